@@ -1,0 +1,30 @@
+// A CSV file as a table: columns by name, cells as text or number, errors with file and line.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace moeline {
+
+class CsvTable {
+ public:
+  /// Throws SpecError for a file that is missing, empty, binary, or whose rows differ in length from its header.
+  explicit CsvTable(const std::filesystem::path& path);
+
+  [[nodiscard]] std::size_t rows() const { return rows_.size(); }
+  [[nodiscard]] bool has(const std::string& column) const { return columns_.contains(column); }
+  [[nodiscard]] const std::string& text(std::size_t row, const std::string& column) const;
+  [[nodiscard]] double number(std::size_t row, const std::string& column) const;
+  [[nodiscard]] const std::string& file() const { return file_; }
+  /// 1-based line of the file at which a row stands.
+  [[nodiscard]] int line(std::size_t row) const { return static_cast<int>(row) + 2; }
+
+ private:
+  std::string file_;
+  std::unordered_map<std::string, std::size_t> columns_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace moeline

@@ -1,0 +1,215 @@
+#include "calib/fit/trace_observations.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "moe/training.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr int kEp = 64;  // of the profile
+constexpr int kSeqLen = 4096;
+constexpr int kCommunicationStream = 27;
+constexpr int kComputeStream = 7;
+constexpr double kLongestGapUs = 5;  // longer ones wait for something
+
+struct Kernel {
+  std::string name;
+  std::string phase;
+  int layer = 0, stream = 0, sms = 0;
+  std::size_t index = 0;  // position in its phase
+  double start = 0, end = 0, launch = 0, rows = 0;
+
+  [[nodiscard]] double us() const { return end - start; }
+  [[nodiscard]] bool is_transfer() const { return name.starts_with("internode::"); }
+  [[nodiscard]] bool is_barrier() const { return name.find("notify") != std::string::npos; }
+};
+
+std::vector<Kernel> read_kernels(const CsvTable& table) {
+  std::vector<Kernel> kernels;
+  const auto number_or_zero = [&](std::size_t row, const char* column) {
+    return table.text(row, column).empty() ? 0.0 : table.number(row, column);
+  };
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (table.text(row, "idx").empty()) continue;  // fill_tensormaps: in some layers only
+    Kernel k;
+    k.name = table.text(row, "name");
+    k.phase = table.text(row, "phase");
+    k.layer = static_cast<int>(table.number(row, "layer"));
+    k.stream = static_cast<int>(table.number(row, "stream"));
+    k.index = static_cast<std::size_t>(table.number(row, "idx"));
+    k.sms = static_cast<int>(number_or_zero(row, "ctas"));
+    k.start = table.number(row, "start_us");
+    k.end = table.number(row, "end_us");
+    k.launch = table.number(row, "launch_us");
+    k.rows = number_or_zero(row, "M");
+    kernels.push_back(k);
+  }
+  return kernels;
+}
+
+class Chunk {
+ public:
+  Chunk(const CsvTable& table, const Architecture& model, const MachineFacts& machine)
+      : file_(table.file()), kernels_(read_kernels(table)), machine_(machine) {
+    work_.model = model;
+    work_.seq_len = kSeqLen;
+    work_.ep = kEp;
+    work_.gpus_per_node = static_cast<int>(machine.gpus_per_node);
+    work_.spread = expected_spread(model, kEp, work_.gpus_per_node);
+    for (std::size_t i = 0; i < kernels_.size(); ++i) {
+      const Kernel& k = kernels_[i];
+      if (!at_.emplace(std::tuple{k.phase, k.layer, k.index}, i).second) {
+        throw SpecError(file_, 0, fmt::format("{} {} of layer {} is repeated", k.phase, k.index, k.layer));
+      }
+    }
+  }
+
+  [[nodiscard]] const std::vector<Kernel>& kernels() const { return kernels_; }
+
+  [[nodiscard]] const Kernel& at(const std::string& phase, int layer, std::size_t index) const {
+    const auto found = at_.find(std::tuple{phase, layer, index});
+    if (found == at_.end()) {
+      throw SpecError(file_, 0, fmt::format("has no kernel {} of {} in layer {}", index, phase, layer));
+    }
+    return kernels_[found->second];
+  }
+
+  // Our operators of a phase, for the rows that this layer really had.
+  [[nodiscard]] std::vector<Operator> operators(const std::string& phase, int layer) const {
+    LayerWork work = work_;
+    const bool forward = phase.ends_with("(F)");
+    const double rows = forward ? at("mlp(F)", layer, 7).rows : at("mlp(B)", layer, 10).rows;
+    work.load = given_load(work.model, rows, kEp, work.spread);
+    return training_phase(phase, work);
+  }
+
+  // The time this kernel would have taken alone.
+  [[nodiscard]] double solo_us(const Operator& op, const Kernel& kernel) const {
+    if (is_resident(op.family) || op.blocks > 0) return kernel.us();
+    const bool attention = op.family == Family::attention_forward || op.family == Family::attention_backward;
+    double lost = 0;
+    for (const Kernel& other : kernels_) {
+      if (other.stream != kCommunicationStream) continue;
+      if (!other.is_transfer() && !(attention && other.is_barrier())) continue;
+      const double together = std::min(kernel.end, other.end) - std::max(kernel.start, other.start);
+      if (together > 0) lost += together * other.sms / machine_.sms;
+    }
+    return kernel.us() - lost;
+  }
+
+ private:
+  std::string file_;
+  std::vector<Kernel> kernels_;
+  std::map<std::tuple<std::string, int, std::size_t>, std::size_t> at_;
+  LayerWork work_;
+  MachineFacts machine_;
+};
+
+// The kernel's name in the trace, where one name stands for the family: proof that lists and trace are aligned.
+std::string expected_name(Family family) {
+  switch (family) {
+    case Family::gemm_fp8: return "fp8_ptp128c";
+    case Family::gemm_fp8_wgrad: return "fp8_dptp128c_acc";
+    case Family::gemm_fp8_grouped: return "m_grouped_fp8_ptp128c";
+    case Family::gemm_bf16: return "cublas_bf16_gemm";
+    case Family::attention_forward: return "flash::compute_attn_ws";
+    case Family::attention_backward: return "FlashAttnBwd";
+    case Family::notify: return "notify";
+    case Family::dispatch:
+    case Family::dispatch_cached: return "internode::dispatch";
+    case Family::combine: return "internode::combine";
+    default: return "";
+  }
+}
+
+std::string place(const Kernel& kernel) {
+  return fmt::format("{} {}, layer {}", kernel.phase, kernel.index, kernel.layer);
+}
+
+Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel, const MachineFacts& machine) {
+  Observation observation;
+  observation.family = name_of(op.family);
+  observation.size = size_of(op);
+  observation.where = place(kernel);
+  observation.measured_us = chunk.solo_us(op, kernel);
+  if (is_resident(op.family)) observation.sms = kernel.sms;
+  if (is_all_to_all(op.family)) {
+    observation.terms = {wire_term(op, machine, true)};
+  } else {
+    const int sms = is_resident(op.family) ? kernel.sms : static_cast<int>(machine.sms);
+    observation.terms = compute_terms(op, sms, machine);
+  }
+  return observation;
+}
+
+// Independent GEMMs on two streams: their own times overlap (the start of a waiting kernel is recorded before it has
+// its SMs), so the group counts as one.
+void merge(Observation& group, const Observation& next, double measured_us) {
+  group.terms.insert(group.terms.end(), next.terms.begin(), next.terms.end());
+  group.measured_us = measured_us;
+}
+
+void observe_phase(const Chunk& chunk, const std::string& phase, int layer, const MachineFacts& machine,
+                   std::vector<Observation>& observations) {
+  const std::vector<Operator> ops = chunk.operators(phase, layer);
+  double group_start = 0;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const Operator& op = ops[i];
+    const Kernel& kernel = chunk.at(phase, layer, i);
+    if (kernel.name.find(expected_name(op.family)) == std::string::npos) {
+      throw SpecError(fmt::format("{} is '{}', where our list has '{}' ({})", place(kernel), kernel.name, op.name,
+                                  name_of(op.family)));
+    }
+    const bool squeezed = kernel.stream == kCommunicationStream && op.family == Family::rowwise;
+    if (op.family == Family::notify || squeezed) continue;
+    const Observation observation = observe(chunk, op, kernel, machine);
+    if (op.parallel && i > 0 && ops[i - 1].name == op.name) {
+      merge(observations.back(), observation, kernel.end - group_start);
+    } else {
+      group_start = kernel.start;
+      observations.push_back(observation);
+    }
+  }
+}
+
+void observe_launches(const Chunk& chunk, const std::vector<int>& layers, std::vector<Observation>& observations) {
+  const auto add = [&](Constant constant, double us, std::string where) {
+    observations.push_back({"launch", us, {{constant, 1}}, 0, 0, std::move(where)});
+  };
+  std::vector<const Kernel*> compute;
+  for (const Kernel& kernel : chunk.kernels()) {
+    if (kernel.stream == kComputeStream) compute.push_back(&kernel);
+  }
+  std::sort(compute.begin(), compute.end(), [](const Kernel* a, const Kernel* b) { return a->start < b->start; });
+  for (std::size_t i = 1; i < compute.size(); ++i) {
+    const double gap = compute[i]->start - compute[i - 1]->end;
+    const bool wanted = std::find(layers.begin(), layers.end(), compute[i]->layer) != layers.end();
+    if (wanted && gap >= 0 && gap <= kLongestGapUs) add(Constant::kernel_gap, gap, place(*compute[i]));
+  }
+  for (const int layer : layers) {
+    const Kernel& notify = chunk.at("dispatch(F)", layer, 1);
+    const Kernel& dispatch = chunk.at("dispatch(F)", layer, 2);
+    const Kernel& weights = chunk.at("mlp(W)", layer, 0);
+    add(Constant::read_counts, dispatch.start - notify.end, place(dispatch));
+    add(Constant::host_launch, weights.launch - notify.end, place(weights));
+  }
+}
+
+}  // namespace
+
+std::vector<Observation> trace_observations(const CsvTable& kernels, const std::vector<int>& layers,
+                                            const Architecture& model, const MachineFacts& machine) {
+  const Chunk chunk(kernels, model, machine);
+  std::vector<Observation> observations;
+  for (const int layer : layers) {
+    for (const std::string& phase : training_phase_names()) observe_phase(chunk, phase, layer, machine, observations);
+  }
+  observe_launches(chunk, layers, observations);
+  return observations;
+}
+
+}  // namespace moeline

@@ -1,0 +1,75 @@
+// moeline calibrate: measurements -> a hardware profile with a fitted kernel set.
+#include "calib/fit/calibrate.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/file.hpp"
+#include "calib/fit/solve.hpp"
+#include "experiments/cli/commands.hpp"
+
+namespace moeline {
+namespace {
+
+struct Options {
+  std::vector<std::string> files;
+  std::string output;
+  std::string hardware = "h800";
+  std::string model = "deepseek-v3";
+  std::vector<int> layers = {0, 1};
+  bool report = false;
+};
+
+void print_summary(const Calibration& calibration) {
+  fmt::print("{}: {} constants fitted to {} observations\n\n", calibration.kernels.name, kConstants,
+             calibration.observations.size());
+  fmt::print("{:<46} {:>10}\n", "constant", "value");
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    fmt::print("{:<46} {:>10.5g}\n", kConstantNames[i], calibration.kernels.constants[i]);
+  }
+  fmt::print("\nIn-sample errors (fitted / measured - 1); predictions are scored by `moeline compare`.\n");
+  fmt::print("{:<20} {:>8} {:>12} {:>10} {:>10}\n", "family", "kernels", "median |e|", "mean e", "worst e");
+  for (const auto& [family, fit] : calibration.kernels.fits) {
+    fmt::print("{:<20} {:>8} {:>11.1f}% {:>+9.1f}% {:>+9.1f}%\n", family, fit.kernels, 100 * fit.median_abs_error,
+               100 * fit.mean_error, 100 * fit.worst_error);
+  }
+}
+
+void print_report(const Calibration& calibration) {
+  fmt::print("\n{:<20} {:<24} {:>12} {:>12} {:>9}\n", "family", "where", "measured us", "fitted us", "error");
+  for (const Observation& o : calibration.observations) {
+    const double fitted = evaluate(o, calibration.kernels.constants);
+    fmt::print("{:<20} {:<24} {:>12.1f} {:>12.1f} {:>+8.1f}%\n", o.family, o.where, o.measured_us, fitted,
+               100 * (fitted / std::max(o.measured_us, 1.0) - 1));
+  }
+}
+
+void run(const Options& options) {
+  HardwareProfile profile = load_profile(options.hardware);
+  const Architecture model = load_architecture(options.model);
+  const Calibration calibration =
+      calibrate({options.files.begin(), options.files.end()}, options.layers, model, profile.facts);
+  std::erase_if(profile.kernel_sets, [&](const KernelSet& set) { return set.name == calibration.kernels.name; });
+  profile.kernel_sets.push_back(calibration.kernels);
+  write_text(options.output, to_yaml(profile));
+  print_summary(calibration);
+  if (options.report) print_report(calibration);
+}
+
+}  // namespace
+
+void add_calibrate(CLI::App& app, int& /*exit_code*/) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("calibrate", "fit the constants of a kernel set to measured kernels");
+  command->add_option("csv", options->files, "attributed kernels of a training trace; DeepEP's tables")->required();
+  command->add_option("-o,--output", options->output, "the hardware profile to write")->required();
+  command->add_option("--hardware", options->hardware, "profile whose machine facts and other kernel sets are kept");
+  command->add_option("--model", options->model, "model that ran in the trace");
+  command->add_option("--layers", options->layers, "layers of the trace to fit on")->delimiter(',');
+  command->add_flag("--report", options->report, "print every observation with its fitted value");
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace moeline

@@ -1,0 +1,42 @@
+// JSON objects on stdout and in files, by RapidJSON.
+#pragma once
+
+#include <rapidjson/prettywriter.h>
+#include <rapidjson/stringbuffer.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace moeline {
+
+class Json {
+ public:
+  Json() { writer_.SetIndent(' ', 1); }
+  Json& open() { writer_.StartObject(); return *this; }
+  Json& open(std::string_view key) { name(key); return open(); }
+  Json& close() { writer_.EndObject(); return *this; }
+  Json& open_list(std::string_view key) { name(key); writer_.StartArray(); return *this; }
+  Json& close_list() { writer_.EndArray(); return *this; }
+
+  Json& add(std::string_view key, std::string_view value);
+  Json& add(std::string_view key, const char* value) { return add(key, std::string_view(value)); }
+  Json& add(std::string_view key, std::int64_t value) { name(key); writer_.Int64(value); return *this; }
+  Json& add(std::string_view key, int value) { return add(key, std::int64_t{value}); }
+  Json& add(std::string_view key, std::uint32_t value) { return add(key, std::int64_t{value}); }
+  Json& add(std::string_view key, std::size_t value) { return add(key, static_cast<std::int64_t>(value)); }
+  /// Rounded to `decimals`.
+  Json& add(std::string_view key, double value, int decimals = 3);
+  Json& add(std::string_view key, const std::vector<int>& values);
+  Json& add(std::string_view key, const std::vector<std::string>& values);
+
+  [[nodiscard]] std::string text() const { return std::string(buffer_.GetString(), buffer_.GetSize()) + "\n"; }
+
+ private:
+  void name(std::string_view key) { writer_.Key(key.data(), static_cast<rapidjson::SizeType>(key.size())); }
+
+  rapidjson::StringBuffer buffer_;
+  rapidjson::PrettyWriter<rapidjson::StringBuffer> writer_{buffer_};
+};
+
+}  // namespace moeline

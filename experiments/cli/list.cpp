@@ -1,0 +1,59 @@
+// moeline list: what there is, and what a profile knows.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <memory>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "experiments/cli/commands.hpp"
+#include "schedules/scenario.hpp"
+
+namespace moeline {
+namespace {
+
+void list_hardware(const std::string& name) {
+  const HardwareProfile profile = load_profile(name);
+  fmt::print("{}", to_yaml(profile));
+}
+
+void list_model(const std::string& name) { fmt::print("{}", read_text(find_named("model", name, "model/zoo"))); }
+
+void list_schedule(const std::string& name) {
+  const std::vector<std::string>& names = schedule_names();
+  if (std::find(names.begin(), names.end(), name) == names.end()) {
+    throw SpecError(unknown_name("schedule", name, names));
+  }
+  const auto plan = home() / "schedules" / (name + ".yaml");
+  fmt::print("{}", std::filesystem::exists(plan) ? read_text(plan) : "# no overlap plan: one phase at a time\n");
+}
+
+void list(const std::string& kind, const std::string& name) {
+  if (name.empty()) {
+    const std::vector<std::string> names = kind == "models"     ? names_in("model/zoo")
+                                           : kind == "hardware" ? names_in("hwprofiles")
+                                                                : schedule_names();
+    for (const std::string& each : names) fmt::print("{}\n", each);
+  } else if (kind == "models") {
+    list_model(name);
+  } else if (kind == "hardware") {
+    list_hardware(name);
+  } else {
+    list_schedule(name);
+  }
+}
+
+}  // namespace
+
+void add_list(CLI::App& app, int& /*exit_code*/) {
+  auto kind = std::make_shared<std::string>();
+  auto name = std::make_shared<std::string>();
+  CLI::App* command = app.add_subcommand("list", "models, hardware or schedules, or what one of them holds");
+  command->add_option("kind", *kind, "models, hardware or schedules")
+      ->required()
+      ->check(CLI::IsMember({"models", "hardware", "schedules"}));
+  command->add_option("name", *name, "print this one");
+  command->callback([kind, name] { list(*kind, *name); });
+}
+
+}  // namespace moeline

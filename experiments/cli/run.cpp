@@ -1,0 +1,60 @@
+#include "experiments/cli/run.hpp"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+#include "engine/simulate.hpp"
+
+namespace moeline {
+namespace {
+
+std::vector<std::string> warnings_of(const Run& run) {
+  std::vector<std::string> warnings;
+  for (const ProvenanceUse& use : run.program.provenance) {
+    if (use.provenance == Provenance::roofline) {
+      warnings.push_back(fmt::format("{}: no measurement of this family; its constant is not to be trusted",
+                                     name_of(use.family)));
+    }
+  }
+  if (const double share = run.extrapolated_share(); share > 0) {
+    warnings.push_back(fmt::format("{:.1f} % of the solo time is extrapolated: sizes or SM counts outside what the "
+                                   "kernel set was fitted on (see provenance)",
+                                   100 * share));
+  }
+  if (run.setup.scenario.layers > run.setup.model.moe_layers()) {
+    warnings.push_back(fmt::format("{} layers simulated; the model has {} MoE layers", run.setup.scenario.layers,
+                                   run.setup.model.moe_layers()));
+  }
+  return warnings;
+}
+
+}  // namespace
+
+double Run::mfu() const {
+  return program.model_flops / (to_us(metrics.span) * setup.machine.facts.bf16_tflops * 1e6);
+}
+
+double Run::extrapolated_share() const {
+  double all = 0;
+  double outside = 0;
+  for (const ProvenanceUse& use : program.provenance) {
+    all += use.solo_us;
+    if (use.provenance == Provenance::extrapolated) outside += use.solo_us;
+  }
+  return all > 0 ? outside / all : 0;
+}
+
+Run run_scenario(const Setup& setup, bool record_changes) {
+  Program program = build_program(setup);
+  const auto before = std::chrono::steady_clock::now();
+  Timeline timeline = simulate(program.graph, {.record_changes = record_changes});
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - before;
+  Run run{setup, std::move(program), std::move(timeline), {}, {}, took.count(), {}};
+  run.metrics = measure(run.program.graph, run.timeline);
+  run.phases = phase_times(run.program.graph, run.timeline);
+  run.warnings = warnings_of(run);
+  return run;
+}
+
+}  // namespace moeline

@@ -1,0 +1,102 @@
+// moeline simulate: a scenario -> a timeline.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
+#include "base/file.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/json.hpp"
+#include "experiments/cli/simulate_output.hpp"
+#include "timeline/write_trace.hpp"
+
+namespace moeline {
+namespace {
+
+struct Options {
+  std::string scenario;
+  std::vector<std::string> assignments;
+  std::string trace;
+  std::string format = "table";
+  std::string output;
+  std::string kernel_naming = "deepep";
+  std::string ts_resolution = "ns";
+  bool strict = false;
+};
+
+std::string trace_of(const Run& run, const Options& options) {
+  const Parallelism& p = run.setup.scenario.parallelism;
+  TraceOptions trace;
+  trace.world_size = static_cast<std::uint32_t>(static_cast<std::int64_t>(p.tp) * p.pp * p.dp);
+  trace.device_name = run.setup.machine.name;
+  trace.hta_names = options.kernel_naming == "hta";
+  trace.whole_us = options.ts_resolution == "us";
+  return trace_of_rank(run.program.graph, run.timeline, 0, trace);
+}
+
+// A run folder. HTA loads everything in traces/, so nothing else lies there.
+void write_folder(const Run& run, const Options& options) {
+  namespace fs = std::filesystem;
+  const fs::path folder(options.output);
+  std::error_code failed;
+  fs::create_directories(folder / "traces", failed);
+  if (failed) throw SpecError(folder.string(), 0, "cannot be created: " + failed.message());
+  Json manifest;
+  manifest.open().add("schema_version", 1).add("program", "moeline " MOELINE_VERSION).add("command", "simulate");
+  manifest.add("scenario", run.setup.scenario.file).add("set", options.assignments);
+  manifest.add("metrics", "metrics.json").add("traces", std::vector<std::string>{"traces/rank_0.json"}).close();
+  write_text(folder / "traces" / "rank_0.json", trace_of(run, options));
+  write_text(folder / "metrics.json", to_json(run));
+  write_text(folder / "manifest.json", manifest.text());
+}
+
+std::string result_of(const Run& run, const Options& options) {
+  if (options.format == "json") return to_json(run);
+  if (options.format == "csv") return to_csv(run);
+  if (run.setup.scenario.schedule == "sequential") return to_table(run, nullptr);
+  Setup alone = run.setup;
+  alone.scenario.schedule = "sequential";
+  const Run baseline = run_scenario(alone);
+  return to_table(run, &baseline);
+}
+
+int simulate_command(const Options& options) {
+  const bool wants_trace = !options.trace.empty() || !options.output.empty();
+  const Run run = run_scenario(load_setup(options.scenario, options.assignments), wants_trace);
+  const std::string result = result_of(run, options);
+  if (!options.trace.empty()) write_text(options.trace, trace_of(run, options));
+  if (!options.output.empty()) write_folder(run, options);
+  fmt::print("{}", result);
+  for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: {}: {}\n", options.strict ? "error" : "warning", warning);
+  return options.strict && !run.warnings.empty() ? kInfeasible : kDone;
+}
+
+constexpr const char* kDefinitions =
+    "step_ms: first kernel's start to last kernel's end. layer_us: step / layers (of a training chunk, one forward and "
+    "one backward layer). compute_busy, comm_busy: union of the kernels of that role; communication is dispatch, "
+    "combine and their barriers. exposed_comm: communication runs and no compute does. overlap_fraction: the rest of "
+    "comm_busy, over comm_busy. bubble_fraction: share of the step in which no kernel runs. mfu: FLOPs of matrix "
+    "products and causal attention, recomputation left out, over the BF16 peak. A phase's busy_us is the union of its "
+    "kernels, solo_us the sum of their times alone.";
+
+}  // namespace
+
+void add_simulate(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("simulate", "predict the timeline of a scenario");
+  command->add_option("scenario", options->scenario, "scenario file (YAML)")->required();
+  command->add_option("--set", options->assignments, "override: comm.num_sms=24, hardware.nic_GBps=25")
+      ->allow_extra_args(false);
+  command->add_option("--trace", options->trace, "write a Chrome trace of rank 0");
+  command->add_option("--format", options->format, "of the result on stdout")
+      ->check(CLI::IsMember({"table", "json", "csv"}));
+  command->add_option("-o,--output", options->output, "write a run folder: manifest, metrics, traces/");
+  command->add_option("--kernel-naming", options->kernel_naming, "hta: names that HolisticTraceAnalysis takes for communication")
+      ->check(CLI::IsMember({"deepep", "hta"}));
+  command->add_option("--ts-resolution", options->ts_resolution, "of times in traces")->check(CLI::IsMember({"ns", "us"}));
+  command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
+  command->footer(kDefinitions);
+  command->callback([options, &exit_code] { exit_code = simulate_command(*options); });
+}
+
+}  // namespace moeline

@@ -1,0 +1,16 @@
+// A run as JSON (the interface contract), CSV, or tables for people.
+#pragma once
+
+#include <string>
+
+#include "experiments/cli/run.hpp"
+
+namespace moeline {
+
+[[nodiscard]] std::string to_json(const Run& run);
+/// The phases, one per line.
+[[nodiscard]] std::string to_csv(const Run& run);
+/// `baseline`: the same work without overlap, shown beside; may be null.
+[[nodiscard]] std::string to_table(const Run& run, const Run* baseline);
+
+}  // namespace moeline

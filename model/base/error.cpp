@@ -1,0 +1,65 @@
+#include "base/error.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace moeline {
+namespace {
+
+std::string located(std::string_view file, int line, std::string_view message) {
+  return line > 0 ? fmt::format("{}:{}: {}", file, line, message) : fmt::format("{}: {}", file, message);
+}
+
+// Levenshtein distance, one row at a time.
+std::size_t edit_distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), std::size_t{0});
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    std::size_t diagonal = row[0];
+    row[0] = i + 1;
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const std::size_t substitute = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({substitute, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+SpecError::SpecError(std::string_view file, int line, std::string_view message)
+    : std::runtime_error(located(file, line, message)) {}
+
+std::string nearest(std::string_view name, std::span<const std::string> candidates) {
+  if (name.size() > 200) return "";
+  std::string best;
+  std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
+  for (const std::string& candidate : candidates) {
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance < best_distance) {
+      best = candidate;
+      best_distance = distance;
+    }
+  }
+  return best;
+}
+
+std::string unknown_name(std::string_view kind, std::string_view name, std::span<const std::string> candidates) {
+  const std::string_view shown = name.substr(0, 80);
+  if (const std::string near = nearest(name, candidates); !near.empty()) {
+    return fmt::format("unknown {} '{}'; did you mean '{}'?", kind, shown, near);
+  }
+  return fmt::format("unknown {} '{}'; there is: {}", kind, shown, fmt::join(candidates, ", "));
+}
+
+std::string shortest(double value) { return fmt::format("{}", value); }
+
+void check_failed(const char* condition, const char* file, int line, const std::string& values) {
+  throw std::logic_error(fmt::format("internal error at {}:{}: {} does not hold ({})", file, line, condition, values));
+}
+
+}  // namespace moeline

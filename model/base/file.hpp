@@ -1,0 +1,29 @@
+// Whole files: read with clear refusals, written all or nothing.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace moeline {
+
+/// Throws SpecError for a file that is missing, a folder, empty, larger than 64 MiB, or not text.
+[[nodiscard]] std::string read_text(const std::filesystem::path& path);
+
+/// Writes beside the target and renames: a reader sees the old file or the new one, never half of one.
+void write_text(const std::filesystem::path& path, std::string_view content);
+
+/// Where moeline's own data lives (model/zoo, hwprofiles, schedules): $MOELINE_HOME, else the source tree it was
+/// built from.
+[[nodiscard]] std::filesystem::path home();
+
+/// Names of the YAML files of a folder below home(), without their ending, sorted.
+[[nodiscard]] std::vector<std::string> names_in(const std::filesystem::path& folder);
+
+/// The file that `reference` means: a path when it ends in .yaml or .yml or holds a slash, else a name in the folder.
+/// Throws SpecError with the nearest name.
+[[nodiscard]] std::filesystem::path find_named(std::string_view kind, const std::string& reference,
+                                               const std::filesystem::path& folder);
+
+}  // namespace moeline

@@ -1,0 +1,103 @@
+#include "engine/share.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace moeline {
+
+bool SmPool::admit_next(Waiting& admitted) {
+  if (waiting_.empty()) return false;
+  Waiting& oldest = waiting_.front();
+  const int taken = std::min(free_, oldest.wanted - oldest.held);
+  oldest.held += taken;
+  free_ -= taken;
+  if (oldest.held < oldest.wanted) return false;
+  admitted = oldest;
+  waiting_.pop_front();
+  return true;
+}
+
+void FairShare::add_demand(ResourceId resource, double amount) {
+  if (amount <= 0) return;
+  if (demand_[resource] == 0) touched_.push_back(resource);
+  demand_[resource] += amount;
+}
+
+void FairShare::sum_demands(std::span<Claim* const> claims) {
+  for (const ResourceId resource : touched_) demand_[resource] = 0;
+  touched_.clear();
+  for (const Claim* claim : claims) {
+    if (claim->elastic_sms > 0) add_demand(claim->pool, claim->elastic_sms);
+    for (const Usage& usage : claim->links) add_demand(usage.link, usage.rate);
+  }
+}
+
+bool FairShare::all_fit(std::span<const double> left) const {
+  return std::all_of(touched_.begin(), touched_.end(), [&](ResourceId r) { return demand_[r] <= left[r]; });
+}
+
+void FairShare::operator()(std::span<Claim> claims, std::span<const double> available) {
+  open_.clear();
+  for (Claim& claim : claims) {
+    claim.speed = 1;
+    open_.push_back(&claim);
+  }
+  sum_demands(open_);
+  if (all_fit(available)) return;  // the common case: nothing binds
+
+  left_.assign(available.begin(), available.end());
+  while (!open_.empty() && !all_fit(left_)) {
+    ResourceId bottleneck = 0;
+    double level = 1;
+    for (const ResourceId resource : touched_) {
+      const double share = std::max(left_[resource], 0.0) / demand_[resource];
+      if (share < level) {
+        level = share;
+        bottleneck = resource;
+      }
+    }
+    if (level == 1) return;  // demands exceed what is left by a rounding error alone
+    const auto frozen = std::stable_partition(open_.begin(), open_.end(), [&](const Claim* claim) {
+      const bool shares_sms = claim->elastic_sms > 0 && claim->pool == bottleneck;
+      const auto uses = [&](const Usage& usage) { return usage.link == bottleneck && usage.rate > 0; };
+      return !shares_sms && std::none_of(claim->links.begin(), claim->links.end(), uses);
+    });
+    for (auto it = frozen; it != open_.end(); ++it) {
+      Claim& claim = **it;
+      claim.speed = level;
+      if (claim.elastic_sms > 0) left_[claim.pool] -= level * claim.elastic_sms;
+      for (const Usage& usage : claim.links) left_[usage.link] -= level * usage.rate;
+    }
+    open_.erase(frozen, open_.end());
+    sum_demands(open_);
+  }
+}
+
+// Union-find with path halving. (Boost's disjoint_sets does not compile beside its compressed sparse row graph.)
+std::vector<std::uint32_t> coupled_domains(const TaskGraph& graph) {
+  const std::size_t count = graph.resources().size();
+  std::vector<std::uint32_t> parent(count);
+  std::iota(parent.begin(), parent.end(), 0U);
+  const auto root = [&](std::uint32_t resource) {
+    while (parent[resource] != resource) resource = parent[resource] = parent[parent[resource]];
+    return resource;
+  };
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    ResourceId previous = graph.task(task).pool;
+    for (const Usage& usage : graph.usages(task)) {
+      if (previous != kNoPool) parent[root(usage.link)] = root(previous);
+      previous = usage.link;
+    }
+  }
+  std::vector<std::uint32_t> number(count, 0);
+  std::vector<std::uint32_t> domain(count);
+  std::uint32_t domains = 0;
+  for (std::uint32_t resource = 0; resource < count; ++resource) {
+    std::uint32_t& assigned = number[root(resource)];
+    if (assigned == 0) assigned = ++domains;
+    domain[resource] = assigned - 1;
+  }
+  return domain;
+}
+
+}  // namespace moeline

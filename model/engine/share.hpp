@@ -1,0 +1,71 @@
+// Who gets how much: SM pools and links, at one instant.
+//
+// SMs of a pool go to residents first, in order of start, then id: only the oldest incomplete one takes, it keeps
+// what it took, and it runs once it has all it wants. What residents do not hold is shared by the elastic tasks.
+//
+// Speeds are max-min fair: maximise the smallest speed, then the next, subject to
+//     sum over tasks of demand(task, resource) * speed(task) <= what is free of the resource,   speed <= 1
+// by progressive filling: raise all speeds together; where a resource is exhausted, freeze the tasks that use it.
+#pragma once
+
+#include <deque>
+#include <span>
+#include <vector>
+
+#include "graph/task_graph.hpp"
+
+namespace moeline {
+
+/// The residents of one SM pool.
+class SmPool {
+ public:
+  explicit SmPool(int capacity = 0) : free_(capacity) {}
+
+  [[nodiscard]] int free() const { return free_; }
+  void enqueue(TaskId task, int wanted) { waiting_.push_back({task, wanted, 0}); }
+  void release(int sms) { free_ += sms; }
+
+  /// The oldest incomplete resident takes what is free; if that completes it, it is returned and leaves the queue.
+  struct Waiting {
+    TaskId task = 0;
+    int wanted = 0;
+    int held = 0;
+  };
+  [[nodiscard]] bool admit_next(Waiting& admitted);
+  [[nodiscard]] const std::deque<Waiting>& waiting() const { return waiting_; }
+
+ private:
+  int free_;
+  std::deque<Waiting> waiting_;
+};
+
+/// What one running task asks of the resources of its domain, and the speed it gets.
+struct Claim {
+  TaskId task = 0;
+  double elastic_sms = 0;            ///< SMs shared with others; 0 for residents, which hold theirs
+  ResourceId pool = kNoPool;
+  std::span<const Usage> links;
+  double speed = 0;
+};
+
+/// Sets Claim::speed of all claims. `available` is indexed by resource. Keeps its scratch space between calls.
+class FairShare {
+ public:
+  explicit FairShare(std::size_t resources) : demand_(resources, 0) {}
+  void operator()(std::span<Claim> claims, std::span<const double> available);
+
+ private:
+  void add_demand(ResourceId resource, double amount);
+  void sum_demands(std::span<Claim* const> claims);
+  [[nodiscard]] bool all_fit(std::span<const double> left) const;
+
+  std::vector<double> demand_;         // of the claims still open, by resource
+  std::vector<ResourceId> touched_;    // resources with a demand
+  std::vector<double> left_;
+  std::vector<Claim*> open_;
+};
+
+/// Resources that some task uses together must be shared together: domain of each resource, numbered from 0.
+[[nodiscard]] std::vector<std::uint32_t> coupled_domains(const TaskGraph& graph);
+
+}  // namespace moeline

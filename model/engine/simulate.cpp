@@ -1,0 +1,276 @@
+#include "engine/simulate.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <queue>
+
+#include "engine/share.hpp"
+#include "engine/stuck.hpp"
+
+namespace moeline {
+namespace {
+
+struct Event {
+  Time at{};
+  TaskId task = 0;
+  std::uint32_t stamp = 0;  // of the task's speed when this was pushed; a later change makes the event stale
+  bool operator<(const Event& other) const {  // std::priority_queue pops the greatest: earliest, then smallest id
+    return at != other.at ? at > other.at : task > other.task;
+  }
+};
+
+struct Progress {
+  double left_ps = 0;  // work still to do, as time at full speed
+  double speed = 0;
+  Time banked_at{};    // left_ps is as of this instant
+  std::uint32_t stamp = 0;
+  bool started = false;
+  bool done = false;  // work is done; the end may still have to wait
+};
+
+struct Domain {
+  std::vector<TaskId> running;  // residents with all their SMs, elastic tasks, transfers on links
+  std::vector<ResourceId> pools;
+  bool dirty = false;
+};
+
+constexpr std::uint32_t kNoDomain = ~std::uint32_t{0};
+
+class Simulation {
+ public:
+  Simulation(const TaskGraph& graph, const SimulateOptions& options)
+      : graph_(graph),
+        record_(options.record_changes),
+        progress_(graph.size()),
+        pending_(2 * graph.size(), 0),
+        domain_of_(coupled_domains(graph)),
+        pools_(graph.resources().size()),
+        available_(graph.resources().size()),
+        share_(graph.resources().size()) {
+    domains_.resize(domain_of_.empty() ? 0 : 1 + *std::max_element(domain_of_.begin(), domain_of_.end()));
+    for (ResourceId id = 0; id < graph.resources().size(); ++id) {
+      const Resource& resource = graph.resources()[id];
+      available_[id] = resource.capacity;
+      if (resource.kind == ResourceKind::sm_pool) {
+        pools_[id] = SmPool(static_cast<int>(resource.capacity));
+        domains_[domain_of_[id]].pools.push_back(id);
+      }
+    }
+    timeline_.spans.resize(graph.size());
+    for (EventId event = 0; event < 2 * graph.size(); ++event) {
+      for (const EventId successor : graph.successors(event)) ++pending_[successor];
+    }
+  }
+
+  Timeline run() {
+    for (TaskId task = 0; task < graph_.size(); ++task) {
+      if (pending_[start_of(task)] == 0) release(task);
+    }
+    settle();
+    while (next_instant()) settle();
+    if (ended_count_ < graph_.size()) throw_stuck();
+    timeline_.makespan = now_;
+    return std::move(timeline_);
+  }
+
+ private:
+  // Takes every event of the earliest instant off the queue; false when nothing is left to happen.
+  bool next_instant() {
+    bool any = false;
+    while (!events_.empty() && (!any || events_.top().at == now_)) {
+      const Event event = events_.top();
+      events_.pop();
+      Progress& progress = progress_[event.task];
+      if (event.stamp != progress.stamp) continue;
+      now_ = event.at;
+      any = true;
+      if (progress.started) {
+        progress.left_ps = 0;  // a completion event defines completion
+        work_done(event.task);
+      } else {
+        ready_.push_back(event.task);
+      }
+    }
+    return any;
+  }
+
+  // Carries out all that happens at this instant: ends and releases first, then SMs and shares, until all is quiet.
+  void settle() {
+    while (!ended_.empty() || !ready_.empty() || !dirty_.empty()) {
+      while (!ended_.empty() || !ready_.empty()) {
+        std::swap(ended_, batch_);
+        for (const TaskId task : batch_) finish(task);
+        batch_.clear();
+        std::swap(ready_, batch_);
+        std::sort(batch_.begin(), batch_.end());
+        for (const TaskId task : batch_) begin(task);
+        batch_.clear();
+      }
+      std::swap(dirty_, sharing_);  // what starts while sharing may touch a domain again
+      std::sort(sharing_.begin(), sharing_.end());
+      for (const std::uint32_t domain : sharing_) reshare(domains_[domain]);
+      sharing_.clear();
+    }
+  }
+
+  void arrive(EventId event) {
+    if (--pending_[event] > 0) return;
+    if (is_start(event)) {
+      release(task_of(event));
+    } else {
+      ended_.push_back(task_of(event));
+    }
+  }
+
+  void release(TaskId task) {
+    const Time delay = graph_.task(task).delay;
+    if (delay == Time::zero()) {
+      ready_.push_back(task);
+    } else {
+      events_.push({now_ + delay, task, progress_[task].stamp});
+    }
+  }
+
+  void begin(TaskId id) {
+    const Task& task = graph_.task(id);
+    timeline_.spans[id].ready = now_;
+    progress_[id].left_ps = static_cast<double>(task.solo.count());
+    const std::uint32_t domain = domain_of(id);
+    if (task.hold == Hold::resident) {
+      pools_[task.pool].enqueue(id, task.sms);
+      touch(domain);
+    } else if (domain != kNoDomain) {
+      run_in(domain, id);
+    } else {
+      set_speed(id, 1, 0);
+    }
+  }
+
+  void finish(TaskId id) {
+    const Task& task = graph_.task(id);
+    timeline_.spans[id].end = now_;
+    ++ended_count_;
+    if (task.hold == Hold::resident) pools_[task.pool].release(task.sms);
+    if (const std::uint32_t domain = domain_of(id); domain != kNoDomain) {
+      std::vector<TaskId>& running = domains_[domain].running;
+      running.erase(std::find(running.begin(), running.end(), id));
+      touch(domain);
+    }
+    if (record_) timeline_.changes.push_back({now_, id, 0, 0});
+    for (const EventId successor : graph_.successors(end_of(id))) arrive(successor);
+  }
+
+  void start(TaskId id) {
+    progress_[id].started = true;
+    timeline_.spans[id].start = now_;
+    for (const EventId successor : graph_.successors(start_of(id))) {
+      if (successor != end_of(id)) arrive(successor);  // its own end waits for its work, not for its start
+    }
+    if (progress_[id].left_ps == 0) work_done(id);
+  }
+
+  void work_done(TaskId id) {
+    Progress& progress = progress_[id];
+    progress.done = true;
+    ++progress.stamp;
+    if (const std::uint32_t domain = domain_of(id); domain != kNoDomain) touch(domain);
+    arrive(end_of(id));
+  }
+
+  void run_in(std::uint32_t domain, TaskId id) {
+    domains_[domain].running.push_back(id);
+    touch(domain);
+  }
+
+  void touch(std::uint32_t domain) {
+    if (domains_[domain].dirty) return;
+    domains_[domain].dirty = true;
+    dirty_.push_back(domain);
+  }
+
+  // Residents take free SMs; then everything that runs in the domain gets its fair speed.
+  void reshare(Domain& domain) {
+    domain.dirty = false;
+    for (const ResourceId pool : domain.pools) {
+      SmPool::Waiting admitted;
+      while (pools_[pool].admit_next(admitted)) domain.running.push_back(admitted.task);
+      available_[pool] = pools_[pool].free();
+    }
+    claims_.clear();
+    for (const TaskId id : domain.running) {
+      const Task& task = graph_.task(id);
+      Claim claim{id, 0, task.pool, {}, 0};
+      if (task.hold == Hold::elastic) claim.elastic_sms = task.sms;
+      if (!progress_[id].done) claim.links = graph_.usages(id);
+      claims_.push_back(claim);
+    }
+    share_(claims_, available_);
+    for (const Claim& claim : claims_) {
+      const double sms = claim.elastic_sms > 0 ? claim.elastic_sms * claim.speed : graph_.task(claim.task).sms;
+      set_speed(claim.task, claim.speed, sms);
+    }
+  }
+
+  // Banks the work done at the old speed and pushes the completion that the new one leads to.
+  void set_speed(TaskId id, double speed, double sms) {
+    Progress& progress = progress_[id];
+    if (speed == progress.speed) return;
+    if (progress.speed > 0 && !progress.done) {
+      const auto elapsed = static_cast<double>((now_ - progress.banked_at).count());
+      progress.left_ps = std::max(0.0, progress.left_ps - elapsed * progress.speed);
+    }
+    progress.banked_at = now_;
+    progress.speed = speed;
+    if (record_) timeline_.changes.push_back({now_, id, speed, sms});
+    if (speed > 0 && !progress.started) start(id);
+    if (progress.done) return;
+    ++progress.stamp;
+    if (speed == 0) return;
+    const double takes_ps = std::ceil(progress.left_ps / speed);
+    MOELINE_CHECK(takes_ps < kLongestTimeUs * kPicosecondsPerMicrosecond, graph_.task_name(id));
+    events_.push({now_ + Time{static_cast<std::int64_t>(takes_ps)}, id, progress.stamp});
+  }
+
+  [[noreturn]] void throw_stuck() const {
+    std::vector<StuckTask> stuck;
+    for (TaskId id = 0; id < graph_.size(); ++id) {
+      const Progress& progress = progress_[id];
+      if (pending_[end_of(id)] == 0) continue;
+      if (pending_[start_of(id)] > 0) {
+        stuck.push_back({id, Stuck::never_released});
+      } else {
+        stuck.push_back({id, progress.done ? Stuck::may_not_end : Stuck::no_sms});
+      }
+    }
+    throw SpecError(describe_stuck(graph_, stuck));
+  }
+
+  [[nodiscard]] std::uint32_t domain_of(TaskId id) const {
+    if (const ResourceId pool = graph_.task(id).pool; pool != kNoPool) return domain_of_[pool];
+    const auto usages = graph_.usages(id);
+    return usages.empty() ? kNoDomain : domain_of_[usages.front().link];
+  }
+
+  const TaskGraph& graph_;
+  bool record_;
+  Time now_{};
+  std::size_t ended_count_ = 0;
+  Timeline timeline_;
+  std::vector<Progress> progress_;        // by task
+  std::vector<std::uint32_t> pending_;    // by event: how many it still waits for
+  std::vector<std::uint32_t> domain_of_;  // by resource
+  std::vector<Domain> domains_;
+  std::vector<SmPool> pools_;      // by resource; of links unused
+  std::vector<double> available_;  // by resource: a link's capacity, a pool's SMs that residents leave
+  FairShare share_;
+  std::priority_queue<Event> events_;
+  std::vector<TaskId> ready_, ended_, batch_;
+  std::vector<std::uint32_t> dirty_, sharing_;
+  std::vector<Claim> claims_;
+};
+
+}  // namespace
+
+Timeline simulate(const TaskGraph& graph, const SimulateOptions& options) { return Simulation(graph, options).run(); }
+
+}  // namespace moeline

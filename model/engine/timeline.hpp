@@ -1,0 +1,33 @@
+// What a run of the engine leaves behind.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+#include "graph/task_graph.hpp"
+
+namespace moeline {
+
+/// ready: released, and its delay is over. start: it makes progress (a resident has all its SMs). end: it is over.
+/// ready <= start <= end; what lies between ready and start is waiting for SMs.
+struct Span {
+  Time ready{};
+  Time start{};
+  Time end{};
+};
+
+/// From `at` on, until the task's next change or its end, it runs at `speed` (0 to 1) and holds `sms`.
+struct Change {
+  Time at{};
+  TaskId task = 0;
+  double speed = 0;
+  double sms = 0;
+};
+
+struct Timeline {
+  std::vector<Span> spans;      ///< by task
+  std::vector<Change> changes;  ///< by time; empty unless asked for
+  Time makespan{};
+};
+
+}  // namespace moeline

@@ -1,0 +1,33 @@
+// What a kernel costs: its time alone, what it takes meanwhile, and how we know.
+#pragma once
+
+#include <string>
+
+#include "graph/task.hpp"
+#include "hardware/profile.hpp"
+#include "moe/operator.hpp"
+
+namespace moeline {
+
+enum class Provenance { interpolated, extrapolated, roofline, datasheet };
+[[nodiscard]] const char* name_of(Provenance provenance);
+
+struct Price {
+  double solo_us = 0;
+  Hold hold = Hold::nothing;
+  int sms = 0;  ///< held, or wanted by an elastic kernel
+  double hbm_GBps = 0, nvlink_GBps = 0, nic_GBps = 0;  ///< taken at full speed; links: each direction
+  Provenance provenance = Provenance::interpolated;
+  std::string bound_by;  ///< of a transfer: "NIC", "NVLink" or "SMs"
+};
+
+struct PriceConditions {
+  int sms = 0;              ///< on how many SMs the kernel is launched
+  bool overlapped = false;  ///< beside kernels of another stream: matters to transfers
+};
+
+/// Never faster than the roofline of HBM. REQUIRES: 0 < sms <= machine.sms.
+[[nodiscard]] Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                          const KernelSet& kernels);
+
+}  // namespace moeline

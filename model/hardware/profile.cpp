@@ -1,0 +1,154 @@
+#include "hardware/profile.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.hpp"
+#include "base/spec.hpp"
+
+namespace moeline {
+namespace {
+
+struct FactField {
+  const char* key;
+  double MachineFacts::*value;
+  double low, high;
+};
+
+constexpr FactField kFacts[] = {
+    {"sms", &MachineFacts::sms, 1, 4096},
+    {"fp8_tflops", &MachineFacts::fp8_tflops, 1e-3, 1e6},
+    {"bf16_tflops", &MachineFacts::bf16_tflops, 1e-3, 1e6},
+    {"hbm_GBps", &MachineFacts::hbm_GBps, 1e-3, 1e7},
+    {"nvlink_GBps", &MachineFacts::nvlink_GBps, 1e-3, 1e7},
+    {"nic_GBps", &MachineFacts::nic_GBps, 1e-3, 1e7},
+    {"gpus_per_node", &MachineFacts::gpus_per_node, 1, 1024},
+    {"memory_gib", &MachineFacts::memory_gib, 1e-3, 1e5},
+    {"nic_latency_us", &MachineFacts::nic_latency_us, 0, 1e6},
+};
+
+bool is_count(const FactField& field) {
+  return field.value == &MachineFacts::sms || field.value == &MachineFacts::gpus_per_node;
+}
+
+void read_facts(Spec spec, HardwareProfile& profile) {
+  for (const FactField& field : kFacts) {
+    Spec fact = spec.map(field.key);
+    profile.facts.*field.value = is_count(field)
+                                     ? fact.integer("value", static_cast<int>(field.low), static_cast<int>(field.high))
+                                     : fact.number("value", field.low, field.high);
+    profile.sources[field.key] = fact.text("source");
+    fact.done();
+  }
+  spec.done();
+}
+
+void override_facts(const std::vector<std::string>& overrides, HardwareProfile& profile) {
+  std::vector<std::string> names;
+  for (const FactField& field : kFacts) names.emplace_back(field.key);
+  for (const std::string& override : overrides) {
+    Spec spec = Spec::parse("--set hardware", "{}");
+    spec.set(override);
+    for (const std::string& key : spec.keys()) {
+      const auto name = std::find(names.begin(), names.end(), key);
+      if (name == names.end()) throw SpecError("--set", 0, unknown_name("machine fact", "hardware." + key, names));
+      const FactField& field = kFacts[name - names.begin()];
+      profile.facts.*field.value =
+          is_count(field) ? spec.integer(key, static_cast<int>(field.low), static_cast<int>(field.high))
+                          : spec.number(key, field.low, field.high);
+      profile.sources[key] = "--set";
+    }
+  }
+}
+
+FamilyFit read_fit(Spec spec) {
+  FamilyFit fit;
+  fit.kernels = spec.integer("kernels", 1, 1 << 30);
+  fit.smallest = spec.number("smallest", 0, 1e30);
+  fit.largest = spec.number("largest", fit.smallest, 1e30);
+  fit.fewest_sms = spec.integer_or("fewest_sms", 0, 4096, 0);
+  fit.most_sms = spec.integer_or("most_sms", fit.fewest_sms, 4096, 0);
+  fit.median_abs_error = spec.number("median_abs_error", 0, 1e6);
+  fit.worst_error = spec.number("worst_error", -1, 1e6);
+  fit.mean_error = spec.number("mean_error", -1, 1e6);
+  spec.done();
+  return fit;
+}
+
+KernelSet read_kernel_set(const std::string& name, Spec spec) {
+  KernelSet set;
+  set.name = name;
+  set.date = spec.text("date");
+  set.source = spec.text("source");
+  Spec constants = spec.map("constants");
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    set.constants[i] = constants.number(std::string(kConstantNames[i]), 0, 1e9);
+  }
+  constants.done();
+  Spec fits = spec.map("fits");
+  for (const std::string& family : fits.keys()) set.fits[family] = read_fit(fits.map(family));
+  fits.done();
+  spec.done();
+  return set;
+}
+
+std::string digits(double value, int count) { return fmt::format("{:.{}g}", value, count); }
+
+std::string kernel_set_yaml(const KernelSet& set) {
+  std::string text = fmt::format("  {}:\n    date: {}\n    source: {}\n    constants:  # {} in all\n", set.name,
+                                 set.date, set.source, kConstants);
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    text += fmt::format("      {}: {}\n", kConstantNames[i], digits(set.constants[i], 5));
+  }
+  text += "    fits:  # on the kernels they were fitted to; sizes in FLOPs, bytes, or items\n";
+  for (const auto& [family, fit] : set.fits) {
+    text += fmt::format("      {}: {{kernels: {}, smallest: {}, largest: {}", family, fit.kernels,
+                        digits(fit.smallest, 8), digits(fit.largest, 8));
+    if (fit.most_sms > 0) text += fmt::format(", fewest_sms: {}, most_sms: {}", fit.fewest_sms, fit.most_sms);
+    text += fmt::format(", median_abs_error: {}, worst_error: {}, mean_error: {}}}\n", digits(fit.median_abs_error, 3),
+                        digits(fit.worst_error, 3), digits(fit.mean_error, 3));
+  }
+  return text;
+}
+
+}  // namespace
+
+const KernelSet& HardwareProfile::kernels(const std::string& set) const {
+  std::vector<std::string> names;
+  for (const KernelSet& candidate : kernel_sets) {
+    if (candidate.name == set) return candidate;
+    names.push_back(candidate.name);
+  }
+  if (kernel_sets.empty()) throw SpecError("hardware '" + name + "' has no kernel set; see `moeline calibrate`");
+  if (set.empty()) return kernel_sets.back();
+  throw SpecError(unknown_name("kernel set of " + name, set, names));
+}
+
+HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides) {
+  const auto path = find_named("hardware", reference, "hwprofiles");
+  Spec spec = Spec::load(path);
+  HardwareProfile profile;
+  profile.name = spec.text("name");
+  read_facts(spec.map("facts"), profile);
+  Spec sets = spec.map_or_empty("kernel_sets");
+  for (const std::string& name : sets.keys()) profile.kernel_sets.push_back(read_kernel_set(name, sets.map(name)));
+  std::stable_sort(profile.kernel_sets.begin(), profile.kernel_sets.end(),
+                   [](const KernelSet& a, const KernelSet& b) { return a.date < b.date; });
+  spec.done();
+  override_facts(overrides, profile);
+  return profile;
+}
+
+std::string to_yaml(const HardwareProfile& profile) {
+  std::string text = fmt::format("name: {}\n\n# Per GPU; links per direction.\nfacts:\n", profile.name);
+  for (const FactField& field : kFacts) {
+    text += fmt::format("  {}: {{value: {}, source: \"{}\"}}\n", field.key, profile.facts.*field.value,
+                        profile.sources.at(field.key));
+  }
+  text += "\n# Written by `moeline calibrate`; what the constants mean: model/hardware/constants.hpp\nkernel_sets:\n";
+  for (const KernelSet& set : profile.kernel_sets) text += kernel_set_yaml(set);
+  return text;
+}
+
+}  // namespace moeline

@@ -1,0 +1,211 @@
+// Multi-head latent attention and the router. Symbols as in the DeepSeek-V2 paper: W_DQ and W_UQ project queries
+// down and up, W_DKV and W_UKV keys and values, W_O the output.
+#include "moe/kernels.hpp"
+#include "moe/training.hpp"
+
+namespace moeline {
+namespace {
+
+using namespace kernels;
+
+struct Mla {
+  explicit Mla(const LayerWork& work)
+      : t(work.tokens()),
+        seq(work.seq_len),
+        hidden(work.model.hidden_size),
+        experts(work.model.n_routed_experts),
+        heads(work.model.num_attention_heads),
+        q_lora(work.model.q_lora_rank),
+        kv_lora(work.model.kv_lora_rank),
+        nope(work.model.qk_nope_head_dim),
+        rope(work.model.qk_rope_head_dim),
+        v(work.model.v_head_dim),
+        down_kv(kv_lora + rope),
+        up_q(heads * (nope + rope)),
+        up_kv(heads * (nope + v)),
+        out(heads * v) {}
+
+  double t, seq, hidden, experts, heads, q_lora, kv_lora, nope, rope, v;
+  double down_kv;  // columns of W_DKV, the shared rotary key included
+  double up_q, up_kv, out;
+};
+
+class List {
+ public:
+  explicit List(const LayerWork& work) : d(work) {}
+
+  void add(Operator op) { ops.push_back(std::move(op)); }
+  void smalls(std::initializer_list<const char*> names) {
+    for (const char* name : names) add(small(name));
+  }
+
+  // Queries, keys and values from their latent vectors; recomputed in the backward pass.
+  void up_projections() {
+    add(norm("RMSNorm q", d.t, d.q_lora, 2));
+    add(elementwise("copy q latent", d.t * d.q_lora, 2));
+    add(norm("RMSNorm kv", d.t, d.kv_lora, 2));
+  }
+  void project_up() {
+    add(cast("cast q latent to fp8", d.t, d.q_lora));
+    add(small("transpose scales"));
+    add(gemm(Family::gemm_fp8, "W_UQ fprop", d.t, d.up_q, d.q_lora));
+    add(cast("cast kv latent to fp8", d.t, d.kv_lora));
+    add(small("transpose scales"));
+    add(gemm(Family::gemm_fp8, "W_UKV fprop", d.t, d.up_kv, d.kv_lora));
+    add(small("rotary k"));
+    add(elementwise("copy k_nope into K", d.t * d.heads * d.nope, 2));
+    add(memory(Family::strided, "broadcast k_rope to heads", d.t * d.heads * d.rope * kBf16));
+    add(memory(Family::strided, "rotary q", d.t * d.heads * d.rope * 2 * kBf16));
+  }
+
+  // FlashAttention, causal: half of S x S. `width`: the inner dimensions of its matrix products, summed.
+  void flash_attention(Family family, const char* name, double width) {
+    Operator op;
+    op.name = name;
+    op.family = family;
+    op.flops = d.t * d.seq * d.heads * width;
+    op.bytes = d.t * d.heads * (2 * (d.nope + d.rope) + 2 * d.v) * kBf16;
+    add(op);
+  }
+
+  void top_k() {
+    Operator op;
+    op.name = "top-k";
+    op.family = Family::routing_scan;
+    op.items = d.t * d.experts;
+    add(op);
+  }
+
+  void finalize_norm_backward() { smalls({"RMSNorm backward finalize", "accumulate dW of RMSNorm"}); }
+
+  Mla d;
+  std::vector<Operator> ops;
+};
+
+void router_forward(List& list) {
+  const Mla& d = list.d;
+  list.add(gemm(Family::gemm_bf16, "router gate fprop", d.t, d.experts, d.hidden));
+  list.smalls({"normal", "sigmoid", "sum", "div", "add bias", "top-2 sum and group index", "copy", "fill", "scatter",
+               "copy", "copy", "masked fill"});
+  list.top_k();
+  list.smalls({"floor div", "unique group indices", "gather", "fill", "fill", "add", "scatter add", "mul", "to float",
+               "sum", "clamp", "add", "add", "sum", "add", "div"});
+  list.top_k();
+  list.smalls({"clear", "sum", "clear", "aux loss counts", "mul", "sum", "scale"});
+}
+
+void router_backward(List& list) {
+  const Mla& d = list.d;
+  list.smalls({"ones", "sum", "scale", "mul", "fill", "expand",   "div", "div", "neg",
+               "mul",  "div", "sum",   "add", "fill", "scatter",  "div", "div", "neg",
+               "mul",  "div", "sum",   "add", "add",  "sigmoid backward", "to bf16", "clear"});
+  list.add(gemm(Family::gemm_bf16, "router gate dgrad", d.t, d.hidden, d.experts));
+  list.add(gemm(Family::gemm_bf16, "router gate wgrad", d.experts, d.hidden, d.t));
+}
+
+}  // namespace
+
+std::vector<Operator> attention_forward(const LayerWork& work) {
+  List list(work);
+  const Mla& d = list.d;
+  list.add(norm("RMSNorm and residual add", d.t, d.hidden, 4));
+  list.add(cast("cast x to fp8", d.t, d.hidden));
+  list.add(small("transpose scales"));
+  list.add(gemm(Family::gemm_fp8, "W_DQ fprop", d.t, d.q_lora, d.hidden));
+  list.add(cast("cast x to fp8", d.t, d.hidden));
+  list.add(small("transpose scales"));
+  list.add(gemm(Family::gemm_fp8, "W_DKV fprop", d.t, d.down_kv, d.hidden));
+  list.smalls({"cu_seqlens q", "cu_seqlens k"});
+  list.up_projections();
+  list.add(elementwise("copy kv latent", d.t * d.kv_lora, 2));
+  list.project_up();
+  list.flash_attention(Family::attention_forward, "FlashAttention forward", d.nope + d.rope + d.v);
+  list.add(memory(Family::recode_12bit, "save O in 12-bit E5M6", d.t * d.out * (kBf16 + 1.5)));
+  list.add(cast("cast O to fp8", d.t, d.out));
+  list.add(small("transpose scales"));
+  list.add(gemm(Family::gemm_fp8, "W_O fprop", d.t, d.hidden, d.out));
+  list.add(elementwise("scale", d.t * d.hidden, 2));
+  list.add(norm("RMSNorm and residual add", d.t, d.hidden, 4));
+  router_forward(list);
+  list.add(cast("cast dispatch input to fp8", d.t, d.hidden));
+  return list.ops;
+}
+
+std::vector<Operator> attention_backward_input(const LayerWork& work) {
+  List list(work);
+  const Mla& d = list.d;
+  router_backward(list);
+  list.add(elementwise("add", d.t * d.hidden, 3));
+  list.add(norm("RMSNorm backward", d.t, d.hidden, 5));
+  list.finalize_norm_backward();
+  list.add(elementwise("scale", d.t * d.hidden, 2));
+  list.add(memory(Family::recode_12bit, "restore O from 12-bit E5M6", d.t * d.out * (kBf16 + 1.5)));
+  list.add(cast("cast dY to fp8", d.t, d.hidden));
+  list.add(transpose_fp8("transpose W_O", d.hidden * d.out));
+  list.add(small("transpose scales"));
+  list.add(gemm(Family::gemm_fp8, "W_O dgrad", d.t, d.out, d.hidden));
+  list.add(cast_transpose("O per channel", d.t, d.out));
+  list.add(cast_transpose("dY per channel", d.t, d.hidden));
+
+  const std::size_t first_recomputed = list.ops.size();
+  list.up_projections();
+  list.project_up();
+  for (std::size_t i = first_recomputed; i < list.ops.size(); ++i) list.ops[i] = recomputed(list.ops[i]);
+
+  list.add(memory(Family::streaming, "FlashAttention backward preprocess",
+                  d.t * (2 * d.out * kBf16 + d.up_q * kFp32)));  // dO . O, clear dQ accumulator
+  // S, dP, dV, dQ, dK: five products, three of them over the query-key width
+  list.flash_attention(Family::attention_backward, "FlashAttention backward", 3 * (d.nope + d.rope) + 2 * d.v);
+  list.add(memory(Family::streaming, "FlashAttention backward dQ to bf16", d.t * d.up_q * (kFp32 + kBf16)));
+  list.add(memory(Family::strided, "rotary dq", d.t * d.heads * d.rope * 2 * kBf16));
+  list.add(transpose_fp8("transpose W_UQ", d.q_lora * d.up_q));
+  list.add(cast("cast dq to fp8", d.t, d.up_q));
+  list.add(small("transpose scales"));
+  list.add(gemm(Family::gemm_fp8, "W_UQ dgrad", d.t, d.q_lora, d.up_q));
+  list.add(elementwise("sum dk_rope over heads", d.t * d.heads * d.rope, 1));
+  list.add(small("rotary dk"));
+  list.add(elementwise("copy dk_nope", d.t * d.heads * d.nope, 2));
+  list.add(elementwise("copy dv", d.t * d.heads * d.v, 2));
+  list.add(transpose_fp8("transpose W_UKV", d.kv_lora * d.up_kv));
+  list.add(cast("cast dkv to fp8", d.t, d.up_kv));
+  list.add(small("transpose scales"));
+  list.add(gemm(Family::gemm_fp8, "W_UKV dgrad", d.t, d.kv_lora, d.up_kv));
+  list.add(cast_transpose("dkv per channel", d.t, d.up_kv));
+  list.add(cast_transpose("kv latent per channel", d.t, d.kv_lora));
+  list.add(cast_transpose("dq per channel", d.t, d.up_q));
+  list.add(cast_transpose("q latent per channel", d.t, d.q_lora));
+  list.add(norm("RMSNorm kv backward", d.t, d.kv_lora, 3));
+  list.finalize_norm_backward();
+  list.add(norm("RMSNorm q backward", d.t, d.q_lora, 3));
+  list.finalize_norm_backward();
+  list.smalls({"fill", "copy", "fill", "copy", "add"});
+
+  list.add(recomputed(norm("RMSNorm", d.t, d.hidden, 2)));
+  list.add(cast("cast dkv latent to fp8", d.t, d.down_kv));
+  list.add(transpose_fp8("transpose W_DKV", d.down_kv * d.hidden));
+  list.add(small("transpose scales"));
+  list.add(gemm(Family::gemm_fp8, "W_DKV dgrad", d.t, d.hidden, d.down_kv));
+  list.add(cast_transpose("x per channel", d.t, d.hidden));
+  list.add(cast_transpose("dkv latent per channel", d.t, d.down_kv));
+  list.add(cast("cast dq latent to fp8", d.t, d.q_lora));
+  list.add(transpose_fp8("transpose W_DQ", d.q_lora * d.hidden));
+  list.add(small("transpose scales"));
+  list.add(gemm(Family::gemm_fp8, "W_DQ dgrad", d.t, d.hidden, d.q_lora));
+  list.add(cast_transpose("x per channel", d.t, d.hidden));
+  list.add(cast_transpose("dq latent per channel", d.t, d.q_lora));
+  list.add(elementwise("add", d.t * d.hidden, 3));
+  list.add(norm("RMSNorm backward", d.t, d.hidden, 4));
+  list.finalize_norm_backward();
+  return list.ops;
+}
+
+std::vector<Operator> attention_backward_weight(const LayerWork& work) {
+  const Mla d(work);
+  return {gemm(Family::gemm_fp8_wgrad, "W_O wgrad", d.hidden, d.out, d.t),
+          gemm(Family::gemm_fp8_wgrad, "W_UKV wgrad", d.up_kv, d.kv_lora, d.t),
+          gemm(Family::gemm_fp8_wgrad, "W_UQ wgrad", d.up_q, d.q_lora, d.t),
+          gemm(Family::gemm_fp8_wgrad, "W_DKV wgrad", d.down_kv, d.hidden, d.t),
+          gemm(Family::gemm_fp8_wgrad, "W_DQ wgrad", d.q_lora, d.hidden, d.t)};
+}
+
+}  // namespace moeline

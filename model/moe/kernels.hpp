@@ -1,0 +1,73 @@
+// Short names for the kernels that operator lists are made of. Sizes in elements, bytes counted once per tensor.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "moe/operator.hpp"
+
+namespace moeline::kernels {
+
+inline constexpr double kFp8 = 1;
+inline constexpr double kBf16 = 2;
+inline constexpr double kFp32 = 4;
+inline constexpr double kScaleBlock = 128;  // columns that share one FP32 scale
+
+inline Operator memory(Family family, std::string name, double bytes) {
+  Operator op;
+  op.name = std::move(name);
+  op.family = family;
+  op.bytes = bytes;
+  return op;
+}
+
+inline Operator small(std::string name) {
+  Operator op = memory(Family::small, std::move(name), 0);
+  op.blocks = 32;
+  return op;
+}
+
+inline Operator gemm(Family family, std::string name, double m, double n, double k, double groups = 1) {
+  Operator op;
+  op.name = std::move(name);
+  op.family = family;
+  op.m = m;
+  op.n = n;
+  op.k = k;
+  op.flops = 2 * m * n * k;
+  const double in = family == Family::gemm_bf16 ? kBf16 : kFp8;
+  const double out = family == Family::gemm_fp8_wgrad ? 2 * kFp32 : kBf16;  // weight gradients: read, add, write
+  op.bytes = in * (m * k + groups * k * n) + out * m * n;
+  return op;
+}
+
+/// BF16 -> FP8 with 1x128 scales, or back.
+inline Operator cast(std::string name, double rows, double columns) {
+  return memory(Family::rowwise, std::move(name), rows * columns * (kBf16 + kFp8));
+}
+inline Operator cast_transpose(std::string name, double rows, double columns) {
+  return memory(Family::cast_transpose, std::move(name), rows * columns * (kBf16 + kFp8));
+}
+/// RMSNorm over `tensors` tensors of rows x columns, read or written (residual and gradient included).
+inline Operator norm(std::string name, double rows, double columns, double tensors) {
+  return memory(Family::rowwise, std::move(name), rows * columns * tensors * kBf16);
+}
+/// Reads and writes `tensors` BF16 tensors in all.
+inline Operator elementwise(std::string name, double elements, double tensors) {
+  return memory(Family::streaming, std::move(name), elements * tensors * kBf16);
+}
+inline Operator transpose_fp8(std::string name, double elements) {
+  return memory(Family::streaming, std::move(name), elements * 2 * kFp8);
+}
+/// FP32 scales of rows x columns into the layout a GEMM wants.
+inline Operator transpose_scales(double rows, double columns) {
+  return memory(Family::strided, "transpose scales", rows * columns / kScaleBlock * 2 * kFp32);
+}
+
+inline Operator recomputed(Operator op) {
+  op.recompute = true;
+  op.name += " (recompute)";
+  return op;
+}
+
+}  // namespace moeline::kernels

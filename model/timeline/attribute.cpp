@@ -1,0 +1,99 @@
+#include "timeline/attribute.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+namespace moeline {
+namespace {
+
+constexpr std::int32_t kNone = -1;
+
+// Annotations that have started and can still be the innermost one of something. One that starts later and ends no
+// earlier contains whatever the older one contains from then on, so the older one is dropped: ends fall strictly from
+// bottom to top, and the innermost annotation around a range is the topmost that ends no earlier than it.
+class Innermost {
+ public:
+  void open(std::int32_t annotation, std::int64_t end_ns) {
+    while (!stack_.empty() && stack_.back().end_ns <= end_ns) stack_.pop_back();
+    stack_.push_back({annotation, end_ns});
+  }
+  [[nodiscard]] std::int32_t around(std::int64_t end_ns) const {
+    const auto too_short =
+        std::partition_point(stack_.begin(), stack_.end(), [&](const Open& open) { return open.end_ns >= end_ns; });
+    return too_short == stack_.begin() ? kNone : std::prev(too_short)->annotation;
+  }
+
+ private:
+  struct Open {
+    std::int32_t annotation = kNone;
+    std::int64_t end_ns = 0;
+  };
+  std::vector<Open> stack_;
+};
+
+// "Which annotation contains this range?", asked for one GPU event.
+struct Question {
+  GpuEvent* event = nullptr;
+  Track track = 0;
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+bool counts(const Annotation& annotation) { return !annotation.name.starts_with("ProfilerStep"); }
+
+// One sweep over time answers all questions, from the annotations of the GPU or from those of the CPU.
+void answer(std::vector<Question> questions, const TraceRecords& records, bool on_gpu) {
+  std::sort(questions.begin(), questions.end(),
+            [](const Question& a, const Question& b) { return a.start_ns < b.start_ns; });
+  std::vector<Innermost> on_track(records.tracks());
+  Innermost on_any_thread;  // stays empty on the GPU: what runs on another stream says nothing
+  std::size_t next = 0;
+  for (const Question& question : questions) {
+    for (; next < records.annotations.size(); ++next) {
+      const auto& [annotation, track] = records.annotations[next];
+      if (annotation.start_ns > question.start_ns) break;
+      if (annotation.on_gpu != on_gpu || !counts(annotation)) continue;
+      on_track[track].open(static_cast<std::int32_t>(next), annotation.end_ns);
+      if (!on_gpu) on_any_thread.open(static_cast<std::int32_t>(next), annotation.end_ns);
+    }
+    std::int32_t found = on_track[question.track].around(question.end_ns);
+    if (found == kNone) found = on_any_thread.around(question.end_ns);
+    question.event->annotation = found;
+  }
+}
+
+std::vector<Question> questions_on_stream(TraceRecords& records) {
+  std::vector<Question> questions;
+  for (auto& [event, track, correlation] : records.gpu) {
+    questions.push_back({&event, track, event.start_ns, event.end_ns});
+  }
+  return questions;
+}
+
+// For the events that their own stream told nothing about. Of several calls with one correlation the first is asked:
+// a driver call stands inside the runtime call that made it.
+std::vector<Question> questions_at_launch(TraceRecords& records) {
+  std::vector<LaunchRecord>& launches = records.launches;
+  std::stable_sort(launches.begin(), launches.end(), [](const LaunchRecord& a, const LaunchRecord& b) {
+    return std::tie(a.correlation, a.start_ns) < std::tie(b.correlation, b.start_ns);
+  });
+  std::vector<Question> questions;
+  for (auto& [event, track, correlation] : records.gpu) {
+    if (event.annotation != kNone || !correlation) continue;
+    const auto launch =
+        std::lower_bound(launches.begin(), launches.end(), *correlation,
+                         [](const LaunchRecord& l, std::int64_t wanted) { return l.correlation < wanted; });
+    if (launch == launches.end() || launch->correlation != *correlation) continue;
+    questions.push_back({&event, launch->track, launch->start_ns, launch->start_ns});
+  }
+  return questions;
+}
+
+}  // namespace
+
+void attribute(TraceRecords& records) {
+  answer(questions_on_stream(records), records, true);
+  answer(questions_at_launch(records), records, false);
+}
+
+}  // namespace moeline

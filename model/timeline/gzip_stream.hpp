@@ -1,0 +1,62 @@
+// A file as RapidJSON reads it: one character at a time, unpacked on the way if it is gzip, a buffer in memory.
+#pragma once
+
+#include <cstddef>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+struct gzFile_s;
+
+namespace moeline {
+
+/// RapidJSON's input stream concept (hence the capitals) over zlib's gzread, which passes plain files through.
+/// Throws SpecError for a file that is missing, a folder or unreadable, or whose gzip data is truncated or damaged.
+class GzipStream {
+ public:
+  using Ch = char;
+
+  explicit GzipStream(const std::filesystem::path& path);
+  GzipStream(const GzipStream&) = delete;
+  GzipStream& operator=(const GzipStream&) = delete;
+  ~GzipStream() = default;
+
+  /// At the end of the file: '\0'.
+  [[nodiscard]] char Peek() const { return *current_; }
+  char Take() {
+    const char taken = *current_;
+    if (current_ != end_ && ++current_ == end_) refill();
+    return taken;
+  }
+  /// Bytes taken so far, of the unpacked text.
+  [[nodiscard]] std::size_t Tell() const {
+    return before_buffer_ + static_cast<std::size_t>(current_ - buffer_.data());
+  }
+
+  [[nodiscard]] bool at_end() const { return current_ == end_; }
+  /// Reads the rest and forgets it: damage further on throws now.
+  void drain();
+
+  // RapidJSON compiles its in-place mode even where it is not used.
+  static char* PutBegin() { return nullptr; }
+  static void Put(char /*c*/) {}
+  static std::size_t PutEnd(char* /*begin*/) { return 0; }
+
+ private:
+  struct Close {
+    void operator()(gzFile_s* file) const;
+  };
+
+  void refill();
+  void throw_if_damaged() const;
+
+  std::string file_;
+  std::unique_ptr<gzFile_s, Close> gzip_;
+  std::vector<char> buffer_;  // one longer than what is read: a '\0' follows the last character
+  std::size_t before_buffer_ = 0;
+  const char* current_ = nullptr;
+  const char* end_ = nullptr;
+};
+
+}  // namespace moeline

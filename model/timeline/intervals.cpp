@@ -1,0 +1,40 @@
+#include "timeline/intervals.hpp"
+
+#include <algorithm>
+
+namespace moeline {
+
+std::vector<Interval> unite(std::vector<Interval> intervals) {
+  std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) { return a.start < b.start; });
+  std::vector<Interval> united;
+  for (const Interval& interval : intervals) {
+    if (interval.end <= interval.start) continue;
+    if (!united.empty() && interval.start <= united.back().end) {
+      united.back().end = std::max(united.back().end, interval.end);
+    } else {
+      united.push_back(interval);
+    }
+  }
+  return united;
+}
+
+Time total(const std::vector<Interval>& disjoint) {
+  Time sum{};
+  for (const Interval& interval : disjoint) sum += interval.end - interval.start;
+  return sum;
+}
+
+Time overlap(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  Time sum{};
+  for (auto i = a.begin(), j = b.begin(); i != a.end() && j != b.end();) {
+    sum += std::max(Time::zero(), std::min(i->end, j->end) - std::max(i->start, j->start));
+    if (i->end < j->end) {
+      ++i;
+    } else {
+      ++j;
+    }
+  }
+  return sum;
+}
+
+}  // namespace moeline

@@ -1,0 +1,116 @@
+#include "timeline/phases.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "timeline/intervals.hpp"
+
+namespace moeline {
+namespace {
+
+enum class Kind { other, barrier, transfer };
+
+// Collects the kernels of one phase.
+struct Collected {
+  PhaseTimes times;
+  std::vector<Interval> kernels;
+
+  void add(Time start, Time end, Time solo, std::uint32_t stream, Kind kind) {
+    if (kernels.empty() || start < times.start) {
+      times.start = start;
+      times.stream = stream;
+    }
+    times.end = std::max(times.end, end);
+    times.solo += solo;
+    if (kind == Kind::barrier) times.barrier += end - start;
+    if (kind == Kind::transfer) times.transfer += end - start;
+    kernels.push_back({start, end});
+  }
+};
+
+std::vector<PhaseTimes> finish(std::vector<Collected>& collected) {
+  std::vector<PhaseTimes> table;
+  for (Collected& phase : collected) {
+    if (phase.kernels.empty()) continue;
+    phase.times.busy = total(unite(std::move(phase.kernels)));
+    table.push_back(phase.times);
+  }
+  std::stable_sort(table.begin(), table.end(), [](const PhaseTimes& a, const PhaseTimes& b) {
+    return a.start != b.start ? a.start < b.start : a.stream < b.stream;
+  });
+  return table;
+}
+
+// "internode::dispatch", "intranode::combine": the transfer kernels of DeepEP and of its ancestor.
+Kind kind_of(const std::string& kernel) {
+  if (kernel.find("notify") != std::string::npos) return Kind::barrier;
+  const auto has = [&](const char* part) { return kernel.find(part) != std::string::npos; };
+  return has("node::dispatch") || has("node::combine") ? Kind::transfer : Kind::other;
+}
+
+Kind kind_of(const TaskClass& task_class) {
+  if (task_class.role != Role::communication) return Kind::other;
+  return task_class.name == "barrier" ? Kind::barrier : Kind::transfer;
+}
+
+// Position of each annotation among those of its name, overlapping ones counted once.
+std::vector<std::uint32_t> layers_of(const std::vector<Annotation>& annotations) {
+  struct Seen {
+    std::uint32_t count = 0;
+    std::int64_t end_ns = 0;
+  };
+  std::map<std::string, Seen> seen;
+  std::vector<std::uint32_t> layers;
+  for (const Annotation& annotation : annotations) {
+    Seen& last = seen[annotation.name];
+    const bool same = last.count > 0 && annotation.start_ns < last.end_ns;
+    if (!same) ++last.count;
+    last.end_ns = same ? std::max(last.end_ns, annotation.end_ns) : annotation.end_ns;
+    layers.push_back(last.count - 1);
+  }
+  return layers;
+}
+
+}  // namespace
+
+std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& timeline) {
+  std::vector<Collected> collected(graph.phases().size());
+  for (std::size_t i = 0; i < collected.size(); ++i) {
+    const Phase& phase = graph.phases()[i];
+    collected[i].times.phase = phase.name;
+    collected[i].times.rank = phase.rank;
+    collected[i].times.micro_batch = phase.micro_batch;
+    collected[i].times.layer = phase.layer;
+  }
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    const Label& label = graph.label(task);
+    const TaskClass& task_class = graph.classes()[label.task_class];
+    if (task_class.role == Role::host) continue;
+    const Span& span = timeline.spans[task];
+    collected[label.phase].add(span.start, span.end, graph.task(task).solo, graph.streams()[label.stream].id,
+                               kind_of(task_class));
+  }
+  return finish(collected);
+}
+
+std::vector<PhaseTimes> phase_times(const Trace& trace) {
+  const std::vector<std::uint32_t> layers = layers_of(trace.annotations);
+  std::map<std::pair<std::string, std::uint32_t>, Collected> phases;
+  for (const GpuEvent& event : trace.gpu_events) {
+    if (event.annotation < 0) continue;
+    const auto annotation = static_cast<std::size_t>(event.annotation);
+    const std::string& name = trace.annotations[annotation].name;
+    Collected& phase = phases[{name, layers[annotation]}];
+    phase.times.phase = name;
+    phase.times.rank = trace.rank;
+    phase.times.layer = layers[annotation];
+    phase.add(std::chrono::nanoseconds(event.start_ns), std::chrono::nanoseconds(event.end_ns), Time::zero(),
+              event.stream, kind_of(event.name));
+  }
+  if (phases.empty()) throw SpecError("the trace has no kernel inside an annotation: its phases are unknown");
+  std::vector<Collected> collected;
+  for (auto& [key, phase] : phases) collected.push_back(std::move(phase));
+  return finish(collected);
+}
+
+}  // namespace moeline

@@ -1,0 +1,109 @@
+#include <fmt/format.h>
+#include <rapidjson/error/en.h>
+#include <rapidjson/reader.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "base/error.hpp"
+#include "timeline/attribute.hpp"
+#include "timeline/gzip_stream.hpp"
+#include "timeline/trace.hpp"
+#include "timeline/trace_handler.hpp"
+#include "timeline/trace_numbers.hpp"
+
+namespace moeline {
+namespace {
+
+std::string problem(const rapidjson::ParseResult& result, const TraceHandler& handler, const GzipStream& stream) {
+  if (!handler.refusal.empty()) return handler.refusal;
+  const bool blank = result.Code() == rapidjson::kParseErrorDocumentEmpty;
+  if (blank && stream.at_end()) return "is empty";
+  if (stream.at_end()) return fmt::format("truncated: its JSON breaks off at byte {}", stream.Tell());
+  if (blank || !result.IsError()) return fmt::format("not valid JSON at byte {}: a zero byte", stream.Tell());
+  return fmt::format("not valid JSON at byte {}: {}", result.Offset(), rapidjson::GetParseError_En(result.Code()));
+}
+
+void parse(GzipStream& stream, TraceHandler& handler, const std::string& file) {
+  // Iterative: deep nesting must not exhaust the stack. NaN: some writers put it in args, where it does no harm.
+  constexpr unsigned kFlags =
+      rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseNanAndInfFlag;
+  rapidjson::Reader reader;
+  const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, handler);
+  if (!result.IsError() && stream.at_end()) return;
+  const std::string message = problem(result, handler, stream);
+  stream.drain();  // if the gzip data is damaged, that is what is wrong
+  throw SpecError(file, 0, message);
+}
+
+// "train_rank3.json.gz", "rank_3.json", "rank-3": 3; any other name: 0.
+std::uint32_t rank_of_file_name(const std::string& name) {
+  const std::size_t word = name.rfind("rank");
+  if (word == std::string::npos) return 0;
+  std::string_view rest = std::string_view(name).substr(word + 4);
+  if (rest.starts_with('_') || rest.starts_with('-')) rest.remove_prefix(1);
+  return whole_number<std::uint32_t>(rest.substr(0, rest.find_first_not_of("0123456789"))).value_or(0);
+}
+
+std::uint32_t rank_of(const TraceHandler& handler, const std::filesystem::path& path) {
+  if (handler.rank.empty()) return rank_of_file_name(path.filename().string());
+  const auto rank = whole_number<std::uint32_t>(handler.rank);
+  if (rank) return *rank;
+  throw SpecError(path.string(), 0, fmt::format("distributedInfo.rank '{}' is not a rank", one_line(handler.rank)));
+}
+
+std::int64_t base_time_ns(const TraceHandler& handler, const std::string& file) {
+  if (handler.base_time.empty()) return 0;
+  const auto base = whole_number<std::int64_t>(handler.base_time);
+  if (base && *base >= 0 && *base <= kLargestTraceTimeNs) return *base;
+  throw SpecError(file, 0, fmt::format("baseTimeNanoseconds '{}' is not a time", one_line(handler.base_time)));
+}
+
+void count_from_earliest(TraceRecords& records) {
+  const std::int64_t earliest = records.earliest_ns();
+  for (auto& [event, track, correlation] : records.gpu) {
+    event.start_ns -= earliest;
+    event.end_ns -= earliest;
+  }
+  for (auto& [annotation, track] : records.annotations) {
+    annotation.start_ns -= earliest;
+    annotation.end_ns -= earliest;
+  }
+  for (LaunchRecord& launch : records.launches) launch.start_ns -= earliest;
+}
+
+void sort(TraceRecords& records) {
+  std::stable_sort(records.gpu.begin(), records.gpu.end(), [](const GpuRecord& a, const GpuRecord& b) {
+    return std::tie(a.event.start_ns, a.event.stream) < std::tie(b.event.start_ns, b.event.stream);
+  });
+  // Longer ones first, so that what is inside stands behind what is around it.
+  std::stable_sort(records.annotations.begin(), records.annotations.end(),
+                   [](const AnnotationRecord& a, const AnnotationRecord& b) {
+                     return std::tie(a.annotation.start_ns, b.annotation.end_ns) <
+                            std::tie(b.annotation.start_ns, a.annotation.end_ns);
+                   });
+}
+
+}  // namespace
+
+Trace read_trace(const std::filesystem::path& path) {
+  const std::string file = path.string();
+  GzipStream stream(path);
+  TraceHandler handler(stream);
+  parse(stream, handler, file);
+  TraceRecords& records = handler.records;
+  if (!handler.has_events) throw SpecError(file, 0, "not a trace: it has no array traceEvents");
+  if (records.gpu.empty()) throw SpecError(file, 0, "no GPU events (kernel, gpu_memcpy, gpu_memset) among its events");
+
+  Trace trace;
+  trace.rank = rank_of(handler, path);
+  trace.time_zero_ns = base_time_ns(handler, file) + records.earliest_ns();
+  count_from_earliest(records);
+  sort(records);
+  attribute(records);
+  for (GpuRecord& record : records.gpu) trace.gpu_events.push_back(std::move(record.event));
+  for (AnnotationRecord& record : records.annotations) trace.annotations.push_back(std::move(record.annotation));
+  return trace;
+}
+
+}  // namespace moeline

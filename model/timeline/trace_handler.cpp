@@ -1,0 +1,108 @@
+#include "timeline/trace_handler.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+
+namespace moeline {
+namespace {
+
+std::string* field_of(EventText& event, std::string_view key) {
+  if (key == "ph") return &event.ph;
+  if (key == "cat") return &event.cat;
+  if (key == "name") return &event.name;
+  if (key == "pid") return &event.pid;
+  if (key == "tid") return &event.tid;
+  if (key == "ts") return &event.ts;
+  if (key == "dur") return &event.dur;
+  return nullptr;
+}
+
+std::string* argument_of(EventText& event, std::string_view key) {
+  if (key == "stream") return &event.stream;
+  if (key == "correlation") return &event.correlation;
+  return nullptr;
+}
+
+// Keeps the strings' memory for the next event.
+void clear(EventText& event) {
+  for (std::string* field : {&event.ph, &event.cat, &event.name, &event.pid, &event.tid, &event.ts, &event.dur,
+                             &event.stream, &event.correlation}) {
+    field->clear();
+  }
+}
+
+}  // namespace
+
+bool TraceHandler::Key(const char* text, rapidjson::SizeType length, bool /*copy*/) {
+  const std::string_view key(text, length);
+  nested_ = scope_of_key(key);
+  value_ = value_of_key(key);
+  return true;
+}
+
+TraceHandler::Scope TraceHandler::scope_of_key(std::string_view key) const {
+  const Scope here = scopes_.back();
+  if (here == Scope::event && key == "args") return Scope::args;
+  if (here == Scope::root && key == "traceEvents") return Scope::events;
+  if (here == Scope::root && key == "distributedInfo") return Scope::distributed_info;
+  return Scope::other;
+}
+
+std::string* TraceHandler::value_of_key(std::string_view key) {
+  switch (scopes_.back()) {
+    case Scope::event:
+      return field_of(event_, key);
+    case Scope::args:
+      return argument_of(event_, key);
+    case Scope::root:
+      return key == "baseTimeNanoseconds" ? &base_time : nullptr;
+    case Scope::distributed_info:
+      return key == "rank" ? &rank : nullptr;
+    case Scope::events:
+    case Scope::other:
+      break;
+  }
+  return nullptr;
+}
+
+TraceHandler::Scope TraceHandler::scope_of_nested(bool is_array) const {
+  if (scopes_.empty()) return is_array ? Scope::events : Scope::root;  // a bare array of events is a trace too
+  if (scopes_.back() == Scope::events) return is_array ? Scope::other : Scope::event;
+  const bool fits = is_array == (nested_ == Scope::events);
+  return fits ? nested_ : Scope::other;
+}
+
+bool TraceHandler::open(bool is_array) {
+  scopes_.push_back(scope_of_nested(is_array));
+  nested_ = Scope::other;
+  value_ = nullptr;
+  if (scopes_.back() == Scope::events) has_events = true;
+  if (scopes_.back() == Scope::event) {
+    clear(event_);
+    event_offset_ = stream_.Tell();  // RapidJSON's iterative parser has not taken the brace yet
+  }
+  return true;
+}
+
+bool TraceHandler::close() {
+  scopes_.pop_back();
+  return true;
+}
+
+bool TraceHandler::scalar(std::string_view text) {
+  if (value_ != nullptr) value_->assign(text);
+  return true;
+}
+
+bool TraceHandler::add_event() {
+  try {
+    records.add(event_);
+    return true;
+  } catch (const SpecError& error) {
+    refusal = fmt::format("event '{}' at byte {}: {}", one_line(event_.name), event_offset_, error.what());
+    return false;
+  }
+}
+
+}  // namespace moeline

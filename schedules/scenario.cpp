@@ -1,0 +1,177 @@
+#include "schedules/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include "base/file.hpp"
+#include "base/spec.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+constexpr int kMostTokens = 1 << 24;
+
+// The value stands for something real that this version does not model.
+[[noreturn]] void refuse(const Spec& spec, const std::string& key, const std::string& value, std::string_view instead) {
+  throw spec.error(key, fmt::format("'{}' is not modelled; {}", value, instead));
+}
+
+Parallelism read_parallelism(Spec spec, const Architecture& model) {
+  Parallelism p;
+  p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
+  if (p.tp > 1) refuse(spec, "tp", std::to_string(p.tp), "only tp 1 is");
+  p.pp = spec.integer_or("pp", 1, kMostRanks, 1);
+  p.ep = spec.integer("ep", 1, kMostRanks);
+  p.dp = spec.integer_or("dp", 1, kMostRanks, p.ep);
+  if (p.dp % p.ep != 0) throw spec.error("ep", fmt::format("must divide tp x dp: {} does not divide {}", p.ep, p.dp));
+  if (model.n_routed_experts % p.ep != 0) {
+    throw spec.error("ep", fmt::format("must divide the {} routed experts: {} does not", model.n_routed_experts, p.ep));
+  }
+  spec.done();
+  return p;
+}
+
+Workload read_workload(Spec spec) {
+  Workload w;
+  w.phase = spec.choice("phase", {"train", "prefill", "decode"});
+  if (w.phase != "train") refuse(spec, "phase", w.phase, "only train is");
+  w.micro_batch_size = spec.integer_or("micro_batch_size", 1, 1 << 16, 1);
+  w.seq_len = spec.integer("seq_len", 1, kMostTokens);
+  if (static_cast<long long>(w.micro_batch_size) * w.seq_len > kMostTokens) {
+    throw spec.error("micro_batch_size", fmt::format("x seq_len is more than {} tokens per GPU", kMostTokens));
+  }
+  w.global_batch_size = spec.integer_or("global_batch_size", 1, 1 << 30, 0);
+  spec.done();
+  return w;
+}
+
+Comm read_comm(Spec spec, const MachineFacts& machine) {
+  Comm c;
+  if (spec.has("mode")) c.mode = spec.choice("mode", {"normal", "low_latency"});
+  if (c.mode != "normal") refuse(spec, "mode", c.mode, "training uses normal");
+  const int most = static_cast<int>(machine.sms) - 1;  // at least one is left to compute
+  if (most < 1) throw spec.error("num_sms", "cannot be met: the machine has one SM");
+  c.num_sms = spec.integer_or("num_sms", 1, most, std::min(c.num_sms, most));
+  if (spec.has("dispatch_dtype")) c.dispatch_dtype = spec.choice("dispatch_dtype", {"fp8", "bf16"});
+  if (c.dispatch_dtype != "fp8") refuse(spec, "dispatch_dtype", c.dispatch_dtype, "only fp8 is");
+  if (spec.has("combine_dtype")) c.combine_dtype = spec.choice("combine_dtype", {"bf16", "fp8"});
+  if (c.combine_dtype != "bf16") refuse(spec, "combine_dtype", c.combine_dtype, "only bf16 is");
+  spec.done();
+  return c;
+}
+
+Routing read_routing(Spec spec, int layers) {
+  Routing r;
+  if (spec.has("distribution")) {
+    r.distribution = spec.choice("distribution", {"balanced", "given", "power_law", "file"});
+  }
+  if (r.distribution == "power_law" || r.distribution == "file") {
+    refuse(spec, "distribution", r.distribution, "balanced and given are");
+  }
+  if (r.distribution == "given") {
+    Spec rows = spec.map("rows");
+    const auto read = [&](const char* key) {
+      std::vector<int> values = rows.integers(key, 1, 1 << 26);
+      if (values.size() != static_cast<std::size_t>(layers)) {
+        throw rows.error(key, fmt::format("must list one value per layer: {}, not {}", layers, values.size()));
+      }
+      return values;
+    };
+    r.forward_rows = read("forward");
+    r.backward_rows = read("backward");
+    rows.done();
+  }
+  spec.done();
+  return r;
+}
+
+int read_layers(Spec& spec, const Architecture& model) {
+  if (!spec.has("layers") || spec.text("layers") == "all") return model.moe_layers();
+  return spec.integer("layers", 1, 100000);
+}
+
+// Splits off "hardware.KEY=value": the machine's own file is overridden, not the scenario.
+std::vector<std::string> apply(const std::vector<std::string>& assignments, Spec& spec) {
+  constexpr std::string_view kHardware = "hardware.";
+  std::vector<std::string> overrides;
+  for (const std::string& assignment : assignments) {
+    if (assignment.starts_with(kHardware)) {
+      overrides.push_back(assignment.substr(kHardware.size()));
+    } else {
+      spec.set(assignment);
+    }
+  }
+  return overrides;
+}
+
+// Runs `load`; a SpecError without a place (an unknown name) gets the line that named it.
+template <class Load>
+auto at_key(const Spec& spec, const std::string& key, Load load) {
+  try {
+    return load();
+  } catch (const SpecError& error) {
+    const std::string message = error.what();
+    if (message.starts_with("unknown ")) throw spec.error(key, "names an " + message);
+    throw;
+  }
+}
+
+}  // namespace
+
+const std::vector<std::string>& schedule_names() {
+  static const std::vector<std::string> kNames = {"sequential", "dualpipe-chunk"};
+  return kNames;
+}
+
+Setup load_setup(const std::filesystem::path& path, const std::vector<std::string>& assignments) {
+  Spec spec = Spec::load(path);
+  Setup setup;
+  Scenario& s = setup.scenario;
+  s.file = path.string();
+  s.hardware_overrides = apply(assignments, spec);
+  (void)spec.integer("schema", 1, 1);
+  s.model = spec.text("model");
+  s.hardware = spec.text("hardware");
+  s.kernels = spec.text_or("kernels", "");
+  s.schedule = spec.text("schedule");
+  setup.model = at_key(spec, "model", [&] { return load_architecture(s.model); });
+  setup.machine = at_key(spec, "hardware", [&] { return load_profile(s.hardware, s.hardware_overrides); });
+  setup.kernels = at_key(spec, "kernels", [&] { return setup.machine.kernels(s.kernels); });
+  s.kernels = setup.kernels.name;
+  (void)at_key(spec, "schedule", [&] {
+    for (const std::string& name : schedule_names()) {
+      if (name == s.schedule) return true;
+    }
+    throw SpecError(unknown_name("schedule", s.schedule, schedule_names()));
+  });
+  s.parallelism = read_parallelism(spec.map("parallelism"), setup.model);
+  s.workload = read_workload(spec.map("workload"));
+  s.comm = read_comm(spec.map_or_empty("comm"), setup.machine.facts);
+  s.layers = read_layers(spec, setup.model);
+  s.routing = read_routing(spec.map_or_empty("routing"), s.layers);
+  s.overlap = spec.text_or("overlap", s.overlap);
+  if (spec.has("launch")) s.launch = spec.choice("launch", {"graph", "stream"});
+  s.seed = spec.integer_or("seed", 0, 1 << 30, s.seed);
+  (void)spec.integer_or("samples", 1, 1, 1);  // more than one needs jitter, which is not modelled
+  spec.done();
+  setup.spread = expected_spread(setup.model, s.parallelism.ep, static_cast<int>(setup.machine.facts.gpus_per_node),
+                                 static_cast<unsigned>(s.seed));
+  return setup;
+}
+
+LayerWork Setup::layer_work(bool forward, int layer) const {
+  LayerWork work;
+  work.model = model;
+  work.micro_batch_size = scenario.workload.micro_batch_size;
+  work.seq_len = scenario.workload.seq_len;
+  work.ep = scenario.parallelism.ep;
+  work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
+  work.spread = spread;
+  const std::vector<int>& given = forward ? scenario.routing.forward_rows : scenario.routing.backward_rows;
+  work.load = given.empty()
+                  ? balanced_load(model, static_cast<int>(work.tokens()), work.ep, spread)
+                  : given_load(model, given[static_cast<std::size_t>(layer)], work.ep, spread);
+  return work;
+}
+
+}  // namespace moeline
