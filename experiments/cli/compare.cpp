@@ -1,2 +1,133 @@
+// moeline compare: two timelines, phase by phase; either side may be a scenario or a trace.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+
 #include "experiments/cli/commands.hpp"
-namespace moeline { void add_compare(CLI::App&, int&){} }
+#include "experiments/cli/comparison.hpp"
+#include "experiments/cli/json.hpp"
+#include "experiments/cli/run.hpp"
+#include "timeline/trace.hpp"
+
+namespace moeline {
+namespace {
+
+struct Options {
+  std::string a, b;
+  std::vector<std::string> assignments;
+  std::vector<int> layers;
+  std::string format = "table";
+};
+
+bool is_scenario(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
+
+std::vector<PhaseTimes> phases_of(const std::string& path, const Options& options) {
+  if (is_scenario(path)) return run_scenario(load_setup(path, options.assignments)).phases;
+  return phase_times(read_trace(path));
+}
+
+// What a prediction must beat: the same scenario with free communication, and without overlap.
+std::vector<Null> null_models(const std::vector<PhaseTimes>& measured, const Options& options,
+                              const std::vector<std::uint32_t>& layers) {
+  std::vector<Null> nulls;
+  if (is_scenario(options.a)) {
+    Setup free = load_setup(options.a, options.assignments);
+    free.kernels = without_communication(free.kernels);
+    nulls.push_back({"communication_free", score(run_scenario(free).phases, measured, layers)});
+    Setup serial = load_setup(options.a, options.assignments);
+    serial.scenario.schedule = "sequential";
+    nulls.push_back({"everything_serial", score(run_scenario(serial).phases, measured, layers)});
+  }
+  if (!is_scenario(options.b)) nulls.push_back({"copied_mean", score(copied_mean(measured, layers), measured, layers)});
+  return nulls;
+}
+
+std::string to_json(const Score& result, const std::vector<Null>& nulls) {
+  Json json;
+  json.open();
+  json.add("mean_abs_error", result.mean_abs_error, 5).add("worst_abs_error", result.worst_abs_error, 5);
+  json.add("mean_error", result.mean_error, 5).add("span_error", result.span_error, 5);
+  json.add("same_order", result.same_order ? 1 : 0);
+  json.open_list("phases");
+  for (const PhasePair& pair : result.phases) {
+    json.open().add("layer", pair.a.layer).add("phase", pair.a.phase);
+    json.add("a_us", to_us(pair.a.span())).add("b_us", to_us(pair.b.span())).add("error", pair.error(), 5).close();
+  }
+  json.close_list();
+  json.open_list("communication");
+  for (const PhasePair& pair : result.communication) {
+    json.open().add("layer", pair.a.layer).add("phase", pair.a.phase);
+    json.add("a_transfer_us", to_us(pair.a.transfer)).add("b_transfer_us", to_us(pair.b.transfer));
+    json.add("transfer_error", ratio_error(pair.a.transfer, pair.b.transfer), 5);
+    json.add("a_barrier_us", to_us(pair.a.barrier)).add("b_barrier_us", to_us(pair.b.barrier)).close();
+  }
+  json.close_list();
+  json.open("nulls");
+  for (const Null& null : nulls) {
+    json.open(null.name).add("mean_abs_error", null.score.mean_abs_error, 5);
+    json.add("worst_abs_error", null.score.worst_abs_error, 5).add("span_error", null.score.span_error, 5).close();
+  }
+  return json.close().close().text();
+}
+
+std::string score_row(const std::string& name, const Score& score) {
+  return fmt::format("{:<22} {:>9.1f} % {:>9.1f} % {:>+9.1f} % {:>+9.1f} %\n", name, 100 * score.mean_abs_error,
+                     100 * score.worst_abs_error, 100 * score.mean_error, 100 * score.span_error);
+}
+
+std::string to_table(const Score& result, const std::vector<Null>& nulls, const Options& options) {
+  std::string text = fmt::format("a: {}\nb: {}\n\n", options.a, options.b);
+  text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9}\n", "layer", "phase", "a us", "b us", "error");
+  for (const PhasePair& pair : result.phases) {
+    text += fmt::format("{:>5} {:<12} {:>10.0f} {:>10.0f} {:>+8.1f}%\n", pair.a.layer, pair.a.phase,
+                        to_us(pair.a.span()), to_us(pair.b.span()), 100 * pair.error());
+  }
+  text += "\nCommunication, not scored: barriers wait for ranks that are not simulated.\n";
+  text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9} {:>12} {:>12}\n", "layer", "phase", "a us", "b us", "transfer",
+                      "a barrier us", "b barrier us");
+  for (const PhasePair& pair : result.communication) {
+    text += fmt::format("{:>5} {:<12} {:>10.0f} {:>10.0f} {:>+8.1f}% {:>12.0f} {:>12.0f}\n", pair.a.layer, pair.a.phase,
+                        to_us(pair.a.transfer), to_us(pair.b.transfer),
+                        100 * ratio_error(pair.a.transfer, pair.b.transfer), to_us(pair.a.barrier),
+                        to_us(pair.b.barrier));
+  }
+  text += fmt::format("\norder of phases on every stream: {}\n\n", result.same_order ? "the same" : "DIFFERENT");
+  text += fmt::format("{:<22} {:>11} {:>11} {:>11} {:>11}\n", "phases of computation", "mean |e|", "worst |e|", "mean e",
+                      "span e");
+  text += score_row("a against b", result);
+  for (const Null& null : nulls) text += score_row("null: " + null.name, null.score);
+  return text;
+}
+
+void compare(const Options& options) {
+  const std::vector<PhaseTimes> a = phases_of(options.a, options);
+  const std::vector<PhaseTimes> b = phases_of(options.b, options);
+  const std::vector<std::uint32_t> layers = common_layers(a, b, options.layers);
+  const Score result = score(a, b, layers);
+  const std::vector<Null> nulls = null_models(b, options, layers);
+  fmt::print("{}", options.format == "json" ? to_json(result, nulls) : to_table(result, nulls, options));
+}
+
+constexpr const char* kDefinitions =
+    "error = a / b - 1, of a phase's span: start of its first kernel to end of its last. The scores are over the "
+    "phases of computation. span e: from the first start to the last end among the phases compared, communication "
+    "included. Null models: communication free (transfers take no time), everything serial (no overlap), copied mean "
+    "(each phase of b takes the mean of its other layers: those not compared, or, if all are, all but itself).";
+
+}  // namespace
+
+void add_compare(CLI::App& app, int& /*exit_code*/) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("compare", "hold a prediction against a measured trace, phase by phase");
+  command->add_option("a", options->a, "scenario (.yaml) or trace (.json, .json.gz)")->required();
+  command->add_option("b", options->b, "scenario or trace")->required();
+  command->add_option("--layers", options->layers, "only these layers, by position in order of execution")
+      ->delimiter(',');
+  command->add_option("--set", options->assignments, "override in the scenarios")->allow_extra_args(false);
+  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->footer(kDefinitions);
+  command->callback([options] { compare(*options); });
+}
+
+}  // namespace moeline

@@ -1,0 +1,52 @@
+// Scores of one phase table against another.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hardware/profile.hpp"
+#include "timeline/phases.hpp"
+
+namespace moeline {
+
+/// a / b - 1; zero where both are zero.
+[[nodiscard]] double ratio_error(Time a, Time b);
+
+struct PhasePair {
+  PhaseTimes a, b;
+  [[nodiscard]] double error() const { return ratio_error(a.span(), b.span()); }
+};
+
+struct Score {
+  std::vector<PhasePair> phases;         ///< of computation, by layer, in b's order
+  std::vector<PhasePair> communication;  ///< listed, not scored
+  double mean_abs_error = 0;
+  double worst_abs_error = 0;
+  double mean_error = 0;  ///< signed
+  double span_error = 0;  ///< signed; first start to last end of the phases compared
+  bool same_order = true;  ///< on every stream
+};
+
+struct Null {
+  std::string name;
+  Score score;
+};
+
+/// The layers both sides have, or the wanted ones among them. Throws SpecError for a layer that one side lacks.
+[[nodiscard]] std::vector<std::uint32_t> common_layers(const std::vector<PhaseTimes>& a,
+                                                       const std::vector<PhaseTimes>& b,
+                                                       const std::vector<int>& wanted);
+
+/// Throws SpecError when the two have no phase of computation in common.
+[[nodiscard]] Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
+                          const std::vector<std::uint32_t>& layers);
+
+/// Null model: each phase of these layers takes the mean of the same phase in the other layers, those not in
+/// `layers`, or, if there is none, all but its own.
+[[nodiscard]] std::vector<PhaseTimes> copied_mean(const std::vector<PhaseTimes>& measured,
+                                                  const std::vector<std::uint32_t>& layers);
+
+/// Null model: transfers and barriers take no time.
+[[nodiscard]] KernelSet without_communication(KernelSet kernels);
+
+}  // namespace moeline
