@@ -13,7 +13,7 @@ bool SmPool::admit_next(Waiting& admitted) {
   free_ -= taken;
   if (oldest.held < oldest.wanted) return false;
   admitted = oldest;
-  waiting_.pop_front();
+  waiting_.erase(waiting_.begin());  // few wait at a time
   return true;
 }
 
@@ -45,7 +45,7 @@ void FairShare::operator()(std::span<Claim> claims, std::span<const double> avai
   sum_demands(open_);
   if (all_fit(available)) return;  // the common case: nothing binds
 
-  left_.assign(available.begin(), available.end());
+  for (const ResourceId resource : touched_) left_[resource] = available[resource];
   while (!open_.empty() && !all_fit(left_)) {
     ResourceId bottleneck = 0;
     double level = 1;

@@ -8,7 +8,6 @@
 // by progressive filling: raise all speeds together; where a resource is exhausted, freeze the tasks that use it.
 #pragma once
 
-#include <deque>
 #include <span>
 #include <vector>
 
@@ -32,11 +31,11 @@ class SmPool {
     int held = 0;
   };
   [[nodiscard]] bool admit_next(Waiting& admitted);
-  [[nodiscard]] const std::deque<Waiting>& waiting() const { return waiting_; }
+  [[nodiscard]] const std::vector<Waiting>& waiting() const { return waiting_; }
 
  private:
   int free_;
-  std::deque<Waiting> waiting_;
+  std::vector<Waiting> waiting_;
 };
 
 /// What one running task asks of the resources of its domain, and the speed it gets.
@@ -51,7 +50,7 @@ struct Claim {
 /// Sets Claim::speed of all claims. `available` is indexed by resource. Keeps its scratch space between calls.
 class FairShare {
  public:
-  explicit FairShare(std::size_t resources) : demand_(resources, 0) {}
+  explicit FairShare(std::size_t resources) : demand_(resources, 0), left_(resources, 0) {}
   void operator()(std::span<Claim> claims, std::span<const double> available);
 
  private:

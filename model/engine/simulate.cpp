@@ -24,6 +24,7 @@ struct Progress {
   double speed = 0;
   Time banked_at{};    // left_ps is as of this instant
   std::uint32_t stamp = 0;
+  std::uint32_t pending[2] = {0, 0};  // events that its start and its end still wait for
   bool started = false;
   bool done = false;  // work is done; the end may still have to wait
 };
@@ -42,7 +43,6 @@ class Simulation {
       : graph_(graph),
         record_(options.record_changes),
         progress_(graph.size()),
-        pending_(2 * graph.size(), 0),
         domain_of_(coupled_domains(graph)),
         pools_(graph.resources().size()),
         available_(graph.resources().size()),
@@ -58,13 +58,13 @@ class Simulation {
     }
     timeline_.spans.resize(graph.size());
     for (EventId event = 0; event < 2 * graph.size(); ++event) {
-      for (const EventId successor : graph.successors(event)) ++pending_[successor];
+      for (const EventId successor : graph.successors(event)) ++pending(successor);
     }
   }
 
   Timeline run() {
     for (TaskId task = 0; task < graph_.size(); ++task) {
-      if (pending_[start_of(task)] == 0) release(task);
+      if (pending(start_of(task)) == 0) release(task);
     }
     settle();
     while (next_instant()) settle();
@@ -114,7 +114,7 @@ class Simulation {
   }
 
   void arrive(EventId event) {
-    if (--pending_[event] > 0) return;
+    if (--pending(event) > 0) return;
     if (is_start(event)) {
       release(task_of(event));
     } else {
@@ -235,8 +235,8 @@ class Simulation {
     std::vector<StuckTask> stuck;
     for (TaskId id = 0; id < graph_.size(); ++id) {
       const Progress& progress = progress_[id];
-      if (pending_[end_of(id)] == 0) continue;
-      if (pending_[start_of(id)] > 0) {
+      if (progress.pending[1] == 0) continue;
+      if (progress.pending[0] > 0) {
         stuck.push_back({id, Stuck::never_released});
       } else {
         stuck.push_back({id, progress.done ? Stuck::may_not_end : Stuck::no_sms});
@@ -244,6 +244,8 @@ class Simulation {
     }
     throw SpecError(describe_stuck(graph_, stuck));
   }
+
+  std::uint32_t& pending(EventId event) { return progress_[task_of(event)].pending[event % 2]; }
 
   [[nodiscard]] std::uint32_t domain_of(TaskId id) const {
     if (const ResourceId pool = graph_.task(id).pool; pool != kNoPool) return domain_of_[pool];
@@ -257,7 +259,6 @@ class Simulation {
   std::size_t ended_count_ = 0;
   Timeline timeline_;
   std::vector<Progress> progress_;        // by task
-  std::vector<std::uint32_t> pending_;    // by event: how many it still waits for
   std::vector<std::uint32_t> domain_of_;  // by resource
   std::vector<Domain> domains_;
   std::vector<SmPool> pools_;      // by resource; of links unused
@@ -272,5 +273,7 @@ class Simulation {
 }  // namespace
 
 Timeline simulate(const TaskGraph& graph, const SimulateOptions& options) { return Simulation(graph, options).run(); }
+
+std::size_t simulate_bytes_per_task() { return sizeof(Progress) + sizeof(Span); }
 
 }  // namespace moeline

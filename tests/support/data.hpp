@@ -1,0 +1,37 @@
+// Measured data of others, which the project does not ship: found where a user has it, else tests are skipped.
+#pragma once
+
+#include <doctest/doctest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace moeline::testing {
+
+inline std::filesystem::path data_folder() {
+  const char* set = std::getenv("MOELINE_DATA");
+  return set != nullptr && *set != '\0' ? std::filesystem::path(set)
+                                        : std::filesystem::path(MOELINE_SOURCE_DIR) / "../shared/data";
+}
+
+inline std::filesystem::path source(const std::string& path) {
+  return std::filesystem::path(MOELINE_SOURCE_DIR) / path;
+}
+
+/// False, with a message, where the file is absent: `if (!present(file)) return;`
+inline bool present(const std::filesystem::path& file) {
+  if (std::filesystem::exists(file)) return true;
+  MESSAGE("skipped: " << file.string() << " is absent");
+  return false;
+}
+
+inline const std::string kTraceName = "traces/deepseek_v3_train_h800_ep64";
+inline std::filesystem::path training_trace() { return data_folder() / (kTraceName + ".json.gz"); }
+inline std::filesystem::path training_kernels() { return data_folder() / (kTraceName + ".kernels.csv"); }
+
+inline std::filesystem::path chunk_scenario() {
+  return source("experiments/train_chunk_deepseek_v3_h800/scenario.yaml");
+}
+
+}  // namespace moeline::testing
