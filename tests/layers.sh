@@ -1,0 +1,36 @@
+#!/usr/bin/env bash
+# Includes go downward only. Each line: a folder, then the folders it may include from (its own is understood).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+rules='
+model/base
+model/graph      base
+model/engine     base graph
+model/timeline   base graph engine
+model/moe        base graph
+model/hardware   base graph moe
+schedules        base graph moe hardware
+calib/fit        base graph moe hardware
+experiments/cli  base graph engine timeline moe hardware schedules calib
+'
+failed=0
+checked=0
+while read -r folder allowed; do
+  [ -n "$folder" ] || continue
+  own=${folder#model/}
+  own=${own%%/*}
+  while IFS=: read -r file line include; do
+    checked=$((checked + 1))
+    target=$(sed -E 's/.*"([^/"]+)\/.*/\1/' <<<"$include")
+    case " $own $allowed " in
+      *" $target "*) ;;
+      *)
+        echo "$file:$line: $folder must not include from $target: $include" >&2
+        failed=1
+        ;;
+    esac
+  done < <(grep -rnE '^ *#include "' --include='*.hpp' --include='*.cpp' "$folder" || true)
+done <<<"$rules"
+[ "$checked" -gt 50 ] || { echo "only $checked includes found: is this the source tree?" >&2; exit 1; }
+[ "$failed" -eq 0 ] && echo "layers: $checked includes, all downward"
+exit "$failed"

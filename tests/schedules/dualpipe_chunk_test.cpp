@@ -1,0 +1,192 @@
+// The overlapped chunk of DeepSeek-V3's training: mechanisms of contention come out of the engine, and what-ifs move
+// as they must. No measured data needed.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/cli/run.hpp"
+#include "tests/support/data.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+Run run(std::vector<std::string> assignments = {}, bool record = false) {
+  return run_scenario(load_setup(chunk_scenario(), assignments), record);
+}
+
+double step_us(std::vector<std::string> assignments) { return to_us(run(std::move(assignments)).metrics.span); }
+
+const PhaseTimes& phase(const Run& run, const std::string& name, std::uint32_t layer) {
+  return *std::find_if(run.phases.begin(), run.phases.end(),
+                       [&](const PhaseTimes& p) { return p.phase == name && p.layer == layer; });
+}
+
+std::vector<TaskId> tasks_of(const Run& run, const std::string& task_class) {
+  std::vector<TaskId> tasks;
+  for (TaskId id = 0; id < run.program.graph.size(); ++id) {
+    const TaskGraph& graph = run.program.graph;
+    if (graph.classes()[graph.label(id).task_class].name == task_class) tasks.push_back(id);
+  }
+  return tasks;
+}
+
+double slowdown(const Run& run, TaskId id) {
+  const Span& span = run.timeline.spans[id];
+  return to_us(span.end - span.start) / to_us(run.program.graph.task(id).solo);
+}
+
+// Runs beside one transfer from its start to its end.
+bool under_transfer(const Run& run, TaskId id) {
+  const auto covers = [&](TaskId transfer) {
+    const Span& outer = run.timeline.spans[transfer];
+    const Span& inner = run.timeline.spans[id];
+    return outer.start <= inner.start && inner.end <= outer.end;
+  };
+  const std::vector<TaskId> dispatches = tasks_of(run, "dispatch");
+  const std::vector<TaskId> combines = tasks_of(run, "combine");
+  return std::any_of(dispatches.begin(), dispatches.end(), covers) ||
+         std::any_of(combines.begin(), combines.end(), covers);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+}  // namespace
+
+TEST_CASE("the FP8 cast of dY, squeezed onto the SMs that the W_O weight gradient leaves, is 6.6 times slower") {
+  const Run chunk = run();
+  std::vector<double> squeezed;
+  for (TaskId id = 0; id < chunk.program.graph.size(); ++id) {
+    const Label& label = chunk.program.graph.label(id);
+    const Phase& owner = chunk.program.graph.phases()[label.phase];
+    const bool cast = chunk.program.graph.task_name(id) == "cast dY to fp8" && owner.name == "combine(B)";
+    if (cast && owner.layer > 0) squeezed.push_back(slowdown(chunk, id));  // in layer 0 nothing runs beside it
+  }
+  REQUIRE(squeezed.size() == 3);
+  for (const double factor : squeezed) CHECK(factor == doctest::Approx(6.6).epsilon(0.10));
+}
+
+TEST_CASE("memory-bound kernels under a transfer are 1.17 times slower, FP8 GEMMs at most 1.07") {
+  const Run chunk = run();
+  std::vector<double> memory;
+  for (const TaskId id : tasks_of(chunk, "memory")) {
+    const bool on_compute = chunk.program.graph.streams()[chunk.program.graph.label(id).stream].id == 7;
+    if (on_compute && under_transfer(chunk, id)) memory.push_back(slowdown(chunk, id));
+  }
+  REQUIRE(memory.size() > 50);
+  CHECK(median(memory) == doctest::Approx(1.17).epsilon(0.05 / 1.17));
+  for (const char* gemm : {"gemm", "grouped_gemm"}) {
+    for (const TaskId id : tasks_of(chunk, gemm)) {
+      const bool elastic = chunk.program.graph.task(id).hold == Hold::elastic;  // the router's BF16 GEMMs
+      if (!elastic && under_transfer(chunk, id)) CHECK(slowdown(chunk, id) <= 1.07);
+    }
+  }
+}
+
+TEST_CASE("the expert GEMMs on two streams run one after the other") {
+  const Run chunk = run();
+  std::vector<Span> spans;
+  for (TaskId id = 0; id < chunk.program.graph.size(); ++id) {
+    const Label& label = chunk.program.graph.label(id);
+    const bool first_layer = chunk.program.graph.phases()[label.phase].layer == 0;
+    if (first_layer && chunk.program.graph.task_name(id) == "expert down wgrad") {
+      spans.push_back(chunk.timeline.spans[id]);
+    }
+  }
+  REQUIRE(spans.size() == 4);
+  std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
+  for (std::size_t i = 1; i < spans.size(); ++i) CHECK(spans[i].start >= spans[i - 1].end);
+}
+
+TEST_CASE("dispatch and combine follow their phases within 50 us where the measured chunk's do") {
+  const Run chunk = run();
+  for (std::uint32_t layer = 0; layer < 4; ++layer) {
+    const auto slack = [&](const char* before, std::uint32_t before_layer, const char* after) {
+      return to_us(phase(chunk, after, layer).start - phase(chunk, before, before_layer).end);
+    };
+    CHECK(slack("attn(F)", layer, "dispatch(F)") >= 0);
+    CHECK(slack("attn(F)", layer, "dispatch(F)") <= 50);
+    CHECK(slack("mlp(F)", layer, "combine(F)") >= 0);
+    if (layer < 3) CHECK(slack("mlp(F)", layer, "combine(F)") <= 50);
+    if (layer == 0) continue;
+    CHECK(slack("attn(B)", layer - 1, "combine(B)") >= 0);
+    CHECK(slack("attn(B)", layer - 1, "combine(B)") <= 50);
+  }
+}
+
+TEST_CASE("with faster links the chunk approaches the time of its computation, and never beats it") {
+  const Run normal = run();
+  const Run free = run({"hardware.nic_GBps=100000", "hardware.nvlink_GBps=100000", "hardware.nic_latency_us=0"});
+  CHECK(free.metrics.span <= normal.metrics.span);
+  CHECK(free.metrics.span >= free.metrics.compute_busy);
+  // 996 launch gaps of 2 us and the SM-bound part of the copies are what is left
+  CHECK(to_us(free.metrics.span) == doctest::Approx(to_us(free.metrics.compute_busy)).epsilon(0.03));
+}
+
+TEST_CASE("a quarter of the NIC exposes communication") {
+  const Run normal = run();
+  const Run slow = run({"hardware.nic_GBps=12.5"});
+  CHECK(to_us(normal.metrics.exposed_comm) < 0.02 * to_us(normal.metrics.span));
+  CHECK(to_us(slow.metrics.exposed_comm) > 0.3 * to_us(slow.metrics.span));
+  CHECK(slow.metrics.span > 2 * normal.metrics.span);
+}
+
+TEST_CASE("the number of communication SMs has an optimum inside its range") {
+  const std::vector<int> sms = {1, 2, 4, 8, 12, 20, 32, 48, 64, 96};
+  std::vector<double> steps;
+  for (const int count : sms) steps.push_back(step_us({"comm.num_sms=" + std::to_string(count)}));
+  const auto best = std::min_element(steps.begin(), steps.end());
+  CHECK(best != steps.begin());
+  CHECK(best != steps.end() - 1);
+  CHECK(steps.front() > 1.5 * *best);
+  CHECK(steps.back() > 1.5 * *best);
+}
+
+TEST_CASE("overlap beats the sequential schedule, whose phases in turn are faster") {
+  const Run overlapped = run();
+  const Run serial = run({"schedule=sequential"});
+  CHECK(overlapped.metrics.span < serial.metrics.span);
+  CHECK(serial.metrics.overlap_fraction() == 0);
+  CHECK(serial.metrics.compute_busy < overlapped.metrics.compute_busy);
+  CHECK(to_us(serial.metrics.span) >= to_us(serial.metrics.compute_busy + serial.metrics.comm_busy));
+}
+
+TEST_CASE("a layer with a tenth more rows takes longer, by no more than a tenth") {
+  const auto rows = [](int m) {
+    const std::string r = std::to_string(m);
+    return "routing={distribution: given, rows: {forward: [" + r + "], backward: [" + r + "]}}";
+  };
+  const double base = step_us({"layers=1", rows(32768)});
+  const double more = step_us({"layers=1", rows(36096)});
+  CHECK(more > base);
+  CHECK(more < 1.1 * base);
+}
+
+TEST_CASE("balanced routing gives every rank what ideal rows give") {
+  // 4096 tokens x 8 experts: 32768 rows on each of 64 ranks, whole tiles without padding
+  const Setup setup = load_setup(chunk_scenario(), {"routing={distribution: balanced}"});
+  CHECK(setup.layer_work(true, 0).load.rows == 32768);
+  CHECK(setup.layer_work(true, 0).load.received == doctest::Approx(30670).epsilon(0.003));
+}
+
+TEST_CASE("at most a tenth of the time comes from kernels of a fixed cost") {
+  const Run chunk = run();
+  double solo = 0;
+  for (const ProvenanceUse& use : chunk.program.provenance) solo += use.solo_us;
+  CHECK(chunk.program.lumped_us / solo < 0.1);
+}
+
+TEST_CASE("the same scenario gives the same timeline, to the picosecond") {
+  const Run a = run();
+  const Run b = run();
+  REQUIRE(a.timeline.spans.size() == b.timeline.spans.size());
+  for (std::size_t i = 0; i < a.timeline.spans.size(); ++i) {
+    CHECK(a.timeline.spans[i].start == b.timeline.spans[i].start);
+    CHECK(a.timeline.spans[i].end == b.timeline.spans[i].end);
+  }
+}
