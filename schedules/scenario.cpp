@@ -16,22 +16,26 @@ constexpr int kMostTokens = 1 << 24;
   throw spec.error(key, fmt::format("'{}' is not modelled; {}", value, instead));
 }
 
-Parallelism read_parallelism(Spec spec, const Architecture& model) {
+Parallelism read_parallelism(const Spec& spec, const Architecture& model) {
+  spec.expect({"tp", "pp", "ep", "dp"});
   Parallelism p;
   p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
   if (p.tp > 1) refuse(spec, "tp", std::to_string(p.tp), "only tp 1 is");
   p.pp = spec.integer_or("pp", 1, kMostRanks, 1);
   p.ep = spec.integer("ep", 1, kMostRanks);
   p.dp = spec.integer_or("dp", 1, kMostRanks, p.ep);
+  if (static_cast<long long>(p.pp) * p.dp > kMostRanks) {
+    throw spec.error("pp", fmt::format("x dp is more than {} ranks", kMostRanks));
+  }
   if (p.dp % p.ep != 0) throw spec.error("ep", fmt::format("must divide tp x dp: {} does not divide {}", p.ep, p.dp));
   if (model.n_routed_experts % p.ep != 0) {
     throw spec.error("ep", fmt::format("must divide the {} routed experts: {} does not", model.n_routed_experts, p.ep));
   }
-  spec.done();
   return p;
 }
 
-Workload read_workload(Spec spec) {
+Workload read_workload(const Spec& spec) {
+  spec.expect({"phase", "micro_batch_size", "seq_len", "global_batch_size"});
   Workload w;
   w.phase = spec.choice("phase", {"train", "prefill", "decode"});
   if (w.phase != "train") refuse(spec, "phase", w.phase, "only train is");
@@ -41,11 +45,11 @@ Workload read_workload(Spec spec) {
     throw spec.error("micro_batch_size", fmt::format("x seq_len is more than {} tokens per GPU", kMostTokens));
   }
   w.global_batch_size = spec.integer_or("global_batch_size", 1, 1 << 30, 0);
-  spec.done();
   return w;
 }
 
-Comm read_comm(Spec spec, const MachineFacts& machine) {
+Comm read_comm(const Spec& spec, const MachineFacts& machine) {
+  spec.expect({"mode", "num_sms", "dispatch_dtype", "combine_dtype"});
   Comm c;
   if (spec.has("mode")) c.mode = spec.choice("mode", {"normal", "low_latency"});
   if (c.mode != "normal") refuse(spec, "mode", c.mode, "training uses normal");
@@ -56,11 +60,21 @@ Comm read_comm(Spec spec, const MachineFacts& machine) {
   if (c.dispatch_dtype != "fp8") refuse(spec, "dispatch_dtype", c.dispatch_dtype, "only fp8 is");
   if (spec.has("combine_dtype")) c.combine_dtype = spec.choice("combine_dtype", {"bf16", "fp8"});
   if (c.combine_dtype != "bf16") refuse(spec, "combine_dtype", c.combine_dtype, "only bf16 is");
-  spec.done();
   return c;
 }
 
-Routing read_routing(Spec spec, int layers) {
+// Padded rows that one rank can get at most: every token of the group chooses as many of its experts as it may.
+int most_rows(const Scenario& scenario, const Architecture& model) {
+  constexpr double kMost = 1 << 30;
+  const int experts = model.n_routed_experts / scenario.parallelism.ep;
+  const double tokens = static_cast<double>(scenario.workload.micro_batch_size) * scenario.workload.seq_len;
+  const double rows = tokens * scenario.parallelism.ep * std::min(model.num_experts_per_tok, experts);
+  return static_cast<int>(std::min(kMost, rows + experts * kRowPadding));
+}
+
+Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model) {
+  const int layers = scenario.layers;
+  spec.expect({"distribution", "rows"});
   Routing r;
   if (spec.has("distribution")) {
     r.distribution = spec.choice("distribution", {"balanced", "given", "power_law", "file"});
@@ -69,9 +83,10 @@ Routing read_routing(Spec spec, int layers) {
     refuse(spec, "distribution", r.distribution, "balanced and given are");
   }
   if (r.distribution == "given") {
-    Spec rows = spec.map("rows");
+    const Spec rows = spec.map("rows");
+    rows.expect({"forward", "backward"});
     const auto read = [&](const char* key) {
-      std::vector<int> values = rows.integers(key, 1, 1 << 26);
+      std::vector<int> values = rows.integers(key, 1, most_rows(scenario, model));
       if (values.size() != static_cast<std::size_t>(layers)) {
         throw rows.error(key, fmt::format("must list one value per layer: {}, not {}", layers, values.size()));
       }
@@ -79,15 +94,15 @@ Routing read_routing(Spec spec, int layers) {
     };
     r.forward_rows = read("forward");
     r.backward_rows = read("backward");
-    rows.done();
+  } else if (spec.has("rows")) {
+    throw spec.error("rows", "belongs to the distribution given, not " + r.distribution);
   }
-  spec.done();
   return r;
 }
 
-int read_layers(Spec& spec, const Architecture& model) {
+int read_layers(const Spec& spec, const Architecture& model) {
   if (!spec.has("layers") || spec.text("layers") == "all") return model.moe_layers();
-  return spec.integer("layers", 1, 100000);
+  return spec.integer("layers", 1, 10000);
 }
 
 // Splits off "hardware.KEY=value": the machine's own file is overridden, not the scenario.
@@ -129,6 +144,8 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
   Scenario& s = setup.scenario;
   s.file = path.string();
   s.hardware_overrides = apply(assignments, spec);
+  spec.expect({"schema", "model", "hardware", "kernels", "schedule", "parallelism", "workload", "comm", "routing",
+               "layers", "overlap", "launch", "seed", "samples"});
   (void)spec.integer("schema", 1, 1);
   s.model = spec.text("model");
   s.hardware = spec.text("hardware");
@@ -136,6 +153,9 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
   s.schedule = spec.text("schedule");
   setup.model = at_key(spec, "model", [&] { return load_architecture(s.model); });
   setup.machine = at_key(spec, "hardware", [&] { return load_profile(s.hardware, s.hardware_overrides); });
+  if (setup.machine.kernel_sets.empty()) {
+    throw spec.error("hardware", fmt::format("'{}' has no kernel set; see `moeline calibrate`", s.hardware));
+  }
   setup.kernels = at_key(spec, "kernels", [&] { return setup.machine.kernels(s.kernels); });
   s.kernels = setup.kernels.name;
   (void)at_key(spec, "schedule", [&] {
@@ -148,12 +168,14 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
   s.workload = read_workload(spec.map("workload"));
   s.comm = read_comm(spec.map_or_empty("comm"), setup.machine.facts);
   s.layers = read_layers(spec, setup.model);
-  s.routing = read_routing(spec.map_or_empty("routing"), s.layers);
+  s.routing = read_routing(spec.map_or_empty("routing"), s, setup.model);
   s.overlap = spec.text_or("overlap", s.overlap);
+  if (std::error_code failed; s.overlap != "default" && !std::filesystem::exists(s.overlap, failed)) {
+    throw spec.error("overlap", fmt::format("'{}': no such file", s.overlap));
+  }
   if (spec.has("launch")) s.launch = spec.choice("launch", {"graph", "stream"});
   s.seed = spec.integer_or("seed", 0, 1 << 30, s.seed);
   (void)spec.integer_or("samples", 1, 1, 1);  // more than one needs jitter, which is not modelled
-  spec.done();
   setup.spread = expected_spread(setup.model, s.parallelism.ep, static_cast<int>(setup.machine.facts.gpus_per_node),
                                  static_cast<unsigned>(s.seed));
   return setup;
@@ -168,9 +190,8 @@ LayerWork Setup::layer_work(bool forward, int layer) const {
   work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
   work.spread = spread;
   const std::vector<int>& given = forward ? scenario.routing.forward_rows : scenario.routing.backward_rows;
-  work.load = given.empty()
-                  ? balanced_load(model, static_cast<int>(work.tokens()), work.ep, spread)
-                  : given_load(model, given[static_cast<std::size_t>(layer)], work.ep, spread);
+  work.load = given.empty() ? balanced_load(model, static_cast<int>(work.tokens()), work.ep, spread)
+                            : given_load(model, given[static_cast<std::size_t>(layer)], work.ep, spread);
   return work;
 }
 

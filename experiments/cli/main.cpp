@@ -1,13 +1,35 @@
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <exception>
+#include <system_error>
 
 #include "base/error.hpp"
 #include "experiments/cli/commands.hpp"
 
+namespace {
+
+// A message is one line, whatever the input had in it.
+std::string one_line(std::string_view message) {
+  constexpr std::size_t kLongest = 2000;
+  std::string line(message.substr(0, kLongest));
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
+  }
+  return line;
+}
+
+int fail(int exit_code, const std::exception& error) {
+  fmt::print(stderr, "moeline: {}\n", one_line(error.what()));
+  return exit_code;
+}
+
+}  // namespace
+
 int main(int argc, char** argv) {
   using namespace moeline;
+  constexpr int kDefect = 70;  // ours, not of the input
   int exit_code = kDone;
   CLI::App app("moeline predicts the timeline of Mixture-of-Experts work on a GPU cluster.", "moeline");
   app.require_subcommand(1);
@@ -20,14 +42,15 @@ int main(int argc, char** argv) {
   add_list(app, exit_code);
   try {
     app.parse(argc, argv);
+    if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout cannot be written");
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? kDone : kUsage;
   } catch (const SpecError& error) {
-    fmt::print(stderr, "moeline: {}\n", error.what());
-    return kBadInput;
+    return fail(kBadInput, error);
+  } catch (const std::system_error& error) {  // of files and pipes
+    return fail(kBadInput, error);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "moeline: {}\n", error.what());
-    return 70;  // a defect of ours, not of the input
+    return fail(kDefect, error);
   }
   return exit_code;
 }

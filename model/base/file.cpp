@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 
 #include "base/error.hpp"
 
@@ -14,20 +13,45 @@ namespace moeline {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+constexpr std::size_t kLargest = std::size_t{64} << 20U;
+
+// Stops at the limit: a pipe or a device may have no end.
+std::string read_bytes(std::istream& stream, const fs::path& path) {
+  std::string text;
+  std::string block(std::size_t{1} << 16U, '\0');
+  while (stream.read(block.data(), static_cast<std::streamsize>(block.size())), stream.gcount() > 0) {
+    text.append(block, 0, static_cast<std::size_t>(stream.gcount()));
+    if (text.size() > kLargest) throw SpecError(path.string(), 0, "is larger than 64 MiB");
+  }
+  return text;
+}
+
+// A pipe or a device is written as it is; a file beside it would take its place.
+bool is_special(const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+}
+
+void write_bytes(const fs::path& path, std::string_view content, const fs::path& named) {
+  std::ofstream stream(path, std::ios::binary);
+  stream.write(content.data(), static_cast<std::streamsize>(content.size()));
+  stream.close();
+  if (!stream) throw SpecError(named.string(), 0, "cannot be written");
+}
+
+}  // namespace
+
 std::string read_text(const fs::path& path) {
-  constexpr std::uintmax_t kLargest = std::uintmax_t{64} << 20U;
   std::error_code failed;
   const fs::file_status status = fs::status(path, failed);
   if (!fs::exists(status)) throw SpecError(path.string(), 0, "no such file");
   if (fs::is_directory(status)) throw SpecError(path.string(), 0, "is a folder, not a file");
   std::ifstream stream(path, std::ios::binary);
   if (!stream) throw SpecError(path.string(), 0, "cannot be read");
-  if (fs::is_regular_file(status) && fs::file_size(path) > kLargest) {
-    throw SpecError(path.string(), 0, "is larger than 64 MiB");
-  }
-  std::ostringstream content;
-  content << stream.rdbuf();
-  std::string text = std::move(content).str();
+  std::string text = read_bytes(stream, path);
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) throw SpecError(path.string(), 0, "is empty");
   const bool binary = std::any_of(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7f;
@@ -37,21 +61,18 @@ std::string read_text(const fs::path& path) {
 }
 
 void write_text(const fs::path& path, std::string_view content) {
+  if (is_special(path)) return write_bytes(path, content, path);
   const fs::path beside = fmt::format("{}.{}.tmp", path.string(), ::getpid());
-  {
-    std::ofstream stream(beside, std::ios::binary);
-    stream.write(content.data(), static_cast<std::streamsize>(content.size()));
-    stream.flush();
-    if (!stream) {
-      std::error_code ignored;
-      fs::remove(beside, ignored);
-      throw SpecError(path.string(), 0, "cannot be written");
-    }
+  std::error_code ignored;
+  try {
+    write_bytes(beside, content, path);
+  } catch (const SpecError&) {
+    fs::remove(beside, ignored);
+    throw;
   }
   std::error_code failed;
   fs::rename(beside, path, failed);
   if (failed) {
-    std::error_code ignored;
     fs::remove(beside, ignored);
     throw SpecError(path.string(), 0, "cannot be written: " + failed.message());
   }
@@ -76,7 +97,9 @@ std::vector<std::string> names_in(const fs::path& folder) {
 fs::path find_named(std::string_view kind, const std::string& reference, const fs::path& folder) {
   const fs::path path(reference);
   if (reference.find('/') != std::string::npos || path.extension() == ".yaml" || path.extension() == ".yml") {
-    return path;
+    std::error_code failed;
+    if (fs::exists(path, failed)) return path;
+    throw SpecError(fmt::format("unknown {} '{}': no such file", kind, reference));
   }
   const std::vector<std::string> names = names_in(folder);
   if (std::find(names.begin(), names.end(), reference) == names.end()) {

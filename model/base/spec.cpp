@@ -2,120 +2,182 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <set>
 
 #include "base/file.hpp"
 
 namespace moeline {
 namespace {
 
+constexpr std::size_t kLargestBytes = std::size_t{1} << 20U;
 constexpr int kDeepest = 32;
+constexpr int kMostValues = 1'000'000;  // aliases of aliases: a few lines may stand for billions of values
+constexpr std::size_t kShown = 40;      // characters of a value in a message
 
-// yaml-cpp keeps repeated keys silently: refuse them, everywhere.
-void refuse_repeats(const std::string& file, const YAML::Node& node, int depth = 0) {
-  if (depth > kDeepest) throw SpecError(file, node.Mark().line + 1, "nested too deeply");
-  if (node.IsSequence()) {
-    for (const auto& item : node) refuse_repeats(file, item, depth + 1);
-  }
-  if (!node.IsMap()) return;
-  std::set<std::string> seen;
-  for (const auto& entry : node) {
-    const int line = entry.first.Mark().line + 1;
-    if (!entry.first.IsScalar()) throw SpecError(file, line, "a key must be a plain word");
-    if (!seen.insert(entry.first.Scalar()).second) {
-      throw SpecError(file, line, fmt::format("key '{}' is repeated", entry.first.Scalar()));
+bool is_quoted(const YAML::Node& scalar) { return scalar.Tag() == "!"; }
+
+// What yaml-cpp takes silently and nobody means: repeated keys, tags, and sizes that end in no memory.
+class Check {
+ public:
+  explicit Check(const std::string& file) : file_(file) {}
+
+  void visit(const YAML::Node& node, int depth = 0) {
+    if (depth > kDeepest) throw error(node, "nested too deeply");
+    if (++values_ > kMostValues) throw error(node, fmt::format("holds more than {} values", kMostValues));
+    const std::string& tag = node.Tag();
+    if (!tag.empty() && tag != "?" && tag != "!") {
+      throw error(node, fmt::format("tag '{}' is not used here", tag.substr(0, kShown)));
     }
-    refuse_repeats(file, entry.second, depth + 1);
+    if (node.IsSequence()) {
+      for (const auto& item : node) visit(item, depth + 1);
+    } else if (node.IsMap()) {
+      visit_entries(node, depth);
+    }
   }
+
+ private:
+  void visit_entries(const YAML::Node& map, int depth) {
+    std::set<std::string> seen;
+    for (const auto& entry : map) {
+      if (!entry.first.IsScalar()) throw error(entry.first, "a key must be a plain word");
+      const std::string& key = entry.first.Scalar();
+      if (!seen.insert(key).second) {
+        throw error(entry.first, fmt::format("key '{}' is repeated", key.substr(0, kShown)));
+      }
+      visit(entry.second, depth + 1);
+    }
+  }
+
+  [[nodiscard]] SpecError error(const YAML::Node& node, std::string_view message) const {
+    return {file_, node.Mark().line + 1, message};
+  }
+
+  const std::string& file_;
+  int values_ = 0;
+};
+
+YAML::Node parse_checked(const std::string& file, const std::string& content) {
+  std::vector<YAML::Node> documents;
+  try {
+    documents = YAML::LoadAll(content);
+  } catch (const YAML::Exception& error) {
+    throw SpecError(file, error.mark.line + 1, "not valid YAML: " + error.msg);
+  }
+  if (documents.empty()) return {};
+  if (documents.size() > 1) {
+    throw SpecError(file, documents[1].Mark().line + 1, "a second document begins; there must be one");
+  }
+  Check(file).visit(documents[0]);
+  return documents[0];
 }
 
 std::string shown(const YAML::Node& node) {
   if (!node.IsScalar()) return node.IsNull() ? "nothing" : node.IsMap() ? "a mapping" : "a list";
-  return fmt::format("'{}'", node.Scalar().substr(0, 40));
+  return fmt::format("{}'{}'", is_quoted(node) ? "the text " : "", node.Scalar().substr(0, kShown));
+}
+
+// Decimal only, and the whole of it: YAML's octal 010 and hexadecimal 0x10 are more often slips than meant.
+template <class Number>
+bool read_number(const YAML::Node& node, Number& value) {
+  if (!node.IsScalar() || is_quoted(node)) return false;
+  const std::string& text = node.Scalar();
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return failed == std::errc() && end == text.data() + text.size();
+}
+
+std::string range(double low, double high) {
+  return low == high ? fmt::format("must be {}", low) : fmt::format("must be from {} to {}", low, high);
 }
 
 }  // namespace
 
-Spec::Spec(std::string file, YAML::Node node, std::string prefix)
-    : file_(std::move(file)), node_(std::move(node)), prefix_(std::move(prefix)) {}
+Spec::Spec(std::string file, YAML::Node node, std::string prefix, std::vector<std::string> assigned)
+    : file_(std::move(file)), node_(std::move(node)), prefix_(std::move(prefix)), assigned_(std::move(assigned)) {}
 
-Spec Spec::load(const std::filesystem::path& path) { return parse(path.string(), read_text(path)); }
+Spec Spec::load(const std::filesystem::path& path) {
+  const std::string content = read_text(path);
+  if (content.size() > kLargestBytes) throw SpecError(path.string(), 0, "is larger than 1 MiB");
+  return parse(path.string(), content);
+}
 
 Spec Spec::parse(const std::string& file, const std::string& content) {
-  YAML::Node node;
-  try {
-    node = YAML::Load(content);
-  } catch (const YAML::Exception& error) {
-    throw SpecError(file, error.mark.line + 1, "not valid YAML: " + error.msg);
-  }
+  YAML::Node node = parse_checked(file, content);
   if (!node.IsMap()) throw SpecError(file, 1, "must be a mapping of keys to values");
-  refuse_repeats(file, node);
-  return {file, node, ""};
+  return {file, node, "", {}};
 }
 
 void Spec::set(std::string_view assignment) {
+  const std::string_view shortened = assignment.substr(0, 2 * kShown);
   const std::size_t equals = assignment.find('=');
-  if (equals == std::string_view::npos || equals == 0) {
-    throw SpecError("--set", 0, fmt::format("'{}' is not of the form key=value", assignment));
+  const std::string path = fmt::format(".{}.", assignment.substr(0, equals));
+  if (equals == std::string_view::npos || path.find("..") != std::string::npos) {
+    throw SpecError("--set", 0, fmt::format("'{}' is not of the form key=value", shortened));
   }
-  YAML::Node value;
-  try {
-    value = YAML::Load(std::string(assignment.substr(equals + 1)));
-  } catch (const YAML::Exception& error) {
-    throw SpecError("--set", 0, fmt::format("'{}': the value is not valid YAML: {}", assignment, error.msg));
-  }
-  refuse_repeats("--set", value);
-  std::string_view path = assignment.substr(0, equals);
+  const YAML::Node value = parse_checked("--set", std::string(assignment.substr(equals + 1)));
+  std::string_view rest = assignment.substr(0, equals);
+  assigned_.emplace_back(rest);
   YAML::Node at = node_;
-  for (std::size_t dot = path.find('.'); dot != std::string_view::npos; dot = path.find('.')) {
-    const std::string key(path.substr(0, dot));
+  for (std::size_t dot = rest.find('.'); dot != std::string_view::npos; dot = rest.find('.')) {
+    const std::string key(rest.substr(0, dot));
     if (at[key] && !at[key].IsMap()) {
-      throw SpecError("--set", 0, fmt::format("'{}': '{}' is not a mapping", assignment, key));
+      throw SpecError("--set", 0, fmt::format("'{}': '{}' is not a mapping", shortened, key));
     }
     at.reset(at[key]);
-    path.remove_prefix(dot + 1);
+    rest.remove_prefix(dot + 1);
   }
-  at[std::string(path)] = value;
+  at.remove(std::string(rest));  // assigning in place would change every alias of the value as well
+  at[std::string(rest)] = value;
 }
 
-bool Spec::has(const std::string& key) {
-  asked_.insert(key);
-  return static_cast<bool>(std::as_const(node_)[key]);
+void Spec::expect(const std::vector<std::string>& keys) const {
+  std::vector<std::string> known;
+  for (const std::string& key : keys) known.push_back(prefix_ + key);
+  for (const auto& entry : node_) {
+    const std::string& key = entry.first.Scalar();
+    if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
+      throw error_at(key, unknown_name("key", prefix_ + key, known));
+    }
+  }
 }
 
-YAML::Node Spec::need(const std::string& key) {
+bool Spec::has(const std::string& key) const { return static_cast<bool>(node_[key]); }
+
+YAML::Node Spec::need(const std::string& key) const {
   if (!has(key)) throw error(key, "is missing");
-  return std::as_const(node_)[key];
+  return node_[key];
 }
 
-YAML::Node Spec::scalar(const std::string& key) {
+YAML::Node Spec::scalar(const std::string& key) const {
   YAML::Node node = need(key);
   if (!node.IsScalar()) throw error(key, "must be a single value, not " + shown(node));
   return node;
 }
 
-Spec Spec::map(const std::string& key) {
+Spec Spec::map(const std::string& key) const {
   const YAML::Node node = need(key);
   if (!node.IsMap()) throw error(key, "must be a mapping, not " + shown(node));
-  return {file_, node, prefix_ + key + "."};
+  return {file_, node, prefix_ + key + ".", assigned_};
 }
 
-Spec Spec::map_or_empty(const std::string& key) {
+Spec Spec::map_or_empty(const std::string& key) const {
   if (has(key)) return map(key);
-  return {file_, YAML::Node(YAML::NodeType::Map), prefix_ + key + "."};
+  return {file_, YAML::Node(YAML::NodeType::Map), prefix_ + key + ".", assigned_};
 }
 
-std::string Spec::text(const std::string& key) {
+std::string Spec::text(const std::string& key) const {
   std::string value = scalar(key).Scalar();
   if (value.empty()) throw error(key, "must not be empty");
   return value;
 }
 
-std::string Spec::text_or(const std::string& key, const std::string& fallback) {
+std::string Spec::text_or(const std::string& key, const std::string& fallback) const {
   return has(key) ? text(key) : fallback;
 }
 
-bool Spec::flag_or(const std::string& key, bool fallback) {
+bool Spec::flag_or(const std::string& key, bool fallback) const {
   if (!has(key)) return fallback;
   bool value = false;
   const YAML::Node node = scalar(key);
@@ -123,43 +185,43 @@ bool Spec::flag_or(const std::string& key, bool fallback) {
   return value;
 }
 
-int Spec::integer(const std::string& key, int low, int high) {
+int Spec::integer(const std::string& key, int low, int high) const {
   const YAML::Node node = scalar(key);
   long long value = 0;
-  if (!YAML::convert<long long>::decode(node, value)) throw error(key, "must be a whole number, not " + shown(node));
+  if (!read_number(node, value)) throw error(key, "must be a whole number, not " + shown(node));
   if (value < low || value > high) {
-    throw error(key, fmt::format("must be from {} to {}, not {}", low, high, node.Scalar()));
+    throw error(key, fmt::format("{}, not {}", range(low, high), node.Scalar().substr(0, kShown)));
   }
   return static_cast<int>(value);
 }
 
-int Spec::integer_or(const std::string& key, int low, int high, int fallback) {
+int Spec::integer_or(const std::string& key, int low, int high, int fallback) const {
   return has(key) ? integer(key, low, high) : fallback;
 }
 
-double Spec::number(const std::string& key, double low, double high) {
+double Spec::number(const std::string& key, double low, double high) const {
   const YAML::Node node = scalar(key);
   double value = 0;
-  if (!YAML::convert<double>::decode(node, value) || !std::isfinite(value)) {
+  if (!read_number(node, value) || !std::isfinite(value)) {
     throw error(key, "must be a number, not " + shown(node));
   }
   if (value < low || value > high) {
-    throw error(key, fmt::format("must be from {} to {}, not {}", low, high, node.Scalar()));
+    throw error(key, fmt::format("{}, not {}", range(low, high), node.Scalar().substr(0, kShown)));
   }
   return value;
 }
 
-double Spec::number_or(const std::string& key, double low, double high, double fallback) {
+double Spec::number_or(const std::string& key, double low, double high, double fallback) const {
   return has(key) ? number(key, low, high) : fallback;
 }
 
-std::vector<int> Spec::integers(const std::string& key, int low, int high) {
+std::vector<int> Spec::integers(const std::string& key, int low, int high) const {
   const YAML::Node list = need(key);
   if (!list.IsSequence()) throw error(key, "must be a list of whole numbers, not " + shown(list));
   std::vector<int> values;
   for (const auto& item : list) {
     int value = 0;
-    if (!item.IsScalar() || !YAML::convert<int>::decode(item, value) || value < low || value > high) {
+    if (!read_number(item, value) || value < low || value > high) {
       throw error(key, fmt::format("must list whole numbers from {} to {}; it has {}", low, high, shown(item)));
     }
     values.push_back(value);
@@ -167,7 +229,7 @@ std::vector<int> Spec::integers(const std::string& key, int low, int high) {
   return values;
 }
 
-std::vector<std::string> Spec::texts(const std::string& key) {
+std::vector<std::string> Spec::texts(const std::string& key) const {
   const YAML::Node list = need(key);
   if (!list.IsSequence()) throw error(key, "must be a list, not " + shown(list));
   std::vector<std::string> values;
@@ -178,32 +240,18 @@ std::vector<std::string> Spec::texts(const std::string& key) {
   return values;
 }
 
-std::string Spec::choice(const std::string& key, const std::vector<std::string>& choices) {
+std::string Spec::choice(const std::string& key, const std::vector<std::string>& choices) const {
   std::string value = text(key);
   for (const std::string& candidate : choices) {
     if (candidate == value) return value;
   }
-  throw error(key, unknown_name("value", value, choices));
+  throw error(key, "has an " + unknown_name("value", value, choices));
 }
 
 std::vector<std::string> Spec::keys() const {
   std::vector<std::string> names;
   for (const auto& entry : node_) names.push_back(entry.first.Scalar());
   return names;
-}
-
-void Spec::done() const {
-  const std::vector<std::string> known(asked_.begin(), asked_.end());
-  for (const auto& entry : node_) {
-    const std::string& key = entry.first.Scalar();
-    if (!asked_.contains(key)) {
-      throw SpecError(file_, line(key), unknown_name("key", prefix_ + key, [&] {
-                        std::vector<std::string> full;
-                        for (const std::string& name : known) full.push_back(prefix_ + name);
-                        return full;
-                      }()));
-    }
-  }
 }
 
 int Spec::line(const std::string& key) const {
@@ -213,8 +261,18 @@ int Spec::line(const std::string& key) const {
   return node_.Mark().line + 1;
 }
 
+bool Spec::is_assigned(const std::string& key) const {
+  const std::string path = prefix_ + key + ".";
+  return std::any_of(assigned_.begin(), assigned_.end(),
+                     [&](const std::string& assigned) { return path.starts_with(assigned + "."); });
+}
+
+SpecError Spec::error_at(const std::string& key, std::string_view message) const {
+  return is_assigned(key) ? SpecError("--set", 0, message) : SpecError(file_, line(key), message);
+}
+
 SpecError Spec::error(const std::string& key, std::string_view message) const {
-  return {file_, line(key), fmt::format("{}{} {}", prefix_, key, message)};
+  return error_at(key, fmt::format("{}{} {}", prefix_, key, message));
 }
 
 }  // namespace moeline

@@ -5,7 +5,6 @@
 #include <yaml-cpp/yaml.h>
 
 #include <filesystem>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -14,51 +13,55 @@
 
 namespace moeline {
 
-/// One mapping of a YAML file. Ask for each key it may have, then call done(): keys nobody asked for are errors.
+/// One mapping of a YAML file. Say which keys it may have (expect), then ask for them.
 class Spec {
  public:
-  /// Reads a whole file. Refuses one that is missing, empty, binary, not YAML, not a mapping, or repeats a key.
+  /// Reads a whole file. Refuses one that is missing, empty, binary, larger than 1 MiB, not YAML, not a single mapping,
+  /// repeats a key, or has tags.
   static Spec load(const std::filesystem::path& path);
   /// The same for text that came from elsewhere; `file` names it in messages.
   static Spec parse(const std::string& file, const std::string& content);
   /// `key=value` as on a command line; the key may be a dotted path. Creates what is not there.
   void set(std::string_view assignment);
 
-  [[nodiscard]] bool has(const std::string& key);
-  [[nodiscard]] Spec map(const std::string& key);
+  /// Any other key is an error. Called before the first key is read: a misspelt key is not reported as a missing one.
+  void expect(const std::vector<std::string>& keys) const;
+  [[nodiscard]] bool has(const std::string& key) const;
+  [[nodiscard]] Spec map(const std::string& key) const;
   /// The mapping at `key`, or an empty one.
-  [[nodiscard]] Spec map_or_empty(const std::string& key);
-  [[nodiscard]] std::string text(const std::string& key);
-  [[nodiscard]] std::string text_or(const std::string& key, const std::string& fallback);
-  [[nodiscard]] bool flag_or(const std::string& key, bool fallback);
+  [[nodiscard]] Spec map_or_empty(const std::string& key) const;
+  [[nodiscard]] std::string text(const std::string& key) const;
+  [[nodiscard]] std::string text_or(const std::string& key, const std::string& fallback) const;
+  [[nodiscard]] bool flag_or(const std::string& key, bool fallback) const;
   /// A whole number within [low, high].
-  [[nodiscard]] int integer(const std::string& key, int low, int high);
-  [[nodiscard]] int integer_or(const std::string& key, int low, int high, int fallback);
+  [[nodiscard]] int integer(const std::string& key, int low, int high) const;
+  [[nodiscard]] int integer_or(const std::string& key, int low, int high, int fallback) const;
   /// A finite number within [low, high].
-  [[nodiscard]] double number(const std::string& key, double low, double high);
-  [[nodiscard]] double number_or(const std::string& key, double low, double high, double fallback);
-  [[nodiscard]] std::vector<int> integers(const std::string& key, int low, int high);
-  [[nodiscard]] std::vector<std::string> texts(const std::string& key);
+  [[nodiscard]] double number(const std::string& key, double low, double high) const;
+  [[nodiscard]] double number_or(const std::string& key, double low, double high, double fallback) const;
+  [[nodiscard]] std::vector<int> integers(const std::string& key, int low, int high) const;
+  [[nodiscard]] std::vector<std::string> texts(const std::string& key) const;
   /// One of `choices`.
-  [[nodiscard]] std::string choice(const std::string& key, const std::vector<std::string>& choices);
+  [[nodiscard]] std::string choice(const std::string& key, const std::vector<std::string>& choices) const;
   /// The keys that stand here, in order.
   [[nodiscard]] std::vector<std::string> keys() const;
 
-  void done() const;
-  /// A SpecError at the line of `key`, or of the mapping itself where the key is absent.
+  /// A SpecError at the line of `key`, of the mapping itself where the key is absent, or at --set that gave the value.
   [[nodiscard]] SpecError error(const std::string& key, std::string_view message) const;
   [[nodiscard]] const std::string& file() const { return file_; }
 
  private:
-  Spec(std::string file, YAML::Node node, std::string prefix);
-  YAML::Node need(const std::string& key);
-  YAML::Node scalar(const std::string& key);
+  Spec(std::string file, YAML::Node node, std::string prefix, std::vector<std::string> assigned);
+  [[nodiscard]] YAML::Node need(const std::string& key) const;
+  [[nodiscard]] YAML::Node scalar(const std::string& key) const;
+  [[nodiscard]] SpecError error_at(const std::string& key, std::string_view message) const;
+  [[nodiscard]] bool is_assigned(const std::string& key) const;
   [[nodiscard]] int line(const std::string& key) const;
 
   std::string file_;
   YAML::Node node_;
-  std::string prefix_;  // dotted path of this mapping, for messages
-  std::set<std::string> asked_;
+  std::string prefix_;                 // dotted path of this mapping, for messages
+  std::vector<std::string> assigned_;  // dotted paths that set() gave a value
 };
 
 }  // namespace moeline

@@ -32,37 +32,42 @@ bool is_count(const FactField& field) {
   return field.value == &MachineFacts::sms || field.value == &MachineFacts::gpus_per_node;
 }
 
-void read_facts(Spec spec, HardwareProfile& profile) {
+std::vector<std::string> fact_names() {
+  std::vector<std::string> names;
+  for (const FactField& field : kFacts) names.emplace_back(field.key);
+  return names;
+}
+
+double read_fact(const Spec& spec, const std::string& key, const FactField& field) {
+  if (is_count(field)) return spec.integer(key, static_cast<int>(field.low), static_cast<int>(field.high));
+  return spec.number(key, field.low, field.high);
+}
+
+void read_facts(const Spec& spec, HardwareProfile& profile) {
+  spec.expect(fact_names());
   for (const FactField& field : kFacts) {
-    Spec fact = spec.map(field.key);
-    profile.facts.*field.value = is_count(field)
-                                     ? fact.integer("value", static_cast<int>(field.low), static_cast<int>(field.high))
-                                     : fact.number("value", field.low, field.high);
+    const Spec fact = spec.map(field.key);
+    fact.expect({"value", "source"});
+    profile.facts.*field.value = read_fact(fact, "value", field);
     profile.sources[field.key] = fact.text("source");
-    fact.done();
   }
-  spec.done();
 }
 
 void override_facts(const std::vector<std::string>& overrides, HardwareProfile& profile) {
-  std::vector<std::string> names;
-  for (const FactField& field : kFacts) names.emplace_back(field.key);
-  for (const std::string& override : overrides) {
-    Spec spec = Spec::parse("--set hardware", "{}");
-    spec.set(override);
-    for (const std::string& key : spec.keys()) {
-      const auto name = std::find(names.begin(), names.end(), key);
-      if (name == names.end()) throw SpecError("--set", 0, unknown_name("machine fact", "hardware." + key, names));
-      const FactField& field = kFacts[name - names.begin()];
-      profile.facts.*field.value =
-          is_count(field) ? spec.integer(key, static_cast<int>(field.low), static_cast<int>(field.high))
-                          : spec.number(key, field.low, field.high);
-      profile.sources[key] = "--set";
-    }
+  Spec root = Spec::parse("--set", "{hardware: {}}");
+  for (const std::string& override : overrides) root.set("hardware." + override);
+  const Spec spec = root.map("hardware");
+  spec.expect(fact_names());
+  for (const FactField& field : kFacts) {
+    if (!spec.has(field.key)) continue;
+    profile.facts.*field.value = read_fact(spec, field.key, field);
+    profile.sources[field.key] = "--set";
   }
 }
 
-FamilyFit read_fit(Spec spec) {
+FamilyFit read_fit(const Spec& spec) {
+  spec.expect(
+      {"kernels", "smallest", "largest", "fewest_sms", "most_sms", "median_abs_error", "worst_error", "mean_error"});
   FamilyFit fit;
   fit.kernels = spec.integer("kernels", 1, 1 << 30);
   fit.smallest = spec.number("smallest", 0, 1e30);
@@ -72,24 +77,22 @@ FamilyFit read_fit(Spec spec) {
   fit.median_abs_error = spec.number("median_abs_error", 0, 1e6);
   fit.worst_error = spec.number("worst_error", -1, 1e6);
   fit.mean_error = spec.number("mean_error", -1, 1e6);
-  spec.done();
   return fit;
 }
 
-KernelSet read_kernel_set(const std::string& name, Spec spec) {
+KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
+  spec.expect({"date", "source", "constants", "fits"});
   KernelSet set;
   set.name = name;
   set.date = spec.text("date");
   set.source = spec.text("source");
-  Spec constants = spec.map("constants");
+  const Spec constants = spec.map("constants");
+  constants.expect({std::begin(kConstantNames), std::end(kConstantNames)});
   for (std::size_t i = 0; i < kConstants; ++i) {
     set.constants[i] = constants.number(std::string(kConstantNames[i]), 0, 1e9);
   }
-  constants.done();
-  Spec fits = spec.map("fits");
+  const Spec fits = spec.map("fits");
   for (const std::string& family : fits.keys()) set.fits[family] = read_fit(fits.map(family));
-  fits.done();
-  spec.done();
   return set;
 }
 
@@ -127,15 +130,15 @@ const KernelSet& HardwareProfile::kernels(const std::string& set) const {
 
 HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides) {
   const auto path = find_named("hardware", reference, "hwprofiles");
-  Spec spec = Spec::load(path);
+  const Spec spec = Spec::load(path);
+  spec.expect({"name", "facts", "kernel_sets"});
   HardwareProfile profile;
   profile.name = spec.text("name");
   read_facts(spec.map("facts"), profile);
-  Spec sets = spec.map_or_empty("kernel_sets");
+  const Spec sets = spec.map_or_empty("kernel_sets");
   for (const std::string& name : sets.keys()) profile.kernel_sets.push_back(read_kernel_set(name, sets.map(name)));
   std::stable_sort(profile.kernel_sets.begin(), profile.kernel_sets.end(),
                    [](const KernelSet& a, const KernelSet& b) { return a.date < b.date; });
-  spec.done();
   override_facts(overrides, profile);
   return profile;
 }

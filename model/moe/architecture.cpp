@@ -8,7 +8,11 @@ namespace moeline {
 Architecture load_architecture(const std::string& reference) {
   constexpr int kLargest = 1 << 22;
   const auto path = find_named("model", reference, "model/zoo");
-  Spec spec = Spec::load(path);
+  const Spec spec = Spec::load(path);
+  spec.expect({"model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "moe_intermediate_size",
+               "n_routed_experts", "n_shared_experts", "num_experts_per_tok", "first_k_dense_replace", "n_group",
+               "topk_group", "num_attention_heads", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim",
+               "qk_rope_head_dim", "v_head_dim", "vocab_size"});
   const auto size = [&](const char* key) { return spec.integer(key, 1, kLargest); };
   (void)spec.choice("model_type", {"deepseek_v3"});
   Architecture a;
@@ -17,7 +21,7 @@ Architecture load_architecture(const std::string& reference) {
   a.hidden_size = size("hidden_size");
   a.intermediate_size = size("intermediate_size");
   a.moe_intermediate_size = size("moe_intermediate_size");
-  a.n_routed_experts = spec.integer("n_routed_experts", 2, 65536);
+  a.n_routed_experts = spec.integer("n_routed_experts", 2, 4096);
   a.n_shared_experts = spec.integer("n_shared_experts", 1, 64);
   a.num_experts_per_tok = spec.integer("num_experts_per_tok", 1, a.n_routed_experts);
   a.first_k_dense_replace = spec.integer("first_k_dense_replace", 0, a.num_hidden_layers - 1);
@@ -34,7 +38,6 @@ Architecture load_architecture(const std::string& reference) {
   if (a.num_experts_per_tok > a.topk_group * (a.n_routed_experts / a.n_group)) {
     throw spec.error("num_experts_per_tok", "exceeds the experts of topk_group groups");
   }
-  spec.done();
   return a;
 }
 
