@@ -22,19 +22,28 @@ const char* class_of(Family family) {
   switch (family) {
     case Family::gemm_fp8:
     case Family::gemm_fp8_wgrad:
-    case Family::gemm_bf16: return "gemm";
-    case Family::gemm_fp8_grouped: return "grouped_gemm";
+    case Family::gemm_bf16:
+      return "gemm";
+    case Family::gemm_fp8_grouped:
+      return "grouped_gemm";
     case Family::attention_forward:
-    case Family::attention_backward: return "attention";
-    case Family::small: return "small";
+    case Family::attention_backward:
+      return "attention";
+    case Family::small:
+      return "small";
     case Family::routing_scan:
     case Family::count_rows:
-    case Family::map_rows: return "other";
-    case Family::notify: return "barrier";
+    case Family::map_rows:
+      return "other";
+    case Family::notify:
+      return "barrier";
     case Family::dispatch:
-    case Family::dispatch_cached: return "dispatch";
-    case Family::combine: return "combine";
-    default: return "memory";
+    case Family::dispatch_cached:
+      return "dispatch";
+    case Family::combine:
+      return "combine";
+    default:
+      return "memory";
   }
 }
 
@@ -128,10 +137,14 @@ TaskId RankProgram::add_kernel(const Operator& op, std::uint32_t phase, StreamNa
   const int comm_sms = setup_.scenario.comm.num_sms;
   PriceConditions conditions;
   conditions.overlapped = options_.overlapped;
-  conditions.sms = role_of(op.family) == Role::communication      ? comm_sms
+  conditions.sms = role_of(op.family) == Role::communication       ? comm_sms
                    : options_.overlapped && is_resident(op.family) ? all_sms - comm_sms
                                                                    : all_sms;
   const Price price = moeline::price(op, conditions, setup_.machine.facts, setup_.kernels);
+  if (!(price.solo_us <= kLongestTimeUs)) {
+    throw SpecError(setup_.scenario.file, 0,
+                    fmt::format("'{}' would take {} us on this machine", op.name, price.solo_us));
+  }
   account(op, price);
 
   Task task;

@@ -34,8 +34,8 @@ struct ProvenanceUse {
 struct Program {
   TaskGraph graph;
   std::vector<ProvenanceUse> provenance;
-  double model_flops = 0;     ///< recomputation left out; rows padded to whole tiles count
-  double lumped_us = 0;       ///< solo time of kernels with a fixed cost
+  double model_flops = 0;  ///< recomputation left out; rows padded to whole tiles count
+  double lumped_us = 0;    ///< solo time of kernels with a fixed cost
 };
 
 /// Kernels of a stream run in the order in which they are appended, a launch gap apart.

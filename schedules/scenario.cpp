@@ -102,7 +102,7 @@ Routing read_routing(const Spec& spec, const Scenario& scenario, const Architect
 
 int read_layers(const Spec& spec, const Architecture& model) {
   if (!spec.has("layers") || spec.text("layers") == "all") return model.moe_layers();
-  return spec.integer("layers", 1, 10000);
+  return spec.integer("layers", 1, 5000);
 }
 
 // Splits off "hardware.KEY=value": the machine's own file is overridden, not the scenario.
@@ -165,6 +165,10 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
     throw SpecError(unknown_name("schedule", s.schedule, schedule_names()));
   });
   s.parallelism = read_parallelism(spec.map("parallelism"), setup.model);
+  const int node = static_cast<int>(setup.machine.facts.gpus_per_node);
+  if (s.parallelism.ep > node && s.parallelism.ep % node != 0) {
+    throw spec.map("parallelism").error("ep", fmt::format("must fill whole nodes of {} GPUs, or fit into one", node));
+  }
   s.workload = read_workload(spec.map("workload"));
   s.comm = read_comm(spec.map_or_empty("comm"), setup.machine.facts);
   s.layers = read_layers(spec, setup.model);

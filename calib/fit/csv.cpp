@@ -69,4 +69,13 @@ double CsvTable::number(std::size_t row, const std::string& column) const {
   return value;
 }
 
+int CsvTable::integer(std::size_t row, const std::string& column, int low, int high) const {
+  const double value = number(row, column);
+  if (value < low || value > high || value != std::trunc(value)) {
+    throw SpecError(file_, line(row),
+                    fmt::format("{} must be a whole number from {} to {}, not {}", column, low, high, value));
+  }
+  return static_cast<int>(value);
+}
+
 }  // namespace moeline

@@ -17,6 +17,8 @@ class CsvTable {
   [[nodiscard]] bool has(const std::string& column) const { return columns_.contains(column); }
   [[nodiscard]] const std::string& text(std::size_t row, const std::string& column) const;
   [[nodiscard]] double number(std::size_t row, const std::string& column) const;
+  /// A whole number within [low, high].
+  [[nodiscard]] int integer(std::size_t row, const std::string& column, int low, int high) const;
   [[nodiscard]] const std::string& file() const { return file_; }
   /// 1-based line of the file at which a row stands.
   [[nodiscard]] int line(std::size_t row) const { return static_cast<int>(row) + 2; }

@@ -14,8 +14,8 @@ struct Observation {
   std::string family;  ///< of FamilyFit, or "launch"
   double measured_us = 0;
   std::vector<Term> terms;
-  double size = 0;  ///< size_of(op)
-  int sms = 0;      ///< of a resident kernel
+  double size = 0;    ///< size_of(op)
+  int sms = 0;        ///< of a resident kernel
   std::string where;  ///< "attn(F) 15, layer 0"
 };
 

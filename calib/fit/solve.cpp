@@ -52,7 +52,8 @@ Constants solve(const std::vector<Observation>& observations) {
   for (Eigen::Index row = 0; row < rows; ++row) {
     const Observation& o = observations[static_cast<std::size_t>(row)];
     const double weight = 1 / std::sqrt(std::max(o.measured_us, kNoisyUs));
-    for (const Term& term : o.terms) features(row, static_cast<Eigen::Index>(term.constant)) += weight * term.feature_us;
+    for (const Term& term : o.terms)
+      features(row, static_cast<Eigen::Index>(term.constant)) += weight * term.feature_us;
     measured(row) = weight * o.measured_us;
   }
   for (std::size_t i = 0; i < kConstants; ++i) {

@@ -10,8 +10,8 @@
 namespace moeline {
 
 /// Minimises the sum of (fitted - measured)^2 / max(measured, 20 us): between relative errors, which would let a small
-/// kernel outweigh attention, and absolute ones, which would see nothing else. Throws SpecError naming a constant that the
-/// observations do not determine, or that comes out negative.
+/// kernel outweigh attention, and absolute ones, which would see nothing else. Throws SpecError naming a constant that
+/// the observations do not determine, or that comes out negative.
 [[nodiscard]] Constants solve(const std::vector<Observation>& observations);
 
 /// How the constants meet the observations, by family.

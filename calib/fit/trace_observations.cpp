@@ -20,7 +20,7 @@ struct Kernel {
   std::string name;
   std::string phase;
   int layer = 0, stream = 0, sms = 0;
-  std::size_t index = 0;  // position in its phase
+  int index = 0;  // position in its phase; -1 of a kernel that only some layers have
   double start = 0, end = 0, launch = 0, rows = 0;
 
   [[nodiscard]] double us() const { return end - start; }
@@ -30,22 +30,19 @@ struct Kernel {
 
 std::vector<Kernel> read_kernels(const CsvTable& table) {
   std::vector<Kernel> kernels;
-  const auto number_or_zero = [&](std::size_t row, const char* column) {
-    return table.text(row, column).empty() ? 0.0 : table.number(row, column);
-  };
+  constexpr int kMost = 1 << 20;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (table.text(row, "idx").empty()) continue;  // fill_tensormaps: in some layers only
     Kernel k;
+    k.index = table.integer(row, "idx", -1, kMost);
     k.name = table.text(row, "name");
     k.phase = table.text(row, "phase");
-    k.layer = static_cast<int>(table.number(row, "layer"));
-    k.stream = static_cast<int>(table.number(row, "stream"));
-    k.index = static_cast<std::size_t>(table.number(row, "idx"));
-    k.sms = static_cast<int>(number_or_zero(row, "ctas"));
+    k.layer = table.integer(row, "layer", 0, kMost);
+    k.stream = table.integer(row, "stream", 0, kMost);
+    k.sms = table.text(row, "ctas").empty() ? 0 : table.integer(row, "ctas", 0, kMost);
     k.start = table.number(row, "start_us");
     k.end = table.number(row, "end_us");
     k.launch = table.number(row, "launch_us");
-    k.rows = number_or_zero(row, "M");
+    k.rows = table.text(row, "M").empty() ? 0 : table.number(row, "M");
     kernels.push_back(k);
   }
   return kernels;
@@ -62,7 +59,7 @@ class Chunk {
     work_.spread = expected_spread(model, kEp, work_.gpus_per_node);
     for (std::size_t i = 0; i < kernels_.size(); ++i) {
       const Kernel& k = kernels_[i];
-      if (!at_.emplace(std::tuple{k.phase, k.layer, k.index}, i).second) {
+      if (k.index >= 0 && !at_.emplace(std::tuple{k.phase, k.layer, k.index}, i).second) {
         throw SpecError(file_, 0, fmt::format("{} {} of layer {} is repeated", k.phase, k.index, k.layer));
       }
     }
@@ -70,7 +67,7 @@ class Chunk {
 
   [[nodiscard]] const std::vector<Kernel>& kernels() const { return kernels_; }
 
-  [[nodiscard]] const Kernel& at(const std::string& phase, int layer, std::size_t index) const {
+  [[nodiscard]] const Kernel& at(const std::string& phase, int layer, int index) const {
     const auto found = at_.find(std::tuple{phase, layer, index});
     if (found == at_.end()) {
       throw SpecError(file_, 0, fmt::format("has no kernel {} of {} in layer {}", index, phase, layer));
@@ -104,7 +101,7 @@ class Chunk {
  private:
   std::string file_;
   std::vector<Kernel> kernels_;
-  std::map<std::tuple<std::string, int, std::size_t>, std::size_t> at_;
+  std::map<std::tuple<std::string, int, int>, std::size_t> at_;
   LayerWork work_;
   MachineFacts machine_;
 };
@@ -112,17 +109,27 @@ class Chunk {
 // The kernel's name in the trace, where one name stands for the family: proof that lists and trace are aligned.
 std::string expected_name(Family family) {
   switch (family) {
-    case Family::gemm_fp8: return "fp8_ptp128c";
-    case Family::gemm_fp8_wgrad: return "fp8_dptp128c_acc";
-    case Family::gemm_fp8_grouped: return "m_grouped_fp8_ptp128c";
-    case Family::gemm_bf16: return "cublas_bf16_gemm";
-    case Family::attention_forward: return "flash::compute_attn_ws";
-    case Family::attention_backward: return "FlashAttnBwd";
-    case Family::notify: return "notify";
+    case Family::gemm_fp8:
+      return "fp8_ptp128c";
+    case Family::gemm_fp8_wgrad:
+      return "fp8_dptp128c_acc";
+    case Family::gemm_fp8_grouped:
+      return "m_grouped_fp8_ptp128c";
+    case Family::gemm_bf16:
+      return "cublas_bf16_gemm";
+    case Family::attention_forward:
+      return "flash::compute_attn_ws";
+    case Family::attention_backward:
+      return "FlashAttnBwd";
+    case Family::notify:
+      return "notify";
     case Family::dispatch:
-    case Family::dispatch_cached: return "internode::dispatch";
-    case Family::combine: return "internode::combine";
-    default: return "";
+    case Family::dispatch_cached:
+      return "internode::dispatch";
+    case Family::combine:
+      return "internode::combine";
+    default:
+      return "";
   }
 }
 
@@ -159,7 +166,7 @@ void observe_phase(const Chunk& chunk, const std::string& phase, int layer, cons
   double group_start = 0;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const Operator& op = ops[i];
-    const Kernel& kernel = chunk.at(phase, layer, i);
+    const Kernel& kernel = chunk.at(phase, layer, static_cast<int>(i));
     if (kernel.name.find(expected_name(op.family)) == std::string::npos) {
       throw SpecError(fmt::format("{} is '{}', where our list has '{}' ({})", place(kernel), kernel.name, op.name,
                                   name_of(op.family)));

@@ -48,18 +48,16 @@ std::string to_json(const Score& result, const std::vector<Null>& nulls) {
   json.open();
   json.add("mean_abs_error", result.mean_abs_error, 5).add("worst_abs_error", result.worst_abs_error, 5);
   json.add("mean_error", result.mean_error, 5).add("span_error", result.span_error, 5);
-  json.add("same_order", result.same_order ? 1 : 0);
+  json.flag("same_order", result.same_order);
   json.open_list("phases");
   for (const PhasePair& pair : result.phases) {
-    json.open().add("layer", pair.a.layer).add("phase", pair.a.phase);
+    json.open().add("layer", pair.a.layer).add("phase", pair.a.phase).flag("scored", true);
     json.add("a_us", to_us(pair.a.span())).add("b_us", to_us(pair.b.span())).add("error", pair.error(), 5).close();
   }
-  json.close_list();
-  json.open_list("communication");
   for (const PhasePair& pair : result.communication) {
-    json.open().add("layer", pair.a.layer).add("phase", pair.a.phase);
-    json.add("a_transfer_us", to_us(pair.a.transfer)).add("b_transfer_us", to_us(pair.b.transfer));
-    json.add("transfer_error", ratio_error(pair.a.transfer, pair.b.transfer), 5);
+    json.open().add("layer", pair.a.layer).add("phase", pair.a.phase).flag("scored", false);
+    json.add("a_us", to_us(pair.a.transfer)).add("b_us", to_us(pair.b.transfer));
+    json.add("error", ratio_error(pair.a.transfer, pair.b.transfer), 5);
     json.add("a_barrier_us", to_us(pair.a.barrier)).add("b_barrier_us", to_us(pair.b.barrier)).close();
   }
   json.close_list();
@@ -87,14 +85,14 @@ std::string to_table(const Score& result, const std::vector<Null>& nulls, const 
   text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9} {:>12} {:>12}\n", "layer", "phase", "a us", "b us", "transfer",
                       "a barrier us", "b barrier us");
   for (const PhasePair& pair : result.communication) {
-    text += fmt::format("{:>5} {:<12} {:>10.0f} {:>10.0f} {:>+8.1f}% {:>12.0f} {:>12.0f}\n", pair.a.layer, pair.a.phase,
-                        to_us(pair.a.transfer), to_us(pair.b.transfer),
-                        100 * ratio_error(pair.a.transfer, pair.b.transfer), to_us(pair.a.barrier),
-                        to_us(pair.b.barrier));
+    text +=
+        fmt::format("{:>5} {:<12} {:>10.0f} {:>10.0f} {:>+8.1f}% {:>12.0f} {:>12.0f}\n", pair.a.layer, pair.a.phase,
+                    to_us(pair.a.transfer), to_us(pair.b.transfer), 100 * ratio_error(pair.a.transfer, pair.b.transfer),
+                    to_us(pair.a.barrier), to_us(pair.b.barrier));
   }
   text += fmt::format("\norder of phases on every stream: {}\n\n", result.same_order ? "the same" : "DIFFERENT");
-  text += fmt::format("{:<22} {:>11} {:>11} {:>11} {:>11}\n", "phases of computation", "mean |e|", "worst |e|", "mean e",
-                      "span e");
+  text += fmt::format("{:<22} {:>11} {:>11} {:>11} {:>11}\n", "phases of computation", "mean |e|", "worst |e|",
+                      "mean e", "span e");
   text += score_row("a against b", result);
   for (const Null& null : nulls) text += score_row("null: " + null.name, null.score);
   return text;
@@ -110,8 +108,10 @@ void compare(const Options& options) {
 }
 
 constexpr const char* kDefinitions =
-    "error = a / b - 1, of a phase's span: start of its first kernel to end of its last. The scores are over the "
-    "phases of computation. span e: from the first start to the last end among the phases compared, communication "
+    "error = a / b - 1, of a phase's span: start of its first kernel to end of its last; of a phase of communication, "
+    "of "
+    "its transfer, the barrier stands apart. The scores are over the phases of computation. span e: from the first "
+    "start to the last end among the phases compared, communication "
     "included. Null models: communication free (transfers take no time), everything serial (no overlap), copied mean "
     "(each phase of b takes the mean of its other layers: those not compared, or, if all are, all but itself).";
 

@@ -101,8 +101,7 @@ Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
   return result;
 }
 
-std::vector<PhaseTimes> copied_mean(const std::vector<PhaseTimes>& measured,
-                                    const std::vector<std::uint32_t>& layers) {
+std::vector<PhaseTimes> copied_mean(const std::vector<PhaseTimes>& measured, const std::vector<std::uint32_t>& layers) {
   const std::set<std::uint32_t> known = layers_of(measured);
   const bool held_out = known.size() > layers.size();
   std::vector<PhaseTimes> copied;
@@ -123,9 +122,9 @@ std::vector<PhaseTimes> copied_mean(const std::vector<PhaseTimes>& measured,
 }
 
 KernelSet without_communication(KernelSet kernels) {
-  for (const Constant constant : {Constant::dispatch_overlapped, Constant::dispatch_cached_overlapped,
-                                  Constant::combine_overlapped, Constant::all_to_all_alone, Constant::dispatch_copy,
-                                  Constant::combine_copy}) {
+  for (const Constant constant :
+       {Constant::dispatch_overlapped, Constant::dispatch_cached_overlapped, Constant::combine_overlapped,
+        Constant::all_to_all_alone, Constant::dispatch_copy, Constant::combine_copy}) {
     kernels.constants[static_cast<std::size_t>(constant)] = 0;
   }
   return kernels;

@@ -22,8 +22,8 @@ struct Score {
   std::vector<PhasePair> communication;  ///< listed, not scored
   double mean_abs_error = 0;
   double worst_abs_error = 0;
-  double mean_error = 0;  ///< signed
-  double span_error = 0;  ///< signed; first start to last end of the phases compared
+  double mean_error = 0;   ///< signed
+  double span_error = 0;   ///< signed; first start to last end of the phases compared
   bool same_order = true;  ///< on every stream
 };
 

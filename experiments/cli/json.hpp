@@ -13,18 +13,43 @@ namespace moeline {
 class Json {
  public:
   Json() { writer_.SetIndent(' ', 1); }
-  Json& open() { writer_.StartObject(); return *this; }
-  Json& open(std::string_view key) { name(key); return open(); }
-  Json& close() { writer_.EndObject(); return *this; }
-  Json& open_list(std::string_view key) { name(key); writer_.StartArray(); return *this; }
-  Json& close_list() { writer_.EndArray(); return *this; }
+  Json& open() {
+    writer_.StartObject();
+    return *this;
+  }
+  Json& open(std::string_view key) {
+    name(key);
+    return open();
+  }
+  Json& close() {
+    writer_.EndObject();
+    return *this;
+  }
+  Json& open_list(std::string_view key) {
+    name(key);
+    writer_.StartArray();
+    return *this;
+  }
+  Json& close_list() {
+    writer_.EndArray();
+    return *this;
+  }
 
   Json& add(std::string_view key, std::string_view value);
   Json& add(std::string_view key, const char* value) { return add(key, std::string_view(value)); }
-  Json& add(std::string_view key, std::int64_t value) { name(key); writer_.Int64(value); return *this; }
+  Json& add(std::string_view key, std::int64_t value) {
+    name(key);
+    writer_.Int64(value);
+    return *this;
+  }
   Json& add(std::string_view key, int value) { return add(key, std::int64_t{value}); }
   Json& add(std::string_view key, std::uint32_t value) { return add(key, std::int64_t{value}); }
   Json& add(std::string_view key, std::size_t value) { return add(key, static_cast<std::int64_t>(value)); }
+  Json& flag(std::string_view key, bool value) {
+    name(key);
+    writer_.Bool(value);
+    return *this;
+  }
   /// Rounded to `decimals`.
   Json& add(std::string_view key, double value, int decimals = 3);
   Json& add(std::string_view key, const std::vector<int>& values);

@@ -13,14 +13,15 @@ std::vector<std::string> warnings_of(const Run& run) {
   std::vector<std::string> warnings;
   for (const ProvenanceUse& use : run.program.provenance) {
     if (use.provenance == Provenance::roofline) {
-      warnings.push_back(fmt::format("{}: no measurement of this family; its constant is not to be trusted",
-                                     name_of(use.family)));
+      warnings.push_back(
+          fmt::format("{}: no measurement of this family; its constant is not to be trusted", name_of(use.family)));
     }
   }
   if (const double share = run.extrapolated_share(); share > 0) {
-    warnings.push_back(fmt::format("{:.1f} % of the solo time is extrapolated: sizes or SM counts outside what the "
-                                   "kernel set was fitted on (see provenance)",
-                                   100 * share));
+    warnings.push_back(
+        fmt::format("{:.1f} % of the solo time is extrapolated: sizes or SM counts outside what the "
+                    "kernel set was fitted on (see provenance)",
+                    100 * share));
   }
   if (run.setup.scenario.layers > run.setup.model.moe_layers()) {
     warnings.push_back(fmt::format("{} layers simulated; the model has {} MoE layers", run.setup.scenario.layers,
@@ -31,9 +32,7 @@ std::vector<std::string> warnings_of(const Run& run) {
 
 }  // namespace
 
-double Run::mfu() const {
-  return program.model_flops / (to_us(metrics.span) * setup.machine.facts.bf16_tflops * 1e6);
-}
+double Run::mfu() const { return program.model_flops / (to_us(metrics.span) * setup.machine.facts.bf16_tflops * 1e6); }
 
 double Run::extrapolated_share() const {
   double all = 0;

@@ -67,7 +67,8 @@ int simulate_command(const Options& options) {
   if (!options.trace.empty()) write_text(options.trace, trace_of(run, options));
   if (!options.output.empty()) write_folder(run, options);
   fmt::print("{}", result);
-  for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: {}: {}\n", options.strict ? "error" : "warning", warning);
+  for (const std::string& warning : run.warnings)
+    fmt::print(stderr, "moeline: {}: {}\n", options.strict ? "error" : "warning", warning);
   return options.strict && !run.warnings.empty() ? kInfeasible : kDone;
 }
 
@@ -91,9 +92,12 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command->add_option("--format", options->format, "of the result on stdout")
       ->check(CLI::IsMember({"table", "json", "csv"}));
   command->add_option("-o,--output", options->output, "write a run folder: manifest, metrics, traces/");
-  command->add_option("--kernel-naming", options->kernel_naming, "hta: names that HolisticTraceAnalysis takes for communication")
+  command
+      ->add_option("--kernel-naming", options->kernel_naming,
+                   "hta: names that HolisticTraceAnalysis takes for communication")
       ->check(CLI::IsMember({"deepep", "hta"}));
-  command->add_option("--ts-resolution", options->ts_resolution, "of times in traces")->check(CLI::IsMember({"ns", "us"}));
+  command->add_option("--ts-resolution", options->ts_resolution, "of times in traces")
+      ->check(CLI::IsMember({"ns", "us"}));
   command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
   command->footer(kDefinitions);
   command->callback([options, &exit_code] { exit_code = simulate_command(*options); });

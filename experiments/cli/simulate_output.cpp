@@ -100,7 +100,7 @@ std::string metric_table(const Run& run, const Run* baseline) {
   std::string text;
   const auto row = [&](const char* name, const char* format, auto value) {
     text += fmt::format("{:<26} ", name) + fmt::format(fmt::runtime(format), value(run));
-    if (baseline != nullptr) text += " " + fmt::format(fmt::runtime(format), value(*baseline));
+    if (baseline != nullptr) text += fmt::format(" {}", fmt::format(fmt::runtime(format), value(*baseline)));
     text += "\n";
   };
   if (baseline != nullptr) {
@@ -121,8 +121,8 @@ std::string class_table(const Run& run) {
   std::string text = fmt::format("{:<14} {:>14} {:>14}\n", "class", "busy us/layer", "solo us/layer");
   const double layers = run.setup.scenario.layers;
   for (const ClassTimes& times : run.metrics.classes) {
-    text += fmt::format("{:<14} {:>14.0f} {:>14.0f}\n", times.name, to_us(times.busy) / layers,
-                        to_us(times.solo) / layers);
+    text +=
+        fmt::format("{:<14} {:>14.0f} {:>14.0f}\n", times.name, to_us(times.busy) / layers, to_us(times.solo) / layers);
   }
   return text;
 }
@@ -163,12 +163,12 @@ std::string to_table(const Run& run, const Run* baseline) {
                                  s.workload.micro_batch_size * s.workload.seq_len, s.layers, s.comm.num_sms);
   text += metric_table(run, baseline) + "\n" + phase_table(run, baseline) + "\n" + class_table(run);
   text += fmt::format("\n{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
-                      run.program.graph.size(), kConstants,
-                      100 * run.program.lumped_us / std::max(1.0, [&] {
-                        double solo = 0;
-                        for (const ProvenanceUse& use : run.program.provenance) solo += use.solo_us;
-                        return solo;
-                      }()));
+                      run.program.graph.size(), kConstants, 100 * run.program.lumped_us / std::max(1.0, [&] {
+                                                              double solo = 0;
+                                                              for (const ProvenanceUse& use : run.program.provenance)
+                                                                solo += use.solo_us;
+                                                              return solo;
+                                                            }()));
   return text;
 }
 

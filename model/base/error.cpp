@@ -48,12 +48,13 @@ std::string nearest(std::string_view name, std::span<const std::string> candidat
   return best;
 }
 
-std::string unknown_name(std::string_view kind, std::string_view name, std::span<const std::string> candidates) {
+std::string unknown_name(std::string_view kind, std::string_view name, std::span<const std::string> candidates,
+                         std::string_view prefix) {
   const std::string_view shown = name.substr(0, 80);
   if (const std::string near = nearest(name, candidates); !near.empty()) {
-    return fmt::format("unknown {} '{}'; did you mean '{}'?", kind, shown, near);
+    return fmt::format("unknown {} '{}{}'; did you mean '{}{}'?", kind, prefix, shown, prefix, near);
   }
-  return fmt::format("unknown {} '{}'; there is: {}", kind, shown, fmt::join(candidates, ", "));
+  return fmt::format("unknown {} '{}{}'; there is: {}", kind, prefix, shown, fmt::join(candidates, ", "));
 }
 
 std::string shortest(double value) { return fmt::format("{}", value); }

@@ -18,9 +18,10 @@ class SpecError : public std::runtime_error {
 /// The candidate with the smallest edit distance to `name`, or "" when none is near enough to be a slip of the pen.
 [[nodiscard]] std::string nearest(std::string_view name, std::span<const std::string> candidates);
 
-/// "unknown KIND 'name'; did you mean 'x'?" or, without a near name, the list of what there is.
+/// "unknown KIND 'name'; did you mean 'x'?" or, without a near name, the list of what there is. `prefix` stands before
+/// every name and has no part in the comparison.
 [[nodiscard]] std::string unknown_name(std::string_view kind, std::string_view name,
-                                       std::span<const std::string> candidates);
+                                       std::span<const std::string> candidates, std::string_view prefix = "");
 
 /// The shortest text that reads back as the same double ("0.1", "4096").
 [[nodiscard]] std::string shortest(double value);

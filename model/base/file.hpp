@@ -12,6 +12,7 @@ namespace moeline {
 [[nodiscard]] std::string read_text(const std::filesystem::path& path);
 
 /// Writes beside the target and renames: a reader sees the old file or the new one, never half of one.
+/// A device or a pipe is written directly. Throws SpecError where it cannot be written.
 void write_text(const std::filesystem::path& path, std::string_view content);
 
 /// Where moeline's own data lives (model/zoo, hwprofiles, schedules): $MOELINE_HOME, else the source tree it was
@@ -22,7 +23,7 @@ void write_text(const std::filesystem::path& path, std::string_view content);
 [[nodiscard]] std::vector<std::string> names_in(const std::filesystem::path& folder);
 
 /// The file that `reference` means: a path when it ends in .yaml or .yml or holds a slash, else a name in the folder.
-/// Throws SpecError with the nearest name.
+/// Throws SpecError with the nearest name, or where there is no such file.
 [[nodiscard]] std::filesystem::path find_named(std::string_view kind, const std::string& reference,
                                                const std::filesystem::path& folder);
 

@@ -1,11 +1,13 @@
 #include "base/spec.hpp"
 
 #include <fmt/format.h>
+#include <yaml-cpp/eventhandler.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <set>
+#include <sstream>
 
 #include "base/file.hpp"
 
@@ -59,19 +61,43 @@ class Check {
   int values_ = 0;
 };
 
+// Where a document begins, and nothing of what it holds.
+class DocumentStart : public YAML::EventHandler {
+ public:
+  YAML::Mark mark;
+
+  void OnDocumentStart(const YAML::Mark& start) override { mark = start; }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnAlias(const YAML::Mark&, YAML::anchor_t) override {}
+  void OnScalar(const YAML::Mark&, const std::string&, YAML::anchor_t, const std::string&) override {}
+  void OnSequenceStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark&, const std::string&, YAML::anchor_t, YAML::EmitterStyle::value) override {}
+  void OnMapEnd() override {}
+};
+
+// YAML::Load ignores what follows the first document, and YAML::LoadAll never ends at a stray comma.
+void refuse_rest(const std::string& file, const std::string& content) {
+  std::istringstream stream(content);
+  YAML::Parser parser(stream);
+  DocumentStart start;
+  (void)parser.HandleNextDocument(start);
+  if (parser.HandleNextDocument(start)) {
+    throw SpecError(file, start.mark.line + 1, "a second document, or a stray character, begins");
+  }
+}
+
 YAML::Node parse_checked(const std::string& file, const std::string& content) {
-  std::vector<YAML::Node> documents;
+  YAML::Node node;
   try {
-    documents = YAML::LoadAll(content);
+    node = YAML::Load(content);
+    refuse_rest(file, content);
   } catch (const YAML::Exception& error) {
     throw SpecError(file, error.mark.line + 1, "not valid YAML: " + error.msg);
   }
-  if (documents.empty()) return {};
-  if (documents.size() > 1) {
-    throw SpecError(file, documents[1].Mark().line + 1, "a second document begins; there must be one");
-  }
-  Check(file).visit(documents[0]);
-  return documents[0];
+  Check(file).visit(node);
+  return node;
 }
 
 std::string shown(const YAML::Node& node) {
@@ -133,12 +159,10 @@ void Spec::set(std::string_view assignment) {
 }
 
 void Spec::expect(const std::vector<std::string>& keys) const {
-  std::vector<std::string> known;
-  for (const std::string& key : keys) known.push_back(prefix_ + key);
   for (const auto& entry : node_) {
     const std::string& key = entry.first.Scalar();
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) {
-      throw error_at(key, unknown_name("key", prefix_ + key, known));
+      throw error_at(key, unknown_name("key", key, keys, prefix_));
     }
   }
 }
@@ -175,14 +199,6 @@ std::string Spec::text(const std::string& key) const {
 
 std::string Spec::text_or(const std::string& key, const std::string& fallback) const {
   return has(key) ? text(key) : fallback;
-}
-
-bool Spec::flag_or(const std::string& key, bool fallback) const {
-  if (!has(key)) return fallback;
-  bool value = false;
-  const YAML::Node node = scalar(key);
-  if (!YAML::convert<bool>::decode(node, value)) throw error(key, "must be true or false, not " + shown(node));
-  return value;
 }
 
 int Spec::integer(const std::string& key, int low, int high) const {

@@ -32,7 +32,6 @@ class Spec {
   [[nodiscard]] Spec map_or_empty(const std::string& key) const;
   [[nodiscard]] std::string text(const std::string& key) const;
   [[nodiscard]] std::string text_or(const std::string& key, const std::string& fallback) const;
-  [[nodiscard]] bool flag_or(const std::string& key, bool fallback) const;
   /// A whole number within [low, high].
   [[nodiscard]] int integer(const std::string& key, int low, int high) const;
   [[nodiscard]] int integer_or(const std::string& key, int low, int high, int fallback) const;

@@ -16,9 +16,7 @@ using Time = std::chrono::duration<std::int64_t, std::pico>;
 inline constexpr double kPicosecondsPerMicrosecond = 1e6;
 inline constexpr double kLongestTimeUs = 1e12;  // 11.6 days: sums of several such times still fit an int64
 
-[[nodiscard]] inline double to_us(Time time) {
-  return static_cast<double>(time.count()) / kPicosecondsPerMicrosecond;
-}
+[[nodiscard]] inline double to_us(Time time) { return static_cast<double>(time.count()) / kPicosecondsPerMicrosecond; }
 
 /// Rounds to the nearest picosecond. Throws SpecError when the time is negative, not a number, or beyond 11 days.
 [[nodiscard]] inline Time from_us(double us) {

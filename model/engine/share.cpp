@@ -5,6 +5,13 @@
 
 namespace moeline {
 
+void SmPool::enqueue(const Waiting& resident) {
+  const auto later = [](const Waiting& a, const Waiting& b) {
+    return a.ready != b.ready ? a.ready < b.ready : a.task < b.task;
+  };
+  waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), resident, later), resident);
+}
+
 bool SmPool::admit_next(Waiting& admitted) {
   if (waiting_.empty()) return false;
   Waiting& oldest = waiting_.front();
@@ -46,6 +53,7 @@ void FairShare::operator()(std::span<Claim> claims, std::span<const double> avai
   if (all_fit(available)) return;  // the common case: nothing binds
 
   for (const ResourceId resource : touched_) left_[resource] = available[resource];
+  double reached = 0;  // speeds only rise from round to round; rounding must not say otherwise
   while (!open_.empty() && !all_fit(left_)) {
     ResourceId bottleneck = 0;
     double level = 1;
@@ -57,6 +65,7 @@ void FairShare::operator()(std::span<Claim> claims, std::span<const double> avai
       }
     }
     if (level == 1) return;  // demands exceed what is left by a rounding error alone
+    level = reached = std::max(level, reached);
     const auto frozen = std::stable_partition(open_.begin(), open_.end(), [&](const Claim* claim) {
       const bool shares_sms = claim->elastic_sms > 0 && claim->pool == bottleneck;
       const auto uses = [&](const Usage& usage) { return usage.link == bottleneck && usage.rate > 0; };

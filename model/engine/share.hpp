@@ -20,28 +20,27 @@ class SmPool {
  public:
   explicit SmPool(int capacity = 0) : free_(capacity) {}
 
-  [[nodiscard]] int free() const { return free_; }
-  void enqueue(TaskId task, int wanted) { waiting_.push_back({task, wanted, 0}); }
-  void release(int sms) { free_ += sms; }
-
-  /// The oldest incomplete resident takes what is free; if that completes it, it is returned and leaves the queue.
   struct Waiting {
     TaskId task = 0;
+    Time ready{};
     int wanted = 0;
     int held = 0;
   };
+  [[nodiscard]] int free() const { return free_; }
+  void enqueue(const Waiting& resident);
+  void release(int sms) { free_ += sms; }
+  /// The oldest incomplete resident takes what is free; if that completes it, it is returned and leaves the queue.
   [[nodiscard]] bool admit_next(Waiting& admitted);
-  [[nodiscard]] const std::vector<Waiting>& waiting() const { return waiting_; }
 
  private:
   int free_;
-  std::vector<Waiting> waiting_;
+  std::vector<Waiting> waiting_;  // by (ready, task)
 };
 
 /// What one running task asks of the resources of its domain, and the speed it gets.
 struct Claim {
   TaskId task = 0;
-  double elastic_sms = 0;            ///< SMs shared with others; 0 for residents, which hold theirs
+  double elastic_sms = 0;  ///< SMs shared with others; 0 for residents, which hold theirs
   ResourceId pool = kNoPool;
   std::span<const Usage> links;
   double speed = 0;
@@ -58,8 +57,8 @@ class FairShare {
   void sum_demands(std::span<Claim* const> claims);
   [[nodiscard]] bool all_fit(std::span<const double> left) const;
 
-  std::vector<double> demand_;         // of the claims still open, by resource
-  std::vector<ResourceId> touched_;    // resources with a demand
+  std::vector<double> demand_;       // of the claims still open, by resource
+  std::vector<ResourceId> touched_;  // resources with a demand
   std::vector<double> left_;
   std::vector<Claim*> open_;
 };

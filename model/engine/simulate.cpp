@@ -22,7 +22,7 @@ struct Event {
 struct Progress {
   double left_ps = 0;  // work still to do, as time at full speed
   double speed = 0;
-  Time banked_at{};    // left_ps is as of this instant
+  Time banked_at{};  // left_ps is as of this instant
   std::uint32_t stamp = 0;
   std::uint32_t pending[2] = {0, 0};  // events that its start and its end still wait for
   bool started = false;
@@ -127,7 +127,7 @@ class Simulation {
     if (delay == Time::zero()) {
       ready_.push_back(task);
     } else {
-      events_.push({now_ + delay, task, progress_[task].stamp});
+      push(task, static_cast<double>(delay.count()));
     }
   }
 
@@ -137,12 +137,12 @@ class Simulation {
     progress_[id].left_ps = static_cast<double>(task.solo.count());
     const std::uint32_t domain = domain_of(id);
     if (task.hold == Hold::resident) {
-      pools_[task.pool].enqueue(id, task.sms);
+      pools_[task.pool].enqueue({id, now_, task.sms, 0});
       touch(domain);
     } else if (domain != kNoDomain) {
       run_in(domain, id);
     } else {
-      set_speed(id, 1, 0);
+      set_speed(id, 1);
     }
   }
 
@@ -173,6 +173,7 @@ class Simulation {
     Progress& progress = progress_[id];
     progress.done = true;
     ++progress.stamp;
+    record(id);
     if (const std::uint32_t domain = domain_of(id); domain != kNoDomain) touch(domain);
     arrive(end_of(id));
   }
@@ -205,14 +206,11 @@ class Simulation {
       claims_.push_back(claim);
     }
     share_(claims_, available_);
-    for (const Claim& claim : claims_) {
-      const double sms = claim.elastic_sms > 0 ? claim.elastic_sms * claim.speed : graph_.task(claim.task).sms;
-      set_speed(claim.task, claim.speed, sms);
-    }
+    for (const Claim& claim : claims_) set_speed(claim.task, claim.speed);
   }
 
   // Banks the work done at the old speed and pushes the completion that the new one leads to.
-  void set_speed(TaskId id, double speed, double sms) {
+  void set_speed(TaskId id, double speed) {
     Progress& progress = progress_[id];
     if (speed == progress.speed) return;
     if (progress.speed > 0 && !progress.done) {
@@ -221,14 +219,27 @@ class Simulation {
     }
     progress.banked_at = now_;
     progress.speed = speed;
-    if (record_) timeline_.changes.push_back({now_, id, speed, sms});
+    record(id);
     if (speed > 0 && !progress.started) start(id);
     if (progress.done) return;
     ++progress.stamp;
     if (speed == 0) return;
-    const double takes_ps = std::ceil(progress.left_ps / speed);
-    MOELINE_CHECK(takes_ps < kLongestTimeUs * kPicosecondsPerMicrosecond, graph_.task_name(id));
-    events_.push({now_ + Time{static_cast<std::int64_t>(takes_ps)}, id, progress.stamp});
+    push(id, std::ceil(progress.left_ps / speed));
+  }
+
+  void record(TaskId id) {
+    if (!record_) return;
+    const Task& task = graph_.task(id);
+    const double speed = progress_[id].speed;
+    const double sms = task.hold == Hold::elastic ? task.sms * speed : task.sms;
+    timeline_.changes.push_back({now_, id, progress_[id].done ? 0 : speed, sms});
+  }
+
+  void push(TaskId id, double in_ps) {
+    if (!(in_ps < static_cast<double>((Time::max() - now_).count()))) {
+      throw SpecError("the timeline passes 106 days at task '" + graph_.task_name(id) + "'");
+    }
+    events_.push({now_ + Time{static_cast<std::int64_t>(in_ps)}, id, progress_[id].stamp});
   }
 
   [[noreturn]] void throw_stuck() const {

@@ -16,7 +16,8 @@ struct Span {
   Time end{};
 };
 
-/// From `at` on, until the task's next change or its end, it runs at `speed` (0 to 1) and holds `sms`.
+/// From `at` on, until the task's next change or its end, it works at `speed` (0 to 1) and holds `sms`. One whose work
+/// is done and whose end still waits has speed 0 and keeps its SMs.
 struct Change {
   Time at{};
   TaskId task = 0;

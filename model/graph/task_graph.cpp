@@ -165,8 +165,10 @@ void TaskGraph::check_demands() const {
       MOELINE_CHECK(usage.link < resources_.size(), task_name(id));
       const Resource& link = resources_[usage.link];
       if (link.kind != ResourceKind::link) refuse(fmt::format("uses '{}', which is a pool", link.name));
-      if (!(usage.rate >= 0) || usage.rate > link.capacity) {
-        refuse(fmt::format("uses {} of '{}', which carries {}", usage.rate, link.name, link.capacity));
+      double rate = 0;  // one link may be named twice
+      for (const Usage& other : usages(id)) rate += other.link == usage.link ? other.rate : 0;
+      if (!(usage.rate >= 0) || rate > link.capacity) {
+        refuse(fmt::format("uses {} of '{}', which carries {}", rate, link.name, link.capacity));
       }
     }
   }
@@ -186,8 +188,8 @@ std::vector<EventId> TaskGraph::topological_order() const {
 
 std::size_t TaskGraph::memory_bytes() const {
   const auto bytes = [](const auto& vector) { return vector.capacity() * sizeof(vector[0]); };
-  return bytes(tasks_) + bytes(labels_) + bytes(usages_) + bytes(usage_begin_) +
-         bytes(events_.m_forward.m_rowstart) + bytes(events_.m_forward.m_column);
+  return bytes(tasks_) + bytes(labels_) + bytes(usages_) + bytes(usage_begin_) + bytes(events_.m_forward.m_rowstart) +
+         bytes(events_.m_forward.m_column);
 }
 
 }  // namespace moeline

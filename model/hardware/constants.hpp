@@ -10,35 +10,35 @@
 namespace moeline {
 
 enum class Constant : std::size_t {
-  gemm_mainloop,          ///< roofline multiple of the FP8 tensor cores, per k-block of a wave
-  gemm_epilogue,          ///< us per wave
+  gemm_mainloop,  ///< roofline multiple of the FP8 tensor cores, per k-block of a wave
+  gemm_epilogue,  ///< us per wave
   wgrad_mainloop,
-  wgrad_epilogue,         ///< us per wave; reads and writes the FP32 accumulator
+  wgrad_epilogue,  ///< us per wave; reads and writes the FP32 accumulator
   grouped_mainloop,
   grouped_epilogue,
-  gemm_bf16,              ///< roofline multiple of the BF16 tensor cores
+  gemm_bf16,  ///< roofline multiple of the BF16 tensor cores
   attention_forward,
   attention_backward,
-  memory_startup,         ///< us of every memory-bound kernel
-  streaming,              ///< roofline multiples of HBM
+  memory_startup,  ///< us of every memory-bound kernel
+  streaming,       ///< roofline multiples of HBM
   rowwise,
   cast_transpose,
   requantize,
   swiglu,
   recode_12bit,
   strided,
-  routing_scan,           ///< ns per thousand token-expert pairs
-  count_rows,             ///< ns per received token
+  routing_scan,  ///< ns per thousand token-expert pairs
+  count_rows,    ///< ns per received token
   map_rows,
-  small,                  ///< us
-  kernel_gap,             ///< us between two kernels of a stream
-  read_counts,            ///< us from the end of notify_dispatch until the host has launched dispatch
-  host_launch,            ///< us from the end of notify_dispatch until the host has launched mlp(W)
-  dispatch_overlapped,    ///< roofline multiples of the NIC, beside compute kernels
+  small,                ///< us
+  kernel_gap,           ///< us between two kernels of a stream
+  read_counts,          ///< us from the end of notify_dispatch until the host has launched dispatch
+  host_launch,          ///< us from the end of notify_dispatch until the host has launched mlp(W)
+  dispatch_overlapped,  ///< roofline multiples of the NIC, beside compute kernels
   dispatch_cached_overlapped,
   combine_overlapped,
-  all_to_all_alone,       ///< the same with nothing beside it
-  dispatch_copy,          ///< us for one SM to copy a MB
+  all_to_all_alone,  ///< the same with nothing beside it
+  dispatch_copy,     ///< us for one SM to copy a MB
   combine_copy,
 };
 inline constexpr std::size_t kConstants = static_cast<std::size_t>(Constant::combine_copy) + 1;

@@ -23,13 +23,20 @@ std::vector<Term> persistent_gemm(Constant mainloop, Constant epilogue, const Op
 
 Constant memory_constant(Family family) {
   switch (family) {
-    case Family::rowwise: return Constant::rowwise;
-    case Family::cast_transpose: return Constant::cast_transpose;
-    case Family::requantize: return Constant::requantize;
-    case Family::swiglu: return Constant::swiglu;
-    case Family::recode_12bit: return Constant::recode_12bit;
-    case Family::strided: return Constant::strided;
-    default: return Constant::streaming;
+    case Family::rowwise:
+      return Constant::rowwise;
+    case Family::cast_transpose:
+      return Constant::cast_transpose;
+    case Family::requantize:
+      return Constant::requantize;
+    case Family::swiglu:
+      return Constant::swiglu;
+    case Family::recode_12bit:
+      return Constant::recode_12bit;
+    case Family::strided:
+      return Constant::strided;
+    default:
+      return Constant::streaming;
   }
 }
 
@@ -50,10 +57,14 @@ std::vector<Term> compute_terms(const Operator& op, int sms, const MachineFacts&
       return {{Constant::attention_forward, flops_at_peak_us(op.flops, machine.bf16_tflops) * fewer_sms}};
     case Family::attention_backward:
       return {{Constant::attention_backward, flops_at_peak_us(op.flops, machine.bf16_tflops) * fewer_sms}};
-    case Family::routing_scan: return {{Constant::routing_scan, op.items / 1e6}};
-    case Family::count_rows: return {{Constant::count_rows, op.items / 1e3}};
-    case Family::map_rows: return {{Constant::map_rows, op.items / 1e3}};
-    case Family::small: return {{Constant::small, 1}};
+    case Family::routing_scan:
+      return {{Constant::routing_scan, op.items / 1e6}};
+    case Family::count_rows:
+      return {{Constant::count_rows, op.items / 1e3}};
+    case Family::map_rows:
+      return {{Constant::map_rows, op.items / 1e3}};
+    case Family::small:
+      return {{Constant::small, 1}};
     case Family::streaming:
     case Family::rowwise:
     case Family::cast_transpose:
@@ -66,7 +77,8 @@ std::vector<Term> compute_terms(const Operator& op, int sms, const MachineFacts&
     case Family::notify:
     case Family::dispatch:
     case Family::dispatch_cached:
-    case Family::combine: break;
+    case Family::combine:
+      break;
   }
   moeline::check_failed("a compute family", __FILE__, __LINE__, name_of(op.family));
 }

@@ -40,10 +40,14 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
 
 const char* name_of(Provenance provenance) {
   switch (provenance) {
-    case Provenance::interpolated: return "interpolated";
-    case Provenance::extrapolated: return "extrapolated";
-    case Provenance::roofline: return "roofline";
-    case Provenance::datasheet: return "datasheet";
+    case Provenance::interpolated:
+      return "interpolated";
+    case Provenance::extrapolated:
+      return "extrapolated";
+    case Provenance::roofline:
+      return "roofline";
+    case Provenance::datasheet:
+      return "datasheet";
   }
   return "";
 }

@@ -15,7 +15,7 @@ enum class Provenance { interpolated, extrapolated, roofline, datasheet };
 struct Price {
   double solo_us = 0;
   Hold hold = Hold::nothing;
-  int sms = 0;  ///< held, or wanted by an elastic kernel
+  int sms = 0;                                         ///< held, or wanted by an elastic kernel
   double hbm_GBps = 0, nvlink_GBps = 0, nic_GBps = 0;  ///< taken at full speed; links: each direction
   Provenance provenance = Provenance::interpolated;
   std::string bound_by;  ///< of a transfer: "NIC", "NVLink" or "SMs"

@@ -1,5 +1,7 @@
 #include "moe/architecture.hpp"
 
+#include <algorithm>
+
 #include "base/file.hpp"
 #include "base/spec.hpp"
 
@@ -23,7 +25,7 @@ Architecture load_architecture(const std::string& reference) {
   a.moe_intermediate_size = size("moe_intermediate_size");
   a.n_routed_experts = spec.integer("n_routed_experts", 2, 4096);
   a.n_shared_experts = spec.integer("n_shared_experts", 1, 64);
-  a.num_experts_per_tok = spec.integer("num_experts_per_tok", 1, a.n_routed_experts);
+  a.num_experts_per_tok = spec.integer("num_experts_per_tok", 1, std::min(64, a.n_routed_experts));
   a.first_k_dense_replace = spec.integer("first_k_dense_replace", 0, a.num_hidden_layers - 1);
   a.n_group = spec.integer("n_group", 1, a.n_routed_experts);
   a.topk_group = spec.integer("topk_group", 1, a.n_group);

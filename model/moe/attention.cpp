@@ -96,8 +96,8 @@ void router_forward(List& list) {
 
 void router_backward(List& list) {
   const Mla& d = list.d;
-  list.smalls({"ones", "sum", "scale", "mul", "fill", "expand",   "div", "div", "neg",
-               "mul",  "div", "sum",   "add", "fill", "scatter",  "div", "div", "neg",
+  list.smalls({"ones", "sum", "scale", "mul", "fill", "expand",           "div",     "div",  "neg",
+               "mul",  "div", "sum",   "add", "fill", "scatter",          "div",     "div",  "neg",
                "mul",  "div", "sum",   "add", "add",  "sigmoid backward", "to bf16", "clear"});
   list.add(gemm(Family::gemm_bf16, "router gate dgrad", d.t, d.hidden, d.experts));
   list.add(gemm(Family::gemm_bf16, "router gate wgrad", d.experts, d.hidden, d.t));

@@ -8,27 +8,27 @@ namespace moeline {
 
 /// Kernels that one cost curve describes. The memory-bound ones are told apart by how they walk through memory.
 enum class Family {
-  gemm_fp8,            ///< dense, persistent; 1x128 activation scales, 128x128 weight scales
-  gemm_fp8_wgrad,      ///< dense, persistent, accumulates into FP32
-  gemm_fp8_grouped,    ///< contiguous grouped layout: rows of all local experts, each padded to 128
-  gemm_bf16,           ///< router
-  attention_forward,   ///< FlashAttention, BF16, causal
+  gemm_fp8,           ///< dense, persistent; 1x128 activation scales, 128x128 weight scales
+  gemm_fp8_wgrad,     ///< dense, persistent, accumulates into FP32
+  gemm_fp8_grouped,   ///< contiguous grouped layout: rows of all local experts, each padded to 128
+  gemm_bf16,          ///< router
+  attention_forward,  ///< FlashAttention, BF16, causal
   attention_backward,
-  streaming,       ///< element-wise, copies, transposes, permutation of rows, attention's pre- and postprocessing
-  rowwise,         ///< one block per row with a reduction over it: casts to and from FP8, RMSNorm
-  cast_transpose,  ///< per-channel FP8 cast with transpose
-  requantize,      ///< per-token FP8 to per-channel FP8, transposed
-  swiglu,          ///< SwiGLU forward and backward, fused with casts
-  recode_12bit,    ///< BF16 to and from the 12-bit E5M6 format of saved attention outputs
-  strided,         ///< touches a part of each row: rotary embedding, broadcasts over heads, transposed scales
-  routing_scan,    ///< scans tokens x experts: top-k, dispatch layout
-  count_rows,      ///< tokens per local expert; one block per expert
-  map_rows,        ///< row of each token and expert; one block per expert
-  small,           ///< a few microseconds whatever the size: the rest of the router, scale transposes, fills
-  notify,          ///< barrier of all ranks and exchange of counts before a transfer
-  dispatch,        ///< all-to-all of FP8 tokens to their experts
-  dispatch_cached, ///< the same with a layout known from the forward pass
-  combine,         ///< all-to-all of BF16 results back
+  streaming,        ///< element-wise, copies, transposes, permutation of rows, attention's pre- and postprocessing
+  rowwise,          ///< one block per row with a reduction over it: casts to and from FP8, RMSNorm
+  cast_transpose,   ///< per-channel FP8 cast with transpose
+  requantize,       ///< per-token FP8 to per-channel FP8, transposed
+  swiglu,           ///< SwiGLU forward and backward, fused with casts
+  recode_12bit,     ///< BF16 to and from the 12-bit E5M6 format of saved attention outputs
+  strided,          ///< touches a part of each row: rotary embedding, broadcasts over heads, transposed scales
+  routing_scan,     ///< scans tokens x experts: top-k, dispatch layout
+  count_rows,       ///< tokens per local expert; one block per expert
+  map_rows,         ///< row of each token and expert; one block per expert
+  small,            ///< a few microseconds whatever the size: the rest of the router, scale transposes, fills
+  notify,           ///< barrier of all ranks and exchange of counts before a transfer
+  dispatch,         ///< all-to-all of FP8 tokens to their experts
+  dispatch_cached,  ///< the same with a layout known from the forward pass
+  combine,          ///< all-to-all of BF16 results back
 };
 inline constexpr int kFamilies = static_cast<int>(Family::combine) + 1;
 
@@ -46,9 +46,9 @@ struct Operator {
   Family family = Family::small;
   double m = 0, n = 0, k = 0;  ///< of GEMMs; m counts the padded rows of all groups
   double flops = 0;
-  double bytes = 0;      ///< least memory traffic: every tensor once
-  double items = 0;      ///< what routing kernels go through: tokens x experts, or rows
-  int blocks = 0;        ///< thread blocks where they are fewer than the SMs; 0: more than enough
+  double bytes = 0;        ///< least memory traffic: every tensor once
+  double items = 0;        ///< what routing kernels go through: tokens x experts, or rows
+  int blocks = 0;          ///< thread blocks where they are fewer than the SMs; 0: more than enough
   bool recompute = false;  ///< repeats forward work in the backward pass: no model FLOPs
   bool parallel = false;   ///< independent of its neighbours: may run on a second stream beside them
   Traffic traffic;

@@ -46,8 +46,10 @@ const std::vector<std::string>& training_phase_names() {
 
 const std::vector<PhaseDependency>& training_dependencies() {
   static const std::vector<PhaseDependency> kDependencies = {
-      {"attn(F)", "dispatch(F)"}, {"dispatch(F)", "mlp(F)"}, {"mlp(F)", "combine(F)"}, {"combine(F)", "attn(F)", true},
-      {"combine(B)", "mlp(B)"},   {"mlp(B)", "dispatch(B)"}, {"mlp(B)", "mlp(W)"},     {"dispatch(B)", "attn(B)"},
+      {"attn(F)", "dispatch(F)"}, {"dispatch(F)", "mlp(F)"},
+      {"mlp(F)", "combine(F)"},   {"combine(F)", "attn(F)", true},
+      {"combine(B)", "mlp(B)"},   {"mlp(B)", "dispatch(B)"},
+      {"mlp(B)", "mlp(W)"},       {"dispatch(B)", "attn(B)"},
       {"attn(B)", "attn(W)"},     {"attn(B)", "combine(B)", true},
   };
   return kDependencies;

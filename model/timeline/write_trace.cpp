@@ -3,8 +3,13 @@
 //  - Perfetto drops slices of one track that overlap without nesting: times are rounded by one monotone function, and
 //    a phase has exactly the bounds of its kernels and stands before them.
 //  - HTA takes an annotation with args.stream for a kernel: the stream is left out there.
-//  - Times are relative, since absolute ones lose their decimals in a double; launches precede their kernels by a
-//    fixed lead, so the whole trace starts that much after zero.
+//  - Times are relative, since absolute ones lose their decimals in a double. Launches stand a fixed lead before the
+//  end
+//    of the kernel before, as if the host always ran ahead: later ones HTA takes for a wait for the host. So the whole
+//    trace starts that much after zero.
+//  - A flow ends 1 ns inside its kernel: at the very start the Chrome viewer binds it to the slice that ends there.
+// A kernel starts when it holds all its SMs. A profiler records a start as soon as one block runs, so where two
+// persistent kernels wait for each other, measured ones overlap and ours follow each other.
 #include "timeline/write_trace.hpp"
 
 #include <fmt/format.h>
@@ -19,7 +24,7 @@ namespace moeline {
 namespace {
 
 constexpr std::int64_t kLaunchLeadNs = 5000;
-constexpr std::int64_t kLaunchNs = 1000;
+constexpr std::int64_t kLaunchNs = 2000;
 constexpr std::uint32_t kHostPid = 1000000;  // plus the rank; the GPU of rank N is process N
 
 class Writer {
@@ -108,42 +113,38 @@ class Writer {
           sort_index);
   }
 
-  // One annotation per phase and stream.
+  // One annotation per run of kernels of the same phase on a stream.
   void phase_annotations() {
-    struct Bounds {
-      std::int64_t start = 0, end = 0;
-    };
-    std::map<std::pair<std::uint32_t, std::uint32_t>, Bounds> bounds;  // by stream and phase
-    for (const TaskId task : kernels_) {
-      const Span& span = timeline_.spans[task];
-      const auto [it, added] = bounds.try_emplace({stream_of(task).id, graph_.label(task).phase},
-                                                  Bounds{ns(span.start), ns(span.end)});
-      if (added) continue;
-      it->second.start = std::min(it->second.start, ns(span.start));
-      it->second.end = std::max(it->second.end, ns(span.end));
-    }
-    for (const auto& [key, bound] : bounds) {
-      const Phase& phase = graph_.phases()[key.second];
+    for (std::size_t first = 0, next = 0; first < kernels_.size(); first = next) {
+      const TaskId task = kernels_[first];
+      const std::uint32_t id = graph_.label(task).phase;
+      const auto belongs = [&](TaskId other) {
+        return stream_of(other).id == stream_of(task).id && graph_.label(other).phase == id;
+      };
+      while (next < kernels_.size() && belongs(kernels_[next])) ++next;
+      const std::int64_t start = ns(timeline_.spans[task].start);
+      const std::int64_t end = ns(timeline_.spans[kernels_[next - 1]].end);
+      const Phase& phase = graph_.phases()[id];
       event(
           R"({{"ph": "X", "cat": "gpu_user_annotation", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"layer": {}, "micro_batch": {}}}}})",
-          json_text(phase.name), rank_, key.first, us(bound.start), us(bound.end - bound.start), phase.layer,
-          phase.micro_batch);
+          json_text(phase.name), rank_, stream_of(task).id, us(start), us(end - start), phase.layer, phase.micro_batch);
     }
   }
 
   void kernels() {
+    std::int64_t stream_free = 0;  // end of the kernel before on the same stream
     for (std::size_t i = 0; i < kernels_.size(); ++i) {
       const TaskId task = kernels_[i];
       const std::int64_t start = ns(timeline_.spans[task].start);
       const std::int64_t end = ns(timeline_.spans[task].end);
-      std::int64_t launch_room = kLaunchNs;
-      if (i + 1 < kernels_.size() && stream_of(kernels_[i + 1]).id == stream_of(task).id) {
-        const std::int64_t next = ns(timeline_.spans[kernels_[i + 1]].start);
-        MOELINE_CHECK(next >= end, graph_.task_name(task) + " overlaps its successor on the stream");
-        launch_room = std::min(kLaunchNs, next - start);
-      }
+      const bool first = i == 0 || stream_of(kernels_[i - 1]).id != stream_of(task).id;
+      if (first) stream_free = start;
+      MOELINE_CHECK(start >= stream_free, graph_.task_name(task) + " overlaps its predecessor on the stream");
+      const bool last = i + 1 == kernels_.size() || stream_of(kernels_[i + 1]).id != stream_of(task).id;
       kernel(task, start, end, i + 1);
-      launch(task, start, launch_room, i + 1);
+      launch(task, stream_free - kLaunchLeadNs, last ? kLaunchNs : std::min(kLaunchNs, end - stream_free), i + 1);
+      flow(task, stream_free - kLaunchLeadNs, start + std::min<std::int64_t>(1, end - start), i + 1);
+      stream_free = end;
     }
   }
 
@@ -153,21 +154,23 @@ class Writer {
     event(
         R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"device": {}, "context": 1, "stream": {}, "correlation": {}, "External id": {}, "class": {}, "detail": {}, "sms": {}, "solo us": {:.3f}, "waited for SMs us": {:.3f}}}}})",
         kernel_name(task), rank_, stream_of(task).id, us(start), us(end - start), rank_, stream_of(task).id,
-        correlation, correlation, json_text(graph_.classes()[label.task_class].name), json_text(graph_.name(label.detail)),
-        graph_.task(task).sms, to_us(graph_.task(task).solo), to_us(span.start - span.ready));
+        correlation, correlation, json_text(graph_.classes()[label.task_class].name),
+        json_text(graph_.name(label.detail)), graph_.task(task).sms, to_us(graph_.task(task).solo),
+        to_us(span.start - span.ready));
   }
 
-  void launch(TaskId task, std::int64_t kernel_start, std::int64_t duration, std::size_t correlation) {
-    const std::uint32_t pid = kHostPid + rank_;
-    const std::uint32_t tid = stream_of(task).id;
-    const std::int64_t start = kernel_start - kLaunchLeadNs;
+  void launch(TaskId task, std::int64_t start, std::int64_t duration, std::size_t correlation) {
     event(
         R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"correlation": {}, "External id": {}}}}})",
-        pid, tid, us(start), us(duration), correlation, correlation);
-    event(R"({{"ph": "s", "cat": "ac2g", "name": "ac2g", "id": {}, "pid": {}, "tid": {}, "ts": {}}})", correlation, pid,
-          tid, us(start));
-    event(R"({{"ph": "f", "cat": "ac2g", "name": "ac2g", "id": {}, "pid": {}, "tid": {}, "ts": {}, "bp": "e"}})",
-          correlation, rank_, tid, us(kernel_start));
+        kHostPid + rank_, stream_of(task).id, us(start), us(duration), correlation, correlation);
+  }
+
+  void flow(TaskId task, std::int64_t from, std::int64_t to, std::size_t id) {
+    const std::uint32_t tid = stream_of(task).id;
+    event(R"({{"ph": "s", "cat": "ac2g", "name": "ac2g", "id": {}, "pid": {}, "tid": {}, "ts": {}}})", id,
+          kHostPid + rank_, tid, us(from));
+    event(R"({{"ph": "f", "cat": "ac2g", "name": "ac2g", "id": {}, "pid": {}, "tid": {}, "ts": {}, "bp": "e"}})", id,
+          rank_, tid, us(to));
   }
 
   // Each kind of host work on a thread of its own: two kinds may overlap.

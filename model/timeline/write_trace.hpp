@@ -11,8 +11,8 @@ namespace moeline {
 struct TraceOptions {
   std::uint32_t world_size = 1;
   std::string device_name;
-  bool hta_names = false;   ///< prefix communication kernels with "ncclKernel_", which HTA looks for
-  bool whole_us = false;    ///< round times to whole us: HTA rounds fractions inwards
+  bool hta_names = false;  ///< prefix communication kernels with "ncclKernel_", which HTA looks for
+  bool whole_us = false;   ///< round times to whole us: HTA rounds fractions inwards
 };
 
 /// The trace of one rank. REQUIRES: a timeline recorded with its changes, for the counters.

@@ -189,6 +189,15 @@ TEST_CASE("a task that may not end yet uses no link") {
   CHECK(end_us(t, c) == us(6));
 }
 
+TEST_CASE("residents that become ready at one instant take their SMs in order of id, however they were released") {
+  SmallGraph g;
+  const TaskId nothing = g.plain(0), first = g.resident(132, 1), second = g.resident(132, 1);
+  g.edges().start_after_end(nothing, first);
+  const Timeline t = g.run();
+  CHECK(end_us(t, first) == us(1));
+  CHECK(end_us(t, second) == us(2));
+}
+
 TEST_CASE("a task of no duration takes no time, and a join ends with the last of 1000 predecessors") {
   SmallGraph g;
   const TaskId a = g.plain(4), nothing = g.plain(0), b = g.plain(6), join = g.plain(0);

@@ -102,7 +102,8 @@ class MeasuredChunk {
     if (event.phase == "combine(B)" && event.index == 0) return events_.at({"combine(B)", 0, 0}).end - 716;  // alone
     if (event.expert_weight_gradient()) {
       const int first = event.index <= 5 ? 2 : 7;
-      return (events_.at({"mlp(W)", event.layer, first + 3}).end - events_.at({"mlp(W)", event.layer, first}).start) / 4;
+      return (events_.at({"mlp(W)", event.layer, first + 3}).end - events_.at({"mlp(W)", event.layer, first}).start) /
+             4;
     }
     const double us = event.end - event.start;
     if (event.persistent() || event.communication() || event.ctas <= kSms - 20) return us;
@@ -152,7 +153,8 @@ TEST_CASE("a pending GEMM delays communication kernels in the two places measure
     const Event& event = chunk.event(place);
     const double waited = to_us(timeline.spans[task].start - timeline.spans[task].ready);
     if (event.stream != kCommunication || !event.communication()) continue;
-    if (waited > 10) MESSAGE(event.phase << " " << event.index << " of layer " << event.layer << " waited " << waited << " us");
+    if (waited > 10)
+      MESSAGE(event.phase << " " << event.index << " of layer " << event.layer << " waited " << waited << " us");
     if (waited > kSteal) stolen.push_back(place);
   }
   CHECK(stolen == std::vector<Place>{{"dispatch(B)", 2, 1}, {"dispatch(B)", 3, 0}});

@@ -31,6 +31,13 @@ TEST_CASE("a usage above its link's capacity is refused before the run") {
   CHECK(refusal([&] { (void)g.freeze(); }) == "task 'task 0' uses 60 of 'NIC', which carries 50");
 }
 
+TEST_CASE("usages of one link that together exceed its capacity are refused") {
+  SmallGraph g;
+  const ResourceId nic = g.link("NIC", 10);
+  g.plain(1, 0, {{nic, 6}, {nic, 6}});
+  CHECK(refusal([&] { (void)g.freeze(); }) == "task 'task 0' uses 12 of 'NIC', which carries 10");
+}
+
 TEST_CASE("a cycle is named") {
   SmallGraph g;
   const TaskId a = g.plain(1), b = g.plain(1), c = g.plain(1), d = g.plain(1);

@@ -84,7 +84,8 @@ TEST_CASE("DeepEP alone is faster than inside an overlapped chunk, by 1.16 to 1.
   LayerWork work;
   work.model = load_architecture("deepseek-v3");
   work.spread = expected_spread(work.model, 64, 8);
-  for (const Operator& op : {dispatch_forward(work).back(), combine_backward(work).back(), combine_forward(work).back()}) {
+  for (const Operator& op :
+       {dispatch_forward(work).back(), combine_backward(work).back(), combine_forward(work).back()}) {
     const double inflation = on(op, 20).solo_us / on(op, 20, h800().facts, false).solo_us;
     CHECK(inflation > 1.15);
     CHECK(inflation < 1.70);

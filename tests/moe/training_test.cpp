@@ -31,8 +31,8 @@ double teraflops(const std::vector<Operator>& ops) {
 TEST_CASE("each phase has as many kernels as the measured layer") {
   const LayerWork work = deepseek_v3();
   const std::vector<std::pair<const char*, std::size_t>> measured = {
-      {"combine(B)", 3}, {"attn(F)", 69}, {"mlp(B)", 29}, {"dispatch(F)", 3}, {"dispatch(B)", 2},
-      {"mlp(W)", 12},    {"mlp(F)", 19},  {"attn(B)", 101}, {"attn(W)", 5},   {"combine(F)", 2}};
+      {"combine(B)", 3}, {"attn(F)", 69}, {"mlp(B)", 29},   {"dispatch(F)", 3}, {"dispatch(B)", 2},
+      {"mlp(W)", 12},    {"mlp(F)", 19},  {"attn(B)", 101}, {"attn(W)", 5},     {"combine(F)", 2}};
   for (const auto& [phase, kernels] : measured) {
     CAPTURE(phase);
     CHECK(training_phase(phase, work).size() == kernels);
@@ -40,7 +40,7 @@ TEST_CASE("each phase has as many kernels as the measured layer") {
 }
 
 TEST_CASE("a layer pair executes 17.17 TFLOP, as derived from the trace's grids") {
-  const LayerWork forward = deepseek_v3(32512);   // means over the measured layers
+  const LayerWork forward = deepseek_v3(32512);  // means over the measured layers
   const LayerWork backward = deepseek_v3(32128);
   double sum = 0;
   for (const std::string& phase : training_phase_names()) {
@@ -54,7 +54,8 @@ TEST_CASE("every measured kernel of 20 us or more has the bytes that a close rea
   const CsvTable table(training_kernels());
   int compared = 0;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (table.text(row, "layer") != "0" || table.text(row, "mbytes").empty() || table.text(row, "idx").empty()) continue;
+    if (table.text(row, "layer") != "0" || table.text(row, "mbytes").empty() || table.text(row, "idx").empty())
+      continue;
     const std::string& phase = table.text(row, "phase");
     const bool forward = phase.ends_with("(F)");
     const auto ops = training_phase(phase, deepseek_v3(forward ? 31104 : 34688));

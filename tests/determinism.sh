@@ -1,0 +1,50 @@
+#!/usr/bin/env bash
+# Equal input gives equal bytes: twice with one binary, and with one that another compiler built without optimisation.
+#   tests/determinism.sh MOELINE [BUILD_DIR]   BUILD_DIR keeps the second build; without it, it is thrown away
+set -euo pipefail
+[ $# -ge 1 ] || { sed -n '2,3s/^# //p' "$0" >&2; exit 2; }
+moeline=$(realpath "$1")
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+build=$(realpath -m "${2:-$scratch/build}")
+cd "$(dirname "$0")/.."
+scenario=experiments/train_chunk_deepseek_v3_h800/scenario.yaml
+
+build_another() {
+  local compiler=clang++ flags=-O0
+  if ! command -v clang++ >/dev/null; then
+    compiler=g++
+    flags='-O3 -Wno-error=restrict'  # GCC 12 at -O3 sees an overlap inside std::string that is not there
+  fi
+  cmake -S . -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE= -DCMAKE_CXX_FLAGS="$flags" \
+    -DMOELINE_BENCHMARKS=OFF && cmake --build "$build" --target moeline
+}
+
+# The result and the trace of one run, without the one line that says how long the program took.
+record() {
+  mkdir -p "$scratch/$2"
+  "$1" simulate "$scenario" --format json --trace "$scratch/$2/trace.json" >"$scratch/$2/all.json" \
+    2>"$scratch/$2/messages" || { cat "$scratch/$2/messages" >&2; exit 1; }
+  grep -q '"simulate_ms"' "$scratch/$2/all.json" || { echo "$2: no simulate_ms in the result" >&2; exit 1; }
+  grep -v '"simulate_ms"' "$scratch/$2/all.json" >"$scratch/$2/result.json"
+  [ -s "$scratch/$2/trace.json" ] || { echo "$2: the trace is empty" >&2; exit 1; }
+}
+
+same() {
+  local file
+  for file in result.json trace.json messages; do
+    if ! cmp -s "$scratch/$1/$file" "$scratch/$2/$file"; then
+      echo "$file differs between the $1 run and the $2 run; first difference:" >&2
+      { diff "$scratch/$1/$file" "$scratch/$2/$file" || true; } | awk 'NR <= 4' >&2
+      exit 1
+    fi
+  done
+}
+
+build_another >"$scratch/build.log" 2>&1 || { cat "$scratch/build.log" >&2; exit 1; }
+record "$moeline" first
+record "$moeline" second
+record "$build/moeline" other-compiler
+same first second
+same first other-compiler
+echo "determinism: ok"
