@@ -5,7 +5,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <regex>
 
 #include "tests/support/process.hpp"
 
@@ -708,8 +707,10 @@ TEST_CASE("-o holds a manifest, the metrics, and traces alone in traces/") {
 TEST_CASE("equal input gives equal bytes, simulate_ms aside") {
   const ValidScenario valid;
   const auto result = [&] {
-    const std::regex timed("\"simulate_ms\": [0-9.]+");
-    return std::regex_replace(moeline(valid.with({"--format", "json"})).out, timed, "");
+    std::string out = moeline(valid.with({"--format", "json"})).out;
+    const std::size_t timed = out.find("\"simulate_ms\"");
+    REQUIRE(timed != std::string::npos);
+    return out.erase(timed, out.find('\n', timed) - timed);
   };
   CHECK(result() == result());
 }

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <fstream>
 #include <map>
-#include <regex>
 
 #include "experiments/cli/run.hpp"
 #include "tests/support/data.hpp"
@@ -52,7 +51,7 @@ rapidjson::Document parsed(const std::string& json) {
 
 TEST_CASE("the rank stands first, with the space that HTA's pattern wants") {
   const std::string json = trace();
-  CHECK(std::regex_search(json, std::regex(R"("rank":\s+(\d+))")));
+  CHECK(json.find("\"rank\": 0") != std::string::npos);  // HTA: "rank":\s+(\d+)
   CHECK(json.find("\"distributedInfo\"") < json.find("\"traceEvents\""));
   CHECK(json.find("\"distributedInfo\"") < 10);
 }
@@ -136,19 +135,19 @@ TEST_CASE("a phase annotation has exactly the bounds of its kernels, stands befo
 
 TEST_CASE("with HTA's names communication kernels match its pattern, and nothing else does") {
   const rapidjson::Document document = parsed(trace({.world_size = 64, .device_name = "h800", .hta_names = true}));
-  const std::regex hta("^nccl.*|^ncclKernel.*");
   for (const rapidjson::Value* kernel : events(document, "X", "kernel")) {
     const std::string task_class = (*kernel)["args"]["class"].GetString();
     const bool communication = task_class == "dispatch" || task_class == "combine" || task_class == "barrier";
-    CHECK(std::regex_match(text(*kernel, "name"), hta) == communication);
+    CHECK(text(*kernel, "name").starts_with("nccl") == communication);
   }
 }
 
 TEST_CASE("no kernel bears a name that HTA takes for something else") {
   const rapidjson::Document document = parsed(trace());
-  const std::regex misread("dma|Memcpy|Memset|^.*Sync");
   for (const rapidjson::Value* kernel : events(document, "X", "kernel")) {
-    CHECK(!std::regex_search(text(*kernel, "name"), misread));
+    for (const char* misread : {"dma", "Memcpy", "Memset", "Sync"}) {
+      CHECK(text(*kernel, "name").find(misread) == std::string::npos);
+    }
   }
 }
 
