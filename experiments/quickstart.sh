@@ -9,7 +9,7 @@ data=${MOELINE_DATA:-../shared/data}
 measured=$data/traces/deepseek_v3_train_h800_ep64.json.gz
 
 experiments/install.sh
-cmake --preset release -DMOELINE_BENCHMARKS=OFF >/dev/null
+cmake --preset release >/dev/null
 cmake --build --preset release --target moeline
 
 moeline=build/release/moeline

@@ -29,7 +29,7 @@ Program dualpipe_chunk(const Setup& setup) {
   }
   try {
     return std::move(rank).finish();
-  } catch (const SpecError& error) {
+  } catch (const CycleError& error) {
     throw SpecError(plan.file, 0, fmt::format("this order cannot run: {}", error.what()));
   }
 }

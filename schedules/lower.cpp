@@ -147,19 +147,22 @@ TaskId RankProgram::add_kernel(const Operator& op, std::uint32_t phase, StreamNa
   }
   account(op, price);
 
+  const bool free = setup_.free_communication && role_of(op.family) == Role::communication;
   Task task;
-  task.solo = from_us(price.solo_us);
   task.delay = from_us(setup_.kernels[Constant::kernel_gap]);
-  task.pool = sms_;
-  task.sms = static_cast<std::uint16_t>(price.sms);
-  task.hold = price.hold;
+  if (!free) {
+    task.solo = from_us(price.solo_us);
+    task.pool = sms_;
+    task.sms = static_cast<std::uint16_t>(price.sms);
+    task.hold = price.hold;
+  }
   Label label;
   label.name = draft_.intern(op.name);
   label.detail = draft_.intern(detail_of(op, price));
   label.task_class = draft_.add_class(class_of(op.family), role_of(op.family));
   label.stream = static_cast<std::uint16_t>(stream);
   label.phase = phase;
-  const TaskId id = draft_.add(task, label, usages_of(price));
+  const TaskId id = draft_.add(task, label, free ? std::vector<Usage>{} : usages_of(price));
   TaskId& last = last_[static_cast<std::size_t>(stream)];
   if (last != kNone) draft_.start_after_end(last, id);
   last = id;
@@ -201,7 +204,7 @@ void RankProgram::account(const Operator& op, const Price& price) {
   ++use.kernels;
   use.solo_us += price.solo_us;
   if (op.family == Family::small) lumped_us_ += price.solo_us;
-  if (!op.recompute) model_flops_ += op.flops;
+  model_flops_ += op.flops - op.recomputed_flops;
 }
 
 std::vector<Usage> RankProgram::usages_of(const Price& price) const {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/file.hpp"
 #include "base/spec.hpp"
 
@@ -16,7 +18,7 @@ constexpr int kMostTokens = 1 << 24;
   throw spec.error(key, fmt::format("'{}' is not modelled; {}", value, instead));
 }
 
-Parallelism read_parallelism(const Spec& spec, const Architecture& model) {
+Parallelism read_parallelism(const Spec& spec, const Architecture& model, int gpus_per_node) {
   spec.expect({"tp", "pp", "ep", "dp"});
   Parallelism p;
   p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
@@ -30,6 +32,9 @@ Parallelism read_parallelism(const Spec& spec, const Architecture& model) {
   if (p.dp % p.ep != 0) throw spec.error("ep", fmt::format("must divide tp x dp: {} does not divide {}", p.ep, p.dp));
   if (model.n_routed_experts % p.ep != 0) {
     throw spec.error("ep", fmt::format("must divide the {} routed experts: {} does not", model.n_routed_experts, p.ep));
+  }
+  if (p.ep > gpus_per_node && p.ep % gpus_per_node != 0) {
+    throw spec.error("ep", fmt::format("must fill whole nodes of {} GPUs, or fit into one", gpus_per_node));
   }
   return p;
 }
@@ -119,16 +124,44 @@ std::vector<std::string> apply(const std::vector<std::string>& assignments, Spec
   return overrides;
 }
 
-// Runs `load`; a SpecError without a place (an unknown name) gets the line that named it.
+// Runs `load`; a name it does not know gets the line that it was written on.
 template <class Load>
 auto at_key(const Spec& spec, const std::string& key, Load load) {
   try {
     return load();
-  } catch (const SpecError& error) {
-    const std::string message = error.what();
-    if (message.starts_with("unknown ")) throw spec.error(key, "names an " + message);
-    throw;
+  } catch (const UnknownName& error) {
+    throw spec.error(key, std::string("names an ") + error.what());
   }
+}
+
+// What the scenario names, loaded.
+void read_names(const Spec& spec, Setup& setup) {
+  Scenario& s = setup.scenario;
+  s.model = spec.text("model");
+  s.hardware = spec.text("hardware");
+  s.kernels = spec.text_or("kernels", "");
+  s.schedule = spec.text("schedule");
+  setup.model = at_key(spec, "model", [&] { return load_architecture(s.model, s.file); });
+  setup.machine = at_key(spec, "hardware", [&] { return load_profile(s.hardware, s.hardware_overrides, s.file); });
+  if (setup.machine.kernel_sets.empty()) {
+    throw spec.error("hardware", fmt::format("'{}' has no kernel set; see `moeline calibrate`", s.hardware));
+  }
+  setup.kernels = at_key(spec, "kernels", [&] { return setup.machine.kernels(s.kernels); });
+  s.kernels = setup.kernels.name;
+  const std::vector<std::string>& schedules = schedule_names();
+  if (std::find(schedules.begin(), schedules.end(), s.schedule) == schedules.end()) {
+    throw spec.error("schedule", "names an " + unknown_name("schedule", s.schedule, schedules));
+  }
+}
+
+std::string read_overlap(const Spec& spec, const Scenario& scenario) {
+  const std::string overlap = spec.text_or("overlap", "default");
+  if (overlap == "default") return overlap;
+  if (scenario.schedule == "sequential") throw spec.error("overlap", "does not apply to the schedule sequential");
+  std::filesystem::path plan = beside(scenario.file, overlap);
+  std::error_code failed;
+  if (!std::filesystem::exists(plan, failed)) throw spec.error("overlap", fmt::format("'{}': no such file", overlap));
+  return plan.string();
 }
 
 }  // namespace
@@ -147,40 +180,18 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
   spec.expect({"schema", "model", "hardware", "kernels", "schedule", "parallelism", "workload", "comm", "routing",
                "layers", "overlap", "launch", "seed", "samples"});
   (void)spec.integer("schema", 1, 1);
-  s.model = spec.text("model");
-  s.hardware = spec.text("hardware");
-  s.kernels = spec.text_or("kernels", "");
-  s.schedule = spec.text("schedule");
-  setup.model = at_key(spec, "model", [&] { return load_architecture(s.model); });
-  setup.machine = at_key(spec, "hardware", [&] { return load_profile(s.hardware, s.hardware_overrides); });
-  if (setup.machine.kernel_sets.empty()) {
-    throw spec.error("hardware", fmt::format("'{}' has no kernel set; see `moeline calibrate`", s.hardware));
-  }
-  setup.kernels = at_key(spec, "kernels", [&] { return setup.machine.kernels(s.kernels); });
-  s.kernels = setup.kernels.name;
-  (void)at_key(spec, "schedule", [&] {
-    for (const std::string& name : schedule_names()) {
-      if (name == s.schedule) return true;
-    }
-    throw SpecError(unknown_name("schedule", s.schedule, schedule_names()));
-  });
-  s.parallelism = read_parallelism(spec.map("parallelism"), setup.model);
-  const int node = static_cast<int>(setup.machine.facts.gpus_per_node);
-  if (s.parallelism.ep > node && s.parallelism.ep % node != 0) {
-    throw spec.map("parallelism").error("ep", fmt::format("must fill whole nodes of {} GPUs, or fit into one", node));
-  }
+  read_names(spec, setup);
+  const MachineFacts& machine = setup.machine.facts;
+  s.parallelism = read_parallelism(spec.map("parallelism"), setup.model, static_cast<int>(machine.gpus_per_node));
   s.workload = read_workload(spec.map("workload"));
-  s.comm = read_comm(spec.map_or_empty("comm"), setup.machine.facts);
+  s.comm = read_comm(spec.map_or_empty("comm"), machine);
   s.layers = read_layers(spec, setup.model);
   s.routing = read_routing(spec.map_or_empty("routing"), s, setup.model);
-  s.overlap = spec.text_or("overlap", s.overlap);
-  if (std::error_code failed; s.overlap != "default" && !std::filesystem::exists(s.overlap, failed)) {
-    throw spec.error("overlap", fmt::format("'{}': no such file", s.overlap));
-  }
+  s.overlap = read_overlap(spec, s);
   if (spec.has("launch")) s.launch = spec.choice("launch", {"graph", "stream"});
   s.seed = spec.integer_or("seed", 0, 1 << 30, s.seed);
   (void)spec.integer_or("samples", 1, 1, 1);  // more than one needs jitter, which is not modelled
-  setup.spread = expected_spread(setup.model, s.parallelism.ep, static_cast<int>(setup.machine.facts.gpus_per_node),
+  setup.spread = expected_spread(setup.model, s.parallelism.ep, static_cast<int>(machine.gpus_per_node),
                                  static_cast<unsigned>(s.seed));
   return setup;
 }

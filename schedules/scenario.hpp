@@ -45,7 +45,7 @@ struct Scenario {
   Routing routing;
   int layers = 0;  ///< MoE layers simulated, alone and in steady state
   std::string overlap = "default";
-  std::string launch = "stream";  ///< "stream": host work between kernels is modelled; "graph": it is not
+  std::string launch = "stream";  ///< "stream": the host reads dispatch's counts before it goes on; "graph": no host
   int seed = 1;
 };
 
@@ -58,6 +58,7 @@ struct Setup {
   HardwareProfile machine;
   KernelSet kernels;
   Spread spread;
+  bool free_communication = false;  ///< null model: transfers and barriers take no time, SMs or bandwidth
 
   /// Work of this rank in the forward or backward pass of a layer, counted in order of execution.
   [[nodiscard]] LayerWork layer_work(bool forward, int layer) const;

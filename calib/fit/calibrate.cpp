@@ -38,6 +38,7 @@ Calibration calibrate(const std::vector<std::filesystem::path>& files, const std
       "copies from ai-dynamo/aiconfigurator's DeepEP tables of H100, all-to-all alone from DeepEP's table of February "
       "2025\"",
       fmt::join(layers, ", "));
+  set.fitted_on = machine;
   set.constants = solve(result.observations);
   for (double& constant : set.constants) constant = std::strtod(fmt::format("{:.5g}", constant).c_str(), nullptr);
   set.fits = assess(result.observations, set.constants);

@@ -69,13 +69,11 @@ std::vector<Observation> alone_observations(const CsvTable& table, const Archite
     }
     const LayerWork work = benchmark_work(table, row, "tokens_per_rank", model, machine);
     const Operator op = transfer_of(work, table.text(row, "op") == "dispatch");
-    const double own_node = work.gpus_per_node / static_cast<double>(work.ep);
-    const double logical_bytes = op.traffic.wire_bytes / (1 - own_node);
-    const double us = logical_bytes / (table.number(row, "logical_bandwidth_GBps") * 1e3);
+    const double us = op.traffic.rdma_bytes / (table.number(row, "logical_bandwidth_GBps") * 1e3);
     observations.push_back({"all_to_all_alone",
                             us,
                             {wire_term(op, machine, false)},
-                            op.traffic.wire_bytes,
+                            size_of(op),
                             0,
                             fmt::format("{}:{} {}", table.file(), table.line(row), op.name)});
   }

@@ -33,13 +33,14 @@ std::vector<Null> null_models(const std::vector<PhaseTimes>& measured, const Opt
   std::vector<Null> nulls;
   if (is_scenario(options.a)) {
     Setup free = load_setup(options.a, options.assignments);
-    free.kernels = without_communication(free.kernels);
+    free.free_communication = true;
     nulls.push_back({"communication_free", score(run_scenario(free).phases, measured, layers)});
     Setup serial = load_setup(options.a, options.assignments);
     serial.scenario.schedule = "sequential";
     nulls.push_back({"everything_serial", score(run_scenario(serial).phases, measured, layers)});
   }
-  if (!is_scenario(options.b)) nulls.push_back({"copied_mean", score(copied_mean(measured, layers), measured, layers)});
+  if (!is_scenario(options.b))
+    nulls.push_back({"copied_mean", score(copied_mean(measured, layers), measured, layers), false});
   return nulls;
 }
 
@@ -64,14 +65,17 @@ std::string to_json(const Score& result, const std::vector<Null>& nulls) {
   json.open("nulls");
   for (const Null& null : nulls) {
     json.open(null.name).add("mean_abs_error", null.score.mean_abs_error, 5);
-    json.add("worst_abs_error", null.score.worst_abs_error, 5).add("span_error", null.score.span_error, 5).close();
+    json.add("worst_abs_error", null.score.worst_abs_error, 5);
+    if (null.has_span) json.add("span_error", null.score.span_error, 5);
+    json.close();
   }
   return json.close().close().text();
 }
 
-std::string score_row(const std::string& name, const Score& score) {
-  return fmt::format("{:<22} {:>9.1f} % {:>9.1f} % {:>+9.1f} % {:>+9.1f} %\n", name, 100 * score.mean_abs_error,
-                     100 * score.worst_abs_error, 100 * score.mean_error, 100 * score.span_error);
+std::string score_row(const std::string& name, const Score& score, bool has_span = true) {
+  const std::string span = has_span ? fmt::format("{:>+9.1f} %", 100 * score.span_error) : "        n/a";
+  return fmt::format("{:<24} {:>9.1f} % {:>9.1f} % {:>+9.1f} % {}\n", name, 100 * score.mean_abs_error,
+                     100 * score.worst_abs_error, 100 * score.mean_error, span);
 }
 
 std::string to_table(const Score& result, const std::vector<Null>& nulls, const Options& options) {
@@ -91,10 +95,10 @@ std::string to_table(const Score& result, const std::vector<Null>& nulls, const 
                     to_us(pair.a.barrier), to_us(pair.b.barrier));
   }
   text += fmt::format("\norder of phases on every stream: {}\n\n", result.same_order ? "the same" : "DIFFERENT");
-  text += fmt::format("{:<22} {:>11} {:>11} {:>11} {:>11}\n", "phases of computation", "mean |e|", "worst |e|",
+  text += fmt::format("{:<24} {:>11} {:>11} {:>11} {:>11}\n", "phases of computation", "mean |e|", "worst |e|",
                       "mean e", "span e");
   text += score_row("a against b", result);
-  for (const Null& null : nulls) text += score_row("null: " + null.name, null.score);
+  for (const Null& null : nulls) text += score_row("null: " + null.name, null.score, null.has_span);
   return text;
 }
 
@@ -110,10 +114,11 @@ void compare(const Options& options) {
 constexpr const char* kDefinitions =
     "error = a / b - 1, of a phase's span: start of its first kernel to end of its last; of a phase of communication, "
     "of "
-    "its transfer, the barrier stands apart. The scores are over the phases of computation. span e: from the first "
-    "start to the last end among the phases compared, communication "
-    "included. Null models: communication free (transfers take no time), everything serial (no overlap), copied mean "
-    "(each phase of b takes the mean of its other layers: those not compared, or, if all are, all but itself).";
+    "its transfer, with the barrier apart. The scores are over the phases of computation. span e: of the time in which "
+    "any of the phases compared runs, communication included. Null models: communication free (transfers and barriers "
+    "take no time, SMs or bandwidth), everything serial (no overlap), copied mean (each phase of b takes the mean of "
+    "its "
+    "other layers: those not compared, or, if all are, all but itself).";
 
 }  // namespace
 

@@ -7,6 +7,8 @@
 #include <map>
 #include <set>
 
+#include "timeline/intervals.hpp"
+
 namespace moeline {
 namespace {
 
@@ -40,14 +42,12 @@ std::map<std::uint32_t, std::vector<Key>> order_on_streams(const std::vector<Pha
   return order;
 }
 
-Time span_of(const std::vector<PhasePair>& pairs, PhaseTimes PhasePair::*side) {
-  Time start = (pairs.front().*side).start;
-  Time end = (pairs.front().*side).end;
-  for (const PhasePair& pair : pairs) {
-    start = std::min(start, (pair.*side).start);
-    end = std::max(end, (pair.*side).end);
-  }
-  return end - start;
+// Time in which at least one of the phases runs. The span of neighbouring layers, and, unlike first start to last end,
+// not more than that where another schedule puts other layers between them.
+Time covered(const std::vector<PhasePair>& pairs, PhaseTimes PhasePair::*side) {
+  std::vector<Interval> intervals;
+  for (const PhasePair& pair : pairs) intervals.push_back({(pair.*side).start, (pair.*side).end});
+  return total(unite(std::move(intervals)));
 }
 
 }  // namespace
@@ -96,7 +96,7 @@ Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
     result.mean_abs_error += std::abs(pair.error()) / count;
     result.worst_abs_error = std::max(result.worst_abs_error, std::abs(pair.error()));
   }
-  result.span_error = ratio_error(span_of(all, &PhasePair::a), span_of(all, &PhasePair::b));
+  result.span_error = ratio_error(covered(all, &PhasePair::a), covered(all, &PhasePair::b));
   result.same_order = order_on_streams(a, phases_b, layers) == order_on_streams(b, phases_a, layers);
   return result;
 }
@@ -119,15 +119,6 @@ std::vector<PhaseTimes> copied_mean(const std::vector<PhaseTimes>& measured, con
     copied.push_back(phase);
   }
   return copied;
-}
-
-KernelSet without_communication(KernelSet kernels) {
-  for (const Constant constant :
-       {Constant::dispatch_overlapped, Constant::dispatch_cached_overlapped, Constant::combine_overlapped,
-        Constant::all_to_all_alone, Constant::dispatch_copy, Constant::combine_copy}) {
-    kernels.constants[static_cast<std::size_t>(constant)] = 0;
-  }
-  return kernels;
 }
 
 }  // namespace moeline

@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "hardware/profile.hpp"
 #include "timeline/phases.hpp"
 
 namespace moeline {
@@ -23,13 +22,14 @@ struct Score {
   double mean_abs_error = 0;
   double worst_abs_error = 0;
   double mean_error = 0;   ///< signed
-  double span_error = 0;   ///< signed; first start to last end of the phases compared
+  double span_error = 0;   ///< signed; time in which any of the phases compared runs, communication included
   bool same_order = true;  ///< on every stream
 };
 
 struct Null {
   std::string name;
   Score score;
+  bool has_span = true;  ///< false where the null has no timeline of its own
 };
 
 /// The layers both sides have, or the wanted ones among them. Throws SpecError for a layer that one side lacks.
@@ -45,8 +45,5 @@ struct Null {
 /// `layers`, or, if there is none, all but its own.
 [[nodiscard]] std::vector<PhaseTimes> copied_mean(const std::vector<PhaseTimes>& measured,
                                                   const std::vector<std::uint32_t>& layers);
-
-/// Null model: transfers and barriers take no time.
-[[nodiscard]] KernelSet without_communication(KernelSet kernels);
 
 }  // namespace moeline

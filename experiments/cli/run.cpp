@@ -23,14 +23,38 @@ std::vector<std::string> warnings_of(const Run& run) {
                     "kernel set was fitted on (see provenance)",
                     100 * share));
   }
-  if (run.setup.scenario.layers > run.setup.model.moe_layers()) {
-    warnings.push_back(fmt::format("{} layers simulated; the model has {} MoE layers", run.setup.scenario.layers,
-                                   run.setup.model.moe_layers()));
+  const Scenario& s = run.setup.scenario;
+  if (s.parallelism.pp > 1 || s.workload.global_batch_size > 0) {
+    warnings.emplace_back(
+        "pp and global_batch_size do not enter: this is the work of one stage, without pipeline communication, bubbles "
+        "and optimizer");
+  }
+  if (s.layers > run.setup.model.moe_layers()) {
+    warnings.push_back(
+        fmt::format("{} layers simulated; the model has {} MoE layers", s.layers, run.setup.model.moe_layers()));
   }
   return warnings;
 }
 
 }  // namespace
+
+double Run::layer_us() const {
+  const Scenario& s = setup.scenario;
+  const bool equal_layers = s.routing.distribution == "balanced";
+  if (!equal_layers || s.layers < 3) return to_us(metrics.span) / s.layers;
+  const auto period = [&](const std::string& name) {
+    Time last{};
+    Time before{};
+    for (const PhaseTimes& phase : phases) {
+      if (phase.phase != name) continue;
+      before = last;
+      last = phase.start;
+    }
+    return to_us(last - before);
+  };
+  const bool one_pass = s.schedule != "sequential";  // forward and backward layers alternate
+  return one_pass ? period("attn(F)") : period("attn(F)") + period("attn(B)");
+}
 
 double Run::mfu() const { return program.model_flops / (to_us(metrics.span) * setup.machine.facts.bf16_tflops * 1e6); }
 
@@ -42,6 +66,13 @@ double Run::extrapolated_share() const {
     if (use.provenance == Provenance::extrapolated) outside += use.solo_us;
   }
   return all > 0 ? outside / all : 0;
+}
+
+bool Run::all_measured() const {
+  for (const ProvenanceUse& use : program.provenance) {
+    if (use.provenance == Provenance::extrapolated || use.provenance == Provenance::roofline) return false;
+  }
+  return true;
 }
 
 Run run_scenario(const Setup& setup, bool record_changes) {

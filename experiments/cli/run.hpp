@@ -19,11 +19,16 @@ struct Run {
   double simulate_ms = 0;  ///< the engine alone
   std::vector<std::string> warnings;
 
-  [[nodiscard]] double layer_us() const { return to_us(metrics.span) / setup.scenario.layers; }
-  /// FLOPs of matrix products and attention, recomputation left out, over the BF16 peak.
+  /// Period of one forward and one backward layer: where all layers are equal, from the start of the last but one to
+  /// that of the last; else span / layers.
+  [[nodiscard]] double layer_us() const;
+  /// FLOPs of matrix products and causal attention, recomputation left out, padded expert rows counted, over the BF16
+  /// peak.
   [[nodiscard]] double mfu() const;
   /// Solo time of kernels whose curve was not measured at their size or number of SMs, over that of all kernels.
   [[nodiscard]] double extrapolated_share() const;
+  /// Every price rests on measurements at its size and number of SMs, or on a data sheet.
+  [[nodiscard]] bool all_measured() const;
 };
 
 [[nodiscard]] Run run_scenario(const Setup& setup, bool record_changes = false);

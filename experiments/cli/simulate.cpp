@@ -67,9 +67,10 @@ int simulate_command(const Options& options) {
   if (!options.trace.empty()) write_text(options.trace, trace_of(run, options));
   if (!options.output.empty()) write_folder(run, options);
   fmt::print("{}", result);
-  for (const std::string& warning : run.warnings)
-    fmt::print(stderr, "moeline: {}: {}\n", options.strict ? "error" : "warning", warning);
-  return options.strict && !run.warnings.empty() ? kInfeasible : kDone;
+  for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
+  if (!options.strict || run.all_measured()) return kDone;
+  fmt::print(stderr, "moeline: --strict: not every price is covered by measurements\n");
+  return kInfeasible;
 }
 
 constexpr const char* kDefinitions =

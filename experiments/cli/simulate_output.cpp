@@ -86,7 +86,7 @@ std::string phase_table(const Run& run, const Run* baseline) {
     for (const auto& [phase, us] : mean_spans(baseline->phases)) beside[phase] = us;
   }
   std::string text = fmt::format("{:<14} {:>12}", "phase", "us per layer");
-  if (baseline != nullptr) text += fmt::format(" {:>12} {:>9}", "sequential", "slowdown");
+  if (baseline != nullptr) text += fmt::format(" {:>12} {:>9}", "sequential", "ratio");
   text += "\n";
   for (const auto& [phase, us] : mean_spans(run.phases)) {
     text += fmt::format("{:<14} {:>12.0f}", phase, us);

@@ -15,6 +15,12 @@ class SpecError : public std::runtime_error {
   SpecError(std::string_view file, int line, std::string_view message);
 };
 
+/// A name that nothing bears; whoever knows where it was written adds the place.
+class UnknownName : public SpecError {
+ public:
+  using SpecError::SpecError;
+};
+
 /// The candidate with the smallest edit distance to `name`, or "" when none is near enough to be a slip of the pen.
 [[nodiscard]] std::string nearest(std::string_view name, std::span<const std::string> candidates);
 

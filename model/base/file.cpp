@@ -94,16 +94,23 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-fs::path find_named(std::string_view kind, const std::string& reference, const fs::path& folder) {
-  const fs::path path(reference);
+fs::path beside(const fs::path& file, const fs::path& path) {
+  std::error_code failed;
+  fs::path candidate = file.parent_path() / path;
+  return fs::exists(candidate, failed) ? candidate : path;
+}
+
+fs::path find_named(std::string_view kind, const std::string& reference, const fs::path& folder,
+                    const fs::path& written_in) {
+  fs::path path = beside(written_in, reference);
   if (reference.find('/') != std::string::npos || path.extension() == ".yaml" || path.extension() == ".yml") {
     std::error_code failed;
     if (fs::exists(path, failed)) return path;
-    throw SpecError(fmt::format("unknown {} '{}': no such file", kind, reference));
+    throw UnknownName(fmt::format("unknown {} '{}': no such file", kind, reference));
   }
   const std::vector<std::string> names = names_in(folder);
   if (std::find(names.begin(), names.end(), reference) == names.end()) {
-    throw SpecError(unknown_name(kind, reference, names));
+    throw UnknownName(unknown_name(kind, reference, names));
   }
   return home() / folder / (reference + ".yaml");
 }

@@ -22,9 +22,14 @@ void write_text(const std::filesystem::path& path, std::string_view content);
 /// Names of the YAML files of a folder below home(), without their ending, sorted.
 [[nodiscard]] std::vector<std::string> names_in(const std::filesystem::path& folder);
 
+/// A path written in a file lies beside that file; where nothing lies there, below the working directory.
+[[nodiscard]] std::filesystem::path beside(const std::filesystem::path& file, const std::filesystem::path& path);
+
 /// The file that `reference` means: a path when it ends in .yaml or .yml or holds a slash, else a name in the folder.
-/// Throws SpecError with the nearest name, or where there is no such file.
+/// `written_in`: the file that holds the reference, if any. Throws UnknownName with the nearest name, or where there is
+/// no such file.
 [[nodiscard]] std::filesystem::path find_named(std::string_view kind, const std::string& reference,
-                                               const std::filesystem::path& folder);
+                                               const std::filesystem::path& folder,
+                                               const std::filesystem::path& written_in = {});
 
 }  // namespace moeline

@@ -63,7 +63,4 @@ class FairShare {
   std::vector<Claim*> open_;
 };
 
-/// Resources that some task uses together must be shared together: domain of each resource, numbered from 0.
-[[nodiscard]] std::vector<std::uint32_t> coupled_domains(const TaskGraph& graph);
-
 }  // namespace moeline

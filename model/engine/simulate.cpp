@@ -4,6 +4,7 @@
 #include <cmath>
 #include <queue>
 
+#include "engine/domains.hpp"
 #include "engine/share.hpp"
 #include "engine/stuck.hpp"
 

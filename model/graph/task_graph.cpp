@@ -180,7 +180,7 @@ std::vector<EventId> TaskGraph::topological_order() const {
   try {
     boost::topological_sort(events_, std::back_inserter(order));
   } catch (const boost::not_a_dag&) {
-    throw SpecError("tasks wait for each other in a circle: " + describe_cycle(*this, find_cycle(events_)));
+    throw CycleError("tasks wait for each other in a circle: " + describe_cycle(*this, find_cycle(events_)));
   }
   std::reverse(order.begin(), order.end());
   return order;

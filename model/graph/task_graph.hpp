@@ -64,6 +64,12 @@ class TaskGraphDraft {
   std::vector<Phase> phases_;
 };
 
+/// Tasks that wait for each other, by name.
+class CycleError : public SpecError {
+ public:
+  using SpecError::SpecError;
+};
+
 /// Immutable. Construction refuses, with a SpecError that names them: a cycle, a task that wants more SMs than its
 /// pool has, a usage above its link's capacity, negative times.
 class TaskGraph {

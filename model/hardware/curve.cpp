@@ -84,7 +84,7 @@ std::vector<Term> compute_terms(const Operator& op, int sms, const MachineFacts&
 }
 
 Term wire_term(const Operator& op, const MachineFacts& machine, bool overlapped) {
-  const double us = bytes_at_peak_us(op.traffic.wire_bytes, machine.nic_GBps);
+  const double us = bytes_at_peak_us(op.traffic.rdma_bytes, machine.nic_GBps);
   if (!overlapped) return {Constant::all_to_all_alone, us};
   if (op.family == Family::dispatch) return {Constant::dispatch_overlapped, us};
   if (op.family == Family::dispatch_cached) return {Constant::dispatch_cached_overlapped, us};
@@ -98,7 +98,7 @@ Term copy_term(const Operator& op, int sms) {
 
 double size_of(const Operator& op) {
   if (is_gemm(op.family) || op.flops > 0) return op.flops;
-  if (is_all_to_all(op.family)) return op.traffic.wire_bytes;
+  if (is_all_to_all(op.family)) return op.traffic.copied_bytes;
   return op.items > 0 ? op.items : op.bytes;
 }
 

@@ -12,28 +12,60 @@ double evaluate(const Term& term, const KernelSet& kernels) { return kernels[ter
 
 double GBps(double bytes, double us) { return us > 0 ? bytes / us / 1e3 : 0; }
 
-Provenance provenance_of(const Operator& op, const PriceConditions& conditions, const KernelSet& kernels) {
-  const auto fit = kernels.fits.find(name_of(op.family));
-  if (fit == kernels.fits.end()) return Provenance::roofline;
-  constexpr double kRounding = 1e-6;  // of the range as it stands in the profile
-  const double size = size_of(op);
-  const bool size_measured =
-      size >= fit->second.smallest * (1 - kRounding) && size <= fit->second.largest * (1 + kRounding);
-  const bool sms_measured = fit->second.most_sms == 0 || (is_all_to_all(op.family) && !conditions.overlapped) ||
-                            (conditions.sms >= fit->second.fewest_sms && conditions.sms <= fit->second.most_sms);
-  return size_measured && sms_measured ? Provenance::interpolated : Provenance::extrapolated;
+// Covered by the measurements behind a fit: at this size, and on this many SMs where that was varied.
+bool covers(const KernelSet& kernels, const std::string& family, double size, int sms) {
+  constexpr double kRounding = 0.01;  // a size that differs by less is the same, to the noise of measurement
+  const auto found = kernels.fits.find(family);
+  if (found == kernels.fits.end()) return false;
+  const FamilyFit& fit = found->second;
+  const bool size_measured = size >= fit.smallest * (1 - kRounding) && size <= fit.largest * (1 + kRounding);
+  const bool sms_measured = fit.most_sms == 0 || (sms >= fit.fewest_sms && sms <= fit.most_sms);
+  return size_measured && sms_measured;
 }
 
-// The slowest of NIC, NVLink and the SMs that copy.
+Provenance inside_or_outside(bool covered) { return covered ? Provenance::interpolated : Provenance::extrapolated; }
+
+// The slowest of NIC, NVLink and the SMs that copy. Beside compute kernels all of it takes longer, by the factor by
+// which the measured transfers of that kind did: more than the SMs and bandwidth they visibly share explain.
 void price_transfer(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                     const KernelSet& kernels, Price& price) {
-  const double wire = evaluate(wire_term(op, machine, conditions.overlapped), kernels);
+  const double wire = evaluate(wire_term(op, machine, false), kernels);
   const double copy = evaluate(copy_term(op, conditions.sms), kernels);
   const double nvlink = op.traffic.nvlink_bytes / (machine.nvlink_GBps * 1e3);
-  price.solo_us = std::max({wire, copy, nvlink});
-  price.bound_by = price.solo_us == wire ? "NIC" : price.solo_us == copy ? "SMs" : "NVLink";
+  const double alone = std::max({wire, copy, nvlink});
+  const double slowdown =
+      kernels[wire_term(op, machine, true).constant] / kernels[wire_term(op, machine, false).constant];
+  price.solo_us = conditions.overlapped ? alone * slowdown : alone;
   price.nvlink_GBps = GBps(op.traffic.nvlink_bytes, price.solo_us);
   price.nic_GBps = GBps(op.traffic.wire_bytes, price.solo_us);
+  if (alone == nvlink) {
+    price.bound_by = "NVLink";
+    price.provenance = Provenance::datasheet;
+    return;
+  }
+  price.bound_by = alone == wire ? "NIC" : "SMs";
+  const std::string fit = alone == copy ? "sm_copies" : conditions.overlapped ? name_of(op.family) : "all_to_all_alone";
+  const bool condition_measured = alone == wire || !conditions.overlapped;
+  price.provenance = inside_or_outside(condition_measured && machine.communicates_like(kernels.fitted_on) &&
+                                       covers(kernels, fit, size_of(op), conditions.sms));
+}
+
+void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                   const KernelSet& kernels, Price& price) {
+  if (!kernels.fits.contains(name_of(op.family))) {
+    price.provenance = Provenance::roofline;  // nothing is known but the floors
+    return;
+  }
+  for (const Term& term : compute_terms(op, conditions.sms, machine)) price.solo_us += evaluate(term, kernels);
+  price.provenance = inside_or_outside(machine.computes_like(kernels.fitted_on) &&
+                                       covers(kernels, name_of(op.family), size_of(op), conditions.sms));
+}
+
+// No kernel beats the peaks of HBM and of the tensor cores it runs on.
+double floor_us(const Operator& op, const MachineFacts& machine) {
+  const bool fp8 = op.family <= Family::gemm_fp8_grouped;
+  return std::max(op.bytes / (machine.hbm_GBps * 1e3),
+                  op.flops / ((fp8 ? machine.fp8_tflops : machine.bf16_tflops) * 1e6));
 }
 
 }  // namespace
@@ -55,22 +87,20 @@ const char* name_of(Provenance provenance) {
 Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
             const KernelSet& kernels) {
   MOELINE_CHECK(conditions.sms > 0 && conditions.sms <= machine.sms, std::to_string(conditions.sms));
-  const int all_sms = static_cast<int>(machine.sms);
   Price price;
   price.hold = is_resident(op.family) ? Hold::resident : Hold::elastic;
-  price.sms = is_resident(op.family) ? conditions.sms : op.blocks > 0 ? std::min(op.blocks, all_sms) : all_sms;
+  price.sms = op.blocks > 0 ? std::min(op.blocks, conditions.sms) : conditions.sms;
   if (op.family == Family::notify) {
     price.solo_us = 2 * machine.nic_latency_us;  // a message there and back; waiting for late ranks is not a cost
     price.provenance = Provenance::datasheet;
     return price;
   }
-  price.provenance = provenance_of(op, conditions, kernels);
   if (is_all_to_all(op.family)) {
     price_transfer(op, conditions, machine, kernels, price);
   } else {
-    for (const Term& term : compute_terms(op, conditions.sms, machine)) price.solo_us += evaluate(term, kernels);
+    price_compute(op, conditions, machine, kernels, price);
   }
-  price.solo_us = std::max(price.solo_us, op.bytes / (machine.hbm_GBps * 1e3));
+  price.solo_us = std::max(price.solo_us, floor_us(op, machine));
   price.hbm_GBps = std::min(GBps(op.bytes, price.solo_us), machine.hbm_GBps);
   price.nvlink_GBps = std::min(price.nvlink_GBps, machine.nvlink_GBps);
   price.nic_GBps = std::min(price.nic_GBps, machine.nic_GBps);

@@ -81,11 +81,14 @@ FamilyFit read_fit(const Spec& spec) {
 }
 
 KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
-  spec.expect({"date", "source", "constants", "fits"});
+  spec.expect({"date", "source", "fitted_on", "constants", "fits"});
   KernelSet set;
   set.name = name;
   set.date = spec.text("date");
   set.source = spec.text("source");
+  const Spec machine = spec.map("fitted_on");
+  machine.expect(fact_names());
+  for (const FactField& field : kFacts) set.fitted_on.*field.value = read_fact(machine, field.key, field);
   const Spec constants = spec.map("constants");
   constants.expect({std::begin(kConstantNames), std::end(kConstantNames)});
   for (std::size_t i = 0; i < kConstants; ++i) {
@@ -99,8 +102,11 @@ KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
 std::string digits(double value, int count) { return fmt::format("{:.{}g}", value, count); }
 
 std::string kernel_set_yaml(const KernelSet& set) {
-  std::string text = fmt::format("  {}:\n    date: {}\n    source: {}\n    constants:  # {} in all\n", set.name,
-                                 set.date, set.source, kConstants);
+  std::vector<std::string> machine;
+  for (const FactField& field : kFacts) machine.push_back(fmt::format("{}: {}", field.key, set.fitted_on.*field.value));
+  std::string text =
+      fmt::format("  {}:\n    date: {}\n    source: {}\n    fitted_on: {{{}}}\n    constants:  # {} in all\n", set.name,
+                  set.date, set.source, fmt::join(machine, ", "), kConstants);
   for (std::size_t i = 0; i < kConstants; ++i) {
     text += fmt::format("      {}: {}\n", kConstantNames[i], digits(set.constants[i], 5));
   }
@@ -125,11 +131,12 @@ const KernelSet& HardwareProfile::kernels(const std::string& set) const {
   }
   if (kernel_sets.empty()) throw SpecError("hardware '" + name + "' has no kernel set; see `moeline calibrate`");
   if (set.empty()) return kernel_sets.back();
-  throw SpecError(unknown_name("kernel set of " + name, set, names));
+  throw UnknownName(unknown_name("kernel set of " + name, set, names));
 }
 
-HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides) {
-  const auto path = find_named("hardware", reference, "hwprofiles");
+HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides,
+                             const std::filesystem::path& written_in) {
+  const auto path = find_named("hardware", reference, "hwprofiles", written_in);
   const Spec spec = Spec::load(path);
   spec.expect({"name", "facts", "kernel_sets"});
   HardwareProfile profile;

@@ -1,6 +1,7 @@
 // A machine: facts, and kernel sets whose constants were fitted to measurements on it.
 #pragma once
 
+#include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
@@ -21,6 +22,15 @@ struct MachineFacts {
   double gpus_per_node = 0;
   double memory_gib = 0;
   double nic_latency_us = 0;  ///< one 64-byte message to another leaf switch
+
+  [[nodiscard]] bool computes_like(const MachineFacts& other) const {
+    return sms == other.sms && fp8_tflops == other.fp8_tflops && bf16_tflops == other.bf16_tflops &&
+           hbm_GBps == other.hbm_GBps;
+  }
+  [[nodiscard]] bool communicates_like(const MachineFacts& other) const {
+    return sms == other.sms && hbm_GBps == other.hbm_GBps && nvlink_GBps == other.nvlink_GBps &&
+           nic_GBps == other.nic_GBps && gpus_per_node == other.gpus_per_node;
+  }
 };
 
 /// How well a family's curve meets the kernels it was fitted on, and where those lie.
@@ -38,6 +48,7 @@ struct KernelSet {
   std::string name;
   std::string date;
   std::string source;
+  MachineFacts fitted_on;  ///< the machine that the measurements were made on
   Constants constants{};
   std::map<std::string, FamilyFit> fits;  ///< by family name
 
@@ -56,8 +67,8 @@ struct HardwareProfile {
 
 /// `reference`: a name in hwprofiles, or a path. `overrides`: "nic_GBps=100", machine facts by key.
 /// Throws SpecError (file, line, key).
-[[nodiscard]] HardwareProfile load_profile(const std::string& reference,
-                                           const std::vector<std::string>& overrides = {});
+[[nodiscard]] HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides = {},
+                                           const std::filesystem::path& written_in = {});
 
 /// The YAML that load_profile reads back. Constants are rounded to 5 digits, errors to 3.
 [[nodiscard]] std::string to_yaml(const HardwareProfile& profile);

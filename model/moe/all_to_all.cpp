@@ -35,7 +35,8 @@ Traffic traffic_of(const LayerWork& work, double record) {
   const double rdma_copies = nodes > 1 ? work.tokens() * work.spread.nodes_per_token : 0;
   const double nvlink_copies = work.tokens() * work.spread.ranks_per_token;
   Traffic traffic;
-  traffic.wire_bytes = rdma_copies * (1 - 1 / nodes) * record;
+  traffic.rdma_bytes = rdma_copies * record;
+  traffic.wire_bytes = traffic.rdma_bytes * (1 - 1 / nodes);
   traffic.nvlink_bytes = nvlink_copies * (1 - 1 / node_size) * record;
   traffic.copied_bytes = (rdma_copies + nvlink_copies) * record;
   return traffic;

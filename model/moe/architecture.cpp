@@ -7,9 +7,9 @@
 
 namespace moeline {
 
-Architecture load_architecture(const std::string& reference) {
+Architecture load_architecture(const std::string& reference, const std::filesystem::path& written_in) {
   constexpr int kLargest = 1 << 22;
-  const auto path = find_named("model", reference, "model/zoo");
+  const auto path = find_named("model", reference, "model/zoo", written_in);
   const Spec spec = Spec::load(path);
   spec.expect({"model_type", "num_hidden_layers", "hidden_size", "intermediate_size", "moe_intermediate_size",
                "n_routed_experts", "n_shared_experts", "num_experts_per_tok", "first_k_dense_replace", "n_group",

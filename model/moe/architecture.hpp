@@ -1,6 +1,7 @@
 // A model as its configuration file describes it. Field names are those of a Hugging Face config.json.
 #pragma once
 
+#include <filesystem>
 #include <string>
 
 namespace moeline {
@@ -31,6 +32,7 @@ struct Architecture {
 
 /// `reference`: a name in model/zoo, or the path of a YAML file with the same fields.
 /// Throws SpecError (file, line, key) on unknown, missing or impossible fields.
-[[nodiscard]] Architecture load_architecture(const std::string& reference);
+[[nodiscard]] Architecture load_architecture(const std::string& reference,
+                                             const std::filesystem::path& written_in = {});
 
 }  // namespace moeline

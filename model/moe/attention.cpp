@@ -154,8 +154,10 @@ std::vector<Operator> attention_backward_input(const LayerWork& work) {
 
   list.add(memory(Family::streaming, "FlashAttention backward preprocess",
                   d.t * (2 * d.out * kBf16 + d.up_q * kFp32)));  // dO . O, clear dQ accumulator
-  // S, dP, dV, dQ, dK: five products, three of them over the query-key width
-  list.flash_attention(Family::attention_backward, "FlashAttention backward", 3 * (d.nope + d.rope) + 2 * d.v);
+  // S once more, dP, dV, dQ, dK: five products, three of them over the query-key width
+  const double width = 3 * (d.nope + d.rope) + 2 * d.v;
+  list.flash_attention(Family::attention_backward, "FlashAttention backward", width);
+  list.ops.back().recomputed_flops = list.ops.back().flops * (d.nope + d.rope) / width;
   list.add(memory(Family::streaming, "FlashAttention backward dQ to bf16", d.t * d.up_q * (kFp32 + kBf16)));
   list.add(memory(Family::strided, "rotary dq", d.t * d.heads * d.rope * 2 * kBf16));
   list.add(transpose_fp8("transpose W_UQ", d.q_lora * d.up_q));

@@ -65,7 +65,7 @@ inline Operator transpose_scales(double rows, double columns) {
 }
 
 inline Operator recomputed(Operator op) {
-  op.recompute = true;
+  op.recomputed_flops = op.flops;
   op.name += " (recompute)";
   return op;
 }

@@ -36,7 +36,8 @@ inline constexpr int kFamilies = static_cast<int>(Family::combine) + 1;
 
 /// Bytes and copies of one rank's part in an all-to-all.
 struct Traffic {
-  double wire_bytes = 0;    ///< over the NIC: to other nodes, each way
+  double rdma_bytes = 0;    ///< to every destination node, the own one included (what DeepEP's bandwidths count)
+  double wire_bytes = 0;    ///< of these, over the NIC: to other nodes, each way
   double nvlink_bytes = 0;  ///< within the node, each way
   double copied_bytes = 0;  ///< through the SMs: RDMA and NVLink copies, own rank included
 };
@@ -46,11 +47,11 @@ struct Operator {
   Family family = Family::small;
   double m = 0, n = 0, k = 0;  ///< of GEMMs; m counts the padded rows of all groups
   double flops = 0;
-  double bytes = 0;        ///< least memory traffic: every tensor once
-  double items = 0;        ///< what routing kernels go through: tokens x experts, or rows
-  int blocks = 0;          ///< thread blocks where they are fewer than the SMs; 0: more than enough
-  bool recompute = false;  ///< repeats forward work in the backward pass: no model FLOPs
-  bool parallel = false;   ///< independent of its neighbours: may run on a second stream beside them
+  double bytes = 0;             ///< least memory traffic: every tensor once
+  double items = 0;             ///< what routing kernels go through: tokens x experts, or rows
+  int blocks = 0;               ///< thread blocks where they are fewer than the SMs; 0: more than enough
+  double recomputed_flops = 0;  ///< of `flops`: forward work repeated in the backward pass
+  bool parallel = false;        ///< independent of its neighbours: may run on a second stream beside them
   Traffic traffic;
 };
 

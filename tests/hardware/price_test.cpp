@@ -1,6 +1,8 @@
 // Prices: what they are made of, and how they move with the machine.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "hardware/curve.hpp"
 #include "hardware/price.hpp"
 #include "moe/kernels.hpp"
@@ -92,16 +94,50 @@ TEST_CASE("DeepEP alone is faster than inside an overlapped chunk, by 1.16 to 1.
   }
 }
 
+TEST_CASE("fitted on EP64 alone, DeepEP's February bandwidths at EP16 and EP32 are met within 7 %") {
+  struct Row {
+    int ep;
+    double dispatch_GBps, combine_GBps;  // logical: the own node's tokens count
+  };
+  for (const Row& row : {Row{16, 43, 43}, Row{32, 44, 47}}) {
+    LayerWork work;
+    work.model = load_architecture("deepseek-v3");
+    work.model.n_group = row.ep / 8;  // how DeepEP's benchmark routes
+    work.model.topk_group = std::min(work.model.n_group, 4);
+    work.ep = row.ep;
+    work.spread = expected_spread(work.model, row.ep, 8);
+    const Operator dispatch = dispatch_forward(work).back();
+    const Operator combine = combine_forward(work).back();
+    const auto GBps = [&](const Operator& op) {
+      return op.traffic.rdma_bytes / on(op, 24, h800().facts, false).solo_us / 1e3;
+    };
+    CHECK(GBps(dispatch) == doctest::Approx(row.dispatch_GBps).epsilon(0.07));
+    CHECK(GBps(combine) == doctest::Approx(row.combine_GBps).epsilon(0.07));
+  }
+}
+
+TEST_CASE("an elastic kernel priced on fewer SMs wants no more than those") {
+  CHECK(on(kernels::cast("cast", 4096, 7168), 66).sms == 66);
+}
+
+TEST_CASE("on a machine other than the one measured every price is extrapolated") {
+  MachineFacts faster = h800().facts;
+  faster.fp8_tflops *= 2;
+  CHECK(on(w_o(), 112, faster).provenance == Provenance::extrapolated);
+}
+
 TEST_CASE("a price outside the measured range says so") {
   CHECK(on(w_o(), 112).provenance == Provenance::interpolated);
   CHECK(on(w_o(), 132).provenance == Provenance::extrapolated);  // measured on 112 SMs only
   CHECK(on(kernels::gemm(Family::gemm_fp8, "tiny", 16, 128, 128), 112).provenance == Provenance::extrapolated);
 }
 
-TEST_CASE("a family without measurements is marked roofline") {
+TEST_CASE("a family without measurements is priced at the roofline and marked") {
   KernelSet bare = h800().kernels("");
   bare.fits.clear();
-  CHECK(price(w_o(), {.sms = 112}, h800().facts, bare).provenance == Provenance::roofline);
+  const Price p = price(w_o(), {.sms = 112}, h800().facts, bare);
+  CHECK(p.provenance == Provenance::roofline);
+  CHECK(p.solo_us == doctest::Approx(w_o().flops / (h800().facts.fp8_tflops * 1e6)));
 }
 
 TEST_CASE("a profile reads back as it was written") {

@@ -1,0 +1,111 @@
+// The files that a scenario names, its plan, profile and model, are refused at their own lines.
+#include "tests/support/cli.hpp"
+#include "tests/support/data.hpp"
+
+using namespace moeline::testing;
+
+namespace {
+
+const std::string kPlan =
+    "compute: [attn(F), mlp(B), mlp(W), mlp(F), attn(B), attn(W)]\n"
+    "communication: [combine(B), dispatch(F), dispatch(B), combine(F)]\n"
+    "side: [mlp(W)]\n";
+
+std::string installed(const std::string& path) { return content_of(source(path)); }
+
+}  // namespace
+
+TEST_CASE("an overlap plan is refused at its own line") {
+  check_changes_of_named(
+      "overlap", kPlan,
+      {
+          {"compute: [attn(F)", "compute: [attn(G)", 1,
+           "compute names an unknown phase 'attn(G)'; did you mean 'attn("},
+          {"combine(F)", "conbine(F)", 2,
+           "communication names an unknown phase 'conbine(F)'; did you mean 'combine(F)'?"},
+          {"[mlp(W)]", "[mlp(X)]", 3, "side names an unknown phase 'mlp(X)'; did you mean 'mlp("},
+          {"attn(F), ", "", 1, "compute and communication lack phase 'attn(F)'"},
+          {"combine(F)", "combine(F), combine(F)", 2, "communication repeats phase 'combine(F)'"},
+          {"combine(F)", "combine(F), attn(F)", 2, "repeats phase 'attn(F)', which stands in compute"},
+          {"[mlp(W)]", "[dispatch(F)]", 3, "side has 'dispatch(F)', which is not in compute"},
+          {"side", "sides", 3, "unknown key 'sides'; did you mean 'side'?"},
+          {"side: [mlp(W)]", "side: mlp(W)", 3, "side must be a list, not 'mlp(W)'"},
+          {"side: [mlp(W)]", "side: [[mlp(W)]]", 3, "side must list plain words; it has a list"},
+          {"side", "compute", 3, "key 'compute' is repeated"},
+          {"communication", "comunication", 2, "unknown key 'comunication'; did you mean 'communication'?"},
+      });
+}
+
+TEST_CASE("an order of phases that waits for itself is refused, by name of the plan") {
+  const ValidScenario valid;
+  const auto cannot_run = [&](const std::string& from, const std::string& to) {
+    const std::string plan = valid.folder.write("plan.yaml", replaced(kPlan, from, to));
+    check_refused(valid.with({"--set", "overlap=" + plan}), plan + ": ", "this order cannot run");
+  };
+  cannot_run("[attn(F), mlp(B), mlp(W), mlp(F),", "[mlp(F), mlp(B), mlp(W), attn(F),");
+  cannot_run("[combine(B), dispatch(F), dispatch(B), combine(F)]",
+             "[combine(F), combine(B), dispatch(F), dispatch(B)]");
+  cannot_run("attn(B), attn(W)", "attn(W), attn(B)");
+}
+
+TEST_CASE("a hardware profile is refused at its own line") {
+  check_changes_of_named(
+      "hardware", installed("hwprofiles/h800.yaml"),
+      {
+          {"name: h800", "name: h800\nvendor: x", 2, "unknown key 'vendor'; there is: name, facts, kernel_sets"},
+          {"name: h800", "", 4, "name is missing"},
+          {"  sms:", "  SMs:", 5, "unknown key 'facts.SMs'; did you mean 'facts.sms'?"},
+          {"  bf16_tflops: {value: 989.5,", "  bf16_tflops: {", 7, "facts.bf16_tflops.value is missing"},
+          {"value: 132", "value: 0", 5, "facts.sms.value must be from 1 to 4096, not 0"},
+          {"value: 132", "value: 132.5", 5, "facts.sms.value must be a whole number"},
+          {"value: 1979", "value: -1979", 6, "facts.fp8_tflops.value must be from 0.001"},
+          {"value: 1979", "value: .inf", 6, "facts.fp8_tflops.value must be a number, not '.inf'"},
+          {"value: 3350", "valeu: 3350", 8, "unknown key 'facts.hbm_GBps.valeu'; did you mean 'facts.hbm_GBps.value'?"},
+          {"value: 3350", "value: fast", 8, "facts.hbm_GBps.value must be a number, not 'fast'"},
+          {"value: 8, source: \"HGX H800\"", "value: 8", 11, "facts.gpus_per_node.source is missing"},
+          {"value: 8, source: \"HGX H800\"", "value: 8, source: {}", 11,
+           "source must be a single value, not a mapping"},
+      });
+}
+
+TEST_CASE("a kernel set is refused by the path of its key") {
+  const ValidScenario valid;
+  const std::string text = installed("hwprofiles/h800.yaml");
+  const auto refused = [&](const std::string& from, const std::string& to, const std::string& says) {
+    const std::string profile = valid.folder.write("profile.yaml", replaced(text, from, to));
+    check_refused(valid.with({"--set", "hardware=" + profile}), profile + ":", says);
+  };
+  refused(
+      "small.us:", "smal.us:", ".constants.smal.us'; did you mean 'kernel_sets.deepseek-2025-02.constants.small.us'?");
+  refused("small.us:", "small.us: x", ".constants.small.us must be a");
+  refused("    constants:", "    constant:", "unknown key 'kernel_sets.deepseek-2025-02.constant'; did you mean");
+  refused("{kernels: 2,", "{kernels: 0,", "kernels must be from 1 to");
+  refused("mean_error", "main_error", "did you mean 'kernel_sets.deepseek-2025-02.fits.all_to_all_alone.mean_error'?");
+  const std::size_t at = text.find("      small.us:");
+  REQUIRE(at != std::string::npos);
+  refused(text.substr(at, text.find('\n', at) + 1 - at), "", ".constants.small.us is missing");
+
+  const std::string bare = valid.folder.write("bare.yaml", text.substr(0, text.find("\n#")));
+  CHECK(run_moeline(valid.with({"--set", "hardware=" + bare})).exit_code == 3);
+  const std::string facts_only = valid.folder.write("facts.yaml", text.substr(0, text.find("kernel_sets:")));
+  check_refused(valid.with({"--set", "hardware=" + facts_only}), "--set: hardware ", "has no kernel set; see");
+}
+
+TEST_CASE("a model is refused at its own line") {
+  check_changes_of_named(
+      "model", installed("model/zoo/deepseek-v3.yaml"),
+      {
+          {"deepseek_v3", "deepseek_v4", 2, "model_type has an unknown value 'deepseek_v4'; did you mean"},
+          {"num_hidden_layers: 61", "num_hidden_layers: 0", 3, "num_hidden_layers must be from 1 to 10000, not 0"},
+          {"hidden_size: 7168", "hidden_sizes: 7168", 4, "unknown key 'hidden_sizes'; did you mean 'hidden_size'?"},
+          {"hidden_size: 7168", "hidden_size: -7168", 4, "hidden_size must be from 1"},
+          {"n_routed_experts: 256", "n_routed_experts: 65536", 7, "n_routed_experts must be from 2 to 4096"},
+          {"num_experts_per_tok: 8", "num_experts_per_tok: 65", 9, "num_experts_per_tok must be from 1 to 64, not 65"},
+          {"n_group: 8", "n_group: 256", 9, "num_experts_per_tok exceeds the experts of"},
+          {"first_k_dense_replace: 3", "first_k_dense_replace: 61", 10, "first_k_dense_replace must be from 0 to 60"},
+          {"n_group: 8", "n_group: 7", 11, "n_group must divide n_routed_experts"},
+          {"topk_group: 4", "topk_group: 9", 12, "topk_group must be from 1 to 8, not 9"},
+          {"vocab_size: 129280\n", "", 2, "vocab_size is missing"},
+          {"vocab_size: 129280", "vocab_size: many", 19, "vocab_size must be a whole number, not 'many'"},
+      });
+}
