@@ -95,8 +95,7 @@ PhaseTasks RankProgram::append(const std::string& phase, int layer, StreamName s
     const TaskId task = add_kernel(*op, id, stream);
     if (op->family == Family::notify) tasks.notify = task;
     if (op->family == Family::dispatch && setup_.scenario.launch == "stream") {
-      const TaskId host = add_host_work("read counts, launch dispatch", Constant::read_counts, tasks.notify, id);
-      draft_.start_after_end(host, task);
+      wait_for_host("read counts, launch dispatch", Constant::read_counts, tasks, task);
     }
     ++op;
   }
@@ -120,33 +119,15 @@ void RankProgram::append_parallel(const std::vector<Operator>& ops, std::uint32_
     forked = true;
   }
   if (!forked) return;
-  Task join;  // the compute stream waits for both
-  Label label;
-  label.name = draft_.intern("join side stream");
-  label.stream = static_cast<std::uint16_t>(StreamName::host);
-  label.phase = phase;
-  label.task_class = draft_.add_class("host", Role::host);
-  const TaskId id = draft_.add(join, label);
-  draft_.start_after_end(compute, id);
-  draft_.start_after_end(side, id);
-  compute = id;
+  const TaskId join = add_host_task("join side stream", Time::zero(), phase);
+  draft_.start_after_end(compute, join);
+  draft_.start_after_end(side, join);
+  compute = join;
 }
 
 TaskId RankProgram::add_kernel(const Operator& op, std::uint32_t phase, StreamName stream) {
-  const int all_sms = static_cast<int>(setup_.machine.facts.sms);
-  const int comm_sms = setup_.scenario.comm.num_sms;
-  PriceConditions conditions;
-  conditions.overlapped = options_.overlapped;
-  conditions.sms = role_of(op.family) == Role::communication       ? comm_sms
-                   : options_.overlapped && is_resident(op.family) ? all_sms - comm_sms
-                                                                   : all_sms;
-  const Price price = moeline::price(op, conditions, setup_.machine.facts, setup_.kernels);
-  if (!(price.solo_us <= kLongestTimeUs)) {
-    throw SpecError(setup_.scenario.file, 0,
-                    fmt::format("'{}' would take {} us on this machine", op.name, price.solo_us));
-  }
+  const Price price = price_of(op);
   account(op, price);
-
   const bool free = setup_.free_communication && role_of(op.family) == Role::communication;
   Task task;
   task.delay = from_us(setup_.kernels[Constant::kernel_gap]);
@@ -169,23 +150,43 @@ TaskId RankProgram::add_kernel(const Operator& op, std::uint32_t phase, StreamNa
   return id;
 }
 
-TaskId RankProgram::add_host_work(const char* name, Constant duration, TaskId after, std::uint32_t phase) {
+// Persistent kernels beside communication are launched on the SMs that it leaves.
+Price RankProgram::price_of(const Operator& op) const {
+  PriceConditions conditions;
+  conditions.overlapped = options_.overlapped;
+  conditions.sms = static_cast<int>(setup_.machine.facts.sms);
+  if (role_of(op.family) == Role::communication) {
+    conditions.sms = setup_.scenario.comm.num_sms;
+  } else if (options_.overlapped && is_resident(op.family)) {
+    conditions.sms -= setup_.scenario.comm.num_sms;
+  }
+  Price price = moeline::price(op, conditions, setup_.machine.facts, setup_.kernels);
+  if (!(price.solo_us <= kLongestTimeUs)) {
+    throw SpecError(setup_.scenario.file, 0,
+                    fmt::format("'{}' would take {} us on this machine", op.name, price.solo_us));
+  }
+  return price;
+}
+
+TaskId RankProgram::add_host_task(const char* name, Time duration, std::uint32_t phase) {
   Task task;
-  task.solo = from_us(setup_.kernels[duration]);
+  task.solo = duration;
   Label label;
   label.name = draft_.intern(name);
   label.task_class = draft_.add_class("host", Role::host);
   label.stream = static_cast<std::uint16_t>(StreamName::host);
   label.phase = phase;
-  const TaskId id = draft_.add(task, label);
-  draft_.start_after_end(after, id);
-  return id;
+  return draft_.add(task, label);
+}
+
+void RankProgram::wait_for_host(const char* work, Constant duration, const PhaseTasks& dispatch, TaskId task) {
+  const TaskId host = add_host_task(work, from_us(setup_.kernels[duration]), dispatch.phase);
+  draft_.start_after_end(dispatch.notify, host);
+  draft_.start_after_end(host, task);
 }
 
 void RankProgram::host_edge(const PhaseTasks& dispatch, const PhaseTasks& after) {
-  const TaskId host =
-      add_host_work("read counts, launch mlp(W)", Constant::host_launch, dispatch.notify, dispatch.phase);
-  draft_.start_after_end(host, after.first);
+  wait_for_host("read counts, launch mlp(W)", Constant::host_launch, dispatch, after.first);
 }
 
 void RankProgram::data_edges(const LayerPhases& previous, const LayerPhases& now) {

@@ -59,7 +59,9 @@ class RankProgram {
 
  private:
   TaskId add_kernel(const Operator& op, std::uint32_t phase, StreamName stream);
-  TaskId add_host_work(const char* name, Constant duration, TaskId after, std::uint32_t phase);
+  [[nodiscard]] Price price_of(const Operator& op) const;
+  TaskId add_host_task(const char* name, Time duration, std::uint32_t phase);
+  void wait_for_host(const char* work, Constant duration, const PhaseTasks& dispatch, TaskId task);
   void append_parallel(const std::vector<Operator>& ops, std::uint32_t phase);
   void account(const Operator& op, const Price& price);
   [[nodiscard]] std::vector<Usage> usages_of(const Price& price) const;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "engine/simulate.hpp"
@@ -58,14 +59,20 @@ double Run::layer_us() const {
 
 double Run::mfu() const { return program.model_flops / (to_us(metrics.span) * setup.machine.facts.bf16_tflops * 1e6); }
 
+double Run::solo_us() const {
+  double sum = 0;
+  for (const ProvenanceUse& use : program.provenance) sum += use.solo_us;
+  return sum;
+}
+
+double Run::lumped_share() const { return program.lumped_us / std::max(solo_us(), 1.0); }
+
 double Run::extrapolated_share() const {
-  double all = 0;
   double outside = 0;
   for (const ProvenanceUse& use : program.provenance) {
-    all += use.solo_us;
     if (use.provenance == Provenance::extrapolated) outside += use.solo_us;
   }
-  return all > 0 ? outside / all : 0;
+  return outside / std::max(solo_us(), 1.0);
 }
 
 bool Run::all_measured() const {

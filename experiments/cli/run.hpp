@@ -27,8 +27,12 @@ struct Run {
   [[nodiscard]] double mfu() const;
   /// Solo time of kernels whose curve was not measured at their size or number of SMs, over that of all kernels.
   [[nodiscard]] double extrapolated_share() const;
+  /// Solo time of kernels that cost the same whatever their size, over that of all kernels.
+  [[nodiscard]] double lumped_share() const;
   /// Every price rests on measurements at its size and number of SMs, or on a data sheet.
   [[nodiscard]] bool all_measured() const;
+  /// Sum over all kernels.
+  [[nodiscard]] double solo_us() const;
 };
 
 [[nodiscard]] Run run_scenario(const Setup& setup, bool record_changes = false);

@@ -163,12 +163,7 @@ std::string to_table(const Run& run, const Run* baseline) {
                                  s.workload.micro_batch_size * s.workload.seq_len, s.layers, s.comm.num_sms);
   text += metric_table(run, baseline) + "\n" + phase_table(run, baseline) + "\n" + class_table(run);
   text += fmt::format("\n{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
-                      run.program.graph.size(), kConstants, 100 * run.program.lumped_us / std::max(1.0, [&] {
-                                                              double solo = 0;
-                                                              for (const ProvenanceUse& use : run.program.provenance)
-                                                                solo += use.solo_us;
-                                                              return solo;
-                                                            }()));
+                      run.program.graph.size(), kConstants, 100 * run.lumped_share());
   return text;
 }
 
