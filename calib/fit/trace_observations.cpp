@@ -184,8 +184,8 @@ void observe_phase(const Chunk& chunk, const std::string& phase, int layer, cons
 }
 
 void observe_launches(const Chunk& chunk, const std::vector<int>& layers, std::vector<Observation>& observations) {
-  const auto add = [&](Constant constant, double us, std::string where) {
-    observations.push_back({"launch", us, {{constant, 1}}, 0, 0, std::move(where)});
+  const auto add = [&](std::vector<Term> terms, double us, std::string where) {
+    observations.push_back({"launch", us, std::move(terms), 0, 0, std::move(where)});
   };
   std::vector<const Kernel*> compute;
   for (const Kernel& kernel : chunk.kernels()) {
@@ -195,14 +195,14 @@ void observe_launches(const Chunk& chunk, const std::vector<int>& layers, std::v
   for (std::size_t i = 1; i < compute.size(); ++i) {
     const double gap = compute[i]->start - compute[i - 1]->end;
     const bool wanted = std::find(layers.begin(), layers.end(), compute[i]->layer) != layers.end();
-    if (wanted && gap >= 0 && gap <= kLongestGapUs) add(Constant::kernel_gap, gap, place(*compute[i]));
+    if (wanted && gap >= 0 && gap <= kLongestGapUs) add({{Constant::kernel_gap, 1}}, gap, place(*compute[i]));
   }
   for (const int layer : layers) {
     const Kernel& notify = chunk.at("dispatch(F)", layer, 1);
     const Kernel& dispatch = chunk.at("dispatch(F)", layer, 2);
     const Kernel& weights = chunk.at("mlp(W)", layer, 0);
-    add(Constant::read_counts, dispatch.start - notify.end, place(dispatch));
-    add(Constant::host_launch, weights.launch - notify.end, place(weights));
+    add({{Constant::read_counts, 1}, {Constant::kernel_gap, 1}}, dispatch.start - notify.end, place(dispatch));
+    add({{Constant::host_launch, 1}}, weights.launch - notify.end, place(weights));
   }
 }
 
