@@ -54,7 +54,9 @@ std::string detail_of(const Operator& op, const Price& price) {
   if (is_gemm(op.family)) {
     shape = fmt::format(" m={:.0f} n={:.0f} k={:.0f}", op.m, op.n, op.k);
   } else if (is_all_to_all(op.family)) {
-    shape = fmt::format(" {:.1f} MB off-node, bound by {}", op.traffic.wire_bytes / 1e6, price.bound_by);
+    shape = fmt::format(" {:.1f} MB by RDMA, {:.1f} of it off-node, {:.1f} MB by NVLink, bound by {}",
+                        op.traffic.rdma_bytes / 1e6, op.traffic.wire_bytes / 1e6, op.traffic.nvlink_bytes / 1e6,
+                        price.bound_by);
   } else if (op.flops > 0) {
     shape = fmt::format(" {:.1f} GFLOP", op.flops / 1e9);
   } else if (op.bytes > 0) {

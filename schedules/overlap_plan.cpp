@@ -50,6 +50,9 @@ OverlapPlan load_overlap_plan(const std::string& schedule, const std::string& ov
   std::map<std::string, std::string> on_side;
   plan.side = read_stream(spec, "side", on_side);
   for (const std::string& phase : plan.side) {
+    if (!phase.ends_with("(W)")) {
+      throw spec.error("side", fmt::format("has '{}': only weight gradients are independent kernels", phase));
+    }
     if (placed[phase] != "compute") throw spec.error("side", fmt::format("has '{}', which is not in compute", phase));
   }
   return plan;

@@ -13,18 +13,23 @@ namespace {
 constexpr int kMostRanks = 1 << 20;
 constexpr int kMostTokens = 1 << 24;
 
-// The value stands for something real that this version does not model.
-[[noreturn]] void refuse(const Spec& spec, const std::string& key, const std::string& value, std::string_view instead) {
-  throw spec.error(key, fmt::format("'{}' is not modelled; {}", value, instead));
+// One of the `modelled` values; one of the `real` ones stands for something that this version does not model.
+std::string modelled(const Spec& spec, const std::string& key, const std::vector<std::string>& values,
+                     const std::vector<std::string>& real) {
+  std::string value = spec.text_or(key, values.front());
+  if (std::find(real.begin(), real.end(), value) != real.end()) {
+    throw spec.error(key, fmt::format("'{}' is not modelled; there is: {}", value, fmt::join(values, ", ")));
+  }
+  return spec.has(key) ? spec.choice(key, values) : value;
 }
 
 Parallelism read_parallelism(const Spec& spec, const Architecture& model, int gpus_per_node) {
   spec.expect({"tp", "pp", "ep", "dp"});
   Parallelism p;
   p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
-  if (p.tp > 1) refuse(spec, "tp", std::to_string(p.tp), "only tp 1 is");
+  if (p.tp > 1) throw spec.error("tp", "above 1 is not modelled");
   p.pp = spec.integer_or("pp", 1, kMostRanks, 1);
-  p.ep = spec.integer("ep", 1, kMostRanks);
+  p.ep = spec.integer("ep", 2, kMostRanks);  // one rank has no all-to-all, and another list of kernels
   p.dp = spec.integer_or("dp", 1, kMostRanks, p.ep);
   if (static_cast<long long>(p.pp) * p.dp > kMostRanks) {
     throw spec.error("pp", fmt::format("x dp is more than {} ranks", kMostRanks));
@@ -42,8 +47,8 @@ Parallelism read_parallelism(const Spec& spec, const Architecture& model, int gp
 Workload read_workload(const Spec& spec) {
   spec.expect({"phase", "micro_batch_size", "seq_len", "global_batch_size"});
   Workload w;
-  w.phase = spec.choice("phase", {"train", "prefill", "decode"});
-  if (w.phase != "train") refuse(spec, "phase", w.phase, "only train is");
+  (void)spec.text("phase");
+  w.phase = modelled(spec, "phase", {"train"}, {"prefill", "decode"});
   w.micro_batch_size = spec.integer_or("micro_batch_size", 1, 1 << 16, 1);
   w.seq_len = spec.integer("seq_len", 1, kMostTokens);
   if (static_cast<long long>(w.micro_batch_size) * w.seq_len > kMostTokens) {
@@ -56,15 +61,12 @@ Workload read_workload(const Spec& spec) {
 Comm read_comm(const Spec& spec, const MachineFacts& machine) {
   spec.expect({"mode", "num_sms", "dispatch_dtype", "combine_dtype"});
   Comm c;
-  if (spec.has("mode")) c.mode = spec.choice("mode", {"normal", "low_latency"});
-  if (c.mode != "normal") refuse(spec, "mode", c.mode, "training uses normal");
+  c.mode = modelled(spec, "mode", {"normal"}, {"low_latency"});
   const int most = static_cast<int>(machine.sms) - 1;  // at least one is left to compute
   if (most < 1) throw spec.error("num_sms", "cannot be met: the machine has one SM");
   c.num_sms = spec.integer_or("num_sms", 1, most, std::min(c.num_sms, most));
-  if (spec.has("dispatch_dtype")) c.dispatch_dtype = spec.choice("dispatch_dtype", {"fp8", "bf16"});
-  if (c.dispatch_dtype != "fp8") refuse(spec, "dispatch_dtype", c.dispatch_dtype, "only fp8 is");
-  if (spec.has("combine_dtype")) c.combine_dtype = spec.choice("combine_dtype", {"bf16", "fp8"});
-  if (c.combine_dtype != "bf16") refuse(spec, "combine_dtype", c.combine_dtype, "only bf16 is");
+  c.dispatch_dtype = modelled(spec, "dispatch_dtype", {"fp8"}, {"bf16"});
+  c.combine_dtype = modelled(spec, "combine_dtype", {"bf16"}, {"fp8"});
   return c;
 }
 
@@ -81,19 +83,16 @@ Routing read_routing(const Spec& spec, const Scenario& scenario, const Architect
   const int layers = scenario.layers;
   spec.expect({"distribution", "rows"});
   Routing r;
-  if (spec.has("distribution")) {
-    r.distribution = spec.choice("distribution", {"balanced", "given", "power_law", "file"});
-  }
-  if (r.distribution == "power_law" || r.distribution == "file") {
-    refuse(spec, "distribution", r.distribution, "balanced and given are");
-  }
+  r.distribution = modelled(spec, "distribution", {"balanced", "given"}, {"power_law", "file"});
   if (r.distribution == "given") {
     const Spec rows = spec.map("rows");
     rows.expect({"forward", "backward"});
     const auto read = [&](const char* key) {
       std::vector<int> values = rows.integers(key, 1, most_rows(scenario, model));
       if (values.size() != static_cast<std::size_t>(layers)) {
-        throw rows.error(key, fmt::format("must list one value per layer: {}, not {}", layers, values.size()));
+        throw rows.error(
+            key, fmt::format("must list one value per layer: {}, not {} (or set routing={{distribution: balanced}})",
+                             layers, values.size()));
       }
       return values;
     };

@@ -55,6 +55,7 @@ std::vector<Observation> copy_observations(const CsvTable& table, const Architec
                               op.traffic.copied_bytes,
                               sms,
                               fmt::format("{}:{} {}", table.file(), table.line(row), op.name)});
+      observations.back().ranks = work.ep;
     }
   }
   return observations;
@@ -76,6 +77,7 @@ std::vector<Observation> alone_observations(const CsvTable& table, const Archite
                             size_of(op),
                             0,
                             fmt::format("{}:{} {}", table.file(), table.line(row), op.name)});
+    observations.back().ranks = work.ep;
   }
   return observations;
 }

@@ -17,6 +17,7 @@ struct Observation {
   double size = 0;    ///< size_of(op)
   int sms = 0;        ///< of a resident kernel
   std::string where;  ///< "attn(F) 15, layer 0"
+  int ranks = 0;      ///< of a transfer
 };
 
 }  // namespace moeline

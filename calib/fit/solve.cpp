@@ -31,6 +31,8 @@ FamilyFit summarise(const std::vector<const Observation*>& observations, const C
     fit.largest = std::max(fit.largest, o->size);
     fit.fewest_sms = fit.kernels == 0 ? o->sms : std::min(fit.fewest_sms, o->sms);
     fit.most_sms = std::max(fit.most_sms, o->sms);
+    fit.fewest_ranks = fit.kernels == 0 ? o->ranks : std::min(fit.fewest_ranks, o->ranks);
+    fit.most_ranks = std::max(fit.most_ranks, o->ranks);
     ++fit.kernels;
   }
   fit.median_abs_error = median(absolute);

@@ -146,6 +146,7 @@ Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel
   if (is_resident(op.family)) observation.sms = kernel.sms;
   if (is_all_to_all(op.family)) {
     observation.terms = {wire_term(op, machine, true)};
+    observation.ranks = op.traffic.ranks;
   } else {
     const int sms = is_resident(op.family) ? kernel.sms : static_cast<int>(machine.sms);
     observation.terms = compute_terms(op, sms, machine);

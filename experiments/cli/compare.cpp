@@ -22,9 +22,15 @@ struct Options {
 
 bool is_scenario(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
 
-std::vector<PhaseTimes> phases_of(const std::string& path, const Options& options) {
-  if (is_scenario(path)) return run_scenario(load_setup(path, options.assignments)).phases;
-  return phase_times(read_trace(path));
+struct Side {
+  std::vector<PhaseTimes> phases;
+  std::vector<std::string> warnings;
+};
+
+Side load_side(const std::string& path, const Options& options) {
+  if (!is_scenario(path)) return {phase_times(read_trace(path)), {}};
+  Run run = run_scenario(load_setup(path, options.assignments));
+  return {std::move(run.phases), std::move(run.warnings)};
 }
 
 // What a prediction must beat: the same scenario with free communication, and without overlap.
@@ -49,6 +55,7 @@ std::string to_json(const Score& result, const std::vector<Null>& nulls) {
   json.open();
   json.add("mean_abs_error", result.mean_abs_error, 5).add("worst_abs_error", result.worst_abs_error, 5);
   json.add("mean_error", result.mean_error, 5).add("span_error", result.span_error, 5);
+  json.add("a_span_us", to_us(result.a_span)).add("b_span_us", to_us(result.b_span));
   json.flag("same_order", result.same_order);
   json.open_list("phases");
   for (const PhasePair& pair : result.phases) {
@@ -94,7 +101,9 @@ std::string to_table(const Score& result, const std::vector<Null>& nulls, const 
                     to_us(pair.a.transfer), to_us(pair.b.transfer), 100 * ratio_error(pair.a.transfer, pair.b.transfer),
                     to_us(pair.a.barrier), to_us(pair.b.barrier));
   }
-  text += fmt::format("\norder of phases on every stream: {}\n\n", result.same_order ? "the same" : "DIFFERENT");
+  text += fmt::format("\norder of phases on every stream: {}\n", result.same_order ? "the same" : "DIFFERENT");
+  text += fmt::format("phases compared take: a {:.3f} ms, b {:.3f} ms, {:+.1f} %\n\n", to_us(result.a_span) / 1e3,
+                      to_us(result.b_span) / 1e3, 100 * result.span_error);
   text += fmt::format("{:<24} {:>11} {:>11} {:>11} {:>11}\n", "phases of computation", "mean |e|", "worst |e|",
                       "mean e", "span e");
   text += score_row("a against b", result);
@@ -103,12 +112,17 @@ std::string to_table(const Score& result, const std::vector<Null>& nulls, const 
 }
 
 void compare(const Options& options) {
-  const std::vector<PhaseTimes> a = phases_of(options.a, options);
-  const std::vector<PhaseTimes> b = phases_of(options.b, options);
-  const std::vector<std::uint32_t> layers = common_layers(a, b, options.layers);
-  const Score result = score(a, b, layers);
-  const std::vector<Null> nulls = null_models(b, options, layers);
+  if (!options.assignments.empty() && !is_scenario(options.a) && !is_scenario(options.b)) {
+    throw SpecError("--set", 0, "applies to scenarios, and both sides are traces");
+  }
+  const Side a = load_side(options.a, options);
+  const Side b = load_side(options.b, options);
+  const std::vector<std::uint32_t> layers = common_layers(a.phases, b.phases, options.layers);
+  const Score result = score(a.phases, b.phases, layers);
+  const std::vector<Null> nulls = null_models(b.phases, options, layers);
   fmt::print("{}", options.format == "json" ? to_json(result, nulls) : to_table(result, nulls, options));
+  for (const std::string& warning : a.warnings) fmt::print(stderr, "moeline: warning: a: {}\n", warning);
+  for (const std::string& warning : b.warnings) fmt::print(stderr, "moeline: warning: b: {}\n", warning);
 }
 
 constexpr const char* kDefinitions =

@@ -96,7 +96,9 @@ Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
     result.mean_abs_error += std::abs(pair.error()) / count;
     result.worst_abs_error = std::max(result.worst_abs_error, std::abs(pair.error()));
   }
-  result.span_error = ratio_error(covered(all, &PhasePair::a), covered(all, &PhasePair::b));
+  result.a_span = covered(all, &PhasePair::a);
+  result.b_span = covered(all, &PhasePair::b);
+  result.span_error = ratio_error(result.a_span, result.b_span);
   result.same_order = order_on_streams(a, phases_b, layers) == order_on_streams(b, phases_a, layers);
   return result;
 }

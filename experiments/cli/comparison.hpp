@@ -21,9 +21,10 @@ struct Score {
   std::vector<PhasePair> communication;  ///< listed, not scored
   double mean_abs_error = 0;
   double worst_abs_error = 0;
-  double mean_error = 0;   ///< signed
-  double span_error = 0;   ///< signed; time in which any of the phases compared runs, communication included
-  bool same_order = true;  ///< on every stream
+  double mean_error = 0;    ///< signed
+  Time a_span{}, b_span{};  ///< time in which any of the phases compared runs
+  double span_error = 0;    ///< signed; time in which any of the phases compared runs, communication included
+  bool same_order = true;   ///< on every stream
 };
 
 struct Null {

@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
   int exit_code = kDone;
   CLI::App app("moeline predicts the timeline of Mixture-of-Experts work on a GPU cluster.", "moeline");
   app.require_subcommand(1);
+  app.set_version_flag("--version", "moeline " MOELINE_VERSION);
   app.footer(
       "Exit codes: 0 done; 1 infeasible, or a threshold or --strict failed; 2 wrong usage; 3 bad input.\n"
       "Results go to stdout, messages to stderr. Equal input gives equal bytes (simulate_ms aside).");

@@ -4,11 +4,24 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 
 #include "engine/simulate.hpp"
 
 namespace moeline {
 namespace {
+
+// Mean of the given rows, relative to balanced routing of the same tokens; 1 where none are given.
+double rows_over_balanced(const Setup& setup) {
+  const Routing& routing = setup.scenario.routing;
+  if (routing.distribution != "given") return 1;
+  const LayerWork work = setup.layer_work(true, 0);
+  const double balanced = balanced_load(setup.model, static_cast<int>(work.tokens()), work.ep, setup.spread).rows;
+  double sum = 0;
+  for (const auto& rows : {routing.forward_rows, routing.backward_rows})
+    sum += std::accumulate(rows.begin(), rows.end(), 0.0);
+  return sum / (2.0 * setup.scenario.layers) / balanced;
+}
 
 std::vector<std::string> warnings_of(const Run& run) {
   std::vector<std::string> warnings;
@@ -21,7 +34,7 @@ std::vector<std::string> warnings_of(const Run& run) {
   if (const double share = run.extrapolated_share(); share > 0) {
     warnings.push_back(
         fmt::format("{:.1f} % of the solo time is extrapolated: sizes or SM counts outside what the "
-                    "kernel set was fitted on (see provenance)",
+                    "kernel set was fitted on, or another machine (listed under provenance in --format json)",
                     100 * share));
   }
   const Scenario& s = run.setup.scenario;
@@ -29,6 +42,9 @@ std::vector<std::string> warnings_of(const Run& run) {
     warnings.emplace_back(
         "pp and global_batch_size do not enter: this is the work of one stage, without pipeline communication, bubbles "
         "and optimizer");
+  }
+  if (const double share = rows_over_balanced(run.setup); share < 0.7 || share > 1.4) {
+    warnings.push_back(fmt::format("routing.rows are {:.2f} of what this many tokens give when balanced", share));
   }
   if (s.layers > run.setup.model.moe_layers()) {
     warnings.push_back(

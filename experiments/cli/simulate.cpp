@@ -78,7 +78,11 @@ constexpr const char* kDefinitions =
     "one backward layer). compute_busy, comm_busy: union of the kernels of that role; communication is dispatch, "
     "combine and their barriers. exposed_comm: communication runs and no compute does. overlap_fraction: the rest of "
     "comm_busy, over comm_busy. bubble_fraction: share of the step in which no kernel runs. mfu: FLOPs of matrix "
-    "products and causal attention, recomputation left out, over the BF16 peak. A phase's busy_us is the union of its "
+    "products and causal attention, recomputation left out, padded expert rows counted, over the BF16 peak (of the FP8 "
+    "peak it is half). Exposed communication includes the launch gaps of compute under a transfer. The column "
+    "sequential "
+    "is a second simulation, without overlap: GEMMs on all SMs, transfers at their speed alone. A phase's busy_us is "
+    "the union of its "
     "kernels, solo_us the sum of their times alone.";
 
 }  // namespace
@@ -89,7 +93,8 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command->add_option("scenario", options->scenario, "scenario file (YAML)")->required();
   command->add_option("--set", options->assignments, "override: comm.num_sms=24, hardware.nic_GBps=25")
       ->allow_extra_args(false);
-  command->add_option("--trace", options->trace, "write a Chrome trace of rank 0");
+  command->add_option("--trace", options->trace,
+                      "write a Chrome trace of rank 0 (its times start 5 us later: launches come first)");
   command->add_option("--format", options->format, "of the result on stdout")
       ->check(CLI::IsMember({"table", "json", "csv"}));
   command->add_option("-o,--output", options->output, "write a run folder: manifest, metrics, traces/");

@@ -101,23 +101,29 @@ std::vector<EventId> find_cycle(const Graph& graph) {
   return {};
 }
 
-// "A, B, C, A": each task once, however many of its events lie on the cycle; the middle of a long one is left out.
+// A task is named by its phase where it has one: that is what the writer of a schedule wrote.
+std::string step_name(const TaskGraph& graph, TaskId task) {
+  if (graph.phases().empty()) return graph.task_name(task);
+  const Phase& phase = graph.phases()[graph.label(task).phase];
+  return fmt::format("{} of layer {}", phase.name, phase.layer);
+}
+
+// "A -> B -> C -> A": each step once, however many of its events lie on the cycle; the middle of a long one is left
+// out.
 std::string describe_cycle(const TaskGraph& graph, std::span<const EventId> events) {
   constexpr std::size_t kShown = 12;
-  std::vector<TaskId> tasks;
+  std::vector<std::string> steps;
   for (const EventId event : events) {
-    if (tasks.empty() || tasks.back() != task_of(event)) tasks.push_back(task_of(event));
+    std::string name = step_name(graph, task_of(event));
+    if (steps.empty() || steps.back() != name) steps.push_back(std::move(name));
   }
-  if (tasks.size() == 1 || tasks.back() != tasks.front()) tasks.push_back(tasks.front());
-  std::string text;
-  for (std::size_t i = 0; i < tasks.size(); ++i) {
-    if (i == kShown && tasks.size() > kShown + 1) {
-      text += fmt::format(" -> ... {} more", tasks.size() - kShown - 1);
-      i = tasks.size() - 1;
-    }
-    text += fmt::format("{}'{}'", i == 0 ? "" : " -> ", graph.task_name(tasks[i]));
+  if (steps.size() == 1 || steps.back() != steps.front()) steps.push_back(steps.front());
+  if (steps.size() > kShown + 1) {
+    const std::size_t left_out = steps.size() - kShown - 1;
+    steps.erase(steps.begin() + kShown, steps.end() - 1);
+    steps.insert(steps.end() - 1, fmt::format("... {} more ...", left_out));
   }
-  return text;
+  return fmt::format("'{}'", fmt::join(steps, "' -> '"));
 }
 
 }  // namespace

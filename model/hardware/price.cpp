@@ -12,15 +12,18 @@ double evaluate(const Term& term, const KernelSet& kernels) { return kernels[ter
 
 double GBps(double bytes, double us) { return us > 0 ? bytes / us / 1e3 : 0; }
 
-// Covered by the measurements behind a fit: at this size, and on this many SMs where that was varied.
-bool covers(const KernelSet& kernels, const std::string& family, double size, int sms) {
+// Covered by the measurements behind a fit: at this size, on this many SMs and ranks.
+bool covers(const KernelSet& kernels, const std::string& family, const Operator& op, int sms) {
   constexpr double kRounding = 0.01;  // a size that differs by less is the same, to the noise of measurement
   const auto found = kernels.fits.find(family);
   if (found == kernels.fits.end()) return false;
   const FamilyFit& fit = found->second;
+  const double size = size_of(op);
   const bool size_measured = size >= fit.smallest * (1 - kRounding) && size <= fit.largest * (1 + kRounding);
   const bool sms_measured = fit.most_sms == 0 || (sms >= fit.fewest_sms && sms <= fit.most_sms);
-  return size_measured && sms_measured;
+  const bool ranks_measured =
+      fit.most_ranks == 0 || (op.traffic.ranks >= fit.fewest_ranks && op.traffic.ranks <= fit.most_ranks);
+  return size_measured && sms_measured && ranks_measured;
 }
 
 Provenance inside_or_outside(bool covered) { return covered ? Provenance::interpolated : Provenance::extrapolated; }
@@ -47,7 +50,7 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
   const std::string fit = alone == copy ? "sm_copies" : conditions.overlapped ? name_of(op.family) : "all_to_all_alone";
   const bool condition_measured = alone == wire || !conditions.overlapped;
   price.provenance = inside_or_outside(condition_measured && machine.communicates_like(kernels.fitted_on) &&
-                                       covers(kernels, fit, size_of(op), conditions.sms));
+                                       covers(kernels, fit, op, conditions.sms));
 }
 
 void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
@@ -58,7 +61,7 @@ void price_compute(const Operator& op, const PriceConditions& conditions, const 
   }
   for (const Term& term : compute_terms(op, conditions.sms, machine)) price.solo_us += evaluate(term, kernels);
   price.provenance = inside_or_outside(machine.computes_like(kernels.fitted_on) &&
-                                       covers(kernels, name_of(op.family), size_of(op), conditions.sms));
+                                       covers(kernels, name_of(op.family), op, conditions.sms));
 }
 
 // No kernel beats the peaks of HBM and of the tensor cores it runs on.

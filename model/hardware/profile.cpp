@@ -66,14 +66,16 @@ void override_facts(const std::vector<std::string>& overrides, HardwareProfile& 
 }
 
 FamilyFit read_fit(const Spec& spec) {
-  spec.expect(
-      {"kernels", "smallest", "largest", "fewest_sms", "most_sms", "median_abs_error", "worst_error", "mean_error"});
+  spec.expect({"kernels", "smallest", "largest", "fewest_sms", "most_sms", "fewest_ranks", "most_ranks",
+               "median_abs_error", "worst_error", "mean_error"});
   FamilyFit fit;
   fit.kernels = spec.integer("kernels", 1, 1 << 30);
   fit.smallest = spec.number("smallest", 0, 1e30);
   fit.largest = spec.number("largest", fit.smallest, 1e30);
   fit.fewest_sms = spec.integer_or("fewest_sms", 0, 4096, 0);
   fit.most_sms = spec.integer_or("most_sms", fit.fewest_sms, 4096, 0);
+  fit.fewest_ranks = spec.integer_or("fewest_ranks", 0, 1 << 20, 0);
+  fit.most_ranks = spec.integer_or("most_ranks", fit.fewest_ranks, 1 << 20, 0);
   fit.median_abs_error = spec.number("median_abs_error", 0, 1e6);
   fit.worst_error = spec.number("worst_error", -1, 1e6);
   fit.mean_error = spec.number("mean_error", -1, 1e6);
@@ -115,6 +117,9 @@ std::string kernel_set_yaml(const KernelSet& set) {
     text += fmt::format("      {}: {{kernels: {}, smallest: {}, largest: {}", family, fit.kernels,
                         digits(fit.smallest, 8), digits(fit.largest, 8));
     if (fit.most_sms > 0) text += fmt::format(", fewest_sms: {}, most_sms: {}", fit.fewest_sms, fit.most_sms);
+    if (fit.most_ranks > 0) {
+      text += fmt::format(", fewest_ranks: {}, most_ranks: {}", fit.fewest_ranks, fit.most_ranks);
+    }
     text += fmt::format(", median_abs_error: {}, worst_error: {}, mean_error: {}}}\n", digits(fit.median_abs_error, 3),
                         digits(fit.worst_error, 3), digits(fit.mean_error, 3));
   }

@@ -36,11 +36,12 @@ struct MachineFacts {
 /// How well a family's curve meets the kernels it was fitted on, and where those lie.
 struct FamilyFit {
   int kernels = 0;
-  double smallest = 0, largest = 0;  ///< of size_of(op): FLOPs, bytes or items
-  int fewest_sms = 0, most_sms = 0;  ///< SMs of the resident kernels
-  double median_abs_error = 0;       ///< of fitted / measured - 1, in sample
-  double worst_error = 0;            ///< signed
-  double mean_error = 0;             ///< signed
+  double smallest = 0, largest = 0;      ///< of size_of(op): FLOPs, bytes or items
+  int fewest_sms = 0, most_sms = 0;      ///< SMs of the resident kernels
+  int fewest_ranks = 0, most_ranks = 0;  ///< of transfers
+  double median_abs_error = 0;           ///< of fitted / measured - 1, in sample
+  double worst_error = 0;                ///< signed
+  double mean_error = 0;                 ///< signed
 };
 
 /// One body of kernels at one date.

@@ -2,6 +2,8 @@
 // GPU of the same index there, and from there over NVLink to the ranks that hold its experts; results come back the
 // same way. Record sizes: DeepEP's get_num_bytes_per_rdma_token (payload, 8 bytes of metadata, scales, top-k
 // indices and weights, rounded up to 16).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -35,6 +37,7 @@ Traffic traffic_of(const LayerWork& work, double record) {
   const double rdma_copies = nodes > 1 ? work.tokens() * work.spread.nodes_per_token : 0;
   const double nvlink_copies = work.tokens() * work.spread.ranks_per_token;
   Traffic traffic;
+  traffic.ranks = work.ep;
   traffic.rdma_bytes = rdma_copies * record;
   traffic.wire_bytes = traffic.rdma_bytes * (1 - 1 / nodes);
   traffic.nvlink_bytes = nvlink_copies * (1 - 1 / node_size) * record;
@@ -42,18 +45,22 @@ Traffic traffic_of(const LayerWork& work, double record) {
   return traffic;
 }
 
-Operator transfer(Family family, const char* name, const LayerWork& work, double record) {
+std::string deep_ep(const LayerWork& work, const char* kernel) {
+  return fmt::format("deep_ep::{}::{}", work.ep > work.gpus_per_node ? "internode" : "intranode", kernel);
+}
+
+Operator transfer(Family family, const char* kernel, const LayerWork& work, double record) {
   Operator op;
-  op.name = name;
+  op.name = deep_ep(work, kernel);
   op.family = family;
   op.traffic = traffic_of(work, record);
   op.bytes = 2 * op.traffic.copied_bytes;  // every copy reads and writes HBM
   return op;
 }
 
-Operator notify(const char* name) {
+Operator notify(const LayerWork& work, const char* kernel) {
   Operator op;
-  op.name = name;
+  op.name = deep_ep(work, kernel);
   op.family = Family::notify;
   return op;
 }
@@ -62,27 +69,24 @@ Operator notify(const char* name) {
 
 std::vector<Operator> dispatch_forward(const LayerWork& work) {
   Operator layout;
-  layout.name = "deep_ep::internode::get_dispatch_layout";
+  layout.name = deep_ep(work, "get_dispatch_layout");
   layout.family = Family::routing_scan;
   layout.items = work.tokens() * work.model.n_routed_experts;
   layout.blocks = 16;
-  return {layout, notify("deep_ep::internode::notify_dispatch"),
-          transfer(Family::dispatch, "deep_ep::internode::dispatch", work, fp8_record(work, 2))};
+  return {layout, notify(work, "notify_dispatch"), transfer(Family::dispatch, "dispatch", work, fp8_record(work, 2))};
 }
 
 std::vector<Operator> combine_backward(const LayerWork& work) {
-  return {cast("cast dY to fp8", work.tokens(), work.model.hidden_size), notify("deep_ep::internode::cached_notify"),
-          transfer(Family::dispatch_cached, "deep_ep::internode::dispatch", work, fp8_record(work, 0))};
+  return {cast("cast dY to fp8", work.tokens(), work.model.hidden_size), notify(work, "cached_notify"),
+          transfer(Family::dispatch_cached, "dispatch", work, fp8_record(work, 0))};
 }
 
 std::vector<Operator> combine_forward(const LayerWork& work) {
-  return {notify("deep_ep::internode::cached_notify"),
-          transfer(Family::combine, "deep_ep::internode::combine", work, bf16_record(work, 0))};
+  return {notify(work, "cached_notify"), transfer(Family::combine, "combine", work, bf16_record(work, 0))};
 }
 
 std::vector<Operator> dispatch_backward(const LayerWork& work) {
-  return {notify("deep_ep::internode::cached_notify"),
-          transfer(Family::combine, "deep_ep::internode::combine", work, bf16_record(work, 1))};
+  return {notify(work, "cached_notify"), transfer(Family::combine, "combine", work, bf16_record(work, 1))};
 }
 
 }  // namespace moeline

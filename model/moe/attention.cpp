@@ -203,11 +203,13 @@ std::vector<Operator> attention_backward_input(const LayerWork& work) {
 
 std::vector<Operator> attention_backward_weight(const LayerWork& work) {
   const Mla d(work);
-  return {gemm(Family::gemm_fp8_wgrad, "W_O wgrad", d.hidden, d.out, d.t),
-          gemm(Family::gemm_fp8_wgrad, "W_UKV wgrad", d.up_kv, d.kv_lora, d.t),
-          gemm(Family::gemm_fp8_wgrad, "W_UQ wgrad", d.up_q, d.q_lora, d.t),
-          gemm(Family::gemm_fp8_wgrad, "W_DKV wgrad", d.down_kv, d.hidden, d.t),
-          gemm(Family::gemm_fp8_wgrad, "W_DQ wgrad", d.q_lora, d.hidden, d.t)};
+  std::vector<Operator> ops = {gemm(Family::gemm_fp8_wgrad, "W_O wgrad", d.hidden, d.out, d.t),
+                               gemm(Family::gemm_fp8_wgrad, "W_UKV wgrad", d.up_kv, d.kv_lora, d.t),
+                               gemm(Family::gemm_fp8_wgrad, "W_UQ wgrad", d.up_q, d.q_lora, d.t),
+                               gemm(Family::gemm_fp8_wgrad, "W_DKV wgrad", d.down_kv, d.hidden, d.t),
+                               gemm(Family::gemm_fp8_wgrad, "W_DQ wgrad", d.q_lora, d.hidden, d.t)};
+  for (Operator& op : ops) op.parallel = true;
+  return ops;
 }
 
 }  // namespace moeline

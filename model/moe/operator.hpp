@@ -36,6 +36,7 @@ inline constexpr int kFamilies = static_cast<int>(Family::combine) + 1;
 
 /// Bytes and copies of one rank's part in an all-to-all.
 struct Traffic {
+  int ranks = 0;            ///< that take part
   double rdma_bytes = 0;    ///< to every destination node, the own one included (what DeepEP's bandwidths count)
   double wire_bytes = 0;    ///< of these, over the NIC: to other nodes, each way
   double nvlink_bytes = 0;  ///< within the node, each way

@@ -88,6 +88,12 @@ class Writer {
     return json_text((prefix ? "ncclKernel_" : "") + graph_.task_name(task));
   }
 
+  [[nodiscard]] double slowdown(TaskId task) const {
+    const Span& span = timeline_.spans[task];
+    const double solo = to_us(graph_.task(task).solo);
+    return solo > 0 ? to_us(span.end - span.start) / solo : 1;
+  }
+
   void name_tracks() {
     process(rank_, fmt::format("rank {}", rank_), 0);
     for (const Stream& stream : graph_.streams()) {
@@ -152,10 +158,10 @@ class Writer {
     const Span& span = timeline_.spans[task];
     const Label& label = graph_.label(task);
     event(
-        R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"device": {}, "context": 1, "stream": {}, "correlation": {}, "External id": {}, "class": {}, "detail": {}, "sms": {}, "solo us": {:.3f}, "waited for SMs us": {:.3f}}}}})",
+        R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"device": {}, "context": 1, "stream": {}, "correlation": {}, "External id": {}, "class": {}, "detail": {}, "SMs wanted": {}, "solo us": {:.3f}, "slowed by": {:.3f}, "waited for SMs us": {:.3f}}}}})",
         kernel_name(task), rank_, stream_of(task).id, us(start), us(end - start), rank_, stream_of(task).id,
         correlation, correlation, json_text(graph_.classes()[label.task_class].name),
-        json_text(graph_.name(label.detail)), graph_.task(task).sms, to_us(graph_.task(task).solo),
+        json_text(graph_.name(label.detail)), graph_.task(task).sms, to_us(graph_.task(task).solo), slowdown(task),
         to_us(span.start - span.ready));
   }
 

@@ -140,9 +140,9 @@ TEST_CASE("a value of the wrong type is refused") {
 TEST_CASE("negative, zero and absurd sizes are refused with the range") {
   check_values({
       {"schema", "2", "must be 1, not 2"},
-      {"parallelism.ep", "0", "must be from 1 to 1048576, not 0"},
-      {"parallelism.ep", "-64", "must be from 1 to 1048576, not -64"},
-      {"parallelism.ep", "9223372036854775807", "must be from 1"},
+      {"parallelism.ep", "0", "must be from 2 to 1048576, not 0"},
+      {"parallelism.ep", "-64", "must be from 2 to 1048576, not -64"},
+      {"parallelism.ep", "9223372036854775807", "must be from 2"},
       {"parallelism.ep", "99999999999999999999", "must be"},
       {"parallelism.pp", "0", "must be from 1"},
       {"parallelism.pp", "1000000", "x dp is more than 1048576 ranks"},
@@ -200,7 +200,7 @@ TEST_CASE("an unknown name is refused with the nearest one") {
 
 TEST_CASE("what is not modelled is refused, not ignored") {
   check_values({
-      {"parallelism.tp", "2", "'2' is not modelled"},
+      {"parallelism.tp", "2", "above 1 is not modelled"},
       {"comm.mode", "low_latency", "'low_latency' is not modelled"},
       {"comm.dispatch_dtype", "bf16", "'bf16' is not modelled"},
       {"comm.combine_dtype", "fp8", "'fp8' is not modelled"},

@@ -126,6 +126,20 @@ TEST_CASE("on a machine other than the one measured every price is extrapolated"
   CHECK(on(w_o(), 112, faster).provenance == Provenance::extrapolated);
 }
 
+TEST_CASE("only the number of ranks that was measured counts as measured, whatever the bytes") {
+  for (const int ep : {16, 32, 64, 128, 256}) {
+    LayerWork work;
+    work.model = load_architecture("deepseek-v3");
+    work.ep = ep;
+    work.spread = expected_spread(work.model, ep, 8);
+    for (const Operator& op : {dispatch_forward(work).back(), combine_forward(work).back()}) {
+      const Provenance expected = ep == 64 ? Provenance::interpolated : Provenance::extrapolated;
+      CHECK(on(op, 20).provenance == expected);
+      CHECK(on(op, 20, h800().facts, false).provenance == expected);
+    }
+  }
+}
+
 TEST_CASE("a price outside the measured range says so") {
   CHECK(on(w_o(), 112).provenance == Provenance::interpolated);
   CHECK(on(w_o(), 132).provenance == Provenance::extrapolated);  // measured on 112 SMs only

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
+#include <fstream>
 
 #include "experiments/cli/run.hpp"
 #include "tests/support/data.hpp"
@@ -101,6 +103,28 @@ TEST_CASE("the expert GEMMs on two streams run one after the other") {
   REQUIRE(spans.size() == 4);
   std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start < b.start; });
   for (std::size_t i = 1; i < spans.size(); ++i) CHECK(spans[i].start >= spans[i - 1].end);
+}
+
+TEST_CASE("weight gradients that a plan puts beside a side stream alternate with it, in every phase that has them") {
+  const auto plan = std::filesystem::temp_directory_path() / "moeline_side_plan.yaml";
+  std::ofstream(plan) << "compute: [attn(F), mlp(B), mlp(W), mlp(F), attn(B), attn(W)]\n"
+                         "communication: [combine(B), dispatch(F), dispatch(B), combine(F)]\n"
+                         "side: [mlp(W), attn(W)]\n";
+  const Run chunk = run({"overlap=" + plan.string()});
+  std::filesystem::remove(plan);
+  int on_side = 0;
+  for (TaskId id = 0; id < chunk.program.graph.size(); ++id) {
+    on_side += chunk.program.graph.streams()[chunk.program.graph.label(id).stream].id == 23 ? 1 : 0;
+  }
+  CHECK(on_side == 4 * (2 + 2 + 2));  // of four down, four gate_up and five attention gradients in each layer
+}
+
+TEST_CASE("rows that do not go with the number of tokens are warned about") {
+  CHECK(run().warnings.size() == 1);  // the measured rows: a little is extrapolated
+  const Run doubled = run({"workload.seq_len=8192"});
+  CHECK(std::any_of(doubled.warnings.begin(), doubled.warnings.end(), [](const std::string& warning) {
+    return warning.find("routing.rows are 0.49 of what this many tokens give") != std::string::npos;
+  }));
 }
 
 TEST_CASE("dispatch and combine follow their phases within 50 us where the measured chunk's do") {
