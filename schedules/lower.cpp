@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 namespace moeline {
 namespace {
@@ -13,10 +14,10 @@ struct StreamInfo {
   const char* name;
   Role role;
 };
-constexpr StreamInfo kStreams[] = {{7, "compute", Role::compute},
-                                   {27, "communication", Role::communication},
-                                   {23, "side", Role::compute},
-                                   {0, "host", Role::host}};
+constexpr std::array<StreamInfo, 4> kStreams = {{{7, "compute", Role::compute},
+                                                 {27, "communication", Role::communication},
+                                                 {23, "side", Role::compute},
+                                                 {0, "host", Role::host}}};
 
 const char* class_of(Family family) {
   switch (family) {

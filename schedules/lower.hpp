@@ -1,6 +1,7 @@
 // From phases to tasks: what every schedule needs to put the kernels of a phase onto the streams of a rank.
 #pragma once
 
+#include <array>
 #include <map>
 #include <string>
 #include <vector>
@@ -71,7 +72,7 @@ class RankProgram {
   Options options_;
   TaskGraphDraft draft_;
   ResourceId sms_, hbm_, nvlink_out_, nvlink_in_, nic_out_, nic_in_;
-  TaskId last_[4] = {kNone, kNone, kNone, kNone};  // by stream
+  std::array<TaskId, 4> last_ = {kNone, kNone, kNone, kNone};  // by stream
   std::map<std::pair<Family, Provenance>, ProvenanceUse> provenance_;
   double model_flops_ = 0;
   double lumped_us_ = 0;

@@ -1,6 +1,7 @@
 #include "engine/simulate.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <queue>
 
@@ -25,7 +26,7 @@ struct Progress {
   double speed = 0;
   Time banked_at{};  // left_ps is as of this instant
   std::uint32_t stamp = 0;
-  std::uint32_t pending[2] = {0, 0};  // events that its start and its end still wait for
+  std::array<std::uint32_t, 2> pending{};  // events that its start and its end still wait for
   bool started = false;
   bool done = false;  // work is done; the end may still have to wait
 };

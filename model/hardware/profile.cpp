@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "base/file.hpp"
 #include "base/spec.hpp"
@@ -16,7 +17,7 @@ struct FactField {
   double low, high;
 };
 
-constexpr FactField kFacts[] = {
+constexpr std::array<FactField, 9> kFacts = {{
     {"sms", &MachineFacts::sms, 1, 4096},
     {"fp8_tflops", &MachineFacts::fp8_tflops, 1e-3, 1e6},
     {"bf16_tflops", &MachineFacts::bf16_tflops, 1e-3, 1e6},
@@ -26,7 +27,7 @@ constexpr FactField kFacts[] = {
     {"gpus_per_node", &MachineFacts::gpus_per_node, 1, 1024},
     {"memory_gib", &MachineFacts::memory_gib, 1e-3, 1e5},
     {"nic_latency_us", &MachineFacts::nic_latency_us, 0, 1e6},
-};
+}};
 
 bool is_count(const FactField& field) {
   return field.value == &MachineFacts::sms || field.value == &MachineFacts::gpus_per_node;
