@@ -103,7 +103,10 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
   } else {
     price_compute(op, conditions, machine, kernels, price);
   }
-  price.solo_us = std::max(price.solo_us, floor_us(op, machine));
+  if (const double floor = floor_us(op, machine); floor > price.solo_us) {
+    price.solo_us = floor;
+    if (!price.bound_by.empty()) price.bound_by = "HBM";
+  }
   price.hbm_GBps = std::min(GBps(op.bytes, price.solo_us), machine.hbm_GBps);
   price.nvlink_GBps = std::min(price.nvlink_GBps, machine.nvlink_GBps);
   price.nic_GBps = std::min(price.nic_GBps, machine.nic_GBps);

@@ -18,7 +18,7 @@ struct Price {
   int sms = 0;                                         ///< held, or wanted by an elastic kernel
   double hbm_GBps = 0, nvlink_GBps = 0, nic_GBps = 0;  ///< taken at full speed; links: each direction
   Provenance provenance = Provenance::interpolated;
-  std::string bound_by;  ///< of a transfer: "NIC", "NVLink" or "SMs"
+  std::string bound_by;  ///< of a transfer: "NIC", "NVLink", "SMs" or "HBM"
 };
 
 struct PriceConditions {
@@ -26,7 +26,7 @@ struct PriceConditions {
   bool overlapped = false;  ///< beside kernels of another stream: matters to transfers
 };
 
-/// Never faster than the roofline of HBM. REQUIRES: 0 < sms <= machine.sms.
+/// Never faster than the peaks of HBM and of the tensor cores. REQUIRES: 0 < sms <= machine.sms.
 [[nodiscard]] Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                           const KernelSet& kernels);
 
