@@ -92,10 +92,9 @@ double Run::extrapolated_share() const {
 }
 
 bool Run::all_measured() const {
-  for (const ProvenanceUse& use : program.provenance) {
-    if (use.provenance == Provenance::extrapolated || use.provenance == Provenance::roofline) return false;
-  }
-  return true;
+  return std::none_of(program.provenance.begin(), program.provenance.end(), [](const ProvenanceUse& use) {
+    return use.provenance == Provenance::extrapolated || use.provenance == Provenance::roofline;
+  });
 }
 
 Run run_scenario(const Setup& setup, bool record_changes) {

@@ -1,9 +1,13 @@
 // Calibration: it finds constants that are there, refuses what it cannot know, and reproduces what we ship.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+
 #include "base/file.hpp"
 #include "calib/fit/calibrate.hpp"
+#include "calib/fit/csv.hpp"
 #include "calib/fit/solve.hpp"
+#include "moe/training.hpp"
 #include "tests/support/data.hpp"
 
 using namespace moeline;
@@ -86,6 +90,30 @@ TEST_CASE("the fit uses no kernel of the layers that predictions are scored on")
     CHECK(o.where.find("layer 2") == std::string::npos);
     CHECK(o.where.find("layer 3") == std::string::npos);
   }
+}
+
+TEST_CASE("SM copies fitted on 4 and 8 SMs predict combine on 12 within 10 %") {
+  // DeepEP on H100, 4096 tokens; the NIC does not bind yet
+  const auto file = data_folder() / "deepep/deepep_v1_h100_normal.csv";
+  if (!present(file)) return;
+  const CsvTable table(file);
+  const HardwareProfile h800 = load_profile("h800");
+  int compared = 0;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const int ep = table.integer(row, "ep", 1, 256);
+    if (ep == 8 || table.number(row, "num_token") != 4096 || table.number(row, "combine_sms") != 12) continue;
+    LayerWork work;
+    work.model = load_architecture("deepseek-v3");
+    work.model.n_group = ep / 8;  // how DeepEP's benchmark routes
+    work.model.topk_group = std::min(work.model.n_group, 4);
+    work.ep = ep;
+    work.spread = expected_spread(work.model, ep, 8);
+    const Term term = copy_term(combine_forward(work).back(), 12);
+    const double us = h800.kernels("")[term.constant] * term.feature_us;
+    CHECK(us == doctest::Approx(table.number(row, "combine_transmit_us")).epsilon(0.10));
+    ++compared;
+  }
+  CHECK(compared == 2);
 }
 
 TEST_CASE("the FP8 GEMM curve meets its 32 measured kernels within 2 % at the median") {
