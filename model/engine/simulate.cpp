@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/container/small_vector.hpp>
+#include <boost/heap/d_ary_heap.hpp>
 #include <cmath>
-#include <queue>
 
 #include "engine/domains.hpp"
 #include "engine/share.hpp"
@@ -16,7 +17,7 @@ struct Event {
   Time at{};
   TaskId task = 0;
   std::uint32_t stamp = 0;  // of the task's speed when this was pushed; a later change makes the event stale
-  bool operator<(const Event& other) const {  // std::priority_queue pops the greatest: earliest, then smallest id
+  bool operator<(const Event& other) const {  // the heap pops the greatest: earliest, then smallest id
     return at != other.at ? at > other.at : task > other.task;
   }
 };
@@ -32,8 +33,9 @@ struct Progress {
 };
 
 struct Domain {
-  std::vector<TaskId> running;  // residents with all their SMs, elastic tasks, transfers on links
-  std::vector<ResourceId> pools;
+  // Few at a time, so kept in place: with many ranks it is cache misses that cost.
+  boost::container::small_vector<TaskId, 6> running;  // residents with all their SMs, elastic tasks, transfers on links
+  boost::container::small_vector<ResourceId, 2> pools;
   bool dirty = false;
 };
 
@@ -154,7 +156,7 @@ class Simulation {
     ++ended_count_;
     if (task.hold == Hold::resident) pools_[task.pool].release(task.sms);
     if (const std::uint32_t domain = domain_of(id); domain != kNoDomain) {
-      std::vector<TaskId>& running = domains_[domain].running;
+      auto& running = domains_[domain].running;
       running.erase(std::find(running.begin(), running.end(), id));
       touch(domain);
     }
@@ -277,7 +279,7 @@ class Simulation {
   std::vector<SmPool> pools_;      // by resource; of links unused
   std::vector<double> available_;  // by resource: a link's capacity, a pool's SMs that residents leave
   FairShare share_;
-  std::priority_queue<Event> events_;
+  boost::heap::d_ary_heap<Event, boost::heap::arity<4>> events_;
   std::vector<TaskId> ready_, ended_, batch_;
   std::vector<std::uint32_t> dirty_, sharing_;
   std::vector<Claim> claims_;
