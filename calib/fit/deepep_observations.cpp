@@ -12,8 +12,7 @@ namespace {
 constexpr int kMostSms = 8;
 constexpr double kFewestTokens = 1024;
 
-// DeepEP's benchmark routes as if there were one expert group per node, at most four of them chosen.
-LayerWork benchmark_work(const CsvTable& table, std::size_t row, const char* tokens, Architecture model,
+LayerWork benchmark_work(const CsvTable& table, std::size_t row, const char* tokens, const Architecture& model,
                          const MachineFacts& machine) {
   const int gpus_per_node = static_cast<int>(machine.gpus_per_node);
   const int ep = table.integer(row, "ep", 1, model.n_routed_experts);
@@ -23,13 +22,11 @@ LayerWork benchmark_work(const CsvTable& table, std::size_t row, const char* tok
                                 model.n_routed_experts));
   }
   LayerWork work;
-  model.n_group = ep / gpus_per_node;
-  model.topk_group = std::min(model.n_group, 4);
-  work.model = model;
+  work.model = benchmark_gating(model, ep / gpus_per_node);
   work.seq_len = table.integer(row, tokens, 1, 1 << 24);
   work.ep = ep;
   work.gpus_per_node = gpus_per_node;
-  work.spread = expected_spread(model, ep, gpus_per_node);
+  work.spread = expected_spread(work.model, ep, gpus_per_node);
   return work;
 }
 
@@ -38,6 +35,12 @@ Operator transfer_of(const LayerWork& work, bool dispatch) {
 }
 
 }  // namespace
+
+Architecture benchmark_gating(Architecture model, int nodes) {
+  model.n_group = nodes;
+  model.topk_group = std::min(nodes, 4);
+  return model;
+}
 
 std::vector<Observation> copy_observations(const CsvTable& table, const Architecture& model,
                                            const MachineFacts& machine) {

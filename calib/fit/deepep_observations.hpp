@@ -6,6 +6,9 @@
 
 namespace moeline {
 
+/// The gating of DeepEP's benchmark: one expert group per node, at most four of them chosen.
+[[nodiscard]] Architecture benchmark_gating(Architecture model, int nodes);
+
 /// `table` measured on H100 (columns ep, num_token, dispatch_sms, dispatch_transmit_us, combine_sms, ...): the rows
 /// with at most 8 SMs and at least 1024 tokens between nodes, where the SMs bind: time per copied byte and SM.
 [[nodiscard]] std::vector<Observation> copy_observations(const CsvTable& table, const Architecture& model,

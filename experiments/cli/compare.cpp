@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/comparison.hpp"
@@ -23,30 +24,31 @@ struct Options {
 bool is_scenario(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
 
 struct Side {
+  std::optional<Setup> setup;  // of a scenario
   std::vector<PhaseTimes> phases;
   std::vector<std::string> warnings;
 };
 
 Side load_side(const std::string& path, const Options& options) {
-  if (!is_scenario(path)) return {phase_times(read_trace(path)), {}};
+  if (!is_scenario(path)) return {std::nullopt, phase_times(read_trace(path)), {}};
   Run run = run_scenario(load_setup(path, options.assignments));
-  return {std::move(run.phases), std::move(run.warnings)};
+  return {std::move(run.setup), std::move(run.phases), std::move(run.warnings)};
 }
 
 // What a prediction must beat: the same scenario with free communication, and without overlap.
-std::vector<Null> null_models(const std::vector<PhaseTimes>& measured, const Options& options,
-                              const std::vector<std::uint32_t>& layers) {
+std::vector<Null> null_models(const Side& a, const Side& b, const std::vector<std::uint32_t>& layers) {
   std::vector<Null> nulls;
-  if (is_scenario(options.a)) {
-    Setup free = load_setup(options.a, options.assignments);
+  if (a.setup) {
+    Setup free = *a.setup;
     free.free_communication = true;
-    nulls.push_back({"communication_free", score(run_scenario(free).phases, measured, layers)});
-    Setup serial = load_setup(options.a, options.assignments);
+    nulls.push_back({"communication_free", score(run_scenario(free).phases, b.phases, layers)});
+    Setup serial = *a.setup;
     serial.scenario.schedule = "sequential";
-    nulls.push_back({"everything_serial", score(run_scenario(serial).phases, measured, layers)});
+    nulls.push_back({"everything_serial", score(run_scenario(serial).phases, b.phases, layers)});
   }
-  if (!is_scenario(options.b))
-    nulls.push_back({"copied_mean", score(copied_mean(measured, layers), measured, layers), false});
+  if (!b.setup) {
+    nulls.push_back({"copied_mean", score(copied_mean(b.phases, layers), b.phases, layers), false});
+  }
   return nulls;
 }
 
@@ -119,20 +121,18 @@ void compare(const Options& options) {
   const Side b = load_side(options.b, options);
   const std::vector<std::uint32_t> layers = common_layers(a.phases, b.phases, options.layers);
   const Score result = score(a.phases, b.phases, layers);
-  const std::vector<Null> nulls = null_models(b.phases, options, layers);
+  const std::vector<Null> nulls = null_models(a, b, layers);
   fmt::print("{}", options.format == "json" ? to_json(result, nulls) : to_table(result, nulls, options));
   for (const std::string& warning : a.warnings) fmt::print(stderr, "moeline: warning: a: {}\n", warning);
   for (const std::string& warning : b.warnings) fmt::print(stderr, "moeline: warning: b: {}\n", warning);
 }
 
 constexpr const char* kDefinitions =
-    "error = a / b - 1, of a phase's span: start of its first kernel to end of its last; of a phase of communication, "
-    "of "
-    "its transfer, with the barrier apart. The scores are over the phases of computation. span e: of the time in which "
-    "any of the phases compared runs, communication included. Null models: communication free (transfers and barriers "
-    "take no time, SMs or bandwidth), everything serial (no overlap), copied mean (each phase of b takes the mean of "
-    "its "
-    "other layers: those not compared, or, if all are, all but itself).";
+    R"(error = a / b - 1, of a phase's span: start of its first kernel to end of its last;
+of a phase of communication, of its transfer, with the barrier apart. The scores are over the phases of computation.
+span e: of the time in which any of the phases compared runs, communication included.
+Null models: communication free (transfers and barriers take no time, SMs or bandwidth), everything serial (no overlap),
+copied mean (each phase of b takes the mean of its other layers: those not compared, or, if all are, all but itself).)";
 
 }  // namespace
 

@@ -23,7 +23,7 @@ struct Score {
   double worst_abs_error = 0;
   double mean_error = 0;    ///< signed
   Time a_span{}, b_span{};  ///< time in which any of the phases compared runs
-  double span_error = 0;    ///< signed; time in which any of the phases compared runs, communication included
+  double span_error = 0;    ///< signed, of these, communication included
   bool same_order = true;   ///< on every stream
 };
 

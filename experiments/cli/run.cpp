@@ -27,8 +27,7 @@ std::vector<std::string> warnings_of(const Run& run) {
   std::vector<std::string> warnings;
   for (const ProvenanceUse& use : run.program.provenance) {
     if (use.provenance == Provenance::roofline) {
-      warnings.push_back(
-          fmt::format("{}: no measurement of this family; its constant is not to be trusted", name_of(use.family)));
+      warnings.push_back(fmt::format("{}: no measurement of this family; priced at the roofline", name_of(use.family)));
     }
   }
   if (const double share = run.extrapolated_share(); share > 0) {

@@ -35,7 +35,7 @@ std::string trace_of(const Run& run, const Options& options) {
 }
 
 // A run folder. HTA loads everything in traces/, so nothing else lies there.
-void write_folder(const Run& run, const Options& options) {
+void write_folder(const Run& run, const std::string& trace, const Options& options) {
   namespace fs = std::filesystem;
   const fs::path folder(options.output);
   std::error_code failed;
@@ -45,7 +45,7 @@ void write_folder(const Run& run, const Options& options) {
   manifest.open().add("schema_version", 1).add("program", "moeline " MOELINE_VERSION).add("command", "simulate");
   manifest.add("scenario", run.setup.scenario.file).add("set", options.assignments);
   manifest.add("metrics", "metrics.json").add("traces", std::vector<std::string>{"traces/rank_0.json"}).close();
-  write_text(folder / "traces" / "rank_0.json", trace_of(run, options));
+  write_text(folder / "traces" / "rank_0.json", trace);
   write_text(folder / "metrics.json", to_json(run));
   write_text(folder / "manifest.json", manifest.text());
 }
@@ -64,8 +64,9 @@ int simulate_command(const Options& options) {
   const bool wants_trace = !options.trace.empty() || !options.output.empty();
   const Run run = run_scenario(load_setup(options.scenario, options.assignments), wants_trace);
   const std::string result = result_of(run, options);
-  if (!options.trace.empty()) write_text(options.trace, trace_of(run, options));
-  if (!options.output.empty()) write_folder(run, options);
+  const std::string trace = wants_trace ? trace_of(run, options) : "";
+  if (!options.trace.empty()) write_text(options.trace, trace);
+  if (!options.output.empty()) write_folder(run, trace, options);
   fmt::print("{}", result);
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
   if (!options.strict || run.all_measured()) return kDone;
@@ -73,17 +74,16 @@ int simulate_command(const Options& options) {
   return kInfeasible;
 }
 
-constexpr const char* kDefinitions =
-    "step_ms: first kernel's start to last kernel's end. layer_us: step / layers (of a training chunk, one forward and "
-    "one backward layer). compute_busy, comm_busy: union of the kernels of that role; communication is dispatch, "
-    "combine and their barriers. exposed_comm: communication runs and no compute does. overlap_fraction: the rest of "
-    "comm_busy, over comm_busy. bubble_fraction: share of the step in which no kernel runs. mfu: FLOPs of matrix "
-    "products and causal attention, recomputation left out, padded expert rows counted, over the BF16 peak (of the FP8 "
-    "peak it is half). Exposed communication includes the launch gaps of compute under a transfer. The column "
-    "sequential "
-    "is a second simulation, without overlap: GEMMs on all SMs, transfers at their speed alone. A phase's busy_us is "
-    "the union of its "
-    "kernels, solo_us the sum of their times alone.";
+constexpr const char* kDefinitions = R"(step_ms: first kernel's start to last kernel's end.
+layer_us: period of one forward and one backward layer; where layers differ, step / layers.
+compute_busy, comm_busy: union of the kernels of that role; communication is dispatch, combine and their barriers.
+exposed_comm: communication runs and no compute does; launch gaps of compute under a transfer count.
+overlap_fraction: the rest of comm_busy, over comm_busy.
+bubble_fraction: share of the step in which no kernel runs.
+mfu: FLOPs of matrix products and causal attention, recomputation left out, padded expert rows counted, over the BF16
+peak (of the FP8 peak it is half).
+A phase's busy_us is the union of its kernels, solo_us the sum of their times alone.
+The column sequential is a second simulation, without overlap: GEMMs on all SMs, transfers at their speed alone.)";
 
 }  // namespace
 

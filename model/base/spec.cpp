@@ -227,10 +227,6 @@ double Spec::number(const std::string& key, double low, double high) const {
   return value;
 }
 
-double Spec::number_or(const std::string& key, double low, double high, double fallback) const {
-  return has(key) ? number(key, low, high) : fallback;
-}
-
 std::vector<int> Spec::integers(const std::string& key, int low, int high) const {
   const YAML::Node list = need(key);
   if (!list.IsSequence()) throw error(key, "must be a list of whole numbers, not " + shown(list));

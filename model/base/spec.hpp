@@ -37,7 +37,6 @@ class Spec {
   [[nodiscard]] int integer_or(const std::string& key, int low, int high, int fallback) const;
   /// A finite number within [low, high].
   [[nodiscard]] double number(const std::string& key, double low, double high) const;
-  [[nodiscard]] double number_or(const std::string& key, double low, double high, double fallback) const;
   [[nodiscard]] std::vector<int> integers(const std::string& key, int low, int high) const;
   [[nodiscard]] std::vector<std::string> texts(const std::string& key) const;
   /// One of `choices`.

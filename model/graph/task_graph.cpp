@@ -108,8 +108,7 @@ std::string step_name(const TaskGraph& graph, TaskId task) {
   return fmt::format("{} of layer {}", phase.name, phase.layer);
 }
 
-// "A -> B -> C -> A": each step once, however many of its events lie on the cycle; the middle of a long one is left
-// out.
+// "A -> B -> C -> A": each step once, however many of its events lie on the cycle; of a long one not the middle.
 std::string describe_cycle(const TaskGraph& graph, std::span<const EventId> events) {
   constexpr std::size_t kShown = 12;
   std::vector<std::string> steps;

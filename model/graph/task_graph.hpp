@@ -78,7 +78,6 @@ class TaskGraph {
 
   [[nodiscard]] std::size_t size() const { return tasks_.size(); }
   [[nodiscard]] std::size_t edges() const { return boost::num_edges(events_) - size(); }
-  [[nodiscard]] std::span<const Task> tasks() const { return tasks_; }
   [[nodiscard]] const Task& task(TaskId id) const { return tasks_[id]; }
   [[nodiscard]] const Label& label(TaskId id) const { return labels_[id]; }
   [[nodiscard]] std::span<const Usage> usages(TaskId id) const {

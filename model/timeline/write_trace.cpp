@@ -4,9 +4,8 @@
 //    a phase has exactly the bounds of its kernels and stands before them.
 //  - HTA takes an annotation with args.stream for a kernel: the stream is left out there.
 //  - Times are relative, since absolute ones lose their decimals in a double. Launches stand a fixed lead before the
-//  end
-//    of the kernel before, as if the host always ran ahead: later ones HTA takes for a wait for the host. So the whole
-//    trace starts that much after zero.
+//    end of the kernel before, as if the host always ran ahead: later ones HTA takes for a wait for the host. So the
+//    whole trace starts that much after zero.
 //  - A flow ends 1 ns inside its kernel: at the very start the Chrome viewer binds it to the slice that ends there.
 // A kernel starts when it holds all its SMs. A profiler records a start as soon as one block runs, so where two
 // persistent kernels wait for each other, measured ones overlap and ours follow each other.

@@ -1,11 +1,10 @@
 // Calibration: it finds constants that are there, refuses what it cannot know, and reproduces what we ship.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
 #include "base/file.hpp"
 #include "calib/fit/calibrate.hpp"
 #include "calib/fit/csv.hpp"
+#include "calib/fit/deepep_observations.hpp"
 #include "calib/fit/solve.hpp"
 #include "moe/training.hpp"
 #include "tests/support/data.hpp"
@@ -103,9 +102,7 @@ TEST_CASE("SM copies fitted on 4 and 8 SMs predict combine on 12 within 10 %") {
     const int ep = table.integer(row, "ep", 1, 256);
     if (ep == 8 || table.number(row, "num_token") != 4096 || table.number(row, "combine_sms") != 12) continue;
     LayerWork work;
-    work.model = load_architecture("deepseek-v3");
-    work.model.n_group = ep / 8;  // how DeepEP's benchmark routes
-    work.model.topk_group = std::min(work.model.n_group, 4);
+    work.model = benchmark_gating(load_architecture("deepseek-v3"), ep / 8);
     work.ep = ep;
     work.spread = expected_spread(work.model, ep, 8);
     const Term term = copy_term(combine_forward(work).back(), 12);

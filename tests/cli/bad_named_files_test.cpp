@@ -28,6 +28,8 @@ TEST_CASE("an overlap plan is refused at its own line") {
           {"combine(F)", "combine(F), combine(F)", 2, "communication repeats phase 'combine(F)'"},
           {"combine(F)", "combine(F), attn(F)", 2, "repeats phase 'attn(F)', which stands in compute"},
           {"[mlp(W)]", "[dispatch(F)]", 3, "side has 'dispatch(F)': only weight gradients are independent kernels"},
+          {"mlp(W), mlp(F), attn(B), attn(W)]\ncommunication: [", "mlp(F), attn(B), attn(W)]\ncommunication: [mlp(W), ",
+           3, "side has 'mlp(W)', which is not in compute"},
           {"side", "sides", 3, "unknown key 'sides'; did you mean 'side'?"},
           {"side: [mlp(W)]", "side: mlp(W)", 3, "side must be a list, not 'mlp(W)'"},
           {"side: [mlp(W)]", "side: [[mlp(W)]]", 3, "side must list plain words; it has a list"},

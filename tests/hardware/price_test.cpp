@@ -1,8 +1,7 @@
 // Prices: what they are made of, and how they move with the machine.
 #include <doctest/doctest.h>
 
-#include <algorithm>
-
+#include "calib/fit/deepep_observations.hpp"
 #include "hardware/curve.hpp"
 #include "hardware/price.hpp"
 #include "moe/kernels.hpp"
@@ -101,9 +100,7 @@ TEST_CASE("fitted on EP64 alone, DeepEP's February bandwidths at EP16 and EP32 a
   };
   for (const Row& row : {Row{16, 43, 43}, Row{32, 44, 47}}) {
     LayerWork work;
-    work.model = load_architecture("deepseek-v3");
-    work.model.n_group = row.ep / 8;  // how DeepEP's benchmark routes
-    work.model.topk_group = std::min(work.model.n_group, 4);
+    work.model = benchmark_gating(load_architecture("deepseek-v3"), row.ep / 8);
     work.ep = row.ep;
     work.spread = expected_spread(work.model, row.ep, 8);
     const Operator dispatch = dispatch_forward(work).back();
