@@ -8,30 +8,32 @@
 
 #include "schedules/overlap_plan.hpp"
 #include "schedules/schedules.hpp"
+#include "schedules/training_phases.hpp"
 
 namespace moeline {
 
 Program dualpipe_chunk(const Setup& setup) {
   const Scenario& scenario = setup.scenario;
-  const OverlapPlan plan = load_overlap_plan(scenario.schedule, scenario.overlap);
+  const OverlapPlan plan = load_overlap_plan(scenario.schedule, scenario.overlap,
+                                             {.phases = training_phase_names(), .halved = {}, .absent = {}});
   RankProgram rank(setup, {.overlapped = true, .side_phases = plan.side});
+  TrainingPhases phases(setup, rank);
   LayerPhases previous;
   for (int layer = 0; layer < scenario.layers; ++layer) {
     LayerPhases now;
+    const auto append = [&](const std::vector<PlanEntry>& entries, StreamName stream) {
+      for (const PlanEntry& entry : entries) {
+        now[entry.phase] = rank.append(phases.at(entry.phase, layer), {layer, 0, stream});
+      }
+    };
     // Communication first: at equal start times the smaller id takes its SMs first.
-    for (const std::string& phase : plan.communication) {
-      now[phase] = rank.append(phase, layer, StreamName::communication);
-    }
-    for (const std::string& phase : plan.compute) now[phase] = rank.append(phase, layer, StreamName::compute);
-    rank.data_edges(previous, now);
+    append(plan.communication, StreamName::communication);
+    append(plan.compute, StreamName::compute);
+    phases.connect(previous, now);
     if (scenario.launch == "stream") rank.host_edge(now["dispatch(F)"], now["mlp(W)"]);
     previous = std::move(now);
   }
-  try {
-    return std::move(rank).finish();
-  } catch (const CycleError& error) {
-    throw SpecError(plan.file, 0, fmt::format("this order cannot run: {}", error.what()));
-  }
+  return finish_or_blame(std::move(rank), plan.file);
 }
 
 }  // namespace moeline

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace moeline {
 namespace {
@@ -24,11 +25,16 @@ const char* class_of(Family family) {
     case Family::gemm_fp8:
     case Family::gemm_fp8_wgrad:
     case Family::gemm_bf16:
+    case Family::gemm_bf16_batched:
       return "gemm";
     case Family::gemm_fp8_grouped:
+    case Family::gemm_fp8_masked:
+    case Family::gemm_bf16_grouped:
       return "grouped_gemm";
     case Family::attention_forward:
     case Family::attention_backward:
+    case Family::mla_decode:
+    case Family::gqa_decode:
       return "attention";
     case Family::small:
       return "small";
@@ -40,20 +46,37 @@ const char* class_of(Family family) {
       return "barrier";
     case Family::dispatch:
     case Family::dispatch_cached:
+    case Family::low_latency_dispatch:
       return "dispatch";
     case Family::combine:
+    case Family::low_latency_combine:
       return "combine";
     default:
       return "memory";
   }
 }
 
-Role role_of(Family family) { return family >= Family::notify ? Role::communication : Role::compute; }
+Role role_of(Family family) { return is_communication(family) ? Role::communication : Role::compute; }
+
+std::string kernel_name(const Operator& op) {
+  switch (op.traffic.stage) {
+    case Stage::issue:
+      return op.name + " issue";
+    case Stage::wire:
+      return op.name + " on the wire";
+    case Stage::receive:
+      return op.name + " receive";
+    case Stage::whole:
+      break;
+  }
+  return op.name;
+}
 
 std::string detail_of(const Operator& op, const Price& price) {
   std::string shape;
   if (is_gemm(op.family)) {
     shape = fmt::format(" m={:.0f} n={:.0f} k={:.0f}", op.m, op.n, op.k);
+    if (op.groups > 1) shape += fmt::format(" groups={:.0f}", op.groups);
   } else if (is_all_to_all(op.family)) {
     shape = fmt::format(" {:.1f} MB by RDMA, {:.1f} of it off-node, {:.1f} MB by NVLink, bound by {}",
                         op.traffic.rdma_bytes / 1e6, op.traffic.wire_bytes / 1e6, op.traffic.nvlink_bytes / 1e6,
@@ -79,78 +102,135 @@ RankProgram::RankProgram(const Setup& setup, Options options) : setup_(setup), o
   for (const StreamInfo& stream : kStreams) draft_.add_stream({0, stream.id, stream.name, stream.role});
 }
 
-PhaseTasks RankProgram::append(const std::string& phase, int layer, StreamName stream) {
-  const bool forward = phase.ends_with("(F)");
-  const std::vector<Operator> ops = training_phase(phase, setup_.layer_work(forward, layer));
-  const std::uint32_t id = draft_.add_phase({phase, 0, 0, static_cast<std::uint32_t>(layer)});
-  const bool use_side =
-      std::find(options_.side_phases.begin(), options_.side_phases.end(), phase) != options_.side_phases.end();
-  PhaseTasks tasks;
-  tasks.phase = id;
-  tasks.first = static_cast<TaskId>(draft_.size());
-  for (auto op = ops.begin(); op != ops.end();) {
-    if (op->parallel && use_side) {
-      const auto end = std::find_if(op, ops.end(), [](const Operator& other) { return !other.parallel; });
-      append_parallel({op, end}, id);
-      op = end;
-      continue;
+PreparedPhase RankProgram::prepare(const std::string& name, const std::vector<Operator>& ops, double wait_us) {
+  PreparedPhase phase;
+  phase.name = name;
+  const double jitter = std::isnan(setup_.kernels[Constant::jitter]) ? 0 : setup_.kernels[Constant::jitter];
+  for (const Operator& op : ops) {
+    const Price price = price_of(op);
+    phase.kernels.push_back(prepare_kernel(op, price, wait_us));
+    phase.uses.push_back({op.family, price.provenance, price.kernel_set, 1, price.solo_us});
+    phase.model_flops += op.flops - op.recomputed_flops;
+    if (op.family == Family::small) phase.lumped_us += price.solo_us;
+    if (is_communication(op.family)) continue;
+    phase.variance_us2 += std::pow(jitter * price.solo_us, 2);
+    if (op.attention.batch > 0) {  // the sum of a batch's lengths varies less than each of them
+      phase.variance_us2 += std::pow(setup_.relative_kv_spread() * price.solo_us, 2) / op.attention.batch;
     }
-    const TaskId task = add_kernel(*op, id, stream);
-    if (op->family == Family::notify) tasks.notify = task;
-    if (op->family == Family::dispatch && setup_.scenario.launch == "stream") {
-      wait_for_host("read counts, launch dispatch", Constant::read_counts, tasks, task);
-    }
-    ++op;
   }
-  tasks.last = last_[static_cast<std::size_t>(stream)];
+  return phase;
+}
+
+PreparedKernel RankProgram::prepare_kernel(const Operator& op, const Price& price, double wait_us) {
+  PreparedKernel kernel;
+  kernel.family = op.family;
+  kernel.stage = op.traffic.stage;
+  kernel.parallel = op.parallel;
+  const bool wire = op.traffic.stage == Stage::wire;
+  const bool free = setup_.free_communication && role_of(op.family) == Role::communication;
+  if (!wire) kernel.task.delay = from_us(setup_.kernels[Constant::kernel_gap]);
+  if (!free) {
+    kernel.task.solo = from_us(price.solo_us + (op.family == Family::notify ? wait_us : 0));
+    if (wire) kernel.task.delay = from_us(wait_us);
+    if (price.hold != Hold::nothing) kernel.task.pool = sms_;
+    kernel.task.sms = static_cast<std::uint16_t>(price.sms);
+    kernel.task.hold = price.hold;
+    kernel.usages = usages_of(price);
+  }
+  kernel.label.name = draft_.intern(kernel_name(op));
+  kernel.label.detail = draft_.intern(detail_of(op, price));
+  kernel.label.task_class = draft_.add_class(class_of(op.family), role_of(op.family));
+  return kernel;
+}
+
+PhaseTasks RankProgram::begin(const PreparedPhase& phase, const Place& place) {
+  account(phase);
+  PhaseTasks tasks;
+  tasks.phase = draft_.add_phase(
+      {phase.name, 0, static_cast<std::uint32_t>(place.micro_batch), static_cast<std::uint32_t>(place.layer)});
+  tasks.first = static_cast<TaskId>(draft_.size());
   return tasks;
 }
 
+PhaseTasks RankProgram::append(const PreparedPhase& phase, const Place& place) {
+  const std::vector<std::string>& side = options_.side_phases;
+  const bool use_side = std::find(side.begin(), side.end(), phase.name) != side.end();
+  PhaseTasks tasks = begin(phase, place);
+  for (auto kernel = phase.kernels.begin(); kernel != phase.kernels.end();) {
+    if (kernel->parallel && use_side) {
+      const auto end = std::find_if(kernel, phase.kernels.end(), [](const PreparedKernel& k) { return !k.parallel; });
+      add_parallel(kernel, end, tasks, place);
+      kernel = end;
+      continue;
+    }
+    const TaskId task = add_kernel(*kernel, tasks, place);
+    if (kernel->family == Family::notify) tasks.notify = task;
+    if (kernel->family == Family::dispatch && setup_.scenario.launch == "stream") {
+      wait_for_host("read counts, launch dispatch", Constant::read_counts, tasks, task);
+    }
+    ++kernel;
+  }
+  tasks.last = last_[static_cast<std::size_t>(place.stream)];
+  return tasks;
+}
+
+PhaseTasks RankProgram::append_issue(const PreparedPhase& phase, const Place& place) {
+  PhaseTasks tasks = begin(phase, place);
+  const TaskId issue = add_kernel(phase.kernels[0], tasks, place);
+  tasks.last = add_kernel(phase.kernels[1], tasks, {place.layer, place.micro_batch, StreamName::communication});
+  draft_.start_after_end(issue, tasks.last);
+  return tasks;
+}
+
+void RankProgram::append_receive(const PreparedPhase& phase, const Place& place, PhaseTasks& issued) {
+  const TaskId wire = issued.last;
+  issued.last = add_kernel(phase.kernels[2], issued, place);
+  draft_.start_after_end(wire, issued.last);
+}
+
 // Independent kernels alternate between the compute and the side stream: a fork before them and a join after.
-void RankProgram::append_parallel(const std::vector<Operator>& ops, std::uint32_t phase) {
+void RankProgram::add_parallel(std::vector<PreparedKernel>::const_iterator first,
+                               std::vector<PreparedKernel>::const_iterator last, const PhaseTasks& phase,
+                               const Place& place) {
   TaskId& compute = last_[static_cast<std::size_t>(StreamName::compute)];
   TaskId& side = last_[static_cast<std::size_t>(StreamName::side)];
   const TaskId fork = compute;
   bool forked = false;
-  for (std::size_t i = 0; i < ops.size(); ++i) {
-    if (i % 2 == 0) {
-      add_kernel(ops[i], phase, StreamName::compute);
+  for (auto kernel = first; kernel != last; ++kernel) {
+    if ((kernel - first) % 2 == 0) {
+      add_kernel(*kernel, phase, place);
       continue;
     }
-    const TaskId task = add_kernel(ops[i], phase, StreamName::side);
+    const TaskId task = add_kernel(*kernel, phase, {place.layer, place.micro_batch, StreamName::side});
     if (!forked && fork != kNone) draft_.start_after_end(fork, task);
     forked = true;
   }
   if (!forked) return;
-  const TaskId join = add_host_task("join side stream", Time::zero(), phase);
+  const TaskId join = add_host_task("join side stream", Time::zero(), phase.phase);
   draft_.start_after_end(compute, join);
   draft_.start_after_end(side, join);
   compute = join;
 }
 
-TaskId RankProgram::add_kernel(const Operator& op, std::uint32_t phase, StreamName stream) {
-  const Price price = price_of(op);
-  account(op, price);
-  const bool free = setup_.free_communication && role_of(op.family) == Role::communication;
-  Task task;
-  task.delay = from_us(setup_.kernels[Constant::kernel_gap]);
-  if (!free) {
-    task.solo = from_us(price.solo_us);
-    task.pool = sms_;
-    task.sms = static_cast<std::uint16_t>(price.sms);
-    task.hold = price.hold;
-  }
-  Label label;
-  label.name = draft_.intern(op.name);
-  label.detail = draft_.intern(detail_of(op, price));
-  label.task_class = draft_.add_class(class_of(op.family), role_of(op.family));
-  label.stream = static_cast<std::uint16_t>(stream);
-  label.phase = phase;
-  const TaskId id = draft_.add(task, label, free ? std::vector<Usage>{} : usages_of(price));
-  TaskId& last = last_[static_cast<std::size_t>(stream)];
+TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place) {
+  Label label = kernel.label;
+  label.stream = static_cast<std::uint16_t>(place.stream);
+  label.phase = phase.phase;
+  const TaskId id = draft_.add(kernel.task, label, kernel.usages);
+  TaskId& last = last_[static_cast<std::size_t>(place.stream)];
   if (last != kNone) draft_.start_after_end(last, id);
   last = id;
+  if (options_.eager && kernel.stage != Stage::wire) launch_from_host(id, phase.phase);
   return id;
+}
+
+// Launches of all streams follow one another on the host, in the order of the program.
+void RankProgram::launch_from_host(TaskId kernel, std::uint32_t phase) {
+  TaskId& host = last_[static_cast<std::size_t>(StreamName::host)];
+  const TaskId launch = add_host_task("launch", from_us(setup_.kernels[Constant::host_per_kernel]), phase);
+  if (host != kNone) draft_.start_after_end(host, launch);
+  draft_.start_after_end(launch, kernel);
+  host = launch;
 }
 
 // Persistent kernels beside communication are launched on the SMs that it leaves.
@@ -159,7 +239,7 @@ Price RankProgram::price_of(const Operator& op) const {
   conditions.overlapped = options_.overlapped;
   conditions.sms = static_cast<int>(setup_.machine.facts.sms);
   if (role_of(op.family) == Role::communication) {
-    conditions.sms = setup_.scenario.comm.num_sms;
+    if (op.traffic.stage == Stage::whole) conditions.sms = setup_.scenario.comm.num_sms;
   } else if (options_.overlapped && is_resident(op.family)) {
     conditions.sms -= setup_.scenario.comm.num_sms;
   }
@@ -192,23 +272,17 @@ void RankProgram::host_edge(const PhaseTasks& dispatch, const PhaseTasks& after)
   wait_for_host("read counts, launch mlp(W)", Constant::host_launch, dispatch, after.first);
 }
 
-void RankProgram::data_edges(const LayerPhases& previous, const LayerPhases& now) {
-  for (const PhaseDependency& dependency : training_dependencies()) {
-    const LayerPhases& source = dependency.next_layer ? previous : now;
-    const auto before = source.find(dependency.before);
-    const auto after = now.find(dependency.after);
-    if (before != source.end() && after != now.end()) order(before->second, after->second);
+void RankProgram::account(const PreparedPhase& phase) {
+  for (const ProvenanceUse& more : phase.uses) {
+    ProvenanceUse& use = provenance_[{more.family, more.provenance, more.kernel_set}];
+    use.family = more.family;
+    use.provenance = more.provenance;
+    use.kernel_set = more.kernel_set;
+    use.kernels += more.kernels;
+    use.solo_us += more.solo_us;
   }
-}
-
-void RankProgram::account(const Operator& op, const Price& price) {
-  ProvenanceUse& use = provenance_[{op.family, price.provenance}];
-  use.family = op.family;
-  use.provenance = price.provenance;
-  ++use.kernels;
-  use.solo_us += price.solo_us;
-  if (op.family == Family::small) lumped_us_ += price.solo_us;
-  model_flops_ += op.flops - op.recomputed_flops;
+  model_flops_ += phase.model_flops;
+  lumped_us_ += phase.lumped_us;
 }
 
 std::vector<Usage> RankProgram::usages_of(const Price& price) const {

@@ -14,6 +14,13 @@ namespace moeline {
 
 enum class StreamName : std::uint8_t { compute, communication, side, host };
 
+/// Where and for whom a phase is executed.
+struct Place {
+  int layer = 0;
+  int micro_batch = 0;
+  StreamName stream = StreamName::compute;
+};
+
 /// The ends of a phase that edges attach to.
 struct PhaseTasks {
   TaskId first = 0;
@@ -21,12 +28,12 @@ struct PhaseTasks {
   TaskId notify = 0;  ///< the barrier before a transfer; of other phases meaningless
   std::uint32_t phase = 0;
 };
-using LayerPhases = std::map<std::string, PhaseTasks>;
 
 /// How one family was priced, summed over its kernels.
 struct ProvenanceUse {
   Family family = Family::small;
   Provenance provenance = Provenance::interpolated;
+  std::string kernel_set;  ///< whose measurements; not the scenario's own where borrowed
   int kernels = 0;
   double solo_us = 0;
 };
@@ -39,32 +46,62 @@ struct Program {
   double lumped_us = 0;    ///< solo time of kernels with a fixed cost
 };
 
+struct PreparedKernel {
+  Task task;
+  Label label;
+  std::vector<Usage> usages;
+  Family family = Family::small;
+  Stage stage = Stage::whole;
+  bool parallel = false;
+};
+
+/// The kernels of a phase, priced once and executed as often as there are equal layers.
+struct PreparedPhase {
+  std::string name;
+  std::vector<PreparedKernel> kernels;
+  std::vector<ProvenanceUse> uses;
+  double model_flops = 0;
+  double lumped_us = 0;
+  double variance_us2 = 0;  ///< of the time of its compute kernels, by the set's jitter and the spread of KV lengths
+};
+
 /// Kernels of a stream run in the order in which they are appended, a launch gap apart.
 class RankProgram {
  public:
   struct Options {
     bool overlapped = false;  ///< persistent kernels leave the communication SMs free
-    std::vector<std::string> side_phases;
+    bool eager = false;       ///< the host launches kernel by kernel
+    std::vector<std::string> side_phases{};
   };
   RankProgram(const Setup& setup, Options options);
 
-  /// Appends the kernels of a phase. Dispatch waits for the host to read the counts that notify brought.
-  PhaseTasks append(const std::string& phase, int layer, StreamName stream);
+  /// `wait_us`: what a barrier or a low-latency transfer waits for the slowest rank, on top of its price.
+  [[nodiscard]] PreparedPhase prepare(const std::string& name, const std::vector<Operator>& ops, double wait_us = 0);
+
+  /// Appends the kernels of a phase. Normal dispatch waits for the host to read the counts that notify brought.
+  PhaseTasks append(const PreparedPhase& phase, const Place& place);
+  /// The two halves of a low-latency transfer: the kernel that issues it, with the wire behind it, and the one that
+  /// receives.
+  PhaseTasks append_issue(const PreparedPhase& phase, const Place& place);
+  void append_receive(const PreparedPhase& phase, const Place& place, PhaseTasks& issued);
+
   void order(const PhaseTasks& before, const PhaseTasks& after) { draft_.start_after_end(before.last, after.first); }
   /// The host launches `after` only once it has read the counts of `dispatch`.
   void host_edge(const PhaseTasks& dispatch, const PhaseTasks& after);
-  /// The model's own dependencies within a layer and from the layer before.
-  void data_edges(const LayerPhases& previous, const LayerPhases& now);
 
   [[nodiscard]] Program finish() &&;
 
  private:
-  TaskId add_kernel(const Operator& op, std::uint32_t phase, StreamName stream);
+  PhaseTasks begin(const PreparedPhase& phase, const Place& place);
+  TaskId add_kernel(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place);
+  void add_parallel(std::vector<PreparedKernel>::const_iterator first, std::vector<PreparedKernel>::const_iterator last,
+                    const PhaseTasks& phase, const Place& place);
+  [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price, double wait_us);
   [[nodiscard]] Price price_of(const Operator& op) const;
   TaskId add_host_task(const char* name, Time duration, std::uint32_t phase);
   void wait_for_host(const char* work, Constant duration, const PhaseTasks& dispatch, TaskId task);
-  void append_parallel(const std::vector<Operator>& ops, std::uint32_t phase);
-  void account(const Operator& op, const Price& price);
+  void launch_from_host(TaskId kernel, std::uint32_t phase);
+  void account(const PreparedPhase& phase);
   [[nodiscard]] std::vector<Usage> usages_of(const Price& price) const;
 
   static constexpr TaskId kNone = ~TaskId{0};
@@ -73,7 +110,7 @@ class RankProgram {
   TaskGraphDraft draft_;
   ResourceId sms_, hbm_, nvlink_out_, nvlink_in_, nic_out_, nic_in_;
   std::array<TaskId, 4> last_ = {kNone, kNone, kNone, kNone};  // by stream
-  std::map<std::pair<Family, Provenance>, ProvenanceUse> provenance_;
+  std::map<std::tuple<Family, Provenance, std::string>, ProvenanceUse> provenance_;
   double model_flops_ = 0;
   double lumped_us_ = 0;
 };

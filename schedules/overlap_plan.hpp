@@ -6,15 +6,33 @@
 
 namespace moeline {
 
+/// One phase of one micro-batch, written "[previous|next] [issue|receive] PHASE [MICRO-BATCH]".
+struct PlanEntry {
+  enum class Part { whole, issue, receive };
+  std::string phase;
+  int micro_batch = 0;
+  int layer_offset = 0;  ///< -1: of the previous layer, 1: of the next
+  Part part = Part::whole;
+};
+
 struct OverlapPlan {
   std::string file;
-  std::vector<std::string> compute;        ///< phases of the compute stream, in order
-  std::vector<std::string> communication;  ///< of the communication stream
-  std::vector<std::string> side;           ///< phases whose independent GEMMs also use a side stream
+  std::vector<PlanEntry> compute;        ///< phases of the compute stream, in order
+  std::vector<PlanEntry> communication;  ///< of the communication stream
+  std::vector<std::string> side;         ///< phases whose independent GEMMs also use a side stream
+};
+
+/// What a plan must place, each once.
+struct PlanContents {
+  std::vector<std::string> phases;
+  std::vector<std::string> halved;  ///< phases placed as issue and receive
+  std::vector<std::string> absent;  ///< phases that this model does not have; a plan may name them all the same
+  int micro_batches = 1;
 };
 
 /// `overlap`: "default" for the plan that belongs to the schedule, or the path of another.
-/// Throws SpecError unless every training phase stands exactly once.
-[[nodiscard]] OverlapPlan load_overlap_plan(const std::string& schedule, const std::string& overlap);
+/// Throws SpecError unless everything stands exactly once.
+[[nodiscard]] OverlapPlan load_overlap_plan(const std::string& schedule, const std::string& overlap,
+                                            const PlanContents& contents);
 
 }  // namespace moeline

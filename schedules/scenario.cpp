@@ -6,107 +6,34 @@
 
 #include "base/file.hpp"
 #include "base/spec.hpp"
+#include "schedules/scenario_parts.hpp"
 
 namespace moeline {
 namespace {
 
-constexpr int kMostRanks = 1 << 20;
-constexpr int kMostTokens = 1 << 24;
-
-// One of the `modelled` values; one of the `real` ones stands for something that this version does not model.
-std::string modelled(const Spec& spec, const std::string& key, const std::vector<std::string>& values,
-                     const std::vector<std::string>& real) {
-  std::string value = spec.text_or(key, values.front());
-  if (std::find(real.begin(), real.end(), value) != real.end()) {
-    throw spec.error(key, fmt::format("'{}' is not modelled; there is: {}", value, fmt::join(values, ", ")));
-  }
-  return spec.has(key) ? spec.choice(key, values) : value;
+void read_layers(const Spec& spec, const Architecture& model, Scenario& scenario) {
+  scenario.whole_model = !spec.has("layers") || spec.text("layers") == "all";
+  scenario.layers = scenario.whole_model ? model.moe_layers() : spec.integer("layers", 1, 5000);
 }
 
-Parallelism read_parallelism(const Spec& spec, const Architecture& model, int gpus_per_node) {
-  spec.expect({"tp", "pp", "ep", "dp"});
-  Parallelism p;
-  p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
-  if (p.tp > 1) throw spec.error("tp", "above 1 is not modelled");
-  p.pp = spec.integer_or("pp", 1, kMostRanks, 1);
-  p.ep = spec.integer("ep", 2, kMostRanks);  // one rank has no all-to-all, and another list of kernels
-  p.dp = spec.integer_or("dp", 1, kMostRanks, p.ep);
-  if (static_cast<long long>(p.pp) * p.dp > kMostRanks) {
-    throw spec.error("pp", fmt::format("x dp is more than {} ranks", kMostRanks));
-  }
-  if (p.dp % p.ep != 0) throw spec.error("ep", fmt::format("must divide tp x dp: {} does not divide {}", p.ep, p.dp));
-  if (model.n_routed_experts % p.ep != 0) {
-    throw spec.error("ep", fmt::format("must divide the {} routed experts: {} does not", model.n_routed_experts, p.ep));
-  }
-  if (p.ep > gpus_per_node && p.ep % gpus_per_node != 0) {
-    throw spec.error("ep", fmt::format("must fill whole nodes of {} GPUs, or fit into one", gpus_per_node));
-  }
-  return p;
+// Copies of experts enter what ep must divide, so they are read before it.
+int read_redundant_experts(const Spec& routing, const Workload& workload) {
+  if (!routing.has("redundant_experts")) return 0;
+  if (workload.phase == "train") throw routing.error("redundant_experts", "belongs to prefill and decode");
+  return routing.integer("redundant_experts", 0, 1 << 16);
 }
 
-Workload read_workload(const Spec& spec) {
-  spec.expect({"phase", "micro_batch_size", "seq_len", "global_batch_size"});
-  Workload w;
-  (void)spec.text("phase");
-  w.phase = modelled(spec, "phase", {"train"}, {"prefill", "decode"});
-  w.micro_batch_size = spec.integer_or("micro_batch_size", 1, 1 << 16, 1);
-  w.seq_len = spec.integer("seq_len", 1, kMostTokens);
-  if (static_cast<long long>(w.micro_batch_size) * w.seq_len > kMostTokens) {
-    throw spec.error("micro_batch_size", fmt::format("x seq_len is more than {} tokens per GPU", kMostTokens));
+// Training has the kernel list of DeepSeek-V3: MLA, FP8, shared experts.
+void check_model(const Spec& spec, const Setup& setup) {
+  const Architecture& model = setup.model;
+  if (model.n_routed_experts == 0) {
+    throw spec.error("model", fmt::format("'{}' has no routed experts; simulate is for MoE models", model.name));
   }
-  w.global_batch_size = spec.integer_or("global_batch_size", 1, 1 << 30, 0);
-  return w;
-}
-
-Comm read_comm(const Spec& spec, const MachineFacts& machine) {
-  spec.expect({"mode", "num_sms", "dispatch_dtype", "combine_dtype"});
-  Comm c;
-  c.mode = modelled(spec, "mode", {"normal"}, {"low_latency"});
-  const int most = static_cast<int>(machine.sms) - 1;  // at least one is left to compute
-  if (most < 1) throw spec.error("num_sms", "cannot be met: the machine has one SM");
-  c.num_sms = spec.integer_or("num_sms", 1, most, std::min(c.num_sms, most));
-  c.dispatch_dtype = modelled(spec, "dispatch_dtype", {"fp8"}, {"bf16"});
-  c.combine_dtype = modelled(spec, "combine_dtype", {"bf16"}, {"fp8"});
-  return c;
-}
-
-// Padded rows that one rank can get at most: every token of the group chooses as many of its experts as it may.
-int most_rows(const Scenario& scenario, const Architecture& model) {
-  constexpr double kMost = 1 << 30;
-  const int experts = model.n_routed_experts / scenario.parallelism.ep;
-  const double tokens = static_cast<double>(scenario.workload.micro_batch_size) * scenario.workload.seq_len;
-  const double rows = tokens * scenario.parallelism.ep * std::min(model.num_experts_per_tok, experts);
-  return static_cast<int>(std::min(kMost, rows + experts * kRowPadding));
-}
-
-Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model) {
-  const int layers = scenario.layers;
-  spec.expect({"distribution", "rows"});
-  Routing r;
-  r.distribution = modelled(spec, "distribution", {"balanced", "given"}, {"power_law", "file"});
-  if (r.distribution == "given") {
-    const Spec rows = spec.map("rows");
-    rows.expect({"forward", "backward"});
-    const auto read = [&](const char* key) {
-      std::vector<int> values = rows.integers(key, 1, most_rows(scenario, model));
-      if (values.size() != static_cast<std::size_t>(layers)) {
-        throw rows.error(
-            key, fmt::format("must list one value per layer: {}, not {} (or set routing={{distribution: balanced}})",
-                             layers, values.size()));
-      }
-      return values;
-    };
-    r.forward_rows = read("forward");
-    r.backward_rows = read("backward");
-  } else if (spec.has("rows")) {
-    throw spec.error("rows", "belongs to the distribution given, not " + r.distribution);
+  const bool like_v3 = model.is_mla() && model.q_lora_rank > 0 && model.n_shared_experts > 0;
+  if (setup.scenario.workload.phase == "train" && !like_v3) {
+    throw spec.error(
+        "model", fmt::format("'{}': training is modelled for MLA with shared experts, as in deepseek-v3", model.name));
   }
-  return r;
-}
-
-int read_layers(const Spec& spec, const Architecture& model) {
-  if (!spec.has("layers") || spec.text("layers") == "all") return model.moe_layers();
-  return spec.integer("layers", 1, 5000);
 }
 
 // Splits off "hardware.KEY=value": the machine's own file is overridden, not the scenario.
@@ -145,12 +72,18 @@ void read_names(const Spec& spec, Setup& setup) {
   if (setup.machine.kernel_sets.empty()) {
     throw spec.error("hardware", fmt::format("'{}' has no kernel set; see `moeline calibrate`", s.hardware));
   }
-  setup.kernels = at_key(spec, "kernels", [&] { return setup.machine.kernels(s.kernels); });
-  s.kernels = setup.kernels.name;
   const std::vector<std::string>& schedules = schedule_names();
   if (std::find(schedules.begin(), schedules.end(), s.schedule) == schedules.end()) {
     throw spec.error("schedule", "names an " + unknown_name("schedule", s.schedule, schedules));
   }
+}
+
+// By default the newest set that has kernels for this phase itself.
+void read_kernels(const Spec& spec, Setup& setup) {
+  Scenario& s = setup.scenario;
+  const std::string needed = s.workload.phase == "train" ? "attention_backward" : "";
+  setup.kernels = at_key(spec, "kernels", [&] { return setup.machine.kernels(s.kernels, needed); });
+  s.kernels = setup.kernels.name;
 }
 
 std::string read_overlap(const Spec& spec, const Scenario& scenario) {
@@ -166,7 +99,8 @@ std::string read_overlap(const Spec& spec, const Scenario& scenario) {
 }  // namespace
 
 const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> kNames = {"sequential", "dualpipe-chunk"};
+  static const std::vector<std::string> kNames = {"sequential", "prefill-two-batch", "decode-two-batch",
+                                                  "dualpipe-chunk"};
   return kNames;
 }
 
@@ -181,18 +115,28 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
   (void)spec.integer("schema", 1, 1);
   read_names(spec, setup);
   const MachineFacts& machine = setup.machine.facts;
-  s.parallelism = read_parallelism(spec.map("parallelism"), setup.model, static_cast<int>(machine.gpus_per_node));
-  s.workload = read_workload(spec.map("workload"));
-  s.comm = read_comm(spec.map_or_empty("comm"), machine);
-  s.layers = read_layers(spec, setup.model);
-  s.routing = read_routing(spec.map_or_empty("routing"), s, setup.model);
+  const int gpus_per_node = static_cast<int>(machine.gpus_per_node);
+  s.workload = read_workload(spec.map("workload"), s.schedule);
+  check_model(spec, setup);
+  read_kernels(spec, setup);
+  const Spec routing = spec.map_or_empty("routing");
+  s.routing.redundant_experts = read_redundant_experts(routing, s.workload);
+  s.parallelism = read_parallelism(spec.map("parallelism"), s, setup.model, gpus_per_node);
+  s.comm = read_comm(spec.map_or_empty("comm"), s, machine);
+  read_layers(spec, setup.model, s);
+  s.routing = read_routing(routing, s, setup.model);
   s.overlap = read_overlap(spec, s);
+  s.launch = s.workload.phase == "decode" ? "graph" : "stream";
   if (spec.has("launch")) s.launch = spec.choice("launch", {"graph", "stream"});
   s.seed = spec.integer_or("seed", 0, 1 << 30, s.seed);
-  (void)spec.integer_or("samples", 1, 1, 1);  // more than one needs jitter, which is not modelled
-  setup.spread = expected_spread(setup.model, s.parallelism.ep, static_cast<int>(machine.gpus_per_node),
-                                 static_cast<unsigned>(s.seed));
+  (void)spec.integer_or("samples", 1, 1, 1);  // nothing is drawn: skew is charged as its expectation
+  setup.spread = expected_spread(setup.model, s.parallelism.ep, gpus_per_node, static_cast<unsigned>(s.seed),
+                                 s.routing.redundant_experts);
   return setup;
+}
+
+int new_tokens_per_prompt(const Workload& workload) {
+  return std::min(workload.prompt_len - workload.cached_len, workload.tokens);
 }
 
 LayerWork Setup::layer_work(bool forward, int layer) const {
@@ -208,5 +152,43 @@ LayerWork Setup::layer_work(bool forward, int layer) const {
                             : given_load(model, given[static_cast<std::size_t>(layer)], work.ep, spread);
   return work;
 }
+
+double tokens_per_request(const Workload& workload) {
+  double tokens = 0;
+  double accepted = 1;
+  for (int i = 0; i < workload.query_len; ++i, accepted *= workload.mtp_acceptance) tokens += accepted;
+  return tokens;
+}
+
+InferenceWork Setup::inference_work(int micro_batch, int micro_batches) const {
+  const Workload& w = scenario.workload;
+  const auto part = [&](int whole) { return whole / micro_batches + (micro_batch < whole % micro_batches ? 1 : 0); };
+  InferenceWork work;
+  work.model = model;
+  work.decode = w.phase == "decode";
+  if (work.decode) {
+    work.requests = part(w.batch_size);
+    work.query_len = w.query_len;
+    work.kv_len = w.kv_len;
+  } else {
+    work.query_len = new_tokens_per_prompt(w);
+    work.requests = part(w.tokens) / work.query_len;
+    work.kv_len = w.cached_len + work.query_len;
+  }
+  work.low_latency = scenario.comm.mode == "low_latency";
+  work.ep = scenario.parallelism.ep;
+  work.redundant_experts = scenario.routing.redundant_experts;
+  work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
+  work.spread = spread;
+  work.load = balanced_load(model, static_cast<int>(work.tokens()), work.ep, spread, work.redundant_experts);
+  return work;
+}
+
+double Setup::relative_kv_spread() const {
+  const Workload& w = scenario.workload;
+  return w.kv_len > 0 ? w.kv_len_spread / w.kv_len : 0;
+}
+
+bool Setup::drafts() const { return scenario.workload.query_len > 1 && model.num_nextn_predict_layers > 0; }
 
 }  // namespace moeline

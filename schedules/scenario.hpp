@@ -7,6 +7,7 @@
 
 #include "hardware/profile.hpp"
 #include "moe/architecture.hpp"
+#include "moe/inference.hpp"
 #include "moe/training.hpp"
 
 namespace moeline {
@@ -15,11 +16,22 @@ struct Parallelism {
   int tp = 1, pp = 1, ep = 1, dp = 1;  ///< world = tp x pp x dp; ep divides tp x dp
 };
 
+/// Of each GPU. Keys of the other phases are 0.
 struct Workload {
-  std::string phase;  ///< "train"
+  std::string phase;  ///< "train", "prefill" or "decode"
   int micro_batch_size = 1;
   int seq_len = 4096;
   int global_batch_size = 0;  ///< sequences per step; 0: not given
+
+  int tokens = 0;      ///< prefill: new tokens per step
+  int prompt_len = 0;  ///< with the cached part
+  int cached_len = 0;  ///< of each prompt: in the KV cache already
+
+  int batch_size = 0;            ///< decode: requests
+  int kv_len = 0;                ///< mean, with the new tokens
+  double kv_len_spread = 0;      ///< standard deviation of the requests' lengths, tokens
+  int query_len = 1;             ///< tokens per request and step: one, and those drafted by MTP
+  double mtp_acceptance = 0.85;  ///< of each drafted token, given that those before it were accepted
 };
 
 struct Comm {
@@ -32,6 +44,7 @@ struct Comm {
 struct Routing {
   std::string distribution = "balanced";  ///< or "given": padded expert rows of this rank, per layer
   std::vector<int> forward_rows, backward_rows;
+  int redundant_experts = 0;  ///< copies of experts, of all ranks together
 };
 
 /// As written, with every default resolved. Sizes are per GPU unless the name says otherwise.
@@ -43,13 +56,20 @@ struct Scenario {
   Workload workload;
   Comm comm;
   Routing routing;
-  int layers = 0;  ///< MoE layers simulated, alone and in steady state
+  int layers = 0;            ///< MoE layers simulated
+  bool whole_model = false;  ///< with everything else of the model's step; else those layers alone, in steady state
   std::string overlap = "default";
-  std::string launch = "stream";  ///< "stream": the host reads dispatch's counts before it goes on; "graph": no host
+  std::string launch = "stream";  ///< "stream": the host launches kernels and reads dispatch's counts; "graph": no host
   int seed = 1;
 };
 
 [[nodiscard]] const std::vector<std::string>& schedule_names();
+
+/// New tokens of each prompt in this step: all that is not cached, or as many as the step has.
+[[nodiscard]] int new_tokens_per_prompt(const Workload& workload);
+
+/// Tokens that one request gets from a step of decode: one, and drafted ones until the first that is rejected.
+[[nodiscard]] double tokens_per_request(const Workload& workload);
 
 /// A scenario with everything it names loaded and everything derived from it alone.
 struct Setup {
@@ -62,6 +82,12 @@ struct Setup {
 
   /// Work of this rank in the forward or backward pass of a layer, counted in order of execution.
   [[nodiscard]] LayerWork layer_work(bool forward, int layer) const;
+  /// Work of this rank with one of `micro_batches` parts of a step of prefill or decode.
+  [[nodiscard]] InferenceWork inference_work(int micro_batch, int micro_batches) const;
+  /// Standard deviation of the requests' KV lengths over their mean.
+  [[nodiscard]] double relative_kv_spread() const;
+  /// The step runs MTP modules that draft tokens.
+  [[nodiscard]] bool drafts() const;
 };
 
 /// `assignments`: "--set" overrides, "comm.num_sms=24" or "hardware.nic_GBps=100".

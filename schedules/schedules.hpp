@@ -5,13 +5,20 @@
 
 namespace moeline {
 
-/// All forward layers, then all backward layers, one phase at a time: the baseline of every comparison.
+/// One phase at a time: the baseline of every comparison. Training: all forward layers, then all backward layers.
+/// Prefill and decode: one micro-batch of everything.
 [[nodiscard]] Program sequential(const Setup& setup);
 
 /// One forward chunk overlapped with one backward chunk.
 [[nodiscard]] Program dualpipe_chunk(const Setup& setup);
 
+/// Two micro-batches, each computing while the other's tokens travel.
+[[nodiscard]] Program two_batch(const Setup& setup);
+
 /// The program of the scenario's schedule.
 [[nodiscard]] Program build_program(const Setup& setup);
+
+/// The finished program; an order that cannot run is the fault of the plan in `file`.
+[[nodiscard]] Program finish_or_blame(RankProgram&& rank, const std::string& file);
 
 }  // namespace moeline

@@ -2,6 +2,8 @@
 #include <array>
 
 #include "schedules/schedules.hpp"
+#include "schedules/step.hpp"
+#include "schedules/training_phases.hpp"
 
 namespace moeline {
 namespace {
@@ -14,16 +16,15 @@ StreamName stream_of(const std::string& phase) {
   return transfer ? StreamName::communication : StreamName::compute;
 }
 
-}  // namespace
-
-Program sequential(const Setup& setup) {
-  RankProgram rank(setup, {.overlapped = false, .side_phases = {}});
+Program training(const Setup& setup) {
+  RankProgram rank(setup, {.overlapped = false});
+  TrainingPhases phases(setup, rank);
   const PhaseTasks* previous = nullptr;
   PhaseTasks now;
-  const auto append_pass = [&](const auto& phases) {
+  const auto append_pass = [&](const auto& names) {
     for (int layer = 0; layer < setup.scenario.layers; ++layer) {
-      for (const char* phase : phases) {
-        const PhaseTasks tasks = rank.append(phase, layer, stream_of(phase));
+      for (const char* name : names) {
+        const PhaseTasks tasks = rank.append(phases.at(name, layer), {layer, 0, stream_of(name)});
         if (previous != nullptr) rank.order(*previous, tasks);
         now = tasks;
         previous = &now;
@@ -35,8 +36,27 @@ Program sequential(const Setup& setup) {
   return std::move(rank).finish();
 }
 
-Program build_program(const Setup& setup) {
-  return setup.scenario.schedule == "sequential" ? sequential(setup) : dualpipe_chunk(setup);
+Program inference(const Setup& setup) {
+  InferenceProgram program(setup, 1, false);
+  const auto append_layers = [&](const std::vector<std::string>& phases) {
+    return [&program, phases](int first, int count) {
+      for (int layer = first; layer < first + count; ++layer) {
+        for (const std::string& phase : phases) {
+          program.append(phase, 0, layer, stream_of(phase));
+          program.chain();
+        }
+      }
+    };
+  };
+  const bool decode = setup.scenario.workload.phase == "decode";
+  append_step(setup, program, append_layers(dense_phases(setup)), append_layers(inference_phases(setup.model, decode)));
+  return std::move(program).finish().finish();
+}
+
+}  // namespace
+
+Program sequential(const Setup& setup) {
+  return setup.scenario.workload.phase == "train" ? training(setup) : inference(setup);
 }
 
 }  // namespace moeline

@@ -5,17 +5,24 @@
 #include <vector>
 
 #include "calib/fit/observation.hpp"
+#include "moe/architecture.hpp"
 
 namespace moeline {
+
+struct CalibrationRequest {
+  std::string kernels = "deepseek-2025-02";  ///< name of the set; its date is what follows the first "-"
+  std::vector<int> layers = {0, 1};          ///< of the training profile
+  bool cross_validate = false;               ///< score families whose observations have folds on left-out folds
+};
 
 struct Calibration {
   KernelSet kernels;
   std::vector<Observation> observations;
 };
 
-/// Fits the set `deepseek-2025-02` to the given CSV files (told apart by their columns) and the given layers of the
-/// training profile. Constants are rounded as they stand in a profile, so that what is written is what was scored.
-[[nodiscard]] Calibration calibrate(const std::vector<std::filesystem::path>& files, const std::vector<int>& layers,
+/// Fits one kernel set to the given CSV files, told apart by their columns. Constants are rounded as they stand in a
+/// profile, so that what is written is what was scored.
+[[nodiscard]] Calibration calibrate(const std::vector<std::filesystem::path>& files, const CalibrationRequest& request,
                                     const Architecture& model, const MachineFacts& machine);
 
 }  // namespace moeline

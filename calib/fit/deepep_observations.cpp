@@ -3,35 +3,160 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 
-#include "moe/training.hpp"
+#include "moe/all_to_all.hpp"
 
 namespace moeline {
 namespace {
 
-constexpr int kMostSms = 8;
-constexpr double kFewestTokens = 1024;
+constexpr const char* kOverNic = "deepseek-2025-02";  // the kernels that send messages inside a node over the NIC too
 
-LayerWork benchmark_work(const CsvTable& table, std::size_t row, const char* tokens, const Architecture& model,
-                         const MachineFacts& machine) {
-  const int gpus_per_node = static_cast<int>(machine.gpus_per_node);
-  const int ep = table.integer(row, "ep", 1, model.n_routed_experts);
-  if (ep % gpus_per_node != 0 || model.n_routed_experts % ep != 0) {
+bool is_h100(const MachineFacts& machine) {
+  constexpr double kNvlinkGBps = 450;  // tells it from an H800
+  return machine.nvlink_GBps == kNvlinkGBps;
+}
+
+// One row's work, as the benchmark draws it.
+AllToAllWork benchmark_work(const CsvTable& table, std::size_t row, const char* tokens, const Architecture& model,
+                            const MachineFacts& machine) {
+  constexpr int kMostRanks = 4096;
+  AllToAllWork work;
+  work.gpus_per_node = static_cast<int>(machine.gpus_per_node);
+  work.ep = table.integer(row, "ep", 1, kMostRanks);
+  if (work.ep % work.gpus_per_node != 0) {
     throw SpecError(table.file(), table.line(row),
-                    fmt::format("ep {} must be whole nodes of {} GPUs and divide the {} experts", ep, gpus_per_node,
-                                model.n_routed_experts));
+                    fmt::format("ep {} must be whole nodes of {} GPUs", work.ep, work.gpus_per_node));
   }
-  LayerWork work;
-  work.model = benchmark_gating(model, ep / gpus_per_node);
-  work.seq_len = table.integer(row, tokens, 1, 1 << 24);
-  work.ep = ep;
-  work.gpus_per_node = gpus_per_node;
-  work.spread = expected_spread(work.model, ep, gpus_per_node);
+  work.hidden = model.hidden_size;
+  work.top_k = model.num_experts_per_tok;
+  work.tokens = table.integer(row, tokens, 1, 1 << 24);
+  work.experts = model.n_routed_experts;
   return work;
 }
 
-Operator transfer_of(const LayerWork& work, bool dispatch) {
-  return dispatch ? dispatch_forward(work).back() : combine_forward(work).back();
+// The spread of normal mode's tokens over nodes and ranks, drawn once per number of ranks.
+class Spreads {
+ public:
+  Spreads(const CsvTable& table, const Architecture& model) : table_(table), model_(model) {}
+
+  void set(AllToAllWork& work, std::size_t row) {
+    if (model_.n_routed_experts % work.ep != 0) {
+      throw SpecError(table_.file(), table_.line(row),
+                      fmt::format("ep {} must divide the {} experts", work.ep, model_.n_routed_experts));
+    }
+    const auto [found, is_new] = by_ep_.try_emplace(work.ep);
+    if (is_new) {
+      const Architecture gating = benchmark_gating(model_, work.ep / work.gpus_per_node);
+      found->second = expected_spread(gating, work.ep, work.gpus_per_node);
+    }
+    work.spread = found->second;
+  }
+
+ private:
+  const CsvTable& table_;
+  const Architecture& model_;
+  std::map<int, Spread> by_ep_;
+};
+
+bool is_dispatch(const CsvTable& table, std::size_t row) {
+  const std::string& op = table.text(row, "op");
+  if (op != "dispatch" && op != "combine") {
+    throw SpecError(table.file(), table.line(row), fmt::format("op '{}' is neither dispatch nor combine", op));
+  }
+  return op == "dispatch";
+}
+
+Operator normal_transfer(const AllToAllWork& work, bool dispatch) {
+  return dispatch ? normal_dispatch(work).back() : normal_combine(work).back();
+}
+
+Operator low_latency_transfer(const AllToAllWork& work, bool dispatch) {
+  return dispatch ? low_latency_dispatch(work, Stage::whole) : low_latency_combine(work, Stage::whole);
+}
+
+void keep_branch(Curve& curve, const char* bound) {
+  std::erase_if(curve.branches, [&](const Branch& branch) { return branch.bound != bound; });
+}
+
+// Messages inside the node cost the NIC what others do, or nothing; then set_own_node_constants completes the fit.
+void settle_own_node(const std::string& kernels, Curve& curve) {
+  for (Branch& branch : curve.branches) {
+    for (Term& term : branch.terms) {
+      const bool normal = term.constant == Constant::normal_own_node;
+      if (!normal && term.constant != Constant::low_latency_own_node) continue;
+      term.constant = normal ? Constant::normal_nic : Constant::low_latency_nic;
+      if (kernels != kOverNic) term.feature = 0;
+    }
+  }
+}
+
+Observation observe(const char* family, const CsvTable& table, std::size_t row, double us, const Operator& op,
+                    Curve curve) {
+  Observation o;
+  o.family = family;
+  o.measured_us = us;
+  o.curve = std::move(curve);
+  o.size = size_of(op);
+  o.where = fmt::format("{}:{} {}", table.file(), table.line(row), op.name);
+  o.ranks = op.traffic.ranks;
+  o.noise = Noise::timed;
+  return o;
+}
+
+// Scored apart: where SMs bind; with two nodes they do up to 24, the NIC has little to do.
+const char* family_of(const AllToAllWork& work, bool few_sms) {
+  return few_sms || work.ep == 2 * work.gpus_per_node ? "sm_copies" : "all_to_all_alone";
+}
+
+// One number of ranks is left out at a time; of a single node, which alone shows NVLink, one number of tokens.
+std::string fold_of(const AllToAllWork& work) {
+  if (work.ep > work.gpus_per_node) return fmt::format("EP{}", work.ep);
+  return fmt::format("EP{}, {} tokens", work.ep, work.tokens);
+}
+
+// Published tables have one size: of a single node dispatch and combine are left out in turn.
+std::string published_fold(const AllToAllWork& work, bool dispatch) {
+  if (work.ep > work.gpus_per_node) return fmt::format("EP{}", work.ep);
+  return fmt::format("EP{} {}", work.ep, dispatch ? "dispatch" : "combine");
+}
+
+double published_us(const CsvTable& table, std::size_t row, const AllToAllWork& work, bool dispatch) {
+  constexpr double kScaleBlock = 128;
+  const double payload = work.hidden * (dispatch ? 1 + 4 / kScaleBlock : 2);
+  const double copies = work.ep > work.gpus_per_node ? work.spread.nodes_per_token : work.spread.ranks_per_token;
+  return bytes_at_peak_us(work.tokens * copies * payload, table.number(row, "logical_bandwidth_GBps"));
+}
+
+// In the node over NVLink, where the library uses it; between nodes the NIC's start-up.
+void keep_startup(const AllToAllWork& work, Curve& curve) {
+  keep_branch(curve, work.ep > work.gpus_per_node ? "NIC" : "NVLink");
+}
+
+Observation published_normal(const CsvTable& table, std::size_t row, const AllToAllWork& work,
+                             const MachineFacts& machine, const std::string& kernels) {
+  const bool dispatch = is_dispatch(table, row);
+  const int sms = table.integer(row, "sms", 1, 4096);
+  const Operator op = normal_transfer(work, dispatch);
+  Curve curve = transfer_curve(op, sms, machine);
+  settle_own_node(kernels, curve);
+  Observation o =
+      observe("all_to_all_alone", table, row, published_us(table, row, work, dispatch), op, std::move(curve));
+  o.fold = published_fold(work, dispatch);
+  return o;
+}
+
+Observation published_low_latency(const CsvTable& table, std::size_t row, const AllToAllWork& work,
+                                  const MachineFacts& machine, const std::string& kernels) {
+  const bool dispatch = is_dispatch(table, row);
+  const Operator op = low_latency_transfer(work, dispatch);
+  Curve curve = transfer_curve(op, static_cast<int>(machine.sms), machine);
+  settle_own_node(kernels, curve);
+  if (kernels == kOverNic) keep_branch(curve, "NIC");
+  Observation o = observe("low_latency", table, row, table.number(row, "latency_us"), op, std::move(curve));
+  o.fold = published_fold(work, dispatch);
+  return o;
 }
 
 }  // namespace
@@ -42,47 +167,96 @@ Architecture benchmark_gating(Architecture model, int nodes) {
   return model;
 }
 
-std::vector<Observation> copy_observations(const CsvTable& table, const Architecture& model,
-                                           const MachineFacts& machine) {
+std::vector<Observation> normal_observations(const CsvTable& table, const Architecture& model,
+                                             const MachineFacts& machine, const TokenRange& tokens) {
+  constexpr int kFewSms = 8;
+  Spreads spreads(table, model);
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (table.number(row, "ep") <= machine.gpus_per_node || table.number(row, "num_token") < kFewestTokens) continue;
-    const LayerWork work = benchmark_work(table, row, "num_token", model, machine);
+    AllToAllWork work = benchmark_work(table, row, "num_token", model, machine);
+    if (work.tokens < tokens.from || work.tokens >= tokens.below) continue;
+    spreads.set(work, row);
     for (const bool dispatch : {true, false}) {
       const int sms = table.integer(row, dispatch ? "dispatch_sms" : "combine_sms", 1, 4096);
-      if (sms > kMostSms) continue;
-      const Operator op = transfer_of(work, dispatch);
-      observations.push_back({"sm_copies",
-                              table.number(row, dispatch ? "dispatch_transmit_us" : "combine_transmit_us"),
-                              {copy_term(op, sms)},
-                              op.traffic.copied_bytes,
-                              sms,
-                              fmt::format("{}:{} {}", table.file(), table.line(row), op.name)});
-      observations.back().ranks = work.ep;
+      const bool few_sms = sms <= kFewSms && work.ep > work.gpus_per_node;
+      const bool outlier = work.ep == 16 && sms == 12 && dispatch;
+      if (outlier || (!is_h100(machine) && !few_sms)) continue;
+      const Operator op = normal_transfer(work, dispatch);
+      Curve curve = transfer_curve(op, sms, machine);
+      settle_own_node("", curve);
+      if (!is_h100(machine)) keep_branch(curve, "SMs");
+      if (work.ep <= work.gpus_per_node) keep_branch(curve, "NVLink");
+      observations.push_back(observe(family_of(work, few_sms), table, row,
+                                     table.number(row, dispatch ? "dispatch_transmit_us" : "combine_transmit_us"), op,
+                                     std::move(curve)));
+      observations.back().sms = sms;
+      observations.back().fold = fold_of(work);
     }
   }
   return observations;
 }
 
-std::vector<Observation> alone_observations(const CsvTable& table, const Architecture& model,
-                                            const MachineFacts& machine) {
+std::vector<Observation> low_latency_observations(const CsvTable& table, const Architecture& model,
+                                                  const MachineFacts& machine, const std::string& kernels) {
+  constexpr double kFewTokens = 4;
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (table.text(row, "mode") != "normal" || table.text(row, "note").find("February 2025") == std::string::npos) {
-      continue;
+    const AllToAllWork work = benchmark_work(table, row, "num_token", model, machine);
+    const bool in_node = work.ep <= work.gpus_per_node;
+    if (!is_h100(machine) && (work.tokens > kFewTokens || (in_node && kernels == kOverNic))) continue;
+    for (const bool dispatch : {true, false}) {
+      const Operator op = low_latency_transfer(work, dispatch);
+      Curve curve = transfer_curve(op, static_cast<int>(machine.sms), machine);
+      settle_own_node("", curve);
+      if (!is_h100(machine)) keep_startup(work, curve);
+      observations.push_back(observe(is_h100(machine) ? "low_latency" : "low_latency_startup", table, row,
+                                     table.number(row, dispatch ? "dispatch_avg_t_us" : "combine_avg_t_us"), op,
+                                     std::move(curve)));
+      observations.back().fold = fold_of(work);
     }
-    const LayerWork work = benchmark_work(table, row, "tokens_per_rank", model, machine);
-    const Operator op = transfer_of(work, table.text(row, "op") == "dispatch");
-    const double us = op.traffic.rdma_bytes / (table.number(row, "logical_bandwidth_GBps") * 1e3);
-    observations.push_back({"all_to_all_alone",
-                            us,
-                            {wire_term(op, machine, false)},
-                            size_of(op),
-                            0,
-                            fmt::format("{}:{} {}", table.file(), table.line(row), op.name)});
-    observations.back().ranks = work.ep;
   }
   return observations;
+}
+
+std::vector<Observation> published_observations(const CsvTable& table, const Architecture& model,
+                                                const MachineFacts& machine, const std::string& kernels) {
+  Spreads spreads(table, model);
+  std::vector<Observation> observations;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (table.text(row, "kernels") != kernels) continue;
+    AllToAllWork work = benchmark_work(table, row, "tokens_per_rank", model, machine);
+    const bool low_latency = table.text(row, "mode") == "low_latency";
+    if (low_latency && kernels == kOverNic && work.ep <= work.gpus_per_node) continue;  // the curve is NVLink's there
+    if (low_latency) {
+      observations.push_back(published_low_latency(table, row, work, machine, kernels));
+    } else {
+      spreads.set(work, row);
+      observations.push_back(published_normal(table, row, work, machine, kernels));
+    }
+  }
+  return observations;
+}
+
+std::vector<Observation> hold_observations(const CsvTable& table, const Architecture& model,
+                                           const MachineFacts& machine) {
+  std::vector<Observation> observations;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const AllToAllWork work = benchmark_work(table, row, "tokens_per_rank", model, machine);
+    const Operator op = low_latency_transfer(work, is_dispatch(table, row));
+    observations.push_back(
+        observe("low_latency_hold", table, row, table.number(row, "holds_sms_us"), op, hold_curve(op)));
+  }
+  return observations;
+}
+
+void set_own_node_constants(const std::string& kernels, Constants& constants) {
+  const auto set = [&](Constant own_node, Constant nic) {
+    const double nic_multiple = constants[static_cast<std::size_t>(nic)];
+    if (std::isnan(nic_multiple)) return;
+    constants[static_cast<std::size_t>(own_node)] = kernels == kOverNic ? nic_multiple : 0;
+  };
+  set(Constant::normal_own_node, Constant::normal_nic);
+  set(Constant::low_latency_own_node, Constant::low_latency_nic);
 }
 
 }  // namespace moeline

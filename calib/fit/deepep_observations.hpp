@@ -1,5 +1,10 @@
-// Observations from DeepEP's own benchmark of the normal all-to-all, nothing beside it.
+// Observations from benchmarks of DeepEP's all-to-all, nothing beside it.
+//
+// What was measured on H100 serves an H100 profile whole. For another machine only what the kernels do on their SMs
+// carries over: copies where few SMs bind, and start-ups, which show where tokens are few.
 #pragma once
+
+#include <string>
 
 #include "calib/fit/csv.hpp"
 #include "calib/fit/observation.hpp"
@@ -9,14 +14,39 @@ namespace moeline {
 /// The gating of DeepEP's benchmark: one expert group per node, at most four of them chosen.
 [[nodiscard]] Architecture benchmark_gating(Architecture model, int nodes);
 
-/// `table` measured on H100 (columns ep, num_token, dispatch_sms, dispatch_transmit_us, combine_sms, ...): the rows
-/// with at most 8 SMs and at least 1024 tokens between nodes, where the SMs bind: time per copied byte and SM.
-[[nodiscard]] std::vector<Observation> copy_observations(const CsvTable& table, const Architecture& model,
+/// Rows with this many tokens. Fewer than the default are not for fitting: start-ups, which matter little later, are
+/// most of their time.
+struct TokenRange {
+  double from = 256;
+  double below = 1e9;
+};
+
+/// Normal mode measured on H100 (columns ep, num_token, dispatch_sms, dispatch_transmit_us, combine_sms, ...). For
+/// another machine: rows between nodes with at most 8 SMs. Left out: dispatch at EP16 on 12 SMs, slower at every size
+/// than the rows around it. Within a node there are rows for 20 SMs only, which cannot tell SMs from NVLink: taken as
+/// NVLink's, since an H20 with the same NVLink is no faster on 24 SMs (deepseek-ai/DeepEP, issue 138).
+[[nodiscard]] std::vector<Observation> normal_observations(const CsvTable& table, const Architecture& model,
+                                                           const MachineFacts& machine, const TokenRange& tokens = {});
+
+/// Low-latency mode measured on H100 (columns ep, num_token, dispatch_avg_t_us, combine_avg_t_us). For another
+/// machine: rows with at most 4 tokens.
+[[nodiscard]] std::vector<Observation> low_latency_observations(const CsvTable& table, const Architecture& model,
+                                                                const MachineFacts& machine,
+                                                                const std::string& kernels);
+
+/// Published figures, both modes (columns mode, ep, tokens_per_rank, op, sms, latency_us, logical_bandwidth_GBps,
+/// kernels): the rows of the kernel set `kernels`. Normal bandwidths count payload and scales of every copy between
+/// nodes, the own node's included, or within a node of every copy, the own rank's included.
+[[nodiscard]] std::vector<Observation> published_observations(const CsvTable& table, const Architecture& model,
+                                                              const MachineFacts& machine, const std::string& kernels);
+
+/// How long low-latency kernels hold SMs, issue and receive together (columns ep, tokens_per_rank, op, holds_sms_us).
+[[nodiscard]] std::vector<Observation> hold_observations(const CsvTable& table, const Architecture& model,
                                                          const MachineFacts& machine);
 
-/// `table` published for H800 (columns mode, ep, op, logical_bandwidth_GBps, note): the rows of February 2025, where
-/// the NIC binds. Logical bandwidth counts the own node's tokens.
-[[nodiscard]] std::vector<Observation> alone_observations(const CsvTable& table, const Architecture& model,
-                                                          const MachineFacts& machine);
+/// What the library does with messages inside a node is known, not fitted: in February 2025 they went over the NIC
+/// like any other (but for the normal mode's within one node), later over NVLink alone. Fills in the constants that
+/// follow, where those of the NIC are known.
+void set_own_node_constants(const std::string& kernels, Constants& constants);
 
 }  // namespace moeline

@@ -5,7 +5,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <set>
 
 namespace moeline {
 namespace {
@@ -13,20 +13,113 @@ namespace {
 constexpr double kShortestUs = 1;  // the profiler's resolution
 constexpr double kNoisyUs = 20;    // below this, whole microseconds and launch noise hide relative errors
 
-double median(std::vector<double> values) {
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
+double weight_of(const Observation& o) {
+  if (o.noise == Noise::timed) return 1 / o.measured_us;
+  return 1 / std::sqrt(std::max(o.measured_us, kNoisyUs));
 }
 
-FamilyFit summarise(const std::vector<const Observation*>& observations, const Constants& constants) {
+using Branches = std::vector<std::size_t>;  // that binds, by observation
+
+// The terms that add up to an observation while these branches bind.
+std::vector<Term> terms_of(const Observation& o, std::size_t branch) {
+  std::vector<Term> terms = o.curve.always;
+  if (o.curve.branches.empty()) return terms;
+  const std::vector<Term>& binding = o.curve.branches[branch].terms;
+  terms.insert(terms.end(), binding.begin(), binding.end());
+  return terms;
+}
+
+std::vector<std::size_t> mentioned_constants(const std::vector<Observation>& observations) {
+  std::set<std::size_t> mentioned;
+  for (const Observation& o : observations) {
+    for (const Term& term : o.curve.always) mentioned.insert(static_cast<std::size_t>(term.constant));
+    for (const Branch& branch : o.curve.branches) {
+      for (const Term& term : branch.terms) mentioned.insert(static_cast<std::size_t>(term.constant));
+    }
+  }
+  return {mentioned.begin(), mentioned.end()};
+}
+
+// Least squares over the columns `wanted`, with these branches.
+Constants solve_linear(const std::vector<Observation>& observations, const Branches& branches,
+                       const std::vector<std::size_t>& wanted) {
+  const auto rows = static_cast<Eigen::Index>(observations.size());
+  const auto columns = static_cast<Eigen::Index>(wanted.size());
+  std::array<Eigen::Index, kConstants> column_of{};
+  for (Eigen::Index i = 0; i < columns; ++i) column_of[wanted[static_cast<std::size_t>(i)]] = i;
+  Eigen::MatrixXd features = Eigen::MatrixXd::Zero(rows, columns);
+  Eigen::VectorXd measured(rows);
+  for (Eigen::Index row = 0; row < rows; ++row) {
+    const auto index = static_cast<std::size_t>(row);
+    const Observation& o = observations[index];
+    const double weight = weight_of(o);
+    for (const Term& term : terms_of(o, branches[index])) {
+      features(row, column_of[static_cast<std::size_t>(term.constant)]) += weight * term.feature;
+    }
+    measured(row) = weight * o.measured_us;
+  }
+  for (Eigen::Index i = 0; i < columns; ++i) {
+    if (features.col(i).isZero(0)) {
+      throw SpecError(
+          fmt::format("the measurements say nothing about {}", kConstantNames[wanted[static_cast<std::size_t>(i)]]));
+    }
+  }
+  // Columns differ by orders of magnitude; scaled, the pivots tell a true dependence from a matter of units.
+  const Eigen::VectorXd scale = features.colwise().norm();
+  const Eigen::MatrixXd scaled = features * scale.cwiseInverse().asDiagonal();
+  const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(scaled);
+  if (qr.rank() < columns) {
+    const auto culprit = static_cast<std::size_t>(qr.colsPermutation().indices()(qr.rank()));
+    throw SpecError(fmt::format("the measurements do not determine {}", kConstantNames[wanted[culprit]]));
+  }
+  const Eigen::VectorXd solution = qr.solve(measured).cwiseQuotient(scale);
+  Constants constants;
+  constants.fill(kUnknown);
+  for (Eigen::Index i = 0; i < columns; ++i) constants[wanted[static_cast<std::size_t>(i)]] = solution(i);
+  return constants;
+}
+
+// No term can be more than what was measured: where the search for the binding branches starts.
+Constants upper_bounds(const std::vector<Observation>& observations) {
+  Constants bounds;
+  bounds.fill(kUnknown);
+  const auto bound = [&bounds](const Observation& o, const std::vector<Term>& terms) {
+    for (const Term& term : terms) {
+      double& least = bounds[static_cast<std::size_t>(term.constant)];
+      if (term.feature > 0) least = std::fmin(least, o.measured_us / term.feature);
+    }
+  };
+  for (const Observation& o : observations) {
+    bound(o, o.curve.always);
+    for (const Branch& branch : o.curve.branches) bound(o, branch.terms);
+  }
+  return bounds;
+}
+
+Branches binding(const std::vector<Observation>& observations, const Constants& constants) {
+  Branches branches;
+  for (const Observation& o : observations) branches.push_back(evaluate(o.curve, constants).branch);
+  return branches;
+}
+
+double quantile(std::vector<double> values, double share) {
+  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
+  return values[at];
+}
+
+struct Scored {
+  const Observation* observation;
+  double error;  // predicted / measured - 1
+};
+
+FamilyFit summarise(const std::vector<Scored>& scores) {
   FamilyFit fit;
   std::vector<double> absolute;
-  for (const Observation* o : observations) {
-    const double error = evaluate(*o, constants) / std::max(o->measured_us, kShortestUs) - 1;
+  for (const auto& [o, error] : scores) {
     absolute.push_back(std::abs(error));
     if (std::abs(error) >= std::abs(fit.worst_error)) fit.worst_error = error;
-    fit.mean_error += error / static_cast<double>(observations.size());
+    fit.mean_error += error / static_cast<double>(scores.size());
     fit.smallest = fit.kernels == 0 ? o->size : std::min(fit.smallest, o->size);
     fit.largest = std::max(fit.largest, o->size);
     fit.fewest_sms = fit.kernels == 0 ? o->sms : std::min(fit.fewest_sms, o->sms);
@@ -35,46 +128,38 @@ FamilyFit summarise(const std::vector<const Observation*>& observations, const C
     fit.most_ranks = std::max(fit.most_ranks, o->ranks);
     ++fit.kernels;
   }
-  fit.median_abs_error = median(absolute);
+  fit.median_abs_error = quantile(absolute, 0.5);
+  fit.p95_abs_error = quantile(absolute, 0.95);
   return fit;
+}
+
+using ScoresByFamily = std::map<std::string, std::vector<Scored>>;
+
+void score(const Observation& o, const Constants& constants, ScoresByFamily& scores) {
+  scores[o.family].push_back({&o, evaluate(o, constants) / std::max(o.measured_us, kShortestUs) - 1});
+}
+
+std::map<std::string, FamilyFit> summarise(const ScoresByFamily& scores) {
+  std::map<std::string, FamilyFit> fits;
+  for (const auto& [family, members] : scores) fits[family] = summarise(members);
+  return fits;
 }
 
 }  // namespace
 
-double evaluate(const Observation& observation, const Constants& constants) {
-  double us = 0;
-  for (const Term& term : observation.terms) us += constants[static_cast<std::size_t>(term.constant)] * term.feature_us;
-  return us;
-}
-
 Constants solve(const std::vector<Observation>& observations) {
-  const auto rows = static_cast<Eigen::Index>(observations.size());
-  Eigen::MatrixXd features = Eigen::MatrixXd::Zero(rows, static_cast<Eigen::Index>(kConstants));
-  Eigen::VectorXd measured(rows);
-  for (Eigen::Index row = 0; row < rows; ++row) {
-    const Observation& o = observations[static_cast<std::size_t>(row)];
-    const double weight = 1 / std::sqrt(std::max(o.measured_us, kNoisyUs));
-    for (const Term& term : o.terms)
-      features(row, static_cast<Eigen::Index>(term.constant)) += weight * term.feature_us;
-    measured(row) = weight * o.measured_us;
+  constexpr int kMostRounds = 100;  // a choice of branches that keeps changing is between equals
+  const std::vector<std::size_t> wanted = mentioned_constants(observations);
+  if (wanted.empty()) throw SpecError("there are no measurements to fit");
+  Constants constants = upper_bounds(observations);
+  Branches branches = binding(observations, constants);
+  for (int round = 0; round < kMostRounds; ++round) {
+    constants = solve_linear(observations, branches, wanted);
+    Branches next = binding(observations, constants);
+    if (next == branches) break;
+    branches = std::move(next);
   }
-  for (std::size_t i = 0; i < kConstants; ++i) {
-    if (features.col(static_cast<Eigen::Index>(i)).isZero(0)) {
-      throw SpecError(fmt::format("the measurements say nothing about {}", kConstantNames[i]));
-    }
-  }
-  // Columns differ by orders of magnitude; scaled, the pivots tell a true dependence from a matter of units.
-  const Eigen::VectorXd scale = features.colwise().norm();
-  const Eigen::MatrixXd scaled = features * scale.cwiseInverse().asDiagonal();
-  const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(scaled);
-  if (qr.rank() < static_cast<Eigen::Index>(kConstants)) {
-    const auto culprit = static_cast<std::size_t>(qr.colsPermutation().indices()(qr.rank()));
-    throw SpecError(fmt::format("the measurements do not determine {}", kConstantNames[culprit]));
-  }
-  const Eigen::VectorXd solution = qr.solve(measured).cwiseQuotient(scale);
-  Constants constants{};
-  for (std::size_t i = 0; i < kConstants; ++i) {
-    constants[i] = solution(static_cast<Eigen::Index>(i));
+  for (const std::size_t i : wanted) {
     if (!(constants[i] >= 0)) {
       throw SpecError(fmt::format("the measurements make {} negative: {:.4g}", kConstantNames[i], constants[i]));
     }
@@ -83,10 +168,28 @@ Constants solve(const std::vector<Observation>& observations) {
 }
 
 std::map<std::string, FamilyFit> assess(const std::vector<Observation>& observations, const Constants& constants) {
-  std::map<std::string, std::vector<const Observation*>> by_family;
-  for (const Observation& observation : observations) by_family[observation.family].push_back(&observation);
-  std::map<std::string, FamilyFit> fits;
-  for (const auto& [family, members] : by_family) fits[family] = summarise(members, constants);
+  ScoresByFamily scores;
+  for (const Observation& o : observations) score(o, constants, scores);
+  return summarise(scores);
+}
+
+std::map<std::string, FamilyFit> cross_validate(const std::vector<Observation>& observations) {
+  std::set<std::string> folds;
+  for (const Observation& o : observations) folds.insert(o.fold);
+  folds.erase("");
+  ScoresByFamily scores;
+  for (const std::string& fold : folds) {
+    std::vector<Observation> kept;
+    for (const Observation& o : observations) {
+      if (o.fold != fold) kept.push_back(o);
+    }
+    const Constants constants = solve(kept);
+    for (const Observation& o : observations) {
+      if (o.fold == fold) score(o, constants, scores);
+    }
+  }
+  std::map<std::string, FamilyFit> fits = summarise(scores);
+  for (auto& [family, fit] : fits) fit.held_out = true;
   return fits;
 }
 

@@ -1,4 +1,4 @@
-// Constants from observations: one linear least-squares problem for the whole kernel set.
+// Constants from observations: one least-squares problem for the whole kernel set.
 #pragma once
 
 #include <map>
@@ -9,15 +9,22 @@
 
 namespace moeline {
 
-/// Minimises the sum of (fitted - measured)^2 / max(measured, 20 us): between relative errors, which would let a small
-/// kernel outweigh attention, and absolute ones, which would see nothing else. Throws SpecError naming a constant that
-/// the observations do not determine, or that comes out negative.
+/// Minimises the weighted sum of (fitted - measured)^2. Weights: 1 / measured^2 where timed, 1 / max(measured, 20 us)
+/// where profiled: purely relative errors would let a small kernel outweigh attention, absolute ones would see nothing
+/// else. Linear, but for which branch of a curve binds: that is chosen anew with each solution until it stays.
+/// Constants that no observation mentions are kUnknown. Throws SpecError naming a constant that the observations
+/// mention and do not determine, or that comes out negative.
 [[nodiscard]] Constants solve(const std::vector<Observation>& observations);
 
 /// How the constants meet the observations, by family.
 [[nodiscard]] std::map<std::string, FamilyFit> assess(const std::vector<Observation>& observations,
                                                       const Constants& constants);
 
-[[nodiscard]] double evaluate(const Observation& observation, const Constants& constants);
+/// The same for families whose observations have folds, each fold predicted by a fit to everything else.
+[[nodiscard]] std::map<std::string, FamilyFit> cross_validate(const std::vector<Observation>& observations);
+
+[[nodiscard]] inline double evaluate(const Observation& observation, const Constants& constants) {
+  return evaluate(observation.curve, constants).us;
+}
 
 }  // namespace moeline

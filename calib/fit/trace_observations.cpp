@@ -3,14 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+#include <numbers>
 
 #include "moe/training.hpp"
 
 namespace moeline {
 namespace {
 
-constexpr int kEp = 64;  // of the profile
+constexpr int kEp = 64;                               // of the profile
+constexpr const char* kKernels = "deepseek-2025-02";  // that ran in it
 constexpr int kSeqLen = 4096;
 constexpr int kCommunicationStream = 27;
 constexpr int kComputeStream = 7;
@@ -66,6 +69,7 @@ class Chunk {
   }
 
   [[nodiscard]] const std::vector<Kernel>& kernels() const { return kernels_; }
+  [[nodiscard]] const std::string& file() const { return file_; }
 
   [[nodiscard]] const Kernel& at(const std::string& phase, int layer, int index) const {
     const auto found = at_.find(std::tuple{phase, layer, index});
@@ -137,7 +141,8 @@ std::string place(const Kernel& kernel) {
   return fmt::format("{} {}, layer {}", kernel.phase, kernel.index, kernel.layer);
 }
 
-Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel, const MachineFacts& machine) {
+Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel, const MachineFacts& machine,
+                    const Constants& alone) {
   Observation observation;
   observation.family = name_of(op.family);
   observation.size = size_of(op);
@@ -145,11 +150,15 @@ Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel
   observation.measured_us = chunk.solo_us(op, kernel);
   if (is_resident(op.family)) observation.sms = kernel.sms;
   if (is_all_to_all(op.family)) {
-    observation.terms = {wire_term(op, machine, true)};
+    const double alone_us = evaluate(transfer_curve(op, kernel.sms, machine), alone).us;
+    if (std::isnan(alone_us))
+      throw SpecError(chunk.file(), 0,
+                      "needs DeepEP's tables beside it: transfers are measured in multiples of their time alone");
+    observation.curve.always = {{overlapped_slowdown(op.family), alone_us}};
     observation.ranks = op.traffic.ranks;
   } else {
     const int sms = is_resident(op.family) ? kernel.sms : static_cast<int>(machine.sms);
-    observation.terms = compute_terms(op, sms, machine);
+    observation.curve = compute_curve(op, sms, machine, kKernels);
   }
   return observation;
 }
@@ -157,12 +166,17 @@ Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel
 // Independent GEMMs on two streams: their own times overlap (the start of a waiting kernel is recorded before it has
 // its SMs), so the group counts as one.
 void merge(Observation& group, const Observation& next, double measured_us) {
-  group.terms.insert(group.terms.end(), next.terms.begin(), next.terms.end());
+  for (std::size_t i = 0; i < group.curve.branches.size(); ++i) {
+    std::vector<Term>& terms = group.curve.branches[i].terms;
+    const std::vector<Term>& more = next.curve.branches[i].terms;
+    terms.insert(terms.end(), more.begin(), more.end());
+  }
+  group.curve.always.insert(group.curve.always.end(), next.curve.always.begin(), next.curve.always.end());
   group.measured_us = measured_us;
 }
 
 void observe_phase(const Chunk& chunk, const std::string& phase, int layer, const MachineFacts& machine,
-                   std::vector<Observation>& observations) {
+                   const Constants& alone, std::vector<Observation>& observations) {
   const std::vector<Operator> ops = chunk.operators(phase, layer);
   double group_start = 0;
   for (std::size_t i = 0; i < ops.size(); ++i) {
@@ -173,8 +187,9 @@ void observe_phase(const Chunk& chunk, const std::string& phase, int layer, cons
                                   name_of(op.family)));
     }
     const bool squeezed = kernel.stream == kCommunicationStream && op.family == Family::rowwise;
-    if (op.family == Family::notify || squeezed) continue;
-    const Observation observation = observe(chunk, op, kernel, machine);
+    const bool predicted = op.family == Family::gemm_bf16;  // by the FP8 curve
+    if (op.family == Family::notify || squeezed || predicted) continue;
+    const Observation observation = observe(chunk, op, kernel, machine, alone);
     if (op.parallel && i > 0 && ops[i - 1].name == op.name) {
       merge(observations.back(), observation, kernel.end - group_start);
     } else {
@@ -186,7 +201,7 @@ void observe_phase(const Chunk& chunk, const std::string& phase, int layer, cons
 
 void observe_launches(const Chunk& chunk, const std::vector<int>& layers, std::vector<Observation>& observations) {
   const auto add = [&](std::vector<Term> terms, double us, std::string where) {
-    observations.push_back({"launch", us, std::move(terms), 0, 0, std::move(where)});
+    observations.push_back({"launch", us, {std::move(terms), {}}, 0, 0, std::move(where)});
   };
   std::vector<const Kernel*> compute;
   for (const Kernel& kernel : chunk.kernels()) {
@@ -207,16 +222,60 @@ void observe_launches(const Chunk& chunk, const std::vector<int>& layers, std::v
   }
 }
 
+// The host launches one kernel of an eager program after the other; longer pauses are something else.
+void observe_host(const Chunk& chunk, const std::vector<int>& layers, std::vector<Observation>& observations) {
+  constexpr double kLongestPauseUs = 100;
+  const Kernel* previous = nullptr;
+  for (const Kernel& kernel : chunk.kernels()) {
+    const bool wanted = std::find(layers.begin(), layers.end(), kernel.layer) != layers.end();
+    const bool follows = previous != nullptr && previous->phase == kernel.phase && previous->layer == kernel.layer &&
+                         previous->index + 1 == kernel.index;
+    const double pause = follows ? kernel.launch - previous->launch : -1;
+    previous = &kernel;
+    if (!wanted || kernel.phase != "attn(F)" || pause < 0 || pause > kLongestPauseUs) continue;
+    observations.push_back({"launch", pause, {{{Constant::host_per_kernel, 1}}, {}}, 0, 0, place(kernel)});
+  }
+}
+
+// The same kernel in two layers: two draws. Their difference is sqrt(2) deviations, its absolute value 2 / sqrt(pi) on
+// average.
+void observe_jitter(const Chunk& chunk, int layer, int other, std::vector<Observation>& observations) {
+  constexpr double kShortest = 50;  // us: below, rounding to whole us is no longer small
+  for (const std::string& phase : training_phase_names()) {
+    const std::vector<Operator> ops = chunk.operators(phase, layer);
+    const std::vector<Operator> others = chunk.operators(phase, other);
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const Kernel& a = chunk.at(phase, layer, static_cast<int>(i));
+      const Kernel& b = chunk.at(phase, other, static_cast<int>(i));
+      const double mean = (chunk.solo_us(ops[i], a) + chunk.solo_us(ops[i], b)) / 2;
+      const bool equal_work = size_of(ops[i]) == size_of(others[i]) && !ops[i].parallel;
+      if (!equal_work || is_communication(ops[i].family) || a.stream == kCommunicationStream || mean < kShortest)
+        continue;
+      const double difference = std::abs(chunk.solo_us(ops[i], a) - chunk.solo_us(ops[i], b));
+      observations.push_back({"jitter",
+                              difference,
+                              {{{Constant::jitter, mean * 2 / std::sqrt(std::numbers::pi)}}, {}},
+                              mean,
+                              0,
+                              place(a)});
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Observation> trace_observations(const CsvTable& kernels, const std::vector<int>& layers,
-                                            const Architecture& model, const MachineFacts& machine) {
+                                            const Architecture& model, const MachineFacts& machine,
+                                            const Constants& alone) {
   const Chunk chunk(kernels, model, machine);
   std::vector<Observation> observations;
   for (const int layer : layers) {
-    for (const std::string& phase : training_phase_names()) observe_phase(chunk, phase, layer, machine, observations);
+    for (const std::string& phase : training_phase_names())
+      observe_phase(chunk, phase, layer, machine, alone, observations);
   }
   observe_launches(chunk, layers, observations);
+  observe_host(chunk, layers, observations);
+  for (std::size_t i = 1; i < layers.size(); ++i) observe_jitter(chunk, layers[i - 1], layers[i], observations);
   return observations;
 }
 

@@ -13,8 +13,10 @@ namespace moeline {
 /// 132 - 20 SMs. Under a barrier it had all of them: the spin's small blocks leave room beside them for everything
 /// but attention's, whose blocks need a whole SM (MEASURED: barrier -> dispatch slows these kernels by 1.17, as
 /// idle -> dispatch does). Kernels on the communication stream that are not communication are left out: they are
-/// squeezed by GEMMs. Throws SpecError where the kernels are not those of our operator lists.
+/// squeezed by GEMMs. A transfer's slowdown is over its time by the constants `alone`. Throws SpecError where the
+/// kernels are not those of our operator lists.
 [[nodiscard]] std::vector<Observation> trace_observations(const CsvTable& kernels, const std::vector<int>& layers,
-                                                          const Architecture& model, const MachineFacts& machine);
+                                                          const Architecture& model, const MachineFacts& machine,
+                                                          const Constants& alone);
 
 }  // namespace moeline

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "base/file.hpp"
@@ -18,21 +19,24 @@ struct Options {
   std::string output;
   std::string hardware = "h800";
   std::string model = "deepseek-v3";
-  std::vector<int> layers = {0, 1};
+  CalibrationRequest request;
   bool report = false;
 };
 
 void print_summary(const Calibration& calibration) {
-  fmt::print("{}: {} constants fitted to {} observations\n\n", calibration.kernels.name, kConstants,
-             calibration.observations.size());
+  fmt::print("{}: {} constants fitted to {} observations\n\n", calibration.kernels.name,
+             calibration.kernels.known_constants(), calibration.observations.size());
   fmt::print("{:<46} {:>10}\n", "constant", "value");
   for (std::size_t i = 0; i < kConstants; ++i) {
-    fmt::print("{:<46} {:>10.5g}\n", kConstantNames[i], calibration.kernels.constants[i]);
+    const double constant = calibration.kernels.constants[i];
+    if (!std::isnan(constant)) fmt::print("{:<46} {:>10.5g}\n", kConstantNames[i], constant);
   }
-  fmt::print("\nIn-sample errors (fitted / measured - 1); predictions are scored by `moeline compare`.\n");
-  fmt::print("{:<20} {:>8} {:>12} {:>10} {:>10}\n", "family", "kernels", "median |e|", "mean e", "worst e");
+  fmt::print("\nErrors are predicted / measured - 1. Held-out: each fold predicted by a fit to everything else.\n");
+  fmt::print("{:<20} {:>8} {:>10} {:>12} {:>10} {:>10} {:>10}\n", "family", "kernels", "errors", "median |e|",
+             "95 % |e|", "mean e", "worst e");
   for (const auto& [family, fit] : calibration.kernels.fits) {
-    fmt::print("{:<20} {:>8} {:>11.1f}% {:>+9.1f}% {:>+9.1f}%\n", family, fit.kernels, 100 * fit.median_abs_error,
+    fmt::print("{:<20} {:>8} {:>10} {:>11.1f}% {:>9.1f}% {:>+9.1f}% {:>+9.1f}%\n", family, fit.kernels,
+               fit.held_out ? "held-out" : "in-sample", 100 * fit.median_abs_error, 100 * fit.p95_abs_error,
                100 * fit.mean_error, 100 * fit.worst_error);
   }
 }
@@ -50,7 +54,7 @@ void run(const Options& options) {
   HardwareProfile profile = load_profile(options.hardware);
   const Architecture model = load_architecture(options.model);
   const Calibration calibration =
-      calibrate({options.files.begin(), options.files.end()}, options.layers, model, profile.facts);
+      calibrate({options.files.begin(), options.files.end()}, options.request, model, profile.facts);
   std::erase_if(profile.kernel_sets, [&](const KernelSet& set) { return set.name == calibration.kernels.name; });
   profile.kernel_sets.push_back(calibration.kernels);
   write_text(options.output, to_yaml(profile));
@@ -67,7 +71,10 @@ void add_calibrate(CLI::App& app, int& /*exit_code*/) {
   command->add_option("-o,--output", options->output, "the hardware profile to write")->required();
   command->add_option("--hardware", options->hardware, "profile whose machine facts and other kernel sets are kept");
   command->add_option("--model", options->model, "model that ran in the trace");
-  command->add_option("--layers", options->layers, "layers of the trace to fit on")->delimiter(',');
+  command->add_option("--kernels", options->request.kernels, "name of the kernel set, NAME-DATE");
+  command->add_flag("--cross-validate", options->request.cross_validate,
+                    "score benchmark tables on shapes left out of the fit");
+  command->add_option("--layers", options->request.layers, "layers of the trace to fit on")->delimiter(',');
   command->add_flag("--report", options->report, "print every observation with its fitted value");
   command->callback([options] { run(*options); });
 }

@@ -12,5 +12,7 @@ void add_simulate(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);
 void add_calibrate(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
+void add_price(CLI::App& app, int& exit_code);
+void add_model(CLI::App& app, int& exit_code);
 
 }  // namespace moeline

@@ -1,67 +1,91 @@
 #include "experiments/cli/run.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <chrono>
-#include <numeric>
+#include <cmath>
 
 #include "engine/simulate.hpp"
+#include "experiments/cli/run_warnings.hpp"
 
 namespace moeline {
 namespace {
 
-// Mean of the given rows, relative to balanced routing of the same tokens; 1 where none are given.
-double rows_over_balanced(const Setup& setup) {
-  const Routing& routing = setup.scenario.routing;
-  if (routing.distribution != "given") return 1;
-  const LayerWork work = setup.layer_work(true, 0);
-  const double balanced = balanced_load(setup.model, static_cast<int>(work.tokens()), work.ep, setup.spread).rows;
-  double sum = 0;
-  for (const auto& rows : {routing.forward_rows, routing.backward_rows})
-    sum += std::accumulate(rows.begin(), rows.end(), 0.0);
-  return sum / (2.0 * setup.scenario.layers) / balanced;
-}
-
-std::vector<std::string> warnings_of(const Run& run) {
-  std::vector<std::string> warnings;
-  for (const ProvenanceUse& use : run.program.provenance) {
-    if (use.provenance == Provenance::roofline) {
-      warnings.push_back(fmt::format("{}: no measurement of this family; priced at the roofline", name_of(use.family)));
-    }
-  }
-  if (const double share = run.extrapolated_share(); share > 0) {
-    warnings.push_back(
-        fmt::format("{:.1f} % of the solo time is extrapolated: sizes or SM counts outside what the "
-                    "kernel set was fitted on, or another machine (listed under provenance in --format json)",
-                    100 * share));
-  }
+// Starts of the phase mlp of the first micro-batch, by MoE layer of the model in order of execution.
+std::vector<Time> layer_starts(const Run& run) {
   const Scenario& s = run.setup.scenario;
-  if (s.parallelism.pp > 1 || s.workload.global_batch_size > 0) {
-    warnings.emplace_back(
-        "pp and global_batch_size do not enter: this is the work of one stage, without pipeline communication, bubbles "
-        "and optimizer");
+  const int first = s.whole_model ? run.setup.model.first_k_dense_replace : 0;
+  std::vector<Time> starts;
+  for (const PhaseTimes& phase : run.phases) {
+    const int layer = static_cast<int>(phase.layer);
+    const bool moe = layer >= first && layer < first + s.layers;
+    if (moe && phase.phase == "mlp" && phase.micro_batch == 0) starts.push_back(phase.start);
   }
-  if (const double share = rows_over_balanced(run.setup); share < 0.7 || share > 1.4) {
-    warnings.push_back(fmt::format("routing.rows are {:.2f} of what this many tokens give when balanced", share));
-  }
-  if (s.layers > run.setup.model.moe_layers()) {
-    warnings.push_back(
-        fmt::format("{} layers simulated; the model has {} MoE layers", s.layers, run.setup.model.moe_layers()));
-  }
-  return warnings;
+  return starts;
 }
 
-}  // namespace
+// The second half of the MoE layers, in whole periods of layers that differ (windows that alternate): by then the
+// layers repeat. With too few of them, everything.
+Steady steady_state(const Run& run) {
+  const std::vector<Time> starts = layer_starts(run);
+  constexpr std::size_t kFewest = 4;
+  if (starts.size() < kFewest) return {run.metrics, static_cast<double>(run.setup.scenario.layers)};
+  const std::size_t last = starts.size() - 1;
+  const std::size_t periods = (last / 2 + 1) / 2 * 2;
+  return {measure(run.program.graph, run.timeline, starts[last - periods], starts[last]), static_cast<double>(periods)};
+}
 
-double Run::layer_us() const {
-  const Scenario& s = setup.scenario;
+Memory memory_of(const Setup& setup) {
+  const Workload& w = setup.scenario.workload;
+  const InferenceWork work = setup.inference_work(0, 1);
+  Deployment d;
+  d.ep = work.ep;
+  d.redundant_experts = work.redundant_experts;
+  d.micro_batches = setup.scenario.schedule == "sequential" ? 1 : 2;
+  d.tokens = work.tokens();
+  d.requests = work.requests;
+  d.logit_rows = work.decode ? d.tokens : std::ceil(d.requests);
+  d.kv_len = work.kv_len;
+  d.decode = work.decode;
+  d.mtp = w.query_len > 1 && setup.drafts();
+  d.low_latency = work.low_latency;
+  d.comm_sms = work.low_latency ? d.comm_sms : setup.scenario.comm.num_sms;
+  return memory_per_gpu(setup.model, d);
+}
+
+double span_ms(const Setup& setup) {
+  const Program program = build_program(setup);
+  return to_us(measure(program.graph, simulate(program.graph)).span) / 1e3;
+}
+
+// A prompt that takes several steps is done when its last chunk is. Later chunks see more keys; the time of a chunk is
+// nearly linear in them, so that a few say what all take.
+double time_to_first_token_ms(const Run& run) {
+  constexpr int kMostSamples = 8;
+  const Workload& w = run.setup.scenario.workload;
+  const int remaining = w.prompt_len - w.cached_len;
+  if (remaining <= w.tokens) return to_us(run.metrics.span) / 1e3;
+  const double chunks = std::ceil(static_cast<double>(remaining) / w.tokens);
+  const int samples = static_cast<int>(std::min<double>(chunks, kMostSamples));
+  double sum = 0;
+  for (int i = 0; i < samples; ++i) {
+    Setup chunk = run.setup;
+    const double position = samples > 1 ? i * (chunks - 1) / (samples - 1) : 0;
+    chunk.scenario.workload.cached_len =
+        std::min(w.prompt_len - 1, w.cached_len + static_cast<int>(position * w.tokens));
+    chunk.scenario.workload.prompt_len = chunk.scenario.workload.cached_len + w.tokens;
+    sum += span_ms(chunk);
+  }
+  return sum / samples * chunks;
+}
+
+double training_layer_us(const Run& run) {
+  const Scenario& s = run.setup.scenario;
   const bool equal_layers = s.routing.distribution == "balanced";
-  if (!equal_layers || s.layers < 3) return to_us(metrics.span) / s.layers;
+  if (!equal_layers || s.layers < 3) return to_us(run.metrics.span) / s.layers;
   const auto period = [&](const std::string& name) {
     Time last{};
     Time before{};
-    for (const PhaseTimes& phase : phases) {
+    for (const PhaseTimes& phase : run.phases) {
       if (phase.phase != name) continue;
       before = last;
       last = phase.start;
@@ -72,7 +96,26 @@ double Run::layer_us() const {
   return one_pass ? period("attn(F)") : period("attn(F)") + period("attn(B)");
 }
 
+}  // namespace
+
+double Run::layer_us() const {
+  return is_inference() ? to_us(steady.metrics.span) / steady.layers : training_layer_us(*this);
+}
+
 double Run::mfu() const { return program.model_flops / (to_us(metrics.span) * setup.machine.facts.bf16_tflops * 1e6); }
+
+double Run::tokens_per_s() const {
+  const Workload& w = setup.scenario.workload;
+  const double tokens = is_decode() ? w.batch_size * tokens_per_request(w) : w.tokens;
+  return tokens / (to_us(metrics.span) / 1e6);
+}
+
+double Run::tpot_ms() const { return to_us(metrics.span) / 1e3 / tokens_per_request(setup.scenario.workload); }
+
+bool Run::fits_memory() const {
+  constexpr double kGib = 1 << 30;
+  return !memory || memory->total() / kGib <= setup.machine.facts.memory_gib;
+}
 
 double Run::solo_us() const {
   double sum = 0;
@@ -101,9 +144,12 @@ Run run_scenario(const Setup& setup, bool record_changes) {
   const auto before = std::chrono::steady_clock::now();
   Timeline timeline = simulate(program.graph, {.record_changes = record_changes});
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - before;
-  Run run{setup, std::move(program), std::move(timeline), {}, {}, took.count(), {}};
+  Run run{setup, std::move(program), std::move(timeline), {}, {}, {}, took.count(), {}, 0, {}};
   run.metrics = measure(run.program.graph, run.timeline);
   run.phases = phase_times(run.program.graph, run.timeline);
+  run.steady = run.is_inference() ? steady_state(run) : Steady{run.metrics, static_cast<double>(setup.scenario.layers)};
+  if (run.is_inference()) run.memory = memory_of(setup);
+  if (run.is_whole_step() && !run.is_decode()) run.ttft_ms = time_to_first_token_ms(run);
   run.warnings = warnings_of(run);
   return run;
 }

@@ -1,14 +1,22 @@
 // A scenario simulated: what simulate and compare both need.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "moe/memory.hpp"
 #include "schedules/schedules.hpp"
 #include "timeline/metrics.hpp"
 #include "timeline/phases.hpp"
 
 namespace moeline {
+
+/// Metrics of whole layers in steady state.
+struct Steady {
+  Metrics metrics;
+  double layers = 0;  ///< that the metrics' span covers
+};
 
 struct Run {
   Setup setup;
@@ -16,15 +24,26 @@ struct Run {
   Timeline timeline;
   Metrics metrics;
   std::vector<PhaseTimes> phases;
-  double simulate_ms = 0;  ///< the engine alone
+  Steady steady;
+  double simulate_ms = 0;        ///< the engine alone
+  std::optional<Memory> memory;  ///< per GPU; of inference
+  double ttft_ms = 0;            ///< of prefill
   std::vector<std::string> warnings;
 
-  /// Period of one forward and one backward layer: where all layers are equal, from the start of the last but one to
-  /// that of the last; else span / layers.
+  /// Training: period of one forward and one backward layer; where layers differ, span / layers. Inference: of one MoE
+  /// layer with all its micro-batches.
   [[nodiscard]] double layer_us() const;
   /// FLOPs of matrix products and causal attention, recomputation left out, padded expert rows counted, over the BF16
   /// peak.
   [[nodiscard]] double mfu() const;
+  [[nodiscard]] bool is_inference() const { return setup.scenario.workload.phase != "train"; }
+  [[nodiscard]] bool is_decode() const { return setup.scenario.workload.phase == "decode"; }
+  /// A whole step of inference: throughput and latency mean something.
+  [[nodiscard]] bool is_whole_step() const { return is_inference() && setup.scenario.whole_model; }
+  /// Prefill: new tokens computed; decode: tokens produced, accepted drafts included.
+  [[nodiscard]] double tokens_per_s() const;
+  [[nodiscard]] double tpot_ms() const;
+  [[nodiscard]] bool fits_memory() const;
   /// Solo time of kernels whose curve was not measured at their size or number of SMs, over that of all kernels.
   [[nodiscard]] double extrapolated_share() const;
   /// Solo time of kernels that cost the same whatever their size, over that of all kernels.

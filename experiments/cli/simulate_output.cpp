@@ -2,13 +2,36 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <map>
-
 #include "experiments/cli/json.hpp"
 
 namespace moeline {
 namespace {
+
+double gib(double bytes) { return bytes / (1 << 30); }
+
+void add_workload(Json& json, const Workload& w) {
+  json.open("workload").add("phase", w.phase);
+  if (w.phase == "train") {
+    json.add("micro_batch_size", w.micro_batch_size).add("seq_len", w.seq_len);
+    if (w.global_batch_size > 0) json.add("global_batch_size", w.global_batch_size);
+  } else if (w.phase == "prefill") {
+    json.add("tokens", w.tokens).add("prompt_len", w.prompt_len).add("cached_len", w.cached_len);
+  } else {
+    json.add("batch_size", w.batch_size).add("kv_len", w.kv_len).add("kv_len_spread", w.kv_len_spread);
+    json.add("query_len", w.query_len);
+    if (w.query_len > 1) json.add("mtp_acceptance", w.mtp_acceptance, 5);
+  }
+  json.close();
+}
+
+void add_routing(Json& json, const Routing& r) {
+  json.open("routing").add("distribution", r.distribution);
+  if (!r.forward_rows.empty()) {
+    json.open("rows").add("forward", r.forward_rows).add("backward", r.backward_rows).close();
+  }
+  if (r.redundant_experts > 0) json.add("redundant_experts", r.redundant_experts);
+  json.close();
+}
 
 void add_scenario(Json& json, const Setup& setup) {
   const Scenario& s = setup.scenario;
@@ -18,30 +41,40 @@ void add_scenario(Json& json, const Setup& setup) {
   json.open("parallelism");
   json.add("tp", s.parallelism.tp).add("pp", s.parallelism.pp).add("ep", s.parallelism.ep).add("dp", s.parallelism.dp);
   json.close();
-  json.open("workload").add("phase", s.workload.phase).add("micro_batch_size", s.workload.micro_batch_size);
-  json.add("seq_len", s.workload.seq_len);
-  if (s.workload.global_batch_size > 0) json.add("global_batch_size", s.workload.global_batch_size);
-  json.close();
+  add_workload(json, s.workload);
   json.open("comm").add("mode", s.comm.mode).add("num_sms", s.comm.num_sms);
   json.add("dispatch_dtype", s.comm.dispatch_dtype).add("combine_dtype", s.comm.combine_dtype).close();
-  json.open("routing").add("distribution", s.routing.distribution);
-  if (!s.routing.forward_rows.empty()) {
-    json.open("rows").add("forward", s.routing.forward_rows).add("backward", s.routing.backward_rows).close();
+  add_routing(json, s.routing);
+  if (s.whole_model && s.workload.phase != "train") {
+    json.add("layers", "all");
+  } else {
+    json.add("layers", s.layers);
   }
-  json.close();
-  json.add("layers", s.layers).add("overlap", s.overlap).add("launch", s.launch).add("seed", s.seed);
+  json.add("overlap", s.overlap).add("launch", s.launch).add("seed", s.seed);
   json.add("hardware_overrides", s.hardware_overrides);
   json.close();
+}
+
+void add_memory(Json& json, const Memory& memory) {
+  json.add("memory_gib", gib(memory.total()));
+  json.open("memory").add("weights_gib", gib(memory.weights)).add("kv_cache_gib", gib(memory.kv_cache));
+  json.add("activations_gib", gib(memory.activations)).add("communication_gib", gib(memory.communication)).close();
 }
 
 void add_metrics(Json& json, const Run& run) {
   const Metrics& m = run.metrics;
   json.open("metrics");
-  json.add("step_ms", to_us(m.span) / 1e3, 6).add("layer_us", run.layer_us()).add("mfu", run.mfu(), 5);
+  json.add("step_ms", to_us(m.span) / 1e3, 6).add("layer_us", run.layer_us());
+  if (run.is_whole_step()) {
+    json.add("tokens_per_s_per_gpu", run.tokens_per_s());
+    run.is_decode() ? json.add("tpot_ms", run.tpot_ms()) : json.add("ttft_ms", run.ttft_ms);
+  }
+  json.add("mfu", run.mfu(), 5);
   json.add("compute_busy_us", to_us(m.compute_busy)).add("comm_busy_us", to_us(m.comm_busy));
   json.add("exposed_comm_us", to_us(m.exposed_comm)).add("overlap_fraction", m.overlap_fraction(), 5);
-  json.add("bubble_fraction", m.bubble_fraction(), 5).add("tasks", run.program.graph.size());
-  json.add("simulate_ms", run.simulate_ms);
+  json.add("bubble_fraction", m.bubble_fraction(), 5).add("sm_use", m.sm_use, 5);
+  if (run.memory) add_memory(json, *run.memory);
+  json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms);
   json.close();
 }
 
@@ -60,71 +93,11 @@ void add_provenance(Json& json, const Run& run) {
   json.open_list("provenance");
   for (const ProvenanceUse& use : run.program.provenance) {
     json.open().add("family", name_of(use.family)).add("provenance", name_of(use.provenance));
-    json.add("kernels", use.kernels).add("solo_us", use.solo_us).add("kernel_set", run.setup.kernels.name);
+    json.add("kernels", use.kernels).add("solo_us", use.solo_us);
+    if (!use.kernel_set.empty()) json.add("kernel_set", use.kernel_set);
     json.close();
   }
   json.close_list();
-}
-
-// Mean span of each phase over the layers, in order of first appearance.
-std::vector<std::pair<std::string, double>> mean_spans(const std::vector<PhaseTimes>& phases) {
-  std::vector<std::pair<std::string, double>> means;
-  std::map<std::string, std::pair<double, int>> sums;
-  for (const PhaseTimes& phase : phases) {
-    auto& [sum, count] = sums[phase.phase];
-    if (count == 0) means.emplace_back(phase.phase, 0);
-    sum += to_us(phase.span());
-    ++count;
-  }
-  for (auto& [name, mean] : means) mean = sums[name].first / sums[name].second;
-  return means;
-}
-
-std::string phase_table(const Run& run, const Run* baseline) {
-  std::map<std::string, double> beside;
-  if (baseline != nullptr) {
-    for (const auto& [phase, us] : mean_spans(baseline->phases)) beside[phase] = us;
-  }
-  std::string text = fmt::format("{:<14} {:>12}", "phase", "us per layer");
-  if (baseline != nullptr) text += fmt::format(" {:>12} {:>9}", "sequential", "ratio");
-  text += "\n";
-  for (const auto& [phase, us] : mean_spans(run.phases)) {
-    text += fmt::format("{:<14} {:>12.0f}", phase, us);
-    if (baseline != nullptr) text += fmt::format(" {:>12.0f} {:>9.2f}", beside[phase], us / beside[phase]);
-    text += "\n";
-  }
-  return text;
-}
-
-std::string metric_table(const Run& run, const Run* baseline) {
-  std::string text;
-  const auto row = [&](const char* name, const char* format, auto value) {
-    text += fmt::format("{:<26} ", name) + fmt::format(fmt::runtime(format), value(run));
-    if (baseline != nullptr) text += fmt::format(" {}", fmt::format(fmt::runtime(format), value(*baseline)));
-    text += "\n";
-  };
-  if (baseline != nullptr) {
-    text += fmt::format("{:<26} {:>12} {:>12}\n", "", run.setup.scenario.schedule, "sequential");
-  }
-  row("step, ms", "{:>12.3f}", [](const Run& r) { return to_us(r.metrics.span) / 1e3; });
-  row("layer, us", "{:>12.0f}", [](const Run& r) { return r.layer_us(); });
-  row("compute busy, us", "{:>12.0f}", [](const Run& r) { return to_us(r.metrics.compute_busy); });
-  row("communication busy, us", "{:>12.0f}", [](const Run& r) { return to_us(r.metrics.comm_busy); });
-  row("exposed communication, us", "{:>12.0f}", [](const Run& r) { return to_us(r.metrics.exposed_comm); });
-  row("overlap, %", "{:>12.1f}", [](const Run& r) { return 100 * r.metrics.overlap_fraction(); });
-  row("MFU of BF16 peak, %", "{:>12.1f}", [](const Run& r) { return 100 * r.mfu(); });
-  row("extrapolated, %", "{:>12.1f}", [](const Run& r) { return 100 * r.extrapolated_share(); });
-  return text;
-}
-
-std::string class_table(const Run& run) {
-  std::string text = fmt::format("{:<14} {:>14} {:>14}\n", "class", "busy us/layer", "solo us/layer");
-  const double layers = run.setup.scenario.layers;
-  for (const ClassTimes& times : run.metrics.classes) {
-    text +=
-        fmt::format("{:<14} {:>14.0f} {:>14.0f}\n", times.name, to_us(times.busy) / layers, to_us(times.solo) / layers);
-  }
-  return text;
 }
 
 }  // namespace
@@ -135,10 +108,9 @@ std::string to_json(const Run& run) {
   add_scenario(json, run.setup);
   add_metrics(json, run);
   json.open_list("classes");
-  const double layers = run.setup.scenario.layers;
-  for (const ClassTimes& times : run.metrics.classes) {
-    json.open().add("class", times.name).add("busy_us_per_layer", to_us(times.busy) / layers);
-    json.add("solo_us_per_layer", to_us(times.solo) / layers).close();
+  for (const ClassTimes& times : run.steady.metrics.classes) {
+    json.open().add("class", times.name).add("busy_us_per_layer", to_us(times.busy) / run.steady.layers);
+    json.add("solo_us_per_layer", to_us(times.solo) / run.steady.layers).close();
   }
   json.close_list();
   add_phases(json, run);
@@ -153,17 +125,6 @@ std::string to_csv(const Run& run) {
     text += fmt::format("{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f}\n", p.rank, p.micro_batch, p.layer, p.phase,
                         p.stream, to_us(p.start), to_us(p.end), to_us(p.busy), to_us(p.solo));
   }
-  return text;
-}
-
-std::string to_table(const Run& run, const Run* baseline) {
-  const Scenario& s = run.setup.scenario;
-  std::string text = fmt::format("{}: {} on {} ({}), EP{}, {} tokens per GPU, {} layers, {} communication SMs\n\n",
-                                 s.schedule, s.model, s.hardware, s.kernels, s.parallelism.ep,
-                                 s.workload.micro_batch_size * s.workload.seq_len, s.layers, s.comm.num_sms);
-  text += metric_table(run, baseline) + "\n" + phase_table(run, baseline) + "\n" + class_table(run);
-  text += fmt::format("\n{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
-                      run.program.graph.size(), kConstants, 100 * run.lumped_share());
   return text;
 }
 

@@ -169,6 +169,8 @@ void Spec::expect(const std::vector<std::string>& keys) const {
 
 bool Spec::has(const std::string& key) const { return static_cast<bool>(node_[key]); }
 
+bool Spec::is_null(const std::string& key) const { return has(key) && node_[key].IsNull(); }
+
 YAML::Node Spec::need(const std::string& key) const {
   if (!has(key)) throw error(key, "is missing");
   return node_[key];
@@ -223,6 +225,15 @@ double Spec::number(const std::string& key, double low, double high) const {
   }
   if (value < low || value > high) {
     throw error(key, fmt::format("{}, not {}", range(low, high), node.Scalar().substr(0, kShown)));
+  }
+  return value;
+}
+
+bool Spec::flag(const std::string& key) const {
+  const YAML::Node node = scalar(key);
+  const bool value = node.Scalar() == "true";
+  if (is_quoted(node) || (!value && node.Scalar() != "false")) {
+    throw error(key, "must be true or false, not " + shown(node));
   }
   return value;
 }

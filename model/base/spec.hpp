@@ -27,6 +27,8 @@ class Spec {
   /// Any other key is an error. Called before the first key is read: a misspelt key is not reported as a missing one.
   void expect(const std::vector<std::string>& keys) const;
   [[nodiscard]] bool has(const std::string& key) const;
+  /// The key stands, and its value is null, ~ or nothing.
+  [[nodiscard]] bool is_null(const std::string& key) const;
   [[nodiscard]] Spec map(const std::string& key) const;
   /// The mapping at `key`, or an empty one.
   [[nodiscard]] Spec map_or_empty(const std::string& key) const;
@@ -37,6 +39,8 @@ class Spec {
   [[nodiscard]] int integer_or(const std::string& key, int low, int high, int fallback) const;
   /// A finite number within [low, high].
   [[nodiscard]] double number(const std::string& key, double low, double high) const;
+  /// true or false, not quoted.
+  [[nodiscard]] bool flag(const std::string& key) const;
   [[nodiscard]] std::vector<int> integers(const std::string& key, int low, int high) const;
   [[nodiscard]] std::vector<std::string> texts(const std::string& key) const;
   /// One of `choices`.

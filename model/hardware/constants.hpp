@@ -5,26 +5,36 @@
 
 #include <array>
 #include <cstddef>
+#include <limits>
 #include <string_view>
 
 namespace moeline {
 
 enum class Constant : std::size_t {
-  gemm_mainloop,  ///< roofline multiple of the FP8 tensor cores, per k-block of a wave
-  gemm_epilogue,  ///< us per wave
+  gemm_startup,   ///< us of every FP8 GEMM
+  gemm_mainloop,  ///< roofline multiple of the FP8 tensor cores, the latency of a k-block included
+  gemm_epilogue,  ///< us to store a tile of 128x128
+  gemm_memory,    ///< roofline multiple of HBM and the SMs' L2 ports
   wgrad_mainloop,
-  wgrad_epilogue,  ///< us per wave; reads and writes the FP32 accumulator
-  grouped_mainloop,
-  grouped_epilogue,
-  gemm_bf16,  ///< roofline multiple of the BF16 tensor cores
-  attention_forward,
+  wgrad_epilogue,     ///< us per wave; reads and writes the FP32 accumulator
+  attention_startup,  ///< us of FlashAttention forward; 0 by a profiler's clock
+  attention_forward,  ///< roofline multiples of the BF16 tensor cores
   attention_backward,
+  mla_compute,     ///< roofline multiple of the BF16 tensor cores, per whole tile of query rows
+  mla_memory,      ///< roofline multiple of HBM, per byte of the cache
+  mla_startup,     ///< us
+  mla_merge,       ///< us for each time the parts a sequence is split into double
+  mla_queries,     ///< roofline multiple of HBM, per byte of queries and outputs
+  gqa_startup,     ///< us
+  gqa_merge,       ///< us for one SM to merge a row whose keys were split
+  gqa_compute,     ///< roofline multiple of the BF16 tensor cores, per whole tile of query rows
+  gqa_memory,      ///< roofline multiple of HBM
+  gqa_latency,     ///< us; a decode's least time besides its start-up
   memory_startup,  ///< us of every memory-bound kernel
   streaming,       ///< roofline multiples of HBM
   rowwise,
-  cast_transpose,
+  tiled,  ///< SwiGLU, and casts with a transpose: tiles are read, worked on, and written
   requantize,
-  swiglu,
   recode_12bit,
   strided,
   routing_scan,  ///< ns per thousand token-expert pairs
@@ -34,34 +44,57 @@ enum class Constant : std::size_t {
   kernel_gap,           ///< us between two kernels of a stream
   read_counts,          ///< us from the end of notify_dispatch until the host has launched dispatch
   host_launch,          ///< us from the end of notify_dispatch until the host has launched mlp(W)
-  dispatch_overlapped,  ///< roofline multiples of the NIC, beside compute kernels
+  host_per_kernel,      ///< us of the host to launch one kernel of an eager program
+  jitter,               ///< standard deviation of a kernel's time over its mean, from one execution to the next
+  dispatch_overlapped,  ///< time beside compute kernels over time alone
   dispatch_cached_overlapped,
   combine_overlapped,
-  all_to_all_alone,  ///< the same with nothing beside it
-  dispatch_copy,     ///< us for one SM to copy a MB
-  combine_copy,
+  all_to_all_hop,   ///< us for a KB of one token's record: to start, and again for each link that fills
+  dispatch_copy,    ///< us for one SM to copy a MB
+  combine_copy,     ///< the same where it adds up on the way
+  normal_nic,       ///< roofline multiples of the links, normal mode
+  normal_own_node,  ///< of the NIC, for what stays in the node: 0 where the library keeps it off the NIC
+  normal_nvlink,
+  low_latency_startup,  ///< us, between nodes
+  low_latency_nic,      ///< roofline multiples, as in normal mode
+  low_latency_own_node,
+  low_latency_node_startup,  ///< us, within a node over NVLink
+  low_latency_nvlink,
+  low_latency_hold,       ///< us that issue and receive together hold SMs
+  low_latency_hold_copy,  ///< the same, per MB
 };
-inline constexpr std::size_t kConstants = static_cast<std::size_t>(Constant::combine_copy) + 1;
+inline constexpr std::size_t kConstants = static_cast<std::size_t>(Constant::low_latency_hold_copy) + 1;
 
+/// By Constant; NaN where a kernel set does not know it.
 using Constants = std::array<double, kConstants>;
+inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 /// Names as they stand in a profile.
 inline constexpr std::array<std::string_view, kConstants> kConstantNames = {
+    "gemm_fp8.startup_us",
     "gemm_fp8.mainloop_roofline_multiple",
     "gemm_fp8.epilogue_us",
+    "gemm_fp8.memory_roofline_multiple",
     "gemm_fp8_wgrad.mainloop_roofline_multiple",
     "gemm_fp8_wgrad.epilogue_us",
-    "gemm_fp8_grouped.mainloop_roofline_multiple",
-    "gemm_fp8_grouped.epilogue_us",
-    "gemm_bf16.roofline_multiple",
+    "attention_forward.startup_us",
     "attention_forward.roofline_multiple",
     "attention_backward.roofline_multiple",
+    "mla_decode.compute_roofline_multiple",
+    "mla_decode_cache.roofline_multiple",
+    "mla_decode_overhead.startup_us",
+    "mla_decode_overhead.merge_us",
+    "mla_decode_overhead.queries_roofline_multiple",
+    "gqa_decode.startup_us",
+    "gqa_decode.merge_us_per_row",
+    "gqa_decode.compute_roofline_multiple",
+    "gqa_decode.memory_roofline_multiple",
+    "gqa_decode.latency_us",
     "memory.startup_us",
     "streaming.roofline_multiple",
     "rowwise.roofline_multiple",
-    "cast_transpose.roofline_multiple",
+    "tiled.roofline_multiple",
     "requantize.roofline_multiple",
-    "swiglu.roofline_multiple",
     "recode_12bit.roofline_multiple",
     "strided.roofline_multiple",
     "routing_scan.ns_per_1000_items",
@@ -71,12 +104,30 @@ inline constexpr std::array<std::string_view, kConstants> kConstantNames = {
     "launch.kernel_gap_us",
     "launch.read_counts_us",
     "launch.host_us",
-    "dispatch.overlapped_roofline_multiple",
-    "dispatch_cached.overlapped_roofline_multiple",
-    "combine.overlapped_roofline_multiple",
-    "all_to_all.alone_roofline_multiple",
-    "dispatch.sm_us_per_MB",
-    "combine.sm_us_per_MB",
+    "launch.host_per_kernel_us",
+    "jitter.relative_deviation",
+    "dispatch.overlapped_slowdown",
+    "dispatch_cached.overlapped_slowdown",
+    "combine.overlapped_slowdown",
+    "sm_copies.hop_us_per_KB",
+    "sm_copies.dispatch_us_per_MB",
+    "sm_copies.combine_us_per_MB",
+    "all_to_all.nic_roofline_multiple",
+    "all_to_all.own_node_roofline_multiple",
+    "all_to_all.nvlink_roofline_multiple",
+    "low_latency.startup_us",
+    "low_latency.nic_roofline_multiple",
+    "low_latency.own_node_roofline_multiple",
+    "low_latency_nvlink.startup_us",
+    "low_latency_nvlink.roofline_multiple",
+    "low_latency_hold.fixed_us",
+    "low_latency_hold.us_per_MB",
 };
+
+/// Constants are known together, and borrowed together, by the part of their name before the dot.
+[[nodiscard]] constexpr std::string_view group_of(std::size_t constant) {
+  const std::string_view name = kConstantNames[constant];
+  return name.substr(0, name.find('.'));
+}
 
 }  // namespace moeline

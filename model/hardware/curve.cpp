@@ -7,30 +7,15 @@
 namespace moeline {
 namespace {
 
-constexpr double kTile = 128;  // of a GEMM's output and of its k-blocks
-
-// 1e6 FLOP/us = 1 TFLOP/s; 1e3 B/us = 1 GB/s.
-double flops_at_peak_us(double flops, double tflops) { return flops / (tflops * 1e6); }
-double bytes_at_peak_us(double bytes, double GBps) { return bytes / (GBps * 1e3); }
-
-std::vector<Term> persistent_gemm(Constant mainloop, Constant epilogue, const Operator& op, int sms,
-                                  const MachineFacts& machine) {
-  const double tiles = std::ceil(op.m / kTile) * std::ceil(op.n / kTile);
-  const double waves = std::ceil(tiles / sms);
-  const double block_us = flops_at_peak_us(2 * kTile * kTile * kTile, machine.fp8_tflops / machine.sms);
-  return {{mainloop, waves * op.k / kTile * block_us}, {epilogue, waves}};
-}
-
 Constant memory_constant(Family family) {
   switch (family) {
     case Family::rowwise:
       return Constant::rowwise;
     case Family::cast_transpose:
-      return Constant::cast_transpose;
+    case Family::swiglu:
+      return Constant::tiled;
     case Family::requantize:
       return Constant::requantize;
-    case Family::swiglu:
-      return Constant::swiglu;
     case Family::recode_12bit:
       return Constant::recode_12bit;
     case Family::strided:
@@ -40,31 +25,62 @@ Constant memory_constant(Family family) {
   }
 }
 
+// No table measures BF16 GEMMs. The FP8 curve stands in for them, at BF16's peak: tiles of as many bytes, so a block of
+// k is half as long, twice as many pass through the ports, and each has its latency. All three follow from the clock
+// that gemm_curve derives from the peak.
+Curve gemm_bf16_curve(Operator op, int sms, MachineFacts machine, std::string_view kernel_set) {
+  op.family = op.family == Family::gemm_bf16 ? Family::gemm_fp8 : Family::gemm_fp8_masked;
+  machine.fp8_tflops = machine.bf16_tflops;
+  return gemm_curve(op, sms, machine, kernel_set);
+}
+
+double sum(const std::vector<Term>& terms, const Constants& constants) {
+  double us = 0;
+  for (const Term& term : terms) us += constants[static_cast<std::size_t>(term.constant)] * term.feature;
+  return us;
+}
+
 }  // namespace
 
-std::vector<Term> compute_terms(const Operator& op, int sms, const MachineFacts& machine) {
+Evaluation evaluate(const Curve& curve, const Constants& constants) {
+  Evaluation result;
+  double slowest = curve.branches.empty() ? 0 : kUnknown;
+  for (std::size_t i = 0; i < curve.branches.size(); ++i) {
+    const double us = sum(curve.branches[i].terms, constants);
+    if (std::isnan(us) || us <= slowest) continue;
+    slowest = us;
+    result.bound = curve.branches[i].bound;
+    result.branch = i;
+  }
+  result.us = sum(curve.always, constants) + slowest;
+  return result;
+}
+
+Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine, std::string_view kernel_set) {
   const double fewer_sms = machine.sms / sms;
   switch (op.family) {
     case Family::gemm_fp8:
-      return persistent_gemm(Constant::gemm_mainloop, Constant::gemm_epilogue, op, sms, machine);
     case Family::gemm_fp8_wgrad:
-      return persistent_gemm(Constant::wgrad_mainloop, Constant::wgrad_epilogue, op, sms, machine);
     case Family::gemm_fp8_grouped:
-      return persistent_gemm(Constant::grouped_mainloop, Constant::grouped_epilogue, op, sms, machine);
+    case Family::gemm_fp8_masked:
+      return gemm_curve(op, sms, machine, kernel_set);
     case Family::gemm_bf16:
-      return {{Constant::gemm_bf16, flops_at_peak_us(op.flops, machine.bf16_tflops) * fewer_sms}};
+    case Family::gemm_bf16_grouped:
+    case Family::gemm_bf16_batched:
+      return gemm_bf16_curve(op, sms, machine, kernel_set);
     case Family::attention_forward:
-      return {{Constant::attention_forward, flops_at_peak_us(op.flops, machine.bf16_tflops) * fewer_sms}};
     case Family::attention_backward:
-      return {{Constant::attention_backward, flops_at_peak_us(op.flops, machine.bf16_tflops) * fewer_sms}};
+    case Family::mla_decode:
+    case Family::gqa_decode:
+      return attention_curve(op, sms, machine);
     case Family::routing_scan:
-      return {{Constant::routing_scan, op.items / 1e6}};
+      return {{{Constant::routing_scan, op.items / 1e6}}, {}};
     case Family::count_rows:
-      return {{Constant::count_rows, op.items / 1e3}};
+      return {{{Constant::count_rows, op.items / 1e3}}, {}};
     case Family::map_rows:
-      return {{Constant::map_rows, op.items / 1e3}};
+      return {{{Constant::map_rows, op.items / 1e3}}, {}};
     case Family::small:
-      return {{Constant::small, 1}};
+      return {{{Constant::small, 1}}, {}};
     case Family::streaming:
     case Family::rowwise:
     case Family::cast_transpose:
@@ -72,28 +88,18 @@ std::vector<Term> compute_terms(const Operator& op, int sms, const MachineFacts&
     case Family::swiglu:
     case Family::recode_12bit:
     case Family::strided:
-      return {{Constant::memory_startup, 1},
-              {memory_constant(op.family), bytes_at_peak_us(op.bytes, machine.hbm_GBps) * fewer_sms}};
+      return {{{Constant::memory_startup, 1},
+               {memory_constant(op.family), bytes_at_peak_us(op.bytes, machine.hbm_GBps) * fewer_sms}},
+              {}};
     case Family::notify:
     case Family::dispatch:
     case Family::dispatch_cached:
     case Family::combine:
+    case Family::low_latency_dispatch:
+    case Family::low_latency_combine:
       break;
   }
   moeline::check_failed("a compute family", __FILE__, __LINE__, name_of(op.family));
-}
-
-Term wire_term(const Operator& op, const MachineFacts& machine, bool overlapped) {
-  const double us = bytes_at_peak_us(op.traffic.rdma_bytes, machine.nic_GBps);
-  if (!overlapped) return {Constant::all_to_all_alone, us};
-  if (op.family == Family::dispatch) return {Constant::dispatch_overlapped, us};
-  if (op.family == Family::dispatch_cached) return {Constant::dispatch_cached_overlapped, us};
-  return {Constant::combine_overlapped, us};
-}
-
-Term copy_term(const Operator& op, int sms) {
-  const bool back = op.family == Family::combine;
-  return {back ? Constant::combine_copy : Constant::dispatch_copy, op.traffic.copied_bytes / 1e6 / sms};
 }
 
 double size_of(const Operator& op) {

@@ -1,6 +1,8 @@
 // The cost curves. calib/fit solves for the constants of exactly these terms, and price() evaluates them.
 #pragma once
 
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "hardware/profile.hpp"
@@ -10,25 +12,66 @@ namespace moeline {
 
 struct Term {
   Constant constant{};
-  double feature_us = 0;  ///< time = sum of constant x feature
+  double feature = 0;  ///< in us per unit of the constant
 };
 
-/// Curve of every family but notify and the transfers. Solo time on `sms` SMs:
-///   persistent GEMMs   waves x (k/128 x peak time of a 128x128x128 block + epilogue), waves = ceil(tiles / sms)
-///   attention, BF16    FLOPs at peak
-///   memory-bound       start-up + bytes at peak
-///   routing            items
-/// Elastic kernels slow down in proportion to the SMs they lack.
-[[nodiscard]] std::vector<Term> compute_terms(const Operator& op, int sms, const MachineFacts& machine);
+/// One thing that can bind.
+struct Branch {
+  std::string bound;  ///< "compute", "memory", "NIC", "NVLink", "SMs"
+  std::vector<Term> terms;
+};
 
-/// A transfer's NIC-bound time: its RDMA bytes, the own node's included, at the NIC's peak. That count makes DeepEP's
-/// published bandwidths equal within 5 % for 2 to 8 nodes. `overlapped`: compute kernels run beside it.
-[[nodiscard]] Term wire_term(const Operator& op, const MachineFacts& machine, bool overlapped);
+/// time = sum of `always` + the slowest of `branches`; each term is constant x feature.
+struct Curve {
+  std::vector<Term> always;
+  std::vector<Branch> branches;
+};
 
-/// A transfer's SM-bound time: copies / SMs.
-[[nodiscard]] Term copy_term(const Operator& op, int sms);
+/// us, and what binds ("" without branches). A branch with a constant that the set does not know is left out: the
+/// machine's floors stand in for it (price.hpp). NaN where a constant of `always`, or every branch, is unknown.
+struct Evaluation {
+  double us = 0;
+  std::string bound;
+  std::size_t branch = 0;  ///< that binds
+};
+[[nodiscard]] Evaluation evaluate(const Curve& curve, const Constants& constants);
+
+/// Curve of every family but notify and the transfers: solo time on `sms` SMs. Elastic kernels slow down in proportion
+/// to the SMs they lack. `kernel_set`: whose constants it will meet; GEMMs had other tiles at other times.
+[[nodiscard]] Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine,
+                                  std::string_view kernel_set);
+
+/// FP8 GEMMs (gemm_curve.cpp). In the masked layout every group has the same number of rows.
+[[nodiscard]] Curve gemm_curve(const Operator& op, int sms, const MachineFacts& machine, std::string_view kernel_set);
+
+/// A masked GEMM whose groups have these rows, and whose tile was chosen for `expected_rows` in each.
+[[nodiscard]] Curve masked_gemm_curve(const Operator& op, double expected_rows, const std::vector<int>& rows, int sms,
+                                      const MachineFacts& machine, std::string_view kernel_set);
+
+/// Attention (attention_curve.cpp).
+[[nodiscard]] Curve attention_curve(const Operator& op, int sms, const MachineFacts& machine);
+
+/// Whether an attention kernel has the head dimensions of the measured ones, their kind of heads and of queries; true
+/// of every other family.
+[[nodiscard]] bool like_measured(const Operator& op);
+
+/// A whole transfer with nothing beside it, on `sms` SMs (transfer_curve.cpp).
+[[nodiscard]] Curve transfer_curve(const Operator& op, int sms, const MachineFacts& machine);
+
+/// For how long a low-latency transfer's kernels hold SMs, issue and receive together.
+[[nodiscard]] Curve hold_curve(const Operator& op);
+
+/// No transfer is faster than the bytes that leave the node over the NIC, and those in it over NVLink, at their peaks.
+[[nodiscard]] double links_us(const Operator& op, const MachineFacts& machine);
+
+/// By how much a transfer of this family takes longer beside compute kernels.
+[[nodiscard]] Constant overlapped_slowdown(Family family);
 
 /// What the measured range of a family is told by: FLOPs, bytes or items.
 [[nodiscard]] double size_of(const Operator& op);
+
+/// 1e6 FLOP/us = 1 TFLOP/s; 1e3 B/us = 1 GB/s.
+[[nodiscard]] inline double flops_at_peak_us(double flops, double tflops) { return flops / (tflops * 1e6); }
+[[nodiscard]] inline double bytes_at_peak_us(double bytes, double GBps) { return bytes / (GBps * 1e3); }
 
 }  // namespace moeline

@@ -8,16 +8,11 @@
 namespace moeline {
 namespace {
 
-double evaluate(const Term& term, const KernelSet& kernels) { return kernels[term.constant] * term.feature_us; }
-
 double GBps(double bytes, double us) { return us > 0 ? bytes / us / 1e3 : 0; }
 
 // Covered by the measurements behind a fit: at this size, on this many SMs and ranks.
-bool covers(const KernelSet& kernels, const std::string& family, const Operator& op, int sms) {
+bool covers(const FamilyFit& fit, const Operator& op, int sms) {
   constexpr double kRounding = 0.01;  // a size that differs by less is the same, to the noise of measurement
-  const auto found = kernels.fits.find(family);
-  if (found == kernels.fits.end()) return false;
-  const FamilyFit& fit = found->second;
   const double size = size_of(op);
   const bool size_measured = size >= fit.smallest * (1 - kRounding) && size <= fit.largest * (1 + kRounding);
   const bool sms_measured = fit.most_sms == 0 || (sms >= fit.fewest_sms && sms <= fit.most_sms);
@@ -26,49 +21,105 @@ bool covers(const KernelSet& kernels, const std::string& family, const Operator&
   return size_measured && sms_measured && ranks_measured;
 }
 
-Provenance inside_or_outside(bool covered) { return covered ? Provenance::interpolated : Provenance::extrapolated; }
+// `measured`: the machine and the conditions are those of the fit's measurements.
+void set_provenance(const KernelSet& kernels, const std::string& family, bool measured, const Operator& op, int sms,
+                    Price& price) {
+  price.provenance = Provenance::extrapolated;
+  const auto fit = kernels.fits.find(family);
+  if (fit == kernels.fits.end()) return;
+  price.kernel_set = fit->second.kernel_set;
+  const bool other_machine = price.kernel_set.find(": ") != std::string::npos;
+  if (measured && !other_machine && covers(fit->second, op, sms)) price.provenance = Provenance::interpolated;
+}
 
-// The slowest of NIC, NVLink and the SMs that copy. Beside compute kernels all of it takes longer, by the factor by
-// which the measured transfers of that kind did: more than the SMs and bandwidth they visibly share explain.
+// What the links carry meanwhile. What stays in the node takes the NIC where the library sends it there.
+void set_links(const Operator& op, const KernelSet& kernels, Price& price) {
+  const Traffic& traffic = op.traffic;
+  if (traffic.stage == Stage::issue || traffic.stage == Stage::receive) return;  // the wire carries the bytes
+  const bool low_latency = is_low_latency(op.family);
+  const bool over_nic = kernels[low_latency ? Constant::low_latency_own_node : Constant::normal_own_node] > 0;
+  const double own_node = low_latency ? traffic.nvlink_bytes : traffic.rdma_bytes - traffic.wire_bytes;
+  price.nic_GBps = GBps(traffic.wire_bytes + (over_nic ? own_node : 0), price.solo_us);
+  price.nvlink_GBps = GBps(low_latency && over_nic ? 0 : traffic.nvlink_bytes, price.solo_us);
+}
+
+// Beside compute kernels all of a transfer takes longer, by the factor by which the measured transfers of that kind
+// did: more than the SMs and bandwidth they visibly share explain.
+void price_normal(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                  const KernelSet& kernels, Price& price) {
+  const double slowdown = conditions.overlapped ? kernels[overlapped_slowdown(op.family)] : 1;
+  if (!std::isnan(slowdown)) price.solo_us *= slowdown;
+  const bool by_copies = price.bound_by == "SMs";
+  const std::string alone = by_copies ? "sm_copies" : "all_to_all_alone";
+  const bool overlap_measured = conditions.overlapped && !by_copies;
+  const bool measured = machine.communicates_like(kernels.fitted_on) && (overlap_measured || !conditions.overlapped);
+  set_provenance(kernels, overlap_measured ? name_of(op.family) : alone, measured, op, conditions.sms, price);
+}
+
+// The tables list whole transfers. The kernels hold SMs for a part of the time, half of it to issue and half to
+// receive; between them the wire runs alone, for no less than its bytes take at the links' peaks.
+void price_low_latency(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+  const double whole = price.solo_us;
+  const double hold = evaluate(hold_curve(op), kernels.constants).us;
+  const double wire = std::max(std::isnan(hold) ? whole : whole - hold, std::min(whole, links_us(op, machine)));
+  const Stage stage = op.traffic.stage;
+  if (stage == Stage::wire) price.solo_us = wire;
+  if (stage == Stage::issue || stage == Stage::receive) price.solo_us = (whole - wire) / 2;
+  if (stage == Stage::wire) {
+    price.hold = Hold::nothing;
+    price.sms = 0;
+  }
+  set_provenance(kernels, "low_latency", machine.communicates_like(kernels.fitted_on), op, 0, price);
+}
+
 void price_transfer(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                     const KernelSet& kernels, Price& price) {
-  const double wire = evaluate(wire_term(op, machine, false), kernels);
-  const double copy = evaluate(copy_term(op, conditions.sms), kernels);
-  const double nvlink = op.traffic.nvlink_bytes / (machine.nvlink_GBps * 1e3);
-  const double alone = std::max({wire, copy, nvlink});
-  const double slowdown =
-      kernels[wire_term(op, machine, true).constant] / kernels[wire_term(op, machine, false).constant];
-  price.solo_us = conditions.overlapped ? alone * slowdown : alone;
-  price.nvlink_GBps = GBps(op.traffic.nvlink_bytes, price.solo_us);
-  price.nic_GBps = GBps(op.traffic.wire_bytes, price.solo_us);
-  if (alone == nvlink) {
-    price.bound_by = "NVLink";
-    price.provenance = Provenance::datasheet;
-    return;
+  const Evaluation alone = evaluate(transfer_curve(op, conditions.sms, machine), kernels.constants);
+  const double links = links_us(op, machine);
+  const bool known = !std::isnan(alone.us);
+  price.solo_us = known ? std::max(alone.us, links) : links;
+  price.bound_by = known ? alone.bound : "roofline";
+  if (is_low_latency(op.family)) {
+    price_low_latency(op, machine, kernels, price);
+  } else {
+    price_normal(op, conditions, machine, kernels, price);
   }
-  price.bound_by = alone == wire ? "NIC" : "SMs";
-  const std::string fit = alone == copy ? "sm_copies" : conditions.overlapped ? name_of(op.family) : "all_to_all_alone";
-  const bool condition_measured = alone == wire || !conditions.overlapped;
-  price.provenance = inside_or_outside(condition_measured && machine.communicates_like(kernels.fitted_on) &&
-                                       covers(kernels, fit, op, conditions.sms));
+  if (!known) price.provenance = Provenance::roofline;
+  set_links(op, kernels, price);
+}
+
+// BF16 GEMMs are priced by the FP8 ones.
+std::string measured_family(Family family) {
+  return name_of(is_gemm(family) && !is_fp8(family) ? Family::gemm_fp8 : family);
 }
 
 void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                    const KernelSet& kernels, Price& price) {
-  if (!kernels.fits.contains(name_of(op.family))) {
+  const std::string family = measured_family(op.family);
+  const auto fit = kernels.fits.find(family);
+  const std::string& set = fit == kernels.fits.end() || fit->second.kernel_set.empty() ? kernels.name  // not borrowed
+                                                                                       : fit->second.kernel_set;
+  const Evaluation curve = evaluate(compute_curve(op, conditions.sms, machine, set), kernels.constants);
+  if (fit == kernels.fits.end() || std::isnan(curve.us)) {
     price.provenance = Provenance::roofline;  // nothing is known but the floors
     return;
   }
-  for (const Term& term : compute_terms(op, conditions.sms, machine)) price.solo_us += evaluate(term, kernels);
-  price.provenance = inside_or_outside(machine.computes_like(kernels.fitted_on) &&
-                                       covers(kernels, name_of(op.family), op, conditions.sms));
+  price.solo_us = curve.us;
+  price.bound_by = curve.bound;
+  const bool measured = machine.computes_like(kernels.fitted_on) && like_measured(op) && family == name_of(op.family);
+  set_provenance(kernels, family, measured, op, conditions.sms, price);
+}
+
+// Even a kernel with next to nothing to do takes as long as the small ones do.
+double shortest_us(const KernelSet& kernels) {
+  const double small = kernels[Constant::small];
+  return std::isnan(small) ? 0 : small;
 }
 
 // No kernel beats the peaks of HBM and of the tensor cores it runs on.
 double floor_us(const Operator& op, const MachineFacts& machine) {
-  const bool fp8 = op.family <= Family::gemm_fp8_grouped;
-  return std::max(op.bytes / (machine.hbm_GBps * 1e3),
-                  op.flops / ((fp8 ? machine.fp8_tflops : machine.bf16_tflops) * 1e6));
+  return std::max(bytes_at_peak_us(op.bytes, machine.hbm_GBps),
+                  flops_at_peak_us(op.flops, is_fp8(op.family) ? machine.fp8_tflops : machine.bf16_tflops));
 }
 
 }  // namespace
@@ -102,10 +153,11 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
     price_transfer(op, conditions, machine, kernels, price);
   } else {
     price_compute(op, conditions, machine, kernels, price);
+    price.solo_us = std::max(price.solo_us, shortest_us(kernels));
   }
   if (const double floor = floor_us(op, machine); floor > price.solo_us) {
     price.solo_us = floor;
-    if (!price.bound_by.empty()) price.bound_by = "HBM";
+    price.bound_by = "roofline";
   }
   price.hbm_GBps = std::min(GBps(op.bytes, price.solo_us), machine.hbm_GBps);
   price.nvlink_GBps = std::min(price.nvlink_GBps, machine.nvlink_GBps);

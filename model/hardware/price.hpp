@@ -18,7 +18,8 @@ struct Price {
   int sms = 0;                                         ///< held, or wanted by an elastic kernel
   double hbm_GBps = 0, nvlink_GBps = 0, nic_GBps = 0;  ///< taken at full speed; links: each direction
   Provenance provenance = Provenance::interpolated;
-  std::string bound_by;  ///< of a transfer: "NIC", "NVLink", "SMs" or "HBM"
+  std::string kernel_set;  ///< whose measurements it rests on, or ""
+  std::string bound_by;    ///< branch of the cost curve: "compute", "memory", "NIC", "NVLink", "SMs"; or "roofline"
 };
 
 struct PriceConditions {

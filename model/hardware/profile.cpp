@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <set>
 
 #include "base/file.hpp"
 #include "base/spec.hpp"
@@ -16,6 +18,9 @@ struct FactField {
   double MachineFacts::*value;
   double low, high;
 };
+
+constexpr const char* kInSample = "in-sample";
+constexpr const char* kHeldOut = "held-out";
 
 constexpr std::array<FactField, 9> kFacts = {{
     {"sms", &MachineFacts::sms, 1, 4096},
@@ -67,8 +72,8 @@ void override_facts(const std::vector<std::string>& overrides, HardwareProfile& 
 }
 
 FamilyFit read_fit(const Spec& spec) {
-  spec.expect({"kernels", "smallest", "largest", "fewest_sms", "most_sms", "fewest_ranks", "most_ranks",
-               "median_abs_error", "worst_error", "mean_error"});
+  spec.expect({"kernels", "smallest", "largest", "fewest_sms", "most_sms", "fewest_ranks", "most_ranks", "errors",
+               "median_abs_error", "p95_abs_error", "worst_error", "mean_error"});
   FamilyFit fit;
   fit.kernels = spec.integer("kernels", 1, 1 << 30);
   fit.smallest = spec.number("smallest", 0, 1e30);
@@ -77,10 +82,27 @@ FamilyFit read_fit(const Spec& spec) {
   fit.most_sms = spec.integer_or("most_sms", fit.fewest_sms, 4096, 0);
   fit.fewest_ranks = spec.integer_or("fewest_ranks", 0, 1 << 20, 0);
   fit.most_ranks = spec.integer_or("most_ranks", fit.fewest_ranks, 1 << 20, 0);
+  fit.held_out = spec.choice("errors", {kInSample, kHeldOut}) == kHeldOut;
   fit.median_abs_error = spec.number("median_abs_error", 0, 1e6);
+  fit.p95_abs_error = spec.number("p95_abs_error", 0, 1e6);
   fit.worst_error = spec.number("worst_error", -1, 1e6);
   fit.mean_error = spec.number("mean_error", -1, 1e6);
   return fit;
+}
+
+// A set may leave out whole groups of constants, never a part of one.
+Constants read_constants(const Spec& spec) {
+  spec.expect({std::begin(kConstantNames), std::end(kConstantNames)});
+  std::set<std::string_view> present;
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    if (spec.has(std::string(kConstantNames[i]))) present.insert(group_of(i));
+  }
+  Constants constants;
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    const bool known = present.contains(group_of(i));
+    constants[i] = known ? spec.number(std::string(kConstantNames[i]), 0, 1e9) : kUnknown;
+  }
+  return constants;
 }
 
 KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
@@ -92,14 +114,22 @@ KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
   const Spec machine = spec.map("fitted_on");
   machine.expect(fact_names());
   for (const FactField& field : kFacts) set.fitted_on.*field.value = read_fact(machine, field.key, field);
-  const Spec constants = spec.map("constants");
-  constants.expect({std::begin(kConstantNames), std::end(kConstantNames)});
-  for (std::size_t i = 0; i < kConstants; ++i) {
-    set.constants[i] = constants.number(std::string(kConstantNames[i]), 0, 1e9);
-  }
+  set.constants = read_constants(spec.map("constants"));
   const Spec fits = spec.map("fits");
-  for (const std::string& family : fits.keys()) set.fits[family] = read_fit(fits.map(family));
+  for (const std::string& family : fits.keys()) {
+    FamilyFit& fit = set.fits[family] = read_fit(fits.map(family));
+    fit.kernel_set = name;
+  }
   return set;
+}
+
+// What `set` does not know, from `lender`.
+void borrow(const KernelSet& lender, KernelSet& set) {
+  const KernelSet own = set;
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    if (!own.knows(group_of(i))) set.constants[i] = lender.constants[i];
+  }
+  for (const auto& [family, fit] : lender.fits) set.fits.try_emplace(family, fit);
 }
 
 std::string digits(double value, int count) { return fmt::format("{:.{}g}", value, count); }
@@ -108,12 +138,13 @@ std::string kernel_set_yaml(const KernelSet& set) {
   std::vector<std::string> machine;
   for (const FactField& field : kFacts) machine.push_back(fmt::format("{}: {}", field.key, set.fitted_on.*field.value));
   std::string text =
-      fmt::format("  {}:\n    date: {}\n    source: {}\n    fitted_on: {{{}}}\n    constants:  # {} in all\n", set.name,
-                  set.date, set.source, fmt::join(machine, ", "), kConstants);
+      fmt::format("  {}:\n    date: {}\n    source: \"{}\"\n    fitted_on: {{{}}}\n    constants:  # {} in all\n", set.name,
+                  set.date, set.source, fmt::join(machine, ", "), set.known_constants());
   for (std::size_t i = 0; i < kConstants; ++i) {
-    text += fmt::format("      {}: {}\n", kConstantNames[i], digits(set.constants[i], 5));
+    if (!std::isnan(set.constants[i]))
+      text += fmt::format("      {}: {}\n", kConstantNames[i], digits(set.constants[i], 5));
   }
-  text += "    fits:  # on the kernels they were fitted to; sizes in FLOPs, bytes, or items\n";
+  text += "    fits:  # sizes in FLOPs, bytes, or items; errors of predicted / measured - 1\n";
   for (const auto& [family, fit] : set.fits) {
     text += fmt::format("      {}: {{kernels: {}, smallest: {}, largest: {}", family, fit.kernels,
                         digits(fit.smallest, 8), digits(fit.largest, 8));
@@ -121,30 +152,51 @@ std::string kernel_set_yaml(const KernelSet& set) {
     if (fit.most_ranks > 0) {
       text += fmt::format(", fewest_ranks: {}, most_ranks: {}", fit.fewest_ranks, fit.most_ranks);
     }
-    text += fmt::format(", median_abs_error: {}, worst_error: {}, mean_error: {}}}\n", digits(fit.median_abs_error, 3),
-                        digits(fit.worst_error, 3), digits(fit.mean_error, 3));
+    text += fmt::format(", errors: {}, median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}}}\n",
+                        fit.held_out ? kHeldOut : kInSample, digits(fit.median_abs_error, 3),
+                        digits(fit.p95_abs_error, 3), digits(fit.worst_error, 3), digits(fit.mean_error, 3));
   }
   return text;
 }
 
 }  // namespace
 
-const KernelSet& HardwareProfile::kernels(const std::string& set) const {
-  std::vector<std::string> names;
-  for (const KernelSet& candidate : kernel_sets) {
-    if (candidate.name == set) return candidate;
-    names.push_back(candidate.name);
+bool KernelSet::knows(std::string_view group) const {
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    if (group_of(i) == group && !std::isnan(constants[i])) return true;
   }
-  if (kernel_sets.empty()) throw SpecError("hardware '" + name + "' has no kernel set; see `moeline calibrate`");
-  if (set.empty()) return kernel_sets.back();
-  throw UnknownName(unknown_name("kernel set of " + name, set, names));
+  return false;
 }
 
-HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides,
-                             const std::filesystem::path& written_in) {
-  const auto path = find_named("hardware", reference, "hwprofiles", written_in);
-  const Spec spec = Spec::load(path);
-  spec.expect({"name", "facts", "kernel_sets"});
+int KernelSet::known_constants() const {
+  return static_cast<int>(
+      std::count_if(constants.begin(), constants.end(), [](double constant) { return !std::isnan(constant); }));
+}
+
+KernelSet HardwareProfile::kernels(const std::string& set, std::string_view needed) const {
+  if (kernel_sets.empty()) throw SpecError("hardware '" + name + "' has no kernel set; see `moeline calibrate`");
+  const KernelSet* chosen = nullptr;
+  std::vector<std::string> names;
+  for (const KernelSet& candidate : kernel_sets) {
+    names.push_back(candidate.name);
+    const bool wanted = set.empty() ? needed.empty() || candidate.knows(needed) : candidate.name == set;
+    if (wanted) chosen = &candidate;
+  }
+  if (chosen == nullptr && !set.empty()) throw UnknownName(unknown_name("kernel set of " + name, set, names));
+  if (chosen == nullptr) chosen = &kernel_sets.back();
+  KernelSet complete = *chosen;
+  for (auto other = kernel_sets.rbegin(); other != kernel_sets.rend(); ++other) borrow(*other, complete);
+  for (const KernelSet& other : carried_over) {
+    if (other.name.ends_with(": " + chosen->name)) borrow(other, complete);
+  }
+  for (auto other = carried_over.rbegin(); other != carried_over.rend(); ++other) borrow(*other, complete);
+  return complete;
+}
+
+namespace {
+
+HardwareProfile read_profile(const Spec& spec) {
+  spec.expect({"name", "facts", "kernel_sets", "carried_over_from"});
   HardwareProfile profile;
   profile.name = spec.text("name");
   read_facts(spec.map("facts"), profile);
@@ -152,6 +204,31 @@ HardwareProfile load_profile(const std::string& reference, const std::vector<std
   for (const std::string& name : sets.keys()) profile.kernel_sets.push_back(read_kernel_set(name, sets.map(name)));
   std::stable_sort(profile.kernel_sets.begin(), profile.kernel_sets.end(),
                    [](const KernelSet& a, const KernelSet& b) { return a.date < b.date; });
+  return profile;
+}
+
+void carry_over(const Spec& spec, const std::filesystem::path& path, HardwareProfile& profile) {
+  profile.carried_over_from = spec.text("carried_over_from");
+  try {
+    const Spec other = Spec::load(find_named("hardware", profile.carried_over_from, "hwprofiles", path));
+    profile.carried_over = read_profile(other).kernel_sets;
+  } catch (const UnknownName& error) {
+    throw spec.error("carried_over_from", std::string("names an ") + error.what());
+  }
+  for (KernelSet& set : profile.carried_over) {
+    set.name = fmt::format("{}: {}", profile.carried_over_from, set.name);
+    for (auto& [family, fit] : set.fits) fit.kernel_set = set.name;
+  }
+}
+
+}  // namespace
+
+HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides,
+                             const std::filesystem::path& written_in) {
+  const auto path = find_named("hardware", reference, "hwprofiles", written_in);
+  const Spec spec = Spec::load(path);
+  HardwareProfile profile = read_profile(spec);
+  if (spec.has("carried_over_from")) carry_over(spec, path, profile);
   override_facts(overrides, profile);
   return profile;
 }
@@ -161,6 +238,10 @@ std::string to_yaml(const HardwareProfile& profile) {
   for (const FactField& field : kFacts) {
     text += fmt::format("  {}: {{value: {}, source: \"{}\"}}\n", field.key, profile.facts.*field.value,
                         profile.sources.at(field.key));
+  }
+  if (!profile.carried_over_from.empty()) {
+    text += fmt::format("\n# Whose kernel sets fill the gaps of those below.\ncarried_over_from: {}\n",
+                        profile.carried_over_from);
   }
   text += "\n# Written by `moeline calibrate`; what the constants mean: model/hardware/constants.hpp\nkernel_sets:\n";
   for (const KernelSet& set : profile.kernel_sets) text += kernel_set_yaml(set);

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "hardware/constants.hpp"
@@ -33,15 +34,18 @@ struct MachineFacts {
   }
 };
 
-/// How well a family's curve meets the kernels it was fitted on, and where those lie.
+/// How well a family's curve meets measurements, and where those lie.
 struct FamilyFit {
   int kernels = 0;
   double smallest = 0, largest = 0;      ///< of size_of(op): FLOPs, bytes or items
   int fewest_sms = 0, most_sms = 0;      ///< SMs of the resident kernels
   int fewest_ranks = 0, most_ranks = 0;  ///< of transfers
-  double median_abs_error = 0;           ///< of fitted / measured - 1, in sample
-  double worst_error = 0;                ///< signed
-  double mean_error = 0;                 ///< signed
+  bool held_out = false;                 ///< errors of kernels left out of the fit; else of the fitted ones
+  double median_abs_error = 0;           ///< of predicted / measured - 1
+  double p95_abs_error = 0;
+  double worst_error = 0;  ///< signed
+  double mean_error = 0;   ///< signed
+  std::string kernel_set;  ///< it was fitted for; another set's name where borrowed, "h800: NAME" from another machine
 };
 
 /// One body of kernels at one date.
@@ -54,6 +58,8 @@ struct KernelSet {
   std::map<std::string, FamilyFit> fits;  ///< by family name
 
   [[nodiscard]] double operator[](Constant c) const { return constants[static_cast<std::size_t>(c)]; }
+  [[nodiscard]] bool knows(std::string_view group) const;
+  [[nodiscard]] int known_constants() const;
 };
 
 struct HardwareProfile {
@@ -61,9 +67,13 @@ struct HardwareProfile {
   MachineFacts facts;
   std::map<std::string, std::string> sources;  ///< of each fact, by key
   std::vector<KernelSet> kernel_sets;          ///< newest last
+  std::string carried_over_from;               ///< another profile whose kernel sets fill gaps, or ""
+  std::vector<KernelSet> carried_over;         ///< of that profile, newest last; their names are "h800: NAME"
 
-  /// The set of that name, or with "" the newest. Throws SpecError with the nearest name.
-  [[nodiscard]] const KernelSet& kernels(const std::string& set) const;
+  /// The set of that name, or with "" the newest that knows `needed` itself. Groups of constants and families that it
+  /// lacks are borrowed: from the profile's other sets, newest first, then from those carried over, that of the same
+  /// name first. Throws SpecError with the nearest name.
+  [[nodiscard]] KernelSet kernels(const std::string& set, std::string_view needed = "") const;
 };
 
 /// `reference`: a name in hwprofiles, or a path. `overrides`: "nic_GBps=100", machine facts by key.

@@ -1,7 +1,10 @@
-// Normal all-to-all between nodes, as DeepEP does it: a token goes once to each destination node over RDMA, to the
-// GPU of the same index there, and from there over NVLink to the ranks that hold its experts; results come back the
-// same way. Record sizes: DeepEP's get_num_bytes_per_rdma_token (payload, 8 bytes of metadata, scales, top-k
-// indices and weights, rounded up to 16).
+// The all-to-all as DeepEP does it. Normal mode, between nodes: a token goes once to each destination node over RDMA,
+// to the GPU of the same index there, and from there over NVLink to the ranks that hold its experts; results come back
+// the same way. Record sizes: DeepEP's get_num_bytes_per_rdma_token (payload, 8 bytes of metadata, scales, top-k
+// indices and weights, rounded up to 16). Low-latency mode: one message per token and expert, of the token's FP8 or
+// BF16 values, FP8's scales, and a 16-byte header on the way out, as DeepEP's own benchmark counts them.
+#include "moe/all_to_all.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,36 +23,36 @@ constexpr double kTopKEntry = 4;  // one index or one weight
 
 double record_bytes(double payload) { return std::ceil((payload + kMetadata) / 16) * 16; }
 
-double fp8_record(const LayerWork& work, double top_k_entries) {
-  const double columns = work.model.hidden_size;
-  return record_bytes(columns * kFp8 + columns / kScaleBlock * kFp32 +
-                      top_k_entries * kTopKEntry * work.model.num_experts_per_tok);
+double fp8_record(const AllToAllWork& work, double top_k_entries) {
+  return record_bytes(work.hidden * kFp8 + work.hidden / kScaleBlock * kFp32 + top_k_entries * kTopKEntry * work.top_k);
 }
 
-double bf16_record(const LayerWork& work, double top_k_entries) {
-  return record_bytes(work.model.hidden_size * kBf16 + top_k_entries * kTopKEntry * work.model.num_experts_per_tok);
+double bf16_record(const AllToAllWork& work, double top_k_entries) {
+  return record_bytes(work.hidden * kBf16 + top_k_entries * kTopKEntry * work.top_k);
 }
 
 // Destinations are uniform over nodes and ranks, so the own node's share of the copies is one in `nodes`.
-Traffic traffic_of(const LayerWork& work, double record) {
+Traffic traffic_of(const AllToAllWork& work, double record) {
   const double node_size = std::min(work.gpus_per_node, work.ep);
   const double nodes = work.ep / node_size;
-  const double rdma_copies = nodes > 1 ? work.tokens() * work.spread.nodes_per_token : 0;
-  const double nvlink_copies = work.tokens() * work.spread.ranks_per_token;
+  const double rdma_copies = nodes > 1 ? work.tokens * work.spread.nodes_per_token : 0;
+  const double nvlink_copies = work.tokens * work.spread.ranks_per_token;
   Traffic traffic;
   traffic.ranks = work.ep;
   traffic.rdma_bytes = rdma_copies * record;
   traffic.wire_bytes = traffic.rdma_bytes * (1 - 1 / nodes);
   traffic.nvlink_bytes = nvlink_copies * (1 - 1 / node_size) * record;
   traffic.copied_bytes = (rdma_copies + nvlink_copies) * record;
+  traffic.tokens = work.tokens;
+  traffic.record_bytes = record;
   return traffic;
 }
 
-std::string deep_ep(const LayerWork& work, const char* kernel) {
+std::string deep_ep(const AllToAllWork& work, const char* kernel) {
   return fmt::format("deep_ep::{}::{}", work.ep > work.gpus_per_node ? "internode" : "intranode", kernel);
 }
 
-Operator transfer(Family family, const char* kernel, const LayerWork& work, double record) {
+Operator transfer(Family family, const char* kernel, const AllToAllWork& work, double record) {
   Operator op;
   op.name = deep_ep(work, kernel);
   op.family = family;
@@ -58,35 +61,79 @@ Operator transfer(Family family, const char* kernel, const LayerWork& work, doub
   return op;
 }
 
-Operator notify(const LayerWork& work, const char* kernel) {
+Operator notify(const AllToAllWork& work, const char* kernel) {
   Operator op;
   op.name = deep_ep(work, kernel);
   op.family = Family::notify;
   return op;
 }
 
+// Messages go to ranks uniformly: own node and own rank have their share.
+Operator low_latency(Family family, const char* kernel, Stage stage, const AllToAllWork& work, double message) {
+  const double node_size = std::min(work.gpus_per_node, work.ep);
+  Operator op;
+  op.name = fmt::format("deep_ep::internode_ll::{}", kernel);
+  op.family = family;
+  op.traffic.ranks = work.ep;
+  op.traffic.stage = stage;
+  op.traffic.copied_bytes = work.tokens * work.top_k * message;
+  op.traffic.wire_bytes = op.traffic.copied_bytes * (1 - node_size / work.ep);
+  op.traffic.nvlink_bytes = op.traffic.copied_bytes * (node_size - 1) / work.ep;
+  op.traffic.tokens = work.tokens;
+  op.traffic.record_bytes = message;
+  if (stage != Stage::wire) op.bytes = (stage == Stage::whole ? 4 : 2) * op.traffic.copied_bytes;  // read and written
+  return op;
+}
+
+AllToAllWork transfer_work(const LayerWork& work) {
+  return {static_cast<double>(work.model.hidden_size),
+          static_cast<double>(work.model.num_experts_per_tok),
+          work.tokens(),
+          work.model.n_routed_experts,
+          work.ep,
+          work.gpus_per_node,
+          work.spread};
+}
+
 }  // namespace
 
-std::vector<Operator> dispatch_forward(const LayerWork& work) {
+std::vector<Operator> normal_dispatch(const AllToAllWork& work) {
   Operator layout;
   layout.name = deep_ep(work, "get_dispatch_layout");
   layout.family = Family::routing_scan;
-  layout.items = work.tokens() * work.model.n_routed_experts;
+  layout.items = work.tokens * work.experts;
   layout.blocks = 16;
   return {layout, notify(work, "notify_dispatch"), transfer(Family::dispatch, "dispatch", work, fp8_record(work, 2))};
 }
 
-std::vector<Operator> combine_backward(const LayerWork& work) {
-  return {cast("cast dY to fp8", work.tokens(), work.model.hidden_size), notify(work, "cached_notify"),
-          transfer(Family::dispatch_cached, "dispatch", work, fp8_record(work, 0))};
-}
-
-std::vector<Operator> combine_forward(const LayerWork& work) {
+std::vector<Operator> normal_combine(const AllToAllWork& work) {
   return {notify(work, "cached_notify"), transfer(Family::combine, "combine", work, bf16_record(work, 0))};
 }
 
+Operator low_latency_dispatch(const AllToAllWork& work, Stage stage) {
+  constexpr double kHeader = 16;
+  const double message = work.hidden * kFp8 + work.hidden / kScaleBlock * kFp32 + kHeader;
+  return low_latency(Family::low_latency_dispatch, "dispatch", stage, work, message);
+}
+
+Operator low_latency_combine(const AllToAllWork& work, Stage stage) {
+  return low_latency(Family::low_latency_combine, "combine", stage, work, work.hidden * kBf16);
+}
+
+std::vector<Operator> dispatch_forward(const LayerWork& work) { return normal_dispatch(transfer_work(work)); }
+
+std::vector<Operator> combine_backward(const LayerWork& work) {
+  const AllToAllWork transfers = transfer_work(work);
+  return {cast("cast dY to fp8", work.tokens(), work.model.hidden_size), notify(transfers, "cached_notify"),
+          transfer(Family::dispatch_cached, "dispatch", transfers, fp8_record(transfers, 0))};
+}
+
+std::vector<Operator> combine_forward(const LayerWork& work) { return normal_combine(transfer_work(work)); }
+
 std::vector<Operator> dispatch_backward(const LayerWork& work) {
-  return {notify(work, "cached_notify"), transfer(Family::combine, "combine", work, bf16_record(work, 1))};
+  const AllToAllWork transfers = transfer_work(work);
+  return {notify(transfers, "cached_notify"),
+          transfer(Family::combine, "combine", transfers, bf16_record(transfers, 1))};
 }
 
 }  // namespace moeline

@@ -3,35 +3,56 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 namespace moeline {
 
-/// Multi-head latent attention and routed experts beside shared ones (DeepSeek-V3's family).
+enum class WeightType { bf16, fp8, mxfp4 };  ///< fp8: one FP32 scale per 128x128; mxfp4: one 8-bit scale per 32
+
+/// A decoder of attention (MLA or GQA) and feed-forward layers, dense or routed. Fields of what a model lacks are 0.
 struct Architecture {
   std::string name;
+  std::string model_type;
   int num_hidden_layers = 0;
   int hidden_size = 0;
   int intermediate_size = 0;      ///< FFN of the dense layers
   int moe_intermediate_size = 0;  ///< FFN of one expert
-  int n_routed_experts = 0;
+  int n_routed_experts = 0;       ///< 0: a dense model
   int n_shared_experts = 0;
   int num_experts_per_tok = 0;
   int first_k_dense_replace = 0;  ///< dense layers before the first MoE layer
-  int n_group = 0;                ///< expert groups of the gating; one per node at full expert parallelism
-  int topk_group = 0;             ///< groups a token may choose from
+  int n_group = 1;                ///< expert groups of the gating; one per node at full expert parallelism
+  int topk_group = 1;             ///< groups a token may choose from
   int num_attention_heads = 0;
-  int q_lora_rank = 0;
-  int kv_lora_rank = 0;
+  int num_key_value_heads = 0;  ///< of GQA
+  int head_dim = 0;             ///< of GQA
+  int q_lora_rank = 0;          ///< of MLA; 0: queries are projected directly
+  int kv_lora_rank = 0;         ///< of MLA
   int qk_nope_head_dim = 0;
   int qk_rope_head_dim = 0;
   int v_head_dim = 0;
   int vocab_size = 0;
+  int num_nextn_predict_layers = 0;  ///< MTP modules, each one more MoE layer
+  bool tie_word_embeddings = false;
+  bool qk_norm = false;          ///< RMSNorm over each head of queries and keys
+  bool attention_bias = false;   ///< of the query, key and value projections
+  bool output_bias = false;      ///< of attention's output projection
+  bool attention_sinks = false;  ///< one learned logit per head
+  bool expert_bias = false;      ///< of expert projections
+  bool router_bias = false;      ///< one number per expert, added to the scores
+  std::vector<int> windows;      ///< sliding window of each layer in tokens, 0: full attention; empty: all full
+  WeightType weights = WeightType::bf16;         ///< of attention, dense layers and shared experts
+  WeightType expert_weights = WeightType::bf16;  ///< of routed experts
 
-  [[nodiscard]] int moe_layers() const { return num_hidden_layers - first_k_dense_replace; }
+  bool operator==(const Architecture&) const = default;
+  [[nodiscard]] bool is_mla() const { return kv_lora_rank > 0; }
+  [[nodiscard]] int moe_layers() const { return n_routed_experts > 0 ? num_hidden_layers - first_k_dense_replace : 0; }
+  [[nodiscard]] int window(int layer) const { return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)]; }
 };
 
-/// `reference`: a name in model/zoo, or the path of a YAML file with the same fields.
-/// Throws SpecError (file, line, key) on unknown, missing or impossible fields.
+/// `reference`: a name in model/zoo, the path of a YAML file with the same fields, or an unchanged Hugging Face
+/// config.json or its folder, whose other fields are left alone and whose `text_config` is unwrapped.
+/// Throws SpecError (file, line, key) on missing or impossible fields, and on unknown ones in our own YAML.
 [[nodiscard]] Architecture load_architecture(const std::string& reference,
                                              const std::filesystem::path& written_in = {});
 

@@ -63,6 +63,13 @@ class List {
     Operator op;
     op.name = name;
     op.family = family;
+    op.attention = {.batch = d.t / d.seq,
+                    .heads = d.heads,
+                    .kv_heads = d.heads,
+                    .query_len = d.seq,
+                    .kv_len = d.seq,
+                    .qk_dim = d.nope + d.rope,
+                    .v_dim = d.v};
     op.flops = d.t * d.seq * d.heads * width;
     op.bytes = d.t * d.heads * (2 * (d.nope + d.rope) + 2 * d.v) * kBf16;
     add(op);

@@ -34,8 +34,9 @@ inline Operator gemm(Family family, std::string name, double m, double n, double
   op.m = m;
   op.n = n;
   op.k = k;
+  op.groups = groups;
   op.flops = 2 * m * n * k;
-  const double in = family == Family::gemm_bf16 ? kBf16 : kFp8;
+  const double in = is_fp8(family) ? kFp8 : kBf16;
   const double out = family == Family::gemm_fp8_wgrad ? 2 * kFp32 : kBf16;  // weight gradients: read, add, write
   op.bytes = in * (m * k + groups * k * n) + out * m * n;
   return op;

@@ -62,27 +62,37 @@ std::size_t distinct(std::vector<std::size_t>& values) {
   return static_cast<std::size_t>(std::unique(values.begin(), values.end()) - values.begin());
 }
 
+double uniform(std::mt19937_64& random) { return static_cast<double>(random() >> 11U) * 0x1p-53; }
+
+// Expert e owns its share of the slots, [e, e + 1) x slots / experts; ends may lie inside a slot, which then serves
+// two experts' tokens in proportion: every slot gets the same, and groups stay together.
+std::size_t slot_of(std::size_t expert, int slots, const Architecture& model, double draw) {
+  return static_cast<std::size_t>((static_cast<double>(expert) + draw) * slots / model.n_routed_experts);
+}
+
 double round_up(double rows) { return std::ceil(rows / kRowPadding) * kRowPadding; }
 
 }  // namespace
 
-Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, unsigned seed) {
-  MOELINE_CHECK(ep > 0 && model.n_routed_experts % ep == 0, std::to_string(ep));
+Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, unsigned seed, int redundant_experts) {
+  const int slots = model.n_routed_experts + redundant_experts;
+  MOELINE_CHECK(ep > 0 && slots % ep == 0, std::to_string(ep));
   constexpr int kTokens = 8192;
   std::mt19937_64 random(seed);
   Gate gate(model);
   std::vector<double> scores(static_cast<std::size_t>(model.n_routed_experts));
   std::vector<std::size_t> ranks;
   std::vector<std::size_t> nodes;
-  const auto experts_per_rank = static_cast<std::size_t>(model.n_routed_experts / ep);
+  const auto slots_per_rank = static_cast<std::size_t>(slots / ep);
   std::size_t node_count = 0;
   std::size_t rank_count = 0;
   for (int token = 0; token < kTokens; ++token) {
-    for (double& score : scores) score = static_cast<double>(random() >> 11U) * 0x1p-53;
+    for (double& score : scores) score = uniform(random);
     ranks.clear();
     nodes.clear();
     for (const std::size_t expert : gate.choose(scores)) {
-      ranks.push_back(expert / experts_per_rank);
+      const std::size_t slot = redundant_experts == 0 ? expert : slot_of(expert, slots, model, uniform(random));
+      ranks.push_back(slot / slots_per_rank);
       nodes.push_back(ranks.back() / static_cast<std::size_t>(gpus_per_node));
     }
     rank_count += distinct(ranks);
@@ -91,17 +101,18 @@ Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, uns
   return {static_cast<double>(node_count) / kTokens, static_cast<double>(rank_count) / kTokens};
 }
 
-ExpertLoad balanced_load(const Architecture& model, int tokens_per_rank, int ep, const Spread& spread) {
-  const double per_expert =
-      static_cast<double>(tokens_per_rank) * ep * model.num_experts_per_tok / model.n_routed_experts;
-  const int local_experts = model.n_routed_experts / ep;
-  return {local_experts * round_up(per_expert), tokens_per_rank * spread.ranks_per_token};
+ExpertLoad balanced_load(const Architecture& model, int tokens_per_rank, int ep, const Spread& spread,
+                         int redundant_experts) {
+  const int slots = model.n_routed_experts + redundant_experts;
+  const double per_slot = static_cast<double>(tokens_per_rank) * ep * model.num_experts_per_tok / slots;
+  const int local_slots = slots / ep;
+  return {local_slots * round_up(per_slot), tokens_per_rank * spread.ranks_per_token, local_slots * per_slot};
 }
 
 ExpertLoad given_load(const Architecture& model, double padded_rows, int ep, const Spread& spread) {
   const double padding = model.n_routed_experts / static_cast<double>(ep) * (kRowPadding / 2.0);
   const double rows = std::max(padded_rows - padding, padded_rows / 2);
-  return {padded_rows, rows * spread.ranks_per_token / model.num_experts_per_tok};
+  return {padded_rows, rows * spread.ranks_per_token / model.num_experts_per_tok, rows};
 }
 
 }  // namespace moeline

@@ -13,20 +13,24 @@ struct Spread {
 
 /// Group-limited top-k gating (DeepSeek-V3, arXiv 2412.19437, section 2.1.2): the topk_group groups with the largest
 /// sum of their two best scores, then the best experts inside them. Experts lie on `ep` ranks in order, ranks on
-/// nodes of `gpus_per_node` in order. Monte Carlo over 8192 tokens with independent uniform scores; standard
-/// error about 0.1 %. REQUIRES: ep divides n_routed_experts.
-[[nodiscard]] Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, unsigned seed = 1);
+/// nodes of `gpus_per_node` in order. Redundant experts are copies: each expert owns an equal share of all slots, a
+/// token goes to a uniformly drawn one, so that every slot gets the same load. Monte Carlo over 8192 tokens with
+/// independent uniform scores; standard error about 0.1 %. REQUIRES: ep divides n_routed_experts + redundant_experts.
+[[nodiscard]] Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, unsigned seed = 1,
+                                     int redundant_experts = 0);
 
 /// What one rank's experts get in one layer.
 struct ExpertLoad {
   double rows = 0;      ///< token-expert pairs, each local expert's padded to 128
   double received = 0;  ///< distinct tokens behind them
+  double valid = 0;     ///< rows without padding: what a masked layout computes
 };
 
 inline constexpr int kRowPadding = 128;
 
-/// Every expert gets the same: tokens x ep x top-k / experts.
-[[nodiscard]] ExpertLoad balanced_load(const Architecture& model, int tokens_per_rank, int ep, const Spread& spread);
+/// Every slot gets the same: tokens x ep x top-k / (experts + redundant experts).
+[[nodiscard]] ExpertLoad balanced_load(const Architecture& model, int tokens_per_rank, int ep, const Spread& spread,
+                                       int redundant_experts = 0);
 
 /// From measured padded rows: on average half a tile of each local expert is padding.
 [[nodiscard]] ExpertLoad given_load(const Architecture& model, double padded_rows, int ep, const Spread& spread);

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "moe/architecture.hpp"
+#include "moe/dependency.hpp"
 #include "moe/operator.hpp"
 #include "moe/routing.hpp"
 
@@ -46,12 +47,6 @@ struct LayerWork {
 
 [[nodiscard]] const std::vector<std::string>& training_phase_names();
 
-/// What needs whose result: facts of the model, whatever the schedule.
-struct PhaseDependency {
-  std::string before;
-  std::string after;
-  bool next_layer = false;  ///< `after` belongs to the layer executed next
-};
 [[nodiscard]] const std::vector<PhaseDependency>& training_dependencies();
 
 }  // namespace moeline

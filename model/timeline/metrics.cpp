@@ -1,47 +1,105 @@
 #include "timeline/metrics.hpp"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "timeline/intervals.hpp"
 
 namespace moeline {
 namespace {
 
-// Kernels of one rank whose class is selected.
-template <class Selected>
-std::vector<Interval> busy(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank, Selected selected) {
-  std::vector<Interval> intervals;
-  for (TaskId task = 0; task < graph.size(); ++task) {
-    const Label& label = graph.label(task);
-    if (graph.streams()[label.stream].rank != rank || !selected(graph.classes()[label.task_class])) continue;
-    intervals.push_back({timeline.spans[task].start, timeline.spans[task].end});
-  }
-  return unite(std::move(intervals));
+double ratio(Time part, Time whole) {
+  return whole > Time::zero() ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
 }
 
-void add_rank(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank, Metrics& sum) {
-  const auto with_role = [&](Role role) {
-    return busy(graph, timeline, rank, [role](const TaskClass& c) { return c.role == role; });
-  };
-  const std::vector<Interval> compute = with_role(Role::compute);
-  const std::vector<Interval> comm = with_role(Role::communication);
+struct RankTimes {
+  std::vector<Interval> compute, communication;
+  std::map<std::uint16_t, std::vector<Interval>> by_class;
+  double sm_us = 0;
+  double pool = 0;  // SMs
+};
+
+struct Window {
+  Time start, end;
+
+  [[nodiscard]] Interval clip(const Span& span) const {
+    return {std::clamp(span.start, start, end), std::clamp(span.end, start, end)};
+  }
+};
+
+// SM x us that a task takes, all of its span: an elastic kernel's work is the same at any speed.
+double sm_time(const Task& task, const Span& span) {
+  if (task.hold == Hold::nothing) return 0;
+  return task.sms * to_us(task.hold == Hold::resident ? span.end - span.start : task.solo);
+}
+
+using RanksTimes = std::map<std::uint32_t, RankTimes>;
+
+RanksTimes collect(const TaskGraph& graph, const Timeline& timeline, const Window& window, Metrics& metrics) {
+  RanksTimes ranks;
+  for (const Stream& stream : graph.streams()) ranks[stream.rank];
+  for (TaskId id = 0; id < graph.size(); ++id) {
+    const Label& label = graph.label(id);
+    const TaskClass& task_class = graph.classes()[label.task_class];
+    if (task_class.role == Role::host) continue;
+    const Span& span = timeline.spans[id];
+    const Interval inside = window.clip(span);
+    const double share = span.end > span.start ? ratio(inside.end - inside.start, span.end - span.start) : 0;
+    RankTimes& rank = ranks[graph.streams()[label.stream].rank];
+    (task_class.role == Role::compute ? rank.compute : rank.communication).push_back(inside);
+    rank.by_class[label.task_class].push_back(inside);
+    const Task& task = graph.task(id);
+    rank.sm_us += share * sm_time(task, span);
+    if (task.hold != Hold::nothing) rank.pool = graph.resources()[task.pool].capacity;
+    metrics.classes[label.task_class].solo += share == 1 ? task.solo : from_us(share * to_us(task.solo));
+  }
+  return ranks;
+}
+
+void add_rank(RankTimes& rank, Time window, Metrics& sum) {
+  const std::vector<Interval> compute = unite(std::move(rank.compute));
+  const std::vector<Interval> comm = unite(std::move(rank.communication));
   std::vector<Interval> any = compute;
   any.insert(any.end(), comm.begin(), comm.end());
   any = unite(std::move(any));
-  const Time span = any.empty() ? Time::zero() : any.back().end - any.front().start;
+  const Time covered = any.empty() ? Time::zero() : any.back().end - any.front().start;
+  const Time span = window > Time::zero() ? window : covered;
   sum.span += span;
   sum.compute_busy += total(compute);
   sum.comm_busy += total(comm);
   sum.exposed_comm += total(comm) - overlap(comm, compute);
   sum.idle += span - total(any);
-  for (ClassTimes& times : sum.classes) {
-    times.busy += total(busy(graph, timeline, rank, [&](const TaskClass& c) { return c.name == times.name; }));
+  if (rank.pool > 0 && span > Time::zero()) sum.sm_use += rank.sm_us / (rank.pool * to_us(span));
+  for (auto& [task_class, intervals] : rank.by_class)
+    sum.classes[task_class].busy += total(unite(std::move(intervals)));
+}
+
+void average(std::size_t ranks, Metrics& metrics) {
+  const auto count = static_cast<std::int64_t>(std::max<std::size_t>(1, ranks));
+  for (Time* time : {&metrics.span, &metrics.compute_busy, &metrics.comm_busy, &metrics.exposed_comm, &metrics.idle}) {
+    *time /= count;
+  }
+  metrics.sm_use /= static_cast<double>(count);
+  for (ClassTimes& times : metrics.classes) {
+    times.busy /= count;
+    times.solo /= count;
   }
 }
 
-double ratio(Time part, Time whole) {
-  return whole > Time::zero() ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
+// `window` zero: the span is what the kernels cover.
+Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Window& limits, Time window) {
+  Metrics metrics;
+  for (const TaskClass& task_class : graph.classes()) metrics.classes.push_back({task_class.name, {}, {}});
+  RanksTimes ranks = collect(graph, timeline, limits, metrics);
+  for (auto& [id, rank] : ranks) add_rank(rank, window, metrics);
+  average(ranks.size(), metrics);
+  for (std::size_t i = graph.classes().size(); i-- > 0;) {
+    if (graph.classes()[i].role == Role::host)
+      metrics.classes.erase(metrics.classes.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+  std::sort(metrics.classes.begin(), metrics.classes.end(),
+            [](const ClassTimes& a, const ClassTimes& b) { return a.name < b.name; });
+  return metrics;
 }
 
 }  // namespace
@@ -50,30 +108,11 @@ double Metrics::overlap_fraction() const { return ratio(comm_busy - exposed_comm
 double Metrics::bubble_fraction() const { return ratio(idle, span); }
 
 Metrics measure(const TaskGraph& graph, const Timeline& timeline) {
-  Metrics metrics;
-  for (const TaskClass& task_class : graph.classes()) {
-    if (task_class.role != Role::host) metrics.classes.push_back({task_class.name, {}, {}});
-  }
-  std::sort(metrics.classes.begin(), metrics.classes.end(),
-            [](const ClassTimes& a, const ClassTimes& b) { return a.name < b.name; });
-  std::set<std::uint32_t> ranks;
-  for (const Stream& stream : graph.streams()) ranks.insert(stream.rank);
-  for (const std::uint32_t rank : ranks) add_rank(graph, timeline, rank, metrics);
-  for (TaskId task = 0; task < graph.size(); ++task) {
-    const std::string& name = graph.classes()[graph.label(task).task_class].name;
-    for (ClassTimes& times : metrics.classes) {
-      if (times.name == name) times.solo += graph.task(task).solo;
-    }
-  }
-  const auto count = static_cast<std::int64_t>(std::max<std::size_t>(1, ranks.size()));
-  for (Time* time : {&metrics.span, &metrics.compute_busy, &metrics.comm_busy, &metrics.exposed_comm, &metrics.idle}) {
-    *time /= count;
-  }
-  for (ClassTimes& times : metrics.classes) {
-    times.busy /= count;
-    times.solo /= count;
-  }
-  return metrics;
+  return measure(graph, timeline, {Time::min(), Time::max()}, Time::zero());
+}
+
+Metrics measure(const TaskGraph& graph, const Timeline& timeline, Time start, Time end) {
+  return measure(graph, timeline, {start, end}, end - start);
 }
 
 }  // namespace moeline

@@ -21,6 +21,7 @@ struct Metrics {
   Time comm_busy{};     ///< union of communication kernels, barriers included
   Time exposed_comm{};  ///< communication runs and no compute does
   Time idle{};          ///< neither runs
+  double sm_use = 0;    ///< share of all SMs, over the span: held by residents, or worked on by elastic kernels
   std::vector<ClassTimes> classes;
 
   [[nodiscard]] double overlap_fraction() const;  ///< of communication, that hidden behind compute
@@ -28,5 +29,8 @@ struct Metrics {
 };
 
 [[nodiscard]] Metrics measure(const TaskGraph& graph, const Timeline& timeline);
+
+/// Of the time between two instants alone: what reaches beyond them counts by the part inside. `span` is end - start.
+[[nodiscard]] Metrics measure(const TaskGraph& graph, const Timeline& timeline, Time start, Time end);
 
 }  // namespace moeline

@@ -83,9 +83,9 @@ TEST_CASE("a kernel set is refused by the path of its key") {
   refused("    constants:", "    constant:", "unknown key 'kernel_sets.deepseek-2025-02.constant'; did you mean");
   refused("{kernels: 2,", "{kernels: 0,", "kernels must be from 1 to");
   refused("mean_error", "main_error", "did you mean 'kernel_sets.deepseek-2025-02.fits.all_to_all_alone.mean_error'?");
-  const std::size_t at = text.find("      small.us:");
+  const std::size_t at = text.find("      gemm_fp8.startup_us:");
   REQUIRE(at != std::string::npos);
-  refused(text.substr(at, text.find('\n', at) + 1 - at), "", ".constants.small.us is missing");
+  refused(text.substr(at, text.find('\n', at) + 1 - at), "", ".constants.gemm_fp8.startup_us is missing");
 
   const std::string bare = valid.folder.write("bare.yaml", text.substr(0, text.find("\n#")));
   CHECK(run_moeline(valid.with({"--set", "hardware=" + bare})).exit_code == 3);

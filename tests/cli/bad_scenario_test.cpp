@@ -179,7 +179,7 @@ TEST_CASE("an EP that does not divide is refused") {
 
 TEST_CASE("an unknown name is refused with the nearest one") {
   check_values({
-      {"model", "deepseek-v2", "names an unknown model 'deepseek-v2'; did you mean 'deepseek-v3'?"},
+      {"model", "deepseek-v33", "names an unknown model 'deepseek-v33'; did you mean 'deepseek-v3'?"},
       {"model", "gpt", "names an unknown model 'gpt'; there is:"},
       {"model", "none/here.yaml", "names an unknown model 'none/here.yaml': no such file"},
       {"model", "\"deep\\nseek\\x01\"", "names an unknown model 'deep?seek?'"},

@@ -33,7 +33,7 @@ TEST_CASE("wrong usage exits 2") {
 }
 
 TEST_CASE("list refuses unknown names") {
-  check_refused({"list", "models", "deepseek-v2"}, "unknown model 'deepseek-v2'", "did you mean 'deepseek-v3'?");
+  check_refused({"list", "models", "deepseek-v33"}, "unknown model 'deepseek-v33'", "did you mean 'deepseek-v3'?");
   check_refused({"list", "hardware", "h801"}, "unknown hardware 'h801'", "did you mean 'h800'?");
   check_refused({"list", "schedules", "sequentail"}, "unknown schedule 'sequentail'", "did you mean 'sequential'?");
 }

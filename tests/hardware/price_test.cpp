@@ -1,7 +1,7 @@
 // Prices: what they are made of, and how they move with the machine.
 #include <doctest/doctest.h>
 
-#include "calib/fit/deepep_observations.hpp"
+#include "base/file.hpp"
 #include "hardware/curve.hpp"
 #include "hardware/price.hpp"
 #include "moe/kernels.hpp"
@@ -17,19 +17,12 @@ const HardwareProfile& h800() {
 }
 
 Price on(const Operator& op, int sms, const MachineFacts& facts = h800().facts, bool overlapped = true) {
-  return price(op, {.sms = sms, .overlapped = overlapped}, facts, h800().kernels(""));
+  return price(op, {.sms = sms, .overlapped = overlapped}, facts, h800().kernels("deepseek-2025-02"));
 }
 
 Operator w_o() { return kernels::gemm(Family::gemm_fp8, "W_O", 4096, 7168, 16384); }
 
 }  // namespace
-
-TEST_CASE("a persistent GEMM costs whole waves: one tile more than a wave costs a wave more") {
-  const auto columns = [](double n) { return kernels::gemm(Family::gemm_fp8, "g", 1024, n, 7168); };
-  const double wave = 14 * 128;  // 8 x 14 tiles on 112 SMs
-  CHECK(on(columns(wave), 112).solo_us == on(columns(wave / 2), 112).solo_us);
-  CHECK(on(columns(wave + 1), 112).solo_us == doctest::Approx(2 * on(columns(wave), 112).solo_us));
-}
 
 TEST_CASE("more SMs never make a kernel slower") {
   for (int sms = 1; sms < 132; ++sms) {
@@ -46,7 +39,7 @@ TEST_CASE("no kernel beats the roofline of HBM or of the tensor cores, nor takes
   const MachineFacts& facts = h800().facts;
   for (const std::string& phase : training_phase_names()) {
     for (const Operator& op : training_phase(phase, work)) {
-      const bool communication = op.family >= Family::notify;
+      const bool communication = is_communication(op.family);
       const Price p = on(op, communication ? 20 : 112);
       CAPTURE(op.name);
       CHECK(p.solo_us >= op.bytes / (facts.hbm_GBps * 1e3) * (1 - 1e-12));
@@ -67,10 +60,10 @@ TEST_CASE("a transfer is bound by its SMs when they are few, by the NIC when the
   const Operator dispatch = dispatch_forward(work).back();
   CHECK(on(dispatch, 1).bound_by == "SMs");
   CHECK(on(dispatch, 20).bound_by == "NIC");
-  CHECK(on(dispatch, 1).solo_us == doctest::Approx(2 * on(dispatch, 2).solo_us));
+  CHECK(on(dispatch, 1).solo_us == doctest::Approx(2 * on(dispatch, 2).solo_us).epsilon(0.01));
   MachineFacts slow = h800().facts;
   slow.nic_GBps /= 4;
-  CHECK(on(dispatch, 20, slow).solo_us == doctest::Approx(4 * on(dispatch, 20).solo_us));
+  CHECK(on(dispatch, 20, slow).solo_us == doctest::Approx(4 * on(dispatch, 20).solo_us).epsilon(0.1));
 }
 
 TEST_CASE("within a node a transfer is bound by NVLink or SMs") {
@@ -93,26 +86,6 @@ TEST_CASE("DeepEP alone is faster than inside an overlapped chunk, by 1.16 to 1.
   }
 }
 
-TEST_CASE("fitted on EP64 alone, DeepEP's February bandwidths at EP16 and EP32 are met within 7 %") {
-  struct Row {
-    int ep;
-    double dispatch_GBps, combine_GBps;  // logical: the own node's tokens count
-  };
-  for (const Row& row : {Row{16, 43, 43}, Row{32, 44, 47}}) {
-    LayerWork work;
-    work.model = benchmark_gating(load_architecture("deepseek-v3"), row.ep / 8);
-    work.ep = row.ep;
-    work.spread = expected_spread(work.model, row.ep, 8);
-    const Operator dispatch = dispatch_forward(work).back();
-    const Operator combine = combine_forward(work).back();
-    const auto GBps = [&](const Operator& op) {
-      return op.traffic.rdma_bytes / on(op, 24, h800().facts, false).solo_us / 1e3;
-    };
-    CHECK(GBps(dispatch) == doctest::Approx(row.dispatch_GBps).epsilon(0.07));
-    CHECK(GBps(combine) == doctest::Approx(row.combine_GBps).epsilon(0.07));
-  }
-}
-
 TEST_CASE("an elastic kernel priced on fewer SMs wants no more than those") {
   CHECK(on(kernels::cast("cast", 4096, 7168), 66).sms == 66);
 }
@@ -130,28 +103,59 @@ TEST_CASE("only the number of ranks that was measured counts as measured, whatev
     work.ep = ep;
     work.spread = expected_spread(work.model, ep, 8);
     for (const Operator& op : {dispatch_forward(work).back(), combine_forward(work).back()}) {
-      const Provenance expected = ep == 64 ? Provenance::interpolated : Provenance::extrapolated;
-      CHECK(on(op, 20).provenance == expected);
-      CHECK(on(op, 20, h800().facts, false).provenance == expected);
+      const bool alone_measured = ep <= 64;
+      CHECK(on(op, 20).provenance == (ep == 64 ? Provenance::interpolated : Provenance::extrapolated));
+      CHECK(on(op, 20, h800().facts, false).provenance ==
+            (alone_measured ? Provenance::interpolated : Provenance::extrapolated));
     }
   }
 }
 
 TEST_CASE("a price outside the measured range says so") {
   CHECK(on(w_o(), 112).provenance == Provenance::interpolated);
-  CHECK(on(w_o(), 132).provenance == Provenance::extrapolated);  // measured on 112 SMs only
+  CHECK(on(w_o(), 111).provenance == Provenance::extrapolated);  // measured on 112 and 132 SMs
   CHECK(on(kernels::gemm(Family::gemm_fp8, "tiny", 16, 128, 128), 112).provenance == Provenance::extrapolated);
 }
 
 TEST_CASE("a family without measurements is priced at the roofline and marked") {
-  KernelSet bare = h800().kernels("");
+  KernelSet bare = h800().kernels("deepseek-2025-02");
   bare.fits.clear();
   const Price p = price(w_o(), {.sms = 112}, h800().facts, bare);
   CHECK(p.provenance == Provenance::roofline);
   CHECK(p.solo_us == doctest::Approx(w_o().flops / (h800().facts.fp8_tflops * 1e6)));
 }
 
+TEST_CASE("what a kernel set lacks is borrowed from another and says so") {
+  const Operator wgrad = kernels::gemm(Family::gemm_fp8_wgrad, "dW", 7168, 2048, 4096);
+  const Price own = on(wgrad, 112);
+  const Price borrowed = price(wgrad, {.sms = 112}, h800().facts, h800().kernels("open-2025-late"));
+  CHECK(own.kernel_set == "deepseek-2025-02");
+  CHECK(borrowed.kernel_set == "deepseek-2025-02");
+  CHECK(borrowed.solo_us == own.solo_us);
+}
+
+TEST_CASE("what is carried over from another machine is extrapolated, the machine's own tables are not") {
+  const HardwareProfile h100 = load_profile("h100");
+  const Operator gemm = kernels::gemm(Family::gemm_fp8, "W_O", 4096, 7168, 16384);
+  const Price carried = price(gemm, {.sms = 132}, h100.facts, h100.kernels(""));
+  CHECK(carried.kernel_set == "h800: open-2025-late");
+  CHECK(carried.provenance == Provenance::extrapolated);
+  CHECK(carried.solo_us == price(gemm, {.sms = 132}, h800().facts, h800().kernels("open-2025-late")).solo_us);
+}
+
+TEST_CASE("no kernel is shorter than a small one") {
+  const Operator tiny = kernels::cast("cast", 1, 128);
+  CHECK(on(tiny, 132).solo_us >= h800().kernels("deepseek-2025-02")[Constant::small]);
+}
+
+TEST_CASE("BF16 GEMMs, priced by the FP8 curve, meet the router's in the trace within 30 %") {
+  // means of four layers; none of them is fitted
+  CHECK(on(kernels::gemm(Family::gemm_bf16, "gate", 4096, 256, 7168), 132).solo_us ==
+        doctest::Approx(46.5).epsilon(0.3));
+  CHECK(on(kernels::gemm(Family::gemm_bf16, "dgrad", 4096, 7168, 256), 132).solo_us ==
+        doctest::Approx(40.3).epsilon(0.3));
+}
+
 TEST_CASE("a profile reads back as it was written") {
-  CHECK(load_profile("h800").kernels("deepseek-2025-02").constants == h800().kernels("").constants);
-  CHECK(h800().kernel_sets.front().constants.size() <= 30);
+  CHECK(to_yaml(load_profile("h800")) == read_text(home() / "hwprofiles/h800.yaml"));
 }

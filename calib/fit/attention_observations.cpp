@@ -1,0 +1,172 @@
+#include "calib/fit/attention_observations.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cmath>
+#include <filesystem>
+#include <optional>
+#include <regex>
+#include <tuple>
+
+#include "moe/attention_core.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr int kMost = 1 << 24;
+constexpr double kShortestPrefill = 1024;
+constexpr double kComputeBoundGroup = 128;  // heads per KV head
+
+std::string stem_of(const CsvTable& table) { return std::filesystem::path(table.file()).stem().string(); }
+
+// mla_prefill and mla_decode: heads, query-key and value dimension; gqa_decode: heads, KV heads, head dimension.
+struct Name {
+  std::string kernel;
+  std::array<double, 3> numbers{};
+};
+
+std::optional<Name> name_of(const CsvTable& table) {
+  static const std::regex kPattern(
+      "(?:(mla_prefill|mla_decode)_bf16_h([1-9][0-9]{0,3})_d([1-9][0-9]{0,3})_([1-9][0-9]{0,3}))|"
+      "(?:(gqa_decode)_bf16_([1-9][0-9]{0,3})-([1-9][0-9]{0,3})-([1-9][0-9]{0,3}))");
+  std::smatch match;
+  const std::string stem = stem_of(table);
+  if (!std::regex_match(stem, match, kPattern)) return std::nullopt;
+  const std::size_t first = match[1].matched ? 1 : 5;
+  Name name{match[first].str(), {}};
+  for (std::size_t i = 0; i < 3; ++i) name.numbers[i] = std::stod(match[first + 1 + i].str());
+  return name;
+}
+
+void expect_bf16(const CsvTable& table, std::size_t row, const char* column) {
+  if (table.text(row, column) != "bf16") {
+    throw SpecError(table.file(), table.line(row),
+                    fmt::format("{} is '{}'; only bf16 is known", column, table.text(row, column)));
+  }
+}
+
+double positive(const CsvTable& table, std::size_t row, const char* column) {
+  const double value = table.number(row, column);
+  if (!(value > 0)) {
+    throw SpecError(table.file(), table.line(row), fmt::format("{} must be above 0, not {}", column, value));
+  }
+  return value;
+}
+
+Observation observed(const CsvTable& table, std::size_t row, const Operator& op, double us,
+                     const MachineFacts& machine) {
+  Observation o;
+  o.family = moeline::name_of(op.family);
+  o.measured_us = us;
+  o.curve = attention_curve(op, static_cast<int>(machine.sms), machine);
+  o.size = size_of(op);
+  o.where = fmt::format("{}:{}", stem_of(table), table.line(row));
+  o.noise = Noise::timed;
+  return o;
+}
+
+// What the table was not made to tell, or cannot, is no part of the fit.
+void keep_branch(const std::string& bound, Observation& o) {
+  std::erase_if(o.curve.branches, [&](const Branch& branch) { return branch.bound != bound; });
+}
+
+Observation prefill(const CsvTable& table, std::size_t row, const Name& name, const MachineFacts& machine) {
+  const auto [heads, qk_dim, v_dim] = name.numbers;
+  const double seq_len = table.integer(row, "seq_len", 1, kMost);
+  const AttentionShape shape{.batch = 1,
+                             .heads = heads,
+                             .kv_heads = heads,
+                             .query_len = seq_len,
+                             .kv_len = seq_len,
+                             .qk_dim = qk_dim,
+                             .v_dim = v_dim};
+  Observation o = observed(table, row, prefill_core(shape), positive(table, row, "latency_us"), machine);
+  if (seq_len > kShortestPrefill) o.fold = fmt::format("prefill of {}", seq_len);
+  return o;
+}
+
+AttentionShape decode_shape(const CsvTable& table, std::size_t row) {
+  AttentionShape shape;
+  shape.batch = table.integer(row, "batch_size", 1, kMost);
+  shape.query_len = 1;
+  shape.kv_len = table.integer(row, "kv_len", 1, kMost);
+  return shape;
+}
+
+Observation mla_decode(const CsvTable& table, std::size_t row, const Name& name, const MachineFacts& machine) {
+  AttentionShape shape = decode_shape(table, row);
+  shape.kv_heads = 1;
+  std::tie(shape.heads, shape.qk_dim, shape.v_dim) = std::tuple_cat(name.numbers);
+  Observation o = observed(table, row, mla_decode_core(shape), positive(table, row, "latency_us"), machine);
+  keep_branch("compute", o);
+  o.fold = fmt::format("mla_decode of batch {}", shape.batch);
+  return o;
+}
+
+Observation gqa_decode(const CsvTable& table, std::size_t row, const Name& name, const MachineFacts& machine) {
+  AttentionShape shape = decode_shape(table, row);
+  std::tie(shape.heads, shape.kv_heads, shape.qk_dim) = std::tuple_cat(name.numbers);
+  shape.v_dim = shape.qk_dim;
+  Observation o = observed(table, row, gqa_decode_core(shape), positive(table, row, "latency_us"), machine);
+  if (shape.heads / shape.kv_heads < kComputeBoundGroup) o.fold = stem_of(table);
+  return o;
+}
+
+bool is_startup(const Term& term) { return term.constant == Constant::attention_startup; }
+
+}  // namespace
+
+void leave_out_startup(std::vector<Observation>& observations) {
+  for (Observation& o : observations) std::erase_if(o.curve.always, is_startup);
+}
+
+void set_unfitted_startup(Constants& constants) {
+  double& startup = constants[static_cast<std::size_t>(Constant::attention_startup)];
+  if (std::isnan(startup) && !std::isnan(constants[static_cast<std::size_t>(Constant::attention_forward)])) startup = 0;
+}
+
+bool is_attention_table(const CsvTable& table) { return table.has("latency_us") && name_of(table).has_value(); }
+
+std::vector<Observation> attention_observations(const CsvTable& table, const MachineFacts& machine) {
+  const std::optional<Name> name = name_of(table);
+  if (!name) throw SpecError(table.file(), 1, "its name tells no attention kernel");
+  const auto read = name->kernel == "mla_prefill" ? prefill : name->kernel == "mla_decode" ? mla_decode : gqa_decode;
+  std::vector<Observation> observations;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    expect_bf16(table, row, "dtype");
+    if (table.has("kv_dtype")) expect_bf16(table, row, "kv_dtype");
+    observations.push_back(read(table, row, *name, machine));
+  }
+  return observations;
+}
+
+std::vector<Observation> flash_mla_observations(const CsvTable& table, const std::string& kernels,
+                                                const MachineFacts& machine) {
+  std::vector<Observation> observations;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (table.text(row, "kernels") != kernels) continue;
+    const AttentionShape shape{.batch = static_cast<double>(table.integer(row, "batch", 1, kMost)),
+                               .heads = static_cast<double>(table.integer(row, "heads", 1, kMost)),
+                               .kv_heads = 1,
+                               .query_len = static_cast<double>(table.integer(row, "query_len", 1, kMost)),
+                               .kv_len = static_cast<double>(table.integer(row, "kv_len", 1, kMost)),
+                               .qk_dim = 576,
+                               .v_dim = 512};
+    const Operator op = mla_decode_core(shape);
+    const std::string& bound = table.text(row, "flash_mla_bound");
+    if (bound != "compute" && bound != "memory") {
+      throw SpecError(table.file(), table.line(row),
+                      fmt::format("flash_mla_bound is '{}', not compute or memory", bound));
+    }
+    const double us = bound == "compute" ? flops_at_peak_us(op.flops, positive(table, row, "tflops"))
+                                         : bytes_at_peak_us(op.bytes, positive(table, row, "GBps"));
+    Observation o = observed(table, row, op, us, machine);
+    o.curve.always.clear();
+    keep_branch(bound, o);
+    observations.push_back(std::move(o));
+  }
+  return observations;
+}
+
+}  // namespace moeline

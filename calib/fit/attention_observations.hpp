@@ -1,0 +1,36 @@
+// Observations from benchmarks of attention: InferSim's tables of H800, told apart by their names, and FlashMLA's
+// published figures.
+#pragma once
+
+#include "calib/fit/csv.hpp"
+#include "calib/fit/observation.hpp"
+
+namespace moeline {
+
+/// A table of alibaba/InferSim named mla_prefill_bf16_h128_d192_128, mla_decode_bf16_h128_d576_512 or
+/// gqa_decode_bf16_32-2-128 (heads, KV heads, head dimension), .csv: columns latency_us and seq_len, or batch_size and
+/// kv_len.
+[[nodiscard]] bool is_attention_table(const CsvTable& table);
+
+/// All its rows, each in a fold of cross-validation with what measures the same constants:
+/// - prefill by sequence length. The shortest alone tells the start-up, so it is never left out.
+/// - MLA decode by batch size. At 128 heads the products take longer than reading the cache (FlashMLA's authors say so
+///   too: docs/20250422-new-kernel-deep-dive.md), so nothing is learned about mla_decode_cache.
+/// - GQA decode by table. Groups of 128 heads alone are bound by compute; their table is never left out.
+/// Their clock runs on the host, so start-ups hold a launch. Host-side outliers stay in (241 us once for a kernel of
+/// 27): errors are relative, so a row that is too slow weighs little.
+/// Throws SpecError for another name, other types than bf16, and times that are not positive.
+[[nodiscard]] std::vector<Observation> attention_observations(const CsvTable& table, const MachineFacts& machine);
+
+/// Figures that FlashMLA's authors published (columns kernels, flash_mla_bound, tflops, GBps, batch, heads, query_len,
+/// kv_len), the rows of the kernel set `kernels`: rates of the products or of the cache in large kernels, at face value
+/// and without start-up, which a set with these figures alone borrows.
+[[nodiscard]] std::vector<Observation> flash_mla_observations(const CsvTable& table, const std::string& kernels,
+                                                              const MachineFacts& machine);
+
+/// For a profiler's trace, whose clock runs on the device: takes attention's start-up out of the fit, ...
+void leave_out_startup(std::vector<Observation>& observations);
+/// ... and sets it to 0 where attention was fitted without.
+void set_unfitted_startup(Constants& constants);
+
+}  // namespace moeline

@@ -1,0 +1,179 @@
+#include "calib/fit/gemm_observations.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include "calib/fit/python_random.hpp"
+#include "moe/kernels.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr int kFewestRows = 64;      // of a dense GEMM; below, the launch is most of it
+constexpr double kMfuTflops = 1979;  // that the tables' mfu is of
+constexpr double kContiguousPadding = 128;
+constexpr int kMaskedDraws = 10;
+constexpr int kMost = 1 << 24;
+
+struct Projection {
+  std::string name;
+  double n = 0, k = 0, us = 0, rows = 0;
+};
+
+bool is_masked(const CsvTable& table) { return table.has("batch_size_per_gpu"); }
+
+int groups_of(const CsvTable& table, std::size_t row) { return table.integer(row, "num_local_experts", 1, kMost); }
+
+// Rows that were really computed, from the rate.
+double computed_rows(double mfu, double us, double n, double k) {
+  return std::round(mfu * kMfuTflops * 1e6 * us / (2 * n * k));
+}
+
+std::array<Projection, 2> projections(const CsvTable& table, std::size_t row) {
+  const double hidden = table.integer(row, "hidden_size", 1, kMost);
+  const double ffn = table.integer(row, "intermediate_size", 1, kMost);
+  std::array<Projection, 2> both = {{{"up", 2 * ffn, hidden}, {"down", hidden, ffn}}};
+  for (Projection& p : both) {
+    p.us = table.number(row, p.name + "_proj_us");
+    p.rows = computed_rows(table.number(row, p.name + "_mfu"), p.us, p.n, p.k);
+  }
+  return both;
+}
+
+std::vector<int> draw(PythonRandom& random, int groups, int expected) {
+  std::vector<int> rows;
+  for (int group = 0; group < groups; ++group) rows.push_back(static_cast<int>(expected * random.uniform(0.7, 1.3)));
+  return rows;
+}
+
+Observation observation_of(const CsvTable& table, std::size_t row, const Operator& op, double us,
+                           const MachineFacts& machine) {
+  Observation o;
+  o.family = name_of(op.family);
+  o.measured_us = us;
+  o.size = size_of(op);
+  o.sms = static_cast<int>(machine.sms);
+  o.where = fmt::format("{}:{} {}", table.file(), table.line(row), op.name);
+  o.noise = Noise::timed;
+  return o;
+}
+
+std::vector<int> even_rows(double rows, int groups) {
+  return std::vector<int>(static_cast<std::size_t>(groups), static_cast<int>(std::ceil(rows / groups)));
+}
+
+Observation masked_observation(const CsvTable& table, std::size_t row, const Projection& p,
+                               const std::vector<int>& rows, const MachineFacts& machine, const std::string& kernels) {
+  const auto used = static_cast<double>(std::count_if(rows.begin(), rows.end(), [](int r) { return r > 0; }));
+  const double expected = table.integer(row, "tokens_per_expert", 1, kMost);
+  Operator op = kernels::gemm(Family::gemm_fp8_masked, p.name, p.rows, p.n, p.k, used);
+  op.groups = groups_of(table, row);
+  Observation o = observation_of(table, row, op, p.us, machine);
+  o.curve = masked_gemm_curve(op, expected, rows, o.sms, machine, kernels);
+  return o;
+}
+
+Observation contiguous_observation(const CsvTable& table, std::size_t row, const Projection& p,
+                                   const std::vector<int>& rows, const MachineFacts& machine,
+                                   const std::string& kernels) {
+  const auto padded = [](double sum, int r) { return sum + std::ceil(r / kContiguousPadding) * kContiguousPadding; };
+  const double m = std::accumulate(rows.begin(), rows.end(), 0.0, padded);
+  const Operator op = kernels::gemm(Family::gemm_fp8_grouped, p.name, m, p.n, p.k, groups_of(table, row));
+  Observation o = observation_of(table, row, op, p.us, machine);
+  o.curve = gemm_curve(op, o.sms, machine, kernels);
+  return o;
+}
+
+Family family_of(const CsvTable& table, std::size_t row) {
+  const std::string& layout = table.text(row, "layout");
+  if (layout == "dense") return Family::gemm_fp8;
+  if (layout == "contiguous") return Family::gemm_fp8_grouped;
+  if (layout == "masked") return Family::gemm_fp8_masked;
+  throw SpecError(table.file(), table.line(row),
+                  fmt::format("layout '{}' is none of dense, contiguous, masked", layout));
+}
+
+}  // namespace
+
+bool is_dense_gemm_table(const CsvTable& table) {
+  return table.has("m") && table.has("n") && table.has("k") && table.has("latency_us");
+}
+
+bool is_grouped_gemm_table(const CsvTable& table) { return table.has("up_proj_us"); }
+
+bool is_published_gemm_table(const CsvTable& table) { return table.has("layout") && table.has("tflops"); }
+
+std::vector<Observation> dense_gemm_observations(const CsvTable& table, const MachineFacts& machine,
+                                                 const std::string& kernels) {
+  std::vector<Observation> observations;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const int m = table.integer(row, "m", 1, kMost);
+    const int n = table.integer(row, "n", 1, kMost), k = table.integer(row, "k", 1, kMost);
+    if (m < kFewestRows) continue;
+    const Operator op = kernels::gemm(Family::gemm_fp8, fmt::format("{}x{}x{}", m, n, k), m, n, k);
+    Observation o = observation_of(table, row, op, table.number(row, "latency_us"), machine);
+    o.curve = gemm_curve(op, o.sms, machine, kernels);
+    o.fold = fmt::format("dense {}x{}", n, k);
+    observations.push_back(std::move(o));
+  }
+  return observations;
+}
+
+std::vector<std::vector<int>> drawn_rows(const CsvTable& table) {
+  PythonRandom random(0);
+  std::vector<std::vector<int>> drawn;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const int groups = groups_of(table, row);
+    const int expected = table.integer(row, "tokens_per_expert", 1, kMost);
+    for (const Projection& p : projections(table, row)) {
+      for (int skipped = 1; is_masked(table) && skipped < kMaskedDraws; ++skipped) draw(random, groups, expected);
+      drawn.push_back(draw(random, groups, expected));
+      if (std::accumulate(drawn.back().begin(), drawn.back().end(), 0.0) != p.rows) return {};
+    }
+  }
+  return drawn;
+}
+
+std::vector<Observation> grouped_gemm_observations(const CsvTable& table, const MachineFacts& machine,
+                                                   const std::string& kernels) {
+  const std::vector<std::vector<int>> drawn = drawn_rows(table);
+  std::vector<Observation> observations;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    for (const Projection& p : projections(table, row)) {
+      const int groups = groups_of(table, row);
+      const std::vector<int> rows = drawn.empty() ? even_rows(p.rows, groups) : drawn[observations.size()];
+      observations.push_back(is_masked(table) ? masked_observation(table, row, p, rows, machine, kernels)
+                                              : contiguous_observation(table, row, p, rows, machine, kernels));
+      observations.back().fold = fmt::format("{} groups, {}", groups, observations.back().family);
+    }
+  }
+  return observations;
+}
+
+Operator published_gemm(const CsvTable& table, std::size_t row) {
+  const int groups = table.integer(row, "groups", 1, kMost);
+  const int m = table.integer(row, "m", 1, kMost);
+  const int n = table.integer(row, "n", 1, kMost), k = table.integer(row, "k", 1, kMost);
+  const std::string name = fmt::format("{} x {}x{}x{}", groups, m, n, k);
+  return kernels::gemm(family_of(table, row), name, static_cast<double>(m) * groups, n, k, groups);
+}
+
+std::vector<Observation> published_gemm_observations(const CsvTable& table, const MachineFacts& machine,
+                                                     const std::string& kernels) {
+  std::vector<Observation> observations;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    if (table.text(row, "kernels") != kernels) continue;
+    const Operator op = published_gemm(table, row);
+    Observation o = observation_of(table, row, op, op.flops / (table.number(row, "tflops") * 1e6), machine);
+    o.curve = gemm_curve(op, o.sms, machine, kernels);
+    o.noise = Noise::profiled;
+    observations.push_back(std::move(o));
+  }
+  return observations;
+}
+
+}  // namespace moeline

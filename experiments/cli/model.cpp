@@ -1,0 +1,119 @@
+// moeline model: how large a model is, from its configuration alone.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/json.hpp"
+#include "moe/parameters.hpp"
+
+namespace moeline {
+namespace {
+
+struct Options {
+  std::string model;
+  std::string format = "table";
+  int seq_len = 4096;
+};
+
+const char* name_of(WeightType type) {
+  return type == WeightType::fp8 ? "fp8" : type == WeightType::mxfp4 ? "mxfp4" : "bf16";
+}
+
+const char* attention_of(const Architecture& model) {
+  if (model.is_mla()) return "MLA";
+  return model.num_key_value_heads == model.num_attention_heads ? "MHA" : "GQA";
+}
+
+double bytes_of(const std::vector<Module>& modules) {
+  double sum = 0;
+  for (const Module& module : modules) sum += module.count * module.bytes();
+  return sum;
+}
+
+double parameters_of(const std::vector<Module>& modules) {
+  double sum = 0;
+  for (const Module& module : modules) sum += module.parameters();
+  return sum;
+}
+
+void add_modules(Json& json, const Architecture& model) {
+  json.open_list("modules");
+  for (const Module& module : modules(model)) {
+    json.open().add("module", module.name).add("count", module.count, 0).add("parameters", module.parameters(), 0);
+    json.add("active_parameters", module.active_parameters(), 0);
+    json.add("weight_bytes", module.count * module.bytes(), 0).add("weights", name_of(module.type)).close();
+  }
+  json.close_list();
+}
+
+std::string to_json(const Architecture& model, int seq_len) {
+  Json json;
+  json.open().add("model", model.name);
+  if (!model.model_type.empty()) json.add("model_type", model.model_type);
+  json.add("attention", attention_of(model));
+  json.add("num_hidden_layers", model.num_hidden_layers).add("moe_layers", model.moe_layers());
+  json.add("parameters", parameters(model), 0).add("active_parameters", active_parameters(model), 0);
+  if (const auto mtp = mtp_modules(model); !mtp.empty()) {
+    json.add("mtp_parameters", parameters_of(mtp), 0).add("mtp_weight_bytes", bytes_of(mtp), 0);
+  }
+  json.add("weight_bytes", bytes_of(modules(model)), 0);
+  json.add("kv_bytes_per_token", kv_bytes_per_token(model), 0);
+  json.add("seq_len", seq_len).add("kv_bytes_per_sequence", kv_bytes(model, seq_len), 0);
+  json.add("train_flops_per_token", train_flops_per_token(model, seq_len), 0);
+  add_modules(json, model);
+  json.close();
+  return json.text();
+}
+
+std::string row(const Module& module, const char* name) {
+  const double total = module.parameters();
+  return fmt::format("{:<16} {:>7.0f} {:>14.3f} {:>14.3f} {:>12.3f} {:>8}\n", name, module.count, total / 1e9,
+                     module.active_parameters() / 1e9, module.count * module.bytes() / 1e9, name_of(module.type));
+}
+
+std::string to_table(const Architecture& model, int seq_len) {
+  std::string text = fmt::format("{}: {} layers, {} of them MoE, {}\n\n", model.name, model.num_hidden_layers,
+                                 model.moe_layers(), attention_of(model));
+  text += fmt::format("{:<16} {:>7} {:>14} {:>14} {:>12} {:>8}\n", "module", "count", "parameters, B", "active, B",
+                      "weights, GB", "type");
+  for (const Module& module : modules(model)) text += row(module, module.name.c_str());
+  text += fmt::format("{:<16} {:>7} {:>14.3f} {:>14.3f} {:>12.3f}\n", "total", "", parameters(model) / 1e9,
+                      active_parameters(model) / 1e9, bytes_of(modules(model)) / 1e9);
+  if (const auto mtp = mtp_modules(model); !mtp.empty()) {
+    text += fmt::format("{:<16} {:>7} {:>14.3f} {:>14} {:>12.3f}\n", "MTP, apart", model.num_nextn_predict_layers,
+                        parameters_of(mtp) / 1e9, "", bytes_of(mtp) / 1e9);
+  }
+  text += fmt::format("\nKV cache, BF16      {:>12.3f} KB per token", kv_bytes_per_token(model) / 1e3);
+  text += fmt::format(", {:.3f} MB per sequence of {}\n", kv_bytes(model, seq_len) / 1e6, seq_len);
+  text += fmt::format("training compute    {:>12.1f} GFLOP per token in sequences of {}\n",
+                      train_flops_per_token(model, seq_len) / 1e9, seq_len);
+  return text;
+}
+
+constexpr const char* kDefinitions = R"(parameters: without MTP modules, which are listed apart; B: 10^9.
+active: what one token passes through: its experts of each layer and all else but the embedding, of which it reads a
+row.
+weights: bytes as stored, with the scales of FP8 (FP32 per 128x128) and MXFP4 (8 bits per 32).
+KV cache per token: at BF16; layers with a sliding window count nothing once it is full, but do per sequence.
+train_flops_per_token: 3 x forward; two operations per multiply-add of every matrix, LM head included, and of causal
+attention at --seq-len; without embedding, norms, softmax, recomputation and MTP.
+A config.json is one of Hugging Face, unchanged, or the folder that holds it.)";
+
+}  // namespace
+
+void add_model(CLI::App& app, int& /*exit_code*/) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("model", "parameters, KV cache and FLOPs of a model");
+  command->add_option("model", options->model, "name in model/zoo, YAML file, config.json or its folder")->required();
+  command->add_option("--format", options->format, "of the result on stdout")->check(CLI::IsMember({"table", "json"}));
+  command->add_option("--seq-len", options->seq_len, "tokens per sequence (4096)")->check(CLI::Range(1, 1 << 24));
+  command->footer(kDefinitions);
+  command->callback([options] {
+    const Architecture model = load_architecture(options->model);
+    const bool json = options->format == "json";
+    fmt::print("{}", json ? to_json(model, options->seq_len) : to_table(model, options->seq_len));
+  });
+}
+
+}  // namespace moeline

@@ -1,0 +1,24 @@
+// One kernel as a person writes it: "gemm:dtype=fp8,m=4096,n=7168,k=2048".
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "hardware/profile.hpp"
+#include "moe/operator.hpp"
+
+namespace moeline {
+
+struct RequestedOp {
+  std::string text;
+  Operator op;
+  int sms = 0;
+};
+
+/// Kinds and their keys are listed by op_help(); what is left out is DeepSeek-V3's. Throws SpecError with the nearest
+/// name.
+[[nodiscard]] RequestedOp parse_op(const std::string& text, const MachineFacts& machine);
+
+[[nodiscard]] std::string op_help();
+
+}  // namespace moeline

@@ -1,0 +1,97 @@
+// moeline price: what single kernels cost on a machine, and how we know.
+#include "hardware/price.hpp"
+
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/json.hpp"
+#include "experiments/cli/parse_op.hpp"
+
+namespace moeline {
+namespace {
+
+struct Options {
+  std::string hardware;
+  std::string kernels;
+  std::vector<std::string> ops;
+  std::vector<std::string> assignments;
+  std::string format = "table";
+};
+
+struct PricedOp {
+  RequestedOp requested;
+  Price price;
+
+  [[nodiscard]] double tflops() const { return requested.op.flops / price.solo_us / 1e6; }
+};
+
+const char* name_of(Hold hold) {
+  return hold == Hold::resident ? "resident" : hold == Hold::elastic ? "elastic" : "nothing";
+}
+
+std::string to_json(const std::vector<PricedOp>& priced, const std::string& hardware) {
+  Json json;
+  json.open().add("schema_version", 1).add("hardware", hardware).open_list("ops");
+  for (const auto& [requested, price] : priced) {
+    json.open().add("op", requested.text).add("solo_us", price.solo_us);
+    json.open("demands").add("sms", price.sms).add("hold", name_of(price.hold)).add("hbm_GBps", price.hbm_GBps);
+    json.add("nvlink_GBps", price.nvlink_GBps).add("nic_GBps", price.nic_GBps).close();
+    json.add("provenance", name_of(price.provenance));
+    if (!price.kernel_set.empty()) json.add("kernel_set", price.kernel_set);
+    if (!price.bound_by.empty()) json.add("bound_by", price.bound_by);
+    json.add("flops", requested.op.flops, 0).add("bytes", requested.op.bytes, 0).close();
+  }
+  return json.close_list().close().text();
+}
+
+std::string to_table(const std::vector<PricedOp>& priced) {
+  std::string text = fmt::format("{:>10} {:>5} {:>8} {:>8} {:>8} {:>8} {:<9} {:<13} {:<24} {}\n", "us", "SMs",
+                                 "TFLOP/s", "HBM", "NVLink", "NIC", "bound by", "provenance", "kernel set", "op");
+  for (const PricedOp& each : priced) {
+    const Price& p = each.price;
+    text += fmt::format("{:>10.2f} {:>5} {:>8.0f} {:>8.0f} {:>8.1f} {:>8.1f} {:<9} {:<13} {:<24} {}\n", p.solo_us,
+                        p.sms, each.tflops(), p.hbm_GBps, p.nvlink_GBps, p.nic_GBps, p.bound_by, name_of(p.provenance),
+                        p.kernel_set, each.requested.text);
+  }
+  return text + "Links in GB/s, each direction, while the kernel runs alone.\n";
+}
+
+// "hardware.nic_GBps=25" or "nic_GBps=25".
+std::vector<std::string> overrides_of(const std::vector<std::string>& assignments) {
+  constexpr std::string_view kHardware = "hardware.";
+  std::vector<std::string> overrides;
+  for (const std::string& each : assignments) {
+    overrides.push_back(each.starts_with(kHardware) ? each.substr(kHardware.size()) : each);
+  }
+  return overrides;
+}
+
+void run(const Options& options) {
+  const HardwareProfile profile = load_profile(options.hardware, overrides_of(options.assignments));
+  const KernelSet kernels = profile.kernels(options.kernels);
+  std::vector<PricedOp> priced;
+  for (const std::string& text : options.ops) {
+    RequestedOp requested = parse_op(text, profile.facts);
+    const Price price = moeline::price(requested.op, {.sms = requested.sms}, profile.facts, kernels);
+    priced.push_back({std::move(requested), price});
+  }
+  fmt::print("{}", options.format == "json" ? to_json(priced, options.hardware) : to_table(priced));
+}
+
+}  // namespace
+
+void add_price(CLI::App& app, int& /*exit_code*/) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("price", "what single kernels cost on a machine, and how that is known");
+  command->add_option("hardware", options->hardware, "a name in hwprofiles, or a path")->required();
+  command->add_option("op", options->ops, "kernels")->required();
+  command->add_option("--kernels", options->kernels, "kernel set; default: for each family the newest that has it");
+  command->add_option("--set", options->assignments, "machine facts: hardware.nic_GBps=25")->allow_extra_args(false);
+  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->footer(op_help());
+  command->callback([options] { run(*options); });
+}
+
+}  // namespace moeline

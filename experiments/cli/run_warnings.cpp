@@ -1,0 +1,67 @@
+#include "experiments/cli/run_warnings.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+namespace moeline {
+namespace {
+
+// Mean of the given rows, relative to balanced routing of the same tokens; 1 where none are given.
+double rows_over_balanced(const Setup& setup) {
+  const Routing& routing = setup.scenario.routing;
+  if (routing.distribution != "given") return 1;
+  const LayerWork work = setup.layer_work(true, 0);
+  const double balanced = balanced_load(setup.model, static_cast<int>(work.tokens()), work.ep, setup.spread).rows;
+  double sum = 0;
+  for (const auto& rows : {routing.forward_rows, routing.backward_rows})
+    sum += std::accumulate(rows.begin(), rows.end(), 0.0);
+  return sum / (2.0 * setup.scenario.layers) / balanced;
+}
+
+std::string memory_warning(const Run& run) {
+  constexpr double kGib = 1 << 30;
+  const Memory& m = *run.memory;
+  return fmt::format(
+      "does not fit: {:.1f} GiB per GPU (weights {:.1f}, KV cache {:.1f}, activations {:.1f}, communication buffers "
+      "{:.1f}), and the GPU has {:.0f}",
+      m.total() / kGib, m.weights / kGib, m.kv_cache / kGib, m.activations / kGib, m.communication / kGib,
+      run.setup.machine.facts.memory_gib);
+}
+
+}  // namespace
+
+std::vector<std::string> warnings_of(const Run& run) {
+  std::vector<std::string> warnings;
+  for (const ProvenanceUse& use : run.program.provenance) {
+    if (use.provenance == Provenance::roofline) {
+      warnings.push_back(fmt::format("{}: no measurement of this family; priced at the roofline", name_of(use.family)));
+    }
+  }
+  if (const double share = run.extrapolated_share(); share > 0) {
+    warnings.push_back(
+        fmt::format("{:.1f} % of the solo time is extrapolated: sizes or SM counts outside what the "
+                    "kernel set was fitted on, or another machine (listed under provenance in --format json)",
+                    100 * share));
+  }
+  const Scenario& s = run.setup.scenario;
+  if (!run.fits_memory()) warnings.push_back(memory_warning(run));
+  if (s.parallelism.pp > 1 || s.workload.global_batch_size > 0) {
+    warnings.emplace_back(
+        "pp and global_batch_size do not enter: this is the work of one stage, without pipeline communication, bubbles "
+        "and optimizer");
+  }
+  if (const double share = rows_over_balanced(run.setup); share < 0.7 || share > 1.4) {
+    warnings.push_back(fmt::format("routing.rows are {:.2f} of what this many tokens give when balanced", share));
+  }
+  if (s.workload.query_len > 1 && !run.setup.drafts()) {
+    warnings.emplace_back("query_len above 1, and the model has no MTP module: drafting costs nothing here");
+  }
+  if (s.layers > run.setup.model.moe_layers()) {
+    warnings.push_back(
+        fmt::format("{} layers simulated; the model has {} MoE layers", s.layers, run.setup.model.moe_layers()));
+  }
+  return warnings;
+}
+
+}  // namespace moeline

@@ -1,0 +1,169 @@
+// The result as a person reads it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+
+#include "experiments/cli/simulate_output.hpp"
+
+namespace moeline {
+namespace {
+
+// Mean span of each phase over layers and micro-batches, in order of first appearance.
+std::vector<std::pair<std::string, double>> mean_spans(const std::vector<PhaseTimes>& phases) {
+  std::vector<std::pair<std::string, double>> means;
+  std::map<std::string, std::pair<double, int>> sums;
+  for (const PhaseTimes& phase : phases) {
+    auto& [sum, count] = sums[phase.phase];
+    if (count == 0) means.emplace_back(phase.phase, 0);
+    sum += to_us(phase.span());
+    ++count;
+  }
+  for (auto& [name, mean] : means) mean = sums[name].first / sums[name].second;
+  return means;
+}
+
+std::string phase_table(const Run& run, const Run* baseline) {
+  std::map<std::string, double> beside;
+  if (baseline != nullptr) {
+    for (const auto& [phase, us] : mean_spans(baseline->phases)) beside[phase] = us;
+  }
+  std::string text = fmt::format("{:<26} {:>12}", "phase, mean us", run.setup.scenario.schedule);
+  if (baseline != nullptr) text += fmt::format(" {:>12} {:>9}", "sequential", "ratio");
+  text += "\n";
+  for (const auto& [phase, us] : mean_spans(run.phases)) {
+    text += fmt::format("{:<26} {:>12.1f}", phase, us);
+    if (baseline != nullptr) text += fmt::format(" {:>12.1f} {:>9.2f}", beside[phase], us / beside[phase]);
+    text += "\n";
+  }
+  return text;
+}
+
+using Value = std::function<double(const Run&)>;
+
+class Table {
+ public:
+  Table(const Run& run, const Run* baseline) : run_(run), baseline_(baseline) {
+    const std::string& schedule = run.setup.scenario.schedule;
+    if (baseline != nullptr) text_ = fmt::format("{:<32} {:>17} {:>12}\n", "", schedule, "sequential");
+  }
+
+  void row(const char* name, int decimals, const Value& value) {
+    text_ += fmt::format("{:<32} {:>17.{}f}", name, value(run_), decimals);
+    if (baseline_ != nullptr) text_ += fmt::format(" {:>12.{}f}", value(*baseline_), decimals);
+    text_ += "\n";
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  const Run& run_;
+  const Run* baseline_;
+  std::string text_;
+};
+
+void add_latency(Table& table, const Run& run) {
+  table.row("step, ms", 3, [](const Run& r) { return to_us(r.metrics.span) / 1e3; });
+  if (!run.is_whole_step()) return;
+  if (run.is_decode()) {
+    table.row("TPOT, ms", 2, [](const Run& r) { return r.tpot_ms(); });
+  } else {
+    table.row("TTFT, ms", 1, [](const Run& r) { return r.ttft_ms; });
+  }
+  table.row("tokens/s per GPU", 0, [](const Run& r) { return r.tokens_per_s(); });
+}
+
+void add_layer(Table& table) {
+  const auto of_layer = [&](const char* name, Time Metrics::*time) {
+    table.row(name, 1, [time](const Run& r) { return to_us(r.steady.metrics.*time) / r.steady.layers; });
+  };
+  table.row("MoE layer, us", 1, [](const Run& r) { return r.layer_us(); });
+  of_layer("  compute busy, us", &Metrics::compute_busy);
+  of_layer("  communication busy, us", &Metrics::comm_busy);
+  of_layer("  exposed communication, us", &Metrics::exposed_comm);
+  table.row("  SM use, %", 1, [](const Run& r) { return 100 * r.steady.metrics.sm_use; });
+}
+
+void add_chunk(Table& table) {
+  table.row("layer, us", 0, [](const Run& r) { return r.layer_us(); });
+  table.row("compute busy, us", 0, [](const Run& r) { return to_us(r.metrics.compute_busy); });
+  table.row("communication busy, us", 0, [](const Run& r) { return to_us(r.metrics.comm_busy); });
+  table.row("exposed communication, us", 0, [](const Run& r) { return to_us(r.metrics.exposed_comm); });
+}
+
+std::string metric_table(const Run& run, const Run* baseline) {
+  Table table(run, baseline);
+  add_latency(table, run);
+  run.is_inference() ? add_layer(table) : add_chunk(table);
+  table.row("overlap, %", 1, [](const Run& r) { return 100 * r.metrics.overlap_fraction(); });
+  table.row("MFU of BF16 peak, %", 1, [](const Run& r) { return 100 * r.mfu(); });
+  table.row("extrapolated, %", 1, [](const Run& r) { return 100 * r.extrapolated_share(); });
+  return table.text();
+}
+
+std::string class_table(const Run& run) {
+  std::string text = fmt::format("{:<14} {:>14} {:>14}\n", "class", "busy us/layer", "solo us/layer");
+  for (const ClassTimes& times : run.steady.metrics.classes) {
+    text += fmt::format("{:<14} {:>14.1f} {:>14.1f}\n", times.name, to_us(times.busy) / run.steady.layers,
+                        to_us(times.solo) / run.steady.layers);
+  }
+  return text;
+}
+
+std::string work_of(const Scenario& s) {
+  const Workload& w = s.workload;
+  if (w.phase == "train") return fmt::format("{} tokens per GPU", w.micro_batch_size * w.seq_len);
+  if (w.phase == "prefill") {
+    const std::string cached = w.cached_len > 0 ? fmt::format(", {} of them cached", w.cached_len) : "";
+    return fmt::format("{} tokens per GPU, prompts of {}{}", w.tokens, w.prompt_len, cached);
+  }
+  const std::string drafts = w.query_len > 1 ? fmt::format(", {} tokens per request and step", w.query_len) : "";
+  return fmt::format("{} requests per GPU, KV {}{}", w.batch_size, w.kv_len, drafts);
+}
+
+std::string head_of(const Scenario& s) {
+  const std::string sms = s.comm.num_sms > 0 ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
+  const std::string layers =
+      s.whole_model && s.workload.phase != "train" ? "the whole model" : fmt::format("{} layers", s.layers);
+  return fmt::format("{}: {} on {} ({}), EP{}, {}, {}{}\n\n", s.schedule, s.model, s.hardware, s.kernels,
+                     s.parallelism.ep, work_of(s), layers, sms);
+}
+
+// Families whose measurements are those of another kernel set.
+std::string borrowed(const Run& run) {
+  std::map<std::string, double> shares;
+  for (const ProvenanceUse& use : run.program.provenance) {
+    const bool own = use.kernel_set.empty() || use.kernel_set == run.setup.kernels.name;
+    if (!own) shares[use.kernel_set] += use.solo_us / std::max(run.solo_us(), 1.0);
+  }
+  std::string text;
+  for (const auto& [set, share] : shares) {
+    text += fmt::format("{:.1f} % of the solo time priced with kernels borrowed from {}\n", 100 * share, set);
+  }
+  return text;
+}
+
+std::string memory_line(const Run& run) {
+  if (!run.memory) return "";
+  constexpr double kGib = 1 << 30;
+  const Memory& m = *run.memory;
+  return fmt::format(
+      "memory {:.1f} of {:.0f} GiB: weights {:.1f}, KV cache {:.1f}, activations {:.1f}, communication "
+      "buffers {:.1f}\n",
+      m.total() / kGib, run.setup.machine.facts.memory_gib, m.weights / kGib, m.kv_cache / kGib, m.activations / kGib,
+      m.communication / kGib);
+}
+
+}  // namespace
+
+std::string to_table(const Run& run, const Run* baseline) {
+  std::string text = head_of(run.setup.scenario);
+  text += metric_table(run, baseline) + "\n" + phase_table(run, baseline) + "\n" + class_table(run) + "\n";
+  text += memory_line(run) + borrowed(run);
+  text +=
+      fmt::format("{} tasks; {} constants in the kernel set; {:.1f} % of the solo time in kernels of a fixed cost\n",
+                  run.program.graph.size(), run.setup.kernels.known_constants(), 100 * run.lumped_share());
+  return text;
+}
+
+}  // namespace moeline

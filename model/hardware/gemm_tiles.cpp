@@ -1,0 +1,106 @@
+#include "hardware/gemm_tiles.hpp"
+
+#include <cmath>
+#include <vector>
+
+namespace moeline {
+namespace {
+
+constexpr std::string_view kWideSince = "2025-04";
+
+double tiles_of(const Tile& tile, const Operator& op, double rows) {
+  const double groups = op.family == Family::gemm_fp8_masked ? op.groups : 1;
+  return std::ceil(rows / tile.m) * std::ceil(op.n / tile.n) * groups;
+}
+
+std::vector<int> heights(const Operator& op, double rows, TileSet tiles) {
+  if (op.family == Family::gemm_fp8_grouped) return {128};
+  if (tiles == TileSet::narrow) return {64, 128};
+  std::vector<int> heights = {64, 128, 256};
+  if (op.family == Family::gemm_fp8 && rows <= 16) heights.push_back(16);
+  if (op.family == Family::gemm_fp8 && rows <= 32) heights.push_back(32);
+  return heights;
+}
+
+std::vector<int> widths(TileSet tiles) {
+  std::vector<int> widths;
+  for (int n = 16; n <= 128; n += 16) widths.push_back(n);
+  if (tiles == TileSet::wide) widths.insert(widths.end(), {144, 160, 192});
+  return widths;
+}
+
+std::vector<Tile> candidates(const Operator& op, double rows, TileSet tiles) {
+  std::vector<Tile> candidates;
+  for (const int m : heights(op, rows, tiles)) {
+    for (const int n : widths(tiles)) {
+      if (m <= 128 || n <= 128) candidates.push_back({m, n});  // more does not fit the registers
+    }
+  }
+  return candidates;
+}
+
+struct Waves {
+  double count = 0, last = 0;  // of tiles in the last wave
+};
+
+Waves waves_of(const Tile& tile, const Operator& op, double rows, int sms) {
+  const double tiles = tiles_of(tile, op, rows);
+  const double count = std::ceil(tiles / sms);
+  return {count, tiles - (count - 1) * sms};
+}
+
+// DeepGEMM's order between two tiles, the later candidate first.
+bool preferred(const Tile& tile, const Waves& waves, const Tile& best, const Waves& least, const Operator& op,
+               double rows) {
+  if (waves.count != least.count) return waves.count < least.count;
+  if (waves.last != least.last) return waves.last > least.last;
+  if (tile.m == best.m) return tile.n < best.n;  // less waste
+  if (tile.n == best.n) return tile.m < best.m;
+  return tile.n > best.n && tile.n <= op.n && tile.m <= rows;
+}
+
+Tile pick_wide(const std::vector<Tile>& candidates, const Operator& op, double rows, int sms) {
+  Tile best = candidates.front();
+  Waves least = waves_of(best, op, rows, sms);
+  for (const Tile& tile : candidates) {
+    const Waves waves = waves_of(tile, op, rows, sms);
+    if (!preferred(tile, waves, best, least, op, rows)) continue;
+    best = tile;
+    least = waves;
+  }
+  return best;
+}
+
+// In steps of a 64x16 tile at peak: the k-block itself, and about six such steps that no tile makes shorter.
+double nominal_time(const Tile& tile, const Operator& op, double rows, int sms) {
+  const double steps = std::ceil(tile.m / 64.0) * tile.n / 16.0;
+  return waves_of(tile, op, rows, sms).count * (steps * (straddles_scales(tile) ? 1.375 : 1) + 6);
+}
+
+Tile pick_narrow(const std::vector<Tile>& candidates, const Operator& op, double rows, int sms) {
+  Tile best = candidates.front();
+  for (const Tile& tile : candidates) {
+    const double time = nominal_time(tile, op, rows, sms), least = nominal_time(best, op, rows, sms);
+    if (time < least || (time == least && tile.m * tile.n > best.m * best.n)) best = tile;
+  }
+  return best;
+}
+
+}  // namespace
+
+TileSet tile_set(std::string_view kernel_set) {
+  const std::size_t machine = kernel_set.find(": ");
+  if (machine != std::string_view::npos) kernel_set.remove_prefix(machine + 2);
+  const std::size_t dash = kernel_set.find('-');
+  const bool old = dash != std::string_view::npos && kernel_set.substr(dash + 1) < kWideSince;
+  return old ? TileSet::narrow : TileSet::wide;
+}
+
+Tile pick_tile(const Operator& op, double rows, int sms, TileSet tiles) {
+  const std::vector<Tile> all = candidates(op, rows, tiles);
+  return tiles == TileSet::wide ? pick_wide(all, op, rows, sms) : pick_narrow(all, op, rows, sms);
+}
+
+bool straddles_scales(const Tile& tile) { return 128 % tile.n != 0 && tile.n % 64 != 0; }
+
+}  // namespace moeline

@@ -1,0 +1,57 @@
+#include "moe/attention_core.hpp"
+
+#include <algorithm>
+
+#include "moe/kernels.hpp"
+
+namespace moeline {
+namespace {
+
+using namespace kernels;
+
+// Query-key pairs of one head and sequence; a query counts half of its own key, as in S^2 / 2.
+double causal_pairs(const AttentionShape& shape, double window) {
+  const double first = shape.kv_len - shape.query_len;  // keys before the first query
+  const double full = shape.query_len * first + shape.query_len * shape.query_len / 2;
+  if (window <= 0 || shape.kv_len <= window) return full;
+  const double growing = std::max(0.0, window - first);  // queries that do not fill the window yet
+  return growing * first + growing * growing / 2 + (shape.query_len - growing) * window;
+}
+
+Operator attention(Family family, const char* name, const AttentionShape& shape) {
+  Operator op;
+  op.name = name;
+  op.family = family;
+  op.attention = shape;
+  return op;
+}
+
+}  // namespace
+
+Operator prefill_core(const AttentionShape& shape, double window) {
+  Operator op = attention(Family::attention_forward, "FlashAttention forward", shape);
+  op.flops = 2 * shape.batch * shape.heads * causal_pairs(shape, window) * (shape.qk_dim + shape.v_dim);
+  const double queries = shape.batch * shape.query_len * shape.heads * (shape.qk_dim + shape.v_dim);
+  const double seen = window > 0 ? std::min(shape.kv_len, window + shape.query_len) : shape.kv_len;
+  const double keys = shape.batch * seen * shape.kv_heads * (shape.qk_dim + shape.v_dim);
+  op.bytes = (queries + keys) * kBf16;
+  return op;
+}
+
+Operator mla_decode_core(const AttentionShape& shape) {
+  Operator op = attention(Family::mla_decode, "MLA decode core", shape);
+  const double width = shape.qk_dim + shape.v_dim;
+  op.flops = 2 * shape.batch * shape.heads * shape.query_len * shape.kv_len * width;
+  op.bytes = shape.batch * (shape.kv_len * shape.qk_dim + shape.query_len * shape.heads * width) * kBf16;
+  return op;
+}
+
+Operator gqa_decode_core(const AttentionShape& shape) {
+  Operator op = attention(Family::gqa_decode, "GQA decode core", shape);
+  const double width = shape.qk_dim + shape.v_dim;
+  op.flops = 2 * shape.batch * shape.heads * shape.query_len * shape.kv_len * width;
+  op.bytes = shape.batch * (shape.kv_len * shape.kv_heads + shape.query_len * shape.heads) * width * kBf16;
+  return op;
+}
+
+}  // namespace moeline

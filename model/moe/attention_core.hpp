@@ -1,0 +1,26 @@
+// The attention kernel proper, without its projections: FLOPs and bytes of BF16 work. A multiply-add is two FLOPs.
+#pragma once
+
+#include "moe/operator.hpp"
+
+namespace moeline {
+
+/// FlashAttention forward, causal. The last of `query_len` queries sees `kv_len` keys (a cached prefix included), each
+/// query before it one less, and none more than `window` (0: no window).
+///   FLOPs  2 x batch x heads x pairs x (qk_dim + v_dim); pairs: query_len x cached + query_len^2 / 2 without a window
+///   bytes  queries, outputs, and the keys and values that some query sees, once each
+[[nodiscard]] Operator prefill_core(const AttentionShape& shape, double window = 0);
+
+/// Absorbed MLA over a cache of latents: all heads share one key of `qk_dim` numbers, whose first `v_dim` are the
+/// value.
+///   FLOPs  2 x batch x heads x query_len x kv_len x (qk_dim + v_dim)
+///   bytes  batch x (kv_len x qk_dim + query_len x heads x (qk_dim + v_dim)) x 2: the cache once, whatever query_len
+/// Sequences of unequal length cost what as many of their mean length do: the kernels split them into even parts.
+[[nodiscard]] Operator mla_decode_core(const AttentionShape& shape);
+
+/// Grouped-query attention over a KV cache; `kv_len` is already limited to the window.
+///   FLOPs  as above
+///   bytes  batch x (kv_len x kv_heads + query_len x heads) x (qk_dim + v_dim) x 2
+[[nodiscard]] Operator gqa_decode_core(const AttentionShape& shape);
+
+}  // namespace moeline

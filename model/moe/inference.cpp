@@ -1,0 +1,100 @@
+#include "moe/inference.hpp"
+
+#include "base/error.hpp"
+#include "moe/kernels.hpp"
+
+namespace moeline {
+namespace {
+
+using namespace kernels;
+
+std::vector<Operator> attention(const InferenceWork& work, int layer) {
+  std::vector<Operator> ops = attention_before_core(work, layer);
+  std::vector<Operator> more = attention_from_core(work, layer);
+  ops.insert(ops.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  return ops;
+}
+
+std::vector<Operator> dispatch(const InferenceWork& work) {
+  const AllToAllWork transfer = work.all_to_all();
+  if (!work.low_latency) return normal_dispatch(transfer);
+  return {low_latency_dispatch(transfer, Stage::issue), low_latency_dispatch(transfer, Stage::wire),
+          low_latency_dispatch(transfer, Stage::receive)};
+}
+
+std::vector<Operator> combine(const InferenceWork& work) {
+  const AllToAllWork transfer = work.all_to_all();
+  if (!work.low_latency) return normal_combine(transfer);
+  return {low_latency_combine(transfer, Stage::issue), low_latency_combine(transfer, Stage::wire),
+          low_latency_combine(transfer, Stage::receive)};
+}
+
+std::vector<Operator> embedding(const InferenceWork& work) {
+  return {elementwise("gather embeddings", work.tokens() * work.model.hidden_size, 2)};
+}
+
+// Logits of the tokens that are sampled or verified: every one in decode, the last of each prompt in prefill.
+std::vector<Operator> lm_head(const InferenceWork& work) {
+  const double rows = work.decode ? work.tokens() : work.requests;
+  const double vocabulary = work.model.vocab_size;
+  return {norm("RMSNorm and residual add", rows, work.model.hidden_size, 3),
+          gemm(Family::gemm_bf16, "LM head", rows, vocabulary, work.model.hidden_size),
+          memory(Family::streaming, "softmax and sample", rows * vocabulary * (kBf16 + kFp32))};
+}
+
+// Token embedding and last hidden state, each normed, concatenated and projected (arXiv 2412.19437, section 2.2).
+std::vector<Operator> mtp_input(const InferenceWork& work) {
+  const double hidden = work.model.hidden_size;
+  const double rows = work.tokens();
+  return {elementwise("gather embeddings", rows * hidden, 2), norm("RMSNorm embedding", rows, hidden, 2),
+          norm("RMSNorm hidden state", rows, hidden, 2),
+          gemm(Family::gemm_bf16, "MTP projection", rows, hidden, 2 * hidden)};
+}
+
+}  // namespace
+
+AllToAllWork InferenceWork::all_to_all() const {
+  return {static_cast<double>(model.hidden_size),
+          static_cast<double>(model.num_experts_per_tok),
+          tokens(),
+          experts(),
+          ep,
+          gpus_per_node,
+          spread};
+}
+
+std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work, int layer) {
+  if (phase == "attn-0") return attention_before_core(work, layer);
+  if (phase == "attn-1") return attention_from_core(work, layer);
+  if (phase == "attn") return attention(work, layer);
+  if (phase == "shared") return shared_experts(work);
+  if (phase == "mlp") return layer < work.model.first_k_dense_replace ? dense_ffn(work) : routed_experts(work);
+  if (phase == "dispatch") return dispatch(work);
+  if (phase == "combine") return combine(work);
+  if (phase == "embedding") return embedding(work);
+  if (phase == "lm_head") return lm_head(work);
+  if (phase == "mtp") return mtp_input(work);
+  throw SpecError(unknown_name("phase", phase, inference_phases(work.model, work.decode)));
+}
+
+std::vector<std::string> inference_phases(const Architecture& model, bool decode) {
+  std::vector<std::string> phases = {"attn"};
+  if (decode) phases = {"attn-0", "attn-1"};
+  phases.emplace_back("dispatch");
+  if (model.n_shared_experts > 0) phases.emplace_back("shared");
+  phases.emplace_back("mlp");
+  phases.emplace_back("combine");
+  return phases;
+}
+
+const std::vector<PhaseDependency>& inference_dependencies() {
+  static const std::vector<PhaseDependency> kDependencies = {
+      {"attn-0", "attn-1"},         {"attn-1", "dispatch"},       {"attn", "dispatch"},       {"dispatch", "mlp"},
+      {"mlp", "combine"},           {"attn-1", "shared"},         {"attn", "shared"},         {"combine", "attn-0", true},
+      {"combine", "attn", true},    {"shared", "attn-0", true},   {"shared", "attn", true},   {"attn-1", "mlp"},
+      {"attn", "mlp"},              {"mlp", "attn-0", true},      {"mlp", "attn", true},
+  };
+  return kDependencies;
+}
+
+}  // namespace moeline

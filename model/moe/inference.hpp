@@ -1,0 +1,59 @@
+// The kernels of prefill and decode, phase by phase, in launch order.
+//
+// Lists are those of today's open servers (DeepEP, DeepGEMM, FlashMLA or FlashAttention, fused norms and casts) and of
+// DeepSeek's published operators: projections of queries and latents fused into one GEMM, casts that write scales the
+// way the GEMM wants them, SwiGLU fused with the cast of its result, one fused top-k. What training needs besides
+// (saved copies, transposed weights, auxiliary loss) is not there. Byte counts are the least traffic of the tensors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "moe/all_to_all.hpp"
+#include "moe/architecture.hpp"
+#include "moe/dependency.hpp"
+#include "moe/operator.hpp"
+
+namespace moeline {
+
+/// Work of one rank with one micro-batch.
+struct InferenceWork {
+  Architecture model;
+  bool decode = false;
+  double requests = 0;   ///< sequences
+  double query_len = 1;  ///< new tokens of each: 1 + drafted ones in decode, those not cached in prefill
+  double kv_len = 0;     ///< keys that the last new token of a sequence sees, on average over the sequences
+  bool low_latency = false;
+  int ep = 1;
+  int redundant_experts = 0;
+  int gpus_per_node = 8;
+  Spread spread;
+  ExpertLoad load;
+
+  [[nodiscard]] double tokens() const { return requests * query_len; }
+  [[nodiscard]] int experts() const { return model.n_routed_experts + redundant_experts; }
+  [[nodiscard]] double local_experts() const { return static_cast<double>(experts()) / ep; }
+  [[nodiscard]] AllToAllWork all_to_all() const;
+};
+
+/// Kernels of a phase of layer `layer` (of the model: it decides between dense and routed, full and windowed). Phases:
+///   attn-0     norm, projections before the core     attn-1  core, output projection, norm, gate     attn  both
+///   shared     shared experts
+///   mlp        routed experts, or the dense feed-forward network
+///   dispatch, combine
+///   embedding, lm_head, mtp (what an MTP module does before its layer)
+/// Throws SpecError for another name.
+[[nodiscard]] std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work, int layer);
+
+[[nodiscard]] std::vector<Operator> attention_before_core(const InferenceWork& work, int layer);  // attn-0
+[[nodiscard]] std::vector<Operator> attention_from_core(const InferenceWork& work, int layer);    // attn-1
+[[nodiscard]] std::vector<Operator> shared_experts(const InferenceWork& work);
+[[nodiscard]] std::vector<Operator> routed_experts(const InferenceWork& work);
+[[nodiscard]] std::vector<Operator> dense_ffn(const InferenceWork& work);
+
+/// Phases of one MoE layer in the order of the data: those of prefill, or with attn-0 and attn-1 those of decode.
+[[nodiscard]] std::vector<std::string> inference_phases(const Architecture& model, bool decode);
+
+[[nodiscard]] const std::vector<PhaseDependency>& inference_dependencies();
+
+}  // namespace moeline

@@ -1,0 +1,140 @@
+// Attention of prefill and decode, MLA and GQA. Symbols as in the DeepSeek-V2 paper: W_DQ and W_UQ project queries down
+// and up, W_DKV and W_UKV keys and values, W_O the output. In decode W_UK and W_UV are absorbed: queries and outputs
+// are projected into the latent space head by head, and the cache is read as it is (section 2.1.2 there).
+#include <algorithm>
+
+#include "moe/attention_core.hpp"
+#include "moe/inference.hpp"
+#include "moe/inference_kernels.hpp"
+
+namespace moeline {
+namespace {
+
+using namespace kernels;
+
+// One GEMM per head, BF16.
+Operator per_head(const char* name, double tokens, double heads, double n, double k) {
+  return gemm(Family::gemm_bf16_batched, name, heads * tokens, n, k, heads);
+}
+
+void project_mla(Linear& linear, const InferenceWork& work) {
+  const Architecture& m = work.model;
+  const double heads = m.num_attention_heads;
+  const double query = heads * (m.qk_nope_head_dim + m.qk_rope_head_dim);
+  const double latent = m.kv_lora_rank + m.qk_rope_head_dim;
+  const double t = work.tokens();
+  if (m.q_lora_rank > 0) {
+    linear.project("W_DQ and W_DKV", t, m.q_lora_rank + latent, m.hidden_size);
+    linear.add(norm("RMSNorm q", t, m.q_lora_rank, 2));
+  } else {
+    linear.project("W_Q and W_DKV", t, query + latent, m.hidden_size);
+  }
+  linear.add(norm("RMSNorm kv", t, m.kv_lora_rank, 2));
+  if (m.q_lora_rank > 0) linear.project("W_UQ", t, query, m.q_lora_rank);
+}
+
+// Keys and values of every head, those of a cached prefix included.
+void expand_keys(Linear& linear, const InferenceWork& work) {
+  const Architecture& m = work.model;
+  const double heads = m.num_attention_heads;
+  const double keys = work.requests * work.kv_len;
+  linear.project("W_UKV", keys, heads * (m.qk_nope_head_dim + m.v_head_dim), m.kv_lora_rank);
+  linear.add(elementwise("copy k_nope into K", keys * heads * m.qk_nope_head_dim, 2));
+  linear.add(memory(Family::strided, "broadcast k_rope to heads", keys * heads * m.qk_rope_head_dim * kBf16));
+}
+
+void rotate_and_cache_mla(Linear& linear, const InferenceWork& work) {
+  const Architecture& m = work.model;
+  const double heads = m.num_attention_heads;
+  const double t = work.tokens();
+  linear.add(memory(Family::strided, "rotary q and k, write cache",
+                    t * (2 * heads * m.qk_rope_head_dim + 2 * (m.kv_lora_rank + m.qk_rope_head_dim)) * kBf16));
+}
+
+void project_gqa(Linear& linear, const InferenceWork& work) {
+  const Architecture& m = work.model;
+  const double heads = m.num_attention_heads + m.num_key_value_heads;
+  const double t = work.tokens();
+  linear.project("W_QKV", t, (heads + m.num_key_value_heads) * m.head_dim, m.hidden_size);
+  if (m.qk_norm) linear.add(norm("RMSNorm of q and k heads", t, heads * m.head_dim, 2));
+  linear.add(memory(Family::strided, "rotary q and k, write cache",
+                    t * (2 * heads + 2 * m.num_key_value_heads) * m.head_dim * kBf16));
+}
+
+AttentionShape shape_of(const InferenceWork& work, int layer) {
+  const Architecture& m = work.model;
+  AttentionShape shape;
+  shape.batch = work.requests;
+  shape.heads = m.num_attention_heads;
+  shape.query_len = work.query_len;
+  shape.kv_len = work.kv_len;
+  if (m.is_mla()) {
+    shape.kv_heads = work.decode ? 1 : shape.heads;
+    shape.qk_dim = (work.decode ? m.kv_lora_rank : m.qk_nope_head_dim) + m.qk_rope_head_dim;
+    shape.v_dim = work.decode ? m.kv_lora_rank : m.v_head_dim;
+    return shape;
+  }
+  shape.kv_heads = m.num_key_value_heads;
+  shape.qk_dim = m.head_dim;
+  shape.v_dim = m.head_dim;
+  if (work.decode && m.window(layer) > 0) shape.kv_len = std::min(shape.kv_len, static_cast<double>(m.window(layer)));
+  return shape;
+}
+
+Operator core(const InferenceWork& work, int layer) {
+  const AttentionShape shape = shape_of(work, layer);
+  if (!work.decode) return prefill_core(shape, work.model.window(layer));
+  return work.model.is_mla() ? mla_decode_core(shape) : gqa_decode_core(shape);
+}
+
+// The expert choice: scores, groups and top-k in one kernel, weights in another.
+void route(Linear& linear, const InferenceWork& work) {
+  const Architecture& m = work.model;
+  const double t = work.tokens();
+  linear.add(gemm(Family::gemm_bf16, "router gate", t, m.n_routed_experts, m.hidden_size));
+  Operator top_k;
+  top_k.name = "scores and top-k";
+  top_k.family = Family::routing_scan;
+  top_k.items = t * m.n_routed_experts;
+  linear.add(top_k);
+  linear.add(small("normalise weights"));
+}
+
+}  // namespace
+
+std::vector<Operator> attention_before_core(const InferenceWork& work, int /*layer*/) {
+  Linear linear(work.model.weights);
+  linear.add(norm("RMSNorm and residual add", work.tokens(), work.model.hidden_size, 4));
+  if (!work.model.is_mla()) {
+    project_gqa(linear, work);
+    return linear.ops();
+  }
+  project_mla(linear, work);
+  rotate_and_cache_mla(linear, work);
+  if (work.decode) {
+    linear.add(per_head("absorb W_UK", work.tokens(), work.model.num_attention_heads, work.model.kv_lora_rank,
+                        work.model.qk_nope_head_dim));
+  } else {
+    expand_keys(linear, work);
+  }
+  return linear.ops();
+}
+
+std::vector<Operator> attention_from_core(const InferenceWork& work, int layer) {
+  const Architecture& m = work.model;
+  const double heads = m.num_attention_heads;
+  Linear linear(m.weights);
+  linear.add(core(work, layer));
+  if (m.is_mla() && work.decode) {
+    linear.add(per_head("absorb W_UV", work.tokens(), heads, m.v_head_dim, m.kv_lora_rank));
+  }
+  linear.project("W_O", work.tokens(), m.hidden_size, heads * (m.is_mla() ? m.v_head_dim : m.head_dim));
+  linear.add(norm("RMSNorm and residual add", work.tokens(), m.hidden_size, 4));
+  if (layer < m.first_k_dense_replace || m.n_routed_experts == 0) return linear.ops();
+  route(linear, work);
+  // DeepEP's low-latency kernels cast as they send
+  if (!work.low_latency) linear.add(cast("cast dispatch input to fp8", work.tokens(), m.hidden_size));
+  return linear.ops();
+}
+
+}  // namespace moeline

@@ -1,0 +1,136 @@
+#include "moe/memory.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "moe/parameters.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr double kBf16 = 2;
+constexpr double kFp8 = 1 + 4.0 / 128;  // with an FP32 scale per 128 columns
+constexpr double kRowPadding = 128;     // of the contiguous grouped GEMM
+
+double local_experts(const Architecture& model, const Deployment& d) {
+  return std::ceil((model.n_routed_experts + d.redundant_experts) / static_cast<double>(d.ep));
+}
+
+double weight_bytes(const Architecture& model, const Deployment& d, const std::vector<Module>& list) {
+  double sum = 0;
+  for (const Module& module : list) {
+    const bool routed = module.name == kRoutedExperts;
+    sum += module.bytes() * (routed ? module.count / model.n_routed_experts * local_experts(model, d) : module.count);
+  }
+  return sum;
+}
+
+double kv_cache_bytes(const Architecture& model, const Deployment& d) {
+  Architecture cached = model;
+  if (d.mtp) {
+    cached.num_hidden_layers += model.num_nextn_predict_layers;
+    if (!model.windows.empty()) cached.windows.resize(static_cast<std::size_t>(cached.num_hidden_layers), 0);
+  }
+  return d.requests * kv_bytes(cached, d.kv_len);
+}
+
+double attention_bytes(const Architecture& a, const Deployment& d, double tokens) {
+  const double heads = a.num_attention_heads;
+  const double rope = a.qk_rope_head_dim;
+  double width = 2 * (heads + a.num_key_value_heads) * a.head_dim;
+  if (a.is_mla() && d.decode) width = heads * (2.0 * a.kv_lora_rank + rope);
+  if (a.is_mla() && !d.decode) width = heads * 2 * (a.qk_nope_head_dim + rope + a.v_head_dim);
+  return tokens * width * kBf16;
+}
+
+// Gate and up projections' output, and the activation's.
+double gated_bytes(const Deployment& d, double rows, double width) {
+  return rows * width * (2 * kBf16 + (d.fp8_dispatch ? kFp8 : kBf16));
+}
+
+double experts_bytes(const Architecture& a, const Deployment& d, double tokens) {
+  const double local = local_experts(a, d);
+  const double in = a.hidden_size * (d.fp8_dispatch ? kFp8 : kBf16);
+  const double out = a.hidden_size * kBf16;
+  const double gate_up = 2 * a.moe_intermediate_size * kBf16;
+  const double activated = a.moe_intermediate_size * (d.fp8_dispatch ? kFp8 : kBf16);
+  double rows = local * d.ep * tokens;
+  double received = 0;  // beside the rows; the low-latency mode delivers rows
+  if (!d.low_latency) {
+    rows = tokens * a.num_experts_per_tok + local * (kRowPadding - 1);
+    received = tokens * std::min(a.num_experts_per_tok, d.ep) * in;
+  }
+  const double widest = std::max({received + rows * in, rows * (in + gate_up), rows * (gate_up + activated),
+                                  rows * (activated + out), rows * out + tokens * out});
+  return widest + gated_bytes(d, tokens, 1.0 * a.n_shared_experts * a.moe_intermediate_size);
+}
+
+double mlp_bytes(const Architecture& a, const Deployment& d, double tokens) {
+  const double dense = a.moe_layers() < a.num_hidden_layers ? gated_bytes(d, tokens, a.intermediate_size) : 0;
+  return a.n_routed_experts > 0 ? std::max(dense, experts_bytes(a, d, tokens)) : dense;
+}
+
+double activation_bytes(const Architecture& a, const Deployment& d) {
+  const double tokens = d.tokens / d.micro_batches;
+  const double attention = attention_bytes(a, d, tokens);
+  const double mlp = mlp_bytes(a, d, tokens);
+  const int pairs = d.micro_batches / 2;
+  const double layer = pairs * (attention + mlp) + d.micro_batches % 2 * std::max(attention, mlp);
+  const double logits = d.logit_rows * a.vocab_size * (kBf16 + 4);
+  return d.tokens * 2 * a.hidden_size * kBf16 + std::max(layer, logits);
+}
+
+double low_latency_buffers(const Architecture& a, const Deployment& d) {
+  const double tokens = std::ceil(d.tokens / d.micro_batches);
+  const double experts = local_experts(a, d) * d.ep;
+  const double bf16 = a.hidden_size * kBf16;
+  const double scales = a.hidden_size / 128 * 4;
+  const double dispatch = 16 + std::max(bf16, a.hidden_size + scales);
+  const double combine = bf16 + scales;
+  const double send = tokens * std::max(dispatch, experts * combine);
+  const double receive = tokens * experts * std::max(dispatch, combine);
+  return 2 * (send + receive + experts * 4);
+}
+
+// Tokens in the queues: the larger of dispatch and combine; DeepEP rounds the RDMA ones up to whole chunks.
+struct Queues {
+  int largest_ep;
+  double nvlink, rdma;
+};
+constexpr std::array<Queues, 6> kQueues = {
+    {{8, 256, 0}, {16, 288, 140}, {32, 288, 128}, {64, 288, 140}, {128, 560, 132}, {1 << 30, 720, 132}}};
+
+double normal_buffers(const Architecture& a, const Deployment& d) {
+  constexpr double kGpus = 8;        // of a node; DeepEP knows no other
+  constexpr double kSourceMeta = 8;  // bytes: rank and ranks of the node that want the token
+  constexpr double kMostTopK = 128, kMostScales = 128;
+  const double channels = d.comm_sms / 2;  // NOLINT: whole channels
+  const double nodes = std::max(1.0, std::floor(d.ep / kGpus));
+  const double token = a.hidden_size * kBf16 + kSourceMeta + kMostTopK * (8 + 4) + kMostScales * 4;
+  const Queues& queues =
+      *std::find_if(kQueues.begin(), kQueues.end(), [&](const Queues& each) { return d.ep <= each.largest_ep; });
+  const double nvlink = channels * std::min<double>(d.ep, kGpus) * (queues.nvlink * token + (2 * nodes + 3) * 4);
+  if (d.ep <= kGpus) return nvlink;
+  const double rdma = 2 * channels * nodes * (queues.rdma * (token + 16) + (2 * kGpus + 2) * 4) + (1 << 20);
+  return nvlink + rdma;
+}
+
+double communication_bytes(const Architecture& a, const Deployment& d) {
+  if (d.ep == 1 || a.n_routed_experts == 0) return 0;
+  return d.low_latency ? low_latency_buffers(a, d) : normal_buffers(a, d);
+}
+
+}  // namespace
+
+Memory memory_per_gpu(const Architecture& model, const Deployment& deployment) {
+  Memory memory;
+  memory.weights = weight_bytes(model, deployment, modules(model));
+  if (deployment.mtp) memory.weights += weight_bytes(model, deployment, mtp_modules(model));
+  memory.kv_cache = kv_cache_bytes(model, deployment);
+  memory.activations = activation_bytes(model, deployment);
+  memory.communication = communication_bytes(model, deployment);
+  return memory;
+}
+
+}  // namespace moeline

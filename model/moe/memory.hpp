@@ -1,0 +1,58 @@
+// Memory of one GPU in inference with expert parallelism and without tensor parallelism.
+#pragma once
+
+#include "moe/architecture.hpp"
+
+namespace moeline {
+
+/// What runs on each GPU. Routed and redundant experts are spread over `ep` GPUs; all else is on every one.
+struct Deployment {
+  int ep = 1;
+  int redundant_experts = 0;  ///< of each MoE layer, over all GPUs
+  int micro_batches = 1;      ///< in flight at once
+  double tokens = 0;          ///< per GPU and step, all micro-batches
+  double logit_rows = 0;      ///< tokens per GPU and step whose logits are wanted: of a prompt, the last one
+  double requests = 0;        ///< per GPU, with a cache
+  double kv_len = 0;          ///< cached tokens of each
+  bool decode = false;        ///< MLA attends to the latent cache itself and never expands keys and values
+  bool mtp = false;           ///< MTP modules are loaded, and keep a cache of their own
+  bool low_latency = false;   ///< all-to-all: DeepEP's low-latency mode, else its normal one
+  bool fp8_dispatch = true;   ///< tokens travel and enter the experts as FP8 with 1x128 scales, else as BF16
+  int comm_sms = 20;          ///< of the normal mode; DeepEP's default
+};
+
+/// Bytes.
+struct Memory {
+  double weights = 0;
+  double kv_cache = 0;
+  double activations = 0;
+  double communication = 0;
+  [[nodiscard]] double total() const { return weights + kv_cache + activations + communication; }
+};
+
+/// Weights: as stored (bytes_per_weight); attention, dense FFN, shared experts, router, embedding and LM head whole, of
+/// routed experts ceil((n_routed_experts + redundant_experts) / ep) per layer; MTP likewise.
+///
+/// KV cache: kv_bytes (BF16) of each request; no paging losses.
+///
+/// Activations: the largest set of tensors alive at once in one layer, nothing saved between layers.
+/// - Hidden state and residual of every token, BF16.
+/// - In attention: q, k, v and output of the core; in MLA's decode, q and output in the latent space.
+/// - In the MLP: input and output of the widest step from received tokens to the sum of the experts' outputs; beside
+///   it the shared experts' intermediate tensors. A normal dispatch delivers a token once per rank it goes to (at most
+///   min(num_experts_per_tok, ep)), which is then copied into num_experts_per_tok rows, as many as balanced routing
+///   gives, each local expert's padded to 128 in the worst case. A low-latency dispatch has a row for each local
+///   expert, rank and token, used or not. Or the dense FFN's tensors if they are larger.
+/// - Of several micro-batches half are in attention while the others are in the MLP.
+/// - After the last layer logits, in BF16 and FP32, instead of the layer's tensors, if they are larger.
+/// CUDA context, graphs, workspaces of libraries and fragmentation are not in it.
+///
+/// Communication: the buffers DeepEP asks for. Low latency (LowLatencyLayout in csrc/config.hpp): twice, for odd and
+/// even calls, a message per expert (redundant ones included) and token of a micro-batch to send and one to receive;
+/// a message is a BF16 token and its scales. Normal (Config in csrc/config.hpp with the chunk sizes of
+/// Buffer.get_dispatch_config and get_combine_config in deep_ep/buffer.py): for every channel, two SMs each, a queue of
+/// BF16 tokens with room for 128 top-k indices, weights and scales, from each GPU of the node and from and to each
+/// node.
+[[nodiscard]] Memory memory_per_gpu(const Architecture& model, const Deployment& deployment);
+
+}  // namespace moeline

@@ -1,0 +1,156 @@
+#include "moe/parameters.hpp"
+
+#include <algorithm>
+
+namespace moeline {
+namespace {
+
+constexpr double kBf16Bytes = 2;
+
+Module attention(const Architecture& a) {
+  const double hidden = a.hidden_size;
+  const double heads = a.num_attention_heads;
+  Module m{"attention", static_cast<double>(a.num_hidden_layers)};
+  m.type = a.weights;
+  if (a.is_mla()) {
+    const double query = heads * (a.qk_nope_head_dim + a.qk_rope_head_dim);
+    const double down_kv = a.kv_lora_rank + a.qk_rope_head_dim;
+    m.matrices = a.q_lora_rank > 0 ? a.q_lora_rank * (hidden + query) : hidden * query;
+    m.matrices += hidden * down_kv;
+    m.matrices += a.kv_lora_rank * heads * (a.qk_nope_head_dim + a.v_head_dim);
+    m.matrices += heads * a.v_head_dim * hidden;
+    m.vectors = a.q_lora_rank + a.kv_lora_rank;  // norms of the latents
+    if (a.attention_bias) m.vectors += a.q_lora_rank + down_kv;
+  } else {
+    const double query = heads * a.head_dim;
+    const double key_value = 2.0 * a.num_key_value_heads * a.head_dim;
+    m.matrices = hidden * (query + key_value) + query * hidden;
+    if (a.attention_bias) m.vectors += query + key_value;
+    if (a.qk_norm) m.vectors += 2.0 * a.head_dim;
+  }
+  if (a.output_bias) m.vectors += hidden;
+  if (a.attention_sinks) m.vectors += heads;
+  return m;
+}
+
+// Gate, up and down projection.
+Module feed_forward(const char* name, const Architecture& a, double count, double width, bool bias) {
+  Module m{name, count, 3.0 * a.hidden_size * width};
+  if (bias) m.vectors = 2 * width + a.hidden_size;
+  m.type = a.weights;
+  return m;
+}
+
+Module routed_experts(const Architecture& a) {
+  const double experts = a.n_routed_experts;
+  Module m = feed_forward(kRoutedExperts, a, a.moe_layers() * experts, a.moe_intermediate_size, a.expert_bias);
+  m.active = a.num_experts_per_tok / experts;
+  m.type = a.expert_weights;
+  return m;
+}
+
+// The norm after the last layer counts with the layers'.
+std::vector<Module> layers(const Architecture& a) {
+  const double hidden = a.hidden_size;
+  const double moe = a.moe_layers();
+  std::vector<Module> list = {attention(a), {"norms", 2.0 * a.num_hidden_layers + 1, 0, hidden}};
+  const auto add = [&](const Module& module) {
+    if (module.count > 0) list.push_back(module);
+  };
+  add(feed_forward("dense FFN", a, a.num_hidden_layers - moe, a.intermediate_size, false));
+  if (moe == 0) return list;
+  list.push_back({"router", moe, hidden * a.n_routed_experts, a.router_bias ? 1.0 * a.n_routed_experts : 0});
+  list.push_back(routed_experts(a));
+  add(feed_forward("shared experts", a, moe * a.n_shared_experts, a.moe_intermediate_size, false));
+  return list;
+}
+
+double kv_bytes_per_layer(const Architecture& a) {
+  const double width = a.is_mla() ? a.kv_lora_rank + a.qk_rope_head_dim : 2.0 * a.num_key_value_heads * a.head_dim;
+  return width * kBf16Bytes;
+}
+
+// Mean over the positions i = 1 ... S of min(i, window).
+double mean_keys(double seq_len, int window) {
+  if (window == 0 || window >= seq_len) return (seq_len + 1) / 2;
+  return window - window * (window - 1.0) / (2 * seq_len);
+}
+
+double attention_core_flops(const Architecture& a, double seq_len) {
+  const double width = a.is_mla() ? a.qk_nope_head_dim + a.qk_rope_head_dim + a.v_head_dim : 2.0 * a.head_dim;
+  double keys = 0;
+  for (int layer = 0; layer < a.num_hidden_layers; ++layer) keys += mean_keys(seq_len, a.window(layer));
+  return 2 * keys * a.num_attention_heads * width;
+}
+
+}  // namespace
+
+double bytes_per_weight(WeightType type) {
+  switch (type) {
+    case WeightType::bf16:
+      return kBf16Bytes;
+    case WeightType::fp8:
+      return 1 + 4.0 / (128 * 128);
+    case WeightType::mxfp4:
+      return (4 + 8.0 / 32) / 8;
+  }
+  return 0;
+}
+
+double Module::bytes() const { return matrices * bytes_per_weight(type) + vectors * kBf16Bytes; }
+
+std::vector<Module> modules(const Architecture& model) {
+  const double table = 1.0 * model.vocab_size * model.hidden_size;
+  std::vector<Module> list = {{"embedding", 1, table}};
+  list.front().active = model.tie_word_embeddings ? 1 : 0;  // tied, it is the LM head as well
+  for (const Module& module : layers(model)) list.push_back(module);
+  if (!model.tie_word_embeddings) list.push_back({"LM head", 1, table});
+  return list;
+}
+
+std::vector<Module> mtp_modules(const Architecture& model) {
+  if (model.num_nextn_predict_layers == 0) return {};
+  const double hidden = model.hidden_size;
+  Architecture one = model;
+  one.num_hidden_layers = 1;
+  one.first_k_dense_replace = 0;
+  std::vector<Module> list = layers(one);
+  list.push_back({"MTP projection", 1, 2 * hidden * hidden, 2 * hidden});  // with the norms of its two inputs
+  for (Module& module : list) module.count *= model.num_nextn_predict_layers;
+  return list;
+}
+
+double parameters(const Architecture& model) {
+  double sum = 0;
+  for (const Module& module : modules(model)) sum += module.parameters();
+  return sum;
+}
+
+double active_parameters(const Architecture& model) {
+  double sum = 0;
+  for (const Module& module : modules(model)) sum += module.active_parameters();
+  return sum;
+}
+
+double kv_bytes(const Architecture& model, double tokens) {
+  double kept = 0;
+  for (int layer = 0; layer < model.num_hidden_layers; ++layer) {
+    const int window = model.window(layer);
+    kept += window > 0 ? std::min<double>(tokens, window) : tokens;
+  }
+  return kept * kv_bytes_per_layer(model);
+}
+
+double kv_bytes_per_token(const Architecture& model) {
+  const auto full =
+      model.windows.empty() ? model.num_hidden_layers : std::count(model.windows.begin(), model.windows.end(), 0);
+  return static_cast<double>(full) * kv_bytes_per_layer(model);
+}
+
+double train_flops_per_token(const Architecture& model, double seq_len) {
+  double matrices = 0;
+  for (const Module& module : modules(model)) matrices += module.active * module.count * module.matrices;
+  return 3 * (2 * matrices + attention_core_flops(model, seq_len));
+}
+
+}  // namespace moeline

@@ -1,0 +1,189 @@
+#include "schedules/scenario_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace moeline {
+namespace {
+
+constexpr int kMostRanks = 1 << 20;
+constexpr int kMostTokens = 1 << 24;
+
+Workload read_training(const Spec& spec) {
+  spec.expect({"phase", "micro_batch_size", "seq_len", "global_batch_size"});
+  Workload w;
+  w.micro_batch_size = spec.integer_or("micro_batch_size", 1, 1 << 16, 1);
+  w.seq_len = spec.integer("seq_len", 1, kMostTokens);
+  if (static_cast<long long>(w.micro_batch_size) * w.seq_len > kMostTokens) {
+    throw spec.error("micro_batch_size", fmt::format("x seq_len is more than {} tokens per GPU", kMostTokens));
+  }
+  w.global_batch_size = spec.integer_or("global_batch_size", 1, 1 << 30, 0);
+  return w;
+}
+
+Workload read_prefill(const Spec& spec) {
+  spec.expect({"phase", "tokens", "prompt_len", "cached_len"});
+  Workload w;
+  w.tokens = spec.integer("tokens", 1, kMostTokens);
+  w.prompt_len = spec.integer("prompt_len", 1, kMostTokens);
+  w.cached_len = spec.integer_or("cached_len", 0, kMostTokens, 0);
+  if (w.cached_len >= w.prompt_len) {
+    throw spec.error("cached_len", fmt::format("must be below prompt_len: {} leaves nothing of {} to compute",
+                                               w.cached_len, w.prompt_len));
+  }
+  return w;
+}
+
+Workload read_decode(const Spec& spec) {
+  spec.expect({"phase", "batch_size", "kv_len", "kv_len_spread", "query_len", "mtp_acceptance"});
+  Workload w;
+  w.batch_size = spec.integer("batch_size", 1, 1 << 20);
+  w.query_len = spec.integer_or("query_len", 1, 16, 1);
+  w.kv_len = spec.integer("kv_len", w.query_len, kMostTokens);
+  w.kv_len_spread = spec.has("kv_len_spread") ? spec.number("kv_len_spread", 0, w.kv_len) : 0;
+  if (spec.has("mtp_acceptance")) w.mtp_acceptance = spec.number("mtp_acceptance", 0, 1);
+  if (spec.has("mtp_acceptance") && w.query_len == 1) {
+    throw spec.error("mtp_acceptance", "does not apply: query_len 1 drafts no tokens");
+  }
+  return w;
+}
+
+struct PhaseOfSchedule {
+  const char* schedule;
+  const char* phase;
+};
+constexpr PhaseOfSchedule kPhaseOf[] = {
+    {"dualpipe-chunk", "train"}, {"prefill-two-batch", "prefill"}, {"decode-two-batch", "decode"}};
+
+void check_schedule(const Spec& spec, const std::string& phase, const std::string& schedule) {
+  for (const PhaseOfSchedule& known : kPhaseOf) {
+    if (schedule == known.schedule && phase != known.phase) {
+      throw spec.error(
+          "phase", fmt::format("'{}' does not go with the schedule {}, which is for {}", phase, schedule, known.phase));
+    }
+  }
+}
+
+void check_two_batches(const Spec& spec, const Workload& w, const std::string& schedule) {
+  if (!schedule.ends_with("two-batch")) return;
+  const bool decode = w.phase == "decode";
+  if ((decode ? w.batch_size : w.tokens) < 2) {
+    throw spec.error(decode ? "batch_size" : "tokens", "must be at least 2: one for each micro-batch");
+  }
+}
+
+// Padded rows that one rank can get at most: every token of the group chooses as many of its experts as it may.
+int most_rows(const Scenario& scenario, const Architecture& model) {
+  constexpr double kMost = 1 << 30;
+  const int experts = model.n_routed_experts / scenario.parallelism.ep;
+  const double tokens = static_cast<double>(scenario.workload.micro_batch_size) * scenario.workload.seq_len;
+  const double rows = tokens * scenario.parallelism.ep * std::min(model.num_experts_per_tok, experts);
+  return static_cast<int>(std::min(kMost, rows + experts * kRowPadding));
+}
+
+std::vector<int> read_rows(const Spec& rows, const char* key, const Scenario& scenario, const Architecture& model) {
+  std::vector<int> values = rows.integers(key, 1, most_rows(scenario, model));
+  if (values.size() != static_cast<std::size_t>(scenario.layers)) {
+    throw rows.error(
+        key, fmt::format("must list one value per layer: {}, not {} (or set routing={{distribution: balanced}})",
+                         scenario.layers, values.size()));
+  }
+  return values;
+}
+
+}  // namespace
+
+std::string modelled(const Spec& spec, const std::string& key, const std::vector<std::string>& values,
+                     const std::vector<std::string>& real) {
+  std::string value = spec.text_or(key, values.front());
+  if (std::find(real.begin(), real.end(), value) != real.end()) {
+    throw spec.error(key, fmt::format("'{}' is not modelled; there is: {}", value, fmt::join(values, ", ")));
+  }
+  return spec.has(key) ? spec.choice(key, values) : value;
+}
+
+Workload read_workload(const Spec& spec, const std::string& schedule) {
+  spec.expect({"phase", "micro_batch_size", "seq_len", "global_batch_size", "tokens", "prompt_len", "cached_len",
+               "batch_size", "kv_len", "kv_len_spread", "query_len", "mtp_acceptance"});
+  (void)spec.text("phase");
+  const std::string phase = spec.choice("phase", {"train", "prefill", "decode"});
+  check_schedule(spec, phase, schedule);
+  Workload w = phase == "train" ? read_training(spec) : phase == "prefill" ? read_prefill(spec) : read_decode(spec);
+  w.phase = phase;
+  check_two_batches(spec, w, schedule);
+  return w;
+}
+
+Comm read_comm(const Spec& spec, const Scenario& scenario, const MachineFacts& machine) {
+  spec.expect({"mode", "num_sms", "dispatch_dtype", "combine_dtype"});
+  const bool decode = scenario.workload.phase == "decode";
+  Comm c;
+  if (!decode) {
+    c.mode = modelled(spec, "mode", {"normal"}, {"low_latency"});
+  } else if (scenario.schedule == "decode-two-batch") {
+    c.mode = modelled(spec, "mode", {"low_latency"}, {"normal"});
+  } else {
+    c.mode = modelled(spec, "mode", {"low_latency", "normal"}, {});
+  }
+  c.dispatch_dtype = modelled(spec, "dispatch_dtype", {"fp8"}, {"bf16"});
+  c.combine_dtype = modelled(spec, "combine_dtype", {"bf16"}, {"fp8"});
+  if (c.mode == "low_latency") {
+    c.num_sms = spec.integer_or("num_sms", 0, 4096, 0);
+    if (c.num_sms > 0) throw spec.error("num_sms", "does not apply to low_latency: it issues and receives on all SMs");
+    return c;
+  }
+  const int most = static_cast<int>(machine.sms) - 1;  // at least one is left to compute
+  if (most < 1) throw spec.error("num_sms", "cannot be met: the machine has one SM");
+  const int usual = scenario.workload.phase == "train" ? 20 : 24;  // DeepSeek-V3's training; DeepEP's default
+  c.num_sms = spec.integer_or("num_sms", 1, most, std::min(usual, most));
+  return c;
+}
+
+Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
+  spec.expect({"tp", "pp", "ep", "dp"});
+  Parallelism p;
+  p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
+  if (p.tp > 1) throw spec.error("tp", "above 1 is not modelled");
+  p.pp = spec.integer_or("pp", 1, kMostRanks, 1);
+  if (p.pp > 1 && scenario.workload.phase != "train") {
+    throw spec.error("pp", "above 1 is not modelled in prefill and decode");
+  }
+  p.ep = spec.integer("ep", 2, kMostRanks);  // one rank has no all-to-all, and another list of kernels
+  p.dp = spec.integer_or("dp", 1, kMostRanks, p.ep);
+  if (static_cast<long long>(p.pp) * p.dp > kMostRanks) {
+    throw spec.error("pp", fmt::format("x dp is more than {} ranks", kMostRanks));
+  }
+  if (p.dp % p.ep != 0) throw spec.error("ep", fmt::format("must divide tp x dp: {} does not divide {}", p.ep, p.dp));
+  const int redundant = scenario.routing.redundant_experts;
+  if ((model.n_routed_experts + redundant) % p.ep != 0) {
+    const std::string also = redundant > 0 ? fmt::format(" and {} redundant", redundant) : "";
+    throw spec.error(
+        "ep", fmt::format("must divide the {} routed{} experts: {} does not", model.n_routed_experts, also, p.ep));
+  }
+  if (p.ep > gpus_per_node && p.ep % gpus_per_node != 0) {
+    throw spec.error("ep", fmt::format("must fill whole nodes of {} GPUs, or fit into one", gpus_per_node));
+  }
+  return p;
+}
+
+Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model) {
+  spec.expect({"distribution", "rows", "redundant_experts", "placement"});
+  const bool training = scenario.workload.phase == "train";
+  Routing r;
+  r.redundant_experts = scenario.routing.redundant_experts;
+  r.distribution = training ? modelled(spec, "distribution", {"balanced", "given"}, {"power_law", "file"})
+                            : modelled(spec, "distribution", {"balanced"}, {"given", "power_law", "file"});
+  if (spec.has("placement")) (void)spec.choice("placement", {"static", "eplb"});  // alike while balanced
+  if (r.distribution == "given") {
+    const Spec rows = spec.map("rows");
+    rows.expect({"forward", "backward"});
+    r.forward_rows = read_rows(rows, "forward", scenario, model);
+    r.backward_rows = read_rows(rows, "backward", scenario, model);
+  } else if (spec.has("rows")) {
+    throw spec.error("rows", "belongs to the distribution given, not " + r.distribution);
+  }
+  return r;
+}
+
+}  // namespace moeline

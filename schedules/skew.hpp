@@ -1,0 +1,9 @@
+// Ranks never arrive together: what a folded run, which simulates one rank, charges for waiting.
+#pragma once
+
+namespace moeline {
+
+/// Expected maximum of `ranks` independent standard normal numbers (0 for one rank).
+[[nodiscard]] double expected_maximum(int ranks);
+
+}  // namespace moeline

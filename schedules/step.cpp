@@ -1,0 +1,26 @@
+#include "schedules/step.hpp"
+
+namespace moeline {
+
+std::vector<std::string> dense_phases(const Setup& setup) {
+  if (setup.scenario.workload.phase == "decode") return {"attn-0", "attn-1", "mlp"};
+  return {"attn", "mlp"};
+}
+
+void append_step(const Setup& setup, InferenceProgram& program, const AppendLayers& dense_layers,
+                 const AppendLayers& moe_layers) {
+  const Scenario& scenario = setup.scenario;
+  if (!scenario.whole_model) return moe_layers(0, scenario.layers);
+  const int depth = setup.model.num_hidden_layers;
+  const int dense = setup.model.first_k_dense_replace;
+  program.append_whole("embedding", 0);
+  dense_layers(0, dense);
+  moe_layers(dense, depth - dense);
+  program.append_whole("lm_head", depth - 1);
+  if (!setup.drafts()) return;
+  program.append_whole("mtp", depth);
+  moe_layers(depth, 1);
+  program.append_whole("lm_head", depth);
+}
+
+}  // namespace moeline

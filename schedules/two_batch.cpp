@@ -1,0 +1,70 @@
+// Two micro-batches on the same ranks: one computes while the tokens of the other travel (DeepSeek-V3's prefill and
+// decode, arXiv 2412.19437, section 3.4; DeepSeek's published profiles of both). Prefill:
+//
+//   compute        ATTN1 SHARED0' ATTN0 MLP1 MLP0 SHARED1          ' of the layer before
+//   communication  COMBINE0' DISPATCH1 DISPATCH0 COMBINE1
+//
+// In decode the kernels that issue and receive transfers run on the compute stream, and only the wire beside it. The
+// orders come from the overlap plan; what waits for what is the model's own data flow.
+#include "schedules/overlap_plan.hpp"
+#include "schedules/schedules.hpp"
+#include "schedules/step.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr int kMicroBatches = 2;
+
+void append(const PlanEntry& entry, int layer, StreamName stream, InferenceProgram& program) {
+  switch (entry.part) {
+    case PlanEntry::Part::whole:
+      return program.append(entry.phase, entry.micro_batch, layer, stream);
+    case PlanEntry::Part::issue:
+      return program.append_issue(entry.phase, entry.micro_batch, layer);
+    case PlanEntry::Part::receive:
+      return program.append_receive(entry.phase, entry.micro_batch, layer);
+  }
+}
+
+// One turn more on either side: what the plan has of a previous or next layer runs in, and out.
+void append_moe_layers(const OverlapPlan& plan, int first, int count, InferenceProgram& program) {
+  for (int turn = first - 1; turn <= first + count; ++turn) {
+    const auto append_stream = [&](const std::vector<PlanEntry>& entries, StreamName stream) {
+      for (const PlanEntry& entry : entries) {
+        const int layer = turn + entry.layer_offset;
+        if (layer >= first && layer < first + count) append(entry, layer, stream, program);
+      }
+    };
+    // Communication first: at equal start times the smaller id takes its SMs first.
+    append_stream(plan.communication, StreamName::communication);
+    append_stream(plan.compute, StreamName::compute);
+  }
+}
+
+void append_dense_layers(const Setup& setup, int first, int count, InferenceProgram& program) {
+  for (int layer = first; layer < first + count; ++layer) {
+    for (int micro_batch = 0; micro_batch < kMicroBatches; ++micro_batch) {
+      for (const std::string& phase : dense_phases(setup))
+        program.append(phase, micro_batch, layer, StreamName::compute);
+    }
+  }
+}
+
+}  // namespace
+
+Program two_batch(const Setup& setup) {
+  const Scenario& scenario = setup.scenario;
+  const bool decode = scenario.workload.phase == "decode";
+  PlanContents contents{.phases = inference_phases(setup.model, decode), .halved = {}, .absent = {}};
+  contents.micro_batches = kMicroBatches;
+  if (decode) contents.halved = {"dispatch", "combine"};
+  if (setup.model.n_shared_experts == 0) contents.absent = {"shared"};
+  const OverlapPlan plan = load_overlap_plan(scenario.schedule, scenario.overlap, contents);
+  InferenceProgram program(setup, kMicroBatches, true);
+  append_step(
+      setup, program, [&](int first, int count) { append_dense_layers(setup, first, count, program); },
+      [&](int first, int count) { append_moe_layers(plan, first, count, program); });
+  return finish_or_blame(std::move(program).finish(), plan.file);
+}
+
+}  // namespace moeline

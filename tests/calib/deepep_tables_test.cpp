@@ -1,0 +1,150 @@
+// DeepEP's tables: what the fits make of them, held out where they can be.
+#include <doctest/doctest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <fstream>
+
+#include "calib/fit/calibrate.hpp"
+#include "calib/fit/deepep_observations.hpp"
+#include "calib/fit/solve.hpp"
+#include "hardware/price.hpp"
+#include "moe/all_to_all.hpp"
+#include "tests/support/data.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+const char* const kLate = "open-2025-late";
+const char* const kFebruary = "deepseek-2025-02";
+
+MachineFacts facts(double nvlink_GBps) {
+  MachineFacts machine;
+  machine.sms = 132;
+  machine.fp8_tflops = 1979;
+  machine.bf16_tflops = 989.5;
+  machine.hbm_GBps = 3350;
+  machine.nvlink_GBps = nvlink_GBps;
+  machine.nic_GBps = 50;
+  machine.gpus_per_node = 8;
+  machine.memory_gib = 80;
+  machine.nic_latency_us = 3.7;
+  return machine;
+}
+
+MachineFacts h800() { return facts(160); }
+MachineFacts h100() { return facts(450); }
+
+std::filesystem::path normal_table() { return data_folder() / "deepep/deepep_v1_h100_normal.csv"; }
+std::filesystem::path low_latency_table() { return data_folder() / "deepep/deepep_v1_h100_low_latency.csv"; }
+std::filesystem::path published_table() { return source("calib/data/deepep_published.csv"); }
+std::filesystem::path hold_table() { return source("calib/data/low_latency_hold.csv"); }
+
+bool measured() { return present(normal_table()) && present(low_latency_table()); }
+
+KernelSet fitted(const MachineFacts& machine, const std::string& kernels, bool cross_validate) {
+  std::vector<std::filesystem::path> files{normal_table(), low_latency_table(), hold_table()};
+  if (machine.nvlink_GBps == h800().nvlink_GBps) files.push_back(published_table());
+  CalibrationRequest request;
+  request.kernels = kernels;
+  request.cross_validate = cross_validate;
+  return calibrate(files, request, load_architecture("deepseek-v3"), machine).kernels;
+}
+
+double mean_abs_error(const std::vector<Observation>& observations, const Constants& constants) {
+  double sum = 0;
+  for (const Observation& o : observations) sum += std::abs(evaluate(o, constants) / o.measured_us - 1);
+  return sum / static_cast<double>(observations.size());
+}
+
+}  // namespace
+
+TEST_CASE("H100, normal mode: EP16 and EP32 from 256 tokens on 4 to 24 SMs, EP8 on 20, within 3 % on average") {
+  if (!measured()) return;
+  const std::vector<Observation> large =
+      normal_observations(CsvTable(normal_table()), load_architecture("deepseek-v3"), h100());
+  CHECK(large.size() == 250);  // all but the outlier's ten
+  CHECK(mean_abs_error(large, fitted(h100(), kLate, false).constants) < 0.03);
+}
+
+TEST_CASE("H100, normal mode, each EP left out in turn: median error within 5 %, from 256 tokens") {
+  if (!measured()) return;
+  const auto fits = fitted(h100(), kLate, true).fits;
+  for (const char* family : {"all_to_all_alone", "sm_copies"}) {
+    CHECK(fits.at(family).held_out);
+    CHECK(fits.at(family).median_abs_error < 0.05);
+    CHECK(std::abs(fits.at(family).worst_error) < 0.15);
+  }
+}
+
+TEST_CASE("H100, normal mode, fewer tokens than were fitted: within 12 % on average from 1 to 160") {
+  if (!measured()) return;
+  const std::vector<Observation> few = normal_observations(CsvTable(normal_table()), load_architecture("deepseek-v3"),
+                                                           h100(), {.from = 1, .below = 256});
+  CHECK(few.size() == 325);
+  CHECK(mean_abs_error(few, fitted(h100(), kLate, false).constants) < 0.12);
+}
+
+TEST_CASE("H100, low latency: within 6 % at the median, in sample and with each EP left out") {
+  if (!measured()) return;
+  CHECK(fitted(h100(), kLate, false).fits.at("low_latency").median_abs_error < 0.06);
+  const FamilyFit held_out = fitted(h100(), kLate, true).fits.at("low_latency");
+  CHECK(held_out.held_out);
+  CHECK(held_out.median_abs_error < 0.065);
+}
+
+TEST_CASE("H800, published tables, both library generations: normal mode within 6 % in every row") {
+  if (!measured()) return;
+  for (const char* kernels : {kFebruary, kLate}) {
+    const FamilyFit fit = fitted(h800(), kernels, false).fits.at("all_to_all_alone");
+    CHECK(fit.kernels == 8);
+    CHECK(std::abs(fit.worst_error) < 0.06);
+  }
+}
+
+TEST_CASE("February's normal kernels send the own node's tokens over the NIC, which then is as fast as later") {
+  if (!measured()) return;
+  const Architecture model = load_architecture("deepseek-v3");
+  const CsvTable table(published_table());
+  const std::vector<Observation> february = published_observations(table, model, h800(), kFebruary);
+  const KernelSet with = fitted(h800(), kFebruary, false);
+  CHECK(with[Constant::normal_own_node] == with[Constant::normal_nic]);
+  CHECK(fitted(h800(), kLate, false)[Constant::normal_own_node] == 0);
+  CHECK(with[Constant::normal_nic] ==
+        doctest::Approx(fitted(h800(), kLate, false)[Constant::normal_nic]).epsilon(0.04));  // the NIC is the same
+}
+
+TEST_CASE("H800, February, low latency: EP128 predicted from the other EPs within 6 %") {
+  if (!measured()) return;
+  const Architecture model = load_architecture("deepseek-v3");
+  std::vector<Observation> kept = low_latency_observations(CsvTable(low_latency_table()), model, h800(), kFebruary);
+  std::vector<Observation> held_out;
+  for (const Observation& o : published_observations(CsvTable(published_table()), model, h800(), kFebruary)) {
+    if (o.family == "low_latency") (o.ranks == 128 ? held_out : kept).push_back(o);
+  }
+  REQUIRE(held_out.size() == 2);
+  const Constants constants = solve(kept);
+  for (const Observation& o : held_out) {
+    CHECK(evaluate(o, constants) == doctest::Approx(o.measured_us).epsilon(0.06));
+  }
+}
+
+TEST_CASE("low-latency kernels hold SMs for the 30 and 39 us measured at EP72, an even split on both sides") {
+  if (!measured()) return;
+  const KernelSet set = fitted(h100(), kLate, false);
+  const AllToAllWork work{7168, 8, 128, 288, 72, 8, {}};
+  const auto us = [&](const Operator& op) { return price(op, {.sms = 132}, h100(), set).solo_us; };
+  CHECK(us(low_latency_dispatch(work, Stage::issue)) == doctest::Approx(15).epsilon(0.01));
+  CHECK(us(low_latency_combine(work, Stage::receive)) == doctest::Approx(19.5).epsilon(0.01));
+}
+
+TEST_CASE("a published table with an unknown op is refused with its line") {
+  const auto file = std::filesystem::temp_directory_path() / "moeline_bad_deepep.csv";
+  std::ofstream(file) << "mode,ep,tokens_per_rank,op,sms,latency_us,logical_bandwidth_GBps,kernels\n"
+                         "normal,16,4096,scatter,24,,43,open-2025-late\n";
+  CHECK_THROWS_WITH_AS((void)published_observations(CsvTable(file), load_architecture("deepseek-v3"), h800(), kLate),
+                       doctest::Contains("neither dispatch nor combine"), SpecError);
+  std::filesystem::remove(file);
+}

@@ -1,0 +1,153 @@
+// Memory per GPU: what is split, what is not, and DeepEP's own buffer sizes.
+#include "moe/memory.hpp"
+
+#include <doctest/doctest.h>
+
+#include "moe/parameters.hpp"
+
+using namespace moeline;
+
+namespace {
+
+Deployment decode_unit() {  // DeepSeek's: 18 nodes, 32 redundant experts, 128 requests per GPU
+  Deployment d;
+  d.ep = 144;
+  d.redundant_experts = 32;
+  d.micro_batches = 2;
+  d.tokens = d.logit_rows = d.requests = 128;
+  d.kv_len = 4989;
+  d.decode = d.low_latency = true;
+  return d;
+}
+
+Deployment prefill_unit() {  // DeepSeek's: 4 nodes, 32 redundant experts, 16384 tokens per GPU
+  Deployment d;
+  d.ep = 32;
+  d.redundant_experts = 32;
+  d.micro_batches = 2;
+  d.tokens = 16384;
+  d.logit_rows = 4;
+  return d;
+}
+
+double bytes_of(const std::vector<Module>& modules) {
+  double sum = 0;
+  for (const Module& module : modules) sum += module.count * module.bytes();
+  return sum;
+}
+
+}  // namespace
+
+TEST_CASE("one GPU alone holds every weight once") {
+  for (const char* name : {"deepseek-v3", "gpt-oss-120b", "mixtral-8x7b", "llama-3.1-405b"}) {
+    const Architecture model = load_architecture(name);
+    CHECK(memory_per_gpu(model, {}).weights == doctest::Approx(bytes_of(modules(model))));
+  }
+}
+
+TEST_CASE("expert parallelism splits routed experts and nothing else") {
+  const Architecture model = load_architecture("deepseek-v3");
+  Deployment d;
+  const double one = memory_per_gpu(model, d).weights;
+  const double expert = 3.0 * 7168 * 2048 * bytes_per_weight(WeightType::fp8);
+  d.ep = 64;
+  CHECK(one - memory_per_gpu(model, d).weights == doctest::Approx(58 * (256 - 4) * expert));
+  d.redundant_experts = 64;
+  CHECK(one - memory_per_gpu(model, d).weights == doctest::Approx(58 * (256 - 5) * expert));
+  d.redundant_experts = 32;  // half of the GPUs hold a fifth one, and the fullest counts
+  CHECK(one - memory_per_gpu(model, d).weights == doctest::Approx(58 * (256 - 5) * expert));
+}
+
+TEST_CASE("MTP adds its layer, with its experts split, and its own cache") {
+  const Architecture model = load_architecture("deepseek-v3");
+  Deployment d = decode_unit();
+  const Memory without = memory_per_gpu(model, d);
+  d.mtp = true;
+  const Memory with = memory_per_gpu(model, d);
+  CHECK(with.kv_cache / without.kv_cache == doctest::Approx(62 / 61.0));
+  const double expert = 3.0 * 7168 * 2048 * bytes_per_weight(WeightType::fp8);
+  CHECK(with.weights - without.weights == doctest::Approx(bytes_of(mtp_modules(model)) - (256 - 2) * expert));
+}
+
+TEST_CASE("DeepSeek's published units fit H800's 80 GB") {
+  const Architecture model = load_architecture("deepseek-v3");
+  CHECK(memory_per_gpu(model, decode_unit()).total() < 80e9);
+  CHECK(memory_per_gpu(model, prefill_unit()).total() < 80e9);
+}
+
+TEST_CASE("without expert parallelism DeepSeek-V3 does not fit a GPU") {
+  CHECK(memory_per_gpu(load_architecture("deepseek-v3"), {}).total() > 600e9);
+}
+
+TEST_CASE("the cache is the requests' own, with the windows of each") {
+  const Architecture model = load_architecture("gpt-oss-120b");
+  Deployment d;
+  d.requests = 64;
+  d.kv_len = 8192;
+  CHECK(memory_per_gpu(model, d).kv_cache == 64 * kv_bytes(model, 8192));
+}
+
+TEST_CASE("low-latency buffers are what DeepEP asks for") {
+  // get_low_latency_rdma_size_hint(128, 7168, 64, 256): 2 x (send + receive), each 256 x 128 messages of 14336 + 224
+  // bytes, and two lists of 256 counts
+  Deployment d;
+  d.ep = 64;
+  d.tokens = 128;
+  d.low_latency = true;
+  CHECK(memory_per_gpu(load_architecture("deepseek-v3"), d).communication == 2.0 * (2.0 * 256 * 128 * 14560 + 256 * 4));
+}
+
+TEST_CASE("micro-batches share the low-latency buffers, each as large as one of them needs") {
+  const Architecture model = load_architecture("deepseek-v3");
+  Deployment d = decode_unit();
+  const double two = memory_per_gpu(model, d).communication;
+  d.micro_batches = 1;
+  CHECK(memory_per_gpu(model, d).communication / two == doctest::Approx(2).epsilon(0.001));
+}
+
+TEST_CASE("normal buffers are what DeepEP asks for, whatever the tokens") {
+  // Config(20, 32, 288, 32, 128) and 14336 bytes per token: 10 channels, 8 GPUs and 4 nodes
+  const Architecture model = load_architecture("deepseek-v3");
+  const double token = 14336 + 8 + 128 * 8 + 128 * 4 + 128 * 4;
+  const double nvlink = 10 * 8 * (288 * token + (2 * 4 + 3) * 4);
+  const double rdma = 10 * 4 * (128 * (token + 16) * 2 + 18 * 2 * 4) + 1048576;
+  Deployment d = prefill_unit();
+  CHECK(memory_per_gpu(model, d).communication == nvlink + rdma);
+  d.tokens = 1;
+  CHECK(memory_per_gpu(model, d).communication == nvlink + rdma);
+  d.ep = 8;  // NVLink alone
+  CHECK(memory_per_gpu(model, d).communication == 10 * 8 * (256 * token + 5 * 4));
+  d.ep = 1;
+  CHECK(memory_per_gpu(model, d).communication == 0);
+}
+
+TEST_CASE("activations grow with the tokens of a step, and logits take over where they are many") {
+  const Architecture model = load_architecture("deepseek-v3");
+  Deployment d = prefill_unit();
+  const double half = memory_per_gpu(model, d).activations;
+  d.tokens *= 2;
+  CHECK(memory_per_gpu(model, d).activations / half == doctest::Approx(2).epsilon(0.02));  // row padding stays
+  d.logit_rows = d.tokens;
+  const double hidden_and_residual = d.tokens * 2 * 7168 * 2;
+  CHECK(memory_per_gpu(model, d).activations == hidden_and_residual + d.tokens * 129280.0 * 6);
+}
+
+TEST_CASE("two micro-batches hold less than one of all tokens") {
+  const Architecture model = load_architecture("deepseek-v3");
+  Deployment d = prefill_unit();
+  const double two = memory_per_gpu(model, d).activations;
+  d.micro_batches = 1;
+  CHECK(memory_per_gpu(model, d).activations > two);
+}
+
+TEST_CASE("a low-latency dispatch has a row for every expert, rank and token, used or not") {
+  const Architecture model = load_architecture("deepseek-v3");
+  Deployment d;
+  d.ep = 128;
+  d.tokens = 128;
+  d.low_latency = d.decode = true;
+  const double rows = 2.0 * 128 * 128;
+  const double widest = rows * (2048 * (1 + 4.0 / 128) + 7168 * 2);  // into and out of the down projection
+  const double shared = 128 * 2048 * (4 + 1 + 4.0 / 128);
+  CHECK(memory_per_gpu(model, d).activations == doctest::Approx(128 * 2 * 7168 * 2 + widest + shared));
+}

@@ -1,0 +1,47 @@
+// Predictions of prefill and decode, and what tests ask of them.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "experiments/cli/run.hpp"
+#include "tests/support/data.hpp"
+
+namespace moeline::testing {
+
+inline std::filesystem::path decode_scenario() {
+  return source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml");
+}
+inline std::filesystem::path prefill_scenario() {
+  return source("experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml");
+}
+
+inline Run run_decode(const std::vector<std::string>& assignments = {}) {
+  return run_scenario(load_setup(decode_scenario(), assignments));
+}
+inline Run run_prefill(const std::vector<std::string>& assignments = {}) {
+  return run_scenario(load_setup(prefill_scenario(), assignments));
+}
+
+inline const PhaseTimes& phase(const Run& run, const std::string& name, int micro_batch, int layer) {
+  const auto found = std::find_if(run.phases.begin(), run.phases.end(), [&](const PhaseTimes& p) {
+    return p.phase == name && static_cast<int>(p.micro_batch) == micro_batch && static_cast<int>(p.layer) == layer;
+  });
+  REQUIRE(found != run.phases.end());
+  return *found;
+}
+
+/// Solo us of one kernel of a phase, by its name.
+inline double solo_us(const Run& run, const std::string& phase, const std::string& kernel) {
+  const TaskGraph& graph = run.program.graph;
+  for (TaskId id = 0; id < graph.size(); ++id) {
+    if (graph.task_name(id) == kernel && graph.phases()[graph.label(id).phase].name == phase) {
+      return to_us(graph.task(id).solo);
+    }
+  }
+  FAIL("no kernel " << kernel << " in " << phase);
+  return 0;
+}
+
+}  // namespace moeline::testing
