@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# From a fresh Debian 12 machine to a predicted timeline: installs what is missing, builds, simulates the overlapped
-# forward and backward chunk of DeepSeek-V3's training, and, where the measured trace of it is present, compares.
+# From a fresh Debian 12 machine to predicted timelines of DeepSeek-V3 on H800: installs what is missing, builds, and
+# simulates training (one overlapped chunk), prefill, and decode without and with a drafted token, each overlapped and
+# sequential. Where the measured trace of the training chunk is present, compares with it.
 set -euo pipefail
 repository=$(realpath "$(dirname "$0")/..")
 data=$(realpath -m "${MOELINE_DATA:-$repository/../shared/data}")
 cd "$repository"
-scenario=experiments/train_chunk_deepseek_v3_h800/scenario.yaml
+train=experiments/train_chunk_deepseek_v3_h800/scenario.yaml
+prefill=experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml
+decode=experiments/decode_deepseek_v3_h800_ep128/scenario.yaml
 out=out/quickstart
 measured=$data/traces/deepseek_v3_train_h800_ep64.json.gz
 
@@ -13,15 +16,26 @@ experiments/install.sh
 cmake --preset release >/dev/null
 cmake --build --preset release --target moeline
 
-moeline=build/release/moeline
-"$moeline" simulate "$scenario" -o "$out"
+# predict NAME SCENARIO [--set key=value]...: the table compares with the sequential run, whose trace lies beside it
+predict() {
+  local name=$1
+  shift
+  echo
+  build/release/moeline simulate "$@" -o "$out/$name"
+  build/release/moeline simulate "$@" --set schedule=sequential -o "$out/${name}_sequential" >/dev/null
+}
+predict train "$train"
+predict prefill "$prefill"
+predict decode "$decode"
+predict decode_mtp "$decode" --set workload.query_len=2
+
 echo
-echo "trace:   $out/traces/rank_0.json   (open it in https://ui.perfetto.dev or chrome://tracing)"
-echo "numbers: $out/metrics.json"
+echo "traces:  $out/*/traces/rank_0.json   (open them in https://ui.perfetto.dev or chrome://tracing)"
+echo "numbers: $out/*/metrics.json"
 echo
 if [ -e "$measured" ]; then
-  echo "Against the measured chunk: constants were fitted on its layers 0 and 1, layers 2 and 3 are predicted."
-  "$moeline" compare "$scenario" "$measured" --layers 2,3
+  echo "Training against the measured chunk: fitted on its layers 0 and 1, layers 2 and 3 are predicted."
+  build/release/moeline compare "$train" "$measured" --layers 2,3
 else
   echo "The measured trace is not here. To compare: get train.json from deepseek-ai/profile-data, gzip it as"
   echo "  $measured  (or set MOELINE_DATA), and run this again."

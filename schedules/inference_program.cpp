@@ -15,6 +15,7 @@ bool is_transfer(const std::string& phase) { return phase == "dispatch" || phase
 InferenceProgram::InferenceProgram(const Setup& setup, int micro_batches, bool overlapped)
     : setup_(setup),
       whole_(setup.inference_work(0, 1)),
+      slowest_(expected_maximum(setup.scenario.parallelism.ep)),
       rank_(setup, {.overlapped = overlapped, .eager = setup.scenario.launch == "stream"}) {
   for (int i = 0; i < micro_batches; ++i) work_.push_back(setup.inference_work(i, micro_batches));
 }

@@ -38,6 +38,7 @@ class InferenceProgram {
   const Setup& setup_;
   std::vector<InferenceWork> work_;  // of each micro-batch
   InferenceWork whole_;
+  double slowest_;  // of all ranks, in standard deviations
   RankProgram rank_;
   std::map<Key, PreparedPhase> prepared_;  // by kind of layer
   std::map<Key, PhaseTasks> placed_;

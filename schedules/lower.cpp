@@ -105,7 +105,7 @@ RankProgram::RankProgram(const Setup& setup, Options options) : setup_(setup), o
 PreparedPhase RankProgram::prepare(const std::string& name, const std::vector<Operator>& ops, double wait_us) {
   PreparedPhase phase;
   phase.name = name;
-  const double jitter = std::isnan(setup_.kernels[Constant::jitter]) ? 0 : setup_.kernels[Constant::jitter];
+  const double jitter = constant(Constant::jitter);
   for (const Operator& op : ops) {
     const Price price = price_of(op);
     phase.kernels.push_back(prepare_kernel(op, price, wait_us));
@@ -128,7 +128,7 @@ PreparedKernel RankProgram::prepare_kernel(const Operator& op, const Price& pric
   kernel.parallel = op.parallel;
   const bool wire = op.traffic.stage == Stage::wire;
   const bool free = setup_.free_communication && role_of(op.family) == Role::communication;
-  if (!wire) kernel.task.delay = from_us(setup_.kernels[Constant::kernel_gap]);
+  if (!wire) kernel.task.delay = from_us(constant(Constant::kernel_gap));
   if (!free) {
     kernel.task.solo = from_us(price.solo_us + (op.family == Family::notify ? wait_us : 0));
     if (wire) kernel.task.delay = from_us(wait_us);
@@ -227,14 +227,21 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
 // Launches of all streams follow one another on the host, in the order of the program.
 void RankProgram::launch_from_host(TaskId kernel, std::uint32_t phase) {
   TaskId& host = last_[static_cast<std::size_t>(StreamName::host)];
-  const TaskId launch = add_host_task("launch", from_us(setup_.kernels[Constant::host_per_kernel]), phase);
+  const TaskId launch = add_host_task("launch", from_us(constant(Constant::host_per_kernel)), phase);
   if (host != kNone) draft_.start_after_end(host, launch);
   draft_.start_after_end(launch, kernel);
   host = launch;
 }
 
+// 0 where neither the set nor one it borrows from knows it.
+double RankProgram::constant(Constant constant) {
+  constants_.set(static_cast<std::size_t>(constant));
+  const double value = setup_.kernels[constant];
+  return std::isnan(value) ? 0 : value;
+}
+
 // Persistent kernels beside communication are launched on the SMs that it leaves.
-Price RankProgram::price_of(const Operator& op) const {
+Price RankProgram::price_of(const Operator& op) {
   PriceConditions conditions;
   conditions.overlapped = options_.overlapped;
   conditions.sms = static_cast<int>(setup_.machine.facts.sms);
@@ -244,6 +251,7 @@ Price RankProgram::price_of(const Operator& op) const {
     conditions.sms -= setup_.scenario.comm.num_sms;
   }
   Price price = moeline::price(op, conditions, setup_.machine.facts, setup_.kernels);
+  constants_ |= price.constants;
   if (!(price.solo_us <= kLongestTimeUs)) {
     throw SpecError(setup_.scenario.file, 0,
                     fmt::format("'{}' would take {} us on this machine", op.name, price.solo_us));
@@ -263,7 +271,7 @@ TaskId RankProgram::add_host_task(const char* name, Time duration, std::uint32_t
 }
 
 void RankProgram::wait_for_host(const char* work, Constant duration, const PhaseTasks& dispatch, TaskId task) {
-  const TaskId host = add_host_task(work, from_us(setup_.kernels[duration]), dispatch.phase);
+  const TaskId host = add_host_task(work, from_us(constant(duration)), dispatch.phase);
   draft_.start_after_end(dispatch.notify, host);
   draft_.start_after_end(host, task);
 }
@@ -301,7 +309,7 @@ std::vector<Usage> RankProgram::usages_of(const Price& price) const {
 Program RankProgram::finish() && {
   std::vector<ProvenanceUse> provenance;
   for (const auto& [key, use] : provenance_) provenance.push_back(use);
-  return {TaskGraph(std::move(draft_)), std::move(provenance), model_flops_, lumped_us_};
+  return {TaskGraph(std::move(draft_)), std::move(provenance), model_flops_, lumped_us_, constants_};
 }
 
 }  // namespace moeline

@@ -44,6 +44,7 @@ struct Program {
   std::vector<ProvenanceUse> provenance;
   double model_flops = 0;  ///< recomputation left out; rows padded to whole tiles count
   double lumped_us = 0;    ///< solo time of kernels with a fixed cost
+  ConstantSet constants;   ///< of the kernel set that entered
 };
 
 struct PreparedKernel {
@@ -97,7 +98,8 @@ class RankProgram {
   void add_parallel(std::vector<PreparedKernel>::const_iterator first, std::vector<PreparedKernel>::const_iterator last,
                     const PhaseTasks& phase, const Place& place);
   [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price, double wait_us);
-  [[nodiscard]] Price price_of(const Operator& op) const;
+  [[nodiscard]] Price price_of(const Operator& op);
+  double constant(Constant constant);
   TaskId add_host_task(const char* name, Time duration, std::uint32_t phase);
   void wait_for_host(const char* work, Constant duration, const PhaseTasks& dispatch, TaskId task);
   void launch_from_host(TaskId kernel, std::uint32_t phase);
@@ -113,6 +115,7 @@ class RankProgram {
   std::map<std::tuple<Family, Provenance, std::string>, ProvenanceUse> provenance_;
   double model_flops_ = 0;
   double lumped_us_ = 0;
+  ConstantSet constants_;
 };
 
 }  // namespace moeline

@@ -12,6 +12,8 @@
 namespace moeline {
 namespace {
 
+constexpr int kNotNamed = -1;
+
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -24,11 +26,11 @@ std::string name_of(const PlanEntry& entry, const PlanContents& contents) {
   return part + entry.phase + micro_batch;
 }
 
-// Everything that must be placed, by name.
-std::vector<std::string> wanted(const PlanContents& contents) {
+// As a plan writes them, of all micro-batches.
+std::vector<std::string> names_of(const std::vector<std::string>& phases, const PlanContents& contents) {
   std::vector<std::string> names;
   for (int micro_batch = 0; micro_batch < contents.micro_batches; ++micro_batch) {
-    for (const std::string& phase : contents.phases) {
+    for (const std::string& phase : phases) {
       PlanEntry entry{phase, micro_batch};
       if (contains(contents.halved, phase)) {
         entry.part = PlanEntry::Part::issue;
@@ -41,19 +43,24 @@ std::vector<std::string> wanted(const PlanContents& contents) {
   return names;
 }
 
-PlanEntry parse(const std::string& text) {
+// A word that stands where it cannot, or twice, becomes a part of the phase's name, which nobody knows then. So does a
+// micro-batch that is not named where there are several.
+PlanEntry parse(const std::string& text, int micro_batches) {
   PlanEntry entry;
+  if (micro_batches > 1) entry.micro_batch = kNotNamed;
+  bool numbered = false;
   std::istringstream words(text);
   std::string word;
   while (words >> word) {
-    if (word == "previous" || word == "next") {
+    const bool first = entry.phase.empty();
+    const bool whole = entry.part == PlanEntry::Part::whole;
+    if ((word == "previous" || word == "next") && first && whole && entry.layer_offset == 0) {
       entry.layer_offset = word == "next" ? 1 : -1;
-    } else if (word == "issue") {
-      entry.part = PlanEntry::Part::issue;
-    } else if (word == "receive") {
-      entry.part = PlanEntry::Part::receive;
-    } else if (word.size() == 1 && word[0] >= '0' && word[0] <= '9' && !entry.phase.empty()) {
+    } else if ((word == "issue" || word == "receive") && first && whole) {
+      entry.part = word == "issue" ? PlanEntry::Part::issue : PlanEntry::Part::receive;
+    } else if (word.size() == 1 && word[0] >= '0' && word[0] <= '9' && !first && !numbered) {
       entry.micro_batch = word[0] - '0';
+      numbered = true;
     } else {
       entry.phase += entry.phase.empty() ? word : " " + word;
     }
@@ -61,24 +68,52 @@ PlanEntry parse(const std::string& text) {
   return entry;
 }
 
+// What a known phase may still not do in this place.
+void check_place(const Spec& spec, const std::string& key, const PlanEntry& entry, const PlanContents& contents) {
+  const std::string name = name_of(entry, contents);
+  if (entry.layer_offset != 0 && contents.micro_batches == 1) {
+    throw spec.error(key, fmt::format("has '{}' of another layer: that is for two micro-batches", name));
+  }
+  if (entry.part != PlanEntry::Part::whole && key != "compute") {
+    throw spec.error(key, fmt::format("has '{}', whose kernels run on the compute stream", name));
+  }
+}
+
 // Phases listed at `key`; `placed` says where each of them stands so far.
 std::vector<PlanEntry> read_stream(const Spec& spec, const std::string& key, const PlanContents& contents,
                                    std::map<std::string, std::string>& placed) {
-  const std::vector<std::string> known = wanted(contents);
+  std::vector<std::string> known = names_of(contents.phases, contents);
+  const std::vector<std::string> absent = names_of(contents.absent, contents);
+  known.insert(known.end(), absent.begin(), absent.end());
   std::vector<PlanEntry> entries;
   for (const std::string& text : spec.texts(key)) {
-    const PlanEntry entry = parse(text);
-    if (contains(contents.absent, entry.phase)) continue;
+    const PlanEntry entry = parse(text, contents.micro_batches);
     const std::string name = name_of(entry, contents);
     if (!contains(known, name) || entry.micro_batch >= contents.micro_batches) {
       throw spec.error(key, "names an " + unknown_name("phase", text, known));
     }
+    check_place(spec, key, entry, contents);
     if (const auto [at, first] = placed.emplace(name, key); !first) {
       throw spec.error(key, fmt::format("repeats phase '{}', which stands in {}", name, at->second));
     }
-    entries.push_back(entry);
+    if (!contains(absent, name)) entries.push_back(entry);
   }
   return entries;
+}
+
+// A turn of the plan appends its entries in order; what is of the next layer comes a turn earlier.
+void check_receives(const Spec& spec, const OverlapPlan& plan, const PlanContents& contents) {
+  for (auto receive = plan.compute.begin(); receive != plan.compute.end(); ++receive) {
+    if (receive->part != PlanEntry::Part::receive) continue;
+    const auto issue = std::find_if(plan.compute.begin(), plan.compute.end(), [&](const PlanEntry& other) {
+      return other.part == PlanEntry::Part::issue && other.phase == receive->phase &&
+             other.micro_batch == receive->micro_batch;
+    });
+    const bool same_turn = receive->layer_offset == issue->layer_offset;
+    if (same_turn ? issue < receive : issue->layer_offset > receive->layer_offset) continue;
+    throw spec.error("compute",
+                     fmt::format("has '{}' before '{}'", name_of(*receive, contents), name_of(*issue, contents)));
+  }
 }
 
 }  // namespace
@@ -92,9 +127,10 @@ OverlapPlan load_overlap_plan(const std::string& schedule, const std::string& ov
   std::map<std::string, std::string> placed;
   plan.compute = read_stream(spec, "compute", contents, placed);
   if (spec.has("communication")) plan.communication = read_stream(spec, "communication", contents, placed);
-  for (const std::string& name : wanted(contents)) {
+  for (const std::string& name : names_of(contents.phases, contents)) {
     if (!placed.contains(name)) throw spec.error("compute", fmt::format("and communication lack phase '{}'", name));
   }
+  check_receives(spec, plan, contents);
   if (!spec.has("side")) return plan;
   for (const std::string& phase : spec.texts("side")) {
     if (!contains(contents.phases, phase)) {

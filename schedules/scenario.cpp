@@ -122,7 +122,7 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
   const Spec routing = spec.map_or_empty("routing");
   s.routing.redundant_experts = read_redundant_experts(routing, s.workload);
   s.parallelism = read_parallelism(spec.map("parallelism"), s, setup.model, gpus_per_node);
-  s.comm = read_comm(spec.map_or_empty("comm"), s, machine);
+  s.comm = read_comm(spec.map_or_empty("comm"), s, setup.model, machine);
   read_layers(spec, setup.model, s);
   s.routing = read_routing(routing, s, setup.model);
   s.overlap = read_overlap(spec, s);
@@ -176,6 +176,7 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches) const {
     work.kv_len = w.cached_len + work.query_len;
   }
   work.low_latency = scenario.comm.mode == "low_latency";
+  work.fp8_dispatch = scenario.comm.dispatch_dtype == "fp8";
   work.ep = scenario.parallelism.ep;
   work.redundant_experts = scenario.routing.redundant_experts;
   work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);

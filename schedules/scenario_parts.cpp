@@ -40,7 +40,10 @@ Workload read_decode(const Spec& spec) {
   Workload w;
   w.batch_size = spec.integer("batch_size", 1, 1 << 20);
   w.query_len = spec.integer_or("query_len", 1, 16, 1);
-  w.kv_len = spec.integer("kv_len", w.query_len, kMostTokens);
+  w.kv_len = spec.integer("kv_len", 1, kMostTokens);
+  if (w.kv_len < w.query_len) {
+    throw spec.error("kv_len", fmt::format("counts the new tokens: {} is below query_len, {}", w.kv_len, w.query_len));
+  }
   w.kv_len_spread = spec.has("kv_len_spread") ? spec.number("kv_len_spread", 0, w.kv_len) : 0;
   if (spec.has("mtp_acceptance")) w.mtp_acceptance = spec.number("mtp_acceptance", 0, 1);
   if (spec.has("mtp_acceptance") && w.query_len == 1) {
@@ -115,7 +118,7 @@ Workload read_workload(const Spec& spec, const std::string& schedule) {
   return w;
 }
 
-Comm read_comm(const Spec& spec, const Scenario& scenario, const MachineFacts& machine) {
+Comm read_comm(const Spec& spec, const Scenario& scenario, const Architecture& model, const MachineFacts& machine) {
   spec.expect({"mode", "num_sms", "dispatch_dtype", "combine_dtype"});
   const bool decode = scenario.workload.phase == "decode";
   Comm c;
@@ -126,7 +129,10 @@ Comm read_comm(const Spec& spec, const Scenario& scenario, const MachineFacts& m
   } else {
     c.mode = modelled(spec, "mode", {"low_latency", "normal"}, {});
   }
-  c.dispatch_dtype = modelled(spec, "dispatch_dtype", {"fp8"}, {"bf16"});
+  const bool training = scenario.workload.phase == "train";
+  c.dispatch_dtype = model.expert_weights == WeightType::fp8 || training ? "fp8" : "bf16";
+  if (training) (void)modelled(spec, "dispatch_dtype", {"fp8"}, {"bf16"});
+  if (spec.has("dispatch_dtype")) c.dispatch_dtype = spec.choice("dispatch_dtype", {"fp8", "bf16"});
   c.combine_dtype = modelled(spec, "combine_dtype", {"bf16"}, {"fp8"});
   if (c.mode == "low_latency") {
     c.num_sms = spec.integer_or("num_sms", 0, 4096, 0);

@@ -10,7 +10,8 @@
 namespace moeline {
 
 [[nodiscard]] Workload read_workload(const Spec& spec, const std::string& schedule);
-[[nodiscard]] Comm read_comm(const Spec& spec, const Scenario& scenario, const MachineFacts& machine);
+[[nodiscard]] Comm read_comm(const Spec& spec, const Scenario& scenario, const Architecture& model,
+                             const MachineFacts& machine);
 [[nodiscard]] Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model,
                                            int gpus_per_node);
 [[nodiscard]] Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model);

@@ -8,7 +8,7 @@ namespace moeline {
 // E[max] = integral over x > 0 of 1 - F(x)^n, less that over x < 0 of F(x)^n, F the normal distribution. Beyond 9
 // deviations nothing is left for any number of ranks that a machine can have.
 double expected_maximum(int ranks) {
-  constexpr double kStep = 1e-3;
+  constexpr double kStep = 0.01;
   constexpr double kFarthest = 9;
   double sum = 0;
   for (double x = kStep / 2; x < kFarthest; x += kStep) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include "base/spec.hpp"
@@ -14,9 +15,13 @@ namespace moeline {
 namespace {
 
 constexpr int kMost = 1 << 24;
+constexpr std::size_t kShown = 80;  // characters of an op in a message
+
+bool ends_in_word(const std::string& text) { return std::isalnum(static_cast<unsigned char>(text.back())) != 0; }
 
 // "a=1,b=2" as a mapping; the op is its file.
 Spec keys_of(const std::string& text) {
+  const std::string place = text.substr(0, kShown);
   const std::size_t colon = text.find(':');
   std::string rest = colon == std::string::npos ? "" : text.substr(colon + 1);
   std::string keys;
@@ -26,13 +31,14 @@ Spec keys_of(const std::string& text) {
     const std::size_t equals = pair.find('=');
     const bool plain = pair.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.+-=") ==
                        std::string::npos;
-    if (equals == std::string::npos || equals == 0 || equals + 1 == pair.size() || !plain) {
-      throw SpecError(text, 0, fmt::format("'{}' is not key=value", pair));
+    if (equals == std::string::npos || equals == 0 || !plain || !ends_in_word(pair)) {
+      throw SpecError(place, 0, fmt::format("'{}' is not key=value", pair.substr(0, kShown)));
     }
+    if (comma + 1 == rest.size()) throw SpecError(place, 0, "ends with a comma");
     keys += pair.substr(0, equals) + ": " + pair.substr(equals + 1) + "\n";
     rest = comma < rest.size() ? rest.substr(comma + 1) : "";
   }
-  return Spec::parse(text, keys.empty() ? "{}" : keys);
+  return Spec::parse(place, keys.empty() ? "{}" : keys);
 }
 
 class Keys {
@@ -78,12 +84,24 @@ RequestedOp grouped_gemm(const std::string& text, const MachineFacts& machine) {
           keys.sms(machine, all(machine))};
 }
 
+// Keys count the new tokens, and heads share them in equal groups.
+AttentionShape checked(const AttentionShape& shape, const Spec& spec) {
+  if (shape.kv_len < shape.query_len) {
+    throw spec.error("kv_len",
+                     fmt::format("counts the new tokens: {} is below query_len, {}", shape.kv_len, shape.query_len));
+  }
+  if (std::fmod(shape.heads, shape.kv_heads) != 0) {
+    throw spec.error("kv_heads", fmt::format("must divide heads: {} does not divide {}", shape.kv_heads, shape.heads));
+  }
+  return shape;
+}
+
 RequestedOp mla_decode(const std::string& text, const MachineFacts& machine) {
   const Keys keys(text, {"batch", "kv_len", "query_len", "heads", "qk_dim", "v_dim"});
   const AttentionShape shape{keys.size("batch", 64),    keys.size("heads", 128),   1,
                              keys.size("query_len", 1), keys.size("kv_len", 4096), keys.size("qk_dim", 576),
                              keys.size("v_dim", 512)};
-  return {text, mla_decode_core(shape), keys.sms(machine, all(machine))};
+  return {text, mla_decode_core(checked(shape, keys.spec())), keys.sms(machine, all(machine))};
 }
 
 RequestedOp gqa_decode(const std::string& text, const MachineFacts& machine) {
@@ -96,7 +114,7 @@ RequestedOp gqa_decode(const std::string& text, const MachineFacts& machine) {
                              keys.size("kv_len", 4096),
                              head_dim,
                              head_dim};
-  return {text, gqa_decode_core(shape), keys.sms(machine, all(machine))};
+  return {text, gqa_decode_core(checked(shape, keys.spec())), keys.sms(machine, all(machine))};
 }
 
 RequestedOp attention_forward(const std::string& text, const MachineFacts& machine) {
@@ -110,7 +128,8 @@ RequestedOp attention_forward(const std::string& text, const MachineFacts& machi
                              seq + keys.size_or_none("cached_len"),
                              keys.size("qk_dim", 192),
                              keys.size("v_dim", 128)};
-  return {text, prefill_core(shape, keys.size_or_none("window")), keys.sms(machine, all(machine))};
+  return {text, prefill_core(checked(shape, keys.spec()), keys.size_or_none("window")),
+          keys.sms(machine, all(machine))};
 }
 
 RequestedOp memory(const std::string& text, const MachineFacts& machine) {
@@ -133,8 +152,8 @@ AllToAllWork transfer_of(const Keys& keys, const MachineFacts& machine) {
   const int ep = keys.spec().integer_or("ep", 2, 1 << 20, 64);
   const int redundant = keys.spec().integer_or("redundant_experts", 0, 1 << 16, 0);
   if ((model.n_routed_experts + redundant) % ep != 0) {
-    throw keys.spec().error(
-        "ep", fmt::format("must divide the {} experts and redundant ones: {} does not", model.n_routed_experts, ep));
+    throw keys.spec().error("ep", fmt::format("must divide the {} routed and {} redundant experts: {} does not",
+                                              model.n_routed_experts, redundant, ep));
   }
   if (ep > gpus_per_node && ep % gpus_per_node != 0) {
     throw keys.spec().error("ep", fmt::format("must fill whole nodes of {} GPUs, or fit into one", gpus_per_node));

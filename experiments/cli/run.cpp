@@ -48,6 +48,7 @@ Memory memory_of(const Setup& setup) {
   d.decode = work.decode;
   d.mtp = w.query_len > 1 && setup.drafts();
   d.low_latency = work.low_latency;
+  d.fp8_dispatch = work.fp8_dispatch;
   d.comm_sms = work.low_latency ? d.comm_sms : setup.scenario.comm.num_sms;
   return memory_per_gpu(setup.model, d);
 }

@@ -45,6 +45,11 @@ std::vector<std::string> warnings_of(const Run& run) {
                     100 * share));
   }
   const Scenario& s = run.setup.scenario;
+  for (const char* group : {"launch", "jitter"}) {
+    if (!run.setup.kernels.knows(group)) {
+      warnings.push_back(fmt::format("{}: not in the kernel set, nor in one that it borrows from; taken as 0", group));
+    }
+  }
   if (!run.fits_memory()) warnings.push_back(memory_warning(run));
   if (s.parallelism.pp > 1 || s.workload.global_batch_size > 0) {
     warnings.emplace_back(

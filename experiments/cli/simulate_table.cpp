@@ -160,9 +160,8 @@ std::string to_table(const Run& run, const Run* baseline) {
   std::string text = head_of(run.setup.scenario);
   text += metric_table(run, baseline) + "\n" + phase_table(run, baseline) + "\n" + class_table(run) + "\n";
   text += memory_line(run) + borrowed(run);
-  text +=
-      fmt::format("{} tasks; {} constants in the kernel set; {:.1f} % of the solo time in kernels of a fixed cost\n",
-                  run.program.graph.size(), run.setup.kernels.known_constants(), 100 * run.lumped_share());
+  text += fmt::format("{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
+                      run.program.graph.size(), run.program.constants.count(), 100 * run.lumped_share());
   return text;
 }
 

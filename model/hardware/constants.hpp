@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <bitset>
 #include <cstddef>
 #include <limits>
 #include <string_view>
@@ -67,6 +68,7 @@ inline constexpr std::size_t kConstants = static_cast<std::size_t>(Constant::low
 
 /// By Constant; NaN where a kernel set does not know it.
 using Constants = std::array<double, kConstants>;
+using ConstantSet = std::bitset<kConstants>;
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 /// Names as they stand in a profile.

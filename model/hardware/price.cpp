@@ -32,6 +32,19 @@ void set_provenance(const KernelSet& kernels, const std::string& family, bool me
   if (measured && !other_machine && covers(fit->second, op, sms)) price.provenance = Provenance::interpolated;
 }
 
+// us and what binds; the constants that made them are noted in the price.
+Evaluation evaluate_noting(const Curve& curve, const KernelSet& kernels, Price& price) {
+  const auto note = [&](const std::vector<Term>& terms) {
+    for (const Term& term : terms) {
+      if (term.feature > 0) price.constants.set(static_cast<std::size_t>(term.constant));
+    }
+  };
+  note(curve.always);
+  Evaluation result = evaluate(curve, kernels.constants);
+  if (!result.bound.empty()) note(curve.branches[result.branch].terms);
+  return result;
+}
+
 // What the links carry meanwhile. What stays in the node takes the NIC where the library sends it there.
 void set_links(const Operator& op, const KernelSet& kernels, Price& price) {
   const Traffic& traffic = op.traffic;
@@ -49,6 +62,7 @@ void price_normal(const Operator& op, const PriceConditions& conditions, const M
                   const KernelSet& kernels, Price& price) {
   const double slowdown = conditions.overlapped ? kernels[overlapped_slowdown(op.family)] : 1;
   if (!std::isnan(slowdown)) price.solo_us *= slowdown;
+  if (conditions.overlapped) price.constants.set(static_cast<std::size_t>(overlapped_slowdown(op.family)));
   const bool by_copies = price.bound_by == "SMs";
   const std::string alone = by_copies ? "sm_copies" : "all_to_all_alone";
   const bool overlap_measured = conditions.overlapped && !by_copies;
@@ -60,7 +74,7 @@ void price_normal(const Operator& op, const PriceConditions& conditions, const M
 // receive; between them the wire runs alone, for no less than its bytes take at the links' peaks.
 void price_low_latency(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
   const double whole = price.solo_us;
-  const double hold = evaluate(hold_curve(op), kernels.constants).us;
+  const double hold = evaluate_noting(hold_curve(op), kernels, price).us;
   const double wire = std::max(std::isnan(hold) ? whole : whole - hold, std::min(whole, links_us(op, machine)));
   const Stage stage = op.traffic.stage;
   if (stage == Stage::wire) price.solo_us = wire;
@@ -74,7 +88,7 @@ void price_low_latency(const Operator& op, const MachineFacts& machine, const Ke
 
 void price_transfer(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                     const KernelSet& kernels, Price& price) {
-  const Evaluation alone = evaluate(transfer_curve(op, conditions.sms, machine), kernels.constants);
+  const Evaluation alone = evaluate_noting(transfer_curve(op, conditions.sms, machine), kernels, price);
   const double links = links_us(op, machine);
   const bool known = !std::isnan(alone.us);
   price.solo_us = known ? std::max(alone.us, links) : links;
@@ -99,7 +113,7 @@ void price_compute(const Operator& op, const PriceConditions& conditions, const 
   const auto fit = kernels.fits.find(family);
   const std::string& set = fit == kernels.fits.end() || fit->second.kernel_set.empty() ? kernels.name  // not borrowed
                                                                                        : fit->second.kernel_set;
-  const Evaluation curve = evaluate(compute_curve(op, conditions.sms, machine, set), kernels.constants);
+  const Evaluation curve = evaluate_noting(compute_curve(op, conditions.sms, machine, set), kernels, price);
   if (fit == kernels.fits.end() || std::isnan(curve.us)) {
     price.provenance = Provenance::roofline;  // nothing is known but the floors
     return;

@@ -19,6 +19,7 @@ struct Price {
   double hbm_GBps = 0, nvlink_GBps = 0, nic_GBps = 0;  ///< taken at full speed; links: each direction
   Provenance provenance = Provenance::interpolated;
   std::string kernel_set;  ///< whose measurements it rests on, or ""
+  ConstantSet constants;   ///< that made the solo time
   std::string bound_by;    ///< branch of the cost curve: "compute", "memory", "NIC", "NVLink", "SMs"; or "roofline"
 };
 

@@ -92,7 +92,8 @@ AllToAllWork transfer_work(const LayerWork& work) {
           work.model.n_routed_experts,
           work.ep,
           work.gpus_per_node,
-          work.spread};
+          work.spread,
+          true};
 }
 
 }  // namespace
@@ -103,7 +104,8 @@ std::vector<Operator> normal_dispatch(const AllToAllWork& work) {
   layout.family = Family::routing_scan;
   layout.items = work.tokens * work.experts;
   layout.blocks = 16;
-  return {layout, notify(work, "notify_dispatch"), transfer(Family::dispatch, "dispatch", work, fp8_record(work, 2))};
+  const double record = work.fp8_dispatch ? fp8_record(work, 2) : bf16_record(work, 2);
+  return {layout, notify(work, "notify_dispatch"), transfer(Family::dispatch, "dispatch", work, record)};
 }
 
 std::vector<Operator> normal_combine(const AllToAllWork& work) {
@@ -112,7 +114,8 @@ std::vector<Operator> normal_combine(const AllToAllWork& work) {
 
 Operator low_latency_dispatch(const AllToAllWork& work, Stage stage) {
   constexpr double kHeader = 16;
-  const double message = work.hidden * kFp8 + work.hidden / kScaleBlock * kFp32 + kHeader;
+  const double fp8 = work.hidden * kFp8 + work.hidden / kScaleBlock * kFp32;
+  const double message = (work.fp8_dispatch ? fp8 : work.hidden * kBf16) + kHeader;
   return low_latency(Family::low_latency_dispatch, "dispatch", stage, work, message);
 }
 

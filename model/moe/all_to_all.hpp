@@ -17,9 +17,10 @@ struct AllToAllWork {
   int ep = 1;
   int gpus_per_node = 8;
   Spread spread;
+  bool fp8_dispatch = true;  ///< tokens travel as FP8 with 1x128 scales, else as BF16
 };
 
-/// Normal mode, FP8 out: layout, barrier, transfer.
+/// Normal mode, out: layout, barrier, transfer.
 [[nodiscard]] std::vector<Operator> normal_dispatch(const AllToAllWork& work);
 /// Normal mode, BF16 back: barrier, transfer.
 [[nodiscard]] std::vector<Operator> normal_combine(const AllToAllWork& work);

@@ -60,7 +60,8 @@ AllToAllWork InferenceWork::all_to_all() const {
           experts(),
           ep,
           gpus_per_node,
-          spread};
+          spread,
+          fp8_dispatch};
 }
 
 std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work, int layer) {
@@ -89,10 +90,10 @@ std::vector<std::string> inference_phases(const Architecture& model, bool decode
 
 const std::vector<PhaseDependency>& inference_dependencies() {
   static const std::vector<PhaseDependency> kDependencies = {
-      {"attn-0", "attn-1"},         {"attn-1", "dispatch"},       {"attn", "dispatch"},       {"dispatch", "mlp"},
-      {"mlp", "combine"},           {"attn-1", "shared"},         {"attn", "shared"},         {"combine", "attn-0", true},
-      {"combine", "attn", true},    {"shared", "attn-0", true},   {"shared", "attn", true},   {"attn-1", "mlp"},
-      {"attn", "mlp"},              {"mlp", "attn-0", true},      {"mlp", "attn", true},
+      {"attn-0", "attn-1"},      {"attn-1", "dispatch"},     {"attn", "dispatch"},     {"dispatch", "mlp"},
+      {"mlp", "combine"},        {"attn-1", "shared"},       {"attn", "shared"},       {"combine", "attn-0", true},
+      {"combine", "attn", true}, {"shared", "attn-0", true}, {"shared", "attn", true}, {"attn-1", "mlp"},
+      {"attn", "mlp"},           {"mlp", "attn-0", true},    {"mlp", "attn", true},
   };
   return kDependencies;
 }

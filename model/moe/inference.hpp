@@ -24,6 +24,7 @@ struct InferenceWork {
   double query_len = 1;  ///< new tokens of each: 1 + drafted ones in decode, those not cached in prefill
   double kv_len = 0;     ///< keys that the last new token of a sequence sees, on average over the sequences
   bool low_latency = false;
+  bool fp8_dispatch = true;
   int ep = 1;
   int redundant_experts = 0;
   int gpus_per_node = 8;

@@ -133,7 +133,9 @@ std::vector<Operator> attention_from_core(const InferenceWork& work, int layer) 
   if (layer < m.first_k_dense_replace || m.n_routed_experts == 0) return linear.ops();
   route(linear, work);
   // DeepEP's low-latency kernels cast as they send
-  if (!work.low_latency) linear.add(cast("cast dispatch input to fp8", work.tokens(), m.hidden_size));
+  if (work.fp8_dispatch && !work.low_latency) {
+    linear.add(cast("cast dispatch input to fp8", work.tokens(), m.hidden_size));
+  }
   return linear.ops();
 }
 

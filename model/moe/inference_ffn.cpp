@@ -34,7 +34,8 @@ std::vector<Operator> dense_ffn(const InferenceWork& work) { return ffn(work, wo
 
 std::vector<Operator> shared_experts(const InferenceWork& work) {
   const double width = static_cast<double>(work.model.n_shared_experts) * work.model.moe_intermediate_size;
-  return ffn(work, width, work.low_latency);  // the normal mode's input of dispatch is cast already
+  const bool already_cast = work.fp8_dispatch && !work.low_latency;  // as the input of dispatch
+  return ffn(work, width, !already_cast);
 }
 
 // Rows arrive packed by expert in the low-latency mode, which also weighs and sums them on the way back. In the normal
@@ -45,10 +46,12 @@ std::vector<Operator> routed_experts(const InferenceWork& work) {
   const double rows = rows_of(work);
   const double received = work.load.received;
   Linear linear(work.model.expert_weights);
-  const double row_bytes = linear.fp8() ? hidden * (kFp8 + kFp32 / kScaleBlock) : hidden * kBf16;
+  const double fp8_row = hidden * (kFp8 + kFp32 / kScaleBlock);
   if (!work.low_latency) {
     linear.add(small("rows of each expert"));
-    linear.add(memory(Family::streaming, "expand tokens to rows", (received + rows) * row_bytes));
+    linear.add(memory(
+        Family::streaming, "expand tokens to rows",
+        received * (work.fp8_dispatch ? fp8_row : hidden * kBf16) + rows * (linear.fp8() ? fp8_row : hidden * kBf16)));
     if (linear.fp8()) linear.add(transpose_scales(rows, hidden));
   }
   linear.add(grouped(work, "expert gate_up", 2 * width, hidden));

@@ -5,7 +5,10 @@
 namespace moeline {
 
 std::vector<Interval> unite(std::vector<Interval> intervals) {
-  std::sort(intervals.begin(), intervals.end(), [](const Interval& a, const Interval& b) { return a.start < b.start; });
+  const auto earlier = [](const Interval& a, const Interval& b) { return a.start < b.start; };
+  // kernels of one stream come in order
+  if (!std::is_sorted(intervals.begin(), intervals.end(), earlier))
+    std::sort(intervals.begin(), intervals.end(), earlier);
   std::vector<Interval> united;
   for (const Interval& interval : intervals) {
     if (interval.end <= interval.start) continue;

@@ -6,6 +6,7 @@
 
 #include "engine/simulate.hpp"
 #include "schedules/schedules.hpp"
+#include "timeline/metrics.hpp"
 
 namespace {
 
@@ -122,13 +123,34 @@ void TopologicalPass(benchmark::State& state) {
 BENCHMARK(Simulate)->ArgName("ranks")->Arg(1)->Arg(64)->Arg(1024)->Unit(benchmark::kMillisecond);
 BENCHMARK(TopologicalPass)->ArgName("ranks")->Arg(1024)->Arg(64)->Arg(1)->Unit(benchmark::kMillisecond);
 
-// The scenario users start with: what one simulate costs in process.
+// The scenarios users start with: what one simulate costs in process.
 void SimulateChunk(benchmark::State& state) {
   const TaskGraph graph = chunk(4);
   for (auto _ : state) benchmark::DoNotOptimize(simulate(graph).makespan);
   state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(graph.size()));
 }
 BENCHMARK(SimulateChunk)->Unit(benchmark::kMicrosecond);
+
+Setup decode() {
+  return load_setup(std::string(MOELINE_SOURCE_DIR) + "/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml");
+}
+
+void SimulateDecode(benchmark::State& state) {
+  const TaskGraph graph = build_program(decode()).graph;
+  for (auto _ : state) benchmark::DoNotOptimize(simulate(graph).makespan);
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(graph.size()));
+}
+BENCHMARK(SimulateDecode)->Unit(benchmark::kMicrosecond);
+
+// With everything that a sweep repeats at each point: operators, prices, graph, timeline, metrics.
+void PredictDecode(benchmark::State& state) {
+  const Setup setup = decode();
+  for (auto _ : state) {
+    const Program program = build_program(setup);
+    benchmark::DoNotOptimize(measure(program.graph, simulate(program.graph)).span);
+  }
+}
+BENCHMARK(PredictDecode)->Unit(benchmark::kMicrosecond);
 
 }  // namespace
 
