@@ -103,7 +103,9 @@ void InferenceProgram::connect() {
     for (const PhaseDependency& dependency : inference_dependencies()) {
       if (dependency.before != phase) continue;
       const auto after = placed_.find({micro_batch, layer + (dependency.next_layer ? 1 : 0), dependency.after});
-      if (after != placed_.end()) rank_.order(tasks, after->second);
+      if (after == placed_.end()) continue;
+      is_transfer(dependency.after) && !is_transfer(phase) ? rank_.order_ranks(tasks, after->second)
+                                                           : rank_.order(tasks, after->second);
     }
   }
 }

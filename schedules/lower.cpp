@@ -77,6 +77,9 @@ std::string detail_of(const Operator& op, const Price& price) {
   if (is_gemm(op.family)) {
     shape = fmt::format(" m={:.0f} n={:.0f} k={:.0f}", op.m, op.n, op.k);
     if (op.groups > 1) shape += fmt::format(" groups={:.0f}", op.groups);
+  } else if (is_low_latency(op.family)) {
+    shape = fmt::format(" {:.1f} MB off-node, {:.1f} MB in the node, bound by {}", op.traffic.wire_bytes / 1e6,
+                        op.traffic.nvlink_bytes / 1e6, price.bound_by);
   } else if (is_all_to_all(op.family)) {
     shape = fmt::format(" {:.1f} MB by RDMA, {:.1f} of it off-node, {:.1f} MB by NVLink, bound by {}",
                         op.traffic.rdma_bytes / 1e6, op.traffic.wire_bytes / 1e6, op.traffic.nvlink_bytes / 1e6,
@@ -105,23 +108,21 @@ RankProgram::RankProgram(const Setup& setup, Options options) : setup_(setup), o
 PreparedPhase RankProgram::prepare(const std::string& name, const std::vector<Operator>& ops, double wait_us) {
   PreparedPhase phase;
   phase.name = name;
+  phase.wait_us = setup_.free_communication ? 0 : wait_us;
   const double jitter = constant(Constant::jitter);
   for (const Operator& op : ops) {
     const Price price = price_of(op);
-    phase.kernels.push_back(prepare_kernel(op, price, wait_us));
+    phase.kernels.push_back(prepare_kernel(op, price));
     phase.uses.push_back({op.family, price.provenance, price.kernel_set, 1, price.solo_us});
     phase.model_flops += op.flops - op.recomputed_flops;
     if (op.family == Family::small) phase.lumped_us += price.solo_us;
     if (is_communication(op.family)) continue;
     phase.variance_us2 += std::pow(jitter * price.solo_us, 2);
-    if (op.attention.batch > 0) {  // the sum of a batch's lengths varies less than each of them
-      phase.variance_us2 += std::pow(setup_.relative_kv_spread() * price.solo_us, 2) / op.attention.batch;
-    }
   }
   return phase;
 }
 
-PreparedKernel RankProgram::prepare_kernel(const Operator& op, const Price& price, double wait_us) {
+PreparedKernel RankProgram::prepare_kernel(const Operator& op, const Price& price) {
   PreparedKernel kernel;
   kernel.family = op.family;
   kernel.stage = op.traffic.stage;
@@ -130,8 +131,7 @@ PreparedKernel RankProgram::prepare_kernel(const Operator& op, const Price& pric
   const bool free = setup_.free_communication && role_of(op.family) == Role::communication;
   if (!wire) kernel.task.delay = from_us(constant(Constant::kernel_gap));
   if (!free) {
-    kernel.task.solo = from_us(price.solo_us + (op.family == Family::notify ? wait_us : 0));
-    if (wire) kernel.task.delay = from_us(wait_us);
+    kernel.task.solo = from_us(price.solo_us);
     if (price.hold != Hold::nothing) kernel.task.pool = sms_;
     kernel.task.sms = static_cast<std::uint16_t>(price.sms);
     kernel.task.hold = price.hold;
@@ -149,6 +149,7 @@ PhaseTasks RankProgram::begin(const PreparedPhase& phase, const Place& place) {
   tasks.phase = draft_.add_phase(
       {phase.name, 0, static_cast<std::uint32_t>(place.micro_batch), static_cast<std::uint32_t>(place.layer)});
   tasks.first = static_cast<TaskId>(draft_.size());
+  tasks.wait_us = phase.wait_us;
   return tasks;
 }
 
@@ -179,6 +180,8 @@ PhaseTasks RankProgram::append_issue(const PreparedPhase& phase, const Place& pl
   const TaskId issue = add_kernel(phase.kernels[0], tasks, place);
   tasks.last = add_kernel(phase.kernels[1], tasks, {place.layer, place.micro_batch, StreamName::communication});
   draft_.start_after_end(issue, tasks.last);
+  tasks.wire = tasks.last;
+  tasks.low_latency = true;
   return tasks;
 }
 
@@ -186,6 +189,19 @@ void RankProgram::append_receive(const PreparedPhase& phase, const Place& place,
   const TaskId wire = issued.last;
   issued.last = add_kernel(phase.kernels[2], issued, place);
   draft_.start_after_end(wire, issued.last);
+}
+
+void RankProgram::order_ranks(const PhaseTasks& before, const PhaseTasks& after) {
+  order(before, after);
+  if (after.wait_us <= 0) return;
+  waits_us_ += after.wait_us;
+  const TaskId slowest = add_host_task("the slowest rank", from_us(after.wait_us), after.phase);
+  draft_.start_after_end(before.last, slowest);
+  if (after.low_latency) {
+    draft_.start_after_end(slowest, after.wire);
+  } else {
+    draft_.end_after_end(slowest, after.notify);
+  }
 }
 
 // Independent kernels alternate between the compute and the side stream: a fork before them and a join after.
@@ -217,6 +233,7 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
   label.stream = static_cast<std::uint16_t>(place.stream);
   label.phase = phase.phase;
   const TaskId id = draft_.add(kernel.task, label, kernel.usages);
+  gaps_us_ += to_us(kernel.task.delay);
   TaskId& last = last_[static_cast<std::size_t>(place.stream)];
   if (last != kNone) draft_.start_after_end(last, id);
   last = id;
@@ -309,7 +326,8 @@ std::vector<Usage> RankProgram::usages_of(const Price& price) const {
 Program RankProgram::finish() && {
   std::vector<ProvenanceUse> provenance;
   for (const auto& [key, use] : provenance_) provenance.push_back(use);
-  return {TaskGraph(std::move(draft_)), std::move(provenance), model_flops_, lumped_us_, constants_};
+  return {
+      TaskGraph(std::move(draft_)), std::move(provenance), model_flops_, lumped_us_, constants_, gaps_us_, waits_us_};
 }
 
 }  // namespace moeline

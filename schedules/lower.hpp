@@ -26,7 +26,10 @@ struct PhaseTasks {
   TaskId first = 0;
   TaskId last = 0;
   TaskId notify = 0;  ///< the barrier before a transfer; of other phases meaningless
+  TaskId wire = 0;    ///< of a low-latency transfer
   std::uint32_t phase = 0;
+  double wait_us = 0;  ///< from the end of the work before a transfer until the slowest rank has ended its own
+  bool low_latency = false;
 };
 
 /// How one family was priced, summed over its kernels.
@@ -45,6 +48,8 @@ struct Program {
   double model_flops = 0;  ///< recomputation left out; rows padded to whole tiles count
   double lumped_us = 0;    ///< solo time of kernels with a fixed cost
   ConstantSet constants;   ///< of the kernel set that entered
+  double gaps_us = 0;      ///< launch gaps, summed over the kernels
+  double waits_us = 0;     ///< expected waits for the slowest rank, summed over the transfers
 };
 
 struct PreparedKernel {
@@ -63,7 +68,8 @@ struct PreparedPhase {
   std::vector<ProvenanceUse> uses;
   double model_flops = 0;
   double lumped_us = 0;
-  double variance_us2 = 0;  ///< of the time of its compute kernels, by the set's jitter and the spread of KV lengths
+  double variance_us2 = 0;  ///< of the time of its compute kernels, by the set's jitter
+  double wait_us = 0;       ///< of a transfer: expected wait for the slowest rank
 };
 
 /// Kernels of a stream run in the order in which they are appended, a launch gap apart.
@@ -76,7 +82,7 @@ class RankProgram {
   };
   RankProgram(const Setup& setup, Options options);
 
-  /// `wait_us`: what a barrier or a low-latency transfer waits for the slowest rank, on top of its price.
+  /// `wait_us`: of a transfer, how much later than this rank the slowest one is expected to be ready for it.
   [[nodiscard]] PreparedPhase prepare(const std::string& name, const std::vector<Operator>& ops, double wait_us = 0);
 
   /// Appends the kernels of a phase. Normal dispatch waits for the host to read the counts that notify brought.
@@ -87,6 +93,9 @@ class RankProgram {
   void append_receive(const PreparedPhase& phase, const Place& place, PhaseTasks& issued);
 
   void order(const PhaseTasks& before, const PhaseTasks& after) { draft_.start_after_end(before.last, after.first); }
+  /// The same for the work before a transfer: its barrier ends, or its messages are there, only when the slowest rank
+  /// has got as far.
+  void order_ranks(const PhaseTasks& before, const PhaseTasks& after);
   /// The host launches `after` only once it has read the counts of `dispatch`.
   void host_edge(const PhaseTasks& dispatch, const PhaseTasks& after);
 
@@ -97,7 +106,7 @@ class RankProgram {
   TaskId add_kernel(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place);
   void add_parallel(std::vector<PreparedKernel>::const_iterator first, std::vector<PreparedKernel>::const_iterator last,
                     const PhaseTasks& phase, const Place& place);
-  [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price, double wait_us);
+  [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price);
   [[nodiscard]] Price price_of(const Operator& op);
   double constant(Constant constant);
   TaskId add_host_task(const char* name, Time duration, std::uint32_t phase);
@@ -116,6 +125,8 @@ class RankProgram {
   double model_flops_ = 0;
   double lumped_us_ = 0;
   ConstantSet constants_;
+  double gaps_us_ = 0;
+  double waits_us_ = 0;
 };
 
 }  // namespace moeline

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/file.hpp"
 #include "base/spec.hpp"
 #include "schedules/scenario_parts.hpp"
+#include "schedules/skew.hpp"
 
 namespace moeline {
 namespace {
@@ -160,6 +162,17 @@ double tokens_per_request(const Workload& workload) {
   return tokens;
 }
 
+namespace {
+
+// The longer requests of a batch stay for many steps, and every rank waits for the one that has the most keys: it is
+// the rank that is simulated.
+double longest_mean_kv(const Scenario& scenario) {
+  const Workload& w = scenario.workload;
+  return w.kv_len + expected_maximum(scenario.parallelism.ep) * w.kv_len_spread / std::sqrt(w.batch_size);
+}
+
+}  // namespace
+
 InferenceWork Setup::inference_work(int micro_batch, int micro_batches) const {
   const Workload& w = scenario.workload;
   const auto part = [&](int whole) { return whole / micro_batches + (micro_batch < whole % micro_batches ? 1 : 0); };
@@ -169,11 +182,15 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches) const {
   if (work.decode) {
     work.requests = part(w.batch_size);
     work.query_len = w.query_len;
-    work.kv_len = w.kv_len;
+    work.kv_len = longest_mean_kv(scenario);
   } else {
-    work.query_len = new_tokens_per_prompt(w);
-    work.requests = part(w.tokens) / work.query_len;
-    work.kv_len = w.cached_len + work.query_len;
+    // A prompt shared by micro-batches is cut between them: the later one sees the earlier one's keys.
+    const int tokens = part(w.tokens);
+    const int query_len = std::min(new_tokens_per_prompt(w), tokens);
+    const bool shared = query_len < new_tokens_per_prompt(w);
+    work.query_len = std::max(1, query_len);
+    work.requests = tokens / work.query_len;
+    work.kv_len = w.cached_len + work.query_len + (shared ? micro_batch * tokens : 0);
   }
   work.low_latency = scenario.comm.mode == "low_latency";
   work.fp8_dispatch = scenario.comm.dispatch_dtype == "fp8";
@@ -185,11 +202,6 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches) const {
   return work;
 }
 
-double Setup::relative_kv_spread() const {
-  const Workload& w = scenario.workload;
-  return w.kv_len > 0 ? w.kv_len_spread / w.kv_len : 0;
-}
-
-bool Setup::drafts() const { return scenario.workload.query_len > 1 && model.num_nextn_predict_layers > 0; }
+int Setup::drafted_tokens() const { return model.num_nextn_predict_layers > 0 ? scenario.workload.query_len - 1 : 0; }
 
 }  // namespace moeline

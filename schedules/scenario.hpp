@@ -84,10 +84,8 @@ struct Setup {
   [[nodiscard]] LayerWork layer_work(bool forward, int layer) const;
   /// Work of this rank with one of `micro_batches` parts of a step of prefill or decode.
   [[nodiscard]] InferenceWork inference_work(int micro_batch, int micro_batches) const;
-  /// Standard deviation of the requests' KV lengths over their mean.
-  [[nodiscard]] double relative_kv_spread() const;
-  /// The step runs MTP modules that draft tokens.
-  [[nodiscard]] bool drafts() const;
+  /// How often the step runs an MTP module: each time drafts one token for every request.
+  [[nodiscard]] int drafted_tokens() const;
 };
 
 /// `assignments`: "--set" overrides, "comm.num_sms=24" or "hardware.nic_GBps=100".

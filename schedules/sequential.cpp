@@ -25,7 +25,7 @@ Program training(const Setup& setup) {
     for (int layer = 0; layer < setup.scenario.layers; ++layer) {
       for (const char* name : names) {
         const PhaseTasks tasks = rank.append(phases.at(name, layer), {layer, 0, stream_of(name)});
-        if (previous != nullptr) rank.order(*previous, tasks);
+        if (previous != nullptr) rank.order_ranks(*previous, tasks);
         now = tasks;
         previous = &now;
       }

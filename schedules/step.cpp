@@ -17,10 +17,11 @@ void append_step(const Setup& setup, InferenceProgram& program, const AppendLaye
   dense_layers(0, dense);
   moe_layers(dense, depth - dense);
   program.append_whole("lm_head", depth - 1);
-  if (!setup.drafts()) return;
-  program.append_whole("mtp", depth);
-  moe_layers(depth, 1);
-  program.append_whole("lm_head", depth);
+  for (int draft = 0; draft < setup.drafted_tokens(); ++draft) {
+    program.append_whole("mtp", depth + draft);
+    moe_layers(depth + draft, 1);
+    program.append_whole("draft_head", depth + draft);
+  }
 }
 
 }  // namespace moeline

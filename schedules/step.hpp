@@ -15,8 +15,8 @@ namespace moeline {
 /// Appends layers by position in order of execution.
 using AppendLayers = std::function<void(int first, int count)>;
 
-/// The whole model: embedding, dense layers, MoE layers, LM head, and where tokens are drafted the MTP module. With a
-/// given number of layers: those MoE layers alone.
+/// The whole model: embedding, dense layers, MoE layers, LM head, and the MTP module once for each drafted token. With
+/// a given number of layers: those MoE layers alone.
 void append_step(const Setup& setup, InferenceProgram& program, const AppendLayers& dense_layers,
                  const AppendLayers& moe_layers);
 

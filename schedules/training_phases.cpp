@@ -38,7 +38,9 @@ void TrainingPhases::connect(const LayerPhases& previous, const LayerPhases& now
     const LayerPhases& source = dependency.next_layer ? previous : now;
     const auto before = source.find(dependency.before);
     const auto after = now.find(dependency.after);
-    if (before != source.end() && after != now.end()) rank_.order(before->second, after->second);
+    if (before == source.end() || after == now.end()) continue;
+    is_transfer(dependency.after) && !is_transfer(dependency.before) ? rank_.order_ranks(before->second, after->second)
+                                                                     : rank_.order(before->second, after->second);
   }
 }
 

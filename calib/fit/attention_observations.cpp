@@ -124,6 +124,11 @@ void leave_out_startup(std::vector<Observation>& observations) {
 void set_unfitted_startup(Constants& constants) {
   double& startup = constants[static_cast<std::size_t>(Constant::attention_startup)];
   if (std::isnan(startup) && !std::isnan(constants[static_cast<std::size_t>(Constant::attention_forward)])) startup = 0;
+  const auto known = [&](Constant c) { return !std::isnan(constants[static_cast<std::size_t>(c)]); };
+  if (!known(Constant::mla_compute) || known(Constant::mla_startup)) return;
+  for (const Constant overhead : {Constant::mla_startup, Constant::mla_merge, Constant::mla_queries}) {
+    constants[static_cast<std::size_t>(overhead)] = 0;
+  }
 }
 
 bool is_attention_table(const CsvTable& table) { return table.has("latency_us") && name_of(table).has_value(); }

@@ -24,18 +24,23 @@ std::vector<Time> layer_starts(const Run& run) {
 }
 
 // The second half of the MoE layers, in whole periods of layers that differ (windows that alternate): by then the
-// layers repeat. With too few of them, everything.
+// layers repeat.
 Steady steady_state(const Run& run) {
-  const std::vector<Time> starts = layer_starts(run);
   constexpr std::size_t kFewest = 4;
-  if (starts.size() < kFewest) return {run.metrics, static_cast<double>(run.setup.scenario.layers)};
+  constexpr int kEnough = 8;
+  const std::vector<Time> starts = layer_starts(run);
+  if (starts.size() < kFewest) {  // too few to repeat: more of them, alone, say what one takes
+    Setup longer = run.setup;
+    longer.scenario.whole_model = false;
+    longer.scenario.layers = kEnough;
+    return run_scenario(longer).steady;
+  }
   const std::size_t last = starts.size() - 1;
   const std::size_t periods = (last / 2 + 1) / 2 * 2;
   return {measure(run.program.graph, run.timeline, starts[last - periods], starts[last]), static_cast<double>(periods)};
 }
 
 Memory memory_of(const Setup& setup) {
-  const Workload& w = setup.scenario.workload;
   const InferenceWork work = setup.inference_work(0, 1);
   Deployment d;
   d.ep = work.ep;
@@ -46,7 +51,7 @@ Memory memory_of(const Setup& setup) {
   d.logit_rows = work.decode ? d.tokens : std::ceil(d.requests);
   d.kv_len = work.kv_len;
   d.decode = work.decode;
-  d.mtp = w.query_len > 1 && setup.drafts();
+  d.mtp = setup.drafted_tokens() > 0;
   d.low_latency = work.low_latency;
   d.fp8_dispatch = work.fp8_dispatch;
   d.comm_sms = work.low_latency ? d.comm_sms : setup.scenario.comm.num_sms;
@@ -58,25 +63,32 @@ double span_ms(const Setup& setup) {
   return to_us(measure(program.graph, simulate(program.graph)).span) / 1e3;
 }
 
-// A prompt that takes several steps is done when its last chunk is. Later chunks see more keys; the time of a chunk is
-// nearly linear in them, so that a few say what all take.
+// Time of one step with `tokens` new tokens of a prompt behind `cached` ones.
+double chunk_ms(const Setup& setup, int tokens, int cached) {
+  Setup chunk = setup;
+  Workload& w = chunk.scenario.workload;
+  w.tokens = std::max(2, tokens);  // one for each micro-batch
+  w.cached_len = cached;
+  w.prompt_len = cached + w.tokens;
+  return span_ms(chunk);
+}
+
+// A prompt that takes several steps is done when its last chunk is. Later chunks see more keys, and the time of a chunk
+// is nearly linear in them, so that a few whole ones say what all take; the last has what is left.
 double time_to_first_token_ms(const Run& run) {
   constexpr int kMostSamples = 8;
   const Workload& w = run.setup.scenario.workload;
   const int remaining = w.prompt_len - w.cached_len;
   if (remaining <= w.tokens) return to_us(run.metrics.span) / 1e3;
-  const double chunks = std::ceil(static_cast<double>(remaining) / w.tokens);
-  const int samples = static_cast<int>(std::min<double>(chunks, kMostSamples));
+  const int whole = remaining / w.tokens;
+  const int samples = std::min(whole, kMostSamples);
   double sum = 0;
   for (int i = 0; i < samples; ++i) {
-    Setup chunk = run.setup;
-    const double position = samples > 1 ? i * (chunks - 1) / (samples - 1) : 0;
-    chunk.scenario.workload.cached_len =
-        std::min(w.prompt_len - 1, w.cached_len + static_cast<int>(position * w.tokens));
-    chunk.scenario.workload.prompt_len = chunk.scenario.workload.cached_len + w.tokens;
-    sum += span_ms(chunk);
+    const auto chunk = static_cast<std::int64_t>(i) * (whole - 1) / std::max(1, samples - 1);
+    sum += chunk_ms(run.setup, w.tokens, w.cached_len + static_cast<int>(chunk) * w.tokens);
   }
-  return sum / samples * chunks;
+  const int rest = remaining % w.tokens;
+  return sum / samples * whole + (rest > 0 ? chunk_ms(run.setup, rest, w.prompt_len - rest) : 0);
 }
 
 double training_layer_us(const Run& run) {
@@ -107,11 +119,17 @@ double Run::mfu() const { return program.model_flops / (to_us(metrics.span) * se
 
 double Run::tokens_per_s() const {
   const Workload& w = setup.scenario.workload;
+  if (is_chunked()) return (w.prompt_len - w.cached_len) / (ttft_ms / 1e3);
   const double tokens = is_decode() ? w.batch_size * tokens_per_request(w) : w.tokens;
   return tokens / (to_us(metrics.span) / 1e6);
 }
 
 double Run::tpot_ms() const { return to_us(metrics.span) / 1e3 / tokens_per_request(setup.scenario.workload); }
+
+bool Run::is_chunked() const {
+  const Workload& w = setup.scenario.workload;
+  return w.phase == "prefill" && w.prompt_len - w.cached_len > w.tokens;
+}
 
 bool Run::fits_memory() const {
   constexpr double kGib = 1 << 30;

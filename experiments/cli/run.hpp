@@ -38,6 +38,8 @@ struct Run {
   [[nodiscard]] double mfu() const;
   [[nodiscard]] bool is_inference() const { return setup.scenario.workload.phase != "train"; }
   [[nodiscard]] bool is_decode() const { return setup.scenario.workload.phase == "decode"; }
+  /// A prompt takes several steps; this is the first of them.
+  [[nodiscard]] bool is_chunked() const;
   /// A whole step of inference: throughput and latency mean something.
   [[nodiscard]] bool is_whole_step() const { return is_inference() && setup.scenario.whole_model; }
   /// Prefill: new tokens computed; decode: tokens produced, accepted drafts included.

@@ -51,6 +51,11 @@ std::vector<std::string> warnings_of(const Run& run) {
     }
   }
   if (!run.fits_memory()) warnings.push_back(memory_warning(run));
+  if (run.is_chunked()) {
+    warnings.emplace_back(
+        "the prompt takes several steps: this is the first and shortest; ttft_ms and tokens_per_s_per_gpu are of them "
+        "all");
+  }
   if (s.parallelism.pp > 1 || s.workload.global_batch_size > 0) {
     warnings.emplace_back(
         "pp and global_batch_size do not enter: this is the work of one stage, without pipeline communication, bubbles "
@@ -59,7 +64,7 @@ std::vector<std::string> warnings_of(const Run& run) {
   if (const double share = rows_over_balanced(run.setup); share < 0.7 || share > 1.4) {
     warnings.push_back(fmt::format("routing.rows are {:.2f} of what this many tokens give when balanced", share));
   }
-  if (s.workload.query_len > 1 && !run.setup.drafts()) {
+  if (s.workload.query_len > 1 && run.setup.drafted_tokens() == 0) {
     warnings.emplace_back("query_len above 1, and the model has no MTP module: drafting costs nothing here");
   }
   if (s.layers > run.setup.model.moe_layers()) {

@@ -69,19 +69,28 @@ int simulate_command(const Options& options) {
   if (!options.output.empty()) write_folder(run, trace, options);
   fmt::print("{}", result);
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
-  if (!options.strict || run.all_measured()) return kDone;
-  fmt::print(stderr, "moeline: --strict: not every price is covered by measurements\n");
+  if (!options.strict || (run.all_measured() && run.fits_memory())) return kDone;
+  fmt::print(stderr, "moeline: --strict: {}\n",
+             run.fits_memory() ? "not every price is covered by measurements" : "the model does not fit in memory");
   return kInfeasible;
 }
 
-constexpr const char* kDefinitions = R"(step_ms: first kernel's start to last kernel's end.
-layer_us: period of one forward and one backward layer; where layers differ, step / layers.
+constexpr const char* kDefinitions =
+    R"(step_ms: first kernel's start to last kernel's end; of a prompt that takes several steps, of the first.
+layer_us: steady-state period of one MoE layer with all its micro-batches; in training, of one forward and one backward
+layer, or where layers differ step / layers.
+tpot_ms: step over the tokens a request gets from it: 1 + a + a^2 + ... for query_len tokens, a = mtp_acceptance.
+ttft_ms: sum of the steps that one prompt takes, each with as many tokens as a step has, the last with the rest.
+tokens_per_s_per_gpu: decode: tokens produced; prefill: tokens computed, cached ones not counted.
+sm_use: SMs held by persistent kernels or worked on by others, over all SMs and the span.
+memory_gib: weights, KV cache, activations, communication buffers; not CUDA's context, graphs and fragmentation.
 compute_busy, comm_busy: union of the kernels of that role; communication is dispatch, combine and their barriers.
 exposed_comm: communication runs and no compute does; launch gaps of compute under a transfer count.
 overlap_fraction: the rest of comm_busy, over comm_busy.
 bubble_fraction: share of the step in which no kernel runs.
 mfu: FLOPs of matrix products and causal attention, recomputation left out, padded expert rows counted, over the BF16
 peak (of the FP8 peak it is half).
+classes: per steady-state MoE layer. Waiting for the slowest rank is charged as its expectation (schedules/README.md).
 A phase's busy_us is the union of its kernels, solo_us the sum of their times alone.
 The column sequential is a second simulation, without overlap: GEMMs on all SMs, transfers at their speed alone.)";
 

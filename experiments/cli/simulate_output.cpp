@@ -97,6 +97,14 @@ void add_provenance(Json& json, const Run& run) {
     if (!use.kernel_set.empty()) json.add("kernel_set", use.kernel_set);
     json.close();
   }
+  const Program& program = run.program;
+  const bool graph = run.setup.scenario.launch == "graph";  // gaps are measured in a stream only
+  json.open().add("family", "launch_gap").add("provenance", graph ? "extrapolated" : "interpolated");
+  json.add("solo_us", program.gaps_us).close();
+  if (program.waits_us > 0) {
+    json.open().add("family", "wait_for_slowest_rank").add("provenance", "extrapolated");
+    json.add("solo_us", program.waits_us).close();
+  }
   json.close_list();
 }
 

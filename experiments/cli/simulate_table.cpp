@@ -4,36 +4,42 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <set>
 
 #include "experiments/cli/simulate_output.hpp"
 
 namespace moeline {
 namespace {
 
-// Mean span of each phase over layers and micro-batches, in order of first appearance.
-std::vector<std::pair<std::string, double>> mean_spans(const std::vector<PhaseTimes>& phases) {
+// Spans of each phase, all micro-batches of a layer together, on average over the layers that have it; MoE layers where
+// the model has others. In order of first appearance.
+std::vector<std::pair<std::string, double>> mean_spans(const Run& run) {
+  const Scenario& s = run.setup.scenario;
+  const bool skip_dense = run.is_inference() && s.whole_model;
   std::vector<std::pair<std::string, double>> means;
-  std::map<std::string, std::pair<double, int>> sums;
-  for (const PhaseTimes& phase : phases) {
-    auto& [sum, count] = sums[phase.phase];
-    if (count == 0) means.emplace_back(phase.phase, 0);
-    sum += to_us(phase.span());
-    ++count;
+  std::map<std::string, double> sums;
+  std::map<std::string, std::set<std::uint32_t>> layers;
+  for (const PhaseTimes& phase : run.phases) {
+    const bool dense = skip_dense && static_cast<int>(phase.layer) < run.setup.model.first_k_dense_replace;
+    if (dense && phase.phase != "embedding") continue;
+    if (!sums.contains(phase.phase)) means.emplace_back(phase.phase, 0);
+    sums[phase.phase] += to_us(phase.span());
+    layers[phase.phase].insert(phase.layer);
   }
-  for (auto& [name, mean] : means) mean = sums[name].first / sums[name].second;
+  for (auto& [name, mean] : means) mean = sums[name] / static_cast<double>(layers[name].size());
   return means;
 }
 
 std::string phase_table(const Run& run, const Run* baseline) {
   std::map<std::string, double> beside;
   if (baseline != nullptr) {
-    for (const auto& [phase, us] : mean_spans(baseline->phases)) beside[phase] = us;
+    for (const auto& [phase, us] : mean_spans(*baseline)) beside[phase] = us;
   }
-  std::string text = fmt::format("{:<26} {:>12}", "phase, mean us", run.setup.scenario.schedule);
+  std::string text = fmt::format("{:<32} {:>17}", "phase, us per layer", run.setup.scenario.schedule);
   if (baseline != nullptr) text += fmt::format(" {:>12} {:>9}", "sequential", "ratio");
   text += "\n";
-  for (const auto& [phase, us] : mean_spans(run.phases)) {
-    text += fmt::format("{:<26} {:>12.1f}", phase, us);
+  for (const auto& [phase, us] : mean_spans(run)) {
+    text += fmt::format("{:<32} {:>17.1f}", phase, us);
     if (baseline != nullptr) text += fmt::format(" {:>12.1f} {:>9.2f}", beside[phase], us / beside[phase]);
     text += "\n";
   }
@@ -102,9 +108,9 @@ std::string metric_table(const Run& run, const Run* baseline) {
 }
 
 std::string class_table(const Run& run) {
-  std::string text = fmt::format("{:<14} {:>14} {:>14}\n", "class", "busy us/layer", "solo us/layer");
+  std::string text = fmt::format("{:<32} {:>17} {:>12}\n", "class, us per layer", "busy", "solo");
   for (const ClassTimes& times : run.steady.metrics.classes) {
-    text += fmt::format("{:<14} {:>14.1f} {:>14.1f}\n", times.name, to_us(times.busy) / run.steady.layers,
+    text += fmt::format("{:<32} {:>17.1f} {:>12.1f}\n", times.name, to_us(times.busy) / run.steady.layers,
                         to_us(times.solo) / run.steady.layers);
   }
   return text;
@@ -143,6 +149,18 @@ std::string borrowed(const Run& run) {
   return text;
 }
 
+std::string overheads(const Run& run) {
+  const double kernels = run.program.gaps_us / run.setup.kernels[Constant::kernel_gap];
+  std::string text =
+      fmt::format("launch gaps: {:.0f} of {:.1f} us in all", kernels, run.setup.kernels[Constant::kernel_gap]);
+  if (run.setup.scenario.launch == "graph")
+    text += ", as measured in an eager stream; in a CUDA graph they are shorter";
+  if (run.program.waits_us > 0) {
+    text += fmt::format("\nexpected waits for the slowest rank: {:.0f} us in all, hidden or not", run.program.waits_us);
+  }
+  return text + "\n";
+}
+
 std::string memory_line(const Run& run) {
   if (!run.memory) return "";
   constexpr double kGib = 1 << 30;
@@ -159,7 +177,7 @@ std::string memory_line(const Run& run) {
 std::string to_table(const Run& run, const Run* baseline) {
   std::string text = head_of(run.setup.scenario);
   text += metric_table(run, baseline) + "\n" + phase_table(run, baseline) + "\n" + class_table(run) + "\n";
-  text += memory_line(run) + borrowed(run);
+  text += memory_line(run) + borrowed(run) + overheads(run);
   text += fmt::format("{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
                       run.program.graph.size(), run.program.constants.count(), 100 * run.lumped_share());
   return text;

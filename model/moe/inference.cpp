@@ -33,9 +33,8 @@ std::vector<Operator> embedding(const InferenceWork& work) {
   return {elementwise("gather embeddings", work.tokens() * work.model.hidden_size, 2)};
 }
 
-// Logits of the tokens that are sampled or verified: every one in decode, the last of each prompt in prefill.
-std::vector<Operator> lm_head(const InferenceWork& work) {
-  const double rows = work.decode ? work.tokens() : work.requests;
+// `rows`: tokens whose logits are wanted.
+std::vector<Operator> lm_head(const InferenceWork& work, double rows) {
   const double vocabulary = work.model.vocab_size;
   return {norm("RMSNorm and residual add", rows, work.model.hidden_size, 3),
           gemm(Family::gemm_bf16, "LM head", rows, vocabulary, work.model.hidden_size),
@@ -73,7 +72,9 @@ std::vector<Operator> inference_phase(const std::string& phase, const InferenceW
   if (phase == "dispatch") return dispatch(work);
   if (phase == "combine") return combine(work);
   if (phase == "embedding") return embedding(work);
-  if (phase == "lm_head") return lm_head(work);
+  // those verified in decode, the last of each prompt in prefill
+  if (phase == "lm_head") return lm_head(work, work.decode ? work.tokens() : work.requests);
+  if (phase == "draft_head") return lm_head(work, work.requests);
   if (phase == "mtp") return mtp_input(work);
   throw SpecError(unknown_name("phase", phase, inference_phases(work.model, work.decode)));
 }

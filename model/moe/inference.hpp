@@ -1,9 +1,10 @@
 // The kernels of prefill and decode, phase by phase, in launch order.
 //
-// Lists are those of today's open servers (DeepEP, DeepGEMM, FlashMLA or FlashAttention, fused norms and casts) and of
-// DeepSeek's published operators: projections of queries and latents fused into one GEMM, casts that write scales the
-// way the GEMM wants them, SwiGLU fused with the cast of its result, one fused top-k. What training needs besides
-// (saved copies, transposed weights, auxiliary loss) is not there. Byte counts are the least traffic of the tensors.
+// Lists are those of today's open servers (DeepEP, DeepGEMM, FlashMLA or FlashAttention) and of DeepSeek's published
+// operators: projections of queries and latents in one GEMM, residual adds in the norms, casts that write scales the
+// way the GEMM wants them, SwiGLU with the cast of its result, one kernel for scores and top-k. Norms and casts are
+// kernels of their own; servers that fuse them save one launch each. What training needs besides (saved copies,
+// transposed weights, auxiliary loss) is not there. Byte counts are the least traffic of the tensors.
 #pragma once
 
 #include <string>
@@ -42,7 +43,7 @@ struct InferenceWork {
 ///   shared     shared experts
 ///   mlp        routed experts, or the dense feed-forward network
 ///   dispatch, combine
-///   embedding, lm_head, mtp (what an MTP module does before its layer)
+///   embedding, lm_head; mtp: what an MTP module does before its layer, draft_head: what it does after
 /// Throws SpecError for another name.
 [[nodiscard]] std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work, int layer);
 

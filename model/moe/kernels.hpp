@@ -1,6 +1,7 @@
 // Short names for the kernels that operator lists are made of. Sizes in elements, bytes counted once per tensor.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -42,16 +43,23 @@ inline Operator gemm(Family family, std::string name, double m, double n, double
   return op;
 }
 
+/// One thread block per row: with few rows, few SMs.
+inline Operator rowwise(std::string name, double rows, double bytes) {
+  constexpr double kPlenty = 128;
+  Operator op = memory(Family::rowwise, std::move(name), bytes);
+  if (rows < kPlenty) op.blocks = static_cast<int>(std::ceil(rows));
+  return op;
+}
 /// BF16 -> FP8 with 1x128 scales, or back.
 inline Operator cast(std::string name, double rows, double columns) {
-  return memory(Family::rowwise, std::move(name), rows * columns * (kBf16 + kFp8));
+  return rowwise(std::move(name), rows, rows * columns * (kBf16 + kFp8));
 }
 inline Operator cast_transpose(std::string name, double rows, double columns) {
   return memory(Family::cast_transpose, std::move(name), rows * columns * (kBf16 + kFp8));
 }
 /// RMSNorm over `tensors` tensors of rows x columns, read or written (residual and gradient included).
 inline Operator norm(std::string name, double rows, double columns, double tensors) {
-  return memory(Family::rowwise, std::move(name), rows * columns * tensors * kBf16);
+  return rowwise(std::move(name), rows, rows * columns * tensors * kBf16);
 }
 /// Reads and writes `tensors` BF16 tensors in all.
 inline Operator elementwise(std::string name, double elements, double tensors) {

@@ -28,12 +28,12 @@ double tokens_per_s(const Published& fact, const std::vector<std::string>& assig
 
 }  // namespace
 
-TEST_CASE("throughput of DeepSeek's prefill and decode profiles: 2 and 10 % low, and the README says so") {
-  for (const Published& fact : {Published{"prefill", prefill_scenario(), 7839, 7670, 8953, 5363},
-                                Published{"decode", decode_scenario(), 2324, 2081, 2330, 1751}}) {
+TEST_CASE("throughput of DeepSeek's prefill and decode profiles: 1 and 7 % low, and the README says so") {
+  for (const Published& fact : {Published{"prefill", prefill_scenario(), 7839, 7735, 8953, 5395},
+                                Published{"decode", decode_scenario(), 2324, 2169, 2440, 1832}}) {
     CAPTURE(fact.name);
     const double predicted = tokens_per_s(fact, {});
-    CHECK(predicted == doctest::Approx(fact.measured).epsilon(0.12));
+    CHECK(predicted == doctest::Approx(fact.measured).epsilon(0.10));
     CHECK(std::round(predicted) == fact.predicted);
     CHECK(std::round(tokens_per_s(fact, {}, true)) == fact.free_communication);
     CHECK(std::round(tokens_per_s(fact, {"schedule=sequential"})) == fact.serial);
