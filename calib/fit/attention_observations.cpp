@@ -2,11 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdio>
 #include <filesystem>
 #include <optional>
-#include <regex>
 #include <tuple>
 
 #include "moe/attention_core.hpp"
@@ -26,17 +27,22 @@ struct Name {
   std::array<double, 3> numbers{};
 };
 
+// By the table's file name, as its benchmark writes it.
 std::optional<Name> name_of(const CsvTable& table) {
-  static const std::regex kPattern(
-      "(?:(mla_prefill|mla_decode)_bf16_h([1-9][0-9]{0,3})_d([1-9][0-9]{0,3})_([1-9][0-9]{0,3}))|"
-      "(?:(gqa_decode)_bf16_([1-9][0-9]{0,3})-([1-9][0-9]{0,3})-([1-9][0-9]{0,3}))");
-  std::smatch match;
   const std::string stem = stem_of(table);
-  if (!std::regex_match(stem, match, kPattern)) return std::nullopt;
-  const std::size_t first = match[1].matched ? 1 : 5;
-  Name name{match[first].str(), {}};
-  for (std::size_t i = 0; i < 3; ++i) name.numbers[i] = std::stod(match[first + 1 + i].str());
-  return name;
+  for (const std::string kernel : {"mla_prefill", "mla_decode", "gqa_decode"}) {
+    const bool mla = kernel != "gqa_decode";
+    const std::string head = kernel + (mla ? "_bf16_h" : "_bf16_");
+    std::array<int, 3> n{};
+    const char* numbers = mla ? "%4d_d%4d_%4d" : "%4d-%4d-%4d";
+    if (!stem.starts_with(head)) continue;
+    if (std::sscanf(stem.c_str() + head.size(), numbers, &n[0], &n[1], &n[2]) != 3) continue;
+    const std::string again =
+        mla ? fmt::format("{}{}_d{}_{}", head, n[0], n[1], n[2]) : fmt::format("{}{}-{}-{}", head, n[0], n[1], n[2]);
+    const bool positive = *std::min_element(n.begin(), n.end()) > 0;
+    if (again == stem && positive) return Name{kernel, {1.0 * n[0], 1.0 * n[1], 1.0 * n[2]}};
+  }
+  return std::nullopt;
 }
 
 void expect_bf16(const CsvTable& table, std::size_t row, const char* column) {

@@ -6,13 +6,16 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "timeline/intervals.hpp"
 
 namespace moeline {
 namespace {
 
-using Key = std::pair<std::uint32_t, std::string>;  // layer, phase
+using Key = std::tuple<std::uint32_t, std::string, std::uint32_t>;  // layer, phase, micro-batch
+
+Key key_of(const PhaseTimes& phase) { return {phase.layer, phase.phase, phase.micro_batch}; }
 
 bool contains(const std::vector<std::uint32_t>& layers, std::uint32_t layer) {
   return std::find(layers.begin(), layers.end(), layer) != layers.end();
@@ -20,7 +23,7 @@ bool contains(const std::vector<std::uint32_t>& layers, std::uint32_t layer) {
 
 std::map<Key, PhaseTimes> by_key(const std::vector<PhaseTimes>& table) {
   std::map<Key, PhaseTimes> found;
-  for (const PhaseTimes& phase : table) found.emplace(Key{phase.layer, phase.phase}, phase);
+  for (const PhaseTimes& phase : table) found.emplace(key_of(phase), phase);
   return found;
 }
 
@@ -30,23 +33,52 @@ std::set<std::uint32_t> layers_of(const std::vector<PhaseTimes>& table) {
   return layers;
 }
 
+std::set<std::uint32_t> micro_batches_of(const std::vector<PhaseTimes>& table) {
+  std::set<std::uint32_t> micro_batches;
+  for (const PhaseTimes& phase : table) micro_batches.insert(phase.micro_batch);
+  return micro_batches;
+}
+
+// Each phase of each layer once, with the times of its micro-batches summed: its end is its start plus their spans.
+std::vector<PhaseTimes> micro_batches_summed(const std::vector<PhaseTimes>& table) {
+  std::map<Key, std::size_t> places;
+  std::vector<PhaseTimes> summed;
+  for (PhaseTimes phase : table) {
+    phase.micro_batch = 0;
+    const auto [found, added] = places.try_emplace(key_of(phase), summed.size());
+    if (added) {
+      summed.push_back(phase);
+      continue;
+    }
+    PhaseTimes& sum = summed[found->second];
+    sum.end += phase.span();
+    sum.busy += phase.busy;
+    sum.solo += phase.solo;
+    sum.barrier += phase.barrier;
+    sum.transfer += phase.transfer;
+  }
+  return summed;
+}
+
 // The phases of each stream in order, of those both sides have.
 std::map<std::uint32_t, std::vector<Key>> order_on_streams(const std::vector<PhaseTimes>& table,
                                                            const std::map<Key, PhaseTimes>& other,
                                                            const std::vector<std::uint32_t>& layers) {
   std::map<std::uint32_t, std::vector<Key>> order;
   for (const PhaseTimes& phase : table) {
-    const Key key{phase.layer, phase.phase};
+    const Key key = key_of(phase);
     if (contains(layers, phase.layer) && other.contains(key)) order[phase.stream].push_back(key);
   }
   return order;
 }
 
-// Time in which at least one of the phases runs. The span of neighbouring layers, and, unlike first start to last end,
-// not more than that where another schedule puts other layers between them.
-Time covered(const std::vector<PhasePair>& pairs, PhaseTimes PhasePair::*side) {
+// Time in which at least one of the phases runs, in any micro-batch. The span of neighbouring layers, and, unlike first
+// start to last end, not more than that where another schedule puts other layers between them.
+Time covered(const std::vector<PhaseTimes>& table, const std::set<std::pair<std::uint32_t, std::string>>& phases) {
   std::vector<Interval> intervals;
-  for (const PhasePair& pair : pairs) intervals.push_back({(pair.*side).start, (pair.*side).end});
+  for (const PhaseTimes& phase : table) {
+    if (phases.contains({phase.layer, phase.phase})) intervals.push_back({phase.start, phase.end});
+  }
   return total(unite(std::move(intervals)));
 }
 
@@ -76,15 +108,18 @@ std::vector<std::uint32_t> common_layers(const std::vector<PhaseTimes>& a, const
 
 Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
             const std::vector<std::uint32_t>& layers) {
-  const std::map<Key, PhaseTimes> phases_a = by_key(a);
-  const std::map<Key, PhaseTimes> phases_b = by_key(b);
+  const bool one_to_one = micro_batches_of(a) == micro_batches_of(b);
+  const std::vector<PhaseTimes> table_a = one_to_one ? a : micro_batches_summed(a);
+  const std::vector<PhaseTimes> table_b = one_to_one ? b : micro_batches_summed(b);
+  const std::map<Key, PhaseTimes> phases_a = by_key(table_a);
+  const std::map<Key, PhaseTimes> phases_b = by_key(table_b);
   Score result;
-  std::vector<PhasePair> all;
-  for (const PhaseTimes& phase : b) {
-    const auto found = phases_a.find({phase.layer, phase.phase});
+  std::set<std::pair<std::uint32_t, std::string>> compared;
+  for (const PhaseTimes& phase : table_b) {
+    const auto found = phases_a.find(key_of(phase));
     if (!contains(layers, phase.layer) || found == phases_a.end()) continue;
-    all.push_back({found->second, phase});
-    (phase.is_communication() ? result.communication : result.phases).push_back(all.back());
+    (phase.is_communication() ? result.communication : result.phases).push_back({found->second, phase});
+    compared.insert({phase.layer, phase.phase});
   }
   if (result.phases.empty()) throw SpecError("the two sides have no phase of computation in common");
   const auto by_layer = [](const PhasePair& x, const PhasePair& y) { return x.b.layer < y.b.layer; };
@@ -96,10 +131,10 @@ Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
     result.mean_abs_error += std::abs(pair.error()) / count;
     result.worst_abs_error = std::max(result.worst_abs_error, std::abs(pair.error()));
   }
-  result.a_span = covered(all, &PhasePair::a);
-  result.b_span = covered(all, &PhasePair::b);
+  result.a_span = covered(a, compared);
+  result.b_span = covered(b, compared);
   result.span_error = ratio_error(result.a_span, result.b_span);
-  result.same_order = order_on_streams(a, phases_b, layers) == order_on_streams(b, phases_a, layers);
+  result.same_order = order_on_streams(table_a, phases_b, layers) == order_on_streams(table_b, phases_a, layers);
   return result;
 }
 
@@ -113,7 +148,7 @@ std::vector<PhaseTimes> copied_mean(const std::vector<PhaseTimes>& measured, con
     std::int64_t count = 0;
     for (const PhaseTimes& other : measured) {
       const bool usable = held_out ? !contains(layers, other.layer) : other.layer != phase.layer;
-      if (!usable || other.phase != phase.phase) continue;
+      if (!usable || other.phase != phase.phase || other.micro_batch != phase.micro_batch) continue;
       sum += other.span();
       ++count;
     }

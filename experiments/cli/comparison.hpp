@@ -38,7 +38,8 @@ struct Null {
                                                        const std::vector<PhaseTimes>& b,
                                                        const std::vector<int>& wanted);
 
-/// Throws SpecError when the two have no phase of computation in common.
+/// Pairs phases of one layer and micro-batch; where the two sides differ in their micro-batches (two against one of
+/// everything), the times of a phase's micro-batches are summed. Throws SpecError when the two have no phase of computation in common.
 [[nodiscard]] Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
                           const std::vector<std::uint32_t>& layers);
 

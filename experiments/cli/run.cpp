@@ -49,7 +49,7 @@ Memory memory_of(const Setup& setup) {
   d.tokens = work.tokens();
   d.requests = work.requests;
   d.logit_rows = work.decode ? d.tokens : std::ceil(d.requests);
-  d.kv_len = work.kv_len;
+  d.kv_len = work.decode ? work.kv_len : std::max<double>(work.kv_len, setup.scenario.workload.prompt_len);
   d.decode = work.decode;
   d.mtp = setup.drafted_tokens() > 0;
   d.low_latency = work.low_latency;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "timeline/intervals.hpp"
 
@@ -41,11 +42,13 @@ std::vector<PhaseTimes> finish(std::vector<Collected>& collected) {
   return table;
 }
 
-// "internode::dispatch", "intranode::combine": the transfer kernels of DeepEP and of its ancestor.
+// The transfer kernels of DeepEP and of its ancestor: "internode::dispatch", "intranode::combine", "internode_ll::…".
 Kind kind_of(const std::string& kernel) {
   if (kernel.find("notify") != std::string::npos) return Kind::barrier;
   const auto has = [&](const char* part) { return kernel.find(part) != std::string::npos; };
-  return has("node::dispatch") || has("node::combine") ? Kind::transfer : Kind::other;
+  const bool transfer =
+      has("node::dispatch") || has("node::combine") || has("node_ll::dispatch") || has("node_ll::combine");
+  return transfer ? Kind::transfer : Kind::other;
 }
 
 Kind kind_of(const TaskClass& task_class) {
@@ -53,22 +56,26 @@ Kind kind_of(const TaskClass& task_class) {
   return task_class.name == "barrier" ? Kind::barrier : Kind::transfer;
 }
 
-// Position of each annotation among those of its name, overlapping ones counted once.
-std::vector<std::uint32_t> layers_of(const std::vector<Annotation>& annotations) {
+// What each annotation says of itself, else its position among those of its name, overlapping ones counted once.
+std::vector<PhasePlace> places_of(const std::vector<Annotation>& annotations) {
   struct Seen {
     std::uint32_t count = 0;
     std::int64_t end_ns = 0;
   };
   std::map<std::string, Seen> seen;
-  std::vector<std::uint32_t> layers;
+  std::vector<PhasePlace> places;
   for (const Annotation& annotation : annotations) {
+    if (annotation.place) {
+      places.push_back(*annotation.place);
+      continue;
+    }
     Seen& last = seen[annotation.name];
     const bool same = last.count > 0 && annotation.start_ns < last.end_ns;
     if (!same) ++last.count;
     last.end_ns = same ? std::max(last.end_ns, annotation.end_ns) : annotation.end_ns;
-    layers.push_back(last.count - 1);
+    places.push_back({last.count - 1, 0});
   }
-  return layers;
+  return places;
 }
 
 }  // namespace
@@ -94,16 +101,18 @@ std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& time
 }
 
 std::vector<PhaseTimes> phase_times(const Trace& trace) {
-  const std::vector<std::uint32_t> layers = layers_of(trace.annotations);
-  std::map<std::pair<std::string, std::uint32_t>, Collected> phases;
+  const std::vector<PhasePlace> places = places_of(trace.annotations);
+  std::map<std::tuple<std::string, std::uint32_t, std::uint32_t>, Collected> phases;
   for (const GpuEvent& event : trace.gpu_events) {
     if (event.annotation < 0) continue;
     const auto annotation = static_cast<std::size_t>(event.annotation);
     const std::string& name = trace.annotations[annotation].name;
-    Collected& phase = phases[{name, layers[annotation]}];
+    const PhasePlace& place = places[annotation];
+    Collected& phase = phases[{name, place.layer, place.micro_batch}];
     phase.times.phase = name;
     phase.times.rank = trace.rank;
-    phase.times.layer = layers[annotation];
+    phase.times.micro_batch = place.micro_batch;
+    phase.times.layer = place.layer;
     phase.add(std::chrono::nanoseconds(event.start_ns), std::chrono::nanoseconds(event.end_ns), Time::zero(),
               event.stream, kind_of(event.name));
   }

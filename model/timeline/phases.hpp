@@ -31,8 +31,9 @@ struct PhaseTimes {
 /// By start, then stream.
 [[nodiscard]] std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& timeline);
 
-/// A phase's layer is its position among the annotations of the same name; annotations of one name that overlap in
-/// time (one per stream) are one phase. Kernels are told apart by DeepEP's names. Throws SpecError when the trace has
+/// Annotations of one name, layer and micro-batch are one phase: that of a low-latency transfer is split where other
+/// work stands between issue and receive. Where an annotation does not name them (traces that are not ours), the layer
+/// is its position among those of the same name, of which ones that overlap in time count once. Kernels are told apart by DeepEP's names. Throws SpecError when the trace has
 /// no annotated kernels.
 [[nodiscard]] std::vector<PhaseTimes> phase_times(const Trace& trace);
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,19 @@ struct GpuEvent {
   std::int32_t annotation = -1;  ///< index into Trace::annotations of the phase it belongs to; -1: none
 };
 
+/// Which layer and micro-batch a phase belongs to.
+struct PhasePlace {
+  std::uint32_t layer = 0;
+  std::uint32_t micro_batch = 0;
+};
+
 /// A named range: on the CPU thread that launched the kernels, or on the GPU stream that ran them.
 struct Annotation {
   std::string name;
   bool on_gpu = false;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
+  std::optional<PhasePlace> place;  ///< args.layer and args.micro_batch, which our own traces have
 };
 
 struct Trace {

@@ -21,13 +21,15 @@ std::string* field_of(EventText& event, std::string_view key) {
 std::string* argument_of(EventText& event, std::string_view key) {
   if (key == "stream") return &event.stream;
   if (key == "correlation") return &event.correlation;
+  if (key == "layer") return &event.layer;
+  if (key == "micro_batch") return &event.micro_batch;
   return nullptr;
 }
 
 // Keeps the strings' memory for the next event.
 void clear(EventText& event) {
   for (std::string* field : {&event.ph, &event.cat, &event.name, &event.pid, &event.tid, &event.ts, &event.dur,
-                             &event.stream, &event.correlation}) {
+                             &event.stream, &event.correlation, &event.layer, &event.micro_batch}) {
     field->clear();
   }
 }

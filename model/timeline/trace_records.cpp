@@ -48,6 +48,14 @@ std::uint32_t stream_of(const EventText& event) {
   return integer<std::uint32_t>("without args.stream, tid", event.tid);
 }
 
+// Others may mean something else by these names: what is no number says nothing.
+std::optional<PhasePlace> place_of(const EventText& event) {
+  const auto layer = whole_number<std::uint32_t>(event.layer);
+  const auto micro_batch = whole_number<std::uint32_t>(event.micro_batch);
+  if (!layer || !micro_batch) return std::nullopt;
+  return PhasePlace{*layer, *micro_batch};
+}
+
 }  // namespace
 
 Track TraceRecords::track_of(const EventText& event) {
@@ -95,7 +103,7 @@ void TraceRecords::add_launch(const EventText& event) {
 
 void TraceRecords::add_annotation(const EventText& event, bool on_gpu) {
   const std::int64_t start = time_ns("ts", event.ts);
-  annotations.push_back({{event.name, on_gpu, start, start + duration_ns(event)}, track_of(event)});
+  annotations.push_back({{event.name, on_gpu, start, start + duration_ns(event), place_of(event)}, track_of(event)});
 }
 
 }  // namespace moeline

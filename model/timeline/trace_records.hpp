@@ -26,6 +26,8 @@ struct EventText {
   std::string dur;
   std::string stream;       ///< args.stream
   std::string correlation;  ///< args.correlation
+  std::string layer;        ///< args.layer
+  std::string micro_batch;  ///< args.micro_batch
 };
 
 /// A pair of pid and tid: a CPU thread, or a stream of a device. Numbered from 0.
