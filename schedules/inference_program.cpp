@@ -40,8 +40,7 @@ const PreparedPhase& InferenceProgram::prepared(const std::string& phase, int mi
   const InferenceWork& work = micro_batch < 0 ? whole_ : work_[static_cast<std::size_t>(micro_batch)];
   double wait_us = 0;
   if (is_transfer(phase)) {
-    wait_us =
-        expected_maximum(setup_.scenario.parallelism.ep) * std::sqrt(upstream_variance(phase, micro_batch, layer));
+    wait_us = slowest_ * std::sqrt(upstream_variance(phase, micro_batch, layer));
   }
   return prepared_.emplace(key, rank_.prepare(phase, inference_phase(phase, work, kind), wait_us)).first->second;
 }
@@ -53,7 +52,6 @@ double InferenceProgram::upstream_variance(const std::string& phase, int micro_b
   for (const PhaseDependency& dependency : inference_dependencies()) {
     const bool here = std::find(phases.begin(), phases.end(), dependency.before) != phases.end();
     if (dependency.after != phase || dependency.next_layer || !here || is_transfer(dependency.before)) continue;
-    if (dependency.before.starts_with("attn") && phase == "mlp") continue;  // by way of dispatch
     variance += prepared(dependency.before, micro_batch, layer).variance_us2 +
                 upstream_variance(dependency.before, micro_batch, layer);
   }

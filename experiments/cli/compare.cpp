@@ -59,13 +59,18 @@ std::string to_json(const Score& result, const std::vector<Null>& nulls) {
   json.add("mean_error", result.mean_error, 5).add("span_error", result.span_error, 5);
   json.add("a_span_us", to_us(result.a_span)).add("b_span_us", to_us(result.b_span));
   json.flag("same_order", result.same_order);
+  const auto open = [&](const PhasePair& pair, bool scored) {
+    json.open().add("layer", pair.a.layer);
+    if (result.by_micro_batch) json.add("micro_batch", pair.a.micro_batch);
+    json.add("phase", pair.a.phase).flag("scored", scored);
+  };
   json.open_list("phases");
   for (const PhasePair& pair : result.phases) {
-    json.open().add("layer", pair.a.layer).add("phase", pair.a.phase).flag("scored", true);
+    open(pair, true);
     json.add("a_us", to_us(pair.a.span())).add("b_us", to_us(pair.b.span())).add("error", pair.error(), 5).close();
   }
   for (const PhasePair& pair : result.communication) {
-    json.open().add("layer", pair.a.layer).add("phase", pair.a.phase).flag("scored", false);
+    open(pair, false);
     json.add("a_us", to_us(pair.a.transfer)).add("b_us", to_us(pair.b.transfer));
     json.add("error", ratio_error(pair.a.transfer, pair.b.transfer), 5);
     json.add("a_barrier_us", to_us(pair.a.barrier)).add("b_barrier_us", to_us(pair.b.barrier)).close();
@@ -88,10 +93,14 @@ std::string score_row(const std::string& name, const Score& score, bool has_span
 }
 
 std::string to_table(const Score& result, const std::vector<Null>& nulls, const Options& options) {
+  // With micro-batches as an overlap plan writes it: "mlp 1".
+  const auto phase = [&](const PhasePair& pair) {
+    return result.by_micro_batch ? fmt::format("{} {}", pair.a.phase, pair.a.micro_batch) : pair.a.phase;
+  };
   std::string text = fmt::format("a: {}\nb: {}\n\n", options.a, options.b);
   text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9}\n", "layer", "phase", "a us", "b us", "error");
   for (const PhasePair& pair : result.phases) {
-    text += fmt::format("{:>5} {:<12} {:>10.0f} {:>10.0f} {:>+8.1f}%\n", pair.a.layer, pair.a.phase,
+    text += fmt::format("{:>5} {:<12} {:>10.0f} {:>10.0f} {:>+8.1f}%\n", pair.a.layer, phase(pair),
                         to_us(pair.a.span()), to_us(pair.b.span()), 100 * pair.error());
   }
   text += "\nCommunication, not scored: barriers wait for ranks that are not simulated.\n";
@@ -99,7 +108,7 @@ std::string to_table(const Score& result, const std::vector<Null>& nulls, const 
                       "a barrier us", "b barrier us");
   for (const PhasePair& pair : result.communication) {
     text +=
-        fmt::format("{:>5} {:<12} {:>10.0f} {:>10.0f} {:>+8.1f}% {:>12.0f} {:>12.0f}\n", pair.a.layer, pair.a.phase,
+        fmt::format("{:>5} {:<12} {:>10.0f} {:>10.0f} {:>+8.1f}% {:>12.0f} {:>12.0f}\n", pair.a.layer, phase(pair),
                     to_us(pair.a.transfer), to_us(pair.b.transfer), 100 * ratio_error(pair.a.transfer, pair.b.transfer),
                     to_us(pair.a.barrier), to_us(pair.b.barrier));
   }
@@ -129,7 +138,8 @@ void compare(const Options& options) {
 
 constexpr const char* kDefinitions =
     R"(error = a / b - 1, of a phase's span: start of its first kernel to end of its last;
-of a phase of communication, of its transfer, with the barrier apart. The scores are over the phases of computation.
+of a phase of communication, of its transfer, with the barrier apart. Micro-batches are paired one by one, or, where the
+two sides have different ones, their times are summed. The scores are over the phases of computation.
 span e: of the time in which any of the phases compared runs, communication included.
 Null models: communication free (transfers and barriers take no time, SMs or bandwidth), everything serial (no overlap),
 copied mean (each phase of b takes the mean of its other layers: those not compared, or, if all are, all but itself).)";

@@ -21,10 +21,11 @@ struct Score {
   std::vector<PhasePair> communication;  ///< listed, not scored
   double mean_abs_error = 0;
   double worst_abs_error = 0;
-  double mean_error = 0;    ///< signed
-  Time a_span{}, b_span{};  ///< time in which any of the phases compared runs
-  double span_error = 0;    ///< signed, of these, communication included
-  bool same_order = true;   ///< on every stream
+  double mean_error = 0;        ///< signed
+  Time a_span{}, b_span{};      ///< time in which any of the phases compared runs
+  double span_error = 0;        ///< signed, of these, communication included
+  bool same_order = true;       ///< on every stream
+  bool by_micro_batch = false;  ///< there are several, the same on both sides
 };
 
 struct Null {
@@ -39,7 +40,8 @@ struct Null {
                                                        const std::vector<int>& wanted);
 
 /// Pairs phases of one layer and micro-batch; where the two sides differ in their micro-batches (two against one of
-/// everything), the times of a phase's micro-batches are summed. Throws SpecError when the two have no phase of computation in common.
+/// everything), the times of a phase's micro-batches are summed. Throws SpecError when the two have no phase of
+/// computation in common.
 [[nodiscard]] Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
                           const std::vector<std::uint32_t>& layers);
 

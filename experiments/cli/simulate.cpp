@@ -30,6 +30,7 @@ std::string trace_of(const Run& run, const Options& options) {
   trace.world_size = static_cast<std::uint32_t>(static_cast<std::int64_t>(p.tp) * p.pp * p.dp);
   trace.device_name = run.setup.machine.name;
   trace.hta_names = options.kernel_naming == "hta";
+  trace.graph_launch = run.setup.scenario.launch == "graph";
   trace.whole_us = options.ts_resolution == "us";
   return trace_of_rank(run.program.graph, run.timeline, 0, trace);
 }

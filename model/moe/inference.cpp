@@ -93,8 +93,7 @@ const std::vector<PhaseDependency>& inference_dependencies() {
   static const std::vector<PhaseDependency> kDependencies = {
       {"attn-0", "attn-1"},      {"attn-1", "dispatch"},     {"attn", "dispatch"},     {"dispatch", "mlp"},
       {"mlp", "combine"},        {"attn-1", "shared"},       {"attn", "shared"},       {"combine", "attn-0", true},
-      {"combine", "attn", true}, {"shared", "attn-0", true}, {"shared", "attn", true}, {"attn-1", "mlp"},
-      {"attn", "mlp"},           {"mlp", "attn-0", true},    {"mlp", "attn", true},
+      {"combine", "attn", true}, {"shared", "attn-0", true}, {"shared", "attn", true},
   };
   return kDependencies;
 }

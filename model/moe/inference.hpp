@@ -56,6 +56,7 @@ struct InferenceWork {
 /// Phases of one MoE layer in the order of the data: those of prefill, or with attn-0 and attn-1 those of decode.
 [[nodiscard]] std::vector<std::string> inference_phases(const Architecture& model, bool decode);
 
+/// Of MoE layers; the phases of a dense one follow each other on the compute stream.
 [[nodiscard]] const std::vector<PhaseDependency>& inference_dependencies();
 
 }  // namespace moeline

@@ -28,8 +28,7 @@ class Linear {
   }
 
   [[nodiscard]] bool fp8() const { return fp8_; }
-  [[nodiscard]] std::vector<Operator> ops() && { return std::move(ops_); }
-  [[nodiscard]] const std::vector<Operator>& ops() const& { return ops_; }
+  [[nodiscard]] const std::vector<Operator>& ops() const { return ops_; }
 
  private:
   bool fp8_;

@@ -33,8 +33,8 @@ struct PhaseTimes {
 
 /// Annotations of one name, layer and micro-batch are one phase: that of a low-latency transfer is split where other
 /// work stands between issue and receive. Where an annotation does not name them (traces that are not ours), the layer
-/// is its position among those of the same name, of which ones that overlap in time count once. Kernels are told apart by DeepEP's names. Throws SpecError when the trace has
-/// no annotated kernels.
+/// is its position among those of the same name, of which ones that overlap in time count once. Kernels are told apart
+/// by DeepEP's names. Throws SpecError when the trace has no annotated kernels.
 [[nodiscard]] std::vector<PhaseTimes> phase_times(const Trace& trace);
 
 }  // namespace moeline

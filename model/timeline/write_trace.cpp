@@ -3,10 +3,16 @@
 //  - Perfetto drops slices of one track that overlap without nesting: times are rounded by one monotone function, and
 //    a phase has exactly the bounds of its kernels and stands before them.
 //  - HTA takes an annotation with args.stream for a kernel: the stream is left out there.
-//  - Times are relative, since absolute ones lose their decimals in a double. Launches stand a fixed lead before the
-//    end of the kernel before, as if the host always ran ahead: later ones HTA takes for a wait for the host. So the
-//    whole trace starts that much after zero.
-//  - A flow ends 1 ns inside its kernel: at the very start the Chrome viewer binds it to the slice that ends there.
+//  - Times are relative, since absolute ones lose their decimals in a double. Launches that nobody modelled stand a
+//    fixed lead before the end of the kernel before, as if the host always ran ahead: later ones HTA takes for a wait
+//    for the host. So the whole trace starts that much after zero.
+//  - The kernels of a CUDA graph share the correlation of its one launch, as CUPTI reports them. One flow leads to the
+//    first of them: the Chrome viewer knows no flow with several ends.
+//  - Data on the wire is no kernel, but readers know nothing else on a GPU: it has the correlation of the kernel that
+//    sends it, and no launch of its own.
+//  - Of one phase, each run of kernels on a stream has its own annotation: that of a low-latency transfer would else
+//    lie across whatever runs between issue and receive.
+//  - A flow starts and ends 1 ns inside its slices: at the very bound the Chrome viewer binds it to the slice before.
 // A kernel starts when it holds all its SMs. A profiler records a start as soon as one block runs, so where two
 // persistent kernels wait for each other, measured ones overlap and ours follow each other.
 #include "timeline/write_trace.hpp"
@@ -16,6 +22,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <utility>
 
 #include "timeline/json_text.hpp"
 
@@ -25,6 +32,13 @@ namespace {
 constexpr std::int64_t kLaunchLeadNs = 5000;
 constexpr std::int64_t kLaunchNs = 2000;
 constexpr std::uint32_t kHostPid = 1000000;  // plus the rank; the GPU of rank N is process N
+constexpr std::uint32_t kGraphThread = 1;
+constexpr std::uint32_t kFirstHostThread = 1000;
+
+struct SliceNs {
+  std::int64_t start = 0;
+  std::int64_t end = 0;
+};
 
 class Writer {
  public:
@@ -42,6 +56,8 @@ class Writer {
     };
     std::sort(kernels_.begin(), kernels_.end(), by_start);
     std::sort(host_.begin(), host_.end(), by_start);
+    find_launches();
+    correlate();
   }
 
   std::string write() {
@@ -53,6 +69,7 @@ class Writer {
     name_tracks();
     phase_annotations();
     kernels();
+    launches();
     host_work();
     counters();
     print("\n]\n}}\n");
@@ -74,12 +91,50 @@ class Writer {
   [[nodiscard]] const Stream& stream_of(TaskId task) const { return graph_.streams()[graph_.label(task).stream]; }
   [[nodiscard]] Role role_of(TaskId task) const { return graph_.classes()[graph_.label(task).task_class].role; }
 
+  [[nodiscard]] bool is_kernel(TaskId task) const {
+    return stream_of(task).rank == rank_ && role_of(task) != Role::host;
+  }
+  [[nodiscard]] bool on_the_wire(TaskId task) const {
+    return role_of(task) == Role::communication && graph_.task(task).hold == Hold::nothing;
+  }
+  [[nodiscard]] bool first_on_stream(std::size_t i) const {
+    return i == 0 || stream_of(kernels_[i - 1]).id != stream_of(kernels_[i]).id;
+  }
+
+  // Of the host tasks with "launch" in their name that release a kernel, the last to end launches it.
+  void find_launches() {
+    if (options_.graph_launch) return;
+    for (const TaskId task : host_) {
+      const Span& span = timeline_.spans[task];
+      if (graph_.task_name(task).find("launch") == std::string::npos || span.start == span.end) continue;
+      for (const EventId after : graph_.successors(end_of(task))) {
+        if (!is_start(after) || !is_kernel(task_of(after))) continue;
+        const auto [launcher, added] = launcher_.try_emplace(task_of(after), task);
+        if (timeline_.spans[launcher->second].end < span.end) launcher->second = task;
+      }
+    }
+  }
+
+  void correlate() {
+    for (std::size_t i = 0; i < kernels_.size(); ++i) correlation_[kernels_[i]] = options_.graph_launch ? 1 : i + 1;
+    last_flow_ = kernels_.size();
+    for (const TaskId sender : kernels_) {
+      if (on_the_wire(sender)) continue;
+      for (const EventId after : graph_.successors(end_of(sender))) {
+        const TaskId task = task_of(after);
+        if (is_kernel(task) && on_the_wire(task)) correlation_[task] = correlation_[sender];
+      }
+    }
+  }
+
   // Monotone, so what abuts or nests before rounding does so after it.
   [[nodiscard]] std::int64_t ns(Time time) const {
     const std::int64_t unit_ps = options_.whole_us ? 1000000 : 1000;
     const std::int64_t rounded = (time.count() + unit_ps / 2) / unit_ps * unit_ps / 1000;
     return rounded + kLaunchLeadNs;
   }
+  [[nodiscard]] std::int64_t start_ns(TaskId task) const { return ns(timeline_.spans[task].start); }
+  [[nodiscard]] std::int64_t end_ns(TaskId task) const { return ns(timeline_.spans[task].end); }
   static std::string us(std::int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
   [[nodiscard]] std::string kernel_name(TaskId task) const {
@@ -95,15 +150,11 @@ class Writer {
 
   void name_tracks() {
     process(rank_, fmt::format("rank {}", rank_), 0);
-    for (const Stream& stream : graph_.streams()) {
-      if (stream.rank != rank_ || stream.role == Role::host) continue;
-      thread(rank_, stream.id, fmt::format("stream {} {}", stream.id, stream.name), stream.id);
+    for (std::size_t i = 0; i < kernels_.size(); ++i) {
+      const Stream& stream = stream_of(kernels_[i]);
+      if (first_on_stream(i)) thread(rank_, stream.id, fmt::format("stream {} {}", stream.id, stream.name), stream.id);
     }
     process(kHostPid + rank_, fmt::format("host of rank {}", rank_), 1);
-    for (const Stream& stream : graph_.streams()) {
-      if (stream.rank != rank_ || stream.role == Role::host) continue;
-      thread(kHostPid + rank_, stream.id, fmt::format("launches of stream {}", stream.id), stream.id);
-    }
   }
   void process(std::uint32_t pid, const std::string& name, int sort_index) {
     event(R"({{"ph": "M", "name": "process_name", "pid": {}, "tid": 0, "args": {{"name": {}}}}})", pid,
@@ -127,8 +178,8 @@ class Writer {
         return stream_of(other).id == stream_of(task).id && graph_.label(other).phase == id;
       };
       while (next < kernels_.size() && belongs(kernels_[next])) ++next;
-      const std::int64_t start = ns(timeline_.spans[task].start);
-      const std::int64_t end = ns(timeline_.spans[kernels_[next - 1]].end);
+      const std::int64_t start = start_ns(task);
+      const std::int64_t end = end_ns(kernels_[next - 1]);
       const Phase& phase = graph_.phases()[id];
       event(
           R"({{"ph": "X", "cat": "gpu_user_annotation", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"layer": {}, "micro_batch": {}}}}})",
@@ -137,59 +188,119 @@ class Writer {
   }
 
   void kernels() {
-    std::int64_t stream_free = 0;  // end of the kernel before on the same stream
     for (std::size_t i = 0; i < kernels_.size(); ++i) {
       const TaskId task = kernels_[i];
-      const std::int64_t start = ns(timeline_.spans[task].start);
-      const std::int64_t end = ns(timeline_.spans[task].end);
-      const bool first = i == 0 || stream_of(kernels_[i - 1]).id != stream_of(task).id;
-      if (first) stream_free = start;
-      MOELINE_CHECK(start >= stream_free, graph_.task_name(task) + " overlaps its predecessor on the stream");
-      const bool last = i + 1 == kernels_.size() || stream_of(kernels_[i + 1]).id != stream_of(task).id;
-      kernel(task, start, end, i + 1);
-      launch(task, stream_free - kLaunchLeadNs, last ? kLaunchNs : std::min(kLaunchNs, end - stream_free), i + 1);
-      flow(task, stream_free - kLaunchLeadNs, start + std::min<std::int64_t>(1, end - start), i + 1);
-      stream_free = end;
+      const bool overlaps = !first_on_stream(i) && start_ns(task) < end_ns(kernels_[i - 1]);
+      MOELINE_CHECK(!overlaps, graph_.task_name(task) + " overlaps its predecessor on the stream");
+      event(R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}}}})",
+            kernel_name(task), rank_, stream_of(task).id, us(start_ns(task)), us(end_ns(task) - start_ns(task)),
+            kernel_arguments(task, i + 1));
     }
   }
 
-  void kernel(TaskId task, std::int64_t start, std::int64_t end, std::size_t correlation) {
-    const Span& span = timeline_.spans[task];
-    const Label& label = graph_.label(task);
+  [[nodiscard]] std::string kernel_arguments(TaskId id, std::size_t node) const {
+    const Label& label = graph_.label(id);
+    const Span& span = timeline_.spans[id];
+    std::string text = fmt::format(
+        R"("device": {}, "context": 1, "stream": {}, "correlation": {}, "External id": {}, "class": {}, "detail": {}, "solo us": {:.3f}, "slowed by": {:.3f})",
+        rank_, stream_of(id).id, correlation_.at(id), correlation_.at(id),
+        json_text(graph_.classes()[label.task_class].name), json_text(graph_.name(label.detail)),
+        to_us(graph_.task(id).solo), slowdown(id));
+    if (on_the_wire(id)) {
+      for (const Usage& usage : graph_.usages(id)) {
+        text += fmt::format(R"(, {}: {:.1f})", json_text(graph_.resources()[usage.link].name), usage.rate);
+      }
+      return text;
+    }
+    text += fmt::format(R"(, "SMs wanted": {}, "waited for SMs us": {:.3f})", graph_.task(id).sms,
+                        to_us(span.start - span.ready));
+    return options_.graph_launch ? text + fmt::format(R"(, "graph node id": {})", node) : text;
+  }
+
+  // Those that no host task is.
+  void launches() {
+    if (options_.graph_launch && !kernels_.empty()) {
+      thread(kHostPid + rank_, kGraphThread, "graph launches", kGraphThread);
+      const TaskId first = *std::min_element(kernels_.begin(), kernels_.end(), [&](TaskId a, TaskId b) {
+        return timeline_.spans[a].start < timeline_.spans[b].start;
+      });
+      return launch("cudaGraphLaunch", first, kGraphThread, start_ns(first) - kLaunchLeadNs, kLaunchNs);
+    }
+    std::uint32_t named = 0;       // the stream whose launches have a thread
+    std::int64_t stream_free = 0;  // end of the kernel before on the same stream
+    for (std::size_t i = 0; i < kernels_.size(); ++i) {
+      const TaskId task = kernels_[i];
+      const std::uint32_t stream = stream_of(task).id;
+      if (first_on_stream(i)) stream_free = start_ns(task);
+      const bool last = i + 1 == kernels_.size() || first_on_stream(i + 1);
+      const std::int64_t duration = last ? kLaunchNs : std::min(kLaunchNs, end_ns(task) - stream_free);
+      const std::int64_t start = std::exchange(stream_free, end_ns(task)) - kLaunchLeadNs;
+      if (on_the_wire(task) || launcher_.contains(task)) continue;
+      if (std::exchange(named, stream) != stream) {
+        thread(kHostPid + rank_, stream, fmt::format("launches of stream {}", stream), stream);
+      }
+      launch("cudaLaunchKernel", task, stream, start, duration);
+    }
+  }
+
+  void launch(const char* call, TaskId kernel, std::uint32_t thread, std::int64_t start, std::int64_t duration) {
+    const std::size_t correlation = correlation_.at(kernel);
     event(
-        R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"device": {}, "context": 1, "stream": {}, "correlation": {}, "External id": {}, "class": {}, "detail": {}, "SMs wanted": {}, "solo us": {:.3f}, "slowed by": {:.3f}, "waited for SMs us": {:.3f}}}}})",
-        kernel_name(task), rank_, stream_of(task).id, us(start), us(end - start), rank_, stream_of(task).id,
-        correlation, correlation, json_text(graph_.classes()[label.task_class].name),
-        json_text(graph_.name(label.detail)), graph_.task(task).sms, to_us(graph_.task(task).solo), slowdown(task),
-        to_us(span.start - span.ready));
+        R"({{"ph": "X", "cat": "cuda_runtime", "name": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"correlation": {}, "External id": {}}}}})",
+        call, kHostPid + rank_, thread, us(start), us(duration), correlation, correlation);
+    flow("ac2g", correlation, thread, {start, start + duration}, kernel, start_of(kernel));
   }
 
-  void launch(TaskId task, std::int64_t start, std::int64_t duration, std::size_t correlation) {
-    event(
-        R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"correlation": {}, "External id": {}}}}})",
-        kHostPid + rank_, stream_of(task).id, us(start), us(duration), correlation, correlation);
+  // From host work to the kernel whose start or end it allows.
+  void flow(const char* kind, std::size_t id, std::uint32_t thread, SliceNs host, TaskId kernel, EventId event_id) {
+    const std::int64_t from = host.start + std::min<std::int64_t>(1, host.end - host.start);
+    const std::int64_t inside = std::min<std::int64_t>(1, end_ns(kernel) - start_ns(kernel));
+    const std::int64_t to = is_start(event_id) ? start_ns(kernel) + inside : end_ns(kernel) - inside;
+    event(R"({{"ph": "s", "cat": "{}", "name": "{}", "id": {}, "pid": {}, "tid": {}, "ts": {}}})", kind, kind, id,
+          kHostPid + rank_, thread, us(from));
+    event(R"({{"ph": "f", "cat": "{}", "name": "{}", "id": {}, "pid": {}, "tid": {}, "ts": {}, "bp": "e"}})", kind,
+          kind, id, rank_, stream_of(kernel).id, us(to));
   }
 
-  void flow(TaskId task, std::int64_t from, std::int64_t to, std::size_t id) {
-    const std::uint32_t tid = stream_of(task).id;
-    event(R"({{"ph": "s", "cat": "ac2g", "name": "ac2g", "id": {}, "pid": {}, "tid": {}, "ts": {}}})", id,
-          kHostPid + rank_, tid, us(from));
-    event(R"({{"ph": "f", "cat": "ac2g", "name": "ac2g", "id": {}, "pid": {}, "tid": {}, "ts": {}, "bp": "e"}})", id,
-          rank_, tid, us(to));
-  }
-
-  // Each kind of host work on a thread of its own: two kinds may overlap.
+  // Each kind of host work on threads of its own, a second one where two of a kind overlap.
   void host_work() {
-    std::map<NameId, std::uint32_t> threads;
+    struct Thread {
+      std::uint32_t id = 0;
+      std::int64_t free = 0;
+    };
+    std::map<NameId, std::vector<Thread>> threads;
+    std::uint32_t next_thread = kFirstHostThread;
     for (const TaskId task : host_) {
-      const Span& span = timeline_.spans[task];
-      if (span.end == span.start) continue;  // joins
+      if (timeline_.spans[task].end == timeline_.spans[task].start) continue;  // joins
       const NameId name = graph_.label(task).name;
-      const auto [it, added] = threads.try_emplace(name, static_cast<std::uint32_t>(1000 + threads.size()));
-      if (added) thread(kHostPid + rank_, it->second, graph_.name(name), it->second);
-      event(R"({{"ph": "X", "cat": "cpu_op", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{}}}})",
-            json_text(graph_.name(name)), kHostPid + rank_, it->second, us(ns(span.start)),
-            us(ns(span.end) - ns(span.start)));
+      std::vector<Thread>& own = threads[name];
+      auto found = std::find_if(own.begin(), own.end(), [&](const Thread& t) { return t.free <= start_ns(task); });
+      if (found == own.end()) {
+        found = own.insert(own.end(), {next_thread++, 0});
+        thread(kHostPid + rank_, found->id, graph_.name(name), found->id);
+      }
+      found->free = end_ns(task);
+      host_task(task, found->id);
+    }
+  }
+
+  void host_task(TaskId task, std::uint32_t thread) {
+    const Phase& phase = graph_.phases()[graph_.label(task).phase];
+    const std::int64_t start = start_ns(task);
+    const std::int64_t end = end_ns(task);
+    event(
+        R"({{"ph": "X", "cat": "cpu_op", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"phase": {}, "layer": {}, "micro_batch": {}}}}})",
+        json_text(graph_.task_name(task)), kHostPid + rank_, thread, us(start), us(end - start), json_text(phase.name),
+        phase.layer, phase.micro_batch);
+    for (const EventId waiting : graph_.successors(end_of(task))) {
+      const TaskId kernel = task_of(waiting);
+      if (!is_kernel(kernel)) continue;
+      if (const auto launcher = launcher_.find(kernel); launcher != launcher_.end() && launcher->second == task) {
+        const std::int64_t call = std::max(start, end - kLaunchNs);  // what is before it is the framework's time
+        launch("cudaLaunchKernel", kernel, thread, call, end - call);
+      } else {
+        flow("wait", ++last_flow_, thread, {start, end}, kernel, waiting);
+      }
     }
   }
 
@@ -231,7 +342,10 @@ class Writer {
   const Timeline& timeline_;
   std::uint32_t rank_;
   TraceOptions options_;
-  std::vector<TaskId> kernels_, host_;
+  std::vector<TaskId> kernels_, host_;         // by stream, then start
+  std::map<TaskId, TaskId> launcher_;          // of kernels: the host task that launches them
+  std::map<TaskId, std::size_t> correlation_;  // of kernels
+  std::size_t last_flow_ = 0;
   fmt::memory_buffer out_;
   bool first_ = true;
 };

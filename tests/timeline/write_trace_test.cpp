@@ -103,7 +103,7 @@ TEST_CASE("every kernel has a launch before it and a flow between the two") {
     const int correlation = (*kernel)["args"]["correlation"].GetInt();
     CHECK((*kernel)["args"]["stream"].GetInt() == (*kernel)["tid"].GetInt());
     REQUIRE(launches.contains(correlation));
-    CHECK(flow_starts.at(correlation) == launches.at(correlation));
+    CHECK(flow_starts.at(correlation) == launches.at(correlation) + 1);
     CHECK(flow_ends.at(correlation) == ns((*kernel)["ts"]) + 1);
     CHECK(launches.at(correlation) < ns((*kernel)["ts"]));
   }
