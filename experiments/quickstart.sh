@@ -22,7 +22,7 @@ predict() {
   shift
   echo
   build/release/moeline simulate "$@" -o "$out/$name"
-  build/release/moeline simulate "$@" --set schedule=sequential -o "$out/${name}_sequential" >/dev/null
+  build/release/moeline simulate "$@" --set schedule=sequential -o "$out/${name}_sequential" >/dev/null 2>&1
 }
 predict train "$train"
 predict prefill "$prefill"

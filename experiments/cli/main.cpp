@@ -35,7 +35,8 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   app.set_version_flag("--version", "moeline " MOELINE_VERSION);
   app.footer(
-      "Exit codes: 0 done; 1 infeasible, or a threshold or --strict failed; 2 wrong usage; 3 bad input.\n"
+      "Exit codes: 0 done; 1 --strict or a threshold failed (a model that does not fit is a warning without --strict); "
+      "2 wrong usage; 3 bad input.\n"
       "Results go to stdout, messages to stderr. Equal input gives equal bytes (simulate_ms aside).");
   add_simulate(app, exit_code);
   add_compare(app, exit_code);

@@ -188,14 +188,15 @@ struct Kind {
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> kKinds = {
       {"gemm", "dtype=fp8|bf16,m=4096,n=7168,k=16384", gemm},
-      {"grouped_gemm", "layout=contiguous|masked,dtype=fp8|bf16,groups=4,m=8192 or 256 per group,n=4096,k=7168",
+      {"grouped_gemm",
+       "layout=contiguous|masked,dtype=fp8|bf16,groups=4,m=8192 (masked: 256) rows of each group,n=4096,k=7168",
        grouped_gemm},
       {"mla_decode", "batch=64,kv_len=4096,query_len=1,heads=128,qk_dim=576,v_dim=512", mla_decode},
       {"gqa_decode", "batch=64,kv_len=4096,query_len=1,heads=64,kv_heads=4,head_dim=128", gqa_decode},
       {"attention_forward", "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0",
        attention_forward},
       {"memory", "kind=streaming|rowwise|swiglu|cast_transpose|requantize|strided,bytes=117440512", memory},
-      {"dispatch", "mode=normal|low_latency,ep=64,tokens=4096 or 128,hidden=7168,redundant_experts=0",
+      {"dispatch", "mode=normal|low_latency,ep=64,tokens=4096 (low_latency: 128),hidden=7168,redundant_experts=0",
        [](const std::string& text, const MachineFacts& machine) { return transfer(text, machine, true); }},
       {"combine", "the same",
        [](const std::string& text, const MachineFacts& machine) { return transfer(text, machine, false); }},

@@ -55,7 +55,7 @@ std::string to_table(const std::vector<PricedOp>& priced) {
                         p.sms, each.tflops(), p.hbm_GBps, p.nvlink_GBps, p.nic_GBps, p.bound_by, name_of(p.provenance),
                         p.kernel_set, each.requested.text);
   }
-  return text + "Links in GB/s, each direction, while the kernel runs alone.\n";
+  return text + "HBM, NVLink and NIC in GB/s (links: each direction), while the kernel runs alone.\n";
 }
 
 // "hardware.nic_GBps=25" or "nic_GBps=25".

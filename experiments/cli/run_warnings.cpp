@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 namespace moeline {
@@ -17,6 +18,25 @@ double rows_over_balanced(const Setup& setup) {
   for (const auto& rows : {routing.forward_rows, routing.backward_rows})
     sum += std::accumulate(rows.begin(), rows.end(), 0.0);
   return sum / (2.0 * setup.scenario.layers) / balanced;
+}
+
+// The families that matter most, each with its share of all solo time.
+std::string extrapolation_warning(const Run& run) {
+  constexpr std::size_t kNamed = 4;
+  std::vector<std::pair<double, std::string>> shares;
+  for (const ProvenanceUse& use : run.program.provenance) {
+    if (use.provenance == Provenance::extrapolated)
+      shares.emplace_back(use.solo_us / run.solo_us(), name_of(use.family));
+  }
+  std::sort(shares.rbegin(), shares.rend());
+  std::vector<std::string> largest;
+  for (std::size_t i = 0; i < std::min(kNamed, shares.size()); ++i) {
+    largest.push_back(fmt::format("{} {:.1f}", shares[i].second, 100 * shares[i].first));
+  }
+  return fmt::format(
+      "{:.1f} % of the solo time is extrapolated, {}{}: sizes, numbers of SMs or ranks outside what the kernel set was "
+      "fitted on, or another machine (`list hardware` prints the ranges)",
+      100 * run.extrapolated_share(), fmt::join(largest, ", "), shares.size() > kNamed ? ", ..." : "");
 }
 
 std::string memory_warning(const Run& run) {
@@ -38,12 +58,7 @@ std::vector<std::string> warnings_of(const Run& run) {
       warnings.push_back(fmt::format("{}: no measurement of this family; priced at the roofline", name_of(use.family)));
     }
   }
-  if (const double share = run.extrapolated_share(); share > 0) {
-    warnings.push_back(
-        fmt::format("{:.1f} % of the solo time is extrapolated: sizes or SM counts outside what the "
-                    "kernel set was fitted on, or another machine (listed under provenance in --format json)",
-                    100 * share));
-  }
+  if (run.extrapolated_share() > 0) warnings.push_back(extrapolation_warning(run));
   const Scenario& s = run.setup.scenario;
   for (const char* group : {"launch", "jitter"}) {
     if (!run.setup.kernels.knows(group)) {
@@ -66,6 +81,10 @@ std::vector<std::string> warnings_of(const Run& run) {
   }
   if (s.workload.query_len > 1 && run.setup.drafted_tokens() == 0) {
     warnings.emplace_back("query_len above 1, and the model has no MTP module: drafting costs nothing here");
+  }
+  if (s.routing.redundant_experts > 0) {
+    warnings.emplace_back(
+        "redundant experts gain nothing while routing is balanced: they only take memory and weights");
   }
   if (s.layers > run.setup.model.moe_layers()) {
     warnings.push_back(

@@ -35,7 +35,7 @@ std::string phase_table(const Run& run, const Run* baseline) {
   if (baseline != nullptr) {
     for (const auto& [phase, us] : mean_spans(*baseline)) beside[phase] = us;
   }
-  std::string text = fmt::format("{:<32} {:>17}", "phase, us per layer", run.setup.scenario.schedule);
+  std::string text = fmt::format("{:<32} {:>17}", "phase: span, us per layer", run.setup.scenario.schedule);
   if (baseline != nullptr) text += fmt::format(" {:>12} {:>9}", "sequential", "ratio");
   text += "\n";
   for (const auto& [phase, us] : mean_spans(run)) {
@@ -91,10 +91,10 @@ void add_layer(Table& table) {
 }
 
 void add_chunk(Table& table) {
-  table.row("layer, us", 0, [](const Run& r) { return r.layer_us(); });
-  table.row("compute busy, us", 0, [](const Run& r) { return to_us(r.metrics.compute_busy); });
-  table.row("communication busy, us", 0, [](const Run& r) { return to_us(r.metrics.comm_busy); });
-  table.row("exposed communication, us", 0, [](const Run& r) { return to_us(r.metrics.exposed_comm); });
+  table.row("layer, forward and backward, us", 0, [](const Run& r) { return r.layer_us(); });
+  table.row("whole chunk: compute busy, us", 0, [](const Run& r) { return to_us(r.metrics.compute_busy); });
+  table.row("  communication busy, us", 0, [](const Run& r) { return to_us(r.metrics.comm_busy); });
+  table.row("  exposed communication, us", 0, [](const Run& r) { return to_us(r.metrics.exposed_comm); });
 }
 
 std::string metric_table(const Run& run, const Run* baseline) {
@@ -121,7 +121,9 @@ std::string work_of(const Scenario& s) {
   if (w.phase == "train") return fmt::format("{} tokens per GPU", w.micro_batch_size * w.seq_len);
   if (w.phase == "prefill") {
     const std::string cached = w.cached_len > 0 ? fmt::format(", {} of them cached", w.cached_len) : "";
-    return fmt::format("{} tokens per GPU, prompts of {}{}", w.tokens, w.prompt_len, cached);
+    const int steps = (w.prompt_len - w.cached_len + w.tokens - 1) / w.tokens;
+    const std::string first = steps > 1 ? fmt::format(", first of {} steps", steps) : "";
+    return fmt::format("{} tokens per GPU, prompts of {}{}{}", w.tokens, w.prompt_len, cached, first);
   }
   const std::string drafts = w.query_len > 1 ? fmt::format(", {} tokens per request and step", w.query_len) : "";
   return fmt::format("{} requests per GPU, KV {}{}", w.batch_size, w.kv_len, drafts);
@@ -131,8 +133,9 @@ std::string head_of(const Scenario& s) {
   const std::string sms = s.comm.num_sms > 0 ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
   const std::string layers =
       s.whole_model && s.workload.phase != "train" ? "the whole model" : fmt::format("{} layers", s.layers);
-  return fmt::format("{}: {} on {} ({}), EP{}, {}, {}{}\n\n", s.schedule, s.model, s.hardware, s.kernels,
-                     s.parallelism.ep, work_of(s), layers, sms);
+  return fmt::format("{}: {} on {} {} ({}), EP{}, {}, {}{}\n\n", s.schedule, s.model,
+                     s.parallelism.tp * s.parallelism.pp * s.parallelism.dp, s.hardware, s.kernels, s.parallelism.ep,
+                     work_of(s), layers, sms);
 }
 
 // Families whose measurements are those of another kernel set.
@@ -151,12 +154,11 @@ std::string borrowed(const Run& run) {
 
 std::string overheads(const Run& run) {
   const double kernels = run.program.gaps_us / run.setup.kernels[Constant::kernel_gap];
-  std::string text =
-      fmt::format("launch gaps: {:.0f} of {:.1f} us in all", kernels, run.setup.kernels[Constant::kernel_gap]);
-  if (run.setup.scenario.launch == "graph")
-    text += ", as measured in an eager stream; in a CUDA graph they are shorter";
+  std::string text = fmt::format("{:.0f} launch gaps of {:.1f} us", kernels, run.setup.kernels[Constant::kernel_gap]);
+  if (run.setup.scenario.launch == "graph") text += ", as measured in an eager stream; a CUDA graph's are shorter";
   if (run.program.waits_us > 0) {
-    text += fmt::format("\nexpected waits for the slowest rank: {:.0f} us in all, hidden or not", run.program.waits_us);
+    text +=
+        fmt::format("\nwaits for the slowest rank: {:.0f} us expected in all, part of it hidden", run.program.waits_us);
   }
   return text + "\n";
 }
@@ -166,7 +168,8 @@ std::string memory_line(const Run& run) {
   constexpr double kGib = 1 << 30;
   const Memory& m = *run.memory;
   return fmt::format(
-      "memory {:.1f} of {:.0f} GiB: weights {:.1f}, KV cache {:.1f}, activations {:.1f}, communication "
+      "memory of the whole model {:.1f} of {:.0f} GiB: weights {:.1f}, KV cache {:.1f}, activations {:.1f}, "
+      "communication "
       "buffers {:.1f}\n",
       m.total() / kGib, run.setup.machine.facts.memory_gib, m.weights / kGib, m.kv_cache / kGib, m.activations / kGib,
       m.communication / kGib);

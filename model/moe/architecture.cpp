@@ -41,7 +41,7 @@ void refuse_unmodelled(const ModelFields& fields) {
   for (const auto& [field, harmless, what] : kUnmodelled) {
     if (!fields.is_config_json() || !fields.has(field)) continue;
     const std::string value = fields.text_or(field, "");
-    if (value != harmless) throw fields.error(field, fmt::format("is {}: {} are not modelled", value, what));
+    if (value != harmless) throw fields.error(field, fmt::format("is {}: not modelled ({})", value, what));
   }
 }
 

@@ -288,7 +288,7 @@ TEST_CASE("what would change the arithmetic and is not modelled is refused") {
     return replaced(kQwen3, "\"hidden_size\"", field + ", \"hidden_size\"");
   };
   CHECK(refusal(replaced(kQwen3, "\"decoder_sparse_step\": 1", "\"decoder_sparse_step\": 2")) ==
-        ":2: decoder_sparse_step is 2: dense layers between MoE layers are not modelled");
+        ":2: decoder_sparse_step is 2: not modelled (dense layers between MoE layers)");
   CHECK(refusal(with("\"index_topk\": 2048")).find("attention to selected tokens") != std::string::npos);
   CHECK(refusal(with("\"shared_expert_intermediate_size\": 512")).find("gated shared expert") != std::string::npos);
   CHECK(refusal(with("\"shared_expert_intermediate_size\": null")).empty());
