@@ -6,11 +6,6 @@
 #include "schedules/skew.hpp"
 
 namespace moeline {
-namespace {
-
-bool is_transfer(const std::string& phase) { return phase == "dispatch" || phase == "combine"; }
-
-}  // namespace
 
 InferenceProgram::InferenceProgram(const Setup& setup, int micro_batches, bool overlapped)
     : setup_(setup),
@@ -58,11 +53,10 @@ double InferenceProgram::upstream_variance(const std::string& phase, int micro_b
   return variance;
 }
 
-PhaseTasks& InferenceProgram::place(const std::string& phase, int micro_batch, int layer, const PhaseTasks& tasks) {
+void InferenceProgram::place(const std::string& phase, int micro_batch, int layer, const PhaseTasks& tasks) {
   PhaseTasks& placed = placed_[{micro_batch, layer, phase}] = tasks;
   before_last_ = last_;
   last_ = &placed;
-  return placed;
 }
 
 void InferenceProgram::append(const std::string& phase, int micro_batch, int layer, StreamName stream) {
@@ -101,9 +95,7 @@ void InferenceProgram::connect() {
     for (const PhaseDependency& dependency : inference_dependencies()) {
       if (dependency.before != phase) continue;
       const auto after = placed_.find({micro_batch, layer + (dependency.next_layer ? 1 : 0), dependency.after});
-      if (after == placed_.end()) continue;
-      is_transfer(dependency.after) && !is_transfer(phase) ? rank_.order_ranks(tasks, after->second)
-                                                           : rank_.order(tasks, after->second);
+      if (after != placed_.end()) rank_.connect(dependency, tasks, after->second);
     }
   }
 }

@@ -13,13 +13,17 @@ namespace moeline {
 
 class InferenceProgram {
  public:
+  /// REQUIRES: `setup` outlives it.
   InferenceProgram(const Setup& setup, int micro_batches, bool overlapped);
+  InferenceProgram(const InferenceProgram&) = delete;  // it points into its own maps
+  InferenceProgram& operator=(const InferenceProgram&) = delete;
 
   /// Appends a phase of the layer at this position in order of execution; a low-latency transfer as its two halves.
   void append(const std::string& phase, int micro_batch, int layer, StreamName stream);
   void append_issue(const std::string& phase, int micro_batch, int layer);
   void append_receive(const std::string& phase, int micro_batch, int layer);
-  /// embedding, lm_head or mtp, of all micro-batches together, once everything of the layer before has ended.
+  /// embedding, lm_head, mtp or draft_head, of all micro-batches together, once what was appended of this layer has
+  /// ended.
   void append_whole(const std::string& phase, int layer);
   /// The last phase appended may start only when the one before it has ended, whatever their streams.
   void chain();
@@ -32,7 +36,7 @@ class InferenceProgram {
   [[nodiscard]] const PreparedPhase& prepared(const std::string& phase, int micro_batch, int layer);
   [[nodiscard]] double upstream_variance(const std::string& phase, int micro_batch, int layer);
   [[nodiscard]] int kind_of(int layer) const;
-  PhaseTasks& place(const std::string& phase, int micro_batch, int layer, const PhaseTasks& tasks);
+  void place(const std::string& phase, int micro_batch, int layer, const PhaseTasks& tasks);
   void connect();
 
   const Setup& setup_;

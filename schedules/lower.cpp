@@ -176,12 +176,12 @@ PhaseTasks RankProgram::append(const PreparedPhase& phase, const Place& place) {
 }
 
 PhaseTasks RankProgram::append_issue(const PreparedPhase& phase, const Place& place) {
+  MOELINE_CHECK(phase.kernels.size() == 3, phase.name);  // issue, wire, receive
   PhaseTasks tasks = begin(phase, place);
   const TaskId issue = add_kernel(phase.kernels[0], tasks, place);
   tasks.last = add_kernel(phase.kernels[1], tasks, {place.layer, place.micro_batch, StreamName::communication});
   draft_.start_after_end(issue, tasks.last);
   tasks.wire = tasks.last;
-  tasks.low_latency = true;
   return tasks;
 }
 
@@ -191,15 +191,17 @@ void RankProgram::append_receive(const PreparedPhase& phase, const Place& place,
   draft_.start_after_end(wire, issued.last);
 }
 
-void RankProgram::order_ranks(const PhaseTasks& before, const PhaseTasks& after) {
+void RankProgram::connect(const PhaseDependency& dependency, const PhaseTasks& before, const PhaseTasks& after) {
   order(before, after);
-  if (after.wait_us <= 0) return;
+  const bool meets_ranks = is_transfer(dependency.after) && !is_transfer(dependency.before);
+  if (!meets_ranks || after.wait_us <= 0) return;
   waits_us_ += after.wait_us;
   const TaskId slowest = add_host_task("the slowest rank", from_us(after.wait_us), after.phase);
   draft_.start_after_end(before.last, slowest);
-  if (after.low_latency) {
+  if (after.wire != kNoTask) {
     draft_.start_after_end(slowest, after.wire);
   } else {
+    MOELINE_CHECK(after.notify != kNoTask, dependency.after);
     draft_.end_after_end(slowest, after.notify);
   }
 }
@@ -218,7 +220,7 @@ void RankProgram::add_parallel(std::vector<PreparedKernel>::const_iterator first
       continue;
     }
     const TaskId task = add_kernel(*kernel, phase, {place.layer, place.micro_batch, StreamName::side});
-    if (!forked && fork != kNone) draft_.start_after_end(fork, task);
+    if (!forked && fork != kNoTask) draft_.start_after_end(fork, task);
     forked = true;
   }
   if (!forked) return;
@@ -235,7 +237,7 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
   const TaskId id = draft_.add(kernel.task, label, kernel.usages);
   gaps_us_ += to_us(kernel.task.delay);
   TaskId& last = last_[static_cast<std::size_t>(place.stream)];
-  if (last != kNone) draft_.start_after_end(last, id);
+  if (last != kNoTask) draft_.start_after_end(last, id);
   last = id;
   if (options_.eager && kernel.stage != Stage::wire) launch_from_host(id, phase.phase);
   return id;
@@ -245,16 +247,17 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
 void RankProgram::launch_from_host(TaskId kernel, std::uint32_t phase) {
   TaskId& host = last_[static_cast<std::size_t>(StreamName::host)];
   const TaskId launch = add_host_task("launch", from_us(constant(Constant::host_per_kernel)), phase);
-  if (host != kNone) draft_.start_after_end(host, launch);
+  if (host != kNoTask) draft_.start_after_end(host, launch);
   draft_.start_after_end(launch, kernel);
   host = launch;
 }
 
 // 0 where neither the set nor one it borrows from knows it.
 double RankProgram::constant(Constant constant) {
-  constants_.set(static_cast<std::size_t>(constant));
   const double value = setup_.kernels[constant];
-  return std::isnan(value) ? 0 : value;
+  if (std::isnan(value)) return 0;
+  constants_.set(static_cast<std::size_t>(constant));
+  return value;
 }
 
 // Persistent kernels beside communication are launched on the SMs that it leaves.
@@ -326,8 +329,13 @@ std::vector<Usage> RankProgram::usages_of(const Price& price) const {
 Program RankProgram::finish() && {
   std::vector<ProvenanceUse> provenance;
   for (const auto& [key, use] : provenance_) provenance.push_back(use);
-  return {
-      TaskGraph(std::move(draft_)), std::move(provenance), model_flops_, lumped_us_, constants_, gaps_us_, waits_us_};
+  return {.graph = TaskGraph(std::move(draft_)),
+          .provenance = std::move(provenance),
+          .model_flops = model_flops_,
+          .lumped_us = lumped_us_,
+          .constants = constants_,
+          .gaps_us = gaps_us_,
+          .waits_us = waits_us_};
 }
 
 }  // namespace moeline

@@ -21,15 +21,16 @@ struct Place {
   StreamName stream = StreamName::compute;
 };
 
+inline constexpr TaskId kNoTask = ~TaskId{0};
+
 /// The ends of a phase that edges attach to.
 struct PhaseTasks {
-  TaskId first = 0;
-  TaskId last = 0;
-  TaskId notify = 0;  ///< the barrier before a transfer; of other phases meaningless
-  TaskId wire = 0;    ///< of a low-latency transfer
+  TaskId first = kNoTask;
+  TaskId last = kNoTask;
+  TaskId notify = kNoTask;  ///< the barrier before a normal transfer
+  TaskId wire = kNoTask;    ///< of a low-latency transfer
   std::uint32_t phase = 0;
   double wait_us = 0;  ///< from the end of the work before a transfer until the slowest rank has ended its own
-  bool low_latency = false;
 };
 
 /// How one family was priced, summed over its kernels.
@@ -80,6 +81,7 @@ class RankProgram {
     bool eager = false;       ///< the host launches kernel by kernel
     std::vector<std::string> side_phases{};
   };
+  /// REQUIRES: `setup` outlives it.
   RankProgram(const Setup& setup, Options options);
 
   /// `wait_us`: of a transfer, how much later than this rank the slowest one is expected to be ready for it.
@@ -93,9 +95,9 @@ class RankProgram {
   void append_receive(const PreparedPhase& phase, const Place& place, PhaseTasks& issued);
 
   void order(const PhaseTasks& before, const PhaseTasks& after) { draft_.start_after_end(before.last, after.first); }
-  /// The same for the work before a transfer: its barrier ends, or its messages are there, only when the slowest rank
-  /// has got as far.
-  void order_ranks(const PhaseTasks& before, const PhaseTasks& after);
+  /// The order of a dependency. A transfer after computation also waits for the slowest rank: its barrier ends, or its
+  /// messages are there, only when that has got as far.
+  void connect(const PhaseDependency& dependency, const PhaseTasks& before, const PhaseTasks& after);
   /// The host launches `after` only once it has read the counts of `dispatch`.
   void host_edge(const PhaseTasks& dispatch, const PhaseTasks& after);
 
@@ -115,12 +117,11 @@ class RankProgram {
   void account(const PreparedPhase& phase);
   [[nodiscard]] std::vector<Usage> usages_of(const Price& price) const;
 
-  static constexpr TaskId kNone = ~TaskId{0};
   const Setup& setup_;
   Options options_;
   TaskGraphDraft draft_;
   ResourceId sms_, hbm_, nvlink_out_, nvlink_in_, nic_out_, nic_in_;
-  std::array<TaskId, 4> last_ = {kNone, kNone, kNone, kNone};  // by stream
+  std::array<TaskId, 4> last_ = {kNoTask, kNoTask, kNoTask, kNoTask};  // by stream
   std::map<std::tuple<Family, Provenance, std::string>, ProvenanceUse> provenance_;
   double model_flops_ = 0;
   double lumped_us_ = 0;

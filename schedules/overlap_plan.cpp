@@ -116,6 +116,28 @@ void check_receives(const Spec& spec, const OverlapPlan& plan, const PlanContent
   }
 }
 
+// Phases whose independent GEMMs may use the side stream too.
+std::vector<std::string> read_side(const Spec& spec, const PlanContents& contents,
+                                   const std::map<std::string, std::string>& placed) {
+  std::vector<std::string> side;
+  for (const std::string& phase : spec.texts("side")) {
+    if (!contains(contents.phases, phase)) {
+      throw spec.error("side", "names an " + unknown_name("phase", phase, contents.phases));
+    }
+    if (contains(side, phase)) {
+      throw spec.error("side", fmt::format("repeats phase '{}', which stands in side", phase));
+    }
+    if (!phase.ends_with("(W)")) {
+      throw spec.error("side", fmt::format("has '{}': only weight gradients are independent kernels", phase));
+    }
+    if (placed.at(phase) != "compute") {
+      throw spec.error("side", fmt::format("has '{}', which is not in compute", phase));
+    }
+    side.push_back(phase);
+  }
+  return side;
+}
+
 }  // namespace
 
 OverlapPlan load_overlap_plan(const std::string& schedule, const std::string& overlap, const PlanContents& contents) {
@@ -131,19 +153,7 @@ OverlapPlan load_overlap_plan(const std::string& schedule, const std::string& ov
     if (!placed.contains(name)) throw spec.error("compute", fmt::format("and communication lack phase '{}'", name));
   }
   check_receives(spec, plan, contents);
-  if (!spec.has("side")) return plan;
-  for (const std::string& phase : spec.texts("side")) {
-    if (!contains(contents.phases, phase)) {
-      throw spec.error("side", "names an " + unknown_name("phase", phase, contents.phases));
-    }
-    if (contains(plan.side, phase))
-      throw spec.error("side", fmt::format("repeats phase '{}', which stands in side", phase));
-    if (!phase.ends_with("(W)")) {
-      throw spec.error("side", fmt::format("has '{}': only weight gradients are independent kernels", phase));
-    }
-    if (placed[phase] != "compute") throw spec.error("side", fmt::format("has '{}', which is not in compute", phase));
-    plan.side.push_back(phase);
-  }
+  if (spec.has("side")) plan.side = read_side(spec, contents, placed);
   return plan;
 }
 

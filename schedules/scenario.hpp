@@ -18,9 +18,9 @@ struct Parallelism {
 
 /// Of each GPU. Keys of the other phases are 0.
 struct Workload {
-  std::string phase;  ///< "train", "prefill" or "decode"
-  int micro_batch_size = 1;
-  int seq_len = 4096;
+  std::string phase;         ///< "train", "prefill" or "decode"
+  int micro_batch_size = 0;  ///< training: sequences
+  int seq_len = 0;
   int global_batch_size = 0;  ///< sequences per step; 0: not given
 
   int tokens = 0;      ///< prefill: new tokens per step
@@ -36,7 +36,7 @@ struct Workload {
 
 struct Comm {
   std::string mode = "normal";
-  int num_sms = 20;
+  int num_sms = 0;  ///< of the normal mode
   std::string dispatch_dtype = "fp8";
   std::string combine_dtype = "bf16";
 };

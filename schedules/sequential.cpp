@@ -1,5 +1,6 @@
 // No overlap: every phase waits for the one before it, whatever its stream.
 #include <array>
+#include <optional>
 
 #include "schedules/schedules.hpp"
 #include "schedules/step.hpp"
@@ -12,23 +13,24 @@ constexpr std::array kForward = {"attn(F)", "dispatch(F)", "mlp(F)", "combine(F)
 constexpr std::array kBackward = {"combine(B)", "mlp(B)", "mlp(W)", "dispatch(B)", "attn(B)", "attn(W)"};
 
 StreamName stream_of(const std::string& phase) {
-  const bool transfer = phase.starts_with("dispatch") || phase.starts_with("combine");
-  return transfer ? StreamName::communication : StreamName::compute;
+  return is_transfer(phase) ? StreamName::communication : StreamName::compute;
 }
 
 Program training(const Setup& setup) {
   RankProgram rank(setup, {.overlapped = false});
   TrainingPhases phases(setup, rank);
-  const PhaseTasks* previous = nullptr;
-  PhaseTasks now;
+  std::optional<PhaseTasks> previous;
   const auto append_pass = [&](const auto& names) {
+    LayerPhases layer_before;
     for (int layer = 0; layer < setup.scenario.layers; ++layer) {
+      LayerPhases now;
       for (const char* name : names) {
-        const PhaseTasks tasks = rank.append(phases.at(name, layer), {layer, 0, stream_of(name)});
-        if (previous != nullptr) rank.order_ranks(*previous, tasks);
-        now = tasks;
-        previous = &now;
+        const PhaseTasks tasks = now[name] = rank.append(phases.at(name, layer), {layer, 0, stream_of(name)});
+        if (previous) rank.order(*previous, tasks);
+        previous = tasks;
       }
+      phases.connect(layer_before, now);
+      layer_before = std::move(now);
     }
   };
   append_pass(kForward);

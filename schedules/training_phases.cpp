@@ -5,12 +5,6 @@
 #include "schedules/skew.hpp"
 
 namespace moeline {
-namespace {
-
-bool is_transfer(const std::string& phase) { return phase.starts_with("dispatch") || phase.starts_with("combine"); }
-
-}  // namespace
-
 const PreparedPhase& TrainingPhases::at(const std::string& name, int layer) {
   const LayerWork work = setup_.layer_work(name.ends_with("(F)"), layer);
   const std::pair key{name, work.load.rows};
@@ -39,8 +33,7 @@ void TrainingPhases::connect(const LayerPhases& previous, const LayerPhases& now
     const auto before = source.find(dependency.before);
     const auto after = now.find(dependency.after);
     if (before == source.end() || after == now.end()) continue;
-    is_transfer(dependency.after) && !is_transfer(dependency.before) ? rank_.order_ranks(before->second, after->second)
-                                                                     : rank_.order(before->second, after->second);
+    rank_.connect(dependency, before->second, after->second);
   }
 }
 

@@ -12,6 +12,7 @@ using LayerPhases = std::map<std::string, PhaseTasks>;
 
 class TrainingPhases {
  public:
+  /// REQUIRES: both outlive it.
   TrainingPhases(const Setup& setup, RankProgram& rank) : setup_(setup), rank_(rank) {}
 
   [[nodiscard]] const PreparedPhase& at(const std::string& name, int layer);

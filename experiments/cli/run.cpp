@@ -1,5 +1,7 @@
 #include "experiments/cli/run.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -131,9 +133,11 @@ bool Run::is_chunked() const {
   return w.phase == "prefill" && w.prompt_len - w.cached_len > w.tokens;
 }
 
-bool Run::fits_memory() const {
-  constexpr double kGib = 1 << 30;
-  return !memory || memory->total() / kGib <= setup.machine.facts.memory_gib;
+bool Run::fits_memory() const { return !memory || gib(memory->total()) <= setup.machine.facts.memory_gib; }
+
+std::string breakdown(const Memory& m) {
+  return fmt::format("weights {:.1f}, KV cache {:.1f}, activations {:.1f}, communication buffers {:.1f}",
+                     gib(m.weights), gib(m.kv_cache), gib(m.activations), gib(m.communication));
 }
 
 double Run::solo_us() const {
@@ -163,7 +167,7 @@ Run run_scenario(const Setup& setup, bool record_changes) {
   const auto before = std::chrono::steady_clock::now();
   Timeline timeline = simulate(program.graph, {.record_changes = record_changes});
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - before;
-  Run run{setup, std::move(program), std::move(timeline), {}, {}, {}, took.count(), {}, 0, {}};
+  Run run{.setup = setup, .program = std::move(program), .timeline = std::move(timeline), .simulate_ms = took.count()};
   run.metrics = measure(run.program.graph, run.timeline);
   run.phases = phase_times(run.program.graph, run.timeline);
   run.steady = run.is_inference() ? steady_state(run) : Steady{run.metrics, static_cast<double>(setup.scenario.layers)};

@@ -22,13 +22,13 @@ struct Run {
   Setup setup;
   Program program;
   Timeline timeline;
-  Metrics metrics;
-  std::vector<PhaseTimes> phases;
-  Steady steady;
-  double simulate_ms = 0;        ///< the engine alone
-  std::optional<Memory> memory;  ///< per GPU; of inference
-  double ttft_ms = 0;            ///< of prefill
-  std::vector<std::string> warnings;
+  Metrics metrics{};
+  std::vector<PhaseTimes> phases{};
+  Steady steady{};
+  double simulate_ms = 0;          ///< the engine alone
+  std::optional<Memory> memory{};  ///< per GPU; of inference
+  double ttft_ms = 0;              ///< of prefill
+  std::vector<std::string> warnings{};
 
   /// Training: period of one forward and one backward layer; where layers differ, span / layers. Inference: of one MoE
   /// layer with all its micro-batches.
@@ -55,6 +55,9 @@ struct Run {
   /// Sum over all kernels.
   [[nodiscard]] double solo_us() const;
 };
+
+/// "weights 22.5, KV cache 34.3, activations 0.3, communication buffers 0.9", in GiB.
+[[nodiscard]] std::string breakdown(const Memory& memory);
 
 [[nodiscard]] Run run_scenario(const Setup& setup, bool record_changes = false);
 

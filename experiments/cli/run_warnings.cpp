@@ -13,7 +13,7 @@ double rows_over_balanced(const Setup& setup) {
   const Routing& routing = setup.scenario.routing;
   if (routing.distribution != "given") return 1;
   const LayerWork work = setup.layer_work(true, 0);
-  const double balanced = balanced_load(setup.model, static_cast<int>(work.tokens()), work.ep, setup.spread).rows;
+  const double balanced = balanced_load(setup.model, work.tokens(), work.ep, setup.spread).rows;
   double sum = 0;
   for (const auto& rows : {routing.forward_rows, routing.backward_rows})
     sum += std::accumulate(rows.begin(), rows.end(), 0.0);
@@ -40,32 +40,13 @@ std::string extrapolation_warning(const Run& run) {
 }
 
 std::string memory_warning(const Run& run) {
-  constexpr double kGib = 1 << 30;
-  const Memory& m = *run.memory;
-  return fmt::format(
-      "does not fit: {:.1f} GiB per GPU (weights {:.1f}, KV cache {:.1f}, activations {:.1f}, communication buffers "
-      "{:.1f}), and the GPU has {:.0f}",
-      m.total() / kGib, m.weights / kGib, m.kv_cache / kGib, m.activations / kGib, m.communication / kGib,
-      run.setup.machine.facts.memory_gib);
+  return fmt::format("does not fit: {:.1f} GiB per GPU ({}), and the GPU has {:.0f}", gib(run.memory->total()),
+                     breakdown(*run.memory), run.setup.machine.facts.memory_gib);
 }
 
-}  // namespace
-
-std::vector<std::string> warnings_of(const Run& run) {
-  std::vector<std::string> warnings;
-  for (const ProvenanceUse& use : run.program.provenance) {
-    if (use.provenance == Provenance::roofline) {
-      warnings.push_back(fmt::format("{}: no measurement of this family; priced at the roofline", name_of(use.family)));
-    }
-  }
-  if (run.extrapolated_share() > 0) warnings.push_back(extrapolation_warning(run));
+// What is there and does not enter, or enters otherwise than a reader would think.
+void add_scope_warnings(const Run& run, std::vector<std::string>& warnings) {
   const Scenario& s = run.setup.scenario;
-  for (const char* group : {"launch", "jitter"}) {
-    if (!run.setup.kernels.knows(group)) {
-      warnings.push_back(fmt::format("{}: not in the kernel set, nor in one that it borrows from; taken as 0", group));
-    }
-  }
-  if (!run.fits_memory()) warnings.push_back(memory_warning(run));
   if (run.is_chunked()) {
     warnings.emplace_back(
         "the prompt takes several steps: this is the first and shortest; ttft_ms and tokens_per_s_per_gpu are of them "
@@ -75,9 +56,6 @@ std::vector<std::string> warnings_of(const Run& run) {
     warnings.emplace_back(
         "pp and global_batch_size do not enter: this is the work of one stage, without pipeline communication, bubbles "
         "and optimizer");
-  }
-  if (const double share = rows_over_balanced(run.setup); share < 0.7 || share > 1.4) {
-    warnings.push_back(fmt::format("routing.rows are {:.2f} of what this many tokens give when balanced", share));
   }
   if (s.workload.query_len > 1 && run.setup.drafted_tokens() == 0) {
     warnings.emplace_back("query_len above 1, and the model has no MTP module: drafting costs nothing here");
@@ -89,6 +67,32 @@ std::vector<std::string> warnings_of(const Run& run) {
   if (s.layers > run.setup.model.moe_layers()) {
     warnings.push_back(
         fmt::format("{} layers simulated; the model has {} MoE layers", s.layers, run.setup.model.moe_layers()));
+  }
+}
+
+void add_price_warnings(const Run& run, std::vector<std::string>& warnings) {
+  for (const ProvenanceUse& use : run.program.provenance) {
+    if (use.provenance == Provenance::roofline) {
+      warnings.push_back(fmt::format("{}: no measurement of this family; priced at the roofline", name_of(use.family)));
+    }
+  }
+  if (run.extrapolated_share() > 0) warnings.push_back(extrapolation_warning(run));
+  for (const char* group : {"launch", "jitter"}) {
+    if (!run.setup.kernels.knows(group)) {
+      warnings.push_back(fmt::format("{}: not in the kernel set, nor in one that it borrows from; taken as 0", group));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> warnings_of(const Run& run) {
+  std::vector<std::string> warnings;
+  add_price_warnings(run, warnings);
+  if (!run.fits_memory()) warnings.push_back(memory_warning(run));
+  add_scope_warnings(run, warnings);
+  if (const double share = rows_over_balanced(run.setup); share < 0.7 || share > 1.4) {
+    warnings.push_back(fmt::format("routing.rows are {:.2f} of what this many tokens give when balanced", share));
   }
   return warnings;
 }

@@ -7,8 +7,6 @@
 namespace moeline {
 namespace {
 
-double gib(double bytes) { return bytes / (1 << 30); }
-
 void add_workload(Json& json, const Workload& w) {
   json.open("workload").add("phase", w.phase);
   if (w.phase == "train") {

@@ -153,26 +153,24 @@ std::string borrowed(const Run& run) {
 }
 
 std::string overheads(const Run& run) {
-  const double kernels = run.program.gaps_us / run.setup.kernels[Constant::kernel_gap];
-  std::string text = fmt::format("{:.0f} launch gaps of {:.1f} us", kernels, run.setup.kernels[Constant::kernel_gap]);
-  if (run.setup.scenario.launch == "graph") text += ", as measured in an eager stream; a CUDA graph's are shorter";
+  std::string text;
+  const double gap_us = run.setup.kernels[Constant::kernel_gap];
+  if (gap_us > 0) {  // else a warning says that it is unknown
+    text += fmt::format("{:.0f} launch gaps of {:.1f} us", run.program.gaps_us / gap_us, gap_us);
+    if (run.setup.scenario.launch == "graph") text += ", as measured in an eager stream; a CUDA graph's are shorter";
+    text += "\n";
+  }
   if (run.program.waits_us > 0) {
     text +=
-        fmt::format("\nwaits for the slowest rank: {:.0f} us expected in all, part of it hidden", run.program.waits_us);
+        fmt::format("waits for the slowest rank: {:.0f} us expected in all, part of it hidden\n", run.program.waits_us);
   }
-  return text + "\n";
+  return text;
 }
 
 std::string memory_line(const Run& run) {
   if (!run.memory) return "";
-  constexpr double kGib = 1 << 30;
-  const Memory& m = *run.memory;
-  return fmt::format(
-      "memory of the whole model {:.1f} of {:.0f} GiB: weights {:.1f}, KV cache {:.1f}, activations {:.1f}, "
-      "communication "
-      "buffers {:.1f}\n",
-      m.total() / kGib, run.setup.machine.facts.memory_gib, m.weights / kGib, m.kv_cache / kGib, m.activations / kGib,
-      m.communication / kGib);
+  return fmt::format("memory of the whole model {:.1f} of {:.0f} GiB: {}\n", gib(run.memory->total()),
+                     run.setup.machine.facts.memory_gib, breakdown(*run.memory));
 }
 
 }  // namespace

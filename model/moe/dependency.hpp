@@ -11,4 +11,9 @@ struct PhaseDependency {
   bool next_layer = false;  ///< `after` belongs to the layer executed next
 };
 
+/// By the names of all phases: "dispatch(F)", "combine".
+[[nodiscard]] inline bool is_transfer(const std::string& phase) {
+  return phase.starts_with("dispatch") || phase.starts_with("combine");
+}
+
 }  // namespace moeline

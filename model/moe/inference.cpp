@@ -9,7 +9,7 @@ namespace {
 using namespace kernels;
 
 std::vector<Operator> attention(const InferenceWork& work, int layer) {
-  std::vector<Operator> ops = attention_before_core(work, layer);
+  std::vector<Operator> ops = attention_before_core(work);
   std::vector<Operator> more = attention_from_core(work, layer);
   ops.insert(ops.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   return ops;
@@ -64,7 +64,7 @@ AllToAllWork InferenceWork::all_to_all() const {
 }
 
 std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work, int layer) {
-  if (phase == "attn-0") return attention_before_core(work, layer);
+  if (phase == "attn-0") return attention_before_core(work);
   if (phase == "attn-1") return attention_from_core(work, layer);
   if (phase == "attn") return attention(work, layer);
   if (phase == "shared") return shared_experts(work);

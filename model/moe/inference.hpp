@@ -7,6 +7,7 @@
 // transposed weights, auxiliary loss) is not there. Byte counts are the least traffic of the tensors.
 #pragma once
 
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -21,7 +22,7 @@ namespace moeline {
 struct InferenceWork {
   Architecture model;
   bool decode = false;
-  double requests = 0;   ///< sequences
+  double requests = 0;   ///< sequences; the last prompt of a step may be cut
   double query_len = 1;  ///< new tokens of each: 1 + drafted ones in decode, those not cached in prefill
   double kv_len = 0;     ///< keys that the last new token of a sequence sees, on average over the sequences
   bool low_latency = false;
@@ -32,7 +33,7 @@ struct InferenceWork {
   Spread spread;
   ExpertLoad load;
 
-  [[nodiscard]] double tokens() const { return requests * query_len; }
+  [[nodiscard]] double tokens() const { return std::round(requests * query_len); }
   [[nodiscard]] int experts() const { return model.n_routed_experts + redundant_experts; }
   [[nodiscard]] double local_experts() const { return static_cast<double>(experts()) / ep; }
   [[nodiscard]] AllToAllWork all_to_all() const;
@@ -47,8 +48,8 @@ struct InferenceWork {
 /// Throws SpecError for another name.
 [[nodiscard]] std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work, int layer);
 
-[[nodiscard]] std::vector<Operator> attention_before_core(const InferenceWork& work, int layer);  // attn-0
-[[nodiscard]] std::vector<Operator> attention_from_core(const InferenceWork& work, int layer);    // attn-1
+[[nodiscard]] std::vector<Operator> attention_before_core(const InferenceWork& work);           // attn-0
+[[nodiscard]] std::vector<Operator> attention_from_core(const InferenceWork& work, int layer);  // attn-1
 [[nodiscard]] std::vector<Operator> shared_experts(const InferenceWork& work);
 [[nodiscard]] std::vector<Operator> routed_experts(const InferenceWork& work);
 [[nodiscard]] std::vector<Operator> dense_ffn(const InferenceWork& work);

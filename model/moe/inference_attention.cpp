@@ -102,7 +102,7 @@ void route(Linear& linear, const InferenceWork& work) {
 
 }  // namespace
 
-std::vector<Operator> attention_before_core(const InferenceWork& work, int /*layer*/) {
+std::vector<Operator> attention_before_core(const InferenceWork& work) {
   Linear linear(work.model.weights);
   linear.add(norm("RMSNorm and residual add", work.tokens(), work.model.hidden_size, 4));
   if (!work.model.is_mla()) {

@@ -30,6 +30,8 @@ struct Memory {
   [[nodiscard]] double total() const { return weights + kv_cache + activations + communication; }
 };
 
+[[nodiscard]] inline double gib(double bytes) { return bytes / (1 << 30); }
+
 /// Weights: as stored (bytes_per_weight); attention, dense FFN, shared experts, router, embedding and LM head whole, of
 /// routed experts ceil((n_routed_experts + redundant_experts) / ep) per layer; MTP likewise.
 ///

@@ -101,10 +101,10 @@ Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, uns
   return {static_cast<double>(node_count) / kTokens, static_cast<double>(rank_count) / kTokens};
 }
 
-ExpertLoad balanced_load(const Architecture& model, int tokens_per_rank, int ep, const Spread& spread,
+ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,
                          int redundant_experts) {
   const int slots = model.n_routed_experts + redundant_experts;
-  const double per_slot = static_cast<double>(tokens_per_rank) * ep * model.num_experts_per_tok / slots;
+  const double per_slot = tokens_per_rank * ep * model.num_experts_per_tok / slots;
   const int local_slots = slots / ep;
   return {local_slots * round_up(per_slot), tokens_per_rank * spread.ranks_per_token, local_slots * per_slot};
 }

@@ -29,7 +29,7 @@ struct ExpertLoad {
 inline constexpr int kRowPadding = 128;
 
 /// Every slot gets the same: tokens x ep x top-k / (experts + redundant experts).
-[[nodiscard]] ExpertLoad balanced_load(const Architecture& model, int tokens_per_rank, int ep, const Spread& spread,
+[[nodiscard]] ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,
                                        int redundant_experts = 0);
 
 /// From measured padded rows: on average half a tile of each local expert is padding.

@@ -1,0 +1,79 @@
+// What a scenario gives one rank to do.
+#include <algorithm>
+#include <cmath>
+
+#include "schedules/scenario.hpp"
+#include "schedules/skew.hpp"
+
+namespace moeline {
+namespace {
+
+// The longer requests of a batch stay for many steps, and every rank waits for the one that has the most keys: it is
+// the rank that is simulated.
+double longest_mean_kv(const Scenario& scenario) {
+  const Workload& w = scenario.workload;
+  return w.kv_len + expected_maximum(scenario.parallelism.ep) * w.kv_len_spread / std::sqrt(w.batch_size);
+}
+
+// `tokens` of prompts; of one that its micro-batches share, the later one sees the earlier one's keys.
+void set_prompts(const Workload& w, int micro_batch, int tokens, InferenceWork& work) {
+  const int wanted = new_tokens_per_prompt(w);
+  const int query_len = std::max(1, std::min(wanted, tokens));
+  work.query_len = query_len;
+  work.requests = static_cast<double>(tokens) / query_len;
+  work.kv_len = w.cached_len + query_len + (query_len < wanted ? micro_batch * tokens : 0);
+}
+
+}  // namespace
+
+int new_tokens_per_prompt(const Workload& workload) {
+  return std::min(workload.prompt_len - workload.cached_len, workload.tokens);
+}
+
+double tokens_per_request(const Workload& workload) {
+  double tokens = 0;
+  double accepted = 1;
+  for (int i = 0; i < workload.query_len; ++i, accepted *= workload.mtp_acceptance) tokens += accepted;
+  return tokens;
+}
+
+LayerWork Setup::layer_work(bool forward, int layer) const {
+  LayerWork work;
+  work.model = model;
+  work.micro_batch_size = scenario.workload.micro_batch_size;
+  work.seq_len = scenario.workload.seq_len;
+  work.ep = scenario.parallelism.ep;
+  work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
+  work.spread = spread;
+  const std::vector<int>& given = forward ? scenario.routing.forward_rows : scenario.routing.backward_rows;
+  work.load = given.empty() ? balanced_load(model, work.tokens(), work.ep, spread)
+                            : given_load(model, given[static_cast<std::size_t>(layer)], work.ep, spread);
+  return work;
+}
+
+InferenceWork Setup::inference_work(int micro_batch, int micro_batches) const {
+  const Workload& w = scenario.workload;
+  const auto part = [&](int whole) { return whole / micro_batches + (micro_batch < whole % micro_batches ? 1 : 0); };
+  InferenceWork work;
+  work.model = model;
+  work.decode = w.phase == "decode";
+  if (work.decode) {
+    work.requests = part(w.batch_size);
+    work.query_len = w.query_len;
+    work.kv_len = longest_mean_kv(scenario);
+  } else {
+    set_prompts(w, micro_batch, part(w.tokens), work);
+  }
+  work.low_latency = scenario.comm.mode == "low_latency";
+  work.fp8_dispatch = scenario.comm.dispatch_dtype == "fp8";
+  work.ep = scenario.parallelism.ep;
+  work.redundant_experts = scenario.routing.redundant_experts;
+  work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
+  work.spread = spread;
+  work.load = balanced_load(model, work.tokens(), work.ep, spread, work.redundant_experts);
+  return work;
+}
+
+int Setup::drafted_tokens() const { return model.num_nextn_predict_layers > 0 ? scenario.workload.query_len - 1 : 0; }
+
+}  // namespace moeline
