@@ -52,29 +52,9 @@ void expect_bf16(const CsvTable& table, std::size_t row, const char* column) {
   }
 }
 
-double positive(const CsvTable& table, std::size_t row, const char* column) {
-  const double value = table.number(row, column);
-  if (!(value > 0)) {
-    throw SpecError(table.file(), table.line(row), fmt::format("{} must be above 0, not {}", column, value));
-  }
-  return value;
-}
-
 Observation observed(const CsvTable& table, std::size_t row, const Operator& op, double us,
                      const MachineFacts& machine) {
-  Observation o;
-  o.family = moeline::name_of(op.family);
-  o.measured_us = us;
-  o.curve = attention_curve(op, static_cast<int>(machine.sms), machine);
-  o.size = size_of(op);
-  o.where = fmt::format("{}:{}", stem_of(table), table.line(row));
-  o.noise = Noise::timed;
-  return o;
-}
-
-// What the table was not made to tell, or cannot, is no part of the fit.
-void keep_branch(const std::string& bound, Observation& o) {
-  std::erase_if(o.curve.branches, [&](const Branch& branch) { return branch.bound != bound; });
+  return timed(table, row, op, us, attention_curve(op, static_cast<int>(machine.sms), machine));
 }
 
 Observation prefill(const CsvTable& table, std::size_t row, const Name& name, const MachineFacts& machine) {
@@ -87,7 +67,7 @@ Observation prefill(const CsvTable& table, std::size_t row, const Name& name, co
                              .kv_len = seq_len,
                              .qk_dim = qk_dim,
                              .v_dim = v_dim};
-  Observation o = observed(table, row, prefill_core(shape), positive(table, row, "latency_us"), machine);
+  Observation o = observed(table, row, prefill_core(shape), table.positive(row, "latency_us"), machine);
   if (seq_len > kShortestPrefill) o.fold = fmt::format("prefill of {}", seq_len);
   return o;
 }
@@ -104,8 +84,8 @@ Observation mla_decode(const CsvTable& table, std::size_t row, const Name& name,
   AttentionShape shape = decode_shape(table, row);
   shape.kv_heads = 1;
   std::tie(shape.heads, shape.qk_dim, shape.v_dim) = std::tuple_cat(name.numbers);
-  Observation o = observed(table, row, mla_decode_core(shape), positive(table, row, "latency_us"), machine);
-  keep_branch("compute", o);
+  Observation o = observed(table, row, mla_decode_core(shape), table.positive(row, "latency_us"), machine);
+  keep_branch(o.curve, "compute");
   o.fold = fmt::format("mla_decode of batch {}", shape.batch);
   return o;
 }
@@ -114,7 +94,7 @@ Observation gqa_decode(const CsvTable& table, std::size_t row, const Name& name,
   AttentionShape shape = decode_shape(table, row);
   std::tie(shape.heads, shape.kv_heads, shape.qk_dim) = std::tuple_cat(name.numbers);
   shape.v_dim = shape.qk_dim;
-  Observation o = observed(table, row, gqa_decode_core(shape), positive(table, row, "latency_us"), machine);
+  Observation o = observed(table, row, gqa_decode_core(shape), table.positive(row, "latency_us"), machine);
   if (shape.heads / shape.kv_heads < kComputeBoundGroup) o.fold = stem_of(table);
   return o;
 }
@@ -152,11 +132,11 @@ std::vector<Observation> attention_observations(const CsvTable& table, const Mac
   return observations;
 }
 
-std::vector<Observation> flash_mla_observations(const CsvTable& table, const std::string& kernels,
+std::vector<Observation> flash_mla_observations(const CsvTable& table, const std::string& kernel_set,
                                                 const MachineFacts& machine) {
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (table.text(row, "kernels") != kernels) continue;
+    if (table.text(row, "kernels") != kernel_set) continue;
     const AttentionShape shape{.batch = static_cast<double>(table.integer(row, "batch", 1, kMost)),
                                .heads = static_cast<double>(table.integer(row, "heads", 1, kMost)),
                                .kv_heads = 1,
@@ -170,11 +150,11 @@ std::vector<Observation> flash_mla_observations(const CsvTable& table, const std
       throw SpecError(table.file(), table.line(row),
                       fmt::format("flash_mla_bound is '{}', not compute or memory", bound));
     }
-    const double us = bound == "compute" ? flops_at_peak_us(op.flops, positive(table, row, "tflops"))
-                                         : bytes_at_peak_us(op.bytes, positive(table, row, "GBps"));
+    const double us = bound == "compute" ? flops_at_peak_us(op.flops, table.positive(row, "tflops"))
+                                         : bytes_at_peak_us(op.bytes, table.positive(row, "GBps"));
     Observation o = observed(table, row, op, us, machine);
     o.curve.always.clear();
-    keep_branch(bound, o);
+    keep_branch(o.curve, bound);
     observations.push_back(std::move(o));
   }
   return observations;

@@ -23,14 +23,15 @@ namespace moeline {
 [[nodiscard]] std::vector<Observation> attention_observations(const CsvTable& table, const MachineFacts& machine);
 
 /// Figures that FlashMLA's authors published (columns kernels, flash_mla_bound, tflops, GBps, batch, heads, query_len,
-/// kv_len), the rows of the kernel set `kernels`: rates of the products or of the cache in large kernels, at face value
-/// and without start-up, which a set with these figures alone borrows.
-[[nodiscard]] std::vector<Observation> flash_mla_observations(const CsvTable& table, const std::string& kernels,
+/// kv_len), the rows of `kernel_set`: rates of the products or of the cache in large kernels, at face value and without
+/// overheads, which set_unfitted_startup makes 0.
+[[nodiscard]] std::vector<Observation> flash_mla_observations(const CsvTable& table, const std::string& kernel_set,
                                                               const MachineFacts& machine);
 
 /// For a profiler's trace, whose clock runs on the device: takes attention's start-up out of the fit, ...
 void leave_out_startup(std::vector<Observation>& observations);
-/// ... and sets it to 0 where attention was fitted without.
+/// ... and sets it to 0 where attention was fitted without, as are MLA's three overheads where only rates of large
+/// kernels were.
 void set_unfitted_startup(Constants& constants);
 
 }  // namespace moeline

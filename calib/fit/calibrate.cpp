@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <string_view>
 
 #include "calib/fit/attention_observations.hpp"
 #include "calib/fit/deepep_observations.hpp"
@@ -14,66 +15,112 @@
 namespace moeline {
 namespace {
 
+using Observations = std::vector<Observation>;
+
 struct Tables {
-  std::vector<Observation> observations;
+  Observations observations;
   std::vector<std::string> sources;
 
-  void add(const std::vector<Observation>& more, const std::string& source) {
+  void add(const Observations& more, const std::string& source) {
     observations.insert(observations.end(), more.begin(), more.end());
     if (std::find(sources.begin(), sources.end(), source) == sources.end()) sources.push_back(source);
   }
 };
 
-// DeepEP's: what transfers beside compute kernels are measured in multiples of.
-bool is_transfer_table(const CsvTable& table) {
-  for (const char* column : {"dispatch_transmit_us", "dispatch_avg_t_us", "logical_bandwidth_GBps", "holds_sms_us"}) {
-    if (table.has(column)) return true;
-  }
-  return false;
+// What a table is read for.
+struct Setting {
+  const Architecture& model;
+  const MachineFacts& machine;
+  const std::string& kernel_set;
+  TileSet tiles;
+};
+
+// A kind of table; all but the training trace.
+struct Reader {
+  bool (*is)(const CsvTable& table);
+  Observations (*read)(const CsvTable& table, const Setting& s);
+  const char* source;
+  bool transfers = false;  // DeepEP's: what transfers beside compute kernels are measured in multiples of
+};
+
+template <const char* column>
+bool has(const CsvTable& table) {
+  return table.has(column);
 }
+
+constexpr char kNormal[] = "dispatch_transmit_us", kLowLatency[] = "dispatch_avg_t_us";
+constexpr char kPublished[] = "logical_bandwidth_GBps", kHold[] = "holds_sms_us", kFlashMla[] = "flash_mla_bound";
+
+// The first that fits.
+constexpr Reader kReaders[] = {
+    {has<kNormal>, [](const CsvTable& t, const Setting& s) { return normal_observations(t, s.model, s.machine); },
+     "ai-dynamo/aiconfigurator's DeepEP tables of H100", true},
+    {has<kLowLatency>,
+     [](const CsvTable& t, const Setting& s) { return low_latency_observations(t, s.model, s.machine, s.kernel_set); },
+     "ai-dynamo/aiconfigurator's DeepEP tables of H100", true},
+    {has<kPublished>,
+     [](const CsvTable& t, const Setting& s) { return published_observations(t, s.model, s.machine, s.kernel_set); },
+     "DeepEP's published figures", true},
+    {has<kHold>, [](const CsvTable& t, const Setting& s) { return hold_observations(t, s.model, s.machine); },
+     "two figures of what low-latency kernels hold SMs for", true},
+    {has<kFlashMla>,
+     [](const CsvTable& t, const Setting& s) { return flash_mla_observations(t, s.kernel_set, s.machine); },
+     "FlashMLA's published figures"},
+    {is_dense_gemm_table,
+     [](const CsvTable& t, const Setting& s) { return dense_gemm_observations(t, s.machine, s.tiles); },
+     "alibaba/InferSim's GEMM tables of H800"},
+    {is_grouped_gemm_table,
+     [](const CsvTable& t, const Setting& s) { return grouped_gemm_observations(t, s.machine, s.tiles); },
+     "alibaba/InferSim's GEMM tables of H800"},
+    {is_published_gemm_table,
+     [](const CsvTable& t, const Setting& s) {
+       return published_gemm_observations(t, s.machine, s.kernel_set, s.tiles);
+     },
+     "DeepGEMM's published figures"},
+    {is_attention_table, [](const CsvTable& t, const Setting& s) { return attention_observations(t, s.machine); },
+     "alibaba/InferSim's attention tables of H800"},
+};
 
 bool is_training_trace(const CsvTable& table) { return table.has("launch_us"); }
 
-// Everything but the training trace.
-void add_benchmark(const CsvTable& table, const std::string& kernels, const Architecture& model,
-                   const MachineFacts& machine, Tables& tables) {
-  if (table.has("dispatch_transmit_us")) {
-    tables.add(normal_observations(table, model, machine), "ai-dynamo/aiconfigurator's DeepEP tables of H100");
-  } else if (table.has("dispatch_avg_t_us")) {
-    tables.add(low_latency_observations(table, model, machine, kernels),
-               "ai-dynamo/aiconfigurator's DeepEP tables of H100");
-  } else if (table.has("logical_bandwidth_GBps")) {
-    tables.add(published_observations(table, model, machine, kernels), "DeepEP's published figures");
-  } else if (table.has("holds_sms_us")) {
-    tables.add(hold_observations(table, model, machine), "two figures of what low-latency kernels hold SMs for");
-  } else if (table.has("flash_mla_bound")) {
-    tables.add(flash_mla_observations(table, kernels, machine), "FlashMLA's published figures");
-  } else if (is_dense_gemm_table(table)) {
-    tables.add(dense_gemm_observations(table, machine, kernels), "alibaba/InferSim's GEMM tables of H800");
-  } else if (is_grouped_gemm_table(table)) {
-    tables.add(grouped_gemm_observations(table, machine, kernels), "alibaba/InferSim's GEMM tables of H800");
-  } else if (is_published_gemm_table(table)) {
-    tables.add(published_gemm_observations(table, machine, kernels), "DeepGEMM's published figures");
-  } else if (is_attention_table(table)) {
-    tables.add(attention_observations(table, machine), "alibaba/InferSim's attention tables of H800");
-  } else {
-    throw SpecError(
-        table.file(), 1,
-        "is not a table that calibrate knows: attributed kernels of a trace (column launch_us), DeepEP's "
-        "benchmarks (dispatch_transmit_us, dispatch_avg_t_us), kernel tables (latency_us or up_proj_us), or "
-        "published figures as in calib/data");
+const Reader& reader_of(const CsvTable& table) {
+  for (const Reader& reader : kReaders) {
+    if (reader.is(table)) return reader;
   }
+  throw SpecError(table.file(), 1,
+                  "is not a table that calibrate knows: attributed kernels of a trace (column launch_us), DeepEP's "
+                  "benchmarks (dispatch_transmit_us, dispatch_avg_t_us), kernel tables (latency_us or up_proj_us), or "
+                  "published figures as in calib/data");
 }
 
-void add_trace(const CsvTable& table, const std::string& kernels, const std::vector<int>& layers,
-               const Architecture& model, const MachineFacts& machine, const Tables& transfers, Tables& tables) {
+// NAME-DATE: what follows the first "-" starts with a year, "2025-02" or "2025-late".
+std::string date_of(const std::string& kernel_set) {
+  const std::size_t dash = kernel_set.find('-');
+  const std::string date = dash == std::string::npos ? "" : kernel_set.substr(dash + 1);
+  const bool has_year = date.size() > 5 && date[4] == '-' && date.find_first_not_of("0123456789") == 4;
+  if (dash == 0 || !has_year) {
+    throw SpecError(
+        fmt::format("kernel set '{}' must be named NAME-DATE, the date from the first '-' on and with its "
+                    "year first: deepseek-2025-02, open-2025-late",
+                    kernel_set));
+  }
+  return date;
+}
+
+TileSet tiles_of(const std::string& date) {
+  constexpr std::string_view kWideSince = "2025-04";
+  return date < kWideSince ? TileSet::narrow : TileSet::wide;
+}
+
+void add_trace(const CsvTable& table, const Setting& s, const std::vector<int>& layers, const Observations& transfers,
+               Tables& tables) {
   Constants alone;
   alone.fill(kUnknown);
-  if (!transfers.observations.empty()) alone = solve(transfers.observations);
-  set_own_node_constants(kernels, alone);
-  std::vector<Observation> observations = trace_observations(table, layers, model, machine, alone);
+  if (!transfers.empty()) alone = solve(transfers);
+  set_own_node_constants(s.kernel_set, alone);
+  Observations observations = trace_observations(table, layers, s.model, s.machine, alone);
   leave_out_startup(observations);
-  tables.add(std::move(observations),
+  tables.add(observations,
              fmt::format("layers {} of deepseek-ai/profile-data train.json (H800, EP64, 20 communication SMs)",
                          fmt::join(layers, ", ")));
 }
@@ -94,23 +141,27 @@ double rounded(double constant) { return std::strtod(fmt::format("{:.5g}", const
 
 Calibration calibrate(const std::vector<std::filesystem::path>& files, const CalibrationRequest& request,
                       const Architecture& model, const MachineFacts& machine) {
+  const std::string date = date_of(request.kernels);
+  const Setting setting{model, machine, request.kernels, tiles_of(date)};
   Tables tables;
-  Tables transfers;  // of these
+  Observations transfers;  // of these
   std::vector<CsvTable> traces;
   for (const std::filesystem::path& file : files) {
     const CsvTable table(file);
     if (is_training_trace(table)) {
       traces.push_back(table);
     } else {
-      add_benchmark(table, request.kernels, model, machine, tables);
-      if (is_transfer_table(table)) add_benchmark(table, request.kernels, model, machine, transfers);
+      const Reader& reader = reader_of(table);
+      const Observations observations = reader.read(table, setting);
+      tables.add(observations, reader.source);
+      if (reader.transfers) transfers.insert(transfers.end(), observations.begin(), observations.end());
     }
   }
-  for (const CsvTable& trace : traces)
-    add_trace(trace, request.kernels, request.layers, model, machine, transfers, tables);
+  for (const CsvTable& trace : traces) add_trace(trace, setting, request.layers, transfers, tables);
   KernelSet set;
   set.name = request.kernels;
-  set.date = request.kernels.substr(request.kernels.find('-') + 1);
+  set.date = date;
+  set.tiles = setting.tiles;
   set.source = fmt::format("least squares on {}", fmt::join(tables.sources, "; "));
   set.fitted_on = machine;
   set.constants = solve(tables.observations);
@@ -119,6 +170,10 @@ Calibration calibrate(const std::vector<std::filesystem::path>& files, const Cal
   for (double& constant : set.constants) constant = rounded(constant);
   set.fits = assess(tables.observations, set.constants);
   set.fits.erase("jitter");  // a spread: single differences have no error
+  for (auto& [family, fit] : set.fits) {
+    fit.kernel_set = set.name;
+    fit.tiles = set.tiles;
+  }
   if (request.cross_validate) {
     for (const auto& [family, fit] : cross_validate(tables.observations)) take_errors(fit, set.fits[family]);
   }

@@ -69,6 +69,12 @@ double CsvTable::number(std::size_t row, const std::string& column) const {
   return value;
 }
 
+double CsvTable::positive(std::size_t row, const std::string& column) const {
+  const double value = number(row, column);
+  if (!(value > 0)) throw SpecError(file_, line(row), fmt::format("{} must be above 0, not {}", column, value));
+  return value;
+}
+
 int CsvTable::integer(std::size_t row, const std::string& column, int low, int high) const {
   const double value = number(row, column);
   if (value < low || value > high || value != std::trunc(value)) {

@@ -17,6 +17,7 @@ class CsvTable {
   [[nodiscard]] bool has(const std::string& column) const { return columns_.contains(column); }
   [[nodiscard]] const std::string& text(std::size_t row, const std::string& column) const;
   [[nodiscard]] double number(std::size_t row, const std::string& column) const;
+  [[nodiscard]] double positive(std::size_t row, const std::string& column) const;
   /// A whole number within [low, high].
   [[nodiscard]] int integer(std::size_t row, const std::string& column, int low, int high) const;
   [[nodiscard]] const std::string& file() const { return file_; }

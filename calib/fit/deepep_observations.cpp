@@ -7,11 +7,13 @@
 #include <map>
 
 #include "moe/all_to_all.hpp"
+#include "moe/kernels.hpp"
 
 namespace moeline {
 namespace {
 
-constexpr const char* kOverNic = "deepseek-2025-02";  // the kernels that send messages inside a node over the NIC too
+constexpr const char* kOverNic =
+    "deepseek-2025-02";  // the kernel_set that send messages inside a node over the NIC too
 
 bool is_h100(const MachineFacts& machine) {
   constexpr double kNvlinkGBps = 450;  // tells it from an H800
@@ -76,32 +78,22 @@ Operator low_latency_transfer(const AllToAllWork& work, bool dispatch) {
   return dispatch ? low_latency_dispatch(work, Stage::whole) : low_latency_combine(work, Stage::whole);
 }
 
-void keep_branch(Curve& curve, const char* bound) {
-  std::erase_if(curve.branches, [&](const Branch& branch) { return branch.bound != bound; });
-}
-
 // Messages inside the node cost the NIC what others do, or nothing; then set_own_node_constants completes the fit.
-void settle_own_node(const std::string& kernels, Curve& curve) {
+void settle_own_node(const std::string& kernel_set, Curve& curve) {
   for (Branch& branch : curve.branches) {
     for (Term& term : branch.terms) {
       const bool normal = term.constant == Constant::normal_own_node;
       if (!normal && term.constant != Constant::low_latency_own_node) continue;
       term.constant = normal ? Constant::normal_nic : Constant::low_latency_nic;
-      if (kernels != kOverNic) term.feature = 0;
+      if (kernel_set != kOverNic) term.feature = 0;
     }
   }
 }
 
 Observation observe(const char* family, const CsvTable& table, std::size_t row, double us, const Operator& op,
                     Curve curve) {
-  Observation o;
+  Observation o = timed(table, row, op, us, std::move(curve));
   o.family = family;
-  o.measured_us = us;
-  o.curve = std::move(curve);
-  o.size = size_of(op);
-  o.where = fmt::format("{}:{} {}", table.file(), table.line(row), op.name);
-  o.ranks = op.traffic.ranks;
-  o.noise = Noise::timed;
   return o;
 }
 
@@ -123,10 +115,10 @@ std::string published_fold(const AllToAllWork& work, bool dispatch) {
 }
 
 double published_us(const CsvTable& table, std::size_t row, const AllToAllWork& work, bool dispatch) {
-  constexpr double kScaleBlock = 128;
-  const double payload = work.hidden * (dispatch ? 1 + 4 / kScaleBlock : 2);
+  const double fp8 = kernels::kFp8 + kernels::kFp32 / kernels::kScaleBlock;
+  const double payload = work.hidden * (dispatch ? fp8 : kernels::kBf16);
   const double copies = work.ep > work.gpus_per_node ? work.spread.nodes_per_token : work.spread.ranks_per_token;
-  return bytes_at_peak_us(work.tokens * copies * payload, table.number(row, "logical_bandwidth_GBps"));
+  return bytes_at_peak_us(work.tokens * copies * payload, table.positive(row, "logical_bandwidth_GBps"));
 }
 
 // In the node over NVLink, where the library uses it; between nodes the NIC's start-up.
@@ -135,12 +127,12 @@ void keep_startup(const AllToAllWork& work, Curve& curve) {
 }
 
 Observation published_normal(const CsvTable& table, std::size_t row, const AllToAllWork& work,
-                             const MachineFacts& machine, const std::string& kernels) {
+                             const MachineFacts& machine, const std::string& kernel_set) {
   const bool dispatch = is_dispatch(table, row);
   const int sms = table.integer(row, "sms", 1, 4096);
   const Operator op = normal_transfer(work, dispatch);
   Curve curve = transfer_curve(op, sms, machine);
-  settle_own_node(kernels, curve);
+  settle_own_node(kernel_set, curve);
   Observation o =
       observe("all_to_all_alone", table, row, published_us(table, row, work, dispatch), op, std::move(curve));
   o.fold = published_fold(work, dispatch);
@@ -148,13 +140,13 @@ Observation published_normal(const CsvTable& table, std::size_t row, const AllTo
 }
 
 Observation published_low_latency(const CsvTable& table, std::size_t row, const AllToAllWork& work,
-                                  const MachineFacts& machine, const std::string& kernels) {
+                                  const MachineFacts& machine, const std::string& kernel_set) {
   const bool dispatch = is_dispatch(table, row);
   const Operator op = low_latency_transfer(work, dispatch);
   Curve curve = transfer_curve(op, static_cast<int>(machine.sms), machine);
-  settle_own_node(kernels, curve);
-  if (kernels == kOverNic) keep_branch(curve, "NIC");
-  Observation o = observe("low_latency", table, row, table.number(row, "latency_us"), op, std::move(curve));
+  settle_own_node(kernel_set, curve);
+  if (kernel_set == kOverNic) keep_branch(curve, "NIC");
+  Observation o = observe("low_latency", table, row, table.positive(row, "latency_us"), op, std::move(curve));
   o.fold = published_fold(work, dispatch);
   return o;
 }
@@ -187,7 +179,7 @@ std::vector<Observation> normal_observations(const CsvTable& table, const Archit
       if (!is_h100(machine)) keep_branch(curve, "SMs");
       if (work.ep <= work.gpus_per_node) keep_branch(curve, "NVLink");
       observations.push_back(observe(family_of(work, few_sms), table, row,
-                                     table.number(row, dispatch ? "dispatch_transmit_us" : "combine_transmit_us"), op,
+                                     table.positive(row, dispatch ? "dispatch_transmit_us" : "combine_transmit_us"), op,
                                      std::move(curve)));
       observations.back().sms = sms;
       observations.back().fold = fold_of(work);
@@ -197,20 +189,20 @@ std::vector<Observation> normal_observations(const CsvTable& table, const Archit
 }
 
 std::vector<Observation> low_latency_observations(const CsvTable& table, const Architecture& model,
-                                                  const MachineFacts& machine, const std::string& kernels) {
+                                                  const MachineFacts& machine, const std::string& kernel_set) {
   constexpr double kFewTokens = 4;
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const AllToAllWork work = benchmark_work(table, row, "num_token", model, machine);
     const bool in_node = work.ep <= work.gpus_per_node;
-    if (!is_h100(machine) && (work.tokens > kFewTokens || (in_node && kernels == kOverNic))) continue;
+    if (!is_h100(machine) && (work.tokens > kFewTokens || (in_node && kernel_set == kOverNic))) continue;
     for (const bool dispatch : {true, false}) {
       const Operator op = low_latency_transfer(work, dispatch);
       Curve curve = transfer_curve(op, static_cast<int>(machine.sms), machine);
       settle_own_node("", curve);
       if (!is_h100(machine)) keep_startup(work, curve);
       observations.push_back(observe(is_h100(machine) ? "low_latency" : "low_latency_startup", table, row,
-                                     table.number(row, dispatch ? "dispatch_avg_t_us" : "combine_avg_t_us"), op,
+                                     table.positive(row, dispatch ? "dispatch_avg_t_us" : "combine_avg_t_us"), op,
                                      std::move(curve)));
       observations.back().fold = fold_of(work);
     }
@@ -219,19 +211,20 @@ std::vector<Observation> low_latency_observations(const CsvTable& table, const A
 }
 
 std::vector<Observation> published_observations(const CsvTable& table, const Architecture& model,
-                                                const MachineFacts& machine, const std::string& kernels) {
+                                                const MachineFacts& machine, const std::string& kernel_set) {
   Spreads spreads(table, model);
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (table.text(row, "kernels") != kernels) continue;
+    if (table.text(row, "kernels") != kernel_set) continue;
     AllToAllWork work = benchmark_work(table, row, "tokens_per_rank", model, machine);
     const bool low_latency = table.text(row, "mode") == "low_latency";
-    if (low_latency && kernels == kOverNic && work.ep <= work.gpus_per_node) continue;  // the curve is NVLink's there
+    if (low_latency && kernel_set == kOverNic && work.ep <= work.gpus_per_node)
+      continue;  // the curve is NVLink's there
     if (low_latency) {
-      observations.push_back(published_low_latency(table, row, work, machine, kernels));
+      observations.push_back(published_low_latency(table, row, work, machine, kernel_set));
     } else {
       spreads.set(work, row);
-      observations.push_back(published_normal(table, row, work, machine, kernels));
+      observations.push_back(published_normal(table, row, work, machine, kernel_set));
     }
   }
   return observations;
@@ -244,16 +237,16 @@ std::vector<Observation> hold_observations(const CsvTable& table, const Architec
     const AllToAllWork work = benchmark_work(table, row, "tokens_per_rank", model, machine);
     const Operator op = low_latency_transfer(work, is_dispatch(table, row));
     observations.push_back(
-        observe("low_latency_hold", table, row, table.number(row, "holds_sms_us"), op, hold_curve(op)));
+        observe("low_latency_hold", table, row, table.positive(row, "holds_sms_us"), op, hold_curve(op)));
   }
   return observations;
 }
 
-void set_own_node_constants(const std::string& kernels, Constants& constants) {
+void set_own_node_constants(const std::string& kernel_set, Constants& constants) {
   const auto set = [&](Constant own_node, Constant nic) {
     const double nic_multiple = constants[static_cast<std::size_t>(nic)];
     if (std::isnan(nic_multiple)) return;
-    constants[static_cast<std::size_t>(own_node)] = kernels == kOverNic ? nic_multiple : 0;
+    constants[static_cast<std::size_t>(own_node)] = kernel_set == kOverNic ? nic_multiple : 0;
   };
   set(Constant::normal_own_node, Constant::normal_nic);
   set(Constant::low_latency_own_node, Constant::low_latency_nic);

@@ -32,13 +32,14 @@ struct TokenRange {
 /// machine: rows with at most 4 tokens.
 [[nodiscard]] std::vector<Observation> low_latency_observations(const CsvTable& table, const Architecture& model,
                                                                 const MachineFacts& machine,
-                                                                const std::string& kernels);
+                                                                const std::string& kernel_set);
 
 /// Published figures, both modes (columns mode, ep, tokens_per_rank, op, sms, latency_us, logical_bandwidth_GBps,
-/// kernels): the rows of the kernel set `kernels`. Normal bandwidths count payload and scales of every copy between
-/// nodes, the own node's included, or within a node of every copy, the own rank's included.
+/// kernels): the rows of `kernel_set`. Normal bandwidths count payload and scales of every copy between nodes, the own
+/// node's included, or within a node of every copy, the own rank's included.
 [[nodiscard]] std::vector<Observation> published_observations(const CsvTable& table, const Architecture& model,
-                                                              const MachineFacts& machine, const std::string& kernels);
+                                                              const MachineFacts& machine,
+                                                              const std::string& kernel_set);
 
 /// How long low-latency kernels hold SMs, issue and receive together (columns ep, tokens_per_rank, op, holds_sms_us).
 [[nodiscard]] std::vector<Observation> hold_observations(const CsvTable& table, const Architecture& model,
@@ -47,6 +48,6 @@ struct TokenRange {
 /// What the library does with messages inside a node is known, not fitted: in February 2025 they went over the NIC
 /// like any other (but for the normal mode's within one node), later over NVLink alone. Fills in the constants that
 /// follow, where those of the NIC are known.
-void set_own_node_constants(const std::string& kernels, Constants& constants);
+void set_own_node_constants(const std::string& kernel_set, Constants& constants);
 
 }  // namespace moeline

@@ -6,16 +6,17 @@
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 #include "calib/fit/python_random.hpp"
 #include "moe/kernels.hpp"
+#include "moe/routing.hpp"
 
 namespace moeline {
 namespace {
 
 constexpr int kFewestRows = 64;      // of a dense GEMM; below, the launch is most of it
 constexpr double kMfuTflops = 1979;  // that the tables' mfu is of
-constexpr double kContiguousPadding = 128;
 constexpr int kMaskedDraws = 10;
 constexpr int kMost = 1 << 24;
 
@@ -38,8 +39,8 @@ std::array<Projection, 2> projections(const CsvTable& table, std::size_t row) {
   const double ffn = table.integer(row, "intermediate_size", 1, kMost);
   std::array<Projection, 2> both = {{{"up", 2 * ffn, hidden}, {"down", hidden, ffn}}};
   for (Projection& p : both) {
-    p.us = table.number(row, p.name + "_proj_us");
-    p.rows = computed_rows(table.number(row, p.name + "_mfu"), p.us, p.n, p.k);
+    p.us = table.positive(row, p.name + "_proj_us");
+    p.rows = computed_rows(table.positive(row, p.name + "_mfu"), p.us, p.n, p.k);
   }
   return both;
 }
@@ -50,15 +51,11 @@ std::vector<int> draw(PythonRandom& random, int groups, int expected) {
   return rows;
 }
 
-Observation observation_of(const CsvTable& table, std::size_t row, const Operator& op, double us,
-                           const MachineFacts& machine) {
-  Observation o;
-  o.family = name_of(op.family);
-  o.measured_us = us;
-  o.size = size_of(op);
+// On all SMs, which these persistent kernels hold.
+Observation on_all_sms(const CsvTable& table, std::size_t row, const Operator& op, double us, Curve curve,
+                       const MachineFacts& machine) {
+  Observation o = timed(table, row, op, us, std::move(curve));
   o.sms = static_cast<int>(machine.sms);
-  o.where = fmt::format("{}:{} {}", table.file(), table.line(row), op.name);
-  o.noise = Noise::timed;
   return o;
 }
 
@@ -67,25 +64,22 @@ std::vector<int> even_rows(double rows, int groups) {
 }
 
 Observation masked_observation(const CsvTable& table, std::size_t row, const Projection& p,
-                               const std::vector<int>& rows, const MachineFacts& machine, const std::string& kernels) {
+                               const std::vector<int>& rows, const MachineFacts& machine, TileSet tiles) {
   const auto used = static_cast<double>(std::count_if(rows.begin(), rows.end(), [](int r) { return r > 0; }));
   const double expected = table.integer(row, "tokens_per_expert", 1, kMost);
   Operator op = kernels::gemm(Family::gemm_fp8_masked, p.name, p.rows, p.n, p.k, used);
   op.groups = groups_of(table, row);
-  Observation o = observation_of(table, row, op, p.us, machine);
-  o.curve = masked_gemm_curve(op, expected, rows, o.sms, machine, kernels);
-  return o;
+  Curve curve = masked_gemm_curve(op, expected, rows, static_cast<int>(machine.sms), machine, tiles);
+  return on_all_sms(table, row, op, p.us, std::move(curve), machine);
 }
 
 Observation contiguous_observation(const CsvTable& table, std::size_t row, const Projection& p,
-                                   const std::vector<int>& rows, const MachineFacts& machine,
-                                   const std::string& kernels) {
-  const auto padded = [](double sum, int r) { return sum + std::ceil(r / kContiguousPadding) * kContiguousPadding; };
+                                   const std::vector<int>& rows, const MachineFacts& machine, TileSet tiles) {
+  const auto padded = [](double sum, int r) { return sum + (r + kRowPadding - 1) / kRowPadding * kRowPadding; };
   const double m = std::accumulate(rows.begin(), rows.end(), 0.0, padded);
   const Operator op = kernels::gemm(Family::gemm_fp8_grouped, p.name, m, p.n, p.k, groups_of(table, row));
-  Observation o = observation_of(table, row, op, p.us, machine);
-  o.curve = gemm_curve(op, o.sms, machine, kernels);
-  return o;
+  Curve curve = gemm_curve(op, static_cast<int>(machine.sms), machine, tiles);
+  return on_all_sms(table, row, op, p.us, std::move(curve), machine);
 }
 
 Family family_of(const CsvTable& table, std::size_t row) {
@@ -107,16 +101,15 @@ bool is_grouped_gemm_table(const CsvTable& table) { return table.has("up_proj_us
 
 bool is_published_gemm_table(const CsvTable& table) { return table.has("layout") && table.has("tflops"); }
 
-std::vector<Observation> dense_gemm_observations(const CsvTable& table, const MachineFacts& machine,
-                                                 const std::string& kernels) {
+std::vector<Observation> dense_gemm_observations(const CsvTable& table, const MachineFacts& machine, TileSet tiles) {
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const int m = table.integer(row, "m", 1, kMost);
     const int n = table.integer(row, "n", 1, kMost), k = table.integer(row, "k", 1, kMost);
     if (m < kFewestRows) continue;
     const Operator op = kernels::gemm(Family::gemm_fp8, fmt::format("{}x{}x{}", m, n, k), m, n, k);
-    Observation o = observation_of(table, row, op, table.number(row, "latency_us"), machine);
-    o.curve = gemm_curve(op, o.sms, machine, kernels);
+    Curve curve = gemm_curve(op, static_cast<int>(machine.sms), machine, tiles);
+    Observation o = on_all_sms(table, row, op, table.positive(row, "latency_us"), std::move(curve), machine);
     o.fold = fmt::format("dense {}x{}", n, k);
     observations.push_back(std::move(o));
   }
@@ -138,16 +131,15 @@ std::vector<std::vector<int>> drawn_rows(const CsvTable& table) {
   return drawn;
 }
 
-std::vector<Observation> grouped_gemm_observations(const CsvTable& table, const MachineFacts& machine,
-                                                   const std::string& kernels) {
+std::vector<Observation> grouped_gemm_observations(const CsvTable& table, const MachineFacts& machine, TileSet tiles) {
   const std::vector<std::vector<int>> drawn = drawn_rows(table);
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     for (const Projection& p : projections(table, row)) {
       const int groups = groups_of(table, row);
       const std::vector<int> rows = drawn.empty() ? even_rows(p.rows, groups) : drawn[observations.size()];
-      observations.push_back(is_masked(table) ? masked_observation(table, row, p, rows, machine, kernels)
-                                              : contiguous_observation(table, row, p, rows, machine, kernels));
+      observations.push_back(is_masked(table) ? masked_observation(table, row, p, rows, machine, tiles)
+                                              : contiguous_observation(table, row, p, rows, machine, tiles));
       observations.back().fold = fmt::format("{} groups, {}", groups, observations.back().family);
     }
   }
@@ -163,13 +155,14 @@ Operator published_gemm(const CsvTable& table, std::size_t row) {
 }
 
 std::vector<Observation> published_gemm_observations(const CsvTable& table, const MachineFacts& machine,
-                                                     const std::string& kernels) {
+                                                     const std::string& kernel_set, TileSet tiles) {
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (table.text(row, "kernels") != kernels) continue;
+    if (table.text(row, "kernels") != kernel_set) continue;
     const Operator op = published_gemm(table, row);
-    Observation o = observation_of(table, row, op, op.flops / (table.number(row, "tflops") * 1e6), machine);
-    o.curve = gemm_curve(op, o.sms, machine, kernels);
+    Curve curve = gemm_curve(op, static_cast<int>(machine.sms), machine, tiles);
+    const double us = op.flops / (table.positive(row, "tflops") * 1e6);
+    Observation o = on_all_sms(table, row, op, us, std::move(curve), machine);
     o.noise = Noise::profiled;
     observations.push_back(std::move(o));
   }

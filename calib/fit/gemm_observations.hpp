@@ -1,4 +1,4 @@
-// Observations from benchmarks of FP8 GEMMs, nothing beside them.
+// Observations from benchmarks of FP8 GEMMs, nothing beside them. `tiles`: of the kernel set that is fitted.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ namespace moeline {
 /// Dense (columns m, n, k, latency_us): rows with m >= 64. Folds: n x k.
 [[nodiscard]] bool is_dense_gemm_table(const CsvTable& table);
 [[nodiscard]] std::vector<Observation> dense_gemm_observations(const CsvTable& table, const MachineFacts& machine,
-                                                               const std::string& kernels);
+                                                               TileSet tiles);
 
 /// Grouped, contiguous or masked (columns num_local_experts, tokens_per_expert, hidden_size, intermediate_size,
 /// up_proj_us, up_mfu, down_proj_us, down_mfu, and seq_len_per_gpu or batch_size_per_gpu). Folds: number of groups.
@@ -23,13 +23,13 @@ namespace moeline {
 /// as in a table made otherwise, the sums alone are used, split evenly.
 [[nodiscard]] bool is_grouped_gemm_table(const CsvTable& table);
 [[nodiscard]] std::vector<Observation> grouped_gemm_observations(const CsvTable& table, const MachineFacts& machine,
-                                                                 const std::string& kernels);
+                                                                 TileSet tiles);
 
-/// Published figures (columns layout, groups, m, n, k, tflops, kernels; m: rows of each group): the rows of the kernel
-/// set `kernels`. Noise::profiled: beside the training trace they count as kernels of it, or would not at all.
+/// Published figures (columns layout, groups, m, n, k, tflops, kernels; m: rows of each group): the rows of
+/// `kernel_set`. Noise::profiled: beside the training trace they count as kernels of it, or would not at all.
 [[nodiscard]] bool is_published_gemm_table(const CsvTable& table);
 [[nodiscard]] std::vector<Observation> published_gemm_observations(const CsvTable& table, const MachineFacts& machine,
-                                                                   const std::string& kernels);
+                                                                   const std::string& kernel_set, TileSet tiles);
 
 /// A row of published figures as an operator.
 [[nodiscard]] Operator published_gemm(const CsvTable& table, std::size_t row);

@@ -1,9 +1,12 @@
 // One measured time, and the cost curve that should meet it.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 
 #include "base/error.hpp"
+#include "calib/fit/csv.hpp"
 #include "hardware/curve.hpp"
 #include "moe/architecture.hpp"
 
@@ -23,8 +26,15 @@ struct Observation {
   int sms = 0;          ///< of a resident kernel
   std::string where{};  ///< "attn(F) 15, layer 0"
   int ranks = 0;        ///< of a transfer
+  int rows = 0;         ///< shared_rows(op), of attention
   Noise noise = Noise::profiled;
   std::string fold{};  ///< of cross-validation: observations with the same fold are left out together; "": never
 };
+
+/// A benchmark's row: `op` alone took `us`.
+[[nodiscard]] Observation timed(const CsvTable& table, std::size_t row, const Operator& op, double us, Curve curve);
+
+/// Drops the other branches: what a table was not made to tell, or cannot, is no part of the fit.
+void keep_branch(Curve& curve, std::string_view bound);
 
 }  // namespace moeline

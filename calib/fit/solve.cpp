@@ -5,6 +5,7 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 namespace moeline {
@@ -102,6 +103,18 @@ Branches binding(const std::vector<Observation>& observations, const Constants& 
   return branches;
 }
 
+// Of the whole curve, whichever branch binds. Infinite where a constant came out negative: no solution.
+double squared_error(const std::vector<Observation>& observations, const Constants& constants) {
+  const auto is_negative = [](double constant) { return constant < 0; };
+  if (std::any_of(constants.begin(), constants.end(), is_negative)) return std::numeric_limits<double>::infinity();
+  double sum = 0;
+  for (const Observation& o : observations) {
+    const double error = weight_of(o) * (evaluate(o, constants) - o.measured_us);
+    sum += error * error;
+  }
+  return sum;
+}
+
 double quantile(std::vector<double> values, double share) {
   const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
   std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
@@ -126,6 +139,8 @@ FamilyFit summarise(const std::vector<Scored>& scores) {
     fit.most_sms = std::max(fit.most_sms, o->sms);
     fit.fewest_ranks = fit.kernels == 0 ? o->ranks : std::min(fit.fewest_ranks, o->ranks);
     fit.most_ranks = std::max(fit.most_ranks, o->ranks);
+    fit.fewest_rows = fit.kernels == 0 ? o->rows : std::min(fit.fewest_rows, o->rows);
+    fit.most_rows = std::max(fit.most_rows, o->rows);
     ++fit.kernels;
   }
   fit.median_abs_error = quantile(absolute, 0.5);
@@ -148,23 +163,27 @@ std::map<std::string, FamilyFit> summarise(const ScoresByFamily& scores) {
 }  // namespace
 
 Constants solve(const std::vector<Observation>& observations) {
-  constexpr int kMostRounds = 100;  // a choice of branches that keeps changing is between equals
   const std::vector<std::size_t> wanted = mentioned_constants(observations);
   if (wanted.empty()) throw SpecError("there are no measurements to fit");
-  Constants constants = upper_bounds(observations);
-  Branches branches = binding(observations, constants);
-  for (int round = 0; round < kMostRounds; ++round) {
-    constants = solve_linear(observations, branches, wanted);
-    Branches next = binding(observations, constants);
-    if (next == branches) break;
-    branches = std::move(next);
+  std::set<Branches> tried;
+  Branches branches = binding(observations, upper_bounds(observations));
+  Constants best{};
+  double least = 0;
+  while (tried.insert(branches).second) {
+    const Constants constants = solve_linear(observations, branches, wanted);
+    const double error = squared_error(observations, constants);
+    if (tried.size() == 1 || error < least) {
+      best = constants;
+      least = error;
+    }
+    branches = binding(observations, constants);
   }
   for (const std::size_t i : wanted) {
-    if (!(constants[i] >= 0)) {
-      throw SpecError(fmt::format("the measurements make {} negative: {:.4g}", kConstantNames[i], constants[i]));
+    if (!(best[i] >= 0)) {
+      throw SpecError(fmt::format("the measurements make {} negative: {:.4g}", kConstantNames[i], best[i]));
     }
   }
-  return constants;
+  return best;
 }
 
 std::map<std::string, FamilyFit> assess(const std::vector<Observation>& observations, const Constants& constants) {

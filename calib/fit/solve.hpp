@@ -11,7 +11,8 @@ namespace moeline {
 
 /// Minimises the weighted sum of (fitted - measured)^2. Weights: 1 / measured^2 where timed, 1 / max(measured, 20 us)
 /// where profiled: purely relative errors would let a small kernel outweigh attention, absolute ones would see nothing
-/// else. Linear, but for which branch of a curve binds: that is chosen anew with each solution until it stays.
+/// else. Linear, but for which branch of a curve binds: that is chosen anew with each solution until a choice
+/// comes round again, as the last one or, where they alternate, an earlier one. Of those tried the best is kept.
 /// Constants that no observation mentions are kUnknown. Throws SpecError naming a constant that the observations
 /// mention and do not determine, or that comes out negative.
 [[nodiscard]] Constants solve(const std::vector<Observation>& observations);

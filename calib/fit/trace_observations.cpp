@@ -12,8 +12,8 @@
 namespace moeline {
 namespace {
 
-constexpr int kEp = 64;                               // of the profile
-constexpr const char* kKernels = "deepseek-2025-02";  // that ran in it
+constexpr int kEp = 64;                      // of the profile
+constexpr TileSet kTiles = TileSet::narrow;  // of the kernels that ran in it
 constexpr int kSeqLen = 4096;
 constexpr int kCommunicationStream = 27;
 constexpr int kComputeStream = 7;
@@ -147,6 +147,7 @@ Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel
   observation.family = name_of(op.family);
   observation.size = size_of(op);
   observation.where = place(kernel);
+  observation.rows = static_cast<int>(shared_rows(op));
   observation.measured_us = chunk.solo_us(op, kernel);
   if (is_resident(op.family)) observation.sms = kernel.sms;
   if (is_all_to_all(op.family)) {
@@ -158,7 +159,7 @@ Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel
     observation.ranks = op.traffic.ranks;
   } else {
     const int sms = is_resident(op.family) ? kernel.sms : static_cast<int>(machine.sms);
-    observation.curve = compute_curve(op, sms, machine, kKernels);
+    observation.curve = compute_curve(op, sms, machine, kTiles);
   }
   return observation;
 }

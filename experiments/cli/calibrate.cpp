@@ -67,11 +67,12 @@ void run(const Options& options) {
 void add_calibrate(CLI::App& app, int& /*exit_code*/) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("calibrate", "fit the constants of a kernel set to measured kernels");
-  command->add_option("csv", options->files, "attributed kernels of a training trace; DeepEP's tables")->required();
+  command->add_option("csv", options->files, "measured tables: those that calib/fit/README.md describes")->required();
   command->add_option("-o,--output", options->output, "the hardware profile to write")->required();
   command->add_option("--hardware", options->hardware, "profile whose machine facts and other kernel sets are kept");
   command->add_option("--model", options->model, "model that ran in the trace");
-  command->add_option("--kernels", options->request.kernels, "name of the kernel set, NAME-DATE");
+  command->add_option("--kernels", options->request.kernels,
+                      "name of the kernel set, NAME-DATE: deepseek-2025-02, open-2025-late");
   command->add_flag("--cross-validate", options->request.cross_validate,
                     "score benchmark tables on shapes left out of the fit");
   command->add_option("--layers", options->request.layers, "layers of the trace to fit on")->delimiter(',');

@@ -4,13 +4,13 @@
 
 #include "base/error.hpp"
 #include "hardware/curve.hpp"
+#include "moe/kernels.hpp"
 
 namespace moeline {
 namespace {
 
 constexpr double kTile = 128;  // rows of queries in a tile, and keys in a block of FlashAttention
 constexpr double kHalfTile = 64;
-constexpr double kBf16 = 2;
 
 double tensor_cores_us(double flops, int sms, const MachineFacts& machine) {
   return flops_at_peak_us(flops, machine.bf16_tflops) * machine.sms / sms;
@@ -22,8 +22,7 @@ double hbm_us(double bytes, int sms, const MachineFacts& machine) {
 
 double tiled(double rows) { return rows <= kHalfTile ? kHalfTile : kTile * std::ceil(rows / kTile); }
 
-// Query rows that share keys and values: all heads of a group, all queries of a sequence.
-double shared_rows(const AttentionShape& a) { return a.heads / a.kv_heads * a.query_len; }
+double rows_of(const AttentionShape& a) { return a.heads / a.kv_heads * a.query_len; }
 
 // A causal block on the diagonal is computed whole: half a block more than the triangle has.
 Curve prefill(const Operator& op, int sms, const MachineFacts& machine) {
@@ -45,7 +44,7 @@ double keys_per_part(double share) {
 
 // Parts that each sequence of an MLA decode is split into, so that all SMs have work. A tile of 128 rows takes two SMs.
 double mla_parts(const AttentionShape& a, int sms) {
-  const double rows = shared_rows(a);
+  const double rows = rows_of(a);
   const double workers = std::max(1.0, rows <= kHalfTile ? sms : std::floor(sms / 2.0));
   const double keys = a.batch * std::ceil(rows / kTile) * a.kv_len;
   return std::ceil(a.kv_len / keys_per_part(std::ceil(keys / workers)));
@@ -53,8 +52,8 @@ double mla_parts(const AttentionShape& a, int sms) {
 
 Curve mla_decode(const Operator& op, int sms, const MachineFacts& machine) {
   const AttentionShape& a = op.attention;
-  const double cache_bytes = a.batch * a.kv_len * a.qk_dim * kBf16;
-  const double padding = tiled(shared_rows(a)) / shared_rows(a);
+  const double cache_bytes = a.batch * a.kv_len * a.qk_dim * kernels::kBf16;
+  const double padding = tiled(rows_of(a)) / rows_of(a);
   return {{{Constant::mla_startup, 1},
            {Constant::mla_merge, std::log2(mla_parts(a, sms))},
            {Constant::mla_queries, hbm_us(op.bytes - cache_bytes, sms, machine)}},
@@ -65,13 +64,13 @@ Curve mla_decode(const Operator& op, int sms, const MachineFacts& machine) {
 // Two blocks fit on an SM; a sequence is split only where each part still gets a block of its own (FlashInfer,
 // scheduler.cuh, DecodePlan).
 double gqa_rows_to_merge(const AttentionShape& a, int sms) {
-  const double blocks = a.batch * a.kv_heads * std::ceil(shared_rows(a) / kTile);
+  const double blocks = a.batch * a.kv_heads * std::ceil(rows_of(a) / kTile);
   return 2 * blocks <= 2 * sms ? a.batch * a.heads * a.query_len : 0;
 }
 
 Curve gqa_decode(const Operator& op, int sms, const MachineFacts& machine) {
   const AttentionShape& a = op.attention;
-  const double padding = tiled(shared_rows(a)) / shared_rows(a);
+  const double padding = tiled(rows_of(a)) / rows_of(a);
   return {{{Constant::gqa_startup, 1}, {Constant::gqa_merge, gqa_rows_to_merge(a, sms) / sms}},
           {{"compute", {{Constant::gqa_compute, tensor_cores_us(op.flops * padding, sms, machine)}}},
            {"memory", {{Constant::gqa_memory, hbm_us(op.bytes, sms, machine)}}},
@@ -97,6 +96,8 @@ Curve attention_curve(const Operator& op, int sms, const MachineFacts& machine) 
   }
 }
 
+double shared_rows(const Operator& op) { return op.attention.kv_heads > 0 ? rows_of(op.attention) : 0; }
+
 bool like_measured(const Operator& op) {
   const AttentionShape& a = op.attention;
   switch (op.family) {
@@ -104,9 +105,9 @@ bool like_measured(const Operator& op) {
     case Family::attention_backward:
       return has_widths(a, 192, 128) && a.kv_heads == a.heads && a.kv_len == a.query_len;
     case Family::mla_decode:
-      return has_widths(a, 576, 512) && a.heads == 128 && a.query_len == 1;
+      return has_widths(a, 576, 512);
     case Family::gqa_decode:
-      return has_widths(a, 128, 128) && a.query_len == 1;
+      return has_widths(a, 128, 128);
     default:
       return true;
   }

@@ -28,10 +28,10 @@ Constant memory_constant(Family family) {
 // No table measures BF16 GEMMs. The FP8 curve stands in for them, at BF16's peak: tiles of as many bytes, so a block of
 // k is half as long, twice as many pass through the ports, and each has its latency. All three follow from the clock
 // that gemm_curve derives from the peak.
-Curve gemm_bf16_curve(Operator op, int sms, MachineFacts machine, std::string_view kernel_set) {
+Curve gemm_bf16_curve(Operator op, int sms, MachineFacts machine, TileSet tiles) {
   op.family = op.family == Family::gemm_bf16 ? Family::gemm_fp8 : Family::gemm_fp8_masked;
   machine.fp8_tflops = machine.bf16_tflops;
-  return gemm_curve(op, sms, machine, kernel_set);
+  return gemm_curve(op, sms, machine, tiles);
 }
 
 double sum(const std::vector<Term>& terms, const Constants& constants) {
@@ -56,18 +56,18 @@ Evaluation evaluate(const Curve& curve, const Constants& constants) {
   return result;
 }
 
-Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine, std::string_view kernel_set) {
+Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine, TileSet tiles) {
   const double fewer_sms = machine.sms / sms;
   switch (op.family) {
     case Family::gemm_fp8:
     case Family::gemm_fp8_wgrad:
     case Family::gemm_fp8_grouped:
     case Family::gemm_fp8_masked:
-      return gemm_curve(op, sms, machine, kernel_set);
+      return gemm_curve(op, sms, machine, tiles);
     case Family::gemm_bf16:
     case Family::gemm_bf16_grouped:
     case Family::gemm_bf16_batched:
-      return gemm_bf16_curve(op, sms, machine, kernel_set);
+      return gemm_bf16_curve(op, sms, machine, tiles);
     case Family::attention_forward:
     case Family::attention_backward:
     case Family::mla_decode:

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "hardware/profile.hpp"
@@ -37,22 +36,21 @@ struct Evaluation {
 [[nodiscard]] Evaluation evaluate(const Curve& curve, const Constants& constants);
 
 /// Curve of every family but notify and the transfers: solo time on `sms` SMs. Elastic kernels slow down in proportion
-/// to the SMs they lack. `kernel_set`: whose constants it will meet; GEMMs had other tiles at other times.
-[[nodiscard]] Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine,
-                                  std::string_view kernel_set);
+/// to the SMs they lack. `tiles`: of the kernel set whose constants it will meet.
+[[nodiscard]] Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine, TileSet tiles);
 
 /// FP8 GEMMs (gemm_curve.cpp). In the masked layout every group has the same number of rows.
-[[nodiscard]] Curve gemm_curve(const Operator& op, int sms, const MachineFacts& machine, std::string_view kernel_set);
+[[nodiscard]] Curve gemm_curve(const Operator& op, int sms, const MachineFacts& machine, TileSet tiles);
 
 /// A masked GEMM whose groups have these rows, and whose tile was chosen for `expected_rows` in each.
 [[nodiscard]] Curve masked_gemm_curve(const Operator& op, double expected_rows, const std::vector<int>& rows, int sms,
-                                      const MachineFacts& machine, std::string_view kernel_set);
+                                      const MachineFacts& machine, TileSet tiles);
 
 /// Attention (attention_curve.cpp).
 [[nodiscard]] Curve attention_curve(const Operator& op, int sms, const MachineFacts& machine);
 
-/// Whether an attention kernel has the head dimensions of the measured ones, their kind of heads and of queries; true
-/// of every other family.
+/// Whether an attention kernel has head widths that were measured, and is a whole prompt without groups of heads if it
+/// is a prefill; true of every other family.
 [[nodiscard]] bool like_measured(const Operator& op);
 
 /// A whole transfer with nothing beside it, on `sms` SMs (transfer_curve.cpp).
@@ -69,6 +67,10 @@ struct Evaluation {
 
 /// What the measured range of a family is told by: FLOPs, bytes or items.
 [[nodiscard]] double size_of(const Operator& op);
+
+/// Query rows of an attention kernel that share keys and values: all heads of a group, all queries of a sequence. 0 of
+/// every other family.
+[[nodiscard]] double shared_rows(const Operator& op);
 
 /// 1e6 FLOP/us = 1 TFLOP/s; 1e3 B/us = 1 GB/s.
 [[nodiscard]] inline double flops_at_peak_us(double flops, double tflops) { return flops / (tflops * 1e6); }

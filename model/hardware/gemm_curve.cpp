@@ -16,16 +16,17 @@
 namespace moeline {
 namespace {
 
-constexpr double kBlock = 128;               // of k, and a tile's side where it has the full size
-constexpr double kFlopsPerClock = 8192;      // of an SM of Hopper in FP8
-constexpr double kPortBytesPerClock = 64;    // from L2 to an SM
-constexpr double kBlockClocks = 150;         // of a k-block, whatever the tile
-constexpr double kTensorRows = 64;           // a warpgroup's least
-constexpr double kUnhiddenMemory = 0.2;      // of the memory time
-constexpr double kPortShare = 0.5;           // of the L2 ports' time
-constexpr double kStraddling = 1.375;        // 256x112 tiles over 256x128 ones, n 7168 and k 16384: 1.40 per column
-constexpr double kClustered = 1.36;          // 64x16 tiles, k 65536: 0.157 us per k-block in pairs, 0.116 alone
-constexpr double kClusterRowsNarrow = 1024;  // from so many rows on, pairs of SMs share what they load
+constexpr double kBlock = 128;             // of k, and a tile's side where it has the full size
+constexpr double kFlopsPerClock = 8192;    // of an SM of Hopper in FP8
+constexpr double kPortBytesPerClock = 64;  // from L2 to an SM
+constexpr double kBlockClocks = 150;       // of a k-block, whatever the tile
+constexpr double kTensorRows = 64;         // a warpgroup's least
+constexpr double kUnhiddenMemory = 0.2;    // of the memory time
+constexpr double kPortShare = 0.5;         // of the L2 ports' time
+constexpr double kClustered = 1.36;        // 64x16 tiles, k 65536: 0.157 us per k-block in pairs, 0.116 alone
+// From so many rows on, pairs of SMs share what they load: DeepGEMM's thresholds for TMA multicast, m >= 1024 in its
+// early heuristics (get_best_configs) and m >= 512 in the later ones.
+constexpr double kClusterRowsNarrow = 1024;
 constexpr double kClusterRowsWide = 512;
 
 // A GEMM cut into tiles.
@@ -47,8 +48,7 @@ double at_peak_us(const Tile& tile, const MachineFacts& machine) {  // one k-blo
 
 double block_us(const Cut& cut, const MachineFacts& machine) {
   const double latency_us = kBlockClocks / clocks_per_us(machine);
-  return at_peak_us(cut.tile, machine) * (straddles_scales(cut.tile) ? kStraddling : 1) +
-         latency_us * (cut.clustered ? kClustered : 1);
+  return at_peak_us(cut.tile, machine) * straddling(cut.tile) + latency_us * (cut.clustered ? kClustered : 1);
 }
 
 // FP8 operands of one tile and k-block. A pair of SMs shares the longer one.
@@ -101,8 +101,7 @@ Curve wgrad_curve(const Operator& op, int sms, const MachineFacts& machine) {
 
 }  // namespace
 
-Curve gemm_curve(const Operator& op, int sms, const MachineFacts& machine, std::string_view kernel_set) {
-  const TileSet tiles = tile_set(kernel_set);
+Curve gemm_curve(const Operator& op, int sms, const MachineFacts& machine, TileSet tiles) {
   switch (op.family) {
     case Family::gemm_fp8:
     case Family::gemm_fp8_grouped:
@@ -122,12 +121,12 @@ Curve gemm_curve(const Operator& op, int sms, const MachineFacts& machine, std::
 }
 
 Curve masked_gemm_curve(const Operator& op, double expected_rows, const std::vector<int>& rows, int sms,
-                        const MachineFacts& machine, std::string_view kernel_set) {
+                        const MachineFacts& machine, TileSet tiles) {
   const auto row_tiles = [&](const Tile& tile) {
     const auto add = [&](double sum, int group) { return sum + std::ceil(static_cast<double>(group) / tile.m); };
     return std::accumulate(rows.begin(), rows.end(), 0.0, add);
   };
-  return tiled_curve(op, expected_rows, row_tiles, sms, machine, tile_set(kernel_set));
+  return tiled_curve(op, expected_rows, row_tiles, sms, machine, tiles);
 }
 
 }  // namespace moeline

@@ -6,7 +6,7 @@
 namespace moeline {
 namespace {
 
-constexpr std::string_view kWideSince = "2025-04";
+constexpr double kStraddling = 1.375;  // 256x112 tiles over 256x128 ones, n 7168 and k 16384: 1.40 per column
 
 double tiles_of(const Tile& tile, const Operator& op, double rows) {
   const double groups = op.family == Family::gemm_fp8_masked ? op.groups : 1;
@@ -74,7 +74,7 @@ Tile pick_wide(const std::vector<Tile>& candidates, const Operator& op, double r
 // In steps of a 64x16 tile at peak: the k-block itself, and about six such steps that no tile makes shorter.
 double nominal_time(const Tile& tile, const Operator& op, double rows, int sms) {
   const double steps = std::ceil(tile.m / 64.0) * tile.n / 16.0;
-  return waves_of(tile, op, rows, sms).count * (steps * (straddles_scales(tile) ? 1.375 : 1) + 6);
+  return waves_of(tile, op, rows, sms).count * (steps * straddling(tile) + 6);
 }
 
 Tile pick_narrow(const std::vector<Tile>& candidates, const Operator& op, double rows, int sms) {
@@ -88,19 +88,11 @@ Tile pick_narrow(const std::vector<Tile>& candidates, const Operator& op, double
 
 }  // namespace
 
-TileSet tile_set(std::string_view kernel_set) {
-  const std::size_t machine = kernel_set.find(": ");
-  if (machine != std::string_view::npos) kernel_set.remove_prefix(machine + 2);
-  const std::size_t dash = kernel_set.find('-');
-  const bool old = dash != std::string_view::npos && kernel_set.substr(dash + 1) < kWideSince;
-  return old ? TileSet::narrow : TileSet::wide;
-}
-
 Tile pick_tile(const Operator& op, double rows, int sms, TileSet tiles) {
   const std::vector<Tile> all = candidates(op, rows, tiles);
   return tiles == TileSet::wide ? pick_wide(all, op, rows, sms) : pick_narrow(all, op, rows, sms);
 }
 
-bool straddles_scales(const Tile& tile) { return 128 % tile.n != 0 && tile.n % 64 != 0; }
+double straddling(const Tile& tile) { return 128 % tile.n != 0 && tile.n % 64 != 0 ? kStraddling : 1; }
 
 }  // namespace moeline

@@ -10,7 +10,7 @@ namespace {
 
 double GBps(double bytes, double us) { return us > 0 ? bytes / us / 1e3 : 0; }
 
-// Covered by the measurements behind a fit: at this size, on this many SMs and ranks.
+// Covered by the measurements behind a fit: at this size, on this many SMs and ranks, with this many query rows.
 bool covers(const FamilyFit& fit, const Operator& op, int sms) {
   constexpr double kRounding = 0.01;  // a size that differs by less is the same, to the noise of measurement
   const double size = size_of(op);
@@ -18,7 +18,9 @@ bool covers(const FamilyFit& fit, const Operator& op, int sms) {
   const bool sms_measured = fit.most_sms == 0 || (sms >= fit.fewest_sms && sms <= fit.most_sms);
   const bool ranks_measured =
       fit.most_ranks == 0 || (op.traffic.ranks >= fit.fewest_ranks && op.traffic.ranks <= fit.most_ranks);
-  return size_measured && sms_measured && ranks_measured;
+  const double rows = shared_rows(op);
+  const bool rows_measured = fit.most_rows == 0 || (rows >= fit.fewest_rows && rows <= fit.most_rows);
+  return size_measured && sms_measured && ranks_measured && rows_measured;
 }
 
 // `measured`: the machine and the conditions are those of the fit's measurements.
@@ -28,8 +30,8 @@ void set_provenance(const KernelSet& kernels, const std::string& family, bool me
   const auto fit = kernels.fits.find(family);
   if (fit == kernels.fits.end()) return;
   price.kernel_set = fit->second.kernel_set;
-  const bool other_machine = price.kernel_set.find(": ") != std::string::npos;
-  if (measured && !other_machine && covers(fit->second, op, sms)) price.provenance = Provenance::interpolated;
+  if (measured && !fit->second.other_machine && covers(fit->second, op, sms))
+    price.provenance = Provenance::interpolated;
 }
 
 // us and what binds; the constants that made them are noted in the price.
@@ -111,9 +113,8 @@ void price_compute(const Operator& op, const PriceConditions& conditions, const 
                    const KernelSet& kernels, Price& price) {
   const std::string family = measured_family(op.family);
   const auto fit = kernels.fits.find(family);
-  const std::string& set = fit == kernels.fits.end() || fit->second.kernel_set.empty() ? kernels.name  // not borrowed
-                                                                                       : fit->second.kernel_set;
-  const Evaluation curve = evaluate_noting(compute_curve(op, conditions.sms, machine, set), kernels, price);
+  const TileSet tiles = fit == kernels.fits.end() ? kernels.tiles : fit->second.tiles;
+  const Evaluation curve = evaluate_noting(compute_curve(op, conditions.sms, machine, tiles), kernels, price);
   if (fit == kernels.fits.end() || std::isnan(curve.us)) {
     price.provenance = Provenance::roofline;  // nothing is known but the floors
     return;

@@ -21,6 +21,8 @@ struct FactField {
 
 constexpr const char* kInSample = "in-sample";
 constexpr const char* kHeldOut = "held-out";
+constexpr const char* kNarrow = "narrow";
+constexpr const char* kWide = "wide";
 
 constexpr std::array<FactField, 9> kFacts = {{
     {"sms", &MachineFacts::sms, 1, 4096},
@@ -72,8 +74,8 @@ void override_facts(const std::vector<std::string>& overrides, HardwareProfile& 
 }
 
 FamilyFit read_fit(const Spec& spec) {
-  spec.expect({"kernels", "smallest", "largest", "fewest_sms", "most_sms", "fewest_ranks", "most_ranks", "errors",
-               "median_abs_error", "p95_abs_error", "worst_error", "mean_error"});
+  spec.expect({"kernels", "smallest", "largest", "fewest_sms", "most_sms", "fewest_ranks", "most_ranks", "fewest_rows",
+               "most_rows", "errors", "median_abs_error", "p95_abs_error", "worst_error", "mean_error"});
   FamilyFit fit;
   fit.kernels = spec.integer("kernels", 1, 1 << 30);
   fit.smallest = spec.number("smallest", 0, 1e30);
@@ -82,6 +84,8 @@ FamilyFit read_fit(const Spec& spec) {
   fit.most_sms = spec.integer_or("most_sms", fit.fewest_sms, 4096, 0);
   fit.fewest_ranks = spec.integer_or("fewest_ranks", 0, 1 << 20, 0);
   fit.most_ranks = spec.integer_or("most_ranks", fit.fewest_ranks, 1 << 20, 0);
+  fit.fewest_rows = spec.integer_or("fewest_rows", 0, 1 << 30, 0);
+  fit.most_rows = spec.integer_or("most_rows", fit.fewest_rows, 1 << 30, 0);
   fit.held_out = spec.choice("errors", {kInSample, kHeldOut}) == kHeldOut;
   fit.median_abs_error = spec.number("median_abs_error", 0, 1e6);
   fit.p95_abs_error = spec.number("p95_abs_error", 0, 1e6);
@@ -106,11 +110,12 @@ Constants read_constants(const Spec& spec) {
 }
 
 KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
-  spec.expect({"date", "source", "fitted_on", "constants", "fits"});
+  spec.expect({"date", "source", "tiles", "fitted_on", "constants", "fits"});
   KernelSet set;
   set.name = name;
   set.date = spec.text("date");
   set.source = spec.text("source");
+  set.tiles = spec.choice("tiles", {kNarrow, kWide}) == kNarrow ? TileSet::narrow : TileSet::wide;
   const Spec machine = spec.map("fitted_on");
   machine.expect(fact_names());
   for (const FactField& field : kFacts) set.fitted_on.*field.value = read_fact(machine, field.key, field);
@@ -119,6 +124,7 @@ KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
   for (const std::string& family : fits.keys()) {
     FamilyFit& fit = set.fits[family] = read_fit(fits.map(family));
     fit.kernel_set = name;
+    fit.tiles = set.tiles;
   }
   return set;
 }
@@ -137,9 +143,11 @@ std::string digits(double value, int count) { return fmt::format("{:.{}g}", valu
 std::string kernel_set_yaml(const KernelSet& set) {
   std::vector<std::string> machine;
   for (const FactField& field : kFacts) machine.push_back(fmt::format("{}: {}", field.key, set.fitted_on.*field.value));
-  std::string text =
-      fmt::format("  {}:\n    date: {}\n    source: \"{}\"\n    fitted_on: {{{}}}\n    constants:  # {} in all\n", set.name,
-                  set.date, set.source, fmt::join(machine, ", "), set.known_constants());
+  std::string text = fmt::format(
+      "  {}:\n    date: {}\n    source: \"{}\"\n    tiles: {}  # of FP8 GEMMs\n"
+      "    fitted_on: {{{}}}\n    constants:  # {} in all\n",
+      set.name, set.date, set.source, set.tiles == TileSet::narrow ? kNarrow : kWide, fmt::join(machine, ", "),
+      set.known_constants());
   for (std::size_t i = 0; i < kConstants; ++i) {
     if (!std::isnan(set.constants[i]))
       text += fmt::format("      {}: {}\n", kConstantNames[i], digits(set.constants[i], 5));
@@ -152,6 +160,7 @@ std::string kernel_set_yaml(const KernelSet& set) {
     if (fit.most_ranks > 0) {
       text += fmt::format(", fewest_ranks: {}, most_ranks: {}", fit.fewest_ranks, fit.most_ranks);
     }
+    if (fit.most_rows > 0) text += fmt::format(", fewest_rows: {}, most_rows: {}", fit.fewest_rows, fit.most_rows);
     text += fmt::format(", errors: {}, median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}}}\n",
                         fit.held_out ? kHeldOut : kInSample, digits(fit.median_abs_error, 3),
                         digits(fit.p95_abs_error, 3), digits(fit.worst_error, 3), digits(fit.mean_error, 3));
@@ -187,7 +196,7 @@ KernelSet HardwareProfile::kernels(const std::string& set, std::string_view need
   KernelSet complete = *chosen;
   for (auto other = kernel_sets.rbegin(); other != kernel_sets.rend(); ++other) borrow(*other, complete);
   for (const KernelSet& other : carried_over) {
-    if (other.name.ends_with(": " + chosen->name)) borrow(other, complete);
+    if (other.name == chosen->name) borrow(other, complete);
   }
   for (auto other = carried_over.rbegin(); other != carried_over.rend(); ++other) borrow(*other, complete);
   return complete;
@@ -216,8 +225,10 @@ void carry_over(const Spec& spec, const std::filesystem::path& path, HardwarePro
     throw spec.error("carried_over_from", std::string("names an ") + error.what());
   }
   for (KernelSet& set : profile.carried_over) {
-    set.name = fmt::format("{}: {}", profile.carried_over_from, set.name);
-    for (auto& [family, fit] : set.fits) fit.kernel_set = set.name;
+    for (auto& [family, fit] : set.fits) {
+      fit.kernel_set = fmt::format("{}: {}", profile.carried_over_from, set.name);
+      fit.other_machine = true;
+    }
   }
 }
 

@@ -34,18 +34,27 @@ struct MachineFacts {
   }
 };
 
+/// Which output tiles the FP8 GEMMs of a kernel set have (hardware/gemm_tiles.hpp).
+enum class TileSet {
+  narrow,  ///< up to 128x128: DeepSeek's training kernels, and DeepGEMM until March 2025
+  wide     ///< up to 256x128 and 128x192: DeepGEMM since April 2025
+};
+
 /// How well a family's curve meets measurements, and where those lie.
 struct FamilyFit {
   int kernels = 0;
   double smallest = 0, largest = 0;      ///< of size_of(op): FLOPs, bytes or items
   int fewest_sms = 0, most_sms = 0;      ///< SMs of the resident kernels
   int fewest_ranks = 0, most_ranks = 0;  ///< of transfers
+  int fewest_rows = 0, most_rows = 0;    ///< of attention: query rows that share keys, heads / kv_heads x query_len
   bool held_out = false;                 ///< errors of kernels left out of the fit; else of the fitted ones
   double median_abs_error = 0;           ///< of predicted / measured - 1
   double p95_abs_error = 0;
   double worst_error = 0;  ///< signed
   double mean_error = 0;   ///< signed
   std::string kernel_set;  ///< it was fitted for; another set's name where borrowed, "h800: NAME" from another machine
+  TileSet tiles = TileSet::wide;  ///< of that set
+  bool other_machine = false;     ///< carried over from another profile
 };
 
 /// One body of kernels at one date.
@@ -53,6 +62,7 @@ struct KernelSet {
   std::string name;
   std::string date;
   std::string source;
+  TileSet tiles = TileSet::wide;
   MachineFacts fitted_on;  ///< the machine that the measurements were made on
   Constants constants{};
   std::map<std::string, FamilyFit> fits;  ///< by family name
@@ -68,7 +78,7 @@ struct HardwareProfile {
   std::map<std::string, std::string> sources;  ///< of each fact, by key
   std::vector<KernelSet> kernel_sets;          ///< newest last
   std::string carried_over_from;               ///< another profile whose kernel sets fill gaps, or ""
-  std::vector<KernelSet> carried_over;         ///< of that profile, newest last; their names are "h800: NAME"
+  std::vector<KernelSet> carried_over;         ///< of that profile, newest last
 
   /// The set of that name, or with "" the newest that knows `needed` itself. Groups of constants and families that it
   /// lacks are borrowed: from the profile's other sets, newest first, then from those carried over, that of the same

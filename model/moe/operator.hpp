@@ -7,6 +7,7 @@
 namespace moeline {
 
 /// Kernels that one cost curve describes. The memory-bound ones are told apart by how they walk through memory.
+/// Order matters: operator.cpp tells GEMMs, FP8 and transfers by ranges.
 enum class Family {
   gemm_fp8,           ///< dense, persistent; 1x128 activation scales, 128x128 weight scales
   gemm_fp8_wgrad,     ///< dense, persistent, accumulates into FP32
@@ -31,7 +32,7 @@ enum class Family {
   map_rows,              ///< row of each token and expert; one block per expert
   small,                 ///< a few microseconds whatever the size: the rest of the router, scale transposes, fills
   notify,                ///< barrier of all ranks and exchange of counts before a transfer
-  dispatch,              ///< all-to-all of FP8 tokens to their experts
+  dispatch,              ///< all-to-all of tokens, FP8 or BF16, to their experts
   dispatch_cached,       ///< the same with a layout known from the forward pass
   combine,               ///< all-to-all of BF16 results back
   low_latency_dispatch,  ///< one message per token and expert, straight to its rank

@@ -114,6 +114,8 @@ TEST_CASE("MLA decode: a batch size left out is met within 5 % at the median, 15
   const FamilyFit& fit = calibration().kernels.fits.at("mla_decode");
   CHECK(fit.held_out);
   CHECK(fit.kernels == 41);
+  CHECK(fit.fewest_rows == 128);
+  CHECK(fit.most_rows == 128);
   CHECK(fit.median_abs_error < 0.05);
   CHECK(fit.p95_abs_error < 0.15);
   CHECK(std::abs(fit.worst_error) < 0.20);  // batch 1, whose splits no other batch has
@@ -139,7 +141,7 @@ TEST_CASE("prefill: a sequence length left out is met within 10 %; the kernel ru
   CHECK(std::abs(fitted.worst_error) < 0.075);
 }
 
-TEST_CASE("a prompt of each measured length is priced within 8 %") {
+TEST_CASE("a prompt of each measured length is priced within 8 %, in sample") {
   if (!all_present()) return;
   const CsvTable csv(table("mla_prefill_bf16_h128_d192_128"));
   for (std::size_t row = 0; row < csv.rows(); ++row) {
@@ -188,7 +190,10 @@ TEST_CASE("FlashMLA's first figures are roofline multiples: 580 TFLOPS of comput
       calibrate({file}, {.kernels = "deepseek-2025-02", .layers = {}}, load_architecture("deepseek-v3"), kH800);
   CHECK(february.kernels[Constant::mla_compute] == doctest::Approx(989.5 / 580).epsilon(1e-4));
   CHECK(february.kernels[Constant::mla_memory] == doctest::Approx(3350.0 / 3000).epsilon(5e-3));
-  CHECK(february.kernels[Constant::mla_startup] == 0);  // the figures are of whole kernels  // borrowed
+  const FamilyFit& fit = february.kernels.fits.at("mla_decode");
+  CHECK(fit.fewest_rows == 16);                         // 16 heads, one query
+  CHECK(fit.most_rows == 256);                          // 128 heads, two queries
+  CHECK(february.kernels[Constant::mla_startup] == 0);  // rates of large kernels, where overheads do not show
 }
 
 TEST_CASE("FlashInfer's MLA of late 2025 is slower than FlashMLA of April 2025") {
@@ -207,7 +212,8 @@ TEST_CASE("a table of attention that cannot be read is refused with its line") {
   };
   const std::string name = "gqa_decode_bf16_32-2-128.csv";
   CHECK(attention_observations(written(name, header + "bf16,bf16,1,1024,30,0.1\n"), kH800).size() == 1);
-  refuse(name, "bf16,bf16,1,1024,0,0.1\n");
+  CHECK_THROWS_WITH_AS((void)attention_observations(written(name, header + "bf16,bf16,1,1024,0,0.1\n"), kH800),
+                       doctest::Contains(".csv:2: latency_us must be above 0, not 0"), SpecError);
   refuse(name, "bf16,bf16,1,1024,-3,0.1\n");
   refuse(name, "bf16,fp8,1,1024,30,0.1\n");
   refuse(name, "bf16,bf16,0,1024,30,0.1\n");

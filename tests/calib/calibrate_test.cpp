@@ -97,6 +97,33 @@ TEST_CASE("where one of two branches binds, both are found from the observations
   CHECK(found[static_cast<std::size_t>(Constant::rowwise)] == doctest::Approx(1.2));
 }
 
+TEST_CASE("where choices of branches alternate, the better one is kept") {
+  // max(x, y) = 10, x = 20, y = 19: if x is to bind, x = 15 and y = 19 binds; if y is, y = 14.5 and x = 20 binds.
+  const Term x{Constant::streaming, 1}, y{Constant::rowwise, 1};
+  const std::vector<Observation> observations = {
+      {"f", 10, {{}, {{"x", {x}}, {"y", {y}}}}}, {"f", 20, {{x}, {}}}, {"f", 19, {{y}, {}}}};
+  const Constants found = solve(observations);
+  CHECK(found[static_cast<std::size_t>(Constant::streaming)] == doctest::Approx(15));  // error 9^2 + 5^2
+  CHECK(found[static_cast<std::size_t>(Constant::rowwise)] == doctest::Approx(19));    // the other: 10^2 + 4.5^2
+}
+
+TEST_CASE("a kernel set has the tiles of its date, and none without a date is fitted") {
+  const MachineFacts facts = load_profile("h800").facts;
+  const Architecture model = load_architecture("deepseek-v3");
+  const auto fitted = [&](const std::string& name) {
+    return calibrate({source("calib/data/low_latency_hold.csv")}, {.kernels = name}, model, facts).kernels;
+  };
+  CHECK(fitted("mine-2025-03").tiles == TileSet::narrow);
+  CHECK(fitted("mine-2025-04").tiles == TileSet::wide);
+  CHECK(fitted("mine-2025-late").tiles == TileSet::wide);
+  CHECK(fitted("mine-2025-late").date == "2025-late");
+  CHECK(fitted("mine-2025-03").fits.at("low_latency_hold").tiles == TileSet::narrow);
+  for (const char* name : {"mine", "", "mine-", "mine-late", "mine-2025", "mine-2025-", "-2025-04", "my-own-2025-04"}) {
+    CAPTURE(name);
+    CHECK_THROWS_AS((void)fitted(name), SpecError);
+  }
+}
+
 TEST_CASE("two constants that only ever appear together are refused") {
   Constants truth{};
   truth.fill(1);
@@ -136,7 +163,7 @@ TEST_CASE("the fit uses no kernel of the layers that predictions are scored on")
   }
 }
 
-TEST_CASE("the FP8 GEMM curve meets 32 kernels of the trace and 12 of DeepGEMM's table within 3 % at the median") {
+TEST_CASE("FP8 GEMMs, in sample: 32 kernels of the trace and 12 of DeepGEMM's table within 3 % at the median") {
   const HardwareProfile profile = load_profile("h800");
   const auto& fits = profile.kernels("deepseek-2025-02").fits;
   CHECK(fits.at("gemm_fp8").median_abs_error < 0.03);

@@ -44,11 +44,11 @@ std::filesystem::path hold_table() { return source("calib/data/low_latency_hold.
 
 bool measured() { return present(normal_table()) && present(low_latency_table()); }
 
-KernelSet fitted(const MachineFacts& machine, const std::string& kernels, bool cross_validate) {
+KernelSet fitted(const MachineFacts& machine, const std::string& kernel_set, bool cross_validate) {
   std::vector<std::filesystem::path> files{normal_table(), low_latency_table(), hold_table()};
   if (machine.nvlink_GBps == h800().nvlink_GBps) files.push_back(published_table());
   CalibrationRequest request;
-  request.kernels = kernels;
+  request.kernels = kernel_set;
   request.cross_validate = cross_validate;
   return calibrate(files, request, load_architecture("deepseek-v3"), machine).kernels;
 }
@@ -61,7 +61,7 @@ double mean_abs_error(const std::vector<Observation>& observations, const Consta
 
 }  // namespace
 
-TEST_CASE("H100, normal mode: EP16 and EP32 from 256 tokens on 4 to 24 SMs, EP8 on 20, within 3 % on average") {
+TEST_CASE("H100, normal mode, in sample: EP16 and EP32 from 256 tokens on 4 to 24 SMs, EP8 on 20: 3 % on average") {
   if (!measured()) return;
   const std::vector<Observation> large =
       normal_observations(CsvTable(normal_table()), load_architecture("deepseek-v3"), h100());
@@ -95,7 +95,7 @@ TEST_CASE("H100, low latency: within 6 % at the median, in sample and with each 
   CHECK(held_out.median_abs_error < 0.065);
 }
 
-TEST_CASE("H800, published tables, both library generations: normal mode within 6 % in every row") {
+TEST_CASE("H800, published tables, both library generations, in sample: normal mode within 6 % in every row") {
   if (!measured()) return;
   for (const char* kernels : {kFebruary, kLate}) {
     const FamilyFit fit = fitted(h800(), kernels, false).fits.at("all_to_all_alone");
@@ -106,9 +106,6 @@ TEST_CASE("H800, published tables, both library generations: normal mode within 
 
 TEST_CASE("February's normal kernels send the own node's tokens over the NIC, which then is as fast as later") {
   if (!measured()) return;
-  const Architecture model = load_architecture("deepseek-v3");
-  const CsvTable table(published_table());
-  const std::vector<Observation> february = published_observations(table, model, h800(), kFebruary);
   const KernelSet with = fitted(h800(), kFebruary, false);
   CHECK(with[Constant::normal_own_node] == with[Constant::normal_nic]);
   CHECK(fitted(h800(), kLate, false)[Constant::normal_own_node] == 0);
@@ -131,7 +128,7 @@ TEST_CASE("H800, February, low latency: EP128 predicted from the other EPs withi
   }
 }
 
-TEST_CASE("low-latency kernels hold SMs for the 30 and 39 us measured at EP72, an even split on both sides") {
+TEST_CASE("low-latency kernels hold SMs for the 30 and 39 us at EP72 that were fitted, an even split on both sides") {
   if (!measured()) return;
   const KernelSet set = fitted(h100(), kLate, false);
   const AllToAllWork work{7168, 8, 128, 288, 72, 8, {}};
@@ -147,4 +144,28 @@ TEST_CASE("a published table with an unknown op is refused with its line") {
   CHECK_THROWS_WITH_AS((void)published_observations(CsvTable(file), load_architecture("deepseek-v3"), h800(), kLate),
                        doctest::Contains("neither dispatch nor combine"), SpecError);
   std::filesystem::remove(file);
+}
+
+TEST_CASE("a transfer's time or rate that is not above 0 is refused with file, line and column") {
+  const auto file = std::filesystem::temp_directory_path() / "moeline_zero_deepep.csv";
+  const Architecture model = load_architecture("deepseek-v3");
+  const auto refused = [&](const std::string& text, const std::string& says, auto read) {
+    std::ofstream(file) << text;
+    CHECK_THROWS_WITH_AS((void)read(CsvTable(file)), (file.string() + says).c_str(), SpecError);
+    std::filesystem::remove(file);
+  };
+  refused("ep,num_token,dispatch_sms,combine_sms,dispatch_transmit_us,combine_transmit_us\n16,4096,8,8,900,0\n",
+          ":2: combine_transmit_us must be above 0, not 0",
+          [&](const CsvTable& t) { return normal_observations(t, model, h800()); });
+  refused("ep,num_token,dispatch_avg_t_us,combine_avg_t_us\n16,1,-5,30\n",
+          ":2: dispatch_avg_t_us must be above 0, not -5",
+          [&](const CsvTable& t) { return low_latency_observations(t, model, h800(), kLate); });
+  const std::string published = "mode,ep,tokens_per_rank,op,sms,latency_us,logical_bandwidth_GBps,kernels\n";
+  const auto read_published = [&](const CsvTable& t) { return published_observations(t, model, h800(), kLate); };
+  refused(published + "normal,16,4096,dispatch,24,,0,open-2025-late\n",
+          ":2: logical_bandwidth_GBps must be above 0, not 0", read_published);
+  refused(published + "low_latency,16,128,dispatch,,0,63,open-2025-late\n", ":2: latency_us must be above 0, not 0",
+          read_published);
+  refused("ep,tokens_per_rank,op,holds_sms_us\n72,128,dispatch,0\n", ":2: holds_sms_us must be above 0, not 0",
+          [&](const CsvTable& t) { return hold_observations(t, model, h800()); });
 }

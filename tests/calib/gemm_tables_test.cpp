@@ -33,9 +33,9 @@ const MachineFacts& h800() {
   return facts;
 }
 
-KernelSet fitted(const std::vector<std::filesystem::path>& files, const std::string& kernels, bool cross_validate) {
+KernelSet fitted(const std::vector<std::filesystem::path>& files, const std::string& kernel_set, bool cross_validate) {
   CalibrationRequest request;
-  request.kernels = kernels;
+  request.kernels = kernel_set;
   request.cross_validate = cross_validate;
   return calibrate(files, request, load_architecture("deepseek-v3"), h800()).kernels;
 }
@@ -150,7 +150,7 @@ TEST_CASE("a table drawn otherwise is used by its sums") {
              "256,32,8,8,7168,2048,128,128,120.0,0.2532,63.0,0.2412\n");
   const CsvTable grouped(file);
   CHECK(drawn_rows(grouped).empty());
-  const std::vector<Observation> observations = grouped_gemm_observations(grouped, h800(), "open-2025-late");
+  const std::vector<Observation> observations = grouped_gemm_observations(grouped, h800(), TileSet::wide);
   CHECK(observations.size() == 2);
   CHECK(observations[0].family == "gemm_fp8_masked");
   std::filesystem::remove(file);
@@ -162,4 +162,22 @@ TEST_CASE("a layout that is none is refused with file and line") {
   const CsvTable published(file);
   CHECK_THROWS_AS((void)published_gemm(published, 0), SpecError);
   std::filesystem::remove(file);
+}
+
+TEST_CASE("a time or rate that is not above 0 is refused with file, line and column") {
+  const std::filesystem::path file = std::filesystem::temp_directory_path() / "moeline_zero.csv";
+  const auto refused = [&](const std::string& text, const std::string& says, auto read) {
+    write_text(file.string(), text);
+    CHECK_THROWS_WITH_AS((void)read(CsvTable(file)), (file.string() + says).c_str(), SpecError);
+    std::filesystem::remove(file);
+  };
+  refused("m,n,k,latency_us\n64,4096,7168,20\n128,4096,7168,0\n", ":3: latency_us must be above 0, not 0",
+          [](const CsvTable& t) { return dense_gemm_observations(t, h800(), TileSet::wide); });
+  refused(
+      "num_local_experts,hidden_size,intermediate_size,tokens_per_expert,up_proj_us,up_mfu,down_proj_us,down_mfu\n"
+      "8,7168,2048,128,120,0.25,-63,0.24\n",
+      ":2: down_proj_us must be above 0, not -63",
+      [](const CsvTable& t) { return grouped_gemm_observations(t, h800(), TileSet::wide); });
+  refused("layout,groups,m,n,k,tflops,kernels\ndense,1,64,4096,7168,0,x-2025-02\n", ":2: tflops must be above 0, not 0",
+          [](const CsvTable& t) { return published_gemm_observations(t, h800(), "x-2025-02", TileSet::narrow); });
 }

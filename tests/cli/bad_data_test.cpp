@@ -74,7 +74,9 @@ TEST_CASE("calibrate refuses unknown names") {
   const std::string table = folder.write("table.csv", "a,b\n1,2\n");
   check_refused({"calibrate", table, "-o", folder / "p.yaml", "--hardware", "h801"}, "unknown hardware 'h801'",
                 "did you mean 'h800'?");
-  check_refused({"calibrate", table, "-o", folder / "p.yaml", "--model", "deepseek-v33"}, "unknown model 'deepseek-v33'",
-                "did you mean 'deepseek-v3'?");
+  check_refused({"calibrate", table, "-o", folder / "p.yaml", "--model", "deepseek-v33"},
+                "unknown model 'deepseek-v33'", "did you mean 'deepseek-v3'?");
+  check_refused({"calibrate", table, "-o", folder / "p.yaml", "--kernels", "mine"}, "kernel set 'mine'",
+                "must be named NAME-DATE");
   CHECK_FALSE(fs::exists(folder / "p.yaml"));
 }

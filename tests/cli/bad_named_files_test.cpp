@@ -81,6 +81,9 @@ TEST_CASE("a kernel set is refused by the path of its key") {
       "small.us:", "smal.us:", ".constants.smal.us'; did you mean 'kernel_sets.deepseek-2025-02.constants.small.us'?");
   refused("small.us:", "small.us: x", ".constants.small.us must be a");
   refused("    constants:", "    constant:", "unknown key 'kernel_sets.deepseek-2025-02.constant'; did you mean");
+  refused("tiles: narrow", "tiles: narow",
+          "kernel_sets.deepseek-2025-02.tiles has an unknown value 'narow'; did you mean");
+  refused("    tiles: narrow", "", "kernel_sets.deepseek-2025-02.tiles is missing");
   refused("{kernels: 2,", "{kernels: 0,", "kernels must be from 1 to");
   refused("mean_error", "main_error", "did you mean 'kernel_sets.deepseek-2025-02.fits.all_to_all_alone.mean_error'?");
   const std::size_t at = text.find("      gemm_fp8.startup_us:");

@@ -80,6 +80,9 @@ KernelSet kernels() {
     set.fits[family].kernels = 1;
     set.fits[family].largest = 1e30;
   }
+  set.fits["mla_decode"].fewest_rows = set.fits["mla_decode"].most_rows = 128;
+  set.fits["gqa_decode"].fewest_rows = 4;
+  set.fits["gqa_decode"].most_rows = 128;
   return set;
 }
 
@@ -201,4 +204,7 @@ TEST_CASE("attention of a kind that was not measured is extrapolated") {
   CHECK(on(mla_decode_core(mla(128, 4096, 2))).provenance == Provenance::extrapolated);
   CHECK(on(mla_decode_core(mla(128, 4096, 1, 64))).provenance == Provenance::extrapolated);
   CHECK(on(gqa_decode_core(gqa(128, 4096, 64, 4))).provenance == Provenance::interpolated);
+  CHECK(on(gqa_decode_core(gqa(128, 4096, 64, 4, 2))).provenance == Provenance::interpolated);   // 32 rows
+  CHECK(on(gqa_decode_core(gqa(128, 4096, 64, 4, 16))).provenance == Provenance::extrapolated);  // 256
+  CHECK(on(gqa_decode_core(gqa(128, 4096, 8, 4))).provenance == Provenance::extrapolated);       // 2
 }

@@ -12,18 +12,15 @@ using namespace moeline;
 
 namespace {
 
-const std::string kLate = "open-2025-late";
-const std::string kFebruary = "deepseek-2025-02";
-
 const MachineFacts& h800() {
   static const MachineFacts facts = load_profile("h800").facts;
   return facts;
 }
 
 // Round figures near the fitted ones: what is tested here holds for any.
-KernelSet kernel_set(const std::string& name) {
+KernelSet kernel_set(TileSet tiles) {
   KernelSet set;
-  set.name = name;
+  set.tiles = tiles;
   set.fitted_on = h800();
   set.constants.fill(kUnknown);
   const auto know = [&](Constant constant, double value) { set.constants[static_cast<std::size_t>(constant)] = value; };
@@ -32,7 +29,7 @@ KernelSet kernel_set(const std::string& name) {
   know(Constant::gemm_epilogue, 0.7);
   know(Constant::gemm_memory, 1.05);
   for (const Family family : {Family::gemm_fp8, Family::gemm_fp8_grouped, Family::gemm_fp8_masked}) {
-    set.fits[name_of(family)] = {};
+    set.fits[name_of(family)].tiles = tiles;
   }
   return set;
 }
@@ -45,8 +42,8 @@ Operator contiguous(double groups, double m, double n, double k) {
   return kernels::gemm(Family::gemm_fp8_grouped, "g", groups * m, n, k, groups);
 }
 
-Price on(const Operator& op, int sms = 132, const MachineFacts& facts = h800(), const std::string& set = kLate) {
-  return price(op, {.sms = sms}, facts, kernel_set(set));
+Price on(const Operator& op, int sms = 132, const MachineFacts& facts = h800(), TileSet tiles = TileSet::wide) {
+  return price(op, {.sms = sms}, facts, kernel_set(tiles));
 }
 
 void check_tile(const Tile& tile, int m, int n) {
@@ -75,12 +72,18 @@ TEST_CASE("tiles of early 2025 are at most 128 x 128") {
   check_tile(pick_tile(dense(4096, 7168, 16384), 4096, 112, TileSet::narrow), 128, 128);
 }
 
-TEST_CASE("a set's date says which tiles it has, also when it is borrowed from another machine") {
-  CHECK(tile_set("deepseek-2025-02") == TileSet::narrow);
-  CHECK(tile_set("h800: deepseek-2025-02") == TileSet::narrow);
-  CHECK(tile_set("open-2025-late") == TileSet::wide);
-  CHECK(tile_set("mine-2026-01") == TileSet::wide);
-  CHECK(tile_set("mine") == TileSet::wide);
+TEST_CASE("a family's tiles are those of the set that it was fitted for, also when borrowed or carried over") {
+  const HardwareProfile profile = load_profile("h800");
+  CHECK(profile.kernels("deepseek-2025-02").fits.at("gemm_fp8").tiles == TileSet::narrow);
+  CHECK(profile.kernels("open-2025-late").fits.at("gemm_fp8").tiles == TileSet::wide);
+  CHECK(profile.kernels("open-2025-late").fits.at("gemm_fp8_wgrad").tiles == TileSet::narrow);
+  CHECK_FALSE(profile.kernels("open-2025-late").fits.at("gemm_fp8_wgrad").other_machine);
+  const auto carried = load_profile("h100").kernels("").fits;
+  CHECK(carried.at("gemm_fp8").tiles == TileSet::wide);
+  CHECK(carried.at("gemm_fp8_wgrad").tiles == TileSet::narrow);
+  CHECK(carried.at("gemm_fp8_wgrad").kernel_set == "h800: deepseek-2025-02");
+  CHECK(carried.at("gemm_fp8_wgrad").other_machine);
+  CHECK_FALSE(carried.at("low_latency").other_machine);
 }
 
 TEST_CASE("one column more than fills a wave costs most of another wave") {
@@ -112,7 +115,8 @@ TEST_CASE("masked groups without a row are not read") {
 TEST_CASE("rows that straddle the tile's height cost what their tiles do") {
   const Operator op = masked(2, 64, 4096, 7168);
   const auto us = [&](const std::vector<int>& rows) {
-    return evaluate(masked_gemm_curve(op, 64, rows, 132, h800(), kLate), kernel_set(kLate).constants).us;
+    return evaluate(masked_gemm_curve(op, 64, rows, 132, h800(), TileSet::wide), kernel_set(TileSet::wide).constants)
+        .us;
   };
   CHECK(us({64, 64}) == doctest::Approx(on(op).solo_us));
   CHECK(us({65, 63}) > us({64, 64}));
@@ -137,7 +141,7 @@ TEST_CASE("no GEMM beats the peaks of the tensor cores and of HBM") {
         const Operator op = dense(m, n, k);
         CHECK(on(op).solo_us >= op.flops / (h800().fp8_tflops * 1e6));
         CHECK(on(op).solo_us >= op.bytes / (h800().hbm_GBps * 1e3));
-        CHECK(on(op, 132, h800(), kFebruary).solo_us >= op.flops / (h800().fp8_tflops * 1e6));
+        CHECK(on(op, 132, h800(), TileSet::narrow).solo_us >= op.flops / (h800().fp8_tflops * 1e6));
       }
     }
   }

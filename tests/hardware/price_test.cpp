@@ -4,6 +4,7 @@
 #include "base/file.hpp"
 #include "hardware/curve.hpp"
 #include "hardware/price.hpp"
+#include "moe/attention_core.hpp"
 #include "moe/kernels.hpp"
 #include "moe/training.hpp"
 
@@ -115,6 +116,29 @@ TEST_CASE("a price outside the measured range says so") {
   CHECK(on(w_o(), 112).provenance == Provenance::interpolated);
   CHECK(on(w_o(), 111).provenance == Provenance::extrapolated);  // measured on 112 and 132 SMs
   CHECK(on(kernels::gemm(Family::gemm_fp8, "tiny", 16, 128, 128), 112).provenance == Provenance::extrapolated);
+}
+
+TEST_CASE("a decode's query rows say whether it was measured: each kernel set has its own") {
+  const auto mla = [](double batch, double heads, double query_len) {
+    return mla_decode_core({.batch = batch,
+                            .heads = heads,
+                            .kv_heads = 1,
+                            .query_len = query_len,
+                            .kv_len = 8192,
+                            .qk_dim = 576,
+                            .v_dim = 512});
+  };
+  const auto provenance = [&](const char* set, const Operator& op) {
+    return price(op, {.sms = 132}, h800().facts, h800().kernels(set)).provenance;
+  };
+  // FlashMLA's own two figures
+  CHECK(provenance("deepseek-2025-02", mla(128, 128, 2)) == Provenance::interpolated);
+  CHECK(provenance("deepseek-2025-02", mla(128, 16, 1)) == Provenance::interpolated);
+  CHECK(provenance("deepseek-2025-02", mla(64, 128, 4)) == Provenance::extrapolated);
+  // InferSim's table: 128 heads, one query
+  CHECK(provenance("open-2025-late", mla(128, 128, 1)) == Provenance::interpolated);
+  CHECK(provenance("open-2025-late", mla(128, 128, 2)) == Provenance::extrapolated);
+  CHECK(provenance("open-2025-late", mla(128, 16, 1)) == Provenance::extrapolated);
 }
 
 TEST_CASE("a family without measurements is priced at the roofline and marked") {
