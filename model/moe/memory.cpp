@@ -4,14 +4,15 @@
 #include <array>
 #include <cmath>
 
+#include "moe/kernels.hpp"
 #include "moe/parameters.hpp"
+#include "moe/routing.hpp"
 
 namespace moeline {
 namespace {
 
-constexpr double kBf16 = 2;
-constexpr double kFp8 = 1 + 4.0 / 128;  // with an FP32 scale per 128 columns
-constexpr double kRowPadding = 128;     // of the contiguous grouped GEMM
+using kernels::kBf16;
+constexpr double kFp8 = kernels::kFp8 + kernels::kFp32 / kernels::kScaleBlock;
 
 double local_experts(const Architecture& model, const Deployment& d) {
   return std::ceil((model.n_routed_experts + d.redundant_experts) / static_cast<double>(d.ep));
