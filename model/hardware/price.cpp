@@ -63,8 +63,10 @@ void set_links(const Operator& op, const KernelSet& kernels, Price& price) {
 void price_normal(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                   const KernelSet& kernels, Price& price) {
   const double slowdown = conditions.overlapped ? kernels[overlapped_slowdown(op.family)] : 1;
-  if (!std::isnan(slowdown)) price.solo_us *= slowdown;
-  if (conditions.overlapped) price.constants.set(static_cast<std::size_t>(overlapped_slowdown(op.family)));
+  if (conditions.overlapped && !std::isnan(slowdown)) {
+    price.solo_us *= slowdown;
+    price.constants.set(static_cast<std::size_t>(overlapped_slowdown(op.family)));
+  }
   const bool by_copies = price.bound_by == "SMs";
   const std::string alone = by_copies ? "sm_copies" : "all_to_all_alone";
   const bool overlap_measured = conditions.overlapped && !by_copies;
