@@ -35,6 +35,14 @@ Side load_side(const std::string& path, const Options& options) {
   return {std::move(run.setup), std::move(run.phases), std::move(run.warnings)};
 }
 
+// Phases of prefill and decode have the same names and nothing else in common.
+void check_same_work(const Setup& a, const Setup& b) {
+  const std::string& of_a = a.scenario.workload.phase;
+  const std::string& of_b = b.scenario.workload.phase;
+  if (of_a != of_b)
+    throw SpecError(b.scenario.file, 0, fmt::format("is {}, and {} is {}", of_b, a.scenario.file, of_a));
+}
+
 // What a prediction must beat: the same scenario with free communication, and without overlap.
 std::vector<Null> null_models(const Side& a, const Side& b, const std::vector<std::uint32_t>& layers) {
   std::vector<Null> nulls;
@@ -128,6 +136,7 @@ void compare(const Options& options) {
   }
   const Side a = load_side(options.a, options);
   const Side b = load_side(options.b, options);
+  if (a.setup && b.setup) check_same_work(*a.setup, *b.setup);
   const std::vector<std::uint32_t> layers = common_layers(a.phases, b.phases, options.layers);
   const Score result = score(a.phases, b.phases, layers);
   const std::vector<Null> nulls = null_models(a, b, layers);

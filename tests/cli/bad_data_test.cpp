@@ -1,5 +1,6 @@
 // Traces to compare with and tables to calibrate on are refused by name; no profile is lost to a bad one.
 #include "tests/support/cli.hpp"
+#include "tests/support/data.hpp"
 
 namespace fs = std::filesystem;
 using namespace moeline::testing;
@@ -41,6 +42,12 @@ TEST_CASE("compare refuses layers that are not in both") {
   refused("7", "layer 7 is not in both; these are: 0, 1");
   refused("0,2", "layer 2 is not in both");
   refused("-1", "layer -1 is not in both");
+}
+
+TEST_CASE("compare refuses to hold prefill against decode") {
+  const std::string prefill = (source("experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml")).string();
+  const std::string decode = (source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml")).string();
+  check_refused({"compare", prefill, decode}, decode, "is decode, and " + prefill + " is prefill");
 }
 
 TEST_CASE("calibrate refuses a damaged table and leaves the old profile") {
