@@ -12,8 +12,9 @@ namespace moeline {
 namespace {
 
 void read_layers(const Spec& spec, const Architecture& model, Scenario& scenario) {
-  scenario.whole_model = !spec.has("layers") || spec.text("layers") == "all";
-  scenario.layers = scenario.whole_model ? model.moe_layers() : spec.integer("layers", 1, 5000);
+  const bool all = !spec.has("layers") || spec.text("layers") == "all";
+  scenario.whole_model = all && scenario.workload.phase != "train";  // training simulates MoE layers alone
+  scenario.layers = all ? model.moe_layers() : spec.integer("layers", 1, 5000);
 }
 
 // Copies of experts enter what ep must divide, so they are read before it.

@@ -1,6 +1,7 @@
 // A question: which model, on which machine, doing what, in which order.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@ namespace moeline {
 
 struct Parallelism {
   int tp = 1, pp = 1, ep = 1, dp = 1;  ///< world = tp x pp x dp; ep divides tp x dp
+  [[nodiscard]] std::int64_t world() const { return std::int64_t{tp} * pp * dp; }
 };
 
 /// Of each GPU. Keys of the other phases are 0.
@@ -56,8 +58,9 @@ struct Scenario {
   Workload workload;
   Comm comm;
   Routing routing;
-  int layers = 0;            ///< MoE layers simulated
-  bool whole_model = false;  ///< with everything else of the model's step; else those layers alone, in steady state
+  int layers = 0;  ///< MoE layers simulated
+  bool whole_model =
+      false;  ///< inference: with everything else of the model's step; else those layers alone, in steady state
   std::string overlap = "default";
   std::string launch = "stream";  ///< "stream": the host launches kernels and reads dispatch's counts; "graph": no host
   int seed = 1;

@@ -5,6 +5,7 @@
 #include "schedules/skew.hpp"
 
 namespace moeline {
+
 const PreparedPhase& TrainingPhases::at(const std::string& name, int layer) {
   const LayerWork work = setup_.layer_work(name.ends_with("(F)"), layer);
   const std::pair key{name, work.load.rows};

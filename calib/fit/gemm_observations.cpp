@@ -161,7 +161,7 @@ std::vector<Observation> published_gemm_observations(const CsvTable& table, cons
     if (table.text(row, "kernels") != kernel_set) continue;
     const Operator op = published_gemm(table, row);
     Curve curve = gemm_curve(op, static_cast<int>(machine.sms), machine, tiles);
-    const double us = op.flops / (table.positive(row, "tflops") * 1e6);
+    const double us = flops_at_peak_us(op.flops, table.positive(row, "tflops"));
     Observation o = on_all_sms(table, row, op, us, std::move(curve), machine);
     o.noise = Noise::profiled;
     observations.push_back(std::move(o));

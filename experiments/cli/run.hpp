@@ -41,7 +41,7 @@ struct Run {
   /// A prompt takes several steps; this is the first of them.
   [[nodiscard]] bool is_chunked() const;
   /// A whole step of inference: throughput and latency mean something.
-  [[nodiscard]] bool is_whole_step() const { return is_inference() && setup.scenario.whole_model; }
+  [[nodiscard]] bool is_whole_step() const { return setup.scenario.whole_model; }
   /// Prefill: new tokens computed; decode: tokens produced, accepted drafts included.
   [[nodiscard]] double tokens_per_s() const;
   [[nodiscard]] double tpot_ms() const;

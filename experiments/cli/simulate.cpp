@@ -25,9 +25,8 @@ struct Options {
 };
 
 std::string trace_of(const Run& run, const Options& options) {
-  const Parallelism& p = run.setup.scenario.parallelism;
   TraceOptions trace;
-  trace.world_size = static_cast<std::uint32_t>(static_cast<std::int64_t>(p.tp) * p.pp * p.dp);
+  trace.world_size = static_cast<std::uint32_t>(run.setup.scenario.parallelism.world());
   trace.device_name = run.setup.machine.name;
   trace.hta_names = options.kernel_naming == "hta";
   trace.graph_launch = run.setup.scenario.launch == "graph";

@@ -43,7 +43,7 @@ void add_scenario(Json& json, const Setup& setup) {
   json.open("comm").add("mode", s.comm.mode).add("num_sms", s.comm.num_sms);
   json.add("dispatch_dtype", s.comm.dispatch_dtype).add("combine_dtype", s.comm.combine_dtype).close();
   add_routing(json, s.routing);
-  if (s.whole_model && s.workload.phase != "train") {
+  if (s.whole_model) {
     json.add("layers", "all");
   } else {
     json.add("layers", s.layers);

@@ -15,12 +15,11 @@ namespace {
 // the model has others. In order of first appearance.
 std::vector<std::pair<std::string, double>> mean_spans(const Run& run) {
   const Scenario& s = run.setup.scenario;
-  const bool skip_dense = run.is_inference() && s.whole_model;
   std::vector<std::pair<std::string, double>> means;
   std::map<std::string, double> sums;
   std::map<std::string, std::set<std::uint32_t>> layers;
   for (const PhaseTimes& phase : run.phases) {
-    const bool dense = skip_dense && static_cast<int>(phase.layer) < run.setup.model.first_k_dense_replace;
+    const bool dense = s.whole_model && static_cast<int>(phase.layer) < run.setup.model.first_k_dense_replace;
     if (dense && phase.phase != "embedding") continue;
     if (!sums.contains(phase.phase)) means.emplace_back(phase.phase, 0);
     sums[phase.phase] += to_us(phase.span());
@@ -131,11 +130,9 @@ std::string work_of(const Scenario& s) {
 
 std::string head_of(const Scenario& s) {
   const std::string sms = s.comm.num_sms > 0 ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
-  const std::string layers =
-      s.whole_model && s.workload.phase != "train" ? "the whole model" : fmt::format("{} layers", s.layers);
-  return fmt::format("{}: {} on {} {} ({}), EP{}, {}, {}{}\n\n", s.schedule, s.model,
-                     s.parallelism.tp * s.parallelism.pp * s.parallelism.dp, s.hardware, s.kernels, s.parallelism.ep,
-                     work_of(s), layers, sms);
+  const std::string layers = s.whole_model ? "the whole model" : fmt::format("{} layers", s.layers);
+  return fmt::format("{}: {} on {} {} ({}), EP{}, {}, {}{}\n\n", s.schedule, s.model, s.parallelism.world(), s.hardware,
+                     s.kernels, s.parallelism.ep, work_of(s), layers, sms);
 }
 
 // Families whose measurements are those of another kernel set.

@@ -99,10 +99,7 @@ AllToAllWork transfer_work(const LayerWork& work) {
 }  // namespace
 
 std::vector<Operator> normal_dispatch(const AllToAllWork& work) {
-  Operator layout;
-  layout.name = deep_ep(work, "get_dispatch_layout");
-  layout.family = Family::routing_scan;
-  layout.items = work.tokens * work.experts;
+  Operator layout = routing_scan(deep_ep(work, "get_dispatch_layout"), work.tokens * work.experts);
   layout.blocks = 16;
   const double record = work.fp8_dispatch ? fp8_record(work, 2) : bf16_record(work, 2);
   return {layout, notify(work, "notify_dispatch"), transfer(Family::dispatch, "dispatch", work, record)};

@@ -75,13 +75,7 @@ class List {
     add(op);
   }
 
-  void top_k() {
-    Operator op;
-    op.name = "top-k";
-    op.family = Family::routing_scan;
-    op.items = d.t * d.experts;
-    add(op);
-  }
+  void top_k() { add(routing_scan("top-k", d.t * d.experts)); }
 
   void finalize_norm_backward() { smalls({"RMSNorm backward finalize", "accumulate dW of RMSNorm"}); }
 

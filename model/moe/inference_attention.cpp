@@ -92,11 +92,7 @@ void route(Linear& linear, const InferenceWork& work) {
   const Architecture& m = work.model;
   const double t = work.tokens();
   linear.add(gemm(Family::gemm_bf16, "router gate", t, m.n_routed_experts, m.hidden_size));
-  Operator top_k;
-  top_k.name = "scores and top-k";
-  top_k.family = Family::routing_scan;
-  top_k.items = t * m.n_routed_experts;
-  linear.add(top_k);
+  linear.add(routing_scan("scores and top-k", t * m.n_routed_experts));
   linear.add(small("normalise weights"));
 }
 

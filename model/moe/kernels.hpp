@@ -43,6 +43,13 @@ inline Operator gemm(Family family, std::string name, double m, double n, double
   return op;
 }
 
+/// Top-k of the router or DeepEP's layout: scans `items` token-expert pairs.
+inline Operator routing_scan(std::string name, double items) {
+  Operator op = memory(Family::routing_scan, std::move(name), 0);
+  op.items = items;
+  return op;
+}
+
 /// One thread block per row: with few rows, few SMs.
 inline Operator rowwise(std::string name, double rows, double bytes) {
   constexpr double kPlenty = 128;
