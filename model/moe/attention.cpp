@@ -1,5 +1,6 @@
 // Multi-head latent attention and the router. Symbols as in the DeepSeek-V2 paper: W_DQ and W_UQ project queries
 // down and up, W_DKV and W_UKV keys and values, W_O the output.
+#include "moe/attention_core.hpp"
 #include "moe/kernels.hpp"
 #include "moe/training.hpp"
 
@@ -58,21 +59,25 @@ class List {
     add(memory(Family::strided, "rotary q", d.t * d.heads * d.rope * 2 * kBf16));
   }
 
-  // FlashAttention, causal: half of S x S. `width`: the inner dimensions of its matrix products, summed.
-  void flash_attention(Family family, const char* name, double width) {
-    Operator op;
-    op.name = name;
-    op.family = family;
-    op.attention = {.batch = d.t / d.seq,
-                    .heads = d.heads,
-                    .kv_heads = d.heads,
-                    .query_len = d.seq,
-                    .kv_len = d.seq,
-                    .qk_dim = d.nope + d.rope,
-                    .v_dim = d.v};
+  void flash_attention() {
+    add(prefill_core({.batch = d.t / d.seq,
+                      .heads = d.heads,
+                      .kv_heads = d.heads,
+                      .query_len = d.seq,
+                      .kv_len = d.seq,
+                      .qk_dim = d.nope + d.rope,
+                      .v_dim = d.v}));
+  }
+
+  // S once more, dP, dV, dQ, dK: five products where the forward has two, three of them over the query-key width.
+  void flash_attention_backward() {
+    flash_attention();
+    Operator& op = ops.back();
+    op.name = "FlashAttention backward";
+    op.family = Family::attention_backward;
+    const double width = 3 * (d.nope + d.rope) + 2 * d.v;
     op.flops = d.t * d.seq * d.heads * width;
-    op.bytes = d.t * d.heads * (2 * (d.nope + d.rope) + 2 * d.v) * kBf16;
-    add(op);
+    op.recomputed_flops = op.flops * (d.nope + d.rope) / width;
   }
 
   void top_k() { add(routing_scan("top-k", d.t * d.experts)); }
@@ -120,7 +125,7 @@ std::vector<Operator> attention_forward(const LayerWork& work) {
   list.up_projections();
   list.add(elementwise("copy kv latent", d.t * d.kv_lora, 2));
   list.project_up();
-  list.flash_attention(Family::attention_forward, "FlashAttention forward", d.nope + d.rope + d.v);
+  list.flash_attention();
   list.add(memory(Family::recode_12bit, "save O in 12-bit E5M6", d.t * d.out * (kBf16 + 1.5)));
   list.add(cast("cast O to fp8", d.t, d.out));
   list.add(small("transpose scales"));
@@ -155,10 +160,7 @@ std::vector<Operator> attention_backward_input(const LayerWork& work) {
 
   list.add(memory(Family::streaming, "FlashAttention backward preprocess",
                   d.t * (2 * d.out * kBf16 + d.up_q * kFp32)));  // dO . O, clear dQ accumulator
-  // S once more, dP, dV, dQ, dK: five products, three of them over the query-key width
-  const double width = 3 * (d.nope + d.rope) + 2 * d.v;
-  list.flash_attention(Family::attention_backward, "FlashAttention backward", width);
-  list.ops.back().recomputed_flops = list.ops.back().flops * (d.nope + d.rope) / width;
+  list.flash_attention_backward();
   list.add(memory(Family::streaming, "FlashAttention backward dQ to bf16", d.t * d.up_q * (kFp32 + kBf16)));
   list.add(memory(Family::strided, "rotary dq", d.t * d.heads * d.rope * 2 * kBf16));
   list.add(transpose_fp8("transpose W_UQ", d.q_lora * d.up_q));
