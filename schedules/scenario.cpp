@@ -51,16 +51,6 @@ std::vector<std::string> apply(const std::vector<std::string>& assignments, Spec
   return overrides;
 }
 
-// Runs `load`; a name it does not know gets the line that it was written on.
-template <class Load>
-auto at_key(const Spec& spec, const std::string& key, Load load) {
-  try {
-    return load();
-  } catch (const UnknownName& error) {
-    throw spec.error(key, std::string("names an ") + error.what());
-  }
-}
-
 // What the scenario names, loaded.
 void read_names(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;

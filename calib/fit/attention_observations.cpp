@@ -6,7 +6,6 @@
 #include <array>
 #include <cmath>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 #include <tuple>
 
@@ -19,8 +18,6 @@ constexpr int kMost = 1 << 24;
 constexpr double kShortestPrefill = 1024;
 constexpr double kComputeBoundGroup = 128;  // heads per KV head
 
-std::string stem_of(const CsvTable& table) { return std::filesystem::path(table.file()).stem().string(); }
-
 // mla_prefill and mla_decode: heads, query-key and value dimension; gqa_decode: heads, KV heads, head dimension.
 struct Name {
   std::string kernel;
@@ -29,7 +26,7 @@ struct Name {
 
 // By the table's file name, as its benchmark writes it.
 std::optional<Name> name_of(const CsvTable& table) {
-  const std::string stem = stem_of(table);
+  const std::string stem = table.stem();
   for (const std::string kernel : {"mla_prefill", "mla_decode", "gqa_decode"}) {
     const bool mla = kernel != "gqa_decode";
     const std::string head = kernel + (mla ? "_bf16_h" : "_bf16_");
@@ -95,7 +92,7 @@ Observation gqa_decode(const CsvTable& table, std::size_t row, const Name& name,
   std::tie(shape.heads, shape.kv_heads, shape.qk_dim) = std::tuple_cat(name.numbers);
   shape.v_dim = shape.qk_dim;
   Observation o = observed(table, row, gqa_decode_core(shape), table.positive(row, "latency_us"), machine);
-  if (shape.heads / shape.kv_heads < kComputeBoundGroup) o.fold = stem_of(table);
+  if (shape.heads / shape.kv_heads < kComputeBoundGroup) o.fold = table.stem();
   return o;
 }
 

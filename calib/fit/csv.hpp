@@ -21,6 +21,8 @@ class CsvTable {
   /// A whole number within [low, high].
   [[nodiscard]] int integer(std::size_t row, const std::string& column, int low, int high) const;
   [[nodiscard]] const std::string& file() const { return file_; }
+  /// Without its folder and extension.
+  [[nodiscard]] std::string stem() const { return std::filesystem::path(file_).stem().string(); }
   /// 1-based line of the file at which a row stands.
   [[nodiscard]] int line(std::size_t row) const { return static_cast<int>(row) + 2; }
 

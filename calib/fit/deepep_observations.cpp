@@ -12,8 +12,8 @@
 namespace moeline {
 namespace {
 
-constexpr const char* kOverNic =
-    "deepseek-2025-02";  // the kernel_set that send messages inside a node over the NIC too
+// The kernel set whose low-latency kernels send messages inside a node over the NIC too.
+constexpr const char* kOverNic = "deepseek-2025-02";
 
 bool is_h100(const MachineFacts& machine) {
   constexpr double kNvlinkGBps = 450;  // tells it from an H800

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <utility>
 
 namespace moeline {
@@ -13,7 +12,7 @@ Observation timed(const CsvTable& table, std::size_t row, const Operator& op, do
   o.measured_us = us;
   o.curve = std::move(curve);
   o.size = size_of(op);
-  o.where = fmt::format("{}:{} {}", std::filesystem::path(table.file()).stem().string(), table.line(row), op.name);
+  o.where = fmt::format("{}:{} {}", table.stem(), table.line(row), op.name);
   o.ranks = op.traffic.ranks;
   o.rows = static_cast<int>(shared_rows(op));
   o.noise = Noise::timed;

@@ -56,7 +56,7 @@ Memory memory_of(const Setup& setup) {
   d.mtp = setup.drafted_tokens() > 0;
   d.low_latency = work.low_latency;
   d.fp8_dispatch = work.fp8_dispatch;
-  d.comm_sms = work.low_latency ? d.comm_sms : setup.scenario.comm.num_sms;
+  d.comm_sms = setup.scenario.comm.num_sms;
   return memory_per_gpu(setup.model, d);
 }
 

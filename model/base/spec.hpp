@@ -66,4 +66,14 @@ class Spec {
   std::vector<std::string> assigned_;  // dotted paths that set() gave a value
 };
 
+/// Runs `load`; a name it does not know gets the line of `key`, where it was written.
+template <class Load>
+auto at_key(const Spec& spec, const std::string& key, Load load) {
+  try {
+    return load();
+  } catch (const UnknownName& error) {
+    throw spec.error(key, std::string("names an ") + error.what());
+  }
+}
+
 }  // namespace moeline

@@ -218,12 +218,9 @@ HardwareProfile read_profile(const Spec& spec) {
 
 void carry_over(const Spec& spec, const std::filesystem::path& path, HardwareProfile& profile) {
   profile.carried_over_from = spec.text("carried_over_from");
-  try {
-    const Spec other = Spec::load(find_named("hardware", profile.carried_over_from, "hwprofiles", path));
-    profile.carried_over = read_profile(other).kernel_sets;
-  } catch (const UnknownName& error) {
-    throw spec.error("carried_over_from", std::string("names an ") + error.what());
-  }
+  const auto other = at_key(spec, "carried_over_from",
+                            [&] { return find_named("hardware", profile.carried_over_from, "hwprofiles", path); });
+  profile.carried_over = read_profile(Spec::load(other)).kernel_sets;
   for (KernelSet& set : profile.carried_over) {
     for (auto& [family, fit] : set.fits) {
       fit.kernel_set = fmt::format("{}: {}", profile.carried_over_from, set.name);
