@@ -64,27 +64,19 @@ void answer(std::vector<Question> questions, const TraceRecords& records, bool o
 
 std::vector<Question> questions_on_stream(TraceRecords& records) {
   std::vector<Question> questions;
-  for (auto& [event, track, correlation] : records.gpu) {
-    questions.push_back({&event, track, event.start_ns, event.end_ns});
+  for (GpuRecord& record : records.gpu) {
+    questions.push_back({&record.event, record.track, record.event.start_ns, record.event.end_ns});
   }
   return questions;
 }
 
-// For the events that their own stream told nothing about. Of several calls with one correlation the first is asked:
-// a driver call stands inside the runtime call that made it.
+// For the events that their own stream told nothing about.
 std::vector<Question> questions_at_launch(TraceRecords& records) {
-  std::vector<LaunchRecord>& launches = records.launches;
-  std::stable_sort(launches.begin(), launches.end(), [](const LaunchRecord& a, const LaunchRecord& b) {
-    return std::tie(a.correlation, a.start_ns) < std::tie(b.correlation, b.start_ns);
-  });
   std::vector<Question> questions;
-  for (auto& [event, track, correlation] : records.gpu) {
-    if (event.annotation != kNone || !correlation) continue;
-    const auto launch =
-        std::lower_bound(launches.begin(), launches.end(), *correlation,
-                         [](const LaunchRecord& l, std::int64_t wanted) { return l.correlation < wanted; });
-    if (launch == launches.end() || launch->correlation != *correlation) continue;
-    questions.push_back({&event, launch->track, launch->start_ns, launch->start_ns});
+  for (auto& record : records.gpu) {
+    if (record.event.annotation != kNone || record.event.call < 0) continue;
+    const CallRecord& launch = records.calls[static_cast<std::size_t>(record.event.call)];
+    questions.push_back({&record.event, launch.track, launch.call.start_ns, launch.call.start_ns});
   }
   return questions;
 }

@@ -9,7 +9,7 @@ namespace moeline {
 /// innermost one that contains the start of its launch, on the launch's thread, else on any thread (the autograd
 /// thread launches kernels whose annotation stands on the main thread). ProfilerStep annotations never count.
 /// Innermost: latest to start; of those, first to end; of those, the last one listed. Bounds belong to an annotation.
-/// REQUIRES annotations by start, longer ones first. O(n log n).
+/// REQUIRES annotations by start, longer ones first, and events that know their calls. O(n log n).
 void attribute(TraceRecords& records);
 
 }  // namespace moeline

@@ -110,11 +110,11 @@ std::vector<PhaseTimes> phase_times(const Trace& trace) {
     const PhasePlace& place = places[annotation];
     Collected& phase = phases[{name, place.layer, place.micro_batch}];
     phase.times.phase = name;
-    phase.times.rank = trace.rank;
+    phase.times.rank = trace.rank(event);
     phase.times.micro_batch = place.micro_batch;
     phase.times.layer = place.layer;
     phase.add(std::chrono::nanoseconds(event.start_ns), std::chrono::nanoseconds(event.end_ns), Time::zero(),
-              event.stream, kind_of(event.name));
+              event.stream, kind_of(trace.name(event)));
   }
   if (phases.empty()) throw SpecError("the trace has no kernel inside an annotation: its phases are unknown");
   std::vector<Collected> collected;

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "timeline/attribute.hpp"
+#include "timeline/calls.hpp"
 #include "timeline/gzip_stream.hpp"
 #include "timeline/trace.hpp"
 #include "timeline/trace_handler.hpp"
@@ -52,6 +53,22 @@ std::uint32_t rank_of(const TraceHandler& handler, const std::filesystem::path& 
   throw SpecError(path.string(), 0, fmt::format("distributedInfo.rank '{}' is not a rank", one_line(handler.rank)));
 }
 
+// One GPU process is the file's rank. Several have theirs in their names, as in a trace that holds two timelines.
+std::vector<TraceGpu> gpus_of(const TraceHandler& handler, const std::filesystem::path& path) {
+  const TraceRecords& records = handler.records;
+  std::vector<TraceGpu> gpus;
+  const std::uint32_t of_file = rank_of(handler, path);
+  for (const std::string& pid : records.gpus) {
+    const auto position = static_cast<std::uint32_t>(gpus.size());
+    const auto name = records.processes.find(pid);
+    const std::string text = name == records.processes.end() ? "" : name->second;
+    const std::size_t word = text.find("rank ");
+    const auto rank = word == std::string::npos ? std::nullopt : whole_number<std::uint32_t>(text.substr(word + 5));
+    gpus.push_back({pid, records.gpus.size() == 1 ? of_file : rank.value_or(position)});
+  }
+  return gpus;
+}
+
 std::int64_t base_time_ns(const TraceHandler& handler, const std::string& file) {
   if (handler.base_time.empty()) return 0;
   const auto base = whole_number<std::int64_t>(handler.base_time);
@@ -61,15 +78,18 @@ std::int64_t base_time_ns(const TraceHandler& handler, const std::string& file) 
 
 void count_from_earliest(TraceRecords& records) {
   const std::int64_t earliest = records.earliest_ns();
-  for (auto& [event, track, correlation] : records.gpu) {
-    event.start_ns -= earliest;
-    event.end_ns -= earliest;
+  for (GpuRecord& record : records.gpu) {
+    record.event.start_ns -= earliest;
+    record.event.end_ns -= earliest;
   }
   for (auto& [annotation, track] : records.annotations) {
     annotation.start_ns -= earliest;
     annotation.end_ns -= earliest;
   }
-  for (LaunchRecord& launch : records.launches) launch.start_ns -= earliest;
+  for (CallRecord& record : records.calls) {
+    record.call.start_ns -= earliest;
+    record.call.end_ns -= earliest;
+  }
 }
 
 void sort(TraceRecords& records) {
@@ -96,12 +116,20 @@ Trace read_trace(const std::filesystem::path& path) {
   if (records.gpu.empty()) throw SpecError(file, 0, "no GPU events (kernel, gpu_memcpy, gpu_memset) among its events");
 
   Trace trace;
-  trace.rank = rank_of(handler, path);
+  trace.gpus = gpus_of(handler, path);
+  trace.device = handler.device;
+  trace.sms = whole_number<std::uint32_t>(handler.sms).value_or(0);
   trace.time_zero_ns = base_time_ns(handler, file) + records.earliest_ns();
+  trace.notes = tolerated(records);
   count_from_earliest(records);
   sort(records);
+  find_calls(records);
   attribute(records);
-  for (GpuRecord& record : records.gpu) trace.gpu_events.push_back(std::move(record.event));
+  assign_flops(records);
+  trace.names = std::move(records.names);
+  trace.gpu_events.reserve(records.gpu.size());
+  for (const GpuRecord& record : records.gpu) trace.gpu_events.push_back(record.event);
+  for (const CallRecord& record : records.calls) trace.calls.push_back(record.call);
   for (AnnotationRecord& record : records.annotations) trace.annotations.push_back(std::move(record.annotation));
   return trace;
 }

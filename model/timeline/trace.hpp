@@ -1,10 +1,11 @@
-// A profiler trace as it stands in the file: GPU events, their launches, and the annotations around them.
+// A profiler trace as it stands in the file: GPU events, the host's calls behind them, and the annotations around them.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace moeline {
@@ -13,12 +14,37 @@ enum class GpuEventKind : std::uint8_t { kernel, memcpy, memset };
 
 /// One record of a GPU stream. Times in ns since Trace::time_zero_ns.
 struct GpuEvent {
-  std::string name;
-  GpuEventKind kind = GpuEventKind::kernel;
-  std::uint32_t stream = 0;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
+  std::int64_t bytes = 0;  ///< of copies and sets; 0: the trace does not say
+  double flops = 0;        ///< of matrix products whose operator has "Input Dims"; 0: not known
+  std::uint32_t name = 0;  ///< index into Trace::names
+  std::uint32_t stream = 0;
+  std::uint32_t blocks = 0;      ///< of the grid; 0: the trace does not say
   std::int32_t annotation = -1;  ///< index into Trace::annotations of the phase it belongs to; -1: none
+  std::int32_t call = -1;        ///< index into Trace::calls of its launch; -1: not in the trace
+  std::uint16_t gpu = 0;         ///< index into Trace::gpus
+  GpuEventKind kind = GpuEventKind::kernel;
+};
+
+enum class HostCallKind : std::uint8_t {
+  launch,      ///< of a GPU event
+  wait_event,  ///< cudaStreamWaitEvent: a stream waits for what was recorded on another
+  record_event,
+  synchronize,  ///< the host waits for a stream, an event or the device
+};
+
+/// A call of the CUDA runtime or driver.
+struct HostCall {
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+  std::uint32_t thread = 0;  ///< threads are numbered by first appearance
+  HostCallKind kind = HostCallKind::launch;
+  /// Of wait_event, where the profiler wrote synchronisation events: who waits, for whom, and for which record_event
+  /// (an index into Trace::calls). -1: the trace does not say.
+  std::int64_t stream = -1;
+  std::int64_t source_stream = -1;
+  std::int32_t record = -1;
 };
 
 /// Which layer and micro-batch a phase belongs to.
@@ -36,17 +62,33 @@ struct Annotation {
   std::optional<PhasePlace> place;  ///< args.layer and args.micro_batch, which our own traces have
 };
 
+/// A process of the trace that has GPU events.
+struct TraceGpu {
+  std::string pid;
+  std::uint32_t rank = 0;
+};
+
 struct Trace {
-  std::uint32_t rank = 0;               ///< of distributedInfo, else of the file's name ("rank3"), else 0
+  std::vector<TraceGpu> gpus;           ///< by first appearance
+  std::string device;                   ///< name of the first of deviceProperties; empty: not in the trace
+  std::uint32_t sms = 0;                ///< its numSms; 0: not in the trace
   std::int64_t time_zero_ns = 0;        ///< absolute time of the earliest record that has a duration
+  std::vector<std::string> names;       ///< of GPU events, each once
   std::vector<GpuEvent> gpu_events;     ///< by start, then stream
+  std::vector<HostCall> calls;          ///< by start
   std::vector<Annotation> annotations;  ///< by start, then longer ones first; ProfilerStep among them
+  std::vector<std::string> notes;       ///< what was tolerated, in words
+
+  [[nodiscard]] const std::string& name(const GpuEvent& event) const { return names[event.name]; }
+  [[nodiscard]] std::uint32_t rank(const GpuEvent& event) const { return gpus[event.gpu].rank; }
 };
 
 /// Reads Kineto's dialect of the Chrome trace, plain or gzipped, in one pass of RapidJSON's SAX reader.
 /// `ts` and `dur` may be integers, decimals or strings, in us; they are read to the nanosecond without passing
 /// through a double. A GPU event belongs to the innermost annotation that contains it on its own stream, else to the
 /// innermost one that contains its launch (matched by `correlation`); ProfilerStep annotations never count.
+/// The rank is distributedInfo's, else the file name's ("rank3"), else 0; of a file with several GPU processes each has
+/// the one in its name ("rank 3"), else its position.
 /// Throws SpecError (with the file, and the byte offset of what is wrong) for a file that is missing, empty,
 /// truncated, damaged, not a trace, or without GPU events. Offsets count the unpacked text.
 [[nodiscard]] Trace read_trace(const std::filesystem::path& path);

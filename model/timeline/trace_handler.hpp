@@ -23,12 +23,14 @@ class TraceHandler {
   bool has_events = false;
   std::string rank;       ///< as in the file; empty: absent
   std::string base_time;  ///< as in the file; empty: absent
+  std::string device;     ///< name of the first device; empty: absent
+  std::string sms;        ///< numSms of the first device; empty: absent
   std::string refusal;    ///< why the parser was stopped
 
   bool StartObject() { return open(false); }
   bool StartArray() { return open(true); }
   bool EndObject(rapidjson::SizeType /*members*/) { return (scopes_.back() != Scope::event || add_event()) && close(); }
-  bool EndArray(rapidjson::SizeType /*elements*/) { return close(); }
+  bool EndArray(rapidjson::SizeType /*elements*/);
   bool Key(const char* text, rapidjson::SizeType length, bool copy);
 
   bool String(const char* text, rapidjson::SizeType length, bool /*copy*/) { return scalar({text, length}); }
@@ -44,7 +46,7 @@ class TraceHandler {
 
  private:
   /// What the object or array we are in is to us.
-  enum class Scope : std::uint8_t { root, events, event, args, distributed_info, other };
+  enum class Scope : std::uint8_t { root, events, event, args, numbers, distributed_info, devices, device, other };
 
   [[nodiscard]] Scope scope_of_key(std::string_view key) const;
   [[nodiscard]] std::string* value_of_key(std::string_view key);
@@ -58,6 +60,8 @@ class TraceHandler {
   std::vector<Scope> scopes_;
   Scope nested_ = Scope::other;   // what the last key would open
   std::string* value_ = nullptr;  // where the last key's scalar goes; nullptr: nobody needs it
+  std::string* list_ = nullptr;   // where the numbers of an array go
+  bool past_first_device_ = false;
   EventText event_;
   std::size_t event_offset_ = 0;
 };

@@ -24,10 +24,19 @@ struct EventText {
   std::string tid;
   std::string ts;
   std::string dur;
-  std::string stream;       ///< args.stream
-  std::string correlation;  ///< args.correlation
-  std::string layer;        ///< args.layer
-  std::string micro_batch;  ///< args.micro_batch
+  std::string id;  ///< of a flow
+  // args:
+  std::string stream;
+  std::string correlation;
+  std::string layer;
+  std::string micro_batch;
+  std::string bytes;
+  std::string external_id;
+  std::string label;        ///< args.name of metadata
+  std::string wait_stream;  ///< args.wait_on_stream
+  std::string wait_record;  ///< args.wait_on_cuda_event_record_corr_id
+  std::string grid;         ///< its numbers, each with a blank behind it
+  std::string dims;         ///< args."Input Dims": numbers as in grid, ';' behind every array
 };
 
 /// A pair of pid and tid: a CPU thread, or a stream of a device. Numbered from 0.
@@ -37,13 +46,22 @@ struct GpuRecord {
   GpuEvent event;
   Track track = 0;
   std::optional<std::int64_t> correlation;
+  std::int64_t external_id = 0;
 };
 
-/// A call of the CUDA runtime or driver; those that launch something share their correlation with it.
-struct LaunchRecord {
+/// A call of the CUDA runtime or driver; one that launches something shares its correlation with it.
+struct CallRecord {
   std::int64_t correlation = 0;
-  std::int64_t start_ns = 0;
+  HostCall call;
   Track track = 0;
+};
+
+/// What Kineto's synchronisation events add to a call of cudaStreamWaitEvent with the same correlation.
+struct WaitRecord {
+  std::int64_t correlation = 0;
+  std::int64_t stream = -1;
+  std::int64_t source_stream = -1;
+  std::int64_t record_correlation = -1;
 };
 
 struct AnnotationRecord {
@@ -51,14 +69,29 @@ struct AnnotationRecord {
   Track track = 0;
 };
 
+/// One end of a flow; ids are hashed, with their category.
+struct FlowRecord {
+  std::uint64_t id = 0;
+  std::int64_t at_ns = 0;
+  Track track = 0;
+  bool is_start = false;
+};
+
 /// Collects events in the order of the file, with times as they stand there.
 class TraceRecords {
  public:
   std::vector<GpuRecord> gpu;
-  std::vector<LaunchRecord> launches;
+  std::vector<CallRecord> calls;
+  std::vector<WaitRecord> waits;
   std::vector<AnnotationRecord> annotations;
+  std::vector<FlowRecord> flows;
+  std::vector<std::string> names;                           ///< of GPU events
+  std::vector<std::string> gpus;                            ///< pids that have GPU events
+  std::unordered_map<std::string, std::string> processes;   ///< names by pid
+  std::unordered_map<std::int64_t, double> operator_flops;  ///< of matrix products, by External id
 
-  /// Keeps what the event tells of GPU work, launches and annotations; all other events only count for earliest_ns().
+  /// Keeps what the event tells of GPU work, the host's calls, annotations and flows; all other events only count for
+  /// earliest_ns().
   /// Throws SpecError, without file and event, for a field that is missing or makes no sense.
   void add(const EventText& event);
 
@@ -68,10 +101,15 @@ class TraceRecords {
  private:
   [[nodiscard]] Track track_of(const EventText& event);
   void add_gpu(const EventText& event, GpuEventKind kind);
-  void add_launch(const EventText& event);
+  void add_call(const EventText& event);
+  void add_wait(const EventText& event);
   void add_annotation(const EventText& event, bool on_gpu);
+  void add_flow(const EventText& event);
+  void add_operator(const EventText& event);
 
   std::unordered_map<std::string, Track> tracks_;
+  std::unordered_map<std::string, std::uint32_t> name_ids_;
+  std::string track_key_;  // scratch
   std::optional<std::int64_t> earliest_ns_;
 };
 

@@ -140,7 +140,7 @@ TEST_CASE("every GPU event of DeepSeek's trace finds the phase and layer that a 
   if (!present(training_trace()) || !present(training_kernels())) return;
   const Trace trace = read_trace(training_trace());
   const auto known = known_events();
-  CHECK(trace.rank == 0);
+  CHECK(trace.gpus[0].rank == 0);
   CHECK(trace.time_zero_ns == 1'740'461'679'470'630'000);
   REQUIRE(known.size() == 983);
   REQUIRE(trace.gpu_events.size() == 983);
