@@ -7,11 +7,12 @@ model/base
 model/graph      base
 model/engine     base graph
 model/timeline   base graph engine
+model/measured   base graph engine timeline
 model/moe        base graph
 model/hardware   base graph moe
 schedules        base graph moe hardware
 calib/fit        base graph moe hardware
-experiments/cli  base graph engine timeline moe hardware schedules calib
+experiments/cli  base graph engine timeline measured moe hardware schedules calib
 '
 failed=0
 checked=0

@@ -14,5 +14,7 @@ void add_calibrate(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_price(CLI::App& app, int& exit_code);
 void add_model(CLI::App& app, int& exit_code);
+void add_analyze(CLI::App& app, int& exit_code);
+void add_replay(CLI::App& app, int& exit_code);
 
 }  // namespace moeline

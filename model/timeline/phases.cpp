@@ -42,40 +42,14 @@ std::vector<PhaseTimes> finish(std::vector<Collected>& collected) {
   return table;
 }
 
-// The transfer kernels of DeepEP and of its ancestor: "internode::dispatch", "intranode::combine", "internode_ll::…".
-Kind kind_of(const std::string& kernel) {
-  if (kernel.find("notify") != std::string::npos) return Kind::barrier;
-  const auto has = [&](const char* part) { return kernel.find(part) != std::string::npos; };
-  const bool transfer =
-      has("node::dispatch") || has("node::combine") || has("node_ll::dispatch") || has("node_ll::combine");
-  return transfer ? Kind::transfer : Kind::other;
+Kind kind_of(KernelClass c) {
+  if (c == KernelClass::barrier) return Kind::barrier;
+  return is_communication(c) ? Kind::transfer : Kind::other;
 }
 
 Kind kind_of(const TaskClass& task_class) {
   if (task_class.role != Role::communication) return Kind::other;
   return task_class.name == "barrier" ? Kind::barrier : Kind::transfer;
-}
-
-// What each annotation says of itself, else its position among those of its name, overlapping ones counted once.
-std::vector<PhasePlace> places_of(const std::vector<Annotation>& annotations) {
-  struct Seen {
-    std::uint32_t count = 0;
-    std::int64_t end_ns = 0;
-  };
-  std::map<std::string, Seen> seen;
-  std::vector<PhasePlace> places;
-  for (const Annotation& annotation : annotations) {
-    if (annotation.place) {
-      places.push_back(*annotation.place);
-      continue;
-    }
-    Seen& last = seen[annotation.name];
-    const bool same = last.count > 0 && annotation.start_ns < last.end_ns;
-    if (!same) ++last.count;
-    last.end_ns = same ? std::max(last.end_ns, annotation.end_ns) : annotation.end_ns;
-    places.push_back({last.count - 1, 0});
-  }
-  return places;
 }
 
 }  // namespace
@@ -100,26 +74,31 @@ std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& time
   return finish(collected);
 }
 
-std::vector<PhaseTimes> phase_times(const Trace& trace) {
-  const std::vector<PhasePlace> places = places_of(trace.annotations);
-  std::map<std::tuple<std::string, std::uint32_t, std::uint32_t>, Collected> phases;
-  for (const GpuEvent& event : trace.gpu_events) {
-    if (event.annotation < 0) continue;
-    const auto annotation = static_cast<std::size_t>(event.annotation);
-    const std::string& name = trace.annotations[annotation].name;
-    const PhasePlace& place = places[annotation];
-    Collected& phase = phases[{name, place.layer, place.micro_batch}];
-    phase.times.phase = name;
-    phase.times.rank = trace.rank(event);
-    phase.times.micro_batch = place.micro_batch;
-    phase.times.layer = place.layer;
-    phase.add(std::chrono::nanoseconds(event.start_ns), std::chrono::nanoseconds(event.end_ns), Time::zero(),
-              event.stream, kind_of(trace.name(event)));
+std::vector<PhaseTimes> phase_times(const Trace& trace, const Interpretation& meaning) {
+  std::vector<Collected> collected(meaning.phases.size());
+  for (std::size_t i = 0; i < collected.size(); ++i) {
+    const TracePhase& phase = meaning.phases[i];
+    collected[i].times.phase = phase.name;
+    collected[i].times.rank = trace.gpus[phase.gpu].rank;
+    collected[i].times.micro_batch = phase.place.micro_batch;
+    collected[i].times.layer = phase.place.layer;
   }
-  if (phases.empty()) throw SpecError("the trace has no kernel inside an annotation: its phases are unknown");
-  std::vector<Collected> collected;
-  for (auto& [key, phase] : phases) collected.push_back(std::move(phase));
+  for (std::size_t i = 0; i < trace.gpu_events.size(); ++i) {
+    if (meaning.places[i].phase == kNoPhase) continue;
+    const GpuEvent& event = trace.gpu_events[i];
+    collected[static_cast<std::size_t>(meaning.places[i].phase)].add(
+        std::chrono::nanoseconds(event.start_ns), std::chrono::nanoseconds(event.end_ns), Time::zero(), event.stream,
+        kind_of(meaning.classes[i]));
+  }
   return finish(collected);
+}
+
+std::vector<PhaseTimes> phase_times(const Trace& trace) {
+  const Interpretation meaning = interpret(trace);
+  if (meaning.phases.empty()) {
+    throw SpecError("the trace has no kernel inside an annotation: its phases are unknown; name them with --map");
+  }
+  return phase_times(trace, meaning);
 }
 
 }  // namespace moeline

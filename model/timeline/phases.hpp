@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/timeline.hpp"
-#include "timeline/trace.hpp"
+#include "timeline/interpret.hpp"
 
 namespace moeline {
 
@@ -31,10 +31,10 @@ struct PhaseTimes {
 /// By start, then stream.
 [[nodiscard]] std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& timeline);
 
-/// Annotations of one name, layer and micro-batch are one phase: that of a low-latency transfer is split where other
-/// work stands between issue and receive. Where an annotation does not name them (traces that are not ours), the layer
-/// is its position among those of the same name, of which ones that overlap in time count once. Kernels are told apart
-/// by DeepEP's names. Throws SpecError when the trace has no annotated kernels.
+/// Empty where the trace has no phases.
+[[nodiscard]] std::vector<PhaseTimes> phase_times(const Trace& trace, const Interpretation& meaning);
+
+/// The same by annotations. Throws SpecError when the trace has no annotated kernels.
 [[nodiscard]] std::vector<PhaseTimes> phase_times(const Trace& trace);
 
 }  // namespace moeline

@@ -62,6 +62,11 @@ struct Annotation {
   std::optional<PhasePlace> place;  ///< args.layer and args.micro_batch, which our own traces have
 };
 
+struct KernelName {
+  std::string name;
+  std::string stated_class;  ///< args.class, which our own traces have
+};
+
 /// A process of the trace that has GPU events.
 struct TraceGpu {
   std::string pid;
@@ -73,13 +78,13 @@ struct Trace {
   std::string device;                   ///< name of the first of deviceProperties; empty: not in the trace
   std::uint32_t sms = 0;                ///< its numSms; 0: not in the trace
   std::int64_t time_zero_ns = 0;        ///< absolute time of the earliest record that has a duration
-  std::vector<std::string> names;       ///< of GPU events, each once
+  std::vector<KernelName> names;        ///< of GPU events, each once
   std::vector<GpuEvent> gpu_events;     ///< by start, then stream
   std::vector<HostCall> calls;          ///< by start
   std::vector<Annotation> annotations;  ///< by start, then longer ones first; ProfilerStep among them
   std::vector<std::string> notes;       ///< what was tolerated, in words
 
-  [[nodiscard]] const std::string& name(const GpuEvent& event) const { return names[event.name]; }
+  [[nodiscard]] const std::string& name(const GpuEvent& event) const { return names[event.name].name; }
   [[nodiscard]] std::uint32_t rank(const GpuEvent& event) const { return gpus[event.gpu].rank; }
 };
 

@@ -114,9 +114,9 @@ HostCallKind kind_of_call(std::string_view name) {
 }  // namespace
 
 Track TraceRecords::track_of(const EventText& event) {
-  track_key_.assign(event.pid).append(1, '\n').append(event.tid);
+  key_.assign(event.pid).append(1, '\n').append(event.tid);
   const auto next = static_cast<Track>(tracks_.size());
-  return tracks_.try_emplace(track_key_, next).first->second;
+  return tracks_.try_emplace(key_, next).first->second;
 }
 
 void TraceRecords::add(const EventText& event) {
@@ -148,8 +148,9 @@ void TraceRecords::add(const EventText& event) {
 void TraceRecords::add_gpu(const EventText& event, GpuEventKind kind) {
   GpuRecord record;
   const auto next = static_cast<std::uint32_t>(names.size());
-  const auto [name, added] = name_ids_.try_emplace(event.name, next);
-  if (added) names.push_back(event.name);
+  key_.assign(event.name).append(1, '\n').append(event.kernel_class);
+  const auto [name, added] = name_ids_.try_emplace(key_, next);
+  if (added) names.push_back({event.name, event.kernel_class});
   record.event.name = name->second;
   record.event.kind = kind;
   record.event.gpu = position_in(gpus, event.pid);

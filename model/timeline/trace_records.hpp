@@ -32,6 +32,7 @@ struct EventText {
   std::string micro_batch;
   std::string bytes;
   std::string external_id;
+  std::string kernel_class;
   std::string label;        ///< args.name of metadata
   std::string wait_stream;  ///< args.wait_on_stream
   std::string wait_record;  ///< args.wait_on_cuda_event_record_corr_id
@@ -85,7 +86,7 @@ class TraceRecords {
   std::vector<WaitRecord> waits;
   std::vector<AnnotationRecord> annotations;
   std::vector<FlowRecord> flows;
-  std::vector<std::string> names;                           ///< of GPU events
+  std::vector<KernelName> names;                            ///< of GPU events
   std::vector<std::string> gpus;                            ///< pids that have GPU events
   std::unordered_map<std::string, std::string> processes;   ///< names by pid
   std::unordered_map<std::int64_t, double> operator_flops;  ///< of matrix products, by External id
@@ -109,7 +110,7 @@ class TraceRecords {
 
   std::unordered_map<std::string, Track> tracks_;
   std::unordered_map<std::string, std::uint32_t> name_ids_;
-  std::string track_key_;  // scratch
+  std::string key_;  // scratch
   std::optional<std::int64_t> earliest_ns_;
 };
 

@@ -1,0 +1,27 @@
+#include "experiments/cli/measured_input.hpp"
+
+namespace moeline {
+
+void add_kernel_map_options(CLI::App& command, MeasuredInput& input) {
+  command.add_option("--map", input.map, "YAML file: kernel patterns for phases and classes (tests/README.md)");
+  command.add_option("--comm-pattern", input.communication,
+                     "regular expression: kernels that communicate, instead of NCCL, DeepEP, NVSHMEM, pplx");
+}
+
+void add_measured_input(CLI::App& command, MeasuredInput& input) {
+  command.add_option("trace", input.path, "profiler trace (.json, .json.gz)")->required();
+  add_kernel_map_options(command, input);
+}
+
+KernelMap kernel_map_of(const MeasuredInput& input) {
+  KernelMap map = input.map.empty() ? KernelMap{} : load_kernel_map(input.map);
+  if (!input.communication.empty()) map.communication = input.communication;
+  return map;
+}
+
+Measured load_measured(const MeasuredInput& input) {
+  const KernelMap map = kernel_map_of(input);
+  return understand(read_trace(input.path), map);
+}
+
+}  // namespace moeline

@@ -1,0 +1,23 @@
+// A trace on the command line, and how to read it.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "measured/replay.hpp"
+
+namespace moeline {
+
+struct MeasuredInput {
+  std::string path;
+  std::string map;            ///< mapping file; empty: none
+  std::string communication;  ///< pattern; empty: that of the mapping file, or the built-in ones
+};
+
+void add_measured_input(CLI::App& command, MeasuredInput& input);
+/// --map and --comm-pattern alone, for a command that names its traces otherwise.
+void add_kernel_map_options(CLI::App& command, MeasuredInput& input);
+[[nodiscard]] KernelMap kernel_map_of(const MeasuredInput& input);
+[[nodiscard]] Measured load_measured(const MeasuredInput& input);
+
+}  // namespace moeline

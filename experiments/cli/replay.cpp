@@ -1,0 +1,217 @@
+// moeline replay: a trace as a task graph, replayed, and what would change if one thing changed.
+#include "measured/replay.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <map>
+#include <memory>
+
+#include "base/file.hpp"
+#include "engine/simulate.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/json.hpp"
+#include "experiments/cli/measured_input.hpp"
+
+namespace moeline {
+namespace {
+
+struct Options {
+  MeasuredInput input;
+  std::vector<std::string> scales;
+  std::vector<std::string> removed;
+  std::string graph;
+  std::string format = "table";
+};
+
+struct PhaseShift {
+  const TracePhase* phase = nullptr;
+  Time measured{}, baseline{}, start{}, end{}, measured_end{};  ///< start: after the change
+};
+
+struct Result {
+  Time measured_span{}, baseline_span{}, span{};
+  std::size_t tasks = 0, edges = 0;
+  std::array<std::size_t, kReasons> reasons{};
+  std::vector<PhaseShift> phases;
+  std::vector<Unexplained> unexplained;
+  Time worst_phase_start{};  ///< of the baseline, against the measurement
+};
+
+std::vector<PhaseShift> shifts(const Measured& m, const ReplayGraph& base, const Timeline& baseline,
+                               const ReplayGraph& changed, const Timeline& after) {
+  std::vector<PhaseShift> phases(m.meaning.phases.size());
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    phases[i] = {&m.meaning.phases[i], Time::max(), Time::max(), Time::max(), Time::zero(), Time::zero()};
+  }
+  for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) {
+    if (m.meaning.places[i].phase == kNoPhase) continue;
+    PhaseShift& p = phases[static_cast<std::size_t>(m.meaning.places[i].phase)];
+    const GpuEvent& event = m.trace.gpu_events[i];
+    p.measured = std::min<Time>(p.measured, std::chrono::nanoseconds(event.start_ns));
+    p.measured_end = std::max<Time>(p.measured_end, std::chrono::nanoseconds(event.end_ns));
+    p.baseline = std::min(p.baseline, baseline.spans[base.of_event[i]].start);
+    p.start = std::min(p.start, after.spans[changed.of_event[i]].start);
+    p.end = std::max(p.end, after.spans[changed.of_event[i]].end);
+  }
+  std::stable_sort(phases.begin(), phases.end(),
+                   [](const PhaseShift& a, const PhaseShift& b) { return a.measured < b.measured; });
+  return phases;
+}
+
+Result replay(const Measured& m, const WhatIf& what_if) {
+  Result result;
+  const ReplayGraph base = replay_graph(m);
+  const Timeline baseline = simulate(base.graph);
+  const ReplayGraph changed = replay_graph(m, what_if);
+  const Timeline after = simulate(changed.graph);
+  result.measured_span = measured_span(m.trace);
+  result.baseline_span = gpu_span(base, baseline);
+  result.span = gpu_span(changed, after);
+  result.tasks = base.graph.size();
+  result.edges = base.graph.edges();
+  for (const Dependency& edge : m.dependencies) ++result.reasons[static_cast<std::size_t>(edge.reason)];
+  result.phases = shifts(m, base, baseline, changed, after);
+  for (const PhaseShift& p : result.phases) {
+    const Time off = p.baseline > p.measured ? p.baseline - p.measured : p.measured - p.baseline;
+    result.worst_phase_start = std::max(result.worst_phase_start, off);
+  }
+  result.unexplained = unexplained_waits(m, release_times(m));
+  return result;
+}
+
+double us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
+
+double percent(Time a, Time b) {
+  return b == Time::zero() ? 0 : 100 * (static_cast<double>(a.count()) / static_cast<double>(b.count()) - 1);
+}
+
+std::string name_of(const Measured& m, std::uint32_t event) {
+  const GpuEvent& e = m.trace.gpu_events[event];
+  const std::int32_t phase = m.meaning.places[event].phase;
+  std::string text(subject_of(m.trace.name(e)).substr(0, 60));
+  if (phase == kNoPhase) return text;
+  const TracePhase& p = m.meaning.phases[static_cast<std::size_t>(phase)];
+  return fmt::format("{} of {}, layer {}", text, p.name, p.place.layer);
+}
+
+std::string to_json(const Measured& m, const Result& r, const Options& options) {
+  Json json;
+  json.open().add("schema_version", 1).add("trace", options.input.path);
+  json.add("scale", options.scales).add("remove", options.removed);
+  json.add("measured_span_us", to_us(r.measured_span)).add("baseline_span_us", to_us(r.baseline_span));
+  json.add("span_us", to_us(r.span)).add("tasks", r.tasks).add("edges", r.edges);
+  json.add("worst_phase_start_us", to_us(r.worst_phase_start));
+  json.open("reasons");
+  for (int i = 0; i < kReasons; ++i) json.add(name_of(static_cast<Reason>(i)), r.reasons[static_cast<std::size_t>(i)]);
+  json.close().open_list("phases");
+  for (const PhaseShift& p : r.phases) {
+    json.open().add("rank", m.trace.gpus[p.phase->gpu].rank).add("layer", p.phase->place.layer);
+    json.add("micro_batch", p.phase->place.micro_batch).add("phase", p.phase->name);
+    json.add("measured_start_us", to_us(p.measured)).add("measured_end_us", to_us(p.measured_end));
+    json.add("baseline_start_us", to_us(p.baseline));
+    json.add("start_us", to_us(p.start)).add("end_us", to_us(p.end)).close();
+  }
+  json.close_list().open_list("unexplained");
+  for (const Unexplained& wait : r.unexplained) {
+    json.open().add("kernel", name_of(m, wait.event)).add("wait_us", us(wait.wait_ns)).flag("for_sms", wait.for_sms);
+    json.add("start_us", us(m.trace.gpu_events[wait.event].start_ns)).close();
+  }
+  return json.close_list().close().text();
+}
+
+std::string waits_text(const Measured& m, const Result& r, bool for_sms) {
+  std::size_t count = 0;
+  std::int64_t sum_ns = 0;
+  std::string longest;
+  for (const Unexplained& wait : r.unexplained) {
+    if (wait.for_sms != for_sms) continue;
+    constexpr std::size_t kShown = 8;
+    if (++count <= kShown) {
+      longest += fmt::format("  {:>8.0f} us before {}\n", us(wait.wait_ns), name_of(m, wait.event));
+    }
+    sum_ns += wait.wait_ns;
+  }
+  if (count == 0) return "";
+  return fmt::format("\n{} waits of {:.0f} us or more {}, {:.0f} us in all; {}:\n", count, us(kUnexplainedNs),
+                     for_sms ? "were for SMs" : "have no reason in the graph", us(sum_ns),
+                     for_sms ? "replays leave them out, since with other times kernels would not meet so"
+                             : "replays keep them") +
+         longest;
+}
+
+std::string to_table(const Measured& m, const Result& r, const Options& options) {
+  std::string text = fmt::format("{}: {} tasks, {} edges\n", options.input.path, r.tasks, r.edges);
+  for (int i = 0; i < kReasons; ++i) {
+    text += fmt::format("  {:<13} {:>8}\n", name_of(static_cast<Reason>(i)), r.reasons[static_cast<std::size_t>(i)]);
+  }
+  text += fmt::format("\n{:<26} {:>12.3f} ms\n", "measured span", to_us(r.measured_span) / 1e3);
+  text += fmt::format("{:<26} {:>12.3f} ms {:>+8.2f} %   phases start within {:.1f} us of the measured ones\n",
+                      "replayed as it was", to_us(r.baseline_span) / 1e3, percent(r.baseline_span, r.measured_span),
+                      to_us(r.worst_phase_start));
+  const std::string asked =
+      fmt::format("{}{}{}", fmt::join(options.scales, ", "),
+                  options.scales.empty() || options.removed.empty() ? "" : ", ", fmt::join(options.removed, ", "));
+  if (!asked.empty()) {
+    text += fmt::format("{:<26} {:>12.3f} ms {:>+8.2f} % of the replay\n", "after the change", to_us(r.span) / 1e3,
+                        percent(r.span, r.baseline_span));
+    text += fmt::format("  changed: {}\n", asked);
+    text += fmt::format("\n{:>5} {:<14} {:>12} {:>12} {:>10} {:>12} {:>12}\n", "layer", "phase", "start us", "then us",
+                        "shift us", "length us", "then us");
+    const Time then_zero = r.phases.empty() ? Time::zero() : r.phases.front().start;
+    const Time zero = r.phases.empty() ? Time::zero() : r.phases.front().baseline;
+    for (const PhaseShift& p : r.phases) {
+      text += fmt::format("{:>5} {:<14} {:>12.0f} {:>12.0f} {:>+10.0f} {:>12.0f} {:>12.0f}\n", p.phase->place.layer,
+                          p.phase->name, to_us(p.baseline - zero), to_us(p.start - then_zero),
+                          to_us(p.start - then_zero) - to_us(p.baseline - zero), to_us(p.measured_end - p.measured),
+                          to_us(p.end - p.start));
+    }
+  }
+  text += waits_text(m, r, true) + waits_text(m, r, false);
+  return text;
+}
+
+void replay_command(const Options& options) {
+  WhatIf what_if;
+  for (const std::string& text : options.scales) what_if.scales.push_back(parse_scale(text));
+  for (const std::string& text : options.removed) what_if.removed.push_back(parse_removed(text));
+  const Measured measured = load_measured(options.input);
+  const Result result = replay(measured, what_if);
+  if (!options.graph.empty()) {
+    const bool dot = options.graph.ends_with(".dot") || options.graph.ends_with(".gv");
+    write_text(options.graph, dot ? to_graphviz(measured) : to_graph_json(measured));
+  }
+  fmt::print("{}", options.format == "json" ? to_json(measured, result, options) : to_table(measured, result, options));
+}
+
+constexpr const char* kDefinitions =
+    R"(The trace becomes a task graph: one task per GPU event and per launch; edges for the order of each stream, launches,
+the host's order and its waits, event waits, and start times that no call explains. A task starts its measured gap after
+the last thing it waited for, so the graph replays to its own span; what no edge explains is listed. Waits for SMs
+that most layers do not have are left out: with other times, those kernels would not have met.
+--scale NAME=FACTOR (several combine):
+  a phase              all kernels of that annotation, or phase of the mapping file
+  transfer             dispatch and combine kernels, and collectives; barrier, dispatch, combine: these kernels
+  kernel:CLASS         attention, gemm, grouped_gemm, memory, ...
+  gaps                 what lies between a kernel and the last thing it waited for
+  host                 the host's time between launches, and the latency of a launch
+--remove 'A->B' drops the waits of phase B for kernels of phase A on other streams; --remove REASON all of a kind.
+Times keep the contention they were measured with: what becomes free is not given to other kernels.)";
+
+}  // namespace
+
+void add_replay(CLI::App& app, int& /*exit_code*/) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("replay", "replay a measured trace, as it was and with one thing changed");
+  add_measured_input(*command, options->input);
+  command->add_option("--scale", options->scales, "NAME=FACTOR: transfer=1.4, barrier=0, kernel:grouped_gemm=0.8")
+      ->allow_extra_args(false);
+  command->add_option("--remove", options->removed, "'A->B': B no longer waits for A; or the name of a reason")
+      ->allow_extra_args(false);
+  command->add_option("--graph", options->graph, "write the graph: .dot or .gv for Graphviz, else JSON");
+  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->footer(kDefinitions);
+  command->callback([options] { replay_command(*options); });
+}
+
+}  // namespace moeline

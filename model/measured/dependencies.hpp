@@ -1,0 +1,52 @@
+// Why each kernel of a measured trace did not start earlier: the order in which it had to run, each edge with its
+// reason.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "timeline/interpret.hpp"
+
+namespace moeline {
+
+enum class Reason : std::uint8_t {
+  stream_order,  ///< a stream is a FIFO
+  launch,        ///< a kernel starts after the host has launched it
+  host_order,    ///< the host makes one call after the other
+  host_wait,     ///< the host waited for a GPU event: a synchronising call, or a pause that ends where the event does
+  event_wait,    ///< cudaStreamWaitEvent
+  start_time,    ///< no call says so, but the kernel starts, again and again, just when one of another stream ends
+};
+inline constexpr int kReasons = static_cast<int>(Reason::start_time) + 1;
+[[nodiscard]] const std::string& name_of(Reason reason);
+
+/// A GPU event, or a call of the host.
+struct Node {
+  std::uint32_t index = 0;  ///< into Trace::gpu_events or Trace::calls
+  bool is_call = false;
+};
+
+struct Dependency {
+  Node before, after;
+  Reason reason = Reason::stream_order;
+  bool from_start = false;  ///< `after` waits for the start of `before`, not for its end
+};
+
+/// What is known of a trace's order.
+///
+/// A trace does not say which event a cudaStreamWaitEvent waits for, nor on which stream (unless the profiler wrote
+/// synchronisation events, which are then taken at their word). Each call is read as one edge:
+///  - who waits: the first kernel that some stream is given after the call and before the next such call; where
+///    nothing is launched in between, the next kernel on another stream than that of the last launch;
+///  - for whom: on another stream, the last kernel launched before the call, or the last one of an earlier phase: the
+///    youngest that had ended whenever the waiting kernel started, in every layer of the trace. What one layer refutes
+///    holds in none;
+///  - of several readings, the one that explains most of the time for which the waiting kernel stood still without
+///    another reason; else the first in launch order that says something new.
+/// Start-time evidence is asked for last, of kernels that still waited without a reason.
+[[nodiscard]] std::vector<Dependency> dependencies(const Trace& trace, const Interpretation& meaning);
+
+/// Time from a launch to the start of its kernel that none has undercut, in ns. 0 without launches.
+[[nodiscard]] std::int64_t launch_latency_ns(const Trace& trace);
+
+}  // namespace moeline

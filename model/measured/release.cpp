@@ -1,0 +1,105 @@
+#include "measured/release.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+namespace moeline {
+namespace {
+
+// When `edge` allowed its end to start, as measured.
+std::int64_t met_ns(const Measured& m, const Dependency& edge, std::int64_t latency_ns) {
+  if (edge.before.is_call) {
+    const std::int64_t start = m.trace.calls[edge.before.index].start_ns;
+    return edge.from_start ? start : start + latency_ns;
+  }
+  const GpuEvent& before = m.trace.gpu_events[edge.before.index];
+  return edge.from_start ? before.start_ns : before.end_ns;
+}
+
+bool is_persistent(const Trace& trace, const GpuEvent& event) { return event.blocks > 0 && event.blocks <= trace.sms; }
+
+// While it stood still, persistent kernels of other streams had been given more SMs than would have left it its own.
+bool lacked_sms(const Trace& trace, std::uint32_t waiting, std::int64_t since_ns) {
+  constexpr int kLookedAt = 1000;
+  const GpuEvent& event = trace.gpu_events[waiting];
+  if (!is_persistent(trace, event)) return false;
+  std::uint64_t wanted = event.blocks;
+  int looked_at = 0;
+  for (std::uint32_t i = waiting; i-- > 0 && ++looked_at < kLookedAt;) {
+    const GpuEvent& other = trace.gpu_events[i];
+    const bool in_flight = other.start_ns <= since_ns && other.end_ns > since_ns;
+    const bool beside = other.gpu == event.gpu && other.stream != event.stream;
+    if (in_flight && beside && is_persistent(trace, other)) wanted += other.blocks;
+  }
+  return wanted > trace.sms;
+}
+
+using Step = std::tuple<std::string, std::uint16_t, std::uint32_t>;  // phase, GPU, position: the same in every layer
+
+Step step_of(const Measured& m, std::uint32_t event) {
+  const EventPlace& place = m.meaning.places[event];
+  const TracePhase& phase = m.meaning.phases[static_cast<std::size_t>(place.phase)];
+  return {phase.name, phase.gpu, place.index};
+}
+
+// Waits for SMs that at most half of the layers have.
+void find_chance_meetings(const Measured& m, const Release& release, std::vector<Unexplained>& waits) {
+  std::map<Step, std::size_t> waiting;
+  for (const Unexplained& wait : waits) {
+    if (m.meaning.places[wait.event].phase != kNoPhase) ++waiting[step_of(m, wait.event)];
+  }
+  std::map<Step, std::size_t> layers;
+  for (std::uint32_t i = 0; i < m.trace.gpu_events.size() && !waiting.empty(); ++i) {
+    if (m.meaning.places[i].phase == kNoPhase) continue;
+    if (const Step step = step_of(m, i); waiting.contains(step)) ++layers[step];
+  }
+  for (Unexplained& wait : waits) {
+    if (m.meaning.places[wait.event].phase == kNoPhase) continue;
+    const Step step = step_of(m, wait.event);
+    wait.for_sms = 2 * waiting[step] <= layers[step] && lacked_sms(m.trace, wait.event, release.event_ns[wait.event]);
+  }
+}
+
+}  // namespace
+
+Measured understand(Trace trace, const KernelMap& map) {
+  Measured measured{std::move(trace), {}, {}};
+  measured.meaning = interpret(measured.trace, map);
+  measured.dependencies = dependencies(measured.trace, measured.meaning);
+  return measured;
+}
+
+Release release_times(const Measured& m) {
+  const std::int64_t latency = launch_latency_ns(m.trace);
+  Release r;
+  r.event_ns.assign(m.trace.gpu_events.size(), 0);
+  r.call_ns.assign(m.trace.calls.size(), 0);
+  r.binding.assign(m.trace.gpu_events.size(), -1);
+  for (std::size_t i = 0; i < m.dependencies.size(); ++i) {
+    const Dependency& edge = m.dependencies[i];
+    const std::int64_t met = met_ns(m, edge, latency);
+    std::int64_t& ns = (edge.after.is_call ? r.call_ns : r.event_ns)[edge.after.index];
+    if (!edge.after.is_call && (met >= ns || r.binding[edge.after.index] < 0)) {
+      r.binding[edge.after.index] = static_cast<std::int64_t>(i);
+    }
+    ns = std::max(ns, met);
+  }
+  return r;
+}
+
+std::vector<Unexplained> unexplained_waits(const Measured& m, const Release& release) {
+  std::vector<Unexplained> waits;
+  for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) {
+    const GpuEvent& event = m.trace.gpu_events[i];
+    const std::int64_t wait = event.start_ns - release.event_ns[i];
+    if (release.binding[i] < 0 || wait < kUnexplainedNs) continue;  // the first event of a trace waits for nothing
+    waits.push_back({i, wait, false});
+  }
+  find_chance_meetings(m, release, waits);
+  std::stable_sort(waits.begin(), waits.end(),
+                   [](const Unexplained& a, const Unexplained& b) { return a.wait_ns > b.wait_ns; });
+  return waits;
+}
+
+}  // namespace moeline

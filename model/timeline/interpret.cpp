@@ -1,0 +1,155 @@
+#include "timeline/interpret.hpp"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/error.hpp"
+
+namespace moeline {
+namespace {
+
+std::vector<KernelClass> classes_of(const Trace& trace, const KernelMap& map) {
+  const KernelClassifier classify(map.classes, map.communication);
+  std::vector<KernelClass> of_name;
+  for (const KernelName& kernel : trace.names) {
+    const auto& names = kernel_class_names();
+    const auto stated = std::find(names.begin(), names.end(), kernel.stated_class);
+    of_name.push_back(stated != names.end() && map.classes.empty() && map.communication.empty()
+                          ? static_cast<KernelClass>(stated - names.begin())
+                          : classify.of_kernel(kernel.name));
+  }
+  std::vector<KernelClass> classes;
+  classes.reserve(trace.gpu_events.size());
+  for (const GpuEvent& event : trace.gpu_events) {
+    classes.push_back(event.kind == GpuEventKind::kernel ? of_name[event.name] : KernelClass::copy);
+  }
+  return classes;
+}
+
+std::vector<std::uint32_t> launch_order(const Trace& trace) {
+  std::vector<std::uint32_t> order(trace.gpu_events.size());
+  for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto launched = [&](std::uint32_t i) {
+    const GpuEvent& event = trace.gpu_events[i];
+    return event.call < 0 ? event.start_ns : trace.calls[static_cast<std::size_t>(event.call)].start_ns;
+  };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return launched(a) < launched(b); });
+  return order;
+}
+
+// What each annotation says of itself, else its position among those of its name, overlapping ones counted once.
+std::vector<PhasePlace> places_of(const std::vector<Annotation>& annotations) {
+  struct Seen {
+    std::uint32_t count = 0;
+    std::int64_t end_ns = 0;
+  };
+  std::map<std::string, Seen> seen;
+  std::vector<PhasePlace> places;
+  for (const Annotation& annotation : annotations) {
+    if (annotation.place) {
+      places.push_back(*annotation.place);
+      continue;
+    }
+    Seen& last = seen[annotation.name];
+    const bool same = last.count > 0 && annotation.start_ns < last.end_ns;
+    if (!same) ++last.count;
+    last.end_ns = same ? std::max(last.end_ns, annotation.end_ns) : annotation.end_ns;
+    places.push_back({last.count - 1, 0});
+  }
+  return places;
+}
+
+// Phases by what makes them one.
+class PhaseTable {
+ public:
+  explicit PhaseTable(std::vector<TracePhase>& phases) : phases_(phases) {}
+  std::int32_t find_or_add(const TracePhase& phase) {
+    const auto next = static_cast<std::int32_t>(phases_.size());
+    const auto [found, added] =
+        known_.try_emplace({phase.name, phase.gpu, phase.place.layer, phase.place.micro_batch}, next);
+    if (added) phases_.push_back(phase);
+    return found->second;
+  }
+
+ private:
+  std::vector<TracePhase>& phases_;
+  std::map<std::tuple<std::string, std::uint16_t, std::uint32_t, std::uint32_t>, std::int32_t> known_;
+};
+
+void phases_from_annotations(const Trace& trace, Interpretation& result) {
+  const std::vector<PhasePlace> places = places_of(trace.annotations);
+  PhaseTable table(result.phases);
+  std::map<std::pair<std::int32_t, std::uint16_t>, std::int32_t> by_annotation;
+  for (const std::uint32_t i : result.order) {
+    const GpuEvent& event = trace.gpu_events[i];
+    if (event.annotation < 0) continue;
+    const auto annotation = static_cast<std::size_t>(event.annotation);
+    const auto [known, added] = by_annotation.try_emplace({event.annotation, event.gpu}, kNoPhase);
+    if (added) known->second = table.find_or_add({trace.annotations[annotation].name, event.gpu, places[annotation]});
+    result.places[i].phase = known->second;
+  }
+}
+
+void phases_from_map(const Trace& trace, const KernelMap& map, Interpretation& result) {
+  const NameMatcher matcher(map.phases);
+  std::vector<const std::string*> meaning;
+  for (const KernelName& kernel : trace.names) meaning.push_back(matcher.find(kernel.name));
+  struct Running {
+    std::int32_t phase = kNoPhase;
+    const std::string* name = nullptr;
+  };
+  std::map<std::pair<std::uint16_t, std::uint32_t>, Running> on_stream;
+  std::map<std::pair<std::string, std::uint16_t>, std::uint32_t> layers;
+  for (const std::uint32_t i : result.order) {
+    const GpuEvent& event = trace.gpu_events[i];
+    Running& running = on_stream[{event.gpu, event.stream}];
+    const std::string* name = event.kind == GpuEventKind::kernel ? meaning[event.name] : nullptr;
+    if (name != nullptr && (running.name == nullptr || *name != *running.name)) {
+      const std::uint32_t layer = layers[{*name, event.gpu}]++;
+      running = {static_cast<std::int32_t>(result.phases.size()), name};
+      result.phases.push_back({*name, event.gpu, {layer, 0}});
+    }
+    result.places[i].phase = running.phase;
+  }
+}
+
+// Times downstream are picoseconds in an int64, and several of them are added.
+void refuse_ages(const Trace& trace) {
+  constexpr std::int64_t kLongestNs = 1'000'000'000'000'000;
+  const auto late = [](std::int64_t ns) { return ns > kLongestNs; };
+  for (const GpuEvent& event : trace.gpu_events) {
+    if (late(event.end_ns)) throw SpecError("the trace lasts longer than 11 days");
+  }
+  for (const HostCall& call : trace.calls) {
+    if (late(call.end_ns)) throw SpecError("the trace lasts longer than 11 days");
+  }
+}
+
+void number_in_phases(Interpretation& result) {
+  std::vector<std::uint32_t> count(result.phases.size(), 0);
+  for (const std::uint32_t i : result.order) {
+    EventPlace& place = result.places[i];
+    if (place.phase != kNoPhase) place.index = count[static_cast<std::size_t>(place.phase)]++;
+  }
+}
+
+}  // namespace
+
+Interpretation interpret(const Trace& trace, const KernelMap& map) {
+  refuse_ages(trace);
+  Interpretation result;
+  result.classes = classes_of(trace, map);
+  result.order = launch_order(trace);
+  result.places.resize(trace.gpu_events.size());
+  if (map.phases.empty()) {
+    phases_from_annotations(trace, result);
+  } else {
+    phases_from_map(trace, map, result);
+  }
+  number_in_phases(result);
+  return result;
+}
+
+}  // namespace moeline

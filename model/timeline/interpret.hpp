@@ -1,0 +1,42 @@
+// What the events of a trace are: their class, their phase, their place in it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "timeline/kernel_map.hpp"
+#include "timeline/trace.hpp"
+
+namespace moeline {
+
+inline constexpr std::int32_t kNoPhase = -1;
+
+/// One phase of one layer on one GPU of the trace.
+struct TracePhase {
+  std::string name;
+  std::uint16_t gpu = 0;
+  PhasePlace place;
+};
+
+/// Where an event stands: the same step of another layer has the same name and index.
+struct EventPlace {
+  std::int32_t phase = kNoPhase;  ///< index into Interpretation::phases
+  std::uint32_t index = 0;        ///< position in its phase, in order of launch
+};
+
+struct Interpretation {
+  std::vector<KernelClass> classes;  ///< by event
+  std::vector<EventPlace> places;    ///< by event
+  std::vector<std::uint32_t> order;  ///< events in the order in which the host launched them
+  std::vector<TracePhase> phases;    ///< by first launch
+};
+
+/// Annotations of one name, layer and micro-batch are one phase: that of a low-latency transfer is split where other
+/// work stands between issue and receive. Where an annotation does not name them (traces that are not ours), the layer
+/// is its position among those of the same name, of which ones that overlap in time count once. With phases in the map,
+/// annotations do not count: events in a row on one stream that mean the same phase are one, an event that means none
+/// belongs to the one before it, and layers are counted per phase.
+/// Without calls of the host, events count as launched in the order in which they start.
+[[nodiscard]] Interpretation interpret(const Trace& trace, const KernelMap& map = {});
+
+}  // namespace moeline

@@ -1,0 +1,137 @@
+#include "timeline/kernel_class.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <regex>
+
+#include "base/error.hpp"
+
+namespace moeline {
+namespace {
+
+// Longer names are templates in templates; std::regex is recursive, so the length it sees is bounded.
+constexpr std::size_t kSearched = 1000;
+
+// Searched in the subject of a name, in this order. The order is the point: FlashAttention's pre- and postprocessing is
+// no attention, a notify kernel is no dispatch, dpsk::grouped_gemm holds dense GEMMs and transposes too.
+const std::vector<NamePattern>& built_in() {
+  static const std::vector<NamePattern> patterns = {
+      {"get_dispatch_layout", "other"},
+      {"notify_dispatch|cached_notify|notify_combine|(deep_ep|ep|nvshmem).*barrier|barrier_all", "barrier"},
+      {"(deep_ep|dpsk::ep|internode|intranode|internode_ll|pplx|a2a|all_?to_?all).*dispatch|^dispatchKernel",
+       "dispatch"},
+      {"(deep_ep|dpsk::ep|internode|intranode|internode_ll|pplx|a2a|all_?to_?all).*combine|^combineKernel", "combine"},
+      {"^nccl|nvshmem|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|multimem|symm_mem|cross_device_reduce",
+       "collective"},
+      {"preprocess|postprocess|convertdq|merge_state|combine_kernel|splitkreduce|::utils::", "memory"},
+      {"flash|fmha|attention|attn|mla|batch(decode|prefill)|paged_kv|compute_attn_ws", "attention"},
+      {"m_grouped|group(ed)?_?gemm_kernel|groupproblemshape|fused_moe|moe_?gemm|group_gemm", "grouped_gemm"},
+      {"gemm|nvjet|xmma|cublas|gemv|matmul|wgmma", "gemm"},
+      {"top_?k|group_indices|count_expert|fused_mapping|aux_fi|moe_align|sorting|radix_?sort|arange|with_index",
+       "other"},
+      {"elementwise|copy|cast|transpose|norm|ln_(fwd|bwd)|swiglu|silu|gelu|act_and_mul|rotary|rope|reduce|expand|"
+       "permute|scatter|gather|fill|softmax|concat|cat_|quant|embedding|index|triton_|fill_tensormaps|distribution",
+       "memory"},
+  };
+  return patterns;
+}
+
+const NameMatcher& built_in_matcher() {
+  static const NameMatcher matcher(built_in());
+  return matcher;
+}
+
+// DeepGEMM has one kernel for all layouts and says which in a template argument; CUTLASS in the problem's shape.
+bool is_grouped_by_argument(std::string_view name) {
+  static const NameMatcher matcher(
+      std::vector<NamePattern>{{R"(GemmType\)[12]|GroupedContiguous|GroupedMasked|GroupProblemShape)", "yes"}});
+  return matcher.find(name) != nullptr;
+}
+
+KernelClass class_named(const std::string& name) {
+  const std::vector<std::string>& names = kernel_class_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  if (found == names.end()) throw SpecError(unknown_name("kernel class", name, names));
+  return static_cast<KernelClass>(found - names.begin());
+}
+
+std::vector<NamePattern> checked(const std::vector<NamePattern>& classes) {
+  for (const NamePattern& each : classes) (void)class_named(each.meaning);
+  return classes;
+}
+
+}  // namespace
+
+const std::vector<std::string>& kernel_class_names() {
+  static const std::vector<std::string> names = {"attention", "gemm",       "grouped_gemm", "memory",
+                                                 "small",     "other",      "dispatch",     "combine",
+                                                 "barrier",   "collective", "copy",         "unclassified"};
+  return names;
+}
+
+const std::string& name_of(KernelClass kernel_class) {
+  return kernel_class_names()[static_cast<std::size_t>(kernel_class)];
+}
+
+bool is_transfer(KernelClass c) { return c == KernelClass::dispatch || c == KernelClass::combine; }
+
+bool is_communication(KernelClass c) {
+  return is_transfer(c) || c == KernelClass::barrier || c == KernelClass::collective;
+}
+
+struct NameMatcher::Compiled {
+  std::regex regex;
+  std::string meaning;
+};
+
+NameMatcher::NameMatcher(const std::vector<NamePattern>& patterns) {
+  for (const NamePattern& each : patterns) {
+    try {
+      const auto flags = std::regex::ECMAScript | std::regex::icase | std::regex::optimize | std::regex::nosubs;
+      compiled_.push_back(std::make_shared<const Compiled>(Compiled{std::regex(each.pattern, flags), each.meaning}));
+    } catch (const std::regex_error&) {
+      throw SpecError(fmt::format("'{}' is not a regular expression", each.pattern));
+    }
+  }
+}
+
+const std::string* NameMatcher::find(std::string_view name) const {
+  const std::string_view searched = name.substr(0, kSearched);
+  for (const auto& each : compiled_) {
+    if (std::regex_search(searched.begin(), searched.end(), each->regex)) return &each->meaning;
+  }
+  return nullptr;
+}
+
+std::string_view subject_of(std::string_view name) {
+  if (name.starts_with("void ")) name.remove_prefix(5);
+  constexpr std::string_view kWrapper = "cutlass::device_kernel<";
+  if (name.starts_with(kWrapper)) name.remove_prefix(kWrapper.size());
+  constexpr std::string_view kAnonymous = "(anonymous namespace)";
+  const std::size_t from = name.starts_with(kAnonymous) ? kAnonymous.size() : 0;
+  std::size_t end = name.find_first_of("<(", from);
+  // "at::native::(anonymous namespace)::kernel<...>"
+  while (end != std::string_view::npos && name.substr(end).starts_with(kAnonymous)) {
+    end = name.find_first_of("<(", end + kAnonymous.size());
+  }
+  return name.substr(0, end);
+}
+
+KernelClassifier::KernelClassifier(const std::vector<NamePattern>& classes, const std::string& communication)
+    : given_(checked(classes)),
+      communication_(communication.empty() ? std::vector<NamePattern>{} : std::vector{NamePattern{communication, ""}}),
+      has_communication_(!communication.empty()) {}
+
+KernelClass KernelClassifier::of_kernel(std::string_view name) const {
+  if (const std::string* meaning = given_.find(name)) return class_named(*meaning);
+  const std::string* meaning = built_in_matcher().find(subject_of(name));
+  KernelClass found = meaning == nullptr ? KernelClass::unclassified : class_named(*meaning);
+  if (found == KernelClass::gemm && is_grouped_by_argument(name)) found = KernelClass::grouped_gemm;
+  if (!has_communication_) return found;
+  const bool communicates = communication_.find(name) != nullptr;
+  if (communicates) return is_communication(found) ? found : KernelClass::collective;
+  return is_communication(found) ? KernelClass::unclassified : found;
+}
+
+}  // namespace moeline

@@ -1,0 +1,73 @@
+// What kind of work a GPU event is, told by the name of its kernel.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "graph/task.hpp"
+
+namespace moeline {
+
+enum class KernelClass : std::uint8_t {
+  attention,
+  gemm,
+  grouped_gemm,
+  memory,  ///< memory-bound: casts, norms, copies by kernels, element-wise
+  small,   ///< fixed cost; only traces of our own say so
+  other,   ///< routing: top-k, layouts, counts
+  dispatch,
+  combine,
+  barrier,     ///< of all ranks, in front of a transfer
+  collective,  ///< any other communication: NCCL, NVSHMEM, all-reduce kernels
+  copy,        ///< memcpy and memset of the copy engines
+  unclassified,
+};
+inline constexpr int kKernelClasses = static_cast<int>(KernelClass::unclassified) + 1;
+
+[[nodiscard]] const std::string& name_of(KernelClass kernel_class);
+[[nodiscard]] const std::vector<std::string>& kernel_class_names();
+[[nodiscard]] bool is_communication(KernelClass kernel_class);
+/// Transfers of the all-to-all, barriers apart.
+[[nodiscard]] bool is_transfer(KernelClass kernel_class);
+
+/// A regular expression (ECMAScript, case ignored) and what a name that it finds itself in means.
+struct NamePattern {
+  std::string pattern;
+  std::string meaning;
+};
+
+/// Compiled patterns; the first that is found in a name wins. Names are searched in their first 1000 characters.
+class NameMatcher {
+ public:
+  /// Throws SpecError for a pattern that is no regular expression.
+  explicit NameMatcher(const std::vector<NamePattern>& patterns);
+  /// The meaning of the first pattern found, or nullptr.
+  [[nodiscard]] const std::string* find(std::string_view name) const;
+
+ private:
+  struct Compiled;
+  std::vector<std::shared_ptr<const Compiled>> compiled_;
+};
+
+/// Knows NCCL, DeepEP and its ancestor dpsk::ep, NVSHMEM, pplx; cuBLAS, CUTLASS, DeepGEMM, Triton's MoE kernels;
+/// FlashAttention, FlashMLA, FlashInfer; PyTorch's own kernels. Unknown ones stay unclassified.
+class KernelClassifier {
+ public:
+  /// `classes` (pattern -> name of a class) go before what is built in. `communication`, where not empty, decides alone
+  /// what is communication.
+  explicit KernelClassifier(const std::vector<NamePattern>& classes = {}, const std::string& communication = "");
+  [[nodiscard]] KernelClass of_kernel(std::string_view name) const;
+
+ private:
+  NameMatcher given_;
+  NameMatcher communication_;
+  bool has_communication_ = false;
+};
+
+/// What a name is about: "void cutlass::device_kernel<flash::FlashAttnBwd<...>>(...)" gives "flash::FlashAttnBwd".
+[[nodiscard]] std::string_view subject_of(std::string_view kernel_name);
+
+}  // namespace moeline
