@@ -7,20 +7,8 @@
 #include <cmath>
 
 namespace moeline {
-namespace {
 
-// Stream numbers as in DeepSeek's published profile.
-struct StreamInfo {
-  std::uint32_t id;
-  const char* name;
-  Role role;
-};
-constexpr std::array<StreamInfo, 4> kStreams = {{{7, "compute", Role::compute},
-                                                 {27, "communication", Role::communication},
-                                                 {23, "side", Role::compute},
-                                                 {0, "host", Role::host}}};
-
-const char* class_of(Family family) {
+const char* class_name(Family family) {
   switch (family) {
     case Family::gemm_fp8:
     case Family::gemm_fp8_wgrad:
@@ -55,6 +43,19 @@ const char* class_of(Family family) {
       return "memory";
   }
 }
+
+namespace {
+
+// Stream numbers as in DeepSeek's published profile.
+struct StreamInfo {
+  std::uint32_t id;
+  const char* name;
+  Role role;
+};
+constexpr std::array<StreamInfo, 4> kStreams = {{{7, "compute", Role::compute},
+                                                 {27, "communication", Role::communication},
+                                                 {23, "side", Role::compute},
+                                                 {0, "host", Role::host}}};
 
 Role role_of(Family family) { return is_communication(family) ? Role::communication : Role::compute; }
 
@@ -139,7 +140,7 @@ PreparedKernel RankProgram::prepare_kernel(const Operator& op, const Price& pric
   }
   kernel.label.name = draft_.intern(kernel_name(op));
   kernel.label.detail = draft_.intern(detail_of(op, price));
-  kernel.label.task_class = draft_.add_class(class_of(op.family), role_of(op.family));
+  kernel.label.task_class = draft_.add_class(class_name(op.family), role_of(op.family));
   return kernel;
 }
 

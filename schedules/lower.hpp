@@ -21,6 +21,9 @@ struct Place {
   StreamName stream = StreamName::compute;
 };
 
+/// What a family counts as in the metrics: attention (the core alone), gemm, grouped_gemm, memory, small, dispatch, ...
+[[nodiscard]] const char* class_name(Family family);
+
 inline constexpr TaskId kNoTask = ~TaskId{0};
 
 /// The ends of a phase that edges attach to.

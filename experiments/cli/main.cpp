@@ -44,6 +44,7 @@ int main(int argc, char** argv) {
   add_list(app, exit_code);
   add_price(app, exit_code);
   add_model(app, exit_code);
+  add_analyze(app, exit_code);
   add_replay(app, exit_code);
   try {
     app.parse(argc, argv);

@@ -63,18 +63,27 @@ std::int64_t last_ended(const Launches& l, std::int64_t by_ns, std::int64_t laun
   return last;
 }
 
+// A pause of the host between two launches, and what it may have waited for.
+struct Pause {
+  std::int64_t event = kNone;
+  std::int64_t next_call = kNone;
+  bool called = false;  // by a synchronising call
+};
+
 // The host is taken for one program, whatever the number of its threads: backward passes are launched by a thread of
 // their own while the main one waits.
-void add_host(const Launches& l, std::vector<Dependency>& found) {
+std::vector<Pause> add_host_order(const Launches& l, std::vector<Dependency>& found) {
   const std::vector<std::int64_t> launched = launched_by(l);
+  std::vector<Pause> pauses;
   std::int64_t before = kNone;  // the launch before
   const HostCall* synchronised = nullptr;
   for (std::size_t i = 0; i < l.trace.calls.size(); ++i) {
     const HostCall& now = l.trace.calls[i];
     if (now.kind == HostCallKind::synchronize) synchronised = &now;
     if (launched[i] == kNone) continue;
+    const auto next = static_cast<std::int64_t>(i);
     if (before != kNone) {
-      found.push_back({call(before), call(static_cast<std::int64_t>(i)), Reason::host_order, true});
+      found.push_back({call(before), call(next), Reason::host_order, true});
       const HostCall& previous = l.trace.calls[static_cast<std::size_t>(before)];
       const bool called = synchronised != nullptr && synchronised->start_ns >= previous.start_ns;
       const std::int64_t waited_for = called ? last_ended(l, synchronised->end_ns, synchronised->start_ns)
@@ -83,12 +92,25 @@ void add_host(const Launches& l, std::vector<Dependency>& found) {
           waited_for == kNone ? 0 : l.trace.gpu_events[static_cast<std::size_t>(waited_for)].end_ns;
       const bool paused = now.start_ns - previous.end_ns > kHostPause;
       const bool inside = end_ns > previous.start_ns && end_ns <= now.start_ns;
-      if (waited_for != kNone && paused && inside && (called || now.start_ns - end_ns <= kHostNotices)) {
-        found.push_back({gpu(waited_for), call(static_cast<std::int64_t>(i)), Reason::host_wait, false});
-      }
+      const bool noticed = called || now.start_ns - end_ns <= kHostNotices;
+      if (waited_for != kNone && paused && inside && noticed) pauses.push_back({waited_for, next, called});
     }
-    before = static_cast<std::int64_t>(i);
+    before = next;
     synchronised = nullptr;
+  }
+  return pauses;
+}
+
+// A pause without a synchronising call counts where it follows the same kernel in most layers.
+void add_host(const Launches& l, std::vector<Dependency>& found) {
+  const std::vector<Pause> pauses = add_host_order(l, found);
+  std::map<Step, std::size_t> paused;
+  const auto step = [&](const Pause& pause) { return step_of(l.meaning, static_cast<std::size_t>(pause.event)); };
+  for (const Pause& pause : pauses) ++paused[step(pause)];
+  std::map<Step, std::size_t> layers = layers_with(l.meaning, paused);
+  for (const Pause& pause : pauses) {
+    if (!pause.called && 2 * paused[step(pause)] <= layers[step(pause)]) continue;
+    found.push_back({gpu(pause.event), call(pause.next_call), Reason::host_wait, false});
   }
 }
 
@@ -156,8 +178,7 @@ void add_start_times(const Launches& l, std::vector<Dependency>& found) {
       const std::int64_t before = resolve(l, same, relative);
       if (before == kNone) continue;
       const GpuEvent& b = l.trace.gpu_events[static_cast<std::size_t>(before)];
-      refuted = refuted || before >= same || b.end_ns > l.trace.gpu_events[same].start_ns ||
-                l.launched_ns(static_cast<std::uint32_t>(before)) > l.launched_ns(same);
+      refuted = refuted || before >= same || b.end_ns > l.trace.gpu_events[same].start_ns;
       edges.push_back({gpu(before), gpu(same), Reason::start_time, false});
     }
     if (refuted) continue;

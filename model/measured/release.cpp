@@ -35,29 +35,14 @@ bool lacked_sms(const Trace& trace, std::uint32_t waiting, std::int64_t since_ns
   return wanted > trace.sms;
 }
 
-using Step = std::tuple<std::string, std::uint16_t, std::uint32_t>;  // phase, GPU, position: the same in every layer
-
-Step step_of(const Measured& m, std::uint32_t event) {
-  const EventPlace& place = m.meaning.places[event];
-  const TracePhase& phase = m.meaning.phases[static_cast<std::size_t>(place.phase)];
-  return {phase.name, phase.gpu, place.index};
-}
-
-// Waits for SMs that at most half of the layers have.
+// Waits for SMs that fewer than half of the layers have.
 void find_chance_meetings(const Measured& m, const Release& release, std::vector<Unexplained>& waits) {
   std::map<Step, std::size_t> waiting;
-  for (const Unexplained& wait : waits) {
-    if (m.meaning.places[wait.event].phase != kNoPhase) ++waiting[step_of(m, wait.event)];
-  }
-  std::map<Step, std::size_t> layers;
-  for (std::uint32_t i = 0; i < m.trace.gpu_events.size() && !waiting.empty(); ++i) {
-    if (m.meaning.places[i].phase == kNoPhase) continue;
-    if (const Step step = step_of(m, i); waiting.contains(step)) ++layers[step];
-  }
+  for (const Unexplained& wait : waits) ++waiting[step_of(m.meaning, wait.event)];
+  std::map<Step, std::size_t> layers = layers_with(m.meaning, waiting);
   for (Unexplained& wait : waits) {
-    if (m.meaning.places[wait.event].phase == kNoPhase) continue;
-    const Step step = step_of(m, wait.event);
-    wait.for_sms = 2 * waiting[step] <= layers[step] && lacked_sms(m.trace, wait.event, release.event_ns[wait.event]);
+    const Step step = step_of(m.meaning, wait.event);
+    wait.for_sms = 2 * waiting[step] < layers[step] && lacked_sms(m.trace, wait.event, release.event_ns[wait.event]);
   }
 }
 

@@ -27,8 +27,8 @@ struct Release {
 struct Unexplained {
   std::uint32_t event = 0;
   std::int64_t wait_ns = 0;
-  /// Persistent kernels of other streams had been given the SMs it needed, by chance: in at least half of the
-  /// layers the same kernel did not wait. That is no order: with other times they would not have met.
+  /// Persistent kernels of other streams had been given the SMs it needed, by chance: in most layers the
+  /// same kernel did not wait. That is no order: with other times they would not have met.
   bool for_sms = false;
 };
 /// Waits of 20 us and more, longest first.

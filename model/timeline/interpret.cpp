@@ -137,6 +137,21 @@ void number_in_phases(Interpretation& result) {
 
 }  // namespace
 
+Step step_of(const Interpretation& meaning, std::size_t event) {
+  const EventPlace& place = meaning.places[event];
+  if (place.phase == kNoPhase) return {"", 0, static_cast<std::uint32_t>(event)};
+  const TracePhase& phase = meaning.phases[static_cast<std::size_t>(place.phase)];
+  return {phase.name, phase.gpu, place.index};
+}
+
+std::map<Step, std::size_t> layers_with(const Interpretation& meaning, const std::map<Step, std::size_t>& steps) {
+  std::map<Step, std::size_t> layers;
+  for (std::size_t i = 0; i < meaning.places.size() && !steps.empty(); ++i) {
+    if (const Step step = step_of(meaning, i); steps.contains(step)) ++layers[step];
+  }
+  return layers;
+}
+
 Interpretation interpret(const Trace& trace, const KernelMap& map) {
   refuse_ages(trace);
   Interpretation result;

@@ -1,7 +1,9 @@
 // What the events of a trace are: their class, their phase, their place in it.
 #pragma once
 
+#include <map>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "timeline/kernel_map.hpp"
@@ -30,6 +32,13 @@ struct Interpretation {
   std::vector<std::uint32_t> order;  ///< events in the order in which the host launched them
   std::vector<TracePhase> phases;    ///< by first launch
 };
+
+/// A kernel of the program, whatever the layer: phase, GPU, position in the phase. Where an event has no phase: itself.
+using Step = std::tuple<std::string, std::uint16_t, std::uint32_t>;
+[[nodiscard]] Step step_of(const Interpretation& meaning, std::size_t event);
+/// How many layers have each of these steps.
+[[nodiscard]] std::map<Step, std::size_t> layers_with(const Interpretation& meaning,
+                                                      const std::map<Step, std::size_t>& steps);
 
 /// Annotations of one name, layer and micro-batch are one phase: that of a low-latency transfer is split where other
 /// work stands between issue and receive. Where an annotation does not name them (traces that are not ours), the layer

@@ -1,0 +1,135 @@
+// moeline analyze: what a measured trace says about itself.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <memory>
+
+#include "base/file.hpp"
+#include "engine/simulate.hpp"
+#include "experiments/cli/analysis_output.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/measured_input.hpp"
+
+namespace moeline {
+namespace {
+
+struct Options {
+  MeasuredInput input;
+  std::string scenario;
+  std::vector<std::string> assignments;
+  std::string hardware;
+  std::string format = "table";
+};
+
+std::string lower(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+// The profile whose name the device bears: "NVIDIA H800" is h800.
+std::optional<HardwareProfile> machine_of(const Trace& trace, const Options& options) {
+  if (!options.hardware.empty()) return load_profile(options.hardware);
+  const std::string device = lower(trace.device);
+  for (const std::string& name : names_in("hwprofiles")) {
+    if (device.find(name) != std::string::npos) return load_profile(name);
+  }
+  return std::nullopt;
+}
+
+Time span_with(const Measured& measured, const std::vector<WhatIf::Scale>& scales) {
+  const ReplayGraph replay = replay_graph(measured, {scales, {}});
+  return gpu_span(replay, simulate(replay.graph));
+}
+
+bool has(const Measured& measured, KernelClass c) {
+  return std::find(measured.meaning.classes.begin(), measured.meaning.classes.end(), c) !=
+         measured.meaning.classes.end();
+}
+
+// Factor of the transfers at which the replay without barriers has grown by 1 %, within 0.01; 0 beyond 16.
+double transfer_knee(const Measured& measured, std::vector<WhatIf::Scale> scales) {
+  constexpr double kGrowth = 1.01;
+  constexpr double kMost = 16;
+  constexpr double kExact = 0.01;
+  const double limit = kGrowth * to_us(span_with(measured, scales));
+  const auto grown = [&](double factor) {
+    std::vector<WhatIf::Scale> longer = scales;
+    longer.push_back({"transfer", factor});
+    return to_us(span_with(measured, longer)) > limit;
+  };
+  if (grown(1) || !grown(kMost)) return 0;
+  double low = 1;
+  double high = kMost;
+  while (high - low > kExact) {
+    const double middle = (low + high) / 2;
+    (grown(middle) ? high : low) = middle;
+  }
+  return high;
+}
+
+Counterfactuals counterfactuals(const Measured& measured) {
+  constexpr std::size_t kQuickly = 20'000;  // events up to which a dozen replays take no time
+  Counterfactuals c;
+  std::vector<WhatIf::Scale> barriers;
+  if (has(measured, KernelClass::barrier)) barriers.push_back({"barrier", 0});
+  std::vector<WhatIf::Scale> free = barriers;
+  const bool transfers = has(measured, KernelClass::dispatch) || has(measured, KernelClass::combine) ||
+                         has(measured, KernelClass::collective);
+  if (transfers) free.push_back({"transfer", 0});
+  c.replay = span_with(measured, {});
+  c.no_communication = span_with(measured, free);
+  c.no_gaps = span_with(measured, {{"gaps", 0}});
+  if (transfers && measured.trace.gpu_events.size() <= kQuickly) c.transfer_knee = transfer_knee(measured, barriers);
+  return c;
+}
+
+void analyze_command(const Options& options) {
+  if (options.scenario.empty() && !options.assignments.empty()) {
+    throw SpecError("--set", 0, "overrides the scenario, and there is none; give --scenario");
+  }
+  const Measured measured = load_measured(options.input);
+  AnalysisReport report;
+  report.file = options.input.path;
+  report.measured = &measured;
+  report.analysis = analyze(measured);
+  report.machine = machine_of(measured.trace, options);
+  if (!options.scenario.empty()) {
+    const Setup setup = load_setup(options.scenario, options.assignments);
+    report.shapes = shapes_of(setup, report.analysis.ranks.front().phases);
+  }
+  if (measured.trace.gpus.size() == 1) report.counterfactuals = counterfactuals(measured);
+  fmt::print("{}", options.format == "json" ? to_json(report) : to_table(report));
+}
+
+constexpr const char* kDefinitions =
+    R"(span: first start to last end of the GPU events of a rank. compute, communication: unions of their kernels; copies and
+sets of the copy engines are neither. idle: nothing runs. non-compute: the rest of the span.
+exposed: communication runs and no kernel computes; overlap: the rest of the communication, over all of it.
+exposed_comm_us in JSON: of a rank or layer all that is non-compute, so that copies with nothing beside them count too.
+as HTA counts: communication is what begins with nccl, so that DeepEP's kernels count as compute.
+gaps: times without a kernel on the streams that mostly compute, by what bound the kernel that ended them: its launch;
+a communication kernel, or another stream, that it waited for; nothing but the kernel before it (between kernels).
+TFLOP/s, GB/s: of kernels whose shapes the trace states ("Input Dims", bytes of copies and NCCL); with --scenario, of
+all kernels of the phases that trace and scenario share, by the scenario's shapes, over the class's union.
+of peak: time that the FLOPs take at the FP8 and BF16 peaks of the machine, over the time they took.
+layers: from the first start to the last end of a layer's phases of computation, or where the trace has no phases, of
+the sequence of kernels that repeats. barrier, transfer: sums of durations.
+Replays: see moeline replay --help.)";
+
+}  // namespace
+
+void add_analyze(CLI::App& app, int& /*exit_code*/) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command =
+      app.add_subcommand("analyze", "what a measured trace says: overlap, gaps, classes, what limits it");
+  add_measured_input(*command, options->input);
+  command->add_option("--scenario", options->scenario, "scenario that ran in the trace: shapes of its kernels");
+  command->add_option("--set", options->assignments, "override in the scenario")->allow_extra_args(false);
+  command->add_option("--hardware", options->hardware, "profile of the machine; default: by the trace's device");
+  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->footer(kDefinitions);
+  command->callback([options] { analyze_command(*options); });
+}
+
+}  // namespace moeline

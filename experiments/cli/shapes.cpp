@@ -1,0 +1,65 @@
+#include "experiments/cli/shapes.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "moe/inference.hpp"
+#include "schedules/lower.hpp"
+
+namespace moeline {
+namespace {
+
+bool is_training(const Setup& setup) { return setup.scenario.workload.phase == "train"; }
+
+std::vector<std::string> phases_of(const Setup& setup) {
+  if (is_training(setup)) return training_phase_names();
+  return inference_phases(setup.model, setup.scenario.workload.phase == "decode");
+}
+
+std::vector<Operator> operators_of(const Setup& setup, const PhaseTimes& phase, int micro_batches) {
+  const int layer = static_cast<int>(phase.layer);
+  if (is_training(setup)) return training_phase(phase.phase, setup.layer_work(phase.phase.ends_with("(F)"), layer));
+  const int first_moe = setup.scenario.whole_model ? 0 : setup.model.first_k_dense_replace;
+  return inference_phase(phase.phase, setup.inference_work(static_cast<int>(phase.micro_batch), micro_batches),
+                         first_moe + layer);
+}
+
+KernelClass class_of(Family family) {
+  const std::vector<std::string>& names = kernel_class_names();
+  return static_cast<KernelClass>(std::find(names.begin(), names.end(), class_name(family)) - names.begin());
+}
+
+// Layers whose rows the scenario gives; of any number where it has none.
+bool knows_layer(const Setup& setup, std::uint32_t layer) {
+  const std::size_t given = setup.scenario.routing.forward_rows.size();
+  return !is_training(setup) || given == 0 || layer < given;
+}
+
+void add(const Operator& op, ClassShapes& shapes) {
+  (is_fp8(op.family) ? shapes.fp8_flops : shapes.bf16_flops) += op.flops;
+  if (!is_communication(op.family)) shapes.bytes += op.bytes;
+  shapes.wire_bytes += op.traffic.wire_bytes;
+}
+
+}  // namespace
+
+std::vector<ClassShapes> shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases) {
+  const std::vector<std::string> known = phases_of(setup);
+  std::set<std::uint32_t> micro_batches;
+  for (const PhaseTimes& phase : phases) micro_batches.insert(phase.micro_batch);
+  std::vector<ClassShapes> shapes(kKernelClasses);
+  bool any = false;
+  for (const PhaseTimes& phase : phases) {
+    const bool has_phase = std::find(known.begin(), known.end(), phase.phase) != known.end();
+    if (!has_phase || !knows_layer(setup, phase.layer)) continue;
+    any = true;
+    for (const Operator& op : operators_of(setup, phase, static_cast<int>(micro_batches.size()))) {
+      add(op, shapes[static_cast<std::size_t>(class_of(op.family))]);
+    }
+  }
+  if (!any) throw SpecError(setup.scenario.file, 0, "has no phase in common with the trace");
+  for (std::size_t c = 0; c < shapes.size(); ++c) shapes[c].kernel_class = static_cast<KernelClass>(c);
+  return shapes;
+}
+
+}  // namespace moeline

@@ -1,0 +1,24 @@
+// FLOPs and bytes of a measured trace's kernels, which profilers rarely write: from the scenario that ran in it.
+#pragma once
+
+#include <vector>
+
+#include "schedules/scenario.hpp"
+#include "timeline/kernel_class.hpp"
+#include "timeline/phases.hpp"
+
+namespace moeline {
+
+/// Sums over the phases of the trace that the scenario knows.
+struct ClassShapes {
+  KernelClass kernel_class = KernelClass::unclassified;
+  double fp8_flops = 0;
+  double bf16_flops = 0;
+  double bytes = 0;       ///< least memory traffic of kernels that compute
+  double wire_bytes = 0;  ///< of transfers: to other nodes, each way
+};
+
+/// Throws SpecError where no phase of the trace is one of the scenario's.
+[[nodiscard]] std::vector<ClassShapes> shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases);
+
+}  // namespace moeline
