@@ -5,15 +5,17 @@
 #   tests/run.sh asan        all tests under address and undefined-behaviour sanitizers
 set -euo pipefail
 cd "$(dirname "$0")/.."
-clients=()
-if [ "${1:-}" = --all ]; then
-  clients=(tests/clients/packages.txt)
-  shift
-fi
 preset=${1:-release}
-experiments/install.sh experiments/packages.txt "${clients[@]}"
+packages=(experiments/packages.txt)
+clients=
+if [ "$preset" = --all ]; then
+  preset=release
+  packages+=(tests/clients/packages.txt)
+  clients=tests/clients/run.sh
+fi
+experiments/install.sh "${packages[@]}"
 cmake --preset "$preset" >/dev/null
 cmake --build --preset "$preset"
 ctest --preset "$preset" -j "$(nproc)"
 if [ "$preset" = release ]; then tests/determinism.sh build/release/moeline; fi
-if [ ${#clients[@]} -gt 0 ]; then tests/clients/run.sh; fi
+if [ -n "$clients" ]; then "$clients"; fi
