@@ -1,11 +1,14 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of packages.txt that are missing, as root or with sudo.
+# Installs the Debian packages that are missing, as root or with sudo.
+#   experiments/install.sh [LIST]...     LIST: a file like packages.txt, which is the default
 set -euo pipefail
-packages=$(grep -v '^#' "$(dirname "$0")/packages.txt")
+[ $# -gt 0 ] || set -- "$(dirname "$0")/packages.txt"
+packages=$(grep -hv '^#' "$@")
+# A package may stand in for another: that of newer nodejs versions, from elsewhere, is npm too.
+installed=$(dpkg-query -W -f '${db:Status-Status} ${Package} ${Provides}\n' | sed -n 's/^installed //p' | tr -s ', ' '\n')
 missing=()
 for package in $packages; do
-  status=$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null || true)
-  [ "$status" = installed ] || missing+=("$package")
+  grep -qxF "$package" <<<"$installed" || missing+=("$package")
 done
 [ ${#missing[@]} -eq 0 ] && exit 0
 echo "installing: ${missing[*]}" >&2

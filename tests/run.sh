@@ -1,12 +1,21 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs the tests.
 #   tests/run.sh             release build, all tests
-#   tests/run.sh asan        the same under address and undefined-behaviour sanitizers
+#   tests/run.sh --all       the same, and opens our traces in the programs that people open traces with
+#   tests/run.sh asan        all tests under address and undefined-behaviour sanitizers
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=${1:-release}
-experiments/install.sh
+packages=(experiments/packages.txt)
+clients=
+if [ "$preset" = --all ]; then
+  preset=release
+  packages+=(tests/clients/packages.txt)
+  clients=tests/clients/run.sh
+fi
+experiments/install.sh "${packages[@]}"
 cmake --preset "$preset" >/dev/null
 cmake --build --preset "$preset"
 ctest --preset "$preset" -j "$(nproc)"
 if [ "$preset" = release ]; then tests/determinism.sh build/release/moeline; fi
+if [ -n "$clients" ]; then "$clients"; fi
