@@ -3,6 +3,7 @@
 #include <rapidjson/reader.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -53,19 +54,27 @@ std::uint32_t rank_of(const TraceHandler& handler, const std::filesystem::path& 
   throw SpecError(path.string(), 0, fmt::format("distributedInfo.rank '{}' is not a rank", one_line(handler.rank)));
 }
 
+// "rank 3" in the name of a process.
+std::optional<std::uint32_t> rank_of_process(const TraceRecords& records, const std::string& pid) {
+  const auto name = records.processes.find(pid);
+  if (name == records.processes.end()) return std::nullopt;
+  const std::size_t word = name->second.find("rank ");
+  if (word == std::string::npos) return std::nullopt;
+  return whole_number<std::uint32_t>(std::string_view(name->second).substr(word + 5));
+}
+
 // One GPU process is the file's rank. Several have theirs in their names, as in a trace that holds two timelines.
-std::vector<TraceGpu> gpus_of(const TraceHandler& handler, const std::filesystem::path& path) {
-  const TraceRecords& records = handler.records;
+std::vector<TraceGpu> gpus_of(const TraceRecords& records, std::uint32_t of_file, std::vector<std::string>& notes) {
   std::vector<TraceGpu> gpus;
-  const std::uint32_t of_file = rank_of(handler, path);
+  std::set<std::uint32_t> ranks;
   for (const std::string& pid : records.gpus) {
     const auto position = static_cast<std::uint32_t>(gpus.size());
-    const auto name = records.processes.find(pid);
-    const std::string text = name == records.processes.end() ? "" : name->second;
-    const std::size_t word = text.find("rank ");
-    const auto rank = word == std::string::npos ? std::nullopt : whole_number<std::uint32_t>(text.substr(word + 5));
-    gpus.push_back({pid, records.gpus.size() == 1 ? of_file : rank.value_or(position)});
+    gpus.push_back({pid, records.gpus.size() == 1 ? of_file : rank_of_process(records, pid).value_or(position)});
+    ranks.insert(gpus.back().rank);
   }
+  if (ranks.size() == gpus.size()) return gpus;
+  for (std::size_t i = 0; i < gpus.size(); ++i) gpus[i].rank = static_cast<std::uint32_t>(i);
+  notes.push_back("GPU processes share a rank; they are numbered by first appearance");
   return gpus;
 }
 
@@ -116,11 +125,11 @@ Trace read_trace(const std::filesystem::path& path) {
   if (records.gpu.empty()) throw SpecError(file, 0, "no GPU events (kernel, gpu_memcpy, gpu_memset) among its events");
 
   Trace trace;
-  trace.gpus = gpus_of(handler, path);
   trace.device = handler.device;
   trace.sms = whole_number<std::uint32_t>(handler.sms).value_or(0);
   trace.time_zero_ns = base_time_ns(handler, file) + records.earliest_ns();
   trace.notes = tolerated(records);
+  trace.gpus = gpus_of(records, rank_of(handler, path), trace.notes);
   count_from_earliest(records);
   sort(records);
   find_calls(records);
