@@ -101,6 +101,23 @@ void count_from_earliest(TraceRecords& records) {
   }
 }
 
+// Times downstream are picoseconds in an int64, which holds 106 days, and durations are summed.
+void refuse_ages(const TraceRecords& records, const std::string& file) {
+  constexpr std::int64_t kDayNs = 86'400'000'000'000;
+  constexpr std::int64_t kLongestNs = 11 * kDayNs;
+  constexpr std::int64_t kMostNs = 100 * kDayNs;
+  std::int64_t last = 0;
+  std::int64_t sum = 0;
+  for (const GpuRecord& record : records.gpu) {
+    last = std::max(last, record.event.end_ns);
+    if (last <= kLongestNs) sum = std::min(kMostNs + 1, sum + record.event.end_ns - record.event.start_ns);
+  }
+  for (const CallRecord& record : records.calls) last = std::max(last, record.call.end_ns);
+  for (const AnnotationRecord& record : records.annotations) last = std::max(last, record.annotation.end_ns);
+  if (last > kLongestNs) throw SpecError(file, 0, "lasts longer than 11 days");
+  if (sum > kMostNs) throw SpecError(file, 0, "its GPU events last longer than 100 days in all");
+}
+
 void sort(TraceRecords& records) {
   std::stable_sort(records.gpu.begin(), records.gpu.end(), [](const GpuRecord& a, const GpuRecord& b) {
     return std::tie(a.event.start_ns, a.event.stream) < std::tie(b.event.start_ns, b.event.stream);
@@ -131,6 +148,7 @@ Trace read_trace(const std::filesystem::path& path) {
   trace.notes = tolerated(records);
   trace.gpus = gpus_of(records, rank_of(handler, path), trace.notes);
   count_from_earliest(records);
+  refuse_ages(records, file);
   sort(records);
   find_calls(records);
   attribute(records);
