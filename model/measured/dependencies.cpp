@@ -92,7 +92,7 @@ std::vector<Pause> add_host_order(const Launches& l, std::vector<Dependency>& fo
       const std::int64_t end_ns =
           waited_for == kNone ? 0 : l.trace.gpu_events[static_cast<std::size_t>(waited_for)].end_ns;
       const bool paused = now.start_ns - previous.end_ns > kHostPause;
-      const bool inside = end_ns > previous.start_ns && end_ns <= now.start_ns;
+      const bool inside = end_ns > previous.start_ns && end_ns < now.start_ns;
       const bool noticed = now.start_ns - end_ns <= kHostNotices;
       if (waited_for != kNone && paused && inside) pauses.push_back({waited_for, next, called, noticed});
     }

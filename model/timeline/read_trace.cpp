@@ -101,11 +101,11 @@ void count_from_earliest(TraceRecords& records) {
   }
 }
 
-// Times downstream are picoseconds in an int64, which holds 106 days, and durations are summed.
+// Times downstream are picoseconds in an int64, which holds 106 days, and durations are summed behind the start.
 void refuse_ages(const TraceRecords& records, const std::string& file) {
   constexpr std::int64_t kDayNs = 86'400'000'000'000;
   constexpr std::int64_t kLongestNs = 11 * kDayNs;
-  constexpr std::int64_t kMostNs = 100 * kDayNs;
+  constexpr std::int64_t kMostNs = 90 * kDayNs;
   std::int64_t last = 0;
   std::int64_t sum = 0;
   for (const GpuRecord& record : records.gpu) {
@@ -115,7 +115,7 @@ void refuse_ages(const TraceRecords& records, const std::string& file) {
   for (const CallRecord& record : records.calls) last = std::max(last, record.call.end_ns);
   for (const AnnotationRecord& record : records.annotations) last = std::max(last, record.annotation.end_ns);
   if (last > kLongestNs) throw SpecError(file, 0, "lasts longer than 11 days");
-  if (sum > kMostNs) throw SpecError(file, 0, "its GPU events last longer than 100 days in all");
+  if (sum > kMostNs) throw SpecError(file, 0, "its GPU events last longer than 90 days in all");
 }
 
 void sort(TraceRecords& records) {

@@ -37,11 +37,8 @@ std::string phase_and_layer(const Measured& m, std::int64_t event) {
 // The training trace with its annotations taken for something else.
 const Measured& without_annotations() {
   static const Measured measured = [] {
-    std::string text = unpacked(training_trace());
-    const std::string from = R"("cat": "user_annotation")";
-    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos;)
-      text.replace(at, from.size(), R"("cat": "x")");
-    return understand(read(text));
+    const std::string text = unpacked(training_trace());
+    return understand(read(replace_all(text, R"("cat": "user_annotation")", R"("cat": "x")")));
   }();
   return measured;
 }

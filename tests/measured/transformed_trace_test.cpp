@@ -14,29 +14,6 @@ namespace {
 constexpr std::int64_t kZeroUs = 1'740'461'679'470'630;  // of DeepSeek's trace
 constexpr std::int64_t kHoursUs = 7 * std::int64_t{3'600'000'000};
 
-std::string replace_all(const std::string& text, const std::string& from, const std::string& to) {
-  std::string out;
-  std::size_t at = 0;
-  for (std::size_t found = 0; (found = text.find(from, at)) != std::string::npos; at = found + from.size()) {
-    out.append(text, at, found - at).append(to);
-  }
-  return out.append(text, at);
-}
-
-// Every number behind `key`, replaced.
-template <class Change>
-std::string change_numbers(const std::string& text, const std::string& key, Change change) {
-  std::string out;
-  std::size_t at = 0;
-  for (std::size_t found = 0; (found = text.find(key, at)) != std::string::npos;) {
-    const std::size_t begin = found + key.size();
-    const std::size_t end = text.find_first_not_of("0123456789", begin);
-    out.append(text, at, begin - at).append(change(std::stoll(text.substr(begin, end - begin))));
-    at = end;
-  }
-  return out.append(text, at);
-}
-
 // Twice as long, seven hours later, on rank 5, times as strings with decimals, kernels by DeepEP's public name.
 std::string transformed(std::string text) {
   text = change_numbers(text, "\"ts\": ", [](std::int64_t us) {

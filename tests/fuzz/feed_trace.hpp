@@ -1,0 +1,79 @@
+// Bytes as a trace, through everything that reads one.
+#pragma once
+
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <span>
+#include <string>
+
+#include "engine/simulate.hpp"
+#include "measured/analysis.hpp"
+#include "measured/replay.hpp"
+
+namespace moeline::fuzz {
+
+/// A file in memory that holds the bytes of one call. Not const: it is rewritten.
+class TraceFile {
+ public:
+  TraceFile() : path_("/dev/shm/moeline-fuzz-" + std::to_string(::getpid()) + ".json") {}
+  ~TraceFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path_, ignored);
+  }
+  TraceFile(const TraceFile&) = delete;
+  TraceFile& operator=(const TraceFile&) = delete;
+
+  const std::filesystem::path& holding(std::span<const std::uint8_t> bytes) {
+    std::ofstream(path_, std::ios::binary | std::ios::trunc)
+        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    return path_;
+  }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline void expect(bool condition, const std::string& what) { MOELINE_CHECK(condition, what); }
+
+/// What holds of every trace that is read: its accounts add up, and it replays to its own times.
+inline void check(const Measured& measured) {
+  for (const RankAnalysis& rank : analyze(measured).ranks) {
+    const Breakdown& t = rank.times;
+    expect(t.idle >= Time::zero() && t.exposed >= Time::zero() && t.non_compute() >= t.exposed, "breakdown");
+    expect(t.communication <= t.span && t.exposed <= t.communication, "communication");
+    expect(rank.hta.span == t.span && rank.hta.idle == t.idle, "hta");
+  }
+  const ReplayGraph replay = replay_graph(measured);
+  const Timeline timeline = simulate(replay.graph);
+  expect(timeline.spans.size() == replay.graph.size(), "spans");
+  for (const Unexplained& wait : unexplained_waits(measured, release_times(measured))) {
+    if (wait.for_sms) return;  // left out of replays
+  }
+  for (std::size_t i = 0; i < replay.of_event.size(); ++i) {
+    const Time start = std::chrono::nanoseconds(measured.trace.gpu_events[i].start_ns);
+    expect(timeline.spans[replay.of_event[i]].start == start, "event " + std::to_string(i));
+  }
+}
+
+/// Reads, understands, analyses and replays. True where the bytes are a trace; a SpecError of the reader is a refusal,
+/// and everything else that is thrown passes.
+inline bool feed(TraceFile& file, std::span<const std::uint8_t> bytes) {
+  Trace trace;
+  try {
+    trace = read_trace(file.holding(bytes));
+  } catch (const SpecError&) {
+    return false;
+  }
+  static const KernelMap by_name{{}, {{"gemm|attn|a", "compute"}, {"dispatch|combine|e", "transfer"}}, "nccl|dispatch"};
+  check(understand(trace));
+  const Measured mapped = understand(std::move(trace), by_name);
+  check(mapped);
+  (void)to_graph_json(mapped);
+  (void)to_graphviz(mapped);
+  return true;
+}
+
+}  // namespace moeline::fuzz
