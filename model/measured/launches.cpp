@@ -77,8 +77,9 @@ Relative relative_to(const Launches& launches, std::uint32_t from, std::uint32_t
 
 std::int64_t resolve(const Launches& launches, std::uint32_t from, const Relative& relative) {
   if (relative.phase.empty()) return relative.index;
-  const std::int64_t phase = launches.phase_beside(launches.meaning.places[from].phase, relative.phase, relative.layers,
-                                                   relative.micro_batches);
+  const std::int32_t here = launches.meaning.places[from].phase;
+  if (here == kNoPhase) return kNone;
+  const std::int64_t phase = launches.phase_beside(here, relative.phase, relative.layers, relative.micro_batches);
   if (phase == kNone) return kNone;
   const std::vector<std::uint32_t>& events = launches.in_phase[static_cast<std::size_t>(phase)];
   if (relative.index != kNone) {

@@ -136,6 +136,19 @@ TEST_CASE("an event wait that one layer refutes holds in none") {
   }
 }
 
+TEST_CASE("a kernel that has its phase in one layer and none in another is no reason to fail") {
+  SmallTrace trace;
+  for (int layer = 0; layer < 2; ++layer) {
+    const int zero = 1'000 * layer;
+    trace.annotation("dispatch", zero, zero + 9).kernel(kDispatch, 27, zero + 1, zero + 10, zero + 400);
+    trace.wait_event(zero + 10);
+    trace.annotation("mlp", zero + 20, zero + (layer == 0 ? 29 : 39));
+    trace.kernel("second", 7, zero + 21, zero + 402, zero + 900);
+    trace.kernel("aside", 23, zero + 31, zero + 402, zero + 500);  // in layer 1 alone inside the annotation
+  }
+  CHECK(edges(trace.understood(), Reason::event_wait) == Edges(2, "dispatch -> mlp"));
+}
+
 TEST_CASE("an event wait that never bound is read as the youngest source that says something new") {
   const Measured m = layers_with_dispatch({250, 260}, true).understood();
   CHECK(edges(m, Reason::event_wait) == Edges(2, "dispatch -> mlp"));
