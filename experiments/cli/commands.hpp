@@ -14,5 +14,6 @@ void add_calibrate(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);
 void add_price(CLI::App& app, int& exit_code);
 void add_model(CLI::App& app, int& exit_code);
+void add_validate(CLI::App& app, int& exit_code);
 
 }  // namespace moeline
