@@ -48,6 +48,13 @@ Work work_of(const std::vector<RequestedOp>& ops, const MachineFacts& machine) {
   return work;
 }
 
+std::string read_metric(const FactSpec& spec, const Work& work) {
+  std::string metric = spec.at("metric").choice("metric", {"us", "tflops", "GBps", kRooflineUs});
+  const bool nothing = (metric == "tflops" && work.flops == 0) || (metric == "GBps" && work.bytes == 0);
+  if (nothing) throw spec.at("metric").error("metric", "does not apply to these kernels");
+  return metric;
+}
+
 // Tables beside the fact file, and those of others that the project does not ship.
 Paths tables_of(const FactSpec& left_out) {
   Paths files;
@@ -70,10 +77,12 @@ std::string absent(const FactSpec& left_out) {
 
 const HardwareProfile& Predictor::profile(const FactSpec& spec) {
   const std::string name = spec.text("hardware");
-  const auto found = profiles_.find(name);
+  const std::filesystem::path file = spec.at("hardware").file();
+  const std::string key = file.parent_path().string() + "\n" + name;  // a path counts from the file
+  const auto found = profiles_.find(key);
   if (found != profiles_.end()) return found->second;
   return used(spec, "hardware", [&]() -> const HardwareProfile& {
-    return profiles_.emplace(name, load_profile(name, {}, spec.at("hardware").file())).first->second;
+    return profiles_.emplace(key, load_profile(name, {}, file)).first->second;
   });
 }
 
@@ -99,11 +108,11 @@ Prediction Predictor::price(const Fact& fact) {
   const FactSpec& spec = fact.prediction;
   spec.expect({"hardware", "kernels", "ops", "metric", "times", "left_out"});
   if (spec.has("left_out")) spec.map("left_out").expect({"fold", "tables", "data"});
-  const std::string metric = spec.at("metric").choice("metric", {"us", "tflops", "GBps", kRooflineUs});
   const double times = spec.has("times") ? spec.at("times").number("times", 1e-30, 1e30) : 1;
   const HardwareProfile& machine = profile(spec);
   const std::vector<RequestedOp> ops = read_ops(spec, machine.facts);
   const Work work = work_of(ops, machine.facts);
+  const std::string metric = read_metric(spec, work);
   Prediction prediction;
   if (metric == kRooflineUs) {
     prediction.value = times * work.roofline_us;

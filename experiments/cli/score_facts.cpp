@@ -59,7 +59,7 @@ const char* name_of(Verdict verdict) {
     case Verdict::passed:
       return "passed";
     case Verdict::failed:
-      return "FAILED";
+      return "failed";
     case Verdict::scored:
       return "scored";
     case Verdict::fitted:

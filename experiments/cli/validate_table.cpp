@@ -34,7 +34,7 @@ Names null_names(const ScoredSubject& scored) {
 }
 
 std::string verdict(const std::optional<Gate>& gate, Verdict verdict) {
-  if (gate) return fmt::format("{}: {}", gate->text, name_of(verdict));
+  if (gate) return fmt::format("{}: {}", gate->text, verdict == Verdict::failed ? "FAILED" : name_of(verdict));
   return verdict == Verdict::scored ? "" : name_of(verdict);
 }
 

@@ -189,6 +189,7 @@ TEST_CASE("bad facts are refused at their line") {
       {"open-2025-late", "open-2025", 17, "facts.kernel.price.kernels cannot be used: unknown kernel set"},
       {"ops: [gemm]", "ops: [gem]", 17,
        "facts.kernel.price.ops cannot be used: unknown op 'gem'; did you mean 'gemm'?"},
+      {"metric: us, ops: [gemm]", "metric: tflops, ops: [dispatch]", 17, "metric does not apply to these kernels"},
       {"ops: [gemm]", "ops: []", 17, "facts.kernel.price.ops must name at least one"},
       {"    price: {", "    prize: {", 17, "unknown key 'facts.kernel.prize'; did you mean 'facts.kernel.price'?"},
       {"copied_mean: 132", "copied_mean: x", 22, "facts.chunk.stated_nulls.copied_mean must be a number"},
