@@ -21,8 +21,6 @@ struct Place {
   StreamName stream = StreamName::compute;
 };
 
-inline constexpr TaskId kNoTask = ~TaskId{0};
-
 /// The ends of a phase that edges attach to.
 struct PhaseTasks {
   TaskId first = kNoTask;

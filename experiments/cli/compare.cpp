@@ -32,7 +32,9 @@ struct Side {
 
 Side load_side(const std::string& path, const Options& options) {
   if (!is_scenario(path)) return {std::nullopt, phase_times(read_trace(path)), {}};
-  Run run = run_scenario(load_setup(path, options.assignments));
+  const Setup setup = load_setup(path, options.assignments);
+  if (setup.scenario.slot_costs) throw SpecError(path, 0, "is a whole pipeline; compare knows the phases of one rank");
+  Run run = run_scenario(setup);
   return {std::move(run.setup), std::move(run.phases), std::move(run.warnings)};
 }
 
