@@ -23,13 +23,15 @@ struct RunMetric {
 
 constexpr RunMetric kRunMetrics[] = {
     {"step_ms", [](const Run& r) { return to_us(r.metrics.span) / 1e3; }},
-    {"layer_us", [](const Run& r) { return r.layer_us(); }},
+    {"layer_us", [](const Run& r) { return r.layer_us(); }, [](const Run& r) { return !r.is_pipeline(); }},
     {"compute_busy_us", [](const Run& r) { return to_us(r.metrics.compute_busy); }},
     {"comm_busy_us", [](const Run& r) { return to_us(r.metrics.comm_busy); }},
     {"exposed_comm_us", [](const Run& r) { return to_us(r.metrics.exposed_comm); }},
     {"overlap_fraction", [](const Run& r) { return r.metrics.overlap_fraction(); }},
     {"bubble_fraction", [](const Run& r) { return r.metrics.bubble_fraction(); }},
-    {"mfu", [](const Run& r) { return r.mfu(); }},
+    {"bubble_ms", [](const Run& r) { return to_us(r.metrics.span - r.metrics.compute_busy) / 1e3; },
+     [](const Run& r) { return r.is_pipeline(); }},
+    {"mfu", [](const Run& r) { return r.mfu(); }, [](const Run& r) { return !r.is_pipeline(); }},
     {"tokens_per_s_per_gpu", [](const Run& r) { return r.tokens_per_s(); },
      [](const Run& r) { return r.is_whole_step(); }},
     {"tpot_ms", [](const Run& r) { return r.tpot_ms(); },
@@ -110,6 +112,13 @@ double value_of(const Run& run, const FactSpec& spec, const std::string& metric)
   return phase_us(run, spec, metric == kTransferUs);
 }
 
+// Those of null_model that say something: slots of a pipeline neither communicate nor overlap.
+std::vector<const char*> nulls_of(const Run& run, const std::string& metric) {
+  if (run.is_pipeline()) return {};
+  if (metric == kTransferUs) return {kEverythingSerial};
+  return {kCommunicationFree, kEverythingSerial};
+}
+
 struct KernelValues {
   double disturbed = 0, undisturbed = 0;
 };
@@ -146,9 +155,8 @@ Prediction Predictor::simulate(const Fact& fact) {
     prediction.nulls[kUndisturbed] = values.undisturbed;
   } else {
     prediction.value = value_of(predicted, spec, metric);
-    for (const char* null : {kCommunicationFree, kEverythingSerial}) {
-      const bool says_nothing = metric == kTransferUs && null == std::string(kCommunicationFree);
-      if (!says_nothing) prediction.nulls[null] = value_of(run(spec, null), spec, metric);
+    for (const char* null : nulls_of(predicted, metric)) {
+      prediction.nulls[null] = value_of(run(spec, null), spec, metric);
     }
   }
   prediction.constants = predicted.program.constants;
