@@ -8,6 +8,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/comparison.hpp"
 #include "experiments/cli/json.hpp"
+#include "experiments/cli/null_models.hpp"
 #include "experiments/cli/run.hpp"
 #include "timeline/trace.hpp"
 
@@ -31,7 +32,9 @@ struct Side {
 
 Side load_side(const std::string& path, const Options& options) {
   if (!is_scenario(path)) return {std::nullopt, phase_times(read_trace(path)), {}};
-  Run run = run_scenario(load_setup(path, options.assignments));
+  const Setup setup = load_setup(path, options.assignments);
+  if (setup.scenario.slot_costs) throw SpecError(path, 0, "is a whole pipeline; compare knows the phases of one rank");
+  Run run = run_scenario(setup);
   return {std::move(run.setup), std::move(run.phases), std::move(run.warnings)};
 }
 
@@ -47,15 +50,12 @@ void check_same_work(const Setup& a, const Setup& b) {
 std::vector<Null> null_models(const Side& a, const Side& b, const std::vector<std::uint32_t>& layers) {
   std::vector<Null> nulls;
   if (a.setup) {
-    Setup free = *a.setup;
-    free.free_communication = true;
-    nulls.push_back({"communication_free", score(run_scenario(free).phases, b.phases, layers)});
-    Setup serial = *a.setup;
-    serial.scenario.schedule = "sequential";
-    nulls.push_back({"everything_serial", score(run_scenario(serial).phases, b.phases, layers)});
+    for (const char* name : {kCommunicationFree, kEverythingSerial}) {
+      nulls.push_back({name, score(run_scenario(null_model(name, *a.setup)).phases, b.phases, layers)});
+    }
   }
   if (!b.setup) {
-    nulls.push_back({"copied_mean", score(copied_mean(b.phases, layers), b.phases, layers), false});
+    nulls.push_back({kCopiedMean, score(copied_mean(b.phases, layers), b.phases, layers), false});
   }
   return nulls;
 }
