@@ -89,7 +89,7 @@ const HardwareProfile& Predictor::profile(const FactSpec& spec) {
 // The profile's own set, or one fitted anew without what the fact measures.
 KernelSet Predictor::kernels(const FactSpec& spec, const HardwareProfile& profile) {
   const std::string name = spec.text("kernels");
-  const KernelSet whole = used(spec, "kernels", [&] { return profile.kernels(name); });
+  KernelSet whole = used(spec, "kernels", [&] { return profile.kernels(name); });
   if (!spec.has("left_out")) return whole;
   const FactSpec left_out = spec.map("left_out");
   CalibrationRequest request{.kernels = name, .left_out = left_out.text("fold")};

@@ -79,7 +79,9 @@ void add_summary(const ScoredSubject& scored, const Names& nulls, TextTable& tab
 
 // What stands once below a table: whose constants, and what single facts are not.
 std::string remarks(const ScoredSubject& scored) {
-  Names sets, left_out, lines;
+  Names sets;
+  Names left_out;
+  Names lines;
   for (const ScoredFact& each : scored.facts) {
     const Prediction& prediction = each.prediction;
     sets.insert(prediction.fitted_on.begin(), prediction.fitted_on.end());
