@@ -181,7 +181,7 @@ class OneRank {
     } else {
       const Dependency& edge = m_.dependencies[static_cast<std::size_t>(binding)];
       if (edge.reason == Reason::launch) gap.cause = GapCause::launch;
-      if (edge.reason == Reason::event_wait || edge.reason == Reason::start_time) {
+      if (edge.reason == Reason::event_wait || edge.reason == Reason::flow || edge.reason == Reason::start_time) {
         gap.waited_for = edge.before.index;
         gap.cause = is_communication(class_of(edge.before.index)) ? GapCause::communication : GapCause::other_stream;
       }
