@@ -17,6 +17,7 @@ struct Counterfactuals {
   Time no_gaps{};           ///< nothing between a kernel and what it waited for
   double transfer_knee =
       0;  ///< barriers aside, transfers may take this many times as long before the span grows by 1 %
+  bool without_barriers = false;  ///< that knee: the trace has some
 };
 
 struct AnalysisReport {

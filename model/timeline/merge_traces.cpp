@@ -24,6 +24,11 @@ using Lanes = std::map<std::pair<std::uint32_t, std::uint32_t>, std::vector<Plac
 // Monotone, so what is in order before rounding is so after it.
 std::int64_t ns(Time time) { return (time.count() + 500) / 1000; }
 
+const char* category(const KernelSpan& kernel) {
+  if (kernel.kernel_class != KernelClass::copy) return "kernel";
+  return kernel.name.starts_with("Memset") ? "gpu_memset" : "gpu_memcpy";
+}
+
 Lanes place(const NamedTimeline& timeline) {
   Lanes lanes;
   if (timeline.kernels.empty()) return lanes;
@@ -98,9 +103,10 @@ class Writer {
 
   void kernel(std::uint32_t pid, std::uint32_t tid, const Placed& placed) {
     event(
-        R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"device": {}, "context": 1, "stream": {}, "correlation": {}, "class": "{}", "contention us": {:.3f}}}}})",
-        json_text(placed.kernel->name), pid, tid, us(placed.start), us(placed.end - placed.start), pid,
-        placed.kernel->stream, ++correlation_, name_of(placed.kernel->kernel_class), to_us(placed.kernel->contention));
+        R"({{"ph": "X", "cat": "{}", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"device": {}, "context": 1, "stream": {}, "correlation": {}, "class": "{}", "contention us": {:.3f}}}}})",
+        category(*placed.kernel), json_text(placed.kernel->name), pid, tid, us(placed.start),
+        us(placed.end - placed.start), pid, placed.kernel->stream, ++correlation_, name_of(placed.kernel->kernel_class),
+        to_us(placed.kernel->contention));
   }
 
   std::string out_;
