@@ -67,7 +67,8 @@ std::int64_t last_ended(const Launches& l, std::int64_t by_ns, std::int64_t laun
 struct Pause {
   std::int64_t event = kNone;
   std::int64_t next_call = kNone;
-  bool called = false;  // by a synchronising call
+  bool called = false;   // by a synchronising call
+  bool noticed = false;  // the host went on soon after the event's end
 };
 
 // The host is taken for one program, whatever the number of its threads: backward passes are launched by a thread of
@@ -92,8 +93,8 @@ std::vector<Pause> add_host_order(const Launches& l, std::vector<Dependency>& fo
           waited_for == kNone ? 0 : l.trace.gpu_events[static_cast<std::size_t>(waited_for)].end_ns;
       const bool paused = now.start_ns - previous.end_ns > kHostPause;
       const bool inside = end_ns > previous.start_ns && end_ns <= now.start_ns;
-      const bool noticed = called || now.start_ns - end_ns <= kHostNotices;
-      if (waited_for != kNone && paused && inside && noticed) pauses.push_back({waited_for, next, called});
+      const bool noticed = now.start_ns - end_ns <= kHostNotices;
+      if (waited_for != kNone && paused && inside) pauses.push_back({waited_for, next, called, noticed});
     }
     before = next;
     synchronised = nullptr;
@@ -101,12 +102,15 @@ std::vector<Pause> add_host_order(const Launches& l, std::vector<Dependency>& fo
   return pauses;
 }
 
-// A pause without a synchronising call counts where it follows the same kernel in most layers.
+// A pause without a synchronising call counts where it follows the same kernel in most layers; then in all of them,
+// however late the host was.
 void add_host(const Launches& l, std::vector<Dependency>& found) {
   const std::vector<Pause> pauses = add_host_order(l, found);
   std::map<Step, std::size_t> paused;
   const auto step = [&](const Pause& pause) { return step_of(l.meaning, static_cast<std::size_t>(pause.event)); };
-  for (const Pause& pause : pauses) ++paused[step(pause)];
+  for (const Pause& pause : pauses) {
+    if (pause.noticed) ++paused[step(pause)];
+  }
   std::map<Step, std::size_t> layers = layers_with(l.meaning, paused);
   for (const Pause& pause : pauses) {
     if (!pause.called && 2 * paused[step(pause)] <= layers[step(pause)]) continue;

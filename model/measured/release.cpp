@@ -35,14 +35,22 @@ bool lacked_sms(const Trace& trace, std::uint32_t waiting, std::int64_t since_ns
   return wanted > trace.sms;
 }
 
-// Waits for SMs that fewer than half of the layers have.
+// Waits for SMs such as fewer than half of the layers have: in the others the same kernel waited much less.
 void find_chance_meetings(const Measured& m, const Release& release, std::vector<Unexplained>& waits) {
-  std::map<Step, std::size_t> waiting;
-  for (const Unexplained& wait : waits) ++waiting[step_of(m.meaning, wait.event)];
-  std::map<Step, std::size_t> layers = layers_with(m.meaning, waiting);
+  constexpr std::int64_t kMuchLess = 4;
+  std::map<Step, std::vector<std::int64_t>> waited;
+  std::map<Step, std::size_t> steps;
+  for (const Unexplained& wait : waits) {
+    waited[step_of(m.meaning, wait.event)].push_back(wait.wait_ns);
+    ++steps[step_of(m.meaning, wait.event)];
+  }
+  const std::map<Step, std::size_t> layers = layers_with(m.meaning, steps);
   for (Unexplained& wait : waits) {
     const Step step = step_of(m.meaning, wait.event);
-    wait.for_sms = 2 * waiting[step] < layers[step] && lacked_sms(m.trace, wait.event, release.event_ns[wait.event]);
+    const auto alike = std::count_if(waited[step].begin(), waited[step].end(),
+                                     [&](std::int64_t ns) { return kMuchLess * ns >= wait.wait_ns; });
+    wait.for_sms = 2 * static_cast<std::size_t>(alike) < layers.at(step) &&
+                   lacked_sms(m.trace, wait.event, release.event_ns[wait.event]);
   }
 }
 

@@ -10,8 +10,9 @@ namespace {
 
 using CallIterator = std::vector<CallRecord>::iterator;
 
-// REQUIRES calls by correlation, then start.
+// REQUIRES calls by correlation, then start. Calls without one bear -1.
 CallIterator first_of(std::vector<CallRecord>& calls, std::int64_t correlation) {
+  if (correlation < 0) return calls.end();
   const auto found =
       std::lower_bound(calls.begin(), calls.end(), correlation,
                        [](const CallRecord& call, std::int64_t wanted) { return call.correlation < wanted; });

@@ -110,10 +110,10 @@ std::string_view subject_of(std::string_view name) {
   if (name.starts_with(kWrapper)) name.remove_prefix(kWrapper.size());
   constexpr std::string_view kAnonymous = "(anonymous namespace)";
   const std::size_t from = name.starts_with(kAnonymous) ? kAnonymous.size() : 0;
-  std::size_t end = name.find_first_of("<(", from);
+  std::size_t end = name.find_first_of("<(>", from);
   // "at::native::(anonymous namespace)::kernel<...>"
   while (end != std::string_view::npos && name.substr(end).starts_with(kAnonymous)) {
-    end = name.find_first_of("<(", end + kAnonymous.size());
+    end = name.find_first_of("<(>", end + kAnonymous.size());
   }
   return name.substr(0, end);
 }

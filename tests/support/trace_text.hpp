@@ -45,6 +45,17 @@ inline std::string gzipped(const std::string& text) {
   return content_of(file);
 }
 
+inline std::string unpacked(const std::filesystem::path& path) {
+  std::string text;
+  std::string part(1U << 20U, '\0');
+  gzFile gzip = gzopen(path.c_str(), "rb");
+  for (int read = 0; (read = gzread(gzip, part.data(), static_cast<unsigned>(part.size()))) > 0;) {
+    text.append(part, 0, static_cast<std::size_t>(read));
+  }
+  gzclose(gzip);
+  return text;
+}
+
 inline std::string trace_of(const std::string& events) { return R"({"traceEvents": [)" + events + "]}"; }
 
 /// A complete event ("X").

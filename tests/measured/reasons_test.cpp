@@ -1,0 +1,206 @@
+// Why a kernel did not start earlier: each reason alone, on traces of a few calls.
+#include <doctest/doctest.h>
+
+#include "tests/support/measured.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+using Edges = std::vector<std::string>;
+
+// Kineto's synchronisation event beside a cudaStreamWaitEvent of the same correlation.
+std::string wait_record(int stream, int correlation, int source_stream, int record) {
+  return slice("cuda_sync", "Stream Wait Event", R"("pid": 0, "tid": )" + std::to_string(stream), times("0", "1"),
+               R"("stream": )" + std::to_string(stream) + R"(, "correlation": )" + std::to_string(correlation) +
+                   R"(, "wait_on_stream": )" + std::to_string(source_stream) +
+                   R"(, "wait_on_cuda_event_record_corr_id": )" + std::to_string(record));
+}
+
+std::string correlated(int id) { return R"("correlation": )" + std::to_string(id); }
+
+// Layers 1 ms apart, in which mlp follows a dispatch on the other stream; `wait`: the host says so.
+SmallTrace layers_with_dispatch(const std::vector<int>& dispatch_ends, bool wait) {
+  SmallTrace trace;
+  int zero = 0;
+  for (const int end : dispatch_ends) {
+    trace.annotation("attn", zero, zero + 9).kernel("first", 7, zero + 1, zero + 100, zero + 300);
+    trace.annotation("dispatch", zero + 10, zero + 19).kernel(kDispatch, 27, zero + 11, zero + 150, zero + end);
+    if (wait) trace.wait_event(zero + 25);
+    trace.annotation("mlp", zero + 20, zero + 40)
+        .kernel("second", 7, zero + 30, zero + std::max(end, 300) + 2, zero + 900);
+    zero += 1'000;
+  }
+  return trace;
+}
+
+}  // namespace
+
+TEST_CASE("kernels of one stream follow each other") {
+  const Measured m = SmallTrace()
+                         .on_gpu("kernel", "a", 7, 0, 10)
+                         .on_gpu("kernel", "b", 7, 12, 20)
+                         .on_gpu("gpu_memcpy", "c", 7, 21, 22)
+                         .on_gpu("kernel", "aside", 23, 5, 30)
+                         .understood();
+  CHECK(edges(m, Reason::stream_order) == Edges{"a -> b", "b -> c"});
+  CHECK(m.dependencies.size() == 2);
+  CHECK_FALSE(m.dependencies[0].from_start);
+}
+
+TEST_CASE("of kernels that overlap on their stream, the second follows the start of the first") {
+  const Measured m = SmallTrace().on_gpu("kernel", "a", 7, 0, 10).on_gpu("kernel", "b", 7, 4, 20).understood();
+  REQUIRE(m.dependencies.size() == 1);
+  CHECK(m.dependencies[0].from_start);
+  CHECK(replayed_span(m) == from_us(20));
+}
+
+TEST_CASE("a kernel follows its launch, and launches follow each other") {
+  const Measured m = SmallTrace().kernel("a", 7, 0, 10, 20).kernel("b", 7, 100, 115, 120).understood();
+  CHECK(edges(m, Reason::launch) == Edges{"host -> a", "host -> b"});
+  CHECK(edges(m, Reason::host_order) == Edges{"host -> host"});
+  CHECK(launch_latency_ns(m.trace) == 10'000);
+  // The host is what b waited for: twice its time, twice the way to b's start.
+  CHECK(replayed_span(m) == from_us(110));
+  CHECK(replayed_span(m, {{{"host", 2}}, {}}) == from_us(210));
+}
+
+TEST_CASE("a launch that stands behind its kernel's start is no reason") {
+  const Measured m = SmallTrace().kernel("a", 7, 50, 10, 20).understood();
+  CHECK(edges(m, Reason::launch).empty());
+  CHECK(replayed_span(m) == from_us(10));
+}
+
+TEST_CASE("the host that synchronises waits for the last kernel launched before") {
+  for (const char* call : {"cudaStreamSynchronize", "cudaDeviceSynchronize", "cudaEventSynchronize"}) {
+    CAPTURE(call);
+    const Measured m = SmallTrace()
+                           .kernel("early", 23, 0, 10, 50)
+                           .kernel("late_gemm", 7, 5, 15, 400)
+                           .call(call, 10, 395)
+                           .kernel("next", 7, 410, 420, 430)
+                           .understood();
+    CHECK(edges(m, Reason::host_wait) == Edges{"late_gemm -> host"});
+    CHECK(replayed_span(m) == from_us(420));
+    // Twice as long it ends 385 us later, and the host and `next` come that much later.
+    CHECK(replayed_span(m, {{{"kernel:gemm", 2}}, {}}) == from_us(420 + 385));
+  }
+}
+
+TEST_CASE("a synchronising call that returns at once is no wait") {
+  const Measured m = SmallTrace()
+                         .kernel("a", 7, 0, 10, 20)
+                         .call("cudaStreamSynchronize", 30, 2)
+                         .kernel("b", 7, 40, 50, 60)
+                         .understood();
+  CHECK(edges(m, Reason::host_wait).empty());
+}
+
+TEST_CASE("a host that goes on just behind the same kernel, layer after layer, waited for it") {
+  const auto layers = [](const std::vector<int>& launched) {
+    SmallTrace trace;
+    int zero = 0;
+    for (const int next : launched) {
+      trace.annotation("dispatch", zero, zero + 9).kernel(kNotify, 27, zero + 1, zero + 10, zero + 400);
+      trace.annotation("mlp", zero + next - 1, zero + next + 9);
+      trace.kernel("gemm", 7, zero + next, zero + next + 10, zero + 900);
+      zero += 1'000;
+    }
+    return edges(trace.understood(), Reason::host_wait);
+  };
+  CHECK(layers({430, 440, 450}) == Edges(3, "dispatch -> host"));
+  // In the slow layer too; not where most layers do not show it, nor where the host was ahead.
+  CHECK(layers({430, 440, 600}) == Edges(3, "dispatch -> host"));
+  CHECK(layers({430, 600, 600}).empty());
+  CHECK(layers({200, 200, 450}).empty());
+}
+
+TEST_CASE("an event wait is the edge that explains why its kernel stood still") {
+  const Measured m = layers_with_dispatch({400, 450}, true).understood();
+  CHECK(edges(m, Reason::event_wait) == Edges(2, "dispatch -> mlp"));
+  CHECK(edges(m, Reason::start_time).empty());
+}
+
+TEST_CASE("an event wait that one layer refutes holds in none") {
+  // In the third layer mlp starts at 302, before the dispatch ends.
+  SmallTrace trace = layers_with_dispatch({400, 450}, true);
+  trace.annotation("attn", 2'000, 2'009).kernel("first", 7, 2'001, 2'100, 2'300);
+  trace.annotation("dispatch", 2'010, 2'019).kernel(kDispatch, 27, 2'011, 2'150, 2'700);
+  trace.wait_event(2'025);
+  trace.annotation("mlp", 2'020, 2'040).kernel("second", 7, 2'030, 2'302, 2'900);
+  const Measured m = trace.understood();
+  for (const Dependency& edge : m.dependencies) {
+    if (edge.reason != Reason::event_wait) continue;  // what remains is the dispatch of the layer before
+    CHECK(phase_of(m, edge.before)->place.layer < phase_of(m, edge.after)->place.layer);
+  }
+}
+
+TEST_CASE("an event wait that never bound is read as the youngest source that says something new") {
+  const Measured m = layers_with_dispatch({250, 260}, true).understood();
+  CHECK(edges(m, Reason::event_wait) == Edges(2, "dispatch -> mlp"));
+}
+
+TEST_CASE("synchronisation events are taken at their word") {
+  // Recorded behind `first`; `second` was launched before the wait, and nobody waited for it.
+  SmallTrace trace;
+  trace.kernel("first", 27, 0, 10, 100);
+  trace.call("cudaEventRecord", 5, 1, correlated(51));
+  trace.kernel("second", 27, 10, 101, 500);
+  trace.call("cudaStreamWaitEvent", 15, 1, correlated(52)).add(wait_record(7, 52, 27, 51));
+  trace.kernel("waiter", 7, 20, 102, 300);
+  const Measured m = trace.understood();
+  CHECK(edges(m, Reason::event_wait) == Edges{"first -> waiter"});
+  CHECK(replayed_span(m) == from_us(490));
+}
+
+TEST_CASE("a synchronisation event that names no record means the last kernel launched before the wait") {
+  SmallTrace trace;
+  trace.call("cudaDeviceSynchronize", 0, 1);  // has no correlation either
+  trace.kernel("first", 27, 2, 10, 100);
+  trace.call("cudaStreamWaitEvent", 15, 1, correlated(52)).add(wait_record(7, 52, 27, -1));
+  trace.kernel("waiter", 7, 20, 102, 300);
+  CHECK(edges(trace.understood(), Reason::event_wait) == Edges{"first -> waiter"});
+}
+
+TEST_CASE("a synchronisation event whose stream is given nothing afterwards says nothing") {
+  SmallTrace trace;
+  trace.kernel("first", 27, 2, 10, 100);
+  trace.call("cudaStreamWaitEvent", 15, 1, correlated(52)).add(wait_record(99, 52, 27, -1));
+  trace.kernel("other", 7, 20, 30, 300);
+  CHECK(edges(trace.understood(), Reason::event_wait).empty());
+}
+
+TEST_CASE("where no call says so, a kernel that starts just when another ends, layer after layer, waited for it") {
+  const Measured m = layers_with_dispatch({400, 450, 420}, false).understood();
+  CHECK(edges(m, Reason::start_time) == Edges(3, "dispatch -> mlp"));
+}
+
+TEST_CASE("start times that one layer refutes are chance") {
+  SmallTrace trace = layers_with_dispatch({400, 450}, false);
+  trace.annotation("attn", 2'000, 2'009).kernel("first", 7, 2'001, 2'100, 2'300);
+  trace.annotation("dispatch", 2'010, 2'019).kernel(kDispatch, 27, 2'011, 2'150, 2'700);
+  trace.annotation("mlp", 2'020, 2'040).kernel("second", 7, 2'030, 2'302, 2'900);
+  CHECK(edges(trace.understood(), Reason::start_time).empty());
+}
+
+TEST_CASE("a kernel that starts long after others ended waited for something that the trace does not show") {
+  SmallTrace trace;
+  trace.kernel("first", 7, 0, 100, 200).kernel(kDispatch, 27, 1, 100, 300).kernel("second", 7, 2, 350, 400);
+  const Measured m = trace.understood();
+  CHECK(edges(m, Reason::start_time).empty());
+  const std::vector<Unexplained> waits = unexplained_waits(m, release_times(m));
+  REQUIRE(waits.size() == 1);
+  CHECK(m.trace.name(m.trace.gpu_events[waits[0].event]) == "second");
+  CHECK(waits[0].wait_ns == 150'000);
+  CHECK(replayed_span(m) == from_us(300));  // the wait is kept
+}
+
+TEST_CASE("GPUs of one file do not wait for each other") {
+  SmallTrace trace;
+  trace.on_gpu("kernel", "a", 27, 0, 100).on_gpu("kernel", "b", 7, 0, 10);
+  trace.add(slice("kernel", "on gpu 1", R"("pid": 1, "tid": 7)", times("101", "50"), R"("stream": 7)"));
+  const Measured m = trace.understood();
+  CHECK(m.dependencies.empty());
+  CHECK(replayed_span(m) == from_us(151));
+}

@@ -1,0 +1,189 @@
+// What replay changes on request: names, factors, removed edges; and how it refuses what it does not know.
+#include <doctest/doctest.h>
+#include <rapidjson/document.h>
+
+#include "tests/support/cli.hpp"
+#include "tests/support/measured.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+// attn 0-100, then mlp behind the dispatch 50-200 that it waited for, to 300; barrier 20-50.
+const Measured& small() {
+  static const Measured measured = SmallTrace()
+                                       .annotation("attn", 0, 2)
+                                       .kernel("flash_fwd", 7, 0, 10, 110)
+                                       .annotation("dispatch", 3, 9)
+                                       .kernel(kNotify, 27, 3, 30, 60)
+                                       .kernel(kDispatch, 27, 6, 60, 210)
+                                       .wait_event(10)
+                                       .annotation("mlp", 11, 20)
+                                       .kernel("sm90_xmma_gemm", 7, 12, 210, 310)
+                                       .understood();
+  return measured;
+}
+
+double span_with(const std::vector<WhatIf::Scale>& scales) { return to_us(replayed_span(small(), {scales, {}})); }
+
+std::string message_of(const WhatIf& what_if) {
+  try {
+    (void)replay_graph(small(), what_if);
+  } catch (const SpecError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+struct TraceFile {
+  TemporaryFolder folder;
+  std::string path = folder.write("trace.json", SmallTrace()
+                                                    .annotation("attn", 0, 2)
+                                                    .kernel("flash_fwd", 7, 0, 10, 110)
+                                                    .annotation("mlp", 11, 20)
+                                                    .kernel("sm90_xmma_gemm", 7, 12, 112, 310)
+                                                    .text());
+};
+
+rapidjson::Document parsed(const std::string& text) {
+  rapidjson::Document document;
+  document.Parse(text.c_str());
+  REQUIRE_FALSE(document.HasParseError());
+  return document;
+}
+
+}  // namespace
+
+TEST_CASE("a name is a phase, a class of communication, a class of kernels, the gaps or the host") {
+  REQUIRE(edges(small(), Reason::event_wait) == std::vector<std::string>{"dispatch -> mlp"});
+  CHECK(span_with({}) == 300);
+  CHECK(span_with({{"mlp", 0.5}}) == 250);
+  CHECK(span_with({{"kernel:gemm", 2}}) == 400);
+  CHECK(span_with({{"transfer", 2}}) == 450);
+  CHECK(span_with({{"dispatch", 2}}) == 450);  // the kernels, not the annotation, which holds the barrier too
+  CHECK(span_with({{"barrier", 2}}) == 330);
+  CHECK(span_with({{"kernel:barrier", 2}}) == 330);
+  CHECK(span_with({{"attn", 1.5}}) == 300);  // hidden beside the dispatch
+  CHECK(span_with({{"kernel:attention", 3}}) == 400);
+}
+
+TEST_CASE("factors of one kernel multiply, and none is lost to order") {
+  CHECK(span_with({{"mlp", 0.5}, {"kernel:gemm", 2}}) == 300);
+  CHECK(span_with({{"barrier", 0}, {"transfer", 0}}) == span_with({{"transfer", 0}, {"barrier", 0}}));
+  CHECK(span_with({{"transfer", 0}, {"barrier", 0}}) == 200);  // attn, then mlp
+}
+
+TEST_CASE("removing an edge lets the other phase start without it") {
+  const auto removed = [](const std::string& text) {
+    return to_us(replayed_span(small(), {{}, {parse_removed(text)}}));
+  };
+  CHECK(removed("dispatch->mlp") == 200);
+  CHECK(removed(" dispatch -> mlp ") == 200);
+  CHECK(removed("event_wait") == 200);
+}
+
+TEST_CASE("a change that touches nothing is refused with what there is") {
+  CHECK(message_of({{{"mpl", 2}}, {}}) == "--scale: unknown name 'mpl'; did you mean 'mlp'?");
+  CHECK(message_of({{{"kernel:gem", 2}}, {}}) == "--scale: unknown name 'kernel:gem'; did you mean 'kernel:gemm'?");
+  CHECK(message_of({{{"combine", 2}}, {}}) == "--scale: the trace has no combine");
+  CHECK(message_of({{}, {{"dispatch", "mpl"}}}) ==
+        "--remove: unknown dependency 'dispatch->mpl'; did you mean 'dispatch->mlp'?");
+  CHECK(message_of({{}, {{"event_wait", "mlp"}}}).starts_with("--remove: unknown dependency 'event_wait->mlp'"));
+  CHECK(message_of({{}, {{"start_time", ""}}}).starts_with("--remove: unknown dependency 'start_time'"));
+}
+
+TEST_CASE("a factor is a number from 0 to a million") {
+  const auto message = [](const std::string& text) -> std::string {
+    try {
+      (void)parse_scale(text);
+    } catch (const SpecError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  for (const char* text : {"", "mlp", "mlp=", "=2", "mlp=x", "mlp=-1", "mlp=1e7", "mlp=nan", "mlp=inf", "mlp=2x"}) {
+    CAPTURE(text);
+    CHECK(message(text) == "--scale '" + std::string(text) + "': write NAME=FACTOR, with a factor from 0 to 1000000");
+  }
+  CHECK(parse_scale("mlp=0").factor == 0);
+  CHECK(parse_scale("a=b=1e3").what == "a=b");
+  CHECK_THROWS_WITH_AS((void)parse_removed("a->"), "--remove 'a->': write PHASE->PHASE, or the name of a reason",
+                       SpecError);
+}
+
+TEST_CASE("times that no longer fit after a change are refused") {
+  const Measured m = SmallTrace().on_gpu("kernel", "a", 7, 0, 2'000'000'000).understood();  // 33 minutes
+  CHECK_THROWS_AS((void)replayed_span(m, {{{"kernel:unclassified", 1e6}}, {}}), SpecError);
+  SmallTrace many;
+  for (int i = 0; i < 20; ++i) many.on_gpu("kernel", "a", 7, 100'000'000 * i, 100'000'000 * (i + 1));
+  CHECK_THROWS_AS((void)replayed_span(many.understood(), {{{"kernel:unclassified", 9'000}}, {}}), SpecError);
+}
+
+TEST_CASE("replay prints what the trace was, what it replays to, and what a change makes of it") {
+  const TraceFile file;
+  const Outcome outcome =
+      run_moeline({"replay", file.path, "--scale", "mlp=2", "--scale", "gaps=0", "--format", "json"});
+  REQUIRE(outcome.exit_code == 0);
+  const rapidjson::Document json = parsed(outcome.out);
+  CHECK(json["measured_span_us"].GetDouble() == 300);
+  CHECK(json["baseline_span_us"].GetDouble() == 300);
+  CHECK(json["span_us"].GetDouble() == 496);
+  CHECK(json["tasks"].GetInt() == 4);  // two kernels, two launches
+  CHECK(json["edges"].GetInt() == 4);  // launch, launch, host's order, stream's order
+  CHECK(json["phases"].Size() == 2);
+  const Outcome table = run_moeline({"replay", file.path, "--scale", "mlp=2"});
+  CHECK(table.out.find("measured span                     0.300 ms") != std::string::npos);
+  CHECK(table.out.find("after the change                  0.498 ms   +66.00 % of the replay") != std::string::npos);
+}
+
+TEST_CASE("replay refuses unknown names through the program, and writes no graph then") {
+  const TraceFile file;
+  const std::string graph = file.folder / "graph.json";
+  check_refused({"replay", file.path, "--scale", "atn=2", "--graph", graph}, "--scale: ", "did you mean 'attn'?");
+  check_refused({"replay", file.path, "--scale", "attn", "--graph", graph}, "--scale 'attn': ", "write NAME=FACTOR");
+  check_refused({"replay", file.path, "--remove", "attn->mlp", "--graph", graph}, "--remove: ", "unknown dependency");
+  CHECK_FALSE(std::filesystem::exists(graph));
+  check_refused({"replay", file.path, "--graph", "/nowhere/graph.json"}, "/nowhere/graph.json", "");
+}
+
+TEST_CASE("the graph as JSON has as many nodes and edges as replay states, and no circle") {
+  const TraceFile file;
+  const std::string path = file.folder / "graph.json";
+  const Outcome outcome = run_moeline({"replay", file.path, "--graph", path, "--format", "json"});
+  REQUIRE(outcome.exit_code == 0);
+  const rapidjson::Document graph = parsed(content_of(path));
+  CHECK(static_cast<int>(graph["nodes"].Size()) == parsed(outcome.out)["tasks"].GetInt());
+  CHECK(static_cast<int>(graph["edges"].Size()) == parsed(outcome.out)["edges"].GetInt());
+}
+
+TEST_CASE("the graph for Graphviz is one that Graphviz draws") {
+  const std::string dot = "/usr/bin/dot";
+  if (!present(dot)) return;
+  const TemporaryFolder folder;
+  SmallTrace trace;
+  trace.annotation("attn", 0, 2).kernel(R"(void f<\"quoted\">\n\\(int)::{lambda()#1})", 7, 0, 10, 110);
+  trace.kernel(kDispatch, 27, 12, 112, 310);
+  const std::string graph = folder.write("graph.dot", to_graphviz(trace.understood()));
+  const Outcome outcome = run_process({dot, "-Tplain", graph});
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.err.empty());
+  CHECK(outcome.out.starts_with("graph "));
+}
+
+TEST_CASE("our own predicted traces replay to their own span") {
+  for (const char* name :
+       {"train_chunk_deepseek_v3_h800", "prefill_deepseek_v3_h800_ep32", "decode_deepseek_v3_h800_ep128"}) {
+    CAPTURE(name);
+    const TemporaryFolder folder;
+    const std::string trace = folder / "trace.json";
+    const std::string scenario = (source("experiments") / name / "scenario.yaml").string();
+    REQUIRE(run_moeline({"simulate", scenario, "--trace", trace}).exit_code == 0);
+    const Outcome outcome = run_moeline({"replay", trace, "--format", "json"});
+    REQUIRE(outcome.exit_code == 0);
+    const rapidjson::Document json = parsed(outcome.out);
+    CHECK(json["baseline_span_us"].GetDouble() ==
+          doctest::Approx(json["measured_span_us"].GetDouble()).epsilon(0.0001));
+    CHECK(json["worst_phase_start_us"].GetDouble() < 1);
+  }
+}
