@@ -1,5 +1,7 @@
 #include "experiments/cli/measured_input.hpp"
 
+#include "base/error.hpp"
+
 namespace moeline {
 
 void add_kernel_map_options(CLI::App& command, MeasuredInput& input) {
@@ -15,7 +17,13 @@ void add_measured_input(CLI::App& command, MeasuredInput& input) {
 
 KernelMap kernel_map_of(const MeasuredInput& input) {
   KernelMap map = input.map.empty() ? KernelMap{} : load_kernel_map(input.map);
-  if (!input.communication.empty()) map.communication = input.communication;
+  if (input.communication.empty()) return map;
+  map.communication = input.communication;
+  try {
+    (void)KernelClassifier({}, map.communication);
+  } catch (const SpecError& error) {
+    throw SpecError(std::string("--comm-pattern: ") + error.what());
+  }
   return map;
 }
 

@@ -233,12 +233,25 @@ class OneRank {
     }
     const std::vector<std::size_t> starts = repetitions(names);
     result_.layers_by_repetition = !starts.empty();
-    for (std::size_t layer = 0; layer < starts.size(); ++layer) {
-      const std::size_t next = layer + 1 < starts.size() ? starts[layer + 1] : starts[layer] + starts[1] - starts[0];
+    for (std::size_t layer = 0; layer + 1 < starts.size(); ++layer) {
+      const std::size_t next = starts[layer + 1];
+      const Time start = time_of(event(events[starts[layer]]).start_ns);
       const bool ends_trace = next >= events.size();
       const Time end = ends_trace ? time_of(event(events.back()).end_ns) : time_of(event(events[next]).start_ns);
-      result_.layers.push_back(
-          window(static_cast<std::uint32_t>(layer), {time_of(event(events[starts[layer]]).start_ns), end}));
+      result_.layers.push_back(window(static_cast<std::uint32_t>(layer), {start, end}));
+    }
+    add_communication_by_start();
+  }
+
+  // Barriers and transfers belong to the repetition in which they start; both are in order of time.
+  void add_communication_by_start() {
+    auto layer = result_.layers.begin();
+    for (const std::uint32_t i : events_) {
+      const Time start = time_of(event(i).start_ns);
+      while (layer != result_.layers.end() && layer->end <= start) ++layer;
+      if (layer == result_.layers.end()) return;
+      if (layer->start > start || work_of(class_of(i)) != Work::communication) continue;
+      (class_of(i) == KernelClass::barrier ? layer->barrier : layer->transfer) += length_of(event(i));
     }
   }
 

@@ -6,8 +6,10 @@
 
 namespace moeline {
 
-/// Positions at which a sequence begins anew: the smallest period at which at least nine tenths of it equal what stands
-/// one period later, in at least three repetitions. Empty where there is none. O(n) per candidate, few candidates.
+/// Positions at which a sequence begins anew, and the one at which its last whole repetition ends; at least three
+/// repetitions, else empty. They are cut at an element that stands once in each: of those whose cuts are alike, one
+/// with the most. Two cuts in a row are alike when nine tenths of their elements are the same, whatever their order,
+/// so that an element more or less does no harm; one pair in ten need not be alike.
 [[nodiscard]] std::vector<std::size_t> repetitions(const std::vector<std::uint32_t>& sequence);
 
 }  // namespace moeline

@@ -4,8 +4,6 @@
 #include <map>
 #include <tuple>
 
-#include "base/error.hpp"
-
 namespace moeline {
 namespace {
 
@@ -115,18 +113,6 @@ void phases_from_map(const Trace& trace, const KernelMap& map, Interpretation& r
   }
 }
 
-// Times downstream are picoseconds in an int64, and several of them are added.
-void refuse_ages(const Trace& trace) {
-  constexpr std::int64_t kLongestNs = 1'000'000'000'000'000;
-  const auto late = [](std::int64_t ns) { return ns > kLongestNs; };
-  for (const GpuEvent& event : trace.gpu_events) {
-    if (late(event.end_ns)) throw SpecError("the trace lasts longer than 11 days");
-  }
-  for (const HostCall& call : trace.calls) {
-    if (late(call.end_ns)) throw SpecError("the trace lasts longer than 11 days");
-  }
-}
-
 void number_in_phases(Interpretation& result) {
   std::vector<std::uint32_t> count(result.phases.size(), 0);
   for (const std::uint32_t i : result.order) {
@@ -153,7 +139,6 @@ std::map<Step, std::size_t> layers_with(const Interpretation& meaning, const std
 }
 
 Interpretation interpret(const Trace& trace, const KernelMap& map) {
-  refuse_ages(trace);
   Interpretation result;
   result.classes = classes_of(trace, map);
   result.order = launch_order(trace);

@@ -14,24 +14,30 @@ namespace {
 constexpr std::size_t kSearched = 1000;
 
 // Searched in the subject of a name, in this order. The order is the point: FlashAttention's pre- and postprocessing is
-// no attention, a notify kernel is no dispatch, dpsk::grouped_gemm holds dense GEMMs and transposes too.
+// no attention, nor is writing the cache; a notify kernel is no dispatch; dpsk::grouped_gemm holds dense GEMMs and
+// transposes too; FlashInfer is more than attention.
 const std::vector<NamePattern>& built_in() {
   static const std::vector<NamePattern> patterns = {
-      {"get_dispatch_layout", "other"},
-      {"notify_dispatch|cached_notify|notify_combine|(deep_ep|ep|nvshmem).*barrier|barrier_all", "barrier"},
-      {"(deep_ep|dpsk::ep|internode|intranode|internode_ll|pplx|a2a|all_?to_?all).*dispatch|^dispatchKernel",
+      {"get_dispatch_layout|mla_metadata", "other"},
+      {"notify_dispatch|cached_notify|notify_combine|clean_low_latency|(deep_ep|ep|nvshmem).*barrier|barrier_all",
+       "barrier"},
+      {R"((deep_ep|dpsk::ep|internode|intranode|internode_ll|pplx|a2a|all_?to_?all).*dispatch|\bdispatchKernel)",
        "dispatch"},
-      {"(deep_ep|dpsk::ep|internode|intranode|internode_ll|pplx|a2a|all_?to_?all).*combine|^combineKernel", "combine"},
-      {"^nccl|nvshmem|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|multimem|symm_mem|cross_device_reduce",
+      {R"((deep_ep|dpsk::ep|internode|intranode|internode_ll|pplx|a2a|all_?to_?all).*combine|\bcombineKernel)",
+       "combine"},
+      {R"(^(_Z\d+)?nccl|nvshmem|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|multimem|symm_mem|)"
+       "cross_device_reduce",
        "collective"},
-      {"preprocess|postprocess|convertdq|merge_state|combine_kernel|splitkreduce|::utils::", "memory"},
-      {"flash|fmha|attention|attn|mla|batch(decode|prefill)|paged_kv|compute_attn_ws", "attention"},
+      {"preprocess|postprocess|dot_do_o|convert_?dq|convert_?dkv|clear_dkv|merge_?(attn_)?states?|combine_kernel|"
+       "and_cache_|splitkreduce|::utils::",
+       "memory"},
+      {"flash(?!infer)|fmha|attention|attn|mla|(batch|single)(decode|prefill)|paged_kv|compute_attn_ws", "attention"},
       {"m_grouped|group(ed)?_?gemm_kernel|groupproblemshape|fused_moe|moe_?gemm|group_gemm", "grouped_gemm"},
-      {"gemm|nvjet|xmma|cublas|gemv|matmul|wgmma", "gemm"},
-      {"top_?k|group_indices|count_expert|fused_mapping|aux_fi|moe_align|sorting|radix_?sort|arange|with_index",
-       "other"},
+      {"gemm|nvjet|xmma|cublas|gemv|matmul|wgmma|triton_tem", "gemm"},
+      {"top_?k|group_indices|count_expert|fused_mapping|aux_fi|moe_align|moe.*routing|sort|arange|with_index", "other"},
       {"elementwise|copy|cast|transpose|norm|ln_(fwd|bwd)|swiglu|silu|gelu|act_and_mul|rotary|rope|reduce|expand|"
-       "permute|scatter|gather|fill|softmax|concat|cat_|quant|embedding|index|triton_|fill_tensormaps|distribution",
+       "permute|scatter|gather|fill|softmax|concat|cat_|quant|embedding|index|triton_|fill_tensormaps|distribution|"
+       "scan|multi_tensor_apply",
        "memory"},
   };
   return patterns;
@@ -45,7 +51,7 @@ const NameMatcher& built_in_matcher() {
 // DeepGEMM has one kernel for all layouts and says which in a template argument; CUTLASS in the problem's shape.
 bool is_grouped_by_argument(std::string_view name) {
   static const NameMatcher matcher(
-      std::vector<NamePattern>{{R"(GemmType\)[12]|GroupedContiguous|GroupedMasked|GroupProblemShape)", "yes"}});
+      std::vector<NamePattern>{{R"(GemmType(\)|E)[123]|GroupedContiguous|GroupedMasked|GroupProblemShape)", "yes"}});
   return matcher.find(name) != nullptr;
 }
 

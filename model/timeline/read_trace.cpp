@@ -3,6 +3,7 @@
 #include <rapidjson/reader.h>
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 
 #include "base/error.hpp"
@@ -53,19 +54,27 @@ std::uint32_t rank_of(const TraceHandler& handler, const std::filesystem::path& 
   throw SpecError(path.string(), 0, fmt::format("distributedInfo.rank '{}' is not a rank", one_line(handler.rank)));
 }
 
+// "rank 3" in the name of a process.
+std::optional<std::uint32_t> rank_of_process(const TraceRecords& records, const std::string& pid) {
+  const auto name = records.processes.find(pid);
+  if (name == records.processes.end()) return std::nullopt;
+  const std::size_t word = name->second.find("rank ");
+  if (word == std::string::npos) return std::nullopt;
+  return whole_number<std::uint32_t>(std::string_view(name->second).substr(word + 5));
+}
+
 // One GPU process is the file's rank. Several have theirs in their names, as in a trace that holds two timelines.
-std::vector<TraceGpu> gpus_of(const TraceHandler& handler, const std::filesystem::path& path) {
-  const TraceRecords& records = handler.records;
+std::vector<TraceGpu> gpus_of(const TraceRecords& records, std::uint32_t of_file, std::vector<std::string>& notes) {
   std::vector<TraceGpu> gpus;
-  const std::uint32_t of_file = rank_of(handler, path);
+  std::set<std::uint32_t> ranks;
   for (const std::string& pid : records.gpus) {
     const auto position = static_cast<std::uint32_t>(gpus.size());
-    const auto name = records.processes.find(pid);
-    const std::string text = name == records.processes.end() ? "" : name->second;
-    const std::size_t word = text.find("rank ");
-    const auto rank = word == std::string::npos ? std::nullopt : whole_number<std::uint32_t>(text.substr(word + 5));
-    gpus.push_back({pid, records.gpus.size() == 1 ? of_file : rank.value_or(position)});
+    gpus.push_back({pid, records.gpus.size() == 1 ? of_file : rank_of_process(records, pid).value_or(position)});
+    ranks.insert(gpus.back().rank);
   }
+  if (ranks.size() == gpus.size()) return gpus;
+  for (std::size_t i = 0; i < gpus.size(); ++i) gpus[i].rank = static_cast<std::uint32_t>(i);
+  notes.push_back("GPU processes share a rank; they are numbered by first appearance");
   return gpus;
 }
 
@@ -93,6 +102,23 @@ void count_from_earliest(TraceRecords& records) {
   }
 }
 
+// Times downstream are picoseconds in an int64, which holds 106 days, and durations are summed.
+void refuse_ages(const TraceRecords& records, const std::string& file) {
+  constexpr std::int64_t kDayNs = 86'400'000'000'000;
+  constexpr std::int64_t kLongestNs = 11 * kDayNs;
+  constexpr std::int64_t kMostNs = 100 * kDayNs;
+  std::int64_t last = 0;
+  std::int64_t sum = 0;
+  for (const GpuRecord& record : records.gpu) {
+    last = std::max(last, record.event.end_ns);
+    if (last <= kLongestNs) sum = std::min(kMostNs + 1, sum + record.event.end_ns - record.event.start_ns);
+  }
+  for (const CallRecord& record : records.calls) last = std::max(last, record.call.end_ns);
+  for (const AnnotationRecord& record : records.annotations) last = std::max(last, record.annotation.end_ns);
+  if (last > kLongestNs) throw SpecError(file, 0, "lasts longer than 11 days");
+  if (sum > kMostNs) throw SpecError(file, 0, "its GPU events last longer than 100 days in all");
+}
+
 void sort(TraceRecords& records) {
   std::stable_sort(records.gpu.begin(), records.gpu.end(), [](const GpuRecord& a, const GpuRecord& b) {
     return std::tie(a.event.start_ns, a.event.stream) < std::tie(b.event.start_ns, b.event.stream);
@@ -117,12 +143,13 @@ Trace read_trace(const std::filesystem::path& path) {
   if (records.gpu.empty()) throw SpecError(file, 0, "no GPU events (kernel, gpu_memcpy, gpu_memset) among its events");
 
   Trace trace;
-  trace.gpus = gpus_of(handler, path);
   trace.device = handler.device;
   trace.sms = whole_number<std::uint32_t>(handler.sms).value_or(0);
   trace.time_zero_ns = base_time_ns(handler, file) + records.earliest_ns();
   trace.notes = tolerated(records);
+  trace.gpus = gpus_of(records, rank_of(handler, path), trace.notes);
   count_from_earliest(records);
+  refuse_ages(records, file);
   sort(records);
   find_calls(records);
   attribute(records);

@@ -99,9 +99,9 @@ struct Trace {
 /// through a double. A GPU event belongs to the innermost annotation that contains it on its own stream, else to the
 /// innermost one that contains its launch (matched by `correlation`); ProfilerStep annotations never count.
 /// The rank is distributedInfo's, else the file name's ("rank3"), else 0; of a file with several GPU processes each has
-/// the one in its name ("rank 3"), else its position.
+/// the one in its name ("rank 3"), else its position, and where two would be the same all have their positions.
 /// Throws SpecError (with the file, and the byte offset of what is wrong) for a file that is missing, empty,
-/// truncated, damaged, not a trace, or without GPU events. Offsets count the unpacked text.
+/// truncated, damaged, not a trace, without GPU events, or longer than 11 days. Offsets count the unpacked text.
 [[nodiscard]] Trace read_trace(const std::filesystem::path& path);
 
 }  // namespace moeline

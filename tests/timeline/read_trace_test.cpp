@@ -69,9 +69,23 @@ TEST_CASE("times before zero are times too") {
 }
 
 TEST_CASE("the largest times are read without overflow") {
-  const Trace trace = read(trace_of(kernel("-3e15", "0") + "," + kernel("3e15", "3e15")));
-  CHECK(trace.gpu_events[1].start_ns == 6'000'000'000'000'000'000);
-  CHECK(trace.gpu_events[1].end_ns == 9'000'000'000'000'000'000);
+  const Trace trace = read(trace_of(kernel("3e15", "0") + "," + kernel("2999999999999999.5", "0.25")));
+  CHECK(trace.time_zero_ns == 2'999'999'999'999'999'500);
+  CHECK(trace.gpu_events[1].start_ns == 500);
+  CHECK(refusal_of(trace_of(kernel("-3e15", "0") + "," + kernel("3e15", "3e15"))) == "lasts longer than 11 days");
+}
+
+TEST_CASE("a trace that lasts longer than 11 days, or whose events sum to more than 100, is refused") {
+  constexpr const char* kAge = "lasts longer than 11 days";
+  CHECK(read(trace_of(kernel("0", "1") + "," + kernel("950399999999", "1"))).gpu_events.size() == 2);
+  CHECK(refusal_of(trace_of(kernel("0", "1") + "," + kernel("950400000000", "1"))) == kAge);
+  CHECK(refusal_of(trace_of(kernel("0", "1") + "," + launch("950400000000"))) == kAge);
+  CHECK(refusal_of(trace_of(kernel("0", "1") + "," + range("mlp", "0", "1e12"))) == kAge);
+  CHECK(refusal_of(trace_of(slice("cpu_op", "long ago", kMainThread, times("0", "1")) + "," +
+                            kernel("1740461679479712", "1"))) == kAge);
+  std::string parallel = kernel("0", "9e11");
+  for (int i = 0; i < 9; ++i) parallel += "," + kernel("0", "9e11", i, kStream27);
+  CHECK(refusal_of(trace_of(parallel)) == "its GPU events last longer than 100 days in all");
 }
 
 TEST_CASE("baseTimeNanoseconds moves time zero and nothing else") {
