@@ -35,7 +35,10 @@ echo "numbers: $out/*/metrics.json"
 echo
 if [ -e "$measured" ]; then
   echo "Training against the measured chunk: fitted on its layers 0 and 1, layers 2 and 3 are predicted."
-  build/release/moeline compare "$train" "$measured" --layers 2,3
+  build/release/moeline compare "$train" "$measured" --layers 2,3 --trace "$out/predicted_and_measured.json"
+  echo
+  echo "Both in one trace: $out/predicted_and_measured.json"
+  echo "What limits the measured run, and what if: build/release/moeline analyze|replay $measured"
 else
   echo "The measured trace is not here. To compare: get train.json from deepseek-ai/profile-data, gzip it as"
   echo "  $measured  (or set MOELINE_DATA), and run this again."

@@ -24,8 +24,6 @@ struct Place {
 /// What a family counts as in the metrics: attention (the core alone), gemm, grouped_gemm, memory, small, dispatch, ...
 [[nodiscard]] const char* class_name(Family family);
 
-inline constexpr TaskId kNoTask = ~TaskId{0};
-
 /// The ends of a phase that edges attach to.
 struct PhaseTasks {
   TaskId first = kNoTask;

@@ -6,6 +6,8 @@
 
 #include "base/file.hpp"
 #include "base/spec.hpp"
+#include "schedules/pipeline/pipeline_parts.hpp"
+#include "schedules/pipeline/pipelines.hpp"
 #include "schedules/scenario_parts.hpp"
 
 namespace moeline {
@@ -51,27 +53,34 @@ std::vector<std::string> apply(const std::vector<std::string>& assignments, Spec
   return overrides;
 }
 
-// What the scenario names, loaded.
-void read_names(const Spec& spec, Setup& setup) {
+std::string read_schedule(const Spec& spec) {
+  std::string schedule = spec.text("schedule");
+  const std::vector<std::string>& schedules = schedule_names();
+  if (std::find(schedules.begin(), schedules.end(), schedule) == schedules.end()) {
+    throw spec.error("schedule", "names an " + unknown_name("schedule", schedule, schedules));
+  }
+  return schedule;
+}
+
+void read_model(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;
   s.model = spec.text("model");
+  setup.model = at_key(spec, "model", [&] { return load_architecture(s.model, s.file); });
+}
+
+void read_machine(const Spec& spec, Setup& setup) {
+  Scenario& s = setup.scenario;
   s.hardware = spec.text("hardware");
   s.kernels = spec.text_or("kernels", "");
-  s.schedule = spec.text("schedule");
-  setup.model = at_key(spec, "model", [&] { return load_architecture(s.model, s.file); });
   setup.machine = at_key(spec, "hardware", [&] { return load_profile(s.hardware, s.hardware_overrides, s.file); });
-  if (setup.machine.kernel_sets.empty()) {
-    throw spec.error("hardware", fmt::format("'{}' has no kernel set; see `moeline calibrate`", s.hardware));
-  }
-  const std::vector<std::string>& schedules = schedule_names();
-  if (std::find(schedules.begin(), schedules.end(), s.schedule) == schedules.end()) {
-    throw spec.error("schedule", "names an " + unknown_name("schedule", s.schedule, schedules));
-  }
 }
 
 // By default the newest set that has kernels for this phase itself.
 void read_kernels(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;
+  if (setup.machine.kernel_sets.empty()) {
+    throw spec.error("hardware", fmt::format("'{}' has no kernel set; see `moeline calibrate`", s.hardware));
+  }
   const std::string needed = s.workload.phase == "train" ? "attention_backward" : "";
   setup.kernels = at_key(spec, "kernels", [&] { return setup.machine.kernels(s.kernels, needed); });
   s.kernels = setup.kernels.name;
@@ -87,11 +96,32 @@ std::string read_overlap(const Spec& spec, const Scenario& scenario) {
   return plan.string();
 }
 
+// A pipeline of given slots needs neither model nor machine, but what it names must be there.
+void read_pipeline(const Spec& spec, Setup& setup) {
+  Scenario& s = setup.scenario;
+  s.slot_costs = read_slot_costs(spec, s.schedule);
+  s.parallelism = read_pipeline_parallelism(spec.map("parallelism"), s.schedule);
+  s.workload = read_workload(spec.map("workload"), s.schedule);
+  check_pipeline(spec, s);
+  if (spec.has("model")) read_model(spec, setup);
+  if (spec.has("hardware") || spec.has("kernels") || !s.hardware_overrides.empty()) read_machine(spec, setup);
+  if (spec.has("kernels")) read_kernels(spec, setup);
+  check_comm_keys(spec.map_or_empty("comm"));
+  check_routing_keys(spec.map_or_empty("routing"));
+  for (const char* key :
+       {"model", "hardware", "kernels", "comm", "routing", "layers", "overlap", "launch", "seed", "samples"}) {
+    if (spec.has(key)) s.without_use.emplace_back(key);
+  }
+}
+
 }  // namespace
 
 const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> kNames = {"sequential", "prefill-two-batch", "decode-two-batch",
-                                                  "dualpipe-chunk"};
+  static const std::vector<std::string> kNames = [] {
+    std::vector<std::string> names = {"sequential", "prefill-two-batch", "decode-two-batch", "dualpipe-chunk"};
+    for (const PipelineSchedule& pipeline : pipeline_schedules()) names.push_back(pipeline.name);
+    return names;
+  }();
   return kNames;
 }
 
@@ -102,9 +132,15 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
   s.file = path.string();
   s.hardware_overrides = apply(assignments, spec);
   spec.expect({"schema", "model", "hardware", "kernels", "schedule", "parallelism", "workload", "comm", "routing",
-               "layers", "overlap", "launch", "seed", "samples"});
+               "layers", "overlap", "launch", "seed", "samples", "slot_costs_ms"});
   (void)spec.integer("schema", 1, 1);
-  read_names(spec, setup);
+  s.schedule = read_schedule(spec);
+  if (find_pipeline(s.schedule) != nullptr || spec.has("slot_costs_ms")) {
+    read_pipeline(spec, setup);
+    return setup;
+  }
+  read_model(spec, setup);
+  read_machine(spec, setup);
   const MachineFacts& machine = setup.machine.facts;
   const int gpus_per_node = static_cast<int>(machine.gpus_per_node);
   s.workload = read_workload(spec.map("workload"), s.schedule);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,7 @@ namespace moeline {
 
 struct Parallelism {
   int tp = 1, pp = 1, ep = 1, dp = 1;  ///< world = tp x pp x dp; ep divides tp x dp
+  int virtual_pp = 1;                  ///< model chunks per rank of interleaved-1f1b
   [[nodiscard]] std::int64_t world() const { return std::int64_t{tp} * pp * dp; }
 };
 
@@ -49,6 +51,11 @@ struct Routing {
   int redundant_experts = 0;  ///< copies of experts, of all ranks together
 };
 
+/// What the slots of a pipeline take, ms. B is the full backward, W its weight part. 0: the schedule has none.
+struct SlotCosts {
+  double f = 0, b = 0, w = 0, f_and_b = 0;
+};
+
 /// As written, with every default resolved. Sizes are per GPU unless the name says otherwise.
 struct Scenario {
   std::string file;
@@ -64,9 +71,14 @@ struct Scenario {
   std::string overlap = "default";
   std::string launch = "stream";  ///< "stream": the host launches kernels and reads dispatch's counts; "graph": no host
   int seed = 1;
+  std::optional<SlotCosts> slot_costs;   ///< of a whole pipeline: then nothing else takes time
+  std::vector<std::string> without_use;  ///< keys that stand in the file and do not enter
 };
 
 [[nodiscard]] const std::vector<std::string>& schedule_names();
+
+/// Of one pipeline: what a step of training has, over dp.
+[[nodiscard]] int micro_batches(const Scenario& scenario);
 
 /// New tokens of each prompt in this step: all that is not cached, or as many as the step has.
 [[nodiscard]] int new_tokens_per_prompt(const Workload& workload);

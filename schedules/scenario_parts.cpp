@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
+#include "schedules/pipeline/pipelines.hpp"
+
 namespace moeline {
 namespace {
 
-constexpr int kMostRanks = 1 << 20;
 constexpr int kMostTokens = 1 << 24;
 
 Workload read_training(const Spec& spec) {
@@ -59,13 +60,20 @@ struct PhaseOfSchedule {
 constexpr PhaseOfSchedule kPhaseOf[] = {
     {"dualpipe-chunk", "train"}, {"prefill-two-batch", "prefill"}, {"decode-two-batch", "decode"}};
 
-void check_schedule(const Spec& spec, const std::string& phase, const std::string& schedule) {
+// Of a schedule that goes with one phase alone.
+std::string phase_of(const std::string& schedule) {
+  if (find_pipeline(schedule) != nullptr) return "train";
   for (const PhaseOfSchedule& known : kPhaseOf) {
-    if (schedule == known.schedule && phase != known.phase) {
-      throw spec.error(
-          "phase", fmt::format("'{}' does not go with the schedule {}, which is for {}", phase, schedule, known.phase));
-    }
+    if (schedule == known.schedule) return known.phase;
   }
+  return "";
+}
+
+void check_schedule(const Spec& spec, const std::string& phase, const std::string& schedule) {
+  const std::string own = phase_of(schedule);
+  if (own.empty() || own == phase) return;
+  throw spec.error("phase",
+                   fmt::format("'{}' does not go with the schedule {}, which is for {}", phase, schedule, own));
 }
 
 void check_two_batches(const Spec& spec, const Workload& w, const std::string& schedule) {
@@ -118,8 +126,10 @@ Workload read_workload(const Spec& spec, const std::string& schedule) {
   return w;
 }
 
+void check_comm_keys(const Spec& spec) { spec.expect({"mode", "num_sms", "dispatch_dtype", "combine_dtype"}); }
+
 Comm read_comm(const Spec& spec, const Scenario& scenario, const Architecture& model, const MachineFacts& machine) {
-  spec.expect({"mode", "num_sms", "dispatch_dtype", "combine_dtype"});
+  check_comm_keys(spec);
   const bool decode = scenario.workload.phase == "decode";
   Comm c;
   if (!decode) {
@@ -146,21 +156,27 @@ Comm read_comm(const Spec& spec, const Scenario& scenario, const Architecture& m
   return c;
 }
 
-Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
-  spec.expect({"tp", "pp", "ep", "dp"});
+Parallelism read_world(const Spec& spec, int ep) {
   Parallelism p;
   p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
   if (p.tp > 1) throw spec.error("tp", "above 1 is not modelled");
   p.pp = spec.integer_or("pp", 1, kMostRanks, 1);
-  if (p.pp > 1 && scenario.workload.phase != "train") {
-    throw spec.error("pp", "above 1 is not modelled in prefill and decode");
-  }
-  p.ep = spec.integer("ep", 2, kMostRanks);  // one rank has no all-to-all, and another list of kernels
+  p.ep = ep;
   p.dp = spec.integer_or("dp", 1, kMostRanks, p.ep);
   if (static_cast<long long>(p.pp) * p.dp > kMostRanks) {
     throw spec.error("pp", fmt::format("x dp is more than {} ranks", kMostRanks));
   }
   if (p.dp % p.ep != 0) throw spec.error("ep", fmt::format("must divide tp x dp: {} does not divide {}", p.ep, p.dp));
+  return p;
+}
+
+Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
+  spec.expect({"tp", "pp", "ep", "dp"});
+  // one rank has no all-to-all, and another list of kernels
+  const Parallelism p = read_world(spec, spec.integer("ep", 2, kMostRanks));
+  if (p.pp > 1 && scenario.workload.phase != "train") {
+    throw spec.error("pp", "above 1 is not modelled in prefill and decode");
+  }
   const int redundant = scenario.routing.redundant_experts;
   if ((model.n_routed_experts + redundant) % p.ep != 0) {
     const std::string also = redundant > 0 ? fmt::format(" and {} redundant", redundant) : "";
@@ -173,8 +189,10 @@ Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const A
   return p;
 }
 
+void check_routing_keys(const Spec& spec) { spec.expect({"distribution", "rows", "redundant_experts", "placement"}); }
+
 Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model) {
-  spec.expect({"distribution", "rows", "redundant_experts", "placement"});
+  check_routing_keys(spec);
   const bool training = scenario.workload.phase == "train";
   Routing r;
   r.redundant_experts = scenario.routing.redundant_experts;

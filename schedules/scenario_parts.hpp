@@ -12,8 +12,14 @@ namespace moeline {
 [[nodiscard]] Workload read_workload(const Spec& spec, const std::string& schedule);
 [[nodiscard]] Comm read_comm(const Spec& spec, const Scenario& scenario, const Architecture& model,
                              const MachineFacts& machine);
+inline constexpr int kMostRanks = 1 << 20;
+/// tp, pp and dp around a given ep.
+[[nodiscard]] Parallelism read_world(const Spec& spec, int ep);
 [[nodiscard]] Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model,
                                            int gpus_per_node);
+/// Where they do not enter, comm and routing must still be spelt right.
+void check_comm_keys(const Spec& spec);
+void check_routing_keys(const Spec& spec);
 [[nodiscard]] Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model);
 
 /// One of the `modelled` values, the first by default; the `real` ones stand for what this version does not model.

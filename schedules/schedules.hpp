@@ -15,6 +15,9 @@ namespace moeline {
 /// Two micro-batches, each computing while the other's tokens travel.
 [[nodiscard]] Program two_batch(const Setup& setup);
 
+/// A whole pipeline of slots with given costs: all ranks of one pipeline.
+[[nodiscard]] Program pipeline(const Setup& setup);
+
 /// The program of the scenario's schedule.
 [[nodiscard]] Program build_program(const Setup& setup);
 

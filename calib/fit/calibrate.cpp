@@ -135,6 +135,16 @@ void take_errors(const FamilyFit& from, FamilyFit& fit) {
   fit.mean_error = from.mean_error;
 }
 
+// What the fit must not see, throughout.
+void leave_out(const std::string& fold, Observations& observations) {
+  std::vector<std::string> folds;
+  for (const Observation& o : observations) {
+    if (!o.fold.empty() && std::find(folds.begin(), folds.end(), o.fold) == folds.end()) folds.push_back(o.fold);
+  }
+  if (std::erase_if(observations, [&](const Observation& o) { return o.fold == fold; }) > 0) return;
+  throw UnknownName(unknown_name("fold", fold, folds));
+}
+
 double rounded(double constant) { return std::strtod(fmt::format("{:.5g}", constant).c_str(), nullptr); }
 
 }  // namespace
@@ -156,6 +166,10 @@ Calibration calibrate(const std::vector<std::filesystem::path>& files, const Cal
       tables.add(observations, reader.source);
       if (reader.transfers) transfers.insert(transfers.end(), observations.begin(), observations.end());
     }
+  }
+  if (!request.left_out.empty()) {
+    leave_out(request.left_out, tables.observations);
+    std::erase_if(transfers, [&](const Observation& o) { return o.fold == request.left_out; });
   }
   for (const CsvTable& trace : traces) add_trace(trace, setting, request.layers, transfers, tables);
   KernelSet set;

@@ -12,6 +12,7 @@ namespace moeline {
 struct CalibrationRequest {
   std::string kernels = "deepseek-2025-02";  ///< name of the set, NAME-DATE (2025-02, 2025-late)
   std::vector<int> layers = {0, 1};          ///< of the training profile
+  std::string left_out{};                    ///< fold of observations that the fit must not see; "": none
   bool cross_validate = false;               ///< score families whose observations have folds on left-out folds
 };
 
@@ -21,8 +22,8 @@ struct Calibration {
 };
 
 /// Fits one kernel set to the given CSV files, told apart by their columns. Constants are rounded as they stand in a
-/// profile, so that what is written is what was scored. Throws SpecError for a name without a date and for tables that
-/// cannot be read.
+/// profile, so that what is written is what was scored. Throws SpecError for a name without a date, for a fold that
+/// there is not, and for tables that cannot be read.
 [[nodiscard]] Calibration calibrate(const std::vector<std::filesystem::path>& files, const CalibrationRequest& request,
                                     const Architecture& model, const MachineFacts& machine);
 

@@ -114,13 +114,6 @@ std::string published_fold(const AllToAllWork& work, bool dispatch) {
   return fmt::format("EP{} {}", work.ep, dispatch ? "dispatch" : "combine");
 }
 
-double published_us(const CsvTable& table, std::size_t row, const AllToAllWork& work, bool dispatch) {
-  const double fp8 = kernels::kFp8 + kernels::kFp32 / kernels::kScaleBlock;
-  const double payload = work.hidden * (dispatch ? fp8 : kernels::kBf16);
-  const double copies = work.ep > work.gpus_per_node ? work.spread.nodes_per_token : work.spread.ranks_per_token;
-  return bytes_at_peak_us(work.tokens * copies * payload, table.positive(row, "logical_bandwidth_GBps"));
-}
-
 // In the node over NVLink, where the library uses it; between nodes the NIC's start-up.
 void keep_startup(const AllToAllWork& work, Curve& curve) {
   keep_branch(curve, work.ep > work.gpus_per_node ? "NIC" : "NVLink");
@@ -133,8 +126,8 @@ Observation published_normal(const CsvTable& table, std::size_t row, const AllTo
   const Operator op = normal_transfer(work, dispatch);
   Curve curve = transfer_curve(op, sms, machine);
   settle_own_node(kernel_set, curve);
-  Observation o =
-      observe("all_to_all_alone", table, row, published_us(table, row, work, dispatch), op, std::move(curve));
+  const double us = bytes_at_peak_us(logical_bytes(op), table.positive(row, "logical_bandwidth_GBps"));
+  Observation o = observe("all_to_all_alone", table, row, us, op, std::move(curve));
   o.fold = published_fold(work, dispatch);
   return o;
 }
@@ -157,6 +150,12 @@ Architecture benchmark_gating(Architecture model, int nodes) {
   model.n_group = nodes;
   model.topk_group = std::min(nodes, 4);
   return model;
+}
+
+double logical_bytes(const Operator& transfer) {
+  const Traffic& traffic = transfer.traffic;
+  const double copied = traffic.rdma_bytes > 0 ? traffic.rdma_bytes : traffic.copied_bytes;
+  return copied * traffic.payload_bytes / traffic.record_bytes;
 }
 
 std::vector<Observation> normal_observations(const CsvTable& table, const Architecture& model,

@@ -14,6 +14,10 @@ namespace moeline {
 /// The gating of DeepEP's benchmark: one expert group per node, at most four of them chosen.
 [[nodiscard]] Architecture benchmark_gating(Architecture model, int nodes);
 
+/// What DeepEP's bandwidths count of a whole transfer. Normal mode: payload and scales of every copy between nodes, the
+/// own node's included, or within a node of every copy, the own rank's included. Low-latency mode: every message.
+[[nodiscard]] double logical_bytes(const Operator& transfer);
+
 /// Rows with this many tokens. Fewer than the default are not for fitting: start-ups, which matter little later, are
 /// most of their time.
 struct TokenRange {
@@ -35,8 +39,7 @@ struct TokenRange {
                                                                 const std::string& kernel_set);
 
 /// Published figures, both modes (columns mode, ep, tokens_per_rank, op, sms, latency_us, logical_bandwidth_GBps,
-/// kernels): the rows of `kernel_set`. Normal bandwidths count payload and scales of every copy between nodes, the own
-/// node's included, or within a node of every copy, the own rank's included.
+/// kernels): the rows of `kernel_set`. Bandwidths count logical_bytes().
 [[nodiscard]] std::vector<Observation> published_observations(const CsvTable& table, const Architecture& model,
                                                               const MachineFacts& machine,
                                                               const std::string& kernel_set);

@@ -17,6 +17,7 @@ struct Counterfactuals {
   Time no_gaps{};           ///< nothing between a kernel and what it waited for
   double transfer_knee =
       0;  ///< barriers aside, transfers may take this many times as long before the span grows by 1 %
+  bool without_barriers = false;  ///< that knee: the trace has some
 };
 
 struct AnalysisReport {
@@ -24,7 +25,7 @@ struct AnalysisReport {
   const Measured* measured = nullptr;
   Analysis analysis;
   std::optional<HardwareProfile> machine;  ///< of the trace's device, where there is a profile
-  std::vector<ClassShapes> shapes;         ///< of a scenario; empty: none given
+  std::optional<Shapes> shapes;            ///< of a scenario, for the first rank
   std::optional<Counterfactuals> counterfactuals;
 };
 
@@ -33,5 +34,27 @@ struct AnalysisReport {
 
 /// What limits the run, with its evidence, in one paragraph.
 [[nodiscard]] std::string limits_of(const AnalysisReport& report, const RankAnalysis& rank);
+
+/// Achieved rates of a class, and their share of what the machine allows. 0: not known.
+struct Rates {
+  double tflops = 0;
+  double share_of_peak = 0;  ///< time that the FLOPs take at the machine's peaks, over the time they took
+  double GBps = 0;
+  double share_of_memory = 0;
+};
+[[nodiscard]] Rates rates_of(const AnalysisReport& report, const ClassUse& use);
+/// Of a transfer: by the bytes that the trace states, else by the scenario's to other nodes. 0: not known.
+[[nodiscard]] double bandwidth_GBps(const AnalysisReport& report, const RankAnalysis& rank, const Transfer& transfer);
+
+struct GapSum {
+  std::size_t count = 0;
+  Time sum{};
+};
+[[nodiscard]] GapSum sum_of(const RankAnalysis& rank, GapCause cause);
+
+/// The function's name, without templates and arguments.
+[[nodiscard]] std::string kernel_name(const Measured& measured, std::int64_t event);
+/// "attn(B) of layer 3"; the kernel's name where it has no phase.
+[[nodiscard]] std::string place_name(const Measured& measured, std::int64_t event);
 
 }  // namespace moeline

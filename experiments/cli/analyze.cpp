@@ -73,6 +73,7 @@ Counterfactuals counterfactuals(const Measured& measured) {
   Counterfactuals c;
   std::vector<WhatIf::Scale> barriers;
   if (has(measured, KernelClass::barrier)) barriers.push_back({"barrier", 0});
+  c.without_barriers = !barriers.empty();
   std::vector<WhatIf::Scale> free = barriers;
   const bool transfers = has(measured, KernelClass::dispatch) || has(measured, KernelClass::combine) ||
                          has(measured, KernelClass::collective);

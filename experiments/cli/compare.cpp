@@ -1,15 +1,21 @@
 // moeline compare: two timelines, phase by phase; either side may be a scenario or a trace.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 #include <memory>
 #include <optional>
 
+#include "base/file.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/comparison.hpp"
-#include "experiments/cli/json.hpp"
+#include "experiments/cli/compare_output.hpp"
+#include "experiments/cli/measured_input.hpp"
+#include "experiments/cli/null_models.hpp"
 #include "experiments/cli/run.hpp"
-#include "timeline/trace.hpp"
+#include "timeline/merge_traces.hpp"
 
 namespace moeline {
 namespace {
@@ -18,6 +24,9 @@ struct Options {
   std::string a, b;
   std::vector<std::string> assignments;
   std::vector<int> layers;
+  MeasuredInput input;  ///< how to read traces; its path is unused
+  std::string fail_above;
+  std::string trace;
   std::string format = "table";
 };
 
@@ -26,13 +35,33 @@ bool is_scenario(const std::string& path) { return path.ends_with(".yaml") || pa
 struct Side {
   std::optional<Setup> setup;  // of a scenario
   std::vector<PhaseTimes> phases;
+  std::vector<KernelSpan> kernels;
   std::vector<std::string> warnings;
 };
 
+// A trace whose phases nobody knows is one phase, so that at least its kernel families can be compared.
+void take_as_one_phase(const Trace& trace, Interpretation& meaning) {
+  meaning.phases.push_back({"all", 0, {}});
+  for (std::size_t i = 0; i < trace.gpu_events.size(); ++i) meaning.places[i].phase = 0;
+}
+
+Side load_trace(const std::string& path, const Options& options) {
+  const Trace trace = read_trace(path);
+  if (trace.gpus.size() > 1) {
+    throw SpecError(path, 0, fmt::format("holds {} GPUs; compare knows one on each side", trace.gpus.size()));
+  }
+  Interpretation meaning = interpret(trace, kernel_map_of(options.input));
+  if (meaning.phases.empty()) take_as_one_phase(trace, meaning);
+  return {std::nullopt, phase_times(trace, meaning), kernel_spans(trace, meaning), {}};
+}
+
 Side load_side(const std::string& path, const Options& options) {
-  if (!is_scenario(path)) return {std::nullopt, phase_times(read_trace(path)), {}};
-  Run run = run_scenario(load_setup(path, options.assignments));
-  return {std::move(run.setup), std::move(run.phases), std::move(run.warnings)};
+  if (!is_scenario(path)) return load_trace(path, options);
+  const Setup setup = load_setup(path, options.assignments);
+  if (setup.scenario.slot_costs) throw SpecError(path, 0, "is a whole pipeline; compare knows the phases of one rank");
+  Run run = run_scenario(setup);
+  std::vector<KernelSpan> kernels = kernel_spans(run.program.graph, run.timeline);
+  return {std::move(run.setup), std::move(run.phases), std::move(kernels), std::move(run.warnings)};
 }
 
 // Phases of prefill and decode have the same names and nothing else in common.
@@ -47,102 +76,62 @@ void check_same_work(const Setup& a, const Setup& b) {
 std::vector<Null> null_models(const Side& a, const Side& b, const std::vector<std::uint32_t>& layers) {
   std::vector<Null> nulls;
   if (a.setup) {
-    Setup free = *a.setup;
-    free.free_communication = true;
-    nulls.push_back({"communication_free", score(run_scenario(free).phases, b.phases, layers)});
-    Setup serial = *a.setup;
-    serial.scenario.schedule = "sequential";
-    nulls.push_back({"everything_serial", score(run_scenario(serial).phases, b.phases, layers)});
+    for (const char* name : {kCommunicationFree, kEverythingSerial}) {
+      nulls.push_back({name, score(run_scenario(null_model(name, *a.setup)).phases, b.phases, layers)});
+    }
   }
   if (!b.setup) {
-    nulls.push_back({"copied_mean", score(copied_mean(b.phases, layers), b.phases, layers), false});
+    nulls.push_back({kCopiedMean, score(copied_mean(b.phases, layers), b.phases, layers), false});
   }
   return nulls;
 }
 
-std::string to_json(const Score& result, const std::vector<Null>& nulls) {
-  Json json;
-  json.open();
-  json.add("mean_abs_error", result.mean_abs_error, 5).add("worst_abs_error", result.worst_abs_error, 5);
-  json.add("mean_error", result.mean_error, 5).add("span_error", result.span_error, 5);
-  json.add("a_span_us", to_us(result.a_span)).add("b_span_us", to_us(result.b_span));
-  json.flag("same_order", result.same_order);
-  const auto open = [&](const PhasePair& pair, bool scored) {
-    json.open().add("layer", pair.a.layer);
-    if (result.by_micro_batch) json.add("micro_batch", pair.a.micro_batch);
-    json.add("phase", pair.a.phase).flag("scored", scored);
-  };
-  json.open_list("phases");
-  for (const PhasePair& pair : result.phases) {
-    open(pair, true);
-    json.add("a_us", to_us(pair.a.span())).add("b_us", to_us(pair.b.span())).add("error", pair.error(), 5).close();
+// "5%" and "5" are five per cent.
+double threshold_of(const std::string& text) {
+  const std::string_view number = std::string_view(text).substr(0, text.size() - (text.ends_with('%') ? 1 : 0));
+  double percent = -1;
+  const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
+  if (error != std::errc() || rest != number.data() + number.size() || !(percent >= 0)) {
+    throw SpecError(fmt::format("--fail-above '{}': write a percentage, such as 5%", text));
   }
-  for (const PhasePair& pair : result.communication) {
-    open(pair, false);
-    json.add("a_us", to_us(pair.a.transfer)).add("b_us", to_us(pair.b.transfer));
-    json.add("error", ratio_error(pair.a.transfer, pair.b.transfer), 5);
-    json.add("a_barrier_us", to_us(pair.a.barrier)).add("b_barrier_us", to_us(pair.b.barrier)).close();
-  }
-  json.close_list();
-  json.open("nulls");
-  for (const Null& null : nulls) {
-    json.open(null.name).add("mean_abs_error", null.score.mean_abs_error, 5);
-    json.add("worst_abs_error", null.score.worst_abs_error, 5);
-    if (null.has_span) json.add("span_error", null.score.span_error, 5);
-    json.close();
-  }
-  return json.close().close().text();
+  return percent / 100;
 }
 
-std::string score_row(const std::string& name, const Score& score, bool has_span = true) {
-  const std::string span = has_span ? fmt::format("{:>+9.1f} %", 100 * score.span_error) : "        n/a";
-  return fmt::format("{:<24} {:>9.1f} % {:>9.1f} % {:>+9.1f} % {}\n", name, 100 * score.mean_abs_error,
-                     100 * score.worst_abs_error, 100 * score.mean_error, span);
-}
-
-std::string to_table(const Score& result, const std::vector<Null>& nulls, const Options& options) {
-  // With micro-batches as an overlap plan writes it: "mlp 1".
-  const auto phase = [&](const PhasePair& pair) {
-    return result.by_micro_batch ? fmt::format("{} {}", pair.a.phase, pair.a.micro_batch) : pair.a.phase;
-  };
-  std::string text = fmt::format("a: {}\nb: {}\n\n", options.a, options.b);
-  text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9}\n", "layer", "phase", "a us", "b us", "error");
-  for (const PhasePair& pair : result.phases) {
-    text += fmt::format("{:>5} {:<12} {:>10.0f} {:>10.0f} {:>+8.1f}%\n", pair.a.layer, phase(pair),
-                        to_us(pair.a.span()), to_us(pair.b.span()), 100 * pair.error());
+// What exceeds the threshold, in words; empty: nothing.
+std::string excess(const Score& score, double threshold) {
+  std::string text;
+  if (std::abs(score.span_error) > threshold) text = fmt::format("the span by {:+.2f} %", 100 * score.span_error);
+  for (const PhasePair& pair : score.phases) {
+    if (std::abs(pair.error()) <= threshold) continue;
+    text += fmt::format("{}{} of layer {} by {:+.2f} %", text.empty() ? "" : ", ", pair.a.phase, pair.a.layer,
+                        100 * pair.error());
   }
-  text += "\nCommunication, not scored: barriers wait for ranks that are not simulated.\n";
-  text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9} {:>12} {:>12}\n", "layer", "phase", "a us", "b us", "transfer",
-                      "a barrier us", "b barrier us");
-  for (const PhasePair& pair : result.communication) {
-    text +=
-        fmt::format("{:>5} {:<12} {:>10.0f} {:>10.0f} {:>+8.1f}% {:>12.0f} {:>12.0f}\n", pair.a.layer, phase(pair),
-                    to_us(pair.a.transfer), to_us(pair.b.transfer), 100 * ratio_error(pair.a.transfer, pair.b.transfer),
-                    to_us(pair.a.barrier), to_us(pair.b.barrier));
-  }
-  text += fmt::format("\norder of phases on every stream: {}\n", result.same_order ? "the same" : "DIFFERENT");
-  text += fmt::format("phases compared take: a {:.3f} ms, b {:.3f} ms, {:+.1f} %\n\n", to_us(result.a_span) / 1e3,
-                      to_us(result.b_span) / 1e3, 100 * result.span_error);
-  text += fmt::format("{:<24} {:>11} {:>11} {:>11} {:>11}\n", "phases of computation", "mean |e|", "worst |e|",
-                      "mean e", "span e");
-  text += score_row("a against b", result);
-  for (const Null& null : nulls) text += score_row("null: " + null.name, null.score, null.has_span);
   return text;
 }
 
-void compare(const Options& options) {
+int compare(const Options& options) {
   if (!options.assignments.empty() && !is_scenario(options.a) && !is_scenario(options.b)) {
     throw SpecError("--set", 0, "applies to scenarios, and both sides are traces");
   }
+  const double threshold =
+      options.fail_above.empty() ? std::numeric_limits<double>::infinity() : threshold_of(options.fail_above);
   const Side a = load_side(options.a, options);
   const Side b = load_side(options.b, options);
   if (a.setup && b.setup) check_same_work(*a.setup, *b.setup);
   const std::vector<std::uint32_t> layers = common_layers(a.phases, b.phases, options.layers);
-  const Score result = score(a.phases, b.phases, layers);
-  const std::vector<Null> nulls = null_models(a, b, layers);
-  fmt::print("{}", options.format == "json" ? to_json(result, nulls) : to_table(result, nulls, options));
+  ComparisonReport report{options.a, options.b, score(a.phases, b.phases, layers), {}, {}};
+  report.nulls = null_models(a, b, layers);
+  report.differences = differences(report.score, a.kernels, b.kernels);
+  if (!options.trace.empty()) {
+    write_text(options.trace, merged_trace({{"a: " + options.a, a.kernels}, {"b: " + options.b, b.kernels}}));
+  }
+  fmt::print("{}", options.format == "json" ? to_json(report) : to_table(report));
   for (const std::string& warning : a.warnings) fmt::print(stderr, "moeline: warning: a: {}\n", warning);
   for (const std::string& warning : b.warnings) fmt::print(stderr, "moeline: warning: b: {}\n", warning);
+  const std::string above = excess(report.score, threshold);
+  if (above.empty()) return kDone;
+  fmt::print(stderr, "moeline: --fail-above {}: {}\n", options.fail_above, above);
+  return kInfeasible;
 }
 
 constexpr const char* kDefinitions =
@@ -150,22 +139,32 @@ constexpr const char* kDefinitions =
 of a phase of communication, of its transfer, with the barrier apart. Micro-batches are paired one by one, or, where the
 two sides have different ones, their times are summed. The scores are over the phases of computation.
 span e: of the time in which any of the phases compared runs, communication included.
+Causes of a difference a - b add up to it: work: kernels that only one side has more of, at their mean time there;
+contention: of a prediction, what kernels took beyond their time alone; of a trace, what the SMs of the communication
+kernels beside them cost kernels of more blocks than SMs; waiting: barriers, and pauses of 10 us and more inside the
+phase; gaps: shorter pauses; parallel: time in which two streams of the phase run at once; speed: the rest.
+--fail-above: exit code 1 where the span or any phase of computation differs by more, either way.
+A trace without phases is compared as one phase, by kernel family; --map names phases.
 Null models: communication free (transfers and barriers take no time, SMs or bandwidth), everything serial (no overlap),
 copied mean (each phase of b takes the mean of its other layers: those not compared, or, if all are, all but itself).)";
 
 }  // namespace
 
-void add_compare(CLI::App& app, int& /*exit_code*/) {
+void add_compare(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("compare", "hold a prediction against a measured trace, phase by phase");
+  CLI::App* command =
+      app.add_subcommand("compare", "two timelines, phase by phase: predictions, traces, or one of each");
   command->add_option("a", options->a, "scenario (.yaml) or trace (.json, .json.gz)")->required();
   command->add_option("b", options->b, "scenario or trace")->required();
   command->add_option("--layers", options->layers, "only these layers, by position in order of execution")
       ->delimiter(',');
   command->add_option("--set", options->assignments, "override in the scenarios")->allow_extra_args(false);
+  command->add_option("--fail-above", options->fail_above, "5%: exit code 1 where a difference is larger");
+  command->add_option("--trace", options->trace, "write both timelines into one Chrome trace");
+  add_kernel_map_options(*command, options->input);
   command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
   command->footer(kDefinitions);
-  command->callback([options] { compare(*options); });
+  command->callback([options, &exit_code] { exit_code = compare(*options); });
 }
 
 }  // namespace moeline

@@ -114,6 +114,7 @@ Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
   const std::map<Key, PhaseTimes> phases_a = by_key(table_a);
   const std::map<Key, PhaseTimes> phases_b = by_key(table_b);
   Score result;
+  result.summed = !one_to_one;
   result.by_micro_batch = one_to_one && micro_batches_of(a).size() > 1;
   std::set<std::pair<std::uint32_t, std::string>> compared;
   for (const PhaseTimes& phase : table_b) {

@@ -26,6 +26,7 @@ struct Score {
   double span_error = 0;        ///< signed, of these, communication included
   bool same_order = true;       ///< on every stream
   bool by_micro_batch = false;  ///< there are several, the same on both sides
+  bool summed = false;          ///< they differ: the times of a phase's micro-batches are summed
 };
 
 struct Null {

@@ -50,6 +50,11 @@ class Json {
     writer_.Bool(value);
     return *this;
   }
+  Json& null(std::string_view key) {
+    name(key);
+    writer_.Null();
+    return *this;
+  }
   /// Rounded to `decimals`.
   Json& add(std::string_view key, double value, int decimals = 3);
   Json& add(std::string_view key, const std::vector<int>& values);

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "experiments/cli/commands.hpp"
+#include "schedules/pipeline/pipelines.hpp"
 #include "schedules/scenario.hpp"
 
 namespace moeline {
@@ -23,6 +24,10 @@ void list_schedule(const std::string& name) {
   const std::vector<std::string>& names = schedule_names();
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     throw SpecError(unknown_name("schedule", name, names));
+  }
+  if (find_pipeline(name) != nullptr) {
+    fmt::print("# a whole pipeline: no overlap plan, its slots take what slot_costs_ms says\n");
+    return;
   }
   const auto plan = home() / "schedules" / (name + ".yaml");
   fmt::print("{}", std::filesystem::exists(plan) ? read_text(plan) : "# no overlap plan: one phase at a time\n");

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "base/spec.hpp"
+#include "calib/fit/deepep_observations.hpp"
 #include "moe/all_to_all.hpp"
 #include "moe/attention_core.hpp"
 #include "moe/kernels.hpp"
@@ -145,11 +146,31 @@ RequestedOp memory(const std::string& text, const MachineFacts& machine) {
   return {text, kernels::memory(found->second, text, bytes), keys.sms(machine, all(machine))};
 }
 
+// The model's gating, or that of DeepEP's benchmark, with which its published figures were measured.
+Architecture gating_of(const Keys& keys, int ep, int gpus_per_node) {
+  Architecture model = load_architecture("deepseek-v3");
+  model.num_experts_per_tok = keys.spec().integer_or("top_k", 1, model.n_routed_experts, model.num_experts_per_tok);
+  if (keys.choice("gating", {"model", "benchmark"}) == "benchmark") {
+    const int nodes = std::max(1, ep / gpus_per_node);
+    if (model.n_routed_experts % nodes != 0) {
+      throw keys.spec().error("gating", fmt::format("has a group of experts per node: {} nodes do not divide the {}",
+                                                    nodes, model.n_routed_experts));
+    }
+    model = benchmark_gating(model, nodes);
+  }
+  const int reachable = model.topk_group * model.n_routed_experts / model.n_group;
+  if (model.num_experts_per_tok > reachable) {
+    throw keys.spec().error("top_k", fmt::format("of {} is more than the {} experts of the groups chosen",
+                                                 model.num_experts_per_tok, reachable));
+  }
+  return model;
+}
+
 AllToAllWork transfer_of(const Keys& keys, const MachineFacts& machine) {
   const auto gpus_per_node = static_cast<int>(machine.gpus_per_node);
   AllToAllWork work;
-  const Architecture model = load_architecture("deepseek-v3");
   const int ep = keys.spec().integer_or("ep", 2, 1 << 20, 64);
+  const Architecture model = gating_of(keys, ep, gpus_per_node);
   const int redundant = keys.spec().integer_or("redundant_experts", 0, 1 << 16, 0);
   if ((model.n_routed_experts + redundant) % ep != 0) {
     throw keys.spec().error("ep", fmt::format("must divide the {} routed and {} redundant experts: {} does not",
@@ -170,7 +191,7 @@ AllToAllWork transfer_of(const Keys& keys, const MachineFacts& machine) {
 
 RequestedOp transfer(const std::string& text, const MachineFacts& machine, bool dispatch) {
   constexpr int kSms = 24;  // DeepEP's default
-  const Keys keys(text, {"mode", "ep", "tokens", "hidden", "redundant_experts"});
+  const Keys keys(text, {"mode", "ep", "tokens", "hidden", "top_k", "gating", "redundant_experts"});
   const AllToAllWork work = transfer_of(keys, machine);
   if (keys.choice("mode", {"normal", "low_latency"}) == "low_latency") {
     const Operator op = dispatch ? low_latency_dispatch(work, Stage::whole) : low_latency_combine(work, Stage::whole);
@@ -196,7 +217,9 @@ const std::vector<Kind>& kinds() {
       {"attention_forward", "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0",
        attention_forward},
       {"memory", "kind=streaming|rowwise|swiglu|cast_transpose|requantize|strided,bytes=117440512", memory},
-      {"dispatch", "mode=normal|low_latency,ep=64,tokens=4096 (low_latency: 128),hidden=7168,redundant_experts=0",
+      {"dispatch",
+       "mode=normal|low_latency,ep=64,tokens=4096 (low_latency: "
+       "128),hidden=7168,top_k=8,gating=model|benchmark,redundant_experts=0",
        [](const std::string& text, const MachineFacts& machine) { return transfer(text, machine, true); }},
       {"combine", "the same",
        [](const std::string& text, const MachineFacts& machine) { return transfer(text, machine, false); }},
@@ -220,7 +243,10 @@ std::string op_help() {
   std::string text =
       "OP is KIND or KIND:key=value,...; what is left out is as shown (DeepSeek-V3's). Every OP takes sms=N.\n";
   for (const Kind& kind : kinds()) text += fmt::format("  {}:{}\n", kind.name, kind.keys);
-  return text + "The nodes and ranks that a token reaches are those of DeepSeek-V3's gating.";
+  return text +
+         "The nodes and ranks that a token reaches are those of DeepSeek-V3's gating, or with gating=benchmark those "
+         "of\n"
+         "DeepEP's: one group of experts per node, of which at most four are chosen.";
 }
 
 }  // namespace moeline

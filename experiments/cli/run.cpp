@@ -168,8 +168,13 @@ Run run_scenario(const Setup& setup, bool record_changes) {
   Timeline timeline = simulate(program.graph, {.record_changes = record_changes});
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - before;
   Run run{.setup = setup, .program = std::move(program), .timeline = std::move(timeline), .simulate_ms = took.count()};
-  run.metrics = measure(run.program.graph, run.timeline);
   run.phases = phase_times(run.program.graph, run.timeline);
+  if (run.is_pipeline()) {  // a rank's bubble is the whole step's: also before its first slot and after its last
+    run.metrics = measure(run.program.graph, run.timeline, Time::zero(), run.timeline.makespan);
+    run.warnings = warnings_of(run);
+    return run;
+  }
+  run.metrics = measure(run.program.graph, run.timeline);
   run.steady = run.is_inference() ? steady_state(run) : Steady{run.metrics, static_cast<double>(setup.scenario.layers)};
   if (run.is_inference()) run.memory = memory_of(setup);
   if (run.is_whole_step() && !run.is_decode()) run.ttft_ms = time_to_first_token_ms(run);

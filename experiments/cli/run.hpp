@@ -37,6 +37,8 @@ struct Run {
   /// peak.
   [[nodiscard]] double mfu() const;
   [[nodiscard]] bool is_inference() const { return setup.scenario.workload.phase != "train"; }
+  /// A whole pipeline of given slots: times of slots, and nothing about kernels.
+  [[nodiscard]] bool is_pipeline() const { return setup.scenario.slot_costs.has_value(); }
   [[nodiscard]] bool is_decode() const { return setup.scenario.workload.phase == "decode"; }
   /// A prompt takes several steps; this is the first of them.
   [[nodiscard]] bool is_chunked() const;

@@ -88,6 +88,12 @@ void add_price_warnings(const Run& run, std::vector<std::string>& warnings) {
 
 std::vector<std::string> warnings_of(const Run& run) {
   std::vector<std::string> warnings;
+  if (run.is_pipeline()) {
+    const std::vector<std::string>& keys = run.setup.scenario.without_use;
+    if (!keys.empty())
+      warnings.push_back(fmt::format("with slot_costs_ms, these do not enter: {}", fmt::join(keys, ", ")));
+    return warnings;
+  }
   add_price_warnings(run, warnings);
   if (!run.fits_memory()) warnings.push_back(memory_warning(run));
   add_scope_warnings(run, warnings);

@@ -38,27 +38,27 @@ bool knows_layer(const Setup& setup, std::uint32_t layer) {
 void add(const Operator& op, ClassShapes& shapes) {
   (is_fp8(op.family) ? shapes.fp8_flops : shapes.bf16_flops) += op.flops;
   if (!is_communication(op.family)) shapes.bytes += op.bytes;
-  shapes.wire_bytes += op.traffic.wire_bytes;
 }
 
 }  // namespace
 
-std::vector<ClassShapes> shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases) {
+Shapes shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases) {
   const std::vector<std::string> known = phases_of(setup);
   std::set<std::uint32_t> micro_batches;
   for (const PhaseTimes& phase : phases) micro_batches.insert(phase.micro_batch);
-  std::vector<ClassShapes> shapes(kKernelClasses);
+  Shapes shapes{std::vector<ClassShapes>(kKernelClasses), std::vector<double>(phases.size(), 0)};
+  for (std::size_t c = 0; c < shapes.classes.size(); ++c) shapes.classes[c].kernel_class = static_cast<KernelClass>(c);
   bool any = false;
-  for (const PhaseTimes& phase : phases) {
-    const bool has_phase = std::find(known.begin(), known.end(), phase.phase) != known.end();
-    if (!has_phase || !knows_layer(setup, phase.layer)) continue;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const bool has_phase = std::find(known.begin(), known.end(), phases[i].phase) != known.end();
+    if (!has_phase || !knows_layer(setup, phases[i].layer)) continue;
     any = true;
-    for (const Operator& op : operators_of(setup, phase, static_cast<int>(micro_batches.size()))) {
-      add(op, shapes[static_cast<std::size_t>(class_of(op.family))]);
+    for (const Operator& op : operators_of(setup, phases[i], static_cast<int>(micro_batches.size()))) {
+      add(op, shapes.classes[static_cast<std::size_t>(class_of(op.family))]);
+      shapes.wire_bytes[i] += op.traffic.wire_bytes;
     }
   }
   if (!any) throw SpecError(setup.scenario.file, 0, "has no phase in common with the trace");
-  for (std::size_t c = 0; c < shapes.size(); ++c) shapes[c].kernel_class = static_cast<KernelClass>(c);
   return shapes;
 }
 

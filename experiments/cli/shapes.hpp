@@ -14,11 +14,15 @@ struct ClassShapes {
   KernelClass kernel_class = KernelClass::unclassified;
   double fp8_flops = 0;
   double bf16_flops = 0;
-  double bytes = 0;       ///< least memory traffic of kernels that compute
-  double wire_bytes = 0;  ///< of transfers: to other nodes, each way
+  double bytes = 0;  ///< least memory traffic of kernels that compute
+};
+
+struct Shapes {
+  std::vector<ClassShapes> classes;  ///< by kernel class
+  std::vector<double> wire_bytes;    ///< by phase of the trace: to other nodes, each way
 };
 
 /// Throws SpecError where no phase of the trace is one of the scenario's.
-[[nodiscard]] std::vector<ClassShapes> shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases);
+[[nodiscard]] Shapes shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases);
 
 }  // namespace moeline

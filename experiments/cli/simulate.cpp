@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <memory>
+#include <set>
 
 #include "base/file.hpp"
 #include "experiments/cli/commands.hpp"
@@ -24,28 +25,39 @@ struct Options {
   bool strict = false;
 };
 
-std::string trace_of(const Run& run, const Options& options) {
+std::string trace_of(const Run& run, const Options& options, std::uint32_t rank) {
   TraceOptions trace;
   trace.world_size = static_cast<std::uint32_t>(run.setup.scenario.parallelism.world());
   trace.device_name = run.setup.machine.name;
   trace.hta_names = options.kernel_naming == "hta";
   trace.graph_launch = run.setup.scenario.launch == "graph";
   trace.whole_us = options.ts_resolution == "us";
-  return trace_of_rank(run.program.graph, run.timeline, 0, trace);
+  return trace_of_rank(run.program.graph, run.timeline, rank, trace);
+}
+
+// The ranks that were simulated: one, or all of a pipeline.
+std::set<std::uint32_t> ranks_of(const TaskGraph& graph) {
+  std::set<std::uint32_t> ranks;
+  for (const Stream& stream : graph.streams()) ranks.insert(stream.rank);
+  return ranks;
 }
 
 // A run folder. HTA loads everything in traces/, so nothing else lies there.
-void write_folder(const Run& run, const std::string& trace, const Options& options) {
+void write_folder(const Run& run, const Options& options) {
   namespace fs = std::filesystem;
   const fs::path folder(options.output);
   std::error_code failed;
   fs::create_directories(folder / "traces", failed);
   if (failed) throw SpecError(folder.string(), 0, "cannot be created: " + failed.message());
+  std::vector<std::string> traces;
+  for (const std::uint32_t rank : ranks_of(run.program.graph)) {
+    traces.push_back(fmt::format("traces/rank_{}.json", rank));
+    write_text(folder / traces.back(), trace_of(run, options, rank));
+  }
   Json manifest;
   manifest.open().add("schema_version", 1).add("program", "moeline " MOELINE_VERSION).add("command", "simulate");
   manifest.add("scenario", run.setup.scenario.file).add("set", options.assignments);
-  manifest.add("metrics", "metrics.json").add("traces", std::vector<std::string>{"traces/rank_0.json"}).close();
-  write_text(folder / "traces" / "rank_0.json", trace);
+  manifest.add("metrics", "metrics.json").add("traces", traces).close();
   write_text(folder / "metrics.json", to_json(run));
   write_text(folder / "manifest.json", manifest.text());
 }
@@ -53,6 +65,7 @@ void write_folder(const Run& run, const std::string& trace, const Options& optio
 std::string result_of(const Run& run, const Options& options) {
   if (options.format == "json") return to_json(run);
   if (options.format == "csv") return to_csv(run);
+  if (run.is_pipeline()) return pipeline_table(run);
   if (run.setup.scenario.schedule == "sequential") return to_table(run, nullptr);
   Setup alone = run.setup;
   alone.scenario.schedule = "sequential";
@@ -64,9 +77,8 @@ int simulate_command(const Options& options) {
   const bool wants_trace = !options.trace.empty() || !options.output.empty();
   const Run run = run_scenario(load_setup(options.scenario, options.assignments), wants_trace);
   const std::string result = result_of(run, options);
-  const std::string trace = wants_trace ? trace_of(run, options) : "";
-  if (!options.trace.empty()) write_text(options.trace, trace);
-  if (!options.output.empty()) write_folder(run, trace, options);
+  if (!options.trace.empty()) write_text(options.trace, trace_of(run, options, 0));
+  if (!options.output.empty()) write_folder(run, options);
   fmt::print("{}", result);
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
   if (!options.strict || (run.all_measured() && run.fits_memory())) return kDone;
@@ -87,11 +99,13 @@ memory_gib: weights, KV cache, activations, communication buffers; not CUDA's co
 compute_busy, comm_busy: union of the kernels of that role; communication is dispatch, combine and their barriers.
 exposed_comm: communication runs and no compute does; launch gaps of compute under a transfer count.
 overlap_fraction: the rest of comm_busy, over comm_busy.
-bubble_fraction: share of the step in which no kernel runs.
+bubble_fraction: share of the step in which no kernel runs; of a whole pipeline, on average over its ranks.
 mfu: FLOPs of matrix products and causal attention, recomputation left out, padded expert rows counted, over the BF16
 peak (of the FP8 peak it is half).
 classes: per steady-state MoE layer. Waiting for the slowest rank is charged as its expectation (schedules/README.md).
 A phase's busy_us is the union of its kernels, solo_us the sum of their times alone.
+Of a whole pipeline, phases are its slots, layer is the chunk of the rank's model, step_ms ends with the last slot of any
+rank; a row F&B bears micro-batch and chunk of its forward pass.
 The column sequential is a second simulation, without overlap: GEMMs on all SMs, transfers at their speed alone.)";
 
 }  // namespace
@@ -103,7 +117,8 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command->add_option("--set", options->assignments, "override: comm.num_sms=24, hardware.nic_GBps=25")
       ->allow_extra_args(false);
   command->add_option("--trace", options->trace,
-                      "write a Chrome trace of rank 0 (its times start 5 us later: launches come first)");
+                      "write a Chrome trace of rank 0; -o writes all ranks of a pipeline (its times start 5 us later: "
+                      "launches come first)");
   command->add_option("--format", options->format, "of the result on stdout")
       ->check(CLI::IsMember({"table", "json", "csv"}));
   command->add_option("-o,--output", options->output, "write a run folder: manifest, metrics, traces/");

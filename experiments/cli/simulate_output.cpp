@@ -31,14 +31,34 @@ void add_routing(Json& json, const Routing& r) {
   json.close();
 }
 
+void add_parallelism(Json& json, const Parallelism& p) {
+  json.open("parallelism").add("tp", p.tp).add("pp", p.pp);
+  if (p.virtual_pp > 1) json.add("virtual_pp", p.virtual_pp);
+  json.add("ep", p.ep).add("dp", p.dp).close();
+}
+
+void add_slot_costs(Json& json, const SlotCosts& costs) {
+  json.open("slot_costs_ms").add("F", costs.f, 6).add("B", costs.b, 6);
+  if (costs.w > 0) json.add("W", costs.w, 6);
+  if (costs.f_and_b > 0) json.add("F&B", costs.f_and_b, 6);
+  json.close();
+}
+
+// What enters, and no more.
+void add_pipeline_scenario(Json& json, const Scenario& s) {
+  json.open("scenario").add("schema", 1).add("schedule", s.schedule);
+  add_parallelism(json, s.parallelism);
+  add_workload(json, s.workload);
+  add_slot_costs(json, *s.slot_costs);
+  json.close();
+}
+
 void add_scenario(Json& json, const Setup& setup) {
   const Scenario& s = setup.scenario;
   json.open("scenario");
   json.add("schema", 1).add("model", s.model).add("hardware", s.hardware).add("kernels", s.kernels);
   json.add("schedule", s.schedule);
-  json.open("parallelism");
-  json.add("tp", s.parallelism.tp).add("pp", s.parallelism.pp).add("ep", s.parallelism.ep).add("dp", s.parallelism.dp);
-  json.close();
+  add_parallelism(json, s.parallelism);
   add_workload(json, s.workload);
   json.open("comm").add("mode", s.comm.mode).add("num_sms", s.comm.num_sms);
   json.add("dispatch_dtype", s.comm.dispatch_dtype).add("combine_dtype", s.comm.combine_dtype).close();
@@ -76,6 +96,21 @@ void add_metrics(Json& json, const Run& run) {
   json.close();
 }
 
+void add_pipeline_metrics(Json& json, const Run& run) {
+  json.open("metrics").add("step_ms", to_us(run.metrics.span) / 1e3, 6);
+  json.add("bubble_fraction", run.metrics.bubble_fraction(), 5);
+  json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms).close();
+}
+
+void add_classes(Json& json, const Run& run) {
+  json.open_list("classes");
+  for (const ClassTimes& times : run.steady.metrics.classes) {
+    json.open().add("class", times.name).add("busy_us_per_layer", to_us(times.busy) / run.steady.layers);
+    json.add("solo_us_per_layer", to_us(times.solo) / run.steady.layers).close();
+  }
+  json.close_list();
+}
+
 void add_phases(Json& json, const Run& run) {
   json.open_list("phases");
   for (const PhaseTimes& phase : run.phases) {
@@ -111,16 +146,17 @@ void add_provenance(Json& json, const Run& run) {
 std::string to_json(const Run& run) {
   Json json;
   json.open().add("schema_version", 1);
-  add_scenario(json, run.setup);
-  add_metrics(json, run);
-  json.open_list("classes");
-  for (const ClassTimes& times : run.steady.metrics.classes) {
-    json.open().add("class", times.name).add("busy_us_per_layer", to_us(times.busy) / run.steady.layers);
-    json.add("solo_us_per_layer", to_us(times.solo) / run.steady.layers).close();
+  if (run.is_pipeline()) {
+    add_pipeline_scenario(json, run.setup.scenario);
+    add_pipeline_metrics(json, run);
+    add_phases(json, run);
+  } else {
+    add_scenario(json, run.setup);
+    add_metrics(json, run);
+    add_classes(json, run);
+    add_phases(json, run);
+    add_provenance(json, run);
   }
-  json.close_list();
-  add_phases(json, run);
-  add_provenance(json, run);
   json.add("warnings", run.warnings);
   return json.close().text();
 }

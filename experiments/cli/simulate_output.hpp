@@ -12,5 +12,7 @@ namespace moeline {
 [[nodiscard]] std::string to_csv(const Run& run);
 /// `baseline`: the same work without overlap, shown beside; may be null.
 [[nodiscard]] std::string to_table(const Run& run, const Run* baseline);
+/// Of a whole pipeline: its step, and each rank's bubble.
+[[nodiscard]] std::string pipeline_table(const Run& run);
 
 }  // namespace moeline

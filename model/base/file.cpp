@@ -83,6 +83,11 @@ fs::path home() {
   return set != nullptr && *set != '\0' ? fs::path(set) : fs::path(MOELINE_SOURCE_DIR);
 }
 
+fs::path measured_data() {
+  const char* set = std::getenv("MOELINE_DATA");
+  return set != nullptr && *set != '\0' ? fs::path(set) : home() / "../shared/data";
+}
+
 std::vector<std::string> names_in(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code failed;

@@ -19,6 +19,10 @@ void write_text(const std::filesystem::path& path, std::string_view content);
 /// built from.
 [[nodiscard]] std::filesystem::path home();
 
+/// Where measured data of others lies, which the project does not ship: $MOELINE_DATA, else ../shared/data beside
+/// home().
+[[nodiscard]] std::filesystem::path measured_data();
+
 /// Names of the YAML files of a folder below home(), without their ending, sorted.
 [[nodiscard]] std::vector<std::string> names_in(const std::filesystem::path& folder);
 

@@ -18,6 +18,11 @@ inline constexpr double kLongestTimeUs = 1e12;  // 11.6 days: sums of several su
 
 [[nodiscard]] inline double to_us(Time time) { return static_cast<double>(time.count()) / kPicosecondsPerMicrosecond; }
 
+/// part / whole; 0 of nothing.
+[[nodiscard]] inline double ratio(Time part, Time whole) {
+  return whole > Time::zero() ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
+}
+
 /// Rounds to the nearest picosecond. Throws SpecError when the time is negative, not a number, or beyond 11 days.
 [[nodiscard]] inline Time from_us(double us) {
   if (!(us >= 0) || us > kLongestTimeUs) throw SpecError("a time of " + shortest(us) + " us is out of range");

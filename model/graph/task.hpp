@@ -13,6 +13,7 @@ using TaskId = std::uint32_t;
 using ResourceId = std::uint16_t;
 using NameId = std::uint32_t;
 
+inline constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
 inline constexpr ResourceId kNoPool = std::numeric_limits<ResourceId>::max();
 
 /// How a task holds the SMs it wants.

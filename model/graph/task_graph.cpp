@@ -105,6 +105,8 @@ std::vector<EventId> find_cycle(const Graph& graph) {
 std::string step_name(const TaskGraph& graph, TaskId task) {
   if (graph.phases().empty()) return graph.task_name(task);
   const Phase& phase = graph.phases()[graph.label(task).phase];
+  const bool several_ranks = graph.phases().front().rank != graph.phases().back().rank;
+  if (several_ranks) return fmt::format("{} of micro-batch {} on rank {}", phase.name, phase.micro_batch, phase.rank);
   return fmt::format("{} of layer {}", phase.name, phase.layer);
 }
 

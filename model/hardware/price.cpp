@@ -155,6 +155,10 @@ const char* name_of(Provenance provenance) {
   return "";
 }
 
+double roofline_us(const Operator& op, const MachineFacts& machine) {
+  return std::max(floor_us(op, machine), links_us(op, machine));
+}
+
 Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
             const KernelSet& kernels) {
   MOELINE_CHECK(conditions.sms > 0 && conditions.sms <= machine.sms, std::to_string(conditions.sms));

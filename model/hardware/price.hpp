@@ -28,6 +28,9 @@ struct PriceConditions {
   bool overlapped = false;  ///< beside kernels of another stream: matters to transfers
 };
 
+/// The least time that the machine's peaks allow: tensor cores, HBM, and the links of a transfer.
+[[nodiscard]] double roofline_us(const Operator& op, const MachineFacts& machine);
+
 /// Never faster than the peaks of HBM and of the tensor cores. REQUIRES: 0 < sms <= machine.sms.
 [[nodiscard]] Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                           const KernelSet& kernels);

@@ -21,10 +21,6 @@ Time time_of(std::int64_t ns) { return std::chrono::nanoseconds(ns); }
 Interval interval_of(const GpuEvent& event) { return {time_of(event.start_ns), time_of(event.end_ns)}; }
 Time length_of(const GpuEvent& event) { return time_of(event.end_ns - event.start_ns); }
 
-double ratio(Time part, Time whole) {
-  return whole > Time::zero() ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
-}
-
 // Intervals of events by kind of work.
 struct Collected {
   std::vector<Interval> compute, communication, any;
@@ -181,7 +177,7 @@ class OneRank {
     } else {
       const Dependency& edge = m_.dependencies[static_cast<std::size_t>(binding)];
       if (edge.reason == Reason::launch) gap.cause = GapCause::launch;
-      if (edge.reason == Reason::event_wait || edge.reason == Reason::start_time) {
+      if (edge.reason == Reason::event_wait || edge.reason == Reason::flow || edge.reason == Reason::start_time) {
         gap.waited_for = edge.before.index;
         gap.cause = is_communication(class_of(edge.before.index)) ? GapCause::communication : GapCause::other_stream;
       }

@@ -194,8 +194,8 @@ void add_start_times(const Launches& l, std::vector<Dependency>& found) {
 }  // namespace
 
 const std::string& name_of(Reason reason) {
-  static const std::array<std::string, kReasons> names = {"stream_order", "launch",     "host_order",
-                                                          "host_wait",    "event_wait", "start_time"};
+  static const std::array<std::string, kReasons> names = {"stream_order", "launch", "host_order", "host_wait",
+                                                          "event_wait",   "flow",   "start_time"};
   return names[static_cast<std::size_t>(reason)];
 }
 
@@ -207,6 +207,10 @@ std::vector<Dependency> dependencies(const Trace& trace, const Interpretation& m
   add_host(launches, found);
   const std::vector<Dependency> waits = event_waits(launches);
   found.insert(found.end(), waits.begin(), waits.end());
+  for (const GpuFlow& flow : trace.flows) {
+    const bool overlap = trace.gpu_events[flow.from].end_ns > trace.gpu_events[flow.to].start_ns;
+    found.push_back({gpu(flow.from), gpu(flow.to), Reason::flow, overlap});
+  }
   add_start_times(launches, found);
   return found;
 }

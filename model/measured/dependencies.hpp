@@ -15,6 +15,7 @@ enum class Reason : std::uint8_t {
   host_order,    ///< the host makes one call after the other
   host_wait,     ///< the host waited for a GPU event: a synchronising call, or a pause that ends where the event does
   event_wait,    ///< cudaStreamWaitEvent
+  flow,          ///< an arrow of the trace from one GPU event to another
   start_time,    ///< no call says so, but the kernel starts, again and again, just when one of another stream ends
 };
 inline constexpr int kReasons = static_cast<int>(Reason::start_time) + 1;

@@ -25,7 +25,9 @@ std::vector<std::string> phase_names(const Measured& m) {
   return {names.begin(), names.end()};
 }
 
-bool crosses_streams(Reason reason) { return reason == Reason::event_wait || reason == Reason::start_time; }
+bool crosses_streams(Reason reason) {
+  return reason == Reason::event_wait || reason == Reason::flow || reason == Reason::start_time;
+}
 
 // Factors of every event's duration, of the gaps before kernels, and of the host's time.
 class Factors {

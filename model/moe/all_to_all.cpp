@@ -21,18 +21,16 @@ using namespace kernels;
 constexpr double kMetadata = 8;
 constexpr double kTopKEntry = 4;  // one index or one weight
 
-double record_bytes(double payload) { return std::ceil((payload + kMetadata) / 16) * 16; }
-
-double fp8_record(const AllToAllWork& work, double top_k_entries) {
-  return record_bytes(work.hidden * kFp8 + work.hidden / kScaleBlock * kFp32 + top_k_entries * kTopKEntry * work.top_k);
+double payload_bytes(const AllToAllWork& work, bool fp8) {
+  return fp8 ? work.hidden * kFp8 + work.hidden / kScaleBlock * kFp32 : work.hidden * kBf16;
 }
 
-double bf16_record(const AllToAllWork& work, double top_k_entries) {
-  return record_bytes(work.hidden * kBf16 + top_k_entries * kTopKEntry * work.top_k);
+double record_bytes(const AllToAllWork& work, double payload, double top_k_entries) {
+  return std::ceil((payload + top_k_entries * kTopKEntry * work.top_k + kMetadata) / 16) * 16;
 }
 
 // Destinations are uniform over nodes and ranks, so the own node's share of the copies is one in `nodes`.
-Traffic traffic_of(const AllToAllWork& work, double record) {
+Traffic traffic_of(const AllToAllWork& work, double payload, double record) {
   const double node_size = std::min(work.gpus_per_node, work.ep);
   const double nodes = work.ep / node_size;
   const double rdma_copies = nodes > 1 ? work.tokens * work.spread.nodes_per_token : 0;
@@ -45,6 +43,7 @@ Traffic traffic_of(const AllToAllWork& work, double record) {
   traffic.copied_bytes = (rdma_copies + nvlink_copies) * record;
   traffic.tokens = work.tokens;
   traffic.record_bytes = record;
+  traffic.payload_bytes = payload;
   return traffic;
 }
 
@@ -52,11 +51,12 @@ std::string deep_ep(const AllToAllWork& work, const char* kernel) {
   return fmt::format("deep_ep::{}::{}", work.ep > work.gpus_per_node ? "internode" : "intranode", kernel);
 }
 
-Operator transfer(Family family, const char* kernel, const AllToAllWork& work, double record) {
+Operator transfer(Family family, const char* kernel, const AllToAllWork& work, bool fp8, double top_k_entries) {
+  const double payload = payload_bytes(work, fp8);
   Operator op;
   op.name = deep_ep(work, kernel);
   op.family = family;
-  op.traffic = traffic_of(work, record);
+  op.traffic = traffic_of(work, payload, record_bytes(work, payload, top_k_entries));
   op.bytes = 2 * op.traffic.copied_bytes;  // every copy reads and writes HBM
   return op;
 }
@@ -81,6 +81,7 @@ Operator low_latency(Family family, const char* kernel, Stage stage, const AllTo
   op.traffic.nvlink_bytes = op.traffic.copied_bytes * (node_size - 1) / work.ep;
   op.traffic.tokens = work.tokens;
   op.traffic.record_bytes = message;
+  op.traffic.payload_bytes = message;  // as DeepEP's benchmark counts
   if (stage != Stage::wire) op.bytes = (stage == Stage::whole ? 4 : 2) * op.traffic.copied_bytes;  // read and written
   return op;
 }
@@ -101,23 +102,21 @@ AllToAllWork transfer_work(const LayerWork& work) {
 std::vector<Operator> normal_dispatch(const AllToAllWork& work) {
   Operator layout = routing_scan(deep_ep(work, "get_dispatch_layout"), work.tokens * work.experts);
   layout.blocks = 16;
-  const double record = work.fp8_dispatch ? fp8_record(work, 2) : bf16_record(work, 2);
-  return {layout, notify(work, "notify_dispatch"), transfer(Family::dispatch, "dispatch", work, record)};
+  return {layout, notify(work, "notify_dispatch"), transfer(Family::dispatch, "dispatch", work, work.fp8_dispatch, 2)};
 }
 
 std::vector<Operator> normal_combine(const AllToAllWork& work) {
-  return {notify(work, "cached_notify"), transfer(Family::combine, "combine", work, bf16_record(work, 0))};
+  return {notify(work, "cached_notify"), transfer(Family::combine, "combine", work, false, 0)};
 }
 
 Operator low_latency_dispatch(const AllToAllWork& work, Stage stage) {
   constexpr double kHeader = 16;
-  const double fp8 = work.hidden * kFp8 + work.hidden / kScaleBlock * kFp32;
-  const double message = (work.fp8_dispatch ? fp8 : work.hidden * kBf16) + kHeader;
-  return low_latency(Family::low_latency_dispatch, "dispatch", stage, work, message);
+  return low_latency(Family::low_latency_dispatch, "dispatch", stage, work,
+                     payload_bytes(work, work.fp8_dispatch) + kHeader);
 }
 
 Operator low_latency_combine(const AllToAllWork& work, Stage stage) {
-  return low_latency(Family::low_latency_combine, "combine", stage, work, work.hidden * kBf16);
+  return low_latency(Family::low_latency_combine, "combine", stage, work, payload_bytes(work, false));
 }
 
 std::vector<Operator> dispatch_forward(const LayerWork& work) { return normal_dispatch(transfer_work(work)); }
@@ -125,15 +124,14 @@ std::vector<Operator> dispatch_forward(const LayerWork& work) { return normal_di
 std::vector<Operator> combine_backward(const LayerWork& work) {
   const AllToAllWork transfers = transfer_work(work);
   return {cast("cast dY to fp8", work.tokens(), work.model.hidden_size), notify(transfers, "cached_notify"),
-          transfer(Family::dispatch_cached, "dispatch", transfers, fp8_record(transfers, 0))};
+          transfer(Family::dispatch_cached, "dispatch", transfers, true, 0)};
 }
 
 std::vector<Operator> combine_forward(const LayerWork& work) { return normal_combine(transfer_work(work)); }
 
 std::vector<Operator> dispatch_backward(const LayerWork& work) {
   const AllToAllWork transfers = transfer_work(work);
-  return {notify(transfers, "cached_notify"),
-          transfer(Family::combine, "combine", transfers, bf16_record(transfers, 1))};
+  return {notify(transfers, "cached_notify"), transfer(Family::combine, "combine", transfers, false, 1)};
 }
 
 }  // namespace moeline

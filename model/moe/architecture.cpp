@@ -70,8 +70,8 @@ void require_fields(const ModelFields& fields) {
 
 // Our YAML names a family we know; a config.json may be of any, as long as its fields say everything.
 std::string read_model_type(const ModelFields& fields) {
-  static const std::vector<std::string> families = {"deepseek_v2", "deepseek_v3", "kimi_k2", "qwen3_moe",
-                                                    "glm4_moe",    "gpt_oss",     "mixtral", "llama"};
+  static const std::vector<std::string> families = {"deepseek_v2", "deepseek_v3", "kimi_k2", "qwen3_moe", "glm4_moe",
+                                                    "gpt_oss",     "mixtral",     "qwen2",   "llama"};
   std::string type = fields.text_or("model_type", "");
   if (!fields.is_config_json() && std::find(families.begin(), families.end(), type) == families.end()) {
     throw fields.error("model_type", "has an " + unknown_name("value", type, families));

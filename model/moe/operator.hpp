@@ -47,13 +47,14 @@ enum class Stage { whole, issue, wire, receive };
 
 /// Bytes and copies of one rank's part in an all-to-all.
 struct Traffic {
-  int ranks = 0;            ///< that take part
-  double rdma_bytes = 0;    ///< to every destination node, the own one included (what DeepEP's bandwidths count)
-  double wire_bytes = 0;    ///< of these, over the NIC: to other nodes, each way
-  double nvlink_bytes = 0;  ///< within the node, each way
-  double copied_bytes = 0;  ///< through the SMs: RDMA and NVLink copies, own rank included
-  double tokens = 0;        ///< that the rank sends
-  double record_bytes = 0;  ///< of one copy of a token
+  int ranks = 0;             ///< that take part
+  double rdma_bytes = 0;     ///< to every destination node, the own one included (what DeepEP's bandwidths count)
+  double wire_bytes = 0;     ///< of these, over the NIC: to other nodes, each way
+  double nvlink_bytes = 0;   ///< within the node, each way
+  double copied_bytes = 0;   ///< through the SMs: RDMA and NVLink copies, own rank included
+  double tokens = 0;         ///< that the rank sends
+  double record_bytes = 0;   ///< of one copy of a token
+  double payload_bytes = 0;  ///< of these, its numbers and their scales
   Stage stage = Stage::whole;
 };
 

@@ -100,6 +100,30 @@ void assign_flops(TraceRecords& records) {
   for (const auto& [id, kernel] : longest) kernel->flops = records.operator_flops.at(id);
 }
 
+std::vector<GpuFlow> gpu_flows(const TraceRecords& records) {
+  std::vector<std::vector<std::uint32_t>> on_track(records.tracks());
+  for (std::uint32_t i = 0; i < records.gpu.size(); ++i) on_track[records.gpu[i].track].push_back(i);
+  const auto event_at = [&](const FlowRecord& flow) -> std::optional<std::uint32_t> {
+    const std::vector<std::uint32_t>& events = on_track[flow.track];
+    const auto after = std::partition_point(
+        events.begin(), events.end(), [&](std::uint32_t i) { return records.gpu[i].event.start_ns <= flow.at_ns; });
+    if (after == events.begin() || records.gpu[*std::prev(after)].event.end_ns < flow.at_ns) return std::nullopt;
+    return *std::prev(after);
+  };
+  std::unordered_map<std::uint64_t, std::uint32_t> starts;
+  for (const FlowRecord& flow : records.flows) {
+    if (const auto event = flow.is_start ? event_at(flow) : std::nullopt) starts.emplace(flow.id, *event);
+  }
+  std::vector<GpuFlow> found;
+  for (const FlowRecord& flow : records.flows) {
+    const auto start = flow.is_start ? starts.end() : starts.find(flow.id);
+    if (start == starts.end()) continue;
+    const auto event = event_at(flow);
+    if (event && start->second < *event) found.push_back({start->second, *event});
+  }
+  return found;
+}
+
 std::vector<std::string> tolerated(const TraceRecords& records) {
   std::vector<std::uint64_t> starts;
   std::vector<std::uint64_t> ends;

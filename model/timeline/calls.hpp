@@ -16,6 +16,9 @@ void find_calls(TraceRecords& records);
 /// FLOPs of matrix products, from the operator with the same External id: the longest kernel of each gets them.
 void assign_flops(TraceRecords& records);
 
+/// Flows whose two ends lie in GPU events: those between kernels. Launch flows say what correlations say.
+[[nodiscard]] std::vector<GpuFlow> gpu_flows(const TraceRecords& records);
+
 /// In words: flows without their other end, and events that overlap on one stream. REQUIRES events as in the file.
 [[nodiscard]] std::vector<std::string> tolerated(const TraceRecords& records);
 

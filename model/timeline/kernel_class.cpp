@@ -2,15 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <re2/re2.h>
+
 #include <algorithm>
-#include <regex>
 
 #include "base/error.hpp"
 
 namespace moeline {
 namespace {
 
-// Longer names are templates in templates; std::regex is recursive, so the length it sees is bounded.
+// Longer names are templates in templates: what they are about stands in front.
 constexpr std::size_t kSearched = 1000;
 
 // Searched in the subject of a name, in this order. The order is the point: FlashAttention's pre- and postprocessing is
@@ -31,7 +32,7 @@ const std::vector<NamePattern>& built_in() {
       {"preprocess|postprocess|dot_do_o|convert_?dq|convert_?dkv|clear_dkv|merge_?(attn_)?states?|combine_kernel|"
        "and_cache_|splitkreduce|::utils::",
        "memory"},
-      {"flash(?!infer)|fmha|attention|attn|mla|(batch|single)(decode|prefill)|paged_kv|compute_attn_ws", "attention"},
+      {"flash([^i]|$)|fmha|attention|attn|mla|(batch|single)(decode|prefill)|paged_kv|compute_attn_ws", "attention"},
       {"m_grouped|group(ed)?_?gemm_kernel|groupproblemshape|fused_moe|moe_?gemm|group_gemm", "grouped_gemm"},
       {"gemm|nvjet|xmma|cublas|gemv|matmul|wgmma|triton_tem", "gemm"},
       {"top_?k|group_indices|count_expert|fused_mapping|aux_fi|moe_align|moe.*routing|sort|arange|with_index", "other"},
@@ -87,25 +88,27 @@ bool is_communication(KernelClass c) {
 }
 
 struct NameMatcher::Compiled {
-  std::regex regex;
+  RE2 regex;
   std::string meaning;
 };
 
 NameMatcher::NameMatcher(const std::vector<NamePattern>& patterns) {
+  RE2::Options options(RE2::Quiet);
+  options.set_case_sensitive(false);
+  options.set_encoding(RE2::Options::EncodingLatin1);  // bytes: a name may be anything
   for (const NamePattern& each : patterns) {
-    try {
-      const auto flags = std::regex::ECMAScript | std::regex::icase | std::regex::optimize | std::regex::nosubs;
-      compiled_.push_back(std::make_shared<const Compiled>(Compiled{std::regex(each.pattern, flags), each.meaning}));
-    } catch (const std::regex_error&) {
-      throw SpecError(fmt::format("'{}' is not a regular expression", each.pattern));
+    const std::shared_ptr<const Compiled> compiled(new Compiled{{each.pattern, options}, each.meaning});
+    if (!compiled->regex.ok()) {
+      throw SpecError(fmt::format("'{}' is not a regular expression: {}", each.pattern, compiled->regex.error()));
     }
+    compiled_.push_back(compiled);
   }
 }
 
 const std::string* NameMatcher::find(std::string_view name) const {
   const std::string_view searched = name.substr(0, kSearched);
   for (const auto& each : compiled_) {
-    if (std::regex_search(searched.begin(), searched.end(), each->regex)) return &each->meaning;
+    if (RE2::PartialMatch(re2::StringPiece(searched.data(), searched.size()), each->regex)) return &each->meaning;
   }
   return nullptr;
 }

@@ -33,7 +33,7 @@ inline constexpr int kKernelClasses = static_cast<int>(KernelClass::unclassified
 /// Transfers of the all-to-all, barriers apart.
 [[nodiscard]] bool is_transfer(KernelClass kernel_class);
 
-/// A regular expression (ECMAScript, case ignored) and what a name that it finds itself in means.
+/// A regular expression (RE2's syntax, case ignored) and what a name that it finds itself in means.
 struct NamePattern {
   std::string pattern;
   std::string meaning;

@@ -8,10 +8,6 @@
 namespace moeline {
 namespace {
 
-double ratio(Time part, Time whole) {
-  return whole > Time::zero() ? static_cast<double>(part.count()) / static_cast<double>(whole.count()) : 0;
-}
-
 struct RankTimes {
   std::vector<Interval> compute, communication;
   std::map<std::uint16_t, std::vector<Interval>> by_class;

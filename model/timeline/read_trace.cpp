@@ -95,6 +95,7 @@ void count_from_earliest(TraceRecords& records) {
     annotation.start_ns -= earliest;
     annotation.end_ns -= earliest;
   }
+  for (FlowRecord& flow : records.flows) flow.at_ns -= earliest;
   for (CallRecord& record : records.calls) {
     record.call.start_ns -= earliest;
     record.call.end_ns -= earliest;
@@ -153,6 +154,7 @@ Trace read_trace(const std::filesystem::path& path) {
   find_calls(records);
   attribute(records);
   assign_flops(records);
+  trace.flows = gpu_flows(records);
   trace.names = std::move(records.names);
   trace.gpu_events.reserve(records.gpu.size());
   for (const GpuRecord& record : records.gpu) trace.gpu_events.push_back(record.event);

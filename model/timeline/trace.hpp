@@ -73,6 +73,11 @@ struct TraceGpu {
   std::uint32_t rank = 0;
 };
 
+/// A flow from one GPU event to another: `to` follows `from`. Indices into Trace::gpu_events.
+struct GpuFlow {
+  std::uint32_t from = 0, to = 0;
+};
+
 struct Trace {
   std::vector<TraceGpu> gpus;           ///< by first appearance
   std::string device;                   ///< name of the first of deviceProperties; empty: not in the trace
@@ -82,7 +87,8 @@ struct Trace {
   std::vector<GpuEvent> gpu_events;     ///< by start, then stream
   std::vector<HostCall> calls;          ///< by start
   std::vector<Annotation> annotations;  ///< by start, then longer ones first; ProfilerStep among them
-  std::vector<std::string> notes;       ///< what was tolerated, in words
+  std::vector<GpuFlow> flows;
+  std::vector<std::string> notes;  ///< what was tolerated, in words
 
   [[nodiscard]] const std::string& name(const GpuEvent& event) const { return names[event.name].name; }
   [[nodiscard]] std::uint32_t rank(const GpuEvent& event) const { return gpus[event.gpu].rank; }

@@ -194,8 +194,9 @@ void TraceRecords::add_annotation(const EventText& event, bool on_gpu) {
 
 void TraceRecords::add_flow(const EventText& event) {
   const std::optional<std::int64_t> at = ns_from_us(event.ts);
+  if (!at) return;  // somewhere, between something: says nothing
   const std::size_t id = std::hash<std::string_view>()(event.id) * 31 + std::hash<std::string_view>()(event.cat);
-  flows.push_back({id, at.value_or(0), track_of(event), event.ph == "s"});
+  flows.push_back({id, *at, track_of(event), event.ph == "s"});
 }
 
 void TraceRecords::add_operator(const EventText& event) {

@@ -19,6 +19,7 @@ const std::vector<std::string> kGoodOps = {"gemm",
                                            "memory:kind=swiglu,bytes=1e6",
                                            "dispatch:mode=low_latency,ep=64,tokens=128",
                                            "dispatch:ep=4",
+                                           "dispatch:ep=32,gating=benchmark,top_k=4",
                                            "combine:mode=normal,ep=144,redundant_experts=32,sms=20"};
 
 Arguments price(const std::vector<std::string>& ops, const Arguments& more = {}) {
@@ -56,7 +57,7 @@ TEST_CASE("moeline price prints one object with the keys of the contract") {
     CHECK(std::string(op["provenance"].GetString()) != "");
   }
   CHECK(result["ops"][2]["demands"]["sms"].GetInt() == 78);
-  CHECK(result["ops"][12]["demands"]["sms"].GetInt() == 20);
+  CHECK(result["ops"][13]["demands"]["sms"].GetInt() == 20);
 }
 
 TEST_CASE("an op of an unknown kind or key is refused with the nearest one") {
@@ -114,6 +115,9 @@ TEST_CASE("an op that contradicts itself is refused") {
                    "ep must divide the 256 routed and 1 redundant experts: 64 does not");
   check_op_refused("combine:ep=1", "ep must be from 2 to 1048576, not 1");
   check_op_refused("combine:ep=1048576", "ep must divide the 256 routed");
+  check_op_refused("dispatch:gating=benchmark,top_k=257", "top_k must be from 1 to 256, not 257");
+  check_op_refused("dispatch:top_k=129", "top_k of 129 is more than the 128 experts of the groups chosen");
+  check_op_refused("dispatch:ep=144,redundant_experts=32,gating=benchmark", "18 nodes do not divide the 256");
   check_op_refused("combine:ep=12,redundant_experts=32", "ep must fill whole nodes of 8 GPUs, or fit into one");
 }
 

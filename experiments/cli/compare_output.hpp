@@ -1,0 +1,21 @@
+// How `moeline compare` says how two timelines differ.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/cli/difference.hpp"
+
+namespace moeline {
+
+struct ComparisonReport {
+  std::string a, b;  ///< files
+  Score score;
+  std::vector<Null> nulls;
+  std::vector<PhaseDifference> differences;  ///< largest first
+};
+
+[[nodiscard]] std::string to_json(const ComparisonReport& report);
+[[nodiscard]] std::string to_table(const ComparisonReport& report);
+
+}  // namespace moeline

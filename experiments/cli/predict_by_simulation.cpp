@@ -1,0 +1,169 @@
+// Facts about timelines: a scenario is simulated, and one number of it is the prediction.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.hpp"
+#include "experiments/cli/comparison.hpp"
+#include "experiments/cli/kernel_times.hpp"
+#include "experiments/cli/null_models.hpp"
+#include "experiments/cli/predictor.hpp"
+
+namespace moeline {
+namespace {
+
+bool any_run(const Run& /*run*/) { return true; }
+
+// Of a whole run.
+struct RunMetric {
+  const char* name;
+  double (*value)(const Run& run);
+  bool (*applies)(const Run& run) = any_run;
+};
+
+constexpr RunMetric kRunMetrics[] = {
+    {"step_ms", [](const Run& r) { return to_us(r.metrics.span) / 1e3; }},
+    {"layer_us", [](const Run& r) { return r.layer_us(); }, [](const Run& r) { return !r.is_pipeline(); }},
+    {"compute_busy_us", [](const Run& r) { return to_us(r.metrics.compute_busy); }},
+    {"comm_busy_us", [](const Run& r) { return to_us(r.metrics.comm_busy); }},
+    {"exposed_comm_us", [](const Run& r) { return to_us(r.metrics.exposed_comm); }},
+    {"overlap_fraction", [](const Run& r) { return r.metrics.overlap_fraction(); }},
+    {"bubble_fraction", [](const Run& r) { return r.metrics.bubble_fraction(); }},
+    {"bubble_ms", [](const Run& r) { return to_us(r.metrics.span - r.metrics.compute_busy) / 1e3; },
+     [](const Run& r) { return r.is_pipeline(); }},
+    {"mfu", [](const Run& r) { return r.mfu(); }, [](const Run& r) { return !r.is_pipeline(); }},
+    {"tokens_per_s_per_gpu", [](const Run& r) { return r.tokens_per_s(); },
+     [](const Run& r) { return r.is_whole_step(); }},
+    {"tpot_ms", [](const Run& r) { return r.tpot_ms(); },
+     [](const Run& r) { return r.is_whole_step() && r.is_decode(); }},
+    {"ttft_ms", [](const Run& r) { return r.ttft_ms; },
+     [](const Run& r) { return r.is_whole_step() && !r.is_decode(); }},
+};
+
+// Of phases: the span of one in one layer, its transfer, or the time in which any of some layers runs.
+constexpr const char* kPhaseUs = "phase_us";
+constexpr const char* kTransferUs = "transfer_us";
+constexpr const char* kLayersUs = "layers_us";
+// Of kernels.
+constexpr const char* kSlowdown = "slowdown";
+constexpr const char* kKernelsUs = "kernels_us";
+
+std::vector<std::string> metric_names() {
+  std::vector<std::string> names;
+  for (const RunMetric& metric : kRunMetrics) names.emplace_back(metric.name);
+  names.insert(names.end(), {kPhaseUs, kTransferUs, kLayersUs, kSlowdown, kKernelsUs});
+  return names;
+}
+
+bool is_of_phase(const std::string& metric) { return metric == kPhaseUs || metric == kTransferUs; }
+bool is_of_kernels(const std::string& metric) { return metric == kSlowdown || metric == kKernelsUs; }
+
+std::string read_metric(const FactSpec& spec) {
+  std::vector<std::string> keys = {"scenario", "set", "metric"};
+  spec.expect({"scenario", "set", "metric", "phase", "layer", "layers", "kernels"});
+  std::string metric = spec.at("metric").choice("metric", metric_names());
+  if (is_of_phase(metric)) keys.insert(keys.end(), {"phase", "layer"});
+  if (metric == kLayersUs) keys.emplace_back("layers");
+  if (is_of_kernels(metric)) keys.emplace_back("kernels");
+  spec.expect(keys);
+  return metric;
+}
+
+double phase_us(const Run& run, const FactSpec& spec, bool transfer) {
+  const std::string name = spec.text("phase");
+  const auto layer = static_cast<std::uint32_t>(spec.at("layer").integer("layer", 0, 1 << 20));
+  Time sum{};
+  bool found = false;
+  for (const PhaseTimes& phase : run.phases) {
+    if (phase.phase != name || phase.layer != layer) continue;
+    sum += transfer ? phase.transfer : phase.span();
+    found = true;
+  }
+  if (!found) throw spec.at("phase").error("phase", fmt::format("{} is none of layer {}", name, layer));
+  return to_us(sum);
+}
+
+// Time in which any phase of these layers runs, as compare counts it.
+double layers_us(const Run& run, const FactSpec& spec) {
+  const std::vector<int> wanted = spec.at("layers").integers("layers", 0, 1 << 20);
+  return used(spec, "layers", [&] {
+    return to_us(score(run.phases, run.phases, common_layers(run.phases, run.phases, wanted)).a_span);
+  });
+}
+
+KernelSelection read_kernels(const FactSpec& spec) {
+  spec.expect({"name", "class", "phase", "layers", "beside"});
+  KernelSelection kernels;
+  if (spec.has("name")) kernels.name = spec.text("name");
+  if (spec.has("class")) kernels.task_class = spec.text("class");
+  if (spec.has("phase")) kernels.phase = spec.text("phase");
+  if (spec.has("layers")) kernels.layers = spec.at("layers").integers("layers", 0, 1 << 20);
+  if (spec.has("beside")) kernels.beside = spec.text("beside");
+  return kernels;
+}
+
+double value_of(const Run& run, const FactSpec& spec, const std::string& metric) {
+  for (const RunMetric& of_run : kRunMetrics) {
+    if (metric != of_run.name) continue;
+    if (!of_run.applies(run)) throw spec.at("metric").error("metric", "does not apply to this scenario");
+    return of_run.value(run);
+  }
+  if (metric == kLayersUs) return layers_us(run, spec);
+  return phase_us(run, spec, metric == kTransferUs);
+}
+
+// Those of null_model that say something: slots of a pipeline neither communicate nor overlap.
+std::vector<const char*> nulls_of(const Run& run, const std::string& metric) {
+  if (run.is_pipeline()) return {};
+  if (metric == kTransferUs) return {kEverythingSerial};
+  return {kCommunicationFree, kEverythingSerial};
+}
+
+struct KernelValues {
+  double disturbed = 0, undisturbed = 0;
+};
+
+KernelValues kernel_values(const Run& run, const FactSpec& spec, const std::string& metric) {
+  const std::vector<TaskId> tasks = select(run, read_kernels(spec.map("kernels")));
+  if (tasks.empty()) throw spec.at("kernels").error("kernels", "selects none of this scenario's");
+  if (metric == kSlowdown) return {median_slowdown(run, tasks), 1};
+  return {span_us(run, tasks), longest_stream_us(run, tasks)};
+}
+
+}  // namespace
+
+const Run& Predictor::run(const FactSpec& spec, const std::string& null) {
+  const std::filesystem::path path = beside(spec.at("scenario").file(), spec.text("scenario"));
+  const std::vector<std::string> assignments =
+      spec.has("set") ? spec.at("set").texts("set") : std::vector<std::string>{};
+  const std::string key = fmt::format("{}\n{}\n{}", path.string(), fmt::join(assignments, "\n"), null);
+  const auto found = runs_.find(key);
+  if (found != runs_.end()) return found->second;
+  return used(spec, "scenario", [&]() -> const Run& {
+    return runs_.emplace(key, run_scenario(null_model(null, load_setup(path, assignments)))).first->second;
+  });
+}
+
+Prediction Predictor::simulate(const Fact& fact) {
+  const FactSpec& spec = fact.prediction;
+  const std::string metric = read_metric(spec);
+  const Run& predicted = run(spec, "");
+  Prediction prediction;
+  if (is_of_kernels(metric)) {
+    const KernelValues values = kernel_values(predicted, spec, metric);
+    prediction.value = values.disturbed;
+    prediction.nulls[kUndisturbed] = values.undisturbed;
+  } else {
+    prediction.value = value_of(predicted, spec, metric);
+    for (const char* null : nulls_of(predicted, metric)) {
+      prediction.nulls[null] = value_of(run(spec, null), spec, metric);
+    }
+  }
+  prediction.constants = predicted.program.constants;
+  for (const ProvenanceUse& use : predicted.program.provenance) {
+    rests_on(use.kernel_set, predicted.setup.machine, prediction);
+  }
+  return prediction;
+}
+
+}  // namespace moeline

@@ -1,0 +1,51 @@
+// Predictions of facts, each by the method that its file names.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "experiments/cli/facts.hpp"
+#include "experiments/cli/run.hpp"
+
+namespace moeline {
+
+struct Prediction {
+  double value = 0;                     ///< in the unit of the fact
+  std::map<std::string, double> nulls;  ///< what null models predict, by name
+  double roofline = 0;                  ///< of kernels: what the machine's peaks allow; else 0
+  ConstantSet constants;                ///< fitted ones that entered
+  std::set<std::string> fitted_on;      ///< kernel sets whose measurements it rests on
+  std::string left_out;                 ///< part of these that the fit did not see: the fact's own measurements
+  std::string skipped;                  ///< why there is no prediction; ""
+};
+
+/// Null models besides those of a timeline (null_models.hpp). Every prediction comes with those that apply to it.
+inline constexpr const char* kUndisturbed = "undisturbed";  ///< kernels side by side do not slow each other
+inline constexpr const char* kRoofline = "roofline";        ///< kernels run at the machine's peaks
+inline constexpr const char* kConstantEfficiency = "constant_efficiency";   ///< at the mean share of them of the others
+inline constexpr const char* kSixPerParameter = "six_flops_per_parameter";  ///< of the active ones; no attention
+
+/// What several facts need (runs, fits, profiles) is computed once. Throws SpecError with the fact's line for what it
+/// names and there is not, and for what does not apply to it.
+class Predictor {
+ public:
+  [[nodiscard]] Prediction predict(const Fact& fact);
+  /// The kernel sets behind the predictions so far, by name.
+  [[nodiscard]] const std::map<std::string, KernelSet>& kernel_sets() const { return kernel_sets_; }
+
+ private:
+  [[nodiscard]] Prediction simulate(const Fact& fact);
+  [[nodiscard]] Prediction price(const Fact& fact);
+  const Run& run(const FactSpec& spec, const std::string& null);
+  const HardwareProfile& profile(const FactSpec& spec);
+  KernelSet kernels(const FactSpec& spec, const HardwareProfile& profile);
+  void rests_on(const std::string& kernel_set, const HardwareProfile& profile, Prediction& prediction);
+
+  std::map<std::string, Run> runs_;
+  std::map<std::string, HardwareProfile> profiles_;
+  std::map<std::string, KernelSet> fits_;  // with a part left out
+  std::map<std::string, KernelSet> kernel_sets_;
+};
+
+}  // namespace moeline

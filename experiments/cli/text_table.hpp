@@ -1,0 +1,23 @@
+// Columns of text, each as wide as its widest cell.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace moeline {
+
+class TextTable {
+ public:
+  /// One letter per column, l or r; columns beyond are aligned as the last.
+  explicit TextTable(std::string alignment) : alignment_(std::move(alignment)) {}
+
+  void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  /// Two blanks between columns, none at the ends of lines.
+  [[nodiscard]] std::string text(const std::string& indent = "") const;
+
+ private:
+  std::string alignment_;
+  std::vector<std::vector<std::string>> rows_;
+};
+
+}  // namespace moeline

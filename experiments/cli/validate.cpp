@@ -1,0 +1,64 @@
+// moeline validate: every published or measured fact that we know of, against its prediction.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "base/file.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/validate_output.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr const char* kFacts = "tests/published";
+
+struct Options {
+  std::vector<std::string> files;
+  std::string format = "table";
+};
+
+std::vector<std::filesystem::path> all_fact_files() {
+  std::vector<std::filesystem::path> files;
+  for (const std::string& name : names_in(kFacts)) files.push_back(home() / kFacts / (name + ".yaml"));
+  return files;
+}
+
+ExitCode validate(const Options& options) {
+  std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
+  if (files.empty()) files = all_fact_files();
+  std::vector<Subject> subjects;
+  for (const std::filesystem::path& file : files) subjects.push_back(read_subject(file));
+  Predictor predictor;
+  std::vector<ScoredSubject> scored;
+  for (const Subject& subject : subjects) scored.push_back(score(subject, predictor));
+  const bool json = options.format == "json";
+  fmt::print("{}", json ? to_json(scored, predictor.kernel_sets()) : to_table(scored, predictor.kernel_sets()));
+  return gates(scored, Verdict::failed) > 0 ? kInfeasible : kDone;
+}
+
+constexpr const char* kDefinitions =
+    R"(error = predicted / measured - 1, in the unit of the fact: of a rate, + is faster, of a time, + is slower.
+n: fitted constants that entered. A fact that they were fitted to is shown as fitted and is no part of any score. A fact
+without a gate is shown with its error, and fails nothing. Data of others is looked for in $MOELINE_DATA, else in
+../shared/data; facts that need what is absent are skipped. Any gate that fails makes the exit code 1.
+Null models, what a prediction must beat:
+  communication_free, everything_serial  transfers take no time, SMs or bandwidth; no overlap
+  copied_mean                            the same quantity measured elsewhere, as the file states it
+  undisturbed                            kernels side by side do not slow each other
+  roofline, constant_efficiency          kernels run at the machine's peaks; at the mean share of them that the others
+                                         of the table reach
+  six_flops_per_parameter                of the active parameters
+How a fact file is written: tests/published/README.md.)";
+
+}  // namespace
+
+void add_validate(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("validate", "hold predictions against published and measured facts");
+  command->add_option("facts", options->files, "fact files; default: all of tests/published");
+  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->footer(kDefinitions);
+  command->callback([options, &exit_code] { exit_code = validate(*options); });
+}
+
+}  // namespace moeline

@@ -1,0 +1,17 @@
+// What a scenario says of a whole pipeline, one function for each part.
+#pragma once
+
+#include <string>
+
+#include "base/spec.hpp"
+#include "schedules/scenario.hpp"
+
+namespace moeline {
+
+[[nodiscard]] Parallelism read_pipeline_parallelism(const Spec& spec, const std::string& schedule);
+/// `scenario`: the whole file.
+[[nodiscard]] SlotCosts read_slot_costs(const Spec& scenario, const std::string& schedule);
+/// What the schedule demands of the number of ranks and micro-batches, and a bound on the size of it all.
+void check_pipeline(const Spec& spec, const Scenario& scenario);
+
+}  // namespace moeline

@@ -1,0 +1,55 @@
+// The published pipeline schedules: what each rank does, and in which order. When it does so comes out of the graph
+// that the slots are lowered to.
+#pragma once
+
+#include <span>
+#include <string>
+
+#include "schedules/pipeline/slot.hpp"
+#include "schedules/pipeline/slot_writer.hpp"
+
+namespace moeline {
+
+struct PipelineShape {
+  int ranks = 1;
+  int micro_batches = 1;  ///< of one pipeline; of DualPipe both directions together
+  int chunks = 1;         ///< per rank, of interleaved-1f1b; the others know their own number
+};
+
+/// All forward passes, then all backward passes (Huang et al., GPipe, arXiv 1811.06965, figure 2c).
+[[nodiscard]] RankSlots gpipe(int rank, const PipelineShape& shape);
+
+/// One forward, one backward (Narayanan et al., arXiv 2104.04473, figure 3: PipeDream-Flush).
+[[nodiscard]] RankSlots one_f_one_b(int rank, const PipelineShape& shape);
+
+/// The same with several chunks per rank (there, figure 4 below). REQUIRES: micro-batches a multiple of the ranks.
+[[nodiscard]] RankSlots interleaved_one_f_one_b(int rank, const PipelineShape& shape);
+
+/// W split from B and used to fill the end (Qi et al., Zero Bubble, arXiv 2401.10241, figure 2: ZB-H1).
+/// REQUIRES: at least as many micro-batches as ranks.
+[[nodiscard]] RankSlots zb1p(int rank, const PipelineShape& shape);
+
+/// Micro-batches from both ends, F of one direction overlapped with B of the other (DeepSeek-V3, arXiv 2412.19437,
+/// figure 5, as executed by deepseek-ai/DualPipe). Direction 0 has the first half of the micro-batches.
+/// REQUIRES: an even number of ranks, and an even number of micro-batches, at least twice the ranks.
+[[nodiscard]] RankSlots dualpipe(int rank, const PipelineShape& shape);
+
+/// One half of DualPipe's ranks with the work of both: micro-batches run down the ranks and up again (deepseek-ai/
+/// DualPipe; "cut-in-half"). REQUIRES: micro-batches at least twice the ranks.
+[[nodiscard]] RankSlots dualpipev(int rank, const PipelineShape& shape);
+
+/// DualPipe's eight steps on the rank that is `inward` ranks away from the nearer end, of `half` ranks from an end to
+/// the middle. `slots`: its two chunks, the one whose micro-batches come from the nearer end first.
+[[nodiscard]] RankSlots dualpipe_steps(int inward, int half, int micro_batches_per_chunk, SlotWriter slots);
+
+struct PipelineSchedule {
+  std::string name;
+  RankSlots (*slots)(int rank, const PipelineShape& shape);
+};
+
+[[nodiscard]] std::span<const PipelineSchedule> pipeline_schedules();
+
+/// Null where the name is that of another kind of schedule.
+[[nodiscard]] const PipelineSchedule* find_pipeline(const std::string& name);
+
+}  // namespace moeline

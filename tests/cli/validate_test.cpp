@@ -1,0 +1,226 @@
+// moeline validate: what it prints, when it fails, and fact files that it refuses.
+#include <rapidjson/document.h>
+
+#include <set>
+
+#include "tests/support/cli.hpp"
+#include "tests/support/data.hpp"
+
+using namespace moeline::testing;
+
+namespace {
+
+/// Valid facts, one of each method. Line numbers in the cases count from here.
+std::string facts() {
+  return "about: a few facts\n"                                                             // 1
+         "common:\n"                                                                        // 2
+         "  unit: us\n"                                                                     // 3
+         "  setting: H800\n"                                                                // 4
+         "  source: nobody\n"                                                               // 5
+         "  how_read: made up\n"                                                            // 6
+         "facts:\n"                                                                         // 7
+         "  size:\n"                                                                        // 8
+         "    quantity: parameters\n"                                                       // 9
+         "    value: 46.7\n"                                                                // 10
+         "    unit: 10^9\n"                                                                 // 11
+         "    gate: printed digits\n"                                                       // 12
+         "    model: {model: mixtral-8x7b, metric: parameters, times: 1e-9}\n"              // 13
+         "  kernel:\n"                                                                      // 14
+         "    quantity: time of a GEMM\n"                                                   // 15
+         "    value: 640\n"                                                                 // 16
+         "    price: {hardware: h800, kernels: open-2025-late, metric: us, ops: [gemm]}\n"  // 17
+         "  chunk:\n"                                                                       // 18
+         "    quantity: first kernel to last\n"                                             // 19
+         "    value: 120\n"                                                                 // 20
+         "    gate: 10 %\n"                                                                 // 21
+         "    stated_nulls: {copied_mean: 132}\n"                                           // 22
+         "    simulate:\n"                                                                  // 23
+         "      scenario: " +
+         chunk_scenario().string() +
+         "\n"                        // 24
+         "      metric: step_ms\n";  // 25
+}
+
+rapidjson::Document parsed(const Outcome& outcome) {
+  rapidjson::Document result;
+  REQUIRE_FALSE(result.Parse(outcome.out.c_str()).HasParseError());
+  return result;
+}
+
+Outcome validate(const std::string& content, const Arguments& more = {}) {
+  const TemporaryFolder folder;
+  Arguments arguments = {"validate", folder.write("made_up.yaml", content)};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return run_moeline(arguments);
+}
+
+void check_facts_refused(const std::string& content, int line, const std::string& says) {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("changed.yaml", content);
+  check_refused({"validate", file}, file + ":" + std::to_string(line) + ": ", says);
+}
+
+}  // namespace
+
+TEST_CASE("all gates of the facts that we ship pass, and the output has the keys of the contract") {
+  const Outcome outcome = run_moeline({"validate", "--format", "json"});
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.err.empty());
+  const rapidjson::Document result = parsed(outcome);
+  std::set<std::string> ids;
+  int gates = 0;
+  for (const auto& fact : result["facts"].GetArray()) {
+    const std::string id = fact["id"].GetString();
+    CAPTURE(id);
+    CHECK(ids.insert(id).second);
+    for (const char* key : {"predicted", "measured", "unit", "error", "gate", "nulls", "setting", "source", "how_read",
+                            "constants", "fitted_on", "verdict"}) {
+      CHECK_MESSAGE(fact.HasMember(key), key);
+    }
+    gates += fact["gate"].GetBool() ? 1 : 0;
+    CHECK(fact["measured"].GetDouble() > 0);
+    if (fact["predicted"].IsNull()) continue;
+    const double error = fact["predicted"].GetDouble() / fact["measured"].GetDouble() - 1;
+    CHECK(fact["error"].GetDouble() == doctest::Approx(error).epsilon(1e-3));
+    if (fact["gate"].GetBool()) CHECK(std::abs(error) <= fact["tolerance"].GetDouble() + 1e-6);
+  }
+  CHECK(gates >= 30);
+  CHECK(result["gates"]["failed"].GetInt() == 0);
+  CHECK(result["subjects"].Size() > 10);
+}
+
+TEST_CASE("the null models of the training chunk are those of compare") {
+  if (!present(training_trace())) return;
+  const std::string phases = source("tests/published/training_chunk_phases.yaml").string();
+  const rapidjson::Document validated = parsed(run_moeline({"validate", phases, "--format", "json"}));
+  const rapidjson::Document compared = parsed(run_moeline(
+      {"compare", chunk_scenario().string(), training_trace().string(), "--layers", "2,3", "--format", "json"}));
+  const auto& subject = validated["subjects"][0];
+  CHECK(subject["mean_abs_error"].GetDouble() == compared["mean_abs_error"].GetDouble());
+  CHECK(std::abs(subject["worst_error"].GetDouble()) == compared["worst_abs_error"].GetDouble());
+  CHECK(subject["nulls"].MemberCount() == compared["nulls"].MemberCount());
+  for (const auto& null : compared["nulls"].GetObject()) {
+    const char* name = null.name.GetString();
+    CAPTURE(name);
+    REQUIRE(subject["nulls"].HasMember(name));
+    CHECK(subject["nulls"][name]["mean_abs_error"].GetDouble() == null.value["mean_abs_error"].GetDouble());
+  }
+}
+
+TEST_CASE("a fact is predicted by the method that it names, beside its null models") {
+  const Outcome outcome = validate(facts(), {"--format", "json"});
+  REQUIRE(outcome.exit_code == 0);
+  const rapidjson::Document result = parsed(outcome);
+  REQUIRE(result["facts"].Size() == 3);
+  const auto& size = result["facts"][0];
+  CHECK(size["id"].GetString() == std::string("made_up.size"));
+  CHECK(size["predicted"].GetDouble() == doctest::Approx(46.7028));
+  CHECK(size["constants"].GetInt() == 0);
+  const auto& kernel = result["facts"][1];
+  CHECK(kernel["verdict"].GetString() == std::string("scored"));
+  CHECK(kernel["nulls"].HasMember("roofline"));
+  CHECK(kernel["constants"].GetInt() == 4);
+  CHECK(kernel["fitted_on"][0].GetString() == std::string("open-2025-late"));
+  const auto& chunk = result["facts"][2];
+  CHECK(chunk["verdict"].GetString() == std::string("passed"));
+  CHECK(chunk["constants"].GetInt() == 30);
+  CHECK(chunk["nulls"]["copied_mean"]["error"].GetDouble() == doctest::Approx(0.1));
+  CHECK(chunk["nulls"].HasMember("communication_free"));
+  CHECK(chunk["nulls"].HasMember("everything_serial"));
+}
+
+TEST_CASE("a gate that fails exits 1 and says so, one that is no more than shown does not") {
+  const Outcome failed = validate(replaced(facts(), "value: 46.7", "value: 46.8"));
+  CHECK(failed.exit_code == 1);
+  CHECK(failed.out.find("printed digits: FAILED") != std::string::npos);
+  CHECK(failed.out.find("gates: 1 passed, 1 failed, 0 skipped") != std::string::npos);
+  CHECK(validate(replaced(facts(), "gate: printed digits", "gate: exact")).exit_code == 1);
+  CHECK(validate(replaced(facts(), "value: 640", "value: 64")).exit_code == 0);
+  CHECK(validate(replaced(facts(), "about: a few facts", "about: a few\nmean_gate: 0.1 %")).exit_code == 1);
+  CHECK(validate(replaced(facts(), "about: a few facts", "about: a few\nmean_gate: 50%")).exit_code == 0);
+}
+
+TEST_CASE("what constants were fitted to is shown and not scored") {
+  const Outcome outcome = validate(replaced(facts(), "value: 640", "value: 64\n    fitted: this figure"));
+  CHECK(outcome.out.find("kernel is no prediction, fitted: this figure") != std::string::npos);
+  const Outcome scored = validate(replaced(facts(), "value: 640", "value: 64"), {"--format", "json"});
+  CHECK(parsed(scored)["subjects"][0]["facts"].GetInt() == 3);
+  const Outcome fitted = validate(replaced(facts(), "value: 640", "value: 64\n    fitted: it"), {"--format", "json"});
+  CHECK(parsed(fitted)["subjects"][0]["facts"].GetInt() == 2);
+  check_facts_refused(replaced(facts(), "value: 120", "value: 120\n    fitted: it"), 22,
+                      "facts.chunk.gate cannot be held");
+}
+
+TEST_CASE("a fact whose data is absent is skipped, and fails nothing") {
+  const std::string left_out =
+      "left_out: {fold: EP16, tables: [" + source("calib/data/deepep_published.csv").string() + "], data: [none.csv]}";
+  const std::string content =
+      replaced(facts(), "metric: us, ops: [gemm]}", "metric: us, ops: [dispatch], " + left_out + "}\n    gate: 1 %");
+  const Outcome outcome = validate(content, {"--format", "json"});
+  CHECK(outcome.exit_code == 0);
+  const rapidjson::Document result = parsed(outcome);
+  const auto& fact = result["facts"][1];
+  CHECK(fact["verdict"].GetString() == std::string("skipped"));
+  CHECK(fact["predicted"].IsNull());
+  CHECK(fact["error"].IsNull());
+  CHECK(std::string(fact["skipped"].GetString()).ends_with("none.csv is absent"));
+  CHECK(result["gates"]["skipped"].GetInt() == 1);
+}
+
+TEST_CASE("bad facts are refused at their line") {
+  const std::vector<TextChange> changes = {
+      {"about: a few", "abuot: a few", 1, "unknown key 'abuot'; did you mean 'about'?"},
+      {"about: a few facts\n", "about: a few\nmean_gate: 4\n", 2, "mean_gate must be a tolerance like 10 %, not '4'"},
+      {"  unit: us\n", "  value: 1\n", 3, "unknown key 'common.value'"},
+      {"  unit: us\n", "  untis: us\n", 3, "unknown key 'common.untis'"},
+      {"    quantity: parameters\n", "", 9, "facts.size.quantity is missing"},
+      {"value: 46.7", "value: much", 10, "facts.size.value must be a number, not 'much'"},
+      {"value: 46.7", "value: 0", 10, "facts.size.value must be from 1e-30"},
+      {"gate: printed digits", "gate: 10", 12,
+       "must be a tolerance like 10 %, exact, printed digits or none, not '10'"},
+      {"gate: printed digits", "gate: -1 %", 12, "must be a tolerance"},
+      {"    model: {", "    modle: {", 13, "unknown key 'facts.size.modle'; did you mean 'facts.size.model'?"},
+      {"metric: parameters", "metric: parametres", 13, "did you mean 'parameters'?"},
+      {"mixtral-8x7b", "mixtral-8x8b", 13, "facts.size.model.model cannot be used: unknown model 'mixtral-8x8b'"},
+      {"times: 1e-9", "seq_len: 4096", 13, "facts.size.model.seq_len applies to train_flops_per_token"},
+      {"    model: {", "    simulate: {}\n    model: {", 14, "facts.size.model stands beside simulate"},
+      {"    quantity: time of a GEMM\n", "    quantity: [a]\n", 15, "must be a single value"},
+      {"hardware: h800", "hardware: h80", 17, "unknown hardware 'h80'; did you mean 'h800'?"},
+      {"open-2025-late", "open-2025", 17, "facts.kernel.price.kernels cannot be used: unknown kernel set"},
+      {"ops: [gemm]", "ops: [gem]", 17,
+       "facts.kernel.price.ops cannot be used: unknown op 'gem'; did you mean 'gemm'?"},
+      {"metric: us, ops: [gemm]", "metric: tflops, ops: [dispatch]", 17, "metric does not apply to these kernels"},
+      {"ops: [gemm]", "ops: []", 17, "facts.kernel.price.ops must name at least one"},
+      {"    price: {", "    prize: {", 17, "unknown key 'facts.kernel.prize'; did you mean 'facts.kernel.price'?"},
+      {"copied_mean: 132", "copied_mean: x", 22, "facts.chunk.stated_nulls.copied_mean must be a number"},
+      {"scenario.yaml", "scenarios.yaml", 24, "facts.chunk.simulate.scenario cannot be used: "},
+      {"metric: step_ms", "metric: step_us", 25, "did you mean 'step_ms'?"},
+      {"metric: step_ms", "metric: ttft_ms", 25, "facts.chunk.simulate.metric does not apply to this scenario"},
+      {"metric: step_ms", "metric: step_ms\n      layers: [2]", 26, "unknown key 'facts.chunk.simulate.layers'"},
+      {"metric: step_ms", "metric: layers_us\n      layers: [9]", 26, "layer 9 is not in both"},
+      {"metric: step_ms", "metric: phase_us\n      phase: mlp\n      layer: 1", 26, "mlp is none of layer 1"},
+      {"metric: step_ms", "metric: slowdown\n      kernels: {class: none}", 26, "selects none"},
+      {"metric: step_ms", "metric: step_ms\n      set: [layer=1]", 24, "unknown key 'layer'"}};
+  for (const auto& [from, to, line, says] : changes) check_facts_refused(replaced(facts(), from, to), line, says);
+}
+
+TEST_CASE("facts that are none are refused, and one bad file refuses all") {
+  const std::string begin = facts().substr(0, facts().find("facts:"));
+  check_facts_refused(begin, 1, "facts is missing");
+  check_facts_refused(begin + "facts: {}\n", 7, "facts must hold at least one");
+  check_facts_refused(begin + "facts: {size: 1}\n", 7, "facts.size must be a mapping");
+  check_refused({"validate", "no/such.yaml"}, "no/such.yaml: ", "no such file");
+  const TemporaryFolder folder;
+  check_refused({"validate", folder.write("good.yaml", facts()), folder.write("bad.yaml", "about: x\n")}, "",
+                "bad.yaml");
+  CHECK(run_moeline({"validate", "--format", "csv"}).exit_code == 2);
+}
+
+TEST_CASE("a fold that a table does not have is refused with those there are") {
+  const std::filesystem::path normal = data_folder() / "deepep/deepep_v1_h100_normal.csv";
+  if (!present(normal)) return;
+  const std::string left_out = "left_out: {fold: EP17, tables: [], data: [deepep/deepep_v1_h100_normal.csv]}";
+  const std::string content = replaced(facts(), "ops: [gemm]", "ops: [dispatch], " + left_out);
+  check_facts_refused(content, 17,
+                      "facts.kernel.price.left_out.fold cannot be used: unknown fold 'EP17'; did you mean");
+}

@@ -1,0 +1,38 @@
+// The README's figures of accuracy are the output of `moeline validate`.
+#include <algorithm>
+
+#include "tests/support/cli.hpp"
+#include "tests/support/data.hpp"
+
+using namespace moeline::testing;
+
+namespace {
+
+// The paragraph of `text` that holds `part`, indented as a block of Markdown.
+std::string block_with(const std::string& part, const std::string& text) {
+  const std::size_t at = text.find(part);
+  REQUIRE(at != std::string::npos);
+  const std::size_t before = text.rfind("\n\n", at);
+  std::size_t begin = before == std::string::npos ? 0 : before + 2;
+  const std::size_t end = std::min(text.find("\n\n", at), text.size());
+  std::string block;
+  while (begin < end) {
+    const std::size_t next = std::min(text.find('\n', begin), end);
+    block += "    " + text.substr(begin, next - begin) + "\n";
+    begin = next + 1;
+  }
+  return block;
+}
+
+}  // namespace
+
+TEST_CASE("the README's tables of accuracy are what validate prints") {
+  if (!present(data_folder() / "deepep/deepep_v1_h100_normal.csv")) return;
+  const Outcome outcome = run_moeline({"validate"});
+  REQUIRE(outcome.exit_code == 0);
+  const std::string readme = content_of(source("README.md"));
+  for (const char* part : {"\ninference_throughput: ", "of the best null", "kernels left out of the fit in turn"}) {
+    const std::string block = block_with(part, outcome.out);
+    CHECK_MESSAGE(readme.find(block) != std::string::npos, "the README does not hold\n" << block);
+  }
+}

@@ -1,0 +1,62 @@
+// The facts about DeepSeek's training chunk are what its trace says.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
+#include "experiments/cli/comparison.hpp"
+#include "experiments/cli/facts.hpp"
+#include "tests/support/data.hpp"
+#include "timeline/trace.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+const std::vector<PhaseTimes>& measured() {
+  static const std::vector<PhaseTimes> phases = phase_times(read_trace(training_trace()));
+  return phases;
+}
+
+const PhaseTimes& phase_of(const Fact& fact, const std::vector<PhaseTimes>& phases) {
+  const auto layer = static_cast<std::uint32_t>(fact.prediction.at("layer").integer("layer", 0, 3));
+  const auto found = std::find_if(phases.begin(), phases.end(), [&](const PhaseTimes& phase) {
+    return phase.phase == fact.prediction.text("phase") && phase.layer == layer;
+  });
+  REQUIRE(found != phases.end());
+  return *found;
+}
+
+Subject subject(const std::string& name) { return read_subject(source("tests/published/" + name + ".yaml")); }
+
+}  // namespace
+
+TEST_CASE("spans of phases, and the means of those copied, are the trace's") {
+  if (!present(training_trace())) return;
+  const Subject facts = subject("training_chunk_phases");
+  CHECK(facts.facts.size() == 12);
+  const std::vector<PhaseTimes> copied = copied_mean(measured(), {2, 3});
+  for (const Fact& fact : facts.facts) {
+    CAPTURE(fact.id);
+    CHECK(to_us(phase_of(fact, measured()).span()) == fact.measured);
+    CHECK(to_us(phase_of(fact, copied).span()) == doctest::Approx(fact.stated_nulls.at("copied_mean")).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("transfers are the trace's") {
+  if (!present(training_trace())) return;
+  const Subject facts = subject("training_chunk_transfers");
+  CHECK(facts.facts.size() == 8);
+  for (const Fact& fact : facts.facts) {
+    CAPTURE(fact.id);
+    CHECK(to_us(phase_of(fact, measured()).transfer) == fact.measured);
+  }
+}
+
+TEST_CASE("the span of layers 2 and 3 is what compare makes of the trace") {
+  if (!present(training_trace())) return;
+  const std::vector<Fact> facts = subject("training_chunk").facts;
+  const auto found = std::find_if(facts.begin(), facts.end(), [](const Fact& f) { return f.key == "layers_2_and_3"; });
+  REQUIRE(found != facts.end());
+  CHECK(to_us(score(measured(), measured(), {2, 3}).b_span) == found->measured);
+}
