@@ -12,6 +12,8 @@ std::string describe(GapCause cause) {
   switch (cause) {
     case GapCause::launch:
       return "launch-bound";
+    case GapCause::host_wait:
+      return "host waited for the GPU";
     case GapCause::communication:
       return "waiting for communication";
     case GapCause::other_stream:

@@ -5,7 +5,8 @@
 namespace moeline {
 
 void add_kernel_map_options(CLI::App& command, MeasuredInput& input) {
-  command.add_option("--map", input.map, "YAML file: kernel patterns for phases and classes (model/measured/README.md)");
+  command.add_option("--map", input.map,
+                     "YAML file: kernel patterns for phases and classes (model/measured/README.md)");
   command.add_option("--comm-pattern", input.communication,
                      "regular expression: kernels that communicate, instead of NCCL, DeepEP, NVSHMEM, pplx");
 }

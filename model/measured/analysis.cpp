@@ -146,11 +146,12 @@ class OneRank {
                      [](const ClassUse& a, const ClassUse& b) { return a.sum > b.sum; });
   }
 
-  // Streams on which compute takes most of the time.
+  // Streams that carry compute: not those where a cast stands in front of each transfer.
   [[nodiscard]] std::set<std::uint32_t> compute_streams() const {
+    constexpr int kNoteworthy = 20;  // a twentieth of it
     std::set<std::uint32_t> found;
     for (const StreamBreakdown& s : result_.streams) {
-      if (s.times.compute > s.times.communication) found.insert(s.stream);
+      if (kNoteworthy * s.times.compute >= result_.times.compute) found.insert(s.stream);
     }
     return found;
   }
@@ -172,17 +173,21 @@ class OneRank {
     Gap gap{GapCause::between, length, next, -1};
     const std::int64_t binding = release_.binding[next];
     const bool idle_after = event(next).start_ns - release_.event_ns[next] >= kUnexplainedNs;
-    if (binding < 0 || idle_after) {
+    const Dependency* edge = binding < 0 ? nullptr : &m_.dependencies[static_cast<std::size_t>(binding)];
+    if (edge != nullptr && edge->reason == Reason::launch) {
+      gap.cause = host_waited(edge->before.index) ? GapCause::host_wait : GapCause::launch;
+    } else if (edge == nullptr || idle_after) {
       gap.cause = GapCause::unexplained;
-    } else {
-      const Dependency& edge = m_.dependencies[static_cast<std::size_t>(binding)];
-      if (edge.reason == Reason::launch) gap.cause = GapCause::launch;
-      if (edge.reason == Reason::event_wait || edge.reason == Reason::flow || edge.reason == Reason::start_time) {
-        gap.waited_for = edge.before.index;
-        gap.cause = is_communication(class_of(edge.before.index)) ? GapCause::communication : GapCause::other_stream;
-      }
+    } else if (edge->reason != Reason::stream_order) {
+      gap.waited_for = edge->before.index;
+      gap.cause = is_communication(class_of(edge->before.index)) ? GapCause::communication : GapCause::other_stream;
     }
     result_.gaps.push_back(gap);
+  }
+
+  [[nodiscard]] bool host_waited(std::uint32_t call) const {
+    const std::int64_t binding = release_.call_binding[call];
+    return binding >= 0 && m_.dependencies[static_cast<std::size_t>(binding)].reason == Reason::host_wait;
   }
 
   void transfers() {
@@ -304,8 +309,8 @@ std::vector<UnclassifiedKernel> unclassified(const Measured& m) {
 double Breakdown::overlap_fraction() const { return ratio(communication - exposed, communication); }
 
 const std::string& name_of(GapCause cause) {
-  static const std::array<std::string, kGapCauses> names = {"launch", "communication", "other_stream",
-                                                            "between_kernels", "unexplained"};
+  static const std::array<std::string, kGapCauses> names = {"launch",       "host_wait",       "communication",
+                                                            "other_stream", "between_kernels", "unexplained"};
   return names[static_cast<std::size_t>(cause)];
 }
 

@@ -43,8 +43,9 @@ struct ClassUse {
 /// Why no kernel ran on the streams that compute.
 enum class GapCause : std::uint8_t {
   launch,         ///< the host had not launched the next kernel
+  host_wait,      ///< the same, because the host itself had waited for the GPU
   communication,  ///< the next kernel waited for a communication kernel
-  other_stream,   ///< it waited for a kernel of another stream
+  other_stream,   ///< it waited for a kernel or a copy of another stream
   between,        ///< the usual pause between two kernels
   unexplained,    ///< longer, and without a reason in the trace
 };

@@ -7,17 +7,17 @@ namespace moeline {
 namespace {
 
 constexpr std::int64_t kWorthExplaining = 20'000;  // ns that a kernel stood still without another reason
-constexpr int kPhasesBack = 12;
-constexpr int kEventsBack = 64;
+constexpr std::size_t kPhasesBack = 12;
+constexpr std::size_t kEventsBack = 64;
 
 struct Wait {
-  std::int64_t at_ns = 0;
-  std::size_t launched = 0;            ///< position in the launch order of the first kernel after it
+  const HostCall* call = nullptr;
+  std::size_t launched = 0;            ///< position in the process's launch order of the first kernel after it
   std::vector<std::uint32_t> waiters;  ///< who may have waited, in order of launch, one per stream
 };
 
 // "The second wait in front of kernel 1 of dispatch(B)": the same in every layer.
-using Position = std::tuple<std::string, std::uint32_t, int, std::uint16_t>;
+using Position = std::pair<Step, int>;
 
 struct Reading {
   std::uint32_t waiter_stream = 0;
@@ -31,47 +31,62 @@ class Knowledge {
   explicit Knowledge(const Launches& launches) : launches_(launches), known_(launches.on_stream.size()) {}
 
   [[nodiscard]] bool implies(std::uint32_t before, std::uint32_t after) const {
-    const std::vector<std::int64_t> known = at(after);
-    return known[launches_.stream[before]] >= before;
+    const Newest* known = at(after);
+    if (known == nullptr) return false;
+    const auto newest = known->find(launches_.stream[before]);
+    return newest != known->end() && newest->second >= before;
   }
   void add(std::uint32_t before, std::uint32_t after) {
-    std::vector<std::int64_t> learnt = at(before);
-    learnt[launches_.stream[before]] = std::max<std::int64_t>(learnt[launches_.stream[before]], before);
+    Newest learnt = at(before) == nullptr ? Newest{} : *at(before);
+    std::uint32_t& newest = learnt.try_emplace(launches_.stream[before], before).first->second;
+    newest = std::max(newest, before);
     auto& own = known_[launches_.stream[after]];
-    own.try_emplace(after, at(after));
+    own.try_emplace(after, at(after) == nullptr ? Newest{} : *at(after));
     for (auto it = own.find(after); it != own.end(); ++it) {
-      for (std::size_t i = 0; i < learnt.size(); ++i) it->second[i] = std::max(it->second[i], learnt[i]);
+      for (const auto& [stream, event] : learnt) {
+        std::uint32_t& known = it->second.try_emplace(stream, event).first->second;
+        known = std::max(known, event);
+      }
     }
   }
 
  private:
-  [[nodiscard]] std::vector<std::int64_t> at(std::uint32_t event) const {
+  using Newest = std::map<std::uint32_t, std::uint32_t>;  // event by stream
+
+  [[nodiscard]] const Newest* at(std::uint32_t event) const {
     const auto& own = known_[launches_.stream[event]];
     const auto later = own.upper_bound(event);
-    return later == own.begin() ? std::vector<std::int64_t>(known_.size(), kNone) : std::prev(later)->second;
+    return later == own.begin() ? nullptr : &std::prev(later)->second;
   }
 
   const Launches& launches_;
-  std::vector<std::map<std::uint32_t, std::vector<std::int64_t>>> known_;  // by stream; events of one start in order
+  std::vector<std::map<std::uint32_t, Newest>> known_;  // by stream; events of one start in order
 };
 
+// The calls of one process of the host.
 class Reader {
  public:
-  explicit Reader(const Launches& launches)
-      : l_(launches), trace_(launches.trace), order_(launches.meaning.order), knowledge_(launches) {}
+  Reader(const Launches& launches, std::uint32_t process)
+      : l_(launches), process_(process), positions_(launches.on_stream.size()), knowledge_(launches) {
+    for (const std::uint32_t i : l_.meaning.order) {
+      if (l_.process(i) != process) continue;
+      positions_[l_.stream[i]].push_back(order_.size());
+      order_.push_back(i);
+    }
+    for (std::uint32_t stream = 0; stream < positions_.size(); ++stream) {
+      if (!positions_[stream].empty()) streams_.push_back(stream);
+    }
+  }
 
   std::vector<Dependency> read() {
     const std::vector<Wait> waits = silent_waits();
     std::map<Position, std::vector<const Wait*>> alike;
     std::vector<Position> positions;
-    std::map<Position, int> ordinals;  // of waits in front of one kernel
-    const Wait* before = nullptr;
-    int ordinal = 0;
-    for (const Wait& wait : waits) {
-      ordinal = before != nullptr && before->launched == wait.launched ? ordinal + 1 : 0;
-      before = &wait;
-      positions.push_back(position_of(wait, ordinal));
-      alike[positions.back()].push_back(&wait);
+    int ordinal = 0;  // of waits in front of one kernel
+    for (std::size_t i = 0; i < waits.size(); ++i) {
+      ordinal = i > 0 && waits[i - 1].launched == waits[i].launched ? ordinal + 1 : 0;
+      positions.emplace_back(step_of(l_.meaning, waits[i].waiters.front()), ordinal);
+      alike[positions.back()].push_back(&waits[i]);
     }
     std::map<Position, std::vector<Reading>> readings;
     for (const auto& [position, members] : alike) readings[position] = readings_of(members);
@@ -80,14 +95,21 @@ class Reader {
   }
 
  private:
-  [[nodiscard]] const GpuEvent& event(std::int64_t i) const { return trace_.gpu_events[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] const GpuEvent& event(std::int64_t i) const { return l_.trace.gpu_events[static_cast<std::size_t>(i)]; }
+
+  // Position in the launch order of the first kernel launched at `ns` or later.
+  [[nodiscard]] std::size_t first_launched_from(std::int64_t ns) const {
+    const auto found =
+        std::partition_point(order_.begin(), order_.end(), [&](std::uint32_t i) { return l_.launched_ns(i) < ns; });
+    return static_cast<std::size_t>(found - order_.begin());
+  }
 
   // Calls that synchronisation events explain become edges at once; the others are to be read.
   std::vector<Wait> silent_waits() {
     std::vector<Wait> waits;
-    for (const HostCall& call : trace_.calls) {
-      if (call.kind != HostCallKind::wait_event) continue;
-      Wait wait{call.start_ns, l_.first_launched_from(call.start_ns), {}};
+    for (const HostCall& call : l_.trace.calls) {
+      if (call.kind != HostCallKind::wait_event || call.process != process_) continue;
+      Wait wait{&call, first_launched_from(call.start_ns), {}};
       if (call.stream >= 0 && call.source_stream >= 0) {
         stated(call, wait.launched);
       } else if (wait.launched < order_.size()) {
@@ -95,30 +117,41 @@ class Reader {
       }
     }
     for (std::size_t i = 0; i < waits.size(); ++i) {
-      const std::size_t end = i + 1 < waits.size() ? waits[i + 1].launched : order_.size();
-      find_waiters(waits[i], end);
+      find_waiters(waits[i], i + 1 < waits.size() ? waits[i + 1].launched : order_.size());
     }
     std::erase_if(waits, [](const Wait& wait) { return wait.waiters.empty(); });
     return waits;
   }
 
+  // Launches of this process on the streams with this number, one per GPU.
+  [[nodiscard]] std::vector<std::uint32_t> streams_numbered(std::int64_t number) const {
+    std::vector<std::uint32_t> found;
+    for (const std::uint32_t stream : streams_) {
+      if (event(l_.on_stream[stream].front()).stream == static_cast<std::uint64_t>(number)) found.push_back(stream);
+    }
+    return found;
+  }
+
   void stated(const HostCall& call, std::size_t launched) {
     const std::int64_t recorded_ns =
-        call.record < 0 ? call.start_ns : trace_.calls[static_cast<std::size_t>(call.record)].start_ns;
-    const auto on = [&](std::int64_t stream) {
-      return [this, stream](std::uint32_t i) { return event(i).stream == static_cast<std::uint32_t>(stream); };
-    };
-    const auto first = order_.begin() + static_cast<std::ptrdiff_t>(launched);
-    const auto waiter = std::find_if(first, order_.end(), on(call.stream));
-    const auto before = order_.begin() + static_cast<std::ptrdiff_t>(l_.first_launched_from(recorded_ns));
-    const auto source = std::find_if(std::make_reverse_iterator(before), order_.rend(), on(call.source_stream));
-    if (waiter != order_.end() && source != order_.rend()) add(*source, *waiter);
+        call.record < 0 ? call.start_ns : l_.trace.calls[static_cast<std::size_t>(call.record)].start_ns;
+    const std::size_t recorded = first_launched_from(recorded_ns);
+    for (const std::uint32_t waiting : streams_numbered(call.stream)) {
+      for (const std::uint32_t sources : streams_numbered(call.source_stream)) {
+        const std::vector<std::size_t>& after = positions_[waiting];
+        const std::vector<std::size_t>& before = positions_[sources];
+        const auto waiter = std::lower_bound(after.begin(), after.end(), launched);
+        const auto source = std::lower_bound(before.begin(), before.end(), recorded);
+        if (waiter == after.end() || source == before.begin()) continue;
+        const std::uint32_t from = order_[*std::prev(source)];
+        if (event(from).gpu == event(order_[*waiter]).gpu) add(from, order_[*waiter]);
+      }
+    }
   }
 
   void find_waiters(Wait& wait, std::size_t end) const {
     for (std::size_t i = wait.launched; i < end; ++i) add_waiter(order_[i], wait);
-    if (!wait.waiters.empty()) return;
-    if (wait.launched == 0) return;
+    if (!wait.waiters.empty() || wait.launched == 0) return;
     const std::uint32_t last = order_[wait.launched - 1];
     const auto other = std::find_if(order_.begin() + static_cast<std::ptrdiff_t>(wait.launched), order_.end(),
                                     [&](std::uint32_t i) { return l_.stream[i] != l_.stream[last]; });
@@ -126,49 +159,36 @@ class Reader {
   }
 
   void add_waiter(std::uint32_t i, Wait& wait) const {
-    const auto same = [&](std::uint32_t other) { return l_.stream[other] == l_.stream[i]; };
-    if (std::none_of(wait.waiters.begin(), wait.waiters.end(), same)) wait.waiters.push_back(i);
-  }
-
-  [[nodiscard]] Position position_of(const Wait& wait, int ordinal) const {
-    const std::uint32_t first = wait.waiters.front();
-    const EventPlace& place = l_.meaning.places[first];
-    if (place.phase == kNoPhase) return {"", first, ordinal, event(first).gpu};
-    return {l_.meaning.phases[static_cast<std::size_t>(place.phase)].name, place.index, ordinal, event(first).gpu};
+    if (waiter_on(wait, l_.stream[i]) == kNone) wait.waiters.push_back(i);
   }
 
   // Kernels of one stream that were launched before a wait, youngest first: the last of all, then the last of each
-  // earlier phase; without phases one after the other.
+  // earlier phase; without phases one after the other. Whether each is the last of its phase.
   [[nodiscard]] std::vector<std::pair<std::uint32_t, bool>> sources_of(const Wait& wait, std::uint32_t stream) const {
     std::vector<std::pair<std::uint32_t, bool>> sources;
+    const std::vector<std::size_t>& launched = positions_[stream];
     std::int32_t phase = kNoPhase;
-    int phases = 0;
-    for (std::size_t i = wait.launched; i-- > 0;) {
-      const std::uint32_t candidate = order_[i];
+    auto it = std::lower_bound(launched.begin(), launched.end(), wait.launched);
+    while (it != launched.begin()) {
+      const std::uint32_t candidate = order_[*--it];
       const std::int32_t its_phase = l_.meaning.places[candidate].phase;
-      if (l_.stream[candidate] != stream) continue;
+      const bool last = resolve(l_, candidate, relative_to(l_, candidate, candidate, true)) == candidate;
       const bool youngest = sources.empty();
-      const bool last_of_phase = its_phase != kNoPhase && its_phase != phase;
-      if (!youngest && !last_of_phase && its_phase != kNoPhase) continue;
-      phase = its_phase;
-      if (youngest && its_phase != kNoPhase) {
-        const Relative as_last = relative_to(l_, candidate, candidate, true);
-        sources.emplace_back(candidate, resolve(l_, candidate, as_last) == candidate);
-      } else {
-        sources.emplace_back(candidate, its_phase != kNoPhase);
+      if (youngest || its_phase == kNoPhase || its_phase != phase) {
+        sources.emplace_back(candidate, its_phase != kNoPhase && (last || !youngest));
       }
-      if (++phases > kPhasesBack && its_phase != kNoPhase) break;
-      if (phases > kEventsBack) break;
+      phase = its_phase;
+      if (sources.size() > (its_phase == kNoPhase ? kEventsBack : kPhasesBack)) break;
     }
     return sources;
   }
 
-  // Of each pair of streams the youngest source that no layer refutes.
+  // Of each pair of streams the youngest source that the layers do not refute.
   [[nodiscard]] std::vector<Reading> readings_of(const std::vector<const Wait*>& members) const {
     std::vector<Reading> readings;
     const Wait& newest = *members.back();
     for (const std::uint32_t waiter : newest.waiters) {
-      for (std::uint32_t stream = 0; stream < l_.on_stream.size(); ++stream) {
+      for (const std::uint32_t stream : streams_) {
         const std::uint32_t any = l_.on_stream[stream].front();
         if (stream == l_.stream[waiter] || event(any).gpu != event(waiter).gpu) continue;
         for (const auto& [source, last] : sources_of(newest, stream)) {
@@ -183,20 +203,23 @@ class Reader {
     return readings;
   }
 
-  // nullopt: some layer refutes it.
+  // nullopt: the layers refute it.
   [[nodiscard]] std::optional<std::int64_t> explained_ns(const std::vector<const Wait*>& members,
                                                          std::uint32_t waiter_stream, const Relative& relative) const {
     std::int64_t explained = 0;
+    Votes votes;
     for (const Wait* wait : members) {
       const std::int64_t waiter = waiter_on(*wait, waiter_stream);
       if (waiter == kNone) continue;
       const std::int64_t source = resolve(l_, static_cast<std::uint32_t>(waiter), relative);
       if (source == kNone) continue;
-      const bool later = l_.launched_ns(static_cast<std::uint32_t>(source)) > wait->at_ns;
-      if (later || source >= waiter || event(source).end_ns > event(waiter).start_ns) return std::nullopt;
-      explained += std::max<std::int64_t>(0, event(source).end_ns - l_.ready_ns[static_cast<std::size_t>(waiter)]);
+      const bool later = l_.launched_ns(static_cast<std::uint32_t>(source)) > wait->call->start_ns;
+      const bool fits = !later && source < waiter && event(source).end_ns <= event(waiter).start_ns;
+      votes.add(fits);
+      const std::int64_t ready_ns = l_.ready_ns[static_cast<std::size_t>(waiter)];
+      if (fits) explained += std::max<std::int64_t>(0, event(source).end_ns - ready_ns);
     }
-    return explained;
+    return votes.accept() ? std::optional(explained) : std::nullopt;
   }
 
   [[nodiscard]] std::int64_t waiter_on(const Wait& wait, std::uint32_t stream) const {
@@ -230,21 +253,34 @@ class Reader {
   }
 
   void add(std::uint32_t before, std::uint32_t after) {
-    if (before >= after || knowledge_.implies(before, after)) return;
-    if (event(before).end_ns > event(after).start_ns) return;
+    if (before >= after || event(before).end_ns > event(after).start_ns) return;
+    if (knowledge_.implies(before, after)) return;
     knowledge_.add(before, after);
     found_.push_back({{before, false}, {after, false}, Reason::event_wait, false});
   }
 
   const Launches& l_;
-  const Trace& trace_;
-  const std::vector<std::uint32_t>& order_;
+  std::uint32_t process_;
+  std::vector<std::uint32_t> order_;                 // events of this process as it launched them
+  std::vector<std::vector<std::size_t>> positions_;  // in that order, by stream
+  std::vector<std::uint32_t> streams_;               // that this process launches on
   Knowledge knowledge_;
   std::vector<Dependency> found_;
 };
 
 }  // namespace
 
-std::vector<Dependency> event_waits(const Launches& launches) { return Reader(launches).read(); }
+std::vector<Dependency> event_waits(const Launches& launches) {
+  std::uint32_t processes = 0;
+  for (const HostCall& call : launches.trace.calls) {
+    if (call.kind == HostCallKind::wait_event) processes = std::max(processes, call.process + 1);
+  }
+  std::vector<Dependency> found;
+  for (std::uint32_t process = 0; process < processes; ++process) {
+    const std::vector<Dependency> of_process = Reader(launches, process).read();
+    found.insert(found.end(), of_process.begin(), of_process.end());
+  }
+  return found;
+}
 
 }  // namespace moeline

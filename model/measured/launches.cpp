@@ -20,16 +20,21 @@ Launches::Launches(const Trace& of_trace, const Interpretation& its_meaning) : t
     if (!fifo.empty()) previous[i] = fifo.back();
     fifo.push_back(i);
   }
-  latency_ns = launch_latency_ns(trace);
+  const std::vector<std::int64_t> latency_ns = launch_latencies_ns(trace);
   ready_ns.resize(events);
   for (std::uint32_t i = 0; i < events; ++i) {
     const GpuEvent& event = trace.gpu_events[i];
-    std::int64_t ready = event.call < 0 ? 0 : launched_ns(i) + latency_ns;
+    std::int64_t ready = event.call < 0 ? 0 : launched_ns(i) + latency_ns[static_cast<std::size_t>(event.call)];
     if (previous[i] != kNone) {
       ready = std::max(ready, trace.gpu_events[static_cast<std::size_t>(previous[i])].end_ns);
     }
     ready_ns[i] = std::min(ready, event.start_ns);
   }
+  by_end.resize(events);
+  for (std::uint32_t i = 0; i < events; ++i) by_end[i] = i;
+  std::stable_sort(by_end.begin(), by_end.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return trace.gpu_events[a].end_ns < trace.gpu_events[b].end_ns;
+  });
   in_phase.resize(meaning.phases.size());
   for (const std::uint32_t i : meaning.order) {
     if (meaning.places[i].phase != kNoPhase) in_phase[static_cast<std::size_t>(meaning.places[i].phase)].push_back(i);
@@ -45,10 +50,9 @@ std::int64_t Launches::launched_ns(std::uint32_t i) const {
   return event.call < 0 ? event.start_ns : trace.calls[static_cast<std::size_t>(event.call)].start_ns;
 }
 
-std::size_t Launches::first_launched_from(std::int64_t ns) const {
-  const auto found = std::partition_point(meaning.order.begin(), meaning.order.end(),
-                                          [&](std::uint32_t event) { return launched_ns(event) < ns; });
-  return static_cast<std::size_t>(found - meaning.order.begin());
+std::uint32_t Launches::process(std::uint32_t i) const {
+  const GpuEvent& event = trace.gpu_events[i];
+  return event.call < 0 ? 0 : trace.calls[static_cast<std::size_t>(event.call)].process;
 }
 
 std::int64_t Launches::phase_beside(std::int64_t phase, const std::string& name, std::int64_t layers,

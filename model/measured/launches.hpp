@@ -1,6 +1,7 @@
 // Tables over a trace that tell which kernel came before which: on its stream, and in the order of launch.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <tuple>
 #include <vector>
@@ -18,16 +19,27 @@ class Launches {
 
   const Trace& trace;
   const Interpretation& meaning;
-  std::int64_t latency_ns = 0;                        ///< from a launch to the start of its kernel that none undercuts
   std::vector<std::uint32_t> stream;                  ///< by event
   std::vector<std::vector<std::uint32_t>> on_stream;  ///< events by stream, in order of start
   std::vector<std::int64_t> previous;                 ///< by event: the one before it on its stream, or kNone
   std::vector<std::int64_t> ready_ns;                 ///< by event: its stream is free and it is launched
   std::vector<std::vector<std::uint32_t>> in_phase;   ///< events by phase, in order of launch
+  std::vector<std::uint32_t> by_end;                  ///< events by end
 
   [[nodiscard]] std::int64_t launched_ns(std::uint32_t event) const;
-  /// Position in Interpretation::order of the first event launched at `ns` or later.
-  [[nodiscard]] std::size_t first_launched_from(std::int64_t ns) const;
+  /// Of the host that launched it; where the trace does not say, the first.
+  [[nodiscard]] std::uint32_t process(std::uint32_t event) const;
+  /// The event that ended last, no later than `ns`, of those that `wanted` takes; few are looked at. kNone: none.
+  template <class Wanted>
+  [[nodiscard]] std::int64_t last_ended(std::int64_t ns, Wanted wanted) const {
+    constexpr int kLookedAt = 256;
+    auto it = std::partition_point(by_end.begin(), by_end.end(),
+                                   [&](std::uint32_t i) { return trace.gpu_events[i].end_ns <= ns; });
+    for (int looked_at = 0; it != by_end.begin() && looked_at < kLookedAt; ++looked_at) {
+      if (wanted(*--it)) return *it;
+    }
+    return kNone;
+  }
   /// The phase of the same name on the same GPU, some layers and micro-batches further; kNone where there is none.
   [[nodiscard]] std::int64_t phase_beside(std::int64_t phase, const std::string& name, std::int64_t layers,
                                           std::int64_t micro_batches) const;
@@ -44,6 +56,16 @@ struct Relative {
   std::int64_t micro_batches = 0;
   std::int64_t index = kNone;  ///< position in the phase; kNone: the last one on the stream
   std::uint32_t stream = 0;
+};
+
+/// Layers that fit a reading of the trace, and layers that refute it. Clocks are not perfect, so one in ten may.
+class Votes {
+ public:
+  void add(bool fits) { ++(fits ? fit_ : refute_); }
+  [[nodiscard]] bool accept() const { return fit_ > 0 && 9 * refute_ <= fit_; }
+
+ private:
+  std::size_t fit_ = 0, refute_ = 0;
 };
 
 /// How `from` sees `event`; `last`: as the last of its phase on its stream.

@@ -7,32 +7,37 @@
 namespace moeline {
 namespace {
 
-// When `edge` allowed its end to start, as measured.
-std::int64_t met_ns(const Measured& m, const Dependency& edge, std::int64_t latency_ns) {
+// When `edge` allowed its end to start, as measured. A kernel that overlaps the one before it on its stream was allowed
+// to when it did: as far into that kernel as it was.
+std::int64_t met_ns(const Measured& m, const Dependency& edge, const std::vector<std::int64_t>& latency_ns) {
   if (edge.before.is_call) {
     const std::int64_t start = m.trace.calls[edge.before.index].start_ns;
-    return edge.from_start ? start : start + latency_ns;
+    return edge.from_start ? start : start + latency_ns[edge.before.index];
   }
-  const GpuEvent& before = m.trace.gpu_events[edge.before.index];
-  return edge.from_start ? before.start_ns : before.end_ns;
+  return edge.from_start ? m.trace.gpu_events[edge.after.index].start_ns : m.trace.gpu_events[edge.before.index].end_ns;
 }
 
 bool is_persistent(const Trace& trace, const GpuEvent& event) { return event.blocks > 0 && event.blocks <= trace.sms; }
 
-// While it stood still, persistent kernels of other streams had been given more SMs than would have left it its own.
+// While it stood still, persistent kernels of other streams had been given more SMs than would have left it its own,
+// and one of them still ran when it started, or had just ended.
 bool lacked_sms(const Trace& trace, std::uint32_t waiting, std::int64_t since_ns) {
   constexpr int kLookedAt = 1000;
+  constexpr std::int64_t kJustEnded = 5'000;
   const GpuEvent& event = trace.gpu_events[waiting];
   if (!is_persistent(trace, event)) return false;
   std::uint64_t wanted = event.blocks;
+  bool until_start = false;
   int looked_at = 0;
   for (std::uint32_t i = waiting; i-- > 0 && ++looked_at < kLookedAt;) {
     const GpuEvent& other = trace.gpu_events[i];
     const bool in_flight = other.start_ns <= since_ns && other.end_ns > since_ns;
     const bool beside = other.gpu == event.gpu && other.stream != event.stream;
-    if (in_flight && beside && is_persistent(trace, other)) wanted += other.blocks;
+    if (!in_flight || !beside || !is_persistent(trace, other)) continue;
+    wanted += other.blocks;
+    until_start = until_start || other.end_ns >= event.start_ns - kJustEnded;
   }
-  return wanted > trace.sms;
+  return until_start && wanted > trace.sms;
 }
 
 // Waits for SMs such as fewer than half of the layers have: in the others the same kernel waited much less.
@@ -64,18 +69,18 @@ Measured understand(Trace trace, const KernelMap& map) {
 }
 
 Release release_times(const Measured& m) {
-  const std::int64_t latency = launch_latency_ns(m.trace);
+  const std::vector<std::int64_t> latency = launch_latencies_ns(m.trace);
   Release r;
   r.event_ns.assign(m.trace.gpu_events.size(), 0);
   r.call_ns.assign(m.trace.calls.size(), 0);
   r.binding.assign(m.trace.gpu_events.size(), -1);
+  r.call_binding.assign(m.trace.calls.size(), -1);
   for (std::size_t i = 0; i < m.dependencies.size(); ++i) {
     const Dependency& edge = m.dependencies[i];
     const std::int64_t met = met_ns(m, edge, latency);
     std::int64_t& ns = (edge.after.is_call ? r.call_ns : r.event_ns)[edge.after.index];
-    if (!edge.after.is_call && (met >= ns || r.binding[edge.after.index] < 0)) {
-      r.binding[edge.after.index] = static_cast<std::int64_t>(i);
-    }
+    std::int64_t& binding = (edge.after.is_call ? r.call_binding : r.binding)[edge.after.index];
+    if (met >= ns || binding < 0) binding = static_cast<std::int64_t>(i);
     ns = std::max(ns, met);
   }
   return r;

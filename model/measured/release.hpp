@@ -20,6 +20,7 @@ struct Measured {
 struct Release {
   std::vector<std::int64_t> event_ns, call_ns;  ///< the last dependency was met; 0 where there is none
   std::vector<std::int64_t> binding;            ///< by event: which one that was, an index; -1: it had none
+  std::vector<std::int64_t> call_binding;       ///< the same by call
 };
 [[nodiscard]] Release release_times(const Measured& measured);
 
@@ -27,8 +28,8 @@ struct Release {
 struct Unexplained {
   std::uint32_t event = 0;
   std::int64_t wait_ns = 0;
-  /// Persistent kernels of other streams had been given the SMs it needed, by chance: in most layers the
-  /// same kernel did not wait. That is no order: with other times they would not have met.
+  /// Persistent kernels of other streams had been given the SMs it needed, until it started, and by chance: in most
+  /// layers the same kernel did not wait so. That is no order: with other times they would not have met.
   bool for_sms = false;
 };
 /// Waits of 20 us and more, longest first.

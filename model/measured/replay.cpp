@@ -151,17 +151,19 @@ class Labels {
     label.phase = phase == kNoPhase ? no_phase_ : static_cast<std::uint32_t>(phase);
     return label;
   }
-  Label of_call() {
+  Label of_call() { return of_host("launch"); }
+  Label of_part() { return of_host("part of a kernel that another overlaps"); }
+
+ private:
+  Label of_host(const char* name) {
     Label label;
-    label.name = draft_.intern("launch");
+    label.name = draft_.intern(name);
     label.detail = draft_.intern("");
     label.task_class = draft_.add_class("host", Role::host);
     label.stream = host_;
     label.phase = no_phase_;
     return label;
   }
-
- private:
   std::uint16_t stream(const GpuEvent& event) {
     const auto [found, added] = streams_.try_emplace({event.gpu, event.stream}, std::uint16_t{0});
     if (added) {
@@ -215,7 +217,7 @@ ReplayGraph replay_graph(const Measured& m, const WhatIf& what_if) {
   const std::vector<std::int64_t> gaps = gaps_of(m, release);
   const Factors factors(m, what_if.scales);
   const std::vector<bool> keep = kept(m, what_if.removed);
-  const std::int64_t latency = launch_latency_ns(m.trace);
+  const std::vector<std::int64_t> latency = launch_latencies_ns(m.trace);
   TaskGraphDraft draft;
   draft.reserve(m.trace.gpu_events.size() + m.trace.calls.size(), m.dependencies.size());
   Labels labels(m, draft);
@@ -231,7 +233,7 @@ ReplayGraph replay_graph(const Measured& m, const WhatIf& what_if) {
   const auto task_of_call = [&](std::uint32_t i) {
     if (of_call[i] == ~TaskId{0}) {
       Task task;
-      task.solo = scaled(latency, factors.host);
+      task.solo = scaled(latency[i], factors.host);
       task.delay = scaled(std::max<std::int64_t>(0, m.trace.calls[i].start_ns - release.call_ns[i]), factors.host);
       of_call[i] = draft.add(task, labels.of_call());
     }
@@ -242,10 +244,17 @@ ReplayGraph replay_graph(const Measured& m, const WhatIf& what_if) {
     if (!keep[i]) continue;
     const TaskId before = edge.before.is_call ? task_of_call(edge.before.index) : of_event[edge.before.index];
     const TaskId after = edge.after.is_call ? task_of_call(edge.after.index) : of_event[edge.after.index];
-    if (edge.from_start) {
-      draft.start_after_start(before, after);
-    } else {
+    if (!edge.from_start) {
       draft.start_after_end(before, after);
+    } else if (edge.before.is_call) {
+      draft.start_after_start(before, after);
+    } else {  // `after` starts as far into `before` as it did
+      Task part;
+      part.solo = scaled(m.trace.gpu_events[edge.after.index].start_ns - m.trace.gpu_events[edge.before.index].start_ns,
+                         factors.of(edge.before.index));
+      const TaskId reached = draft.add(part, labels.of_part());
+      draft.start_after_start(before, reached);
+      draft.start_after_end(reached, after);
     }
   }
   return {TaskGraph(std::move(draft)), std::move(of_event)};

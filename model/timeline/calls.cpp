@@ -10,13 +10,46 @@ namespace {
 
 using CallIterator = std::vector<CallRecord>::iterator;
 
-// REQUIRES calls by correlation, then start. Calls without one bear -1.
-CallIterator first_of(std::vector<CallRecord>& calls, std::int64_t correlation) {
+// Of one process the first with this correlation. REQUIRES calls by correlation, process, start. Calls without a
+// correlation bear -1.
+CallIterator first_of(std::vector<CallRecord>& calls, std::int64_t correlation, std::uint32_t process) {
   if (correlation < 0) return calls.end();
-  const auto found =
-      std::lower_bound(calls.begin(), calls.end(), correlation,
-                       [](const CallRecord& call, std::int64_t wanted) { return call.correlation < wanted; });
-  return found != calls.end() && found->correlation == correlation ? found : calls.end();
+  const auto before = [](const CallRecord& call, const std::pair<std::int64_t, std::uint32_t>& wanted) {
+    return std::pair(call.correlation, call.call.process) < wanted;
+  };
+  const auto found = std::lower_bound(calls.begin(), calls.end(), std::pair(correlation, process), before);
+  const bool same = found != calls.end() && found->correlation == correlation && found->call.process == process;
+  return same ? found : calls.end();
+}
+
+// The process that launched a GPU's events. Correlations count from the same number in every process, so of several the
+// one is taken whose calls fit most events, and stand nearest before them.
+std::vector<std::uint32_t> hosts_of_gpus(TraceRecords& records) {
+  struct Fit {
+    std::int64_t events = 0, lead_ns = 0;
+  };
+  std::vector<std::uint32_t> hosts(records.gpus.size(), 0);
+  if (records.hosts.size() <= 1) return hosts;
+  constexpr std::int64_t kEnough = 1000;
+  std::vector<std::vector<Fit>> fits(records.gpus.size(), std::vector<Fit>(records.hosts.size()));
+  std::vector<std::int64_t> asked(records.gpus.size(), 0);
+  for (const GpuRecord& record : records.gpu) {
+    if (!record.correlation || ++asked[record.event.gpu] > kEnough) continue;
+    for (std::uint32_t host = 0; host < records.hosts.size(); ++host) {
+      const auto call = first_of(records.calls, *record.correlation, host);
+      if (call == records.calls.end() || call->call.start_ns > record.event.start_ns) continue;
+      Fit& fit = fits[record.event.gpu][host];
+      ++fit.events;
+      fit.lead_ns += (record.event.start_ns - call->call.start_ns) / kEnough;
+    }
+  }
+  for (std::size_t gpu = 0; gpu < hosts.size(); ++gpu) {
+    const auto best = std::min_element(fits[gpu].begin(), fits[gpu].end(), [](const Fit& a, const Fit& b) {
+      return a.events != b.events ? a.events > b.events : a.lead_ns < b.lead_ns;
+    });
+    hosts[gpu] = static_cast<std::uint32_t>(best - fits[gpu].begin());
+  }
+  return hosts;
 }
 
 bool matters_alone(const CallRecord& record) { return record.call.kind != HostCallKind::launch; }
@@ -52,14 +85,16 @@ std::size_t overlapping(const TraceRecords& records) {
 void find_calls(TraceRecords& records) {
   std::vector<CallRecord>& calls = records.calls;
   std::stable_sort(calls.begin(), calls.end(), [](const CallRecord& a, const CallRecord& b) {
-    return std::tie(a.correlation, a.call.start_ns) < std::tie(b.correlation, b.call.start_ns);
+    return std::tie(a.correlation, a.call.process, a.call.start_ns) <
+           std::tie(b.correlation, b.call.process, b.call.start_ns);
   });
+  const std::vector<std::uint32_t> hosts = hosts_of_gpus(records);
   std::vector<std::int32_t> place(calls.size(), -1);  // of the calls kept, by start
   const auto keep = [&](CallIterator call) {
     if (call != calls.end()) place[static_cast<std::size_t>(call - calls.begin())] = 0;
   };
   for (const GpuRecord& record : records.gpu) {
-    if (record.correlation) keep(first_of(calls, *record.correlation));
+    if (record.correlation) keep(first_of(calls, *record.correlation, hosts[record.event.gpu]));
   }
   std::vector<std::size_t> kept;
   for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -68,19 +103,22 @@ void find_calls(TraceRecords& records) {
   std::stable_sort(kept.begin(), kept.end(),
                    [&](std::size_t a, std::size_t b) { return calls[a].call.start_ns < calls[b].call.start_ns; });
   for (std::size_t i = 0; i < kept.size(); ++i) place[kept[i]] = static_cast<std::int32_t>(i);
-  const auto place_of = [&](std::int64_t correlation) {
-    const auto found = first_of(calls, correlation);
+  const auto place_of = [&](std::int64_t correlation, std::uint32_t process) {
+    const auto found = first_of(calls, correlation, process);
     return found == calls.end() ? -1 : place[static_cast<std::size_t>(found - calls.begin())];
   };
   for (GpuRecord& record : records.gpu) {
-    if (record.correlation) record.event.call = place_of(*record.correlation);
+    if (record.correlation) record.event.call = place_of(*record.correlation, hosts[record.event.gpu]);
   }
   for (const WaitRecord& wait : records.waits) {
-    const auto found = first_of(calls, wait.correlation);
-    if (found == calls.end()) continue;
-    found->call.stream = wait.stream;
-    found->call.source_stream = wait.source_stream;
-    found->call.record = place_of(wait.record_correlation);
+    for (std::uint32_t process = 0; process < records.hosts.size(); ++process) {
+      const auto found = first_of(calls, wait.correlation, process);
+      if (found == calls.end()) continue;
+      found->call.stream = wait.stream;
+      found->call.source_stream = wait.source_stream;
+      found->call.record = place_of(wait.record_correlation, process);
+      break;
+    }
   }
   std::vector<CallRecord> by_start;
   by_start.reserve(kept.size());

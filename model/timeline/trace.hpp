@@ -38,7 +38,7 @@ enum class HostCallKind : std::uint8_t {
 struct HostCall {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  std::uint32_t thread = 0;  ///< threads are numbered by first appearance
+  std::uint32_t process = 0;  ///< of the host; numbered by first appearance
   HostCallKind kind = HostCallKind::launch;
   /// Of wait_event, where the profiler wrote synchronisation events: who waits, for whom, and for which record_event
   /// (an index into Trace::calls). -1: the trace does not say.

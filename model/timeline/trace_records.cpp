@@ -65,7 +65,7 @@ std::uint16_t position_in(std::vector<std::string>& list, const std::string& tex
   constexpr std::size_t kMost = 4096;
   const auto found = std::find(list.begin(), list.end(), text);
   if (found != list.end()) return static_cast<std::uint16_t>(found - list.begin());
-  if (list.size() == kMost) throw SpecError(fmt::format("is of GPU process number {}", kMost + 1));
+  if (list.size() == kMost) throw SpecError(fmt::format("is of process number {}", kMost + 1));
   list.push_back(text);
   return static_cast<std::uint16_t>(list.size() - 1);
 }
@@ -177,7 +177,8 @@ void TraceRecords::add_call(const EventText& event) {
   record.call.kind = kind;
   record.call.start_ns = time_ns("ts", event.ts);
   record.call.end_ns = record.call.start_ns + (event.dur.empty() ? 0 : duration_ns(event));
-  record.track = record.call.thread = track_of(event);
+  record.call.process = position_in(hosts, event.pid);
+  record.track = track_of(event);
   calls.push_back(record);
 }
 

@@ -88,6 +88,7 @@ class TraceRecords {
   std::vector<FlowRecord> flows;
   std::vector<KernelName> names;                            ///< of GPU events
   std::vector<std::string> gpus;                            ///< pids that have GPU events
+  std::vector<std::string> hosts;                           ///< pids that have calls
   std::unordered_map<std::string, std::string> processes;   ///< names by pid
   std::unordered_map<std::int64_t, double> operator_flops;  ///< of matrix products, by External id
 

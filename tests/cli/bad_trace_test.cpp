@@ -115,7 +115,7 @@ TEST_CASE("more GPU processes than there can be are refused, and many streams ar
     processes += "," + slice("kernel", "k", R"("pid": )" + n + R"(, "tid": 7)", times(n, "1"));
     streams += "," + slice("kernel", "k", R"("pid": 0, "tid": )" + n, times(n, "1"));
   }
-  check_content_refused(trace_of(processes), "is of GPU process number 4097");
+  check_content_refused(trace_of(processes), "is of process number 4097");
   check_tolerated(trace_of(streams), "5002 GPU events");
 }
 
@@ -126,6 +126,7 @@ TEST_CASE("a wrong mapping file or pattern is refused by its name") {
   for (const char* command : {"analyze", "replay"}) {
     check_refused({command, trace, "--map", map}, map + ":2: ", "did you mean 'classes'?");
     check_refused({command, trace, "--map", folder / "absent.yaml"}, folder / "absent.yaml", "no such file");
-    check_refused({command, trace, "--comm-pattern", "(nccl"}, "--comm-pattern: ", "'(nccl' is not a regular expression");
+    check_refused({command, trace, "--comm-pattern", "(nccl"},
+                  "--comm-pattern: ", "'(nccl' is not a regular expression");
   }
 }

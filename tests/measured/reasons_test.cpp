@@ -60,7 +60,7 @@ TEST_CASE("a kernel follows its launch, and launches follow each other") {
   const Measured m = SmallTrace().kernel("a", 7, 0, 10, 20).kernel("b", 7, 100, 115, 120).understood();
   CHECK(edges(m, Reason::launch) == Edges{"host -> a", "host -> b"});
   CHECK(edges(m, Reason::host_order) == Edges{"host -> host"});
-  CHECK(launch_latency_ns(m.trace) == 10'000);
+  CHECK(launch_latencies_ns(m.trace) == std::vector<std::int64_t>{10'000, 10'000});
   // The host is what b waited for: twice its time, twice the way to b's start.
   CHECK(replayed_span(m) == from_us(110));
   CHECK(replayed_span(m, {{{"host", 2}}, {}}) == from_us(210));
