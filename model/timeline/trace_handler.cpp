@@ -27,6 +27,7 @@ std::string* argument_of(EventText& event, std::string_view key) {
   if (key == "micro_batch") return &event.micro_batch;
   if (key == "bytes") return &event.bytes;
   if (key == "class") return &event.kernel_class;
+  if (key == "assumed") return &event.assumed;
   if (key == "name") return &event.label;
   if (key == "wait_on_stream") return &event.wait_stream;
   if (key == "wait_on_cuda_event_record_corr_id") return &event.wait_record;
@@ -42,10 +43,11 @@ std::string* array_of(EventText& event, std::string_view key) {
 // Keeps the strings' memory for the next event.
 void clear(EventText& event) {
   for (std::string* field :
-       {&event.ph,    &event.cat,         &event.name,        &event.pid,         &event.tid,
-        &event.ts,    &event.dur,         &event.id,          &event.stream,      &event.correlation,
-        &event.layer, &event.micro_batch, &event.bytes,       &event.external_id, &event.kernel_class,
-        &event.label, &event.wait_stream, &event.wait_record, &event.grid,        &event.dims}) {
+       {&event.ph,      &event.cat,         &event.name,        &event.pid,         &event.tid,
+        &event.ts,      &event.dur,         &event.id,          &event.stream,      &event.correlation,
+        &event.layer,   &event.micro_batch, &event.bytes,       &event.external_id, &event.kernel_class,
+        &event.assumed, &event.label,       &event.wait_stream, &event.wait_record, &event.grid,
+        &event.dims}) {
     field->clear();
   }
 }

@@ -172,6 +172,7 @@ void TraceRecords::add_gpu(const EventText& event, GpuEventKind kind) {
 void TraceRecords::add_call(const EventText& event) {
   const HostCallKind kind = kind_of_call(event.name);
   if (event.correlation.empty() && kind == HostCallKind::launch) return;  // launches nothing
+  if (event.assumed == "true") return;                                    // of our own traces
   CallRecord record;
   record.correlation = event.correlation.empty() ? -1 : integer<std::int64_t>("args.correlation", event.correlation);
   record.call.kind = kind;

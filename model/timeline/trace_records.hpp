@@ -33,6 +33,7 @@ struct EventText {
   std::string bytes;
   std::string external_id;
   std::string kernel_class;
+  std::string assumed;      ///< of a launch: nobody modelled it
   std::string label;        ///< args.name of metadata
   std::string wait_stream;  ///< args.wait_on_stream
   std::string wait_record;  ///< args.wait_on_cuda_event_record_corr_id

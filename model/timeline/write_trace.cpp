@@ -13,6 +13,8 @@
 //  - Of one phase, each run of kernels on a stream has its own annotation: that of a low-latency transfer would else
 //    lie across whatever runs between issue and receive.
 //  - A flow starts and ends 1 ns inside its slices: at the very bound the Chrome viewer binds it to the slice before.
+//  - Launches that nobody modelled say so (args.assumed), or a reader would take them for the host's pace. Before host
+//    work that waits for a kernel stands the call that waits.
 // A kernel starts when it holds all its SMs. A profiler records a start as soon as one block runs, so where two
 // persistent kernels wait for each other, measured ones overlap and ours follow each other.
 #include "timeline/write_trace.hpp"
@@ -57,6 +59,7 @@ class Writer {
     std::sort(kernels_.begin(), kernels_.end(), by_start);
     std::sort(host_.begin(), host_.end(), by_start);
     find_launches();
+    find_waits();
     correlate();
   }
 
@@ -111,6 +114,19 @@ class Writer {
         if (!is_start(after) || !is_kernel(task_of(after))) continue;
         const auto [launcher, added] = launcher_.try_emplace(task_of(after), task);
         if (timeline_.spans[launcher->second].end < span.end) launcher->second = task;
+      }
+    }
+  }
+
+  // The kernel whose end each host task waits for, the last to end.
+  void find_waits() {
+    if (options_.graph_launch) return;  // in a graph the host does nothing
+    for (const TaskId kernel : kernels_) {
+      for (const EventId after : graph_.successors(end_of(kernel))) {
+        const TaskId task = task_of(after);
+        if (!is_start(after) || stream_of(task).rank != rank_ || role_of(task) != Role::host) continue;
+        const auto [waited_for, added] = waited_for_.try_emplace(task, kernel);
+        if (timeline_.spans[waited_for->second].end < timeline_.spans[kernel].end) waited_for->second = kernel;
       }
     }
   }
@@ -224,7 +240,7 @@ class Writer {
       const TaskId first = *std::min_element(kernels_.begin(), kernels_.end(), [&](TaskId a, TaskId b) {
         return timeline_.spans[a].start < timeline_.spans[b].start;
       });
-      return launch("cudaGraphLaunch", first, kGraphThread, start_ns(first) - kLaunchLeadNs, kLaunchNs);
+      return launch("cudaGraphLaunch", first, kGraphThread, start_ns(first) - kLaunchLeadNs, kLaunchNs, true);
     }
     std::uint32_t named = 0;       // the stream whose launches have a thread
     std::int64_t stream_free = 0;  // end of the kernel before on the same stream
@@ -239,15 +255,17 @@ class Writer {
       if (std::exchange(named, stream) != stream) {
         thread(kHostPid + rank_, stream, fmt::format("launches of stream {}", stream), stream);
       }
-      launch("cudaLaunchKernel", task, stream, start, duration);
+      launch("cudaLaunchKernel", task, stream, start, duration, true);
     }
   }
 
-  void launch(const char* call, TaskId kernel, std::uint32_t thread, std::int64_t start, std::int64_t duration) {
+  void launch(const char* call, TaskId kernel, std::uint32_t thread, std::int64_t start, std::int64_t duration,
+              bool assumed) {
     const std::size_t correlation = correlation_.at(kernel);
     event(
-        R"({{"ph": "X", "cat": "cuda_runtime", "name": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"correlation": {}, "External id": {}}}}})",
-        call, kHostPid + rank_, thread, us(start), us(duration), correlation, correlation);
+        R"({{"ph": "X", "cat": "cuda_runtime", "name": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"correlation": {}, "External id": {}{}}}}})",
+        call, kHostPid + rank_, thread, us(start), us(duration), correlation, correlation,
+        assumed ? R"(, "assumed": true)" : "");
     flow("ac2g", correlation, thread, {start, start + duration}, kernel, start_of(kernel));
   }
 
@@ -279,9 +297,19 @@ class Writer {
         found = own.insert(own.end(), {next_thread++, 0});
         thread(kHostPid + rank_, found->id, graph_.name(name), found->id);
       }
+      if (const auto kernel = waited_for_.find(task); kernel != waited_for_.end()) {
+        wait(std::max(found->free, start_ns(kernel->second) + 1), start_ns(task), found->id);
+      }
       found->free = end_ns(task);
       host_task(task, found->id);
     }
+  }
+
+  void wait(std::int64_t start, std::int64_t end, std::uint32_t thread) {
+    if (start >= end) return;
+    event(
+        R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaStreamSynchronize", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"correlation": {}}}}})",
+        kHostPid + rank_, thread, us(start), us(end - start), kernels_.size() + ++waits_);
   }
 
   void host_task(TaskId task, std::uint32_t thread) {
@@ -297,7 +325,7 @@ class Writer {
       if (!is_kernel(kernel)) continue;
       if (const auto launcher = launcher_.find(kernel); launcher != launcher_.end() && launcher->second == task) {
         const std::int64_t call = std::max(start, end - kLaunchNs);  // what is before it is the framework's time
-        launch("cudaLaunchKernel", kernel, thread, call, end - call);
+        launch("cudaLaunchKernel", kernel, thread, call, end - call, false);
       } else {
         flow("wait", ++last_flow_, thread, {start, end}, kernel, waiting);
       }
@@ -344,8 +372,10 @@ class Writer {
   TraceOptions options_;
   std::vector<TaskId> kernels_, host_;         // by stream, then start
   std::map<TaskId, TaskId> launcher_;          // of kernels: the host task that launches them
+  std::map<TaskId, TaskId> waited_for_;        // of host tasks: the kernel they wait for
   std::map<TaskId, std::size_t> correlation_;  // of kernels
   std::size_t last_flow_ = 0;
+  std::size_t waits_ = 0;  // calls written
   fmt::memory_buffer out_;
   bool first_ = true;
 };
