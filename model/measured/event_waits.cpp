@@ -58,7 +58,13 @@ class Knowledge {
 class Reader {
  public:
   explicit Reader(const Launches& launches)
-      : l_(launches), trace_(launches.trace), order_(launches.meaning.order), knowledge_(launches) {}
+      : l_(launches), trace_(launches.trace), order_(launches.meaning.order), knowledge_(launches) {
+    launched_on_.resize(launches.on_stream.size());
+    for (std::size_t i = 0; i < order_.size(); ++i) {
+      launched_on_[launches.stream[order_[i]]].push_back(i);
+      launched_on_id_[trace_.gpu_events[order_[i]].stream].push_back(i);
+    }
+  }
 
   std::vector<Dependency> read() {
     const std::vector<Wait> waits = silent_waits();
@@ -105,14 +111,11 @@ class Reader {
   void stated(const HostCall& call, std::size_t launched) {
     const std::int64_t recorded_ns =
         call.record < 0 ? call.start_ns : trace_.calls[static_cast<std::size_t>(call.record)].start_ns;
-    const auto on = [&](std::int64_t stream) {
-      return [this, stream](std::uint32_t i) { return event(i).stream == static_cast<std::uint32_t>(stream); };
-    };
-    const auto first = order_.begin() + static_cast<std::ptrdiff_t>(launched);
-    const auto waiter = std::find_if(first, order_.end(), on(call.stream));
-    const auto before = order_.begin() + static_cast<std::ptrdiff_t>(l_.first_launched_from(recorded_ns));
-    const auto source = std::find_if(std::make_reverse_iterator(before), order_.rend(), on(call.source_stream));
-    if (waiter != order_.end() && source != order_.rend()) add(*source, *waiter);
+    const std::vector<std::size_t>& on_waiting = launched_on_id_[call.stream];
+    const std::vector<std::size_t>& on_source = launched_on_id_[call.source_stream];
+    const auto waiter = std::lower_bound(on_waiting.begin(), on_waiting.end(), launched);
+    const auto after = std::lower_bound(on_source.begin(), on_source.end(), l_.first_launched_from(recorded_ns));
+    if (waiter != on_waiting.end() && after != on_source.begin()) add(order_[*std::prev(after)], order_[*waiter]);
   }
 
   void find_waiters(Wait& wait, std::size_t end) const {
@@ -143,10 +146,10 @@ class Reader {
     std::vector<std::pair<std::uint32_t, bool>> sources;
     std::int32_t phase = kNoPhase;
     int phases = 0;
-    for (std::size_t i = wait.launched; i-- > 0;) {
-      const std::uint32_t candidate = order_[i];
+    const std::vector<std::size_t>& launched = launched_on_[stream];
+    for (auto it = std::lower_bound(launched.begin(), launched.end(), wait.launched); it != launched.begin();) {
+      const std::uint32_t candidate = order_[*--it];
       const std::int32_t its_phase = l_.meaning.places[candidate].phase;
-      if (l_.stream[candidate] != stream) continue;
       const bool youngest = sources.empty();
       const bool last_of_phase = its_phase != kNoPhase && its_phase != phase;
       if (!youngest && !last_of_phase && its_phase != kNoPhase) continue;
@@ -239,6 +242,8 @@ class Reader {
   const Launches& l_;
   const Trace& trace_;
   const std::vector<std::uint32_t>& order_;
+  std::vector<std::vector<std::size_t>> launched_on_;                // by stream, positions in the order of launch
+  std::map<std::int64_t, std::vector<std::size_t>> launched_on_id_;  // the same by the trace's number of the stream
   Knowledge knowledge_;
   std::vector<Dependency> found_;
 };
