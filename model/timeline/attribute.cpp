@@ -1,6 +1,8 @@
 #include "timeline/attribute.hpp"
 
 #include <algorithm>
+#include <array>
+#include <string_view>
 #include <tuple>
 
 namespace moeline {
@@ -39,7 +41,13 @@ struct Question {
   std::int64_t end_ns = 0;
 };
 
-bool counts(const Annotation& annotation) { return !annotation.name.starts_with("ProfilerStep"); }
+// What frameworks annotate on their own says nothing about the program's phases.
+bool counts(const Annotation& annotation) {
+  constexpr std::array<std::string_view, 6> kFrameworks = {
+      "ProfilerStep", "nccl:", "Optimizer.", "enumerate(DataLoader", "## Call Compiled", "Torch-Compiled"};
+  return std::none_of(kFrameworks.begin(), kFrameworks.end(),
+                      [&](std::string_view prefix) { return annotation.name.starts_with(prefix); });
+}
 
 // One sweep over time answers all questions, from the annotations of the GPU or from those of the CPU.
 void answer(std::vector<Question> questions, const TraceRecords& records, bool on_gpu) {

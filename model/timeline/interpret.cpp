@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace moeline {
@@ -37,24 +38,29 @@ std::vector<std::uint32_t> launch_order(const Trace& trace) {
   return order;
 }
 
-// What each annotation says of itself, else its position among those of its name, overlapping ones counted once.
-std::vector<PhasePlace> places_of(const std::vector<Annotation>& annotations) {
+// An annotation as one GPU of the trace uses it.
+using Used = std::pair<std::int32_t, std::uint16_t>;
+
+// What each annotation says of itself, else its position among those of its name, overlapping ones counted once. Ranges
+// of the host, their twins on the GPU, and those of other GPUs are counted apart.
+std::map<Used, PhasePlace> places_of(const Trace& trace, const std::set<Used>& used) {
   struct Seen {
     std::uint32_t count = 0;
     std::int64_t end_ns = 0;
   };
-  std::map<std::string, Seen> seen;
-  std::vector<PhasePlace> places;
-  for (const Annotation& annotation : annotations) {
+  std::map<std::tuple<std::string, bool, std::uint16_t>, Seen> seen;
+  std::map<Used, PhasePlace> places;
+  for (const Used& each : used) {  // by start
+    const Annotation& annotation = trace.annotations[static_cast<std::size_t>(each.first)];
     if (annotation.place) {
-      places.push_back(*annotation.place);
+      places[each] = *annotation.place;
       continue;
     }
-    Seen& last = seen[annotation.name];
+    Seen& last = seen[{annotation.name, annotation.on_gpu, each.second}];
     const bool same = last.count > 0 && annotation.start_ns < last.end_ns;
     if (!same) ++last.count;
     last.end_ns = same ? std::max(last.end_ns, annotation.end_ns) : annotation.end_ns;
-    places.push_back({last.count - 1, 0});
+    places[each] = {last.count - 1, 0};
   }
   return places;
 }
@@ -77,15 +83,22 @@ class PhaseTable {
 };
 
 void phases_from_annotations(const Trace& trace, Interpretation& result) {
-  const std::vector<PhasePlace> places = places_of(trace.annotations);
+  std::set<Used> used;
+  for (const GpuEvent& event : trace.gpu_events) {
+    if (event.annotation >= 0) used.insert({event.annotation, event.gpu});
+  }
+  const std::map<Used, PhasePlace> places = places_of(trace, used);
   PhaseTable table(result.phases);
-  std::map<std::pair<std::int32_t, std::uint16_t>, std::int32_t> by_annotation;
+  std::map<Used, std::int32_t> phase_of;
   for (const std::uint32_t i : result.order) {
     const GpuEvent& event = trace.gpu_events[i];
     if (event.annotation < 0) continue;
-    const auto annotation = static_cast<std::size_t>(event.annotation);
-    const auto [known, added] = by_annotation.try_emplace({event.annotation, event.gpu}, kNoPhase);
-    if (added) known->second = table.find_or_add({trace.annotations[annotation].name, event.gpu, places[annotation]});
+    const Used annotation{event.annotation, event.gpu};
+    const auto [known, added] = phase_of.try_emplace(annotation, kNoPhase);
+    if (added) {
+      const std::string& name = trace.annotations[static_cast<std::size_t>(event.annotation)].name;
+      known->second = table.find_or_add({name, event.gpu, places.at(annotation)});
+    }
     result.places[i].phase = known->second;
   }
 }

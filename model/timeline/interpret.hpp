@@ -42,10 +42,10 @@ using Step = std::tuple<std::string, std::uint16_t, std::uint32_t>;
 
 /// Annotations of one name, layer and micro-batch are one phase: that of a low-latency transfer is split where other
 /// work stands between issue and receive. Where an annotation does not name them (traces that are not ours), the layer
-/// is its position among those of the same name, of which ones that overlap in time count once. With phases in the map,
-/// annotations do not count: events in a row on one stream that mean the same phase are one, an event that means none
-/// belongs to the one before it, and layers are counted per phase.
-/// Without calls of the host, events count as launched in the order in which they start.
+/// is its position among those of the same name that the GPU's events use, on the host and on the GPU apart, of which
+/// ones that overlap in time count once. With phases in the map, annotations do not count: events in a row on one
+/// stream that mean the same phase are one, an event that means none belongs to the one before it, and layers are
+/// counted per phase. Without calls of the host, events count as launched in the order in which they start.
 [[nodiscard]] Interpretation interpret(const Trace& trace, const KernelMap& map = {});
 
 }  // namespace moeline

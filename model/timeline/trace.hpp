@@ -97,7 +97,8 @@ struct Trace {
 /// Reads Kineto's dialect of the Chrome trace, plain or gzipped, in one pass of RapidJSON's SAX reader.
 /// `ts` and `dur` may be integers, decimals or strings, in us; they are read to the nanosecond without passing
 /// through a double. A GPU event belongs to the innermost annotation that contains it on its own stream, else to the
-/// innermost one that contains its launch (matched by `correlation`); ProfilerStep annotations never count.
+/// innermost one that contains its launch (matched by `correlation`); annotations that frameworks make themselves
+/// (ProfilerStep, nccl:..., Optimizer...., compiled regions) never count.
 /// The rank is distributedInfo's, else the file name's ("rank3"), else 0; of a file with several GPU processes each has
 /// the one in its name ("rank 3"), else its position, and where two would be the same all have their positions.
 /// Throws SpecError (with the file, and the byte offset of what is wrong) for a file that is missing, empty,
