@@ -184,6 +184,22 @@ TEST_CASE("a synchronisation event whose stream is given nothing afterwards says
   CHECK(edges(trace.understood(), Reason::event_wait).empty());
 }
 
+TEST_CASE("a hundred thousand kernels and their waits, beside streams used once, are read in a moment") {
+  SmallTrace trace;
+  for (int stream = 50; stream < 80; ++stream) trace.kernel("once", stream, stream, 100 + stream, 101 + stream);
+  for (int i = 0; i < 20'000; ++i) {
+    const int zero = 1'000 + 60 * i;
+    for (int j = 0; j < 4; ++j) trace.kernel("gemm", 7, zero - 40 + j, zero + 10 * j, zero + 10 * j + 9);
+    trace.kernel(kDispatch, 27, zero - 35, zero + 20, zero + 50);
+    trace.wait_event(zero - 30);
+    if (i % 2 == 0) {
+      trace.call("cudaStreamWaitEvent", zero - 29, 1, correlated(1'000'000 + i));
+      trace.add(wait_record(60, 1'000'000 + i, 61, -1));  // of a stream that is given nothing more
+    }
+  }
+  CHECK(trace.understood().trace.gpu_events.size() == 100'030);
+}
+
 TEST_CASE("where no call says so, a kernel that starts just when another ends, layer after layer, waited for it") {
   const Measured m = layers_with_dispatch({400, 450, 420}, false).understood();
   CHECK(edges(m, Reason::start_time) == Edges(3, "dispatch -> mlp"));
