@@ -137,7 +137,8 @@ int compare(const Options& options) {
 constexpr const char* kDefinitions =
     R"(error = a / b - 1, of a phase's span: start of its first kernel to end of its last;
 of a phase of communication, of its transfer, with the barrier apart. Micro-batches are paired one by one, or, where the
-two sides have different ones, their times are summed. The scores are over the phases of computation.
+two sides have different ones, their times are summed. The scores are over the phases of computation: those of
+which communication is not most of the busy time, or, where all communicate, all of them.
 span e: of the time in which any of the phases compared runs, communication included.
 Causes of a difference a - b add up to it: work: kernels that only one side has more of, at their mean time there;
 contention: of a prediction, what kernels took beyond their time alone; of a trace, what the SMs of the communication

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "experiments/cli/json.hpp"
 
@@ -17,17 +18,24 @@ constexpr NamedCause kCauses[] = {{"speed", &Causes::speed},     {"contention", 
                                   {"waiting", &Causes::waiting}, {"gaps", &Causes::gaps},
                                   {"work", &Causes::work},       {"parallel", &Causes::parallel}};
 
-Causes sum_of(const std::vector<PhaseDifference>& differences, bool communication) {
+// Differences by their pairs of the report's score.
+using ByPair = std::map<const PhasePair*, const PhaseDifference*>;
+
+ByPair by_pair(const ComparisonReport& r) {
+  ByPair found;
+  for (const PhaseDifference& d : r.differences) found[d.pair] = &d;
+  return found;
+}
+
+Causes sum_of(const ByPair& differences, const std::vector<PhasePair>& pairs) {
   Causes sum;
-  for (const PhaseDifference& d : differences) {
-    if (d.pair->b.is_communication() == communication) sum.add(d.causes);
-  }
+  for (const PhasePair& pair : pairs) sum.add(differences.at(&pair)->causes);
   return sum;
 }
 
-const PhaseDifference& of_pair(const ComparisonReport& r, const PhasePair& pair) {
-  return *std::find_if(r.differences.begin(), r.differences.end(),
-                       [&](const PhaseDifference& d) { return d.pair == &pair; });
+// What the scored phases are.
+const char* scored_work(const ComparisonReport& r) {
+  return r.score.phases.front().b.is_communication() ? "communication" : "computation";
 }
 
 void add_causes(const char* key, const Causes& causes, Json& json) {
@@ -51,8 +59,7 @@ void open_pair(const ComparisonReport& r, const PhasePair& pair, bool scored, Js
   json.add("phase", pair.a.phase).flag("scored", scored);
 }
 
-void close_pair(const ComparisonReport& r, const PhasePair& pair, Json& json) {
-  const PhaseDifference& difference = of_pair(r, pair);
+void close_pair(const PhaseDifference& difference, Json& json) {
   add_causes("causes", difference.causes, json);
   add_families(difference.families, json);
   json.close();
@@ -85,8 +92,12 @@ std::string causes_table(const ComparisonReport& r) {
     text += causes_row(fmt::format("{} of layer {}", phase_name(r, *d.pair), d.pair->a.layer), d.causes);
   }
   if (r.differences.size() > kShown) text += fmt::format("... {} more\n", r.differences.size() - kShown);
-  text += causes_row("all of computation", sum_of(r.differences, false));
-  return text + causes_row("all of communication", sum_of(r.differences, true));
+  const ByPair differences = by_pair(r);
+  text += causes_row(fmt::format("all of {}", scored_work(r)), sum_of(differences, r.score.phases));
+  if (!r.score.communication.empty()) {
+    text += causes_row("all of communication", sum_of(differences, r.score.communication));
+  }
+  return text;
 }
 
 std::string families_table(const ComparisonReport& r) {
@@ -103,6 +114,7 @@ std::string families_table(const ComparisonReport& r) {
 
 std::string to_json(const ComparisonReport& r) {
   const Score& result = r.score;
+  const ByPair differences = by_pair(r);
   Json json;
   json.open();
   json.add("mean_abs_error", result.mean_abs_error, 5).add("worst_abs_error", result.worst_abs_error, 5);
@@ -113,18 +125,18 @@ std::string to_json(const ComparisonReport& r) {
   for (const PhasePair& pair : result.phases) {
     open_pair(r, pair, true, json);
     json.add("a_us", to_us(pair.a.span())).add("b_us", to_us(pair.b.span())).add("error", pair.error(), 5);
-    close_pair(r, pair, json);
+    close_pair(*differences.at(&pair), json);
   }
   for (const PhasePair& pair : result.communication) {
     open_pair(r, pair, false, json);
     json.add("a_us", to_us(pair.a.transfer)).add("b_us", to_us(pair.b.transfer));
     json.add("error", ratio_error(pair.a.transfer, pair.b.transfer), 5);
     json.add("a_barrier_us", to_us(pair.a.barrier)).add("b_barrier_us", to_us(pair.b.barrier));
-    close_pair(r, pair, json);
+    close_pair(*differences.at(&pair), json);
   }
   json.close_list();
-  add_causes("causes", sum_of(r.differences, false), json);
-  add_causes("communication_causes", sum_of(r.differences, true), json);
+  add_causes("causes", sum_of(differences, result.phases), json);
+  add_causes("communication_causes", sum_of(differences, result.communication), json);
   add_families(by_family(r.differences), json);
   json.open("nulls");
   for (const Null& null : r.nulls) {
@@ -159,8 +171,8 @@ std::string to_table(const ComparisonReport& r) {
   text += fmt::format("\norder of phases on every stream: {}\n", result.same_order ? "the same" : "DIFFERENT");
   text += fmt::format("phases compared take: a {:.3f} ms, b {:.3f} ms, {:+.1f} %\n\n", to_us(result.a_span) / 1e3,
                       to_us(result.b_span) / 1e3, 100 * result.span_error);
-  text += fmt::format("{:<24} {:>11} {:>11} {:>11} {:>11}\n", "phases of computation", "mean |e|", "worst |e|",
-                      "mean e", "span e");
+  text += fmt::format("{:<24} {:>11} {:>11} {:>11} {:>11}\n", fmt::format("phases of {}", scored_work(r)), "mean |e|",
+                      "worst |e|", "mean e", "span e");
   text += score_row("a against b", result);
   for (const Null& null : r.nulls) text += score_row("null: " + null.name, null.score, null.has_span);
   return text;

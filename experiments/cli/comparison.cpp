@@ -123,7 +123,8 @@ Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
     (phase.is_communication() ? result.communication : result.phases).push_back({found->second, phase});
     compared.insert({phase.layer, phase.phase});
   }
-  if (result.phases.empty()) throw SpecError("the two sides have no phase of computation in common");
+  if (result.phases.empty()) std::swap(result.phases, result.communication);
+  if (result.phases.empty()) throw SpecError("the two sides have no phase in common");
   const auto by_layer = [](const PhasePair& x, const PhasePair& y) { return x.b.layer < y.b.layer; };
   std::stable_sort(result.phases.begin(), result.phases.end(), by_layer);
   std::stable_sort(result.communication.begin(), result.communication.end(), by_layer);

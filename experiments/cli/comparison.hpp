@@ -17,7 +17,7 @@ struct PhasePair {
 };
 
 struct Score {
-  std::vector<PhasePair> phases;         ///< of computation, by layer, in b's order
+  std::vector<PhasePair> phases;         ///< of computation, by layer, in b's order; if there are none, the others
   std::vector<PhasePair> communication;  ///< listed, not scored
   double mean_abs_error = 0;
   double worst_abs_error = 0;
@@ -41,8 +41,7 @@ struct Null {
                                                        const std::vector<int>& wanted);
 
 /// Pairs phases of one layer and micro-batch; where the two sides differ in their micro-batches (two against one of
-/// everything), the times of a phase's micro-batches are summed. Throws SpecError when the two have no phase of
-/// computation in common.
+/// everything), the times of a phase's micro-batches are summed. Throws SpecError when the two have no phase in common.
 [[nodiscard]] Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
                           const std::vector<std::uint32_t>& layers);
 

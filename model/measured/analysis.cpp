@@ -202,20 +202,24 @@ class OneRank {
 
   void layers() {
     if (result_.phases.empty()) return layers_by_repetition();
-    std::map<std::uint32_t, Limits> by_layer;
+    struct Layer {
+      Limits limits;
+      Time barrier{}, transfer{};
+    };
+    std::map<std::uint32_t, Layer> by_layer;
     for (const PhaseTimes& phase : result_.phases) {
+      Layer& layer = by_layer[phase.layer];
+      layer.barrier += phase.barrier;
+      layer.transfer += phase.transfer;
       if (phase.is_communication()) continue;
-      Limits& limits = by_layer[phase.layer];
-      limits.start = std::min(limits.start, phase.start);
-      limits.end = std::max(limits.end, phase.end);
+      layer.limits.start = std::min(layer.limits.start, phase.start);
+      layer.limits.end = std::max(layer.limits.end, phase.end);
     }
-    for (const auto& [layer, limits] : by_layer) result_.layers.push_back(window(layer, limits));
-    for (const Transfer& transfer : result_.transfers) {
-      const auto same = std::find_if(result_.layers.begin(), result_.layers.end(),
-                                     [&](const LayerWindow& w) { return w.layer == transfer.times.layer; });
-      if (same == result_.layers.end()) continue;
-      same->barrier += transfer.times.barrier;
-      same->transfer += transfer.times.transfer;
+    for (const auto& [number, layer] : by_layer) {
+      if (layer.limits.end < layer.limits.start) continue;  // nothing computes in it
+      result_.layers.push_back(window(number, layer.limits));
+      result_.layers.back().barrier = layer.barrier;
+      result_.layers.back().transfer = layer.transfer;
     }
   }
 

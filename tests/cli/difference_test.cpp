@@ -182,6 +182,26 @@ TEST_CASE("a trace without phases is compared by kernel family") {
   CHECK(json["families"][0]["a_count"].GetInt() == 2);
 }
 
+TEST_CASE("a trace without phases is compared whatever its kernels do: compute, both, or communicate alone") {
+  const TemporaryFolder folder;
+  const std::string gemms = kernel("0", "10") + "," + kernel("20", "30");
+  const auto all_reduce = [](const char* duration) {
+    return slice("kernel", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", kStream27, times("0", duration));
+  };
+  for (const std::string& events :
+       {gemms, gemms + "," + all_reduce("10"), gemms + "," + all_reduce("90"), all_reduce("90")}) {
+    const std::string a = folder.write("a.json", trace_of(events));
+    const Outcome outcome = run_moeline({"compare", a, a, "--format", "json"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    rapidjson::Document json;
+    json.Parse(outcome.out.c_str());
+    REQUIRE(json["phases"].Size() == 1);
+    CHECK(json["phases"][0]["scored"].GetBool());
+    CHECK(json["mean_abs_error"].GetDouble() == 0);
+  }
+}
+
 TEST_CASE("a merged trace holds every kernel of both, as neighbouring processes, and no slices that cross") {
   if (!present(training_trace())) return;
   const Side predicted = side_of(run_scenario(load_setup(chunk_scenario())));

@@ -247,6 +247,24 @@ TEST_CASE("a gap behind another stream that computes is a gap only where both st
   CHECK(rank.gaps.size() == 1);
 }
 
+TEST_CASE("layers whose phases end with an all-reduce have windows, and the all-reduce in them") {
+  SmallTrace trace;
+  for (int layer = 0; layer < 2; ++layer) {
+    const int start = 200 * layer;
+    trace.annotation("attn", start, start + 6);
+    trace.kernel("flash_fwd", 7, start, start + 10, start + 110);
+    trace.kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 7, start + 3, start + 110, start + 140);
+  }
+  const RankAnalysis rank = first_rank(trace);
+  CHECK(rank.transfers.empty());
+  REQUIRE(rank.layers.size() == 2);
+  for (const LayerWindow& layer : rank.layers) {
+    CHECK(layer.times.span == us(130));
+    CHECK(layer.times.exposed == us(30));
+    CHECK(layer.transfer == us(30));
+  }
+}
+
 TEST_CASE("rates are of kernels whose shapes the trace states") {
   SmallTrace trace;
   trace.add(slice("cpu_op", "aten::mm", kMainThread, times("0", "5"),
