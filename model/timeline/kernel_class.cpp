@@ -56,15 +56,12 @@ bool is_grouped_by_argument(std::string_view name) {
   return matcher.find(name) != nullptr;
 }
 
-KernelClass class_named(const std::string& name) {
-  const std::vector<std::string>& names = kernel_class_names();
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw SpecError(unknown_name("kernel class", name, names));
-  return static_cast<KernelClass>(found - names.begin());
-}
-
 std::vector<NamePattern> checked(const std::vector<NamePattern>& classes) {
-  for (const NamePattern& each : classes) (void)class_named(each.meaning);
+  for (const NamePattern& each : classes) {
+    if (!class_named(each.meaning)) {
+      throw SpecError(unknown_name("kernel class", each.meaning, kernel_class_names()));
+    }
+  }
   return classes;
 }
 
@@ -79,6 +76,12 @@ const std::vector<std::string>& kernel_class_names() {
 
 const std::string& name_of(KernelClass kernel_class) {
   return kernel_class_names()[static_cast<std::size_t>(kernel_class)];
+}
+
+std::optional<KernelClass> class_named(std::string_view name) {
+  const std::vector<std::string>& names = kernel_class_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? std::nullopt : std::optional(static_cast<KernelClass>(found - names.begin()));
 }
 
 bool is_transfer(KernelClass c) { return c == KernelClass::dispatch || c == KernelClass::combine; }
@@ -133,9 +136,9 @@ KernelClassifier::KernelClassifier(const std::vector<NamePattern>& classes, cons
       has_communication_(!communication.empty()) {}
 
 KernelClass KernelClassifier::of_kernel(std::string_view name) const {
-  if (const std::string* meaning = given_.find(name)) return class_named(*meaning);
+  if (const std::string* meaning = given_.find(name)) return *class_named(*meaning);
   const std::string* meaning = built_in_matcher().find(subject_of(name));
-  KernelClass found = meaning == nullptr ? KernelClass::unclassified : class_named(*meaning);
+  KernelClass found = meaning == nullptr ? KernelClass::unclassified : *class_named(*meaning);
   if (found == KernelClass::gemm && is_grouped_by_argument(name)) found = KernelClass::grouped_gemm;
   if (!has_communication_) return found;
   const bool communicates = communication_.find(name) != nullptr;
