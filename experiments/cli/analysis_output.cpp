@@ -36,13 +36,8 @@ Rates rates_of(const AnalysisReport& r, const ClassUse& use) {
 double bandwidth_GBps(const AnalysisReport& r, const RankAnalysis& rank, const Transfer& transfer) {
   double bytes = transfer.bytes;
   if (bytes == 0 && r.shapes && &rank == &r.analysis.ranks.front()) {
-    const PhaseTimes& wanted = transfer.times;
-    for (std::size_t i = 0; i < rank.phases.size(); ++i) {
-      const PhaseTimes& phase = rank.phases[i];
-      const bool same =
-          phase.phase == wanted.phase && phase.layer == wanted.layer && phase.micro_batch == wanted.micro_batch;
-      if (same) bytes = r.shapes->wire_bytes[i];
-    }
+    const auto found = r.shapes->wire_bytes.find(key_of(transfer.times));
+    if (found != r.shapes->wire_bytes.end()) bytes = found->second;
   }
   return per_second(bytes, transfer.times.transfer) / 1e9;
 }

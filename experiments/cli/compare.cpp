@@ -80,9 +80,8 @@ std::vector<Null> null_models(const Side& a, const Side& b, const std::vector<st
       nulls.push_back({name, score(run_scenario(null_model(name, *a.setup)).phases, b.phases, layers)});
     }
   }
-  if (!b.setup) {
-    nulls.push_back({kCopiedMean, score(copied_mean(b.phases, layers), b.phases, layers), false});
-  }
+  const std::vector<PhaseTimes> copied = b.setup ? std::vector<PhaseTimes>{} : copied_mean(b.phases, layers);
+  if (!copied.empty()) nulls.push_back({kCopiedMean, score(copied, b.phases, layers), false});
   return nulls;
 }
 
@@ -136,18 +135,19 @@ int compare(const Options& options) {
 
 constexpr const char* kDefinitions =
     R"(error = a / b - 1, of a phase's span: start of its first kernel to end of its last;
-of a phase of communication, of its transfer, with the barrier apart. Micro-batches are paired one by one, or, where the
+of a phase of communication that is not scored, of its transfers, with the barrier apart. Micro-batches are paired one by one, or, where the
 two sides have different ones, their times are summed. The scores are over the phases of computation: those of
 which communication is not most of the busy time, or, where all communicate, all of them.
 span e: of the time in which any of the phases compared runs, communication included.
-Causes of a difference a - b add up to it: work: kernels that only one side has more of, at their mean time there;
+Causes of a difference a - b of spans, also of phases of communication, add up to it: work: kernels that only one side has more of, at their mean time there;
 contention: of a prediction, what kernels took beyond their time alone; of a trace, what the SMs of the communication
 kernels beside them cost kernels of more blocks than SMs; waiting: barriers, and pauses of 10 us and more inside the
 phase; gaps: shorter pauses; parallel: time in which two streams of the phase run at once; speed: the rest.
 --fail-above: exit code 1 where the span or any phase of computation differs by more, either way.
 A trace without phases is compared as one phase, by kernel family; --map names phases.
 Null models: communication free (transfers and barriers take no time, SMs or bandwidth), everything serial (no overlap),
-copied mean (each phase of b takes the mean of its other layers: those not compared, or, if all are, all but itself).)";
+copied mean (each phase of b takes the mean of its other layers: those not compared, or, if all are, all but itself;
+absent where b has one layer).)";
 
 }  // namespace
 

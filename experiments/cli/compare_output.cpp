@@ -130,6 +130,7 @@ std::string to_json(const ComparisonReport& r) {
   for (const PhasePair& pair : result.communication) {
     open_pair(r, pair, false, json);
     json.add("a_us", to_us(pair.a.transfer)).add("b_us", to_us(pair.b.transfer));
+    json.add("a_span_us", to_us(pair.a.span())).add("b_span_us", to_us(pair.b.span()));
     json.add("error", ratio_error(pair.a.transfer, pair.b.transfer), 5);
     json.add("a_barrier_us", to_us(pair.a.barrier)).add("b_barrier_us", to_us(pair.b.barrier));
     close_pair(*differences.at(&pair), json);
@@ -157,9 +158,11 @@ std::string to_table(const ComparisonReport& r) {
                         to_us(pair.a.span()), to_us(pair.b.span()), 100 * pair.error());
   }
   if (!result.communication.empty()) {
-    text += "\nCommunication, not scored: a prediction's barriers do not wait for ranks that are not simulated.\n";
-    text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9} {:>12} {:>12}\n", "layer", "phase", "a us", "b us",
-                        "transfer", "a barrier us", "b barrier us");
+    text +=
+        "\nCommunication, not scored: a prediction's barriers do not wait for ranks that are not simulated. Times and\n"
+        "errors are of the transfers alone; the causes below are of whole spans.\n";
+    text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9} {:>12} {:>12}\n", "layer", "phase", "a us", "b us", "error",
+                        "a barrier us", "b barrier us");
   }
   for (const PhasePair& pair : result.communication) {
     text +=

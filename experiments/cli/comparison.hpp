@@ -35,7 +35,8 @@ struct Null {
   bool has_span = true;  ///< false where the null has no timeline of its own
 };
 
-/// The layers both sides have, or the wanted ones among them. Throws SpecError for a layer that one side lacks.
+/// The layers both sides have, or the wanted ones among them, each once, in order. Throws SpecError for a layer that
+/// one side lacks.
 [[nodiscard]] std::vector<std::uint32_t> common_layers(const std::vector<PhaseTimes>& a,
                                                        const std::vector<PhaseTimes>& b,
                                                        const std::vector<int>& wanted);
@@ -46,7 +47,7 @@ struct Null {
                           const std::vector<std::uint32_t>& layers);
 
 /// Null model: each phase of these layers takes the mean of the same phase in the other layers, those not in
-/// `layers`, or, if there is none, all but its own.
+/// `layers`, or, if there is none, all but its own. Without phases that no other layer has.
 [[nodiscard]] std::vector<PhaseTimes> copied_mean(const std::vector<PhaseTimes>& measured,
                                                   const std::vector<std::uint32_t>& layers);
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "engine/timeline.hpp"
@@ -28,6 +29,10 @@ struct PhaseTimes {
   /// computes, and a combine that holds a cast communicates.
   [[nodiscard]] bool is_communication() const { return 2 * (barrier + transfer) > busy; }
 };
+
+/// Tells the phases of one rank apart.
+using PhaseKey = std::tuple<std::uint32_t, std::string, std::uint32_t>;  // layer, phase, micro-batch
+[[nodiscard]] inline PhaseKey key_of(const PhaseTimes& phase) { return {phase.layer, phase.phase, phase.micro_batch}; }
 
 /// By start, then stream.
 [[nodiscard]] std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& timeline);

@@ -104,6 +104,24 @@ TEST_CASE("micro-batches are paired one by one") {
   CHECK(result.span_error == doctest::Approx(1.0 / 3));
 }
 
+TEST_CASE("copied mean takes the mean of the layers held out, or of all but its own, and leaves out what none has") {
+  const auto of_layer = [](std::uint32_t layer, const char* name, int start_us, int end_us) {
+    PhaseTimes times = phase(name, 0, start_us, end_us);
+    times.layer = layer;
+    return times;
+  };
+  const std::vector<PhaseTimes> measured = {of_layer(0, "mlp", 0, 10), of_layer(0, "head", 10, 90),
+                                            of_layer(1, "mlp", 100, 130), of_layer(2, "mlp", 200, 250)};
+  const std::vector<PhaseTimes> held_out = copied_mean(measured, {0});
+  REQUIRE(held_out.size() == 1);
+  CHECK(held_out[0].span() == from_us(40));
+  const std::vector<PhaseTimes> all = copied_mean(measured, {0, 1, 2});
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].span() == from_us(40));
+  CHECK(all[1].span() == from_us(30));
+  CHECK(all[2].span() == from_us(20));
+}
+
 TEST_CASE("two micro-batches against one of everything: their times are summed, and both count in the span") {
   const std::vector<PhaseTimes> halves = {phase("mlp", 0, 0, 10), phase("mlp", 1, 50, 60), phase("attn", 1, 60, 70)};
   const std::vector<PhaseTimes> whole = {phase("mlp", 0, 0, 16)};
