@@ -29,7 +29,7 @@ Rates rates_of(const AnalysisReport& r, const ClassUse& use) {
         shapes->fp8_flops / (facts.fp8_tflops * kTera) + shapes->bf16_flops / (facts.bf16_tflops * kTera);
     rates.share_of_peak = at_peak_s / (to_us(flops_time) / 1e6);
   }
-  rates.share_of_memory = rates.GBps / facts.hbm_GBps;
+  if (!is_communication(use.kernel_class)) rates.share_of_memory = rates.GBps / facts.hbm_GBps;
   return rates;
 }
 

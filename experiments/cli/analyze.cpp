@@ -113,6 +113,9 @@ gaps: times without a kernel on the streams that mostly compute, by what bound t
 a communication kernel, or another stream, that it waited for; nothing but the kernel before it (between kernels).
 TFLOP/s, GB/s: of kernels whose shapes the trace states ("Input Dims", bytes of copies and NCCL); with --scenario, of
 all kernels of the phases that trace and scenario share, by the scenario's shapes, over the class's union.
+GB/s of communication: message bytes over the time of the transfer, barriers apart (NCCL's "algorithm bandwidth"). An
+NCCL message is the larger of input and output; of kernels that do not state theirs, a scenario knows what goes to other
+nodes.
 of peak: time that the FLOPs take at the FP8 and BF16 peaks of the machine, over the time they took.
 layers: from the first start to the last end of a layer's phases of computation, or where the trace has no phases, of
 the sequence of kernels that repeats. barrier, transfer: sums of durations.

@@ -31,6 +31,9 @@ struct EventText {
   std::string layer;
   std::string micro_batch;
   std::string bytes;
+  std::string in_elements;  ///< args."In msg nelems", of NCCL
+  std::string out_elements;
+  std::string dtype;
   std::string external_id;
   std::string kernel_class;
   std::string label;        ///< args.name of metadata

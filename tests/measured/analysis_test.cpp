@@ -282,6 +282,25 @@ TEST_CASE("rates are of kernels whose shapes the trace states") {
   CHECK(uses[KernelClass::copy].bytes_time == us(10));
 }
 
+TEST_CASE("GB/s of an NCCL phase are its message over its time, and no share of the memory's bandwidth") {
+  SmallTrace trace;
+  trace.annotation("gather", 0, 4);
+  trace.kernel("ncclDevKernel_AllGather_RING_LL", 27, 0, 10, 410,
+               R"("In msg nelems": 4194304, "Out msg nelems": 33554432, "Group size": 8, "dtype": "BFloat16")");
+  trace.annotation("mlp", 5, 9).kernel("sm90_xmma_gemm", 7, 6, 20, 300);
+  const TemporaryFolder folder;
+  rapidjson::Document json;
+  json.Parse(run_moeline({"analyze", folder.write("t.json", trace.text()), "--format", "json"}).out.c_str());
+  REQUIRE_FALSE(json.HasParseError());
+  const double expected = 33554432 * 2 / 400e-6 / 1e9;
+  REQUIRE(json["ranks"][0]["transfers"].Size() == 1);
+  CHECK(json["ranks"][0]["transfers"][0]["GBps"].GetDouble() == doctest::Approx(expected));
+  const auto& collective = json["ranks"][0]["classes"][0];
+  CHECK(std::string(collective["class"].GetString()) == "collective");
+  CHECK(collective["GBps"].GetDouble() == doctest::Approx(expected));
+  CHECK_FALSE(collective.HasMember("share_of_memory"));
+}
+
 TEST_CASE("each GPU of a file is a rank of its own") {
   SmallTrace trace;
   trace.add(R"({"ph": "M", "name": "process_name", "pid": 0, "args": {"name": "rank 8"}})");
