@@ -1,9 +1,5 @@
 #include "experiments/cli/analysis_output.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 namespace moeline {
 namespace {
 
@@ -50,17 +46,6 @@ GapSum sum_of(const RankAnalysis& rank, GapCause cause) {
     sum.sum += gap.length;
   }
   return sum;
-}
-
-std::string kernel_name(const Measured& m, std::int64_t event) {
-  return std::string(subject_of(m.trace.name(m.trace.gpu_events[static_cast<std::size_t>(event)])).substr(0, 60));
-}
-
-std::string place_name(const Measured& m, std::int64_t event) {
-  const std::int32_t phase = m.meaning.places[static_cast<std::size_t>(event)].phase;
-  if (phase == kNoPhase) return kernel_name(m, event);
-  const TracePhase& p = m.meaning.phases[static_cast<std::size_t>(phase)];
-  return fmt::format("{} of layer {}", p.name, p.place.layer);
 }
 
 }  // namespace moeline

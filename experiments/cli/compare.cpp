@@ -15,6 +15,7 @@
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/null_models.hpp"
 #include "experiments/cli/run.hpp"
+#include "measured/names.hpp"
 #include "timeline/merge_traces.hpp"
 
 namespace moeline {
@@ -102,8 +103,8 @@ std::string excess(const Score& score, double threshold) {
   if (std::abs(score.span_error) > threshold) text = fmt::format("the span by {:+.2f} %", 100 * score.span_error);
   for (const PhasePair& pair : score.phases) {
     if (std::abs(pair.error()) <= threshold) continue;
-    text += fmt::format("{}{} of layer {} by {:+.2f} %", text.empty() ? "" : ", ", pair.a.phase, pair.a.layer,
-                        100 * pair.error());
+    text += fmt::format("{}{} of layer {} by {:+.2f} %", text.empty() ? "" : ", ", short_phase_name(pair.a.phase),
+                        pair.a.layer, 100 * pair.error());
   }
   return text;
 }

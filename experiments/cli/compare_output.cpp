@@ -6,6 +6,7 @@
 #include <map>
 
 #include "experiments/cli/json.hpp"
+#include "measured/names.hpp"
 
 namespace moeline {
 namespace {
@@ -73,7 +74,8 @@ std::string score_row(const std::string& name, const Score& score, bool has_span
 
 // With micro-batches as an overlap plan writes it: "mlp 1".
 std::string phase_name(const ComparisonReport& r, const PhasePair& pair) {
-  return r.score.by_micro_batch ? fmt::format("{} {}", pair.a.phase, pair.a.micro_batch) : pair.a.phase;
+  std::string name = short_phase_name(pair.a.phase);
+  return r.score.by_micro_batch ? fmt::format("{} {}", name, pair.a.micro_batch) : name;
 }
 
 std::string causes_row(const std::string& what, const Causes& causes) {

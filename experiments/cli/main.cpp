@@ -6,22 +6,15 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "experiments/cli/commands.hpp"
 
 namespace {
 
 // A message is one line, whatever the input had in it.
-std::string one_line(std::string_view message) {
-  constexpr std::size_t kLongest = 2000;
-  std::string line(message.substr(0, kLongest));
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return line;
-}
-
 int fail(int exit_code, const std::exception& error) {
-  fmt::print(stderr, "moeline: {}\n", one_line(error.what()));
+  constexpr std::size_t kLongest = 2000;
+  fmt::print(stderr, "moeline: {}\n", moeline::one_line(error.what(), kLongest));
   return exit_code;
 }
 

@@ -3,15 +3,17 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <map>
 #include <memory>
 
 #include "base/file.hpp"
 #include "engine/simulate.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/comparison.hpp"
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/measured_input.hpp"
+#include "measured/names.hpp"
 
 namespace moeline {
 namespace {
@@ -82,17 +84,10 @@ Result replay(const Measured& m, const WhatIf& what_if) {
 
 double us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
-double percent(Time a, Time b) {
-  return b == Time::zero() ? 0 : 100 * (static_cast<double>(a.count()) / static_cast<double>(b.count()) - 1);
-}
-
+// "flash::FlashAttnBwd in attn(B) of layer 3"
 std::string name_of(const Measured& m, std::uint32_t event) {
-  const GpuEvent& e = m.trace.gpu_events[event];
-  const std::int32_t phase = m.meaning.places[event].phase;
-  std::string text(subject_of(m.trace.name(e)).substr(0, 60));
-  if (phase == kNoPhase) return text;
-  const TracePhase& p = m.meaning.phases[static_cast<std::size_t>(phase)];
-  return fmt::format("{} of {}, layer {}", text, p.name, p.place.layer);
+  const std::string phase = phase_name(m, event);
+  return kernel_name(m, event) + (phase.empty() ? "" : " in " + phase);
 }
 
 std::string to_json(const Measured& m, const Result& r, const Options& options) {
@@ -147,14 +142,14 @@ std::string to_table(const Measured& m, const Result& r, const Options& options)
   }
   text += fmt::format("\n{:<26} {:>12.3f} ms\n", "measured span", to_us(r.measured_span) / 1e3);
   text += fmt::format("{:<26} {:>12.3f} ms {:>+8.2f} %   phases start within {:.1f} us of the measured ones\n",
-                      "replayed as it was", to_us(r.baseline_span) / 1e3, percent(r.baseline_span, r.measured_span),
-                      to_us(r.worst_phase_start));
+                      "replayed as it was", to_us(r.baseline_span) / 1e3,
+                      100 * ratio_error(r.baseline_span, r.measured_span), to_us(r.worst_phase_start));
   const std::string asked =
       fmt::format("{}{}{}", fmt::join(options.scales, ", "),
                   options.scales.empty() || options.removed.empty() ? "" : ", ", fmt::join(options.removed, ", "));
   if (!asked.empty()) {
     text += fmt::format("{:<26} {:>12.3f} ms {:>+8.2f} % of the replay\n", "after the change", to_us(r.span) / 1e3,
-                        percent(r.span, r.baseline_span));
+                        100 * ratio_error(r.span, r.baseline_span));
     text += fmt::format("  changed: {}\n", asked);
     text += fmt::format("\n{:>5} {:<14} {:>12} {:>12} {:>10} {:>12} {:>12}\n", "layer", "phase", "start us", "then us",
                         "shift us", "length us", "then us");
@@ -162,7 +157,7 @@ std::string to_table(const Measured& m, const Result& r, const Options& options)
     const Time zero = r.phases.empty() ? Time::zero() : r.phases.front().baseline;
     for (const PhaseShift& p : r.phases) {
       text += fmt::format("{:>5} {:<14} {:>12.0f} {:>12.0f} {:>+10.0f} {:>12.0f} {:>12.0f}\n", p.phase->place.layer,
-                          p.phase->name, to_us(p.baseline - zero), to_us(p.start - then_zero),
+                          short_phase_name(p.phase->name), to_us(p.baseline - zero), to_us(p.start - then_zero),
                           to_us(p.start - then_zero) - to_us(p.baseline - zero), to_us(p.measured_end - p.measured),
                           to_us(p.end - p.start));
     }

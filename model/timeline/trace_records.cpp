@@ -3,20 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "timeline/trace_numbers.hpp"
 
 namespace moeline {
-
-std::string one_line(std::string_view text) {
-  std::string line(text.substr(0, 80));
-  std::replace_if(
-      line.begin(), line.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
-  return line;
-}
-
 namespace {
 
 std::int64_t time_ns(std::string_view field, std::string_view text) {

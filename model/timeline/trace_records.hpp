@@ -12,9 +12,6 @@
 
 namespace moeline {
 
-/// The beginning of a text from the file, fit for one line of a message.
-[[nodiscard]] std::string one_line(std::string_view text);
-
 /// The fields of one trace event as text, whatever their JSON type. Empty: absent.
 struct EventText {
   std::string ph;
