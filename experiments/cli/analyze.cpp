@@ -87,7 +87,7 @@ Counterfactuals counterfactuals(const Measured& measured) {
 
 void analyze_command(const Options& options) {
   if (options.scenario.empty() && !options.assignments.empty()) {
-    throw SpecError("--set", 0, "overrides the scenario, and there is none; give --scenario");
+    throw CLI::ValidationError("--set: overrides the scenario, and there is none; give --scenario");
   }
   const Measured measured = load_measured(options.input);
   AnalysisReport report;

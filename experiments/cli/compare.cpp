@@ -14,6 +14,7 @@
 #include "experiments/cli/compare_output.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/null_models.hpp"
+#include "experiments/cli/output_file.hpp"
 #include "experiments/cli/run.hpp"
 #include "measured/names.hpp"
 #include "timeline/merge_traces.hpp"
@@ -92,7 +93,7 @@ double threshold_of(const std::string& text) {
   double percent = -1;
   const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
   if (error != std::errc() || rest != number.data() + number.size() || !(percent >= 0)) {
-    throw SpecError(fmt::format("--fail-above '{}': write a percentage, such as 5%", text));
+    throw CLI::ValidationError(fmt::format("--fail-above '{}': write a percentage, such as 5%", text));
   }
   return percent / 100;
 }
@@ -111,8 +112,9 @@ std::string excess(const Score& score, double threshold) {
 
 int compare(const Options& options) {
   if (!options.assignments.empty() && !is_scenario(options.a) && !is_scenario(options.b)) {
-    throw SpecError("--set", 0, "applies to scenarios, and both sides are traces");
+    throw CLI::ValidationError("--set: applies to scenarios, and both sides are traces");
   }
+  check_output("--trace", options.trace, {options.a, options.b, options.input.map});
   const double threshold =
       options.fail_above.empty() ? std::numeric_limits<double>::infinity() : threshold_of(options.fail_above);
   const Side a = load_side(options.a, options);
@@ -161,8 +163,9 @@ void add_compare(CLI::App& app, int& exit_code) {
   command->add_option("--layers", options->layers, "only these layers, by position in order of execution")
       ->delimiter(',');
   command->add_option("--set", options->assignments, "override in the scenarios")->allow_extra_args(false);
-  command->add_option("--fail-above", options->fail_above, "5%: exit code 1 where a difference is larger");
-  command->add_option("--trace", options->trace, "write both timelines into one Chrome trace");
+  command->add_option("--fail-above", options->fail_above, "5%: exit code 1 where a difference is larger")
+      ->check(not_empty());
+  command->add_option("--trace", options->trace, "write both timelines into one Chrome trace")->check(not_empty());
   add_kernel_map_options(*command, options->input);
   command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
   command->footer(kDefinitions);

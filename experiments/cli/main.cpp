@@ -12,9 +12,13 @@
 namespace {
 
 // A message is one line, whatever the input had in it.
-int fail(int exit_code, const std::exception& error) {
+std::string message_of(const std::exception& error) {
   constexpr std::size_t kLongest = 2000;
-  fmt::print(stderr, "moeline: {}\n", moeline::one_line(error.what(), kLongest));
+  return fmt::format("moeline: {}\n", moeline::one_line(error.what(), kLongest));
+}
+
+int fail(int exit_code, const std::exception& error) {
+  fmt::print(stderr, "{}", message_of(error));
   return exit_code;
 }
 
@@ -26,6 +30,7 @@ int main(int argc, char** argv) {
   int exit_code = kDone;
   CLI::App app("moeline predicts the timeline of Mixture-of-Experts work on a GPU cluster.", "moeline");
   app.require_subcommand(1);
+  app.failure_message([](const CLI::App* /*app*/, const CLI::Error& error) { return message_of(error); });
   app.set_version_flag("--version", "moeline " MOELINE_VERSION);
   app.footer(
       "Exit codes: 0 done; 1 --strict or a threshold failed (a model that does not fit is a warning without --strict); "

@@ -13,7 +13,7 @@ std::string short_kernel_name(std::string_view name) {
 
 std::string short_phase_name(std::string_view name) {
   constexpr std::size_t kMost = 40;
-  return one_line(name, kMost);
+  return name.empty() ? "(no name)" : one_line(name, kMost);
 }
 
 std::string kernel_name(const Measured& m, std::int64_t event) {

@@ -173,7 +173,7 @@ TEST_CASE("contention of the predicted cast beside a GEMM is most of its time: 5
   }
 }
 
-TEST_CASE("--fail-above: exit code 1 where the span or a phase differs by more, 0 otherwise, 3 for no percentage") {
+TEST_CASE("--fail-above: exit code 1 where the span or a phase differs by more, 0 otherwise, 2 for no percentage") {
   const TemporaryFolder folder;
   const auto trace = [&](const char* name, const std::string& duration) {
     return folder.write(name, trace_of(gpu_range("attn", "0", "1000") + "," + kernel("0", duration)));
@@ -188,7 +188,8 @@ TEST_CASE("--fail-above: exit code 1 where the span or a phase differs by more, 
   CHECK(failed.out == run_moeline({"compare", a, b}).out);
   CHECK(run_moeline({"compare", b, b, "--fail-above", "0"}).exit_code == 0);
   for (const char* bad : {"much", "-1", "5%%", ""}) {
-    if (*bad != '\0') check_refused({"compare", a, b, "--fail-above", bad}, "--fail-above '", "write a percentage");
+    check_wrong_usage({"compare", a, b, "--fail-above", bad},
+                      *bad == '\0' ? "must not be empty" : "write a percentage");
   }
 }
 
