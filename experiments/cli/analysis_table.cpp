@@ -25,14 +25,28 @@ std::string describe(GapCause cause) {
   return "without a reason in the trace";
 }
 
+// The busiest, in the order in which they stand.
+std::vector<StreamBreakdown> busiest(std::vector<StreamBreakdown> streams, std::size_t most) {
+  if (streams.size() <= most) return streams;
+  std::stable_sort(streams.begin(), streams.end(), [](const StreamBreakdown& a, const StreamBreakdown& b) {
+    return a.times.idle < b.times.idle;  // of the same span
+  });
+  streams.resize(most);
+  std::sort(streams.begin(), streams.end(),
+            [](const StreamBreakdown& a, const StreamBreakdown& b) { return a.stream < b.stream; });
+  return streams;
+}
+
 std::string streams_table(const RankAnalysis& rank) {
+  constexpr std::size_t kShown = 16;
   std::string text = fmt::format("{:>8} {:>8} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "stream", "events", "compute",
                                  "comm", "overlapped", "exposed", "idle us");
-  for (const StreamBreakdown& s : rank.streams) {
+  for (const StreamBreakdown& s : busiest(rank.streams, kShown)) {
     text += fmt::format("{:>8} {:>8} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f}\n", s.stream, s.events,
                         to_us(s.times.compute), to_us(s.times.communication),
                         to_us(s.times.communication - s.times.exposed), to_us(s.times.exposed), to_us(s.times.idle));
   }
+  if (rank.streams.size() > kShown) text += fmt::format("... {} more, less busy\n", rank.streams.size() - kShown);
   return text + "\n";
 }
 

@@ -107,7 +107,8 @@ constexpr const char* kDefinitions =
     R"(span: first start to last end of the GPU events of a rank. compute, communication: unions of their kernels; copies and
 sets of the copy engines are neither. idle: nothing runs. non-compute: the rest of the span.
 exposed: communication runs and no kernel computes; overlap: the rest of the communication, over all of it.
-exposed_comm_us in JSON: of a rank or layer all that is non-compute, so that copies with nothing beside them count too.
+In JSON, exposed_comm_us of a rank or layer is all that is non-compute, so that copies with nothing beside them count
+too; exposed_us of a stream is its exposed communication.
 as HTA counts: communication is what begins with nccl, so that DeepEP's kernels count as compute.
 gaps: times without a kernel on the streams that mostly compute, by what bound the kernel that ended them: its launch;
 a communication kernel, or another stream, that it waited for; nothing but the kernel before it (between kernels).

@@ -66,22 +66,18 @@ bool is_hta_communication(const Trace& trace, const GpuEvent& event) { return tr
 
 class OneRank {
  public:
-  OneRank(const Measured& m, const Release& release, std::uint16_t gpu) : m_(m), release_(release) {
-    for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) {
-      if (m.trace.gpu_events[i].gpu == gpu) events_.push_back(i);
-    }
-    result_.rank = m.trace.gpus[gpu].rank;
+  OneRank(const Measured& m, const Release& release, std::uint32_t rank, Events events, std::vector<PhaseTimes> phases)
+      : m_(m), release_(release), events_(std::move(events)) {
+    result_.rank = rank;
+    result_.phases = std::move(phases);
   }
 
-  RankAnalysis analyze(const std::vector<PhaseTimes>& phases) {
+  RankAnalysis analyze() {
     limits_ = limits_of(m_.trace, events_);
     whole_rank();
     streams();
     classes();
     gaps();
-    for (const PhaseTimes& phase : phases) {
-      if (phase.rank == result_.rank) result_.phases.push_back(phase);
-    }
     transfers();
     layers();
     return std::move(result_);
@@ -316,9 +312,13 @@ const std::string& name_of(GapCause cause) {
 Analysis analyze(const Measured& m) {
   Analysis analysis;
   const Release release = release_times(m);
-  const std::vector<PhaseTimes> phases = phase_times(m.trace, m.meaning);
+  std::vector<Events> events(m.trace.gpus.size());
+  for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) events[m.trace.gpu_events[i].gpu].push_back(i);
+  std::map<std::uint32_t, std::vector<PhaseTimes>> phases;  // by rank: no two GPUs have the same
+  for (PhaseTimes& phase : phase_times(m.trace, m.meaning)) phases[phase.rank].push_back(std::move(phase));
   for (std::size_t gpu = 0; gpu < m.trace.gpus.size(); ++gpu) {
-    analysis.ranks.push_back(OneRank(m, release, static_cast<std::uint16_t>(gpu)).analyze(phases));
+    const std::uint32_t rank = m.trace.gpus[gpu].rank;
+    analysis.ranks.push_back(OneRank(m, release, rank, std::move(events[gpu]), std::move(phases[rank])).analyze());
   }
   analysis.gpu_events = m.trace.gpu_events.size();
   analysis.attributed =

@@ -334,6 +334,26 @@ TEST_CASE("two GPUs that claim the same rank do not share their phases") {
   CHECK(analysis.ranks[1].phases.size() == 1);
 }
 
+TEST_CASE("of many streams the table has the sixteen busiest, in order, and the JSON all") {
+  SmallTrace trace;
+  for (int stream = 1; stream <= 20; ++stream) {
+    trace.on_gpu("kernel", "sm90_xmma_gemm", stream, 0, stream % 5 == 0 ? 1 : 1000 + stream);
+  }
+  const TemporaryFolder folder;
+  const std::string file = folder.write("t.json", trace.text());
+  const std::string table = run_moeline({"analyze", file}).out;
+  const std::string rows = table.substr(table.find("\n  stream"), table.find("... 4 more") - table.find("\n  stream"));
+  CHECK(std::count(rows.begin(), rows.end(), '\n') == 2 + 16);
+  CHECK(rows.find("\n       4 ") < rows.find("\n       6 "));
+  CHECK(rows.find("\n       5 ") == std::string::npos);
+  rapidjson::Document json;
+  json.Parse(run_moeline({"analyze", file, "--format", "json"}).out.c_str());
+  const auto& streams = json["ranks"][0]["streams"];
+  CHECK(streams.Size() == 20);
+  CHECK(streams[0].HasMember("exposed_us"));
+  CHECK_FALSE(streams[0].HasMember("exposed_comm_us"));  // which means something else of ranks
+}
+
 TEST_CASE("analyze prints the same figures through the program") {
   if (!present(training_trace())) return;
   const Outcome outcome = run_moeline({"analyze", training_trace().string(), "--format", "json"});
