@@ -12,9 +12,8 @@ void add_times(const Breakdown& times, Json& json) {
   json.add("non_compute_us", to_us(times.non_compute()));
 }
 
-void add_communication(const Breakdown& times, Time exposed, Json& json) {
+void add_communication(const Breakdown& times, Json& json) {
   json.add("comm_us", to_us(times.communication)).add("overlap_fraction", times.overlap_fraction(), 5);
-  json.add("exposed_comm_us", to_us(exposed));
 }
 
 void add_gaps(const AnalysisReport& r, const RankAnalysis& rank, Json& json) {
@@ -77,7 +76,8 @@ void add_layers(const RankAnalysis& rank, Json& json) {
   for (const LayerWindow& w : rank.layers) {
     json.open().add("layer", w.layer).add("start_us", to_us(w.start)).add("end_us", to_us(w.end));
     add_times(w.times, json);
-    add_communication(w.times, w.times.non_compute(), json);
+    add_communication(w.times, json);
+    json.add("exposed_comm_us", to_us(w.times.non_compute()));
     json.add("barrier_us", to_us(w.barrier)).add("transfer_us", to_us(w.transfer)).close();
   }
   json.close_list();
@@ -86,14 +86,15 @@ void add_layers(const RankAnalysis& rank, Json& json) {
 void add_rank(const AnalysisReport& r, const RankAnalysis& rank, Json& json) {
   json.open().add("rank", rank.rank);
   add_times(rank.times, json);
-  add_communication(rank.times, rank.times.non_compute(), json);
+  add_communication(rank.times, json);
+  json.add("exposed_comm_us", to_us(rank.times.non_compute()));
   json.open("hta");
   add_times(rank.hta, json);
   json.close().open_list("streams");
   for (const StreamBreakdown& s : rank.streams) {
     json.open().add("stream", s.stream).add("events", s.events).add("compute_us", to_us(s.times.compute));
-    add_communication(s.times, s.times.exposed, json);
-    json.add("idle_us", to_us(s.times.idle)).close();
+    add_communication(s.times, json);
+    json.add("exposed_us", to_us(s.times.exposed)).add("idle_us", to_us(s.times.idle)).close();
   }
   json.close_list();
   add_classes(r, rank, json);

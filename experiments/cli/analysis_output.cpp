@@ -1,9 +1,5 @@
 #include "experiments/cli/analysis_output.hpp"
 
-#include <fmt/format.h>
-
-#include <algorithm>
-
 namespace moeline {
 namespace {
 
@@ -29,20 +25,15 @@ Rates rates_of(const AnalysisReport& r, const ClassUse& use) {
         shapes->fp8_flops / (facts.fp8_tflops * kTera) + shapes->bf16_flops / (facts.bf16_tflops * kTera);
     rates.share_of_peak = at_peak_s / (to_us(flops_time) / 1e6);
   }
-  rates.share_of_memory = rates.GBps / facts.hbm_GBps;
+  if (!is_communication(use.kernel_class)) rates.share_of_memory = rates.GBps / facts.hbm_GBps;
   return rates;
 }
 
 double bandwidth_GBps(const AnalysisReport& r, const RankAnalysis& rank, const Transfer& transfer) {
   double bytes = transfer.bytes;
   if (bytes == 0 && r.shapes && &rank == &r.analysis.ranks.front()) {
-    const PhaseTimes& wanted = transfer.times;
-    for (std::size_t i = 0; i < rank.phases.size(); ++i) {
-      const PhaseTimes& phase = rank.phases[i];
-      const bool same =
-          phase.phase == wanted.phase && phase.layer == wanted.layer && phase.micro_batch == wanted.micro_batch;
-      if (same) bytes = r.shapes->wire_bytes[i];
-    }
+    const auto found = r.shapes->wire_bytes.find(key_of(transfer.times));
+    if (found != r.shapes->wire_bytes.end()) bytes = found->second;
   }
   return per_second(bytes, transfer.times.transfer) / 1e9;
 }
@@ -55,17 +46,6 @@ GapSum sum_of(const RankAnalysis& rank, GapCause cause) {
     sum.sum += gap.length;
   }
   return sum;
-}
-
-std::string kernel_name(const Measured& m, std::int64_t event) {
-  return std::string(subject_of(m.trace.name(m.trace.gpu_events[static_cast<std::size_t>(event)])).substr(0, 60));
-}
-
-std::string place_name(const Measured& m, std::int64_t event) {
-  const std::int32_t phase = m.meaning.places[static_cast<std::size_t>(event)].phase;
-  if (phase == kNoPhase) return kernel_name(m, event);
-  const TracePhase& p = m.meaning.phases[static_cast<std::size_t>(phase)];
-  return fmt::format("{} of layer {}", p.name, p.place.layer);
 }
 
 }  // namespace moeline

@@ -7,6 +7,7 @@
 #include "experiments/cli/shapes.hpp"
 #include "hardware/profile.hpp"
 #include "measured/analysis.hpp"
+#include "measured/names.hpp"
 
 namespace moeline {
 
@@ -51,10 +52,5 @@ struct GapSum {
   Time sum{};
 };
 [[nodiscard]] GapSum sum_of(const RankAnalysis& rank, GapCause cause);
-
-/// The function's name, without templates and arguments.
-[[nodiscard]] std::string kernel_name(const Measured& measured, std::int64_t event);
-/// "attn(B) of layer 3"; the kernel's name where it has no phase.
-[[nodiscard]] std::string place_name(const Measured& measured, std::int64_t event);
 
 }  // namespace moeline

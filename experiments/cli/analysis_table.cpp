@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "experiments/cli/analysis_output.hpp"
 
 namespace moeline {
@@ -26,14 +27,28 @@ std::string describe(GapCause cause) {
   return "without a reason in the trace";
 }
 
+// The busiest, in the order in which they stand.
+std::vector<StreamBreakdown> busiest(std::vector<StreamBreakdown> streams, std::size_t most) {
+  if (streams.size() <= most) return streams;
+  std::stable_sort(streams.begin(), streams.end(), [](const StreamBreakdown& a, const StreamBreakdown& b) {
+    return a.times.idle < b.times.idle;  // of the same span
+  });
+  streams.resize(most);
+  std::sort(streams.begin(), streams.end(),
+            [](const StreamBreakdown& a, const StreamBreakdown& b) { return a.stream < b.stream; });
+  return streams;
+}
+
 std::string streams_table(const RankAnalysis& rank) {
+  constexpr std::size_t kShown = 16;
   std::string text = fmt::format("{:>8} {:>8} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "stream", "events", "compute",
                                  "comm", "overlapped", "exposed", "idle us");
-  for (const StreamBreakdown& s : rank.streams) {
+  for (const StreamBreakdown& s : busiest(rank.streams, kShown)) {
     text += fmt::format("{:>8} {:>8} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f}\n", s.stream, s.events,
                         to_us(s.times.compute), to_us(s.times.communication),
                         to_us(s.times.communication - s.times.exposed), to_us(s.times.exposed), to_us(s.times.idle));
   }
+  if (rank.streams.size() > kShown) text += fmt::format("... {} more, less busy\n", rank.streams.size() - kShown);
   return text + "\n";
 }
 
@@ -101,9 +116,9 @@ std::string transfers_table(const AnalysisReport& r, const RankAnalysis& rank) {
   for (std::size_t i = 0; i < std::min(kShown, rank.transfers.size()); ++i) {
     const Transfer& t = rank.transfers[i];
     const double GBps = bandwidth_GBps(r, rank, t);
-    text += fmt::format("{:>5} {:<14} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>9}\n", t.times.layer, t.times.phase,
-                        to_us(t.times.start), to_us(t.times.barrier), to_us(t.times.transfer), to_us(t.other),
-                        GBps > 0 ? fmt::format("{:.1f}", GBps) : "-");
+    text += fmt::format("{:>5} {:<14} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>9}\n", t.times.layer,
+                        short_phase_name(t.times.phase), to_us(t.times.start), to_us(t.times.barrier),
+                        to_us(t.times.transfer), to_us(t.other), GBps > 0 ? fmt::format("{:.1f}", GBps) : "-");
   }
   if (rank.transfers.size() > kShown) text += fmt::format("... {} more\n", rank.transfers.size() - kShown);
   return text + "\n";
@@ -134,8 +149,7 @@ std::string unclassified_text(const AnalysisReport& r) {
                                  r.analysis.unclassified.size(), to_us(sum));
   for (std::size_t i = 0; i < std::min(kShown, r.analysis.unclassified.size()); ++i) {
     const UnclassifiedKernel& kernel = r.analysis.unclassified[i];
-    text += fmt::format("  {:>9.0f} us in {} x {}\n", to_us(kernel.sum), kernel.count,
-                        std::string(subject_of(kernel.name).substr(0, 80)));
+    text += fmt::format("  {:>9.0f} us in {} x {}\n", to_us(kernel.sum), kernel.count, short_kernel_name(kernel.name));
   }
   return text + "\n";
 }
@@ -163,7 +177,7 @@ std::string wrapped(const std::string& paragraph) {
 std::string to_table(const AnalysisReport& r) {
   std::string text =
       fmt::format("{}: {} GPU events, {} of them in phases{}{}\n", r.file, r.analysis.gpu_events, r.analysis.attributed,
-                  r.measured->trace.device.empty() ? "" : ", ", r.measured->trace.device);
+                  r.measured->trace.device.empty() ? "" : ", ", one_line(r.measured->trace.device));
   for (const RankAnalysis& rank : r.analysis.ranks) {
     text += fmt::format("\nrank {}\n", rank.rank) + wrapped(limits_of(r, rank)) + "\n" + breakdown_table(rank) +
             streams_table(rank) + classes_table(r, rank) + gaps_table(r, rank) + layers_table(rank) +

@@ -87,7 +87,7 @@ Counterfactuals counterfactuals(const Measured& measured) {
 
 void analyze_command(const Options& options) {
   if (options.scenario.empty() && !options.assignments.empty()) {
-    throw SpecError("--set", 0, "overrides the scenario, and there is none; give --scenario");
+    throw CLI::ValidationError("--set: overrides the scenario, and there is none; give --scenario");
   }
   const Measured measured = load_measured(options.input);
   AnalysisReport report;
@@ -107,12 +107,16 @@ constexpr const char* kDefinitions =
     R"(span: first start to last end of the GPU events of a rank. compute, communication: unions of their kernels; copies and
 sets of the copy engines are neither. idle: nothing runs. non-compute: the rest of the span.
 exposed: communication runs and no kernel computes; overlap: the rest of the communication, over all of it.
-exposed_comm_us in JSON: of a rank or layer all that is non-compute, so that copies with nothing beside them count too.
+In JSON, exposed_comm_us of a rank or layer is all that is non-compute, so that copies with nothing beside them count
+too; exposed_us of a stream is its exposed communication.
 as HTA counts: communication is what begins with nccl, so that DeepEP's kernels count as compute.
 gaps: times without a kernel on the streams that mostly compute, by what bound the kernel that ended them: its launch;
 a communication kernel, or another stream, that it waited for; nothing but the kernel before it (between kernels).
 TFLOP/s, GB/s: of kernels whose shapes the trace states ("Input Dims", bytes of copies and NCCL); with --scenario, of
 all kernels of the phases that trace and scenario share, by the scenario's shapes, over the class's union.
+GB/s of communication: message bytes over the time of the transfer, barriers apart (NCCL's "algorithm bandwidth"). An
+NCCL message is the larger of input and output; of kernels that do not state theirs, a scenario knows what goes to other
+nodes.
 of peak: time that the FLOPs take at the FP8 and BF16 peaks of the machine, over the time they took.
 layers: from the first start to the last end of a layer's phases of computation, or where the trace has no phases, of
 the sequence of kernels that repeats. barrier, transfer: sums of durations.

@@ -10,6 +10,7 @@
 #include "base/file.hpp"
 #include "calib/fit/solve.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/output_file.hpp"
 
 namespace moeline {
 namespace {
@@ -51,6 +52,7 @@ void print_report(const Calibration& calibration) {
 }
 
 void run(const Options& options) {
+  check_output("-o", options.output, options.files);
   HardwareProfile profile = load_profile(options.hardware);
   const Architecture model = load_architecture(options.model);
   const Calibration calibration =

@@ -14,7 +14,9 @@
 #include "experiments/cli/compare_output.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/null_models.hpp"
+#include "experiments/cli/output_file.hpp"
 #include "experiments/cli/run.hpp"
+#include "measured/names.hpp"
 #include "timeline/merge_traces.hpp"
 
 namespace moeline {
@@ -80,9 +82,8 @@ std::vector<Null> null_models(const Side& a, const Side& b, const std::vector<st
       nulls.push_back({name, score(run_scenario(null_model(name, *a.setup)).phases, b.phases, layers)});
     }
   }
-  if (!b.setup) {
-    nulls.push_back({kCopiedMean, score(copied_mean(b.phases, layers), b.phases, layers), false});
-  }
+  const std::vector<PhaseTimes> copied = b.setup ? std::vector<PhaseTimes>{} : copied_mean(b.phases, layers);
+  if (!copied.empty()) nulls.push_back({kCopiedMean, score(copied, b.phases, layers), false});
   return nulls;
 }
 
@@ -92,7 +93,7 @@ double threshold_of(const std::string& text) {
   double percent = -1;
   const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
   if (error != std::errc() || rest != number.data() + number.size() || !(percent >= 0)) {
-    throw SpecError(fmt::format("--fail-above '{}': write a percentage, such as 5%", text));
+    throw CLI::ValidationError(fmt::format("--fail-above '{}': write a percentage, such as 5%", text));
   }
   return percent / 100;
 }
@@ -103,16 +104,17 @@ std::string excess(const Score& score, double threshold) {
   if (std::abs(score.span_error) > threshold) text = fmt::format("the span by {:+.2f} %", 100 * score.span_error);
   for (const PhasePair& pair : score.phases) {
     if (std::abs(pair.error()) <= threshold) continue;
-    text += fmt::format("{}{} of layer {} by {:+.2f} %", text.empty() ? "" : ", ", pair.a.phase, pair.a.layer,
-                        100 * pair.error());
+    text += fmt::format("{}{} of layer {} by {:+.2f} %", text.empty() ? "" : ", ", short_phase_name(pair.a.phase),
+                        pair.a.layer, 100 * pair.error());
   }
   return text;
 }
 
 int compare(const Options& options) {
   if (!options.assignments.empty() && !is_scenario(options.a) && !is_scenario(options.b)) {
-    throw SpecError("--set", 0, "applies to scenarios, and both sides are traces");
+    throw CLI::ValidationError("--set: applies to scenarios, and both sides are traces");
   }
+  check_output("--trace", options.trace, {options.a, options.b, options.input.map});
   const double threshold =
       options.fail_above.empty() ? std::numeric_limits<double>::infinity() : threshold_of(options.fail_above);
   const Side a = load_side(options.a, options);
@@ -136,17 +138,19 @@ int compare(const Options& options) {
 
 constexpr const char* kDefinitions =
     R"(error = a / b - 1, of a phase's span: start of its first kernel to end of its last;
-of a phase of communication, of its transfer, with the barrier apart. Micro-batches are paired one by one, or, where the
-two sides have different ones, their times are summed. The scores are over the phases of computation.
+of a phase of communication that is not scored, of its transfers, with the barrier apart. Micro-batches are paired one by one, or, where the
+two sides have different ones, their times are summed. The scores are over the phases of computation: those of
+which communication is not most of the busy time, or, where all communicate, all of them.
 span e: of the time in which any of the phases compared runs, communication included.
-Causes of a difference a - b add up to it: work: kernels that only one side has more of, at their mean time there;
+Causes of a difference a - b of spans, also of phases of communication, add up to it: work: kernels that only one side has more of, at their mean time there;
 contention: of a prediction, what kernels took beyond their time alone; of a trace, what the SMs of the communication
 kernels beside them cost kernels of more blocks than SMs; waiting: barriers, and pauses of 10 us and more inside the
 phase; gaps: shorter pauses; parallel: time in which two streams of the phase run at once; speed: the rest.
 --fail-above: exit code 1 where the span or any phase of computation differs by more, either way.
 A trace without phases is compared as one phase, by kernel family; --map names phases.
 Null models: communication free (transfers and barriers take no time, SMs or bandwidth), everything serial (no overlap),
-copied mean (each phase of b takes the mean of its other layers: those not compared, or, if all are, all but itself).)";
+copied mean (each phase of b takes the mean of its other layers: those not compared, or, if all are, all but itself;
+absent where b has one layer).)";
 
 }  // namespace
 
@@ -159,8 +163,9 @@ void add_compare(CLI::App& app, int& exit_code) {
   command->add_option("--layers", options->layers, "only these layers, by position in order of execution")
       ->delimiter(',');
   command->add_option("--set", options->assignments, "override in the scenarios")->allow_extra_args(false);
-  command->add_option("--fail-above", options->fail_above, "5%: exit code 1 where a difference is larger");
-  command->add_option("--trace", options->trace, "write both timelines into one Chrome trace");
+  command->add_option("--fail-above", options->fail_above, "5%: exit code 1 where a difference is larger")
+      ->check(not_empty());
+  command->add_option("--trace", options->trace, "write both timelines into one Chrome trace")->check(not_empty());
   add_kernel_map_options(*command, options->input);
   command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
   command->footer(kDefinitions);

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "experiments/cli/json.hpp"
+#include "measured/names.hpp"
 
 namespace moeline {
 namespace {
@@ -17,17 +19,24 @@ constexpr NamedCause kCauses[] = {{"speed", &Causes::speed},     {"contention", 
                                   {"waiting", &Causes::waiting}, {"gaps", &Causes::gaps},
                                   {"work", &Causes::work},       {"parallel", &Causes::parallel}};
 
-Causes sum_of(const std::vector<PhaseDifference>& differences, bool communication) {
+// Differences by their pairs of the report's score.
+using ByPair = std::map<const PhasePair*, const PhaseDifference*>;
+
+ByPair by_pair(const ComparisonReport& r) {
+  ByPair found;
+  for (const PhaseDifference& d : r.differences) found[d.pair] = &d;
+  return found;
+}
+
+Causes sum_of(const ByPair& differences, const std::vector<PhasePair>& pairs) {
   Causes sum;
-  for (const PhaseDifference& d : differences) {
-    if (d.pair->b.is_communication() == communication) sum.add(d.causes);
-  }
+  for (const PhasePair& pair : pairs) sum.add(differences.at(&pair)->causes);
   return sum;
 }
 
-const PhaseDifference& of_pair(const ComparisonReport& r, const PhasePair& pair) {
-  return *std::find_if(r.differences.begin(), r.differences.end(),
-                       [&](const PhaseDifference& d) { return d.pair == &pair; });
+// What the scored phases are.
+const char* scored_work(const ComparisonReport& r) {
+  return r.score.phases.front().b.is_communication() ? "communication" : "computation";
 }
 
 void add_causes(const char* key, const Causes& causes, Json& json) {
@@ -51,8 +60,7 @@ void open_pair(const ComparisonReport& r, const PhasePair& pair, bool scored, Js
   json.add("phase", pair.a.phase).flag("scored", scored);
 }
 
-void close_pair(const ComparisonReport& r, const PhasePair& pair, Json& json) {
-  const PhaseDifference& difference = of_pair(r, pair);
+void close_pair(const PhaseDifference& difference, Json& json) {
   add_causes("causes", difference.causes, json);
   add_families(difference.families, json);
   json.close();
@@ -66,7 +74,8 @@ std::string score_row(const std::string& name, const Score& score, bool has_span
 
 // With micro-batches as an overlap plan writes it: "mlp 1".
 std::string phase_name(const ComparisonReport& r, const PhasePair& pair) {
-  return r.score.by_micro_batch ? fmt::format("{} {}", pair.a.phase, pair.a.micro_batch) : pair.a.phase;
+  std::string name = short_phase_name(pair.a.phase);
+  return r.score.by_micro_batch ? fmt::format("{} {}", name, pair.a.micro_batch) : name;
 }
 
 std::string causes_row(const std::string& what, const Causes& causes) {
@@ -85,8 +94,12 @@ std::string causes_table(const ComparisonReport& r) {
     text += causes_row(fmt::format("{} of layer {}", phase_name(r, *d.pair), d.pair->a.layer), d.causes);
   }
   if (r.differences.size() > kShown) text += fmt::format("... {} more\n", r.differences.size() - kShown);
-  text += causes_row("all of computation", sum_of(r.differences, false));
-  return text + causes_row("all of communication", sum_of(r.differences, true));
+  const ByPair differences = by_pair(r);
+  text += causes_row(fmt::format("all of {}", scored_work(r)), sum_of(differences, r.score.phases));
+  if (!r.score.communication.empty()) {
+    text += causes_row("all of communication", sum_of(differences, r.score.communication));
+  }
+  return text;
 }
 
 std::string families_table(const ComparisonReport& r) {
@@ -103,6 +116,7 @@ std::string families_table(const ComparisonReport& r) {
 
 std::string to_json(const ComparisonReport& r) {
   const Score& result = r.score;
+  const ByPair differences = by_pair(r);
   Json json;
   json.open();
   json.add("mean_abs_error", result.mean_abs_error, 5).add("worst_abs_error", result.worst_abs_error, 5);
@@ -113,18 +127,19 @@ std::string to_json(const ComparisonReport& r) {
   for (const PhasePair& pair : result.phases) {
     open_pair(r, pair, true, json);
     json.add("a_us", to_us(pair.a.span())).add("b_us", to_us(pair.b.span())).add("error", pair.error(), 5);
-    close_pair(r, pair, json);
+    close_pair(*differences.at(&pair), json);
   }
   for (const PhasePair& pair : result.communication) {
     open_pair(r, pair, false, json);
     json.add("a_us", to_us(pair.a.transfer)).add("b_us", to_us(pair.b.transfer));
+    json.add("a_span_us", to_us(pair.a.span())).add("b_span_us", to_us(pair.b.span()));
     json.add("error", ratio_error(pair.a.transfer, pair.b.transfer), 5);
     json.add("a_barrier_us", to_us(pair.a.barrier)).add("b_barrier_us", to_us(pair.b.barrier));
-    close_pair(r, pair, json);
+    close_pair(*differences.at(&pair), json);
   }
   json.close_list();
-  add_causes("causes", sum_of(r.differences, false), json);
-  add_causes("communication_causes", sum_of(r.differences, true), json);
+  add_causes("causes", sum_of(differences, result.phases), json);
+  add_causes("communication_causes", sum_of(differences, result.communication), json);
   add_families(by_family(r.differences), json);
   json.open("nulls");
   for (const Null& null : r.nulls) {
@@ -145,9 +160,11 @@ std::string to_table(const ComparisonReport& r) {
                         to_us(pair.a.span()), to_us(pair.b.span()), 100 * pair.error());
   }
   if (!result.communication.empty()) {
-    text += "\nCommunication, not scored: a prediction's barriers do not wait for ranks that are not simulated.\n";
-    text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9} {:>12} {:>12}\n", "layer", "phase", "a us", "b us",
-                        "transfer", "a barrier us", "b barrier us");
+    text +=
+        "\nCommunication, not scored: a prediction's barriers do not wait for ranks that are not simulated. Times and\n"
+        "errors are of the transfers alone; the causes below are of whole spans.\n";
+    text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9} {:>12} {:>12}\n", "layer", "phase", "a us", "b us", "error",
+                        "a barrier us", "b barrier us");
   }
   for (const PhasePair& pair : result.communication) {
     text +=
@@ -159,8 +176,8 @@ std::string to_table(const ComparisonReport& r) {
   text += fmt::format("\norder of phases on every stream: {}\n", result.same_order ? "the same" : "DIFFERENT");
   text += fmt::format("phases compared take: a {:.3f} ms, b {:.3f} ms, {:+.1f} %\n\n", to_us(result.a_span) / 1e3,
                       to_us(result.b_span) / 1e3, 100 * result.span_error);
-  text += fmt::format("{:<24} {:>11} {:>11} {:>11} {:>11}\n", "phases of computation", "mean |e|", "worst |e|",
-                      "mean e", "span e");
+  text += fmt::format("{:<24} {:>11} {:>11} {:>11} {:>11}\n", fmt::format("phases of {}", scored_work(r)), "mean |e|",
+                      "worst |e|", "mean e", "span e");
   text += score_row("a against b", result);
   for (const Null& null : r.nulls) text += score_row("null: " + null.name, null.score, null.has_span);
   return text;

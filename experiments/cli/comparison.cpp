@@ -6,29 +6,23 @@
 #include <cmath>
 #include <map>
 #include <set>
-#include <tuple>
+#include <utility>
 
 #include "timeline/intervals.hpp"
 
 namespace moeline {
 namespace {
 
-using Key = std::tuple<std::uint32_t, std::string, std::uint32_t>;  // layer, phase, micro-batch
+using Layers = std::set<std::uint32_t>;
 
-Key key_of(const PhaseTimes& phase) { return {phase.layer, phase.phase, phase.micro_batch}; }
-
-bool contains(const std::vector<std::uint32_t>& layers, std::uint32_t layer) {
-  return std::find(layers.begin(), layers.end(), layer) != layers.end();
-}
-
-std::map<Key, PhaseTimes> by_key(const std::vector<PhaseTimes>& table) {
-  std::map<Key, PhaseTimes> found;
+std::map<PhaseKey, PhaseTimes> by_key(const std::vector<PhaseTimes>& table) {
+  std::map<PhaseKey, PhaseTimes> found;
   for (const PhaseTimes& phase : table) found.emplace(key_of(phase), phase);
   return found;
 }
 
-std::set<std::uint32_t> layers_of(const std::vector<PhaseTimes>& table) {
-  std::set<std::uint32_t> layers;
+Layers layers_of(const std::vector<PhaseTimes>& table) {
+  Layers layers;
   for (const PhaseTimes& phase : table) layers.insert(phase.layer);
   return layers;
 }
@@ -41,7 +35,7 @@ std::set<std::uint32_t> micro_batches_of(const std::vector<PhaseTimes>& table) {
 
 // Each phase of each layer once, with the times of its micro-batches summed: its end is its start plus their spans.
 std::vector<PhaseTimes> micro_batches_summed(const std::vector<PhaseTimes>& table) {
-  std::map<Key, std::size_t> places;
+  std::map<PhaseKey, std::size_t> places;
   std::vector<PhaseTimes> summed;
   for (PhaseTimes phase : table) {
     phase.micro_batch = 0;
@@ -61,13 +55,13 @@ std::vector<PhaseTimes> micro_batches_summed(const std::vector<PhaseTimes>& tabl
 }
 
 // The phases of each stream in order, of those both sides have.
-std::map<std::uint32_t, std::vector<Key>> order_on_streams(const std::vector<PhaseTimes>& table,
-                                                           const std::map<Key, PhaseTimes>& other,
-                                                           const std::vector<std::uint32_t>& layers) {
-  std::map<std::uint32_t, std::vector<Key>> order;
+std::map<std::uint32_t, std::vector<PhaseKey>> order_on_streams(const std::vector<PhaseTimes>& table,
+                                                                const std::map<PhaseKey, PhaseTimes>& other,
+                                                                const Layers& layers) {
+  std::map<std::uint32_t, std::vector<PhaseKey>> order;
   for (const PhaseTimes& phase : table) {
-    const Key key = key_of(phase);
-    if (contains(layers, phase.layer) && other.contains(key)) order[phase.stream].push_back(key);
+    const PhaseKey key = key_of(phase);
+    if (layers.contains(phase.layer) && other.contains(key)) order[phase.stream].push_back(key);
   }
   return order;
 }
@@ -91,39 +85,41 @@ double ratio_error(Time a, Time b) {
 
 std::vector<std::uint32_t> common_layers(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
                                          const std::vector<int>& wanted) {
-  const std::set<std::uint32_t> in_a = layers_of(a);
-  const std::set<std::uint32_t> in_b = layers_of(b);
+  const Layers in_a = layers_of(a);
+  const Layers in_b = layers_of(b);
   std::vector<std::uint32_t> common;
   std::set_intersection(in_a.begin(), in_a.end(), in_b.begin(), in_b.end(), std::back_inserter(common));
   if (wanted.empty()) return common;
-  std::vector<std::uint32_t> chosen;
+  Layers chosen;
   for (const int layer : wanted) {
-    if (layer < 0 || !contains(common, static_cast<std::uint32_t>(layer))) {
+    if (layer < 0 || !std::binary_search(common.begin(), common.end(), static_cast<std::uint32_t>(layer))) {
       throw SpecError(fmt::format("--layers: layer {} is not in both; these are: {}", layer, fmt::join(common, ", ")));
     }
-    chosen.push_back(static_cast<std::uint32_t>(layer));
+    chosen.insert(static_cast<std::uint32_t>(layer));
   }
-  return chosen;
+  return {chosen.begin(), chosen.end()};
 }
 
 Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
             const std::vector<std::uint32_t>& layers) {
+  const Layers wanted(layers.begin(), layers.end());
   const bool one_to_one = micro_batches_of(a) == micro_batches_of(b);
   const std::vector<PhaseTimes> table_a = one_to_one ? a : micro_batches_summed(a);
   const std::vector<PhaseTimes> table_b = one_to_one ? b : micro_batches_summed(b);
-  const std::map<Key, PhaseTimes> phases_a = by_key(table_a);
-  const std::map<Key, PhaseTimes> phases_b = by_key(table_b);
+  const std::map<PhaseKey, PhaseTimes> phases_a = by_key(table_a);
+  const std::map<PhaseKey, PhaseTimes> phases_b = by_key(table_b);
   Score result;
   result.summed = !one_to_one;
   result.by_micro_batch = one_to_one && micro_batches_of(a).size() > 1;
   std::set<std::pair<std::uint32_t, std::string>> compared;
   for (const PhaseTimes& phase : table_b) {
     const auto found = phases_a.find(key_of(phase));
-    if (!contains(layers, phase.layer) || found == phases_a.end()) continue;
+    if (!wanted.contains(phase.layer) || found == phases_a.end()) continue;
     (phase.is_communication() ? result.communication : result.phases).push_back({found->second, phase});
     compared.insert({phase.layer, phase.phase});
   }
-  if (result.phases.empty()) throw SpecError("the two sides have no phase of computation in common");
+  if (result.phases.empty()) std::swap(result.phases, result.communication);
+  if (result.phases.empty()) throw SpecError("the two sides have no phase in common");
   const auto by_layer = [](const PhasePair& x, const PhasePair& y) { return x.b.layer < y.b.layer; };
   std::stable_sort(result.phases.begin(), result.phases.end(), by_layer);
   std::stable_sort(result.communication.begin(), result.communication.end(), by_layer);
@@ -136,25 +132,34 @@ Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
   result.a_span = covered(a, compared);
   result.b_span = covered(b, compared);
   result.span_error = ratio_error(result.a_span, result.b_span);
-  result.same_order = order_on_streams(table_a, phases_b, layers) == order_on_streams(table_b, phases_a, layers);
+  result.same_order = order_on_streams(table_a, phases_b, wanted) == order_on_streams(table_b, phases_a, wanted);
   return result;
 }
 
 std::vector<PhaseTimes> copied_mean(const std::vector<PhaseTimes>& measured, const std::vector<std::uint32_t>& layers) {
-  const std::set<std::uint32_t> known = layers_of(measured);
-  const bool held_out = known.size() > layers.size();
+  struct Sum {
+    Time time{};
+    std::int64_t count = 0;
+  };
+  const Layers wanted(layers.begin(), layers.end());
+  const bool held_out = layers_of(measured).size() > wanted.size();
+  std::map<std::pair<std::string, std::uint32_t>, Sum> sums;  // of the layers to copy from, by phase and micro-batch
+  std::map<PhaseKey, Sum> own;                                // of these, each layer's part
+  for (const PhaseTimes& phase : measured) {
+    if (held_out && wanted.contains(phase.layer)) continue;
+    for (Sum* sum : {&sums[{phase.phase, phase.micro_batch}], &own[key_of(phase)]}) {
+      sum->time += phase.span();
+      ++sum->count;
+    }
+  }
   std::vector<PhaseTimes> copied;
   for (PhaseTimes phase : measured) {
-    if (!contains(layers, phase.layer)) continue;
-    Time sum{};
-    std::int64_t count = 0;
-    for (const PhaseTimes& other : measured) {
-      const bool usable = held_out ? !contains(layers, other.layer) : other.layer != phase.layer;
-      if (!usable || other.phase != phase.phase || other.micro_batch != phase.micro_batch) continue;
-      sum += other.span();
-      ++count;
-    }
-    if (count > 0) phase.end = phase.start + sum / count;
+    if (!wanted.contains(phase.layer)) continue;
+    const Sum& all = sums[{phase.phase, phase.micro_batch}];
+    const Sum& excluded = own[key_of(phase)];  // nothing where layers are held out
+    const std::int64_t count = all.count - excluded.count;
+    if (count == 0) continue;
+    phase.end = phase.start + (all.time - excluded.time) / count;
     copied.push_back(phase);
   }
   return copied;

@@ -17,7 +17,7 @@ struct PhasePair {
 };
 
 struct Score {
-  std::vector<PhasePair> phases;         ///< of computation, by layer, in b's order
+  std::vector<PhasePair> phases;         ///< of computation, by layer, in b's order; if there are none, the others
   std::vector<PhasePair> communication;  ///< listed, not scored
   double mean_abs_error = 0;
   double worst_abs_error = 0;
@@ -35,19 +35,19 @@ struct Null {
   bool has_span = true;  ///< false where the null has no timeline of its own
 };
 
-/// The layers both sides have, or the wanted ones among them. Throws SpecError for a layer that one side lacks.
+/// The layers both sides have, or the wanted ones among them, each once, in order. Throws SpecError for a layer that
+/// one side lacks.
 [[nodiscard]] std::vector<std::uint32_t> common_layers(const std::vector<PhaseTimes>& a,
                                                        const std::vector<PhaseTimes>& b,
                                                        const std::vector<int>& wanted);
 
 /// Pairs phases of one layer and micro-batch; where the two sides differ in their micro-batches (two against one of
-/// everything), the times of a phase's micro-batches are summed. Throws SpecError when the two have no phase of
-/// computation in common.
+/// everything), the times of a phase's micro-batches are summed. Throws SpecError when the two have no phase in common.
 [[nodiscard]] Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
                           const std::vector<std::uint32_t>& layers);
 
 /// Null model: each phase of these layers takes the mean of the same phase in the other layers, those not in
-/// `layers`, or, if there is none, all but its own.
+/// `layers`, or, if there is none, all but its own. Without phases that no other layer has.
 [[nodiscard]] std::vector<PhaseTimes> copied_mean(const std::vector<PhaseTimes>& measured,
                                                   const std::vector<std::uint32_t>& layers);
 

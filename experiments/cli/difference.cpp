@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <tuple>
 
 #include "timeline/intervals.hpp"
 
@@ -54,8 +53,7 @@ struct Parts {
   }
 };
 
-using Key = std::tuple<std::uint32_t, std::string, std::uint32_t>;  // layer, phase, micro-batch
-using KernelsByPhase = std::map<Key, std::vector<const KernelSpan*>>;
+using KernelsByPhase = std::map<PhaseKey, std::vector<const KernelSpan*>>;
 
 KernelsByPhase by_phase(const std::vector<KernelSpan>& kernels) {
   KernelsByPhase found;
@@ -69,7 +67,7 @@ KernelsByPhase by_phase(const std::vector<KernelSpan>& kernels) {
 
 Parts parts_of(const KernelsByPhase& kernels, const PhaseTimes& phase, bool all_micro_batches) {
   Parts parts;
-  const Key first{phase.layer, phase.phase, all_micro_batches ? 0 : phase.micro_batch};
+  const PhaseKey first{phase.layer, phase.phase, all_micro_batches ? 0 : phase.micro_batch};
   for (auto it = kernels.lower_bound(first); it != kernels.end(); ++it) {
     const auto& [layer, name, micro_batch] = it->first;
     if (layer != phase.layer || name != phase.phase) break;

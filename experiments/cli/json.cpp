@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "base/text.hpp"
+
 namespace moeline {
 
 Json& Json::add(std::string_view key, std::string_view value) {
   name(key);
-  writer_.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
+  string(value);
   return *this;
 }
 
@@ -25,10 +27,13 @@ Json& Json::add(std::string_view key, const std::vector<int>& values) {
 
 Json& Json::add(std::string_view key, const std::vector<std::string>& values) {
   open_list(key);
-  for (const std::string& value : values) {
-    writer_.String(value.data(), static_cast<rapidjson::SizeType>(value.size()));
-  }
+  for (const std::string& value : values) string(value);
   return close_list();
+}
+
+void Json::string(std::string_view value) {
+  const std::string valid = as_utf8(value);
+  writer_.String(valid.data(), static_cast<rapidjson::SizeType>(valid.size()));
 }
 
 }  // namespace moeline

@@ -1,4 +1,4 @@
-// JSON objects on stdout and in files, by RapidJSON.
+// JSON objects on stdout and in files, by RapidJSON. Texts may be anything: what is no UTF-8 becomes U+FFFD.
 #pragma once
 
 #include <rapidjson/prettywriter.h>
@@ -63,6 +63,7 @@ class Json {
   [[nodiscard]] std::string text() const { return std::string(buffer_.GetString(), buffer_.GetSize()) + "\n"; }
 
  private:
+  void string(std::string_view value);
   void name(std::string_view key) { writer_.Key(key.data(), static_cast<rapidjson::SizeType>(key.size())); }
 
   rapidjson::StringBuffer buffer_;

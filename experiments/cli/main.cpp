@@ -6,22 +6,19 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "experiments/cli/commands.hpp"
 
 namespace {
 
 // A message is one line, whatever the input had in it.
-std::string one_line(std::string_view message) {
+std::string message_of(const std::exception& error) {
   constexpr std::size_t kLongest = 2000;
-  std::string line(message.substr(0, kLongest));
-  for (char& c : line) {
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '?';
-  }
-  return line;
+  return fmt::format("moeline: {}\n", moeline::one_line(error.what(), kLongest));
 }
 
 int fail(int exit_code, const std::exception& error) {
-  fmt::print(stderr, "moeline: {}\n", one_line(error.what()));
+  fmt::print(stderr, "{}", message_of(error));
   return exit_code;
 }
 
@@ -33,6 +30,7 @@ int main(int argc, char** argv) {
   int exit_code = kDone;
   CLI::App app("moeline predicts the timeline of Mixture-of-Experts work on a GPU cluster.", "moeline");
   app.require_subcommand(1);
+  app.failure_message([](const CLI::App* /*app*/, const CLI::Error& error) { return message_of(error); });
   app.set_version_flag("--version", "moeline " MOELINE_VERSION);
   app.footer(
       "Exit codes: 0 done; 1 --strict or a threshold failed (a model that does not fit is a warning without --strict); "

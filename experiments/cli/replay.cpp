@@ -3,15 +3,18 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
-#include <map>
 #include <memory>
 
 #include "base/file.hpp"
 #include "engine/simulate.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/comparison.hpp"
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/measured_input.hpp"
+#include "experiments/cli/output_file.hpp"
+#include "measured/names.hpp"
 
 namespace moeline {
 namespace {
@@ -59,12 +62,32 @@ std::vector<PhaseShift> shifts(const Measured& m, const ReplayGraph& base, const
   return phases;
 }
 
-Result replay(const Measured& m, const WhatIf& what_if) {
+struct Replayed {
+  ReplayGraph replay;
+  Timeline timeline;
+};
+
+Replayed replayed(const Measured& m, const WhatIf& what_if) {
+  ReplayGraph graph = replay_graph(m, what_if);
+  Timeline timeline = simulate(graph.graph);
+  return {std::move(graph), std::move(timeline)};
+}
+
+// Messages about names say which option has them; those about times that no longer fit know of no option.
+Replayed replayed_with(const Measured& m, const WhatIf& what_if, const Options& options) {
+  try {
+    return replayed(m, what_if);
+  } catch (const SpecError& error) {
+    const std::string message = error.what();
+    if (message.starts_with("--") || options.scales.empty()) throw;
+    throw SpecError(fmt::format("--scale {}: {}", fmt::join(options.scales, ", "), message));
+  }
+}
+
+Result replay(const Measured& m, const WhatIf& what_if, const Options& options) {
   Result result;
-  const ReplayGraph base = replay_graph(m);
-  const Timeline baseline = simulate(base.graph);
-  const ReplayGraph changed = replay_graph(m, what_if);
-  const Timeline after = simulate(changed.graph);
+  const auto [base, baseline] = replayed(m, {});
+  const auto [changed, after] = replayed_with(m, what_if, options);
   result.measured_span = measured_span(m.trace);
   result.baseline_span = gpu_span(base, baseline);
   result.span = gpu_span(changed, after);
@@ -82,17 +105,10 @@ Result replay(const Measured& m, const WhatIf& what_if) {
 
 double us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
-double percent(Time a, Time b) {
-  return b == Time::zero() ? 0 : 100 * (static_cast<double>(a.count()) / static_cast<double>(b.count()) - 1);
-}
-
+// "flash::FlashAttnBwd in attn(B) of layer 3"
 std::string name_of(const Measured& m, std::uint32_t event) {
-  const GpuEvent& e = m.trace.gpu_events[event];
-  const std::int32_t phase = m.meaning.places[event].phase;
-  std::string text(subject_of(m.trace.name(e)).substr(0, 60));
-  if (phase == kNoPhase) return text;
-  const TracePhase& p = m.meaning.phases[static_cast<std::size_t>(phase)];
-  return fmt::format("{} of {}, layer {}", text, p.name, p.place.layer);
+  const std::string phase = phase_name(m, event);
+  return kernel_name(m, event) + (phase.empty() ? "" : " in " + phase);
 }
 
 std::string to_json(const Measured& m, const Result& r, const Options& options) {
@@ -140,43 +156,62 @@ std::string waits_text(const Measured& m, const Result& r, bool for_sms) {
          longest;
 }
 
+std::string phases_table(const std::vector<PhaseShift>& phases) {
+  if (phases.empty()) return "";
+  std::string text = fmt::format("\n{:>5} {:<14} {:>12} {:>12} {:>10} {:>12} {:>12}\n", "layer", "phase", "start us",
+                                 "then us", "shift us", "length us", "then us");
+  const Time then_zero = phases.front().start;
+  const Time zero = phases.front().baseline;
+  for (const PhaseShift& p : phases) {
+    text += fmt::format("{:>5} {:<14} {:>12.0f} {:>12.0f} {:>+10.0f} {:>12.0f} {:>12.0f}\n", p.phase->place.layer,
+                        short_phase_name(p.phase->name), to_us(p.baseline - zero), to_us(p.start - then_zero),
+                        to_us(p.start - then_zero) - to_us(p.baseline - zero), to_us(p.measured_end - p.measured),
+                        to_us(p.end - p.start));
+  }
+  return text;
+}
+
 std::string to_table(const Measured& m, const Result& r, const Options& options) {
   std::string text = fmt::format("{}: {} tasks, {} edges\n", options.input.path, r.tasks, r.edges);
   for (int i = 0; i < kReasons; ++i) {
     text += fmt::format("  {:<13} {:>8}\n", name_of(static_cast<Reason>(i)), r.reasons[static_cast<std::size_t>(i)]);
   }
   text += fmt::format("\n{:<26} {:>12.3f} ms\n", "measured span", to_us(r.measured_span) / 1e3);
-  text += fmt::format("{:<26} {:>12.3f} ms {:>+8.2f} %   phases start within {:.1f} us of the measured ones\n",
-                      "replayed as it was", to_us(r.baseline_span) / 1e3, percent(r.baseline_span, r.measured_span),
-                      to_us(r.worst_phase_start));
+  text += fmt::format("{:<26} {:>12.3f} ms {:>+8.2f} %", "replayed as it was", to_us(r.baseline_span) / 1e3,
+                      100 * ratio_error(r.baseline_span, r.measured_span));
+  if (!r.phases.empty()) {
+    text += fmt::format("   phases start within {:.1f} us of the measured ones", to_us(r.worst_phase_start));
+  }
+  text += "\n";
   const std::string asked =
       fmt::format("{}{}{}", fmt::join(options.scales, ", "),
                   options.scales.empty() || options.removed.empty() ? "" : ", ", fmt::join(options.removed, ", "));
   if (!asked.empty()) {
     text += fmt::format("{:<26} {:>12.3f} ms {:>+8.2f} % of the replay\n", "after the change", to_us(r.span) / 1e3,
-                        percent(r.span, r.baseline_span));
+                        100 * ratio_error(r.span, r.baseline_span));
     text += fmt::format("  changed: {}\n", asked);
-    text += fmt::format("\n{:>5} {:<14} {:>12} {:>12} {:>10} {:>12} {:>12}\n", "layer", "phase", "start us", "then us",
-                        "shift us", "length us", "then us");
-    const Time then_zero = r.phases.empty() ? Time::zero() : r.phases.front().start;
-    const Time zero = r.phases.empty() ? Time::zero() : r.phases.front().baseline;
-    for (const PhaseShift& p : r.phases) {
-      text += fmt::format("{:>5} {:<14} {:>12.0f} {:>12.0f} {:>+10.0f} {:>12.0f} {:>12.0f}\n", p.phase->place.layer,
-                          p.phase->name, to_us(p.baseline - zero), to_us(p.start - then_zero),
-                          to_us(p.start - then_zero) - to_us(p.baseline - zero), to_us(p.measured_end - p.measured),
-                          to_us(p.end - p.start));
-    }
+    text += phases_table(r.phases);
   }
   text += waits_text(m, r, true) + waits_text(m, r, false);
   return text;
 }
 
-void replay_command(const Options& options) {
+WhatIf what_if_of(const Options& options) {
   WhatIf what_if;
-  for (const std::string& text : options.scales) what_if.scales.push_back(parse_scale(text));
-  for (const std::string& text : options.removed) what_if.removed.push_back(parse_removed(text));
+  try {
+    for (const std::string& text : options.scales) what_if.scales.push_back(parse_scale(text));
+    for (const std::string& text : options.removed) what_if.removed.push_back(parse_removed(text));
+  } catch (const SpecError& error) {
+    throw CLI::ValidationError(error.what());  // wrong usage, whatever the trace
+  }
+  return what_if;
+}
+
+void replay_command(const Options& options) {
+  const WhatIf what_if = what_if_of(options);
+  check_output("--graph", options.graph, {options.input.path, options.input.map});
   const Measured measured = load_measured(options.input);
-  const Result result = replay(measured, what_if);
+  const Result result = replay(measured, what_if, options);
   if (!options.graph.empty()) {
     const bool dot = options.graph.ends_with(".dot") || options.graph.ends_with(".gv");
     write_text(options.graph, dot ? to_graphviz(measured) : to_graph_json(measured));
@@ -208,7 +243,8 @@ void add_replay(CLI::App& app, int& /*exit_code*/) {
       ->allow_extra_args(false);
   command->add_option("--remove", options->removed, "'A->B': B no longer waits for A; or the name of a reason")
       ->allow_extra_args(false);
-  command->add_option("--graph", options->graph, "write the graph: .dot or .gv for Graphviz, else JSON");
+  command->add_option("--graph", options->graph, "write the graph: .dot or .gv for Graphviz, else JSON")
+      ->check(not_empty());
   command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
   command->footer(kDefinitions);
   command->callback([options] { replay_command(*options); });

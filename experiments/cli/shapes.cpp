@@ -24,10 +24,7 @@ std::vector<Operator> operators_of(const Setup& setup, const PhaseTimes& phase, 
                          first_moe + layer);
 }
 
-KernelClass class_of(Family family) {
-  const std::vector<std::string>& names = kernel_class_names();
-  return static_cast<KernelClass>(std::find(names.begin(), names.end(), class_name(family)) - names.begin());
-}
+KernelClass class_of(Family family) { return class_named(class_name(family)).value(); }
 
 // Layers whose rows the scenario gives; of any number where it has none.
 bool knows_layer(const Setup& setup, std::uint32_t layer) {
@@ -46,16 +43,17 @@ Shapes shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases) {
   const std::vector<std::string> known = phases_of(setup);
   std::set<std::uint32_t> micro_batches;
   for (const PhaseTimes& phase : phases) micro_batches.insert(phase.micro_batch);
-  Shapes shapes{std::vector<ClassShapes>(kKernelClasses), std::vector<double>(phases.size(), 0)};
+  Shapes shapes{std::vector<ClassShapes>(kKernelClasses), {}};
   for (std::size_t c = 0; c < shapes.classes.size(); ++c) shapes.classes[c].kernel_class = static_cast<KernelClass>(c);
   bool any = false;
-  for (std::size_t i = 0; i < phases.size(); ++i) {
-    const bool has_phase = std::find(known.begin(), known.end(), phases[i].phase) != known.end();
-    if (!has_phase || !knows_layer(setup, phases[i].layer)) continue;
+  for (const PhaseTimes& phase : phases) {
+    const bool has_phase = std::find(known.begin(), known.end(), phase.phase) != known.end();
+    if (!has_phase || !knows_layer(setup, phase.layer)) continue;
     any = true;
-    for (const Operator& op : operators_of(setup, phases[i], static_cast<int>(micro_batches.size()))) {
+    double& wire_bytes = shapes.wire_bytes[key_of(phase)];
+    for (const Operator& op : operators_of(setup, phase, static_cast<int>(micro_batches.size()))) {
       add(op, shapes.classes[static_cast<std::size_t>(class_of(op.family))]);
-      shapes.wire_bytes[i] += op.traffic.wire_bytes;
+      wire_bytes += op.traffic.wire_bytes;
     }
   }
   if (!any) throw SpecError(setup.scenario.file, 0, "has no phase in common with the trace");

@@ -1,6 +1,7 @@
 // FLOPs and bytes of a measured trace's kernels, which profilers rarely write: from the scenario that ran in it.
 #pragma once
 
+#include <map>
 #include <vector>
 
 #include "schedules/scenario.hpp"
@@ -18,8 +19,8 @@ struct ClassShapes {
 };
 
 struct Shapes {
-  std::vector<ClassShapes> classes;  ///< by kernel class
-  std::vector<double> wire_bytes;    ///< by phase of the trace: to other nodes, each way
+  std::vector<ClassShapes> classes;       ///< by kernel class
+  std::map<PhaseKey, double> wire_bytes;  ///< to other nodes, each way
 };
 
 /// Throws SpecError where no phase of the trace is one of the scenario's.

@@ -8,6 +8,7 @@
 #include "base/file.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/json.hpp"
+#include "experiments/cli/output_file.hpp"
 #include "experiments/cli/simulate_output.hpp"
 #include "timeline/write_trace.hpp"
 
@@ -74,6 +75,7 @@ std::string result_of(const Run& run, const Options& options) {
 }
 
 int simulate_command(const Options& options) {
+  check_output("--trace", options.trace, {options.scenario});
   const bool wants_trace = !options.trace.empty() || !options.output.empty();
   const Run run = run_scenario(load_setup(options.scenario, options.assignments), wants_trace);
   const std::string result = result_of(run, options);
@@ -116,12 +118,15 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command->add_option("scenario", options->scenario, "scenario file (YAML)")->required();
   command->add_option("--set", options->assignments, "override: comm.num_sms=24, hardware.nic_GBps=25")
       ->allow_extra_args(false);
-  command->add_option("--trace", options->trace,
-                      "write a Chrome trace of rank 0; -o writes all ranks of a pipeline (its times start 5 us later: "
-                      "launches come first)");
+  command
+      ->add_option("--trace", options->trace,
+                   "write a Chrome trace of rank 0; -o writes all ranks of a pipeline (its times start 5 us later: "
+                   "launches come first)")
+      ->check(not_empty());
   command->add_option("--format", options->format, "of the result on stdout")
       ->check(CLI::IsMember({"table", "json", "csv"}));
-  command->add_option("-o,--output", options->output, "write a run folder: manifest, metrics, traces/");
+  command->add_option("-o,--output", options->output, "write a run folder: manifest, metrics, traces/")
+      ->check(not_empty());
   command
       ->add_option("--kernel-naming", options->kernel_naming,
                    "hta: names that HolisticTraceAnalysis takes for communication")

@@ -66,22 +66,18 @@ bool is_hta_communication(const Trace& trace, const GpuEvent& event) { return tr
 
 class OneRank {
  public:
-  OneRank(const Measured& m, const Release& release, std::uint16_t gpu) : m_(m), release_(release) {
-    for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) {
-      if (m.trace.gpu_events[i].gpu == gpu) events_.push_back(i);
-    }
-    result_.rank = m.trace.gpus[gpu].rank;
+  OneRank(const Measured& m, const Release& release, std::uint32_t rank, Events events, std::vector<PhaseTimes> phases)
+      : m_(m), release_(release), events_(std::move(events)) {
+    result_.rank = rank;
+    result_.phases = std::move(phases);
   }
 
-  RankAnalysis analyze(const std::vector<PhaseTimes>& phases) {
+  RankAnalysis analyze() {
     limits_ = limits_of(m_.trace, events_);
     whole_rank();
     streams();
     classes();
     gaps();
-    for (const PhaseTimes& phase : phases) {
-      if (phase.rank == result_.rank) result_.phases.push_back(phase);
-    }
     transfers();
     layers();
     return std::move(result_);
@@ -207,20 +203,24 @@ class OneRank {
 
   void layers() {
     if (result_.phases.empty()) return layers_by_repetition();
-    std::map<std::uint32_t, Limits> by_layer;
+    struct Layer {
+      Limits limits;
+      Time barrier{}, transfer{};
+    };
+    std::map<std::uint32_t, Layer> by_layer;
     for (const PhaseTimes& phase : result_.phases) {
+      Layer& layer = by_layer[phase.layer];
+      layer.barrier += phase.barrier;
+      layer.transfer += phase.transfer;
       if (phase.is_communication()) continue;
-      Limits& limits = by_layer[phase.layer];
-      limits.start = std::min(limits.start, phase.start);
-      limits.end = std::max(limits.end, phase.end);
+      layer.limits.start = std::min(layer.limits.start, phase.start);
+      layer.limits.end = std::max(layer.limits.end, phase.end);
     }
-    for (const auto& [layer, limits] : by_layer) result_.layers.push_back(window(layer, limits));
-    for (const Transfer& transfer : result_.transfers) {
-      const auto same = std::find_if(result_.layers.begin(), result_.layers.end(),
-                                     [&](const LayerWindow& w) { return w.layer == transfer.times.layer; });
-      if (same == result_.layers.end()) continue;
-      same->barrier += transfer.times.barrier;
-      same->transfer += transfer.times.transfer;
+    for (const auto& [number, layer] : by_layer) {
+      if (layer.limits.end < layer.limits.start) continue;  // nothing computes in it
+      result_.layers.push_back(window(number, layer.limits));
+      result_.layers.back().barrier = layer.barrier;
+      result_.layers.back().transfer = layer.transfer;
     }
   }
 
@@ -317,9 +317,13 @@ const std::string& name_of(GapCause cause) {
 Analysis analyze(const Measured& m) {
   Analysis analysis;
   const Release release = release_times(m);
-  const std::vector<PhaseTimes> phases = phase_times(m.trace, m.meaning);
+  std::vector<Events> events(m.trace.gpus.size());
+  for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) events[m.trace.gpu_events[i].gpu].push_back(i);
+  std::map<std::uint32_t, std::vector<PhaseTimes>> phases;  // by rank: no two GPUs have the same
+  for (PhaseTimes& phase : phase_times(m.trace, m.meaning)) phases[phase.rank].push_back(std::move(phase));
   for (std::size_t gpu = 0; gpu < m.trace.gpus.size(); ++gpu) {
-    analysis.ranks.push_back(OneRank(m, release, static_cast<std::uint16_t>(gpu)).analyze(phases));
+    const std::uint32_t rank = m.trace.gpus[gpu].rank;
+    analysis.ranks.push_back(OneRank(m, release, rank, std::move(events[gpu]), std::move(phases[rank])).analyze());
   }
   analysis.gpu_events = m.trace.gpu_events.size();
   analysis.attributed =

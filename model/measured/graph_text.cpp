@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "measured/names.hpp"
 #include "measured/replay.hpp"
 #include "timeline/json_text.hpp"
 
@@ -12,18 +13,6 @@ namespace {
 std::string id_of(Node node) { return fmt::format("{}{}", node.is_call ? "c" : "k", node.index); }
 
 std::string us(std::int64_t ns) { return fmt::format("{:.3f}", static_cast<double>(ns) / 1e3); }
-
-// Names of kernels run to thousands of characters; what they are about is enough.
-std::string short_name(const Measured& m, std::uint32_t event) {
-  return std::string(subject_of(m.trace.name(m.trace.gpu_events[event])).substr(0, 80));
-}
-
-std::string phase_text(const Measured& m, std::uint32_t event) {
-  const std::int32_t phase = m.meaning.places[event].phase;
-  if (phase == kNoPhase) return "";
-  const TracePhase& p = m.meaning.phases[static_cast<std::size_t>(phase)];
-  return fmt::format("{} of layer {}", p.name, p.place.layer);
-}
 
 std::vector<bool> calls_used(const Measured& m) {
   std::vector<bool> used(m.trace.calls.size(), false);
@@ -41,7 +30,7 @@ std::string to_graphviz(const Measured& m) {
   out += fmt::format("digraph measured {{\n rankdir=LR;\n node [shape=box];\n");
   for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) {
     const GpuEvent& event = m.trace.gpu_events[i];
-    const std::string label = fmt::format("{}\n{}\n{} us, stream {}", short_name(m, i), phase_text(m, i),
+    const std::string label = fmt::format("{}\n{}\n{} us, stream {}", kernel_name(m, i), phase_name(m, i),
                                           us(event.end_ns - event.start_ns), event.stream);
     out += fmt::format(" k{} [label={}];\n", i, json_text(label));
   }
@@ -67,7 +56,7 @@ std::string to_graph_json(const Measured& m) {
     out += fmt::format(
         R"({{"id": "k{}", "kernel": {}, "class": "{}", "rank": {}, "stream": {}, "phase": {}, "start_us": {}, "dur_us": {}}})",
         i, json_text(m.trace.name(event)), name_of(m.meaning.classes[i]), m.trace.rank(event), event.stream,
-        json_text(phase_text(m, i)), us(event.start_ns), us(event.end_ns - event.start_ns));
+        json_text(phase_name(m, i)), us(event.start_ns), us(event.end_ns - event.start_ns));
   }
   const std::vector<bool> used = calls_used(m);
   for (std::size_t i = 0; i < used.size(); ++i) {

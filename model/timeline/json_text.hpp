@@ -1,4 +1,4 @@
-// A string as JSON writes it, quotes included.
+// A string as JSON writes it, quotes included. What is no UTF-8 becomes U+FFFD.
 #pragma once
 
 #include <string>

@@ -15,10 +15,12 @@ namespace {
 constexpr std::size_t kSearched = 1000;
 
 // Searched in the subject of a name, in this order. The order is the point: FlashAttention's pre- and postprocessing is
-// no attention, nor is writing the cache; a notify kernel is no dispatch; dpsk::grouped_gemm holds dense GEMMs and
-// transposes too; FlashInfer is more than attention.
+// no attention, nor are writing the cache and norms of queries and keys; a notify kernel is no dispatch;
+// dpsk::grouped_gemm holds dense GEMMs and transposes too; FlashInfer is more than attention; Inductor's generated
+// kernels are named after all they replace. TensorRT-LLM calls an expert GEMM bmm, with the size of its batch dynamic.
 const std::vector<NamePattern>& built_in() {
   static const std::vector<NamePattern> patterns = {
+      {"^triton_(poi|red|per)_fused", "memory"},
       {"get_dispatch_layout|mla_metadata", "other"},
       {"notify_dispatch|cached_notify|notify_combine|clean_low_latency|(deep_ep|ep|nvshmem).*barrier|barrier_all",
        "barrier"},
@@ -26,16 +28,21 @@ const std::vector<NamePattern>& built_in() {
        "dispatch"},
       {R"((deep_ep|dpsk::ep|internode|intranode|internode_ll|pplx|a2a|all_?to_?all).*combine|\bcombineKernel)",
        "combine"},
-      {R"(^(_Z\d+)?nccl|nvshmem|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|multimem|symm_mem|)"
-       "cross_device_reduce",
+      {R"(^(_Z\d+)?(n|r)ccl|nvshmem|all_?reduce|all_?gather|reduce_?scatter|all_?to_?all|multimem|symm_mem|)"
+       "cross_device_reduce|lamport",
        "collective"},
       {"preprocess|postprocess|dot_do_o|convert_?dq|convert_?dkv|clear_dkv|merge_?(attn_)?states?|combine_kernel|"
-       "and_cache_|splitkreduce|::utils::",
+       "and_cache_|append_?paged|splitkreduce|::utils::|fwd_kernel_stage2|(attn|attention|mla).*norm|norm.*(attn|mla)|"
+       "gemma.*norm",
        "memory"},
-      {"flash([^i]|$)|fmha|attention|attn|mla|(batch|single)(decode|prefill)|paged_kv|compute_attn_ws", "attention"},
-      {"m_grouped|group(ed)?_?gemm_kernel|groupproblemshape|fused_moe|moe_?gemm|group_gemm", "grouped_gemm"},
-      {"gemm|nvjet|xmma|cublas|gemv|matmul|wgmma|triton_tem", "gemm"},
-      {"top_?k|group_indices|count_expert|fused_mapping|aux_fi|moe_align|moe.*routing|sort|arange|with_index", "other"},
+      {"flash([^i]|$)|fmha|attention|attn|mla|sdpa|(batch|single)(decode|prefill)|paged_kv|compute_attn_ws|"
+       "fwd_(grouped_)?kernel_stage1",
+       "attention"},
+      {"m_grouped|group(ed)?_?gemm_kernel|groupproblemshape|fused_moe|moe_?gemm|group_gemm|^bmm_.*(swiglu|dynbatch)",
+       "grouped_gemm"},
+      {"gemm|nvjet|xmma|cublas|gemv|matmul|wgmma|triton_tem|cijk_|^bmm_", "gemm"},
+      {"top_?k|sampling|group_indices|count_expert|fused_mapping|aux_fi|moe_align|moe.*routing|sort|arange|with_index",
+       "other"},
       {"elementwise|copy|cast|transpose|norm|ln_(fwd|bwd)|swiglu|silu|gelu|act_and_mul|rotary|rope|reduce|expand|"
        "permute|scatter|gather|fill|softmax|concat|cat_|quant|embedding|index|triton_|fill_tensormaps|distribution|"
        "scan|multi_tensor_apply",
@@ -56,15 +63,12 @@ bool is_grouped_by_argument(std::string_view name) {
   return matcher.find(name) != nullptr;
 }
 
-KernelClass class_named(const std::string& name) {
-  const std::vector<std::string>& names = kernel_class_names();
-  const auto found = std::find(names.begin(), names.end(), name);
-  if (found == names.end()) throw SpecError(unknown_name("kernel class", name, names));
-  return static_cast<KernelClass>(found - names.begin());
-}
-
 std::vector<NamePattern> checked(const std::vector<NamePattern>& classes) {
-  for (const NamePattern& each : classes) (void)class_named(each.meaning);
+  for (const NamePattern& each : classes) {
+    if (!class_named(each.meaning)) {
+      throw SpecError(unknown_name("kernel class", each.meaning, kernel_class_names()));
+    }
+  }
   return classes;
 }
 
@@ -79,6 +83,12 @@ const std::vector<std::string>& kernel_class_names() {
 
 const std::string& name_of(KernelClass kernel_class) {
   return kernel_class_names()[static_cast<std::size_t>(kernel_class)];
+}
+
+std::optional<KernelClass> class_named(std::string_view name) {
+  const std::vector<std::string>& names = kernel_class_names();
+  const auto found = std::find(names.begin(), names.end(), name);
+  return found == names.end() ? std::nullopt : std::optional(static_cast<KernelClass>(found - names.begin()));
 }
 
 bool is_transfer(KernelClass c) { return c == KernelClass::dispatch || c == KernelClass::combine; }
@@ -115,8 +125,9 @@ const std::string* NameMatcher::find(std::string_view name) const {
 
 std::string_view subject_of(std::string_view name) {
   if (name.starts_with("void ")) name.remove_prefix(5);
-  constexpr std::string_view kWrapper = "cutlass::device_kernel<";
-  if (name.starts_with(kWrapper)) name.remove_prefix(kWrapper.size());
+  for (const std::string_view wrapper : {"cutlass::device_kernel<", "cutlass::Kernel<", "cutlass::Kernel2<"}) {
+    if (name.starts_with(wrapper)) name.remove_prefix(wrapper.size());
+  }
   constexpr std::string_view kAnonymous = "(anonymous namespace)";
   const std::size_t from = name.starts_with(kAnonymous) ? kAnonymous.size() : 0;
   std::size_t end = name.find_first_of("<(>", from);
@@ -133,9 +144,9 @@ KernelClassifier::KernelClassifier(const std::vector<NamePattern>& classes, cons
       has_communication_(!communication.empty()) {}
 
 KernelClass KernelClassifier::of_kernel(std::string_view name) const {
-  if (const std::string* meaning = given_.find(name)) return class_named(*meaning);
+  if (const std::string* meaning = given_.find(name)) return *class_named(*meaning);
   const std::string* meaning = built_in_matcher().find(subject_of(name));
-  KernelClass found = meaning == nullptr ? KernelClass::unclassified : class_named(*meaning);
+  KernelClass found = meaning == nullptr ? KernelClass::unclassified : *class_named(*meaning);
   if (found == KernelClass::gemm && is_grouped_by_argument(name)) found = KernelClass::grouped_gemm;
   if (!has_communication_) return found;
   const bool communicates = communication_.find(name) != nullptr;

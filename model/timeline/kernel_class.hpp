@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,6 +30,7 @@ inline constexpr int kKernelClasses = static_cast<int>(KernelClass::unclassified
 
 [[nodiscard]] const std::string& name_of(KernelClass kernel_class);
 [[nodiscard]] const std::vector<std::string>& kernel_class_names();
+[[nodiscard]] std::optional<KernelClass> class_named(std::string_view name);
 [[nodiscard]] bool is_communication(KernelClass kernel_class);
 /// Transfers of the all-to-all, barriers apart.
 [[nodiscard]] bool is_transfer(KernelClass kernel_class);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "engine/timeline.hpp"
@@ -21,12 +22,17 @@ struct PhaseTimes {
   Time busy{};      ///< union of its kernels
   Time solo{};      ///< sum of their solo times; of a measured trace zero
   Time barrier{};   ///< sum of its barrier kernels
-  Time transfer{};  ///< sum of its dispatch and combine kernels
+  Time transfer{};  ///< sum of its other kernels that communicate
 
   [[nodiscard]] Time span() const { return end - start; }
-  /// Its time is that of a transfer, and of the other ranks it waits for.
-  [[nodiscard]] bool is_communication() const { return transfer > Time::zero(); }
+  /// Barriers and transfers are most of its busy time: a phase of tensor parallelism that ends with an all-reduce
+  /// computes, and a combine that holds a cast communicates.
+  [[nodiscard]] bool is_communication() const { return 2 * (barrier + transfer) > busy; }
 };
+
+/// Tells the phases of one rank apart.
+using PhaseKey = std::tuple<std::uint32_t, std::string, std::uint32_t>;  // layer, phase, micro-batch
+[[nodiscard]] inline PhaseKey key_of(const PhaseTimes& phase) { return {phase.layer, phase.phase, phase.micro_batch}; }
 
 /// By start, then stream.
 [[nodiscard]] std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& timeline);

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "timeline/attribute.hpp"
 #include "timeline/calls.hpp"
 #include "timeline/gzip_stream.hpp"

@@ -16,7 +16,7 @@ enum class GpuEventKind : std::uint8_t { kernel, memcpy, memset };
 struct GpuEvent {
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
-  std::int64_t bytes = 0;  ///< of copies and sets; 0: the trace does not say
+  std::int64_t bytes = 0;  ///< of copies, sets and NCCL's messages; 0: the trace does not say
   double flops = 0;        ///< of matrix products whose operator has "Input Dims"; 0: not known
   std::uint32_t name = 0;  ///< index into Trace::names
   std::uint32_t stream = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace moeline {
 namespace {
@@ -26,6 +27,9 @@ std::string* argument_of(EventText& event, std::string_view key) {
   if (key == "layer") return &event.layer;
   if (key == "micro_batch") return &event.micro_batch;
   if (key == "bytes") return &event.bytes;
+  if (key == "In msg nelems") return &event.in_elements;
+  if (key == "Out msg nelems") return &event.out_elements;
+  if (key == "dtype") return &event.dtype;
   if (key == "class") return &event.kernel_class;
   if (key == "assumed") return &event.assumed;
   if (key == "name") return &event.label;
@@ -43,11 +47,11 @@ std::string* array_of(EventText& event, std::string_view key) {
 // Keeps the strings' memory for the next event.
 void clear(EventText& event) {
   for (std::string* field :
-       {&event.ph,      &event.cat,         &event.name,        &event.pid,         &event.tid,
-        &event.ts,      &event.dur,         &event.id,          &event.stream,      &event.correlation,
-        &event.layer,   &event.micro_batch, &event.bytes,       &event.external_id, &event.kernel_class,
-        &event.assumed, &event.label,       &event.wait_stream, &event.wait_record, &event.grid,
-        &event.dims}) {
+       {&event.ph,      &event.cat,         &event.name,         &event.pid,         &event.tid,
+        &event.ts,      &event.dur,         &event.id,           &event.stream,      &event.correlation,
+        &event.layer,   &event.micro_batch, &event.bytes,        &event.external_id, &event.kernel_class,
+        &event.assumed, &event.label,       &event.wait_stream,  &event.wait_record, &event.grid,
+        &event.dims,    &event.in_elements, &event.out_elements, &event.dtype}) {
     field->clear();
   }
 }

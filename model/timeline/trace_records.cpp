@@ -3,20 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "timeline/trace_numbers.hpp"
 
 namespace moeline {
-
-std::string one_line(std::string_view text) {
-  std::string line(text.substr(0, 80));
-  std::replace_if(
-      line.begin(), line.end(), [](unsigned char c) { return std::iscntrl(c) != 0; }, '?');
-  return line;
-}
-
 namespace {
 
 std::int64_t time_ns(std::string_view field, std::string_view text) {
@@ -58,6 +50,23 @@ std::optional<PhasePlace> place_of(const EventText& event) {
 
 std::int64_t number_or(std::string_view text, std::int64_t otherwise) {
   return whole_number<std::int64_t>(text).value_or(otherwise);
+}
+
+// Of one element, by PyTorch's names of types; 0: not known.
+std::int64_t element_bytes(std::string_view dtype) {
+  if (dtype.starts_with("Float8") || dtype == "Byte" || dtype == "Char" || dtype == "Bool") return 1;
+  if (dtype == "BFloat16" || dtype == "Half" || dtype == "Short" || dtype == "UInt16") return 2;
+  if (dtype == "Float" || dtype == "Int" || dtype == "UInt32") return 4;
+  if (dtype == "Double" || dtype == "Long" || dtype == "UInt64" || dtype == "ComplexFloat") return 8;
+  return 0;
+}
+
+// Of an NCCL kernel: its input or its output, whichever is larger, as NCCL's own tests count. 0: not stated.
+std::int64_t message_bytes(const EventText& event) {
+  const std::int64_t elements = std::max(number_or(event.in_elements, 0), number_or(event.out_elements, 0));
+  const std::int64_t size = element_bytes(event.dtype);
+  constexpr std::int64_t kMost = std::int64_t{1} << 50U;
+  return elements > 0 && elements <= kMost ? elements * size : 0;
 }
 
 // The position of `text` in a list of few, which gets it if it is new.
@@ -157,7 +166,8 @@ void TraceRecords::add_gpu(const EventText& event, GpuEventKind kind) {
   record.event.stream = stream_of(event);
   record.event.start_ns = time_ns("ts", event.ts);
   record.event.end_ns = record.event.start_ns + duration_ns(event);
-  record.event.bytes = std::max<std::int64_t>(0, number_or(event.bytes, 0));
+  record.event.bytes =
+      event.bytes.empty() ? message_bytes(event) : std::max<std::int64_t>(0, number_or(event.bytes, 0));
   double blocks = 1;
   std::string_view grid = event.grid;
   for (int i = 0; i < 3; ++i) blocks *= take_number(grid);

@@ -12,9 +12,6 @@
 
 namespace moeline {
 
-/// The beginning of a text from the file, fit for one line of a message.
-[[nodiscard]] std::string one_line(std::string_view text);
-
 /// The fields of one trace event as text, whatever their JSON type. Empty: absent.
 struct EventText {
   std::string ph;
@@ -31,6 +28,9 @@ struct EventText {
   std::string layer;
   std::string micro_batch;
   std::string bytes;
+  std::string in_elements;  ///< args."In msg nelems", of NCCL
+  std::string out_elements;
+  std::string dtype;
   std::string external_id;
   std::string kernel_class;
   std::string assumed;      ///< of a launch: nobody modelled it

@@ -2,6 +2,8 @@
 #include <doctest/doctest.h>
 #include <rapidjson/document.h>
 
+#include <map>
+
 #include "engine/simulate.hpp"
 #include "experiments/cli/difference.hpp"
 #include "experiments/cli/run.hpp"
@@ -114,6 +116,27 @@ TEST_CASE(
   CHECK(contention("112") == Time::zero());  // persistent: it holds its SMs
 }
 
+TEST_CASE("what transfers cost by their SMs adds up over all that run beside, however long they are") {
+  const auto on = [](const char* name, int stream, int start, int end, int blocks) {
+    const std::string s = std::to_string(stream);
+    return slice("kernel", name, R"("pid": 0, "tid": )" + s, times(std::to_string(start), std::to_string(end - start)),
+                 R"("stream": )" + s + R"(, "grid": [)" + std::to_string(blocks) + ", 1, 1]");
+  };
+  const Trace trace =
+      read(R"({"deviceProperties": [{"name": "NVIDIA H800", "numSms": 132}], "traceEvents": [)" +
+           on("nvshmem_put", 30, 0, 1000, 11) + "," + on("copy_kernel", 7, 100, 232, 4096) + "," +
+           on("deep_ep::internode::dispatch", 27, 166, 300, 22) + "," + on("flash_fwd_kernel", 7, 300, 432, 4096) +
+           "," + on("deep_ep::internode::notify_dispatch", 27, 300, 366, 22) + "," +
+           on("copy_kernel", 7, 1000, 1100, 4096) + "]}");
+  std::map<Time, Time> lost;  // by start
+  for (const KernelSpan& kernel : kernel_spans(trace, interpret(trace))) {
+    if (kernel.stream == 7) lost[kernel.start] = kernel.contention;
+  }
+  CHECK(lost.at(us(100)) == us(11 + 11));  // 132 us beside 11 SMs, 66 us beside 22
+  CHECK(lost.at(us(300)) == us(11 + 11));  // a barrier spins
+  CHECK(lost.at(us(1000)) == Time::zero());
+}
+
 TEST_CASE("of every phase of a prediction and its measurement the parts add up to the difference") {
   if (!present(training_trace())) return;
   const Side predicted = side_of(run_scenario(load_setup(chunk_scenario())));
@@ -150,7 +173,7 @@ TEST_CASE("contention of the predicted cast beside a GEMM is most of its time: 5
   }
 }
 
-TEST_CASE("--fail-above: exit code 1 where the span or a phase differs by more, 0 otherwise, 3 for no percentage") {
+TEST_CASE("--fail-above: exit code 1 where the span or a phase differs by more, 0 otherwise, 2 for no percentage") {
   const TemporaryFolder folder;
   const auto trace = [&](const char* name, const std::string& duration) {
     return folder.write(name, trace_of(gpu_range("attn", "0", "1000") + "," + kernel("0", duration)));
@@ -165,7 +188,8 @@ TEST_CASE("--fail-above: exit code 1 where the span or a phase differs by more, 
   CHECK(failed.out == run_moeline({"compare", a, b}).out);
   CHECK(run_moeline({"compare", b, b, "--fail-above", "0"}).exit_code == 0);
   for (const char* bad : {"much", "-1", "5%%", ""}) {
-    if (*bad != '\0') check_refused({"compare", a, b, "--fail-above", bad}, "--fail-above '", "write a percentage");
+    check_wrong_usage({"compare", a, b, "--fail-above", bad},
+                      *bad == '\0' ? "must not be empty" : "write a percentage");
   }
 }
 
@@ -180,6 +204,74 @@ TEST_CASE("a trace without phases is compared by kernel family") {
   CHECK(std::string(json["phases"][0]["phase"].GetString()) == "all");
   CHECK(std::string(json["families"][0]["family"].GetString()) == "gemm");
   CHECK(json["families"][0]["a_count"].GetInt() == 2);
+}
+
+TEST_CASE("copied mean is a null model where b has another layer to copy from, and absent where it has none") {
+  const TemporaryFolder folder;
+  const std::string layer0 = gpu_range("attn", "0", "50") + "," + kernel("0", "10");
+  const std::string layer1 = gpu_range("attn", "100", "50") + "," + kernel("100", "20");
+  const std::string once = gpu_range("head", "200", "50") + "," + kernel("200", "30");
+  const auto nulls = [&](const std::string& events) {
+    const std::string file = folder.write("t.json", trace_of(events));
+    rapidjson::Document json;
+    json.Parse(run_moeline({"compare", file, file, "--format", "json"}).out.c_str());
+    REQUIRE_FALSE(json.HasParseError());
+    return json["nulls"].HasMember("copied_mean") ? json["nulls"]["copied_mean"]["mean_abs_error"].GetDouble() : -1;
+  };
+  CHECK(nulls(layer0) == -1);
+  CHECK(nulls(layer0 + "," + layer1) == doctest::Approx((1.0 + 0.5) / 2));
+  CHECK(nulls(layer0 + "," + layer1 + "," + once) == doctest::Approx((1.0 + 0.5) / 2));  // nothing to copy for head
+}
+
+TEST_CASE("a layer named twice counts once") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("t.json", trace_of(gpu_range("attn", "0", "50") + "," + kernel("0", "10")));
+  CHECK(run_moeline({"compare", file, file, "--layers", "0,0,0"}).out ==
+        run_moeline({"compare", file, file, "--layers", "0"}).out);
+}
+
+TEST_CASE("of communication the errors are of transfers, and the causes add up to the difference of the spans") {
+  const TemporaryFolder folder;
+  const auto trace = [&](const std::string& name, int barrier, int transfer) {
+    const auto on27 = [](const char* kernel, int start, int duration) {
+      return slice("kernel", kernel, kStream27, times(std::to_string(start), std::to_string(duration)));
+    };
+    return folder.write(name, trace_of(gpu_range("attn", "900", "50") + "," + kernel("900", "50") + "," +
+                                       gpu_range("dispatch", "0", "800", kStream27) + "," +
+                                       on27("deep_ep::internode::notify_dispatch", 0, barrier) + "," +
+                                       on27("deep_ep::internode::dispatch", barrier, transfer)));
+  };
+  const std::string a = trace("a.json", 100, 30);
+  const std::string b = trace("b.json", 30, 20);
+  rapidjson::Document json;
+  json.Parse(run_moeline({"compare", a, b, "--format", "json"}).out.c_str());
+  REQUIRE(json["phases"].Size() == 2);
+  const auto& dispatch = json["phases"][1];
+  CHECK(dispatch["error"].GetDouble() == 0.5);
+  double sum = 0;
+  for (const auto& cause : dispatch["causes"].GetObject()) sum += cause.value.GetDouble();
+  CHECK(sum == dispatch["a_span_us"].GetDouble() - dispatch["b_span_us"].GetDouble());
+  CHECK(run_moeline({"compare", a, b}).out.find("the causes below are of whole spans") != std::string::npos);
+}
+
+TEST_CASE("a trace without phases is compared whatever its kernels do: compute, both, or communicate alone") {
+  const TemporaryFolder folder;
+  const std::string gemms = kernel("0", "10") + "," + kernel("20", "30");
+  const auto all_reduce = [](const char* duration) {
+    return slice("kernel", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL", kStream27, times("0", duration));
+  };
+  for (const std::string& events :
+       {gemms, gemms + "," + all_reduce("10"), gemms + "," + all_reduce("90"), all_reduce("90")}) {
+    const std::string a = folder.write("a.json", trace_of(events));
+    const Outcome outcome = run_moeline({"compare", a, a, "--format", "json"});
+    CAPTURE(outcome.err);
+    REQUIRE(outcome.exit_code == 0);
+    rapidjson::Document json;
+    json.Parse(outcome.out.c_str());
+    REQUIRE(json["phases"].Size() == 1);
+    CHECK(json["phases"][0]["scored"].GetBool());
+    CHECK(json["mean_abs_error"].GetDouble() == 0);
+  }
 }
 
 TEST_CASE("a merged trace holds every kernel of both, as neighbouring processes, and no slices that cross") {

@@ -244,6 +244,24 @@ TEST_CASE("a gap behind another stream that computes is a gap only where both st
   CHECK(rank.gaps.size() == 1);
 }
 
+TEST_CASE("layers whose phases end with an all-reduce have windows, and the all-reduce in them") {
+  SmallTrace trace;
+  for (int layer = 0; layer < 2; ++layer) {
+    const int start = 200 * layer;
+    trace.annotation("attn", start, start + 6);
+    trace.kernel("flash_fwd", 7, start, start + 10, start + 110);
+    trace.kernel("ncclDevKernel_AllReduce_Sum_bf16_RING_LL", 7, start + 3, start + 110, start + 140);
+  }
+  const RankAnalysis rank = first_rank(trace);
+  CHECK(rank.transfers.empty());
+  REQUIRE(rank.layers.size() == 2);
+  for (const LayerWindow& layer : rank.layers) {
+    CHECK(layer.times.span == us(130));
+    CHECK(layer.times.exposed == us(30));
+    CHECK(layer.transfer == us(30));
+  }
+}
+
 TEST_CASE("rates are of kernels whose shapes the trace states") {
   SmallTrace trace;
   trace.add(slice("cpu_op", "aten::mm", kMainThread, times("0", "5"),
@@ -259,6 +277,25 @@ TEST_CASE("rates are of kernels whose shapes the trace states") {
   CHECK(uses[KernelClass::gemm].sum == us(200));
   CHECK(uses[KernelClass::copy].bytes == 5e6);
   CHECK(uses[KernelClass::copy].bytes_time == us(10));
+}
+
+TEST_CASE("GB/s of an NCCL phase are its message over its time, and no share of the memory's bandwidth") {
+  SmallTrace trace;
+  trace.annotation("gather", 0, 4);
+  trace.kernel("ncclDevKernel_AllGather_RING_LL", 27, 0, 10, 410,
+               R"("In msg nelems": 4194304, "Out msg nelems": 33554432, "Group size": 8, "dtype": "BFloat16")");
+  trace.annotation("mlp", 5, 9).kernel("sm90_xmma_gemm", 7, 6, 20, 300);
+  const TemporaryFolder folder;
+  rapidjson::Document json;
+  json.Parse(run_moeline({"analyze", folder.write("t.json", trace.text()), "--format", "json"}).out.c_str());
+  REQUIRE_FALSE(json.HasParseError());
+  const double expected = 33554432 * 2 / 400e-6 / 1e9;
+  REQUIRE(json["ranks"][0]["transfers"].Size() == 1);
+  CHECK(json["ranks"][0]["transfers"][0]["GBps"].GetDouble() == doctest::Approx(expected));
+  const auto& collective = json["ranks"][0]["classes"][0];
+  CHECK(std::string(collective["class"].GetString()) == "collective");
+  CHECK(collective["GBps"].GetDouble() == doctest::Approx(expected));
+  CHECK_FALSE(collective.HasMember("share_of_memory"));
 }
 
 TEST_CASE("each GPU of a file is a rank of its own") {
@@ -292,6 +329,26 @@ TEST_CASE("two GPUs that claim the same rank do not share their phases") {
   REQUIRE(analysis.ranks.size() == 2);
   CHECK(analysis.ranks[0].phases.size() == 1);
   CHECK(analysis.ranks[1].phases.size() == 1);
+}
+
+TEST_CASE("of many streams the table has the sixteen busiest, in order, and the JSON all") {
+  SmallTrace trace;
+  for (int stream = 1; stream <= 20; ++stream) {
+    trace.on_gpu("kernel", "sm90_xmma_gemm", stream, 0, stream % 5 == 0 ? 1 : 1000 + stream);
+  }
+  const TemporaryFolder folder;
+  const std::string file = folder.write("t.json", trace.text());
+  const std::string table = run_moeline({"analyze", file}).out;
+  const std::string rows = table.substr(table.find("\n  stream"), table.find("... 4 more") - table.find("\n  stream"));
+  CHECK(std::count(rows.begin(), rows.end(), '\n') == 2 + 16);
+  CHECK(rows.find("\n       4 ") < rows.find("\n       6 "));
+  CHECK(rows.find("\n       5 ") == std::string::npos);
+  rapidjson::Document json;
+  json.Parse(run_moeline({"analyze", file, "--format", "json"}).out.c_str());
+  const auto& streams = json["ranks"][0]["streams"];
+  CHECK(streams.Size() == 20);
+  CHECK(streams[0].HasMember("exposed_us"));
+  CHECK_FALSE(streams[0].HasMember("exposed_comm_us"));  // which means something else of ranks
 }
 
 TEST_CASE("analyze prints the same figures through the program") {

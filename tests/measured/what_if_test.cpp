@@ -141,10 +141,27 @@ TEST_CASE("replay refuses unknown names through the program, and writes no graph
   const TraceFile file;
   const std::string graph = file.folder / "graph.json";
   check_refused({"replay", file.path, "--scale", "atn=2", "--graph", graph}, "--scale: ", "did you mean 'attn'?");
-  check_refused({"replay", file.path, "--scale", "attn", "--graph", graph}, "--scale 'attn': ", "write NAME=FACTOR");
+  check_wrong_usage({"replay", file.path, "--scale", "attn", "--graph", graph}, "--scale 'attn': write NAME=FACTOR");
+  check_wrong_usage({"replay", file.path, "--scale", "=1", "--graph", graph}, "--scale '=1': write NAME=FACTOR");
+  check_wrong_usage({"replay", file.path, "--remove", "->", "--graph", graph}, "--remove '->': write PHASE->PHASE");
   check_refused({"replay", file.path, "--remove", "attn->mlp", "--graph", graph}, "--remove: ", "unknown dependency");
   CHECK_FALSE(std::filesystem::exists(graph));
   check_refused({"replay", file.path, "--graph", "/nowhere/graph.json"}, "/nowhere/graph.json", "");
+}
+
+TEST_CASE("a factor that makes times too long is refused by its option") {
+  const TemporaryFolder folder;
+  const std::string file =
+      folder.write("t.json", SmallTrace().kernel("sm90_xmma_gemm", 7, 0, 10, 2'000'000'000).text());
+  check_refused({"replay", file, "--scale", "kernel:gemm=1000000"}, "--scale kernel:gemm=1000000: ", "out of range");
+}
+
+TEST_CASE("a replay of a trace without phases has no table of phases") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("t.json", SmallTrace().kernel("sm90_xmma_gemm", 7, 0, 10, 110).text());
+  const Outcome outcome = run_moeline({"replay", file, "--scale", "kernel:gemm=2"});
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.out.find("phase") == std::string::npos);
 }
 
 TEST_CASE("the graph as JSON has as many nodes and edges as replay states, and no circle") {

@@ -64,6 +64,18 @@ inline void check_refused(const Arguments& arguments, const std::string& place, 
   CHECK_MESSAGE(outcome.err.find(says) != std::string::npos, "does not say: " << says);
 }
 
+/// Of a call that makes no sense whatever its files hold: exit code 2, one line, nothing on stdout.
+inline void check_wrong_usage(const Arguments& arguments, const std::string& says) {
+  const Outcome outcome = run_moeline(arguments);
+  CAPTURE(joined(arguments));
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 2);
+  CHECK(outcome.out.empty());
+  CHECK(std::count(outcome.err.begin(), outcome.err.end(), '\n') == 1);
+  CHECK(outcome.err.starts_with("moeline: "));
+  CHECK_MESSAGE(outcome.err.find(says) != std::string::npos, "does not say: " << says);
+}
+
 /// A call with the valid scenario and more arguments.
 struct ValidScenario {
   TemporaryFolder folder;

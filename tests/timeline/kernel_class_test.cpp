@@ -157,9 +157,42 @@ TEST_CASE("attention is the core alone, forward and backward; what comes before 
 }
 
 TEST_CASE("FlashInfer's kernels around attention are no attention") {
-  check_all("memory", {"void flashinfer::norm::RMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*)",
-                       "void flashinfer::activation::act_and_mul_kernel<__nv_bfloat16, &silu>(__nv_bfloat16*)",
-                       "void flashinfer::BatchQKApplyRotaryPosIdsCosSinCacheKernel<true, 128u>()"});
+  check_all("memory", {
+                          "void flashinfer::norm::RMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*)",
+                          "void flashinfer::norm::FusedAddRMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*)",
+                          "void flashinfer::norm::GemmaRMSNormKernel<8u, __nv_bfloat16>(__nv_bfloat16*)",
+                          "void flashinfer::activation::act_and_mul_kernel<__nv_bfloat16, &silu>(__nv_bfloat16*)",
+                          "void flashinfer::BatchQKApplyRotaryPosIdsCosSinCacheKernel<true, 128u>()",
+                          "void flashinfer::BatchQKApplyRotaryPosIdsCosSinCacheHeadParallelismKernel<false>()",
+                          "void flashinfer::AppendPagedKVCacheKernel<128u, 8u, __nv_bfloat16, int>()",
+                      });
+  check_all("other", {"void flashinfer::sampling::TopKTopPSamplingFromProbKernel<1024u>(float*)",
+                      "void flashinfer::sampling::SamplingFromProbKernel<1024u>(float*)"});
+}
+
+TEST_CASE("norms of queries and keys, and what Inductor generates around attention, are memory") {
+  check_all("memory", {"attn_norm_kernel", "layer_norm_mlattn", "void fused_mla_rmsnorm_kernel<8>()",
+                       "triton_poi_fused__scaled_dot_product_flash_attention_clone_3",
+                       "triton_per_fused_all_reduce_native_layer_norm_7", "_fwd_kernel_stage2"});
+  check_all("attention", {"_fwd_grouped_kernel_stage1", "_fwd_kernel_stage1", "kernel_unified_attention_2d",
+                          "cudnn_generated_fort_native_sdpa_sm90_flash_fprop_wgmma_f16_knob_6_128x128x128_4x1x1",
+                          "fmhaSm100fKernel_QkvE4m3OBfloat16H128PagedKvDenseP32VarSeqQ8Kv128PersistentSwapsAbForGen"});
+}
+
+TEST_CASE("AMD's libraries, TensorRT-LLM and older CUTLASS are known") {
+  check_all("collective", {"rcclGenericKernel", "ncclDevKernel_Generic(ncclDevKernelArgsStorage<4096ul>)",
+                           "void lamport_style_one_shot<8>()", "void mscclpp::allreduce<8>()"});
+  check_all("gemm", {"Cijk_Ailk_Bljk_BBS_BH_MT256x256x64", "Custom_Cijk_Alik_Bljk_F8BS_BH_MT256x256x128",
+                     "void cutlass::Kernel2<cutlass_80_tensorop_bf16_s16816gemm_relu_bf16_256x128_32x3_tn_align8>(P)",
+                     "void cutlass::Kernel<cutlass_75_tensorop_f16_s1688gemm_f16_256x128_tn_align8>(Params)",
+                     "_w8a8_block_fp8_matmul",
+                     "bmm_Bfloat16_Bfloat16Bfloat16_Fp32_t128x128x64_s6_et64x128_m64x128x16_cga1x1x1"});
+  check_all("grouped_gemm",
+            {"bmm_E4m3_E4m3E4m3_Fp32_t128x8x512_s6_et64x8_m128x8x16_transOut_schedS_biasM_bN_swiGlu_dynBatch_sm100f",
+             "bmm_Bfloat16_E2m1E2m1_Fp32_t128x8x512_s6_et128x8_m128x8x64_transOut_schedS_bN_dynBatch_sm100f"});
+  check_all("memory", {"void at::native::(anonymous namespace)::multi_tensor_apply_kernel<Adam>(Adam)",
+                       "void vllm::reshape_and_cache_flash_kernel<__nv_bfloat16>()",
+                       "void vllm::concat_and_cache_mla_kernel<__nv_bfloat16>()", "moe_sum_reduce_kernel"});
 }
 
 TEST_CASE("casts, norms, activations and PyTorch's own kernels are memory-bound; routing is other work") {
@@ -213,6 +246,8 @@ TEST_CASE("names of any length are searched in their beginning") {
 TEST_CASE("a name's subject is what stands in front of its arguments, without wrappers") {
   CHECK(subject_of("void cutlass::device_kernel<flash::FlashAttnBwd<int>>(int)") == "flash::FlashAttnBwd");
   CHECK(subject_of("void cutlass::device_kernel<a::b::GemmKernel>(a::Params)") == "a::b::GemmKernel");
+  CHECK(subject_of("void cutlass::Kernel2<cutlass_80_gemm_tn>(Params)") == "cutlass_80_gemm_tn");
+  CHECK(subject_of("void cutlass::Kernel<cutlass_75_gemm_tn>(Params)") == "cutlass_75_gemm_tn");
   CHECK(subject_of("void at::native::(anonymous namespace)::kernel<4>(int)") ==
         "at::native::(anonymous namespace)::kernel");
   CHECK(subject_of("void (anonymous namespace)::kernel(int)") == "(anonymous namespace)::kernel");

@@ -66,6 +66,33 @@ TEST_CASE("annotations of others are counted by name, whatever their args say") 
   CHECK(phases[3].micro_batch == 0);
 }
 
+TEST_CASE("a phase communicates when barriers and transfers are most of its busy time") {
+  const auto communicates = [](int busy_us, int barrier_us, int transfer_us) {
+    PhaseTimes times;
+    times.busy = from_us(busy_us);
+    times.barrier = from_us(barrier_us);
+    times.transfer = from_us(transfer_us);
+    return times.is_communication();
+  };
+  CHECK_FALSE(communicates(100, 0, 20));  // an attention that ends with an all-reduce
+  CHECK(communicates(4924, 1315, 3575));  // combine(B) of the training trace, which holds a cast
+  CHECK(communicates(100, 60, 0));
+  CHECK_FALSE(communicates(100, 25, 25));
+  CHECK_FALSE(communicates(0, 0, 0));
+}
+
+TEST_CASE("phases that communicate are scored where there are no others") {
+  PhaseTimes transfer = phase("dispatch", 0, 0, 10);
+  transfer.busy = transfer.transfer = from_us(10);
+  const Score alone = score({transfer}, {transfer}, {0});
+  CHECK(alone.phases.size() == 1);
+  CHECK(alone.communication.empty());
+  const Score beside = score({transfer, phase("mlp", 0, 0, 9)}, {transfer, phase("mlp", 0, 0, 9)}, {0});
+  REQUIRE(beside.phases.size() == 1);
+  CHECK(beside.phases[0].a.phase == "mlp");
+  CHECK(beside.communication.size() == 1);
+}
+
 TEST_CASE("micro-batches are paired one by one") {
   const std::vector<PhaseTimes> a = {phase("mlp", 0, 0, 10), phase("mlp", 1, 10, 40)};
   const std::vector<PhaseTimes> b = {phase("mlp", 0, 0, 10), phase("mlp", 1, 10, 30)};
@@ -75,6 +102,24 @@ TEST_CASE("micro-batches are paired one by one") {
   CHECK(result.phases[0].error() == 0);
   CHECK(result.phases[1].error() == doctest::Approx(0.5));
   CHECK(result.span_error == doctest::Approx(1.0 / 3));
+}
+
+TEST_CASE("copied mean takes the mean of the layers held out, or of all but its own, and leaves out what none has") {
+  const auto of_layer = [](std::uint32_t layer, const char* name, int start_us, int end_us) {
+    PhaseTimes times = phase(name, 0, start_us, end_us);
+    times.layer = layer;
+    return times;
+  };
+  const std::vector<PhaseTimes> measured = {of_layer(0, "mlp", 0, 10), of_layer(0, "head", 10, 90),
+                                            of_layer(1, "mlp", 100, 130), of_layer(2, "mlp", 200, 250)};
+  const std::vector<PhaseTimes> held_out = copied_mean(measured, {0});
+  REQUIRE(held_out.size() == 1);
+  CHECK(held_out[0].span() == from_us(40));
+  const std::vector<PhaseTimes> all = copied_mean(measured, {0, 1, 2});
+  REQUIRE(all.size() == 3);
+  CHECK(all[0].span() == from_us(40));
+  CHECK(all[1].span() == from_us(30));
+  CHECK(all[2].span() == from_us(20));
 }
 
 TEST_CASE("two micro-batches against one of everything: their times are summed, and both count in the span") {

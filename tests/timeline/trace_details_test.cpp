@@ -74,6 +74,28 @@ TEST_CASE("bytes are of the event that states them") {
   }
 }
 
+TEST_CASE("an NCCL message has the bytes of its input or its output, whichever is larger") {
+  const auto bytes = [](const std::string& in, const std::string& out, const std::string& dtype) {
+    return with_args(R"("In msg nelems": )" + in + R"(, "Out msg nelems": )" + out + R"(, "dtype": ")" + dtype +
+                     R"(", "Group size": 8)")
+        .gpu_events[0]
+        .bytes;
+  };
+  CHECK(bytes("4194304", "33554432", "BFloat16") == 67'108'864);  // all-gather
+  CHECK(bytes("33554432", "4194304", "Float") == 134'217'728);    // reduce-scatter
+  CHECK(bytes("100", "100", "Half") == 200);
+  CHECK(bytes("100", "100", "Long") == 800);
+  CHECK(bytes("100", "100", "Float8_e4m3fn") == 100);
+  CHECK(bytes("100", "100", "Byte") == 100);
+  for (const char* unknown : {"", "QInt8", "bfloat", "[]"}) CHECK(bytes("100", "100", unknown) == 0);
+  for (const char* count : {"-5", "null", "\"many\"", "99999999999999999999", "9000000000000000000"}) {
+    CAPTURE(count);
+    CHECK(bytes(count, "0", "Double") == 0);
+  }
+  CHECK(with_args(R"("bytes": 7, "In msg nelems": 100, "dtype": "Float")").gpu_events[0].bytes == 7);
+  CHECK(with_args(R"("In msg nelems": 100)").gpu_events[0].bytes == 0);
+}
+
 TEST_CASE("a matrix product's FLOPs follow from its Input Dims") {
   const double mm = 2.0 * 4096 * 256 * 7168;
   CHECK(flops_of("aten::mm", "[[4096, 7168], [7168, 256]]") == mm);

@@ -1,0 +1,21 @@
+#include "experiments/cli/output_file.hpp"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+namespace moeline {
+
+CLI::Validator not_empty() {
+  return {[](const std::string& text) { return std::string(text.empty() ? "must not be empty" : ""); }, "", ""};
+}
+
+void check_output(const std::string& option, const std::string& output, const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code absent;  // then they are not the same file
+    if (!std::filesystem::equivalent(output, input, absent)) continue;
+    throw CLI::ValidationError(fmt::format("{} {}: would overwrite an input, {}", option, output, input));
+  }
+}
+
+}  // namespace moeline

@@ -1,0 +1,16 @@
+// Text of others' files, made fit to be printed.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace moeline {
+
+/// The same text as valid UTF-8: each byte that belongs to no character becomes U+FFFD.
+[[nodiscard]] std::string as_utf8(std::string_view text);
+
+/// Fit for one line of a terminal: valid UTF-8 without control characters ('?' stands for each), and at most `most`
+/// characters; a longer text ends in "...". REQUIRES: most >= 3.
+[[nodiscard]] std::string one_line(std::string_view text, std::size_t most = 80);
+
+}  // namespace moeline

@@ -1,0 +1,35 @@
+#include "measured/names.hpp"
+
+#include <fmt/format.h>
+
+#include "base/text.hpp"
+
+namespace moeline {
+
+std::string short_kernel_name(std::string_view name) {
+  constexpr std::size_t kMost = 60;
+  return one_line(subject_of(name), kMost);
+}
+
+std::string short_phase_name(std::string_view name) {
+  constexpr std::size_t kMost = 40;
+  return name.empty() ? "(no name)" : one_line(name, kMost);
+}
+
+std::string kernel_name(const Measured& m, std::int64_t event) {
+  return short_kernel_name(m.trace.name(m.trace.gpu_events[static_cast<std::size_t>(event)]));
+}
+
+std::string phase_name(const Measured& m, std::int64_t event) {
+  const std::int32_t phase = m.meaning.places[static_cast<std::size_t>(event)].phase;
+  if (phase == kNoPhase) return "";
+  const TracePhase& p = m.meaning.phases[static_cast<std::size_t>(phase)];
+  return fmt::format("{} of layer {}", short_phase_name(p.name), p.place.layer);
+}
+
+std::string place_name(const Measured& m, std::int64_t event) {
+  std::string phase = phase_name(m, event);
+  return phase.empty() ? kernel_name(m, event) : phase;
+}
+
+}  // namespace moeline
