@@ -69,16 +69,6 @@ std::int64_t message_bytes(const EventText& event) {
   return elements > 0 && elements <= kMost ? elements * size : 0;
 }
 
-// The position of `text` in a list of few, which gets it if it is new.
-std::uint16_t position_in(std::vector<std::string>& list, const std::string& text) {
-  constexpr std::size_t kMost = 4096;
-  const auto found = std::find(list.begin(), list.end(), text);
-  if (found != list.end()) return static_cast<std::uint16_t>(found - list.begin());
-  if (list.size() == kMost) throw SpecError(fmt::format("is of GPU process number {}", kMost + 1));
-  list.push_back(text);
-  return static_cast<std::uint16_t>(list.size() - 1);
-}
-
 // The next number of an array, with the separator behind it; 0 and an unchanged text where there is none.
 double take_number(std::string_view& text) {
   const std::size_t blank = text.find(' ');
@@ -128,6 +118,14 @@ Track TraceRecords::track_of(const EventText& event) {
   return tracks_.try_emplace(key_, next).first->second;
 }
 
+std::uint16_t TraceRecords::gpu_of(const std::string& pid) {
+  constexpr std::size_t kMost = 4096;
+  const auto [known, added] = gpu_ids_.try_emplace(pid, static_cast<std::uint16_t>(gpus.size()));
+  if (added && gpus.size() == kMost) throw SpecError(fmt::format("is of GPU process number {}", kMost + 1));
+  if (added) gpus.push_back(pid);
+  return known->second;
+}
+
 void TraceRecords::add(const EventText& event) {
   if (event.ph == "s" || event.ph == "f") return add_flow(event);
   if (event.ph == "M" && event.name == "process_name") processes[event.pid] = event.label;
@@ -162,7 +160,7 @@ void TraceRecords::add_gpu(const EventText& event, GpuEventKind kind) {
   if (added) names.push_back({event.name, event.kernel_class});
   record.event.name = name->second;
   record.event.kind = kind;
-  record.event.gpu = position_in(gpus, event.pid);
+  record.event.gpu = gpu_of(event.pid);
   record.event.stream = stream_of(event);
   record.event.start_ns = time_ns("ts", event.ts);
   record.event.end_ns = record.event.start_ns + duration_ns(event);

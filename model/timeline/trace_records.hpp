@@ -101,6 +101,7 @@ class TraceRecords {
 
  private:
   [[nodiscard]] Track track_of(const EventText& event);
+  [[nodiscard]] std::uint16_t gpu_of(const std::string& pid);
   void add_gpu(const EventText& event, GpuEventKind kind);
   void add_call(const EventText& event);
   void add_wait(const EventText& event);
@@ -110,6 +111,7 @@ class TraceRecords {
 
   std::unordered_map<std::string, Track> tracks_;
   std::unordered_map<std::string, std::uint32_t> name_ids_;
+  std::unordered_map<std::string, std::uint16_t> gpu_ids_;
   std::string key_;  // scratch
   std::optional<std::int64_t> earliest_ns_;
 };
