@@ -69,14 +69,14 @@ std::int64_t message_bytes(const EventText& event) {
   return elements > 0 && elements <= kMost ? elements * size : 0;
 }
 
-// The position of `text` in a list of few, which gets it if it is new.
-std::uint16_t position_in(std::vector<std::string>& list, const std::string& text) {
+// The position of `pid` in a list of few, which gets it if it is new.
+std::uint16_t number_of(const std::string& pid, std::vector<std::string>& list,
+                        std::unordered_map<std::string, std::uint16_t>& numbers) {
   constexpr std::size_t kMost = 4096;
-  const auto found = std::find(list.begin(), list.end(), text);
-  if (found != list.end()) return static_cast<std::uint16_t>(found - list.begin());
-  if (list.size() == kMost) throw SpecError(fmt::format("is of process number {}", kMost + 1));
-  list.push_back(text);
-  return static_cast<std::uint16_t>(list.size() - 1);
+  const auto [known, added] = numbers.try_emplace(pid, static_cast<std::uint16_t>(list.size()));
+  if (added && list.size() == kMost) throw SpecError(fmt::format("is of process number {}", kMost + 1));
+  if (added) list.push_back(pid);
+  return known->second;
 }
 
 // The next number of an array, with the separator behind it; 0 and an unchanged text where there is none.
@@ -162,7 +162,7 @@ void TraceRecords::add_gpu(const EventText& event, GpuEventKind kind) {
   if (added) names.push_back({event.name, event.kernel_class});
   record.event.name = name->second;
   record.event.kind = kind;
-  record.event.gpu = position_in(gpus, event.pid);
+  record.event.gpu = number_of(event.pid, gpus, gpu_numbers_);
   record.event.stream = stream_of(event);
   record.event.start_ns = time_ns("ts", event.ts);
   record.event.end_ns = record.event.start_ns + duration_ns(event);
@@ -188,7 +188,7 @@ void TraceRecords::add_call(const EventText& event) {
   record.call.kind = kind;
   record.call.start_ns = time_ns("ts", event.ts);
   record.call.end_ns = record.call.start_ns + (event.dur.empty() ? 0 : duration_ns(event));
-  record.call.process = position_in(hosts, event.pid);
+  record.call.process = number_of(event.pid, hosts, host_numbers_);
   record.track = track_of(event);
   calls.push_back(record);
 }

@@ -112,6 +112,7 @@ class TraceRecords {
 
   std::unordered_map<std::string, Track> tracks_;
   std::unordered_map<std::string, std::uint32_t> name_ids_;
+  std::unordered_map<std::string, std::uint16_t> gpu_numbers_, host_numbers_;
   std::string key_;  // scratch
   std::optional<std::int64_t> earliest_ns_;
 };

@@ -1,4 +1,5 @@
-// The README's figures of accuracy are the output of `moeline validate`.
+// The README's figures of accuracy are the output of `moeline validate`, those of a measured trace of `moeline
+// analyze`.
 #include <algorithm>
 
 #include "tests/support/cli.hpp"
@@ -32,6 +33,17 @@ TEST_CASE("the README's tables of accuracy are what validate prints") {
   REQUIRE(outcome.exit_code == 0);
   const std::string readme = content_of(source("README.md"));
   for (const char* part : {"\ninference_throughput: ", "of the best null", "kernels left out of the fit in turn"}) {
+    const std::string block = block_with(part, outcome.out);
+    CHECK_MESSAGE(readme.find(block) != std::string::npos, "the README does not hold\n" << block);
+  }
+}
+
+TEST_CASE("the README's tables of the measured trace are what analyze prints") {
+  if (!present(training_trace())) return;
+  const Outcome outcome = run_moeline({"analyze", training_trace().string(), "--scenario", chunk_scenario().string()});
+  REQUIRE(outcome.exit_code == 0);
+  const std::string readme = content_of(source("README.md"));
+  for (const char* part : {"as HTA counts", "length us"}) {
     const std::string block = block_with(part, outcome.out);
     CHECK_MESSAGE(readme.find(block) != std::string::npos, "the README does not hold\n" << block);
   }
