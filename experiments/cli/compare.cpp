@@ -1,7 +1,6 @@
 // moeline compare: two timelines, phase by phase; either side may be a scenario or a trace.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
