@@ -144,10 +144,10 @@ class OneRank {
 
   // Streams that carry compute: not those where a cast stands in front of each transfer.
   [[nodiscard]] std::set<std::uint32_t> compute_streams() const {
-    constexpr int kNoteworthy = 20;  // a twentieth of it
+    constexpr double kNoteworthy = 0.05;
     std::set<std::uint32_t> found;
     for (const StreamBreakdown& s : result_.streams) {
-      if (kNoteworthy * s.times.compute >= result_.times.compute) found.insert(s.stream);
+      if (ratio(s.times.compute, result_.times.compute) >= kNoteworthy) found.insert(s.stream);
     }
     return found;
   }
