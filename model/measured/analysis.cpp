@@ -187,17 +187,17 @@ class OneRank {
   }
 
   void transfers() {
-    std::map<std::tuple<std::string, std::uint32_t, std::uint32_t>, double> bytes;
+    std::map<PhaseKey, double> bytes;
     for (const std::uint32_t i : events_) {
       const std::int32_t phase = m_.meaning.places[i].phase;
       if (phase == kNoPhase || work_of(class_of(i)) != Work::communication) continue;
       const TracePhase& p = m_.meaning.phases[static_cast<std::size_t>(phase)];
-      bytes[{p.name, p.place.layer, p.place.micro_batch}] += static_cast<double>(event(i).bytes);
+      bytes[{p.place.layer, p.name, p.place.micro_batch}] += static_cast<double>(event(i).bytes);
     }
     for (const PhaseTimes& phase : result_.phases) {
       if (!phase.is_communication()) continue;
       const Time other = std::max(Time::zero(), phase.busy - phase.barrier - phase.transfer);
-      result_.transfers.push_back({phase, other, bytes[{phase.phase, phase.layer, phase.micro_batch}]});
+      result_.transfers.push_back({phase, other, bytes[key_of(phase)]});
     }
   }
 

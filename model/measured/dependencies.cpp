@@ -63,7 +63,7 @@ std::vector<std::int64_t> launch_latencies_ns(const Trace& trace) {
   std::vector<std::int64_t> latencies(trace.calls.size(), std::numeric_limits<std::int64_t>::max());
   for (const GpuEvent& event : trace.gpu_events) {
     if (event.call < 0) continue;
-    const std::int64_t lead = event.start_ns - trace.calls[static_cast<std::size_t>(event.call)].start_ns;
+    const std::int64_t lead = event.start_ns - trace.launched_ns(event);
     if (lead < 0) continue;
     leads.push_back(lead);
     std::int64_t& own = latencies[static_cast<std::size_t>(event.call)];

@@ -49,8 +49,8 @@ struct Dependency {
 /// Start-time evidence is asked for last, of kernels that still waited without a reason.
 [[nodiscard]] std::vector<Dependency> dependencies(const Trace& trace, const Interpretation& meaning);
 
-/// By call: time from its start until what it launched could start, in ns. That of the quickest hundredth of all launches
-/// (others have to wait for more than the launch), or, where its own event started sooner, that event's.
+/// By call: time from its start until what it launched could start, in ns. That of the quickest hundredth of all
+/// launches (others have to wait for more than the launch), or, where its own event started sooner, that event's.
 [[nodiscard]] std::vector<std::int64_t> launch_latencies_ns(const Trace& trace);
 
 }  // namespace moeline

@@ -45,11 +45,6 @@ Launches::Launches(const Trace& of_trace, const Interpretation& its_meaning) : t
   }
 }
 
-std::int64_t Launches::launched_ns(std::uint32_t i) const {
-  const GpuEvent& event = trace.gpu_events[i];
-  return event.call < 0 ? event.start_ns : trace.calls[static_cast<std::size_t>(event.call)].start_ns;
-}
-
 std::uint32_t Launches::process(std::uint32_t i) const {
   const GpuEvent& event = trace.gpu_events[i];
   return event.call < 0 ? 0 : trace.calls[static_cast<std::size_t>(event.call)].process;

@@ -26,7 +26,9 @@ class Launches {
   std::vector<std::vector<std::uint32_t>> in_phase;   ///< events by phase, in order of launch
   std::vector<std::uint32_t> by_end;                  ///< events by end
 
-  [[nodiscard]] std::int64_t launched_ns(std::uint32_t event) const;
+  [[nodiscard]] std::int64_t launched_ns(std::uint32_t event) const {
+    return trace.launched_ns(trace.gpu_events[event]);
+  }
   /// Of the host that launched it; where the trace does not say, the first.
   [[nodiscard]] std::uint32_t process(std::uint32_t event) const;
   /// The event that ended last, no later than `ns`, of those that `wanted` takes; few are looked at. kNone: none.

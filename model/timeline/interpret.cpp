@@ -12,11 +12,9 @@ std::vector<KernelClass> classes_of(const Trace& trace, const KernelMap& map) {
   const KernelClassifier classify(map.classes, map.communication);
   std::vector<KernelClass> of_name;
   for (const KernelName& kernel : trace.names) {
-    const auto& names = kernel_class_names();
-    const auto stated = std::find(names.begin(), names.end(), kernel.stated_class);
-    of_name.push_back(stated != names.end() && map.classes.empty() && map.communication.empty()
-                          ? static_cast<KernelClass>(stated - names.begin())
-                          : classify.of_kernel(kernel.name));
+    const auto stated =
+        map.classes.empty() && map.communication.empty() ? class_named(kernel.stated_class) : std::nullopt;
+    of_name.push_back(stated ? *stated : classify.of_kernel(kernel.name));
   }
   std::vector<KernelClass> classes;
   classes.reserve(trace.gpu_events.size());
@@ -29,10 +27,7 @@ std::vector<KernelClass> classes_of(const Trace& trace, const KernelMap& map) {
 std::vector<std::uint32_t> launch_order(const Trace& trace) {
   std::vector<std::uint32_t> order(trace.gpu_events.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) order[i] = i;
-  const auto launched = [&](std::uint32_t i) {
-    const GpuEvent& event = trace.gpu_events[i];
-    return event.call < 0 ? event.start_ns : trace.calls[static_cast<std::size_t>(event.call)].start_ns;
-  };
+  const auto launched = [&](std::uint32_t i) { return trace.launched_ns(trace.gpu_events[i]); };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::uint32_t a, std::uint32_t b) { return launched(a) < launched(b); });
   return order;

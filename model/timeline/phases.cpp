@@ -1,8 +1,6 @@
 #include "timeline/phases.hpp"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 
 #include "timeline/intervals.hpp"
 

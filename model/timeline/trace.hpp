@@ -92,6 +92,10 @@ struct Trace {
 
   [[nodiscard]] const std::string& name(const GpuEvent& event) const { return names[event.name].name; }
   [[nodiscard]] std::uint32_t rank(const GpuEvent& event) const { return gpus[event.gpu].rank; }
+  /// Start of the call that launched it; where the trace has none, its own start.
+  [[nodiscard]] std::int64_t launched_ns(const GpuEvent& event) const {
+    return event.call < 0 ? event.start_ns : calls[static_cast<std::size_t>(event.call)].start_ns;
+  }
 };
 
 /// Reads Kineto's dialect of the Chrome trace, plain or gzipped, in one pass of RapidJSON's SAX reader.
