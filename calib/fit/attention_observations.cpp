@@ -96,17 +96,9 @@ Observation gqa_decode(const CsvTable& table, std::size_t row, const Name& name,
   return o;
 }
 
-bool is_startup(const Term& term) { return term.constant == Constant::attention_startup; }
-
 }  // namespace
 
-void leave_out_startup(std::vector<Observation>& observations) {
-  for (Observation& o : observations) std::erase_if(o.curve.always, is_startup);
-}
-
-void set_unfitted_startup(Constants& constants) {
-  double& startup = constants[static_cast<std::size_t>(Constant::attention_startup)];
-  if (std::isnan(startup) && !std::isnan(constants[static_cast<std::size_t>(Constant::attention_forward)])) startup = 0;
+void set_unfitted_overheads(Constants& constants) {
   const auto known = [&](Constant c) { return !std::isnan(constants[static_cast<std::size_t>(c)]); };
   if (!known(Constant::mla_compute) || known(Constant::mla_startup)) return;
   for (const Constant overhead : {Constant::mla_startup, Constant::mla_merge, Constant::mla_queries}) {

@@ -13,7 +13,8 @@ namespace moeline {
 [[nodiscard]] bool is_attention_table(const CsvTable& table);
 
 /// All its rows, each in a fold of cross-validation with what measures the same constants:
-/// - prefill by sequence length. The shortest alone tells the start-up, so it is never left out.
+/// - prefill by sequence length. The shortest takes 1.5 times what its products do at the others' rate: taken as the
+///   host's time for a call, the least there is, and never left out. A start-up of every prompt meets the others worse.
 /// - MLA decode by batch size. At 128 heads the products take longer than reading the cache (FlashMLA's authors say so
 ///   too: docs/20250422-new-kernel-deep-dive.md), so nothing is learned about mla_decode_cache.
 /// - GQA decode by table. Groups of 128 heads alone are bound by compute; their table is never left out.
@@ -24,14 +25,11 @@ namespace moeline {
 
 /// Figures that FlashMLA's authors published (columns kernels, flash_mla_bound, tflops, GBps, batch, heads, query_len,
 /// kv_len), the rows of `kernel_set`: rates of the products or of the cache in large kernels, at face value and without
-/// overheads, which set_unfitted_startup makes 0.
+/// overheads, which set_unfitted_overheads makes 0.
 [[nodiscard]] std::vector<Observation> flash_mla_observations(const CsvTable& table, const std::string& kernel_set,
                                                               const MachineFacts& machine);
 
-/// For a profiler's trace, whose clock runs on the device: takes attention's start-up out of the fit, ...
-void leave_out_startup(std::vector<Observation>& observations);
-/// ... and sets it to 0 where attention was fitted without, as are MLA's three overheads where only rates of large
-/// kernels were.
-void set_unfitted_startup(Constants& constants);
+/// Where only rates of large kernels were fitted, MLA's three overheads are 0.
+void set_unfitted_overheads(Constants& constants);
 
 }  // namespace moeline

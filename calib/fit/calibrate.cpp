@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "calib/fit/assess.hpp"
 #include "calib/fit/attention_observations.hpp"
 #include "calib/fit/deepep_observations.hpp"
 #include "calib/fit/gemm_observations.hpp"
@@ -118,8 +119,7 @@ void add_trace(const CsvTable& table, const Setting& s, const std::vector<int>& 
   alone.fill(kUnknown);
   if (!transfers.empty()) alone = solve(transfers);
   set_own_node_constants(s.kernel_set, alone);
-  Observations observations = trace_observations(table, layers, s.model, s.machine, alone);
-  leave_out_startup(observations);
+  const Observations observations = trace_observations(table, layers, s.model, s.machine, alone);
   tables.add(observations,
              fmt::format("layers {} of deepseek-ai/profile-data train.json (H800, EP64, 20 communication SMs)",
                          fmt::join(layers, ", ")));
@@ -127,7 +127,7 @@ void add_trace(const CsvTable& table, const Setting& s, const std::vector<int>& 
 
 // What was never left out of the fit belongs to its range all the same.
 void take_errors(const FamilyFit& from, FamilyFit& fit) {
-  fit.held_out = from.held_out;
+  fit.held_out = true;
   fit.kernels = from.kernels;
   fit.median_abs_error = from.median_abs_error;
   fit.p95_abs_error = from.p95_abs_error;
@@ -180,18 +180,23 @@ Calibration calibrate(const std::vector<std::filesystem::path>& files, const Cal
   set.fitted_on = machine;
   set.constants = solve(tables.observations);
   set_own_node_constants(set.name, set.constants);
-  set_unfitted_startup(set.constants);
+  set_unfitted_overheads(set.constants);
   for (double& constant : set.constants) constant = rounded(constant);
-  set.fits = assess(tables.observations, set.constants);
+  Calibration result;
+  result.fitted = predict(tables.observations, set.constants);
+  set.fits = assess(tables.observations, result.fitted);
   set.fits.erase("jitter");  // a spread: single differences have no error
   for (auto& [family, fit] : set.fits) {
     fit.kernel_set = set.name;
     fit.tiles = set.tiles;
   }
   if (request.cross_validate) {
-    for (const auto& [family, fit] : cross_validate(tables.observations)) take_errors(fit, set.fits[family]);
+    result.left_out = predict_left_out(tables.observations);
+    for (const auto& [family, fit] : assess(tables.observations, result.left_out)) take_errors(fit, set.fits[family]);
   }
-  return {std::move(set), std::move(tables.observations)};
+  result.kernels = std::move(set);
+  result.observations = std::move(tables.observations);
+  return result;
 }
 
 }  // namespace moeline

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "calib/fit/observation.hpp"
+#include "calib/fit/assess.hpp"
 #include "moe/architecture.hpp"
 
 namespace moeline {
@@ -19,6 +19,8 @@ struct CalibrationRequest {
 struct Calibration {
   KernelSet kernels;
   std::vector<Observation> observations;
+  Predictions fitted;    ///< by `kernels`
+  Predictions left_out;  ///< by fits that did not see the observation's fold; empty without cross-validation
 };
 
 /// Fits one kernel set to the given CSV files, told apart by their columns. Constants are rounded as they stand in a

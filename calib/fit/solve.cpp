@@ -11,12 +11,25 @@
 namespace moeline {
 namespace {
 
-constexpr double kShortestUs = 1;  // the profiler's resolution
-constexpr double kNoisyUs = 20;    // below this, whole microseconds and launch noise hide relative errors
+constexpr double kNoisyUs = 20;  // below this, whole microseconds and launch noise hide relative errors
+
+// Outliers of a benchmark: rows whose relative error is beyond three standard deviations of their family's, as the
+// median tells them, and large at that. Fewer rows do not tell what is usual.
+constexpr double kOutlierDeviations = 3;
+constexpr double kOutlierError = 0.25;
+constexpr std::size_t kFewRows = 8;
 
 double weight_of(const Observation& o) {
   if (o.noise == Noise::timed) return 1 / o.measured_us;
   return 1 / std::sqrt(std::max(o.measured_us, kNoisyUs));
+}
+
+using Weights = std::vector<double>;  // by observation
+
+Weights weights_of(const std::vector<Observation>& observations) {
+  Weights weights;
+  for (const Observation& o : observations) weights.push_back(weight_of(o));
+  return weights;
 }
 
 using Branches = std::vector<std::size_t>;  // that binds, by observation
@@ -42,7 +55,7 @@ std::vector<std::size_t> mentioned_constants(const std::vector<Observation>& obs
 }
 
 // Least squares over the columns `wanted`, with these branches.
-Constants solve_linear(const std::vector<Observation>& observations, const Branches& branches,
+Constants solve_linear(const std::vector<Observation>& observations, const Weights& weights, const Branches& branches,
                        const std::vector<std::size_t>& wanted) {
   const auto rows = static_cast<Eigen::Index>(observations.size());
   const auto columns = static_cast<Eigen::Index>(wanted.size());
@@ -53,7 +66,7 @@ Constants solve_linear(const std::vector<Observation>& observations, const Branc
   for (Eigen::Index row = 0; row < rows; ++row) {
     const auto index = static_cast<std::size_t>(row);
     const Observation& o = observations[index];
-    const double weight = weight_of(o);
+    const double weight = weights[index];
     for (const Term& term : terms_of(o, branches[index])) {
       features(row, column_of[static_cast<std::size_t>(term.constant)]) += weight * term.feature;
     }
@@ -104,112 +117,101 @@ Branches binding(const std::vector<Observation>& observations, const Constants& 
 }
 
 // Of the whole curve, whichever branch binds. Infinite where a constant came out negative: no solution.
-double squared_error(const std::vector<Observation>& observations, const Constants& constants) {
+double squared_error(const std::vector<Observation>& observations, const Weights& weights, const Constants& constants) {
   const auto is_negative = [](double constant) { return constant < 0; };
   if (std::any_of(constants.begin(), constants.end(), is_negative)) return std::numeric_limits<double>::infinity();
   double sum = 0;
-  for (const Observation& o : observations) {
-    const double error = weight_of(o) * (evaluate(o, constants) - o.measured_us);
+  for (std::size_t i = 0; i < observations.size(); ++i) {
+    const double error = weights[i] * (evaluate(observations[i], constants) - observations[i].measured_us);
     sum += error * error;
   }
   return sum;
 }
 
-double quantile(std::vector<double> values, double share) {
-  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
-  return values[at];
-}
-
-struct Scored {
-  const Observation* observation;
-  double error;  // predicted / measured - 1
-};
-
-FamilyFit summarise(const std::vector<Scored>& scores) {
-  FamilyFit fit;
-  std::vector<double> absolute;
-  for (const auto& [o, error] : scores) {
-    absolute.push_back(std::abs(error));
-    if (std::abs(error) >= std::abs(fit.worst_error)) fit.worst_error = error;
-    fit.mean_error += error / static_cast<double>(scores.size());
-    fit.smallest = fit.kernels == 0 ? o->size : std::min(fit.smallest, o->size);
-    fit.largest = std::max(fit.largest, o->size);
-    fit.fewest_sms = fit.kernels == 0 ? o->sms : std::min(fit.fewest_sms, o->sms);
-    fit.most_sms = std::max(fit.most_sms, o->sms);
-    fit.fewest_ranks = fit.kernels == 0 ? o->ranks : std::min(fit.fewest_ranks, o->ranks);
-    fit.most_ranks = std::max(fit.most_ranks, o->ranks);
-    fit.fewest_rows = fit.kernels == 0 ? o->rows : std::min(fit.fewest_rows, o->rows);
-    fit.most_rows = std::max(fit.most_rows, o->rows);
-    ++fit.kernels;
-  }
-  fit.median_abs_error = quantile(absolute, 0.5);
-  fit.p95_abs_error = quantile(absolute, 0.95);
-  return fit;
-}
-
-using ScoresByFamily = std::map<std::string, std::vector<Scored>>;
-
-void score(const Observation& o, const Constants& constants, ScoresByFamily& scores) {
-  scores[o.family].push_back({&o, evaluate(o, constants) / std::max(o.measured_us, kShortestUs) - 1});
-}
-
-std::map<std::string, FamilyFit> summarise(const ScoresByFamily& scores) {
-  std::map<std::string, FamilyFit> fits;
-  for (const auto& [family, members] : scores) fits[family] = summarise(members);
-  return fits;
-}
-
-}  // namespace
-
-Constants solve(const std::vector<Observation>& observations) {
-  const std::vector<std::size_t> wanted = mentioned_constants(observations);
-  if (wanted.empty()) throw SpecError("there are no measurements to fit");
+// With these weights; the branches that bind are searched for.
+Constants solve_weighted(const std::vector<Observation>& observations, const Weights& weights, Branches branches,
+                         const std::vector<std::size_t>& wanted) {
   std::set<Branches> tried;
-  Branches branches = binding(observations, upper_bounds(observations));
   Constants best{};
   double least = 0;
   while (tried.insert(branches).second) {
-    const Constants constants = solve_linear(observations, branches, wanted);
-    const double error = squared_error(observations, constants);
+    const Constants constants = solve_linear(observations, weights, branches, wanted);
+    const double error = squared_error(observations, weights, constants);
     if (tried.size() == 1 || error < least) {
       best = constants;
       least = error;
     }
     branches = binding(observations, constants);
   }
-  for (const std::size_t i : wanted) {
-    if (!(best[i] >= 0)) {
-      throw SpecError(fmt::format("the measurements make {} negative: {:.4g}", kConstantNames[i], best[i]));
-    }
-  }
   return best;
 }
 
-std::map<std::string, FamilyFit> assess(const std::vector<Observation>& observations, const Constants& constants) {
-  ScoresByFamily scores;
-  for (const Observation& o : observations) score(o, constants, scores);
-  return summarise(scores);
+double relative_error(const Observation& o, const Constants& constants) {
+  return std::abs(evaluate(o, constants) / o.measured_us - 1);
 }
 
-std::map<std::string, FamilyFit> cross_validate(const std::vector<Observation>& observations) {
-  std::set<std::string> folds;
-  for (const Observation& o : observations) folds.insert(o.fold);
-  folds.erase("");
-  ScoresByFamily scores;
-  for (const std::string& fold : folds) {
-    std::vector<Observation> kept;
-    for (const Observation& o : observations) {
-      if (o.fold != fold) kept.push_back(o);
-    }
-    const Constants constants = solve(kept);
-    for (const Observation& o : observations) {
-      if (o.fold == fold) score(o, constants, scores);
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// Error from which on a row counts as an outlier, by family.
+std::map<std::string, double> outlier_errors(const std::vector<Observation>& observations, const Constants& constants) {
+  constexpr double kDeviationOverMedian = 1.4826;  // of a normal distribution's absolute errors
+  std::map<std::string, std::vector<double>> errors;
+  for (const Observation& o : observations) {
+    if (o.noise == Noise::timed) errors[o.family].push_back(relative_error(o, constants));
+  }
+  std::map<std::string, double> limits;
+  for (const auto& [family, values] : errors) {
+    if (values.size() < kFewRows) continue;
+    limits[family] = std::max(kOutlierError, kOutlierDeviations * kDeviationOverMedian * median(values));
+  }
+  return limits;
+}
+
+// Huber's: beyond the limit an error counts in proportion, not squared.
+Weights robust_weights(const std::vector<Observation>& observations, const Constants& constants) {
+  const std::map<std::string, double> limits = outlier_errors(observations, constants);
+  Weights weights = weights_of(observations);
+  for (std::size_t i = 0; i < observations.size(); ++i) {
+    const auto limit = limits.find(observations[i].family);
+    if (observations[i].noise != Noise::timed || limit == limits.end()) continue;
+    const double error = relative_error(observations[i], constants);
+    if (error > limit->second) weights[i] *= std::sqrt(limit->second / error);
+  }
+  return weights;
+}
+
+bool settled(const Constants& before, const Constants& after) {
+  constexpr double kSettled = 1e-7;
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    if (std::abs(after[i] - before[i]) > kSettled * std::abs(before[i])) return false;  // never for NaN
+  }
+  return true;
+}
+
+}  // namespace
+
+Constants solve(const std::vector<Observation>& observations) {
+  constexpr int kMostRounds = 50;
+  const std::vector<std::size_t> wanted = mentioned_constants(observations);
+  if (wanted.empty()) throw SpecError("there are no measurements to fit");
+  Constants constants =
+      solve_weighted(observations, weights_of(observations), binding(observations, upper_bounds(observations)), wanted);
+  for (int round = 0; round < kMostRounds; ++round) {
+    const Constants before = constants;
+    constants =
+        solve_weighted(observations, robust_weights(observations, before), binding(observations, before), wanted);
+    if (settled(before, constants)) break;
+  }
+  for (const std::size_t i : wanted) {
+    if (!(constants[i] >= 0)) {
+      throw SpecError(fmt::format("the measurements make {} negative: {:.4g}", kConstantNames[i], constants[i]));
     }
   }
-  std::map<std::string, FamilyFit> fits = summarise(scores);
-  for (auto& [family, fit] : fits) fit.held_out = true;
-  return fits;
+  return constants;
 }
 
 }  // namespace moeline

@@ -1,8 +1,6 @@
 // Constants from observations: one least-squares problem for the whole kernel set.
 #pragma once
 
-#include <map>
-#include <string>
 #include <vector>
 
 #include "calib/fit/observation.hpp"
@@ -11,18 +9,13 @@ namespace moeline {
 
 /// Minimises the weighted sum of (fitted - measured)^2. Weights: 1 / measured^2 where timed, 1 / max(measured, 20 us)
 /// where profiled: purely relative errors would let a small kernel outweigh attention, absolute ones would see nothing
-/// else. Linear, but for which branch of a curve binds: that is chosen anew with each solution until a choice
-/// comes round again, as the last one or, where they alternate, an earlier one. Of those tried the best is kept.
-/// Constants that no observation mentions are kUnknown. Throws SpecError naming a constant that the observations
-/// mention and do not determine, or that comes out negative.
+/// else. Timed rows that are outliers (beyond 25 % and three standard deviations of their family's errors, told from
+/// the median; of at least eight rows) count in proportion to their error, not its square (Huber 1964), the weights
+/// found again with each solution. Linear, but for which branch of a curve binds: that is chosen anew with each
+/// solution until a choice comes round again, as the last one or, where they alternate, an earlier one. Of those tried
+/// the best is kept. Constants that no observation mentions are kUnknown. Throws SpecError naming a constant that the
+/// observations mention and do not determine, or that comes out negative.
 [[nodiscard]] Constants solve(const std::vector<Observation>& observations);
-
-/// How the constants meet the observations, by family.
-[[nodiscard]] std::map<std::string, FamilyFit> assess(const std::vector<Observation>& observations,
-                                                      const Constants& constants);
-
-/// The same for families whose observations have folds, each fold predicted by a fit to everything else.
-[[nodiscard]] std::map<std::string, FamilyFit> cross_validate(const std::vector<Observation>& observations);
 
 [[nodiscard]] inline double evaluate(const Observation& observation, const Constants& constants) {
   return evaluate(observation.curve, constants).us;

@@ -160,6 +160,7 @@ Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel
   } else {
     const int sms = is_resident(op.family) ? kernel.sms : static_cast<int>(machine.sms);
     observation.curve = compute_curve(op, sms, machine, kTiles);
+    if (op.family == Family::attention_forward) keep_branch(observation.curve, "compute");  // no host in this clock
   }
   return observation;
 }

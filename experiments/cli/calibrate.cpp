@@ -8,7 +8,6 @@
 #include <memory>
 
 #include "base/file.hpp"
-#include "calib/fit/solve.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output_file.hpp"
 
@@ -42,12 +41,16 @@ void print_summary(const Calibration& calibration) {
   }
 }
 
+std::string percent(double error) { return std::isnan(error) ? "" : fmt::format("{:+.1f}%", 100 * error); }
+
 void print_report(const Calibration& calibration) {
-  fmt::print("\n{:<20} {:<24} {:>12} {:>12} {:>9}\n", "family", "where", "measured us", "fitted us", "error");
-  for (const Observation& o : calibration.observations) {
-    const double fitted = evaluate(o, calibration.kernels.constants);
-    fmt::print("{:<20} {:<24} {:>12.1f} {:>12.1f} {:>+8.1f}%\n", o.family, o.where, o.measured_us, fitted,
-               100 * (fitted / std::max(o.measured_us, 1.0) - 1));
+  fmt::print("\n{:<20} {:<40} {:>12} {:>12} {:>9} {:>9}\n", "family", "where", "measured us", "fitted us", "error",
+             "left out");
+  for (std::size_t i = 0; i < calibration.observations.size(); ++i) {
+    const Observation& o = calibration.observations[i];
+    const double left_out = calibration.left_out.empty() ? kUnknown : calibration.left_out[i];
+    fmt::print("{:<20} {:<40} {:>12.1f} {:>12.1f} {:>9} {:>9}\n", o.family, o.where, o.measured_us,
+               calibration.fitted[i], percent(error_of(calibration.fitted[i], o)), percent(error_of(left_out, o)));
   }
 }
 

@@ -28,8 +28,9 @@ double rows_of(const AttentionShape& a) { return a.heads / a.kv_heads * a.query_
 Curve prefill(const Operator& op, int sms, const MachineFacts& machine) {
   const AttentionShape& a = op.attention;
   const double diagonal = 2 * a.batch * a.heads * a.query_len * kTile / 2 * (a.qk_dim + a.v_dim);
-  return {{{Constant::attention_startup, 1}},
-          {{"compute", {{Constant::attention_forward, tensor_cores_us(op.flops + diagonal, sms, machine)}}}}};
+  return {{},
+          {{"compute", {{Constant::attention_forward, tensor_cores_us(op.flops + diagonal, sms, machine)}}},
+           {"latency", {{Constant::attention_latency, 1}}}}};
 }
 
 // Keys that one work item takes at most (FlashInfer, include/flashinfer/attention/scheduler.cuh, MLAPlan): an equal

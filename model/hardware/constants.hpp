@@ -12,14 +12,20 @@
 namespace moeline {
 
 enum class Constant : std::size_t {
-  gemm_startup,   ///< us of every FP8 GEMM
-  gemm_mainloop,  ///< roofline multiple of the FP8 tensor cores, the latency of a k-block included
-  gemm_epilogue,  ///< us to store a tile of 128x128
-  gemm_memory,    ///< roofline multiple of HBM and the SMs' L2 ports
+  gemm_startup,       ///< us of every FP8 GEMM
+  gemm_mainloop,      ///< roofline multiple of the FP8 tensor cores, the latency of a k-block included
+  gemm_epilogue,      ///< us to store a tile of 128x128
+  gemm_ports,         ///< roofline multiples of the SMs' L2 ports
+  gemm_memory,        ///< and of HBM
+  bf16_gemm_startup,  ///< of BF16 GEMMs the same
+  bf16_gemm_mainloop,
+  bf16_gemm_epilogue,
+  bf16_gemm_ports,
+  bf16_gemm_memory,
   wgrad_mainloop,
   wgrad_epilogue,     ///< us per wave; reads and writes the FP32 accumulator
-  attention_startup,  ///< us of FlashAttention forward; 0 by a profiler's clock
   attention_forward,  ///< roofline multiples of the BF16 tensor cores
+  attention_latency,  ///< us; a prefill's least time. Unknown by a profiler's clock: it is the host's
   attention_backward,
   mla_compute,     ///< roofline multiple of the BF16 tensor cores, per whole tile of query rows
   mla_memory,      ///< roofline multiple of HBM, per byte of the cache
@@ -43,9 +49,10 @@ enum class Constant : std::size_t {
   map_rows,
   small,                ///< us
   kernel_gap,           ///< us between two kernels of a stream
+  host_per_kernel,      ///< us of the host to launch one kernel of an eager program
+  graph_gap,            ///< us between two kernels of a CUDA graph
   read_counts,          ///< us from the end of notify_dispatch until the host has launched dispatch
   host_launch,          ///< us from the end of notify_dispatch until the host has launched mlp(W)
-  host_per_kernel,      ///< us of the host to launch one kernel of an eager program
   jitter,               ///< standard deviation of a kernel's time over its mean, from one execution to the next
   dispatch_overlapped,  ///< time beside compute kernels over time alone
   dispatch_cached_overlapped,
@@ -76,11 +83,17 @@ inline constexpr std::array<std::string_view, kConstants> kConstantNames = {
     "gemm_fp8.startup_us",
     "gemm_fp8.mainloop_roofline_multiple",
     "gemm_fp8.epilogue_us",
+    "gemm_fp8.port_roofline_multiple",
     "gemm_fp8.memory_roofline_multiple",
+    "gemm_bf16.startup_us",
+    "gemm_bf16.mainloop_roofline_multiple",
+    "gemm_bf16.epilogue_us",
+    "gemm_bf16.port_roofline_multiple",
+    "gemm_bf16.memory_roofline_multiple",
     "gemm_fp8_wgrad.mainloop_roofline_multiple",
     "gemm_fp8_wgrad.epilogue_us",
-    "attention_forward.startup_us",
     "attention_forward.roofline_multiple",
+    "attention_latency.us",
     "attention_backward.roofline_multiple",
     "mla_decode.compute_roofline_multiple",
     "mla_decode_cache.roofline_multiple",
@@ -104,9 +117,10 @@ inline constexpr std::array<std::string_view, kConstants> kConstantNames = {
     "map_rows.ns_per_row",
     "small.us",
     "launch.kernel_gap_us",
-    "launch.read_counts_us",
-    "launch.host_us",
     "launch.host_per_kernel_us",
+    "launch_graph.kernel_gap_us",
+    "host_sync.read_counts_us",
+    "host_sync.launch_us",
     "jitter.relative_deviation",
     "dispatch.overlapped_slowdown",
     "dispatch_cached.overlapped_slowdown",

@@ -25,15 +25,6 @@ Constant memory_constant(Family family) {
   }
 }
 
-// No table measures BF16 GEMMs. The FP8 curve stands in for them, at BF16's peak: tiles of as many bytes, so a block of
-// k is half as long, twice as many pass through the ports, and each has its latency. All three follow from the clock
-// that gemm_curve derives from the peak.
-Curve gemm_bf16_curve(Operator op, int sms, MachineFacts machine, TileSet tiles) {
-  op.family = op.family == Family::gemm_bf16 ? Family::gemm_fp8 : Family::gemm_fp8_masked;
-  machine.fp8_tflops = machine.bf16_tflops;
-  return gemm_curve(op, sms, machine, tiles);
-}
-
 double sum(const std::vector<Term>& terms, const Constants& constants) {
   double us = 0;
   for (const Term& term : terms) us += constants[static_cast<std::size_t>(term.constant)] * term.feature;
@@ -63,11 +54,10 @@ Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine, Ti
     case Family::gemm_fp8_wgrad:
     case Family::gemm_fp8_grouped:
     case Family::gemm_fp8_masked:
-      return gemm_curve(op, sms, machine, tiles);
     case Family::gemm_bf16:
     case Family::gemm_bf16_grouped:
     case Family::gemm_bf16_batched:
-      return gemm_bf16_curve(op, sms, machine, tiles);
+      return gemm_curve(op, sms, machine, tiles);
     case Family::attention_forward:
     case Family::attention_backward:
     case Family::mla_decode:

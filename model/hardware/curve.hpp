@@ -39,12 +39,15 @@ struct Evaluation {
 /// to the SMs they lack. `tiles`: of the kernel set whose constants it will meet.
 [[nodiscard]] Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine, TileSet tiles);
 
-/// FP8 GEMMs (gemm_curve.cpp). In the masked layout every group has the same number of rows.
+/// GEMMs (gemm_curve.cpp). In the masked layout every group has the same number of rows.
 [[nodiscard]] Curve gemm_curve(const Operator& op, int sms, const MachineFacts& machine, TileSet tiles);
 
 /// A masked GEMM whose groups have these rows, and whose tile was chosen for `expected_rows` in each.
 [[nodiscard]] Curve masked_gemm_curve(const Operator& op, double expected_rows, const std::vector<int>& rows, int sms,
                                       const MachineFacts& machine, TileSet tiles);
+
+/// The curve of a BF16 GEMM with the constants of FP8's, for sets that have no BF16 GEMM measured.
+[[nodiscard]] Curve with_fp8_constants(Curve curve);
 
 /// Attention (attention_curve.cpp).
 [[nodiscard]] Curve attention_curve(const Operator& op, int sms, const MachineFacts& machine);

@@ -1,10 +1,10 @@
-// FP8 GEMMs: persistent kernels whose SMs walk over the tiles of the output, wave by wave.
+// GEMMs: persistent kernels whose SMs walk over the tiles of the output, wave by wave.
 //   start-up + a fifth of memory + max(compute, four fifths of memory)
 //   compute   waves x (k-blocks x (tile at peak + 150 clocks) x mainloop + epilogue)
-//   memory    every tensor once at HBM's peak, and half of what the tiles load through the SMs' L2 ports
-// A fifth: the first loads and the last stores, which nothing hides. Half: most loads find the port free while HBM
-// is waited for. 150 clocks: issue and barriers of a k-block, which small tiles show. These and the two factors below
-// are structure: chosen on the tables of late 2025, the same for every kernel set, not among the fitted constants.
+//   memory    every tensor once at HBM's peak, and what the tiles load through the SMs' L2 ports
+// A fifth: the first loads and the last stores, which nothing hides. 150 clocks: issue and barriers of a k-block, which
+// small tiles show. These and the factors below are structure: chosen on the tables of late 2025, the same for every
+// kernel set, not among the fitted constants. A k-block is 128 bytes of k: 128 FP8 or 64 BF16 numbers.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -16,18 +16,31 @@
 namespace moeline {
 namespace {
 
-constexpr double kBlock = 128;             // of k, and a tile's side where it has the full size
-constexpr double kFlopsPerClock = 8192;    // of an SM of Hopper in FP8
+constexpr double kBlockBytes = 128;        // of k
+constexpr double kTileSide = 128;          // where it has the full size
 constexpr double kPortBytesPerClock = 64;  // from L2 to an SM
 constexpr double kBlockClocks = 150;       // of a k-block, whatever the tile
 constexpr double kTensorRows = 64;         // a warpgroup's least
 constexpr double kUnhiddenMemory = 0.2;    // of the memory time
-constexpr double kPortShare = 0.5;         // of the L2 ports' time
 constexpr double kClustered = 1.36;        // 64x16 tiles, k 65536: 0.157 us per k-block in pairs, 0.116 alone
 // From so many rows on, pairs of SMs share what they load: DeepGEMM's thresholds for TMA multicast, m >= 1024 in its
 // early heuristics (get_best_configs) and m >= 512 in the later ones.
 constexpr double kClusterRowsNarrow = 1024;
 constexpr double kClusterRowsWide = 512;
+
+// BF16 GEMMs have the same five constants as FP8's, in the same order.
+constexpr std::size_t kBf16Offset =
+    static_cast<std::size_t>(Constant::bf16_gemm_startup) - static_cast<std::size_t>(Constant::gemm_startup);
+
+Constant of_family(Constant fp8, Family family) {
+  return static_cast<Constant>(static_cast<std::size_t>(fp8) + (is_fp8(family) ? 0 : kBf16Offset));
+}
+
+double bytes_per_number(Family family) { return is_fp8(family) ? 1 : 2; }
+
+double flops_per_us(Family family, const MachineFacts& machine) {  // of an SM
+  return (is_fp8(family) ? machine.fp8_tflops : machine.bf16_tflops) * 1e6 / machine.sms;
+}
 
 // A GEMM cut into tiles.
 struct Cut {
@@ -35,45 +48,53 @@ struct Cut {
   double tiles = 0;
   double waves = 0;
   double k_blocks = 0;
+  double straddling_clocks = 0;  // of each of the tile's numbers and k-blocks
   bool clustered = false;
 };
 
-double flops_per_us(const MachineFacts& machine) { return machine.fp8_tflops * 1e6 / machine.sms; }  // of an SM
-double clocks_per_us(const MachineFacts& machine) { return flops_per_us(machine) / kFlopsPerClock; }
+double clocks_us(double clocks, const MachineFacts& machine) { return clocks / machine.sm_clock_mhz; }
 
-double at_peak_us(const Tile& tile, const MachineFacts& machine) {  // one k-block
-  const double rows = std::max<double>(tile.m, kTensorRows);
-  return 2 * rows * tile.n * kBlock / flops_per_us(machine);
+double area(const Tile& tile) { return std::max<double>(tile.m, kTensorRows) * tile.n; }
+
+double at_peak_us(const Tile& tile, Family family, const MachineFacts& machine) {  // one k-block
+  return 2 * area(tile) * kBlockBytes / bytes_per_number(family) / flops_per_us(family, machine);
 }
 
-double block_us(const Cut& cut, const MachineFacts& machine) {
-  const double latency_us = kBlockClocks / clocks_per_us(machine);
-  return at_peak_us(cut.tile, machine) * straddling(cut.tile) + latency_us * (cut.clustered ? kClustered : 1);
+double block_us(const Cut& cut, Family family, const MachineFacts& machine) {
+  const double clocks = area(cut.tile) * cut.straddling_clocks + kBlockClocks * (cut.clustered ? kClustered : 1);
+  return at_peak_us(cut.tile, family, machine) + clocks_us(clocks, machine);
 }
 
-// FP8 operands of one tile and k-block. A pair of SMs shares the longer one.
+// Operands of one tile and k-block. A pair of SMs shares the longer one.
 double block_bytes(const Cut& cut) {
   const double longer = std::max(cut.tile.m, cut.tile.n), shorter = std::min(cut.tile.m, cut.tile.n);
-  return (cut.clustered ? longer / 2 + shorter : longer + shorter) * kBlock;
+  return (cut.clustered ? longer / 2 + shorter : longer + shorter) * kBlockBytes;
 }
 
 double ports_us(const Cut& cut, int sms, const MachineFacts& machine) {
-  return cut.tiles * cut.k_blocks * block_bytes(cut) / sms / (kPortBytesPerClock * clocks_per_us(machine));
+  return clocks_us(cut.tiles * cut.k_blocks * block_bytes(cut) / sms / kPortBytesPerClock, machine);
 }
 
 Curve curve_of(const Cut& cut, const Operator& op, int sms, const MachineFacts& machine) {
-  const double area = std::max<double>(cut.tile.m, kTensorRows) * cut.tile.n / (kBlock * kBlock);
-  const double memory_us = bytes_at_peak_us(op.bytes, machine.hbm_GBps) + kPortShare * ports_us(cut, sms, machine);
-  return {{{Constant::gemm_startup, 1}, {Constant::gemm_memory, kUnhiddenMemory * memory_us}},
-          {{"compute",
-            {{Constant::gemm_mainloop, cut.waves * cut.k_blocks * block_us(cut, machine)},
-             {Constant::gemm_epilogue, cut.waves * area}}},
-           {"memory", {{Constant::gemm_memory, (1 - kUnhiddenMemory) * memory_us}}}}};
+  const auto memory = [&](double share) -> std::vector<Term> {
+    return {{of_family(Constant::gemm_memory, op.family), share * bytes_at_peak_us(op.bytes, machine.hbm_GBps)},
+            {of_family(Constant::gemm_ports, op.family), share * ports_us(cut, sms, machine)}};
+  };
+  const double mainloop_us = cut.waves * cut.k_blocks * block_us(cut, op.family, machine);
+  Curve curve;
+  curve.always = memory(kUnhiddenMemory);
+  curve.always.push_back({of_family(Constant::gemm_startup, op.family), 1});
+  curve.branches = {
+      {"compute",
+       {{of_family(Constant::gemm_mainloop, op.family), mainloop_us},
+        {of_family(Constant::gemm_epilogue, op.family), cut.waves * area(cut.tile) / (kTileSide * kTileSide)}}},
+      {"memory", memory(1 - kUnhiddenMemory)}};
+  return curve;
 }
 
 // Masked groups share a tile only if their column tiles come in pairs; the narrow kernels never did.
 bool clustered(const Operator& op, const Tile& tile, double rows, TileSet tiles) {
-  if (op.family != Family::gemm_fp8_masked) {
+  if (!tile_per_group(op.family)) {
     return rows >= (tiles == TileSet::wide ? kClusterRowsWide : kClusterRowsNarrow);
   }
   const bool pairs = std::fmod(std::ceil(op.n / tile.n), 2) == 0;
@@ -88,36 +109,37 @@ Curve tiled_curve(const Operator& op, double rows, const RowTiles& row_tiles, in
   cut.tile = pick_tile(op, rows, sms, tiles);
   cut.tiles = row_tiles(cut.tile) * std::ceil(op.n / cut.tile.n);
   cut.waves = std::ceil(cut.tiles / sms);
-  cut.k_blocks = std::ceil(op.k / kBlock);
+  cut.k_blocks = std::ceil(op.k * bytes_per_number(op.family) / kBlockBytes);
+  if (is_fp8(op.family)) cut.straddling_clocks = straddling_clocks(cut.tile, tiles);
   cut.clustered = clustered(op, cut.tile, rows, tiles);
   return curve_of(cut, op, sms, machine);
 }
 
 Curve wgrad_curve(const Operator& op, int sms, const MachineFacts& machine) {
-  const double waves = std::ceil(std::ceil(op.m / kBlock) * std::ceil(op.n / kBlock) / sms);
-  const double mainloop_us = waves * op.k / kBlock * at_peak_us({}, machine);
+  const double waves = std::ceil(std::ceil(op.m / kTileSide) * std::ceil(op.n / kTileSide) / sms);
+  const double mainloop_us = waves * op.k / kBlockBytes * at_peak_us({}, op.family, machine);
   return {{}, {{"compute", {{Constant::wgrad_mainloop, mainloop_us}, {Constant::wgrad_epilogue, waves}}}}};
 }
 
 }  // namespace
 
 Curve gemm_curve(const Operator& op, int sms, const MachineFacts& machine, TileSet tiles) {
-  switch (op.family) {
-    case Family::gemm_fp8:
-    case Family::gemm_fp8_grouped:
-      return tiled_curve(
-          op, op.m, [&](const Tile& tile) { return std::ceil(op.m / tile.m); }, sms, machine, tiles);
-    case Family::gemm_fp8_masked: {
-      const double groups = std::min(op.groups, std::ceil(op.m));  // that have rows
-      const double rows = op.m / groups;
-      return tiled_curve(
-          op, rows, [&](const Tile& tile) { return groups * std::ceil(rows / tile.m); }, sms, machine, tiles);
-    }
-    case Family::gemm_fp8_wgrad:
-      return wgrad_curve(op, sms, machine);
-    default:
-      moeline::check_failed("an FP8 GEMM", __FILE__, __LINE__, name_of(op.family));
-  }
+  MOELINE_CHECK(is_gemm(op.family), name_of(op.family));
+  if (op.family == Family::gemm_fp8_wgrad) return wgrad_curve(op, sms, machine);
+  const double groups = tile_per_group(op.family) ? std::min(op.groups, std::ceil(op.m)) : 1;  // that have rows
+  const double rows = op.m / groups;
+  return tiled_curve(
+      op, rows, [&](const Tile& tile) { return groups * std::ceil(rows / tile.m); }, sms, machine, tiles);
+}
+
+Curve with_fp8_constants(Curve curve) {
+  const auto replace = [](std::vector<Term>& terms) {
+    for (Term& term : terms)
+      term.constant = static_cast<Constant>(static_cast<std::size_t>(term.constant) - kBf16Offset);
+  };
+  replace(curve.always);
+  for (Branch& branch : curve.branches) replace(branch.terms);
+  return curve;
 }
 
 Curve masked_gemm_curve(const Operator& op, double expected_rows, const std::vector<int>& rows, int sms,

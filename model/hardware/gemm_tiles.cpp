@@ -6,10 +6,12 @@
 namespace moeline {
 namespace {
 
-constexpr double kStraddling = 1.375;  // 256x112 tiles over 256x128 ones, n 7168 and k 16384: 1.40 per column
+// Of one number of a tile and k-block. H800, n 7168 and k 16384: tiles of 256x112 take 1.40 times as long per column as
+// 256x128 (m 512), tiles of 128x112 1.10 times (m 256); a number takes 1/32 clock at peak.
+constexpr double kStraddling = 0.375 / 32, kHiddenStraddling = 0.1 / 32;
 
 double tiles_of(const Tile& tile, const Operator& op, double rows) {
-  const double groups = op.family == Family::gemm_fp8_masked ? op.groups : 1;
+  const double groups = tile_per_group(op.family) ? op.groups : 1;
   return std::ceil(rows / tile.m) * std::ceil(op.n / tile.n) * groups;
 }
 
@@ -17,8 +19,8 @@ std::vector<int> heights(const Operator& op, double rows, TileSet tiles) {
   if (op.family == Family::gemm_fp8_grouped) return {128};
   if (tiles == TileSet::narrow) return {64, 128};
   std::vector<int> heights = {64, 128, 256};
-  if (op.family == Family::gemm_fp8 && rows <= 16) heights.push_back(16);
-  if (op.family == Family::gemm_fp8 && rows <= 32) heights.push_back(32);
+  if (!tile_per_group(op.family) && rows <= 16) heights.push_back(16);
+  if (!tile_per_group(op.family) && rows <= 32) heights.push_back(32);
   return heights;
 }
 
@@ -71,10 +73,12 @@ Tile pick_wide(const std::vector<Tile>& candidates, const Operator& op, double r
   return best;
 }
 
+constexpr double kNominalStraddling = 1 + 32 * kStraddling;
+
 // In steps of a 64x16 tile at peak: the k-block itself, and about six such steps that no tile makes shorter.
 double nominal_time(const Tile& tile, const Operator& op, double rows, int sms) {
   const double steps = std::ceil(tile.m / 64.0) * tile.n / 16.0;
-  return waves_of(tile, op, rows, sms).count * (steps * straddling(tile) + 6);
+  return waves_of(tile, op, rows, sms).count * (steps * (straddles(tile) ? kNominalStraddling : 1) + 6);
 }
 
 Tile pick_narrow(const std::vector<Tile>& candidates, const Operator& op, double rows, int sms) {
@@ -93,6 +97,16 @@ Tile pick_tile(const Operator& op, double rows, int sms, TileSet tiles) {
   return tiles == TileSet::wide ? pick_wide(all, op, rows, sms) : pick_narrow(all, op, rows, sms);
 }
 
-double straddling(const Tile& tile) { return 128 % tile.n != 0 && tile.n % 64 != 0 ? kStraddling : 1; }
+bool tile_per_group(Family family) {
+  return family == Family::gemm_fp8_masked || family == Family::gemm_bf16_grouped ||
+         family == Family::gemm_bf16_batched;
+}
+
+bool straddles(const Tile& tile) { return 128 % tile.n != 0 && tile.n % 64 != 0; }
+
+double straddling_clocks(const Tile& tile, TileSet tiles) {
+  if (!straddles(tile)) return 0;
+  return tiles == TileSet::wide && tile.m <= 128 ? kHiddenStraddling : kStraddling;
+}
 
 }  // namespace moeline

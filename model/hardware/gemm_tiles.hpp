@@ -1,4 +1,4 @@
-// Into which output tiles an FP8 GEMM is cut.
+// Into which output tiles a GEMM is cut.
 #pragma once
 
 #include "hardware/profile.hpp"
@@ -18,8 +18,16 @@ struct Tile {
 /// A contiguous group is padded to 128 rows, so its tile has 128.
 [[nodiscard]] Tile pick_tile(const Operator& op, double rows, int sms, TileSet tiles);
 
-/// By how much a k-block takes longer where the tile's columns straddle two of the weights' 128-column scales at no
-/// simple place, and are added to the accumulator in two pieces; else 1.
-[[nodiscard]] double straddling(const Tile& tile);
+/// Whether each group is cut into tiles of its own, and its tile chosen for one group's rows: all grouped GEMMs but
+/// those whose groups lie contiguously.
+[[nodiscard]] bool tile_per_group(Family family);
+
+/// Whether the tile's columns straddle two of the weights' 128-column scales at no simple place: then each k-block is
+/// added to the accumulator in two pieces.
+[[nodiscard]] bool straddles(const Tile& tile);
+
+/// Clocks by which that lengthens a k-block, for each number of the tile. Pieces are added on the CUDA cores, which
+/// tiles of at most 128 rows of the wide set hide behind the other half's products.
+[[nodiscard]] double straddling_clocks(const Tile& tile, TileSet tiles);
 
 }  // namespace moeline

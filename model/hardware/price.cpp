@@ -106,23 +106,26 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
   set_links(op, kernels, price);
 }
 
-// BF16 GEMMs are priced by the FP8 ones.
-std::string measured_family(Family family) {
-  return name_of(is_gemm(family) && !is_fp8(family) ? Family::gemm_fp8 : family);
+// The family whose measurements tell about this one: its own; for a BF16 GEMM the dense BF16 ones, or the FP8 ones.
+std::string measured_family(Family family, const KernelSet& kernels) {
+  if (kernels.fits.contains(name_of(family)) || !is_gemm(family) || is_fp8(family)) return name_of(family);
+  return name_of(kernels.knows("gemm_bf16") ? Family::gemm_bf16 : Family::gemm_fp8);
 }
 
 void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                    const KernelSet& kernels, Price& price) {
-  const std::string family = measured_family(op.family);
+  const std::string family = measured_family(op.family, kernels);
   const auto fit = kernels.fits.find(family);
   const TileSet tiles = fit == kernels.fits.end() ? kernels.tiles : fit->second.tiles;
-  const Evaluation curve = evaluate_noting(compute_curve(op, conditions.sms, machine, tiles), kernels, price);
-  if (fit == kernels.fits.end() || std::isnan(curve.us)) {
+  Curve curve = compute_curve(op, conditions.sms, machine, tiles);
+  if (!is_fp8(op.family) && family == name_of(Family::gemm_fp8)) curve = with_fp8_constants(std::move(curve));
+  const Evaluation alone = evaluate_noting(curve, kernels, price);
+  if (fit == kernels.fits.end() || std::isnan(alone.us)) {
     price.provenance = Provenance::roofline;  // nothing is known but the floors
     return;
   }
-  price.solo_us = curve.us;
-  price.bound_by = curve.bound;
+  price.solo_us = alone.us;
+  price.bound_by = alone.bound;
   const bool measured = machine.computes_like(kernels.fitted_on) && like_measured(op) && family == name_of(op.family);
   set_provenance(kernels, family, measured, op, conditions.sms, price);
 }

@@ -24,9 +24,10 @@ constexpr const char* kHeldOut = "held-out";
 constexpr const char* kNarrow = "narrow";
 constexpr const char* kWide = "wide";
 
-constexpr std::array<FactField, 9> kFacts = {{
+constexpr std::array<FactField, 10> kFacts = {{
     {"sms", &MachineFacts::sms, 1, 4096},
-    {"fp8_tflops", &MachineFacts::fp8_tflops, 1e-3, 1e6},
+    {"sm_clock_mhz", &MachineFacts::sm_clock_mhz, 1, 1e5},
+    {"fp8_tflops", &MachineFacts::fp8_tflops, 0, 1e6},
     {"bf16_tflops", &MachineFacts::bf16_tflops, 1e-3, 1e6},
     {"hbm_GBps", &MachineFacts::hbm_GBps, 1e-3, 1e7},
     {"nvlink_GBps", &MachineFacts::nvlink_GBps, 1e-3, 1e7},

@@ -15,7 +15,8 @@ namespace moeline {
 /// Per GPU; links per direction.
 struct MachineFacts {
   double sms = 0;
-  double fp8_tflops = 0;
+  double sm_clock_mhz = 0;
+  double fp8_tflops = 0;  ///< 0: no FP8 tensor cores
   double bf16_tflops = 0;
   double hbm_GBps = 0;
   double nvlink_GBps = 0;
@@ -25,8 +26,8 @@ struct MachineFacts {
   double nic_latency_us = 0;  ///< one 64-byte message to another leaf switch
 
   [[nodiscard]] bool computes_like(const MachineFacts& other) const {
-    return sms == other.sms && fp8_tflops == other.fp8_tflops && bf16_tflops == other.bf16_tflops &&
-           hbm_GBps == other.hbm_GBps;
+    return sms == other.sms && sm_clock_mhz == other.sm_clock_mhz && fp8_tflops == other.fp8_tflops &&
+           bf16_tflops == other.bf16_tflops && hbm_GBps == other.hbm_GBps;
   }
   [[nodiscard]] bool communicates_like(const MachineFacts& other) const {
     return sms == other.sms && hbm_GBps == other.hbm_GBps && nvlink_GBps == other.nvlink_GBps &&

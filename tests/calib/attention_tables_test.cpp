@@ -35,7 +35,8 @@ bool all_present() {
   return true;
 }
 
-const MachineFacts kH800 = {.sms = 132, .fp8_tflops = 1979, .bf16_tflops = 989.5, .hbm_GBps = 3350};
+const MachineFacts kH800 = {
+    .sms = 132, .sm_clock_mhz = 1830, .fp8_tflops = 1979, .bf16_tflops = 989.5, .hbm_GBps = 3350};
 
 const Calibration& calibration() {
   static const Calibration late =
@@ -121,22 +122,23 @@ TEST_CASE("MLA decode: a batch size left out is met within 5 % at the median, 15
   CHECK(std::abs(fit.worst_error) < 0.20);  // batch 1, whose splits no other batch has
 }
 
-TEST_CASE("GQA decode: a head configuration left out is met within 3 % at the median, 15 % at the 95th percentile") {
+TEST_CASE("GQA decode: a head configuration left out is met within 3 % at the median, 16 % at the 95th percentile") {
   if (!all_present()) return;
   const FamilyFit& fit = calibration().kernels.fits.at("gqa_decode");
   CHECK(fit.held_out);
   CHECK(fit.kernels == 246);
   CHECK(fit.median_abs_error < 0.03);
-  CHECK(fit.p95_abs_error < 0.15);
+  CHECK(fit.p95_abs_error < 0.16);
   CHECK(fit.worst_error == doctest::Approx(-0.88).epsilon(0.02));  // the host's 241 us where 27 are usual
 }
 
-TEST_CASE("prefill: a sequence length left out is met within 10 %; the kernel runs slower the longer it runs") {
+TEST_CASE("prefill: a length left out is met within 6 % at the median; the kernel runs slower the longer it runs") {
   if (!all_present()) return;
   const FamilyFit& held_out = calibration().kernels.fits.at("attention_forward");
   CHECK(held_out.kernels == 4);
-  CHECK(std::abs(held_out.worst_error) < 0.10);
-  const FamilyFit fitted = assess(calibration().observations, calibration().kernels.constants).at("attention_forward");
+  CHECK(held_out.median_abs_error < 0.06);
+  CHECK(std::abs(held_out.worst_error) < 0.08);  // 32768 tokens
+  const FamilyFit fitted = assess(calibration().observations, calibration().fitted).at("attention_forward");
   CHECK(fitted.median_abs_error < 0.05);
   CHECK(std::abs(fitted.worst_error) < 0.075);
 }
@@ -159,17 +161,24 @@ TEST_CASE("a prompt of each measured length is priced within 8 %, in sample") {
   }
 }
 
-TEST_CASE("attention fitted to a profiler's trace alone has no start-up, and the same cost at the measured length") {
-  const AttentionShape shape{
-      .batch = 1, .heads = 128, .kv_heads = 128, .query_len = 4096, .kv_len = 4096, .qk_dim = 192, .v_dim = 128};
-  std::vector<Observation> observations = {
-      {.family = "attention_forward", .measured_us = 1040, .curve = attention_curve(prefill_core(shape), 132, kH800)}};
-  CHECK_THROWS_AS((void)solve(observations), SpecError);
-  leave_out_startup(observations);
-  Constants constants = solve(observations);
-  set_unfitted_startup(constants);
-  CHECK(constants[static_cast<std::size_t>(Constant::attention_startup)] == 0);
-  CHECK(evaluate(attention_curve(prefill_core(shape), 132, kH800), constants).us == doctest::Approx(1040));
+TEST_CASE("no prompt is faster than a call of the host, where the host held the clock") {
+  const auto prompt = [](double tokens) {
+    return prefill_core({.batch = 1,
+                         .heads = 128,
+                         .kv_heads = 128,
+                         .query_len = tokens,
+                         .kv_len = tokens,
+                         .qk_dim = 192,
+                         .v_dim = 128});
+  };
+  Constants constants;
+  constants.fill(kUnknown);
+  constants[static_cast<std::size_t>(Constant::attention_forward)] = 1.5;
+  const double by_profiler = evaluate(attention_curve(prompt(512), 132, kH800), constants).us;
+  constants[static_cast<std::size_t>(Constant::attention_latency)] = 100;
+  CHECK(by_profiler < 100);
+  CHECK(evaluate(attention_curve(prompt(512), 132, kH800), constants).us == 100);
+  CHECK(evaluate(attention_curve(prompt(8192), 132, kH800), constants).bound == "compute");
 }
 
 TEST_CASE("without groups of 128 heads nothing tells how fast GQA computes") {

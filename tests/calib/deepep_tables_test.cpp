@@ -25,6 +25,7 @@ MachineFacts facts(double nvlink_GBps) {
   machine.sms = 132;
   machine.fp8_tflops = 1979;
   machine.bf16_tflops = 989.5;
+  machine.sm_clock_mhz = 1830;
   machine.hbm_GBps = 3350;
   machine.nvlink_GBps = nvlink_GBps;
   machine.nic_GBps = 50;

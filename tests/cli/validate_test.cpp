@@ -119,7 +119,7 @@ TEST_CASE("a fact is predicted by the method that it names, beside its null mode
   const auto& kernel = result["facts"][1];
   CHECK(kernel["verdict"].GetString() == std::string("scored"));
   CHECK(kernel["nulls"].HasMember("roofline"));
-  CHECK(kernel["constants"].GetInt() == 4);
+  CHECK(kernel["constants"].GetInt() == 5);
   CHECK(kernel["fitted_on"][0].GetString() == std::string("open-2025-late"));
   const auto& chunk = result["facts"][2];
   CHECK(chunk["verdict"].GetString() == std::string("passed"));

@@ -11,7 +11,8 @@ using namespace moeline;
 
 namespace {
 
-const MachineFacts kH800 = {.sms = 132, .fp8_tflops = 1979, .bf16_tflops = 989.5, .hbm_GBps = 3350};
+const MachineFacts kH800 = {
+    .sms = 132, .sm_clock_mhz = 1830, .fp8_tflops = 1979, .bf16_tflops = 989.5, .hbm_GBps = 3350};
 
 AttentionShape prompt(double batch, double query_len, double kv_len) {
   return {.batch = batch,
@@ -64,7 +65,7 @@ KernelSet kernels() {
   set.fitted_on = kH800;
   set.constants.fill(kUnknown);
   const auto give = [&](Constant constant, double value) { set.constants[static_cast<std::size_t>(constant)] = value; };
-  give(Constant::attention_startup, 0);
+  give(Constant::attention_latency, 0);
   give(Constant::attention_forward, 1.6);
   give(Constant::mla_compute, 1.8);
   give(Constant::mla_memory, 1.1);

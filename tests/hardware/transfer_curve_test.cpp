@@ -36,6 +36,7 @@ MachineFacts h800() {
   facts.sms = 132;
   facts.fp8_tflops = 1979;
   facts.bf16_tflops = 989.5;
+  facts.sm_clock_mhz = 1830;
   facts.hbm_GBps = 3350;
   facts.nvlink_GBps = 160;
   facts.nic_GBps = 50;

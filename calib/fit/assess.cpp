@@ -1,0 +1,99 @@
+#include "calib/fit/assess.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "calib/fit/solve.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr double kShortestUs = 1;  // the profiler's resolution
+
+double quantile(std::vector<double> values, double share) {
+  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
+  return values[at];
+}
+
+struct Scored {
+  const Observation* observation;
+  double error;  // predicted / measured - 1
+};
+
+FamilyFit summarise(const std::vector<Scored>& scores) {
+  FamilyFit fit;
+  std::vector<double> absolute;
+  for (const auto& [o, error] : scores) {
+    absolute.push_back(std::abs(error));
+    if (std::abs(error) >= std::abs(fit.worst_error)) fit.worst_error = error;
+    fit.mean_error += error / static_cast<double>(scores.size());
+    fit.smallest = fit.kernels == 0 ? o->size : std::min(fit.smallest, o->size);
+    fit.largest = std::max(fit.largest, o->size);
+    fit.fewest_sms = fit.kernels == 0 ? o->sms : std::min(fit.fewest_sms, o->sms);
+    fit.most_sms = std::max(fit.most_sms, o->sms);
+    fit.fewest_ranks = fit.kernels == 0 ? o->ranks : std::min(fit.fewest_ranks, o->ranks);
+    fit.most_ranks = std::max(fit.most_ranks, o->ranks);
+    fit.fewest_rows = fit.kernels == 0 ? o->rows : std::min(fit.fewest_rows, o->rows);
+    fit.most_rows = std::max(fit.most_rows, o->rows);
+    ++fit.kernels;
+  }
+  fit.median_abs_error = quantile(absolute, 0.5);
+  fit.p95_abs_error = quantile(absolute, 0.95);
+  return fit;
+}
+
+// What is known without some fold. Names the fold that everything else leaves undetermined.
+Constants solve_without(const std::string& fold, const std::vector<Observation>& observations) {
+  std::vector<Observation> kept;
+  for (const Observation& o : observations) {
+    if (o.fold != fold) kept.push_back(o);
+  }
+  try {
+    return solve(kept);
+  } catch (const SpecError& error) {
+    throw SpecError(fmt::format("cannot be cross-validated: without '{}' {}", fold, error.what()));
+  }
+}
+
+}  // namespace
+
+Predictions predict(const std::vector<Observation>& observations, const Constants& constants) {
+  Predictions predictions;
+  for (const Observation& o : observations) predictions.push_back(evaluate(o, constants));
+  return predictions;
+}
+
+Predictions predict_left_out(const std::vector<Observation>& observations) {
+  std::set<std::string> folds;
+  for (const Observation& o : observations) folds.insert(o.fold);
+  folds.erase("");
+  Predictions predictions(observations.size(), kUnknown);
+  for (const std::string& fold : folds) {
+    const Constants constants = solve_without(fold, observations);
+    for (std::size_t i = 0; i < observations.size(); ++i) {
+      if (observations[i].fold == fold) predictions[i] = evaluate(observations[i], constants);
+    }
+  }
+  return predictions;
+}
+
+double error_of(double predicted_us, const Observation& o) {
+  return predicted_us / std::max(o.measured_us, kShortestUs) - 1;
+}
+
+std::map<std::string, FamilyFit> assess(const std::vector<Observation>& observations, const Predictions& predictions) {
+  std::map<std::string, std::vector<Scored>> scores;
+  for (std::size_t i = 0; i < observations.size(); ++i) {
+    if (std::isnan(predictions[i])) continue;
+    scores[observations[i].family].push_back({&observations[i], error_of(predictions[i], observations[i])});
+  }
+  std::map<std::string, FamilyFit> fits;
+  for (const auto& [family, members] : scores) fits[family] = summarise(members);
+  return fits;
+}
+
+}  // namespace moeline
