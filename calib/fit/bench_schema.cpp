@@ -1,0 +1,48 @@
+#include "calib/fit/bench_schema.hpp"
+
+#include <algorithm>
+
+namespace moeline {
+
+const std::vector<BenchKey>& bench_keys() {
+  using Names = std::vector<std::string>;
+  static const Names time = {"time"};
+  static const Names prompt = {"batch", "heads", "kv_heads", "query_len", "kv_len", "qk_dim", "v_dim"};
+  static const Names tensor = {"rows", "columns", "bytes"};
+  static const std::vector<BenchKey> keys = {
+      {"gemm_fp8", {"m", "n", "k"}, {"scaling"}, {"sms"}, time},
+      {"gemm_fp8_masked", {"groups", "m", "n", "k"}, {"scaling"}, {}, time},
+      {"gemm_bf16", {"m", "n", "k"}, {}, {"sms"}, time},
+      {"gemm_bf16_grouped", {"groups", "m", "n", "k"}, {}, {}, time},
+      {"gemm_bf16_batched", {"groups", "m", "n", "k"}, {}, {}, time},
+      {"attention_forward", prompt, {}, {}, time},
+      {"attention_backward", prompt, {}, {}, time},
+      {"mla_decode", {"batch", "heads", "query_len", "kv_len"}, {}, {}, time},
+      {"streaming", tensor, {}, {}, time},
+      {"rowwise", tensor, {}, {}, time},
+      {"cast_transpose", tensor, {}, {}, time},
+      {"swiglu", tensor, {}, {}, time},
+      {"strided", tensor, {}, {}, time},
+      {"small", {"blocks"}, {}, {}, time},
+      {"launch", {}, {"mode"}, {}, {"time", "host"}},
+      {"copy", {"bytes"}, {}, {}, time},
+      {"contention", {"sms"}, {"kernel", "beside"}, {}, {"time", "time_alone", "copy_time", "copy_time_alone"}},
+  };
+  return keys;
+}
+
+const BenchKey* find_bench_key(const std::string& name) {
+  const std::vector<BenchKey>& keys = bench_keys();
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const BenchKey& key) { return key.name == name; });
+  return found == keys.end() ? nullptr : &*found;
+}
+
+BenchKey contention_of(const BenchKey& kernel) {
+  BenchKey key = *find_bench_key("contention");
+  key.shape.insert(key.shape.end(), kernel.shape.begin(), kernel.shape.end());
+  key.words.insert(key.words.end(), kernel.words.begin(), kernel.words.end());
+  if (!kernel.optional.empty()) key.optional = {"kernel_sms"};
+  return key;
+}
+
+}  // namespace moeline
