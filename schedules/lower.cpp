@@ -114,7 +114,7 @@ PreparedPhase RankProgram::prepare(const std::string& name, const std::vector<Op
   for (const Operator& op : ops) {
     const Price price = price_of(op);
     phase.kernels.push_back(prepare_kernel(op, price));
-    phase.uses.push_back({op.family, price.provenance, price.kernel_set, 1, price.solo_us});
+    phase.uses.push_back({op.family, price.provenance, price.note, price.kernel_set, 1, price.solo_us});
     phase.model_flops += op.flops - op.recomputed_flops;
     if (op.family == Family::small) phase.lumped_us += price.solo_us;
     if (is_communication(op.family)) continue;
@@ -306,6 +306,7 @@ void RankProgram::account(const PreparedPhase& phase) {
     ProvenanceUse& use = provenance_[{more.family, more.provenance, more.kernel_set}];
     use.family = more.family;
     use.provenance = more.provenance;
+    use.note.add(more.note);
     use.kernel_set = more.kernel_set;
     use.kernels += more.kernels;
     use.solo_us += more.solo_us;

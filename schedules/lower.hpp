@@ -38,6 +38,7 @@ struct PhaseTasks {
 struct ProvenanceUse {
   Family family = Family::small;
   Provenance provenance = Provenance::interpolated;
+  ProvenanceNote note;
   std::string kernel_set;  ///< whose measurements; not the scenario's own where borrowed
   int kernels = 0;
   double solo_us = 0;

@@ -31,14 +31,7 @@ FamilyFit summarise(const std::vector<Scored>& scores) {
     absolute.push_back(std::abs(error));
     if (std::abs(error) >= std::abs(fit.worst_error)) fit.worst_error = error;
     fit.mean_error += error / static_cast<double>(scores.size());
-    fit.smallest = fit.kernels == 0 ? o->size : std::min(fit.smallest, o->size);
-    fit.largest = std::max(fit.largest, o->size);
-    fit.fewest_sms = fit.kernels == 0 ? o->sms : std::min(fit.fewest_sms, o->sms);
-    fit.most_sms = std::max(fit.most_sms, o->sms);
-    fit.fewest_ranks = fit.kernels == 0 ? o->ranks : std::min(fit.fewest_ranks, o->ranks);
-    fit.most_ranks = std::max(fit.most_ranks, o->ranks);
-    fit.fewest_rows = fit.kernels == 0 ? o->rows : std::min(fit.fewest_rows, o->rows);
-    fit.most_rows = std::max(fit.most_rows, o->rows);
+    extend(fit.range, o->dimensions);
     ++fit.kernels;
   }
   fit.median_abs_error = quantile(absolute, 0.5);

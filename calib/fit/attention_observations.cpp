@@ -51,7 +51,8 @@ void expect_bf16(const CsvTable& table, std::size_t row, const char* column) {
 
 Observation observed(const CsvTable& table, std::size_t row, const Operator& op, double us,
                      const MachineFacts& machine) {
-  return timed(table, row, op, us, attention_curve(op, static_cast<int>(machine.sms), machine));
+  const int sms = static_cast<int>(machine.sms);
+  return timed(table, row, op, sms, us, attention_curve(op, sms, machine));
 }
 
 Observation prefill(const CsvTable& table, std::size_t row, const Name& name, const MachineFacts& machine) {

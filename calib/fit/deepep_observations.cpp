@@ -90,9 +90,10 @@ void settle_own_node(const std::string& kernel_set, Curve& curve) {
   }
 }
 
-Observation observe(const char* family, const CsvTable& table, std::size_t row, double us, const Operator& op,
+// `sms`: 0 of low-latency transfers, which hold them for a part of the time.
+Observation observe(const char* family, const CsvTable& table, std::size_t row, double us, const Operator& op, int sms,
                     Curve curve) {
-  Observation o = timed(table, row, op, us, std::move(curve));
+  Observation o = timed(table, row, op, sms, us, std::move(curve));
   o.family = family;
   return o;
 }
@@ -127,7 +128,7 @@ Observation published_normal(const CsvTable& table, std::size_t row, const AllTo
   Curve curve = transfer_curve(op, sms, machine);
   settle_own_node(kernel_set, curve);
   const double us = bytes_at_peak_us(logical_bytes(op), table.positive(row, "logical_bandwidth_GBps"));
-  Observation o = observe("all_to_all_alone", table, row, us, op, std::move(curve));
+  Observation o = observe("all_to_all_alone", table, row, us, op, sms, std::move(curve));
   o.fold = published_fold(work, dispatch);
   return o;
 }
@@ -139,7 +140,7 @@ Observation published_low_latency(const CsvTable& table, std::size_t row, const 
   Curve curve = transfer_curve(op, static_cast<int>(machine.sms), machine);
   settle_own_node(kernel_set, curve);
   if (kernel_set == kOverNic) keep_branch(curve, "NIC");
-  Observation o = observe("low_latency", table, row, table.positive(row, "latency_us"), op, std::move(curve));
+  Observation o = observe("low_latency", table, row, table.positive(row, "latency_us"), op, 0, std::move(curve));
   o.fold = published_fold(work, dispatch);
   return o;
 }
@@ -179,8 +180,7 @@ std::vector<Observation> normal_observations(const CsvTable& table, const Archit
       if (work.ep <= work.gpus_per_node) keep_branch(curve, "NVLink");
       observations.push_back(observe(family_of(work, few_sms), table, row,
                                      table.positive(row, dispatch ? "dispatch_transmit_us" : "combine_transmit_us"), op,
-                                     std::move(curve)));
-      observations.back().sms = sms;
+                                     sms, std::move(curve)));
       observations.back().fold = fold_of(work);
     }
   }
@@ -201,7 +201,7 @@ std::vector<Observation> low_latency_observations(const CsvTable& table, const A
       settle_own_node("", curve);
       if (!is_h100(machine)) keep_startup(work, curve);
       observations.push_back(observe(is_h100(machine) ? "low_latency" : "low_latency_startup", table, row,
-                                     table.positive(row, dispatch ? "dispatch_avg_t_us" : "combine_avg_t_us"), op,
+                                     table.positive(row, dispatch ? "dispatch_avg_t_us" : "combine_avg_t_us"), op, 0,
                                      std::move(curve)));
       observations.back().fold = fold_of(work);
     }
@@ -236,7 +236,7 @@ std::vector<Observation> hold_observations(const CsvTable& table, const Architec
     const AllToAllWork work = benchmark_work(table, row, "tokens_per_rank", model, machine);
     const Operator op = low_latency_transfer(work, is_dispatch(table, row));
     observations.push_back(
-        observe("low_latency_hold", table, row, table.positive(row, "holds_sms_us"), op, hold_curve(op)));
+        observe("low_latency_hold", table, row, table.positive(row, "holds_sms_us"), op, 0, hold_curve(op)));
   }
   return observations;
 }

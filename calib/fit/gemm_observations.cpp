@@ -54,9 +54,7 @@ std::vector<int> draw(PythonRandom& random, int groups, int expected) {
 // On all SMs, which these persistent kernels hold.
 Observation on_all_sms(const CsvTable& table, std::size_t row, const Operator& op, double us, Curve curve,
                        const MachineFacts& machine) {
-  Observation o = timed(table, row, op, us, std::move(curve));
-  o.sms = static_cast<int>(machine.sms);
-  return o;
+  return timed(table, row, op, static_cast<int>(machine.sms), us, std::move(curve));
 }
 
 std::vector<int> even_rows(double rows, int groups) {

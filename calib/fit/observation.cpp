@@ -6,15 +6,13 @@
 
 namespace moeline {
 
-Observation timed(const CsvTable& table, std::size_t row, const Operator& op, double us, Curve curve) {
+Observation timed(const CsvTable& table, std::size_t row, const Operator& op, int sms, double us, Curve curve) {
   Observation o;
   o.family = name_of(op.family);
   o.measured_us = us;
   o.curve = std::move(curve);
-  o.size = size_of(op);
+  o.dimensions = dimensions_of(op, sms);
   o.where = fmt::format("{}:{} {}", table.stem(), table.line(row), op.name);
-  o.ranks = op.traffic.ranks;
-  o.rows = static_cast<int>(shared_rows(op));
   o.noise = Noise::timed;
   return o;
 }

@@ -22,17 +22,15 @@ struct Observation {
   std::string family{};  ///< of FamilyFit, or "launch"
   double measured_us = 0;
   Curve curve{};
-  double size = 0;      ///< size_of(op)
-  int sms = 0;          ///< of a resident kernel
-  std::string where{};  ///< "attn(F) 15, layer 0"
-  int ranks = 0;        ///< of a transfer
-  int rows = 0;         ///< shared_rows(op), of attention
+  Dimensions dimensions{};  ///< where it lies in its family's range
+  std::string where{};      ///< "attn(F) 15, layer 0"
   Noise noise = Noise::profiled;
   std::string fold{};  ///< of cross-validation: observations with the same fold are left out together; "": never
 };
 
-/// A benchmark's row: `op` alone took `us`.
-[[nodiscard]] Observation timed(const CsvTable& table, std::size_t row, const Operator& op, double us, Curve curve);
+/// A benchmark's row: `op` alone took `us` on `sms` SMs.
+[[nodiscard]] Observation timed(const CsvTable& table, std::size_t row, const Operator& op, int sms, double us,
+                                Curve curve);
 
 /// Drops the other branches: what a table was not made to tell, or cannot, is no part of the fit.
 void keep_branch(Curve& curve, std::string_view bound);

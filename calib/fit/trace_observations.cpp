@@ -145,18 +145,15 @@ Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel
                     const Constants& alone) {
   Observation observation;
   observation.family = name_of(op.family);
-  observation.size = size_of(op);
+  observation.dimensions = dimensions_of(op, kernel.sms);
   observation.where = place(kernel);
-  observation.rows = static_cast<int>(shared_rows(op));
   observation.measured_us = chunk.solo_us(op, kernel);
-  if (is_resident(op.family)) observation.sms = kernel.sms;
   if (is_all_to_all(op.family)) {
     const double alone_us = evaluate(transfer_curve(op, kernel.sms, machine), alone).us;
     if (std::isnan(alone_us))
       throw SpecError(chunk.file(), 0,
                       "needs DeepEP's tables beside it: transfers are measured in multiples of their time alone");
     observation.curve.always = {{overlapped_slowdown(op.family), alone_us}};
-    observation.ranks = op.traffic.ranks;
   } else {
     const int sms = is_resident(op.family) ? kernel.sms : static_cast<int>(machine.sms);
     observation.curve = compute_curve(op, sms, machine, kTiles);
@@ -203,7 +200,7 @@ void observe_phase(const Chunk& chunk, const std::string& phase, int layer, cons
 
 void observe_launches(const Chunk& chunk, const std::vector<int>& layers, std::vector<Observation>& observations) {
   const auto add = [&](std::vector<Term> terms, double us, std::string where) {
-    observations.push_back({"launch", us, {std::move(terms), {}}, 0, 0, std::move(where)});
+    observations.push_back({"launch", us, {std::move(terms), {}}, {}, std::move(where)});
   };
   std::vector<const Kernel*> compute;
   for (const Kernel& kernel : chunk.kernels()) {
@@ -235,7 +232,7 @@ void observe_host(const Chunk& chunk, const std::vector<int>& layers, std::vecto
     const double pause = follows ? kernel.launch - previous->launch : -1;
     previous = &kernel;
     if (!wanted || kernel.phase != "attn(F)" || pause < 0 || pause > kLongestPauseUs) continue;
-    observations.push_back({"launch", pause, {{{Constant::host_per_kernel, 1}}, {}}, 0, 0, place(kernel)});
+    observations.push_back({"launch", pause, {{{Constant::host_per_kernel, 1}}, {}}, {}, place(kernel)});
   }
 }
 
@@ -250,16 +247,12 @@ void observe_jitter(const Chunk& chunk, int layer, int other, std::vector<Observ
       const Kernel& a = chunk.at(phase, layer, static_cast<int>(i));
       const Kernel& b = chunk.at(phase, other, static_cast<int>(i));
       const double mean = (chunk.solo_us(ops[i], a) + chunk.solo_us(ops[i], b)) / 2;
-      const bool equal_work = size_of(ops[i]) == size_of(others[i]) && !ops[i].parallel;
+      const bool equal_work = dimensions_of(ops[i], a.sms) == dimensions_of(others[i], b.sms) && !ops[i].parallel;
       if (!equal_work || is_communication(ops[i].family) || a.stream == kCommunicationStream || mean < kShortest)
         continue;
       const double difference = std::abs(chunk.solo_us(ops[i], a) - chunk.solo_us(ops[i], b));
-      observations.push_back({"jitter",
-                              difference,
-                              {{{Constant::jitter, mean * 2 / std::sqrt(std::numbers::pi)}}, {}},
-                              mean,
-                              0,
-                              place(a)});
+      observations.push_back(
+          {"jitter", difference, {{{Constant::jitter, mean * 2 / std::sqrt(std::numbers::pi)}}, {}}, {}, place(a)});
     }
   }
 }

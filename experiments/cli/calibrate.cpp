@@ -9,6 +9,7 @@
 
 #include "base/file.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/hardware_table.hpp"
 #include "experiments/cli/output_file.hpp"
 
 namespace moeline {
@@ -24,8 +25,8 @@ struct Options {
 };
 
 void print_summary(const Calibration& calibration) {
-  fmt::print("{}: {} constants fitted to {} observations\n\n", calibration.kernels.name,
-             calibration.kernels.known_constants(), calibration.observations.size());
+  fmt::print("{}: fitted to {} observations\n{}\n\n", calibration.kernels.name, calibration.observations.size(),
+             count_constants(calibration.kernels));
   fmt::print("{:<46} {:>10}\n", "constant", "value");
   for (std::size_t i = 0; i < kConstants; ++i) {
     const double constant = calibration.kernels.constants[i];

@@ -7,16 +7,14 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/hardware_table.hpp"
 #include "schedules/pipeline/pipelines.hpp"
 #include "schedules/scenario.hpp"
 
 namespace moeline {
 namespace {
 
-void list_hardware(const std::string& name) {
-  const HardwareProfile profile = load_profile(name);
-  fmt::print("{}", to_yaml(profile));
-}
+void list_hardware(const std::string& name) { fmt::print("{}", hardware_table(load_profile(name))); }
 
 void list_model(const std::string& name) { fmt::print("{}", read_text(find_named("model", name, "model/zoo"))); }
 

@@ -8,6 +8,8 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/parse_op.hpp"
+#include "experiments/cli/provenance_help.hpp"
+#include "experiments/cli/text_table.hpp"
 
 namespace moeline {
 namespace {
@@ -39,6 +41,7 @@ std::string to_json(const std::vector<PricedOp>& priced, const std::string& hard
     json.open("demands").add("sms", price.sms).add("hold", name_of(price.hold)).add("hbm_GBps", price.hbm_GBps);
     json.add("nvlink_GBps", price.nvlink_GBps).add("nic_GBps", price.nic_GBps).close();
     json.add("provenance", name_of(price.provenance));
+    if (!price.note.empty()) json.add("provenance_note", price.note.text());
     if (!price.kernel_set.empty()) json.add("kernel_set", price.kernel_set);
     if (!price.bound_by.empty()) json.add("bound_by", price.bound_by);
     json.add("flops", requested.op.flops, 0).add("bytes", requested.op.bytes, 0).close();
@@ -47,15 +50,16 @@ std::string to_json(const std::vector<PricedOp>& priced, const std::string& hard
 }
 
 std::string to_table(const std::vector<PricedOp>& priced) {
-  std::string text = fmt::format("{:>10} {:>5} {:>8} {:>8} {:>8} {:>8} {:<9} {:<13} {:<24} {}\n", "us", "SMs",
-                                 "TFLOP/s", "HBM", "NVLink", "NIC", "bound by", "provenance", "kernel set", "op");
+  TextTable table("rrrrrrlllll");
+  table.row({"us", "SMs", "TFLOP/s", "HBM", "NVLink", "NIC", "bound by", "provenance", "kernel set", "note", "op"});
   for (const PricedOp& each : priced) {
     const Price& p = each.price;
-    text += fmt::format("{:>10.2f} {:>5} {:>8.0f} {:>8.0f} {:>8.1f} {:>8.1f} {:<9} {:<13} {:<24} {}\n", p.solo_us,
-                        p.sms, each.tflops(), p.hbm_GBps, p.nvlink_GBps, p.nic_GBps, p.bound_by, name_of(p.provenance),
-                        p.kernel_set, each.requested.text);
+    table.row({fmt::format("{:.2f}", p.solo_us), fmt::format("{}", p.sms), fmt::format("{:.0f}", each.tflops()),
+               fmt::format("{:.0f}", p.hbm_GBps), fmt::format("{:.1f}", p.nvlink_GBps),
+               fmt::format("{:.1f}", p.nic_GBps), p.bound_by, name_of(p.provenance), p.kernel_set, p.note.text(),
+               each.requested.text});
   }
-  return text + "HBM, NVLink and NIC in GB/s (links: each direction), while the kernel runs alone.\n";
+  return table.text() + "HBM, NVLink and NIC in GB/s (links: each direction), while the kernel runs alone.\n";
 }
 
 // "hardware.nic_GBps=25" or "nic_GBps=25".
@@ -90,7 +94,7 @@ void add_price(CLI::App& app, int& /*exit_code*/) {
   command->add_option("--kernels", options->kernels, "kernel set; default: for each family the newest that has it");
   command->add_option("--set", options->assignments, "machine facts: hardware.nic_GBps=25")->allow_extra_args(false);
   command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
-  command->footer(op_help());
+  command->footer(op_help() + "\n" + kProvenanceHelp);
   command->callback([options] { run(*options); });
 }
 

@@ -48,11 +48,11 @@ struct Run {
   [[nodiscard]] double tokens_per_s() const;
   [[nodiscard]] double tpot_ms() const;
   [[nodiscard]] bool fits_memory() const;
-  /// Solo time of kernels whose curve was not measured at their size or number of SMs, over that of all kernels.
+  /// Solo time of kernels whose curve was not measured where they lie, over that of all kernels.
   [[nodiscard]] double extrapolated_share() const;
   /// Solo time of kernels that cost the same whatever their size, over that of all kernels.
   [[nodiscard]] double lumped_share() const;
-  /// Every price rests on measurements at its size and number of SMs, or on a data sheet.
+  /// Every price rests on measurements around it, or on a data sheet.
   [[nodiscard]] bool all_measured() const;
   /// Sum over all kernels.
   [[nodiscard]] double solo_us() const;

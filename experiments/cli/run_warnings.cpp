@@ -20,23 +20,22 @@ double rows_over_balanced(const Setup& setup) {
   return sum / (2.0 * setup.scenario.layers) / balanced;
 }
 
-// The families that matter most, each with its share of all solo time.
+// The families that matter most, each with its share of all solo time and the reason.
 std::string extrapolation_warning(const Run& run) {
   constexpr std::size_t kNamed = 4;
-  std::vector<std::pair<double, std::string>> shares;
+  std::vector<ProvenanceUse> uses;
   for (const ProvenanceUse& use : run.program.provenance) {
-    if (use.provenance == Provenance::extrapolated)
-      shares.emplace_back(use.solo_us / run.solo_us(), name_of(use.family));
+    if (use.provenance == Provenance::extrapolated) uses.push_back(use);
   }
-  std::sort(shares.rbegin(), shares.rend());
+  std::stable_sort(uses.begin(), uses.end(),
+                   [](const ProvenanceUse& a, const ProvenanceUse& b) { return a.solo_us > b.solo_us; });
   std::vector<std::string> largest;
-  for (std::size_t i = 0; i < std::min(kNamed, shares.size()); ++i) {
-    largest.push_back(fmt::format("{} {:.1f}", shares[i].second, 100 * shares[i].first));
+  for (std::size_t i = 0; i < std::min(kNamed, uses.size()); ++i) {
+    largest.push_back(fmt::format("{} {:.1f} ({})", name_of(uses[i].family), 100 * uses[i].solo_us / run.solo_us(),
+                                  uses[i].note.text()));
   }
-  return fmt::format(
-      "{:.1f} % of the solo time is extrapolated, {}{}: sizes, numbers of SMs or ranks outside what the kernel set was "
-      "fitted on, or another machine (`list hardware` prints the ranges)",
-      100 * run.extrapolated_share(), fmt::join(largest, ", "), shares.size() > kNamed ? ", ..." : "");
+  return fmt::format("{:.1f} % of the solo time is extrapolated: {}{} (`list hardware` prints what was measured)",
+                     100 * run.extrapolated_share(), fmt::join(largest, "; "), uses.size() > kNamed ? "; ..." : "");
 }
 
 std::string memory_warning(const Run& run) {

@@ -9,6 +9,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/output_file.hpp"
+#include "experiments/cli/provenance_help.hpp"
 #include "experiments/cli/simulate_output.hpp"
 #include "timeline/write_trace.hpp"
 
@@ -134,7 +135,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command->add_option("--ts-resolution", options->ts_resolution, "of times in traces")
       ->check(CLI::IsMember({"ns", "us"}));
   command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
-  command->footer(kDefinitions);
+  command->footer(std::string(kDefinitions) + "\n" + kProvenanceHelp);
   command->callback([options, &exit_code] { exit_code = simulate_command(*options); });
 }
 

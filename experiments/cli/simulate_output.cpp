@@ -128,15 +128,18 @@ void add_provenance(Json& json, const Run& run) {
     json.open().add("family", name_of(use.family)).add("provenance", name_of(use.provenance));
     json.add("kernels", use.kernels).add("solo_us", use.solo_us);
     if (!use.kernel_set.empty()) json.add("kernel_set", use.kernel_set);
+    if (!use.note.empty()) json.add("provenance_note", use.note.text());
     json.close();
   }
   const Program& program = run.program;
   const bool graph = run.setup.scenario.launch == "graph";  // gaps are measured in a stream only
   json.open().add("family", "launch_gap").add("provenance", graph ? "extrapolated" : "interpolated");
-  json.add("solo_us", program.gaps_us).close();
+  json.add("solo_us", program.gaps_us);
+  if (graph) json.add("provenance_note", "measured in an eager stream");
+  json.close();
   if (program.waits_us > 0) {
     json.open().add("family", "wait_for_slowest_rank").add("provenance", "extrapolated");
-    json.add("solo_us", program.waits_us).close();
+    json.add("solo_us", program.waits_us).add("provenance_note", "an expectation, from the jitter of kernels").close();
   }
   json.close_list();
 }

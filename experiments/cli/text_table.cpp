@@ -3,8 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace moeline {
+
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+std::string signed_percent(double error) {
+  return std::abs(error) < 0.0005 ? "0.0 %" : fmt::format("{:+.1f} %", 100 * error);
+}
 
 std::string TextTable::text(const std::string& indent) const {
   std::vector<std::size_t> widths;

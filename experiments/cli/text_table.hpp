@@ -6,6 +6,10 @@
 
 namespace moeline {
 
+/// Cells: "2.1 %", and with its sign "+2.1 %", or "0.0 %".
+[[nodiscard]] std::string percent(double share);
+[[nodiscard]] std::string signed_percent(double error);
+
 class TextTable {
  public:
   /// One letter per column, l or r; columns beyond are aligned as the last.

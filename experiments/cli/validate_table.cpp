@@ -14,11 +14,6 @@ namespace {
 using Cells = std::vector<std::string>;
 using Names = std::set<std::string>;
 
-std::string size(double error) { return fmt::format("{:.1f} %", 100 * error); }
-
-// No sign before what rounds to nothing.
-std::string percent(double error) { return std::abs(error) < 0.0005 ? "0.0 %" : fmt::format("{:+.1f} %", 100 * error); }
-
 // To as many digits as the measurement has, and to three at least.
 std::string shown(double value, const Fact& fact) {
   const int enough = std::abs(value) >= 1000 ? 0 : std::abs(value) >= 10 ? 1 : 3;
@@ -46,11 +41,11 @@ Cells fact_row(const ScoredFact& scored, const Names& nulls) {
                  fact.printed,
                  shown(prediction.value, fact),
                  fact.unit,
-                 percent(scored.error()),
+                 signed_percent(scored.error()),
                  fmt::format("{}", prediction.constants.count()),
                  verdict(fact.gate, scored.verdict)};
   for (const std::string& name : nulls) {
-    cells.push_back(prediction.nulls.contains(name) ? percent(scored.null_error(name)) : "");
+    cells.push_back(prediction.nulls.contains(name) ? signed_percent(scored.null_error(name)) : "");
   }
   return cells;
 }
@@ -69,9 +64,9 @@ Cells summary_row(const ScoredSubject& scored, const char* name, const Names& nu
 
 void add_summary(const ScoredSubject& scored, const Names& nulls, TextTable& table) {
   if (scored.errors.facts < 2) return;
-  const auto mean = [](const ErrorSummary& errors) { return size(errors.mean_abs_error); };
-  const auto worst = [](const ErrorSummary& errors) { return percent(errors.worst_error); };
-  const auto bias = [](const ErrorSummary& errors) { return percent(errors.mean_error); };
+  const auto mean = [](const ErrorSummary& errors) { return percent(errors.mean_abs_error); };
+  const auto worst = [](const ErrorSummary& errors) { return signed_percent(errors.worst_error); };
+  const auto bias = [](const ErrorSummary& errors) { return signed_percent(errors.mean_error); };
   table.row(summary_row(scored, "mean |error|", nulls, mean, verdict(scored.subject.mean_gate, scored.mean_verdict)));
   table.row(summary_row(scored, "worst error", nulls, worst));
   table.row(summary_row(scored, "mean error", nulls, bias));
@@ -114,7 +109,7 @@ Cells best_null(const ScoredSubject& scored) {
   const auto better = [](const auto& a, const auto& b) { return a.second.mean_abs_error < b.second.mean_abs_error; };
   const auto best = std::min_element(scored.nulls.begin(), scored.nulls.end(), better);
   if (best == scored.nulls.end()) return {};
-  return {size(best->second.mean_abs_error), best->first};
+  return {percent(best->second.mean_abs_error), best->first};
 }
 
 std::string gates_of(const ScoredSubject& scored) {
@@ -129,8 +124,12 @@ std::string gates_of(const ScoredSubject& scored) {
 Cells summary_line(const ScoredSubject& scored) {
   const ErrorSummary& errors = scored.errors;
   if (errors.facts == 0) return {scored.subject.name, "0", "", "", "", "skipped"};
-  Cells cells = {scored.subject.name,         fmt::format("{}", errors.facts), size(errors.mean_abs_error),
-                 percent(errors.worst_error), percent(errors.mean_error),      gates_of(scored)};
+  Cells cells = {scored.subject.name,
+                 fmt::format("{}", errors.facts),
+                 percent(errors.mean_abs_error),
+                 signed_percent(errors.worst_error),
+                 signed_percent(errors.mean_error),
+                 gates_of(scored)};
   const Cells null = best_null(scored);
   cells.insert(cells.end(), null.begin(), null.end());
   return cells;
@@ -150,8 +149,8 @@ std::string held_out_table(const KernelSets& kernel_sets) {
   for (const auto& [name, set] : kernel_sets) {
     for (const auto& [family, fit] : set.fits) {
       if (!fit.held_out) continue;
-      table.row({name + " " + family, fmt::format("{}", fit.kernels), size(fit.median_abs_error),
-                 size(fit.p95_abs_error), percent(fit.worst_error), percent(fit.mean_error)});
+      table.row({name + " " + family, fmt::format("{}", fit.kernels), percent(fit.median_abs_error),
+                 percent(fit.p95_abs_error), signed_percent(fit.worst_error), signed_percent(fit.mean_error)});
     }
   }
   return table.text();

@@ -238,18 +238,27 @@ bool Spec::flag(const std::string& key) const {
   return value;
 }
 
-std::vector<int> Spec::integers(const std::string& key, int low, int high) const {
+template <class Number>
+std::vector<Number> Spec::listed(const std::string& key, Number low, Number high, const char* what) const {
   const YAML::Node list = need(key);
-  if (!list.IsSequence()) throw error(key, "must be a list of whole numbers, not " + shown(list));
-  std::vector<int> values;
+  if (!list.IsSequence()) throw error(key, fmt::format("must be a list of {}, not {}", what, shown(list)));
+  std::vector<Number> values;
   for (const auto& item : list) {
-    int value = 0;
-    if (!read_number(item, value) || value < low || value > high) {
-      throw error(key, fmt::format("must list whole numbers from {} to {}; it has {}", low, high, shown(item)));
-    }
+    Number value = 0;
+    const bool is_number = read_number(item, value) && value >= low && value <= high;  // no NaN
+    if (!is_number)
+      throw error(key, fmt::format("must list {} from {} to {}; it has {}", what, low, high, shown(item)));
     values.push_back(value);
   }
   return values;
+}
+
+std::vector<int> Spec::integers(const std::string& key, int low, int high) const {
+  return listed(key, low, high, "whole numbers");
+}
+
+std::vector<double> Spec::numbers(const std::string& key, double low, double high) const {
+  return listed(key, low, high, "numbers");
 }
 
 std::vector<std::string> Spec::texts(const std::string& key) const {

@@ -42,6 +42,7 @@ class Spec {
   /// true or false, not quoted.
   [[nodiscard]] bool flag(const std::string& key) const;
   [[nodiscard]] std::vector<int> integers(const std::string& key, int low, int high) const;
+  [[nodiscard]] std::vector<double> numbers(const std::string& key, double low, double high) const;
   [[nodiscard]] std::vector<std::string> texts(const std::string& key) const;
   /// One of `choices`.
   [[nodiscard]] std::string choice(const std::string& key, const std::vector<std::string>& choices) const;
@@ -55,6 +56,8 @@ class Spec {
  private:
   Spec(std::string file, YAML::Node node, std::string prefix, std::vector<std::string> assigned);
   [[nodiscard]] YAML::Node need(const std::string& key) const;
+  template <class Number>
+  [[nodiscard]] std::vector<Number> listed(const std::string& key, Number low, Number high, const char* what) const;
   [[nodiscard]] YAML::Node scalar(const std::string& key) const;
   [[nodiscard]] SpecError error_at(const std::string& key, std::string_view message) const;
   [[nodiscard]] bool is_assigned(const std::string& key) const;

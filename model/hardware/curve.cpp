@@ -92,10 +92,4 @@ Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine, Ti
   moeline::check_failed("a compute family", __FILE__, __LINE__, name_of(op.family));
 }
 
-double size_of(const Operator& op) {
-  if (is_gemm(op.family) || op.flops > 0) return op.flops;
-  if (is_all_to_all(op.family)) return op.traffic.copied_bytes;
-  return op.items > 0 ? op.items : op.bytes;
-}
-
 }  // namespace moeline

@@ -68,9 +68,6 @@ struct Evaluation {
 /// By how much a transfer of this family takes longer beside compute kernels.
 [[nodiscard]] Constant overlapped_slowdown(Family family);
 
-/// What the measured range of a family is told by: FLOPs, bytes or items.
-[[nodiscard]] double size_of(const Operator& op);
-
 /// Query rows of an attention kernel that share keys and values: all heads of a group, all queries of a sequence. 0 of
 /// every other family.
 [[nodiscard]] double shared_rows(const Operator& op);

@@ -1,5 +1,7 @@
 #include "hardware/price.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -8,30 +10,42 @@
 namespace moeline {
 namespace {
 
+constexpr const char* kOtherMachine = "other machine";
+constexpr const char* kNoMeasurement = "no measurement";
+
 double GBps(double bytes, double us) { return us > 0 ? bytes / us / 1e3 : 0; }
 
-// Covered by the measurements behind a fit: at this size, on this many SMs and ranks, with this many query rows.
-bool covers(const FamilyFit& fit, const Operator& op, int sms) {
-  constexpr double kRounding = 0.01;  // a size that differs by less is the same, to the noise of measurement
-  const double size = size_of(op);
-  const bool size_measured = size >= fit.smallest * (1 - kRounding) && size <= fit.largest * (1 + kRounding);
-  const bool sms_measured = fit.most_sms == 0 || (sms >= fit.fewest_sms && sms <= fit.most_sms);
-  const bool ranks_measured =
-      fit.most_ranks == 0 || (op.traffic.ranks >= fit.fewest_ranks && op.traffic.ranks <= fit.most_ranks);
-  const double rows = shared_rows(op);
-  const bool rows_measured = fit.most_rows == 0 || (rows >= fit.fewest_rows && rows <= fit.most_rows);
-  return size_measured && sms_measured && ranks_measured && rows_measured;
+// What a price rests on: the families whose measurements made it, the one first whose set it counts for, and what
+// speaks against them as such ("" if nothing does).
+struct Basis {
+  std::vector<std::string> families;
+  std::string doubt;
+};
+
+// How a kernel that lies there is known.
+void set_provenance(const KernelSet& kernels, const Basis& basis, const Dimensions& dimensions, Price& price) {
+  bool at_a_point = true;
+  if (!basis.doubt.empty()) price.note.reasons.insert(basis.doubt);
+  for (const std::string& family : basis.families) {
+    const auto found = kernels.fits.find(family);
+    if (found == kernels.fits.end()) {
+      price.note.reasons.insert(kNoMeasurement);
+      continue;
+    }
+    const FamilyFit& fit = found->second;
+    if (price.kernel_set.empty()) price.kernel_set = fit.kernel_set;
+    if (fit.other_machine) price.note.reasons.insert(kOtherMachine);
+    for (const Outside& each : outside(fit.range, dimensions)) price.note.add(each);
+    at_a_point = at_a_point && is_point(fit.range);
+  }
+  price.provenance = !price.note.empty() ? Provenance::extrapolated
+                     : at_a_point        ? Provenance::measured
+                                         : Provenance::interpolated;
 }
 
-// `measured`: the machine and the conditions are those of the fit's measurements.
-void set_provenance(const KernelSet& kernels, const std::string& family, bool measured, const Operator& op, int sms,
-                    Price& price) {
-  price.provenance = Provenance::extrapolated;
-  const auto fit = kernels.fits.find(family);
-  if (fit == kernels.fits.end()) return;
-  price.kernel_set = fit->second.kernel_set;
-  if (measured && !fit->second.other_machine && covers(fit->second, op, sms))
-    price.provenance = Provenance::interpolated;
+void set_roofline(Price& price) {
+  price.provenance = Provenance::roofline;
+  price.note = {.reasons = {kNoMeasurement}, .outside = {}};
 }
 
 // us and what binds; the constants that made them are noted in the price.
@@ -58,6 +72,21 @@ void set_links(const Operator& op, const KernelSet& kernels, Price& price) {
   price.nvlink_GBps = GBps(low_latency && over_nic ? 0 : traffic.nvlink_bytes, price.solo_us);
 }
 
+bool of_one_set(const KernelSet& kernels, const std::string& family, const std::string& other) {
+  const auto a = kernels.fits.find(family), b = kernels.fits.find(other);
+  return a == kernels.fits.end() || b == kernels.fits.end() || a->second.kernel_set == b->second.kernel_set;
+}
+
+// A slowdown is a measured time over that alone by the curve of the same set: only with it does it give that time back.
+Basis basis_of_normal(const Operator& op, bool overlapped, const std::string& alone, const MachineFacts& machine,
+                      const KernelSet& kernels) {
+  if (!machine.communicates_like(kernels.fitted_on)) return {{overlapped ? name_of(op.family) : alone}, kOtherMachine};
+  if (!overlapped) return {{alone}, ""};
+  if (alone == "sm_copies") return {{alone}, "measured with nothing beside it"};
+  const std::string& beside = name_of(op.family);
+  return {{beside}, of_one_set(kernels, beside, alone) ? "" : "slowdown of another kernel set"};
+}
+
 // Beside compute kernels all of a transfer takes longer, by the factor by which the measured transfers of that kind
 // did: more than the SMs and bandwidth they visibly share explain.
 void price_normal(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
@@ -67,11 +96,9 @@ void price_normal(const Operator& op, const PriceConditions& conditions, const M
     price.solo_us *= slowdown;
     price.constants.set(static_cast<std::size_t>(overlapped_slowdown(op.family)));
   }
-  const bool by_copies = price.bound_by == "SMs";
-  const std::string alone = by_copies ? "sm_copies" : "all_to_all_alone";
-  const bool overlap_measured = conditions.overlapped && !by_copies;
-  const bool measured = machine.communicates_like(kernels.fitted_on) && (overlap_measured || !conditions.overlapped);
-  set_provenance(kernels, overlap_measured ? name_of(op.family) : alone, measured, op, conditions.sms, price);
+  const std::string alone = price.bound_by == "SMs" ? "sm_copies" : "all_to_all_alone";
+  const Basis basis = basis_of_normal(op, conditions.overlapped, alone, machine, kernels);
+  set_provenance(kernels, basis, dimensions_of(op, conditions.sms), price);
 }
 
 // The tables list whole transfers. The kernels hold SMs for a part of the time, half of it to issue and half to
@@ -87,7 +114,9 @@ void price_low_latency(const Operator& op, const MachineFacts& machine, const Ke
     price.hold = Hold::nothing;
     price.sms = 0;
   }
-  set_provenance(kernels, "low_latency", machine.communicates_like(kernels.fitted_on), op, 0, price);
+  Basis basis{{"low_latency"}, machine.communicates_like(kernels.fitted_on) ? "" : kOtherMachine};
+  if (stage != Stage::whole) basis.families.emplace_back("low_latency_hold");  // which splits the whole
+  set_provenance(kernels, basis, dimensions_of(op, 0), price);
 }
 
 void price_transfer(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
@@ -102,32 +131,41 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
   } else {
     price_normal(op, conditions, machine, kernels, price);
   }
-  if (!known) price.provenance = Provenance::roofline;
+  if (!known) set_roofline(price);
   set_links(op, kernels, price);
 }
 
-// The family whose measurements tell about this one: its own; for a BF16 GEMM the dense BF16 ones, or the FP8 ones.
-std::string measured_family(Family family, const KernelSet& kernels) {
-  if (kernels.fits.contains(name_of(family)) || !is_gemm(family) || is_fp8(family)) return name_of(family);
-  return name_of(kernels.knows("gemm_bf16") ? Family::gemm_bf16 : Family::gemm_fp8);
+// In which way an attention kernel is unlike those measured (like_measured).
+std::string unlike_measured(const AttentionShape& a, bool decode) {
+  if (!decode && a.kv_heads != a.heads) return "grouped heads";
+  if (!decode && a.kv_len != a.query_len) return "cached prefix";
+  return "head widths";
+}
+
+// What speaks against the measurements of the curve's family, wherever they lie.
+std::string doubt_of(const Operator& op, const std::string& family, const MachineFacts& machine,
+                     const KernelSet& kernels) {
+  if (family != name_of(op.family)) return fmt::format("priced as {}", family);
+  if (!machine.computes_like(kernels.fitted_on)) return kOtherMachine;
+  if (like_measured(op)) return "";
+  return unlike_measured(op.attention, op.family == Family::mla_decode || op.family == Family::gqa_decode);
 }
 
 void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                    const KernelSet& kernels, Price& price) {
-  const std::string family = measured_family(op.family, kernels);
+  const std::string family = priced_as(op.family, kernels);
   const auto fit = kernels.fits.find(family);
   const TileSet tiles = fit == kernels.fits.end() ? kernels.tiles : fit->second.tiles;
   Curve curve = compute_curve(op, conditions.sms, machine, tiles);
   if (!is_fp8(op.family) && family == name_of(Family::gemm_fp8)) curve = with_fp8_constants(std::move(curve));
   const Evaluation alone = evaluate_noting(curve, kernels, price);
   if (fit == kernels.fits.end() || std::isnan(alone.us)) {
-    price.provenance = Provenance::roofline;  // nothing is known but the floors
+    set_roofline(price);  // nothing is known but the floors
     return;
   }
   price.solo_us = alone.us;
   price.bound_by = alone.bound;
-  const bool measured = machine.computes_like(kernels.fitted_on) && like_measured(op) && family == name_of(op.family);
-  set_provenance(kernels, family, measured, op, conditions.sms, price);
+  set_provenance(kernels, {{family}, doubt_of(op, family, machine, kernels)}, dimensions_of(op, conditions.sms), price);
 }
 
 // Even a kernel with next to nothing to do takes as long as the small ones do.
@@ -144,18 +182,9 @@ double floor_us(const Operator& op, const MachineFacts& machine) {
 
 }  // namespace
 
-const char* name_of(Provenance provenance) {
-  switch (provenance) {
-    case Provenance::interpolated:
-      return "interpolated";
-    case Provenance::extrapolated:
-      return "extrapolated";
-    case Provenance::roofline:
-      return "roofline";
-    case Provenance::datasheet:
-      return "datasheet";
-  }
-  return "";
+std::string priced_as(Family family, const KernelSet& kernels) {
+  if (kernels.fits.contains(name_of(family)) || !is_gemm(family) || is_fp8(family)) return name_of(family);
+  return name_of(kernels.knows("gemm_bf16") ? Family::gemm_bf16 : Family::gemm_fp8);
 }
 
 double roofline_us(const Operator& op, const MachineFacts& machine) {
@@ -171,6 +200,7 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
   if (op.family == Family::notify) {
     price.solo_us = 2 * machine.nic_latency_us;  // a message there and back; waiting for late ranks is not a cost
     price.provenance = Provenance::datasheet;
+    price.note.reasons = {"the NIC's latency there and back"};
     return price;
   }
   if (is_all_to_all(op.family)) {

@@ -5,12 +5,10 @@
 
 #include "graph/task.hpp"
 #include "hardware/profile.hpp"
+#include "hardware/provenance.hpp"
 #include "moe/operator.hpp"
 
 namespace moeline {
-
-enum class Provenance { interpolated, extrapolated, roofline, datasheet };
-[[nodiscard]] const char* name_of(Provenance provenance);
 
 struct Price {
   double solo_us = 0;
@@ -18,6 +16,7 @@ struct Price {
   int sms = 0;                                         ///< held, or wanted by an elastic kernel
   double hbm_GBps = 0, nvlink_GBps = 0, nic_GBps = 0;  ///< taken at full speed; links: each direction
   Provenance provenance = Provenance::interpolated;
+  ProvenanceNote note;
   std::string kernel_set;  ///< whose measurements it rests on, or ""
   ConstantSet constants;   ///< that made the solo time
   std::string bound_by;    ///< branch of the cost curve: "compute", "memory", "NIC", "NVLink", "SMs"; or "roofline"
@@ -27,6 +26,9 @@ struct PriceConditions {
   int sms = 0;              ///< on how many SMs the kernel is launched
   bool overlapped = false;  ///< beside kernels of another stream: matters to transfers
 };
+
+/// The family whose measurements tell about this one: its own; for a BF16 GEMM the dense BF16 ones, or the FP8 ones.
+[[nodiscard]] std::string priced_as(Family family, const KernelSet& kernels);
 
 /// The least time that the machine's peaks allow: tensor cores, HBM, and the links of a transfer.
 [[nodiscard]] double roofline_us(const Operator& op, const MachineFacts& machine);

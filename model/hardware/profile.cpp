@@ -17,6 +17,7 @@ struct FactField {
   const char* key;
   double MachineFacts::*value;
   double low, high;
+  const char* unit;
 };
 
 constexpr const char* kInSample = "in-sample";
@@ -25,16 +26,16 @@ constexpr const char* kNarrow = "narrow";
 constexpr const char* kWide = "wide";
 
 constexpr std::array<FactField, 10> kFacts = {{
-    {"sms", &MachineFacts::sms, 1, 4096},
-    {"sm_clock_mhz", &MachineFacts::sm_clock_mhz, 1, 1e5},
-    {"fp8_tflops", &MachineFacts::fp8_tflops, 0, 1e6},
-    {"bf16_tflops", &MachineFacts::bf16_tflops, 1e-3, 1e6},
-    {"hbm_GBps", &MachineFacts::hbm_GBps, 1e-3, 1e7},
-    {"nvlink_GBps", &MachineFacts::nvlink_GBps, 1e-3, 1e7},
-    {"nic_GBps", &MachineFacts::nic_GBps, 1e-3, 1e7},
-    {"gpus_per_node", &MachineFacts::gpus_per_node, 1, 1024},
-    {"memory_gib", &MachineFacts::memory_gib, 1e-3, 1e5},
-    {"nic_latency_us", &MachineFacts::nic_latency_us, 0, 1e6},
+    {"sms", &MachineFacts::sms, 1, 4096, ""},
+    {"sm_clock_mhz", &MachineFacts::sm_clock_mhz, 1, 1e5, "MHz"},
+    {"fp8_tflops", &MachineFacts::fp8_tflops, 0, 1e6, "TFLOP/s"},
+    {"bf16_tflops", &MachineFacts::bf16_tflops, 1e-3, 1e6, "TFLOP/s"},
+    {"hbm_GBps", &MachineFacts::hbm_GBps, 1e-3, 1e7, "GB/s"},
+    {"nvlink_GBps", &MachineFacts::nvlink_GBps, 1e-3, 1e7, "GB/s"},
+    {"nic_GBps", &MachineFacts::nic_GBps, 1e-3, 1e7, "GB/s"},
+    {"gpus_per_node", &MachineFacts::gpus_per_node, 1, 1024, ""},
+    {"memory_gib", &MachineFacts::memory_gib, 1e-3, 1e5, "GiB"},
+    {"nic_latency_us", &MachineFacts::nic_latency_us, 0, 1e6, "us"},
 }};
 
 bool is_count(const FactField& field) {
@@ -74,19 +75,27 @@ void override_facts(const std::vector<std::string>& overrides, HardwareProfile& 
   }
 }
 
+MeasuredRange read_range(const Spec& spec) {
+  spec.expect(dimension_names());
+  MeasuredRange range;
+  for (std::size_t i = 0; i < dimension_names().size(); ++i) {
+    const std::string& name = dimension_names()[i];
+    if (!spec.has(name)) continue;
+    const std::vector<double> ends = spec.numbers(name, 0, 1e30);
+    if (ends.size() != 2) throw spec.error(name, "must be [LEAST, MOST]");
+    if (ends[0] > ends[1]) {
+      throw spec.error(name, fmt::format("must be [LEAST, MOST]: {} is above {}", ends[0], ends[1]));
+    }
+    range[static_cast<Dimension>(i)] = {ends[0], ends[1]};
+  }
+  return range;
+}
+
 FamilyFit read_fit(const Spec& spec) {
-  spec.expect({"kernels", "smallest", "largest", "fewest_sms", "most_sms", "fewest_ranks", "most_ranks", "fewest_rows",
-               "most_rows", "errors", "median_abs_error", "p95_abs_error", "worst_error", "mean_error"});
+  spec.expect({"kernels", "range", "errors", "median_abs_error", "p95_abs_error", "worst_error", "mean_error"});
   FamilyFit fit;
   fit.kernels = spec.integer("kernels", 1, 1 << 30);
-  fit.smallest = spec.number("smallest", 0, 1e30);
-  fit.largest = spec.number("largest", fit.smallest, 1e30);
-  fit.fewest_sms = spec.integer_or("fewest_sms", 0, 4096, 0);
-  fit.most_sms = spec.integer_or("most_sms", fit.fewest_sms, 4096, 0);
-  fit.fewest_ranks = spec.integer_or("fewest_ranks", 0, 1 << 20, 0);
-  fit.most_ranks = spec.integer_or("most_ranks", fit.fewest_ranks, 1 << 20, 0);
-  fit.fewest_rows = spec.integer_or("fewest_rows", 0, 1 << 30, 0);
-  fit.most_rows = spec.integer_or("most_rows", fit.fewest_rows, 1 << 30, 0);
+  fit.range = read_range(spec.map_or_empty("range"));
   fit.held_out = spec.choice("errors", {kInSample, kHeldOut}) == kHeldOut;
   fit.median_abs_error = spec.number("median_abs_error", 0, 1e6);
   fit.p95_abs_error = spec.number("p95_abs_error", 0, 1e6);
@@ -141,9 +150,20 @@ void borrow(const KernelSet& lender, KernelSet& set) {
 
 std::string digits(double value, int count) { return fmt::format("{:.{}g}", value, count); }
 
+// "range: {m: [64, 32768]}, "
+std::string range_yaml(const MeasuredRange& range) {
+  std::vector<std::string> intervals;
+  for (const auto& [dimension, interval] : range) {
+    intervals.push_back(
+        fmt::format("{}: [{}, {}]", name_of(dimension), digits(interval.low, 8), digits(interval.high, 8)));
+  }
+  return intervals.empty() ? "" : fmt::format("range: {{{}}}, ", fmt::join(intervals, ", "));
+}
+
 std::string kernel_set_yaml(const KernelSet& set) {
   std::vector<std::string> machine;
-  for (const FactField& field : kFacts) machine.push_back(fmt::format("{}: {}", field.key, set.fitted_on.*field.value));
+  for (const MachineFact& fact : list_facts(set.fitted_on))
+    machine.push_back(fmt::format("{}: {}", fact.key, fact.value));
   std::string text = fmt::format(
       "  {}:\n    date: {}\n    source: \"{}\"\n    tiles: {}  # of FP8 GEMMs\n"
       "    fitted_on: {{{}}}\n    constants:  # {} in all\n",
@@ -153,16 +173,10 @@ std::string kernel_set_yaml(const KernelSet& set) {
     if (!std::isnan(set.constants[i]))
       text += fmt::format("      {}: {}\n", kConstantNames[i], digits(set.constants[i], 5));
   }
-  text += "    fits:  # sizes in FLOPs, bytes, or items; errors of predicted / measured - 1\n";
+  text += "    fits:  # errors of predicted / measured - 1\n";
   for (const auto& [family, fit] : set.fits) {
-    text += fmt::format("      {}: {{kernels: {}, smallest: {}, largest: {}", family, fit.kernels,
-                        digits(fit.smallest, 8), digits(fit.largest, 8));
-    if (fit.most_sms > 0) text += fmt::format(", fewest_sms: {}, most_sms: {}", fit.fewest_sms, fit.most_sms);
-    if (fit.most_ranks > 0) {
-      text += fmt::format(", fewest_ranks: {}, most_ranks: {}", fit.fewest_ranks, fit.most_ranks);
-    }
-    if (fit.most_rows > 0) text += fmt::format(", fewest_rows: {}, most_rows: {}", fit.fewest_rows, fit.most_rows);
-    text += fmt::format(", errors: {}, median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}}}\n",
+    text += fmt::format("      {}: {{kernels: {}, {}", family, fit.kernels, range_yaml(fit.range));
+    text += fmt::format("errors: {}, median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}}}\n",
                         fit.held_out ? kHeldOut : kInSample, digits(fit.median_abs_error, 3),
                         digits(fit.p95_abs_error, 3), digits(fit.worst_error, 3), digits(fit.mean_error, 3));
   }
@@ -176,6 +190,16 @@ bool KernelSet::knows(std::string_view group) const {
     if (group_of(i) == group && !std::isnan(constants[i])) return true;
   }
   return false;
+}
+
+std::vector<std::pair<std::string_view, int>> known_by_group(const Constants& constants) {
+  std::vector<std::pair<std::string_view, int>> groups;
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    if (std::isnan(constants[i])) continue;
+    if (groups.empty() || groups.back().first != group_of(i)) groups.emplace_back(group_of(i), 0);
+    ++groups.back().second;
+  }
+  return groups;
 }
 
 int KernelSet::known_constants() const {
@@ -232,6 +256,12 @@ void carry_over(const Spec& spec, const std::filesystem::path& path, HardwarePro
 
 }  // namespace
 
+std::vector<MachineFact> list_facts(const MachineFacts& facts) {
+  std::vector<MachineFact> list;
+  for (const FactField& field : kFacts) list.push_back({field.key, field.unit, facts.*field.value});
+  return list;
+}
+
 HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides,
                              const std::filesystem::path& written_in) {
   const auto path = find_named("hardware", reference, "hwprofiles", written_in);
@@ -244,9 +274,8 @@ HardwareProfile load_profile(const std::string& reference, const std::vector<std
 
 std::string to_yaml(const HardwareProfile& profile) {
   std::string text = fmt::format("name: {}\n\n# Per GPU; links per direction.\nfacts:\n", profile.name);
-  for (const FactField& field : kFacts) {
-    text += fmt::format("  {}: {{value: {}, source: \"{}\"}}\n", field.key, profile.facts.*field.value,
-                        profile.sources.at(field.key));
+  for (const MachineFact& fact : list_facts(profile.facts)) {
+    text += fmt::format("  {}: {{value: {}, source: \"{}\"}}\n", fact.key, fact.value, profile.sources.at(fact.key));
   }
   if (!profile.carried_over_from.empty()) {
     text += fmt::format("\n# Whose kernel sets fill the gaps of those below.\ncarried_over_from: {}\n",

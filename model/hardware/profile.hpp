@@ -5,9 +5,11 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "hardware/constants.hpp"
+#include "hardware/measured_range.hpp"
 #include "moe/operator.hpp"
 
 namespace moeline {
@@ -44,12 +46,9 @@ enum class TileSet {
 /// How well a family's curve meets measurements, and where those lie.
 struct FamilyFit {
   int kernels = 0;
-  double smallest = 0, largest = 0;      ///< of size_of(op): FLOPs, bytes or items
-  int fewest_sms = 0, most_sms = 0;      ///< SMs of the resident kernels
-  int fewest_ranks = 0, most_ranks = 0;  ///< of transfers
-  int fewest_rows = 0, most_rows = 0;    ///< of attention: query rows that share keys, heads / kv_heads x query_len
-  bool held_out = false;                 ///< errors of kernels left out of the fit; else of the fitted ones
-  double median_abs_error = 0;           ///< of predicted / measured - 1
+  MeasuredRange range;
+  bool held_out = false;        ///< errors of kernels left out of the fit; else of the fitted ones
+  double median_abs_error = 0;  ///< of predicted / measured - 1
   double p95_abs_error = 0;
   double worst_error = 0;  ///< signed
   double mean_error = 0;   ///< signed
@@ -73,6 +72,9 @@ struct KernelSet {
   [[nodiscard]] int known_constants() const;
 };
 
+/// "gemm_fp8" and how many of its constants are known, in their order.
+[[nodiscard]] std::vector<std::pair<std::string_view, int>> known_by_group(const Constants& constants);
+
 struct HardwareProfile {
   std::string name;
   MachineFacts facts;
@@ -86,6 +88,13 @@ struct HardwareProfile {
   /// name first. Throws SpecError with the nearest name.
   [[nodiscard]] KernelSet kernels(const std::string& set, std::string_view needed = "") const;
 };
+
+struct MachineFact {
+  std::string key;
+  std::string unit;
+  double value = 0;
+};
+[[nodiscard]] std::vector<MachineFact> list_facts(const MachineFacts& facts);
 
 /// `reference`: a name in hwprofiles, or a path. `overrides`: "nic_GBps=100", machine facts by key.
 /// Throws SpecError (file, line, key).

@@ -47,6 +47,24 @@ const Calibration& calibration() {
 
 double tflops(const Operator& op, double us) { return op.flops / us / 1e6; }
 
+// The kernel that was observed, by its dimensions.
+Operator operator_of(const Observation& o) {
+  const auto is = [&](Dimension dimension) { return o.dimensions.at(dimension); };
+  const bool prefill = o.family == "attention_forward", mla = o.family == "mla_decode";
+  const double query_len = prefill ? is(Dimension::query_len) : 1;
+  const double heads = is(Dimension::kv_heads) * is(Dimension::rows) / query_len;
+  const AttentionShape shape{.batch = is(Dimension::batch),
+                             .heads = heads,
+                             .kv_heads = is(Dimension::kv_heads),
+                             .query_len = query_len,
+                             .kv_len = is(Dimension::kv_len),
+                             .qk_dim = prefill ? 192.0
+                                       : mla   ? 576.0
+                                               : 128.0,
+                             .v_dim = mla ? 512.0 : 128.0};
+  return prefill ? prefill_core(shape) : mla ? mla_decode_core(shape) : gqa_decode_core(shape);
+}
+
 CsvTable written(const std::string& name, const std::string& text) {
   const auto file = std::filesystem::temp_directory_path() / name;
   std::ofstream(file) << text;
@@ -104,7 +122,7 @@ TEST_CASE("our FLOPs are those of the tables' own utilisation") {
     for (std::size_t row = 0; row < csv.rows(); ++row) {
       const Observation& o = observations[row];
       CAPTURE(o.where);
-      const double utilisation = o.size / o.measured_us / 1e6 / kH800.bf16_tflops;
+      const double utilisation = tflops(operator_of(o), o.measured_us) / kH800.bf16_tflops;
       CHECK(std::abs(utilisation - csv.number(row, "mfu")) < 1e-3);  // three decimals there
     }
   }
@@ -115,8 +133,8 @@ TEST_CASE("MLA decode: a batch size left out is met within 5 % at the median, 15
   const FamilyFit& fit = calibration().kernels.fits.at("mla_decode");
   CHECK(fit.held_out);
   CHECK(fit.kernels == 41);
-  CHECK(fit.fewest_rows == 128);
-  CHECK(fit.most_rows == 128);
+  CHECK(fit.range.at(Dimension::rows).low == 128);
+  CHECK(fit.range.at(Dimension::rows).high == 128);
   CHECK(fit.median_abs_error < 0.05);
   CHECK(fit.p95_abs_error < 0.15);
   CHECK(std::abs(fit.worst_error) < 0.20);  // batch 1, whose splits no other batch has
@@ -200,8 +218,8 @@ TEST_CASE("FlashMLA's first figures are roofline multiples: 580 TFLOPS of comput
   CHECK(february.kernels[Constant::mla_compute] == doctest::Approx(989.5 / 580).epsilon(1e-4));
   CHECK(february.kernels[Constant::mla_memory] == doctest::Approx(3350.0 / 3000).epsilon(5e-3));
   const FamilyFit& fit = february.kernels.fits.at("mla_decode");
-  CHECK(fit.fewest_rows == 16);                         // 16 heads, one query
-  CHECK(fit.most_rows == 256);                          // 128 heads, two queries
+  CHECK(fit.range.at(Dimension::rows).low == 16);       // 16 heads, one query
+  CHECK(fit.range.at(Dimension::rows).high == 256);     // 128 heads, two queries
   CHECK(february.kernels[Constant::mla_startup] == 0);  // rates of large kernels, where overheads do not show
 }
 

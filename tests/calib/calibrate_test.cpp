@@ -52,7 +52,7 @@ std::vector<Observation> observations_of(const Constants& truth) {
       const auto constant = static_cast<Constant>(i);
       const auto next = static_cast<Constant>((i + 1) % kConstants);
       const double us = truth[i] * feature + truth[(i + 1) % kConstants] * 2;
-      observations.push_back({"f", us, {{{constant, feature}, {next, 2}}, {}}, 1});
+      observations.push_back({"f", us, {{{constant, feature}, {next, 2}}, {}}});
     }
   }
   return observations;
@@ -89,7 +89,7 @@ TEST_CASE("where one of two branches binds, both are found from the observations
   for (const double flops : {1.0, 10.0, 100.0, 1000.0}) {
     const Curve curve{{{Constant::small, 1}},
                       {{"compute", {{Constant::streaming, flops}}}, {"memory", {{Constant::rowwise, 50}}}}};
-    observations.push_back({"f", 3 + std::max(1.5 * flops, 1.2 * 50), curve, flops});
+    observations.push_back({"f", 3 + std::max(1.5 * flops, 1.2 * 50), curve});
   }
   const Constants found = solve(observations);
   CHECK(found[static_cast<std::size_t>(Constant::small)] == doctest::Approx(3));
@@ -134,8 +134,8 @@ TEST_CASE("two constants that only ever appear together are refused") {
     }
     return false;
   });
-  observations.push_back({"f", 3, {{{Constant::gemm_mainloop, 1}, {Constant::gemm_epilogue, 2}}, {}}, 1});
-  observations.push_back({"f", 6, {{{Constant::gemm_mainloop, 2}, {Constant::gemm_epilogue, 4}}, {}}, 1});
+  observations.push_back({"f", 3, {{{Constant::gemm_mainloop, 1}, {Constant::gemm_epilogue, 2}}, {}}});
+  observations.push_back({"f", 6, {{{Constant::gemm_mainloop, 2}, {Constant::gemm_epilogue, 4}}, {}}});
   CHECK_THROWS_AS((void)solve(observations), SpecError);
 }
 

@@ -120,7 +120,7 @@ TEST_CASE("H800, February, low latency: EP128 predicted from the other EPs withi
   std::vector<Observation> kept = low_latency_observations(CsvTable(low_latency_table()), model, h800(), kFebruary);
   std::vector<Observation> held_out;
   for (const Observation& o : published_observations(CsvTable(published_table()), model, h800(), kFebruary)) {
-    if (o.family == "low_latency") (o.ranks == 128 ? held_out : kept).push_back(o);
+    if (o.family == "low_latency") (o.dimensions.at(Dimension::ranks) == 128 ? held_out : kept).push_back(o);
   }
   REQUIRE(held_out.size() == 2);
   const Constants constants = solve(kept);

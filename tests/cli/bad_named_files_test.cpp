@@ -96,6 +96,28 @@ TEST_CASE("a kernel set is refused by the path of its key") {
   check_refused(valid.with({"--set", "hardware=" + facts_only}), "--set: hardware ", "has no kernel set; see");
 }
 
+TEST_CASE("a measured range is refused at its own line") {
+  const std::string profile = installed("hwprofiles/h800.yaml");
+  const std::size_t at = profile.find("      gemm_fp8: {");
+  REQUIRE(at != std::string::npos);
+  const auto line =
+      static_cast<int>(std::count(profile.begin(), profile.begin() + static_cast<std::ptrdiff_t>(at), '\n')) + 1;
+  const std::string fit = profile.substr(at, profile.find('\n', at) - at);
+  const auto changed = [&](const std::string& from, const std::string& to) { return replaced(fit, from, to); };
+  const auto refused = [&](const std::string& to, const char* says) {
+    check_changes_of_named("hardware", profile, {{fit.c_str(), to.c_str(), line, says}});
+  };
+  const std::string key = "kernel_sets.deepseek-2025-02.fits.gemm_fp8.range";
+  refused(changed("m: [64, 4096]", "m: [4096, 64]"), (key + ".m must be [LEAST, MOST]: 4096 is above 64").c_str());
+  refused(changed("m: [64, 4096]", "m: [64]"), (key + ".m must be [LEAST, MOST]").c_str());
+  refused(changed("m: [64, 4096]", "m: 64"), (key + ".m must be a list of numbers").c_str());
+  refused(changed("m: [64, 4096]", "m: [64, many]"), (key + ".m must list numbers from 0 to 1e+30; it has").c_str());
+  refused(changed("m: [64, 4096]", "m: [-64, 64]"), (key + ".m must list numbers from 0").c_str());
+  refused(changed("m: [64, 4096]", "flops: [64, 4096]"), "there is: m, n, k, groups");
+  refused(changed("sms: [112", "smss: [112"), ("did you mean '" + key + ".sms'?").c_str());
+  refused(changed("range: {", "rang: {"), "did you mean 'kernel_sets.deepseek-2025-02.fits.gemm_fp8.range'?");
+}
+
 TEST_CASE("a model is refused at its own line") {
   check_changes_of_named(
       "model", installed("model/zoo/deepseek-v3.yaml"),

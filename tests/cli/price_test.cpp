@@ -54,10 +54,20 @@ TEST_CASE("moeline price prints one object with the keys of the contract") {
     CHECK(op["solo_us"].GetDouble() > 0);
     CHECK(op["demands"]["sms"].GetInt() > 0);
     CHECK(op["demands"]["hbm_GBps"].GetDouble() >= 0);
-    CHECK(std::string(op["provenance"].GetString()) != "");
+    const std::string provenance = op["provenance"].GetString();
+    CHECK(provenance != "");
+    CHECK(op.HasMember("provenance_note") == (provenance != "interpolated" && provenance != "measured"));
   }
   CHECK(result["ops"][2]["demands"]["sms"].GetInt() == 78);
   CHECK(result["ops"][13]["demands"]["sms"].GetInt() == 20);
+}
+
+TEST_CASE("moeline price says in what a kernel lies outside of what was measured") {
+  const Outcome outcome = run_moeline(price({"gemm:m=16,n=7168,k=16384"}, {"--format", "json"}));
+  CHECK(outcome.out.find("\"provenance\": \"extrapolated\",\n   \"provenance_note\": \"m 16 < 64\"") !=
+        std::string::npos);
+  CHECK(run_moeline(price({"gemm:m=16,n=7168,k=16384"})).out.find("extrapolated  open-2025-late  m 16 < 64  gemm") !=
+        std::string::npos);
 }
 
 TEST_CASE("an op of an unknown kind or key is refused with the nearest one") {

@@ -78,12 +78,10 @@ KernelSet kernels() {
   give(Constant::gqa_memory, 1.05);
   give(Constant::gqa_latency, 12);
   for (const char* family : {"attention_forward", "mla_decode", "gqa_decode"}) {
-    set.fits[family].kernels = 1;
-    set.fits[family].largest = 1e30;
+    for (int d = 0; d < kDimensions; ++d) set.fits[family].range[static_cast<Dimension>(d)] = {1, 1e30};
   }
-  set.fits["mla_decode"].fewest_rows = set.fits["mla_decode"].most_rows = 128;
-  set.fits["gqa_decode"].fewest_rows = 4;
-  set.fits["gqa_decode"].most_rows = 128;
+  set.fits["mla_decode"].range[Dimension::rows] = {128, 128};
+  set.fits["gqa_decode"].range[Dimension::rows] = {4, 128};
   return set;
 }
 
@@ -201,6 +199,8 @@ TEST_CASE("attention of a kind that was not measured is extrapolated") {
   CHECK(on(prefill_core(prompt(1, 4096, 4096))).provenance == Provenance::interpolated);
   CHECK(on(prefill_core(prompt(1, 4096, 8192))).provenance == Provenance::extrapolated);      // a cached prefix
   CHECK(on(prefill_core(gqa(1, 4096, 64, 4, 4096))).provenance == Provenance::extrapolated);  // GQA
+  CHECK(on(prefill_core(prompt(1, 4096, 8192))).note.text() == "cached prefix");
+  CHECK(on(prefill_core(gqa(1, 4096, 64, 4, 4096))).note.text() == "grouped heads");
   CHECK(on(mla_decode_core(mla(128, 4096))).provenance == Provenance::interpolated);
   CHECK(on(mla_decode_core(mla(128, 4096, 2))).provenance == Provenance::extrapolated);
   CHECK(on(mla_decode_core(mla(128, 4096, 1, 64))).provenance == Provenance::extrapolated);

@@ -95,9 +95,11 @@ TEST_CASE("on a machine other than the one measured every price is extrapolated"
   MachineFacts faster = h800().facts;
   faster.fp8_tflops *= 2;
   CHECK(on(w_o(), 112, faster).provenance == Provenance::extrapolated);
+  CHECK(on(w_o(), 112, faster).note.text() == "other machine");
 }
 
-TEST_CASE("only the number of ranks that was measured counts as measured, whatever the bytes") {
+// Beside compute DeepEP was measured on 64 ranks and 20 SMs alone, with nothing beside it on 8 to 64 ranks and 24 SMs.
+TEST_CASE("a transfer counts as measured on the ranks and SMs that were measured, whatever its bytes") {
   for (const int ep : {16, 32, 64, 128, 256}) {
     LayerWork work;
     work.model = load_architecture("deepseek-v3");
@@ -105,17 +107,62 @@ TEST_CASE("only the number of ranks that was measured counts as measured, whatev
     work.spread = expected_spread(work.model, ep, 8);
     for (const Operator& op : {dispatch_forward(work).back(), combine_forward(work).back()}) {
       const bool alone_measured = ep <= 64;
-      CHECK(on(op, 20).provenance == (ep == 64 ? Provenance::interpolated : Provenance::extrapolated));
-      CHECK(on(op, 20, h800().facts, false).provenance ==
+      CHECK(on(op, 20).provenance == (ep == 64 ? Provenance::measured : Provenance::extrapolated));
+      CHECK(on(op, 24).provenance == Provenance::extrapolated);
+      CHECK(on(op, 24, h800().facts, false).provenance ==
             (alone_measured ? Provenance::interpolated : Provenance::extrapolated));
+      CHECK(on(op, 20, h800().facts, false).note.text().find("sms 20 < 24") != std::string::npos);
     }
   }
 }
 
 TEST_CASE("a price outside the measured range says so") {
   CHECK(on(w_o(), 112).provenance == Provenance::interpolated);
+  CHECK(on(w_o(), 112).note.empty());
   CHECK(on(w_o(), 111).provenance == Provenance::extrapolated);  // measured on 112 and 132 SMs
-  CHECK(on(kernels::gemm(Family::gemm_fp8, "tiny", 16, 128, 128), 112).provenance == Provenance::extrapolated);
+  CHECK(on(w_o(), 111).note.text() == "sms 111 < 112");
+  CHECK(on(kernels::gemm(Family::gemm_fp8, "tiny", 16, 128, 128), 112).note.text() ==
+        "m 16 < 64, n 128 < 512, k 128 < 512");
+}
+
+TEST_CASE("a GEMM of few rows is outside though its FLOPs are those of measured ones") {
+  const Operator few_rows = kernels::gemm(Family::gemm_fp8, "W_O", 16, 7168, 16384);
+  const Operator measured = kernels::gemm(Family::gemm_fp8, "64x2112x7168", 64, 2112, 7168);  // DeepGEMM's first table
+  CHECK(few_rows.flops > measured.flops);
+  CHECK(on(measured, 132).provenance == Provenance::interpolated);
+  for (const char* set : {"deepseek-2025-02", "open-2025-late"}) {
+    const Price p = price(few_rows, {.sms = 132}, h800().facts, h800().kernels(set));
+    CHECK(p.provenance == Provenance::extrapolated);
+    CHECK(p.note.text() == "m 16 < 64");
+  }
+}
+
+TEST_CASE("a family that was measured at one place is measured there, and extrapolated anywhere else") {
+  const auto prompt = [](double batch, double seq_len) {
+    return prefill_core({.batch = batch,
+                         .heads = 128,
+                         .kv_heads = 128,
+                         .query_len = seq_len,
+                         .kv_len = seq_len,
+                         .qk_dim = 192,
+                         .v_dim = 128});
+  };
+  CHECK(on(prompt(1, 4096), 132).provenance == Provenance::measured);  // the training trace's
+  CHECK(on(prompt(1, 4096), 132).note.empty());
+  CHECK(on(prompt(2, 4096), 132).note.text() == "batch 2 > 1");
+  CHECK(on(prompt(1, 2048), 132).note.text() == "rows 2048 < 4096, query_len 2048 < 4096, kv_len 2048 < 4096");
+  const Price late = price(prompt(1, 4096), {.sms = 132}, h800().facts, h800().kernels("open-2025-late"));
+  CHECK(late.provenance == Provenance::interpolated);  // 1024 to 32768
+}
+
+TEST_CASE("small kernels are told apart by nothing: a lump of many, never called measured") {
+  CHECK(on(kernels::small("fill"), 132).provenance == Provenance::interpolated);
+}
+
+TEST_CASE("BF16 GEMMs say whose curve prices them") {
+  const Price gate = on(kernels::gemm(Family::gemm_bf16, "gate", 4096, 256, 7168), 132);
+  CHECK(gate.provenance == Provenance::extrapolated);
+  CHECK(gate.note.text() == "priced as gemm_fp8");
 }
 
 TEST_CASE("a decode's query rows say whether it was measured: each kernel set has its own") {
@@ -134,7 +181,8 @@ TEST_CASE("a decode's query rows say whether it was measured: each kernel set ha
   // FlashMLA's own two figures
   CHECK(provenance("deepseek-2025-02", mla(128, 128, 2)) == Provenance::interpolated);
   CHECK(provenance("deepseek-2025-02", mla(128, 16, 1)) == Provenance::interpolated);
-  CHECK(provenance("deepseek-2025-02", mla(64, 128, 4)) == Provenance::extrapolated);
+  CHECK(provenance("deepseek-2025-02", mla(64, 128, 2)) == Provenance::extrapolated);
+  CHECK(provenance("deepseek-2025-02", mla(128, 128, 4)) == Provenance::extrapolated);
   // InferSim's table: 128 heads, one query
   CHECK(provenance("open-2025-late", mla(128, 128, 1)) == Provenance::interpolated);
   CHECK(provenance("open-2025-late", mla(128, 128, 2)) == Provenance::extrapolated);
@@ -146,6 +194,7 @@ TEST_CASE("a family without measurements is priced at the roofline and marked") 
   bare.fits.clear();
   const Price p = price(w_o(), {.sms = 112}, h800().facts, bare);
   CHECK(p.provenance == Provenance::roofline);
+  CHECK(p.note.text() == "no measurement");
   CHECK(p.solo_us == doctest::Approx(w_o().flops / (h800().facts.fp8_tflops * 1e6)));
 }
 
@@ -164,6 +213,7 @@ TEST_CASE("what is carried over from another machine is extrapolated, the machin
   const Price carried = price(gemm, {.sms = 132}, h100.facts, h100.kernels(""));
   CHECK(carried.kernel_set == "h800: open-2025-late");
   CHECK(carried.provenance == Provenance::extrapolated);
+  CHECK(carried.note.text() == "other machine");
   CHECK(carried.solo_us == price(gemm, {.sms = 132}, h800().facts, h800().kernels("open-2025-late")).solo_us);
 }
 

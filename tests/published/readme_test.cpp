@@ -1,10 +1,13 @@
 // The README's figures of accuracy are the output of `moeline validate`, those of a measured trace of `moeline
-// analyze`.
+// analyze`, and the shares that are extrapolated those of the simulations.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "tests/support/cli.hpp"
-#include "tests/support/data.hpp"
+#include "tests/support/inference.hpp"
 
+using namespace moeline;
 using namespace moeline::testing;
 
 namespace {
@@ -47,4 +50,13 @@ TEST_CASE("the README's tables of the measured trace are what analyze prints") {
     const std::string block = block_with(part, outcome.out);
     CHECK_MESSAGE(readme.find(block) != std::string::npos, "the README does not hold\n" << block);
   }
+}
+
+TEST_CASE("the README's shares of extrapolated prices are those of the two inference facts") {
+  const std::string february = "kernels=deepseek-2025-02";
+  const std::string shares =
+      fmt::format("(prefill {:.0f} %, decode {:.0f} %)", 100 * run_prefill({february}).extrapolated_share(),
+                  100 * run_decode({february}).extrapolated_share());
+  CHECK_MESSAGE(content_of(source("README.md")).find(shares) != std::string::npos,
+                "the README does not hold " << shares);
 }

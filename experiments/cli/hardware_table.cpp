@@ -1,0 +1,120 @@
+#include "experiments/cli/hardware_table.hpp"
+
+#include <fmt/format.h>
+
+#include "experiments/cli/text_table.hpp"
+#include "hardware/price.hpp"
+
+namespace moeline {
+namespace {
+
+std::string fact_table(const HardwareProfile& profile) {
+  TextTable table("lrll");
+  table.row({"fact", "value", "unit", "source"});
+  for (const MachineFact& fact : list_facts(profile.facts)) {
+    table.row({fact.key, fmt::format("{}", fact.value), fact.unit, profile.sources.at(fact.key)});
+  }
+  return table.text();
+}
+
+// "nvlink_GBps 160 (here 450)", or "" where a set was fitted on this very machine.
+std::string differences(const MachineFacts& fitted_on, const MachineFacts& here) {
+  const std::vector<MachineFact> theirs = list_facts(fitted_on), ours = list_facts(here);
+  std::vector<std::string> differing;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (theirs[i].value == ours[i].value) continue;
+    differing.push_back(fmt::format("{} {} (here {})", ours[i].key, theirs[i].value, ours[i].value));
+  }
+  return fmt::format("{}", fmt::join(differing, ", "));
+}
+
+std::string machine_line(const std::string& differing) {
+  return differing.empty() ? "fitted on this machine" : "fitted on a machine with " + differing;
+}
+
+std::string range_text(const MeasuredRange& range) {
+  std::vector<std::string> sides;
+  for (const auto& [dimension, interval] : range) {
+    const std::string low = short_number(interval.low), high = short_number(interval.high);
+    sides.push_back(name_of(dimension) + " " + (low == high ? low : low + " to " + high));
+  }
+  return fmt::format("{}", fmt::join(sides, ", "));
+}
+
+// `complete`: with what the set borrows. Its own families first.
+std::string family_table(const KernelSet& complete) {
+  TextTable table("llrlrrrrl");
+  table.row({"family", "from", "rows", "errors", "median |e|", "95 %", "worst e", "mean e", "measured"});
+  for (const bool own : {true, false}) {
+    for (const auto& [family, fit] : complete.fits) {
+      if ((fit.kernel_set == complete.name) != own) continue;
+      table.row({family, own ? "own" : fit.kernel_set, fmt::format("{}", fit.kernels),
+                 fit.held_out ? "held-out" : "in-sample", percent(fit.median_abs_error), percent(fit.p95_abs_error),
+                 signed_percent(fit.worst_error), signed_percent(fit.mean_error), range_text(fit.range)});
+    }
+  }
+  return table.text("  ");
+}
+
+// Whether price() has a curve for a family does not depend on the shape, so any will do.
+Provenance provenance_of(Family family, const KernelSet& complete, const MachineFacts& facts) {
+  Operator op;
+  op.family = family;
+  op.m = op.n = op.k = 1;
+  op.attention = {1, 1, 1, 1, 1, 1, 1};
+  return price(op, {.sms = 1}, facts, complete).provenance;
+}
+
+// Families that have no row of their own.
+std::string families_without_fit(const KernelSet& complete, const MachineFacts& facts) {
+  std::vector<std::string> bf16, from_facts, unknown;
+  for (int i = 0; i < kFamilies; ++i) {
+    const auto family = static_cast<Family>(i);
+    const Provenance provenance = provenance_of(family, complete, facts);
+    if (provenance == Provenance::roofline) {
+      unknown.push_back(name_of(family));
+    } else if (provenance == Provenance::datasheet) {
+      from_facts.push_back(name_of(family));
+    } else if (priced_as(family, complete) != name_of(family)) {
+      bf16.push_back(name_of(family));
+    }
+  }
+  const auto line = [](const char* what, const std::vector<std::string>& names) {
+    return fmt::format("  {}: {}\n", what, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
+  };
+  return line("by gemm_fp8's curve at BF16's peak", bf16) + line("by the facts", from_facts) +
+         line("known to nobody, priced by roofline", unknown);
+}
+
+std::string kernel_set_text(const KernelSet& set, const HardwareProfile& profile) {
+  const KernelSet complete = profile.kernels(set.name);
+  return fmt::format("\nkernel set {} ({}), {}\n  {}\n  {}\n\n{}\n{}", set.name, set.date,
+                     machine_line(differences(set.fitted_on, profile.facts)), set.source, count_constants(set),
+                     family_table(complete), families_without_fit(complete, profile.facts));
+}
+
+}  // namespace
+
+std::string count_constants(const KernelSet& set) {
+  std::vector<std::string> groups;
+  for (const auto& [group, known] : known_by_group(set.constants)) groups.push_back(fmt::format("{} {}", group, known));
+  return fmt::format("{} constants: {}", set.known_constants(), fmt::join(groups, ", "));
+}
+
+std::string hardware_table(const HardwareProfile& profile) {
+  std::string text = fmt::format("{}: per GPU; links per direction\n\n{}", profile.name, fact_table(profile));
+  for (const KernelSet& set : profile.kernel_sets) text += kernel_set_text(set, profile);
+  if (!profile.carried_over.empty()) text += "\n";
+  for (const KernelSet& set : profile.carried_over) {
+    text += fmt::format("carried over from {}: {}, {}\n", profile.carried_over_from, set.name,
+                        machine_line(differences(set.fitted_on, profile.facts)));
+  }
+  if (profile.kernel_sets.empty()) return text + "\nno kernel set\n";
+  return text +
+         "\nErrors are predicted / measured - 1, held-out: by fits that did not see those rows. Constants that a set "
+         "lacks\nare borrowed from the set under `from`; those of another machine (NAME: SET) make every price "
+         "extrapolated.\n`measured` is the range of each dimension: m, n, k of a GEMM (m of each group where masked), "
+         "rows: queries that\nshare keys, bytes: of memory traffic, or through the SMs of a transfer.\n";
+}
+
+}  // namespace moeline

@@ -1,0 +1,15 @@
+// What a hardware profile knows, from where, and how well it fits, as a person reads it.
+#pragma once
+
+#include <string>
+
+#include "hardware/profile.hpp"
+
+namespace moeline {
+
+[[nodiscard]] std::string hardware_table(const HardwareProfile& profile);
+
+/// "44 constants: gemm_fp8 4, gemm_fp8_wgrad 2, ..."
+[[nodiscard]] std::string count_constants(const KernelSet& set);
+
+}  // namespace moeline

@@ -1,0 +1,14 @@
+// The words for how a price is known, as --help explains them.
+#pragma once
+
+namespace moeline {
+
+inline constexpr const char* kProvenanceHelp =
+    R"(provenance, by where a kernel lies among the measurements of its family (`moeline list hardware NAME`):
+  measured      they lie at one place, and it is there
+  interpolated  inside of them in every dimension, within 1 %; corners of that box may be far from any measurement
+  extrapolated  outside, or unlike them as the note says: m 16 < 64, other machine
+  roofline      there are none: the least time that the machine's peaks allow
+  datasheet     by a fact of the machine)";
+
+}  // namespace moeline

@@ -1,0 +1,155 @@
+#include "hardware/measured_range.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "base/error.hpp"
+#include "hardware/curve.hpp"
+
+namespace moeline {
+namespace {
+
+// Which dimensions a family has: what the fit records, and what prices are checked for.
+std::vector<Dimension> kernel_dimensions(Family family) {
+  using enum Dimension;
+  switch (family) {
+    case Family::gemm_fp8:
+    case Family::gemm_fp8_wgrad:
+      return {m, n, k};
+    case Family::gemm_fp8_grouped:
+    case Family::gemm_fp8_masked:
+      return {m, n, k, groups};
+    case Family::attention_forward:
+    case Family::attention_backward:
+      return {batch, kv_heads, rows, query_len, kv_len};
+    case Family::mla_decode:
+    case Family::gqa_decode:
+      return {batch, kv_heads, rows, kv_len};
+    case Family::streaming:
+    case Family::rowwise:
+    case Family::cast_transpose:
+    case Family::requantize:
+    case Family::swiglu:
+    case Family::recode_12bit:
+    case Family::strided:
+      return {bytes};
+    case Family::routing_scan:
+    case Family::count_rows:
+    case Family::map_rows:
+      return {items};
+    case Family::dispatch:
+    case Family::dispatch_cached:
+    case Family::combine:
+    case Family::low_latency_dispatch:
+    case Family::low_latency_combine:
+      return {bytes, ranks};
+    case Family::gemm_bf16:  // without measurements
+    case Family::gemm_bf16_grouped:
+    case Family::gemm_bf16_batched:
+    case Family::small:  // all alike
+    case Family::notify:
+      return {};
+  }
+  moeline::check_failed("a family", __FILE__, __LINE__, name_of(family));
+}
+
+double value_of(Dimension dimension, const Operator& op) {
+  switch (dimension) {
+    case Dimension::m:
+      return op.family == Family::gemm_fp8_masked ? op.m / op.groups : op.m;
+    case Dimension::n:
+      return op.n;
+    case Dimension::k:
+      return op.k;
+    case Dimension::groups:
+      return op.groups;
+    case Dimension::batch:
+      return op.attention.batch;
+    case Dimension::kv_heads:
+      return op.attention.kv_heads;
+    case Dimension::rows:
+      return shared_rows(op);
+    case Dimension::query_len:
+      return op.attention.query_len;
+    case Dimension::kv_len:
+      return op.attention.kv_len;
+    case Dimension::bytes:
+      return is_all_to_all(op.family) ? op.traffic.copied_bytes : op.bytes;
+    case Dimension::items:
+      return op.items;
+    case Dimension::ranks:
+      return op.traffic.ranks;
+    case Dimension::sms:
+      break;
+  }
+  moeline::check_failed("a dimension of operators", __FILE__, __LINE__, name_of(dimension));
+}
+
+double slack(Dimension dimension) { return dimension == Dimension::sms || dimension == Dimension::ranks ? 0 : 0.01; }
+
+bool is_above(double value, double high, Dimension dimension) { return value > high * (1 + slack(dimension)); }
+bool is_below(double value, double low, Dimension dimension) { return value < low * (1 - slack(dimension)); }
+
+}  // namespace
+
+const std::vector<std::string>& dimension_names() {
+  static const std::vector<std::string> kNames = {"m",         "n",      "k",     "groups", "batch", "kv_heads", "rows",
+                                                  "query_len", "kv_len", "bytes", "items",  "ranks", "sms"};
+  return kNames;
+}
+
+const std::string& name_of(Dimension dimension) { return dimension_names()[static_cast<std::size_t>(dimension)]; }
+
+Dimensions dimensions_of(const Operator& op, int sms) {
+  Dimensions values;
+  for (const Dimension dimension : kernel_dimensions(op.family)) values[dimension] = value_of(dimension, op);
+  if (is_resident(op.family)) values[Dimension::sms] = sms;
+  return values;
+}
+
+void extend(MeasuredRange& range, const Dimensions& measured) {
+  for (const auto& [dimension, value] : measured) {
+    Interval& interval = range.try_emplace(dimension, Interval{value, value}).first->second;
+    interval.low = std::min(interval.low, value);
+    interval.high = std::max(interval.high, value);
+  }
+}
+
+bool is_point(const MeasuredRange& range) {
+  for (const auto& [dimension, interval] : range) {
+    if (is_above(interval.high, interval.low, dimension)) return false;
+  }
+  return !range.empty();
+}
+
+std::vector<Outside> outside(const MeasuredRange& range, const Dimensions& dimensions) {
+  std::vector<Outside> crossed;
+  for (const auto& [dimension, value] : dimensions) {
+    const auto found = range.find(dimension);
+    if (found == range.end()) {
+      crossed.push_back({dimension, value, std::numeric_limits<double>::quiet_NaN()});
+    } else if (is_below(value, found->second.low, dimension)) {
+      crossed.push_back({dimension, value, found->second.low});
+    } else if (is_above(value, found->second.high, dimension)) {
+      crossed.push_back({dimension, value, found->second.high});
+    }
+  }
+  return crossed;
+}
+
+std::string to_text(const Outside& outside) {
+  if (std::isnan(outside.bound)) return name_of(outside.dimension) + " not measured";
+  return fmt::format("{} {} {} {}", name_of(outside.dimension), short_number(outside.value),
+                     outside.below() ? '<' : '>', short_number(outside.bound));
+}
+
+std::string short_number(double value) {
+  constexpr double kLongest = 1e6;  // whole number that is written in full
+  const bool in_full = value < kLongest && value == std::floor(value);
+  return in_full ? fmt::format("{:.0f}", value) : fmt::format("{:.3g}", value);
+}
+
+}  // namespace moeline

@@ -1,0 +1,72 @@
+// Where a family of kernels was measured, dimension by dimension.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "moe/operator.hpp"
+
+namespace moeline {
+
+/// What a kernel is told apart by from others of its family.
+enum class Dimension {
+  m,  ///< rows of a GEMM: of each group in the masked layout, else of all groups
+  n,
+  k,
+  groups,     ///< GEMMs in one kernel
+  batch,      ///< sequences
+  kv_heads,   ///< with the rows below and the query length, the heads as well
+  rows,       ///< query rows that share keys: heads / kv_heads x query_len
+  query_len,  ///< of a prefill
+  kv_len,
+  bytes,  ///< of memory traffic; of a transfer those that go through SMs
+  items,  ///< token-expert pairs, or rows
+  ranks,
+  sms  ///< that a resident kernel holds
+};
+inline constexpr int kDimensions = static_cast<int>(Dimension::sms) + 1;
+
+[[nodiscard]] const std::string& name_of(Dimension dimension);
+/// As they stand in a profile.
+[[nodiscard]] const std::vector<std::string>& dimension_names();
+
+/// Those that a family has, with their values.
+using Dimensions = std::map<Dimension, double>;
+
+/// `sms`: that it is launched on.
+[[nodiscard]] Dimensions dimensions_of(const Operator& op, int sms);
+
+struct Interval {
+  double low = 0, high = 0;
+};
+
+/// Between which values of each dimension the measurements of a family lie. A box and not their hull: it fits into a
+/// line, and each side can be named where it is crossed. So a corner of it can be inside and yet far from every
+/// measurement: the most rows and the widest n, where wide GEMMs were measured with few rows only.
+using MeasuredRange = std::map<Dimension, Interval>;
+
+void extend(MeasuredRange& range, const Dimensions& measured);
+
+/// One value of each dimension. Not of a family without dimensions: nothing tells its kernels apart.
+[[nodiscard]] bool is_point(const MeasuredRange& range);
+
+/// A dimension in which a kernel lies outside of what was measured.
+struct Outside {
+  Dimension dimension{};
+  double value = 0;
+  double bound = 0;  ///< the end of the range that it is beyond; NaN where the family was measured without it
+
+  [[nodiscard]] bool below() const { return value < bound; }
+};
+
+/// Values within 1 % count as equal, to the noise of measurement; numbers of SMs and ranks are what they are.
+[[nodiscard]] std::vector<Outside> outside(const MeasuredRange& range, const Dimensions& dimensions);
+
+/// "m 16 < 64"
+[[nodiscard]] std::string to_text(const Outside& outside);
+
+/// A dimension's value as a person reads it.
+[[nodiscard]] std::string short_number(double value);
+
+}  // namespace moeline

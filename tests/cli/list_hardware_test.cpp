@@ -1,0 +1,53 @@
+// moeline list hardware: a whole profile as a person reads it.
+#include <fmt/format.h>
+
+#include "hardware/profile.hpp"
+#include "tests/support/cli.hpp"
+#include "tests/support/data.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+TEST_CASE("list hardware names every fact with its source, every family of every set, and whose it is") {
+  for (const char* name : {"h800", "h100"}) {
+    const Outcome outcome = run_moeline({"list", "hardware", name});
+    REQUIRE(outcome.exit_code == 0);
+    const HardwareProfile profile = load_profile(name);
+    for (const auto& [fact, source] : profile.sources) {
+      const std::size_t at = outcome.out.find("\n" + fact + " ");
+      REQUIRE(at != std::string::npos);
+      CHECK(outcome.out.substr(at + 1, outcome.out.find('\n', at + 1) - at).ends_with("  " + source + "\n"));
+    }
+    for (const KernelSet& set : profile.kernel_sets) {
+      const std::size_t begin = outcome.out.find("\nkernel set " + set.name + " (" + set.date + ")");
+      REQUIRE(begin != std::string::npos);
+      const std::string text = outcome.out.substr(begin, outcome.out.find("\nkernel set ", begin + 1) - begin);
+      CHECK(text.find(set.source) != std::string::npos);
+      CHECK(text.find(fmt::format("{} constants: ", set.known_constants())) != std::string::npos);
+      for (const auto& [family, fit] : profile.kernels(set.name).fits) {
+        CAPTURE(family);
+        const std::size_t at = text.find("\n  " + family + " ");
+        REQUIRE(at != std::string::npos);
+        const std::string row = text.substr(at, text.find('\n', at + 1) - at);
+        CHECK(row.find(fit.kernel_set == set.name ? " own " : " " + fit.kernel_set + " ") != std::string::npos);
+      }
+    }
+  }
+}
+
+TEST_CASE("list hardware names the families that nobody measured, and on what machine the rest was") {
+  const std::string h800 = run_moeline({"list", "hardware", "h800"}).out;
+  CHECK(h800.find("by gemm_fp8's curve at BF16's peak: gemm_bf16, gemm_bf16_grouped, gemm_bf16_batched\n") !=
+        std::string::npos);
+  CHECK(h800.find("known to nobody, priced by roofline: none\n") != std::string::npos);
+  const std::string h100 = run_moeline({"list", "hardware", "h100"}).out;
+  CHECK(h100.find("carried over from h800: open-2025-late, fitted on a machine with bf16_tflops 989.5 (here 989), "
+                  "nvlink_GBps 160 (here 450)\n") != std::string::npos);
+
+  const TemporaryFolder folder;  // an H100 that borrows nothing
+  const std::string alone = replaced(content_of(source("hwprofiles/h100.yaml")), "carried_over_from: h800", "");
+  const std::string bare = run_moeline({"list", "hardware", folder.write("alone.yaml", alone)}).out;
+  CHECK(bare.find("roofline: gemm_fp8, gemm_fp8_wgrad, gemm_fp8_grouped, gemm_fp8_masked, gemm_bf16,") !=
+        std::string::npos);
+  CHECK(bare.find("low_latency_dispatch") == std::string::npos);
+}
