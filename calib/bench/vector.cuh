@@ -1,0 +1,45 @@
+// Sixteen bytes at a time: the widest access of a thread, as eight BF16 numbers.
+#pragma once
+
+#include <cuda_bf16.h>
+
+#include <vector>
+
+namespace moeline::bench {
+
+struct alignas(16) Eight {
+  __nv_bfloat162 pairs[4];
+};
+
+inline Eight* eights(__nv_bfloat16* data) { return reinterpret_cast<Eight*>(data); }
+
+__device__ inline void unpack(const Eight& x, float (&values)[8]) {
+#pragma unroll
+  for (int j = 0; j < 4; ++j) {
+    const float2 pair = __bfloat1622float2(x.pairs[j]);
+    values[2 * j] = pair.x;
+    values[2 * j + 1] = pair.y;
+  }
+}
+
+__device__ inline Eight pack(const float (&values)[8]) {
+  Eight x;
+#pragma unroll
+  for (int j = 0; j < 4; ++j) x.pairs[j] = __floats2bfloat162_rn(values[2 * j], values[2 * j + 1]);
+  return x;
+}
+
+/// On the host, as doubles.
+template <class T>
+[[nodiscard]] std::vector<double> numbers(const std::vector<T>& values) {
+  std::vector<double> result;
+  result.reserve(values.size());
+  for (const T& value : values) result.push_back(static_cast<double>(static_cast<float>(value)));
+  return result;
+}
+
+/// Of a result rounded once to BF16, in units of the results' root mean square: 2^-9 of the largest, some four times
+/// it.
+inline constexpr double kRoundingTolerance = 0.01;
+
+}  // namespace moeline::bench
