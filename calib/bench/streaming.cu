@@ -10,6 +10,7 @@
 #include "compare.hpp"
 #include "facts.hpp"
 #include "grid.hpp"
+#include "numbers.hpp"
 #include "random.hpp"
 #include "vector.cuh"
 

@@ -3,8 +3,6 @@
 
 #include <cuda_bf16.h>
 
-#include <vector>
-
 namespace moeline::bench {
 
 struct alignas(16) Eight {
@@ -28,18 +26,5 @@ __device__ inline Eight pack(const float (&values)[8]) {
   for (int j = 0; j < 4; ++j) x.pairs[j] = __floats2bfloat162_rn(values[2 * j], values[2 * j + 1]);
   return x;
 }
-
-/// On the host, as doubles.
-template <class T>
-[[nodiscard]] std::vector<double> numbers(const std::vector<T>& values) {
-  std::vector<double> result;
-  result.reserve(values.size());
-  for (const T& value : values) result.push_back(static_cast<double>(static_cast<float>(value)));
-  return result;
-}
-
-/// Of a result rounded once to BF16, in units of the results' root mean square: 2^-9 of the largest, some four times
-/// it.
-inline constexpr double kRoundingTolerance = 0.01;
 
 }  // namespace moeline::bench
