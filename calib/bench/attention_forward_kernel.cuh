@@ -40,12 +40,11 @@ BENCH_DEVICE void score(ForwardScores& scores, SharedAddress query, SharedAddres
   for (int k = 0; k < kQkDim; k += 16) {
     Fragment a[kForwardParts];
     BENCH_UNROLL
-    for (int part = 0; part < kForwardParts; ++part)
-      load_matrices(a[part], at_column(query + tile_bytes(part * 16, kQkDim), k));
+    for (int part = 0; part < kForwardParts; ++part) load_matrices(a[part], part_at<kQkDim>(query, part * 16, k));
     BENCH_UNROLL
     for (int n = 0; n < kScoreBlocks; n += 2) {
       Fragment b;
-      load_matrices(b, at_column(key + tile_bytes(n * 8, kQkDim), k));
+      load_matrices(b, part_at<kQkDim>(key, n * 8, k));
       BENCH_UNROLL
       for (int part = 0; part < kForwardParts; ++part) {
         multiply_add(scores[part][n], a[part], b[0], b[2]);
@@ -127,7 +126,7 @@ struct ForwardState {
       BENCH_UNROLL
       for (int n = 0; n < kVDim / 8; n += 2) {
         Fragment b;
-        load_matrices_transposed(b, at_column(value + tile_bytes(k * 16, kVDim), n * 8));
+        load_matrices_transposed(b, part_at<kVDim>(value, k * 16, n * 8));
         BENCH_UNROLL
         for (int part = 0; part < kForwardParts; ++part) {
           multiply_add(output[part][n], weights[part][k], b[0], b[1]);

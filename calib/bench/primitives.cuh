@@ -36,12 +36,38 @@ BENCH_HOST_DEVICE float to_float(Bf16 value) {
   return result;
 }
 
+// The lower (0) or upper (1) of two elements in a register.
+BENCH_HOST_DEVICE float element(std::uint32_t pair, int half) {
+  return to_float({static_cast<std::uint16_t>(half == 0 ? pair & 0xffffu : pair >> 16)});
+}
+
 // To nearest, ties to even. NaN is not preserved: no kernel here makes one on purpose.
 BENCH_HOST_DEVICE Bf16 to_bf16(float value) {
   std::uint32_t bits;
   memcpy(&bits, &value, sizeof bits);
   return {static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
 }
+
+// Global memory in one access, as wide as T, where `memory` is aligned to it.
+template <class T>
+BENCH_HOST_DEVICE T load_aligned(const void* memory) {
+  T value;
+  memcpy(&value, __builtin_assume_aligned(memory, sizeof value), sizeof value);
+  return value;
+}
+
+template <class T>
+BENCH_HOST_DEVICE void store_aligned(void* memory, const T& value) {
+  memcpy(__builtin_assume_aligned(memory, sizeof value), &value, sizeof value);
+}
+
+struct Float4 {
+  float at[4];
+};
+
+struct Bf16x4 {
+  std::uint32_t pairs[2];
+};
 
 // Bytes in the block's shared memory: 32 bits, as ldmatrix wants them, and checkable where there is no such memory.
 using SharedAddress = std::uint32_t;

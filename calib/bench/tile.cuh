@@ -13,13 +13,6 @@ BENCH_HOST_DEVICE constexpr SharedAddress tile_bytes(int rows, int columns) {
   return static_cast<SharedAddress>(rows * columns * 2);
 }
 
-// A lane's address at column 0, turned to a column that is a multiple of the columns the lanes cover (16 or 32): the
-// permutation is an exclusive or, so the column's may come after the row's.
-BENCH_DEVICE SharedAddress at_column(SharedAddress lane_address, int column) {
-  const auto chunk = static_cast<SharedAddress>(column) / 8;
-  return (lane_address ^ (chunk % 8 * 16)) + chunk / 8 * 128;
-}
-
 template <int kColumns>
 BENCH_DEVICE SharedAddress chunk_address(SharedAddress tile, int row, int chunk) {
   return tile + tile_bytes(row, kColumns) + static_cast<SharedAddress>((chunk ^ (row % 8)) * 16);
@@ -31,6 +24,15 @@ BENCH_DEVICE SharedAddress chunk_address(SharedAddress tile, int row, int chunk)
 template <int kColumns>
 BENCH_DEVICE SharedAddress matrices_at(SharedAddress tile, int row, int lane) {
   return chunk_address<kColumns>(tile, row + lane % 16, lane / 16);
+}
+
+// From a lane's address at row 0, column 0 of a tile to that at a row that is a multiple of 8 and a column that is a
+// multiple of the columns the lanes cover (16 or 32): the permutation is an exclusive or, so the column's comes after
+// the row's, and what is constant stays so.
+template <int kColumns>
+BENCH_DEVICE SharedAddress part_at(SharedAddress lane_address, int row, int column) {
+  const auto chunk = static_cast<SharedAddress>(column) / 8;
+  return (lane_address ^ (chunk % 8 * 16)) + chunk / 8 * 128 + tile_bytes(row, kColumns);
 }
 
 // Four matrices side by side, 8 rows by 32 columns: operand b of two steps for a tile stored by columns.

@@ -101,10 +101,6 @@ struct Product {
   std::uint32_t b[2];
 };
 
-inline float element(std::uint32_t pair, std::size_t half) {
-  return bench::to_float({static_cast<std::uint16_t>(half == 0 ? pair & 0xffff : pair >> 16)});
-}
-
 // mma.m16n8k16: with group = lane / 4 and t = lane % 4, elements of
 // a: row = group (registers 0, 2) or group + 8 (1, 3), column = 2t + half, + 8 in registers 2 and 3;
 // b: row = 2t + half, + 8 in register 1, column = group;
@@ -116,8 +112,9 @@ inline void multiply(const Lanes& lanes) {
     const std::size_t group = lane / 4, t = lane % 4;
     for (std::size_t half = 0; half < 2; ++half) {
       for (std::size_t i = 0; i < 4; ++i)
-        a[group + (i % 2) * 8][2 * t + half + (i / 2) * 8] = element((*product.a)[i], half);
-      for (std::size_t i = 0; i < 2; ++i) b[2 * t + half + i * 8][group] = element(product.b[i], half);
+        a[group + (i % 2) * 8][2 * t + half + (i / 2) * 8] = bench::element((*product.a)[i], static_cast<int>(half));
+      for (std::size_t i = 0; i < 2; ++i)
+        b[2 * t + half + i * 8][group] = bench::element(product.b[i], static_cast<int>(half));
     }
   }
   for (std::size_t lane = 0; lane < kLanes; ++lane) {

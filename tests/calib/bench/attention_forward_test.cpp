@@ -1,10 +1,7 @@
 // The forward attention kernel itself, on a machine of fibers.
-#include "calib/bench/attention_forward_kernel.cuh"
-
 #include <doctest/doctest.h>
 
-#include "tests/calib/bench/attention_data.hpp"
-#include "tests/support/simt.hpp"
+#include "tests/calib/bench/run_forward.hpp"
 
 using namespace moeline::testing;
 
@@ -13,16 +10,7 @@ namespace {
 template <int kQkDim, int kVDim>
 double forward_error(const bench::AttentionShape& shape, int heads_at_once = 1) {
   const AttentionProblem problem(shape, kQkDim, kVDim);
-  Bf16Tensor output(problem.output_gradient.size());
-  std::vector<float> log_sum(problem.rows(bench::padded_queries(shape.query_len), shape.heads));
-  const bench::ForwardArguments arguments{
-      shape,         heads_at_once, problem.query.data(), problem.key.data(), problem.value.data(),
-      output.data(), log_sum.data()};
-  using Tile = bench::ForwardTile<kQkDim, kVDim>;
-  const int tiles = bench::divide_up(shape.query_len, Tile::kQueries);
-  simt::launch({static_cast<unsigned>(shape.batch * shape.heads * tiles), 1, 1}, Tile::kThreads, Tile::kSharedBytes,
-               [&] { bench::attention_forward<kQkDim, kVDim>(arguments); });
-  return worst_error(output, reference_attention(problem).output);
+  return worst_error(run_forward<kQkDim, kVDim>(problem, heads_at_once).output, reference_attention(problem).output);
 }
 
 constexpr double kTolerance = 4e-3;
