@@ -11,7 +11,7 @@
 #define BENCH_HOST_DEVICE __host__ __device__ __forceinline__
 #define BENCH_UNROLL _Pragma("unroll")
 #else
-#define __global__
+#define __global__ inline
 #define __launch_bounds__(...)
 #define BENCH_DEVICE inline
 #define BENCH_HOST_DEVICE inline
@@ -60,6 +60,10 @@ template <class T>
 BENCH_HOST_DEVICE void store_aligned(void* memory, const T& value) {
   memcpy(__builtin_assume_aligned(memory, sizeof value), &value, sizeof value);
 }
+
+struct Float2 {
+  float at[2];
+};
 
 struct Float4 {
   float at[4];
