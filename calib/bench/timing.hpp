@@ -1,0 +1,81 @@
+// Time of a kernel: launches that are all queued before the first one runs, between two CUDA events.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "check.hpp"
+
+namespace moeline::bench {
+
+using Launch = std::function<void(cudaStream_t, int turn)>;
+
+/// Memory of the host that kernels see: flags and counters.
+template <class T>
+class Mapped {
+ public:
+  explicit Mapped(int count) {
+    CHECK_STATUS(cudaHostAlloc(&host_, sizeof(T) * static_cast<std::size_t>(count), cudaHostAllocMapped));
+    CHECK_STATUS(cudaHostGetDevicePointer(&device_, host_, 0));
+    for (int i = 0; i < count; ++i) at(i) = T{};
+  }
+  ~Mapped() { (void)cudaFreeHost(host_); }
+  Mapped(const Mapped&) = delete;
+  Mapped& operator=(const Mapped&) = delete;
+  [[nodiscard]] volatile T& at(int i) { return static_cast<volatile T*>(host_)[i]; }
+  [[nodiscard]] volatile T* device() const { return static_cast<volatile T*>(device_); }
+
+ private:
+  void* host_ = nullptr;
+  void* device_ = nullptr;
+};
+
+class Event {
+ public:
+  Event() { CHECK_STATUS(cudaEventCreate(&event_)); }
+  ~Event() { (void)cudaEventDestroy(event_); }
+  Event(const Event&) = delete;
+  Event& operator=(const Event&) = delete;
+  void record(cudaStream_t stream) { CHECK_STATUS(cudaEventRecord(event_, stream)); }
+  void wait() { CHECK_STATUS(cudaEventSynchronize(event_)); }
+  [[nodiscard]] cudaEvent_t get() const { return event_; }
+
+ private:
+  cudaEvent_t event_ = nullptr;
+};
+
+/// Both events are over.
+[[nodiscard]] double us_between(const Event& begin, const Event& end);
+
+/// A kernel of one thread at which a stream stands still until the host has queued what comes behind it: the host's
+/// time to launch is then no part of what is measured. It gives up after 20 ms, so that a library which waits for the
+/// device while it launches spoils a sample but cannot hang.
+class Gate {
+ public:
+  Gate() : open_(1) {}
+  ~Gate() { open(); }
+  void close(cudaStream_t stream);
+  void open() { open_.at(0) = closed_; }
+
+ private:
+  Mapped<int> open_;  ///< the newest closing that the host has released
+  int closed_ = 0;
+};
+
+/// How long to look: every sample is the mean over so many launches that they take `sample_us` together.
+struct Pace {
+  double sample_us = 200;
+  int samples = 5;
+  int most_launches = 256;  ///< below the 1024 that a stream queues before the host has to wait
+};
+
+/// Launches per sample, after a warm-up that has loaded the code and raised the clocks. `turn` is counted on.
+[[nodiscard]] int launches_per_sample(cudaStream_t stream, const Launch& launch, const Pace& pace, int& turn);
+
+/// Time per launch of each sample, gap to the next kernel included. Operands turn over between launches.
+[[nodiscard]] std::vector<double> time_us(cudaStream_t stream, const Launch& launch, const Pace& pace = {});
+
+}  // namespace moeline::bench
