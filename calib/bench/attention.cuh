@@ -8,7 +8,7 @@
 
 #include "tile.cuh"
 
-namespace bench {
+namespace moeline::bench {
 
 struct AttentionShape {
   int batch, heads, kv_heads, query_len, kv_len;
@@ -52,4 +52,4 @@ BENCH_HOST_DEVICE std::int64_t offset_of(int batch, int length, int position, in
   return ((std::int64_t{batch} * length + position) * heads + head) * dim;
 }
 
-}  // namespace bench
+}  // namespace moeline::bench

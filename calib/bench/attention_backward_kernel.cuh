@@ -9,7 +9,7 @@
 
 #include "attention.cuh"
 
-namespace bench {
+namespace moeline::bench {
 
 struct BackwardArguments {
   AttentionShape shape;
@@ -351,4 +351,4 @@ inline BackwardGrids backward_grids(const AttentionShape& shape, int qk_dim, int
           static_cast<unsigned>((finished + kFinishThreads - 1) / kFinishThreads)};
 }
 
-}  // namespace bench
+}  // namespace moeline::bench

@@ -8,7 +8,7 @@
 
 #include "attention.cuh"
 
-namespace bench {
+namespace moeline::bench {
 
 struct ForwardArguments {
   AttentionShape shape;
@@ -215,4 +215,4 @@ __global__ void __launch_bounds__(128, 2) attention_forward(ForwardArguments arg
   state.write(arguments, work, first_query + warp_query, scale_log2, lane);
 }
 
-}  // namespace bench
+}  // namespace moeline::bench

@@ -9,7 +9,7 @@
 
 #include "attention.cuh"
 
-namespace bench {
+namespace moeline::bench {
 
 struct DecodeShape {
   int batch, heads, query_len, kv_len;
@@ -314,4 +314,4 @@ __global__ void __launch_bounds__(kMergeThreads) mla_decode_merge(DecodeArgument
                 Bf16x4{{pack_bf16(sum[0] / total, sum[1] / total), pack_bf16(sum[2] / total, sum[3] / total)}});
 }
 
-}  // namespace bench
+}  // namespace moeline::bench

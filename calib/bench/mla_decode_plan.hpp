@@ -3,7 +3,7 @@
 
 #include "mla_decode_kernel.cuh"
 
-namespace bench {
+namespace moeline::bench {
 
 struct DecodePlan {
   int rows_per_block;  // 16, 32 or 64
@@ -34,4 +34,4 @@ inline DecodePlan plan_decode(const DecodeShape& shape, int sms) {
   return best;
 }
 
-}  // namespace bench
+}  // namespace moeline::bench

@@ -22,7 +22,7 @@ struct BenchIndex {
 inline BenchIndex threadIdx, blockIdx;
 #endif
 
-namespace bench {
+namespace moeline::bench {
 
 // Bits alone, so that host and device agree without cuda_bf16.h.
 struct Bf16 {
@@ -186,4 +186,4 @@ BENCH_DEVICE void atomic_add_pair(float* target, float first, float second) {
 
 #endif  // __CUDACC__
 
-}  // namespace bench
+}  // namespace moeline::bench

@@ -7,7 +7,7 @@
 
 #include "primitives.cuh"
 
-namespace bench {
+namespace moeline::bench {
 
 BENCH_HOST_DEVICE constexpr SharedAddress tile_bytes(int rows, int columns) {
   return static_cast<SharedAddress>(rows * columns * 2);
@@ -86,4 +86,4 @@ BENCH_DEVICE float row_max(float value) {
   return fmaxf(value, shuffle_xor(value, 2));
 }
 
-}  // namespace bench
+}  // namespace moeline::bench

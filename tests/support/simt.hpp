@@ -142,9 +142,9 @@ inline void shuffle(const Lanes& lanes) {
 
 // --- The primitives -------------------------------------------------------------------------------------------------
 
-namespace bench {
+namespace moeline::bench {
 
-namespace simt = moeline::testing::simt;
+namespace simt = testing::simt;
 
 inline SharedAddress shared_memory() { return 0; }
 
@@ -221,4 +221,4 @@ inline void atomic_add_pair(float* target, float first, float second) {
   target[1] += second;
 }
 
-}  // namespace bench
+}  // namespace moeline::bench

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 using namespace moeline::testing;
+namespace bench = moeline::bench;
 
 namespace {
 

@@ -6,6 +6,7 @@
 #include "tests/calib/bench/run_forward.hpp"
 
 using namespace moeline::testing;
+namespace bench = moeline::bench;
 
 namespace {
 

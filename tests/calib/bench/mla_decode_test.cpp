@@ -7,6 +7,7 @@
 #include "tests/support/simt.hpp"
 
 using namespace moeline::testing;
+namespace bench = moeline::bench;
 
 namespace {
 
