@@ -39,6 +39,11 @@ BENCH_HOST_DEVICE Assignment assign(int block, const AttentionShape& shape, int 
   return {head / shape.heads, head % shape.heads, inside / at_once};
 }
 
+BENCH_DEVICE Assignment assign_block(int block, const AttentionShape& shape, int tiles, int heads_at_once) {
+  const Assignment work = assign(block, shape, tiles, heads_at_once);
+  return {same_in_warp(work.batch), same_in_warp(work.head), same_in_warp(work.rank)};
+}
+
 // About half of an L2 cache, which on these machines is 40 to 126 MB.
 inline int heads_at_once(const AttentionShape& shape, int qk_dim, int v_dim) {
   const std::int64_t bytes_of_head = std::int64_t{2} * shape.kv_len * (qk_dim + v_dim) * shape.kv_heads / shape.heads;

@@ -23,12 +23,13 @@ struct BackwardArguments {
 };
 
 constexpr int kBackwardKeys = 128;
+constexpr int kBackwardQueries = 64;
 
 template <int kQkDim, int kVDim>
 struct BackwardTile {
   static constexpr int kThreads = 256;
   static constexpr int kKeys = kBackwardKeys;
-  static constexpr int kQueries = 64;
+  static constexpr int kQueries = kBackwardQueries;
   static constexpr SharedAddress kKeyTile = 0;
   static constexpr SharedAddress kValueTile = kKeyTile + tile_bytes(kKeys, kQkDim);
   static constexpr SharedAddress kScoreTile = kValueTile + tile_bytes(kKeys, kVDim);  // gradients, keys down
@@ -76,17 +77,17 @@ constexpr int kQueryBlocks = 8;  // 8 queries each, of a tile
 using BackwardScores = float[kQueryBlocks][4];       // a warp's 16 keys down, 64 queries across
 using BackwardWeights = Fragment[kQueryBlocks / 2];  // the same as operand a
 
-// scores += own (16 rows of the warp) * other^T (64 rows)
+// scores += own (16 rows) * other^T (64 rows)
 template <int kDim>
-BENCH_DEVICE void score_transposed(BackwardScores& scores, SharedAddress own, SharedAddress other) {
-  BENCH_UNROLL
+BENCH_DEVICE void score_transposed(BackwardScores& scores, SharedAddress own, SharedAddress other, int lane) {
+  BENCH_UNROLL_BY(4)
   for (int k = 0; k < kDim; k += 16) {
     Fragment a;
-    load_matrices(a, part_at<kDim>(own, 0, k));
+    load_matrices(a, square<kDim>(own, 0, k, lane));
     BENCH_UNROLL
     for (int n = 0; n < kQueryBlocks; n += 2) {
       Fragment b;
-      load_matrices(b, part_at<kDim>(other, n * 8, k));
+      load_matrices(b, square<kDim>(other, n * 8, k, lane));
       multiply_add(scores[n], a, b[0], b[2]);
       multiply_add(scores[n + 1], a, b[1], b[3]);
     }
@@ -95,13 +96,13 @@ BENCH_DEVICE void score_transposed(BackwardScores& scores, SharedAddress own, Sh
 
 // sum (16 keys by kDim) += weights (16 keys by 64 queries) * rows (64 queries by kDim)
 template <int kDim>
-BENCH_DEVICE void add_rows(float (&sum)[kDim / 8][4], const BackwardWeights& weights, SharedAddress rows) {
+BENCH_DEVICE void add_rows(float (&sum)[kDim / 8][4], const BackwardWeights& weights, SharedAddress rows, int lane) {
   BENCH_UNROLL
   for (int k = 0; k < kQueryBlocks / 2; ++k) {
     BENCH_UNROLL
     for (int n = 0; n < kDim / 8; n += 2) {
       Fragment b;
-      load_matrices_transposed(b, part_at<kDim>(rows, k * 16, n * 8));
+      load_matrices_transposed(b, square<kDim>(rows, k * 16, n * 8, lane));
       multiply_add(sum[n], weights[k], b[0], b[1]);
       multiply_add(sum[n + 1], weights[k], b[2], b[3]);
     }
@@ -153,32 +154,25 @@ BENCH_DEVICE void store_scores(SharedAddress tile, const BackwardWeights& scores
   }
 }
 
-// query_sum (64 queries by kQkDim) += score gradients (128 keys by 64 queries)^T * keys (128 by kQkDim). Eight warps:
-// two times 32 queries, four times a quarter of the columns.
+// 16 queries by a quarter of the columns.
 template <int kQkDim>
 struct QueryGradient {
   static constexpr int kColumns = kQkDim / 4;
-  float sum[2][kColumns / 8][4] = {};
+  float sum[kColumns / 8][4] = {};
 
-  BENCH_DEVICE void multiply(SharedAddress scores, SharedAddress keys, int first_query, int first_column) {
+  // sum = score gradients (128 keys by 64 queries, of which 16)^T * keys (128 by kQkDim, of which kColumns)
+  BENCH_DEVICE void multiply(SharedAddress scores, SharedAddress keys, int first_query, int first_column, int lane) {
     BENCH_UNROLL
-    for (int k = 0; k < 128; k += 16) {
-      Fragment a[2];
-      BENCH_UNROLL
-      for (int part = 0; part < 2; ++part) {
-        Fragment m;  // keys down, queries across: transposed they lie in the order 0, 2, 1, 3
-        load_matrices_transposed(m, part_at<64>(scores, k, first_query + part * 16));
-        a[part][0] = m[0], a[part][1] = m[2], a[part][2] = m[1], a[part][3] = m[3];
-      }
+    for (int k = 0; k < kBackwardKeys; k += 16) {
+      Fragment m;
+      load_matrices_transposed(m, square<kBackwardQueries>(scores, k, first_query, lane));
+      const Fragment a = {m[0], m[2], m[1], m[3]};  // stored with keys down, transposed: the middle ones change places
       BENCH_UNROLL
       for (int n = 0; n < kColumns / 8; n += 2) {
         Fragment b;
-        load_matrices_transposed(b, part_at<kQkDim>(keys, k, first_column + n * 8));
-        BENCH_UNROLL
-        for (int part = 0; part < 2; ++part) {
-          multiply_add(sum[part][n], a[part], b[0], b[1]);
-          multiply_add(sum[part][n + 1], a[part], b[2], b[3]);
-        }
+        load_matrices_transposed(b, square<kQkDim>(keys, k, first_column + n * 8, lane));
+        multiply_add(sum[n], a, b[0], b[1]);
+        multiply_add(sum[n + 1], a, b[2], b[3]);
       }
     }
   }
@@ -186,12 +180,11 @@ struct QueryGradient {
   // `target`: the lane's first element; rows lie `pitch` elements apart.
   BENCH_DEVICE void add_to(float* target, int pitch, int valid_rows) const {
     BENCH_UNROLL
-    for (int row = 0; row < 4; ++row) {
-      if (row * 8 >= valid_rows) return;
+    for (int half = 0; half < 2; ++half) {
+      if (half * 8 >= valid_rows) return;
       BENCH_UNROLL
       for (int n = 0; n < kColumns / 8; ++n)
-        atomic_add_pair(target + std::int64_t{row * 8} * pitch + n * 8, sum[row / 2][n][row % 2 * 2],
-                        sum[row / 2][n][row % 2 * 2 + 1]);
+        atomic_add_pair(target + half * 8 * pitch + n * 8, sum[n][half * 2], sum[n][half * 2 + 1]);
     }
   }
 };
@@ -221,7 +214,7 @@ __global__ void __launch_bounds__(256, 1) attention_backward(BackwardArguments a
   using Tile = BackwardTile<kQkDim, kVDim>;
   const AttentionShape& shape = arguments.shape;
   const int key_tiles = divide_up(shape.kv_len, Tile::kKeys);
-  const Assignment work = assign(static_cast<int>(blockIdx.x), shape, key_tiles, arguments.heads_at_once);
+  const Assignment work = assign_block(static_cast<int>(blockIdx.x), shape, key_tiles, arguments.heads_at_once);
   const int first_key = work.rank * Tile::kKeys;                    // the first keys are seen by the most queries
   const int hidden = first_key - (shape.kv_len - shape.query_len);  // the first query that sees the first key
   const int first_tile = hidden > 0 ? hidden / Tile::kQueries : 0;
@@ -252,7 +245,9 @@ __global__ void __launch_bounds__(256, 1) attention_backward(BackwardArguments a
       shape.kv_heads * kVDim, shape.kv_len - first_key);
   copy_stage(first_tile);
 
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = same_in_warp(static_cast<int>(threadIdx.x) / 32);
+  const SharedAddress own_keys = shared + Tile::kKeyTile + tile_bytes(warp * 16, kQkDim);
+  const SharedAddress own_values = shared + Tile::kValueTile + tile_bytes(warp * 16, kVDim);
   const float scale = 1 / sqrtf(static_cast<float>(kQkDim));
   float key_sum[kQkDim / 8][4] = {}, value_sum[kVDim / 8][4] = {};
   for (int tile = first_tile; tile < query_tiles; ++tile) {
@@ -263,29 +258,31 @@ __global__ void __launch_bounds__(256, 1) attention_backward(BackwardArguments a
     BackwardWeights packed;
     {
       BackwardScores scores = {};
-      score_transposed<kQkDim>(scores, matrices_at<kQkDim>(shared + Tile::kKeyTile, warp * 16, lane),
-                               matrices_at<kQkDim>(stage + Tile::kQueryTile, 0, lane));
+      score_transposed<kQkDim>(scores, own_keys, stage + Tile::kQueryTile, lane);
       weigh(scores, stage + Tile::kLogSum, scale * kLog2E, hidden + warp * 16 - tile * Tile::kQueries, lane);
       pack(packed, scores);
     }
-    add_rows<kVDim>(value_sum, packed, matrices_at<kVDim>(stage + Tile::kGradientTile, 0, lane));
+    add_rows<kVDim>(value_sum, packed, stage + Tile::kGradientTile, lane);
     {
       BackwardScores gradients = {};
-      score_transposed<kVDim>(gradients, matrices_at<kVDim>(shared + Tile::kValueTile, warp * 16, lane),
-                              matrices_at<kVDim>(stage + Tile::kGradientTile, 0, lane));
+      score_transposed<kVDim>(gradients, own_values, stage + Tile::kGradientTile, lane);
       differentiate(gradients, packed, stage + Tile::kOutputDot, lane);
       pack(packed, gradients);
     }
     store_scores(shared + Tile::kScoreTile, packed, warp * 16, lane);
-    add_rows<kQkDim>(key_sum, packed, matrices_at<kQkDim>(stage + Tile::kQueryTile, 0, lane));
+    add_rows<kQkDim>(key_sum, packed, stage + Tile::kQueryTile, lane);
     synchronize_block();  // all score gradients are there
-    const int query = warp / 4 * 32, column = warp % 4 * (kQkDim / 4);
-    QueryGradient<kQkDim> gradient;
-    gradient.multiply(matrices_at<Tile::kQueries>(shared + Tile::kScoreTile, 0, lane),
-                      matrices_at<kQkDim>(shared + Tile::kKeyTile, 0, lane), query, column);
-    const int row = tile * Tile::kQueries + query + lane / 4;
-    gradient.add_to(arguments.query_sum + (queries + std::int64_t{row} * shape.heads) * kQkDim + column + lane % 4 * 2,
-                    shape.heads * kQkDim, shape.query_len - row);
+    // Eight warps share out the query gradients: two times 32 queries, four times a quarter of the columns.
+    const int column = warp % 4 * (kQkDim / 4);
+    BENCH_UNROLL_BY(1)
+    for (int part = 0; part < 2; ++part) {
+      const int query = warp / 4 * 32 + part * 16, row = tile * Tile::kQueries + query + lane / 4;
+      QueryGradient<kQkDim> gradient;
+      gradient.multiply(shared + Tile::kScoreTile, shared + Tile::kKeyTile, query, column, lane);
+      gradient.add_to(
+          arguments.query_sum + (queries + std::int64_t{row} * shape.heads) * kQkDim + column + lane % 4 * 2,
+          shape.heads * kQkDim, shape.query_len - row);
+    }
   }
 
   const int key = first_key + warp * 16 + lane / 4;

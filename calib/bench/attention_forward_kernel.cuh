@@ -35,16 +35,16 @@ using ForwardScores = float[kForwardParts][kScoreBlocks][4];
 using ForwardWeights = Fragment[kForwardParts][kScoreBlocks / 2];
 
 template <int kQkDim>
-BENCH_DEVICE void score(ForwardScores& scores, SharedAddress query, SharedAddress key) {
+BENCH_DEVICE void score(ForwardScores& scores, SharedAddress query, SharedAddress key, int lane) {
   BENCH_UNROLL
   for (int k = 0; k < kQkDim; k += 16) {
     Fragment a[kForwardParts];
     BENCH_UNROLL
-    for (int part = 0; part < kForwardParts; ++part) load_matrices(a[part], part_at<kQkDim>(query, part * 16, k));
+    for (int part = 0; part < kForwardParts; ++part) load_matrices(a[part], square<kQkDim>(query, part * 16, k, lane));
     BENCH_UNROLL
     for (int n = 0; n < kScoreBlocks; n += 2) {
       Fragment b;
-      load_matrices(b, part_at<kQkDim>(key, n * 8, k));
+      load_matrices(b, square<kQkDim>(key, n * 8, k, lane));
       BENCH_UNROLL
       for (int part = 0; part < kForwardParts; ++part) {
         multiply_add(scores[part][n], a[part], b[0], b[2]);
@@ -120,13 +120,13 @@ struct ForwardState {
     for (int row = 0; row < 2 * kForwardParts; ++row) exponentiate_row(scores, row / 2, row % 2, scale_log2);
   }
 
-  BENCH_DEVICE void add_values(const ForwardWeights& weights, SharedAddress value) {
+  BENCH_DEVICE void add_values(const ForwardWeights& weights, SharedAddress value, int lane) {
     BENCH_UNROLL
     for (int k = 0; k < kScoreBlocks / 2; ++k) {
       BENCH_UNROLL
       for (int n = 0; n < kVDim / 8; n += 2) {
         Fragment b;
-        load_matrices_transposed(b, part_at<kVDim>(value, k * 16, n * 8));
+        load_matrices_transposed(b, square<kVDim>(value, k * 16, n * 8, lane));
         BENCH_UNROLL
         for (int part = 0; part < kForwardParts; ++part) {
           multiply_add(output[part][n], weights[part][k], b[0], b[1]);
@@ -167,7 +167,7 @@ __global__ void __launch_bounds__(128, 2) attention_forward(ForwardArguments arg
   using Tile = ForwardTile<kQkDim, kVDim>;
   const AttentionShape& shape = arguments.shape;
   const int tiles = divide_up(shape.query_len, Tile::kQueries);
-  const Assignment work = assign(static_cast<int>(blockIdx.x), shape, tiles, arguments.heads_at_once);
+  const Assignment work = assign_block(static_cast<int>(blockIdx.x), shape, tiles, arguments.heads_at_once);
   const int first_query = (tiles - 1 - work.rank) * Tile::kQueries;  // the last tile sees the most keys
   const int last_query =
       first_query + Tile::kQueries < shape.query_len ? first_query + Tile::kQueries : shape.query_len;
@@ -193,7 +193,8 @@ __global__ void __launch_bounds__(128, 2) attention_forward(ForwardArguments arg
       shape.heads * kQkDim, shape.query_len - first_query);
   copy_keys(0);
 
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp_query = static_cast<int>(threadIdx.x) / 32 * 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32,
+            warp_query = same_in_warp(static_cast<int>(threadIdx.x) / 32 * 32);
   const float scale_log2 = kLog2E / sqrtf(static_cast<float>(kQkDim));
   ForwardState<kVDim> state;
   for (int first_key = 0; first_key < end; first_key += Tile::kKeys) {
@@ -201,7 +202,7 @@ __global__ void __launch_bounds__(128, 2) attention_forward(ForwardArguments arg
     synchronize_block();  // the keys are here, and no warp reads values any more
     copy_values(first_key);
     ForwardScores scores = {};
-    score<kQkDim>(scores, matrices_at<kQkDim>(query_tile, warp_query, lane), matrices_at<kQkDim>(key_tile, 0, lane));
+    score<kQkDim>(scores, query_tile + tile_bytes(warp_query, kQkDim), key_tile, lane);
     const int last_visible = first_query + visible - 1 - first_key;
     if (last_visible < Tile::kKeys - 1) mask(scores, last_visible + warp_query, lane);
     state.exponentiate(scores, scale_log2);
@@ -210,7 +211,7 @@ __global__ void __launch_bounds__(128, 2) attention_forward(ForwardArguments arg
     wait_copies();
     synchronize_block();  // the values are here, and no warp reads keys any more
     if (first_key + Tile::kKeys < end) copy_keys(first_key + Tile::kKeys);
-    state.add_values(weights, matrices_at<kVDim>(value_tile, 0, lane));
+    state.add_values(weights, value_tile, lane);
   }
   state.write(arguments, work, first_query + warp_query, scale_log2, lane);
 }

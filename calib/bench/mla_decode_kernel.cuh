@@ -47,16 +47,16 @@ struct DecodeTile {
 
 // `scores` of a warp's 16 rows and kBlocks times 8 keys.
 template <int kBlocks>
-BENCH_DEVICE void score_latent(float (&scores)[kBlocks][4], SharedAddress query, SharedAddress key) {
+BENCH_DEVICE void score_latent(float (&scores)[kBlocks][4], SharedAddress query, SharedAddress key, int lane) {
   BENCH_UNROLL
   for (int k = 0; k < kLatentKeyDim; k += 32) {
     Fragment a[2];
-    load_matrices(a[0], part_at<kLatentKeyDim>(query, 0, k));
-    load_matrices(a[1], part_at<kLatentKeyDim>(query, 0, k + 16));
+    load_matrices(a[0], square<kLatentKeyDim>(query, 0, k, lane));
+    load_matrices(a[1], square<kLatentKeyDim>(query, 0, k + 16, lane));
     BENCH_UNROLL
     for (int n = 0; n < kBlocks; ++n) {
       Fragment b;
-      load_matrices(b, part_at<kLatentKeyDim>(key, n * 8, k));
+      load_matrices(b, stripe<kLatentKeyDim>(key, n * 8, k, lane));
       multiply_add(scores[n], a[0], b[0], b[1]);
       multiply_add(scores[n], a[1], b[2], b[3]);
     }
@@ -151,17 +151,17 @@ struct DecodeOutput {
     }
   }
 
-  BENCH_DEVICE void add_values(SharedAddress weights, SharedAddress values, int first_column) {
+  BENCH_DEVICE void add_values(SharedAddress weights, SharedAddress values, int first_column, int lane) {
     BENCH_UNROLL
     for (int k = 0; k < kDecodeKeys; k += 16) {
       Fragment a[Tile::kParts];
       BENCH_UNROLL
       for (int part = 0; part < Tile::kParts; ++part)
-        load_matrices(a[part], part_at<kDecodeKeys>(weights, part * 16, k));
+        load_matrices(a[part], square<kDecodeKeys>(weights, part * 16, k, lane));
       BENCH_UNROLL
       for (int n = 0; n < 8; n += 2) {
         Fragment b;
-        load_matrices_transposed(b, part_at<kLatentKeyDim>(values, k, first_column + n * 8));
+        load_matrices_transposed(b, square<kLatentKeyDim>(values, k, first_column + n * 8, lane));
         BENCH_UNROLL
         for (int part = 0; part < Tile::kParts; ++part) {
           multiply_add(output[part][n], a[part], b[0], b[1]);
@@ -224,7 +224,7 @@ __global__ void __launch_bounds__(256, 1) mla_decode(DecodeArguments arguments) 
   const int first_row = static_cast<int>(blockIdx.x) * kRows, rows = shape.heads * shape.query_len;
   const int tiles = divide_up(shape.kv_len, kDecodeKeys), first_tile = split * arguments.tiles_per_split;
   const int end = first_tile + arguments.tiles_per_split < tiles ? first_tile + arguments.tiles_per_split : tiles;
-  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = same_in_warp(static_cast<int>(threadIdx.x) / 32);
   const SharedAddress shared = shared_memory(), weights = shared + Tile::kWeights;
 
   const Bf16* cache = arguments.cache + std::int64_t{batch} * shape.kv_len * kLatentKeyDim;
@@ -256,8 +256,8 @@ __global__ void __launch_bounds__(256, 1) mla_decode(DecodeArguments arguments) 
     synchronize_block();  // the tile is here, and no warp reads the other one or weights any more
     if (tile + 1 < end) copy_keys(tile + 1);
     DecodeScores<Tile> scores;
-    score_latent(scores.score, matrices_at<kLatentKeyDim>(shared, row, lane),
-                 matrices_in_line<kLatentKeyDim>(stage_of(tile), key, lane));
+    score_latent(scores.score, shared + tile_bytes(row, kLatentKeyDim), stage_of(tile) + tile_bytes(key, kLatentKeyDim),
+                 lane);
     const int visible = shape.kv_len - shape.query_len + 1 - tile * kDecodeKeys;  // of the tile's keys, to query 0
     if (visible < kDecodeKeys) {
       BENCH_UNROLL
@@ -272,8 +272,7 @@ __global__ void __launch_bounds__(256, 1) mla_decode(DecodeArguments arguments) 
     scores.store(weights, row, key, lane);
     sum.rescale(statistics, scale_log2, lane);
     synchronize_block();  // all weights are there
-    sum.add_values(matrices_at<kDecodeKeys>(weights, 0, lane), matrices_at<kLatentKeyDim>(stage_of(tile), 0, lane),
-                   column);
+    sum.add_values(weights, stage_of(tile), column, lane);
   }
 
   BENCH_UNROLL

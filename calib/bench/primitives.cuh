@@ -10,12 +10,15 @@
 #define BENCH_DEVICE __device__ __forceinline__
 #define BENCH_HOST_DEVICE __host__ __device__ __forceinline__
 #define BENCH_UNROLL _Pragma("unroll")
+#define BENCH_UNROLL_BY(count) _Pragma(BENCH_TEXT(unroll count))
+#define BENCH_TEXT(text) #text
 #else
 #define __global__ inline
 #define __launch_bounds__(...)
 #define BENCH_DEVICE inline
 #define BENCH_HOST_DEVICE inline
 #define BENCH_UNROLL
+#define BENCH_UNROLL_BY(count)
 struct BenchIndex {
   unsigned x = 0, y = 0, z = 0;
 };
@@ -98,6 +101,8 @@ BENCH_DEVICE void load_matrices_transposed(Fragment& matrices, SharedAddress row
 BENCH_DEVICE void multiply_add(float (&sum)[4], const Fragment& a, std::uint32_t b_low, std::uint32_t b_high);
 
 BENCH_DEVICE float shuffle_xor(float value, int lanes);
+// For what is equal in all lanes without the compiler knowing: it then fits a register of the warp.
+BENCH_DEVICE int same_in_warp(int value);
 BENCH_DEVICE float exp2_fast(float value);
 BENCH_DEVICE std::uint32_t pack_bf16(float low, float high);
 
@@ -161,6 +166,8 @@ BENCH_DEVICE void multiply_add(float (&sum)[4], const Fragment& a, std::uint32_t
 }
 
 BENCH_DEVICE float shuffle_xor(float value, int lanes) { return __shfl_xor_sync(0xffffffffu, value, lanes); }
+
+BENCH_DEVICE int same_in_warp(int value) { return __shfl_sync(0xffffffffu, value, 0); }
 
 BENCH_DEVICE float exp2_fast(float value) {
   float result;

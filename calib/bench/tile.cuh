@@ -18,27 +18,28 @@ BENCH_DEVICE SharedAddress chunk_address(SharedAddress tile, int row, int chunk)
   return tile + tile_bytes(row, kColumns) + static_cast<SharedAddress>((chunk ^ (row % 8)) * 16);
 }
 
-// The four matrices of a 16x16 part whose first row is `row`: 0 and 1 one below the other, 2 and 3 to their right. They
-// are operand a of a product; or two operands b, {0, 2} and {1, 3}, where b is stored by columns; or, loaded
-// transposed, the operands {0, 1} and {2, 3} where b is stored by rows.
+// The same for a lane's place in a part of the tile that begins at `row`, a multiple of 8, and `column`, a multiple of
+// the part's width. The permutation is an exclusive or, so the part's chunk may come after the lane's; the lane's own
+// term is then the same for all tiles of a width, and what is constant stays so.
 template <int kColumns>
-BENCH_DEVICE SharedAddress matrices_at(SharedAddress tile, int row, int lane) {
-  return chunk_address<kColumns>(tile, row + lane % 16, lane / 16);
+BENCH_DEVICE SharedAddress lane_address(SharedAddress tile, int row, int column, int lane_row, int lane_chunk) {
+  const auto chunk = static_cast<SharedAddress>(column) / 8;
+  return (chunk_address<kColumns>(0, lane_row, lane_chunk) ^ (chunk % 8 * 16)) + chunk / 8 * 128 + tile +
+         tile_bytes(row, kColumns);
 }
 
-// From a lane's address at row 0, column 0 of a tile to that at a row that is a multiple of 8 and a column that is a
-// multiple of the columns the lanes cover (16 or 32): the permutation is an exclusive or, so the column's comes after
-// the row's, and what is constant stays so.
+// The four matrices of a 16x16 part: 0 and 1 one below the other, 2 and 3 to their right. They are operand a of a
+// product; or two operands b, {0, 2} and {1, 3}, where b is stored by columns; or, loaded transposed, the operands
+// {0, 1} and {2, 3} where b is stored by rows.
 template <int kColumns>
-BENCH_DEVICE SharedAddress part_at(SharedAddress lane_address, int row, int column) {
-  const auto chunk = static_cast<SharedAddress>(column) / 8;
-  return (lane_address ^ (chunk % 8 * 16)) + chunk / 8 * 128 + tile_bytes(row, kColumns);
+BENCH_DEVICE SharedAddress square(SharedAddress tile, int row, int column, int lane) {
+  return lane_address<kColumns>(tile, row, column, lane % 16, lane / 16);
 }
 
 // Four matrices side by side, 8 rows by 32 columns: operand b of two steps for a tile stored by columns.
 template <int kColumns>
-BENCH_DEVICE SharedAddress matrices_in_line(SharedAddress tile, int row, int lane) {
-  return chunk_address<kColumns>(tile, row + lane % 8, lane / 8);
+BENCH_DEVICE SharedAddress stripe(SharedAddress tile, int row, int column, int lane) {
+  return lane_address<kColumns>(tile, row, column, lane % 8, lane / 8);
 }
 
 // Where a lane's pair of elements of a 16x8 sum goes: row `row` + lane / 4 of an otherwise BF16 tile; the sum's other

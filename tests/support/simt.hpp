@@ -210,6 +210,8 @@ inline float shuffle_xor(float value, int lanes) {
   return operands.result;
 }
 
+inline int same_in_warp(int value) { return value; }
+
 inline float exp2_fast(float value) { return std::exp2(value); }
 
 inline std::uint32_t pack_bf16(float low, float high) {
