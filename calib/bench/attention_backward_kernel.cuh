@@ -224,25 +224,27 @@ __global__ void __launch_bounds__(256, 1) attention_backward(BackwardArguments a
   const std::int64_t queries = offset_of(work.batch, shape.query_len, 0, shape.heads, work.head, 1);
   const SharedAddress shared = shared_memory();
 
+  TileStream<Tile::kKeys, kQkDim, Tile::kThreads>(
+      arguments.key + offset_of(work.batch, shape.kv_len, first_key, shape.kv_heads, kv_head, kQkDim),
+      shape.kv_heads * kQkDim, shape.kv_len - first_key)
+      .copy(shared + Tile::kKeyTile);
+  TileStream<Tile::kKeys, kVDim, Tile::kThreads>(
+      arguments.value + offset_of(work.batch, shape.kv_len, first_key, shape.kv_heads, kv_head, kVDim),
+      shape.kv_heads * kVDim, shape.kv_len - first_key)
+      .copy(shared + Tile::kValueTile);
+  const int first_query = first_tile * Tile::kQueries;
+  const std::int64_t first_row = queries + std::int64_t{first_query} * shape.heads;
+  TileStream<Tile::kQueries, kQkDim, Tile::kThreads> query(arguments.query + first_row * kQkDim, shape.heads * kQkDim,
+                                                           shape.query_len - first_query);
+  TileStream<Tile::kQueries, kVDim, Tile::kThreads> output_gradient(arguments.output_gradient + first_row * kVDim,
+                                                                    shape.heads * kVDim, shape.query_len - first_query);
   const auto copy_stage = [&](int tile) {
     const SharedAddress stage = shared + Tile::kStages + static_cast<SharedAddress>(tile % 2) * Tile::kStageBytes;
-    const int query = tile * Tile::kQueries, valid = shape.query_len - query;
-    const std::int64_t row = queries + std::int64_t{query} * shape.heads;
-    copy_tile<Tile::kQueries, kQkDim, Tile::kThreads>(stage + Tile::kQueryTile, arguments.query + row * kQkDim,
-                                                      shape.heads * kQkDim, valid);
-    copy_tile<Tile::kQueries, kVDim, Tile::kThreads>(
-        stage + Tile::kGradientTile, arguments.output_gradient + row * kVDim, shape.heads * kVDim, valid);
-    copy_statistics(stage + Tile::kLogSum, arguments.log_sum + statistics + query, 0);
-    copy_statistics(stage + Tile::kOutputDot, arguments.output_dot + statistics + query, 16);
+    query.copy(stage + Tile::kQueryTile);
+    output_gradient.copy(stage + Tile::kGradientTile);
+    copy_statistics(stage + Tile::kLogSum, arguments.log_sum + statistics + tile * Tile::kQueries, 0);
+    copy_statistics(stage + Tile::kOutputDot, arguments.output_dot + statistics + tile * Tile::kQueries, 16);
   };
-  copy_tile<Tile::kKeys, kQkDim, Tile::kThreads>(
-      shared + Tile::kKeyTile,
-      arguments.key + offset_of(work.batch, shape.kv_len, first_key, shape.kv_heads, kv_head, kQkDim),
-      shape.kv_heads * kQkDim, shape.kv_len - first_key);
-  copy_tile<Tile::kKeys, kVDim, Tile::kThreads>(
-      shared + Tile::kValueTile,
-      arguments.value + offset_of(work.batch, shape.kv_len, first_key, shape.kv_heads, kv_head, kVDim),
-      shape.kv_heads * kVDim, shape.kv_len - first_key);
   copy_stage(first_tile);
 
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = same_in_warp(static_cast<int>(threadIdx.x) / 32);
@@ -276,9 +278,9 @@ __global__ void __launch_bounds__(256, 1) attention_backward(BackwardArguments a
     const int column = warp % 4 * (kQkDim / 4);
     BENCH_UNROLL_BY(1)
     for (int part = 0; part < 2; ++part) {
-      const int query = warp / 4 * 32 + part * 16, row = tile * Tile::kQueries + query + lane / 4;
+      const int part_query = warp / 4 * 32 + part * 16, row = tile * Tile::kQueries + part_query + lane / 4;
       QueryGradient<kQkDim> gradient;
-      gradient.multiply(shared + Tile::kScoreTile, shared + Tile::kKeyTile, query, column, lane);
+      gradient.multiply(shared + Tile::kScoreTile, shared + Tile::kKeyTile, part_query, column, lane);
       gradient.add_to(
           arguments.query_sum + (queries + std::int64_t{row} * shape.heads) * kQkDim + column + lane % 4 * 2,
           shape.heads * kQkDim, shape.query_len - row);

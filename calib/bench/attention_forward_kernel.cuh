@@ -36,7 +36,7 @@ using ForwardWeights = Fragment[kForwardParts][kScoreBlocks / 2];
 
 template <int kQkDim>
 BENCH_DEVICE void score(ForwardScores& scores, SharedAddress query, SharedAddress key, int lane) {
-  BENCH_UNROLL
+  BENCH_UNROLL_BY(4)
   for (int k = 0; k < kQkDim; k += 16) {
     Fragment a[kForwardParts];
     BENCH_UNROLL
@@ -174,24 +174,20 @@ __global__ void __launch_bounds__(128, 2) attention_forward(ForwardArguments arg
   const int visible = shape.kv_len - shape.query_len + 1;  // keys that query 0 sees
   const int end = last_query - 1 + visible;
   const int kv_head = work.head / (shape.heads / shape.kv_heads);
-  const int key_pitch = shape.kv_heads * kQkDim, value_pitch = shape.kv_heads * kVDim;
 
   const SharedAddress query_tile = shared_memory(), key_tile = query_tile + Tile::kKeyTile,
                       value_tile = query_tile + Tile::kValueTile;
-  const Bf16* key = arguments.key + offset_of(work.batch, shape.kv_len, 0, shape.kv_heads, kv_head, kQkDim);
-  const Bf16* value = arguments.value + offset_of(work.batch, shape.kv_len, 0, shape.kv_heads, kv_head, kVDim);
-  const auto copy_keys = [&](int first_key) {
-    copy_tile<Tile::kKeys, kQkDim, Tile::kThreads>(key_tile, key, key_pitch, shape.kv_len - first_key);
-    key += std::int64_t{Tile::kKeys} * key_pitch;
-  };
-  const auto copy_values = [&](int first_key) {
-    copy_tile<Tile::kKeys, kVDim, Tile::kThreads>(value_tile, value, value_pitch, shape.kv_len - first_key);
-    value += std::int64_t{Tile::kKeys} * value_pitch;
-  };
-  copy_tile<Tile::kQueries, kQkDim, Tile::kThreads>(
-      query_tile, arguments.query + offset_of(work.batch, shape.query_len, first_query, shape.heads, work.head, kQkDim),
+  TileStream<Tile::kQueries, kQkDim, Tile::kThreads> queries(
+      arguments.query + offset_of(work.batch, shape.query_len, first_query, shape.heads, work.head, kQkDim),
       shape.heads * kQkDim, shape.query_len - first_query);
-  copy_keys(0);
+  TileStream<Tile::kKeys, kQkDim, Tile::kThreads> keys(
+      arguments.key + offset_of(work.batch, shape.kv_len, 0, shape.kv_heads, kv_head, kQkDim), shape.kv_heads * kQkDim,
+      shape.kv_len);
+  TileStream<Tile::kKeys, kVDim, Tile::kThreads> values(
+      arguments.value + offset_of(work.batch, shape.kv_len, 0, shape.kv_heads, kv_head, kVDim), shape.kv_heads * kVDim,
+      shape.kv_len);
+  queries.copy(query_tile);
+  keys.copy(key_tile);
 
   const int lane = static_cast<int>(threadIdx.x) % 32,
             warp_query = same_in_warp(static_cast<int>(threadIdx.x) / 32 * 32);
@@ -200,7 +196,7 @@ __global__ void __launch_bounds__(128, 2) attention_forward(ForwardArguments arg
   for (int first_key = 0; first_key < end; first_key += Tile::kKeys) {
     wait_copies();
     synchronize_block();  // the keys are here, and no warp reads values any more
-    copy_values(first_key);
+    values.copy(value_tile);
     ForwardScores scores = {};
     score<kQkDim>(scores, query_tile + tile_bytes(warp_query, kQkDim), key_tile, lane);
     const int last_visible = first_query + visible - 1 - first_key;
@@ -210,7 +206,7 @@ __global__ void __launch_bounds__(128, 2) attention_forward(ForwardArguments arg
     pack(weights, scores);
     wait_copies();
     synchronize_block();  // the values are here, and no warp reads keys any more
-    if (first_key + Tile::kKeys < end) copy_keys(first_key + Tile::kKeys);
+    if (first_key + Tile::kKeys < end) keys.copy(key_tile);
     state.add_values(weights, value_tile, lane);
   }
   state.write(arguments, work, first_query + warp_query, scale_log2, lane);

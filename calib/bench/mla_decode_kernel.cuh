@@ -227,19 +227,17 @@ __global__ void __launch_bounds__(256, 1) mla_decode(DecodeArguments arguments) 
   const int lane = static_cast<int>(threadIdx.x) % 32, warp = same_in_warp(static_cast<int>(threadIdx.x) / 32);
   const SharedAddress shared = shared_memory(), weights = shared + Tile::kWeights;
 
-  const Bf16* cache = arguments.cache + std::int64_t{batch} * shape.kv_len * kLatentKeyDim;
   const auto stage_of = [&](int tile) {
     return shared + Tile::kStage + static_cast<SharedAddress>(tile % 2) * Tile::kStageBytes;
   };
-  const auto copy_keys = [&](int tile) {
-    copy_tile<kDecodeKeys, kLatentKeyDim, Tile::kThreads>(stage_of(tile),
-                                                          cache + std::int64_t{tile * kDecodeKeys} * kLatentKeyDim,
-                                                          kLatentKeyDim, shape.kv_len - tile * kDecodeKeys);
-  };
-  copy_tile<kRows, kLatentKeyDim, Tile::kThreads>(
-      shared, arguments.query + (std::int64_t{batch} * rows + first_row) * kLatentKeyDim, kLatentKeyDim,
-      rows - first_row);
-  copy_keys(first_tile);
+  TileStream<kRows, kLatentKeyDim, Tile::kThreads>(
+      arguments.query + (std::int64_t{batch} * rows + first_row) * kLatentKeyDim, kLatentKeyDim, rows - first_row)
+      .copy(shared);
+  const int first_key = first_tile * kDecodeKeys;
+  TileStream<kDecodeKeys, kLatentKeyDim, Tile::kThreads> cache(
+      arguments.cache + (std::int64_t{batch} * shape.kv_len + first_key) * kLatentKeyDim, kLatentKeyDim,
+      shape.kv_len - first_key);
+  cache.copy(stage_of(first_tile));
 
   // As one of the warps that share the scores: 16 rows from `row` on, keys of a tile from `key` on.
   const int row = warp / Tile::kKeyWarps * 16, key = warp % Tile::kKeyWarps * Tile::kBlocks * 8;
@@ -254,7 +252,7 @@ __global__ void __launch_bounds__(256, 1) mla_decode(DecodeArguments arguments) 
   for (int tile = first_tile; tile < end; ++tile) {
     wait_copies();
     synchronize_block();  // the tile is here, and no warp reads the other one or weights any more
-    if (tile + 1 < end) copy_keys(tile + 1);
+    if (tile + 1 < end) cache.copy(stage_of(tile + 1));
     DecodeScores<Tile> scores;
     score_latent(scores.score, shared + tile_bytes(row, kLatentKeyDim), stage_of(tile) + tile_bytes(key, kLatentKeyDim),
                  lane);

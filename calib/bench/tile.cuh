@@ -49,24 +49,39 @@ BENCH_DEVICE SharedAddress pair_address(SharedAddress tile, int row, int column,
   return chunk_address<kColumns>(tile, row + lane / 4, column / 8) + static_cast<SharedAddress>(lane % 4 * 4);
 }
 
-// Begins to copy kRows rows of kColumns elements, `pitch` elements apart; rows from `valid_rows` on become zeros and
-// are not read. Eight lanes read 128 bytes of a row.
+// Rows of a tensor on their way through shared memory, kRows at a time; after the last one come zeros. Eight lanes read
+// 128 bytes of a row. What a thread keeps is its own place.
 template <int kRows, int kColumns, int kThreads>
-BENCH_DEVICE void copy_tile(SharedAddress tile, const Bf16* source, int pitch, int valid_rows) {
+struct TileStream {
   static_assert(kColumns % 64 == 0 && kThreads % 64 == 0);
-  constexpr int kRowsAtOnce = kThreads / 8;
-  const int first_row = static_cast<int>(threadIdx.x) / 8, chunk = static_cast<int>(threadIdx.x) % 8;
-  const Bf16* from = source + std::int64_t{first_row} * pitch + chunk * 8;
-  const SharedAddress to = chunk_address<kColumns>(tile, first_row, chunk);
-  BENCH_UNROLL
-  for (int row = 0; row < kRows; row += kRowsAtOnce) {
-    if (kRows % kRowsAtOnce != 0 && row + first_row >= kRows) break;
+  static constexpr int kRowsAtOnce = kThreads / 8;
+
+  const Bf16* from;
+  int pitch;  // elements from row to row
+  int rows;   // from the thread's own on
+
+  BENCH_DEVICE TileStream(const Bf16* source, int pitch_of_source, int rows_of_source)
+      : from(source + std::int64_t{own_row()} * pitch_of_source + own_chunk() * 8),
+        pitch(pitch_of_source),
+        rows(rows_of_source - own_row()) {}
+
+  // Begins to copy the next rows.
+  BENCH_DEVICE void copy(SharedAddress tile) {
+    const SharedAddress to = chunk_address<kColumns>(tile, own_row(), own_chunk());
     BENCH_UNROLL
-    for (int column = 0; column < kColumns; column += 64)
-      copy_async(to + tile_bytes(row, kColumns) + tile_bytes(1, column), from + column, row + first_row < valid_rows);
-    from += std::int64_t{kRowsAtOnce} * pitch;
+    for (int row = 0; row < kRows; row += kRowsAtOnce) {
+      if (kRows % kRowsAtOnce != 0 && row + own_row() >= kRows) break;
+      BENCH_UNROLL
+      for (int column = 0; column < kColumns; column += 64)
+        copy_async(to + tile_bytes(row, kColumns) + tile_bytes(1, column), from + column, row < rows);
+      from += std::int64_t{kRowsAtOnce} * pitch;
+    }
+    rows -= kRows;
   }
-}
+
+  BENCH_DEVICE static int own_row() { return static_cast<int>(threadIdx.x) / 8; }
+  BENCH_DEVICE static int own_chunk() { return static_cast<int>(threadIdx.x) % 8; }
+};
 
 // The 16x16 operand a whose halves are two neighbouring 16x8 sums: a sum's layout is that of half an operand.
 BENCH_DEVICE void pack_operand(Fragment& a, const float (&left)[4], const float (&right)[4]) {
