@@ -16,7 +16,7 @@ template <int kQkDim, int kVDim>
 ForwardRun run_forward(const AttentionProblem& problem, int heads_at_once) {
   const bench::AttentionShape& shape = problem.shape;
   ForwardRun run{Bf16Tensor(problem.output_gradient.size()),
-                 std::vector<float>(problem.rows(bench::padded_queries(shape.query_len), shape.heads))};
+                 std::vector<float>(size(shape.batch * shape.heads * bench::padded_queries(shape.query_len)))};
   const bench::ForwardArguments arguments{shape,
                                           heads_at_once,
                                           problem.query.data(),
