@@ -18,7 +18,9 @@ namespace moeline::bench {
 [[nodiscard]] Fact swiglu_fact();
 [[nodiscard]] Fact strided_fact();
 [[nodiscard]] Fact small_fact();
+[[nodiscard]] Fact launch_fact();
 [[nodiscard]] Fact copy_fact();
+[[nodiscard]] Fact contention_fact();
 
 [[nodiscard]] std::vector<Fact> all_facts();
 

@@ -14,18 +14,6 @@ __global__ void wait_at_gate(const volatile int* opened, int closing) {
   while (*opened < closing && global_ns() - begin < kGateTimeoutNs) __nanosleep(500);
 }
 
-/// One sample: the mean time of `launches` launches.
-double sample_us(cudaStream_t stream, const Launch& launch, Gate& gate, int launches, int& turn) {
-  Event begin, end;
-  gate.close(stream);
-  begin.record(stream);
-  for (int i = 0; i < launches; ++i) launch(stream, turn++);
-  end.record(stream);
-  gate.open();
-  end.wait();
-  return us_between(begin, end) / launches;
-}
-
 }  // namespace
 
 double us_between(const Event& begin, const Event& end) {
@@ -39,21 +27,32 @@ void Gate::close(cudaStream_t stream) {
   CHECK_LAUNCH();
 }
 
-int launches_per_sample(cudaStream_t stream, const Launch& launch, const Pace& pace, int& turn) {
-  launch(stream, turn++);  // loads code, which may wait for the device: no gate here
-  CHECK_STATUS(cudaStreamSynchronize(stream));
-  Gate gate;
-  const double once = sample_us(stream, launch, gate, 3, turn);
-  return static_cast<int>(std::clamp(std::ceil(pace.sample_us / once), 1.0, double(pace.most_launches)));
+int Timer::launches_per_sample(const Launch& launch, const Pace& pace) {
+  launch(stream_, turn_++);  // loads code, which may wait for the device: no gate here
+  CHECK_STATUS(cudaStreamSynchronize(stream_));
+  const double once = sample_us(launch, 3);
+  const double launches = std::clamp(std::ceil(pace.sample_us / once), 1.0, double(pace.most_launches));
+  (void)sample_us(launch, static_cast<int>(launches));
+  return static_cast<int>(launches);
+}
+
+double Timer::sample_us(const Launch& launch, int launches, const std::function<void(cudaStream_t)>& mark) {
+  gate_.close(stream_);
+  if (mark) mark(stream_);
+  begin_.record(stream_);
+  for (int i = 0; i < launches; ++i) launch(stream_, turn_++);
+  end_.record(stream_);
+  if (mark) mark(stream_);
+  gate_.open();
+  CHECK_STATUS(cudaStreamSynchronize(stream_));
+  return us_between(begin_, end_) / launches;
 }
 
 std::vector<double> time_us(cudaStream_t stream, const Launch& launch, const Pace& pace) {
-  int turn = 0;
-  const int launches = launches_per_sample(stream, launch, pace, turn);
-  Gate gate;
-  (void)sample_us(stream, launch, gate, launches, turn);
+  Timer timer(stream);
+  const int launches = timer.launches_per_sample(launch, pace);
   std::vector<double> samples;
-  for (int i = 0; i < pace.samples; ++i) samples.push_back(sample_us(stream, launch, gate, launches, turn));
+  for (int i = 0; i < pace.samples; ++i) samples.push_back(timer.sample_us(launch, launches));
   return samples;
 }
 

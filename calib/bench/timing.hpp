@@ -72,10 +72,25 @@ struct Pace {
   int most_launches = 256;  ///< below the 1024 that a stream queues before the host has to wait
 };
 
-/// Launches per sample, after a warm-up that has loaded the code and raised the clocks. `turn` is counted on.
-[[nodiscard]] int launches_per_sample(cudaStream_t stream, const Launch& launch, const Pace& pace, int& turn);
+/// Times launches on one stream. It allocates when it is made and never after: beside a kernel that runs until it is
+/// told to stop, an allocation would wait for that kernel.
+class Timer {
+ public:
+  explicit Timer(cudaStream_t stream) : stream_(stream) {}
+  /// Launches per sample, after a warm-up that loads code and raises the clocks.
+  [[nodiscard]] int launches_per_sample(const Launch& launch, const Pace& pace);
+  /// Mean time of `launches` launches, gap to the next kernel included. `mark` is enqueued right before the first event
+  /// and right after the second.
+  [[nodiscard]] double sample_us(const Launch& launch, int launches,
+                                 const std::function<void(cudaStream_t)>& mark = {});
 
-/// Time per launch of each sample, gap to the next kernel included. Operands turn over between launches.
+ private:
+  cudaStream_t stream_;
+  Gate gate_;
+  Event begin_, end_;
+  int turn_ = 0;  ///< counts on from sample to sample, so that operands are as old as can be
+};
+
 [[nodiscard]] std::vector<double> time_us(cudaStream_t stream, const Launch& launch, const Pace& pace = {});
 
 }  // namespace moeline::bench
