@@ -44,33 +44,32 @@ struct BackwardTile {
 };
 
 // --- Before
-// -----------------------------------------------------------------------------------------------------------
 
 constexpr int kRowsPerBlock = 8;  // a warp each
 constexpr int kPrepareThreads = 32 * kRowsPerBlock;
 
-// Grid: padded rows of all heads over kRowsPerBlock.
+// Grid: padded rows of all heads over kRowsPerBlock. Also clears what the main kernel adds to.
 template <int kQkDim, int kVDim>
 __global__ void __launch_bounds__(kPrepareThreads) attention_backward_prepare(BackwardArguments arguments) {
   const AttentionShape& shape = arguments.shape;
-  const int lane = static_cast<int>(threadIdx.x) % 32, padded = padded_queries(shape.query_len);
-  const std::int64_t row = std::int64_t{blockIdx.x} * kRowsPerBlock + threadIdx.x / 32;
-  const int query = static_cast<int>(row % padded), head = static_cast<int>(row / padded % shape.heads);
-  const int batch = static_cast<int>(row / padded / shape.heads);
+  const int lane = static_cast<int>(threadIdx.x) % 32, warp = static_cast<int>(threadIdx.x) / 32;
+  const int block = static_cast<int>(blockIdx.x), blocks_of_head = padded_queries(shape.query_len) / kRowsPerBlock;
+  const int query = block % blocks_of_head * kRowsPerBlock + warp, head = block / blocks_of_head;
   float sum = 0;
   if (query < shape.query_len) {
-    const std::int64_t values = offset_of(batch, shape.query_len, query, shape.heads, head, kVDim);
-    for (int i = lane; i < kVDim; i += 32)
-      sum += to_float(arguments.output[values + i]) * to_float(arguments.output_gradient[values + i]);
-    float* gathered = arguments.query_sum + offset_of(batch, shape.query_len, query, shape.heads, head, kQkDim);
-    for (int i = lane; i < kQkDim; i += 32) gathered[i] = 0;
+    const std::int64_t row = offset_of(head / shape.heads, shape.query_len, query, shape.heads, head % shape.heads, 1);
+    for (int i = lane * 4; i < kVDim; i += 128) {
+      const auto output = load_wide<Bf16x4>(arguments.output + row * kVDim + i);
+      const auto gradient = load_wide<Bf16x4>(arguments.output_gradient + row * kVDim + i);
+      for (int j = 0; j < 4; ++j) sum += element(output.pairs[j / 2], j % 2) * element(gradient.pairs[j / 2], j % 2);
+    }
+    for (int i = lane * 4; i < kQkDim; i += 128) store_wide(arguments.query_sum + row * kQkDim + i, Float4{});
   }
   for (int lanes = 16; lanes > 0; lanes /= 2) sum += shuffle_xor(sum, lanes);
-  if (lane == 0) arguments.output_dot[row] = sum;
+  if (lane == 0) arguments.output_dot[std::int64_t{block} * kRowsPerBlock + warp] = sum;
 }
 
 // --- Main
-// -------------------------------------------------------------------------------------------------------------
 
 constexpr int kQueryBlocks = 8;  // 8 queries each, of a tile
 
@@ -138,9 +137,8 @@ BENCH_DEVICE void differentiate(BackwardScores& gradients, const BackwardWeights
     float row[2];
     load_shared_pair(output_dot + static_cast<SharedAddress>(n * 8 + lane % 4 * 2) * 4, row[0], row[1]);
     BENCH_UNROLL
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 4; ++i)
       gradients[n][i] = element(weights[n / 2][n % 2 * 2 + i / 2], i % 2) * (gradients[n][i] - row[i % 2]);
-    }
   }
 }
 
@@ -198,7 +196,7 @@ BENCH_DEVICE void write_rows(Bf16* target, int pitch, const float (&sum)[kDim / 
     BENCH_UNROLL
     for (int n = 0; n < kDim / 8; ++n) {
       const float* pair = sum[n] + half * 2;
-      store_aligned(target + half * 8 * pitch + n * 8, pack_bf16(pair[0] * scale, pair[1] * scale));
+      store_wide(target + half * 8 * pitch + n * 8, pack_bf16(pair[0] * scale, pair[1] * scale));
     }
   }
 }
@@ -296,16 +294,15 @@ __global__ void __launch_bounds__(256, 1) attention_backward(BackwardArguments a
 }
 
 // --- After
-// ------------------------------------------------------------------------------------------------------------
 
 constexpr int kFinishThreads = 256;  // four elements each
 
 template <int kQkDim>
 BENCH_DEVICE void scale_sum(Bf16* target, const float* sum, std::int64_t i) {
-  const auto four = load_aligned<Float4>(sum + i * 4);
+  const auto four = load_wide<Float4>(sum + i * 4);
   const float scale = 1 / sqrtf(static_cast<float>(kQkDim));
-  store_aligned(target + i * 4, Bf16x4{{pack_bf16(four.at[0] * scale, four.at[1] * scale),
-                                        pack_bf16(four.at[2] * scale, four.at[3] * scale)}});
+  store_wide(target + i * 4, Bf16x4{{pack_bf16(four.at[0] * scale, four.at[1] * scale),
+                                     pack_bf16(four.at[2] * scale, four.at[3] * scale)}});
 }
 
 // Four elements of a gradient as the sum of those of the heads that share them.
@@ -314,10 +311,10 @@ BENCH_DEVICE void sum_heads(Bf16* target, const Bf16* by_head, std::int64_t i, i
   const std::int64_t row = i * 4 / kDim, column = i * 4 % kDim;
   float sum[4] = {};
   for (int head = 0; head < sharing; ++head) {
-    const auto four = load_aligned<Bf16x4>(by_head + (row * sharing + head) * kDim + column);
+    const auto four = load_wide<Bf16x4>(by_head + (row * sharing + head) * kDim + column);
     for (int j = 0; j < 4; ++j) sum[j] += element(four.pairs[j / 2], j % 2);
   }
-  store_aligned(target + i * 4, Bf16x4{{pack_bf16(sum[0], sum[1]), pack_bf16(sum[2], sum[3])}});
+  store_wide(target + i * 4, Bf16x4{{pack_bf16(sum[0], sum[1]), pack_bf16(sum[2], sum[3])}});
 }
 
 template <int kQkDim, int kVDim>

@@ -155,9 +155,8 @@ struct ForwardState {
     Bf16* target = arguments.output + offset_of(work.batch, shape.query_len, query, shape.heads, work.head, kVDim);
     BENCH_UNROLL
     for (int n = 0; n < kVDim / 8; ++n) {
-      const std::uint32_t pair =
-          pack_bf16(output[part][n][2 * half] * inverse, output[part][n][2 * half + 1] * inverse);
-      memcpy(target + n * 8 + lane % 4 * 2, &pair, sizeof pair);
+      const float* pair = output[part][n] + 2 * half;
+      store_wide(target + n * 8 + lane % 4 * 2, pack_bf16(pair[0] * inverse, pair[1] * inverse));
     }
   }
 };

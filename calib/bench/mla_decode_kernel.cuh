@@ -209,9 +209,9 @@ BENCH_DEVICE void write_row(const DecodeArguments& arguments, std::int64_t row, 
     const std::int64_t at = row * kLatentDim + column + n * 8;
     const float first = output[n][2 * half] * inverse, second = output[n][2 * half + 1] * inverse;
     if (arguments.split_output == nullptr)
-      store_aligned(arguments.output + at, pack_bf16(first, second));
+      store_wide(arguments.output + at, pack_bf16(first, second));
     else
-      store_aligned(arguments.split_output + at, Float2{{first, second}});
+      store_wide(arguments.split_output + at, Float2{{first, second}});
   }
 }
 
@@ -302,13 +302,12 @@ __global__ void __launch_bounds__(kMergeThreads) mla_decode_merge(DecodeArgument
   float total = 0, sum[4] = {};
   for (int split = 0; split < splits; ++split) {
     const float weight = exp2_fast(arguments.split_log_sum[split * rows + row] - maximum);
-    const auto four =
-        load_aligned<Float4>(arguments.split_output + (split * rows + row) * kLatentDim + threadIdx.x * 4);
+    const auto four = load_wide<Float4>(arguments.split_output + (split * rows + row) * kLatentDim + threadIdx.x * 4);
     total += weight;
     for (int i = 0; i < 4; ++i) sum[i] += weight * four.at[i];
   }
-  store_aligned(arguments.output + row * kLatentDim + threadIdx.x * 4,
-                Bf16x4{{pack_bf16(sum[0] / total, sum[1] / total), pack_bf16(sum[2] / total, sum[3] / total)}});
+  store_wide(arguments.output + row * kLatentDim + threadIdx.x * 4,
+             Bf16x4{{pack_bf16(sum[0] / total, sum[1] / total), pack_bf16(sum[2] / total, sum[3] / total)}});
 }
 
 }  // namespace moeline::bench

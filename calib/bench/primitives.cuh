@@ -51,30 +51,23 @@ BENCH_HOST_DEVICE Bf16 to_bf16(float value) {
   return {static_cast<std::uint16_t>((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16)};
 }
 
-// Global memory in one access, as wide as T, where `memory` is aligned to it.
-template <class T>
-BENCH_HOST_DEVICE T load_aligned(const void* memory) {
-  T value;
-  memcpy(&value, __builtin_assume_aligned(memory, sizeof value), sizeof value);
-  return value;
-}
-
-template <class T>
-BENCH_HOST_DEVICE void store_aligned(void* memory, const T& value) {
-  memcpy(__builtin_assume_aligned(memory, sizeof value), &value, sizeof value);
-}
-
-struct Float2 {
+struct alignas(8) Float2 {
   float at[2];
 };
 
-struct Float4 {
+struct alignas(16) Float4 {
   float at[4];
 };
 
-struct Bf16x4 {
+struct alignas(8) Bf16x4 {
   std::uint32_t pairs[2];
 };
+
+// Global memory in one access, where `memory` is aligned to T.
+template <class T>
+BENCH_DEVICE T load_wide(const void* memory);
+template <class T>
+BENCH_DEVICE void store_wide(void* memory, const T& value);
 
 // Bytes in the block's shared memory: 32 bits, as ldmatrix wants them, and checkable where there is no such memory.
 using SharedAddress = std::uint32_t;
@@ -110,6 +103,16 @@ BENCH_DEVICE std::uint32_t pack_bf16(float low, float high);
 BENCH_DEVICE void atomic_add_pair(float* target, float first, float second);
 
 #ifdef __CUDACC__
+
+template <class T>
+BENCH_DEVICE T load_wide(const void* memory) {
+  return *static_cast<const T*>(memory);
+}
+
+template <class T>
+BENCH_DEVICE void store_wide(void* memory, const T& value) {
+  *static_cast<T*>(memory) = value;
+}
 
 BENCH_DEVICE SharedAddress shared_memory() {
   extern __shared__ __align__(1024) unsigned char bytes[];

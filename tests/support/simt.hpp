@@ -146,6 +146,20 @@ namespace moeline::bench {
 
 namespace simt = testing::simt;
 
+template <class T>
+T load_wide(const void* memory) {
+  if (std::bit_cast<std::uintptr_t>(memory) % alignof(T) != 0) simt::fail("loads from an address that is not aligned");
+  T value;
+  std::memcpy(&value, memory, sizeof value);
+  return value;
+}
+
+template <class T>
+void store_wide(void* memory, const T& value) {
+  if (std::bit_cast<std::uintptr_t>(memory) % alignof(T) != 0) simt::fail("stores to an address that is not aligned");
+  std::memcpy(memory, &value, sizeof value);
+}
+
 inline SharedAddress shared_memory() { return 0; }
 
 inline float load_shared(SharedAddress address) {
