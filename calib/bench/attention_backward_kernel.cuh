@@ -152,25 +152,32 @@ BENCH_DEVICE void store_scores(SharedAddress tile, const BackwardWeights& scores
   }
 }
 
-// 16 queries by a quarter of the columns.
+// 32 queries by a quarter of the columns.
 template <int kQkDim>
 struct QueryGradient {
   static constexpr int kColumns = kQkDim / 4;
-  float sum[kColumns / 8][4] = {};
+  float sum[2][kColumns / 8][4] = {};
 
-  // sum = score gradients (128 keys by 64 queries, of which 16)^T * keys (128 by kQkDim, of which kColumns)
+  // sum = score gradients (128 keys by 64 queries, of which 32)^T * keys (128 by kQkDim, of which kColumns)
   BENCH_DEVICE void multiply(SharedAddress scores, SharedAddress keys, int first_query, int first_column, int lane) {
     BENCH_UNROLL
     for (int k = 0; k < kBackwardKeys; k += 16) {
-      Fragment m;
-      load_matrices_transposed(m, square<kBackwardQueries>(scores, k, first_query, lane));
-      const Fragment a = {m[0], m[2], m[1], m[3]};  // stored with keys down, transposed: the middle ones change places
+      Fragment a[2];
+      BENCH_UNROLL
+      for (int part = 0; part < 2; ++part) {
+        Fragment m;
+        load_matrices_transposed(m, square<kBackwardQueries>(scores, k, first_query + part * 16, lane));
+        a[part][0] = m[0], a[part][1] = m[2], a[part][2] = m[1], a[part][3] = m[3];  // stored with keys down
+      }
       BENCH_UNROLL
       for (int n = 0; n < kColumns / 8; n += 2) {
         Fragment b;
         load_matrices_transposed(b, square<kQkDim>(keys, k, first_column + n * 8, lane));
-        multiply_add(sum[n], a, b[0], b[1]);
-        multiply_add(sum[n + 1], a, b[2], b[3]);
+        BENCH_UNROLL
+        for (int part = 0; part < 2; ++part) {
+          multiply_add(sum[part][n], a[part], b[0], b[1]);
+          multiply_add(sum[part][n + 1], a[part], b[2], b[3]);
+        }
       }
     }
   }
@@ -178,11 +185,13 @@ struct QueryGradient {
   // `target`: the lane's first element; rows lie `pitch` elements apart.
   BENCH_DEVICE void add_to(float* target, int pitch, int valid_rows) const {
     BENCH_UNROLL
-    for (int half = 0; half < 2; ++half) {
-      if (half * 8 >= valid_rows) return;
+    for (int row = 0; row < 4; ++row) {
+      if (row * 8 >= valid_rows) return;
       BENCH_UNROLL
-      for (int n = 0; n < kColumns / 8; ++n)
-        atomic_add_pair(target + half * 8 * pitch + n * 8, sum[n][half * 2], sum[n][half * 2 + 1]);
+      for (int n = 0; n < kColumns / 8; ++n) {
+        const float* pair = sum[row / 2][n] + row % 2 * 2;
+        atomic_add_pair(target + row * 8 * pitch + n * 8, pair[0], pair[1]);
+      }
     }
   }
 };
@@ -273,16 +282,12 @@ __global__ void __launch_bounds__(256, 1) attention_backward(BackwardArguments a
     add_rows<kQkDim>(key_sum, packed, stage + Tile::kQueryTile, lane);
     synchronize_block();  // all score gradients are there
     // Eight warps share out the query gradients: two times 32 queries, four times a quarter of the columns.
-    const int column = warp % 4 * (kQkDim / 4);
-    BENCH_UNROLL_BY(1)
-    for (int part = 0; part < 2; ++part) {
-      const int part_query = warp / 4 * 32 + part * 16, row = tile * Tile::kQueries + part_query + lane / 4;
-      QueryGradient<kQkDim> gradient;
-      gradient.multiply(shared + Tile::kScoreTile, shared + Tile::kKeyTile, part_query, column, lane);
-      gradient.add_to(
-          arguments.query_sum + (queries + std::int64_t{row} * shape.heads) * kQkDim + column + lane % 4 * 2,
-          shape.heads * kQkDim, shape.query_len - row);
-    }
+    const int query_of_tile = warp / 4 * 32, column = warp % 4 * (kQkDim / 4);
+    const int row = tile * Tile::kQueries + query_of_tile + lane / 4;
+    QueryGradient<kQkDim> gradient;
+    gradient.multiply(shared + Tile::kScoreTile, shared + Tile::kKeyTile, query_of_tile, column, lane);
+    gradient.add_to(arguments.query_sum + (queries + std::int64_t{row} * shape.heads) * kQkDim + column + lane % 4 * 2,
+                    shape.heads * kQkDim, shape.query_len - row);
   }
 
   const int key = first_key + warp * 16 + lane / 4;

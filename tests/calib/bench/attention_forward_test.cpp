@@ -1,6 +1,10 @@
 // The forward attention kernel itself, on a machine of fibers.
 #include <doctest/doctest.h>
 
+#include <algorithm>
+#include <array>
+#include <set>
+
 #include "tests/calib/bench/run_forward.hpp"
 
 using namespace moeline::testing;
@@ -48,3 +52,18 @@ TEST_CASE("attention forward: a chunk of queries sees all keys before it") {
 }
 
 TEST_CASE("attention forward: one query, one key") { check_forward<128, 128>({1, 1, 1, 1, 1}); }
+
+TEST_CASE("attention's blocks take every tile of every head once, the longest of some heads first") {
+  const bench::AttentionShape shape{2, 5, 5, 1, 1};
+  constexpr int kTiles = 3, kHeadsAtOnce = 4;  // ten heads: four, four and two
+  std::set<std::array<int, 3>> seen;
+  int rank = 0;
+  for (int block = 0; block < 10 * kTiles; ++block) {
+    const bench::Assignment work = bench::assign(block, shape, kTiles, kHeadsAtOnce);
+    CHECK((work.batch < 2 && work.head < 5 && work.rank < kTiles));
+    seen.insert({work.batch, work.head, work.rank});
+    if (block % (kTiles * kHeadsAtOnce) != 0) CHECK(work.rank >= rank);
+    rank = work.rank;
+  }
+  CHECK(seen.size() == 10 * kTiles);
+}

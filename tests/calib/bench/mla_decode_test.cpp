@@ -76,6 +76,10 @@ TEST_CASE("MLA decode: 16 heads, one query or two, parts of the cache of unequal
   CHECK(decode_error({1, 16, 2, 200}, 1) < kTolerance);
 }
 
+TEST_CASE("MLA decode: 128 heads of two queries, in four blocks") {
+  CHECK(decode_error({1, 128, 2, 100}, 1) < kTolerance);
+}
+
 TEST_CASE("MLA decode: heads that do not fill a block") { CHECK(decode_error({1, 20, 2, 70}, 2) < kTolerance); }
 
 TEST_CASE("MLA decode: the first of two queries sees no key of the last part") {
