@@ -17,7 +17,7 @@ build_another() {
     flags='-O3 -Wno-error=restrict'  # GCC 12 at -O3 sees an overlap inside std::string that is not there
   fi
   cmake -S . -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$compiler" -DCMAKE_BUILD_TYPE= -DCMAKE_CXX_FLAGS="$flags" \
-    -DMOELINE_BENCHMARKS=OFF && cmake --build "$build" --target moeline
+    -DMOELINE_BENCHMARKS=OFF -DMOELINE_CALIB_BENCH=OFF && cmake --build "$build" --target moeline
 }
 
 # The result and the trace of one run, without the one line that says how long the program took.

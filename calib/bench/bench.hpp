@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "case.hpp"
@@ -26,6 +27,16 @@ struct Kernel {
   /// Launches turn 0, holds sampled results against a reference on the host, throws WrongResult.
   std::function<void(cudaStream_t)> check;
 };
+
+/// A kernel whose check launches turn 0, waits for it and calls `compare`.
+[[nodiscard]] inline Kernel checked(std::function<void(cudaStream_t, int turn)> launch, std::function<void()> compare) {
+  auto check = [launch, compare = std::move(compare)](cudaStream_t stream) {
+    launch(stream, 0);
+    CHECK_STATUS(cudaStreamSynchronize(stream));
+    compare();
+  };
+  return {std::move(launch), std::move(check)};
+}
 
 struct Metric {
   std::string name;

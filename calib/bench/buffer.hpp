@@ -57,6 +57,14 @@ class Operand {
   Buffer buffer_;
 };
 
+/// Copies to the device and waits: cudaMemcpy may return while its last bytes are on their way, and streams that do not
+/// synchronise with the default stream would not wait for them.
+template <class T>
+void store(T* device, const std::vector<T>& host) {
+  CHECK_STATUS(cudaMemcpy(device, host.data(), sizeof(T) * host.size(), cudaMemcpyHostToDevice));
+  CHECK_STATUS(cudaStreamSynchronize(nullptr));
+}
+
 /// Copies `count` elements to the host, `stride` elements apart. REQUIRES: who writes them is over.
 template <class T>
 [[nodiscard]] std::vector<T> fetch(const T* device, std::int64_t count, std::int64_t stride = 1) {

@@ -99,12 +99,8 @@ Kernel prepare(const Bench& bench, const Case& c) {
         o->in.at(turn), reinterpret_cast<unsigned char*>(o->out.at(turn)), o->scales.at(turn), rows, columns);
     CHECK_LAUNCH();
   };
-  auto check = [o, launch, rows, columns](cudaStream_t stream) {
-    launch(stream, 0);
-    CHECK_STATUS(cudaStreamSynchronize(stream));
-    check_columns(*o, rows, columns);
-  };
-  return {launch, check};
+  auto compare = [o, rows, columns] { check_columns(*o, rows, columns); };
+  return checked(launch, compare);
 }
 
 }  // namespace

@@ -24,14 +24,12 @@ Kernel prepare(const Bench& bench, const Case& c) {
     CHECK_STATUS(cudaMemcpyAsync(o->out.at(turn), o->in.at(turn), static_cast<std::size_t>(moved),
                                  cudaMemcpyDeviceToDevice, stream));
   };
-  auto check = [o, launch, count](cudaStream_t stream) {
-    launch(stream, 0);
-    CHECK_STATUS(cudaStreamSynchronize(stream));
+  auto compare = [o, count] {
     constexpr std::int64_t piece = 256;
     for (const auto place : sampled_places(count - piece))
       require_close(numbers(fetch(o->out.at(0) + place, piece)), numbers(fetch(o->in.at(0) + place, piece)), 0);
   };
-  return {launch, check};
+  return checked(launch, compare);
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ void launch(Operands& o, cudaStream_t stream, int turn) {
                                           CUBLAS_GEMM_DEFAULT));
 }
 
-void check(const Operands& o) {
+void compare(const Operands& o) {
   const auto& s = o.shape;
   require_product(
       {.groups = s.groups,
@@ -52,12 +52,7 @@ Kernel prepare(const Bench& bench, const Case& c) {
   auto o = std::make_shared<Operands>(s, cold_sets(bench.device, bytes));
   fill(o->x, 1, -1, 1, bench.stream);
   fill(o->w, 2, -1, 1, bench.stream);
-  return {[o](cudaStream_t stream, int turn) { launch(*o, stream, turn); },
-          [o](cudaStream_t stream) {
-            launch(*o, stream, 0);
-            CHECK_STATUS(cudaStreamSynchronize(stream));
-            check(*o);
-          }};
+  return checked([o](cudaStream_t stream, int turn) { launch(*o, stream, turn); }, [o] { compare(*o); });
 }
 
 }  // namespace

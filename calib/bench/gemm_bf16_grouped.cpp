@@ -20,7 +20,7 @@ Operand<T*> group_addresses(const Operand<T>& operand, std::int64_t groups, int 
   for (int set = 0; set < sets; ++set) {
     for (std::int64_t g = 0; g < groups; ++g)
       of_set[static_cast<std::size_t>(g)] = operand.at(set) + g * (operand.elements() / groups);
-    CHECK_STATUS(cudaMemcpy(addresses.at(set), of_set.data(), sizeof(T*) * of_set.size(), cudaMemcpyHostToDevice));
+    store(addresses.at(set), of_set);
   }
   return addresses;
 }
@@ -56,7 +56,7 @@ void launch(Operands& o, cudaStream_t stream, int turn) {
                                  CUDA_R_16BF, m.data(), static_cast<int>(groups), one.data(), CUBLAS_COMPUTE_32F));
 }
 
-void check(const Operands& o) {
+void compare(const Operands& o) {
   const auto& s = o.shape;
   require_product(
       {.groups = s.groups,
@@ -73,12 +73,7 @@ Kernel prepare(const Bench& bench, const Case& c) {
   auto o = std::make_shared<Operands>(s, cold_sets(bench.device, bytes));
   fill(o->x, 1, -1, 1, bench.stream);
   fill(o->w, 2, -1, 1, bench.stream);
-  return {[o](cudaStream_t stream, int turn) { launch(*o, stream, turn); },
-          [o](cudaStream_t stream) {
-            launch(*o, stream, 0);
-            CHECK_STATUS(cudaStreamSynchronize(stream));
-            check(*o);
-          }};
+  return checked([o](cudaStream_t stream, int turn) { launch(*o, stream, turn); }, [o] { compare(*o); });
 }
 
 }  // namespace

@@ -57,7 +57,7 @@ std::vector<Case> limited(Preset preset) {
   std::vector<Case> cases;
   for (const auto& p : expert_products())
     for (const auto m : pick<std::int64_t>(preset, {1024, 4096, 8192}, {4096}))
-      for (const auto sms : pick<std::int64_t>(preset, {33, 66, 88, 100, 112, 120, 124}, {66, 112}))
+      for (const auto sms : pick<std::int64_t>(preset, {32, 66, 88, 100, 112, 120, 124}, {66, 112}))
         cases.push_back(product(m, p).with("sms", sms));
   return cases;
 }

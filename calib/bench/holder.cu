@@ -18,6 +18,7 @@ constexpr std::int64_t kCopyBytes = 512 << 20;  // of each side: more than any L
 
 __global__ void spin(HolderFlags flags) {
   flags.arrived[blockIdx.x] = 1;
+  __threadfence_system();  // the host waits for it
   const std::uint64_t begin = global_ns();
   while (!*flags.released) {
     if (global_ns() - begin > kGiveUpNs) {
@@ -44,7 +45,10 @@ __global__ void __launch_bounds__(kCopyThreads) copy_until_released(HolderFlags 
   __shared__ int stop;
   const std::uint64_t begin = global_ns();
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * chunks;
-  if (threadIdx.x == 0) flags.arrived[blockIdx.x] = 1;
+  if (threadIdx.x == 0) {
+    flags.arrived[blockIdx.x] = 1;
+    __threadfence_system();  // the host waits for it
+  }
   unsigned long long bytes = 0;
   for (int chunk = 0;; chunk = chunk + 1 == chunks ? 0 : chunk + 1) {
     int released = 0;

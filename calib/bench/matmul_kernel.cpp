@@ -75,7 +75,7 @@ void launch(Operands<T>& o, cudaStream_t stream, int turn) {
 }
 
 template <class T>
-void check(const Operands<T>& o) {
+void compare(const Operands<T>& o) {
   const auto& s = o.shape;
   const auto row_of = [&s](const Operand<T>& operand, const Scales& scales, std::int64_t rows) {
     return [&, rows](std::int64_t group, std::int64_t row) {
@@ -100,12 +100,7 @@ Kernel prepare(const Bench& bench, const MatmulShape& s) {
   fill(o->w, 2, -1, 1, bench.stream);
   o->x_scales.fill(3, bench.stream);
   o->w_scales.fill(4, bench.stream);
-  return {[o](cudaStream_t stream, int turn) { launch(*o, stream, turn); },
-          [o](cudaStream_t stream) {
-            launch(*o, stream, 0);
-            CHECK_STATUS(cudaStreamSynchronize(stream));
-            check(*o);
-          }};
+  return checked([o](cudaStream_t stream, int turn) { launch(*o, stream, turn); }, [o] { compare(*o); });
 }
 
 }  // namespace

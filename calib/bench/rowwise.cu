@@ -100,9 +100,7 @@ Kernel prepare_norm(const Bench& bench, const Shape& shape, int sets) {
         eights(o->in.at(turn)), eights(o->weight.at(turn)), eights(o->out.at(turn)), shape.eights());
     CHECK_LAUNCH();
   };
-  auto check = [o, launch, shape](cudaStream_t stream) {
-    launch(stream, 0);
-    CHECK_STATUS(cudaStreamSynchronize(stream));
+  auto compare = [o, shape] {
     const auto weight = numbers(fetch(o->weight.at(0), shape.columns));
     for (const auto row : sampled_places(shape.rows)) {
       const auto begin = row * shape.columns;
@@ -110,7 +108,7 @@ Kernel prepare_norm(const Bench& bench, const Shape& shape, int sets) {
                     norm_of(numbers(fetch(o->in.at(0) + begin, shape.columns)), weight), kRoundingTolerance);
     }
   };
-  return {launch, check};
+  return checked(launch, compare);
 }
 
 Kernel prepare_cast(const Bench& bench, const Shape& shape, int sets) {
@@ -127,16 +125,14 @@ Kernel prepare_cast(const Bench& bench, const Shape& shape, int sets) {
         eights(o->in.at(turn)), reinterpret_cast<uint2*>(o->out.at(turn)), o->scales.at(turn), shape.eights());
     CHECK_LAUNCH();
   };
-  auto check = [o, launch, shape](cudaStream_t stream) {
-    launch(stream, 0);
-    CHECK_STATUS(cudaStreamSynchronize(stream));
+  auto compare = [o, shape] {
     for (const auto row : sampled_places(shape.rows)) {
       const auto begin = row * shape.columns;
       require_quantized(numbers(fetch(o->in.at(0) + begin, shape.columns)), fetch(o->out.at(0) + begin, shape.columns),
                         fetch(o->scales.at(0) + begin / 128, shape.columns / 128));
     }
   };
-  return {launch, check};
+  return checked(launch, compare);
 }
 
 Kernel prepare(const Bench& bench, const Case& c) {

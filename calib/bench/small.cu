@@ -30,14 +30,12 @@ Kernel prepare(const Bench& bench, const Case& c) {
     negate<<<static_cast<unsigned>(blocks), kThreads, 0, stream>>>(o->in.at(turn), o->out.at(turn));
     CHECK_LAUNCH();
   };
-  auto check = [o, launch, count](cudaStream_t stream) {
-    launch(stream, 0);
-    CHECK_STATUS(cudaStreamSynchronize(stream));
+  auto compare = [o, count] {
     auto want = numbers(fetch(o->in.at(0), count));
     for (double& x : want) x = -x;
     require_close(numbers(fetch(o->out.at(0), count)), want, 0);
   };
-  return {launch, check};
+  return checked(launch, compare);
 }
 
 }  // namespace

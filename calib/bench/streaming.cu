@@ -55,9 +55,7 @@ Kernel prepare_add(const Bench& bench, const Shape& shape, int sets) {
     add<<<blocks, kThreads, 0, stream>>>(eights(x->a.at(turn)), eights(x->b.at(turn)), eights(x->c.at(turn)), count);
     CHECK_LAUNCH();
   };
-  auto check = [x, launch, shape](cudaStream_t stream) {
-    launch(stream, 0);
-    CHECK_STATUS(cudaStreamSynchronize(stream));
+  auto compare = [x, shape] {
     for (const auto row : sampled_places(shape.rows)) {
       const auto begin = row * shape.columns;
       const auto a = numbers(fetch(x->a.at(0) + begin, shape.columns));
@@ -67,7 +65,7 @@ Kernel prepare_add(const Bench& bench, const Shape& shape, int sets) {
       require_close(numbers(fetch(x->c.at(0) + begin, shape.columns)), sum, kRoundingTolerance);
     }
   };
-  return {launch, check};
+  return checked(launch, compare);
 }
 
 /// Equal for equal counts, with every standard library: std::shuffle is not.
@@ -88,23 +86,20 @@ Kernel prepare_permutation(const Bench& bench, const Shape& shape, int sets) {
   auto x = std::make_shared<Operands>(
       Operands{{shape.elements(), sets}, {shape.elements(), sets}, {shape.rows, sets}, permutation(shape.rows)});
   fill(x->in, 1, -1, 1, bench.stream);
-  for (int set = 0; set < sets; ++set)
-    CHECK_STATUS(cudaMemcpy(x->from.at(set), x->order.data(), sizeof(int) * x->order.size(), cudaMemcpyHostToDevice));
+  for (int set = 0; set < sets; ++set) store(x->from.at(set), x->order);
   auto launch = [x, shape](cudaStream_t stream, int turn) {
     permute<<<static_cast<unsigned>(shape.rows), kThreads, 0, stream>>>(
         eights(x->in.at(turn)), x->from.at(turn), eights(x->out.at(turn)), static_cast<int>(shape.columns / 8));
     CHECK_LAUNCH();
   };
-  auto check = [x, launch, shape](cudaStream_t stream) {
-    launch(stream, 0);
-    CHECK_STATUS(cudaStreamSynchronize(stream));
+  auto compare = [x, shape] {
     for (const auto row : sampled_places(shape.rows)) {
       const auto source = x->order[static_cast<std::size_t>(row)] * shape.columns;
       require_close(numbers(fetch(x->out.at(0) + row * shape.columns, shape.columns)),
                     numbers(fetch(x->in.at(0) + source, shape.columns)), 0);
     }
   };
-  return {launch, check};
+  return checked(launch, compare);
 }
 
 Kernel prepare(const Bench& bench, const Case& c) {

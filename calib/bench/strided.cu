@@ -77,16 +77,14 @@ Kernel prepare(const Bench& bench, const Case& c) {
                                             eights(o->out.at(turn)), heads);
     CHECK_LAUNCH();
   };
-  auto check = [o, launch, rows, columns](cudaStream_t stream) {
-    launch(stream, 0);
-    CHECK_STATUS(cudaStreamSynchronize(stream));
+  auto compare = [o, rows, columns] {
     for (const auto row : sampled_places(rows)) {
       const auto turns = numbers(fetch(o->turns.at(0) + row * kRotaryColumns, kRotaryColumns));
       require_close(rotary_columns(o->out.at(0) + row * columns, columns),
                     rotated(rotary_columns(o->in.at(0) + row * columns, columns), turns), kRoundingTolerance);
     }
   };
-  return {launch, check};
+  return checked(launch, compare);
 }
 
 }  // namespace

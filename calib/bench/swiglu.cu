@@ -61,15 +61,13 @@ Kernel prepare(const Bench& bench, const Case& c) {
                                                                  o->scales.at(turn), static_cast<int>(columns / 8));
     CHECK_LAUNCH();
   };
-  auto check = [o, launch, rows, columns](cudaStream_t stream) {
-    launch(stream, 0);
-    CHECK_STATUS(cudaStreamSynchronize(stream));
+  auto compare = [o, rows, columns] {
     for (const auto row : sampled_places(rows))
       require_quantized(swiglu_of(numbers(fetch(o->in.at(0) + 2 * row * columns, 2 * columns))),
                         fetch(o->out.at(0) + row * columns, columns),
                         fetch(o->scales.at(0) + row * columns / 128, columns / 128));
   };
-  return {launch, check};
+  return checked(launch, compare);
 }
 
 }  // namespace

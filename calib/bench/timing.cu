@@ -22,6 +22,12 @@ double us_between(const Event& begin, const Event& end) {
   return 1e3 * ms;
 }
 
+/// A gate that still stands closed, after an exception, must not read memory that is gone.
+Gate::~Gate() {
+  open();
+  (void)cudaDeviceSynchronize();
+}
+
 void Gate::close(cudaStream_t stream) {
   wait_at_gate<<<1, 1, 0, stream>>>(open_.device(), ++closed_);
   CHECK_LAUNCH();

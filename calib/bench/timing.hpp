@@ -56,7 +56,7 @@ class Event {
 class Gate {
  public:
   Gate() : open_(1) {}
-  ~Gate() { open(); }
+  ~Gate();
   void close(cudaStream_t stream);
   void open() { open_.at(0) = closed_; }
 
