@@ -1,4 +1,4 @@
-// What the two causal attention kernels share: shapes, the order of blocks, the mask.
+// What the two causal attention kernels share: shapes and the order of blocks.
 //
 // Tensors are [batch, length, heads, dim]; a query at position i sees the keys up to i + kv_len - query_len. Scores are
 // scaled by 1 / sqrt(qk_dim) and live in base 2, so that the exponential is one instruction.

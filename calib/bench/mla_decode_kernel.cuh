@@ -200,7 +200,7 @@ BENCH_DEVICE void weigh(DecodeScores<Tile>& scores, DecodeRows& rows, SharedAddr
   }
 }
 
-// The lane's part of a finished row: of `columns` (8 pairs, 8 elements apart) to the output or to that of its split.
+// The lane's part of a finished row, 8 pairs from `column` on, 8 elements apart: to the output or to that of its split.
 BENCH_DEVICE void write_row(const DecodeArguments& arguments, std::int64_t row, int column, const float (&output)[8][4],
                             int half, float sum) {
   const float inverse = sum > 0 ? 1 / sum : 0;

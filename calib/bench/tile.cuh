@@ -74,7 +74,7 @@ struct TileStream {
       BENCH_UNROLL
       for (int column = 0; column < kColumns; column += 64)
         copy_async(to + tile_bytes(row, kColumns) + tile_bytes(1, column), from + column, row < rows);
-      from += std::int64_t{kRowsAtOnce} * pitch;
+      from += std::int64_t{row + kRowsAtOnce <= kRows ? kRowsAtOnce : kRows - row} * pitch;
     }
     rows -= kRows;
   }
