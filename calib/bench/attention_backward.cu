@@ -99,7 +99,7 @@ void check_queries(const Operands& o, int batch, int head) {
     require_close(
         row(o.query_gradient, c.qk_dim),
         query_gradient(attended, row(o.output_gradient, c.v_dim).data(), keys.rows(), values.rows(), scale_of(c)),
-        2 * kAttentionTolerance);
+        kAttentionTolerance);
   }
 }
 
@@ -135,8 +135,8 @@ void check_keys(const Operands& o, int batch, int kv_head) {
           static_cast<std::size_t>(std::max<std::int64_t>(places[i] - (s.kv_len - s.query_len), 0)), scale_of(c));
   }
   for (std::size_t i = 0; i < places.size(); ++i) {
-    require_close(row(o.key_gradient, places[i], c.qk_dim), expected[i].key, 2 * kAttentionTolerance);
-    require_close(row(o.value_gradient, places[i], c.v_dim), expected[i].value, 2 * kAttentionTolerance);
+    require_close(row(o.key_gradient, places[i], c.qk_dim), expected[i].key, kAttentionTolerance);
+    require_close(row(o.value_gradient, places[i], c.v_dim), expected[i].value, kAttentionTolerance);
   }
 }
 

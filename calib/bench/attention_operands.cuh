@@ -88,7 +88,8 @@ class HeadRows {
 [[nodiscard]] std::vector<double> fetch_row(const __nv_bfloat16* tensor, int batch, int length, int position, int heads,
                                             int head, int dim);
 
-/// Of weights and results rounded to BF16 once each, in units of a row's root mean square.
-inline constexpr double kAttentionTolerance = 0.02;
+/// In units of a row's root mean square. Weights, score gradients and results are rounded to BF16 once each: of 2000
+/// random rows of 2048 keys the worst is off by 0.018.
+inline constexpr double kAttentionTolerance = 0.03;
 
 }  // namespace moeline::bench
