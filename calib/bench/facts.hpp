@@ -12,6 +12,9 @@ namespace moeline::bench {
 [[nodiscard]] Fact gemm_bf16_fact();
 [[nodiscard]] Fact gemm_bf16_grouped_fact();
 [[nodiscard]] Fact gemm_bf16_batched_fact();
+[[nodiscard]] Fact attention_forward_fact();
+[[nodiscard]] Fact attention_backward_fact();
+[[nodiscard]] Fact mla_decode_fact();
 [[nodiscard]] Fact streaming_fact();
 [[nodiscard]] Fact rowwise_fact();
 [[nodiscard]] Fact cast_transpose_fact();

@@ -3,6 +3,8 @@
 #include <initializer_list>
 #include <utility>
 
+#include "attention_grid.hpp"
+
 namespace moeline::bench {
 namespace {
 
@@ -101,6 +103,8 @@ std::vector<std::pair<std::string, Case>> contended(Preset preset, const std::st
   }
   kernels.emplace_back("streaming", memory_bound(add_bytes, 16384, 7168));
   kernels.emplace_back("rowwise", memory_bound(rms_norm_bytes, 16384, 7168));
+  kernels.emplace_back("attention_forward", typical_attention_forward());
+  kernels.emplace_back("mla_decode", typical_mla_decode());
   if (preset == Preset::quick) return kernels;
   kernels.emplace_back("streaming", memory_bound(permutation_bytes, 16384, 7168));
   kernels.emplace_back("rowwise", memory_bound(cast_bytes, 16384, 7168));

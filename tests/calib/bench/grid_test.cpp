@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "calib/bench/attention_grid.hpp"
+
 using namespace moeline::bench;
 
 namespace {
@@ -26,6 +28,7 @@ constexpr int kSmsOfH200 = 132;
 
 /// Every grid but contention's, whose parameters depend on the kernel.
 std::vector<Grid> grids() {
+  const Names attention = {"batch", "heads", "kv_heads", "query_len", "kv_len", "qk_dim", "v_dim"};
   const Names memory_bound = {"rows", "columns", "bytes"}, grouped = {"groups", "m", "n", "k"};
   return {
       {"gemm_fp8", {"m", "n", "k", "scaling"}, {"sms"}, [](Preset p) { return gemm_fp8_cases(p, "1x128"); }},
@@ -36,6 +39,9 @@ std::vector<Grid> grids() {
       {"gemm_bf16", {"m", "n", "k"}, {"sms"}, gemm_bf16_cases},
       {"gemm_bf16_grouped", grouped, {}, gemm_bf16_grouped_cases},
       {"gemm_bf16_batched", grouped, {}, gemm_bf16_batched_cases},
+      {"attention_forward", attention, {}, attention_forward_cases},
+      {"attention_backward", attention, {}, attention_backward_cases},
+      {"mla_decode", {"batch", "heads", "query_len", "kv_len"}, {}, mla_decode_cases},
       {"streaming", memory_bound, {}, streaming_cases},
       {"rowwise", memory_bound, {}, rowwise_cases},
       {"cast_transpose", memory_bound, {}, cast_transpose_cases},
