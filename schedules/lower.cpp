@@ -95,6 +95,11 @@ std::string detail_of(const Operator& op, const Price& price) {
 
 }  // namespace
 
+Constant kernel_gap_of(const Setup& setup) {
+  const bool graph = setup.scenario.launch == "graph" && !std::isnan(setup.kernels[Constant::graph_gap]);
+  return graph ? Constant::graph_gap : Constant::kernel_gap;
+}
+
 RankProgram::RankProgram(const Setup& setup, Options options) : setup_(setup), options_(std::move(options)) {
   const MachineFacts& machine = setup.machine.facts;
   sms_ = draft_.add_pool("SMs", static_cast<int>(machine.sms));
@@ -130,7 +135,7 @@ PreparedKernel RankProgram::prepare_kernel(const Operator& op, const Price& pric
   kernel.parallel = op.parallel;
   const bool wire = op.traffic.stage == Stage::wire;
   const bool free = setup_.free_communication && role_of(op.family) == Role::communication;
-  if (!wire) kernel.task.delay = from_us(constant(Constant::kernel_gap));
+  if (!wire) kernel.task.delay = from_us(constant(kernel_gap_of(setup_)));
   if (!free) {
     kernel.task.solo = from_us(price.solo_us);
     if (price.hold != Hold::nothing) kernel.task.pool = sms_;

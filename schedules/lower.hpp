@@ -75,6 +75,9 @@ struct PreparedPhase {
   double wait_us = 0;       ///< of a transfer: expected wait for the slowest rank
 };
 
+/// What stands for the gap between two kernels: a CUDA graph's own where it was measured, else an eager stream's.
+[[nodiscard]] Constant kernel_gap_of(const Setup& setup);
+
 /// Kernels of a stream run in the order in which they are appended, a launch gap apart.
 class RankProgram {
  public:

@@ -78,7 +78,7 @@ void read_machine(const Spec& spec, Setup& setup) {
 // By default the newest set that has kernels for this phase itself.
 void read_kernels(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;
-  if (setup.machine.kernel_sets.empty()) {
+  if (setup.machine.kernel_sets.empty() && setup.machine.carried_over.empty()) {
     throw spec.error("hardware", fmt::format("'{}' has no kernel set; see `moeline calibrate`", s.hardware));
   }
   const std::string needed = s.workload.phase == "train" ? "attention_backward" : "";

@@ -78,7 +78,9 @@ class Reader {
     if (!in_rows_) {
       const std::size_t colon = text.find(": ");
       if (colon == std::string_view::npos) refuse("a line of the header must be '# name: value'");
-      table_.header[std::string(text.substr(0, colon))] = text.substr(colon + 2);
+      const std::string_view value = text.substr(colon + 2);
+      if (value.find_first_of("\"\\") != std::string_view::npos) refuse("a line of the header holds '\"' or '\\'");
+      table_.header[std::string(text.substr(0, colon))] = value;
     } else if (text.starts_with(kSkipped)) {
       table_.skipped.emplace_back(one_line(text.substr(kSkipped.size()), 200));
     } else if (text.starts_with(kRows)) {

@@ -8,6 +8,7 @@
 
 #include "calib/fit/assess.hpp"
 #include "calib/fit/attention_observations.hpp"
+#include "calib/fit/bench_observations.hpp"
 #include "calib/fit/deepep_observations.hpp"
 #include "calib/fit/gemm_observations.hpp"
 #include "calib/fit/solve.hpp"
@@ -90,8 +91,8 @@ const Reader& reader_of(const CsvTable& table) {
   }
   throw SpecError(table.file(), 1,
                   "is not a table that calibrate knows: attributed kernels of a trace (column launch_us), DeepEP's "
-                  "benchmarks (dispatch_transmit_us, dispatch_avg_t_us), kernel tables (latency_us or up_proj_us), or "
-                  "published figures as in calib/data");
+                  "benchmarks (dispatch_transmit_us, dispatch_avg_t_us), kernel tables (latency_us or up_proj_us), "
+                  "published figures as in calib/data, or calib/bench's (calib/schema.md)");
 }
 
 // NAME-DATE: what follows the first "-" starts with a year, "2025-02" or "2025-late".
@@ -125,6 +126,19 @@ void add_trace(const CsvTable& table, const Setting& s, const std::vector<int>& 
                          fmt::join(layers, ", ")));
 }
 
+void drop(const std::vector<std::string>& keys, BenchTable& table) {
+  for (const std::string& key : keys) {
+    std::erase_if(table.measurements, [&](const Measurement& m) { return m.key == key; });
+  }
+}
+
+void add_bench(const BenchTable& table, const Setting& s, Tables& tables) {
+  tables.add(bench_observations(table, s.machine, s.tiles),
+             fmt::format("calib/bench on {}, toolkit {}, cuBLAS {}, commit {}, {}", table.header.at("device"),
+                         table.header.at("toolkit"), table.header.at("cublas"), table.header.at("commit"),
+                         table.header.at("started").substr(0, 10)));
+}
+
 // What was never left out of the fit belongs to its range all the same.
 void take_errors(const FamilyFit& from, FamilyFit& fit) {
   fit.held_out = true;
@@ -153,10 +167,17 @@ Calibration calibrate(const std::vector<std::filesystem::path>& files, const Cal
                       const Architecture& model, const MachineFacts& machine) {
   const std::string date = date_of(request.kernels);
   const Setting setting{model, machine, request.kernels, tiles_of(date)};
+  Calibration result;
   Tables tables;
   Observations transfers;  // of these
   std::vector<CsvTable> traces;
   for (const std::filesystem::path& file : files) {
+    if (is_bench_table(file)) {
+      result.benches.push_back(read_bench_table(file));
+      drop(request.without, result.benches.back());
+      add_bench(result.benches.back(), setting, tables);
+      continue;
+    }
     const CsvTable table(file);
     if (is_training_trace(table)) {
       traces.push_back(table);
@@ -182,7 +203,7 @@ Calibration calibrate(const std::vector<std::filesystem::path>& files, const Cal
   set_own_node_constants(set.name, set.constants);
   set_unfitted_overheads(set.constants);
   for (double& constant : set.constants) constant = rounded(constant);
-  Calibration result;
+  set.origins.fill(set.name);
   result.fitted = predict(tables.observations, set.constants);
   set.fits = assess(tables.observations, result.fitted);
   set.fits.erase("jitter");  // a spread: single differences have no error

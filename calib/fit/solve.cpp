@@ -54,42 +54,69 @@ std::vector<std::size_t> mentioned_constants(const std::vector<Observation>& obs
   return {mentioned.begin(), mentioned.end()};
 }
 
-// Least squares over the columns `wanted`, with these branches.
-Constants solve_linear(const std::vector<Observation>& observations, const Weights& weights, const Branches& branches,
-                       const std::vector<std::size_t>& wanted) {
+// Whether a profile can do without a constant: it makes up a branch of its own, for which the machine's floors stand
+// in.
+bool dispensable(std::size_t constant) {
+  std::size_t group_size = 0;
+  for (std::size_t i = 0; i < kConstants; ++i) group_size += group_of(i) == group_of(constant) ? 1 : 0;
+  return group_size == 1;
+}
+
+// Terms in columns, one for each constant that some binding branch has. A constant whose branch never binds is left
+// out if it is dispensable.
+struct System {
+  Eigen::MatrixXd features;
+  Eigen::VectorXd measured;
+  std::vector<std::size_t> constants;  // by column
+};
+
+System linear_system(const std::vector<Observation>& observations, const Weights& weights, const Branches& branches,
+                     const std::vector<std::size_t>& wanted) {
   const auto rows = static_cast<Eigen::Index>(observations.size());
-  const auto columns = static_cast<Eigen::Index>(wanted.size());
-  std::array<Eigen::Index, kConstants> column_of{};
-  for (Eigen::Index i = 0; i < columns; ++i) column_of[wanted[static_cast<std::size_t>(i)]] = i;
-  Eigen::MatrixXd features = Eigen::MatrixXd::Zero(rows, columns);
-  Eigen::VectorXd measured(rows);
+  Eigen::MatrixXd features = Eigen::MatrixXd::Zero(rows, static_cast<Eigen::Index>(kConstants));
+  System system;
+  system.measured.resize(rows);
   for (Eigen::Index row = 0; row < rows; ++row) {
     const auto index = static_cast<std::size_t>(row);
     const Observation& o = observations[index];
-    const double weight = weights[index];
     for (const Term& term : terms_of(o, branches[index])) {
-      features(row, column_of[static_cast<std::size_t>(term.constant)]) += weight * term.feature;
+      features(row, static_cast<Eigen::Index>(term.constant)) += weights[index] * term.feature;
     }
-    measured(row) = weight * o.measured_us;
+    system.measured(row) = weights[index] * o.measured_us;
   }
-  for (Eigen::Index i = 0; i < columns; ++i) {
-    if (features.col(i).isZero(0)) {
-      throw SpecError(
-          fmt::format("the measurements say nothing about {}", kConstantNames[wanted[static_cast<std::size_t>(i)]]));
+  std::vector<Eigen::Index> columns;
+  for (const std::size_t constant : wanted) {
+    const auto column = static_cast<Eigen::Index>(constant);
+    const bool silent = features.col(column).isZero(0);
+    if (silent && !dispensable(constant)) {
+      throw SpecError(fmt::format("the measurements say nothing about {}", kConstantNames[constant]));
     }
+    if (silent) continue;
+    columns.push_back(column);
+    system.constants.push_back(constant);
   }
+  system.features = features(Eigen::all, columns);
+  return system;
+}
+
+// Least squares over the constants `wanted`, with these branches.
+Constants solve_linear(const std::vector<Observation>& observations, const Weights& weights, const Branches& branches,
+                       const std::vector<std::size_t>& wanted) {
+  const System system = linear_system(observations, weights, branches, wanted);
   // Columns differ by orders of magnitude; scaled, the pivots tell a true dependence from a matter of units.
-  const Eigen::VectorXd scale = features.colwise().norm();
-  const Eigen::MatrixXd scaled = features * scale.cwiseInverse().asDiagonal();
+  const Eigen::VectorXd scale = system.features.colwise().norm();
+  const Eigen::MatrixXd scaled = system.features * scale.cwiseInverse().asDiagonal();
   const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(scaled);
-  if (qr.rank() < columns) {
+  if (qr.rank() < scaled.cols()) {
     const auto culprit = static_cast<std::size_t>(qr.colsPermutation().indices()(qr.rank()));
-    throw SpecError(fmt::format("the measurements do not determine {}", kConstantNames[wanted[culprit]]));
+    throw SpecError(fmt::format("the measurements do not determine {}", kConstantNames[system.constants[culprit]]));
   }
-  const Eigen::VectorXd solution = qr.solve(measured).cwiseQuotient(scale);
+  const Eigen::VectorXd solution = qr.solve(system.measured).cwiseQuotient(scale);
   Constants constants;
   constants.fill(kUnknown);
-  for (Eigen::Index i = 0; i < columns; ++i) constants[wanted[static_cast<std::size_t>(i)]] = solution(i);
+  for (std::size_t i = 0; i < system.constants.size(); ++i) {
+    constants[system.constants[i]] = solution(static_cast<Eigen::Index>(i));
+  }
   return constants;
 }
 
@@ -171,7 +198,7 @@ std::map<std::string, double> outlier_errors(const std::vector<Observation>& obs
   return limits;
 }
 
-// Huber's: beyond the limit an error counts in proportion, not squared.
+// Beyond the limit a row counts the less the farther off it is: its pull on the constants falls as 1 / error^5.
 Weights robust_weights(const std::vector<Observation>& observations, const Constants& constants) {
   const std::map<std::string, double> limits = outlier_errors(observations, constants);
   Weights weights = weights_of(observations);
@@ -179,7 +206,7 @@ Weights robust_weights(const std::vector<Observation>& observations, const Const
     const auto limit = limits.find(observations[i].family);
     if (observations[i].noise != Noise::timed || limit == limits.end()) continue;
     const double error = relative_error(observations[i], constants);
-    if (error > limit->second) weights[i] *= std::sqrt(limit->second / error);
+    if (error > limit->second) weights[i] *= std::pow(limit->second / error, 3);
   }
   return weights;
 }
@@ -207,7 +234,7 @@ Constants solve(const std::vector<Observation>& observations) {
     if (settled(before, constants)) break;
   }
   for (const std::size_t i : wanted) {
-    if (!(constants[i] >= 0)) {
+    if (constants[i] < 0) {
       throw SpecError(fmt::format("the measurements make {} negative: {:.4g}", kConstantNames[i], constants[i]));
     }
   }

@@ -21,8 +21,8 @@ Rates rates_of(const AnalysisReport& r, const ClassUse& use) {
   if (!r.machine) return rates;
   const MachineFacts& facts = r.machine->facts;
   if (shapes != nullptr && flops > 0) {
-    const double at_peak_s =
-        shapes->fp8_flops / (facts.fp8_tflops * kTera) + shapes->bf16_flops / (facts.bf16_tflops * kTera);
+    double at_peak_s = shapes->bf16_flops / (facts.bf16_tflops * kTera);
+    if (shapes->fp8_flops > 0) at_peak_s += shapes->fp8_flops / (facts.fp8_tflops * kTera);
     rates.share_of_peak = at_peak_s / (to_us(flops_time) / 1e6);
   }
   if (!is_communication(use.kernel_class)) rates.share_of_memory = rates.GBps / facts.hbm_GBps;

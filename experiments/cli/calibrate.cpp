@@ -4,12 +4,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <cctype>
 #include <memory>
 
 #include "base/file.hpp"
+#include "calib/fit/bench_schema.hpp"
+#include "calib/fit/bench_table.hpp"
+#include "experiments/cli/calibration_output.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/hardware_table.hpp"
 #include "experiments/cli/output_file.hpp"
 
 namespace moeline {
@@ -18,45 +20,46 @@ namespace {
 struct Options {
   std::vector<std::string> files;
   std::string output;
-  std::string hardware = "h800";
+  std::string hardware;
   std::string model = "deepseek-v3";
+  std::string kernels;
   CalibrationRequest request;
   bool report = false;
 };
 
-void print_summary(const Calibration& calibration) {
-  fmt::print("{}: fitted to {} observations\n{}\n\n", calibration.kernels.name, calibration.observations.size(),
-             count_constants(calibration.kernels));
-  fmt::print("{:<46} {:>10}\n", "constant", "value");
-  for (std::size_t i = 0; i < kConstants; ++i) {
-    const double constant = calibration.kernels.constants[i];
-    if (!std::isnan(constant)) fmt::print("{:<46} {:>10.5g}\n", kConstantNames[i], constant);
+// "NVIDIA H100 80GB HBM3" -> h100: the profile that one of the device's words names, whole or up to its first '-'.
+std::string profile_named_by(const std::string& device) {
+  std::string words = " " + device + " ";
+  std::transform(words.begin(), words.end(), words.begin(),
+                 [](unsigned char c) { return std::isalnum(c) ? static_cast<char>(std::tolower(c)) : ' '; });
+  for (const std::string& name : names_in("hwprofiles")) {
+    if (words.find(" " + name.substr(0, name.find('-')) + " ") != std::string::npos) return name;
   }
-  fmt::print("\nErrors are predicted / measured - 1. Held-out: each fold predicted by a fit to everything else.\n");
-  fmt::print("{:<20} {:>8} {:>10} {:>12} {:>10} {:>10} {:>10}\n", "family", "kernels", "errors", "median |e|",
-             "95 % |e|", "mean e", "worst e");
-  for (const auto& [family, fit] : calibration.kernels.fits) {
-    fmt::print("{:<20} {:>8} {:>10} {:>11.1f}% {:>9.1f}% {:>+9.1f}% {:>+9.1f}%\n", family, fit.kernels,
-               fit.held_out ? "held-out" : "in-sample", 100 * fit.median_abs_error, 100 * fit.p95_abs_error,
-               100 * fit.mean_error, 100 * fit.worst_error);
+  throw SpecError(fmt::format("no profile is named after '{}': --hardware names one with its facts", device));
+}
+
+// Tables of calib/bench say what they were measured on and when, and are always cross-validated.
+void take_from_bench(const std::vector<std::string>& files, Options& options) {
+  for (const std::string& file : files) {
+    if (!is_bench_table(file)) continue;
+    const BenchTable table = read_bench_table(file);
+    if (options.hardware.empty()) options.hardware = profile_named_by(table.header.at("device"));
+    if (options.kernels.empty()) options.kernels = "bench-" + table.header.at("started").substr(0, 7);
+    options.request.cross_validate = true;
   }
 }
 
-std::string percent(double error) { return std::isnan(error) ? "" : fmt::format("{:+.1f}%", 100 * error); }
-
-void print_report(const Calibration& calibration) {
-  fmt::print("\n{:<20} {:<40} {:>12} {:>12} {:>9} {:>9}\n", "family", "where", "measured us", "fitted us", "error",
-             "left out");
-  for (std::size_t i = 0; i < calibration.observations.size(); ++i) {
-    const Observation& o = calibration.observations[i];
-    const double left_out = calibration.left_out.empty() ? kUnknown : calibration.left_out[i];
-    fmt::print("{:<20} {:<40} {:>12.1f} {:>12.1f} {:>9} {:>9}\n", o.family, o.where, o.measured_us,
-               calibration.fitted[i], percent(error_of(calibration.fitted[i], o)), percent(error_of(left_out, o)));
-  }
+std::vector<std::string> bench_key_names() {
+  std::vector<std::string> names;
+  for (const BenchKey& key : bench_keys()) names.push_back(key.name);
+  return names;
 }
 
-void run(const Options& options) {
+void run(Options options) {
   check_output("-o", options.output, options.files);
+  take_from_bench(options.files, options);
+  if (options.hardware.empty()) options.hardware = "h800";
+  if (!options.kernels.empty()) options.request.kernels = options.kernels;
   HardwareProfile profile = load_profile(options.hardware);
   const Architecture model = load_architecture(options.model);
   const Calibration calibration =
@@ -64,8 +67,9 @@ void run(const Options& options) {
   std::erase_if(profile.kernel_sets, [&](const KernelSet& set) { return set.name == calibration.kernels.name; });
   profile.kernel_sets.push_back(calibration.kernels);
   write_text(options.output, to_yaml(profile));
-  print_summary(calibration);
-  if (options.report) print_report(calibration);
+  print_calibration(calibration);
+  print_benches(calibration, profile.facts);
+  if (options.report) print_residuals(calibration);
 }
 
 }  // namespace
@@ -75,14 +79,24 @@ void add_calibrate(CLI::App& app, int& /*exit_code*/) {
   CLI::App* command = app.add_subcommand("calibrate", "fit the constants of a kernel set to measured kernels");
   command->add_option("csv", options->files, "measured tables: those that calib/fit/README.md describes")->required();
   command->add_option("-o,--output", options->output, "the hardware profile to write")->required();
-  command->add_option("--hardware", options->hardware, "profile whose machine facts and other kernel sets are kept");
+  command->add_option(
+      "--hardware", options->hardware,
+      "profile whose machine facts and other kernel sets are kept: by default the one that a table of calib/bench "
+      "names, else h800");
   command->add_option("--model", options->model, "model that ran in the trace");
-  command->add_option("--kernels", options->request.kernels,
-                      "name of the kernel set, NAME-DATE: deepseek-2025-02, open-2025-late");
+  command->add_option(
+      "--kernels", options->kernels,
+      "name of the kernel set, NAME-DATE: open-2025-late; by default bench-MONTH of a table of calib/bench, else "
+      "deepseek-2025-02");
   command->add_flag("--cross-validate", options->request.cross_validate,
-                    "score benchmark tables on shapes left out of the fit");
+                    "score benchmark tables on shapes left out of the fit; always of calib/bench's");
   command->add_option("--layers", options->request.layers, "layers of the trace to fit on")->delimiter(',');
-  command->add_flag("--report", options->report, "print every observation with its fitted value");
+  command
+      ->add_option("--without", options->request.without,
+                   "keys of calib/bench's tables that are not fitted: the set borrows them")
+      ->delimiter(',')
+      ->check(CLI::IsMember(bench_key_names()));
+  command->add_flag("--report", options->report, "print every observation with its fitted and its left-out value");
   command->callback([options] { run(*options); });
 }
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "experiments/cli/commands.hpp"
@@ -20,6 +21,7 @@ struct Options {
   std::vector<std::string> ops;
   std::vector<std::string> assignments;
   std::string format = "table";
+  bool strict = false;
 };
 
 struct PricedOp {
@@ -72,7 +74,7 @@ std::vector<std::string> overrides_of(const std::vector<std::string>& assignment
   return overrides;
 }
 
-void run(const Options& options) {
+int run(const Options& options) {
   const HardwareProfile profile = load_profile(options.hardware, overrides_of(options.assignments));
   const KernelSet kernels = profile.kernels(options.kernels);
   std::vector<PricedOp> priced;
@@ -82,11 +84,16 @@ void run(const Options& options) {
     priced.push_back({std::move(requested), price});
   }
   fmt::print("{}", options.format == "json" ? to_json(priced, options.hardware) : to_table(priced));
+  const bool covered =
+      std::all_of(priced.begin(), priced.end(), [](const PricedOp& each) { return is_covered(each.price.provenance); });
+  if (!options.strict || covered) return kDone;
+  fmt::print(stderr, "moeline: --strict: not every price is covered by measurements\n");
+  return kInfeasible;
 }
 
 }  // namespace
 
-void add_price(CLI::App& app, int& /*exit_code*/) {
+void add_price(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("price", "what single kernels cost on a machine, and how that is known");
   command->add_option("hardware", options->hardware, "a name in hwprofiles, or a path")->required();
@@ -94,8 +101,9 @@ void add_price(CLI::App& app, int& /*exit_code*/) {
   command->add_option("--kernels", options->kernels, "kernel set; default: for each family the newest that has it");
   command->add_option("--set", options->assignments, "machine facts: hardware.nic_GBps=25")->allow_extra_args(false);
   command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
   command->footer(op_help() + "\n" + kProvenanceHelp);
-  command->callback([options] { run(*options); });
+  command->callback([options, &exit_code] { exit_code = run(*options); });
 }
 
 }  // namespace moeline

@@ -157,9 +157,8 @@ double Run::extrapolated_share() const {
 }
 
 bool Run::all_measured() const {
-  return std::none_of(program.provenance.begin(), program.provenance.end(), [](const ProvenanceUse& use) {
-    return use.provenance == Provenance::extrapolated || use.provenance == Provenance::roofline;
-  });
+  return std::all_of(program.provenance.begin(), program.provenance.end(),
+                     [](const ProvenanceUse& use) { return is_covered(use.provenance); });
 }
 
 Run run_scenario(const Setup& setup, bool record_changes) {

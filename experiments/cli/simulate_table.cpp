@@ -151,10 +151,12 @@ std::string borrowed(const Run& run) {
 
 std::string overheads(const Run& run) {
   std::string text;
-  const double gap_us = run.setup.kernels[Constant::kernel_gap];
+  const Constant gap = kernel_gap_of(run.setup);
+  const double gap_us = run.setup.kernels[gap];
   if (gap_us > 0) {  // else a warning says that it is unknown
     text += fmt::format("{:.0f} launch gaps of {:.1f} us", run.program.gaps_us / gap_us, gap_us);
-    if (run.setup.scenario.launch == "graph") text += ", as measured in an eager stream; a CUDA graph's are shorter";
+    if (run.setup.scenario.launch == "graph" && gap != Constant::graph_gap)
+      text += ", as measured in an eager stream; a CUDA graph's are shorter";
     text += "\n";
   }
   if (run.program.waits_us > 0) {

@@ -36,14 +36,17 @@ SpecError::SpecError(std::string_view file, int line, std::string_view message)
 
 std::string nearest(std::string_view name, std::span<const std::string> candidates) {
   if (name.size() > 200) return "";
+  const auto shared_beginning = [&](const std::string& candidate) {
+    return std::mismatch(name.begin(), name.end(), candidate.begin(), candidate.end()).first - name.begin();
+  };
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(2, name.size() / 3) + 1;
   for (const std::string& candidate : candidates) {
     const std::size_t distance = edit_distance(name, candidate);
-    if (distance < best_distance) {
-      best = candidate;
-      best_distance = distance;
-    }
+    if (distance > best_distance) continue;
+    if (distance == best_distance && (best.empty() || shared_beginning(candidate) <= shared_beginning(best))) continue;
+    best = candidate;
+    best_distance = distance;
   }
   return best;
 }

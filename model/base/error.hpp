@@ -21,7 +21,8 @@ class UnknownName : public SpecError {
   using SpecError::SpecError;
 };
 
-/// The candidate with the smallest edit distance to `name`, or "" when none is near enough to be a slip of the pen.
+/// The candidate with the smallest edit distance to `name`, of equals the one that begins most like it, or "" when none
+/// is near enough to be a slip of the pen.
 [[nodiscard]] std::string nearest(std::string_view name, std::span<const std::string> candidates);
 
 /// "unknown KIND 'name'; did you mean 'x'?" or, without a near name, the list of what there is. `prefix` stands before

@@ -52,7 +52,14 @@ struct Cut {
   bool clustered = false;
 };
 
-double clocks_us(double clocks, const MachineFacts& machine) { return clocks / machine.sm_clock_mhz; }
+// Clocks beside the products, measured on Hopper's SMs. One that multiplies faster is taken to be built to match, so
+// that the efficiency stays; beside slower tensor cores (H20's) they take as long as they do.
+double clocks_us(double clocks, const MachineFacts& machine) {
+  constexpr double kFlopsPerClock = 8192;  // of an SM of H800, in FP8
+  const double tflops = std::max(machine.fp8_tflops, 2 * machine.bf16_tflops);
+  const double flops_per_clock = tflops * 1e6 / (machine.sms * machine.sm_clock_mhz);
+  return clocks / (machine.sm_clock_mhz * std::max(1.0, flops_per_clock / kFlopsPerClock));
+}
 
 double area(const Tile& tile) { return std::max<double>(tile.m, kTensorRows) * tile.n; }
 

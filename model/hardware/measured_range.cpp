@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "hardware/curve.hpp"
+#include "hardware/gemm_tiles.hpp"
 
 namespace moeline {
 namespace {
@@ -18,9 +19,12 @@ std::vector<Dimension> kernel_dimensions(Family family) {
   switch (family) {
     case Family::gemm_fp8:
     case Family::gemm_fp8_wgrad:
+    case Family::gemm_bf16:
       return {m, n, k};
     case Family::gemm_fp8_grouped:
     case Family::gemm_fp8_masked:
+    case Family::gemm_bf16_grouped:
+    case Family::gemm_bf16_batched:
       return {m, n, k, groups};
     case Family::attention_forward:
     case Family::attention_backward:
@@ -46,9 +50,6 @@ std::vector<Dimension> kernel_dimensions(Family family) {
     case Family::low_latency_dispatch:
     case Family::low_latency_combine:
       return {bytes, ranks};
-    case Family::gemm_bf16:  // without measurements
-    case Family::gemm_bf16_grouped:
-    case Family::gemm_bf16_batched:
     case Family::small:  // all alike
     case Family::notify:
       return {};
@@ -59,7 +60,7 @@ std::vector<Dimension> kernel_dimensions(Family family) {
 double value_of(Dimension dimension, const Operator& op) {
   switch (dimension) {
     case Dimension::m:
-      return op.family == Family::gemm_fp8_masked ? op.m / op.groups : op.m;
+      return tile_per_group(op.family) ? op.m / op.groups : op.m;
     case Dimension::n:
       return op.n;
     case Dimension::k:

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "hardware/curve.hpp"
 
@@ -26,6 +27,7 @@ struct Basis {
 void set_provenance(const KernelSet& kernels, const Basis& basis, const Dimensions& dimensions, Price& price) {
   bool at_a_point = true;
   if (!basis.doubt.empty()) price.note.reasons.insert(basis.doubt);
+  std::set<std::string> sets;  // that the measurements are of
   for (const std::string& family : basis.families) {
     const auto found = kernels.fits.find(family);
     if (found == kernels.fits.end()) {
@@ -34,9 +36,14 @@ void set_provenance(const KernelSet& kernels, const Basis& basis, const Dimensio
     }
     const FamilyFit& fit = found->second;
     if (price.kernel_set.empty()) price.kernel_set = fit.kernel_set;
+    sets.insert(fit.kernel_set);
     if (fit.other_machine) price.note.reasons.insert(kOtherMachine);
     for (const Outside& each : outside(fit.range, dimensions)) price.note.add(each);
     at_a_point = at_a_point && is_point(fit.range);
+  }
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    const bool elsewhere = price.constants.test(i) && !sets.empty() && !sets.contains(kernels.origins[i]);
+    if (elsewhere) price.note.reasons.insert(fmt::format("constants of {}", kernels.origins[i]));
   }
   price.provenance = !price.note.empty() ? Provenance::extrapolated
                      : at_a_point        ? Provenance::measured
@@ -193,6 +200,10 @@ double roofline_us(const Operator& op, const MachineFacts& machine) {
 
 Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
             const KernelSet& kernels) {
+  if (is_fp8(op.family) && machine.fp8_tflops == 0) {
+    throw SpecError(
+        fmt::format("'{}' is an FP8 kernel, and the machine has no FP8 tensor cores (fp8_tflops is 0)", op.name));
+  }
   MOELINE_CHECK(conditions.sms > 0 && conditions.sms <= machine.sms, std::to_string(conditions.sms));
   Price price;
   price.hold = is_resident(op.family) ? Hold::resident : Hold::elastic;

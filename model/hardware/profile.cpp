@@ -130,6 +130,7 @@ KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
   machine.expect(fact_names());
   for (const FactField& field : kFacts) set.fitted_on.*field.value = read_fact(machine, field.key, field);
   set.constants = read_constants(spec.map("constants"));
+  set.origins.fill(name);
   const Spec fits = spec.map("fits");
   for (const std::string& family : fits.keys()) {
     FamilyFit& fit = set.fits[family] = read_fit(fits.map(family));
@@ -143,7 +144,9 @@ KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
 void borrow(const KernelSet& lender, KernelSet& set) {
   const KernelSet own = set;
   for (std::size_t i = 0; i < kConstants; ++i) {
-    if (!own.knows(group_of(i))) set.constants[i] = lender.constants[i];
+    if (own.knows(group_of(i))) continue;
+    set.constants[i] = lender.constants[i];
+    set.origins[i] = lender.origins[i];
   }
   for (const auto& [family, fit] : lender.fits) set.fits.try_emplace(family, fit);
 }
@@ -208,22 +211,24 @@ int KernelSet::known_constants() const {
 }
 
 KernelSet HardwareProfile::kernels(const std::string& set, std::string_view needed) const {
-  if (kernel_sets.empty()) throw SpecError("hardware '" + name + "' has no kernel set; see `moeline calibrate`");
+  const std::vector<KernelSet>& candidates = kernel_sets.empty() ? carried_over : kernel_sets;
+  if (candidates.empty()) throw SpecError("hardware '" + name + "' has no kernel set; see `moeline calibrate`");
   const KernelSet* chosen = nullptr;
   std::vector<std::string> names;
-  for (const KernelSet& candidate : kernel_sets) {
+  for (const KernelSet& candidate : candidates) {
     names.push_back(candidate.name);
     const bool wanted = set.empty() ? needed.empty() || candidate.knows(needed) : candidate.name == set;
     if (wanted) chosen = &candidate;
   }
   if (chosen == nullptr && !set.empty()) throw UnknownName(unknown_name("kernel set of " + name, set, names));
-  if (chosen == nullptr) chosen = &kernel_sets.back();
+  if (chosen == nullptr) chosen = &candidates.back();
   KernelSet complete = *chosen;
   for (auto other = kernel_sets.rbegin(); other != kernel_sets.rend(); ++other) borrow(*other, complete);
-  for (const KernelSet& other : carried_over) {
-    if (other.name == chosen->name) borrow(other, complete);
+  for (const bool same_name : {true, false}) {
+    for (auto other = carried_over.rbegin(); other != carried_over.rend(); ++other) {
+      if (!same_name || other->name == chosen->name) borrow(*other, complete);
+    }
   }
-  for (auto other = carried_over.rbegin(); other != carried_over.rend(); ++other) borrow(*other, complete);
   return complete;
 }
 
@@ -241,17 +246,32 @@ HardwareProfile read_profile(const Spec& spec) {
   return profile;
 }
 
-void carry_over(const Spec& spec, const std::filesystem::path& path, HardwareProfile& profile) {
-  profile.carried_over_from = spec.text("carried_over_from");
-  const auto other = at_key(spec, "carried_over_from",
-                            [&] { return find_named("hardware", profile.carried_over_from, "hwprofiles", path); });
-  profile.carried_over = read_profile(Spec::load(other)).kernel_sets;
-  for (KernelSet& set : profile.carried_over) {
-    for (auto& [family, fit] : set.fits) {
-      fit.kernel_set = fmt::format("{}: {}", profile.carried_over_from, set.name);
-      fit.other_machine = true;
-    }
+void mark_as_of(const std::string& machine, KernelSet& set) {
+  const std::string name = fmt::format("{}: {}", machine, set.name);
+  set.origins.fill(name);
+  for (auto& [family, fit] : set.fits) {
+    fit.kernel_set = name;
+    fit.other_machine = true;
   }
+}
+
+// `chain`: the profiles that led here.
+HardwareProfile load(const std::filesystem::path& path, std::vector<std::filesystem::path> chain) {
+  const Spec spec = Spec::load(path);
+  HardwareProfile profile = read_profile(spec);
+  if (!spec.has("carried_over_from")) return profile;
+  profile.carried_over_from = spec.text("carried_over_from");
+  const auto next = at_key(spec, "carried_over_from",
+                           [&] { return find_named("hardware", profile.carried_over_from, "hwprofiles", path); });
+  chain.push_back(std::filesystem::weakly_canonical(path));
+  if (std::find(chain.begin(), chain.end(), std::filesystem::weakly_canonical(next)) != chain.end()) {
+    throw spec.error("carried_over_from", fmt::format("'{}' carries over from here", profile.carried_over_from));
+  }
+  HardwareProfile other = load(next, std::move(chain));
+  for (KernelSet& set : other.kernel_sets) mark_as_of(profile.carried_over_from, set);
+  profile.carried_over = std::move(other.carried_over);
+  profile.carried_over.insert(profile.carried_over.end(), other.kernel_sets.begin(), other.kernel_sets.end());
+  return profile;
 }
 
 }  // namespace
@@ -264,10 +284,7 @@ std::vector<MachineFact> list_facts(const MachineFacts& facts) {
 
 HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides,
                              const std::filesystem::path& written_in) {
-  const auto path = find_named("hardware", reference, "hwprofiles", written_in);
-  const Spec spec = Spec::load(path);
-  HardwareProfile profile = read_profile(spec);
-  if (spec.has("carried_over_from")) carry_over(spec, path, profile);
+  HardwareProfile profile = load(find_named("hardware", reference, "hwprofiles", written_in), {});
   override_facts(overrides, profile);
   return profile;
 }
@@ -281,6 +298,7 @@ std::string to_yaml(const HardwareProfile& profile) {
     text += fmt::format("\n# Whose kernel sets fill the gaps of those below.\ncarried_over_from: {}\n",
                         profile.carried_over_from);
   }
+  if (profile.kernel_sets.empty()) return text;
   text += "\n# Written by `moeline calibrate`; what the constants mean: model/hardware/constants.hpp\nkernel_sets:\n";
   for (const KernelSet& set : profile.kernel_sets) text += kernel_set_yaml(set);
   return text;

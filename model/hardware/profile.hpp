@@ -1,6 +1,7 @@
 // A machine: facts, and kernel sets whose constants were fitted to measurements on it.
 #pragma once
 
+#include <array>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -65,7 +66,8 @@ struct KernelSet {
   TileSet tiles = TileSet::wide;
   MachineFacts fitted_on;  ///< the machine that the measurements were made on
   Constants constants{};
-  std::map<std::string, FamilyFit> fits;  ///< by family name
+  std::array<std::string, kConstants> origins;  ///< set that a constant was fitted for, named as in FamilyFit
+  std::map<std::string, FamilyFit> fits;        ///< by family name
 
   [[nodiscard]] double operator[](Constant c) const { return constants[static_cast<std::size_t>(c)]; }
   [[nodiscard]] bool knows(std::string_view group) const;
@@ -81,11 +83,12 @@ struct HardwareProfile {
   std::map<std::string, std::string> sources;  ///< of each fact, by key
   std::vector<KernelSet> kernel_sets;          ///< newest last
   std::string carried_over_from;               ///< another profile whose kernel sets fill gaps, or ""
-  std::vector<KernelSet> carried_over;         ///< of that profile, newest last
+  std::vector<KernelSet> carried_over;  ///< those it has and, before them, those it carries over itself; newest last
 
-  /// The set of that name, or with "" the newest that knows `needed` itself. Groups of constants and families that it
-  /// lacks are borrowed: from the profile's other sets, newest first, then from those carried over, that of the same
-  /// name first. Throws SpecError with the nearest name.
+  /// The set of that name, or with "" the newest that knows `needed` itself; of the sets carried over where there is
+  /// none of the profile's own. Groups of constants and families that it lacks are borrowed: from the profile's other
+  /// sets, newest first, then from those carried over, that of the same name first. Throws SpecError with the nearest
+  /// name.
   [[nodiscard]] KernelSet kernels(const std::string& set, std::string_view needed = "") const;
 };
 

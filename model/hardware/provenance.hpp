@@ -19,6 +19,11 @@ enum class Provenance {
 };
 [[nodiscard]] const char* name_of(Provenance provenance);
 
+/// What --strict lets pass: all but what lies outside the measurements or has none.
+[[nodiscard]] constexpr bool is_covered(Provenance provenance) {
+  return provenance != Provenance::extrapolated && provenance != Provenance::roofline;
+}
+
 /// Why a price is neither measured nor interpolated; empty of one that is.
 struct ProvenanceNote {
   std::set<std::string> reasons;  ///< "other machine"

@@ -59,25 +59,17 @@ class List {
     add(memory(Family::strided, "rotary q", d.t * d.heads * d.rope * 2 * kBf16));
   }
 
-  void flash_attention() {
-    add(prefill_core({.batch = d.t / d.seq,
-                      .heads = d.heads,
-                      .kv_heads = d.heads,
-                      .query_len = d.seq,
-                      .kv_len = d.seq,
-                      .qk_dim = d.nope + d.rope,
-                      .v_dim = d.v}));
-  }
+  void flash_attention() { add(prefill_core(prompt())); }
+  void flash_attention_backward() { add(prefill_backward_core(prompt())); }
 
-  // S once more, dP, dV, dQ, dK: five products where the forward has two, three of them over the query-key width.
-  void flash_attention_backward() {
-    flash_attention();
-    Operator& op = ops.back();
-    op.name = "FlashAttention backward";
-    op.family = Family::attention_backward;
-    const double width = 3 * (d.nope + d.rope) + 2 * d.v;
-    op.flops = d.t * d.seq * d.heads * width;
-    op.recomputed_flops = op.flops * (d.nope + d.rope) / width;
+  [[nodiscard]] AttentionShape prompt() const {
+    return {.batch = d.t / d.seq,
+            .heads = d.heads,
+            .kv_heads = d.heads,
+            .query_len = d.seq,
+            .kv_len = d.seq,
+            .qk_dim = d.nope + d.rope,
+            .v_dim = d.v};
   }
 
   void top_k() { add(routing_scan("top-k", d.t * d.experts)); }

@@ -38,6 +38,15 @@ Operator prefill_core(const AttentionShape& shape, double window) {
   return op;
 }
 
+Operator prefill_backward_core(const AttentionShape& shape) {
+  Operator op = prefill_core(shape);
+  op.name = "FlashAttention backward";
+  op.family = Family::attention_backward;
+  op.recomputed_flops = op.flops * shape.qk_dim / (shape.qk_dim + shape.v_dim);
+  op.flops *= (3 * shape.qk_dim + 2 * shape.v_dim) / (shape.qk_dim + shape.v_dim);
+  return op;
+}
+
 Operator mla_decode_core(const AttentionShape& shape) {
   Operator op = attention(Family::mla_decode, "MLA decode core", shape);
   const double width = shape.qk_dim + shape.v_dim;

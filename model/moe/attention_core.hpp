@@ -11,6 +11,10 @@ namespace moeline {
 ///   bytes  queries, outputs, and the keys and values that some query sees, once each
 [[nodiscard]] Operator prefill_core(const AttentionShape& shape, double window = 0);
 
+/// Its backward: S once more, dP, dV, dQ, dK: five products where the forward has two, three of them over the query-key
+/// width. Bytes as above.
+[[nodiscard]] Operator prefill_backward_core(const AttentionShape& shape);
+
 /// Absorbed MLA over a cache of latents: all heads share one key of `qk_dim` numbers, whose first `v_dim` are the
 /// value.
 ///   FLOPs  2 x batch x heads x query_len x kv_len x (qk_dim + v_dim)

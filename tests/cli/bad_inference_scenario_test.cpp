@@ -278,15 +278,47 @@ TEST_CASE("a part of a group of constants is refused, a whole group absent is sa
   CHECK(outcome.err.find("launch: not in the kernel set") != std::string::npos);
 }
 
-TEST_CASE("a profile carried over from itself gains nothing") {
+TEST_CASE("profiles that carry over from each other are refused") {
   const TemporaryFolder folder;
   const std::string profile = installed("hwprofiles/h800.yaml");
-  const auto priced = [&](const std::string& text) {
-    return run_moeline({"price", folder.write("self.yaml", text), "gemm", "dispatch", "mla_decode"}).out;
+  const auto carrying = [&](const std::string& name, const std::string& from) {
+    return folder.write(name, replaced(profile, "name: h800\n", "name: h800\ncarried_over_from: " + from + "\n"));
   };
-  const std::string alone = priced(profile);
-  CHECK(alone == priced(replaced(profile, "name: h800\n", "name: h800\ncarried_over_from: self.yaml\n")));
-  CHECK_FALSE(alone.empty());
+  const std::string self = carrying("self.yaml", "self.yaml");
+  check_refused({"price", self, "gemm"}, self + ":2: ", "carried_over_from 'self.yaml' carries over from here");
+  const std::string second = carrying("second.yaml", "first.yaml");
+  const std::string first = carrying("first.yaml", "second.yaml");
+  check_refused({"price", first, "gemm"}, second + ":2: ", "carried_over_from 'first.yaml' carries over from here");
+}
+
+TEST_CASE("price --strict passes what was measured and fails what was not") {
+  CHECK(run_moeline({"price", "h800", "gemm:m=4096,n=4096,k=7168", "--strict"}).exit_code == 0);
+  CHECK(run_moeline({"price", "h800", "gemm:m=4096,n=4096,k=7168", "gemm:m=16", "--strict"}).exit_code == 1);
+}
+
+TEST_CASE("a machine without kernel sets of its own is priced by those it carries over, every price extrapolated") {
+  for (const char* machine : {"h200", "h20", "b200", "gb200-nvl72"}) {
+    CAPTURE(machine);
+    const Outcome outcome = run_moeline({"price", machine, "gemm", "gemm:dtype=bf16", "mla_decode", "dispatch:ep=64",
+                                         "dispatch:mode=low_latency,ep=64,tokens=64", "--format", "json"});
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.out.find("\"extrapolated\"") != std::string::npos);
+    CHECK(outcome.out.find("\"interpolated\"") == std::string::npos);
+    CHECK(outcome.out.find("\"measured\"") == std::string::npos);
+    CHECK(run_moeline({"price", machine, "gemm", "--strict"}).exit_code == 1);
+  }
+}
+
+TEST_CASE("a machine without FP8 tensor cores prices BF16 and refuses FP8") {
+  CHECK(run_moeline({"price", "a100", "gemm:dtype=bf16"}).exit_code == 0);
+  check_refused({"price", "a100", "gemm"}, "", "is an FP8 kernel, and the machine has no FP8 tensor cores");
+  const std::string decode = (moeline::home() / "experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  check_refused({"simulate", decode, "--set", "hardware=a100"}, "", "has no FP8 tensor cores");
+  const Outcome outcome =
+      run_moeline({"simulate", decode, "--set", "hardware=a100", "--set", "model=mixtral-8x7b", "--set",
+                   "parallelism={tp: 1, pp: 1, ep: 8, dp: 8}", "--set", "kernels=open-2025-late"});
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 0);
 }
 
 TEST_CASE("absurd sizes end, in a result or in one line") {

@@ -93,6 +93,19 @@ TEST_CASE("one column more than fills a wave costs most of another wave") {
   CHECK(on(dense(512, wave - 127, 7168)).solo_us == doctest::Approx(on(dense(512, wave, 7168)).solo_us).epsilon(0.02));
 }
 
+TEST_CASE("slower tensor cores hide more of what goes by the clock, faster ones keep the efficiency") {
+  const Operator op = dense(8192, 4096, 7168);
+  const auto efficiency = [&](double times) {
+    MachineFacts machine = h800();
+    machine.fp8_tflops *= times;
+    machine.bf16_tflops *= times;
+    machine.hbm_GBps *= 10;  // not what is looked at
+    return op.flops / (machine.fp8_tflops * 1e6) / on(op, 132, machine).solo_us;
+  };
+  CHECK(efficiency(0.15) > 1.15 * efficiency(1));  // H20 reaches 94 % of its peak, H800 70 %
+  CHECK(efficiency(2) > 0.9 * efficiency(1));
+}
+
 TEST_CASE("a BF16 GEMM with FP8's constants takes the time of an FP8 GEMM with twice the k, where no scales straddle") {
   // twice the bytes and, at half the rate, four times the time of the products
   for (const double m : {64, 512, 4096}) {
@@ -176,7 +189,6 @@ TEST_CASE("twice the memory bandwidth helps the memory-bound, twice the tensor c
   memory.hbm_GBps *= 2;
   tensor.fp8_tflops *= 2;
   CHECK(on(masked(32, 16, 4096, 7168), 132, memory).solo_us < 0.7 * on(masked(32, 16, 4096, 7168)).solo_us);
-  // issue and barriers of each k-block go by the clock, which stays
-  CHECK(on(dense(8192, 4096, 7168), 132, tensor).solo_us < 0.65 * on(dense(8192, 4096, 7168)).solo_us);
+  CHECK(on(dense(8192, 4096, 7168), 132, tensor).solo_us < 0.6 * on(dense(8192, 4096, 7168)).solo_us);
   CHECK(on(dense(8192, 4096, 7168), 132, memory).solo_us > 0.95 * on(dense(8192, 4096, 7168)).solo_us);
 }

@@ -162,7 +162,7 @@ TEST_CASE("small kernels are told apart by nothing: a lump of many, never called
 TEST_CASE("BF16 GEMMs say whose curve prices them") {
   const Price gate = on(kernels::gemm(Family::gemm_bf16, "gate", 4096, 256, 7168), 132);
   CHECK(gate.provenance == Provenance::extrapolated);
-  CHECK(gate.note.text() == "priced as gemm_fp8");
+  CHECK(gate.note.text() == "priced as gemm_fp8, n 256 < 512");
 }
 
 TEST_CASE("a decode's query rows say whether it was measured: each kernel set has its own") {

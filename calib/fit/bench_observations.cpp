@@ -1,0 +1,167 @@
+#include "calib/fit/bench_observations.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+
+#include "moe/attention_core.hpp"
+#include "moe/kernels.hpp"
+
+namespace moeline {
+namespace {
+
+std::optional<Family> family_named(const std::string& name) {
+  for (int i = 0; i < kFamilies; ++i) {
+    if (name_of(static_cast<Family>(i)) == name) return static_cast<Family>(i);
+  }
+  return std::nullopt;
+}
+
+const std::string& kernel_of(const Measurement& m) { return m.key == "contention" ? m.words.at("kernel") : m.key; }
+
+AttentionShape prompt(const Measurement& m) {
+  return {.batch = m.at("batch"),
+          .heads = m.at("heads"),
+          .kv_heads = m.at("kv_heads"),
+          .query_len = m.at("query_len"),
+          .kv_len = m.at("kv_len"),
+          .qk_dim = m.at("qk_dim"),
+          .v_dim = m.at("v_dim")};
+}
+
+AttentionShape latent_decode(const Measurement& m) {
+  return {.batch = m.at("batch"),
+          .heads = m.at("heads"),
+          .kv_heads = 1,
+          .query_len = m.at("query_len"),
+          .kv_len = m.at("kv_len"),
+          .qk_dim = 576,
+          .v_dim = 512};
+}
+
+Operator gemm(Family family, const Measurement& m) {
+  const double groups = m.shape.contains("groups") ? m.at("groups") : 1;
+  return kernels::gemm(family, m.parameters, groups * m.at("m"), m.at("n"), m.at("k"), groups);
+}
+
+std::string fold_of(Family family, const Measurement& m) {
+  const auto by = [&](std::initializer_list<const char*> names) {
+    std::string fold = name_of(family);
+    for (const char* name : names) fold += fmt::format(" {} {}", name, m.at(name));
+    return fold;
+  };
+  switch (family) {
+    case Family::gemm_fp8:
+    case Family::gemm_bf16:
+      return by({"n", "k"});
+    case Family::gemm_fp8_masked:
+    case Family::gemm_bf16_grouped:
+      return by({"groups"});
+    case Family::gemm_bf16_batched:
+      return by({"m"});
+    case Family::attention_forward:
+    case Family::attention_backward:
+      return by({"query_len", "kv_len"});
+    case Family::mla_decode:
+      return by({"batch"});
+    case Family::small:
+      return "";
+    default:
+      return by({"columns"});
+  }
+}
+
+std::string place_of(const BenchTable& table, const Measurement& m) {
+  return fmt::format("{}:{} {}", std::filesystem::path(table.file).stem().string(), m.line, m.parameters);
+}
+
+bool is_stream_gap(const Measurement& m) {
+  return m.key == "launch" && m.metric == "time" && m.words.at("mode") == "stream";
+}
+
+// Of the gaps and the host; nothing for what a host does per graph node, which no schedule asks for.
+std::optional<Observation> launch(const BenchTable& table, const Measurement& m) {
+  const bool stream = m.words.at("mode") == "stream";
+  if (m.metric == "host" && !stream) return std::nullopt;
+  const Constant constant = m.metric == "host" ? Constant::host_per_kernel
+                            : stream           ? Constant::kernel_gap
+                                               : Constant::graph_gap;
+  Observation o;
+  o.family = "launch";
+  o.measured_us = m.median();
+  o.curve.always = {{constant, 1}};
+  o.where = place_of(table, m);
+  o.noise = Noise::timed;
+  return o;
+}
+
+Observation kernel(const BenchTable& table, const Measurement& m, Family family, bool gap_measured,
+                   const MachineFacts& machine, TileSet tiles) {
+  const Operator op = bench_operator(m);
+  const int sms = bench_sms(m, machine);
+  Observation o;
+  o.family = name_of(family);
+  o.measured_us = m.median();
+  o.curve = compute_curve(op, sms, machine, tiles);
+  if (family == Family::attention_forward) keep_branch(o.curve, "compute");  // the clock is the device's
+  if (gap_measured) o.curve.always.push_back({Constant::kernel_gap, 1});
+  o.dimensions = dimensions_of(op, sms);
+  o.where = place_of(table, m);
+  o.noise = Noise::timed;
+  o.fold = fold_of(family, m);
+  return o;
+}
+
+void expect_machine(const BenchTable& table, const MachineFacts& machine) {
+  if (table.header.at("sms") == fmt::format("{}", machine.sms)) return;
+  throw SpecError(fmt::format("{}: was measured on {} with {} SMs, the profile has {}; --hardware names another",
+                              table.file, table.header.at("device"), table.header.at("sms"), machine.sms));
+}
+
+}  // namespace
+
+Operator bench_operator(const Measurement& m) {
+  const std::optional<Family> family = family_named(kernel_of(m));
+  MOELINE_CHECK(family.has_value(), m.key);
+  if (is_gemm(*family)) return gemm(*family, m);
+  switch (*family) {
+    case Family::attention_forward:
+      return prefill_core(prompt(m));
+    case Family::attention_backward:
+      return prefill_backward_core(prompt(m));
+    case Family::mla_decode:
+      return mla_decode_core(latent_decode(m));
+    case Family::small: {
+      Operator op = kernels::small(m.parameters);
+      op.blocks = static_cast<int>(m.at("blocks"));
+      return op;
+    }
+    case Family::rowwise:
+      return kernels::rowwise(m.parameters, m.at("rows"), m.at("bytes"));
+    default:
+      return kernels::memory(*family, m.parameters, m.at("bytes"));
+  }
+}
+
+int bench_sms(const Measurement& m, const MachineFacts& machine) {
+  const auto told = m.shape.find(m.key == "contention" ? "kernel_sms" : "sms");
+  return static_cast<int>(told == m.shape.end() ? machine.sms : std::min(told->second, machine.sms));
+}
+
+std::vector<Observation> bench_observations(const BenchTable& table, const MachineFacts& machine, TileSet tiles) {
+  expect_machine(table, machine);
+  const bool gap_measured = std::any_of(table.measurements.begin(), table.measurements.end(), is_stream_gap);
+  std::vector<Observation> observations;
+  for (const Measurement& m : table.measurements) {
+    if (m.key == "launch") {
+      if (auto o = launch(table, m)) observations.push_back(std::move(*o));
+    } else if (m.key != "copy" && m.key != "contention") {
+      observations.push_back(kernel(table, m, *family_named(m.key), gap_measured, machine, tiles));
+    }
+  }
+  return observations;
+}
+
+}  // namespace moeline
