@@ -86,6 +86,17 @@ std::string families_without_fit(const KernelSet& complete, const MachineFacts& 
          line("known to nobody, priced by roofline", unknown);
 }
 
+// By name: the profile's own sets, or where it has none those that it carries over.
+std::vector<KernelSet> sets_to_choose(const HardwareProfile& profile) {
+  if (!profile.kernel_sets.empty()) return profile.kernel_sets;
+  std::vector<KernelSet> sets;
+  for (const KernelSet& set : profile.carried_over) {
+    std::erase_if(sets, [&](const KernelSet& other) { return other.name == set.name; });
+    sets.push_back(set);
+  }
+  return sets;
+}
+
 std::string kernel_set_text(const KernelSet& set, const HardwareProfile& profile) {
   const KernelSet complete = profile.kernels(set.name);
   return fmt::format("\nkernel set {} ({}), {}\n  {}\n  {}\n\n{}\n{}", set.name, set.date,
@@ -103,13 +114,13 @@ std::string count_constants(const KernelSet& set) {
 
 std::string hardware_table(const HardwareProfile& profile) {
   std::string text = fmt::format("{}: per GPU; links per direction\n\n{}", profile.name, fact_table(profile));
-  for (const KernelSet& set : profile.kernel_sets) text += kernel_set_text(set, profile);
+  for (const KernelSet& set : sets_to_choose(profile)) text += kernel_set_text(set, profile);
   if (!profile.carried_over.empty()) text += "\n";
   for (const KernelSet& set : profile.carried_over) {
-    text += fmt::format("carried over from {}: {}, {}\n", profile.carried_over_from, set.name,
+    text += fmt::format("carried over from {}, {}\n", set.origins.front(),
                         machine_line(differences(set.fitted_on, profile.facts)));
   }
-  if (profile.kernel_sets.empty()) return text + "\nno kernel set\n";
+  if (profile.kernel_sets.empty() && profile.carried_over.empty()) return text + "\nno kernel set\n";
   return text +
          "\nErrors are predicted / measured - 1, held-out: by fits that did not see those rows. Constants that a set "
          "lacks\nare borrowed from the set under `from`; those of another machine (NAME: SET) make every price "
