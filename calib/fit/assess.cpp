@@ -1,9 +1,8 @@
 #include "calib/fit/assess.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <set>
 
 #include "calib/fit/solve.hpp"
@@ -39,16 +38,16 @@ FamilyFit summarise(const std::vector<Scored>& scores) {
   return fit;
 }
 
-// What is known without some fold. Names the fold that everything else leaves undetermined.
-Constants solve_without(const std::string& fold, const std::vector<Observation>& observations) {
+// What is known without some fold, or nothing where everything else leaves a constant undetermined.
+std::optional<Constants> solve_without(const std::string& fold, const std::vector<Observation>& observations) {
   std::vector<Observation> kept;
   for (const Observation& o : observations) {
     if (o.fold != fold) kept.push_back(o);
   }
   try {
     return solve(kept);
-  } catch (const SpecError& error) {
-    throw SpecError(fmt::format("cannot be cross-validated: without '{}' {}", fold, error.what()));
+  } catch (const SpecError&) {
+    return std::nullopt;
   }
 }
 
@@ -66,16 +65,17 @@ Predictions predict_left_out(const std::vector<Observation>& observations) {
   folds.erase("");
   Predictions predictions(observations.size(), kUnknown);
   for (const std::string& fold : folds) {
-    const Constants constants = solve_without(fold, observations);
+    const std::optional<Constants> constants = solve_without(fold, observations);
+    if (!constants) continue;
     for (std::size_t i = 0; i < observations.size(); ++i) {
-      if (observations[i].fold == fold) predictions[i] = evaluate(observations[i], constants);
+      if (observations[i].fold == fold) predictions[i] = evaluate(observations[i], *constants);
     }
   }
   return predictions;
 }
 
 double error_of(double predicted_us, const Observation& o) {
-  return predicted_us / std::max(o.measured_us, kShortestUs) - 1;
+  return predicted_us / (o.noise == Noise::profiled ? std::max(o.measured_us, kShortestUs) : o.measured_us) - 1;
 }
 
 std::map<std::string, FamilyFit> assess(const std::vector<Observation>& observations, const Predictions& predictions) {

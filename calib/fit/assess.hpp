@@ -13,11 +13,11 @@ using Predictions = std::vector<double>;  ///< us, by observation
 
 [[nodiscard]] Predictions predict(const std::vector<Observation>& observations, const Constants& constants);
 
-/// Cross-validation: each fold predicted by a fit to everything else; kUnknown for observations without a fold.
-/// Throws SpecError naming a fold without which the rest determines nothing.
+/// Cross-validation: each fold predicted by a fit to everything else; kUnknown for observations without a fold, and for
+/// those of a fold without which the rest does not determine the constants.
 [[nodiscard]] Predictions predict_left_out(const std::vector<Observation>& observations);
 
-/// predicted / measured - 1; times below a microsecond, the profiler's resolution, count as one.
+/// predicted / measured - 1; profiled times below a microsecond, the profiler's resolution, count as one.
 [[nodiscard]] double error_of(double predicted_us, const Observation& observation);
 
 /// By family, over the observations that have a prediction.

@@ -100,6 +100,10 @@ Observation gqa_decode(const CsvTable& table, std::size_t row, const Name& name,
 }  // namespace
 
 void set_unfitted_overheads(Constants& constants) {
+  const auto at = [&](Constant c) -> double& { return constants[static_cast<std::size_t>(c)]; };
+  if (!std::isnan(at(Constant::attention_forward)) && std::isnan(at(Constant::attention_latency))) {
+    at(Constant::attention_latency) = 0;
+  }
   const auto known = [&](Constant c) { return !std::isnan(constants[static_cast<std::size_t>(c)]); };
   if (!known(Constant::mla_compute) || known(Constant::mla_startup)) return;
   for (const Constant overhead : {Constant::mla_startup, Constant::mla_merge, Constant::mla_queries}) {

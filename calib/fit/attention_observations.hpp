@@ -29,7 +29,8 @@ namespace moeline {
 [[nodiscard]] std::vector<Observation> flash_mla_observations(const CsvTable& table, const std::string& kernel_set,
                                                               const MachineFacts& machine);
 
-/// Where only rates of large kernels were fitted, MLA's three overheads are 0.
+/// Where only rates of large kernels were fitted, MLA's three overheads are 0; by a clock of the device, a prefill's
+/// least time.
 void set_unfitted_overheads(Constants& constants);
 
 }  // namespace moeline

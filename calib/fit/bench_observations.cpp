@@ -48,19 +48,12 @@ Operator gemm(Family family, const Measurement& m) {
 
 std::string fold_of(Family family, const Measurement& m) {
   const auto by = [&](std::initializer_list<const char*> names) {
-    std::string fold = name_of(family);
+    std::string fold = is_gemm(family) ? (is_fp8(family) ? "gemm_fp8" : "gemm_bf16") : name_of(family);
     for (const char* name : names) fold += fmt::format(" {} {}", name, m.at(name));
     return fold;
   };
+  if (is_gemm(family)) return by({"n", "k"});
   switch (family) {
-    case Family::gemm_fp8:
-    case Family::gemm_bf16:
-      return by({"n", "k"});
-    case Family::gemm_fp8_masked:
-    case Family::gemm_bf16_grouped:
-      return by({"groups"});
-    case Family::gemm_bf16_batched:
-      return by({"m"});
     case Family::attention_forward:
     case Family::attention_backward:
       return by({"query_len", "kv_len"});
@@ -69,16 +62,12 @@ std::string fold_of(Family family, const Measurement& m) {
     case Family::small:
       return "";
     default:
-      return by({"columns"});
+      return by({"bytes"});
   }
 }
 
 std::string place_of(const BenchTable& table, const Measurement& m) {
   return fmt::format("{}:{} {}", std::filesystem::path(table.file).stem().string(), m.line, m.parameters);
-}
-
-bool is_stream_gap(const Measurement& m) {
-  return m.key == "launch" && m.metric == "time" && m.words.at("mode") == "stream";
 }
 
 // Of the gaps and the host; nothing for what a host does per graph node, which no schedule asks for.
@@ -97,8 +86,14 @@ std::optional<Observation> launch(const BenchTable& table, const Measurement& m)
   return o;
 }
 
-Observation kernel(const BenchTable& table, const Measurement& m, Family family, bool gap_measured,
-                   const MachineFacts& machine, TileSet tiles) {
+// That one time holds: the backward pass of attention is three kernels, a decode is followed by the merge of its parts.
+double launches_of(Family family) {
+  if (family == Family::attention_backward) return 3;
+  return family == Family::mla_decode ? 2 : 1;
+}
+
+Observation kernel(const BenchTable& table, const Measurement& m, Family family, const MachineFacts& machine,
+                   TileSet tiles) {
   const Operator op = bench_operator(m);
   const int sms = bench_sms(m, machine);
   Observation o;
@@ -106,7 +101,7 @@ Observation kernel(const BenchTable& table, const Measurement& m, Family family,
   o.measured_us = m.median();
   o.curve = compute_curve(op, sms, machine, tiles);
   if (family == Family::attention_forward) keep_branch(o.curve, "compute");  // the clock is the device's
-  if (gap_measured) o.curve.always.push_back({Constant::kernel_gap, 1});
+  o.curve.always.push_back({Constant::kernel_gap, launches_of(family)});
   o.dimensions = dimensions_of(op, sms);
   o.where = place_of(table, m);
   o.noise = Noise::timed;
@@ -152,13 +147,12 @@ int bench_sms(const Measurement& m, const MachineFacts& machine) {
 
 std::vector<Observation> bench_observations(const BenchTable& table, const MachineFacts& machine, TileSet tiles) {
   expect_machine(table, machine);
-  const bool gap_measured = std::any_of(table.measurements.begin(), table.measurements.end(), is_stream_gap);
   std::vector<Observation> observations;
   for (const Measurement& m : table.measurements) {
     if (m.key == "launch") {
       if (auto o = launch(table, m)) observations.push_back(std::move(*o));
     } else if (m.key != "copy" && m.key != "contention") {
-      observations.push_back(kernel(table, m, *family_named(m.key), gap_measured, machine, tiles));
+      observations.push_back(kernel(table, m, *family_named(m.key), machine, tiles));
     }
   }
   return observations;

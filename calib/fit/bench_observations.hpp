@@ -16,11 +16,10 @@ namespace moeline {
 /// How many SMs it was told to use: `machine`'s unless the measurement says.
 [[nodiscard]] int bench_sms(const Measurement& measurement, const MachineFacts& machine);
 
-/// Medians of the samples, as timed observations. A kernel's time contains the gap to the next one; where the table
-/// measures that gap, both are solved for together. Copies and contention are no part of the fit. Folds: n x k of a
-/// dense GEMM, groups of a grouped one, m of a batched one, lengths of a prompt, batch of a decode, columns of a
-/// memory-bound kernel.
-/// Throws SpecError where the table's machine has another number of SMs than `machine`.
+/// Medians of the samples, as timed observations. A kernel's time contains the gap to the next one; both are solved for
+/// together. Copies and contention are no part of the fit. Folds: n x k of a
+/// GEMM, whatever its layout, since they share constants; lengths of a prompt, batch of a decode, bytes of a
+/// memory-bound kernel. Throws SpecError where the table's machine has another number of SMs than `machine`.
 [[nodiscard]] std::vector<Observation> bench_observations(const BenchTable& table, const MachineFacts& machine,
                                                           TileSet tiles);
 

@@ -4,14 +4,33 @@
 
 namespace moeline {
 
+const std::vector<std::string>& bench_kernels() {
+  static const std::vector<std::string> names = {"gemm_fp8",
+                                                 "gemm_fp8_masked",
+                                                 "gemm_bf16",
+                                                 "gemm_bf16_grouped",
+                                                 "gemm_bf16_batched",
+                                                 "attention_forward",
+                                                 "attention_backward",
+                                                 "mla_decode",
+                                                 "streaming",
+                                                 "rowwise",
+                                                 "cast_transpose",
+                                                 "swiglu",
+                                                 "strided",
+                                                 "small"};
+  return names;
+}
+
 const std::vector<BenchKey>& bench_keys() {
   using Names = std::vector<std::string>;
   static const Names time = {"time"};
+  static const BenchWord scaling = {"scaling", {"1x128", "mx32"}};
   static const Names prompt = {"batch", "heads", "kv_heads", "query_len", "kv_len", "qk_dim", "v_dim"};
   static const Names tensor = {"rows", "columns", "bytes"};
   static const std::vector<BenchKey> keys = {
-      {"gemm_fp8", {"m", "n", "k"}, {"scaling"}, {"sms"}, time},
-      {"gemm_fp8_masked", {"groups", "m", "n", "k"}, {"scaling"}, {}, time},
+      {"gemm_fp8", {"m", "n", "k"}, {scaling}, {"sms"}, time},
+      {"gemm_fp8_masked", {"groups", "m", "n", "k"}, {scaling}, {}, time},
       {"gemm_bf16", {"m", "n", "k"}, {}, {"sms"}, time},
       {"gemm_bf16_grouped", {"groups", "m", "n", "k"}, {}, {}, time},
       {"gemm_bf16_batched", {"groups", "m", "n", "k"}, {}, {}, time},
@@ -24,9 +43,13 @@ const std::vector<BenchKey>& bench_keys() {
       {"swiglu", tensor, {}, {}, time},
       {"strided", tensor, {}, {}, time},
       {"small", {"blocks"}, {}, {}, time},
-      {"launch", {}, {"mode"}, {}, {"time", "host"}},
+      {"launch", {}, {{"mode", {"stream", "graph"}}}, {}, {"time", "host"}},
       {"copy", {"bytes"}, {}, {}, time},
-      {"contention", {"sms"}, {"kernel", "beside"}, {}, {"time", "time_alone", "copy_time", "copy_time_alone"}},
+      {"contention",
+       {"sms"},
+       {{"kernel", bench_kernels()}, {"beside", {"spin", "copy", "kernel"}}},
+       {},
+       {"time", "time_alone", "copy_time", "copy_time_alone"}},
   };
   return keys;
 }

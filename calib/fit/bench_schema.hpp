@@ -6,15 +6,24 @@
 
 namespace moeline {
 
+/// A parameter that is no number.
+struct BenchWord {
+  std::string name;
+  std::vector<std::string> values;
+};
+
 struct BenchKey {
   std::string name;
   std::vector<std::string> shape;     ///< parameters that are whole numbers
-  std::vector<std::string> words;     ///< and those that are not
+  std::vector<BenchWord> words;       ///< and those that are not
   std::vector<std::string> optional;  ///< whole numbers that may be absent
   std::vector<std::string> metrics;   ///< all in us
 };
 
 [[nodiscard]] const std::vector<BenchKey>& bench_keys();
+
+/// Keys of which one kernel is measured: not launches, copies, contention.
+[[nodiscard]] const std::vector<std::string>& bench_kernels();
 
 /// Null where there is none of that name. A contention has, besides its own parameters, those of the kernel that the
 /// neighbour disturbs: `contention_of` adds them.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdio>
 #include <fstream>
 #include <sstream>
 #include <string_view>
@@ -97,8 +98,19 @@ class Reader {
     for (const char* name : kHeader) {
       if (!table_.header.contains(name)) refuse(fmt::format("the header has no line '# {}: ...'", name));
     }
-    whole_number("sms", table_.header.at("sms"));
+    for (const char* count : {"sms", "sm_clock_mhz", "memory_clock_mhz"}) {
+      if (whole_number(count, table_.header.at(count)) < 1) refuse(fmt::format("{} must be above 0", count));
+    }
+    check_date(table_.header.at("started"));
     in_rows_ = true;
+  }
+
+  // 2026-11-21T20:53:14Z; the month names the kernel set.
+  void check_date(const std::string& started) const {
+    int year = 0, month = 0, day = 0;
+    const bool read = std::sscanf(started.c_str(), "%4d-%2d-%2dT", &year, &month, &day) == 3;
+    if (read && started.size() > 10 && started[7] == '-' && month >= 1 && month <= 12 && day >= 1 && day <= 31) return;
+    refuse(fmt::format("started must be a date like 2026-11-21T20:53:14Z, not '{}'", one_line(started, 40)));
   }
 
   void read_row(const std::string& line) {
@@ -122,7 +134,7 @@ class Reader {
     if (whole_number("sample", cells[4]) != static_cast<double>(samples.size())) {
       refuse(fmt::format("sample {} stands where {} should", cells[4], samples.size()));
     }
-    samples.push_back(positive("value", cells[5]));
+    samples.push_back(time_us(cells[5]));
     ++rows_;
   }
 
@@ -131,7 +143,9 @@ class Reader {
     const BenchKey& key = known(m.key, "key");
     if (key.name != "contention") return key;
     for (const std::string& parameter : split(m.parameters, ';')) {
-      if (parameter.starts_with("kernel=")) return contention_of(known(parameter.substr(7), "kernel"));
+      if (!parameter.starts_with("kernel=")) continue;
+      check_name("kernel", parameter.substr(7), bench_kernels());
+      return contention_of(*find_bench_key(parameter.substr(7)));
     }
     refuse("parameter 'kernel' is missing");
   }
@@ -150,27 +164,49 @@ class Reader {
   }
 
   void read_parameters(const BenchKey& key, Measurement& m) const {
-    const auto is_in = [](const std::vector<std::string>& names, const std::string& name) {
-      return std::find(names.begin(), names.end(), name) != names.end();
-    };
-    std::vector<std::string> names = key.shape;
-    for (const auto* more : {&key.words, &key.optional}) names.insert(names.end(), more->begin(), more->end());
+    std::vector<std::string> needed = key.shape;
+    for (const BenchWord& word : key.words) needed.push_back(word.name);
+    std::vector<std::string> names = needed;
+    names.insert(names.end(), key.optional.begin(), key.optional.end());
     for (const std::string& parameter : split(m.parameters, ';')) {
       const std::size_t equals = parameter.find('=');
       const std::string name = parameter.substr(0, equals);
       check_name("parameter", name, names);
       if (m.shape.contains(name) || m.words.contains(name)) refuse(fmt::format("parameter '{}' is repeated", name));
       const std::string value = equals == std::string::npos ? "" : parameter.substr(equals + 1);
-      if (is_in(key.words, name)) {
-        m.words[name] = value;
-      } else {
+      const auto word =
+          std::find_if(key.words.begin(), key.words.end(), [&](const BenchWord& each) { return each.name == name; });
+      if (word == key.words.end()) {
         m.shape[name] = whole_number(name, value);
+      } else {
+        check_name(name.c_str(), value, word->values);
+        m.words[name] = value;
       }
     }
-    for (const auto* needed : {&key.shape, &key.words}) {
-      for (const std::string& name : *needed) {
-        if (!m.shape.contains(name) && !m.words.contains(name)) refuse(fmt::format("parameter '{}' is missing", name));
+    for (const std::string& name : needed) {
+      if (!m.shape.contains(name) && !m.words.contains(name)) refuse(fmt::format("parameter '{}' is missing", name));
+    }
+    check_shape(m);
+  }
+
+  // What no kernel can have.
+  void check_shape(const Measurement& m) const {
+    constexpr double kMost = 1e13;
+    const double device_sms = std::stod(table_.header.at("sms"));
+    const bool twice = m.key == "contention" && m.words.at("beside") == "kernel";
+    for (const auto& [name, value] : m.shape) {
+      if (name == "sms" && twice) {
+        if (value != 0) refuse("sms must be 0 where beside=kernel");
+        continue;
       }
+      const bool sms = name == "sms" || name == "kernel_sms";
+      const double most = sms ? device_sms : kMost;
+      if (value < 1 || value > most) {
+        refuse(fmt::format("{} must be from 1 to {:.0f}, not {}", name, most, shortest(value)));
+      }
+    }
+    if (m.shape.contains("kv_heads") && std::fmod(m.at("heads"), m.at("kv_heads")) != 0) {
+      refuse(fmt::format("kv_heads {} must divide heads {}", m.at("kv_heads"), m.at("heads")));
     }
   }
 
@@ -183,9 +219,12 @@ class Reader {
     return value;
   }
 
-  double positive(const std::string& name, const std::string& text) const {
-    const double value = number(name, text);
-    if (!(value > 0)) refuse(fmt::format("{} must be above 0, not {}", name, shortest(value)));
+  double time_us(const std::string& text) const {
+    constexpr double kShortest = 1e-3, kLongest = 1e9;
+    const double value = number("value", text);
+    if (value < kShortest || value > kLongest) {
+      refuse(fmt::format("value must be from {} to {:.0e} us, not {}", kShortest, kLongest, shortest(value)));
+    }
     return value;
   }
 
@@ -198,11 +237,15 @@ class Reader {
     return value;
   }
 
-  // What is measured beside a neighbour means nothing without the time alone.
+  // What is measured beside a neighbour means nothing without the times alone.
   void check_metrics(const Measurement& m) const {
-    if (m.metric != "time" || m.key != "contention") return;
-    if (place_.contains(fmt::format("{} {} time_alone", m.key, m.parameters))) return;
-    throw SpecError(table_.file, m.line, "has a time, but no time_alone");
+    if (m.key != "contention") return;
+    std::vector<const char*> needed = {"time", "time_alone"};
+    if (m.words.at("beside") == "copy") needed.insert(needed.end(), {"copy_time", "copy_time_alone"});
+    for (const char* metric : needed) {
+      if (place_.contains(fmt::format("{} {} {}", m.key, m.parameters, metric))) continue;
+      throw SpecError(table_.file, m.line, fmt::format("has a {}, but no {}", m.metric, metric));
+    }
   }
 
   std::string text_;
@@ -224,10 +267,10 @@ double Measurement::median() const {
 }
 
 bool is_bench_table(const std::filesystem::path& file) {
-  std::ifstream stream(file);
-  std::string line;
-  std::getline(stream, line);
-  return line.starts_with(kFormat);
+  std::ifstream stream(file, std::ios::binary);
+  std::string start(kFormat.size(), '\0');
+  stream.read(start.data(), static_cast<std::streamsize>(start.size()));
+  return start == kFormat;
 }
 
 BenchTable read_bench_table(const std::filesystem::path& file) { return Reader(file).read(); }

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <set>
 #include <string_view>
 
+#include "base/text.hpp"
 #include "calib/fit/assess.hpp"
 #include "calib/fit/attention_observations.hpp"
 #include "calib/fit/bench_observations.hpp"
@@ -97,6 +99,11 @@ const Reader& reader_of(const CsvTable& table) {
 
 // NAME-DATE: what follows the first "-" starts with a year, "2025-02" or "2025-late".
 std::string date_of(const std::string& kernel_set) {
+  constexpr const char* kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+  if (kernel_set.find_first_not_of(kPlain) != std::string::npos) {
+    throw SpecError(
+        fmt::format("kernel set '{}' may hold letters, digits, '-', '_' and '.' alone", one_line(kernel_set)));
+  }
   const std::size_t dash = kernel_set.find('-');
   const std::string date = dash == std::string::npos ? "" : kernel_set.substr(dash + 1);
   const bool has_year = date.size() > 5 && date[4] == '-' && date.find_first_not_of("0123456789") == 4;
@@ -139,6 +146,40 @@ void add_bench(const BenchTable& table, const Setting& s, Tables& tables) {
                          table.header.at("started").substr(0, 10)));
 }
 
+// One machine's times are no other's, and each holds a gap that must be measured too.
+void check_benches(const std::vector<BenchTable>& benches, bool other_kernels) {
+  if (benches.empty()) return;
+  const std::string& device = benches.front().header.at("device");
+  for (const BenchTable& table : benches) {
+    if (table.header.at("device") == device) continue;
+    throw SpecError(fmt::format("{} was measured on {}, {} on {}", benches.front().file, device, table.file,
+                                table.header.at("device")));
+  }
+  if (other_kernels) {
+    throw SpecError(
+        fmt::format("{} cannot be fitted together with kernels that others timed elsewhere", benches.front().file));
+  }
+  const auto has_gap = [](const BenchTable& table) {
+    return std::any_of(table.measurements.begin(), table.measurements.end(), [](const Measurement& m) {
+      return m.key == "launch" && m.metric == "time" && m.words.at("mode") == "stream";
+    });
+  };
+  if (std::any_of(benches.begin(), benches.end(), has_gap)) return;
+  throw SpecError(
+      fmt::format("{}: times of kernels contain the gap to the next one, and no table measures it (key launch, "
+                  "mode=stream)",
+                  benches.front().file));
+}
+
+void expect_different(const std::vector<std::filesystem::path>& files) {
+  std::set<std::filesystem::path> seen;
+  for (const std::filesystem::path& file : files) {
+    std::error_code failed;
+    if (seen.insert(std::filesystem::weakly_canonical(file, failed)).second) continue;
+    throw SpecError(fmt::format("{} is given twice", file.string()));
+  }
+}
+
 // What was never left out of the fit belongs to its range all the same.
 void take_errors(const FamilyFit& from, FamilyFit& fit) {
   fit.held_out = true;
@@ -171,6 +212,8 @@ Calibration calibrate(const std::vector<std::filesystem::path>& files, const Cal
   Tables tables;
   Observations transfers;  // of these
   std::vector<CsvTable> traces;
+  expect_different(files);
+  bool other_kernels = false;  // timed by others: not their all-to-all
   for (const std::filesystem::path& file : files) {
     if (is_bench_table(file)) {
       result.benches.push_back(read_bench_table(file));
@@ -185,9 +228,11 @@ Calibration calibrate(const std::vector<std::filesystem::path>& files, const Cal
       const Reader& reader = reader_of(table);
       const Observations observations = reader.read(table, setting);
       tables.add(observations, reader.source);
+      other_kernels = other_kernels || !reader.transfers;
       if (reader.transfers) transfers.insert(transfers.end(), observations.begin(), observations.end());
     }
   }
+  check_benches(result.benches, other_kernels || !traces.empty());
   if (!request.left_out.empty()) {
     leave_out(request.left_out, tables.observations);
     std::erase_if(transfers, [&](const Observation& o) { return o.fold == request.left_out; });

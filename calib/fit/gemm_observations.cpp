@@ -108,7 +108,7 @@ std::vector<Observation> dense_gemm_observations(const CsvTable& table, const Ma
     const Operator op = kernels::gemm(Family::gemm_fp8, fmt::format("{}x{}x{}", m, n, k), m, n, k);
     Curve curve = gemm_curve(op, static_cast<int>(machine.sms), machine, tiles);
     Observation o = on_all_sms(table, row, op, table.positive(row, "latency_us"), std::move(curve), machine);
-    o.fold = fmt::format("dense {}x{}", n, k);
+    o.fold = fmt::format("{}x{}", n, k);
     observations.push_back(std::move(o));
   }
   return observations;
@@ -138,7 +138,7 @@ std::vector<Observation> grouped_gemm_observations(const CsvTable& table, const 
       const std::vector<int> rows = drawn.empty() ? even_rows(p.rows, groups) : drawn[observations.size()];
       observations.push_back(is_masked(table) ? masked_observation(table, row, p, rows, machine, tiles)
                                               : contiguous_observation(table, row, p, rows, machine, tiles));
-      observations.back().fold = fmt::format("{} groups, {}", groups, observations.back().family);
+      observations.back().fold = fmt::format("{}x{}", p.n, p.k);
     }
   }
   return observations;

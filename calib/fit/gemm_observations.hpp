@@ -1,4 +1,5 @@
-// Observations from benchmarks of FP8 GEMMs, nothing beside them. `tiles`: of the kernel set that is fitted.
+// Observations from benchmarks of FP8 GEMMs, nothing beside them. `tiles`: of the kernel set that is fitted. Folds: n x k,
+// in all layouts at once, since they share constants.
 #pragma once
 
 #include <string>
@@ -9,13 +10,13 @@
 
 namespace moeline {
 
-/// Dense (columns m, n, k, latency_us): rows with m >= 64. Folds: n x k.
+/// Dense (columns m, n, k, latency_us): rows with m >= 64.
 [[nodiscard]] bool is_dense_gemm_table(const CsvTable& table);
 [[nodiscard]] std::vector<Observation> dense_gemm_observations(const CsvTable& table, const MachineFacts& machine,
                                                                TileSet tiles);
 
 /// Grouped, contiguous or masked (columns num_local_experts, tokens_per_expert, hidden_size, intermediate_size,
-/// up_proj_us, up_mfu, down_proj_us, down_mfu, and seq_len_per_gpu or batch_size_per_gpu). Folds: number of groups.
+/// up_proj_us, up_mfu, down_proj_us, down_mfu, and seq_len_per_gpu or batch_size_per_gpu).
 ///
 /// The benchmark drew each group's rows, int(tokens_per_expert x U(0.7, 1.3)), from Python's generator with seed 0, the
 /// masked one ten times for each row of the table and projection, of which the last was timed. The draws are repeated

@@ -10,8 +10,9 @@ namespace moeline {
 namespace {
 
 constexpr std::size_t kFewRows = 3;
-constexpr double kLeverage = 1.5;  // times the fitted error
-constexpr double kShared = 0.5;    // of the worst error, in both neighbours
+constexpr double kLeverage = 1.5;    // times the fitted error
+constexpr double kSamePoint = 0.02;  // rows nearer than this are the same shape
+constexpr double kShared = 0.5;      // of the worst error, in both neighbours
 
 using Rows = std::vector<std::size_t>;
 
@@ -32,7 +33,7 @@ Rows neighbours(std::size_t row, const Rows& family, const std::vector<Observati
   std::vector<std::pair<double, std::size_t>> by_distance;
   for (const std::size_t other : family) {
     const double away = distance(observations[row].dimensions, observations[other].dimensions);
-    if (away > 0 && std::isfinite(away)) by_distance.emplace_back(away, other);
+    if (away > kSamePoint && std::isfinite(away)) by_distance.emplace_back(away, other);
   }
   std::sort(by_distance.begin(), by_distance.end());
   Rows nearest;
@@ -98,7 +99,7 @@ class Adviser {
       case Cause::noise:
         break;
     }
-    return "again, since its neighbours are met better" + (where.empty() ? "" : "; then " + where);
+    return where.empty() ? "again" : "again, since its neighbours are met better; then " + where;
   }
 
   const std::vector<Observation>& observations_;

@@ -62,6 +62,12 @@ bool dispensable(std::size_t constant) {
   return group_size == 1;
 }
 
+// A cost that need not show: so many us per kernel, tile or wave.
+bool is_time(std::size_t constant) {
+  const std::string_view name = kConstantNames[constant];
+  return name.find("_us") != std::string_view::npos || name.ends_with(".us");
+}
+
 // Terms in columns, one for each constant that some binding branch has. A constant whose branch never binds is left
 // out if it is dispensable.
 struct System {
@@ -143,6 +149,25 @@ Branches binding(const std::vector<Observation>& observations, const Constants& 
   return branches;
 }
 
+// Least squares again without constants in us that came out negative, the most negative first: 0, no such cost shows.
+Constants solve_non_negative(const std::vector<Observation>& observations, const Weights& weights,
+                             const Branches& branches, std::vector<std::size_t> wanted) {
+  Constants constants = solve_linear(observations, weights, branches, wanted);
+  std::vector<std::size_t> zero;
+  while (true) {
+    const auto least = std::min_element(wanted.begin(), wanted.end(), [&](std::size_t a, std::size_t b) {
+      const auto value = [&](std::size_t i) { return is_time(i) && constants[i] < 0 ? constants[i] : 0.0; };
+      return value(a) < value(b);
+    });
+    if (least == wanted.end() || !is_time(*least) || !(constants[*least] < 0)) break;
+    zero.push_back(*least);
+    wanted.erase(least);
+    constants = solve_linear(observations, weights, branches, wanted);
+  }
+  for (const std::size_t constant : zero) constants[constant] = 0;
+  return constants;
+}
+
 // Of the whole curve, whichever branch binds. Infinite where a constant came out negative: no solution.
 double squared_error(const std::vector<Observation>& observations, const Weights& weights, const Constants& constants) {
   const auto is_negative = [](double constant) { return constant < 0; };
@@ -162,7 +187,7 @@ Constants solve_weighted(const std::vector<Observation>& observations, const Wei
   Constants best{};
   double least = 0;
   while (tried.insert(branches).second) {
-    const Constants constants = solve_linear(observations, weights, branches, wanted);
+    const Constants constants = solve_non_negative(observations, weights, branches, wanted);
     const double error = squared_error(observations, weights, constants);
     if (tried.size() == 1 || error < least) {
       best = constants;

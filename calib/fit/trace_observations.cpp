@@ -143,9 +143,10 @@ std::string place(const Kernel& kernel) {
 
 Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel, const MachineFacts& machine,
                     const Constants& alone) {
+  const int sms = is_resident(op.family) ? kernel.sms : static_cast<int>(machine.sms);
   Observation observation;
   observation.family = name_of(op.family);
-  observation.dimensions = dimensions_of(op, kernel.sms);
+  observation.dimensions = dimensions_of(op, sms);
   observation.where = place(kernel);
   observation.measured_us = chunk.solo_us(op, kernel);
   if (is_all_to_all(op.family)) {
@@ -155,7 +156,6 @@ Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel
                       "needs DeepEP's tables beside it: transfers are measured in multiples of their time alone");
     observation.curve.always = {{overlapped_slowdown(op.family), alone_us}};
   } else {
-    const int sms = is_resident(op.family) ? kernel.sms : static_cast<int>(machine.sms);
     observation.curve = compute_curve(op, sms, machine, kTiles);
     if (op.family == Family::attention_forward) keep_branch(observation.curve, "compute");  // no host in this clock
   }
@@ -247,7 +247,8 @@ void observe_jitter(const Chunk& chunk, int layer, int other, std::vector<Observ
       const Kernel& a = chunk.at(phase, layer, static_cast<int>(i));
       const Kernel& b = chunk.at(phase, other, static_cast<int>(i));
       const double mean = (chunk.solo_us(ops[i], a) + chunk.solo_us(ops[i], b)) / 2;
-      const bool equal_work = dimensions_of(ops[i], a.sms) == dimensions_of(others[i], b.sms) && !ops[i].parallel;
+      const bool equal_work =
+          dimensions_of(ops[i], 1) == dimensions_of(others[i], 1) && a.sms == b.sms && !ops[i].parallel;
       if (!equal_work || is_communication(ops[i].family) || a.stream == kCommunicationStream || mean < kShortest)
         continue;
       const double difference = std::abs(chunk.solo_us(ops[i], a) - chunk.solo_us(ops[i], b));

@@ -27,15 +27,37 @@ struct Options {
   bool report = false;
 };
 
-// "NVIDIA H100 80GB HBM3" -> h100: the profile that one of the device's words names, whole or up to its first '-'.
-std::string profile_named_by(const std::string& device) {
+// "NVIDIA H100 80GB HBM3" -> " nvidia h100 80gb hbm3 "
+std::string words_of(const std::string& device) {
   std::string words = " " + device + " ";
   std::transform(words.begin(), words.end(), words.begin(),
                  [](unsigned char c) { return std::isalnum(c) ? static_cast<char>(std::tolower(c)) : ' '; });
+  return words;
+}
+
+bool has_word(const std::string& words, const std::string& word) {
+  return words.find(" " + word + " ") != std::string::npos;
+}
+
+// The profile that one of the device's words names, whole or up to its first '-'. Profiles are those of SXM modules.
+std::string profile_named_by(const std::string& device) {
+  const std::string words = words_of(device);
+  const bool other_board = has_word(words, "pcie") || has_word(words, "nvl");
   for (const std::string& name : names_in("hwprofiles")) {
-    if (words.find(" " + name.substr(0, name.find('-')) + " ") != std::string::npos) return name;
+    if (!other_board && has_word(words, name.substr(0, name.find('-')))) return name;
   }
   throw SpecError(fmt::format("no profile is named after '{}': --hardware names one with its facts", device));
+}
+
+// A profile whose name says another machine of ours is not the one that was measured.
+void expect_device(const BenchTable& table, const HardwareProfile& profile) {
+  const std::string device = words_of(table.header.at("device")), name = words_of(profile.name);
+  for (const std::string& each : names_in("hwprofiles")) {
+    const std::string word = each.substr(0, each.find('-'));
+    if (!has_word(name, word) || has_word(device, word)) continue;
+    throw SpecError(
+        fmt::format("{} was measured on {}, not on {}", table.file, table.header.at("device"), profile.name));
+  }
 }
 
 // Tables of calib/bench say what they were measured on and when, and are always cross-validated.
@@ -51,7 +73,9 @@ void take_from_bench(const std::vector<std::string>& files, Options& options) {
 
 std::vector<std::string> bench_key_names() {
   std::vector<std::string> names;
-  for (const BenchKey& key : bench_keys()) names.push_back(key.name);
+  for (const BenchKey& key : bench_keys()) {
+    if (key.name != "launch") names.push_back(key.name);  // every time contains its gap
+  }
   return names;
 }
 
@@ -64,12 +88,13 @@ void run(Options options) {
   const Architecture model = load_architecture(options.model);
   const Calibration calibration =
       calibrate({options.files.begin(), options.files.end()}, options.request, model, profile.facts);
+  for (const BenchTable& table : calibration.benches) expect_device(table, profile);
+  const std::string report = calibration_text(calibration) + benches_text(calibration, profile.facts) +
+                             (options.report ? residuals_text(calibration) : "");
   std::erase_if(profile.kernel_sets, [&](const KernelSet& set) { return set.name == calibration.kernels.name; });
   profile.kernel_sets.push_back(calibration.kernels);
   write_text(options.output, to_yaml(profile));
-  print_calibration(calibration);
-  print_benches(calibration, profile.facts);
-  if (options.report) print_residuals(calibration);
+  fmt::print("{}", report);
 }
 
 }  // namespace

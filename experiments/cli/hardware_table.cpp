@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "experiments/cli/text_table.hpp"
 #include "hardware/price.hpp"
 
@@ -67,9 +69,13 @@ Provenance provenance_of(Family family, const KernelSet& complete, const Machine
 
 // Families that have no row of their own.
 std::string families_without_fit(const KernelSet& complete, const MachineFacts& facts) {
-  std::vector<std::string> bf16, from_facts, unknown;
+  std::vector<std::string> bf16, from_facts, unknown, refused;
   for (int i = 0; i < kFamilies; ++i) {
     const auto family = static_cast<Family>(i);
+    if (is_fp8(family) && facts.fp8_tflops == 0) {
+      refused.push_back(name_of(family));
+      continue;
+    }
     const Provenance provenance = provenance_of(family, complete, facts);
     if (provenance == Provenance::roofline) {
       unknown.push_back(name_of(family));
@@ -83,7 +89,26 @@ std::string families_without_fit(const KernelSet& complete, const MachineFacts& 
     return fmt::format("  {}: {}\n", what, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
   };
   return line("by gemm_fp8's curve at BF16's peak", bf16) + line("by the facts", from_facts) +
-         line("known to nobody, priced by roofline", unknown);
+         line("known to nobody, priced by roofline", unknown) +
+         (refused.empty() ? "" : line("not on this machine, which has no FP8 tensor cores", refused));
+}
+
+// Lines of at most 120 characters, broken after `separator` and indented by two.
+std::string folded(const std::string& text, char separator) {
+  constexpr std::size_t kWidth = 118;
+  std::string lines, line;
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(separator, begin), text.size() - 1) + 1;
+    const std::string part = text.substr(begin, end - begin);
+    if (!line.empty() && line.size() + part.size() > kWidth) {
+      lines += "  " + line + "\n";
+      line = part.substr(part.find_first_not_of(' '));
+    } else {
+      line += part;
+    }
+    begin = end;
+  }
+  return lines + "  " + line + "\n";
 }
 
 // By name: the profile's own sets, or where it has none those that it carries over.
@@ -99,9 +124,10 @@ std::vector<KernelSet> sets_to_choose(const HardwareProfile& profile) {
 
 std::string kernel_set_text(const KernelSet& set, const HardwareProfile& profile) {
   const KernelSet complete = profile.kernels(set.name);
-  return fmt::format("\nkernel set {} ({}), {}\n  {}\n  {}\n\n{}\n{}", set.name, set.date,
-                     machine_line(differences(set.fitted_on, profile.facts)), set.source, count_constants(set),
-                     family_table(complete), families_without_fit(complete, profile.facts));
+  return fmt::format("\nkernel set {} ({}), {}\n{}{}\n{}\n{}", set.name, set.date,
+                     machine_line(differences(set.fitted_on, profile.facts)), folded(set.source, ';'),
+                     folded(count_constants(set), ','), family_table(complete),
+                     families_without_fit(complete, profile.facts));
 }
 
 }  // namespace
@@ -123,7 +149,8 @@ std::string hardware_table(const HardwareProfile& profile) {
   if (profile.kernel_sets.empty() && profile.carried_over.empty()) return text + "\nno kernel set\n";
   return text +
          "\nErrors are predicted / measured - 1, held-out: by fits that did not see those rows. Constants that a set "
-         "lacks\nare borrowed from the set under `from`; those of another machine (NAME: SET) make every price "
+         "lacks\nare borrowed from the set under `from`, of another machine (NAME: SET) or of this one; a family whose "
+         "range\nis borrowed is priced by the set's own constants where it has them. Both make every price "
          "extrapolated.\n`measured` is the range of each dimension: m, n, k of a GEMM (m of each group where masked), "
          "rows: queries that\nshare keys, bytes: of memory traffic, or through the SMs of a transfer.\n";
 }

@@ -78,8 +78,6 @@ Curve gqa_decode(const Operator& op, int sms, const MachineFacts& machine) {
            {"latency", {{Constant::gqa_latency, 1}}}}};
 }
 
-bool has_widths(const AttentionShape& a, double qk_dim, double v_dim) { return a.qk_dim == qk_dim && a.v_dim == v_dim; }
-
 }  // namespace
 
 Curve attention_curve(const Operator& op, int sms, const MachineFacts& machine) {
@@ -94,23 +92,6 @@ Curve attention_curve(const Operator& op, int sms, const MachineFacts& machine) 
       return gqa_decode(op, sms, machine);
     default:
       moeline::check_failed("an attention kernel", __FILE__, __LINE__, name_of(op.family));
-  }
-}
-
-double shared_rows(const Operator& op) { return op.attention.kv_heads > 0 ? rows_of(op.attention) : 0; }
-
-bool like_measured(const Operator& op) {
-  const AttentionShape& a = op.attention;
-  switch (op.family) {
-    case Family::attention_forward:
-    case Family::attention_backward:
-      return has_widths(a, 192, 128) && a.kv_heads == a.heads && a.kv_len == a.query_len;
-    case Family::mla_decode:
-      return has_widths(a, 576, 512);
-    case Family::gqa_decode:
-      return has_widths(a, 128, 128);
-    default:
-      return true;
   }
 }
 

@@ -25,7 +25,7 @@ enum class Constant : std::size_t {
   wgrad_mainloop,
   wgrad_epilogue,     ///< us per wave; reads and writes the FP32 accumulator
   attention_forward,  ///< roofline multiples of the BF16 tensor cores
-  attention_latency,  ///< us; a prefill's least time. Unknown by a profiler's clock: it is the host's
+  attention_latency,  ///< us; a prefill's least time. 0 by a device's clock: it is the host's
   attention_backward,
   mla_compute,     ///< roofline multiple of the BF16 tensor cores, per whole tile of query rows
   mla_memory,      ///< roofline multiple of HBM, per byte of the cache
@@ -93,7 +93,7 @@ inline constexpr std::array<std::string_view, kConstants> kConstantNames = {
     "gemm_fp8_wgrad.mainloop_roofline_multiple",
     "gemm_fp8_wgrad.epilogue_us",
     "attention_forward.roofline_multiple",
-    "attention_latency.us",
+    "attention_forward.latency_us",
     "attention_backward.roofline_multiple",
     "mla_decode.compute_roofline_multiple",
     "mla_decode_cache.roofline_multiple",

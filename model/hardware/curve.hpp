@@ -52,10 +52,6 @@ struct Evaluation {
 /// Attention (attention_curve.cpp).
 [[nodiscard]] Curve attention_curve(const Operator& op, int sms, const MachineFacts& machine);
 
-/// Whether an attention kernel has head widths that were measured, and is a whole prompt without groups of heads if it
-/// is a prefill; true of every other family.
-[[nodiscard]] bool like_measured(const Operator& op);
-
 /// A whole transfer with nothing beside it, on `sms` SMs (transfer_curve.cpp).
 [[nodiscard]] Curve transfer_curve(const Operator& op, int sms, const MachineFacts& machine);
 
@@ -67,10 +63,6 @@ struct Evaluation {
 
 /// By how much a transfer of this family takes longer beside compute kernels.
 [[nodiscard]] Constant overlapped_slowdown(Family family);
-
-/// Query rows of an attention kernel that share keys and values: all heads of a group, all queries of a sequence. 0 of
-/// every other family.
-[[nodiscard]] double shared_rows(const Operator& op);
 
 /// 1e6 FLOP/us = 1 TFLOP/s; 1e3 B/us = 1 GB/s.
 [[nodiscard]] inline double flops_at_peak_us(double flops, double tflops) { return flops / (tflops * 1e6); }

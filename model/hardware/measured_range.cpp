@@ -28,10 +28,10 @@ std::vector<Dimension> kernel_dimensions(Family family) {
       return {m, n, k, groups};
     case Family::attention_forward:
     case Family::attention_backward:
-      return {batch, kv_heads, rows, query_len, kv_len};
+      return {batch, kv_heads, heads_per_kv, query_len, kv_len, cached, window, qk_dim, v_dim};
     case Family::mla_decode:
     case Family::gqa_decode:
-      return {batch, kv_heads, rows, kv_len};
+      return {batch, kv_heads, rows, query_len, kv_len, qk_dim, v_dim};
     case Family::streaming:
     case Family::rowwise:
     case Family::cast_transpose:
@@ -71,12 +71,22 @@ double value_of(Dimension dimension, const Operator& op) {
       return op.attention.batch;
     case Dimension::kv_heads:
       return op.attention.kv_heads;
+    case Dimension::heads_per_kv:
+      return op.attention.heads / std::max(op.attention.kv_heads, 1.0);
     case Dimension::rows:
-      return shared_rows(op);
+      return op.attention.heads / std::max(op.attention.kv_heads, 1.0) * op.attention.query_len;
     case Dimension::query_len:
       return op.attention.query_len;
     case Dimension::kv_len:
       return op.attention.kv_len;
+    case Dimension::cached:
+      return op.attention.kv_len - op.attention.query_len;
+    case Dimension::window:
+      return op.attention.window;
+    case Dimension::qk_dim:
+      return op.attention.qk_dim;
+    case Dimension::v_dim:
+      return op.attention.v_dim;
     case Dimension::bytes:
       return is_all_to_all(op.family) ? op.traffic.copied_bytes : op.bytes;
     case Dimension::items:
@@ -89,6 +99,27 @@ double value_of(Dimension dimension, const Operator& op) {
   moeline::check_failed("a dimension of operators", __FILE__, __LINE__, name_of(dimension));
 }
 
+// Of others the time does not depend on the SMs: few blocks, or the wire.
+bool takes_all_sms(Family family) {
+  if (is_gemm(family) || is_resident(family)) return true;
+  switch (family) {
+    case Family::attention_forward:
+    case Family::attention_backward:
+    case Family::mla_decode:
+    case Family::gqa_decode:
+    case Family::streaming:
+    case Family::rowwise:
+    case Family::cast_transpose:
+    case Family::requantize:
+    case Family::swiglu:
+    case Family::recode_12bit:
+    case Family::strided:
+      return true;
+    default:
+      return false;
+  }
+}
+
 double slack(Dimension dimension) { return dimension == Dimension::sms || dimension == Dimension::ranks ? 0 : 0.01; }
 
 bool is_above(double value, double high, Dimension dimension) { return value > high * (1 + slack(dimension)); }
@@ -97,8 +128,9 @@ bool is_below(double value, double low, Dimension dimension) { return value < lo
 }  // namespace
 
 const std::vector<std::string>& dimension_names() {
-  static const std::vector<std::string> kNames = {"m",         "n",      "k",     "groups", "batch", "kv_heads", "rows",
-                                                  "query_len", "kv_len", "bytes", "items",  "ranks", "sms"};
+  static const std::vector<std::string> kNames = {
+      "m",      "n",      "k",      "groups", "batch", "kv_heads", "heads_per_kv", "rows",  "query_len",
+      "kv_len", "cached", "window", "qk_dim", "v_dim", "bytes",    "items",        "ranks", "sms"};
   return kNames;
 }
 
@@ -107,7 +139,7 @@ const std::string& name_of(Dimension dimension) { return dimension_names()[stati
 Dimensions dimensions_of(const Operator& op, int sms) {
   Dimensions values;
   for (const Dimension dimension : kernel_dimensions(op.family)) values[dimension] = value_of(dimension, op);
-  if (is_resident(op.family)) values[Dimension::sms] = sms;
+  if (takes_all_sms(op.family)) values[Dimension::sms] = sms;
   return values;
 }
 

@@ -14,16 +14,21 @@ enum class Dimension {
   m,  ///< rows of a GEMM: of each group in the masked layout, else of all groups
   n,
   k,
-  groups,     ///< GEMMs in one kernel
-  batch,      ///< sequences
-  kv_heads,   ///< with the rows below and the query length, the heads as well
-  rows,       ///< query rows that share keys: heads / kv_heads x query_len
-  query_len,  ///< of a prefill
+  groups,  ///< GEMMs in one kernel
+  batch,   ///< sequences
+  kv_heads,
+  heads_per_kv,  ///< query heads that share keys
+  rows,          ///< query rows that do: of a decode, heads_per_kv x query_len
+  query_len,
   kv_len,
+  cached,  ///< of a prefill, keys before the first query
+  window,  ///< sliding; 0: none
+  qk_dim,
+  v_dim,
   bytes,  ///< of memory traffic; of a transfer those that go through SMs
   items,  ///< token-expert pairs, or rows
   ranks,
-  sms  ///< that a resident kernel holds
+  sms  ///< that it is launched on
 };
 inline constexpr int kDimensions = static_cast<int>(Dimension::sms) + 1;
 

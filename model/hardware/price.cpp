@@ -142,20 +142,11 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
   set_links(op, kernels, price);
 }
 
-// In which way an attention kernel is unlike those measured (like_measured).
-std::string unlike_measured(const AttentionShape& a, bool decode) {
-  if (!decode && a.kv_heads != a.heads) return "grouped heads";
-  if (!decode && a.kv_len != a.query_len) return "cached prefix";
-  return "head widths";
-}
-
 // What speaks against the measurements of the curve's family, wherever they lie.
 std::string doubt_of(const Operator& op, const std::string& family, const MachineFacts& machine,
                      const KernelSet& kernels) {
   if (family != name_of(op.family)) return fmt::format("priced as {}", family);
-  if (!machine.computes_like(kernels.fitted_on)) return kOtherMachine;
-  if (like_measured(op)) return "";
-  return unlike_measured(op.attention, op.family == Family::mla_decode || op.family == Family::gqa_decode);
+  return machine.computes_like(kernels.fitted_on) ? "" : kOtherMachine;
 }
 
 void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
@@ -185,6 +176,17 @@ double shortest_us(const KernelSet& kernels) {
 double floor_us(const Operator& op, const MachineFacts& machine) {
   return std::max(bytes_at_peak_us(op.bytes, machine.hbm_GBps),
                   flops_at_peak_us(op.flops, is_fp8(op.family) ? machine.fp8_tflops : machine.bf16_tflops));
+}
+
+// A curve a little below the peaks is a matter of rounding; one far below knows nothing of such a kernel.
+void raise_to_floor(double floor_us, Price& price) {
+  constexpr double kRounding = 1.05;
+  if (is_covered(price.provenance) && floor_us > kRounding * price.solo_us) {
+    price.provenance = Provenance::extrapolated;
+    price.note.reasons.insert("the curve is below the machine's peaks");
+  }
+  price.solo_us = floor_us;
+  price.bound_by = "roofline";
 }
 
 }  // namespace
@@ -220,10 +222,7 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
     price_compute(op, conditions, machine, kernels, price);
     price.solo_us = std::max(price.solo_us, shortest_us(kernels));
   }
-  if (const double floor = floor_us(op, machine); floor > price.solo_us) {
-    price.solo_us = floor;
-    price.bound_by = "roofline";
-  }
+  if (const double floor = floor_us(op, machine); floor > price.solo_us) raise_to_floor(floor, price);
   price.hbm_GBps = std::min(GBps(op.bytes, price.solo_us), machine.hbm_GBps);
   price.nvlink_GBps = std::min(price.nvlink_GBps, machine.nvlink_GBps);
   price.nic_GBps = std::min(price.nic_GBps, machine.nic_GBps);

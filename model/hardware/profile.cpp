@@ -216,7 +216,7 @@ KernelSet HardwareProfile::kernels(const std::string& set, std::string_view need
   const KernelSet* chosen = nullptr;
   std::vector<std::string> names;
   for (const KernelSet& candidate : candidates) {
-    names.push_back(candidate.name);
+    if (std::find(names.begin(), names.end(), candidate.name) == names.end()) names.push_back(candidate.name);
     const bool wanted = set.empty() ? needed.empty() || candidate.knows(needed) : candidate.name == set;
     if (wanted) chosen = &candidate;
   }

@@ -30,6 +30,7 @@ Operator attention(Family family, const char* name, const AttentionShape& shape)
 
 Operator prefill_core(const AttentionShape& shape, double window) {
   Operator op = attention(Family::attention_forward, "FlashAttention forward", shape);
+  if (window > 0 && window < shape.kv_len) op.attention.window = window;
   op.flops = 2 * shape.batch * shape.heads * causal_pairs(shape, window) * (shape.qk_dim + shape.v_dim);
   const double queries = shape.batch * shape.query_len * shape.heads * (shape.qk_dim + shape.v_dim);
   const double seen = window > 0 ? std::min(shape.kv_len, window + shape.query_len) : shape.kv_len;

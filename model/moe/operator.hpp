@@ -67,6 +67,7 @@ struct AttentionShape {
   double kv_len = 0;  ///< keys of the last query: cached ones and its own; at most the sliding window
   double qk_dim = 0;  ///< per head
   double v_dim = 0;
+  double window = 0;  ///< sliding window that some query of a prefill does not see past; 0: none
 };
 
 struct Operator {

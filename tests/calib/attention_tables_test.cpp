@@ -51,17 +51,15 @@ double tflops(const Operator& op, double us) { return op.flops / us / 1e6; }
 Operator operator_of(const Observation& o) {
   const auto is = [&](Dimension dimension) { return o.dimensions.at(dimension); };
   const bool prefill = o.family == "attention_forward", mla = o.family == "mla_decode";
-  const double query_len = prefill ? is(Dimension::query_len) : 1;
-  const double heads = is(Dimension::kv_heads) * is(Dimension::rows) / query_len;
+  const double query_len = is(Dimension::query_len);
+  const double heads = is(Dimension::kv_heads) * (prefill ? is(Dimension::heads_per_kv) : is(Dimension::rows));
   const AttentionShape shape{.batch = is(Dimension::batch),
                              .heads = heads,
                              .kv_heads = is(Dimension::kv_heads),
                              .query_len = query_len,
                              .kv_len = is(Dimension::kv_len),
-                             .qk_dim = prefill ? 192.0
-                                       : mla   ? 576.0
-                                               : 128.0,
-                             .v_dim = mla ? 512.0 : 128.0};
+                             .qk_dim = is(Dimension::qk_dim),
+                             .v_dim = is(Dimension::v_dim)};
   return prefill ? prefill_core(shape) : mla ? mla_decode_core(shape) : gqa_decode_core(shape);
 }
 

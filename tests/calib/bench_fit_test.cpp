@@ -4,7 +4,9 @@
 #include <cmath>
 
 #include "calib/fit/calibrate.hpp"
+#include "hardware/price.hpp"
 #include "tests/support/bench_table.hpp"
+#include "tests/support/cli.hpp"
 #include "tests/support/dice.hpp"
 
 using namespace moeline;
@@ -31,6 +33,7 @@ Constants truth() {
                                                {Constant::bf16_gemm_epilogue, 0.5},
                                                {Constant::bf16_gemm_ports, 0.7},
                                                {Constant::attention_forward, 2.4},
+                                               {Constant::attention_latency, 0},
                                                {Constant::attention_backward, 2.9},
                                                {Constant::mla_compute, 2.8},
                                                {Constant::mla_memory, 1.9},
@@ -59,17 +62,18 @@ struct Recovered {
 
 template <typename Disturb>
 Recovered recover(bench::Preset preset, int samples, bool cross_validate, const Disturb& disturb) {
-  const auto file = std::filesystem::temp_directory_path() / "moeline_synthetic_h200.csv";
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.write("h200.csv", "");
   write_measured(file, cases_of(preset), h200(), truth(), samples, disturb);
   CalibrationRequest request;
   request.kernels = "synthetic-2026-11";
   request.cross_validate = cross_validate;
   Recovered recovered{calibrate({file}, request, load_architecture("deepseek-v3"), h200()), 0, ""};
-  std::filesystem::remove(file);
   const Constants wanted = truth();
   for (std::size_t i = 0; i < kConstants; ++i) {
     CAPTURE(kConstantNames[i]);
     CHECK(std::isnan(wanted[i]) == std::isnan(recovered.calibration.kernels.constants[i]));
+    if (wanted[i] == 0) continue;  // set, not fitted
     const double error = std::abs(recovered.calibration.kernels.constants[i] / wanted[i] - 1);
     if (!(error > recovered.worst)) continue;
     recovered.worst = error;
@@ -117,20 +121,47 @@ TEST_CASE("with 2 % of noise, kernels left out of the fit are still predicted wi
     return us * (0.98 + 0.04 * static_cast<double>(dice.below(1001)) / 1000);
   };
   const Recovered recovered = recover(bench::Preset::full, 5, true, noise);
+  int held_out = 0;
   for (const auto& [family, fit] : recovered.calibration.kernels.fits) {
     if (!fit.held_out) continue;
+    ++held_out;
     CAPTURE(family);
     CHECK(fit.median_abs_error < 0.05);
     CHECK(fit.p95_abs_error < 0.12);
   }
+  CHECK(held_out == 13);  // all but small kernels and launches
+}
+
+TEST_CASE("a profile made from a table prices every kernel of the table as it was measured, and as covered") {
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.write("h200.csv", "");
+  const std::string profile = folder / "h200.yaml";
+  write_measured(file, cases_of(bench::Preset::quick), h200(), truth(), 1, undisturbed);
+  REQUIRE(run_moeline({"calibrate", file.string(), "-o", profile}).exit_code == 0);
+  const HardwareProfile made = load_profile(profile);
+  const KernelSet kernels = made.kernels("bench-2026-11");
+  const double gap = kernels[Constant::kernel_gap];
+  int priced = 0;
+  for (const Measurement& m : read_bench_table(file).measurements) {
+    if (m.key == "launch" || m.key == "small") continue;
+    CAPTURE(m.key);
+    CAPTURE(m.parameters);
+    const Price price = moeline::price(bench_operator(m), {.sms = bench_sms(m, made.facts)}, made.facts, kernels);
+    CAPTURE(price.note.text());
+    CHECK(is_covered(price.provenance));
+    const double launches = m.key == "attention_backward" ? 3 : m.key == "mla_decode" ? 2 : 1;
+    CHECK(price.solo_us + launches * gap == doctest::Approx(m.median()).epsilon(0.002));
+    ++priced;
+  }
+  CHECK(priced > 100);
 }
 
 TEST_CASE("a table measured on a machine with other SMs than the profile's is refused") {
-  const auto file = std::filesystem::temp_directory_path() / "moeline_other_sms.csv";
+  const TemporaryFolder folder;
+  const std::filesystem::path file = folder.write("sms.csv", "");
   write_bench_table(file, {{"small", bench::small_cases()}}, 1, [](int, int) { return 2.0; });
   MachineFacts other = h200();
   other.sms = 78;
   CHECK_THROWS_WITH_AS((void)bench_observations(read_bench_table(file), other, TileSet::wide),
                        doctest::Contains("measured on NVIDIA H200 with 132 SMs, the profile has 78"), SpecError);
-  std::filesystem::remove(file);
 }

@@ -80,6 +80,10 @@ KernelSet kernels() {
   for (const char* family : {"attention_forward", "mla_decode", "gqa_decode"}) {
     for (int d = 0; d < kDimensions; ++d) set.fits[family].range[static_cast<Dimension>(d)] = {1, 1e30};
   }
+  MeasuredRange& prompts = set.fits["attention_forward"].range;
+  prompts[Dimension::kv_heads] = {128, 128};
+  prompts[Dimension::heads_per_kv] = {1, 1};
+  prompts[Dimension::cached] = prompts[Dimension::window] = {0, 0};
   set.fits["mla_decode"].range[Dimension::rows] = {128, 128};
   set.fits["gqa_decode"].range[Dimension::rows] = {4, 128};
   return set;
@@ -199,8 +203,8 @@ TEST_CASE("attention of a kind that was not measured is extrapolated") {
   CHECK(on(prefill_core(prompt(1, 4096, 4096))).provenance == Provenance::interpolated);
   CHECK(on(prefill_core(prompt(1, 4096, 8192))).provenance == Provenance::extrapolated);      // a cached prefix
   CHECK(on(prefill_core(gqa(1, 4096, 64, 4, 4096))).provenance == Provenance::extrapolated);  // GQA
-  CHECK(on(prefill_core(prompt(1, 4096, 8192))).note.text() == "cached prefix");
-  CHECK(on(prefill_core(gqa(1, 4096, 64, 4, 4096))).note.text() == "grouped heads");
+  CHECK(on(prefill_core(prompt(1, 4096, 8192))).note.text() == "cached 4096 > 0");
+  CHECK(on(prefill_core(gqa(1, 4096, 64, 4, 4096))).note.text() == "kv_heads 4 < 128, heads_per_kv 16 > 1");
   CHECK(on(mla_decode_core(mla(128, 4096))).provenance == Provenance::interpolated);
   CHECK(on(mla_decode_core(mla(128, 4096, 2))).provenance == Provenance::extrapolated);
   CHECK(on(mla_decode_core(mla(128, 4096, 1, 64))).provenance == Provenance::extrapolated);

@@ -150,7 +150,7 @@ TEST_CASE("a family that was measured at one place is measured there, and extrap
   CHECK(on(prompt(1, 4096), 132).provenance == Provenance::measured);  // the training trace's
   CHECK(on(prompt(1, 4096), 132).note.empty());
   CHECK(on(prompt(2, 4096), 132).note.text() == "batch 2 > 1");
-  CHECK(on(prompt(1, 2048), 132).note.text() == "rows 2048 < 4096, query_len 2048 < 4096, kv_len 2048 < 4096");
+  CHECK(on(prompt(1, 2048), 132).note.text() == "query_len 2048 < 4096, kv_len 2048 < 4096");
   const Price late = price(prompt(1, 4096), {.sms = 132}, h800().facts, h800().kernels("open-2025-late"));
   CHECK(late.provenance == Provenance::interpolated);  // 1024 to 32768
 }

@@ -26,11 +26,20 @@ Shape shape_of(const Operator& op, double sms, double communication_sms) {
     return {{"m", m}, {"n", op.n}, {"k", op.k}, {"groups", op.groups}, {"sms", sms}};
   }
   if (family.starts_with("attention")) {
-    return {
-        {"batch", a.batch}, {"kv_heads", a.kv_heads}, {"rows", rows}, {"query_len", a.query_len}, {"kv_len", a.kv_len}};
+    return {{"batch", a.batch},
+            {"kv_heads", a.kv_heads},
+            {"heads_per_kv", a.heads / a.kv_heads},
+            {"query_len", a.query_len},
+            {"kv_len", a.kv_len},
+            {"cached", a.kv_len - a.query_len},
+            {"window", 0},
+            {"qk_dim", a.qk_dim},
+            {"v_dim", a.v_dim},
+            {"sms", 132}};
   }
   if (family.ends_with("_decode")) {
-    return {{"batch", a.batch}, {"kv_heads", a.kv_heads}, {"rows", rows}, {"kv_len", a.kv_len}};
+    return {{"batch", a.batch},   {"kv_heads", a.kv_heads}, {"rows", rows},     {"query_len", a.query_len},
+            {"kv_len", a.kv_len}, {"qk_dim", a.qk_dim},     {"v_dim", a.v_dim}, {"sms", 132}};
   }
   if (op.traffic.ranks > 0) {
     Shape shape = {{"bytes", op.traffic.copied_bytes}, {"ranks", op.traffic.ranks}};
@@ -38,7 +47,7 @@ Shape shape_of(const Operator& op, double sms, double communication_sms) {
     return shape;
   }
   if (family == "small") return {};
-  return op.items > 0 ? Shape{{"items", op.items}} : Shape{{"bytes", op.bytes}};
+  return op.items > 0 ? Shape{{"items", op.items}} : Shape{{"bytes", op.bytes}, {"sms", 132}};
 }
 
 // "measured", "interpolated" or "extrapolated" by the ranges of one family in the profile's text.
