@@ -4,53 +4,53 @@
 
 namespace moeline {
 
-const std::vector<std::string>& bench_kernels() {
-  static const std::vector<std::string> names = {"gemm_fp8",
-                                                 "gemm_fp8_masked",
-                                                 "gemm_bf16",
-                                                 "gemm_bf16_grouped",
-                                                 "gemm_bf16_batched",
-                                                 "attention_forward",
-                                                 "attention_backward",
-                                                 "mla_decode",
-                                                 "streaming",
-                                                 "rowwise",
-                                                 "cast_transpose",
-                                                 "swiglu",
-                                                 "strided",
-                                                 "small"};
+namespace {
+
+using Names = std::vector<std::string>;
+
+std::vector<BenchKey> kernel_keys() {
+  const Names time = {"time"};
+  const Names prompt = {"batch", "heads", "kv_heads", "query_len", "kv_len", "qk_dim", "v_dim"};
+  const Names tensor = {"rows", "columns", "bytes"};
+  const BenchWord scaling = {"scaling", {"1x128", "mx32"}};
+  return {{"gemm_fp8", {"m", "n", "k"}, {scaling}, {"sms"}, time},
+          {"gemm_fp8_masked", {"groups", "m", "n", "k"}, {scaling}, {}, time},
+          {"gemm_bf16", {"m", "n", "k"}, {}, {"sms"}, time},
+          {"gemm_bf16_grouped", {"groups", "m", "n", "k"}, {}, {}, time},
+          {"gemm_bf16_batched", {"groups", "m", "n", "k"}, {}, {}, time},
+          {"attention_forward", prompt, {}, {}, time},
+          {"attention_backward", prompt, {}, {}, time},
+          {"mla_decode", {"batch", "heads", "query_len", "kv_len"}, {}, {}, time},
+          {"streaming", tensor, {}, {}, time},
+          {"rowwise", tensor, {}, {}, time},
+          {"cast_transpose", tensor, {}, {}, time},
+          {"swiglu", tensor, {}, {}, time},
+          {"strided", tensor, {}, {}, time},
+          {"small", {"blocks"}, {}, {}, time}};
+}
+
+Names names_of(const std::vector<BenchKey>& keys) {
+  Names names;
+  for (const BenchKey& key : keys) names.push_back(key.name);
   return names;
 }
 
+std::vector<BenchKey> all_keys() {
+  std::vector<BenchKey> keys = kernel_keys();
+  keys.push_back({"launch", {}, {{"mode", {"stream", "graph"}}}, {}, {"time", "host"}});
+  keys.push_back({"copy", {"bytes"}, {}, {}, {"time"}});
+  keys.push_back({"contention",
+                  {"sms"},
+                  {{"kernel", names_of(kernel_keys())}, {"beside", {"spin", "copy", "kernel"}}},
+                  {},
+                  {"time", "time_alone", "copy_time", "copy_time_alone"}});
+  return keys;
+}
+
+}  // namespace
+
 const std::vector<BenchKey>& bench_keys() {
-  using Names = std::vector<std::string>;
-  static const Names time = {"time"};
-  static const BenchWord scaling = {"scaling", {"1x128", "mx32"}};
-  static const Names prompt = {"batch", "heads", "kv_heads", "query_len", "kv_len", "qk_dim", "v_dim"};
-  static const Names tensor = {"rows", "columns", "bytes"};
-  static const std::vector<BenchKey> keys = {
-      {"gemm_fp8", {"m", "n", "k"}, {scaling}, {"sms"}, time},
-      {"gemm_fp8_masked", {"groups", "m", "n", "k"}, {scaling}, {}, time},
-      {"gemm_bf16", {"m", "n", "k"}, {}, {"sms"}, time},
-      {"gemm_bf16_grouped", {"groups", "m", "n", "k"}, {}, {}, time},
-      {"gemm_bf16_batched", {"groups", "m", "n", "k"}, {}, {}, time},
-      {"attention_forward", prompt, {}, {}, time},
-      {"attention_backward", prompt, {}, {}, time},
-      {"mla_decode", {"batch", "heads", "query_len", "kv_len"}, {}, {}, time},
-      {"streaming", tensor, {}, {}, time},
-      {"rowwise", tensor, {}, {}, time},
-      {"cast_transpose", tensor, {}, {}, time},
-      {"swiglu", tensor, {}, {}, time},
-      {"strided", tensor, {}, {}, time},
-      {"small", {"blocks"}, {}, {}, time},
-      {"launch", {}, {{"mode", {"stream", "graph"}}}, {}, {"time", "host"}},
-      {"copy", {"bytes"}, {}, {}, time},
-      {"contention",
-       {"sms"},
-       {{"kernel", bench_kernels()}, {"beside", {"spin", "copy", "kernel"}}},
-       {},
-       {"time", "time_alone", "copy_time", "copy_time_alone"}},
-  };
+  static const std::vector<BenchKey> keys = all_keys();
   return keys;
 }
 

@@ -22,9 +22,6 @@ struct BenchKey {
 
 [[nodiscard]] const std::vector<BenchKey>& bench_keys();
 
-/// Keys of which one kernel is measured: not launches, copies, contention.
-[[nodiscard]] const std::vector<std::string>& bench_kernels();
-
 /// Null where there is none of that name. A contention has, besides its own parameters, those of the kernel that the
 /// neighbour disturbs: `contention_of` adds them.
 [[nodiscard]] const BenchKey* find_bench_key(const std::string& name);

@@ -144,7 +144,7 @@ class Reader {
     if (key.name != "contention") return key;
     for (const std::string& parameter : split(m.parameters, ';')) {
       if (!parameter.starts_with("kernel=")) continue;
-      check_name("kernel", parameter.substr(7), bench_kernels());
+      check_name("kernel", parameter.substr(7), key.words.front().values);
       return contention_of(*find_bench_key(parameter.substr(7)));
     }
     refuse("parameter 'kernel' is missing");

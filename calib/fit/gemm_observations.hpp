@@ -1,5 +1,5 @@
-// Observations from benchmarks of FP8 GEMMs, nothing beside them. `tiles`: of the kernel set that is fitted. Folds: n x k,
-// in all layouts at once, since they share constants.
+// Observations from benchmarks of FP8 GEMMs, nothing beside them. `tiles`: of the kernel set that is fitted. Folds: n x
+// k, in all layouts at once, since they share constants.
 #pragma once
 
 #include <string>

@@ -62,10 +62,11 @@ bool dispensable(std::size_t constant) {
   return group_size == 1;
 }
 
-// A cost that need not show: so many us per kernel, tile or wave.
-bool is_time(std::size_t constant) {
+// A cost that need not show: so many us per kernel, tile or wave, what tiles load, what a decode's queries add.
+bool need_not_show(std::size_t constant) {
   const std::string_view name = kConstantNames[constant];
-  return name.find("_us") != std::string_view::npos || name.ends_with(".us");
+  const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
+  return has("_us") || has(".us") || has("port_") || has("queries_");
 }
 
 // Terms in columns, one for each constant that some binding branch has. A constant whose branch never binds is left
@@ -149,17 +150,17 @@ Branches binding(const std::vector<Observation>& observations, const Constants& 
   return branches;
 }
 
-// Least squares again without constants in us that came out negative, the most negative first: 0, no such cost shows.
+// Least squares again without costs that came out negative, the most negative first: 0, they do not show.
 Constants solve_non_negative(const std::vector<Observation>& observations, const Weights& weights,
                              const Branches& branches, std::vector<std::size_t> wanted) {
   Constants constants = solve_linear(observations, weights, branches, wanted);
   std::vector<std::size_t> zero;
   while (true) {
     const auto least = std::min_element(wanted.begin(), wanted.end(), [&](std::size_t a, std::size_t b) {
-      const auto value = [&](std::size_t i) { return is_time(i) && constants[i] < 0 ? constants[i] : 0.0; };
+      const auto value = [&](std::size_t i) { return need_not_show(i) && constants[i] < 0 ? constants[i] : 0.0; };
       return value(a) < value(b);
     });
-    if (least == wanted.end() || !is_time(*least) || !(constants[*least] < 0)) break;
+    if (least == wanted.end() || !need_not_show(*least) || !(constants[*least] < 0)) break;
     zero.push_back(*least);
     wanted.erase(least);
     constants = solve_linear(observations, weights, branches, wanted);

@@ -16,6 +16,8 @@ namespace {
 // Which dimensions a family has: what the fit records, and what prices are checked for.
 std::vector<Dimension> kernel_dimensions(Family family) {
   using enum Dimension;
+  if (is_memory_bound(family)) return {bytes};
+  if (is_all_to_all(family)) return {bytes, ranks};
   switch (family) {
     case Family::gemm_fp8:
     case Family::gemm_fp8_wgrad:
@@ -32,29 +34,13 @@ std::vector<Dimension> kernel_dimensions(Family family) {
     case Family::mla_decode:
     case Family::gqa_decode:
       return {batch, kv_heads, rows, query_len, kv_len, qk_dim, v_dim};
-    case Family::streaming:
-    case Family::rowwise:
-    case Family::cast_transpose:
-    case Family::requantize:
-    case Family::swiglu:
-    case Family::recode_12bit:
-    case Family::strided:
-      return {bytes};
     case Family::routing_scan:
     case Family::count_rows:
     case Family::map_rows:
       return {items};
-    case Family::dispatch:
-    case Family::dispatch_cached:
-    case Family::combine:
-    case Family::low_latency_dispatch:
-    case Family::low_latency_combine:
-      return {bytes, ranks};
-    case Family::small:  // all alike
-    case Family::notify:
+    default:  // small kernels are all alike, a barrier is a fact's
       return {};
   }
-  moeline::check_failed("a family", __FILE__, __LINE__, name_of(family));
 }
 
 double value_of(Dimension dimension, const Operator& op) {
@@ -101,23 +87,7 @@ double value_of(Dimension dimension, const Operator& op) {
 
 // Of others the time does not depend on the SMs: few blocks, or the wire.
 bool takes_all_sms(Family family) {
-  if (is_gemm(family) || is_resident(family)) return true;
-  switch (family) {
-    case Family::attention_forward:
-    case Family::attention_backward:
-    case Family::mla_decode:
-    case Family::gqa_decode:
-    case Family::streaming:
-    case Family::rowwise:
-    case Family::cast_transpose:
-    case Family::requantize:
-    case Family::swiglu:
-    case Family::recode_12bit:
-    case Family::strided:
-      return true;
-    default:
-      return false;
-  }
+  return is_gemm(family) || is_attention(family) || is_memory_bound(family) || is_resident(family);
 }
 
 double slack(Dimension dimension) { return dimension == Dimension::sms || dimension == Dimension::ranks ? 0 : 0.01; }

@@ -37,6 +37,8 @@ const std::string& name_of(Family family) {
 }
 
 bool is_gemm(Family family) { return family <= Family::gemm_bf16_batched; }
+bool is_attention(Family family) { return family >= Family::attention_forward && family <= Family::gqa_decode; }
+bool is_memory_bound(Family family) { return family >= Family::streaming && family <= Family::strided; }
 
 bool is_all_to_all(Family family) { return family >= Family::dispatch; }
 

@@ -86,6 +86,8 @@ struct Operator {
 };
 
 [[nodiscard]] bool is_gemm(Family family);
+[[nodiscard]] bool is_attention(Family family);
+[[nodiscard]] bool is_memory_bound(Family family);
 [[nodiscard]] bool is_all_to_all(Family family);  ///< notify excluded
 [[nodiscard]] bool is_low_latency(Family family);
 /// Dispatch, combine and their barriers.

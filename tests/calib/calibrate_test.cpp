@@ -169,3 +169,15 @@ TEST_CASE("FP8 GEMMs, in sample: 32 kernels of the trace and 12 of DeepGEMM's ta
   CHECK(fits.at("gemm_fp8").median_abs_error < 0.03);
   CHECK(fits.at("gemm_fp8_wgrad").median_abs_error < 0.03);
 }
+
+TEST_CASE("a start-up that would come out negative does not show: it is 0, and the rest is fitted without it") {
+  std::vector<Observation> observations;
+  for (const double size : {10.0, 20.0, 40.0}) {
+    const double us = 2 * size - 3;  // faster than in proportion
+    observations.push_back({"f", us, {{{Constant::memory_startup, 1}, {Constant::streaming, size}}, {}}});
+  }
+  const Constants found = solve(observations);
+  CHECK(found[static_cast<std::size_t>(Constant::memory_startup)] == 0);
+  CHECK(found[static_cast<std::size_t>(Constant::streaming)] > 1.7);
+  CHECK(found[static_cast<std::size_t>(Constant::streaming)] < 2);
+}
