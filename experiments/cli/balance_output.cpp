@@ -27,7 +27,7 @@ std::string assumption_of(const Balancing& balancing) {
 std::string warning_of(const Balancing& balancing) {
   if (balancing.overfull == 0) return "";
   return fmt::format(
-      "in {} of {} layers an expert has more load than top-{} routing can give it (one in {} of all): every drawn "
+      "in {} of {} layers an expert has more load than top-{} routing can give it (one in {} of all); every drawn "
       "token "
       "chooses it, and others more often than their load says",
       balancing.overfull, balancing.layers.size(), balancing.gating.top_k, balancing.gating.top_k);
@@ -150,8 +150,8 @@ std::string steps_table(const Balancing& balancing, const RebalancePolicy& polic
          fmt::format(
              "GPUs' max / mean in each step, worst layer and mean over layers. Static: placed from the first "
              "step. Rebalanced: placed\nfrom the moving average of earlier steps (the newest weighs {}), "
-             "every {} steps. Above: one placement for the sum of all steps.\n",
-             policy.newest_weight, policy.every_steps);
+             "every {}. Above: one placement for the sum of all steps.\n",
+             policy.newest_weight, policy.every_steps == 1 ? "step" : fmt::format("{} steps", policy.every_steps));
 }
 
 }  // namespace
@@ -182,7 +182,7 @@ std::string balance_json(const Balancing& balancing, const RebalancePolicy& poli
 std::string balance_table(const Balancing& balancing, const RebalancePolicy& policy) {
   const std::string warning = warning_of(balancing);
   return shape_line(balancing) + placement_table(balancing) + layers_table(balancing) +
-         (warning.empty() ? "" : "Warning: " + warning + ".\n") + steps_table(balancing, policy);
+         (warning.empty() ? "" : "Warning: " + lines_of(warning) + ".\n") + steps_table(balancing, policy);
 }
 
 }  // namespace moeline

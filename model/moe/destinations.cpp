@@ -88,6 +88,7 @@ std::vector<SpreadEstimate> expected_spreads(const Gating& gating, const std::ve
     }
   }
   std::vector<SpreadEstimate> estimates;
+  estimates.reserve(means.size());
   for (const SpreadMean& mean : means) {
     estimates.push_back({{mean.of_nodes.value(), mean.of_gpus.value()},
                          {mean.of_nodes.standard_error(), mean.of_gpus.standard_error()}});
