@@ -2,7 +2,7 @@
 // published figures.
 #pragma once
 
-#include "calib/fit/csv.hpp"
+#include "base/csv.hpp"
 #include "calib/fit/observation.hpp"
 
 namespace moeline {

@@ -6,7 +6,7 @@
 
 #include <string>
 
-#include "calib/fit/csv.hpp"
+#include "base/csv.hpp"
 #include "calib/fit/observation.hpp"
 
 namespace moeline {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "calib/fit/csv.hpp"
+#include "base/csv.hpp"
 #include "calib/fit/observation.hpp"
 
 namespace moeline {

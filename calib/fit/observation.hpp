@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/csv.hpp"
 #include "base/error.hpp"
-#include "calib/fit/csv.hpp"
 #include "hardware/curve.hpp"
 #include "moe/architecture.hpp"
 

@@ -1,7 +1,7 @@
 // Observations from the kernels of DeepSeek's training profile.
 #pragma once
 
-#include "calib/fit/csv.hpp"
+#include "base/csv.hpp"
 #include "calib/fit/observation.hpp"
 
 namespace moeline {

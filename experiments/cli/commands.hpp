@@ -17,5 +17,6 @@ void add_model(CLI::App& app, int& exit_code);
 void add_analyze(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
 void add_validate(CLI::App& app, int& exit_code);
+void add_balance(CLI::App& app, int& exit_code);
 
 }  // namespace moeline

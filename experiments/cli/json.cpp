@@ -31,6 +31,15 @@ Json& Json::add(std::string_view key, const std::vector<std::string>& values) {
   return close_list();
 }
 
+Json& Json::item(const std::vector<int>& values) {
+  writer_.SetFormatOptions(rapidjson::kFormatSingleLineArray);
+  writer_.StartArray();
+  for (const int value : values) writer_.Int(value);
+  writer_.EndArray();
+  writer_.SetFormatOptions(rapidjson::kFormatDefault);
+  return *this;
+}
+
 void Json::string(std::string_view value) {
   const std::string valid = as_utf8(value);
   writer_.String(valid.data(), static_cast<rapidjson::SizeType>(valid.size()));

@@ -60,6 +60,9 @@ class Json {
   Json& add(std::string_view key, const std::vector<int>& values);
   Json& add(std::string_view key, const std::vector<std::string>& values);
 
+  /// An element of a list: numbers on one line.
+  Json& item(const std::vector<int>& values);
+
   [[nodiscard]] std::string text() const { return std::string(buffer_.GetString(), buffer_.GetSize()) + "\n"; }
 
  private:

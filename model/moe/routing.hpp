@@ -11,9 +11,8 @@ struct Spread {
   double ranks_per_token = 0;
 };
 
-/// Group-limited top-k gating (DeepSeek-V3, arXiv 2412.19437, section 2.1.2): the topk_group groups with the largest
-/// sum of their two best scores, then the best experts inside them. Experts lie on `ep` ranks in order, ranks on
-/// nodes of `gpus_per_node` in order. Redundant experts are copies: each expert owns an equal share of all slots, a
+/// Of the model's gating with every expert chosen equally often (gating.hpp). Experts lie on `ep` ranks in order, ranks
+/// on nodes of `gpus_per_node` in order. Redundant experts are copies: each expert owns an equal share of all slots, a
 /// token goes to a uniformly drawn one, so that every slot gets the same load. Monte Carlo over 8192 tokens with
 /// independent uniform scores; standard error about 0.1 %. REQUIRES: ep divides n_routed_experts + redundant_experts.
 [[nodiscard]] Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, unsigned seed = 1,

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/csv.hpp"
 #include "base/file.hpp"
 #include "calib/fit/calibrate.hpp"
-#include "calib/fit/csv.hpp"
 #include "calib/fit/deepep_observations.hpp"
 #include "calib/fit/solve.hpp"
 #include "moe/training.hpp"

@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <map>
 
-#include "calib/fit/csv.hpp"
+#include "base/csv.hpp"
 #include "engine/simulate.hpp"
 #include "moe/training.hpp"
 #include "tests/support/data.hpp"

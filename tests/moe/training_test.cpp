@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "calib/fit/csv.hpp"
+#include "base/csv.hpp"
 #include "moe/training.hpp"
 #include "tests/support/data.hpp"
 

@@ -5,7 +5,7 @@
 #include <map>
 #include <string>
 
-#include "calib/fit/csv.hpp"
+#include "base/csv.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/trace_text.hpp"
 

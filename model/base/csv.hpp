@@ -10,11 +10,18 @@ namespace moeline {
 
 class CsvTable {
  public:
-  /// Throws SpecError for a file that is missing, empty, binary, or whose rows differ in length from its header.
-  explicit CsvTable(const std::filesystem::path& path);
+  enum class Header { always, unless_numbers };
+
+  /// `unless_numbers`: a first line of numbers alone is a row, and columns are called 0, 1, 2, ...
+  /// Throws SpecError for a file that is missing, empty, binary, or whose rows differ in length from its first line.
+  explicit CsvTable(const std::filesystem::path& path, Header header = Header::always);
 
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }
-  [[nodiscard]] bool has(const std::string& column) const { return columns_.contains(column); }
+  [[nodiscard]] bool has(const std::string& column) const { return places_.contains(column); }
+  [[nodiscard]] bool has_header() const { return has_header_; }
+  [[nodiscard]] const std::vector<std::string>& columns() const { return columns_; }
+  /// Throws SpecError for a column that is none of these.
+  void expect(const std::vector<std::string>& known) const;
   [[nodiscard]] const std::string& text(std::size_t row, const std::string& column) const;
   [[nodiscard]] double number(std::size_t row, const std::string& column) const;
   [[nodiscard]] double positive(std::size_t row, const std::string& column) const;
@@ -24,11 +31,13 @@ class CsvTable {
   /// Without its folder and extension.
   [[nodiscard]] std::string stem() const { return std::filesystem::path(file_).stem().string(); }
   /// 1-based line of the file at which a row stands.
-  [[nodiscard]] int line(std::size_t row) const { return static_cast<int>(row) + 2; }
+  [[nodiscard]] int line(std::size_t row) const { return static_cast<int>(row) + (has_header_ ? 2 : 1); }
 
  private:
   std::string file_;
-  std::unordered_map<std::string, std::size_t> columns_;
+  bool has_header_ = true;
+  std::vector<std::string> columns_;
+  std::unordered_map<std::string, std::size_t> places_;
   std::vector<std::vector<std::string>> rows_;
 };
 

@@ -1,0 +1,13 @@
+// What `moeline balance` prints.
+#pragma once
+
+#include <string>
+
+#include "experiments/cli/balancing.hpp"
+
+namespace moeline {
+
+[[nodiscard]] std::string balance_json(const Balancing& balancing, const RebalancePolicy& policy);
+[[nodiscard]] std::string balance_table(const Balancing& balancing, const RebalancePolicy& policy);
+
+}  // namespace moeline
