@@ -1,6 +1,8 @@
 // A fact: one physical property, measured over a grid of cases under a stable key.
 #pragma once
 
+#include <cublasLt.h>
+#include <cublas_v2.h>
 #include <cuda_runtime_api.h>
 
 #include <functional>
@@ -11,14 +13,22 @@
 #include "case.hpp"
 #include "check.hpp"
 #include "device.hpp"
+#include "metric.hpp"
 
 namespace moeline::bench {
 
-/// What a case may use. `stream` does not synchronise with the legacy default stream.
+/// What a case may use. Everything here is made once and lives as long as the program: of two streams alone each
+/// has a queue of its own on the device, and library handles are slow to make.
 struct Bench {
   Device device;
-  cudaStream_t stream = nullptr;
+  cudaStream_t stream = nullptr;     ///< does not synchronise with the legacy default stream, nor does the neighbour's
+  cudaStream_t neighbour = nullptr;  ///< for what `contention` runs beside a kernel
+  cublasHandle_t blas = nullptr;     ///< through BlasHandle (blas_handle.hpp), which gives it a workspace
+  cublasLtHandle_t blas_lt = nullptr;
 };
+
+/// REQUIRES: there is a device.
+[[nodiscard]] Bench open_bench();
 
 /// One kernel with its operands, ready to be launched. The functions own the operands.
 struct Kernel {
@@ -37,12 +47,6 @@ struct Kernel {
   };
   return {std::move(launch), std::move(check)};
 }
-
-struct Metric {
-  std::string name;
-  std::string unit;
-  std::vector<double> samples;
-};
 
 struct Fact {
   std::string key;

@@ -1,21 +1,17 @@
-// A cuBLAS handle with a workspace of its own, so that no call allocates while another kernel runs.
+// The cuBLAS handle that all kernels share, with a workspace of the kernel's own, so that no call allocates while
+// another kernel runs and none writes where another one does.
 #pragma once
 
 #include <cublas_v2.h>
 
+#include "bench.hpp"
 #include "buffer.hpp"
 
 namespace moeline::bench {
 
 class BlasHandle {
  public:
-  BlasHandle() : workspace_(32 << 20) {
-    CHECK_STATUS(cublasCreate(&handle_));
-    CHECK_STATUS(cublasSetPointerMode(handle_, CUBLAS_POINTER_MODE_HOST));
-  }
-  ~BlasHandle() { (void)cublasDestroy(handle_); }
-  BlasHandle(const BlasHandle&) = delete;
-  BlasHandle& operator=(const BlasHandle&) = delete;
+  explicit BlasHandle(const Bench& bench) : handle_(bench.blas), workspace_(32 << 20) {}
   /// For calls on `stream`. Choosing a stream makes cuBLAS forget the workspace.
   [[nodiscard]] cublasHandle_t on(cudaStream_t stream) {
     CHECK_STATUS(cublasSetStream(handle_, stream));
@@ -24,8 +20,8 @@ class BlasHandle {
   }
 
  private:
+  cublasHandle_t handle_;
   Buffer workspace_;
-  cublasHandle_t handle_ = nullptr;
 };
 
 }  // namespace moeline::bench

@@ -65,15 +65,11 @@ void store(T* device, const std::vector<T>& host) {
   CHECK_STATUS(cudaStreamSynchronize(nullptr));
 }
 
-/// Copies `count` elements to the host, `stride` elements apart. REQUIRES: who writes them is over.
+/// Copies `count` elements to the host. REQUIRES: who writes them is over.
 template <class T>
-[[nodiscard]] std::vector<T> fetch(const T* device, std::int64_t count, std::int64_t stride = 1) {
+[[nodiscard]] std::vector<T> fetch(const T* device, std::int64_t count) {
   std::vector<T> host(static_cast<std::size_t>(count));
-  if (stride == 1)
-    CHECK_STATUS(cudaMemcpy(host.data(), device, sizeof(T) * host.size(), cudaMemcpyDeviceToHost));
-  else
-    CHECK_STATUS(cudaMemcpy2D(host.data(), sizeof(T), device, sizeof(T) * static_cast<std::size_t>(stride), sizeof(T),
-                              host.size(), cudaMemcpyDeviceToHost));
+  CHECK_STATUS(cudaMemcpy(host.data(), device, sizeof(T) * host.size(), cudaMemcpyDeviceToHost));
   return host;
 }
 

@@ -8,7 +8,8 @@
 
 namespace moeline::bench {
 
-/// How much to measure: a whole run of `quick` takes under two minutes on an H200, of `full` under nine.
+/// How much to measure: a whole run of `quick` is meant to take under two minutes on an H200, and of
+/// `full` under nine.
 enum class Preset { quick, full };
 
 struct Parameter {

@@ -20,6 +20,11 @@ struct WrongResult : std::runtime_error {
   explicit WrongResult(const std::string& what) : std::runtime_error("wrong result: " + what) {}
 };
 
+/// cuBLAS or cuBLASLt refused a call.
+struct BlasError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 inline std::string place(const char* file, int line, const char* call) {
   const char* slash = std::strrchr(file, '/');
   return std::string(slash ? slash + 1 : file) + ":" + std::to_string(line) + ": " + call + ": ";
@@ -32,8 +37,7 @@ inline void check_status(cudaError_t status, const char* file, int line, const c
 }
 
 inline void check_status(cublasStatus_t status, const char* file, int line, const char* call) {
-  if (status != CUBLAS_STATUS_SUCCESS)
-    throw std::runtime_error(place(file, line, call) + cublasGetStatusString(status));
+  if (status != CUBLAS_STATUS_SUCCESS) throw BlasError(place(file, line, call) + cublasGetStatusString(status));
 }
 
 }  // namespace moeline::bench

@@ -7,7 +7,6 @@
 #include "grid.hpp"
 #include "holder.hpp"
 #include "matmul.hpp"
-#include "stream.hpp"
 #include "timing.hpp"
 
 namespace moeline::bench {
@@ -15,7 +14,8 @@ namespace {
 
 /// Longer than other facts': the copy counts its bytes in pieces of half a megabyte and block.
 constexpr Pace kPace{.sample_us = 2000, .samples = 7};
-static_assert(2 * kPace.samples <= Holder::kMostReadings);
+constexpr int kReadings = 2 * kPace.samples;
+static_assert(kReadings <= Holder::kMostReadings);
 
 /// The parameters of the kernel itself.
 Case kernel_case(const Case& c) {
@@ -35,25 +35,34 @@ Fact fact_of(const Bench& bench, const std::string& key) {
   throw std::logic_error("no fact " + key);
 }
 
-std::vector<double> samples_of(Timer& timer, const Launch& launch, int launches,
-                               const std::function<void(cudaStream_t)>& mark = {}) {
+/// Of sample `i`: a copy's progress before and after it.
+Marks read_around(Holder& copy, int i) {
+  return {[&copy, i](cudaStream_t stream) { copy.read_progress(stream, 2 * i); },
+          [&copy, i](cudaStream_t stream) { copy.read_progress(stream, 2 * i + 1); }};
+}
+
+std::vector<double> samples_of(Timer& timer, const Launch& launch, int launches, Holder* copy = nullptr) {
+  timer.warm_up(launch);
   std::vector<double> samples;
-  for (int i = 0; i < kPace.samples; ++i) samples.push_back(timer.sample_us(launch, launches, mark));
+  for (int i = 0; i < kPace.samples; ++i)
+    samples.push_back(timer.sample_us(launch, launches, copy ? read_around(*copy, i) : Marks{}));
   return samples;
 }
 
 /// Of pairs of readings: the time in which the copy reads and writes a megabyte.
 std::vector<double> us_per_megabyte(const std::vector<Progress>& readings) {
   std::vector<double> samples;
-  for (std::size_t i = 0; i + 1 < readings.size(); i += 2)
+  for (std::size_t i = 0; i + 1 < readings.size(); i += 2) {
+    if (readings[i + 1].bytes <= readings[i].bytes) throw Skip("the copy made no progress");
     samples.push_back(1e3 * static_cast<double>(readings[i + 1].ns - readings[i].ns) /
                       static_cast<double>(readings[i + 1].bytes - readings[i].bytes));
+  }
   return samples;
 }
 
 std::vector<Metric> beside_spin(const Bench& bench, const Kernel& kernel, int sms) {
   Timer timer(bench.stream);
-  Holder spin(bench.device, Holder::Work::spin, sms);
+  Holder spin(bench, Holder::Work::spin, sms);
   const int launches = timer.launches_per_sample(kernel.launch, kPace);
   const auto alone = samples_of(timer, kernel.launch, launches);
   spin.start();
@@ -66,47 +75,45 @@ std::vector<Metric> beside_spin(const Bench& bench, const Kernel& kernel, int sm
 std::vector<double> copy_alone(const Bench& bench, Holder& copy) {
   copy.start();
   for (int i = 0; i < kPace.samples; ++i) {
-    copy.read_progress(bench.stream);
+    copy.read_progress(bench.stream, 2 * i);
     std::this_thread::sleep_for(std::chrono::microseconds(static_cast<int>(kPace.sample_us)));
-    copy.read_progress(bench.stream);
+    copy.read_progress(bench.stream, 2 * i + 1);
     CHECK_STATUS(cudaStreamSynchronize(bench.stream));
   }
   copy.stop();
-  return us_per_megabyte(copy.readings());
+  return us_per_megabyte(copy.readings(kReadings));
 }
 
 std::vector<Metric> beside_copy(const Bench& bench, const Kernel& kernel, int sms) {
   Timer timer(bench.stream);
-  Holder copy(bench.device, Holder::Work::copy, sms);
+  Holder copy(bench, Holder::Work::copy, sms);
   const int launches = timer.launches_per_sample(kernel.launch, kPace);
   const auto alone = samples_of(timer, kernel.launch, launches);
   const auto of_copy_alone = copy_alone(bench, copy);
   copy.start();
-  const auto beside =
-      samples_of(timer, kernel.launch, launches, [&copy](cudaStream_t stream) { copy.read_progress(stream); });
+  const auto beside = samples_of(timer, kernel.launch, launches, &copy);
   copy.stop();
   return {{"time", "us", beside},
           {"time_alone", "us", alone},
-          {"copy_time", "us", us_per_megabyte(copy.readings())},
+          {"copy_time", "us", us_per_megabyte(copy.readings(kReadings))},
           {"copy_time_alone", "us", of_copy_alone}};
 }
 
 /// From the first start to the last end of `launches` launches on each of two streams, per pair.
-double pair_us(cudaStream_t first, cudaStream_t second, Gate& gate, const Kernel& a, const Kernel& b, int launches,
-               int turn) {
+double pair_us(const Bench& bench, Gate& gate, const Kernel& a, const Kernel& b, int launches, int turn) {
+  const cudaStream_t first = bench.stream, second = bench.neighbour;
   Event begin, end, second_end;
-  gate.close(first);
-  begin.record(first);
-  CHECK_STATUS(cudaStreamWaitEvent(second, begin.get(), 0));
-  for (int i = 0; i < launches; ++i) {
-    a.launch(first, turn + i);
-    b.launch(second, turn + i);
-  }
-  second_end.record(second);
-  CHECK_STATUS(cudaStreamWaitEvent(first, second_end.get(), 0));
-  end.record(first);
-  gate.open();
-  CHECK_STATUS(cudaStreamSynchronize(first));
+  gate.pass(first, [&] {
+    begin.record(first);
+    CHECK_STATUS(cudaStreamWaitEvent(second, begin.get(), 0));
+    for (int i = 0; i < launches; ++i) {
+      a.launch(first, turn + i);
+      b.launch(second, turn + i);
+    }
+    second_end.record(second);
+    CHECK_STATUS(cudaStreamWaitEvent(first, second_end.get(), 0));
+    end.record(first);
+  });
   return us_between(begin, end) / launches;
 }
 
@@ -114,11 +121,10 @@ std::vector<Metric> beside_itself(const Bench& bench, const Kernel& kernel, cons
   Timer timer(bench.stream);
   const int launches = timer.launches_per_sample(kernel.launch, kPace);
   const auto alone = samples_of(timer, kernel.launch, launches);
-  const Stream second;
   Gate gate;
   std::vector<double> both;
   for (int i = -1; i < kPace.samples; ++i) {
-    const double time = pair_us(bench.stream, second.get(), gate, kernel, twin, launches, (i + 1) * launches);
+    const double time = pair_us(bench, gate, kernel, twin, launches, (i + 1) * launches);
     if (i >= 0) both.push_back(time);  // the first one warms up
   }
   return {{"time", "us", both}, {"time_alone", "us", alone}};

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <ostream>
+#include <set>
 #include <string>
+#include <vector>
 
 #include "case.hpp"
+#include "metric.hpp"
 
 namespace moeline::bench {
 
@@ -18,20 +21,25 @@ struct Header {
   std::string commit, preset, started;
 };
 
-/// The format has no escapes: what it cannot hold is refused with std::invalid_argument, and nothing is written.
+/// The format has no escapes: what it cannot hold is refused with std::invalid_argument, and nothing is written. So is
+/// what would make a reader refuse the whole table.
 class TableWriter {
  public:
   TableWriter(std::ostream& out, const Header& header);
-  /// `value`: positive and finite.
+  /// All samples of one case, or nothing: half a case would cost the table. A case is measured once, and every metric
+  /// has samples.
+  void measured(const std::string& key, const Case& c, const std::vector<Metric>& metrics);
+  /// `value`: from 1e-3 to 1e9, which no time of a kernel in microseconds leaves unless its measurement failed.
   void row(const std::string& key, const Case& c, const std::string& metric, const std::string& unit, int sample,
            double value);
-  /// Line breaks within the reason become spaces: it is another's message.
+  /// Line breaks and the like within the reason become spaces: it is another's message.
   void skipped(const std::string& key, const Case& c, std::string reason);
   /// The line without which a table counts as cut off.
   void finish();
 
  private:
   std::ostream& out_;
+  std::set<std::string> measured_;  ///< keys and parameters
   long rows_ = 0;
 };
 

@@ -13,11 +13,13 @@ struct Device {
   std::int64_t l2_bytes = 0;
   int shared_per_block = 0;  ///< bytes that one block can ask for: all of an SM but what the system keeps
   std::string driver, toolkit, cublas;
-  int sm_clock_mhz = 0;  ///< measured under load
   int memory_clock_mhz = 0;
+  int sm_clock_mhz = 0;   ///< measured under load (clocks.hpp)
+  int timer_tick_ns = 0;  ///< steps of the timer that all SMs share
 };
 
-/// Device 0, or the one that CUDA_VISIBLE_DEVICES puts there. Throws std::runtime_error where there is none.
+/// Device 0, or the one that CUDA_VISIBLE_DEVICES puts there, without what has to be measured. Throws
+/// std::runtime_error where there is none.
 [[nodiscard]] Device open_device();
 
 }  // namespace moeline::bench

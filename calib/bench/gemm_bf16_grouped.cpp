@@ -26,8 +26,9 @@ Operand<T*> group_addresses(const Operand<T>& operand, std::int64_t groups, int 
 }
 
 struct Operands {
-  Operands(const MatmulShape& s, int sets)
+  Operands(const Bench& bench, const MatmulShape& s, int sets)
       : shape(s),
+        handle(bench),
         x(s.groups * s.m * s.k, sets),
         w(s.groups * s.n * s.k, sets),
         d(s.groups * s.m * s.n, sets),
@@ -70,7 +71,7 @@ void compare(const Operands& o) {
 Kernel prepare(const Bench& bench, const Case& c) {
   const auto s = matmul_shape(c);
   const std::int64_t bytes = 2 * s.groups * (s.m * s.k + s.n * s.k + s.m * s.n);
-  auto o = std::make_shared<Operands>(s, cold_sets(bench.device, bytes));
+  auto o = std::make_shared<Operands>(bench, s, cold_sets(bench.device, bytes));
   fill(o->x, 1, -1, 1, bench.stream);
   fill(o->w, 2, -1, 1, bench.stream);
   return checked([o](cudaStream_t stream, int turn) { launch(*o, stream, turn); }, [o] { compare(*o); });

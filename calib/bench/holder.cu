@@ -78,35 +78,36 @@ __global__ void sum_progress(const volatile unsigned long long* moved, int block
 
 }  // namespace
 
-Holder::Holder(const Device& device, Work work, int sms)
-    : device_(device),
+Holder::Holder(const Bench& bench, Work work, int sms)
+    : device_(bench.device),
       work_(work),
       sms_(sms),
+      stream_(bench.neighbour),
       arrived_(sms),
       released_(1),
       gave_up_(1),
       moved_(sms, 1),
       progress_(kMostReadings, 1) {
-  if (sms >= device.sms) throw Skip("the device has " + std::to_string(device.sms) + " SMs");
-  const int shared = device.shared_per_block;
+  if (sms >= device_.sms) throw Skip("the device has " + std::to_string(device_.sms) + " SMs");
+  const int shared = device_.shared_per_block;
   if (work == Work::copy) {
     from_.emplace(kCopyBytes);
     to_.emplace(kCopyBytes);
-    CHECK_STATUS(cudaMemsetAsync(from_->data(), 0x5a, kCopyBytes, stream_.get()));
+    CHECK_STATUS(cudaMemsetAsync(from_->data(), 0x5a, kCopyBytes, stream_));
     // The copy has a flag of its own in shared memory: it is taken off what it asks for besides.
     CHECK_STATUS(cudaFuncSetAttribute(copy_until_released, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                       shared - static_cast<int>(sizeof(int) * 4)));
   } else {
     CHECK_STATUS(cudaFuncSetAttribute(spin, cudaFuncAttributeMaxDynamicSharedMemorySize, shared));
   }
-  CHECK_STATUS(cudaStreamSynchronize(stream_.get()));
-  read_progress(stream_.get());  // loads its code while nothing is held
-  CHECK_STATUS(cudaStreamSynchronize(stream_.get()));
+  CHECK_STATUS(cudaStreamSynchronize(stream_));
+  read_progress(stream_, 0);  // loads its code while nothing is held
+  CHECK_STATUS(cudaStreamSynchronize(stream_));
 }
 
 Holder::~Holder() {
   released_.at(0) = 1;
-  (void)cudaStreamSynchronize(stream_.get());
+  (void)cudaStreamSynchronize(stream_);
 }
 
 void Holder::launch() {
@@ -114,10 +115,10 @@ void Holder::launch() {
   const auto blocks = static_cast<unsigned>(sms_);
   const auto shared = static_cast<std::size_t>(device_.shared_per_block);
   if (work_ == Work::spin) {
-    spin<<<blocks, 1, shared, stream_.get()>>>(flags);
+    spin<<<blocks, 1, shared, stream_>>>(flags);
   } else {
     const auto chunks = static_cast<int>(kCopyBytes / 16 / kChunk / sms_);
-    copy_until_released<<<blocks, kCopyThreads, shared - sizeof(int) * 4, stream_.get()>>>(
+    copy_until_released<<<blocks, kCopyThreads, shared - sizeof(int) * 4, stream_>>>(
         flags, static_cast<const uint4*>(from_->data()), static_cast<uint4*>(to_->data()), chunks, moved_.at(0));
   }
   CHECK_LAUNCH();
@@ -127,9 +128,7 @@ void Holder::start() {
   for (int i = 0; i < sms_; ++i) arrived_.at(i) = 0;
   released_.at(0) = 0;
   gave_up_.at(0) = 0;
-  read_ = 0;
-  CHECK_STATUS(
-      cudaMemsetAsync(moved_.at(0), 0, sizeof(unsigned long long) * static_cast<std::size_t>(sms_), stream_.get()));
+  CHECK_STATUS(cudaMemsetAsync(moved_.at(0), 0, sizeof(unsigned long long) * static_cast<std::size_t>(sms_), stream_));
   launch();
   const auto deadline = std::chrono::steady_clock::now() + kArrival;
   for (int i = 0; i < sms_; ++i)
@@ -142,16 +141,16 @@ void Holder::start() {
 
 void Holder::stop() {
   released_.at(0) = 1;
-  CHECK_STATUS(cudaStreamSynchronize(stream_.get()));
-  if (gave_up_.at(0)) throw Skip("the kernel waits for the SMs that are held");
+  CHECK_STATUS(cudaStreamSynchronize(stream_));
+  if (gave_up_.at(0)) throw Skip("did not end within 2 s beside the held SMs");
 }
 
-void Holder::read_progress(cudaStream_t stream) {
-  if (read_ == kMostReadings) throw std::logic_error("too many readings of a copy's progress");
-  sum_progress<<<1, 128, 0, stream>>>(moved_.at(0), sms_, progress_.at(0) + read_++);
+void Holder::read_progress(cudaStream_t stream, int place) {
+  if (place >= kMostReadings) throw std::logic_error("too many readings of a copy's progress");
+  sum_progress<<<1, 128, 0, stream>>>(moved_.at(0), sms_, progress_.at(0) + place);
   CHECK_LAUNCH();
 }
 
-std::vector<Progress> Holder::readings() const { return fetch(progress_.at(0), read_); }
+std::vector<Progress> Holder::readings(int count) const { return fetch(progress_.at(0), count); }
 
 }  // namespace moeline::bench

@@ -8,7 +8,6 @@
 
 #include "bench.hpp"
 #include "buffer.hpp"
-#include "stream.hpp"
 #include "timing.hpp"
 
 namespace moeline::bench {
@@ -27,36 +26,36 @@ struct Progress {
 };
 
 /// N blocks that each ask for all shared memory of an SM, so that nothing else fits beside one. Allocations come before
-/// start(): none may happen while it holds. REQUIRES: 0 < sms < the device's.
+/// start(): none may happen while it holds. It runs on the bench's neighbour stream. REQUIRES: sms > 0. Throws Skip
+/// where the device has no more SMs than that.
 class Holder {
  public:
   enum class Work { spin, copy };
   static constexpr int kMostReadings = 64;
-  Holder(const Device& device, Work work, int sms);
+  Holder(const Bench& bench, Work work, int sms);
   ~Holder();
   Holder(const Holder&) = delete;
   Holder& operator=(const Holder&) = delete;
 
   /// Returns when every block is resident. Throws Skip if they do not come.
   void start();
-  /// Throws Skip if it had given up by itself: then what ran beside it waited for its SMs.
+  /// Throws Skip if it had given up by itself: then what ran beside it may have waited for its SMs.
   void stop();
-  /// Enqueues a reading of the copy's progress; up to kMostReadings of them since start().
-  void read_progress(cudaStream_t stream);
-  /// The readings since start(). REQUIRES: they are over, and the holder has stopped.
-  [[nodiscard]] std::vector<Progress> readings() const;
+  /// Enqueues reading number `place` of the copy's progress, in place of an earlier one.
+  void read_progress(cudaStream_t stream, int place);
+  /// REQUIRES: so many readings are over, and the holder has stopped.
+  [[nodiscard]] std::vector<Progress> readings(int count) const;
 
  private:
   void launch();
   Device device_;
   Work work_;
   int sms_;
-  Stream stream_;
+  cudaStream_t stream_;
   Mapped<int> arrived_, released_, gave_up_;
   std::optional<Buffer> from_, to_;  ///< of the copy
   Operand<unsigned long long> moved_;
   Operand<Progress> progress_;
-  int read_ = 0;
 };
 
 }  // namespace moeline::bench

@@ -15,8 +15,7 @@ namespace moeline::bench {
 namespace {
 
 constexpr int kSamples = 7;
-constexpr int kStamped = 200;  // kernels in a row, each of 20 us: gaps are averaged, which a coarse timer needs
-constexpr std::uint64_t kStampedNs = 20'000;
+constexpr int kStamped = 200;  // kernels in a row, each of some 20 us
 constexpr int kGraphNodes = 100, kGraphLaunches = 5;
 constexpr int kEmptyLaunches = kGraphNodes * kGraphLaunches;  // below what a stream queues before the host must wait
 
@@ -24,12 +23,20 @@ struct Stamp {
   std::uint64_t begin, end;
 };
 
-__global__ void stamp(Stamp* of_block) {
+/// The timer that stamps are read from may advance once in a microsecond only, which is as long as a gap. The mean of
+/// many gaps is right all the same if their places between two steps of the timer are spread evenly, so kernels last by
+/// the SM's own clock, each another time than the one before. Waiting for the timer itself would end all of them just
+/// after a step.
+__global__ void stamp(Stamp* of_block, long long cycles) {
   const std::uint64_t begin = global_ns();
-  std::uint64_t now = begin;
-  while (now - begin < kStampedNs) now = global_ns();
-  of_block[blockIdx.x] = {begin, now};
+  const long long first = clock64();
+  while (clock64() - first < cycles) {
+  }
+  of_block[blockIdx.x] = {begin, global_ns()};
 }
+
+/// Of the `i`th kernel: 20 us and more, in steps far finer than the timer's over a range that is wider.
+long long stamped_cycles(int i) { return 40'000 + 74 * i % 4096; }
 
 __global__ void empty() {}
 
@@ -75,7 +82,7 @@ std::vector<double> gaps_us(const Bench& bench, bool in_graph) {
   const Operand<Stamp> stamps(std::int64_t{kStamped} * blocks, 1);
   const auto enqueue = [&] {
     for (int i = 0; i < kStamped; ++i) {
-      stamp<<<static_cast<unsigned>(blocks), 32, 0, bench.stream>>>(stamps.at(0) + i * blocks);
+      stamp<<<static_cast<unsigned>(blocks), 32, 0, bench.stream>>>(stamps.at(0) + i * blocks, stamped_cycles(i));
       CHECK_LAUNCH();
     }
   };
@@ -85,13 +92,12 @@ std::vector<double> gaps_us(const Bench& bench, bool in_graph) {
   const Graph graph(bench.stream, enqueue);
   std::vector<double> samples;
   for (int i = 0; i < kSamples; ++i) {
-    gate.close(bench.stream);
-    if (in_graph)
-      graph.launch(bench.stream);
-    else
-      enqueue();
-    gate.open();
-    CHECK_STATUS(cudaStreamSynchronize(bench.stream));
+    gate.pass(bench.stream, [&] {
+      if (in_graph)
+        graph.launch(bench.stream);
+      else
+        enqueue();
+    });
     samples.push_back(mean_gap_us(fetch(stamps.at(0), stamps.elements()), blocks));
   }
   return samples;

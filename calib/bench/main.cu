@@ -1,6 +1,8 @@
 // calib_bench: measures this machine's kernels and writes the table of calib/schema.md.
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -20,8 +22,8 @@ enum Exit { ok = 0, failed_case = 1, usage = 2, no_device = 3 };
 
 constexpr const char* kUsage =
     "calib_bench [--preset quick|full] [--only KEY[,KEY]...] [--list] [-o FILE]\n"
-    "  --preset  quick: under 2 minutes on an H200; full (the default): under 9\n"
-    "  --only    these facts alone\n"
+    "  --preset  quick: meant to take under 2 minutes on an H200; full (the default): under 9\n"
+    "  --only    these facts alone, and launch, without which moeline cannot use a table\n"
     "  --list    the facts' keys\n"
     "  -o        FILE.part while it runs, FILE at the end; without it, standard output\n"
     "exit code: 0 all measured or skipped with a reason, 1 a result was wrong or a call failed,\n"
@@ -61,7 +63,7 @@ Options parse(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& name = arguments[i];
     const auto value = [&] {
-      if (i + 1 == arguments.size()) throw UsageError(name + " needs a value");
+      if (i + 1 == arguments.size() || arguments[i + 1].empty()) throw UsageError(name + " needs a value");
       return arguments[++i];
     };
     if (name == "--preset")
@@ -80,15 +82,19 @@ Options parse(const std::vector<std::string>& arguments) {
   return options;
 }
 
-/// In the order of `facts`, whatever the order of the names.
+/// In the order of `facts`, whatever the order of the names. Every time of a kernel contains the gap that `launch`
+/// measures, so a table without it would be refused: it is always measured.
 std::vector<Fact> chosen(const std::vector<Fact>& facts, const std::vector<std::string>& only) {
   if (only.empty()) return facts;
+  const auto is_chosen = [&](const std::string& key) {
+    return key == "launch" || std::find(only.begin(), only.end(), key) != only.end();
+  };
   for (const auto& name : only)
     if (std::none_of(facts.begin(), facts.end(), [&](const Fact& f) { return f.key == name; }))
       throw UsageError("no fact '" + name + "': see --list");
   std::vector<Fact> result;
   for (const auto& fact : facts)
-    if (std::find(only.begin(), only.end(), fact.key) != only.end()) result.push_back(fact);
+    if (is_chosen(fact.key)) result.push_back(fact);
   return result;
 }
 
@@ -137,22 +143,23 @@ class Runner {
   void measure(const Fact& fact, const Case& c) {
     if (lost_) return skip(fact, c, "the device was lost in an earlier case");
     try {
-      write(fact, c, fact.run(bench_, c));
+      table_.measured(fact.key, c, fact.run(bench_, c));
       ++measured_;
     } catch (const Skip& reason) {
       skip(fact, c, reason.what());
+      look_at_device();
     } catch (const std::exception& error) {
       failed_ = true;
       std::fprintf(stderr, "%s %s: %s\n", fact.key.c_str(), to_string(c).c_str(), error.what());
       skip(fact, c, error.what());
-      lost_ = cudaDeviceSynchronize() != cudaSuccess;
+      look_at_device();
     }
   }
 
-  void write(const Fact& fact, const Case& c, const std::vector<Metric>& metrics) {
-    for (const auto& [name, unit, samples] : metrics)
-      for (std::size_t i = 0; i < samples.size(); ++i)
-        table_.row(fact.key, c, name, unit, static_cast<int>(i), samples[i]);
+  /// After a fault on the device no call works any more.
+  void look_at_device() {
+    lost_ = cudaDeviceSynchronize() != cudaSuccess;
+    failed_ |= lost_;
   }
 
   void skip(const Fact& fact, const Case& c, const std::string& reason) {
@@ -167,17 +174,11 @@ class Runner {
   bool failed_ = false, lost_ = false;
 };
 
-Bench open_bench() {
-  Bench bench;
-  bench.device = open_device();
-  CHECK_STATUS(cudaStreamCreateWithFlags(&bench.stream, cudaStreamNonBlocking));
-  return bench;
-}
-
 bool measure_all(const std::vector<Fact>& facts, Preset preset, std::ostream& out) {
   const Bench bench = open_bench();
-  std::fprintf(stderr, "%s, %d SMs at %d MHz, driver %s\n", bench.device.name.c_str(), bench.device.sms,
-               bench.device.sm_clock_mhz, bench.device.driver.c_str());
+  std::fprintf(stderr, "%s, %d SMs at %d MHz under load, timer in steps of %d ns, driver %s\n",
+               bench.device.name.c_str(), bench.device.sms, bench.device.sm_clock_mhz, bench.device.timer_tick_ns,
+               bench.device.driver.c_str());
   const auto begin = std::chrono::steady_clock::now();
   TableWriter table(out, header_of(bench.device, preset));
   Runner runner(bench, preset, table);
@@ -192,7 +193,11 @@ bool measure_all(const std::vector<Fact>& facts, Preset preset, std::ostream& ou
 
 /// A run that is cut off leaves FILE.part, and never a FILE that looks whole.
 bool measure_into(const std::vector<Fact>& facts, const Options& options) {
-  if (options.output.empty()) return measure_all(facts, options.preset, std::cout);
+  if (options.output.empty()) {
+    const bool all_good = measure_all(facts, options.preset, std::cout);
+    if (!std::cout) throw OutputError("cannot write standard output");
+    return all_good;
+  }
   const std::string part = options.output + ".part";
   std::ofstream out(part);
   if (!out) throw OutputError("cannot write " + part);
@@ -202,6 +207,15 @@ bool measure_into(const std::vector<Fact>& facts, const Options& options) {
   if (out) std::filesystem::rename(part, options.output, error);
   if (!out || error) throw OutputError("cannot write " + options.output);
   return all_good;
+}
+
+/// Of what others set for their programs: training frameworks let all streams share one queue of the device, which
+/// would run neighbours one after another. The driver reads this when it is first called.
+void own_environment() {
+  (void)setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 1);
+  const char* blocking = std::getenv("CUDA_LAUNCH_BLOCKING");
+  if (blocking && std::atoi(blocking) != 0)
+    throw UsageError("CUDA_LAUNCH_BLOCKING is set: nothing could be queued before it runs; unset it");
 }
 
 int run(const Options& options) {
@@ -214,6 +228,7 @@ int run(const Options& options) {
     for (const auto& fact : facts) std::puts(fact.key.c_str());
     return ok;
   }
+  own_environment();
   int devices = 0;
   if (const auto status = cudaGetDeviceCount(&devices); status != cudaSuccess || devices == 0) {
     std::fprintf(stderr, "calib_bench: no CUDA device: %s\n", cudaGetErrorString(status));

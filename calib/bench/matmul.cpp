@@ -61,12 +61,10 @@ std::int64_t ScaleLayout::place(std::int64_t row, std::int64_t k_index) const {
   return tile * 512 + row % 32 * 16 + row % 128 / 32 * 4 + k_index / 32 % 4;
 }
 
-Matmul::Matmul(const Device& device, const MatmulShape& shape) : shape_(shape), workspace_(kWorkspaceBytes) {
-  if (shape.sms > device.sms) throw Skip("the device has " + std::to_string(device.sms) + " SMs");
+Matmul::Matmul(const Bench& bench, const MatmulShape& shape)
+    : shape_(shape), workspace_(kWorkspaceBytes), handle_(bench.blas_lt) {
+  if (shape.sms > bench.device.sms) throw Skip("the device has " + std::to_string(bench.device.sms) + " SMs");
   const cudaDataType type = shape.scaling == Scaling::none ? CUDA_R_16BF : CUDA_R_8F_E4M3;
-  cublasLtHandle_t handle = nullptr;
-  CHECK_STATUS(cublasLtCreate(&handle));
-  handle_.reset(handle);
   w_.reset(row_major(type, shape.n, shape.k, shape.groups));
   x_.reset(row_major(type, shape.m, shape.k, shape.groups));
   d_.reset(row_major(CUDA_R_16BF, shape.m, shape.n, shape.groups));
@@ -98,8 +96,8 @@ void Matmul::choose_algorithm() {
       cublasLtMatmulPreferenceSetAttribute(preference, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof bytes));
   cublasLtMatmulHeuristicResult_t best{};
   int found = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_.get(), operation_.get(), w_.get(), x_.get(),
-                                                               d_.get(), d_.get(), preference, 1, &best, &found);
+  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle_, operation_.get(), w_.get(), x_.get(), d_.get(),
+                                                               d_.get(), preference, 1, &best, &found);
   (void)cublasLtMatmulPreferenceDestroy(preference);
   if (status != CUBLAS_STATUS_SUCCESS)
     throw Skip(std::string("cuBLASLt has no algorithm: ") + cublasGetStatusString(status));
@@ -113,8 +111,8 @@ void Matmul::launch(cudaStream_t stream, const MatmulOperands& operands) {
     set(operation_.get(), CUBLASLT_MATMUL_DESC_A_SCALE_POINTER, operands.w_scale);
     set(operation_.get(), CUBLASLT_MATMUL_DESC_B_SCALE_POINTER, operands.x_scale);
   }
-  CHECK_STATUS(cublasLtMatmul(handle_.get(), operation_.get(), &alpha, operands.w, w_.get(), operands.x, x_.get(),
-                              &beta, operands.d, d_.get(), operands.d, d_.get(), &algorithm_, workspace_.data(),
+  CHECK_STATUS(cublasLtMatmul(handle_, operation_.get(), &alpha, operands.w, w_.get(), operands.x, x_.get(), &beta,
+                              operands.d, d_.get(), operands.d, d_.get(), &algorithm_, workspace_.data(),
                               workspace_.bytes(), stream));
 }
 

@@ -61,7 +61,7 @@ using Owned = std::unique_ptr<T, Destroyer<T, destroy>>;
 /// The algorithm that cuBLASLt's heuristic puts first. Throws Skip where it has none.
 class Matmul {
  public:
-  Matmul(const Device& device, const MatmulShape& shape);
+  Matmul(const Bench& bench, const MatmulShape& shape);
   void launch(cudaStream_t stream, const MatmulOperands& operands);
 
  private:
@@ -69,7 +69,7 @@ class Matmul {
   void choose_algorithm();
   MatmulShape shape_;
   Buffer workspace_;
-  Owned<cublasLtContext, cublasLtDestroy> handle_;
+  cublasLtHandle_t handle_;
   Owned<cublasLtMatmulDescOpaque_t, cublasLtMatmulDescDestroy> operation_;
   Owned<cublasLtMatrixLayoutOpaque_t, cublasLtMatrixLayoutDestroy> w_, x_, d_;
   cublasLtMatmulAlgo_t algorithm_{};

@@ -53,9 +53,9 @@ class Scales {
 
 template <class T>
 struct Operands {
-  Operands(const Device& device, const MatmulShape& s, int sets)
+  Operands(const Bench& bench, const MatmulShape& s, int sets)
       : shape(s),
-        matmul(device, s),
+        matmul(bench, s),
         x(s.groups * s.m * s.k, sets),
         w(s.groups * s.n * s.k, sets),
         d(s.groups * s.m * s.n, sets),
@@ -95,7 +95,7 @@ void compare(const Operands<T>& o) {
 template <class T>
 Kernel prepare(const Bench& bench, const MatmulShape& s) {
   const std::int64_t bytes = s.groups * (static_cast<std::int64_t>(sizeof(T)) * (s.m + s.n) * s.k + 2 * s.m * s.n);
-  auto o = std::make_shared<Operands<T>>(bench.device, s, cold_sets(bench.device, bytes));
+  auto o = std::make_shared<Operands<T>>(bench, s, cold_sets(bench.device, bytes));
   fill(o->x, 1, -1, 1, bench.stream);
   fill(o->w, 2, -1, 1, bench.stream);
   o->x_scales.fill(3, bench.stream);

@@ -52,24 +52,35 @@ class Event {
 
 /// A kernel of one thread at which a stream stands still until the host has queued what comes behind it: the host's
 /// time to launch is then no part of what is measured. It gives up after 20 ms, so that a library which waits for the
-/// device while it launches spoils a sample but cannot hang.
+/// device while it launches cannot hang, and what was measured behind a gate that gave up is thrown away.
 class Gate {
  public:
-  Gate() : open_(1) {}
+  Gate() : opened_(1), gave_up_(1) {}
   ~Gate();
-  void close(cudaStream_t stream);
-  void open() { open_.at(0) = closed_; }
+  /// Runs what `enqueue` puts behind the closed gate and waits for its end. Calls `enqueue` a second time where the
+  /// gate had given up, and throws Skip where it does so again.
+  void pass(cudaStream_t stream, const std::function<void()>& enqueue);
 
  private:
-  Mapped<int> open_;  ///< the newest closing that the host has released
+  void close(cudaStream_t stream);
+  void open() { opened_.at(0) = closed_; }
+  Mapped<int> opened_;   ///< the newest closing that the host has released
+  Mapped<int> gave_up_;  ///< the newest closing that was not waited for to the end
   int closed_ = 0;
 };
 
-/// How long to look: every sample is the mean over so many launches that they take `sample_us` together.
+/// How long to look: every sample is the mean over so many launches that they take `sample_us` together, and over four
+/// at least unless one takes 5 ms.
 struct Pace {
   double sample_us = 200;
   int samples = 5;
   int most_launches = 256;  ///< below the 1024 that a stream queues before the host has to wait
+};
+
+/// Enqueued right before the first event of a sample and right after its second one; a second time where the sample is
+/// taken again.
+struct Marks {
+  std::function<void(cudaStream_t)> before, after;
 };
 
 /// Times launches on one stream. It allocates when it is made and never after: beside a kernel that runs until it is
@@ -77,17 +88,19 @@ struct Pace {
 class Timer {
  public:
   explicit Timer(cudaStream_t stream) : stream_(stream) {}
-  /// Launches per sample, after a warm-up that loads code and raises the clocks.
+  /// Launches the kernel a few times, which loads its code, and says how many launches make a sample.
   [[nodiscard]] int launches_per_sample(const Launch& launch, const Pace& pace);
-  /// Mean time of `launches` launches, gap to the next kernel included. `mark` is enqueued right before the first event
-  /// and right after the second.
-  [[nodiscard]] double sample_us(const Launch& launch, int launches,
-                                 const std::function<void(cudaStream_t)>& mark = {});
+  /// Enqueues 50 ms of the kernel, so that what follows runs at the clock that the device can afford under this very
+  /// load and not at the one that it allows itself after a rest. REQUIRES: launches_per_sample was called.
+  void warm_up(const Launch& launch);
+  /// Mean time of `launches` launches, gap to the next kernel included.
+  [[nodiscard]] double sample_us(const Launch& launch, int launches, const Marks& marks = {});
 
  private:
   cudaStream_t stream_;
   Gate gate_;
   Event begin_, end_;
+  double once_us_ = 0;
   int turn_ = 0;  ///< counts on from sample to sample, so that operands are as old as can be
 };
 

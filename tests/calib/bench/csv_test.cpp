@@ -77,14 +77,56 @@ TEST_CASE("what the format cannot hold is refused, and nothing of it is written"
   CHECK(out.str() == before);
 }
 
-TEST_CASE("a value is positive, finite, and not rounded to nothing") {
+TEST_CASE("a header that a reader would refuse is refused before anything is measured") {
+  std::ostringstream out;
+  auto header = an_h200();
+  header.memory_clock_mhz = 0;
+  CHECK_THROWS_WITH_AS(TableWriter(out, header), "memory_clock_mhz must be above 0, not 0", std::invalid_argument);
+  header = an_h200();
+  header.device = "a \"device\"";
+  CHECK_THROWS_AS(TableWriter(out, header), std::invalid_argument);
+  CHECK(out.str().empty());
+}
+
+TEST_CASE("the samples of a case stand metric by metric") {
   std::ostringstream out;
   TableWriter table(out, an_h200());
-  for (const double value :
-       {0.0, -1.0, 1e-9, std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()})
+  table.measured("launch", Case{}.with("mode", "graph"), {{"time", "us", {1.5, 1.25}}, {"host", "us", {0.5}}});
+  table.finish();
+  CHECK(
+      out.str().ends_with("sample,value\n"
+                          "launch,mode=graph,time,us,0,1.500000\n"
+                          "launch,mode=graph,time,us,1,1.250000\n"
+                          "launch,mode=graph,host,us,0,0.500000\n"
+                          "# rows: 3\n"));
+}
+
+TEST_CASE("a case is written whole, once, or not at all") {
+  const Case copy = Case{}.with("bytes", 8);
+  std::ostringstream out;
+  TableWriter table(out, an_h200());
+  const std::string before = out.str();
+  CHECK_THROWS_AS(table.measured("copy", copy, {{"time", "us", {1, 2}}, {"time_alone", "us", {1, 0}}}),
+                  std::invalid_argument);
+  CHECK_THROWS_WITH_AS(table.measured("copy", copy, {{"time", "us", {1, 2}}, {"time_alone", "us", {}}}),
+                       "time_alone of copy bytes=8 has no samples", std::invalid_argument);
+  CHECK(out.str() == before);
+  table.measured("copy", copy, {{"time", "us", {1}}});
+  CHECK_THROWS_WITH_AS(table.measured("copy", copy, {{"time", "us", {1}}}), "copy bytes=8 was measured before",
+                       std::invalid_argument);
+  table.finish();
+  CHECK(out.str() == before + "copy,bytes=8,time,us,0,1.000000\n# rows: 1\n");
+}
+
+TEST_CASE("a value is finite, and one that a measurement can have") {
+  std::ostringstream out;
+  TableWriter table(out, an_h200());
+  const std::string prefix = "copy," + to_string(a_gemm()) + ",time,us,0,";
+  for (const double value : {0.0, -1.0, 1e-9, 0.9e-3, 1.1e9, 1e300, std::numeric_limits<double>::infinity(),
+                             std::numeric_limits<double>::quiet_NaN()})
     CHECK_THROWS_AS(table.row("copy", a_gemm(), "time", "us", 0, value), std::invalid_argument);
-  table.row("copy", a_gemm(), "time", "us", 0, 0.25);
-  CHECK(out.str().ends_with(",0.250000\n"));
+  for (const double value : {0.25, 1e-3, 1e9}) table.row("copy", a_gemm(), "time", "us", 0, value);
+  CHECK(out.str().ends_with(",0.250000\n" + prefix + "0.001000\n" + prefix + "1000000000.000\n"));
 }
 
 TEST_CASE("a case names the parameter that it lacks") {

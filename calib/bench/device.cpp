@@ -1,10 +1,7 @@
 #include <cublas_v2.h>
 #include <dlfcn.h>
 
-#include <algorithm>
-
-#include "buffer.hpp"
-#include "clock.cuh"
+#include "check.hpp"
 #include "device.hpp"
 
 namespace moeline::bench {
@@ -49,43 +46,6 @@ std::string cublas_version() {
   return version;
 }
 
-struct Ticks {
-  long long cycles;
-  std::uint64_t ns;
-};
-
-/// Every SM multiplies and adds for `ns`; block 0 says how many cycles that was.
-__global__ void burn(std::uint64_t ns, Ticks* ticks, float* sink) {
-  const std::uint64_t begin_ns = global_ns();
-  const long long begin = clock64();
-  float a = threadIdx.x, b = 1.0f - threadIdx.x, c = 0.5f, d = -0.5f;
-  std::uint64_t passed = 0;
-  while (passed < ns) {
-#pragma unroll 64
-    for (int i = 0; i < 64; ++i) {
-      a = fmaf(a, 0.999f, 0.1f);
-      b = fmaf(b, 0.998f, 0.2f);
-      c = fmaf(c, 0.997f, 0.3f);
-      d = fmaf(d, 0.996f, 0.4f);
-    }
-    passed = global_ns() - begin_ns;
-  }
-  if (blockIdx.x == 0 && threadIdx.x == 0) *ticks = {clock64() - begin, passed};
-  if (a + b + c + d == 12345.0f) *sink = a;  // never: keeps the arithmetic alive
-}
-
-/// Cycles of an SM per microsecond of the global timer while all SMs compute. The first run raises the clocks.
-int sm_clock_mhz(int sms) {
-  const Buffer ticks(sizeof(Ticks)), sink(sizeof(float));
-  for (int run = 0; run < 2; ++run) {
-    burn<<<4 * sms, 256>>>(200'000'000, static_cast<Ticks*>(ticks.data()), static_cast<float*>(sink.data()));
-    CHECK_LAUNCH();
-    CHECK_STATUS(cudaDeviceSynchronize());
-  }
-  const Ticks seen = fetch(static_cast<const Ticks*>(ticks.data()), 1)[0];
-  return static_cast<int>(1e3 * static_cast<double>(seen.cycles) / static_cast<double>(seen.ns) + 0.5);
-}
-
 }  // namespace
 
 Device open_device() {
@@ -102,7 +62,6 @@ Device open_device() {
   device.driver = driver_version();
   device.toolkit = dotted(CUDART_VERSION);
   device.cublas = cublas_version();
-  device.sm_clock_mhz = sm_clock_mhz(device.sms);
   device.memory_clock_mhz = static_cast<int>(attribute(cudaDevAttrMemoryClockRate) / 1000);
   return device;
 }
