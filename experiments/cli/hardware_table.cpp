@@ -43,14 +43,43 @@ std::string range_text(const MeasuredRange& range) {
   return fmt::format("{}", fmt::join(sides, ", "));
 }
 
+// Whether price() has a curve for a family, and by whose constants, hardly depends on the shape, so any will do.
+Price any_price(Family family, const KernelSet& complete, const MachineFacts& facts) {
+  Operator op;
+  op.family = family;
+  op.m = op.n = op.k = op.bytes = op.items = 1;
+  op.attention = {1, 1, 1, 1, 1, 1, 1};
+  return price(op, {.sms = 1}, facts, complete);
+}
+
+bool runs_on(Family family, const MachineFacts& facts) { return !is_fp8(family) || facts.fp8_tflops > 0; }
+
+// Set of the constants that price a family, where none of them is of the set that its fit is of; else "".
+std::string other_constants(const std::string& family, const KernelSet& complete, const MachineFacts& facts) {
+  std::string other;
+  for (int i = 0; i < kFamilies; ++i) {
+    const auto each = static_cast<Family>(i);
+    if (name_of(each) != family || !runs_on(each, facts)) continue;
+    const ConstantSet used = any_price(each, complete, facts).constants;
+    for (std::size_t c = 0; c < kConstants; ++c) {
+      if (!used.test(c)) continue;
+      if (complete.origins[c] == complete.fits.at(family).kernel_set) return "";
+      other = complete.origins[c];
+    }
+  }
+  return other;
+}
+
 // `complete`: with what the set borrows. Its own families first.
-std::string family_table(const KernelSet& complete) {
+std::string family_table(const KernelSet& complete, const MachineFacts& facts) {
   TextTable table("llrlrrrrl");
   table.row({"family", "from", "rows", "errors", "median |e|", "95 %", "worst e", "mean e", "measured"});
   for (const bool own : {true, false}) {
     for (const auto& [family, fit] : complete.fits) {
       if ((fit.kernel_set == complete.name) != own) continue;
-      table.row({family, own ? "own" : fit.kernel_set, fmt::format("{}", fit.kernels),
+      const std::string other = other_constants(family, complete, facts);
+      const std::string from = own ? "own" : fit.kernel_set;
+      table.row({family, other.empty() ? from : from + ", constants of " + other, fmt::format("{}", fit.kernels),
                  fit.held_out ? "held-out" : "in-sample", percent(fit.median_abs_error), percent(fit.p95_abs_error),
                  signed_percent(fit.worst_error), signed_percent(fit.mean_error), range_text(fit.range)});
     }
@@ -58,25 +87,16 @@ std::string family_table(const KernelSet& complete) {
   return table.text("  ");
 }
 
-// Whether price() has a curve for a family does not depend on the shape, so any will do.
-Provenance provenance_of(Family family, const KernelSet& complete, const MachineFacts& facts) {
-  Operator op;
-  op.family = family;
-  op.m = op.n = op.k = 1;
-  op.attention = {1, 1, 1, 1, 1, 1, 1};
-  return price(op, {.sms = 1}, facts, complete).provenance;
-}
-
 // Families that have no row of their own.
 std::string families_without_fit(const KernelSet& complete, const MachineFacts& facts) {
   std::vector<std::string> bf16, from_facts, unknown, refused;
   for (int i = 0; i < kFamilies; ++i) {
     const auto family = static_cast<Family>(i);
-    if (is_fp8(family) && facts.fp8_tflops == 0) {
+    if (!runs_on(family, facts)) {
       refused.push_back(name_of(family));
       continue;
     }
-    const Provenance provenance = provenance_of(family, complete, facts);
+    const Provenance provenance = any_price(family, complete, facts).provenance;
     if (provenance == Provenance::roofline) {
       unknown.push_back(name_of(family));
     } else if (provenance == Provenance::datasheet) {
@@ -126,7 +146,7 @@ std::string kernel_set_text(const KernelSet& set, const HardwareProfile& profile
   const KernelSet complete = profile.kernels(set.name);
   return fmt::format("\nkernel set {} ({}), {}\n{}{}\n{}\n{}", set.name, set.date,
                      machine_line(differences(set.fitted_on, profile.facts)), folded(set.source, ';'),
-                     folded(count_constants(set), ','), family_table(complete),
+                     folded(count_constants(set), ','), family_table(complete, profile.facts),
                      families_without_fit(complete, profile.facts));
 }
 
@@ -149,9 +169,11 @@ std::string hardware_table(const HardwareProfile& profile) {
   if (profile.kernel_sets.empty() && profile.carried_over.empty()) return text + "\nno kernel set\n";
   return text +
          "\nErrors are predicted / measured - 1, held-out: by fits that did not see those rows. Constants that a set "
-         "lacks\nare borrowed from the set under `from`, of another machine (NAME: SET) or of this one; a family whose "
-         "range\nis borrowed is priced by the set's own constants where it has them. Both make every price "
-         "extrapolated.\n`measured` is the range of each dimension: m, n, k of a GEMM (m of each group where masked), "
+         "lacks\nare borrowed from the set under `from`, of another machine (NAME: SET) or of this one; `constants of` "
+         "says\nwhere rows, errors and range are another set's than the constants that price the family. Another "
+         "machine's "
+         "or\nset's make every price extrapolated.\n`measured` is the range of each dimension: m, n, k of a GEMM (m of "
+         "each group where masked), "
          "rows: queries that\nshare keys, bytes: of memory traffic, or through the SMs of a transfer.\n";
 }
 

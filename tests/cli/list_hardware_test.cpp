@@ -69,3 +69,18 @@ TEST_CASE("list hardware names the families that nobody measured, and on what ma
         std::string::npos);
   CHECK(bare.find("low_latency_dispatch") == std::string::npos);
 }
+
+TEST_CASE("a family whose range is another set's than its constants says so") {
+  // A set that knows FP8 GEMMs by dense ones alone: grouped ones are priced by its constants, within a borrowed range.
+  HardwareProfile profile = load_profile("h800");
+  KernelSet& late = profile.kernel_sets.back();
+  late.fits.erase("gemm_fp8_grouped");
+  const TemporaryFolder folder;
+  const std::string file = folder.write("dense.yaml", to_yaml(profile));
+  const std::string listed = run_moeline({"list", "hardware", file}).out;
+  CHECK(listed.find("gemm_fp8_grouped     deepseek-2025-02, constants of open-2025-late ") != std::string::npos);
+  CHECK(listed.find("gemm_fp8             own ") != std::string::npos);
+  const Outcome priced = run_moeline({"price", file, "grouped_gemm:groups=4,m=8192,n=4096,k=7168"});
+  CHECK(priced.out.find("constants of open-2025-late") != std::string::npos);
+  CHECK(priced.out.find("extrapolated") != std::string::npos);
+}
