@@ -210,18 +210,42 @@ int KernelSet::known_constants() const {
       std::count_if(constants.begin(), constants.end(), [](double constant) { return !std::isnan(constant); }));
 }
 
-KernelSet HardwareProfile::kernels(const std::string& set, std::string_view needed) const {
-  const std::vector<KernelSet>& candidates = kernel_sets.empty() ? carried_over : kernel_sets;
-  if (candidates.empty()) throw SpecError("hardware '" + name + "' has no kernel set; see `moeline calibrate`");
+namespace {
+
+// Null where no set has that name. REQUIRES: there is one.
+const KernelSet* choose(const HardwareProfile& profile, const std::string& set, std::string_view needed) {
   const KernelSet* chosen = nullptr;
+  const auto look_in = [&](const std::vector<KernelSet>& candidates) {
+    for (const KernelSet& candidate : candidates) {
+      const bool wanted = set.empty() ? needed.empty() || candidate.knows(needed) : candidate.name == set;
+      if (wanted) chosen = &candidate;
+    }
+  };
+  look_in(profile.kernel_sets);
+  // By name those carried over, too; without a name only where there is nothing of the profile's own.
+  if (chosen == nullptr && (!set.empty() || profile.kernel_sets.empty())) look_in(profile.carried_over);
+  if (chosen != nullptr || !set.empty()) return chosen;
+  return profile.kernel_sets.empty() ? &profile.carried_over.back() : &profile.kernel_sets.back();
+}
+
+}  // namespace
+
+std::vector<std::string> HardwareProfile::set_names() const {
   std::vector<std::string> names;
-  for (const KernelSet& candidate : candidates) {
-    if (std::find(names.begin(), names.end(), candidate.name) == names.end()) names.push_back(candidate.name);
-    const bool wanted = set.empty() ? needed.empty() || candidate.knows(needed) : candidate.name == set;
-    if (wanted) chosen = &candidate;
+  for (const auto* sets : {&kernel_sets, &carried_over}) {
+    for (const KernelSet& set : *sets) {
+      if (std::find(names.begin(), names.end(), set.name) == names.end()) names.push_back(set.name);
+    }
   }
-  if (chosen == nullptr && !set.empty()) throw UnknownName(unknown_name("kernel set of " + name, set, names));
-  if (chosen == nullptr) chosen = &candidates.back();
+  return names;
+}
+
+KernelSet HardwareProfile::kernels(const std::string& set, std::string_view needed) const {
+  if (kernel_sets.empty() && carried_over.empty()) {
+    throw SpecError("hardware '" + name + "' has no kernel set; see `moeline calibrate`");
+  }
+  const KernelSet* chosen = choose(*this, set, needed);
+  if (chosen == nullptr) throw UnknownName(unknown_name("kernel set of " + name, set, set_names()));
   KernelSet complete = *chosen;
   for (auto other = kernel_sets.rbegin(); other != kernel_sets.rend(); ++other) borrow(*other, complete);
   for (const bool same_name : {true, false}) {

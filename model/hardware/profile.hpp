@@ -85,11 +85,13 @@ struct HardwareProfile {
   std::string carried_over_from;               ///< another profile whose kernel sets fill gaps, or ""
   std::vector<KernelSet> carried_over;  ///< those it has and, before them, those it carries over itself; newest last
 
-  /// The set of that name, or with "" the newest that knows `needed` itself; of the sets carried over where there is
-  /// none of the profile's own. Groups of constants and families that it lacks are borrowed: from the profile's other
-  /// sets, newest first, then from those carried over, that of the same name first. Throws SpecError with the nearest
-  /// name.
+  /// The set of that name, the profile's own or else one carried over; with "" the newest own that knows `needed`, of
+  /// the sets carried over where there is none of its own. Groups of constants and families that it lacks are borrowed:
+  /// from the profile's other sets, newest first, then from those carried over, that of the same name first. Throws
+  /// SpecError with the nearest name.
   [[nodiscard]] KernelSet kernels(const std::string& set, std::string_view needed = "") const;
+  /// Each name once, own sets first.
+  [[nodiscard]] std::vector<std::string> set_names() const;
 };
 
 struct MachineFact {

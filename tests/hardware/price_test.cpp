@@ -233,3 +233,13 @@ TEST_CASE("BF16 GEMMs, priced by the FP8 curve, meet the router's in the trace w
 TEST_CASE("a profile reads back as it was written") {
   CHECK(to_yaml(load_profile("h800")) == read_text(home() / "hwprofiles/h800.yaml"));
 }
+
+TEST_CASE("a set carried over can be chosen by name, and is another machine's") {
+  const HardwareProfile h100 = load_profile("h100");
+  const KernelSet february = h100.kernels("deepseek-2025-02");
+  CHECK(february.name == "deepseek-2025-02");
+  CHECK(february.fits.at("gemm_fp8").kernel_set == "h800: deepseek-2025-02");
+  CHECK(february.fits.at("gemm_fp8").other_machine);
+  CHECK(h100.kernels("").name == "open-2025-late");  // its own
+  CHECK(h100.set_names() == std::vector<std::string>{"open-2025-late", "deepseek-2025-02"});
+}
