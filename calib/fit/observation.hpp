@@ -28,6 +28,10 @@ struct Observation {
   std::string fold{};  ///< of cross-validation: observations with the same fold are left out together; "": never
 };
 
+[[nodiscard]] inline double evaluate(const Observation& observation, const Constants& constants) {
+  return evaluate(observation.curve, constants).us;
+}
+
 /// A benchmark's row: `op` alone took `us` on `sms` SMs.
 [[nodiscard]] Observation timed(const CsvTable& table, std::size_t row, const Operator& op, int sms, double us,
                                 Curve curve);
