@@ -1,13 +1,7 @@
 // One BF16 product per expert, all in one call of cuBLAS's grouped GEMM.
-#include <memory>
-
-#include "blas_handle.hpp"
+#include "bf16_groups.hpp"
 #include "facts.hpp"
 #include "grid.hpp"
-#include "matmul_kernel.hpp"
-#include "numbers.hpp"
-#include "product_check.hpp"
-#include "random.hpp"
 
 namespace moeline::bench {
 namespace {
@@ -25,20 +19,13 @@ Operand<T*> group_addresses(const Operand<T>& operand, std::int64_t groups, int 
   return addresses;
 }
 
-struct Operands {
+struct Operands : Bf16Groups {
   Operands(const Bench& bench, const MatmulShape& s, int sets)
-      : shape(s),
-        handle(bench),
-        x(s.groups * s.m * s.k, sets),
-        w(s.groups * s.n * s.k, sets),
-        d(s.groups * s.m * s.n, sets),
+      : Bf16Groups(bench, s, sets),
         x_groups(group_addresses(x, s.groups, sets)),
         w_groups(group_addresses(w, s.groups, sets)),
         d_groups(group_addresses(d, s.groups, sets)) {}
 
-  MatmulShape shape;
-  BlasHandle handle;
-  Operand<__nv_bfloat16> x, w, d;
   Operand<__nv_bfloat16*> x_groups, w_groups, d_groups;
 };
 
@@ -57,24 +44,9 @@ void launch(Operands& o, cudaStream_t stream, int turn) {
                                  CUDA_R_16BF, m.data(), static_cast<int>(groups), one.data(), CUBLAS_COMPUTE_32F));
 }
 
-void compare(const Operands& o) {
-  const auto& s = o.shape;
-  require_product(
-      {.groups = s.groups,
-       .m = s.m,
-       .n = s.n,
-       .x = [&](std::int64_t g, std::int64_t row) { return numbers(fetch(o.x.at(0) + (g * s.m + row) * s.k, s.k)); },
-       .w = [&](std::int64_t g, std::int64_t row) { return numbers(fetch(o.w.at(0) + (g * s.n + row) * s.k, s.k)); },
-       .d = [&](std::int64_t g, std::int64_t row) { return o.d.at(0) + (g * s.m + row) * s.n; }});
-}
-
 Kernel prepare(const Bench& bench, const Case& c) {
-  const auto s = matmul_shape(c);
-  const std::int64_t bytes = 2 * s.groups * (s.m * s.k + s.n * s.k + s.m * s.n);
-  auto o = std::make_shared<Operands>(bench, s, cold_sets(bench.device, bytes));
-  fill(o->x, 1, -1, 1, bench.stream);
-  fill(o->w, 2, -1, 1, bench.stream);
-  return checked([o](cudaStream_t stream, int turn) { launch(*o, stream, turn); }, [o] { compare(*o); });
+  return prepare_groups<Operands>(
+      bench, c, launch, [](const MatmulShape& s, std::int64_t group, std::int64_t row) { return group * s.m + row; });
 }
 
 }  // namespace

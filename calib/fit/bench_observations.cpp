@@ -12,13 +12,6 @@
 namespace moeline {
 namespace {
 
-std::optional<Family> family_named(const std::string& name) {
-  for (int i = 0; i < kFamilies; ++i) {
-    if (name_of(static_cast<Family>(i)) == name) return static_cast<Family>(i);
-  }
-  return std::nullopt;
-}
-
 const std::string& kernel_of(const Measurement& m) { return m.key == "contention" ? m.words.at("kernel") : m.key; }
 
 AttentionShape prompt(const Measurement& m) {

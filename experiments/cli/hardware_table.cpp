@@ -56,16 +56,14 @@ bool runs_on(Family family, const MachineFacts& facts) { return !is_fp8(family) 
 
 // Set of the constants that price a family, where none of them is of the set that its fit is of; else "".
 std::string other_constants(const std::string& family, const KernelSet& complete, const MachineFacts& facts) {
+  const std::optional<Family> named = family_named(family);
+  if (!named || !runs_on(*named, facts)) return "";
+  const ConstantSet used = any_price(*named, complete, facts).constants;
   std::string other;
-  for (int i = 0; i < kFamilies; ++i) {
-    const auto each = static_cast<Family>(i);
-    if (name_of(each) != family || !runs_on(each, facts)) continue;
-    const ConstantSet used = any_price(each, complete, facts).constants;
-    for (std::size_t c = 0; c < kConstants; ++c) {
-      if (!used.test(c)) continue;
-      if (complete.origins[c] == complete.fits.at(family).kernel_set) return "";
-      other = complete.origins[c];
-    }
+  for (std::size_t c = 0; c < kConstants; ++c) {
+    if (!used.test(c)) continue;
+    if (complete.origins[c] == complete.fits.at(family).kernel_set) return "";
+    other = complete.origins[c];
   }
   return other;
 }

@@ -10,6 +10,9 @@ namespace {
 // 256x128 (m 512), tiles of 128x112 1.10 times (m 256); a number takes 1/32 clock at peak.
 constexpr double kStraddling = 0.375 / 32, kHiddenStraddling = 0.1 / 32;
 
+// Two of the weights' 128-column scales, at no simple place.
+bool straddles(const Tile& tile) { return 128 % tile.n != 0 && tile.n % 64 != 0; }
+
 double tiles_of(const Tile& tile, const Operator& op, double rows) {
   const double groups = tile_per_group(op.family) ? op.groups : 1;
   return std::ceil(rows / tile.m) * std::ceil(op.n / tile.n) * groups;
@@ -101,8 +104,6 @@ bool tile_per_group(Family family) {
   return family == Family::gemm_fp8_masked || family == Family::gemm_bf16_grouped ||
          family == Family::gemm_bf16_batched;
 }
-
-bool straddles(const Tile& tile) { return 128 % tile.n != 0 && tile.n % 64 != 0; }
 
 double straddling_clocks(const Tile& tile, TileSet tiles) {
   if (!straddles(tile)) return 0;

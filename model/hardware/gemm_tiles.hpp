@@ -22,12 +22,9 @@ struct Tile {
 /// those whose groups lie contiguously.
 [[nodiscard]] bool tile_per_group(Family family);
 
-/// Whether the tile's columns straddle two of the weights' 128-column scales at no simple place: then each k-block is
-/// added to the accumulator in two pieces.
-[[nodiscard]] bool straddles(const Tile& tile);
-
-/// Clocks by which that lengthens a k-block, for each number of the tile. Pieces are added on the CUDA cores, which
-/// tiles of at most 128 rows of the wide set hide behind the other half's products.
+/// Clocks by which a k-block takes longer, for each number of the tile, where the tile's columns straddle two of the
+/// weights' 128-column scales at no simple place: it is added to the accumulator in two pieces, on the CUDA cores,
+/// which tiles of at most 128 rows of the wide set hide behind the other half's products. Else 0.
 [[nodiscard]] double straddling_clocks(const Tile& tile, TileSet tiles);
 
 }  // namespace moeline

@@ -7,7 +7,6 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "hardware/curve.hpp"
 #include "hardware/gemm_tiles.hpp"
 
 namespace moeline {
@@ -60,7 +59,7 @@ double value_of(Dimension dimension, const Operator& op) {
     case Dimension::heads_per_kv:
       return op.attention.heads / std::max(op.attention.kv_heads, 1.0);
     case Dimension::rows:
-      return op.attention.heads / std::max(op.attention.kv_heads, 1.0) * op.attention.query_len;
+      return value_of(Dimension::heads_per_kv, op) * op.attention.query_len;
     case Dimension::query_len:
       return op.attention.query_len;
     case Dimension::kv_len:

@@ -36,6 +36,13 @@ const std::string& name_of(Family family) {
   return kNames[static_cast<std::size_t>(family)];
 }
 
+std::optional<Family> family_named(const std::string& name) {
+  for (int i = 0; i < kFamilies; ++i) {
+    if (name_of(static_cast<Family>(i)) == name) return static_cast<Family>(i);
+  }
+  return std::nullopt;
+}
+
 bool is_gemm(Family family) { return family <= Family::gemm_bf16_batched; }
 bool is_attention(Family family) { return family >= Family::attention_forward && family <= Family::gqa_decode; }
 bool is_memory_bound(Family family) { return family >= Family::streaming && family <= Family::strided; }

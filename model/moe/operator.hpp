@@ -1,6 +1,7 @@
 // One kernel of the model, as shapes, FLOPs and bytes: what it does, not yet how long it takes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,8 @@ enum class Family {
 inline constexpr int kFamilies = static_cast<int>(Family::low_latency_combine) + 1;
 
 [[nodiscard]] const std::string& name_of(Family family);
+/// None where no family has that name.
+[[nodiscard]] std::optional<Family> family_named(const std::string& name);
 
 /// Which part of a low-latency transfer: kernels on the compute stream send and receive, the wire holds no SM.
 enum class Stage { whole, issue, wire, receive };
