@@ -3,22 +3,17 @@
 #include <algorithm>
 #include <cmath>
 
+#include "schedules/every_rank.hpp"
 #include "schedules/skew.hpp"
 
 namespace moeline {
 
-InferenceProgram::InferenceProgram(const Setup& setup, int micro_batches, bool overlapped)
-    : setup_(setup),
-      whole_(setup.inference_work(0, 1)),
-      slowest_(expected_maximum(setup.scenario.parallelism.ep)),
-      rank_(setup, {.overlapped = overlapped, .eager = setup.scenario.launch == "stream"}) {
-  for (int i = 0; i < micro_batches; ++i) work_.push_back(setup.inference_work(i, micro_batches));
-}
+bool InferencePhases::low_latency() const { return program_.setup().scenario.comm.mode == "low_latency"; }
 
 // The first layer of the model with the same kernels. Beyond the last one are MTP modules, which are like it.
-int InferenceProgram::kind_of(int layer) const {
-  const Architecture& model = setup_.model;
-  if (!setup_.scenario.whole_model) layer = model.first_k_dense_replace + layer % model.moe_layers();
+int InferencePhases::kind_of(int layer) const {
+  const Architecture& model = program_.setup().model;
+  if (!program_.setup().scenario.whole_model) layer = model.first_k_dense_replace + layer % model.moe_layers();
   layer = std::min(layer, model.num_hidden_layers - 1);
   const bool dense = layer < model.first_k_dense_replace;
   for (int other = dense ? 0 : model.first_k_dense_replace; other < layer; ++other) {
@@ -27,40 +22,61 @@ int InferenceProgram::kind_of(int layer) const {
   return layer;
 }
 
-const PreparedPhase& InferenceProgram::prepared(const std::string& phase, int micro_batch, int layer) {
+int InferencePhases::moe_layer_of(int layer) const {
+  const Setup& setup = program_.setup();
+  const int first = setup.scenario.whole_model ? setup.model.first_k_dense_replace : 0;
+  return std::max(0, layer - first) % setup.model.moe_layers();
+}
+
+// What ranks or layers have alike is prepared once.
+PreparedPhase& InferencePhases::at(const std::string& phase, int micro_batch, int layer, int rank) {
+  const Setup& setup = program_.setup();
   const int kind = kind_of(layer);
-  const Key key{micro_batch, kind, phase};
-  const auto found = prepared_.find(key);
-  if (found != prepared_.end()) return found->second;
-  const InferenceWork& work = micro_batch < 0 ? whole_ : work_[static_cast<std::size_t>(micro_batch)];
-  double wait_us = 0;
-  if (is_transfer(phase)) {
-    wait_us = slowest_ * std::sqrt(upstream_variance(phase, micro_batch, layer));
+  const bool dense = kind < setup.model.first_k_dense_replace;
+  const bool routes = is_transfer(phase) || (phase == "mlp" && !dense);
+  const bool of_layer = routes && setup.experts_differ();
+  const bool of_rank = setup.requests_differ() || (of_layer && !is_transfer(phase));
+  const int moe_layer = moe_layer_of(layer);
+  const auto [found, is_new] =
+      prepared_.try_emplace({micro_batch, kind, of_layer ? moe_layer : 0, of_rank ? rank : 0, phase}, nullptr);
+  PreparedPhase*& prepared = found->second;
+  if (!is_new) return *prepared;
+  const InferenceWork work = micro_batch < 0 ? setup.inference_work(0, 1, moe_layer, rank)
+                                             : setup.inference_work(micro_batch, shape_.micro_batches, moe_layer, rank);
+  prepared = &program_.prepare(phase, inference_phase(phase, work, kind));
+  if (is_transfer(phase) && !setup.every_rank && !setup.free_communication) {
+    prepared->wait_us =
+        expected_maximum(setup.scenario.parallelism.ep) * std::sqrt(upstream_variance(phase, micro_batch, layer, rank));
   }
-  return prepared_.emplace(key, rank_.prepare(phase, inference_phase(phase, work, kind), wait_us)).first->second;
+  return *prepared;
 }
 
 // Of the work on the data's way since the barrier before.
-double InferenceProgram::upstream_variance(const std::string& phase, int micro_batch, int layer) {
-  const std::vector<std::string> phases = inference_phases(setup_.model, work_.front().decode);
+double InferencePhases::upstream_variance(const std::string& phase, int micro_batch, int layer, int rank) {
+  const Setup& setup = program_.setup();
+  const std::vector<std::string> phases = inference_phases(setup.model, setup.scenario.workload.phase == "decode");
   double variance = 0;
   for (const PhaseDependency& dependency : inference_dependencies()) {
     const bool here = std::find(phases.begin(), phases.end(), dependency.before) != phases.end();
     if (dependency.after != phase || dependency.next_layer || !here || is_transfer(dependency.before)) continue;
-    variance += prepared(dependency.before, micro_batch, layer).variance_us2 +
-                upstream_variance(dependency.before, micro_batch, layer);
+    variance += at(dependency.before, micro_batch, layer, rank).variance_us2 +
+                upstream_variance(dependency.before, micro_batch, layer, rank);
   }
   return variance;
 }
 
-void InferenceProgram::place(const std::string& phase, int micro_batch, int layer, const PhaseTasks& tasks) {
+PreparedPhase& InferenceRank::prepared(const std::string& phase, int micro_batch, int layer) {
+  return phases_.at(phase, micro_batch, layer, rank_.rank());
+}
+
+void InferenceRank::place(const std::string& phase, int micro_batch, int layer, const PhaseTasks& tasks) {
   PhaseTasks& placed = placed_[{micro_batch, layer, phase}] = tasks;
   before_last_ = last_;
   last_ = &placed;
 }
 
-void InferenceProgram::append(const std::string& phase, int micro_batch, int layer, StreamName stream) {
-  if (is_transfer(phase) && work_.front().low_latency) {
+void InferenceRank::append(const std::string& phase, int micro_batch, int layer, StreamName stream) {
+  if (is_transfer(phase) && phases_.low_latency()) {
     append_issue(phase, micro_batch, layer);
     append_receive(phase, micro_batch, layer);
     return;
@@ -68,16 +84,16 @@ void InferenceProgram::append(const std::string& phase, int micro_batch, int lay
   place(phase, micro_batch, layer, rank_.append(prepared(phase, micro_batch, layer), {layer, micro_batch, stream}));
 }
 
-void InferenceProgram::append_issue(const std::string& phase, int micro_batch, int layer) {
+void InferenceRank::append_issue(const std::string& phase, int micro_batch, int layer) {
   place(phase, micro_batch, layer, rank_.append_issue(prepared(phase, micro_batch, layer), {layer, micro_batch}));
 }
 
-void InferenceProgram::append_receive(const std::string& phase, int micro_batch, int layer) {
+void InferenceRank::append_receive(const std::string& phase, int micro_batch, int layer) {
   rank_.append_receive(prepared(phase, micro_batch, layer), {layer, micro_batch},
                        placed_.at({micro_batch, layer, phase}));
 }
 
-void InferenceProgram::append_whole(const std::string& phase, int layer) {
+void InferenceRank::append_whole(const std::string& phase, int layer) {
   const PhaseTasks tasks = rank_.append(prepared(phase, -1, layer), {layer, 0});
   for (const auto& [key, before] : placed_) {
     if (std::get<1>(key) == layer) rank_.order(before, tasks);
@@ -85,11 +101,11 @@ void InferenceProgram::append_whole(const std::string& phase, int layer) {
   place(phase, -1, layer, tasks);
 }
 
-void InferenceProgram::chain() {
+void InferenceRank::chain() {
   if (before_last_ != nullptr) rank_.order(*before_last_, *last_);
 }
 
-void InferenceProgram::connect() {
+void InferenceRank::connect() {
   for (const auto& [key, tasks] : placed_) {
     const auto& [micro_batch, layer, phase] = key;
     for (const PhaseDependency& dependency : inference_dependencies()) {
@@ -100,9 +116,15 @@ void InferenceProgram::connect() {
   }
 }
 
-RankProgram InferenceProgram::finish() && {
-  connect();
-  return std::move(rank_);
+Program inference_program(const Setup& setup, const InferenceShape& shape, const std::string& plan_file,
+                          const std::function<void(InferenceRank&)>& append) {
+  ProgramDraft program(setup, {.overlapped = shape.overlapped, .eager = setup.scenario.launch == "stream"});
+  InferencePhases phases(program, shape);
+  return on_every_rank(std::move(program), plan_file, [&](RankProgram& rank) {
+    InferenceRank step(phases, rank);
+    append(step);
+    step.connect();
+  });
 }
 
 }  // namespace moeline

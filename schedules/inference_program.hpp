@@ -1,6 +1,7 @@
-// A step of prefill or decode on one rank: the phases of every micro-batch and layer, and what they wait for.
+// A step of prefill or decode: the phases of every micro-batch and layer on each rank, and what they wait for.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <tuple>
@@ -11,12 +12,38 @@
 
 namespace moeline {
 
-class InferenceProgram {
+struct InferenceShape {
+  int micro_batches = 1;
+  bool overlapped = false;  ///< communication runs beside compute, and has SMs of its own
+};
+
+/// The phases of a step, prepared once for all ranks and layers that have them alike.
+class InferencePhases {
  public:
-  /// REQUIRES: `setup` outlives it.
-  InferenceProgram(const Setup& setup, int micro_batches, bool overlapped);
-  InferenceProgram(const InferenceProgram&) = delete;  // it points into its own maps
-  InferenceProgram& operator=(const InferenceProgram&) = delete;
+  /// REQUIRES: it outlives this.
+  InferencePhases(ProgramDraft& program, const InferenceShape& shape) : program_(program), shape_(shape) {}
+
+  /// `micro_batch` -1: of all micro-batches together.
+  [[nodiscard]] PreparedPhase& at(const std::string& phase, int micro_batch, int layer, int rank);
+  [[nodiscard]] bool low_latency() const;
+
+ private:
+  using Key = std::tuple<int, int, int, int, std::string>;  // micro-batch, kind, MoE layer, rank, phase
+  [[nodiscard]] double upstream_variance(const std::string& phase, int micro_batch, int layer, int rank);
+  [[nodiscard]] int kind_of(int layer) const;
+  [[nodiscard]] int moe_layer_of(int layer) const;
+
+  ProgramDraft& program_;
+  InferenceShape shape_;
+  std::map<Key, PreparedPhase*> prepared_;
+};
+
+/// One rank's step while it is being written.
+class InferenceRank {
+ public:
+  InferenceRank(InferencePhases& phases, RankProgram& rank) : phases_(phases), rank_(rank) {}
+  InferenceRank(const InferenceRank&) = delete;  // it points into its own map
+  InferenceRank& operator=(const InferenceRank&) = delete;
 
   /// Appends a phase of the layer at this position in order of execution; a low-latency transfer as its two halves.
   void append(const std::string& phase, int micro_batch, int layer, StreamName stream);
@@ -27,27 +54,23 @@ class InferenceProgram {
   void append_whole(const std::string& phase, int layer);
   /// The last phase appended may start only when the one before it has ended, whatever their streams.
   void chain();
-
-  /// Adds the model's data dependencies and hands the program over.
-  [[nodiscard]] RankProgram finish() &&;
+  /// Adds the model's data dependencies.
+  void connect();
 
  private:
   using Key = std::tuple<int, int, std::string>;  // micro-batch, layer, phase
-  [[nodiscard]] const PreparedPhase& prepared(const std::string& phase, int micro_batch, int layer);
-  [[nodiscard]] double upstream_variance(const std::string& phase, int micro_batch, int layer);
-  [[nodiscard]] int kind_of(int layer) const;
+  [[nodiscard]] PreparedPhase& prepared(const std::string& phase, int micro_batch, int layer);
   void place(const std::string& phase, int micro_batch, int layer, const PhaseTasks& tasks);
-  void connect();
 
-  const Setup& setup_;
-  std::vector<InferenceWork> work_;  // of each micro-batch
-  InferenceWork whole_;
-  double slowest_;  // of all ranks, in standard deviations
-  RankProgram rank_;
-  std::map<Key, PreparedPhase> prepared_;  // by kind of layer
+  InferencePhases& phases_;
+  RankProgram& rank_;
   std::map<Key, PhaseTasks> placed_;
   const PhaseTasks* last_ = nullptr;
   const PhaseTasks* before_last_ = nullptr;
 };
+
+/// The step that `append` writes, on every simulated rank. `plan_file`: to blame for an order that cannot run.
+[[nodiscard]] Program inference_program(const Setup& setup, const InferenceShape& shape, const std::string& plan_file,
+                                        const std::function<void(InferenceRank&)>& append);
 
 }  // namespace moeline

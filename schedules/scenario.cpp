@@ -19,13 +19,6 @@ void read_layers(const Spec& spec, const Architecture& model, Scenario& scenario
   scenario.layers = all ? model.moe_layers() : spec.integer("layers", 1, 5000);
 }
 
-// Copies of experts enter what ep must divide, so they are read before it.
-int read_redundant_experts(const Spec& routing, const Workload& workload) {
-  if (!routing.has("redundant_experts")) return 0;
-  if (workload.phase == "train") throw routing.error("redundant_experts", "belongs to prefill and decode");
-  return routing.integer("redundant_experts", 0, 1 << 16);
-}
-
 // Training has the kernel list of DeepSeek-V3: MLA, FP8, shared experts.
 void check_model(const Spec& spec, const Setup& setup) {
   const Architecture& model = setup.model;
@@ -108,8 +101,8 @@ void read_pipeline(const Spec& spec, Setup& setup) {
   if (spec.has("kernels")) read_kernels(spec, setup);
   check_comm_keys(spec.map_or_empty("comm"));
   check_routing_keys(spec.map_or_empty("routing"));
-  for (const char* key :
-       {"model", "hardware", "kernels", "comm", "routing", "layers", "overlap", "launch", "seed", "samples"}) {
+  for (const char* key : {"model", "hardware", "kernels", "comm", "routing", "layers", "overlap", "launch", "ranks",
+                          "jitter", "speed_spread", "seed", "samples"}) {
     if (spec.has(key)) s.without_use.emplace_back(key);
   }
 }
@@ -132,7 +125,7 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
   s.file = path.string();
   s.hardware_overrides = apply(assignments, spec);
   spec.expect({"schema", "model", "hardware", "kernels", "schedule", "parallelism", "workload", "comm", "routing",
-               "layers", "overlap", "launch", "seed", "samples", "slot_costs_ms"});
+               "layers", "overlap", "launch", "ranks", "jitter", "speed_spread", "seed", "samples", "slot_costs_ms"});
   (void)spec.integer("schema", 1, 1);
   s.schedule = read_schedule(spec);
   if (find_pipeline(s.schedule) != nullptr || spec.has("slot_costs_ms")) {
@@ -147,18 +140,16 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
   check_model(spec, setup);
   read_kernels(spec, setup);
   const Spec routing = spec.map_or_empty("routing");
-  s.routing.redundant_experts = read_redundant_experts(routing, s.workload);
+  s.routing = read_distribution(routing, s.workload);
   s.parallelism = read_parallelism(spec.map("parallelism"), s, setup.model, gpus_per_node);
   s.comm = read_comm(spec.map_or_empty("comm"), s, setup.model, machine);
   read_layers(spec, setup.model, s);
-  s.routing = read_routing(routing, s, setup.model);
+  s.routing = read_routing(routing, s, setup.model, gpus_per_node);
   s.overlap = read_overlap(spec, s);
   s.launch = s.workload.phase == "decode" ? "graph" : "stream";
   if (spec.has("launch")) s.launch = spec.choice("launch", {"graph", "stream"});
-  s.seed = spec.integer_or("seed", 0, 1 << 30, s.seed);
-  (void)spec.integer_or("samples", 1, 1, 1);  // nothing is drawn: skew is charged as its expectation
-  setup.spread = expected_spread(setup.model, s.parallelism.ep, gpus_per_node, static_cast<unsigned>(s.seed),
-                                 s.routing.redundant_experts);
+  read_ranks(spec, setup);
+  draw(setup, spec.integer_or("seed", 0, 1 << 30, s.seed));
   return setup;
 }
 

@@ -10,7 +10,9 @@
 #include "hardware/profile.hpp"
 #include "moe/architecture.hpp"
 #include "moe/inference.hpp"
+#include "moe/routed_layer.hpp"
 #include "moe/training.hpp"
+#include "schedules/rank_variation.hpp"
 
 namespace moeline {
 
@@ -34,6 +36,7 @@ struct Workload {
   int batch_size = 0;            ///< decode: requests
   int kv_len = 0;                ///< mean, with the new tokens
   double kv_len_spread = 0;      ///< standard deviation of the requests' lengths, tokens
+  double batch_size_spread = 0;  ///< of the ranks' requests
   int query_len = 1;             ///< tokens per request and step: one, and those drafted by MTP
   double mtp_acceptance = 0.85;  ///< of each drafted token, given that those before it were accepted
 };
@@ -46,9 +49,16 @@ struct Comm {
 };
 
 struct Routing {
-  std::string distribution = "balanced";  ///< or "given": padded expert rows of this rank, per layer
+  std::string distribution = "balanced";  ///< "power_law", "file", or "given": padded expert rows of rank 0, per layer
+  double alpha = 1;                       ///< of power_law
+  std::string file;                       ///< of loads or a router map (moe/load_file.hpp)
+  std::string placement = "static";       ///< "eplb": by load
   std::vector<int> forward_rows, backward_rows;
   int redundant_experts = 0;  ///< copies of experts, of all ranks together
+  double rows_spread = 0;     ///< standard deviation of a rank's expert rows in a layer, over their mean
+
+  /// Of each expert, and not alike.
+  [[nodiscard]] bool has_loads() const { return distribution == "power_law" || distribution == "file"; }
 };
 
 /// What the slots of a pipeline take, ms. B is the full backward, W its weight part. 0: the schedule has none.
@@ -70,7 +80,11 @@ struct Scenario {
       false;  ///< inference: with everything else of the model's step; else those layers alone, in steady state
   std::string overlap = "default";
   std::string launch = "stream";  ///< "stream": the host launches kernels and reads dispatch's counts; "graph": no host
+  std::string ranks = "auto";     ///< "folded": one for all that differ by chance; "all"; "auto": all that differ
+  std::string jitter = "measured";  ///< of kernels' times; "none"
+  double speed_spread = 0;          ///< standard deviation of the GPUs' speeds, over their mean
   int seed = 1;
+  int samples = 1;                       ///< of everything that is drawn
   std::optional<SlotCosts> slot_costs;   ///< of a whole pipeline: then nothing else takes time
   std::vector<std::string> without_use;  ///< keys that stand in the file and do not enter
 };
@@ -93,15 +107,35 @@ struct Setup {
   HardwareProfile machine;
   KernelSet kernels;
   Spread spread;
+  std::vector<RoutedLayer> routed;  ///< of each MoE layer, where experts are not loaded alike
+  RankVariation variation;
+  bool every_rank = false;          ///< all of one expert-parallel group are simulated, else rank 0
   bool free_communication = false;  ///< null model: transfers and barriers take no time, SMs or bandwidth
 
-  /// Work of this rank in the forward or backward pass of a layer, counted in order of execution.
-  [[nodiscard]] LayerWork layer_work(bool forward, int layer) const;
-  /// Work of this rank with one of `micro_batches` parts of a step of prefill or decode.
-  [[nodiscard]] InferenceWork inference_work(int micro_batch, int micro_batches) const;
+  /// Work of a rank in the forward or backward pass of a layer, counted in order of execution.
+  [[nodiscard]] LayerWork layer_work(bool forward, int layer, int rank = 0) const;
+  /// Work of a rank with one of `micro_batches` parts of a step of prefill or decode, in a MoE layer.
+  [[nodiscard]] InferenceWork inference_work(int micro_batch, int micro_batches, int moe_layer = 0, int rank = 0) const;
+  [[nodiscard]] int simulated_ranks() const { return every_rank ? scenario.parallelism.ep : 1; }
+  /// Kernels' times are drawn, not their means.
+  [[nodiscard]] bool draws_jitter() const { return every_rank && scenario.jitter == "measured"; }
+  /// Time of a kernel on a rank over that on rank 0.
+  [[nodiscard]] double slowness(int rank) const {
+    return variation.slowness.empty() ? 1 : variation.slowness[static_cast<std::size_t>(rank)];
+  }
+  /// Expert rows differ between layers and ranks.
+  [[nodiscard]] bool experts_differ() const { return !routed.empty() || !variation.forward_rows.empty(); }
+  /// Requests differ between ranks.
+  [[nodiscard]] bool requests_differ() const { return !variation.kv_len.empty() || !variation.requests.empty(); }
   /// How often the step runs an MTP module: each time drafts one token for every request.
   [[nodiscard]] int drafted_tokens() const;
 };
+
+/// What is placed where in each MoE layer.
+[[nodiscard]] PlacementShape placement_shape(const Scenario& scenario, const Architecture& model, int gpus_per_node);
+
+/// The same question with another seed: routing and ranks are drawn anew.
+void draw(Setup& setup, int seed);
 
 /// `assignments`: "--set" overrides, "comm.num_sms=24" or "hardware.nic_GBps=100".
 /// Throws SpecError (file, line, key, nearest valid name).

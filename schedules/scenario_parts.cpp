@@ -37,7 +37,7 @@ Workload read_prefill(const Spec& spec) {
 }
 
 Workload read_decode(const Spec& spec) {
-  spec.expect({"phase", "batch_size", "kv_len", "kv_len_spread", "query_len", "mtp_acceptance"});
+  spec.expect({"phase", "batch_size", "batch_size_spread", "kv_len", "kv_len_spread", "query_len", "mtp_acceptance"});
   Workload w;
   w.batch_size = spec.integer("batch_size", 1, 1 << 20);
   w.query_len = spec.integer_or("query_len", 1, 16, 1);
@@ -46,6 +46,7 @@ Workload read_decode(const Spec& spec) {
     throw spec.error("kv_len", fmt::format("counts the new tokens: {} is below query_len, {}", w.kv_len, w.query_len));
   }
   w.kv_len_spread = spec.has("kv_len_spread") ? spec.number("kv_len_spread", 0, w.kv_len) : 0;
+  w.batch_size_spread = spec.has("batch_size_spread") ? spec.number("batch_size_spread", 0, w.batch_size) : 0;
   if (spec.has("mtp_acceptance")) w.mtp_acceptance = spec.number("mtp_acceptance", 0, 1);
   if (spec.has("mtp_acceptance") && w.query_len == 1) {
     throw spec.error("mtp_acceptance", "does not apply: query_len 1 drafts no tokens");
@@ -116,7 +117,7 @@ std::string modelled(const Spec& spec, const std::string& key, const std::vector
 
 Workload read_workload(const Spec& spec, const std::string& schedule) {
   spec.expect({"phase", "micro_batch_size", "seq_len", "global_batch_size", "tokens", "prompt_len", "cached_len",
-               "batch_size", "kv_len", "kv_len_spread", "query_len", "mtp_acceptance"});
+               "batch_size", "batch_size_spread", "kv_len", "kv_len_spread", "query_len", "mtp_acceptance"});
   (void)spec.text("phase");
   const std::string phase = spec.choice("phase", {"train", "prefill", "decode"});
   check_schedule(spec, phase, schedule);
@@ -170,6 +171,23 @@ Parallelism read_world(const Spec& spec, int ep) {
   return p;
 }
 
+namespace {
+
+// Where experts are not loaded alike every rank is simulated, and may have its own number of experts.
+void check_experts_divide(const Spec& spec, int ep, const Scenario& scenario, const Architecture& model) {
+  const int redundant = scenario.routing.redundant_experts;
+  const int slots = model.n_routed_experts + redundant;
+  const std::string also = redundant > 0 ? fmt::format(" and {} redundant", redundant) : "";
+  const bool may_differ = scenario.routing.has_loads() && scenario.workload.phase != "train";
+  if (may_differ && ep <= slots) return;
+  if (slots % ep != 0) {
+    throw spec.error("ep",
+                     fmt::format("must divide the {} routed{} experts: {} does not", model.n_routed_experts, also, ep));
+  }
+}
+
+}  // namespace
+
 Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
   spec.expect({"tp", "pp", "ep", "dp"});
   // one rank has no all-to-all, and another list of kernels
@@ -177,37 +195,97 @@ Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const A
   if (p.pp > 1 && scenario.workload.phase != "train") {
     throw spec.error("pp", "above 1 is not modelled in prefill and decode");
   }
-  const int redundant = scenario.routing.redundant_experts;
-  if ((model.n_routed_experts + redundant) % p.ep != 0) {
-    const std::string also = redundant > 0 ? fmt::format(" and {} redundant", redundant) : "";
-    throw spec.error(
-        "ep", fmt::format("must divide the {} routed{} experts: {} does not", model.n_routed_experts, also, p.ep));
-  }
+  check_experts_divide(spec, p.ep, scenario, model);
   if (p.ep > gpus_per_node && p.ep % gpus_per_node != 0) {
     throw spec.error("ep", fmt::format("must fill whole nodes of {} GPUs, or fit into one", gpus_per_node));
   }
   return p;
 }
 
-void check_routing_keys(const Spec& spec) { spec.expect({"distribution", "rows", "redundant_experts", "placement"}); }
+void check_routing_keys(const Spec& spec) {
+  spec.expect({"distribution", "alpha", "file", "rows", "rows_spread", "redundant_experts", "placement"});
+}
 
-Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model) {
+namespace {
+
+// A key that goes with one distribution alone.
+void check_belongs(const Spec& spec, const char* key, const char* distribution, const Routing& routing) {
+  if (!spec.has(key) || routing.distribution == distribution) return;
+  throw spec.error(key, fmt::format("belongs to the distribution {}, not {}", distribution, routing.distribution));
+}
+
+void check_placement(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
+  const PlacementShape shape = placement_shape(scenario, model, gpus_per_node);
+  const std::string broken = scenario.routing.placement == "eplb" ? broken_rule(shape) : "";
+  if (!broken.empty()) throw spec.error("placement", "eplb: " + broken);
+}
+
+}  // namespace
+
+PlacementShape placement_shape(const Scenario& scenario, const Architecture& model, int gpus_per_node) {
+  const int ep = scenario.parallelism.ep;
+  return {model.n_routed_experts, model.n_routed_experts + scenario.routing.redundant_experts, model.n_group,
+          std::max(1, ep / gpus_per_node), ep};
+}
+
+Routing read_distribution(const Spec& spec, const Workload& workload) {
   check_routing_keys(spec);
-  const bool training = scenario.workload.phase == "train";
+  const bool training = workload.phase == "train";
   Routing r;
-  r.redundant_experts = scenario.routing.redundant_experts;
-  r.distribution = training ? modelled(spec, "distribution", {"balanced", "given"}, {"power_law", "file"})
-                            : modelled(spec, "distribution", {"balanced"}, {"given", "power_law", "file"});
-  if (spec.has("placement")) (void)spec.choice("placement", {"static", "eplb"});  // alike while balanced
+  r.distribution = training ? modelled(spec, "distribution", {"balanced", "power_law", "file", "given"}, {})
+                            : modelled(spec, "distribution", {"balanced", "power_law", "file"}, {"given"});
+  if (!spec.has("redundant_experts")) return r;
+  if (training) throw spec.error("redundant_experts", "belongs to prefill and decode");
+  r.redundant_experts = spec.integer("redundant_experts", 0, 1 << 16);
+  return r;
+}
+
+Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
+  Scenario so_far = scenario;
+  Routing& r = so_far.routing;
+  check_belongs(spec, "alpha", "power_law", r);
+  check_belongs(spec, "file", "file", r);
+  check_belongs(spec, "rows", "given", r);
+  if (r.distribution == "power_law") r.alpha = spec.has("alpha") ? spec.number("alpha", 0, 10) : r.alpha;
+  if (r.distribution == "file") r.file = spec.text("file");
+  if (spec.has("placement")) r.placement = spec.choice("placement", {"static", "eplb"});
+  if (r.has_loads()) check_placement(spec, so_far, model, gpus_per_node);
+  if (spec.has("rows_spread")) {
+    if (r.has_loads()) throw spec.error("rows_spread", "does not go with loads: they say what each rank gets");
+    r.rows_spread = spec.number("rows_spread", 0, 0.5);
+  }
   if (r.distribution == "given") {
     const Spec rows = spec.map("rows");
     rows.expect({"forward", "backward"});
     r.forward_rows = read_rows(rows, "forward", scenario, model);
     r.backward_rows = read_rows(rows, "backward", scenario, model);
-  } else if (spec.has("rows")) {
-    throw spec.error("rows", "belongs to the distribution given, not " + r.distribution);
   }
   return r;
+}
+
+void read_ranks(const Spec& spec, Setup& setup) {
+  Scenario& s = setup.scenario;
+  constexpr int kMost = 2048;  // a graph of eight million tasks in decode
+  if (spec.has("ranks")) s.ranks = spec.choice("ranks", {"auto", "all", "folded"});
+  s.samples = spec.integer_or("samples", 1, 10000, 1);
+  if (spec.has("jitter")) s.jitter = spec.choice("jitter", {"measured", "none"});
+  if (spec.has("speed_spread")) s.speed_spread = spec.number("speed_spread", 0, 0.3);
+  const bool no_expectation = s.routing.has_loads() || s.workload.batch_size_spread > 0;
+  if (s.ranks == "folded" && no_expectation) {
+    throw spec.error("ranks", fmt::format("folded does not go with {}: ranks differ by more than chance",
+                                          s.routing.has_loads() ? "unequal loads" : "batch_size_spread"));
+  }
+  const bool differ = no_expectation || s.routing.rows_spread > 0 || s.workload.kv_len_spread > 0 ||
+                      s.speed_spread > 0 || s.samples > 1;
+  if (s.ranks == "folded" && s.samples > 1) {
+    throw spec.error("samples", "above 1 have nothing to draw where ranks are folded");
+  }
+  const bool few = s.parallelism.ep <= kMost;
+  setup.every_rank = s.ranks == "all" || (s.ranks == "auto" && differ && (few || no_expectation || s.samples > 1));
+  if (setup.every_rank && !few) {
+    throw spec.error("ranks",
+                     fmt::format("all: at most {} ranks are simulated together, not {}", kMost, s.parallelism.ep));
+  }
 }
 
 }  // namespace moeline

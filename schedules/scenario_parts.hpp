@@ -20,7 +20,13 @@ inline constexpr int kMostRanks = 1 << 20;
 /// Where they do not enter, comm and routing must still be spelt right.
 void check_comm_keys(const Spec& spec);
 void check_routing_keys(const Spec& spec);
-[[nodiscard]] Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model);
+/// The distribution and the copies of experts: they enter the rules for ep.
+[[nodiscard]] Routing read_distribution(const Spec& spec, const Workload& workload);
+/// All of it. REQUIRES: `scenario.routing` is read_distribution()'s.
+[[nodiscard]] Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model,
+                                   int gpus_per_node);
+/// Which ranks are simulated, and how they differ.
+void read_ranks(const Spec& spec, Setup& setup);
 
 /// One of the `modelled` values, the first by default; the `real` ones stand for what this version does not model.
 [[nodiscard]] std::string modelled(const Spec& spec, const std::string& key, const std::vector<std::string>& values,

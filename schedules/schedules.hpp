@@ -1,7 +1,7 @@
 // The schedules by name.
 #pragma once
 
-#include "schedules/lower.hpp"
+#include "schedules/program.hpp"
 
 namespace moeline {
 
@@ -20,8 +20,5 @@ namespace moeline {
 
 /// The program of the scenario's schedule.
 [[nodiscard]] Program build_program(const Setup& setup);
-
-/// The finished program; an order that cannot run is the fault of the plan in `file`.
-[[nodiscard]] Program finish_or_blame(RankProgram&& rank, const std::string& file);
 
 }  // namespace moeline

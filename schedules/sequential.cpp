@@ -2,6 +2,7 @@
 #include <array>
 #include <optional>
 
+#include "schedules/every_rank.hpp"
 #include "schedules/schedules.hpp"
 #include "schedules/step.hpp"
 #include "schedules/training_phases.hpp"
@@ -16,43 +17,50 @@ StreamName stream_of(const std::string& phase) {
   return is_transfer(phase) ? StreamName::communication : StreamName::compute;
 }
 
-Program training(const Setup& setup) {
-  RankProgram rank(setup, {.overlapped = false});
-  TrainingPhases phases(setup, rank);
+void append_training(TrainingPhases& phases, int layers, RankProgram& rank) {
   std::optional<PhaseTasks> previous;
   const auto append_pass = [&](const auto& names) {
     LayerPhases layer_before;
-    for (int layer = 0; layer < setup.scenario.layers; ++layer) {
+    for (int layer = 0; layer < layers; ++layer) {
       LayerPhases now;
       for (const char* name : names) {
-        const PhaseTasks tasks = now[name] = rank.append(phases.at(name, layer), {layer, 0, stream_of(name)});
+        const PhaseTasks tasks = now[name] =
+            rank.append(phases.at(name, layer, rank.rank()), {layer, 0, stream_of(name)});
         if (previous) rank.order(*previous, tasks);
         previous = tasks;
       }
-      phases.connect(layer_before, now);
+      connect(rank, layer_before, now);
       layer_before = std::move(now);
     }
   };
   append_pass(kForward);
   append_pass(kBackward);
-  return std::move(rank).finish();
+}
+
+Program training(const Setup& setup) {
+  ProgramDraft program(setup, {.overlapped = false});
+  TrainingPhases phases(program);
+  return on_every_rank(std::move(program), "",
+                       [&](RankProgram& rank) { append_training(phases, setup.scenario.layers, rank); });
 }
 
 Program inference(const Setup& setup) {
-  InferenceProgram program(setup, 1, false);
-  const auto append_layers = [&](const std::vector<std::string>& phases) {
-    return [&program, phases](int first, int count) {
-      for (int layer = first; layer < first + count; ++layer) {
-        for (const std::string& phase : phases) {
-          program.append(phase, 0, layer, stream_of(phase));
-          program.chain();
-        }
-      }
-    };
-  };
   const bool decode = setup.scenario.workload.phase == "decode";
-  append_step(setup, program, append_layers(dense_phases(setup)), append_layers(inference_phases(setup.model, decode)));
-  return std::move(program).finish().finish();
+  const std::vector<std::string> dense = dense_phases(setup);
+  const std::vector<std::string> moe = inference_phases(setup.model, decode);
+  return inference_program(setup, {.micro_batches = 1, .overlapped = false}, "", [&](InferenceRank& rank) {
+    const auto append_layers = [&rank](const std::vector<std::string>& phases) {
+      return [&rank, &phases](int first, int count) {
+        for (int layer = first; layer < first + count; ++layer) {
+          for (const std::string& phase : phases) {
+            rank.append(phase, 0, layer, stream_of(phase));
+            rank.chain();
+          }
+        }
+      };
+    };
+    append_step(setup, rank, append_layers(dense), append_layers(moe));
+  });
 }
 
 }  // namespace

@@ -7,20 +7,20 @@ std::vector<std::string> dense_phases(const Setup& setup) {
   return {"attn", "mlp"};
 }
 
-void append_step(const Setup& setup, InferenceProgram& program, const AppendLayers& dense_layers,
+void append_step(const Setup& setup, InferenceRank& rank, const AppendLayers& dense_layers,
                  const AppendLayers& moe_layers) {
   const Scenario& scenario = setup.scenario;
   if (!scenario.whole_model) return moe_layers(0, scenario.layers);
   const int depth = setup.model.num_hidden_layers;
   const int dense = setup.model.first_k_dense_replace;
-  program.append_whole("embedding", 0);
+  rank.append_whole("embedding", 0);
   dense_layers(0, dense);
   moe_layers(dense, depth - dense);
-  program.append_whole("lm_head", depth - 1);
+  rank.append_whole("lm_head", depth - 1);
   for (int draft = 0; draft < setup.drafted_tokens(); ++draft) {
-    program.append_whole("mtp", depth + draft);
+    rank.append_whole("mtp", depth + draft);
     moe_layers(depth + draft, 1);
-    program.append_whole("draft_head", depth + draft);
+    rank.append_whole("draft_head", depth + draft);
   }
 }
 

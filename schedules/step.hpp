@@ -17,7 +17,7 @@ using AppendLayers = std::function<void(int first, int count)>;
 
 /// The whole model: embedding, dense layers, MoE layers, LM head, and the MTP module once for each drafted token. With
 /// a given number of layers: those MoE layers alone.
-void append_step(const Setup& setup, InferenceProgram& program, const AppendLayers& dense_layers,
+void append_step(const Setup& setup, InferenceRank& rank, const AppendLayers& dense_layers,
                  const AppendLayers& moe_layers);
 
 }  // namespace moeline

@@ -1,8 +1,9 @@
-// The prepared phases of a training chunk: one for each name and number of expert rows.
+// The prepared phases of a training chunk: one for each name and what the ranks' experts get in a layer.
 #pragma once
 
 #include <map>
 #include <string>
+#include <tuple>
 
 #include "schedules/lower.hpp"
 
@@ -12,19 +13,19 @@ using LayerPhases = std::map<std::string, PhaseTasks>;
 
 class TrainingPhases {
  public:
-  /// REQUIRES: both outlive it.
-  TrainingPhases(const Setup& setup, RankProgram& rank) : setup_(setup), rank_(rank) {}
+  /// REQUIRES: it outlives this.
+  explicit TrainingPhases(ProgramDraft& program) : program_(program) {}
 
-  [[nodiscard]] const PreparedPhase& at(const std::string& name, int layer);
-  /// The model's own dependencies within a layer and from the layer before.
-  void connect(const LayerPhases& previous, const LayerPhases& now);
+  [[nodiscard]] PreparedPhase& at(const std::string& name, int layer, int rank);
 
  private:
-  [[nodiscard]] double upstream_variance(const std::string& name, int layer);
+  [[nodiscard]] double upstream_variance(const std::string& name, int layer, int rank);
 
-  const Setup& setup_;
-  RankProgram& rank_;
-  std::map<std::pair<std::string, double>, PreparedPhase> prepared_;
+  ProgramDraft& program_;
+  std::map<std::tuple<std::string, double, int>, PreparedPhase*> prepared_;  // name, rows, layer of unequal traffic
 };
+
+/// The model's own dependencies within a layer and from the layer before.
+void connect(RankProgram& rank, const LayerPhases& previous, const LayerPhases& now);
 
 }  // namespace moeline

@@ -15,24 +15,24 @@ namespace {
 
 constexpr int kMicroBatches = 2;
 
-void append(const PlanEntry& entry, int layer, StreamName stream, InferenceProgram& program) {
+void append(const PlanEntry& entry, int layer, StreamName stream, InferenceRank& rank) {
   switch (entry.part) {
     case PlanEntry::Part::whole:
-      return program.append(entry.phase, entry.micro_batch, layer, stream);
+      return rank.append(entry.phase, entry.micro_batch, layer, stream);
     case PlanEntry::Part::issue:
-      return program.append_issue(entry.phase, entry.micro_batch, layer);
+      return rank.append_issue(entry.phase, entry.micro_batch, layer);
     case PlanEntry::Part::receive:
-      return program.append_receive(entry.phase, entry.micro_batch, layer);
+      return rank.append_receive(entry.phase, entry.micro_batch, layer);
   }
 }
 
 // One turn more on either side: what the plan has of a previous or next layer runs in, and out.
-void append_moe_layers(const OverlapPlan& plan, int first, int count, InferenceProgram& program) {
+void append_moe_layers(const OverlapPlan& plan, int first, int count, InferenceRank& rank) {
   for (int turn = first - 1; turn <= first + count; ++turn) {
     const auto append_stream = [&](const std::vector<PlanEntry>& entries, StreamName stream) {
       for (const PlanEntry& entry : entries) {
         const int layer = turn + entry.layer_offset;
-        if (layer >= first && layer < first + count) append(entry, layer, stream, program);
+        if (layer >= first && layer < first + count) append(entry, layer, stream, rank);
       }
     };
     // Communication first: at equal start times the smaller id takes its SMs first.
@@ -41,11 +41,10 @@ void append_moe_layers(const OverlapPlan& plan, int first, int count, InferenceP
   }
 }
 
-void append_dense_layers(const Setup& setup, int first, int count, InferenceProgram& program) {
+void append_dense_layers(const Setup& setup, int first, int count, InferenceRank& rank) {
   for (int layer = first; layer < first + count; ++layer) {
     for (int micro_batch = 0; micro_batch < kMicroBatches; ++micro_batch) {
-      for (const std::string& phase : dense_phases(setup))
-        program.append(phase, micro_batch, layer, StreamName::compute);
+      for (const std::string& phase : dense_phases(setup)) rank.append(phase, micro_batch, layer, StreamName::compute);
     }
   }
 }
@@ -60,11 +59,12 @@ Program two_batch(const Setup& setup) {
   if (decode) contents.halved = {"dispatch", "combine"};
   if (setup.model.n_shared_experts == 0) contents.absent = {"shared"};
   const OverlapPlan plan = load_overlap_plan(scenario.schedule, scenario.overlap, contents);
-  InferenceProgram program(setup, kMicroBatches, true);
-  append_step(
-      setup, program, [&](int first, int count) { append_dense_layers(setup, first, count, program); },
-      [&](int first, int count) { append_moe_layers(plan, first, count, program); });
-  return finish_or_blame(std::move(program).finish(), plan.file);
+  const InferenceShape shape{.micro_batches = kMicroBatches, .overlapped = true};
+  return inference_program(setup, shape, plan.file, [&](InferenceRank& rank) {
+    append_step(
+        setup, rank, [&](int first, int count) { append_dense_layers(setup, first, count, rank); },
+        [&](int first, int count) { append_moe_layers(plan, first, count, rank); });
+  });
 }
 
 }  // namespace moeline

@@ -15,6 +15,11 @@ double longest_mean_kv(const Scenario& scenario) {
   return w.kv_len + expected_maximum(scenario.parallelism.ep) * w.kv_len_spread / std::sqrt(w.batch_size);
 }
 
+double rows_factor(const RankVariation& variation, bool forward, int layer, int rank) {
+  const RankVariation::ByLayer& rows = forward ? variation.forward_rows : variation.backward_rows;
+  return rows[static_cast<std::size_t>(layer) % rows.size()][static_cast<std::size_t>(rank)];
+}
+
 // `tokens` of prompts; of one that its micro-batches share, the later one sees the earlier one's keys.
 void set_prompts(const Workload& w, int micro_batch, int tokens, InferenceWork& work) {
   const int wanted = new_tokens_per_prompt(w);
@@ -37,30 +42,40 @@ double tokens_per_request(const Workload& workload) {
   return tokens;
 }
 
-LayerWork Setup::layer_work(bool forward, int layer) const {
+LayerWork Setup::layer_work(bool forward, int layer, int rank) const {
   LayerWork work;
   work.model = model;
   work.micro_batch_size = scenario.workload.micro_batch_size;
   work.seq_len = scenario.workload.seq_len;
   work.ep = scenario.parallelism.ep;
   work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
+  if (!routed.empty()) {
+    const RoutedLayer& routing = routed[static_cast<std::size_t>(layer) % routed.size()];
+    work.spread = routing.spread;
+    work.load = load_of(routing, rank, work.tokens(), model.num_experts_per_tok);
+    return work;
+  }
   work.spread = spread;
   const std::vector<int>& given = forward ? scenario.routing.forward_rows : scenario.routing.backward_rows;
-  work.load = given.empty() ? balanced_load(model, work.tokens(), work.ep, spread)
-                            : given_load(model, given[static_cast<std::size_t>(layer)], work.ep, spread);
+  work.load = given.empty() || rank > 0 ? balanced_load(model, work.tokens(), work.ep, spread)
+                                        : given_load(model, given[static_cast<std::size_t>(layer)], work.ep, spread);
+  const bool drawn = !variation.forward_rows.empty() && (given.empty() || rank > 0);
+  if (drawn) work.load = scaled(work.load, rows_factor(variation, forward, layer, rank), work.local_experts());
   return work;
 }
 
-InferenceWork Setup::inference_work(int micro_batch, int micro_batches) const {
+InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_layer, int rank) const {
   const Workload& w = scenario.workload;
   const auto part = [&](int whole) { return whole / micro_batches + (micro_batch < whole % micro_batches ? 1 : 0); };
+  const auto of_rank = static_cast<std::size_t>(rank);
   InferenceWork work;
   work.model = model;
   work.decode = w.phase == "decode";
   if (work.decode) {
-    work.requests = part(w.batch_size);
+    work.requests = part(variation.requests.empty() ? w.batch_size : variation.requests[of_rank]);
     work.query_len = w.query_len;
-    work.kv_len = longest_mean_kv(scenario);
+    work.kv_len =
+        every_rank ? (variation.kv_len.empty() ? w.kv_len : variation.kv_len[of_rank]) : longest_mean_kv(scenario);
   } else {
     set_prompts(w, micro_batch, part(w.tokens), work);
   }
@@ -69,8 +84,18 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches) const {
   work.ep = scenario.parallelism.ep;
   work.redundant_experts = scenario.routing.redundant_experts;
   work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
+  const double mean_tokens = work.decode ? part(w.batch_size) * w.query_len : work.tokens();
+  if (!routed.empty()) {
+    const RoutedLayer& routing = routed[static_cast<std::size_t>(moe_layer) % routed.size()];
+    work.spread = routing.spread;
+    work.load = load_of(routing, rank, mean_tokens, model.num_experts_per_tok);
+    return work;
+  }
   work.spread = spread;
-  work.load = balanced_load(model, work.tokens(), work.ep, spread, work.redundant_experts);
+  work.load = balanced_load(model, mean_tokens, work.ep, spread, work.redundant_experts);
+  if (!variation.forward_rows.empty()) {
+    work.load = scaled(work.load, rows_factor(variation, true, moe_layer, rank), work.local_experts());
+  }
   return work;
 }
 

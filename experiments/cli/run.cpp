@@ -8,6 +8,7 @@
 
 #include "engine/simulate.hpp"
 #include "experiments/cli/run_warnings.hpp"
+#include "timeline/compute_waits.hpp"
 
 namespace moeline {
 namespace {
@@ -95,7 +96,7 @@ double time_to_first_token_ms(const Run& run) {
 
 double training_layer_us(const Run& run) {
   const Scenario& s = run.setup.scenario;
-  const bool equal_layers = s.routing.distribution == "balanced";
+  const bool equal_layers = s.routing.distribution == "balanced" && !run.setup.every_rank;
   if (!equal_layers || s.layers < 3) return to_us(run.metrics.span) / s.layers;
   const auto period = [&](const std::string& name) {
     Time last{};
@@ -117,7 +118,9 @@ double Run::layer_us() const {
   return is_inference() ? to_us(steady.metrics.span) / steady.layers : training_layer_us(*this);
 }
 
-double Run::mfu() const { return program.model_flops / (to_us(metrics.span) * setup.machine.facts.bf16_tflops * 1e6); }
+double Run::mfu() const {
+  return program.model_flops / program.ranks / (to_us(metrics.span) * setup.machine.facts.bf16_tflops * 1e6);
+}
 
 double Run::tokens_per_s() const {
   const Workload& w = setup.scenario.workload;
@@ -146,6 +149,25 @@ double Run::solo_us() const {
   return sum;
 }
 
+double Run::barrier_us() const {
+  for (const ClassTimes& times : metrics.classes) {
+    if (times.name == class_name(Family::notify)) return to_us(times.busy);
+  }
+  return 0;
+}
+
+double Run::compute_waits_us() const {
+  double sum = 0;
+  for (const ComputeWait& wait : compute_waits(program.graph, timeline, 0)) sum += to_us(wait.wait);
+  return sum;
+}
+
+double Run::imbalance() const {
+  double sum = 0;
+  for (const RoutedLayer& layer : setup.routed) sum += layer.imbalance();
+  return sum / static_cast<double>(setup.routed.size());
+}
+
 double Run::lumped_share() const { return program.lumped_us / std::max(solo_us(), 1.0); }
 
 double Run::extrapolated_share() const {
@@ -168,6 +190,7 @@ Run run_scenario(const Setup& setup, bool record_changes) {
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - before;
   Run run{.setup = setup, .program = std::move(program), .timeline = std::move(timeline), .simulate_ms = took.count()};
   run.phases = phase_times(run.program.graph, run.timeline);
+  if (!run.is_pipeline()) std::erase_if(run.phases, [](const PhaseTimes& phase) { return phase.rank > 0; });
   if (run.is_pipeline()) {  // a rank's bubble is the whole step's: also before its first slot and after its last
     run.metrics = measure(run.program.graph, run.timeline, Time::zero(), run.timeline.makespan);
     run.warnings = warnings_of(run);

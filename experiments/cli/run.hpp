@@ -23,7 +23,7 @@ struct Run {
   Program program;
   Timeline timeline;
   Metrics metrics{};
-  std::vector<PhaseTimes> phases{};
+  std::vector<PhaseTimes> phases{};  ///< of rank 0; of a pipeline, of all its ranks
   Steady steady{};
   double simulate_ms = 0;          ///< the engine alone
   std::optional<Memory> memory{};  ///< per GPU; of inference
@@ -52,6 +52,13 @@ struct Run {
   [[nodiscard]] double extrapolated_share() const;
   /// Solo time of kernels that cost the same whatever their size, over that of all kernels.
   [[nodiscard]] double lumped_share() const;
+  /// Time in barriers, on average over the ranks.
+  [[nodiscard]] double barrier_us() const;
+  /// Time in which the compute stream of rank 0 waits for communication (timeline/compute_waits.hpp).
+  [[nodiscard]] double compute_waits_us() const;
+  [[nodiscard]] bool has_imbalance() const { return !setup.routed.empty(); }
+  /// Token-expert pairs of the busiest rank over the mean, on average over the layers.
+  [[nodiscard]] double imbalance() const;
   /// Every price rests on measurements around it, or on a data sheet.
   [[nodiscard]] bool all_measured() const;
   /// Sum over all kernels.

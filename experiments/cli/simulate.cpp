@@ -1,8 +1,10 @@
 // moeline simulate: a scenario -> a timeline.
 #include <fmt/format.h>
 
+#include <charconv>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <set>
 
 #include "base/file.hpp"
@@ -24,6 +26,8 @@ struct Options {
   std::string output;
   std::string kernel_naming = "deepep";
   std::string ts_resolution = "ns";
+  std::vector<std::string> trace_ranks;
+  int samples = 0;  // 0: what the scenario says
   bool strict = false;
 };
 
@@ -37,22 +41,41 @@ std::string trace_of(const Run& run, const Options& options, std::uint32_t rank)
   return trace_of_rank(run.program.graph, run.timeline, rank, trace);
 }
 
-// The ranks that were simulated: one, or all of a pipeline.
+// The ranks that were simulated: one, or all of a pipeline or of an expert-parallel group.
 std::set<std::uint32_t> ranks_of(const TaskGraph& graph) {
   std::set<std::uint32_t> ranks;
   for (const Stream& stream : graph.streams()) ranks.insert(stream.rank);
   return ranks;
 }
 
+// By default all stages of a pipeline, and rank 0 of a group: its others do the same work.
+std::set<std::uint32_t> traced_ranks(const Run& run, const std::vector<std::string>& wanted) {
+  const std::set<std::uint32_t> simulated = ranks_of(run.program.graph);
+  if (wanted.empty()) return run.is_pipeline() ? simulated : std::set<std::uint32_t>{0};
+  if (wanted == std::vector<std::string>{"all"}) return simulated;
+  std::set<std::uint32_t> ranks;
+  for (const std::string& text : wanted) {
+    std::uint32_t rank = 0;
+    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), rank);
+    if (failed != std::errc{} || end != text.data() + text.size() || !simulated.contains(rank)) {
+      throw SpecError(
+          fmt::format("--trace-ranks: '{}' is not among the simulated ranks, 0 to {}", text, simulated.size() - 1));
+    }
+    ranks.insert(rank);
+  }
+  return ranks;
+}
+
 // A run folder. HTA loads everything in traces/, so nothing else lies there.
-void write_folder(const Run& run, const Options& options) {
+void write_folder(const Run& run, const Samples* samples, const std::set<std::uint32_t>& ranks,
+                  const Options& options) {
   namespace fs = std::filesystem;
   const fs::path folder(options.output);
   std::error_code failed;
   fs::create_directories(folder / "traces", failed);
   if (failed) throw SpecError(folder.string(), 0, "cannot be created: " + failed.message());
   std::vector<std::string> traces;
-  for (const std::uint32_t rank : ranks_of(run.program.graph)) {
+  for (const std::uint32_t rank : ranks) {
     traces.push_back(fmt::format("traces/rank_{}.json", rank));
     write_text(folder / traces.back(), trace_of(run, options, rank));
   }
@@ -60,28 +83,35 @@ void write_folder(const Run& run, const Options& options) {
   manifest.open().add("schema_version", 1).add("program", "moeline " MOELINE_VERSION).add("command", "simulate");
   manifest.add("scenario", run.setup.scenario.file).add("set", options.assignments);
   manifest.add("metrics", "metrics.json").add("traces", traces).close();
-  write_text(folder / "metrics.json", to_json(run));
+  write_text(folder / "metrics.json", to_json(run, samples));
   write_text(folder / "manifest.json", manifest.text());
 }
 
-std::string result_of(const Run& run, const Options& options) {
-  if (options.format == "json") return to_json(run);
+std::string result_of(const Run& run, const Samples* samples, const Options& options) {
+  if (options.format == "json") return to_json(run, samples);
   if (options.format == "csv") return to_csv(run);
   if (run.is_pipeline()) return pipeline_table(run);
-  if (run.setup.scenario.schedule == "sequential") return to_table(run, nullptr);
+  const std::string bands = samples == nullptr ? "" : to_table(*samples);
+  if (run.setup.scenario.schedule == "sequential") return to_table(run, nullptr) + bands;
   Setup alone = run.setup;
   alone.scenario.schedule = "sequential";
   const Run baseline = run_scenario(alone);
-  return to_table(run, &baseline);
+  return to_table(run, &baseline) + bands;
 }
 
 int simulate_command(const Options& options) {
   check_output("--trace", options.trace, {options.scenario});
   const bool wants_trace = !options.trace.empty() || !options.output.empty();
-  const Run run = run_scenario(load_setup(options.scenario, options.assignments), wants_trace);
-  const std::string result = result_of(run, options);
+  std::vector<std::string> assignments = options.assignments;
+  if (options.samples > 0) assignments.push_back(fmt::format("samples={}", options.samples));
+  const Run run = run_scenario(load_setup(options.scenario, assignments), wants_trace);
+  const std::set<std::uint32_t> ranks = traced_ranks(run, options.trace_ranks);
+  std::optional<Samples> drawn;
+  if (run.setup.scenario.samples > 1) drawn = sample(run.setup);
+  const Samples* samples = drawn ? &*drawn : nullptr;
+  const std::string result = result_of(run, samples, options);
   if (!options.trace.empty()) write_text(options.trace, trace_of(run, options, 0));
-  if (!options.output.empty()) write_folder(run, options);
+  if (!options.output.empty()) write_folder(run, samples, ranks, options);
   fmt::print("{}", result);
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
   if (!options.strict || (run.all_measured() && run.fits_memory())) return kDone;
@@ -105,7 +135,12 @@ overlap_fraction: the rest of comm_busy, over comm_busy.
 bubble_fraction: share of the step in which no kernel runs; of a whole pipeline, on average over its ranks.
 mfu: FLOPs of matrix products and causal attention, recomputation left out, padded expert rows counted, over the BF16
 peak (of the FP8 peak it is half).
-classes: per steady-state MoE layer. Waiting for the slowest rank is charged as its expectation (schedules/README.md).
+classes: per steady-state MoE layer. Waiting for the slowest rank is charged as its expectation (schedules/README.md),
+or happens, where all ranks of an expert-parallel group are simulated: then metrics are means over the ranks, and phases
+those of rank 0.
+barrier_us: in barriers before transfers. compute_waits_us: in which the compute stream of rank 0 waits for communication.
+imbalance: token-expert pairs of the busiest rank over the mean, on average over the layers.
+samples: of each metric the median and the 5 and 95 % quantiles over the seeds.
 A phase's busy_us is the union of its kernels, solo_us the sum of their times alone.
 Of a whole pipeline, phases are its slots, layer is the chunk of the rank's model, step_ms ends with the last slot of any
 rank; a row F&B bears micro-batch and chunk of its forward pass.
@@ -128,6 +163,14 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->check(CLI::IsMember({"table", "json", "csv"}));
   command->add_option("-o,--output", options->output, "write a run folder: manifest, metrics, traces/")
       ->check(not_empty());
+  command
+      ->add_option("--trace-ranks", options->trace_ranks,
+                   "all, or 0,5,7: whose traces -o writes; all of a pipeline by default, else rank 0")
+      ->delimiter(',');
+  command
+      ->add_option("--samples", options->samples,
+                   "all ranks, drawn with so many seeds: median, 5 and 95 % of every metric")
+      ->check(CLI::Range(1, 10000));
   command
       ->add_option("--kernel-naming", options->kernel_naming,
                    "hta: names that HolisticTraceAnalysis takes for communication")

@@ -16,6 +16,7 @@ void add_workload(Json& json, const Workload& w) {
     json.add("tokens", w.tokens).add("prompt_len", w.prompt_len).add("cached_len", w.cached_len);
   } else {
     json.add("batch_size", w.batch_size).add("kv_len", w.kv_len).add("kv_len_spread", w.kv_len_spread);
+    if (w.batch_size_spread > 0) json.add("batch_size_spread", w.batch_size_spread);
     json.add("query_len", w.query_len);
     if (w.query_len > 1) json.add("mtp_acceptance", w.mtp_acceptance, 5);
   }
@@ -27,6 +28,10 @@ void add_routing(Json& json, const Routing& r) {
   if (!r.forward_rows.empty()) {
     json.open("rows").add("forward", r.forward_rows).add("backward", r.backward_rows).close();
   }
+  if (r.distribution == "power_law") json.add("alpha", r.alpha, 5);
+  if (r.distribution == "file") json.add("file", r.file);
+  if (r.has_loads()) json.add("placement", r.placement);
+  if (r.rows_spread > 0) json.add("rows_spread", r.rows_spread, 5);
   if (r.redundant_experts > 0) json.add("redundant_experts", r.redundant_experts);
   json.close();
 }
@@ -68,7 +73,10 @@ void add_scenario(Json& json, const Setup& setup) {
   } else {
     json.add("layers", s.layers);
   }
-  json.add("overlap", s.overlap).add("launch", s.launch).add("seed", s.seed);
+  json.add("overlap", s.overlap).add("launch", s.launch);
+  json.add("ranks", setup.every_rank ? "all" : "folded");
+  if (setup.every_rank) json.add("jitter", s.jitter).add("speed_spread", s.speed_spread, 5);
+  json.add("seed", s.seed).add("samples", s.samples);
   json.add("hardware_overrides", s.hardware_overrides);
   json.close();
 }
@@ -91,6 +99,9 @@ void add_metrics(Json& json, const Run& run) {
   json.add("compute_busy_us", to_us(m.compute_busy)).add("comm_busy_us", to_us(m.comm_busy));
   json.add("exposed_comm_us", to_us(m.exposed_comm)).add("overlap_fraction", m.overlap_fraction(), 5);
   json.add("bubble_fraction", m.bubble_fraction(), 5).add("sm_use", m.sm_use, 5);
+  json.add("barrier_us", run.barrier_us()).add("compute_waits_us", run.compute_waits_us());
+  if (run.has_imbalance()) json.add("imbalance", run.imbalance(), 4);
+  json.add("ranks", run.program.ranks);
   if (run.memory) add_memory(json, *run.memory);
   json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms);
   json.close();
@@ -117,7 +128,9 @@ void add_phases(Json& json, const Run& run) {
     json.open().add("rank", phase.rank).add("micro_batch", phase.micro_batch).add("layer", phase.layer);
     json.add("phase", phase.phase).add("stream", phase.stream);
     json.add("start_us", to_us(phase.start)).add("end_us", to_us(phase.end));
-    json.add("busy_us", to_us(phase.busy)).add("solo_us", to_us(phase.solo)).close();
+    json.add("busy_us", to_us(phase.busy)).add("solo_us", to_us(phase.solo));
+    if (phase.barrier > Time::zero()) json.add("barrier_us", to_us(phase.barrier));
+    json.close();
   }
   json.close_list();
 }
@@ -144,9 +157,26 @@ void add_provenance(Json& json, const Run& run) {
   json.close_list();
 }
 
+void add_band(Json& json, const char* key, const Band& band) {
+  json.open(key).add("median", band.median).add("p5", band.p5).add("p95", band.p95).close();
+}
+
+void add_samples(Json& json, const Samples& samples) {
+  json.open("samples").add("count", samples.count).open("metrics");
+  for (const MetricBand& metric : samples.metrics) add_band(json, metric.name.c_str(), metric.band);
+  json.close().open_list("phases");
+  for (const PhaseBand& phase : samples.phases) {
+    json.open().add("micro_batch", phase.micro_batch).add("layer", phase.layer).add("phase", phase.phase);
+    add_band(json, "barrier_us", phase.barrier_us);
+    add_band(json, "wait_us", phase.wait_us);
+    json.close();
+  }
+  json.close_list().close();
+}
+
 }  // namespace
 
-std::string to_json(const Run& run) {
+std::string to_json(const Run& run, const Samples* samples) {
   Json json;
   json.open().add("schema_version", 1);
   if (run.is_pipeline()) {
@@ -160,6 +190,7 @@ std::string to_json(const Run& run) {
     add_phases(json, run);
     add_provenance(json, run);
   }
+  if (samples != nullptr) add_samples(json, *samples);
   json.add("warnings", run.warnings);
   return json.close().text();
 }

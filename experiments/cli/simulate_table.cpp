@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
@@ -100,6 +101,7 @@ std::string metric_table(const Run& run, const Run* baseline) {
   Table table(run, baseline);
   add_latency(table, run);
   run.is_inference() ? add_layer(table) : add_chunk(table);
+  if (run.has_imbalance()) table.row("busiest rank over mean rows", 3, [](const Run& r) { return r.imbalance(); });
   table.row("overlap, %", 1, [](const Run& r) { return 100 * r.metrics.overlap_fraction(); });
   table.row("MFU of BF16 peak, %", 1, [](const Run& r) { return 100 * r.mfu(); });
   table.row("extrapolated, %", 1, [](const Run& r) { return 100 * r.extrapolated_share(); });
@@ -159,11 +161,20 @@ std::string overheads(const Run& run) {
       text += ", as measured in an eager stream; a CUDA graph's are shorter";
     text += "\n";
   }
+  if (run.program.ranks > 1) {
+    text += fmt::format("{} ranks simulated; compute of rank 0 waits {:.0f} us for communication, barriers {:.0f} us\n",
+                        run.program.ranks, run.compute_waits_us(), run.barrier_us());
+  }
   if (run.program.waits_us > 0) {
     text +=
         fmt::format("waits for the slowest rank: {:.0f} us expected in all, part of it hidden\n", run.program.waits_us);
   }
   return text;
+}
+
+int decimals(const MetricBand& metric) {
+  constexpr double kLarge = 10;
+  return std::abs(metric.band.median) < kLarge ? 3 : 1;
 }
 
 std::string memory_line(const Run& run) {
@@ -180,6 +191,16 @@ std::string to_table(const Run& run, const Run* baseline) {
   text += memory_line(run) + borrowed(run) + overheads(run);
   text += fmt::format("{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
                       run.program.graph.size(), run.program.constants.count(), 100 * run.lumped_share());
+  return text;
+}
+
+std::string to_table(const Samples& samples) {
+  std::string text =
+      fmt::format("\n{} samples, seeds in a row {:>27} {:>12} {:>12}\n", samples.count, "median", "5 %", "95 %");
+  for (const MetricBand& metric : samples.metrics) {
+    text += fmt::format("{:<37} {:>12.{}f} {:>12.{}f} {:>12.{}f}\n", metric.name, metric.band.median, decimals(metric),
+                        metric.band.p5, decimals(metric), metric.band.p95, decimals(metric));
+  }
   return text;
 }
 

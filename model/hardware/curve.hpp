@@ -39,7 +39,8 @@ struct Evaluation {
 /// to the SMs they lack. `tiles`: of the kernel set whose constants it will meet.
 [[nodiscard]] Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine, TileSet tiles);
 
-/// GEMMs (gemm_curve.cpp). In the masked layout every group has the same number of rows.
+/// GEMMs (gemm_curve.cpp). In the masked layout every group has the same number of rows unless `group_rows` says
+/// otherwise.
 [[nodiscard]] Curve gemm_curve(const Operator& op, int sms, const MachineFacts& machine, TileSet tiles);
 
 /// A masked GEMM whose groups have these rows, and whose tile was chosen for `expected_rows` in each.

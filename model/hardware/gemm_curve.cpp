@@ -133,6 +133,9 @@ Curve wgrad_curve(const Operator& op, int sms, const MachineFacts& machine) {
 Curve gemm_curve(const Operator& op, int sms, const MachineFacts& machine, TileSet tiles) {
   MOELINE_CHECK(is_gemm(op.family), name_of(op.family));
   if (op.family == Family::gemm_fp8_wgrad) return wgrad_curve(op, sms, machine);
+  if (tile_per_group(op.family) && !op.group_rows.empty()) {
+    return masked_gemm_curve(op, op.expected_rows, op.group_rows, sms, machine, tiles);
+  }
   const double groups = tile_per_group(op.family) ? std::min(op.groups, std::ceil(op.m)) : 1;  // that have rows
   const double rows = op.m / groups;
   return tiled_curve(

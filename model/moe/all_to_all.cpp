@@ -29,12 +29,13 @@ double record_bytes(const AllToAllWork& work, double payload, double top_k_entri
   return std::ceil((payload + top_k_entries * kTopKEntry * work.top_k + kMetadata) / 16) * 16;
 }
 
-// Destinations are uniform over nodes and ranks, so the own node's share of the copies is one in `nodes`.
+// Destinations are uniform over nodes and ranks, so the own node's share of the copies is one in `nodes`. Where they
+// are not, flow control lets no rank go ahead of the busiest, so that each is charged the busiest one's bytes.
 Traffic traffic_of(const AllToAllWork& work, double payload, double record) {
   const double node_size = std::min(work.gpus_per_node, work.ep);
   const double nodes = work.ep / node_size;
-  const double rdma_copies = nodes > 1 ? work.tokens * work.spread.nodes_per_token : 0;
-  const double nvlink_copies = work.tokens * work.spread.ranks_per_token;
+  const double rdma_copies = nodes > 1 ? work.tokens * work.spread.nodes_per_token * work.spread.busiest_node : 0;
+  const double nvlink_copies = work.tokens * work.spread.ranks_per_token * work.spread.busiest_rank;
   Traffic traffic;
   traffic.ranks = work.ep;
   traffic.rdma_bytes = rdma_copies * record;
@@ -68,7 +69,8 @@ Operator notify(const AllToAllWork& work, const char* kernel) {
   return op;
 }
 
-// Messages go to ranks uniformly: own node and own rank have their share.
+// Messages go to ranks uniformly: own node and own rank have their share. Where they do not, the busiest rank's link is
+// the last to be done.
 Operator low_latency(Family family, const char* kernel, Stage stage, const AllToAllWork& work, double message) {
   const double node_size = std::min(work.gpus_per_node, work.ep);
   Operator op;
@@ -77,8 +79,9 @@ Operator low_latency(Family family, const char* kernel, Stage stage, const AllTo
   op.traffic.ranks = work.ep;
   op.traffic.stage = stage;
   op.traffic.copied_bytes = work.tokens * work.top_k * message;
-  op.traffic.wire_bytes = op.traffic.copied_bytes * (1 - node_size / work.ep);
-  op.traffic.nvlink_bytes = op.traffic.copied_bytes * (node_size - 1) / work.ep;
+  const double busiest = op.traffic.copied_bytes * work.spread.busiest_rank_rows;
+  op.traffic.wire_bytes = busiest * (1 - node_size / work.ep);
+  op.traffic.nvlink_bytes = busiest * (node_size - 1) / work.ep;
   op.traffic.tokens = work.tokens;
   op.traffic.record_bytes = message;
   op.traffic.payload_bytes = message;  // as DeepEP's benchmark counts

@@ -5,18 +5,19 @@
 #include <cmath>
 #include <cstdint>
 #include <numeric>
-#include <random>
+
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "moe/load_file.hpp"
 
 namespace moeline {
 namespace {
 
 // Not std::shuffle, whose result differs between libraries. The bias of the remainder is below 2^-50.
-void shuffle(LayerLoads& loads, std::mt19937_64& random) {
-  for (std::size_t i = loads.size(); i > 1; --i) std::swap(loads[i - 1], loads[random() % i]);
+void shuffle(LayerLoads& loads, Random& random) {
+  for (std::size_t i = loads.size(); i > 1; --i) std::swap(loads[i - 1], loads[random.next() % i]);
 }
 
 LayerLoads power_law(double alpha, std::size_t experts) {
@@ -28,7 +29,7 @@ LayerLoads power_law(double alpha, std::size_t experts) {
 }
 
 Loads shuffled(const LayerLoads& ranked, std::size_t layers, unsigned seed) {
-  std::mt19937_64 random(seed);
+  Random random(seed);
   Loads loads(layers, ranked);
   for (LayerLoads& layer : loads) shuffle(layer, random);
   return loads;

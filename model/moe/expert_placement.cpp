@@ -116,9 +116,11 @@ int Placement::gpu_of(int slot) const {
   return static_cast<int>(static_cast<std::int64_t>(slot) * gpus / static_cast<std::int64_t>(slots()));
 }
 
-Placement in_order(int experts, int gpus, int nodes) {
-  Placement placement{std::vector<int>(static_cast<std::size_t>(experts)), gpus, nodes};
-  std::iota(placement.expert_of_slot.begin(), placement.expert_of_slot.end(), 0);
+Placement in_order(int experts, int gpus, int nodes) { return in_order({experts, experts, 1, nodes, gpus}); }
+
+Placement in_order(const PlacementShape& shape) {
+  Placement placement{{}, shape.gpus, shape.nodes};
+  for (int slot = 0; slot < shape.replicas; ++slot) placement.expert_of_slot.push_back(slot % shape.experts);
   return placement;
 }
 

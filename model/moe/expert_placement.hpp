@@ -37,6 +37,8 @@ struct Placement {
 
 /// Every expert once, in order: what a cluster without load balancing does.
 [[nodiscard]] Placement in_order(int experts, int gpus, int nodes);
+/// The same with copies, dealt without regard to load: every expert once, then the first ones again.
+[[nodiscard]] Placement in_order(const PlacementShape& shape);
 
 /// EPLB. Hierarchical: groups are packed on nodes, experts replicated inside their node, copies packed on its GPUs.
 /// Global: the same, as if all GPUs were one node and all experts one group. Ties go to the first.

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <cstddef>
-#include <random>
+
 #include <vector>
 
+#include "base/random.hpp"
 #include "moe/architecture.hpp"
 
 namespace moeline {
@@ -37,7 +38,7 @@ class TokenStream {
   /// The next token's experts, best first. Valid until the next call.
   const std::vector<std::size_t>& next();
   /// A number in [0, 1) from the same sequence, for whatever else chance decides about the token.
-  double uniform() { return static_cast<double>(random_() >> 11U) * 0x1p-53; }
+  double uniform() { return random_.uniform(); }
 
  private:
   void draw_keys();
@@ -46,7 +47,7 @@ class TokenStream {
 
   std::size_t top_k_, kept_groups_, group_size_;
   std::vector<double> weights_;  // empty: uniform scores
-  std::mt19937_64 random_;
+  Random random_;
   // Experts are compared by keys: uniform scores themselves, weighted ones' logarithms, which do not underflow.
   std::vector<double> keys_, group_scores_;
   std::vector<std::size_t> groups_, experts_;

@@ -35,7 +35,9 @@ struct InferenceWork {
 
   [[nodiscard]] double tokens() const { return std::round(requests * query_len); }
   [[nodiscard]] int experts() const { return model.n_routed_experts + redundant_experts; }
-  [[nodiscard]] double local_experts() const { return static_cast<double>(experts()) / ep; }
+  [[nodiscard]] double local_experts() const {
+    return load.group_rows.empty() ? static_cast<double>(experts()) / ep : static_cast<double>(load.group_rows.size());
+  }
   [[nodiscard]] AllToAllWork all_to_all() const;
 };
 

@@ -76,8 +76,10 @@ struct AttentionShape {
 struct Operator {
   std::string name;
   Family family = Family::small;
-  double m = 0, n = 0, k = 0;  ///< of GEMMs; m counts the rows of all groups, padded where the layout pads
-  double groups = 1;           ///< GEMMs in one kernel: local experts, or heads
+  double m = 0, n = 0, k = 0;     ///< of GEMMs; m counts the rows of all groups, padded where the layout pads
+  double groups = 1;              ///< GEMMs in one kernel: local experts, or heads
+  std::vector<int> group_rows{};  ///< rows of each group where they differ
+  double expected_rows = 0;       ///< of a group, that the kernel's tile is chosen for, where they differ
   double flops = 0;
   double bytes = 0;             ///< least memory traffic: every tensor once
   double items = 0;             ///< what routing kernels go through: tokens x experts, or rows

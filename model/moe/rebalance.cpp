@@ -23,6 +23,12 @@ int moved_copies(const std::vector<Placement>& before, const std::vector<Placeme
 
 }  // namespace
 
+Loads moving_average(const std::vector<Loads>& steps, double newest_weight) {
+  Loads average = steps.front();
+  for (std::size_t step = 1; step < steps.size(); ++step) average_in(average, steps[step], newest_weight);
+  return average;
+}
+
 std::vector<Placement> place_layers(const Loads& loads, const PlacementShape& shape) {
   std::vector<Placement> placements;
   placements.reserve(loads.size());

@@ -28,6 +28,9 @@ struct BalancedStep {
   int moved_copies = 0;  ///< sent for this step's new placement, all layers together
 };
 
+/// Of the steps, oldest first, as RebalancePolicy says. REQUIRES: at least one step.
+[[nodiscard]] Loads moving_average(const std::vector<Loads>& steps, double newest_weight);
+
 /// One placement per layer.
 [[nodiscard]] std::vector<Placement> place_layers(const Loads& loads, const PlacementShape& shape);
 

@@ -21,9 +21,9 @@ std::size_t slot_of(std::size_t expert, int slots, const Architecture& model, do
   return static_cast<std::size_t>((static_cast<double>(expert) + draw) * slots / model.n_routed_experts);
 }
 
-double round_up(double rows) { return std::ceil(rows / kRowPadding) * kRowPadding; }
-
 }  // namespace
+
+double padded(double rows) { return std::ceil(rows / kRowPadding) * kRowPadding; }
 
 Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, unsigned seed, int redundant_experts) {
   const int slots = model.n_routed_experts + redundant_experts;
@@ -54,7 +54,12 @@ ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int 
   const int slots = model.n_routed_experts + redundant_experts;
   const double per_slot = tokens_per_rank * ep * model.num_experts_per_tok / slots;
   const int local_slots = slots / ep;
-  return {local_slots * round_up(per_slot), tokens_per_rank * spread.ranks_per_token, local_slots * per_slot};
+  return {local_slots * padded(per_slot), tokens_per_rank * spread.ranks_per_token, local_slots * per_slot};
+}
+
+ExpertLoad scaled(const ExpertLoad& load, double factor, double local_experts) {
+  const double valid = load.valid * factor;
+  return {local_experts * padded(valid / local_experts), load.received * factor, valid};
 }
 
 ExpertLoad given_load(const Architecture& model, double padded_rows, int ep, const Spread& spread) {

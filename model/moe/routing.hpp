@@ -1,6 +1,8 @@
 // Where tokens go: how many nodes and ranks one token reaches, and how many rows each rank's experts receive.
 #pragma once
 
+#include <vector>
+
 #include "moe/architecture.hpp"
 
 namespace moeline {
@@ -9,6 +11,10 @@ namespace moeline {
 struct Spread {
   double nodes_per_token = 0;
   double ranks_per_token = 0;
+  // What the busiest gets, over the mean.
+  double busiest_node = 1;       ///< tokens that a node gets
+  double busiest_rank = 1;       ///< tokens that a rank gets
+  double busiest_rank_rows = 1;  ///< token-expert pairs of a rank
 };
 
 /// Of the model's gating with every expert chosen equally often (gating.hpp). Experts lie on `ep` ranks in order, ranks
@@ -20,16 +26,23 @@ struct Spread {
 
 /// What one rank's experts get in one layer.
 struct ExpertLoad {
-  double rows = 0;      ///< token-expert pairs, each local expert's padded to 128
-  double received = 0;  ///< distinct tokens behind them
-  double valid = 0;     ///< rows without padding: what a masked layout computes
+  double rows = 0;                ///< token-expert pairs, each local expert's padded to 128
+  double received = 0;            ///< distinct tokens behind them
+  double valid = 0;               ///< rows without padding: what a masked layout computes
+  std::vector<int> group_rows{};  ///< of each local expert where they differ: valid ones, rounded up
+  double expected_rows = 0;       ///< of a local expert, averaged over all ranks, where they differ
 };
 
 inline constexpr int kRowPadding = 128;
+/// Rows of one expert, in whole tiles.
+[[nodiscard]] double padded(double rows);
 
 /// Every slot gets the same: tokens x ep x top-k / (experts + redundant experts).
 [[nodiscard]] ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,
                                        int redundant_experts = 0);
+
+/// `factor` times as many rows, spread evenly over the local experts.
+[[nodiscard]] ExpertLoad scaled(const ExpertLoad& load, double factor, double local_experts);
 
 /// From measured padded rows: on average half a tile of each local expert is padding.
 [[nodiscard]] ExpertLoad given_load(const Architecture& model, double padded_rows, int ep, const Spread& spread);

@@ -40,4 +40,18 @@ Time overlap(const std::vector<Interval>& a, const std::vector<Interval>& b) {
   return sum;
 }
 
+std::vector<Interval> subtract(const std::vector<Interval>& a, const std::vector<Interval>& b) {
+  std::vector<Interval> left;
+  auto next = b.begin();
+  for (Interval interval : a) {
+    while (next != b.end() && next->end <= interval.start) ++next;
+    for (auto each = next; each != b.end() && each->start < interval.end; ++each) {
+      if (each->start > interval.start) left.push_back({interval.start, each->start});
+      interval.start = each->end;
+    }
+    if (interval.start < interval.end) left.push_back(interval);
+  }
+  return left;
+}
+
 }  // namespace moeline

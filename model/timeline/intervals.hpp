@@ -20,4 +20,7 @@ struct Interval {
 /// Length of the intersection of two sets, each sorted and disjoint.
 [[nodiscard]] Time overlap(const std::vector<Interval>& a, const std::vector<Interval>& b);
 
+/// What is in `a` and not in `b`, each sorted and disjoint.
+[[nodiscard]] std::vector<Interval> subtract(const std::vector<Interval>& a, const std::vector<Interval>& b);
+
 }  // namespace moeline

@@ -75,7 +75,7 @@ class HeldSms {
 
 }  // namespace
 
-std::vector<KernelSpan> kernel_spans(const TaskGraph& graph, const Timeline& timeline) {
+std::vector<KernelSpan> kernel_spans(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank) {
   std::vector<KernelSpan> spans;
   for (TaskId task = 0; task < graph.size(); ++task) {
     const Label& label = graph.label(task);
@@ -84,6 +84,7 @@ std::vector<KernelSpan> kernel_spans(const TaskGraph& graph, const Timeline& tim
     const Phase& phase = graph.phases()[label.phase];
     const Span& span = timeline.spans[task];
     const Stream& stream = graph.streams()[label.stream];
+    if (stream.rank != rank) continue;
     spans.push_back({graph.task_name(task),
                      class_named(task_class.name).value_or(KernelClass::unclassified),
                      phase.name,

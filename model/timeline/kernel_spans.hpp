@@ -20,8 +20,9 @@ struct KernelSpan {
   Time contention{};  ///< of its time, what it would not have taken alone
 };
 
-/// By start. Contention: what a task took longer than its solo time. Host work is left out.
-[[nodiscard]] std::vector<KernelSpan> kernel_spans(const TaskGraph& graph, const Timeline& timeline);
+/// Of one rank, by start. Contention: what a task took longer than its solo time. Host work is left out.
+[[nodiscard]] std::vector<KernelSpan> kernel_spans(const TaskGraph& graph, const Timeline& timeline,
+                                                   std::uint32_t rank = 0);
 
 /// By start. A trace does not say what a kernel would have taken alone. Contention is what a transfer beside it costs
 /// by the share of SMs that it holds: a kernel of more blocks than SMs loses that share while they run together,

@@ -52,14 +52,12 @@ RanksTimes collect(const TaskGraph& graph, const Timeline& timeline, const Windo
   return ranks;
 }
 
-void add_rank(RankTimes& rank, Time window, Metrics& sum) {
+void add_rank(RankTimes& rank, Time span, Metrics& sum) {
   const std::vector<Interval> compute = unite(std::move(rank.compute));
   const std::vector<Interval> comm = unite(std::move(rank.communication));
   std::vector<Interval> any = compute;
   any.insert(any.end(), comm.begin(), comm.end());
   any = unite(std::move(any));
-  const Time covered = any.empty() ? Time::zero() : any.back().end - any.front().start;
-  const Time span = window > Time::zero() ? window : covered;
   sum.span += span;
   sum.compute_busy += total(compute);
   sum.comm_busy += total(comm);
@@ -68,6 +66,21 @@ void add_rank(RankTimes& rank, Time window, Metrics& sum) {
   if (rank.pool > 0 && span > Time::zero()) sum.sm_use += rank.sm_us / (rank.pool * to_us(span));
   for (auto& [task_class, intervals] : rank.by_class)
     sum.classes[task_class].busy += total(unite(std::move(intervals)));
+}
+
+// From the first start to the last end, on any rank.
+Time covered(const RanksTimes& ranks) {
+  Time first = Time::max();
+  Time last = Time::min();
+  for (const auto& [id, rank] : ranks) {
+    for (const auto* intervals : {&rank.compute, &rank.communication}) {
+      for (const Interval& interval : *intervals) {
+        first = std::min(first, interval.start);
+        last = std::max(last, interval.end);
+      }
+    }
+  }
+  return std::max(Time::zero(), first == Time::max() ? Time::zero() : last - first);
 }
 
 void average(std::size_t ranks, Metrics& metrics) {
@@ -82,12 +95,13 @@ void average(std::size_t ranks, Metrics& metrics) {
   }
 }
 
-// `window` zero: the span is what the kernels cover.
+// `window` zero: the span is what the kernels of all ranks cover.
 Metrics measure(const TaskGraph& graph, const Timeline& timeline, const Window& limits, Time window) {
   Metrics metrics;
   for (const TaskClass& task_class : graph.classes()) metrics.classes.push_back({task_class.name, {}, {}});
   RanksTimes ranks = collect(graph, timeline, limits, metrics);
-  for (auto& [id, rank] : ranks) add_rank(rank, window, metrics);
+  const Time span = window > Time::zero() ? window : covered(ranks);
+  for (auto& [id, rank] : ranks) add_rank(rank, span, metrics);
   average(ranks.size(), metrics);
   for (std::size_t i = graph.classes().size(); i-- > 0;) {
     if (graph.classes()[i].role == Role::host)

@@ -16,7 +16,7 @@ struct ClassTimes {
 
 /// Averages over the ranks of the graph.
 struct Metrics {
-  Time span{};          ///< start of the first kernel to end of the last
+  Time span{};          ///< start of the first kernel to end of the last, on any rank
   Time compute_busy{};  ///< union of compute kernels
   Time comm_busy{};     ///< union of communication kernels, barriers included
   Time exposed_comm{};  ///< communication runs and no compute does

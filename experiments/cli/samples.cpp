@@ -1,0 +1,140 @@
+#include "experiments/cli/samples.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <map>
+#include <thread>
+
+#include "timeline/compute_waits.hpp"
+
+namespace moeline {
+namespace {
+
+struct Metric {
+  const char* name;
+  double (*of)(const Run&);
+  bool (*applies)(const Run&) = [](const Run&) { return true; };
+};
+
+constexpr Metric kMetrics[] = {
+    {"step_ms", [](const Run& r) { return to_us(r.metrics.span) / 1e3; }},
+    {"layer_us", [](const Run& r) { return r.layer_us(); }},
+    {"tokens_per_s_per_gpu", [](const Run& r) { return r.tokens_per_s(); },
+     [](const Run& r) { return r.is_whole_step(); }},
+    {"tpot_ms", [](const Run& r) { return r.tpot_ms(); },
+     [](const Run& r) { return r.is_whole_step() && r.is_decode(); }},
+    {"ttft_ms", [](const Run& r) { return r.ttft_ms; },
+     [](const Run& r) { return r.is_whole_step() && !r.is_decode(); }},
+    {"mfu", [](const Run& r) { return r.mfu(); }},
+    {"compute_busy_us", [](const Run& r) { return to_us(r.metrics.compute_busy); }},
+    {"comm_busy_us", [](const Run& r) { return to_us(r.metrics.comm_busy); }},
+    {"exposed_comm_us", [](const Run& r) { return to_us(r.metrics.exposed_comm); }},
+    {"barrier_us", [](const Run& r) { return r.barrier_us(); }},
+    {"compute_waits_us", [](const Run& r) { return r.compute_waits_us(); }},
+    {"imbalance", [](const Run& r) { return r.imbalance(); }, [](const Run& r) { return r.has_imbalance(); }},
+};
+
+struct PhaseSample {
+  double barrier_us = 0, wait_us = 0;
+};
+using PhaseSamples = std::map<PhaseKey, PhaseSample>;
+
+// What is kept of one run.
+struct Sample {
+  std::vector<double> metrics;  // in the order of kMetrics; NaN where one does not apply
+  PhaseSamples phases;
+};
+
+Sample keep(const Run& run) {
+  Sample sample;
+  for (const Metric& metric : kMetrics) sample.metrics.push_back(metric.applies(run) ? metric.of(run) : NAN);
+  for (const PhaseTimes& phase : run.phases) {
+    if (phase.barrier > Time::zero()) sample.phases[key_of(phase)].barrier_us = to_us(phase.barrier);
+  }
+  for (const ComputeWait& wait : compute_waits(run.program.graph, run.timeline, 0)) {
+    const Phase& phase = run.program.graph.phases()[wait.phase];
+    sample.phases[{phase.layer, phase.name, phase.micro_batch}].wait_us += to_us(wait.wait);
+  }
+  return sample;
+}
+
+std::vector<Sample> run_samples(const Setup& setup) {
+  const auto count = static_cast<std::size_t>(setup.scenario.samples);
+  std::vector<Sample> samples(count);
+  std::vector<std::exception_ptr> failures(count);
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        Setup drawn = setup;
+        draw(drawn, setup.scenario.seed + static_cast<int>(i));
+        samples[i] = keep(run_scenario(drawn));
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    for (std::size_t i = 0; i < std::min(cores, count); ++i) workers.emplace_back(work);
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+  return samples;
+}
+
+std::vector<MetricBand> metric_bands(const std::vector<Sample>& samples) {
+  std::vector<MetricBand> bands;
+  for (std::size_t i = 0; i < std::size(kMetrics); ++i) {
+    if (std::isnan(samples.front().metrics[i])) continue;
+    std::vector<double> values;
+    for (const Sample& sample : samples) values.push_back(sample.metrics[i]);
+    bands.push_back({kMetrics[i].name, band_of(std::move(values))});
+  }
+  return bands;
+}
+
+// A phase that does not wait in a sample waits 0 there.
+std::vector<PhaseBand> phase_bands(const std::vector<Sample>& samples) {
+  std::map<PhaseKey, std::vector<PhaseSample>> by_phase;
+  for (const Sample& sample : samples) {
+    for (const auto& [key, phase] : sample.phases) by_phase[key].push_back(phase);
+  }
+  std::vector<PhaseBand> bands;
+  for (auto& [key, phases] : by_phase) {
+    phases.resize(samples.size());
+    std::vector<double> barriers;
+    std::vector<double> waits;
+    for (const PhaseSample& phase : phases) {
+      barriers.push_back(phase.barrier_us);
+      waits.push_back(phase.wait_us);
+    }
+    const auto& [layer, name, micro_batch] = key;
+    bands.push_back({name, micro_batch, layer, band_of(std::move(barriers)), band_of(std::move(waits))});
+  }
+  return bands;
+}
+
+}  // namespace
+
+Band band_of(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const auto at = [&](double share) {
+    const double position = share * static_cast<double>(values.size() - 1);
+    const auto below = static_cast<std::size_t>(position);
+    const std::size_t above = std::min(below + 1, values.size() - 1);
+    return values[below] + (position - static_cast<double>(below)) * (values[above] - values[below]);
+  };
+  return {at(0.5), at(0.05), at(0.95)};
+}
+
+Samples sample(const Setup& setup) {
+  const std::vector<Sample> samples = run_samples(setup);
+  return {setup.scenario.samples, metric_bands(samples), phase_bands(samples)};
+}
+
+}  // namespace moeline

@@ -1,0 +1,58 @@
+#include "timeline/compute_waits.hpp"
+
+#include <algorithm>
+
+#include "timeline/intervals.hpp"
+
+namespace moeline {
+namespace {
+
+struct RankTasks {
+  std::vector<TaskId> stream;     // "compute", in its order
+  std::vector<Interval> exposed;  // communication and no compute
+};
+
+RankTasks tasks_of(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank) {
+  RankTasks tasks;
+  std::vector<Interval> communication;
+  std::vector<Interval> computation;
+  for (TaskId id = 0; id < graph.size(); ++id) {
+    const Label& label = graph.label(id);
+    const Stream& stream = graph.streams()[label.stream];
+    if (stream.rank != rank) continue;
+    if (stream.name == "compute") tasks.stream.push_back(id);
+    const Role role = graph.classes()[label.task_class].role;
+    const Interval span{timeline.spans[id].start, timeline.spans[id].end};
+    if (role == Role::communication) communication.push_back(span);
+    if (role == Role::compute) computation.push_back(span);
+  }
+  tasks.exposed = subtract(unite(std::move(communication)), unite(std::move(computation)));
+  return tasks;
+}
+
+}  // namespace
+
+std::vector<ComputeWait> compute_waits(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank) {
+  const RankTasks tasks = tasks_of(graph, timeline, rank);
+  std::vector<ComputeWait> waits;
+  if (tasks.stream.empty()) return waits;
+  Time last_end = timeline.spans[tasks.stream.front()].start;
+  auto next = tasks.exposed.begin();  // idle times ascend, and so do the intervals that they can meet
+  for (const TaskId id : tasks.stream) {
+    const Span& span = timeline.spans[id];
+    const Interval idle{last_end, std::max(last_end, span.ready - graph.task(id).delay)};
+    last_end = std::max(last_end, span.end);
+    while (next != tasks.exposed.end() && next->end <= idle.start) ++next;
+    Time wait{};
+    for (auto each = next; each != tasks.exposed.end() && each->start < idle.end; ++each) {
+      wait += std::min(each->end, idle.end) - std::max(each->start, idle.start);
+    }
+    if (wait == Time::zero()) continue;
+    const std::uint32_t phase = graph.label(id).phase;
+    if (waits.empty() || waits.back().phase != phase) waits.push_back({phase, Time::zero()});
+    waits.back().wait += wait;
+  }
+  return waits;
+}
+
+}  // namespace moeline

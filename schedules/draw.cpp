@@ -1,0 +1,86 @@
+// What chance decides about a scenario: where tokens go, and how ranks differ.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+#include "moe/load_file.hpp"
+#include "moe/rebalance.hpp"
+#include "schedules/scenario.hpp"
+
+namespace moeline {
+namespace {
+
+struct LoadsAndPast {
+  Loads now;
+  Loads past;  // that experts are placed by
+};
+
+// Of several time steps the last is simulated; experts are placed by the moving average of those before.
+LoadsAndPast from_steps(std::vector<Loads> steps) {
+  LoadsAndPast loads;
+  loads.now = std::move(steps.back());
+  steps.pop_back();
+  loads.past = steps.empty() ? loads.now : moving_average(steps, RebalancePolicy{}.newest_weight);
+  return loads;
+}
+
+LoadsAndPast read_loads(const Setup& setup) {
+  const Routing& routing = setup.scenario.routing;
+  LoadFile file = read_load_file(beside(setup.scenario.file, routing.file),
+                                 {.experts = setup.model.n_routed_experts, .ranks = setup.scenario.parallelism.ep});
+  if (file.layers.size() != 1 && file.layers.size() != static_cast<std::size_t>(setup.model.moe_layers())) {
+    throw SpecError(fmt::format("{}: has {} layers; the model has {} MoE layers", routing.file, file.layers.size(),
+                                setup.model.moe_layers()));
+  }
+  const auto top_k = static_cast<std::ptrdiff_t>(setup.model.num_experts_per_tok);
+  for (const Loads& step : file.loads) {
+    for (const LayerLoads& layer : step) {
+      if (std::count_if(layer.begin(), layer.end(), [](double load) { return load > 0; }) >= top_k) continue;
+      throw SpecError(fmt::format("{}: a layer has fewer than {} experts with a load, and every token chooses as many",
+                                  routing.file, top_k));
+    }
+  }
+  return from_steps(std::move(file.loads));
+}
+
+LoadsAndPast loads_of(const Setup& setup) {
+  if (setup.scenario.routing.distribution == "file") return read_loads(setup);
+  const LoadSource source{.distribution = LoadDistribution::power_law,
+                          .alpha = setup.scenario.routing.alpha,
+                          .seed = static_cast<unsigned>(setup.scenario.seed),
+                          .file = {}};
+  return from_steps({expert_loads(source, setup.scenario.layers, setup.model.n_routed_experts)});
+}
+
+std::vector<RoutedLayer> route(const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  const LoadsAndPast loads = loads_of(setup);
+  const PlacementShape shape = placement_shape(s, setup.model, static_cast<int>(setup.machine.facts.gpus_per_node));
+  const Placement unaware = in_order(shape);
+  const bool reach = s.comm.mode == "normal";
+  std::vector<RoutedLayer> routed;
+  for (std::size_t layer = 0; layer < loads.now.size(); ++layer) {
+    Placement placement = s.routing.placement == "eplb" ? place_experts(loads.past[layer], shape) : unaware;
+    routed.push_back(routed_layer(gating_of(setup.model), loads.now[layer], std::move(placement), reach,
+                                  static_cast<unsigned>(s.seed)));
+  }
+  return routed;
+}
+
+}  // namespace
+
+void draw(Setup& setup, int seed) {
+  Scenario& s = setup.scenario;
+  s.seed = seed;
+  const bool unequal = s.routing.distribution == "power_law" || s.routing.distribution == "file";
+  setup.routed = unequal ? route(setup) : std::vector<RoutedLayer>{};
+  if (!unequal) {
+    setup.spread = expected_spread(setup.model, s.parallelism.ep, static_cast<int>(setup.machine.facts.gpus_per_node),
+                                   static_cast<unsigned>(seed), s.routing.redundant_experts);
+  }
+  setup.variation = setup.every_rank ? draw_ranks(s) : RankVariation{};
+}
+
+}  // namespace moeline

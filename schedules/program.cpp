@@ -1,0 +1,193 @@
+#include "schedules/program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+namespace moeline {
+
+const char* class_name(Family family) {
+  switch (family) {
+    case Family::gemm_fp8:
+    case Family::gemm_fp8_wgrad:
+    case Family::gemm_bf16:
+    case Family::gemm_bf16_batched:
+      return "gemm";
+    case Family::gemm_fp8_grouped:
+    case Family::gemm_fp8_masked:
+    case Family::gemm_bf16_grouped:
+      return "grouped_gemm";
+    case Family::attention_forward:
+    case Family::attention_backward:
+    case Family::mla_decode:
+    case Family::gqa_decode:
+      return "attention";
+    case Family::small:
+      return "small";
+    case Family::routing_scan:
+    case Family::count_rows:
+    case Family::map_rows:
+      return "other";
+    case Family::notify:
+      return "barrier";
+    case Family::dispatch:
+    case Family::dispatch_cached:
+    case Family::low_latency_dispatch:
+      return "dispatch";
+    case Family::combine:
+    case Family::low_latency_combine:
+      return "combine";
+    default:
+      return "memory";
+  }
+}
+
+namespace {
+
+Role role_of(Family family) { return is_communication(family) ? Role::communication : Role::compute; }
+
+std::string kernel_name(const Operator& op) {
+  switch (op.traffic.stage) {
+    case Stage::issue:
+      return op.name + " issue";
+    case Stage::wire:
+      return op.name + " on the wire";
+    case Stage::receive:
+      return op.name + " receive";
+    case Stage::whole:
+      break;
+  }
+  return op.name;
+}
+
+std::string detail_of(const Operator& op, const Price& price) {
+  std::string shape;
+  if (is_gemm(op.family)) {
+    shape = fmt::format(" m={:.0f} n={:.0f} k={:.0f}", op.m, op.n, op.k);
+    if (op.groups > 1) shape += fmt::format(" groups={:.0f}", op.groups);
+  } else if (is_low_latency(op.family)) {
+    shape = fmt::format(" {:.1f} MB off-node, {:.1f} MB in the node, bound by {}", op.traffic.wire_bytes / 1e6,
+                        op.traffic.nvlink_bytes / 1e6, price.bound_by);
+  } else if (is_all_to_all(op.family)) {
+    shape = fmt::format(" {:.1f} MB by RDMA, {:.1f} of it off-node, {:.1f} MB by NVLink, bound by {}",
+                        op.traffic.rdma_bytes / 1e6, op.traffic.wire_bytes / 1e6, op.traffic.nvlink_bytes / 1e6,
+                        price.bound_by);
+  } else if (op.flops > 0) {
+    shape = fmt::format(" {:.1f} GFLOP", op.flops / 1e9);
+  } else if (op.bytes > 0) {
+    shape = fmt::format(" {:.1f} MB", op.bytes / 1e6);
+  }
+  return fmt::format("{}{}, {}", name_of(op.family), shape, name_of(price.provenance));
+}
+
+std::vector<Usage> usages_of(const Price& price) {
+  std::vector<Usage> usages;
+  const auto add = [&](RankResource link, double rate) {
+    if (rate > 0) usages.push_back({static_cast<ResourceId>(link), rate});
+  };
+  add(RankResource::hbm, price.hbm_GBps);
+  add(RankResource::nvlink_out, price.nvlink_GBps);
+  add(RankResource::nvlink_in, price.nvlink_GBps);
+  add(RankResource::nic_out, price.nic_GBps);
+  add(RankResource::nic_in, price.nic_GBps);
+  return usages;
+}
+
+}  // namespace
+
+Constant kernel_gap_of(const Setup& setup) {
+  const bool graph = setup.scenario.launch == "graph" && !std::isnan(setup.kernels[Constant::graph_gap]);
+  return graph ? Constant::graph_gap : Constant::kernel_gap;
+}
+
+PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<Operator>& ops) {
+  PreparedPhase& phase = phases_.emplace_back();
+  phase.name = name;
+  for (const Operator& op : ops) {
+    const Price price = price_of(op);
+    phase.kernels.push_back(prepare_kernel(op, price));
+    phase.uses.push_back({op.family, price.provenance, price.note, price.kernel_set, 1, price.solo_us});
+    phase.model_flops += op.flops - op.recomputed_flops;
+    if (op.family == Family::small) phase.lumped_us += price.solo_us;
+    phase.variance_us2 += std::pow(phase.kernels.back().jitter * price.solo_us, 2);
+  }
+  return phase;
+}
+
+PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& price) {
+  PreparedKernel kernel;
+  kernel.family = op.family;
+  kernel.stage = op.traffic.stage;
+  kernel.parallel = op.parallel;
+  const bool wire = op.traffic.stage == Stage::wire;
+  const bool free = setup_.free_communication && role_of(op.family) == Role::communication;
+  kernel.computes = role_of(op.family) == Role::compute;
+  if (kernel.computes) kernel.jitter = constant(Constant::jitter);
+  if (!wire) kernel.task.delay = from_us(constant(kernel_gap_of(setup_)));
+  if (!free) {
+    kernel.task.solo = from_us(price.solo_us);
+    if (price.hold != Hold::nothing) kernel.task.pool = static_cast<ResourceId>(RankResource::sms);
+    kernel.task.sms = static_cast<std::uint16_t>(price.sms);
+    kernel.task.hold = price.hold;
+    kernel.usages = usages_of(price);
+  }
+  kernel.label.name = graph_.intern(kernel_name(op));
+  kernel.label.detail = graph_.intern(detail_of(op, price));
+  kernel.label.task_class = graph_.add_class(class_name(op.family), role_of(op.family));
+  return kernel;
+}
+
+double ProgramDraft::constant(Constant constant) {
+  const double value = setup_.kernels[constant];
+  if (std::isnan(value)) return 0;
+  constants_.set(static_cast<std::size_t>(constant));
+  return value;
+}
+
+// Persistent kernels beside communication are launched on the SMs that it leaves.
+Price ProgramDraft::price_of(const Operator& op) {
+  PriceConditions conditions;
+  conditions.overlapped = options_.overlapped;
+  conditions.sms = static_cast<int>(setup_.machine.facts.sms);
+  if (role_of(op.family) == Role::communication) {
+    if (op.traffic.stage == Stage::whole) conditions.sms = setup_.scenario.comm.num_sms;
+  } else if (options_.overlapped && is_resident(op.family)) {
+    conditions.sms -= setup_.scenario.comm.num_sms;
+  }
+  Price price = moeline::price(op, conditions, setup_.machine.facts, setup_.kernels);
+  constants_ |= price.constants;
+  if (!(price.solo_us <= kLongestTimeUs)) {
+    throw SpecError(setup_.scenario.file, 0,
+                    fmt::format("'{}' would take {} us on this machine", op.name, price.solo_us));
+  }
+  return price;
+}
+
+Program ProgramDraft::finish(int ranks) && {
+  Program program{.graph = TaskGraph(std::move(graph_)), .ranks = ranks};
+  std::map<std::tuple<Family, Provenance, std::string>, ProvenanceUse> uses;
+  for (const PreparedPhase& phase : phases_) {
+    if (phase.executions == 0) continue;
+    for (const ProvenanceUse& more : phase.uses) {
+      ProvenanceUse& use = uses[{more.family, more.provenance, more.kernel_set}];
+      use.family = more.family;
+      use.provenance = more.provenance;
+      use.note.add(more.note);
+      use.kernel_set = more.kernel_set;
+      use.kernels += phase.executions * more.kernels;
+      use.solo_us += phase.executions * more.solo_us;
+    }
+    program.model_flops += phase.executions * phase.model_flops;
+    program.lumped_us += phase.executions * phase.lumped_us;
+  }
+  for (const auto& [key, use] : uses) program.provenance.push_back(use);
+  program.constants = constants_;
+  program.gaps_us = gaps_us_;
+  program.waits_us = waits_us_;
+  return program;
+}
+
+}  // namespace moeline

@@ -1,0 +1,108 @@
+// A program: the tasks of all simulated ranks in one graph, and what its prices rest on.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "graph/task_graph.hpp"
+#include "hardware/price.hpp"
+#include "schedules/scenario.hpp"
+
+namespace moeline {
+
+/// What a family counts as in the metrics: attention (the core alone), gemm, grouped_gemm, memory, small, dispatch, ...
+[[nodiscard]] const char* class_name(Family family);
+
+/// What stands for the gap between two kernels: a CUDA graph's own where it was measured, else an eager stream's.
+[[nodiscard]] Constant kernel_gap_of(const Setup& setup);
+
+/// How one family was priced, summed over its kernels.
+struct ProvenanceUse {
+  Family family = Family::small;
+  Provenance provenance = Provenance::interpolated;
+  ProvenanceNote note;
+  std::string kernel_set;  ///< whose measurements; not the scenario's own where borrowed
+  int kernels = 0;
+  double solo_us = 0;
+};
+
+/// Ready to run. Sums are over all its ranks.
+struct Program {
+  TaskGraph graph;
+  int ranks = 1;
+  std::vector<ProvenanceUse> provenance{};
+  double model_flops = 0;   ///< recomputation left out; rows padded to whole tiles count
+  double lumped_us = 0;     ///< solo time of kernels with a fixed cost
+  ConstantSet constants{};  ///< of the kernel set that entered
+  double gaps_us = 0;       ///< launch gaps, summed over the kernels
+  double waits_us = 0;      ///< expected waits for the slowest rank, summed over the transfers
+};
+
+/// How a schedule runs its kernels, on every rank alike.
+struct LaunchOptions {
+  bool overlapped = false;  ///< persistent kernels leave the communication SMs free
+  bool eager = false;       ///< the host launches kernel by kernel
+  std::vector<std::string> side_phases{};
+};
+
+/// Resources of one rank, in the order in which each has them.
+enum class RankResource : ResourceId { sms, hbm, nvlink_out, nvlink_in, nic_out, nic_in };
+inline constexpr int kRankResources = 6;
+
+struct PreparedKernel {
+  Task task;                  ///< its pool is filled in for the rank it runs on
+  Label label;                ///< without stream and phase
+  std::vector<Usage> usages;  ///< of a RankResource
+  Family family = Family::small;
+  Stage stage = Stage::whole;
+  bool parallel = false;
+  bool computes = false;
+  double jitter = 0;  ///< standard deviation of its time over the mean, from one execution to the next
+};
+
+/// The kernels of a phase, priced once and executed as often as there are equal ones.
+struct PreparedPhase {
+  std::string name;
+  std::vector<PreparedKernel> kernels;
+  std::vector<ProvenanceUse> uses;
+  double model_flops = 0;
+  double lumped_us = 0;
+  double variance_us2 = 0;  ///< of the time of its compute kernels, by the set's jitter
+  double wait_us = 0;       ///< of a transfer: expected wait for the slowest rank
+  int executions = 0;
+};
+
+/// A program being written.
+class ProgramDraft {
+ public:
+  /// REQUIRES: `setup` outlives it.
+  ProgramDraft(const Setup& setup, LaunchOptions options) : setup_(setup), options_(std::move(options)) {}
+
+  [[nodiscard]] const Setup& setup() const { return setup_; }
+  [[nodiscard]] const LaunchOptions& options() const { return options_; }
+  [[nodiscard]] TaskGraphDraft& graph() { return graph_; }
+
+  /// The reference stays valid.
+  PreparedPhase& prepare(const std::string& name, const std::vector<Operator>& ops);
+  /// A constant of the kernel set that enters; 0 where neither the set nor one it borrows from knows it.
+  double constant(Constant constant);
+  void add_gap(Time gap) { gaps_us_ += to_us(gap); }
+  void add_wait(double us) { waits_us_ += us; }
+
+  [[nodiscard]] Program finish(int ranks) &&;
+
+ private:
+  [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price);
+  [[nodiscard]] Price price_of(const Operator& op);
+
+  const Setup& setup_;
+  LaunchOptions options_;
+  TaskGraphDraft graph_;
+  std::deque<PreparedPhase> phases_;
+  ConstantSet constants_;
+  double gaps_us_ = 0;
+  double waits_us_ = 0;
+};
+
+}  // namespace moeline

@@ -1,0 +1,68 @@
+#include "schedules/rank_variation.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "base/random.hpp"
+#include "schedules/scenario.hpp"
+
+namespace moeline {
+namespace {
+
+// One sequence of draws for each thing that varies; those of the ranks' kernels count from 0.
+enum Sequence : std::uint64_t { kForwardRows = 1U << 30U, kBackwardRows, kKvLen, kRequests, kSlowness };
+
+constexpr double kLeast = 0.1;
+
+std::vector<double> draw(int ranks, double relative_deviation, Random& random) {
+  std::vector<double> drawn(static_cast<std::size_t>(ranks));
+  for (double& each : drawn) each = std::max(kLeast, 1 + relative_deviation * random.normal());
+  return drawn;
+}
+
+// Rows that one rank lacks are another's.
+RankVariation::ByLayer draw_rows(const Scenario& s, Sequence sequence) {
+  Random random(static_cast<std::uint64_t>(s.seed), sequence);
+  RankVariation::ByLayer layers;
+  for (int layer = 0; layer < s.layers; ++layer) {
+    std::vector<double> rows = draw(s.parallelism.ep, s.routing.rows_spread, random);
+    const double mean = std::accumulate(rows.begin(), rows.end(), 0.0) / s.parallelism.ep;
+    for (double& each : rows) each /= mean;
+    layers.push_back(std::move(rows));
+  }
+  return layers;
+}
+
+}  // namespace
+
+RankVariation draw_ranks(const Scenario& s) {
+  const Workload& w = s.workload;
+  const auto seed = static_cast<std::uint64_t>(s.seed);
+  RankVariation ranks;
+  if (s.routing.rows_spread > 0) {
+    ranks.forward_rows = draw_rows(s, kForwardRows);
+    ranks.backward_rows = draw_rows(s, kBackwardRows);
+  }
+  if (w.kv_len_spread > 0) {
+    Random random(seed, kKvLen);
+    ranks.kv_len = draw(s.parallelism.ep, w.kv_len_spread / std::sqrt(w.batch_size) / w.kv_len, random);
+    for (double& each : ranks.kv_len) each *= w.kv_len;
+  }
+  if (w.batch_size_spread > 0) {
+    Random random(seed, kRequests);
+    const int fewest = 2;  // one for each micro-batch
+    for (const double each : draw(s.parallelism.ep, w.batch_size_spread / w.batch_size, random)) {
+      ranks.requests.push_back(std::max(fewest, static_cast<int>(std::lround(each * w.batch_size))));
+    }
+  }
+  if (s.speed_spread > 0) {
+    Random random(seed, kSlowness);
+    ranks.slowness = draw(s.parallelism.ep, s.speed_spread, random);
+    const double first = ranks.slowness.front();
+    for (double& each : ranks.slowness) each /= first;
+  }
+  return ranks;
+}
+
+}  // namespace moeline
