@@ -36,7 +36,7 @@ Program on_every_rank(ProgramDraft&& program, const std::string& plan_file,
   for (int rank = 0; rank < count; ++rank) append(ranks.emplace_back(program, rank));
   if (count > 1 && !program.setup().free_communication) join(ranks, program.graph());
   try {
-    return std::move(program).finish(count);
+    return std::move(program).finish(count, ranks.front().meetings());
   } catch (const CycleError& error) {
     throw SpecError(plan_file, 0, fmt::format("this order cannot run: {}", error.what()));
   }

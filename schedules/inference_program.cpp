@@ -1,10 +1,8 @@
 #include "schedules/inference_program.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "schedules/every_rank.hpp"
-#include "schedules/skew.hpp"
 
 namespace moeline {
 
@@ -39,30 +37,11 @@ PreparedPhase& InferencePhases::at(const std::string& phase, int micro_batch, in
   const int moe_layer = moe_layer_of(layer);
   const auto [found, is_new] =
       prepared_.try_emplace({micro_batch, kind, of_layer ? moe_layer : 0, of_rank ? rank : 0, phase}, nullptr);
-  PreparedPhase*& prepared = found->second;
-  if (!is_new) return *prepared;
+  if (!is_new) return *found->second;
   const InferenceWork work = micro_batch < 0 ? setup.inference_work(0, 1, moe_layer, rank)
                                              : setup.inference_work(micro_batch, shape_.micro_batches, moe_layer, rank);
-  prepared = &program_.prepare(phase, inference_phase(phase, work, kind));
-  if (is_transfer(phase) && !setup.every_rank && !setup.free_communication) {
-    prepared->wait_us =
-        expected_maximum(setup.scenario.parallelism.ep) * std::sqrt(upstream_variance(phase, micro_batch, layer, rank));
-  }
-  return *prepared;
-}
-
-// Of the work on the data's way since the barrier before.
-double InferencePhases::upstream_variance(const std::string& phase, int micro_batch, int layer, int rank) {
-  const Setup& setup = program_.setup();
-  const std::vector<std::string> phases = inference_phases(setup.model, setup.scenario.workload.phase == "decode");
-  double variance = 0;
-  for (const PhaseDependency& dependency : inference_dependencies()) {
-    const bool here = std::find(phases.begin(), phases.end(), dependency.before) != phases.end();
-    if (dependency.after != phase || dependency.next_layer || !here || is_transfer(dependency.before)) continue;
-    variance += at(dependency.before, micro_batch, layer, rank).variance_us2 +
-                upstream_variance(dependency.before, micro_batch, layer, rank);
-  }
-  return variance;
+  found->second = &program_.prepare(phase, inference_phase(phase, work, kind));
+  return *found->second;
 }
 
 PreparedPhase& InferenceRank::prepared(const std::string& phase, int micro_batch, int layer) {

@@ -29,7 +29,6 @@ class InferencePhases {
 
  private:
   using Key = std::tuple<int, int, int, int, std::string>;  // micro-batch, kind, MoE layer, rank, phase
-  [[nodiscard]] double upstream_variance(const std::string& phase, int micro_batch, int layer, int rank);
   [[nodiscard]] int kind_of(int layer) const;
   [[nodiscard]] int moe_layer_of(int layer) const;
 

@@ -47,7 +47,6 @@ PhaseTasks RankProgram::begin(PreparedPhase& phase, const Place& place) {
       graph().add_phase({phase.name, static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(place.micro_batch),
                          static_cast<std::uint32_t>(place.layer)});
   tasks.first = static_cast<TaskId>(graph().size());
-  tasks.wait_us = phase.wait_us;
   return tasks;
 }
 
@@ -65,7 +64,8 @@ PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
     const TaskId task = add_kernel(*kernel, tasks, place);
     if (kernel->family == Family::notify) {
       tasks.notify = task;
-      meetings_.push_back({task, task, tasks.phase});
+      tasks.meeting = meetings_.size();
+      meetings_.push_back({.arrives = task, .leaves = task, .phase = tasks.phase});
     }
     if (kernel->family == Family::dispatch && program_.setup().scenario.launch == "stream") {
       wait_for_host("read counts, launch dispatch", Constant::read_counts, tasks, task);
@@ -84,7 +84,7 @@ PhaseTasks RankProgram::append_issue(PreparedPhase& phase, const Place& place) {
   graph().start_after_end(issue, tasks.last);
   tasks.wire = tasks.last;
   tasks.meeting = meetings_.size();
-  meetings_.push_back({tasks.wire, kNoTask, tasks.phase});
+  meetings_.push_back({.arrives = tasks.wire, .phase = tasks.phase});
   return tasks;
 }
 
@@ -98,9 +98,12 @@ void RankProgram::append_receive(const PreparedPhase& phase, const Place& place,
 void RankProgram::connect(const PhaseDependency& dependency, const PhaseTasks& before, const PhaseTasks& after) {
   order(before, after);
   const bool meets_ranks = is_transfer(dependency.after) && !is_transfer(dependency.before);
-  if (!meets_ranks || after.wait_us <= 0) return;
-  program_.add_wait(after.wait_us);
-  const TaskId slowest = add_host_task("the slowest rank", from_us(after.wait_us), after.phase);
+  if (!meets_ranks) return;
+  meetings_[after.meeting].work = before.last;
+  const double wait_us = program_.setup().wait_us(after.meeting);
+  if (wait_us <= 0) return;
+  program_.add_wait(wait_us);
+  const TaskId slowest = add_host_task("the slowest rank", from_us(wait_us), after.phase);
   graph().start_after_end(before.last, slowest);
   if (after.wire != kNoTask) {
     graph().start_after_end(slowest, after.wire);

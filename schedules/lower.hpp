@@ -25,17 +25,8 @@ struct PhaseTasks {
   TaskId last = kNoTask;
   TaskId notify = kNoTask;  ///< the barrier before a normal transfer
   TaskId wire = kNoTask;    ///< of a low-latency transfer
-  std::size_t meeting = 0;  ///< of a low-latency transfer, among the rank's
+  std::size_t meeting = 0;  ///< of a transfer, among the rank's
   std::uint32_t phase = 0;
-  double wait_us = 0;  ///< from the end of the work before a transfer until the slowest rank has ended its own
-};
-
-/// Where a rank meets the others: a barrier, or a message that it sends and one that it receives.
-struct Meeting {
-  TaskId arrives = kNoTask;  ///< the spin of a barrier, or the wire
-  TaskId leaves = kNoTask;   ///< the same spin, or the kernel that receives
-  std::uint32_t phase = 0;
-  [[nodiscard]] bool is_barrier() const { return arrives == leaves; }
 };
 
 /// One rank's part of a program. Kernels of a stream run in the order in which they are appended, a launch gap apart.

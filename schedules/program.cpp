@@ -112,7 +112,6 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<
     phase.uses.push_back({op.family, price.provenance, price.note, price.kernel_set, 1, price.solo_us});
     phase.model_flops += op.flops - op.recomputed_flops;
     if (op.family == Family::small) phase.lumped_us += price.solo_us;
-    phase.variance_us2 += std::pow(phase.kernels.back().jitter * price.solo_us, 2);
   }
   return phase;
 }
@@ -166,7 +165,7 @@ Price ProgramDraft::price_of(const Operator& op) {
   return price;
 }
 
-Program ProgramDraft::finish(int ranks) && {
+Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
   Program program{.graph = TaskGraph(std::move(graph_)), .ranks = ranks};
   std::map<std::tuple<Family, Provenance, std::string>, ProvenanceUse> uses;
   for (const PreparedPhase& phase : phases_) {
@@ -184,6 +183,8 @@ Program ProgramDraft::finish(int ranks) && {
     program.lumped_us += phase.executions * phase.lumped_us;
   }
   for (const auto& [key, use] : uses) program.provenance.push_back(use);
+  program.jitter = constant(Constant::jitter);
+  program.meetings = std::move(meetings);
   program.constants = constants_;
   program.gaps_us = gaps_us_;
   program.waits_us = waits_us_;

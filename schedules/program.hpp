@@ -27,16 +27,27 @@ struct ProvenanceUse {
   double solo_us = 0;
 };
 
+/// Where a rank meets the others: a barrier, or a message that it sends and one that it receives.
+struct Meeting {
+  TaskId arrives = kNoTask;  ///< the spin of a barrier, or the wire
+  TaskId leaves = kNoTask;   ///< the same spin, or the kernel that receives
+  TaskId work = kNoTask;     ///< the end of the computation before it
+  std::uint32_t phase = 0;   ///< of the graph
+  [[nodiscard]] bool is_barrier() const { return arrives == leaves; }
+};
+
 /// Ready to run. Sums are over all its ranks.
 struct Program {
   TaskGraph graph;
   int ranks = 1;
   std::vector<ProvenanceUse> provenance{};
-  double model_flops = 0;   ///< recomputation left out; rows padded to whole tiles count
-  double lumped_us = 0;     ///< solo time of kernels with a fixed cost
-  ConstantSet constants{};  ///< of the kernel set that entered
-  double gaps_us = 0;       ///< launch gaps, summed over the kernels
-  double waits_us = 0;      ///< expected waits for the slowest rank, summed over the transfers
+  double model_flops = 0;           ///< recomputation left out; rows padded to whole tiles count
+  double lumped_us = 0;             ///< solo time of kernels with a fixed cost
+  ConstantSet constants{};          ///< of the kernel set that entered
+  double gaps_us = 0;               ///< launch gaps, summed over the kernels
+  double waits_us = 0;              ///< expected waits for the slowest rank, summed over the transfers
+  double jitter = 0;                ///< standard deviation of a compute kernel\'s time over its mean
+  std::vector<Meeting> meetings{};  ///< of rank 0, in the order of the program
 };
 
 /// How a schedule runs its kernels, on every rank alike.
@@ -68,8 +79,6 @@ struct PreparedPhase {
   std::vector<ProvenanceUse> uses;
   double model_flops = 0;
   double lumped_us = 0;
-  double variance_us2 = 0;  ///< of the time of its compute kernels, by the set's jitter
-  double wait_us = 0;       ///< of a transfer: expected wait for the slowest rank
   int executions = 0;
 };
 
@@ -90,7 +99,7 @@ class ProgramDraft {
   void add_gap(Time gap) { gaps_us_ += to_us(gap); }
   void add_wait(double us) { waits_us_ += us; }
 
-  [[nodiscard]] Program finish(int ranks) &&;
+  [[nodiscard]] Program finish(int ranks, std::vector<Meeting> meetings) &&;
 
  private:
   [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price);

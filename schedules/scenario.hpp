@@ -110,6 +110,8 @@ struct Setup {
   std::vector<RoutedLayer> routed;  ///< of each MoE layer, where experts are not loaded alike
   RankVariation variation;
   bool every_rank = false;          ///< all of one expert-parallel group are simulated, else rank 0
+  std::vector<double> waits_us;     ///< of a folded run, for each meeting of the rank with others (expected_waits.hpp)
+  double rows_factor = 1;           ///< times as many expert rows on each rank as the scenario says
   bool free_communication = false;  ///< null model: transfers and barriers take no time, SMs or bandwidth
 
   /// Work of a rank in the forward or backward pass of a layer, counted in order of execution.
@@ -119,6 +121,7 @@ struct Setup {
   [[nodiscard]] int simulated_ranks() const { return every_rank ? scenario.parallelism.ep : 1; }
   /// Kernels' times are drawn, not their means.
   [[nodiscard]] bool draws_jitter() const { return every_rank && scenario.jitter == "measured"; }
+  [[nodiscard]] double wait_us(std::size_t meeting) const { return waits_us.empty() ? 0 : waits_us[meeting]; }
   /// Time of a kernel on a rank over that on rank 0.
   [[nodiscard]] double slowness(int rank) const {
     return variation.slowness.empty() ? 1 : variation.slowness[static_cast<std::size_t>(rank)];

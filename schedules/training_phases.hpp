@@ -19,8 +19,6 @@ class TrainingPhases {
   [[nodiscard]] PreparedPhase& at(const std::string& name, int layer, int rank);
 
  private:
-  [[nodiscard]] double upstream_variance(const std::string& name, int layer, int rank);
-
   ProgramDraft& program_;
   std::map<std::tuple<std::string, double, int>, PreparedPhase*> prepared_;  // name, rows, layer of unequal traffic
 };

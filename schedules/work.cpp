@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "schedules/expected_maximum.hpp"
 #include "schedules/scenario.hpp"
-#include "schedules/skew.hpp"
 
 namespace moeline {
 namespace {
@@ -15,7 +15,7 @@ double longest_mean_kv(const Scenario& scenario) {
   return w.kv_len + expected_maximum(scenario.parallelism.ep) * w.kv_len_spread / std::sqrt(w.batch_size);
 }
 
-double rows_factor(const RankVariation& variation, bool forward, int layer, int rank) {
+double drawn_rows(const RankVariation& variation, bool forward, int layer, int rank) {
   const RankVariation::ByLayer& rows = forward ? variation.forward_rows : variation.backward_rows;
   return rows[static_cast<std::size_t>(layer) % rows.size()][static_cast<std::size_t>(rank)];
 }
@@ -60,7 +60,8 @@ LayerWork Setup::layer_work(bool forward, int layer, int rank) const {
   work.load = given.empty() || rank > 0 ? balanced_load(model, work.tokens(), work.ep, spread)
                                         : given_load(model, given[static_cast<std::size_t>(layer)], work.ep, spread);
   const bool drawn = !variation.forward_rows.empty() && (given.empty() || rank > 0);
-  if (drawn) work.load = scaled(work.load, rows_factor(variation, forward, layer, rank), work.local_experts());
+  const double factor = rows_factor * (drawn ? drawn_rows(variation, forward, layer, rank) : 1);
+  if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
   return work;
 }
 
@@ -93,9 +94,9 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_
   }
   work.spread = spread;
   work.load = balanced_load(model, mean_tokens, work.ep, spread, work.redundant_experts);
-  if (!variation.forward_rows.empty()) {
-    work.load = scaled(work.load, rows_factor(variation, true, moe_layer, rank), work.local_experts());
-  }
+  const double factor =
+      rows_factor * (variation.forward_rows.empty() ? 1 : drawn_rows(variation, true, moe_layer, rank));
+  if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
   return work;
 }
 

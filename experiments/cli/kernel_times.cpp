@@ -15,8 +15,8 @@ bool matches(const TaskGraph& graph, TaskId id, const KernelSelection& kernels) 
   const auto is = [](const std::string& wanted, const std::string& name) { return wanted.empty() || wanted == name; };
   const bool layer = kernels.layers.empty() || std::find(kernels.layers.begin(), kernels.layers.end(),
                                                          static_cast<int>(phase.layer)) != kernels.layers.end();
-  return phase.rank == 0 && layer && is(kernels.name, graph.task_name(id)) && is(kernels.task_class, class_of(graph, id)) &&
-         is(kernels.phase, phase.name);
+  return phase.rank == 0 && layer && is(kernels.name, graph.task_name(id)) &&
+         is(kernels.task_class, class_of(graph, id)) && is(kernels.phase, phase.name);
 }
 
 // A kernel of that class on another stream runs from before its start until after its end.

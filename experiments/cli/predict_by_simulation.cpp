@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
 #include "base/file.hpp"
 #include "experiments/cli/comparison.hpp"
@@ -27,6 +28,7 @@ constexpr RunMetric kRunMetrics[] = {
     {"compute_busy_us", [](const Run& r) { return to_us(r.metrics.compute_busy); }},
     {"comm_busy_us", [](const Run& r) { return to_us(r.metrics.comm_busy); }},
     {"exposed_comm_us", [](const Run& r) { return to_us(r.metrics.exposed_comm); }},
+    {"compute_waits_us", [](const Run& r) { return r.compute_waits_us(); }},
     {"overlap_fraction", [](const Run& r) { return r.metrics.overlap_fraction(); }},
     {"bubble_fraction", [](const Run& r) { return r.metrics.bubble_fraction(); }},
     {"bubble_ms", [](const Run& r) { return to_us(r.metrics.span - r.metrics.compute_busy) / 1e3; },
@@ -43,6 +45,8 @@ constexpr RunMetric kRunMetrics[] = {
 // Of phases: the span of one in one layer, its transfer, or the time in which any of some layers runs.
 constexpr const char* kPhaseUs = "phase_us";
 constexpr const char* kTransferUs = "transfer_us";
+constexpr const char* kBarrierUs = "barrier_us";
+constexpr const char* kWaitUs = "wait_us";
 constexpr const char* kLayersUs = "layers_us";
 // Of kernels.
 constexpr const char* kSlowdown = "slowdown";
@@ -51,11 +55,13 @@ constexpr const char* kKernelsUs = "kernels_us";
 std::vector<std::string> metric_names() {
   std::vector<std::string> names;
   for (const RunMetric& metric : kRunMetrics) names.emplace_back(metric.name);
-  names.insert(names.end(), {kPhaseUs, kTransferUs, kLayersUs, kSlowdown, kKernelsUs});
+  names.insert(names.end(), {kPhaseUs, kTransferUs, kBarrierUs, kWaitUs, kLayersUs, kSlowdown, kKernelsUs});
   return names;
 }
 
-bool is_of_phase(const std::string& metric) { return metric == kPhaseUs || metric == kTransferUs; }
+bool is_of_phase(const std::string& metric) {
+  return metric == kPhaseUs || metric == kTransferUs || metric == kBarrierUs || metric == kWaitUs;
+}
 bool is_of_kernels(const std::string& metric) { return metric == kSlowdown || metric == kKernelsUs; }
 
 std::string read_metric(const FactSpec& spec) {
@@ -69,14 +75,20 @@ std::string read_metric(const FactSpec& spec) {
   return metric;
 }
 
-double phase_us(const Run& run, const FactSpec& spec, bool transfer) {
+Time part_of(const PhaseTimes& phase, const std::string& metric) {
+  if (metric == kTransferUs) return phase.transfer;
+  if (metric == kBarrierUs) return phase.barrier;
+  return metric == kWaitUs ? phase.wait : phase.span();
+}
+
+double phase_us(const Run& run, const FactSpec& spec, const std::string& metric) {
   const std::string name = spec.text("phase");
   const auto layer = static_cast<std::uint32_t>(spec.at("layer").integer("layer", 0, 1 << 20));
   Time sum{};
   bool found = false;
   for (const PhaseTimes& phase : run.phases) {
     if (phase.phase != name || phase.layer != layer) continue;
-    sum += transfer ? phase.transfer : phase.span();
+    sum += part_of(phase, metric);
     found = true;
   }
   if (!found) throw spec.at("phase").error("phase", fmt::format("{} is none of layer {}", name, layer));
@@ -109,12 +121,34 @@ double value_of(const Run& run, const FactSpec& spec, const std::string& metric)
     return of_run.value(run);
   }
   if (metric == kLayersUs) return layers_us(run, spec);
-  return phase_us(run, spec, metric == kTransferUs);
+  return phase_us(run, spec, metric);
+}
+
+std::vector<double> values_of(const std::vector<Run>& runs, const FactSpec& spec, const std::string& metric) {
+  std::vector<double> values;
+  for (const Run& run : runs) values.push_back(value_of(run, spec, metric));
+  return values;
+}
+
+// Of all but the first, no tasks: they would fill the memory.
+std::vector<Run> all_samples(const Setup& setup) {
+  std::vector<std::optional<Run>> samples(static_cast<std::size_t>(setup.scenario.samples));
+  for_each_sample(setup, [&](std::size_t i, Run run) {
+    if (i > 0) {
+      run.program.graph = TaskGraph(TaskGraphDraft{});
+      run.timeline = {};
+    }
+    samples[i].emplace(std::move(run));
+  });
+  std::vector<Run> runs;
+  for (std::optional<Run>& sample : samples) runs.push_back(std::move(*sample));
+  return runs;
 }
 
 // Those of null_model that say something: slots of a pipeline neither communicate nor overlap.
 std::vector<const char*> nulls_of(const Run& run, const std::string& metric) {
   if (run.is_pipeline()) return {};
+  if (metric == kBarrierUs || metric == kWaitUs) return {};
   if (metric == kTransferUs) return {kEverythingSerial};
   return {kCommunicationFree, kEverythingSerial};
 }
@@ -132,36 +166,38 @@ KernelValues kernel_values(const Run& run, const FactSpec& spec, const std::stri
 
 }  // namespace
 
-const Run& Predictor::run(const FactSpec& spec, const std::string& null) {
+const std::vector<Run>& Predictor::runs(const FactSpec& spec, const std::string& null) {
   const std::filesystem::path path = beside(spec.at("scenario").file(), spec.text("scenario"));
   const std::vector<std::string> assignments =
       spec.has("set") ? spec.at("set").texts("set") : std::vector<std::string>{};
   const std::string key = fmt::format("{}\n{}\n{}", path.string(), fmt::join(assignments, "\n"), null);
   const auto found = runs_.find(key);
   if (found != runs_.end()) return found->second;
-  return used(spec, "scenario", [&]() -> const Run& {
-    return runs_.emplace(key, run_scenario(null_model(null, load_setup(path, assignments)))).first->second;
+  return used(spec, "scenario", [&]() -> const std::vector<Run>& {
+    return runs_.emplace(key, all_samples(null_model(null, load_setup(path, assignments)))).first->second;
   });
 }
 
 Prediction Predictor::simulate(const Fact& fact) {
   const FactSpec& spec = fact.prediction;
   const std::string metric = read_metric(spec);
-  const Run& predicted = run(spec, "");
+  const std::vector<Run>& predicted = runs(spec, "");
   Prediction prediction;
   if (is_of_kernels(metric)) {
-    const KernelValues values = kernel_values(predicted, spec, metric);
+    const KernelValues values = kernel_values(predicted.front(), spec, metric);
     prediction.value = values.disturbed;
     prediction.nulls[kUndisturbed] = values.undisturbed;
   } else {
-    prediction.value = value_of(predicted, spec, metric);
-    for (const char* null : nulls_of(predicted, metric)) {
-      prediction.nulls[null] = value_of(run(spec, null), spec, metric);
+    const Band band = band_of(values_of(predicted, spec, metric));
+    prediction.value = band.median;
+    if (predicted.size() > 1) prediction.band = band;
+    for (const char* null : nulls_of(predicted.front(), metric)) {
+      prediction.nulls[null] = band_of(values_of(runs(spec, null), spec, metric)).median;
     }
   }
-  prediction.constants = predicted.program.constants;
-  for (const ProvenanceUse& use : predicted.program.provenance) {
-    rests_on(use.kernel_set, predicted.setup.machine, prediction);
+  prediction.constants = predicted.front().program.constants;
+  for (const ProvenanceUse& use : predicted.front().program.provenance) {
+    rests_on(use.kernel_set, predicted.front().setup.machine, prediction);
   }
   return prediction;
 }

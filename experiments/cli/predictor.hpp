@@ -2,16 +2,19 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "experiments/cli/facts.hpp"
 #include "experiments/cli/run.hpp"
+#include "experiments/cli/samples.hpp"
 
 namespace moeline {
 
 struct Prediction {
-  double value = 0;                     ///< in the unit of the fact
+  double value = 0;                     ///< in the unit of the fact; of several samples, their median
+  std::optional<Band> band{};           ///< of several samples
   std::map<std::string, double> nulls;  ///< what null models predict, by name
   double roofline = 0;                  ///< of kernels: what the machine's peaks allow; else 0
   ConstantSet constants;                ///< fitted ones that entered
@@ -37,12 +40,12 @@ class Predictor {
  private:
   [[nodiscard]] Prediction simulate(const Fact& fact);
   [[nodiscard]] Prediction price(const Fact& fact);
-  const Run& run(const FactSpec& spec, const std::string& null);
+  const std::vector<Run>& runs(const FactSpec& spec, const std::string& null);
   const HardwareProfile& profile(const FactSpec& spec);
   KernelSet kernels(const FactSpec& spec, const HardwareProfile& profile);
   void rests_on(const std::string& kernel_set, const HardwareProfile& profile, Prediction& prediction);
 
-  std::map<std::string, Run> runs_;
+  std::map<std::string, std::vector<Run>> runs_;  // by sample; tasks are those of the first alone
   std::map<std::string, HardwareProfile> profiles_;
   std::map<std::string, KernelSet> fits_;  // with a part left out
   std::map<std::string, KernelSet> kernel_sets_;

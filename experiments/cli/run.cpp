@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <map>
 
 #include "engine/simulate.hpp"
+#include "experiments/cli/expected_waits.hpp"
 #include "experiments/cli/run_warnings.hpp"
 #include "timeline/compute_waits.hpp"
 
@@ -62,7 +64,7 @@ Memory memory_of(const Setup& setup) {
 }
 
 double span_ms(const Setup& setup) {
-  const Program program = build_program(setup);
+  const Program program = build_program(with_expected_waits(setup));
   return to_us(measure(program.graph, simulate(program.graph)).span) / 1e3;
 }
 
@@ -112,6 +114,18 @@ double training_layer_us(const Run& run) {
   return one_pass ? period("attn(F)") : period("attn(F)") + period("attn(B)");
 }
 
+void note_waits(Run& run) {
+  std::map<PhaseKey, Time> waits;
+  for (const ComputeWait& wait : compute_waits(run.program.graph, run.timeline, 0)) {
+    const Phase& phase = run.program.graph.phases()[wait.phase];
+    waits[{phase.layer, phase.name, phase.micro_batch}] += wait.wait;
+  }
+  for (PhaseTimes& phase : run.phases) {
+    const auto found = waits.find(key_of(phase));
+    if (found != waits.end()) phase.wait = found->second;
+  }
+}
+
 }  // namespace
 
 double Run::layer_us() const {
@@ -158,7 +172,7 @@ double Run::barrier_us() const {
 
 double Run::compute_waits_us() const {
   double sum = 0;
-  for (const ComputeWait& wait : compute_waits(program.graph, timeline, 0)) sum += to_us(wait.wait);
+  for (const PhaseTimes& phase : phases) sum += to_us(phase.wait);
   return sum;
 }
 
@@ -184,7 +198,7 @@ bool Run::all_measured() const {
 }
 
 Run run_scenario(const Setup& setup, bool record_changes) {
-  Program program = build_program(setup);
+  Program program = build_program(with_expected_waits(setup));
   const auto before = std::chrono::steady_clock::now();
   Timeline timeline = simulate(program.graph, {.record_changes = record_changes});
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - before;
@@ -197,6 +211,7 @@ Run run_scenario(const Setup& setup, bool record_changes) {
     return run;
   }
   run.metrics = measure(run.program.graph, run.timeline);
+  note_waits(run);
   run.steady = run.is_inference() ? steady_state(run) : Steady{run.metrics, static_cast<double>(setup.scenario.layers)};
   if (run.is_inference()) run.memory = memory_of(setup);
   if (run.is_whole_step() && !run.is_decode()) run.ttft_ms = time_to_first_token_ms(run);

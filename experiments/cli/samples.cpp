@@ -7,8 +7,6 @@
 #include <map>
 #include <thread>
 
-#include "timeline/compute_waits.hpp"
-
 namespace moeline {
 namespace {
 
@@ -51,39 +49,15 @@ Sample keep(const Run& run) {
   Sample sample;
   for (const Metric& metric : kMetrics) sample.metrics.push_back(metric.applies(run) ? metric.of(run) : NAN);
   for (const PhaseTimes& phase : run.phases) {
-    if (phase.barrier > Time::zero()) sample.phases[key_of(phase)].barrier_us = to_us(phase.barrier);
-  }
-  for (const ComputeWait& wait : compute_waits(run.program.graph, run.timeline, 0)) {
-    const Phase& phase = run.program.graph.phases()[wait.phase];
-    sample.phases[{phase.layer, phase.name, phase.micro_batch}].wait_us += to_us(wait.wait);
+    if (phase.barrier == Time::zero() && phase.wait == Time::zero()) continue;
+    sample.phases[key_of(phase)] = {to_us(phase.barrier), to_us(phase.wait)};
   }
   return sample;
 }
 
-std::vector<Sample> run_samples(const Setup& setup) {
-  const auto count = static_cast<std::size_t>(setup.scenario.samples);
-  std::vector<Sample> samples(count);
-  std::vector<std::exception_ptr> failures(count);
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      try {
-        Setup drawn = setup;
-        draw(drawn, setup.scenario.seed + static_cast<int>(i));
-        samples[i] = keep(run_scenario(drawn));
-      } catch (...) {
-        failures[i] = std::current_exception();
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> workers;
-    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-    for (std::size_t i = 0; i < std::min(cores, count); ++i) workers.emplace_back(work);
-  }
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+std::vector<Sample> keep_all(const Setup& setup) {
+  std::vector<Sample> samples(static_cast<std::size_t>(setup.scenario.samples));
+  for_each_sample(setup, [&](std::size_t i, const Run& run) { samples[i] = keep(run); });
   return samples;
 }
 
@@ -132,8 +106,33 @@ Band band_of(std::vector<double> values) {
   return {at(0.5), at(0.05), at(0.95)};
 }
 
+void for_each_sample(const Setup& setup, const std::function<void(std::size_t, Run)>& use) {
+  const auto count = static_cast<std::size_t>(setup.scenario.samples);
+  std::vector<std::exception_ptr> failures(count);
+  std::atomic<std::size_t> next{0};
+  const auto work = [&] {
+    for (std::size_t i = next++; i < count; i = next++) {
+      try {
+        Setup drawn = setup;
+        draw(drawn, setup.scenario.seed + static_cast<int>(i));
+        use(i, run_scenario(drawn));
+      } catch (...) {
+        failures[i] = std::current_exception();
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> workers;
+    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
+    for (std::size_t i = 0; i < std::min(cores, count); ++i) workers.emplace_back(work);
+  }
+  for (const std::exception_ptr& failure : failures) {
+    if (failure) std::rethrow_exception(failure);
+  }
+}
+
 Samples sample(const Setup& setup) {
-  const std::vector<Sample> samples = run_samples(setup);
+  const std::vector<Sample> samples = keep_all(setup);
   return {setup.scenario.samples, metric_bands(samples), phase_bands(samples)};
 }
 

@@ -1,6 +1,7 @@
 // A scenario run again and again with other seeds: how much of the result is chance.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,10 @@ struct Samples {
   std::vector<MetricBand> metrics;
   std::vector<PhaseBand> phases;  ///< those that have a barrier or wait in some sample, in order of execution
 };
+
+/// Runs the scenario with its seed and the `scenario.samples` - 1 following ones, on all cores; `use` gets the position
+/// of the seed and the run, on one of several threads.
+void for_each_sample(const Setup& setup, const std::function<void(std::size_t, Run)>& use);
 
 /// The scenario with its seed and the `scenario.samples` - 1 following ones, on all cores. The result does not depend
 /// on their number.

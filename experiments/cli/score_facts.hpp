@@ -28,6 +28,10 @@ struct ScoredFact {
   [[nodiscard]] double null_error(const std::string& null) const {
     return prediction.nulls.at(null) / fact.measured - 1;
   }
+  /// REQUIRES: the prediction has a band.
+  [[nodiscard]] bool in_band() const {
+    return prediction.band->p5 <= fact.measured && fact.measured <= prediction.band->p95;
+  }
   [[nodiscard]] bool is_score() const { return verdict != Verdict::fitted && verdict != Verdict::skipped; }
 };
 

@@ -130,6 +130,7 @@ void add_phases(Json& json, const Run& run) {
     json.add("start_us", to_us(phase.start)).add("end_us", to_us(phase.end));
     json.add("busy_us", to_us(phase.busy)).add("solo_us", to_us(phase.solo));
     if (phase.barrier > Time::zero()) json.add("barrier_us", to_us(phase.barrier));
+    if (phase.wait > Time::zero()) json.add("wait_us", to_us(phase.wait));
     json.close();
   }
   json.close_list();

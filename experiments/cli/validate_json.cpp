@@ -32,6 +32,9 @@ void add_fact(Json& json, const ScoredFact& scored) {
   known ? json.add("predicted", prediction.value, decimals_of(prediction.value)) : json.null("predicted");
   json.add("measured", fact.measured, decimals_of(fact.measured)).add("unit", fact.unit);
   known ? json.add("error", scored.error(), 5) : json.null("error");
+  if (prediction.band) {
+    json.add("p5", prediction.band->p5).add("p95", prediction.band->p95).flag("in_band", scored.in_band());
+  }
   add_gate(json, scored);
   add_nulls(json, scored);
   json.add("setting", fact.setting).add("source", fact.source).add("how_read", fact.how_read);

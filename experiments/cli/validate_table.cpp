@@ -28,6 +28,18 @@ Names null_names(const ScoredSubject& scored) {
   return names;
 }
 
+bool has_bands(const ScoredSubject& scored) {
+  return std::any_of(scored.facts.begin(), scored.facts.end(),
+                     [](const ScoredFact& each) { return each.prediction.band.has_value(); });
+}
+
+// Between which values nine in ten samples lie, and whether the measurement does.
+Cells band_cells(const ScoredFact& scored) {
+  const std::optional<Band>& band = scored.prediction.band;
+  if (!band) return {"", "", ""};
+  return {shown(band->p5, scored.fact), shown(band->p95, scored.fact), scored.in_band() ? "inside" : "outside"};
+}
+
 std::string verdict(const std::optional<Gate>& gate, Verdict verdict) {
   if (gate) return fmt::format("{}: {}", gate->text, verdict == Verdict::failed ? "FAILED" : name_of(verdict));
   return verdict == Verdict::scored ? "" : name_of(verdict);
@@ -47,6 +59,8 @@ Cells fact_row(const ScoredFact& scored, const Names& nulls) {
   for (const std::string& name : nulls) {
     cells.push_back(prediction.nulls.contains(name) ? signed_percent(scored.null_error(name)) : "");
   }
+  const Cells band = band_cells(scored);
+  if (prediction.band) cells.insert(cells.end(), band.begin(), band.end());
   return cells;
 }
 
@@ -95,9 +109,10 @@ std::string remarks(const ScoredSubject& scored) {
 
 std::string subject_table(const ScoredSubject& scored) {
   const Names nulls = null_names(scored);
-  TextTable table("lrrlrrlr");
+  TextTable table(has_bands(scored) ? std::string("lrrlrrl") + std::string(nulls.size(), 'r') + "rrl" : "lrrlrrlr");
   Cells head = {"", "measured", "predicted", "unit", "error", "n", "gate"};
   head.insert(head.end(), nulls.begin(), nulls.end());
+  if (has_bands(scored)) head.insert(head.end(), {"5 %", "95 %", "measured"});
   table.row(head);
   for (const ScoredFact& each : scored.facts) table.row(fact_row(each, nulls));
   add_summary(scored, nulls, table);

@@ -114,7 +114,7 @@ Dimensions dimensions_of(const Operator& op, int sms) {
 
 void extend(MeasuredRange& range, const Dimensions& measured) {
   for (const auto& [dimension, value] : measured) {
-    Interval& interval = range.try_emplace(dimension, Interval{value, value}).first->second;
+    Bounds& interval = range.try_emplace(dimension, Bounds{value, value}).first->second;
     interval.low = std::min(interval.low, value);
     interval.high = std::max(interval.high, value);
   }

@@ -42,14 +42,14 @@ using Dimensions = std::map<Dimension, double>;
 /// `sms`: that it is launched on.
 [[nodiscard]] Dimensions dimensions_of(const Operator& op, int sms);
 
-struct Interval {
+struct Bounds {
   double low = 0, high = 0;
 };
 
 /// Between which values of each dimension the measurements of a family lie. A box and not their hull: it fits into a
 /// line, and each side can be named where it is crossed. So a corner of it can be inside and yet far from every
 /// measurement: the most rows and the widest n, where wide GEMMs were measured with few rows only.
-using MeasuredRange = std::map<Dimension, Interval>;
+using MeasuredRange = std::map<Dimension, Bounds>;
 
 void extend(MeasuredRange& range, const Dimensions& measured);
 

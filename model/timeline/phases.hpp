@@ -23,6 +23,7 @@ struct PhaseTimes {
   Time solo{};      ///< sum of their solo times; of a measured trace zero
   Time barrier{};   ///< sum of its barrier kernels
   Time transfer{};  ///< sum of its other kernels that communicate
+  Time wait{};      ///< of a prediction: that its stream waited, before kernels of it, for communication
 
   [[nodiscard]] Time span() const { return end - start; }
   /// Barriers and transfers are most of its busy time: a phase of tensor parallelism that ends with an all-reduce

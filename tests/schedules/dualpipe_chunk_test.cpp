@@ -16,7 +16,9 @@ using namespace moeline::testing;
 
 namespace {
 
+// One rank alone.
 Run run(std::vector<std::string> assignments = {}, bool record = false) {
+  assignments.insert(assignments.begin(), {"ranks=folded", "samples=1"});
   return run_scenario(load_setup(chunk_scenario(), assignments), record);
 }
 
@@ -102,7 +104,8 @@ TEST_CASE("dispatch and combine follow their phases within 50 us where the measu
 
 TEST_CASE(
     "with free communication the chunk takes the time of its kernels one after the other, and their launch gaps") {
-  Setup setup = load_setup(chunk_scenario(), {"hardware.nic_GBps=12.5"});  // communication-bound when it is not free
+  Setup setup = load_setup(chunk_scenario(), {"ranks=folded", "samples=1",
+                                              "hardware.nic_GBps=12.5"});  // communication-bound when it is not free
   const Run bound = run_scenario(setup);
   setup.free_communication = true;
   const Run free = run_scenario(setup);
@@ -137,13 +140,14 @@ TEST_CASE("the number of communication SMs has an optimum inside its range") {
 }
 
 TEST_CASE("layer_us of equal layers is their period, which more layers do not change") {
+  const char* kBalanced = "routing={distribution: balanced}";
   for (const char* schedule : {"schedule=dualpipe-chunk", "schedule=sequential"}) {
     const auto layer_us = [&](const char* layers) {
-      return run({"routing={distribution: balanced}", schedule, layers}).layer_us();
+      return run({kBalanced, "speed_spread=0", "jitter=none", schedule, layers}).layer_us();
     };
     CHECK(layer_us("layers=4") == doctest::Approx(layer_us("layers=9")).epsilon(1e-4));
-    const double longer = step_us({"routing={distribution: balanced}", schedule, "layers=9"});
-    const double shorter = step_us({"routing={distribution: balanced}", schedule, "layers=8"});
+    const double longer = step_us({kBalanced, "speed_spread=0", "jitter=none", schedule, "layers=9"});
+    const double shorter = step_us({kBalanced, "speed_spread=0", "jitter=none", schedule, "layers=8"});
     CHECK(layer_us("layers=9") == doctest::Approx(longer - shorter).epsilon(1e-4));
   }
 }

@@ -3,7 +3,7 @@
 
 #include <fstream>
 
-#include "schedules/skew.hpp"
+#include "schedules/expected_maximum.hpp"
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 

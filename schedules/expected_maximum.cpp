@@ -1,4 +1,4 @@
-#include "schedules/skew.hpp"
+#include "schedules/expected_maximum.hpp"
 
 #include <cmath>
 #include <numbers>

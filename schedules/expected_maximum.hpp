@@ -1,4 +1,3 @@
-// Ranks never arrive together: what a folded run, which simulates one rank, charges for waiting.
 #pragma once
 
 namespace moeline {

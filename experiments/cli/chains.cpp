@@ -1,0 +1,52 @@
+#include "experiments/cli/chains.hpp"
+
+#include "base/error.hpp"
+
+namespace moeline {
+namespace {
+
+std::vector<std::vector<TaskId>> predecessors(const TaskGraph& graph) {
+  std::vector<std::vector<TaskId>> before(graph.size());
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    for (const EventId event : graph.successors(end_of(task))) {
+      MOELINE_CHECK(is_start(event), graph.task_name(task));
+      before[task_of(event)].push_back(task);
+    }
+  }
+  return before;
+}
+
+bool computes(const TaskGraph& graph, TaskId task) {
+  return graph.classes()[graph.label(task).task_class].role == Role::compute;
+}
+
+// `task` waits for `previous` alone, which nothing else waits for.
+bool continues(const TaskGraph& graph, TaskId previous, TaskId task) {
+  return graph.successors(end_of(previous)).size() == 1 && graph.label(previous).phase == graph.label(task).phase &&
+         computes(graph, previous) && computes(graph, task);
+}
+
+}  // namespace
+
+Chains chains_of(const TaskGraph& graph) {
+  const std::vector<std::vector<TaskId>> before = predecessors(graph);
+  Chains chains;
+  chains.of_task.resize(graph.size());
+  for (const EventId event : graph.topological_order()) {
+    if (!is_start(event)) continue;
+    const TaskId task = task_of(event);
+    const std::vector<TaskId>& waits_for = before[task];
+    if (waits_for.size() == 1 && continues(graph, waits_for.front(), task)) {
+      chains.of_task[task] = chains.of_task[waits_for.front()];
+      chains.list[chains.of_task[task]].tasks.push_back(task);
+      continue;
+    }
+    chains.of_task[task] = static_cast<std::uint32_t>(chains.list.size());
+    Chain& chain = chains.list.emplace_back();
+    chain.tasks.push_back(task);
+    for (const TaskId each : waits_for) chain.before.push_back(chains.of_task[each]);
+  }
+  return chains;
+}
+
+}  // namespace moeline

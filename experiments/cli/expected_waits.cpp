@@ -1,0 +1,66 @@
+#include "experiments/cli/expected_waits.hpp"
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+
+#include "engine/simulate.hpp"
+#include "experiments/cli/race.hpp"
+#include "schedules/expected_maximum.hpp"
+#include "schedules/schedules.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr int kDraws = 16;
+constexpr int kDrawsOfEqualLayers = 2;  // their mean is over the layers, too
+constexpr int kMostRanks = 256;
+constexpr double kRowsStep = 0.1;  // by which rows are raised to see what they cost
+
+// The same program with more rows on each rank; nothing where rows do not vary.
+Timeline with_more_rows(const Setup& setup) {
+  if (setup.scenario.routing.rows_spread == 0) return {};
+  Setup more = setup;
+  more.rows_factor = 1 + kRowsStep;
+  return simulate(build_program(more).graph);
+}
+
+// Layers of inference are alike, and meet so often that nothing adds up from one to the next: what differs is chance.
+void average_over_layers(const Program& alone, std::vector<double>& waits) {
+  std::map<std::pair<std::string, std::uint32_t>, std::pair<double, int>> sums;  // by phase and micro-batch
+  const auto sum_of = [&](std::size_t meeting) -> std::pair<double, int>& {
+    const Phase& phase = alone.graph.phases()[alone.meetings[meeting].phase];
+    return sums[{phase.name, phase.micro_batch}];
+  };
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    sum_of(i).first += waits[i];
+    ++sum_of(i).second;
+  }
+  for (std::size_t i = 0; i < waits.size(); ++i) waits[i] = sum_of(i).first / sum_of(i).second;
+}
+
+}  // namespace
+
+Setup with_expected_waits(const Setup& setup) {
+  Setup waiting = setup;
+  if (setup.every_rank || setup.free_communication || setup.scenario.slot_costs) return waiting;
+  const Program alone = build_program(setup);
+  const int ranks = std::min(setup.scenario.parallelism.ep, kMostRanks);
+  const bool equal_layers = setup.scenario.workload.phase != "train";
+  const int draws = equal_layers ? kDrawsOfEqualLayers : kDraws;
+  const double scale = expected_maximum(setup.scenario.parallelism.ep) / expected_maximum(ranks) / draws;
+  const Course course = course_of(setup, alone, simulate(alone.graph), with_more_rows(setup), kRowsStep);
+  waiting.waits_us.assign(alone.meetings.size(), 0);
+  for (int draw = 0; draw < draws; ++draw) {
+    Race race(setup, alone, course, ranks, static_cast<std::uint64_t>(draw));
+    race.run();
+    for (std::size_t i = 0; i < alone.meetings.size(); ++i) {
+      waiting.waits_us[i] += scale * race.wait_us(alone.meetings[i]);
+    }
+  }
+  if (equal_layers) average_over_layers(alone, waiting.waits_us);
+  return waiting;
+}
+
+}  // namespace moeline

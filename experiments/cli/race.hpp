@@ -1,0 +1,68 @@
+// All ranks go through the same program at once, by max and plus instead of by events: fast, and good for what one rank
+// waits for the others.
+#pragma once
+
+#include <map>
+#include <vector>
+
+#include "base/random.hpp"
+#include "experiments/cli/chains.hpp"
+#include "schedules/program.hpp"
+
+namespace moeline {
+
+/// One chain of kernels: us x slowness + rows_us x (rows - 1) + deviation_us x a normal number, and what it loses while
+/// communication of its rank holds SMs.
+struct Leg {
+  double us = 0;            ///< with no SMs held by communication
+  double rows_us = 0;       ///< for each unit of rows over their mean
+  double deviation_us = 0;  ///< of independent kernels
+  double lost_share = 0;    ///< of its speed, while communication holds SMs
+  int rows_of = 0;          ///< which draw of rows
+  bool holds_sms = false;   ///< is itself communication that does
+  bool computes = false;
+  Time at{};  ///< orders the legs: every leg after those it waits for, and after communication that starts during it
+};
+
+struct Course {
+  Chains chains;
+  std::vector<Leg> legs;             ///< by chain
+  std::vector<std::uint32_t> order;  ///< of the chains
+};
+
+/// From the timeline of the rank alone. `more_rows`: the timeline with `step` more rows; empty: rows do not matter.
+[[nodiscard]] Course course_of(const Setup& setup, const Program& alone, const Timeline& timeline,
+                               const Timeline& more_rows, double step);
+
+/// One draw. Rank 0 is the mean rank.
+class Race {
+ public:
+  /// REQUIRES: all outlive it.
+  Race(const Setup& setup, const Program& alone, const Course& course, int ranks, std::uint64_t draw);
+  void run();
+  /// From the end of rank 0's work before the meeting until the slowest rank's.
+  [[nodiscard]] double wait_us(const Meeting& meeting) const;
+
+ private:
+  struct Held {
+    std::vector<double> from, until;  // us, by rank
+  };
+  void pass(std::uint32_t number);
+  [[nodiscard]] double drawn_us(const Leg& leg, std::size_t rank);
+  [[nodiscard]] double held_us(std::size_t rank, double from, double until) const;
+  [[nodiscard]] double rows(int index, std::size_t rank);
+
+  const Setup& setup_;
+  const Program& alone_;
+  const Course& course_;
+  std::size_t ranks_;
+  Random random_;
+  std::vector<double> slowness_;
+  std::map<int, std::vector<double>> rows_;                   // relative to the mean, by rank
+  std::map<std::uint32_t, std::size_t> arrival_at_, leaves_;  // meetings by chain
+  std::vector<double> all_arrived_;                           // us, by meeting
+  std::vector<std::vector<double>> ends_;                     // us, by chain and rank
+  std::vector<Held> held_;                                    // in order
+};
+
+}  // namespace moeline
