@@ -5,6 +5,8 @@
 
 #include "experiments/cli/comparison.hpp"
 #include "experiments/cli/facts.hpp"
+#include "experiments/cli/samples.hpp"
+#include "experiments/cli/score_facts.hpp"
 #include "tests/support/data.hpp"
 #include "timeline/trace.hpp"
 
@@ -59,4 +61,38 @@ TEST_CASE("the span of layers 2 and 3 is what compare makes of the trace") {
   const auto found = std::find_if(facts.begin(), facts.end(), [](const Fact& f) { return f.key == "layers_2_and_3"; });
   REQUIRE(found != facts.end());
   CHECK(to_us(score(measured(), measured(), {2, 3}).b_span) == found->measured);
+}
+
+TEST_CASE("barriers are the trace's, and what compute waits is what analyze says") {
+  if (!present(training_trace())) return;
+  int barriers = 0;
+  for (const Fact& fact : subject("training_chunk_waits").facts) {
+    CAPTURE(fact.id);
+    if (fact.prediction.text("metric") != "barrier_us") continue;
+    CHECK(to_us(phase_of(fact, measured()).barrier) == fact.measured);
+    ++barriers;
+  }
+  CHECK(barriers == 8);
+}
+
+TEST_CASE("of the eight barriers six lie where nine in ten draws do, and so do the waits of compute, in layer 3") {
+  Predictor predictor;
+  int inside = 0;
+  for (const ScoredFact& scored : score(subject("training_chunk_waits"), predictor).facts) {
+    CAPTURE(scored.fact.id);
+    REQUIRE(scored.prediction.band.has_value());
+    if (scored.fact.key == "compute_waits") {
+      CHECK(scored.in_band());
+    } else if (scored.in_band()) {
+      ++inside;
+    }
+  }
+  CHECK(inside >= 6);
+  const Samples samples = sample(load_setup(chunk_scenario()));
+  const auto wait_in = [&](std::uint32_t layer) {
+    double sum = 0;
+    for (const PhaseBand& phase : samples.phases) sum += phase.layer == layer ? phase.wait_us.median : 0;
+    return sum;
+  };
+  for (const std::uint32_t other : {0U, 1U, 2U}) CHECK(wait_in(3) > 10 * wait_in(other));
 }
