@@ -3,8 +3,10 @@
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "engine/simulate.hpp"
+#include "experiments/cli/run.hpp"
 #include "schedules/schedules.hpp"
 #include "timeline/metrics.hpp"
 
@@ -17,7 +19,8 @@ constexpr std::size_t kTasks = 1'000'000;
 TaskGraph chunk(int layers) {
   const std::string scenario =
       std::string(MOELINE_SOURCE_DIR) + "/experiments/train_chunk_deepseek_v3_h800/scenario.yaml";
-  const std::vector<std::string> assignments = {"routing={distribution: balanced}", "layers=" + std::to_string(layers)};
+  const std::vector<std::string> assignments = {"ranks=folded", "samples=1", "routing={distribution: balanced}",
+                                                "layers=" + std::to_string(layers)};
   return dualpipe_chunk(load_setup(scenario, assignments)).graph;
 }
 
@@ -142,15 +145,53 @@ void SimulateDecode(benchmark::State& state) {
 }
 BENCHMARK(SimulateDecode)->Unit(benchmark::kMicrosecond);
 
-// With everything that a sweep repeats at each point: operators, prices, graph, timeline, metrics.
+// With everything that a sweep repeats at each point: operators, prices, expected waits, graph, timeline, metrics.
 void PredictDecode(benchmark::State& state) {
   const Setup setup = decode();
-  for (auto _ : state) {
-    const Program program = build_program(setup);
-    benchmark::DoNotOptimize(measure(program.graph, simulate(program.graph)).span);
-  }
+  for (auto _ : state) benchmark::DoNotOptimize(run_scenario(setup).metrics.span);
 }
-BENCHMARK(PredictDecode)->Unit(benchmark::kMicrosecond);
+BENCHMARK(PredictDecode)->Unit(benchmark::kMillisecond);
+
+// All ranks of an expert-parallel group, joined where they meet: operators, prices and graph, then the engine.
+void every_rank(benchmark::State& state, const Setup& setup) {
+  double build = 1e9;
+  double engine = 1e9;
+  std::size_t tasks = 0;
+  for (auto _ : state) {
+    const auto before = std::chrono::steady_clock::now();
+    const TaskGraph graph = build_program(setup).graph;
+    build = std::min(build, std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count());
+    engine = std::min(engine, seconds_of([&] { benchmark::DoNotOptimize(simulate(graph).makespan); }));
+    tasks = graph.size();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(tasks));
+  state.counters["tasks"] = static_cast<double>(tasks);
+  state.counters["build_ms"] = 1e3 * build;
+  state.counters["engine_ms"] = 1e3 * engine;
+}
+
+void EveryRankChunk(benchmark::State& state) {
+  every_rank(state,
+             load_setup(std::string(MOELINE_SOURCE_DIR) + "/experiments/train_chunk_deepseek_v3_h800/scenario.yaml"));
+}
+BENCHMARK(EveryRankChunk)->Unit(benchmark::kMillisecond);
+
+// The whole model, balanced.
+void EveryRankDecode(benchmark::State& state) {
+  const std::string ep = "parallelism.ep=" + std::to_string(state.range(0));
+  every_rank(state,
+             load_setup(std::string(MOELINE_SOURCE_DIR) + "/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml",
+                        {ep, "ranks=all"}));
+}
+BENCHMARK(EveryRankDecode)->ArgName("ranks")->RangeMultiplier(2)->Range(8, 256)->Unit(benchmark::kMillisecond);
+
+// Every rank its own rows: nothing is priced once for all.
+void EveryRankSkewedDecode(benchmark::State& state) {
+  every_rank(state,
+             load_setup(std::string(MOELINE_SOURCE_DIR) + "/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml",
+                        {"parallelism.ep=256", "routing={distribution: power_law, alpha: 0.5}"}));
+}
+BENCHMARK(EveryRankSkewedDecode)->Unit(benchmark::kMillisecond);
 
 }  // namespace
 
