@@ -182,6 +182,7 @@ std::vector<Observation> normal_observations(const CsvTable& table, const Archit
                                      table.positive(row, dispatch ? "dispatch_transmit_us" : "combine_transmit_us"), op,
                                      sms, std::move(curve)));
       observations.back().fold = fold_of(work);
+      if (work.ep > work.gpus_per_node) observations.back().fold_across = fmt::format("{} SMs", sms);
     }
   }
   return observations;
@@ -204,6 +205,7 @@ std::vector<Observation> low_latency_observations(const CsvTable& table, const A
                                      table.positive(row, dispatch ? "dispatch_avg_t_us" : "combine_avg_t_us"), op, 0,
                                      std::move(curve)));
       observations.back().fold = fold_of(work);
+      observations.back().fold_across = fmt::format("{} tokens", work.tokens);
     }
   }
   return observations;

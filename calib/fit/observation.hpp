@@ -25,8 +25,12 @@ struct Observation {
   Dimensions dimensions{};  ///< where it lies in its family's range
   std::string where{};      ///< "attn(F) 15, layer 0"
   Noise noise = Noise::profiled;
-  std::string fold{};  ///< of cross-validation: observations with the same fold are left out together; "": never
+  std::string fold{};         ///< of cross-validation: observations with the same fold are left out together; "": never
+  std::string fold_across{};  ///< another cut of the same table: one number of SMs, or of tokens
 };
+
+/// Which cut: &Observation::fold or &Observation::fold_across.
+using Cut = std::string Observation::*;
 
 [[nodiscard]] inline double evaluate(const Observation& observation, const Constants& constants) {
   return evaluate(observation.curve, constants).us;

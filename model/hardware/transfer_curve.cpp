@@ -35,15 +35,19 @@ Curve normal_curve(const Operator& op, int sms, const MachineFacts& machine) {
            {"SMs", {{copy, traffic.copied_bytes / 1e6 / sms}}}}};
 }
 
-// NIC and NVLink work at the same time, each with a start-up of its own.
+// NIC and NVLink work at the same time. With a share of messages that leave the node comes the same share of the
+// latency between nodes: EP32 starts later than EP16, and both later than one node (H100's table at 2 tokens: 27, 22
+// and 15 us).
 Curve low_latency_curve(const Operator& op, const MachineFacts& machine) {
-  Branch nic{"NIC", nic_terms(op, op.traffic.nvlink_bytes, Constant::low_latency_nic, Constant::low_latency_own_node,
-                              machine)};
-  nic.terms.push_back({Constant::low_latency_startup, between_nodes(op, machine) ? 1.0 : 0.0});
-  const double nvlink_us = bytes_at_peak_us(op.traffic.nvlink_bytes, machine.nvlink_GBps);
-  return {{},
+  const Traffic& traffic = op.traffic;
+  Branch nic{"NIC",
+             nic_terms(op, traffic.nvlink_bytes, Constant::low_latency_nic, Constant::low_latency_own_node, machine)};
+  nic.terms.push_back({Constant::low_latency_reach, traffic.wire_bytes / traffic.copied_bytes});
+  const double dispatches = op.family == Family::low_latency_dispatch ? 1 : 0;
+  const double nvlink_us = bytes_at_peak_us(traffic.nvlink_bytes, machine.nvlink_GBps);
+  return {{{Constant::low_latency_startup, 1}},
           {std::move(nic),
-           {"NVLink", {{Constant::low_latency_node_startup, 1}, {Constant::low_latency_nvlink, nvlink_us}}}}};
+           {"NVLink", {{Constant::low_latency_node_dispatch, dispatches}, {Constant::low_latency_nvlink, nvlink_us}}}}};
 }
 
 }  // namespace

@@ -20,10 +20,11 @@ KernelSet kernel_set(bool own_node_over_nic = false) {
   know(Constant::normal_nic, 1.1);
   know(Constant::normal_own_node, own_node_over_nic ? 1.1 : 0);
   know(Constant::normal_nvlink, 1.2);
-  know(Constant::low_latency_startup, 23);
+  know(Constant::low_latency_startup, 12);
+  know(Constant::low_latency_reach, 18);
   know(Constant::low_latency_nic, 1.15);
   know(Constant::low_latency_own_node, own_node_over_nic ? 1.15 : 0);
-  know(Constant::low_latency_node_startup, 13);
+  know(Constant::low_latency_node_dispatch, 3);
   know(Constant::low_latency_nvlink, 1.3);
   know(Constant::low_latency_hold, 20);
   know(Constant::low_latency_hold_copy, 1.3);
