@@ -40,6 +40,9 @@ using Cut = std::string Observation::*;
 [[nodiscard]] Observation timed(const CsvTable& table, std::size_t row, const Operator& op, int sms, double us,
                                 Curve curve);
 
+/// Takes these constants, where they are known, as they are: what they add whatever binds is no part of the fit.
+void give(const Constants& constants, Curve& curve);
+
 /// Drops the other branches: what a table was not made to tell, or cannot, is no part of the fit.
 void keep_branch(Curve& curve, std::string_view bound);
 

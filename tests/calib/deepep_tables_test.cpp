@@ -181,6 +181,23 @@ TEST_CASE("low-latency kernels hold SMs for the 30 and 39 us at EP72 that were f
   CHECK(us(low_latency_combine(work, Stage::receive)) == doctest::Approx(19.5).epsilon(0.01));
 }
 
+TEST_CASE("DeepEP's second version: four figures give the NIC's rate and the SMs' copies, the rest is given") {
+  const HardwareProfile profile = load_profile("h100");
+  CalibrationRequest request{.kernels = "deepep_v2-2026-04", .given = {"all_to_all_hop", "all_to_all_nvlink"}};
+  request.lender = profile.kernels("open-2025-late").constants;
+  const auto calibrated = [&] {
+    return calibrate({published_table()}, request, load_architecture("deepseek-v3"), profile.facts).kernels;
+  };
+  const KernelSet set = calibrated();
+  CHECK(set.fits.at("all_to_all_alone").kernels == 4);
+  CHECK(set.fits.at("sm_copies").kernels == 4);
+  CHECK_FALSE(set.knows("all_to_all_hop"));  // given, not its own
+  CHECK(set[Constant::normal_nic] == doctest::Approx(1.07).epsilon(0.01));
+  CHECK(set[Constant::dispatch_copy] < 0.6 * profile.kernels("open-2025-late")[Constant::dispatch_copy]);
+  request.given.clear();  // then the start-up must be fitted as well, and lies in every row
+  CHECK(calibrated().knows("all_to_all_hop"));
+}
+
 TEST_CASE("a published table with an unknown op is refused with its line") {
   const auto file = std::filesystem::temp_directory_path() / "moeline_bad_deepep.csv";
   std::ofstream(file) << "mode,ep,tokens_per_rank,op,sms,latency_us,logical_bandwidth_GBps,kernels\n"
