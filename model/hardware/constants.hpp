@@ -67,6 +67,7 @@ enum class Constant : std::size_t {
   low_latency_reach,    ///< us more, times the share of its messages that leave the node
   low_latency_nic,      ///< roofline multiples, as in normal mode
   low_latency_own_node,
+  low_latency_waits,          ///< roofline multiple of NVLink: for how long its messages keep the NIC waiting
   low_latency_node_dispatch,  ///< us of a dispatch that the wait for other nodes would hide: it casts and counts
   low_latency_nvlink,
   low_latency_hold,       ///< us that issue and receive together hold SMs
@@ -136,6 +137,7 @@ inline constexpr std::array<std::string_view, kConstants> kConstantNames = {
     "low_latency.reach_us",
     "low_latency.nic_roofline_multiple",
     "low_latency.own_node_roofline_multiple",
+    "low_latency.waits_roofline_multiple",
     "low_latency_nvlink.dispatch_us",
     "low_latency_nvlink.roofline_multiple",
     "low_latency_hold.fixed_us",

@@ -51,9 +51,9 @@ Curve normal_curve(const Operator& op, int sms, const MachineFacts& machine) {
   return curve;
 }
 
-// NIC and NVLink work at the same time. With a share of messages that leave the node comes the same share of the
-// latency between nodes: EP32 starts later than EP16, and both later than one node (H100's table at 2 tokens: 27, 22
-// and 15 us).
+// NIC and NVLink work at the same time, but the same warps issue the messages of both, so NVLink's keep the NIC waiting
+// for a part of their time. With a share of messages that leave the node comes the same share of the latency between
+// nodes: EP32 starts later than EP16, and both later than one node (H100's table at 2 tokens: 27, 22 and 15 us).
 Curve low_latency_curve(const Operator& op, const MachineFacts& machine) {
   const Traffic& traffic = op.traffic;
   const double leaving = traffic.copied_bytes > 0 ? traffic.wire_bytes / traffic.copied_bytes : 0;
@@ -65,7 +65,9 @@ Curve low_latency_curve(const Operator& op, const MachineFacts& machine) {
        {"NVLink", {{Constant::low_latency_node_dispatch, dispatches}, {Constant::low_latency_nvlink, nvlink_us}}}}};
   add_uplink(op, traffic.nvlink_bytes, Constant::low_latency_nic, Constant::low_latency_own_node, machine, curve);
   for (Branch& branch : curve.branches) {
-    if (branch.bound != "NVLink") branch.terms.push_back({Constant::low_latency_reach, leaving});
+    if (branch.bound == "NVLink") continue;
+    branch.terms.push_back({Constant::low_latency_reach, leaving});
+    branch.terms.push_back({Constant::low_latency_waits, between_nodes(op, machine) ? nvlink_us : 0});
   }
   return curve;
 }
