@@ -83,7 +83,8 @@ Cut cut_of(const FactSpec& spec) {
 }  // namespace
 
 const CrossValidation& Predictor::cross_validation(const FactSpec& spec, const HardwareProfile& machine) {
-  CalibrationRequest request{.kernels = spec.text("kernels")};
+  const CalibrationRequest request{.kernels = spec.text("kernels")};
+  const Cut cut = cut_of(spec);
   std::vector<std::filesystem::path> files;
   for (const std::string& table : spec.at("data").texts("data")) files.push_back(measured_data() / table);
   std::string key = machine.name + "\n" + request.kernels + "\n" + spec.text("left_out");
@@ -93,7 +94,7 @@ const CrossValidation& Predictor::cross_validation(const FactSpec& spec, const H
   return used(spec, "data", [&]() -> const CrossValidation& {
     CrossValidation table;
     table.observations = calibrate(files, request, load_architecture("deepseek-v3"), machine.facts).observations;
-    table.left_out = predict_left_out(table.observations, cut_of(spec));
+    table.left_out = predict_left_out(table.observations, cut);
     return cross_validations_.emplace(key, std::move(table)).first->second;
   });
 }

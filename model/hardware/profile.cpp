@@ -277,6 +277,7 @@ KernelSet HardwareProfile::kernels(const std::string& set, std::string_view need
     throw SpecError("hardware '" + name + "' has no kernel set; see `moeline calibrate`");
   }
   const KernelSet* chosen = choose(*this, set, needed);
+  if (chosen == nullptr && set.empty()) throw SpecError("hardware '" + name + "' has kernel sets by their name only");
   if (chosen == nullptr) throw UnknownName(unknown_name("kernel set of " + name, set, set_names()));
   KernelSet complete = *chosen;
   for (auto other = kernel_sets.rbegin(); other != kernel_sets.rend(); ++other) borrow(*other, complete);

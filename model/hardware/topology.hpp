@@ -4,6 +4,8 @@
 // nodes; with rails (`rail_optimized`) it takes those of one index, of `leaf_nodes` nodes. A leaf's uplinks carry 1 /
 // `oversubscription` of what its NICs can send, shared evenly. A transfer's kernels wait for each other over all ranks
 // (DeepEP's flow control and its receive counts), so the rank with the slowest NIC or NVLink sets the pace of all.
+//
+// Uplinks bind a transfer by itself: two that run at once share NICs, and are not slowed further by their uplinks.
 #pragma once
 
 #include "hardware/profile.hpp"

@@ -71,7 +71,6 @@ double left_out_error(const std::vector<Observation>& observations, Cut cut, con
     sum += std::abs(error_of(predictions[i], o));
     ++rows;
   }
-  MESSAGE(kernel << " " << observations.front().family << ": " << 100 * sum / rows << " % of " << rows << " rows");
   REQUIRE(rows > 0);
   return sum / rows;
 }
