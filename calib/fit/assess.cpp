@@ -39,10 +39,10 @@ FamilyFit summarise(const std::vector<Scored>& scores) {
 }
 
 // What is known without some fold, or nothing where everything else leaves a constant undetermined.
-std::optional<Constants> solve_without(const std::string& fold, const std::vector<Observation>& observations) {
+std::optional<Constants> solve_without(const std::string& fold, Cut cut, const std::vector<Observation>& observations) {
   std::vector<Observation> kept;
   for (const Observation& o : observations) {
-    if (o.fold != fold) kept.push_back(o);
+    if (o.*cut != fold) kept.push_back(o);
   }
   try {
     return solve(kept);
@@ -59,16 +59,16 @@ Predictions predict(const std::vector<Observation>& observations, const Constant
   return predictions;
 }
 
-Predictions predict_left_out(const std::vector<Observation>& observations) {
+Predictions predict_left_out(const std::vector<Observation>& observations, Cut cut) {
   std::set<std::string> folds;
-  for (const Observation& o : observations) folds.insert(o.fold);
+  for (const Observation& o : observations) folds.insert(o.*cut);
   folds.erase("");
   Predictions predictions(observations.size(), kUnknown);
   for (const std::string& fold : folds) {
-    const std::optional<Constants> constants = solve_without(fold, observations);
+    const std::optional<Constants> constants = solve_without(fold, cut, observations);
     if (!constants) continue;
     for (std::size_t i = 0; i < observations.size(); ++i) {
-      if (observations[i].fold == fold) predictions[i] = evaluate(observations[i], *constants);
+      if (observations[i].*cut == fold) predictions[i] = evaluate(observations[i], *constants);
     }
   }
   return predictions;

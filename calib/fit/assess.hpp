@@ -15,7 +15,7 @@ using Predictions = std::vector<double>;  ///< us, by observation
 
 /// Cross-validation: each fold predicted by a fit to everything else; kUnknown for observations without a fold, and for
 /// those of a fold without which the rest does not determine the constants.
-[[nodiscard]] Predictions predict_left_out(const std::vector<Observation>& observations);
+[[nodiscard]] Predictions predict_left_out(const std::vector<Observation>& observations, Cut cut = &Observation::fold);
 
 /// predicted / measured - 1; profiled times below a microsecond, the profiler's resolution, count as one.
 [[nodiscard]] double error_of(double predicted_us, const Observation& observation);

@@ -200,6 +200,18 @@ void leave_out(const std::string& fold, Observations& observations) {
   throw UnknownName(unknown_name("fold", fold, folds));
 }
 
+// The set borrows them: they are no constants of its own.
+void give(const CalibrationRequest& request, Observations& observations) {
+  Constants given;
+  given.fill(kUnknown);
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    if (std::find(request.given.begin(), request.given.end(), group_of(i)) != request.given.end()) {
+      given[i] = request.lender[i];
+    }
+  }
+  for (Observation& o : observations) give(given, o.curve);
+}
+
 double rounded(double constant) { return std::strtod(fmt::format("{:.5g}", constant).c_str(), nullptr); }
 
 }  // namespace
@@ -237,11 +249,13 @@ Calibration calibrate(const std::vector<std::filesystem::path>& files, const Cal
     leave_out(request.left_out, tables.observations);
     std::erase_if(transfers, [&](const Observation& o) { return o.fold == request.left_out; });
   }
+  give(request, tables.observations);
   for (const CsvTable& trace : traces) add_trace(trace, setting, request.layers, transfers, tables);
   KernelSet set;
   set.name = request.kernels;
   set.date = date;
   set.tiles = setting.tiles;
+  set.by_name_only = request.by_name_only;
   set.source = fmt::format("least squares on {}", fmt::join(tables.sources, "; "));
   set.fitted_on = machine;
   set.constants = solve(tables.observations);

@@ -15,7 +15,10 @@ struct CalibrationRequest {
   std::vector<int> layers = {0, 1};          ///< of the training profile
   std::string left_out{};                    ///< fold of observations that the fit must not see; "": none
   std::vector<std::string> without{};        ///< keys of calib/bench's tables that are not to be fitted
-  bool cross_validate = false;               ///< score families whose observations have folds on left-out folds
+  std::vector<std::string> given{};          ///< groups of constants that are not fitted but those of `lender`
+  Constants lender{};
+  bool by_name_only = false;    ///< as in KernelSet
+  bool cross_validate = false;  ///< score families whose observations have folds on left-out folds
 };
 
 struct Calibration {

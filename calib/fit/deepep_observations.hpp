@@ -49,8 +49,8 @@ struct TokenRange {
                                                          const MachineFacts& machine);
 
 /// What the library does with messages inside a node is known, not fitted: in February 2025 they went over the NIC
-/// like any other (but for the normal mode's within one node), later over NVLink alone. Fills in the constants that
-/// follow, where those of the NIC are known.
+/// like any other (but for the normal mode's within one node), later over NVLink alone, whose messages keep the NIC
+/// waiting. Fills in the constants that follow, where those of the NIC are known.
 void set_own_node_constants(const std::string& kernel_set, Constants& constants);
 
 }  // namespace moeline

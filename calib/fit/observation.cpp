@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <utility>
 
 namespace moeline {
@@ -15,6 +16,14 @@ Observation timed(const CsvTable& table, std::size_t row, const Operator& op, in
   o.where = fmt::format("{}:{} {}", table.stem(), table.line(row), op.name);
   o.noise = Noise::timed;
   return o;
+}
+
+void give(const Constants& constants, Curve& curve) {
+  const auto known = [&](const Term& term) { return !std::isnan(constants[static_cast<std::size_t>(term.constant)]); };
+  for (const Term& term : curve.always) {
+    if (known(term)) curve.fixed_us += constants[static_cast<std::size_t>(term.constant)] * term.feature;
+  }
+  std::erase_if(curve.always, known);
 }
 
 void keep_branch(Curve& curve, std::string_view bound) {

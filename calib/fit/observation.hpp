@@ -25,8 +25,12 @@ struct Observation {
   Dimensions dimensions{};  ///< where it lies in its family's range
   std::string where{};      ///< "attn(F) 15, layer 0"
   Noise noise = Noise::profiled;
-  std::string fold{};  ///< of cross-validation: observations with the same fold are left out together; "": never
+  std::string fold{};         ///< of cross-validation: observations with the same fold are left out together; "": never
+  std::string fold_across{};  ///< another cut of the same table: one number of SMs, or of tokens
 };
+
+/// Which cut: &Observation::fold or &Observation::fold_across.
+using Cut = std::string Observation::*;
 
 [[nodiscard]] inline double evaluate(const Observation& observation, const Constants& constants) {
   return evaluate(observation.curve, constants).us;
@@ -35,6 +39,9 @@ struct Observation {
 /// A benchmark's row: `op` alone took `us` on `sms` SMs.
 [[nodiscard]] Observation timed(const CsvTable& table, std::size_t row, const Operator& op, int sms, double us,
                                 Curve curve);
+
+/// Takes these constants, where they are known, as they are: what they add whatever binds is no part of the fit.
+void give(const Constants& constants, Curve& curve);
 
 /// Drops the other branches: what a table was not made to tell, or cannot, is no part of the fit.
 void keep_branch(Curve& curve, std::string_view bound);

@@ -70,7 +70,7 @@ System linear_system(const std::vector<Observation>& observations, const Weights
     for (const Term& term : terms_of(o, branches[index])) {
       features(row, static_cast<Eigen::Index>(term.constant)) += weights[index] * term.feature;
     }
-    system.measured(row) = weights[index] * o.measured_us;
+    system.measured(row) = weights[index] * (o.measured_us - o.curve.fixed_us);
   }
   std::vector<Eigen::Index> columns;
   for (const std::size_t constant : wanted) {

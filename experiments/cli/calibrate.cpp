@@ -79,12 +79,22 @@ std::vector<std::string> bench_key_names() {
   return names;
 }
 
+std::vector<std::string> group_names() {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    const std::string name(group_of(i));
+    if (names.empty() || names.back() != name) names.push_back(name);
+  }
+  return names;
+}
+
 void run(Options options) {
   check_output("-o", options.output, options.files);
   take_from_bench(options.files, options);
   if (options.hardware.empty()) options.hardware = "h800";
   if (!options.kernels.empty()) options.request.kernels = options.kernels;
   HardwareProfile profile = load_profile(options.hardware);
+  if (!options.request.given.empty()) options.request.lender = profile.kernels("").constants;
   const Architecture model = load_architecture(options.model);
   const Calibration calibration =
       calibrate({options.files.begin(), options.files.end()}, options.request, model, profile.facts);
@@ -121,6 +131,13 @@ void add_calibrate(CLI::App& app, int& /*exit_code*/) {
                    "keys of calib/bench's tables that are not fitted: the set borrows them")
       ->delimiter(',')
       ->check(CLI::IsMember(bench_key_names()));
+  command
+      ->add_option("--given", options->request.given,
+                   "groups of constants that are not fitted: they are those of the profile's newest set")
+      ->delimiter(',')
+      ->check(CLI::IsMember(group_names()));
+  command->add_flag("--by-name-only", options->request.by_name_only,
+                    "a set that is never a default and lends nothing: for few figures, or of another time");
   command->add_flag("--report", options->report, "print every observation with its fitted and its left-out value");
   command->callback([options] { run(*options); });
 }

@@ -8,7 +8,7 @@
 namespace moeline {
 namespace {
 
-const std::vector<std::string> kMethods = {"simulate", "price", "model"};
+const std::vector<std::string> kMethods = {"simulate", "price", "cross_validate", "model"};
 
 // "10 %" or "10%"; nothing else.
 std::optional<double> percent(std::string_view text) {
@@ -54,7 +54,8 @@ std::string read_method(const FactSpec& spec, const Spec& own) {
     found = method;
   }
   if (found.empty())
-    throw own.error("simulate", fmt::format("is missing, and so are {} and {}", kMethods[1], kMethods[2]));
+    throw own.error("simulate",
+                    fmt::format("is missing, and so are {}, {} and {}", kMethods[1], kMethods[2], kMethods[3]));
   return found;
 }
 
@@ -98,8 +99,8 @@ Subject read_subject(const std::filesystem::path& path) {
   spec.expect({"about", "mean_gate", "common", "facts"});
   Subject subject{.name = path.stem().string(), .about = spec.text("about")};
   if (spec.has("mean_gate")) subject.mean_gate = read_percent(spec, "mean_gate");
-  std::vector<std::string> keys = {"quantity", "unit",         "setting",  "source", "how_read", "gate",
-                                   "fitted",   "stated_nulls", "simulate", "price",  "model"};
+  std::vector<std::string> keys = {"quantity", "unit",         "setting",  "source", "how_read",       "gate",
+                                   "fitted",   "stated_nulls", "simulate", "price",  "cross_validate", "model"};
   const Spec common = spec.map_or_empty("common");
   common.expect(keys);
   keys.emplace_back("value");

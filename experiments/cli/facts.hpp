@@ -53,7 +53,7 @@ struct Fact {
   std::optional<Gate> gate{};                    ///< a fact without one is shown, and fails nothing
   std::string fitted{};                          ///< what of it the constants were fitted to; "": nothing, a prediction
   std::map<std::string, double> stated_nulls{};  ///< values of null models that the file gives
-  std::string method{};                          ///< key of `prediction`: "simulate", "price", "model"
+  std::string method{};  ///< key of `prediction`: "simulate", "price", "cross_validate", "model"
   FactSpec prediction;
 
   /// Of the value as written.

@@ -142,7 +142,8 @@ std::vector<KernelSet> sets_to_choose(const HardwareProfile& profile) {
 
 std::string kernel_set_text(const KernelSet& set, const HardwareProfile& profile) {
   const KernelSet complete = profile.kernels(set.name);
-  return fmt::format("\nkernel set {} ({}), {}\n{}{}\n{}\n{}", set.name, set.date,
+  return fmt::format("\nkernel set {} ({}){}, {}\n{}{}\n{}\n{}", set.name, set.date,
+                     set.by_name_only ? ", by its name only" : "",
                      machine_line(differences(set.fitted_on, profile.facts)), folded(set.source, ';'),
                      folded(count_constants(set), ','), family_table(complete, profile.facts),
                      families_without_fit(complete, profile.facts));

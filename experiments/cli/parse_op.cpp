@@ -166,12 +166,18 @@ Architecture gating_of(const Keys& keys, int ep, int gpus_per_node) {
   return model;
 }
 
+// The fewest with which every rank has equally many, as DeepSeek's EP144 and EP320 have; a copy of each at most.
+int redundant_for(int ep, const Architecture& model) {
+  const int needed = (ep - model.n_routed_experts % ep) % ep;
+  return needed <= model.n_routed_experts ? needed : 0;
+}
+
 AllToAllWork transfer_of(const Keys& keys, const MachineFacts& machine) {
   const auto gpus_per_node = static_cast<int>(machine.gpus_per_node);
   AllToAllWork work;
   const int ep = keys.spec().integer_or("ep", 2, 1 << 20, 64);
   const Architecture model = gating_of(keys, ep, gpus_per_node);
-  const int redundant = keys.spec().integer_or("redundant_experts", 0, 1 << 16, 0);
+  const int redundant = keys.spec().integer_or("redundant_experts", 0, 1 << 16, redundant_for(ep, model));
   if ((model.n_routed_experts + redundant) % ep != 0) {
     throw keys.spec().error("ep", fmt::format("must divide the {} routed and {} redundant experts: {} does not",
                                               model.n_routed_experts, redundant, ep));
@@ -219,7 +225,7 @@ const std::vector<Kind>& kinds() {
       {"memory", "kind=streaming|rowwise|swiglu|cast_transpose|requantize|strided,bytes=117440512", memory},
       {"dispatch",
        "mode=normal|low_latency,ep=64,tokens=4096 (low_latency: "
-       "128),hidden=7168,top_k=8,gating=model|benchmark,redundant_experts=0",
+       "128),hidden=7168,top_k=8,gating=model|benchmark,redundant_experts=the fewest with which ep divides them all",
        [](const std::string& text, const MachineFacts& machine) { return transfer(text, machine, true); }},
       {"combine", "the same",
        [](const std::string& text, const MachineFacts& machine) { return transfer(text, machine, false); }},

@@ -1,6 +1,8 @@
 // Facts about kernels alone: what price() says of them, or what the machine's peaks allow.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/file.hpp"
 #include "calib/fit/calibrate.hpp"
 #include "calib/fit/deepep_observations.hpp"
@@ -65,6 +67,15 @@ Paths tables_of(const FactSpec& left_out) {
   return files;
 }
 
+// Constants that the fit took as given.
+void lend_to(KernelSet& fit, const KernelSet& lender, const std::vector<std::string>& groups) {
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    if (std::find(groups.begin(), groups.end(), group_of(i)) == groups.end()) continue;
+    fit.constants[i] = lender.constants[i];
+    fit.origins[i] = lender.origins[i];
+  }
+}
+
 // What is not there of the tables of others, or "".
 std::string absent(const FactSpec& left_out) {
   for (const std::string& table : left_out.at("data").texts("data")) {
@@ -93,21 +104,26 @@ KernelSet Predictor::kernels(const FactSpec& spec, const HardwareProfile& profil
   if (!spec.has("left_out")) return whole;
   const FactSpec left_out = spec.map("left_out");
   CalibrationRequest request{.kernels = name, .left_out = left_out.text("fold")};
+  if (left_out.has("given")) {
+    request.given = left_out.at("given").texts("given");
+    request.lender = profile.kernels("").constants;
+  }
   const Paths files = tables_of(left_out);
   std::string key = profile.name + "\n" + name + "\n" + request.left_out;
   for (const std::filesystem::path& file : files) key += "\n" + file.string();
   const auto found = fits_.find(key);
   if (found != fits_.end()) return found->second;
   return used(left_out, "fold", [&] {
-    const KernelSet fit = calibrate(files, request, load_architecture("deepseek-v3"), profile.facts).kernels;
-    return fits_.emplace(key, fit).first->second;
+    KernelSet fit = calibrate(files, request, load_architecture("deepseek-v3"), profile.facts).kernels;
+    if (!request.given.empty()) lend_to(fit, profile.kernels(""), request.given);
+    return fits_.emplace(key, std::move(fit)).first->second;
   });
 }
 
 Prediction Predictor::price(const Fact& fact) {
   const FactSpec& spec = fact.prediction;
   spec.expect({"hardware", "kernels", "ops", "metric", "times", "left_out"});
-  if (spec.has("left_out")) spec.map("left_out").expect({"fold", "tables", "data"});
+  if (spec.has("left_out")) spec.map("left_out").expect({"fold", "tables", "data", "given"});
   const double times = spec.has("times") ? spec.at("times").number("times", 1e-30, 1e30) : 1;
   const HardwareProfile& machine = profile(spec);
   const std::vector<RequestedOp> ops = read_ops(spec, machine.facts);

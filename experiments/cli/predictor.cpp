@@ -32,9 +32,10 @@ Prediction predict_by_model(const Fact& fact) {
 }  // namespace
 
 Prediction Predictor::predict(const Fact& fact) {
-  Prediction prediction = fact.method == "simulate" ? simulate(fact)
-                          : fact.method == "price"  ? price(fact)
-                                                    : predict_by_model(fact);
+  Prediction prediction = fact.method == "simulate"         ? simulate(fact)
+                          : fact.method == "price"          ? price(fact)
+                          : fact.method == "cross_validate" ? cross_validate(fact)
+                                                            : predict_by_model(fact);
   prediction.nulls.insert(fact.stated_nulls.begin(), fact.stated_nulls.end());
   return prediction;
 }

@@ -40,13 +40,15 @@ constexpr const char* kDefinitions =
     R"(error = predicted / measured - 1, in the unit of the fact: of a rate, + is faster, of a time, + is slower.
 n: fitted constants that entered. A fact that they were fitted to is shown as fitted and is no part of any score. A fact
 without a gate is shown with its error, and fails nothing. Data of others is looked for in $MOELINE_DATA, else in
-../shared/data; facts that need what is absent are skipped. Any gate that fails makes the exit code 1.
+../shared/data; facts that need what is absent are skipped. Any gate that fails makes the exit code 1. Of a whole table of
+others, each row predicted by a fit without it, the error is the mean of the rows' |error|; worst and mean stand below.
 Null models, what a prediction must beat:
   communication_free, everything_serial  transfers take no time, SMs or bandwidth; no overlap
   copied_mean                            the same quantity measured elsewhere, as the file states it
   undisturbed                            kernels side by side do not slow each other
   roofline, constant_efficiency          kernels run at the machine's peaks; at the mean share of them that the others
                                          of the table reach
+  constant_rate                          all rows of a table take the same time per byte: the best such rate
   six_flops_per_parameter                of the active parameters
 How a fact file is written: tests/published/README.md.)";
 

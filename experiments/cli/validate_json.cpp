@@ -41,6 +41,7 @@ void add_fact(Json& json, const ScoredFact& scored) {
   json.add("constants", prediction.constants.count());
   json.add("fitted_on", std::vector<std::string>(prediction.fitted_on.begin(), prediction.fitted_on.end()));
   if (!prediction.left_out.empty()) json.add("left_out", prediction.left_out);
+  if (!prediction.remark.empty()) json.add("remark", prediction.remark);
   if (!fact.fitted.empty()) json.add("fitted", fact.fitted);
   if (!known) json.add("skipped", prediction.skipped);
   json.close();

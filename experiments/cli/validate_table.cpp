@@ -96,6 +96,7 @@ std::string remarks(const ScoredSubject& scored) {
     sets.insert(prediction.fitted_on.begin(), prediction.fitted_on.end());
     if (!prediction.left_out.empty()) left_out.insert(prediction.left_out);
     if (!prediction.skipped.empty()) lines.insert("skipped: " + prediction.skipped);
+    if (!prediction.remark.empty()) lines.insert(each.fact.key + ": " + prediction.remark);
     if (!each.fact.fitted.empty())
       lines.insert(fmt::format("{} is no prediction, fitted: {}", each.fact.key, each.fact.fitted));
   }

@@ -63,10 +63,12 @@ enum class Constant : std::size_t {
   normal_nic,       ///< roofline multiples of the links, normal mode
   normal_own_node,  ///< of the NIC, for what stays in the node: 0 where the library keeps it off the NIC
   normal_nvlink,
-  low_latency_startup,  ///< us, between nodes
+  low_latency_startup,  ///< us of every low-latency transfer
+  low_latency_reach,    ///< us more, times the share of its messages that leave the node
   low_latency_nic,      ///< roofline multiples, as in normal mode
   low_latency_own_node,
-  low_latency_node_startup,  ///< us, within a node over NVLink
+  low_latency_waits,          ///< roofline multiple of NVLink: for how long its messages keep the NIC waiting
+  low_latency_node_dispatch,  ///< us of a dispatch that the wait for other nodes would hide: it casts and counts
   low_latency_nvlink,
   low_latency_hold,       ///< us that issue and receive together hold SMs
   low_latency_hold_copy,  ///< the same, per MB
@@ -125,16 +127,18 @@ inline constexpr std::array<std::string_view, kConstants> kConstantNames = {
     "dispatch.overlapped_slowdown",
     "dispatch_cached.overlapped_slowdown",
     "combine.overlapped_slowdown",
-    "sm_copies.hop_us_per_KB",
+    "all_to_all_hop.us_per_KB",
     "sm_copies.dispatch_us_per_MB",
     "sm_copies.combine_us_per_MB",
     "all_to_all.nic_roofline_multiple",
     "all_to_all.own_node_roofline_multiple",
-    "all_to_all.nvlink_roofline_multiple",
+    "all_to_all_nvlink.roofline_multiple",
     "low_latency.startup_us",
+    "low_latency.reach_us",
     "low_latency.nic_roofline_multiple",
     "low_latency.own_node_roofline_multiple",
-    "low_latency_nvlink.startup_us",
+    "low_latency.waits_roofline_multiple",
+    "low_latency_nvlink.dispatch_us",
     "low_latency_nvlink.roofline_multiple",
     "low_latency_hold.fixed_us",
     "low_latency_hold.us_per_MB",

@@ -43,7 +43,7 @@ Evaluation evaluate(const Curve& curve, const Constants& constants) {
     result.bound = curve.branches[i].bound;
     result.branch = i;
   }
-  result.us = sum(curve.always, constants) + slowest;
+  result.us = curve.fixed_us + sum(curve.always, constants) + slowest;
   return result;
 }
 

@@ -20,10 +20,11 @@ struct Branch {
   std::vector<Term> terms;
 };
 
-/// time = sum of `always` + the slowest of `branches`; each term is constant x feature.
+/// time = fixed + sum of `always` + the slowest of `branches`; each term is constant x feature.
 struct Curve {
   std::vector<Term> always;
   std::vector<Branch> branches;
+  double fixed_us = 0;  ///< in a fit: what constants that are given make of it
 };
 
 /// us, and what binds ("" without branches). A branch with a constant that the set does not know is left out: the

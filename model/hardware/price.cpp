@@ -7,6 +7,7 @@
 #include <set>
 
 #include "hardware/curve.hpp"
+#include "hardware/topology.hpp"
 
 namespace moeline {
 namespace {
@@ -68,14 +69,15 @@ Evaluation evaluate_noting(const Curve& curve, const KernelSet& kernels, Price& 
   return result;
 }
 
-// What the links carry meanwhile. What stays in the node takes the NIC where the library sends it there.
-void set_links(const Operator& op, const KernelSet& kernels, Price& price) {
+// What the links carry meanwhile, of several NICs each. What stays in the node takes the NIC where the library sends it
+// there.
+void set_links(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
   const Traffic& traffic = op.traffic;
   if (traffic.stage == Stage::issue || traffic.stage == Stage::receive) return;  // the wire carries the bytes
   const bool low_latency = is_low_latency(op.family);
   const bool over_nic = kernels[low_latency ? Constant::low_latency_own_node : Constant::normal_own_node] > 0;
   const double own_node = low_latency ? traffic.nvlink_bytes : traffic.rdma_bytes - traffic.wire_bytes;
-  price.nic_GBps = GBps(traffic.wire_bytes + (over_nic ? own_node : 0), price.solo_us);
+  price.nic_GBps = GBps(traffic.wire_bytes + (over_nic ? own_node : 0), price.solo_us) / machine.nics_per_gpu;
   price.nvlink_GBps = GBps(low_latency && over_nic ? 0 : traffic.nvlink_bytes, price.solo_us);
 }
 
@@ -139,7 +141,7 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
     price_normal(op, conditions, machine, kernels, price);
   }
   if (!known) set_roofline(price);
-  set_links(op, kernels, price);
+  set_links(op, machine, kernels, price);
 }
 
 // What speaks against the measurements of the curve's family, wherever they lie.
@@ -211,7 +213,8 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
   price.hold = is_resident(op.family) ? Hold::resident : Hold::elastic;
   price.sms = op.blocks > 0 ? std::min(op.blocks, conditions.sms) : conditions.sms;
   if (op.family == Family::notify) {
-    price.solo_us = 2 * machine.nic_latency_us;  // a message there and back; waiting for late ranks is not a cost
+    // A message there and back; waiting for late ranks is not a cost.
+    price.solo_us = 2 * farthest_latency_us(op.traffic.ranks, machine);
     price.provenance = Provenance::datasheet;
     price.note.reasons = {"the NIC's latency there and back"};
     return price;

@@ -14,7 +14,7 @@ struct Price {
   double solo_us = 0;
   Hold hold = Hold::nothing;
   int sms = 0;                                         ///< held, or wanted by an elastic kernel
-  double hbm_GBps = 0, nvlink_GBps = 0, nic_GBps = 0;  ///< taken at full speed; links: each direction
+  double hbm_GBps = 0, nvlink_GBps = 0, nic_GBps = 0;  ///< taken at full speed; links: each direction, one NIC
   Provenance provenance = Provenance::interpolated;
   ProvenanceNote note;
   std::string kernel_set;  ///< whose measurements it rests on, or ""

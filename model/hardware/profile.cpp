@@ -18,6 +18,7 @@ struct FactField {
   double MachineFacts::*value;
   double low, high;
   const char* unit;
+  const char* assumed = nullptr;  // source of the default, which holds where a profile says nothing; null: it must
 };
 
 constexpr const char* kInSample = "in-sample";
@@ -25,7 +26,7 @@ constexpr const char* kHeldOut = "held-out";
 constexpr const char* kNarrow = "narrow";
 constexpr const char* kWide = "wide";
 
-constexpr std::array<FactField, 10> kFacts = {{
+constexpr std::array<FactField, 17> kFacts = {{
     {"sms", &MachineFacts::sms, 1, 4096, ""},
     {"sm_clock_mhz", &MachineFacts::sm_clock_mhz, 1, 1e5, "MHz"},
     {"fp8_tflops", &MachineFacts::fp8_tflops, 0, 1e6, "TFLOP/s"},
@@ -36,10 +37,24 @@ constexpr std::array<FactField, 10> kFacts = {{
     {"gpus_per_node", &MachineFacts::gpus_per_node, 1, 1024, ""},
     {"memory_gib", &MachineFacts::memory_gib, 1e-3, 1e5, "GiB"},
     {"nic_latency_us", &MachineFacts::nic_latency_us, 0, 1e6, "us"},
+    {"nics_per_gpu", &MachineFacts::nics_per_gpu, 1, 64, "", "assumed: one NIC per GPU"},
+    {"leaf_nodes", &MachineFacts::leaf_nodes, 0, 1e6, "", "assumed: all nodes under one leaf"},
+    {"oversubscription", &MachineFacts::oversubscription, 1, 1e3, "", "assumed: uplinks as wide as the NICs"},
+    {"rail_optimized", &MachineFacts::rail_optimized, 0, 1, "", "assumed: a leaf takes whole nodes"},
+    {"leaf_latency_us", &MachineFacts::leaf_latency_us, 0, 1e6, "us",
+     "InfiniBand, 64 bytes, same leaf (arXiv 2505.09343, table 5)"},
+    {"slowest_nic", &MachineFacts::slowest_nic, 1e-3, 1, "", "assumed: all NICs alike"},
+    {"slowest_nvlink", &MachineFacts::slowest_nvlink, 1e-3, 1, "", "assumed: all NVLinks alike"},
 }};
 
 bool is_count(const FactField& field) {
-  return field.value == &MachineFacts::sms || field.value == &MachineFacts::gpus_per_node;
+  return field.value == &MachineFacts::sms || field.value == &MachineFacts::gpus_per_node ||
+         field.value == &MachineFacts::nics_per_gpu || field.value == &MachineFacts::leaf_nodes ||
+         field.value == &MachineFacts::rail_optimized;
+}
+
+bool is_default(const FactField& field, const MachineFacts& facts) {
+  return field.assumed != nullptr && facts.*field.value == MachineFacts{}.*field.value;
 }
 
 std::vector<std::string> fact_names() {
@@ -56,6 +71,10 @@ double read_fact(const Spec& spec, const std::string& key, const FactField& fiel
 void read_facts(const Spec& spec, HardwareProfile& profile) {
   spec.expect(fact_names());
   for (const FactField& field : kFacts) {
+    if (field.assumed != nullptr && !spec.has(field.key)) {
+      profile.sources[field.key] = field.assumed;
+      continue;
+    }
     const Spec fact = spec.map(field.key);
     fact.expect({"value", "source"});
     profile.facts.*field.value = read_fact(fact, "value", field);
@@ -119,16 +138,24 @@ Constants read_constants(const Spec& spec) {
   return constants;
 }
 
+MachineFacts read_fitted_on(const Spec& spec) {
+  spec.expect(fact_names());
+  MachineFacts machine;
+  for (const FactField& field : kFacts) {
+    if (field.assumed == nullptr || spec.has(field.key)) machine.*field.value = read_fact(spec, field.key, field);
+  }
+  return machine;
+}
+
 KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
-  spec.expect({"date", "source", "tiles", "fitted_on", "constants", "fits"});
+  spec.expect({"date", "source", "by_name_only", "tiles", "fitted_on", "constants", "fits"});
   KernelSet set;
   set.name = name;
   set.date = spec.text("date");
   set.source = spec.text("source");
   set.tiles = spec.choice("tiles", {kNarrow, kWide}) == kNarrow ? TileSet::narrow : TileSet::wide;
-  const Spec machine = spec.map("fitted_on");
-  machine.expect(fact_names());
-  for (const FactField& field : kFacts) set.fitted_on.*field.value = read_fact(machine, field.key, field);
+  set.by_name_only = spec.has("by_name_only") && spec.choice("by_name_only", {"true", "false"}) == "true";
+  set.fitted_on = read_fitted_on(spec.map("fitted_on"));
   set.constants = read_constants(spec.map("constants"));
   set.origins.fill(name);
   const Spec fits = spec.map("fits");
@@ -142,6 +169,7 @@ KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
 
 // What `set` does not know, from `lender`.
 void borrow(const KernelSet& lender, KernelSet& set) {
+  if (lender.by_name_only) return;
   const KernelSet own = set;
   for (std::size_t i = 0; i < kConstants; ++i) {
     if (own.knows(group_of(i))) continue;
@@ -165,13 +193,15 @@ std::string range_yaml(const MeasuredRange& range) {
 
 std::string kernel_set_yaml(const KernelSet& set) {
   std::vector<std::string> machine;
-  for (const MachineFact& fact : list_facts(set.fitted_on))
-    machine.push_back(fmt::format("{}: {}", fact.key, fact.value));
+  for (const FactField& field : kFacts) {
+    if (is_default(field, set.fitted_on)) continue;
+    machine.push_back(fmt::format("{}: {}", field.key, set.fitted_on.*field.value));
+  }
   std::string text = fmt::format(
-      "  {}:\n    date: {}\n    source: \"{}\"\n    tiles: {}  # of FP8 GEMMs\n"
+      "  {}:\n    date: {}\n    source: \"{}\"\n{}    tiles: {}  # of FP8 GEMMs\n"
       "    fitted_on: {{{}}}\n    constants:  # {} in all\n",
-      set.name, set.date, set.source, set.tiles == TileSet::narrow ? kNarrow : kWide, fmt::join(machine, ", "),
-      set.known_constants());
+      set.name, set.date, set.source, set.by_name_only ? "    by_name_only: true\n" : "",
+      set.tiles == TileSet::narrow ? kNarrow : kWide, fmt::join(machine, ", "), set.known_constants());
   for (std::size_t i = 0; i < kConstants; ++i) {
     if (!std::isnan(set.constants[i]))
       text += fmt::format("      {}: {}\n", kConstantNames[i], digits(set.constants[i], 5));
@@ -212,20 +242,22 @@ int KernelSet::known_constants() const {
 
 namespace {
 
-// Null where no set has that name. REQUIRES: there is one.
+// Null where no set has that name, or none may be chosen without it.
 const KernelSet* choose(const HardwareProfile& profile, const std::string& set, std::string_view needed) {
   const KernelSet* chosen = nullptr;
   const auto look_in = [&](const std::vector<KernelSet>& candidates) {
     for (const KernelSet& candidate : candidates) {
-      const bool wanted = set.empty() ? needed.empty() || candidate.knows(needed) : candidate.name == set;
-      if (wanted) chosen = &candidate;
+      const bool by_default = !candidate.by_name_only && (needed.empty() || candidate.knows(needed));
+      if (set.empty() ? by_default : candidate.name == set) chosen = &candidate;
     }
   };
   look_in(profile.kernel_sets);
   // By name those carried over, too; without a name only where there is nothing of the profile's own.
-  if (chosen == nullptr && (!set.empty() || profile.kernel_sets.empty())) look_in(profile.carried_over);
-  if (chosen != nullptr || !set.empty()) return chosen;
-  return profile.kernel_sets.empty() ? &profile.carried_over.back() : &profile.kernel_sets.back();
+  const bool has_own = std::any_of(profile.kernel_sets.begin(), profile.kernel_sets.end(),
+                                   [](const KernelSet& own) { return !own.by_name_only; });
+  if (chosen == nullptr && (!set.empty() || !has_own)) look_in(profile.carried_over);
+  if (chosen != nullptr || !set.empty() || needed.empty()) return chosen;
+  return choose(profile, set, "");
 }
 
 }  // namespace
@@ -245,6 +277,7 @@ KernelSet HardwareProfile::kernels(const std::string& set, std::string_view need
     throw SpecError("hardware '" + name + "' has no kernel set; see `moeline calibrate`");
   }
   const KernelSet* chosen = choose(*this, set, needed);
+  if (chosen == nullptr && set.empty()) throw SpecError("hardware '" + name + "' has kernel sets by their name only");
   if (chosen == nullptr) throw UnknownName(unknown_name("kernel set of " + name, set, set_names()));
   KernelSet complete = *chosen;
   for (auto other = kernel_sets.rbegin(); other != kernel_sets.rend(); ++other) borrow(*other, complete);
@@ -315,8 +348,10 @@ HardwareProfile load_profile(const std::string& reference, const std::vector<std
 
 std::string to_yaml(const HardwareProfile& profile) {
   std::string text = fmt::format("name: {}\n\n# Per GPU; links per direction.\nfacts:\n", profile.name);
-  for (const MachineFact& fact : list_facts(profile.facts)) {
-    text += fmt::format("  {}: {{value: {}, source: \"{}\"}}\n", fact.key, fact.value, profile.sources.at(fact.key));
+  for (const FactField& field : kFacts) {
+    const std::string& fact_source = profile.sources.at(field.key);
+    if (field.assumed != nullptr && fact_source == field.assumed) continue;
+    text += fmt::format("  {}: {{value: {}, source: \"{}\"}}\n", field.key, profile.facts.*field.value, fact_source);
   }
   if (!profile.carried_over_from.empty()) {
     text += fmt::format("\n# Whose kernel sets fill the gaps of those below.\ncarried_over_from: {}\n",

@@ -23,10 +23,19 @@ struct MachineFacts {
   double bf16_tflops = 0;
   double hbm_GBps = 0;
   double nvlink_GBps = 0;
-  double nic_GBps = 0;
+  double nic_GBps = 0;  ///< of one NIC
   double gpus_per_node = 0;
   double memory_gib = 0;
   double nic_latency_us = 0;  ///< one 64-byte message to another leaf switch
+
+  // The network (hardware/topology.hpp). A profile that leaves these out means what stands here.
+  double nics_per_gpu = 1;
+  double leaf_nodes = 0;  ///< nodes under one leaf switch; 0: all
+  double oversubscription = 1;
+  double rail_optimized = 0;     ///< 1: a leaf takes the NICs of one index
+  double leaf_latency_us = 2.8;  ///< one 64-byte message under the same leaf switch
+  double slowest_nic = 1;        ///< of the rank with the slowest one, over nic_GBps
+  double slowest_nvlink = 1;
 
   [[nodiscard]] bool computes_like(const MachineFacts& other) const {
     return sms == other.sms && sm_clock_mhz == other.sm_clock_mhz && fp8_tflops == other.fp8_tflops &&
@@ -34,7 +43,9 @@ struct MachineFacts {
   }
   [[nodiscard]] bool communicates_like(const MachineFacts& other) const {
     return sms == other.sms && hbm_GBps == other.hbm_GBps && nvlink_GBps == other.nvlink_GBps &&
-           nic_GBps == other.nic_GBps && gpus_per_node == other.gpus_per_node;
+           nic_GBps == other.nic_GBps && gpus_per_node == other.gpus_per_node && nics_per_gpu == other.nics_per_gpu &&
+           oversubscription == other.oversubscription && slowest_nic == other.slowest_nic &&
+           slowest_nvlink == other.slowest_nvlink;
   }
 };
 
@@ -64,7 +75,8 @@ struct KernelSet {
   std::string date;
   std::string source;
   TileSet tiles = TileSet::wide;
-  MachineFacts fitted_on;  ///< the machine that the measurements were made on
+  bool by_name_only = false;  ///< neither a default nor a lender: its measurements are too few, or of another time
+  MachineFacts fitted_on;     ///< the machine that the measurements were made on
   Constants constants{};
   std::array<std::string, kConstants> origins;  ///< set that a constant was fitted for, named as in FamilyFit
   std::map<std::string, FamilyFit> fits;        ///< by family name

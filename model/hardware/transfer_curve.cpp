@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "hardware/curve.hpp"
+#include "hardware/topology.hpp"
 
 namespace moeline {
 namespace {
@@ -11,8 +12,20 @@ bool between_nodes(const Operator& op, const MachineFacts& machine) { return op.
 // Over the NIC: what leaves the node, and what stays in it if the library sends that out as well (February 2025).
 std::vector<Term> nic_terms(const Operator& op, double own_node_bytes, Constant nic, Constant own_node,
                             const MachineFacts& machine) {
-  return {{nic, bytes_at_peak_us(op.traffic.wire_bytes, machine.nic_GBps)},
-          {own_node, bytes_at_peak_us(own_node_bytes, machine.nic_GBps)}};
+  return {{nic, bytes_at_peak_us(op.traffic.wire_bytes, nic_rate_GBps(machine))},
+          {own_node, bytes_at_peak_us(own_node_bytes, nic_rate_GBps(machine))}};
+}
+
+// What leaves the leaf, at the NIC's efficiency. Nothing leaves it to reach the own node, but from rail to rail.
+void add_uplink(const Operator& op, double own_node_bytes, Constant nic, Constant own_node, const MachineFacts& machine,
+                Curve& curve) {
+  if (!uplinks_may_bind(op, machine)) return;
+  const double cross_bytes = op.traffic.wire_bytes * cross_leaf_share(op, machine);
+  const bool changes_rail = machine.rail_optimized > 0 && is_low_latency(op.family);
+  curve.branches.push_back(
+      {"uplink",
+       {{nic, bytes_at_peak_us(cross_bytes, uplink_rate_GBps(machine))},
+        {own_node, bytes_at_peak_us(changes_rail ? own_node_bytes : 0, uplink_rate_GBps(machine))}}});
 }
 
 // Start-up, and the time to fill the pipeline of hops: RDMA and NVLink between nodes, NVLink alone within one. Both
@@ -28,22 +41,35 @@ Curve normal_curve(const Operator& op, int sms, const MachineFacts& machine) {
   // Between nodes combine adds up twice, within a node once: then its copies cost what those of dispatch do.
   const bool adds_on_the_way = op.family == Family::combine && between_nodes(op, machine);
   const Constant copy = adds_on_the_way ? Constant::combine_copy : Constant::dispatch_copy;
-  return {{{Constant::all_to_all_hop, traffic.record_bytes / 1e3 * hops(op, sms, machine)}},
-          {{"NIC", nic_terms(op, traffic.rdma_bytes - traffic.wire_bytes, Constant::normal_nic,
-                             Constant::normal_own_node, machine)},
-           {"NVLink", {{Constant::normal_nvlink, bytes_at_peak_us(traffic.nvlink_bytes, machine.nvlink_GBps)}}},
-           {"SMs", {{copy, traffic.copied_bytes / 1e6 / sms}}}}};
+  const double own_node_bytes = traffic.rdma_bytes - traffic.wire_bytes;
+  const double nvlink_us = bytes_at_peak_us(traffic.nvlink_bytes, nvlink_rate_GBps(machine));
+  Curve curve{{{Constant::all_to_all_hop, traffic.record_bytes / 1e3 * hops(op, sms, machine)}},
+              {{"NIC", nic_terms(op, own_node_bytes, Constant::normal_nic, Constant::normal_own_node, machine)},
+               {"NVLink", {{Constant::normal_nvlink, nvlink_us}}},
+               {"SMs", {{copy, traffic.copied_bytes / 1e6 / sms}}}}};
+  add_uplink(op, own_node_bytes, Constant::normal_nic, Constant::normal_own_node, machine, curve);
+  return curve;
 }
 
-// NIC and NVLink work at the same time, each with a start-up of its own.
+// NIC and NVLink work at the same time, but the same warps issue the messages of both, so NVLink's keep the NIC waiting
+// for a part of their time. With a share of messages that leave the node comes the same share of the latency between
+// nodes: EP32 starts later than EP16, and both later than one node (H100's table at 2 tokens: 27, 22 and 15 us).
 Curve low_latency_curve(const Operator& op, const MachineFacts& machine) {
-  Branch nic{"NIC", nic_terms(op, op.traffic.nvlink_bytes, Constant::low_latency_nic, Constant::low_latency_own_node,
-                              machine)};
-  nic.terms.push_back({Constant::low_latency_startup, between_nodes(op, machine) ? 1.0 : 0.0});
-  const double nvlink_us = bytes_at_peak_us(op.traffic.nvlink_bytes, machine.nvlink_GBps);
-  return {{},
-          {std::move(nic),
-           {"NVLink", {{Constant::low_latency_node_startup, 1}, {Constant::low_latency_nvlink, nvlink_us}}}}};
+  const Traffic& traffic = op.traffic;
+  const double leaving = traffic.copied_bytes > 0 ? traffic.wire_bytes / traffic.copied_bytes : 0;
+  const double dispatches = op.family == Family::low_latency_dispatch ? 1 : 0;
+  const double nvlink_us = bytes_at_peak_us(traffic.nvlink_bytes, nvlink_rate_GBps(machine));
+  Curve curve{
+      {{Constant::low_latency_startup, 1}},
+      {{"NIC", nic_terms(op, traffic.nvlink_bytes, Constant::low_latency_nic, Constant::low_latency_own_node, machine)},
+       {"NVLink", {{Constant::low_latency_node_dispatch, dispatches}, {Constant::low_latency_nvlink, nvlink_us}}}}};
+  add_uplink(op, traffic.nvlink_bytes, Constant::low_latency_nic, Constant::low_latency_own_node, machine, curve);
+  for (Branch& branch : curve.branches) {
+    if (branch.bound == "NVLink") continue;
+    branch.terms.push_back({Constant::low_latency_reach, leaving});
+    branch.terms.push_back({Constant::low_latency_waits, between_nodes(op, machine) ? nvlink_us : 0});
+  }
+  return curve;
 }
 
 }  // namespace
@@ -57,8 +83,10 @@ Curve hold_curve(const Operator& op) {
 }
 
 double links_us(const Operator& op, const MachineFacts& machine) {
-  return std::max(bytes_at_peak_us(op.traffic.wire_bytes, machine.nic_GBps),
-                  bytes_at_peak_us(op.traffic.nvlink_bytes, machine.nvlink_GBps));
+  const double uplink_bytes = uplinks_may_bind(op, machine) ? op.traffic.wire_bytes * cross_leaf_share(op, machine) : 0;
+  return std::max({bytes_at_peak_us(op.traffic.wire_bytes, nic_rate_GBps(machine)),
+                   bytes_at_peak_us(op.traffic.nvlink_bytes, nvlink_rate_GBps(machine)),
+                   bytes_at_peak_us(uplink_bytes, uplink_rate_GBps(machine))});
 }
 
 Constant overlapped_slowdown(Family family) {

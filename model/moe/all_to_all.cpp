@@ -66,6 +66,7 @@ Operator notify(const AllToAllWork& work, const char* kernel) {
   Operator op;
   op.name = deep_ep(work, kernel);
   op.family = Family::notify;
+  op.traffic.ranks = work.ep;
   return op;
 }
 

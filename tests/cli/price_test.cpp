@@ -120,7 +120,8 @@ TEST_CASE("an op that contradicts itself is refused") {
   check_op_refused("gqa_decode:query_len=4097", "kv_len counts the new tokens: 4096 is below query_len, 4097");
   check_op_refused("gqa_decode:heads=64,kv_heads=3", "kv_heads must divide heads: 3 does not divide 64");
   check_op_refused("attention_forward:heads=8,kv_heads=16", "kv_heads must divide heads: 16 does not divide 8");
-  check_op_refused("dispatch:ep=3", "ep must divide the 256 routed and 0 redundant experts: 3 does not");
+  check_op_refused("dispatch:ep=3,redundant_experts=0",
+                   "ep must divide the 256 routed and 0 redundant experts: 3 does not");
   check_op_refused("dispatch:redundant_experts=1",
                    "ep must divide the 256 routed and 1 redundant experts: 64 does not");
   check_op_refused("combine:ep=1", "ep must be from 2 to 1048576, not 1");

@@ -228,3 +228,26 @@ TEST_CASE("a fold that a table does not have is refused with those there are") {
   check_facts_refused(content, 17,
                       "facts.kernel.price.left_out.fold cannot be used: unknown fold 'EP17'; did you mean");
 }
+
+TEST_CASE(
+    "a whole table of others is predicted part by part, skipped without it, and refused where it has no such rows") {
+  const std::string content =
+      "about: x\nfacts:\n  all:\n    {value: 1, quantity: q, unit: x, setting: s, source: o, how_read: r, gate: 6 %,\n"
+      "     cross_validate: {hardware: h100, kernels: open-2025-late, families: [sm_copies], kernel: dispatch,\n"
+      "       left_out: SMs, data: [deepep/deepep_v1_h100_normal.csv]}}\n";
+  check_facts_refused(replaced(content, "left_out: SMs", "left_out: ranks"), 6,
+                      "left_out has an unknown value 'ranks'; there is: EP, SMs, tokens");
+  const TemporaryFolder folder;
+  const Outcome absent =
+      run_moeline({"validate", folder.write("absent.yaml", replaced(content, "h100_normal", "h100_none"))});
+  CHECK(absent.exit_code == 0);
+  CHECK(absent.out.find("h100_none.csv is absent") != std::string::npos);
+  if (!present(data_folder() / "deepep/deepep_v1_h100_normal.csv")) return;
+  const Outcome scored = run_moeline({"validate", folder.write("scored.yaml", content)});
+  CHECK(scored.exit_code == 0);
+  CHECK(scored.out.find("110 rows, worst error") == std::string::npos);  // that of sm_copies alone
+  CHECK(scored.out.find("rows, worst error") != std::string::npos);
+  CHECK(scored.out.find("each row by a fit without its own: SMs") != std::string::npos);
+  check_facts_refused(replaced(content, "kernel: dispatch", "kernel: gemm"), 5,
+                      "kernel has no row in these families that was left out of a fit");
+}

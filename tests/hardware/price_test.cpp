@@ -241,5 +241,27 @@ TEST_CASE("a set carried over can be chosen by name, and is another machine's") 
   CHECK(february.fits.at("gemm_fp8").kernel_set == "h800: deepseek-2025-02");
   CHECK(february.fits.at("gemm_fp8").other_machine);
   CHECK(h100.kernels("").name == "open-2025-late");  // its own
-  CHECK(h100.set_names() == std::vector<std::string>{"open-2025-late", "deepseek-2025-02"});
+  CHECK(h100.set_names() == std::vector<std::string>{"open-2025-late", "deepep_v2-2026-04", "deepseek-2025-02"});
+}
+
+TEST_CASE("a set by name only is the newest, and neither the default nor a lender") {
+  const HardwareProfile h100 = load_profile("h100");
+  REQUIRE(h100.kernel_sets.back().name == "deepep_v2-2026-04");
+  REQUIRE(h100.kernel_sets.back().by_name_only);
+  for (const char* needed : {"", "sm_copies", "all_to_all", "no such group"}) {
+    CHECK(h100.kernels("", needed).name == "open-2025-late");
+  }
+  const KernelSet february = h100.kernels("deepseek-2025-02");
+  CHECK(february.fits.at("sm_copies").kernel_set != "deepep_v2-2026-04");
+  HardwareProfile nothing_else = h100;
+  nothing_else.carried_over.clear();
+  nothing_else.kernel_sets.erase(nothing_else.kernel_sets.begin());
+  CHECK_THROWS_WITH_AS((void)nothing_else.kernels(""), "hardware 'h100' has kernel sets by their name only", SpecError);
+  const KernelSet v2 = h100.kernels("deepep_v2-2026-04");
+  const auto origin = [&](Constant constant) { return v2.origins[static_cast<std::size_t>(constant)]; };
+  CHECK(origin(Constant::normal_nic) == "deepep_v2-2026-04");
+  CHECK(origin(Constant::dispatch_copy) == "deepep_v2-2026-04");
+  CHECK(origin(Constant::all_to_all_hop) == "open-2025-late");  // what its four figures do not tell
+  CHECK(origin(Constant::normal_nvlink) == "open-2025-late");
+  CHECK(origin(Constant::low_latency_nic) == "open-2025-late");
 }

@@ -20,10 +20,12 @@ KernelSet kernel_set(bool own_node_over_nic = false) {
   know(Constant::normal_nic, 1.1);
   know(Constant::normal_own_node, own_node_over_nic ? 1.1 : 0);
   know(Constant::normal_nvlink, 1.2);
-  know(Constant::low_latency_startup, 23);
+  know(Constant::low_latency_startup, 12);
+  know(Constant::low_latency_reach, 18);
   know(Constant::low_latency_nic, 1.15);
   know(Constant::low_latency_own_node, own_node_over_nic ? 1.15 : 0);
-  know(Constant::low_latency_node_startup, 13);
+  know(Constant::low_latency_waits, own_node_over_nic ? 0 : 0.3);
+  know(Constant::low_latency_node_dispatch, 3);
   know(Constant::low_latency_nvlink, 1.3);
   know(Constant::low_latency_hold, 20);
   know(Constant::low_latency_hold_copy, 1.3);
@@ -143,6 +145,25 @@ TEST_CASE("low latency grows with tokens from a start-up, and hardly with ranks 
   CHECK(low_latency_us(Stage::whole, 64, 128) < 128 * low_latency_us(Stage::whole, 64, 1));
   CHECK(low_latency_us(Stage::whole, 256, 128) > low_latency_us(Stage::whole, 64, 128));
   CHECK(low_latency_us(Stage::whole, 256, 128) < 1.15 * low_latency_us(Stage::whole, 64, 128));
+}
+
+TEST_CASE("messages over NVLink keep the NIC waiting, unless the library sends them over the NIC as well") {
+  MachineFacts slower = h800();
+  slower.nvlink_GBps = 80;
+  CHECK(on(low_latency_dispatch(work_of(16, 128), Stage::whole), 132).bound_by == "NIC");
+  CHECK(low_latency_us(Stage::whole, 16, 128, slower) > low_latency_us(Stage::whole, 16, 128) + 5);
+  CHECK(low_latency_us(Stage::whole, 256, 128, slower) < low_latency_us(Stage::whole, 256, 128) + 1);  // few stay
+  CHECK(low_latency_us(Stage::whole, 16, 128, slower, kernel_set(true)) ==
+        low_latency_us(Stage::whole, 16, 128, h800(), kernel_set(true)));
+}
+
+TEST_CASE("a low-latency transfer starts later the more of its messages leave the node") {
+  const double one = low_latency_us(Stage::whole, 8, 1), two = low_latency_us(Stage::whole, 16, 1);
+  const double four = low_latency_us(Stage::whole, 32, 1), many = low_latency_us(Stage::whole, 256, 1);
+  CHECK(two - one > 4);
+  CHECK(four - two > 3);
+  CHECK(many - four > 3);
+  CHECK(many < 12 + 18 + 3);  // start-up, all of the latency between nodes, and eight messages
 }
 
 TEST_CASE("only normal transfers are slower beside compute kernels") {
