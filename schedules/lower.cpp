@@ -145,6 +145,7 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
   for (Usage& usage : usages_) usage.link = static_cast<ResourceId>(usage.link + first_resource_);
   const TaskId id = graph().add(task, label(kernel.label, place.stream, phase.phase), usages_);
   program_.add_gap(task.delay);
+  program_.note_jitter(kernel.jitter);
   TaskId& last = last_[static_cast<std::size_t>(place.stream)];
   if (last != kNoTask) graph().start_after_end(last, id);
   last = id;

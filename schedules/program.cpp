@@ -124,7 +124,10 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
   const bool wire = op.traffic.stage == Stage::wire;
   const bool free = setup_.free_communication && role_of(op.family) == Role::communication;
   kernel.computes = role_of(op.family) == Role::compute;
-  if (kernel.computes) kernel.jitter = constant(Constant::jitter);
+  if (kernel.computes) {
+    constant(Constant::jitter);
+    kernel.jitter = setup_.kernels.jitter(priced_as(op.family, setup_.kernels));
+  }
   if (!wire) kernel.task.delay = from_us(constant(kernel_gap_of(setup_)));
   if (!free) {
     kernel.task.solo = from_us(price.solo_us);
@@ -165,6 +168,12 @@ Price ProgramDraft::price_of(const Operator& op) {
   return price;
 }
 
+void ProgramDraft::note_jitter(double jitter) {
+  if (setup_.every_rank) return;  // drawn already
+  jitters_.resize(graph_.size(), 0);
+  jitters_.back() = jitter;
+}
+
 Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
   Program program{.graph = TaskGraph(std::move(graph_)), .ranks = ranks};
   std::map<std::tuple<Family, Provenance, std::string>, ProvenanceUse> uses;
@@ -183,7 +192,8 @@ Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
     program.lumped_us += phase.executions * phase.lumped_us;
   }
   for (const auto& [key, use] : uses) program.provenance.push_back(use);
-  program.jitter = constant(Constant::jitter);
+  jitters_.resize(program.graph.size(), 0);
+  program.jitters = std::move(jitters_);
   program.meetings = std::move(meetings);
   program.constants = constants_;
   program.gaps_us = gaps_us_;

@@ -46,7 +46,7 @@ struct Program {
   ConstantSet constants{};          ///< of the kernel set that entered
   double gaps_us = 0;               ///< launch gaps, summed over the kernels
   double waits_us = 0;              ///< expected waits for the slowest rank, summed over the transfers
-  double jitter = 0;                ///< standard deviation of a compute kernel\'s time over its mean
+  std::vector<double> jitters{};    ///< by task, of a folded run: standard deviation of its time over the mean
   std::vector<Meeting> meetings{};  ///< of rank 0, in the order of the program
 };
 
@@ -96,6 +96,8 @@ class ProgramDraft {
   PreparedPhase& prepare(const std::string& name, const std::vector<Operator>& ops);
   /// A constant of the kernel set that enters; 0 where neither the set nor one it borrows from knows it.
   double constant(Constant constant);
+  /// Of the task added last.
+  void note_jitter(double jitter);
   void add_gap(Time gap) { gaps_us_ += to_us(gap); }
   void add_wait(double us) { waits_us_ += us; }
 
@@ -109,6 +111,7 @@ class ProgramDraft {
   LaunchOptions options_;
   TaskGraphDraft graph_;
   std::deque<PreparedPhase> phases_;
+  std::vector<double> jitters_;
   ConstantSet constants_;
   double gaps_us_ = 0;
   double waits_us_ = 0;

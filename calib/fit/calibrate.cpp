@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <string_view>
 
@@ -212,6 +213,27 @@ void give(const CalibrationRequest& request, Observations& observations) {
   for (Observation& o : observations) give(given, o.curve);
 }
 
+// Of each family with enough pairs of executions to tell: sum of differences over what a deviation of 1 would give.
+void set_jitters(const Observations& observations, KernelSet& set) {
+  constexpr int kFewest = 4;
+  struct Sums {
+    double differences = 0, at_one = 0;
+    int pairs = 0;
+  };
+  std::map<std::string, Sums> families;
+  for (const Observation& o : observations) {
+    if (o.varies.empty()) continue;
+    Sums& sums = families[o.varies];
+    sums.differences += o.measured_us;
+    sums.at_one += o.curve.always.front().feature;
+    ++sums.pairs;
+  }
+  for (const auto& [family, sums] : families) {
+    const auto fit = set.fits.find(family);
+    if (fit != set.fits.end() && sums.pairs >= kFewest) fit->second.jitter = sums.differences / sums.at_one;
+  }
+}
+
 double rounded(double constant) { return std::strtod(fmt::format("{:.5g}", constant).c_str(), nullptr); }
 
 }  // namespace
@@ -270,6 +292,7 @@ Calibration calibrate(const std::vector<std::filesystem::path>& files, const Cal
     fit.kernel_set = set.name;
     fit.tiles = set.tiles;
   }
+  set_jitters(tables.observations, set);
   if (request.cross_validate) {
     result.left_out = predict_left_out(tables.observations);
     for (const auto& [family, fit] : assess(tables.observations, result.left_out)) take_errors(fit, set.fits[family]);

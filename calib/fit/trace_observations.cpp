@@ -254,6 +254,7 @@ void observe_jitter(const Chunk& chunk, int layer, int other, std::vector<Observ
       const double difference = std::abs(chunk.solo_us(ops[i], a) - chunk.solo_us(ops[i], b));
       observations.push_back(
           {"jitter", difference, {{{Constant::jitter, mean * 2 / std::sqrt(std::numbers::pi)}}, {}}, {}, place(a)});
+      observations.back().varies = name_of(ops[i].family);
     }
   }
 }

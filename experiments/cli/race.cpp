@@ -42,7 +42,8 @@ double lost_share(const Chain& chain, const Program& alone, double chain_us, dou
 
 double deviation_us(const Chain& chain, const Program& alone) {
   double variance = 0;
-  for (const TaskId task : chain.tasks) variance += std::pow(alone.jitter * to_us(alone.graph.task(task).solo), 2);
+  for (const TaskId task : chain.tasks)
+    variance += std::pow(alone.jitters[task] * to_us(alone.graph.task(task).solo), 2);
   return std::sqrt(variance);
 }
 

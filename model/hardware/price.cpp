@@ -141,6 +141,10 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
     price_normal(op, conditions, machine, kernels, price);
   }
   if (!known) set_roofline(price);
+  if (known && op.traffic.unequal) {
+    price.provenance = Provenance::extrapolated;
+    price.note.reasons.insert("ranks get unequal amounts");
+  }
   set_links(op, machine, kernels, price);
 }
 

@@ -111,7 +111,8 @@ MeasuredRange read_range(const Spec& spec) {
 }
 
 FamilyFit read_fit(const Spec& spec) {
-  spec.expect({"kernels", "range", "errors", "median_abs_error", "p95_abs_error", "worst_error", "mean_error"});
+  spec.expect(
+      {"kernels", "range", "errors", "median_abs_error", "p95_abs_error", "worst_error", "mean_error", "jitter"});
   FamilyFit fit;
   fit.kernels = spec.integer("kernels", 1, 1 << 30);
   fit.range = read_range(spec.map_or_empty("range"));
@@ -120,6 +121,7 @@ FamilyFit read_fit(const Spec& spec) {
   fit.p95_abs_error = spec.number("p95_abs_error", 0, 1e6);
   fit.worst_error = spec.number("worst_error", -1, 1e6);
   fit.mean_error = spec.number("mean_error", -1, 1e6);
+  if (spec.has("jitter")) fit.jitter = spec.number("jitter", 0, 1);
   return fit;
 }
 
@@ -176,7 +178,10 @@ void borrow(const KernelSet& lender, KernelSet& set) {
     set.constants[i] = lender.constants[i];
     set.origins[i] = lender.origins[i];
   }
-  for (const auto& [family, fit] : lender.fits) set.fits.try_emplace(family, fit);
+  for (const auto& [family, fit] : lender.fits) {
+    FamilyFit& mine = set.fits.try_emplace(family, fit).first->second;
+    if (std::isnan(mine.jitter)) mine.jitter = fit.jitter;  // tables of single times do not tell it
+  }
 }
 
 std::string digits(double value, int count) { return fmt::format("{:.{}g}", value, count); }
@@ -209,9 +214,10 @@ std::string kernel_set_yaml(const KernelSet& set) {
   text += "    fits:  # errors of predicted / measured - 1\n";
   for (const auto& [family, fit] : set.fits) {
     text += fmt::format("      {}: {{kernels: {}, {}", family, fit.kernels, range_yaml(fit.range));
-    text += fmt::format("errors: {}, median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}}}\n",
+    text += fmt::format("errors: {}, median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}{}}}\n",
                         fit.held_out ? kHeldOut : kInSample, digits(fit.median_abs_error, 3),
-                        digits(fit.p95_abs_error, 3), digits(fit.worst_error, 3), digits(fit.mean_error, 3));
+                        digits(fit.p95_abs_error, 3), digits(fit.worst_error, 3), digits(fit.mean_error, 3),
+                        std::isnan(fit.jitter) ? "" : ", jitter: " + digits(fit.jitter, 3));
   }
   return text;
 }
@@ -233,6 +239,13 @@ std::vector<std::pair<std::string_view, int>> known_by_group(const Constants& co
     ++groups.back().second;
   }
   return groups;
+}
+
+double KernelSet::jitter(const std::string& family) const {
+  const auto fit = fits.find(family);
+  const double own = fit == fits.end() ? kUnknown : fit->second.jitter;
+  const double of_all = (*this)[Constant::jitter];
+  return !std::isnan(own) ? own : std::isnan(of_all) ? 0 : of_all;
 }
 
 int KernelSet::known_constants() const {

@@ -62,8 +62,9 @@ struct FamilyFit {
   bool held_out = false;        ///< errors of kernels left out of the fit; else of the fitted ones
   double median_abs_error = 0;  ///< of predicted / measured - 1
   double p95_abs_error = 0;
-  double worst_error = 0;  ///< signed
-  double mean_error = 0;   ///< signed
+  double worst_error = 0;    ///< signed
+  double mean_error = 0;     ///< signed
+  double jitter = kUnknown;  ///< standard deviation of a kernel's time over its mean, from one execution to the next
   std::string kernel_set;  ///< it was fitted for; another set's name where borrowed, "h800: NAME" from another machine
   TileSet tiles = TileSet::wide;  ///< of that set
   bool other_machine = false;     ///< carried over from another profile
@@ -84,6 +85,8 @@ struct KernelSet {
   [[nodiscard]] double operator[](Constant c) const { return constants[static_cast<std::size_t>(c)]; }
   [[nodiscard]] bool knows(std::string_view group) const;
   [[nodiscard]] int known_constants() const;
+  /// Of a family's kernels: its own where it was measured, else that of all; 0 where neither is known.
+  [[nodiscard]] double jitter(const std::string& family) const;
 };
 
 /// "gemm_fp8" and how many of its constants are known, in their order.

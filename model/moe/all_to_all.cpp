@@ -19,7 +19,8 @@ namespace {
 using namespace kernels;
 
 constexpr double kMetadata = 8;
-constexpr double kTopKEntry = 4;  // one index or one weight
+constexpr double kEqual = 1 + 1e-9;  // of a ratio, but for rounding
+constexpr double kTopKEntry = 4;     // one index or one weight
 
 double payload_bytes(const AllToAllWork& work, bool fp8) {
   return fp8 ? work.hidden * kFp8 + work.hidden / kScaleBlock * kFp32 : work.hidden * kBf16;
@@ -38,6 +39,7 @@ Traffic traffic_of(const AllToAllWork& work, double payload, double record) {
   const double nvlink_copies = work.tokens * work.spread.ranks_per_token * work.spread.busiest_rank;
   Traffic traffic;
   traffic.ranks = work.ep;
+  traffic.unequal = std::max(work.spread.busiest_rank, work.spread.busiest_node) > kEqual;
   traffic.rdma_bytes = rdma_copies * record;
   traffic.wire_bytes = traffic.rdma_bytes * (1 - 1 / nodes);
   traffic.nvlink_bytes = nvlink_copies * (1 - 1 / node_size) * record;
@@ -80,6 +82,7 @@ Operator low_latency(Family family, const char* kernel, Stage stage, const AllTo
   op.traffic.ranks = work.ep;
   op.traffic.stage = stage;
   op.traffic.copied_bytes = work.tokens * work.top_k * message;
+  op.traffic.unequal = work.spread.busiest_rank_rows > kEqual;
   const double busiest = op.traffic.copied_bytes * work.spread.busiest_rank_rows;
   op.traffic.wire_bytes = busiest * (1 - node_size / work.ep);
   op.traffic.nvlink_bytes = busiest * (node_size - 1) / work.ep;

@@ -58,6 +58,7 @@ struct Traffic {
   double tokens = 0;         ///< that the rank sends
   double record_bytes = 0;   ///< of one copy of a token
   double payload_bytes = 0;  ///< of these, its numbers and their scales
+  bool unequal = false;      ///< ranks get different amounts; bytes are those of the busiest
   Stage stage = Stage::whole;
 };
 
