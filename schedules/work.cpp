@@ -12,6 +12,7 @@ namespace {
 // the rank that is simulated.
 double longest_mean_kv(const Scenario& scenario) {
   const Workload& w = scenario.workload;
+  if (w.kv_len_spread == 0) return w.kv_len;
   return w.kv_len + expected_maximum(scenario.parallelism.ep) * w.kv_len_spread / std::sqrt(w.batch_size);
 }
 

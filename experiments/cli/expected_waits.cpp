@@ -46,10 +46,11 @@ Setup with_expected_waits(const Setup& setup) {
   Setup waiting = setup;
   if (setup.every_rank || setup.free_communication || setup.scenario.slot_costs) return waiting;
   const Program alone = build_program(setup);
-  const int ranks = std::min(setup.scenario.parallelism.ep, kMostRanks);
+  const int all = setup.scenario.parallelism.ep;
+  const int ranks = std::min(all, kMostRanks);
   const bool equal_layers = setup.scenario.workload.phase != "train";
   const int draws = equal_layers ? kDrawsOfEqualLayers : kDraws;
-  const double scale = expected_maximum(setup.scenario.parallelism.ep) / expected_maximum(ranks) / draws;
+  const double scale = (all == ranks ? 1 : expected_maximum(all) / expected_maximum(ranks)) / draws;
   const Course course = course_of(setup, alone, simulate(alone.graph), with_more_rows(setup), kRowsStep);
   waiting.waits_us.assign(alone.meetings.size(), 0);
   for (int draw = 0; draw < draws; ++draw) {

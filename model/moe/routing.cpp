@@ -1,7 +1,10 @@
 #include "moe/routing.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <vector>
 
 #include "base/error.hpp"
@@ -17,19 +20,22 @@ std::size_t distinct(std::vector<std::size_t>& values) {
 
 // Expert e owns its share of the slots, [e, e + 1) x slots / experts; ends may lie inside a slot, which then serves
 // two experts' tokens in proportion: every slot gets the same, and groups stay together.
-std::size_t slot_of(std::size_t expert, int slots, const Architecture& model, double draw) {
-  return static_cast<std::size_t>((static_cast<double>(expert) + draw) * slots / model.n_routed_experts);
+std::size_t slot_of(std::size_t expert, int slots, int experts, double draw) {
+  return static_cast<std::size_t>((static_cast<double>(expert) + draw) * slots / experts);
 }
 
-}  // namespace
+// Of `places` with equally many experts each, those that top_k different ones reach: one is missed with probability
+// C(E - m, k) / C(E, k), m its experts.
+double places_per_token(const Gating& gating, int places) {
+  const double own = static_cast<double>(gating.experts) / places;
+  double missed = 1;
+  for (int i = 0; i < gating.top_k; ++i) missed *= std::max(0.0, gating.experts - own - i) / (gating.experts - i);
+  return places * (1 - missed);
+}
 
-double padded(double rows) { return std::ceil(rows / kRowPadding) * kRowPadding; }
-
-Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, unsigned seed, int redundant_experts) {
-  const int slots = model.n_routed_experts + redundant_experts;
-  MOELINE_CHECK(ep > 0 && slots % ep == 0, std::to_string(ep));
+Spread drawn_spread(const Gating& gating, int ep, int gpus_per_node, unsigned seed, int slots) {
   constexpr int kTokens = 8192;
-  TokenStream tokens(gating_of(model), seed);
+  TokenStream tokens(gating, seed);
   std::vector<std::size_t> ranks;
   std::vector<std::size_t> nodes;
   const auto slots_per_rank = static_cast<std::size_t>(slots / ep);
@@ -39,7 +45,8 @@ Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, uns
     ranks.clear();
     nodes.clear();
     for (const std::size_t expert : tokens.next()) {
-      const std::size_t slot = redundant_experts == 0 ? expert : slot_of(expert, slots, model, tokens.uniform());
+      const bool copies = slots > gating.experts;
+      const std::size_t slot = copies ? slot_of(expert, slots, gating.experts, tokens.uniform()) : expert;
       ranks.push_back(slot / slots_per_rank);
       nodes.push_back(ranks.back() / static_cast<std::size_t>(gpus_per_node));
     }
@@ -47,6 +54,28 @@ Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, uns
     node_count += distinct(nodes);
   }
   return {static_cast<double>(node_count) / kTokens, static_cast<double>(rank_count) / kTokens};
+}
+
+}  // namespace
+
+double padded(double rows) { return std::ceil(rows / kRowPadding) * kRowPadding; }
+
+Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, unsigned seed, int redundant_experts) {
+  const int slots = model.n_routed_experts + redundant_experts;
+  MOELINE_CHECK(ep > 0 && slots % ep == 0, std::to_string(ep));
+  const Gating gating = gating_of(model);
+  const int nodes = std::max(1, ep / gpus_per_node);
+  if (gating.groups == 1 && redundant_experts == 0) {
+    return {places_per_token(gating, nodes), places_per_token(gating, ep)};
+  }
+  static std::mutex mutex;
+  static std::map<std::array<int, 8>, Spread> known;
+  const std::array<int, 8> key = {gating.experts, gating.top_k,           gating.groups,    gating.kept_groups, ep,
+                                  gpus_per_node,  static_cast<int>(seed), redundant_experts};
+  const std::scoped_lock lock(mutex);
+  const auto [found, is_new] = known.try_emplace(key);
+  if (is_new) found->second = drawn_spread(gating, ep, gpus_per_node, seed, slots);
+  return found->second;
 }
 
 ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,

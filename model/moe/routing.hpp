@@ -19,8 +19,9 @@ struct Spread {
 
 /// Of the model's gating with every expert chosen equally often (gating.hpp). Experts lie on `ep` ranks in order, ranks
 /// on nodes of `gpus_per_node` in order. Redundant experts are copies: each expert owns an equal share of all slots, a
-/// token goes to a uniformly drawn one, so that every slot gets the same load. Monte Carlo over 8192 tokens with
-/// independent uniform scores; standard error about 0.1 %. REQUIRES: ep divides n_routed_experts + redundant_experts.
+/// token goes to a uniformly drawn one, so that every slot gets the same load. Exact without groups and copies; else
+/// Monte Carlo over 8192 tokens with independent uniform scores, standard error about 0.1 %, drawn once in a process.
+/// Thread-safe. REQUIRES: ep divides n_routed_experts + redundant_experts.
 [[nodiscard]] Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, unsigned seed = 1,
                                      int redundant_experts = 0);
 

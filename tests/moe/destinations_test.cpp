@@ -61,7 +61,7 @@ TEST_CASE("equal loads in order reach what the balanced spread says, token by to
   Architecture model;
   model.n_routed_experts = 256;
   model.num_experts_per_tok = 8;
-  for (const auto& [groups, kept] : {std::pair{1, 1}, {8, 4}, {4, 4}}) {
+  for (const auto& [groups, kept] : {std::pair{8, 4}, {4, 4}}) {
     model.n_group = groups;
     model.topk_group = kept;
     const std::vector<Placement> placements = {in_order(256, 32, 4), in_order(256, 64, 8)};
@@ -200,4 +200,19 @@ TEST_CASE("a token's home is its rank, or its number modulo the GPUs") {
   CHECK(other_nodes_per_token(map_of(numbered), 0, placement) == 0.5);
   const std::string ranked = "token,layer,rank,expert0\n0,0,0,0\n1,0,0,0\n2,0,1,3\n3,0,1,3\n";
   CHECK(other_nodes_per_token(map_of(ranked), 0, placement) == 0);
+}
+
+TEST_CASE("without groups a token's nodes and ranks are exact, and what drawn tokens reach") {
+  Architecture model;
+  model.n_routed_experts = 128;
+  model.num_experts_per_tok = 8;
+  model.n_group = 1;
+  model.topk_group = 1;
+  const Spread exact = expected_spread(model, 32, 8);
+  const Placement placement = in_order(128, 32, 4);
+  const SpreadEstimate drawn =
+      expected_spreads(gating_of(model), LayerLoads(128, 1.0), {&placement, 1}, 3, 8192).front();
+  CHECK(exact.ranks_per_token == doctest::Approx(7.3593700778));  // 32 x (1 - C(124, 8) / C(128, 8))
+  CHECK(std::abs(exact.ranks_per_token - drawn.mean.ranks_per_token) < 4 * drawn.standard_error.ranks_per_token);
+  CHECK(std::abs(exact.nodes_per_token - drawn.mean.nodes_per_token) < 4 * drawn.standard_error.nodes_per_token);
 }
