@@ -62,7 +62,10 @@ std::vector<RoutedLayer> route(const Setup& setup) {
   const bool reach = s.comm.mode == "normal";
   std::vector<RoutedLayer> routed;
   for (std::size_t layer = 0; layer < loads.now.size(); ++layer) {
-    Placement placement = s.routing.placement == "eplb" ? place_experts(loads.past[layer], shape) : unaware;
+    Placement placement =
+        s.routing.placement == "eplb"
+            ? place_experts(attainable_shares(loads.past[layer], setup.model.num_experts_per_tok), shape)
+            : unaware;
     routed.push_back(routed_layer(gating_of(setup.model), loads.now[layer], std::move(placement), reach,
                                   static_cast<unsigned>(s.seed)));
   }

@@ -62,7 +62,9 @@ PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
       continue;
     }
     const TaskId task = add_kernel(*kernel, tasks, place);
-    if (kernel->family == Family::notify) {
+    const bool barrier = kernel->family == Family::notify;
+    if (tasks.notify == kNoTask) tasks.lead += kernel->task.delay + (barrier ? Time::zero() : kernel->task.solo);
+    if (barrier) {
       tasks.notify = task;
       tasks.meeting = meetings_.size();
       meetings_.push_back({.arrives = task, .leaves = task, .phase = tasks.phase});
@@ -103,12 +105,14 @@ void RankProgram::connect(const PhaseDependency& dependency, const PhaseTasks& b
   const double wait_us = program_.setup().wait_us(after.meeting);
   if (wait_us <= 0) return;
   program_.add_wait(wait_us);
-  const TaskId slowest = add_host_task("the slowest rank", from_us(wait_us), after.phase);
-  graph().start_after_end(before.last, slowest);
+  // What a rank does between its work and the meeting, the slowest does after the wait.
+  const TaskId slowest = add_host_task("the slowest rank", from_us(wait_us) + after.lead, after.phase);
   if (after.wire != kNoTask) {
+    graph().start_after_end(after.first, slowest);
     graph().start_after_end(slowest, after.wire);
   } else {
     MOELINE_CHECK(after.notify != kNoTask, dependency.after);
+    graph().start_after_end(before.last, slowest);
     graph().end_after_end(slowest, after.notify);
   }
 }

@@ -27,6 +27,7 @@ struct PhaseTasks {
   TaskId wire = kNoTask;    ///< of a low-latency transfer
   std::size_t meeting = 0;  ///< of a transfer, among the rank's
   std::uint32_t phase = 0;
+  Time lead{};  ///< of a normal transfer: from its start to that of its barrier
 };
 
 /// One rank's part of a program. Kernels of a stream run in the order in which they are appended, a launch gap apart.

@@ -186,17 +186,18 @@ Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
       use.note.add(more.note);
       use.kernel_set = more.kernel_set;
       use.kernels += phase.executions * more.kernels;
-      use.solo_us += phase.executions * more.solo_us;
+      use.solo_us += phase.executions * more.solo_us / ranks;
     }
-    program.model_flops += phase.executions * phase.model_flops;
-    program.lumped_us += phase.executions * phase.lumped_us;
+    program.model_flops += phase.executions * phase.model_flops / ranks;
+    program.lumped_us += phase.executions * phase.lumped_us / ranks;
   }
+  for (auto& [key, use] : uses) use.kernels = (use.kernels + ranks - 1) / ranks;
   for (const auto& [key, use] : uses) program.provenance.push_back(use);
   jitters_.resize(program.graph.size(), 0);
   program.jitters = std::move(jitters_);
   program.meetings = std::move(meetings);
   program.constants = constants_;
-  program.gaps_us = gaps_us_;
+  program.gaps_us = gaps_us_ / ranks;
   program.waits_us = waits_us_;
   return program;
 }

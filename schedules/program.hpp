@@ -36,7 +36,7 @@ struct Meeting {
   [[nodiscard]] bool is_barrier() const { return arrives == leaves; }
 };
 
-/// Ready to run. Sums are over all its ranks.
+/// Ready to run. Numbers are of one rank, on average over all.
 struct Program {
   TaskGraph graph;
   int ranks = 1;

@@ -13,28 +13,35 @@ namespace {
 // One sequence of draws for each thing that varies; those of the ranks' kernels count from 0.
 enum Sequence : std::uint64_t { kForwardRows = 1U << 30U, kBackwardRows, kKvLen, kRequests, kSlowness };
 
-constexpr double kLeast = 0.1;
-
 std::vector<double> draw(int ranks, double relative_deviation, Random& random) {
   std::vector<double> drawn(static_cast<std::size_t>(ranks));
-  for (double& each : drawn) each = std::max(kLeast, 1 + relative_deviation * random.normal());
+  for (double& each : drawn) each = drawn_factor(relative_deviation, random);
   return drawn;
 }
 
-// Rows that one rank lacks are another's.
+// What one rank lacks is another's: the mean is 1.
+std::vector<double> draw_shares(int ranks, double relative_deviation, Random& random) {
+  std::vector<double> shares = draw(ranks, relative_deviation, random);
+  const double mean = std::accumulate(shares.begin(), shares.end(), 0.0) / ranks;
+  for (double& each : shares) each /= mean;
+  return shares;
+}
+
 RankVariation::ByLayer draw_rows(const Scenario& s, Sequence sequence) {
   Random random(static_cast<std::uint64_t>(s.seed), sequence);
   RankVariation::ByLayer layers;
   for (int layer = 0; layer < s.layers; ++layer) {
-    std::vector<double> rows = draw(s.parallelism.ep, s.routing.rows_spread, random);
-    const double mean = std::accumulate(rows.begin(), rows.end(), 0.0) / s.parallelism.ep;
-    for (double& each : rows) each /= mean;
-    layers.push_back(std::move(rows));
+    layers.push_back(draw_shares(s.parallelism.ep, s.routing.rows_spread, random));
   }
   return layers;
 }
 
 }  // namespace
+
+double drawn_factor(double deviation, Random& random) {
+  constexpr double kLeast = 0.1;
+  return std::max(kLeast, 1 + deviation * random.normal());
+}
 
 RankVariation draw_ranks(const Scenario& s) {
   const Workload& w = s.workload;
@@ -51,8 +58,8 @@ RankVariation draw_ranks(const Scenario& s) {
   }
   if (w.batch_size_spread > 0) {
     Random random(seed, kRequests);
-    const int fewest = 2;  // one for each micro-batch
-    for (const double each : draw(s.parallelism.ep, w.batch_size_spread / w.batch_size, random)) {
+    const int fewest = s.schedule == "sequential" ? 1 : 2;  // one for each micro-batch
+    for (const double each : draw_shares(s.parallelism.ep, w.batch_size_spread / w.batch_size, random)) {
       ranks.requests.push_back(std::max(fewest, static_cast<int>(std::lround(each * w.batch_size))));
     }
   }

@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "base/random.hpp"
+
 namespace moeline {
 
 struct Scenario;
@@ -15,6 +17,9 @@ struct RankVariation {
   std::vector<int> requests;                         ///< by rank
   std::vector<double> slowness;                      ///< by rank: time of a kernel over that on rank 0
 };
+
+/// About 1: a normal number, cut off at a tenth.
+[[nodiscard]] double drawn_factor(double deviation, Random& random);
 
 /// Normal distributions with the standard deviations that the scenario states, each cut off at a tenth of its mean.
 [[nodiscard]] RankVariation draw_ranks(const Scenario& scenario);

@@ -121,6 +121,8 @@ struct Setup {
   [[nodiscard]] int simulated_ranks() const { return every_rank ? scenario.parallelism.ep : 1; }
   /// Kernels' times are drawn, not their means.
   [[nodiscard]] bool draws_jitter() const { return every_rank && scenario.jitter == "measured"; }
+  /// Mean expert rows of the other ranks over those given to rank 0; 1 where none are.
+  [[nodiscard]] double others_rows(bool forward, int layer) const;
   [[nodiscard]] double wait_us(std::size_t meeting) const { return waits_us.empty() ? 0 : waits_us[meeting]; }
   /// Time of a kernel on a rank over that on rank 0.
   [[nodiscard]] double slowness(int rank) const {

@@ -20,7 +20,8 @@ class TrainingPhases {
 
  private:
   ProgramDraft& program_;
-  std::map<std::tuple<std::string, double, int>, PreparedPhase*> prepared_;  // name, rows, layer of unequal traffic
+  // By name, rows, received tokens, and layer of unequal traffic.
+  std::map<std::tuple<std::string, double, double, int>, PreparedPhase*> prepared_;
 };
 
 /// The model's own dependencies within a layer and from the layer before.

@@ -66,6 +66,12 @@ LayerWork Setup::layer_work(bool forward, int layer, int rank) const {
   return work;
 }
 
+double Setup::others_rows(bool forward, int layer) const {
+  if (scenario.routing.forward_rows.empty()) return 1;
+  const LayerWork given = layer_work(forward, layer);
+  return balanced_load(model, given.tokens(), given.ep, spread).valid / given.load.valid;
+}
+
 InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_layer, int rank) const {
   const Workload& w = scenario.workload;
   const auto part = [&](int whole) { return whole / micro_batches + (micro_batch < whole % micro_batches ? 1 : 0); };

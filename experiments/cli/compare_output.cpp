@@ -161,7 +161,7 @@ std::string to_table(const ComparisonReport& r) {
   }
   if (!result.communication.empty()) {
     text +=
-        "\nCommunication, not scored: a prediction's barriers do not wait for ranks that are not simulated. Times and\n"
+        "\nCommunication, not scored: of a prediction one draw, or what one rank alone is expected to wait. Times and\n"
         "errors are of the transfers alone; the causes below are of whole spans.\n";
     text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9} {:>12} {:>12}\n", "layer", "phase", "a us", "b us", "error",
                         "a barrier us", "b barrier us");

@@ -20,7 +20,8 @@ constexpr double kRowsStep = 0.1;  // by which rows are raised to see what they 
 
 // The same program with more rows on each rank; nothing where rows do not vary.
 Timeline with_more_rows(const Setup& setup) {
-  if (setup.scenario.routing.rows_spread == 0) return {};
+  const Routing& routing = setup.scenario.routing;
+  if (routing.rows_spread == 0 && routing.forward_rows.empty()) return {};
   Setup more = setup;
   more.rows_factor = 1 + kRowsStep;
   return simulate(build_program(more).graph);

@@ -19,8 +19,10 @@ Interval interval_of(const Chain& chain, const TaskGraph& graph, const Timeline&
 
 double us(const Interval& interval) { return to_us(interval.end - interval.start); }
 
+bool forward(const Phase& phase) { return phase.name.ends_with("(F)"); }
+
 // One draw of rows for each layer and direction.
-int rows_index(const Phase& phase) { return 2 * static_cast<int>(phase.layer) + (phase.name.ends_with("(F)") ? 0 : 1); }
+int rows_index(const Phase& phase) { return 2 * static_cast<int>(phase.layer) + (forward(phase) ? 0 : 1); }
 
 std::vector<Interval> times_with_sms_held(const TaskGraph& graph, const Timeline& timeline) {
   std::vector<Interval> held;
@@ -64,9 +66,11 @@ Course course_of(const Setup& setup, const Program& alone, const Timeline& timel
     leg.computes = role_of(graph, first) == Role::compute;
     leg.holds_sms = role_of(graph, first) == Role::communication && graph.task(first).hold == Hold::resident;
     leg.at = leg.computes ? span.end : span.start;
-    leg.rows_of = rows_index(graph.phases()[graph.label(first).phase]);
+    const Phase& phase = graph.phases()[graph.label(first).phase];
+    leg.rows_of = rows_index(phase);
     if (leg.computes) {
       if (!more_rows.spans.empty()) leg.rows_us = (us(interval_of(chain, graph, more_rows)) - leg.us) / step;
+      leg.others_rows = setup.others_rows(forward(phase), static_cast<int>(phase.layer));
       if (setup.scenario.jitter == "measured") leg.deviation_us = deviation_us(chain, alone);
       leg.lost_share = lost_share(chain, alone, leg.us, held_share);
       leg.us -= leg.lost_share * to_us(overlap({span}, held));
@@ -89,10 +93,9 @@ Race::Race(const Setup& setup, const Program& alone, const Course& course, int r
       slowness_(ranks_, 1),
       all_arrived_(alone.meetings.size()),
       ends_(course.legs.size()) {
-  const double first = 1 + setup.scenario.speed_spread * random_.normal();
-  for (std::size_t rank = 1; rank < ranks_; ++rank) {
-    slowness_[rank] = (1 + setup.scenario.speed_spread * random_.normal()) / first;
-  }
+  for (double& each : slowness_) each = drawn_factor(setup.scenario.speed_spread, random_);
+  const double first = slowness_.front();
+  for (double& each : slowness_) each /= first;
   for (std::size_t i = 0; i < alone.meetings.size(); ++i) {
     const Meeting& meeting = alone.meetings[i];
     arrival_at_[course.chains.of_task[meeting.arrives]] = i;
@@ -138,7 +141,7 @@ void Race::pass(std::uint32_t number) {
 double Race::drawn_us(const Leg& leg, std::size_t rank) {
   if (rank == 0 || !leg.computes) return leg.us;
   double us = leg.us * slowness_[rank];
-  if (leg.rows_us != 0) us += leg.rows_us * rows(leg.rows_of, rank);
+  if (leg.rows_us != 0) us += leg.rows_us * (leg.others_rows * (1 + rows(leg.rows_of, rank)) - 1);
   if (leg.deviation_us > 0) us += leg.deviation_us * random_.normal();
   return std::max(0.0, us);
 }

@@ -19,6 +19,7 @@ struct Leg {
   double deviation_us = 0;  ///< of independent kernels
   double lost_share = 0;    ///< of its speed, while communication holds SMs
   int rows_of = 0;          ///< which draw of rows
+  double others_rows = 1;   ///< mean rows of the other ranks over rank 0's
   bool holds_sms = false;   ///< is itself communication that does
   bool computes = false;
   Time at{};  ///< orders the legs: every leg after those it waits for, and after communication that starts during it
@@ -34,7 +35,7 @@ struct Course {
 [[nodiscard]] Course course_of(const Setup& setup, const Program& alone, const Timeline& timeline,
                                const Timeline& more_rows, double step);
 
-/// One draw. Rank 0 is the mean rank.
+/// One draw. Rank 0 is the mean rank, but for rows that the scenario gives it.
 class Race {
  public:
   /// REQUIRES: all outlive it.

@@ -29,7 +29,7 @@ std::vector<Time> layer_starts(const Run& run) {
 }
 
 // The second half of the MoE layers, in whole periods of layers that differ (windows that alternate): by then the
-// layers repeat.
+// layers repeat. Where each has loads of its own, all but the last.
 Steady steady_state(const Run& run) {
   constexpr std::size_t kFewest = 4;
   constexpr int kEnough = 8;
@@ -41,13 +41,19 @@ Steady steady_state(const Run& run) {
     return run_scenario(longer).steady;
   }
   const std::size_t last = starts.size() - 1;
-  const std::size_t periods = (last / 2 + 1) / 2 * 2;
+  const std::size_t periods = run.setup.experts_differ() ? last : (last / 2 + 1) / 2 * 2;
   return {measure(run.program.graph, run.timeline, starts[last - periods], starts[last]), static_cast<double>(periods)};
 }
 
+// The largest cache of the ranks, and the most rows that any gets, over the mean.
 Memory memory_of(const Setup& setup) {
-  const InferenceWork work = setup.inference_work(0, 1);
+  InferenceWork work = setup.inference_work(0, 1);
+  for (int rank = 1; rank < setup.simulated_ranks(); ++rank) {
+    InferenceWork other = setup.inference_work(0, 1, 0, rank);
+    if (other.requests * other.kv_len > work.requests * work.kv_len) work = std::move(other);
+  }
   Deployment d;
+  for (const RoutedLayer& layer : setup.routed) d.busiest_rank = std::max(d.busiest_rank, layer.imbalance());
   d.ep = work.ep;
   d.redundant_experts = work.redundant_experts;
   d.micro_batches = setup.scenario.schedule == "sequential" ? 1 : 2;
@@ -132,9 +138,7 @@ double Run::layer_us() const {
   return is_inference() ? to_us(steady.metrics.span) / steady.layers : training_layer_us(*this);
 }
 
-double Run::mfu() const {
-  return program.model_flops / program.ranks / (to_us(metrics.span) * setup.machine.facts.bf16_tflops * 1e6);
-}
+double Run::mfu() const { return program.model_flops / (to_us(metrics.span) * setup.machine.facts.bf16_tflops * 1e6); }
 
 double Run::tokens_per_s() const {
   const Workload& w = setup.scenario.workload;
@@ -177,9 +181,10 @@ double Run::compute_waits_us() const {
 }
 
 double Run::imbalance() const {
+  const std::size_t layers = std::min(setup.routed.size(), static_cast<std::size_t>(setup.scenario.layers));
   double sum = 0;
-  for (const RoutedLayer& layer : setup.routed) sum += layer.imbalance();
-  return sum / static_cast<double>(setup.routed.size());
+  for (std::size_t layer = 0; layer < layers; ++layer) sum += setup.routed[layer].imbalance();
+  return sum / static_cast<double>(layers);
 }
 
 double Run::lumped_share() const { return program.lumped_us / std::max(solo_us(), 1.0); }

@@ -59,7 +59,7 @@ void add_scope_warnings(const Run& run, std::vector<std::string>& warnings) {
   if (s.workload.query_len > 1 && run.setup.drafted_tokens() == 0) {
     warnings.emplace_back("query_len above 1, and the model has no MTP module: drafting costs nothing here");
   }
-  if (s.routing.redundant_experts > 0) {
+  if (s.routing.redundant_experts > 0 && !s.routing.has_loads()) {
     warnings.emplace_back(
         "redundant experts gain nothing while routing is balanced: they only take memory and weights");
   }

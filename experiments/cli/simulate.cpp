@@ -66,14 +66,17 @@ std::set<std::uint32_t> traced_ranks(const Run& run, const std::vector<std::stri
   return ranks;
 }
 
+// Before anything is written: what cannot be a folder is found out first.
+void create_folder(const std::filesystem::path& folder) {
+  std::error_code failed;
+  std::filesystem::create_directories(folder / "traces", failed);
+  if (failed) throw SpecError(folder.string(), 0, "cannot be created: " + failed.message());
+}
+
 // A run folder. HTA loads everything in traces/, so nothing else lies there.
 void write_folder(const Run& run, const Samples* samples, const std::set<std::uint32_t>& ranks,
                   const Options& options) {
-  namespace fs = std::filesystem;
-  const fs::path folder(options.output);
-  std::error_code failed;
-  fs::create_directories(folder / "traces", failed);
-  if (failed) throw SpecError(folder.string(), 0, "cannot be created: " + failed.message());
+  const std::filesystem::path folder(options.output);
   std::vector<std::string> traces;
   for (const std::uint32_t rank : ranks) {
     traces.push_back(fmt::format("traces/rank_{}.json", rank));
@@ -110,6 +113,7 @@ int simulate_command(const Options& options) {
   if (run.setup.scenario.samples > 1) drawn = sample(run.setup);
   const Samples* samples = drawn ? &*drawn : nullptr;
   const std::string result = result_of(run, samples, options);
+  if (!options.output.empty()) create_folder(options.output);
   if (!options.trace.empty()) write_text(options.trace, trace_of(run, options, 0));
   if (!options.output.empty()) write_folder(run, samples, ranks, options);
   fmt::print("{}", result);
@@ -166,7 +170,8 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command
       ->add_option("--trace-ranks", options->trace_ranks,
                    "all, or 0,5,7: whose traces -o writes; all of a pipeline by default, else rank 0")
-      ->delimiter(',');
+      ->delimiter(',')
+      ->needs("--output");
   command
       ->add_option("--samples", options->samples,
                    "all ranks, drawn with so many seeds: median, 5 and 95 % of every metric")

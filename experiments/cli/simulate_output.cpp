@@ -75,7 +75,7 @@ void add_scenario(Json& json, const Setup& setup) {
   }
   json.add("overlap", s.overlap).add("launch", s.launch);
   json.add("ranks", setup.every_rank ? "all" : "folded");
-  if (setup.every_rank) json.add("jitter", s.jitter).add("speed_spread", s.speed_spread, 5);
+  json.add("jitter", s.jitter).add("speed_spread", s.speed_spread, 5);
   json.add("seed", s.seed).add("samples", s.samples);
   json.add("hardware_overrides", s.hardware_overrides);
   json.close();

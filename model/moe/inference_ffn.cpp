@@ -24,11 +24,12 @@ Operator grouped(const InferenceWork& work, const char* name, double n, double k
   const bool fp8 = work.model.expert_weights == WeightType::fp8;
   const Family layout = work.low_latency ? Family::gemm_fp8_masked : Family::gemm_fp8_grouped;
   Operator op = gemm(fp8 ? layout : Family::gemm_bf16_grouped, name, rows_of(work), n, k, work.local_experts());
+  op.bytes -= (work.local_experts() - work.load.hit) * n * k * (fp8 ? kFp8 : kBf16);  // weights that no token wants
   op.group_rows = work.load.group_rows;
   op.expected_rows = work.load.expected_rows;
   // MXFP4 weights are read packed and multiplied in BF16
   if (work.model.expert_weights == WeightType::mxfp4)
-    op.bytes -= work.local_experts() * n * k * (kBf16 - bytes_per_weight(WeightType::mxfp4));
+    op.bytes -= work.load.hit * n * k * (kBf16 - bytes_per_weight(WeightType::mxfp4));
   return op;
 }
 

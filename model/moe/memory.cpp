@@ -59,7 +59,7 @@ double experts_bytes(const Architecture& a, const Deployment& d, double tokens) 
   double rows = local * d.ep * tokens;
   double received = 0;  // beside the rows; the low-latency mode delivers rows
   if (!d.low_latency) {
-    rows = tokens * a.num_experts_per_tok + local * (kRowPadding - 1);
+    rows = tokens * a.num_experts_per_tok * d.busiest_rank + local * (kRowPadding - 1);
     received = tokens * std::min(a.num_experts_per_tok, d.ep) * in;
   }
   const double widest = std::max({received + rows * in, rows * (in + gate_up), rows * (gate_up + activated),

@@ -19,6 +19,7 @@ struct Deployment {
   bool low_latency = false;   ///< all-to-all: DeepEP's low-latency mode, else its normal one
   bool fp8_dispatch = true;   ///< tokens travel and enter the experts as FP8 with 1x128 scales, else as BF16
   int comm_sms = 20;          ///< of the normal mode; DeepEP's default
+  double busiest_rank = 1;    ///< its expert rows over the mean
 };
 
 /// Bytes.

@@ -93,8 +93,9 @@ ExpertLoad load_of(const RoutedLayer& layer, int rank, double tokens, int top_k)
     if (layer.placement.gpu_of(slot) != rank) continue;
     const double rows = all_tokens * top_k * layer.slot_shares[static_cast<std::size_t>(slot)];
     load.valid += rows;
-    load.rows += padded(rows);
-    load.group_rows.push_back(static_cast<int>(std::ceil(rows)));
+    load.rows += hit(rows) * padded(rows);
+    load.hit += hit(rows);
+    load.group_rows.push_back(static_cast<int>(whole_rows(rows)));
   }
   load.expected_rows = all_tokens * top_k / layer.placement.slots();
   if (!layer.rank_reach.empty()) load.received = all_tokens * layer.rank_reach[static_cast<std::size_t>(rank)];

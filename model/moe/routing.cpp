@@ -58,7 +58,11 @@ Spread drawn_spread(const Gating& gating, int ep, int gpus_per_node, unsigned se
 
 }  // namespace
 
-double padded(double rows) { return std::ceil(rows / kRowPadding) * kRowPadding; }
+double whole_rows(double rows) { return std::ceil(rows * (1 - 1e-9)); }
+
+double padded(double rows) { return std::ceil(whole_rows(rows) / kRowPadding) * kRowPadding; }
+
+double hit(double rows) { return 1 - std::exp(-rows); }
 
 Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, unsigned seed, int redundant_experts) {
   const int slots = model.n_routed_experts + redundant_experts;
@@ -83,18 +87,21 @@ ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int 
   const int slots = model.n_routed_experts + redundant_experts;
   const double per_slot = tokens_per_rank * ep * model.num_experts_per_tok / slots;
   const int local_slots = slots / ep;
-  return {local_slots * padded(per_slot), tokens_per_rank * spread.ranks_per_token, local_slots * per_slot};
+  return {local_slots * hit(per_slot) * padded(per_slot), tokens_per_rank * spread.ranks_per_token,
+          local_slots * per_slot, local_slots * hit(per_slot)};
 }
 
 ExpertLoad scaled(const ExpertLoad& load, double factor, double local_experts) {
   const double valid = load.valid * factor;
-  return {local_experts * padded(valid / local_experts), load.received * factor, valid};
+  const double each = valid / local_experts;
+  return {local_experts * hit(each) * padded(each), load.received * factor, valid, local_experts * hit(each)};
 }
 
 ExpertLoad given_load(const Architecture& model, double padded_rows, int ep, const Spread& spread) {
   const double padding = model.n_routed_experts / static_cast<double>(ep) * (kRowPadding / 2.0);
   const double rows = std::max(padded_rows - padding, padded_rows / 2);
-  return {padded_rows, rows * spread.ranks_per_token / model.num_experts_per_tok, rows};
+  return {padded_rows, rows * spread.ranks_per_token / model.num_experts_per_tok, rows,
+          static_cast<double>(model.n_routed_experts) / ep};
 }
 
 }  // namespace moeline

@@ -30,13 +30,18 @@ struct ExpertLoad {
   double rows = 0;                ///< token-expert pairs, each local expert's padded to 128
   double received = 0;            ///< distinct tokens behind them
   double valid = 0;               ///< rows without padding: what a masked layout computes
+  double hit = 0;                 ///< local experts that get any rows, expected
   std::vector<int> group_rows{};  ///< of each local expert where they differ: valid ones, rounded up
   double expected_rows = 0;       ///< of a local expert, averaged over all ranks, where they differ
 };
 
 inline constexpr int kRowPadding = 128;
+/// Rounded up, but for rounding errors.
+[[nodiscard]] double whole_rows(double rows);
 /// Rows of one expert, in whole tiles.
 [[nodiscard]] double padded(double rows);
+/// Probability that an expert with so many expected rows gets any, were tokens independent.
+[[nodiscard]] double hit(double rows);
 
 /// Every slot gets the same: tokens x ep x top-k / (experts + redundant experts).
 [[nodiscard]] ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,

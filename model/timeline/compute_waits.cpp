@@ -30,6 +30,12 @@ RankTasks tasks_of(const TaskGraph& graph, const Timeline& timeline, std::uint32
   return tasks;
 }
 
+void add(std::uint32_t phase, Time wait, std::vector<ComputeWait>& waits) {
+  if (wait == Time::zero()) return;
+  if (waits.empty() || waits.back().phase != phase) waits.push_back({phase, Time::zero()});
+  waits.back().wait += wait;
+}
+
 }  // namespace
 
 std::vector<ComputeWait> compute_waits(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank) {
@@ -42,15 +48,16 @@ std::vector<ComputeWait> compute_waits(const TaskGraph& graph, const Timeline& t
     const Span& span = timeline.spans[id];
     const Interval idle{last_end, std::max(last_end, span.ready - graph.task(id).delay)};
     last_end = std::max(last_end, span.end);
+    if (graph.classes()[graph.label(id).task_class].role == Role::communication) {  // a receive waits for all ranks
+      add(graph.label(id).phase, idle.end - idle.start, waits);
+      continue;
+    }
     while (next != tasks.exposed.end() && next->end <= idle.start) ++next;
     Time wait{};
     for (auto each = next; each != tasks.exposed.end() && each->start < idle.end; ++each) {
       wait += std::min(each->end, idle.end) - std::max(each->start, idle.start);
     }
-    if (wait == Time::zero()) continue;
-    const std::uint32_t phase = graph.label(id).phase;
-    if (waits.empty() || waits.back().phase != phase) waits.push_back({phase, Time::zero()});
-    waits.back().wait += wait;
+    add(graph.label(id).phase, wait, waits);
   }
   return waits;
 }

@@ -16,6 +16,7 @@ struct ComputeWait {
 /// Of the stream "compute" of one rank, by phase in order of execution; phases that never wait are left out. A kernel
 /// waits from the end of the one before it on the stream until it is released, as far as communication of the rank runs
 /// meanwhile and no other compute: launch gaps and waits for SMs or for a side stream do not count.
+/// A kernel that receives waits for messages whether or not this rank's own still travel.
 [[nodiscard]] std::vector<ComputeWait> compute_waits(const TaskGraph& graph, const Timeline& timeline,
                                                      std::uint32_t rank);
 
