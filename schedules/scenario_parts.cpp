@@ -265,7 +265,8 @@ Routing read_routing(const Spec& spec, const Scenario& scenario, const Architect
 
 void read_ranks(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;
-  constexpr int kMost = 2048;  // a graph of eight million tasks in decode
+  constexpr int kMostTogether = 8192;                // resources are numbered with 16 bits
+  constexpr std::int64_t kMostRankLayers = 1 << 17;  // a graph of eight million tasks in decode
   if (spec.has("ranks")) s.ranks = spec.choice("ranks", {"auto", "all", "folded"});
   s.samples = spec.integer_or("samples", 1, 10000, 1);
   if (spec.has("jitter")) s.jitter = spec.choice("jitter", {"measured", "none"});
@@ -280,11 +281,12 @@ void read_ranks(const Spec& spec, Setup& setup) {
   if (s.ranks == "folded" && s.samples > 1) {
     throw spec.error("samples", "above 1 have nothing to draw where ranks are folded");
   }
-  const bool few = s.parallelism.ep <= kMost;
+  const std::int64_t rank_layers = std::int64_t{s.parallelism.ep} * s.layers;
+  const bool few = s.parallelism.ep <= kMostTogether && rank_layers <= kMostRankLayers;
   setup.every_rank = s.ranks == "all" || (s.ranks == "auto" && differ && (few || no_expectation || s.samples > 1));
   if (setup.every_rank && !few) {
-    throw spec.error("ranks",
-                     fmt::format("all: at most {} ranks are simulated together, not {}", kMost, s.parallelism.ep));
+    throw spec.error("ranks", fmt::format("all: {} ranks of {} layers are too many to simulate together",
+                                          s.parallelism.ep, s.layers));
   }
 }
 

@@ -43,6 +43,7 @@ constexpr RunMetric kRunMetrics[] = {
 };
 
 // Of phases: the span of one in one layer, its transfer, or the time in which any of some layers runs.
+constexpr int kNullSamples = 11;  // a null model's median needs no more
 constexpr const char* kPhaseUs = "phase_us";
 constexpr const char* kTransferUs = "transfer_us";
 constexpr const char* kBarrierUs = "barrier_us";
@@ -174,7 +175,9 @@ const std::vector<Run>& Predictor::runs(const FactSpec& spec, const std::string&
   const auto found = runs_.find(key);
   if (found != runs_.end()) return found->second;
   return used(spec, "scenario", [&]() -> const std::vector<Run>& {
-    return runs_.emplace(key, all_samples(null_model(null, load_setup(path, assignments)))).first->second;
+    Setup setup = null_model(null, load_setup(path, assignments));
+    if (!null.empty()) setup.scenario.samples = std::min(setup.scenario.samples, kNullSamples);
+    return runs_.emplace(key, all_samples(setup)).first->second;
   });
 }
 

@@ -68,8 +68,8 @@ TEST_CASE("ranks that are to be folded must be alike but for chance") {
                     "ranks folded does not go with unequal loads");
   check_set_refused({"ranks=folded", "workload.batch_size_spread=4"}, "folded does not go with batch_size_spread");
   check_set_refused({"ranks=folded", "samples=5"}, "samples above 1 have nothing to draw where ranks are folded");
-  check_set_refused({"ranks=all", "parallelism={ep: 4096, dp: 4096}", "routing.redundant_experts=3840"},
-                    "at most 2048 ranks are simulated together, not 4096");
+  check_set_refused({"ranks=all", "layers=all", "parallelism={ep: 4096, dp: 4096}", "routing.redundant_experts=3840"},
+                    "ranks all: 4096 ranks of 58 layers are too many to simulate together");
   check_set_refused({"ranks=fold"}, "did you mean 'folded'?");
   check_set_refused({"jitter=no"}, "did you mean 'none'?");
   check_set_refused({"speed_spread=1"}, "speed_spread must be from 0 to 0.3, not 1");

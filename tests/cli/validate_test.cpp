@@ -37,8 +37,9 @@ std::string facts() {
          "    simulate:\n"                                                                  // 23
          "      scenario: " +
          chunk_scenario().string() +
-         "\n"                        // 24
-         "      metric: step_ms\n";  // 25
+         "\n"                         // 24
+         "      metric: step_ms\n"    // 25
+         "      set: [samples=1]\n";  // 26
 }
 
 rapidjson::Document parsed(const Outcome& outcome) {
