@@ -205,7 +205,7 @@ TEST_CASE("bad facts are refused at their line") {
       {"metric: step_ms", "metric: layers_us\n      layers: [9]", 26, "layer 9 is not in both"},
       {"metric: step_ms", "metric: phase_us\n      phase: mlp\n      layer: 1", 26, "mlp is none of layer 1"},
       {"metric: step_ms", "metric: slowdown\n      kernels: {class: none}", 26, "selects none"},
-      {"metric: step_ms", "metric: step_ms\n      set: [layer=1]", 24, "unknown key 'layer'"}};
+      {"set: [samples=1]", "set: [layer=1]", 24, "unknown key 'layer'"}};
   for (const auto& [from, to, line, says] : changes) check_facts_refused(replaced(facts(), from, to), line, says);
 }
 
