@@ -9,45 +9,17 @@
 #include "experiments/cli/kernel_times.hpp"
 #include "experiments/cli/null_models.hpp"
 #include "experiments/cli/predictor.hpp"
+#include "experiments/cli/run_metrics.hpp"
 
 namespace moeline {
 namespace {
-
-bool any_run(const Run& /*run*/) { return true; }
-
-// Of a whole run.
-struct RunMetric {
-  const char* name;
-  double (*value)(const Run& run);
-  bool (*applies)(const Run& run) = any_run;
-};
-
-constexpr RunMetric kRunMetrics[] = {
-    {"step_ms", [](const Run& r) { return to_us(r.metrics.span) / 1e3; }},
-    {"layer_us", [](const Run& r) { return r.layer_us(); }, [](const Run& r) { return !r.is_pipeline(); }},
-    {"compute_busy_us", [](const Run& r) { return to_us(r.metrics.compute_busy); }},
-    {"comm_busy_us", [](const Run& r) { return to_us(r.metrics.comm_busy); }},
-    {"exposed_comm_us", [](const Run& r) { return to_us(r.metrics.exposed_comm); }},
-    {"compute_waits_us", [](const Run& r) { return r.compute_waits_us(); }},
-    {"overlap_fraction", [](const Run& r) { return r.metrics.overlap_fraction(); }},
-    {"bubble_fraction", [](const Run& r) { return r.metrics.bubble_fraction(); }},
-    {"bubble_ms", [](const Run& r) { return to_us(r.metrics.span - r.metrics.compute_busy) / 1e3; },
-     [](const Run& r) { return r.is_pipeline(); }},
-    {"mfu", [](const Run& r) { return r.mfu(); }, [](const Run& r) { return !r.is_pipeline(); }},
-    {"tokens_per_s_per_gpu", [](const Run& r) { return r.tokens_per_s(); },
-     [](const Run& r) { return r.is_whole_step(); }},
-    {"tpot_ms", [](const Run& r) { return r.tpot_ms(); },
-     [](const Run& r) { return r.is_whole_step() && r.is_decode(); }},
-    {"ttft_ms", [](const Run& r) { return r.ttft_ms; },
-     [](const Run& r) { return r.is_whole_step() && !r.is_decode(); }},
-};
 
 // Of phases: the span of one in one layer, its transfer, or the time in which any of some layers runs.
 constexpr int kNullSamples = 11;  // a null model's median needs no more
 constexpr const char* kPhaseUs = "phase_us";
 constexpr const char* kTransferUs = "transfer_us";
-constexpr const char* kBarrierUs = "barrier_us";
-constexpr const char* kWaitUs = "wait_us";
+constexpr const char* kBarrierUs = "phase_barrier_us";
+constexpr const char* kWaitUs = "phase_wait_us";
 constexpr const char* kLayersUs = "layers_us";
 // Of kernels.
 constexpr const char* kSlowdown = "slowdown";
@@ -55,7 +27,7 @@ constexpr const char* kKernelsUs = "kernels_us";
 
 std::vector<std::string> metric_names() {
   std::vector<std::string> names;
-  for (const RunMetric& metric : kRunMetrics) names.emplace_back(metric.name);
+  for (const RunMetric& metric : run_metrics()) names.emplace_back(metric.name);
   names.insert(names.end(), {kPhaseUs, kTransferUs, kBarrierUs, kWaitUs, kLayersUs, kSlowdown, kKernelsUs});
   return names;
 }
@@ -116,7 +88,7 @@ KernelSelection read_kernels(const FactSpec& spec) {
 }
 
 double value_of(const Run& run, const FactSpec& spec, const std::string& metric) {
-  for (const RunMetric& of_run : kRunMetrics) {
+  for (const RunMetric& of_run : run_metrics()) {
     if (metric != of_run.name) continue;
     if (!of_run.applies(run)) throw spec.at("metric").error("metric", "does not apply to this scenario");
     return of_run.value(run);

@@ -7,32 +7,10 @@
 #include <map>
 #include <thread>
 
+#include "experiments/cli/run_metrics.hpp"
+
 namespace moeline {
 namespace {
-
-struct Metric {
-  const char* name;
-  double (*of)(const Run&);
-  bool (*applies)(const Run&) = [](const Run&) { return true; };
-};
-
-constexpr Metric kMetrics[] = {
-    {"step_ms", [](const Run& r) { return to_us(r.metrics.span) / 1e3; }},
-    {"layer_us", [](const Run& r) { return r.layer_us(); }},
-    {"tokens_per_s_per_gpu", [](const Run& r) { return r.tokens_per_s(); },
-     [](const Run& r) { return r.is_whole_step(); }},
-    {"tpot_ms", [](const Run& r) { return r.tpot_ms(); },
-     [](const Run& r) { return r.is_whole_step() && r.is_decode(); }},
-    {"ttft_ms", [](const Run& r) { return r.ttft_ms; },
-     [](const Run& r) { return r.is_whole_step() && !r.is_decode(); }},
-    {"mfu", [](const Run& r) { return r.mfu(); }},
-    {"compute_busy_us", [](const Run& r) { return to_us(r.metrics.compute_busy); }},
-    {"comm_busy_us", [](const Run& r) { return to_us(r.metrics.comm_busy); }},
-    {"exposed_comm_us", [](const Run& r) { return to_us(r.metrics.exposed_comm); }},
-    {"barrier_us", [](const Run& r) { return r.barrier_us(); }},
-    {"compute_waits_us", [](const Run& r) { return r.compute_waits_us(); }},
-    {"imbalance", [](const Run& r) { return r.imbalance(); }, [](const Run& r) { return r.has_imbalance(); }},
-};
 
 struct PhaseSample {
   double barrier_us = 0, wait_us = 0;
@@ -41,13 +19,13 @@ using PhaseSamples = std::map<PhaseKey, PhaseSample>;
 
 // What is kept of one run.
 struct Sample {
-  std::vector<double> metrics;  // in the order of kMetrics; NaN where one does not apply
+  std::vector<double> metrics;  // in the order of run_metrics(); NaN where one does not apply
   PhaseSamples phases;
 };
 
 Sample keep(const Run& run) {
   Sample sample;
-  for (const Metric& metric : kMetrics) sample.metrics.push_back(metric.applies(run) ? metric.of(run) : NAN);
+  for (const RunMetric& metric : run_metrics()) sample.metrics.push_back(metric.applies(run) ? metric.value(run) : NAN);
   for (const PhaseTimes& phase : run.phases) {
     if (phase.barrier == Time::zero() && phase.wait == Time::zero()) continue;
     sample.phases[key_of(phase)] = {to_us(phase.barrier), to_us(phase.wait)};
@@ -63,11 +41,11 @@ std::vector<Sample> keep_all(const Setup& setup) {
 
 std::vector<MetricBand> metric_bands(const std::vector<Sample>& samples) {
   std::vector<MetricBand> bands;
-  for (std::size_t i = 0; i < std::size(kMetrics); ++i) {
+  for (std::size_t i = 0; i < run_metrics().size(); ++i) {
     if (std::isnan(samples.front().metrics[i])) continue;
     std::vector<double> values;
     for (const Sample& sample : samples) values.push_back(sample.metrics[i]);
-    bands.push_back({kMetrics[i].name, band_of(std::move(values))});
+    bands.push_back({run_metrics()[i].name, band_of(std::move(values))});
   }
   return bands;
 }

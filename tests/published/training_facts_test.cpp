@@ -68,7 +68,7 @@ TEST_CASE("barriers are the trace's, and what compute waits is what analyze says
   int barriers = 0;
   for (const Fact& fact : subject("training_chunk_waits").facts) {
     CAPTURE(fact.id);
-    if (fact.prediction.text("metric") != "barrier_us") continue;
+    if (fact.prediction.text("metric") != "phase_barrier_us") continue;
     CHECK(to_us(phase_of(fact, measured()).barrier) == fact.measured);
     ++barriers;
   }
