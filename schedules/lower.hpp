@@ -38,7 +38,6 @@ class RankProgram {
   RankProgram(ProgramDraft& program, int rank);
 
   [[nodiscard]] int rank() const { return rank_; }
-  [[nodiscard]] ProgramDraft& program() { return program_; }
 
   /// Appends the kernels of a phase. Normal dispatch waits for the host to read the counts that notify brought.
   PhaseTasks append(PreparedPhase& phase, const Place& place);
