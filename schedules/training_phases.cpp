@@ -6,10 +6,9 @@ PreparedPhase& TrainingPhases::at(const std::string& name, int layer, int rank) 
   const Setup& setup = program_.setup();
   const LayerWork work = setup.layer_work(name.ends_with("(F)"), layer, rank);
   const bool own_traffic = is_transfer(name) && !setup.routed.empty();
-  const bool has_rows = name.starts_with("mlp");
-  const double rows = has_rows ? work.load.rows : 0;
-  const double received = has_rows ? work.load.received : 0;
-  const auto [found, is_new] = prepared_.try_emplace({name, rows, received, own_traffic ? layer : 0}, nullptr);
+  // Ranks whose rows fill as many tiles share kernels: the tokens behind the rows differ by less than a tile's.
+  const double rows = name.starts_with("mlp") ? work.load.rows : 0;
+  const auto [found, is_new] = prepared_.try_emplace({name, rows, own_traffic ? layer : 0}, nullptr);
   if (is_new) found->second = &program_.prepare(name, training_phase(name, work));
   return *found->second;
 }

@@ -20,8 +20,7 @@ class TrainingPhases {
 
  private:
   ProgramDraft& program_;
-  // By name, rows, received tokens, and layer of unequal traffic.
-  std::map<std::tuple<std::string, double, double, int>, PreparedPhase*> prepared_;
+  std::map<std::tuple<std::string, double, int>, PreparedPhase*> prepared_;  // name, rows, layer of unequal traffic
 };
 
 /// The model's own dependencies within a layer and from the layer before.
