@@ -78,7 +78,7 @@ void draw(Setup& setup, int seed) {
   Scenario& s = setup.scenario;
   s.seed = seed;
   if (s.slot_costs) return;  // of given slots nothing is left to chance
-  const bool unequal = s.routing.distribution == "power_law" || s.routing.distribution == "file";
+  const bool unequal = s.routing.has_loads();
   setup.routed = unequal ? route(setup) : std::vector<RoutedLayer>{};
   if (!unequal && setup.spread.ranks_per_token == 0) {  // an expectation: other seeds would only move it by its error
     setup.spread = expected_spread(setup.model, s.parallelism.ep, static_cast<int>(setup.machine.facts.gpus_per_node),

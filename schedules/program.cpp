@@ -193,7 +193,7 @@ Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
   }
   for (auto& [key, use] : uses) use.kernels = (use.kernels + ranks - 1) / ranks;
   for (const auto& [key, use] : uses) program.provenance.push_back(use);
-  jitters_.resize(program.graph.size(), 0);
+  if (!setup_.every_rank) jitters_.resize(program.graph.size(), 0);  // the host's tasks behind the last kernel
   program.jitters = std::move(jitters_);
   program.meetings = std::move(meetings);
   program.constants = constants_;

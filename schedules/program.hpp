@@ -59,7 +59,6 @@ struct LaunchOptions {
 
 /// Resources of one rank, in the order in which each has them.
 enum class RankResource : ResourceId { sms, hbm, nvlink_out, nvlink_in, nic_out, nic_in };
-inline constexpr int kRankResources = 6;
 
 struct PreparedKernel {
   Task task;                  ///< its pool is filled in for the rank it runs on

@@ -16,9 +16,7 @@ std::vector<std::vector<TaskId>> predecessors(const TaskGraph& graph) {
   return before;
 }
 
-bool computes(const TaskGraph& graph, TaskId task) {
-  return graph.classes()[graph.label(task).task_class].role == Role::compute;
-}
+bool computes(const TaskGraph& graph, TaskId task) { return graph.task_class(task).role == Role::compute; }
 
 // `task` waits for `previous` alone, which nothing else waits for.
 bool continues(const TaskGraph& graph, TaskId previous, TaskId task) {

@@ -6,17 +6,13 @@
 namespace moeline {
 namespace {
 
-const std::string& class_of(const TaskGraph& graph, TaskId id) {
-  return graph.classes()[graph.label(id).task_class].name;
-}
-
 bool matches(const TaskGraph& graph, TaskId id, const KernelSelection& kernels) {
   const Phase& phase = graph.phases()[graph.label(id).phase];
   const auto is = [](const std::string& wanted, const std::string& name) { return wanted.empty() || wanted == name; };
   const bool layer = kernels.layers.empty() || std::find(kernels.layers.begin(), kernels.layers.end(),
                                                          static_cast<int>(phase.layer)) != kernels.layers.end();
   return phase.rank == 0 && layer && is(kernels.name, graph.task_name(id)) &&
-         is(kernels.task_class, class_of(graph, id)) && is(kernels.phase, phase.name);
+         is(kernels.task_class, graph.task_class(id).name) && is(kernels.phase, phase.name);
 }
 
 // A kernel of that class on another stream runs from before its start until after its end.

@@ -9,7 +9,10 @@
 namespace moeline {
 namespace {
 
-Role role_of(const TaskGraph& graph, TaskId task) { return graph.classes()[graph.label(task).task_class].role; }
+// Communication that does so until it ends: barriers' spins and normal transfers.
+bool holds_sms(const TaskGraph& graph, TaskId task) {
+  return graph.task_class(task).role == Role::communication && graph.task(task).hold == Hold::resident;
+}
 
 // From its release: gaps and waits for SMs count.
 Interval interval_of(const Chain& chain, const TaskGraph& graph, const Timeline& timeline) {
@@ -27,8 +30,7 @@ int rows_index(const Phase& phase) { return 2 * static_cast<int>(phase.layer) + 
 std::vector<Interval> times_with_sms_held(const TaskGraph& graph, const Timeline& timeline) {
   std::vector<Interval> held;
   for (TaskId task = 0; task < graph.size(); ++task) {
-    const bool holds = role_of(graph, task) == Role::communication && graph.task(task).hold == Hold::resident;
-    if (holds) held.push_back({timeline.spans[task].start, timeline.spans[task].end});
+    if (holds_sms(graph, task)) held.push_back({timeline.spans[task].start, timeline.spans[task].end});
   }
   return unite(std::move(held));
 }
@@ -63,8 +65,8 @@ Course course_of(const Setup& setup, const Program& alone, const Timeline& timel
     const Interval span = interval_of(chain, graph, timeline);
     Leg leg;
     leg.us = us(span);
-    leg.computes = role_of(graph, first) == Role::compute;
-    leg.holds_sms = role_of(graph, first) == Role::communication && graph.task(first).hold == Hold::resident;
+    leg.computes = graph.task_class(first).role == Role::compute;
+    leg.holds_sms = holds_sms(graph, first);
     leg.at = leg.computes ? span.end : span.start;
     const Phase& phase = graph.phases()[graph.label(first).phase];
     leg.rows_of = rows_index(phase);

@@ -48,7 +48,7 @@ Steady steady_state(const Run& run) {
 // The largest cache of the ranks, and the most rows that any gets, over the mean.
 Memory memory_of(const Setup& setup) {
   InferenceWork work = setup.inference_work(0, 1);
-  for (int rank = 1; rank < setup.simulated_ranks(); ++rank) {
+  for (int rank = 1; setup.requests_differ() && rank < setup.simulated_ranks(); ++rank) {
     InferenceWork other = setup.inference_work(0, 1, 0, rank);
     if (other.requests * other.kv_len > work.requests * work.kv_len) work = std::move(other);
   }

@@ -80,6 +80,7 @@ class TaskGraph {
   [[nodiscard]] std::size_t edges() const { return boost::num_edges(events_) - size(); }
   [[nodiscard]] const Task& task(TaskId id) const { return tasks_[id]; }
   [[nodiscard]] const Label& label(TaskId id) const { return labels_[id]; }
+  [[nodiscard]] const TaskClass& task_class(TaskId id) const { return classes_[labels_[id].task_class]; }
   [[nodiscard]] std::span<const Usage> usages(TaskId id) const {
     return {usages_.data() + usage_begin_[id], usages_.data() + usage_begin_[id + 1]};
   }

@@ -44,8 +44,6 @@ std::vector<double> reach_of(const RoutedLayer& layer, int top_k, int places, in
 
 }  // namespace
 
-double RoutedLayer::imbalance() const { return busiest(shares_by(*this, placement.gpus, &Placement::gpu_of)); }
-
 std::vector<double> attainable_shares(const LayerLoads& loads, int top_k) {
   MOELINE_CHECK(top_k > 0 && static_cast<std::size_t>(top_k) <= loads.size(), std::to_string(top_k));
   const double most = 1.0 / top_k;
@@ -74,7 +72,7 @@ RoutedLayer routed_layer(const Gating& gating, const LayerLoads& loads, Placemen
     const auto of = static_cast<std::size_t>(expert);
     layer.slot_shares.push_back(shares[of] / copies[of]);
   }
-  layer.spread.busiest_rank_rows = layer.imbalance();
+  layer.spread.busiest_rank_rows = busiest(shares_by(layer, layer.placement.gpus, &Placement::gpu_of));
   if (!reach) return layer;
   const Spread mean = expected_spreads(gating, shares, std::span(&layer.placement, 1), seed, kTokens).front().mean;
   layer.spread.nodes_per_token = mean.nodes_per_token;

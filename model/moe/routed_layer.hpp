@@ -17,7 +17,7 @@ struct RoutedLayer {
   Spread spread;                    ///< with the busiest node and rank
 
   /// Largest share of a rank over the mean.
-  [[nodiscard]] double imbalance() const;
+  [[nodiscard]] double imbalance() const { return spread.busiest_rank_rows; }
 };
 
 /// Shares of the token-expert pairs that loads can have: a token chooses an expert once, so no share exceeds 1 / top_k;

@@ -21,7 +21,7 @@ RankTasks tasks_of(const TaskGraph& graph, const Timeline& timeline, std::uint32
     const Stream& stream = graph.streams()[label.stream];
     if (stream.rank != rank) continue;
     if (stream.name == "compute") tasks.stream.push_back(id);
-    const Role role = graph.classes()[label.task_class].role;
+    const Role role = graph.task_class(id).role;
     const Interval span{timeline.spans[id].start, timeline.spans[id].end};
     if (role == Role::communication) communication.push_back(span);
     if (role == Role::compute) computation.push_back(span);
@@ -48,7 +48,7 @@ std::vector<ComputeWait> compute_waits(const TaskGraph& graph, const Timeline& t
     const Span& span = timeline.spans[id];
     const Interval idle{last_end, std::max(last_end, span.ready - graph.task(id).delay)};
     last_end = std::max(last_end, span.end);
-    if (graph.classes()[graph.label(id).task_class].role == Role::communication) {  // a receive waits for all ranks
+    if (graph.task_class(id).role == Role::communication) {  // a receive waits for all ranks
       add(graph.label(id).phase, idle.end - idle.start, waits);
       continue;
     }

@@ -79,7 +79,7 @@ std::vector<KernelSpan> kernel_spans(const TaskGraph& graph, const Timeline& tim
   std::vector<KernelSpan> spans;
   for (TaskId task = 0; task < graph.size(); ++task) {
     const Label& label = graph.label(task);
-    const TaskClass& task_class = graph.classes()[label.task_class];
+    const TaskClass& task_class = graph.task_class(task);
     if (task_class.role == Role::host) continue;
     const Phase& phase = graph.phases()[label.phase];
     const Span& span = timeline.spans[task];

@@ -36,7 +36,7 @@ RanksTimes collect(const TaskGraph& graph, const Timeline& timeline, const Windo
   for (const Stream& stream : graph.streams()) ranks[stream.rank];
   for (TaskId id = 0; id < graph.size(); ++id) {
     const Label& label = graph.label(id);
-    const TaskClass& task_class = graph.classes()[label.task_class];
+    const TaskClass& task_class = graph.task_class(id);
     if (task_class.role == Role::host) continue;
     const Span& span = timeline.spans[id];
     const Interval inside = window.clip(span);

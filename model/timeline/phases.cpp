@@ -63,7 +63,7 @@ std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& time
   }
   for (TaskId task = 0; task < graph.size(); ++task) {
     const Label& label = graph.label(task);
-    const TaskClass& task_class = graph.classes()[label.task_class];
+    const TaskClass& task_class = graph.task_class(task);
     if (task_class.role == Role::host) continue;
     const Span& span = timeline.spans[task];
     collected[label.phase].add(span.start, span.end, graph.task(task).solo, graph.streams()[label.stream].id,

@@ -92,7 +92,7 @@ class Writer {
   }
 
   [[nodiscard]] const Stream& stream_of(TaskId task) const { return graph_.streams()[graph_.label(task).stream]; }
-  [[nodiscard]] Role role_of(TaskId task) const { return graph_.classes()[graph_.label(task).task_class].role; }
+  [[nodiscard]] Role role_of(TaskId task) const { return graph_.task_class(task).role; }
 
   [[nodiscard]] bool is_kernel(TaskId task) const {
     return stream_of(task).rank == rank_ && role_of(task) != Role::host;

@@ -11,6 +11,7 @@
 #include "moe/router_map.hpp"
 #include "tests/support/dice.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/routed_model.hpp"
 
 using namespace moeline;
 using namespace moeline::testing;
@@ -58,12 +59,8 @@ RouterMap map_of(const std::string& text, const RouterLimits& limits = {}) {
 }  // namespace
 
 TEST_CASE("equal loads in order reach what the balanced spread says, token by token") {
-  Architecture model;
-  model.n_routed_experts = 256;
-  model.num_experts_per_tok = 8;
   for (const auto& [groups, kept] : {std::pair{8, 4}, {4, 4}}) {
-    model.n_group = groups;
-    model.topk_group = kept;
+    const Architecture model = testing::routed_model(256, groups, kept);
     const std::vector<Placement> placements = {in_order(256, 32, 4), in_order(256, 64, 8)};
     const auto spreads = expected_spreads(gating_of(model), LayerLoads(256, 3.0), placements, 1, 8192);
     for (std::size_t i = 0; i < 2; ++i) {
@@ -75,11 +72,7 @@ TEST_CASE("equal loads in order reach what the balanced spread says, token by to
 }
 
 TEST_CASE("the balanced spread is what it was, to the last digit") {
-  Architecture model;
-  model.n_routed_experts = 256;
-  model.num_experts_per_tok = 8;
-  model.n_group = 8;
-  model.topk_group = 4;
+  const Architecture model = testing::routed_model(256, 8, 4);
   CHECK(expected_spread(model, 32, 8).nodes_per_token == 3.1199951171875);
   CHECK(expected_spread(model, 64, 8).ranks_per_token == 7.4747314453125);
 }
@@ -203,11 +196,7 @@ TEST_CASE("a token's home is its rank, or its number modulo the GPUs") {
 }
 
 TEST_CASE("without groups a token's nodes and ranks are exact, and what drawn tokens reach") {
-  Architecture model;
-  model.n_routed_experts = 128;
-  model.num_experts_per_tok = 8;
-  model.n_group = 1;
-  model.topk_group = 1;
+  const Architecture model = testing::routed_model(128, 1, 1);
   const Spread exact = expected_spread(model, 32, 8);
   const Placement placement = in_order(128, 32, 4);
   const SpreadEstimate drawn =

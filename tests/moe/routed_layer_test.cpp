@@ -5,6 +5,8 @@
 
 #include <numeric>
 
+#include "tests/support/routed_model.hpp"
+
 using namespace moeline;
 
 namespace {
@@ -43,11 +45,7 @@ TEST_CASE("every token-expert pair lands on some rank, with and without copies")
 }
 
 TEST_CASE("equal loads give what balanced routing gives") {
-  Architecture model;
-  model.n_routed_experts = 256;
-  model.num_experts_per_tok = 8;
-  model.n_group = 8;
-  model.topk_group = 4;
+  const Architecture model = testing::routed_model(256, 8, 4);
   const RoutedLayer layer = routed(LayerLoads(256, 1.0), in_order(256, 32, 4));
   const Spread spread = expected_spread(model, 32, 8);
   CHECK(layer.imbalance() == doctest::Approx(1));
