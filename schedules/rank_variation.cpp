@@ -14,8 +14,9 @@ namespace {
 enum Sequence : std::uint64_t { kForwardRows = 1U << 30U, kBackwardRows, kKvLen, kRequests, kSlowness };
 
 std::vector<double> draw(int ranks, double relative_deviation, Random& random) {
+  constexpr double kLeast = 0.1;
   std::vector<double> drawn(static_cast<std::size_t>(ranks));
-  for (double& each : drawn) each = drawn_factor(relative_deviation, random);
+  for (double& each : drawn) each = std::max(kLeast, 1 + relative_deviation * random.normal());
   return drawn;
 }
 
@@ -38,9 +39,11 @@ RankVariation::ByLayer draw_rows(const Scenario& s, Sequence sequence) {
 
 }  // namespace
 
-double drawn_factor(double deviation, Random& random) {
-  constexpr double kLeast = 0.1;
-  return std::max(kLeast, 1 + deviation * random.normal());
+std::vector<double> draw_slowness(int ranks, double speed_spread, Random& random) {
+  std::vector<double> slowness = draw(ranks, speed_spread, random);
+  const double first = slowness.front();
+  for (double& each : slowness) each /= first;
+  return slowness;
 }
 
 RankVariation draw_ranks(const Scenario& s) {
@@ -65,9 +68,7 @@ RankVariation draw_ranks(const Scenario& s) {
   }
   if (s.speed_spread > 0) {
     Random random(seed, kSlowness);
-    ranks.slowness = draw(s.parallelism.ep, s.speed_spread, random);
-    const double first = ranks.slowness.front();
-    for (double& each : ranks.slowness) each /= first;
+    ranks.slowness = draw_slowness(s.parallelism.ep, s.speed_spread, random);
   }
   return ranks;
 }

@@ -18,8 +18,8 @@ struct RankVariation {
   std::vector<double> slowness;                      ///< by rank: time of a kernel over that on rank 0
 };
 
-/// About 1: a normal number, cut off at a tenth.
-[[nodiscard]] double drawn_factor(double deviation, Random& random);
+/// By rank: time of a kernel over that on rank 0, where the GPUs' speeds have this standard deviation over their mean.
+[[nodiscard]] std::vector<double> draw_slowness(int ranks, double speed_spread, Random& random);
 
 /// Normal distributions with the standard deviations that the scenario states, each cut off at a tenth of its mean.
 [[nodiscard]] RankVariation draw_ranks(const Scenario& scenario);

@@ -92,12 +92,9 @@ Race::Race(const Setup& setup, const Program& alone, const Course& course, int r
       course_(course),
       ranks_(static_cast<std::size_t>(ranks)),
       random_(static_cast<std::uint64_t>(setup.scenario.seed), draw),
-      slowness_(ranks_, 1),
+      slowness_(draw_slowness(ranks, setup.scenario.speed_spread, random_)),
       all_arrived_(alone.meetings.size()),
       ends_(course.legs.size()) {
-  for (double& each : slowness_) each = drawn_factor(setup.scenario.speed_spread, random_);
-  const double first = slowness_.front();
-  for (double& each : slowness_) each /= first;
   for (std::size_t i = 0; i < alone.meetings.size(); ++i) {
     const Meeting& meeting = alone.meetings[i];
     arrival_at_[course.chains.of_task[meeting.arrives]] = i;
