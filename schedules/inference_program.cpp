@@ -40,7 +40,7 @@ PreparedPhase& InferencePhases::at(const std::string& phase, int micro_batch, in
   if (!is_new) return *found->second;
   const InferenceWork work = micro_batch < 0 ? setup.inference_work(0, 1, moe_layer, rank)
                                              : setup.inference_work(micro_batch, shape_.micro_batches, moe_layer, rank);
-  found->second = &program_.prepare(phase, inference_phase(phase, work, kind));
+  found->second = &program_.prepare(phase, inference_phase(phase, work, kind), {.overlapped = shape_.overlapped});
   return *found->second;
 }
 
@@ -97,7 +97,7 @@ void InferenceRank::connect() {
 
 Program inference_program(const Setup& setup, const InferenceShape& shape, const std::string& plan_file,
                           const std::function<void(InferenceRank&)>& append) {
-  ProgramDraft program(setup, {.overlapped = shape.overlapped, .eager = setup.scenario.launch == "stream"});
+  ProgramDraft program(setup, setup.scenario.launch == "stream");
   InferencePhases phases(program, shape);
   return on_every_rank(std::move(program), plan_file, [&](RankProgram& rank) {
     InferenceRank step(phases, rank);

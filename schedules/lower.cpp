@@ -51,11 +51,9 @@ PhaseTasks RankProgram::begin(PreparedPhase& phase, const Place& place) {
 }
 
 PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
-  const std::vector<std::string>& side = program_.options().side_phases;
-  const bool use_side = std::find(side.begin(), side.end(), phase.name) != side.end();
   PhaseTasks tasks = begin(phase, place);
   for (auto kernel = phase.kernels.begin(); kernel != phase.kernels.end();) {
-    if (kernel->parallel && use_side) {
+    if (kernel->parallel && phase.side_stream) {
       const auto end = std::find_if(kernel, phase.kernels.end(), [](const PreparedKernel& k) { return !k.parallel; });
       add_parallel(kernel, end, tasks, place);
       kernel = end;
@@ -100,9 +98,11 @@ void RankProgram::append_receive(const PreparedPhase& phase, const Place& place,
 void RankProgram::connect(const PhaseDependency& dependency, const PhaseTasks& before, const PhaseTasks& after) {
   order(before, after);
   const bool meets_ranks = is_transfer(dependency.after) && !is_transfer(dependency.before);
-  if (!meets_ranks) return;
+  if (meets_ranks) meet(before, after, program_.setup().wait_us(after.meeting));
+}
+
+void RankProgram::meet(const PhaseTasks& before, const PhaseTasks& after, double wait_us) {
   meetings_[after.meeting].work = before.last;
-  const double wait_us = program_.setup().wait_us(after.meeting);
   if (wait_us <= 0) return;
   program_.add_wait(wait_us);
   // What a rank does between its work and the meeting, the slowest does after the wait.
@@ -111,10 +111,20 @@ void RankProgram::connect(const PhaseDependency& dependency, const PhaseTasks& b
     graph().start_after_end(after.first, slowest);
     graph().start_after_end(slowest, after.wire);
   } else {
-    MOELINE_CHECK(after.notify != kNoTask, dependency.after);
+    MOELINE_CHECK(after.notify != kNoTask, std::to_string(after.phase));
     graph().start_after_end(before.last, slowest);
     graph().end_after_end(slowest, after.notify);
   }
+}
+
+TaskId RankProgram::join_streams() {
+  const TaskId join = add_host_task("join streams", Time::zero(), 0);
+  for (const StreamName stream : {StreamName::compute, StreamName::communication, StreamName::side}) {
+    TaskId& last = last_[static_cast<std::size_t>(stream)];
+    if (last != kNoTask) graph().start_after_end(last, join);
+    last = join;
+  }
+  return join;
 }
 
 // Independent kernels alternate between the compute and the side stream: a fork before them and a join after.
@@ -153,7 +163,7 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
   TaskId& last = last_[static_cast<std::size_t>(place.stream)];
   if (last != kNoTask) graph().start_after_end(last, id);
   last = id;
-  if (program_.options().eager && kernel.stage != Stage::wire) launch_from_host(id, phase.phase);
+  if (program_.eager() && kernel.stage != Stage::wire) launch_from_host(id, phase.phase);
   return id;
 }
 

@@ -12,6 +12,11 @@ namespace moeline {
 
 enum class StreamName : std::uint8_t { compute, communication, side, host };
 
+/// Transfers run on the communication stream, all else on the compute stream, where no plan says otherwise.
+[[nodiscard]] inline StreamName stream_of(const std::string& phase) {
+  return is_transfer(phase) ? StreamName::communication : StreamName::compute;
+}
+
 /// Where and for whom a phase is executed.
 struct Place {
   int layer = 0;
@@ -50,6 +55,11 @@ class RankProgram {
   /// The order of a dependency. A transfer after computation also waits for the slowest rank where that is not
   /// simulated: its barrier ends, or its messages are there, only when that has got as far.
   void connect(const PhaseDependency& dependency, const PhaseTasks& before, const PhaseTasks& after);
+  /// `after`, a transfer, ends no earlier than `wait_us` after the work of `before`.
+  void meet(const PhaseTasks& before, const PhaseTasks& after, double wait_us);
+  /// What is appended from now on starts once all before it has ended, whatever its stream. Edges may be added to the
+  /// task that this returns.
+  TaskId join_streams();
   /// The host launches `after` only once it has read the counts of `dispatch`.
   void host_edge(const PhaseTasks& dispatch, const PhaseTasks& after);
 

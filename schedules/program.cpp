@@ -40,6 +40,10 @@ const char* class_name(Family family) {
     case Family::combine:
     case Family::low_latency_combine:
       return "combine";
+    case Family::send:
+    case Family::reduce_scatter:
+    case Family::all_gather:
+      return "collective";
     default:
       return "memory";
   }
@@ -103,11 +107,13 @@ Constant kernel_gap_of(const Setup& setup) {
   return graph ? Constant::graph_gap : Constant::kernel_gap;
 }
 
-PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<Operator>& ops) {
+PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<Operator>& ops,
+                                     const PhaseOptions& options) {
   PreparedPhase& phase = phases_.emplace_back();
   phase.name = name;
+  phase.side_stream = options.side_stream;
   for (const Operator& op : ops) {
-    const Price price = price_of(op);
+    const Price price = price_of(op, options.overlapped);
     phase.kernels.push_back(prepare_kernel(op, price));
     phase.uses.push_back({op.family, price.provenance, price.note, price.kernel_set, 1, price.solo_us});
     phase.model_flops += op.flops - op.recomputed_flops;
@@ -150,13 +156,13 @@ double ProgramDraft::constant(Constant constant) {
 }
 
 // Persistent kernels beside communication are launched on the SMs that it leaves.
-Price ProgramDraft::price_of(const Operator& op) {
+Price ProgramDraft::price_of(const Operator& op, bool overlapped) {
   PriceConditions conditions;
-  conditions.overlapped = options_.overlapped;
+  conditions.overlapped = overlapped;
   conditions.sms = static_cast<int>(setup_.machine.facts.sms);
   if (role_of(op.family) == Role::communication) {
     if (op.traffic.stage == Stage::whole) conditions.sms = setup_.scenario.comm.num_sms;
-  } else if (options_.overlapped && is_resident(op.family)) {
+  } else if (overlapped && is_resident(op.family)) {
     conditions.sms -= setup_.scenario.comm.num_sms;
   }
   Price price = moeline::price(op, conditions, setup_.machine.facts, setup_.kernels);

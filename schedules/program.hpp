@@ -50,11 +50,10 @@ struct Program {
   std::vector<Meeting> meetings{};  ///< of rank 0, in the order of the program
 };
 
-/// How a schedule runs its kernels, on every rank alike.
-struct LaunchOptions {
-  bool overlapped = false;  ///< persistent kernels leave the communication SMs free
-  bool eager = false;       ///< the host launches kernel by kernel
-  std::vector<std::string> side_phases{};
+/// How the kernels of a phase are run.
+struct PhaseOptions {
+  bool overlapped = false;   ///< beside communication: persistent kernels leave it its SMs free
+  bool side_stream = false;  ///< independent kernels alternate between the compute and the side stream
 };
 
 /// Resources of one rank, in the order in which each has them.
@@ -74,6 +73,7 @@ struct PreparedKernel {
 /// The kernels of a phase, priced once and executed as often as there are equal ones.
 struct PreparedPhase {
   std::string name;
+  bool side_stream = false;
   std::vector<PreparedKernel> kernels;
   std::vector<ProvenanceUse> uses;
   double model_flops = 0;
@@ -84,15 +84,15 @@ struct PreparedPhase {
 /// A program being written.
 class ProgramDraft {
  public:
-  /// REQUIRES: `setup` outlives it.
-  ProgramDraft(const Setup& setup, LaunchOptions options) : setup_(setup), options_(std::move(options)) {}
+  /// `eager`: the host launches kernel by kernel. REQUIRES: `setup` outlives it.
+  explicit ProgramDraft(const Setup& setup, bool eager = false) : setup_(setup), eager_(eager) {}
 
   [[nodiscard]] const Setup& setup() const { return setup_; }
-  [[nodiscard]] const LaunchOptions& options() const { return options_; }
+  [[nodiscard]] bool eager() const { return eager_; }
   [[nodiscard]] TaskGraphDraft& graph() { return graph_; }
 
   /// The reference stays valid.
-  PreparedPhase& prepare(const std::string& name, const std::vector<Operator>& ops);
+  PreparedPhase& prepare(const std::string& name, const std::vector<Operator>& ops, const PhaseOptions& options);
   /// A constant of the kernel set that enters; 0 where neither the set nor one it borrows from knows it.
   double constant(Constant constant);
   /// Of the task added last.
@@ -104,10 +104,10 @@ class ProgramDraft {
 
  private:
   [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price);
-  [[nodiscard]] Price price_of(const Operator& op);
+  [[nodiscard]] Price price_of(const Operator& op, bool overlapped);
 
   const Setup& setup_;
-  LaunchOptions options_;
+  bool eager_;
   TaskGraphDraft graph_;
   std::deque<PreparedPhase> phases_;
   std::vector<double> jitters_;

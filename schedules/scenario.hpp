@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -61,6 +62,12 @@ struct Routing {
   [[nodiscard]] bool has_loads() const { return distribution == "power_law" || distribution == "file"; }
 };
 
+/// What a rank waits for others that are not simulated, us, on average (expected_waits.hpp). Empty: nothing.
+struct ExpectedWaits {
+  std::vector<double> by_meeting;                         ///< of the program of one rank
+  std::map<std::string, double> alone_us, overlapped_us;  ///< of a pipeline, by transfer: of passes alone, and of F&B
+};
+
 /// What the slots of a pipeline take, ms. B is the full backward, W its weight part. 0: the schedule has none.
 struct SlotCosts {
   double f = 0, b = 0, w = 0, f_and_b = 0;
@@ -84,7 +91,8 @@ struct Scenario {
   std::string jitter = "measured";  ///< of kernels' times; "none"
   double speed_spread = 0;          ///< standard deviation of the GPUs' speeds, over their mean
   int seed = 1;
-  int samples = 1;                       ///< of everything that is drawn
+  int samples = 1;  ///< of everything that is drawn
+  TrainingChoices training;
   std::optional<SlotCosts> slot_costs;   ///< of a whole pipeline: then nothing else takes time
   std::vector<std::string> without_use;  ///< keys that stand in the file and do not enter
 };
@@ -110,7 +118,7 @@ struct Setup {
   std::vector<RoutedLayer> routed;  ///< of each MoE layer, where experts are not loaded alike
   RankVariation variation;
   bool every_rank = false;          ///< all of one expert-parallel group are simulated, else rank 0
-  std::vector<double> waits_us;     ///< of a folded run, for each meeting of the rank with others (expected_waits.hpp)
+  ExpectedWaits waits;              ///< of a folded run
   double rows_factor = 1;           ///< times as many expert rows on each rank as the scenario says
   bool free_communication = false;  ///< null model: transfers and barriers take no time, SMs or bandwidth
 
@@ -123,7 +131,9 @@ struct Setup {
   [[nodiscard]] bool draws_jitter() const { return every_rank && scenario.jitter == "measured"; }
   /// Mean expert rows of the other ranks over those given to rank 0; 1 where none are.
   [[nodiscard]] double others_rows(bool forward, int layer) const;
-  [[nodiscard]] double wait_us(std::size_t meeting) const { return waits_us.empty() ? 0 : waits_us[meeting]; }
+  [[nodiscard]] double wait_us(std::size_t meeting) const {
+    return waits.by_meeting.empty() ? 0 : waits.by_meeting[meeting];
+  }
   /// Time of a kernel on a rank over that on rank 0.
   [[nodiscard]] double slowness(int rank) const {
     return variation.slowness.empty() ? 1 : variation.slowness[static_cast<std::size_t>(rank)];

@@ -1,47 +1,22 @@
 // No overlap: every phase waits for the one before it, whatever its stream.
-#include <array>
-#include <optional>
-
 #include "schedules/every_rank.hpp"
 #include "schedules/schedules.hpp"
 #include "schedules/step.hpp"
-#include "schedules/training_phases.hpp"
+#include "schedules/training_passes.hpp"
 
 namespace moeline {
 namespace {
 
-constexpr std::array kForward = {"attn(F)", "dispatch(F)", "mlp(F)", "combine(F)"};
-constexpr std::array kBackward = {"combine(B)", "mlp(B)", "mlp(W)", "dispatch(B)", "attn(B)", "attn(W)"};
-
-StreamName stream_of(const std::string& phase) {
-  return is_transfer(phase) ? StreamName::communication : StreamName::compute;
-}
-
-void append_training(TrainingPhases& phases, int layers, RankProgram& rank) {
-  std::optional<PhaseTasks> previous;
-  const auto append_pass = [&](const auto& names) {
-    LayerPhases layer_before;
-    for (int layer = 0; layer < layers; ++layer) {
-      LayerPhases now;
-      for (const char* name : names) {
-        const PhaseTasks tasks = now[name] =
-            rank.append(phases.at(name, layer, rank.rank()), {layer, 0, stream_of(name)});
-        if (previous) rank.order(*previous, tasks);
-        previous = tasks;
-      }
-      connect(rank, layer_before, now);
-      layer_before = std::move(now);
-    }
-  };
-  append_pass(kForward);
-  append_pass(kBackward);
-}
-
 Program training(const Setup& setup) {
-  ProgramDraft program(setup, {.overlapped = false});
+  ProgramDraft program(setup);
   TrainingPhases phases(program);
-  return on_every_rank(std::move(program), "",
-                       [&](RankProgram& rank) { append_training(phases, setup.scenario.layers, rank); });
+  std::vector<Block> blocks;
+  for (int layer = 0; layer < setup.scenario.layers; ++layer) blocks.push_back({BlockKind::moe_layer, layer});
+  return on_every_rank(std::move(program), "", [&](RankProgram& rank) {
+    const PassTasks forward = append_pass(rank, phases, PassKind::forward, blocks, 0);
+    const PassTasks backward = append_pass(rank, phases, PassKind::backward, blocks, 0);
+    rank.order(forward.output, backward.input);
+  });
 }
 
 Program inference(const Setup& setup) {

@@ -1,29 +1,48 @@
-// The prepared phases of a training chunk: one for each name and what the ranks' experts get in a layer.
+// The prepared phases of training: one for each name, kind of block, and what the ranks' experts get in a layer.
 #pragma once
 
 #include <map>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "schedules/lower.hpp"
 
 namespace moeline {
 
-using LayerPhases = std::map<std::string, PhaseTasks>;
+/// A block of the model. Layers count in order of execution where MoE layers run alone, else from the model's first.
+struct Block {
+  BlockKind kind = BlockKind::moe_layer;
+  int layer = 0;
+};
 
 class TrainingPhases {
  public:
-  /// REQUIRES: it outlives this.
+  /// Of passes that run alone. REQUIRES: `program` outlives it.
   explicit TrainingPhases(ProgramDraft& program) : program_(program) {}
+  /// Of two passes that overlap. `side`: phases that use the side stream, too.
+  TrainingPhases(ProgramDraft& program, std::vector<std::string> side)
+      : program_(program), overlapped_(true), side_(std::move(side)) {}
 
-  [[nodiscard]] PreparedPhase& at(const std::string& name, int layer, int rank);
+  [[nodiscard]] PreparedPhase& at(const std::string& name, const Block& block, int rank);
+  /// Of a transfer after computation: for ranks that are not simulated.
+  [[nodiscard]] double wait_us(const std::string& name, std::size_t meeting) const;
+  [[nodiscard]] const Setup& setup() const { return program_.setup(); }
 
  private:
-  ProgramDraft& program_;
-  std::map<std::tuple<std::string, double, int>, PreparedPhase*> prepared_;  // name, rows, layer of unequal traffic
-};
+  struct Key {
+    std::string name;
+    BlockKind kind;
+    int layer, rank;  // 0 where all are alike
+    double rows;
+    auto operator<=>(const Key&) const = default;
+  };
+  PreparedPhase& prepared(Key key, const LayerWork& work);
 
-/// The model's own dependencies within a layer and from the layer before.
-void connect(RankProgram& rank, const LayerPhases& previous, const LayerPhases& now);
+  ProgramDraft& program_;
+  bool overlapped_ = false;
+  std::vector<std::string> side_;
+  std::map<Key, PreparedPhase*> by_place_, by_rows_;
+};
 
 }  // namespace moeline

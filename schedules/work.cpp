@@ -46,6 +46,7 @@ double tokens_per_request(const Workload& workload) {
 LayerWork Setup::layer_work(bool forward, int layer, int rank) const {
   LayerWork work;
   work.model = model;
+  work.choices = scenario.training;
   work.micro_batch_size = scenario.workload.micro_batch_size;
   work.seq_len = scenario.workload.seq_len;
   work.ep = scenario.parallelism.ep;

@@ -53,15 +53,15 @@ Setup with_expected_waits(const Setup& setup) {
   const int draws = equal_layers ? kDrawsOfEqualLayers : kDraws;
   const double scale = (all == ranks ? 1 : expected_maximum(all) / expected_maximum(ranks)) / draws;
   const Course course = course_of(setup, alone, simulate(alone.graph), with_more_rows(setup), kRowsStep);
-  waiting.waits_us.assign(alone.meetings.size(), 0);
+  waiting.waits.by_meeting.assign(alone.meetings.size(), 0);
   for (int draw = 0; draw < draws; ++draw) {
     Race race(setup, alone, course, ranks, static_cast<std::uint64_t>(draw));
     race.run();
     for (std::size_t i = 0; i < alone.meetings.size(); ++i) {
-      waiting.waits_us[i] += scale * race.wait_us(alone.meetings[i]);
+      waiting.waits.by_meeting[i] += scale * race.wait_us(alone.meetings[i]);
     }
   }
-  if (equal_layers) average_over_layers(alone, waiting.waits_us);
+  if (equal_layers) average_over_layers(alone, waiting.waits.by_meeting);
   return waiting;
 }
 

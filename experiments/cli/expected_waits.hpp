@@ -5,7 +5,7 @@
 
 namespace moeline {
 
-/// The same setup with Setup::waits_us: for each meeting of the rank with others, from the end of its own work before
+/// The same setup with Setup::waits: for each meeting of the rank with others, from the end of its own work before
 /// it until the slowest rank is expected to have ended its own. Unchanged where all ranks are simulated, or none waits.
 ///
 /// All ranks go through the same program, chains of kernels taken together, with the times that rank 0 takes for them;

@@ -82,6 +82,9 @@ Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine, Ti
                {memory_constant(op.family), bytes_at_peak_us(op.bytes, machine.hbm_GBps) * fewer_sms}},
               {}};
     case Family::notify:
+    case Family::send:
+    case Family::reduce_scatter:
+    case Family::all_gather:
     case Family::dispatch:
     case Family::dispatch_cached:
     case Family::combine:

@@ -148,6 +148,19 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
   set_links(op, machine, kernels, price);
 }
 
+// Nobody measured NCCL for us: the links at their peaks, behind a message's latency.
+void price_collective(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+  price.solo_us = links_us(op, machine) + farthest_latency_us(op.traffic.ranks, machine);
+  price.bound_by = "roofline";
+  price.provenance = Provenance::datasheet;
+  price.note.reasons = {"links at their peaks"};
+  if (price.hold == Hold::elastic) {  // a send leaves the SMs alone
+    price.hold = Hold::nothing;
+    price.sms = 0;
+  }
+  set_links(op, machine, kernels, price);
+}
+
 // What speaks against the measurements of the curve's family, wherever they lie.
 std::string doubt_of(const Operator& op, const std::string& family, const MachineFacts& machine,
                      const KernelSet& kernels) {
@@ -223,7 +236,9 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
     price.note.reasons = {"the NIC's latency there and back"};
     return price;
   }
-  if (is_all_to_all(op.family)) {
+  if (is_collective(op.family)) {
+    price_collective(op, machine, kernels, price);
+  } else if (is_all_to_all(op.family)) {
     price_transfer(op, conditions, machine, kernels, price);
   } else {
     price_compute(op, conditions, machine, kernels, price);

@@ -1,5 +1,5 @@
-// Multi-head latent attention and the router. Symbols as in the DeepSeek-V2 paper: W_DQ and W_UQ project queries
-// down and up, W_DKV and W_UKV keys and values, W_O the output.
+// Multi-head latent attention and the router of MoE layers. Symbols as in the DeepSeek-V2 paper: W_DQ and W_UQ project
+// queries down and up, W_DKV and W_UKV keys and values, W_O the output.
 #include "moe/attention_core.hpp"
 #include "moe/kernels.hpp"
 #include "moe/training.hpp"
@@ -118,13 +118,13 @@ std::vector<Operator> attention_forward(const LayerWork& work) {
   list.add(elementwise("copy kv latent", d.t * d.kv_lora, 2));
   list.project_up();
   list.flash_attention();
-  list.add(memory(Family::recode_12bit, "save O in 12-bit E5M6", d.t * d.out * (kBf16 + 1.5)));
+  list.add(stored(memory(Family::recode_12bit, "save O in 12-bit E5M6", d.t * d.out * (kBf16 + 1.5))));
   list.add(cast("cast O to fp8", d.t, d.out));
   list.add(small("transpose scales"));
   list.add(gemm(Family::gemm_fp8, "W_O fprop", d.t, d.hidden, d.out));
   list.add(elementwise("scale", d.t * d.hidden, 2));
   list.add(norm("RMSNorm and residual add", d.t, d.hidden, 4));
-  router_forward(list);
+  if (work.kind == BlockKind::moe_layer) router_forward(list);
   list.add(cast("cast dispatch input to fp8", d.t, d.hidden));
   return list.ops;
 }
@@ -132,12 +132,12 @@ std::vector<Operator> attention_forward(const LayerWork& work) {
 std::vector<Operator> attention_backward_input(const LayerWork& work) {
   List list(work);
   const Mla& d = list.d;
-  router_backward(list);
+  if (work.kind == BlockKind::moe_layer) router_backward(list);
   list.add(elementwise("add", d.t * d.hidden, 3));
   list.add(norm("RMSNorm backward", d.t, d.hidden, 5));
   list.finalize_norm_backward();
   list.add(elementwise("scale", d.t * d.hidden, 2));
-  list.add(memory(Family::recode_12bit, "restore O from 12-bit E5M6", d.t * d.out * (kBf16 + 1.5)));
+  list.add(stored(memory(Family::recode_12bit, "restore O from 12-bit E5M6", d.t * d.out * (kBf16 + 1.5))));
   list.add(cast("cast dY to fp8", d.t, d.hidden));
   list.add(transpose_fp8("transpose W_O", d.hidden * d.out));
   list.add(small("transpose scales"));

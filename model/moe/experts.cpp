@@ -70,22 +70,22 @@ std::vector<Operator> experts_forward(const LayerWork& work) {
       memory(Family::swiglu, "shared SwiGLU and cast", d.t * d.shared * (2 * kBf16 + kFp8)),
       small("transpose scales"),
       gemm(Family::gemm_fp8, "shared down fprop", d.t, d.hidden, d.shared),
-      cast("save expert gate_up output in fp8", d.rows, 2 * d.ffn),
-      cast("save shared gate_up output in fp8", d.t, 2 * d.shared),
+      stored(cast("save expert gate_up output in fp8", d.rows, 2 * d.ffn)),
+      stored(cast("save shared gate_up output in fp8", d.t, 2 * d.shared)),
   };
 }
 
 std::vector<Operator> experts_backward_input(const LayerWork& work) {
   const Ffn d(work);
   return {
-      cast("restore shared gate_up output", d.t, 2 * d.shared),
+      stored(cast("restore shared gate_up output", d.t, 2 * d.shared)),
       transpose_fp8("transpose shared down weight", d.hidden * d.shared),
       small("transpose scales"),
       gemm(Family::gemm_fp8, "shared down dgrad", d.t, d.shared, d.hidden),
       cast_transpose("dY per channel", d.t, d.hidden),
       recomputed(memory(Family::swiglu, "shared SwiGLU and per-channel cast", d.t * d.shared * (2 * kBf16 + kFp8))),
       memory(Family::swiglu, "shared SwiGLU backward", d.t * d.shared * 5 * kBf16),
-      cast("restore expert gate_up output", d.rows, 2 * d.ffn),
+      stored(cast("restore expert gate_up output", d.rows, 2 * d.ffn)),
       expand("expand dY to rows", d),
       transpose_scales(d.rows, d.hidden),
       gemm(Family::gemm_fp8_grouped, "expert down dgrad", d.rows, d.ffn, d.hidden, d.experts),

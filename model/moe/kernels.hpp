@@ -82,7 +82,12 @@ inline Operator transpose_scales(double rows, double columns) {
 
 inline Operator recomputed(Operator op) {
   op.recomputed_flops = op.flops;
+  op.purpose = Purpose::recompute;
   op.name += " (recompute)";
+  return op;
+}
+inline Operator stored(Operator op) {
+  op.purpose = Purpose::storage;
   return op;
 }
 

@@ -28,6 +28,9 @@ const std::string& name_of(Family family) {
                                                             "map_rows",
                                                             "small",
                                                             "notify",
+                                                            "send",
+                                                            "reduce_scatter",
+                                                            "all_gather",
                                                             "dispatch",
                                                             "dispatch_cached",
                                                             "combine",
@@ -51,13 +54,15 @@ bool is_all_to_all(Family family) { return family >= Family::dispatch; }
 
 bool is_low_latency(Family family) { return family >= Family::low_latency_dispatch; }
 
+bool is_collective(Family family) { return family >= Family::send && family <= Family::all_gather; }
+
 bool is_communication(Family family) { return family >= Family::notify; }
 
 bool is_fp8(Family family) { return family <= Family::gemm_fp8_masked; }
 
 bool is_resident(Family family) {
   // the blocks of low-latency kernels come and go on the compute stream
-  return is_fp8(family) || (is_communication(family) && !is_low_latency(family));
+  return is_fp8(family) || (is_communication(family) && !is_low_latency(family) && family != Family::send);
 }
 
 }  // namespace moeline

@@ -33,6 +33,9 @@ enum class Family {
   map_rows,              ///< row of each token and expert; one block per expert
   small,                 ///< a few microseconds whatever the size: the rest of the router, scale transposes, fills
   notify,                ///< barrier of all ranks and exchange of counts before a transfer
+  send,                  ///< one rank's message to another: activations of a pipeline
+  reduce_scatter,        ///< gradients summed over their replicas, each of which keeps a part
+  all_gather,            ///< parts of updated parameters to all replicas
   dispatch,              ///< all-to-all of tokens, FP8 or BF16, to their experts
   dispatch_cached,       ///< the same with a layout known from the forward pass
   combine,               ///< all-to-all of BF16 results back
@@ -44,6 +47,13 @@ inline constexpr int kFamilies = static_cast<int>(Family::low_latency_combine) +
 [[nodiscard]] const std::string& name_of(Family family);
 /// None where no family has that name.
 [[nodiscard]] std::optional<Family> family_named(const std::string& name);
+
+/// Why a kernel is there. Training may be set up to do without the last two (moe/training_choices.hpp).
+enum class Purpose {
+  necessary,
+  recompute,  ///< forward work repeated in the backward pass instead of kept
+  storage,    ///< saves or restores an activation in fewer bits than BF16
+};
 
 /// Which part of a low-latency transfer: kernels on the compute stream send and receive, the wire holds no SM.
 enum class Stage { whole, issue, wire, receive };
@@ -86,7 +96,8 @@ struct Operator {
   double items = 0;             ///< what routing kernels go through: tokens x experts, or rows
   int blocks = 0;               ///< thread blocks where they are fewer than the SMs; 0: more than enough
   double recomputed_flops = 0;  ///< of `flops`: forward work repeated in the backward pass
-  bool parallel = false;        ///< independent of its neighbours: may run on a second stream beside them
+  Purpose purpose = Purpose::necessary;
+  bool parallel = false;  ///< independent of its neighbours: may run on a second stream beside them
   AttentionShape attention;
   Traffic traffic;
 };
@@ -96,7 +107,9 @@ struct Operator {
 [[nodiscard]] bool is_memory_bound(Family family);
 [[nodiscard]] bool is_all_to_all(Family family);  ///< notify excluded
 [[nodiscard]] bool is_low_latency(Family family);
-/// Dispatch, combine and their barriers.
+/// NCCL's: between stages of a pipeline, or replicas of parameters.
+[[nodiscard]] bool is_collective(Family family);
+/// Dispatch, combine and their barriers, sends and collectives.
 [[nodiscard]] bool is_communication(Family family);
 /// Runs on the FP8 tensor cores.
 [[nodiscard]] bool is_fp8(Family family);

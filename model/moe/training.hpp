@@ -5,21 +5,35 @@
 // auxiliary loss, recomputation of the MLA up-projections, RMSNorm and SwiGLU. Byte counts are the least traffic of
 // the tensors involved. Phases are named as the profile's annotations name them: after the autograd operation, so
 // that combine(B), the backward of combine, is a dispatch kernel.
+//
+// Before the first MoE layer and behind the last there are other blocks; their lists are ours (training_blocks.cpp).
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "moe/architecture.hpp"
-#include "moe/dependency.hpp"
 #include "moe/operator.hpp"
 #include "moe/routing.hpp"
+#include "moe/training_choices.hpp"
 
 namespace moeline {
 
-/// Work of one rank in one layer.
+/// What a stage of a pipeline is made of. A model is embedding, dense layers, MoE layers, head, and for each MTP module
+/// an mtp block, a MoE layer and a head again.
+enum class BlockKind {
+  embedding,
+  dense_layer,
+  moe_layer,
+  head,  ///< last norm, LM head and loss
+  mtp,   ///< what an MTP module has before its layer
+};
+
+/// Work of one rank in one block.
 struct LayerWork {
   Architecture model;
+  BlockKind kind = BlockKind::moe_layer;
+  TrainingChoices choices{};
   int micro_batch_size = 1;
   int seq_len = 4096;
   int ep = 64;
@@ -42,11 +56,28 @@ struct LayerWork {
 [[nodiscard]] std::vector<Operator> combine_forward(const LayerWork& work);            // combine(F)
 [[nodiscard]] std::vector<Operator> combine_backward(const LayerWork& work);           // combine(B): dispatch kernel
 
-/// The kernels of a phase by its name. Throws SpecError for a name that no training phase has.
+[[nodiscard]] std::vector<Operator> dense_forward(const LayerWork& work);         // mlp(F) of a dense layer
+[[nodiscard]] std::vector<Operator> dense_backward_input(const LayerWork& work);  // mlp(B)
+[[nodiscard]] std::vector<Operator> dense_backward_weight(const LayerWork& work);
+[[nodiscard]] std::vector<Operator> embedding_forward(const LayerWork& work);  // embedding(F)
+[[nodiscard]] std::vector<Operator> embedding_weight(const LayerWork& work);   // embedding(W)
+[[nodiscard]] std::vector<Operator> head_forward(const LayerWork& work);       // head(F)
+[[nodiscard]] std::vector<Operator> head_backward_input(const LayerWork& work);
+[[nodiscard]] std::vector<Operator> head_weight(const LayerWork& work);
+[[nodiscard]] std::vector<Operator> mtp_forward(const LayerWork& work);  // mtp(F)
+[[nodiscard]] std::vector<Operator> mtp_backward_input(const LayerWork& work);
+[[nodiscard]] std::vector<Operator> mtp_weight(const LayerWork& work);
+
+/// The kernels of a phase of a block by its name, without those that the choices do without. Throws SpecError for a
+/// name that no phase of this kind of block has.
 [[nodiscard]] std::vector<Operator> training_phase(const std::string& phase, const LayerWork& work);
 
+/// Of a MoE layer.
 [[nodiscard]] const std::vector<std::string>& training_phase_names();
 
-[[nodiscard]] const std::vector<PhaseDependency>& training_dependencies();
+/// Phases of a block in the order of the data; none where it has nothing to do.
+[[nodiscard]] const std::vector<std::string>& forward_phases(BlockKind kind);
+[[nodiscard]] const std::vector<std::string>& backward_phases(BlockKind kind);  ///< of inputs' gradients
+[[nodiscard]] const std::vector<std::string>& weight_phases(BlockKind kind);    ///< each needs the (B) of its name
 
 }  // namespace moeline

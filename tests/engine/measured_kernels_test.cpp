@@ -4,6 +4,7 @@
 // add (elastic kernels beside communication) is taken out first. Phases are tied by the eight edges of the published
 // schedule, streams are in order, and the expert GEMMs of mlp(W) alternate between two streams.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
@@ -123,9 +124,14 @@ class MeasuredChunk {
   }
 
   void tie(int layer) {
-    for (const PhaseDependency& edge : training_dependencies()) {
-      const int after = layer + (edge.next_layer ? 1 : 0);
-      if (after < 4) draft_.start_after_end(last(edge.before, layer), first(edge.after, after));
+    for (const auto& path : {forward_phases(BlockKind::moe_layer), backward_phases(BlockKind::moe_layer)}) {
+      for (std::size_t i = 1; i < path.size(); ++i) {
+        draft_.start_after_end(last(path[i - 1], layer), first(path[i], layer));
+      }
+      if (layer < 3) draft_.start_after_end(last(path.back(), layer), first(path.front(), layer + 1));
+    }
+    for (const char* part : {"mlp", "attn"}) {
+      draft_.start_after_end(last(fmt::format("{}(B)", part), layer), first(fmt::format("{}(W)", part), layer));
     }
     const auto weight = [&](int index) { return tasks_.at({"mlp(W)", layer, index}); };
     draft_.start_after_end(weight(1), weight(3));    // fork
