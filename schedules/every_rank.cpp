@@ -7,7 +7,7 @@ namespace {
 
 // No rank leaves a meeting before all have arrived: a barrier ends once every rank's spin has started, and a kernel
 // receives once every rank's messages are there. One task in the middle keeps the edges linear in the ranks.
-void join(const std::vector<RankProgram>& ranks, TaskGraphDraft& graph) {
+void join(std::vector<RankProgram>& ranks, TaskGraphDraft& graph) {
   Label label = ranks.front().label({}, StreamName::host, 0);
   label.name = graph.intern("all ranks have arrived");
   label.task_class = graph.add_class("host", Role::host);

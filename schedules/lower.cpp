@@ -12,10 +12,21 @@ struct StreamInfo {
   const char* name;
   Role role;
 };
-constexpr std::array<StreamInfo, 4> kStreams = {{{7, "compute", Role::compute},
-                                                 {27, "communication", Role::communication},
-                                                 {23, "side", Role::compute},
-                                                 {0, "host", Role::host}}};
+constexpr std::uint16_t kUnused = 0xffff;
+constexpr std::array<StreamInfo, kStreamNames> kStreams = {
+    {{7, "compute", Role::compute},
+     {27, "communication", Role::communication},
+     {23, "side", Role::compute},
+     {0, "host", Role::host},
+     {15, "collectives", Role::communication},
+     {31, "activations to the next rank", Role::communication},
+     {32, "activations to the previous rank", Role::communication},
+     {33, "gradients to the next rank", Role::communication},
+     {34, "gradients to the previous rank", Role::communication},
+     {35, "activations from the next rank", Role::communication},
+     {36, "activations from the previous rank", Role::communication},
+     {37, "gradients from the next rank", Role::communication},
+     {38, "gradients from the previous rank", Role::communication}}};
 
 }  // namespace
 
@@ -33,11 +44,8 @@ RankProgram::RankProgram(ProgramDraft& program, int rank)
   graph().add_link("NVLink in GB/s", machine.nvlink_GBps);
   graph().add_link("NIC out GB/s", machine.nic_GBps);
   graph().add_link("NIC in GB/s", machine.nic_GBps);
-  const auto number = static_cast<std::uint32_t>(rank);
-  first_stream_ = graph().add_stream({number, kStreams[0].id, kStreams[0].name, kStreams[0].role});
-  for (std::size_t i = 1; i < kStreams.size(); ++i) {
-    graph().add_stream({number, kStreams[i].id, kStreams[i].name, kStreams[i].role});
-  }
+  streams_.fill(kUnused);
+  last_.fill(kNoTask);
 }
 
 PhaseTasks RankProgram::begin(PreparedPhase& phase, const Place& place) {
@@ -127,6 +135,22 @@ TaskId RankProgram::join_streams() {
   return join;
 }
 
+TaskId RankProgram::gate(const PhaseTasks& one, const PhaseTasks& other) {
+  const TaskId gate = add_host_task("inputs are there", Time::zero(), one.phase);
+  graph().start_after_end(gate, one.first);
+  graph().start_after_end(gate, other.first);
+  return gate;
+}
+
+TaskId RankProgram::computed() {
+  const TaskId end = add_host_task("computed", Time::zero(), 0);
+  for (const StreamName stream : {StreamName::compute, StreamName::side}) {
+    const TaskId last = last_[static_cast<std::size_t>(stream)];
+    if (last != kNoTask) graph().start_after_end(last, end);
+  }
+  return end;
+}
+
 // Independent kernels alternate between the compute and the side stream: a fork before them and a join after.
 void RankProgram::add_parallel(std::vector<PreparedKernel>::const_iterator first,
                                std::vector<PreparedKernel>::const_iterator last, const PhaseTasks& phase,
@@ -175,8 +199,13 @@ Time RankProgram::drawn(const PreparedKernel& kernel) {
   return factor == 1 ? kernel.task.solo : from_us(to_us(kernel.task.solo) * factor);
 }
 
-Label RankProgram::label(Label label, StreamName stream, std::uint32_t phase) const {
-  label.stream = static_cast<std::uint16_t>(first_stream_ + static_cast<std::uint16_t>(stream));
+Label RankProgram::label(Label label, StreamName stream, std::uint32_t phase) {
+  std::uint16_t& number = streams_[static_cast<std::size_t>(stream)];
+  if (number == kUnused) {
+    const StreamInfo& info = kStreams[static_cast<std::size_t>(stream)];
+    number = graph().add_stream({static_cast<std::uint32_t>(rank_), info.id, info.name, info.role});
+  }
+  label.stream = number;
   label.phase = phase;
   return label;
 }

@@ -10,7 +10,22 @@
 
 namespace moeline {
 
-enum class StreamName : std::uint8_t { compute, communication, side, host };
+enum class StreamName : std::uint8_t {
+  compute,
+  communication,
+  side,
+  host,
+  collectives,          ///< gradients and parameters
+  activations_to_next,  ///< sends of a pipeline, by rank they go to or come from
+  activations_to_previous,
+  gradients_to_next,
+  gradients_to_previous,
+  activations_from_next,
+  activations_from_previous,
+  gradients_from_next,
+  gradients_from_previous,
+};
+inline constexpr std::size_t kStreamNames = 13;
 
 /// Transfers run on the communication stream, all else on the compute stream, where no plan says otherwise.
 [[nodiscard]] inline StreamName stream_of(const std::string& phase) {
@@ -60,11 +75,15 @@ class RankProgram {
   /// What is appended from now on starts once all before it has ended, whatever its stream. Edges may be added to the
   /// task that this returns.
   TaskId join_streams();
+  /// A point that nothing before it leads to yet; `first` of both phases start after it.
+  TaskId gate(const PhaseTasks& one, const PhaseTasks& other);
+  /// The end of all computation appended so far. Nothing waits for it by itself.
+  TaskId computed();
   /// The host launches `after` only once it has read the counts of `dispatch`.
   void host_edge(const PhaseTasks& dispatch, const PhaseTasks& after);
 
   /// The label of a task of this rank.
-  [[nodiscard]] Label label(Label label, StreamName stream, std::uint32_t phase) const;
+  [[nodiscard]] Label label(Label label, StreamName stream, std::uint32_t phase);
   /// In the order of the program, which is that of all ranks.
   [[nodiscard]] const std::vector<Meeting>& meetings() const { return meetings_; }
 
@@ -85,8 +104,8 @@ class RankProgram {
   double slowness_;
   Random random_;
   ResourceId first_resource_ = 0;
-  std::uint16_t first_stream_ = 0;
-  std::array<TaskId, 4> last_ = {kNoTask, kNoTask, kNoTask, kNoTask};  // by stream
+  std::array<std::uint16_t, kStreamNames> streams_;  // of the graph; those that nobody has used are not there yet
+  std::array<TaskId, kStreamNames> last_;
   std::vector<Meeting> meetings_;
   std::vector<Usage> usages_;  // of the kernel that is being added
 };

@@ -7,9 +7,16 @@
 
 #include "graph/task_graph.hpp"
 #include "hardware/price.hpp"
+#include "schedules/pipeline/slot.hpp"
 #include "schedules/scenario.hpp"
 
 namespace moeline {
+
+/// A block of the model. Layers count in order of execution where MoE layers run alone, else from the model's first.
+struct Block {
+  BlockKind kind = BlockKind::moe_layer;
+  int layer = 0;
+};
 
 /// What a family counts as in the metrics: attention (the core alone), gemm, grouped_gemm, memory, small, dispatch, ...
 [[nodiscard]] const char* class_name(Family family);
@@ -36,6 +43,20 @@ struct Meeting {
   [[nodiscard]] bool is_barrier() const { return arrives == leaves; }
 };
 
+/// A slot of a pipeline: the phases of the graph from one up to another.
+struct ProgramSlot {
+  Slot slot;
+  std::uint32_t rank = 0;
+  std::uint32_t first_phase = 0, end_phase = 0;
+};
+
+/// Of a whole step of training with operators.
+struct PipelineProgram {
+  std::vector<ProgramSlot> slots;           ///< rank by rank, in order of execution
+  std::vector<std::vector<Block>> stages;   ///< in the order of the forward pass
+  std::uint32_t first_optimizer_phase = 0;  ///< from here on: gradients, optimizer, parameters
+};
+
 /// Ready to run. Numbers are of one rank, on average over all.
 struct Program {
   TaskGraph graph;
@@ -48,6 +69,7 @@ struct Program {
   double waits_us = 0;              ///< expected waits for the slowest rank, summed over the transfers
   std::vector<double> jitters{};    ///< by task, of a folded run: standard deviation of its time over the mean
   std::vector<Meeting> meetings{};  ///< of rank 0, in the order of the program
+  PipelineProgram pipeline{};       ///< empty of all else
 };
 
 /// How the kernels of a phase are run.

@@ -15,7 +15,8 @@ namespace {
 
 void read_layers(const Spec& spec, const Architecture& model, Scenario& scenario) {
   const bool all = !spec.has("layers") || spec.text("layers") == "all";
-  scenario.whole_model = all && scenario.workload.phase != "train";  // training simulates MoE layers alone
+  // Training's chunk and its sequential schedule are of MoE layers alone.
+  scenario.whole_model = all && (scenario.workload.phase != "train" || find_pipeline(scenario.schedule) != nullptr);
   scenario.layers = all ? model.moe_layers() : spec.integer("layers", 1, 5000);
 }
 
@@ -81,12 +82,38 @@ void read_kernels(const Spec& spec, Setup& setup) {
 
 std::string read_overlap(const Spec& spec, const Scenario& scenario) {
   const std::string overlap = spec.text_or("overlap", "default");
-  if (overlap == "default") return overlap;
-  if (scenario.schedule == "sequential") throw spec.error("overlap", "does not apply to the schedule sequential");
+  if (overlap == "default" || (overlap == "none" && scenario.schedule.starts_with("dualpipe"))) return overlap;
+  const bool has_plan = scenario.schedule.starts_with("dualpipe") || scenario.schedule.ends_with("two-batch");
+  if (!has_plan) throw spec.error("overlap", fmt::format("does not apply to the schedule {}", scenario.schedule));
+  if (overlap == "none") {
+    throw spec.error("overlap", fmt::format("none belongs to pipelines; {} has the schedule sequential beside it",
+                                            scenario.schedule));
+  }
   std::filesystem::path plan = beside(scenario.file, overlap);
   std::error_code failed;
   if (!std::filesystem::exists(plan, failed)) throw spec.error("overlap", fmt::format("'{}': no such file", overlap));
   return plan.string();
+}
+
+// What training alone has.
+void read_training(const Spec& spec, Setup& setup) {
+  Scenario& s = setup.scenario;
+  const bool training = s.workload.phase == "train";
+  if (spec.has("training") && !training) throw spec.error("training", "belongs to training");
+  if (training) s.training = read_training_choices(spec.map_or_empty("training"), s.schedule);
+  if (find_pipeline(s.schedule) == nullptr) {
+    if (spec.has("stages")) throw spec.error("stages", fmt::format("belong to pipelines, and {} is none", s.schedule));
+    return;
+  }
+  if (s.routing.distribution != "balanced") {
+    throw spec.map("routing").error(
+        "distribution",
+        fmt::format("'{}' is not modelled in whole pipelines; there is: balanced", s.routing.distribution));
+  }
+  const Spec choices = spec.map_or_empty("training");
+  if (choices.has("mtp")) s.mtp = choices.flag("mtp");
+  s.stage_layers = read_stages(spec, s, setup.model);
+  check_pipeline(spec, s);
 }
 
 // A pipeline of given slots needs neither model nor machine, but what it names must be there.
@@ -102,12 +129,16 @@ void read_pipeline(const Spec& spec, Setup& setup) {
   check_comm_keys(spec.map_or_empty("comm"));
   check_routing_keys(spec.map_or_empty("routing"));
   for (const char* key : {"model", "hardware", "kernels", "comm", "routing", "layers", "overlap", "launch", "ranks",
-                          "jitter", "speed_spread", "seed", "samples"}) {
+                          "jitter", "speed_spread", "seed", "samples", "stages", "training"}) {
     if (spec.has(key)) s.without_use.emplace_back(key);
   }
 }
 
 }  // namespace
+
+bool is_training_step(const Scenario& scenario) {
+  return find_pipeline(scenario.schedule) != nullptr && !scenario.slot_costs;
+}
 
 const std::vector<std::string>& schedule_names() {
   static const std::vector<std::string> kNames = [] {
@@ -124,11 +155,12 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
   Scenario& s = setup.scenario;
   s.file = path.string();
   s.hardware_overrides = apply(assignments, spec);
-  spec.expect({"schema", "model", "hardware", "kernels", "schedule", "parallelism", "workload", "comm", "routing",
-               "layers", "overlap", "launch", "ranks", "jitter", "speed_spread", "seed", "samples", "slot_costs_ms"});
+  spec.expect({"schema",       "model",   "hardware", "kernels",       "schedule", "parallelism", "workload",
+               "comm",         "routing", "layers",   "overlap",       "launch",   "ranks",       "jitter",
+               "speed_spread", "seed",    "samples",  "slot_costs_ms", "stages",   "training"});
   (void)spec.integer("schema", 1, 1);
   s.schedule = read_schedule(spec);
-  if (find_pipeline(s.schedule) != nullptr || spec.has("slot_costs_ms")) {
+  if (spec.has("slot_costs_ms")) {
     read_pipeline(spec, setup);
     return setup;
   }
@@ -149,6 +181,7 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
   s.launch = s.workload.phase == "decode" ? "graph" : "stream";
   if (spec.has("launch")) s.launch = spec.choice("launch", {"graph", "stream"});
   read_ranks(spec, setup);
+  read_training(spec, setup);
   draw(setup, spec.integer_or("seed", 0, 1 << 30, s.seed));
   return setup;
 }

@@ -82,10 +82,9 @@ struct Scenario {
   Workload workload;
   Comm comm;
   Routing routing;
-  int layers = 0;  ///< MoE layers simulated
-  bool whole_model =
-      false;  ///< inference: with everything else of the model's step; else those layers alone, in steady state
-  std::string overlap = "default";
+  int layers = 0;            ///< MoE layers simulated
+  bool whole_model = false;  ///< inference and pipelines: with everything else of the model; else those layers alone
+  std::string overlap = "default";  ///< or the path of a plan; of a pipeline also "none"
   std::string launch = "stream";  ///< "stream": the host launches kernels and reads dispatch's counts; "graph": no host
   std::string ranks = "auto";     ///< "folded": one for all that differ by chance; "all"; "auto": all that differ
   std::string jitter = "measured";  ///< of kernels' times; "none"
@@ -93,11 +92,16 @@ struct Scenario {
   int seed = 1;
   int samples = 1;  ///< of everything that is drawn
   TrainingChoices training;
+  bool mtp = true;                       ///< training: with the model's MTP modules
+  std::vector<int> stage_layers;         ///< decoder layers of each stage; empty: balanced
   std::optional<SlotCosts> slot_costs;   ///< of a whole pipeline: then nothing else takes time
   std::vector<std::string> without_use;  ///< keys that stand in the file and do not enter
 };
 
 [[nodiscard]] const std::vector<std::string>& schedule_names();
+
+/// A whole pipeline with the operators of its slots.
+[[nodiscard]] bool is_training_step(const Scenario& scenario);
 
 /// Of one pipeline: what a step of training has, over dp.
 [[nodiscard]] int micro_batches(const Scenario& scenario);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "schedules/pipeline/pipeline_parts.hpp"
 #include "schedules/pipeline/pipelines.hpp"
 
 namespace moeline {
@@ -189,12 +190,15 @@ void check_experts_divide(const Spec& spec, int ep, const Scenario& scenario, co
 }  // namespace
 
 Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
-  spec.expect({"tp", "pp", "ep", "dp"});
+  const bool pipeline = find_pipeline(scenario.schedule) != nullptr;
+  spec.expect(pipeline ? std::vector<std::string>{"tp", "pp", "virtual_pp", "ep", "dp"}
+                       : std::vector<std::string>{"tp", "pp", "ep", "dp"});
   // one rank has no all-to-all, and another list of kernels
-  const Parallelism p = read_world(spec, spec.integer("ep", 2, kMostRanks));
+  Parallelism p = read_world(spec, spec.integer("ep", 2, kMostRanks));
   if (p.pp > 1 && scenario.workload.phase != "train") {
     throw spec.error("pp", "above 1 is not modelled in prefill and decode");
   }
+  if (pipeline) read_pipeline_keys(spec, scenario.schedule, p);
   check_experts_divide(spec, p.ep, scenario, model);
   if (p.ep > gpus_per_node && p.ep % gpus_per_node != 0) {
     throw spec.error("ep", fmt::format("must fill whole nodes of {} GPUs, or fit into one", gpus_per_node));
@@ -280,6 +284,14 @@ void read_ranks(const Spec& spec, Setup& setup) {
                       s.speed_spread > 0 || s.samples > 1;
   if (s.ranks == "folded" && s.samples > 1) {
     throw spec.error("samples", "above 1 have nothing to draw where ranks are folded");
+  }
+  if (is_training_step(s)) {
+    if (s.ranks == "all" || s.samples > 1) {
+      throw spec.error(
+          s.ranks == "all" ? "ranks" : "samples",
+          "of one expert-parallel group are folded in a whole pipeline; dualpipe-chunk simulates them all");
+    }
+    return;
   }
   const std::int64_t rank_layers = std::int64_t{s.parallelism.ep} * s.layers;
   const bool few = s.parallelism.ep <= kMostTogether && rank_layers <= kMostRankLayers;

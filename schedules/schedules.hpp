@@ -15,8 +15,11 @@ namespace moeline {
 /// Two micro-batches, each computing while the other's tokens travel.
 [[nodiscard]] Program two_batch(const Setup& setup);
 
-/// A whole pipeline of slots with given costs: all ranks of one pipeline.
+/// A whole pipeline, one GPU of each of its ranks: of slots with given costs, or of their operators.
 [[nodiscard]] Program pipeline(const Setup& setup);
+[[nodiscard]] Program training_step(const Setup& setup);
+/// What each rank does, in order.
+[[nodiscard]] std::vector<RankSlots> pipeline_slots(const Scenario& scenario);
 
 /// The program of the scenario's schedule.
 [[nodiscard]] Program build_program(const Setup& setup);

@@ -10,12 +10,6 @@
 
 namespace moeline {
 
-/// A block of the model. Layers count in order of execution where MoE layers run alone, else from the model's first.
-struct Block {
-  BlockKind kind = BlockKind::moe_layer;
-  int layer = 0;
-};
-
 class TrainingPhases {
  public:
   /// Of passes that run alone. REQUIRES: `program` outlives it.

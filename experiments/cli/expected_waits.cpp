@@ -41,26 +41,56 @@ void average_over_layers(const Program& alone, std::vector<double>& waits) {
   for (std::size_t i = 0; i < waits.size(); ++i) waits[i] = sum_of(i).first / sum_of(i).second;
 }
 
+// By meeting of `alone`, the program without waits.
+std::vector<double> race_waits(const Setup& setup, const Program& alone, int draws) {
+  const int all = setup.scenario.parallelism.ep;
+  const int ranks = std::min(all, kMostRanks);
+  const double scale = (all == ranks ? 1 : expected_maximum(all) / expected_maximum(ranks)) / draws;
+  const Course course = course_of(setup, alone, simulate(alone.graph), with_more_rows(setup), kRowsStep);
+  std::vector<double> waits(alone.meetings.size(), 0);
+  for (int draw = 0; draw < draws; ++draw) {
+    Race race(setup, alone, course, ranks, static_cast<std::uint64_t>(draw));
+    race.run();
+    for (std::size_t i = 0; i < waits.size(); ++i) waits[i] += scale * race.wait_us(alone.meetings[i]);
+  }
+  return waits;
+}
+
+// In the MoE layers of a pass, whose ranks have drifted apart as far as they do: those of the second half of eight.
+std::map<std::string, double> waits_by_phase(const Setup& setup, const char* schedule) {
+  constexpr int kLayers = 8;
+  constexpr int kPipelineDraws = 4;  // of four layers each
+  Setup layers = setup;
+  layers.scenario.schedule = schedule;
+  layers.scenario.overlap = setup.scenario.overlap == "none" ? "default" : setup.scenario.overlap;
+  layers.scenario.training.recompute = Recompute::selective;
+  layers.scenario.whole_model = false;
+  layers.scenario.layers = kLayers;
+  const Program alone = build_program(layers);
+  const std::vector<double> waits = race_waits(layers, alone, kPipelineDraws);
+  std::map<std::string, double> means;
+  for (std::size_t i = 0; i < waits.size(); ++i) {
+    const Phase& phase = alone.graph.phases()[alone.meetings[i].phase];
+    if (phase.layer >= kLayers / 2) means[phase.name] += waits[i] / (kLayers - kLayers / 2);
+  }
+  return means;
+}
+
 }  // namespace
 
 Setup with_expected_waits(const Setup& setup) {
   Setup waiting = setup;
   if (setup.every_rank || setup.free_communication || setup.scenario.slot_costs) return waiting;
-  const Program alone = build_program(setup);
-  const int all = setup.scenario.parallelism.ep;
-  const int ranks = std::min(all, kMostRanks);
-  const bool equal_layers = setup.scenario.workload.phase != "train";
-  const int draws = equal_layers ? kDrawsOfEqualLayers : kDraws;
-  const double scale = (all == ranks ? 1 : expected_maximum(all) / expected_maximum(ranks)) / draws;
-  const Course course = course_of(setup, alone, simulate(alone.graph), with_more_rows(setup), kRowsStep);
-  waiting.waits.by_meeting.assign(alone.meetings.size(), 0);
-  for (int draw = 0; draw < draws; ++draw) {
-    Race race(setup, alone, course, ranks, static_cast<std::uint64_t>(draw));
-    race.run();
-    for (std::size_t i = 0; i < alone.meetings.size(); ++i) {
-      waiting.waits.by_meeting[i] += scale * race.wait_us(alone.meetings[i]);
+  if (is_training_step(setup.scenario)) {
+    waiting.waits.alone_us = waits_by_phase(setup, "sequential");
+    if (setup.scenario.schedule.starts_with("dualpipe")) {
+      waiting.waits.overlapped_us = waits_by_phase(setup, "dualpipe-chunk");
     }
+    return waiting;
   }
+  const Program alone = build_program(setup);
+  const bool equal_layers = setup.scenario.workload.phase != "train";
+  waiting.waits.by_meeting = race_waits(setup, alone, equal_layers ? kDrawsOfEqualLayers : kDraws);
   if (equal_layers) average_over_layers(alone, waiting.waits.by_meeting);
   return waiting;
 }

@@ -14,8 +14,7 @@ Json& Json::add(std::string_view key, std::string_view value) {
 
 Json& Json::add(std::string_view key, double value, int decimals) {
   name(key);
-  const std::string number = fmt::format("{:.{}f}", value, decimals);
-  writer_.RawValue(number.data(), number.size(), rapidjson::kNumberType);
+  number(value, decimals);
   return *this;
 }
 
@@ -38,6 +37,20 @@ Json& Json::item(const std::vector<int>& values) {
   writer_.EndArray();
   writer_.SetFormatOptions(rapidjson::kFormatDefault);
   return *this;
+}
+
+Json& Json::item(const std::vector<double>& values, int decimals) {
+  writer_.SetFormatOptions(rapidjson::kFormatSingleLineArray);
+  writer_.StartArray();
+  for (const double value : values) number(value, decimals);
+  writer_.EndArray();
+  writer_.SetFormatOptions(rapidjson::kFormatDefault);
+  return *this;
+}
+
+void Json::number(double value, int decimals) {
+  const std::string text = fmt::format("{:.{}f}", value, decimals);
+  writer_.RawValue(text.data(), text.size(), rapidjson::kNumberType);
 }
 
 void Json::string(std::string_view value) {

@@ -62,11 +62,13 @@ class Json {
 
   /// An element of a list: numbers on one line.
   Json& item(const std::vector<int>& values);
+  Json& item(const std::vector<double>& values, int decimals);
 
   [[nodiscard]] std::string text() const { return std::string(buffer_.GetString(), buffer_.GetSize()) + "\n"; }
 
  private:
   void string(std::string_view value);
+  void number(double value, int decimals);
   void name(std::string_view key) { writer_.Key(key.data(), static_cast<rapidjson::SizeType>(key.size())); }
 
   rapidjson::StringBuffer buffer_;

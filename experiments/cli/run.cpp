@@ -10,6 +10,7 @@
 #include "engine/simulate.hpp"
 #include "experiments/cli/expected_waits.hpp"
 #include "experiments/cli/run_warnings.hpp"
+#include "moe/parameters.hpp"
 #include "timeline/compute_waits.hpp"
 
 namespace moeline {
@@ -138,10 +139,36 @@ double Run::layer_us() const {
   return is_inference() ? to_us(steady.metrics.span) / steady.layers : training_layer_us(*this);
 }
 
-double Run::mfu() const { return program.model_flops / (to_us(metrics.span) * setup.machine.facts.bf16_tflops * 1e6); }
+double Run::mfu() const {
+  const double peak = setup.machine.facts.bf16_tflops * 1e6;  // FLOP per us
+  if (step && is_whole_step()) return flops_per_token(true) * tokens_per_s() / 1e6 / peak;
+  return program.model_flops / (to_us(metrics.span) * peak);
+}
+
+double Run::mfu_non_causal() const { return mfu() * flops_per_token(false) / flops_per_token(true); }
+
+double Run::flops_per_token(bool causal) const {
+  const double seq_len = setup.scenario.workload.seq_len;
+  return causal ? train_flops_per_token(setup.model, seq_len) : train_flops_per_token_non_causal(setup.model, seq_len);
+}
+
+double Run::gpu_hours_per_trillion_tokens() const { return 1e12 / tokens_per_s() / 3600; }
+
+double Run::bubble_ms() const {
+  if (step) return to_us(step->mean.bubble) / 1e3;
+  return to_us(metrics.span - metrics.compute_busy) / 1e3;
+}
+
+double Run::bubble_fraction() const {
+  return step ? ratio(step->mean.bubble, metrics.span) : metrics.bubble_fraction();
+}
 
 double Run::tokens_per_s() const {
   const Workload& w = setup.scenario.workload;
+  if (step) {
+    const double tokens = 1.0 * w.global_batch_size * w.seq_len;
+    return tokens / static_cast<double>(setup.scenario.parallelism.world()) / (to_us(metrics.span) / 1e6);
+  }
   if (is_chunked()) return (w.prompt_len - w.cached_len) / (ttft_ms / 1e3);
   const double tokens = is_decode() ? w.batch_size * tokens_per_request(w) : w.tokens;
   return tokens / (to_us(metrics.span) / 1e6);
@@ -154,7 +181,14 @@ bool Run::is_chunked() const {
   return w.phase == "prefill" && w.prompt_len - w.cached_len > w.tokens;
 }
 
-bool Run::fits_memory() const { return !memory || gib(memory->total()) <= setup.machine.facts.memory_gib; }
+double Run::memory_bytes() const {
+  if (step) return step->fullest().peak.total();
+  return memory ? memory->total() : 0;
+}
+
+bool Run::fits_memory() const { return gib(memory_bytes()) <= setup.machine.facts.memory_gib; }
+
+std::string Run::memory_breakdown() const { return step ? breakdown(step->fullest().peak) : breakdown(*memory); }
 
 std::string breakdown(const Memory& m) {
   return fmt::format("weights {:.1f}, KV cache {:.1f}, activations {:.1f}, communication buffers {:.1f}",
@@ -208,7 +242,12 @@ Run run_scenario(const Setup& setup, bool record_changes) {
   Timeline timeline = simulate(program.graph, {.record_changes = record_changes});
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - before;
   Run run{.setup = setup, .program = std::move(program), .timeline = std::move(timeline), .simulate_ms = took.count()};
-  run.phases = phase_times(run.program.graph, run.timeline);
+  if (is_training_step(setup.scenario)) {
+    run.step = report_step(setup, run.program, run.timeline);
+    run.phases = std::move(run.step->slots);
+  } else {
+    run.phases = phase_times(run.program.graph, run.timeline);
+  }
   if (!run.is_pipeline()) std::erase_if(run.phases, [](const PhaseTimes& phase) { return phase.rank > 0; });
   if (run.is_pipeline()) {  // a rank's bubble is the whole step's: also before its first slot and after its last
     run.metrics = measure(run.program.graph, run.timeline, Time::zero(), run.timeline.makespan);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/cli/step_report.hpp"
 #include "moe/memory.hpp"
 #include "schedules/schedules.hpp"
 #include "timeline/metrics.hpp"
@@ -25,9 +26,10 @@ struct Run {
   Metrics metrics{};
   std::vector<PhaseTimes> phases{};  ///< of rank 0; of a pipeline, of all its ranks
   Steady steady{};
-  double simulate_ms = 0;          ///< the engine alone
-  std::optional<Memory> memory{};  ///< per GPU; of inference
-  double ttft_ms = 0;              ///< of prefill
+  double simulate_ms = 0;            ///< the engine alone
+  std::optional<Memory> memory{};    ///< per GPU; of inference
+  std::optional<StepReport> step{};  ///< of a whole step of training
+  double ttft_ms = 0;                ///< of prefill
   std::vector<std::string> warnings{};
 
   /// Training: period of one forward and one backward layer; where layers differ, span / layers. Inference: of one MoE
@@ -37,17 +39,30 @@ struct Run {
   /// peak.
   [[nodiscard]] double mfu() const;
   [[nodiscard]] bool is_inference() const { return setup.scenario.workload.phase != "train"; }
-  /// A whole pipeline of given slots: times of slots, and nothing about kernels.
-  [[nodiscard]] bool is_pipeline() const { return setup.scenario.slot_costs.has_value(); }
+  /// A whole pipeline, of given slots or of operators: phases are slots.
+  [[nodiscard]] bool is_pipeline() const { return has_given_slots() || step.has_value(); }
+  /// Times of slots, and nothing about kernels.
+  [[nodiscard]] bool has_given_slots() const { return setup.scenario.slot_costs.has_value(); }
+  [[nodiscard]] double bubble_ms() const;
+  [[nodiscard]] double bubble_fraction() const;
+  /// Of a whole step of training, by the FLOPs that its tokens need (moe/parameters.hpp); else by those of the kernels.
+  [[nodiscard]] double flops_per_token(bool causal) const;
+  [[nodiscard]] double mfu_non_causal() const;
+  [[nodiscard]] double gpu_hours_per_trillion_tokens() const;
   [[nodiscard]] bool is_decode() const { return setup.scenario.workload.phase == "decode"; }
   /// A prompt takes several steps; this is the first of them.
   [[nodiscard]] bool is_chunked() const;
   /// A whole step of inference: throughput and latency mean something.
   [[nodiscard]] bool is_whole_step() const { return setup.scenario.whole_model; }
-  /// Prefill: new tokens computed; decode: tokens produced, accepted drafts included.
+  /// Of each GPU. Prefill: new tokens computed; decode: tokens produced, accepted drafts included; training: the
+  /// batch's over all GPUs.
   [[nodiscard]] double tokens_per_s() const;
   [[nodiscard]] double tpot_ms() const;
+  /// Of the fullest GPU.
+  [[nodiscard]] double memory_bytes() const;
   [[nodiscard]] bool fits_memory() const;
+  /// What it consists of. REQUIRES: memory is known.
+  [[nodiscard]] std::string memory_breakdown() const;
   /// Solo time of kernels whose curve was not measured where they lie, over that of all kernels.
   [[nodiscard]] double extrapolated_share() const;
   /// Solo time of kernels that cost the same whatever their size, over that of all kernels.

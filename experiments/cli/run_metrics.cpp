@@ -4,16 +4,19 @@ namespace moeline {
 namespace {
 
 bool always(const Run& /*run*/) { return true; }
-bool of_kernels(const Run& run) { return !run.is_pipeline(); }
+bool of_kernels(const Run& run) { return !run.has_given_slots(); }
+bool of_layers(const Run& run) { return !run.is_pipeline(); }
+bool of_training_step(const Run& run) { return run.step.has_value(); }
+bool of_whole_training(const Run& run) { return run.step.has_value() && run.is_whole_step(); }
 bool of_pipeline(const Run& run) { return run.is_pipeline(); }
 bool of_step(const Run& run) { return run.is_whole_step(); }
 bool of_decode(const Run& run) { return run.is_whole_step() && run.is_decode(); }
-bool of_prefill(const Run& run) { return run.is_whole_step() && !run.is_decode(); }
+bool of_prefill(const Run& run) { return run.is_whole_step() && run.is_inference() && !run.is_decode(); }
 bool of_loads(const Run& run) { return run.has_imbalance(); }
 
 constexpr RunMetric kRunMetrics[] = {
     {"step_ms", [](const Run& r) { return to_us(r.metrics.span) / 1e3; }, always},
-    {"layer_us", [](const Run& r) { return r.layer_us(); }, of_kernels},
+    {"layer_us", [](const Run& r) { return r.layer_us(); }, of_layers},
     {"tokens_per_s_per_gpu", [](const Run& r) { return r.tokens_per_s(); }, of_step},
     {"tpot_ms", [](const Run& r) { return r.tpot_ms(); }, of_decode},
     {"ttft_ms", [](const Run& r) { return r.ttft_ms; }, of_prefill},
@@ -22,10 +25,19 @@ constexpr RunMetric kRunMetrics[] = {
     {"comm_busy_us", [](const Run& r) { return to_us(r.metrics.comm_busy); }, always},
     {"exposed_comm_us", [](const Run& r) { return to_us(r.metrics.exposed_comm); }, always},
     {"barrier_us", [](const Run& r) { return r.barrier_us(); }, of_kernels},
-    {"compute_waits_us", [](const Run& r) { return r.compute_waits_us(); }, of_kernels},
+    {"compute_waits_us", [](const Run& r) { return r.compute_waits_us(); }, of_layers},
     {"overlap_fraction", [](const Run& r) { return r.metrics.overlap_fraction(); }, always},
-    {"bubble_fraction", [](const Run& r) { return r.metrics.bubble_fraction(); }, always},
-    {"bubble_ms", [](const Run& r) { return to_us(r.metrics.span - r.metrics.compute_busy) / 1e3; }, of_pipeline},
+    {"bubble_fraction", [](const Run& r) { return r.bubble_fraction(); }, always},
+    {"bubble_ms", [](const Run& r) { return r.bubble_ms(); }, of_pipeline},
+    {"forward_ms", [](const Run& r) { return to_us(r.step->mean.forward) / 1e3; }, of_training_step},
+    {"backward_ms", [](const Run& r) { return to_us(r.step->mean.backward) / 1e3; }, of_training_step},
+    {"weight_ms", [](const Run& r) { return to_us(r.step->mean.weight) / 1e3; }, of_training_step},
+    {"overlapped_ms", [](const Run& r) { return to_us(r.step->mean.overlapped) / 1e3; }, of_training_step},
+    {"optimizer_ms", [](const Run& r) { return to_us(r.step->mean.optimizer) / 1e3; }, of_training_step},
+    {"mfu_non_causal", [](const Run& r) { return r.mfu_non_causal(); }, of_whole_training},
+    {"gpu_hours_per_trillion_tokens", [](const Run& r) { return r.gpu_hours_per_trillion_tokens(); },
+     of_whole_training},
+    {"memory_gib", [](const Run& r) { return gib(r.memory_bytes()); }, of_training_step},
     {"imbalance", [](const Run& r) { return r.imbalance(); }, of_loads},
 };
 

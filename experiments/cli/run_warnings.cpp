@@ -39,8 +39,8 @@ std::string extrapolation_warning(const Run& run) {
 }
 
 std::string memory_warning(const Run& run) {
-  return fmt::format("does not fit: {:.1f} GiB per GPU ({}), and the GPU has {:.0f}", gib(run.memory->total()),
-                     breakdown(*run.memory), run.setup.machine.facts.memory_gib);
+  return fmt::format("does not fit: {:.1f} GiB per GPU ({}), and the GPU has {:.0f}", gib(run.memory_bytes()),
+                     run.memory_breakdown(), run.setup.machine.facts.memory_gib);
 }
 
 // What is there and does not enter, or enters otherwise than a reader would think.
@@ -51,7 +51,7 @@ void add_scope_warnings(const Run& run, std::vector<std::string>& warnings) {
         "the prompt takes several steps: this is the first and shortest; ttft_ms and tokens_per_s_per_gpu are of them "
         "all");
   }
-  if (s.parallelism.pp > 1 || s.workload.global_batch_size > 0) {
+  if (!run.step && (s.parallelism.pp > 1 || s.workload.global_batch_size > 0)) {
     warnings.emplace_back(
         "pp and global_batch_size do not enter: this is the work of one stage, without pipeline communication, bubbles "
         "and optimizer");
@@ -87,7 +87,7 @@ void add_price_warnings(const Run& run, std::vector<std::string>& warnings) {
 
 std::vector<std::string> warnings_of(const Run& run) {
   std::vector<std::string> warnings;
-  if (run.is_pipeline()) {
+  if (run.has_given_slots()) {
     const std::vector<std::string>& keys = run.setup.scenario.without_use;
     if (!keys.empty())
       warnings.push_back(fmt::format("with slot_costs_ms, these do not enter: {}", fmt::join(keys, ", ")));

@@ -13,6 +13,7 @@
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/provenance_help.hpp"
 #include "experiments/cli/simulate_output.hpp"
+#include "experiments/cli/step_output.hpp"
 #include "timeline/write_trace.hpp"
 
 namespace moeline {
@@ -93,6 +94,7 @@ void write_folder(const Run& run, const Samples* samples, const std::set<std::ui
 std::string result_of(const Run& run, const Samples* samples, const Options& options) {
   if (options.format == "json") return to_json(run, samples);
   if (options.format == "csv") return to_csv(run);
+  if (run.step) return step_table(run);
   if (run.is_pipeline()) return pipeline_table(run);
   const std::string bands = samples == nullptr ? "" : to_table(*samples);
   if (run.setup.scenario.schedule == "sequential") return to_table(run, nullptr) + bands;

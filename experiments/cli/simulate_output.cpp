@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "experiments/cli/json.hpp"
+#include "experiments/cli/step_output.hpp"
 
 namespace moeline {
 namespace {
@@ -49,6 +50,24 @@ void add_slot_costs(Json& json, const SlotCosts& costs) {
   json.close();
 }
 
+const char* name_of(Recompute recompute) {
+  if (recompute == Recompute::none) return "none";
+  return recompute == Recompute::full ? "full" : "selective";
+}
+
+void add_training(Json& json, const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  const TrainingChoices& c = s.training;
+  json.open("training").add("recompute", name_of(c.recompute));
+  json.add("activations", c.narrow_activations ? "fp8" : "bf16");
+  if (is_training_step(s)) {
+    json.add("weights", c.fp8_weights ? "fp8" : "bf16").add("gradients", c.fp32_gradients ? "fp32" : "bf16");
+    json.add("moments", c.fp32_moments ? "fp32" : "bf16").add("zero", c.zero1 ? 1 : 0);
+    json.flag("overlap_gradients", c.overlap_gradients).flag("overlap_sends", c.overlap_sends).flag("mtp", s.mtp);
+  }
+  json.close();
+}
+
 // What enters, and no more.
 void add_pipeline_scenario(Json& json, const Scenario& s) {
   json.open("scenario").add("schema", 1).add("schedule", s.schedule);
@@ -74,6 +93,7 @@ void add_scenario(Json& json, const Setup& setup) {
     json.add("layers", s.layers);
   }
   json.add("overlap", s.overlap).add("launch", s.launch);
+  if (s.workload.phase == "train") add_training(json, setup);
   json.add("ranks", setup.every_rank ? "all" : "folded");
   json.add("jitter", s.jitter).add("speed_spread", s.speed_spread, 5);
   json.add("seed", s.seed).add("samples", s.samples);
@@ -180,7 +200,12 @@ void add_samples(Json& json, const Samples& samples) {
 std::string to_json(const Run& run, const Samples* samples) {
   Json json;
   json.open().add("schema_version", 1);
-  if (run.is_pipeline()) {
+  if (run.step) {
+    add_scenario(json, run.setup);
+    add_step(json, run);
+    add_phases(json, run);
+    add_provenance(json, run);
+  } else if (run.is_pipeline()) {
     add_pipeline_scenario(json, run.setup.scenario);
     add_pipeline_metrics(json, run);
     add_phases(json, run);

@@ -168,6 +168,7 @@ void Spec::expect(const std::vector<std::string>& keys) const {
 }
 
 bool Spec::has(const std::string& key) const { return static_cast<bool>(node_[key]); }
+bool Spec::is_list(const std::string& key) const { return has(key) && node_[key].IsSequence(); }
 
 bool Spec::is_null(const std::string& key) const { return has(key) && node_[key].IsNull(); }
 

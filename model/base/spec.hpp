@@ -29,6 +29,7 @@ class Spec {
   [[nodiscard]] bool has(const std::string& key) const;
   /// The key stands, and its value is null, ~ or nothing.
   [[nodiscard]] bool is_null(const std::string& key) const;
+  [[nodiscard]] bool is_list(const std::string& key) const;
   [[nodiscard]] Spec map(const std::string& key) const;
   /// The mapping at `key`, or an empty one.
   [[nodiscard]] Spec map_or_empty(const std::string& key) const;

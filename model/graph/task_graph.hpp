@@ -46,6 +46,7 @@ class TaskGraphDraft {
   void reserve(std::size_t tasks, std::size_t edges);
 
   [[nodiscard]] std::size_t size() const { return tasks_.size(); }
+  [[nodiscard]] std::size_t phases() const { return phases_.size(); }
 
  private:
   friend class TaskGraph;

@@ -102,27 +102,27 @@ struct Queues {
 constexpr std::array<Queues, 6> kQueues = {
     {{8, 256, 0}, {16, 288, 140}, {32, 288, 128}, {64, 288, 140}, {128, 560, 132}, {1 << 30, 720, 132}}};
 
-double normal_buffers(const Architecture& a, const Deployment& d) {
-  constexpr double kGpus = 8;        // of a node; DeepEP knows no other
-  constexpr double kSourceMeta = 8;  // bytes: rank and ranks of the node that want the token
-  constexpr double kMostTopK = 128, kMostScales = 128;
-  const double channels = d.comm_sms / 2;  // NOLINT: whole channels
-  const double nodes = std::max(1.0, std::floor(d.ep / kGpus));
-  const double token = a.hidden_size * kBf16 + kSourceMeta + kMostTopK * (8 + 4) + kMostScales * 4;
-  const Queues& queues =
-      *std::find_if(kQueues.begin(), kQueues.end(), [&](const Queues& each) { return d.ep <= each.largest_ep; });
-  const double nvlink = channels * std::min<double>(d.ep, kGpus) * (queues.nvlink * token + (2 * nodes + 3) * 4);
-  if (d.ep <= kGpus) return nvlink;
-  const double rdma = 2 * channels * nodes * (queues.rdma * (token + 16) + (2 * kGpus + 2) * 4) + (1 << 20);
-  return nvlink + rdma;
-}
-
 double communication_bytes(const Architecture& a, const Deployment& d) {
   if (d.ep == 1 || a.n_routed_experts == 0) return 0;
-  return d.low_latency ? low_latency_buffers(a, d) : normal_buffers(a, d);
+  return d.low_latency ? low_latency_buffers(a, d) : normal_buffer_bytes(a, d.ep, d.comm_sms);
 }
 
 }  // namespace
+
+double normal_buffer_bytes(const Architecture& a, int ep, int comm_sms) {
+  constexpr double kGpus = 8;        // of a node; DeepEP knows no other
+  constexpr double kSourceMeta = 8;  // bytes: rank and ranks of the node that want the token
+  constexpr double kMostTopK = 128, kMostScales = 128;
+  const double channels = comm_sms / 2;  // NOLINT: whole channels
+  const double nodes = std::max(1.0, std::floor(ep / kGpus));
+  const double token = a.hidden_size * kBf16 + kSourceMeta + kMostTopK * (8 + 4) + kMostScales * 4;
+  const Queues& queues =
+      *std::find_if(kQueues.begin(), kQueues.end(), [&](const Queues& each) { return ep <= each.largest_ep; });
+  const double nvlink = channels * std::min<double>(ep, kGpus) * (queues.nvlink * token + (2 * nodes + 3) * 4);
+  if (ep <= kGpus) return nvlink;
+  const double rdma = 2 * channels * nodes * (queues.rdma * (token + 16) + (2 * kGpus + 2) * 4) + (1 << 20);
+  return nvlink + rdma;
+}
 
 Memory memory_per_gpu(const Architecture& model, const Deployment& deployment) {
   Memory memory;

@@ -58,4 +58,7 @@ struct Memory {
 /// node.
 [[nodiscard]] Memory memory_per_gpu(const Architecture& model, const Deployment& deployment);
 
+/// Communication buffers of the normal mode, as above.
+[[nodiscard]] double normal_buffer_bytes(const Architecture& model, int ep, int comm_sms);
+
 }  // namespace moeline

@@ -71,16 +71,25 @@ double kv_bytes_per_layer(const Architecture& a) {
 }
 
 // Mean over the positions i = 1 ... S of min(i, window).
-double mean_keys(double seq_len, int window) {
+double causal_keys(double seq_len, int window) {
   if (window == 0 || window >= seq_len) return (seq_len + 1) / 2;
   return window - window * (window - 1.0) / (2 * seq_len);
 }
 
-double attention_core_flops(const Architecture& a, double seq_len) {
+double all_keys(double seq_len, int window) { return window == 0 ? seq_len : std::min<double>(seq_len, window); }
+
+// `mean_keys`: that a token sees on average, of the sequence's length and a window.
+double attention_core_flops(const Architecture& a, double seq_len, double (*mean_keys)(double, int)) {
   const double width = a.is_mla() ? a.qk_nope_head_dim + a.qk_rope_head_dim + a.v_head_dim : 2.0 * a.head_dim;
   double keys = 0;
   for (int layer = 0; layer < a.num_hidden_layers; ++layer) keys += mean_keys(seq_len, a.window(layer));
   return 2 * keys * a.num_attention_heads * width;
+}
+
+double train_flops(const Architecture& model, double seq_len, double (*mean_keys)(double, int)) {
+  double matrices = 0;
+  for (const Module& module : modules(model)) matrices += module.active * module.count * module.matrices;
+  return 3 * (2 * matrices + attention_core_flops(model, seq_len, mean_keys));
 }
 
 }  // namespace
@@ -148,9 +157,11 @@ double kv_bytes_per_token(const Architecture& model) {
 }
 
 double train_flops_per_token(const Architecture& model, double seq_len) {
-  double matrices = 0;
-  for (const Module& module : modules(model)) matrices += module.active * module.count * module.matrices;
-  return 3 * (2 * matrices + attention_core_flops(model, seq_len));
+  return train_flops(model, seq_len, causal_keys);
+}
+
+double train_flops_per_token_non_causal(const Architecture& model, double seq_len) {
+  return train_flops(model, seq_len, all_keys);
 }
 
 }  // namespace moeline

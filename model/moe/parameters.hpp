@@ -55,5 +55,7 @@ inline constexpr const char* kRoutedExperts = "routed experts";
 /// and attention's two products Q K^T and P V over the (seq_len + 1) / 2 keys that a causal token sees on average,
 /// fewer where a window ends. Left out: embedding, norms, softmax, activation functions, recomputation, MTP.
 [[nodiscard]] double train_flops_per_token(const Architecture& model, double seq_len);
+/// The same with all `seq_len` keys for every token, masked ones too, as some authors count.
+[[nodiscard]] double train_flops_per_token_non_causal(const Architecture& model, double seq_len);
 
 }  // namespace moeline

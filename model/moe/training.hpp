@@ -29,6 +29,8 @@ enum class BlockKind {
   mtp,   ///< what an MTP module has before its layer
 };
 
+[[nodiscard]] const char* name_of(BlockKind kind);
+
 /// Work of one rank in one block.
 struct LayerWork {
   Architecture model;

@@ -15,7 +15,7 @@ struct SlotTimes {
 };
 
 /// Each rank is one stream, in the order of its slots. F needs F of the stage before; B needs its own F and B of the
-/// stage behind; W needs its B. Data is there as soon as the slot that made it ends.
+/// stage behind. Data is there as soon as the slot that made it ends.
 /// REQUIRES: every pass that another needs stands in exactly one slot. Throws CycleError, which names the slots, where
 /// the orders of the ranks wait for each other.
 [[nodiscard]] TaskGraph lower_slots(const std::vector<RankSlots>& ranks, const SlotTimes& times);

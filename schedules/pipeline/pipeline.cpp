@@ -17,16 +17,21 @@ int micro_batches(const Scenario& scenario) {
   return static_cast<int>(scenario.workload.global_batch_size / at_once);
 }
 
-Program pipeline(const Setup& setup) {
-  const Scenario& s = setup.scenario;
+std::vector<RankSlots> pipeline_slots(const Scenario& s) {
   const PipelineShape shape{
       .ranks = s.parallelism.pp, .micro_batches = micro_batches(s), .chunks = s.parallelism.virtual_pp};
   const PipelineSchedule* schedule = find_pipeline(s.schedule);
-  MOELINE_CHECK(schedule != nullptr && s.slot_costs, s.schedule);
+  MOELINE_CHECK(schedule != nullptr, s.schedule);
   std::vector<RankSlots> ranks;
   ranks.reserve(static_cast<std::size_t>(shape.ranks));
   for (int rank = 0; rank < shape.ranks; ++rank) ranks.push_back(schedule->slots(rank, shape));
-  return {.graph = lower_slots(ranks, times_of(*s.slot_costs)), .provenance = {}, .constants = {}};
+  return ranks;
+}
+
+Program pipeline(const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  if (!s.slot_costs) return training_step(setup);
+  return {.graph = lower_slots(pipeline_slots(s), times_of(*s.slot_costs)), .provenance = {}, .constants = {}};
 }
 
 }  // namespace moeline

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "base/time.hpp"
 #include "schedules/pipeline/pipelines.hpp"
+#include "schedules/pipeline/stages.hpp"
 #include "schedules/scenario_parts.hpp"
 
 namespace moeline {
@@ -45,6 +47,17 @@ void check_micro_batches(const Spec& workload, const Scenario& s) {
   throw workload.error(key, fmt::format("gives {} micro-batches; {} needs {}", count, s.schedule, demand));
 }
 
+// About as many kernels as a layer of the published profile has, forward and backward.
+void check_operators(const Spec& spec, const Scenario& s, long long passes) {
+  constexpr long long kMostTasks = 40'000'000;  // 10 GB
+  constexpr long long kTasksPerLayer = 250;
+  const long long tasks = passes * std::max(1, s.layers / stage_count(s)) * kTasksPerLayer;
+  if (tasks <= kMostTasks) return;
+  throw spec.map("workload")
+      .error("global_batch_size",
+             fmt::format("gives about {} million operators, and 40 are simulated at most", tasks / 1'000'000));
+}
+
 // Neither the machine's memory nor picoseconds in 64 bits are endless.
 void check_size(const Spec& spec, const Scenario& s) {
   const int chunks = s.schedule == "dualpipev" ? 2 : s.parallelism.virtual_pp;
@@ -54,6 +67,7 @@ void check_size(const Spec& spec, const Scenario& s) {
                                             micro_batches(s), kMostPasses, passes);
     throw spec.map("workload").error("global_batch_size", message);
   }
+  if (!s.slot_costs) return check_operators(spec, s, passes);
   const SlotCosts& costs = *s.slot_costs;
   const double serial_us = static_cast<double>(passes) * (costs.f + costs.b + costs.f_and_b) * 1e3;
   if (serial_us > kLongestTimeUs) throw spec.error("slot_costs_ms", "make the step longer than 11 days");
@@ -84,10 +98,8 @@ SlotCosts read_costs(const Spec& costs, const std::string& schedule) {
 
 }  // namespace
 
-Parallelism read_pipeline_parallelism(const Spec& spec, const std::string& schedule) {
-  spec.expect({"tp", "pp", "virtual_pp", "ep", "dp"});
+void read_pipeline_keys(const Spec& spec, const std::string& schedule, Parallelism& p) {
   (void)spec.integer("pp", 1, kMostPipelineRanks);
-  Parallelism p = read_world(spec, spec.integer_or("ep", 1, kMostRanks, 1));
   if (schedule == kInterleaved) {
     p.virtual_pp = spec.integer("virtual_pp", 2, kMostChunks);
   } else if (spec.has("virtual_pp")) {
@@ -97,6 +109,12 @@ Parallelism read_pipeline_parallelism(const Spec& spec, const std::string& sched
     throw spec.error("pp",
                      fmt::format("must be even for dualpipe, whose directions meet in the middle: {} is odd", p.pp));
   }
+}
+
+Parallelism read_pipeline_parallelism(const Spec& spec, const std::string& schedule) {
+  spec.expect({"tp", "pp", "virtual_pp", "ep", "dp"});
+  Parallelism p = read_world(spec, spec.integer_or("ep", 1, kMostRanks, 1));
+  read_pipeline_keys(spec, schedule, p);
   return p;
 }
 
@@ -105,14 +123,59 @@ SlotCosts read_slot_costs(const Spec& scenario, const std::string& schedule) {
   if (find_pipeline(schedule) == nullptr) {
     throw scenario.error(key, fmt::format("belongs to schedules of whole pipelines, and {} is none", schedule));
   }
-  if (!scenario.has(key)) {
-    throw scenario.error(
-        "schedule", fmt::format("'{}' needs slot_costs_ms: the operators of a slot are not simulated yet", schedule));
-  }
   SlotCosts costs = read_costs(scenario.map(key), schedule);
   if (!splits_backward(schedule)) costs.w = 0;
   if (!overlaps(schedule)) costs.f_and_b = 0;
   return costs;
+}
+
+TrainingChoices read_training_choices(const Spec& spec, const std::string& schedule) {
+  const bool whole_step = find_pipeline(schedule) != nullptr;
+  std::vector<std::string> keys = {"recompute", "activations"};
+  if (whole_step) {
+    keys.insert(keys.end(), {"weights", "gradients", "moments", "zero", "overlap_gradients", "overlap_sends", "mtp"});
+  }
+  spec.expect(keys);
+  const auto is = [&](const char* key, const char* fallback, const char* other) {
+    return !spec.has(key) || spec.choice(key, {fallback, other}) == fallback;
+  };
+  TrainingChoices c;
+  if (spec.has("recompute")) {
+    const std::string recompute = spec.choice("recompute", {"selective", "none", "full"});
+    c.recompute = recompute == "none" ? Recompute::none : recompute == "full" ? Recompute::full : Recompute::selective;
+    if (recompute == "full" && !whole_step) throw spec.error("recompute", "full is for whole pipelines");
+  }
+  c.narrow_activations = is("activations", "fp8", "bf16");
+  c.fp8_weights = is("weights", "fp8", "bf16");
+  c.fp32_gradients = is("gradients", "fp32", "bf16");
+  c.fp32_moments = !is("moments", "bf16", "fp32");
+  c.zero1 = spec.integer_or("zero", 0, 1, 1) == 1;
+  c.overlap_sends = schedule != "gpipe" && schedule != "1f1b";
+  if (spec.has("overlap_gradients")) c.overlap_gradients = spec.flag("overlap_gradients");
+  if (spec.has("overlap_sends")) c.overlap_sends = spec.flag("overlap_sends");
+  return c;
+}
+
+std::vector<int> read_stages(const Spec& scenario, const Scenario& so_far, const Architecture& model) {
+  const char* key = "stages";
+  const int stages = stage_count(so_far);
+  const int layers = so_far.whole_model ? model.num_hidden_layers : so_far.layers;
+  const bool balanced =
+      !scenario.has(key) || (!scenario.is_list(key) && scenario.choice(key, {"balanced"}) == "balanced");
+  if (balanced) {
+    const auto units = static_cast<int>(units_of(model_blocks(so_far, model)).size());
+    if (stages <= units) return {};
+    throw scenario.error(key, fmt::format("cannot be balanced: {} layers{} cannot be split over {} stages", layers,
+                                          so_far.whole_model ? ", heads and MTP modules" : "", stages));
+  }
+  std::vector<int> listed = scenario.integers(key, 1, layers);
+  const int sum = std::accumulate(listed.begin(), listed.end(), 0);
+  if (static_cast<int>(listed.size()) != stages) {
+    throw scenario.error(key,
+                         fmt::format("must list the decoder layers of {} stages, not of {}", stages, listed.size()));
+  }
+  if (sum != layers) throw scenario.error(key, fmt::format("list {} decoder layers; there are {}", sum, layers));
+  return listed;
 }
 
 void check_pipeline(const Spec& spec, const Scenario& scenario) {

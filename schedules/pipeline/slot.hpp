@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace moeline {
@@ -13,6 +14,20 @@ enum class SlotKind : std::uint8_t {
   weight,            ///< W: those of the weights
   forward_backward,  ///< F&B: a forward and a backward pass of two micro-batches, overlapped
 };
+
+[[nodiscard]] constexpr bool has_forward(SlotKind kind) {
+  return kind == SlotKind::forward || kind == SlotKind::forward_backward;
+}
+/// Gradients of inputs, with or without those of weights.
+[[nodiscard]] constexpr bool has_backward(SlotKind kind) {
+  return kind != SlotKind::forward && kind != SlotKind::weight;
+}
+[[nodiscard]] constexpr bool has_weight(SlotKind kind) {
+  return kind != SlotKind::forward && kind != SlotKind::backward_input;
+}
+
+/// As a table names it: F, B, W or F&B.
+[[nodiscard]] const char* name_of(SlotKind kind);
 
 /// A micro-batch at a stage. Stages count from 0 in the order in which its forward pass meets them, over all ranks.
 struct Pass {
@@ -26,6 +41,13 @@ struct Slot {
   Pass forward{};   ///< of F and F&B
   Pass backward{};  ///< of B, W and F&B
 };
+
+/// "F 3 & B 0", of micro-batches.
+[[nodiscard]] std::string title_of(const Slot& slot);
+/// Micro-batch and chunk that stand for the slot: of F&B those of its forward pass.
+[[nodiscard]] inline const Pass& main_pass(const Slot& slot) {
+  return has_forward(slot.kind) ? slot.forward : slot.backward;
+}
 
 using RankSlots = std::vector<Slot>;  // in order of execution
 

@@ -1,0 +1,131 @@
+#include "experiments/cli/step_memory.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "moe/memory.hpp"
+#include "moe/training_memory.hpp"
+
+namespace moeline {
+namespace {
+
+// Of one stage and micro-batch.
+struct StageMemory {
+  double saved = 0;
+  double forward_workspace = 0, backward_workspace = 0;
+};
+
+class RankMemory {
+ public:
+  RankMemory(const Setup& setup, const Program& program) : setup_(setup), program_(program) {
+    for (const std::vector<Block>& blocks : program.pipeline.stages) stages_.push_back(memory_of(blocks));
+    for (const ProgramSlot& slot : program.pipeline.slots) {
+      for (const int stage : stages_in(slot.slot)) ++copies_[stage][slot.rank];
+    }
+  }
+
+  void add(std::size_t rank, const std::vector<std::size_t>& slots, StepReport& report) {
+    RankStep& step = report.ranks[rank];
+    step.memory = changes(slots, report);
+    const auto fuller = [](const MemoryChange& a, const MemoryChange& b) { return a.activations < b.activations; };
+    const auto most = std::max_element(step.memory.begin(), step.memory.end(), fuller);
+    step.peak = lasting(rank);
+    for (const std::size_t slot : slots) {
+      step.peak.workspace = std::max(step.peak.workspace, workspace(program_.pipeline.slots[slot].slot));
+    }
+    for (const MemoryChange& change : step.memory) step.most_passes = std::max(step.most_passes, change.passes);
+    if (most == step.memory.end()) return;
+    step.peak.activations = most->activations;
+    step.peak_at = most->at;
+  }
+
+ private:
+  [[nodiscard]] StageMemory memory_of(const std::vector<Block>& blocks) const {
+    StageMemory memory;
+    for (const Block& block : blocks) {
+      LayerWork work = setup_.layer_work(true, block.layer);
+      work.kind = block.kind;
+      memory.saved += saved_bytes(work);
+      memory.forward_workspace = std::max(memory.forward_workspace, forward_workspace_bytes(work));
+      memory.backward_workspace = std::max(memory.backward_workspace, backward_workspace_bytes(work));
+    }
+    return memory;
+  }
+
+  static std::vector<int> stages_in(const Slot& slot) {
+    std::vector<int> stages;
+    if (has_forward(slot.kind)) stages.push_back(slot.forward.stage);
+    if (slot.kind != SlotKind::forward) stages.push_back(slot.backward.stage);
+    return stages;
+  }
+
+  [[nodiscard]] const StageMemory& of(int stage) const { return stages_[static_cast<std::size_t>(stage)]; }
+
+  [[nodiscard]] double workspace(const Slot& slot) const {
+    double bytes = 0;
+    if (has_forward(slot.kind)) bytes += of(slot.forward.stage).forward_workspace;
+    if (slot.kind != SlotKind::forward) bytes += of(slot.backward.stage).backward_workspace;
+    return bytes;
+  }
+
+  [[nodiscard]] std::vector<MemoryChange> changes(const std::vector<std::size_t>& slots,
+                                                  const StepReport& report) const {
+    std::vector<MemoryChange> changes;
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const std::size_t index = slots[i];
+      const Slot& slot = program_.pipeline.slots[index].slot;
+      if (has_forward(slot.kind)) changes.push_back({report.slots[index].start, of(slot.forward.stage).saved, 1});
+      if (!has_weight(slot.kind)) continue;
+      // Layer by layer; where slots overlap at their ends, hardly any of it is left when the next one begins.
+      const Time next = i + 1 < slots.size() ? report.slots[slots[i + 1]].start : Time::max();
+      changes.push_back({std::min(report.slots[index].end, next), -of(slot.backward.stage).saved, -1});
+    }
+    // What is freed at the instant at which something else begins makes room for it.
+    std::stable_sort(changes.begin(), changes.end(), [](const MemoryChange& a, const MemoryChange& b) {
+      return a.at != b.at ? a.at < b.at : a.passes < b.passes;
+    });
+    for (std::size_t i = 1; i < changes.size(); ++i) {
+      changes[i].activations += changes[i - 1].activations;
+      changes[i].passes += changes[i - 1].passes;
+    }
+    return changes;
+  }
+
+  // Replicas share the optimizer's states: dp ranks of each rank of the pipeline that holds the stage, experts dp / ep.
+  [[nodiscard]] StepMemory lasting(std::size_t rank) const {
+    const Parallelism& p = setup_.scenario.parallelism;
+    const TrainingChoices& choices = setup_.scenario.training;
+    std::vector<BlockKind> kinds;
+    double copies = 1;
+    for (const auto& [stage, holders] : copies_) {
+      if (!holders.contains(static_cast<std::uint32_t>(rank))) continue;
+      copies = static_cast<double>(holders.size());
+      for (const Block& block : program_.pipeline.stages[static_cast<std::size_t>(stage)]) kinds.push_back(block.kind);
+    }
+    const StageParameters own = stage_parameters(setup_.model, kinds, p.ep, choices);
+    const double replicas = choices.zero1 ? p.dp * copies : 1;
+    const double expert_replicas = choices.zero1 ? replicas / p.ep : 1;
+    StepMemory memory;
+    memory.weights = own.replicated_bytes + own.experts_bytes;
+    memory.gradients = gradient_bytes(choices) * (own.replicated + own.experts);
+    memory.optimizer = optimizer_bytes(choices) * (own.replicated / replicas + own.experts / expert_replicas);
+    memory.communication = normal_buffer_bytes(setup_.model, p.ep, setup_.scenario.comm.num_sms);
+    return memory;
+  }
+
+  const Setup& setup_;
+  const Program& program_;
+  std::vector<StageMemory> stages_;
+  std::map<int, std::map<std::uint32_t, int>> copies_;  // of each stage, by rank
+};
+
+}  // namespace
+
+void add_memory(const Setup& setup, const Program& program, StepReport& report) {
+  RankMemory memory(setup, program);
+  std::vector<std::vector<std::size_t>> slots(report.ranks.size());
+  for (std::size_t i = 0; i < program.pipeline.slots.size(); ++i) slots[program.pipeline.slots[i].rank].push_back(i);
+  for (std::size_t rank = 0; rank < slots.size(); ++rank) memory.add(rank, slots[rank], report);
+}
+
+}  // namespace moeline

@@ -1,0 +1,125 @@
+#include "experiments/cli/step_report.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/cli/step_memory.hpp"
+#include "moe/memory.hpp"
+#include "timeline/intervals.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
+
+std::vector<std::uint32_t> slots_of_phases(const Program& program) {
+  std::vector<std::uint32_t> slots(program.graph.phases().size(), kNoSlot);
+  for (std::size_t i = 0; i < program.pipeline.slots.size(); ++i) {
+    const ProgramSlot& slot = program.pipeline.slots[i];
+    std::fill(slots.begin() + slot.first_phase, slots.begin() + slot.end_phase, static_cast<std::uint32_t>(i));
+  }
+  return slots;
+}
+
+std::vector<PhaseTimes> slot_rows(const Program& program, const Timeline& timeline) {
+  const TaskGraph& graph = program.graph;
+  std::vector<PhaseTimes> rows;
+  for (const ProgramSlot& slot : program.pipeline.slots) {
+    const Pass& pass = main_pass(slot.slot);
+    PhaseTimes row;
+    row.phase = name_of(slot.slot.kind);
+    row.rank = slot.rank;
+    row.micro_batch = static_cast<std::uint32_t>(pass.micro_batch);
+    row.layer = static_cast<std::uint32_t>(pass.chunk);
+    row.start = Time::max();
+    rows.push_back(std::move(row));
+  }
+  const std::vector<std::uint32_t> slot_of = slots_of_phases(program);
+  std::vector<std::vector<Interval>> kernels(rows.size());
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    const std::uint32_t slot = slot_of[graph.label(task).phase];
+    if (slot == kNoSlot || graph.task_class(task).role == Role::host) continue;
+    const Span& span = timeline.spans[task];
+    PhaseTimes& row = rows[slot];
+    if (span.start < row.start) {
+      row.start = span.start;
+      row.stream = graph.streams()[graph.label(task).stream].id;
+    }
+    row.end = std::max(row.end, span.end);
+    row.solo += graph.task(task).solo;
+    kernels[slot].push_back({span.start, span.end});
+  }
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].busy = total(unite(std::move(kernels[i])));
+  return rows;
+}
+
+Time& part_of(StepParts& parts, SlotKind kind) {
+  switch (kind) {
+    case SlotKind::forward:
+      return parts.forward;
+    case SlotKind::weight:
+      return parts.weight;
+    case SlotKind::forward_backward:
+      return parts.overlapped;
+    default:
+      return parts.backward;
+  }
+}
+
+void add_parts(const Program& program, Time makespan, StepReport& report) {
+  Time last_slot{};
+  for (const PhaseTimes& row : report.slots) last_slot = std::max(last_slot, row.end);
+  std::vector<Time> until(report.ranks.size());  // the end of the rank's slots so far
+  for (std::size_t i = 0; i < report.slots.size(); ++i) {
+    const PhaseTimes& row = report.slots[i];
+    Time& end = until[row.rank];
+    const Time own = std::max(Time::zero(), row.end - std::max(row.start, end));
+    part_of(report.ranks[row.rank].parts, program.pipeline.slots[i].slot.kind) += own;
+    end = std::max(end, row.end);
+  }
+  for (RankStep& rank : report.ranks) {
+    StepParts& p = rank.parts;
+    p.optimizer = makespan - last_slot;
+    p.bubble = last_slot - p.forward - p.backward - p.weight - p.overlapped;
+  }
+}
+
+StepParts mean_of(const std::vector<RankStep>& ranks) {
+  StepParts mean;
+  const auto count = static_cast<std::int64_t>(ranks.size());
+  for (Time StepParts::*part : {&StepParts::forward, &StepParts::backward, &StepParts::weight, &StepParts::overlapped,
+                                &StepParts::optimizer, &StepParts::bubble}) {
+    for (const RankStep& rank : ranks) mean.*part += rank.parts.*part;
+    mean.*part /= count;
+  }
+  return mean;
+}
+
+}  // namespace
+
+std::size_t StepReport::fullest_rank() const {
+  const auto fuller = [](const RankStep& a, const RankStep& b) { return a.peak.total() < b.peak.total(); };
+  return static_cast<std::size_t>(std::max_element(ranks.begin(), ranks.end(), fuller) - ranks.begin());
+}
+
+const RankStep& StepReport::fullest() const { return ranks[fullest_rank()]; }
+
+StepReport report_step(const Setup& setup, const Program& program, const Timeline& timeline) {
+  StepReport report;
+  report.slots = slot_rows(program, timeline);
+  report.ranks.resize(static_cast<std::size_t>(setup.scenario.parallelism.pp));
+  add_parts(program, timeline.makespan, report);
+  report.mean = mean_of(report.ranks);
+  add_memory(setup, program, report);
+  return report;
+}
+
+std::string breakdown(const StepMemory& m) {
+  return fmt::format(
+      "weights {:.1f}, gradients {:.1f}, optimizer {:.1f}, activations {:.1f}, workspace {:.1f}, communication buffers "
+      "{:.1f}",
+      gib(m.weights), gib(m.gradients), gib(m.optimizer), gib(m.activations), gib(m.workspace), gib(m.communication));
+}
+
+}  // namespace moeline

@@ -1,0 +1,62 @@
+// A whole step of training, rank by rank: what its time went into, and what its memory held.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "engine/timeline.hpp"
+#include "schedules/program.hpp"
+#include "timeline/phases.hpp"
+
+namespace moeline {
+
+/// A slot runs from the start of its first kernel to the end of its last, sends aside; where two overlap at their ends,
+/// the time counts for the first. Parts add up to the step.
+struct StepParts {
+  Time forward{}, backward{}, weight{}, overlapped{};  ///< in slots F, B (with and without W), W, F&B
+  Time optimizer{};  ///< from the end of the last slot of any rank: gradients that are left, optimizer, parameters
+  Time bubble{};     ///< the rest: a rank has no slot to run
+};
+
+/// Bytes of one GPU at some instant.
+struct StepMemory {
+  double weights = 0, gradients = 0, optimizer = 0;
+  double activations = 0;    ///< saved for backward passes
+  double workspace = 0;      ///< temporaries of the slot that needs most
+  double communication = 0;  ///< DeepEP's buffers
+  [[nodiscard]] double total() const {
+    return weights + gradients + optimizer + activations + workspace + communication;
+  }
+};
+
+/// Saved activations from `at` on.
+struct MemoryChange {
+  Time at{};
+  double activations = 0;  ///< bytes
+  int passes = 0;          ///< micro-batches whose activations of a stage are kept
+};
+
+struct RankStep {
+  StepParts parts;
+  StepMemory peak;
+  Time peak_at{};
+  int most_passes = 0;
+  std::vector<MemoryChange> memory;
+};
+
+struct StepReport {
+  std::vector<PhaseTimes> slots;  ///< a row for each, rank by rank; `layer` is the chunk of the rank's model
+  std::vector<RankStep> ranks;
+  StepParts mean;
+
+  [[nodiscard]] const RankStep& fullest() const;
+  [[nodiscard]] std::size_t fullest_rank() const;
+};
+
+[[nodiscard]] StepReport report_step(const Setup& setup, const Program& program, const Timeline& timeline);
+
+/// "weights 3.1, gradients 12.2, ..." in GiB.
+[[nodiscard]] std::string breakdown(const StepMemory& memory);
+
+}  // namespace moeline

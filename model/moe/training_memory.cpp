@@ -1,0 +1,151 @@
+#include "moe/training_memory.hpp"
+
+#include <algorithm>
+#include <map>
+
+#include "moe/kernels.hpp"
+#include "moe/parameters.hpp"
+
+namespace moeline {
+namespace {
+
+using kernels::kBf16;
+using kernels::kFp32;
+constexpr double kFp8 = kernels::kFp8 + kernels::kFp32 / kernels::kScaleBlock;  // 1x128 scales
+constexpr double kE5M6 = 1.5;
+
+// Modules of one block, each with how often it has it.
+std::map<std::string, double> contents(const Architecture& model, BlockKind kind) {
+  switch (kind) {
+    case BlockKind::embedding:
+      return {{"embedding", 1}};
+    case BlockKind::dense_layer:
+      return {{"attention", 1}, {"norms", 2}, {"dense FFN", 1}};
+    case BlockKind::moe_layer:
+      return {{"attention", 1},
+              {"norms", 2},
+              {"router", 1},
+              {kRoutedExperts, model.n_routed_experts},
+              {"shared experts", model.n_shared_experts}};
+    case BlockKind::head:
+      return {{"LM head", 1}, {"norms", 1}};
+    case BlockKind::mtp:
+      return {{"embedding", 1}, {"MTP projection", 1}};
+  }
+  return {};
+}
+
+bool is_table(const std::string& module) { return module == "embedding" || module == "LM head"; }
+
+// Columns of MLA's tensors, all heads together.
+struct Widths {
+  explicit Widths(const Architecture& a)
+      : latents(a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim),
+        qk(1.0 * a.num_attention_heads * (a.qk_nope_head_dim + a.qk_rope_head_dim)),
+        v(1.0 * a.num_attention_heads * a.v_head_dim) {}
+  double latents, qk, v;
+};
+
+double saved_by_attention(const LayerWork& work) {
+  const Architecture& a = work.model;
+  const Widths w(a);
+  const double hidden = a.hidden_size;
+  const bool keeps_all = work.choices.recompute == Recompute::none;
+  double per_token = 2 * hidden * kBf16 + w.latents * kBf16 + a.num_attention_heads * kFp32;
+  per_token += w.v * (work.choices.narrow_activations ? kE5M6 : kBf16);
+  if (keeps_all) per_token += (2 * hidden + w.latents) * kFp8 + (2 * w.qk + w.v) * kBf16;
+  if (work.kind == BlockKind::moe_layer) per_token += a.n_routed_experts * kFp32;
+  return work.tokens() * per_token;
+}
+
+// `rows` through a gated FFN `width` wide.
+double saved_by_ffn(const LayerWork& work, double rows, double width) {
+  const bool keeps_all = work.choices.recompute == Recompute::none;
+  const double gate_up = 2 * width * (work.choices.narrow_activations ? kFp8 : kBf16);
+  return rows * (work.model.hidden_size * kFp8 + gate_up + (keeps_all ? width * kFp8 : 0));
+}
+
+double saved_by_mlp(const LayerWork& work) {
+  const Architecture& a = work.model;
+  if (work.kind == BlockKind::dense_layer) return saved_by_ffn(work, work.tokens(), a.intermediate_size);
+  const double shared = 1.0 * a.n_shared_experts * a.moe_intermediate_size;
+  return saved_by_ffn(work, work.load.rows, a.moe_intermediate_size) + saved_by_ffn(work, work.tokens(), shared);
+}
+
+bool is_layer(BlockKind kind) { return kind == BlockKind::dense_layer || kind == BlockKind::moe_layer; }
+
+double logits_bytes(const LayerWork& work) { return work.tokens() * work.model.vocab_size * kBf16; }
+
+// `gradients` 1 with those of each tensor.
+double mlp_workspace(const LayerWork& work, double gradients) {
+  const Architecture& a = work.model;
+  const bool dense = work.kind == BlockKind::dense_layer;
+  const double rows = dense ? work.tokens() : work.load.rows;
+  const double width = dense ? a.intermediate_size : a.moe_intermediate_size;
+  const double ends = a.hidden_size * (kFp8 + kBf16);
+  return rows * (ends + (1 + gradients) * 2 * width * kBf16 + width * (kFp8 + gradients * kBf16));
+}
+
+}  // namespace
+
+StageParameters stage_parameters(const Architecture& model, std::span<const BlockKind> blocks, int ep,
+                                 const TrainingChoices& choices) {
+  std::map<std::string, double> counts;
+  for (const BlockKind kind : blocks) {
+    for (const auto& [name, count] : contents(model, kind)) {
+      double& sum = counts[name];
+      sum = is_table(name) ? 1 : sum + count;
+    }
+  }
+  std::vector<Module> known = modules(model);
+  for (const Module& module : mtp_modules(model)) {
+    if (module.name == "MTP projection") known.push_back(module);
+  }
+  StageParameters stage;
+  for (Module module : known) {
+    const auto found = counts.find(module.name);
+    if (found == counts.end()) continue;
+    if (!choices.fp8_weights) module.type = WeightType::bf16;
+    const bool routed = module.name == kRoutedExperts;
+    const double count = found->second / (routed ? ep : 1);
+    (routed ? stage.experts : stage.replicated) += count * (module.matrices + module.vectors);
+    (routed ? stage.experts_bytes : stage.replicated_bytes) += count * module.bytes();
+  }
+  return stage;
+}
+
+double gradient_bytes(const TrainingChoices& choices) { return choices.fp32_gradients ? kFp32 : kBf16; }
+
+double optimizer_bytes(const TrainingChoices& choices) { return kFp32 + 2 * (choices.fp32_moments ? kFp32 : kBf16); }
+
+double saved_bytes(const LayerWork& work) {
+  const double hidden = work.tokens() * work.model.hidden_size * kBf16;
+  if (work.kind == BlockKind::embedding) return 0;  // the tokens themselves
+  if (work.kind == BlockKind::head) return hidden + logits_bytes(work);
+  if (work.kind == BlockKind::mtp) return 2 * hidden;
+  if (work.choices.recompute == Recompute::full) return hidden;
+  return saved_by_attention(work) + saved_by_mlp(work);
+}
+
+double forward_workspace_bytes(const LayerWork& work) {
+  if (!is_layer(work.kind)) return 0;
+  const Widths w(work.model);
+  return std::max(work.tokens() * (2 * w.qk + 2 * w.v) * kBf16, mlp_workspace(work, 0));
+}
+
+double backward_workspace_bytes(const LayerWork& work) {
+  if (work.kind == BlockKind::head) return logits_bytes(work);
+  if (!is_layer(work.kind)) return 0;
+  const Widths w(work.model);
+  double again = 0;  // what full recomputation brings back
+  if (work.choices.recompute == Recompute::full) {
+    LayerWork kept = work;
+    kept.choices.recompute = Recompute::none;
+    kept.choices.narrow_activations = false;
+    again = saved_bytes(kept);
+  }
+  const double tensors = (4 * w.qk + 4 * w.v) * kBf16 + w.qk * kFp32;  // q, k, v, O, their gradients; dQ's accumulator
+  return again + std::max(work.tokens() * tensors, mlp_workspace(work, 1));
+}
+
+}  // namespace moeline

@@ -1,0 +1,42 @@
+// Memory of one GPU in training with expert, pipeline and ZeRO-1 data parallelism, without tensor parallelism.
+#pragma once
+
+#include <span>
+
+#include "moe/training.hpp"
+
+namespace moeline {
+
+/// Parameters of blocks on one GPU. Tables are counted once however many blocks need them: an MTP module shares
+/// embedding and LM head with the model where both are on its GPU (DeepSeek-V3, section 3.2.2), and has its own copy
+/// where they are not.
+struct StageParameters {
+  double replicated = 0;  ///< the same on every data-parallel rank: attention, norms, router, shared and dense FFN, ...
+  double experts = 0;     ///< routed ones, this GPU's
+  double replicated_bytes = 0;  ///< as they lie in memory for the forward and backward pass
+  double experts_bytes = 0;
+};
+
+/// Weights as TrainingChoices says: linear layers of an FP8 model in FP8 with a scale per 128x128; norms, router,
+/// embedding, LM head and MTP projection in BF16.
+[[nodiscard]] StageParameters stage_parameters(const Architecture& model, std::span<const BlockKind> blocks, int ep,
+                                               const TrainingChoices& choices);
+
+/// Bytes of gradients and optimizer states per parameter: FP32 or BF16 gradients; FP32 master weights and two moments.
+[[nodiscard]] double gradient_bytes(const TrainingChoices& choices);
+[[nodiscard]] double optimizer_bytes(const TrainingChoices& choices);
+
+/// Bytes that one micro-batch leaves behind in a block from its forward pass until its backward pass is done: what the
+/// kernels of the backward pass read and no kernel of it computes (moe/attention.cpp, moe/experts.cpp).
+/// MoE layer, selective recomputation, per token: two hidden states (BF16), latents of queries and keys, the core's
+/// output (12 bits) with its log-sum-exp, the router's scores; per expert row its input (FP8) and gate_up output (FP8);
+/// of shared experts the same per token. Without recomputation also normed inputs and latents (FP8), q, k, v (BF16) and
+/// SwiGLU's output (FP8). Full: the layer's input alone.
+[[nodiscard]] double saved_bytes(const LayerWork& work);
+
+/// Bytes of temporaries, the larger of attention's and the MLP's: the tensors around the core (of its backward pass
+/// with gradients and FP32 accumulators), or those from the experts' input to their output.
+[[nodiscard]] double forward_workspace_bytes(const LayerWork& work);
+[[nodiscard]] double backward_workspace_bytes(const LayerWork& work);
+
+}  // namespace moeline

@@ -1,0 +1,83 @@
+#include "schedules/pipeline/messages.hpp"
+
+#include <algorithm>
+
+#include "moe/collectives.hpp"
+#include "moe/kernels.hpp"
+
+namespace moeline {
+namespace {
+
+Operator message(const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  const double tokens = 1.0 * s.workload.micro_batch_size * s.workload.seq_len;
+  const auto per_node = static_cast<int>(setup.machine.facts.gpus_per_node);
+  const bool one_node = s.parallelism.pp * s.parallelism.dp <= per_node;
+  return send(tokens * setup.model.hidden_size * kernels::kBf16, one_node, 2 * s.parallelism.dp);
+}
+
+bool is_outgoing(const Usage& usage) {
+  const auto link = static_cast<RankResource>(usage.link);
+  return link == RankResource::nvlink_out || link == RankResource::nic_out;
+}
+
+// Ranks are a ring: after the last one comes the first, which interleaved chunks use.
+bool to_next(const Delivery& d, std::size_t ranks) {
+  return (static_cast<std::size_t>(d.from_rank) + 1) % ranks == static_cast<std::size_t>(d.to_rank);
+}
+
+StreamName out_stream(bool forward, bool next) {
+  if (forward) return next ? StreamName::activations_to_next : StreamName::activations_to_previous;
+  return next ? StreamName::gradients_to_next : StreamName::gradients_to_previous;
+}
+
+// What goes to the next rank comes from the previous one.
+StreamName in_stream(bool forward, bool next) {
+  if (forward) return next ? StreamName::activations_from_previous : StreamName::activations_from_next;
+  return next ? StreamName::gradients_from_previous : StreamName::gradients_from_next;
+}
+
+}  // namespace
+
+Messages::Messages(ProgramDraft& program, std::vector<RankProgram>& ranks)
+    : program_(program),
+      ranks_(ranks),
+      send_forward_(prepare("send(F)", true)),
+      send_backward_(prepare("send(B)", true)),
+      receive_forward_(prepare("receive(F)", false)),
+      receive_backward_(prepare("receive(B)", false)) {}
+
+PreparedPhase& Messages::prepare(const char* name, bool sends) {
+  PreparedPhase& phase = program_.prepare(name, {message(program_.setup())}, {});
+  PreparedKernel& kernel = phase.kernels.front();
+  std::erase_if(kernel.usages, [&](const Usage& usage) {
+    return static_cast<RankResource>(usage.link) != RankResource::hbm && is_outgoing(usage) != sends;
+  });
+  if (!sends) {  // one message, of which the sender's part counts and is launched
+    phase.uses.clear();
+    kernel.task.delay = Time::zero();
+  }
+  return phase;
+}
+
+TaskId Messages::deliver(const Delivery& d) {
+  TaskGraphDraft& graph = program_.graph();
+  if (d.from_rank == d.to_rank) {
+    graph.start_after_end(d.out, d.in);
+    return kNoTask;
+  }
+  const bool next = to_next(d, ranks_.size());
+  const Place out{0, d.micro_batch, out_stream(d.is_forward, next)};
+  const Place in{0, d.micro_batch, in_stream(d.is_forward, next)};
+  const TaskId sent =
+      ranks_[static_cast<std::size_t>(d.from_rank)].append(d.is_forward ? send_forward_ : send_backward_, out).last;
+  const TaskId received =
+      ranks_[static_cast<std::size_t>(d.to_rank)].append(d.is_forward ? receive_forward_ : receive_backward_, in).last;
+  graph.start_after_end(d.out, sent);
+  graph.start_after_start(sent, received);
+  graph.end_after_end(sent, received);
+  graph.start_after_end(received, d.in);
+  return sent;
+}
+
+}  // namespace moeline

@@ -1,0 +1,149 @@
+#include "schedules/pipeline/optimizer_step.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "moe/collectives.hpp"
+#include "moe/kernels.hpp"
+#include "moe/training_memory.hpp"
+
+namespace moeline {
+namespace {
+
+// One kind of parameters of a stage, and who else holds them.
+struct Shared {
+  double parameters = 0;
+  double weight_bytes = 0;
+  Replicas replicas;
+};
+
+StageParameters minus(const StageParameters& a, const StageParameters& b) {
+  return {a.replicated - b.replicated, a.experts - b.experts, a.replicated_bytes - b.replicated_bytes,
+          a.experts_bytes - b.experts_bytes};
+}
+
+class OptimizerStep {
+ public:
+  OptimizerStep(ProgramDraft& program, std::vector<RankProgram>& ranks, const std::vector<std::vector<HeldStage>>& held,
+                const std::vector<StageBlocks>& stages)
+      : program_(program), setup_(program.setup()), ranks_(ranks), held_(held), stages_(stages) {
+    for (const std::vector<HeldStage>& of_rank : held) {
+      for (const HeldStage& each : of_rank) complete_[each.stage].push_back(each.complete);
+    }
+  }
+
+  void append() {
+    std::vector<TaskId> norms;
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) norms.push_back(reduce(rank));
+    meet(norms);
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) update(rank, norms[rank]);
+  }
+
+ private:
+  // What the rank holds of a stage. A table that several of its stages need counts with the first of them.
+  std::vector<Shared> shared_of(std::size_t rank, std::size_t index) {
+    std::vector<BlockKind> kinds;
+    StageParameters before;
+    StageParameters all;
+    for (std::size_t i = 0; i <= index; ++i) {
+      before = all;
+      for (const Block& block : stages_[static_cast<std::size_t>(held_[rank][i].stage)]) kinds.push_back(block.kind);
+      all = stage_parameters(setup_.model, kinds, setup_.scenario.parallelism.ep, setup_.scenario.training);
+    }
+    const StageParameters own = minus(all, before);
+    const auto copies = static_cast<int>(complete_.at(held_[rank][index].stage).size());
+    const Parallelism& p = setup_.scenario.parallelism;
+    const int node = static_cast<int>(setup_.machine.facts.gpus_per_node);
+    const int experts_in_node = std::clamp(node / p.ep, 1, p.dp / p.ep);
+    return {{own.replicated, own.replicated_bytes, {p.dp * copies, std::min(node, p.dp)}},
+            {own.experts, own.experts_bytes, {p.dp / p.ep * copies, experts_in_node}}};
+  }
+
+  PhaseTasks append_kernel(std::size_t rank, const char* name, const Operator& op, StreamName stream, int stage) {
+    return ranks_[rank].append(program_.prepare(name, {op}, {}), {stage, 0, stream});
+  }
+
+  // Gives the barrier behind all of the rank's gradients.
+  TaskId reduce(std::size_t rank) {
+    const TrainingChoices& choices = setup_.scenario.training;
+    TaskGraphDraft& graph = program_.graph();
+    std::vector<TaskId> own;
+    for (const HeldStage& held : held_[rank]) own.push_back(held.complete);
+    for (std::size_t i = 0; i < held_[rank].size(); ++i) {
+      const int stage = held_[rank][i].stage;
+      const auto waits = [&](const PhaseTasks& tasks) {
+        for (const TaskId complete : complete_.at(stage)) graph.start_after_end(complete, tasks.first);
+        for (const TaskId complete : own) {
+          if (!choices.overlap_gradients) graph.start_after_end(complete, tasks.first);
+        }
+      };
+      for (const Shared& shared : shared_of(rank, i)) {
+        if (shared.replicas.ranks == 1 || shared.parameters == 0) continue;
+        const double bytes = shared.parameters * gradient_bytes(choices);
+        waits(append_kernel(rank, "reduce-scatter", reduce_scatter(bytes, shared.replicas), StreamName::collectives,
+                            stage));
+        if (choices.zero1) continue;
+        append_kernel(rank, "all-gather", all_gather(bytes, shared.replicas), StreamName::collectives, stage);
+      }
+    }
+    Operator norm;
+    norm.name = "ncclDevKernel_AllReduce norm of gradients";
+    norm.family = Family::notify;
+    norm.traffic.ranks = static_cast<int>(setup_.scenario.parallelism.world());
+    const PhaseTasks barrier = append_kernel(rank, "gradient norm", norm, StreamName::collectives, 0);
+    for (const TaskId complete : own) graph.start_after_end(complete, barrier.first);
+    return barrier.last;
+  }
+
+  void meet(const std::vector<TaskId>& norms) {
+    TaskGraphDraft& graph = program_.graph();
+    Label label = ranks_.front().label({}, StreamName::host, 0);
+    label.name = graph.intern("all ranks have arrived");
+    label.task_class = graph.add_class("host", Role::host);
+    const TaskId all = graph.add({}, label);
+    for (const TaskId norm : norms) {
+      graph.start_after_start(norm, all);
+      graph.end_after_end(all, norm);
+    }
+  }
+
+  void update(std::size_t rank, TaskId norm) {
+    const TrainingChoices& choices = setup_.scenario.training;
+    double bytes = 0;
+    std::vector<Operator> gathers;
+    for (std::size_t i = 0; i < held_[rank].size(); ++i) {
+      for (const Shared& shared : shared_of(rank, i)) {
+        const double part = choices.zero1 ? 1.0 / shared.replicas.ranks : 1;
+        bytes += part * shared.parameters * (gradient_bytes(choices) + 2 * optimizer_bytes(choices));
+        bytes += part * shared.weight_bytes;
+        if (choices.zero1 && shared.replicas.ranks > 1 && shared.weight_bytes > 0) {
+          gathers.push_back(all_gather(shared.weight_bytes, shared.replicas));
+        }
+      }
+    }
+    const Operator adam = kernels::memory(Family::streaming, "AdamW", bytes);
+    const PhaseTasks optimizer = append_kernel(rank, "optimizer", adam, StreamName::compute, 0);
+    program_.graph().start_after_end(norm, optimizer.first);
+    for (const Operator& gather : gathers) {
+      const PhaseTasks tasks = append_kernel(rank, "all-gather", gather, StreamName::collectives, 0);
+      program_.graph().start_after_end(optimizer.last, tasks.first);
+    }
+  }
+
+  ProgramDraft& program_;
+  const Setup& setup_;
+  std::vector<RankProgram>& ranks_;
+  const std::vector<std::vector<HeldStage>>& held_;
+  const std::vector<StageBlocks>& stages_;
+  std::map<int, std::vector<TaskId>> complete_;  // of each stage, on every rank that holds it
+};
+
+}  // namespace
+
+void append_optimizer_step(ProgramDraft& program, std::vector<RankProgram>& ranks,
+                           const std::vector<std::vector<HeldStage>>& held, const std::vector<StageBlocks>& stages) {
+  OptimizerStep(program, ranks, held, stages).append();
+}
+
+}  // namespace moeline

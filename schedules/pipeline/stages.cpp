@@ -1,0 +1,147 @@
+#include "schedules/pipeline/stages.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <numeric>
+
+namespace moeline {
+namespace {
+
+bool is_layer(const Block& block) { return block.kind == BlockKind::dense_layer || block.kind == BlockKind::moe_layer; }
+
+// Of all splits of units over stages, none with more of them than it must have, the one with the least total: `join`
+// adds the cost of a stage, the sum of its units', to the total of those before it. With the total come the first units
+// of all stages.
+template <class Join>
+std::pair<double, std::vector<std::size_t>> least_split(const std::vector<double>& costs, int count, Join join) {
+  const std::size_t most = (costs.size() + static_cast<std::size_t>(count) - 1) / static_cast<std::size_t>(count);
+  constexpr double kNever = std::numeric_limits<double>::infinity();
+  const std::size_t n = costs.size();
+  const auto stages = static_cast<std::size_t>(count);
+  std::vector<std::vector<double>> least(stages + 1, std::vector<double>(n + 1, kNever));  // by stages and units
+  std::vector<std::vector<std::size_t>> first(stages + 1, std::vector<std::size_t>(n + 1, 0));
+  least[0][0] = 0;
+  for (std::size_t stage = 1; stage <= stages; ++stage) {
+    for (std::size_t end = stage; end <= n; ++end) {
+      double cost = 0;
+      for (std::size_t begin = end; begin-- > std::max(stage - 1, end - std::min(end, most));) {
+        cost += costs[begin];
+        const double total = join(least[stage - 1][begin], cost);
+        if (total >= least[stage][end]) continue;
+        least[stage][end] = total;
+        first[stage][end] = begin;
+      }
+    }
+  }
+  std::vector<std::size_t> begins(stages);
+  std::size_t end = n;
+  for (std::size_t stage = stages; stage > 0; --stage) end = begins[stage - 1] = first[stage][end];
+  return {least[stages][n], begins};
+}
+
+double compute_us(const PreparedPhase& phase) {
+  double sum = 0;
+  for (const PreparedKernel& kernel : phase.kernels) sum += kernel.computes ? to_us(kernel.task.solo) : 0;
+  return sum;
+}
+
+double cost_us(TrainingPhases& phases, const StageBlocks& unit) {
+  double sum = 0;
+  for (const Block& block : unit) {
+    for (const auto* names : {&forward_phases(block.kind), &backward_phases(block.kind), &weight_phases(block.kind)}) {
+      for (const std::string& name : *names) sum += compute_us(phases.at(name, block, 0));
+    }
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::string describe(const StageBlocks& blocks) {
+  std::vector<std::string> parts;
+  for (auto block = blocks.begin(); block != blocks.end();) {
+    const auto next = std::find_if(block, blocks.end(), [&](const Block& other) { return other.kind != block->kind; });
+    parts.push_back(is_layer(*block) ? fmt::format("{} {}", next - block, name_of(block->kind)) : name_of(block->kind));
+    block = next;
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::vector<Block> model_blocks(const Scenario& scenario, const Architecture& model) {
+  std::vector<Block> blocks;
+  if (!scenario.whole_model) {
+    for (int layer = 0; layer < scenario.layers; ++layer) blocks.push_back({BlockKind::moe_layer, layer});
+    return blocks;
+  }
+  blocks.push_back({BlockKind::embedding, 0});
+  for (int layer = 0; layer < model.num_hidden_layers; ++layer) {
+    blocks.push_back({layer < model.first_k_dense_replace ? BlockKind::dense_layer : BlockKind::moe_layer, layer});
+  }
+  blocks.push_back({BlockKind::head, model.num_hidden_layers - 1});
+  for (int module = 0; module < (scenario.mtp ? model.num_nextn_predict_layers : 0); ++module) {
+    const int layer = model.num_hidden_layers + module;
+    blocks.insert(blocks.end(), {{BlockKind::mtp, layer}, {BlockKind::moe_layer, layer}, {BlockKind::head, layer}});
+  }
+  return blocks;
+}
+
+std::vector<StageBlocks> units_of(const std::vector<Block>& blocks) {
+  std::vector<StageBlocks> units;
+  bool goes_on = false;
+  for (const Block& block : blocks) {
+    if (!goes_on) units.emplace_back();
+    units.back().push_back(block);
+    goes_on = block.kind == BlockKind::embedding || block.kind == BlockKind::mtp;
+  }
+  return units;
+}
+
+std::vector<StageBlocks> balanced_stages(const std::vector<StageBlocks>& units, const std::vector<double>& costs,
+                                         int count) {
+  MOELINE_CHECK(count >= 1 && static_cast<std::size_t>(count) <= units.size(), std::to_string(count));
+  const auto costliest = [](double before, double cost) { return std::max(before, cost); };
+  const double cap = least_split(costs, count, costliest).first;
+  const auto squares = [cap](double before, double cost) {
+    return cost > cap ? std::numeric_limits<double>::infinity() : before + cost * cost;
+  };
+  const std::vector<std::size_t> begins = least_split(costs, count, squares).second;
+  std::vector<StageBlocks> stages(begins.size());
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    const std::size_t end = stage + 1 < begins.size() ? begins[stage + 1] : units.size();
+    for (std::size_t unit = begins[stage]; unit < end; ++unit) {
+      stages[stage].insert(stages[stage].end(), units[unit].begin(), units[unit].end());
+    }
+  }
+  return stages;
+}
+
+std::vector<StageBlocks> given_stages(const std::vector<Block>& blocks, const std::vector<int>& layers) {
+  std::vector<StageBlocks> stages(layers.size());
+  std::size_t stage = 0;
+  int left = layers.front();
+  for (const Block& block : blocks) {
+    const bool decoder = is_layer(block) && (stages[stage].empty() || stages[stage].back().kind != BlockKind::mtp);
+    if (decoder && left == 0 && stage + 1 < stages.size()) left = layers[++stage];
+    left -= decoder ? 1 : 0;
+    stages[stage].push_back(block);
+  }
+  return stages;
+}
+
+std::vector<StageBlocks> stages_of(TrainingPhases& phases) {
+  const Scenario& s = phases.setup().scenario;
+  const std::vector<Block> blocks = model_blocks(s, phases.setup().model);
+  if (!s.stage_layers.empty()) return given_stages(blocks, s.stage_layers);
+  const std::vector<StageBlocks> units = units_of(blocks);
+  std::vector<double> costs;
+  for (const StageBlocks& unit : units) costs.push_back(cost_us(phases, unit));
+  return balanced_stages(units, costs, stage_count(s));
+}
+
+int stage_count(const Scenario& scenario) {
+  return scenario.parallelism.pp * (scenario.schedule == "dualpipev" ? 2 : scenario.parallelism.virtual_pp);
+}
+
+}  // namespace moeline

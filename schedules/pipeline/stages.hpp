@@ -1,0 +1,37 @@
+// Which blocks of the model each stage of a pipeline holds.
+#pragma once
+
+#include <vector>
+
+#include "schedules/training_phases.hpp"
+
+namespace moeline {
+
+using StageBlocks = std::vector<Block>;
+
+/// "embedding, 3 dense, 1 moe"
+[[nodiscard]] std::string describe(const StageBlocks& blocks);
+
+/// Of the scenario's model in the order of its forward pass; with a given number of layers, those MoE layers alone.
+[[nodiscard]] std::vector<Block> model_blocks(const Scenario& scenario, const Architecture& model);
+
+/// Blocks that a stage holds or lacks together: a layer with the embedding or MTP projection before it, or a head.
+/// A pipeline has at most as many stages.
+[[nodiscard]] std::vector<StageBlocks> units_of(const std::vector<Block>& blocks);
+
+/// Consecutive units on `count` stages, at most ceil(units / count) on each: overlapped passes pair them one to one,
+/// and what has no partner has nothing to hide communication behind. Under that bound the costliest stage is as cheap
+/// as can be, and of all splits that do this the sum of squared costs is the least. REQUIRES: at least as many units.
+[[nodiscard]] std::vector<StageBlocks> balanced_stages(const std::vector<StageBlocks>& units,
+                                                       const std::vector<double>& costs, int count);
+
+/// As many decoder layers as listed on each stage: the embedding goes with the first, heads and MTP with the last.
+[[nodiscard]] std::vector<StageBlocks> given_stages(const std::vector<Block>& blocks, const std::vector<int>& layers);
+
+/// As the scenario says; balanced by the priced time of the kernels that compute.
+[[nodiscard]] std::vector<StageBlocks> stages_of(TrainingPhases& phases);
+
+/// Stages of the scenario's pipeline, over all ranks.
+[[nodiscard]] int stage_count(const Scenario& scenario);
+
+}  // namespace moeline

@@ -1,0 +1,167 @@
+// A whole step of training on all ranks of a pipeline, one GPU of each: slots become the operators of their passes,
+// activations travel between stages, and the optimizer comes last.
+//
+// F, B and W run alone, one phase after the other; nothing of a slot that runs alone starts before the slot before it
+// has ended. F&B are two passes that overlap as the plan says, and start as soon as streams and data allow.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "schedules/pipeline/connect_passes.hpp"
+#include "schedules/pipeline/messages.hpp"
+#include "schedules/pipeline/optimizer_step.hpp"
+#include "schedules/pipeline/pipelines.hpp"
+#include "schedules/pipeline/stages.hpp"
+#include "schedules/schedules.hpp"
+#include "schedules/training_passes.hpp"
+
+namespace moeline {
+namespace {
+
+PassEnds ends_of(const PassTasks& tasks) { return {tasks.input.first, tasks.output.last}; }
+
+PassKind pass_of(SlotKind kind) {
+  switch (kind) {
+    case SlotKind::forward:
+      return PassKind::forward;
+    case SlotKind::backward_input:
+      return PassKind::backward_input;
+    case SlotKind::weight:
+      return PassKind::weight;
+    default:
+      return PassKind::backward;
+  }
+}
+
+class TrainingStep {
+ public:
+  explicit TrainingStep(const Setup& setup)
+      : setup_(setup),
+        overlaps_(setup.scenario.overlap != "none"),
+        plan_(load_training_plan(overlaps_ ? setup.scenario.overlap : "default")),
+        program_(setup),
+        alone_(program_),
+        overlapped_(program_, plan_.side),
+        stages_(stages_of(alone_)),
+        slots_(pipeline_slots(setup.scenario)),
+        held_(slots_.size()) {
+    for (const StageBlocks& stage : stages_) reversed_.emplace_back(stage.rbegin(), stage.rend());
+  }
+
+  Program write() && {
+    const int count = setup_.scenario.parallelism.pp;
+    ranks_.reserve(static_cast<std::size_t>(count));
+    for (int rank = 0; rank < count; ++rank) {
+      ranks_.emplace_back(program_, rank);
+      append_rank(static_cast<std::size_t>(rank));
+    }
+    connect();
+    const auto first_optimizer_phase = static_cast<std::uint32_t>(program_.graph().phases());
+    append_optimizer_step(program_, ranks_, held_, stages_);
+    try {
+      Program program = std::move(program_).finish(count, {});
+      program.pipeline = {std::move(written_), stages_, first_optimizer_phase};
+      return program;
+    } catch (const CycleError& error) {
+      throw SpecError(plan_.file, 0, fmt::format("this order cannot run: {}", error.what()));
+    }
+  }
+
+ private:
+  [[nodiscard]] bool runs_alone(const Slot& slot) const {
+    return slot.kind != SlotKind::forward_backward || !overlaps_;
+  }
+
+  [[nodiscard]] bool waits_for_sends() const { return !setup_.scenario.training.overlap_sends; }
+
+  void append_rank(std::size_t number) {
+    RankProgram& rank = ranks_.back();
+    const RankSlots& slots = slots_[number];
+    ends_.emplace_back();
+    before_slot_.emplace_back();
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const bool waits = i > 0 && (runs_alone(slots[i]) || runs_alone(slots[i - 1]) || waits_for_sends());
+      before_slot_.back().push_back(waits ? rank.join_streams() : kNoTask);
+      const auto first_phase = static_cast<std::uint32_t>(program_.graph().phases());
+      ends_.back().push_back(append_slot(rank, slots[i]));
+      written_.push_back({slots[i], static_cast<std::uint32_t>(number), first_phase,
+                          static_cast<std::uint32_t>(program_.graph().phases())});
+      note_gradients(number, i);
+    }
+  }
+
+  [[nodiscard]] const StageBlocks& forward_blocks(const Slot& slot) const {
+    return stages_[static_cast<std::size_t>(slot.forward.stage)];
+  }
+  [[nodiscard]] const StageBlocks& backward_blocks(const Slot& slot) const {
+    return reversed_[static_cast<std::size_t>(slot.backward.stage)];
+  }
+
+  SlotEnds append_slot(RankProgram& rank, const Slot& slot) {
+    PassTasks forward;
+    PassTasks backward;
+    if (slot.kind == SlotKind::forward_backward && overlaps_) {
+      const OverlappedTasks tasks = append_overlapped(rank, overlapped_, plan_,
+                                                      {.forward = forward_blocks(slot),
+                                                       .backward = backward_blocks(slot),
+                                                       .forward_micro_batch = slot.forward.micro_batch,
+                                                       .backward_micro_batch = slot.backward.micro_batch});
+      forward = tasks.forward;
+      backward = tasks.backward;
+    } else {
+      if (has_forward(slot.kind)) {
+        forward = append_pass(rank, alone_, PassKind::forward, forward_blocks(slot), slot.forward.micro_batch);
+      }
+      if (slot.kind == SlotKind::forward_backward) rank.join_streams();
+      if (slot.kind != SlotKind::forward) {
+        backward = append_pass(rank, alone_, pass_of(slot.kind), backward_blocks(slot), slot.backward.micro_batch);
+      }
+    }
+    SlotEnds ends{ends_of(forward), ends_of(backward)};
+    if (slot.kind == SlotKind::forward_backward) {  // starts once both inputs are there, as the reference does
+      ends.forward.in = ends.backward.in = rank.gate(forward.input, backward.input);
+    }
+    return ends;
+  }
+
+  // After the last slot with gradients of a stage's weights they are complete.
+  void note_gradients(std::size_t rank, std::size_t index) {
+    const RankSlots& slots = slots_[rank];
+    const auto of_stage = [&](const Slot& slot) {
+      return has_weight(slot.kind) && slot.backward.stage == slots[index].backward.stage;
+    };
+    if (!has_weight(slots[index].kind)) return;
+    if (std::any_of(slots.begin() + static_cast<std::ptrdiff_t>(index) + 1, slots.end(), of_stage)) return;
+    held_[rank].push_back({slots[index].backward.stage, ranks_[rank].computed()});
+  }
+
+  void connect() {
+    Messages messages(program_, ranks_);
+    connect_passes(slots_, ends_, program_.graph(), [&](const Delivery& delivery) {
+      const TaskId sent = messages.deliver(delivery);
+      const std::vector<TaskId>& before_slot = before_slot_[static_cast<std::size_t>(delivery.from_rank)];
+      const std::size_t next = delivery.from_slot + 1;
+      if (sent == kNoTask || !waits_for_sends() || next == before_slot.size()) return;
+      program_.graph().start_after_end(sent, before_slot[next]);
+    });
+  }
+
+  const Setup& setup_;
+  bool overlaps_;
+  OverlapPlan plan_;
+  ProgramDraft program_;
+  TrainingPhases alone_, overlapped_;
+  std::vector<StageBlocks> stages_, reversed_;
+  std::vector<RankSlots> slots_;
+  std::vector<RankProgram> ranks_;
+  std::vector<std::vector<SlotEnds>> ends_;       // by rank and slot
+  std::vector<std::vector<TaskId>> before_slot_;  // the same: what it waits for, kNoTask where streams run on
+  std::vector<std::vector<HeldStage>> held_;      // by rank
+  std::vector<ProgramSlot> written_;
+};
+
+}  // namespace
+
+Program training_step(const Setup& setup) { return TrainingStep(setup).write(); }
+
+}  // namespace moeline
