@@ -48,18 +48,18 @@ RankProgram::RankProgram(ProgramDraft& program, int rank)
   last_.fill(kNoTask);
 }
 
-PhaseTasks RankProgram::begin(PreparedPhase& phase, const Place& place) {
-  ++phase.executions;
+PhaseTasks RankProgram::begin(const std::string& phase, const Place& place) {
   PhaseTasks tasks;
   tasks.phase =
-      graph().add_phase({phase.name, static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(place.micro_batch),
+      graph().add_phase({phase, static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(place.micro_batch),
                          static_cast<std::uint32_t>(place.layer)});
   tasks.first = static_cast<TaskId>(graph().size());
   return tasks;
 }
 
 PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
-  PhaseTasks tasks = begin(phase, place);
+  PhaseTasks tasks = begin(phase.name, place);
+  ++phase.executions;
   for (auto kernel = phase.kernels.begin(); kernel != phase.kernels.end();) {
     if (kernel->parallel && phase.side_stream) {
       const auto end = std::find_if(kernel, phase.kernels.end(), [](const PreparedKernel& k) { return !k.parallel; });
@@ -84,9 +84,24 @@ PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
   return tasks;
 }
 
+PhaseTasks RankProgram::append_time(const std::string& phase, const std::string& name, Time time, const Place& place) {
+  PhaseTasks tasks = begin(phase, place);
+  Label named;
+  named.name = graph().intern(name);
+  named.task_class = graph().add_class("other", Role::compute);
+  Task task;
+  task.solo = time;
+  TaskId& last = last_[static_cast<std::size_t>(place.stream)];
+  const TaskId id = graph().add(task, label(named, place.stream, tasks.phase));
+  if (last != kNoTask) graph().start_after_end(last, id);
+  tasks.last = last = id;
+  return tasks;
+}
+
 PhaseTasks RankProgram::append_issue(PreparedPhase& phase, const Place& place) {
   MOELINE_CHECK(phase.kernels.size() == 3, phase.name);  // issue, wire, receive
-  PhaseTasks tasks = begin(phase, place);
+  PhaseTasks tasks = begin(phase.name, place);
+  ++phase.executions;
   const TaskId issue = add_kernel(phase.kernels[0], tasks, place);
   tasks.last = add_kernel(phase.kernels[1], tasks, {place.layer, place.micro_batch, StreamName::communication});
   graph().start_after_end(issue, tasks.last);

@@ -66,6 +66,9 @@ class RankProgram {
   PhaseTasks append_issue(PreparedPhase& phase, const Place& place);
   void append_receive(const PreparedPhase& phase, const Place& place, PhaseTasks& issued);
 
+  /// A phase of one task that takes a given time and nothing else.
+  PhaseTasks append_time(const std::string& phase, const std::string& name, Time time, const Place& place);
+
   void order(const PhaseTasks& before, const PhaseTasks& after) { graph().start_after_end(before.last, after.first); }
   /// The order of a dependency. A transfer after computation also waits for the slowest rank where that is not
   /// simulated: its barrier ends, or its messages are there, only when that has got as far.
@@ -89,7 +92,7 @@ class RankProgram {
 
  private:
   [[nodiscard]] TaskGraphDraft& graph() { return program_.graph(); }
-  PhaseTasks begin(PreparedPhase& phase, const Place& place);
+  PhaseTasks begin(const std::string& phase, const Place& place);
   TaskId add_kernel(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place);
   void add_parallel(std::vector<PreparedKernel>::const_iterator first, std::vector<PreparedKernel>::const_iterator last,
                     const PhaseTasks& phase, const Place& place);

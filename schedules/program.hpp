@@ -52,9 +52,8 @@ struct ProgramSlot {
 
 /// Of a whole step of training with operators.
 struct PipelineProgram {
-  std::vector<ProgramSlot> slots;           ///< rank by rank, in order of execution
-  std::vector<std::vector<Block>> stages;   ///< in the order of the forward pass
-  std::uint32_t first_optimizer_phase = 0;  ///< from here on: gradients, optimizer, parameters
+  std::vector<ProgramSlot> slots;          ///< rank by rank, in order of execution
+  std::vector<std::vector<Block>> stages;  ///< in the order of the forward pass
 };
 
 /// Ready to run. Numbers are of one rank, on average over all.

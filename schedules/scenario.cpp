@@ -102,9 +102,12 @@ void read_training(const Spec& spec, Setup& setup) {
   if (spec.has("training") && !training) throw spec.error("training", "belongs to training");
   if (training) s.training = read_training_choices(spec.map_or_empty("training"), s.schedule);
   if (find_pipeline(s.schedule) == nullptr) {
-    if (spec.has("stages")) throw spec.error("stages", fmt::format("belong to pipelines, and {} is none", s.schedule));
+    for (const char* key : {"stages", "level"}) {
+      if (spec.has(key)) throw spec.error(key, fmt::format("belongs to pipelines, and {} is none", s.schedule));
+    }
     return;
   }
+  if (spec.has("level")) s.level = spec.choice("level", {"operator", "phase"});
   if (s.routing.distribution != "balanced") {
     throw spec.map("routing").error(
         "distribution",
@@ -129,7 +132,7 @@ void read_pipeline(const Spec& spec, Setup& setup) {
   check_comm_keys(spec.map_or_empty("comm"));
   check_routing_keys(spec.map_or_empty("routing"));
   for (const char* key : {"model", "hardware", "kernels", "comm", "routing", "layers", "overlap", "launch", "ranks",
-                          "jitter", "speed_spread", "seed", "samples", "stages", "training"}) {
+                          "jitter", "speed_spread", "seed", "samples", "stages", "training", "level"}) {
     if (spec.has(key)) s.without_use.emplace_back(key);
   }
 }
@@ -157,7 +160,7 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
   s.hardware_overrides = apply(assignments, spec);
   spec.expect({"schema",       "model",   "hardware", "kernels",       "schedule", "parallelism", "workload",
                "comm",         "routing", "layers",   "overlap",       "launch",   "ranks",       "jitter",
-               "speed_spread", "seed",    "samples",  "slot_costs_ms", "stages",   "training"});
+               "speed_spread", "seed",    "samples",  "slot_costs_ms", "stages",   "training",    "level"});
   (void)spec.integer("schema", 1, 1);
   s.schedule = read_schedule(spec);
   if (spec.has("slot_costs_ms")) {

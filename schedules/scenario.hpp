@@ -86,7 +86,8 @@ struct Scenario {
   bool whole_model = false;  ///< inference and pipelines: with everything else of the model; else those layers alone
   std::string overlap = "default";  ///< or the path of a plan; of a pipeline also "none"
   std::string launch = "stream";  ///< "stream": the host launches kernels and reads dispatch's counts; "graph": no host
-  std::string ranks = "auto";     ///< "folded": one for all that differ by chance; "all"; "auto": all that differ
+  std::string level = "operator";   ///< of a pipeline; "phase": each kind of slot is simulated once, alone
+  std::string ranks = "auto";       ///< "folded": one for all that differ by chance; "all"; "auto": all that differ
   std::string jitter = "measured";  ///< of kernels' times; "none"
   double speed_spread = 0;          ///< standard deviation of the GPUs' speeds, over their mean
   int seed = 1;

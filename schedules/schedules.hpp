@@ -1,6 +1,8 @@
 // The schedules by name.
 #pragma once
 
+#include <functional>
+
 #include "schedules/program.hpp"
 
 namespace moeline {
@@ -18,6 +20,10 @@ namespace moeline {
 /// A whole pipeline, one GPU of each of its ranks: of slots with given costs, or of their operators.
 [[nodiscard]] Program pipeline(const Setup& setup);
 [[nodiscard]] Program training_step(const Setup& setup);
+/// The same with one task for each slot, which takes as long as `slot_time` says.
+[[nodiscard]] Program training_step(const Setup& setup, const std::function<Time(const Slot&)>& slot_time);
+/// The operators of one slot on one rank, with nothing before it.
+[[nodiscard]] Program slot_alone(const Setup& setup, const Slot& slot);
 /// What each rank does, in order.
 [[nodiscard]] std::vector<RankSlots> pipeline_slots(const Scenario& scenario);
 

@@ -9,6 +9,7 @@
 
 #include "engine/simulate.hpp"
 #include "experiments/cli/expected_waits.hpp"
+#include "experiments/cli/phase_level.hpp"
 #include "experiments/cli/run_warnings.hpp"
 #include "moe/parameters.hpp"
 #include "timeline/compute_waits.hpp"
@@ -236,29 +237,59 @@ bool Run::all_measured() const {
                      [](const ProvenanceUse& use) { return is_covered(use.provenance); });
 }
 
-Run run_scenario(const Setup& setup, bool record_changes) {
-  Program program = build_program(with_expected_waits(setup));
+namespace {
+
+Run simulated(const Setup& setup, Program program, bool record_changes) {
   const auto before = std::chrono::steady_clock::now();
   Timeline timeline = simulate(program.graph, {.record_changes = record_changes});
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - before;
-  Run run{.setup = setup, .program = std::move(program), .timeline = std::move(timeline), .simulate_ms = took.count()};
-  if (is_training_step(setup.scenario)) {
-    run.step = report_step(setup, run.program, run.timeline);
-    run.phases = std::move(run.step->slots);
-  } else {
-    run.phases = phase_times(run.program.graph, run.timeline);
-  }
-  if (!run.is_pipeline()) std::erase_if(run.phases, [](const PhaseTimes& phase) { return phase.rank > 0; });
-  if (run.is_pipeline()) {  // a rank's bubble is the whole step's: also before its first slot and after its last
-    run.metrics = measure(run.program.graph, run.timeline, Time::zero(), run.timeline.makespan);
-    run.warnings = warnings_of(run);
-    return run;
-  }
+  return {.setup = setup, .program = std::move(program), .timeline = std::move(timeline), .simulate_ms = took.count()};
+}
+
+// A rank's bubble is the whole step's: also before its first slot and after its last.
+Metrics measure_step(const Run& run) {
+  return measure(run.program.graph, run.timeline, Time::zero(), run.timeline.makespan);
+}
+
+Run run_training_step(const Setup& setup, bool record_changes) {
+  const Setup waiting = with_expected_waits(setup);
+  SlotKinds kinds(waiting);
+  const bool by_slot = setup.scenario.level == "phase";
+  Program program =
+      by_slot ? training_step(waiting, [&](const Slot& slot) { return kinds.time_of(slot); }) : training_step(waiting);
+  Run run = simulated(setup, std::move(program), record_changes);
+  run.step = report_step(setup, run.program, run.timeline);
+  run.phases = std::move(run.step->slots);
+  run.metrics = by_slot ? kinds.metrics(run.timeline.makespan) : measure_step(run);
+  if (by_slot) kinds.add_operators(run.program);
+  return run;
+}
+
+Run run_given_slots(const Setup& setup, bool record_changes) {
+  Run run = simulated(setup, build_program(setup), record_changes);
+  run.phases = phase_times(run.program.graph, run.timeline);
+  run.metrics = measure_step(run);
+  return run;
+}
+
+Run run_layers(const Setup& setup, bool record_changes) {
+  Run run = simulated(setup, build_program(with_expected_waits(setup)), record_changes);
+  run.phases = phase_times(run.program.graph, run.timeline);
+  std::erase_if(run.phases, [](const PhaseTimes& phase) { return phase.rank > 0; });
   run.metrics = measure(run.program.graph, run.timeline);
   note_waits(run);
   run.steady = run.is_inference() ? steady_state(run) : Steady{run.metrics, static_cast<double>(setup.scenario.layers)};
   if (run.is_inference()) run.memory = memory_of(setup);
   if (run.is_whole_step() && !run.is_decode()) run.ttft_ms = time_to_first_token_ms(run);
+  return run;
+}
+
+}  // namespace
+
+Run run_scenario(const Setup& setup, bool record_changes) {
+  Run run = setup.scenario.slot_costs          ? run_given_slots(setup, record_changes)
+            : is_training_step(setup.scenario) ? run_training_step(setup, record_changes)
+                                               : run_layers(setup, record_changes);
   run.warnings = warnings_of(run);
   return run;
 }

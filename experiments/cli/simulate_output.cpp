@@ -94,6 +94,7 @@ void add_scenario(Json& json, const Setup& setup) {
   }
   json.add("overlap", s.overlap).add("launch", s.launch);
   if (s.workload.phase == "train") add_training(json, setup);
+  if (is_training_step(s)) json.add("level", s.level);
   json.add("ranks", setup.every_rank ? "all" : "folded");
   json.add("jitter", s.jitter).add("speed_spread", s.speed_spread, 5);
   json.add("seed", s.seed).add("samples", s.samples);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 
 #include "schedules/pipeline/connect_passes.hpp"
 #include "schedules/pipeline/messages.hpp"
@@ -35,8 +36,10 @@ PassKind pass_of(SlotKind kind) {
 
 class TrainingStep {
  public:
-  explicit TrainingStep(const Setup& setup)
+  /// `slot_time`: of a slot without its operators.
+  explicit TrainingStep(const Setup& setup, const std::function<Time(const Slot&)>& slot_time = {})
       : setup_(setup),
+        slot_time_(slot_time),
         overlaps_(setup.scenario.overlap != "none"),
         plan_(load_training_plan(overlaps_ ? setup.scenario.overlap : "default")),
         program_(setup),
@@ -56,18 +59,27 @@ class TrainingStep {
       append_rank(static_cast<std::size_t>(rank));
     }
     connect();
-    const auto first_optimizer_phase = static_cast<std::uint32_t>(program_.graph().phases());
     append_optimizer_step(program_, ranks_, held_, stages_);
+    return finish(count);
+  }
+
+  Program write(const Slot& slot) && {
+    ranks_.emplace_back(program_, 0);
+    (void)append_slot(ranks_.back(), slot);
+    return finish(1);
+  }
+
+ private:
+  Program finish(int ranks) {
     try {
-      Program program = std::move(program_).finish(count, {});
-      program.pipeline = {std::move(written_), stages_, first_optimizer_phase};
+      Program program = std::move(program_).finish(ranks, {});
+      program.pipeline = {std::move(written_), std::move(stages_)};
       return program;
     } catch (const CycleError& error) {
       throw SpecError(plan_.file, 0, fmt::format("this order cannot run: {}", error.what()));
     }
   }
 
- private:
   [[nodiscard]] bool runs_alone(const Slot& slot) const {
     return slot.kind != SlotKind::forward_backward || !overlaps_;
   }
@@ -98,6 +110,7 @@ class TrainingStep {
   }
 
   SlotEnds append_slot(RankProgram& rank, const Slot& slot) {
+    if (slot_time_) return append_as_one(rank, slot);
     PassTasks forward;
     PassTasks backward;
     if (slot.kind == SlotKind::forward_backward && overlaps_) {
@@ -124,6 +137,14 @@ class TrainingStep {
     return ends;
   }
 
+  SlotEnds append_as_one(RankProgram& rank, const Slot& slot) {
+    const Pass& pass = main_pass(slot);
+    const PhaseTasks tasks = rank.append_time(name_of(slot.kind), title_of(slot), slot_time_(slot),
+                                              {pass.chunk, pass.micro_batch, StreamName::compute});
+    const PassEnds ends{tasks.first, tasks.last};
+    return {ends, ends};
+  }
+
   // After the last slot with gradients of a stage's weights they are complete.
   void note_gradients(std::size_t rank, std::size_t index) {
     const RankSlots& slots = slots_[rank];
@@ -147,6 +168,7 @@ class TrainingStep {
   }
 
   const Setup& setup_;
+  std::function<Time(const Slot&)> slot_time_;
   bool overlaps_;
   OverlapPlan plan_;
   ProgramDraft program_;
@@ -163,5 +185,11 @@ class TrainingStep {
 }  // namespace
 
 Program training_step(const Setup& setup) { return TrainingStep(setup).write(); }
+
+Program training_step(const Setup& setup, const std::function<Time(const Slot&)>& slot_time) {
+  return TrainingStep(setup, slot_time).write();
+}
+
+Program slot_alone(const Setup& setup, const Slot& slot) { return TrainingStep(setup).write(slot); }
 
 }  // namespace moeline

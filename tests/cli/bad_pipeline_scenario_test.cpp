@@ -81,7 +81,7 @@ TEST_CASE("a run folder of a pipeline holds the trace of every rank") {
 TEST_CASE("slot costs and pipelines belong together") {
   check_pipeline_changes({
       {"schedule: dualpipe", "schedule: sequential", 5, "slot_costs_ms belongs to schedules of whole pipelines"},
-      {"slot_costs_ms:\n  F: 1\n  B: 2\n  W: 1\n  F&B: 3\n", "", 2, "key 'model' is missing"},
+      {"slot_costs_ms:\n  F: 1\n  B: 2\n  W: 1\n  F&B: 3\n", "", 1, "model is missing"},
       {"phase: train", "phase: decode", 4, "'decode' does not go with the schedule dualpipe, which is for train"},
       {"schedule: dualpipe", "schedule: dualpipes", 2, "names an unknown schedule 'dualpipes'; did you mean"},
   });

@@ -1,0 +1,81 @@
+#include "experiments/cli/phase_level.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/simulate.hpp"
+#include "schedules/pipeline/stages.hpp"
+
+namespace moeline {
+namespace {
+
+void add_uses(const std::vector<ProvenanceUse>& uses, double times, std::vector<ProvenanceUse>& sum) {
+  for (const ProvenanceUse& use : uses) {
+    const auto same = std::find_if(sum.begin(), sum.end(), [&](const ProvenanceUse& other) {
+      return other.family == use.family && other.provenance == use.provenance && other.kernel_set == use.kernel_set;
+    });
+    ProvenanceUse& into = same == sum.end() ? sum.emplace_back() : *same;
+    into.family = use.family;
+    into.provenance = use.provenance;
+    into.kernel_set = use.kernel_set;
+    into.note.add(use.note);
+    into.kernels += static_cast<int>(times * use.kernels);
+    into.solo_us += times * use.solo_us;
+  }
+}
+
+Time scaled(Time time, double times) { return from_us(times * to_us(time)); }
+
+}  // namespace
+
+std::string SlotKinds::key_of(const Slot& slot) const {
+  const auto stage = [&](const Pass& pass) { return stages_.at(static_cast<std::size_t>(pass.stage)); };
+  const std::string forward = has_forward(slot.kind) ? stage(slot.forward) : "";
+  const std::string backward = slot.kind == SlotKind::forward ? "" : stage(slot.backward);
+  return fmt::format("{} {} / {}", static_cast<int>(slot.kind), forward, backward);
+}
+
+Time SlotKinds::time_of(const Slot& slot) {
+  if (stages_.empty()) {
+    for (const StageBlocks& blocks : slot_alone(setup_, slot).pipeline.stages) stages_.push_back(describe(blocks));
+  }
+  const std::string key = key_of(slot);
+  auto found = kinds_.find(key);
+  if (found == kinds_.end()) {
+    Program program = slot_alone(setup_, slot);
+    const Metrics metrics = measure(program.graph, simulate(program.graph));
+    found = kinds_.emplace(key, Kind{std::move(program), metrics}).first;
+  }
+  ++found->second.slots;
+  return found->second.metrics.span;
+}
+
+void SlotKinds::add_operators(Program& program) const {
+  for (const auto& [key, kind] : kinds_) {
+    const double times = kind.slots / program.ranks;
+    add_uses(kind.program.provenance, times, program.provenance);
+    program.constants |= kind.program.constants;
+    program.model_flops += times * kind.program.model_flops;
+    program.lumped_us += times * kind.program.lumped_us;
+    program.gaps_us += times * kind.program.gaps_us;
+    program.waits_us += kind.slots * kind.program.waits_us;
+  }
+}
+
+Metrics SlotKinds::metrics(Time step) const {
+  Metrics sum;
+  sum.span = step;
+  const int ranks = setup_.scenario.parallelism.pp;
+  for (const auto& [key, kind] : kinds_) {
+    const double times = kind.slots / ranks;
+    sum.compute_busy += scaled(kind.metrics.compute_busy, times);
+    sum.comm_busy += scaled(kind.metrics.comm_busy, times);
+    sum.exposed_comm += scaled(kind.metrics.exposed_comm, times);
+    sum.sm_use += times * kind.metrics.sm_use * ratio(kind.metrics.span, step);
+  }
+  sum.idle = std::max(Time::zero(), step - sum.compute_busy - sum.exposed_comm);
+  return sum;
+}
+
+}  // namespace moeline
