@@ -14,6 +14,7 @@
 #include "experiments/cli/provenance_help.hpp"
 #include "experiments/cli/simulate_output.hpp"
 #include "experiments/cli/step_output.hpp"
+#include "timeline/gzip_text.hpp"
 #include "timeline/write_trace.hpp"
 
 namespace moeline {
@@ -28,9 +29,15 @@ struct Options {
   std::string kernel_naming = "deepep";
   std::string ts_resolution = "ns";
   std::vector<std::string> trace_ranks;
+  std::string trace_level;  // empty: phase for whole steps of training, else operator
+  bool gzip = false;
   int samples = 0;  // 0: what the scenario says
   bool strict = false;
 };
+
+bool traces_phases(const Run& run, const Options& options) {
+  return options.trace_level.empty() ? run.step.has_value() : options.trace_level == "phase";
+}
 
 std::string trace_of(const Run& run, const Options& options, std::uint32_t rank) {
   TraceOptions trace;
@@ -39,6 +46,8 @@ std::string trace_of(const Run& run, const Options& options, std::uint32_t rank)
   trace.hta_names = options.kernel_naming == "hta";
   trace.graph_launch = run.setup.scenario.launch == "graph";
   trace.whole_us = options.ts_resolution == "us";
+  trace.phases_only = traces_phases(run, options);
+  if (run.step) add_step_tracks(run, rank, trace);
   return trace_of_rank(run.program.graph, run.timeline, rank, trace);
 }
 
@@ -67,6 +76,25 @@ std::set<std::uint32_t> traced_ranks(const Run& run, const std::vector<std::stri
   return ranks;
 }
 
+// Bytes of JSON and of the file.
+struct TraceSize {
+  std::size_t json = 0, file = 0;
+};
+
+TraceSize write_trace(const std::filesystem::path& path, const std::string& trace, bool gzip) {
+  const std::string packed = gzip ? gzipped(trace) : "";
+  write_text(path, gzip ? packed : trace);
+  return {trace.size(), gzip ? packed.size() : trace.size()};
+}
+
+// Of a whole step nobody would guess how large its traces are.
+void report_size(const std::string& what, const TraceSize& size) {
+  constexpr double kMega = 1e6;
+  const std::string packed =
+      size.file == size.json ? "" : fmt::format(", {:.1f} MB packed", static_cast<double>(size.file) / kMega);
+  fmt::print(stderr, "moeline: {}: {:.1f} MB of JSON{}\n", what, static_cast<double>(size.json) / kMega, packed);
+}
+
 // Before anything is written: what cannot be a folder is found out first.
 void create_folder(const std::filesystem::path& folder) {
   std::error_code failed;
@@ -79,10 +107,14 @@ void write_folder(const Run& run, const Samples* samples, const std::set<std::ui
                   const Options& options) {
   const std::filesystem::path folder(options.output);
   std::vector<std::string> traces;
+  TraceSize all;
   for (const std::uint32_t rank : ranks) {
-    traces.push_back(fmt::format("traces/rank_{}.json", rank));
-    write_text(folder / traces.back(), trace_of(run, options, rank));
+    traces.push_back(fmt::format("traces/rank_{}.json{}", rank, options.gzip ? ".gz" : ""));
+    const TraceSize size = write_trace(folder / traces.back(), trace_of(run, options, rank), options.gzip);
+    all.json += size.json;
+    all.file += size.file;
   }
+  if (run.step) report_size(fmt::format("{} traces in {}", ranks.size(), (folder / "traces").string()), all);
   Json manifest;
   manifest.open().add("schema_version", 1).add("program", "moeline " MOELINE_VERSION).add("command", "simulate");
   manifest.add("scenario", run.setup.scenario.file).add("set", options.assignments);
@@ -109,14 +141,19 @@ int simulate_command(const Options& options) {
   const bool wants_trace = !options.trace.empty() || !options.output.empty();
   std::vector<std::string> assignments = options.assignments;
   if (options.samples > 0) assignments.push_back(fmt::format("samples={}", options.samples));
-  const Run run = run_scenario(load_setup(options.scenario, assignments), wants_trace);
+  const Setup setup = load_setup(options.scenario, assignments);
+  const bool counts = !is_training_step(setup.scenario) || options.trace_level == "operator";  // what kernels take
+  const Run run = run_scenario(setup, wants_trace && counts);
   const std::set<std::uint32_t> ranks = traced_ranks(run, options.trace_ranks);
   std::optional<Samples> drawn;
   if (run.setup.scenario.samples > 1) drawn = sample(run.setup);
   const Samples* samples = drawn ? &*drawn : nullptr;
   const std::string result = result_of(run, samples, options);
   if (!options.output.empty()) create_folder(options.output);
-  if (!options.trace.empty()) write_text(options.trace, trace_of(run, options, 0));
+  if (!options.trace.empty()) {
+    const TraceSize size = write_trace(options.trace, trace_of(run, options, 0), options.trace.ends_with(".gz"));
+    if (run.step) report_size(options.trace, size);
+  }
   if (!options.output.empty()) write_folder(run, samples, ranks, options);
   fmt::print("{}", result);
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
@@ -173,6 +210,13 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->add_option("--trace-ranks", options->trace_ranks,
                    "all, or 0,5,7: whose traces -o writes; all of a pipeline by default, else rank 0")
       ->delimiter(',')
+      ->needs("--output");
+  command
+      ->add_option("--trace-level", options->trace_level,
+                   "operator: every kernel; phase: one slice for each phase on a stream, by default of whole steps of "
+                   "training")
+      ->check(CLI::IsMember({"operator", "phase"}));
+  command->add_flag("--gzip", options->gzip, "pack the traces of -o; --trace packs where FILE ends in .gz")
       ->needs("--output");
   command
       ->add_option("--samples", options->samples,

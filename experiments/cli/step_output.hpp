@@ -5,6 +5,7 @@
 
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/run.hpp"
+#include "timeline/write_trace.hpp"
 
 namespace moeline {
 
@@ -12,5 +13,8 @@ namespace moeline {
 void add_step(Json& json, const Run& run);
 
 [[nodiscard]] std::string step_table(const Run& run);
+
+/// A track of the rank's slots, and its saved activations over time.
+void add_step_tracks(const Run& run, std::uint32_t rank, TraceOptions& trace);
 
 }  // namespace moeline

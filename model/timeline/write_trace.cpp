@@ -70,11 +70,15 @@ class Writer {
           json_text(options_.device_name));
     print("\"baseTimeNanoseconds\": 0,\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [\n");
     name_tracks();
-    phase_annotations();
-    kernels();
-    launches();
-    host_work();
-    counters();
+    tracks();
+    phases();
+    if (!options_.phases_only) {
+      kernels();
+      launches();
+      host_work();
+      counters();
+    }
+    given_counters();
     print("\n]\n}}\n");
     return fmt::to_string(out_);
   }
@@ -185,8 +189,35 @@ class Writer {
           sort_index);
   }
 
+  void tracks() {
+    for (const TraceTrack& track : options_.tracks) {
+      thread(rank_, track.id, track.name, track.id);
+      std::int64_t free = 0;
+      for (const TraceTrack::Slice& slice : track.slices) {
+        const std::int64_t start = std::max(ns(slice.start), free);
+        free = std::max(start, ns(slice.end));
+        annotation(slice.name, track.id, {start, free}, slice.chunk, slice.micro_batch);
+      }
+    }
+  }
+
+  void annotation(const std::string& name, std::uint32_t thread, SliceNs slice, std::uint32_t layer,
+                  std::uint32_t micro_batch) {
+    event(
+        R"({{"ph": "X", "cat": "gpu_user_annotation", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"layer": {}, "micro_batch": {}}}}})",
+        json_text(name), rank_, thread, us(slice.start), us(slice.end - slice.start), layer, micro_batch);
+  }
+
+  // A phase in place of its kernels is a kernel to its reader.
+  void phase_slice(const Phase& phase, std::uint32_t stream, SliceNs slice) {
+    event(
+        R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"device": {}, "context": 1, "stream": {}, "correlation": {}, "layer": {}, "micro_batch": {}}}}})",
+        json_text(phase.name), rank_, stream, us(slice.start), us(slice.end - slice.start), rank_, stream, ++phases_,
+        phase.layer, phase.micro_batch);
+  }
+
   // One annotation per run of kernels of the same phase on a stream.
-  void phase_annotations() {
+  void phases() {
     for (std::size_t first = 0, next = 0; first < kernels_.size(); first = next) {
       const TaskId task = kernels_[first];
       const std::uint32_t id = graph_.label(task).phase;
@@ -197,9 +228,11 @@ class Writer {
       const std::int64_t start = start_ns(task);
       const std::int64_t end = end_ns(kernels_[next - 1]);
       const Phase& phase = graph_.phases()[id];
-      event(
-          R"({{"ph": "X", "cat": "gpu_user_annotation", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"layer": {}, "micro_batch": {}}}}})",
-          json_text(phase.name), rank_, stream_of(task).id, us(start), us(end - start), phase.layer, phase.micro_batch);
+      if (options_.phases_only) {
+        phase_slice(phase, stream_of(task).id, {start, end});
+      } else {
+        annotation(phase.name, stream_of(task).id, {start, end}, phase.layer, phase.micro_batch);
+      }
     }
   }
 
@@ -366,6 +399,15 @@ class Writer {
     last[resource] = std::move(text);
   }
 
+  void given_counters() {
+    for (const TraceCounter& counter : options_.counters) {
+      for (const auto& [at, value] : counter.values) {
+        event(R"({{"ph": "C", "name": {}, "pid": {}, "tid": 0, "ts": {}, "args": {{"taken": {:.3f}}}}})",
+              json_text(counter.name), rank_, us(ns(at)), value);
+      }
+    }
+  }
+
   const TaskGraph& graph_;
   const Timeline& timeline_;
   std::uint32_t rank_;
@@ -375,7 +417,8 @@ class Writer {
   std::map<TaskId, TaskId> waited_for_;        // of host tasks: the kernel they wait for
   std::map<TaskId, std::size_t> correlation_;  // of kernels
   std::size_t last_flow_ = 0;
-  std::size_t waits_ = 0;  // calls written
+  std::size_t waits_ = 0;   // calls written
+  std::size_t phases_ = 0;  // slices written
   fmt::memory_buffer out_;
   bool first_ = true;
 };

@@ -3,21 +3,44 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "engine/timeline.hpp"
 
 namespace moeline {
+
+/// A track of its own on the GPU: what a reader of the timeline knows and the graph does not.
+struct TraceTrack {
+  struct Slice {
+    Time start{}, end{};
+    std::string name;
+    std::uint32_t micro_batch = 0, chunk = 0;
+  };
+  std::uint32_t id = 0;  ///< of its thread: none of a stream
+  std::string name;
+  std::vector<Slice> slices;  ///< in order; where two overlap, the second is shown from the end of the first
+};
+
+/// A value over time.
+struct TraceCounter {
+  std::string name;
+  std::vector<std::pair<Time, double>> values;
+};
 
 struct TraceOptions {
   std::uint32_t world_size = 1;
   std::string device_name;
   bool hta_names = false;     ///< prefix communication kernels with "ncclKernel_", which HTA looks for
   bool graph_launch = false;  ///< one launch for all kernels, as of a CUDA graph
-  bool whole_us = false;      ///< round times to whole us: HTA rounds fractions inwards
+  bool phases_only = false;   ///< one slice for each phase on a stream, instead of its kernels, launches and counters
+  std::vector<TraceTrack> tracks{};
+  std::vector<TraceCounter> counters{};
+  bool whole_us = false;  ///< round times to whole us: HTA rounds fractions inwards
 };
 
 /// The trace of one rank. Host tasks with "launch" in their name launch the kernels they release; for other kernels the
-/// host is taken to run ahead. REQUIRES: a timeline recorded with its changes, for the counters.
+/// host is taken to run ahead. REQUIRES: a timeline recorded with its changes, for the counters of what kernels take.
 [[nodiscard]] std::string trace_of_rank(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank,
                                         const TraceOptions& options);
 
