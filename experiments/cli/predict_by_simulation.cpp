@@ -120,7 +120,7 @@ std::vector<Run> all_samples(const Setup& setup) {
 
 // Those of null_model that say something: slots of a pipeline neither communicate nor overlap.
 std::vector<const char*> nulls_of(const Run& run, const std::string& metric) {
-  if (run.is_pipeline()) return {};
+  if (run.has_given_slots()) return {};
   if (metric == kBarrierUs || metric == kWaitUs) return {};
   if (metric == kTransferUs) return {kEverythingSerial};
   return {kCommunicationFree, kEverythingSerial};

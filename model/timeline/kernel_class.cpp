@@ -21,10 +21,10 @@ constexpr std::size_t kSearched = 1000;
 const std::vector<NamePattern>& built_in() {
   static const std::vector<NamePattern> patterns = {
       {"^triton_(poi|red|per)_fused", "memory"},
-      // whole phases, as our traces of phases name them
-      {R"(^dispatch\([FB]\)$)", "dispatch"},
-      {R"(^combine\([FB]\)$)", "combine"},
-      {R"(^(send|receive)\([FB]\)$|^reduce-scatter$|^all-gather$|^gradient norm$)", "collective"},
+      // whole phases, as our traces of phases name them: dispatch(F)
+      {"^dispatch$", "dispatch"},
+      {"^combine$", "combine"},
+      {"^(send|receive|reduce-scatter|all-gather|gradient norm)$", "collective"},
       {"get_dispatch_layout|mla_metadata", "other"},
       {"notify_dispatch|cached_notify|notify_combine|clean_low_latency|(deep_ep|ep|nvshmem).*barrier|barrier_all",
        "barrier"},
