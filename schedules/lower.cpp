@@ -157,6 +157,14 @@ TaskId RankProgram::gate(const PhaseTasks& one, const PhaseTasks& other) {
   return gate;
 }
 
+TaskId RankProgram::after_start(const PhaseTasks& phase, Time time) {
+  Task task;
+  task.delay = time;
+  const TaskId instant = graph().add(task, host_label("result", phase.phase));
+  graph().start_after_start(phase.first, instant);
+  return instant;
+}
+
 TaskId RankProgram::computed() {
   const TaskId end = add_host_task("computed", Time::zero(), 0);
   for (const StreamName stream : {StreamName::compute, StreamName::side}) {
@@ -237,10 +245,14 @@ void RankProgram::launch_from_host(TaskId kernel, std::uint32_t phase) {
 TaskId RankProgram::add_host_task(const char* name, Time duration, std::uint32_t phase) {
   Task task;
   task.solo = duration;
-  Label label;
-  label.name = graph().intern(name);
-  label.task_class = graph().add_class("host", Role::host);
-  return graph().add(task, this->label(label, StreamName::host, phase));
+  return graph().add(task, host_label(name, phase));
+}
+
+Label RankProgram::host_label(const char* name, std::uint32_t phase) {
+  Label named;
+  named.name = graph().intern(name);
+  named.task_class = graph().add_class("host", Role::host);
+  return label(named, StreamName::host, phase);
 }
 
 void RankProgram::wait_for_host(const char* work, Constant duration, const PhaseTasks& dispatch, TaskId task) {

@@ -80,6 +80,8 @@ class RankProgram {
   TaskId join_streams();
   /// A point that nothing before it leads to yet; `first` of both phases start after it.
   TaskId gate(const PhaseTasks& one, const PhaseTasks& other);
+  /// An instant so long after the start of a phase.
+  TaskId after_start(const PhaseTasks& phase, Time time);
   /// The end of all computation appended so far. Nothing waits for it by itself.
   TaskId computed();
   /// The host launches `after` only once it has read the counts of `dispatch`.
@@ -97,6 +99,7 @@ class RankProgram {
   void add_parallel(std::vector<PreparedKernel>::const_iterator first, std::vector<PreparedKernel>::const_iterator last,
                     const PhaseTasks& phase, const Place& place);
   [[nodiscard]] Time drawn(const PreparedKernel& kernel);
+  [[nodiscard]] Label host_label(const char* name, std::uint32_t phase);
   TaskId add_host_task(const char* name, Time duration, std::uint32_t phase);
   void wait_for_host(const char* work, Constant duration, const PhaseTasks& dispatch, TaskId task);
   void launch_from_host(TaskId kernel, std::uint32_t phase);

@@ -48,6 +48,7 @@ struct ProgramSlot {
   Slot slot;
   std::uint32_t rank = 0;
   std::uint32_t first_phase = 0, end_phase = 0;
+  TaskId forward_out = kNoTask, backward_out = kNoTask;  ///< that give its passes' results
 };
 
 /// Of a whole step of training with operators.

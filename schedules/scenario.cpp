@@ -82,10 +82,11 @@ void read_kernels(const Spec& spec, Setup& setup) {
 
 std::string read_overlap(const Spec& spec, const Scenario& scenario) {
   const std::string overlap = spec.text_or("overlap", "default");
-  if (overlap == "default" || (overlap == "none" && scenario.schedule.starts_with("dualpipe"))) return overlap;
   const bool has_plan = scenario.schedule.starts_with("dualpipe") || scenario.schedule.ends_with("two-batch");
+  if (overlap == "default") return overlap;
   if (!has_plan) throw spec.error("overlap", fmt::format("does not apply to the schedule {}", scenario.schedule));
   if (overlap == "none") {
+    if (find_pipeline(scenario.schedule) != nullptr) return overlap;
     throw spec.error("overlap", fmt::format("none belongs to pipelines; {} has the schedule sequential beside it",
                                             scenario.schedule));
   }

@@ -20,9 +20,14 @@ namespace moeline {
 /// A whole pipeline, one GPU of each of its ranks: of slots with given costs, or of their operators.
 [[nodiscard]] Program pipeline(const Setup& setup);
 [[nodiscard]] Program training_step(const Setup& setup);
-/// The same with one task for each slot, which takes as long as `slot_time` says.
-[[nodiscard]] Program training_step(const Setup& setup, const std::function<Time(const Slot&)>& slot_time);
-/// The operators of one slot on one rank, with nothing before it.
+/// How long a slot takes, and when after its start its passes have given their results.
+struct SlotCourse {
+  Time length{}, forward_out{}, backward_out{};
+};
+/// The same with one task for each slot.
+[[nodiscard]] Program training_step(const Setup& setup, const std::function<SlotCourse(const Slot&)>& course_of);
+/// The operators of one slot on one rank. Beside them, where sends overlap, what the slot before it gives is sent and
+/// what the next one takes is received.
 [[nodiscard]] Program slot_alone(const Setup& setup, const Slot& slot);
 /// What each rank does, in order.
 [[nodiscard]] std::vector<RankSlots> pipeline_slots(const Scenario& scenario);

@@ -59,7 +59,8 @@ Side load_trace(const std::string& path, const Options& options) {
 Side load_side(const std::string& path, const Options& options) {
   if (!is_scenario(path)) return load_trace(path, options);
   const Setup setup = load_setup(path, options.assignments);
-  if (setup.scenario.slot_costs) throw SpecError(path, 0, "is a whole pipeline; compare knows the phases of one rank");
+  const bool pipeline = setup.scenario.slot_costs || is_training_step(setup.scenario);
+  if (pipeline) throw SpecError(path, 0, "is a whole pipeline; compare knows the phases of one rank");
   Run run = run_scenario(setup);
   std::vector<KernelSpan> kernels = kernel_spans(run.program.graph, run.timeline);
   return {std::move(run.setup), std::move(run.phases), std::move(kernels), std::move(run.warnings)};

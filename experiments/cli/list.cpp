@@ -24,7 +24,7 @@ void list_schedule(const std::string& name) {
     throw SpecError(unknown_name("schedule", name, names));
   }
   if (find_pipeline(name) != nullptr) {
-    fmt::print("# a whole pipeline: no overlap plan, its slots take what slot_costs_ms says\n");
+    fmt::print("# a whole pipeline: F&B by the plan of dualpipe-chunk; or slots that take what slot_costs_ms says\n");
     return;
   }
   const auto plan = home() / "schedules" / (name + ".yaml");

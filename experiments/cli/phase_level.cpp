@@ -12,6 +12,7 @@ namespace {
 
 void add_uses(const std::vector<ProvenanceUse>& uses, double times, std::vector<ProvenanceUse>& sum) {
   for (const ProvenanceUse& use : uses) {
+    if (use.family == Family::send) continue;  // the step has its own
     const auto same = std::find_if(sum.begin(), sum.end(), [&](const ProvenanceUse& other) {
       return other.family == use.family && other.provenance == use.provenance && other.kernel_set == use.kernel_set;
     });
@@ -36,7 +37,7 @@ std::string SlotKinds::key_of(const Slot& slot) const {
   return fmt::format("{} {} / {}", static_cast<int>(slot.kind), forward, backward);
 }
 
-Time SlotKinds::time_of(const Slot& slot) {
+SlotCourse SlotKinds::course_of(const Slot& slot) {
   if (stages_.empty()) {
     for (const StageBlocks& blocks : slot_alone(setup_, slot).pipeline.stages) stages_.push_back(describe(blocks));
   }
@@ -44,11 +45,15 @@ Time SlotKinds::time_of(const Slot& slot) {
   auto found = kinds_.find(key);
   if (found == kinds_.end()) {
     Program program = slot_alone(setup_, slot);
-    const Metrics metrics = measure(program.graph, simulate(program.graph));
-    found = kinds_.emplace(key, Kind{std::move(program), metrics}).first;
+    const Timeline timeline = simulate(program.graph);
+    const ProgramSlot& alone = program.pipeline.slots.front();
+    const auto end_of_pass = [&](TaskId out) { return out == kNoTask ? Time::zero() : timeline.spans[out].end; };
+    const SlotCourse course{timeline.makespan, end_of_pass(alone.forward_out), end_of_pass(alone.backward_out)};
+    const Metrics metrics = measure(program.graph, timeline);
+    found = kinds_.emplace(key, Kind{std::move(program), course, metrics}).first;
   }
   ++found->second.slots;
-  return found->second.metrics.span;
+  return found->second.course;
 }
 
 void SlotKinds::add_operators(Program& program) const {

@@ -14,17 +14,18 @@ class SlotKinds {
   /// REQUIRES: `setup` outlives it.
   explicit SlotKinds(const Setup& setup) : setup_(setup) {}
 
-  /// Counts the slot. Slots of one kind whose stages hold equal blocks take equally long.
-  [[nodiscard]] Time time_of(const Slot& slot);
+  /// Counts the slot. Slots of one kind whose stages hold equal blocks run alike.
+  [[nodiscard]] SlotCourse course_of(const Slot& slot);
 
   /// What the operators of all counted slots come to, on average over the ranks.
   void add_operators(Program& program) const;
-  /// The same of busy times; sends and what comes after the last slot left out.
+  /// The same of busy times; what comes after the last slot left out.
   [[nodiscard]] Metrics metrics(Time step) const;
 
  private:
   struct Kind {
     Program program;
+    SlotCourse course;
     Metrics metrics;
     double slots = 0;
   };

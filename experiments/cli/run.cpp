@@ -255,8 +255,8 @@ Run run_training_step(const Setup& setup, bool record_changes) {
   const Setup waiting = with_expected_waits(setup);
   SlotKinds kinds(waiting);
   const bool by_slot = setup.scenario.level == "phase";
-  Program program =
-      by_slot ? training_step(waiting, [&](const Slot& slot) { return kinds.time_of(slot); }) : training_step(waiting);
+  Program program = by_slot ? training_step(waiting, [&](const Slot& slot) { return kinds.course_of(slot); })
+                            : training_step(waiting);
   Run run = simulated(setup, std::move(program), record_changes);
   run.step = report_step(setup, run.program, run.timeline);
   run.phases = std::move(run.step->slots);

@@ -175,7 +175,8 @@ memory_gib: weights, KV cache, activations, communication buffers; not CUDA's co
 compute_busy, comm_busy: union of the kernels of that role; communication is dispatch, combine and their barriers.
 exposed_comm: communication runs and no compute does; launch gaps of compute under a transfer count.
 overlap_fraction: the rest of comm_busy, over comm_busy.
-bubble_fraction: share of the step in which no kernel runs; of a whole pipeline, on average over its ranks.
+bubble_fraction: share of the step in which no kernel runs; of a whole pipeline, in which a rank runs no slot, on average
+over its ranks.
 mfu: FLOPs of matrix products and causal attention, recomputation left out, padded expert rows counted, over the BF16
 peak (of the FP8 peak it is half).
 classes: per steady-state MoE layer. Waiting for the slowest rank is charged as its expectation (schedules/README.md),
@@ -185,8 +186,13 @@ barrier_us: in barriers before transfers. compute_waits_us: in which the compute
 imbalance: token-expert pairs of the busiest rank over the mean, on average over the layers.
 samples: of each metric the median and the 5 and 95 % quantiles over the seeds.
 A phase's busy_us is the union of its kernels, solo_us the sum of their times alone.
-Of a whole pipeline, phases are its slots, layer is the chunk of the rank's model, step_ms ends with the last slot of any
-rank; a row F&B bears micro-batch and chunk of its forward pass.
+Of a whole pipeline, phases are its slots, layer is the chunk of the rank's model, a row F&B bears micro-batch and chunk
+of its forward pass. With operators, step_ms ends with the optimizer. forward_ms, backward_ms, weight_ms, overlapped_ms: in
+slots F, B (with and without W), W, F&B, from first to last kernel, what they wait for inside included; optimizer_ms: from
+the last slot of any rank, gradients that are left, optimizer, all-gather; bubble_ms: the rest. Means over the ranks, like
+all times. mfu: FLOPs that the batch's tokens need (`moeline model`: 3 x forward, causal attention, without MTP and
+recomputation) over the BF16 peak of all GPUs; mfu_non_causal: the same with masked keys counted. memory_gib: the fullest
+rank at its fullest: weights, gradients, optimizer, saved activations, temporaries, buffers (moe/training_memory.hpp).
 The column sequential is a second simulation, without overlap: GEMMs on all SMs, transfers at their speed alone.)";
 
 }  // namespace

@@ -60,6 +60,18 @@ PreparedPhase& Messages::prepare(const char* name, bool sends) {
   return phase;
 }
 
+void Messages::beside(SlotKind kind) {
+  RankProgram& rank = ranks_.front();
+  if (has_forward(kind)) {
+    rank.append(send_forward_, {0, 0, StreamName::activations_to_next});
+    rank.append(receive_forward_, {0, 0, StreamName::activations_from_previous});
+  }
+  if (has_backward(kind)) {
+    rank.append(send_backward_, {0, 0, StreamName::gradients_to_previous});
+    rank.append(receive_backward_, {0, 0, StreamName::gradients_from_next});
+  }
+}
+
 TaskId Messages::deliver(const Delivery& d) {
   TaskGraphDraft& graph = program_.graph();
   if (d.from_rank == d.to_rank) {

@@ -19,6 +19,8 @@ class Messages {
 
   /// From the end of `out` to the start of `in`. Gives the task that ends with the sender's part; kNoTask on one rank.
   TaskId deliver(const Delivery& delivery);
+  /// On the first rank alone, from the start on: what a slot of this kind sends and receives.
+  void beside(SlotKind kind);
 
  private:
   PreparedPhase& prepare(const char* name, bool sends);

@@ -36,10 +36,10 @@ PassKind pass_of(SlotKind kind) {
 
 class TrainingStep {
  public:
-  /// `slot_time`: of a slot without its operators.
-  explicit TrainingStep(const Setup& setup, const std::function<Time(const Slot&)>& slot_time = {})
+  /// `course_of`: of a slot without its operators.
+  explicit TrainingStep(const Setup& setup, const std::function<SlotCourse(const Slot&)>& course_of = {})
       : setup_(setup),
-        slot_time_(slot_time),
+        course_of_(course_of),
         overlaps_(setup.scenario.overlap != "none"),
         plan_(load_training_plan(overlaps_ ? setup.scenario.overlap : "default")),
         program_(setup),
@@ -65,7 +65,9 @@ class TrainingStep {
 
   Program write(const Slot& slot) && {
     ranks_.emplace_back(program_, 0);
-    (void)append_slot(ranks_.back(), slot);
+    if (setup_.scenario.training.overlap_sends) Messages(program_, ranks_).beside(slot.kind);
+    ends_.push_back({append_slot(ranks_.back(), slot)});
+    written_.push_back({.slot = slot, .end_phase = static_cast<std::uint32_t>(program_.graph().phases())});
     return finish(1);
   }
 
@@ -73,6 +75,13 @@ class TrainingStep {
   Program finish(int ranks) {
     try {
       Program program = std::move(program_).finish(ranks, {});
+      auto slot = written_.begin();
+      for (const std::vector<SlotEnds>& of_rank : ends_) {
+        for (const SlotEnds& ends : of_rank) {
+          slot->forward_out = ends.forward.out;
+          slot++->backward_out = ends.backward.out;
+        }
+      }
       program.pipeline = {std::move(written_), std::move(stages_)};
       return program;
     } catch (const CycleError& error) {
@@ -110,7 +119,7 @@ class TrainingStep {
   }
 
   SlotEnds append_slot(RankProgram& rank, const Slot& slot) {
-    if (slot_time_) return append_as_one(rank, slot);
+    if (course_of_) return append_as_one(rank, slot);
     PassTasks forward;
     PassTasks backward;
     if (slot.kind == SlotKind::forward_backward && overlaps_) {
@@ -139,10 +148,11 @@ class TrainingStep {
 
   SlotEnds append_as_one(RankProgram& rank, const Slot& slot) {
     const Pass& pass = main_pass(slot);
-    const PhaseTasks tasks = rank.append_time(name_of(slot.kind), title_of(slot), slot_time_(slot),
+    const SlotCourse course = course_of_(slot);
+    const PhaseTasks tasks = rank.append_time(name_of(slot.kind), title_of(slot), course.length,
                                               {pass.chunk, pass.micro_batch, StreamName::compute});
-    const PassEnds ends{tasks.first, tasks.last};
-    return {ends, ends};
+    return {{tasks.first, rank.after_start(tasks, course.forward_out)},
+            {tasks.first, rank.after_start(tasks, course.backward_out)}};
   }
 
   // After the last slot with gradients of a stage's weights they are complete.
@@ -168,7 +178,7 @@ class TrainingStep {
   }
 
   const Setup& setup_;
-  std::function<Time(const Slot&)> slot_time_;
+  std::function<SlotCourse(const Slot&)> course_of_;
   bool overlaps_;
   OverlapPlan plan_;
   ProgramDraft program_;
@@ -186,8 +196,8 @@ class TrainingStep {
 
 Program training_step(const Setup& setup) { return TrainingStep(setup).write(); }
 
-Program training_step(const Setup& setup, const std::function<Time(const Slot&)>& slot_time) {
-  return TrainingStep(setup, slot_time).write();
+Program training_step(const Setup& setup, const std::function<SlotCourse(const Slot&)>& course_of) {
+  return TrainingStep(setup, course_of).write();
 }
 
 Program slot_alone(const Setup& setup, const Slot& slot) { return TrainingStep(setup).write(slot); }

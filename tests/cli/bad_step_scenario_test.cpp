@@ -1,0 +1,140 @@
+// Whole steps of training: what of a scenario is refused where, what is said, and what the results hold.
+#include <rapidjson/document.h>
+
+#include <filesystem>
+
+#include "base/file.hpp"
+#include "tests/support/cli.hpp"
+#include "tests/support/step.hpp"
+#include "timeline/trace.hpp"
+
+using namespace moeline::testing;
+
+namespace {
+
+const std::string kStep =
+    "schema: 1\n"                                                                            // 1
+    "model: deepseek-v3\n"                                                                   // 2
+    "hardware: h800\n"                                                                       // 3
+    "schedule: dualpipe\n"                                                                   // 4
+    "parallelism: {pp: 4, ep: 8, dp: 8}\n"                                                   // 5
+    "workload: {phase: train, micro_batch_size: 1, seq_len: 4096, global_batch_size: 64}\n"  // 6: 8 micro-batches
+    "layers: 8\n"                                                                            // 7
+    "training: {recompute: selective}\n"                                                     // 8
+    "stages: balanced\n"                                                                     // 9
+    "routing: {distribution: balanced}\n";                                                   // 10
+
+void check_step_changes(const std::vector<TextChange>& changes) {
+  for (const auto& [from, to, line, says] : changes) check_scenario_refused(replaced(kStep, from, to), line, says);
+}
+
+std::string as(const std::string& schedule, const std::string& from = "", const std::string& to = "") {
+  return replaced(replaced(kStep, "dualpipe", schedule), from, to);
+}
+
+Outcome simulate(const std::string& scenario, Arguments more = {}) {
+  const TemporaryFolder folder;
+  more.insert(more.begin(), {"simulate", folder.write("scenario.yaml", scenario)});
+  return run_moeline(more);
+}
+
+}  // namespace
+
+TEST_CASE("ranks, stages and micro-batches that a step cannot have are refused with the rule") {
+  check_step_changes({
+      {"pp: 4", "pp: 3", 5, "parallelism.pp must be even for dualpipe"},
+      {"global_batch_size: 64", "global_batch_size: 60", 6,
+       "must be a multiple of dp x micro_batch_size = 8: 60 is not"},
+      {"global_batch_size: 64", "global_batch_size: 48", 6,
+       "gives 6 micro-batches; dualpipe needs at least 2 x pp = 8"},
+      {"layers: 8", "layers: 3", 9, "stages cannot be balanced: 3 layers cannot be split over 4 stages"},
+      {"balanced\nrouting", "[2, 2, 2]\nrouting", 9, "stages must list the decoder layers of 4 stages, not of 3"},
+      {"balanced\nrouting", "[2, 2, 2, 3]\nrouting", 9, "stages list 9 decoder layers; there are 8"},
+      {"balanced\nrouting", "[2, 2, 0, 4]\nrouting", 9, "stages must list whole numbers from 1 to 8; it has '0'"},
+      {"balanced\nrouting", "even\nrouting", 9, "stages has an unknown value 'even'"},
+  });
+  check_scenario_refused(replaced(replaced(kStep, "layers: 8\n", "layers: all\n"), "pp: 4", "pp: 80"), 9,
+                         "61 layers, heads and MTP modules cannot be split over 80 stages");
+  check_scenario_refused(as("interleaved-1f1b", "pp: 4", "pp: 4, virtual_pp: 4"), 9,
+                         "8 layers cannot be split over 16 stages");
+}
+
+TEST_CASE("choices of training are checked, and belong to training") {
+  check_step_changes({
+      {"selective}", "some}", 8, "training.recompute"},
+      {"recompute: selective", "recomputation: full", 8, "unknown key 'training.recomputation'; there is: recompute"},
+      {"recompute: selective", "zero: 3", 8, "training.zero must be from 0 to 1"},
+      {"recompute: selective", "mtp: maybe", 8, "training.mtp"},
+      {"recompute: selective", "weights: fp4", 8, "training.weights"},
+      {"balanced}", "power_law}", 10, "routing.distribution 'power_law' is not modelled in whole pipelines"},
+  });
+  check_scenario_refused(as("dualpipe-chunk", "recompute: selective", "zero: 1"), 8, "unknown key 'training.zero'");
+  check_scenario_refused(as("dualpipe-chunk", "recompute: selective", "recompute: full"), 8, "for whole pipelines");
+  check_scenario_refused(as("dualpipe-chunk"), 9, "stages belongs to pipelines, and dualpipe-chunk is none");
+  check_scenario_refused(kStep + "ranks: all\n", 11, "are folded in a whole pipeline");
+  check_scenario_refused(kStep + "samples: 3\n", 11, "are folded in a whole pipeline");
+  check_scenario_refused(kStep + "level: kernel\n", 11, "level has an unknown value 'kernel'");
+  check_scenario_refused(as("1f1b") + "overlap: none\n", 11, "overlap does not apply to the schedule 1f1b");
+  check_scenario_refused(as("dualpipe-chunk", "stages: balanced\n", "overlap: none\n"), 9, "none belongs to pipelines");
+}
+
+TEST_CASE("a step that does not fit is said to, with its terms, and is infeasible under --strict") {
+  const std::string scenario = moeline::testing::step_scenario().string();
+  const Outcome outcome = run_moeline({"simulate", scenario, "--set", "schedule=gpipe", "--set", "level=phase"});
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.err.find("does not fit:") != std::string::npos);
+  CHECK(outcome.err.find("activations") != std::string::npos);
+  const Outcome strict =
+      run_moeline({"simulate", scenario, "--set", "schedule=gpipe", "--set", "level=phase", "--strict"});
+  CHECK(strict.exit_code == 1);
+  CHECK(strict.err.find("does not fit in memory") != std::string::npos);
+}
+
+TEST_CASE("a step's JSON has its parts, every rank's memory over time, and a row for each slot") {
+  const Outcome outcome = simulate(kStep, {"--format", "json"});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  rapidjson::Document json;
+  json.Parse(outcome.out.c_str());
+  REQUIRE_FALSE(json.HasParseError());
+  const auto& metrics = json["metrics"];
+  double sum = 0;
+  for (const char* part : {"forward_ms", "backward_ms", "weight_ms", "overlapped_ms", "bubble_ms", "optimizer_ms"}) {
+    sum += metrics[part].GetDouble();
+  }
+  CHECK(sum == doctest::Approx(metrics["step_ms"].GetDouble()).epsilon(1e-6));
+  CHECK_FALSE(metrics.HasMember("mfu_non_causal"));  // of layers alone, tokens need no known FLOPs
+  REQUIRE(json["ranks"].Size() == 4);
+  for (const auto& rank : json["ranks"].GetArray()) {
+    const auto& memory = rank["memory"];
+    CHECK(memory["total_gib"].GetDouble() > memory["activations_gib"].GetDouble());
+    CHECK(memory["activations_over_time"].Size() == 2 * 8);  // 4 micro-batches on each of two stages come and go
+  }
+  CHECK(json["stages"].Size() == 4);
+  CHECK(json["phases"].Size() > 4 * 15);
+  CHECK(json["scenario"]["training"]["recompute"] == "selective");
+  CHECK(json["scenario"]["level"] == "operator");
+}
+
+TEST_CASE("a run folder of a step holds a trace of phases for every rank, packed on request") {
+  const TemporaryFolder folder;
+  const std::string scenario = folder.write("scenario.yaml", kStep);
+  const std::filesystem::path out = std::filesystem::path(scenario).parent_path() / "out";
+  const Outcome plain = run_moeline({"simulate", scenario, "-o", out.string()});
+  REQUIRE(plain.exit_code == 0);
+  CHECK(plain.err.find("4 traces in ") != std::string::npos);
+  CHECK(plain.err.find("MB of JSON") != std::string::npos);
+  const moeline::Trace phases = moeline::read_trace(out / "traces/rank_3.json");
+  REQUIRE(run_moeline({"simulate", scenario, "-o", out.string(), "--gzip", "--trace-ranks", "3"}).exit_code == 0);
+  const moeline::Trace packed = moeline::read_trace(out / "traces/rank_3.json.gz");
+  CHECK(packed.gpu_events.size() == phases.gpu_events.size());
+  REQUIRE(run_moeline({"simulate", scenario, "--trace", (out / "all.json.gz").string(), "--trace-level", "operator"})
+              .exit_code == 0);
+  const moeline::Trace operators = moeline::read_trace(out / "all.json.gz");
+  CHECK(operators.gpu_events.size() > 20 * phases.gpu_events.size());
+}
+
+TEST_CASE("compare refuses whole steps") {
+  const std::string scenario = moeline::testing::step_scenario().string();
+  check_refused({"compare", scenario, scenario}, scenario, "is a whole pipeline; compare knows the phases of one rank");
+}

@@ -1,0 +1,346 @@
+// Whole steps of training with operators: what slots, bubbles, messages and the optimizer must come to.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "engine/simulate.hpp"
+#include "moe/parameters.hpp"
+#include "schedules/pipeline/pipelines.hpp"
+#include "schedules/pipeline/stages.hpp"
+#include "tests/support/data.hpp"
+#include "tests/support/step.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+const std::vector<std::string> kSchedules = {"gpipe", "1f1b", "interleaved-1f1b", "zb1p", "dualpipe", "dualpipev"};
+
+double ms(Time time) { return to_us(time) / 1e3; }
+double step_ms(const Run& run) { return ms(run.metrics.span); }
+
+// No time between ranks, so that what is left is the schedule. The all-to-all is bound by its SMs then.
+std::vector<std::string> without_sends() {
+  return {"hardware.nic_latency_us=0.001", "hardware.nic_GBps=100000", "training={overlap_gradients: false}"};
+}
+
+double median_ms(const Run& run, const std::string& slot) {
+  std::vector<double> lengths;
+  for (const PhaseTimes& row : run.phases) {
+    if (row.phase == slot) lengths.push_back(ms(row.end - row.start));
+  }
+  REQUIRE(!lengths.empty());
+  std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2), lengths.end());
+  return lengths[lengths.size() / 2];
+}
+
+// Of one layer, at the end of B.
+double last_attention_weights_ms(const Run& run) {
+  const TaskGraph& graph = run.program.graph;
+  Time first = Time::max();
+  Time last{};
+  const auto& phases = graph.phases();
+  for (std::uint32_t id = 0; id < phases.size(); ++id) {
+    if (phases[id].name != "attn(W)") continue;
+    for (TaskId task = 0; task < graph.size(); ++task) {
+      if (graph.label(task).phase != id || graph.task_class(task).role == Role::host) continue;
+      first = std::min(first, run.timeline.spans[task].start);
+      last = std::max(last, run.timeline.spans[task].end);
+    }
+    break;
+  }
+  return ms(last - first);
+}
+
+std::vector<Time> starts_of(const Run& run, const std::string& phase, std::uint32_t rank) {
+  std::vector<Time> starts;
+  const TaskGraph& graph = run.program.graph;
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    const Phase& of_task = graph.phases()[graph.label(task).phase];
+    if (of_task.name == phase && of_task.rank == rank) starts.push_back(run.timeline.spans[task].start);
+  }
+  return starts;
+}
+
+}  // namespace
+
+TEST_CASE("a rank's slots, bubble and optimizer add up to the step, whatever the schedule") {
+  for (const std::string& schedule : kSchedules) {
+    CAPTURE(schedule);
+    const Run run = run_small(schedule);
+    for (const RankStep& rank : run.step->ranks) {
+      const StepParts& p = rank.parts;
+      CHECK(p.forward + p.backward + p.weight + p.overlapped + p.bubble + p.optimizer == run.timeline.makespan);
+      CHECK(p.bubble >= Time::zero());
+    }
+  }
+}
+
+TEST_CASE("every slot of the schedule has a row, in the schedule's order and without overtaking") {
+  for (const std::string& schedule : kSchedules) {
+    CAPTURE(schedule);
+    const Run run = run_small(schedule);
+    const std::vector<RankSlots> expected = pipeline_slots(run.setup.scenario);
+    std::size_t row = 0;
+    for (std::size_t rank = 0; rank < expected.size(); ++rank) {
+      Time before{};
+      for (const Slot& slot : expected[rank]) {
+        const PhaseTimes& now = run.phases[row++];
+        CHECK(now.rank == rank);
+        CHECK(now.phase == name_of(slot.kind));
+        CHECK(now.start >= before);
+        before = now.start;
+      }
+    }
+    CHECK(row == run.phases.size());
+  }
+}
+
+TEST_CASE("an overlapped pair takes as long as the published chunk of as many layers, within 2 %") {
+  const Run pipeline = run_small("dualpipe");
+  const Run chunk = run_scenario(
+      load_setup(chunk_scenario(), {"samples=1", "ranks=folded", "jitter=none", "speed_spread=0", "layers=2",
+                                    "routing={distribution: balanced}", "parallelism={ep: 64, dp: 64}"}));
+  CHECK(median_ms(pipeline, "F&B") == doctest::Approx(step_ms(chunk)).epsilon(0.02));
+}
+
+TEST_CASE("bubbles of equal stages are those of the closed forms, for the slots' own lengths, within 1 %") {
+  for (const auto& [pp, layers, batch] : {std::tuple{4, 8, 768}, std::tuple{8, 16, 1536}, std::tuple{4, 8, 1536}}) {
+    CAPTURE(pp);
+    CAPTURE(batch);
+    std::vector<std::string> more = without_sends();
+    more.push_back("layers=" + std::to_string(layers));
+    more.push_back("parallelism.pp=" + std::to_string(pp));
+    more.push_back("workload.global_batch_size=" + std::to_string(batch));
+    for (const std::string schedule : {"gpipe", "1f1b"}) {
+      CAPTURE(schedule);
+      const Run run = run_small(schedule, more);
+      // B gives its result before the gradients of its last layer's attention: the form counts all of it
+      const double late = (pp - 1) * (median_ms(run, "F") + median_ms(run, "B"));
+      CHECK(run.bubble_ms() <= late * 1.01);
+      CHECK(run.bubble_ms() >= late - (pp - 1) * last_attention_weights_ms(run) - 0.01 * late);
+    }
+    const Run zb1p = run_small("zb1p", more);
+    const double f = median_ms(zb1p, "F");
+    const double b_input = median_ms(zb1p, "B");
+    const double w = median_ms(zb1p, "W");
+    REQUIRE(w <= f);  // where the form holds: F + B - 2W with B = b_input + W
+    REQUIRE(w <= b_input);
+    CHECK(zb1p.bubble_ms() == doctest::Approx((pp - 1) * (f + b_input - w)).epsilon(0.01));
+  }
+}
+
+TEST_CASE("DualPipe hides what 1F1B and ZB1P expose, and idles less") {
+  const Run dualpipe = run_small("dualpipe", {"workload.global_batch_size=2048"});
+  for (const std::string schedule : {"gpipe", "1f1b", "zb1p"}) {
+    CAPTURE(schedule);
+    const Run other = run_small(schedule, {"workload.global_batch_size=2048"});
+    CHECK(dualpipe.metrics.exposed_comm < 0.5 * other.metrics.exposed_comm);
+    CHECK(dualpipe.metrics.span < other.metrics.span);
+  }
+}
+
+TEST_CASE("without overlap a pair takes its two passes one after the other, and exposes their transfers") {
+  const Run overlapped = run_small("dualpipe", {"workload.global_batch_size=2048"});
+  const Run serial = run_small("dualpipe", {"workload.global_batch_size=2048", "overlap=none"});
+  const Run alone = run_small("1f1b");
+  CHECK(median_ms(serial, "F&B") == doctest::Approx(median_ms(alone, "F") + median_ms(alone, "B")).epsilon(0.02));
+  CHECK(median_ms(serial, "F&B") > 1.2 * median_ms(overlapped, "F&B"));
+  CHECK(serial.metrics.exposed_comm > 2 * overlapped.metrics.exposed_comm);
+}
+
+TEST_CASE("DualPipe holds two stages' weights and PP+1 activations; 1F1B's first rank PP, GPipe's all of them") {
+  const Run dualpipe = run_small("dualpipe");
+  const Run v = run_small("dualpipev", {"layers=16"});
+  const Run one = run_small("1f1b");
+  const Run gpipe = run_small("gpipe");
+  for (const RankStep& rank : dualpipe.step->ranks) {
+    CHECK(rank.most_passes == 4 + 1);
+    CHECK(rank.peak.weights == doctest::Approx(2 * one.step->ranks.front().peak.weights));
+  }
+  for (const RankStep& rank : v.step->ranks) CHECK(rank.most_passes == 2 * 4 + 1);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    CHECK(one.step->ranks[rank].most_passes == 4 - static_cast<int>(rank));
+    CHECK(gpipe.step->ranks[rank].most_passes == 12);
+  }
+}
+
+TEST_CASE("memory over time starts and ends without activations and never goes below") {
+  for (const std::string& schedule : kSchedules) {
+    CAPTURE(schedule);
+    const Run run = run_small(schedule);
+    for (const RankStep& rank : run.step->ranks) {
+      CHECK(rank.memory.front().passes == 1);
+      CHECK(rank.memory.back().passes == 0);
+      for (const MemoryChange& change : rank.memory) CHECK(change.passes >= 0);
+    }
+  }
+}
+
+TEST_CASE("at phase level a step is as long as with its operators, within 1.5 %") {
+  for (const std::string& schedule : kSchedules) {
+    CAPTURE(schedule);
+    const std::string layers = schedule == "dualpipev" ? "layers=16" : "layers=8";  // two on each stage
+    const Run operators = run_small(schedule, {layers});
+    const Run phases = run_small(schedule, {layers, "level=phase"});
+    CHECK(step_ms(phases) == doctest::Approx(step_ms(operators)).epsilon(0.015));
+    CHECK(phases.phases.size() == operators.phases.size());
+    CHECK(phases.program.model_flops == doctest::Approx(operators.program.model_flops));
+    CHECK(phases.solo_us() == doctest::Approx(operators.solo_us()).epsilon(0.001));
+    CHECK(phases.program.graph.size() < operators.program.graph.size() / 20);
+  }
+}
+
+TEST_CASE("work grows with micro-batches and ranks as they do") {
+  const auto tasks = [](const char* batch, const char* pp, const char* layers) {
+    return static_cast<double>(
+        run_small("dualpipe", {std::string("workload.global_batch_size=") + batch, std::string("parallelism.pp=") + pp,
+                               std::string("layers=") + layers})
+            .program.graph.size());
+  };
+  CHECK(tasks("1536", "4", "8") == doctest::Approx(2 * tasks("768", "4", "8")).epsilon(0.01));
+  CHECK(tasks("1536", "8", "16") == doctest::Approx(2 * tasks("1536", "4", "8")).epsilon(0.01));
+}
+
+TEST_CASE("the kernels of a whole step make the FLOPs that its tokens need, within 2 %") {
+  // Padded expert rows are more, half a diagonal of keys is less. MTP has FLOPs of its own, which MFU does not count.
+  const Run run = run_step({"level=phase", "training.mtp=false"});
+  const double tokens = 15360.0 * 4096 / 128;  // of the ranks of one pipeline
+  const double flops = run.program.model_flops * run.program.ranks;
+  CHECK(flops / tokens == doctest::Approx(run.flops_per_token(true)).epsilon(0.02));
+}
+
+TEST_CASE("DeepSeek-V3 counts 250 GFLOP per token with causal attention and 280 without, as its authors do") {
+  const Run run = run_step({"level=phase"});
+  CHECK(run.flops_per_token(true) / 1e9 == doctest::Approx(250).epsilon(0.005));
+  // 432 against 385 TFLOPS at equal speed (arXiv 2505.09343, table 4)
+  CHECK(run.flops_per_token(false) / run.flops_per_token(true) == doctest::Approx(432.0 / 385).epsilon(0.002));
+  CHECK(run.gpu_hours_per_trillion_tokens() ==
+        doctest::Approx(2048 * step_ms(run) / 3.6e6 / (15360 * 4096.0) * 1e12).epsilon(1e-6));
+}
+
+TEST_CASE("DeepSeek-V3 on 16 stages: four layers each, the head and MTP for three of the last stage's") {
+  const Run run = run_step({"level=phase"});
+  const auto& stages = run.program.pipeline.stages;
+  REQUIRE(stages.size() == 16);
+  CHECK(describe(stages.front()) == "embedding, 3 dense, 1 moe");
+  for (std::size_t stage = 1; stage < 15; ++stage) CHECK(describe(stages[stage]) == "4 moe");
+  CHECK(describe(stages.back()) == "1 moe, head, mtp, 1 moe, head");
+}
+
+TEST_CASE("a message is there when it has been sent and received, and its pass starts after it") {
+  const Run run = run_small("1f1b", {"layers=4"});
+  const std::vector<Time> forward = starts_of(run, "send(F)", 0);
+  const std::vector<Time> received = starts_of(run, "receive(F)", 1);
+  REQUIRE(forward.size() == 12);
+  REQUIRE(received.size() == 12);
+  std::size_t micro_batch = 0;
+  const double send_ms = 4096.0 * 7168 * 2 / 50e9 * 1e3;
+  for (const PhaseTimes& row : run.phases) {
+    if (row.rank != 1 || row.phase != "F") continue;
+    CHECK(ms(row.start - forward[micro_batch]) >= send_ms);
+    ++micro_batch;
+  }
+}
+
+TEST_CASE("a rank that waits for its sends starts its next slot after them") {
+  const double waits = step_ms(run_small("1f1b"));
+  const double goes_on = step_ms(run_small("1f1b", {"training={overlap_sends: true}"}));
+  CHECK(goes_on < waits);
+}
+
+TEST_CASE("gradients that are reduced once they are complete make the step no longer but by the SMs they take") {
+  for (const std::string& schedule : kSchedules) {
+    CAPTURE(schedule);
+    const double late = step_ms(run_small(schedule, {"training={overlap_gradients: false}"}));
+    CHECK(step_ms(run_small(schedule)) <= 1.001 * late);
+  }
+  CHECK(step_ms(run_small("dualpipe")) < step_ms(run_small("dualpipe", {"training={overlap_gradients: false}"})));
+}
+
+TEST_CASE("what is kept and what is computed again trade memory for time") {
+  const Run selective = run_small("1f1b");
+  const Run none = run_small("1f1b", {"training={recompute: none}"});
+  const Run full = run_small("1f1b", {"training={recompute: full}"});
+  const Run wide = run_small("1f1b", {"training={activations: bf16}"});
+  CHECK(none.metrics.span < selective.metrics.span);
+  CHECK(selective.metrics.span < full.metrics.span);
+  CHECK(none.step->fullest().peak.activations > 1.5 * selective.step->fullest().peak.activations);
+  CHECK(full.step->fullest().peak.activations < 0.2 * selective.step->fullest().peak.activations);
+  CHECK(wide.metrics.span < selective.metrics.span);  // no casts
+  CHECK(wide.step->fullest().peak.activations > selective.step->fullest().peak.activations);
+  CHECK(median_ms(full, "F") <= median_ms(selective, "F"));  // nothing is saved in fewer bits
+}
+
+TEST_CASE("full recomputation repeats the forward pass but for combine, beside DualPipe's pairs too") {
+  const Run none = run_small("1f1b", {"training={recompute: none, activations: bf16}"});
+  const Run full = run_small("1f1b", {"training={recompute: full}"});
+  const double f = median_ms(full, "F");
+  const double again = median_ms(full, "B") - median_ms(none, "B");
+  CHECK(again > 0.6 * f);
+  CHECK(again < f);
+  CHECK(step_ms(run_small("dualpipe", {"training={recompute: full}"})) > step_ms(run_small("dualpipe")));
+}
+
+TEST_CASE("storage of weights, gradients and moments enters memory as its bytes say") {
+  const Run base = run_small("1f1b");
+  const auto memory = [](const char* choice) {
+    return run_small("1f1b", {std::string("training={") + choice + "}"}).step->ranks.front().peak;
+  };
+  const StepMemory& as_is = base.step->ranks.front().peak;
+  CHECK(memory("gradients: bf16").gradients == doctest::Approx(as_is.gradients / 2));
+  CHECK(memory("moments: fp32").optimizer == doctest::Approx(as_is.optimizer * 12 / 8));
+  CHECK(memory("weights: bf16").weights == doctest::Approx(as_is.weights * 2).epsilon(0.02));
+  CHECK(memory("zero: 0").optimizer > 1.9 * as_is.optimizer);
+}
+
+TEST_CASE("with free communication nothing is exposed and transfers take no time") {
+  Setup setup = load_setup(step_scenario(), small_step("dualpipe"));
+  setup.free_communication = true;
+  const Run free = run_scenario(setup);
+  CHECK(free.metrics.comm_busy < 0.01 * free.metrics.span);
+  CHECK(free.metrics.span < run_small("dualpipe").metrics.span);
+}
+
+TEST_CASE("equal scenarios give equal steps") {
+  const Run one = run_small("dualpipev");
+  const Run two = run_small("dualpipev");
+  REQUIRE(one.timeline.spans.size() == two.timeline.spans.size());
+  CHECK(std::equal(one.timeline.spans.begin(), one.timeline.spans.end(), two.timeline.spans.begin(),
+                   [](const Span& a, const Span& b) { return a.start == b.start && a.end == b.end; }));
+}
+
+TEST_CASE("balanced stages: no split has a cheaper costliest stage, and none of those smaller squares") {
+  std::vector<StageBlocks> units;
+  const std::vector<double> costs = {5, 3, 3, 4, 1, 2, 6, 2, 4};
+  for (int i = 0; i < 9; ++i) units.push_back({{BlockKind::moe_layer, i}});
+  const auto cost_of = [&](const StageBlocks& stage) {
+    double sum = 0;
+    for (const Block& block : stage) sum += costs[static_cast<std::size_t>(block.layer)];
+    return sum;
+  };
+  const auto worst_and_squares = [&](const std::vector<StageBlocks>& stages) {
+    std::pair<double, double> both{0, 0};
+    for (const StageBlocks& stage : stages) {
+      both.first = std::max(both.first, cost_of(stage));
+      both.second += cost_of(stage) * cost_of(stage);
+    }
+    return both;
+  };
+  const auto found = worst_and_squares(balanced_stages(units, costs, 3));
+  for (std::size_t a = 1; a < 8; ++a) {  // every split into three of at most three units
+    for (std::size_t b = a + 1; b < 9; ++b) {
+      if (a > 3 || b - a > 3 || 9 - b > 3) continue;
+      const auto at = [&](std::size_t i) { return units.begin() + static_cast<std::ptrdiff_t>(i); };
+      std::vector<StageBlocks> split(3);
+      for (auto unit = units.begin(); unit != units.end(); ++unit) {
+        StageBlocks& stage = unit < at(a) ? split[0] : unit < at(b) ? split[1] : split[2];
+        stage.push_back(unit->front());
+      }
+      CHECK(worst_and_squares(split) >= found);
+    }
+  }
+}

@@ -1,0 +1,36 @@
+// Whole steps of training, small ones and DeepSeek-V3's.
+#pragma once
+
+#include <filesystem>
+
+#include "experiments/cli/run.hpp"
+
+namespace moeline::testing {
+
+inline std::filesystem::path step_scenario() {
+  return std::filesystem::path(MOELINE_SOURCE_DIR) / "experiments/train_deepseek_v3_2048_h800/scenario.yaml";
+}
+
+inline Run run_step(std::vector<std::string> assignments = {}) {
+  return run_scenario(load_setup(step_scenario(), assignments));
+}
+
+/// Four ranks with two MoE layers per stage, all stages alike, ranks in step: `more` overrides.
+inline std::vector<std::string> small_step(const std::string& schedule, std::vector<std::string> more = {}) {
+  std::vector<std::string> set = {"schedule=" + schedule,
+                                  "parallelism={pp: 4, ep: 64, dp: 64}",
+                                  "workload.global_batch_size=768",  // 12 micro-batches
+                                  "layers=8",
+                                  "jitter=none",
+                                  "speed_spread=0",
+                                  "routing={distribution: balanced}"};
+  if (schedule == "interleaved-1f1b") set.push_back("parallelism.virtual_pp=2");
+  set.insert(set.end(), more.begin(), more.end());
+  return set;
+}
+
+inline Run run_small(const std::string& schedule, std::vector<std::string> more = {}) {
+  return run_step(small_step(schedule, std::move(more)));
+}
+
+}  // namespace moeline::testing
