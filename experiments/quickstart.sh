@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # From a fresh Debian 12 machine to predicted timelines of DeepSeek-V3 on H800: installs what is missing, builds, and
 # simulates training (one overlapped chunk), prefill, and decode without and with a drafted token, each overlapped and
-# sequential. Where the measured trace of the training chunk is present, compares with it.
+# sequential, and a whole step of training. Where the measured trace of the training chunk is present, compares with it.
 set -euo pipefail
 repository=$(realpath "$(dirname "$0")/..")
 data=$(realpath -m "${MOELINE_DATA:-$repository/../shared/data}")
 cd "$repository"
 train=experiments/train_chunk_deepseek_v3_h800/scenario.yaml
 prefill=experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml
+step=experiments/train_deepseek_v3_2048_h800/scenario.yaml
 decode=experiments/decode_deepseek_v3_h800_ep128/scenario.yaml
 out=out/quickstart
 measured=$data/traces/deepseek_v3_train_h800_ep64.json.gz
@@ -28,6 +29,8 @@ predict train "$train"
 predict prefill "$prefill"
 predict decode "$decode"
 predict decode_mtp "$decode" --set workload.query_len=2
+echo
+build/release/moeline simulate "$step" -o "$out/train_step"
 
 echo
 echo "traces:  $out/*/traces/rank_0.json   (open them in https://ui.perfetto.dev or chrome://tracing)"

@@ -204,7 +204,7 @@ Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
   program.meetings = std::move(meetings);
   program.constants = constants_;
   program.gaps_us = gaps_us_ / ranks;
-  program.waits_us = waits_us_;
+  program.waits_us = waits_us_ / ranks;
   return program;
 }
 

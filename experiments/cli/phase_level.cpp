@@ -64,7 +64,7 @@ void SlotKinds::add_operators(Program& program) const {
     program.model_flops += times * kind.program.model_flops;
     program.lumped_us += times * kind.program.lumped_us;
     program.gaps_us += times * kind.program.gaps_us;
-    program.waits_us += kind.slots * kind.program.waits_us;
+    program.waits_us += times * kind.program.waits_us;
   }
 }
 

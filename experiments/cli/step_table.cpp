@@ -89,9 +89,8 @@ std::string memory_line(const Run& run) {
 
 std::string step_table(const Run& run) {
   std::string text = head_of(run) + summary(run) + "\n" + rank_table(run) + "\n" + memory_line(run);
-  text += fmt::format(
-      "waits for the slowest rank: {:.0f} ms expected, summed over all ranks and transfers, part of it hidden\n",
-      run.program.waits_us / 1e3);
+  text += fmt::format("waits for the slowest rank of {}: {:.0f} ms expected on each rank, part of it hidden\n",
+                      run.setup.scenario.parallelism.ep, run.program.waits_us / 1e3);
   return text + fmt::format("{} tasks; {} fitted constants\n", run.program.graph.size(), run.program.constants.count());
 }
 

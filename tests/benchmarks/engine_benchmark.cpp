@@ -193,6 +193,60 @@ void EveryRankSkewedDecode(benchmark::State& state) {
 }
 BENCHMARK(EveryRankSkewedDecode)->Unit(benchmark::kMillisecond);
 
+// A whole step of DeepSeek-V3's pre-training, with everything that simulate does but write.
+void training_step(benchmark::State& state, const std::vector<std::string>& assignments) {
+  const Setup setup = load_setup(
+      std::string(MOELINE_SOURCE_DIR) + "/experiments/train_deepseek_v3_2048_h800/scenario.yaml", assignments);
+  std::size_t tasks = 0;
+  for (auto _ : state) {
+    const Run run = run_scenario(setup);
+    benchmark::DoNotOptimize(run.metrics.span);
+    tasks = run.program.graph.size();
+    state.counters["engine_ms"] = run.simulate_ms;
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(tasks));
+  state.counters["tasks"] = static_cast<double>(tasks);
+}
+
+void TrainingStep(benchmark::State& state) { training_step(state, {}); }
+BENCHMARK(TrainingStep)->Unit(benchmark::kMillisecond);
+
+// Four MoE layers on each stage.
+void TrainingStepOfRanks(benchmark::State& state) {
+  training_step(state,
+                {"parallelism.pp=" + std::to_string(state.range(0)), "layers=" + std::to_string(4 * state.range(0)),
+                 "workload.global_batch_size=" + std::to_string(128 * state.range(1))});
+}
+BENCHMARK(TrainingStepOfRanks)
+    ->ArgNames({"pp", "micro_batches"})
+    ->Args({4, 120})
+    ->Args({8, 120})
+    ->Args({16, 120})
+    ->Args({32, 120})
+    ->Args({16, 60})
+    ->Args({16, 240})
+    ->Unit(benchmark::kMillisecond);
+
+void TrainingStepByPhases(benchmark::State& state) { training_step(state, {"level=phase"}); }
+BENCHMARK(TrainingStepByPhases)->Unit(benchmark::kMillisecond);
+
+// The engine alone on its graph, and the floor.
+void TrainingStepEngine(benchmark::State& state) {
+  const TaskGraph graph = build_program(load_setup(std::string(MOELINE_SOURCE_DIR) +
+                                                   "/experiments/train_deepseek_v3_2048_h800/scenario.yaml"))
+                              .graph;
+  double floor = 1e9;
+  double engine = 1e9;
+  for (auto _ : state) {
+    engine = std::min(engine, seconds_of([&] { benchmark::DoNotOptimize(simulate(graph).makespan); }));
+    floor = std::min(floor, seconds_of([&] { benchmark::DoNotOptimize(topological_pass(graph)); }));
+  }
+  state.counters["tasks"] = static_cast<double>(graph.size());
+  state.counters["engine_ms"] = 1e3 * engine;
+  state.counters["times_floor"] = engine / floor;
+}
+BENCHMARK(TrainingStepEngine)->Iterations(3)->Unit(benchmark::kMillisecond);
+
 }  // namespace
 
 BENCHMARK_MAIN();
