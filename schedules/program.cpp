@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 #include <tuple>
 
 namespace moeline {
@@ -75,6 +74,9 @@ std::string detail_of(const Operator& op, const Price& price) {
   } else if (is_low_latency(op.family)) {
     shape = fmt::format(" {:.1f} MB off-node, {:.1f} MB in the node, bound by {}", op.traffic.wire_bytes / 1e6,
                         op.traffic.nvlink_bytes / 1e6, price.bound_by);
+  } else if (is_collective(op.family)) {
+    shape = fmt::format(" {:.1f} MB, {:.1f} of it off-node, {:.1f} by NVLink", op.traffic.payload_bytes / 1e6,
+                        op.traffic.wire_bytes / 1e6, op.traffic.nvlink_bytes / 1e6);
   } else if (is_all_to_all(op.family)) {
     shape = fmt::format(" {:.1f} MB by RDMA, {:.1f} of it off-node, {:.1f} MB by NVLink, bound by {}",
                         op.traffic.rdma_bytes / 1e6, op.traffic.wire_bytes / 1e6, op.traffic.nvlink_bytes / 1e6,
@@ -105,6 +107,19 @@ std::vector<Usage> usages_of(const Price& price) {
 Constant kernel_gap_of(const Setup& setup) {
   const bool graph = setup.scenario.launch == "graph" && !std::isnan(setup.kernels[Constant::graph_gap]);
   return graph ? Constant::graph_gap : Constant::kernel_gap;
+}
+
+void add_use(const ProvenanceUse& use, double times, std::vector<ProvenanceUse>& uses) {
+  const auto same = std::find_if(uses.begin(), uses.end(), [&](const ProvenanceUse& other) {
+    return other.family == use.family && other.provenance == use.provenance && other.kernel_set == use.kernel_set;
+  });
+  ProvenanceUse& into = same == uses.end() ? uses.emplace_back() : *same;
+  into.family = use.family;
+  into.provenance = use.provenance;
+  into.kernel_set = use.kernel_set;
+  into.note.add(use.note);
+  into.kernels += times * use.kernels;
+  into.solo_us += times * use.solo_us;
 }
 
 PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<Operator>& ops,
@@ -182,23 +197,16 @@ void ProgramDraft::note_jitter(double jitter) {
 
 Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
   Program program{.graph = TaskGraph(std::move(graph_)), .ranks = ranks};
-  std::map<std::tuple<Family, Provenance, std::string>, ProvenanceUse> uses;
   for (const PreparedPhase& phase : phases_) {
     if (phase.executions == 0) continue;
-    for (const ProvenanceUse& more : phase.uses) {
-      ProvenanceUse& use = uses[{more.family, more.provenance, more.kernel_set}];
-      use.family = more.family;
-      use.provenance = more.provenance;
-      use.note.add(more.note);
-      use.kernel_set = more.kernel_set;
-      use.kernels += phase.executions * more.kernels;
-      use.solo_us += phase.executions * more.solo_us / ranks;
-    }
-    program.model_flops += phase.executions * phase.model_flops / ranks;
+    const double times = static_cast<double>(phase.executions) / ranks;
+    for (const ProvenanceUse& use : phase.uses) add_use(use, times, program.provenance);
+    program.model_flops += (phase.executions - phase.repetitions) * phase.model_flops / ranks;
     program.lumped_us += phase.executions * phase.lumped_us / ranks;
   }
-  for (auto& [key, use] : uses) use.kernels = (use.kernels + ranks - 1) / ranks;
-  for (const auto& [key, use] : uses) program.provenance.push_back(use);
+  std::sort(program.provenance.begin(), program.provenance.end(), [](const ProvenanceUse& a, const ProvenanceUse& b) {
+    return std::tie(a.family, a.provenance, a.kernel_set) < std::tie(b.family, b.provenance, b.kernel_set);
+  });
   if (!setup_.every_rank) jitters_.resize(program.graph.size(), 0);  // the host's tasks behind the last kernel
   program.jitters = std::move(jitters_);
   program.meetings = std::move(meetings);

@@ -30,9 +30,12 @@ struct ProvenanceUse {
   Provenance provenance = Provenance::interpolated;
   ProvenanceNote note;
   std::string kernel_set;  ///< whose measurements; not the scenario's own where borrowed
-  int kernels = 0;
+  double kernels = 0;
   double solo_us = 0;
 };
+
+/// Adds `times` as many of the same kernels to the entry of their family, provenance and set, or makes one.
+void add_use(const ProvenanceUse& use, double times, std::vector<ProvenanceUse>& uses);
 
 /// Where a rank meets the others: a barrier, or a message that it sends and one that it receives.
 struct Meeting {
@@ -101,6 +104,7 @@ struct PreparedPhase {
   double model_flops = 0;
   double lumped_us = 0;
   int executions = 0;
+  int repetitions = 0;  ///< of these, recomputations
 };
 
 /// A program being written.

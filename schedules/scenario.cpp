@@ -9,6 +9,7 @@
 #include "schedules/pipeline/pipeline_parts.hpp"
 #include "schedules/pipeline/pipelines.hpp"
 #include "schedules/scenario_parts.hpp"
+#include "schedules/training_parts.hpp"
 
 namespace moeline {
 namespace {
@@ -96,30 +97,6 @@ std::string read_overlap(const Spec& spec, const Scenario& scenario) {
   return plan.string();
 }
 
-// What training alone has.
-void read_training(const Spec& spec, Setup& setup) {
-  Scenario& s = setup.scenario;
-  const bool training = s.workload.phase == "train";
-  if (spec.has("training") && !training) throw spec.error("training", "belongs to training");
-  if (training) s.training = read_training_choices(spec.map_or_empty("training"), s.schedule);
-  if (find_pipeline(s.schedule) == nullptr) {
-    for (const char* key : {"stages", "level"}) {
-      if (spec.has(key)) throw spec.error(key, fmt::format("belongs to pipelines, and {} is none", s.schedule));
-    }
-    return;
-  }
-  if (spec.has("level")) s.level = spec.choice("level", {"operator", "phase"});
-  if (s.routing.distribution != "balanced") {
-    throw spec.map("routing").error(
-        "distribution",
-        fmt::format("'{}' is not modelled in whole pipelines; there is: balanced", s.routing.distribution));
-  }
-  const Spec choices = spec.map_or_empty("training");
-  if (choices.has("mtp")) s.mtp = choices.flag("mtp");
-  s.stage_layers = read_stages(spec, s, setup.model);
-  check_pipeline(spec, s);
-}
-
 // A pipeline of given slots needs neither model nor machine, but what it names must be there.
 void read_pipeline(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;
@@ -132,6 +109,7 @@ void read_pipeline(const Spec& spec, Setup& setup) {
   if (spec.has("kernels")) read_kernels(spec, setup);
   check_comm_keys(spec.map_or_empty("comm"));
   check_routing_keys(spec.map_or_empty("routing"));
+  check_training_keys(spec, s.schedule);
   for (const char* key : {"model", "hardware", "kernels", "comm", "routing", "layers", "overlap", "launch", "ranks",
                           "jitter", "speed_spread", "seed", "samples", "stages", "training", "level"}) {
     if (spec.has(key)) s.without_use.emplace_back(key);

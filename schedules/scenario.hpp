@@ -93,7 +93,6 @@ struct Scenario {
   int seed = 1;
   int samples = 1;  ///< of everything that is drawn
   TrainingChoices training;
-  bool mtp = true;                       ///< training: with the model's MTP modules
   std::vector<int> stage_layers;         ///< decoder layers of each stage; empty: balanced
   std::optional<SlotCosts> slot_costs;   ///< of a whole pipeline: then nothing else takes time
   std::vector<std::string> without_use;  ///< keys that stand in the file and do not enter

@@ -289,7 +289,8 @@ void read_ranks(const Spec& spec, Setup& setup) {
     if (s.ranks == "all" || s.samples > 1) {
       throw spec.error(
           s.ranks == "all" ? "ranks" : "samples",
-          "of one expert-parallel group are folded in a whole pipeline; dualpipe-chunk simulates them all");
+          "does not go with a whole pipeline, which folds expert-parallel groups; dualpipe-chunk simulates "
+          "all of one");
     }
     return;
   }

@@ -18,8 +18,7 @@ std::string with_pass(const std::string& phase, const std::string& pass) {
 
 // Forward work that full recomputation repeats before a block's backward pass: nothing there needs what combine gives.
 std::vector<std::string> recomputed_phases(const TrainingPhases& phases, BlockKind block) {
-  const bool layer = block == BlockKind::dense_layer || block == BlockKind::moe_layer;
-  if (!layer || phases.setup().scenario.training.recompute != Recompute::full) return {};
+  if (!is_layer(block) || phases.setup().scenario.training.recompute != Recompute::full) return {};
   std::vector<std::string> names = forward_phases(block);
   std::erase(names, "combine(F)");
   return names;
@@ -76,6 +75,10 @@ class Chain {
     if (last_) rank_.order(*last_, now);
     return last_.emplace(now);
   }
+  void repeat(const std::string& name, const Block& block) {
+    ++phases_.at(name, block, rank_.rank()).repetitions;
+    append(name, block);
+  }
 
  private:
   RankProgram& rank_;
@@ -92,8 +95,7 @@ std::string phase_at(const std::string& planned, BlockKind block) {
                                           : pass == "(B)" ? backward_phases(block)
                                                           : weight_phases(block);
   if (contains(names, planned)) return planned;
-  const bool layer = block == BlockKind::dense_layer || block == BlockKind::moe_layer;
-  return layer || !planned.starts_with("mlp") || names.empty() ? "" : names.front();
+  return is_layer(block) || !planned.starts_with("mlp") || names.empty() ? "" : names.front();
 }
 
 using Turn = std::map<std::string, PhaseTasks>;
@@ -114,7 +116,7 @@ PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, 
   DataPath path(rank, phases);
   for (const Block& block : blocks) {
     if (needs_activations) {
-      for (const std::string& name : recomputed_phases(phases, block.kind)) chain.append(name, block);
+      for (const std::string& name : recomputed_phases(phases, block.kind)) chain.repeat(name, block);
     }
     for (const std::string& name : phases_of(kind, block.kind)) {
       const PhaseTasks& now = chain.append(name, block);
@@ -138,7 +140,7 @@ OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, con
     if (backward_block != nullptr) {
       Chain again(rank, phases, passes.backward_micro_batch);
       for (const std::string& name : recomputed_phases(phases, backward_block->kind)) {
-        again.append(name, *backward_block);
+        again.repeat(name, *backward_block);
       }
     }
     Turn turn;

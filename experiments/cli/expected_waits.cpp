@@ -63,7 +63,10 @@ std::map<std::string, double> waits_by_phase(const Setup& setup, const char* sch
   Setup layers = setup;
   layers.scenario.schedule = schedule;
   layers.scenario.overlap = setup.scenario.overlap == "none" ? "default" : setup.scenario.overlap;
-  layers.scenario.training.recompute = Recompute::selective;
+  if (layers.scenario.training.recompute == Recompute::full) {  // beside whose layers' passes these are as good
+    layers.scenario.training.recompute = Recompute::none;
+    layers.scenario.training.narrow_activations = false;
+  }
   layers.scenario.whole_model = false;
   layers.scenario.layers = kLayers;
   const Program alone = build_program(layers);

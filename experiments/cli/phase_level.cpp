@@ -10,22 +10,6 @@
 namespace moeline {
 namespace {
 
-void add_uses(const std::vector<ProvenanceUse>& uses, double times, std::vector<ProvenanceUse>& sum) {
-  for (const ProvenanceUse& use : uses) {
-    if (use.family == Family::send) continue;  // the step has its own
-    const auto same = std::find_if(sum.begin(), sum.end(), [&](const ProvenanceUse& other) {
-      return other.family == use.family && other.provenance == use.provenance && other.kernel_set == use.kernel_set;
-    });
-    ProvenanceUse& into = same == sum.end() ? sum.emplace_back() : *same;
-    into.family = use.family;
-    into.provenance = use.provenance;
-    into.kernel_set = use.kernel_set;
-    into.note.add(use.note);
-    into.kernels += static_cast<int>(times * use.kernels);
-    into.solo_us += times * use.solo_us;
-  }
-}
-
 Time scaled(Time time, double times) { return from_us(times * to_us(time)); }
 
 }  // namespace
@@ -59,7 +43,9 @@ SlotCourse SlotKinds::course_of(const Slot& slot) {
 void SlotKinds::add_operators(Program& program) const {
   for (const auto& [key, kind] : kinds_) {
     const double times = kind.slots / program.ranks;
-    add_uses(kind.program.provenance, times, program.provenance);
+    for (const ProvenanceUse& use : kind.program.provenance) {
+      if (use.family != Family::send) add_use(use, times, program.provenance);  // the step has its own sends
+    }
     program.constants |= kind.program.constants;
     program.model_flops += times * kind.program.model_flops;
     program.lumped_us += times * kind.program.lumped_us;

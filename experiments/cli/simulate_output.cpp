@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/step_output.hpp"
 
@@ -59,11 +61,11 @@ void add_training(Json& json, const Setup& setup) {
   const Scenario& s = setup.scenario;
   const TrainingChoices& c = s.training;
   json.open("training").add("recompute", name_of(c.recompute));
-  json.add("activations", c.narrow_activations ? "fp8" : "bf16");
+  if (c.recompute != Recompute::full) json.add("activations", c.narrow_activations ? "fp8" : "bf16");
   if (is_training_step(s)) {
     json.add("weights", c.fp8_weights ? "fp8" : "bf16").add("gradients", c.fp32_gradients ? "fp32" : "bf16");
     json.add("moments", c.fp32_moments ? "fp32" : "bf16").add("zero", c.zero1 ? 1 : 0);
-    json.flag("overlap_gradients", c.overlap_gradients).flag("overlap_sends", c.overlap_sends).flag("mtp", s.mtp);
+    json.flag("overlap_gradients", c.overlap_gradients).flag("overlap_sends", c.overlap_sends).flag("mtp", c.mtp);
   }
   json.close();
 }
@@ -94,7 +96,10 @@ void add_scenario(Json& json, const Setup& setup) {
   }
   json.add("overlap", s.overlap).add("launch", s.launch);
   if (s.workload.phase == "train") add_training(json, setup);
-  if (is_training_step(s)) json.add("level", s.level);
+  if (is_training_step(s)) {
+    s.stage_layers.empty() ? json.add("stages", "balanced") : json.add("stages", s.stage_layers);
+    json.add("level", s.level);
+  }
   json.add("ranks", setup.every_rank ? "all" : "folded");
   json.add("jitter", s.jitter).add("speed_spread", s.speed_spread, 5);
   json.add("seed", s.seed).add("samples", s.samples);
@@ -158,10 +163,11 @@ void add_phases(Json& json, const Run& run) {
 }
 
 void add_provenance(Json& json, const Run& run) {
+  constexpr double kRounding = 1e-6;  // of means over ranks
   json.open_list("provenance");
   for (const ProvenanceUse& use : run.program.provenance) {
     json.open().add("family", name_of(use.family)).add("provenance", name_of(use.provenance));
-    json.add("kernels", use.kernels).add("solo_us", use.solo_us);
+    json.add("kernels", static_cast<std::int64_t>(std::ceil(use.kernels - kRounding))).add("solo_us", use.solo_us);
     if (!use.kernel_set.empty()) json.add("kernel_set", use.kernel_set);
     if (!use.note.empty()) json.add("provenance_note", use.note.text());
     json.close();

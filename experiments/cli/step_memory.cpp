@@ -5,6 +5,7 @@
 
 #include "moe/memory.hpp"
 #include "moe/training_memory.hpp"
+#include "schedules/pipeline/replicas.hpp"
 
 namespace moeline {
 namespace {
@@ -12,6 +13,7 @@ namespace {
 // Of one stage and micro-batch.
 struct StageMemory {
   double saved = 0;
+  double pending = 0;  // between B and W, where they are apart
   double forward_workspace = 0, backward_workspace = 0;
 };
 
@@ -46,6 +48,7 @@ class RankMemory {
       LayerWork work = setup_.layer_work(true, block.layer);
       work.kind = block.kind;
       memory.saved += saved_bytes(work);
+      memory.pending += pending_weight_bytes(work);
       memory.forward_workspace = std::max(memory.forward_workspace, forward_workspace_bytes(work));
       memory.backward_workspace = std::max(memory.backward_workspace, backward_workspace_bytes(work));
     }
@@ -72,13 +75,17 @@ class RankMemory {
                                                   const StepReport& report) const {
     std::vector<MemoryChange> changes;
     for (std::size_t i = 0; i < slots.size(); ++i) {
-      const std::size_t index = slots[i];
-      const Slot& slot = program_.pipeline.slots[index].slot;
-      if (has_forward(slot.kind)) changes.push_back({report.slots[index].start, of(slot.forward.stage).saved, 1});
-      if (!has_weight(slot.kind)) continue;
+      const PhaseTimes& row = report.slots[slots[i]];
+      const Slot& slot = program_.pipeline.slots[slots[i]].slot;
       // Layer by layer; where slots overlap at their ends, hardly any of it is left when the next one begins.
       const Time next = i + 1 < slots.size() ? report.slots[slots[i + 1]].start : Time::max();
-      changes.push_back({std::min(report.slots[index].end, next), -of(slot.backward.stage).saved, -1});
+      const Time end = std::min(row.end, next);
+      if (has_forward(slot.kind)) changes.push_back({row.start, of(slot.forward.stage).saved, 1});
+      if (slot.kind == SlotKind::forward) continue;
+      const StageMemory& stage = of(slot.backward.stage);
+      if (slot.kind == SlotKind::backward_input) changes.push_back({end, stage.pending - stage.saved, 0});
+      if (slot.kind == SlotKind::weight) changes.push_back({end, -stage.pending, -1});
+      if (has_backward(slot.kind) && has_weight(slot.kind)) changes.push_back({end, -stage.saved, -1});
     }
     // What is freed at the instant at which something else begins makes room for it.
     std::stable_sort(changes.begin(), changes.end(), [](const MemoryChange& a, const MemoryChange& b) {
@@ -93,23 +100,23 @@ class RankMemory {
 
   // Replicas share the optimizer's states: dp ranks of each rank of the pipeline that holds the stage, experts dp / ep.
   [[nodiscard]] StepMemory lasting(std::size_t rank) const {
-    const Parallelism& p = setup_.scenario.parallelism;
     const TrainingChoices& choices = setup_.scenario.training;
     std::vector<BlockKind> kinds;
-    double copies = 1;
+    int copies = 1;
     for (const auto& [stage, holders] : copies_) {
       if (!holders.contains(static_cast<std::uint32_t>(rank))) continue;
-      copies = static_cast<double>(holders.size());
+      copies = static_cast<int>(holders.size());
       for (const Block& block : program_.pipeline.stages[static_cast<std::size_t>(stage)]) kinds.push_back(block.kind);
     }
-    const StageParameters own = stage_parameters(setup_.model, kinds, p.ep, choices);
-    const double replicas = choices.zero1 ? p.dp * copies : 1;
-    const double expert_replicas = choices.zero1 ? replicas / p.ep : 1;
+    const int ep = setup_.scenario.parallelism.ep;
+    const StageParameters own = stage_parameters(setup_.model, kinds, ep, choices);
+    const int replicas = choices.zero1 ? replicas_of_stage(setup_, copies).ranks : 1;
+    const int expert_replicas = choices.zero1 ? replicas_of_experts(setup_, copies).ranks : 1;
     StepMemory memory;
     memory.weights = own.replicated_bytes + own.experts_bytes;
     memory.gradients = gradient_bytes(choices) * (own.replicated + own.experts);
     memory.optimizer = optimizer_bytes(choices) * (own.replicated / replicas + own.experts / expert_replicas);
-    memory.communication = normal_buffer_bytes(setup_.model, p.ep, setup_.scenario.comm.num_sms);
+    memory.communication = normal_buffer_bytes(setup_.model, ep, setup_.scenario.comm.num_sms);
     return memory;
   }
 

@@ -5,9 +5,9 @@
 
 namespace moeline {
 
-/// Weights, gradients and optimizer states of the rank's stages stay; what a pass saves is there from the start of its
-/// F until the end of the slot that computes its weights' gradients, or the start of the next slot if that comes first.
-/// REQUIRES: the report has its slots.
+/// Weights, gradients and optimizer states of the rank's stages stay. What a pass saves is there from the start of its
+/// F until the end of its B, or the start of the next slot if that comes first; of a B without the gradients of
+/// weights, what those need is there from then on until the end of their W. REQUIRES: the report has its slots.
 void add_memory(const Setup& setup, const Program& program, StepReport& report);
 
 }  // namespace moeline

@@ -148,16 +148,14 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
   set_links(op, machine, kernels, price);
 }
 
-// Nobody measured NCCL for us: the links at their peaks, behind a message's latency.
+// Nobody measured NCCL for us: the links at their peaks, behind a message's latency. How many SMs it holds is not known
+// either, so none.
 void price_collective(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
   price.solo_us = links_us(op, machine) + farthest_latency_us(op.traffic.ranks, machine);
   price.bound_by = "roofline";
-  price.provenance = Provenance::datasheet;
-  price.note.reasons = {"links at their peaks"};
-  if (price.hold == Hold::elastic) {  // a send leaves the SMs alone
-    price.hold = Hold::nothing;
-    price.sms = 0;
-  }
+  set_roofline(price);
+  price.hold = Hold::nothing;
+  price.sms = 0;
   set_links(op, machine, kernels, price);
 }
 

@@ -12,6 +12,11 @@ double nodes_under_leaf(double nodes, const MachineFacts& machine) {
   return machine.leaf_nodes > 0 ? std::min(machine.leaf_nodes, nodes) : nodes;
 }
 
+// Of the hops of a ring, or of a pipeline's messages: those that begin in one leaf and end in another.
+double neighbours_cross_leaf(double nodes, const MachineFacts& machine) {
+  return machine.leaf_nodes > 0 ? std::min(1.0, nodes / machine.leaf_nodes) : 0;
+}
+
 }  // namespace
 
 double nic_rate_GBps(const MachineFacts& machine) {
@@ -25,6 +30,7 @@ double uplink_rate_GBps(const MachineFacts& machine) {
 }
 
 double cross_leaf_share(const Operator& op, const MachineFacts& machine) {
+  if (is_collective(op.family)) return neighbours_cross_leaf(op.traffic.neighbour_nodes, machine);
   const double nodes = nodes_of(op.traffic.ranks, machine);
   const double near = nodes_under_leaf(nodes, machine) - 1;
   const bool changes_rail = machine.rail_optimized > 0 && is_low_latency(op.family);

@@ -5,18 +5,25 @@
 
 namespace moeline {
 
-/// Ranks that hold the same parameters, and how many of them share a node.
-struct Replicas {
-  int ranks = 1;
-  int per_node = 1;
+/// Where the ranks of a transfer lie.
+struct Reach {
+  int gpus = 1;                ///< between the first and the last of them, all counted
+  double neighbour_nodes = 0;  ///< nodes from one rank to the next that is on another; 0: all in one node
 };
 
-/// One rank's message to another. `same_node`: over NVLink, else over the NIC. `reach`: ranks that lie between.
-[[nodiscard]] Operator send(double bytes, bool same_node, int reach);
+/// Ranks that hold the same parameters.
+struct Replicas {
+  int ranks = 1;
+  int per_node = 1;  ///< of these
+  Reach reach;
+};
+
+/// One rank's message to another: over the NIC, or NVLink within a node.
+[[nodiscard]] Operator send(double bytes, const Reach& reach);
 
 /// `bytes` of each replica are summed, and each keeps 1/ranks of the sum. Rings, one for each GPU of a node and its
-/// NIC: every GPU passes on (ranks - 1) / ranks of all bytes over NVLink, and its NIC 1/per_node of that (NCCL; Thakur
-/// et al. 2005 for the volume).
+/// NIC, share the bytes: a GPU passes on (ranks - 1) / ranks of all, over its NIC in its own ring and over NVLink in
+/// the others of its node (NCCL; Thakur et al. 2005 for the volume).
 [[nodiscard]] Operator reduce_scatter(double bytes, const Replicas& replicas);
 /// The way back: each replica has 1/ranks of `bytes`, and all get the whole.
 [[nodiscard]] Operator all_gather(double bytes, const Replicas& replicas);

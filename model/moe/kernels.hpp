@@ -13,6 +13,7 @@ inline constexpr double kFp8 = 1;
 inline constexpr double kBf16 = 2;
 inline constexpr double kFp32 = 4;
 inline constexpr double kScaleBlock = 128;  // columns that share one FP32 scale
+inline constexpr double kScaledFp8 = kFp8 + kFp32 / kScaleBlock;
 
 inline Operator memory(Family family, std::string name, double bytes) {
   Operator op;

@@ -12,7 +12,7 @@ namespace moeline {
 namespace {
 
 using kernels::kBf16;
-constexpr double kFp8 = kernels::kFp8 + kernels::kFp32 / kernels::kScaleBlock;
+constexpr double kFp8 = kernels::kScaledFp8;
 
 double local_experts(const Architecture& model, const Deployment& d) {
   return std::ceil((model.n_routed_experts + d.redundant_experts) / static_cast<double>(d.ep));

@@ -62,7 +62,7 @@ bool is_fp8(Family family) { return family <= Family::gemm_fp8_masked; }
 
 bool is_resident(Family family) {
   // the blocks of low-latency kernels come and go on the compute stream
-  return is_fp8(family) || (is_communication(family) && !is_low_latency(family) && family != Family::send);
+  return is_fp8(family) || (is_communication(family) && !is_low_latency(family) && !is_collective(family));
 }
 
 }  // namespace moeline

@@ -60,15 +60,16 @@ enum class Stage { whole, issue, wire, receive };
 
 /// Bytes and copies of one rank's part in an all-to-all.
 struct Traffic {
-  int ranks = 0;             ///< that take part
-  double rdma_bytes = 0;     ///< to every destination node, the own one included (what DeepEP's bandwidths count)
-  double wire_bytes = 0;     ///< of these, over the NIC: to other nodes, each way
-  double nvlink_bytes = 0;   ///< within the node, each way
-  double copied_bytes = 0;   ///< through the SMs: RDMA and NVLink copies, own rank included
-  double tokens = 0;         ///< that the rank sends
-  double record_bytes = 0;   ///< of one copy of a token
-  double payload_bytes = 0;  ///< of these, its numbers and their scales
-  bool unequal = false;      ///< ranks get different amounts; bytes are those of the busiest
+  int ranks = 0;               ///< that take part; of collectives all GPUs between the first and the last of them
+  double neighbour_nodes = 0;  ///< of collectives: nodes from a rank to the one that it sends to; 0: in its own
+  double rdma_bytes = 0;       ///< to every destination node, the own one included (what DeepEP's bandwidths count)
+  double wire_bytes = 0;       ///< of these, over the NIC: to other nodes, each way
+  double nvlink_bytes = 0;     ///< within the node, each way
+  double copied_bytes = 0;     ///< through the SMs: RDMA and NVLink copies, own rank included
+  double tokens = 0;           ///< that the rank sends
+  double record_bytes = 0;     ///< of one copy of a token
+  double payload_bytes = 0;    ///< of these, its numbers and their scales
+  bool unequal = false;        ///< ranks get different amounts; bytes are those of the busiest
   Stage stage = Stage::whole;
 };
 

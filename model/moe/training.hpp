@@ -30,6 +30,9 @@ enum class BlockKind {
 };
 
 [[nodiscard]] const char* name_of(BlockKind kind);
+[[nodiscard]] constexpr bool is_layer(BlockKind kind) {
+  return kind == BlockKind::dense_layer || kind == BlockKind::moe_layer;
+}
 
 /// Work of one rank in one block.
 struct LayerWork {

@@ -19,6 +19,7 @@ struct TrainingChoices {
   bool fp32_moments = false;       ///< of AdamW; else BF16. Master weights are FP32
   bool zero1 = true;               ///< optimizer states are split over the replicas of their parameters
   bool overlap_gradients = true;  ///< a stage's gradients are reduced as soon as they are complete, else after the last
+  bool mtp = true;                ///< the model's MTP modules are trained, too
   bool overlap_sends = true;      ///< a rank goes on while it sends activations to another stage
 };
 

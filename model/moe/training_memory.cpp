@@ -11,7 +11,7 @@ namespace {
 
 using kernels::kBf16;
 using kernels::kFp32;
-constexpr double kFp8 = kernels::kFp8 + kernels::kFp32 / kernels::kScaleBlock;  // 1x128 scales
+constexpr double kFp8 = kernels::kScaledFp8;
 constexpr double kE5M6 = 1.5;
 
 // Modules of one block, each with how often it has it.
@@ -72,8 +72,6 @@ double saved_by_mlp(const LayerWork& work) {
   return saved_by_ffn(work, work.load.rows, a.moe_intermediate_size) + saved_by_ffn(work, work.tokens(), shared);
 }
 
-bool is_layer(BlockKind kind) { return kind == BlockKind::dense_layer || kind == BlockKind::moe_layer; }
-
 double logits_bytes(const LayerWork& work) { return work.tokens() * work.model.vocab_size * kBf16; }
 
 // `gradients` 1 with those of each tensor.
@@ -125,6 +123,27 @@ double saved_bytes(const LayerWork& work) {
   if (work.kind == BlockKind::mtp) return 2 * hidden;
   if (work.choices.recompute == Recompute::full) return hidden;
   return saved_by_attention(work) + saved_by_mlp(work);
+}
+
+double pending_weight_bytes(const LayerWork& work) {
+  const Architecture& a = work.model;
+  const double hidden = a.hidden_size;
+  if (work.kind == BlockKind::head) return logits_bytes(work) + work.tokens() * hidden * kBf16;
+  if (work.kind == BlockKind::mtp) return work.tokens() * 3 * hidden * kBf16;
+  if (!is_layer(work.kind)) return work.tokens() * hidden * kBf16;  // of the embedding
+  const Widths w(a);
+  const double up_kv = 1.0 * a.num_attention_heads * a.qk_nope_head_dim + w.v;
+  const double down = a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim;
+  const double attention = 2 * hidden + w.v + w.qk + up_kv + w.latents + hidden + down;
+  const auto of_ffn = [&](double rows, double width) { return rows * (2 * hidden + 3 * width); };
+  double bytes = work.tokens() * attention;
+  if (work.kind == BlockKind::dense_layer) {
+    bytes += of_ffn(work.tokens(), a.intermediate_size);
+  } else {
+    bytes += of_ffn(work.load.rows, a.moe_intermediate_size);
+    bytes += of_ffn(work.tokens(), 1.0 * a.n_shared_experts * a.moe_intermediate_size);
+  }
+  return bytes * kFp8;
 }
 
 double forward_workspace_bytes(const LayerWork& work) {

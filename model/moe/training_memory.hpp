@@ -34,6 +34,11 @@ struct StageParameters {
 /// SwiGLU's output (FP8). Full: the layer's input alone.
 [[nodiscard]] double saved_bytes(const LayerWork& work);
 
+/// Bytes that wait for the gradients of weights once those of inputs are computed, where the two are apart: both
+/// operands of every weight gradient in FP8 (FP8 also where activations are kept wide: its GEMMs take no other), of
+/// head, MTP projection and embedding in BF16. They take the place of saved_bytes().
+[[nodiscard]] double pending_weight_bytes(const LayerWork& work);
+
 /// Bytes of temporaries, the larger of attention's and the MLP's: the tensors around the core (of its backward pass
 /// with gradients and FP32 accumulators), or those from the experts' input to their output.
 [[nodiscard]] double forward_workspace_bytes(const LayerWork& work);

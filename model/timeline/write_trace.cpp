@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "timeline/json_text.hpp"
@@ -101,9 +102,7 @@ class Writer {
   [[nodiscard]] bool is_kernel(TaskId task) const {
     return stream_of(task).rank == rank_ && role_of(task) != Role::host;
   }
-  [[nodiscard]] bool on_the_wire(TaskId task) const {
-    return role_of(task) == Role::communication && graph_.task(task).hold == Hold::nothing;
-  }
+  [[nodiscard]] bool on_the_wire(TaskId task) const { return wires_.contains(task); }
   [[nodiscard]] bool first_on_stream(std::size_t i) const {
     return i == 0 || stream_of(kernels_[i - 1]).id != stream_of(kernels_[i]).id;
   }
@@ -138,11 +137,15 @@ class Writer {
   void correlate() {
     for (std::size_t i = 0; i < kernels_.size(); ++i) correlation_[kernels_[i]] = options_.graph_launch ? 1 : i + 1;
     last_flow_ = kernels_.size();
+    // Data on the wire follows a kernel of its own phase that sends it.
     for (const TaskId sender : kernels_) {
-      if (on_the_wire(sender)) continue;
+      if (graph_.task(sender).hold == Hold::nothing) continue;
       for (const EventId after : graph_.successors(end_of(sender))) {
         const TaskId task = task_of(after);
-        if (is_kernel(task) && on_the_wire(task)) correlation_[task] = correlation_[sender];
+        const bool holds_nothing = graph_.task(task).hold == Hold::nothing;
+        if (!is_kernel(task) || !holds_nothing || graph_.label(task).phase != graph_.label(sender).phase) continue;
+        wires_.insert(task);
+        correlation_[task] = correlation_[sender];
       }
     }
   }
@@ -208,12 +211,17 @@ class Writer {
         json_text(name), rank_, thread, us(slice.start), us(slice.end - slice.start), layer, micro_batch);
   }
 
-  // A phase in place of its kernels is a kernel to its reader.
+  // A phase in place of its kernels is a kernel to its reader, and has a launch as others do whose host runs ahead.
   void phase_slice(const Phase& phase, std::uint32_t stream, SliceNs slice) {
+    ++phases_;
     event(
         R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"device": {}, "context": 1, "stream": {}, "correlation": {}, "layer": {}, "micro_batch": {}}}}})",
-        json_text(phase.name), rank_, stream, us(slice.start), us(slice.end - slice.start), rank_, stream, ++phases_,
+        json_text(phase.name), rank_, stream, us(slice.start), us(slice.end - slice.start), rank_, stream, phases_,
         phase.layer, phase.micro_batch);
+    event(
+        R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"correlation": {}, "assumed": true}}}})",
+        kHostPid + rank_, stream, us(slice.start - kLaunchLeadNs), us(std::min(kLaunchNs, slice.end - slice.start)),
+        phases_);
   }
 
   // One annotation per run of kernels of the same phase on a stream.
@@ -416,6 +424,7 @@ class Writer {
   std::map<TaskId, TaskId> launcher_;          // of kernels: the host task that launches them
   std::map<TaskId, TaskId> waited_for_;        // of host tasks: the kernel they wait for
   std::map<TaskId, std::size_t> correlation_;  // of kernels
+  std::set<TaskId> wires_;
   std::size_t last_flow_ = 0;
   std::size_t waits_ = 0;   // calls written
   std::size_t phases_ = 0;  // slices written

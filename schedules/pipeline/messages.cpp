@@ -1,9 +1,7 @@
 #include "schedules/pipeline/messages.hpp"
 
-#include <algorithm>
-
-#include "moe/collectives.hpp"
 #include "moe/kernels.hpp"
+#include "schedules/pipeline/replicas.hpp"
 
 namespace moeline {
 namespace {
@@ -11,9 +9,7 @@ namespace {
 Operator message(const Setup& setup) {
   const Scenario& s = setup.scenario;
   const double tokens = 1.0 * s.workload.micro_batch_size * s.workload.seq_len;
-  const auto per_node = static_cast<int>(setup.machine.facts.gpus_per_node);
-  const bool one_node = s.parallelism.pp * s.parallelism.dp <= per_node;
-  return send(tokens * setup.model.hidden_size * kernels::kBf16, one_node, 2 * s.parallelism.dp);
+  return send(tokens * setup.model.hidden_size * kernels::kBf16, next_stage(setup));
 }
 
 bool is_outgoing(const Usage& usage) {
@@ -21,9 +17,11 @@ bool is_outgoing(const Usage& usage) {
   return link == RankResource::nvlink_out || link == RankResource::nic_out;
 }
 
-// Ranks are a ring: after the last one comes the first, which interleaved chunks use.
+// After the last rank comes the first, which interleaved chunks use.
 bool to_next(const Delivery& d, std::size_t ranks) {
-  return (static_cast<std::size_t>(d.from_rank) + 1) % ranks == static_cast<std::size_t>(d.to_rank);
+  const int step = d.to_rank - d.from_rank;
+  const bool wraps = ranks > 2 && static_cast<std::size_t>(step < 0 ? -step : step) + 1 == ranks;
+  return wraps ? step < 0 : step > 0;
 }
 
 StreamName out_stream(bool forward, bool next) {

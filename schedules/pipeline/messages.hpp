@@ -8,10 +8,9 @@
 
 namespace moeline {
 
-/// Ranks of a stage, dp of them, follow each other; those of the next stage come after. A message is the hidden state
-/// of one micro-batch in BF16, from a GPU to the one of its index in the other stage: over NVLink where that is in the
-/// same node for all of them, else over the NIC. It takes no SMs. It is there when it has been sent and received, each
-/// at the speed that the links of its rank leave it. Messages of one kind and way follow each other.
+/// A message is the hidden state of one micro-batch in BF16, from a GPU to the one of its index in the other stage. It
+/// is there when it has been sent and received, each at the speed that the links of its rank leave it. Messages of one
+/// kind and way follow each other.
 class Messages {
  public:
   /// REQUIRES: both outlive it.

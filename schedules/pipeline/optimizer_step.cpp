@@ -1,12 +1,10 @@
 #include "schedules/pipeline/optimizer_step.hpp"
 
-#include <algorithm>
 #include <map>
-#include <set>
 
-#include "moe/collectives.hpp"
 #include "moe/kernels.hpp"
 #include "moe/training_memory.hpp"
+#include "schedules/pipeline/replicas.hpp"
 
 namespace moeline {
 namespace {
@@ -34,10 +32,9 @@ class OptimizerStep {
   }
 
   void append() {
-    std::vector<TaskId> norms;
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) norms.push_back(reduce(rank));
-    meet(norms);
-    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) update(rank, norms[rank]);
+    const TaskId all = all_reduced();
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) reduce(rank, all);
+    for (std::size_t rank = 0; rank < ranks_.size(); ++rank) update(rank, all);
   }
 
  private:
@@ -53,62 +50,55 @@ class OptimizerStep {
     }
     const StageParameters own = minus(all, before);
     const auto copies = static_cast<int>(complete_.at(held_[rank][index].stage).size());
-    const Parallelism& p = setup_.scenario.parallelism;
-    const int node = static_cast<int>(setup_.machine.facts.gpus_per_node);
-    const int experts_in_node = std::clamp(node / p.ep, 1, p.dp / p.ep);
-    return {{own.replicated, own.replicated_bytes, {p.dp * copies, std::min(node, p.dp)}},
-            {own.experts, own.experts_bytes, {p.dp / p.ep * copies, experts_in_node}}};
+    return {{own.replicated, own.replicated_bytes, replicas_of_stage(setup_, copies)},
+            {own.experts, own.experts_bytes, replicas_of_experts(setup_, copies)}};
   }
 
   PhaseTasks append_kernel(std::size_t rank, const char* name, const Operator& op, StreamName stream, int stage) {
     return ranks_[rank].append(program_.prepare(name, {op}, {}), {stage, 0, stream});
   }
 
-  // Gives the barrier behind all of the rank's gradients.
-  TaskId reduce(std::size_t rank) {
+  // The point at which every rank has its gradients.
+  TaskId all_reduced() {
+    TaskGraphDraft& graph = program_.graph();
+    Label label = ranks_.front().label({}, StreamName::host, 0);
+    label.name = graph.intern("all gradients are reduced");
+    label.task_class = graph.add_class("host", Role::host);
+    return graph.add({}, label);
+  }
+
+  void reduce(std::size_t rank, TaskId all) {
     const TrainingChoices& choices = setup_.scenario.training;
     TaskGraphDraft& graph = program_.graph();
-    std::vector<TaskId> own;
-    for (const HeldStage& held : held_[rank]) own.push_back(held.complete);
+    for (const HeldStage& held : held_[rank]) graph.start_after_end(held.complete, all);
     for (std::size_t i = 0; i < held_[rank].size(); ++i) {
       const int stage = held_[rank][i].stage;
-      const auto waits = [&](const PhaseTasks& tasks) {
-        for (const TaskId complete : complete_.at(stage)) graph.start_after_end(complete, tasks.first);
-        for (const TaskId complete : own) {
-          if (!choices.overlap_gradients) graph.start_after_end(complete, tasks.first);
-        }
-      };
       for (const Shared& shared : shared_of(rank, i)) {
         if (shared.replicas.ranks == 1 || shared.parameters == 0) continue;
         const double bytes = shared.parameters * gradient_bytes(choices);
-        waits(append_kernel(rank, "reduce-scatter", reduce_scatter(bytes, shared.replicas), StreamName::collectives,
-                            stage));
-        if (choices.zero1) continue;
-        append_kernel(rank, "all-gather", all_gather(bytes, shared.replicas), StreamName::collectives, stage);
+        PhaseTasks tasks = append_kernel(rank, "reduce-scatter", reduce_scatter(bytes, shared.replicas),
+                                         StreamName::collectives, stage);
+        for (const TaskId complete : complete_.at(stage)) graph.start_after_end(complete, tasks.first);
+        for (const HeldStage& held : held_[rank]) {
+          if (!choices.overlap_gradients) graph.start_after_end(held.complete, tasks.first);
+        }
+        if (!choices.zero1) {
+          tasks = append_kernel(rank, "all-gather", all_gather(bytes, shared.replicas), StreamName::collectives, stage);
+        }
+        graph.start_after_end(tasks.last, all);
       }
     }
-    Operator norm;
-    norm.name = "ncclDevKernel_AllReduce norm of gradients";
-    norm.family = Family::notify;
-    norm.traffic.ranks = static_cast<int>(setup_.scenario.parallelism.world());
-    const PhaseTasks barrier = append_kernel(rank, "gradient norm", norm, StreamName::collectives, 0);
-    for (const TaskId complete : own) graph.start_after_end(complete, barrier.first);
-    return barrier.last;
   }
 
-  void meet(const std::vector<TaskId>& norms) {
-    TaskGraphDraft& graph = program_.graph();
-    Label label = ranks_.front().label({}, StreamName::host, 0);
-    label.name = graph.intern("all ranks have arrived");
-    label.task_class = graph.add_class("host", Role::host);
-    const TaskId all = graph.add({}, label);
-    for (const TaskId norm : norms) {
-      graph.start_after_start(norm, all);
-      graph.end_after_end(all, norm);
-    }
-  }
+  // The norm of the gradients first: a message of every rank to all.
+  void update(std::size_t rank, TaskId all) {
+    Operator all_reduce;
+    all_reduce.name = "ncclDevKernel_AllReduce";
+    all_reduce.family = Family::notify;
+    all_reduce.traffic.ranks = static_cast<int>(setup_.scenario.parallelism.world());
+    const PhaseTasks norm = append_kernel(rank, "gradient norm", all_reduce, StreamName::collectives, 0);
+    program_.graph().start_after_end(all, norm.first);
 
-  void update(std::size_t rank, TaskId norm) {
     const TrainingChoices& choices = setup_.scenario.training;
     double bytes = 0;
     std::vector<Operator> gathers;
@@ -124,7 +114,7 @@ class OptimizerStep {
     }
     const Operator adam = kernels::memory(Family::streaming, "AdamW", bytes);
     const PhaseTasks optimizer = append_kernel(rank, "optimizer", adam, StreamName::compute, 0);
-    program_.graph().start_after_end(norm, optimizer.first);
+    program_.graph().start_after_end(norm.last, optimizer.first);
     for (const Operator& gather : gathers) {
       const PhaseTasks tasks = append_kernel(rank, "all-gather", gather, StreamName::collectives, 0);
       program_.graph().start_after_end(optimizer.last, tasks.first);

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 
 #include "base/time.hpp"
 #include "schedules/pipeline/pipelines.hpp"
@@ -127,55 +126,6 @@ SlotCosts read_slot_costs(const Spec& scenario, const std::string& schedule) {
   if (!splits_backward(schedule)) costs.w = 0;
   if (!overlaps(schedule)) costs.f_and_b = 0;
   return costs;
-}
-
-TrainingChoices read_training_choices(const Spec& spec, const std::string& schedule) {
-  const bool whole_step = find_pipeline(schedule) != nullptr;
-  std::vector<std::string> keys = {"recompute", "activations"};
-  if (whole_step) {
-    keys.insert(keys.end(), {"weights", "gradients", "moments", "zero", "overlap_gradients", "overlap_sends", "mtp"});
-  }
-  spec.expect(keys);
-  const auto is = [&](const char* key, const char* fallback, const char* other) {
-    return !spec.has(key) || spec.choice(key, {fallback, other}) == fallback;
-  };
-  TrainingChoices c;
-  if (spec.has("recompute")) {
-    const std::string recompute = spec.choice("recompute", {"selective", "none", "full"});
-    c.recompute = recompute == "none" ? Recompute::none : recompute == "full" ? Recompute::full : Recompute::selective;
-    if (recompute == "full" && !whole_step) throw spec.error("recompute", "full is for whole pipelines");
-  }
-  c.narrow_activations = is("activations", "fp8", "bf16");
-  c.fp8_weights = is("weights", "fp8", "bf16");
-  c.fp32_gradients = is("gradients", "fp32", "bf16");
-  c.fp32_moments = !is("moments", "bf16", "fp32");
-  c.zero1 = spec.integer_or("zero", 0, 1, 1) == 1;
-  c.overlap_sends = schedule != "gpipe" && schedule != "1f1b";
-  if (spec.has("overlap_gradients")) c.overlap_gradients = spec.flag("overlap_gradients");
-  if (spec.has("overlap_sends")) c.overlap_sends = spec.flag("overlap_sends");
-  return c;
-}
-
-std::vector<int> read_stages(const Spec& scenario, const Scenario& so_far, const Architecture& model) {
-  const char* key = "stages";
-  const int stages = stage_count(so_far);
-  const int layers = so_far.whole_model ? model.num_hidden_layers : so_far.layers;
-  const bool balanced =
-      !scenario.has(key) || (!scenario.is_list(key) && scenario.choice(key, {"balanced"}) == "balanced");
-  if (balanced) {
-    const auto units = static_cast<int>(units_of(model_blocks(so_far, model)).size());
-    if (stages <= units) return {};
-    throw scenario.error(key, fmt::format("cannot be balanced: {} layers{} cannot be split over {} stages", layers,
-                                          so_far.whole_model ? ", heads and MTP modules" : "", stages));
-  }
-  std::vector<int> listed = scenario.integers(key, 1, layers);
-  const int sum = std::accumulate(listed.begin(), listed.end(), 0);
-  if (static_cast<int>(listed.size()) != stages) {
-    throw scenario.error(key,
-                         fmt::format("must list the decoder layers of {} stages, not of {}", stages, listed.size()));
-  }
-  if (sum != layers) throw scenario.error(key, fmt::format("list {} decoder layers; there are {}", sum, layers));
-  return listed;
 }
 
 void check_pipeline(const Spec& spec, const Scenario& scenario) {

@@ -13,10 +13,6 @@ namespace moeline {
 void read_pipeline_keys(const Spec& spec, const std::string& schedule, Parallelism& parallelism);
 /// `scenario`: the whole file.
 [[nodiscard]] SlotCosts read_slot_costs(const Spec& scenario, const std::string& schedule);
-/// What is kept, repeated and shared; sends overlap by default where the schedule's authors overlap them.
-[[nodiscard]] TrainingChoices read_training_choices(const Spec& spec, const std::string& schedule);
-/// Decoder layers of each stage: empty where balanced. REQUIRES: layers and parallelism have been read.
-[[nodiscard]] std::vector<int> read_stages(const Spec& scenario, const Scenario& so_far, const Architecture& model);
 /// What the schedule demands of the number of ranks and micro-batches, and a bound on the size of it all.
 void check_pipeline(const Spec& spec, const Scenario& scenario);
 

@@ -9,8 +9,6 @@
 namespace moeline {
 namespace {
 
-bool is_layer(const Block& block) { return block.kind == BlockKind::dense_layer || block.kind == BlockKind::moe_layer; }
-
 // Of all splits of units over stages, none with more of them than it must have, the one with the least total: `join`
 // adds the cost of a stage, the sum of its units', to the total of those before it. With the total come the first units
 // of all stages.
@@ -63,7 +61,8 @@ std::string describe(const StageBlocks& blocks) {
   std::vector<std::string> parts;
   for (auto block = blocks.begin(); block != blocks.end();) {
     const auto next = std::find_if(block, blocks.end(), [&](const Block& other) { return other.kind != block->kind; });
-    parts.push_back(is_layer(*block) ? fmt::format("{} {}", next - block, name_of(block->kind)) : name_of(block->kind));
+    parts.push_back(is_layer(block->kind) ? fmt::format("{} {}", next - block, name_of(block->kind))
+                                          : name_of(block->kind));
     block = next;
   }
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -80,7 +79,7 @@ std::vector<Block> model_blocks(const Scenario& scenario, const Architecture& mo
     blocks.push_back({layer < model.first_k_dense_replace ? BlockKind::dense_layer : BlockKind::moe_layer, layer});
   }
   blocks.push_back({BlockKind::head, model.num_hidden_layers - 1});
-  for (int module = 0; module < (scenario.mtp ? model.num_nextn_predict_layers : 0); ++module) {
+  for (int module = 0; module < (scenario.training.mtp ? model.num_nextn_predict_layers : 0); ++module) {
     const int layer = model.num_hidden_layers + module;
     blocks.insert(blocks.end(), {{BlockKind::mtp, layer}, {BlockKind::moe_layer, layer}, {BlockKind::head, layer}});
   }
@@ -122,7 +121,7 @@ std::vector<StageBlocks> given_stages(const std::vector<Block>& blocks, const st
   std::size_t stage = 0;
   int left = layers.front();
   for (const Block& block : blocks) {
-    const bool decoder = is_layer(block) && (stages[stage].empty() || stages[stage].back().kind != BlockKind::mtp);
+    const bool decoder = is_layer(block.kind) && (stages[stage].empty() || stages[stage].back().kind != BlockKind::mtp);
     if (decoder && left == 0 && stage + 1 < stages.size()) left = layers[++stage];
     left -= decoder ? 1 : 0;
     stages[stage].push_back(block);

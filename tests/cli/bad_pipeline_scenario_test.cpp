@@ -142,6 +142,8 @@ TEST_CASE("names and keys that do not enter must still be right") {
            {"comm: {num_sm: 20}", "unknown key 'comm.num_sm'; did you mean 'comm.num_sms'?"},
            {"routing: {row: 1}", "unknown key 'routing.row'; did you mean 'routing.rows'?"},
            {"slots: 1", "unknown key 'slots'"},
+           {"training: {foo: 1}", "unknown key 'training.foo'"},
+           {"level: zzz", "level has an unknown value 'zzz'"},
            {"hardware: h800\nkernels: late", "names an unknown kernel set of h800 'late'"},
        }) {
     const auto more_lines = static_cast<int>(std::count(line.begin(), line.end(), '\n'));

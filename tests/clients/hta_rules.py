@@ -124,6 +124,8 @@ def annotation_rules(slices):
             continue
         if "stream" in s.args:
             yield "annotations have no stream", s.name
+        if s.track not in bounds:  # of their own, beside the streams
+            continue
         starts, ends = bounds[s.track]
         if s.start not in starts or s.end not in ends:
             yield "annotations begin and end with a kernel", s.name

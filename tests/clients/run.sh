@@ -10,6 +10,7 @@ traces=$out/traces
 measured=$(realpath -m "${MOELINE_DATA:-../shared/data}")/traces/deepseek_v3_train_h800_ep64.json.gz
 train=experiments/train_chunk_deepseek_v3_h800/scenario.yaml
 prefill=experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml
+step=experiments/train_deepseek_v3_2048_h800/scenario.yaml
 decode=experiments/decode_deepseek_v3_h800_ep128/scenario.yaml
 mkdir -p "$traces"
 
@@ -26,6 +27,8 @@ write train simulate "$train"  # a launch for every kernel
 write train_hta simulate "$train" --kernel-naming hta --ts-resolution us
 write prefill simulate "$prefill"
 write decode simulate "$decode"  # launched as one graph
+write step simulate "$step"  # phases, slots and memory of a whole step
+write step_operators simulate "$step" --set workload.global_batch_size=4096 --trace-level operator
 write merged_predictions compare "$decode" "$decode"
 if [ -e "$measured" ]; then
   checked+=("$measured")

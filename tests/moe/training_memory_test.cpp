@@ -83,19 +83,32 @@ TEST_CASE("full recomputation keeps the layer's input alone") {
   CHECK(saved_bytes(work) == 4096 * 7168 * 2);
 }
 
+TEST_CASE("what waits for a W are both operands of its GEMMs in FP8, term by term") {
+  const LayerWork work = work_of(BlockKind::moe_layer);
+  const double fp8 = 1 + 4.0 / 128;
+  const double w_o = 7168 + 16384;
+  const double w_ukv = 32768 + 512;
+  const double w_uq = 24576 + 1536;
+  const double w_d = 7168 + 576 + 7168 + 1536 + 64;  // W_DKV and W_DQ, each with x; the rotary key's latent once more
+  const double ffn = 7168 + 4096 + 2048 + 7168;      // d(gate_up) and x, SwiGLU's output and dY
+  const double expected = (4096 * (w_o + w_ukv + w_uq + w_d + ffn) + work.load.rows * ffn) * fp8;
+  CHECK(pending_weight_bytes(work) == doctest::Approx(expected).epsilon(0.001));
+  CHECK(pending_weight_bytes(work) > saved_bytes(work));  // more than what B found
+}
+
 TEST_CASE("the head keeps its logits until its backward pass") {
   CHECK(saved_bytes(work_of(BlockKind::head)) == 4096.0 * (7168 + 129280) * 2);
   CHECK(saved_bytes(work_of(BlockKind::embedding)) == 0);
 }
 
-TEST_CASE("rings pass on (n-1)/n of all bytes over NVLink, and a node's share of that over each NIC") {
-  const Operator op = reduce_scatter(1e9, {.ranks = 128, .per_node = 8});
-  CHECK(op.traffic.nvlink_bytes == doctest::Approx(1e9 * 127 / 128));
+TEST_CASE("rings pass on (n-1)/n of all bytes, a node's share of that over each NIC and the rest over NVLink") {
+  const Operator op = reduce_scatter(1e9, {128, 8, {128, 1}});
+  CHECK(op.traffic.nvlink_bytes == doctest::Approx(1e9 * 127 / 128 * 7 / 8));
   CHECK(op.traffic.wire_bytes == doctest::Approx(1e9 * 127 / 128 / 8));
-  const Operator apart = all_gather(1e9, {.ranks = 2, .per_node = 1});
+  const Operator apart = all_gather(1e9, {2, 1, {128, 8}});
   CHECK(apart.traffic.nvlink_bytes == 0);
   CHECK(apart.traffic.wire_bytes == doctest::Approx(0.5e9));
-  const Operator node = reduce_scatter(1e9, {.ranks = 8, .per_node = 8});
+  const Operator node = reduce_scatter(1e9, {8, 8, {8, 0}});
   CHECK(node.traffic.wire_bytes == 0);
 }
 

@@ -87,7 +87,7 @@ using Counts = std::map<std::pair<std::string, std::string>, int>;
 Counts counted(const Run& run) {
   Counts counts;
   for (const ProvenanceUse& use : run.program.provenance) {
-    counts[{name_of(use.family), name_of(use.provenance)}] += use.kernels;
+    counts[{name_of(use.family), name_of(use.provenance)}] += static_cast<int>(use.kernels);
   }
   return counts;
 }

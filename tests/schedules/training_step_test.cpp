@@ -158,7 +158,8 @@ TEST_CASE("without sends the operators' schedule is that of slots of their lengt
     Setup slots = run.setup;
     slots.scenario.slot_costs = costs;
     const double without_optimizer = step_ms(run) - ms(run.step->mean.optimizer);
-    CHECK(step_ms(run_scenario(slots)) == doctest::Approx(without_optimizer).epsilon(schedule.starts_with("dualpipe") ? 0.03 : 0.015));
+    CHECK(step_ms(run_scenario(slots)) ==
+          doctest::Approx(without_optimizer).epsilon(schedule.starts_with("dualpipe") ? 0.03 : 0.015));
   }
 }
 
