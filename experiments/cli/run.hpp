@@ -35,8 +35,8 @@ struct Run {
   /// Training: period of one forward and one backward layer; where layers differ, span / layers. Inference: of one MoE
   /// layer with all its micro-batches.
   [[nodiscard]] double layer_us() const;
-  /// FLOPs of matrix products and causal attention, recomputation left out, padded expert rows counted, over the BF16
-  /// peak.
+  /// FLOPs of matrix products and causal attention, recomputation left out, over the BF16 peak: of the kernels, padded
+  /// expert rows counted, or of a whole step of training those that its tokens need (flops_per_token).
   [[nodiscard]] double mfu() const;
   [[nodiscard]] bool is_inference() const { return setup.scenario.workload.phase != "train"; }
   /// A whole pipeline, of given slots or of operators: phases are slots.

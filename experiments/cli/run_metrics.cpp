@@ -5,6 +5,7 @@ namespace {
 
 bool always(const Run& /*run*/) { return true; }
 bool of_kernels(const Run& run) { return !run.has_given_slots(); }
+bool of_operators(const Run& run) { return of_kernels(run) && run.setup.scenario.level == "operator"; }
 bool of_layers(const Run& run) { return !run.is_pipeline(); }
 bool of_training_step(const Run& run) { return run.step.has_value(); }
 bool of_whole_training(const Run& run) { return run.step.has_value() && run.is_whole_step(); }
@@ -24,7 +25,7 @@ constexpr RunMetric kRunMetrics[] = {
     {"compute_busy_us", [](const Run& r) { return to_us(r.metrics.compute_busy); }, always},
     {"comm_busy_us", [](const Run& r) { return to_us(r.metrics.comm_busy); }, always},
     {"exposed_comm_us", [](const Run& r) { return to_us(r.metrics.exposed_comm); }, always},
-    {"barrier_us", [](const Run& r) { return r.barrier_us(); }, of_kernels},
+    {"barrier_us", [](const Run& r) { return r.barrier_us(); }, of_operators},
     {"compute_waits_us", [](const Run& r) { return r.compute_waits_us(); }, of_layers},
     {"overlap_fraction", [](const Run& r) { return r.metrics.overlap_fraction(); }, always},
     {"bubble_fraction", [](const Run& r) { return r.bubble_fraction(); }, always},

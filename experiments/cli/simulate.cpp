@@ -171,8 +171,9 @@ tpot_ms: step over the tokens a request gets from it: 1 + a + a^2 + ... for quer
 ttft_ms: sum of the steps that one prompt takes, each with as many tokens as a step has, the last with the rest.
 tokens_per_s_per_gpu: decode: tokens produced; prefill: tokens computed, cached ones not counted.
 sm_use: SMs held by persistent kernels or worked on by others, over all SMs and the span.
-memory_gib: weights, KV cache, activations, communication buffers; not CUDA's context, graphs and fragmentation.
-compute_busy, comm_busy: union of the kernels of that role; communication is dispatch, combine and their barriers.
+memory_gib: in inference weights, KV cache, activations, communication buffers; not CUDA's context, graphs and fragmentation.
+compute_busy, comm_busy: union of the kernels of that role; communication is dispatch, combine and their barriers, in whole
+steps of training also sends and collectives.
 exposed_comm: communication runs and no compute does; launch gaps of compute under a transfer count.
 overlap_fraction: the rest of comm_busy, over comm_busy.
 bubble_fraction: share of the step in which no kernel runs; of a whole pipeline, in which a rank runs no slot, on average
@@ -193,6 +194,8 @@ the last slot of any rank, gradients that are left, optimizer, all-gather; bubbl
 all times. mfu: FLOPs that the batch's tokens need (`moeline model`: 3 x forward, causal attention, without MTP and
 recomputation) over the BF16 peak of all GPUs; mfu_non_causal: the same with masked keys counted. memory_gib: the fullest
 rank at its fullest: weights, gradients, optimizer, saved activations, temporaries, buffers (moe/training_memory.hpp).
+With level phase, busy times and exposed communication are those of the slots: waits between ranks and what comes after the
+last slot are not in them.
 The column sequential is a second simulation, without overlap: GEMMs on all SMs, transfers at their speed alone.)";
 
 }  // namespace

@@ -37,7 +37,8 @@ void add_step_metrics(Json& json, const Run& run) {
   json.add("compute_busy_us", to_us(m.compute_busy)).add("comm_busy_us", to_us(m.comm_busy));
   json.add("exposed_comm_us", to_us(m.exposed_comm)).add("overlap_fraction", m.overlap_fraction(), 5);
   json.add("bubble_fraction", run.bubble_fraction(), 5).add("sm_use", m.sm_use, 5);
-  json.add("barrier_us", run.barrier_us()).add("memory_gib", gib(run.memory_bytes()));
+  if (run.setup.scenario.level == "operator") json.add("barrier_us", run.barrier_us());
+  json.add("memory_gib", gib(run.memory_bytes()));
   json.add("ranks", run.program.ranks);
   json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms);
   json.close();

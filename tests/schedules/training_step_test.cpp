@@ -282,13 +282,76 @@ TEST_CASE("a rank that waits for its sends starts its next slot after them") {
   CHECK(goes_on < waits);
 }
 
-TEST_CASE("gradients that are reduced once they are complete make the step no longer but by the SMs they take") {
+TEST_CASE("gradients that are reduced once they are complete make step and slots hardly longer: links are shared") {
   for (const std::string& schedule : kSchedules) {
     CAPTURE(schedule);
-    const double late = step_ms(run_small(schedule, {"training={overlap_gradients: false}"}));
-    CHECK(step_ms(run_small(schedule)) <= 1.001 * late);
+    const Run early = run_small(schedule);
+    const Run late = run_small(schedule, {"training={overlap_gradients: false}"});
+    CHECK(step_ms(early) <= 1.001 * step_ms(late));
+    const auto slots_ms = [](const Run& run) {
+      const StepParts& p = run.step->mean;
+      return ms(p.forward + p.backward + p.weight + p.overlapped);
+    };
+    CHECK(slots_ms(early) <= 1.01 * slots_ms(late));
   }
   CHECK(step_ms(run_small("dualpipe")) < step_ms(run_small("dualpipe", {"training={overlap_gradients: false}"})));
+}
+
+TEST_CASE("the wait for the last rank's gradients is a bubble, not communication") {
+  const Run run = run_small("1f1b");
+  const auto of = [&](const char* phase, std::uint32_t rank) {
+    const TaskGraph& graph = run.program.graph;
+    Time sum{};
+    for (TaskId task = 0; task < graph.size(); ++task) {
+      const Phase& of_task = graph.phases()[graph.label(task).phase];
+      if (of_task.name != phase || of_task.rank != rank || graph.task_class(task).role == Role::host) continue;
+      sum += run.timeline.spans[task].end - run.timeline.spans[task].start;
+    }
+    return ms(sum);
+  };
+  for (std::uint32_t rank = 0; rank < 4; ++rank) CHECK(of("gradient norm", rank) < 0.01);
+  for (std::uint32_t rank = 0; rank < 4; ++rank) {
+    CHECK(starts_of(run, "gradient norm", rank) == starts_of(run, "gradient norm", 0));
+  }
+}
+
+TEST_CASE("FLOPs do not depend on what is recomputed") {
+  const auto flops = [](const char* recompute) {
+    return run_small("1f1b", {std::string("training={recompute: ") + recompute + "}"}).program.model_flops;
+  };
+  CHECK(flops("none") == doctest::Approx(flops("selective")));
+  CHECK(flops("full") == doctest::Approx(flops("selective")));
+}
+
+TEST_CASE("where all ranks share a node, sends and gradients stay in it") {
+  const Run run =
+      run_small("dualpipe", {"parallelism={pp: 2, ep: 4, dp: 4}", "workload.global_batch_size=32", "layers=4"});
+  const TaskGraph& graph = run.program.graph;
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    if (graph.task_class(task).name != "collective") continue;
+    for (const Usage& usage : graph.usages(task)) {
+      CHECK(graph.resources()[usage.link].name.find("NIC") == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("narrow uplinks slow sends and the rings of experts, whose replicas are nodes apart") {
+  const auto longest_ms = [](const Run& run, const char* phase) {
+    Time longest{};
+    const TaskGraph& graph = run.program.graph;
+    for (TaskId task = 0; task < graph.size(); ++task) {
+      if (graph.phases()[graph.label(task).phase].name == phase) longest = std::max(longest, graph.task(task).solo);
+    }
+    return ms(longest);
+  };
+  const std::vector<std::string> wide = {"parallelism={pp: 4, ep: 8, dp: 16}", "workload.global_batch_size=192"};
+  std::vector<std::string> narrow = wide;
+  narrow.insert(narrow.end(), {"hardware.leaf_nodes=1", "hardware.leaf_latency_us=3.7", "hardware.oversubscription=4"});
+  const Run at_full = run_small("1f1b", wide);
+  const Run oversubscribed = run_small("1f1b", narrow);
+  CHECK(longest_ms(oversubscribed, "send(F)") == doctest::Approx(4 * longest_ms(at_full, "send(F)")).epsilon(0.01));
+  CHECK(longest_ms(oversubscribed, "reduce-scatter") ==
+        doctest::Approx(4 * longest_ms(at_full, "reduce-scatter")).epsilon(0.01));
 }
 
 TEST_CASE("what is kept and what is computed again trade memory for time") {
