@@ -9,6 +9,7 @@ trap 'rm -rf "$scratch"' EXIT
 build=$(realpath -m "${2:-$scratch/build}")
 cd "$(dirname "$0")/.."
 scenario=experiments/train_chunk_deepseek_v3_h800/scenario.yaml
+step=experiments/train_deepseek_v3_2048_h800/scenario.yaml  # with few micro-batches: one build does not optimise
 
 build_another() {
   local compiler=clang++ flags=-O0
@@ -27,12 +28,14 @@ record() {
     2>"$scratch/$2/messages" || { cat "$scratch/$2/messages" >&2; exit 1; }
   grep -q '"simulate_ms"' "$scratch/$2/all.json" || { echo "$2: no simulate_ms in the result" >&2; exit 1; }
   grep -v '"simulate_ms"' "$scratch/$2/all.json" >"$scratch/$2/result.json"
+  "$1" simulate "$step" --set workload.global_batch_size=4096 --format json 2>>"$scratch/$2/messages" |
+    grep -v '"simulate_ms"' >"$scratch/$2/step.json"
   [ -s "$scratch/$2/trace.json" ] || { echo "$2: the trace is empty" >&2; exit 1; }
 }
 
 same() {
   local file
-  for file in result.json trace.json messages; do
+  for file in result.json trace.json step.json messages; do
     if ! cmp -s "$scratch/$1/$file" "$scratch/$2/$file"; then
       echo "$file differs between the $1 run and the $2 run; first difference:" >&2
       { diff "$scratch/$1/$file" "$scratch/$2/$file" || true; } | awk 'NR <= 4' >&2

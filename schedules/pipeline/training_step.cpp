@@ -66,8 +66,7 @@ class TrainingStep {
   Program write(const Slot& slot) && {
     ranks_.emplace_back(program_, 0);
     if (setup_.scenario.training.overlap_sends) Messages(program_, ranks_).beside(slot.kind);
-    ends_.push_back({append_slot(ranks_.back(), slot)});
-    written_.push_back({.slot = slot, .end_phase = static_cast<std::uint32_t>(program_.graph().phases())});
+    (void)write_slot(0, slot);
     return finish(1);
   }
 
@@ -75,13 +74,6 @@ class TrainingStep {
   Program finish(int ranks) {
     try {
       Program program = std::move(program_).finish(ranks, {});
-      auto slot = written_.begin();
-      for (const std::vector<SlotEnds>& of_rank : ends_) {
-        for (const SlotEnds& ends : of_rank) {
-          slot->forward_out = ends.forward.out;
-          slot++->backward_out = ends.backward.out;
-        }
-      }
       program.pipeline = {std::move(written_), std::move(stages_)};
       return program;
     } catch (const CycleError& error) {
@@ -103,12 +95,18 @@ class TrainingStep {
     for (std::size_t i = 0; i < slots.size(); ++i) {
       const bool waits = i > 0 && (runs_alone(slots[i]) || runs_alone(slots[i - 1]) || waits_for_sends());
       before_slot_.back().push_back(waits ? rank.join_streams() : kNoTask);
-      const auto first_phase = static_cast<std::uint32_t>(program_.graph().phases());
-      ends_.back().push_back(append_slot(rank, slots[i]));
-      written_.push_back({slots[i], static_cast<std::uint32_t>(number), first_phase,
-                          static_cast<std::uint32_t>(program_.graph().phases())});
+      ends_.back().push_back(write_slot(number, slots[i]));
       note_gradients(number, i);
     }
+  }
+
+  SlotEnds write_slot(std::size_t rank, const Slot& slot) {
+    const auto phases = [&] { return static_cast<std::uint32_t>(program_.graph().phases()); };
+    const std::uint32_t first_phase = phases();
+    const SlotEnds ends = append_slot(ranks_[rank], slot);
+    written_.push_back(
+        {slot, static_cast<std::uint32_t>(rank), first_phase, phases(), ends.forward.out, ends.backward.out});
+    return ends;
   }
 
   [[nodiscard]] const StageBlocks& forward_blocks(const Slot& slot) const {
