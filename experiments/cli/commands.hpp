@@ -18,5 +18,6 @@ void add_analyze(CLI::App& app, int& exit_code);
 void add_replay(CLI::App& app, int& exit_code);
 void add_validate(CLI::App& app, int& exit_code);
 void add_balance(CLI::App& app, int& exit_code);
+void add_sweep(CLI::App& app, int& exit_code);
 
 }  // namespace moeline

@@ -7,6 +7,7 @@ bool always(const Run& /*run*/) { return true; }
 bool of_kernels(const Run& run) { return !run.has_given_slots(); }
 bool of_operators(const Run& run) { return of_kernels(run) && run.setup.scenario.level == "operator"; }
 bool of_layers(const Run& run) { return !run.is_pipeline(); }
+bool of_memory(const Run& run) { return run.step || run.memory; }
 bool of_training_step(const Run& run) { return run.step.has_value(); }
 bool of_whole_training(const Run& run) { return run.step.has_value() && run.is_whole_step(); }
 bool of_pipeline(const Run& run) { return run.is_pipeline(); }
@@ -38,7 +39,8 @@ constexpr RunMetric kRunMetrics[] = {
     {"mfu_non_causal", [](const Run& r) { return r.mfu_non_causal(); }, of_whole_training},
     {"gpu_hours_per_trillion_tokens", [](const Run& r) { return r.gpu_hours_per_trillion_tokens(); },
      of_whole_training},
-    {"memory_gib", [](const Run& r) { return gib(r.memory_bytes()); }, of_training_step},
+    {"memory_gib", [](const Run& r) { return gib(r.memory_bytes()); }, of_memory},
+    {"fits_memory", [](const Run& r) { return r.fits_memory() ? 1.0 : 0.0; }, of_memory},
     {"imbalance", [](const Run& r) { return r.imbalance(); }, of_loads},
 };
 

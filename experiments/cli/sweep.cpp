@@ -1,0 +1,111 @@
+// moeline sweep: many scenarios at once, into one table.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/sweep_output.hpp"
+#include "experiments/sweep/run_study.hpp"
+
+namespace moeline {
+namespace {
+
+struct Options {
+  std::string study;
+  std::string output;
+  std::vector<std::string> merge;
+  std::string format = "table";
+  int workers = 0;  // 0: as many as there are cores
+  bool resume = false;
+  bool no_progress = false;
+};
+
+constexpr const char* kDefinitions = R"(STUDY: a YAML file; experiments/sweep/study.hpp has its keys.
+Every finished point is a row of the SQLite file -o (by default STUDY's name with .sqlite) at once; a killed sweep goes on
+with --resume. A point that fails is a row with its reason. The table is the same whatever the number of workers.
+Under a Slurm job array, srun or mpirun each process takes its share of the points and writes a file of its own,
+NAME.INDEX-of-COUNT.sqlite; --merge unites them.
+Metrics are those of `moeline simulate`; one that a point does not have is left empty.)";
+
+// One line that is written over, on a terminal alone.
+class Bar {
+ public:
+  explicit Bar(bool shown) : shown_(shown && isatty(STDERR_FILENO) != 0) {}
+  Bar(const Bar&) = delete;
+  Bar& operator=(const Bar&) = delete;
+  ~Bar() {
+    if (shown_) fmt::print(stderr, "\r\033[K");
+  }
+
+  void operator()(std::size_t done, std::size_t all) {
+    using namespace std::chrono;
+    const auto now = steady_clock::now();
+    if (!shown_ || (now - last_ < milliseconds(100) && done < all)) return;
+    last_ = now;
+    const double elapsed = duration<double>(now - begin_).count();
+    const double left = elapsed / static_cast<double>(done) * static_cast<double>(all - done);
+    fmt::print(stderr, "\r\033[K{} of {} points, {:.0f} %, {:.0f} s left", done, all,
+               100.0 * static_cast<double>(done) / static_cast<double>(all), left);
+  }
+
+ private:
+  bool shown_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_{};
+};
+
+std::filesystem::path output_of(const Options& options, const Study& study, const Share& share) {
+  std::filesystem::path path = options.output.empty() ? study.file.stem().string() + ".sqlite" : options.output;
+  if (share.count == 1) return path;
+  return path.replace_extension(fmt::format("{}-of-{}.sqlite", share.index, share.count));
+}
+
+std::string text_of(const Study& study, const std::vector<PointResult>& results, const std::string& format) {
+  if (format == "json") return sweep_json(study, results);
+  return format == "csv" ? sweep_csv(study, results) : sweep_table(study, results);
+}
+
+int sweep_command(const Options& options) {
+  const Study study = load_study(options.study);
+  const Share share = options.merge.empty() ? share_of_environment() : Share{};
+  const auto mode = options.resume ? Store::Mode::resume : Store::Mode::create;
+  Store store(output_of(options, study, share), study, mode);
+  for (const std::string& file : options.merge) store.merge(file);
+  if (options.merge.empty()) {
+    const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+    Bar bar(!options.no_progress);
+    run_study(study, share, options.workers > 0 ? options.workers : cores, store,
+              [&](std::size_t done, std::size_t all) { bar(done, all); });
+  }
+  const std::vector<PointResult> results = store.results();
+  fmt::print("{}", text_of(study, results, options.format));
+  const auto failed =
+      std::count_if(results.begin(), results.end(), [](const PointResult& r) { return !r.failure.empty(); });
+  fmt::print(stderr, "moeline: {}: {} of {} points, {} failed\n", store.file().string(), results.size(),
+             study.points.size(), failed);
+  return failed == static_cast<std::ptrdiff_t>(results.size()) ? kInfeasible : kDone;
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("sweep", "simulate every point of a study, on all cores");
+  command->add_option("study", options->study, "study file (YAML)")->required();
+  command->add_option("-o,--output", options->output, "the SQLite file of the table");
+  command->add_flag("--resume", options->resume, "go on with the points that the file lacks");
+  command->add_option("--merge", options->merge, "unite these files of the study instead of simulating");
+  command->add_option("--workers", options->workers, "threads (as many as there are cores)")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json", "csv"}));
+  command->add_flag("--no-progress", options->no_progress, "no progress bar, which only a terminal gets anyway");
+  command->footer(kDefinitions);
+  command->callback([options, &exit_code] { exit_code = sweep_command(*options); });
+}
+
+}  // namespace moeline

@@ -1,0 +1,75 @@
+#include "experiments/sweep/run_study.hpp"
+
+#include <atomic>
+#include <cmath>
+#include <exception>
+#include <thread>
+
+#include "experiments/cli/run.hpp"
+#include "experiments/cli/run_metrics.hpp"
+
+namespace moeline {
+namespace {
+
+std::vector<double> metrics_of(const Run& run, const Study& study) {
+  std::vector<double> values;
+  for (const std::string& name : study.metrics) {
+    double value = NAN;
+    for (const RunMetric& metric : run_metrics()) {
+      if (name == metric.name && metric.applies(run)) value = metric.value(run);
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+PointResult simulate_point(const Study& study, std::size_t point) {
+  PointResult result{.id = point};
+  try {
+    result.metrics = metrics_of(run_scenario(load_setup(study.scenario, study.assignments_of(point))), study);
+  } catch (const std::exception& error) {
+    result.failure = error.what();
+  }
+  return result;
+}
+
+std::vector<std::size_t> missing_points(const Study& study, const Share& share, const Store& store) {
+  std::vector<bool> done(study.points.size(), false);
+  for (const PointResult& result : store.results()) done.at(result.id) = true;
+  std::vector<std::size_t> missing;
+  for (std::size_t point = 0; point < study.points.size(); ++point) {
+    if (share.takes(point) && !done[point]) missing.push_back(point);
+  }
+  return missing;
+}
+
+}  // namespace
+
+void run_study(const Study& study, const Share& share, int workers, Store& store, const Progress& progress) {
+  const std::vector<std::size_t> points = missing_points(study, share, store);
+  std::atomic<std::size_t> next = 0;
+  std::atomic<bool> stop = false;
+  std::mutex reporting;
+  std::size_t done = 0;
+  std::exception_ptr failed;
+  const auto work = [&] {
+    for (std::size_t i = next++; i < points.size() && !stop; i = next++) {
+      const PointResult result = simulate_point(study, points[i]);
+      const std::scoped_lock lock(reporting);
+      try {
+        store.add(result);
+        progress(++done, points.size());
+      } catch (...) {
+        failed = std::current_exception();
+        stop = true;
+      }
+    }
+  };
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < workers; ++i) threads.emplace_back(work);
+  }
+  if (failed) std::rethrow_exception(failed);
+}
+
+}  // namespace moeline

@@ -1,0 +1,18 @@
+// Points of a study on all cores.
+#pragma once
+
+#include <functional>
+
+#include "experiments/sweep/share.hpp"
+#include "experiments/sweep/store.hpp"
+
+namespace moeline {
+
+/// Called by one thread at a time.
+using Progress = std::function<void(std::size_t done, std::size_t all)>;
+
+/// Simulates the share's points that the store lacks. A point that fails is a row with its reason. Throws what the
+/// store throws, after the other workers have ended their points.
+void run_study(const Study& study, const Share& share, int workers, Store& store, const Progress& progress);
+
+}  // namespace moeline

@@ -1,0 +1,173 @@
+#include "experiments/sweep/study.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <sstream>
+
+#include "base/file.hpp"
+#include "base/spec.hpp"
+#include "experiments/cli/run_metrics.hpp"
+#include "experiments/sweep/condition.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr std::size_t kMostValues = 1'000'000;
+
+std::vector<std::string> read_range(const Spec& range) {
+  constexpr double kLargest = 1e12;
+  range.expect({"from", "to", "step", "factor"});
+  const double from = range.number("from", -kLargest, kLargest);
+  const double to = range.number("to", from, kLargest);
+  const bool multiplies = range.has("factor");
+  if (multiplies == range.has("step")) throw range.error("step", "or factor is needed, and not both");
+  const double by = multiplies ? range.number("factor", 1.001, kLargest) : range.number("step", 1e-9, kLargest);
+  if (multiplies && from <= 0) throw range.error("from", "must be above 0 where a factor multiplies it");
+  std::vector<std::string> values;
+  const double last = to * (1 + 1e-12);  // rounding loses no end
+  for (std::size_t i = 0; i < kMostValues; ++i) {
+    const auto steps = static_cast<double>(i);
+    const double value = multiplies ? from * std::pow(by, steps) : from + steps * by;
+    if (value > last) return values;
+    values.push_back(fmt::format("{:.12g}", value));
+  }
+  throw range.error("to", fmt::format("gives more than {} values", kMostValues));
+}
+
+std::vector<Axis> read_axes(const Spec& axes) {
+  std::vector<Axis> list;
+  for (const std::string& key : axes.keys()) {
+    Axis axis{key, axes.is_list(key) ? axes.texts(key) : read_range(axes.map(key))};
+    if (axis.values.empty()) throw axes.error(key, "has no values");
+    list.push_back(std::move(axis));
+  }
+  return list;
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
+// Axes that vary together.
+using Group = std::vector<std::size_t>;
+
+std::vector<Group> read_groups(const Spec& study, const std::vector<Axis>& axes) {
+  std::vector<std::string> keys;
+  for (const Axis& axis : axes) keys.push_back(axis.key);
+  std::vector<std::size_t> leader(axes.size());
+  for (std::size_t i = 0; i < axes.size(); ++i) leader[i] = i;
+  for (const std::string& together : study.has("zip") ? study.texts("zip") : std::vector<std::string>{}) {
+    Group group;
+    for (const std::string& key : words_of(together)) {
+      const auto found = std::find(keys.begin(), keys.end(), key);
+      if (found == keys.end()) throw study.error("zip", "names an " + unknown_name("axis", key, keys));
+      group.push_back(static_cast<std::size_t>(found - keys.begin()));
+    }
+    for (const std::size_t axis : group) {
+      if (leader[axis] != axis) throw study.error("zip", fmt::format("has '{}' twice", keys[axis]));
+      if (axes[axis].values.size() != axes[group.front()].values.size()) {
+        throw study.error("zip", fmt::format("'{}': {} has {} values, and {} has {}", together, keys[group.front()],
+                                             axes[group.front()].values.size(), keys[axis], axes[axis].values.size()));
+      }
+      leader[axis] = *std::min_element(group.begin(), group.end());
+    }
+  }
+  std::vector<Group> groups;
+  for (std::size_t first = 0; first < axes.size(); ++first) {
+    if (leader[first] != first) continue;
+    Group& group = groups.emplace_back();
+    for (std::size_t axis = first; axis < axes.size(); ++axis) {
+      if (leader[axis] == first) group.push_back(axis);
+    }
+  }
+  return groups;
+}
+
+std::vector<Condition> read_conditions(const Spec& study, const std::vector<std::string>& keys) {
+  std::vector<Condition> conditions;
+  for (const std::string& text : study.has("where") ? study.texts("where") : std::vector<std::string>{}) {
+    try {
+      conditions.emplace_back(text, keys);
+    } catch (const SpecError& error) {
+      throw study.error("where", fmt::format("has {}", error.what()));
+    }
+  }
+  return conditions;
+}
+
+bool all_hold(const std::vector<Condition>& conditions, const std::vector<std::string>& keys,
+              const std::vector<std::string>& values) {
+  if (conditions.empty()) return true;
+  std::map<std::string, std::string> by_key;
+  for (std::size_t i = 0; i < keys.size(); ++i) by_key[keys[i]] = values[i];
+  return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& c) { return c.holds(by_key); });
+}
+
+void add_points(const Spec& spec, const std::vector<Axis>& axes, Study& study) {
+  const std::vector<Group> groups = read_groups(spec, axes);
+  const std::vector<Condition> conditions = read_conditions(spec, study.keys);
+  double combinations = 1;
+  for (const Group& group : groups) combinations *= static_cast<double>(axes[group.front()].values.size());
+  if (combinations > static_cast<double>(kMostPoints)) {
+    throw spec.error("axes", fmt::format("have {:.3g} combinations; at most {} are swept", combinations, kMostPoints));
+  }
+  for (std::size_t number = 0; number < static_cast<std::size_t>(combinations); ++number) {
+    std::vector<std::string> values(axes.size());
+    std::size_t rest = number;
+    for (auto group = groups.rbegin(); group != groups.rend(); ++group) {
+      const std::size_t count = axes[group->front()].values.size();
+      for (const std::size_t axis : *group) values[axis] = axes[axis].values[rest % count];
+      rest /= count;
+    }
+    try {
+      if (all_hold(conditions, study.keys, values)) study.points.push_back(std::move(values));
+    } catch (const SpecError& error) {
+      throw spec.error("where", fmt::format("has {}", error.what()));
+    }
+  }
+  if (study.points.empty()) throw spec.error("where", "leaves no point");
+}
+
+std::vector<std::string> read_metrics(const Spec& spec) {
+  std::vector<std::string> known;
+  for (const RunMetric& metric : run_metrics()) known.emplace_back(metric.name);
+  if (!spec.has("metrics")) return known;
+  std::vector<std::string> wanted = spec.texts("metrics");
+  for (const std::string& name : wanted) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    throw spec.error("metrics", "names an " + unknown_name("metric", name, known));
+  }
+  if (wanted.empty()) throw spec.error("metrics", "names none");
+  return wanted;
+}
+
+}  // namespace
+
+std::vector<std::string> Study::assignments_of(std::size_t point) const {
+  std::vector<std::string> all = assignments;
+  for (std::size_t i = 0; i < keys.size(); ++i) all.push_back(fmt::format("{}={}", keys[i], points[point][i]));
+  return all;
+}
+
+Study load_study(const std::filesystem::path& file) {
+  const Spec spec = Spec::load(file);
+  spec.expect({"schema", "scenario", "set", "axes", "zip", "where", "metrics"});
+  (void)spec.integer("schema", 1, 1);
+  Study study;
+  study.file = file;
+  study.scenario = beside(file, spec.text("scenario"));
+  if (spec.has("set")) study.assignments = spec.texts("set");
+  const std::vector<Axis> axes = read_axes(spec.map("axes"));
+  if (axes.empty()) throw spec.error("axes", "are empty");
+  for (const Axis& axis : axes) study.keys.push_back(axis.key);
+  add_points(spec, axes, study);
+  study.metrics = read_metrics(spec);
+  study.text = read_text(file) + read_text(study.scenario);
+  return study;
+}
+
+}  // namespace moeline

@@ -1,0 +1,45 @@
+// A study: one scenario, and what is varied in it.
+//
+//   schema: 1
+//   scenario: ../decode_deepseek_v3_h800_ep128/scenario.yaml    # relative to the study
+//   set: [kernels=open-2025-late]                               # of all points
+//   axes:                                                       # crossed; the last one varies fastest
+//     parallelism.ep: [32, 64, 128]
+//     parallelism.dp: [32, 64, 128]
+//     workload.batch_size: {from: 16, to: 256, step: 16}        # or factor: 2
+//   zip: ["parallelism.ep parallelism.dp"]                      # these go together
+//   where: ["workload.batch_size * parallelism.ep <= 16384"]    # other combinations are no points
+//   metrics: [tpot_ms, tokens_per_s_per_gpu, memory_gib]        # by default all that any point has
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace moeline {
+
+struct Axis {
+  std::string key;  ///< as in `simulate --set`
+  std::vector<std::string> values;
+};
+
+struct Study {
+  std::filesystem::path file;
+  std::filesystem::path scenario;
+  std::vector<std::string> assignments;          ///< of all points
+  std::vector<std::string> keys;                 ///< of the axes, in the order of the file
+  std::vector<std::vector<std::string>> points;  ///< values of the keys
+  std::vector<std::string> metrics;
+  std::string text;  ///< of study and scenario: what a stored table must agree with
+
+  /// "--set" of one point.
+  [[nodiscard]] std::vector<std::string> assignments_of(std::size_t point) const;
+};
+
+inline constexpr std::size_t kMostPoints = 10'000'000;
+
+/// Throws SpecError (file, line, key): an axis without values, keys that go together with different numbers of values,
+/// a condition that is none, an unknown metric, no point left, or more than kMostPoints.
+[[nodiscard]] Study load_study(const std::filesystem::path& file);
+
+}  // namespace moeline

@@ -1,0 +1,95 @@
+// Studies: which points they have, and what of them is refused where.
+#include "experiments/sweep/study.hpp"
+
+#include <doctest/doctest.h>
+
+#include "base/error.hpp"
+#include "experiments/sweep/condition.hpp"
+#include "experiments/sweep/share.hpp"
+#include "tests/support/cli.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+const std::string kHead = "schema: 1\nscenario: " + std::string(MOELINE_SOURCE_DIR) +
+                          "/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml\n";
+
+Study study_of(const std::string& text) {
+  const TemporaryFolder folder;
+  return load_study(folder.write("study.yaml", kHead + text));
+}
+
+std::vector<std::string> shown(const Study& study) {
+  std::vector<std::string> points;
+  for (const auto& values : study.points) {
+    std::string point;
+    for (const std::string& value : values) point += (point.empty() ? "" : " ") + value;
+    points.push_back(point);
+  }
+  return points;
+}
+
+using Points = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("axes are crossed, the last one fastest; ranges step or multiply and include their end") {
+  CHECK(shown(study_of("axes:\n  a: [1, 2]\n  b: {from: 4, to: 6, step: 1}\n")) ==
+        Points{"1 4", "1 5", "1 6", "2 4", "2 5", "2 6"});
+  CHECK(shown(study_of("axes:\n  a: {from: 16, to: 128, factor: 2}\n")) == Points{"16", "32", "64", "128"});
+  CHECK(shown(study_of("axes:\n  a: {from: 0.1, to: 0.3, step: 0.1}\n")) == Points{"0.1", "0.2", "0.3"});
+}
+
+TEST_CASE("axes that are zipped vary together, wherever they stand") {
+  CHECK(shown(study_of("axes:\n  a: [1, 2]\n  b: [x, y]\n  c: [8, 9]\nzip: [\"a c\"]\n")) ==
+        Points{"1 x 8", "1 y 8", "2 x 9", "2 y 9"});
+}
+
+TEST_CASE("combinations that break a condition are no points") {
+  CHECK(shown(study_of("axes:\n  ep: [8, 12, 16]\n  n: [1, 2]\nwhere: [\"256 % ep == 0\", \"ep * n <= 16\"]\n")) ==
+        Points{"8 1", "8 2", "16 1"});
+}
+
+TEST_CASE("conditions have the usual precedence, brackets and signs of comparison") {
+  const auto holds = [](const char* text) { return Condition(text, {"a", "b"}).holds({{"a", "6"}, {"b", "4"}}); };
+  CHECK(holds("a + b * 2 == 14"));
+  CHECK(holds("(a + b) * 2 == 20"));
+  CHECK(holds("a - b - 1 == 1"));
+  CHECK(holds("a % b == 2"));
+  CHECK(holds("a / b > 1.4"));
+  CHECK(holds("a != b"));
+  CHECK_FALSE(holds("a <= b"));
+  CHECK(holds("b < a"));
+  CHECK(holds("a >= 6"));
+}
+
+TEST_CASE("studies that ask for nothing, or for what is not there, are refused at their line") {
+  const auto refused = [](const std::string& text, int line, const std::string& says) {
+    const TemporaryFolder folder;
+    const std::string file = folder.write("study.yaml", kHead + text);
+    check_refused({"sweep", file}, file + ":" + std::to_string(line), says);
+  };
+  refused("axes: {}\n", 3, "axes are empty");
+  refused("axes:\n  a: []\n", 4, "axes.a has no values");
+  refused("axes:\n  a: [1, 2]\n  b: [1]\nzip: [\"a b\"]\n", 6, "zip 'a b': a has 2 values, and b has 1");
+  refused("axes:\n  a: [1, 2]\nzip: [\"a c\"]\n", 5, "zip names an unknown axis 'c'");
+  refused("axes:\n  a: [1, 2]\nwhere: [\"a > 2\"]\n", 5, "where leaves no point");
+  refused("axes:\n  a: [1, 2]\nwhere: [\"a + 2\"]\n", 5, "compares nothing");
+  refused("axes:\n  a: [1, 2]\nwhere: [\"a % c == 0\"]\n", 5, "unknown axis 'c'");
+  refused("axes:\n  a: [x]\nwhere: [\"a > 2\"]\n", 5, "needs numbers, and a has 'x'");
+  refused("axes:\n  a: [1]\nmetrics: [tpot_m]\n", 5,
+          "metrics names an unknown metric 'tpot_m'; did you mean 'tpot_ms'?");
+  refused("axes:\n  a: {from: 1, to: 9}\n", 4, "step or factor is needed");
+  refused("axes:\n  a: {from: 1, to: 1e9, step: 1}\n", 4, "gives more than 1000000 values");
+  refused("axis:\n  a: [1]\n", 3, "unknown key 'axis'; did you mean 'axes'?");
+}
+
+TEST_CASE("shares are disjoint and together everything") {
+  for (std::size_t point = 0; point < 20; ++point) {
+    int takers = 0;
+    for (int index = 0; index < 3; ++index) takers += Share{index, 3}.takes(point) ? 1 : 0;
+    CHECK(takers == 1);
+  }
+}

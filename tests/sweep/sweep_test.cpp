@@ -1,0 +1,121 @@
+// Sweeps: the table is the same however it came about, and nothing that was finished is lost.
+#include <csignal>
+
+#include <chrono>
+#include <filesystem>
+#include <thread>
+
+#include "experiments/sweep/store.hpp"
+#include "tests/support/cli.hpp"
+#include "tests/support/dice.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+const std::string kStudy = "schema: 1\nscenario: " + std::string(MOELINE_SOURCE_DIR) +
+                           "/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml\n"
+                           "set: [layers=4]\n"
+                           "axes:\n"
+                           "  parallelism.ep: [16, 24, 32]\n"  // 24 does not divide the experts
+                           "  workload.batch_size: {from: 8, to: 64, step: 8}\n"
+                           "metrics: [step_ms, layer_us]\n";
+
+struct Case {
+  TemporaryFolder folder;
+  std::string study = folder.write("study.yaml", kStudy);
+
+  [[nodiscard]] std::string path(const std::string& name) const {
+    return (std::filesystem::path(study).parent_path() / name).string();
+  }
+  [[nodiscard]] Outcome sweep(const std::string& table, Arguments more = {}) const {
+    more.insert(more.begin(), {"sweep", study, "-o", path(table), "--format", "csv"});
+    return run_moeline(more);
+  }
+};
+
+// Starts the program and kills it after so long.
+void kill_after(const Arguments& arguments, std::chrono::microseconds time) {
+  std::vector<std::string> words = {MOELINE_BINARY};
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  std::vector<char*> pointers;
+  for (std::string& word : words) pointers.push_back(word.data());
+  pointers.push_back(nullptr);
+  posix_spawn_file_actions_t quiet;
+  posix_spawn_file_actions_init(&quiet);
+  posix_spawn_file_actions_addopen(&quiet, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+  posix_spawn_file_actions_addopen(&quiet, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  pid_t child = 0;
+  REQUIRE(posix_spawn(&child, MOELINE_BINARY, &quiet, nullptr, pointers.data(), environ) == 0);
+  posix_spawn_file_actions_destroy(&quiet);
+  std::this_thread::sleep_for(time);
+  kill(child, SIGKILL);
+  waitpid(child, nullptr, 0);
+}
+
+}  // namespace
+
+TEST_CASE("the table is the same whatever the number of workers, and failed points are rows with their reason") {
+  const Case c;
+  const Outcome one = c.sweep("one.sqlite", {"--workers", "1"});
+  CAPTURE(one.err);
+  CHECK(one.exit_code == 0);
+  CHECK(one.err.find("24 of 24 points, 8 failed") != std::string::npos);
+  CHECK(std::count(one.out.begin(), one.out.end(), '\n') == 25);
+  CHECK(one.out.find("parallelism.ep must divide the 256 routed experts: 24 does not") != std::string::npos);
+  CHECK(c.sweep("three.sqlite", {"--workers", "3"}).out == one.out);
+}
+
+TEST_CASE("a table that is there is not overwritten; one of another study is not continued") {
+  const Case c;
+  REQUIRE(c.sweep("table.sqlite").exit_code == 0);
+  CHECK(c.sweep("table.sqlite").exit_code == 3);
+  CHECK(c.sweep("table.sqlite", {"--resume"}).exit_code == 0);
+  (void)c.folder.write("study.yaml", kStudy + "# changed\n");
+  const Outcome other = c.sweep("table.sqlite", {"--resume"});
+  CHECK(other.exit_code == 3);
+  CHECK(other.err.find("holds another study") != std::string::npos);
+}
+
+TEST_CASE("killed at 50 random instants and resumed, a sweep ends with the table of an undisturbed one") {
+  const Case c;
+  const Outcome undisturbed = c.sweep("undisturbed.sqlite");
+  Dice dice(1);
+  kill_after({"sweep", c.study, "-o", c.path("killed.sqlite")}, std::chrono::milliseconds(30));
+  for (int i = 0; i < 50; ++i) {
+    kill_after({"sweep", c.study, "-o", c.path("killed.sqlite"), "--resume"},
+               std::chrono::microseconds(dice.below(40'000)));
+  }
+  const Outcome resumed = c.sweep("killed.sqlite", {"--resume"});
+  CAPTURE(resumed.err);
+  CHECK(resumed.exit_code == 0);
+  CHECK(resumed.out == undisturbed.out);
+}
+
+TEST_CASE("processes of a job array take their shares, and merged they have the whole table") {
+  const Case c;
+  const Outcome whole = c.sweep("whole.sqlite");
+  for (const char* index : {"1", "2", "3"}) {
+    setenv("SLURM_ARRAY_TASK_ID", index, 1);
+    setenv("SLURM_ARRAY_TASK_COUNT", "3", 1);
+    setenv("SLURM_ARRAY_TASK_MIN", "1", 1);
+    const Outcome share = c.sweep("part.sqlite");
+    CAPTURE(share.err);
+    CHECK(share.exit_code == 0);
+    CHECK(share.err.find("8 of 24 points") != std::string::npos);
+  }
+  for (const char* name : {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"}) unsetenv(name);
+  const Outcome merged = c.sweep("merged.sqlite", {"--merge", c.path("part.0-of-3.sqlite"),
+                                                   c.path("part.1-of-3.sqlite"), c.path("part.2-of-3.sqlite")});
+  CAPTURE(merged.err);
+  CHECK(merged.out == whole.out);
+  CHECK(c.sweep("bad.sqlite", {"--merge", c.path("nowhere.sqlite")}).exit_code == 3);
+}
+
+TEST_CASE("where nothing can be written, that is said") {
+  const Case c;
+  const Outcome nowhere = run_moeline({"sweep", c.study, "-o", c.path("no/such/folder.sqlite")});
+  CHECK(nowhere.exit_code == 3);
+  CHECK(nowhere.err.find("cannot be opened") != std::string::npos);
+}
