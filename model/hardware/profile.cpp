@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/file.hpp"
+#include "base/memo.hpp"
 #include "base/spec.hpp"
 
 namespace moeline {
@@ -354,7 +355,9 @@ std::vector<MachineFact> list_facts(const MachineFacts& facts) {
 
 HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides,
                              const std::filesystem::path& written_in) {
-  HardwareProfile profile = load(find_named("hardware", reference, "hwprofiles", written_in), {});
+  static FileMemo<HardwareProfile> known;
+  const std::filesystem::path path = find_named("hardware", reference, "hwprofiles", written_in);
+  HardwareProfile profile = known.get(path, [&] { return load(path, {}); });
   override_facts(overrides, profile);
   return profile;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/file.hpp"
+#include "base/memo.hpp"
 #include "moe/config_json.hpp"
 
 namespace moeline {
@@ -224,8 +225,9 @@ std::string name_of(const fs::path& path) {
 
 }  // namespace
 
-Architecture load_architecture(const std::string& reference, const fs::path& written_in) {
-  const fs::path path = find_model(reference, written_in);
+namespace {
+
+Architecture read_architecture(const fs::path& path) {
   const ModelFields fields = ModelFields::load(path);
   refuse_unmodelled(fields);
   require_fields(fields);
@@ -242,6 +244,14 @@ Architecture load_architecture(const std::string& reference, const fs::path& wri
   a.tie_word_embeddings = fields.flag_or("tie_word_embeddings", false);
   read_weight_types(fields, a);
   return a;
+}
+
+}  // namespace
+
+Architecture load_architecture(const std::string& reference, const fs::path& written_in) {
+  static FileMemo<Architecture> known;
+  const fs::path path = find_model(reference, written_in);
+  return known.get(path, [&] { return read_architecture(path); });
 }
 
 }  // namespace moeline
