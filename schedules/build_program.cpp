@@ -5,7 +5,7 @@ namespace moeline {
 
 Program build_program(const Setup& setup) {
   const std::string& schedule = setup.scenario.schedule;
-  if (find_pipeline(schedule) != nullptr) return pipeline(setup);
+  if (is_pipeline(schedule)) return pipeline(setup);
   if (schedule == "sequential") return sequential(setup);
   return schedule == "dualpipe-chunk" ? dualpipe_chunk(setup) : two_batch(setup);
 }

@@ -17,7 +17,7 @@ namespace {
 void read_layers(const Spec& spec, const Architecture& model, Scenario& scenario) {
   const bool all = !spec.has("layers") || spec.text("layers") == "all";
   // Training's chunk and its sequential schedule are of MoE layers alone.
-  scenario.whole_model = all && (scenario.workload.phase != "train" || find_pipeline(scenario.schedule) != nullptr);
+  scenario.whole_model = all && (scenario.workload.phase != "train" || is_pipeline(scenario.schedule));
   scenario.layers = all ? model.moe_layers() : spec.integer("layers", 1, 5000);
 }
 
@@ -87,7 +87,7 @@ std::string read_overlap(const Spec& spec, const Scenario& scenario) {
   if (overlap == "default") return overlap;
   if (!has_plan) throw spec.error("overlap", fmt::format("does not apply to the schedule {}", scenario.schedule));
   if (overlap == "none") {
-    if (find_pipeline(scenario.schedule) != nullptr) return overlap;
+    if (is_pipeline(scenario.schedule)) return overlap;
     throw spec.error("overlap", fmt::format("none belongs to pipelines; {} has the schedule sequential beside it",
                                             scenario.schedule));
   }
@@ -118,9 +118,7 @@ void read_pipeline(const Spec& spec, Setup& setup) {
 
 }  // namespace
 
-bool is_training_step(const Scenario& scenario) {
-  return find_pipeline(scenario.schedule) != nullptr && !scenario.slot_costs;
-}
+bool is_training_step(const Scenario& scenario) { return is_pipeline(scenario.schedule) && !scenario.slot_costs; }
 
 const std::vector<std::string>& schedule_names() {
   static const std::vector<std::string> kNames = [] {

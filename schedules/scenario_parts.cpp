@@ -64,7 +64,7 @@ constexpr PhaseOfSchedule kPhaseOf[] = {
 
 // Of a schedule that goes with one phase alone.
 std::string phase_of(const std::string& schedule) {
-  if (find_pipeline(schedule) != nullptr) return "train";
+  if (is_pipeline(schedule)) return "train";
   for (const PhaseOfSchedule& known : kPhaseOf) {
     if (schedule == known.schedule) return known.phase;
   }
@@ -190,7 +190,7 @@ void check_experts_divide(const Spec& spec, int ep, const Scenario& scenario, co
 }  // namespace
 
 Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
-  const bool pipeline = find_pipeline(scenario.schedule) != nullptr;
+  const bool pipeline = is_pipeline(scenario.schedule);
   spec.expect(pipeline ? std::vector<std::string>{"tp", "pp", "virtual_pp", "ep", "dp"}
                        : std::vector<std::string>{"tp", "pp", "ep", "dp"});
   // one rank has no all-to-all, and another list of kernels

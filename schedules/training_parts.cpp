@@ -11,8 +11,6 @@
 namespace moeline {
 namespace {
 
-bool is_pipeline(const std::string& schedule) { return find_pipeline(schedule) != nullptr; }
-
 void check_keys(const Spec& training, const std::string& schedule) {
   std::vector<std::string> keys = {"recompute", "activations"};
   if (is_pipeline(schedule)) {

@@ -16,6 +16,7 @@
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/run.hpp"
 #include "measured/names.hpp"
+#include "schedules/pipeline/pipelines.hpp"
 #include "timeline/merge_traces.hpp"
 
 namespace moeline {
@@ -59,8 +60,8 @@ Side load_trace(const std::string& path, const Options& options) {
 Side load_side(const std::string& path, const Options& options) {
   if (!is_scenario(path)) return load_trace(path, options);
   const Setup setup = load_setup(path, options.assignments);
-  const bool pipeline = setup.scenario.slot_costs || is_training_step(setup.scenario);
-  if (pipeline) throw SpecError(path, 0, "is a whole pipeline; compare knows the phases of one rank");
+  if (is_pipeline(setup.scenario.schedule))
+    throw SpecError(path, 0, "is a whole pipeline; compare knows the phases of one rank");
   Run run = run_scenario(setup);
   std::vector<KernelSpan> kernels = kernel_spans(run.program.graph, run.timeline);
   return {std::move(run.setup), std::move(run.phases), std::move(kernels), std::move(run.warnings)};

@@ -31,20 +31,16 @@ Json& Json::add(std::string_view key, const std::vector<std::string>& values) {
 }
 
 Json& Json::item(const std::vector<int>& values) {
-  writer_.SetFormatOptions(rapidjson::kFormatSingleLineArray);
-  writer_.StartArray();
-  for (const int value : values) writer_.Int(value);
-  writer_.EndArray();
-  writer_.SetFormatOptions(rapidjson::kFormatDefault);
+  on_one_line([&] {
+    for (const int value : values) writer_.Int(value);
+  });
   return *this;
 }
 
 Json& Json::item(const std::vector<double>& values, int decimals) {
-  writer_.SetFormatOptions(rapidjson::kFormatSingleLineArray);
-  writer_.StartArray();
-  for (const double value : values) number(value, decimals);
-  writer_.EndArray();
-  writer_.SetFormatOptions(rapidjson::kFormatDefault);
+  on_one_line([&] {
+    for (const double value : values) number(value, decimals);
+  });
   return *this;
 }
 

@@ -69,6 +69,14 @@ class Json {
  private:
   void string(std::string_view value);
   void number(double value, int decimals);
+  template <class Write>
+  void on_one_line(Write write) {
+    writer_.SetFormatOptions(rapidjson::kFormatSingleLineArray);
+    writer_.StartArray();
+    write();
+    writer_.EndArray();
+    writer_.SetFormatOptions(rapidjson::kFormatDefault);
+  }
   void name(std::string_view key) { writer_.Key(key.data(), static_cast<rapidjson::SizeType>(key.size())); }
 
   rapidjson::StringBuffer buffer_;

@@ -23,7 +23,7 @@ void list_schedule(const std::string& name) {
   if (std::find(names.begin(), names.end(), name) == names.end()) {
     throw SpecError(unknown_name("schedule", name, names));
   }
-  if (find_pipeline(name) != nullptr) {
+  if (is_pipeline(name)) {
     fmt::print("# a whole pipeline: F&B by the plan of dualpipe-chunk; or slots that take what slot_costs_ms says\n");
     return;
   }

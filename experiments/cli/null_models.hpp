@@ -14,8 +14,9 @@ inline constexpr const char* kCopiedMean = "copied_mean";  ///< the mean of the 
 /// The scenario of the first or second of these.
 [[nodiscard]] inline Setup null_model(std::string_view name, Setup setup) {
   if (name == kCommunicationFree) setup.free_communication = true;
-  if (name == kEverythingSerial && !is_training_step(setup.scenario)) setup.scenario.schedule = "sequential";
-  if (name == kEverythingSerial && is_training_step(setup.scenario)) setup.scenario.overlap = "none";
+  if (name == kEverythingSerial) {
+    is_training_step(setup.scenario) ? setup.scenario.overlap = "none" : setup.scenario.schedule = "sequential";
+  }
   return setup;
 }
 

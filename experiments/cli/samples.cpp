@@ -1,12 +1,10 @@
 #include "experiments/cli/samples.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <exception>
 #include <map>
-#include <thread>
 
+#include "base/parallel.hpp"
 #include "experiments/cli/run_metrics.hpp"
 
 namespace moeline {
@@ -85,28 +83,11 @@ Band band_of(std::vector<double> values) {
 }
 
 void for_each_sample(const Setup& setup, const std::function<void(std::size_t, Run)>& use) {
-  const auto count = static_cast<std::size_t>(setup.scenario.samples);
-  std::vector<std::exception_ptr> failures(count);
-  std::atomic<std::size_t> next{0};
-  const auto work = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      try {
-        Setup drawn = setup;
-        draw(drawn, setup.scenario.seed + static_cast<int>(i));
-        use(i, run_scenario(drawn));
-      } catch (...) {
-        failures[i] = std::current_exception();
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> workers;
-    const std::size_t cores = std::max(1U, std::thread::hardware_concurrency());
-    for (std::size_t i = 0; i < std::min(cores, count); ++i) workers.emplace_back(work);
-  }
-  for (const std::exception_ptr& failure : failures) {
-    if (failure) std::rethrow_exception(failure);
-  }
+  parallel_for(static_cast<std::size_t>(setup.scenario.samples), cores(), [&](std::size_t i) {
+    Setup drawn = setup;
+    draw(drawn, setup.scenario.seed + static_cast<int>(i));
+    use(i, run_scenario(drawn));
+  });
 }
 
 Samples sample(const Setup& setup) {

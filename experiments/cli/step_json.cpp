@@ -13,13 +13,7 @@ void add_memory(Json& json, const StepMemory& m) {
 }
 
 void add_parts(Json& json, const StepParts& parts) {
-  const auto add = [&](const char* key, Time time) { json.add(key, to_us(time) / 1e3, 6); };
-  add("forward_ms", parts.forward);
-  add("backward_ms", parts.backward);
-  add("weight_ms", parts.weight);
-  add("overlapped_ms", parts.overlapped);
-  add("bubble_ms", parts.bubble);
-  add("optimizer_ms", parts.optimizer);
+  for (const NamedPart& part : kStepParts) json.add(part.key, to_us(parts.*part.time) / 1e3, 6);
 }
 
 void add_step_metrics(Json& json, const Run& run) {

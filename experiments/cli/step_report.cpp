@@ -88,10 +88,9 @@ void add_parts(const Program& program, Time makespan, StepReport& report) {
 StepParts mean_of(const std::vector<RankStep>& ranks) {
   StepParts mean;
   const auto count = static_cast<std::int64_t>(ranks.size());
-  for (Time StepParts::*part : {&StepParts::forward, &StepParts::backward, &StepParts::weight, &StepParts::overlapped,
-                                &StepParts::optimizer, &StepParts::bubble}) {
-    for (const RankStep& rank : ranks) mean.*part += rank.parts.*part;
-    mean.*part /= count;
+  for (const NamedPart& part : kStepParts) {
+    for (const RankStep& rank : ranks) mean.*part.time += rank.parts.*part.time;
+    mean.*part.time /= count;
   }
   return mean;
 }

@@ -19,6 +19,20 @@ struct StepParts {
   Time bubble{};     ///< the rest: a rank has no slot to run
 };
 
+/// Every part by its name in results and in the table, in their order.
+struct NamedPart {
+  const char* key;
+  const char* title;
+  Time StepParts::*time;
+};
+inline constexpr NamedPart kStepParts[] = {
+    {"forward_ms", "F alone, mean of ranks", &StepParts::forward},
+    {"backward_ms", "B alone", &StepParts::backward},
+    {"weight_ms", "W alone", &StepParts::weight},
+    {"overlapped_ms", "F&B", &StepParts::overlapped},
+    {"bubble_ms", "bubble", &StepParts::bubble},
+    {"optimizer_ms", "gradients and optimizer, at the end", &StepParts::optimizer}};
+
 /// Bytes of one GPU at some instant.
 struct StepMemory {
   double weights = 0, gradients = 0, optimizer = 0;

@@ -27,16 +27,11 @@ std::string summary(const Run& run) {
   const StepParts& parts = run.step->mean;
   const Metrics& m = run.metrics;
   std::string text = line("step, ms", fmt::format("{:.1f}", ms(m.span)));
-  const auto part = [&](const char* name, Time time) {
+  const auto share = [&](const std::string& name, Time time) {
     text += fmt::format("{:<36} {:>12.1f} {:>7.1f} %\n", name, ms(time), 100 * ratio(time, m.span));
   };
-  part("  F alone, mean of ranks", parts.forward);
-  part("  B alone", parts.backward);
-  part("  W alone", parts.weight);
-  part("  F&B", parts.overlapped);
-  part("  bubble", parts.bubble);
-  part("  gradients and optimizer, at the end", parts.optimizer);
-  part("exposed communication", m.exposed_comm);
+  for (const NamedPart& part : kStepParts) share(fmt::format("  {}", part.title), parts.*part.time);
+  share("exposed communication", m.exposed_comm);
   text += line("overlap, %", fmt::format("{:.1f}", 100 * m.overlap_fraction()));
   if (run.is_whole_step()) {
     text += fmt::format("{:<36} {:>12.2f}   of the BF16 peak; {:.1f} GFLOP per token\n", "MFU, causal, %",

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
-#include <thread>
 
+#include "base/parallel.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/sweep_output.hpp"
 #include "experiments/sweep/run_study.hpp"
@@ -20,7 +20,7 @@ struct Options {
   std::string output;
   std::vector<std::string> merge;
   std::string format = "table";
-  int workers = 0;  // 0: as many as there are cores
+  std::size_t workers = 0;  // 0: as many as there are cores
   bool resume = false;
   bool no_progress = false;
 };
@@ -77,9 +77,8 @@ int sweep_command(const Options& options) {
   Store store(output_of(options, study, share), study, mode);
   for (const std::string& file : options.merge) store.merge(file);
   if (options.merge.empty()) {
-    const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     Bar bar(!options.no_progress);
-    run_study(study, share, options.workers > 0 ? options.workers : cores, store,
+    run_study(study, share, options.workers > 0 ? options.workers : cores(), store,
               [&](std::size_t done, std::size_t all) { bar(done, all); });
   }
   const std::vector<PointResult> results = store.results();

@@ -1,10 +1,10 @@
 #include "experiments/sweep/run_study.hpp"
 
-#include <atomic>
 #include <cmath>
 #include <exception>
-#include <thread>
+#include <mutex>
 
+#include "base/parallel.hpp"
 #include "experiments/cli/run.hpp"
 #include "experiments/cli/run_metrics.hpp"
 
@@ -45,31 +45,16 @@ std::vector<std::size_t> missing_points(const Study& study, const Share& share, 
 
 }  // namespace
 
-void run_study(const Study& study, const Share& share, int workers, Store& store, const Progress& progress) {
+void run_study(const Study& study, const Share& share, std::size_t workers, Store& store, const Progress& progress) {
   const std::vector<std::size_t> points = missing_points(study, share, store);
-  std::atomic<std::size_t> next = 0;
-  std::atomic<bool> stop = false;
   std::mutex reporting;
   std::size_t done = 0;
-  std::exception_ptr failed;
-  const auto work = [&] {
-    for (std::size_t i = next++; i < points.size() && !stop; i = next++) {
-      const PointResult result = simulate_point(study, points[i]);
-      const std::scoped_lock lock(reporting);
-      try {
-        store.add(result);
-        progress(++done, points.size());
-      } catch (...) {
-        failed = std::current_exception();
-        stop = true;
-      }
-    }
-  };
-  {
-    std::vector<std::jthread> threads;
-    for (int i = 0; i < workers; ++i) threads.emplace_back(work);
-  }
-  if (failed) std::rethrow_exception(failed);
+  parallel_for(points.size(), workers, [&](std::size_t i) {
+    const PointResult result = simulate_point(study, points[i]);
+    const std::scoped_lock lock(reporting);
+    store.add(result);
+    progress(++done, points.size());
+  });
 }
 
 }  // namespace moeline

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace moeline {
 namespace {
@@ -15,17 +16,10 @@ struct Finalize {
 };
 using Statement = std::unique_ptr<sqlite3_stmt, Finalize>;
 
-// "name" as SQL quotes it.
-std::string quoted(const std::string& name) {
-  std::string text = "\"";
-  for (const char c : name) text += c == '"' ? "\"\"" : std::string(1, c);
-  return text + "\"";
-}
-
 std::string columns_of(const Study& study) {
   std::string columns = "id";
-  for (const std::string& key : study.keys) columns += ", " + quoted(key);
-  for (const std::string& metric : study.metrics) columns += ", " + quoted(metric);
+  for (const std::string& key : study.keys) columns += ", " + in_quotes(key);
+  for (const std::string& metric : study.metrics) columns += ", " + in_quotes(metric);
   return columns + ", failure";
 }
 
@@ -65,8 +59,8 @@ bool Store::is_empty() const {
 void Store::create_tables() {
   std::string sql = "BEGIN; CREATE TABLE study (key TEXT PRIMARY KEY, value TEXT);";
   sql += "CREATE TABLE points (id INTEGER PRIMARY KEY";
-  for (const std::string& key : study_.keys) sql += ", " + quoted(key) + " TEXT";
-  for (const std::string& metric : study_.metrics) sql += ", " + quoted(metric) + " REAL";
+  for (const std::string& key : study_.keys) sql += ", " + in_quotes(key) + " TEXT";
+  for (const std::string& metric : study_.metrics) sql += ", " + in_quotes(metric) + " REAL";
   run(sql + ", failure TEXT)");
   sqlite3_stmt* prepared = nullptr;
   sqlite3_prepare_v2(database_.get(), "INSERT INTO study VALUES ('text', ?)", -1, &prepared, nullptr);
@@ -89,7 +83,6 @@ void Store::check_study(const std::string& database) const {
 }
 
 void Store::add(const PointResult& result) {
-  const std::scoped_lock lock(adding_);
   std::string places = "?";
   for (std::size_t i = 0; i < study_.keys.size() + study_.metrics.size() + 1; ++i) places += ", ?";
   const std::string sql = fmt::format("INSERT OR IGNORE INTO points ({}) VALUES ({})", columns_of(study_), places);

@@ -7,7 +7,6 @@
 
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -30,7 +29,7 @@ class Store {
   /// study outlives it.
   Store(std::filesystem::path file, const Study& study, Mode mode);
 
-  /// Thread-safe. Throws SpecError where it cannot be written; what is stored stays.
+  /// Throws SpecError where it cannot be written; what is stored stays.
   void add(const PointResult& result);
   /// Rows of another file of the same study. Throws SpecError where it is of another.
   void merge(const std::filesystem::path& other);
@@ -52,7 +51,6 @@ class Store {
   std::filesystem::path file_;
   const Study& study_;
   std::unique_ptr<sqlite3, Close> database_;
-  std::mutex adding_;
 };
 
 }  // namespace moeline

@@ -59,4 +59,10 @@ std::string one_line(std::string_view text, std::size_t most) {
   return line;
 }
 
+std::string in_quotes(std::string_view text) {
+  std::string quoted = "\"";
+  for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
+  return quoted + "\"";
+}
+
 }  // namespace moeline

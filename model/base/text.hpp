@@ -1,4 +1,4 @@
-// Text of others' files, made fit to be printed.
+// Text made fit for where it goes: terminals, JSON, CSV, SQL.
 #pragma once
 
 #include <string>
@@ -12,5 +12,8 @@ namespace moeline {
 /// Fit for one line of a terminal: valid UTF-8 without control characters ('?' stands for each), and at most `most`
 /// characters; a longer text ends in "...". REQUIRES: most >= 3.
 [[nodiscard]] std::string one_line(std::string_view text, std::size_t most = 80);
+
+/// In double quotes, those in it doubled: as CSV and SQL write it.
+[[nodiscard]] std::string in_quotes(std::string_view text);
 
 }  // namespace moeline

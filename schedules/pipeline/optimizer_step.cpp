@@ -29,6 +29,7 @@ class OptimizerStep {
     for (const std::vector<HeldStage>& of_rank : held) {
       for (const HeldStage& each : of_rank) complete_[each.stage].push_back(each.complete);
     }
+    for (std::size_t rank = 0; rank < held.size(); ++rank) shared_.push_back(shared_of(rank));
   }
 
   void append() {
@@ -38,20 +39,22 @@ class OptimizerStep {
   }
 
  private:
-  // What the rank holds of a stage. A table that several of its stages need counts with the first of them.
-  std::vector<Shared> shared_of(std::size_t rank, std::size_t index) {
+  // What the rank holds of each of its stages. A table that several of them need counts with the first.
+  std::vector<std::vector<Shared>> shared_of(std::size_t rank) const {
+    std::vector<std::vector<Shared>> shared;
     std::vector<BlockKind> kinds;
     StageParameters before;
-    StageParameters all;
-    for (std::size_t i = 0; i <= index; ++i) {
+    for (const HeldStage& held : held_[rank]) {
+      for (const Block& block : stages_[static_cast<std::size_t>(held.stage)]) kinds.push_back(block.kind);
+      const StageParameters all =
+          stage_parameters(setup_.model, kinds, setup_.scenario.parallelism.ep, setup_.scenario.training);
+      const StageParameters own = minus(all, before);
       before = all;
-      for (const Block& block : stages_[static_cast<std::size_t>(held_[rank][i].stage)]) kinds.push_back(block.kind);
-      all = stage_parameters(setup_.model, kinds, setup_.scenario.parallelism.ep, setup_.scenario.training);
+      const auto copies = static_cast<int>(complete_.at(held.stage).size());
+      shared.push_back({{own.replicated, own.replicated_bytes, replicas_of_stage(setup_, copies)},
+                        {own.experts, own.experts_bytes, replicas_of_experts(setup_, copies)}});
     }
-    const StageParameters own = minus(all, before);
-    const auto copies = static_cast<int>(complete_.at(held_[rank][index].stage).size());
-    return {{own.replicated, own.replicated_bytes, replicas_of_stage(setup_, copies)},
-            {own.experts, own.experts_bytes, replicas_of_experts(setup_, copies)}};
+    return shared;
   }
 
   PhaseTasks append_kernel(std::size_t rank, const char* name, const Operator& op, StreamName stream, int stage) {
@@ -73,7 +76,7 @@ class OptimizerStep {
     for (const HeldStage& held : held_[rank]) graph.start_after_end(held.complete, all);
     for (std::size_t i = 0; i < held_[rank].size(); ++i) {
       const int stage = held_[rank][i].stage;
-      for (const Shared& shared : shared_of(rank, i)) {
+      for (const Shared& shared : shared_[rank][i]) {
         if (shared.replicas.ranks == 1 || shared.parameters == 0) continue;
         const double bytes = shared.parameters * gradient_bytes(choices);
         PhaseTasks tasks = append_kernel(rank, "reduce-scatter", reduce_scatter(bytes, shared.replicas),
@@ -102,8 +105,8 @@ class OptimizerStep {
     const TrainingChoices& choices = setup_.scenario.training;
     double bytes = 0;
     std::vector<Operator> gathers;
-    for (std::size_t i = 0; i < held_[rank].size(); ++i) {
-      for (const Shared& shared : shared_of(rank, i)) {
+    for (const std::vector<Shared>& of_stage : shared_[rank]) {
+      for (const Shared& shared : of_stage) {
         const double part = choices.zero1 ? 1.0 / shared.replicas.ranks : 1;
         bytes += part * shared.parameters * (gradient_bytes(choices) + 2 * optimizer_bytes(choices));
         bytes += part * shared.weight_bytes;
@@ -126,7 +129,8 @@ class OptimizerStep {
   std::vector<RankProgram>& ranks_;
   const std::vector<std::vector<HeldStage>>& held_;
   const std::vector<StageBlocks>& stages_;
-  std::map<int, std::vector<TaskId>> complete_;  // of each stage, on every rank that holds it
+  std::map<int, std::vector<TaskId>> complete_;           // of each stage, on every rank that holds it
+  std::vector<std::vector<std::vector<Shared>>> shared_;  // by rank and stage that it holds
 };
 
 }  // namespace

@@ -119,7 +119,7 @@ Parallelism read_pipeline_parallelism(const Spec& spec, const std::string& sched
 
 SlotCosts read_slot_costs(const Spec& scenario, const std::string& schedule) {
   const char* key = "slot_costs_ms";
-  if (find_pipeline(schedule) == nullptr) {
+  if (!is_pipeline(schedule)) {
     throw scenario.error(key, fmt::format("belongs to schedules of whole pipelines, and {} is none", schedule));
   }
   SlotCosts costs = read_costs(scenario.map(key), schedule);

@@ -51,5 +51,6 @@ struct PipelineSchedule {
 
 /// Null where the name is that of another kind of schedule.
 [[nodiscard]] const PipelineSchedule* find_pipeline(const std::string& name);
+[[nodiscard]] inline bool is_pipeline(const std::string& name) { return find_pipeline(name) != nullptr; }
 
 }  // namespace moeline
