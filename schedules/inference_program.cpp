@@ -12,7 +12,7 @@ bool InferencePhases::low_latency() const { return program_.setup().scenario.com
 int InferencePhases::kind_of(int layer) const {
   const Architecture& model = program_.setup().model;
   if (!program_.setup().scenario.whole_model) layer = model.first_k_dense_replace + layer % model.moe_layers();
-  layer = std::min(layer, model.num_hidden_layers - 1);
+  layer = std::min(layer, model.num_hidden_layers - program_.setup().fold.left_out - 1);
   const bool dense = layer < model.first_k_dense_replace;
   for (int other = dense ? 0 : model.first_k_dense_replace; other < layer; ++other) {
     if (model.window(other) == model.window(layer)) return other;
@@ -22,8 +22,7 @@ int InferencePhases::kind_of(int layer) const {
 
 int InferencePhases::moe_layer_of(int layer) const {
   const Setup& setup = program_.setup();
-  const int first = setup.scenario.whole_model ? setup.model.first_k_dense_replace : 0;
-  return std::max(0, layer - first) % setup.model.moe_layers();
+  return std::max(0, layer - setup.first_moe_layer()) % setup.model.moe_layers();
 }
 
 // What ranks or layers have alike is prepared once.
@@ -90,7 +89,10 @@ void InferenceRank::connect() {
     for (const PhaseDependency& dependency : inference_dependencies()) {
       if (dependency.before != phase) continue;
       const auto after = placed_.find({micro_batch, layer + (dependency.next_layer ? 1 : 0), dependency.after});
-      if (after != placed_.end()) rank_.connect(dependency, tasks, after->second);
+      if (after == placed_.end()) continue;
+      rank_.order(tasks, after->second);
+      const bool meets_ranks = is_transfer(dependency.after) && !is_transfer(phase);
+      if (meets_ranks) rank_.meet(tasks, after->second);
     }
   }
 }

@@ -54,12 +54,13 @@ PhaseTasks RankProgram::begin(const std::string& phase, const Place& place) {
       graph().add_phase({phase, static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(place.micro_batch),
                          static_cast<std::uint32_t>(place.layer)});
   tasks.first = static_cast<TaskId>(graph().size());
+  tasks.repeats = program_.setup().fold.repeats(place.layer);
   return tasks;
 }
 
 PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
   PhaseTasks tasks = begin(phase.name, place);
-  ++phase.executions;
+  phase.executions += tasks.repeats;
   for (auto kernel = phase.kernels.begin(); kernel != phase.kernels.end();) {
     if (kernel->parallel && phase.side_stream) {
       const auto end = std::find_if(kernel, phase.kernels.end(), [](const PreparedKernel& k) { return !k.parallel; });
@@ -101,7 +102,7 @@ PhaseTasks RankProgram::append_time(const std::string& phase, const std::string&
 PhaseTasks RankProgram::append_issue(PreparedPhase& phase, const Place& place) {
   MOELINE_CHECK(phase.kernels.size() == 3, phase.name);  // issue, wire, receive
   PhaseTasks tasks = begin(phase.name, place);
-  ++phase.executions;
+  phase.executions += tasks.repeats;
   const TaskId issue = add_kernel(phase.kernels[0], tasks, place);
   tasks.last = add_kernel(phase.kernels[1], tasks, {place.layer, place.micro_batch, StreamName::communication});
   graph().start_after_end(issue, tasks.last);
@@ -118,18 +119,13 @@ void RankProgram::append_receive(const PreparedPhase& phase, const Place& place,
   meetings_[issued.meeting].leaves = issued.last;
 }
 
-void RankProgram::connect(const PhaseDependency& dependency, const PhaseTasks& before, const PhaseTasks& after) {
-  order(before, after);
-  const bool meets_ranks = is_transfer(dependency.after) && !is_transfer(dependency.before);
-  if (meets_ranks) meet(before, after, program_.setup().wait_us(after.meeting));
-}
-
 void RankProgram::meet(const PhaseTasks& before, const PhaseTasks& after, double wait_us) {
-  meetings_[after.meeting].work = before.last;
-  if (wait_us <= 0) return;
+  Meeting& meeting = meetings_[after.meeting];
+  meeting.work = before.last;
+  if (!program_.setup().expects_waits()) return;
   program_.add_wait(wait_us);
   // What a rank does between its work and the meeting, the slowest does after the wait.
-  const TaskId slowest = add_host_task("the slowest rank", from_us(wait_us) + after.lead, after.phase);
+  const TaskId slowest = meeting.wait = add_host_task("the slowest rank", from_us(wait_us) + after.lead, after.phase);
   if (after.wire != kNoTask) {
     graph().start_after_end(after.first, slowest);
     graph().start_after_end(slowest, after.wire);
@@ -205,7 +201,7 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
   usages_ = kernel.usages;
   for (Usage& usage : usages_) usage.link = static_cast<ResourceId>(usage.link + first_resource_);
   const TaskId id = graph().add(task, label(kernel.label, place.stream, phase.phase), usages_);
-  program_.add_gap(task.delay);
+  program_.add_gap(task.delay * phase.repeats);
   program_.note_jitter(kernel.jitter);
   TaskId& last = last_[static_cast<std::size_t>(place.stream)];
   if (last != kNoTask) graph().start_after_end(last, id);

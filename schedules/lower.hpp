@@ -47,7 +47,8 @@ struct PhaseTasks {
   TaskId wire = kNoTask;    ///< of a low-latency transfer
   std::size_t meeting = 0;  ///< of a transfer, among the rank's
   std::uint32_t phase = 0;
-  Time lead{};  ///< of a normal transfer: from its start to that of its barrier
+  int repeats = 1;  ///< of its layer: so many it stands for
+  Time lead{};      ///< of a normal transfer: from its start to that of its barrier
 };
 
 /// One rank's part of a program. Kernels of a stream run in the order in which they are appended, a launch gap apart.
@@ -70,11 +71,9 @@ class RankProgram {
   PhaseTasks append_time(const std::string& phase, const std::string& name, Time time, const Place& place);
 
   void order(const PhaseTasks& before, const PhaseTasks& after) { graph().start_after_end(before.last, after.first); }
-  /// The order of a dependency. A transfer after computation also waits for the slowest rank where that is not
-  /// simulated: its barrier ends, or its messages are there, only when that has got as far.
-  void connect(const PhaseDependency& dependency, const PhaseTasks& before, const PhaseTasks& after);
-  /// `after`, a transfer, ends no earlier than `wait_us` after the work of `before`.
-  void meet(const PhaseTasks& before, const PhaseTasks& after, double wait_us);
+  /// `after`, a transfer, ends no earlier than `wait_us` after the work of `before`: where the slowest rank is not
+  /// simulated, a barrier ends, or messages are there, only when that has got as far. add_wait adds to it later.
+  void meet(const PhaseTasks& before, const PhaseTasks& after, double wait_us = 0);
   /// What is appended from now on starts once all before it has ended, whatever its stream. Edges may be added to the
   /// task that this returns.
   TaskId join_streams();

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/file.hpp"
+#include "base/memo.hpp"
 #include "base/spec.hpp"
 
 namespace moeline {
@@ -138,11 +139,8 @@ std::vector<std::string> read_side(const Spec& spec, const PlanContents& content
   return side;
 }
 
-}  // namespace
-
-OverlapPlan load_overlap_plan(const std::string& schedule, const std::string& overlap, const PlanContents& contents) {
-  const Spec spec =
-      Spec::load(overlap == "default" ? home() / "schedules" / (schedule + ".yaml") : std::filesystem::path(overlap));
+OverlapPlan read_plan(const std::filesystem::path& file, const PlanContents& contents) {
+  const Spec spec = Spec::load(file);
   spec.expect({"compute", "communication", "side"});
   OverlapPlan plan;
   plan.file = spec.file();
@@ -155,6 +153,18 @@ OverlapPlan load_overlap_plan(const std::string& schedule, const std::string& ov
   check_receives(spec, plan, contents);
   if (spec.has("side")) plan.side = read_side(spec, contents, placed);
   return plan;
+}
+
+}  // namespace
+
+OverlapPlan load_overlap_plan(const std::string& schedule, const std::string& overlap, const PlanContents& contents) {
+  static FileMemo<OverlapPlan> known;
+  const std::filesystem::path file =
+      overlap == "default" ? home() / "schedules" / (schedule + ".yaml") : std::filesystem::path(overlap);
+  const std::string variant = fmt::format("{} | {} | {}", fmt::join(names_of(contents.phases, contents), ", "),
+                                          fmt::join(contents.halved, ", "), fmt::join(contents.absent, ", "));
+  return known.get(
+      file, [&] { return read_plan(file, contents); }, variant);
 }
 
 }  // namespace moeline

@@ -122,6 +122,13 @@ void add_use(const ProvenanceUse& use, double times, std::vector<ProvenanceUse>&
   into.solo_us += times * use.solo_us;
 }
 
+void add_wait(Program& program, const Meeting& meeting, double wait_us) {
+  if (meeting.wait == kNoTask) return;
+  const Phase& phase = program.graph.phases()[meeting.phase];
+  program.graph.set_solo(meeting.wait, program.graph.task(meeting.wait).solo + from_us(wait_us));
+  program.waits_us += wait_us * program.fold.repeats(static_cast<int>(phase.layer));
+}
+
 PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<Operator>& ops,
                                      const PhaseOptions& options) {
   PreparedPhase& phase = phases_.emplace_back();
@@ -213,6 +220,7 @@ Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
   program.constants = constants_;
   program.gaps_us = gaps_us_ / ranks;
   program.waits_us = waits_us_ / ranks;
+  program.fold = setup_.fold;
   return program;
 }
 

@@ -42,6 +42,7 @@ struct Meeting {
   TaskId arrives = kNoTask;  ///< the spin of a barrier, or the wire
   TaskId leaves = kNoTask;   ///< the same spin, or the kernel that receives
   TaskId work = kNoTask;     ///< the end of the computation before it
+  TaskId wait = kNoTask;     ///< stands for the slowest rank, where that is not simulated
   std::uint32_t phase = 0;   ///< of the graph
   [[nodiscard]] bool is_barrier() const { return arrives == leaves; }
 };
@@ -65,15 +66,19 @@ struct Program {
   TaskGraph graph;
   int ranks = 1;
   std::vector<ProvenanceUse> provenance{};
-  double model_flops = 0;           ///< recomputation left out; rows padded to whole tiles count
-  double lumped_us = 0;             ///< solo time of kernels with a fixed cost
-  ConstantSet constants{};          ///< of the kernel set that entered
-  double gaps_us = 0;               ///< launch gaps, summed over the kernels
-  double waits_us = 0;              ///< expected waits for the slowest rank, summed over the transfers
+  double model_flops = 0;   ///< recomputation left out; rows padded to whole tiles count
+  double lumped_us = 0;     ///< solo time of kernels with a fixed cost
+  ConstantSet constants{};  ///< of the kernel set that entered
+  double gaps_us = 0;       ///< launch gaps, summed over the kernels
+  double waits_us = 0;      ///< expected waits for the slowest rank, summed over the transfers
+  Fold fold{};
   std::vector<double> jitters{};    ///< by task, of a folded run: standard deviation of its time over the mean
   std::vector<Meeting> meetings{};  ///< of rank 0, in the order of the program
   PipelineProgram pipeline{};       ///< empty of all else
 };
+
+/// The slowest rank's work ends so much later than this one's. Nothing where the meeting waits for nobody.
+void add_wait(Program& program, const Meeting& meeting, double wait_us);
 
 /// How the kernels of a phase are run.
 struct PhaseOptions {

@@ -62,10 +62,21 @@ struct Routing {
   [[nodiscard]] bool has_loads() const { return distribution == "power_law" || distribution == "file"; }
 };
 
-/// What a rank waits for others that are not simulated, us, on average (expected_waits.hpp). Empty: nothing.
+/// What a rank of a pipeline waits for others that are not simulated, us, on average, by transfer (expected_waits.hpp):
+/// of passes alone, and of F&B. Empty: nothing.
 struct ExpectedWaits {
-  std::vector<double> by_meeting;                         ///< of the program of one rank
-  std::map<std::string, double> alone_us, overlapped_us;  ///< of a pipeline, by transfer: of passes alone, and of F&B
+  std::map<std::string, double> alone_us, overlapped_us;
+};
+
+/// Equal MoE layers that are not simulated (fold.hpp), and those that stand for them.
+struct Fold {
+  int left_out = 0;  ///< whole periods
+  int period = 1;    ///< layers
+  int first = 0;     ///< of the period that stands for them, in order of execution
+  /// How many layers one stands for.
+  [[nodiscard]] int repeats(int layer) const {
+    return layer >= first && layer < first + period ? 1 + left_out / period : 1;
+  }
 };
 
 /// What the slots of a pipeline take, ms. B is the full backward, W its weight part. 0: the schedule has none.
@@ -121,8 +132,9 @@ struct Setup {
   Spread spread;
   std::vector<RoutedLayer> routed;  ///< of each MoE layer, where experts are not loaded alike
   RankVariation variation;
-  bool every_rank = false;          ///< all of one expert-parallel group are simulated, else rank 0
-  ExpectedWaits waits;              ///< of a folded run
+  bool every_rank = false;  ///< all of one expert-parallel group are simulated, else rank 0
+  ExpectedWaits waits;      ///< where one rank is simulated
+  Fold fold;
   double rows_factor = 1;           ///< times as many expert rows on each rank as the scenario says
   bool free_communication = false;  ///< null model: transfers and barriers take no time, SMs or bandwidth
 
@@ -130,14 +142,17 @@ struct Setup {
   [[nodiscard]] LayerWork layer_work(bool forward, int layer, int rank = 0) const;
   /// Work of a rank with one of `micro_batches` parts of a step of prefill or decode, in a MoE layer.
   [[nodiscard]] InferenceWork inference_work(int micro_batch, int micro_batches, int moe_layer = 0, int rank = 0) const;
+  /// One rank stands for all, and waits for those that are not there.
+  [[nodiscard]] bool expects_waits() const { return !every_rank && !free_communication; }
   [[nodiscard]] int simulated_ranks() const { return every_rank ? scenario.parallelism.ep : 1; }
   /// Kernels' times are drawn, not their means.
   [[nodiscard]] bool draws_jitter() const { return every_rank && scenario.jitter == "measured"; }
   /// Mean expert rows of the other ranks over those given to rank 0; 1 where none are.
   [[nodiscard]] double others_rows(bool forward, int layer) const;
-  [[nodiscard]] double wait_us(std::size_t meeting) const {
-    return waits.by_meeting.empty() ? 0 : waits.by_meeting[meeting];
-  }
+  /// MoE layers that are simulated.
+  [[nodiscard]] int simulated_layers() const { return scenario.layers - fold.left_out; }
+  /// Of inference, in order of execution.
+  [[nodiscard]] int first_moe_layer() const { return scenario.whole_model ? model.first_k_dense_replace : 0; }
   /// Time of a kernel on a rank over that on rank 0.
   [[nodiscard]] double slowness(int rank) const {
     return variation.slowness.empty() ? 1 : variation.slowness[static_cast<std::size_t>(rank)];

@@ -49,7 +49,7 @@ class DataPath {
     } else {
       rank_.order(ends_.output, now);
       const bool meets_ranks = is_transfer(name) && !is_transfer(last_name_);
-      if (meets_ranks) rank_.meet(ends_.output, now, phases_.wait_us(name, now.meeting));
+      if (meets_ranks) rank_.meet(ends_.output, now, phases_.wait_us(name));
     }
     ends_.output = now;
     last_name_ = name;

@@ -27,9 +27,8 @@ PreparedPhase& TrainingPhases::prepared(Key key, const LayerWork& work) {
   return *found->second;
 }
 
-double TrainingPhases::wait_us(const std::string& name, std::size_t meeting) const {
+double TrainingPhases::wait_us(const std::string& name) const {
   const ExpectedWaits& waits = setup().waits;
-  if (!waits.by_meeting.empty()) return waits.by_meeting[meeting];
   const auto& by_phase = overlapped_ ? waits.overlapped_us : waits.alone_us;
   const auto found = by_phase.find(name);
   return found == by_phase.end() ? 0 : found->second;

@@ -19,7 +19,7 @@ class TrainingPhases {
 
   [[nodiscard]] PreparedPhase& at(const std::string& name, const Block& block, int rank);
   /// Of a transfer after computation: for ranks that are not simulated.
-  [[nodiscard]] double wait_us(const std::string& name, std::size_t meeting) const;
+  [[nodiscard]] double wait_us(const std::string& name) const;
   [[nodiscard]] const Setup& setup() const { return program_.setup(); }
 
  private:

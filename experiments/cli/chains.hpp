@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "engine/timeline.hpp"
+#include "schedules/program.hpp"
 
 namespace moeline {
 
@@ -18,7 +18,8 @@ struct Chains {
 };
 
 /// Tasks of one phase of which each waits for the one before alone, and nothing else does. Communication is never
-/// joined to anything. REQUIRES: edges from ends to starts alone.
-[[nodiscard]] Chains chains_of(const TaskGraph& graph);
+/// joined to anything. Those that stand for the slowest rank (Meeting::wait) are in none.
+/// REQUIRES: beside theirs, edges from ends to starts alone.
+[[nodiscard]] Chains chains_of(const Program& program);
 
 }  // namespace moeline

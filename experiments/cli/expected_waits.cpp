@@ -8,13 +8,15 @@
 #include "engine/simulate.hpp"
 #include "experiments/cli/race.hpp"
 #include "schedules/expected_maximum.hpp"
+#include "schedules/fold.hpp"
 #include "schedules/schedules.hpp"
 
 namespace moeline {
 namespace {
 
 constexpr int kDraws = 16;
-constexpr int kDrawsOfEqualLayers = 2;  // their mean is over the layers, too
+constexpr int kFewestDraws = 2;
+constexpr int kEnough = 4096;  // ranks x layers x draws of inference, whose mean is over all of them
 constexpr int kMostRanks = 256;
 constexpr double kRowsStep = 0.1;  // by which rows are raised to see what they cost
 
@@ -27,18 +29,31 @@ Timeline with_more_rows(const Setup& setup) {
   return simulate(build_program(more).graph);
 }
 
-// Layers of inference are alike, and meet so often that nothing adds up from one to the next: what differs is chance.
-void average_over_layers(const Program& alone, std::vector<double>& waits) {
-  std::map<std::pair<std::string, std::uint32_t>, std::pair<double, int>> sums;  // by phase and micro-batch
-  const auto sum_of = [&](std::size_t meeting) -> std::pair<double, int>& {
-    const Phase& phase = alone.graph.phases()[alone.meetings[meeting].phase];
-    return sums[{phase.name, phase.micro_batch}];
+using Waits = std::map<std::pair<std::string, int>, double>;  // us, by transfer and micro-batch
+
+// By transfer, over the layers of inference: they are alike, and meet so often that nothing adds up from one to the
+// next, so that what differs is chance. Only before the first have ranks come a longer way since they met.
+Waits average_over_layers(const Setup& setup, const Program& alone, const std::vector<double>& waits) {
+  const int first = setup.first_moe_layer();
+  const int simulated = setup.simulated_layers();
+  const auto weight_of = [&](int layer) {
+    const bool others = layer > first && layer < first + simulated;
+    return others ? (setup.scenario.layers - 1.0) / (simulated - 1) : 1.0;
   };
+  struct Sum {
+    double waits = 0, weights = 0;
+  };
+  std::map<std::pair<std::string, int>, Sum> sums;
   for (std::size_t i = 0; i < waits.size(); ++i) {
-    sum_of(i).first += waits[i];
-    ++sum_of(i).second;
+    const Phase& phase = alone.graph.phases()[alone.meetings[i].phase];
+    const double weight = weight_of(static_cast<int>(phase.layer));
+    Sum& sum = sums[{phase.name, static_cast<int>(phase.micro_batch)}];
+    sum.waits += weight * waits[i];
+    sum.weights += weight;
   }
-  for (std::size_t i = 0; i < waits.size(); ++i) waits[i] = sum_of(i).first / sum_of(i).second;
+  Waits means;
+  for (const auto& [transfer, sum] : sums) means[transfer] = sum.waits / sum.weights;
+  return means;
 }
 
 // By meeting of `alone`, the program without waits.
@@ -79,23 +94,48 @@ std::map<std::string, double> waits_by_phase(const Setup& setup, const char* sch
   return means;
 }
 
+// `alone` is the program of the setup.
+Waits waits_of_inference(const Setup& setup, const Program& alone) {
+  const int ranks = std::min(setup.scenario.parallelism.ep, kMostRanks);
+  const int draws = std::max(kFewestDraws, kEnough / (ranks * setup.simulated_layers()));
+  return average_over_layers(setup, alone, race_waits(setup, alone, draws));
+}
+
+// Layers that are alike are drawn folded, whether or not the program is.
+Program inference_with_waits(const Setup& setup) {
+  Program program = build_program(setup);
+  const Setup fewer = setup.fold.left_out > 0 ? Setup{} : folded(setup);
+  const bool folds = fewer.fold.left_out > 0;
+  const Waits waits = folds ? waits_of_inference(fewer, build_program(fewer)) : waits_of_inference(setup, program);
+  for (const Meeting& meeting : program.meetings) {
+    const Phase& phase = program.graph.phases()[meeting.phase];
+    add_wait(program, meeting, waits.at({phase.name, static_cast<int>(phase.micro_batch)}));
+  }
+  return program;
+}
+
+Program chunk_with_waits(const Setup& setup) {
+  Program program = build_program(setup);
+  const std::vector<double> waits = race_waits(setup, program, kDraws);
+  for (std::size_t i = 0; i < waits.size(); ++i) add_wait(program, program.meetings[i], waits[i]);
+  return program;
+}
+
 }  // namespace
 
 Setup with_expected_waits(const Setup& setup) {
   Setup waiting = setup;
-  if (setup.every_rank || setup.free_communication || setup.scenario.slot_costs) return waiting;
-  if (is_training_step(setup.scenario)) {
-    waiting.waits.alone_us = waits_by_phase(setup, "sequential");
-    if (setup.scenario.schedule.starts_with("dualpipe")) {
-      waiting.waits.overlapped_us = waits_by_phase(setup, "dualpipe-chunk");
-    }
-    return waiting;
+  if (!setup.expects_waits()) return waiting;
+  waiting.waits.alone_us = waits_by_phase(setup, "sequential");
+  if (setup.scenario.schedule.starts_with("dualpipe")) {
+    waiting.waits.overlapped_us = waits_by_phase(setup, "dualpipe-chunk");
   }
-  const Program alone = build_program(setup);
-  const bool equal_layers = setup.scenario.workload.phase != "train";
-  waiting.waits.by_meeting = race_waits(setup, alone, equal_layers ? kDrawsOfEqualLayers : kDraws);
-  if (equal_layers) average_over_layers(alone, waiting.waits.by_meeting);
   return waiting;
+}
+
+Program program_with_waits(const Setup& setup) {
+  if (!setup.expects_waits()) return build_program(setup);
+  return setup.scenario.workload.phase == "train" ? chunk_with_waits(setup) : inference_with_waits(setup);
 }
 
 }  // namespace moeline

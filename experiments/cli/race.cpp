@@ -9,6 +9,9 @@
 namespace moeline {
 namespace {
 
+// Of random numbers: what kernels vary by, apart from what ranks do.
+constexpr std::uint64_t kJitterStreams = 1 << 16;
+
 // Communication that does so until it ends: barriers' spins and normal transfers.
 bool holds_sms(const TaskGraph& graph, TaskId task) {
   return graph.task_class(task).role == Role::communication && graph.task(task).hold == Hold::resident;
@@ -59,7 +62,7 @@ Course course_of(const Setup& setup, const Program& alone, const Timeline& timel
   const std::vector<Interval> held = times_with_sms_held(graph, timeline);
   const double held_share = setup.scenario.comm.num_sms / setup.machine.facts.sms;
   Course course;
-  course.chains = chains_of(graph);
+  course.chains = chains_of(alone);
   for (const Chain& chain : course.chains.list) {
     const TaskId first = chain.tasks.front();
     const Interval span = interval_of(chain, graph, timeline);
@@ -79,6 +82,11 @@ Course course_of(const Setup& setup, const Program& alone, const Timeline& timel
     }
     course.legs.push_back(leg);
   }
+  for (std::size_t i = 0; i < alone.meetings.size(); ++i) {
+    const Meeting& meeting = alone.meetings[i];
+    course.legs[course.chains.of_task[meeting.arrives]].arrives = i;
+    if (!meeting.is_barrier()) course.legs[course.chains.of_task[meeting.leaves]].leaves = i;
+  }
   course.order.resize(course.legs.size());
   std::iota(course.order.begin(), course.order.end(), 0U);
   std::stable_sort(course.order.begin(), course.order.end(),
@@ -92,15 +100,13 @@ Race::Race(const Setup& setup, const Program& alone, const Course& course, int r
       course_(course),
       ranks_(static_cast<std::size_t>(ranks)),
       random_(static_cast<std::uint64_t>(setup.scenario.seed), draw),
+      jitters_(
+          normals(static_cast<std::uint64_t>(setup.scenario.seed), kJitterStreams + draw, course.legs.size() * ranks_)),
       slowness_(draw_slowness(ranks, setup.scenario.speed_spread, random_)),
       all_arrived_(alone.meetings.size()),
-      ends_(course.legs.size()) {
-  for (std::size_t i = 0; i < alone.meetings.size(); ++i) {
-    const Meeting& meeting = alone.meetings[i];
-    arrival_at_[course.chains.of_task[meeting.arrives]] = i;
-    if (!meeting.is_barrier()) leaves_[course.chains.of_task[meeting.leaves]] = i;
-  }
-}
+      starts_(ranks_),
+      times_(ranks_),
+      ends_(course.legs.size() * ranks_) {}
 
 void Race::run() {
   for (const std::uint32_t number : course_.order) pass(number);
@@ -108,41 +114,56 @@ void Race::run() {
 
 void Race::pass(std::uint32_t number) {
   const Leg& leg = course_.legs[number];
-  std::vector<double> starts(ranks_, 0);
-  for (const std::uint32_t before : course_.chains.list[number].before) {
-    for (std::size_t rank = 0; rank < ranks_; ++rank) starts[rank] = std::max(starts[rank], ends_[before][rank]);
-  }
-  if (const auto found = leaves_.find(number); found != leaves_.end()) {
-    for (double& start : starts) start = std::max(start, all_arrived_[found->second]);
-  }
-  std::vector<double>& ends = ends_[number];
-  ends.resize(ranks_);
-  for (std::size_t rank = 0; rank < ranks_; ++rank) {
-    const double alone_us = drawn_us(leg, rank);
-    ends[rank] = starts[rank] + alone_us;
-    if (leg.lost_share == 0) continue;
-    for (int i = 0; i < 2; ++i) {  // what it loses makes it meet more
-      ends[rank] = starts[rank] + alone_us + leg.lost_share * held_us(rank, starts[rank], ends[rank]);
-    }
-  }
-  if (const auto found = arrival_at_.find(number); found != arrival_at_.end()) {
-    const bool barrier = alone_.meetings[found->second].is_barrier();
-    const std::vector<double>& arrivals = barrier ? starts : ends;
-    const double all = *std::max_element(arrivals.begin(), arrivals.end());
-    all_arrived_[found->second] = all;
-    if (barrier) {
-      for (double& end : ends) end = std::max(end, all);
-    }
-  }
-  if (leg.holds_sms) held_.push_back({std::move(starts), ends});
+  set_starts(number);
+  draw_times(number);
+  double* ends = ends_of(number);
+  for (std::size_t rank = 0; rank < ranks_; ++rank) ends[rank] = starts_[rank] + times_[rank];
+  if (leg.lost_share > 0) lose_to_held(leg, ends);
+  if (leg.arrives != kNoMeeting) meet(leg, ends);
+  if (leg.holds_sms) held_.push_back({starts_, {ends, ends + ranks_}});
 }
 
-double Race::drawn_us(const Leg& leg, std::size_t rank) {
-  if (rank == 0 || !leg.computes) return leg.us;
-  double us = leg.us * slowness_[rank];
-  if (leg.rows_us != 0) us += leg.rows_us * (leg.others_rows * (1 + rows(leg.rows_of, rank)) - 1);
-  if (leg.deviation_us > 0) us += leg.deviation_us * random_.normal();
-  return std::max(0.0, us);
+void Race::set_starts(std::uint32_t number) {
+  const Leg& leg = course_.legs[number];
+  std::fill(starts_.begin(), starts_.end(), leg.leaves == kNoMeeting ? 0 : all_arrived_[leg.leaves]);
+  for (const std::uint32_t before : course_.chains.list[number].before) {
+    const double* ends = ends_of(before);
+    for (std::size_t rank = 0; rank < ranks_; ++rank) starts_[rank] = std::max(starts_[rank], ends[rank]);
+  }
+}
+
+void Race::draw_times(std::uint32_t number) {
+  const Leg& leg = course_.legs[number];
+  std::fill(times_.begin(), times_.end(), leg.us);
+  if (!leg.computes) return;
+  const double* jitters = jitters_->data() + number * ranks_;
+  for (std::size_t rank = 1; rank < ranks_; ++rank) {
+    times_[rank] = leg.us * slowness_[rank] + leg.deviation_us * jitters[rank];
+  }
+  if (leg.rows_us != 0) {
+    const std::vector<double>& rows_of = rows(leg.rows_of);
+    for (std::size_t rank = 1; rank < ranks_; ++rank) {
+      times_[rank] += leg.rows_us * (leg.others_rows * (1 + rows_of[rank]) - 1);
+    }
+  }
+  for (double& time : times_) time = std::max(0.0, time);
+}
+
+void Race::lose_to_held(const Leg& leg, double* ends) const {
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    for (int i = 0; i < 2; ++i) {  // what it loses makes it meet more
+      ends[rank] = starts_[rank] + times_[rank] + leg.lost_share * held_us(rank, starts_[rank], ends[rank]);
+    }
+  }
+}
+
+void Race::meet(const Leg& leg, double* ends) {
+  const bool barrier = alone_.meetings[leg.arrives].is_barrier();
+  const double* arrivals = barrier ? starts_.data() : ends;
+  const double all = *std::max_element(arrivals, arrivals + ranks_);
+  all_arrived_[leg.arrives] = all;
+  if (!barrier) return;
+  for (std::size_t rank = 0; rank < ranks_; ++rank) ends[rank] = std::max(ends[rank], all);
 }
 
 // The latest ones are last, and begin and end one after the other on each rank.
@@ -154,19 +175,18 @@ double Race::held_us(std::size_t rank, double from, double until) const {
   return sum;
 }
 
-double Race::rows(int index, std::size_t rank) {
-  const auto [found, is_new] = rows_.try_emplace(index);
+const std::vector<double>& Race::rows(int index) {
+  const auto [found, is_new] = rows_.try_emplace(index, ranks_);
   if (is_new) {
-    found->second.resize(ranks_);
     for (double& each : found->second) each = setup_.scenario.routing.rows_spread * random_.normal();
   }
-  return found->second[rank];
+  return found->second;
 }
 
 double Race::wait_us(const Meeting& meeting) const {
   if (meeting.work == kNoTask) return 0;
-  const std::vector<double>& ends = ends_[course_.chains.of_task[meeting.work]];
-  return *std::max_element(ends.begin(), ends.end()) - ends.front();
+  const double* ends = ends_of(course_.chains.of_task[meeting.work]);
+  return *std::max_element(ends, ends + ranks_) - ends[0];
 }
 
 }  // namespace moeline

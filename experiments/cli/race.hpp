@@ -2,14 +2,19 @@
 // waits for the others.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <vector>
 
+#include "base/normals.hpp"
 #include "base/random.hpp"
+#include "engine/timeline.hpp"
 #include "experiments/cli/chains.hpp"
 #include "schedules/program.hpp"
 
 namespace moeline {
+
+inline constexpr std::size_t kNoMeeting = SIZE_MAX;
 
 /// One chain of kernels: us x slowness + rows_us x (rows - 1) + deviation_us x a normal number, and what it loses while
 /// communication of its rank holds SMs.
@@ -22,6 +27,8 @@ struct Leg {
   double others_rows = 1;   ///< mean rows of the other ranks over rank 0's
   bool holds_sms = false;   ///< is itself communication that does
   bool computes = false;
+  std::size_t arrives = kNoMeeting;  ///< where its end, of a barrier its start, is waited for
+  std::size_t leaves = kNoMeeting;   ///< it starts when all have arrived there
   Time at{};  ///< orders the legs: every leg after those it waits for, and after communication that starts during it
 };
 
@@ -49,21 +56,27 @@ class Race {
     std::vector<double> from, until;  // us, by rank
   };
   void pass(std::uint32_t number);
-  [[nodiscard]] double drawn_us(const Leg& leg, std::size_t rank);
+  void set_starts(std::uint32_t number);
+  void draw_times(std::uint32_t number);
+  void lose_to_held(const Leg& leg, double* ends) const;
+  void meet(const Leg& leg, double* ends);
   [[nodiscard]] double held_us(std::size_t rank, double from, double until) const;
-  [[nodiscard]] double rows(int index, std::size_t rank);
+  [[nodiscard]] const std::vector<double>& rows(int index);
+  [[nodiscard]] double* ends_of(std::uint32_t chain) { return ends_.data() + chain * ranks_; }
+  [[nodiscard]] const double* ends_of(std::uint32_t chain) const { return ends_.data() + chain * ranks_; }
 
   const Setup& setup_;
   const Program& alone_;
   const Course& course_;
   std::size_t ranks_;
   Random random_;
+  Normals jitters_;  // by chain and rank
   std::vector<double> slowness_;
-  std::map<int, std::vector<double>> rows_;                   // relative to the mean, by rank
-  std::map<std::uint32_t, std::size_t> arrival_at_, leaves_;  // meetings by chain
-  std::vector<double> all_arrived_;                           // us, by meeting
-  std::vector<std::vector<double>> ends_;                     // us, by chain and rank
-  std::vector<Held> held_;                                    // in order
+  std::map<int, std::vector<double>> rows_;  // relative to the mean, by rank
+  std::vector<double> all_arrived_;          // us, by meeting
+  std::vector<double> starts_, times_;       // us, by rank, of the chain that passes
+  std::vector<double> ends_;                 // us, by chain and rank
+  std::vector<Held> held_;                   // in order
 };
 
 }  // namespace moeline

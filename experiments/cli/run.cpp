@@ -12,6 +12,7 @@
 #include "experiments/cli/phase_level.hpp"
 #include "experiments/cli/run_warnings.hpp"
 #include "moe/parameters.hpp"
+#include "schedules/fold.hpp"
 #include "timeline/compute_waits.hpp"
 
 namespace moeline {
@@ -19,12 +20,11 @@ namespace {
 
 // Starts of the phase mlp of the first micro-batch, by MoE layer of the model in order of execution.
 std::vector<Time> layer_starts(const Run& run) {
-  const Scenario& s = run.setup.scenario;
-  const int first = s.whole_model ? run.setup.model.first_k_dense_replace : 0;
+  const int first = run.setup.first_moe_layer();
   std::vector<Time> starts;
   for (const PhaseTimes& phase : run.phases) {
     const int layer = static_cast<int>(phase.layer);
-    const bool moe = layer >= first && layer < first + s.layers;
+    const bool moe = layer >= first && layer < first + run.setup.simulated_layers();
     if (moe && phase.phase == "mlp" && phase.micro_batch == 0) starts.push_back(phase.start);
   }
   return starts;
@@ -45,6 +45,17 @@ Steady steady_state(const Run& run) {
   const std::size_t last = starts.size() - 1;
   const std::size_t periods = run.setup.experts_differ() ? last : (last / 2 + 1) / 2 * 2;
   return {measure(run.program.graph, run.timeline, starts[last - periods], starts[last]), static_cast<double>(periods)};
+}
+
+// The last two periods took equally long: so would all that were left out.
+bool repeats(const Run& run) {
+  constexpr double kEqual = 1e-4;
+  const std::vector<Time> starts = layer_starts(run);
+  const auto period = static_cast<std::size_t>(run.setup.fold.period);
+  const std::size_t last = starts.size() - 1;
+  const Time now = starts[last] - starts[last - period];
+  const Time before = starts[last - period] - starts[last - 2 * period];
+  return std::abs(ratio(now, before) - 1) < kEqual;
 }
 
 // The largest cache of the ranks, and the most rows that any gets, over the mean.
@@ -71,10 +82,8 @@ Memory memory_of(const Setup& setup) {
   return memory_per_gpu(setup.model, d);
 }
 
-double span_ms(const Setup& setup) {
-  const Program program = build_program(with_expected_waits(setup));
-  return to_us(measure(program.graph, simulate(program.graph)).span) / 1e3;
-}
+// The layers, whatever else there is to know about them.
+Run run_once(const Setup& setup, bool record_changes);
 
 // Time of one step with `tokens` new tokens of a prompt behind `cached` ones.
 double chunk_ms(const Setup& setup, int tokens, int cached) {
@@ -83,7 +92,7 @@ double chunk_ms(const Setup& setup, int tokens, int cached) {
   w.tokens = std::max(2, tokens);  // one for each micro-batch
   w.cached_len = cached;
   w.prompt_len = cached + w.tokens;
-  return span_ms(chunk);
+  return to_us(run_once(chunk, false).metrics.span) / 1e3;
 }
 
 // A prompt that takes several steps is done when its last chunk is. Later chunks see more keys, and the time of a chunk
@@ -211,7 +220,9 @@ double Run::barrier_us() const {
 
 double Run::compute_waits_us() const {
   double sum = 0;
-  for (const PhaseTimes& phase : phases) sum += to_us(phase.wait);
+  for (const PhaseTimes& phase : phases) {
+    sum += to_us(phase.wait) * setup.fold.repeats(static_cast<int>(phase.layer));
+  }
   return sum;
 }
 
@@ -272,13 +283,21 @@ Run run_given_slots(const Setup& setup, bool record_changes) {
   return run;
 }
 
-Run run_layers(const Setup& setup, bool record_changes) {
-  Run run = simulated(setup, build_program(with_expected_waits(setup)), record_changes);
+Run run_once(const Setup& setup, bool record_changes) {
+  Run run = simulated(setup, program_with_waits(setup), record_changes);
   run.phases = phase_times(run.program.graph, run.timeline);
   std::erase_if(run.phases, [](const PhaseTimes& phase) { return phase.rank > 0; });
   run.metrics = measure(run.program.graph, run.timeline);
-  note_waits(run);
   run.steady = run.is_inference() ? steady_state(run) : Steady{run.metrics, static_cast<double>(setup.scenario.layers)};
+  if (setup.fold.left_out == 0) return run;
+  if (!repeats(run)) return run_once(unfolded(setup), record_changes);
+  extend(run.metrics, run.steady.metrics, setup.fold.left_out / run.steady.layers);
+  return run;
+}
+
+Run run_layers(const Setup& setup, bool record_changes) {
+  Run run = run_once(setup, record_changes);
+  note_waits(run);
   if (run.is_inference()) run.memory = memory_of(setup);
   if (run.is_whole_step() && !run.is_decode()) run.ttft_ms = time_to_first_token_ms(run);
   return run;

@@ -7,6 +7,7 @@
 #include "base/parallel.hpp"
 #include "experiments/cli/run.hpp"
 #include "experiments/cli/run_metrics.hpp"
+#include "schedules/fold.hpp"
 
 namespace moeline {
 namespace {
@@ -26,7 +27,7 @@ std::vector<double> metrics_of(const Run& run, const Study& study) {
 PointResult simulate_point(const Study& study, std::size_t point) {
   PointResult result{.id = point};
   try {
-    result.metrics = metrics_of(run_scenario(load_setup(study.scenario, study.assignments_of(point))), study);
+    result.metrics = metrics_of(run_scenario(folded(load_setup(study.scenario, study.assignments_of(point)))), study);
   } catch (const std::exception& error) {
     result.failure = error.what();
   }

@@ -10,14 +10,15 @@
 
 namespace moeline {
 
-/// Values by path and content of a text file. Thread-safe; forgets all when it has seen many.
+/// Values by path and content of a text file, and by what else they depend on. Thread-safe; forgets all when it has
+/// seen many.
 template <class Value>
 class FileMemo {
  public:
   template <class Read>
-  Value get(const std::filesystem::path& path, Read read) {
+  Value get(const std::filesystem::path& path, Read read, const std::string& variant = "") {
     constexpr std::size_t kMany = 64;
-    const std::string key = path.string() + '\n' + read_text(path);
+    const std::string key = path.string() + '\n' + variant + '\n' + read_text(path);
     {
       const std::scoped_lock lock(mutex_);
       const auto found = known_.find(key);

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
 #include "graph/task.hpp"
 
 namespace moeline {
@@ -71,8 +72,8 @@ class CycleError : public SpecError {
   using SpecError::SpecError;
 };
 
-/// Immutable. Construction refuses, with a SpecError that names them: a cycle, a task that wants more SMs than its
-/// pool has, a usage above its link's capacity, negative times.
+/// Immutable but for the times that tasks take alone. Construction refuses, with a SpecError that names them: a cycle,
+/// a task that wants more SMs than its pool has, a usage above its link's capacity, negative times.
 class TaskGraph {
  public:
   explicit TaskGraph(TaskGraphDraft&& draft);
@@ -80,6 +81,10 @@ class TaskGraph {
   [[nodiscard]] std::size_t size() const { return tasks_.size(); }
   [[nodiscard]] std::size_t edges() const { return boost::num_edges(events_) - size(); }
   [[nodiscard]] const Task& task(TaskId id) const { return tasks_[id]; }
+  void set_solo(TaskId id, Time solo) {
+    MOELINE_CHECK(solo >= Time::zero(), task_name(id));
+    tasks_[id].solo = solo;
+  }
   [[nodiscard]] const Label& label(TaskId id) const { return labels_[id]; }
   [[nodiscard]] const TaskClass& task_class(TaskId id) const { return classes_[labels_[id].task_class]; }
   [[nodiscard]] std::span<const Usage> usages(TaskId id) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "base/error.hpp"
 #include "timeline/intervals.hpp"
 
 namespace moeline {
@@ -123,6 +124,22 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline) {
 
 Metrics measure(const TaskGraph& graph, const Timeline& timeline, Time start, Time end) {
   return measure(graph, timeline, {start, end}, end - start);
+}
+
+void extend(Metrics& metrics, const Metrics& part, double times) {
+  const auto add = [times](Time& sum, Time more) { sum += from_us(to_us(more) * times); };
+  const double sm_us = metrics.sm_use * to_us(metrics.span) + part.sm_use * to_us(part.span) * times;
+  add(metrics.span, part.span);
+  metrics.sm_use = sm_us / to_us(metrics.span);
+  add(metrics.compute_busy, part.compute_busy);
+  add(metrics.comm_busy, part.comm_busy);
+  add(metrics.exposed_comm, part.exposed_comm);
+  add(metrics.idle, part.idle);
+  for (std::size_t i = 0; i < metrics.classes.size(); ++i) {
+    MOELINE_CHECK(metrics.classes[i].name == part.classes[i].name, part.classes[i].name);
+    add(metrics.classes[i].busy, part.classes[i].busy);
+    add(metrics.classes[i].solo, part.classes[i].solo);
+  }
 }
 
 }  // namespace moeline

@@ -7,6 +7,7 @@
 
 #include "engine/simulate.hpp"
 #include "experiments/cli/run.hpp"
+#include "schedules/fold.hpp"
 #include "schedules/schedules.hpp"
 #include "timeline/metrics.hpp"
 
@@ -145,12 +146,18 @@ void SimulateDecode(benchmark::State& state) {
 }
 BENCHMARK(SimulateDecode)->Unit(benchmark::kMicrosecond);
 
-// With everything that a sweep repeats at each point: operators, prices, expected waits, graph, timeline, metrics.
+// Operators, prices, expected waits, graph, timeline, metrics: of all layers, and of those that differ.
 void PredictDecode(benchmark::State& state) {
   const Setup setup = decode();
   for (auto _ : state) benchmark::DoNotOptimize(run_scenario(setup).metrics.span);
 }
 BENCHMARK(PredictDecode)->Unit(benchmark::kMillisecond);
+
+void PredictDecodeFolded(benchmark::State& state) {
+  const Setup setup = folded(decode());
+  for (auto _ : state) benchmark::DoNotOptimize(run_scenario(setup).metrics.span);
+}
+BENCHMARK(PredictDecodeFolded)->Unit(benchmark::kMicrosecond);
 
 // All ranks of an expert-parallel group, joined where they meet: operators, prices and graph, then the engine.
 void every_rank(benchmark::State& state, const Setup& setup) {

@@ -1,0 +1,40 @@
+#include "schedules/fold.hpp"
+
+#include <algorithm>
+
+namespace moeline {
+namespace {
+
+// Layers after which the MoE layers repeat; 0: they do not.
+int period_of(const Architecture& model) {
+  constexpr int kLongest = 2;
+  for (int period = 1; period <= kLongest; ++period) {
+    bool repeats = true;
+    for (int layer = model.first_k_dense_replace; layer + period < model.num_hidden_layers; ++layer) {
+      repeats = repeats && model.window(layer) == model.window(layer + period);
+    }
+    if (repeats) return period;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Setup folded(Setup setup) {
+  constexpr int kKept = 8;
+  const int period = period_of(setup.model);
+  if (setup.scenario.workload.phase == "train" || setup.every_rank || setup.experts_differ() || period == 0)
+    return setup;
+  setup.fold.left_out = std::max(0, setup.scenario.layers - kKept) / period * period;
+  setup.fold.period = period;
+  // Not the last ones, behind which something else may follow.
+  setup.fold.first = setup.first_moe_layer() + setup.simulated_layers() - 2 * period;
+  return setup;
+}
+
+Setup unfolded(Setup setup) {
+  setup.fold = {};
+  return setup;
+}
+
+}  // namespace moeline

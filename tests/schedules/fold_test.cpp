@@ -1,0 +1,76 @@
+// Equal layers are simulated once, and nobody can tell.
+#include <doctest/doctest.h>
+
+#include "experiments/cli/run_metrics.hpp"
+#include "schedules/fold.hpp"
+#include "tests/support/inference.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+using Set = std::vector<std::string>;
+
+void check_same_numbers(const Run& fewer, const Run& all) {
+  for (const RunMetric& metric : run_metrics()) {
+    CAPTURE(metric.name);
+    REQUIRE(metric.applies(fewer) == metric.applies(all));
+    if (metric.applies(all)) CHECK(metric.value(fewer) == doctest::Approx(metric.value(all)).epsilon(1e-6));
+  }
+  CHECK(fewer.program.gaps_us == doctest::Approx(all.program.gaps_us));
+  CHECK(fewer.program.waits_us == doctest::Approx(all.program.waits_us));
+  CHECK(fewer.solo_us() == doctest::Approx(all.solo_us()));
+  CHECK(fewer.extrapolated_share() == doctest::Approx(all.extrapolated_share()));
+}
+
+void check_folds(const std::filesystem::path& scenario, const Set& set) {
+  const std::string changed = set.empty() ? "" : set.front();
+  CAPTURE(changed);
+  const Setup setup = load_setup(scenario, set);
+  const Setup fewer = folded(setup);
+  REQUIRE(fewer.fold.left_out > 0);
+  const Run run = run_scenario(fewer);
+  CHECK(run.program.graph.size() < build_program(setup).graph.size() / 3);
+  check_same_numbers(run, run_scenario(setup));
+}
+
+}  // namespace
+
+TEST_CASE("a folded step of decode has the numbers of the whole one") {
+  for (const Set& set : {Set{},
+                         {"schedule=sequential"},
+                         {"workload.query_len=2"},
+                         {"launch=stream"},
+                         {"workload.batch_size=2"},
+                         {"workload.kv_len_spread=2000", "ranks=folded"},
+                         {"speed_spread=0.02", "ranks=folded"},
+                         {"layers=40"},
+                         {"model=qwen3-235b-a22b", "parallelism={ep: 32, dp: 32}"}}) {
+    check_folds(decode_scenario(), set);
+  }
+}
+
+TEST_CASE("windows that alternate repeat every second layer") {
+  const Set oss = {"model=gpt-oss-120b", "parallelism={ep: 32, dp: 32}"};
+  CHECK(folded(load_setup(decode_scenario(), oss)).fold.period == 2);
+  check_folds(decode_scenario(), oss);
+}
+
+TEST_CASE("a folded step of prefill has the numbers of the whole one") {
+  for (const Set& set : {Set{},
+                         {"schedule=sequential"},
+                         {"workload.tokens=1024"},
+                         {"launch=graph"},
+                         {"comm.num_sms=8"},
+                         {"workload.prompt_len=40000"}}) {
+    check_folds(prefill_scenario(), set);
+  }
+}
+
+TEST_CASE("layers with loads of their own, ranks that are all simulated, and few layers are not folded") {
+  for (const Set& set : {Set{"routing={distribution: power_law}"}, {"ranks=all"}, {"layers=8"}}) {
+    CHECK(folded(load_setup(decode_scenario(), set)).fold.left_out == 0);
+  }
+  CHECK(folded(load_setup(chunk_scenario(), {})).fold.left_out == 0);
+}
