@@ -14,6 +14,7 @@ model/hardware   base graph moe
 schedules        base graph moe hardware
 calib/fit        base graph moe hardware
 calib/bench      nothing
+experiments/page base
 experiments/sweep base graph engine timeline moe hardware schedules
 experiments/cli  base graph engine timeline measured moe hardware schedules calib
 '

@@ -6,10 +6,15 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
+#include "base/error.hpp"
+#include "base/file.hpp"
 #include "base/parallel.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/output_file.hpp"
 #include "experiments/cli/sweep_output.hpp"
+#include "experiments/cli/sweep_page.hpp"
 #include "experiments/sweep/run_study.hpp"
 
 namespace moeline {
@@ -18,6 +23,7 @@ namespace {
 struct Options {
   std::string study;
   std::string output;
+  std::string html;
   std::vector<std::string> merge;
   std::string format = "table";
   std::size_t workers = 0;  // 0: as many as there are cores
@@ -30,6 +36,8 @@ Every finished point is a row of the SQLite file -o (by default STUDY's name wit
 with --resume. A point that fails is a row with its reason. The table is the same whatever the number of workers.
 Under a Slurm job array, srun or mpirun each process takes its share of the points and writes a file of its own,
 NAME.INDEX-of-COUNT.sqlite; --merge unites them.
+--html writes the table as one page of plots that needs no network: the Pareto front of two metrics, lines, a heat map, and
+whatever else is chosen there. With --resume it does so of a finished table, without simulating again.
 Metrics are those of `moeline simulate`; one that a point does not have is left empty.)";
 
 // One line that is written over, on a terminal alone.
@@ -70,9 +78,35 @@ std::string text_of(const Study& study, const std::vector<PointResult>& results,
   return format == "csv" ? sweep_csv(study, results) : sweep_table(study, results);
 }
 
+// Refuses before the simulation what would fail after it.
+void check_page(const Options& options, const Study& study, const Share& share) {
+  const std::filesystem::path table = output_of(options, study, share);
+  std::vector<std::string> inputs = options.merge;
+  inputs.insert(inputs.end(), {options.study, study.scenario.string()});
+  check_output("--html", options.html, inputs);
+  const auto place = [](const std::filesystem::path& file) { return std::filesystem::weakly_canonical(file); };
+  if (place(options.html) == place(table)) throw CLI::ValidationError("--html is the file of the table, too");
+  if (share.count > 1) {
+    throw CLI::ValidationError("--html: one process has a share of the table; with --merge it is whole");
+  }
+  if (!std::filesystem::is_directory(place(options.html).parent_path())) {
+    throw SpecError(options.html, 0, "there is no folder for it");
+  }
+  if (study.points.size() > kMostPagePoints) {
+    throw SpecError(options.study, 0,
+                    fmt::format("has {} points, and a page holds at most {}: sweep without --html", study.points.size(),
+                                kMostPagePoints));
+  }
+}
+
 int sweep_command(const Options& options) {
   const Study study = load_study(options.study);
   const Share share = options.merge.empty() ? share_of_environment() : Share{};
+  std::optional<PageTemplate> page_template;
+  if (!options.html.empty()) {
+    check_page(options, study, share);
+    page_template = load_page_template();
+  }
   const auto mode = options.resume ? Store::Mode::resume : Store::Mode::create;
   Store store(output_of(options, study, share), study, mode);
   for (const std::string& file : options.merge) store.merge(file);
@@ -82,6 +116,7 @@ int sweep_command(const Options& options) {
               [&](std::size_t done, std::size_t all) { bar(done, all); });
   }
   const std::vector<PointResult> results = store.results();
+  if (page_template) write_text(options.html, to_html(sweep_page(study, results), *page_template));
   fmt::print("{}", text_of(study, results, options.format));
   const auto failed =
       std::count_if(results.begin(), results.end(), [](const PointResult& r) { return !r.failure.empty(); });
@@ -97,6 +132,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("sweep", "simulate every point of a study, on all cores");
   command->add_option("study", options->study, "study file (YAML)")->required();
   command->add_option("-o,--output", options->output, "the SQLite file of the table");
+  command->add_option("--html", options->html, "a page of plots of the table")->check(not_empty());
   command->add_flag("--resume", options->resume, "go on with the points that the file lacks");
   command->add_option("--merge", options->merge, "unite these files of the study instead of simulating");
   command->add_option("--workers", options->workers, "threads (as many as there are cores)")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Opens our traces, and the measured one, in the programs that people open traces with: Perfetto's trace processor, the
-# Chrome trace viewer, and HolisticTraceAnalysis or its rules. Needs build/release/moeline. A client that is not here is
-# skipped, and says so. Traces and screenshots stay in build/clients.
+# Chrome trace viewer, and HolisticTraceAnalysis or its rules; and pages of sweeps in a browser. Needs
+# build/release/moeline. A client that is not here is skipped, and says so. All stays in build/clients, with screenshots.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 here=tests/clients
@@ -80,6 +80,20 @@ if [ ! -e "$viewer" ]; then
   echo "trace viewer: skipped: no $viewer"
 elif have "trace viewer" node npm chromium && fetch "trace viewer" playwright-core 1.56.1 "$playwright" ""; then
   check node "$here/viewer.mjs" "$viewer" "$fetched" "$out" "${checked[@]}" "${merged[@]}"
+fi
+
+# write_page NAME STUDY: has moeline sweep the study and write its page
+write_page() {
+  rm -f "$out/$1.sqlite" "$out/$1.html"
+  build/release/moeline sweep "$2" -o "$out/$1.sqlite" --html "$out/$1.html" >/dev/null 2>"$out/moeline.log" ||
+    { cat "$out/moeline.log" >&2; failed=1; }
+}
+if [ ! -e build/release/page/echarts.min.js ]; then
+  echo "sweep page: skipped: no ECharts by npm"
+elif have "sweep page" node npm chromium && fetch "sweep page" playwright-core 1.56.1 "$playwright" ""; then
+  write_page sweep_of_two_axes experiments/decode_ep_by_batch_h800/study.yaml
+  write_page sweep_of_four_axes "$here/study.yaml"
+  check node "$here/sweep.mjs" "$fetched" "$out" "$out"/sweep_of_*.html
 fi
 
 if have hta python3; then

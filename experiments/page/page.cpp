@@ -1,0 +1,206 @@
+#include "experiments/page/page.hpp"
+
+#include <fmt/format.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+
+namespace moeline {
+namespace {
+
+// Compact JSON for a script element, which would end at the first "</script" of any text.
+class PageJson {
+ public:
+  void key(std::string_view name) { writer_.Key(name.data(), size_of(name)); }
+  void open() { writer_.StartObject(); }
+  void close() { writer_.EndObject(); }
+  void text(std::string_view value) {
+    const std::string valid = as_utf8(value);
+    writer_.String(valid.data(), size_of(valid));
+  }
+  void number(double value) {
+    constexpr int kDigits = 9;  // as in the table's CSV
+    const std::string written = std::isfinite(value) ? fmt::format("{:.{}g}", value, kDigits) : "null";
+    writer_.RawValue(written.data(), written.size(), rapidjson::kNumberType);
+  }
+  void entry(std::string_view name, std::string_view value) {
+    key(name);
+    text(value);
+  }
+  template <class List, class Write>
+  void list(std::string_view name, const List& values, Write write) {
+    key(name);
+    writer_.StartArray();
+    for (const auto& value : values) write(value);
+    writer_.EndArray();
+  }
+  template <class List>
+  void texts(std::string_view name, const List& values) {
+    list(name, values, [this](const std::string& value) { text(value); });
+  }
+  template <class List>
+  void numbers(std::string_view name, const List& values) {
+    list(name, values, [this](auto value) { number(static_cast<double>(value)); });
+  }
+  void flag(std::string_view name, bool value) {
+    key(name);
+    writer_.Bool(value);
+  }
+  [[nodiscard]] std::string for_script() const {
+    std::string escaped;
+    for (const char c : std::string_view(buffer_.GetString(), buffer_.GetSize())) {
+      c == '<' ? escaped += "\\u003c" : escaped += c;
+    }
+    return escaped;
+  }
+
+ private:
+  static rapidjson::SizeType size_of(std::string_view value) { return static_cast<rapidjson::SizeType>(value.size()); }
+
+  rapidjson::StringBuffer buffer_;
+  rapidjson::Writer<rapidjson::StringBuffer> writer_{buffer_};
+};
+
+// Whether ratios of neighbours differ less than their distances do, as in 8, 16, 32.
+bool grows_by_factors(const std::vector<double>& numbers) {
+  if (numbers.size() < 3 || numbers.front() <= 0) return false;
+  double least_ratio = INFINITY;
+  double least_step = INFINITY;
+  double most_ratio = 0;
+  double most_step = 0;
+  for (std::size_t i = 1; i < numbers.size(); ++i) {
+    const double ratio = numbers[i] / numbers[i - 1];
+    const double step = numbers[i] - numbers[i - 1];
+    least_ratio = std::min(least_ratio, ratio);
+    most_ratio = std::max(most_ratio, ratio);
+    least_step = std::min(least_step, step);
+    most_step = std::max(most_step, step);
+  }
+  return most_ratio / least_ratio < most_step / least_step;
+}
+
+const char* name_of(Better better) {
+  if (better == Better::neither) return "neither";
+  return better == Better::higher ? "higher" : "lower";
+}
+
+void write_axis(PageJson& json, const PageAxis& axis) {
+  json.open();
+  json.entry("label", axis.label);
+  json.texts("values", axis.values);
+  if (!axis.numbers.empty()) json.numbers("numbers", axis.numbers);
+  json.flag("log", grows_by_factors(axis.numbers));
+  json.numbers("at", axis.at);
+  json.close();
+}
+
+void write_metric(PageJson& json, const PageMetric& metric) {
+  json.open();
+  json.entry("name", metric.name);
+  json.entry("unit", metric.facts.unit);
+  json.entry("better", name_of(metric.facts.better));
+  json.numbers("values", metric.values);
+  json.close();
+}
+
+void write_points(PageJson& json, const Page& page) {
+  json.key("points");
+  json.open();
+  const std::vector<bool> all(page.failures.size(), true);
+  json.numbers("fits_memory", page.fits_memory.empty() ? all : page.fits_memory);
+  std::vector<std::size_t> failed;
+  for (std::size_t point = 0; point < page.failures.size(); ++point) {
+    if (!page.failures[point].empty()) failed.push_back(point);
+  }
+  json.list("failures", failed, [&](std::size_t point) {
+    json.open();
+    json.key("point");
+    json.number(static_cast<double>(point));
+    json.entry("why", page.failures[point]);
+    json.close();
+  });
+  json.close();
+}
+
+// What a plot shows first, by its kind.
+struct WritePlot {
+  PageJson& json;
+
+  void operator()(const LinePlot& plot) {
+    json.entry("kind", "lines");
+    json.entry("metric", plot.metric);
+    json.entry("x", plot.x);
+    json.entry("series", plot.series);
+  }
+  void operator()(const HeatMap& plot) {
+    json.entry("kind", "heat_map");
+    json.entry("metric", plot.metric);
+    json.entry("x", plot.x);
+    json.entry("y", plot.y);
+  }
+  void operator()(const ParetoPlot& plot) {
+    json.entry("kind", "pareto");
+    json.entry("x", plot.x);
+    json.entry("y", plot.y);
+  }
+};
+
+std::string data_of(const Page& page) {
+  PageJson json;
+  json.open();
+  json.entry("version", MOELINE_VERSION);
+  json.entry("title", page.title);
+  json.texts("summary", page.summary);
+  json.list("axes", page.axes, [&](const PageAxis& axis) { write_axis(json, axis); });
+  json.list("metrics", page.metrics, [&](const PageMetric& metric) { write_metric(json, metric); });
+  write_points(json, page);
+  json.list("plots", page.plots, [&](const Plot& plot) {
+    json.open();
+    std::visit(WritePlot{json}, plot);
+    json.close();
+  });
+  json.key("source");
+  json.open();
+  json.entry("title", page.source_title);
+  json.entry("text", page.source);
+  json.close();
+  json.close();
+  return json.for_script();
+}
+
+std::string as_html_text(std::string_view text) {
+  std::string escaped;
+  for (const char c : as_utf8(text)) {
+    if (c == '&') {
+      escaped += "&amp;";
+    } else if (c == '<') {
+      escaped += "&lt;";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+void check_consistent(const Page& page) {
+  const std::size_t count = page.failures.size();
+  const std::size_t known = page.fits_memory.size();
+  MOELINE_CHECK(known == count || known == 0, fmt::format("{} of {}", known, count));
+  for (const PageAxis& axis : page.axes) MOELINE_CHECK(axis.at.size() == count, axis.label);
+  for (const PageMetric& metric : page.metrics) MOELINE_CHECK(metric.values.size() == count, metric.name);
+}
+
+}  // namespace
+
+std::string to_html(const Page& page, const PageTemplate& page_template) {
+  check_consistent(page);
+  return page_template.before_title + as_html_text(page.title) + page_template.before_data + data_of(page) +
+         page_template.after_data;
+}
+
+}  // namespace moeline

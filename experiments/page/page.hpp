@@ -1,0 +1,61 @@
+// A page of plots of many points, such as a study's: one HTML file that loads nothing when it is opened.
+#pragma once
+
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "experiments/page/metric_facts.hpp"
+#include "experiments/page/template.hpp"
+
+namespace moeline {
+
+/// What points differ in.
+struct PageAxis {
+  std::string label;
+  std::vector<std::string> values;  ///< as shown, in the order of the axis
+  std::vector<double> numbers;      ///< where they lie, ascending; empty of an axis of names
+  std::vector<std::size_t> at;      ///< of every point, the index of its value
+};
+
+struct PageMetric {
+  std::string name;
+  MetricFacts facts;
+  std::vector<double> values;  ///< of every point; NaN where there is none
+};
+
+/// Plots name metrics and axes of the page as it shows them first; whoever looks at it can choose others.
+struct LinePlot {
+  std::string metric;
+  std::string x;
+  std::string series;  ///< a line for each of its values; empty where the page has one axis
+};
+struct HeatMap {
+  std::string metric;
+  std::string x;
+  std::string y;
+};
+/// Of metrics that are better higher or lower. Points that do not fit memory are shown, and are not on the front.
+struct ParetoPlot {
+  std::string x;
+  std::string y;
+};
+using Plot = std::variant<LinePlot, HeatMap, ParetoPlot>;
+
+struct Page {
+  std::string title;
+  std::vector<std::string> summary;  ///< a sentence each, below the title
+  std::vector<PageAxis> axes;
+  std::vector<PageMetric> metrics;
+  std::vector<std::string> failures;  ///< of every point: why it has no metrics, or empty
+  std::vector<bool> fits_memory;      ///< of every point, or empty where that is not known
+  std::vector<Plot> plots;
+  std::string source_title;  ///< of a text that the page can show, as that of a study
+  std::string source;
+};
+
+/// Plots, in the page's order, the failed points by their reasons, and the table. Equal pages give equal bytes.
+/// REQUIRES: every axis and metric has as many entries as there are failures; plots name what the page has.
+[[nodiscard]] std::string to_html(const Page& page, const PageTemplate& page_template);
+
+}  // namespace moeline

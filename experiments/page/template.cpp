@@ -1,0 +1,62 @@
+#include "experiments/page/template.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/file.hpp"
+
+namespace moeline {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kEcharts = "echarts.min.js";
+
+fs::path echarts_file() {
+  const char* set = std::getenv("MOELINE_ECHARTS");
+  return set != nullptr && *set != '\0' ? set : MOELINE_ECHARTS;
+}
+
+std::string read_echarts() {
+  const fs::path file = echarts_file();
+  if (fs::exists(file)) return read_text(file);
+  throw SpecError(file.string(), 0,
+                  "no such file: a page of plots needs ECharts, which cmake installs where npm can reach its registry; "
+                  "MOELINE_ECHARTS names another echarts.min.js");
+}
+
+// What stands for {{name}} in page.html: a file beside it.
+std::string read_part(const fs::path& folder, std::string_view name) {
+  return name == kEcharts ? read_echarts() : read_text(folder / name);
+}
+
+}  // namespace
+
+PageTemplate load_page_template() {
+  const fs::path folder = home() / "experiments/page";
+  const std::string text = read_text(folder / "page.html");
+  PageTemplate result;
+  std::string* part = &result.before_title;
+  std::size_t at = 0;
+  for (std::size_t open = text.find("{{"); open != std::string::npos; open = text.find("{{", at)) {
+    part->append(text, at, open - at);
+    const std::size_t close = text.find("}}", open);
+    MOELINE_CHECK(close != std::string::npos, "page.html");
+    const std::string_view name = std::string_view(text).substr(open + 2, close - open - 2);
+    if (name == "title") {
+      part = &result.before_data;
+    } else if (name == "data") {
+      part = &result.after_data;
+    } else {
+      *part += read_part(folder, name);
+    }
+    at = close + 2;
+  }
+  part->append(text, at);
+  return result;
+}
+
+}  // namespace moeline
