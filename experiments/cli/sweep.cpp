@@ -29,7 +29,7 @@ constexpr const char* kDefinitions = R"(STUDY: a YAML file; experiments/sweep/st
 Every finished point is a row of the SQLite file -o (by default STUDY's name with .sqlite) at once; a killed sweep goes on
 with --resume. A point that fails is a row with its reason. The table is the same whatever the number of workers.
 Under a Slurm job array, srun or mpirun each process takes its share of the points and writes a file of its own,
-NAME.INDEX-of-COUNT.sqlite; --merge unites them.
+NAME.INDEX-of-COUNT.sqlite; --merge unites the files: all of them, or none where one is bad.
 Metrics are those of `moeline simulate`; one that a point does not have is left empty.)";
 
 // One line that is written over, on a terminal alone.
@@ -73,9 +73,10 @@ std::string text_of(const Study& study, const std::vector<PointResult>& results,
 int sweep_command(const Options& options) {
   const Study study = load_study(options.study);
   const Share share = options.merge.empty() ? share_of_environment() : Share{};
+  const std::vector<PointResult> united = read_tables(options.merge, study);  // a bad file is no reason to write one
   const auto mode = options.resume ? Store::Mode::resume : Store::Mode::create;
   Store store(output_of(options, study, share), study, mode);
-  for (const std::string& file : options.merge) store.merge(file);
+  store.add(united);
   if (options.merge.empty()) {
     Bar bar(!options.no_progress);
     run_study(study, share, options.workers > 0 ? options.workers : cores(), store,

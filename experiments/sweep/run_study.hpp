@@ -12,7 +12,7 @@ namespace moeline {
 using Progress = std::function<void(std::size_t done, std::size_t all)>;
 
 /// Simulates the share's points that the store lacks. A point that fails is a row with its reason. Throws what the
-/// store throws, after the other workers have ended their points.
+/// store throws, after the other workers have ended their points, and says how many are stored.
 void run_study(const Study& study, const Share& share, std::size_t workers, Store& store, const Progress& progress);
 
 }  // namespace moeline
