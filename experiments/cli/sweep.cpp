@@ -28,8 +28,8 @@ struct Options {
 constexpr const char* kDefinitions = R"(STUDY: a YAML file; experiments/sweep/study.hpp has its keys.
 Every finished point is a row of the SQLite file -o (by default STUDY's name with .sqlite) at once; a killed sweep goes on
 with --resume. A point that fails is a row with its reason. The table is the same whatever the number of workers.
-Under a Slurm job array, srun or mpirun each process takes its share of the points and writes a file of its own,
-NAME.INDEX-of-COUNT.sqlite; --merge unites the files: all of them, or none where one is bad.
+Under a Slurm job array, srun or mpirun each process takes its share of the points, writes a file of its own,
+NAME.INDEX-of-COUNT.sqlite, and prints no table; --merge unites the files: all of them, or none where one is bad.
 Metrics are those of `moeline simulate`; one that a point does not have is left empty.)";
 
 // One line that is written over, on a terminal alone.
@@ -70,6 +70,15 @@ std::string text_of(const Study& study, const std::vector<PointResult>& results,
   return format == "csv" ? sweep_csv(study, results) : sweep_table(study, results);
 }
 
+// What many processes would print at once is nobody's table, and the exit code of one would end the others under
+// mpirun.
+int end_share(const Study& study, const Store& store) {
+  const std::vector<bool> stored = store.stored();
+  fmt::print(stderr, "moeline: {}: {} of {} points; --merge unites the shares\n", store.file().string(),
+             std::count(stored.begin(), stored.end(), true), study.points.size());
+  return kDone;
+}
+
 int sweep_command(const Options& options) {
   const Study study = load_study(options.study);
   const Share share = options.merge.empty() ? share_of_environment() : Share{};
@@ -82,6 +91,7 @@ int sweep_command(const Options& options) {
     run_study(study, share, options.workers > 0 ? options.workers : cores(), store,
               [&](std::size_t done, std::size_t all) { bar(done, all); });
   }
+  if (share.count > 1) return end_share(study, store);
   const std::vector<PointResult> results = store.results();
   fmt::print("{}", text_of(study, results, options.format));
   const auto failed =

@@ -89,7 +89,7 @@ TEST_CASE("studies that ask for nothing, or for what is not there, are refused a
 TEST_CASE("shares are disjoint and together everything") {
   for (std::size_t point = 0; point < 20; ++point) {
     int takers = 0;
-    for (int index = 0; index < 3; ++index) takers += Share{index, 3}.takes(point) ? 1 : 0;
+    for (std::size_t index = 0; index < 3; ++index) takers += Share{index, 3}.takes(point) ? 1 : 0;
     CHECK(takers == 1);
   }
 }

@@ -70,23 +70,3 @@ TEST_CASE("killed at 50 random instants and resumed, a sweep ends with the table
   CHECK(resumed.exit_code == 0);
   CHECK(resumed.out == undisturbed.out);
 }
-
-TEST_CASE("processes of a job array take their shares, and merged they have the whole table") {
-  const SweptStudy c;
-  const Outcome whole = c.sweep("whole.sqlite");
-  for (const char* index : {"1", "2", "3"}) {
-    setenv("SLURM_ARRAY_TASK_ID", index, 1);
-    setenv("SLURM_ARRAY_TASK_COUNT", "3", 1);
-    setenv("SLURM_ARRAY_TASK_MIN", "1", 1);
-    const Outcome share = c.sweep("part.sqlite");
-    CAPTURE(share.err);
-    CHECK(share.exit_code == 0);
-    CHECK(share.err.find("8 of 24 points") != std::string::npos);
-  }
-  for (const char* name : {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"}) unsetenv(name);
-  const Outcome merged = c.sweep("merged.sqlite", {"--merge", c.path("part.0-of-3.sqlite"),
-                                                   c.path("part.1-of-3.sqlite"), c.path("part.2-of-3.sqlite")});
-  CAPTURE(merged.err);
-  CHECK(merged.out == whole.out);
-  CHECK(c.sweep("bad.sqlite", {"--merge", c.path("nowhere.sqlite")}).exit_code == 3);
-}
