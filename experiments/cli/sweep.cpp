@@ -83,6 +83,7 @@ int sweep_command(const Options& options) {
   const Study study = load_study(options.study);
   const Share share = options.merge.empty() ? share_of_environment() : Share{};
   const std::vector<PointResult> united = read_tables(options.merge, study);  // a bad file is no reason to write one
+  if (options.merge.empty()) check_loads(study);
   const auto mode = options.resume ? Store::Mode::resume : Store::Mode::create;
   Store store(output_of(options, study, share), study, mode);
   store.add(united);

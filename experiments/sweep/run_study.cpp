@@ -48,6 +48,20 @@ std::vector<std::size_t> missing_points(const Study& study, const Share& share, 
 
 }  // namespace
 
+void check_loads(const Study& study) {
+  std::string first;
+  for (std::size_t point = 0; point < study.points.size(); ++point) {
+    try {
+      (void)load_setup(study.scenario, study.assignments_of(point));
+      return;
+    } catch (const SpecError& error) {
+      if (point == 0) first = error.what();
+    }
+  }
+  throw SpecError(study.file.string(), 0,
+                  fmt::format("none of its {} points is a scenario: {}", study.points.size(), first));
+}
+
 void run_study(const Study& study, const Share& share, std::size_t workers, Store& store, const Progress& progress) {
   const std::vector<std::size_t> points = missing_points(study, share, store);
   std::mutex reporting;
