@@ -130,10 +130,13 @@ const std::vector<std::string>& schedule_names() {
 }
 
 Setup load_setup(const std::filesystem::path& path, const std::vector<std::string>& assignments) {
-  Spec spec = Spec::load(path);
+  return read_setup(Spec::load(path), assignments);
+}
+
+Setup read_setup(Spec spec, const std::vector<std::string>& assignments) {
   Setup setup;
   Scenario& s = setup.scenario;
-  s.file = path.string();
+  s.file = spec.file();
   s.hardware_overrides = apply(assignments, spec);
   spec.expect({"schema",       "model",   "hardware", "kernels",       "schedule", "parallelism", "workload",
                "comm",         "routing", "layers",   "overlap",       "launch",   "ranks",       "jitter",

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/spec.hpp"
 #include "hardware/profile.hpp"
 #include "moe/architecture.hpp"
 #include "moe/inference.hpp"
@@ -174,5 +175,7 @@ void draw(Setup& setup, int seed);
 /// `assignments`: "--set" overrides, "comm.num_sms=24" or "hardware.nic_GBps=100".
 /// Throws SpecError (file, line, key, nearest valid name).
 [[nodiscard]] Setup load_setup(const std::filesystem::path& path, const std::vector<std::string>& assignments = {});
+/// The same of a scenario that came from elsewhere; its paths are relative to the file it names.
+[[nodiscard]] Setup read_setup(Spec spec, const std::vector<std::string>& assignments = {});
 
 }  // namespace moeline

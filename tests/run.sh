@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs what is missing, builds, and runs the tests.
 #   tests/run.sh             release build, all tests
-#   tests/run.sh --all       the same, and opens our traces in the programs that people open traces with
+#   tests/run.sh --all       the same, opens our traces in the programs that people open traces with, and sweeps under MPI
 #   tests/run.sh asan        all tests under address and undefined-behaviour sanitizers
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -18,4 +18,4 @@ cmake --preset "$preset" >/dev/null
 cmake --build --preset "$preset"
 ctest --preset "$preset" -j "$(nproc)"
 if [ "$preset" = release ]; then tests/determinism.sh build/release/moeline; fi
-if [ -n "$clients" ]; then "$clients"; fi
+if [ -n "$clients" ]; then "$clients"; tests/mpi/run.sh; fi

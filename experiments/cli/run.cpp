@@ -58,30 +58,6 @@ bool repeats(const Run& run) {
   return std::abs(ratio(now, before) - 1) < kEqual;
 }
 
-// The largest cache of the ranks, and the most rows that any gets, over the mean.
-Memory memory_of(const Setup& setup) {
-  InferenceWork work = setup.inference_work(0, 1);
-  for (int rank = 1; setup.requests_differ() && rank < setup.simulated_ranks(); ++rank) {
-    InferenceWork other = setup.inference_work(0, 1, 0, rank);
-    if (other.requests * other.kv_len > work.requests * work.kv_len) work = std::move(other);
-  }
-  Deployment d;
-  for (const RoutedLayer& layer : setup.routed) d.busiest_rank = std::max(d.busiest_rank, layer.imbalance());
-  d.ep = work.ep;
-  d.redundant_experts = work.redundant_experts;
-  d.micro_batches = setup.scenario.schedule == "sequential" ? 1 : 2;
-  d.tokens = work.tokens();
-  d.requests = work.requests;
-  d.logit_rows = work.decode ? d.tokens : std::ceil(d.requests);
-  d.kv_len = work.decode ? work.kv_len : std::max<double>(work.kv_len, setup.scenario.workload.prompt_len);
-  d.decode = work.decode;
-  d.mtp = setup.drafted_tokens() > 0;
-  d.low_latency = work.low_latency;
-  d.fp8_dispatch = work.fp8_dispatch;
-  d.comm_sms = setup.scenario.comm.num_sms;
-  return memory_per_gpu(setup.model, d);
-}
-
 // The layers, whatever else there is to know about them.
 Run run_once(const Setup& setup, bool record_changes);
 
@@ -304,6 +280,29 @@ Run run_layers(const Setup& setup, bool record_changes) {
 }
 
 }  // namespace
+
+Memory memory_of(const Setup& setup) {
+  InferenceWork work = setup.inference_work(0, 1);
+  for (int rank = 1; setup.requests_differ() && rank < setup.simulated_ranks(); ++rank) {
+    InferenceWork other = setup.inference_work(0, 1, 0, rank);
+    if (other.requests * other.kv_len > work.requests * work.kv_len) work = std::move(other);
+  }
+  Deployment d;
+  for (const RoutedLayer& layer : setup.routed) d.busiest_rank = std::max(d.busiest_rank, layer.imbalance());
+  d.ep = work.ep;
+  d.redundant_experts = work.redundant_experts;
+  d.micro_batches = setup.scenario.schedule == "sequential" ? 1 : 2;
+  d.tokens = work.tokens();
+  d.requests = work.requests;
+  d.logit_rows = work.decode ? d.tokens : std::ceil(d.requests);
+  d.kv_len = work.decode ? work.kv_len : std::max<double>(work.kv_len, setup.scenario.workload.prompt_len);
+  d.decode = work.decode;
+  d.mtp = setup.drafted_tokens() > 0;
+  d.low_latency = work.low_latency;
+  d.fp8_dispatch = work.fp8_dispatch;
+  d.comm_sms = setup.scenario.comm.num_sms;
+  return memory_per_gpu(setup.model, d);
+}
 
 Run run_scenario(const Setup& setup, bool record_changes) {
   Run run = setup.scenario.slot_costs          ? run_given_slots(setup, record_changes)

@@ -85,4 +85,7 @@ struct Run {
 
 [[nodiscard]] Run run_scenario(const Setup& setup, bool record_changes = false);
 
+/// Of inference, per GPU: the largest cache of the ranks, and the most rows that any gets.
+[[nodiscard]] Memory memory_of(const Setup& setup);
+
 }  // namespace moeline

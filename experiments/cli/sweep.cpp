@@ -38,6 +38,8 @@ Under a Slurm job array, srun or mpirun each process takes its share of the poin
 NAME.INDEX-of-COUNT.sqlite; --merge unites them.
 --html writes the table as one page of plots that needs no network: the Pareto front of two metrics, lines, a heat map, and
 whatever else is chosen there. With --resume it does so of a finished table, without simulating again.
+Under a Slurm job array, srun or mpirun each process takes its share of the points, writes a file of its own,
+NAME.INDEX-of-COUNT.sqlite, and prints no table; --merge unites the files: all of them, or none where one is bad.
 Metrics are those of `moeline simulate`; one that a point does not have is left empty.)";
 
 // One line that is written over, on a terminal alone.
@@ -99,6 +101,15 @@ void check_page(const Options& options, const Study& study, const Share& share) 
   }
 }
 
+// What many processes would print at once is nobody's table, and the exit code of one would end the others under
+// mpirun.
+int end_share(const Study& study, const Store& store) {
+  const std::vector<bool> stored = store.stored();
+  fmt::print(stderr, "moeline: {}: {} of {} points; --merge unites the shares\n", store.file().string(),
+             std::count(stored.begin(), stored.end(), true), study.points.size());
+  return kDone;
+}
+
 int sweep_command(const Options& options) {
   const Study study = load_study(options.study);
   const Share share = options.merge.empty() ? share_of_environment() : Share{};
@@ -107,14 +118,17 @@ int sweep_command(const Options& options) {
     check_page(options, study, share);
     page_template = load_page_template();
   }
+  const std::vector<PointResult> united = read_tables(options.merge, study);  // a bad file is no reason to write one
+  if (options.merge.empty()) check_loads(study);
   const auto mode = options.resume ? Store::Mode::resume : Store::Mode::create;
   Store store(output_of(options, study, share), study, mode);
-  for (const std::string& file : options.merge) store.merge(file);
+  store.add(united);
   if (options.merge.empty()) {
     Bar bar(!options.no_progress);
     run_study(study, share, options.workers > 0 ? options.workers : cores(), store,
               [&](std::size_t done, std::size_t all) { bar(done, all); });
   }
+  if (share.count > 1) return end_share(study, store);
   const std::vector<PointResult> results = store.results();
   if (page_template) write_text(options.html, to_html(sweep_page(study, results), *page_template));
   fmt::print("{}", text_of(study, results, options.format));

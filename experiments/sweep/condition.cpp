@@ -97,7 +97,7 @@ class Parser {
 Condition::Condition(std::string text, const std::vector<std::string>& keys) : text_(std::move(text)) {
   const ValueOf known = [&](const std::string& key) -> double {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) throw SpecError(unknown_name("axis", key, keys));
-    return 1;
+    return NAN;  // as yet any number: only what divides by a written 0 is refused
   };
   (void)Parser(text_, known).comparison();
 }

@@ -1,9 +1,13 @@
 #include "experiments/sweep/run_study.hpp"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cmath>
 #include <exception>
 #include <mutex>
 
+#include "base/error.hpp"
 #include "base/parallel.hpp"
 #include "experiments/cli/run.hpp"
 #include "experiments/cli/run_metrics.hpp"
@@ -35,27 +39,46 @@ PointResult simulate_point(const Study& study, std::size_t point) {
 }
 
 std::vector<std::size_t> missing_points(const Study& study, const Share& share, const Store& store) {
-  std::vector<bool> done(study.points.size(), false);
-  for (const PointResult& result : store.results()) done.at(result.id) = true;
+  const std::vector<bool> stored = store.stored();
   std::vector<std::size_t> missing;
   for (std::size_t point = 0; point < study.points.size(); ++point) {
-    if (share.takes(point) && !done[point]) missing.push_back(point);
+    if (share.takes(point) && !stored[point]) missing.push_back(point);
   }
   return missing;
 }
 
 }  // namespace
 
+void check_loads(const Study& study) {
+  std::string first;
+  for (std::size_t point = 0; point < study.points.size(); ++point) {
+    try {
+      (void)load_setup(study.scenario, study.assignments_of(point));
+      return;
+    } catch (const SpecError& error) {
+      if (point == 0) first = error.what();
+    }
+  }
+  throw SpecError(study.file.string(), 0,
+                  fmt::format("none of its {} points is a scenario: {}", study.points.size(), first));
+}
+
 void run_study(const Study& study, const Share& share, std::size_t workers, Store& store, const Progress& progress) {
   const std::vector<std::size_t> points = missing_points(study, share, store);
   std::mutex reporting;
   std::size_t done = 0;
-  parallel_for(points.size(), workers, [&](std::size_t i) {
-    const PointResult result = simulate_point(study, points[i]);
-    const std::scoped_lock lock(reporting);
-    store.add(result);
-    progress(++done, points.size());
-  });
+  try {
+    parallel_for(points.size(), workers, [&](std::size_t i) {
+      const PointResult result = simulate_point(study, points[i]);
+      const std::scoped_lock lock(reporting);
+      store.add(result);
+      progress(++done, points.size());
+    });
+  } catch (const SpecError& error) {
+    const std::vector<bool> stored = store.stored();
+    throw SpecError(fmt::format("{}; {} of {} points are stored, and --resume continues", error.what(),
+                                std::count(stored.begin(), stored.end(), true), stored.size()));
+  }
 }
 
 }  // namespace moeline

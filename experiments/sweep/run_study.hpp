@@ -11,8 +11,12 @@ namespace moeline {
 /// Called by one thread at a time.
 using Progress = std::function<void(std::size_t done, std::size_t all)>;
 
+/// Throws SpecError where no point of the study is a scenario: a misspelt axis is one message, not a row for every
+/// point. Where some are, the others' reasons are rows.
+void check_loads(const Study& study);
+
 /// Simulates the share's points that the store lacks. A point that fails is a row with its reason. Throws what the
-/// store throws, after the other workers have ended their points.
+/// store throws, after the other workers have ended their points, and says how many are stored.
 void run_study(const Study& study, const Share& share, std::size_t workers, Store& store, const Progress& progress);
 
 }  // namespace moeline

@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
 
 #include "base/error.hpp"
@@ -11,40 +12,59 @@
 namespace moeline {
 namespace {
 
-struct Variables {
-  const char* index;
-  const char* count;
-  const char* first;  // index of the first process; null: 0
-};
-constexpr Variables kKnown[] = {{"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"},
-                                {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", nullptr},
-                                {"PMI_RANK", "PMI_SIZE", nullptr},
-                                {"SLURM_PROCID", "SLURM_NTASKS", nullptr}};
-
-std::optional<int> number(const char* name) {
-  const char* text = name == nullptr ? nullptr : std::getenv(name);
+std::optional<std::size_t> number(const char* name) {
+  constexpr std::size_t kLargest = 1'000'000'000;  // products of two fit
+  const char* text = std::getenv(name);
   if (text == nullptr) return std::nullopt;
   const std::string_view value = text;
-  int result = 0;
+  std::size_t result = 0;
   const auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), result);
-  if (failed != std::errc{} || end != value.data() + value.size() || result < 0) {
+  if (failed != std::errc{} || end != value.data() + value.size() || result > kLargest) {
     throw SpecError(fmt::format("{}='{}' is no number of a process", name, value));
   }
   return result;
 }
 
+struct Launcher {
+  const char* index;
+  const char* count;
+};
+constexpr Launcher kLaunchers[] = {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                   {"PMI_RANK", "PMI_SIZE"},
+                                   {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}};
+
+Share share_of_launcher() {
+  for (const Launcher& launcher : kLaunchers) {
+    const auto index = number(launcher.index);
+    const auto count = number(launcher.count);
+    if (!index || !count) continue;
+    if (*index < *count) return {*index, *count};
+    throw SpecError(fmt::format("{}={} is none of {}={} processes", launcher.index, *index, launcher.count, *count));
+  }
+  return {};
+}
+
+Share share_of_array() {
+  const auto id = number("SLURM_ARRAY_TASK_ID");
+  const std::size_t count = number("SLURM_ARRAY_TASK_COUNT").value_or(1);
+  if (!id || count < 2) return {};
+  const std::size_t first = number("SLURM_ARRAY_TASK_MIN").value_or(0);
+  const std::size_t step = number("SLURM_ARRAY_TASK_STEP").value_or(1);
+  const std::size_t last = number("SLURM_ARRAY_TASK_MAX").value_or(first + (count - 1) * step);
+  const bool equal_steps = step > 0 && last == first + (count - 1) * step;
+  if (equal_steps && *id >= first && *id <= last && (*id - first) % step == 0) return {(*id - first) / step, count};
+  throw SpecError(fmt::format(
+      "SLURM_ARRAY_TASK_ID={} of {} tasks from {} to {} in steps of {}: which share is that? Arrays in equal "
+      "steps have some, as --array=0-{}",
+      *id, count, first, last, step, count - 1));
+}
+
 }  // namespace
 
 Share share_of_environment() {
-  for (const Variables& known : kKnown) {
-    const std::optional<int> index = number(known.index);
-    const std::optional<int> count = number(known.count);
-    if (!index || !count || *count < 2) continue;
-    const Share share{*index - number(known.first).value_or(0), *count};
-    if (share.index >= 0 && share.index < share.count) return share;
-    throw SpecError(fmt::format("{}={} is none of {}={} processes", known.index, *index, known.count, *count));
-  }
-  return {};
+  const Share task = share_of_array();
+  const Share process = share_of_launcher();
+  return {task.index * process.count + process.index, task.count * process.count};
 }
 
 }  // namespace moeline

@@ -1,18 +1,20 @@
 // The table of a study in one SQLite file: a row per finished point, there as soon as it is finished.
 //
-// Tables: `study` (key, value: the text it belongs to, its metrics) and `points` (id, a text column per axis, a number
-// per metric, failure). Every row is a transaction of its own in write-ahead mode: a process that is killed loses none
-// that it finished, and at most the points that it was working on.
+// Tables: `study` (key, value: the text it belongs to) and `points` (id, a text column per axis, a number per metric,
+// failure). Every row is a transaction of its own in write-ahead mode: a process that is killed, or whose disk is full,
+// loses none that it stored, and at most the points that it was working on. (What synchronous=NORMAL may lose is the
+// last rows before a power failure.) Several processes may write one file, each waiting for the others: a point that
+// two of them simulate is one row.
 #pragma once
 
 #include <filesystem>
-#include <memory>
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "experiments/sweep/database.hpp"
 #include "experiments/sweep/study.hpp"
-
-struct sqlite3;
 
 namespace moeline {
 
@@ -24,33 +26,37 @@ struct PointResult {
 
 class Store {
  public:
-  enum class Mode { create, resume };
-  /// Throws SpecError: the file exists (create), holds another study (resume), or cannot be written. REQUIRES: the
-  /// study outlives it.
+  enum class Mode { create, resume, read };
+  /// Throws SpecError: the file holds a table (create) or another study (resume, read), is no SQLite file, or cannot be
+  /// written (create, resume). A file without tables, which a process killed early leaves, is as good as none; only
+  /// `read` refuses it. REQUIRES: the study outlives it.
   Store(std::filesystem::path file, const Study& study, Mode mode);
 
-  /// Throws SpecError where it cannot be written; what is stored stays.
+  /// Throws SpecError where it cannot be written; what is stored stays. REQUIRES: not opened to read.
   void add(const PointResult& result);
-  /// Rows of another file of the same study. Throws SpecError where it is of another.
-  void merge(const std::filesystem::path& other);
+  /// All of them, or none.
+  void add(std::span<const PointResult> results);
 
   /// By id.
   [[nodiscard]] std::vector<PointResult> results() const;
-  [[nodiscard]] const std::filesystem::path& file() const { return file_; }
+  /// For each point of the study: has it a row?
+  [[nodiscard]] std::vector<bool> stored() const;
+  [[nodiscard]] const std::filesystem::path& file() const { return database_.file(); }
 
  private:
-  struct Close {
-    void operator()(sqlite3* database) const;
-  };
-  void run(const std::string& sql) const;
   [[nodiscard]] bool is_empty() const;
+  void admit(Mode mode) const;
+  void prepare_to_write(Mode mode);
   void create_tables();
-  void check_study(const std::string& database) const;
-  [[noreturn]] void fail(const std::string& doing) const;
+  [[nodiscard]] std::size_t id_of(const Statement& row) const;
 
-  std::filesystem::path file_;
   const Study& study_;
-  std::unique_ptr<sqlite3, Close> database_;
+  Database database_;
+  std::optional<Statement> insert_;  // of a store that is written
 };
+
+/// The rows of several tables of the study, in this order; a point may be in more than one. Throws SpecError for the
+/// first file that is none.
+[[nodiscard]] std::vector<PointResult> read_tables(const std::vector<std::string>& files, const Study& study);
 
 }  // namespace moeline

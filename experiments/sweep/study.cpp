@@ -137,9 +137,12 @@ std::vector<std::string> read_metrics(const Spec& spec) {
   for (const RunMetric& metric : run_metrics()) known.emplace_back(metric.name);
   if (!spec.has("metrics")) return known;
   std::vector<std::string> wanted = spec.texts("metrics");
-  for (const std::string& name : wanted) {
-    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw spec.error("metrics", "names an " + unknown_name("metric", name, known));
+  for (auto name = wanted.begin(); name != wanted.end(); ++name) {
+    if (std::find(known.begin(), known.end(), *name) == known.end()) {
+      throw spec.error("metrics", "names an " + unknown_name("metric", *name, known));
+    }
+    if (std::find(wanted.begin(), name, *name) != name)
+      throw spec.error("metrics", fmt::format("has '{}' twice", *name));
   }
   if (wanted.empty()) throw spec.error("metrics", "names none");
   return wanted;
@@ -160,6 +163,7 @@ Study load_study(const std::filesystem::path& file) {
   Study study;
   study.file = file;
   study.scenario = beside(file, spec.text("scenario"));
+  (void)Spec::load(study.scenario);  // one that cannot be read is no point's fault
   if (spec.has("set")) study.assignments = spec.texts("set");
   const std::vector<Axis> axes = read_axes(spec.map("axes"));
   if (axes.empty()) throw spec.error("axes", "are empty");

@@ -65,6 +65,10 @@ TEST_CASE("conditions have the usual precedence, brackets and signs of compariso
   CHECK(holds("a >= 6"));
 }
 
+TEST_CASE("a condition may divide by what is not 0 in any point") {
+  CHECK(shown(study_of("axes:\n  a: [2, 3, 4]\nwhere: [\"6 % (a - 1) == 0\", \"6 / a > 1.5\"]\n")) == Points{"2", "3"});
+}
+
 TEST_CASE("studies that ask for nothing, or for what is not there, are refused at their line") {
   const auto refused = [](const std::string& text, int line, const std::string& says) {
     const TemporaryFolder folder;
@@ -81,15 +85,45 @@ TEST_CASE("studies that ask for nothing, or for what is not there, are refused a
   refused("axes:\n  a: [x]\nwhere: [\"a > 2\"]\n", 5, "needs numbers, and a has 'x'");
   refused("axes:\n  a: [1]\nmetrics: [tpot_m]\n", 5,
           "metrics names an unknown metric 'tpot_m'; did you mean 'tpot_ms'?");
+  refused("axes:\n  a: [1, 2]\n  a: [3]\n", 5, "key 'a' is repeated");
+  refused("axes:\n  a: [0, 1]\nwhere: [\"4 % a == 0\"]\n", 5, "where has '4 % a == 0' divides by 0");
+  refused("axes:\n  a: [1]\nwhere: [\"a / 0 == 1\"]\n", 5, "where has 'a / 0 == 1' divides by 0");
+  refused("axes:\n  a: [1]\nmetrics: [tpot_ms, tpot_ms]\n", 5, "metrics has 'tpot_ms' twice");
   refused("axes:\n  a: {from: 1, to: 9}\n", 4, "step or factor is needed");
   refused("axes:\n  a: {from: 1, to: 1e9, step: 1}\n", 4, "gives more than 1000000 values");
   refused("axis:\n  a: [1]\n", 3, "unknown key 'axis'; did you mean 'axes'?");
 }
 
+TEST_CASE("a study whose scenario cannot be read is refused once, and nothing is written") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const std::string& study, const std::string& place, const std::string& says) {
+    const std::string file = folder.write("study.yaml", study);
+    check_refused({"sweep", file, "-o", folder / "table.sqlite"}, place, says);
+    CHECK_FALSE(std::filesystem::exists(folder / "table.sqlite"));
+  };
+  const std::string study = folder / "study.yaml";
+  refused("schema: 1\naxes:\n  layers: [1]\n", study + ":1", "scenario is missing");
+  refused("schema: 1\nscenario: nowhere.yaml\naxes:\n  layers: [1]\n", "nowhere.yaml", "no such file");
+  const std::string broken = folder.write("broken.yaml", "schema: [1\n");
+  refused("schema: 1\nscenario: broken.yaml\naxes:\n  layers: [1, 2]\n", broken + ":", "");
+  refused("schema: 1\nscenario: .\naxes:\n  layers: [1]\n", "", "is a folder");
+}
+
+TEST_CASE("an axis that is no key of a scenario is refused once; one that only some points cannot have is rows") {
+  const TemporaryFolder folder;
+  const std::string typo = folder.write("study.yaml", kHead + "axes:\n  paralelism.ep: [8, 16]\n");
+  const Arguments sweep = {"sweep", typo, "-o", folder / "table.sqlite"};
+  check_refused(sweep, typo, "none of its 2 points is a scenario: ");
+  check_refused(sweep, typo, "unknown key 'paralelism'; did you mean 'parallelism'?");
+  CHECK_FALSE(std::filesystem::exists(folder / "table.sqlite"));
+  const std::string some = folder.write("some.yaml", kHead + "axes:\n  parallelism.ep: [24, 32]\n");
+  CHECK(run_moeline({"sweep", some, "-o", folder / "some.sqlite"}).exit_code == 0);
+}
+
 TEST_CASE("shares are disjoint and together everything") {
   for (std::size_t point = 0; point < 20; ++point) {
     int takers = 0;
-    for (int index = 0; index < 3; ++index) takers += Share{index, 3}.takes(point) ? 1 : 0;
+    for (std::size_t index = 0; index < 3; ++index) takers += Share{index, 3}.takes(point) ? 1 : 0;
     CHECK(takers == 1);
   }
 }

@@ -5,35 +5,13 @@
 #include <filesystem>
 #include <thread>
 
-#include "experiments/sweep/store.hpp"
-#include "tests/support/cli.hpp"
 #include "tests/support/dice.hpp"
+#include "tests/support/sweep.hpp"
 
 using namespace moeline;
 using namespace moeline::testing;
 
 namespace {
-
-const std::string kStudy = "schema: 1\nscenario: " + std::string(MOELINE_SOURCE_DIR) +
-                           "/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml\n"
-                           "set: [layers=4]\n"
-                           "axes:\n"
-                           "  parallelism.ep: [16, 24, 32]\n"  // 24 does not divide the experts
-                           "  workload.batch_size: {from: 8, to: 64, step: 8}\n"
-                           "metrics: [step_ms, layer_us]\n";
-
-struct Case {
-  TemporaryFolder folder;
-  std::string study = folder.write("study.yaml", kStudy);
-
-  [[nodiscard]] std::string path(const std::string& name) const {
-    return (std::filesystem::path(study).parent_path() / name).string();
-  }
-  [[nodiscard]] Outcome sweep(const std::string& table, Arguments more = {}) const {
-    more.insert(more.begin(), {"sweep", study, "-o", path(table), "--format", "csv"});
-    return run_moeline(more);
-  }
-};
 
 // Starts the program and kills it after so long.
 void kill_after(const Arguments& arguments, std::chrono::microseconds time) {
@@ -57,7 +35,7 @@ void kill_after(const Arguments& arguments, std::chrono::microseconds time) {
 }  // namespace
 
 TEST_CASE("the table is the same whatever the number of workers, and failed points are rows with their reason") {
-  const Case c;
+  const SweptStudy c;
   const Outcome one = c.sweep("one.sqlite", {"--workers", "1"});
   CAPTURE(one.err);
   CHECK(one.exit_code == 0);
@@ -68,7 +46,7 @@ TEST_CASE("the table is the same whatever the number of workers, and failed poin
 }
 
 TEST_CASE("a table that is there is not overwritten; one of another study is not continued") {
-  const Case c;
+  const SweptStudy c;
   REQUIRE(c.sweep("table.sqlite").exit_code == 0);
   CHECK(c.sweep("table.sqlite").exit_code == 3);
   CHECK(c.sweep("table.sqlite", {"--resume"}).exit_code == 0);
@@ -79,7 +57,7 @@ TEST_CASE("a table that is there is not overwritten; one of another study is not
 }
 
 TEST_CASE("killed at 50 random instants and resumed, a sweep ends with the table of an undisturbed one") {
-  const Case c;
+  const SweptStudy c;
   const Outcome undisturbed = c.sweep("undisturbed.sqlite");
   Dice dice(1);
   kill_after({"sweep", c.study, "-o", c.path("killed.sqlite")}, std::chrono::milliseconds(30));
@@ -91,31 +69,4 @@ TEST_CASE("killed at 50 random instants and resumed, a sweep ends with the table
   CAPTURE(resumed.err);
   CHECK(resumed.exit_code == 0);
   CHECK(resumed.out == undisturbed.out);
-}
-
-TEST_CASE("processes of a job array take their shares, and merged they have the whole table") {
-  const Case c;
-  const Outcome whole = c.sweep("whole.sqlite");
-  for (const char* index : {"1", "2", "3"}) {
-    setenv("SLURM_ARRAY_TASK_ID", index, 1);
-    setenv("SLURM_ARRAY_TASK_COUNT", "3", 1);
-    setenv("SLURM_ARRAY_TASK_MIN", "1", 1);
-    const Outcome share = c.sweep("part.sqlite");
-    CAPTURE(share.err);
-    CHECK(share.exit_code == 0);
-    CHECK(share.err.find("8 of 24 points") != std::string::npos);
-  }
-  for (const char* name : {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_MIN"}) unsetenv(name);
-  const Outcome merged = c.sweep("merged.sqlite", {"--merge", c.path("part.0-of-3.sqlite"),
-                                                   c.path("part.1-of-3.sqlite"), c.path("part.2-of-3.sqlite")});
-  CAPTURE(merged.err);
-  CHECK(merged.out == whole.out);
-  CHECK(c.sweep("bad.sqlite", {"--merge", c.path("nowhere.sqlite")}).exit_code == 3);
-}
-
-TEST_CASE("where nothing can be written, that is said") {
-  const Case c;
-  const Outcome nowhere = run_moeline({"sweep", c.study, "-o", c.path("no/such/folder.sqlite")});
-  CHECK(nowhere.exit_code == 3);
-  CHECK(nowhere.err.find("cannot be opened") != std::string::npos);
 }
