@@ -19,5 +19,6 @@ void add_replay(CLI::App& app, int& exit_code);
 void add_validate(CLI::App& app, int& exit_code);
 void add_balance(CLI::App& app, int& exit_code);
 void add_sweep(CLI::App& app, int& exit_code);
+void add_plan(CLI::App& app, int& exit_code);
 
 }  // namespace moeline

@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
   add_validate(app, exit_code);
   add_balance(app, exit_code);
   add_sweep(app, exit_code);
+  add_plan(app, exit_code);
   try {
     app.parse(argc, argv);
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout cannot be written");

@@ -287,7 +287,7 @@ Memory memory_of(const Setup& setup) {
     InferenceWork other = setup.inference_work(0, 1, 0, rank);
     if (other.requests * other.kv_len > work.requests * work.kv_len) work = std::move(other);
   }
-  Deployment d;
+  GpuWork d;
   for (const RoutedLayer& layer : setup.routed) d.busiest_rank = std::max(d.busiest_rank, layer.imbalance());
   d.ep = work.ep;
   d.redundant_experts = work.redundant_experts;

@@ -14,11 +14,11 @@ namespace {
 using kernels::kBf16;
 constexpr double kFp8 = kernels::kScaledFp8;
 
-double local_experts(const Architecture& model, const Deployment& d) {
+double local_experts(const Architecture& model, const GpuWork& d) {
   return std::ceil((model.n_routed_experts + d.redundant_experts) / static_cast<double>(d.ep));
 }
 
-double weight_bytes(const Architecture& model, const Deployment& d, const std::vector<Module>& list) {
+double weight_bytes(const Architecture& model, const GpuWork& d, const std::vector<Module>& list) {
   double sum = 0;
   for (const Module& module : list) {
     const bool routed = module.name == kRoutedExperts;
@@ -27,7 +27,7 @@ double weight_bytes(const Architecture& model, const Deployment& d, const std::v
   return sum;
 }
 
-double kv_cache_bytes(const Architecture& model, const Deployment& d) {
+double kv_cache_bytes(const Architecture& model, const GpuWork& d) {
   Architecture cached = model;
   if (d.mtp) {
     cached.num_hidden_layers += model.num_nextn_predict_layers;
@@ -36,7 +36,7 @@ double kv_cache_bytes(const Architecture& model, const Deployment& d) {
   return d.requests * kv_bytes(cached, d.kv_len);
 }
 
-double attention_bytes(const Architecture& a, const Deployment& d, double tokens) {
+double attention_bytes(const Architecture& a, const GpuWork& d, double tokens) {
   const double heads = a.num_attention_heads;
   const double rope = a.qk_rope_head_dim;
   double width = 2 * (heads + a.num_key_value_heads) * a.head_dim;
@@ -46,11 +46,11 @@ double attention_bytes(const Architecture& a, const Deployment& d, double tokens
 }
 
 // Gate and up projections' output, and the activation's.
-double gated_bytes(const Deployment& d, double rows, double width) {
+double gated_bytes(const GpuWork& d, double rows, double width) {
   return rows * width * (2 * kBf16 + (d.fp8_dispatch ? kFp8 : kBf16));
 }
 
-double experts_bytes(const Architecture& a, const Deployment& d, double tokens) {
+double experts_bytes(const Architecture& a, const GpuWork& d, double tokens) {
   const double local = local_experts(a, d);
   const double in = a.hidden_size * (d.fp8_dispatch ? kFp8 : kBf16);
   const double out = a.hidden_size * kBf16;
@@ -67,12 +67,12 @@ double experts_bytes(const Architecture& a, const Deployment& d, double tokens) 
   return widest + gated_bytes(d, tokens, 1.0 * a.n_shared_experts * a.moe_intermediate_size);
 }
 
-double mlp_bytes(const Architecture& a, const Deployment& d, double tokens) {
+double mlp_bytes(const Architecture& a, const GpuWork& d, double tokens) {
   const double dense = a.moe_layers() < a.num_hidden_layers ? gated_bytes(d, tokens, a.intermediate_size) : 0;
   return a.n_routed_experts > 0 ? std::max(dense, experts_bytes(a, d, tokens)) : dense;
 }
 
-double activation_bytes(const Architecture& a, const Deployment& d) {
+double activation_bytes(const Architecture& a, const GpuWork& d) {
   const double tokens = d.tokens / d.micro_batches;
   const double attention = attention_bytes(a, d, tokens);
   const double mlp = mlp_bytes(a, d, tokens);
@@ -82,7 +82,7 @@ double activation_bytes(const Architecture& a, const Deployment& d) {
   return d.tokens * 2 * a.hidden_size * kBf16 + std::max(layer, logits);
 }
 
-double low_latency_buffers(const Architecture& a, const Deployment& d) {
+double low_latency_buffers(const Architecture& a, const GpuWork& d) {
   const double tokens = std::ceil(d.tokens / d.micro_batches);
   const double experts = local_experts(a, d) * d.ep;
   const double bf16 = a.hidden_size * kBf16;
@@ -102,7 +102,7 @@ struct Queues {
 constexpr std::array<Queues, 6> kQueues = {
     {{8, 256, 0}, {16, 288, 140}, {32, 288, 128}, {64, 288, 140}, {128, 560, 132}, {1 << 30, 720, 132}}};
 
-double communication_bytes(const Architecture& a, const Deployment& d) {
+double communication_bytes(const Architecture& a, const GpuWork& d) {
   if (d.ep == 1 || a.n_routed_experts == 0) return 0;
   return d.low_latency ? low_latency_buffers(a, d) : normal_buffer_bytes(a, d.ep, d.comm_sms);
 }
@@ -124,13 +124,13 @@ double normal_buffer_bytes(const Architecture& a, int ep, int comm_sms) {
   return nvlink + rdma;
 }
 
-Memory memory_per_gpu(const Architecture& model, const Deployment& deployment) {
+Memory memory_per_gpu(const Architecture& model, const GpuWork& work) {
   Memory memory;
-  memory.weights = weight_bytes(model, deployment, modules(model));
-  if (deployment.mtp) memory.weights += weight_bytes(model, deployment, mtp_modules(model));
-  memory.kv_cache = kv_cache_bytes(model, deployment);
-  memory.activations = activation_bytes(model, deployment);
-  memory.communication = communication_bytes(model, deployment);
+  memory.weights = weight_bytes(model, work, modules(model));
+  if (work.mtp) memory.weights += weight_bytes(model, work, mtp_modules(model));
+  memory.kv_cache = kv_cache_bytes(model, work);
+  memory.activations = activation_bytes(model, work);
+  memory.communication = communication_bytes(model, work);
   return memory;
 }
 

@@ -6,7 +6,7 @@
 namespace moeline {
 
 /// What runs on each GPU. Routed and redundant experts are spread over `ep` GPUs; all else is on every one.
-struct Deployment {
+struct GpuWork {
   int ep = 1;
   int redundant_experts = 0;  ///< of each MoE layer, over all GPUs
   int micro_batches = 1;      ///< in flight at once
@@ -56,7 +56,7 @@ struct Memory {
 /// Buffer.get_dispatch_config and get_combine_config in deep_ep/buffer.py): for every channel, two SMs each, a queue of
 /// BF16 tokens with room for 128 top-k indices, weights and scales, from each GPU of the node and from and to each
 /// node.
-[[nodiscard]] Memory memory_per_gpu(const Architecture& model, const Deployment& deployment);
+[[nodiscard]] Memory memory_per_gpu(const Architecture& model, const GpuWork& work);
 
 /// Communication buffers of the normal mode, as above.
 [[nodiscard]] double normal_buffer_bytes(const Architecture& model, int ep, int comm_sms);

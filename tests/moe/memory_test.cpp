@@ -9,8 +9,8 @@ using namespace moeline;
 
 namespace {
 
-Deployment decode_unit() {  // DeepSeek's: 18 nodes, 32 redundant experts, 128 requests per GPU
-  Deployment d;
+GpuWork decode_unit() {  // DeepSeek's: 18 nodes, 32 redundant experts, 128 requests per GPU
+  GpuWork d;
   d.ep = 144;
   d.redundant_experts = 32;
   d.micro_batches = 2;
@@ -20,8 +20,8 @@ Deployment decode_unit() {  // DeepSeek's: 18 nodes, 32 redundant experts, 128 r
   return d;
 }
 
-Deployment prefill_unit() {  // DeepSeek's: 4 nodes, 32 redundant experts, 16384 tokens per GPU
-  Deployment d;
+GpuWork prefill_unit() {  // DeepSeek's: 4 nodes, 32 redundant experts, 16384 tokens per GPU
+  GpuWork d;
   d.ep = 32;
   d.redundant_experts = 32;
   d.micro_batches = 2;
@@ -47,7 +47,7 @@ TEST_CASE("one GPU alone holds every weight once") {
 
 TEST_CASE("expert parallelism splits routed experts and nothing else") {
   const Architecture model = load_architecture("deepseek-v3");
-  Deployment d;
+  GpuWork d;
   const double one = memory_per_gpu(model, d).weights;
   const double expert = 3.0 * 7168 * 2048 * bytes_per_weight(WeightType::fp8);
   d.ep = 64;
@@ -60,7 +60,7 @@ TEST_CASE("expert parallelism splits routed experts and nothing else") {
 
 TEST_CASE("MTP adds its layer, with its experts split, and its own cache") {
   const Architecture model = load_architecture("deepseek-v3");
-  Deployment d = decode_unit();
+  GpuWork d = decode_unit();
   const Memory without = memory_per_gpu(model, d);
   d.mtp = true;
   const Memory with = memory_per_gpu(model, d);
@@ -81,7 +81,7 @@ TEST_CASE("without expert parallelism DeepSeek-V3 does not fit a GPU") {
 
 TEST_CASE("the cache is the requests' own, with the windows of each") {
   const Architecture model = load_architecture("gpt-oss-120b");
-  Deployment d;
+  GpuWork d;
   d.requests = 64;
   d.kv_len = 8192;
   CHECK(memory_per_gpu(model, d).kv_cache == 64 * kv_bytes(model, 8192));
@@ -90,7 +90,7 @@ TEST_CASE("the cache is the requests' own, with the windows of each") {
 TEST_CASE("low-latency buffers are what DeepEP asks for") {
   // get_low_latency_rdma_size_hint(128, 7168, 64, 256): 2 x (send + receive), each 256 x 128 messages of 14336 + 224
   // bytes, and two lists of 256 counts
-  Deployment d;
+  GpuWork d;
   d.ep = 64;
   d.tokens = 128;
   d.low_latency = true;
@@ -99,7 +99,7 @@ TEST_CASE("low-latency buffers are what DeepEP asks for") {
 
 TEST_CASE("micro-batches share the low-latency buffers, each as large as one of them needs") {
   const Architecture model = load_architecture("deepseek-v3");
-  Deployment d = decode_unit();
+  GpuWork d = decode_unit();
   const double two = memory_per_gpu(model, d).communication;
   d.micro_batches = 1;
   CHECK(memory_per_gpu(model, d).communication / two == doctest::Approx(2).epsilon(0.001));
@@ -111,7 +111,7 @@ TEST_CASE("normal buffers are what DeepEP asks for, whatever the tokens") {
   const double token = 14336 + 8 + 128 * 8 + 128 * 4 + 128 * 4;
   const double nvlink = 10 * 8 * (288 * token + (2 * 4 + 3) * 4);
   const double rdma = 10 * 4 * (128 * (token + 16) * 2 + 18 * 2 * 4) + 1048576;
-  Deployment d = prefill_unit();
+  GpuWork d = prefill_unit();
   CHECK(memory_per_gpu(model, d).communication == nvlink + rdma);
   d.tokens = 1;
   CHECK(memory_per_gpu(model, d).communication == nvlink + rdma);
@@ -123,7 +123,7 @@ TEST_CASE("normal buffers are what DeepEP asks for, whatever the tokens") {
 
 TEST_CASE("activations grow with the tokens of a step, and logits take over where they are many") {
   const Architecture model = load_architecture("deepseek-v3");
-  Deployment d = prefill_unit();
+  GpuWork d = prefill_unit();
   const double half = memory_per_gpu(model, d).activations;
   d.tokens *= 2;
   CHECK(memory_per_gpu(model, d).activations / half == doctest::Approx(2).epsilon(0.02));  // row padding stays
@@ -134,7 +134,7 @@ TEST_CASE("activations grow with the tokens of a step, and logits take over wher
 
 TEST_CASE("two micro-batches hold less than one of all tokens") {
   const Architecture model = load_architecture("deepseek-v3");
-  Deployment d = prefill_unit();
+  GpuWork d = prefill_unit();
   const double two = memory_per_gpu(model, d).activations;
   d.micro_batches = 1;
   CHECK(memory_per_gpu(model, d).activations > two);
@@ -142,7 +142,7 @@ TEST_CASE("two micro-batches hold less than one of all tokens") {
 
 TEST_CASE("a low-latency dispatch has a row for every expert, rank and token, used or not") {
   const Architecture model = load_architecture("deepseek-v3");
-  Deployment d;
+  GpuWork d;
   d.ep = 128;
   d.tokens = 128;
   d.low_latency = d.decode = true;

@@ -1,0 +1,74 @@
+// moeline plan: how many GPUs, in what deployment, serve a load within its limits.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <memory>
+#include <optional>
+
+#include "base/file.hpp"
+#include "base/parallel.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/output_file.hpp"
+#include "experiments/cli/plan_output.hpp"
+
+namespace moeline {
+namespace {
+
+struct Options {
+  std::string plan;
+  std::string format = "table";
+  std::string html;
+  std::size_t workers = 0;  // 0: as many as there are cores
+  bool no_sensitivity = false;
+};
+
+constexpr const char* kDefinitions =
+    R"(PLAN: a YAML file; experiments/plan/plan.hpp has its keys.
+Every step of prefill and decode is simulated as a timeline (experiments/plan/README.md says how a plan follows from them).
+GPUs: whole units of prefill and decode. Decode: at TPOT each request is in flight output tokens x TPOT long; so many slots
+that no more requests find all taken than the percentile leaves. Prefill: so many units that TTFT is within its limit at
+the percentile, by a simulation of arrivals. TTFT: arrival to end of the step with the prompt's last token; TPOT: a step of
+full batches over the tokens a request gets from it. Left out: transfer of KV caches to decode, tokenizers, schedulers on
+the CPU, failures, the day's ups and downs.
+tokens_per_s_per_gpu: tokens produced, over all GPUs. cost_per_million_tokens: USD, of tokens produced, prompts included.
+bound_by: memory: no more requests fit; tpot, ttft: the limit; network: a tenth of a step or more is exposed communication;
+compute: none of these. Exit code 1: nothing is within the limits; then the nearest limits that can be met are printed.)";
+
+int plan_command(const Options& options) {
+  const Plan plan = load_plan(options.plan);
+  std::optional<PageTemplate> page_template;
+  if (!options.html.empty()) {
+    check_output("--html", options.html, {options.plan});
+    page_template = load_page_template();
+  }
+  const std::size_t workers = options.workers > 0 ? options.workers : cores();
+  KnownSteps known;
+  const Answer answer = solve(plan, known, workers);
+  std::vector<Sensitivity> sensitive;
+  if (!options.no_sensitivity && !answer.deployments.empty()) sensitive = sensitivities(plan, known, workers);
+  const PlanResult result{plan, answer, sensitive};
+  const std::string text = options.format == "json"  ? plan_json(result)
+                           : options.format == "csv" ? plan_csv(result)
+                                                     : plan_table(result);
+  if (page_template) write_text(options.html, to_html(plan_page(result), *page_template));
+  fmt::print("{}", text);
+  fmt::print(stderr, "moeline: {} steps simulated\n", known.size());
+  return answer.deployments.empty() ? kInfeasible : kDone;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& app, int& exit_code) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("plan", "how many GPUs serve a load, in what deployment, at what cost");
+  command->add_option("plan", options->plan, "plan file (YAML)")->required();
+  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json", "csv"}));
+  command->add_option("--html", options->html, "write a page of plots as well")->check(not_empty());
+  command->add_option("--workers", options->workers, "threads (as many as there are cores)")
+      ->check(CLI::Range(1, 1024));
+  command->add_flag("--no-sensitivity", options->no_sensitivity, "leave out what the answer depends on");
+  command->footer(kDefinitions);
+  command->callback([options, &exit_code] { exit_code = plan_command(*options); });
+}
+
+}  // namespace moeline

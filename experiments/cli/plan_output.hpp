@@ -1,0 +1,27 @@
+// An answer to a plan as a table, JSON, CSV and a page of plots.
+#pragma once
+
+#include <string>
+
+#include "experiments/page/page.hpp"
+#include "experiments/plan/sensitivity.hpp"
+
+namespace moeline {
+
+struct PlanResult {
+  const Plan& plan;
+  const Answer& answer;
+  const std::vector<Sensitivity>& sensitivities;  ///< empty: not asked for
+};
+
+[[nodiscard]] std::string plan_table(const PlanResult& result);
+[[nodiscard]] std::string plan_json(const PlanResult& result);
+/// A row for every deployment.
+[[nodiscard]] std::string plan_csv(const PlanResult& result);
+/// Every batch size of every way to decode: tokens per second and user against those per second and GPU.
+[[nodiscard]] Page plan_page(const PlanResult& result);
+
+/// The trade-offs of which no other is better in both, by tokens per second and user.
+[[nodiscard]] std::vector<TradeOff> pareto_front(std::vector<TradeOff> all);
+
+}  // namespace moeline

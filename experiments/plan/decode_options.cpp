@@ -1,0 +1,86 @@
+#include "experiments/plan/decode_options.hpp"
+
+#include <algorithm>
+#include <tuple>
+
+#include "experiments/plan/bound.hpp"
+#include "experiments/plan/choices.hpp"
+#include "experiments/plan/slots.hpp"
+
+namespace moeline {
+namespace {
+
+DecodeOption option_of(const Plan& plan, const Points& points, DecodeChoice choice, int batch_size) {
+  choice.batch_size = batch_size;
+  DecodeOption option{.choice = choice, .step = points.decode(choice)};
+  option.tpot_ms = option.step.step_ms / points.tokens_per_request(choice);
+  option.busy_slots = plan.traffic.output_tokens_per_s() * option.tpot_ms / 1e3;  // Little's law
+  option.units = units_for(option.busy_slots, 1.0 * choice.ep * batch_size, 1 - plan.limits.percentile / 100);
+  return option;
+}
+
+// TPOT grows with the batch: between the last that is within the limit and the first that is not.
+void add_largest_within_limit(const Plan& plan, const Points& points, DecodeFamily& family) {
+  const auto within = [&](const DecodeOption& option) { return option.tpot_ms <= plan.limits.tpot_ms; };
+  const auto first_outside = std::find_if_not(family.options.begin(), family.options.end(), within);
+  if (first_outside == family.options.begin() || first_outside == family.options.end()) return;
+  int low = (first_outside - 1)->choice.batch_size;
+  int high = first_outside->choice.batch_size;
+  auto place = first_outside - family.options.begin();
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    DecodeOption option = option_of(plan, points, family.choice, middle);
+    if (!within(option)) {
+      high = middle;
+      continue;
+    }
+    low = middle;
+    family.options.insert(family.options.begin() + place++, std::move(option));
+  }
+}
+
+void name_bounds(const Plan& plan, DecodeFamily& family) {
+  for (std::size_t i = 0; i < family.options.size(); ++i) {
+    DecodeOption& option = family.options[i];
+    const bool last = i + 1 == family.options.size();
+    const bool listed = !plan.decode.batch_size.empty();
+    if (last && !listed) option.bound_by = "memory";
+    if (!last && family.options[i + 1].tpot_ms > plan.limits.tpot_ms) option.bound_by = "tpot";
+    if (!option.bound_by.empty()) continue;
+    option.bound_by = network_or_compute(option.step.exposed_ms, option.step.step_ms);
+  }
+}
+
+}  // namespace
+
+const DecodeOption* DecodeFamily::best(double tpot_limit_ms) const {
+  const DecodeOption* best = nullptr;
+  const auto key = [](const DecodeOption& option) { return std::make_tuple(option.gpus(), option.tpot_ms); };
+  for (const DecodeOption& option : options) {
+    if (option.tpot_ms > tpot_limit_ms) continue;
+    if (best == nullptr || key(option) < key(*best)) best = &option;
+  }
+  return best;
+}
+
+DecodeFamily decode_family(const Plan& plan, const Points& points, const DecodeChoice& choice) {
+  DecodeFamily family{.choice = choice};
+  try {
+    family.fits_requests = points.most_requests(choice);
+    for (const int size : batch_sizes(plan, family.fits_requests)) {
+      if (choice.two_batch && size < 2) continue;
+      family.options.push_back(option_of(plan, points, choice, size));
+      family.options.back().fits_requests = family.fits_requests;
+    }
+  } catch (const SpecError& error) {
+    family.impossible = error.what();
+    return family;
+  }
+  if (family.options.empty()) family.impossible = "no request fits into memory";
+  if (plan.decode.batch_size.empty()) add_largest_within_limit(plan, points, family);
+  for (DecodeOption& option : family.options) option.fits_requests = family.fits_requests;
+  name_bounds(plan, family);
+  return family;
+}
+
+}  // namespace moeline

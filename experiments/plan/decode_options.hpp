@@ -1,0 +1,37 @@
+// Decode: how many requests a GPU may hold, and how many GPUs that takes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "experiments/plan/points.hpp"
+
+namespace moeline {
+
+struct DecodeOption {
+  DecodeChoice choice;
+  StepPoint step{};
+  double tpot_ms = 0;
+  int fits_requests = 0;   ///< per GPU, by memory
+  int units = 0;           ///< with which no more requests wait for a slot than the limits' percentile leaves
+  double busy_slots = 0;   ///< on average
+  std::string bound_by{};  ///< what keeps the batch from being larger, or its steps from being shorter
+
+  [[nodiscard]] int gpus() const { return units * choice.ep; }
+  [[nodiscard]] double utilization() const { return busy_slots / (1.0 * gpus() * choice.batch_size); }
+};
+
+/// One way of decoding, with all its batch sizes.
+struct DecodeFamily {
+  DecodeChoice choice;  ///< without batch size
+  int fits_requests = 0;
+  std::string impossible{};             ///< why it cannot be at all
+  std::vector<DecodeOption> options{};  ///< by batch size; all fit into memory, some are slower than the limit
+  /// With the fewest GPUs, then the shortest TPOT, of those within the limit; null: there is none.
+  [[nodiscard]] const DecodeOption* best(double tpot_limit_ms) const;
+};
+
+/// Simulates the batch sizes of a family, and where the plan lists none also the largest within the limit on TPOT.
+[[nodiscard]] DecodeFamily decode_family(const Plan& plan, const Points& points, const DecodeChoice& choice);
+
+}  // namespace moeline

@@ -1,0 +1,59 @@
+// An answer to a plan: which units serve what, and how fast.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "moe/memory.hpp"
+
+namespace moeline {
+
+/// How prefill runs: units of `ep` GPUs, each with `tokens` new tokens per GPU and step.
+struct PrefillChoice {
+  std::string hardware;
+  int ep = 0;
+  int redundant_experts = 0;  ///< over the unit, of each layer
+  int tokens = 0;
+  int comm_sms = 0;
+  bool two_batch = false;
+};
+
+/// How decode runs: units of `ep` GPUs, each with up to `batch_size` requests per GPU.
+struct DecodeChoice {
+  std::string hardware;
+  int ep = 0;
+  int redundant_experts = 0;
+  int batch_size = 0;
+  bool two_batch = false;
+  int mtp = 0;  ///< tokens drafted per step
+};
+
+/// One side of a deployment. Of a colocated one both have the same units.
+struct Side {
+  int units = 0;
+  int gpus = 0;
+  double step_ms = 0;               ///< of a full one
+  double exposed_ms = 0;            ///< of it: communication and no compute
+  double tokens_per_s_per_gpu = 0;  ///< of full steps
+  double utilization = 0;           ///< of prefill: load over capacity; of decode: requests over slots, on average
+  Memory memory;                    ///< per GPU
+  int fits_requests = 0;            ///< of decode: that fit into memory, per GPU
+  std::string bound_by;             ///< memory, tpot, ttft, network or compute
+};
+
+struct Deployment {
+  bool colocated = false;
+  PrefillChoice prefill_choice;
+  DecodeChoice decode_choice;
+  Side prefill, decode;
+  int gpus = 0;
+  double ttft_ms = 0, tpot_ms = 0;     ///< at the limits' percentile
+  double tokens_per_s_per_gpu = 0;     ///< produced, over all GPUs
+  double tokens_per_s_per_user = 0;    ///< 1000 / TPOT
+  double usd_per_hour = 0;             ///< 0: no price
+  double cost_per_million_tokens = 0;  ///< USD per million tokens produced, prompts included
+  std::string bound_by;                ///< of the side with more GPUs
+  std::string loses;                   ///< to the best one, why
+};
+
+}  // namespace moeline

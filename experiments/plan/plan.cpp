@@ -1,0 +1,162 @@
+#include "experiments/plan/plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "hardware/profile.hpp"
+#include "moe/architecture.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr int kMostGpus = 4096;  // of a unit
+constexpr double kMostPerSecond = 1e12;
+const std::vector<std::string> kServing = {"disaggregated", "colocated"};
+
+std::vector<int> integers_or_none(const Spec& spec, const char* key, int low, int high) {
+  if (!spec.has(key)) return {};
+  std::vector<int> values = spec.integers(key, low, high);
+  if (values.empty()) throw spec.error(key, "has no values");
+  return values;
+}
+
+std::vector<bool> flags_or(const Spec& spec, const char* key, const std::vector<bool>& fallback) {
+  if (!spec.has(key)) return fallback;
+  std::vector<bool> values;
+  for (const std::string& text : spec.texts(key)) {
+    if (text != "true" && text != "false") throw spec.error(key, "must be a list of true and false");
+    values.push_back(text == "true");
+  }
+  if (values.empty()) throw spec.error(key, "has no values");
+  return values;
+}
+
+std::vector<std::string> texts_or_none(const Spec& spec, const char* key) {
+  return spec.has(key) ? spec.texts(key) : std::vector<std::string>{};
+}
+
+// Refuses what load_profile and its kernel sets do not know, at its line.
+PlanHardware read_machine(const Spec& list, const std::string& name, const std::filesystem::path& file) {
+  const Spec spec = list.is_null(name) ? list.map_or_empty("") : list.map(name);
+  spec.expect({"usd_per_gpu_hour", "kernels", "set"});
+  PlanHardware machine;
+  machine.name = name;
+  machine.kernels = spec.text_or("kernels", "");
+  machine.set = texts_or_none(spec, "set");
+  if (spec.has("usd_per_gpu_hour")) machine.usd_per_gpu_hour = spec.number("usd_per_gpu_hour", 1e-6, 1e6);
+  const HardwareProfile profile = at_key(list, name, [&] { return load_profile(name, machine.set, file.string()); });
+  if (profile.kernel_sets.empty() && profile.carried_over.empty()) {
+    throw list.error(name, "has no kernel set; see `moeline calibrate`");
+  }
+  if (!machine.kernels.empty()) (void)at_key(spec, "kernels", [&] { return profile.kernels(machine.kernels, ""); });
+  return machine;
+}
+
+std::vector<PlanHardware> read_hardware(const Spec& plan, const std::filesystem::path& file) {
+  const Spec list = plan.map("hardware");
+  std::vector<PlanHardware> hardware;
+  for (const std::string& name : list.keys()) hardware.push_back(read_machine(list, name, file));
+  if (hardware.empty()) throw plan.error("hardware", "names no machine");
+  const auto priced = [](const PlanHardware& machine) { return machine.usd_per_gpu_hour > 0; };
+  if (hardware.size() > 1 && !std::all_of(hardware.begin(), hardware.end(), priced)) {
+    throw plan.error("hardware", "compares several machines, each of which needs its usd_per_gpu_hour");
+  }
+  return hardware;
+}
+
+Demand read_traffic(const Spec& spec) {
+  spec.expect({"requests_per_s", "input_tokens_per_s", "output_tokens_per_s", "input", "output", "cache_hit_share"});
+  Demand traffic{0, read_lengths(spec.map("input")), read_lengths(spec.map("output")), 0};
+  int rates = 0;
+  const auto rate = [&](const char* key, double tokens) {
+    if (!spec.has(key)) return;
+    if (++rates > 1) throw spec.error(key, "is a second rate: one of requests and tokens per second is enough");
+    traffic.requests_per_s = spec.number(key, 1e-6, kMostPerSecond) / tokens;
+  };
+  rate("requests_per_s", 1);
+  rate("input_tokens_per_s", traffic.input.mean());
+  rate("output_tokens_per_s", traffic.output.mean());
+  if (rates == 0) throw spec.error("requests_per_s", "or input_tokens_per_s or output_tokens_per_s is needed");
+  if (spec.has("cache_hit_share")) traffic.cache_hit_share = spec.number("cache_hit_share", 0, 0.99);
+  return traffic;
+}
+
+Limits read_limits(const Spec& spec) {
+  spec.expect({"ttft_ms", "tpot_ms", "percentile", "tokens_per_s_per_user"});
+  Limits limits;
+  limits.ttft_ms = spec.number("ttft_ms", 1, 1e7);
+  if (spec.has("tpot_ms") == spec.has("tokens_per_s_per_user")) {
+    throw spec.error("tpot_ms", "or tokens_per_s_per_user is needed, and not both: they say the same");
+  }
+  limits.tpot_ms =
+      spec.has("tpot_ms") ? spec.number("tpot_ms", 0.01, 1e6) : 1e3 / spec.number("tokens_per_s_per_user", 1e-3, 1e5);
+  if (spec.has("percentile")) limits.percentile = spec.number("percentile", 50, 99.9);
+  return limits;
+}
+
+PrefillSpace read_prefill(const Spec& spec) {
+  spec.expect({"ep", "redundant_experts", "tokens", "comm_sms", "two_batch", "set"});
+  PrefillSpace space;
+  space.ep = integers_or_none(spec, "ep", 2, kMostGpus);
+  space.redundant_experts = integers_or_none(spec, "redundant_experts", 0, kMostGpus);
+  space.tokens = integers_or_none(spec, "tokens", 2, 1 << 20);
+  space.comm_sms = integers_or_none(spec, "comm_sms", 2, 1024);
+  space.two_batch = flags_or(spec, "two_batch", space.two_batch);
+  space.set = texts_or_none(spec, "set");
+  return space;
+}
+
+DecodeSpace read_decode(const Spec& spec, const Architecture& model) {
+  spec.expect({"ep", "redundant_experts", "batch_size", "two_batch", "mtp", "mtp_acceptance", "set"});
+  DecodeSpace space;
+  space.ep = integers_or_none(spec, "ep", 2, kMostGpus);
+  space.redundant_experts = integers_or_none(spec, "redundant_experts", 0, kMostGpus);
+  space.batch_size = integers_or_none(spec, "batch_size", 1, 1 << 16);
+  space.two_batch = flags_or(spec, "two_batch", space.two_batch);
+  if (spec.has("mtp")) space.mtp = integers_or_none(spec, "mtp", 0, 15);
+  if (model.num_nextn_predict_layers == 0 && *std::max_element(space.mtp.begin(), space.mtp.end()) > 0) {
+    throw spec.error("mtp", fmt::format("'{}' has no MTP module", model.name));
+  }
+  if (spec.has("mtp_acceptance")) space.mtp_acceptance = spec.number("mtp_acceptance", 0, 1);
+  space.set = texts_or_none(spec, "set");
+  return space;
+}
+
+void read_serving(const Spec& spec, Plan& plan) {
+  if (!spec.has("serving")) return;
+  plan.disaggregated = plan.colocated = false;
+  for (const std::string& way : spec.texts("serving")) {
+    if (way != "disaggregated" && way != "colocated") {
+      throw spec.error("serving", "names an " + unknown_name("way of serving", way, kServing));
+    }
+    (way == "colocated" ? plan.colocated : plan.disaggregated) = true;
+  }
+  if (!plan.disaggregated && !plan.colocated) throw spec.error("serving", "has no values");
+}
+
+}  // namespace
+
+Plan load_plan(const std::filesystem::path& file) {
+  const Spec spec = Spec::load(file);
+  spec.expect({"schema", "model", "hardware", "traffic", "limits", "memory_reserve", "serving", "prefill", "decode"});
+  (void)spec.integer("schema", 1, 1);
+  Plan plan{.file = file,
+            .model = spec.text("model"),
+            .hardware = {},
+            .traffic = read_traffic(spec.map("traffic")),
+            .limits = read_limits(spec.map("limits")),
+            .prefill = {},
+            .decode = {}};
+  const Architecture model = at_key(spec, "model", [&] { return load_architecture(plan.model, file.string()); });
+  if (model.n_routed_experts == 0) throw spec.error("model", fmt::format("'{}' has no routed experts", model.name));
+  plan.hardware = read_hardware(spec, file);
+  if (spec.has("memory_reserve")) plan.memory_reserve = spec.number("memory_reserve", 0, 0.9);
+  read_serving(spec, plan);
+  plan.prefill = read_prefill(spec.map_or_empty("prefill"));
+  plan.decode = read_decode(spec.map_or_empty("decode"), model);
+  return plan;
+}
+
+}  // namespace moeline

@@ -1,0 +1,85 @@
+// A plan as it is asked for: what is served, to whom, within which limits, on what.
+//
+//   schema: 1
+//   model: deepseek-v3
+//   hardware:                        # one or several; with several, every GPU-hour needs its price
+//     h800: {usd_per_gpu_hour: 2, kernels: open-2025-late, set: [nic_GBps=45]}
+//   traffic:
+//     requests_per_s: 100            # or input_tokens_per_s, or output_tokens_per_s
+//     input: {percentiles: {50: 2000, 90: 9000, 99: 30000}}       # lengths.hpp has the other ways
+//     output: {mean: 800, spread: 600}
+//     cache_hit_share: 0.5           # of every prompt: its first tokens are in a KV cache, and take no prefill
+//   limits: {ttft_ms: 4000, tpot_ms: 50, percentile: 95}          # of requests, that TTFT and TPOT hold for
+//   memory_reserve: 0.1              # of a GPU's memory: CUDA, graphs, fragmentation
+//   serving: [disaggregated, colocated]
+//   prefill: {ep: [16, 32], tokens: [8192, 16384], comm_sms: [16, 24], two_batch: [true, false]}
+//   decode: {ep: [32, 144], batch_size: [64, 128], two_batch: [true, false], mtp: [0, 1], mtp_acceptance: 0.85}
+//
+// prefill and decode say what is searched; all of it may be left out. Both take `redundant_experts`, a list of numbers
+// of all GPUs of a unit together (by default the fewest with which the unit divides the experts), and `set`, changes to
+// the scenario that is simulated.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experiments/plan/lengths.hpp"
+
+namespace moeline {
+
+struct PlanHardware {
+  std::string name;
+  std::string kernels;           ///< empty: the newest set
+  double usd_per_gpu_hour = 0;   ///< 0: not given
+  std::vector<std::string> set;  ///< "nic_GBps=45"
+};
+
+struct Demand {
+  double requests_per_s = 0;
+  Lengths input, output;
+  double cache_hit_share = 0;
+
+  [[nodiscard]] double new_tokens_per_s() const { return requests_per_s * input.mean() * (1 - cache_hit_share); }
+  [[nodiscard]] double output_tokens_per_s() const { return requests_per_s * output.mean(); }
+};
+
+struct Limits {
+  double ttft_ms = 0, tpot_ms = 0;
+  double percentile = 95;
+};
+
+/// What is searched of prefill: each of its steps is `tokens` new tokens per GPU. Empty: a default (choices.hpp).
+struct PrefillSpace {
+  std::vector<int> ep, redundant_experts, tokens, comm_sms;
+  std::vector<bool> two_batch{true, false};
+  std::vector<std::string> set;
+};
+
+struct DecodeSpace {
+  std::vector<int> ep, redundant_experts, batch_size;  ///< requests per GPU
+  std::vector<bool> two_batch{true, false};
+  std::vector<int> mtp{0};  ///< tokens drafted per step
+  double mtp_acceptance = 0.85;
+  std::vector<std::string> set;
+};
+
+struct Plan {
+  std::filesystem::path file;
+  std::string model;
+  std::vector<PlanHardware> hardware;
+  Demand traffic;
+  Limits limits;
+  double memory_reserve = 0.1;
+  bool disaggregated = true, colocated = true;
+  PrefillSpace prefill;
+  DecodeSpace decode;
+  double step_factor = 1;  ///< on the time of every simulated step: what if we are wrong
+
+  [[nodiscard]] bool has_prices() const { return hardware.front().usd_per_gpu_hour > 0; }
+};
+
+/// Throws SpecError (file, line, key, nearest valid name).
+[[nodiscard]] Plan load_plan(const std::filesystem::path& file);
+
+}  // namespace moeline

@@ -1,0 +1,119 @@
+#include "experiments/plan/points.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/cli/run.hpp"
+#include "schedules/fold.hpp"
+
+namespace moeline {
+namespace {
+
+int tokens_of(double mean) { return std::max(1, static_cast<int>(std::lround(mean))); }
+
+}  // namespace
+
+Points::Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known)
+    : plan_(plan),
+      machine_(machine),
+      known_(known),
+      memory_gib_(load_profile(machine.name, machine.set, plan.file.string()).facts.memory_gib),
+      cached_(cached_tokens(plan.traffic.input, plan.traffic.output)) {}
+
+double Points::usable_bytes() const { return memory_gib_ * (1 << 30) * (1 - plan_.memory_reserve); }
+
+Points::Question Points::of_machine(std::string scenario, std::vector<std::string> set) const {
+  const std::string kernels = machine_.kernels.empty() ? "" : fmt::format("kernels: {}\n", machine_.kernels);
+  for (const std::string& fact : machine_.set) set.push_back("hardware." + fact);
+  return {fmt::format("schema: 1\nmodel: {}\nhardware: {}\n{}{}", plan_.model, machine_.name, kernels, scenario), set};
+}
+
+Points::Question Points::question(const PrefillChoice& choice, int tokens) const {
+  int prompt = tokens_of(plan_.traffic.input.mean_of_tokens());
+  int cached = std::min(prompt - 1, static_cast<int>(prompt * plan_.traffic.cache_hit_share));
+  if (prompt - cached > tokens) {
+    cached += (prompt - cached - tokens) / 2;
+    prompt = cached + tokens;
+  }
+  return of_machine(fmt::format("schedule: {}\n"
+                                "parallelism: {{ep: {}, dp: {}}}\n"
+                                "workload: {{phase: prefill, tokens: {}, prompt_len: {}, cached_len: {}}}\n"
+                                "comm: {{mode: normal, num_sms: {}}}\n"
+                                "routing: {{redundant_experts: {}}}\n"
+                                "ranks: folded\n",
+                                choice.two_batch ? "prefill-two-batch" : "sequential", choice.ep, choice.ep, tokens,
+                                prompt, cached, choice.comm_sms, choice.redundant_experts),
+                    plan_.prefill.set);
+}
+
+Points::Question Points::question(const DecodeChoice& choice) const {
+  const std::string drafts =
+      choice.mtp == 0 ? ""
+                      : fmt::format(", query_len: {}, mtp_acceptance: {}", 1 + choice.mtp, plan_.decode.mtp_acceptance);
+  return of_machine(
+      fmt::format("schedule: {}\n"
+                  "parallelism: {{ep: {}, dp: {}}}\n"
+                  "workload: {{phase: decode, batch_size: {}, kv_len: {}, kv_len_spread: {:.0f}{}}}\n"
+                  "comm: {{mode: low_latency}}\n"
+                  "routing: {{redundant_experts: {}}}\n"
+                  "ranks: folded\n",
+                  choice.two_batch ? "decode-two-batch" : "sequential", choice.ep, choice.ep, choice.batch_size,
+                  tokens_of(cached_.mean), cached_.deviation, drafts, choice.redundant_experts),
+      plan_.decode.set);
+}
+
+Setup Points::setup_of(const Question& question) const {
+  // Beside the plan, so that paths in `set` are relative to it; its lines are not the plan's.
+  const std::filesystem::path file = plan_.file.parent_path() / ("a scenario of " + plan_.file.filename().string());
+  return folded(read_setup(Spec::parse(file.string(), question.scenario), question.set));
+}
+
+StepPoint Points::simulated(const Question& question) const {
+  StepPoint point = known_.get(question.scenario + fmt::format("{}", fmt::join(question.set, "\n")), [&] {
+    const Run run = run_scenario(setup_of(question));
+    return StepPoint{.step_ms = to_us(run.metrics.span) / 1e3,
+                     .exposed_ms = to_us(run.metrics.exposed_comm) / 1e3,
+                     .tokens_per_s = run.tokens_per_s(),
+                     .memory = *run.memory};
+  });
+  point.step_ms *= plan_.step_factor;
+  point.tokens_per_s /= plan_.step_factor;
+  return point;
+}
+
+StepPoint Points::prefill(const PrefillChoice& choice, int tokens) const { return simulated(question(choice, tokens)); }
+
+Memory Points::memory(const PrefillChoice& choice) const {
+  return memory_of(setup_of(question(choice, choice.tokens)));
+}
+
+StepPoint Points::decode(const DecodeChoice& choice) const { return simulated(question(choice)); }
+
+double Points::tokens_per_request(const DecodeChoice& choice) const {
+  double tokens = 0;
+  for (int drafted = 0; drafted <= choice.mtp; ++drafted) tokens += std::pow(plan_.decode.mtp_acceptance, drafted);
+  return tokens;
+}
+
+int Points::most_requests(const DecodeChoice& choice) const {
+  constexpr int kMost = 1 << 14;
+  DecodeChoice two = choice;
+  two.batch_size = 2;  // one for each micro-batch
+  Setup setup = setup_of(question(two));
+  const auto fits = [&](int requests) {
+    setup.scenario.workload.batch_size = requests;
+    return memory_of(setup).total() <= usable_bytes();
+  };
+  int low = choice.two_batch ? 1 : 0;
+  int high = kMost;
+  while (high - low > 1) {
+    const int middle = (low + high) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low > 1 || !choice.two_batch ? low : 0;
+}
+
+}  // namespace moeline

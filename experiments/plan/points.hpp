@@ -1,0 +1,82 @@
+// What one choice of a plan costs: a simulated timeline of its step, and what it keeps in memory.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "experiments/plan/deployment.hpp"
+#include "experiments/plan/plan.hpp"
+#include "schedules/scenario.hpp"
+
+namespace moeline {
+
+/// A full step, simulated.
+struct StepPoint {
+  double step_ms = 0;
+  double exposed_ms = 0;    ///< communication runs and no compute does
+  double tokens_per_s = 0;  ///< per GPU; of decode those produced
+  Memory memory{};
+};
+
+/// Steps by the scenario that they are: plans that differ in what they ask of them share them. Thread-safe.
+class KnownSteps {
+ public:
+  template <class Simulate>
+  StepPoint get(const std::string& scenario, Simulate simulate) {
+    {
+      const std::scoped_lock lock(mutex_);
+      const auto found = known_.find(scenario);
+      if (found != known_.end()) return found->second;
+    }
+    const StepPoint point = simulate();
+    const std::scoped_lock lock(mutex_);
+    return known_[scenario] = point;
+  }
+  [[nodiscard]] std::size_t size() const { return known_.size(); }
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, StepPoint> known_;
+};
+
+/// The choices of a plan on one machine. Thread-safe.
+class Points {
+ public:
+  /// REQUIRES: all outlive it.
+  Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known);
+
+  /// `tokens`: new ones per GPU, at most those of the choice. Prompts are as long as those that an average token is in;
+  /// of one that takes several steps, the step in its middle.
+  [[nodiscard]] StepPoint prefill(const PrefillChoice& choice, int tokens) const;
+  /// A step of full batches. Caches are as long as those of the requests that decode at one time; of the GPUs of a unit
+  /// the one with the most keys is simulated, and what it holds is its memory.
+  [[nodiscard]] StepPoint decode(const DecodeChoice& choice) const;
+  /// Nothing is simulated.
+  [[nodiscard]] Memory memory(const PrefillChoice& choice) const;
+  /// The most requests per GPU whose caches fit beside all else. Nothing is simulated.
+  [[nodiscard]] int most_requests(const DecodeChoice& choice) const;
+  /// Bytes of a GPU that the plan may fill.
+  [[nodiscard]] double usable_bytes() const;
+  /// Tokens that a request gets from a step.
+  [[nodiscard]] double tokens_per_request(const DecodeChoice& choice) const;
+
+ private:
+  struct Question {
+    std::string scenario;
+    std::vector<std::string> set;
+  };
+  [[nodiscard]] Question question(const PrefillChoice& choice, int tokens) const;
+  [[nodiscard]] Question question(const DecodeChoice& choice) const;
+  [[nodiscard]] Question of_machine(std::string scenario, std::vector<std::string> set) const;
+  [[nodiscard]] Setup setup_of(const Question& question) const;
+  [[nodiscard]] StepPoint simulated(const Question& question) const;
+
+  const Plan& plan_;
+  const PlanHardware& machine_;
+  KnownSteps& known_;
+  double memory_gib_ = 0;
+  CachedTokens cached_;
+};
+
+}  // namespace moeline

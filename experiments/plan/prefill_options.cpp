@@ -1,0 +1,124 @@
+#include "experiments/plan/prefill_options.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "experiments/plan/bound.hpp"
+
+namespace moeline {
+namespace {
+
+struct Candidate {
+  PrefillChoice choice;
+  StepPoint step;
+  int fewest_units = 0;  // that keep up
+};
+
+class Prefill {
+ public:
+  Prefill(const Plan& plan, const Points& points)
+      : plan_(plan), points_(points), new_tokens_(plan.traffic.input.scaled(1 - plan.traffic.cache_hit_share)) {}
+
+  [[nodiscard]] Candidate candidate(const PrefillChoice& choice) const {
+    Candidate candidate{choice, points_.prefill(choice, choice.tokens)};
+    const double units = plan_.traffic.new_tokens_per_s() / (candidate.step.tokens_per_s * choice.ep);
+    candidate.fewest_units = static_cast<int>(std::ceil(units / kMostUtilization));
+    return candidate;
+  }
+
+  [[nodiscard]] double ttft(const Candidate& candidate, const StepTimes& times, double units) const {
+    const PrefillQueue queue{.requests_per_s = plan_.traffic.requests_per_s / units,
+                             .gpus = candidate.choice.ep,
+                             .tokens_per_step = 1.0 * candidate.choice.tokens,
+                             .step = times};
+    return ttft_ms(queue, new_tokens_, plan_.limits.percentile);
+  }
+
+  // With so many units that nobody waits.
+  [[nodiscard]] double unloaded_ttft(const Candidate& candidate, const StepTimes& times) const {
+    constexpr double kUnloaded = 20;
+    return ttft(candidate, times, kUnloaded * candidate.fewest_units);
+  }
+
+  // The fewest units within the limit, no more than `most`.
+  [[nodiscard]] std::optional<PrefillOption> option(const Candidate& candidate, const StepTimes& times,
+                                                    int most) const {
+    const auto within = [&](int units) { return ttft(candidate, times, units) <= plan_.limits.ttft_ms; };
+    int low = candidate.fewest_units - 1;
+    int high = std::max(low + 1, 1);
+    for (int step = 1; !within(high); step *= 2) {
+      low = high;
+      high += step;
+      if (low >= most) return std::nullopt;
+    }
+    while (high - low > 1) {
+      const int middle = (low + high) / 2;
+      (within(middle) ? high : low) = middle;
+    }
+    PrefillOption option{.choice = candidate.choice, .step = candidate.step, .units = high};
+    option.ttft_ms = ttft(candidate, times, high);
+    option.utilization = plan_.traffic.new_tokens_per_s() / (candidate.step.tokens_per_s * option.gpus());
+    const bool more = high > candidate.fewest_units;
+    option.bound_by = more ? "ttft" : network_or_compute(candidate.step.exposed_ms, candidate.step.step_ms);
+    return option;
+  }
+
+ private:
+  // Above it queues are longer than the draws that a percentile comes from.
+  static constexpr double kMostUtilization = 0.97;
+
+  const Plan& plan_;
+  const Points& points_;
+  Lengths new_tokens_;
+};
+
+// "Memory before speed": what does not fit is not simulated.
+std::vector<Candidate> candidates_of(const Prefill& prefill, const Points& points,
+                                     const std::vector<PrefillChoice>& choices, std::string& impossible) {
+  std::vector<Candidate> candidates;
+  for (const PrefillChoice& choice : choices) {
+    try {
+      if (points.memory(choice).total() <= points.usable_bytes()) candidates.push_back(prefill.candidate(choice));
+    } catch (const SpecError& error) {
+      impossible = error.what();
+    }
+  }
+  if (candidates.empty() && impossible.empty()) impossible = "does not fit into memory";
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Candidate& a, const Candidate& b) { return a.fewest_units < b.fewest_units; });
+  return candidates;
+}
+
+}  // namespace
+
+StepTimes step_times(const Points& points, const PrefillChoice& choice) {
+  StepTimes times;
+  for (const int part : {16, 4, 1}) {
+    const int tokens = std::max(2, choice.tokens / part);
+    if (!times.tokens.empty() && tokens <= times.tokens.back()) continue;
+    times.tokens.push_back(tokens);
+    times.ms.push_back(points.prefill(choice, tokens).step_ms);
+  }
+  return times;
+}
+
+PrefillFamily prefill_family(const Plan& plan, const Points& points, const std::vector<PrefillChoice>& choices) {
+  constexpr int kTimes = 8;  // as many units as keep up: TTFT would not fall much beyond
+  const Prefill prefill(plan, points);
+  PrefillFamily family{.choice = choices.front()};
+  const std::vector<Candidate> candidates = candidates_of(prefill, points, choices, family.impossible);
+  for (const Candidate& candidate : candidates) {
+    if (family.best && candidate.fewest_units >= family.best->units) break;  // the next ones need more still
+    const StepTimes times = step_times(points, candidate.choice);
+    const double unloaded = prefill.unloaded_ttft(candidate, times);
+    if (family.shortest_ttft_ms == 0 || unloaded < family.shortest_ttft_ms) family.shortest_ttft_ms = unloaded;
+    if (unloaded > plan.limits.ttft_ms) continue;
+    const int most = family.best ? family.best->units - 1 : kTimes * candidate.fewest_units;
+    if (auto option = prefill.option(candidate, times, most)) {
+      if (!family.best || option->units < family.best->units) family.best = std::move(option);
+    }
+  }
+  return family;
+}
+
+}  // namespace moeline

@@ -1,0 +1,39 @@
+// Prefill: how many units keep up with the prompts, and answer in time.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "experiments/plan/points.hpp"
+#include "experiments/plan/prefill_queue.hpp"
+
+namespace moeline {
+
+struct PrefillOption {
+  PrefillChoice choice;
+  StepPoint step{};
+  int units = 0;
+  double ttft_ms = 0;  ///< at the limits' percentile
+  double utilization = 0;
+  std::string bound_by{};
+
+  [[nodiscard]] int gpus() const { return units * choice.ep; }
+};
+
+/// One way of prefilling: units of one size, with and without a second micro-batch.
+struct PrefillFamily {
+  PrefillChoice choice;  ///< without tokens and SMs
+  std::string impossible{};
+  std::optional<PrefillOption> best{};  ///< with the fewest GPUs within the limit on TTFT
+  /// TTFT of an unloaded unit, at the percentile, of the choice that has the shortest.
+  double shortest_ttft_ms = 0;
+};
+
+/// `choices`: of one family, that differ in tokens per step and SMs for communication.
+[[nodiscard]] PrefillFamily prefill_family(const Plan& plan, const Points& points,
+                                           const std::vector<PrefillChoice>& choices);
+
+/// Of a step with all its tokens and of smaller ones.
+[[nodiscard]] StepTimes step_times(const Points& points, const PrefillChoice& choice);
+
+}  // namespace moeline

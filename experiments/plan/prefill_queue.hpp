@@ -1,0 +1,32 @@
+// How long requests wait for their first token: arrivals at a unit of prefill, event by event.
+//
+// A unit is no M/G/k queue: all its GPUs begin a step together, each takes as many tokens of its own queue as a step
+// holds, long prompts are cut, and the step is as long as that of the fullest GPU. So arrivals are simulated: Poisson,
+// new tokens drawn from the lengths, each request to the GPU of the unit with the fewest tokens before it.
+#pragma once
+
+#include <vector>
+
+#include "experiments/plan/lengths.hpp"
+
+namespace moeline {
+
+/// Time of a step by the tokens of its fullest GPU: linear between those given, constant below the first.
+struct StepTimes {
+  std::vector<double> tokens, ms;  ///< ascending
+  [[nodiscard]] double at(double tokens_of_fullest) const;
+};
+
+struct PrefillQueue {
+  double requests_per_s = 0;   ///< of one unit
+  int gpus = 0;                ///< of the unit
+  double tokens_per_step = 0;  ///< of each GPU
+  StepTimes step;
+  double between_ms = 0;  ///< after each step, for other work: of colocated serving a step of decode
+};
+
+/// `new_tokens`: of each request, without those that are cached. The `percentile` of TTFT over thousands of requests,
+/// always the same arrivals, the first tenth left out. Of a unit that cannot keep up it grows with the requests drawn.
+[[nodiscard]] double ttft_ms(const PrefillQueue& queue, const Lengths& new_tokens, double percentile);
+
+}  // namespace moeline

@@ -1,0 +1,83 @@
+#include "experiments/plan/sensitivity.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "hardware/profile.hpp"
+
+namespace moeline {
+namespace {
+
+struct Assumption {
+  const char* name;
+  std::string less, more;
+  std::function<void(Plan&, int sign)> change;
+};
+
+Assumption by_share(const char* name, double share, const std::function<void(Plan&, double factor)>& scale) {
+  const std::string text = fmt::format("{:.0f} %", 100 * share);
+  return {name, "-" + text, "+" + text, [=](Plan& plan, int sign) { scale(plan, 1 + sign * share); }};
+}
+
+Assumption by_points(const char* name, double points, const std::function<void(Plan&, double more)>& add) {
+  const std::string text = fmt::format("{:.0f} points", 100 * points);
+  return {name, "-" + text, "+" + text, [=](Plan& plan, int sign) { add(plan, sign * points); }};
+}
+
+void scale_nic(Plan& plan, double factor) {
+  for (PlanHardware& machine : plan.hardware) {
+    const double now = load_profile(machine.name, machine.set, plan.file.string()).facts.nic_GBps;
+    machine.set.push_back(fmt::format("nic_GBps={}", now * factor));
+  }
+}
+
+std::vector<Assumption> assumptions_of(const Plan& plan) {
+  constexpr double kSome = 0.2, kLittle = 0.1, kPoints = 0.05;
+  std::vector<Assumption> list = {
+      by_share("requests", kSome, [](Plan& p, double factor) { p.traffic.requests_per_s *= factor; }),
+      by_share("input lengths", kSome,
+               [](Plan& p, double factor) { p.traffic.input = p.traffic.input.scaled(factor); }),
+      by_share("output lengths", kSome,
+               [](Plan& p, double factor) { p.traffic.output = p.traffic.output.scaled(factor); }),
+      by_share("limit on TTFT", kSome, [](Plan& p, double factor) { p.limits.ttft_ms *= factor; }),
+      by_share("limit on TPOT", kSome, [](Plan& p, double factor) { p.limits.tpot_ms *= factor; }),
+      by_share("time of every step", kLittle, [](Plan& p, double factor) { p.step_factor *= factor; }),
+      by_share("NIC", kSome, scale_nic),
+      by_points("memory reserve", kPoints,
+                [](Plan& p, double more) { p.memory_reserve = std::clamp(p.memory_reserve + more, 0.0, 0.9); })};
+  if (plan.traffic.cache_hit_share > 0) {
+    list.push_back(by_points("cache hits", 2 * kPoints, [](Plan& p, double more) {
+      p.traffic.cache_hit_share = std::clamp(p.traffic.cache_hit_share + more, 0.0, 0.99);
+    }));
+  }
+  if (*std::max_element(plan.decode.mtp.begin(), plan.decode.mtp.end()) > 0) {
+    list.push_back(by_points("acceptance of drafted tokens", 2 * kPoints, [](Plan& p, double more) {
+      p.decode.mtp_acceptance = std::clamp(p.decode.mtp_acceptance + more, 0.0, 1.0);
+    }));
+  }
+  return list;
+}
+
+Deployment best_of(const Plan& plan, KnownSteps& known, std::size_t workers) {
+  Answer answer = solve(plan, known, workers);
+  return answer.deployments.empty() ? Deployment{} : std::move(answer.deployments.front());
+}
+
+}  // namespace
+
+std::vector<Sensitivity> sensitivities(const Plan& plan, KnownSteps& known, std::size_t workers) {
+  std::vector<Sensitivity> list;
+  for (const Assumption& assumption : assumptions_of(plan)) {
+    Plan less = plan;
+    Plan more = plan;
+    assumption.change(less, -1);
+    assumption.change(more, 1);
+    list.push_back({assumption.name, assumption.less, assumption.more, best_of(less, known, workers),
+                    best_of(more, known, workers)});
+  }
+  return list;
+}
+
+}  // namespace moeline

@@ -1,0 +1,252 @@
+#include "experiments/plan/solve.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "base/parallel.hpp"
+#include "experiments/plan/choices.hpp"
+#include "experiments/plan/colocated.hpp"
+
+namespace moeline {
+namespace {
+
+// All ways on one machine.
+struct Ways {
+  const PlanHardware* machine = nullptr;
+  std::vector<DecodeFamily> decode;
+  std::vector<PrefillFamily> prefill;
+  std::vector<ColocatedOption> colocated;
+};
+
+std::vector<std::vector<PrefillChoice>> families_of(const std::vector<PrefillChoice>& choices) {
+  std::map<std::tuple<int, int, bool>, std::vector<PrefillChoice>> families;
+  for (const PrefillChoice& choice : choices) {
+    families[{choice.ep, choice.redundant_experts, !choice.two_batch}].push_back(choice);
+  }
+  std::vector<std::vector<PrefillChoice>> list;
+  for (auto& [key, family] : families) list.push_back(std::move(family));
+  return list;
+}
+
+Ways ways_on(const Plan& plan, const PlanHardware& machine, KnownSteps& known, std::size_t workers) {
+  const HardwareProfile profile = load_profile(machine.name, machine.set, plan.file.string());
+  const Architecture model = load_architecture(plan.model, plan.file.string());
+  const Points points(plan, machine, known);
+  const std::vector<DecodeChoice> decode = decode_choices(plan, model, profile);
+  const std::vector<PrefillChoice> prefill = prefill_choices(plan, model, profile);
+  const std::vector<std::vector<PrefillChoice>> families = families_of(prefill);
+  Ways ways;
+  ways.machine = &machine;
+  ways.decode.resize(decode.size());
+  ways.prefill.resize(families.size());
+  parallel_for(decode.size() + families.size(), workers, [&](std::size_t i) {
+    if (i < decode.size()) {
+      ways.decode[i] = decode_family(plan, points, decode[i]);
+    } else {
+      ways.prefill[i - decode.size()] = prefill_family(plan, points, families[i - decode.size()]);
+    }
+  });
+  if (!plan.colocated) return ways;
+  std::vector<std::optional<ColocatedOption>> colocated(decode.size());
+  parallel_for(decode.size(), workers,
+               [&](std::size_t i) { colocated[i] = colocated_option(plan, points, ways.decode[i], prefill); });
+  for (auto& option : colocated) {
+    if (option) ways.colocated.push_back(std::move(*option));
+  }
+  return ways;
+}
+
+Side side_of(const DecodeOption& option) {
+  return {.units = option.units,
+          .gpus = option.gpus(),
+          .step_ms = option.step.step_ms,
+          .exposed_ms = option.step.exposed_ms,
+          .tokens_per_s_per_gpu = option.step.tokens_per_s,
+          .utilization = option.utilization(),
+          .memory = option.step.memory,
+          .fits_requests = option.fits_requests,
+          .bound_by = option.bound_by};
+}
+
+Side side_of(const PrefillOption& option) {
+  return {.units = option.units,
+          .gpus = option.gpus(),
+          .step_ms = option.step.step_ms,
+          .exposed_ms = option.step.exposed_ms,
+          .tokens_per_s_per_gpu = option.step.tokens_per_s,
+          .utilization = option.utilization,
+          .memory = option.step.memory,
+          .fits_requests = 0,
+          .bound_by = option.bound_by};
+}
+
+Deployment deployment(const Plan& plan, const PlanHardware& machine, const PrefillOption& prefill,
+                      const DecodeOption& decode, bool colocated) {
+  Deployment d;
+  d.colocated = colocated;
+  d.prefill_choice = prefill.choice;
+  d.decode_choice = decode.choice;
+  d.prefill = side_of(prefill);
+  d.decode = side_of(decode);
+  d.gpus = colocated ? decode.gpus() : prefill.gpus() + decode.gpus();
+  d.ttft_ms = prefill.ttft_ms;
+  d.tpot_ms = decode.tpot_ms;
+  d.tokens_per_s_per_user = 1e3 / d.tpot_ms;
+  d.tokens_per_s_per_gpu = plan.traffic.output_tokens_per_s() / d.gpus;
+  d.usd_per_hour = machine.usd_per_gpu_hour * d.gpus;
+  d.cost_per_million_tokens = d.usd_per_hour / 3600 / plan.traffic.output_tokens_per_s() * 1e6;
+  d.bound_by = d.decode.gpus >= d.prefill.gpus ? d.decode.bound_by : d.prefill.bound_by;
+  return d;
+}
+
+double price(const Deployment& d) { return d.usd_per_hour > 0 ? d.usd_per_hour : d.gpus; }
+
+// The best way to decode with every way to prefill, the best way to prefill with every way to decode, and every
+// colocated one.
+std::vector<Deployment> deployments_of(const Plan& plan, const Ways& ways) {
+  std::vector<Deployment> list;
+  const DecodeOption* decode = nullptr;
+  const PrefillOption* prefill = nullptr;
+  for (const DecodeFamily& family : ways.decode) {
+    const DecodeOption* best = family.best(plan.limits.tpot_ms);
+    if (best != nullptr && (decode == nullptr || best->gpus() < decode->gpus())) decode = best;
+  }
+  for (const PrefillFamily& family : ways.prefill) {
+    if (family.best && (prefill == nullptr || family.best->gpus() < prefill->gpus())) prefill = &*family.best;
+  }
+  if (plan.disaggregated && decode != nullptr && prefill != nullptr) {
+    for (const DecodeFamily& family : ways.decode) {
+      const DecodeOption* best = family.best(plan.limits.tpot_ms);
+      if (best != nullptr) list.push_back(deployment(plan, *ways.machine, *prefill, *best, false));
+    }
+    for (const PrefillFamily& family : ways.prefill) {
+      const bool other = family.best && &*family.best != prefill;
+      if (other) list.push_back(deployment(plan, *ways.machine, *family.best, *decode, false));
+    }
+  }
+  for (const ColocatedOption& option : ways.colocated) {
+    list.push_back(deployment(plan, *ways.machine, option.prefill, option.decode, true));
+    list.back().prefill.memory = list.back().decode.memory = option.memory;
+  }
+  return list;
+}
+
+std::string more_gpus(const char* side, const Side& one, const Side& best) {
+  if (one.gpus <= best.gpus) return "";
+  return fmt::format("{} takes {} GPUs instead of {}, bound by {}", side, one.gpus, best.gpus, one.bound_by);
+}
+
+std::string why_worse(const Deployment& d, const Deployment& best) {
+  if (d.prefill_choice.hardware != best.prefill_choice.hardware || d.colocated != best.colocated) {
+    return fmt::format("{} GPUs instead of {}, bound by {}", d.gpus, best.gpus, d.bound_by);
+  }
+  const std::string decode = more_gpus("decode", d.decode, best.decode);
+  const std::string prefill = more_gpus("prefill", d.prefill, best.prefill);
+  if (decode.empty() && prefill.empty()) return "as many GPUs, later found";
+  return decode + (decode.empty() || prefill.empty() ? "" : "; ") + prefill;
+}
+
+// The best prefill beside every batch size that fits: as if TPOT were not limited.
+void add_trade_offs(const Plan& plan, const Ways& ways, std::vector<TradeOff>& trade_offs) {
+  const PrefillOption* prefill = nullptr;
+  for (const PrefillFamily& family : ways.prefill) {
+    if (family.best && (prefill == nullptr || family.best->gpus() < prefill->gpus())) prefill = &*family.best;
+  }
+  if (prefill == nullptr) return;
+  const double per_gpu_of_prefill = plan.traffic.output_tokens_per_s() / prefill->gpus();
+  for (const DecodeFamily& family : ways.decode) {
+    for (const DecodeOption& option : family.options) {
+      const double per_gpu = 1 / (1 / option.step.tokens_per_s + 1 / per_gpu_of_prefill);
+      trade_offs.push_back({option.choice, 1e3 / option.tpot_ms, per_gpu});
+    }
+  }
+}
+
+void add_impossible(const Ways& ways, std::vector<Impossible>& impossible) {
+  for (const DecodeFamily& family : ways.decode) {
+    if (!family.impossible.empty()) {
+      impossible.push_back(
+          {fmt::format("decode {} on {}", describe(family.choice), ways.machine->name), family.impossible});
+    }
+  }
+  for (const PrefillFamily& family : ways.prefill) {
+    if (!family.best && !family.impossible.empty()) {
+      impossible.push_back(
+          {fmt::format("prefill EP{} on {}", family.choice.ep, ways.machine->name), family.impossible});
+    }
+  }
+}
+
+// The shortest TPOT and TTFT that any way has; a hundredth more, so that rounding loses nothing.
+std::optional<Limits> reachable(const Plan& plan, const std::vector<Ways>& all) {
+  constexpr double kMore = 1.01;
+  double tpot_ms = 0;
+  double ttft_ms = 0;
+  const auto keep_least = [](double& least, double value) {
+    if (value > 0 && (least == 0 || value < least)) least = value;
+  };
+  for (const Ways& ways : all) {
+    for (const DecodeFamily& family : ways.decode) {
+      for (const DecodeOption& option : family.options) keep_least(tpot_ms, option.tpot_ms);
+    }
+    for (const PrefillFamily& family : ways.prefill) keep_least(ttft_ms, family.shortest_ttft_ms);
+  }
+  if (tpot_ms == 0 || ttft_ms == 0) return std::nullopt;
+  Limits limits = plan.limits;
+  limits.tpot_ms = std::max(limits.tpot_ms, kMore * tpot_ms);
+  limits.ttft_ms = std::max(limits.ttft_ms, kMore * ttft_ms);
+  return limits;
+}
+
+std::vector<Deployment> sorted_deployments(const Plan& plan, const std::vector<Ways>& all) {
+  std::vector<Deployment> list;
+  for (const Ways& ways : all) {
+    std::vector<Deployment> more = deployments_of(plan, ways);
+    list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+  }
+  std::stable_sort(list.begin(), list.end(), [](const Deployment& a, const Deployment& b) {
+    return std::make_tuple(price(a), a.tpot_ms) < std::make_tuple(price(b), b.tpot_ms);
+  });
+  for (std::size_t i = 1; i < list.size(); ++i) list[i].loses = why_worse(list[i], list.front());
+  return list;
+}
+
+}  // namespace
+
+std::string describe(const DecodeChoice& choice) {
+  return fmt::format("EP{}{}{}{}", choice.ep,
+                     choice.batch_size > 0 ? fmt::format(", {} requests", choice.batch_size) : "",
+                     choice.two_batch ? ", two-batch" : "", choice.mtp > 0 ? fmt::format(", MTP {}", choice.mtp) : "");
+}
+
+std::string describe(const PrefillChoice& choice) {
+  return fmt::format("EP{}, {} tokens, {} SMs{}", choice.ep, choice.tokens, choice.comm_sms,
+                     choice.two_batch ? ", two-batch" : "");
+}
+
+Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers) {
+  std::vector<Ways> all;
+  for (const PlanHardware& machine : plan.hardware) all.push_back(ways_on(plan, machine, known, workers));
+  Answer answer;
+  answer.deployments = sorted_deployments(plan, all);
+  for (const Ways& ways : all) {
+    add_trade_offs(plan, ways, answer.trade_offs);
+    add_impossible(ways, answer.impossible);
+  }
+  answer.simulated = known.size();
+  if (!answer.deployments.empty()) return answer;
+  answer.nearest_limits = reachable(plan, all);
+  if (!answer.nearest_limits) return answer;
+  Plan wider = plan;
+  wider.limits = *answer.nearest_limits;
+  std::vector<Ways> within;
+  for (const PlanHardware& machine : wider.hardware) within.push_back(ways_on(wider, machine, known, workers));
+  const std::vector<Deployment> nearest = sorted_deployments(wider, within);
+  if (!nearest.empty()) answer.nearest = nearest.front();
+  return answer;
+}
+
+}  // namespace moeline

@@ -1,0 +1,42 @@
+// The answer to a plan: the best deployments, and why the others are not.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "experiments/plan/deployment.hpp"
+#include "experiments/plan/points.hpp"
+
+namespace moeline {
+
+/// Decode with a batch size that fits, whether or not it is fast enough, with the best prefill beside it.
+struct TradeOff {
+  DecodeChoice choice;
+  double tokens_per_s_per_user = 0;
+  double tokens_per_s_per_gpu = 0;  ///< over the GPUs of prefill too
+};
+
+/// What was asked for and cannot be.
+struct Impossible {
+  std::string what;  ///< "decode EP8 on h800"
+  std::string why;
+};
+
+struct Answer {
+  std::vector<Deployment> deployments;  ///< the best of every way, cheapest first
+  std::vector<TradeOff> trade_offs;
+  std::vector<Impossible> impossible;
+  std::optional<Limits> nearest_limits;  ///< where there are no deployments: the least that there could be one with
+  std::optional<Deployment> nearest;     ///< with those limits
+  std::size_t simulated = 0;             ///< steps
+};
+
+/// Searches on `workers` threads; equal plans give equal answers.
+[[nodiscard]] Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers);
+
+/// "EP144, 2 x 96 requests, two-batch, MTP 1".
+[[nodiscard]] std::string describe(const DecodeChoice& choice);
+[[nodiscard]] std::string describe(const PrefillChoice& choice);
+
+}  // namespace moeline
