@@ -1,13 +1,17 @@
 #include "schedules/expected_maximum.hpp"
 
 #include <cmath>
+#include <map>
+#include <mutex>
 #include <numbers>
 
 namespace moeline {
 
+namespace {
+
 // E[max] = integral over x > 0 of 1 - F(x)^n, less that over x < 0 of F(x)^n, F the normal distribution. Beyond 9
 // deviations nothing is left for any number of ranks that a machine can have.
-double expected_maximum(int ranks) {
+double integrate(int ranks) {
   constexpr double kStep = 0.01;
   constexpr double kFarthest = 9;
   double sum = 0;
@@ -16,6 +20,18 @@ double expected_maximum(int ranks) {
     sum += (1 - std::exp(ranks * std::log1p(-tail)) - std::pow(tail, ranks)) * kStep;
   }
   return sum;
+}
+
+}  // namespace
+
+// A thousand terms, asked for again and again.
+double expected_maximum(int ranks) {
+  static std::mutex mutex;
+  static std::map<int, double> known;
+  const std::scoped_lock lock(mutex);
+  const auto [found, is_new] = known.try_emplace(ranks, 0);
+  if (is_new) found->second = integrate(ranks);
+  return found->second;
 }
 
 }  // namespace moeline

@@ -46,7 +46,7 @@ Workload read_decode(const Spec& spec) {
   if (w.kv_len < w.query_len) {
     throw spec.error("kv_len", fmt::format("counts the new tokens: {} is below query_len, {}", w.kv_len, w.query_len));
   }
-  w.kv_len_spread = spec.has("kv_len_spread") ? spec.number("kv_len_spread", 0, w.kv_len) : 0;
+  w.kv_len_spread = spec.has("kv_len_spread") ? spec.number("kv_len_spread", 0, 10.0 * w.kv_len) : 0;
   w.batch_size_spread = spec.has("batch_size_spread") ? spec.number("batch_size_spread", 0, w.batch_size) : 0;
   if (spec.has("mtp_acceptance")) w.mtp_acceptance = spec.number("mtp_acceptance", 0, 1);
   if (spec.has("mtp_acceptance") && w.query_len == 1) {

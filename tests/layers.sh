@@ -16,6 +16,7 @@ calib/fit        base graph moe hardware
 calib/bench      nothing
 experiments/page base
 experiments/sweep base graph engine timeline moe hardware schedules
+experiments/plan base graph engine timeline moe hardware schedules
 experiments/cli  base graph engine timeline measured moe hardware schedules calib
 '
 failed=0

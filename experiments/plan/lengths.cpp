@@ -101,17 +101,10 @@ Lengths::Lengths(std::vector<double> lengths, const std::vector<double>& shares)
   for (const std::size_t i : order) {
     lengths_.push_back(lengths[i]);
     until_.push_back(until += shares[i] / sum);
+    for (std::size_t power = 0; power < moments_.size(); ++power) {
+      moments_[power] += shares[i] / sum * std::pow(lengths[i], power);
+    }
   }
-}
-
-double Lengths::moment(int power) const {
-  double sum = 0;
-  double before = 0;
-  for (std::size_t i = 0; i < lengths_.size(); ++i) {
-    sum += (until_[i] - before) * std::pow(lengths_[i], power);
-    before = until_[i];
-  }
-  return sum;
 }
 
 double Lengths::deviation() const { return std::sqrt(std::max(0.0, moment(2) - moment(1) * moment(1))); }
@@ -124,6 +117,7 @@ double Lengths::draw(Random& random) const {
 Lengths Lengths::scaled(double factor) const {
   Lengths longer = *this;
   for (double& length : longer.lengths_) length *= factor;
+  for (std::size_t power = 0; power < moments_.size(); ++power) longer.moments_[power] *= std::pow(factor, power);
   return longer;
 }
 

@@ -1,6 +1,7 @@
 // How long prompts and answers are.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "base/random.hpp"
@@ -14,8 +15,8 @@ class Lengths {
   /// REQUIRES: as many shares as lengths, not negative, not all 0; lengths positive. Shares are scaled to sum to 1.
   Lengths(std::vector<double> lengths, const std::vector<double>& shares);
 
-  /// E[length^power].
-  [[nodiscard]] double moment(int power) const;
+  /// E[length^power] of the powers 0 to 3.
+  [[nodiscard]] double moment(std::size_t power) const { return moments_.at(power); }
   [[nodiscard]] double mean() const { return moment(1); }
   [[nodiscard]] double deviation() const;
   /// Mean of the lengths that tokens see, instead of requests: E[length^2] / E[length].
@@ -26,6 +27,7 @@ class Lengths {
  private:
   std::vector<double> lengths_;
   std::vector<double> until_;  // share of all lengths up to this one
+  std::array<double, 4> moments_{};
 };
 
 /// One of

@@ -4,7 +4,7 @@
 namespace moeline {
 
 /// Share of requests that find all slots taken, of an M/M/k queue with k = `slots` and `busy` of them taken on average
-/// (Halfin and Whitt, "Heavy-Traffic Limits for Queues with Many Exponential Servers", 1981; within 0.01 of Erlang's C
+/// (Halfin and Whitt, "Heavy-Traffic Limits for Queues with Many Exponential Servers", 1981; within 0.03 of Erlang's C
 /// from 20 slots on). With other service times the chance is nearly the same where slots are many. 1 where busy >=
 /// slots.
 [[nodiscard]] double share_that_waits(double slots, double busy);

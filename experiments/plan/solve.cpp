@@ -141,11 +141,15 @@ std::string more_gpus(const char* side, const Side& one, const Side& best) {
 
 std::string why_worse(const Deployment& d, const Deployment& best) {
   if (d.prefill_choice.hardware != best.prefill_choice.hardware || d.colocated != best.colocated) {
-    return fmt::format("{} GPUs instead of {}, bound by {}", d.gpus, best.gpus, d.bound_by);
+    const std::string same = price(d) == price(best) ? ", for the same price" : "";
+    return fmt::format("{} GPUs instead of {}{}, bound by {}", d.gpus, best.gpus, same, d.bound_by);
   }
   const std::string decode = more_gpus("decode", d.decode, best.decode);
   const std::string prefill = more_gpus("prefill", d.prefill, best.prefill);
-  if (decode.empty() && prefill.empty()) return "as many GPUs, later found";
+  if (decode.empty() && prefill.empty()) {
+    return d.tpot_ms > best.tpot_ms ? fmt::format("TPOT {:.1f} ms instead of {:.1f}", d.tpot_ms, best.tpot_ms)
+                                    : fmt::format("TTFT {:.0f} ms instead of {:.0f}", d.ttft_ms, best.ttft_ms);
+  }
   return decode + (decode.empty() || prefill.empty() ? "" : "; ") + prefill;
 }
 
@@ -165,18 +169,25 @@ void add_trade_offs(const Plan& plan, const Ways& ways, std::vector<TradeOff>& t
   }
 }
 
+void add_impossible(const std::string& what, const std::string& why, std::vector<Impossible>& impossible) {
+  const auto same =
+      std::find_if(impossible.begin(), impossible.end(), [&](const Impossible& i) { return i.why == why; });
+  if (same == impossible.end()) {
+    impossible.push_back({what, why});
+  } else if (same->what.find(what) == std::string::npos) {
+    same->what += ", " + what;
+  }
+}
+
 void add_impossible(const Ways& ways, std::vector<Impossible>& impossible) {
+  const std::string& machine = ways.machine->name;
   for (const DecodeFamily& family : ways.decode) {
-    if (!family.impossible.empty()) {
-      impossible.push_back(
-          {fmt::format("decode {} on {}", describe(family.choice), ways.machine->name), family.impossible});
-    }
+    if (family.impossible.empty()) continue;
+    add_impossible(fmt::format("decode EP{} on {}", family.choice.ep, machine), family.impossible, impossible);
   }
   for (const PrefillFamily& family : ways.prefill) {
-    if (!family.best && !family.impossible.empty()) {
-      impossible.push_back(
-          {fmt::format("prefill EP{} on {}", family.choice.ep, ways.machine->name), family.impossible});
-    }
+    if (family.impossible.empty() || family.best) continue;
+    add_impossible(fmt::format("prefill EP{} on {}", family.choice.ep, machine), family.impossible, impossible);
   }
 }
 
@@ -208,7 +219,7 @@ std::vector<Deployment> sorted_deployments(const Plan& plan, const std::vector<W
     list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
   std::stable_sort(list.begin(), list.end(), [](const Deployment& a, const Deployment& b) {
-    return std::make_tuple(price(a), a.tpot_ms) < std::make_tuple(price(b), b.tpot_ms);
+    return std::make_tuple(price(a), a.tpot_ms, a.ttft_ms) < std::make_tuple(price(b), b.tpot_ms, b.ttft_ms);
   });
   for (std::size_t i = 1; i < list.size(); ++i) list[i].loses = why_worse(list[i], list.front());
   return list;

@@ -19,7 +19,7 @@ struct TradeOff {
 
 /// What was asked for and cannot be.
 struct Impossible {
-  std::string what;  ///< "decode EP8 on h800"
+  std::string what;  ///< "decode EP8 on h800, decode EP8 on h200"
   std::string why;
 };
 

@@ -1,5 +1,6 @@
 #include "base/normals.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -25,7 +26,9 @@ Normals normals(std::uint64_t seed, std::uint64_t stream, std::size_t count) {
   const std::scoped_lock lock(mutex);
   if (known.size() >= kMany) known.clear();
   Normals& numbers = known[{seed, stream}];
-  if (!numbers || numbers->size() < count) numbers = draw(seed, stream, count);
+  if (!numbers || numbers->size() < count) {
+    numbers = draw(seed, stream, std::max(count, numbers ? 2 * numbers->size() : 0));
+  }
   return numbers;
 }
 

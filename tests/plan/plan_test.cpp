@@ -1,0 +1,193 @@
+// Plans: the answer keeps to what was asked, and more of anything that helps never takes more GPUs.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+#include <rapidjson/document.h>
+
+#include <algorithm>
+
+#include "experiments/cli/plan_output.hpp"
+#include "tests/support/cli.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+const std::string kPlan =
+    "schema: 1\n"                                                                    // 1
+    "model: deepseek-v3\n"                                                           // 2
+    "hardware: {h800: {usd_per_gpu_hour: 2}}\n"                                      // 3
+    "traffic:\n"                                                                     // 4
+    "  requests_per_s: 100\n"                                                        // 5
+    "  input: {mean: 3000, spread: 2000}\n"                                          // 6
+    "  output: {mean: 500, spread: 300}\n"                                           // 7
+    "  cache_hit_share: 0.3\n"                                                       // 8
+    "limits: {ttft_ms: 3000, tpot_ms: 60, percentile: 95}\n"                         // 9
+    "serving: [disaggregated, colocated]\n"                                          // 10
+    "prefill: {ep: [16, 32], tokens: [4096], comm_sms: [16]}\n"                      // 11
+    "decode: {ep: [32], batch_size: [8, 32, 64, 100], two_batch: [true, false]}\n";  // 12
+
+std::string changed(std::string text, const std::string& from, const std::string& to) {
+  const std::size_t at = text.find(from);
+  REQUIRE(at != std::string::npos);
+  return text.replace(at, from.size(), to);
+}
+
+struct Solved {
+  TemporaryFolder folder;
+  Plan plan;
+  KnownSteps known;
+  Answer answer;
+  explicit Solved(const std::string& text)
+      : plan(load_plan(folder.write("plan.yaml", text))), answer(solve(plan, known, 2)) {}
+  [[nodiscard]] const Deployment& best() const {
+    REQUIRE(!answer.deployments.empty());
+    return answer.deployments.front();
+  }
+};
+
+int gpus(const std::string& from, const std::string& to) { return Solved(changed(kPlan, from, to)).best().gpus; }
+
+}  // namespace
+
+TEST_CASE("every deployment is within the limits, fits into memory, and serves the load") {
+  const Solved solved(kPlan);
+  REQUIRE(solved.answer.deployments.size() >= 3);
+  bool colocated = false;
+  for (const Deployment& d : solved.answer.deployments) {
+    colocated = colocated || d.colocated;
+    CHECK(d.ttft_ms <= 3000);
+    CHECK(d.tpot_ms <= 60);
+    CHECK(gib(d.prefill.memory.total()) <= 0.9 * 80);
+    CHECK(gib(d.decode.memory.total()) <= 0.9 * 80);
+    CHECK(d.decode_choice.batch_size <= d.decode.fits_requests);
+    CHECK(d.prefill.utilization < 1);
+    CHECK(d.decode.utilization < 1);
+    CHECK(d.gpus == (d.colocated ? d.decode.gpus : d.prefill.gpus + d.decode.gpus));
+    CHECK(d.prefill.tokens_per_s_per_gpu * d.prefill.gpus >= solved.plan.traffic.new_tokens_per_s());
+    // Little's law: requests in flight have a slot each.
+    CHECK(d.decode.gpus * d.decode_choice.batch_size >= 100 * 500 * d.tpot_ms / 1e3);
+    CHECK(d.tokens_per_s_per_gpu == doctest::Approx(100.0 * 500 / d.gpus));
+    CHECK(d.cost_per_million_tokens == doctest::Approx(2.0 * d.gpus / 3600 / (100 * 500) * 1e6));
+  }
+  CHECK(colocated);
+}
+
+TEST_CASE("deployments are cheapest first, and the others say why not") {
+  const Solved solved(kPlan);
+  const std::vector<Deployment>& all = solved.answer.deployments;
+  for (std::size_t i = 1; i < all.size(); ++i) {
+    CHECK(all[i - 1].usd_per_hour <= all[i].usd_per_hour);
+    CHECK(!all[i].loses.empty());
+  }
+}
+
+TEST_CASE("more requests, longer answers, tighter limits and fewer cache hits never take fewer GPUs") {
+  const int now = Solved(kPlan).best().gpus;
+  CHECK(gpus("requests_per_s: 100", "requests_per_s: 400") >= now);
+  CHECK(gpus("requests_per_s: 100", "requests_per_s: 400") <= 4 * now);
+  CHECK(gpus("output: {mean: 500", "output: {mean: 1500") >= now);
+  CHECK(gpus("tpot_ms: 60", "tpot_ms: 45") >= now);
+  CHECK(gpus("ttft_ms: 3000", "ttft_ms: 1500") >= now);
+  CHECK(gpus("cache_hit_share: 0.3", "cache_hit_share: 0") >= now);
+}
+
+TEST_CASE("a deployment's numbers are those of simulate") {
+  const Solved solved(kPlan);
+  const Deployment& best = solved.best();
+  const CachedTokens cached = cached_tokens(solved.plan.traffic.input, solved.plan.traffic.output);
+  const std::string scenario = fmt::format(
+      "schema: 1\nmodel: deepseek-v3\nhardware: h800\nschedule: {}\nparallelism: {{ep: 32, dp: 32}}\n"
+      "workload: {{phase: decode, batch_size: {}, kv_len: {:.0f}, kv_len_spread: {:.0f}}}\nranks: folded\n",
+      best.decode_choice.two_batch ? "decode-two-batch" : "sequential", best.decode_choice.batch_size, cached.mean,
+      cached.deviation);
+  const Outcome outcome = run_moeline({"simulate", solved.folder.write("scenario.yaml", scenario), "--format", "json"});
+  rapidjson::Document json;
+  json.Parse(outcome.out.c_str());
+  REQUIRE(!json.HasParseError());
+  CHECK(best.decode.step_ms == doctest::Approx(json["metrics"]["step_ms"].GetDouble()).epsilon(1e-4));
+}
+
+TEST_CASE("the front has no point that another is better than in both, and misses none") {
+  const std::vector<TradeOff> all = Solved(kPlan).answer.trade_offs;
+  const std::vector<TradeOff> front = pareto_front(all);
+  const auto dominated = [&](const TradeOff& point) {
+    return std::any_of(all.begin(), all.end(), [&](const TradeOff& other) {
+      return other.tokens_per_s_per_user >= point.tokens_per_s_per_user &&
+             other.tokens_per_s_per_gpu >= point.tokens_per_s_per_gpu &&
+             (other.tokens_per_s_per_user > point.tokens_per_s_per_user ||
+              other.tokens_per_s_per_gpu > point.tokens_per_s_per_gpu);
+    });
+  };
+  for (const TradeOff& point : front) CHECK(!dominated(point));
+  const auto count = std::count_if(all.begin(), all.end(), [&](const TradeOff& point) { return !dominated(point); });
+  CHECK(count == static_cast<std::ptrdiff_t>(front.size()));
+}
+
+TEST_CASE("what does not fit into memory is said before anything is simulated") {
+  const Solved solved(changed(kPlan, "decode: {ep: [32]", "decode: {ep: [8]"));
+  CHECK(solved.answer.deployments.empty());
+  REQUIRE(solved.answer.impossible.size() == 1);
+  CHECK(solved.answer.impossible[0].what == "decode EP8 on h800");
+  CHECK(solved.answer.impossible[0].why == "no request fits into memory");
+}
+
+TEST_CASE("where nothing is within the limits, the nearest that is says how far off they are; exit code 1") {
+  TemporaryFolder folder;
+  const Outcome outcome =
+      run_moeline({"plan", folder.write("plan.yaml", changed(kPlan, "tpot_ms: 60", "tpot_ms: 1")), "--format", "json"});
+  CHECK(outcome.exit_code == 1);
+  rapidjson::Document json;
+  json.Parse(outcome.out.c_str());
+  REQUIRE(!json.HasParseError());
+  CHECK(json["deployments"].Size() == 0);
+  CHECK(json["nearest_limits"]["tpot_ms"].GetDouble() > 1);
+  CHECK(json["nearest"]["tpot_ms"].GetDouble() <= json["nearest_limits"]["tpot_ms"].GetDouble());
+}
+
+TEST_CASE("JSON has the keys of the contract, and is the same on one thread and on three") {
+  TemporaryFolder folder;
+  const std::string file = folder.write("plan.yaml", kPlan);
+  const Outcome one = run_moeline({"plan", file, "--format", "json", "--workers", "1", "--no-sensitivity"});
+  const Outcome three = run_moeline({"plan", file, "--format", "json", "--workers", "3", "--no-sensitivity"});
+  CHECK(one.out == three.out);
+  rapidjson::Document json;
+  json.Parse(one.out.c_str());
+  REQUIRE(json["deployments"].Size() > 0);
+  for (const char* key : {"gpus", "prefill", "decode", "tokens_per_s_per_gpu", "tpot_ms", "ttft_ms",
+                          "cost_per_million_tokens", "bound_by"}) {
+    CAPTURE(key);
+    CHECK(json["deployments"][0].HasMember(key));
+  }
+}
+
+TEST_CASE("bad plans are refused by line and key") {
+  struct Bad {
+    const char *from, *to, *message;
+  };
+  TemporaryFolder folder;
+  for (const Bad& bad : {
+           Bad{"model: deepseek-v3", "model: deepseek-v4", ":2: model names an unknown"},
+           {"h800: {usd", "h801: {usd", ":3: hardware.h801 names an unknown"},
+           {"{h800: {usd_per_gpu_hour: 2}}", "{h800: {}, h200: {}}", "needs its usd_per_gpu_hour"},
+           {"usd_per_gpu_hour: 2", "usd_per_gpu_hour: -2", "usd_per_gpu_hour must be from"},
+           {"usd_per_gpu_hour: 2", "kernels: open-2052", "names an unknown kernel set"},
+           {"  requests_per_s: 100\n", "", "requests_per_s or input_tokens_per_s"},
+           {"  requests_per_s: 100\n", "  requests_per_s: 100\n  input_tokens_per_s: 5\n", "is a second rate"},
+           {"cache_hit_share: 0.3", "cache_hit_share: 1.3", ":8: traffic.cache_hit_share must be from 0 to 0.99"},
+           {"tpot_ms: 60", "tpot_ms: 60, tokens_per_s_per_user: 30", "they say the same"},
+           {"percentile: 95", "percentile: 100", "percentile must be from 50 to 99.9"},
+           {"[disaggregated, colocated]", "[disagregated]", "did you mean 'disaggregated'?"},
+           {"prefill: {ep: [16, 32]", "prefill: {ep: []", "prefill.ep has no values"},
+           {"two_batch: [true, false]", "two_batch: [yes]", "must be a list of true and false"},
+           {"decode: {ep", "decode: {mtp: [0], epp", "did you mean 'decode.ep'?"},
+           {"mean: 500, spread: 300", "lengths: [1, 2], shares: [0.5, 0.6]", "shares sum to 1.1, not 1"},
+       }) {
+    const Outcome outcome = run_moeline({"plan", folder.write("plan.yaml", changed(kPlan, bad.from, bad.to))});
+    CAPTURE(bad.to);
+    CAPTURE(outcome.err);
+    CHECK(outcome.exit_code == 3);
+    CHECK(outcome.out.empty());
+    CHECK(outcome.err.find(bad.message) != std::string::npos);
+  }
+}
