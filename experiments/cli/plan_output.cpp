@@ -212,6 +212,7 @@ Page plan_page(const PlanResult& result) {
   page.summary.insert(page.summary.end(), axes.notes.begin(), axes.notes.end());
   page.axes = std::move(axes.axes);
   page.failures.resize(points.size());
+  page.fits_memory.assign(points.size(), true);  // others were never simulated
   page.metrics = {std::move(per_user), std::move(per_gpu), std::move(tpot)};
   page.plots = {ParetoPlot{"tokens_per_s_per_user", "tokens_per_s_per_gpu"}};
   page.source_title = "the plan";

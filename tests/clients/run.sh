@@ -93,7 +93,9 @@ if [ ! -e build/release/page/echarts.min.js ]; then
 elif have "sweep page" node npm chromium && fetch "sweep page" playwright-core 1.56.1 "$playwright" ""; then
   write_page sweep_of_two_axes experiments/decode_ep_by_batch_h800/study.yaml
   write_page sweep_of_four_axes "$here/study.yaml"
-  check node "$here/sweep.mjs" "$fetched" "$out" "$out"/sweep_of_*.html
+  build/release/moeline plan "$here/plan.yaml" --no-sensitivity --html "$out/plan.html" >/dev/null 2>"$out/moeline.log" ||
+    { cat "$out/moeline.log" >&2; failed=1; }
+  check node "$here/sweep.mjs" "$fetched" "$out" "$out"/sweep_of_*.html "$out/plan.html"
 fi
 
 if have hta python3; then
