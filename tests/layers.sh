@@ -14,21 +14,23 @@ model/hardware   base graph moe
 schedules        base graph moe hardware
 calib/fit        base graph moe hardware
 calib/bench      nothing
-experiments/page base
-experiments/sweep base graph engine timeline moe hardware schedules
-experiments/plan base graph engine timeline moe hardware schedules
-experiments/cli  base graph engine timeline measured moe hardware schedules calib
+experiments/page  base
+experiments/run   base graph engine timeline moe hardware schedules
+experiments/sweep run base graph engine timeline moe hardware schedules
+experiments/plan  run base graph engine timeline moe hardware schedules
+experiments/cli   run sweep plan page base graph engine timeline measured moe hardware schedules calib
 '
 failed=0
 checked=0
 while read -r folder allowed; do
   [ -n "$folder" ] || continue
   own=${folder#model/}
+  own=${own#experiments/}
   own=${own%%/*}
   [ "$allowed" = nothing ] && own=
   while IFS=: read -r file line include; do
     checked=$((checked + 1))
-    target=$(sed -E 's/.*"([^/"]+)\/.*/\1/' <<<"$include")
+    target=$(sed -E 's/.*"(experiments\/)?([^/"]+)\/.*/\2/' <<<"$include")
     [ "$allowed" = nothing ] && [[ $include != */* ]] && target=nothing
     case " $own $allowed " in
       *" $target "*) ;;

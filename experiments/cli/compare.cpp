@@ -14,7 +14,7 @@
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/null_models.hpp"
 #include "experiments/cli/output_file.hpp"
-#include "experiments/cli/run.hpp"
+#include "experiments/run/run.hpp"
 #include "measured/names.hpp"
 #include "schedules/pipeline/pipelines.hpp"
 #include "timeline/merge_traces.hpp"

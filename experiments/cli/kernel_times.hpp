@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/cli/run.hpp"
+#include "experiments/run/run.hpp"
 
 namespace moeline {
 

@@ -9,7 +9,7 @@
 #include "experiments/cli/kernel_times.hpp"
 #include "experiments/cli/null_models.hpp"
 #include "experiments/cli/predictor.hpp"
-#include "experiments/cli/run_metrics.hpp"
+#include "experiments/run/run_metrics.hpp"
 
 namespace moeline {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "calib/fit/assess.hpp"
 #include "experiments/cli/facts.hpp"
-#include "experiments/cli/run.hpp"
-#include "experiments/cli/samples.hpp"
+#include "experiments/run/run.hpp"
+#include "experiments/run/samples.hpp"
 
 namespace moeline {
 

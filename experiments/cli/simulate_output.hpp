@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "experiments/cli/run.hpp"
-#include "experiments/cli/samples.hpp"
+#include "experiments/run/run.hpp"
+#include "experiments/run/samples.hpp"
 
 namespace moeline {
 

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "experiments/cli/json.hpp"
-#include "experiments/cli/run.hpp"
+#include "experiments/run/run.hpp"
 #include "timeline/write_trace.hpp"
 
 namespace moeline {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/cli/run.hpp"
+#include "experiments/run/run.hpp"
 #include "schedules/fold.hpp"
 
 namespace moeline {

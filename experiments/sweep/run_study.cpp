@@ -9,8 +9,8 @@
 
 #include "base/error.hpp"
 #include "base/parallel.hpp"
-#include "experiments/cli/run.hpp"
-#include "experiments/cli/run_metrics.hpp"
+#include "experiments/run/run.hpp"
+#include "experiments/run/run_metrics.hpp"
 #include "schedules/fold.hpp"
 
 namespace moeline {

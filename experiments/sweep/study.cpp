@@ -9,7 +9,7 @@
 
 #include "base/file.hpp"
 #include "base/spec.hpp"
-#include "experiments/cli/run_metrics.hpp"
+#include "experiments/run/run_metrics.hpp"
 #include "experiments/sweep/condition.hpp"
 
 namespace moeline {

@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "engine/simulate.hpp"
-#include "experiments/cli/run.hpp"
+#include "experiments/run/run.hpp"
 #include "schedules/fold.hpp"
 #include "schedules/schedules.hpp"
 #include "timeline/metrics.hpp"

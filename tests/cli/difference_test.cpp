@@ -6,7 +6,7 @@
 
 #include "engine/simulate.hpp"
 #include "experiments/cli/difference.hpp"
-#include "experiments/cli/run.hpp"
+#include "experiments/run/run.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/trace_text.hpp"

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <filesystem>
 
-#include "experiments/cli/run_metrics.hpp"
 #include "experiments/page/axes.hpp"
+#include "experiments/run/run_metrics.hpp"
 #include "tests/support/cli.hpp"
 
 using namespace moeline;

@@ -5,8 +5,8 @@
 
 #include "experiments/cli/comparison.hpp"
 #include "experiments/cli/facts.hpp"
-#include "experiments/cli/samples.hpp"
 #include "experiments/cli/score_facts.hpp"
+#include "experiments/run/samples.hpp"
 #include "tests/support/data.hpp"
 #include "timeline/trace.hpp"
 

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "experiments/cli/comparison.hpp"
-#include "experiments/cli/run.hpp"
+#include "experiments/run/run.hpp"
 #include "tests/support/data.hpp"
 #include "timeline/trace.hpp"
 

@@ -8,7 +8,7 @@
 #include <fstream>
 
 #include "experiments/cli/kernel_times.hpp"
-#include "experiments/cli/run.hpp"
+#include "experiments/run/run.hpp"
 #include "tests/support/data.hpp"
 
 using namespace moeline;

@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "engine/simulate.hpp"
-#include "experiments/cli/samples.hpp"
+#include "experiments/run/samples.hpp"
 #include "tests/support/inference.hpp"
 
 using namespace moeline;

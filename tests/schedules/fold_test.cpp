@@ -1,7 +1,7 @@
 // Equal layers are simulated once, and nobody can tell.
 #include <doctest/doctest.h>
 
-#include "experiments/cli/run_metrics.hpp"
+#include "experiments/run/run_metrics.hpp"
 #include "schedules/fold.hpp"
 #include "tests/support/inference.hpp"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/cli/run.hpp"
+#include "experiments/run/run.hpp"
 #include "tests/support/data.hpp"
 
 namespace moeline::testing {

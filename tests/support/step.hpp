@@ -3,7 +3,7 @@
 
 #include <filesystem>
 
-#include "experiments/cli/run.hpp"
+#include "experiments/run/run.hpp"
 
 namespace moeline::testing {
 

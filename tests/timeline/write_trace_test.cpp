@@ -6,7 +6,7 @@
 #include <fstream>
 #include <map>
 
-#include "experiments/cli/run.hpp"
+#include "experiments/run/run.hpp"
 #include "tests/support/data.hpp"
 #include "timeline/write_trace.hpp"
 

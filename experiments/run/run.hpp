@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/cli/step_report.hpp"
+#include "experiments/run/step_report.hpp"
 #include "moe/memory.hpp"
 #include "schedules/schedules.hpp"
 #include "timeline/metrics.hpp"

@@ -9,7 +9,7 @@
 #include "base/normals.hpp"
 #include "base/random.hpp"
 #include "engine/timeline.hpp"
-#include "experiments/cli/chains.hpp"
+#include "experiments/run/chains.hpp"
 #include "schedules/program.hpp"
 
 namespace moeline {

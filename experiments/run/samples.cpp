@@ -1,11 +1,11 @@
-#include "experiments/cli/samples.hpp"
+#include "experiments/run/samples.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <map>
 
 #include "base/parallel.hpp"
-#include "experiments/cli/run_metrics.hpp"
+#include "experiments/run/run_metrics.hpp"
 
 namespace moeline {
 namespace {

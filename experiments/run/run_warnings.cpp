@@ -1,4 +1,4 @@
-#include "experiments/cli/run_warnings.hpp"
+#include "experiments/run/run_warnings.hpp"
 
 #include <fmt/format.h>
 

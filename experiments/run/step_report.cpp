@@ -1,10 +1,10 @@
-#include "experiments/cli/step_report.hpp"
+#include "experiments/run/step_report.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "experiments/cli/step_memory.hpp"
+#include "experiments/run/step_memory.hpp"
 #include "moe/memory.hpp"
 #include "timeline/intervals.hpp"
 

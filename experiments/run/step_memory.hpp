@@ -1,7 +1,7 @@
 // What each rank of a pipeline holds in memory over a step of training.
 #pragma once
 
-#include "experiments/cli/step_report.hpp"
+#include "experiments/run/step_report.hpp"
 
 namespace moeline {
 

@@ -1,4 +1,4 @@
-#include "experiments/cli/step_memory.hpp"
+#include "experiments/run/step_memory.hpp"
 
 #include <algorithm>
 #include <map>

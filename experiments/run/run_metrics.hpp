@@ -3,7 +3,7 @@
 
 #include <span>
 
-#include "experiments/cli/run.hpp"
+#include "experiments/run/run.hpp"
 
 namespace moeline {
 

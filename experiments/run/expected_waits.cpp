@@ -1,4 +1,4 @@
-#include "experiments/cli/expected_waits.hpp"
+#include "experiments/run/expected_waits.hpp"
 
 #include <algorithm>
 #include <map>
@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "engine/simulate.hpp"
-#include "experiments/cli/race.hpp"
+#include "experiments/run/race.hpp"
 #include "schedules/expected_maximum.hpp"
 #include "schedules/fold.hpp"
 #include "schedules/schedules.hpp"

@@ -1,4 +1,4 @@
-#include "experiments/cli/chains.hpp"
+#include "experiments/run/chains.hpp"
 
 #include "base/error.hpp"
 

@@ -1,4 +1,4 @@
-#include "experiments/cli/race.hpp"
+#include "experiments/run/race.hpp"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "experiments/cli/run.hpp"
+#include "experiments/run/run.hpp"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <map>
 
 #include "engine/simulate.hpp"
-#include "experiments/cli/expected_waits.hpp"
-#include "experiments/cli/phase_level.hpp"
-#include "experiments/cli/run_warnings.hpp"
+#include "experiments/run/expected_waits.hpp"
+#include "experiments/run/phase_level.hpp"
+#include "experiments/run/run_warnings.hpp"
 #include "moe/parameters.hpp"
 #include "schedules/fold.hpp"
 #include "timeline/compute_waits.hpp"

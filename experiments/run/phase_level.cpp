@@ -1,4 +1,4 @@
-#include "experiments/cli/phase_level.hpp"
+#include "experiments/run/phase_level.hpp"
 
 #include <fmt/format.h>
 

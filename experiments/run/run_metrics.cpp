@@ -1,4 +1,4 @@
-#include "experiments/cli/run_metrics.hpp"
+#include "experiments/run/run_metrics.hpp"
 
 namespace moeline {
 namespace {
