@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 
@@ -19,21 +20,24 @@ class FileMemo {
   Value get(const std::filesystem::path& path, Read read, const std::string& variant = "") {
     constexpr std::size_t kMany = 64;
     const std::string key = path.string() + '\n' + variant + '\n' + read_text(path);
-    {
-      const std::scoped_lock lock(mutex_);
-      const auto found = known_.find(key);
-      if (found != known_.end()) return found->second;
-    }
-    Value value = read();
+    if (const std::shared_ptr<const Value> value = find(key)) return *value;
+    const auto value = std::make_shared<const Value>(read());
     const std::scoped_lock lock(mutex_);
     if (known_.size() >= kMany) known_.clear();
     known_.insert_or_assign(key, value);
-    return value;
+    return *value;
   }
 
  private:
+  // Copied by who asked, not while others wait.
+  std::shared_ptr<const Value> find(const std::string& key) {
+    const std::scoped_lock lock(mutex_);
+    const auto found = known_.find(key);
+    return found == known_.end() ? nullptr : found->second;
+  }
+
   std::mutex mutex_;
-  std::map<std::string, Value> known_;
+  std::map<std::string, std::shared_ptr<const Value>> known_;
 };
 
 }  // namespace moeline
