@@ -24,10 +24,10 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "timeline/json_text.hpp"
+#include "timeline/trace_tasks.hpp"
 
 namespace moeline {
 namespace {
@@ -46,23 +46,12 @@ struct SliceNs {
 class Writer {
  public:
   Writer(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank, const TraceOptions& options)
-      : graph_(graph), timeline_(timeline), rank_(rank), options_(options) {
-    for (TaskId task = 0; task < graph.size(); ++task) {
-      if (stream_of(task).rank != rank) continue;
-      (role_of(task) == Role::host ? host_ : kernels_).push_back(task);
-    }
-    const auto by_start = [&](TaskId a, TaskId b) {
-      const auto key = [&](TaskId t) {
-        return std::tuple(stream_of(t).id, timeline_.spans[t].start, timeline_.spans[t].end, t);
-      };
-      return key(a) < key(b);
-    };
-    std::sort(kernels_.begin(), kernels_.end(), by_start);
-    std::sort(host_.begin(), host_.end(), by_start);
-    find_launches();
-    find_waits();
-    correlate();
-  }
+      : graph_(graph),
+        timeline_(timeline),
+        rank_(rank),
+        options_(options),
+        tasks_(trace_tasks(graph, timeline, rank, options.graph_launch)),
+        last_flow_(tasks_.kernels.size()) {}
 
   std::string write() {
     print("{{\n\"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": {}, \"world_size\": {}}},\n", rank_,
@@ -102,52 +91,9 @@ class Writer {
   [[nodiscard]] bool is_kernel(TaskId task) const {
     return stream_of(task).rank == rank_ && role_of(task) != Role::host;
   }
-  [[nodiscard]] bool on_the_wire(TaskId task) const { return wires_.contains(task); }
+  [[nodiscard]] bool on_the_wire(TaskId task) const { return tasks_.wires.contains(task); }
   [[nodiscard]] bool first_on_stream(std::size_t i) const {
-    return i == 0 || stream_of(kernels_[i - 1]).id != stream_of(kernels_[i]).id;
-  }
-
-  // Of the host tasks with "launch" in their name that release a kernel, the last to end launches it.
-  void find_launches() {
-    if (options_.graph_launch) return;
-    for (const TaskId task : host_) {
-      const Span& span = timeline_.spans[task];
-      if (graph_.task_name(task).find("launch") == std::string::npos || span.start == span.end) continue;
-      for (const EventId after : graph_.successors(end_of(task))) {
-        if (!is_start(after) || !is_kernel(task_of(after))) continue;
-        const auto [launcher, added] = launcher_.try_emplace(task_of(after), task);
-        if (timeline_.spans[launcher->second].end < span.end) launcher->second = task;
-      }
-    }
-  }
-
-  // The kernel whose end each host task waits for, the last to end.
-  void find_waits() {
-    if (options_.graph_launch) return;  // in a graph the host does nothing
-    for (const TaskId kernel : kernels_) {
-      for (const EventId after : graph_.successors(end_of(kernel))) {
-        const TaskId task = task_of(after);
-        if (!is_start(after) || stream_of(task).rank != rank_ || role_of(task) != Role::host) continue;
-        const auto [waited_for, added] = waited_for_.try_emplace(task, kernel);
-        if (timeline_.spans[waited_for->second].end < timeline_.spans[kernel].end) waited_for->second = kernel;
-      }
-    }
-  }
-
-  void correlate() {
-    for (std::size_t i = 0; i < kernels_.size(); ++i) correlation_[kernels_[i]] = options_.graph_launch ? 1 : i + 1;
-    last_flow_ = kernels_.size();
-    // Data on the wire follows a kernel of its own phase that sends it.
-    for (const TaskId sender : kernels_) {
-      if (graph_.task(sender).hold == Hold::nothing) continue;
-      for (const EventId after : graph_.successors(end_of(sender))) {
-        const TaskId task = task_of(after);
-        const bool holds_nothing = graph_.task(task).hold == Hold::nothing;
-        if (!is_kernel(task) || !holds_nothing || graph_.label(task).phase != graph_.label(sender).phase) continue;
-        wires_.insert(task);
-        correlation_[task] = correlation_[sender];
-      }
-    }
+    return i == 0 || stream_of(tasks_.kernels[i - 1]).id != stream_of(tasks_.kernels[i]).id;
   }
 
   // Monotone, so what abuts or nests before rounding does so after it.
@@ -173,8 +119,8 @@ class Writer {
 
   void name_tracks() {
     process(rank_, fmt::format("rank {}", rank_), 0);
-    for (std::size_t i = 0; i < kernels_.size(); ++i) {
-      const Stream& stream = stream_of(kernels_[i]);
+    for (std::size_t i = 0; i < tasks_.kernels.size(); ++i) {
+      const Stream& stream = stream_of(tasks_.kernels[i]);
       if (first_on_stream(i)) thread(rank_, stream.id, fmt::format("stream {} {}", stream.id, stream.name), stream.id);
     }
     process(kHostPid + rank_, fmt::format("host of rank {}", rank_), 1);
@@ -226,15 +172,15 @@ class Writer {
 
   // One annotation per run of kernels of the same phase on a stream.
   void phases() {
-    for (std::size_t first = 0, next = 0; first < kernels_.size(); first = next) {
-      const TaskId task = kernels_[first];
+    for (std::size_t first = 0, next = 0; first < tasks_.kernels.size(); first = next) {
+      const TaskId task = tasks_.kernels[first];
       const std::uint32_t id = graph_.label(task).phase;
       const auto belongs = [&](TaskId other) {
         return stream_of(other).id == stream_of(task).id && graph_.label(other).phase == id;
       };
-      while (next < kernels_.size() && belongs(kernels_[next])) ++next;
+      while (next < tasks_.kernels.size() && belongs(tasks_.kernels[next])) ++next;
       const std::int64_t start = start_ns(task);
-      const std::int64_t end = end_ns(kernels_[next - 1]);
+      const std::int64_t end = end_ns(tasks_.kernels[next - 1]);
       const Phase& phase = graph_.phases()[id];
       if (options_.phases_only) {
         phase_slice(phase, stream_of(task).id, {start, end});
@@ -245,9 +191,9 @@ class Writer {
   }
 
   void kernels() {
-    for (std::size_t i = 0; i < kernels_.size(); ++i) {
-      const TaskId task = kernels_[i];
-      const bool overlaps = !first_on_stream(i) && start_ns(task) < end_ns(kernels_[i - 1]);
+    for (std::size_t i = 0; i < tasks_.kernels.size(); ++i) {
+      const TaskId task = tasks_.kernels[i];
+      const bool overlaps = !first_on_stream(i) && start_ns(task) < end_ns(tasks_.kernels[i - 1]);
       MOELINE_CHECK(!overlaps, graph_.task_name(task) + " overlaps its predecessor on the stream");
       event(R"({{"ph": "X", "cat": "kernel", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}}}})",
             kernel_name(task), rank_, stream_of(task).id, us(start_ns(task)), us(end_ns(task) - start_ns(task)),
@@ -260,7 +206,7 @@ class Writer {
     const Span& span = timeline_.spans[id];
     std::string text = fmt::format(
         R"("device": {}, "context": 1, "stream": {}, "correlation": {}, "External id": {}, "class": {}, "detail": {}, "solo us": {:.3f}, "slowed by": {:.3f})",
-        rank_, stream_of(id).id, correlation_.at(id), correlation_.at(id),
+        rank_, stream_of(id).id, tasks_.correlation.at(id), tasks_.correlation.at(id),
         json_text(graph_.classes()[label.task_class].name), json_text(graph_.name(label.detail)),
         to_us(graph_.task(id).solo), slowdown(id));
     if (on_the_wire(id)) {
@@ -276,23 +222,23 @@ class Writer {
 
   // Those that no host task is.
   void launches() {
-    if (options_.graph_launch && !kernels_.empty()) {
+    if (options_.graph_launch && !tasks_.kernels.empty()) {
       thread(kHostPid + rank_, kGraphThread, "graph launches", kGraphThread);
-      const TaskId first = *std::min_element(kernels_.begin(), kernels_.end(), [&](TaskId a, TaskId b) {
+      const TaskId first = *std::min_element(tasks_.kernels.begin(), tasks_.kernels.end(), [&](TaskId a, TaskId b) {
         return timeline_.spans[a].start < timeline_.spans[b].start;
       });
       return launch("cudaGraphLaunch", first, kGraphThread, start_ns(first) - kLaunchLeadNs, kLaunchNs, true);
     }
     std::uint32_t named = 0;       // the stream whose launches have a thread
     std::int64_t stream_free = 0;  // end of the kernel before on the same stream
-    for (std::size_t i = 0; i < kernels_.size(); ++i) {
-      const TaskId task = kernels_[i];
+    for (std::size_t i = 0; i < tasks_.kernels.size(); ++i) {
+      const TaskId task = tasks_.kernels[i];
       const std::uint32_t stream = stream_of(task).id;
       if (first_on_stream(i)) stream_free = start_ns(task);
-      const bool last = i + 1 == kernels_.size() || first_on_stream(i + 1);
+      const bool last = i + 1 == tasks_.kernels.size() || first_on_stream(i + 1);
       const std::int64_t duration = last ? kLaunchNs : std::min(kLaunchNs, end_ns(task) - stream_free);
       const std::int64_t start = std::exchange(stream_free, end_ns(task)) - kLaunchLeadNs;
-      if (on_the_wire(task) || launcher_.contains(task)) continue;
+      if (on_the_wire(task) || tasks_.launcher.contains(task)) continue;
       if (std::exchange(named, stream) != stream) {
         thread(kHostPid + rank_, stream, fmt::format("launches of stream {}", stream), stream);
       }
@@ -302,7 +248,7 @@ class Writer {
 
   void launch(const char* call, TaskId kernel, std::uint32_t thread, std::int64_t start, std::int64_t duration,
               bool assumed) {
-    const std::size_t correlation = correlation_.at(kernel);
+    const std::size_t correlation = tasks_.correlation.at(kernel);
     event(
         R"({{"ph": "X", "cat": "cuda_runtime", "name": "{}", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"correlation": {}, "External id": {}{}}}}})",
         call, kHostPid + rank_, thread, us(start), us(duration), correlation, correlation,
@@ -329,7 +275,7 @@ class Writer {
     };
     std::map<NameId, std::vector<Thread>> threads;
     std::uint32_t next_thread = kFirstHostThread;
-    for (const TaskId task : host_) {
+    for (const TaskId task : tasks_.host) {
       if (timeline_.spans[task].end == timeline_.spans[task].start) continue;  // joins
       const NameId name = graph_.label(task).name;
       std::vector<Thread>& own = threads[name];
@@ -338,7 +284,7 @@ class Writer {
         found = own.insert(own.end(), {next_thread++, 0});
         thread(kHostPid + rank_, found->id, graph_.name(name), found->id);
       }
-      if (const auto kernel = waited_for_.find(task); kernel != waited_for_.end()) {
+      if (const auto kernel = tasks_.waited_for.find(task); kernel != tasks_.waited_for.end()) {
         wait(std::max(found->free, start_ns(kernel->second) + 1), start_ns(task), found->id);
       }
       found->free = end_ns(task);
@@ -350,7 +296,7 @@ class Writer {
     if (start >= end) return;
     event(
         R"({{"ph": "X", "cat": "cuda_runtime", "name": "cudaStreamSynchronize", "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"correlation": {}}}}})",
-        kHostPid + rank_, thread, us(start), us(end - start), kernels_.size() + ++waits_);
+        kHostPid + rank_, thread, us(start), us(end - start), tasks_.kernels.size() + ++waits_);
   }
 
   void host_task(TaskId task, std::uint32_t thread) {
@@ -364,7 +310,8 @@ class Writer {
     for (const EventId waiting : graph_.successors(end_of(task))) {
       const TaskId kernel = task_of(waiting);
       if (!is_kernel(kernel)) continue;
-      if (const auto launcher = launcher_.find(kernel); launcher != launcher_.end() && launcher->second == task) {
+      if (const auto launcher = tasks_.launcher.find(kernel);
+          launcher != tasks_.launcher.end() && launcher->second == task) {
         const std::int64_t call = std::max(start, end - kLaunchNs);  // what is before it is the framework's time
         launch("cudaLaunchKernel", kernel, thread, call, end - call, false);
       } else {
@@ -420,12 +367,8 @@ class Writer {
   const Timeline& timeline_;
   std::uint32_t rank_;
   TraceOptions options_;
-  std::vector<TaskId> kernels_, host_;         // by stream, then start
-  std::map<TaskId, TaskId> launcher_;          // of kernels: the host task that launches them
-  std::map<TaskId, TaskId> waited_for_;        // of host tasks: the kernel they wait for
-  std::map<TaskId, std::size_t> correlation_;  // of kernels
-  std::set<TaskId> wires_;
-  std::size_t last_flow_ = 0;
+  TraceTasks tasks_;
+  std::size_t last_flow_;
   std::size_t waits_ = 0;   // calls written
   std::size_t phases_ = 0;  // slices written
   fmt::memory_buffer out_;
