@@ -15,7 +15,7 @@ mkdir -p "$out"
 
 fail() { echo "$1" >&2; cat "$out/log" >&2; exit 1; }
 
-# check NAME LAUNCHER...: sweeps with three ranks, and merges
+# check NAME LAUNCHER...: sweeps with four ranks, and merges
 check() {
   local name=$1
   shift
@@ -23,11 +23,11 @@ check() {
   timeout 60 "$@" "$moeline" sweep "$study" -o "$out/$name.sqlite" >"$out/$name.out" 2>"$out/log" ||
     fail "$name: the sweep failed"
   [ ! -s "$out/$name.out" ] || fail "$name: ranks print tables"
-  [ "$(grep -c "10 of 30 points; --merge" "$out/log")" = 3 ] || fail "$name: shares are not three times ten points"
-  "$moeline" sweep "$study" --merge "$out/$name".*-of-3.sqlite -o "$out/$name.sqlite" --format csv \
+  [ "$(grep -c "10 of 40 points; --merge" "$out/log")" = 4 ] || fail "$name: shares are not four times ten points"
+  "$moeline" sweep "$study" --merge "$out/$name".*-of-4.sqlite -o "$out/$name.sqlite" --format csv \
     >"$out/$name.csv" 2>"$out/log" || fail "$name: the merge failed"
   cmp "$out/$name.csv" "$out/whole.csv" || fail "$name: the table is another"
-  echo "$name: three ranks make the table of one process"
+  echo "$name: four ranks make the table of one process"
 }
-check openmpi mpirun.openmpi -n 3 --oversubscribe
-check mpich mpirun.mpich -n 3
+check openmpi mpirun.openmpi -n 4 --oversubscribe
+check mpich mpirun.mpich -n 4

@@ -150,5 +150,5 @@ TEST_CASE("the example's batch script sweeps its share, also when it is queued a
        submitted, MOELINE_BINARY});
   CAPTURE(merged.err);
   CHECK(merged.exit_code == 0);
-  CHECK(merged.err.find("30 of 30 points, 0 failed") != std::string::npos);
+  CHECK(merged.err.find("40 of 40 points, 0 failed") != std::string::npos);
 }
