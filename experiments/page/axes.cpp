@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
 #include <numeric>
 #include <unordered_map>
 
@@ -57,6 +58,45 @@ void sort_by_number(PageAxis& axis) {
   axis = std::move(sorted);
 }
 
+// Every value of `axis` goes with one value of `follower`.
+bool determines(const PageAxis& axis, const PageAxis& follower) {
+  std::vector<std::size_t> with(axis.values.size(), SIZE_MAX);
+  for (std::size_t point = 0; point < axis.at.size(); ++point) {
+    std::size_t& value = with[axis.at[point]];
+    if (value != SIZE_MAX && value != follower.at[point]) return false;
+    value = follower.at[point];
+  }
+  return follower.values.size() < axis.values.size();
+}
+
+// "redundant_experts follows ep: 0 at 64, 128; 32 at 144".
+std::string how_it_follows(const PageAxis& axis, const PageAxis& follower) {
+  std::vector<std::vector<std::string>> at(follower.values.size());
+  std::vector<bool> seen(axis.values.size(), false);
+  for (std::size_t point = 0; point < axis.at.size(); ++point) {
+    if (seen[axis.at[point]]) continue;
+    seen[axis.at[point]] = true;
+    at[follower.at[point]].push_back(axis.values[axis.at[point]]);
+  }
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    parts.push_back(fmt::format("{} at {}", follower.values[i], fmt::join(at[i], ", ")));
+  }
+  return fmt::format("{} follows {}: {}", follower.label, axis.label, fmt::join(parts, "; "));
+}
+
+// What another axis determines is nothing to choose.
+void drop_followers(AxesOfSettings& result) {
+  for (std::size_t i = result.axes.size(); i-- > 0;) {
+    const PageAxis& follower = result.axes[i];
+    const auto axis = std::find_if(result.axes.begin(), result.axes.end(),
+                                   [&](const PageAxis& other) { return determines(other, follower); });
+    if (axis == result.axes.end()) continue;
+    result.notes.push_back(how_it_follows(*axis, follower));
+    result.axes.erase(result.axes.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
 }  // namespace
 
 AxesOfSettings axes_of_settings(const std::vector<std::string>& keys, const Points& points) {
@@ -77,6 +117,7 @@ AxesOfSettings axes_of_settings(const std::vector<std::string>& keys, const Poin
       unite(*with, axis);
     }
   }
+  drop_followers(result);
   for (PageAxis& axis : axes) sort_by_number(axis);
   return result;
 }

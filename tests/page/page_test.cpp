@@ -117,6 +117,18 @@ TEST_CASE("keys that change together are one axis, and a key with one value is n
   CHECK(found.notes == std::vector<std::string>{"dp = ep", "layers = 61"});
 }
 
+TEST_CASE("what another axis determines is no axis, and said") {
+  const AxesOfSettings found = axes_of({"ep", "redundant", "batch"}, {{"64", "0", "8"},
+                                                                      {"128", "0", "8"},
+                                                                      {"144", "32", "8"},
+                                                                      {"64", "0", "16"},
+                                                                      {"128", "0", "16"},
+                                                                      {"144", "32", "16"}});
+  REQUIRE(found.axes.size() == 2);
+  CHECK(found.axes[1].label == "batch");
+  CHECK(found.notes == std::vector<std::string>{"redundant follows ep: 0 at 64, 128; 32 at 144"});
+}
+
 TEST_CASE("axes that grow by factors are logarithmic") {
   CHECK(is_log({8, 16, 32}));
   CHECK(is_log({1, 2, 4, 6, 8, 16}));
