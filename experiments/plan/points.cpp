@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "experiments/cli/run.hpp"
+#include "moe/parameters.hpp"
 #include "schedules/fold.hpp"
 
 namespace moeline {
@@ -20,6 +21,7 @@ Points::Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known)
     : plan_(plan),
       machine_(machine),
       known_(known),
+      model_(load_architecture(plan.model, plan.file.string())),
       memory_gib_(load_profile(machine.name, machine.set, plan.file.string()).facts.memory_gib),
       cached_(cached_tokens(plan.traffic.input, plan.traffic.output)) {}
 
@@ -84,13 +86,28 @@ StepPoint Points::simulated(const Question& question) const {
   return point;
 }
 
-StepPoint Points::prefill(const PrefillChoice& choice, int tokens) const { return simulated(question(choice, tokens)); }
-
-Memory Points::memory(const PrefillChoice& choice) const {
-  return memory_of(setup_of(question(choice, choice.tokens)));
+Memory Points::of_longest(Memory memory, double tokens) const {
+  memory.kv_cache = std::max(memory.kv_cache, kv_bytes(model_, tokens));
+  return memory;
 }
 
-StepPoint Points::decode(const DecodeChoice& choice) const { return simulated(question(choice)); }
+StepPoint Points::prefill(const PrefillChoice& choice, int tokens) const {
+  StepPoint point = simulated(question(choice, tokens));
+  point.memory = of_longest(point.memory, plan_.traffic.input.longest());
+  return point;
+}
+
+Memory Points::memory(const PrefillChoice& choice) const {
+  return of_longest(memory_of(setup_of(question(choice, choice.tokens))), plan_.traffic.input.longest());
+}
+
+StepPoint Points::decode(const DecodeChoice& choice) const {
+  StepPoint point = simulated(question(choice));
+  point.memory = of_longest(point.memory, longest_request());
+  return point;
+}
+
+double Points::longest_request() const { return plan_.traffic.input.longest() + plan_.traffic.output.longest(); }
 
 double Points::tokens_per_request(const DecodeChoice& choice) const {
   double tokens = 0;
@@ -105,7 +122,7 @@ int Points::most_requests(const DecodeChoice& choice) const {
   Setup setup = setup_of(question(two));
   const auto fits = [&](int requests) {
     setup.scenario.workload.batch_size = requests;
-    return memory_of(setup).total() <= usable_bytes();
+    return of_longest(memory_of(setup), longest_request()).total() <= usable_bytes();
   };
   int low = choice.two_batch ? 1 : 0;
   int high = kMost;

@@ -7,6 +7,7 @@
 
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/plan.hpp"
+#include "moe/architecture.hpp"
 #include "schedules/scenario.hpp"
 
 namespace moeline {
@@ -52,9 +53,9 @@ class Points {
   /// A step of full batches. Caches are as long as those of the requests that decode at one time; of the GPUs of a unit
   /// the one with the most keys is simulated, and what it holds is its memory.
   [[nodiscard]] StepPoint decode(const DecodeChoice& choice) const;
-  /// Nothing is simulated.
+  /// Nothing is simulated. The KV cache is that of the step's prompts, or of the longest one, which takes many steps.
   [[nodiscard]] Memory memory(const PrefillChoice& choice) const;
-  /// The most requests per GPU whose caches fit beside all else. Nothing is simulated.
+  /// The most requests per GPU whose caches fit beside all else, and so does the longest one's. Nothing is simulated.
   [[nodiscard]] int most_requests(const DecodeChoice& choice) const;
   /// Bytes of a GPU that the plan may fill.
   [[nodiscard]] double usable_bytes() const;
@@ -71,10 +72,14 @@ class Points {
   [[nodiscard]] Question of_machine(std::string scenario, std::vector<std::string> set) const;
   [[nodiscard]] Setup setup_of(const Question& question) const;
   [[nodiscard]] StepPoint simulated(const Question& question) const;
+  [[nodiscard]] double longest_request() const;
+  // With room for the longest request, alone if need be.
+  [[nodiscard]] Memory of_longest(Memory memory, double tokens) const;
 
   const Plan& plan_;
   const PlanHardware& machine_;
   KnownSteps& known_;
+  Architecture model_;
   double memory_gib_ = 0;
   CachedTokens cached_;
 };
