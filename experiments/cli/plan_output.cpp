@@ -47,6 +47,7 @@ void add_decode(Json& json, const Deployment& d) {
 
 void add_numbers(Json& json, const Deployment& d) {
   json.add("gpus", d.gpus).flag("colocated", d.colocated);
+  if (d.colocated) json.add("decode_steps_per_prefill_step", d.decode_steps);
   add_prefill(json, d);
   add_decode(json, d);
   json.add("tokens_per_s_per_gpu", d.tokens_per_s_per_gpu, 3).add("tokens_per_s_per_user", d.tokens_per_s_per_user, 3);

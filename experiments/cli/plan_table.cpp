@@ -55,8 +55,9 @@ MachineFacts facts_of(const Plan& plan, const Deployment& d) {
 
 std::string best_text(const Plan& plan, const Deployment& d) {
   const MachineFacts facts = facts_of(plan, d);
-  const std::string ratio =
-      d.colocated ? "" : fmt::format(", prefill : decode = 1 : {:.2f}", 1.0 * d.decode.gpus / d.prefill.gpus);
+  const std::string ratio = d.colocated
+                                ? fmt::format(", {} steps of decode after a full one of prefill", d.decode_steps)
+                                : fmt::format(", prefill : decode = 1 : {:.2f}", 1.0 * d.decode.gpus / d.prefill.gpus);
   std::string text = fmt::format("{} GPUs {} ({:.4g} nodes of {:.0f}), {}{}\n", d.gpus, hardware_of(d),
                                  d.gpus / facts.gpus_per_node, facts.gpus_per_node,
                                  d.colocated ? "prefill and decode on the same" : "prefill and decode apart", ratio);
