@@ -44,15 +44,6 @@ void add_memory(TextTable& table, const char* name, const Side& side, const Plan
              fmt::format("{:.0f}", memory_gib), side.fits_requests > 0 ? std::to_string(side.fits_requests) : ""});
 }
 
-const PlanHardware& machine_of(const Plan& plan, const Deployment& d) {
-  return *std::find_if(plan.hardware.begin(), plan.hardware.end(),
-                       [&](const PlanHardware& machine) { return machine.name == hardware_of(d); });
-}
-
-MachineFacts facts_of(const Plan& plan, const Deployment& d) {
-  return load_profile(hardware_of(d), machine_of(plan, d).set, plan.file.string()).facts;
-}
-
 std::string best_text(const Plan& plan, const Deployment& d) {
   const MachineFacts facts = facts_of(plan, d);
   const std::string ratio = d.colocated
@@ -155,7 +146,7 @@ std::string impossible_text(const Answer& answer) {
 
 std::string nothing_text(const Plan& plan, const Answer& answer) {
   std::string text = "\nno deployment is within the limits\n";
-  if (!answer.nearest) return text + "and none would be with others: nothing fits into memory\n";
+  if (!answer.nearest) return text + "and none would be with others\n";
   const Limits& limits = *answer.nearest_limits;
   text += fmt::format("the nearest: TTFT {:.0f} ms instead of {:.0f}, TPOT {:.3g} ms instead of {:.3g}\n\n",
                       limits.ttft_ms, plan.limits.ttft_ms, limits.tpot_ms, plan.limits.tpot_ms);

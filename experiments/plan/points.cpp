@@ -109,6 +109,30 @@ StepPoint Points::decode(const DecodeChoice& choice) const {
 
 double Points::longest_request() const { return plan_.traffic.input.longest() + plan_.traffic.output.longest(); }
 
+std::string Points::refusal(const Question& question) const {
+  try {
+    (void)setup_of(question);
+  } catch (const SpecError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string Points::refused_changes(const PrefillChoice& choice) const {
+  Question changed = question(choice, choice.tokens);
+  const std::string text = refusal(changed);
+  changed.set = of_machine("", {}).set;
+  return refusal(changed).empty() ? text : "";
+}
+
+std::string Points::refused_changes(DecodeChoice choice) const {
+  choice.batch_size = 2;
+  Question changed = question(choice);
+  const std::string text = refusal(changed);
+  changed.set = of_machine("", {}).set;
+  return refusal(changed).empty() ? text : "";
+}
+
 double Points::tokens_per_request(const DecodeChoice& choice) const {
   double tokens = 0;
   for (int drafted = 0; drafted <= choice.mtp; ++drafted) tokens += std::pow(plan_.decode.mtp_acceptance, drafted);

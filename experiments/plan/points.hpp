@@ -57,6 +57,9 @@ class Points {
   [[nodiscard]] Memory memory(const PrefillChoice& choice) const;
   /// The most requests per GPU whose caches fit beside all else, and so does the longest one's. Nothing is simulated.
   [[nodiscard]] int most_requests(const DecodeChoice& choice) const;
+  /// What is wrong with the plan's `set`, without which the choice is a scenario; empty: nothing.
+  [[nodiscard]] std::string refused_changes(const PrefillChoice& choice) const;
+  [[nodiscard]] std::string refused_changes(DecodeChoice choice) const;
   /// Bytes of a GPU that the plan may fill.
   [[nodiscard]] double usable_bytes() const;
   /// Tokens that a request gets from a step.
@@ -70,6 +73,7 @@ class Points {
   [[nodiscard]] Question question(const PrefillChoice& choice, int tokens) const;
   [[nodiscard]] Question question(const DecodeChoice& choice) const;
   [[nodiscard]] Question of_machine(std::string scenario, std::vector<std::string> set) const;
+  [[nodiscard]] std::string refusal(const Question& question) const;
   [[nodiscard]] Setup setup_of(const Question& question) const;
   [[nodiscard]] StepPoint simulated(const Question& question) const;
   [[nodiscard]] double longest_request() const;

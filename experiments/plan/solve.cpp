@@ -190,6 +190,9 @@ void add_impossible(const std::string& what, const std::string& why, std::vector
 
 void add_impossible(const Ways& ways, std::vector<Impossible>& impossible) {
   const std::string& machine = ways.machine->name;
+  const char* undivided = "no unit searched divides the model's experts and the redundant ones";
+  if (ways.decode.empty()) add_impossible("decode on " + machine, undivided, impossible);
+  if (ways.prefill.empty()) add_impossible("prefill on " + machine, undivided, impossible);
   for (const DecodeFamily& family : ways.decode) {
     if (family.impossible.empty()) continue;
     add_impossible(fmt::format("decode EP{} on {}", family.choice.ep, machine), family.impossible, impossible);

@@ -145,13 +145,22 @@ TEST_CASE("where nothing is within the limits, the nearest that is says how far 
   CHECK(json["nearest"]["tpot_ms"].GetDouble() <= json["nearest_limits"]["tpot_ms"].GetDouble());
 }
 
+TEST_CASE("a list that leaves nothing to search is said") {
+  const Solved copies(changed(kPlan, "decode: {ep: [32]", "decode: {redundant_experts: [7], ep: [32]"));
+  REQUIRE(copies.answer.impossible.size() == 1);
+  CHECK(copies.answer.impossible[0].what == "decode on h800");
+  const Solved batches(changed(kPlan, "[8, 32, 64, 100], two_batch: [true, false]", "[1], two_batch: [true]"));
+  REQUIRE(batches.answer.impossible.size() == 1);
+  CHECK(batches.answer.impossible[0].why.find("no listed batch_size") != std::string::npos);
+}
+
 TEST_CASE("the longest request fits into memory, in prefill all of it, whatever a step holds") {
   const std::string text = changed(kPlan, "input: {mean: 3000, spread: 2000}", "input: {mean: 40000}");
   const Solved solved(changed(text, "ttft_ms: 3000", "ttft_ms: 1000000"));
   const double prompt = gib(40000 * 70272.0);  // bytes per token of DeepSeek-V3
   CHECK(gib(solved.best().prefill.memory.kv_cache) == doctest::Approx(prompt).epsilon(0.01));
   const Solved tail(
-      changed(kPlan, "input: {mean: 3000, spread: 2000}", "input: {lengths: [100, 1000000], shares: [0.999, 0.001]}"));
+      changed(kPlan, "input: {mean: 3000, spread: 2000}", "input: {lengths: [100, 700000], shares: [0.99, 0.01]}"));
   CHECK(tail.answer.deployments.empty());
 }
 
@@ -233,6 +242,12 @@ TEST_CASE("bad plans are refused by line and key") {
            {"prefill: {ep: [16, 32]", "prefill: {ep: []", "prefill.ep has no values"},
            {"two_batch: [true, false]", "two_batch: [yes]", "must be a list of true and false"},
            {"decode: {ep", "decode: {mtp: [0], epp", "did you mean 'decode.ep'?"},
+           {"prefill: {ep: [16, 32]", "prefill: {ep: [16, 16]", ":11: prefill.ep has a value twice"},
+           {"decode: {ep", "decode: {set: [workload.batch_size=4], ep", "which the plan itself decides"},
+           {"decode: {ep", "decode: {set: [jiter=4], ep", ":12: decode.set is refused: "},
+           {"usd_per_gpu_hour: 2", "set: [nic_GBsp=4]", ":3: hardware.h800.set is refused: "},
+           {"requests_per_s: 100", "requests_per_s: 1e11", "is more than 1e+09 tokens/s"},
+           {"mean: 3000, spread: 2000", "lengths: [1, 1e7], shares: [0.9999, 0.0001]", "too far apart"},
            {"mean: 500, spread: 300", "lengths: [1, 2], shares: [0.5, 0.6]", "shares sum to 1.1, not 1"},
        }) {
     const Outcome outcome = run_moeline({"plan", folder.write("plan.yaml", changed(kPlan, bad.from, bad.to))});
