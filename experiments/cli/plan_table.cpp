@@ -81,9 +81,9 @@ std::string others(const std::vector<Deployment>& deployments) {
   table.row({"GPUs", "machine", "prefill", "decode", "TTFT ms", "TPOT ms", "USD/M", "why not"});
   for (std::size_t i = 1; i < std::min(deployments.size(), kShown); ++i) {
     const Deployment& d = deployments[i];
-    table.row({std::to_string(d.gpus), hardware_of(d),
-               (d.colocated ? "with decode: " : "") + describe(d.prefill_choice), describe(d.decode_choice),
-               fmt::format("{:.0f}", d.ttft_ms), fmt::format("{:.1f}", d.tpot_ms), usd(d), d.loses});
+    table.row({std::to_string(d.gpus), hardware_of(d), (d.colocated ? "both: " : "") + describe(d.prefill_choice),
+               describe(d.decode_choice), fmt::format("{:.0f}", d.ttft_ms), fmt::format("{:.1f}", d.tpot_ms), usd(d),
+               d.loses});
   }
   const std::size_t left = deployments.size() > kShown ? deployments.size() - kShown : 0;
   return table.text("  ") + (left > 0 ? fmt::format("  and {} more (--format csv)\n", left) : "");

@@ -21,18 +21,21 @@ Memory together(const Memory& decode, const Memory& prefill) {
 class Colocated {
  public:
   Colocated(const Plan& plan, const Points& points, const DecodeOption& decode, const PrefillChoice& choice,
-            double tpot_limit_ms)
+            const Limits& limits)
       : plan_(plan),
         decode_(decode),
         choice_(choice),
         prefill_(points.prefill(choice, choice.tokens)),
         memory_(together(decode.step.memory, prefill_.memory)),
         fits_(memory_.total() <= points.usable_bytes()),
-        decode_steps_per_ms_(1 / (tpot_limit_ms - decode.tpot_ms) / points.tokens_per_request(decode.choice)) {
-    if (fits_) times_ = step_times(points, choice);
+        decode_steps_per_ms_(1 / (limits.tpot_ms - decode.tpot_ms) / points.tokens_per_request(decode.choice)),
+        longest_wait_ms_(limits.ttft_ms) {
+    if (fits()) times_ = step_times(points, choice);
   }
 
-  [[nodiscard]] bool fits() const { return fits_; }
+  // Into memory, and prefill into the time that decode leaves: a prompt that just missed a full step waits for all
+  // steps of decode behind it, which alone is not to take longer than TTFT may.
+  [[nodiscard]] bool fits() const { return fits_ && between_ms() <= longest_wait_ms_; }
 
   // Fewer GPUs than `most`, or nothing.
   [[nodiscard]] std::optional<ColocatedOption> option(int most_gpus) const {
@@ -46,7 +49,8 @@ class Colocated {
     return finished(high);
   }
 
-  [[nodiscard]] double shortest_ttft_ms() const { return at(kMostTimes * fewest_units()).ttft_ms; }
+  // A limit on TTFT that this meets.
+  [[nodiscard]] double reach_ttft_ms() const { return std::max(between_ms(), at(kMostTimes * fewest_units()).ttft_ms); }
 
  private:
   struct State {
@@ -56,10 +60,11 @@ class Colocated {
   };
 
   [[nodiscard]] double decode_steps() const { return std::ceil(prefill_.step_ms * decode_steps_per_ms_); }
+  [[nodiscard]] double between_ms() const { return decode_steps() * decode_.step.step_ms; }
 
   // With which full steps of prefill, each followed by those of decode, keep up.
   [[nodiscard]] int keeping_up() const {
-    const double longer = 1 + decode_steps() * decode_.step.step_ms / prefill_.step_ms;
+    const double longer = 1 + between_ms() / prefill_.step_ms;
     const double units = plan_.traffic.new_tokens_per_s() * longer / (prefill_.tokens_per_s * choice_.ep);
     return static_cast<int>(std::ceil(units / kMostBusy));
   }
@@ -110,6 +115,7 @@ class Colocated {
   Memory memory_;
   bool fits_;
   double decode_steps_per_ms_;  // of prefill
+  double longest_wait_ms_;
   StepTimes times_;
 };
 
@@ -128,7 +134,7 @@ std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& 
     if (decode->tpot_ms >= plan.limits.tpot_ms) continue;
     for (const PrefillChoice& choice : choices) {
       if (!same_unit(choice, family.choice)) continue;
-      const Colocated colocated(plan, points, *decode, choice, plan.limits.tpot_ms);
+      const Colocated colocated(plan, points, *decode, choice, plan.limits);
       if (!colocated.fits()) continue;
       if (auto option = colocated.option(best ? best->gpus() : kMostGpus)) best = std::move(option);
     }
@@ -145,9 +151,9 @@ std::optional<Limits> colocated_reach(const Plan& plan, const Points& points, co
     if (tpot_ms <= decode.tpot_ms) continue;
     for (const PrefillChoice& choice : choices) {
       if (!same_unit(choice, family.choice)) continue;
-      const Colocated colocated(plan, points, decode, choice, tpot_ms);
+      const Colocated colocated(plan, points, decode, choice, {INFINITY, tpot_ms, plan.limits.percentile});
       if (!colocated.fits()) continue;
-      const Limits reach{colocated.shortest_ttft_ms(), tpot_ms, plan.limits.percentile};
+      const Limits reach{colocated.reach_ttft_ms(), tpot_ms, plan.limits.percentile};
       if (!least || widening(reach, plan.limits) < widening(*least, plan.limits)) least = reach;
     }
   }

@@ -145,20 +145,19 @@ std::vector<Deployment> deployments_of(const Plan& plan, const Ways& ways) {
 
 std::string more_gpus(const char* side, const Side& one, const Side& best) {
   if (one.gpus <= best.gpus) return "";
-  return fmt::format("{} takes {} GPUs instead of {}, bound by {}", side, one.gpus, best.gpus, one.bound_by);
+  return fmt::format("{} on {}, not {}: {}", side, one.gpus, best.gpus, one.bound_by);
 }
 
 std::string why_worse(const Deployment& d, const Deployment& best) {
-  if (d.prefill_choice.hardware != best.prefill_choice.hardware || d.colocated != best.colocated) {
-    const std::string same = price(d) == price(best) ? ", for the same price" : "";
-    return fmt::format("{} GPUs instead of {}{}, bound by {}", d.gpus, best.gpus, same, d.bound_by);
+  if (price(d) == price(best)) {
+    return d.tpot_ms > best.tpot_ms ? fmt::format("TPOT {:.1f} ms, not {:.1f}", d.tpot_ms, best.tpot_ms)
+                                    : fmt::format("TTFT {:.0f} ms, not {:.0f}", d.ttft_ms, best.ttft_ms);
+  }
+  if (d.prefill_choice.hardware != best.prefill_choice.hardware || d.colocated || best.colocated) {
+    return fmt::format("{} GPUs, not {}: {}", d.gpus, best.gpus, d.bound_by);
   }
   const std::string decode = more_gpus("decode", d.decode, best.decode);
   const std::string prefill = more_gpus("prefill", d.prefill, best.prefill);
-  if (decode.empty() && prefill.empty()) {
-    return d.tpot_ms > best.tpot_ms ? fmt::format("TPOT {:.1f} ms instead of {:.1f}", d.tpot_ms, best.tpot_ms)
-                                    : fmt::format("TTFT {:.0f} ms instead of {:.0f}", d.ttft_ms, best.ttft_ms);
-  }
   return decode + (decode.empty() || prefill.empty() ? "" : "; ") + prefill;
 }
 
@@ -257,12 +256,12 @@ std::vector<Deployment> sorted_deployments(const Plan& plan, const std::vector<W
 std::string describe(const DecodeChoice& choice) {
   return fmt::format("EP{}{}{}{}", choice.ep,
                      choice.batch_size > 0 ? fmt::format(", {} requests", choice.batch_size) : "",
-                     choice.two_batch ? ", two-batch" : "", choice.mtp > 0 ? fmt::format(", MTP {}", choice.mtp) : "");
+                     choice.two_batch ? ", TBO" : "", choice.mtp > 0 ? fmt::format(", MTP {}", choice.mtp) : "");
 }
 
 std::string describe(const PrefillChoice& choice) {
   return fmt::format("EP{}, {} tokens, {} SMs{}", choice.ep, choice.tokens, choice.comm_sms,
-                     choice.two_batch ? ", two-batch" : "");
+                     choice.two_batch ? ", TBO" : "");
 }
 
 Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers) {

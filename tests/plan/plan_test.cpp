@@ -4,6 +4,7 @@
 #include <rapidjson/document.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "experiments/cli/plan_output.hpp"
 #include "tests/support/cli.hpp"
@@ -143,6 +144,16 @@ TEST_CASE("where nothing is within the limits, the nearest that is says how far 
   CHECK(json["deployments"].Size() == 0);
   CHECK(json["nearest_limits"]["tpot_ms"].GetDouble() > 1);
   CHECK(json["nearest"]["tpot_ms"].GetDouble() <= json["nearest_limits"]["tpot_ms"].GetDouble());
+}
+
+TEST_CASE("the table is no wider than a screen") {
+  TemporaryFolder folder;
+  const Outcome outcome = run_moeline({"plan", folder.write("plan.yaml", kPlan), "--no-sensitivity"});
+  std::istringstream lines(outcome.out);
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    CHECK(line.size() <= 140);
+  }
 }
 
 TEST_CASE("a list that leaves nothing to search is said") {
