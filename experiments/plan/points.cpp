@@ -15,6 +15,13 @@ namespace {
 
 int tokens_of(double mean) { return std::max(1, static_cast<int>(std::lround(mean))); }
 
+// A path may hold what means something in YAML.
+std::string quoted(const std::string& text) {
+  std::string inside;
+  for (const char c : text) inside += c == '\'' ? "''" : std::string(1, c);
+  return "'" + inside + "'";
+}
+
 }  // namespace
 
 Points::Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known)
@@ -30,7 +37,9 @@ double Points::usable_bytes() const { return memory_gib_ * (1 << 30) * (1 - plan
 Points::Question Points::of_machine(std::string scenario, std::vector<std::string> set) const {
   const std::string kernels = machine_.kernels.empty() ? "" : fmt::format("kernels: {}\n", machine_.kernels);
   for (const std::string& fact : machine_.set) set.push_back("hardware." + fact);
-  return {fmt::format("schema: 1\nmodel: {}\nhardware: {}\n{}{}", plan_.model, machine_.name, kernels, scenario), set};
+  return {
+      fmt::format("schema: 1\nmodel: {}\nhardware: {}\n{}{}", quoted(plan_.model), machine_.name, kernels, scenario),
+      set};
 }
 
 Points::Question Points::question(const PrefillChoice& choice, int tokens) const {
