@@ -32,7 +32,8 @@ full batches over the tokens a request gets from it. Left out: transfer of KV ca
 the CPU, failures, the day's ups and downs.
 tokens_per_s_per_gpu: tokens produced, over all GPUs. cost_per_million_tokens: USD, of tokens produced, prompts included.
 bound_by: memory: no more requests fit; tpot, ttft: the limit; network: a tenth of a step or more is exposed communication;
-compute: none of these. Exit code 1: nothing is within the limits; then the nearest limits that can be met are printed.)";
+compute: none of these. TBO: two batches overlap. "on 64, not 48": GPUs. Exit code 1: nothing is within the limits; then the
+nearest limits that can be met are printed.)";
 
 int plan_command(const Options& options) {
   const Plan plan = load_plan(options.plan);

@@ -47,6 +47,7 @@ void add_decode(Json& json, const Deployment& d) {
 
 void add_numbers(Json& json, const Deployment& d) {
   json.add("gpus", d.gpus).flag("colocated", d.colocated);
+  if (d.colocated) json.add("decode_steps_per_prefill_step", d.decode_steps);
   add_prefill(json, d);
   add_decode(json, d);
   json.add("tokens_per_s_per_gpu", d.tokens_per_s_per_gpu, 3).add("tokens_per_s_per_user", d.tokens_per_s_per_user, 3);
@@ -110,6 +111,13 @@ void add_commands(Json& json, const char* name, const std::vector<LaunchCommand>
 
 }  // namespace
 
+MachineFacts facts_of(const Plan& plan, const Deployment& deployment) {
+  const std::string& name = deployment.decode_choice.hardware;
+  const auto machine = std::find_if(plan.hardware.begin(), plan.hardware.end(),
+                                    [&](const PlanHardware& each) { return each.name == name; });
+  return load_profile(name, machine->set, plan.file.string()).facts;
+}
+
 std::string plan_json(const PlanResult& result) {
   const Plan& plan = result.plan;
   const Answer& answer = result.answer;
@@ -138,8 +146,7 @@ std::string plan_json(const PlanResult& result) {
   if (!answer.deployments.empty()) {
     const Deployment& best = answer.deployments.front();
     const Architecture model = load_architecture(plan.model, plan.file.string());
-    const auto gpus =
-        static_cast<int>(load_profile(best.decode_choice.hardware, {}, plan.file.string()).facts.gpus_per_node);
+    const auto gpus = static_cast<int>(facts_of(plan, best).gpus_per_node);
     json.open("commands");
     add_commands(json, "sglang", sglang_commands(best, plan, model, gpus));
     add_commands(json, "vllm", vllm_commands(best, plan, model, gpus));

@@ -14,6 +14,9 @@ struct PlanResult {
   const std::vector<Sensitivity>& sensitivities;  ///< empty: not asked for
 };
 
+/// Of the machine that a deployment is on, as the plan changes them.
+[[nodiscard]] MachineFacts facts_of(const Plan& plan, const Deployment& deployment);
+
 [[nodiscard]] std::string plan_table(const PlanResult& result);
 [[nodiscard]] std::string plan_json(const PlanResult& result);
 /// A row for every deployment.

@@ -44,19 +44,11 @@ void add_memory(TextTable& table, const char* name, const Side& side, const Plan
              fmt::format("{:.0f}", memory_gib), side.fits_requests > 0 ? std::to_string(side.fits_requests) : ""});
 }
 
-const PlanHardware& machine_of(const Plan& plan, const Deployment& d) {
-  return *std::find_if(plan.hardware.begin(), plan.hardware.end(),
-                       [&](const PlanHardware& machine) { return machine.name == hardware_of(d); });
-}
-
-MachineFacts facts_of(const Plan& plan, const Deployment& d) {
-  return load_profile(hardware_of(d), machine_of(plan, d).set, plan.file.string()).facts;
-}
-
 std::string best_text(const Plan& plan, const Deployment& d) {
   const MachineFacts facts = facts_of(plan, d);
-  const std::string ratio =
-      d.colocated ? "" : fmt::format(", prefill : decode = 1 : {:.2f}", 1.0 * d.decode.gpus / d.prefill.gpus);
+  const std::string ratio = d.colocated
+                                ? fmt::format(", {} steps of decode after a full one of prefill", d.decode_steps)
+                                : fmt::format(", prefill : decode = 1 : {:.2f}", 1.0 * d.decode.gpus / d.prefill.gpus);
   std::string text = fmt::format("{} GPUs {} ({:.4g} nodes of {:.0f}), {}{}\n", d.gpus, hardware_of(d),
                                  d.gpus / facts.gpus_per_node, facts.gpus_per_node,
                                  d.colocated ? "prefill and decode on the same" : "prefill and decode apart", ratio);
@@ -89,9 +81,9 @@ std::string others(const std::vector<Deployment>& deployments) {
   table.row({"GPUs", "machine", "prefill", "decode", "TTFT ms", "TPOT ms", "USD/M", "why not"});
   for (std::size_t i = 1; i < std::min(deployments.size(), kShown); ++i) {
     const Deployment& d = deployments[i];
-    table.row({std::to_string(d.gpus), hardware_of(d),
-               (d.colocated ? "with decode: " : "") + describe(d.prefill_choice), describe(d.decode_choice),
-               fmt::format("{:.0f}", d.ttft_ms), fmt::format("{:.1f}", d.tpot_ms), usd(d), d.loses});
+    table.row({std::to_string(d.gpus), hardware_of(d), (d.colocated ? "both: " : "") + describe(d.prefill_choice),
+               describe(d.decode_choice), fmt::format("{:.0f}", d.ttft_ms), fmt::format("{:.1f}", d.tpot_ms), usd(d),
+               d.loses});
   }
   const std::size_t left = deployments.size() > kShown ? deployments.size() - kShown : 0;
   return table.text("  ") + (left > 0 ? fmt::format("  and {} more (--format csv)\n", left) : "");
@@ -154,7 +146,7 @@ std::string impossible_text(const Answer& answer) {
 
 std::string nothing_text(const Plan& plan, const Answer& answer) {
   std::string text = "\nno deployment is within the limits\n";
-  if (!answer.nearest) return text + "and none would be with others: nothing fits into memory\n";
+  if (!answer.nearest) return text + "and none would be with others\n";
   const Limits& limits = *answer.nearest_limits;
   text += fmt::format("the nearest: TTFT {:.0f} ms instead of {:.0f}, TPOT {:.3g} ms instead of {:.3g}\n\n",
                       limits.ttft_ms, plan.limits.ttft_ms, limits.tpot_ms, plan.limits.tpot_ms);

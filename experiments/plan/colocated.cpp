@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/plan/bound.hpp"
 #include "experiments/plan/slots.hpp"
 
 namespace moeline {
@@ -16,86 +17,151 @@ Memory together(const Memory& decode, const Memory& prefill) {
   return both;
 }
 
+// One batch size beside one way of prefilling, on any number of units. REQUIRES: decode alone is faster than the limit.
 class Colocated {
  public:
-  Colocated(const Plan& plan, const Points& points) : plan_(plan), points_(points) {}
-
-  // Time left for decode, of each GPU.
-  [[nodiscard]] double left_for_decode(const StepPoint& prefill, double gpus) const {
-    return 1 - plan_.traffic.new_tokens_per_s() / (prefill.tokens_per_s * gpus);
+  Colocated(const Plan& plan, const Points& points, const DecodeOption& decode, const PrefillChoice& choice,
+            const Limits& limits)
+      : plan_(plan),
+        decode_(decode),
+        choice_(choice),
+        prefill_(points.prefill(choice, choice.tokens)),
+        memory_(together(decode.step.memory, prefill_.memory)),
+        fits_(memory_.total() <= points.usable_bytes()),
+        decode_steps_per_ms_(1 / (limits.tpot_ms - decode.tpot_ms) / points.tokens_per_request(decode.choice)),
+        longest_wait_ms_(limits.ttft_ms) {
+    if (fits()) times_ = step_times(points, choice);
   }
 
-  // Within the limit on TPOT, with slots enough.
-  [[nodiscard]] bool decodes(const DecodeOption& decode, const StepPoint& prefill, int units) const {
-    const double gpus = 1.0 * units * decode.choice.ep;
-    const double left = left_for_decode(prefill, gpus);
-    if (left <= 0 || decode.tpot_ms / left > plan_.limits.tpot_ms) return false;
-    const double waits = share_that_waits(gpus * decode.choice.batch_size, decode.busy_slots / left);
-    return waits <= 1 - plan_.limits.percentile / 100;
-  }
-
-  [[nodiscard]] double ttft(const DecodeOption& decode, const PrefillOption& prefill, const StepTimes& times,
-                            int units) const {
-    const PrefillQueue queue{.requests_per_s = plan_.traffic.requests_per_s / units,
-                             .gpus = decode.choice.ep,
-                             .tokens_per_step = 1.0 * prefill.choice.tokens,
-                             .step = times,
-                             .between_ms = decode.step.step_ms};
-    const Lengths new_tokens = plan_.traffic.input.scaled(1 - plan_.traffic.cache_hit_share);
-    return ttft_ms(queue, new_tokens, plan_.limits.percentile);
-  }
+  // Into memory, and prefill into the time that decode leaves: a prompt that just missed a full step waits for all
+  // steps of decode behind it, which alone is not to take longer than TTFT may.
+  [[nodiscard]] bool fits() const { return fits_ && between_ms() <= longest_wait_ms_; }
 
   // Fewer GPUs than `most`, or nothing.
-  [[nodiscard]] std::optional<ColocatedOption> option(const DecodeOption& decode, const PrefillChoice& choice,
-                                                      int most) const {
-    PrefillOption prefill{.choice = choice, .step = points_.prefill(choice, choice.tokens)};
-    const Memory memory = together(decode.step.memory, prefill.step.memory);
-    if (memory.total() > points_.usable_bytes() || decode.tpot_ms > plan_.limits.tpot_ms) return std::nullopt;
-    int units = 1;
-    while (units * choice.ep < most && !decodes(decode, prefill.step, units)) units += std::max(1, units / 50);
-    if (units * choice.ep >= most) return std::nullopt;
-    const StepTimes times = step_times(points_, choice);
-    prefill.ttft_ms = ttft(decode, prefill, times, units);
-    const bool in_time = prefill.ttft_ms <= plan_.limits.ttft_ms;
-    while (prefill.ttft_ms > plan_.limits.ttft_ms) {
-      units += std::max(1, units / 20);
-      if (units * choice.ep >= most) return std::nullopt;
-      prefill.ttft_ms = ttft(decode, prefill, times, units);
+  [[nodiscard]] std::optional<ColocatedOption> option(int most_gpus) const {
+    int low = fewest_units() - 1;
+    int high = std::min(kMostTimes * (low + 1), (most_gpus - 1) / choice_.ep);
+    if (high <= low || !at(high).within()) return std::nullopt;
+    while (high - low > 1) {
+      const int middle = low + (high - low) / 2;
+      (at(middle).within() ? high : low) = middle;
     }
-    return finished({decode, prefill, memory}, units, in_time);
+    return finished(high);
   }
 
+  // A limit on TTFT that this meets.
+  [[nodiscard]] double reach_ttft_ms() const { return std::max(between_ms(), at(kMostTimes * fewest_units()).ttft_ms); }
+
  private:
-  [[nodiscard]] ColocatedOption finished(ColocatedOption option, int units, bool in_time) const {
-    const double left = left_for_decode(option.prefill.step, 1.0 * units * option.decode.choice.ep);
-    option.prefill.units = option.decode.units = units;
-    option.prefill.utilization = 1 - left;
-    option.decode.tpot_ms /= left;
-    option.decode.busy_slots /= left;
-    if (!in_time) option.decode.bound_by = "ttft";
-    option.prefill.bound_by = option.decode.bound_by;
+  struct State {
+    double ttft_ms = 0, share = 0, busy_slots = 0;
+    bool ttft = false, slots = false;  // are within their limits
+    [[nodiscard]] bool within() const { return ttft && slots; }
+  };
+
+  [[nodiscard]] double decode_steps() const { return std::ceil(prefill_.step_ms * decode_steps_per_ms_); }
+  [[nodiscard]] double between_ms() const { return decode_steps() * decode_.step.step_ms; }
+
+  // With which full steps of prefill, each followed by those of decode, keep up.
+  [[nodiscard]] int keeping_up() const {
+    const double longer = 1 + between_ms() / prefill_.step_ms;
+    const double units = plan_.traffic.new_tokens_per_s() * longer / (prefill_.tokens_per_s * choice_.ep);
+    return static_cast<int>(std::ceil(units / kMostBusy));
+  }
+
+  [[nodiscard]] int fewest_units() const { return std::max(keeping_up(), decode_.units); }
+
+  [[nodiscard]] State at(int units) const {
+    const PrefillQueue queue{.requests_per_s = plan_.traffic.requests_per_s / units,
+                             .gpus = choice_.ep,
+                             .tokens_per_step = 1.0 * choice_.tokens,
+                             .step = times_,
+                             .decode_steps_per_ms = decode_steps_per_ms_,
+                             .decode_step_ms = decode_.step.step_ms};
+    const Lengths new_tokens = plan_.traffic.input.scaled(1 - plan_.traffic.cache_hit_share);
+    const PrefillTimes prefill = prefill_times(queue, new_tokens, plan_.limits.percentile);
+    State state{prefill.ttft_ms, prefill.share, decode_.busy_slots / (1 - prefill.share)};
+    const double slots = 1.0 * units * choice_.ep * decode_.choice.batch_size;
+    state.ttft = state.ttft_ms <= plan_.limits.ttft_ms;
+    state.slots = share_that_waits(slots, state.busy_slots) <= 1 - plan_.limits.percentile / 100;
+    return state;
+  }
+
+  // What a unit less would be short of.
+  [[nodiscard]] std::string bound_by(int units) const {
+    if (units == 1) return network_or_compute(prefill_.exposed_ms, prefill_.step_ms);
+    if (units <= keeping_up()) return "tpot";  // which decode's steps between those of prefill are for
+    const State less = at(units - 1);
+    return less.ttft ? decode_.bound_by : "ttft";
+  }
+
+  [[nodiscard]] ColocatedOption finished(int units) const {
+    const State state = at(units);
+    PrefillOption prefill{.choice = choice_, .step = prefill_, .units = units};
+    prefill.ttft_ms = state.ttft_ms;
+    prefill.utilization = state.share;
+    ColocatedOption option{decode_, std::move(prefill), memory_, static_cast<int>(decode_steps())};
+    option.decode.units = units;
+    option.decode.tpot_ms /= 1 - state.share;
+    option.decode.busy_slots = state.busy_slots;
+    option.decode.bound_by = option.prefill.bound_by = bound_by(units);
     return option;
   }
 
   const Plan& plan_;
-  const Points& points_;
+  const DecodeOption& decode_;
+  PrefillChoice choice_;
+  StepPoint prefill_;
+  Memory memory_;
+  bool fits_;
+  double decode_steps_per_ms_;  // of prefill
+  double longest_wait_ms_;
+  StepTimes times_;
 };
+
+bool same_unit(const PrefillChoice& prefill, const DecodeChoice& decode) {
+  return prefill.ep == decode.ep && prefill.redundant_experts == decode.redundant_experts;
+}
 
 }  // namespace
 
 std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& points, const DecodeFamily& family,
                                                 const std::vector<PrefillChoice>& choices) {
-  constexpr int kMostGpus = 1 << 20;
-  const Colocated colocated(plan, points);
+  constexpr int kMostGpus = 1 << 30;
   std::optional<ColocatedOption> best;
   // Large batches first: they are mostly the best, and what needs more GPUs is soon put aside.
   for (auto decode = family.options.rbegin(); decode != family.options.rend(); ++decode) {
+    if (decode->tpot_ms >= plan.limits.tpot_ms) continue;
     for (const PrefillChoice& choice : choices) {
-      if (choice.ep != family.choice.ep || choice.redundant_experts != family.choice.redundant_experts) continue;
-      if (auto option = colocated.option(*decode, choice, best ? best->gpus() : kMostGpus)) best = std::move(option);
+      if (!same_unit(choice, family.choice)) continue;
+      const Colocated colocated(plan, points, *decode, choice, plan.limits);
+      if (!colocated.fits()) continue;
+      if (auto option = colocated.option(best ? best->gpus() : kMostGpus)) best = std::move(option);
     }
   }
   return best;
+}
+
+std::optional<Limits> colocated_reach(const Plan& plan, const Points& points, const DecodeFamily& family,
+                                      const std::vector<PrefillChoice>& choices) {
+  if (family.options.empty()) return std::nullopt;
+  const DecodeOption& decode = family.options.front();
+  std::optional<Limits> least;
+  for (const double tpot_ms : {plan.limits.tpot_ms, 1.25 * decode.tpot_ms, 2 * decode.tpot_ms}) {
+    if (tpot_ms <= decode.tpot_ms) continue;
+    for (const PrefillChoice& choice : choices) {
+      if (!same_unit(choice, family.choice)) continue;
+      const Colocated colocated(plan, points, decode, choice, {INFINITY, tpot_ms, plan.limits.percentile});
+      if (!colocated.fits()) continue;
+      const Limits reach{colocated.reach_ttft_ms(), tpot_ms, plan.limits.percentile};
+      if (!least || widening(reach, plan.limits) < widening(*least, plan.limits)) least = reach;
+    }
+  }
+  return least;
+}
+
+double widening(const Limits& limits, const Limits& of_plan) {
+  return std::max(1.0, limits.ttft_ms / of_plan.ttft_ms) * std::max(1.0, limits.tpot_ms / of_plan.tpot_ms);
 }
 
 }  // namespace moeline

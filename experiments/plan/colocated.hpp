@@ -12,17 +12,28 @@ struct ColocatedOption {
   DecodeOption decode;    ///< its TPOT and units are those of the whole
   PrefillOption prefill;  ///< the same units
   Memory memory;          ///< of both together
+  int decode_steps = 0;   ///< after a full one of prefill
   [[nodiscard]] int gpus() const { return decode.gpus(); }
 };
 
 /// The one with the fewest GPUs, of a family's batch sizes and those ways of prefilling that have units of the same
 /// size.
 ///
-/// A prefill step is followed by a step of decode. Prefill takes the share of time that its load needs; decode has the
-/// rest, so that TPOT is that of decode alone over what is left, and TTFT has a step of decode after each of prefill.
-/// A GPU keeps weights once, the larger activations, and both sides' caches and buffers.
+/// Each step of prefill is followed by as many of decode as keep TPOT within the limit even while prompts queue up:
+/// where the step of prefill took P, one of decode takes D and the limit is L, n of them with (P + n D) / n <= L.
+/// Prefill's share of time is that of its steps, partly filled ones too, in the simulation of arrivals; decode has the
+/// rest, so that TPOT is that of decode alone over what is left, and prompts wait for the steps between. A GPU keeps
+/// weights once, the larger activations, and both sides' caches and buffers.
 [[nodiscard]] std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& points,
                                                               const DecodeFamily& family,
                                                               const std::vector<PrefillChoice>& choices);
+
+/// The limits that take the least widening of the plan's and that the family's smallest batch, whose steps are the
+/// shortest, meets on as many units as are ever tried. Nothing: no batch fits beside prefill.
+[[nodiscard]] std::optional<Limits> colocated_reach(const Plan& plan, const Points& points, const DecodeFamily& family,
+                                                    const std::vector<PrefillChoice>& choices);
+
+/// By how much limits are wider than those of the plan: 1 where they are within them.
+[[nodiscard]] double widening(const Limits& limits, const Limits& of_plan);
 
 }  // namespace moeline

@@ -1,5 +1,7 @@
 #include "experiments/plan/decode_options.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 
@@ -39,16 +41,21 @@ void add_largest_within_limit(const Plan& plan, const Points& points, DecodeFami
   }
 }
 
-void name_bounds(const Plan& plan, DecodeFamily& family) {
-  for (std::size_t i = 0; i < family.options.size(); ++i) {
-    DecodeOption& option = family.options[i];
-    const bool last = i + 1 == family.options.size();
-    const bool listed = !plan.decode.batch_size.empty();
-    if (last && !listed) option.bound_by = "memory";
-    if (!last && family.options[i + 1].tpot_ms > plan.limits.tpot_ms) option.bound_by = "tpot";
-    if (!option.bound_by.empty()) continue;
-    option.bound_by = network_or_compute(option.step.exposed_ms, option.step.step_ms);
-  }
+// Fewer GPUs would do with slower tokens: the limit on TPOT. No fewer with the largest batch that fits: memory.
+std::string bound_of(const Plan& plan, const DecodeFamily& family, const DecodeOption& option) {
+  const auto fewer_but_slow = [&](const DecodeOption& other) {
+    return other.tpot_ms > plan.limits.tpot_ms && other.gpus() < option.gpus();
+  };
+  if (std::any_of(family.options.begin(), family.options.end(), fewer_but_slow)) return "tpot";
+  const bool to_the_brim = plan.decode.batch_size.empty() && family.options.back().tpot_ms <= plan.limits.tpot_ms;
+  if (option.units > 1 && to_the_brim && family.options.back().gpus() >= option.gpus()) return "memory";
+  return network_or_compute(option.step.exposed_ms, option.step.step_ms);
+}
+
+std::string why_none(const DecodeChoice& choice, int fits_requests) {
+  if (fits_requests == 0) return "no request fits into memory";
+  return fmt::format("{} requests fit into memory, and no listed batch_size is from {} to {}", fits_requests,
+                     choice.two_batch ? 2 : 1, fits_requests);
 }
 
 }  // namespace
@@ -70,16 +77,17 @@ DecodeFamily decode_family(const Plan& plan, const Points& points, const DecodeC
     for (const int size : batch_sizes(plan, family.fits_requests)) {
       if (choice.two_batch && size < 2) continue;
       family.options.push_back(option_of(plan, points, choice, size));
-      family.options.back().fits_requests = family.fits_requests;
     }
   } catch (const SpecError& error) {
     family.impossible = error.what();
     return family;
   }
-  if (family.options.empty()) family.impossible = "no request fits into memory";
+  if (family.options.empty()) family.impossible = why_none(choice, family.fits_requests);
   if (plan.decode.batch_size.empty()) add_largest_within_limit(plan, points, family);
-  for (DecodeOption& option : family.options) option.fits_requests = family.fits_requests;
-  name_bounds(plan, family);
+  for (DecodeOption& option : family.options) {
+    option.fits_requests = family.fits_requests;
+    option.bound_by = bound_of(plan, family, option);
+  }
   return family;
 }
 

@@ -43,6 +43,7 @@ struct Side {
 
 struct Deployment {
   bool colocated = false;
+  int decode_steps = 0;  ///< of a colocated one, after a full one of prefill
   PrefillChoice prefill_choice;
   DecodeChoice decode_choice;
   Side prefill, decode;

@@ -19,6 +19,7 @@ class Lengths {
   [[nodiscard]] double moment(std::size_t power) const { return moments_.at(power); }
   [[nodiscard]] double mean() const { return moment(1); }
   [[nodiscard]] double deviation() const;
+  [[nodiscard]] double longest() const { return lengths_.back(); }
   /// Mean of the lengths that tokens see, instead of requests: E[length^2] / E[length].
   [[nodiscard]] double mean_of_tokens() const { return moment(2) / moment(1); }
   [[nodiscard]] double draw(Random& random) const;

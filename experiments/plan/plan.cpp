@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/plan/choices.hpp"
+#include "experiments/plan/points.hpp"
 #include "hardware/profile.hpp"
 #include "moe/architecture.hpp"
 
@@ -13,13 +15,22 @@ namespace {
 
 constexpr int kMostGpus = 4096;  // of a unit
 constexpr double kMostPerSecond = 1e12;
+constexpr double kMostTokensPerSecond = 1e9;  // a million GPUs and more
+constexpr double kMostSpread = 10;            // as of a scenario's kv_len_spread
 const std::vector<std::string> kServing = {"disaggregated", "colocated"};
+
+template <class Values>
+Values each_once(const Spec& spec, const char* key, Values values) {
+  if (values.empty()) throw spec.error(key, "has no values");
+  for (auto value = values.begin(); value != values.end(); ++value) {
+    if (std::find(values.begin(), value, *value) != value) throw spec.error(key, "has a value twice");
+  }
+  return values;
+}
 
 std::vector<int> integers_or_none(const Spec& spec, const char* key, int low, int high) {
   if (!spec.has(key)) return {};
-  std::vector<int> values = spec.integers(key, low, high);
-  if (values.empty()) throw spec.error(key, "has no values");
-  return values;
+  return each_once(spec, key, spec.integers(key, low, high));
 }
 
 std::vector<bool> flags_or(const Spec& spec, const char* key, const std::vector<bool>& fallback) {
@@ -29,8 +40,7 @@ std::vector<bool> flags_or(const Spec& spec, const char* key, const std::vector<
     if (text != "true" && text != "false") throw spec.error(key, "must be a list of true and false");
     values.push_back(text == "true");
   }
-  if (values.empty()) throw spec.error(key, "has no values");
-  return values;
+  return each_once(spec, key, std::move(values));
 }
 
 std::vector<std::string> texts_or_none(const Spec& spec, const char* key) {
@@ -46,7 +56,12 @@ PlanHardware read_machine(const Spec& list, const std::string& name, const std::
   machine.kernels = spec.text_or("kernels", "");
   machine.set = texts_or_none(spec, "set");
   if (spec.has("usd_per_gpu_hour")) machine.usd_per_gpu_hour = spec.number("usd_per_gpu_hour", 1e-6, 1e6);
-  const HardwareProfile profile = at_key(list, name, [&] { return load_profile(name, machine.set, file.string()); });
+  const HardwareProfile profile = at_key(list, name, [&] { return load_profile(name, {}, file.string()); });
+  try {
+    (void)load_profile(name, machine.set, file.string());
+  } catch (const SpecError& error) {
+    throw spec.error("set", std::string("is refused: ") + error.what());
+  }
   if (profile.kernel_sets.empty() && profile.carried_over.empty()) {
     throw list.error(name, "has no kernel set; see `moeline calibrate`");
   }
@@ -79,6 +94,17 @@ Demand read_traffic(const Spec& spec) {
   rate("input_tokens_per_s", traffic.input.mean());
   rate("output_tokens_per_s", traffic.output.mean());
   if (rates == 0) throw spec.error("requests_per_s", "or input_tokens_per_s or output_tokens_per_s is needed");
+  if (traffic.requests_per_s * std::max(traffic.input.mean(), traffic.output.mean()) > kMostTokensPerSecond) {
+    throw spec.error("requests_per_s", fmt::format("is more than {:g} tokens/s", kMostTokensPerSecond));
+  }
+  const CachedTokens cached = cached_tokens(traffic.input, traffic.output);
+  if (cached.deviation > kMostSpread * cached.mean) {
+    throw spec.error(
+        "input",
+        fmt::format("and output have lengths too far apart: {:.0f} +- {:.0f} tokens in the caches of requests that "
+                    "decode; the deviation must be {:g} times the mean or less",
+                    cached.mean, cached.deviation, kMostSpread));
+  }
   if (spec.has("cache_hit_share")) traffic.cache_hit_share = spec.number("cache_hit_share", 0, 0.99);
   return traffic;
 }
@@ -136,6 +162,56 @@ void read_serving(const Spec& spec, Plan& plan) {
   if (!plan.disaggregated && !plan.colocated) throw spec.error("serving", "has no values");
 }
 
+// What the plan itself writes into a scenario.
+void check_keys(const Spec& side, const std::vector<std::string>& changes) {
+  static const std::vector<std::string> decided = {"schema",
+                                                   "model",
+                                                   "hardware",
+                                                   "kernels",
+                                                   "schedule",
+                                                   "ranks",
+                                                   "parallelism",
+                                                   "parallelism.ep",
+                                                   "parallelism.dp",
+                                                   "workload",
+                                                   "comm",
+                                                   "comm.mode",
+                                                   "comm.num_sms",
+                                                   "workload.phase",
+                                                   "workload.tokens",
+                                                   "workload.prompt_len",
+                                                   "workload.cached_len",
+                                                   "workload.batch_size",
+                                                   "workload.kv_len",
+                                                   "workload.kv_len_spread",
+                                                   "workload.query_len",
+                                                   "workload.mtp_acceptance",
+                                                   "routing.redundant_experts"};
+  for (const std::string& change : changes) {
+    const std::string key = change.substr(0, change.find('='));
+    if (key.starts_with("hardware.") || std::find(decided.begin(), decided.end(), key) != decided.end()) {
+      throw side.error("set", fmt::format("has '{}', which the plan itself decides", key));
+    }
+  }
+}
+
+// Of both sides, where the first of their choices is a scenario without them.
+void check_changes(const Spec& spec, const Plan& plan, const Architecture& model) {
+  check_keys(spec.map_or_empty("prefill"), plan.prefill.set);
+  check_keys(spec.map_or_empty("decode"), plan.decode.set);
+  KnownSteps known;
+  for (const PlanHardware& machine : plan.hardware) {
+    const HardwareProfile profile = load_profile(machine.name, machine.set, plan.file.string());
+    const Points points(plan, machine, known);
+    const auto check = [&](const char* side, const auto& choices) {
+      const std::string refusal = choices.empty() ? "" : points.refused_changes(choices.front());
+      if (!refusal.empty()) throw spec.map(side).error("set", "is refused: " + refusal);
+    };
+    check("prefill", prefill_choices(plan, model, profile));
+    check("decode", decode_choices(plan, model, profile));
+  }
+}
+
 }  // namespace
 
 Plan load_plan(const std::filesystem::path& file) {
@@ -156,6 +232,7 @@ Plan load_plan(const std::filesystem::path& file) {
   read_serving(spec, plan);
   plan.prefill = read_prefill(spec.map_or_empty("prefill"));
   plan.decode = read_decode(spec.map_or_empty("decode"), model);
+  check_changes(spec, plan, model);
   return plan;
 }
 

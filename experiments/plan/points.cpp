@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "experiments/run/run.hpp"
+#include "moe/parameters.hpp"
 #include "schedules/fold.hpp"
 
 namespace moeline {
@@ -14,12 +15,20 @@ namespace {
 
 int tokens_of(double mean) { return std::max(1, static_cast<int>(std::lround(mean))); }
 
+// A path may hold what means something in YAML.
+std::string quoted(const std::string& text) {
+  std::string inside;
+  for (const char c : text) inside += c == '\'' ? "''" : std::string(1, c);
+  return "'" + inside + "'";
+}
+
 }  // namespace
 
 Points::Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known)
     : plan_(plan),
       machine_(machine),
       known_(known),
+      model_(load_architecture(plan.model, plan.file.string())),
       memory_gib_(load_profile(machine.name, machine.set, plan.file.string()).facts.memory_gib),
       cached_(cached_tokens(plan.traffic.input, plan.traffic.output)) {}
 
@@ -28,7 +37,9 @@ double Points::usable_bytes() const { return memory_gib_ * (1 << 30) * (1 - plan
 Points::Question Points::of_machine(std::string scenario, std::vector<std::string> set) const {
   const std::string kernels = machine_.kernels.empty() ? "" : fmt::format("kernels: {}\n", machine_.kernels);
   for (const std::string& fact : machine_.set) set.push_back("hardware." + fact);
-  return {fmt::format("schema: 1\nmodel: {}\nhardware: {}\n{}{}", plan_.model, machine_.name, kernels, scenario), set};
+  return {
+      fmt::format("schema: 1\nmodel: {}\nhardware: {}\n{}{}", quoted(plan_.model), machine_.name, kernels, scenario),
+      set};
 }
 
 Points::Question Points::question(const PrefillChoice& choice, int tokens) const {
@@ -84,13 +95,52 @@ StepPoint Points::simulated(const Question& question) const {
   return point;
 }
 
-StepPoint Points::prefill(const PrefillChoice& choice, int tokens) const { return simulated(question(choice, tokens)); }
-
-Memory Points::memory(const PrefillChoice& choice) const {
-  return memory_of(setup_of(question(choice, choice.tokens)));
+Memory Points::of_longest(Memory memory, double tokens) const {
+  memory.kv_cache = std::max(memory.kv_cache, kv_bytes(model_, tokens));
+  return memory;
 }
 
-StepPoint Points::decode(const DecodeChoice& choice) const { return simulated(question(choice)); }
+StepPoint Points::prefill(const PrefillChoice& choice, int tokens) const {
+  StepPoint point = simulated(question(choice, tokens));
+  point.memory = of_longest(point.memory, plan_.traffic.input.longest());
+  return point;
+}
+
+Memory Points::memory(const PrefillChoice& choice) const {
+  return of_longest(memory_of(setup_of(question(choice, choice.tokens))), plan_.traffic.input.longest());
+}
+
+StepPoint Points::decode(const DecodeChoice& choice) const {
+  StepPoint point = simulated(question(choice));
+  point.memory = of_longest(point.memory, longest_request());
+  return point;
+}
+
+double Points::longest_request() const { return plan_.traffic.input.longest() + plan_.traffic.output.longest(); }
+
+std::string Points::refusal(const Question& question) const {
+  try {
+    (void)setup_of(question);
+  } catch (const SpecError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+std::string Points::refused_changes(const PrefillChoice& choice) const {
+  Question changed = question(choice, choice.tokens);
+  const std::string text = refusal(changed);
+  changed.set = of_machine("", {}).set;
+  return refusal(changed).empty() ? text : "";
+}
+
+std::string Points::refused_changes(DecodeChoice choice) const {
+  choice.batch_size = 2;
+  Question changed = question(choice);
+  const std::string text = refusal(changed);
+  changed.set = of_machine("", {}).set;
+  return refusal(changed).empty() ? text : "";
+}
 
 double Points::tokens_per_request(const DecodeChoice& choice) const {
   double tokens = 0;
@@ -105,7 +155,7 @@ int Points::most_requests(const DecodeChoice& choice) const {
   Setup setup = setup_of(question(two));
   const auto fits = [&](int requests) {
     setup.scenario.workload.batch_size = requests;
-    return memory_of(setup).total() <= usable_bytes();
+    return of_longest(memory_of(setup), longest_request()).total() <= usable_bytes();
   };
   int low = choice.two_batch ? 1 : 0;
   int high = kMost;

@@ -7,6 +7,7 @@
 
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/plan.hpp"
+#include "moe/architecture.hpp"
 #include "schedules/scenario.hpp"
 
 namespace moeline {
@@ -52,10 +53,13 @@ class Points {
   /// A step of full batches. Caches are as long as those of the requests that decode at one time; of the GPUs of a unit
   /// the one with the most keys is simulated, and what it holds is its memory.
   [[nodiscard]] StepPoint decode(const DecodeChoice& choice) const;
-  /// Nothing is simulated.
+  /// Nothing is simulated. The KV cache is that of the step's prompts, or of the longest one, which takes many steps.
   [[nodiscard]] Memory memory(const PrefillChoice& choice) const;
-  /// The most requests per GPU whose caches fit beside all else. Nothing is simulated.
+  /// The most requests per GPU whose caches fit beside all else, and so does the longest one's. Nothing is simulated.
   [[nodiscard]] int most_requests(const DecodeChoice& choice) const;
+  /// What is wrong with the plan's `set`, without which the choice is a scenario; empty: nothing.
+  [[nodiscard]] std::string refused_changes(const PrefillChoice& choice) const;
+  [[nodiscard]] std::string refused_changes(DecodeChoice choice) const;
   /// Bytes of a GPU that the plan may fill.
   [[nodiscard]] double usable_bytes() const;
   /// Tokens that a request gets from a step.
@@ -69,12 +73,17 @@ class Points {
   [[nodiscard]] Question question(const PrefillChoice& choice, int tokens) const;
   [[nodiscard]] Question question(const DecodeChoice& choice) const;
   [[nodiscard]] Question of_machine(std::string scenario, std::vector<std::string> set) const;
+  [[nodiscard]] std::string refusal(const Question& question) const;
   [[nodiscard]] Setup setup_of(const Question& question) const;
   [[nodiscard]] StepPoint simulated(const Question& question) const;
+  [[nodiscard]] double longest_request() const;
+  // With room for the longest request, alone if need be.
+  [[nodiscard]] Memory of_longest(Memory memory, double tokens) const;
 
   const Plan& plan_;
   const PlanHardware& machine_;
   KnownSteps& known_;
+  Architecture model_;
   double memory_gib_ = 0;
   CachedTokens cached_;
 };

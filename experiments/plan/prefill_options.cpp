@@ -22,7 +22,7 @@ class Prefill {
   [[nodiscard]] Candidate candidate(const PrefillChoice& choice) const {
     Candidate candidate{choice, points_.prefill(choice, choice.tokens)};
     const double units = plan_.traffic.new_tokens_per_s() / (candidate.step.tokens_per_s * choice.ep);
-    candidate.fewest_units = static_cast<int>(std::ceil(units / kMostUtilization));
+    candidate.fewest_units = static_cast<int>(std::ceil(units / kMostBusy));
     return candidate;
   }
 
@@ -31,13 +31,11 @@ class Prefill {
                              .gpus = candidate.choice.ep,
                              .tokens_per_step = 1.0 * candidate.choice.tokens,
                              .step = times};
-    return ttft_ms(queue, new_tokens_, plan_.limits.percentile);
+    return prefill_times(queue, new_tokens_, plan_.limits.percentile).ttft_ms;
   }
 
-  // With so many units that nobody waits.
-  [[nodiscard]] double unloaded_ttft(const Candidate& candidate, const StepTimes& times) const {
-    constexpr double kUnloaded = 20;
-    return ttft(candidate, times, kUnloaded * candidate.fewest_units);
+  [[nodiscard]] double shortest_ttft(const Candidate& candidate, const StepTimes& times) const {
+    return ttft(candidate, times, kMostTimes * candidate.fewest_units);
   }
 
   // The fewest units within the limit, no more than `most`.
@@ -64,9 +62,6 @@ class Prefill {
   }
 
  private:
-  // Above it queues are longer than the draws that a percentile comes from.
-  static constexpr double kMostUtilization = 0.97;
-
   const Plan& plan_;
   const Points& points_;
   Lengths new_tokens_;
@@ -103,17 +98,17 @@ StepTimes step_times(const Points& points, const PrefillChoice& choice) {
 }
 
 PrefillFamily prefill_family(const Plan& plan, const Points& points, const std::vector<PrefillChoice>& choices) {
-  constexpr int kTimes = 8;  // as many units as keep up: TTFT would not fall much beyond
   const Prefill prefill(plan, points);
   PrefillFamily family{.choice = choices.front()};
   const std::vector<Candidate> candidates = candidates_of(prefill, points, choices, family.impossible);
+  for (const Candidate& candidate : candidates) family.fitting.push_back(candidate.choice);
   for (const Candidate& candidate : candidates) {
     if (family.best && candidate.fewest_units >= family.best->units) break;  // the next ones need more still
     const StepTimes times = step_times(points, candidate.choice);
-    const double unloaded = prefill.unloaded_ttft(candidate, times);
-    if (family.shortest_ttft_ms == 0 || unloaded < family.shortest_ttft_ms) family.shortest_ttft_ms = unloaded;
-    if (unloaded > plan.limits.ttft_ms) continue;
-    const int most = family.best ? family.best->units - 1 : kTimes * candidate.fewest_units;
+    const double shortest = prefill.shortest_ttft(candidate, times);
+    if (family.shortest_ttft_ms == 0 || shortest < family.shortest_ttft_ms) family.shortest_ttft_ms = shortest;
+    if (shortest > plan.limits.ttft_ms) continue;
+    const int most = family.best ? family.best->units - 1 : kMostTimes * candidate.fewest_units;
     if (auto option = prefill.option(candidate, times, most)) {
       if (!family.best || option->units < family.best->units) family.best = std::move(option);
     }

@@ -9,6 +9,11 @@
 
 namespace moeline {
 
+/// Of a unit's time. Above it queues are longer than the draws that a percentile comes from.
+constexpr double kMostBusy = 0.97;
+/// As many units as keep up, at most: TTFT would not fall much beyond.
+constexpr int kMostTimes = 8;
+
 struct PrefillOption {
   PrefillChoice choice;
   StepPoint step{};
@@ -24,8 +29,9 @@ struct PrefillOption {
 struct PrefillFamily {
   PrefillChoice choice;  ///< without tokens and SMs
   std::string impossible{};
-  std::optional<PrefillOption> best{};  ///< with the fewest GPUs within the limit on TTFT
-  /// TTFT of an unloaded unit, at the percentile, of the choice that has the shortest.
+  std::vector<PrefillChoice> fitting{};  ///< into memory; the others are not simulated
+  std::optional<PrefillOption> best{};   ///< with the fewest GPUs within the limit on TTFT
+  /// TTFT at the percentile of the choice that has the shortest, with kMostTimes as many units as keep up.
   double shortest_ttft_ms = 0;
 };
 

@@ -29,13 +29,15 @@ class Unit {
     while (done_.size() < requests_) {
       admit();
       if (waiting_ == 0) {
-        now_ms_ = next_.arrival_ms;
+        restart_clock();
         continue;
       }
       step();
     }
     return std::move(done_);
   }
+
+  [[nodiscard]] double share() const { return in_steps_ms_ / (before_ms_ + now_ms_); }
 
  private:
   void arrive() {
@@ -59,6 +61,12 @@ class Unit {
     }
   }
 
+  // Where nobody waits, at the next arrival: a wait of milliseconds would be lost in the digits of a century's.
+  void restart_clock() {
+    before_ms_ += next_.arrival_ms;
+    now_ms_ = next_.arrival_ms = 0;
+  }
+
   // A prompt that does not fit into what is left of the step is cut.
   void step() {
     double fullest = 0;
@@ -77,10 +85,12 @@ class Unit {
       gpu.tokens -= taken;
       fullest = std::max(fullest, taken);
     }
-    now_ms_ += queue_.step.at(fullest);
+    const double step_ms = queue_.step.at(fullest);
+    now_ms_ += step_ms;
+    in_steps_ms_ += step_ms;
     for (const double arrival : arrivals) done_.push_back(now_ms_ - arrival);
     waiting_ -= arrivals.size();
-    now_ms_ += queue_.between_ms;
+    now_ms_ += queue_.decode_ms(step_ms);
   }
 
   const PrefillQueue& queue_;
@@ -90,7 +100,7 @@ class Unit {
   std::vector<Gpu> gpus_;
   Request next_;
   std::size_t drawn_ = 0, waiting_ = 0;
-  double now_ms_ = 0;
+  double now_ms_ = 0, before_ms_ = 0, in_steps_ms_ = 0;
   std::vector<double> done_;
 };
 
@@ -104,16 +114,21 @@ double StepTimes::at(double tokens_of_fullest) const {
   return ms[i - 1] + (ms[i] - ms[i - 1]) * (tokens_of_fullest - tokens[i - 1]) / (tokens[i] - tokens[i - 1]);
 }
 
-double ttft_ms(const PrefillQueue& queue, const Lengths& new_tokens, double percentile) {
+double PrefillQueue::decode_ms(double after_step_ms) const {
+  return std::ceil(after_step_ms * decode_steps_per_ms) * decode_step_ms;
+}
+
+PrefillTimes prefill_times(const PrefillQueue& queue, const Lengths& new_tokens, double percentile) {
   constexpr double kSteps = 500;
   constexpr double kFewest = 5'000, kMost = 100'000;
-  const double per_step = queue.requests_per_s * (queue.step.ms.back() + queue.between_ms) / 1e3;
+  const double per_step = queue.requests_per_s * (queue.step.ms.back() + queue.decode_ms(queue.step.ms.back())) / 1e3;
   const auto requests = static_cast<std::size_t>(std::clamp(kSteps * per_step, kFewest, kMost));
-  std::vector<double> all = Unit(queue, new_tokens, requests).ttfts_ms();
+  Unit unit(queue, new_tokens, requests);
+  std::vector<double> all = unit.ttfts_ms();
   all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 10));
   const auto place = static_cast<std::ptrdiff_t>(percentile / 100 * static_cast<double>(all.size() - 1));
   std::nth_element(all.begin(), all.begin() + place, all.end());
-  return all[static_cast<std::size_t>(place)];
+  return {all[static_cast<std::size_t>(place)], unit.share()};
 }
 
 }  // namespace moeline

@@ -22,11 +22,19 @@ struct PrefillQueue {
   int gpus = 0;                ///< of the unit
   double tokens_per_step = 0;  ///< of each GPU
   StepTimes step;
-  double between_ms = 0;  ///< after each step, for other work: of colocated serving a step of decode
+  /// Of colocated serving: after a step of t ms so many of decode, rounded up, of `decode_step_ms` each.
+  double decode_steps_per_ms = 0, decode_step_ms = 0;
+  [[nodiscard]] double decode_ms(double after_step_ms) const;
 };
 
-/// `new_tokens`: of each request, without those that are cached. The `percentile` of TTFT over thousands of requests,
-/// always the same arrivals, the first tenth left out. Of a unit that cannot keep up it grows with the requests drawn.
-[[nodiscard]] double ttft_ms(const PrefillQueue& queue, const Lengths& new_tokens, double percentile);
+/// What arrivals make of a unit.
+struct PrefillTimes {
+  double ttft_ms = 0;  ///< at the percentile asked for
+  double share = 0;    ///< of time, in steps of prefill; partly filled ones take more of it than full ones would
+};
+
+/// `new_tokens`: of each request, without those that are cached. TTFT is that of thousands of requests, always the same
+/// arrivals, the first tenth left out. Of a unit that cannot keep up it grows with the requests drawn.
+[[nodiscard]] PrefillTimes prefill_times(const PrefillQueue& queue, const Lengths& new_tokens, double percentile);
 
 }  // namespace moeline

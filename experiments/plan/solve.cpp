@@ -21,6 +21,14 @@ struct Ways {
   std::vector<ColocatedOption> colocated;
 };
 
+std::vector<PrefillChoice> fitting_prefill(const Ways& ways) {
+  std::vector<PrefillChoice> list;
+  for (const PrefillFamily& family : ways.prefill) {
+    list.insert(list.end(), family.fitting.begin(), family.fitting.end());
+  }
+  return list;
+}
+
 std::vector<std::vector<PrefillChoice>> families_of(const std::vector<PrefillChoice>& choices) {
   std::map<std::tuple<int, int, bool>, std::vector<PrefillChoice>> families;
   for (const PrefillChoice& choice : choices) {
@@ -36,8 +44,7 @@ Ways ways_on(const Plan& plan, const PlanHardware& machine, KnownSteps& known, s
   const Architecture model = load_architecture(plan.model, plan.file.string());
   const Points points(plan, machine, known);
   const std::vector<DecodeChoice> decode = decode_choices(plan, model, profile);
-  const std::vector<PrefillChoice> prefill = prefill_choices(plan, model, profile);
-  const std::vector<std::vector<PrefillChoice>> families = families_of(prefill);
+  const std::vector<std::vector<PrefillChoice>> families = families_of(prefill_choices(plan, model, profile));
   Ways ways;
   ways.machine = &machine;
   ways.decode.resize(decode.size());
@@ -50,6 +57,7 @@ Ways ways_on(const Plan& plan, const PlanHardware& machine, KnownSteps& known, s
     }
   });
   if (!plan.colocated) return ways;
+  const std::vector<PrefillChoice> prefill = fitting_prefill(ways);
   std::vector<std::optional<ColocatedOption>> colocated(decode.size());
   parallel_for(decode.size(), workers,
                [&](std::size_t i) { colocated[i] = colocated_option(plan, points, ways.decode[i], prefill); });
@@ -129,6 +137,7 @@ std::vector<Deployment> deployments_of(const Plan& plan, const Ways& ways) {
   }
   for (const ColocatedOption& option : ways.colocated) {
     list.push_back(deployment(plan, *ways.machine, option.prefill, option.decode, true));
+    list.back().decode_steps = option.decode_steps;
     list.back().prefill.memory = list.back().decode.memory = option.memory;
   }
   return list;
@@ -136,20 +145,19 @@ std::vector<Deployment> deployments_of(const Plan& plan, const Ways& ways) {
 
 std::string more_gpus(const char* side, const Side& one, const Side& best) {
   if (one.gpus <= best.gpus) return "";
-  return fmt::format("{} takes {} GPUs instead of {}, bound by {}", side, one.gpus, best.gpus, one.bound_by);
+  return fmt::format("{} on {}, not {}: {}", side, one.gpus, best.gpus, one.bound_by);
 }
 
 std::string why_worse(const Deployment& d, const Deployment& best) {
-  if (d.prefill_choice.hardware != best.prefill_choice.hardware || d.colocated != best.colocated) {
-    const std::string same = price(d) == price(best) ? ", for the same price" : "";
-    return fmt::format("{} GPUs instead of {}{}, bound by {}", d.gpus, best.gpus, same, d.bound_by);
+  if (price(d) == price(best)) {
+    return d.tpot_ms > best.tpot_ms ? fmt::format("TPOT {:.1f} ms, not {:.1f}", d.tpot_ms, best.tpot_ms)
+                                    : fmt::format("TTFT {:.0f} ms, not {:.0f}", d.ttft_ms, best.ttft_ms);
+  }
+  if (d.prefill_choice.hardware != best.prefill_choice.hardware || d.colocated || best.colocated) {
+    return fmt::format("{} GPUs, not {}: {}", d.gpus, best.gpus, d.bound_by);
   }
   const std::string decode = more_gpus("decode", d.decode, best.decode);
   const std::string prefill = more_gpus("prefill", d.prefill, best.prefill);
-  if (decode.empty() && prefill.empty()) {
-    return d.tpot_ms > best.tpot_ms ? fmt::format("TPOT {:.1f} ms instead of {:.1f}", d.tpot_ms, best.tpot_ms)
-                                    : fmt::format("TTFT {:.0f} ms instead of {:.0f}", d.ttft_ms, best.ttft_ms);
-  }
   return decode + (decode.empty() || prefill.empty() ? "" : "; ") + prefill;
 }
 
@@ -174,13 +182,16 @@ void add_impossible(const std::string& what, const std::string& why, std::vector
       std::find_if(impossible.begin(), impossible.end(), [&](const Impossible& i) { return i.why == why; });
   if (same == impossible.end()) {
     impossible.push_back({what, why});
-  } else if (same->what.find(what) == std::string::npos) {
+  } else if ((same->what + ",").find(what + ",") == std::string::npos) {  // "EP8 on h20" is no part of "EP8 on h200"
     same->what += ", " + what;
   }
 }
 
 void add_impossible(const Ways& ways, std::vector<Impossible>& impossible) {
   const std::string& machine = ways.machine->name;
+  const char* undivided = "no unit searched divides the model's experts and the redundant ones";
+  if (ways.decode.empty()) add_impossible("decode on " + machine, undivided, impossible);
+  if (ways.prefill.empty()) add_impossible("prefill on " + machine, undivided, impossible);
   for (const DecodeFamily& family : ways.decode) {
     if (family.impossible.empty()) continue;
     add_impossible(fmt::format("decode EP{} on {}", family.choice.ep, machine), family.impossible, impossible);
@@ -191,25 +202,40 @@ void add_impossible(const Ways& ways, std::vector<Impossible>& impossible) {
   }
 }
 
-// The shortest TPOT and TTFT that any way has; a hundredth more, so that rounding loses nothing.
-std::optional<Limits> reachable(const Plan& plan, const std::vector<Ways>& all) {
-  constexpr double kMore = 1.01;
-  double tpot_ms = 0;
-  double ttft_ms = 0;
+// The shortest TTFT and TPOT of prefill and decode apart; each side has its own.
+std::optional<Limits> disaggregated_reach(const Plan& plan, const Ways& ways) {
+  Limits limits{0, 0, plan.limits.percentile};
   const auto keep_least = [](double& least, double value) {
     if (value > 0 && (least == 0 || value < least)) least = value;
   };
-  for (const Ways& ways : all) {
-    for (const DecodeFamily& family : ways.decode) {
-      for (const DecodeOption& option : family.options) keep_least(tpot_ms, option.tpot_ms);
-    }
-    for (const PrefillFamily& family : ways.prefill) keep_least(ttft_ms, family.shortest_ttft_ms);
+  for (const DecodeFamily& family : ways.decode) {
+    for (const DecodeOption& option : family.options) keep_least(limits.tpot_ms, option.tpot_ms);
   }
-  if (tpot_ms == 0 || ttft_ms == 0) return std::nullopt;
-  Limits limits = plan.limits;
-  limits.tpot_ms = std::max(limits.tpot_ms, kMore * tpot_ms);
-  limits.ttft_ms = std::max(limits.ttft_ms, kMore * ttft_ms);
+  for (const PrefillFamily& family : ways.prefill) keep_least(limits.ttft_ms, family.shortest_ttft_ms);
+  if (limits.tpot_ms == 0 || limits.ttft_ms == 0) return std::nullopt;
   return limits;
+}
+
+// The limits that widen the plan's the least, of those that any way can meet; a hundredth more, so that rounding loses
+// nothing.
+std::optional<Limits> reachable(const Plan& plan, const std::vector<Ways>& all, KnownSteps& known) {
+  constexpr double kMore = 1.01;
+  std::optional<Limits> nearest;
+  const auto keep_nearest = [&](const std::optional<Limits>& reach) {
+    const bool nearer = reach && (!nearest || widening(*reach, plan.limits) < widening(*nearest, plan.limits));
+    if (nearer) nearest = reach;
+  };
+  for (const Ways& ways : all) {
+    if (plan.disaggregated) keep_nearest(disaggregated_reach(plan, ways));
+    if (!plan.colocated) continue;
+    const Points points(plan, *ways.machine, known);
+    const std::vector<PrefillChoice> prefill = fitting_prefill(ways);
+    for (const DecodeFamily& family : ways.decode) keep_nearest(colocated_reach(plan, points, family, prefill));
+  }
+  if (!nearest) return std::nullopt;
+  nearest->tpot_ms = std::max(plan.limits.tpot_ms, kMore * nearest->tpot_ms);
+  nearest->ttft_ms = std::max(plan.limits.ttft_ms, kMore * nearest->ttft_ms);
+  return nearest;
 }
 
 std::vector<Deployment> sorted_deployments(const Plan& plan, const std::vector<Ways>& all) {
@@ -230,12 +256,12 @@ std::vector<Deployment> sorted_deployments(const Plan& plan, const std::vector<W
 std::string describe(const DecodeChoice& choice) {
   return fmt::format("EP{}{}{}{}", choice.ep,
                      choice.batch_size > 0 ? fmt::format(", {} requests", choice.batch_size) : "",
-                     choice.two_batch ? ", two-batch" : "", choice.mtp > 0 ? fmt::format(", MTP {}", choice.mtp) : "");
+                     choice.two_batch ? ", TBO" : "", choice.mtp > 0 ? fmt::format(", MTP {}", choice.mtp) : "");
 }
 
 std::string describe(const PrefillChoice& choice) {
   return fmt::format("EP{}, {} tokens, {} SMs{}", choice.ep, choice.tokens, choice.comm_sms,
-                     choice.two_batch ? ", two-batch" : "");
+                     choice.two_batch ? ", TBO" : "");
 }
 
 Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers) {
@@ -249,7 +275,7 @@ Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers) {
   }
   answer.simulated = known.size();
   if (!answer.deployments.empty()) return answer;
-  answer.nearest_limits = reachable(plan, all);
+  answer.nearest_limits = reachable(plan, all, known);
   if (!answer.nearest_limits) return answer;
   Plan wider = plan;
   wider.limits = *answer.nearest_limits;

@@ -35,7 +35,7 @@ struct Answer {
 /// Searches on `workers` threads; equal plans give equal answers.
 [[nodiscard]] Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers);
 
-/// "EP144, 2 x 96 requests, two-batch, MTP 1".
+/// "EP144, 2 x 96 requests, TBO, MTP 1". TBO: two batches overlap.
 [[nodiscard]] std::string describe(const DecodeChoice& choice);
 [[nodiscard]] std::string describe(const PrefillChoice& choice);
 

@@ -4,6 +4,7 @@
 #include <rapidjson/document.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "experiments/cli/plan_output.hpp"
 #include "tests/support/cli.hpp"
@@ -145,6 +146,77 @@ TEST_CASE("where nothing is within the limits, the nearest that is says how far 
   CHECK(json["nearest"]["tpot_ms"].GetDouble() <= json["nearest_limits"]["tpot_ms"].GetDouble());
 }
 
+TEST_CASE("the table is no wider than a screen") {
+  TemporaryFolder folder;
+  const Outcome outcome = run_moeline({"plan", folder.write("plan.yaml", kPlan), "--no-sensitivity"});
+  std::istringstream lines(outcome.out);
+  for (std::string line; std::getline(lines, line);) {
+    CAPTURE(line);
+    CHECK(line.size() <= 140);
+  }
+}
+
+TEST_CASE("a list that leaves nothing to search is said") {
+  const Solved copies(changed(kPlan, "decode: {ep: [32]", "decode: {redundant_experts: [7], ep: [32]"));
+  REQUIRE(copies.answer.impossible.size() == 1);
+  CHECK(copies.answer.impossible[0].what == "decode on h800");
+  const Solved batches(changed(kPlan, "[8, 32, 64, 100], two_batch: [true, false]", "[1], two_batch: [true]"));
+  REQUIRE(batches.answer.impossible.size() == 1);
+  CHECK(batches.answer.impossible[0].why.find("no listed batch_size") != std::string::npos);
+}
+
+TEST_CASE("the longest request fits into memory, in prefill all of it, whatever a step holds") {
+  const std::string text = changed(kPlan, "input: {mean: 3000, spread: 2000}", "input: {mean: 40000}");
+  const Solved solved(changed(text, "ttft_ms: 3000", "ttft_ms: 1000000"));
+  const double prompt = gib(40000 * 70272.0);  // bytes per token of DeepSeek-V3
+  CHECK(gib(solved.best().prefill.memory.kv_cache) == doctest::Approx(prompt).epsilon(0.01));
+  const Solved tail(
+      changed(kPlan, "input: {mean: 3000, spread: 2000}", "input: {lengths: [100, 700000], shares: [0.99, 0.01]}"));
+  CHECK(tail.answer.deployments.empty());
+}
+
+TEST_CASE("bound by tpot: slower tokens would take fewer GPUs; by memory: no larger batch fits") {
+  const std::string text =
+      changed(kPlan, "batch_size: [8, 32, 64, 100], two_batch: [true, false]", "two_batch: [false]");
+  const Solved tight(text);
+  CHECK(tight.best().decode.bound_by == "tpot");
+  const Solved loose(changed(text, "tpot_ms: 60", "tpot_ms: 1000"));
+  CHECK(loose.best().decode.gpus < tight.best().decode.gpus);
+  const Solved many(
+      changed(changed(text, "tpot_ms: 60", "tpot_ms: 1000"), "requests_per_s: 100", "requests_per_s: 2000"));
+  CHECK(many.best().decode.bound_by == "memory");
+}
+
+TEST_CASE("colocated: steps of decode after each of prefill keep TPOT, and prefill counts its partly filled steps") {
+  const std::string text =
+      changed(changed(kPlan, "[disaggregated, colocated]", "[colocated]"), "ttft_ms: 3000", "ttft_ms: 8000");
+  const Deployment best = Solved(text).best();
+  REQUIRE(best.colocated);
+  CHECK((best.prefill.step_ms + best.decode_steps * best.decode.step_ms) / best.decode_steps <= 60);
+  CHECK(best.tpot_ms == doctest::Approx(best.decode.step_ms / (1 - best.prefill.utilization)));
+  CHECK(best.prefill.utilization >= 100 * 3000 * 0.7 / (best.prefill.tokens_per_s_per_gpu * best.gpus));
+  int before = 1 << 30;
+  for (const int ttft_ms : {4000, 8000, 30000}) {
+    const int now = Solved(changed(text, "ttft_ms: 8000", fmt::format("ttft_ms: {}", ttft_ms))).best().gpus;
+    CHECK(now <= before);
+    before = now;
+  }
+}
+
+TEST_CASE("there is a nearest deployment whichever limit is missed, and however it is served") {
+  for (const char* serving : {"[disaggregated]", "[colocated]", "[disaggregated, colocated]"}) {
+    for (const auto& [from, to] : {std::pair{"ttft_ms: 3000", "ttft_ms: 50"}, std::pair{"tpot_ms: 60", "tpot_ms: 1"}}) {
+      CAPTURE(serving);
+      CAPTURE(to);
+      const Solved solved(changed(changed(kPlan, "[disaggregated, colocated]", serving), from, to));
+      CHECK(solved.answer.deployments.empty());
+      REQUIRE(solved.answer.nearest.has_value());
+      CHECK(solved.answer.nearest->ttft_ms <= solved.answer.nearest_limits->ttft_ms);
+      CHECK(solved.answer.nearest->tpot_ms <= solved.answer.nearest_limits->tpot_ms);
+    }
+  }
+}
+
 TEST_CASE("JSON has the keys of the contract, and is the same on one thread and on three") {
   TemporaryFolder folder;
   const std::string file = folder.write("plan.yaml", kPlan);
@@ -181,6 +253,12 @@ TEST_CASE("bad plans are refused by line and key") {
            {"prefill: {ep: [16, 32]", "prefill: {ep: []", "prefill.ep has no values"},
            {"two_batch: [true, false]", "two_batch: [yes]", "must be a list of true and false"},
            {"decode: {ep", "decode: {mtp: [0], epp", "did you mean 'decode.ep'?"},
+           {"prefill: {ep: [16, 32]", "prefill: {ep: [16, 16]", ":11: prefill.ep has a value twice"},
+           {"decode: {ep", "decode: {set: [workload.batch_size=4], ep", "which the plan itself decides"},
+           {"decode: {ep", "decode: {set: [jiter=4], ep", ":12: decode.set is refused: "},
+           {"usd_per_gpu_hour: 2", "set: [nic_GBsp=4]", ":3: hardware.h800.set is refused: "},
+           {"requests_per_s: 100", "requests_per_s: 1e11", "is more than 1e+09 tokens/s"},
+           {"mean: 3000, spread: 2000", "lengths: [1, 1e7], shares: [0.9999, 0.0001]", "too far apart"},
            {"mean: 500, spread: 300", "lengths: [1, 2], shares: [0.5, 0.6]", "shares sum to 1.1, not 1"},
        }) {
     const Outcome outcome = run_moeline({"plan", folder.write("plan.yaml", changed(kPlan, bad.from, bad.to))});

@@ -19,6 +19,10 @@ PrefillQueue unit(double requests_per_s) {
           .step = {.tokens = {1000}, .ms = {100}}};  // ten requests per second
 }
 
+double ttft_ms(const PrefillQueue& queue, const Lengths& prompts, double percentile) {
+  return prefill_times(queue, prompts, percentile).ttft_ms;
+}
+
 // Erlang's recursion.
 double erlang_c(int slots, double busy) {
   double blocked = 1;
@@ -67,8 +71,20 @@ TEST_CASE("more load, longer waits; what runs between steps delays them") {
     before = now;
   }
   PrefillQueue busy = unit(5);
-  busy.between_ms = 50;
+  busy.decode_steps_per_ms = 0.015;  // two after a full step
+  busy.decode_step_ms = 25;
   CHECK(ttft_ms(busy, kPrompts, 95) > ttft_ms(unit(5), kPrompts, 95));
+}
+
+TEST_CASE("steps take the share of time that the load needs, partly filled ones more than full ones would") {
+  CHECK(prefill_times(unit(5), kPrompts, 95).share == doctest::Approx(0.5).epsilon(0.03));
+  PrefillQueue eight = unit(5);
+  eight.gpus = 8;  // of which mostly one works in a step
+  CHECK(prefill_times(eight, kPrompts, 95).share > 4 * 0.5 / 8);
+}
+
+TEST_CASE("a request a year waits no less than its step") {
+  CHECK(ttft_ms(unit(1e-13), kPrompts, 95) == doctest::Approx(100).epsilon(1e-6));
 }
 
 TEST_CASE("the share that waits for a slot is Erlang's") {
