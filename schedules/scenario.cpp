@@ -63,21 +63,24 @@ void read_model(const Spec& spec, Setup& setup) {
   setup.model = at_key(spec, "model", [&] { return load_architecture(s.model, s.file); });
 }
 
-void read_machine(const Spec& spec, Setup& setup) {
+HardwareProfile read_machine(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;
   s.hardware = spec.text("hardware");
   s.kernels = spec.text_or("kernels", "");
-  setup.machine = at_key(spec, "hardware", [&] { return load_profile(s.hardware, s.hardware_overrides, s.file); });
+  HardwareProfile profile =
+      at_key(spec, "hardware", [&] { return load_profile(s.hardware, s.hardware_overrides, s.file); });
+  setup.machine = {profile.name, profile.facts};
+  return profile;
 }
 
 // By default the newest set that has kernels for this phase itself.
-void read_kernels(const Spec& spec, Setup& setup) {
+void read_kernels(const Spec& spec, const HardwareProfile& profile, Setup& setup) {
   Scenario& s = setup.scenario;
-  if (setup.machine.kernel_sets.empty() && setup.machine.carried_over.empty()) {
+  if (profile.kernel_sets.empty() && profile.carried_over.empty()) {
     throw spec.error("hardware", fmt::format("'{}' has no kernel set; see `moeline calibrate`", s.hardware));
   }
   const std::string needed = s.workload.phase == "train" ? "attention_backward" : "";
-  setup.kernels = at_key(spec, "kernels", [&] { return setup.machine.kernels(s.kernels, needed); });
+  setup.kernels = at_key(spec, "kernels", [&] { return profile.kernels(s.kernels, needed); });
   s.kernels = setup.kernels.name;
 }
 
@@ -105,8 +108,10 @@ void read_pipeline(const Spec& spec, Setup& setup) {
   s.workload = read_workload(spec.map("workload"), s.schedule);
   check_pipeline(spec, s);
   if (spec.has("model")) read_model(spec, setup);
-  if (spec.has("hardware") || spec.has("kernels") || !s.hardware_overrides.empty()) read_machine(spec, setup);
-  if (spec.has("kernels")) read_kernels(spec, setup);
+  if (spec.has("hardware") || spec.has("kernels") || !s.hardware_overrides.empty()) {
+    const HardwareProfile profile = read_machine(spec, setup);
+    if (spec.has("kernels")) read_kernels(spec, profile, setup);
+  }
   check_comm_keys(spec.map_or_empty("comm"));
   check_routing_keys(spec.map_or_empty("routing"));
   check_training_keys(spec, s.schedule);
@@ -148,12 +153,12 @@ Setup read_setup(Spec spec, const std::vector<std::string>& assignments) {
     return setup;
   }
   read_model(spec, setup);
-  read_machine(spec, setup);
+  const HardwareProfile profile = read_machine(spec, setup);
   const MachineFacts& machine = setup.machine.facts;
   const int gpus_per_node = static_cast<int>(machine.gpus_per_node);
   s.workload = read_workload(spec.map("workload"), s.schedule);
   check_model(spec, setup);
-  read_kernels(spec, setup);
+  read_kernels(spec, profile, setup);
   const Spec routing = spec.map_or_empty("routing");
   s.routing = read_distribution(routing, s.workload);
   s.parallelism = read_parallelism(spec.map("parallelism"), s, setup.model, gpus_per_node);

@@ -124,11 +124,16 @@ struct Scenario {
 /// Tokens that one request gets from a step of decode: one, and drafted ones until the first that is rejected.
 [[nodiscard]] double tokens_per_request(const Workload& workload);
 
+struct Machine {
+  std::string name;
+  MachineFacts facts;
+};
+
 /// A scenario with everything it names loaded and everything derived from it alone.
 struct Setup {
   Scenario scenario;
   Architecture model;
-  HardwareProfile machine;
+  Machine machine;
   KernelSet kernels;
   Spread spread;
   std::vector<RoutedLayer> routed;  ///< of each MoE layer, where experts are not loaded alike

@@ -46,7 +46,7 @@ int plan_command(const Options& options) {
   KnownSteps known;
   const Answer answer = solve(plan, known, workers);
   std::vector<Sensitivity> sensitive;
-  if (!options.no_sensitivity && !answer.deployments.empty()) sensitive = sensitivities(plan, known, workers);
+  if (!options.no_sensitivity) sensitive = sensitivities(plan, answer, known, workers);
   const PlanResult result{plan, answer, sensitive};
   const std::string text = options.format == "json"  ? plan_json(result)
                            : options.format == "csv" ? plan_csv(result)

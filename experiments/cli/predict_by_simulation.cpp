@@ -171,8 +171,10 @@ Prediction Predictor::simulate(const Fact& fact) {
     }
   }
   prediction.constants = predicted.front().program.constants;
+  const Scenario& scenario = predicted.front().setup.scenario;
+  const HardwareProfile machine = load_profile(scenario.hardware, scenario.hardware_overrides, scenario.file);
   for (const ProvenanceUse& use : predicted.front().program.provenance) {
-    rests_on(use.kernel_set, predicted.front().setup.machine, prediction);
+    rests_on(use.kernel_set, machine, prediction);
   }
   return prediction;
 }

@@ -22,14 +22,15 @@ class Colocated {
  public:
   Colocated(const Plan& plan, const Points& points, const DecodeOption& decode, const PrefillChoice& choice,
             const Limits& limits)
-      : plan_(plan),
-        decode_(decode),
+      : plan_(&plan),
+        decode_(&decode),
         choice_(choice),
         prefill_(points.prefill(choice, choice.tokens)),
         memory_(together(decode.step.memory, prefill_.memory)),
         fits_(memory_.total() <= points.usable_bytes()),
         decode_steps_per_ms_(1 / (limits.tpot_ms - decode.tpot_ms) / points.tokens_per_request(decode.choice)),
-        longest_wait_ms_(limits.ttft_ms) {
+        longest_wait_ms_(limits.ttft_ms),
+        arrivals_(&points.arrivals()) {
     if (fits()) times_ = step_times(points, choice);
   }
 
@@ -49,8 +50,13 @@ class Colocated {
     return finished(high);
   }
 
+  // Below which it does not keep up.
+  [[nodiscard]] int fewest_gpus() const { return fewest_units() * choice_.ep; }
+
   // A limit on TTFT that this meets.
-  [[nodiscard]] double reach_ttft_ms() const { return std::max(between_ms(), at(kMostTimes * fewest_units()).ttft_ms); }
+  [[nodiscard]] double reach_ttft_ms() const {
+    return std::max(between_ms(), at(kMostTimes * fewest_units(), INFINITY).ttft_ms);
+  }
 
  private:
   struct State {
@@ -60,30 +66,30 @@ class Colocated {
   };
 
   [[nodiscard]] double decode_steps() const { return std::ceil(prefill_.step_ms * decode_steps_per_ms_); }
-  [[nodiscard]] double between_ms() const { return decode_steps() * decode_.step.step_ms; }
+  [[nodiscard]] double between_ms() const { return decode_steps() * decode_->step.step_ms; }
 
   // With which full steps of prefill, each followed by those of decode, keep up.
   [[nodiscard]] int keeping_up() const {
     const double longer = 1 + between_ms() / prefill_.step_ms;
-    const double units = plan_.traffic.new_tokens_per_s() * longer / (prefill_.tokens_per_s * choice_.ep);
+    const double units = plan_->traffic.new_tokens_per_s() * longer / (prefill_.tokens_per_s * choice_.ep);
     return static_cast<int>(std::ceil(units / kMostBusy));
   }
 
-  [[nodiscard]] int fewest_units() const { return std::max(keeping_up(), decode_.units); }
+  [[nodiscard]] int fewest_units() const { return std::max(keeping_up(), decode_->units); }
 
-  [[nodiscard]] State at(int units) const {
-    const PrefillQueue queue{.requests_per_s = plan_.traffic.requests_per_s / units,
+  [[nodiscard]] State at(int units) const { return at(units, plan_->limits.ttft_ms); }
+  [[nodiscard]] State at(int units, double limit_ms) const {
+    const PrefillQueue queue{.requests_per_s = plan_->traffic.requests_per_s / units,
                              .gpus = choice_.ep,
                              .tokens_per_step = 1.0 * choice_.tokens,
                              .step = times_,
                              .decode_steps_per_ms = decode_steps_per_ms_,
-                             .decode_step_ms = decode_.step.step_ms};
-    const Lengths new_tokens = plan_.traffic.input.scaled(1 - plan_.traffic.cache_hit_share);
-    const PrefillTimes prefill = prefill_times(queue, new_tokens, plan_.limits.percentile);
-    State state{prefill.ttft_ms, prefill.share, decode_.busy_slots / (1 - prefill.share)};
-    const double slots = 1.0 * units * choice_.ep * decode_.choice.batch_size;
-    state.ttft = state.ttft_ms <= plan_.limits.ttft_ms;
-    state.slots = share_that_waits(slots, state.busy_slots) <= 1 - plan_.limits.percentile / 100;
+                             .decode_step_ms = decode_->step.step_ms};
+    const PrefillTimes prefill = prefill_times(queue, *arrivals_, plan_->limits.percentile, limit_ms);
+    State state{prefill.ttft_ms, prefill.share, decode_->busy_slots / (1 - prefill.share)};
+    const double slots = 1.0 * units * choice_.ep * decode_->choice.batch_size;
+    state.ttft = state.ttft_ms <= plan_->limits.ttft_ms;
+    state.slots = share_that_waits(slots, state.busy_slots) <= 1 - plan_->limits.percentile / 100;
     return state;
   }
 
@@ -92,7 +98,7 @@ class Colocated {
     if (units == 1) return network_or_compute(prefill_.exposed_ms, prefill_.step_ms);
     if (units <= keeping_up()) return "tpot";  // which decode's steps between those of prefill are for
     const State less = at(units - 1);
-    return less.ttft ? decode_.bound_by : "ttft";
+    return less.ttft ? decode_->bound_by : "ttft";
   }
 
   [[nodiscard]] ColocatedOption finished(int units) const {
@@ -100,7 +106,7 @@ class Colocated {
     PrefillOption prefill{.choice = choice_, .step = prefill_, .units = units};
     prefill.ttft_ms = state.ttft_ms;
     prefill.utilization = state.share;
-    ColocatedOption option{decode_, std::move(prefill), memory_, static_cast<int>(decode_steps())};
+    ColocatedOption option{*decode_, std::move(prefill), memory_, static_cast<int>(decode_steps())};
     option.decode.units = units;
     option.decode.tpot_ms /= 1 - state.share;
     option.decode.busy_slots = state.busy_slots;
@@ -108,14 +114,15 @@ class Colocated {
     return option;
   }
 
-  const Plan& plan_;
-  const DecodeOption& decode_;
+  const Plan* plan_;
+  const DecodeOption* decode_;
   PrefillChoice choice_;
   StepPoint prefill_;
   Memory memory_;
   bool fits_;
   double decode_steps_per_ms_;  // of prefill
   double longest_wait_ms_;
+  const Arrivals* arrivals_;
   StepTimes times_;
 };
 
@@ -128,16 +135,21 @@ bool same_unit(const PrefillChoice& prefill, const DecodeChoice& decode) {
 std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& points, const DecodeFamily& family,
                                                 const std::vector<PrefillChoice>& choices) {
   constexpr int kMostGpus = 1 << 30;
-  std::optional<ColocatedOption> best;
-  // Large batches first: they are mostly the best, and what needs more GPUs is soon put aside.
-  for (auto decode = family.options.rbegin(); decode != family.options.rend(); ++decode) {
-    if (decode->tpot_ms >= plan.limits.tpot_ms) continue;
+  std::vector<Colocated> candidates;
+  for (const DecodeOption& decode : family.options) {
+    if (decode.tpot_ms >= plan.limits.tpot_ms) continue;
     for (const PrefillChoice& choice : choices) {
       if (!same_unit(choice, family.choice)) continue;
-      const Colocated colocated(plan, points, *decode, choice, plan.limits);
-      if (!colocated.fits()) continue;
-      if (auto option = colocated.option(best ? best->gpus() : kMostGpus)) best = std::move(option);
+      Colocated candidate(plan, points, decode, choice, plan.limits);
+      if (candidate.fits()) candidates.push_back(std::move(candidate));
     }
+  }
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [](const Colocated& a, const Colocated& b) { return a.fewest_gpus() < b.fewest_gpus(); });
+  std::optional<ColocatedOption> best;
+  for (const Colocated& candidate : candidates) {
+    if (best && candidate.fewest_gpus() >= best->gpus()) break;  // the next ones need more still
+    if (auto option = candidate.option(best ? best->gpus() : kMostGpus)) best = std::move(option);
   }
   return best;
 }

@@ -55,6 +55,9 @@ struct Deployment {
   double cost_per_million_tokens = 0;  ///< USD per million tokens produced, prompts included
   std::string bound_by;                ///< of the side with more GPUs
   std::string loses;                   ///< to the best one, why
+
+  /// Per hour, or where there is none GPUs.
+  [[nodiscard]] double price() const { return usd_per_hour > 0 ? usd_per_hour : gpus; }
 };
 
 }  // namespace moeline

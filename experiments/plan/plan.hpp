@@ -75,8 +75,6 @@ struct Plan {
   PrefillSpace prefill;
   DecodeSpace decode;
   double step_factor = 1;  ///< on the time of every simulated step: what if we are wrong
-
-  [[nodiscard]] bool has_prices() const { return hardware.front().usd_per_gpu_hour > 0; }
 };
 
 /// Throws SpecError (file, line, key, nearest valid name).

@@ -30,7 +30,8 @@ Points::Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known)
       known_(known),
       model_(load_architecture(plan.model, plan.file.string())),
       memory_gib_(load_profile(machine.name, machine.set, plan.file.string()).facts.memory_gib),
-      cached_(cached_tokens(plan.traffic.input, plan.traffic.output)) {}
+      cached_(cached_tokens(plan.traffic.input, plan.traffic.output)),
+      arrivals_(draw_arrivals(plan.traffic.input.scaled(1 - plan.traffic.cache_hit_share))) {}
 
 double Points::usable_bytes() const { return memory_gib_ * (1 << 30) * (1 - plan_.memory_reserve); }
 

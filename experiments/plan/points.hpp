@@ -7,6 +7,7 @@
 
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/plan.hpp"
+#include "experiments/plan/prefill_queue.hpp"
 #include "moe/architecture.hpp"
 #include "schedules/scenario.hpp"
 
@@ -62,6 +63,7 @@ class Points {
   [[nodiscard]] std::string refused_changes(DecodeChoice choice) const;
   /// Bytes of a GPU that the plan may fill.
   [[nodiscard]] double usable_bytes() const;
+  [[nodiscard]] const Arrivals& arrivals() const { return arrivals_; }
   /// Tokens that a request gets from a step.
   [[nodiscard]] double tokens_per_request(const DecodeChoice& choice) const;
 
@@ -86,6 +88,7 @@ class Points {
   Architecture model_;
   double memory_gib_ = 0;
   CachedTokens cached_;
+  Arrivals arrivals_;
 };
 
 }  // namespace moeline

@@ -16,8 +16,7 @@ struct Candidate {
 
 class Prefill {
  public:
-  Prefill(const Plan& plan, const Points& points)
-      : plan_(plan), points_(points), new_tokens_(plan.traffic.input.scaled(1 - plan.traffic.cache_hit_share)) {}
+  Prefill(const Plan& plan, const Points& points) : plan_(plan), points_(points) {}
 
   [[nodiscard]] Candidate candidate(const PrefillChoice& choice) const {
     Candidate candidate{choice, points_.prefill(choice, choice.tokens)};
@@ -26,22 +25,23 @@ class Prefill {
     return candidate;
   }
 
-  [[nodiscard]] double ttft(const Candidate& candidate, const StepTimes& times, double units) const {
+  [[nodiscard]] double ttft(const Candidate& candidate, const StepTimes& times, double units, double limit_ms) const {
     const PrefillQueue queue{.requests_per_s = plan_.traffic.requests_per_s / units,
                              .gpus = candidate.choice.ep,
                              .tokens_per_step = 1.0 * candidate.choice.tokens,
                              .step = times};
-    return prefill_times(queue, new_tokens_, plan_.limits.percentile).ttft_ms;
+    return prefill_times(queue, points_.arrivals(), plan_.limits.percentile, limit_ms).ttft_ms;
   }
 
   [[nodiscard]] double shortest_ttft(const Candidate& candidate, const StepTimes& times) const {
-    return ttft(candidate, times, kMostTimes * candidate.fewest_units);
+    return ttft(candidate, times, kMostTimes * candidate.fewest_units, INFINITY);
   }
 
   // The fewest units within the limit, no more than `most`.
   [[nodiscard]] std::optional<PrefillOption> option(const Candidate& candidate, const StepTimes& times,
                                                     int most) const {
-    const auto within = [&](int units) { return ttft(candidate, times, units) <= plan_.limits.ttft_ms; };
+    const double limit_ms = plan_.limits.ttft_ms;
+    const auto within = [&](int units) { return ttft(candidate, times, units, limit_ms) <= limit_ms; };
     int low = candidate.fewest_units - 1;
     int high = std::max(low + 1, 1);
     for (int step = 1; !within(high); step *= 2) {
@@ -54,7 +54,7 @@ class Prefill {
       (within(middle) ? high : low) = middle;
     }
     PrefillOption option{.choice = candidate.choice, .step = candidate.step, .units = high};
-    option.ttft_ms = ttft(candidate, times, high);
+    option.ttft_ms = ttft(candidate, times, high, limit_ms);
     option.utilization = plan_.traffic.new_tokens_per_s() / (candidate.step.tokens_per_s * option.gpus());
     const bool more = high > candidate.fewest_units;
     option.bound_by = more ? "ttft" : network_or_compute(candidate.step.exposed_ms, candidate.step.step_ms);
@@ -64,7 +64,6 @@ class Prefill {
  private:
   const Plan& plan_;
   const Points& points_;
-  Lengths new_tokens_;
 };
 
 // "Memory before speed": what does not fit is not simulated.

@@ -3,36 +3,40 @@
 #include <algorithm>
 #include <cmath>
 #include <deque>
+#include <numeric>
 
 namespace moeline {
 namespace {
+
+constexpr double kFewest = 5'000, kMost = 50'000;  // requests
 
 struct Request {
   double arrival_ms = 0;
   double tokens = 0;  // left to prefill
 };
 
-struct Gpu {
-  std::deque<Request> queue;
-  double tokens = 0;  // of all of them
-};
-
 class Unit {
  public:
-  Unit(const PrefillQueue& queue, const Lengths& new_tokens, std::size_t requests)
-      : queue_(queue), new_tokens_(new_tokens), requests_(requests), gpus_(static_cast<std::size_t>(queue.gpus)) {
+  Unit(const PrefillQueue& queue, const Arrivals& arrivals, std::size_t requests)
+      : queue_(queue),
+        arrivals_(arrivals),
+        requests_(requests),
+        queues_(static_cast<std::size_t>(queue.gpus)),
+        tokens_(queues_.size(), 0),
+        least_first_(queues_.size()) {
+    std::iota(least_first_.begin(), least_first_.end(), std::size_t{0});
     arrive();
   }
 
-  // Of all requests, in the order in which they are done.
-  std::vector<double> ttfts_ms() {
-    while (done_.size() < requests_) {
+  // Of all requests, in the order in which they are done; of fewer, once `most_late` have taken longer than `limit_ms`.
+  std::vector<double> ttfts_ms(double limit_ms, std::size_t most_late) {
+    while (done_.size() < requests_ && late_ <= most_late) {
       admit();
       if (waiting_ == 0) {
         restart_clock();
         continue;
       }
-      step();
+      step(limit_ms);
     }
     return std::move(done_);
   }
@@ -41,21 +45,27 @@ class Unit {
 
  private:
   void arrive() {
-    if (drawn_ == requests_) {
+    if (came_ == requests_) {
       next_.arrival_ms = INFINITY;
       return;
     }
-    ++drawn_;
-    next_.arrival_ms -= std::log(1 - random_.uniform()) / queue_.requests_per_s * 1e3;
-    next_.tokens = new_tokens_.draw(random_);
+    next_.arrival_ms += arrivals_.gaps[came_] / queue_.requests_per_s * 1e3;
+    next_.tokens = arrivals_.tokens[came_++];
   }
 
+  // A heap whose first is the GPU with the fewest tokens, of equal ones the first: a step has changed all of them.
   void admit() {
+    if (next_.arrival_ms > now_ms_) return;
+    const auto more_tokens = [&](std::size_t a, std::size_t b) {
+      return tokens_[a] != tokens_[b] ? tokens_[a] > tokens_[b] : a > b;
+    };
+    std::make_heap(least_first_.begin(), least_first_.end(), more_tokens);
     while (next_.arrival_ms <= now_ms_) {
-      Gpu& gpu =
-          *std::min_element(gpus_.begin(), gpus_.end(), [](const Gpu& a, const Gpu& b) { return a.tokens < b.tokens; });
-      gpu.queue.push_back(next_);
-      gpu.tokens += next_.tokens;
+      std::pop_heap(least_first_.begin(), least_first_.end(), more_tokens);
+      const std::size_t gpu = least_first_.back();
+      queues_[gpu].push_back(next_);
+      tokens_[gpu] += next_.tokens;
+      std::push_heap(least_first_.begin(), least_first_.end(), more_tokens);
       ++waiting_;
       arrive();
     }
@@ -68,38 +78,42 @@ class Unit {
   }
 
   // A prompt that does not fit into what is left of the step is cut.
-  void step() {
+  void step(double limit_ms) {
     double fullest = 0;
     std::vector<double> arrivals;  // of those done
-    for (Gpu& gpu : gpus_) {
+    for (std::size_t gpu = 0; gpu < queues_.size(); ++gpu) {
       double taken = 0;
-      while (!gpu.queue.empty() && taken < queue_.tokens_per_step) {
-        Request& first = gpu.queue.front();
+      while (!queues_[gpu].empty() && taken < queue_.tokens_per_step) {
+        Request& first = queues_[gpu].front();
         const double part = std::min(first.tokens, queue_.tokens_per_step - taken);
         taken += part;
         first.tokens -= part;
         if (first.tokens > 0) break;
         arrivals.push_back(first.arrival_ms);
-        gpu.queue.pop_front();
+        queues_[gpu].pop_front();
       }
-      gpu.tokens -= taken;
+      tokens_[gpu] -= taken;
       fullest = std::max(fullest, taken);
     }
     const double step_ms = queue_.step.at(fullest);
     now_ms_ += step_ms;
     in_steps_ms_ += step_ms;
-    for (const double arrival : arrivals) done_.push_back(now_ms_ - arrival);
+    for (const double arrival : arrivals) {
+      done_.push_back(now_ms_ - arrival);
+      if (done_.back() > limit_ms) ++late_;
+    }
     waiting_ -= arrivals.size();
     now_ms_ += queue_.decode_ms(step_ms);
   }
 
   const PrefillQueue& queue_;
-  const Lengths& new_tokens_;
+  const Arrivals& arrivals_;
   std::size_t requests_;
-  Random random_{1};
-  std::vector<Gpu> gpus_;
+  std::vector<std::deque<Request>> queues_;  // by GPU
+  std::vector<double> tokens_;               // of all requests in them
+  std::vector<std::size_t> least_first_;     // GPUs
   Request next_;
-  std::size_t drawn_ = 0, waiting_ = 0;
+  std::size_t came_ = 0, waiting_ = 0, late_ = 0;
   double now_ms_ = 0, before_ms_ = 0, in_steps_ms_ = 0;
   std::vector<double> done_;
 };
@@ -118,14 +132,26 @@ double PrefillQueue::decode_ms(double after_step_ms) const {
   return std::ceil(after_step_ms * decode_steps_per_ms) * decode_step_ms;
 }
 
-PrefillTimes prefill_times(const PrefillQueue& queue, const Lengths& new_tokens, double percentile) {
-  constexpr double kSteps = 500;
-  constexpr double kFewest = 5'000, kMost = 100'000;
+Arrivals draw_arrivals(const Lengths& new_tokens) {
+  Random random(1);
+  Arrivals arrivals;
+  for (int i = 0; i < kMost; ++i) {
+    arrivals.gaps.push_back(-std::log(1 - random.uniform()));
+    arrivals.tokens.push_back(new_tokens.draw(random));
+  }
+  return arrivals;
+}
+
+PrefillTimes prefill_times(const PrefillQueue& queue, const Arrivals& arrivals, double percentile, double limit_ms) {
+  constexpr double kSteps = 250;
+  constexpr double kFirst = 0.1;  // left out: nobody was there yet
   const double per_step = queue.requests_per_s * (queue.step.ms.back() + queue.decode_ms(queue.step.ms.back())) / 1e3;
-  const auto requests = static_cast<std::size_t>(std::clamp(kSteps * per_step, kFewest, kMost));
-  Unit unit(queue, new_tokens, requests);
-  std::vector<double> all = unit.ttfts_ms();
-  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(all.size() / 10));
+  const double requests = std::floor(std::clamp(kSteps * per_step, kFewest, kMost));
+  Unit unit(queue, arrivals, static_cast<std::size_t>(requests));
+  const double most_late = requests * (kFirst + (1 - kFirst) * (1 - percentile / 100)) + 1;
+  std::vector<double> all = unit.ttfts_ms(limit_ms, static_cast<std::size_t>(most_late));
+  if (static_cast<double>(all.size()) < requests) return {INFINITY, unit.share()};
+  all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(kFirst * requests));
   const auto place = static_cast<std::ptrdiff_t>(percentile / 100 * static_cast<double>(all.size() - 1));
   std::nth_element(all.begin(), all.begin() + place, all.end());
   return {all[static_cast<std::size_t>(place)], unit.share()};

@@ -5,6 +5,7 @@
 // new tokens drawn from the lengths, each request to the GPU of the unit with the fewest tokens before it.
 #pragma once
 
+#include <cmath>
 #include <vector>
 
 #include "experiments/plan/lengths.hpp"
@@ -27,14 +28,23 @@ struct PrefillQueue {
   [[nodiscard]] double decode_ms(double after_step_ms) const;
 };
 
+/// Requests that come to a unit: always the same ones, drawn once for all units that they are tried on.
+struct Arrivals {
+  std::vector<double> gaps;    ///< before each, of a mean of 1 (Poisson)
+  std::vector<double> tokens;  ///< to prefill: without those that are cached
+};
+[[nodiscard]] Arrivals draw_arrivals(const Lengths& new_tokens);
+
 /// What arrivals make of a unit.
 struct PrefillTimes {
   double ttft_ms = 0;  ///< at the percentile asked for
   double share = 0;    ///< of time, in steps of prefill; partly filled ones take more of it than full ones would
 };
 
-/// `new_tokens`: of each request, without those that are cached. TTFT is that of thousands of requests, always the same
-/// arrivals, the first tenth left out. Of a unit that cannot keep up it grows with the requests drawn.
-[[nodiscard]] PrefillTimes prefill_times(const PrefillQueue& queue, const Lengths& new_tokens, double percentile);
+/// TTFT is that of thousands of requests, the first tenth left out. Of a unit that cannot keep up it grows with the
+/// requests taken. Infinite, and soon known, where too many take longer than `limit_ms` for the percentile to be within
+/// it.
+[[nodiscard]] PrefillTimes prefill_times(const PrefillQueue& queue, const Arrivals& arrivals, double percentile,
+                                         double limit_ms = INFINITY);
 
 }  // namespace moeline

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 
 #include "hardware/profile.hpp"
 
@@ -65,13 +66,35 @@ Deployment best_of(const Plan& plan, KnownSteps& known, std::size_t workers) {
   return answer.deployments.empty() ? Deployment{} : std::move(answer.deployments.front());
 }
 
+// What costs half more than the best at most: a changed assumption would hardly make the rest the best.
+Plan narrowed(const Plan& plan, const std::vector<Deployment>& deployments) {
+  constexpr double kHalfMore = 1.5;
+  std::set<std::string> machines;
+  std::set<int> prefill, decode;
+  Plan narrow = plan;
+  narrow.disaggregated = narrow.colocated = false;
+  for (const Deployment& d : deployments) {
+    if (d.price() > kHalfMore * deployments.front().price()) continue;
+    machines.insert(d.decode_choice.hardware);
+    prefill.insert(d.prefill_choice.ep);
+    decode.insert(d.decode_choice.ep);
+    (d.colocated ? narrow.colocated : narrow.disaggregated) = true;
+  }
+  std::erase_if(narrow.hardware, [&](const PlanHardware& machine) { return !machines.contains(machine.name); });
+  narrow.prefill.ep.assign(prefill.begin(), prefill.end());
+  narrow.decode.ep.assign(decode.begin(), decode.end());
+  return narrow;
+}
+
 }  // namespace
 
-std::vector<Sensitivity> sensitivities(const Plan& plan, KnownSteps& known, std::size_t workers) {
+std::vector<Sensitivity> sensitivities(const Plan& plan, const Answer& answer, KnownSteps& known, std::size_t workers) {
   std::vector<Sensitivity> list;
+  if (answer.deployments.empty()) return list;
+  const Plan narrow = narrowed(plan, answer.deployments);
   for (const Assumption& assumption : assumptions_of(plan)) {
-    Plan less = plan;
-    Plan more = plan;
+    Plan less = narrow;
+    Plan more = narrow;
     assumption.change(less, -1);
     assumption.change(more, 1);
     list.push_back({assumption.name, assumption.less, assumption.more, best_of(less, known, workers),

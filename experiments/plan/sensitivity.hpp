@@ -8,7 +8,7 @@
 
 namespace moeline {
 
-/// The whole search again, with one assumption changed to either side. 0 GPUs: no deployment.
+/// The search again, with one assumption changed to either side. 0 GPUs: no deployment.
 struct Sensitivity {
   std::string assumption;  ///< "output lengths"
   std::string less, more;  ///< "-20 %"
@@ -17,6 +17,9 @@ struct Sensitivity {
 
 /// Traffic, lengths and cache hits, limits, memory reserve, acceptance of drafted tokens (where any are), the NIC, and
 /// the steps that were simulated: what if all of them took a tenth longer.
-[[nodiscard]] std::vector<Sensitivity> sensitivities(const Plan& plan, KnownSteps& known, std::size_t workers);
+/// Searched are the machines, sizes of units and ways of serving of the answer that cost half more than its best at
+/// most. Empty where the answer has no deployment.
+[[nodiscard]] std::vector<Sensitivity> sensitivities(const Plan& plan, const Answer& answer, KnownSteps& known,
+                                                     std::size_t workers);
 
 }  // namespace moeline

@@ -110,8 +110,6 @@ Deployment deployment(const Plan& plan, const PlanHardware& machine, const Prefi
   return d;
 }
 
-double price(const Deployment& d) { return d.usd_per_hour > 0 ? d.usd_per_hour : d.gpus; }
-
 // The best way to decode with every way to prefill, the best way to prefill with every way to decode, and every
 // colocated one.
 std::vector<Deployment> deployments_of(const Plan& plan, const Ways& ways) {
@@ -149,7 +147,7 @@ std::string more_gpus(const char* side, const Side& one, const Side& best) {
 }
 
 std::string why_worse(const Deployment& d, const Deployment& best) {
-  if (price(d) == price(best)) {
+  if (d.price() == best.price()) {
     return d.tpot_ms > best.tpot_ms ? fmt::format("TPOT {:.1f} ms, not {:.1f}", d.tpot_ms, best.tpot_ms)
                                     : fmt::format("TTFT {:.0f} ms, not {:.0f}", d.ttft_ms, best.ttft_ms);
   }
@@ -245,7 +243,7 @@ std::vector<Deployment> sorted_deployments(const Plan& plan, const std::vector<W
     list.insert(list.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   }
   std::stable_sort(list.begin(), list.end(), [](const Deployment& a, const Deployment& b) {
-    return std::make_tuple(price(a), a.tpot_ms, a.ttft_ms) < std::make_tuple(price(b), b.tpot_ms, b.ttft_ms);
+    return std::make_tuple(a.price(), a.tpot_ms, a.ttft_ms) < std::make_tuple(b.price(), b.tpot_ms, b.ttft_ms);
   });
   for (std::size_t i = 1; i < list.size(); ++i) list[i].loses = why_worse(list[i], list.front());
   return list;
@@ -270,7 +268,7 @@ Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers) {
   Answer answer;
   answer.deployments = sorted_deployments(plan, all);
   for (const Ways& ways : all) {
-    add_trade_offs(plan, ways, answer.trade_offs);
+    if (plan.disaggregated) add_trade_offs(plan, ways, answer.trade_offs);
     add_impossible(ways, answer.impossible);
   }
   answer.simulated = known.size();

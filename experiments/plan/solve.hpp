@@ -25,7 +25,7 @@ struct Impossible {
 
 struct Answer {
   std::vector<Deployment> deployments;  ///< the best of every way, cheapest first
-  std::vector<TradeOff> trade_offs;
+  std::vector<TradeOff> trade_offs;     ///< of disaggregated serving
   std::vector<Impossible> impossible;
   std::optional<Limits> nearest_limits;  ///< where there are no deployments: the least that there could be one with
   std::optional<Deployment> nearest;     ///< with those limits

@@ -20,7 +20,7 @@ PrefillQueue unit(double requests_per_s) {
 }
 
 double ttft_ms(const PrefillQueue& queue, const Lengths& prompts, double percentile) {
-  return prefill_times(queue, prompts, percentile).ttft_ms;
+  return prefill_times(queue, draw_arrivals(prompts), percentile).ttft_ms;
 }
 
 // Erlang's recursion.
@@ -77,10 +77,10 @@ TEST_CASE("more load, longer waits; what runs between steps delays them") {
 }
 
 TEST_CASE("steps take the share of time that the load needs, partly filled ones more than full ones would") {
-  CHECK(prefill_times(unit(5), kPrompts, 95).share == doctest::Approx(0.5).epsilon(0.03));
+  CHECK(prefill_times(unit(5), draw_arrivals(kPrompts), 95).share == doctest::Approx(0.5).epsilon(0.03));
   PrefillQueue eight = unit(5);
   eight.gpus = 8;  // of which mostly one works in a step
-  CHECK(prefill_times(eight, kPrompts, 95).share > 4 * 0.5 / 8);
+  CHECK(prefill_times(eight, draw_arrivals(kPrompts), 95).share > 4 * 0.5 / 8);
 }
 
 TEST_CASE("a request a year waits no less than its step") {
