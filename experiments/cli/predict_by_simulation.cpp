@@ -171,11 +171,11 @@ Prediction Predictor::simulate(const Fact& fact) {
     }
   }
   prediction.constants = predicted.front().program.constants;
+  const std::vector<ProvenanceUse>& uses = predicted.front().program.provenance;
+  if (uses.empty()) return prediction;  // given slots need no machine
   const Scenario& scenario = predicted.front().setup.scenario;
   const HardwareProfile machine = load_profile(scenario.hardware, scenario.hardware_overrides, scenario.file);
-  for (const ProvenanceUse& use : predicted.front().program.provenance) {
-    rests_on(use.kernel_set, machine, prediction);
-  }
+  for (const ProvenanceUse& use : uses) rests_on(use.kernel_set, machine, prediction);
   return prediction;
 }
 
