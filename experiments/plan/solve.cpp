@@ -67,27 +67,16 @@ Ways ways_on(const Plan& plan, const PlanHardware& machine, KnownSteps& known, s
   return ways;
 }
 
-Side side_of(const DecodeOption& option) {
+template <class Option>
+Side side_of(const Option& option, double utilization, int fits_requests) {
   return {.units = option.units,
           .gpus = option.gpus(),
           .step_ms = option.step.step_ms,
           .exposed_ms = option.step.exposed_ms,
           .tokens_per_s_per_gpu = option.step.tokens_per_s,
-          .utilization = option.utilization(),
+          .utilization = utilization,
           .memory = option.step.memory,
-          .fits_requests = option.fits_requests,
-          .bound_by = option.bound_by};
-}
-
-Side side_of(const PrefillOption& option) {
-  return {.units = option.units,
-          .gpus = option.gpus(),
-          .step_ms = option.step.step_ms,
-          .exposed_ms = option.step.exposed_ms,
-          .tokens_per_s_per_gpu = option.step.tokens_per_s,
-          .utilization = option.utilization,
-          .memory = option.step.memory,
-          .fits_requests = 0,
+          .fits_requests = fits_requests,
           .bound_by = option.bound_by};
 }
 
@@ -97,8 +86,8 @@ Deployment deployment(const Plan& plan, const PlanHardware& machine, const Prefi
   d.colocated = colocated;
   d.prefill_choice = prefill.choice;
   d.decode_choice = decode.choice;
-  d.prefill = side_of(prefill);
-  d.decode = side_of(decode);
+  d.prefill = side_of(prefill, prefill.utilization, 0);
+  d.decode = side_of(decode, decode.utilization(), decode.fits_requests);
   d.gpus = colocated ? decode.gpus() : prefill.gpus() + decode.gpus();
   d.ttft_ms = prefill.ttft_ms;
   d.tpot_ms = decode.tpot_ms;
@@ -110,18 +99,24 @@ Deployment deployment(const Plan& plan, const PlanHardware& machine, const Prefi
   return d;
 }
 
+// Null: none is within the limit.
+const PrefillOption* best_prefill(const Ways& ways) {
+  const PrefillOption* best = nullptr;
+  for (const PrefillFamily& family : ways.prefill) {
+    if (family.best && (best == nullptr || family.best->gpus() < best->gpus())) best = &*family.best;
+  }
+  return best;
+}
+
 // The best way to decode with every way to prefill, the best way to prefill with every way to decode, and every
 // colocated one.
 std::vector<Deployment> deployments_of(const Plan& plan, const Ways& ways) {
   std::vector<Deployment> list;
   const DecodeOption* decode = nullptr;
-  const PrefillOption* prefill = nullptr;
+  const PrefillOption* prefill = best_prefill(ways);
   for (const DecodeFamily& family : ways.decode) {
     const DecodeOption* best = family.best(plan.limits.tpot_ms);
     if (best != nullptr && (decode == nullptr || best->gpus() < decode->gpus())) decode = best;
-  }
-  for (const PrefillFamily& family : ways.prefill) {
-    if (family.best && (prefill == nullptr || family.best->gpus() < prefill->gpus())) prefill = &*family.best;
   }
   if (plan.disaggregated && decode != nullptr && prefill != nullptr) {
     for (const DecodeFamily& family : ways.decode) {
@@ -161,10 +156,7 @@ std::string why_worse(const Deployment& d, const Deployment& best) {
 
 // The best prefill beside every batch size that fits: as if TPOT were not limited.
 void add_trade_offs(const Plan& plan, const Ways& ways, std::vector<TradeOff>& trade_offs) {
-  const PrefillOption* prefill = nullptr;
-  for (const PrefillFamily& family : ways.prefill) {
-    if (family.best && (prefill == nullptr || family.best->gpus() < prefill->gpus())) prefill = &*family.best;
-  }
+  const PrefillOption* prefill = best_prefill(ways);
   if (prefill == nullptr) return;
   const double per_gpu_of_prefill = plan.traffic.output_tokens_per_s() / prefill->gpus();
   for (const DecodeFamily& family : ways.decode) {
