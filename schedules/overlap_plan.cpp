@@ -163,7 +163,7 @@ OverlapPlan load_overlap_plan(const std::string& schedule, const std::string& ov
       overlap == "default" ? home() / "schedules" / (schedule + ".yaml") : std::filesystem::path(overlap);
   const std::string variant = fmt::format("{} | {} | {}", fmt::join(names_of(contents.phases, contents), ", "),
                                           fmt::join(contents.halved, ", "), fmt::join(contents.absent, ", "));
-  return known.get(
+  return *known.get(
       file, [&] { return read_plan(file, contents); }, variant);
 }
 

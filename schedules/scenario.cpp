@@ -63,13 +63,12 @@ void read_model(const Spec& spec, Setup& setup) {
   setup.model = at_key(spec, "model", [&] { return load_architecture(s.model, s.file); });
 }
 
-HardwareProfile read_machine(const Spec& spec, Setup& setup) {
+std::shared_ptr<const HardwareProfile> read_machine(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;
   s.hardware = spec.text("hardware");
   s.kernels = spec.text_or("kernels", "");
-  HardwareProfile profile =
-      at_key(spec, "hardware", [&] { return load_profile(s.hardware, s.hardware_overrides, s.file); });
-  setup.machine = {profile.name, profile.facts};
+  auto profile = at_key(spec, "hardware", [&] { return known_profile(s.hardware, s.hardware_overrides, s.file); });
+  setup.machine = {profile->name, profile->facts};
   return profile;
 }
 
@@ -109,8 +108,8 @@ void read_pipeline(const Spec& spec, Setup& setup) {
   check_pipeline(spec, s);
   if (spec.has("model")) read_model(spec, setup);
   if (spec.has("hardware") || spec.has("kernels") || !s.hardware_overrides.empty()) {
-    const HardwareProfile profile = read_machine(spec, setup);
-    if (spec.has("kernels")) read_kernels(spec, profile, setup);
+    const auto profile = read_machine(spec, setup);
+    if (spec.has("kernels")) read_kernels(spec, *profile, setup);
   }
   check_comm_keys(spec.map_or_empty("comm"));
   check_routing_keys(spec.map_or_empty("routing"));
@@ -153,12 +152,12 @@ Setup read_setup(Spec spec, const std::vector<std::string>& assignments) {
     return setup;
   }
   read_model(spec, setup);
-  const HardwareProfile profile = read_machine(spec, setup);
+  const auto profile = read_machine(spec, setup);
   const MachineFacts& machine = setup.machine.facts;
   const int gpus_per_node = static_cast<int>(machine.gpus_per_node);
   s.workload = read_workload(spec.map("workload"), s.schedule);
   check_model(spec, setup);
-  read_kernels(spec, profile, setup);
+  read_kernels(spec, *profile, setup);
   const Spec routing = spec.map_or_empty("routing");
   s.routing = read_distribution(routing, s.workload);
   s.parallelism = read_parallelism(spec.map("parallelism"), s, setup.model, gpus_per_node);

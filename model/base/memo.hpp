@@ -17,19 +17,18 @@ template <class Value>
 class FileMemo {
  public:
   template <class Read>
-  Value get(const std::filesystem::path& path, Read read, const std::string& variant = "") {
+  std::shared_ptr<const Value> get(const std::filesystem::path& path, Read read, const std::string& variant = "") {
     constexpr std::size_t kMany = 64;
     const std::string key = path.string() + '\n' + variant + '\n' + read_text(path);
-    if (const std::shared_ptr<const Value> value = find(key)) return *value;
-    const auto value = std::make_shared<const Value>(read());
+    if (auto value = find(key)) return value;
+    auto value = std::make_shared<const Value>(read());
     const std::scoped_lock lock(mutex_);
     if (known_.size() >= kMany) known_.clear();
     known_.insert_or_assign(key, value);
-    return *value;
+    return value;
   }
 
  private:
-  // Copied by who asked, not while others wait.
   std::shared_ptr<const Value> find(const std::string& key) {
     const std::scoped_lock lock(mutex_);
     const auto found = known_.find(key);

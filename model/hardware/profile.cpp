@@ -1,6 +1,7 @@
 #include "hardware/profile.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -353,13 +354,24 @@ std::vector<MachineFact> list_facts(const MachineFacts& facts) {
   return list;
 }
 
-HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides,
-                             const std::filesystem::path& written_in) {
+std::shared_ptr<const HardwareProfile> known_profile(const std::string& reference,
+                                                     const std::vector<std::string>& overrides,
+                                                     const std::filesystem::path& written_in) {
   static FileMemo<HardwareProfile> known;
   const std::filesystem::path path = find_named("hardware", reference, "hwprofiles", written_in);
-  HardwareProfile profile = known.get(path, [&] { return load(path, {}); });
-  override_facts(overrides, profile);
-  return profile;
+  const auto as_written = known.get(path, [&] { return load(path, {}); });
+  if (overrides.empty()) return as_written;
+  const auto read = [&] {
+    HardwareProfile profile = *as_written;
+    override_facts(overrides, profile);
+    return profile;
+  };
+  return known.get(path, read, fmt::format("{}", fmt::join(overrides, " ")));
+}
+
+HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides,
+                             const std::filesystem::path& written_in) {
+  return *known_profile(reference, overrides, written_in);
 }
 
 std::string to_yaml(const HardwareProfile& profile) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -120,6 +121,11 @@ struct MachineFact {
 /// Throws SpecError (file, line, key).
 [[nodiscard]] HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides = {},
                                            const std::filesystem::path& written_in = {});
+
+/// The same without a copy: profiles are large, and a sweep asks for them at every point.
+[[nodiscard]] std::shared_ptr<const HardwareProfile> known_profile(const std::string& reference,
+                                                                   const std::vector<std::string>& overrides = {},
+                                                                   const std::filesystem::path& written_in = {});
 
 /// The YAML that load_profile reads back. Constants are rounded to 5 digits, errors to 3.
 [[nodiscard]] std::string to_yaml(const HardwareProfile& profile);

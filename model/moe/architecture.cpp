@@ -251,7 +251,7 @@ Architecture read_architecture(const fs::path& path) {
 Architecture load_architecture(const std::string& reference, const fs::path& written_in) {
   static FileMemo<Architecture> known;
   const fs::path path = find_model(reference, written_in);
-  return known.get(path, [&] { return read_architecture(path); });
+  return *known.get(path, [&] { return read_architecture(path); });
 }
 
 }  // namespace moeline
