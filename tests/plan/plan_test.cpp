@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <sstream>
 
+#include "base/file.hpp"
 #include "experiments/cli/plan_output.hpp"
 #include "tests/support/cli.hpp"
+#include "tests/support/data.hpp"
 
 using namespace moeline;
 using namespace moeline::testing;
@@ -268,4 +270,16 @@ TEST_CASE("bad plans are refused by line and key") {
     CHECK(outcome.out.empty());
     CHECK(outcome.err.find(bad.message) != std::string::npos);
   }
+}
+
+TEST_CASE("the plan of the published service is the table beside it, 12 % above what the service used") {
+  const std::string folder = "experiments/serve_deepseek_v3_h800/";
+  const Outcome outcome =
+      run_moeline({"plan", source(folder + "plan.yaml").string(), "--no-sensitivity", "--format", "csv"});
+  CHECK(outcome.out == read_text(source(folder + "expected.csv")));
+  const Plan plan = load_plan(source(folder + "plan.yaml"));
+  KnownSteps known;
+  const Answer answer = solve(plan, known, 2);
+  REQUIRE(!answer.deployments.empty());
+  CHECK(answer.deployments.front().gpus / 8.0 == doctest::Approx(1.12 * 226.75).epsilon(0.005));
 }
