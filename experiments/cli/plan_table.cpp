@@ -161,8 +161,10 @@ std::string plan_table(const PlanResult& result) {
   if (deployments.empty()) return text + nothing_text(result.plan, result.answer) + impossible_text(result.answer);
   text += "\n" + best_text(result.plan, deployments.front());
   if (deployments.size() > 1) text += "\nthe others\n" + others(deployments);
-  text += "\nif TPOT were not limited: decode with the same prefill, of which nothing else is better in both\n" +
-          front_table(result.answer);
+  if (!result.answer.trade_offs.empty()) {
+    text += "\nif TPOT were not limited: decode with the same prefill, of which nothing else is better in both\n" +
+            front_table(result.answer);
+  }
   if (!result.sensitivities.empty()) text += "\nif an assumption is wrong\n" + sensitivity_table(result);
   return text + impossible_text(result.answer) + "\n" + flags_text(result.plan, deployments.front());
 }
