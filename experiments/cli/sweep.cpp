@@ -86,7 +86,9 @@ void check_page(const Options& options, const Study& study, const Share& share) 
   std::vector<std::string> inputs = options.merge;
   inputs.insert(inputs.end(), {options.study, study.scenario.string()});
   check_output("--html", options.html, inputs);
-  const auto place = [](const std::filesystem::path& file) { return std::filesystem::weakly_canonical(file); };
+  const auto place = [](const std::filesystem::path& file) {
+    return std::filesystem::weakly_canonical(std::filesystem::absolute(file));
+  };
   if (place(options.html) == place(table)) throw CLI::ValidationError("--html is the file of the table, too");
   if (share.count > 1) {
     throw CLI::ValidationError("--html: one process has a share of the table; with --merge it is whole");

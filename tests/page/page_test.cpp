@@ -218,6 +218,18 @@ TEST_CASE("a page that could not be written is refused before anything is simula
   CHECK_FALSE(sweep.wrote("table"));
 }
 
+TEST_CASE("a page may lie in the folder that one is in") {
+  const Sweep sweep;
+  const Variable set("MOELINE_ECHARTS", sweep.echarts);
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(std::filesystem::path(sweep.folder / "page.html").parent_path());
+  const Outcome outcome = run_moeline({"sweep", sweep.study, "-o", "table.sqlite", "--html", "page.html"});
+  std::filesystem::current_path(before);
+  CAPTURE(outcome.err);
+  CHECK(outcome.exit_code == 0);
+  CHECK(sweep.wrote("page.html"));
+}
+
 TEST_CASE("with the ECharts that the build installs, a page has everything that it needs") {
   const Sweep sweep;
   const Outcome outcome = run_moeline(sweep.call("page"));
