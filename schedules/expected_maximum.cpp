@@ -1,9 +1,9 @@
 #include "schedules/expected_maximum.hpp"
 
 #include <cmath>
-#include <map>
-#include <mutex>
 #include <numbers>
+
+#include "base/memo.hpp"
 
 namespace moeline {
 
@@ -26,12 +26,8 @@ double integrate(int ranks) {
 
 // A thousand terms, asked for again and again.
 double expected_maximum(int ranks) {
-  static std::mutex mutex;
-  static std::map<int, double> known;
-  const std::scoped_lock lock(mutex);
-  const auto [found, is_new] = known.try_emplace(ranks, 0);
-  if (is_new) found->second = integrate(ranks);
-  return found->second;
+  static Memo<int, double> known;
+  return *known.get(ranks, [ranks] { return integrate(ranks); });
 }
 
 }  // namespace moeline

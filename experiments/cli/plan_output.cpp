@@ -115,7 +115,7 @@ MachineFacts facts_of(const Plan& plan, const Deployment& deployment) {
   const std::string& name = deployment.decode_choice.hardware;
   const auto machine = std::find_if(plan.hardware.begin(), plan.hardware.end(),
                                     [&](const PlanHardware& each) { return each.name == name; });
-  return load_profile(name, machine->set, plan.file.string()).facts;
+  return facts_of(plan, *machine);
 }
 
 std::string plan_json(const PlanResult& result) {
@@ -157,10 +157,9 @@ std::string plan_json(const PlanResult& result) {
 
 std::string plan_csv(const PlanResult& result) {
   std::string text =
-      "gpus,colocated,hardware,prefill_gpus,prefill_ep,prefill_tokens,prefill_comm_sms,prefill_two_batch,decode_gpus,"
-      "decode_ep,decode_batch_size,decode_two_batch,decode_mtp,tokens_per_s_per_gpu,tokens_per_s_per_user,tpot_ms,ttft_"
-      "ms,"
-      "cost_per_million_tokens,bound_by\n";
+      "gpus,colocated,hardware,prefill_gpus,prefill_ep,prefill_tokens,prefill_comm_sms,prefill_two_batch,"
+      "decode_gpus,decode_ep,decode_batch_size,decode_two_batch,decode_mtp,"
+      "tokens_per_s_per_gpu,tokens_per_s_per_user,tpot_ms,ttft_ms,cost_per_million_tokens,bound_by\n";
   for (const Deployment& d : result.answer.deployments) {
     const PrefillChoice& p = d.prefill_choice;
     const DecodeChoice& c = d.decode_choice;

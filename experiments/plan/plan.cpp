@@ -7,7 +7,6 @@
 
 #include "experiments/plan/choices.hpp"
 #include "experiments/plan/points.hpp"
-#include "hardware/profile.hpp"
 #include "moe/architecture.hpp"
 
 namespace moeline {
@@ -213,6 +212,10 @@ void check_changes(const Spec& spec, const Plan& plan, const Architecture& model
 }
 
 }  // namespace
+
+MachineFacts facts_of(const Plan& plan, const PlanHardware& machine) {
+  return known_profile(machine.name, machine.set, plan.file.string())->facts;
+}
 
 Plan load_plan(const std::filesystem::path& file) {
   const Spec spec = Spec::load(file);

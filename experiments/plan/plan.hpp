@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "experiments/plan/lengths.hpp"
+#include "hardware/profile.hpp"
 
 namespace moeline {
 
@@ -76,6 +77,9 @@ struct Plan {
   DecodeSpace decode;
   double step_factor = 1;  ///< on the time of every simulated step: what if we are wrong
 };
+
+/// With what its `set` changes.
+[[nodiscard]] MachineFacts facts_of(const Plan& plan, const PlanHardware& machine);
 
 /// Throws SpecError (file, line, key, nearest valid name).
 [[nodiscard]] Plan load_plan(const std::filesystem::path& file);

@@ -29,7 +29,7 @@ Points::Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known)
       machine_(machine),
       known_(known),
       model_(load_architecture(plan.model, plan.file.string())),
-      memory_gib_(load_profile(machine.name, machine.set, plan.file.string()).facts.memory_gib),
+      memory_gib_(facts_of(plan, machine).memory_gib),
       cached_(cached_tokens(plan.traffic.input, plan.traffic.output)),
       arrivals_(draw_arrivals(plan.traffic.input.scaled(1 - plan.traffic.cache_hit_share))) {}
 
@@ -84,7 +84,7 @@ Setup Points::setup_of(const Question& question) const {
 }
 
 StepPoint Points::simulated(const Question& question) const {
-  StepPoint point = known_.get(question.scenario + fmt::format("{}", fmt::join(question.set, "\n")), [&] {
+  StepPoint point = *known_.get(question.scenario + fmt::format("{}", fmt::join(question.set, "\n")), [&] {
     const Run run = run_scenario(setup_of(question));
     return StepPoint{.step_ms = to_us(run.metrics.span) / 1e3,
                      .exposed_ms = to_us(run.metrics.exposed_comm) / 1e3,
@@ -128,25 +128,27 @@ std::string Points::refusal(const Question& question) const {
   return "";
 }
 
+// Those of `set`: without them it is none.
+std::string Points::refused_changes(Question question) const {
+  const std::string text = refusal(question);
+  question.set = of_machine("", {}).set;
+  return refusal(question).empty() ? text : "";
+}
+
 std::string Points::refused_changes(const PrefillChoice& choice) const {
-  Question changed = question(choice, choice.tokens);
-  const std::string text = refusal(changed);
-  changed.set = of_machine("", {}).set;
-  return refusal(changed).empty() ? text : "";
+  return refused_changes(question(choice, choice.tokens));
 }
 
 std::string Points::refused_changes(DecodeChoice choice) const {
   choice.batch_size = 2;
-  Question changed = question(choice);
-  const std::string text = refusal(changed);
-  changed.set = of_machine("", {}).set;
-  return refusal(changed).empty() ? text : "";
+  return refused_changes(question(choice));
 }
 
 double Points::tokens_per_request(const DecodeChoice& choice) const {
-  double tokens = 0;
-  for (int drafted = 0; drafted <= choice.mtp; ++drafted) tokens += std::pow(plan_.decode.mtp_acceptance, drafted);
-  return tokens;
+  Workload workload;
+  workload.query_len = 1 + choice.mtp;
+  workload.mtp_acceptance = plan_.decode.mtp_acceptance;
+  return moeline::tokens_per_request(workload);
 }
 
 int Points::most_requests(const DecodeChoice& choice) const {

@@ -1,10 +1,9 @@
 // What one choice of a plan costs: a simulated timeline of its step, and what it keeps in memory.
 #pragma once
 
-#include <map>
-#include <mutex>
 #include <string>
 
+#include "base/memo.hpp"
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/plan.hpp"
 #include "experiments/plan/prefill_queue.hpp"
@@ -21,26 +20,8 @@ struct StepPoint {
   Memory memory{};
 };
 
-/// Steps by the scenario that they are: plans that differ in what they ask of them share them. Thread-safe.
-class KnownSteps {
- public:
-  template <class Simulate>
-  StepPoint get(const std::string& scenario, Simulate simulate) {
-    {
-      const std::scoped_lock lock(mutex_);
-      const auto found = known_.find(scenario);
-      if (found != known_.end()) return found->second;
-    }
-    const StepPoint point = simulate();
-    const std::scoped_lock lock(mutex_);
-    return known_[scenario] = point;
-  }
-  [[nodiscard]] std::size_t size() const { return known_.size(); }
-
- private:
-  std::mutex mutex_;
-  std::map<std::string, StepPoint> known_;
-};
+/// Steps by the scenario that they are: plans that differ in what they ask of them share them.
+using KnownSteps = Memo<std::string, StepPoint>;
 
 /// The choices of a plan on one machine. Thread-safe.
 class Points {
@@ -77,6 +58,7 @@ class Points {
   [[nodiscard]] Question of_machine(std::string scenario, std::vector<std::string> set) const;
   [[nodiscard]] std::string refusal(const Question& question) const;
   [[nodiscard]] Setup setup_of(const Question& question) const;
+  [[nodiscard]] std::string refused_changes(Question question) const;
   [[nodiscard]] StepPoint simulated(const Question& question) const;
   [[nodiscard]] double longest_request() const;
   // With room for the longest request, alone if need be.

@@ -6,8 +6,6 @@
 #include <functional>
 #include <set>
 
-#include "hardware/profile.hpp"
-
 namespace moeline {
 namespace {
 
@@ -29,7 +27,7 @@ Assumption by_points(const char* name, double points, const std::function<void(P
 
 void scale_nic(Plan& plan, double factor) {
   for (PlanHardware& machine : plan.hardware) {
-    const double now = load_profile(machine.name, machine.set, plan.file.string()).facts.nic_GBps;
+    const double now = facts_of(plan, machine).nic_GBps;
     machine.set.push_back(fmt::format("nic_GBps={}", now * factor));
   }
 }

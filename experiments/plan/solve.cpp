@@ -263,7 +263,6 @@ Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers) {
     if (plan.disaggregated) add_trade_offs(plan, ways, answer.trade_offs);
     add_impossible(ways, answer.impossible);
   }
-  answer.simulated = known.size();
   if (!answer.deployments.empty()) return answer;
   answer.nearest_limits = reachable(plan, all, known);
   if (!answer.nearest_limits) return answer;

@@ -29,7 +29,6 @@ struct Answer {
   std::vector<Impossible> impossible;
   std::optional<Limits> nearest_limits;  ///< where there are no deployments: the least that there could be one with
   std::optional<Deployment> nearest;     ///< with those limits
-  std::size_t simulated = 0;             ///< steps
 };
 
 /// Searches on `workers` threads; equal plans give equal answers.

@@ -101,12 +101,17 @@ Waits waits_of_inference(const Setup& setup, const Program& alone) {
   return average_over_layers(setup, alone, race_waits(setup, alone, draws));
 }
 
-// Layers that are alike are drawn folded, whether or not the program is.
+// Layers that are alike are drawn folded, whether or not `program`, that of the setup, is.
+Waits waits_of_folded(const Setup& setup, const Program& program) {
+  if (setup.fold.left_out > 0) return waits_of_inference(setup, program);
+  const Setup fewer = folded(setup);
+  if (fewer.fold.left_out == 0) return waits_of_inference(setup, program);
+  return waits_of_inference(fewer, build_program(fewer));
+}
+
 Program inference_with_waits(const Setup& setup) {
   Program program = build_program(setup);
-  const Setup fewer = setup.fold.left_out > 0 ? Setup{} : folded(setup);
-  const bool folds = fewer.fold.left_out > 0;
-  const Waits waits = folds ? waits_of_inference(fewer, build_program(fewer)) : waits_of_inference(setup, program);
+  const Waits waits = waits_of_folded(setup, program);
   for (const Meeting& meeting : program.meetings) {
     const Phase& phase = program.graph.phases()[meeting.phase];
     add_wait(program, meeting, waits.at({phase.name, static_cast<int>(phase.micro_batch)}));

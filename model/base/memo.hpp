@@ -1,6 +1,9 @@
-// What a file said is read once, however often it is asked for: a sweep reads the same files at every point.
+// What costs much and is asked for again and again: a sweep reads the same files, and needs the same values, at every
+// point.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -11,32 +14,54 @@
 
 namespace moeline {
 
-/// Values by path and content of a text file, and by what else they depend on. Thread-safe; forgets all when it has
-/// seen many.
-template <class Value>
-class FileMemo {
+/// Values by key. Thread-safe; forgets all when it has `most`.
+template <class Key, class Value>
+class Memo {
  public:
-  template <class Read>
-  std::shared_ptr<const Value> get(const std::filesystem::path& path, Read read, const std::string& variant = "") {
-    constexpr std::size_t kMany = 64;
-    const std::string key = path.string() + '\n' + variant + '\n' + read_text(path);
+  explicit Memo(std::size_t most = SIZE_MAX) : most_(most) {}
+
+  /// What `make` gave for this key; nothing is kept where it throws. Of several threads that ask at once each may call
+  /// it.
+  template <class Make>
+  std::shared_ptr<const Value> get(const Key& key, Make make) {
     if (auto value = find(key)) return value;
-    auto value = std::make_shared<const Value>(read());
+    auto value = std::make_shared<const Value>(make());
     const std::scoped_lock lock(mutex_);
-    if (known_.size() >= kMany) known_.clear();
+    if (known_.size() >= most_) known_.clear();
     known_.insert_or_assign(key, value);
     return value;
   }
 
+  [[nodiscard]] std::size_t size() {
+    const std::scoped_lock lock(mutex_);
+    return known_.size();
+  }
+
  private:
-  std::shared_ptr<const Value> find(const std::string& key) {
+  std::shared_ptr<const Value> find(const Key& key) {
     const std::scoped_lock lock(mutex_);
     const auto found = known_.find(key);
     return found == known_.end() ? nullptr : found->second;
   }
 
+  std::size_t most_;
   std::mutex mutex_;
-  std::map<std::string, std::shared_ptr<const Value>> known_;
+  std::map<Key, std::shared_ptr<const Value>> known_;
+};
+
+inline constexpr std::size_t kManyTexts = 64;
+
+/// Values by path and content of a text file, and by what else they depend on.
+template <class Value>
+class FileMemo {
+ public:
+  template <class Read>
+  std::shared_ptr<const Value> get(const std::filesystem::path& path, Read read, const std::string& variant = "") {
+    return known_.get(path.string() + '\n' + variant + '\n' + read_text(path), read);
+  }
+
+ private:
+  Memo<std::string, Value> known_{kManyTexts};
 };
 
 }  // namespace moeline

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <mutex>
 #include <set>
 #include <sstream>
 
 #include "base/file.hpp"
+#include "base/memo.hpp"
 
 namespace moeline {
 namespace {
@@ -89,39 +89,20 @@ void refuse_rest(const std::string& file, const std::string& content) {
   }
 }
 
-// Texts that passed every check: a sweep parses the same one at each point. Thread-safe; forgets all when it has seen
-// many.
-class CheckedTexts {
- public:
-  [[nodiscard]] bool contains(const std::string& content) {
-    const std::scoped_lock lock(mutex_);
-    return texts_.contains(content);
-  }
-  void add(const std::string& content) {
-    constexpr std::size_t kMany = 64;
-    const std::scoped_lock lock(mutex_);
-    if (texts_.size() >= kMany) texts_.clear();
-    texts_.insert(content);
-  }
-
- private:
-  std::mutex mutex_;
-  std::set<std::string> texts_;
-};
-
+// The checks are made once for each text: a sweep parses the same one at every point.
 YAML::Node parse_checked(const std::string& file, const std::string& content) {
-  static CheckedTexts checked;
-  YAML::Node node;
+  static Memo<std::string, bool> checked(kManyTexts);
   try {
-    node = YAML::Load(content);
-    if (checked.contains(content)) return node;
-    refuse_rest(file, content);
+    YAML::Node node = YAML::Load(content);
+    (void)checked.get(content, [&] {
+      refuse_rest(file, content);
+      Check(file).visit(node);
+      return true;
+    });
+    return node;
   } catch (const YAML::Exception& error) {
     throw SpecError(file, error.mark.line + 1, "not valid YAML: " + error.msg);
   }
-  Check(file).visit(node);
-  checked.add(content);
-  return node;
 }
 
 std::string shown(const YAML::Node& node) {
