@@ -1,7 +1,12 @@
 // Whole steps of training, small ones and DeepSeek-V3's.
 #pragma once
 
+#include <doctest/doctest.h>
+
+#include <algorithm>
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "experiments/run/run.hpp"
 
@@ -31,6 +36,23 @@ inline std::vector<std::string> small_step(const std::string& schedule, std::vec
 
 inline Run run_small(const std::string& schedule, std::vector<std::string> more = {}) {
   return run_step(small_step(schedule, std::move(more)));
+}
+
+inline const std::vector<std::string> kSchedules = {"gpipe", "1f1b",     "interleaved-1f1b",
+                                                    "zb1p",  "dualpipe", "dualpipev"};
+
+inline double ms(Time time) { return to_us(time) / 1e3; }
+inline double step_ms(const Run& run) { return ms(run.metrics.span); }
+
+/// The median of the slots of this name.
+inline double median_ms(const Run& run, const std::string& slot) {
+  std::vector<double> lengths;
+  for (const PhaseTimes& row : run.phases) {
+    if (row.phase == slot) lengths.push_back(ms(row.end - row.start));
+  }
+  REQUIRE(!lengths.empty());
+  std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2), lengths.end());
+  return lengths[lengths.size() / 2];
 }
 
 }  // namespace moeline::testing

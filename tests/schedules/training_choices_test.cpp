@@ -1,0 +1,79 @@
+// What ranks of a training step hold in memory, and what its choices trade for it.
+#include <doctest/doctest.h>
+
+#include "tests/support/step.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+TEST_CASE("DualPipe holds two stages' weights and PP+1 activations; 1F1B's first rank PP, GPipe's all of them") {
+  const Run dualpipe = run_small("dualpipe");
+  const Run v = run_small("dualpipev", {"layers=16"});
+  const Run one = run_small("1f1b");
+  const Run gpipe = run_small("gpipe");
+  for (const RankStep& rank : dualpipe.step->ranks) {
+    CHECK(rank.most_passes == 4 + 1);
+    CHECK(rank.peak.weights == doctest::Approx(2 * one.step->ranks.front().peak.weights));
+  }
+  for (const RankStep& rank : v.step->ranks) CHECK(rank.most_passes == 2 * 4 + 1);
+  for (std::size_t rank = 0; rank < 4; ++rank) {
+    CHECK(one.step->ranks[rank].most_passes == 4 - static_cast<int>(rank));
+    CHECK(gpipe.step->ranks[rank].most_passes == 12);
+  }
+}
+
+TEST_CASE("memory over time starts and ends without activations and never goes below") {
+  for (const std::string& schedule : kSchedules) {
+    CAPTURE(schedule);
+    const Run run = run_small(schedule);
+    for (const RankStep& rank : run.step->ranks) {
+      CHECK(rank.memory.front().passes == 1);
+      CHECK(rank.memory.back().passes == 0);
+      for (const MemoryChange& change : rank.memory) CHECK(change.passes >= 0);
+    }
+  }
+}
+
+TEST_CASE("FLOPs do not depend on what is recomputed") {
+  const auto flops = [](const char* recompute) {
+    return run_small("1f1b", {std::string("training={recompute: ") + recompute + "}"}).program.model_flops;
+  };
+  CHECK(flops("none") == doctest::Approx(flops("selective")));
+  CHECK(flops("full") == doctest::Approx(flops("selective")));
+}
+
+TEST_CASE("what is kept and what is computed again trade memory for time") {
+  const Run selective = run_small("1f1b");
+  const Run none = run_small("1f1b", {"training={recompute: none}"});
+  const Run full = run_small("1f1b", {"training={recompute: full}"});
+  const Run wide = run_small("1f1b", {"training={activations: bf16}"});
+  CHECK(none.metrics.span < selective.metrics.span);
+  CHECK(selective.metrics.span < full.metrics.span);
+  CHECK(none.step->fullest().peak.activations > 1.5 * selective.step->fullest().peak.activations);
+  CHECK(full.step->fullest().peak.activations < 0.2 * selective.step->fullest().peak.activations);
+  CHECK(wide.metrics.span < selective.metrics.span);  // no casts
+  CHECK(wide.step->fullest().peak.activations > selective.step->fullest().peak.activations);
+  CHECK(median_ms(full, "F") <= median_ms(selective, "F"));  // nothing is saved in fewer bits
+}
+
+TEST_CASE("full recomputation repeats the forward pass but for combine, beside DualPipe's pairs too") {
+  const Run none = run_small("1f1b", {"training={recompute: none, activations: bf16}"});
+  const Run full = run_small("1f1b", {"training={recompute: full}"});
+  const double f = median_ms(full, "F");
+  const double again = median_ms(full, "B") - median_ms(none, "B");
+  CHECK(again > 0.6 * f);
+  CHECK(again < f);
+  CHECK(step_ms(run_small("dualpipe", {"training={recompute: full}"})) > step_ms(run_small("dualpipe")));
+}
+
+TEST_CASE("storage of weights, gradients and moments enters memory as its bytes say") {
+  const Run base = run_small("1f1b");
+  const auto memory = [](const char* choice) {
+    return run_small("1f1b", {std::string("training={") + choice + "}"}).step->ranks.front().peak;
+  };
+  const StepMemory& as_is = base.step->ranks.front().peak;
+  CHECK(memory("gradients: bf16").gradients == doctest::Approx(as_is.gradients / 2));
+  CHECK(memory("moments: fp32").optimizer == doctest::Approx(as_is.optimizer * 12 / 8));
+  CHECK(memory("weights: bf16").weights == doctest::Approx(as_is.weights * 2).epsilon(0.02));
+  CHECK(memory("zero: 0").optimizer > 1.9 * as_is.optimizer);
+}
