@@ -4,6 +4,8 @@
 
 #include <filesystem>
 
+#include "base/error.hpp"
+
 namespace moeline {
 
 CLI::Validator not_empty() {
@@ -16,6 +18,11 @@ void check_output(const std::string& option, const std::string& output, const st
     if (!std::filesystem::equivalent(output, input, absent)) continue;
     throw CLI::ValidationError(fmt::format("{} {}: would overwrite an input, {}", option, output, input));
   }
+}
+
+void check_folder_of(const std::string& output) {
+  const std::filesystem::path folder = std::filesystem::absolute(output).parent_path();
+  if (!std::filesystem::is_directory(folder)) throw SpecError(output, 0, "there is no folder for it");
 }
 
 }  // namespace moeline

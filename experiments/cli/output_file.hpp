@@ -14,4 +14,7 @@ namespace moeline {
 /// are of options that were not given.
 void check_output(const std::string& option, const std::string& output, const std::vector<std::string>& inputs);
 
+/// Throws SpecError where the folder of the file is not there, before work is done that would be lost.
+void check_folder_of(const std::string& output);
+
 }  // namespace moeline

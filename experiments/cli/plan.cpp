@@ -49,6 +49,7 @@ int plan_command(const Options& options) {
   std::optional<PageTemplate> page_template;
   if (!options.html.empty()) {
     check_output("--html", options.html, {options.plan});
+    check_folder_of(options.html);
     page_template = load_page_template();
   }
   const std::size_t workers = options.workers > 0 ? options.workers : cores();

@@ -34,8 +34,6 @@ struct Options {
 constexpr const char* kDefinitions = R"(STUDY: a YAML file; experiments/sweep/study.hpp has its keys.
 Every finished point is a row of the SQLite file -o (by default STUDY's name with .sqlite) at once; a killed sweep goes on
 with --resume. A point that fails is a row with its reason. The table is the same whatever the number of workers.
-Under a Slurm job array, srun or mpirun each process takes its share of the points and writes a file of its own,
-NAME.INDEX-of-COUNT.sqlite; --merge unites them.
 --html writes the table as one page of plots that needs no network: the Pareto front of two metrics, lines, a heat map, and
 whatever else is chosen there. With --resume it does so of a finished table, without simulating again.
 Under a Slurm job array, srun or mpirun each process takes its share of the points, writes a file of its own,
@@ -93,9 +91,7 @@ void check_page(const Options& options, const Study& study, const Share& share) 
   if (share.count > 1) {
     throw CLI::ValidationError("--html: one process has a share of the table; with --merge it is whole");
   }
-  if (!std::filesystem::is_directory(place(options.html).parent_path())) {
-    throw SpecError(options.html, 0, "there is no folder for it");
-  }
+  check_folder_of(options.html);
   if (study.points.size() > kMostPagePoints) {
     throw SpecError(options.study, 0,
                     fmt::format("has {} points, and a page holds at most {}: sweep without --html", study.points.size(),

@@ -283,3 +283,11 @@ TEST_CASE("the plan of the published service is the table beside it, 12 % above 
   REQUIRE(!answer.deployments.empty());
   CHECK(answer.deployments.front().gpus / 8.0 == doctest::Approx(1.12 * 226.75).epsilon(0.005));
 }
+
+TEST_CASE("a page that has no folder is refused before anything is simulated") {
+  TemporaryFolder folder;
+  const std::string nowhere = folder / "no/such/page.html";
+  const Outcome outcome = run_moeline({"plan", folder.write("plan.yaml", kPlan), "--html", nowhere});
+  CHECK(outcome.exit_code == 3);
+  CHECK(outcome.err == "moeline: " + nowhere + ": there is no folder for it\n");
+}
