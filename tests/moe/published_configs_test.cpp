@@ -80,6 +80,14 @@ TEST_CASE("93 published configurations load with their parameters or are refused
   }
 }
 
+TEST_CASE("the README says how many of them load") {
+  std::size_t loaded = 0;
+  for (const Published& each : published()) loaded += each.refused_for.empty() ? 1 : 0;
+  const std::string readme = content_of(source("README.md"));
+  CHECK(readme.find(fmt::format("Of {} published\nconfig.json files {} load", published().size(), loaded)) !=
+        std::string::npos);
+}
+
 TEST_CASE("checkpoints of one model in other formats have other sizes and the same parameters") {
   if (!present(configs())) return;
   CHECK(gb("Qwen--Qwen3-235B-A22B") == doctest::Approx(2 * 235.09).epsilon(0.001));
