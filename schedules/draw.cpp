@@ -5,8 +5,8 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "moe/load_file.hpp"
-#include "moe/rebalance.hpp"
+#include "routing/load_file.hpp"
+#include "routing/rebalance.hpp"
 #include "schedules/scenario.hpp"
 
 namespace moeline {

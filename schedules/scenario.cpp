@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "architecture/checkpoint_format.hpp"
 #include "base/file.hpp"
 #include "base/spec.hpp"
-#include "moe/checkpoint_format.hpp"
 #include "schedules/pipeline/pipeline_parts.hpp"
 #include "schedules/pipeline/pipelines.hpp"
 #include "schedules/scenario_parts.hpp"

@@ -8,12 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "architecture/architecture.hpp"
 #include "base/spec.hpp"
 #include "hardware/profile.hpp"
-#include "moe/architecture.hpp"
 #include "moe/inference.hpp"
-#include "moe/routed_layer.hpp"
 #include "moe/training.hpp"
+#include "routing/routed_layer.hpp"
 #include "schedules/rank_variation.hpp"
 
 namespace moeline {

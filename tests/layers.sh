@@ -9,16 +9,18 @@ model/graph      base
 model/engine     base graph
 model/timeline   base graph engine
 model/measured   base graph engine timeline
-model/moe        base graph
-model/hardware   base graph moe
-schedules        base graph moe hardware
-calib/fit        base graph moe hardware
+model/architecture base graph
+model/routing    base graph architecture
+model/moe        base graph architecture routing
+model/hardware   base graph architecture routing moe
+schedules        base graph architecture routing moe hardware
+calib/fit        base graph architecture routing moe hardware
 calib/bench      nothing
 experiments/page  base
-experiments/run   base graph engine timeline moe hardware schedules
-experiments/sweep run base graph engine timeline moe hardware schedules
-experiments/plan  run base graph engine timeline moe hardware schedules
-experiments/cli   run sweep plan page base graph engine timeline measured moe hardware schedules calib
+experiments/run   base graph engine timeline architecture routing moe hardware schedules
+experiments/sweep run base graph engine timeline architecture routing moe hardware schedules
+experiments/plan  run base graph engine timeline architecture routing moe hardware schedules
+experiments/cli   run sweep plan page base graph engine timeline measured architecture routing moe hardware schedules calib
 '
 failed=0
 checked=0

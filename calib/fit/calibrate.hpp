@@ -4,9 +4,9 @@
 #include <filesystem>
 #include <vector>
 
+#include "architecture/architecture.hpp"
 #include "calib/fit/assess.hpp"
 #include "calib/fit/bench_table.hpp"
-#include "moe/architecture.hpp"
 
 namespace moeline {
 

@@ -10,7 +10,7 @@
 
 #include "calib/fit/python_random.hpp"
 #include "moe/kernels.hpp"
-#include "moe/routing.hpp"
+#include "routing/routing.hpp"
 
 namespace moeline {
 namespace {

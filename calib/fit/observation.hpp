@@ -5,10 +5,10 @@
 #include <string>
 #include <string_view>
 
+#include "architecture/architecture.hpp"
 #include "base/csv.hpp"
 #include "base/error.hpp"
 #include "hardware/curve.hpp"
-#include "moe/architecture.hpp"
 
 namespace moeline {
 

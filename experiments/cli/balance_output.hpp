@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "experiments/cli/balancing.hpp"
+#include "routing/balancing.hpp"
 
 namespace moeline {
 

@@ -5,10 +5,10 @@
 #include <memory>
 #include <set>
 
+#include "architecture/checkpoint_format.hpp"
+#include "architecture/parameters.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/json.hpp"
-#include "moe/checkpoint_format.hpp"
-#include "moe/parameters.hpp"
 
 namespace moeline {
 namespace {

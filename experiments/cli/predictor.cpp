@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "moe/parameters.hpp"
+#include "architecture/parameters.hpp"
 
 namespace moeline {
 namespace {

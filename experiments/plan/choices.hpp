@@ -1,10 +1,10 @@
 // What a plan searches: every way in which a unit of prefill or decode may run on a machine.
 #pragma once
 
+#include "architecture/architecture.hpp"
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/plan.hpp"
 #include "hardware/profile.hpp"
-#include "moe/architecture.hpp"
 
 namespace moeline {
 

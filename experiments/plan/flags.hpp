@@ -17,9 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "architecture/architecture.hpp"
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/plan.hpp"
-#include "moe/architecture.hpp"
 
 namespace moeline {
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "architecture/architecture.hpp"
+#include "architecture/checkpoint_format.hpp"
 #include "experiments/plan/choices.hpp"
 #include "experiments/plan/points.hpp"
-#include "moe/architecture.hpp"
-#include "moe/checkpoint_format.hpp"
 
 namespace moeline {
 namespace {

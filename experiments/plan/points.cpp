@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "architecture/parameters.hpp"
 #include "experiments/run/run.hpp"
-#include "moe/parameters.hpp"
 #include "schedules/fold.hpp"
 
 namespace moeline {

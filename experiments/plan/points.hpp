@@ -3,11 +3,11 @@
 
 #include <string>
 
+#include "architecture/architecture.hpp"
 #include "base/memo.hpp"
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/plan.hpp"
 #include "experiments/plan/prefill_queue.hpp"
-#include "moe/architecture.hpp"
 #include "schedules/scenario.hpp"
 
 namespace moeline {

@@ -7,11 +7,11 @@
 #include <cmath>
 #include <map>
 
+#include "architecture/parameters.hpp"
 #include "engine/simulate.hpp"
 #include "experiments/run/expected_waits.hpp"
 #include "experiments/run/phase_level.hpp"
 #include "experiments/run/run_warnings.hpp"
-#include "moe/parameters.hpp"
 #include "schedules/fold.hpp"
 #include "timeline/compute_waits.hpp"
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "moe/operator.hpp"
-#include "moe/routing.hpp"
+#include "routing/routing.hpp"
 
 namespace moeline {
 

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "architecture/architecture.hpp"
 #include "moe/all_to_all.hpp"
-#include "moe/architecture.hpp"
 #include "moe/dependency.hpp"
 #include "moe/operator.hpp"
 

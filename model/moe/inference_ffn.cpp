@@ -1,7 +1,7 @@
 // Dense feed-forward layers, shared and routed experts of prefill and decode.
+#include "architecture/parameters.hpp"
 #include "moe/inference.hpp"
 #include "moe/inference_kernels.hpp"
-#include "moe/parameters.hpp"
 
 namespace moeline {
 namespace {

@@ -4,7 +4,7 @@
 #include <utility>
 #include <vector>
 
-#include "moe/architecture.hpp"
+#include "architecture/architecture.hpp"
 #include "moe/kernels.hpp"
 
 namespace moeline {

@@ -4,9 +4,9 @@
 #include <array>
 #include <cmath>
 
+#include "architecture/parameters.hpp"
 #include "moe/kernels.hpp"
-#include "moe/parameters.hpp"
-#include "moe/routing.hpp"
+#include "routing/routing.hpp"
 
 namespace moeline {
 namespace {

@@ -1,7 +1,7 @@
 // Memory of one GPU in inference with expert parallelism and without tensor parallelism.
 #pragma once
 
-#include "moe/architecture.hpp"
+#include "architecture/architecture.hpp"
 
 namespace moeline {
 

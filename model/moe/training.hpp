@@ -12,10 +12,10 @@
 #include <string>
 #include <vector>
 
-#include "moe/architecture.hpp"
+#include "architecture/architecture.hpp"
 #include "moe/operator.hpp"
-#include "moe/routing.hpp"
 #include "moe/training_choices.hpp"
+#include "routing/routing.hpp"
 
 namespace moeline {
 

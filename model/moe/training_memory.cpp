@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <map>
 
+#include "architecture/parameters.hpp"
 #include "moe/kernels.hpp"
-#include "moe/parameters.hpp"
 
 namespace moeline {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "moe/architecture.hpp"
+#include "architecture/architecture.hpp"
 
 using namespace moeline;
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "moe/parameters.hpp"
+#include "architecture/parameters.hpp"
 
 using namespace moeline;
 

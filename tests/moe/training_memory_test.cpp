@@ -3,8 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "architecture/parameters.hpp"
 #include "moe/collectives.hpp"
-#include "moe/parameters.hpp"
 
 using namespace moeline;
 

@@ -5,8 +5,8 @@
 #include <cmath>
 #include <map>
 
+#include "architecture/parameters.hpp"
 #include "engine/simulate.hpp"
-#include "moe/parameters.hpp"
 #include "schedules/pipeline/pipelines.hpp"
 #include "schedules/pipeline/stages.hpp"
 #include "tests/support/data.hpp"

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "architecture/architecture.hpp"
 #include "base/error.hpp"
-#include "moe/architecture.hpp"
 #include "tests/support/cli.hpp"
 
 namespace moeline::testing {

@@ -1,7 +1,7 @@
 // As much of a model as routing looks at.
 #pragma once
 
-#include "moe/architecture.hpp"
+#include "architecture/architecture.hpp"
 
 namespace moeline::testing {
 

@@ -1,0 +1,107 @@
+#include "routing/routing.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <mutex>
+#include <vector>
+
+#include "base/error.hpp"
+#include "routing/gating.hpp"
+
+namespace moeline {
+namespace {
+
+std::size_t distinct(std::vector<std::size_t>& values) {
+  std::sort(values.begin(), values.end());
+  return static_cast<std::size_t>(std::unique(values.begin(), values.end()) - values.begin());
+}
+
+// Expert e owns its share of the slots, [e, e + 1) x slots / experts; ends may lie inside a slot, which then serves
+// two experts' tokens in proportion: every slot gets the same, and groups stay together.
+std::size_t slot_of(std::size_t expert, int slots, int experts, double draw) {
+  return static_cast<std::size_t>((static_cast<double>(expert) + draw) * slots / experts);
+}
+
+// Of `places` with equally many experts each, those that top_k different ones reach: one is missed with probability
+// C(E - m, k) / C(E, k), m its experts.
+double places_per_token(const Gating& gating, int places) {
+  const double own = static_cast<double>(gating.experts) / places;
+  double missed = 1;
+  for (int i = 0; i < gating.top_k; ++i) missed *= std::max(0.0, gating.experts - own - i) / (gating.experts - i);
+  return places * (1 - missed);
+}
+
+Spread drawn_spread(const Gating& gating, int ep, int gpus_per_node, unsigned seed, int slots) {
+  constexpr int kTokens = 8192;
+  TokenStream tokens(gating, seed);
+  std::vector<std::size_t> ranks;
+  std::vector<std::size_t> nodes;
+  const auto slots_per_rank = static_cast<std::size_t>(slots / ep);
+  std::size_t node_count = 0;
+  std::size_t rank_count = 0;
+  for (int token = 0; token < kTokens; ++token) {
+    ranks.clear();
+    nodes.clear();
+    for (const std::size_t expert : tokens.next()) {
+      const bool copies = slots > gating.experts;
+      const std::size_t slot = copies ? slot_of(expert, slots, gating.experts, tokens.uniform()) : expert;
+      ranks.push_back(slot / slots_per_rank);
+      nodes.push_back(ranks.back() / static_cast<std::size_t>(gpus_per_node));
+    }
+    rank_count += distinct(ranks);
+    node_count += distinct(nodes);
+  }
+  return {static_cast<double>(node_count) / kTokens, static_cast<double>(rank_count) / kTokens};
+}
+
+}  // namespace
+
+double whole_rows(double rows) { return std::ceil(rows * (1 - 1e-9)); }
+
+double padded(double rows) { return std::ceil(whole_rows(rows) / kRowPadding) * kRowPadding; }
+
+double hit(double rows) { return 1 - std::exp(-rows); }
+
+Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, unsigned seed, int redundant_experts) {
+  const int slots = model.n_routed_experts + redundant_experts;
+  MOELINE_CHECK(ep > 0 && slots % ep == 0, std::to_string(ep));
+  const Gating gating = gating_of(model);
+  const int nodes = std::max(1, ep / gpus_per_node);
+  if (gating.groups == 1 && redundant_experts == 0) {
+    return {places_per_token(gating, nodes), places_per_token(gating, ep)};
+  }
+  static std::mutex mutex;
+  static std::map<std::array<int, 8>, Spread> known;
+  const std::array<int, 8> key = {gating.experts, gating.top_k,           gating.groups,    gating.kept_groups, ep,
+                                  gpus_per_node,  static_cast<int>(seed), redundant_experts};
+  const std::scoped_lock lock(mutex);
+  const auto [found, is_new] = known.try_emplace(key);
+  if (is_new) found->second = drawn_spread(gating, ep, gpus_per_node, seed, slots);
+  return found->second;
+}
+
+ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,
+                         int redundant_experts) {
+  const int slots = model.n_routed_experts + redundant_experts;
+  const double per_slot = tokens_per_rank * ep * model.num_experts_per_tok / slots;
+  const int local_slots = slots / ep;
+  return {local_slots * hit(per_slot) * padded(per_slot), tokens_per_rank * spread.ranks_per_token,
+          local_slots * per_slot, local_slots * hit(per_slot)};
+}
+
+ExpertLoad scaled(const ExpertLoad& load, double factor, double local_experts) {
+  const double valid = load.valid * factor;
+  const double each = valid / local_experts;
+  return {local_experts * hit(each) * padded(each), load.received * factor, valid, local_experts * hit(each)};
+}
+
+ExpertLoad given_load(const Architecture& model, double padded_rows, int ep, const Spread& spread) {
+  const double padding = model.n_routed_experts / static_cast<double>(ep) * (kRowPadding / 2.0);
+  const double rows = std::max(padded_rows - padding, padded_rows / 2);
+  return {padded_rows, rows * spread.ranks_per_token / model.num_experts_per_tok, rows,
+          static_cast<double>(model.n_routed_experts) / ep};
+}
+
+}  // namespace moeline
