@@ -203,11 +203,18 @@ void add_samples(Json& json, const Samples& samples) {
   json.close_list().close();
 }
 
+// What a program asks first: which schedule it was, and where memory is known whether it suffices.
+void add_verdict(Json& json, const Run& run) {
+  if (run.knows_memory()) json.flag("fits_memory", run.fits_memory());
+  json.add("schedule", run.setup.scenario.schedule);
+}
+
 }  // namespace
 
 std::string to_json(const Run& run, const Samples* samples) {
   Json json;
   json.open().add("schema_version", 1);
+  add_verdict(json, run);
   if (run.step) {
     add_scenario(json, run.setup);
     add_step(json, run);
