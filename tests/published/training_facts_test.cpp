@@ -8,6 +8,7 @@
 #include "experiments/cli/score_facts.hpp"
 #include "experiments/run/samples.hpp"
 #include "tests/support/data.hpp"
+#include "tests/support/inference.hpp"
 #include "timeline/trace.hpp"
 
 using namespace moeline;
@@ -95,4 +96,13 @@ TEST_CASE("of the eight barriers six lie where nine in ten draws do, and so do t
     return sum;
   };
   for (const std::uint32_t other : {0U, 1U, 2U}) CHECK(wait_in(3) > 10 * wait_in(other));
+}
+
+TEST_CASE("DeepSeek's decode throughput is predicted at 1.6 tokens per request and step, as it was counted") {
+  const Fact decode = subject("inference_throughput").facts.back();
+  Predictor predictor;
+  const Run run = run_decode({"workload.query_len=2"});
+  const double step_s = to_us(run.metrics.span) / 1e6;
+  CHECK(predictor.predict(decode).value == doctest::Approx(1.6 * 128 / step_s));
+  CHECK(tokens_per_request(run.setup.scenario.workload) == doctest::Approx(1.85));  // where nothing is said
 }
