@@ -3,6 +3,7 @@
 
 #include "tests/support/data.hpp"
 #include "tests/support/json.hpp"
+#include "tests/support/step.hpp"
 
 using namespace moeline::testing;
 
@@ -169,6 +170,22 @@ TEST_CASE("every fact says whether those who made the constants fitted it, knew 
                       "facts.kernel.fitted is missing");
   check_facts_refused(replaced(facts(), "value: 640", "value: 640\n    fitted: it"), 18,
                       "facts.kernel.fitted belongs to the status fitted, not 'not fitted'");
+}
+
+TEST_CASE("of a whole step, a fact may ask for one rank of the pipeline, that it has") {
+  const std::string step = "simulate: {scenario: " + step_scenario().string() + ", metric: weight_ms, rank: ";
+  const auto asking = [&](const std::string& rank) {
+    return "about: x\nfacts:\n  w: {value: 480, status: not fitted, quantity: q, unit: ms, setting: s, source: o,\n" +
+           ("    how_read: r, " + step + rank + ", set: [level=phase]}}\n");
+  };
+  const auto predicted = [&](const std::string& rank) {
+    return parsed(validate(asking(rank), {"--format", "json"}))["facts"][0]["predicted"].GetDouble();
+  };
+  CHECK(predicted("0") > 2 * predicted("7"));  // 15 slots of W, and 8
+  check_facts_refused(asking("16"), 4, "rank must be from 0 to 15, not 16");
+  check_facts_refused(replaced(asking("0"), "weight_ms", "step_ms"), 4, "unknown key 'facts.w.simulate.rank'");
+  const std::string chunk = replaced(asking("0"), step_scenario().string(), chunk_scenario().string());
+  check_facts_refused(replaced(chunk, "level=phase", "samples=1"), 4, "rank does not apply to this scenario");
 }
 
 TEST_CASE("a fact whose data is absent is skipped, and fails nothing") {
