@@ -10,6 +10,7 @@
 #include "schedules/pipeline/pipeline_parts.hpp"
 #include "schedules/pipeline/pipelines.hpp"
 #include "schedules/scenario_parts.hpp"
+#include "schedules/schedule_kinds.hpp"
 #include "schedules/training_parts.hpp"
 
 namespace moeline {
@@ -50,12 +51,8 @@ std::vector<std::string> apply(const std::vector<std::string>& assignments, Spec
 }
 
 std::string read_schedule(const Spec& spec) {
-  std::string schedule = spec.text("schedule");
-  const std::vector<std::string>& schedules = schedule_names();
-  if (std::find(schedules.begin(), schedules.end(), schedule) == schedules.end()) {
-    throw spec.error("schedule", "names an " + unknown_name("schedule", schedule, schedules));
-  }
-  return schedule;
+  const std::string schedule = spec.text("schedule");
+  return at_key(spec, "schedule", [&] { return schedule_named(schedule).name; });
 }
 
 void read_model(const Spec& spec, Setup& setup) {
@@ -125,15 +122,6 @@ void read_pipeline(const Spec& spec, Setup& setup) {
 }  // namespace
 
 bool is_training_step(const Scenario& scenario) { return is_pipeline(scenario.schedule) && !scenario.slot_costs; }
-
-const std::vector<std::string>& schedule_names() {
-  static const std::vector<std::string> kNames = [] {
-    std::vector<std::string> names = {"sequential", "prefill-two-batch", "decode-two-batch", "dualpipe-chunk"};
-    for (const PipelineSchedule& pipeline : pipeline_schedules()) names.push_back(pipeline.name);
-    return names;
-  }();
-  return kNames;
-}
 
 Setup load_setup(const std::filesystem::path& path, const std::vector<std::string>& assignments) {
   return read_setup(Spec::load(path), assignments);

@@ -110,8 +110,6 @@ struct Scenario {
   std::vector<std::string> without_use;  ///< keys that stand in the file and do not enter
 };
 
-[[nodiscard]] const std::vector<std::string>& schedule_names();
-
 /// A whole pipeline with the operators of its slots.
 [[nodiscard]] bool is_training_step(const Scenario& scenario);
 

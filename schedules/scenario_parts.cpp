@@ -6,6 +6,7 @@
 
 #include "schedules/pipeline/pipeline_parts.hpp"
 #include "schedules/pipeline/pipelines.hpp"
+#include "schedules/schedule_kinds.hpp"
 
 namespace moeline {
 namespace {
@@ -55,27 +56,11 @@ Workload read_decode(const Spec& spec) {
   return w;
 }
 
-struct PhaseOfSchedule {
-  const char* schedule;
-  const char* phase;
-};
-constexpr PhaseOfSchedule kPhaseOf[] = {
-    {"dualpipe-chunk", "train"}, {"prefill-two-batch", "prefill"}, {"decode-two-batch", "decode"}};
-
-// Of a schedule that goes with one phase alone.
-std::string phase_of(const std::string& schedule) {
-  if (is_pipeline(schedule)) return "train";
-  for (const PhaseOfSchedule& known : kPhaseOf) {
-    if (schedule == known.schedule) return known.phase;
-  }
-  return "";
-}
-
 void check_schedule(const Spec& spec, const std::string& phase, const std::string& schedule) {
-  const std::string own = phase_of(schedule);
-  if (own.empty() || own == phase) return;
-  throw spec.error("phase",
-                   fmt::format("'{}' does not go with the schedule {}, which is for {}", phase, schedule, own));
+  const std::vector<std::string>& own = schedule_named(schedule).phases;
+  if (std::find(own.begin(), own.end(), phase) != own.end()) return;
+  throw spec.error("phase", fmt::format("'{}' does not go with the schedule {}, which is for {}", phase, schedule,
+                                        fmt::join(own, ", ")));
 }
 
 void check_two_batches(const Spec& spec, const Workload& w, const std::string& schedule) {

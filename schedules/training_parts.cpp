@@ -12,9 +12,9 @@ namespace moeline {
 namespace {
 
 void check_keys(const Spec& training, const std::string& schedule) {
-  std::vector<std::string> keys = {"recompute", "activations"};
+  std::vector<std::string> keys = {"recompute", "activations", "weights"};
   if (is_pipeline(schedule)) {
-    keys.insert(keys.end(), {"weights", "gradients", "moments", "zero", "overlap_gradients", "overlap_sends", "mtp"});
+    keys.insert(keys.end(), {"gradients", "moments", "zero", "overlap_gradients", "overlap_sends", "mtp"});
   }
   training.expect(keys);
 }
@@ -38,7 +38,7 @@ TrainingChoices read_choices(const Spec& training, const std::string& schedule) 
   TrainingChoices c;
   c.recompute = read_recompute(training, schedule);
   c.narrow_activations = is_first(training, "activations", "fp8", "bf16") && c.recompute != Recompute::full;
-  c.fp8_weights = is_first(training, "weights", "fp8", "bf16");
+  if (training.has("weights")) (void)training.choice("weights", {"fp8", "bf16"});
   c.fp32_gradients = is_first(training, "gradients", "fp32", "bf16");
   c.fp32_moments = !is_first(training, "moments", "bf16", "fp32");
   c.zero1 = training.integer_or("zero", 0, 1, 1) == 1;
@@ -49,16 +49,28 @@ TrainingChoices read_choices(const Spec& training, const std::string& schedule) 
   return c;
 }
 
+// The kernels of training are those of FP8 linear layers, in whatever format a checkpoint was saved: of one that is in
+// another, the scenario says that it is to be trained so.
+void read_weights(const Spec& scenario, const Spec& training, Setup& setup) {
+  WeightType& dense = setup.model.weights;
+  WeightType& experts = setup.model.expert_weights;
+  if (training.text_or("weights", "fp8") != "fp8") {
+    throw training.error("weights", "must be fp8: training in BF16 is not modelled yet");
+  }
+  const bool fp8 = dense == WeightType::fp8 && experts == WeightType::fp8;
+  if (!fp8 && !training.has("weights")) {
+    throw scenario.error("model", fmt::format("'{}' has weights that are not FP8, and training is modelled in FP8 "
+                                              "alone: training={{weights: fp8}} trains it so",
+                                              setup.scenario.model));
+  }
+  dense = experts = WeightType::fp8;
+}
+
 // What is asked for and cannot be; defaults give way.
 void resolve(const Spec& training, const Setup& setup, TrainingChoices& c) {
   if (c.recompute == Recompute::full && training.has("activations")) {
     throw training.error("activations", "do not apply: with full recomputation only layers' inputs are kept, in BF16");
   }
-  const bool fp8 = setup.model.weights == WeightType::fp8;
-  if (training.has("weights") && c.fp8_weights && !fp8) {
-    throw training.error("weights", fmt::format("fp8 does not apply: '{}' has BF16 weights", setup.scenario.model));
-  }
-  c.fp8_weights = c.fp8_weights && fp8;
   const bool has_mtp = setup.scenario.whole_model && setup.model.num_nextn_predict_layers > 0;
   if (training.has("mtp") && c.mtp && !has_mtp) {
     throw training.error("mtp", setup.scenario.whole_model
@@ -119,6 +131,7 @@ void read_training(const Spec& scenario, Setup& setup) {
   if (!training) return;
   const Spec choices = scenario.map_or_empty("training");
   s.training = read_choices(choices, s.schedule);
+  read_weights(scenario, choices, setup);
   resolve(choices, setup, s.training);
   if (!is_pipeline(s.schedule)) return;
   if (scenario.has("level")) s.level = scenario.choice("level", {"operator", "phase"});

@@ -118,7 +118,7 @@ std::string to_json(const ComparisonReport& r) {
   const Score& result = r.score;
   const ByPair differences = by_pair(r);
   Json json;
-  json.open();
+  json.open().add("schema_version", 1);
   json.add("mean_abs_error", result.mean_abs_error, 5).add("worst_abs_error", result.worst_abs_error, 5);
   json.add("mean_error", result.mean_error, 5).add("span_error", result.span_error, 5);
   json.add("a_span_us", to_us(result.a_span)).add("b_span_us", to_us(result.b_span));

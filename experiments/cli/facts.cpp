@@ -2,12 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
 namespace moeline {
 namespace {
 
+const std::vector<std::string> kStatuses = {"fitted", "not fitted", "blind"};  // by FactStatus
 const std::vector<std::string> kMethods = {"simulate", "price", "cross_validate", "model"};
 
 // "10 %" or "10%"; nothing else.
@@ -46,6 +48,20 @@ std::map<std::string, double> read_stated_nulls(const FactSpec& spec) {
   return values;
 }
 
+FactStatus read_status(const FactSpec& spec) {
+  const std::string status = spec.at("status").choice("status", kStatuses);
+  return static_cast<FactStatus>(std::find(kStatuses.begin(), kStatuses.end(), status) - kStatuses.begin());
+}
+
+// What the constants were fitted to is said of those facts, and of no other.
+std::string read_fitted(const FactSpec& spec, FactStatus status) {
+  if (status == FactStatus::fitted) return spec.text("fitted");
+  if (spec.has("fitted")) {
+    throw spec.at("fitted").error("fitted", fmt::format("belongs to the status fitted, not '{}'", name_of(status)));
+  }
+  return "";
+}
+
 std::string read_method(const FactSpec& spec, const Spec& own) {
   std::string found;
   for (const std::string& method : kMethods) {
@@ -70,8 +86,9 @@ Fact read_fact(const std::string& subject, const std::string& key, const FactSpe
   fact.source = spec.text("source");
   fact.how_read = spec.text("how_read");
   fact.gate = read_gate(spec, fact);
-  if (spec.has("fitted")) fact.fitted = spec.text("fitted");
-  if (!fact.fitted.empty() && fact.gate) {
+  fact.status = read_status(spec);
+  fact.fitted = read_fitted(spec, fact.status);
+  if (fact.status == FactStatus::fitted && fact.gate) {
     throw spec.at("gate").error("gate", "cannot be held against a fact that constants were fitted to");
   }
   fact.stated_nulls = read_stated_nulls(spec);
@@ -79,6 +96,8 @@ Fact read_fact(const std::string& subject, const std::string& key, const FactSpe
 }
 
 }  // namespace
+
+const std::string& name_of(FactStatus status) { return kStatuses[static_cast<std::size_t>(status)]; }
 
 int Fact::decimals() const {
   const std::size_t point = printed.find('.');
@@ -99,7 +118,7 @@ Subject read_subject(const std::filesystem::path& path) {
   spec.expect({"about", "mean_gate", "common", "facts"});
   Subject subject{.name = path.stem().string(), .about = spec.text("about")};
   if (spec.has("mean_gate")) subject.mean_gate = read_percent(spec, "mean_gate");
-  std::vector<std::string> keys = {"quantity", "unit",         "setting",  "source", "how_read",       "gate",
+  std::vector<std::string> keys = {"quantity", "unit",         "setting",  "source", "how_read",       "gate", "status",
                                    "fitted",   "stated_nulls", "simulate", "price",  "cross_validate", "model"};
   const Spec common = spec.map_or_empty("common");
   common.expect(keys);

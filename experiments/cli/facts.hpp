@@ -38,6 +38,15 @@ decltype(auto) used(const FactSpec& spec, const std::string& key, Use use) {
   }
 }
 
+/// What those who made the constants behind a prediction knew of the fact.
+enum class FactStatus {
+  fitted,      ///< constants were fitted to it: it is shown, and no part of any score
+  not_fitted,  ///< none was, but its value was known when they were made
+  blind,       ///< it became known only after the last of them was made
+};
+/// As it stands in files and outputs: "not fitted".
+[[nodiscard]] const std::string& name_of(FactStatus status);
+
 /// The largest error that is no failure.
 struct Gate {
   std::string text;  ///< as written: "10 %", "exact", "printed digits"
@@ -49,9 +58,10 @@ struct Fact {
   std::string key{};
   std::string quantity{}, unit{}, setting{}, source{}, how_read{};
   double measured = 0;
-  std::string printed{};                         ///< as written
-  std::optional<Gate> gate{};                    ///< a fact without one is shown, and fails nothing
-  std::string fitted{};                          ///< what of it the constants were fitted to; "": nothing, a prediction
+  std::string printed{};       ///< as written
+  std::optional<Gate> gate{};  ///< a fact without one is shown, and fails nothing
+  FactStatus status = FactStatus::not_fitted;
+  std::string fitted{};                          ///< what of it the constants were fitted to; of that status alone
   std::map<std::string, double> stated_nulls{};  ///< values of null models that the file gives
   std::string method{};  ///< key of `prediction`: "simulate", "price", "cross_validate", "model"
   FactSpec prediction;

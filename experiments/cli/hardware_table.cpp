@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "experiments/cli/family_coverage.hpp"
 #include "experiments/cli/text_table.hpp"
-#include "hardware/price.hpp"
 
 namespace moeline {
 namespace {
@@ -20,12 +20,10 @@ std::string fact_table(const HardwareProfile& profile) {
 }
 
 // "nvlink_GBps 160 (here 450)", or "" where a set was fitted on this very machine.
-std::string differences(const MachineFacts& fitted_on, const MachineFacts& here) {
-  const std::vector<MachineFact> theirs = list_facts(fitted_on), ours = list_facts(here);
+std::string difference_text(const MachineFacts& fitted_on, const MachineFacts& here) {
   std::vector<std::string> differing;
-  for (std::size_t i = 0; i < ours.size(); ++i) {
-    if (theirs[i].value == ours[i].value) continue;
-    differing.push_back(fmt::format("{} {} (here {})", ours[i].key, theirs[i].value, ours[i].value));
+  for (const FactDifference& fact : differences(fitted_on, here)) {
+    differing.push_back(fmt::format("{} {} (here {})", fact.key, fact.fitted_on, fact.here));
   }
   return fmt::format("{}", fmt::join(differing, ", "));
 }
@@ -41,31 +39,6 @@ std::string range_text(const MeasuredRange& range) {
     sides.push_back(name_of(dimension) + " " + (low == high ? low : low + " to " + high));
   }
   return fmt::format("{}", fmt::join(sides, ", "));
-}
-
-// Whether price() has a curve for a family, and by whose constants, hardly depends on the shape, so any will do.
-Price any_price(Family family, const KernelSet& complete, const MachineFacts& facts) {
-  Operator op;
-  op.family = family;
-  op.m = op.n = op.k = op.bytes = op.items = 1;
-  op.attention = {1, 1, 1, 1, 1, 1, 1};
-  return price(op, {.sms = 1}, facts, complete);
-}
-
-bool runs_on(Family family, const MachineFacts& facts) { return !is_fp8(family) || facts.fp8_tflops > 0; }
-
-// Set of the constants that price a family, where none of them is of the set that its fit is of; else "".
-std::string other_constants(const std::string& family, const KernelSet& complete, const MachineFacts& facts) {
-  const std::optional<Family> named = family_named(family);
-  if (!named || !runs_on(*named, facts)) return "";
-  const ConstantSet used = any_price(*named, complete, facts).constants;
-  std::string other;
-  for (std::size_t c = 0; c < kConstants; ++c) {
-    if (!used.test(c)) continue;
-    if (complete.origins[c] == complete.fits.at(family).kernel_set) return "";
-    other = complete.origins[c];
-  }
-  return other;
 }
 
 // `complete`: with what the set borrows. Its own families first.
@@ -86,29 +59,14 @@ std::string family_table(const KernelSet& complete, const MachineFacts& facts) {
 }
 
 // Families that have no row of their own.
-std::string families_without_fit(const KernelSet& complete, const MachineFacts& facts) {
-  std::vector<std::string> bf16, from_facts, unknown, refused;
-  for (int i = 0; i < kFamilies; ++i) {
-    const auto family = static_cast<Family>(i);
-    if (!runs_on(family, facts)) {
-      refused.push_back(name_of(family));
-      continue;
-    }
-    const Provenance provenance = any_price(family, complete, facts).provenance;
-    if (provenance == Provenance::roofline) {
-      unknown.push_back(name_of(family));
-    } else if (provenance == Provenance::datasheet) {
-      from_facts.push_back(name_of(family));
-    } else if (priced_as(family, complete) != name_of(family)) {
-      bf16.push_back(name_of(family));
-    }
-  }
+std::string without_fit_text(const KernelSet& complete, const MachineFacts& facts) {
+  const FamiliesWithoutFit families = families_without_fit(complete, facts);
   const auto line = [](const char* what, const std::vector<std::string>& names) {
     return fmt::format("  {}: {}\n", what, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
   };
-  return line("by gemm_fp8's curve at BF16's peak", bf16) + line("by the facts", from_facts) +
-         line("known to nobody, priced by roofline", unknown) +
-         (refused.empty() ? "" : line("not on this machine, which has no FP8 tensor cores", refused));
+  return line("by gemm_fp8's curve at BF16's peak", families.by_gemm_fp8) + line("by the facts", families.by_facts) +
+         line("known to nobody, priced by roofline", families.by_roofline) +
+         (families.refused.empty() ? "" : line("not on this machine, which has no FP8 tensor cores", families.refused));
 }
 
 // Lines of at most 120 characters, broken after `separator` and indented by two.
@@ -129,24 +87,13 @@ std::string folded(const std::string& text, char separator) {
   return lines + "  " + line + "\n";
 }
 
-// By name: the profile's own sets, or where it has none those that it carries over.
-std::vector<KernelSet> sets_to_choose(const HardwareProfile& profile) {
-  if (!profile.kernel_sets.empty()) return profile.kernel_sets;
-  std::vector<KernelSet> sets;
-  for (const KernelSet& set : profile.carried_over) {
-    std::erase_if(sets, [&](const KernelSet& other) { return other.name == set.name; });
-    sets.push_back(set);
-  }
-  return sets;
-}
-
 std::string kernel_set_text(const KernelSet& set, const HardwareProfile& profile) {
   const KernelSet complete = profile.kernels(set.name);
   return fmt::format("\nkernel set {} ({}){}, {}\n{}{}\n{}\n{}", set.name, set.date,
                      set.by_name_only ? ", by its name only" : "",
-                     machine_line(differences(set.fitted_on, profile.facts)), folded(set.source, ';'),
+                     machine_line(difference_text(set.fitted_on, profile.facts)), folded(set.source, ';'),
                      folded(count_constants(set), ','), family_table(complete, profile.facts),
-                     families_without_fit(complete, profile.facts));
+                     without_fit_text(complete, profile.facts));
 }
 
 }  // namespace
@@ -163,7 +110,7 @@ std::string hardware_table(const HardwareProfile& profile) {
   if (!profile.carried_over.empty()) text += "\n";
   for (const KernelSet& set : profile.carried_over) {
     text += fmt::format("carried over from {}, {}\n", set.origins.front(),
-                        machine_line(differences(set.fitted_on, profile.facts)));
+                        machine_line(difference_text(set.fitted_on, profile.facts)));
   }
   if (profile.kernel_sets.empty() && profile.carried_over.empty()) return text + "\nno kernel set\n";
   return text +

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
+#include "base/error.hpp"
 #include "base/text.hpp"
 
 namespace moeline {
@@ -18,6 +21,12 @@ Json& Json::add(std::string_view key, double value, int decimals) {
   return *this;
 }
 
+Json& Json::exact(std::string_view key, double value) {
+  name(key);
+  raw_number(shortest(value));
+  return *this;
+}
+
 Json& Json::add(std::string_view key, const std::vector<int>& values) {
   open_list(key);
   for (const int value : values) writer_.Int(value);
@@ -28,6 +37,12 @@ Json& Json::add(std::string_view key, const std::vector<std::string>& values) {
   open_list(key);
   for (const std::string& value : values) string(value);
   return close_list();
+}
+
+Json& Json::add(std::string_view key, const YAML::Node& value) {
+  name(key);
+  node(value);
+  return *this;
 }
 
 Json& Json::item(const std::vector<int>& values) {
@@ -44,9 +59,41 @@ Json& Json::item(const std::vector<double>& values, int decimals) {
   return *this;
 }
 
-void Json::number(double value, int decimals) {
-  const std::string text = fmt::format("{:.{}f}", value, decimals);
-  writer_.RawValue(text.data(), text.size(), rapidjson::kNumberType);
+void Json::raw_number(const std::string& text) { writer_.RawValue(text.data(), text.size(), rapidjson::kNumberType); }
+
+void Json::number(double value, int decimals) { raw_number(fmt::format("{:.{}f}", value, decimals)); }
+
+void Json::node(const YAML::Node& node) {
+  if (node.IsMap()) {
+    writer_.StartObject();
+    for (const auto& entry : node) add(entry.first.Scalar(), entry.second);
+    writer_.EndObject();
+  } else if (node.IsSequence()) {
+    writer_.StartArray();
+    for (const auto& item : node) this->node(item);
+    writer_.EndArray();
+  } else {
+    scalar(node);
+  }
+}
+
+void Json::scalar(const YAML::Node& scalar) {
+  const std::string& text = scalar.Scalar();
+  std::int64_t whole = 0;
+  double number = 0;
+  if (scalar.IsNull()) {
+    writer_.Null();
+  } else if (scalar.Tag() == "!") {  // quoted
+    string(text);
+  } else if (text == "true" || text == "false") {
+    writer_.Bool(text == "true");
+  } else if (YAML::convert<std::int64_t>::decode(scalar, whole)) {
+    writer_.Int64(whole);
+  } else if (YAML::convert<double>::decode(scalar, number) && std::isfinite(number)) {
+    raw_number(shortest(number));
+  } else {
+    string(text);
+  }
 }
 
 void Json::string(std::string_view value) {

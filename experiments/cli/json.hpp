@@ -3,6 +3,7 @@
 
 #include <rapidjson/prettywriter.h>
 #include <rapidjson/stringbuffer.h>
+#include <yaml-cpp/yaml.h>
 
 #include <string>
 #include <string_view>
@@ -57,8 +58,12 @@ class Json {
   }
   /// Rounded to `decimals`.
   Json& add(std::string_view key, double value, int decimals = 3);
+  /// With as many digits as it has.
+  Json& exact(std::string_view key, double value);
   Json& add(std::string_view key, const std::vector<int>& values);
   Json& add(std::string_view key, const std::vector<std::string>& values);
+  /// Mappings, lists and values of a YAML file; what reads as a number, true, false or null is one, unless quoted.
+  Json& add(std::string_view key, const YAML::Node& value);
 
   /// An element of a list: numbers on one line.
   Json& item(const std::vector<int>& values);
@@ -68,7 +73,10 @@ class Json {
 
  private:
   void string(std::string_view value);
+  void raw_number(const std::string& text);
   void number(double value, int decimals);
+  void node(const YAML::Node& node);
+  void scalar(const YAML::Node& scalar);
   template <class Write>
   void on_one_line(Write write) {
     writer_.SetFormatOptions(rapidjson::kFormatSingleLineArray);

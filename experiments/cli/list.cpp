@@ -1,15 +1,14 @@
 // moeline list: what there is, and what a profile knows.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <memory>
 
-#include "base/error.hpp"
 #include "base/file.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/hardware_table.hpp"
+#include "experiments/cli/list_json.hpp"
 #include "schedules/pipeline/pipelines.hpp"
-#include "schedules/scenario.hpp"
+#include "schedules/schedule_kinds.hpp"
 
 namespace moeline {
 namespace {
@@ -19,16 +18,21 @@ void list_hardware(const std::string& name) { fmt::print("{}", hardware_table(lo
 void list_model(const std::string& name) { fmt::print("{}", read_text(find_named("model", name, "model/zoo"))); }
 
 void list_schedule(const std::string& name) {
-  const std::vector<std::string>& names = schedule_names();
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    throw SpecError(unknown_name("schedule", name, names));
-  }
+  (void)schedule_named(name);
   if (is_pipeline(name)) {
     fmt::print("# a whole pipeline: F&B by the plan of dualpipe-chunk; or slots that take what slot_costs_ms says\n");
     return;
   }
   const auto plan = home() / "schedules" / (name + ".yaml");
   fmt::print("{}", std::filesystem::exists(plan) ? read_text(plan) : "# no overlap plan: one phase at a time\n");
+}
+
+void list_json(const std::string& kind, const std::string& name) {
+  std::string text;
+  if (kind == "models") text = name.empty() ? models_json() : model_json(name);
+  if (kind == "hardware") text = name.empty() ? machines_json() : machine_json(load_profile(name));
+  if (kind == "schedules") text = name.empty() ? schedules_json() : schedule_json(name);
+  fmt::print("{}", text);
 }
 
 void list(const std::string& kind, const std::string& name) {
@@ -51,12 +55,14 @@ void list(const std::string& kind, const std::string& name) {
 void add_list(CLI::App& app, int& /*exit_code*/) {
   auto kind = std::make_shared<std::string>();
   auto name = std::make_shared<std::string>();
+  auto format = std::make_shared<std::string>("table");
   CLI::App* command = app.add_subcommand("list", "models, hardware or schedules, or what one of them holds");
   command->add_option("kind", *kind, "models, hardware or schedules")
       ->required()
       ->check(CLI::IsMember({"models", "hardware", "schedules"}));
   command->add_option("name", *name, "print this one");
-  command->callback([kind, name] { list(*kind, *name); });
+  command->add_option("--format", *format, "of the result on stdout")->check(CLI::IsMember({"table", "json"}));
+  command->callback([kind, name, format] { *format == "json" ? list_json(*kind, *name) : list(*kind, *name); });
 }
 
 }  // namespace moeline

@@ -35,15 +35,21 @@ std::vector<std::string> metric_names() {
 bool is_of_phase(const std::string& metric) {
   return metric == kPhaseUs || metric == kTransferUs || metric == kBarrierUs || metric == kWaitUs;
 }
+const NamedPart* part_of_step(const std::string& metric) {
+  const auto* found = std::find_if(std::begin(kStepParts), std::end(kStepParts),
+                                   [&](const NamedPart& part) { return metric == part.key; });
+  return found == std::end(kStepParts) ? nullptr : found;
+}
 bool is_of_kernels(const std::string& metric) { return metric == kSlowdown || metric == kKernelsUs; }
 
 std::string read_metric(const FactSpec& spec) {
   std::vector<std::string> keys = {"scenario", "set", "metric"};
-  spec.expect({"scenario", "set", "metric", "phase", "layer", "layers", "kernels"});
+  spec.expect({"scenario", "set", "metric", "phase", "layer", "layers", "kernels", "rank"});
   std::string metric = spec.at("metric").choice("metric", metric_names());
   if (is_of_phase(metric)) keys.insert(keys.end(), {"phase", "layer"});
   if (metric == kLayersUs) keys.emplace_back("layers");
   if (is_of_kernels(metric)) keys.emplace_back("kernels");
+  if (part_of_step(metric) != nullptr) keys.emplace_back("rank");
   spec.expect(keys);
   return metric;
 }
@@ -87,7 +93,16 @@ KernelSelection read_kernels(const FactSpec& spec) {
   return kernels;
 }
 
+// A part of a whole step on one rank of the pipeline; without `rank` it is the mean over all of them.
+double rank_part_ms(const Run& run, const FactSpec& spec, const NamedPart& part) {
+  if (!run.step) throw spec.at("rank").error("rank", "does not apply to this scenario");
+  const int last = static_cast<int>(run.step->ranks.size()) - 1;
+  const auto rank = static_cast<std::size_t>(spec.at("rank").integer("rank", 0, last));
+  return to_us(run.step->ranks[rank].parts.*part.time) / 1e3;
+}
+
 double value_of(const Run& run, const FactSpec& spec, const std::string& metric) {
+  if (spec.has("rank")) return rank_part_ms(run, spec, *part_of_step(metric));
   for (const RunMetric& of_run : run_metrics()) {
     if (metric != of_run.name) continue;
     if (!of_run.applies(run)) throw spec.at("metric").error("metric", "does not apply to this scenario");

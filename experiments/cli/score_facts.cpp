@@ -8,7 +8,7 @@ namespace {
 
 Verdict verdict_of(const ScoredFact& scored) {
   if (!scored.prediction.skipped.empty()) return Verdict::skipped;
-  if (!scored.fact.fitted.empty()) return Verdict::fitted;
+  if (scored.fact.status == FactStatus::fitted) return Verdict::fitted;
   if (!scored.fact.gate) return Verdict::scored;
   return std::abs(scored.error()) <= scored.fact.gate->tolerance ? Verdict::passed : Verdict::failed;
 }

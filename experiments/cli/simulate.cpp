@@ -172,6 +172,7 @@ ttft_ms: sum of the steps that one prompt takes, each with as many tokens as a s
 tokens_per_s_per_gpu: decode: tokens produced; prefill: tokens computed, cached ones not counted.
 sm_use: SMs held by persistent kernels or worked on by others, over all SMs and the span.
 memory_gib: in inference weights, KV cache, activations, communication buffers; not CUDA's context, graphs and fragmentation.
+fits_memory: whether the GPU has that much; absent where memory is not known (a chunk of training, given slots).
 compute_busy, comm_busy: union of the kernels of that role; communication is dispatch, combine and their barriers, in whole
 steps of training also sends and collectives.
 exposed_comm: communication runs and no compute does; launch gaps of compute under a transfer count.

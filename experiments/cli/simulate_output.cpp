@@ -62,8 +62,9 @@ void add_training(Json& json, const Setup& setup) {
   const TrainingChoices& c = s.training;
   json.open("training").add("recompute", name_of(c.recompute));
   if (c.recompute != Recompute::full) json.add("activations", c.narrow_activations ? "fp8" : "bf16");
+  json.add("weights", "fp8");
   if (is_training_step(s)) {
-    json.add("weights", c.fp8_weights ? "fp8" : "bf16").add("gradients", c.fp32_gradients ? "fp32" : "bf16");
+    json.add("gradients", c.fp32_gradients ? "fp32" : "bf16");
     json.add("moments", c.fp32_moments ? "fp32" : "bf16").add("zero", c.zero1 ? 1 : 0);
     json.flag("overlap_gradients", c.overlap_gradients).flag("overlap_sends", c.overlap_sends).flag("mtp", c.mtp);
   }
@@ -202,11 +203,18 @@ void add_samples(Json& json, const Samples& samples) {
   json.close_list().close();
 }
 
+// What a program asks first: which schedule it was, and where memory is known whether it suffices.
+void add_verdict(Json& json, const Run& run) {
+  if (run.knows_memory()) json.flag("fits_memory", run.fits_memory());
+  json.add("schedule", run.setup.scenario.schedule);
+}
+
 }  // namespace
 
 std::string to_json(const Run& run, const Samples* samples) {
   Json json;
   json.open().add("schema_version", 1);
+  add_verdict(json, run);
   if (run.step) {
     add_scenario(json, run.setup);
     add_step(json, run);

@@ -38,8 +38,10 @@ ExitCode validate(const Options& options) {
 
 constexpr const char* kDefinitions =
     R"(error = predicted / measured - 1, in the unit of the fact: of a rate, + is faster, of a time, + is slower.
-n: fitted constants that entered. A fact that they were fitted to is shown as fitted and is no part of any score. A fact
-without a gate is shown with its error, and fails nothing. Data of others is looked for in $MOELINE_DATA, else in
+n: fitted constants that entered.
+status: what those who made them knew of the fact. fitted: a constant was fitted to it, and it is no part of any score;
+not fitted: none was, but they knew it when they chose formulae and constants; blind: they did not.
+A fact without a gate is shown with its error, and fails nothing. Data of others is looked for in $MOELINE_DATA, else in
 ../shared/data; facts that need what is absent are skipped. Any gate that fails makes the exit code 1. Of a whole table of
 others, each row predicted by a fit without it, the error is the mean of the rows' |error|; worst and mean stand below.
 Null models, what a prediction must beat:

@@ -38,7 +38,7 @@ void add_fact(Json& json, const ScoredFact& scored) {
   add_gate(json, scored);
   add_nulls(json, scored);
   json.add("setting", fact.setting).add("source", fact.source).add("how_read", fact.how_read);
-  json.add("constants", prediction.constants.count());
+  json.add("status", name_of(fact.status)).add("constants", prediction.constants.count());
   json.add("fitted_on", std::vector<std::string>(prediction.fitted_on.begin(), prediction.fitted_on.end()));
   if (!prediction.left_out.empty()) json.add("left_out", prediction.left_out);
   if (!prediction.remark.empty()) json.add("remark", prediction.remark);

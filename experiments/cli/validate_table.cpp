@@ -41,20 +41,22 @@ Cells band_cells(const ScoredFact& scored) {
 }
 
 std::string verdict(const std::optional<Gate>& gate, Verdict verdict) {
-  if (gate) return fmt::format("{}: {}", gate->text, verdict == Verdict::failed ? "FAILED" : name_of(verdict));
-  return verdict == Verdict::scored ? "" : name_of(verdict);
+  if (!gate) return "";
+  return fmt::format("{}: {}", gate->text, verdict == Verdict::failed ? "FAILED" : name_of(verdict));
 }
 
 Cells fact_row(const ScoredFact& scored, const Names& nulls) {
   const Fact& fact = scored.fact;
   const Prediction& prediction = scored.prediction;
-  if (!prediction.skipped.empty()) return {fact.key, fact.printed, "", fact.unit, "", "", name_of(scored.verdict)};
+  if (!prediction.skipped.empty())
+    return {fact.key, fact.printed, "", fact.unit, "", "", name_of(fact.status), name_of(scored.verdict)};
   Cells cells = {fact.key,
                  fact.printed,
                  shown(prediction.value, fact),
                  fact.unit,
                  signed_percent(scored.error()),
                  fmt::format("{}", prediction.constants.count()),
+                 name_of(fact.status),
                  verdict(fact.gate, scored.verdict)};
   for (const std::string& name : nulls) {
     cells.push_back(prediction.nulls.contains(name) ? signed_percent(scored.null_error(name)) : "");
@@ -68,7 +70,7 @@ using Measure = std::string (*)(const ErrorSummary& errors);
 
 Cells summary_row(const ScoredSubject& scored, const char* name, const Names& nulls, Measure measure,
                   const std::string& gate = "") {
-  Cells cells = {name, "", "", "", measure(scored.errors), "", gate};
+  Cells cells = {name, "", "", "", measure(scored.errors), "", "", gate};
   for (const std::string& null : nulls) {
     const auto found = scored.nulls.find(null);
     cells.push_back(found == scored.nulls.end() ? "" : measure(found->second));
@@ -97,7 +99,7 @@ std::string remarks(const ScoredSubject& scored) {
     if (!prediction.left_out.empty()) left_out.insert(prediction.left_out);
     if (!prediction.skipped.empty()) lines.insert("skipped: " + prediction.skipped);
     if (!prediction.remark.empty()) lines.insert(each.fact.key + ": " + prediction.remark);
-    if (!each.fact.fitted.empty())
+    if (each.fact.status == FactStatus::fitted)
       lines.insert(fmt::format("{} is no prediction, fitted: {}", each.fact.key, each.fact.fitted));
   }
   std::string text;
@@ -110,8 +112,8 @@ std::string remarks(const ScoredSubject& scored) {
 
 std::string subject_table(const ScoredSubject& scored) {
   const Names nulls = null_names(scored);
-  TextTable table(has_bands(scored) ? std::string("lrrlrrl") + std::string(nulls.size(), 'r') + "rrl" : "lrrlrrlr");
-  Cells head = {"", "measured", "predicted", "unit", "error", "n", "gate"};
+  TextTable table(has_bands(scored) ? std::string("lrrlrrll") + std::string(nulls.size(), 'r') + "rrl" : "lrrlrrllr");
+  Cells head = {"", "measured", "predicted", "unit", "error", "n", "status", "gate"};
   head.insert(head.end(), nulls.begin(), nulls.end());
   if (has_bands(scored)) head.insert(head.end(), {"5 %", "95 %", "measured"});
   table.row(head);
@@ -128,6 +130,17 @@ Cells best_null(const ScoredSubject& scored) {
   return {percent(best->second.mean_abs_error), best->first};
 }
 
+// What was known of the facts that are scores: "not fitted", or how many of each where they differ.
+std::string status_of(const ScoredSubject& scored) {
+  std::map<FactStatus, int> counts;
+  for (const ScoredFact& each : scored.facts) counts[each.fact.status] += each.is_score() ? 1 : 0;
+  std::erase_if(counts, [](const auto& status) { return status.second == 0; });
+  if (counts.size() == 1) return name_of(counts.begin()->first);
+  Cells parts;
+  for (const auto& [status, count] : counts) parts.push_back(fmt::format("{} {}", count, name_of(status)));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
 std::string gates_of(const ScoredSubject& scored) {
   Cells parts;
   for (const Verdict verdict : {Verdict::failed, Verdict::passed, Verdict::skipped}) {
@@ -137,11 +150,19 @@ std::string gates_of(const ScoredSubject& scored) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
+// Why no fact of a subject is a score.
+std::string without_score(const ScoredSubject& scored) {
+  const bool skipped = std::any_of(scored.facts.begin(), scored.facts.end(),
+                                   [](const ScoredFact& each) { return each.verdict == Verdict::skipped; });
+  return name_of(skipped ? Verdict::skipped : Verdict::fitted);
+}
+
 Cells summary_line(const ScoredSubject& scored) {
   const ErrorSummary& errors = scored.errors;
-  if (errors.facts == 0) return {scored.subject.name, "0", "", "", "", "skipped"};
+  if (errors.facts == 0) return {scored.subject.name, "0", "", "", "", "", without_score(scored)};
   Cells cells = {scored.subject.name,
                  fmt::format("{}", errors.facts),
+                 status_of(scored),
                  percent(errors.mean_abs_error),
                  signed_percent(errors.worst_error),
                  signed_percent(errors.mean_error),
@@ -152,8 +173,8 @@ Cells summary_line(const ScoredSubject& scored) {
 }
 
 std::string summary_table(const std::vector<ScoredSubject>& subjects) {
-  TextTable table("lrrrrlrl");
-  table.row({"", "facts", "mean |e|", "worst e", "mean e", "gates", "mean |e|", "of the best null"});
+  TextTable table("lrlrrrlrl");
+  table.row({"", "facts", "status", "mean |e|", "worst e", "mean e", "gates", "mean |e|", "of the best null"});
   for (const ScoredSubject& each : subjects) table.row(summary_line(each));
   return table.text();
 }

@@ -60,6 +60,8 @@ struct Run {
   [[nodiscard]] double tpot_ms() const;
   /// Of the fullest GPU.
   [[nodiscard]] double memory_bytes() const;
+  /// Not of a chunk of training, nor of given slots.
+  [[nodiscard]] bool knows_memory() const { return step || memory; }
   [[nodiscard]] bool fits_memory() const;
   /// What it consists of. REQUIRES: memory is known.
   [[nodiscard]] std::string memory_breakdown() const;

@@ -7,7 +7,7 @@ bool always(const Run& /*run*/) { return true; }
 bool of_kernels(const Run& run) { return !run.has_given_slots(); }
 bool of_operators(const Run& run) { return of_kernels(run) && run.setup.scenario.level == "operator"; }
 bool of_layers(const Run& run) { return !run.is_pipeline(); }
-bool of_memory(const Run& run) { return run.step || run.memory; }
+bool of_memory(const Run& run) { return run.knows_memory(); }
 bool of_training_step(const Run& run) { return run.step.has_value(); }
 bool of_whole_training(const Run& run) { return run.step.has_value() && run.is_whole_step(); }
 bool of_pipeline(const Run& run) { return run.is_pipeline(); }

@@ -109,7 +109,7 @@ class RankMemory {
       for (const Block& block : program_.pipeline.stages[static_cast<std::size_t>(stage)]) kinds.push_back(block.kind);
     }
     const int ep = setup_.scenario.parallelism.ep;
-    const StageParameters own = stage_parameters(setup_.model, kinds, ep, choices);
+    const StageParameters own = stage_parameters(setup_.model, kinds, ep);
     const int replicas = choices.zero1 ? replicas_of_stage(setup_, copies).ranks : 1;
     const int expert_replicas = choices.zero1 ? replicas_of_experts(setup_, copies).ranks : 1;
     StepMemory memory;

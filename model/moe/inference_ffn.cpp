@@ -43,8 +43,9 @@ std::vector<Operator> shared_experts(const InferenceWork& work) {
   return ffn(work, width, !already_cast);
 }
 
-// Rows arrive packed by expert in the low-latency mode, which also weighs and sums them on the way back. In the normal
-// mode tokens arrive once, are copied to one row per expert, and summed again.
+// Rows arrive packed by expert in the low-latency mode, as they were sent, which also weighs and sums them on the way
+// back. In the normal mode tokens arrive once, are copied to one row per expert in the type of the GEMM, and summed
+// again.
 std::vector<Operator> routed_experts(const InferenceWork& work) {
   const double hidden = work.model.hidden_size;
   const double width = work.model.moe_intermediate_size;
@@ -58,6 +59,8 @@ std::vector<Operator> routed_experts(const InferenceWork& work) {
         Family::streaming, "expand tokens to rows",
         received * (work.fp8_dispatch ? fp8_row : hidden * kBf16) + rows * (linear.fp8() ? fp8_row : hidden * kBf16)));
     if (linear.fp8()) linear.add(transpose_scales(rows, hidden));
+  } else if (work.fp8_dispatch != linear.fp8()) {
+    linear.add(cast("cast received rows to the experts' type", rows, hidden));
   }
   linear.add(grouped(work, "expert gate_up", 2 * width, hidden));
   linear.swiglu("SwiGLU", rows, width);

@@ -14,7 +14,6 @@ enum class Recompute {
 struct TrainingChoices {
   Recompute recompute = Recompute::selective;
   bool narrow_activations = true;  ///< SwiGLU's input is kept in FP8, attention's output in 12 bits; else in BF16
-  bool fp8_weights = true;         ///< linear layers of an FP8 model; else BF16
   bool fp32_gradients = true;      ///< accumulated in FP32; else BF16
   bool fp32_moments = false;       ///< of AdamW; else BF16. Master weights are FP32
   bool zero1 = true;               ///< optimizer states are split over the replicas of their parameters

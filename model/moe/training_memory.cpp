@@ -86,8 +86,7 @@ double mlp_workspace(const LayerWork& work, double gradients) {
 
 }  // namespace
 
-StageParameters stage_parameters(const Architecture& model, std::span<const BlockKind> blocks, int ep,
-                                 const TrainingChoices& choices) {
+StageParameters stage_parameters(const Architecture& model, std::span<const BlockKind> blocks, int ep) {
   std::map<std::string, double> counts;
   for (const BlockKind kind : blocks) {
     for (const auto& [name, count] : contents(model, kind)) {
@@ -100,10 +99,9 @@ StageParameters stage_parameters(const Architecture& model, std::span<const Bloc
     if (module.name == "MTP projection") known.push_back(module);
   }
   StageParameters stage;
-  for (Module module : known) {
+  for (const Module& module : known) {
     const auto found = counts.find(module.name);
     if (found == counts.end()) continue;
-    if (!choices.fp8_weights) module.type = WeightType::bf16;
     const bool routed = module.name == kRoutedExperts;
     const double count = found->second / (routed ? ep : 1);
     (routed ? stage.experts : stage.replicated) += count * (module.matrices + module.vectors);

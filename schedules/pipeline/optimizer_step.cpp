@@ -46,8 +46,7 @@ class OptimizerStep {
     StageParameters before;
     for (const HeldStage& held : held_[rank]) {
       for (const Block& block : stages_[static_cast<std::size_t>(held.stage)]) kinds.push_back(block.kind);
-      const StageParameters all =
-          stage_parameters(setup_.model, kinds, setup_.scenario.parallelism.ep, setup_.scenario.training);
+      const StageParameters all = stage_parameters(setup_.model, kinds, setup_.scenario.parallelism.ep);
       const StageParameters own = minus(all, before);
       before = all;
       const auto copies = static_cast<int>(complete_.at(held.stage).size());

@@ -44,6 +44,7 @@ struct PipelineShape {
 
 struct PipelineSchedule {
   std::string name;
+  std::string about;  ///< one line for whoever chooses
   RankSlots (*slots)(int rank, const PipelineShape& shape);
 };
 

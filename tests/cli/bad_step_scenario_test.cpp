@@ -77,15 +77,27 @@ TEST_CASE("choices of training are checked, and belong to training") {
   check_scenario_refused(replaced(kStep, "selective", "full, activations: bf16"), 8,
                          "training.activations do not apply");
   check_scenario_refused(replaced(kStep, "recompute: selective", "mtp: true"), 8, "these are MoE layers alone");
-  check_scenario_refused(
-      replaced(replaced(kStep, "deepseek-v3", "deepseek-v2"), "recompute: selective", "weights: fp8"), 8,
-      "'deepseek-v2' has BF16 weights");
   const std::string whole = replaced(kStep, "layers: 8\n", "layers: all\n");
   check_scenario_refused(replaced(replaced(whole, "deepseek-v3", "kimi-k2"), "recompute: selective", "mtp: true"), 8,
                          "'kimi-k2' has no MTP module");
   check_scenario_refused(kStep + "level: kernel\n", 11, "level has an unknown value 'kernel'");
   check_scenario_refused(as("1f1b") + "overlap: none\n", 11, "overlap does not apply to the schedule 1f1b");
   check_scenario_refused(as("dualpipe-chunk", "stages: balanced\n", "overlap: none\n"), 9, "none belongs to pipelines");
+}
+
+TEST_CASE("training in BF16 is refused, and so is a model without FP8 weights unless it is to be trained in FP8") {
+  for (const char* schedule : {"dualpipe", "1f1b"}) {
+    check_scenario_refused(as(schedule, "recompute: selective", "weights: bf16"), 8,
+                           "training.weights must be fp8: training in BF16 is not modelled yet");
+  }
+  const std::string chunk = as("dualpipe-chunk", "stages: balanced\n");
+  for (const std::string& scenario : {kStep, chunk}) {
+    check_scenario_refused(replaced(scenario, "recompute: selective", "weights: bf16"), 8, "training in BF16");
+    const std::string other = replaced(scenario, "deepseek-v3", "deepseek-v2");
+    check_scenario_refused(other, 2,
+                           "'deepseek-v2' has weights that are not FP8, and training is modelled in FP8 alone");
+    CHECK(simulate(replaced(other, "recompute: selective", "weights: fp8")).exit_code == 0);
+  }
 }
 
 TEST_CASE("a step that does not fit is said to, with its terms, and is infeasible under --strict") {

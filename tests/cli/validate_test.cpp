@@ -1,10 +1,9 @@
 // moeline validate: what it prints, when it fails, and fact files that it refuses.
-#include <rapidjson/document.h>
-
 #include <set>
 
-#include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
+#include "tests/support/json.hpp"
+#include "tests/support/step.hpp"
 
 using namespace moeline::testing;
 
@@ -18,35 +17,32 @@ std::string facts() {
          "  setting: H800\n"                                                                // 4
          "  source: nobody\n"                                                               // 5
          "  how_read: made up\n"                                                            // 6
-         "facts:\n"                                                                         // 7
-         "  size:\n"                                                                        // 8
-         "    quantity: parameters\n"                                                       // 9
-         "    value: 46.7\n"                                                                // 10
-         "    unit: 10^9\n"                                                                 // 11
-         "    gate: printed digits\n"                                                       // 12
-         "    model: {model: mixtral-8x7b, metric: parameters, times: 1e-9}\n"              // 13
-         "  kernel:\n"                                                                      // 14
-         "    quantity: time of a GEMM\n"                                                   // 15
-         "    value: 640\n"                                                                 // 16
-         "    price: {hardware: h800, kernels: open-2025-late, metric: us, ops: [gemm]}\n"  // 17
-         "  chunk:\n"                                                                       // 18
-         "    quantity: first kernel to last\n"                                             // 19
-         "    value: 120\n"                                                                 // 20
-         "    gate: 10 %\n"                                                                 // 21
-         "    stated_nulls: {copied_mean: 132}\n"                                           // 22
-         "    simulate:\n"                                                                  // 23
+         "  status: not fitted\n"                                                           // 7
+         "facts:\n"                                                                         // 8
+         "  size:\n"                                                                        // 9
+         "    quantity: parameters\n"                                                       // 10
+         "    value: 46.7\n"                                                                // 11
+         "    unit: 10^9\n"                                                                 // 12
+         "    gate: printed digits\n"                                                       // 13
+         "    model: {model: mixtral-8x7b, metric: parameters, times: 1e-9}\n"              // 14
+         "  kernel:\n"                                                                      // 15
+         "    quantity: time of a GEMM\n"                                                   // 16
+         "    value: 640\n"                                                                 // 17
+         "    price: {hardware: h800, kernels: open-2025-late, metric: us, ops: [gemm]}\n"  // 18
+         "  chunk:\n"                                                                       // 19
+         "    quantity: first kernel to last\n"                                             // 20
+         "    value: 120\n"                                                                 // 21
+         "    gate: 10 %\n"                                                                 // 22
+         "    stated_nulls: {copied_mean: 132}\n"                                           // 23
+         "    simulate:\n"                                                                  // 24
          "      scenario: " +
          chunk_scenario().string() +
-         "\n"                         // 24
-         "      metric: step_ms\n"    // 25
-         "      set: [samples=1]\n";  // 26
+         "\n"                         // 25
+         "      metric: step_ms\n"    // 26
+         "      set: [samples=1]\n";  // 27
 }
 
-rapidjson::Document parsed(const Outcome& outcome) {
-  rapidjson::Document result;
-  REQUIRE_FALSE(result.Parse(outcome.out.c_str()).HasParseError());
-  return result;
-}
+rapidjson::Document parsed(const Outcome& outcome) { return moeline::testing::parsed(outcome.out); }
 
 Outcome validate(const std::string& content, const Arguments& more = {}) {
   const TemporaryFolder folder;
@@ -75,9 +71,10 @@ TEST_CASE("all gates of the facts that we ship pass, and the output has the keys
     CAPTURE(id);
     CHECK(ids.insert(id).second);
     for (const char* key : {"predicted", "measured", "unit", "error", "gate", "nulls", "setting", "source", "how_read",
-                            "constants", "fitted_on", "verdict"}) {
+                            "constants", "fitted_on", "verdict", "status"}) {
       CHECK_MESSAGE(fact.HasMember(key), key);
     }
+    CHECK((fact["status"] == "fitted") == (fact["verdict"] == "fitted"));
     gates += fact["gate"].GetBool() ? 1 : 0;
     CHECK(fact["measured"].GetDouble() > 0);
     if (fact["predicted"].IsNull()) continue;
@@ -146,14 +143,49 @@ TEST_CASE("a gate that fails exits 1 and says so, one that is no more than shown
 }
 
 TEST_CASE("what constants were fitted to is shown and not scored") {
-  const Outcome outcome = validate(replaced(facts(), "value: 640", "value: 64\n    fitted: this figure"));
-  CHECK(outcome.out.find("kernel is no prediction, fitted: this figure") != std::string::npos);
+  const std::string with_status = "value: 64\n    status: fitted\n    fitted: this figure";
+  const std::string content = replaced(facts(), "value: 640", with_status);
+  CHECK(validate(content).out.find("kernel is no prediction, fitted: this figure") != std::string::npos);
   const Outcome scored = validate(replaced(facts(), "value: 640", "value: 64"), {"--format", "json"});
   CHECK(parsed(scored)["subjects"][0]["facts"].GetInt() == 3);
-  const Outcome fitted = validate(replaced(facts(), "value: 640", "value: 64\n    fitted: it"), {"--format", "json"});
-  CHECK(parsed(fitted)["subjects"][0]["facts"].GetInt() == 2);
-  check_facts_refused(replaced(facts(), "value: 120", "value: 120\n    fitted: it"), 22,
+  CHECK(parsed(validate(content, {"--format", "json"}))["subjects"][0]["facts"].GetInt() == 2);
+  const std::string alone =
+      content.substr(0, content.find("  size:")) +
+      content.substr(content.find("  kernel:"), content.find("  chunk:") - content.find("  kernel:"));
+  CHECK(validate(alone).out.find("\nmade_up      0                                     fitted\n") != std::string::npos);
+  check_facts_refused(replaced(facts(), "value: 120", "value: 120\n    status: fitted\n    fitted: it"), 24,
                       "facts.chunk.gate cannot be held");
+}
+
+TEST_CASE("every fact says whether those who made the constants fitted it, knew it, or did not") {
+  const std::string blind = replaced(facts(), "value: 640", "value: 640\n    status: blind");
+  const Outcome shown = validate(blind);
+  CHECK(shown.out.find("  2 not fitted, 1 blind  ") != std::string::npos);
+  const rapidjson::Document result = parsed(validate(blind, {"--format", "json"}));
+  CHECK(result["facts"][0]["status"] == "not fitted");
+  CHECK(result["facts"][1]["status"] == "blind");
+  check_facts_refused(replaced(facts(), "  status: not fitted\n", ""), 9, "facts.size.status is missing");
+  check_facts_refused(replaced(facts(), "status: not fitted", "status: blnd"), 7, "did you mean 'blind'?");
+  check_facts_refused(replaced(facts(), "value: 640", "value: 640\n    status: fitted"), 16,
+                      "facts.kernel.fitted is missing");
+  check_facts_refused(replaced(facts(), "value: 640", "value: 640\n    fitted: it"), 18,
+                      "facts.kernel.fitted belongs to the status fitted, not 'not fitted'");
+}
+
+TEST_CASE("of a whole step, a fact may ask for one rank of the pipeline, that it has") {
+  const std::string step = "simulate: {scenario: " + step_scenario().string() + ", metric: weight_ms, rank: ";
+  const auto asking = [&](const std::string& rank) {
+    return "about: x\nfacts:\n  w: {value: 480, status: not fitted, quantity: q, unit: ms, setting: s, source: o,\n" +
+           ("    how_read: r, " + step + rank + ", set: [level=phase]}}\n");
+  };
+  const auto predicted = [&](const std::string& rank) {
+    return parsed(validate(asking(rank), {"--format", "json"}))["facts"][0]["predicted"].GetDouble();
+  };
+  CHECK(predicted("0") > 2 * predicted("7"));  // 15 slots of W, and 8
+  check_facts_refused(asking("16"), 4, "rank must be from 0 to 15, not 16");
+  check_facts_refused(replaced(asking("0"), "weight_ms", "step_ms"), 4, "unknown key 'facts.w.simulate.rank'");
+  const std::string chunk = replaced(asking("0"), step_scenario().string(), chunk_scenario().string());
+  check_facts_refused(replaced(chunk, "level=phase", "samples=1"), 4, "rank does not apply to this scenario");
 }
 
 TEST_CASE("a fact whose data is absent is skipped, and fails nothing") {
@@ -178,42 +210,42 @@ TEST_CASE("bad facts are refused at their line") {
       {"about: a few facts\n", "about: a few\nmean_gate: 4\n", 2, "mean_gate must be a tolerance like 10 %, not '4'"},
       {"  unit: us\n", "  value: 1\n", 3, "unknown key 'common.value'"},
       {"  unit: us\n", "  untis: us\n", 3, "unknown key 'common.untis'"},
-      {"    quantity: parameters\n", "", 9, "facts.size.quantity is missing"},
-      {"value: 46.7", "value: much", 10, "facts.size.value must be a number, not 'much'"},
-      {"value: 46.7", "value: 0", 10, "facts.size.value must be from 1e-30"},
-      {"gate: printed digits", "gate: 10", 12,
+      {"    quantity: parameters\n", "", 10, "facts.size.quantity is missing"},
+      {"value: 46.7", "value: much", 11, "facts.size.value must be a number, not 'much'"},
+      {"value: 46.7", "value: 0", 11, "facts.size.value must be from 1e-30"},
+      {"gate: printed digits", "gate: 10", 13,
        "must be a tolerance like 10 %, exact, printed digits or none, not '10'"},
-      {"gate: printed digits", "gate: -1 %", 12, "must be a tolerance"},
-      {"    model: {", "    modle: {", 13, "unknown key 'facts.size.modle'; did you mean 'facts.size.model'?"},
-      {"metric: parameters", "metric: parametres", 13, "did you mean 'parameters'?"},
-      {"mixtral-8x7b", "mixtral-8x8b", 13, "facts.size.model.model cannot be used: unknown model 'mixtral-8x8b'"},
-      {"times: 1e-9", "seq_len: 4096", 13, "facts.size.model.seq_len applies to train_flops_per_token"},
-      {"    model: {", "    simulate: {}\n    model: {", 14, "facts.size.model stands beside simulate"},
-      {"    quantity: time of a GEMM\n", "    quantity: [a]\n", 15, "must be a single value"},
-      {"hardware: h800", "hardware: h80", 17, "unknown hardware 'h80'; did you mean 'h800'?"},
-      {"open-2025-late", "open-2025", 17, "facts.kernel.price.kernels cannot be used: unknown kernel set"},
-      {"ops: [gemm]", "ops: [gem]", 17,
+      {"gate: printed digits", "gate: -1 %", 13, "must be a tolerance"},
+      {"    model: {", "    modle: {", 14, "unknown key 'facts.size.modle'; did you mean 'facts.size.model'?"},
+      {"metric: parameters", "metric: parametres", 14, "did you mean 'parameters'?"},
+      {"mixtral-8x7b", "mixtral-8x8b", 14, "facts.size.model.model cannot be used: unknown model 'mixtral-8x8b'"},
+      {"times: 1e-9", "seq_len: 4096", 14, "facts.size.model.seq_len applies to train_flops_per_token"},
+      {"    model: {", "    simulate: {}\n    model: {", 15, "facts.size.model stands beside simulate"},
+      {"    quantity: time of a GEMM\n", "    quantity: [a]\n", 16, "must be a single value"},
+      {"hardware: h800", "hardware: h80", 18, "unknown hardware 'h80'; did you mean 'h800'?"},
+      {"open-2025-late", "open-2025", 18, "facts.kernel.price.kernels cannot be used: unknown kernel set"},
+      {"ops: [gemm]", "ops: [gem]", 18,
        "facts.kernel.price.ops cannot be used: unknown op 'gem'; did you mean 'gemm'?"},
-      {"metric: us, ops: [gemm]", "metric: tflops, ops: [dispatch]", 17, "metric does not apply to these kernels"},
-      {"ops: [gemm]", "ops: []", 17, "facts.kernel.price.ops must name at least one"},
-      {"    price: {", "    prize: {", 17, "unknown key 'facts.kernel.prize'; did you mean 'facts.kernel.price'?"},
-      {"copied_mean: 132", "copied_mean: x", 22, "facts.chunk.stated_nulls.copied_mean must be a number"},
-      {"scenario.yaml", "scenarios.yaml", 24, "facts.chunk.simulate.scenario cannot be used: "},
-      {"metric: step_ms", "metric: step_us", 25, "did you mean 'step_ms'?"},
-      {"metric: step_ms", "metric: ttft_ms", 25, "facts.chunk.simulate.metric does not apply to this scenario"},
-      {"metric: step_ms", "metric: step_ms\n      layers: [2]", 26, "unknown key 'facts.chunk.simulate.layers'"},
-      {"metric: step_ms", "metric: layers_us\n      layers: [9]", 26, "layer 9 is not in both"},
-      {"metric: step_ms", "metric: phase_us\n      phase: mlp\n      layer: 1", 26, "mlp is none of layer 1"},
-      {"metric: step_ms", "metric: slowdown\n      kernels: {class: none}", 26, "selects none"},
-      {"set: [samples=1]", "set: [layer=1]", 24, "unknown key 'layer'"}};
+      {"metric: us, ops: [gemm]", "metric: tflops, ops: [dispatch]", 18, "metric does not apply to these kernels"},
+      {"ops: [gemm]", "ops: []", 18, "facts.kernel.price.ops must name at least one"},
+      {"    price: {", "    prize: {", 18, "unknown key 'facts.kernel.prize'; did you mean 'facts.kernel.price'?"},
+      {"copied_mean: 132", "copied_mean: x", 23, "facts.chunk.stated_nulls.copied_mean must be a number"},
+      {"scenario.yaml", "scenarios.yaml", 25, "facts.chunk.simulate.scenario cannot be used: "},
+      {"metric: step_ms", "metric: step_us", 26, "did you mean 'step_ms'?"},
+      {"metric: step_ms", "metric: ttft_ms", 26, "facts.chunk.simulate.metric does not apply to this scenario"},
+      {"metric: step_ms", "metric: step_ms\n      layers: [2]", 27, "unknown key 'facts.chunk.simulate.layers'"},
+      {"metric: step_ms", "metric: layers_us\n      layers: [9]", 27, "layer 9 is not in both"},
+      {"metric: step_ms", "metric: phase_us\n      phase: mlp\n      layer: 1", 27, "mlp is none of layer 1"},
+      {"metric: step_ms", "metric: slowdown\n      kernels: {class: none}", 27, "selects none"},
+      {"set: [samples=1]", "set: [layer=1]", 25, "unknown key 'layer'"}};
   for (const auto& [from, to, line, says] : changes) check_facts_refused(replaced(facts(), from, to), line, says);
 }
 
 TEST_CASE("facts that are none are refused, and one bad file refuses all") {
   const std::string begin = facts().substr(0, facts().find("facts:"));
   check_facts_refused(begin, 1, "facts is missing");
-  check_facts_refused(begin + "facts: {}\n", 7, "facts must hold at least one");
-  check_facts_refused(begin + "facts: {size: 1}\n", 7, "facts.size must be a mapping");
+  check_facts_refused(begin + "facts: {}\n", 8, "facts must hold at least one");
+  check_facts_refused(begin + "facts: {size: 1}\n", 8, "facts.size must be a mapping");
   check_refused({"validate", "no/such.yaml"}, "no/such.yaml: ", "no such file");
   const TemporaryFolder folder;
   check_refused({"validate", folder.write("good.yaml", facts()), folder.write("bad.yaml", "about: x\n")}, "",
@@ -226,14 +258,15 @@ TEST_CASE("a fold that a table does not have is refused with those there are") {
   if (!present(normal)) return;
   const std::string left_out = "left_out: {fold: EP17, tables: [], data: [deepep/deepep_v1_h100_normal.csv]}";
   const std::string content = replaced(facts(), "ops: [gemm]", "ops: [dispatch], " + left_out);
-  check_facts_refused(content, 17,
+  check_facts_refused(content, 18,
                       "facts.kernel.price.left_out.fold cannot be used: unknown fold 'EP17'; did you mean");
 }
 
 TEST_CASE(
     "a whole table of others is predicted part by part, skipped without it, and refused where it has no such rows") {
   const std::string content =
-      "about: x\nfacts:\n  all:\n    {value: 1, quantity: q, unit: x, setting: s, source: o, how_read: r, gate: 6 %,\n"
+      "about: x\nfacts:\n  all:\n    {value: 1, status: not fitted, quantity: q, unit: x, setting: s, source: o, "
+      "how_read: r, gate: 6 %,\n"
       "     cross_validate: {hardware: h100, kernels: open-2025-late, families: [sm_copies], kernel: dispatch,\n"
       "       left_out: SMs, data: [deepep/deepep_v1_h100_normal.csv]}}\n";
   check_facts_refused(replaced(content, "left_out: SMs", "left_out: ranks"), 6,

@@ -8,6 +8,8 @@
 #include "experiments/cli/score_facts.hpp"
 #include "experiments/run/samples.hpp"
 #include "tests/support/data.hpp"
+#include "tests/support/inference.hpp"
+#include "tests/support/step.hpp"
 #include "timeline/trace.hpp"
 
 using namespace moeline;
@@ -95,4 +97,37 @@ TEST_CASE("of the eight barriers six lie where nine in ten draws do, and so do t
     return sum;
   };
   for (const std::uint32_t other : {0U, 1U, 2U}) CHECK(wait_in(3) > 10 * wait_in(other));
+}
+
+TEST_CASE("the published parts of a step are read twice, as means of the ranks and as an outer rank's") {
+  Predictor predictor;
+  const Run run = run_step();
+  const StepParts& outer = run.step->ranks.front().parts;
+  const std::vector<Fact> means = subject("training_step").facts;
+  const std::vector<Fact> of_rank = subject("training_step_outer_rank").facts;
+  CHECK(of_rank.size() == std::size(kStepParts));
+  for (const NamedPart& part : kStepParts) {
+    const auto same = [&](const Fact& fact) { return fact.prediction.text("metric") == part.key; };
+    const auto mean = std::find_if(means.begin(), means.end(), same);
+    const auto rank = std::find_if(of_rank.begin(), of_rank.end(), same);
+    REQUIRE(mean != means.end());
+    REQUIRE(rank != of_rank.end());
+    CHECK(rank->measured == mean->measured);
+    CHECK(predictor.predict(*rank).value == doctest::Approx(ms(outer.*part.time)));
+    CHECK(predictor.predict(*mean).value == doctest::Approx(ms(run.step->mean.*part.time)));
+  }
+  // The pairs that the stated null is made of.
+  const auto pairs = std::count_if(run.phases.begin(), run.phases.end(),
+                                   [](const PhaseTimes& slot) { return slot.rank == 0 && slot.phase == "F&B"; });
+  CHECK(of_rank.front().stated_nulls.at("chunk_of_the_trace") ==
+        doctest::Approx(static_cast<double>(pairs) * 129.012).epsilon(1e-4));
+}
+
+TEST_CASE("DeepSeek's decode throughput is predicted at 1.6 tokens per request and step, as it was counted") {
+  const Fact decode = subject("inference_throughput").facts.back();
+  Predictor predictor;
+  const Run run = run_decode({"workload.query_len=2"});
+  const double step_s = to_us(run.metrics.span) / 1e6;
+  CHECK(predictor.predict(decode).value == doctest::Approx(1.6 * 128 / step_s));
+  CHECK(tokens_per_request(run.setup.scenario.workload) == doctest::Approx(1.85));  // where nothing is said
 }

@@ -120,6 +120,16 @@ TEST_CASE("prefill has an optimal number of communication SMs: fewer slow transf
   CHECK(layer_us(60) > 1.05 * usual);
 }
 
+TEST_CASE("a low-latency dispatch in another type than the experts' leaves them the cast of what they receive") {
+  const char* cast = "cast received rows to the experts' type";
+  CHECK(solo_us(run_decode({"layers=4", "comm.dispatch_dtype=bf16"}), "mlp", cast) > 0);
+  CHECK(solo_us(run_decode({"layers=4", "model=qwen3-235b-a22b", "comm.dispatch_dtype=fp8"}), "mlp", cast) > 0);
+  for (const Run& alike : {run_decode({"layers=4"}), run_decode({"layers=4", "model=qwen3-235b-a22b"})}) {
+    const TaskGraph& graph = alike.program.graph;
+    for (TaskId id = 0; id < graph.size(); ++id) CHECK(graph.task_name(id) != cast);
+  }
+}
+
 TEST_CASE("with one drafted token a step takes less than twice as long, and a token comes sooner") {
   const Run plain = run_decode();
   const Run drafted = run_decode({"workload.query_len=2", "workload.kv_len=4097"});

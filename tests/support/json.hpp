@@ -1,0 +1,25 @@
+// JSON that the program printed or wrote.
+#pragma once
+
+#include <rapidjson/document.h>
+
+#include "tests/support/cli.hpp"
+
+namespace moeline::testing {
+
+inline rapidjson::Document parsed(const std::string& text) {
+  rapidjson::Document document;
+  REQUIRE_FALSE(document.Parse(text.c_str()).HasParseError());
+  return document;
+}
+
+/// What a call prints that is expected to succeed.
+inline rapidjson::Document json_of(const Arguments& arguments) {
+  const Outcome outcome = run_moeline(arguments);
+  CAPTURE(joined(arguments));
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  return parsed(outcome.out);
+}
+
+}  // namespace moeline::testing
