@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "base/spec.hpp"
+#include "moe/checkpoint_format.hpp"
 #include "schedules/pipeline/pipeline_parts.hpp"
 #include "schedules/pipeline/pipelines.hpp"
 #include "schedules/scenario_parts.hpp"
@@ -58,6 +59,7 @@ void read_model(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;
   s.model = spec.text("model");
   setup.model = at_key(spec, "model", [&] { return load_architecture(s.model, s.file); });
+  expect_prices(spec, "model", setup.model);
 }
 
 std::shared_ptr<const HardwareProfile> read_machine(const Spec& spec, Setup& setup) {

@@ -1,10 +1,13 @@
 // moeline model: how large a model is, from its configuration alone.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <memory>
+#include <set>
 
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/json.hpp"
+#include "moe/checkpoint_format.hpp"
 #include "moe/parameters.hpp"
 
 namespace moeline {
@@ -16,8 +19,11 @@ struct Options {
   int seq_len = 4096;
 };
 
-const char* name_of(WeightType type) {
-  return type == WeightType::fp8 ? "fp8" : type == WeightType::mxfp4 ? "mxfp4" : "bf16";
+// "fp8", or of a module stored in several formats "bf16+nvfp4".
+std::string formats_of(const Module& module) {
+  std::set<std::string> names;
+  for (const StoredWeights& part : module.stored) names.insert(name_of(part.type));
+  return names.empty() ? name_of(module.type) : fmt::format("{}", fmt::join(names, "+"));
 }
 
 const char* attention_of(const Architecture& model) {
@@ -42,14 +48,14 @@ void add_modules(Json& json, const Architecture& model) {
   for (const Module& module : modules(model)) {
     json.open().add("module", module.name).add("count", module.count, 0).add("parameters", module.parameters(), 0);
     json.add("active_parameters", module.active_parameters(), 0);
-    json.add("weight_bytes", module.count * module.bytes(), 0).add("weights", name_of(module.type)).close();
+    json.add("weight_bytes", module.count * module.bytes(), 0).add("weights", formats_of(module)).close();
   }
   json.close_list();
 }
 
 std::string to_json(const Architecture& model, int seq_len) {
   Json json;
-  json.open().add("model", model.name);
+  json.open().add("schema_version", 1).add("model", model.name);
   if (!model.model_type.empty()) json.add("model_type", model.model_type);
   json.add("attention", attention_of(model));
   json.add("num_hidden_layers", model.num_hidden_layers).add("moe_layers", model.moe_layers());
@@ -57,10 +63,11 @@ std::string to_json(const Architecture& model, int seq_len) {
   if (const auto mtp = mtp_modules(model); !mtp.empty()) {
     json.add("mtp_parameters", parameters_of(mtp), 0).add("mtp_weight_bytes", bytes_of(mtp), 0);
   }
-  json.add("weight_bytes", bytes_of(modules(model)), 0);
-  json.add("kv_bytes_per_token", kv_bytes_per_token(model), 0);
+  json.add("weight_bytes", bytes_of(modules(model)), 0).add("weights_gb", bytes_of(modules(model)) / 1e9, 6);
+  json.add("kv_bytes_per_token", kv_bytes_per_token(model), 0).add("kv_cache", name_of(model.kv_cache));
   json.add("seq_len", seq_len).add("kv_bytes_per_sequence", kv_bytes(model, seq_len), 0);
   json.add("train_flops_per_token", train_flops_per_token(model, seq_len), 0);
+  if (!model.towers.empty()) json.add("left_out", model.towers);
   add_modules(json, model);
   json.close();
   return json.text();
@@ -69,7 +76,7 @@ std::string to_json(const Architecture& model, int seq_len) {
 std::string row(const Module& module, const char* name) {
   const double total = module.parameters();
   return fmt::format("{:<16} {:>7.0f} {:>14.3f} {:>14.3f} {:>12.3f} {:>8}\n", name, module.count, total / 1e9,
-                     module.active_parameters() / 1e9, module.count * module.bytes() / 1e9, name_of(module.type));
+                     module.active_parameters() / 1e9, module.count * module.bytes() / 1e9, formats_of(module));
 }
 
 std::string to_table(const Architecture& model, int seq_len) {
@@ -86,19 +93,26 @@ std::string to_table(const Architecture& model, int seq_len) {
   }
   text += fmt::format("\nKV cache, BF16      {:>12.3f} KB per token", kv_bytes_per_token(model) / 1e3);
   text += fmt::format(", {:.3f} MB per sequence of {}\n", kv_bytes(model, seq_len) / 1e6, seq_len);
+  if (model.kv_cache != WeightType::bf16) {
+    text += fmt::format("The checkpoint asks for a KV cache of {}, half of that.\n", name_of(model.kv_cache));
+  }
   text += fmt::format("training compute    {:>12.1f} GFLOP per token in sequences of {}\n",
                       train_flops_per_token(model, seq_len) / 1e9, seq_len);
+  for (const std::string& tower : model.towers)
+    text += fmt::format("{} is not counted: the language model alone.\n", tower);
   return text;
 }
 
 constexpr const char* kDefinitions = R"(parameters: without MTP modules, which are listed apart; B: 10^9.
 active: what one token passes through: its experts of each layer and all else but the embedding, of which it reads a
 row.
-weights: bytes as stored, with the scales of FP8 (FP32 per 128x128) and MXFP4 (8 bits per 32).
+weights: bytes as the checkpoint stores them (quantization_config, hf_quant_config.json), with the scales of FP8 (FP32
+per 128x128), MXFP4 (8 bits per 32), NVFP4 (8 bits per 16) and INT4 (16 bits per group).
 KV cache per token: at BF16; layers with a sliding window count nothing once it is full, but do per sequence.
 train_flops_per_token: 3 x forward; two operations per multiply-add of every matrix, LM head included, and of causal
 attention at --seq-len; without embedding, norms, softmax, recomputation and MTP.
-A config.json is one of Hugging Face, unchanged, or the folder that holds it.)";
+A config.json is one of Hugging Face, unchanged, or the folder that holds it. Families that are not known, and keys that
+ask for what is not modelled, are refused by name. Of a model with a vision tower the language model is counted.)";
 
 }  // namespace
 

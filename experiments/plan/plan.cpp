@@ -8,6 +8,7 @@
 #include "experiments/plan/choices.hpp"
 #include "experiments/plan/points.hpp"
 #include "moe/architecture.hpp"
+#include "moe/checkpoint_format.hpp"
 
 namespace moeline {
 namespace {
@@ -229,6 +230,7 @@ Plan load_plan(const std::filesystem::path& file) {
             .prefill = {},
             .decode = {}};
   const Architecture model = at_key(spec, "model", [&] { return load_architecture(plan.model, file.string()); });
+  expect_prices(spec, "model", model);
   if (model.n_routed_experts == 0) throw spec.error("model", fmt::format("'{}' has no routed experts", model.name));
   plan.hardware = read_hardware(spec, file);
   if (spec.has("memory_reserve")) plan.memory_reserve = spec.number("memory_reserve", 0, 0.9);

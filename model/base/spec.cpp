@@ -119,6 +119,19 @@ bool read_number(const YAML::Node& node, Number& value) {
   return failed == std::errc() && end == text.data() + text.size();
 }
 
+void add_words(const YAML::Node& node, std::vector<std::string>& words) {
+  if (node.IsNull()) words.emplace_back();
+  if (node.IsScalar()) words.push_back(node.Scalar());
+  if (node.IsSequence()) {
+    for (const auto& item : node) add_words(item, words);
+  }
+  if (!node.IsMap()) return;
+  for (const auto& entry : node) {
+    words.push_back(entry.first.Scalar());
+    add_words(entry.second, words);
+  }
+}
+
 std::string range(double low, double high) {
   return low == high ? fmt::format("must be {}", low) : fmt::format("must be from {} to {}", low, high);
 }
@@ -290,6 +303,12 @@ std::vector<std::string> Spec::keys() const {
   std::vector<std::string> names;
   for (const auto& entry : node_) names.push_back(entry.first.Scalar());
   return names;
+}
+
+std::vector<std::string> Spec::words(const std::string& key) const {
+  std::vector<std::string> found;
+  if (has(key)) add_words(node_[key], found);
+  return found;
 }
 
 int Spec::line(const std::string& key) const {

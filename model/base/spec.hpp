@@ -49,9 +49,14 @@ class Spec {
   [[nodiscard]] std::string choice(const std::string& key, const std::vector<std::string>& choices) const;
   /// The keys that stand here, in order.
   [[nodiscard]] std::vector<std::string> keys() const;
+  /// Every plain word at or below the key, in order: of a list its values, of a mapping its keys and values. Nothing
+  /// (null) is the empty word.
+  [[nodiscard]] std::vector<std::string> words(const std::string& key) const;
 
   /// A SpecError at the line of `key`, of the mapping itself where the key is absent, or at --set that gave the value.
   [[nodiscard]] SpecError error(const std::string& key, std::string_view message) const;
+  /// The same where the message itself says what it is about.
+  [[nodiscard]] SpecError error_at(const std::string& key, std::string_view message) const;
   [[nodiscard]] const std::string& file() const { return file_; }
 
  private:
@@ -60,7 +65,6 @@ class Spec {
   template <class Number>
   [[nodiscard]] std::vector<Number> listed(const std::string& key, Number low, Number high, const char* what) const;
   [[nodiscard]] YAML::Node scalar(const std::string& key) const;
-  [[nodiscard]] SpecError error_at(const std::string& key, std::string_view message) const;
   [[nodiscard]] bool is_assigned(const std::string& key) const;
   [[nodiscard]] int line(const std::string& key) const;
 

@@ -6,7 +6,8 @@
 
 #include "base/file.hpp"
 #include "base/memo.hpp"
-#include "moe/config_json.hpp"
+#include "moe/checkpoint_format.hpp"
+#include "moe/model_families.hpp"
 
 namespace moeline {
 namespace {
@@ -16,68 +17,42 @@ namespace fs = std::filesystem;
 constexpr int kWidest = 1 << 22;
 constexpr int kMostHeads = 4096;
 
-// What config.json files say that changes the arithmetic in ways not modelled here; `harmless` is the value that does
-// not.
-struct Unmodelled {
-  const char* field;
-  const char* harmless;
-  const char* what;
-};
-constexpr Unmodelled kUnmodelled[] = {
-    {"moe_layer_freq", "1", "dense layers between MoE layers"},
-    {"decoder_sparse_step", "1", "dense layers between MoE layers"},
-    {"interleave_moe_layer_step", "1", "dense layers between MoE layers"},
-    {"intermediate_size_mlp", "", "a second size of dense layers"},
-    {"shared_expert_intermediate_size", "0", "a gated shared expert"},
-    {"index_topk", "0", "attention to selected tokens"},
-    {"full_attention_interval", "1", "linear attention"},
-    {"sliding_window_pattern", "1", "a pattern of sliding windows without layer_types"},
-};
-
 bool is_one_of(const std::string& name, std::initializer_list<const char*> names) {
   return std::any_of(names.begin(), names.end(), [&](const char* each) { return name == each; });
 }
 
-void refuse_unmodelled(const ModelFields& fields) {
-  for (const auto& [field, harmless, what] : kUnmodelled) {
-    if (!fields.is_config_json() || !fields.has(field)) continue;
-    const std::string value = fields.text_or(field, "");
-    if (value != harmless) throw fields.error(field, fmt::format("is {}: not modelled ({})", value, what));
-  }
+// Of a value that is read, and that asks for more than is modelled.
+[[noreturn]] void refuse(const ModelFields& fields, const std::string& field, const std::string& what) {
+  throw fields.error_at(field, fmt::format("not modelled: {} ({})", what, field));
 }
 
-bool is_routed(const ModelFields& fields) { return fields.has("n_routed_experts") || !fields.expert_field().empty(); }
-
-bool is_mla(const ModelFields& fields) { return fields.has("kv_lora_rank"); }
-
-// Families whose layers are all MoE layers may give one size for all of them.
-const char* expert_size(const ModelFields& fields) {
-  return fields.has("first_k_dense_replace") ? "moe_intermediate_size" : kExpertSize;
-}
-
-void require_fields(const ModelFields& fields) {
+void require_fields(const ModelFields& fields, const ModelFamily& family) {
   std::vector<std::string> needed = {"num_hidden_layers", "hidden_size", "vocab_size", "num_attention_heads"};
-  if (!fields.is_config_json()) needed.emplace_back("model_type");
-  if (is_mla(fields)) {
-    needed.insert(needed.end(), {"qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"});
+  if (family.mla) {
+    needed.insert(needed.end(), {"kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"});
     if (!fields.is_null("q_lora_rank")) needed.emplace_back("q_lora_rank");
-  } else if (fields.text_or("model_type", "") != "llama") {  // whose first releases knew no other number than heads
+  } else if (family.model_type != "llama") {  // whose first releases knew no other number than heads
     needed.emplace_back("num_key_value_heads");
   }
-  if (is_routed(fields)) needed.insert(needed.end(), {"n_routed_experts", "num_experts_per_tok", expert_size(fields)});
-  if (!is_routed(fields) || fields.has("first_k_dense_replace")) needed.emplace_back("intermediate_size");
+  if (family.routed) {
+    needed.insert(needed.end(), {"n_routed_experts", "num_experts_per_tok", family.expert_size});
+  } else {
+    needed.emplace_back("intermediate_size");
+  }
   fields.require(needed);
 }
 
-// Our YAML names a family we know; a config.json may be of any, as long as its fields say everything.
-std::string read_model_type(const ModelFields& fields) {
-  static const std::vector<std::string> families = {"deepseek_v2", "deepseek_v3", "kimi_k2", "qwen3_moe", "glm4_moe",
-                                                    "gpt_oss",     "mixtral",     "qwen2",   "llama"};
-  std::string type = fields.text_or("model_type", "");
-  if (!fields.is_config_json() && std::find(families.begin(), families.end(), type) == families.end()) {
-    throw fields.error("model_type", "has an " + unknown_name("value", type, families));
+// Latent attention has no heads of keys and values: what a configuration says of them must follow from the rest.
+void check_mla_heads(const ModelFields& fields, const Architecture& a) {
+  const int heads = a.num_attention_heads;
+  if (fields.integer_or("num_key_value_heads", 1, kMostHeads, heads) != heads) {
+    throw fields.error("num_key_value_heads", "must be num_attention_heads in latent attention");
   }
-  return type;
+  const int nope = a.qk_nope_head_dim, rope = a.qk_rope_head_dim;
+  const int dim = fields.integer_or("head_dim", 1, kWidest, rope);
+  if (dim != rope && dim != nope && dim != nope + rope) {
+    throw fields.error("head_dim", "must be qk_nope_head_dim, qk_rope_head_dim or their sum");
+  }
 }
 
 void read_mla(const ModelFields& fields, Architecture& a) {
@@ -86,6 +61,7 @@ void read_mla(const ModelFields& fields, Architecture& a) {
   a.qk_nope_head_dim = fields.integer("qk_nope_head_dim", 1, kWidest);
   a.qk_rope_head_dim = fields.integer("qk_rope_head_dim", 1, kWidest);
   a.v_head_dim = fields.integer("v_head_dim", 1, kWidest);
+  check_mla_heads(fields, a);
 }
 
 void read_gqa(const ModelFields& fields, Architecture& a) {
@@ -98,24 +74,31 @@ void read_gqa(const ModelFields& fields, Architecture& a) {
   a.head_dim = fields.integer_or("head_dim", 1, kWidest, a.hidden_size / heads);
 }
 
-void read_attention(const ModelFields& fields, Architecture& a) {
-  const std::string& type = a.model_type;
+QkNorm read_qk_norm(const ModelFields& fields, const ModelFamily& family) {
+  if (!fields.flag_or("use_qk_norm", family.qk_norm)) return QkNorm::none;
+  const std::string type = fields.text_or("qk_norm_type", "per_head");
+  if (!is_one_of(type, {"per_head", "per_layer"})) refuse(fields, "qk_norm_type", "norms of queries and keys " + type);
+  return type == "per_head" ? QkNorm::per_head : QkNorm::per_layer;
+}
+
+void read_attention(const ModelFields& fields, const ModelFamily& family, Architecture& a) {
   a.num_attention_heads = fields.integer("num_attention_heads", 1, kMostHeads);
-  is_mla(fields) ? read_mla(fields, a) : read_gqa(fields, a);
-  // What a family always has stands in its code, not in its config.json.
-  a.attention_bias = fields.flag_or("attention_bias", type.starts_with("qwen2"));
-  a.output_bias = a.attention_bias && !is_one_of(type, {"glm4_moe", "qwen2", "qwen2_moe"});
-  a.qk_norm = fields.flag_or("use_qk_norm", type.starts_with("qwen3"));
-  a.attention_sinks = type == "gpt_oss";
+  family.mla ? read_mla(fields, a) : read_gqa(fields, a);
+  a.attention_bias = fields.flag_or("attention_bias", family.attention_bias);
+  a.output_bias = a.attention_bias && family.output_bias;
+  a.qk_norm = read_qk_norm(fields, family);
+  a.attention_sinks = family.attention_sinks;
 }
 
 // Layers before the first MoE layer; Qwen lists them.
 int read_dense_layers(const ModelFields& fields, int layers) {
+  const int end = fields.integer_or("moe_layer_end_index", -1, kWidest, -1);
+  if (end != -1 && end < layers - 1) refuse(fields, "moe_layer_end_index", "dense layers after the MoE layers");
   std::vector<int> listed = fields.integers_or_none("mlp_only_layers", 0, layers - 1);
   if (listed.empty()) return fields.integer_or("first_k_dense_replace", 0, layers - 1, 0);
   std::sort(listed.begin(), listed.end());
   for (std::size_t i = 0; i < listed.size(); ++i) {
-    if (listed[i] != static_cast<int>(i)) throw fields.error("mlp_only_layers", "must be the first layers");
+    if (listed[i] != static_cast<int>(i)) refuse(fields, "mlp_only_layers", "dense layers between MoE layers");
   }
   if (listed.size() == static_cast<std::size_t>(layers)) throw fields.error("mlp_only_layers", "leaves no MoE layer");
   return static_cast<int>(listed.size());
@@ -131,19 +114,28 @@ void read_groups(const ModelFields& fields, Architecture& a) {
   }
 }
 
-void read_experts(const ModelFields& fields, Architecture& a) {
-  a.n_routed_experts = fields.integer("n_routed_experts", 2, 4096);
+// Shared experts are as large as routed ones; Ling says so once more.
+void read_shared_experts(const ModelFields& fields, Architecture& a) {
+  constexpr const char* kSize = "moe_shared_expert_intermediate_size";
   a.n_shared_experts = fields.integer_or("n_shared_experts", 0, 64, 0);
-  a.num_experts_per_tok = fields.integer("num_experts_per_tok", 1, std::min(64, a.n_routed_experts));
-  a.first_k_dense_replace = read_dense_layers(fields, a.num_hidden_layers);
-  a.moe_intermediate_size = fields.integer(expert_size(fields), 1, kWidest);
-  read_groups(fields, a);
-  a.expert_bias = a.model_type == "gpt_oss";
-  a.router_bias = is_one_of(a.model_type, {"gpt_oss", "glm4_moe"}) || fields.text_or("topk_method", "") == "noaux_tc";
+  const int size = fields.integer_or(kSize, 0, kWidest, 0);
+  if (size != 0 && size != a.moe_intermediate_size) refuse(fields, kSize, "shared experts of a size of their own");
 }
 
-void read_feed_forward(const ModelFields& fields, Architecture& a) {
-  if (is_routed(fields)) read_experts(fields, a);
+void read_experts(const ModelFields& fields, const ModelFamily& family, Architecture& a) {
+  a.n_routed_experts = fields.integer("n_routed_experts", 2, 4096);
+  a.num_experts_per_tok = fields.integer("num_experts_per_tok", 1, std::min(64, a.n_routed_experts));
+  a.first_k_dense_replace = read_dense_layers(fields, a.num_hidden_layers);
+  a.moe_intermediate_size = fields.integer(family.expert_size, 1, kWidest);
+  read_shared_experts(fields, a);
+  read_groups(fields, a);
+  a.expert_bias = family.expert_bias;
+  a.router_bias =
+      fields.flag_or("use_routing_bias", family.router_bias) || fields.text_or("topk_method", "") == "noaux_tc";
+}
+
+void read_feed_forward(const ModelFields& fields, const ModelFamily& family, Architecture& a) {
+  if (family.routed) read_experts(fields, family, a);
   a.intermediate_size = a.moe_layers() < a.num_hidden_layers ? fields.integer("intermediate_size", 1, kWidest)
                                                              : fields.integer_or("intermediate_size", 1, kWidest, 0);
 }
@@ -158,7 +150,7 @@ std::vector<int> read_windows(const ModelFields& fields, const Architecture& a) 
   const std::vector<std::string> types = fields.texts_or_none("layer_types");
   for (const std::string& type : types) {
     if (!is_one_of(type, {"full_attention", "sliding_attention"})) {
-      throw fields.error("layer_types", fmt::format("has '{}', which is not modelled", type.substr(0, 40)));
+      refuse(fields, "layer_types", "layers of " + type.substr(0, 40));
     }
   }
   const auto layers = static_cast<std::size_t>(a.num_hidden_layers);
@@ -175,35 +167,12 @@ std::vector<int> read_windows(const ModelFields& fields, const Architecture& a) 
   return windows;
 }
 
-// compressed-tensors describes groups of layers; all must be 8-bit floats.
-bool is_8bit_float(const Spec& quantization) {
-  const Spec groups = quantization.map_or_empty("config_groups");
-  const std::vector<std::string> names = groups.keys();
-  return !names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    const Spec weights = groups.map(name).map("weights");
-    return weights.text_or("type", "") == "float" && weights.integer("num_bits", 1, 64) == 8;
-  });
-}
-
-void read_weight_types(const ModelFields& fields, Architecture& a) {
-  const std::optional<Spec> quantization = fields.map_or_none("quantization_config");
-  if (!quantization) return;
-  if (!fields.is_config_json()) quantization->expect({"quant_method", "weight_block_size"});
-  const std::string method = quantization->text("quant_method");
-  const bool blocks = quantization->has("weight_block_size") && !quantization->is_null("weight_block_size");
-  if (blocks && quantization->integers("weight_block_size", 1, kWidest) != std::vector<int>{128, 128}) {
-    throw quantization->error("weight_block_size", "must be [128, 128]");
+int read_mtp(const ModelFields& fields) {
+  if (fields.integer_or("mtp_transformer_layers", 0, 64, 1) > 1) {
+    refuse(fields, "mtp_transformer_layers", "multi-token prediction by several layers");
   }
-  if (method == "mxfp4") {
-    a.expert_weights = WeightType::mxfp4;
-  } else if (is_one_of(method, {"fp8", "fbgemm_fp8"}) ||
-             (method == "compressed-tensors" && is_8bit_float(*quantization))) {
-    a.weights = a.expert_weights = WeightType::fp8;
-  } else {
-    throw quantization->error("quant_method", fmt::format("'{}' is not modelled; there is fp8, mxfp4, and BF16 without "
-                                                          "quantization_config",
-                                                          method.substr(0, 40)));
-  }
+  const int modules = fields.integer_or("num_nextn_predict_layers", 0, 16, 0);
+  return fields.flag_or("use_mtp", true) ? modules : 0;
 }
 
 // A name in the zoo, a YAML file, a .json file, or a folder with a config.json.
@@ -223,26 +192,24 @@ std::string name_of(const fs::path& path) {
   return fs::absolute(path).lexically_normal().parent_path().filename().string();
 }
 
-}  // namespace
-
-namespace {
-
 Architecture read_architecture(const fs::path& path) {
   const ModelFields fields = ModelFields::load(path);
-  refuse_unmodelled(fields);
-  require_fields(fields);
+  if (!fields.is_config_json()) fields.expect(fields_of_families());
+  const ModelFamily& family = family_of(fields);
+  require_fields(fields, family);
   Architecture a;
   a.name = name_of(path);
-  a.model_type = read_model_type(fields);
+  a.model_type = family.model_type;
   a.num_hidden_layers = fields.integer("num_hidden_layers", 1, 10000);
   a.hidden_size = fields.integer("hidden_size", 1, kWidest);
   a.vocab_size = fields.integer("vocab_size", 1, kWidest);
-  read_attention(fields, a);
-  read_feed_forward(fields, a);
+  read_attention(fields, family, a);
+  read_feed_forward(fields, family, a);
   a.windows = read_windows(fields, a);
-  a.num_nextn_predict_layers = fields.integer_or("num_nextn_predict_layers", 0, 16, 0);
+  a.num_nextn_predict_layers = read_mtp(fields);
   a.tie_word_embeddings = fields.flag_or("tie_word_embeddings", false);
-  read_weight_types(fields, a);
+  a.towers = fields.towers();
+  store_as(read_checkpoint_format(fields), a);
   return a;
 }
 

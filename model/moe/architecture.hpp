@@ -7,7 +7,22 @@
 
 namespace moeline {
 
-enum class WeightType { bf16, fp8, mxfp4 };  ///< fp8: one FP32 scale per 128x128; mxfp4: one 8-bit scale per 32
+/// fp8: one FP32 scale per 128x128; mxfp4: one 8-bit scale per 32; nvfp4: one 8-bit scale per 16; int4: a 16-bit one
+/// per group.
+enum class WeightType { bf16, fp8, mxfp4, nvfp4, int4 };
+
+/// RMSNorm of queries and keys, with one weight per dimension of a head or of all heads.
+enum class QkNorm { none, per_head, per_layer };
+
+/// A part of one kind of module as the checkpoint stores it.
+struct StoredWeights {
+  std::string module;  ///< as modules() names it, or mtp_modules() where `mtp`
+  bool mtp = false;
+  WeightType type = WeightType::bf16;
+  double bytes = 0;  ///< per parameter, with its share of the scales
+  double share = 0;  ///< of the parameters in matrices
+  bool operator==(const StoredWeights&) const = default;
+};
 
 /// A decoder of attention (MLA or GQA) and feed-forward layers, dense or routed. Fields of what a model lacks are 0.
 struct Architecture {
@@ -34,15 +49,18 @@ struct Architecture {
   int vocab_size = 0;
   int num_nextn_predict_layers = 0;  ///< MTP modules, each one more MoE layer
   bool tie_word_embeddings = false;
-  bool qk_norm = false;          ///< RMSNorm over each head of queries and keys
+  QkNorm qk_norm = QkNorm::none;
   bool attention_bias = false;   ///< of the query, key and value projections
   bool output_bias = false;      ///< of attention's output projection
   bool attention_sinks = false;  ///< one learned logit per head
   bool expert_bias = false;      ///< of expert projections
   bool router_bias = false;      ///< one number per expert, added to the scores
   std::vector<int> windows;      ///< sliding window of each layer in tokens, 0: full attention; empty: all full
-  WeightType weights = WeightType::bf16;         ///< of attention, dense layers and shared experts
-  WeightType expert_weights = WeightType::bf16;  ///< of routed experts
+  WeightType weights = WeightType::bf16;         ///< of attention, dense layers and shared experts, most of them
+  WeightType expert_weights = WeightType::bf16;  ///< of routed experts, most of them
+  WeightType kv_cache = WeightType::bf16;        ///< that the checkpoint asks for: bf16 or fp8
+  std::vector<StoredWeights> stored;             ///< kinds of modules that are stored in other ways than these two say
+  std::vector<std::string> towers;               ///< keys of what stands beside the language model and is left out
 
   bool operator==(const Architecture&) const = default;
   [[nodiscard]] bool is_mla() const { return kv_lora_rank > 0; }
@@ -51,8 +69,8 @@ struct Architecture {
 };
 
 /// `reference`: a name in model/zoo, the path of a YAML file with the same fields, or an unchanged Hugging Face
-/// config.json or its folder, whose other fields are left alone and whose `text_config` is unwrapped.
-/// Throws SpecError (file, line, key) on missing or impossible fields, and on unknown ones in our own YAML.
+/// config.json or its folder; a hf_quant_config.json beside it counts. Throws SpecError (file, line, key) on missing
+/// or impossible fields, on families that are not known, and on keys that ask for what is not modelled.
 [[nodiscard]] Architecture load_architecture(const std::string& reference,
                                              const std::filesystem::path& written_in = {});
 

@@ -7,58 +7,20 @@
 #include <utility>
 
 #include "base/file.hpp"
+#include "moe/config_keys.hpp"
 
 namespace moeline {
 namespace {
 
-// What our YAML may hold: the fields of a config.json that are read here, and nothing else.
-const std::vector<std::string>& known_fields() {
-  static const std::vector<std::string> fields = {"model_type",
-                                                  "num_hidden_layers",
-                                                  "hidden_size",
-                                                  "intermediate_size",
-                                                  "n_routed_experts",
-                                                  "moe_intermediate_size",
-                                                  "num_experts",
-                                                  "num_local_experts",
-                                                  "n_shared_experts",
-                                                  "num_experts_per_tok",
-                                                  "experts_per_token",
-                                                  "first_k_dense_replace",
-                                                  "mlp_only_layers",
-                                                  "n_group",
-                                                  "topk_group",
-                                                  "topk_method",
-                                                  "num_attention_heads",
-                                                  "num_key_value_heads",
-                                                  "head_dim",
-                                                  "q_lora_rank",
-                                                  "kv_lora_rank",
-                                                  "qk_nope_head_dim",
-                                                  "qk_rope_head_dim",
-                                                  "v_head_dim",
-                                                  "attention_bias",
-                                                  "use_qk_norm",
-                                                  "sliding_window",
-                                                  "use_sliding_window",
-                                                  "max_window_layers",
-                                                  "layer_types",
-                                                  "vocab_size",
-                                                  "num_nextn_predict_layers",
-                                                  "tie_word_embeddings",
-                                                  "quantization_config"};
-  return fields;
-}
-
-// Names that model families gave to one thing, ours first.
-std::vector<std::string> names_of(const std::string& field) {
-  if (field == "n_routed_experts") return {field, "num_experts", "num_local_experts"};
-  if (field == "num_experts_per_tok") return {field, "experts_per_token"};
-  if (field == kExpertSize) return {"moe_intermediate_size", "intermediate_size"};
-  return {field};
-}
-
 bool stands(const Spec& spec, const std::string& name) { return spec.has(name) && !spec.is_null(name); }
+
+bool is_tower(const std::string& key) { return key == "vision_config" || key == "audio_config"; }
+
+void add_keys(const Spec& spec, std::vector<ModelFields::Key>& keys) {
+  for (const std::string& key : spec.keys()) {
+    if (key != "text_config" && !is_tower(key)) keys.push_back({key, spec.words(key)});
+  }
+}
 
 }  // namespace
 
@@ -74,25 +36,49 @@ std::string json_as_yaml(std::string text) {
   return text;
 }
 
-ModelFields::ModelFields(Spec inner, Spec outer, bool is_config_json)
-    : inner_(std::move(inner)), outer_(std::move(outer)), is_config_json_(is_config_json) {}
+ModelFields::ModelFields(Spec inner, Spec outer, std::filesystem::path path)
+    : inner_(std::move(inner)), outer_(std::move(outer)), path_(std::move(path)) {}
 
 ModelFields ModelFields::load(const std::filesystem::path& path) {
   if (path.extension() != ".json") {
     const Spec spec = Spec::load(path);
-    spec.expect(known_fields());
-    return {spec, spec, false};
+    return {spec, spec, path};
   }
   const Spec outer = Spec::parse(path.string(), json_as_yaml(read_text(path)));
-  return {stands(outer, "text_config") ? outer.map("text_config") : outer, outer, true};
+  return {stands(outer, "text_config") ? outer.map("text_config") : outer, outer, path};
+}
+
+bool ModelFields::is_wrapped() const { return is_config_json() && stands(outer_, "text_config"); }
+
+std::vector<ModelFields::Key> ModelFields::keys() const {
+  std::vector<Key> keys;
+  add_keys(inner_, keys);
+  if (is_wrapped()) add_keys(outer_, keys);
+  return keys;
+}
+
+std::vector<std::string> ModelFields::towers() const {
+  std::vector<std::string> towers = outer_.keys();
+  std::erase_if(towers, [&](const std::string& key) { return !is_tower(key) || !stands(outer_, key); });
+  return towers;
+}
+
+std::string ModelFields::wrapper_type() const {
+  const bool both = is_wrapped() && stands(outer_, "model_type") && stands(inner_, "model_type");
+  return both ? outer_.text("model_type") : "";
 }
 
 ModelFields::Place ModelFields::find(const std::string& field) const {
+  Place place{&inner_, field, false};
   for (const std::string& name : names_of(field)) {
-    if (stands(inner_, name)) return {&inner_, name, true};
-    if (stands(outer_, name)) return {&outer_, name, true};
+    const Spec* spec = stands(inner_, name) ? &inner_ : stands(outer_, name) ? &outer_ : nullptr;
+    if (spec == nullptr) continue;
+    if (place.found && place.spec->words(place.name) != spec->words(name)) {
+      throw spec->error(name, fmt::format("is not what {} is, which means the same", place.name));
+    }
+    if (!place.found) place = {spec, name, true};
   }
-  return {&inner_, names_of(field).front(), false};
+  return place;
 }
 
 bool ModelFields::has(const std::string& field) const { return find(field).found; }
@@ -110,10 +96,9 @@ void ModelFields::require(const std::vector<std::string>& fields) const {
     missing.push_back(others.empty() ? field : fmt::format("{} (or {})", names.front(), fmt::join(others, ", ")));
   }
   if (missing.empty()) return;
-  const bool wrapped = is_config_json_ && stands(outer_, "text_config");
-  throw outer_.error(
-      fmt::format("{}", fmt::join(missing, ", ")),
-      fmt::format("{} missing{}", missing.size() == 1 ? "is" : "are", wrapped ? " in text_config and around it" : ""));
+  const char* where = is_wrapped() ? " in text_config and around it" : "";
+  throw outer_.error(fmt::format("{}", fmt::join(missing, ", ")),
+                     fmt::format("{} missing{}", missing.size() == 1 ? "is" : "are", where));
 }
 
 int ModelFields::integer(const std::string& field, int low, int high) const {
@@ -152,17 +137,14 @@ std::optional<Spec> ModelFields::map_or_none(const std::string& field) const {
   return place.found ? std::optional(place.spec->map(place.name)) : std::nullopt;
 }
 
-std::string ModelFields::expert_field() const {
-  for (const std::string& key : inner_.keys()) {
-    const bool named = key.find("expert") != std::string::npos || key.starts_with("moe_");
-    if (named && stands(inner_, key)) return key;
-  }
-  return "";
-}
-
 SpecError ModelFields::error(const std::string& field, std::string_view message) const {
   const Place place = find(field);
   return place.spec->error(place.name, message);
+}
+
+SpecError ModelFields::error_at(const std::string& field, std::string_view message) const {
+  const Spec& spec = stands(inner_, field) ? inner_ : outer_;
+  return spec.error_at(field, message);
 }
 
 }  // namespace moeline

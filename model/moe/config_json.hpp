@@ -11,18 +11,29 @@
 
 namespace moeline {
 
-/// What moe_intermediate_size is where all layers are MoE layers: some families call it intermediate_size then.
-inline constexpr const char* kExpertSize = "expert size";
-
-/// One description. A field that is null counts as absent.
+/// One description. A field is looked for under each of its names (config_keys.hpp); one that is null counts as absent.
 class ModelFields {
  public:
-  /// A file that ends in .json is a Hugging Face config: `text_config` is unwrapped (what it lacks is looked for
-  /// around it), and keys we do not know are left alone. In YAML they are refused with the nearest name.
-  /// Throws SpecError.
+  /// A file that ends in .json is a Hugging Face config: `text_config` is unwrapped, and what it lacks is looked for
+  /// around it. Throws SpecError.
   static ModelFields load(const std::filesystem::path& path);
 
-  [[nodiscard]] bool is_config_json() const { return is_config_json_; }
+  /// A key as it stands in the file, and every plain word of its value.
+  struct Key {
+    std::string name;
+    std::vector<std::string> words;
+  };
+  /// All keys of the language model, in order: neither text_config itself nor the towers beside it.
+  [[nodiscard]] std::vector<Key> keys() const;
+  /// The towers beside the language model that stand in the file: vision_config, audio_config.
+  [[nodiscard]] std::vector<std::string> towers() const;
+  /// model_type around a text_config that has its own, "" if there is none.
+  [[nodiscard]] std::string wrapper_type() const;
+  /// Any other key is an error that suggests the nearest one: for our YAML.
+  void expect(const std::vector<std::string>& names) const { outer_.expect(names); }
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+  [[nodiscard]] bool is_config_json() const { return path_.extension() == ".json"; }
   [[nodiscard]] bool has(const std::string& field) const;
   /// Written down, as null.
   [[nodiscard]] bool is_null(const std::string& field) const;
@@ -36,14 +47,16 @@ class ModelFields {
   [[nodiscard]] std::vector<int> integers_or_none(const std::string& field, int low, int high) const;
   [[nodiscard]] std::vector<std::string> texts_or_none(const std::string& field) const;
   [[nodiscard]] std::optional<Spec> map_or_none(const std::string& field) const;
-  /// The first field whose name says that there are experts, "" if none.
-  [[nodiscard]] std::string expert_field() const;
 
   [[nodiscard]] SpecError error(const std::string& field, std::string_view message) const;
+  /// The same where the message itself says what it is about.
+  [[nodiscard]] SpecError error_at(const std::string& field, std::string_view message) const;
 
  private:
-  ModelFields(Spec inner, Spec outer, bool is_config_json);
-  // Where a field stands, under which name; the inner mapping and the field's own name if nowhere.
+  ModelFields(Spec inner, Spec outer, std::filesystem::path path);
+  [[nodiscard]] bool is_wrapped() const;
+  // Where a field stands, under which name; the inner mapping and the field's own name if nowhere. Throws where it
+  // stands under two names with two values.
   struct Place {
     const Spec* spec;
     std::string name;
@@ -52,7 +65,7 @@ class ModelFields {
   [[nodiscard]] Place find(const std::string& field) const;
 
   Spec inner_, outer_;  // the same without a wrapper
-  bool is_config_json_;
+  std::filesystem::path path_;
 };
 
 /// JSON as our YAML reader takes it: tabs become spaces, and escaped halves of characters beyond 16 bits, which it

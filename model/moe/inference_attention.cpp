@@ -56,7 +56,7 @@ void project_gqa(Linear& linear, const InferenceWork& work) {
   const double heads = m.num_attention_heads + m.num_key_value_heads;
   const double t = work.tokens();
   linear.project("W_QKV", t, (heads + m.num_key_value_heads) * m.head_dim, m.hidden_size);
-  if (m.qk_norm) linear.add(norm("RMSNorm of q and k heads", t, heads * m.head_dim, 2));
+  if (m.qk_norm != QkNorm::none) linear.add(norm("RMSNorm of q and k heads", t, heads * m.head_dim, 2));
   linear.add(memory(Family::strided, "rotary q and k, write cache",
                     t * (2 * heads + 2 * m.num_key_value_heads) * m.head_dim * kBf16));
 }

@@ -2,48 +2,51 @@
 
 #include <algorithm>
 
+#include "moe/matrices.hpp"
+
 namespace moeline {
 namespace {
 
 constexpr double kBf16Bytes = 2;
 
-Module attention(const Architecture& a) {
-  const double hidden = a.hidden_size;
-  const double heads = a.num_attention_heads;
-  Module m{"attention", static_cast<double>(a.num_hidden_layers)};
-  m.type = a.weights;
+double sum_of(const std::vector<Matrix>& matrices) {
+  double sum = 0;
+  for (const Matrix& matrix : matrices) sum += matrix.parameters;
+  return sum;
+}
+
+// Norms of latents or of queries and keys, and the biases of the projections that lead to them.
+double vectors_before_attention(const Architecture& a) {
   if (a.is_mla()) {
-    const double query = heads * (a.qk_nope_head_dim + a.qk_rope_head_dim);
-    const double down_kv = a.kv_lora_rank + a.qk_rope_head_dim;
-    m.matrices = a.q_lora_rank > 0 ? a.q_lora_rank * (hidden + query) : hidden * query;
-    m.matrices += hidden * down_kv;
-    m.matrices += a.kv_lora_rank * heads * (a.qk_nope_head_dim + a.v_head_dim);
-    m.matrices += heads * a.v_head_dim * hidden;
-    m.vectors = a.q_lora_rank + a.kv_lora_rank;  // norms of the latents
-    if (a.attention_bias) m.vectors += a.q_lora_rank + down_kv;
-  } else {
-    const double query = heads * a.head_dim;
-    const double key_value = 2.0 * a.num_key_value_heads * a.head_dim;
-    m.matrices = hidden * (query + key_value) + query * hidden;
-    if (a.attention_bias) m.vectors += query + key_value;
-    if (a.qk_norm) m.vectors += 2.0 * a.head_dim;
+    const double latents = a.q_lora_rank + a.kv_lora_rank;
+    return latents + (a.attention_bias ? latents + a.qk_rope_head_dim : 0);
   }
-  if (a.output_bias) m.vectors += hidden;
-  if (a.attention_sinks) m.vectors += heads;
+  const double query = 1.0 * a.num_attention_heads * a.head_dim;
+  const double key = 1.0 * a.num_key_value_heads * a.head_dim;
+  const double norms = a.qk_norm == QkNorm::none ? 0 : a.qk_norm == QkNorm::per_head ? 2.0 * a.head_dim : query + key;
+  return norms + (a.attention_bias ? query + 2 * key : 0);
+}
+
+Module attention(const Architecture& a) {
+  Module m{kAttention, static_cast<double>(a.num_hidden_layers), sum_of(attention_matrices(a))};
+  m.vectors = vectors_before_attention(a);
+  if (a.output_bias) m.vectors += a.hidden_size;
+  if (a.attention_sinks) m.vectors += a.num_attention_heads;
+  m.type = a.weights;
   return m;
 }
 
 // Gate, up and down projection.
-Module feed_forward(const char* name, const Architecture& a, double count, double width, bool bias) {
-  Module m{name, count, 3.0 * a.hidden_size * width};
-  if (bias) m.vectors = 2 * width + a.hidden_size;
+Module feed_forward(const char* name, const Architecture& a, double count, const std::vector<Matrix>& matrices) {
+  Module m{name, count, sum_of(matrices)};
   m.type = a.weights;
   return m;
 }
 
 Module routed_experts(const Architecture& a) {
   const double experts = a.n_routed_experts;
-  Module m = feed_forward(kRoutedExperts, a, a.moe_layers() * experts, a.moe_intermediate_size, a.expert_bias);
+  Module m = feed_forward(kRoutedExperts, a, a.moe_layers() * experts, expert_matrices(a));
+  if (a.expert_bias) m.vectors = 2.0 * a.moe_intermediate_size + a.hidden_size;
   m.active = a.num_experts_per_tok / experts;
   m.type = a.expert_weights;
   return m;
@@ -57,12 +60,20 @@ std::vector<Module> layers(const Architecture& a) {
   const auto add = [&](const Module& module) {
     if (module.count > 0) list.push_back(module);
   };
-  add(feed_forward("dense FFN", a, a.num_hidden_layers - moe, a.intermediate_size, false));
+  add(feed_forward(kDenseFfn, a, a.num_hidden_layers - moe, dense_matrices(a)));
   if (moe == 0) return list;
   list.push_back({"router", moe, hidden * a.n_routed_experts, a.router_bias ? 1.0 * a.n_routed_experts : 0});
   list.push_back(routed_experts(a));
-  add(feed_forward("shared experts", a, moe * a.n_shared_experts, a.moe_intermediate_size, false));
+  add(feed_forward(kSharedExperts, a, moe * a.n_shared_experts, shared_matrices(a)));
   return list;
+}
+
+void add_stored(const Architecture& a, bool mtp, std::vector<Module>& list) {
+  for (Module& module : list) {
+    for (const StoredWeights& part : a.stored) {
+      if (part.module == module.name && part.mtp == mtp) module.stored.push_back(part);
+    }
+  }
 }
 
 double kv_bytes_per_layer(const Architecture& a) {
@@ -102,11 +113,19 @@ double bytes_per_weight(WeightType type) {
       return 1 + 4.0 / (128 * 128);
     case WeightType::mxfp4:
       return (4 + 8.0 / 32) / 8;
+    case WeightType::nvfp4:
+      return (4 + 8.0 / 16) / 8;
+    case WeightType::int4:
+      return (4 + 16.0 / 128) / 8;
   }
   return 0;
 }
 
-double Module::bytes() const { return matrices * bytes_per_weight(type) + vectors * kBf16Bytes; }
+double Module::bytes() const {
+  double per_weight = stored.empty() ? bytes_per_weight(type) : 0;
+  for (const StoredWeights& part : stored) per_weight += part.share * part.bytes;
+  return matrices * per_weight + vectors * kBf16Bytes;
+}
 
 std::vector<Module> modules(const Architecture& model) {
   const double table = 1.0 * model.vocab_size * model.hidden_size;
@@ -114,6 +133,7 @@ std::vector<Module> modules(const Architecture& model) {
   list.front().active = model.tie_word_embeddings ? 1 : 0;  // tied, it is the LM head as well
   for (const Module& module : layers(model)) list.push_back(module);
   if (!model.tie_word_embeddings) list.push_back({"LM head", 1, table});
+  add_stored(model, false, list);
   return list;
 }
 
@@ -126,6 +146,7 @@ std::vector<Module> mtp_modules(const Architecture& model) {
   std::vector<Module> list = layers(one);
   list.push_back({"MTP projection", 1, 2 * hidden * hidden, 2 * hidden});  // with the norms of its two inputs
   for (Module& module : list) module.count *= model.num_nextn_predict_layers;
+  add_stored(model, true, list);
   return list;
 }
 

@@ -11,11 +11,12 @@ namespace moeline {
 /// One kind of module; counts are exact (whole numbers below 2^53).
 struct Module {
   std::string name;
-  double count = 0;                    ///< how many of it there are
-  double matrices = 0;                 ///< parameters of one in matrices
-  double vectors = 0;                  ///< parameters of one in norms, biases and sinks, kept at BF16
-  double active = 1;                   ///< of `count`, the share that one token passes through
-  WeightType type = WeightType::bf16;  ///< of the matrices
+  double count = 0;                     ///< how many of it there are
+  double matrices = 0;                  ///< parameters of one in matrices
+  double vectors = 0;                   ///< parameters of one in norms, biases and sinks, kept at BF16
+  double active = 1;                    ///< of `count`, the share that one token passes through
+  WeightType type = WeightType::bf16;   ///< of the matrices, where `stored` is empty
+  std::vector<StoredWeights> stored{};  ///< in which formats the matrices are, where it is more than `type` says
 
   [[nodiscard]] double parameters() const { return count * (matrices + vectors); }
   [[nodiscard]] double active_parameters() const { return active * parameters(); }
@@ -23,10 +24,14 @@ struct Module {
   [[nodiscard]] double bytes() const;
 };
 
+inline constexpr const char* kAttention = "attention";
+inline constexpr const char* kDenseFfn = "dense FFN";
 inline constexpr const char* kRoutedExperts = "routed experts";
+inline constexpr const char* kSharedExperts = "shared experts";
 
 /// Bytes per parameter with its share of the scales: BF16 2; FP8 with an FP32 scale per 128x128 (DeepSeek-V3, section
-/// 3.3.2; partial blocks at an edge count by area); MXFP4 with an 8-bit scale per 32 (OCP Microscaling 1.0): 4.25 bits.
+/// 3.3.2; partial blocks at an edge count by area); MXFP4 with an 8-bit scale per 32 (OCP Microscaling 1.0): 4.25 bits;
+/// NVFP4 with an 8-bit scale per 16 (and one of 32 bits per matrix): 4.5 bits; INT4 with a 16-bit scale per 128.
 [[nodiscard]] double bytes_per_weight(WeightType type);
 
 /// Embedding, attention, norms, dense FFN, router, routed experts, shared experts, LM head; those it has.

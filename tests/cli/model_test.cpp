@@ -28,6 +28,8 @@ TEST_CASE("moeline model prints one object with the keys of the contract") {
   REQUIRE_FALSE(result.HasParseError());
   CHECK(result["parameters"].GetInt64() == 46'702'792'704);
   CHECK(result["active_parameters"].GetInt64() == 46'702'792'704 - 32 * 6 * 176'160'768LL - 32'000 * 4096);
+  CHECK(result["schema_version"].GetInt() == 1);
+  CHECK(result["weights_gb"].GetDouble() == doctest::Approx(2 * 46.702792704));
   CHECK(result["kv_bytes_per_token"].GetInt64() == 131'072);
   CHECK(result["train_flops_per_token"].GetDouble() == doctest::Approx(79.7e9).epsilon(0.001));
   std::int64_t sum = 0;
@@ -63,10 +65,10 @@ TEST_CASE("a bad config.json is refused at its line, with what was looked for") 
     const std::string file = folder.write("config.json", replaced(kConfig, from, to));
     check_refused({"model", file}, file + ":" + std::to_string(line) + ": ", says);
   };
-  refused("\"num_local_experts\"", "\"number_of_experts\"", 1,
-          "n_routed_experts (or num_experts, num_local_experts) is missing");
-  refused("\"hidden_size\": 4096, \"intermediate_size\": 14336,", "", 1,
-          "hidden_size, moe_intermediate_size (or intermediate_size) are missing");
+  refused("\"num_local_experts\"", "\"number_of_experts\"", 5,
+          "not modelled: what an unknown key asks for (number_of_experts)");
+  refused("\"num_local_experts\": 8,", "", 1, "n_routed_experts (or num_experts, num_local_experts");
+  refused("\"hidden_size\": 4096, \"intermediate_size\": 14336,", "", 1, "hidden_size, intermediate_size are missing");
   refused("4096", "-4096", 3, "hidden_size must be from 1 to 4194304, not -4096");
   refused("4096", "[4096]", 3, "hidden_size must be a single value, not a list");
   refused("\"num_experts_per_tok\": 2", "\"num_experts_per_tok\": 9", 6, "num_experts_per_tok must be from 1 to 8");

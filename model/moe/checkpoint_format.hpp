@@ -1,0 +1,32 @@
+// In which number formats a checkpoint stores its weights: quantization_config in the description, and the
+// hf_quant_config.json that NVIDIA's ModelOpt writes beside it.
+#pragma once
+
+#include "moe/architecture.hpp"
+#include "moe/config_json.hpp"
+#include "moe/name_patterns.hpp"
+
+namespace moeline {
+
+struct CheckpointFormat {
+  WeightType type = WeightType::bf16;  ///< of linear layers in attention, FFNs and experts
+  double bytes = 2;                    ///< per parameter, with its share of the scales
+  bool experts_alone = false;          ///< all other linear layers are BF16
+  NamePatterns kept;                   ///< linear layers that stay in BF16
+  WeightType kv_cache = WeightType::bf16;
+};
+
+/// Embedding, LM head and router are BF16 in all of them. Throws SpecError where a format is not known, where layers
+/// have several, and where the two files disagree.
+[[nodiscard]] CheckpointFormat read_checkpoint_format(const ModelFields& fields);
+
+/// Sets weights, expert_weights, kv_cache and stored. REQUIRES all sizes of the model.
+void store_as(const CheckpointFormat& format, Architecture& model);
+
+/// Prices exist for BF16 and FP8, and for MXFP4 in routed experts. Throws SpecError at the key that named a model of
+/// another format, or of several in one kind of module.
+void expect_prices(const Spec& spec, const std::string& key, const Architecture& model);
+
+[[nodiscard]] const char* name_of(WeightType type);
+
+}  // namespace moeline

@@ -1,0 +1,341 @@
+#include "moe/config_keys.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <set>
+#include <string_view>
+
+namespace moeline {
+namespace {
+
+const std::vector<std::vector<std::string>>& spellings() {
+  static const std::vector<std::vector<std::string>> fields = {
+      {"n_routed_experts", "num_experts", "num_local_experts", "num_routed_experts", "moe_num_experts"},
+      {"num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_k"},
+      {"n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts"},
+      {"first_k_dense_replace", "moe_layer_start_index"},
+      {"moe_layer_freq", "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval"},
+      {"n_group", "num_expert_group"},
+      {"use_routing_bias", "moe_router_enable_expert_bias", "use_moe_router_bias", "moe_use_aux_free"},
+      {"num_nextn_predict_layers", "num_mtp_modules", "mtp_num_hidden_layers"},
+      {"head_dim", "attention_head_dim"},
+      {"attention_bias", "qkv_bias", "use_qkv_bias"},
+      {"mlp_bias", "use_bias", "use_mlp_bias"}};
+  return fields;
+}
+
+constexpr std::string_view kNeutral[] = {
+    "activation_situ_beta",
+    "activation_situ_linear_beta",
+    "architectures",
+    "attention_value_scale",
+    "auto_map",
+    "aux_loss_alpha",
+    "bad_words_ids",
+    "chunk_size_feed_forward",
+    "compression_ratio",
+    "diversity_penalty",
+    "do_sample",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "ep_size",
+    "exponential_decay_length_penalty",
+    "final_logit_softcapping",
+    "finetuning_task",
+    "hidden_act",
+    "hidden_activation",
+    "id2label",
+    "ignore_index",
+    "image_placeholder",
+    "initial_context_length",
+    "is_decoder",
+    "label2id",
+    "language_model_only",
+    "length_penalty",
+    "max_length",
+    "max_model_len",
+    "max_position_embeddings",
+    "min_length",
+    "model_max_length",
+    "moe_capacity",
+    "moe_dropout_prob",
+    "moe_gate",
+    "moe_norm_min",
+    "moe_renormalize",
+    "moe_router_activation_func",
+    "moe_router_dtype",
+    "moe_router_scaling_factor",
+    "moe_router_topk_scaling_factor",
+    "moe_shared_expert_overlap",
+    "no_repeat_ngram_size",
+    "norm_head",
+    "norm_softmax",
+    "norm_topk_prob",
+    "num_beam_groups",
+    "num_beams",
+    "num_logits_to_keep",
+    "num_return_sequences",
+    "output_attentions",
+    "output_gate_type",
+    "output_hidden_states",
+    "output_router_logits",
+    "output_scores",
+    "partial_rotary_factor",
+    "prefix",
+    "pretraining_tp",
+    "problem_type",
+    "pruned_heads",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "rescale_prenorm_residual",
+    "residual_in_fp32",
+    "return_dict",
+    "return_dict_in_generate",
+    "rope_interleave",
+    "rope_parameters",
+    "rope_scaling",
+    "rotary_dim",
+    "routed_scaling_factor",
+    "router_aux_loss_coef",
+    "router_dtype",
+    "router_jitter_noise",
+    "score_function",
+    "scoring_func",
+    "seq_aux",
+    "suppress_tokens",
+    "begin_suppress_tokens",
+    "swiglu_alpha",
+    "swiglu_limit",
+    "task_specific_params",
+    "temperature",
+    "tf_legacy_loss",
+    "tie_encoder_decoder",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torchscript",
+    "transformers_version",
+    "typical_p",
+    "use_bfloat16",
+    "use_cache",
+    "use_flash_attention",
+    "use_gemma_norm",
+    "use_grouped_topk",
+    "use_mamba_kernels",
+    "use_mrope",
+    "use_rmsnorm",
+    "use_unified_vision_chunk",
+    "video_placeholder",
+    "vision_soft_tokens_per_image",
+    "z_loss_coeff",
+};
+
+// Endings and beginnings of names that are neutral whatever stands before or after them.
+constexpr std::string_view kNeutralEndings[] = {"_token_id", "_token_ids",    "_token_index",
+                                                "_dropout",  "_dropout_prob", "_eps",
+                                                "_epsilon",  "_theta",        "initializer_range"};
+
+const std::vector<KeyMeaning>& meanings() {
+  static const char* const kMamba = "mamba layers";
+  static const char* const kLinear = "linear attention";
+  static const char* const kSelected = "attention to selected tokens";
+  static const char* const kCompressed = "attention to compressed tokens";
+  static const char* const kInterleaved = "dense layers between MoE layers";
+  static const char* const kShared = "shared experts of a size of their own";
+  static const char* const kLatent = "experts of a smaller hidden size";
+  static const char* const kWindowHeads = "windowed layers with heads of their own";
+  static const char* const kGlobalHeads = "full attention with heads of its own";
+  static const char* const kSharedCache = "layers that share keys and values";
+  static const char* const kGated = "gated attention";
+  static const char* const kStreams = "hyper-connections";
+  static const char* const kMtp = "multi-token prediction";
+  static const char* const kCross = "cross attention";
+  static const char* const kRouted = "routed experts";
+  static const char* const kMla = "latent attention";
+  static const char* const kGroups = "groups of experts";
+  static const char* const kWindows = "sliding windows";
+  static const char* const kIdle = "experts that compute nothing";
+  static const char* const kPerLayer = "embeddings of each layer";
+  static const std::vector<KeyMeaning> table = {
+      {"hybrid_override_pattern", kMamba, {}},
+      {"layers_block_type", kMamba, {}},
+      {"attn_layer_period", kMamba, {"1"}},
+      {"attn_layer_offset", kMamba, {}},
+      {"mamba_num_heads", kMamba, {}},
+      {"mamba_head_dim", kMamba, {}},
+      {"mamba_d_state", kMamba, {}},
+      {"mamba_d_conv", kMamba, {}},
+      {"mamba_expand", kMamba, {}},
+      {"mamba_dt_rank", kMamba, {}},
+      {"mamba_hidden_act", kMamba, {}},
+      {"mamba_proj_bias", kMamba, {}},
+      {"mamba_conv_bias", kMamba, {}},
+      {"mamba_ssm_cache_dtype", kMamba, {}},
+      {"ssm_state_size", kMamba, {}},
+      {"ssm_cfg", kMamba, {}},
+      {"state_size", kMamba, {}},
+      {"conv_kernel", kMamba, {}},
+      {"expand", kMamba, {}},
+      {"n_groups", kMamba, {}},
+      {"chunk_size", kMamba, {}},
+      {"time_step_floor", kMamba, {}},
+      {"time_step_limit", kMamba, {}},
+      {"time_step_max", kMamba, {}},
+      {"time_step_min", kMamba, {}},
+      {"time_step_rank", kMamba, {}},
+      {"use_conv_bias", kMamba, {}},
+      {"attn_type_list", "lightning attention", {"1"}},
+      {"full_attention_interval", kLinear, {"1"}},
+      {"layer_group_size", kLinear, {"1"}},
+      {"linear_attn_config", kLinear, {}},
+      {"linear_conv_kernel_dim", kLinear, {}},
+      {"mamba_ssm_dtype", kLinear, {}},  // of the state of the gated delta net
+      {"linear_key_head_dim", kLinear, {}},
+      {"linear_num_key_heads", kLinear, {}},
+      {"linear_num_value_heads", kLinear, {}},
+      {"linear_value_head_dim", kLinear, {}},
+      {"index_topk", kSelected, {}},
+      {"index_n_heads", kSelected, {}},
+      {"index_head_dim", kSelected, {}},
+      {"index_topk_freq", kSelected, {}},
+      {"index_topk_pattern", kSelected, {}},
+      {"index_skip_topk_offset", kSelected, {}},
+      {"index_share_for_mtp_iteration", kSelected, {}},
+      {"indexer_types", kSelected, {}},
+      {"indexer_rope_interleave", kSelected, {}},
+      {"sparse_attention_config", "sparse attention", {}},
+      {"compress_ratios", kCompressed, {}},
+      {"attention_chunk_size", "attention within chunks", {}},
+      {"block_configs", "layers that differ from each other", {}},
+      {"hybrid_layer_pattern", "layers of two kinds of attention", {}},
+      {"layer_types", "layers of other attention", {"full_attention"}},
+      {"sliding_window_pattern", "a pattern of sliding windows without layer_types", {"1"}},
+      {"sliding_window", kWindows, {}},
+      {"sliding_window_size", kWindows, {}},
+      {"use_sliding_window", kWindows, {}},
+      {"max_window_layers", kWindows, {}},
+      {"swa_head_dim", kWindowHeads, {}},
+      {"swa_num_attention_heads", kWindowHeads, {}},
+      {"swa_num_key_value_heads", kWindowHeads, {}},
+      {"swa_v_head_dim", kWindowHeads, {}},
+      {"add_swa_attention_sink_bias", "attention sinks", {}},
+      {"add_full_attention_sink_bias", "attention sinks", {}},
+      {"global_head_dim", kGlobalHeads, {}},
+      {"num_global_key_value_heads", kGlobalHeads, {}},
+      {"attention_k_eq_v", "keys that are the values as well", {}},
+      {"num_kv_shared_layers", kSharedCache, {}},
+      {"use_cla", kSharedCache, {}},
+      {"cla_share_factor", kSharedCache, {"1"}},
+      {"attn_output_gate", kGated, {}},
+      {"attention_output_gate", kGated, {}},
+      {"mla_use_output_gate", kGated, {}},
+      {"attn_res_block_size", "attention to the residuals of other layers", {}},
+      {"hc_mult", kStreams, {"1"}},
+      {"hc_sinkhorn_iters", kStreams, {}},
+      {"o_lora_rank", "a low-rank output projection", {}},
+      {"o_groups", "a low-rank output projection", {}},
+      {"kv_lora_rank", kMla, {}},
+      {"q_lora_rank", kMla, {}},
+      {"qk_nope_head_dim", kMla, {}},
+      {"qk_rope_head_dim", kMla, {}},
+      {"v_head_dim", "values of a size of their own", {}},
+      {"qk_head_dim", "queries and keys of a size of their own", {}},
+      {"mla_use_nope", "latent attention without rotary keys", {}},
+      {"head_dim", "heads of a size of their own", {}},
+      {"num_key_value_heads", "heads of keys and values", {}},
+      {"num_attention_groups", "heads of keys and values", {}},
+      {"multi_query_attention", "heads of keys and values", {}},
+      {"num_attention_heads_per_layer", "layers with heads of their own", {}},
+      {"use_qk_norm", "norms of queries and keys", {}},
+      {"qk_layernorm", "norms of queries and keys", {}},
+      {"qk_norm_type", "norms of queries and keys", {"per_head"}},
+      {"attention_bias", "biases of attention", {}},
+      {"mlp_bias", "biases of FFNs", {}},
+      {"use_bidirectional_attention", "attention in both directions", {}},
+      {"is_encoder_decoder", "an encoder", {}},
+      {"add_cross_attention", kCross, {}},
+      {"cross_attention_hidden_size", kCross, {}},
+      {"cross_attention_layers", kCross, {}},
+      {"n_routed_experts", kRouted, {}},
+      {"num_experts_per_tok", kRouted, {}},
+      {"moe_intermediate_size", kRouted, {}},
+      {"expert_intermediate_size", kRouted, {}},
+      {"expert_ffn_hidden_size", kRouted, {}},
+      {"top_k_experts", kRouted, {}},
+      {"enable_moe_block", "experts beside a dense FFN", {}},
+      {"use_mixed_mlp_moe", "shared experts", {}},
+      {"n_shared_experts", "shared experts", {}},
+      {"shared_expert_intermediate_size", kShared, {}},
+      {"moe_shared_expert_intermediate_size", kShared, {}},
+      {"shared_intermediate_size", kShared, {}},
+      {"share_expert_dim", kShared, {}},
+      {"first_k_dense_replace", "dense layers before the MoE layers", {}},
+      {"moe_layer_freq", kInterleaved, {"1"}},
+      {"expert_layer_period", kInterleaved, {"1"}},
+      {"expert_layer_offset", kInterleaved, {}},
+      {"mlp_only_layers", kInterleaved, {}},
+      {"mlp_layer_types", "a list of dense and MoE layers", {"sparse"}},
+      {"moe_layers_enum", kInterleaved, {}},
+      {"moe_layer_end_index", "dense layers after the MoE layers", {"-1"}},
+      {"intermediate_size_mlp", "a second size of dense layers", {}},
+      {"dense_intermediate_size", "a second size of dense layers", {}},
+      {"use_double_wide_mlp", "a second size of dense layers", {}},
+      {"mlp_hidden_act", "FFNs without a gate", {}},
+      {"n_group", kGroups, {"1"}},
+      {"topk_group", kGroups, {"1"}},
+      {"topk_method", "another choice of experts", {"greedy"}},
+      {"use_routing_bias", "a bias of the router", {}},
+      {"num_hash_layers", "layers routed by a hash", {}},
+      {"moe_latent_size", kLatent, {}},
+      {"routed_expert_hidden_size", kLatent, {}},
+      {"latent_moe_use_norm", kLatent, {}},
+      {"zero_expert_num", kIdle, {}},
+      {"zero_expert_type", kIdle, {}},
+      {"expert_dtype", "experts of a format that no quantization_config names", {}},
+      {"num_nextn_predict_layers", kMtp, {}},
+      {"use_mtp", kMtp, {}},
+      {"mtp_transformer_layers", kMtp, {}},
+      {"mtp_hybrid_override_pattern", kMtp, {}},
+      {"mtp_layers_block_type", kMtp, {}},
+      {"mtp_use_dedicated_embeddings", kMtp, {}},
+      {"hidden_size_per_layer_input", kPerLayer, {}},
+      {"vocab_size_per_layer_input", kPerLayer, {}},
+      {"torch_dtype", "weights of 32 bits", {"bfloat16", "float16"}},
+      {"dtype", "weights of 32 bits", {"bfloat16", "float16"}},
+  };
+  return table;
+}
+
+}  // namespace
+
+std::vector<std::string> names_of(const std::string& field) {
+  for (const std::vector<std::string>& names : spellings()) {
+    if (names.front() == field) return names;
+  }
+  return {field};
+}
+
+std::string field_of(const std::string& name) {
+  for (const std::vector<std::string>& names : spellings()) {
+    if (std::find(names.begin(), names.end(), name) != names.end()) return names.front();
+  }
+  return name;
+}
+
+bool is_neutral(const std::string& key) {
+  static const std::set<std::string_view> neutral(std::begin(kNeutral), std::end(kNeutral));
+  return key.starts_with('_') || neutral.contains(key) ||
+         std::any_of(std::begin(kNeutralEndings), std::end(kNeutralEndings),
+                     [&](std::string_view ending) { return key.ends_with(ending); });
+}
+
+std::span<const KeyMeaning> key_meanings() { return meanings(); }
+
+bool says_nothing(const std::string& word) {
+  double value = 1;
+  const char* end = word.data() + word.size();
+  const bool is_number = std::from_chars(word.data(), end, value).ptr == end;
+  return word.empty() || word == "false" || (is_number && value == 0);
+}
+
+}  // namespace moeline

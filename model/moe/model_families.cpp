@@ -1,0 +1,195 @@
+#include "moe/model_families.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "moe/config_keys.hpp"
+
+namespace moeline {
+namespace {
+
+using Fields = std::set<std::string>;
+
+Fields operator+(Fields a, const Fields& b) {
+  a.insert(b.begin(), b.end());
+  return a;
+}
+
+const Fields kDecoder = {"model_type",          "num_hidden_layers", "hidden_size",
+                         "intermediate_size",   "vocab_size",        "num_attention_heads",
+                         "tie_word_embeddings", "attention_bias",    "quantization_config"};
+// Latent attention has as many keys and values as heads, of dimensions that follow from the latent's.
+const Fields kMla = kDecoder + Fields{"q_lora_rank", "kv_lora_rank",        "qk_nope_head_dim", "qk_rope_head_dim",
+                                      "v_head_dim",  "num_key_value_heads", "head_dim"};
+const Fields kGqa = kDecoder + Fields{"num_key_value_heads", "head_dim"};
+const Fields kWindows = {"sliding_window", "layer_types"};
+const Fields kSomeWindows = kWindows + Fields{"use_sliding_window", "max_window_layers"};
+const Fields kExperts = {"n_routed_experts", "num_experts_per_tok"};
+const Fields kSizedExperts = kExperts + Fields{"moe_intermediate_size"};
+const Fields kShared = {"n_shared_experts", "first_k_dense_replace"};
+const Fields kGroups = {"n_group", "topk_group", "topk_method"};
+const Fields kMtp = {"num_nextn_predict_layers"};
+const Fields kQwen = kGqa + kSomeWindows;
+const Fields kQwenMoe = kQwen + kSizedExperts + Fields{"mlp_only_layers", "use_qk_norm"};
+const Fields kDeepSeek = kMla + kSizedExperts + kShared + kGroups;
+
+const std::vector<ModelFamily>& families() {
+  static const std::vector<ModelFamily> all = {
+      {.model_type = "bailing_moe",
+       .reads = kGqa + kSizedExperts + kShared + kGroups + kMtp +
+                Fields{"use_qk_norm", "use_routing_bias", "moe_shared_expert_intermediate_size"},
+       .routed = true},
+      {.model_type = "deepseek_v2", .reads = kDeepSeek, .mla = true, .routed = true},
+      {.model_type = "deepseek_v3", .reads = kDeepSeek + kMtp, .mla = true, .routed = true},
+      {.model_type = "ernie4_5_moe",
+       .reads = kGqa + kSizedExperts + kShared + kMtp + Fields{"use_routing_bias", "moe_layer_end_index"},
+       .routed = true},
+      {.model_type = "glm4_moe",
+       .reads = kGqa + kSizedExperts + kShared + kGroups + kMtp + Fields{"use_qk_norm"},
+       .routed = true,
+       .output_bias = false,
+       .router_bias = true},
+      {.model_type = "gpt_oss",
+       .reads = kGqa + kWindows + kExperts,
+       .routed = true,
+       .expert_size = "intermediate_size",
+       .attention_sinks = true,
+       .expert_bias = true,
+       .router_bias = true},
+      {.model_type = "kimi_k2", .reads = kDeepSeek + kMtp, .mla = true, .routed = true},
+      {.model_type = "llama", .reads = kGqa},
+      {.model_type = "mimo", .reads = kQwen + kMtp, .attention_bias = true, .output_bias = false},
+      {.model_type = "minimax_m2",
+       .reads = kGqa + kWindows + kExperts + kMtp +
+                Fields{"use_qk_norm", "qk_norm_type", "use_routing_bias", "use_mtp", "mtp_transformer_layers"},
+       .routed = true,
+       .expert_size = "intermediate_size"},
+      {.model_type = "mistral", .reads = kGqa + kWindows},
+      {.model_type = "mixtral",
+       .reads = kGqa + kWindows + kExperts,
+       .routed = true,
+       .expert_size = "intermediate_size"},
+      {.model_type = "qwen2", .reads = kQwen, .attention_bias = true, .output_bias = false},
+      {.model_type = "qwen3", .reads = kQwen, .qk_norm = true},
+      {.model_type = "qwen3_moe", .reads = kQwenMoe, .routed = true, .qk_norm = true},
+      {.model_type = "qwen3_vl_text", .reads = kQwen, .qk_norm = true},
+      {.model_type = "qwen3_vl_moe_text", .reads = kQwenMoe, .routed = true, .qk_norm = true},
+  };
+  return all;
+}
+
+// Families that wrap one of the above, and add nothing to its language model.
+const std::set<std::string>& wrappers() {
+  static const std::set<std::string> all = {"kimi_k25", "qwen3_vl", "qwen3_vl_moe"};
+  return all;
+}
+
+std::vector<std::string> model_types() {
+  std::vector<std::string> names;
+  for (const ModelFamily& family : families()) names.push_back(family.model_type);
+  return names;
+}
+
+// In a list, a zero may mean something beside a one: it asks unless all of it is harmless.
+bool asks(const ModelFields::Key& key, const KeyMeaning* meaning) {
+  const auto all = [&](const auto& is) { return std::all_of(key.words.begin(), key.words.end(), is); };
+  if (meaning == nullptr || meaning->harmless.empty() || key.words.size() <= 1) {
+    if (all(says_nothing)) return false;
+  }
+  return meaning == nullptr || !all([&](const std::string& word) {
+           return std::find(meaning->harmless.begin(), meaning->harmless.end(), word) != meaning->harmless.end();
+         });
+}
+
+const KeyMeaning* meaning_of(const std::string& key) {
+  const auto table = key_meanings();
+  const auto is = [&](const std::string& name) {
+    return std::find_if(table.begin(), table.end(), [&](const KeyMeaning& each) { return each.key == name; });
+  };
+  auto found = is(key);
+  if (found == table.end()) found = is(field_of(key));
+  return found == table.end() ? nullptr : &*found;
+}
+
+// What asks for something that a family does not read, in the order of the table of meanings; keys that nobody has met
+// come last.
+struct Refused {
+  const KeyMeaning* meaning;
+  std::string key;
+};
+
+std::vector<Refused> refused_keys(const ModelFields& fields, const Fields& reads) {
+  std::vector<Refused> refused;
+  for (const ModelFields::Key& key : fields.keys()) {
+    if (is_neutral(key.name) || reads.contains(key.name) || reads.contains(field_of(key.name))) continue;
+    const KeyMeaning* meaning = meaning_of(key.name);
+    if (asks(key, meaning)) refused.push_back({meaning, key.name});
+  }
+  const KeyMeaning* end = key_meanings().data() + key_meanings().size();
+  const auto rank = [&](const Refused& each) { return each.meaning == nullptr ? end : each.meaning; };
+  std::stable_sort(refused.begin(), refused.end(),
+                   [&](const Refused& a, const Refused& b) { return rank(a) < rank(b); });
+  return refused;
+}
+
+// One phrase for each part of an architecture, with the first key that asks for it.
+std::vector<std::string> phrases(const std::vector<Refused>& refused) {
+  std::set<std::string> said;
+  std::vector<std::string> list;
+  for (const auto& [meaning, key] : refused) {
+    const std::string what = meaning == nullptr ? "what an unknown key asks for" : meaning->what;
+    if (meaning == nullptr || said.insert(what).second) list.push_back(fmt::format("{} ({})", what, key));
+  }
+  return list;
+}
+
+void refuse_unread(const ModelFields& fields, const Fields& reads) {
+  const std::vector<Refused> refused = refused_keys(fields, reads);
+  if (refused.empty()) return;
+  throw fields.error_at(refused.front().key, fmt::format("not modelled: {}", fmt::join(phrases(refused), ", ")));
+}
+
+// What some family reads: of a family that we do not know, none of this is what is missing.
+Fields read_by_some() {
+  Fields all;
+  for (const ModelFamily& family : families()) all = all + family.reads;
+  return all;
+}
+
+// What an unknown family is made of says more than its name does.
+[[noreturn]] void refuse_family(const ModelFields& fields, const std::string& named_at, const std::string& type) {
+  std::vector<Refused> refused = refused_keys(fields, read_by_some());
+  std::erase_if(refused, [](const Refused& each) { return each.meaning == nullptr; });
+  if (refused.empty()) {
+    throw fields.error_at(named_at, "not modelled: " + unknown_name("model_type", type, model_types()));
+  }
+  throw fields.error_at(refused.front().key, fmt::format("not modelled: {}, model_type {}",
+                                                         fmt::join(phrases(refused), ", "), type.substr(0, 40)));
+}
+
+}  // namespace
+
+const ModelFamily& family_of(const ModelFields& fields) {
+  const std::string outer = fields.wrapper_type();
+  if (!outer.empty() && !wrappers().contains(outer)) refuse_family(fields, "text_config", outer);
+  fields.require({"model_type"});
+  const std::string type = fields.text_or("model_type", "");
+  const auto family = std::find_if(families().begin(), families().end(),
+                                   [&](const ModelFamily& each) { return each.model_type == type; });
+  if (family == families().end()) refuse_family(fields, "model_type", type);
+  refuse_unread(fields, family->reads);
+  return *family;
+}
+
+std::vector<std::string> fields_of_families() {
+  std::vector<std::string> fields;
+  for (const std::string& field : read_by_some()) {
+    const std::vector<std::string> names = names_of(field);
+    fields.insert(fields.end(), names.begin(), names.end());
+  }
+  return fields;
+}
+
+}  // namespace moeline
