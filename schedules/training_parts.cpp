@@ -64,6 +64,7 @@ void read_weights(const Spec& scenario, const Spec& training, Setup& setup) {
                                               setup.scenario.model));
   }
   dense = experts = WeightType::fp8;
+  setup.model.stored.clear();
 }
 
 // What is asked for and cannot be; defaults give way.

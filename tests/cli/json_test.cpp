@@ -52,6 +52,7 @@ TEST_CASE("every JSON object that a command prints or writes says which version 
                                   {"simulate", kSlots},
                                   {"compare", valid.file, trace},
                                   {"price", "h800", "gemm"},
+                                  {"model", "deepseek-v3"},
                                   {"analyze", trace},
                                   {"replay", trace},
                                   {"validate", source("tests/published/decode_limit.yaml").string()},
