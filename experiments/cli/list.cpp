@@ -19,15 +19,13 @@ void list_hardware(const std::string& name) { fmt::print("{}", hardware_table(lo
 void list_model(const std::string& name) { fmt::print("{}", read_text(find_named("model", name, "model/zoo"))); }
 
 void list_schedule(const std::string& name) {
-  const std::vector<std::string>& names = schedule_names();
-  if (std::find(names.begin(), names.end(), name) == names.end()) {
-    throw SpecError(unknown_name("schedule", name, names));
-  }
-  if (is_pipeline(name)) {
+  const std::optional<std::string> known = known_name(name, schedule_names());
+  if (!known) throw SpecError(unknown_name("schedule", name, schedule_names()));
+  if (is_pipeline(*known)) {
     fmt::print("# a whole pipeline: F&B by the plan of dualpipe-chunk; or slots that take what slot_costs_ms says\n");
     return;
   }
-  const auto plan = home() / "schedules" / (name + ".yaml");
+  const auto plan = home() / "schedules" / (*known + ".yaml");
   fmt::print("{}", std::filesystem::exists(plan) ? read_text(plan) : "# no overlap plan: one phase at a time\n");
 }
 

@@ -83,7 +83,8 @@ int run(const Options& options) {
     const Price price = moeline::price(requested.op, {.sms = requested.sms}, profile.facts, kernels);
     priced.push_back({std::move(requested), price});
   }
-  fmt::print("{}", options.format == "json" ? to_json(priced, options.hardware) : to_table(priced));
+  fmt::print("{}",
+             options.format == "json" ? to_json(priced, spelt_as(profile.name, options.hardware)) : to_table(priced));
   const bool covered =
       std::all_of(priced.begin(), priced.end(), [](const PricedOp& each) { return is_covered(each.price.provenance); });
   if (!options.strict || covered) return kDone;
