@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <memory>
 
 #include "base/file.hpp"
@@ -14,6 +13,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output_file.hpp"
 
+#include "hardware/device_name.hpp"
 namespace moeline {
 namespace {
 
@@ -27,37 +27,17 @@ struct Options {
   bool report = false;
 };
 
-// "NVIDIA H100 80GB HBM3" -> " nvidia h100 80gb hbm3 "
-std::string words_of(const std::string& device) {
-  std::string words = " " + device + " ";
-  std::transform(words.begin(), words.end(), words.begin(),
-                 [](unsigned char c) { return std::isalnum(c) ? static_cast<char>(std::tolower(c)) : ' '; });
-  return words;
+std::string device_of(const BenchTable& table) { return table.header.at("device"); }
+
+std::string profile_for(const BenchTable& table) {
+  if (const auto profile = profile_named_by(device_of(table))) return *profile;
+  throw table.error_at("device",
+                       fmt::format("'{}' names no profile: --hardware names one with its facts", device_of(table)));
 }
 
-bool has_word(const std::string& words, const std::string& word) {
-  return words.find(" " + word + " ") != std::string::npos;
-}
-
-// The profile that one of the device's words names, whole or up to its first '-'. Profiles are those of SXM modules.
-std::string profile_named_by(const std::string& device) {
-  const std::string words = words_of(device);
-  const bool other_board = has_word(words, "pcie") || has_word(words, "nvl");
-  for (const std::string& name : names_in("hwprofiles")) {
-    if (!other_board && has_word(words, name.substr(0, name.find('-')))) return name;
-  }
-  throw SpecError(fmt::format("no profile is named after '{}': --hardware names one with its facts", device));
-}
-
-// A profile whose name says another machine of ours is not the one that was measured.
 void expect_device(const BenchTable& table, const HardwareProfile& profile) {
-  const std::string device = words_of(table.header.at("device")), name = words_of(profile.name);
-  for (const std::string& each : names_in("hwprofiles")) {
-    const std::string word = each.substr(0, each.find('-'));
-    if (!has_word(name, word) || has_word(device, word)) continue;
-    throw SpecError(
-        fmt::format("{} was measured on {}, not on {}", table.file, table.header.at("device"), profile.name));
-  }
+  if (!is_another_machine(profile.name, device_of(table))) return;
+  throw table.error_at("device", fmt::format("is {}, not {}", device_of(table), profile.name));
 }
 
 // Tables of calib/bench say what they were measured on and when, and are always cross-validated.
@@ -65,7 +45,7 @@ void take_from_bench(const std::vector<std::string>& files, Options& options) {
   for (const std::string& file : files) {
     if (!is_bench_table(file)) continue;
     const BenchTable table = read_bench_table(file);
-    if (options.hardware.empty()) options.hardware = profile_named_by(table.header.at("device"));
+    if (options.hardware.empty()) options.hardware = profile_for(table);
     if (options.kernels.empty()) options.kernels = "bench-" + table.header.at("started").substr(0, 7);
     options.request.cross_validate = true;
   }
