@@ -6,6 +6,7 @@
 
 #include "engine/simulate.hpp"
 #include "experiments/cli/analysis_output.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 
@@ -122,7 +123,7 @@ void add_analyze(CLI::App& app, int& /*exit_code*/) {
   command->add_option("--scenario", options->scenario, "scenario that ran in the trace: shapes of its kernels");
   command->add_option("--set", options->assignments, "override in the scenario")->allow_extra_args(false);
   command->add_option("--hardware", options->hardware, "profile of the machine; default: by the trace's device");
-  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kDefinitions);
   command->callback([options] { analyze_command(*options); });
 }

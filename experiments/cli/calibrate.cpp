@@ -9,6 +9,7 @@
 #include "base/file.hpp"
 #include "calib/fit/bench_schema.hpp"
 #include "calib/fit/bench_table.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/calibration_output.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output_file.hpp"
@@ -110,12 +111,12 @@ void add_calibrate(CLI::App& app, int& /*exit_code*/) {
       ->add_option("--without", options->request.without,
                    "keys of calib/bench's tables that are not fitted: the set borrows them")
       ->delimiter(',')
-      ->check(CLI::IsMember(bench_key_names()));
+      ->transform(one_of(bench_key_names()));
   command
       ->add_option("--given", options->request.given,
                    "groups of constants that are not fitted: they are those of the profile's newest set")
       ->delimiter(',')
-      ->check(CLI::IsMember(group_names()));
+      ->transform(one_of(group_names()));
   command->add_flag("--by-name-only", options->request.by_name_only,
                     "a set that is never a default and lends nothing: for few figures, or of another time");
   command->add_flag("--report", options->report, "print every observation with its fitted and its left-out value");

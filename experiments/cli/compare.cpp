@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/file.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/compare_output.hpp"
 #include "experiments/cli/measured_input.hpp"
@@ -168,7 +169,7 @@ void add_compare(CLI::App& app, int& exit_code) {
       ->check(not_empty());
   command->add_option("--trace", options->trace, "write both timelines into one Chrome trace")->check(not_empty());
   add_kernel_map_options(*command, options->input);
-  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kDefinitions);
   command->callback([options, &exit_code] { exit_code = compare(*options); });
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/hardware_table.hpp"
 #include "schedules/pipeline/pipelines.hpp"
@@ -52,7 +53,7 @@ void add_list(CLI::App& app, int& /*exit_code*/) {
   CLI::App* command = app.add_subcommand("list", "models, hardware or schedules, or what one of them holds");
   command->add_option("kind", *kind, "models, hardware or schedules")
       ->required()
-      ->check(CLI::IsMember({"models", "hardware", "schedules"}));
+      ->transform(one_of({"models", "hardware", "schedules"}));
   command->add_option("name", *name, "print this one");
   command->callback([kind, name] { list(*kind, *name); });
 }

@@ -8,10 +8,6 @@
 
 namespace moeline {
 
-CLI::Validator not_empty() {
-  return {[](const std::string& text) { return std::string(text.empty() ? "must not be empty" : ""); }, "", ""};
-}
-
 void check_output(const std::string& option, const std::string& output, const std::vector<std::string>& inputs) {
   for (const std::string& input : inputs) {
     std::error_code absent;  // then they are not the same file

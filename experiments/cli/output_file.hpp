@@ -7,9 +7,6 @@
 
 namespace moeline {
 
-/// For options whose argument must not be empty, as that of a forgotten shell variable is.
-[[nodiscard]] CLI::Validator not_empty();
-
 /// Throws CLI::ValidationError where the file that `option` names is one of those that the command reads. Empty names
 /// are of options that were not given.
 void check_output(const std::string& option, const std::string& output, const std::vector<std::string>& inputs);

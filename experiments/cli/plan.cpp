@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/parallel.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/plan_output.hpp"
@@ -73,7 +74,7 @@ void add_plan(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("plan", "how many GPUs serve a load, in what deployment, at what cost");
   command->add_option("plan", options->plan, "plan file (YAML)")->required();
-  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json", "csv"}));
+  command->add_option("--format", options->format)->transform(one_of({"table", "json", "csv"}));
   command->add_option("--html", options->html, "write a page of plots as well: of disaggregated serving")
       ->check(not_empty());
   command->add_option("--workers", options->workers, "threads (as many as there are cores)")

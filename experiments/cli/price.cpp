@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/parse_op.hpp"
@@ -101,7 +102,7 @@ void add_price(CLI::App& app, int& exit_code) {
   command->add_option("op", options->ops, "kernels")->required();
   command->add_option("--kernels", options->kernels, "kernel set; default: for each family the newest that has it");
   command->add_option("--set", options->assignments, "machine facts: hardware.nic_GBps=25")->allow_extra_args(false);
-  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
   command->footer(op_help() + "\n" + kProvenanceHelp);
   command->callback([options, &exit_code] { exit_code = run(*options); });

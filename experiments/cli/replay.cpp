@@ -9,6 +9,7 @@
 
 #include "base/file.hpp"
 #include "engine/simulate.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/comparison.hpp"
 #include "experiments/cli/json.hpp"
@@ -245,7 +246,7 @@ void add_replay(CLI::App& app, int& /*exit_code*/) {
       ->allow_extra_args(false);
   command->add_option("--graph", options->graph, "write the graph: .dot or .gv for Graphviz, else JSON")
       ->check(not_empty());
-  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kDefinitions);
   command->callback([options] { replay_command(*options); });
 }

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "base/file.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/output_file.hpp"
@@ -212,7 +213,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
                    "launches come first)")
       ->check(not_empty());
   command->add_option("--format", options->format, "of the result on stdout")
-      ->check(CLI::IsMember({"table", "json", "csv"}));
+      ->transform(one_of({"table", "json", "csv"}));
   command->add_option("-o,--output", options->output, "write a run folder: manifest, metrics, traces/")
       ->check(not_empty());
   command
@@ -224,7 +225,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->add_option("--trace-level", options->trace_level,
                    "operator: every kernel; phase: one slice for each phase on a stream, by default of whole steps of "
                    "training")
-      ->check(CLI::IsMember({"operator", "phase"}));
+      ->transform(one_of({"operator", "phase"}));
   command->add_flag("--gzip", options->gzip, "pack the traces of -o; --trace packs where FILE ends in .gz")
       ->needs("--output");
   command
@@ -234,9 +235,8 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command
       ->add_option("--kernel-naming", options->kernel_naming,
                    "hta: names that HolisticTraceAnalysis takes for communication")
-      ->check(CLI::IsMember({"deepep", "hta"}));
-  command->add_option("--ts-resolution", options->ts_resolution, "of times in traces")
-      ->check(CLI::IsMember({"ns", "us"}));
+      ->transform(one_of({"deepep", "hta"}));
+  command->add_option("--ts-resolution", options->ts_resolution, "of times in traces")->transform(one_of({"ns", "us"}));
   command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
   command->footer(std::string(kDefinitions) + "\n" + kProvenanceHelp);
   command->callback([options, &exit_code] { exit_code = simulate_command(*options); });

@@ -11,6 +11,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/parallel.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/sweep_output.hpp"
@@ -149,7 +150,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
   command->add_option("--merge", options->merge, "unite these files of the study instead of simulating");
   command->add_option("--workers", options->workers, "threads (as many as there are cores)")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json", "csv"}));
+  command->add_option("--format", options->format)->transform(one_of({"table", "json", "csv"}));
   command->add_flag("--no-progress", options->no_progress, "no progress bar, which only a terminal gets anyway");
   command->footer(kDefinitions);
   command->callback([options, &exit_code] { exit_code = sweep_command(*options); });

@@ -61,7 +61,7 @@ TEST_CASE("overrides of a scenario without a scenario are wrong usage") {
 }
 
 TEST_CASE("wrong usage is said on one line") {
-  check_wrong_usage({"compare", "a", "b", "--format", "xml"}, "--format: xml not in {table,json}");
+  check_wrong_usage({"compare", "a", "b", "--format", "xml"}, "--format: unknown value 'xml'; there is: table, json");
   check_wrong_usage({"compare", "a"}, "b is required");
   check_wrong_usage({"replay", "a", "b\nc"}, "b?c");
 }
