@@ -1,5 +1,6 @@
 // moeline sweep: many scenarios at once, into one table.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -36,6 +37,7 @@ constexpr const char* kDefinitions = R"(STUDY: a YAML file; experiments/sweep/st
 Every finished point is a row of the SQLite file -o (by default STUDY's name with .sqlite) at once; a killed sweep goes on
 with --resume. A point that fails is a row with its reason. The table is the same whatever the number of workers.
 --html writes the table as one page of plots that needs no network: the Pareto front of two metrics, lines, a heat map, and
+A table that is there is continued or left alone, never written over.
 whatever else is chosen there. With --resume it does so of a finished table, without simulating again.
 Under a Slurm job array, srun or mpirun each process takes its share of the points, writes a file of its own,
 NAME.INDEX-of-COUNT.sqlite, and prints no table; --merge unites the files: all of them, or none where one is bad.
@@ -109,7 +111,18 @@ int end_share(const Study& study, const Store& store) {
   return kDone;
 }
 
+// Its name tells what a file holds: a table called x.csv would be taken for text.
+void check_table_name(const std::string& table) {
+  const std::vector<std::string> suffixes = {".sqlite", ".sqlite3", ".db"};
+  if (table.empty() || known_name(std::filesystem::path(table).extension().string(), suffixes)) return;
+  throw CLI::ValidationError(
+      fmt::format("-o {}: the table is an SQLite file, whose name ends in {}; as CSV or JSON it goes to stdout: "
+                  "--format csv > FILE",
+                  table, fmt::join(suffixes, ", ")));
+}
+
 int sweep_command(const Options& options) {
+  check_table_name(options.output);
   const Study study = load_study(options.study);
   const Share share = options.merge.empty() ? share_of_environment() : Share{};
   std::optional<PageTemplate> page_template;
@@ -144,7 +157,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("sweep", "simulate every point of a study, on all cores");
   command->add_option("study", options->study, "study file (YAML)")->required();
-  command->add_option("-o,--output", options->output, "the SQLite file of the table");
+  command->add_option("-o,--output", options->output, "the SQLite file of the table: NAME.sqlite, .sqlite3 or .db");
   command->add_option("--html", options->html, "a page of plots of the table")->check(not_empty());
   command->add_flag("--resume", options->resume, "go on with the points that the file lacks");
   command->add_option("--merge", options->merge, "unite these files of the study instead of simulating");
