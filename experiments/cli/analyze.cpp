@@ -9,8 +9,8 @@
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
-
 #include "hardware/device_name.hpp"
+
 namespace moeline {
 namespace {
 

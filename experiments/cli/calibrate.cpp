@@ -13,8 +13,8 @@
 #include "experiments/cli/calibration_output.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output_file.hpp"
-
 #include "hardware/device_name.hpp"
+
 namespace moeline {
 namespace {
 
@@ -26,6 +26,7 @@ struct Options {
   std::string kernels;
   CalibrationRequest request;
   bool report = false;
+  bool force = false;
 };
 
 std::string device_of(const BenchTable& table) { return table.header.at("device"); }
@@ -70,7 +71,7 @@ std::vector<std::string> group_names() {
 }
 
 void run(Options options) {
-  check_output("-o", options.output, options.files);
+  check_output({"-o", options.output, FileKind::profile}, options.files, options.force);
   take_from_bench(options.files, options);
   if (options.hardware.empty()) options.hardware = "h800";
   if (!options.kernels.empty()) options.request.kernels = options.kernels;
@@ -94,7 +95,7 @@ void add_calibrate(CLI::App& app, int& /*exit_code*/) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("calibrate", "fit the constants of a kernel set to measured kernels");
   command->add_option("csv", options->files, "measured tables: those that calib/fit/README.md describes")->required();
-  command->add_option("-o,--output", options->output, "the hardware profile to write")->required();
+  command->add_option("-o,--output", options->output, "the hardware profile to write")->required()->check(not_empty());
   command->add_option(
       "--hardware", options->hardware,
       "profile whose machine facts and other kernel sets are kept: by default the one that a table of calib/bench "
@@ -119,6 +120,7 @@ void add_calibrate(CLI::App& app, int& /*exit_code*/) {
       ->transform(one_of(group_names()));
   command->add_flag("--by-name-only", options->request.by_name_only,
                     "a set that is never a default and lends nothing: for few figures, or of another time");
+  add_force(*command, options->force);
   command->add_flag("--report", options->report, "print every observation with its fitted and its left-out value");
   command->callback([options] { run(*options); });
 }

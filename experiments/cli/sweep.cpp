@@ -31,13 +31,14 @@ struct Options {
   std::size_t workers = 0;  // 0: as many as there are cores
   bool resume = false;
   bool no_progress = false;
+  bool force = false;
 };
 
 constexpr const char* kDefinitions = R"(STUDY: a YAML file; experiments/sweep/study.hpp has its keys.
 Every finished point is a row of the SQLite file -o (by default STUDY's name with .sqlite) at once; a killed sweep goes on
 with --resume. A point that fails is a row with its reason. The table is the same whatever the number of workers.
---html writes the table as one page of plots that needs no network: the Pareto front of two metrics, lines, a heat map, and
 A table that is there is continued or left alone, never written over.
+--html writes the table as one page of plots that needs no network: the Pareto front of two metrics, lines, a heat map, and
 whatever else is chosen there. With --resume it does so of a finished table, without simulating again.
 Under a Slurm job array, srun or mpirun each process takes its share of the points, writes a file of its own,
 NAME.INDEX-of-COUNT.sqlite, and prints no table; --merge unites the files: all of them, or none where one is bad.
@@ -86,7 +87,7 @@ void check_page(const Options& options, const Study& study, const Share& share) 
   const std::filesystem::path table = output_of(options, study, share);
   std::vector<std::string> inputs = options.merge;
   inputs.insert(inputs.end(), {options.study, study.scenario.string()});
-  check_output("--html", options.html, inputs);
+  check_output({"--html", options.html, FileKind::page}, inputs, options.force);
   const auto place = [](const std::filesystem::path& file) {
     return std::filesystem::weakly_canonical(std::filesystem::absolute(file));
   };
@@ -94,7 +95,6 @@ void check_page(const Options& options, const Study& study, const Share& share) 
   if (share.count > 1) {
     throw CLI::ValidationError("--html: one process has a share of the table; with --merge it is whole");
   }
-  check_folder_of(options.html);
   if (study.points.size() > kMostPagePoints) {
     throw SpecError(options.study, 0,
                     fmt::format("has {} points, and a page holds at most {}: sweep without --html", study.points.size(),
@@ -161,6 +161,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
   command->add_option("--html", options->html, "a page of plots of the table")->check(not_empty());
   command->add_flag("--resume", options->resume, "go on with the points that the file lacks");
   command->add_option("--merge", options->merge, "unite these files of the study instead of simulating");
+  add_force(*command, options->force);
   command->add_option("--workers", options->workers, "threads (as many as there are cores)")
       ->check(CLI::Range(1, 1024));
   command->add_option("--format", options->format)->transform(one_of({"table", "json", "csv"}));

@@ -153,8 +153,8 @@ TEST_CASE("output that cannot be written is refused and leaves nothing behind") 
   const TemporaryFolder target;
   const std::string missing = target / "missing/trace.json";
   const std::string file = target.write("file", "mine\n");
-  check_refused(valid.with({"--trace", missing}), missing + ": ", "cannot be written");
-  check_refused(valid.with({"--trace", target.path()}), target.path().string() + ": ", "cannot be written");
+  check_refused(valid.with({"--trace", missing}), missing + ": ", "there is no folder for it");
+  check_refused(valid.with({"--trace", target.path()}), target.path().string() + ": ", "is a folder, not a file");
   check_refused(valid.with({"-o", file}), file + ": ", "cannot be created");
   check_refused(valid.with({"-o", file + "/below"}), file + "/below: ", "cannot be created");
   CHECK(content_of(file) == "mine\n");

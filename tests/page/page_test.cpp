@@ -218,6 +218,13 @@ TEST_CASE("a page that could not be written is refused before anything is simula
   CHECK_FALSE(sweep.wrote("table.db"));
 }
 
+TEST_CASE("a page takes the place of one that moeline wrote") {
+  const Sweep sweep;
+  const std::string first = sweep.page("page");
+  CHECK(first.find("<meta name=\"generator\" content=\"moeline\">") != std::string::npos);
+  CHECK(sweep.page("page", {"--resume"}) == first);
+}
+
 TEST_CASE("a page may lie in the folder that one is in") {
   const Sweep sweep;
   const Variable set("MOELINE_ECHARTS", sweep.echarts);
