@@ -22,15 +22,15 @@ predict() {
   local name=$1
   shift
   echo
-  build/release/moeline simulate "$@" -o "$out/$name"
-  build/release/moeline simulate "$@" --set schedule=sequential -o "$out/${name}_sequential" >/dev/null 2>&1
+  build/release/moeline simulate "$@" -o "$out/$name" --force  # also over what an earlier version wrote
+  build/release/moeline simulate "$@" --set schedule=sequential -o "$out/${name}_sequential" --force >/dev/null 2>&1
 }
 predict train "$train"
 predict prefill "$prefill"
 predict decode "$decode"
 predict decode_mtp "$decode" --set workload.query_len=2
 echo
-build/release/moeline simulate "$step" -o "$out/train_step"
+build/release/moeline simulate "$step" -o "$out/train_step" --force
 
 echo
 echo "traces:  $out/*/traces/rank_0.json   (open them in https://ui.perfetto.dev or chrome://tracing)"
@@ -38,7 +38,7 @@ echo "numbers: $out/*/metrics.json"
 echo
 if [ -e "$measured" ]; then
   echo "Training against the measured chunk: fitted on its layers 0 and 1, layers 2 and 3 are predicted."
-  build/release/moeline compare "$train" "$measured" --layers 2,3 --trace "$out/predicted_and_measured.json"
+  build/release/moeline compare "$train" "$measured" --layers 2,3 --trace "$out/predicted_and_measured.json" --force
   echo
   echo "Both in one trace: $out/predicted_and_measured.json"
   echo "What limits the measured run, and what if: build/release/moeline analyze|replay $measured"

@@ -31,15 +31,18 @@ LoadsAndPast read_loads(const Setup& setup) {
   LoadFile file = read_load_file(beside(setup.scenario.file, routing.file),
                                  {.experts = setup.model.n_routed_experts, .ranks = setup.scenario.parallelism.ep});
   if (file.layers.size() != 1 && file.layers.size() != static_cast<std::size_t>(setup.model.moe_layers())) {
-    throw SpecError(fmt::format("{}: has {} layers; the model has {} MoE layers", routing.file, file.layers.size(),
-                                setup.model.moe_layers()));
+    throw SpecError(
+        routing.file, 0,
+        fmt::format("has {} layers; the model has {} MoE layers", file.layers.size(), setup.model.moe_layers()));
   }
   const auto top_k = static_cast<std::ptrdiff_t>(setup.model.num_experts_per_tok);
   for (const Loads& step : file.loads) {
-    for (const LayerLoads& layer : step) {
-      if (std::count_if(layer.begin(), layer.end(), [](double load) { return load > 0; }) >= top_k) continue;
-      throw SpecError(fmt::format("{}: a layer has fewer than {} experts with a load, and every token chooses as many",
-                                  routing.file, top_k));
+    for (std::size_t layer = 0; layer < step.size(); ++layer) {
+      const auto is_loaded = [](double load) { return load > 0; };
+      if (std::count_if(step[layer].begin(), step[layer].end(), is_loaded) >= top_k) continue;
+      throw SpecError(routing.file, 0,
+                      fmt::format("layer {} has fewer than {} experts with a load, and every token chooses as many",
+                                  file.layers[layer], top_k));
     }
   }
   return from_steps(std::move(file.loads));

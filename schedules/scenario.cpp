@@ -17,7 +17,7 @@ namespace moeline {
 namespace {
 
 void read_layers(const Spec& spec, const Architecture& model, Scenario& scenario) {
-  const bool all = !spec.has("layers") || spec.text("layers") == "all";
+  const bool all = !spec.has("layers") || same_but_for_case(spec.text("layers"), "all");
   // Training's chunk and its sequential schedule are of MoE layers alone.
   scenario.whole_model = all && (scenario.workload.phase != "train" || is_pipeline(scenario.schedule));
   scenario.layers = all ? model.moe_layers() : spec.integer("layers", 1, 5000);
@@ -60,6 +60,7 @@ void read_model(const Spec& spec, Setup& setup) {
   s.model = spec.text("model");
   setup.model = at_key(spec, "model", [&] { return load_architecture(s.model, s.file); });
   expect_prices(spec, "model", setup.model);
+  s.model = spelt_as(setup.model.name, s.model);
 }
 
 std::shared_ptr<const HardwareProfile> read_machine(const Spec& spec, Setup& setup) {
@@ -67,6 +68,7 @@ std::shared_ptr<const HardwareProfile> read_machine(const Spec& spec, Setup& set
   s.hardware = spec.text("hardware");
   s.kernels = spec.text_or("kernels", "");
   auto profile = at_key(spec, "hardware", [&] { return known_profile(s.hardware, s.hardware_overrides, s.file); });
+  s.hardware = spelt_as(profile->name, s.hardware);
   setup.machine = {profile->name, profile->facts};
   return profile;
 }
@@ -83,7 +85,8 @@ void read_kernels(const Spec& spec, const HardwareProfile& profile, Setup& setup
 }
 
 std::string read_overlap(const Spec& spec, const Scenario& scenario) {
-  const std::string overlap = spec.text_or("overlap", "default");
+  const std::string written = spec.text_or("overlap", "default");
+  const std::string overlap = spelt_as("default", spelt_as("none", written));
   const bool has_plan = scenario.schedule.starts_with("dualpipe") || scenario.schedule.ends_with("two-batch");
   if (overlap == "default") return overlap;
   if (!has_plan) throw spec.error("overlap", fmt::format("does not apply to the schedule {}", scenario.schedule));

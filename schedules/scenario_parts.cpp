@@ -94,8 +94,8 @@ std::vector<int> read_rows(const Spec& rows, const char* key, const Scenario& sc
 
 std::string modelled(const Spec& spec, const std::string& key, const std::vector<std::string>& values,
                      const std::vector<std::string>& real) {
-  std::string value = spec.text_or(key, values.front());
-  if (std::find(real.begin(), real.end(), value) != real.end()) {
+  const std::string value = spec.text_or(key, values.front());
+  if (known_name(value, real)) {
     throw spec.error(key, fmt::format("'{}' is not modelled; there is: {}", value, fmt::join(values, ", ")));
   }
   return spec.has(key) ? spec.choice(key, values) : value;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/names.hpp"
 #include "schedules/pipeline/pipelines.hpp"
 
 namespace moeline {
@@ -33,7 +34,8 @@ const std::vector<std::string>& schedule_names() {
 
 const ScheduleKind& schedule_named(const std::string& name) {
   const std::vector<ScheduleKind>& kinds = schedule_kinds();
-  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const ScheduleKind& k) { return k.name == name; });
+  const auto known = known_name(name, schedule_names());
+  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const ScheduleKind& k) { return k.name == known; });
   if (found == kinds.end()) throw UnknownName(unknown_name("schedule", name, schedule_names()));
   return *found;
 }

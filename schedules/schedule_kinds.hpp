@@ -16,7 +16,7 @@ struct ScheduleKind {
 [[nodiscard]] const std::vector<ScheduleKind>& schedule_kinds();
 [[nodiscard]] const std::vector<std::string>& schedule_names();
 
-/// Throws SpecError with the nearest name.
+/// Case counts for nothing. Throws UnknownName with the nearest name.
 [[nodiscard]] const ScheduleKind& schedule_named(const std::string& name);
 
 }  // namespace moeline

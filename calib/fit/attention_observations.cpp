@@ -45,7 +45,7 @@ std::optional<Name> name_of(const CsvTable& table) {
 void expect_bf16(const CsvTable& table, std::size_t row, const char* column) {
   if (table.text(row, column) != "bf16") {
     throw SpecError(table.file(), table.line(row),
-                    fmt::format("{} is '{}'; only bf16 is known", column, table.text(row, column)));
+                    fmt::format("{}: '{}' is not bf16, the only type that is known", column, table.text(row, column)));
   }
 }
 
@@ -142,7 +142,7 @@ std::vector<Observation> flash_mla_observations(const CsvTable& table, const std
     const std::string& bound = table.text(row, "flash_mla_bound");
     if (bound != "compute" && bound != "memory") {
       throw SpecError(table.file(), table.line(row),
-                      fmt::format("flash_mla_bound is '{}', not compute or memory", bound));
+                      fmt::format("flash_mla_bound: '{}' is neither compute nor memory", bound));
     }
     const double us = bound == "compute" ? flops_at_peak_us(op.flops, table.positive(row, "tflops"))
                                          : bytes_at_peak_us(op.bytes, table.positive(row, "GBps"));

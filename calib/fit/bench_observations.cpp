@@ -104,8 +104,8 @@ Observation kernel(const BenchTable& table, const Measurement& m, Family family,
 
 void expect_machine(const BenchTable& table, const MachineFacts& machine) {
   if (table.header.at("sms") == fmt::format("{}", machine.sms)) return;
-  throw SpecError(fmt::format("{}: was measured on {} with {} SMs, the profile has {}; --hardware names another",
-                              table.file, table.header.at("device"), table.header.at("sms"), machine.sms));
+  throw table.error_at("sms", fmt::format("is {} ({}), the profile has {}; --hardware names another",
+                                          table.header.at("sms"), table.header.at("device"), machine.sms));
 }
 
 }  // namespace

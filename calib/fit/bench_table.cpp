@@ -81,7 +81,7 @@ class Reader {
       if (colon == std::string_view::npos) refuse("a line of the header must be '# name: value'");
       const std::string_view value = text.substr(colon + 2);
       if (value.find_first_of("\"\\") != std::string_view::npos) refuse("a line of the header holds '\"' or '\\'");
-      table_.header[std::string(text.substr(0, colon))] = value;
+      read_header(std::string(text.substr(0, colon)), std::string(value));
     } else if (text.starts_with(kSkipped)) {
       table_.skipped.emplace_back(one_line(text.substr(kSkipped.size()), 200));
     } else if (text.starts_with(kRows)) {
@@ -93,15 +93,19 @@ class Reader {
     }
   }
 
+  void read_header(const std::string& name, const std::string& value) {
+    table_.header[name] = value;
+    table_.header_lines[name] = line_;
+    const bool counts = name == "sms" || name == "sm_clock_mhz" || name == "memory_clock_mhz";
+    if (counts && whole_number(name, value) < 1) refuse(fmt::format("{} must be above 0", name));
+    if (name == "started") check_date(value);
+  }
+
   void read_columns(std::string_view line) {
     if (line != kColumns) refuse(fmt::format("the columns must be '{}'", kColumns));
     for (const char* name : kHeader) {
       if (!table_.header.contains(name)) refuse(fmt::format("the header has no line '# {}: ...'", name));
     }
-    for (const char* count : {"sms", "sm_clock_mhz", "memory_clock_mhz"}) {
-      if (whole_number(count, table_.header.at(count)) < 1) refuse(fmt::format("{} must be above 0", count));
-    }
-    check_date(table_.header.at("started"));
     in_rows_ = true;
   }
 
@@ -264,6 +268,10 @@ double Measurement::median() const {
   std::sort(sorted.begin(), sorted.end());
   const std::size_t middle = sorted.size() / 2;
   return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+SpecError BenchTable::error_at(const std::string& name, const std::string& message) const {
+  return {file, header_lines.at(name), fmt::format("{} {}", name, message)};
 }
 
 bool is_bench_table(const std::filesystem::path& file) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.hpp"
+
 namespace moeline {
 
 /// The samples of one metric of one kernel.
@@ -25,8 +27,12 @@ struct Measurement {
 struct BenchTable {
   std::string file;
   std::map<std::string, std::string> header;
-  std::vector<Measurement> measurements;  ///< in the order of their first samples
-  std::vector<std::string> skipped;       ///< "key parameters: reason"
+  std::map<std::string, int> header_lines;  ///< where each name of the header stands
+  std::vector<Measurement> measurements;    ///< in the order of their first samples
+  std::vector<std::string> skipped;         ///< "key parameters: reason"
+
+  /// A refusal of what the header says under this name: "device MESSAGE" at its line. REQUIRES: it has the name.
+  [[nodiscard]] SpecError error_at(const std::string& name, const std::string& message) const;
 };
 
 /// Whether the file's first line says that it is one.

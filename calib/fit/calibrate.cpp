@@ -122,12 +122,24 @@ TileSet tiles_of(const std::string& date) {
   return date < kWideSince ? TileSet::narrow : TileSet::wide;
 }
 
-void add_trace(const CsvTable& table, const Setting& s, const std::vector<int>& layers, const Observations& transfers,
-               Tables& tables) {
+// What the tables together do not tell is the fault of no line.
+Constants solve_tables(const std::vector<std::filesystem::path>& files, const Observations& observations) {
+  const std::string others = files.size() > 1 ? fmt::format(" and {} more", files.size() - 1) : "";
+  return on_behalf_of(files.front().string() + others, [&] { return solve(observations); });
+}
+
+// Transfers by themselves, which those of a trace are held against.
+Constants solve_alone(const std::vector<std::filesystem::path>& files, const Setting& s,
+                      const Observations& transfers) {
   Constants alone;
   alone.fill(kUnknown);
-  if (!transfers.empty()) alone = solve(transfers);
+  if (!transfers.empty()) alone = solve_tables(files, transfers);
   set_own_node_constants(s.kernel_set, alone);
+  return alone;
+}
+
+void add_trace(const CsvTable& table, const Setting& s, const std::vector<int>& layers, const Constants& alone,
+               Tables& tables) {
   const Observations observations = trace_observations(table, layers, s.model, s.machine, alone);
   tables.add(observations,
              fmt::format("layers {} of deepseek-ai/profile-data train.json (H800, EP64, 20 communication SMs)",
@@ -153,12 +165,12 @@ void check_benches(const std::vector<BenchTable>& benches, bool other_kernels) {
   const std::string& device = benches.front().header.at("device");
   for (const BenchTable& table : benches) {
     if (table.header.at("device") == device) continue;
-    throw SpecError(fmt::format("{} was measured on {}, {} on {}", benches.front().file, device, table.file,
-                                table.header.at("device")));
+    throw benches.front().error_at(
+        "device", fmt::format("is {}, and {} was measured on {}", device, table.file, table.header.at("device")));
   }
   if (other_kernels) {
-    throw SpecError(
-        fmt::format("{} cannot be fitted together with kernels that others timed elsewhere", benches.front().file));
+    throw benches.front().error_at(
+        "device", fmt::format("is {}: cannot be fitted together with kernels that others timed elsewhere", device));
   }
   const auto has_gap = [](const BenchTable& table) {
     return std::any_of(table.measurements.begin(), table.measurements.end(), [](const Measurement& m) {
@@ -167,9 +179,8 @@ void check_benches(const std::vector<BenchTable>& benches, bool other_kernels) {
   };
   if (std::any_of(benches.begin(), benches.end(), has_gap)) return;
   throw SpecError(
-      fmt::format("{}: times of kernels contain the gap to the next one, and no table measures it (key launch, "
-                  "mode=stream)",
-                  benches.front().file));
+      benches.front().file, 0,
+      "times of kernels contain the gap to the next one, and no table measures it (key launch, mode=stream)");
 }
 
 void expect_different(const std::vector<std::filesystem::path>& files) {
@@ -177,7 +188,7 @@ void expect_different(const std::vector<std::filesystem::path>& files) {
   for (const std::filesystem::path& file : files) {
     std::error_code failed;
     if (seen.insert(std::filesystem::weakly_canonical(file, failed)).second) continue;
-    throw SpecError(fmt::format("{} is given twice", file.string()));
+    throw SpecError(file.string(), 0, "is given twice");
   }
 }
 
@@ -272,7 +283,9 @@ Calibration calibrate(const std::vector<std::filesystem::path>& files, const Cal
     std::erase_if(transfers, [&](const Observation& o) { return o.fold == request.left_out; });
   }
   give(request, tables.observations);
-  for (const CsvTable& trace : traces) add_trace(trace, setting, request.layers, transfers, tables);
+  for (const CsvTable& trace : traces) {
+    add_trace(trace, setting, request.layers, solve_alone(files, setting, transfers), tables);
+  }
   KernelSet set;
   set.name = request.kernels;
   set.date = date;
@@ -280,7 +293,7 @@ Calibration calibrate(const std::vector<std::filesystem::path>& files, const Cal
   set.by_name_only = request.by_name_only;
   set.source = fmt::format("least squares on {}", fmt::join(tables.sources, "; "));
   set.fitted_on = machine;
-  set.constants = solve(tables.observations);
+  set.constants = solve_tables(files, tables.observations);
   set_own_node_constants(set.name, set.constants);
   set_unfitted_overheads(set.constants);
   for (double& constant : set.constants) constant = rounded(constant);

@@ -27,12 +27,16 @@ bool is_h100(const MachineFacts& machine) {
 AllToAllWork benchmark_work(const CsvTable& table, std::size_t row, const char* tokens, const Architecture& model,
                             const MachineFacts& machine) {
   constexpr int kMostRanks = 4096;
+  if (model.n_routed_experts == 0) {
+    throw SpecError(table.file(), table.line(row),
+                    fmt::format("ep: the model '{}' has no routed experts, and these are their transfers", model.name));
+  }
   AllToAllWork work;
   work.gpus_per_node = static_cast<int>(machine.gpus_per_node);
   work.ep = table.integer(row, "ep", 1, kMostRanks);
   if (work.ep % work.gpus_per_node != 0) {
     throw SpecError(table.file(), table.line(row),
-                    fmt::format("ep {} must be whole nodes of {} GPUs", work.ep, work.gpus_per_node));
+                    fmt::format("ep: {} must be whole nodes of {} GPUs", work.ep, work.gpus_per_node));
   }
   work.hidden = model.hidden_size;
   work.top_k = model.num_experts_per_tok;
@@ -49,7 +53,7 @@ class Spreads {
   void set(AllToAllWork& work, std::size_t row) {
     if (model_.n_routed_experts % work.ep != 0) {
       throw SpecError(table_.file(), table_.line(row),
-                      fmt::format("ep {} must divide the {} experts", work.ep, model_.n_routed_experts));
+                      fmt::format("ep: {} must divide the {} experts", work.ep, model_.n_routed_experts));
     }
     const auto [found, is_new] = by_ep_.try_emplace(work.ep);
     if (is_new) {
@@ -68,7 +72,7 @@ class Spreads {
 bool is_dispatch(const CsvTable& table, std::size_t row) {
   const std::string& op = table.text(row, "op");
   if (op != "dispatch" && op != "combine") {
-    throw SpecError(table.file(), table.line(row), fmt::format("op '{}' is neither dispatch nor combine", op));
+    throw SpecError(table.file(), table.line(row), fmt::format("op: '{}' is neither dispatch nor combine", op));
   }
   return op == "dispatch";
 }

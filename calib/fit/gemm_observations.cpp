@@ -86,7 +86,7 @@ Family family_of(const CsvTable& table, std::size_t row) {
   if (layout == "contiguous") return Family::gemm_fp8_grouped;
   if (layout == "masked") return Family::gemm_fp8_masked;
   throw SpecError(table.file(), table.line(row),
-                  fmt::format("layout '{}' is none of dense, contiguous, masked", layout));
+                  fmt::format("layout: '{}' is none of dense, contiguous, masked", layout));
 }
 
 }  // namespace

@@ -25,6 +25,7 @@ struct Kernel {
   int layer = 0, stream = 0, sms = 0;
   int index = 0;  // position in its phase; -1 of a kernel that only some layers have
   double start = 0, end = 0, launch = 0, rows = 0;
+  int line = 0;  // of the table
 
   [[nodiscard]] double us() const { return end - start; }
   [[nodiscard]] bool is_transfer() const { return name.starts_with("internode::"); }
@@ -46,6 +47,7 @@ std::vector<Kernel> read_kernels(const CsvTable& table) {
     k.end = table.number(row, "end_us");
     k.launch = table.number(row, "launch_us");
     k.rows = table.text(row, "M").empty() ? 0 : table.number(row, "M");
+    k.line = table.line(row);
     kernels.push_back(k);
   }
   return kernels;
@@ -63,7 +65,7 @@ class Chunk {
     for (std::size_t i = 0; i < kernels_.size(); ++i) {
       const Kernel& k = kernels_[i];
       if (k.index >= 0 && !at_.emplace(std::tuple{k.phase, k.layer, k.index}, i).second) {
-        throw SpecError(file_, 0, fmt::format("{} {} of layer {} is repeated", k.phase, k.index, k.layer));
+        throw SpecError(file_, k.line, fmt::format("{} {} of layer {} is repeated", k.phase, k.index, k.layer));
       }
     }
   }
@@ -152,7 +154,7 @@ Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel
   if (is_all_to_all(op.family)) {
     const double alone_us = evaluate(transfer_curve(op, kernel.sms, machine), alone).us;
     if (std::isnan(alone_us))
-      throw SpecError(chunk.file(), 0,
+      throw SpecError(chunk.file(), kernel.line,
                       "needs DeepEP's tables beside it: transfers are measured in multiples of their time alone");
     observation.curve.always = {{overlapped_slowdown(op.family), alone_us}};
   } else {
@@ -182,7 +184,8 @@ void observe_phase(const Chunk& chunk, const std::string& phase, int layer, cons
     const Operator& op = ops[i];
     const Kernel& kernel = chunk.at(phase, layer, static_cast<int>(i));
     if (kernel.name.find(expected_name(op.family)) == std::string::npos) {
-      throw SpecError(fmt::format("{} is '{}', where our list has '{}' ({})", place(kernel), kernel.name, op.name,
+      throw SpecError(chunk.file(), kernel.line,
+                      fmt::format("name: {} is '{}', where our list has '{}' ({})", place(kernel), kernel.name, op.name,
                                   name_of(op.family)));
     }
     const bool squeezed = kernel.stream == kCommunicationStream && op.family == Family::rowwise;

@@ -110,6 +110,7 @@ std::string to_json(const AnalysisReport& r) {
   Json json;
   json.open().add("schema_version", 1).add("trace", r.file);
   if (!r.measured->trace.device.empty()) json.add("device", r.measured->trace.device);
+  if (r.machine) json.add("hardware", r.machine->name);
   json.open_list("ranks");
   for (const RankAnalysis& rank : r.analysis.ranks) add_rank(r, rank, json);
   json.close_list();

@@ -172,12 +172,20 @@ std::string wrapped(const std::string& paragraph) {
   return text;
 }
 
+std::string machine_line(const AnalysisReport& r) {
+  if (r.machine) return fmt::format("machine: {}\n", r.machine->name);
+  const std::string device = one_line(r.measured->trace.device);
+  return fmt::format("machine: unknown, {}; --hardware names one, for shares of its peaks\n",
+                     device.empty() ? "the trace names no device" : "no profile is that of '" + device + "'");
+}
+
 }  // namespace
 
 std::string to_table(const AnalysisReport& r) {
   std::string text =
       fmt::format("{}: {} GPU events, {} of them in phases{}{}\n", r.file, r.analysis.gpu_events, r.analysis.attributed,
                   r.measured->trace.device.empty() ? "" : ", ", one_line(r.measured->trace.device));
+  text += machine_line(r);
   for (const RankAnalysis& rank : r.analysis.ranks) {
     text += fmt::format("\nrank {}\n", rank.rank) + wrapped(limits_of(r, rank)) + "\n" + breakdown_table(rank) +
             streams_table(rank) + classes_table(r, rank) + gaps_table(r, rank) + layers_table(rank) +

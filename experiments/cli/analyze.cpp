@@ -2,14 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <memory>
 
-#include "base/file.hpp"
 #include "engine/simulate.hpp"
 #include "experiments/cli/analysis_output.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
+#include "hardware/device_name.hpp"
 
 namespace moeline {
 namespace {
@@ -22,19 +22,10 @@ struct Options {
   std::string format = "table";
 };
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
-// The profile whose name the device bears: "NVIDIA H800" is h800.
 std::optional<HardwareProfile> machine_of(const Trace& trace, const Options& options) {
   if (!options.hardware.empty()) return load_profile(options.hardware);
-  const std::string device = lower(trace.device);
-  for (const std::string& name : names_in("hwprofiles")) {
-    if (device.find(name) != std::string::npos) return load_profile(name);
-  }
-  return std::nullopt;
+  const std::optional<std::string> name = profile_named_by(trace.device);
+  return name ? std::optional(load_profile(*name)) : std::nullopt;
 }
 
 Time span_with(const Measured& measured, const std::vector<WhatIf::Scale>& scales) {
@@ -132,7 +123,7 @@ void add_analyze(CLI::App& app, int& /*exit_code*/) {
   command->add_option("--scenario", options->scenario, "scenario that ran in the trace: shapes of its kernels");
   command->add_option("--set", options->assignments, "override in the scenario")->allow_extra_args(false);
   command->add_option("--hardware", options->hardware, "profile of the machine; default: by the trace's device");
-  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kDefinitions);
   command->callback([options] { analyze_command(*options); });
 }

@@ -3,6 +3,7 @@
 
 #include <memory>
 
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/balance_output.hpp"
 #include "experiments/cli/commands.hpp"
 
@@ -83,7 +84,7 @@ void add_balance(CLI::App& app, int& /*exit_code*/) {
   add_cluster(*command, options->request);
   add_traffic(*command, options->request);
   add_rebalancing(*command, options->request);
-  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kDefinitions);
   command->callback([options] { run(*options); });
 }

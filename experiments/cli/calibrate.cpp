@@ -4,15 +4,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <memory>
 
 #include "base/file.hpp"
 #include "calib/fit/bench_schema.hpp"
 #include "calib/fit/bench_table.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/calibration_output.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output_file.hpp"
+#include "hardware/device_name.hpp"
 
 namespace moeline {
 namespace {
@@ -25,39 +26,20 @@ struct Options {
   std::string kernels;
   CalibrationRequest request;
   bool report = false;
+  bool force = false;
 };
 
-// "NVIDIA H100 80GB HBM3" -> " nvidia h100 80gb hbm3 "
-std::string words_of(const std::string& device) {
-  std::string words = " " + device + " ";
-  std::transform(words.begin(), words.end(), words.begin(),
-                 [](unsigned char c) { return std::isalnum(c) ? static_cast<char>(std::tolower(c)) : ' '; });
-  return words;
+std::string device_of(const BenchTable& table) { return table.header.at("device"); }
+
+std::string profile_for(const BenchTable& table) {
+  if (const auto profile = profile_named_by(device_of(table))) return *profile;
+  throw table.error_at("device",
+                       fmt::format("'{}' names no profile: --hardware names one with its facts", device_of(table)));
 }
 
-bool has_word(const std::string& words, const std::string& word) {
-  return words.find(" " + word + " ") != std::string::npos;
-}
-
-// The profile that one of the device's words names, whole or up to its first '-'. Profiles are those of SXM modules.
-std::string profile_named_by(const std::string& device) {
-  const std::string words = words_of(device);
-  const bool other_board = has_word(words, "pcie") || has_word(words, "nvl");
-  for (const std::string& name : names_in("hwprofiles")) {
-    if (!other_board && has_word(words, name.substr(0, name.find('-')))) return name;
-  }
-  throw SpecError(fmt::format("no profile is named after '{}': --hardware names one with its facts", device));
-}
-
-// A profile whose name says another machine of ours is not the one that was measured.
 void expect_device(const BenchTable& table, const HardwareProfile& profile) {
-  const std::string device = words_of(table.header.at("device")), name = words_of(profile.name);
-  for (const std::string& each : names_in("hwprofiles")) {
-    const std::string word = each.substr(0, each.find('-'));
-    if (!has_word(name, word) || has_word(device, word)) continue;
-    throw SpecError(
-        fmt::format("{} was measured on {}, not on {}", table.file, table.header.at("device"), profile.name));
-  }
+  if (!is_another_machine(profile.name, device_of(table))) return;
+  throw table.error_at("device", fmt::format("is {}, not {}", device_of(table), profile.name));
 }
 
 // Tables of calib/bench say what they were measured on and when, and are always cross-validated.
@@ -65,7 +47,7 @@ void take_from_bench(const std::vector<std::string>& files, Options& options) {
   for (const std::string& file : files) {
     if (!is_bench_table(file)) continue;
     const BenchTable table = read_bench_table(file);
-    if (options.hardware.empty()) options.hardware = profile_named_by(table.header.at("device"));
+    if (options.hardware.empty()) options.hardware = profile_for(table);
     if (options.kernels.empty()) options.kernels = "bench-" + table.header.at("started").substr(0, 7);
     options.request.cross_validate = true;
   }
@@ -89,7 +71,7 @@ std::vector<std::string> group_names() {
 }
 
 void run(Options options) {
-  check_output("-o", options.output, options.files);
+  check_output({"-o", options.output, FileKind::profile}, options.files, options.force);
   take_from_bench(options.files, options);
   if (options.hardware.empty()) options.hardware = "h800";
   if (!options.kernels.empty()) options.request.kernels = options.kernels;
@@ -113,7 +95,7 @@ void add_calibrate(CLI::App& app, int& /*exit_code*/) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("calibrate", "fit the constants of a kernel set to measured kernels");
   command->add_option("csv", options->files, "measured tables: those that calib/fit/README.md describes")->required();
-  command->add_option("-o,--output", options->output, "the hardware profile to write")->required();
+  command->add_option("-o,--output", options->output, "the hardware profile to write")->required()->check(not_empty());
   command->add_option(
       "--hardware", options->hardware,
       "profile whose machine facts and other kernel sets are kept: by default the one that a table of calib/bench "
@@ -130,14 +112,15 @@ void add_calibrate(CLI::App& app, int& /*exit_code*/) {
       ->add_option("--without", options->request.without,
                    "keys of calib/bench's tables that are not fitted: the set borrows them")
       ->delimiter(',')
-      ->check(CLI::IsMember(bench_key_names()));
+      ->transform(one_of(bench_key_names()));
   command
       ->add_option("--given", options->request.given,
                    "groups of constants that are not fitted: they are those of the profile's newest set")
       ->delimiter(',')
-      ->check(CLI::IsMember(group_names()));
+      ->transform(one_of(group_names()));
   command->add_flag("--by-name-only", options->request.by_name_only,
                     "a set that is never a default and lends nothing: for few figures, or of another time");
+  add_force(*command, options->force);
   command->add_flag("--report", options->report, "print every observation with its fitted and its left-out value");
   command->callback([options] { run(*options); });
 }

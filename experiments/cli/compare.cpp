@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "base/file.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/compare_output.hpp"
 #include "experiments/cli/measured_input.hpp"
@@ -29,6 +30,7 @@ struct Options {
   MeasuredInput input;  ///< how to read traces; its path is unused
   std::string fail_above;
   std::string trace;
+  bool force = false;
   std::string format = "table";
 };
 
@@ -115,7 +117,7 @@ int compare(const Options& options) {
   if (!options.assignments.empty() && !is_scenario(options.a) && !is_scenario(options.b)) {
     throw CLI::ValidationError("--set: applies to scenarios, and both sides are traces");
   }
-  check_output("--trace", options.trace, {options.a, options.b, options.input.map});
+  check_output({"--trace", options.trace, FileKind::trace}, {options.a, options.b, options.input.map}, options.force);
   const double threshold =
       options.fail_above.empty() ? std::numeric_limits<double>::infinity() : threshold_of(options.fail_above);
   const Side a = load_side(options.a, options);
@@ -167,8 +169,9 @@ void add_compare(CLI::App& app, int& exit_code) {
   command->add_option("--fail-above", options->fail_above, "5%: exit code 1 where a difference is larger")
       ->check(not_empty());
   command->add_option("--trace", options->trace, "write both timelines into one Chrome trace")->check(not_empty());
+  add_force(*command, options->force);
   add_kernel_map_options(*command, options->input);
-  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kDefinitions);
   command->callback([options, &exit_code] { exit_code = compare(*options); });
 }

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/file.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/hardware_table.hpp"
 #include "experiments/cli/list_json.hpp"
@@ -18,12 +19,12 @@ void list_hardware(const std::string& name) { fmt::print("{}", hardware_table(lo
 void list_model(const std::string& name) { fmt::print("{}", read_text(find_named("model", name, "model/zoo"))); }
 
 void list_schedule(const std::string& name) {
-  (void)schedule_named(name);
-  if (is_pipeline(name)) {
+  const std::string& schedule = schedule_named(name).name;
+  if (is_pipeline(schedule)) {
     fmt::print("# a whole pipeline: F&B by the plan of dualpipe-chunk; or slots that take what slot_costs_ms says\n");
     return;
   }
-  const auto plan = home() / "schedules" / (name + ".yaml");
+  const auto plan = home() / "schedules" / (schedule + ".yaml");
   fmt::print("{}", std::filesystem::exists(plan) ? read_text(plan) : "# no overlap plan: one phase at a time\n");
 }
 
@@ -59,7 +60,7 @@ void add_list(CLI::App& app, int& /*exit_code*/) {
   CLI::App* command = app.add_subcommand("list", "models, hardware or schedules, or what one of them holds");
   command->add_option("kind", *kind, "models, hardware or schedules")
       ->required()
-      ->check(CLI::IsMember({"models", "hardware", "schedules"}));
+      ->transform(one_of({"models", "hardware", "schedules"}));
   command->add_option("name", *name, "print this one");
   command->add_option("--format", *format, "of the result on stdout")->check(CLI::IsMember({"table", "json"}));
   command->callback([kind, name, format] { *format == "json" ? list_json(*kind, *name) : list(*kind, *name); });

@@ -7,19 +7,25 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/usage.hpp"
 
 namespace {
 
 // A message is one line, whatever the input had in it.
-std::string message_of(const std::exception& error) {
+int fail(int exit_code, std::string_view message) {
   constexpr std::size_t kLongest = 2000;
-  return fmt::format("moeline: {}\n", moeline::one_line(error.what(), kLongest));
+  fmt::print(stderr, "moeline: {}\n", moeline::one_line(message, kLongest));
+  return exit_code;
 }
 
-int fail(int exit_code, const std::exception& error) {
-  fmt::print(stderr, "{}", message_of(error));
-  return exit_code;
+// --help and --version are no errors, unless of a command that there is not.
+int end_of_parsing(const CLI::App& app, const CLI::ParseError& error) {
+  const bool asks = error.get_exit_code() == 0 && moeline::unknown_command(app).empty();
+  if (!asks) return fail(moeline::kUsage, moeline::usage_message(app, error));
+  (void)app.exit(error);
+  return moeline::kDone;
 }
 
 }  // namespace
@@ -30,7 +36,6 @@ int main(int argc, char** argv) {
   int exit_code = kDone;
   CLI::App app("moeline predicts the timeline of Mixture-of-Experts work on a GPU cluster.", "moeline");
   app.require_subcommand(1);
-  app.failure_message([](const CLI::App* /*app*/, const CLI::Error& error) { return message_of(error); });
   app.set_version_flag("--version", "moeline " MOELINE_VERSION);
   app.footer(
       "Exit codes: 0 done; 1 --strict or a threshold failed (a model that does not fit is a warning without --strict); "
@@ -48,17 +53,18 @@ int main(int argc, char** argv) {
   add_balance(app, exit_code);
   add_sweep(app, exit_code);
   add_plan(app, exit_code);
+  refuse_options_as_values(app);
   try {
     app.parse(argc, argv);
     if (std::fflush(stdout) != 0) throw std::system_error(errno, std::generic_category(), "stdout cannot be written");
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kDone : kUsage;
+    return end_of_parsing(app, error);
   } catch (const SpecError& error) {
-    return fail(kBadInput, error);
+    return fail(kBadInput, error.what());
   } catch (const std::system_error& error) {  // of files and pipes
-    return fail(kBadInput, error);
+    return fail(kBadInput, error.what());
   } catch (const std::exception& error) {
-    return fail(kDefect, error);
+    return fail(kDefect, error.what());
   }
   return exit_code;
 }

@@ -30,7 +30,7 @@ KernelMap kernel_map_of(const MeasuredInput& input) {
 
 Measured load_measured(const MeasuredInput& input) {
   const KernelMap map = kernel_map_of(input);
-  return understand(read_trace(input.path), map);
+  return on_behalf_of(input.path, [&] { return understand(read_trace(input.path), map); });
 }
 
 }  // namespace moeline

@@ -7,6 +7,7 @@
 
 #include "architecture/checkpoint_format.hpp"
 #include "architecture/parameters.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/json.hpp"
 
@@ -120,7 +121,7 @@ void add_model(CLI::App& app, int& /*exit_code*/) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("model", "parameters, KV cache and FLOPs of a model");
   command->add_option("model", options->model, "name in model/zoo, YAML file, config.json or its folder")->required();
-  command->add_option("--format", options->format, "of the result on stdout")->check(CLI::IsMember({"table", "json"}));
+  command->add_option("--format", options->format, "of the result on stdout")->transform(one_of({"table", "json"}));
   command->add_option("--seq-len", options->seq_len, "tokens per sequence (4096)")->check(CLI::Range(1, 1 << 24));
   command->footer(kDefinitions);
   command->callback([options] {

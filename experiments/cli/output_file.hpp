@@ -5,16 +5,25 @@
 #include <string>
 #include <vector>
 
+#include "experiments/cli/own_file.hpp"
+
 namespace moeline {
 
-/// For options whose argument must not be empty, as that of a forgotten shell variable is.
-[[nodiscard]] CLI::Validator not_empty();
+struct OutputFile {
+  std::string option;
+  std::string path;  ///< empty: the option was not given
+  FileKind kind{};
+};
 
-/// Throws CLI::ValidationError where the file that `option` names is one of those that the command reads. Empty names
-/// are of options that were not given.
-void check_output(const std::string& option, const std::string& output, const std::vector<std::string>& inputs);
+/// Finds out before any work that would be lost. Throws CLI::ValidationError where the file is one of those that the
+/// command reads, or, unless `force`, where it is there already and is none of this kind that moeline wrote: it is
+/// somebody's. An empty file, a pipe and a device are nobody's. Throws SpecError where its folder is not there.
+void check_output(const OutputFile& output, const std::vector<std::string>& inputs, bool force);
 
-/// Throws SpecError where the folder of the file is not there, before work is done that would be lost.
-void check_folder_of(const std::string& output);
+/// The refusal to write over, or beside, what moeline did not write, unless `force`.
+void check_own(const std::string& option, const std::filesystem::path& file, FileKind kind, bool force);
+
+/// --force, of every command that writes files.
+void add_force(CLI::App& command, bool& force);
 
 }  // namespace moeline

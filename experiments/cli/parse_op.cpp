@@ -239,7 +239,7 @@ RequestedOp parse_op(const std::string& text, const MachineFacts& machine) {
   const std::string name = text.substr(0, text.find(':'));
   std::vector<std::string> names;
   for (const Kind& kind : kinds()) {
-    if (name == kind.name) return kind.parse(text, machine);
+    if (same_but_for_case(name, kind.name)) return kind.parse(kind.name + text.substr(name.size()), machine);
     names.emplace_back(kind.name);
   }
   throw SpecError(unknown_name("op", name, names));

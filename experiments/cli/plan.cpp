@@ -7,6 +7,7 @@
 
 #include "base/file.hpp"
 #include "base/parallel.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/plan_output.hpp"
@@ -20,6 +21,7 @@ struct Options {
   std::string html;
   std::size_t workers = 0;  // 0: as many as there are cores
   bool no_sensitivity = false;
+  bool force = false;
 };
 
 constexpr const char* kDefinitions =
@@ -45,13 +47,10 @@ void write_page(const std::string& file, const PlanResult& result, const PageTem
 }
 
 int plan_command(const Options& options) {
+  check_output({"--html", options.html, FileKind::page}, {options.plan}, options.force);
   const Plan plan = load_plan(options.plan);
   std::optional<PageTemplate> page_template;
-  if (!options.html.empty()) {
-    check_output("--html", options.html, {options.plan});
-    check_folder_of(options.html);
-    page_template = load_page_template();
-  }
+  if (!options.html.empty()) page_template = load_page_template();
   const std::size_t workers = options.workers > 0 ? options.workers : cores();
   KnownSteps known;
   const Answer answer = solve(plan, known, workers);
@@ -73,9 +72,10 @@ void add_plan(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("plan", "how many GPUs serve a load, in what deployment, at what cost");
   command->add_option("plan", options->plan, "plan file (YAML)")->required();
-  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json", "csv"}));
+  command->add_option("--format", options->format)->transform(one_of({"table", "json", "csv"}));
   command->add_option("--html", options->html, "write a page of plots as well: of disaggregated serving")
       ->check(not_empty());
+  add_force(*command, options->force);
   command->add_option("--workers", options->workers, "threads (as many as there are cores)")
       ->check(CLI::Range(1, 1024));
   command->add_flag("--no-sensitivity", options->no_sensitivity, "leave out what the answer depends on");

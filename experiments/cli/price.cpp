@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <memory>
 
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/parse_op.hpp"
@@ -83,7 +84,8 @@ int run(const Options& options) {
     const Price price = moeline::price(requested.op, {.sms = requested.sms}, profile.facts, kernels);
     priced.push_back({std::move(requested), price});
   }
-  fmt::print("{}", options.format == "json" ? to_json(priced, options.hardware) : to_table(priced));
+  fmt::print("{}",
+             options.format == "json" ? to_json(priced, spelt_as(profile.name, options.hardware)) : to_table(priced));
   const bool covered =
       std::all_of(priced.begin(), priced.end(), [](const PricedOp& each) { return is_covered(each.price.provenance); });
   if (!options.strict || covered) return kDone;
@@ -100,7 +102,7 @@ void add_price(CLI::App& app, int& exit_code) {
   command->add_option("op", options->ops, "kernels")->required();
   command->add_option("--kernels", options->kernels, "kernel set; default: for each family the newest that has it");
   command->add_option("--set", options->assignments, "machine facts: hardware.nic_GBps=25")->allow_extra_args(false);
-  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
   command->footer(op_help() + "\n" + kProvenanceHelp);
   command->callback([options, &exit_code] { exit_code = run(*options); });

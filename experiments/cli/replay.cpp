@@ -9,6 +9,7 @@
 
 #include "base/file.hpp"
 #include "engine/simulate.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/comparison.hpp"
 #include "experiments/cli/json.hpp"
@@ -24,7 +25,12 @@ struct Options {
   std::vector<std::string> scales;
   std::vector<std::string> removed;
   std::string graph;
+  bool force = false;
   std::string format = "table";
+
+  [[nodiscard]] FileKind graph_kind() const {
+    return graph.ends_with(".dot") || graph.ends_with(".gv") ? FileKind::graphviz : FileKind::graph;
+  }
 };
 
 struct PhaseShift {
@@ -209,12 +215,13 @@ WhatIf what_if_of(const Options& options) {
 
 void replay_command(const Options& options) {
   const WhatIf what_if = what_if_of(options);
-  check_output("--graph", options.graph, {options.input.path, options.input.map});
+  check_output({"--graph", options.graph, options.graph_kind()}, {options.input.path, options.input.map},
+               options.force);
   const Measured measured = load_measured(options.input);
   const Result result = replay(measured, what_if, options);
   if (!options.graph.empty()) {
-    const bool dot = options.graph.ends_with(".dot") || options.graph.ends_with(".gv");
-    write_text(options.graph, dot ? to_graphviz(measured) : to_graph_json(measured));
+    const bool graphviz = options.graph_kind() == FileKind::graphviz;
+    write_text(options.graph, graphviz ? to_graphviz(measured) : to_graph_json(measured));
   }
   fmt::print("{}", options.format == "json" ? to_json(measured, result, options) : to_table(measured, result, options));
 }
@@ -245,7 +252,8 @@ void add_replay(CLI::App& app, int& /*exit_code*/) {
       ->allow_extra_args(false);
   command->add_option("--graph", options->graph, "write the graph: .dot or .gv for Graphviz, else JSON")
       ->check(not_empty());
-  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  add_force(*command, options->force);
+  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kDefinitions);
   command->callback([options] { replay_command(*options); });
 }

@@ -8,10 +8,12 @@
 #include <set>
 
 #include "base/file.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/json.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/provenance_help.hpp"
+#include "experiments/cli/run_folder.hpp"
 #include "experiments/cli/simulate_output.hpp"
 #include "experiments/cli/step_output.hpp"
 #include "timeline/gzip_text.hpp"
@@ -33,6 +35,7 @@ struct Options {
   bool gzip = false;
   int samples = 0;  // 0: what the scenario says
   bool strict = false;
+  bool force = false;
 };
 
 bool traces_phases(const Run& run, const Options& options) {
@@ -95,14 +98,12 @@ void report_size(const std::string& what, const TraceSize& size) {
   fmt::print(stderr, "moeline: {}: {:.1f} MB of JSON{}\n", what, static_cast<double>(size.json) / kMega, packed);
 }
 
-// Before anything is written: what cannot be a folder is found out first.
-void create_folder(const std::filesystem::path& folder) {
-  std::error_code failed;
-  std::filesystem::create_directories(folder / "traces", failed);
-  if (failed) throw SpecError(folder.string(), 0, "cannot be created: " + failed.message());
+// Who finds traces of an earlier run gone should read why.
+void remove_other_traces(const std::filesystem::path& folder, const std::vector<std::string>& written) {
+  const std::size_t removed = remove_earlier_traces(folder, {written.begin(), written.end()});
+  if (removed > 0) fmt::print(stderr, "moeline: {}: traces of an earlier run removed: {}\n", folder.string(), removed);
 }
 
-// A run folder. HTA loads everything in traces/, so nothing else lies there.
 void write_folder(const Run& run, const Samples* samples, const std::set<std::uint32_t>& ranks,
                   const Options& options) {
   const std::filesystem::path folder(options.output);
@@ -121,6 +122,7 @@ void write_folder(const Run& run, const Samples* samples, const std::set<std::ui
   manifest.add("metrics", "metrics.json").add("traces", traces).close();
   write_text(folder / "metrics.json", to_json(run, samples));
   write_text(folder / "manifest.json", manifest.text());
+  remove_other_traces(folder, traces);
 }
 
 std::string result_of(const Run& run, const Samples* samples, const Options& options) {
@@ -137,7 +139,8 @@ std::string result_of(const Run& run, const Samples* samples, const Options& opt
 }
 
 int simulate_command(const Options& options) {
-  check_output("--trace", options.trace, {options.scenario});
+  check_output({"--trace", options.trace, FileKind::trace}, {options.scenario}, options.force);
+  if (!options.output.empty()) check_run_folder(options.output, options.force);
   const bool wants_trace = !options.trace.empty() || !options.output.empty();
   std::vector<std::string> assignments = options.assignments;
   if (options.samples > 0) assignments.push_back(fmt::format("samples={}", options.samples));
@@ -149,7 +152,7 @@ int simulate_command(const Options& options) {
   if (run.setup.scenario.samples > 1) drawn = sample(run.setup);
   const Samples* samples = drawn ? &*drawn : nullptr;
   const std::string result = result_of(run, samples, options);
-  if (!options.output.empty()) create_folder(options.output);
+  if (!options.output.empty()) create_run_folder(options.output);
   if (!options.trace.empty()) {
     const TraceSize size = write_trace(options.trace, trace_of(run, options, 0), options.trace.ends_with(".gz"));
     if (run.step) report_size(options.trace, size);
@@ -213,8 +216,10 @@ void add_simulate(CLI::App& app, int& exit_code) {
                    "launches come first)")
       ->check(not_empty());
   command->add_option("--format", options->format, "of the result on stdout")
-      ->check(CLI::IsMember({"table", "json", "csv"}));
-  command->add_option("-o,--output", options->output, "write a run folder: manifest, metrics, traces/")
+      ->transform(one_of({"table", "json", "csv"}));
+  command
+      ->add_option("-o,--output", options->output,
+                   "write a run folder: manifest, metrics, traces/, where traces of an earlier run are removed")
       ->check(not_empty());
   command
       ->add_option("--trace-ranks", options->trace_ranks,
@@ -225,7 +230,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->add_option("--trace-level", options->trace_level,
                    "operator: every kernel; phase: one slice for each phase on a stream, by default of whole steps of "
                    "training")
-      ->check(CLI::IsMember({"operator", "phase"}));
+      ->transform(one_of({"operator", "phase"}));
   command->add_flag("--gzip", options->gzip, "pack the traces of -o; --trace packs where FILE ends in .gz")
       ->needs("--output");
   command
@@ -235,9 +240,9 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command
       ->add_option("--kernel-naming", options->kernel_naming,
                    "hta: names that HolisticTraceAnalysis takes for communication")
-      ->check(CLI::IsMember({"deepep", "hta"}));
-  command->add_option("--ts-resolution", options->ts_resolution, "of times in traces")
-      ->check(CLI::IsMember({"ns", "us"}));
+      ->transform(one_of({"deepep", "hta"}));
+  command->add_option("--ts-resolution", options->ts_resolution, "of times in traces")->transform(one_of({"ns", "us"}));
+  add_force(*command, options->force);
   command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
   command->footer(std::string(kDefinitions) + "\n" + kProvenanceHelp);
   command->callback([options, &exit_code] { exit_code = simulate_command(*options); });

@@ -12,38 +12,55 @@
 namespace moeline {
 namespace {
 
-// Spans of each phase, all micro-batches of a layer together, on average over the layers that have it; MoE layers where
-// the model has others. In order of first appearance.
-std::vector<std::pair<std::string, double>> mean_spans(const Run& run) {
+// What a phase's span is counted over: each layer has it, or a step has it around its layers (embedding, LM head, what
+// an MTP module adds).
+enum class Per { layer, step };
+
+Per per_of(const Run& run, const std::string& phase) {
+  if (!run.is_inference()) return Per::layer;
+  const std::vector<std::string> of_layer = inference_phases(run.setup.model, run.is_decode());
+  return std::find(of_layer.begin(), of_layer.end(), phase) != of_layer.end() ? Per::layer : Per::step;
+}
+
+// Spans of each phase, all micro-batches together: of a layer on average over the layers that have it, MoE layers where
+// the model has others; of a step in all. In order of first appearance.
+std::vector<std::pair<std::string, double>> spans(const Run& run, Per per) {
   const Scenario& s = run.setup.scenario;
-  std::vector<std::pair<std::string, double>> means;
+  std::vector<std::pair<std::string, double>> rows;
   std::map<std::string, double> sums;
   std::map<std::string, std::set<std::uint32_t>> layers;
   for (const PhaseTimes& phase : run.phases) {
+    if (per_of(run, phase.phase) != per) continue;
     const bool dense = s.whole_model && static_cast<int>(phase.layer) < run.setup.model.first_k_dense_replace;
-    if (dense && phase.phase != "embedding") continue;
-    if (!sums.contains(phase.phase)) means.emplace_back(phase.phase, 0);
+    if (dense && per == Per::layer) continue;
+    if (!sums.contains(phase.phase)) rows.emplace_back(phase.phase, 0);
     sums[phase.phase] += to_us(phase.span());
     layers[phase.phase].insert(phase.layer);
   }
-  for (auto& [name, mean] : means) mean = sums[name] / static_cast<double>(layers[name].size());
-  return means;
+  for (auto& [name, us] : rows) {
+    us = per == Per::layer ? sums[name] / static_cast<double>(layers[name].size()) : sums[name];
+  }
+  return rows;
 }
 
-std::string phase_table(const Run& run, const Run* baseline) {
+std::string phase_table(const Run& run, const Run* baseline, Per per) {
+  const auto rows = spans(run, per);
+  if (rows.empty()) return "";
   std::map<std::string, double> beside;
   if (baseline != nullptr) {
-    for (const auto& [phase, us] : mean_spans(*baseline)) beside[phase] = us;
+    for (const auto& [phase, us] : spans(*baseline, per)) beside[phase] = us;
   }
-  std::string text = fmt::format("{:<32} {:>17}", "phase: span, us per layer", run.setup.scenario.schedule);
+  std::string text =
+      fmt::format("{:<32} {:>17}", per == Per::layer ? "phase: span, us per layer" : "phase: span, us per step",
+                  run.setup.scenario.schedule);
   if (baseline != nullptr) text += fmt::format(" {:>12} {:>9}", "sequential", "ratio");
   text += "\n";
-  for (const auto& [phase, us] : mean_spans(run)) {
+  for (const auto& [phase, us] : rows) {
     text += fmt::format("{:<32} {:>17.1f}", phase, us);
     if (baseline != nullptr) text += fmt::format(" {:>12.1f} {:>9.2f}", beside[phase], us / beside[phase]);
     text += "\n";
   }
-  return text;
+  return text + "\n";
 }
 
 using Value = std::function<double(const Run&)>;
@@ -187,7 +204,8 @@ std::string memory_line(const Run& run) {
 
 std::string to_table(const Run& run, const Run* baseline) {
   std::string text = head_of(run.setup.scenario);
-  text += metric_table(run, baseline) + "\n" + phase_table(run, baseline) + "\n" + class_table(run) + "\n";
+  text += metric_table(run, baseline) + "\n" + phase_table(run, baseline, Per::layer) +
+          phase_table(run, baseline, Per::step) + class_table(run) + "\n";
   text += memory_line(run) + borrowed(run) + overheads(run);
   text += fmt::format("{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
                       run.program.graph.size(), run.program.constants.count(), 100 * run.lumped_share());

@@ -1,5 +1,6 @@
 // moeline sweep: many scenarios at once, into one table.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -11,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/parallel.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/sweep_output.hpp"
@@ -29,11 +31,13 @@ struct Options {
   std::size_t workers = 0;  // 0: as many as there are cores
   bool resume = false;
   bool no_progress = false;
+  bool force = false;
 };
 
 constexpr const char* kDefinitions = R"(STUDY: a YAML file; experiments/sweep/study.hpp has its keys.
 Every finished point is a row of the SQLite file -o (by default STUDY's name with .sqlite) at once; a killed sweep goes on
 with --resume. A point that fails is a row with its reason. The table is the same whatever the number of workers.
+A table that is there is continued or left alone, never written over.
 --html writes the table as one page of plots that needs no network: the Pareto front of two metrics, lines, a heat map, and
 whatever else is chosen there. With --resume it does so of a finished table, without simulating again.
 Under a Slurm job array, srun or mpirun each process takes its share of the points, writes a file of its own,
@@ -83,7 +87,7 @@ void check_page(const Options& options, const Study& study, const Share& share) 
   const std::filesystem::path table = output_of(options, study, share);
   std::vector<std::string> inputs = options.merge;
   inputs.insert(inputs.end(), {options.study, study.scenario.string()});
-  check_output("--html", options.html, inputs);
+  check_output({"--html", options.html, FileKind::page}, inputs, options.force);
   const auto place = [](const std::filesystem::path& file) {
     return std::filesystem::weakly_canonical(std::filesystem::absolute(file));
   };
@@ -91,7 +95,6 @@ void check_page(const Options& options, const Study& study, const Share& share) 
   if (share.count > 1) {
     throw CLI::ValidationError("--html: one process has a share of the table; with --merge it is whole");
   }
-  check_folder_of(options.html);
   if (study.points.size() > kMostPagePoints) {
     throw SpecError(options.study, 0,
                     fmt::format("has {} points, and a page holds at most {}: sweep without --html", study.points.size(),
@@ -108,7 +111,18 @@ int end_share(const Study& study, const Store& store) {
   return kDone;
 }
 
+// Its name tells what a file holds: a table called x.csv would be taken for text.
+void check_table_name(const std::string& table) {
+  const std::vector<std::string> suffixes = {".sqlite", ".sqlite3", ".db"};
+  if (table.empty() || known_name(std::filesystem::path(table).extension().string(), suffixes)) return;
+  throw CLI::ValidationError(
+      fmt::format("-o {}: the table is an SQLite file, whose name ends in {}; as CSV or JSON it goes to stdout: "
+                  "--format csv > FILE",
+                  table, fmt::join(suffixes, ", ")));
+}
+
 int sweep_command(const Options& options) {
+  check_table_name(options.output);
   const Study study = load_study(options.study);
   const Share share = options.merge.empty() ? share_of_environment() : Share{};
   std::optional<PageTemplate> page_template;
@@ -143,13 +157,14 @@ void add_sweep(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("sweep", "simulate every point of a study, on all cores");
   command->add_option("study", options->study, "study file (YAML)")->required();
-  command->add_option("-o,--output", options->output, "the SQLite file of the table");
+  command->add_option("-o,--output", options->output, "the SQLite file of the table: NAME.sqlite, .sqlite3 or .db");
   command->add_option("--html", options->html, "a page of plots of the table")->check(not_empty());
   command->add_flag("--resume", options->resume, "go on with the points that the file lacks");
   command->add_option("--merge", options->merge, "unite these files of the study instead of simulating");
+  add_force(*command, options->force);
   command->add_option("--workers", options->workers, "threads (as many as there are cores)")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json", "csv"}));
+  command->add_option("--format", options->format)->transform(one_of({"table", "json", "csv"}));
   command->add_flag("--no-progress", options->no_progress, "no progress bar, which only a terminal gets anyway");
   command->footer(kDefinitions);
   command->callback([options, &exit_code] { exit_code = sweep_command(*options); });

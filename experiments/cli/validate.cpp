@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "base/file.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/validate_output.hpp"
 
@@ -60,7 +61,7 @@ void add_validate(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("validate", "hold predictions against published and measured facts");
   command->add_option("facts", options->files, "fact files; default: all of tests/published");
-  command->add_option("--format", options->format)->check(CLI::IsMember({"table", "json"}));
+  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kDefinitions);
   command->callback([options, &exit_code] { exit_code = validate(*options); });
 }

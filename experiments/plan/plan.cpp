@@ -57,6 +57,7 @@ PlanHardware read_machine(const Spec& list, const std::string& name, const std::
   machine.set = texts_or_none(spec, "set");
   if (spec.has("usd_per_gpu_hour")) machine.usd_per_gpu_hour = spec.number("usd_per_gpu_hour", 1e-6, 1e6);
   const HardwareProfile profile = at_key(list, name, [&] { return load_profile(name, {}, file.string()); });
+  machine.name = spelt_as(profile.name, name);
   try {
     (void)load_profile(name, machine.set, file.string());
   } catch (const SpecError& error) {
@@ -154,10 +155,9 @@ void read_serving(const Spec& spec, Plan& plan) {
   if (!spec.has("serving")) return;
   plan.disaggregated = plan.colocated = false;
   for (const std::string& way : spec.texts("serving")) {
-    if (way != "disaggregated" && way != "colocated") {
-      throw spec.error("serving", "names an " + unknown_name("way of serving", way, kServing));
-    }
-    (way == "colocated" ? plan.colocated : plan.disaggregated) = true;
+    const std::optional<std::string> known = known_name(way, kServing);
+    if (!known) throw spec.error("serving", "names an " + unknown_name("way of serving", way, kServing));
+    (*known == "colocated" ? plan.colocated : plan.disaggregated) = true;
   }
   if (!plan.disaggregated && !plan.colocated) throw spec.error("serving", "has no values");
 }
@@ -231,6 +231,7 @@ Plan load_plan(const std::filesystem::path& file) {
             .decode = {}};
   const Architecture model = at_key(spec, "model", [&] { return load_architecture(plan.model, file.string()); });
   expect_prices(spec, "model", model);
+  plan.model = spelt_as(model.name, plan.model);
   if (model.n_routed_experts == 0) throw spec.error("model", fmt::format("'{}' has no routed experts", model.name));
   plan.hardware = read_hardware(spec, file);
   if (spec.has("memory_reserve")) plan.memory_reserve = spec.number("memory_reserve", 0, 0.9);

@@ -305,9 +305,11 @@ Memory memory_of(const Setup& setup) {
 }
 
 Run run_scenario(const Setup& setup, bool record_changes) {
-  Run run = setup.scenario.slot_costs          ? run_given_slots(setup, record_changes)
-            : is_training_step(setup.scenario) ? run_training_step(setup, record_changes)
-                                               : run_layers(setup, record_changes);
+  Run run = on_behalf_of(setup.scenario.file, [&] {
+    return setup.scenario.slot_costs          ? run_given_slots(setup, record_changes)
+           : is_training_step(setup.scenario) ? run_training_step(setup, record_changes)
+                                              : run_layers(setup, record_changes);
+  });
   run.warnings = warnings_of(run);
   return run;
 }

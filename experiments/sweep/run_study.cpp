@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/parallel.hpp"
+#include "base/spec.hpp"
 #include "experiments/run/run.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "schedules/fold.hpp"
@@ -49,6 +50,24 @@ std::vector<std::size_t> missing_points(const Study& study, const Share& share, 
 
 }  // namespace
 
+namespace {
+
+// At the axis that the reason names, else at all of them.
+SpecError no_scenario(const Study& study, std::string_view reason) {
+  constexpr std::string_view kOption = "--set: ";  // what a study sets, nobody wrote as an option
+  if (reason.starts_with(kOption)) reason.remove_prefix(kOption.size());
+  const std::string message = fmt::format("made no scenario of any of the {} points: {}", study.points.size(), reason);
+  const Spec spec = Spec::load(study.file);
+  for (const std::string& key : study.keys) {
+    const std::string unknown = fmt::format("'{}'", key.substr(0, key.find('.')));
+    const bool is_named = reason.find(key) != std::string_view::npos || reason.find(unknown) != std::string_view::npos;
+    if (is_named) return spec.map("axes").error(key, message);
+  }
+  return spec.error("axes", message);
+}
+
+}  // namespace
+
 void check_loads(const Study& study) {
   std::string first;
   for (std::size_t point = 0; point < study.points.size(); ++point) {
@@ -59,8 +78,7 @@ void check_loads(const Study& study) {
       if (point == 0) first = error.what();
     }
   }
-  throw SpecError(study.file.string(), 0,
-                  fmt::format("none of its {} points is a scenario: {}", study.points.size(), first));
+  throw no_scenario(study, first);
 }
 
 void run_study(const Study& study, const Share& share, std::size_t workers, Store& store, const Progress& progress) {

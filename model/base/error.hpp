@@ -1,10 +1,11 @@
 // Two kinds of failure: what the user gave us is wrong (SpecError, exit code 3), or we broke our own promise (CHECK).
 #pragma once
 
-#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include "base/names.hpp"
 
 namespace moeline {
 
@@ -13,22 +14,29 @@ class SpecError : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;
   SpecError(std::string_view file, int line, std::string_view message);
+  /// Whether the message begins with a file. One that does not knows of none; whoever does adds it.
+  [[nodiscard]] bool names_file() const { return names_file_; }
+
+ private:
+  bool names_file_ = false;
 };
+
+/// Runs `work`; where it is refused without a file, it is this one's content that is to blame.
+template <class Work>
+auto on_behalf_of(std::string_view file, Work work) {
+  try {
+    return work();
+  } catch (const SpecError& error) {
+    if (error.names_file()) throw;
+    throw SpecError(file, 0, error.what());
+  }
+}
 
 /// A name that nothing bears; whoever knows where it was written adds the place.
 class UnknownName : public SpecError {
  public:
   using SpecError::SpecError;
 };
-
-/// The candidate with the smallest edit distance to `name`, of equals the one that begins most like it, or "" when none
-/// is near enough to be a slip of the pen.
-[[nodiscard]] std::string nearest(std::string_view name, std::span<const std::string> candidates);
-
-/// "unknown KIND 'name'; did you mean 'x'?" or, without a near name, the list of what there is. `prefix` stands before
-/// every name and has no part in the comparison.
-[[nodiscard]] std::string unknown_name(std::string_view kind, std::string_view name,
-                                       std::span<const std::string> candidates, std::string_view prefix = "");
 
 /// The shortest text that reads back as the same double ("0.1", "4096").
 [[nodiscard]] std::string shortest(double value);

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <fstream>
 
@@ -28,11 +29,15 @@ std::string read_bytes(std::istream& stream, const fs::path& path) {
   return text;
 }
 
-// A pipe or a device is written as it is; a file beside it would take its place.
-bool is_special(const fs::path& path) {
-  std::error_code ignored;
-  const fs::file_status status = fs::status(path, ignored);
-  return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
+// Names line and byte: nobody sees a stray NUL.
+void check_is_text(const std::string& text, const fs::path& path) {
+  const auto stray = std::find_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7f;
+  });
+  if (stray == text.end()) return;
+  throw SpecError(path.string(), 1 + static_cast<int>(std::count(text.begin(), stray, '\n')),
+                  fmt::format("is not a text file: its byte {} is 0x{:02x}", stray - text.begin() + 1,
+                              static_cast<unsigned char>(*stray)));
 }
 
 void write_bytes(const fs::path& path, std::string_view content, const fs::path& named) {
@@ -42,7 +47,21 @@ void write_bytes(const fs::path& path, std::string_view content, const fs::path&
   if (!stream) throw SpecError(named.string(), 0, "cannot be written");
 }
 
+bool is_stdout(const fs::path& path) {
+  return path == "/dev/stdout" || path == "/dev/fd/1" || path == "/proc/self/fd/1";
+}
+
+// In order with all else that is printed, also where stdout is a file.
+void print(std::string_view content) { (void)std::fwrite(content.data(), 1, content.size(), stdout); }
+
 }  // namespace
+
+bool is_special(const fs::path& path) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(path, ignored);
+  const bool is_stream = is_stdout(path) || path == "/dev/stderr" || path == "/dev/fd/2" || path == "/proc/self/fd/2";
+  return is_stream || (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status));
+}
 
 std::string read_text(const fs::path& path) {
   std::error_code failed;
@@ -53,14 +72,12 @@ std::string read_text(const fs::path& path) {
   if (!stream) throw SpecError(path.string(), 0, "cannot be read");
   std::string text = read_bytes(stream, path);
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) throw SpecError(path.string(), 0, "is empty");
-  const bool binary = std::any_of(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7f;
-  });
-  if (binary) throw SpecError(path.string(), 0, "is not a text file");
+  check_is_text(text, path);
   return text;
 }
 
 void write_text(const fs::path& path, std::string_view content) {
+  if (is_stdout(path)) return print(content);
   if (is_special(path)) return write_bytes(path, content, path);
   const fs::path beside = fmt::format("{}.{}.tmp", path.string(), ::getpid());
   std::error_code ignored;
@@ -114,10 +131,9 @@ fs::path find_named(std::string_view kind, const std::string& reference, const f
     throw UnknownName(fmt::format("unknown {} '{}': no such file", kind, reference));
   }
   const std::vector<std::string> names = names_in(folder);
-  if (std::find(names.begin(), names.end(), reference) == names.end()) {
-    throw UnknownName(unknown_name(kind, reference, names));
-  }
-  return home() / folder / (reference + ".yaml");
+  const std::optional<std::string> known = known_name(reference, names);
+  if (!known) throw UnknownName(unknown_name(kind, reference, names));
+  return home() / folder / (*known + ".yaml");
 }
 
 }  // namespace moeline

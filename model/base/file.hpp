@@ -8,11 +8,16 @@
 
 namespace moeline {
 
-/// Throws SpecError for a file that is missing, a folder, empty, larger than 64 MiB, or not text.
+/// Throws SpecError for a file that is missing, a folder, empty, larger than 64 MiB, or not text: at the line of the
+/// first byte that text does not hold.
 [[nodiscard]] std::string read_text(const std::filesystem::path& path);
 
+/// A pipe, a device, or stdout or stderr, whatever they lead to: nothing is read from it, and no file takes its place.
+[[nodiscard]] bool is_special(const std::filesystem::path& path);
+
 /// Writes beside the target and renames: a reader sees the old file or the new one, never half of one.
-/// A device or a pipe is written directly. Throws SpecError where it cannot be written.
+/// What is special is written directly, /dev/stdout like all that is printed. Throws SpecError where it cannot be
+/// written.
 void write_text(const std::filesystem::path& path, std::string_view content);
 
 /// Where moeline's own data lives (model/zoo, hwprofiles, schedules): $MOELINE_HOME, else the source tree it was
@@ -29,9 +34,9 @@ void write_text(const std::filesystem::path& path, std::string_view content);
 /// A path written in a file lies beside that file; where nothing lies there, below the working directory.
 [[nodiscard]] std::filesystem::path beside(const std::filesystem::path& file, const std::filesystem::path& path);
 
-/// The file that `reference` means: a path when it ends in .yaml or .yml or holds a slash, else a name in the folder.
-/// `written_in`: the file that holds the reference, if any. Throws UnknownName with the nearest name, or where there is
-/// no such file.
+/// The file that `reference` means: a path when it ends in .yaml or .yml or holds a slash, else a name in the folder,
+/// whatever its case. `written_in`: the file that holds the reference, if any. Throws UnknownName with the nearest
+/// name, or where there is no such file.
 [[nodiscard]] std::filesystem::path find_named(std::string_view kind, const std::string& reference,
                                                const std::filesystem::path& folder,
                                                const std::filesystem::path& written_in = {});

@@ -161,19 +161,22 @@ void Spec::set(std::string_view assignment) {
     throw SpecError("--set", 0, fmt::format("'{}' is not of the form key=value", shortened));
   }
   const YAML::Node value = parse_checked("--set", std::string(assignment.substr(equals + 1)));
-  std::string_view rest = assignment.substr(0, equals);
-  assigned_.emplace_back(rest);
+  const std::string_view keys = assignment.substr(0, equals);
+  assigned_.emplace_back(keys);
   YAML::Node at = node_;
-  for (std::size_t dot = rest.find('.'); dot != std::string_view::npos; dot = rest.find('.')) {
-    const std::string key(rest.substr(0, dot));
+  std::size_t from = 0;
+  for (std::size_t dot = keys.find('.'); dot != std::string_view::npos; dot = keys.find('.', from)) {
+    const std::string key(keys.substr(from, dot - from));
+    if (!at[key]) assigned_.emplace_back(keys.substr(0, dot));  // no line of the file has it
     if (at[key] && !at[key].IsMap()) {
       throw SpecError("--set", 0, fmt::format("'{}': '{}' is not a mapping", shortened, key));
     }
     at.reset(at[key]);
-    rest.remove_prefix(dot + 1);
+    from = dot + 1;
   }
-  at.remove(std::string(rest));  // assigning in place would change every alias of the value as well
-  at[std::string(rest)] = value;
+  const std::string last(keys.substr(from));
+  at.remove(last);  // assigning in place would change every alias of the value as well
+  at[last] = value;
 }
 
 void Spec::expect(const std::vector<std::string>& keys) const {
@@ -292,10 +295,8 @@ std::vector<std::string> Spec::texts(const std::string& key) const {
 }
 
 std::string Spec::choice(const std::string& key, const std::vector<std::string>& choices) const {
-  std::string value = text(key);
-  for (const std::string& candidate : choices) {
-    if (candidate == value) return value;
-  }
+  const std::string value = text(key);
+  if (std::optional<std::string> known = known_name(value, choices)) return *std::move(known);
   throw error(key, "has an " + unknown_name("value", value, choices));
 }
 

@@ -289,10 +289,10 @@ std::vector<std::string> HardwareProfile::set_names() const {
 
 KernelSet HardwareProfile::kernels(const std::string& set, std::string_view needed) const {
   if (kernel_sets.empty() && carried_over.empty()) {
-    throw SpecError("hardware '" + name + "' has no kernel set; see `moeline calibrate`");
+    throw SpecError(file, 0, "has no kernel set; see `moeline calibrate`");
   }
-  const KernelSet* chosen = choose(*this, set, needed);
-  if (chosen == nullptr && set.empty()) throw SpecError("hardware '" + name + "' has kernel sets by their name only");
+  const KernelSet* chosen = choose(*this, known_name(set, set_names()).value_or(set), needed);
+  if (chosen == nullptr && set.empty()) throw SpecError(file, 0, "has kernel sets by their name only");
   if (chosen == nullptr) throw UnknownName(unknown_name("kernel set of " + name, set, set_names()));
   KernelSet complete = *chosen;
   for (auto other = kernel_sets.rbegin(); other != kernel_sets.rend(); ++other) borrow(*other, complete);
@@ -331,10 +331,12 @@ void mark_as_of(const std::string& machine, KernelSet& set) {
 HardwareProfile load(const std::filesystem::path& path, std::vector<std::filesystem::path> chain) {
   const Spec spec = Spec::load(path);
   HardwareProfile profile = read_profile(spec);
+  profile.file = spec.file();
   if (!spec.has("carried_over_from")) return profile;
   profile.carried_over_from = spec.text("carried_over_from");
   const auto next = at_key(spec, "carried_over_from",
                            [&] { return find_named("hardware", profile.carried_over_from, "hwprofiles", path); });
+  profile.carried_over_from = spelt_as(next.stem().string(), profile.carried_over_from);
   chain.push_back(std::filesystem::weakly_canonical(path));
   if (std::find(chain.begin(), chain.end(), std::filesystem::weakly_canonical(next)) != chain.end()) {
     throw spec.error("carried_over_from", fmt::format("'{}' carries over from here", profile.carried_over_from));
@@ -386,7 +388,7 @@ std::string to_yaml(const HardwareProfile& profile) {
                         profile.carried_over_from);
   }
   if (profile.kernel_sets.empty()) return text;
-  text += "\n# Written by `moeline calibrate`; what the constants mean: model/hardware/constants.hpp\nkernel_sets:\n";
+  text += fmt::format("{}what the constants mean: model/hardware/constants.hpp\nkernel_sets:\n", kProfileMark);
   for (const KernelSet& set : profile.kernel_sets) text += kernel_set_yaml(set);
   return text;
 }

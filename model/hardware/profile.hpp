@@ -95,6 +95,7 @@ struct KernelSet {
 
 struct HardwareProfile {
   std::string name;
+  std::string file;
   MachineFacts facts;
   std::map<std::string, std::string> sources;  ///< of each fact, by key
   std::vector<KernelSet> kernel_sets;          ///< newest last
@@ -126,6 +127,9 @@ struct MachineFact {
 [[nodiscard]] std::shared_ptr<const HardwareProfile> known_profile(const std::string& reference,
                                                                    const std::vector<std::string>& overrides = {},
                                                                    const std::filesystem::path& written_in = {});
+
+/// What stands before the kernel sets of a profile that calibrate wrote.
+inline constexpr std::string_view kProfileMark = "\n# Written by `moeline calibrate`; ";
 
 /// The YAML that load_profile reads back. Constants are rounded to 5 digits, errors to 3.
 [[nodiscard]] std::string to_yaml(const HardwareProfile& profile);

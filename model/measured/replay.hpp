@@ -44,6 +44,10 @@ struct ReplayGraph {
 [[nodiscard]] Time gpu_span(const ReplayGraph& replay, const Timeline& timeline);
 [[nodiscard]] Time measured_span(const Trace& trace);
 
+/// How the texts below begin, and those of no other program.
+inline constexpr std::string_view kGraphvizStart = "digraph moeline {\n";
+inline constexpr std::string_view kGraphJsonStart = "{\n\"program\": \"moeline\",\n";
+
 /// The graph for others' tools.
 [[nodiscard]] std::string to_graphviz(const Measured& measured);
 [[nodiscard]] std::string to_graph_json(const Measured& measured);

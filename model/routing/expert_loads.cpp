@@ -38,11 +38,11 @@ Loads shuffled(const LayerLoads& ranked, std::size_t layers, unsigned seed) {
 Loads from_file(const std::filesystem::path& file, int layers, int experts) {
   LoadFile read = read_load_file(file, {.experts = experts});
   if (read.steps.size() > 1) {
-    throw SpecError(fmt::format("{}: has {} steps; one is wanted here", file.string(), read.steps.size()));
+    throw SpecError(file.string(), 0, fmt::format("has {} steps; one is wanted here", read.steps.size()));
   }
   if (read.layers.size() != static_cast<std::size_t>(layers)) {
-    throw SpecError(
-        fmt::format("{}: has {} layers; the model has {} MoE layers", file.string(), read.layers.size(), layers));
+    throw SpecError(file.string(), 0,
+                    fmt::format("has {} layers; the model has {} MoE layers", read.layers.size(), layers));
   }
   return std::move(read.loads.front());
 }

@@ -61,11 +61,12 @@ void check_complete(const CsvTable& table, const LoadFile& file) {
       const LayerLoads& loads = file.loads[step][layer];
       const auto missing = std::find(loads.begin(), loads.end(), -1.0);
       if (missing != loads.end()) {
-        throw SpecError(fmt::format("{}: {} has no load of expert {}; the file has experts 0 to {}", table.file(),
+        throw SpecError(table.file(), 0,
+                        fmt::format("{} has no load of expert {}; the file has experts 0 to {}",
                                     where(file, step, layer), missing - loads.begin(), loads.size() - 1));
       }
       if (all_zero(loads)) {
-        throw SpecError(fmt::format("{}: the loads of {} must not all be 0", table.file(), where(file, step, layer)));
+        throw SpecError(table.file(), 0, fmt::format("the loads of {} must not all be 0", where(file, step, layer)));
       }
     }
   }
@@ -81,8 +82,9 @@ LoadFile read_long(const CsvTable& table) {
   const auto count = static_cast<std::size_t>(experts.back()) + 1;
   // Before memory is laid out for what a slip of the pen may have made a million experts of.
   if (file.steps.size() * file.layers.size() * count > 2 * table.rows()) {
-    throw SpecError(fmt::format("{}: has {} rows for {} steps of {} layers of experts 0 to {}", table.file(),
-                                table.rows(), file.steps.size(), file.layers.size(), experts.back()));
+    throw SpecError(table.file(), 0,
+                    fmt::format("has {} rows for {} steps of {} layers of experts 0 to {}", table.rows(),
+                                file.steps.size(), file.layers.size(), experts.back()));
   }
   file.loads.assign(file.steps.size(), Loads(file.layers.size(), LayerLoads(count, -1.0)));
   for (std::size_t row = 0; row < table.rows(); ++row) {
@@ -125,7 +127,7 @@ LoadFile read_form(const CsvTable& table, const RouterLimits& limits) {
 LoadFile read_load_file(const std::filesystem::path& path, const RouterLimits& limits) {
   LoadFile file = read_form(CsvTable(path, CsvTable::Header::unless_numbers), limits);
   if (limits.experts > 0 && file.experts() != limits.experts) {
-    throw SpecError(fmt::format("{}: has {} experts, not {}", path.string(), file.experts(), limits.experts));
+    throw SpecError(path.string(), 0, fmt::format("has {} experts, not {}", file.experts(), limits.experts));
   }
   return file;
 }

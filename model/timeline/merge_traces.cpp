@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "timeline/json_text.hpp"
+#include "timeline/write_trace.hpp"
 
 namespace moeline {
 namespace {
@@ -45,9 +46,9 @@ Lanes place(const NamedTimeline& timeline) {
 class Writer {
  public:
   std::string write(const std::vector<NamedTimeline>& timelines) {
-    out_ =
-        "{\n\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 0, \"world_size\": 1},\n\"schemaVersion\": 1,\n"
-        "\"baseTimeNanoseconds\": 0,\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [\n";
+    out_ = "{\n\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 0, \"world_size\": 1},\n" +
+           std::string(kTraceMark) +
+           "\"schemaVersion\": 1,\n\"baseTimeNanoseconds\": 0,\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [\n";
     for (std::uint32_t pid = 0; pid < timelines.size(); ++pid) process(pid, timelines[pid]);
     return std::move(out_) + "\n]\n}\n";
   }

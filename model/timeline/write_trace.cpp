@@ -56,6 +56,7 @@ class Writer {
   std::string write() {
     print("{{\n\"distributedInfo\": {{\"backend\": \"nccl\", \"rank\": {}, \"world_size\": {}}},\n", rank_,
           options_.world_size);
+    print("{}", kTraceMark);
     print("\"schemaVersion\": 1,\n\"deviceProperties\": [{{\"id\": {}, \"name\": {}}}],\n", rank_,
           json_text(options_.device_name));
     print("\"baseTimeNanoseconds\": 0,\n\"displayTimeUnit\": \"ms\",\n\"traceEvents\": [\n");

@@ -3,12 +3,16 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "engine/timeline.hpp"
 
 namespace moeline {
+
+/// The line behind distributedInfo by which our traces are told from those of others.
+inline constexpr std::string_view kTraceMark = "\"program\": \"moeline\",\n";
 
 /// A track of its own on the GPU: what a reader of the timeline knows and the graph does not.
 struct TraceTrack {

@@ -163,5 +163,5 @@ TEST_CASE("a table measured on a machine with other SMs than the profile's is re
   MachineFacts other = h200();
   other.sms = 78;
   CHECK_THROWS_WITH_AS((void)bench_observations(read_bench_table(file), other, TileSet::wide),
-                       doctest::Contains("measured on NVIDIA H200 with 132 SMs, the profile has 78"), SpecError);
+                       doctest::Contains("sms is 132 (NVIDIA H200), the profile has 78"), SpecError);
 }

@@ -113,9 +113,9 @@ TEST_CASE("a header that is damaged is refused") {
   refused("key,parameters\n", 1, "the first line must be '# moeline calibration 1'");
   refused("# moeline calibration 2\n", 1, "format 2 is not known, only 1");
   std::string text = kHeader;
-  refused(text.replace(text.find("1830"), 4, "fast"), 13, "sm_clock_mhz: 'fast' is not a number");
+  refused(text.replace(text.find("1830"), 4, "fast"), 8, "sm_clock_mhz: 'fast' is not a number");
   text = kHeader;
-  refused(text.replace(text.find("2026-11"), 7, "2026-13"), 13, "started must be a date like 2026-11-21T20:53:14Z");
+  refused(text.replace(text.find("2026-11"), 7, "2026-13"), 12, "started must be a date like 2026-11-21T20:53:14Z");
   refused(without("# driver: 580.65.06\n"), 12, "the header has no line '# driver: ...'");
   refused("# moeline calibration 1\n# device\n", 2, "a line of the header must be '# name: value'");
   refused("# moeline calibration 1\n# device: \"x\"\n", 2, "a line of the header holds");
@@ -156,12 +156,13 @@ TEST_CASE("calibrate does not mix machines, nor take a time for what it is not")
     check_refused(arguments, place, says);
     CHECK_FALSE(std::filesystem::exists(out));
   };
-  refuse({h200, h100}, h200, "was measured on NVIDIA H200, " + h100 + " on NVIDIA H100 80GB HBM3");
-  refuse({h200, "--hardware", "h800"}, h200, "was measured on NVIDIA H200, not on h800");
-  refuse({pcie}, "", "no profile is named after 'NVIDIA H100 PCIe': --hardware names one with its facts");
+  refuse({h200, h100}, h200 + ":2: device is NVIDIA H200, and " + h100, "was measured on NVIDIA H100 80GB HBM3");
+  refuse({h200, "--hardware", "h800"}, h200 + ":2: ", "device is NVIDIA H200, not h800");
+  refuse({pcie}, pcie + ":2: ", "device 'NVIDIA H100 PCIe' names no profile: --hardware names one with its facts");
   refuse({h200, h200}, h200, "is given twice");
   refuse({no_gap}, no_gap, "contain the gap to the next one, and no table measures it");
-  refuse({h200, source("calib/data/deepgemm_published.csv").string()}, h200, "kernels that others timed elsewhere");
+  refuse({h200, source("calib/data/deepgemm_published.csv").string()}, h200 + ":2: device is ",
+         "kernels that others timed elsewhere");
   refuse({copies}, copies, "no table measures it");
   refuse({h200, "--kernels", "a b: c-2026-11"}, "", "may hold letters, digits");
   refuse({h200, "--kernels", "x-2026-11\ny"}, "", "may hold letters, digits");

@@ -52,10 +52,11 @@ TEST_CASE("compare refuses to hold prefill against decode") {
 
 TEST_CASE("calibrate refuses a damaged table and leaves the old profile") {
   const TemporaryFolder folder;
-  const std::string profile = folder.write("profile.yaml", "old\n");
+  const std::string old = content_of(source("hwprofiles/h100.yaml"));
+  const std::string profile = folder.write("profile.yaml", old);
   const auto refused = [&](const std::string& table, const std::string& says) {
     check_refused({"calibrate", table, "-o", profile}, table, says);
-    CHECK(content_of(profile) == "old\n");
+    CHECK(content_of(profile) == old);
     CHECK_FALSE(has_temporary_file(folder.path()));
   };
   const auto refused_content = [&](const std::string& content, const std::string& says) {
@@ -64,7 +65,7 @@ TEST_CASE("calibrate refuses a damaged table and leaves the old profile") {
   refused(folder / "absent.csv", ": no such file");
   refused(folder.path().string(), ": is a folder, not a file");
   refused_content("", ": is empty");
-  refused_content(std::string("a,b\n\0\1", 6), ": is not a text file");
+  refused_content(std::string("a,b\n\0\1", 6), ":2: is not a text file: its byte 5 is 0x00");
   refused_content("a,b\n1,2\n", ":1: is not a table that calibrate knows");
   refused_content("ep,ep\n1,2\n", ":1: column 'ep' is repeated");
   refused_content("ep,dispatch_transmit_us\n16,1\n", ":1: has no column 'num_token'");
@@ -74,6 +75,21 @@ TEST_CASE("calibrate refuses a damaged table and leaves the old profile") {
   refused_content(header + "16,4096,8,8,1,1\n16,4096,8,8,1,1,1\n", ":3: has 7 cells, its header 6");
   refused_content(header + "16,4096,8,8,nan,1\n", ":2: dispatch_transmit_us: 'nan' is not a number");
   refused_content(header + "16,many,8,8,1,1\n", ":2: num_token: 'many' is not a number");
+}
+
+TEST_CASE("calibrate says at the row why a model or a value of it does not fit a table") {
+  const TemporaryFolder folder;
+  const std::string published = source("calib/data/deepep_published.csv").string();
+  const auto refused = [&](const std::string& file, const std::string& model, int line, const std::string& says) {
+    check_refused({"calibrate", file, "--model", model, "-o", folder / "p.yaml"}, file + ":" + std::to_string(line),
+                  says);
+  };
+  refused(published, "llama-3.1-405b", 2, "ep: the model 'llama-3.1-405b' has no routed experts");
+  refused(published, "mixtral-8x7b", 4, "ep: 16 must divide the 8 experts");
+  const std::string bad = folder.write("bad.csv", replaced(content_of(published), "dispatch", "dispath"));
+  refused(bad, "deepseek-v3", 2, "op: 'dispath' is neither dispatch nor combine");
+  const std::string silent = folder.write("silent.csv", "kernels,ep,op,holds_sms_us\n");
+  check_refused({"calibrate", silent, "-o", folder / "p.yaml"}, silent + ": ", "there are no measurements to fit");
 }
 
 TEST_CASE("calibrate refuses unknown names") {

@@ -40,7 +40,8 @@ TEST_CASE("loads of other experts or layers, below 0, all 0 or on too few expert
   check_loads_refused(repeated(layer_of(256, "1"), 57), ": ", "has 57 layers; the model has 58 MoE layers");
   check_loads_refused(layer_of(256, "-3"), ":1: ", "a load must be from 0");
   check_loads_refused(repeated("0,", 255) + "0\n", ":1: ", "must not all be 0");
-  check_loads_refused("9,8,7,6,5,4,3," + repeated("0,", 248) + "0\n", ": ", "fewer than 8 experts with a load");
+  check_loads_refused("9,8,7,6,5,4,3," + repeated("0,", 248) + "0\n", ": ",
+                      "layer 0 has fewer than 8 experts with a load");
   check_loads_refused("layer,expert,loads\n0,0,1\n", ":1: ", "is neither numbers alone nor one of the headers");
 }
 

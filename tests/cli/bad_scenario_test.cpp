@@ -225,6 +225,7 @@ TEST_CASE("--set is refused as --set, not as a line of the file") {
   }
   refused("modle=x", "unknown key 'modle'; did you mean 'model'?");
   refused("comm.num_sm=2", "unknown key 'comm.num_sm'; did you mean 'comm.num_sms'?");
+  refused("comms.num_sms=2", "unknown key 'comms'; did you mean 'comm'?");
   refused("layers.x=2", "'layers' is not a mapping");
   refused("workload.seq_len.x=2", "'seq_len' is not a mapping");
   refused("workload.seq_len=", "workload.seq_len must be a single value, not nothing");

@@ -72,7 +72,7 @@ TEST_CASE("moeline price says in what a kernel lies outside of what was measured
 
 TEST_CASE("an op of an unknown kind or key is refused with the nearest one") {
   check_op_refused("gem", "unknown op 'gem'; did you mean 'gemm'?");
-  check_op_refused("GEMM", "unknown op 'GEMM'; there is: gemm, grouped_gemm, mla_decode,");
+  check_op_refused("FLOP", "unknown op 'FLOP'; there is: gemm, grouped_gemm, mla_decode,");
   check_op_refused("", "unknown op ''; there is: ");
   check_op_refused(":m=1", "unknown op ''; there is: ");
   check_op_refused("gemm m=1", "unknown op 'gemm m=1'");

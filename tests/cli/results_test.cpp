@@ -1,7 +1,11 @@
 // What a call leaves: its exit code, what it prints, and files that are whole or absent.
 #include <rapidjson/document.h>
 
+#include <map>
+#include <sstream>
+
 #include "tests/support/cli.hpp"
+#include "tests/support/data.hpp"
 
 namespace fs = std::filesystem;
 using namespace moeline::testing;
@@ -149,8 +153,8 @@ TEST_CASE("output that cannot be written is refused and leaves nothing behind") 
   const TemporaryFolder target;
   const std::string missing = target / "missing/trace.json";
   const std::string file = target.write("file", "mine\n");
-  check_refused(valid.with({"--trace", missing}), missing + ": ", "cannot be written");
-  check_refused(valid.with({"--trace", target.path()}), target.path().string() + ": ", "cannot be written");
+  check_refused(valid.with({"--trace", missing}), missing + ": ", "there is no folder for it");
+  check_refused(valid.with({"--trace", target.path()}), target.path().string() + ": ", "is a folder, not a file");
   check_refused(valid.with({"-o", file}), file + ": ", "cannot be created");
   check_refused(valid.with({"-o", file + "/below"}), file + "/below: ", "cannot be created");
   CHECK(content_of(file) == "mine\n");
@@ -171,4 +175,33 @@ TEST_CASE("a device is written to, not replaced by a file") {
   fs::create_symlink("/dev/null", link);  // were it replaced, it would be the link alone
   CHECK(run_moeline(valid.with({"--trace", link})).exit_code == 0);
   CHECK(fs::is_symlink(link));
+}
+
+TEST_CASE("what a step has once is not listed as a layer's, and what it has several times is their sum") {
+  const std::string decode = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const auto rows_below = [&](const std::string& heading, const Arguments& more) {
+    Arguments call = {"simulate", decode};
+    call.insert(call.end(), more.begin(), more.end());
+    std::istringstream lines(run_moeline(call).out);
+    std::map<std::string, double> rows;
+    bool below = false;
+    for (std::string line, name; std::getline(lines, line);) {
+      if (line.empty()) below = false;
+      std::istringstream cells(line);
+      if (below && cells >> name) cells >> rows[name];
+      below = below || line.starts_with(heading);
+    }
+    return rows;
+  };
+  const Arguments drafts = {"--set", "workload.query_len=3"};
+  const auto layer = rows_below("phase: span, us per layer", drafts);
+  const auto step = rows_below("phase: span, us per step", drafts);
+  CHECK(layer.size() == 6);
+  CHECK(layer.contains("mlp"));
+  CHECK(step.size() == 4);
+  for (const char* phase : {"embedding", "lm_head", "mtp", "draft_head"}) CHECK(step.contains(phase));
+  const auto one_draft = rows_below("phase: span, us per step", {"--set", "workload.query_len=2"});
+  CHECK(step.at("draft_head") == doctest::Approx(2 * one_draft.at("draft_head")).epsilon(1e-3));
+  CHECK(rows_below("phase: span, us per step", {"--set", "layers=2"}).empty());
+  CHECK(rows_below("phase: span, us per layer", {"--set", "layers=2"}).size() == 6);
 }

@@ -29,10 +29,11 @@ TEST_CASE("text that is not one plain YAML mapping is refused") {
   refused("a: " + std::string(40, '[') + std::string(40, ']') + "\n", "nested too deeply");
   refused(std::string(100'000, '['), "not valid YAML");
   refused(std::string(10'000'000, 'x'), ": is larger than 1 MiB");
-  refused(kScenario + std::string(1, '\0'), ": is not a text file");
+  refused(kScenario + std::string(1, '\0'),
+          ":19: is not a text file: its byte " + std::to_string(kScenario.size() + 1) + " is 0x00");
   refused("", ": is empty");
   refused(" \r\n\t\n", ": is empty");
-  refused("\x1f\x8b\x08\x00", ": is not a text file");
+  refused("\x1f\x8b\x08\x00", ":1: is not a text file: its byte 1 is 0x1f");
 }
 
 TEST_CASE("aliases of aliases that stand for billions of values are refused at once") {

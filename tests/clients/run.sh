@@ -20,7 +20,7 @@ checked=()
 merged=()
 write() {
   local file=$traces/$1.json
-  build/release/moeline "${@:2}" --trace "$file" >/dev/null 2>"$out/moeline.log" || { cat "$out/moeline.log" >&2; exit 1; }
+  build/release/moeline "${@:2}" --trace "$file" --force >/dev/null 2>"$out/moeline.log" || { cat "$out/moeline.log" >&2; exit 1; }
   if [ "$2" = compare ]; then merged+=("$file"); else checked+=("$file"); fi
 }
 write train simulate "$train"  # a launch for every kernel
@@ -93,7 +93,7 @@ if [ ! -e build/release/page/echarts.min.js ]; then
 elif have "sweep page" node npm chromium && fetch "sweep page" playwright-core 1.56.1 "$playwright" ""; then
   write_page sweep_of_two_axes experiments/decode_ep_by_batch_h800/study.yaml
   write_page sweep_of_four_axes "$here/study.yaml"
-  build/release/moeline plan "$here/plan.yaml" --no-sensitivity --html "$out/plan.html" >/dev/null 2>"$out/moeline.log" ||
+  build/release/moeline plan "$here/plan.yaml" --no-sensitivity --html "$out/plan.html" --force >/dev/null 2>"$out/moeline.log" ||
     { cat "$out/moeline.log" >&2; failed=1; }
   check node "$here/sweep.mjs" "$fetched" "$out" "$out"/sweep_of_*.html "$out/plan.html"
 fi

@@ -207,7 +207,7 @@ TEST_CASE("without ECharts a page is refused before anything is simulated or wri
 TEST_CASE("a page that could not be written is refused before anything is simulated") {
   const Sweep sweep;
   const Variable set("MOELINE_ECHARTS", sweep.echarts);
-  const std::string table = sweep.folder / "table";
+  const std::string table = sweep.folder / "table.db";
   check_wrong_usage({"sweep", sweep.study, "-o", table, "--html", sweep.study}, "would overwrite an input");
   check_wrong_usage({"sweep", sweep.study, "-o", table, "--html", table}, "is the file of the table");
   const std::string nowhere = sweep.folder / "no/such/page.html";
@@ -215,7 +215,14 @@ TEST_CASE("a page that could not be written is refused before anything is simula
   const Variable index("SLURM_ARRAY_TASK_ID", "0");
   const Variable count("SLURM_ARRAY_TASK_COUNT", "2");
   check_wrong_usage(sweep.call("page"), "with --merge it is whole");
-  CHECK_FALSE(sweep.wrote("table"));
+  CHECK_FALSE(sweep.wrote("table.db"));
+}
+
+TEST_CASE("a page takes the place of one that moeline wrote") {
+  const Sweep sweep;
+  const std::string first = sweep.page("page");
+  CHECK(first.find("<meta name=\"generator\" content=\"moeline\">") != std::string::npos);
+  CHECK(sweep.page("page", {"--resume"}) == first);
 }
 
 TEST_CASE("a page may lie in the folder that one is in") {

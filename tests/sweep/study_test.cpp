@@ -113,9 +113,13 @@ TEST_CASE("an axis that is no key of a scenario is refused once; one that only s
   const TemporaryFolder folder;
   const std::string typo = folder.write("study.yaml", kHead + "axes:\n  paralelism.ep: [8, 16]\n");
   const Arguments sweep = {"sweep", typo, "-o", folder / "table.sqlite"};
-  check_refused(sweep, typo, "none of its 2 points is a scenario: ");
-  check_refused(sweep, typo, "unknown key 'paralelism'; did you mean 'parallelism'?");
+  check_refused(sweep,
+                typo + ":4: axes.paralelism.ep made no scenario of any of the 2 points: unknown key 'paralelism'",
+                "did you mean 'parallelism'?");
   CHECK_FALSE(std::filesystem::exists(folder / "table.sqlite"));
+  const std::string none = folder.write("none.yaml", kHead + "axes:\n  layers: [2]\n  parallelism.ep: [3, 5]\n");
+  check_refused({"sweep", none, "-o", folder / "table.sqlite"}, none + ":5: axes.parallelism.ep made no scenario",
+                ": parallelism.ep must divide the 256 routed experts: 3 does not");
   const std::string some = folder.write("some.yaml", kHead + "axes:\n  parallelism.ep: [24, 32]\n");
   CHECK(run_moeline({"sweep", some, "-o", folder / "some.sqlite"}).exit_code == 0);
 }

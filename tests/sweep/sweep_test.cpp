@@ -70,3 +70,16 @@ TEST_CASE("killed at 50 random instants and resumed, a sweep ends with the table
   CHECK(resumed.exit_code == 0);
   CHECK(resumed.out == undisturbed.out);
 }
+
+TEST_CASE("a table is called as what it is, an SQLite file, or refused before any work") {
+  const SweptStudy c;
+  for (const char* name : {"table.csv", "table.json", "table", "table.sqlite.bak"}) {
+    check_wrong_usage(c.arguments(name), c.path(name) + ": the table is an SQLite file, whose name ends in .sqlite");
+    CHECK_FALSE(std::filesystem::exists(c.path(name)));
+  }
+  check_wrong_usage(c.arguments("table.csv"), "--format csv > FILE");
+  for (const char* name : {"table.db", "table.sqlite3", "table.SQLITE"}) {
+    CHECK(c.sweep(name).exit_code == 0);
+    CHECK(content_of(c.path(name)).starts_with("SQLite format 3"));
+  }
+}
