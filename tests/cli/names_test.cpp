@@ -11,9 +11,13 @@ namespace {
 
 std::string first_line(const Outcome& outcome) { return outcome.out.substr(0, outcome.out.find('\n')); }
 
+// 2.4 GB in 1 ms: 2400 GB/s, where H200's HBM has 4800, and H20's 4000.
+const std::string kCopy = slice("gpu_memcpy", "Memcpy DtoD", kStream7, times("30", "1000"),
+                                R"("stream": 7, "correlation": 3, "bytes": 2400000000)");
+
 std::string trace_on(const std::string& device) {
   return R"({"deviceProperties": [{"id": 0, "name": ")" + device + R"("}], "traceEvents": [)" + kernel("0", "10") +
-         "," + kernel("20", "10", 2) + "]}";
+         "," + kernel("20", "10", 2) + "," + kCopy + "]}";
 }
 
 // What analyze says of a trace on this device, with further arguments.
@@ -96,6 +100,19 @@ TEST_CASE("analyze prints the machine that the trace's device names") {
   CHECK(says(analyze("NVIDIA GB200"), "machine: gb200-nvl72"));
   CHECK(says(analyze("NVIDIA H800"), "machine: h800"));
   CHECK(analyze("NVIDIA H200", {"--format", "json"}).out.find("\"hardware\": \"h200\"") != std::string::npos);
+}
+
+TEST_CASE(
+    "shares of the peaks are those of the machine that the device names, and where it names none there are none") {
+  const auto copies = [](const std::string& device) {
+    const std::string out = analyze(device).out;
+    const std::size_t row = out.find("\ncopy ");
+    REQUIRE(row != std::string::npos);
+    return out.substr(row + 1, out.find('\n', row + 1) - row - 1);
+  };
+  CHECK(copies("NVIDIA H200").ends_with(" 2400      50 %"));
+  CHECK(copies("NVIDIA H20").ends_with(" 2400      60 %"));
+  CHECK(copies("NVIDIA H100 PCIe").ends_with(" 2400         -"));
 }
 
 TEST_CASE("analyze prices a trace as no other machine than its own, and says that it knows none") {
