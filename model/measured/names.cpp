@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "timeline/kernel_name.hpp"
 
 namespace moeline {
 
