@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "measured/repetition.hpp"
+#include "timeline/repetition.hpp"
 #include "timeline/intervals.hpp"
 
 namespace moeline {

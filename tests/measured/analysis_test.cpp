@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "measured/repetition.hpp"
+#include "timeline/repetition.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/measured.hpp"
 
