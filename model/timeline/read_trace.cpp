@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "timeline/attribute.hpp"
 #include "timeline/calls.hpp"
+#include "timeline/foreign_files.hpp"
 #include "timeline/gzip_stream.hpp"
 #include "timeline/trace.hpp"
 #include "timeline/trace_handler.hpp"
@@ -18,13 +19,20 @@
 namespace moeline {
 namespace {
 
+bool begins_like_json(const GzipStream& stream) {
+  const std::size_t first = stream.beginning().find_first_not_of(" \t\r\n");
+  return first != std::string::npos && (stream.beginning()[first] == '{' || stream.beginning()[first] == '[');
+}
+
 std::string problem(const rapidjson::ParseResult& result, const TraceHandler& handler, const GzipStream& stream) {
   if (!handler.refusal.empty()) return handler.refusal;
   const bool blank = result.Code() == rapidjson::kParseErrorDocumentEmpty;
   if (blank && stream.at_end()) return "is empty";
   if (stream.at_end()) return fmt::format("truncated: its JSON breaks off at byte {}", stream.Tell());
-  if (blank || !result.IsError()) return fmt::format("not valid JSON at byte {}: a zero byte", stream.Tell());
-  return fmt::format("not valid JSON at byte {}: {}", result.Offset(), rapidjson::GetParseError_En(result.Code()));
+  const std::string hint = begins_like_json(stream) ? "" : fmt::format("; {}", kWhatIsRead);
+  if (blank || !result.IsError()) return fmt::format("not valid JSON at byte {}: a zero byte{}", stream.Tell(), hint);
+  return fmt::format("not valid JSON at byte {}: {}{}", result.Offset(), rapidjson::GetParseError_En(result.Code()),
+                     hint);
 }
 
 void parse(GzipStream& stream, TraceHandler& handler, const std::string& file) {
@@ -34,6 +42,9 @@ void parse(GzipStream& stream, TraceHandler& handler, const std::string& file) {
   rapidjson::Reader reader;
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, handler);
   if (!result.IsError() && stream.at_end()) return;
+  const std::optional<std::string_view> foreign = foreign_file(file, stream.beginning());
+  if (foreign && !stream.beginning().empty() && !begins_like_json(stream))
+    throw SpecError(file, 0, fmt::format("is {}; {}", *foreign, kWhatIsRead));
   const std::string message = problem(result, handler, stream);
   stream.drain();  // if the gzip data is damaged, that is what is wrong
   throw SpecError(file, 0, message);
