@@ -31,7 +31,16 @@ void add_gaps(const AnalysisReport& r, const RankAnalysis& rank, Json& json) {
     if (gap.waited_for >= 0) json.add("waited_for", place_name(*r.measured, gap.waited_for));
     json.close();
   }
-  json.close_list().close();
+  json.close_list();
+  json.add("sum_us", to_us(rank.times.span - rank.compute_streams_busy));
+  json.add("compute_streams_busy_us", to_us(rank.compute_streams_busy)).close();
+}
+
+void add_hta(const HtaBreakdown& hta, Json& json) {
+  json.open("hta");
+  add_times(hta.times, json);
+  json.add("gpu_events", hta.events).add("left_out_gpu_events", hta.left_out());
+  json.add("profiler_steps", hta.profiler_steps).close();
 }
 
 void add_classes(const AnalysisReport& r, const RankAnalysis& rank, Json& json) {
@@ -88,13 +97,14 @@ void add_rank(const AnalysisReport& r, const RankAnalysis& rank, Json& json) {
   add_times(rank.times, json);
   add_communication(rank.times, json);
   json.add("exposed_comm_us", to_us(rank.times.non_compute()));
-  json.open("hta");
-  add_times(rank.hta, json);
-  json.close().open_list("streams");
+  add_hta(rank.hta, json);
+  json.add("kernels", rank.kernels).add("kernels_without_launch", rank.kernels_without_launch);
+  json.open_list("streams");
   for (const StreamBreakdown& s : rank.streams) {
     json.open().add("stream", s.stream).add("events", s.events).add("compute_us", to_us(s.times.compute));
     add_communication(s.times, json);
-    json.add("exposed_us", to_us(s.times.exposed)).add("idle_us", to_us(s.times.idle)).close();
+    json.add("exposed_us", to_us(s.times.exposed)).add("idle_us", to_us(s.times.idle));
+    json.flag("computes", computes(rank, s.stream)).close();
   }
   json.close_list();
   add_classes(r, rank, json);
@@ -130,6 +140,8 @@ std::string to_json(const AnalysisReport& r) {
     if (c.transfer_knee > 0) json.add("transfer_knee", c.transfer_knee);
     json.close();
   }
+  const LoneFlows& lone = r.measured->trace.lone_flows;
+  json.open("flows").add("without_start", lone.ends).add("without_end", lone.starts).close();
   return json.add("notes", r.measured->trace.notes).close().text();
 }
 

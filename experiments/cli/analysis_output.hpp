@@ -47,6 +47,9 @@ struct Rates {
 /// Of a transfer: by the bytes that the trace states, else by the scenario's to other nodes. 0: not known.
 [[nodiscard]] double bandwidth_GBps(const AnalysisReport& report, const RankAnalysis& rank, const Transfer& transfer);
 
+/// The stream is one of those whose gaps are listed.
+[[nodiscard]] bool computes(const RankAnalysis& rank, std::uint32_t stream);
+
 struct GapSum {
   std::size_t count = 0;
   Time sum{};

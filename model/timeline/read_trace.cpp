@@ -158,6 +158,7 @@ Trace read_trace(const std::filesystem::path& path) {
   trace.device = handler.device;
   trace.sms = whole_number<std::uint32_t>(handler.sms).value_or(0);
   trace.time_zero_ns = base_time_ns(handler, file) + records.earliest_ns();
+  trace.lone_flows = lone_flows(records);
   trace.notes = tolerated(records);
   trace.gpus = gpus_of(records, rank_of(handler, path), trace.notes);
   count_from_earliest(records);

@@ -78,6 +78,11 @@ struct GpuFlow {
   std::uint32_t from = 0, to = 0;
 };
 
+/// Flows without their other end.
+struct LoneFlows {
+  std::size_t starts = 0, ends = 0;
+};
+
 struct Trace {
   std::vector<TraceGpu> gpus;           ///< by first appearance
   std::string device;                   ///< name of the first of deviceProperties; empty: not in the trace
@@ -88,6 +93,7 @@ struct Trace {
   std::vector<HostCall> calls;          ///< by start
   std::vector<Annotation> annotations;  ///< by start, then longer ones first; ProfilerStep among them
   std::vector<GpuFlow> flows;
+  LoneFlows lone_flows;
   std::vector<std::string> notes;  ///< what was tolerated, in words
 
   [[nodiscard]] const std::string& name(const GpuEvent& event) const { return names[event.name].name; }

@@ -22,6 +22,7 @@ struct ServerTrace {
   bool on_host = true;     ///< annotations and calls of the host
   bool on_gpu = true;      ///< the annotations' twins on the streams
   int unrecorded = 0;      ///< the launch of each so-manieth kernel is not in the trace; 0: all are
+  double early_us = 0;     ///< the profiler has seen the host this long before the GPU's first event
   double lead_us = 0;      ///< a copy on its own stream runs this long before the first kernel that computes
   double between_us = 40;  ///< of the host, between two steps
   bool profiler = false;   ///< ProfilerStep#1, #2, ... around the steps
@@ -64,6 +65,7 @@ class Writer {
   explicit Writer(const ServerTrace& what) : what_(what) {}
 
   std::string text() {
+    if (what_.early_us > 0) add(slice("cpu_op", "aten::empty", kMainThread, time(-what_.early_us, 3)));
     gpu_us_ = what_.lead_us;
     if (what_.lead_us > 0) event("gpu_memcpy", "Memcpy HtoD (Pinned -> Device)", 23, 0, 30, ++correlation_, "");
     host_us_ = std::max(0.0, what_.lead_us - 60);
@@ -96,11 +98,11 @@ class Writer {
   }
 
   void launch(const char* name, int correlation) {
-    host_us_ += 6;
     if (what_.on_host) {
       add(slice("cuda_runtime", name, kMainThread, time(host_us_, 4),
                 fmt::format(R"("correlation": {})", correlation)));
     }
+    host_us_ += 6;
   }
 
   // Inside a graph its launch is `correlation`; 0: a launch of its own.
@@ -109,7 +111,7 @@ class Writer {
     const bool recorded = what_.unrecorded == 0 || ++kernels_ % what_.unrecorded != 0;
     if (correlation == 0 && recorded) launch("cudaLaunchKernel", own);
     if (correlation == 0 && !recorded) host_us_ += 6;
-    const double us = work.us * what_.pace * (1 + 0.02 * dice_.below(5));
+    const double us = work.us * what_.pace * (1 + 0.02 * static_cast<double>(dice_.below(5)));
     gpu_us_ = std::max(gpu_us_ + 0.9, correlation > 0 ? 0 : host_us_ + 7);
     event("kernel", work.name, 7, gpu_us_, us, own, correlation > 0 ? R"(, "graph node id": 1)" : "");
     gpu_us_ += us;
