@@ -53,6 +53,8 @@ inline void check(const Measured& measured) {
   const ReplayGraph replay = replay_graph(measured);
   const Timeline timeline = simulate(replay.graph);
   expect(timeline.spans.size() == replay.graph.size(), "spans");
+  const ReplayGraph without_gaps = replay_graph(measured, {{{"gaps", 0}}, {}});
+  expect(gpu_span(without_gaps, simulate(without_gaps.graph)) <= gpu_span(replay, timeline), "gaps lengthen");
   for (const Unexplained& wait : unexplained_waits(measured, release_times(measured))) {
     if (wait.for_sms) return;  // left out of replays
   }
