@@ -83,11 +83,30 @@ void add_phase(const PhaseTimes& phase, Json& json) {
 void add_layers(const RankAnalysis& rank, Json& json) {
   json.flag("layers_by_repetition", rank.layers_by_repetition).open_list("layers");
   for (const LayerWindow& w : rank.layers) {
-    json.open().add("layer", w.layer).add("start_us", to_us(w.start)).add("end_us", to_us(w.end));
+    json.open().add("layer", w.layer);
+    if (w.step >= 0) json.add("step", rank.steps[static_cast<std::size_t>(w.step)].step.number);
+    json.add("start_us", to_us(w.start)).add("end_us", to_us(w.end));
     add_times(w.times, json);
     add_communication(w.times, json);
     json.add("exposed_comm_us", to_us(w.times.non_compute()));
     json.add("barrier_us", to_us(w.barrier)).add("transfer_us", to_us(w.transfer)).close();
+  }
+  json.close_list();
+}
+
+void add_steps(const RankAnalysis& rank, Json& json) {
+  json.open_list("steps");
+  for (const StepUse& s : rank.steps) {
+    json.open().add("step", s.step.number).add("name", s.step.name).add("kind", s.step.kind);
+    json.add("start_us", to_us(s.start)).add("end_us", to_us(s.end));
+    add_times(s.times, json);
+    json.add("exposed_comm_us", to_us(s.times.non_compute())).add("layers", s.layers).close();
+  }
+  json.close_list().open_list("step_kinds");
+  for (const StepKind& kind : rank.step_kinds) {
+    json.open().add("kind", kind.kind).add("count", kind.steps.size());
+    json.add("median_us", to_us(rank.steps[kind.median].times.span));
+    json.add("median_step", rank.steps[kind.median].step.number).close();
   }
   json.close_list();
 }
@@ -109,6 +128,7 @@ void add_rank(const AnalysisReport& r, const RankAnalysis& rank, Json& json) {
   json.close_list();
   add_classes(r, rank, json);
   add_gaps(r, rank, json);
+  add_steps(rank, json);
   add_layers(rank, json);
   add_transfers(r, rank, json);
   json.add("limits", limits_of(r, rank)).close();
@@ -120,6 +140,7 @@ std::string to_json(const AnalysisReport& r) {
   Json json;
   json.open().add("schema_version", 1).add("trace", r.file);
   if (!r.measured->trace.device.empty()) json.add("device", r.measured->trace.device);
+  json.add("first_gpu_event_us", static_cast<double>(r.measured->trace.gpu_events.front().start_ns) / 1e3);
   json.open_list("ranks");
   for (const RankAnalysis& rank : r.analysis.ranks) add_rank(r, rank, json);
   json.close_list();

@@ -33,6 +33,11 @@ struct AnalysisReport {
 [[nodiscard]] std::string to_json(const AnalysisReport& report);
 [[nodiscard]] std::string to_table(const AnalysisReport& report);
 
+/// Parts of the table. Empty where there is nothing to say.
+[[nodiscard]] bool steps_matter(const RankAnalysis& rank);
+[[nodiscard]] std::string steps_table(const AnalysisReport& report, const RankAnalysis& rank);
+[[nodiscard]] std::string layers_table(const RankAnalysis& rank);
+
 /// What limits the run, with its evidence, in one paragraph.
 [[nodiscard]] std::string limits_of(const AnalysisReport& report, const RankAnalysis& rank);
 

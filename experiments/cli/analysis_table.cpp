@@ -168,22 +168,6 @@ std::string transfers_table(const AnalysisReport& r, const RankAnalysis& rank) {
   return text + "\n";
 }
 
-std::string layers_table(const RankAnalysis& rank) {
-  if (rank.layers.empty()) return "";
-  constexpr std::size_t kShown = 16;
-  std::string text =
-      fmt::format("{:>5} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", rank.layers_by_repetition ? "rep." : "layer",
-                  "length us", "compute us", "comm us", "exposed us", "barrier us", "transfer us");
-  for (std::size_t i = 0; i < std::min(kShown, rank.layers.size()); ++i) {
-    const LayerWindow& w = rank.layers[i];
-    text += fmt::format("{:>5} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f}\n", w.layer,
-                        to_us(w.end - w.start), to_us(w.times.compute), to_us(w.times.communication),
-                        to_us(w.times.exposed), to_us(w.barrier), to_us(w.transfer));
-  }
-  if (rank.layers.size() > kShown) text += fmt::format("... {} more\n", rank.layers.size() - kShown);
-  return text + "\n";
-}
-
 std::string unclassified_text(const AnalysisReport& r) {
   if (r.analysis.unclassified.empty()) return "";
   constexpr std::size_t kShown = 8;
@@ -219,13 +203,15 @@ std::string wrapped(const std::string& paragraph) {
 }  // namespace
 
 std::string to_table(const AnalysisReport& r) {
-  std::string text =
-      fmt::format("{}: {} GPU events, {} of them in phases{}{}\n", r.file, r.analysis.gpu_events, r.analysis.attributed,
-                  r.measured->trace.device.empty() ? "" : ", ", one_line(r.measured->trace.device));
+  std::size_t steps = 0;
+  for (const RankAnalysis& rank : r.analysis.ranks) steps += steps_matter(rank) ? rank.steps.size() : 0;
+  std::string text = fmt::format("{}: {} GPU events, {} of them in phases{}{}{}\n", r.file, r.analysis.gpu_events,
+                                 r.analysis.attributed, steps > 0 ? fmt::format(", {} steps", steps) : "",
+                                 r.measured->trace.device.empty() ? "" : ", ", one_line(r.measured->trace.device));
   for (const RankAnalysis& rank : r.analysis.ranks) {
     text += fmt::format("\nrank {}\n", rank.rank) + wrapped(limits_of(r, rank)) + "\n" + breakdown_table(rank) +
-            streams_table(rank) + classes_table(r, rank) + gaps_table(r, rank) + layers_table(rank) +
-            transfers_table(r, rank);
+            streams_table(rank) + classes_table(r, rank) + gaps_table(r, rank) + steps_table(r, rank) +
+            layers_table(rank) + transfers_table(r, rank);
   }
   text += unclassified_text(r);
   for (const std::string& note : r.measured->trace.notes) text += "note: " + note + "\n";

@@ -1,10 +1,9 @@
 #include "measured/analysis.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
-
-#include "timeline/repetition.hpp"
 
 namespace moeline {
 namespace {
@@ -13,8 +12,9 @@ using Events = std::vector<std::uint32_t>;
 
 class OneRank {
  public:
-  OneRank(const Measured& m, const Release& release, std::uint32_t rank, Events events, std::vector<PhaseTimes> phases)
-      : m_(m), release_(release), events_(std::move(events)) {
+  OneRank(const Measured& m, const Release& release, std::uint32_t rank, Events events, std::vector<PhaseTimes> phases,
+          std::vector<StepWindow> steps)
+      : m_(m), release_(release), events_(std::move(events)), steps_(std::move(steps)) {
     result_.rank = rank;
     result_.phases = std::move(phases);
   }
@@ -126,77 +126,34 @@ class OneRank {
     }
   }
 
+  // Phases divide a run into layers where they hold most of it; else what repeats does.
   void layers() {
-    if (result_.phases.empty()) return layers_by_repetition();
-    struct Layer {
-      Interval limits{Time::max(), Time::min()};
-      Time barrier{}, transfer{};
-    };
-    std::map<std::uint32_t, Layer> by_layer;
-    for (const PhaseTimes& phase : result_.phases) {
-      Layer& layer = by_layer[phase.layer];
-      layer.barrier += phase.barrier;
-      layer.transfer += phase.transfer;
-      if (phase.is_communication()) continue;
-      layer.limits.start = std::min(layer.limits.start, phase.start);
-      layer.limits.end = std::max(layer.limits.end, phase.end);
+    result_.steps = step_uses(m_.trace, steps_, all_);
+    result_.step_kinds = step_kinds(m_.trace, steps_);
+    if (!holds_most(m_.meaning)) {
+      result_.layers =
+          result_.steps.empty() ? repeated_layers(m_.trace, on_main_stream(), all_) : layers_of_steps(steps_, all_);
+      add_communication(m_.trace, m_.meaning, events_, result_.layers);
+      result_.layers_by_repetition = !result_.layers.empty();
     }
-    for (const auto& [number, layer] : by_layer) {
-      if (layer.limits.end < layer.limits.start) continue;  // nothing computes in it
-      result_.layers.push_back(window(number, layer.limits));
-      result_.layers.back().barrier = layer.barrier;
-      result_.layers.back().transfer = layer.transfer;
-    }
+    if (result_.layers.empty()) result_.layers = layers_of_phases(result_.phases, all_);
   }
 
-  void layers_by_repetition() {
+  [[nodiscard]] Events on_main_stream() const {
     const auto busiest = std::max_element(
         result_.streams.begin(), result_.streams.end(),
         [](const StreamBreakdown& a, const StreamBreakdown& b) { return a.times.compute < b.times.compute; });
-    if (busiest == result_.streams.end()) return;
     Events events;
-    std::vector<std::uint32_t> names;
     for (const std::uint32_t i : events_) {
-      if (event(i).stream != busiest->stream) continue;
-      events.push_back(i);
-      names.push_back(event(i).name);
+      if (event(i).stream == busiest->stream) events.push_back(i);
     }
-    const std::vector<std::size_t> starts = repetitions(names);
-    result_.layers_by_repetition = !starts.empty();
-    for (std::size_t layer = 0; layer + 1 < starts.size(); ++layer) {
-      const std::size_t next = starts[layer + 1];
-      const Time start = time_of(event(events[starts[layer]]).start_ns);
-      const bool ends_trace = next >= events.size();
-      const Time end = ends_trace ? time_of(event(events.back()).end_ns) : time_of(event(events[next]).start_ns);
-      result_.layers.push_back(window(static_cast<std::uint32_t>(layer), {start, end}));
-    }
-    add_communication_by_start();
-  }
-
-  // Barriers and transfers belong to the repetition in which they start; both are in order of time.
-  void add_communication_by_start() {
-    auto layer = result_.layers.begin();
-    for (const std::uint32_t i : events_) {
-      const Time start = time_of(event(i).start_ns);
-      while (layer != result_.layers.end() && layer->end <= start) ++layer;
-      if (layer == result_.layers.end()) return;
-      if (layer->start > start || work_of(class_of(i)) != Work::communication) continue;
-      (class_of(i) == KernelClass::barrier ? layer->barrier : layer->transfer) += length_of(event(i));
-    }
-  }
-
-  [[nodiscard]] LayerWindow window(std::uint32_t layer, const Interval& limits) const {
-    LayerWindow w;
-    w.layer = layer;
-    w.start = limits.start;
-    w.end = limits.end;
-    w.times = all_.inside(limits).breakdown(limits.end - limits.start);
-    return w;
+    return events;
   }
 
   const Measured& m_;
   const Release& release_;
   Events events_;
+  std::vector<StepWindow> steps_;
   Interval limits_;
   BusyTimes all_;
   RankAnalysis result_;
@@ -227,9 +184,13 @@ Analysis analyze(const Measured& m) {
   for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) events[m.trace.gpu_events[i].gpu].push_back(i);
   std::map<std::uint32_t, std::vector<PhaseTimes>> phases;  // by rank: no two GPUs have the same
   for (PhaseTimes& phase : phase_times(m.trace, m.meaning)) phases[phase.rank].push_back(std::move(phase));
+  std::vector<std::vector<StepWindow>> steps(m.trace.gpus.size());
+  for (StepWindow& step : step_windows(m.trace, m.meaning)) steps[step.gpu].push_back(std::move(step));
   for (std::size_t gpu = 0; gpu < m.trace.gpus.size(); ++gpu) {
+    if (events[gpu].empty()) continue;
     const std::uint32_t rank = m.trace.gpus[gpu].rank;
-    analysis.ranks.push_back(OneRank(m, release, rank, std::move(events[gpu]), std::move(phases[rank])).analyze());
+    OneRank one(m, release, rank, std::move(events[gpu]), std::move(phases[rank]), std::move(steps[gpu]));
+    analysis.ranks.push_back(one.analyze());
   }
   analysis.gpu_events = m.trace.gpu_events.size();
   analysis.attributed =

@@ -6,7 +6,7 @@
 
 #include "measured/gaps.hpp"
 #include "measured/hta.hpp"
-#include "timeline/phases.hpp"
+#include "measured/layers.hpp"
 
 namespace moeline {
 
@@ -36,15 +36,6 @@ struct Transfer {
   double bytes = 0;  ///< of its transfers where the trace says so (NCCL)
 };
 
-/// One repetition of the program: of a layer's first compute phase to the end of its last, or, without phases, of the
-/// sequence of kernels that repeats.
-struct LayerWindow {
-  std::uint32_t layer = 0;
-  Time start{}, end{};
-  Breakdown times;
-  Time barrier{}, transfer{};  ///< sums of durations
-};
-
 struct RankAnalysis {
   std::uint32_t rank = 0;
   Breakdown times;
@@ -57,6 +48,8 @@ struct RankAnalysis {
   std::size_t kernels = 0, kernels_without_launch = 0;
   std::vector<PhaseTimes> phases;
   std::vector<Transfer> transfers;
+  std::vector<StepUse> steps;        ///< by start
+  std::vector<StepKind> step_kinds;  ///< of these
   std::vector<LayerWindow> layers;
   bool layers_by_repetition = false;
 };

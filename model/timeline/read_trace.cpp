@@ -12,6 +12,7 @@
 #include "timeline/calls.hpp"
 #include "timeline/foreign_files.hpp"
 #include "timeline/gzip_stream.hpp"
+#include "timeline/steps.hpp"
 #include "timeline/trace.hpp"
 #include "timeline/trace_handler.hpp"
 #include "timeline/trace_numbers.hpp"
@@ -143,6 +144,19 @@ void sort(TraceRecords& records) {
                    });
 }
 
+void find_phases_and_steps(TraceRecords& records) {
+  Levels levels = levels_of(records);
+  attribute(records, levels.of);
+  if (levels.by_profiler) {  // there may be steps whose names nobody knows
+    const std::set<std::string> names = names_around_repetitions(records);
+    if (!names.empty()) {
+      levels = levels_of(records, names);
+      attribute(records, levels.of);
+    }
+  }
+  find_steps(records, levels);
+}
+
 }  // namespace
 
 Trace read_trace(const std::filesystem::path& path) {
@@ -165,13 +179,14 @@ Trace read_trace(const std::filesystem::path& path) {
   refuse_ages(records, file);
   sort(records);
   find_calls(records);
-  attribute(records);
+  find_phases_and_steps(records);
   assign_flops(records);
   trace.flows = gpu_flows(records);
   trace.names = std::move(records.names);
   trace.gpu_events.reserve(records.gpu.size());
   for (const GpuRecord& record : records.gpu) trace.gpu_events.push_back(record.event);
   for (const CallRecord& record : records.calls) trace.calls.push_back(record.call);
+  trace.steps = std::move(records.steps);
   for (AnnotationRecord& record : records.annotations) trace.annotations.push_back(std::move(record.annotation));
   return trace;
 }

@@ -145,6 +145,7 @@ class Writer {
     event("gpu_memcpy", "Memcpy DtoH (Device -> Pinned)", 23, gpu_us_ + 1.5, 1.2, correlation_, R"(, "bytes": 128)");
     host_us_ += 3;
     annotation(what_.steps[i], start_us);
+    host_us_ += 1;
     kernel(kSampling, 0);
     if (what_.on_host) {
       add(slice("cuda_runtime", "cudaStreamSynchronize", kMainThread, time(host_us_, gpu_us_ + 4 - host_us_),
