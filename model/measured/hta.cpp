@@ -32,7 +32,7 @@ Work hta_work_of(const Trace& trace, const GpuEvent& event) {
 
 // Where HTA leaves the event out, the count of its reason.
 std::size_t* left_out(const Trace& trace, const GpuEvent& event, const ProfilerSteps& steps, HtaBreakdown& hta) {
-  if (steps.count < 2) return nullptr;
+  if (steps.count < 2 || trace.is_part) return nullptr;
   if (event.call < 0) return &hta.without_launch;
   if (trace.launched_ns(event) >= steps.last_start_ns) return &hta.in_last_step;
   return event.stream == 0 ? &hta.on_stream_0 : nullptr;

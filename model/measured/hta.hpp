@@ -10,7 +10,7 @@ namespace moeline {
 /// What HTA counts of one rank. Communication is what begins with nccl or has ncclKernel in its name, so that DeepEP's
 /// kernels are compute. Where a file names two or more profiler steps (ProfilerStep#N), HTA leaves out by default what
 /// was launched after the last of them had begun (on the host or, by its twin, on the GPU, whichever is later), what
-/// has no launch in the trace, and stream 0. Of fewer profiler steps, it counts everything.
+/// has no launch in the trace, and stream 0. Of fewer profiler steps, and of a part of a trace, everything is counted.
 struct HtaBreakdown {
   Breakdown times;
   std::size_t profiler_steps = 0;                                     ///< of the file

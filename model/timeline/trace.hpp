@@ -104,6 +104,7 @@ struct Trace {
   std::vector<GpuFlow> flows;
   LoneFlows lone_flows;
   std::vector<std::string> notes;  ///< what was tolerated, in words
+  bool is_part = false;            ///< a window of what is in the file: window.hpp
 
   [[nodiscard]] const std::string& name(const GpuEvent& event) const { return names[event.name].name; }
   [[nodiscard]] std::uint32_t rank(const GpuEvent& event) const { return gpus[event.gpu].rank; }
