@@ -19,22 +19,33 @@ std::size_t usual_length(const std::vector<std::size_t>& starts) {
   return *middle;
 }
 
-// By GPU: the stream whose kernels compute longest.
-std::vector<std::uint32_t> main_streams(const Trace& trace, const Interpretation& meaning) {
-  std::vector<std::map<std::uint32_t, std::int64_t>> computed_ns(trace.gpus.size());
-  for (std::size_t i = 0; i < trace.gpu_events.size(); ++i) {
+// Events of one step on one stream.
+struct OnStream {
+  Events events;
+  std::int64_t computed_ns = 0;
+};
+using Streams = std::map<std::uint32_t, OnStream>;
+
+// By GPU and step.
+using Steps = std::map<std::pair<std::uint16_t, std::int32_t>, Streams>;
+
+Steps events_of_steps(const Trace& trace, const Interpretation& meaning) {
+  Steps steps;
+  for (std::uint32_t i = 0; i < trace.gpu_events.size(); ++i) {
     const GpuEvent& event = trace.gpu_events[i];
+    if (event.step < 0) continue;
+    OnStream& stream = steps[{event.gpu, event.step}][event.stream];
+    stream.events.push_back(i);
     const KernelClass c = meaning.classes[i];
-    if (c == KernelClass::copy || is_communication(c)) continue;
-    computed_ns[event.gpu][event.stream] += event.end_ns - event.start_ns;
+    if (c != KernelClass::copy && !is_communication(c)) stream.computed_ns += event.end_ns - event.start_ns;
   }
-  std::vector<std::uint32_t> streams;
-  for (const auto& of_gpu : computed_ns) {
-    const auto most = std::max_element(of_gpu.begin(), of_gpu.end(),
-                                       [](const auto& a, const auto& b) { return a.second < b.second; });
-    streams.push_back(most == of_gpu.end() ? 0 : most->first);
-  }
-  return streams;
+  return steps;
+}
+
+const Events& on_main_stream(const Streams& streams) {
+  return std::max_element(streams.begin(), streams.end(),
+                          [](const auto& a, const auto& b) { return a.second.computed_ns < b.second.computed_ns; })
+      ->second.events;
 }
 
 Stretch stretch_of(const Trace& trace, const Events& events) {
@@ -64,25 +75,12 @@ std::vector<Stretch> repeated_layers(const Trace& trace, const Events& events) {
 }
 
 std::vector<StepWindow> step_windows(const Trace& trace, const Interpretation& meaning) {
-  struct Held {
-    Events on_main, all;
-  };
-  if (trace.steps.empty()) return {};
-  const std::vector<std::uint32_t> main = main_streams(trace, meaning);
-  std::map<std::pair<std::uint16_t, std::int32_t>, Held> steps;
-  for (std::uint32_t i = 0; i < trace.gpu_events.size(); ++i) {
-    const GpuEvent& event = trace.gpu_events[i];
-    if (event.step < 0) continue;
-    Held& held = steps[{event.gpu, event.step}];
-    held.all.push_back(i);
-    if (event.stream == main[event.gpu]) held.on_main.push_back(i);
-  }
   const bool by_repetition = !holds_most(meaning);
   std::vector<StepWindow> windows;
-  for (const auto& [key, held] : steps) {
-    const Stretch time = stretch_of(trace, held.on_main.empty() ? held.all : held.on_main);
-    windows.push_back({static_cast<std::uint32_t>(key.second), key.first, time, {}});
-    if (by_repetition) windows.back().layers = repeated_layers(trace, held.on_main);
+  for (const auto& [key, streams] : events_of_steps(trace, meaning)) {
+    const Events& events = on_main_stream(streams);
+    windows.push_back({static_cast<std::uint32_t>(key.second), key.first, stretch_of(trace, events), {}});
+    if (by_repetition) windows.back().layers = repeated_layers(trace, events);
   }
   std::stable_sort(windows.begin(), windows.end(), [](const StepWindow& a, const StepWindow& b) {
     return std::tie(a.gpu, a.time.start_ns) < std::tie(b.gpu, b.time.start_ns);

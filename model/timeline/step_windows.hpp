@@ -21,7 +21,7 @@ struct Stretch {
 struct StepWindow {
   std::uint32_t step = 0;  ///< index into Trace::steps
   std::uint16_t gpu = 0;
-  Stretch time;                 ///< of its events on the stream of the GPU that computes most; if it has none, of all
+  Stretch time;                 ///< of its events on the stream that computes most in it
   std::vector<Stretch> layers;  ///< repetitions on that stream, where phases do not hold most of the trace
 };
 

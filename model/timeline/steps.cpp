@@ -28,21 +28,19 @@ class Twins {
   std::vector<std::int32_t> parent_;
 };
 
-// Twins on the GPU that share no event with an annotation of the host. Those of one name are a step together where they
-// stand on different streams and overlap, or where no other step has begun since: a copy may follow the last kernel.
+// Of one GPU: twins that share no event with an annotation of the host. Those of one name are a step together where
+// they stand on different streams and overlap, or where no other step has begun since: a copy may follow the last
+// kernel.
 class Orphans {
  public:
-  Orphans(const TraceRecords& records, Twins& twins) : records_(records), twins_(twins) {}
-
-  void join(std::int32_t twin) {
-    const AnnotationRecord& record = records_.annotations[static_cast<std::size_t>(twin)];
+  void join(std::int32_t twin, const AnnotationRecord& record, Twins& twins) {
     Open& open = open_[record.annotation.name];
     const bool same = open.twin == latest_ || record.annotation.start_ns < open.end_ns;
     if (open.twin == kNone || !same || open.tracks.contains(record.track)) {
       open = {twin, record.annotation.end_ns, {}};
       latest_ = twin;
     }
-    twins_.unite(twin, open.twin);
+    twins.unite(twin, open.twin);
     open.end_ns = std::max(open.end_ns, record.annotation.end_ns);
     open.tracks.insert(record.track);
   }
@@ -53,34 +51,36 @@ class Orphans {
     std::int64_t end_ns = 0;
     std::set<Track> tracks;
   };
-  const TraceRecords& records_;
-  Twins& twins_;
   std::map<std::string, Open> open_;
   std::int32_t latest_ = kNone;
 };
 
 void unite_twins(const TraceRecords& records, const std::vector<std::int32_t>& on_stream,
                  const std::vector<std::int32_t>& at_launch, Twins& twins) {
-  const auto name = [&](std::int32_t i) { return records.annotations[static_cast<std::size_t>(i)].annotation.name; };
-  std::vector<bool> has_host(records.annotations.size(), false);
-  std::set<std::int32_t> used;
+  const auto record = [&](std::int32_t i) -> const AnnotationRecord& {
+    return records.annotations[static_cast<std::size_t>(i)];
+  };
+  std::map<std::int32_t, std::uint16_t> orphans;  // with their GPUs
+  std::set<std::int32_t> with_host;
   for (std::size_t i = 0; i < on_stream.size(); ++i) {
-    if (on_stream[i] == kNone) continue;
-    used.insert(on_stream[i]);
-    if (at_launch[i] == kNone || has_host[static_cast<std::size_t>(on_stream[i])]) continue;
-    if (name(on_stream[i]) != name(at_launch[i])) continue;
-    twins.unite(on_stream[i], at_launch[i]);
-    has_host[static_cast<std::size_t>(on_stream[i])] = true;
+    const std::int32_t twin = on_stream[i];
+    const std::int32_t host = at_launch[i];
+    if (twin == kNone || with_host.contains(twin)) continue;
+    if (host != kNone && record(twin).annotation.name == record(host).annotation.name) {
+      twins.unite(twin, host);
+      with_host.insert(twin);
+      orphans.erase(twin);
+    } else {
+      orphans[twin] = records.gpu[i].event.gpu;
+    }
   }
-  Orphans orphans(records, twins);
-  for (const std::int32_t twin : used) {
-    if (!has_host[static_cast<std::size_t>(twin)]) orphans.join(twin);
-  }
+  std::map<std::uint16_t, Orphans> of_gpu;
+  for (const auto& [twin, gpu] : orphans) of_gpu[gpu].join(twin, record(twin), twins);  // by start
 }
 
-TraceStep step_named(const std::string& name, bool by_profiler, std::size_t position) {
+TraceStep step_named(const std::string& name, bool by_profiler, std::uint32_t position) {
   if (by_profiler) return {name, "ProfilerStep", profiler_step(name).value_or(0)};
-  return {name, kind_of_step(name).value_or(without_number(name)), static_cast<std::uint32_t>(position)};
+  return {name, kind_of_step(name).value_or(without_number(name)), position};
 }
 
 // Enough layers that a loop inside one phase is not taken for a step.
@@ -116,15 +116,17 @@ void find_steps(TraceRecords& records, const Levels& levels) {
   const std::vector<std::int32_t> at_launch = innermost(records, levels.of, Level::step, Where::at_launch);
   Twins twins(records.annotations.size());
   unite_twins(records, on_stream, at_launch, twins);
-  std::map<std::int32_t, std::int32_t> numbers;
+  std::map<std::int32_t, std::int32_t> found;
+  std::map<std::uint16_t, std::uint32_t> positions;       // by GPU
   for (std::size_t i = 0; i < records.gpu.size(); ++i) {  // by start
     const std::int32_t annotation = on_stream[i] != kNone ? on_stream[i] : at_launch[i];
     if (annotation == kNone) continue;
     const auto next = static_cast<std::int32_t>(records.steps.size());
-    const auto [step, added] = numbers.try_emplace(twins.of(annotation), next);
-    records.gpu[i].event.step = step->second;
+    const auto [step, added] = found.try_emplace(twins.of(annotation), next);
+    GpuEvent& event = records.gpu[i].event;
+    event.step = step->second;
     const std::string& name = records.annotations[static_cast<std::size_t>(annotation)].annotation.name;
-    if (added) records.steps.push_back(step_named(name, levels.by_profiler, records.steps.size()));
+    if (added) records.steps.push_back(step_named(name, levels.by_profiler, positions[event.gpu]++));
   }
 }
 

@@ -7,8 +7,8 @@ namespace moeline {
 
 /// Finds TraceRecords::steps and GpuEvent::step. The annotation of a step on the host and its twins on the streams are
 /// one step: those around the launch of an event and around the event itself, where they bear the same name; and twins
-/// of one name on different streams that follow each other and whose annotation on the host nothing tells. Steps without
-/// a GPU event do not count. REQUIRES what attribute() does.
+/// of one name on different streams that follow each other and whose annotation on the host nothing tells. Steps
+/// without a GPU event do not count. REQUIRES what attribute() does.
 void find_steps(TraceRecords& records, const Levels& levels);
 
 /// Names of annotations that are steps though nobody knows their names: each holds many repetitions of one sequence of

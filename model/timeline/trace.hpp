@@ -67,7 +67,7 @@ struct Annotation {
 struct TraceStep {
   std::string name;
   std::string kind;          ///< what steps of the same work share: "DECODE bs=32"
-  std::uint32_t number = 0;  ///< N of ProfilerStep#N; of other steps their position, by the start of their first event
+  std::uint32_t number = 0;  ///< N of ProfilerStep#N; of other steps their position on their GPU, by their first events
 };
 
 struct KernelName {

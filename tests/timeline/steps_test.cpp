@@ -136,6 +136,35 @@ TEST_CASE("phases inside a step are phases of its events, too") {
   CHECK(trace.gpu_events[1].annotation < 0);
 }
 
+TEST_CASE("each step's layers are found on the stream that computes most in it") {
+  // The decode graph was captured on a stream of its own.
+  const std::string prefill = server_trace({.steps = {"step[EXTEND bs=1 toks=8]"}, .layers = 8});
+  std::string decode = server_trace({.steps = {"step[DECODE bs=4]"}, .layers = 8, .lead_us = 100'000});
+  decode = replace_all(replace_all(decode, R"("tid": 7)", R"("tid": 99)"), R"("stream": 7)", R"("stream": 99)");
+  decode = change_numbers(decode, R"("correlation": )", [](std::int64_t n) { return std::to_string(n + 1000); });
+  const auto events = [](const std::string& text) {
+    const std::size_t from = text.find("[\n", text.find("traceEvents")) + 2;
+    return text.substr(from, text.rfind(']') - from);
+  };
+  const Trace trace = read(trace_of(events(prefill) + "," + events(decode)));
+  CHECK(names_of(trace) == Names{"step[EXTEND bs=1 toks=8]", "step[DECODE bs=4]"});
+  CHECK(layers_of(trace) == Layers{8, 8});
+}
+
+TEST_CASE("steps are numbered on each GPU alone") {
+  std::string events;
+  for (int i = 0; i < 4; ++i) {
+    const std::string pid = i % 2 == 0 ? "0" : "1";
+    const std::string track = R"("pid": )" + pid + R"(, "tid": 7)";
+    const std::string start = std::to_string(100 * i);
+    events += (i > 0 ? "," : "") + gpu_range("step[DECODE bs=1]", start, "50", track) + "," +
+              slice("kernel", "gemm", track, times(start, "50"), R"("stream": 7)");
+  }
+  std::vector<std::uint32_t> numbers;
+  for (const TraceStep& step : read(trace_of(events)).steps) numbers.push_back(step.number);
+  CHECK(numbers == std::vector<std::uint32_t>{0, 0, 1, 1});
+}
+
 TEST_CASE("the median of a kind is the step of median length, and kinds with most time come first") {
   const Trace trace = read(server_trace(
       {.steps = {"step[EXTEND bs=1 toks=8]", "step[DECODE bs=4]", "step[DECODE bs=4]", "step[DECODE bs=4]"},
