@@ -31,7 +31,16 @@ void add_gaps(const AnalysisReport& r, const RankAnalysis& rank, Json& json) {
     if (gap.waited_for >= 0) json.add("waited_for", place_name(*r.measured, gap.waited_for));
     json.close();
   }
-  json.close_list().close();
+  json.close_list();
+  json.add("sum_us", to_us(rank.times.span - rank.compute_streams_busy));
+  json.add("compute_streams_busy_us", to_us(rank.compute_streams_busy)).close();
+}
+
+void add_hta(const HtaBreakdown& hta, Json& json) {
+  json.open("hta");
+  add_times(hta.times, json);
+  json.add("gpu_events", hta.events).add("left_out_gpu_events", hta.left_out());
+  json.add("profiler_steps", hta.profiler_steps).close();
 }
 
 void add_classes(const AnalysisReport& r, const RankAnalysis& rank, Json& json) {
@@ -74,11 +83,30 @@ void add_phase(const PhaseTimes& phase, Json& json) {
 void add_layers(const RankAnalysis& rank, Json& json) {
   json.flag("layers_by_repetition", rank.layers_by_repetition).open_list("layers");
   for (const LayerWindow& w : rank.layers) {
-    json.open().add("layer", w.layer).add("start_us", to_us(w.start)).add("end_us", to_us(w.end));
+    json.open().add("layer", w.layer);
+    if (w.step >= 0) json.add("step", rank.steps[static_cast<std::size_t>(w.step)].step.number);
+    json.add("start_us", to_us(w.start)).add("end_us", to_us(w.end));
     add_times(w.times, json);
     add_communication(w.times, json);
     json.add("exposed_comm_us", to_us(w.times.non_compute()));
     json.add("barrier_us", to_us(w.barrier)).add("transfer_us", to_us(w.transfer)).close();
+  }
+  json.close_list();
+}
+
+void add_steps(const RankAnalysis& rank, Json& json) {
+  json.open_list("steps");
+  for (const StepUse& s : rank.steps) {
+    json.open().add("step", s.step.number).add("name", s.step.name).add("kind", s.step.kind);
+    json.add("start_us", to_us(s.start)).add("end_us", to_us(s.end));
+    add_times(s.times, json);
+    json.add("exposed_comm_us", to_us(s.times.non_compute())).add("layers", s.layers).close();
+  }
+  json.close_list().open_list("step_kinds");
+  for (const StepKind& kind : rank.step_kinds) {
+    json.open().add("kind", kind.kind).add("count", kind.steps.size());
+    json.add("median_us", to_us(rank.steps[kind.median].times.span));
+    json.add("median_step", rank.steps[kind.median].step.number).close();
   }
   json.close_list();
 }
@@ -88,17 +116,19 @@ void add_rank(const AnalysisReport& r, const RankAnalysis& rank, Json& json) {
   add_times(rank.times, json);
   add_communication(rank.times, json);
   json.add("exposed_comm_us", to_us(rank.times.non_compute()));
-  json.open("hta");
-  add_times(rank.hta, json);
-  json.close().open_list("streams");
+  add_hta(rank.hta, json);
+  json.add("kernels", rank.kernels).add("kernels_without_launch", rank.kernels_without_launch);
+  json.open_list("streams");
   for (const StreamBreakdown& s : rank.streams) {
     json.open().add("stream", s.stream).add("events", s.events).add("compute_us", to_us(s.times.compute));
     add_communication(s.times, json);
-    json.add("exposed_us", to_us(s.times.exposed)).add("idle_us", to_us(s.times.idle)).close();
+    json.add("exposed_us", to_us(s.times.exposed)).add("idle_us", to_us(s.times.idle));
+    json.flag("computes", computes(rank, s.stream)).close();
   }
   json.close_list();
   add_classes(r, rank, json);
   add_gaps(r, rank, json);
+  add_steps(rank, json);
   add_layers(rank, json);
   add_transfers(r, rank, json);
   json.add("limits", limits_of(r, rank)).close();
@@ -111,6 +141,7 @@ std::string to_json(const AnalysisReport& r) {
   json.open().add("schema_version", 1).add("trace", r.file);
   if (!r.measured->trace.device.empty()) json.add("device", r.measured->trace.device);
   if (r.machine) json.add("hardware", r.machine->name);
+  json.add("first_gpu_event_us", static_cast<double>(r.measured->trace.gpu_events.front().start_ns) / 1e3);
   json.open_list("ranks");
   for (const RankAnalysis& rank : r.analysis.ranks) add_rank(r, rank, json);
   json.close_list();
@@ -131,6 +162,8 @@ std::string to_json(const AnalysisReport& r) {
     if (c.transfer_knee > 0) json.add("transfer_knee", c.transfer_knee);
     json.close();
   }
+  const LoneFlows& lone = r.measured->trace.lone_flows;
+  json.open("flows").add("without_start", lone.ends).add("without_end", lone.starts).close();
   return json.add("notes", r.measured->trace.notes).close().text();
 }
 

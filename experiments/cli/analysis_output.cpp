@@ -1,5 +1,7 @@
 #include "experiments/cli/analysis_output.hpp"
 
+#include <algorithm>
+
 namespace moeline {
 namespace {
 
@@ -36,6 +38,10 @@ double bandwidth_GBps(const AnalysisReport& r, const RankAnalysis& rank, const T
     if (found != r.shapes->wire_bytes.end()) bytes = found->second;
   }
   return per_second(bytes, transfer.times.transfer) / 1e9;
+}
+
+bool computes(const RankAnalysis& rank, std::uint32_t stream) {
+  return std::find(rank.compute_streams.begin(), rank.compute_streams.end(), stream) != rank.compute_streams.end();
 }
 
 GapSum sum_of(const RankAnalysis& rank, GapCause cause) {

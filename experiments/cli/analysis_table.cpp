@@ -21,6 +21,8 @@ std::string describe(GapCause cause) {
       return "waiting for another stream";
     case GapCause::between:
       return "between kernels";
+    case GapCause::after_last:
+      return "after the last kernel";
     case GapCause::unexplained:
       break;
   }
@@ -52,21 +54,33 @@ std::string streams_table(const RankAnalysis& rank) {
   return text + "\n";
 }
 
+// What HTA leaves out of its numbers; empty where it counts all.
+std::string hta_text(const HtaBreakdown& hta) {
+  if (hta.left_out() == 0) return "";
+  std::string text = fmt::format(
+      "HTA, by default, leaves out {} of {} GPU events where there are several profiler steps (here {}):\n"
+      "{} launched in the last step, {} without a launch in the trace",
+      hta.left_out(), hta.left_out() + hta.events, hta.profiler_steps, hta.in_last_step, hta.without_launch);
+  if (hta.on_stream_0 > 0) text += fmt::format(", {} on stream 0", hta.on_stream_0);
+  return text + ".\n";
+}
+
 std::string breakdown_table(const RankAnalysis& rank) {
   std::string text = fmt::format("{:<26} {:>12} {:>9} {:>14}\n", "us", "", "of span", "as HTA counts");
   const auto row = [&](const char* name, Time time, Time hta) {
     text += fmt::format("{:<26} {:>12.0f} {:>7.2f} % {:>14.0f}\n", name, to_us(time),
                         100 * ratio(time, rank.times.span), to_us(hta));
   };
-  row("span", rank.times.span, rank.hta.span);
-  row("compute", rank.times.compute, rank.hta.compute);
-  row("non-compute, not idle", rank.times.non_compute(), rank.hta.non_compute());
-  row("idle", rank.times.idle, rank.hta.idle);
+  const Breakdown& hta = rank.hta.times;
+  row("span", rank.times.span, hta.span);
+  row("compute", rank.times.compute, hta.compute);
+  row("non-compute, not idle", rank.times.non_compute(), hta.non_compute());
+  row("idle", rank.times.idle, hta.idle);
   text += fmt::format("{:<26} {:>12.0f}\n", "communication", to_us(rank.times.communication));
   text += fmt::format("{:<26} {:>12.0f} {:>7.2f} % of communication\n", "  overlapped by compute",
                       to_us(rank.times.communication - rank.times.exposed), 100 * rank.times.overlap_fraction());
-  text += fmt::format("{:<26} {:>12.0f}\n\n", "  exposed", to_us(rank.times.exposed));
-  return text;
+  text += fmt::format("{:<26} {:>12.0f}\n", "  exposed", to_us(rank.times.exposed));
+  return text + hta_text(rank.hta) + "\n";
 }
 
 std::string classes_table(const AnalysisReport& r, const RankAnalysis& rank) {
@@ -88,24 +102,54 @@ std::string classes_table(const AnalysisReport& r, const RankAnalysis& rank) {
   return text + "\n";
 }
 
-std::string gaps_table(const AnalysisReport& r, const RankAnalysis& rank) {
-  constexpr std::size_t kShown = 8;
+// Gaps and what the streams are busy are the span.
+std::string gap_sums(const RankAnalysis& rank) {
+  const auto row = [](const std::string& name, std::size_t gaps, Time sum) {
+    return fmt::format("{:<34} {:>8} {:>12.0f} {:>10.2f}\n", name, gaps, to_us(sum),
+                       gaps > 0 ? to_us(sum) / static_cast<double>(gaps) : 0);
+  };
   std::string text =
       fmt::format("{:<34} {:>8} {:>12} {:>10}\n", "no kernel on the compute streams", "gaps", "sum us", "mean us");
   for (int i = 0; i < kGapCauses; ++i) {
     const GapSum sum = sum_of(rank, static_cast<GapCause>(i));
-    if (sum.count == 0) continue;
-    text += fmt::format("{:<34} {:>8} {:>12.0f} {:>10.2f}\n", describe(static_cast<GapCause>(i)), sum.count,
-                        to_us(sum.sum), to_us(sum.sum) / static_cast<double>(sum.count));
+    if (sum.count > 0) text += row(describe(static_cast<GapCause>(i)), sum.count, sum.sum);
   }
+  text += row("all gaps", rank.gaps.size(), rank.times.span - rank.compute_streams_busy);
+  constexpr std::size_t kNamed = 4;
+  const std::size_t streams = rank.compute_streams.size();
+  std::string busy = streams == 1 ? "compute stream" : "compute streams";
+  if (streams <= kNamed) busy += fmt::format(" {}", fmt::join(rank.compute_streams, ", "));
+  return text + fmt::format("{:<43} {:>12.0f} of a span of {:.0f}\n", busy + " busy", to_us(rank.compute_streams_busy),
+                            to_us(rank.times.span));
+}
+
+std::string gap_line(const Measured& m, const Gap& gap) {
+  if (gap.cause == GapCause::after_last) {
+    return fmt::format("  {:>9.0f} us {}, until the end of {}\n", to_us(gap.length), describe(gap.cause),
+                       place_name(m, gap.event));
+  }
+  return fmt::format("  {:>9.0f} us before {}: {}{}\n", to_us(gap.length), place_name(m, gap.event),
+                     describe(gap.cause), gap.waited_for >= 0 ? ", " + place_name(m, gap.waited_for) : std::string());
+}
+
+// Of a kernel whose launch the trace does not have, nobody can say that the host was late.
+std::string launches_text(const RankAnalysis& rank) {
+  if (rank.kernels_without_launch == 0) return "";
+  return fmt::format(
+      "{} of {} kernels have no recorded launch ({:.1f} %): their gaps are between kernels or, from {:.0f} us on,\n"
+      "without a reason, even where the host was late.\n",
+      rank.kernels_without_launch, rank.kernels,
+      100.0 * static_cast<double>(rank.kernels_without_launch) / static_cast<double>(rank.kernels),
+      static_cast<double>(kUnexplainedNs) / 1e3);
+}
+
+std::string gaps_table(const AnalysisReport& r, const RankAnalysis& rank) {
+  constexpr std::size_t kShown = 8;
+  std::string text = gap_sums(rank);
   for (std::size_t i = 0; i < std::min(kShown, rank.gaps.size()); ++i) {
-    const Gap& gap = rank.gaps[i];
-    if (gap.cause == GapCause::between) continue;
-    text += fmt::format("  {:>9.0f} us before {}: {}{}\n", to_us(gap.length), place_name(*r.measured, gap.event),
-                        describe(gap.cause),
-                        gap.waited_for >= 0 ? ", " + place_name(*r.measured, gap.waited_for) : std::string());
+    if (rank.gaps[i].cause != GapCause::between) text += gap_line(*r.measured, rank.gaps[i]);
   }
-  return text + "\n";
+  return text + launches_text(rank) + "\n";
 }
 
 std::string transfers_table(const AnalysisReport& r, const RankAnalysis& rank) {
@@ -121,22 +165,6 @@ std::string transfers_table(const AnalysisReport& r, const RankAnalysis& rank) {
                         to_us(t.times.transfer), to_us(t.other), GBps > 0 ? fmt::format("{:.1f}", GBps) : "-");
   }
   if (rank.transfers.size() > kShown) text += fmt::format("... {} more\n", rank.transfers.size() - kShown);
-  return text + "\n";
-}
-
-std::string layers_table(const RankAnalysis& rank) {
-  if (rank.layers.empty()) return "";
-  constexpr std::size_t kShown = 16;
-  std::string text =
-      fmt::format("{:>5} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", rank.layers_by_repetition ? "rep." : "layer",
-                  "length us", "compute us", "comm us", "exposed us", "barrier us", "transfer us");
-  for (std::size_t i = 0; i < std::min(kShown, rank.layers.size()); ++i) {
-    const LayerWindow& w = rank.layers[i];
-    text += fmt::format("{:>5} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f}\n", w.layer,
-                        to_us(w.end - w.start), to_us(w.times.compute), to_us(w.times.communication),
-                        to_us(w.times.exposed), to_us(w.barrier), to_us(w.transfer));
-  }
-  if (rank.layers.size() > kShown) text += fmt::format("... {} more\n", rank.layers.size() - kShown);
   return text + "\n";
 }
 
@@ -182,14 +210,16 @@ std::string machine_line(const AnalysisReport& r) {
 }  // namespace
 
 std::string to_table(const AnalysisReport& r) {
-  std::string text =
-      fmt::format("{}: {} GPU events, {} of them in phases{}{}\n", r.file, r.analysis.gpu_events, r.analysis.attributed,
-                  r.measured->trace.device.empty() ? "" : ", ", one_line(r.measured->trace.device));
+  std::size_t steps = 0;
+  for (const RankAnalysis& rank : r.analysis.ranks) steps += steps_matter(rank) ? rank.steps.size() : 0;
+  std::string text = fmt::format("{}: {} GPU events, {} of them in phases{}{}{}\n", r.file, r.analysis.gpu_events,
+                                 r.analysis.attributed, steps > 0 ? fmt::format(", {} steps", steps) : "",
+                                 r.measured->trace.device.empty() ? "" : ", ", one_line(r.measured->trace.device));
   text += machine_line(r);
   for (const RankAnalysis& rank : r.analysis.ranks) {
     text += fmt::format("\nrank {}\n", rank.rank) + wrapped(limits_of(r, rank)) + "\n" + breakdown_table(rank) +
-            streams_table(rank) + classes_table(r, rank) + gaps_table(r, rank) + layers_table(rank) +
-            transfers_table(r, rank);
+            streams_table(rank) + classes_table(r, rank) + gaps_table(r, rank) + steps_table(r, rank) +
+            layers_table(rank) + transfers_table(r, rank);
   }
   text += unclassified_text(r);
   for (const std::string& note : r.measured->trace.notes) text += "note: " + note + "\n";

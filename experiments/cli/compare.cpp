@@ -41,32 +41,70 @@ struct Side {
   std::vector<PhaseTimes> phases;
   std::vector<KernelSpan> kernels;
   std::vector<std::string> warnings;
+  std::optional<SteppedTrace> steps;  // of a trace
+  bool is_whole = false;              // a trace of which neither phases nor steps are known
 };
 
-// A trace whose phases nobody knows is one phase, so that at least its kernel families can be compared.
-void take_as_one_phase(const Trace& trace, Interpretation& meaning) {
-  meaning.phases.push_back({"all", 0, {}});
-  for (std::size_t i = 0; i < trace.gpu_events.size(); ++i) meaning.places[i].phase = 0;
+void take_phases(const Trace& trace, const Interpretation& meaning, Side& side) {
+  side.phases = phase_times(trace, meaning);
+  side.kernels = kernel_spans(trace, meaning);
 }
 
-Side load_trace(const std::string& path, const Options& options) {
-  const Trace trace = read_trace(path);
+// A trace of which nothing is known is one phase, so that at least its kernel families can be compared.
+void take_as_one_phase(const Trace& trace, Interpretation meaning, Side& side) {
+  meaning.phases = {{"all", 0, {}}};
+  meaning.places.assign(trace.gpu_events.size(), {0, 0});
+  take_phases(trace, meaning, side);
+  side.is_whole = true;
+}
+
+Side load_trace_side(const std::string& path, const Options& options) {
+  const KernelMap map = kernel_map_of(options.input);
+  MeasuredInput input = options.input;
+  input.path = path;
+  Trace trace = load_trace(input, map);
   if (trace.gpus.size() > 1) {
     throw SpecError(path, 0, fmt::format("holds {} GPUs; compare knows one on each side", trace.gpus.size()));
   }
-  Interpretation meaning = interpret(trace, kernel_map_of(options.input));
-  if (meaning.phases.empty()) take_as_one_phase(trace, meaning);
-  return {std::nullopt, phase_times(trace, meaning), kernel_spans(trace, meaning), {}};
+  Interpretation meaning = interpret(trace, map);
+  Side side;
+  side.steps = stepped(trace, meaning);
+  if (!side.steps && meaning.phases.empty()) {
+    take_as_one_phase(trace, meaning, side);
+  } else if (!side.steps) {
+    take_phases(trace, meaning, side);
+  }
+  return side;
+}
+
+// Steps of both sides become phases; beside a trace of which nothing is known a trace with steps is one phase, too.
+std::optional<StepPairs> take_steps(Side& a, Side& b) {
+  std::optional<StepPairs> pairs;
+  if (a.steps && b.steps) pairs = pair_steps(*a.steps, *b.steps);
+  std::set<std::string> divided;
+  for (const StepPair& pair : pairs ? pairs->common : std::vector<StepPair>{}) {
+    if (pair.same_layers) divided.insert(pair.kind);
+  }
+  for (auto& [side, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+    if (!side->steps) continue;
+    if (other->is_whole) {
+      take_as_one_phase(side->steps->trace, side->steps->meaning, *side);
+    } else {
+      take_phases(side->steps->trace, step_phases(*side->steps, divided), *side);
+    }
+  }
+  return pairs;
 }
 
 Side load_side(const std::string& path, const Options& options) {
-  if (!is_scenario(path)) return load_trace(path, options);
+  if (!is_scenario(path)) return load_trace_side(path, options);
   const Setup setup = load_setup(path, options.assignments);
   if (is_pipeline(setup.scenario.schedule))
     throw SpecError(path, 0, "is a whole pipeline; compare knows the phases of one rank");
   Run run = run_scenario(setup);
   std::vector<KernelSpan> kernels = kernel_spans(run.program.graph, run.timeline);
-  return {std::move(run.setup), std::move(run.phases), std::move(kernels), std::move(run.warnings)};
+  return {std::move(run.setup),    std::move(run.phases), std::move(kernels),
+          std::move(run.warnings), std::nullopt,          false};
 }
 
 // Phases of prefill and decode have the same names and nothing else in common.
@@ -117,14 +155,19 @@ int compare(const Options& options) {
   if (!options.assignments.empty() && !is_scenario(options.a) && !is_scenario(options.b)) {
     throw CLI::ValidationError("--set: applies to scenarios, and both sides are traces");
   }
+  check_window(options.input.window);
+  if (has_window(options.input.window) && is_scenario(options.a) && is_scenario(options.b)) {
+    throw CLI::ValidationError("--steps, --from, --to: apply to traces, and both sides are scenarios");
+  }
   check_output({"--trace", options.trace, FileKind::trace}, {options.a, options.b, options.input.map}, options.force);
   const double threshold =
       options.fail_above.empty() ? std::numeric_limits<double>::infinity() : threshold_of(options.fail_above);
-  const Side a = load_side(options.a, options);
-  const Side b = load_side(options.b, options);
+  Side a = load_side(options.a, options);
+  Side b = load_side(options.b, options);
   if (a.setup && b.setup) check_same_work(*a.setup, *b.setup);
+  const std::optional<StepPairs> steps = take_steps(a, b);
   const std::vector<std::uint32_t> layers = common_layers(a.phases, b.phases, options.layers);
-  ComparisonReport report{options.a, options.b, score(a.phases, b.phases, layers), {}, {}};
+  ComparisonReport report{options.a, options.b, score(a.phases, b.phases, layers), {}, {}, steps};
   report.nulls = null_models(a, b, layers);
   report.differences = differences(report.score, a.kernels, b.kernels);
   if (!options.trace.empty()) {
@@ -171,6 +214,7 @@ void add_compare(CLI::App& app, int& exit_code) {
   command->add_option("--trace", options->trace, "write both timelines into one Chrome trace")->check(not_empty());
   add_force(*command, options->force);
   add_kernel_map_options(*command, options->input);
+  add_window_options(*command, options->input.window);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kDefinitions);
   command->callback([options, &exit_code] { exit_code = compare(*options); });

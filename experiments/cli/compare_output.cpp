@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "experiments/cli/json.hpp"
@@ -66,6 +67,28 @@ void close_pair(const PhaseDifference& difference, Json& json) {
   json.close();
 }
 
+void add_steps(const StepPairs& steps, Json& json) {
+  json.open_list("steps");
+  for (const StepPair& pair : steps.common) {
+    json.open().add("kind", pair.kind).add("a_count", pair.a_count).add("b_count", pair.b_count);
+    json.add("a_median_us", to_us(pair.a)).add("b_median_us", to_us(pair.b));
+    json.add("error", ratio_error(pair.a, pair.b), 5).close();
+  }
+  json.close_list().add("steps_only_in_a", steps.only_in_a).add("steps_only_in_b", steps.only_in_b);
+}
+
+std::string steps_table(const StepPairs& steps) {
+  std::string text = fmt::format("{:<48} {:>8} {:>8} {:>12} {:>12} {:>9}\n", "steps of one kind", "a steps", "b steps",
+                                 "a median us", "b median us", "error");
+  for (const StepPair& pair : steps.common) {
+    text += fmt::format("{:<48} {:>8} {:>8} {:>12.0f} {:>12.0f} {:>+8.1f}%\n", short_phase_name(pair.kind),
+                        pair.a_count, pair.b_count, to_us(pair.a), to_us(pair.b), 100 * ratio_error(pair.a, pair.b));
+  }
+  if (!steps.only_in_a.empty()) text += fmt::format("only in a: {}\n", some_of(steps.only_in_a));
+  if (!steps.only_in_b.empty()) text += fmt::format("only in b: {}\n", some_of(steps.only_in_b));
+  return text + "\nBelow: the median step of each kind, by its layers where both sides have equally many.\n\n";
+}
+
 std::string score_row(const std::string& name, const Score& score, bool has_span = true) {
   const std::string span = has_span ? fmt::format("{:>+9.1f} %", 100 * score.span_error) : "        n/a";
   return fmt::format("{:<24} {:>9.1f} % {:>9.1f} % {:>+9.1f} % {}\n", name, 100 * score.mean_abs_error,
@@ -78,26 +101,75 @@ std::string phase_name(const ComparisonReport& r, const PhasePair& pair) {
   return r.score.by_micro_batch ? fmt::format("{} {}", name, pair.a.micro_batch) : name;
 }
 
-std::string causes_row(const std::string& what, const Causes& causes) {
-  std::string row = fmt::format("{:<26} {:>+10.0f}", what, to_us(causes.total()));
+// Of the phases' column, whatever their names.
+std::size_t name_width(const ComparisonReport& r) {
+  std::size_t width = r.steps ? std::string_view("phase: mean of its layers").size() : 12;
+  for (const auto* pairs : {&r.score.phases, &r.score.communication}) {
+    for (const PhasePair& pair : *pairs) width = std::max(width, phase_name(r, pair).size());
+  }
+  return width;
+}
+
+std::string phases_table(const ComparisonReport& r, std::size_t width) {
+  std::string text =
+      fmt::format("{:>5} {:<{}} {:>10} {:>10} {:>9}\n", "layer", "phase", width, "a us", "b us", "error");
+  for (const PhasePair& pair : r.score.phases) {
+    text += fmt::format("{:>5} {:<{}} {:>10.0f} {:>10.0f} {:>+8.1f}%\n", pair.a.layer, phase_name(r, pair), width,
+                        to_us(pair.a.span()), to_us(pair.b.span()), 100 * pair.error());
+  }
+  return text;
+}
+
+// A row for all layers of a step: a model has dozens that are alike.
+std::string step_phases_table(const ComparisonReport& r, std::size_t width) {
+  struct Row {
+    std::int64_t layers = 0;
+    Time a{}, b{};
+    double worst = 0;
+  };
+  std::vector<std::string> names;
+  std::map<std::string, Row> rows;
+  for (const PhasePair& pair : r.score.phases) {
+    const auto [found, added] = rows.try_emplace(phase_name(r, pair));
+    if (added) names.push_back(found->first);
+    Row& row = found->second;
+    ++row.layers;
+    row.a += pair.a.span();
+    row.b += pair.b.span();
+    if (std::abs(pair.error()) > std::abs(row.worst)) row.worst = pair.error();
+  }
+  std::string text = fmt::format("{:>6} {:<{}} {:>10} {:>10} {:>9} {:>12}\n", "layers", "phase: mean of its layers",
+                                 width, "a us", "b us", "error", "worst layer");
+  for (const std::string& name : names) {
+    const Row& row = rows.at(name);
+    text += fmt::format("{:>6} {:<{}} {:>10.1f} {:>10.1f} {:>+8.1f}% {:>+11.1f}%\n", row.layers, name, width,
+                        to_us(row.a / row.layers), to_us(row.b / row.layers), 100 * ratio_error(row.a, row.b),
+                        100 * row.worst);
+  }
+  return text;
+}
+
+std::string causes_row(const std::string& what, std::size_t width, const Causes& causes) {
+  std::string row = fmt::format("{:<{}} {:>+10.0f}", what, width, to_us(causes.total()));
   for (const NamedCause& cause : kCauses) row += fmt::format(" {:>+10.0f}", to_us(causes.*cause.time));
   return row + "\n";
 }
 
 std::string causes_table(const ComparisonReport& r) {
   constexpr std::size_t kShown = 10;
-  std::string text = fmt::format("\n{:<26} {:>10}", "a - b, us: largest first", "in all");
+  const std::size_t width = std::max<std::size_t>(26, name_width(r) + std::string_view(" of layer 10").size());
+  std::string text = fmt::format("\n{:<{}} {:>10}", "a - b, us: largest first", width, "in all");
   for (const NamedCause& cause : kCauses) text += fmt::format(" {:>10}", cause.name);
   text += "\n";
   for (std::size_t i = 0; i < std::min(kShown, r.differences.size()); ++i) {
     const PhaseDifference& d = r.differences[i];
-    text += causes_row(fmt::format("{} of layer {}", phase_name(r, *d.pair), d.pair->a.layer), d.causes);
+    text += causes_row(fmt::format("{} of layer {}", phase_name(r, *d.pair), d.pair->a.layer), width, d.causes);
   }
   if (r.differences.size() > kShown) text += fmt::format("... {} more\n", r.differences.size() - kShown);
   const ByPair differences = by_pair(r);
-  text += causes_row(fmt::format("all of {}", scored_work(r)), sum_of(differences, r.score.phases));
+  text += causes_row(fmt::format("all of {}", scored_work(r)), width, sum_of(differences, r.score.phases));
   if (!r.score.communication.empty()) {
-    text += causes_row("all of communication", sum_of(differences, r.score.communication));
+    text += causes_row("all of communication", width, sum_of(differences, r.score.communication));
   }
   return text;
 }
@@ -123,6 +195,7 @@ std::string to_json(const ComparisonReport& r) {
   json.add("mean_error", result.mean_error, 5).add("span_error", result.span_error, 5);
   json.add("a_span_us", to_us(result.a_span)).add("b_span_us", to_us(result.b_span));
   json.flag("same_order", result.same_order);
+  if (r.steps) add_steps(*r.steps, json);
   json.open_list("phases");
   for (const PhasePair& pair : result.phases) {
     open_pair(r, pair, true, json);
@@ -153,23 +226,21 @@ std::string to_json(const ComparisonReport& r) {
 
 std::string to_table(const ComparisonReport& r) {
   const Score& result = r.score;
+  const std::size_t width = name_width(r);
   std::string text = fmt::format("a: {}\nb: {}\n\n", r.a, r.b);
-  text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9}\n", "layer", "phase", "a us", "b us", "error");
-  for (const PhasePair& pair : result.phases) {
-    text += fmt::format("{:>5} {:<12} {:>10.0f} {:>10.0f} {:>+8.1f}%\n", pair.a.layer, phase_name(r, pair),
-                        to_us(pair.a.span()), to_us(pair.b.span()), 100 * pair.error());
-  }
+  if (r.steps) text += steps_table(*r.steps);
+  text += r.steps ? step_phases_table(r, width) : phases_table(r, width);
   if (!result.communication.empty()) {
     text +=
         "\nCommunication, not scored: of a prediction one draw, or what one rank alone is expected to wait. Times and\n"
         "errors are of the transfers alone; the causes below are of whole spans.\n";
-    text += fmt::format("{:>5} {:<12} {:>10} {:>10} {:>9} {:>12} {:>12}\n", "layer", "phase", "a us", "b us", "error",
-                        "a barrier us", "b barrier us");
+    text += fmt::format("{:>5} {:<{}} {:>10} {:>10} {:>9} {:>12} {:>12}\n", "layer", "phase", width, "a us", "b us",
+                        "error", "a barrier us", "b barrier us");
   }
   for (const PhasePair& pair : result.communication) {
     text +=
-        fmt::format("{:>5} {:<12} {:>10.0f} {:>10.0f} {:>+8.1f}% {:>12.0f} {:>12.0f}\n", pair.a.layer,
-                    phase_name(r, pair), to_us(pair.a.transfer), to_us(pair.b.transfer),
+        fmt::format("{:>5} {:<{}} {:>10.0f} {:>10.0f} {:>+8.1f}% {:>12.0f} {:>12.0f}\n", pair.a.layer,
+                    phase_name(r, pair), width, to_us(pair.a.transfer), to_us(pair.b.transfer),
                     100 * ratio_error(pair.a.transfer, pair.b.transfer), to_us(pair.a.barrier), to_us(pair.b.barrier));
   }
   text += causes_table(r) + families_table(r);

@@ -1,9 +1,11 @@
 // How `moeline compare` says how two timelines differ.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "experiments/cli/compared_steps.hpp"
 #include "experiments/cli/difference.hpp"
 
 namespace moeline {
@@ -13,6 +15,7 @@ struct ComparisonReport {
   Score score;
   std::vector<Null> nulls;
   std::vector<PhaseDifference> differences;  ///< largest first
+  std::optional<StepPairs> steps;            ///< of two traces with steps: the phases are those of their median steps
 };
 
 [[nodiscard]] std::string to_json(const ComparisonReport& report);

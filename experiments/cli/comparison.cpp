@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "experiments/cli/compared_steps.hpp"
 #include "timeline/intervals.hpp"
 
 namespace moeline {
@@ -76,6 +77,14 @@ Time covered(const std::vector<PhaseTimes>& table, const std::set<std::pair<std:
   return total(unite(std::move(intervals)));
 }
 
+std::string names_in(const std::vector<PhaseTimes>& table) {
+  std::vector<std::string> names;
+  for (const PhaseTimes& phase : table) {
+    if (std::find(names.begin(), names.end(), phase.phase) == names.end()) names.push_back(phase.phase);
+  }
+  return names.empty() ? "none" : some_of(names);
+}
+
 }  // namespace
 
 double ratio_error(Time a, Time b) {
@@ -119,7 +128,10 @@ Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
     compared.insert({phase.layer, phase.phase});
   }
   if (result.phases.empty()) std::swap(result.phases, result.communication);
-  if (result.phases.empty()) throw SpecError("the two sides have no phase in common");
+  if (result.phases.empty()) {
+    throw SpecError(
+        fmt::format("the two sides have no phase in common: a has {}; b has {}", names_in(table_a), names_in(table_b)));
+  }
   const auto by_layer = [](const PhasePair& x, const PhasePair& y) { return x.b.layer < y.b.layer; };
   std::stable_sort(result.phases.begin(), result.phases.end(), by_layer);
   std::stable_sort(result.communication.begin(), result.communication.end(), by_layer);

@@ -14,6 +14,7 @@ void add_kernel_map_options(CLI::App& command, MeasuredInput& input) {
 void add_measured_input(CLI::App& command, MeasuredInput& input) {
   command.add_option("trace", input.path, "profiler trace (.json, .json.gz)")->required();
   add_kernel_map_options(command, input);
+  add_window_options(command, input.window);
 }
 
 KernelMap kernel_map_of(const MeasuredInput& input) {
@@ -28,9 +29,14 @@ KernelMap kernel_map_of(const MeasuredInput& input) {
   return map;
 }
 
+Trace load_trace(const MeasuredInput& input, const KernelMap& map) {
+  check_window(input.window);
+  return in_window(read_trace(input.path), input.window, map, input.path);
+}
+
 Measured load_measured(const MeasuredInput& input) {
   const KernelMap map = kernel_map_of(input);
-  return on_behalf_of(input.path, [&] { return understand(read_trace(input.path), map); });
+  return on_behalf_of(input.path, [&] { return understand(load_trace(input, map), map); });
 }
 
 }  // namespace moeline

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "experiments/cli/trace_window.hpp"
 #include "measured/replay.hpp"
 
 namespace moeline {
@@ -12,12 +13,16 @@ struct MeasuredInput {
   std::string path;
   std::string map;            ///< mapping file; empty: none
   std::string communication;  ///< pattern; empty: that of the mapping file, or the built-in ones
+  WindowOptions window;
 };
 
+/// The trace, --map, --comm-pattern and the options of its window.
 void add_measured_input(CLI::App& command, MeasuredInput& input);
 /// --map and --comm-pattern alone, for a command that names its traces otherwise.
 void add_kernel_map_options(CLI::App& command, MeasuredInput& input);
 [[nodiscard]] KernelMap kernel_map_of(const MeasuredInput& input);
+/// The trace, or the part of it that the options want.
+[[nodiscard]] Trace load_trace(const MeasuredInput& input, const KernelMap& map);
 [[nodiscard]] Measured load_measured(const MeasuredInput& input);
 
 }  // namespace moeline

@@ -1,79 +1,25 @@
 #include "measured/analysis.hpp"
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
-
-#include "measured/repetition.hpp"
-#include "timeline/intervals.hpp"
 
 namespace moeline {
 namespace {
 
-enum class Work : std::uint8_t { compute, communication, neither };
-
-Work work_of(KernelClass c) {
-  if (c == KernelClass::copy) return Work::neither;
-  return is_communication(c) ? Work::communication : Work::compute;
-}
-
-Time time_of(std::int64_t ns) { return std::chrono::nanoseconds(ns); }
-Interval interval_of(const GpuEvent& event) { return {time_of(event.start_ns), time_of(event.end_ns)}; }
-Time length_of(const GpuEvent& event) { return time_of(event.end_ns - event.start_ns); }
-
-// Intervals of events by kind of work.
-struct Collected {
-  std::vector<Interval> compute, communication, any;
-
-  void add(const Interval& interval, Work work) {
-    any.push_back(interval);
-    if (work == Work::compute) compute.push_back(interval);
-    if (work == Work::communication) communication.push_back(interval);
-  }
-  // `all_compute`: what hides communication; nullptr: its own.
-  Breakdown finish(Time span, const std::vector<Interval>* all_compute = nullptr) {
-    compute = unite(std::move(compute));
-    communication = unite(std::move(communication));
-    any = unite(std::move(any));
-    Breakdown b;
-    b.span = span;
-    b.idle = span - total(any);
-    b.compute = total(compute);
-    b.communication = total(communication);
-    b.exposed = b.communication - overlap(communication, all_compute == nullptr ? compute : *all_compute);
-    return b;
-  }
-};
-
 using Events = std::vector<std::uint32_t>;
-
-struct Limits {
-  Time start = Time::max(), end = Time::min();
-  [[nodiscard]] Time span() const { return end > start ? end - start : Time::zero(); }
-};
-
-Limits limits_of(const Trace& trace, const Events& events) {
-  Limits limits;
-  for (const std::uint32_t i : events) {
-    limits.start = std::min(limits.start, time_of(trace.gpu_events[i].start_ns));
-    limits.end = std::max(limits.end, time_of(trace.gpu_events[i].end_ns));
-  }
-  return limits;
-}
-
-// The pattern of HTA; what it leaves over counts as compute.
-bool is_hta_communication(const Trace& trace, const GpuEvent& event) { return trace.name(event).starts_with("nccl"); }
 
 class OneRank {
  public:
-  OneRank(const Measured& m, const Release& release, std::uint32_t rank, Events events, std::vector<PhaseTimes> phases)
-      : m_(m), release_(release), events_(std::move(events)) {
+  OneRank(const Measured& m, const Release& release, std::uint32_t rank, Events events, std::vector<PhaseTimes> phases,
+          std::vector<StepWindow> steps)
+      : m_(m), release_(release), events_(std::move(events)), steps_(std::move(steps)) {
     result_.rank = rank;
     result_.phases = std::move(phases);
   }
 
   RankAnalysis analyze() {
-    limits_ = limits_of(m_.trace, events_);
     whole_rank();
     streams();
     classes();
@@ -88,29 +34,29 @@ class OneRank {
   [[nodiscard]] KernelClass class_of(std::uint32_t i) const { return m_.meaning.classes[i]; }
 
   void whole_rank() {
-    Collected hta;
+    limits_ = limits_of(m_.trace, events_);
     for (const std::uint32_t i : events_) {
-      const Interval interval = interval_of(event(i));
-      all_.add(interval, work_of(class_of(i)));
-      const bool copy = event(i).kind != GpuEventKind::kernel;
-      const Work work = copy                                       ? Work::neither
-                        : is_hta_communication(m_.trace, event(i)) ? Work::communication
-                                                                   : Work::compute;
-      hta.add(interval, work);
+      all_.add(interval_of(event(i)), work_of(class_of(i)));
+      if (event(i).kind != GpuEventKind::kernel) continue;
+      ++result_.kernels;
+      if (event(i).call < 0) ++result_.kernels_without_launch;
     }
-    result_.times = all_.finish(limits_.span());
-    result_.hta = hta.finish(limits_.span());
+    all_.unite_all();
+    result_.times = all_.breakdown(span());
+    result_.hta = hta_breakdown(m_.trace, events_);
   }
+  [[nodiscard]] Time span() const { return limits_.end - limits_.start; }
 
   void streams() {
-    std::map<std::uint32_t, Collected> by_stream;
+    std::map<std::uint32_t, BusyTimes> by_stream;
     std::map<std::uint32_t, std::size_t> count;
     for (const std::uint32_t i : events_) {
       by_stream[event(i).stream].add(interval_of(event(i)), work_of(class_of(i)));
       ++count[event(i).stream];
     }
-    for (auto& [stream, collected] : by_stream) {
-      result_.streams.push_back({stream, count[stream], collected.finish(limits_.span(), &all_.compute)});
+    for (auto& [stream, busy] : by_stream) {
+      busy.unite_all();
+      result_.streams.push_back({stream, count[stream], busy.breakdown(span(), all_.compute)});
     }
   }
 
@@ -154,36 +100,15 @@ class OneRank {
 
   void gaps() {
     const std::set<std::uint32_t> computing = compute_streams();
-    Time busy_until = Time::min();
-    for (const std::uint32_t i : events_) {  // by start
-      if (!computing.contains(event(i).stream)) continue;
-      const Time start = time_of(event(i).start_ns);
-      if (busy_until != Time::min() && start > busy_until) add_gap(i, start - busy_until);
-      busy_until = std::max(busy_until, time_of(event(i).end_ns));
+    result_.compute_streams.assign(computing.begin(), computing.end());
+    std::vector<Interval> busy;
+    for (const std::uint32_t i : events_) {
+      if (computing.contains(event(i).stream)) busy.push_back(interval_of(event(i)));
     }
+    result_.compute_streams_busy = total(unite(std::move(busy)));
+    result_.gaps = gaps_of(m_, release_, events_, computing, limits_);
     std::stable_sort(result_.gaps.begin(), result_.gaps.end(),
                      [](const Gap& a, const Gap& b) { return a.length > b.length; });
-  }
-
-  void add_gap(std::uint32_t next, Time length) {
-    Gap gap{GapCause::between, length, next, -1};
-    const std::int64_t binding = release_.binding[next];
-    const bool idle_after = event(next).start_ns - release_.event_ns[next] >= kUnexplainedNs;
-    const Dependency* edge = binding < 0 ? nullptr : &m_.dependencies[static_cast<std::size_t>(binding)];
-    if (edge != nullptr && edge->reason == Reason::launch) {
-      gap.cause = host_waited(edge->before.index) ? GapCause::host_wait : GapCause::launch;
-    } else if (edge == nullptr || idle_after) {
-      gap.cause = GapCause::unexplained;
-    } else if (edge->reason != Reason::stream_order) {
-      gap.waited_for = edge->before.index;
-      gap.cause = is_communication(class_of(edge->before.index)) ? GapCause::communication : GapCause::other_stream;
-    }
-    result_.gaps.push_back(gap);
-  }
-
-  [[nodiscard]] bool host_waited(std::uint32_t call) const {
-    const std::int64_t binding = release_.call_binding[call];
-    return binding >= 0 && m_.dependencies[static_cast<std::size_t>(binding)].reason == Reason::host_wait;
   }
 
   void transfers() {
@@ -201,90 +126,36 @@ class OneRank {
     }
   }
 
+  // Phases divide a run into layers where they hold most of it; else what repeats does.
   void layers() {
-    if (result_.phases.empty()) return layers_by_repetition();
-    struct Layer {
-      Limits limits;
-      Time barrier{}, transfer{};
-    };
-    std::map<std::uint32_t, Layer> by_layer;
-    for (const PhaseTimes& phase : result_.phases) {
-      Layer& layer = by_layer[phase.layer];
-      layer.barrier += phase.barrier;
-      layer.transfer += phase.transfer;
-      if (phase.is_communication()) continue;
-      layer.limits.start = std::min(layer.limits.start, phase.start);
-      layer.limits.end = std::max(layer.limits.end, phase.end);
+    result_.steps = step_uses(m_.trace, steps_, all_);
+    result_.step_kinds = step_kinds(m_.trace, steps_);
+    if (!holds_most(m_.meaning)) {
+      result_.layers =
+          result_.steps.empty() ? repeated_layers(m_.trace, on_main_stream(), all_) : layers_of_steps(steps_, all_);
+      add_communication(m_.trace, m_.meaning, events_, result_.layers);
+      result_.layers_by_repetition = !result_.layers.empty();
     }
-    for (const auto& [number, layer] : by_layer) {
-      if (layer.limits.end < layer.limits.start) continue;  // nothing computes in it
-      result_.layers.push_back(window(number, layer.limits));
-      result_.layers.back().barrier = layer.barrier;
-      result_.layers.back().transfer = layer.transfer;
-    }
+    if (result_.layers.empty()) result_.layers = layers_of_phases(result_.phases, all_);
   }
 
-  void layers_by_repetition() {
+  [[nodiscard]] Events on_main_stream() const {
     const auto busiest = std::max_element(
         result_.streams.begin(), result_.streams.end(),
         [](const StreamBreakdown& a, const StreamBreakdown& b) { return a.times.compute < b.times.compute; });
-    if (busiest == result_.streams.end()) return;
     Events events;
-    std::vector<std::uint32_t> names;
     for (const std::uint32_t i : events_) {
-      if (event(i).stream != busiest->stream) continue;
-      events.push_back(i);
-      names.push_back(event(i).name);
+      if (event(i).stream == busiest->stream) events.push_back(i);
     }
-    const std::vector<std::size_t> starts = repetitions(names);
-    result_.layers_by_repetition = !starts.empty();
-    for (std::size_t layer = 0; layer + 1 < starts.size(); ++layer) {
-      const std::size_t next = starts[layer + 1];
-      const Time start = time_of(event(events[starts[layer]]).start_ns);
-      const bool ends_trace = next >= events.size();
-      const Time end = ends_trace ? time_of(event(events.back()).end_ns) : time_of(event(events[next]).start_ns);
-      result_.layers.push_back(window(static_cast<std::uint32_t>(layer), {start, end}));
-    }
-    add_communication_by_start();
-  }
-
-  // Barriers and transfers belong to the repetition in which they start; both are in order of time.
-  void add_communication_by_start() {
-    auto layer = result_.layers.begin();
-    for (const std::uint32_t i : events_) {
-      const Time start = time_of(event(i).start_ns);
-      while (layer != result_.layers.end() && layer->end <= start) ++layer;
-      if (layer == result_.layers.end()) return;
-      if (layer->start > start || work_of(class_of(i)) != Work::communication) continue;
-      (class_of(i) == KernelClass::barrier ? layer->barrier : layer->transfer) += length_of(event(i));
-    }
-  }
-
-  // Of the rank's intervals the parts inside; they are united and sorted by now.
-  [[nodiscard]] LayerWindow window(std::uint32_t layer, const Limits& limits) const {
-    const auto inside = [&](const std::vector<Interval>& intervals) {
-      std::vector<Interval> clipped;
-      auto it = std::partition_point(intervals.begin(), intervals.end(),
-                                     [&](const Interval& i) { return i.end <= limits.start; });
-      for (; it != intervals.end() && it->start < limits.end; ++it) {
-        clipped.push_back({std::max(it->start, limits.start), std::min(it->end, limits.end)});
-      }
-      return clipped;
-    };
-    Collected collected{inside(all_.compute), inside(all_.communication), inside(all_.any)};
-    LayerWindow w;
-    w.layer = layer;
-    w.start = limits.start;
-    w.end = limits.end;
-    w.times = collected.finish(limits.span());
-    return w;
+    return events;
   }
 
   const Measured& m_;
   const Release& release_;
   Events events_;
-  Limits limits_;
-  Collected all_;
+  std::vector<StepWindow> steps_;
+  Interval limits_;
+  BusyTimes all_;
   RankAnalysis result_;
 };
 
@@ -306,14 +177,6 @@ std::vector<UnclassifiedKernel> unclassified(const Measured& m) {
 
 }  // namespace
 
-double Breakdown::overlap_fraction() const { return ratio(communication - exposed, communication); }
-
-const std::string& name_of(GapCause cause) {
-  static const std::array<std::string, kGapCauses> names = {"launch",       "host_wait",       "communication",
-                                                            "other_stream", "between_kernels", "unexplained"};
-  return names[static_cast<std::size_t>(cause)];
-}
-
 Analysis analyze(const Measured& m) {
   Analysis analysis;
   const Release release = release_times(m);
@@ -321,9 +184,13 @@ Analysis analyze(const Measured& m) {
   for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) events[m.trace.gpu_events[i].gpu].push_back(i);
   std::map<std::uint32_t, std::vector<PhaseTimes>> phases;  // by rank: no two GPUs have the same
   for (PhaseTimes& phase : phase_times(m.trace, m.meaning)) phases[phase.rank].push_back(std::move(phase));
+  std::vector<std::vector<StepWindow>> steps(m.trace.gpus.size());
+  for (StepWindow& step : step_windows(m.trace, m.meaning)) steps[step.gpu].push_back(std::move(step));
   for (std::size_t gpu = 0; gpu < m.trace.gpus.size(); ++gpu) {
+    if (events[gpu].empty()) continue;
     const std::uint32_t rank = m.trace.gpus[gpu].rank;
-    analysis.ranks.push_back(OneRank(m, release, rank, std::move(events[gpu]), std::move(phases[rank])).analyze());
+    OneRank one(m, release, rank, std::move(events[gpu]), std::move(phases[rank]), std::move(steps[gpu]));
+    analysis.ranks.push_back(one.analyze());
   }
   analysis.gpu_events = m.trace.gpu_events.size();
   analysis.attributed =

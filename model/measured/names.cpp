@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "timeline/kernel_name.hpp"
 
 namespace moeline {
 
@@ -12,7 +13,7 @@ std::string short_kernel_name(std::string_view name) {
 }
 
 std::string short_phase_name(std::string_view name) {
-  constexpr std::size_t kMost = 40;
+  constexpr std::size_t kMost = 48;
   return name.empty() ? "(no name)" : one_line(name, kMost);
 }
 
@@ -29,7 +30,10 @@ std::string phase_name(const Measured& m, std::int64_t event) {
 
 std::string place_name(const Measured& m, std::int64_t event) {
   std::string phase = phase_name(m, event);
-  return phase.empty() ? kernel_name(m, event) : phase;
+  if (!phase.empty()) return phase;
+  const std::int32_t step = m.trace.gpu_events[static_cast<std::size_t>(event)].step;
+  if (step < 0) return kernel_name(m, event);
+  return fmt::format("{} of step {}", kernel_name(m, event), m.trace.steps[static_cast<std::size_t>(step)].number);
 }
 
 }  // namespace moeline

@@ -17,7 +17,7 @@ namespace moeline {
 [[nodiscard]] std::string kernel_name(const Measured& measured, std::int64_t event);
 /// "attn(B) of layer 3"; empty where the event has no phase.
 [[nodiscard]] std::string phase_name(const Measured& measured, std::int64_t event);
-/// Its phase, or where it has none its kernel.
+/// Its phase, or where it has none its kernel, and its step if it is in one.
 [[nodiscard]] std::string place_name(const Measured& measured, std::int64_t event);
 
 }  // namespace moeline

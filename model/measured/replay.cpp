@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/error.hpp"
+#include "measured/pauses.hpp"
 
 namespace moeline {
 namespace {
@@ -115,18 +116,6 @@ Time scaled(std::int64_t ns, double factor) {
   return factor == 1 ? time : from_us(to_us(time) * factor);
 }
 
-// From the last dependency to the start, by event, without waits for SMs.
-std::vector<std::int64_t> gaps_of(const Measured& m, const Release& release) {
-  std::vector<std::int64_t> gaps;
-  for (std::size_t i = 0; i < m.trace.gpu_events.size(); ++i) {
-    gaps.push_back(std::max<std::int64_t>(0, m.trace.gpu_events[i].start_ns - release.event_ns[i]));
-  }
-  for (const Unexplained& wait : unexplained_waits(m, release)) {
-    if (wait.for_sms) gaps[wait.event] = 0;
-  }
-  return gaps;
-}
-
 // Tables of a graph under construction that labels point into.
 class Labels {
  public:
@@ -213,7 +202,7 @@ WhatIf::Removed parse_removed(const std::string& text) {
 
 ReplayGraph replay_graph(const Measured& m, const WhatIf& what_if) {
   const Release release = release_times(m);
-  const std::vector<std::int64_t> gaps = gaps_of(m, release);
+  const std::vector<Pause> pauses = pauses_of(m, release);
   const Factors factors(m, what_if.scales);
   const std::vector<bool> keep = kept(m, what_if.removed);
   const std::vector<std::int64_t> latency = launch_latencies_ns(m.trace);
@@ -225,8 +214,11 @@ ReplayGraph replay_graph(const Measured& m, const WhatIf& what_if) {
     const GpuEvent& event = m.trace.gpu_events[i];
     Task task;
     task.solo = scaled(event.end_ns - event.start_ns, factors.of(i));
-    task.delay = scaled(gaps[i], factors.gaps);
+    task.delay = std::chrono::nanoseconds(pauses[i].given_ns) + scaled(pauses[i].gap_ns, factors.gaps);
     of_event.push_back(draft.add(task, labels.of_event(i)));
+    if (const std::int64_t anchor = pauses[i].anchor; anchor >= 0) {
+      draft.start_after_start(of_event[static_cast<std::size_t>(anchor)], of_event.back());
+    }
   }
   std::vector<TaskId> of_call(m.trace.calls.size(), ~TaskId{0});
   const auto task_of_call = [&](std::uint32_t i) {

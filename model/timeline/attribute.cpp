@@ -1,9 +1,6 @@
 #include "timeline/attribute.hpp"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
-#include <tuple>
 
 namespace moeline {
 namespace {
@@ -35,65 +32,69 @@ class Innermost {
 
 // "Which annotation contains this range?", asked for one GPU event.
 struct Question {
-  GpuEvent* event = nullptr;
+  std::size_t event = 0;
   Track track = 0;
   std::int64_t start_ns = 0;
   std::int64_t end_ns = 0;
 };
 
-// What frameworks annotate on their own says nothing about the program's phases.
-bool counts(const Annotation& annotation) {
-  constexpr std::array<std::string_view, 6> kFrameworks = {
-      "ProfilerStep", "nccl:", "Optimizer.", "enumerate(DataLoader", "## Call Compiled", "Torch-Compiled"};
-  return std::none_of(kFrameworks.begin(), kFrameworks.end(),
-                      [&](std::string_view prefix) { return annotation.name.starts_with(prefix); });
-}
-
-// One sweep over time answers all questions, from the annotations of the GPU or from those of the CPU.
-void answer(std::vector<Question> questions, const TraceRecords& records, bool on_gpu) {
+std::vector<Question> questions_of(const TraceRecords& records, Where where) {
+  std::vector<Question> questions;
+  for (std::size_t i = 0; i < records.gpu.size(); ++i) {
+    const auto& [event, track, correlation, external_id] = records.gpu[i];
+    if (where == Where::on_stream) {
+      questions.push_back({i, track, event.start_ns, event.end_ns});
+    } else if (event.call >= 0) {
+      const CallRecord& launch = records.calls[static_cast<std::size_t>(event.call)];
+      questions.push_back({i, launch.track, launch.call.start_ns, launch.call.start_ns});
+    }
+  }
   std::sort(questions.begin(), questions.end(),
             [](const Question& a, const Question& b) { return a.start_ns < b.start_ns; });
-  std::vector<Innermost> on_track(records.tracks());
-  Innermost on_any_thread;  // stays empty on the GPU: what runs on another stream says nothing
-  std::size_t next = 0;
-  for (const Question& question : questions) {
-    for (; next < records.annotations.size(); ++next) {
-      const auto& [annotation, track] = records.annotations[next];
-      if (annotation.start_ns > question.start_ns) break;
-      if (annotation.on_gpu != on_gpu || !counts(annotation)) continue;
-      on_track[track].open(static_cast<std::int32_t>(next), annotation.end_ns);
-      if (!on_gpu) on_any_thread.open(static_cast<std::int32_t>(next), annotation.end_ns);
-    }
-    std::int32_t found = on_track[question.track].around(question.end_ns);
-    if (found == kNone) found = on_any_thread.around(question.end_ns);
-    question.event->annotation = found;
-  }
-}
-
-std::vector<Question> questions_on_stream(TraceRecords& records) {
-  std::vector<Question> questions;
-  for (GpuRecord& record : records.gpu) {
-    questions.push_back({&record.event, record.track, record.event.start_ns, record.event.end_ns});
-  }
   return questions;
 }
 
-// For the events that their own stream told nothing about.
-std::vector<Question> questions_at_launch(TraceRecords& records) {
-  std::vector<Question> questions;
-  for (auto& record : records.gpu) {
-    if (record.event.annotation != kNone || record.event.call < 0) continue;
-    const CallRecord& launch = records.calls[static_cast<std::size_t>(record.event.call)];
-    questions.push_back({&record.event, launch.track, launch.call.start_ns, launch.call.start_ns});
+// The annotations that may be an answer, in their order.
+std::vector<std::size_t> wanted_of(const TraceRecords& records, const std::vector<Level>& levels, Level level,
+                                   Where where) {
+  std::vector<std::size_t> wanted;
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const bool on_gpu = records.annotations[i].annotation.on_gpu;
+    if (levels[i] == level && on_gpu == (where == Where::on_stream)) wanted.push_back(i);
   }
-  return questions;
+  return wanted;
 }
 
 }  // namespace
 
-void attribute(TraceRecords& records) {
-  answer(questions_on_stream(records), records, true);
-  answer(questions_at_launch(records), records, false);
+std::vector<std::int32_t> innermost(const TraceRecords& records, const std::vector<Level>& levels, Level level,
+                                    Where where) {
+  std::vector<std::int32_t> found(records.gpu.size(), kNone);
+  const std::vector<std::size_t> wanted = wanted_of(records, levels, level, where);
+  if (wanted.empty()) return found;
+  std::vector<Innermost> on_track(records.tracks());
+  Innermost on_any_thread;  // stays empty on the GPU: what runs on another stream says nothing
+  auto next = wanted.begin();
+  for (const Question& question : questions_of(records, where)) {  // one sweep over time answers all of them
+    for (; next != wanted.end(); ++next) {
+      const auto& [annotation, track] = records.annotations[*next];
+      if (annotation.start_ns > question.start_ns) break;
+      on_track[track].open(static_cast<std::int32_t>(*next), annotation.end_ns);
+      if (where == Where::at_launch) on_any_thread.open(static_cast<std::int32_t>(*next), annotation.end_ns);
+    }
+    std::int32_t& annotation = found[question.event];
+    annotation = on_track[question.track].around(question.end_ns);
+    if (annotation == kNone) annotation = on_any_thread.around(question.end_ns);
+  }
+  return found;
+}
+
+void attribute(TraceRecords& records, const std::vector<Level>& levels) {
+  const std::vector<std::int32_t> on_stream = innermost(records, levels, Level::phase, Where::on_stream);
+  const std::vector<std::int32_t> at_launch = innermost(records, levels, Level::phase, Where::at_launch);
+  for (std::size_t i = 0; i < records.gpu.size(); ++i) {
+    records.gpu[i].event.annotation = on_stream[i] != kNone ? on_stream[i] : at_launch[i];
+  }
 }
 
 }  // namespace moeline

@@ -54,9 +54,9 @@ std::vector<std::uint32_t> hosts_of_gpus(TraceRecords& records) {
 
 bool matters_alone(const CallRecord& record) { return record.call.kind != HostCallKind::launch; }
 
-std::size_t unmatched(const std::vector<std::uint64_t>& ends, const std::vector<std::uint64_t>& starts) {
+std::size_t unmatched(const std::vector<std::uint64_t>& ids, const std::vector<std::uint64_t>& others) {
   std::vector<std::uint64_t> alone;
-  std::set_difference(ends.begin(), ends.end(), starts.begin(), starts.end(), std::back_inserter(alone));
+  std::set_difference(ids.begin(), ids.end(), others.begin(), others.end(), std::back_inserter(alone));
   return alone.size();
 }
 
@@ -162,23 +162,19 @@ std::vector<GpuFlow> gpu_flows(const TraceRecords& records) {
   return found;
 }
 
-std::vector<std::string> tolerated(const TraceRecords& records) {
+LoneFlows lone_flows(const TraceRecords& records) {
   std::vector<std::uint64_t> starts;
   std::vector<std::uint64_t> ends;
   for (const FlowRecord& flow : records.flows) (flow.is_start ? starts : ends).push_back(flow.id);
   std::sort(starts.begin(), starts.end());
   std::sort(ends.begin(), ends.end());
-  std::vector<std::string> notes;
-  if (const std::size_t alone = unmatched(ends, starts); alone > 0) {
-    notes.push_back(fmt::format("{} flow ends have no start", alone));
-  }
-  if (const std::size_t alone = unmatched(starts, ends); alone > 0) {
-    notes.push_back(fmt::format("{} flow starts have no end", alone));
-  }
-  if (const std::size_t count = overlapping(records); count > 0) {
-    notes.push_back(fmt::format("{} GPU events start before the one ahead of them on their stream has ended", count));
-  }
-  return notes;
+  return {unmatched(starts, ends), unmatched(ends, starts)};
+}
+
+std::vector<std::string> tolerated(const TraceRecords& records) {
+  const std::size_t count = overlapping(records);
+  if (count == 0) return {};
+  return {fmt::format("{} GPU events start before the one ahead of them on their stream has ended", count)};
 }
 
 }  // namespace moeline

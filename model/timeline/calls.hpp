@@ -19,7 +19,10 @@ void assign_flops(TraceRecords& records);
 /// Flows whose two ends lie in GPU events: those between kernels. Launch flows say what correlations say.
 [[nodiscard]] std::vector<GpuFlow> gpu_flows(const TraceRecords& records);
 
-/// In words: flows without their other end, and events that overlap on one stream. REQUIRES events as in the file.
+/// Flows that have one end only. Profilers write many: those of what was launched before the profile began.
+[[nodiscard]] LoneFlows lone_flows(const TraceRecords& records);
+
+/// In words: events that overlap on one stream. REQUIRES events as in the file.
 [[nodiscard]] std::vector<std::string> tolerated(const TraceRecords& records);
 
 }  // namespace moeline

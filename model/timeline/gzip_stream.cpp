@@ -32,6 +32,8 @@ GzipStream::GzipStream(const std::filesystem::path& path)
     : file_(path.string()), gzip_(open_to_read(path)), buffer_(kBufferBytes + 1) {
   current_ = end_ = buffer_.data();
   refill();
+  constexpr std::ptrdiff_t kKept = 512;
+  beginning_.assign(current_, current_ + std::min(kKept, end_ - current_));
 }
 
 void GzipStream::Close::operator()(gzFile_s* file) const { gzclose(file); }

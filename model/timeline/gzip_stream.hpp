@@ -35,6 +35,8 @@ class GzipStream {
   }
 
   [[nodiscard]] bool at_end() const { return current_ == end_; }
+  /// The first bytes of the unpacked text, 512 where there are as many.
+  [[nodiscard]] const std::string& beginning() const { return beginning_; }
   /// Reads the rest and forgets it: damage further on throws now.
   void drain();
 
@@ -54,6 +56,7 @@ class GzipStream {
   std::string file_;
   std::unique_ptr<gzFile_s, Close> gzip_;
   std::vector<char> buffer_;  // one longer than what is read: a '\0' follows the last character
+  std::string beginning_;
   std::size_t before_buffer_ = 0;
   const char* current_ = nullptr;
   const char* end_ = nullptr;

@@ -131,6 +131,12 @@ void number_in_phases(Interpretation& result) {
 
 }  // namespace
 
+bool holds_most(const Interpretation& meaning) {
+  const auto in_phases = std::count_if(meaning.places.begin(), meaning.places.end(),
+                                       [](const EventPlace& place) { return place.phase != kNoPhase; });
+  return 2 * static_cast<std::size_t>(in_phases) >= meaning.places.size() && in_phases > 0;
+}
+
 Step step_of(const Interpretation& meaning, std::size_t event) {
   const EventPlace& place = meaning.places[event];
   if (place.phase == kNoPhase) return {"", 0, static_cast<std::uint32_t>(event)};

@@ -33,6 +33,9 @@ struct Interpretation {
   std::vector<TracePhase> phases;    ///< by first launch
 };
 
+/// At least half of the events are in phases.
+[[nodiscard]] bool holds_most(const Interpretation& meaning);
+
 /// A kernel of the program, whatever the layer: phase, GPU, position in the phase. Where an event has no phase: itself.
 using Step = std::tuple<std::string, std::uint16_t, std::uint32_t>;
 [[nodiscard]] Step step_of(const Interpretation& meaning, std::size_t event);

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "timeline/kernel_name.hpp"
 
 namespace moeline {
 namespace {
@@ -125,21 +126,6 @@ const std::string* NameMatcher::find(std::string_view name) const {
     if (RE2::PartialMatch(re2::StringPiece(searched.data(), searched.size()), each->regex)) return &each->meaning;
   }
   return nullptr;
-}
-
-std::string_view subject_of(std::string_view name) {
-  if (name.starts_with("void ")) name.remove_prefix(5);
-  for (const std::string_view wrapper : {"cutlass::device_kernel<", "cutlass::Kernel<", "cutlass::Kernel2<"}) {
-    if (name.starts_with(wrapper)) name.remove_prefix(wrapper.size());
-  }
-  constexpr std::string_view kAnonymous = "(anonymous namespace)";
-  const std::size_t from = name.starts_with(kAnonymous) ? kAnonymous.size() : 0;
-  std::size_t end = name.find_first_of("<(>", from);
-  // "at::native::(anonymous namespace)::kernel<...>"
-  while (end != std::string_view::npos && name.substr(end).starts_with(kAnonymous)) {
-    end = name.find_first_of("<(>", end + kAnonymous.size());
-  }
-  return name.substr(0, end);
 }
 
 KernelClassifier::KernelClassifier(const std::vector<NamePattern>& classes, const std::string& communication)

@@ -68,7 +68,4 @@ class KernelClassifier {
   bool has_communication_ = false;
 };
 
-/// What a name is about: "void cutlass::device_kernel<flash::FlashAttnBwd<...>>(...)" gives "flash::FlashAttnBwd".
-[[nodiscard]] std::string_view subject_of(std::string_view kernel_name);
-
 }  // namespace moeline

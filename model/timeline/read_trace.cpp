@@ -10,7 +10,9 @@
 #include "base/text.hpp"
 #include "timeline/attribute.hpp"
 #include "timeline/calls.hpp"
+#include "timeline/foreign_files.hpp"
 #include "timeline/gzip_stream.hpp"
+#include "timeline/steps.hpp"
 #include "timeline/trace.hpp"
 #include "timeline/trace_handler.hpp"
 #include "timeline/trace_numbers.hpp"
@@ -18,13 +20,20 @@
 namespace moeline {
 namespace {
 
+bool begins_like_json(const GzipStream& stream) {
+  const std::size_t first = stream.beginning().find_first_not_of(" \t\r\n");
+  return first != std::string::npos && (stream.beginning()[first] == '{' || stream.beginning()[first] == '[');
+}
+
 std::string problem(const rapidjson::ParseResult& result, const TraceHandler& handler, const GzipStream& stream) {
   if (!handler.refusal.empty()) return handler.refusal;
   const bool blank = result.Code() == rapidjson::kParseErrorDocumentEmpty;
   if (blank && stream.at_end()) return "is empty";
   if (stream.at_end()) return fmt::format("truncated: its JSON breaks off at byte {}", stream.Tell());
-  if (blank || !result.IsError()) return fmt::format("not valid JSON at byte {}: a zero byte", stream.Tell());
-  return fmt::format("not valid JSON at byte {}: {}", result.Offset(), rapidjson::GetParseError_En(result.Code()));
+  const std::string hint = begins_like_json(stream) ? "" : fmt::format("; {}", kWhatIsRead);
+  if (blank || !result.IsError()) return fmt::format("not valid JSON at byte {}: a zero byte{}", stream.Tell(), hint);
+  return fmt::format("not valid JSON at byte {}: {}{}", result.Offset(), rapidjson::GetParseError_En(result.Code()),
+                     hint);
 }
 
 void parse(GzipStream& stream, TraceHandler& handler, const std::string& file) {
@@ -34,6 +43,9 @@ void parse(GzipStream& stream, TraceHandler& handler, const std::string& file) {
   rapidjson::Reader reader;
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, handler);
   if (!result.IsError() && stream.at_end()) return;
+  const std::optional<std::string_view> foreign = foreign_file(file, stream.beginning());
+  if (foreign && !stream.beginning().empty() && !begins_like_json(stream))
+    throw SpecError(file, 0, fmt::format("is {}; {}", *foreign, kWhatIsRead));
   const std::string message = problem(result, handler, stream);
   stream.drain();  // if the gzip data is damaged, that is what is wrong
   throw SpecError(file, 0, message);
@@ -132,6 +144,19 @@ void sort(TraceRecords& records) {
                    });
 }
 
+void find_phases_and_steps(TraceRecords& records) {
+  Levels levels = levels_of(records);
+  attribute(records, levels.of);
+  if (levels.by_profiler) {  // there may be steps whose names nobody knows
+    const std::set<std::string> names = names_around_repetitions(records);
+    if (!names.empty()) {
+      levels = levels_of(records, names);
+      attribute(records, levels.of);
+    }
+  }
+  find_steps(records, levels);
+}
+
 }  // namespace
 
 Trace read_trace(const std::filesystem::path& path) {
@@ -147,19 +172,21 @@ Trace read_trace(const std::filesystem::path& path) {
   trace.device = handler.device;
   trace.sms = whole_number<std::uint32_t>(handler.sms).value_or(0);
   trace.time_zero_ns = base_time_ns(handler, file) + records.earliest_ns();
+  trace.lone_flows = lone_flows(records);
   trace.notes = tolerated(records);
   trace.gpus = gpus_of(records, rank_of(handler, path), trace.notes);
   count_from_earliest(records);
   refuse_ages(records, file);
   sort(records);
   find_calls(records);
-  attribute(records);
+  find_phases_and_steps(records);
   assign_flops(records);
   trace.flows = gpu_flows(records);
   trace.names = std::move(records.names);
   trace.gpu_events.reserve(records.gpu.size());
   for (const GpuRecord& record : records.gpu) trace.gpu_events.push_back(record.event);
   for (const CallRecord& record : records.calls) trace.calls.push_back(record.call);
+  trace.steps = std::move(records.steps);
   for (AnnotationRecord& record : records.annotations) trace.annotations.push_back(std::move(record.annotation));
   return trace;
 }

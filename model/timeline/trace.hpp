@@ -22,6 +22,7 @@ struct GpuEvent {
   std::uint32_t stream = 0;
   std::uint32_t blocks = 0;      ///< of the grid; 0: the trace does not say
   std::int32_t annotation = -1;  ///< index into Trace::annotations of the phase it belongs to; -1: none
+  std::int32_t step = -1;        ///< index into Trace::steps; -1: it belongs to none
   std::int32_t call = -1;        ///< index into Trace::calls of its launch; -1: not in the trace
   std::uint16_t gpu = 0;         ///< index into Trace::gpus
   GpuEventKind kind = GpuEventKind::kernel;
@@ -62,6 +63,13 @@ struct Annotation {
   std::optional<PhasePlace> place;  ///< args.layer and args.micro_batch, which our own traces have
 };
 
+/// A step of a server or a training loop, as an annotation names it.
+struct TraceStep {
+  std::string name;
+  std::string kind;          ///< what steps of the same work share: "DECODE bs=32"
+  std::uint32_t number = 0;  ///< N of ProfilerStep#N; of other steps their position on their GPU, by their first events
+};
+
 struct KernelName {
   std::string name;
   std::string stated_class;  ///< args.class, which our own traces have
@@ -78,6 +86,11 @@ struct GpuFlow {
   std::uint32_t from = 0, to = 0;
 };
 
+/// Flows without their other end.
+struct LoneFlows {
+  std::size_t starts = 0, ends = 0;
+};
+
 struct Trace {
   std::vector<TraceGpu> gpus;           ///< by first appearance
   std::string device;                   ///< name of the first of deviceProperties; empty: not in the trace
@@ -87,8 +100,11 @@ struct Trace {
   std::vector<GpuEvent> gpu_events;     ///< by start, then stream
   std::vector<HostCall> calls;          ///< by start
   std::vector<Annotation> annotations;  ///< by start, then longer ones first; ProfilerStep among them
+  std::vector<TraceStep> steps;         ///< by the start of their first GPU event
   std::vector<GpuFlow> flows;
+  LoneFlows lone_flows;
   std::vector<std::string> notes;  ///< what was tolerated, in words
+  bool is_part = false;            ///< a window of what is in the file: window.hpp
 
   [[nodiscard]] const std::string& name(const GpuEvent& event) const { return names[event.name].name; }
   [[nodiscard]] std::uint32_t rank(const GpuEvent& event) const { return gpus[event.gpu].rank; }
@@ -102,7 +118,9 @@ struct Trace {
 /// `ts` and `dur` may be integers, decimals or strings, in us; they are read to the nanosecond without passing
 /// through a double. A GPU event belongs to the innermost annotation that contains it on its own stream, else to the
 /// innermost one that contains its launch (matched by `correlation`); annotations that frameworks make themselves
-/// (ProfilerStep, nccl:..., Optimizer...., compiled regions) never count.
+/// (nccl:..., Optimizer...., compiled regions) never count. Those around steps (step_names.hpp; or, whatever their
+/// names, around many repetitions of one sequence of kernels) are no phases: they are Trace::steps, and where there are
+/// none, ProfilerStep#N is.
 /// The rank is distributedInfo's, else the file name's ("rank3"), else 0; of a file with several GPU processes each has
 /// the one in its name ("rank 3"), else its position, and where two would be the same all have their positions.
 /// Throws SpecError (with the file, and the byte offset of what is wrong) for a file that is missing, empty,

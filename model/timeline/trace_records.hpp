@@ -86,6 +86,7 @@ class TraceRecords {
   std::vector<CallRecord> calls;
   std::vector<WaitRecord> waits;
   std::vector<AnnotationRecord> annotations;
+  std::vector<TraceStep> steps;  ///< found when all records are there
   std::vector<FlowRecord> flows;
   std::vector<KernelName> names;                            ///< of GPU events
   std::vector<std::string> gpus;                            ///< pids that have GPU events

@@ -44,11 +44,17 @@ inline void check(const Measured& measured) {
     const Breakdown& t = rank.times;
     expect(t.idle >= Time::zero() && t.exposed >= Time::zero() && t.non_compute() >= t.exposed, "breakdown");
     expect(t.communication <= t.span && t.exposed <= t.communication, "communication");
-    expect(rank.hta.span == t.span && rank.hta.idle == t.idle, "hta");
+    const HtaBreakdown& hta = rank.hta;
+    expect(hta.left_out() > 0 || (hta.times.span == t.span && hta.times.idle == t.idle), "hta");
+    Time stood_still{};
+    for (const Gap& gap : rank.gaps) stood_still += gap.length;
+    expect(stood_still + rank.compute_streams_busy == t.span, "gaps");
   }
   const ReplayGraph replay = replay_graph(measured);
   const Timeline timeline = simulate(replay.graph);
   expect(timeline.spans.size() == replay.graph.size(), "spans");
+  const ReplayGraph without_gaps = replay_graph(measured, {{{"gaps", 0}}, {}});
+  expect(gpu_span(without_gaps, simulate(without_gaps.graph)) <= gpu_span(replay, timeline), "gaps lengthen");
   for (const Unexplained& wait : unexplained_waits(measured, release_times(measured))) {
     if (wait.for_sms) return;  // left out of replays
   }

@@ -59,7 +59,7 @@ TEST_CASE("the training trace told differently has the same accounts, doubled") 
   CHECK(after.times.idle == 2 * before.times.idle);
   CHECK(after.times.compute == 2 * before.times.compute);
   CHECK(after.times.exposed == 2 * before.times.exposed);
-  CHECK(after.hta.compute == 2 * before.hta.compute);
+  CHECK(after.hta.times.compute == 2 * before.hta.times.compute);
   REQUIRE(after.layers.size() == 4);
   for (std::size_t i = 0; i < 4; ++i) CHECK(after.layers[i].times.span == 2 * before.layers[i].times.span);
 }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "tests/support/trace_text.hpp"
+#include "timeline/foreign_files.hpp"
 
 namespace fs = std::filesystem;
 using namespace moeline;
@@ -21,13 +22,45 @@ TEST_CASE("an empty file is refused, packed or plain") {
 }
 
 TEST_CASE("binary garbage and text that is no JSON are refused") {
-  CHECK(refusal_of("\x7f\x45LF\x02\x01") == "not valid JSON at byte 0: Invalid value.");
-  CHECK(refusal_of(std::string(10, '\0')) == "not valid JSON at byte 0: a zero byte");
-  CHECK(refusal_of("hello, world") == "not valid JSON at byte 0: Invalid value.");
+  const std::string hint = "; " + std::string(kWhatIsRead);
+  CHECK(refusal_of("\x7f\x45LF\x02\x01") == "not valid JSON at byte 0: Invalid value." + hint);
+  CHECK(refusal_of(std::string(10, '\0')) == "not valid JSON at byte 0: a zero byte" + hint);
+  CHECK(refusal_of("hello, world") == "not valid JSON at byte 0: Invalid value." + hint);
   const std::string whole = trace_of(kernel("0", "1"));
   const std::string at_its_end = "not valid JSON at byte " + std::to_string(whole.size()) + ": ";
   CHECK(refusal_of(whole + std::string(1, '\0') + "more") == at_its_end + "a zero byte");
   CHECK(refusal_of(whole + "]").starts_with(at_its_end));
+}
+
+TEST_CASE("files of other profilers and archives are called what they are, with what is read instead") {
+  const auto refused = [](const std::string& name, const std::string& content) {
+    const TemporaryFolder folder;
+    const std::string file = folder.write(name, content);
+    const std::string message = refusal(file);
+    REQUIRE(message.starts_with(file + ": is "));
+    CHECK(message.ends_with("; " + std::string(kWhatIsRead)));
+    return message.substr(file.size() + 2, message.rfind("; ") - file.size() - 2);
+  };
+  const std::string sqlite = std::string("SQLite format 3\0\x10\0\1\1", 20) + std::string(200'000, '\0');
+  CHECK(refused("report.sqlite", sqlite) == "is an SQLite database, such as Nsight Systems exports");
+  CHECK(refused("report.json", sqlite) == "is an SQLite database, such as Nsight Systems exports");
+  CHECK(refused("report.json.gz", gzipped(sqlite)) == "is an SQLite database, such as Nsight Systems exports");
+  CHECK(refused("report.nsys-rep", std::string("\x01\0NVIDIA", 8)) == "is a report of Nsight Systems");
+  CHECK(refused("report.qdrep", "QDREP") == "is a report of Nsight Systems");
+  CHECK(refused("report.ncu-rep", "NVR") == "is a report of Nsight Compute");
+  CHECK(refused("t.pftrace", "\x0a\x10 packet") == "is a protobuf trace of Perfetto");
+  CHECK(refused("perf.data", "PERFILE2h\x01") == "is a recording of Linux perf");
+  CHECK(refused("t.zip", "PK\x03\x04\x14") == "is a zip archive");
+  CHECK(refused("t.json.zst", "\x28\xb5\x2f\xfd\x04") == "is compressed by zstd");
+  CHECK(refused("t.json.xz", "\xfd\x37zXZ") == "is compressed by xz");
+  CHECK(refused("t.tgz", gzipped("t.json" + std::string(251, '\0') + "ustar")) == "is a tar archive");
+}
+
+TEST_CASE("a trace of a strange name is read, and a damaged one called damaged") {
+  const TemporaryFolder folder;
+  CHECK(read_trace(folder.write("t.pftrace", trace_of(kernel("0", "1")))).gpu_events.size() == 1);
+  const std::string broken = folder.write("t.pb", " \n{\"traceEvents\": [");
+  CHECK(refusal(broken) == broken + ": truncated: its JSON breaks off at byte 19");
 }
 
 TEST_CASE("a truncated gzip file is refused at every length") {

@@ -243,18 +243,6 @@ TEST_CASE("names of any length are searched in their beginning") {
   CHECK(class_of(std::string(999, 'x') + "gemm") == "unclassified");
 }
 
-TEST_CASE("a name's subject is what stands in front of its arguments, without wrappers") {
-  CHECK(subject_of("void cutlass::device_kernel<flash::FlashAttnBwd<int>>(int)") == "flash::FlashAttnBwd");
-  CHECK(subject_of("void cutlass::device_kernel<a::b::GemmKernel>(a::Params)") == "a::b::GemmKernel");
-  CHECK(subject_of("void cutlass::Kernel2<cutlass_80_gemm_tn>(Params)") == "cutlass_80_gemm_tn");
-  CHECK(subject_of("void cutlass::Kernel<cutlass_75_gemm_tn>(Params)") == "cutlass_75_gemm_tn");
-  CHECK(subject_of("void at::native::(anonymous namespace)::kernel<4>(int)") ==
-        "at::native::(anonymous namespace)::kernel");
-  CHECK(subject_of("void (anonymous namespace)::kernel(int)") == "(anonymous namespace)::kernel");
-  CHECK(subject_of("rotary_kernel") == "rotary_kernel");
-  CHECK(subject_of("").empty());
-}
-
 TEST_CASE("--comm-pattern alone decides what communicates, and leaves other classes as they are") {
   const KernelClassifier classify({}, "my_a2a|deep_ep.*combine");
   const auto named = [&](const std::string& name) { return name_of(classify.of_kernel(name)); };

@@ -1,4 +1,4 @@
-#include "measured/repetition.hpp"
+#include "timeline/repetition.hpp"
 
 #include <algorithm>
 #include <map>

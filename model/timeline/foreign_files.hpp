@@ -1,0 +1,16 @@
+// Files that are no traces of Kineto's, known by their first bytes or by their names.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace moeline {
+
+inline constexpr std::string_view kWhatIsRead =
+    "moeline reads Kineto's Chrome trace JSON, plain or gzipped, as torch.profiler's export_chrome_trace writes it";
+
+/// What a file is whose text begins so, in words that follow "is"; nothing where that is not known. `beginning` should
+/// have 512 bytes where the file does.
+[[nodiscard]] std::optional<std::string_view> foreign_file(std::string_view file_name, std::string_view beginning);
+
+}  // namespace moeline
