@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "experiments/cli/output_file.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "timeline/step_windows.hpp"
 #include "timeline/trace_numbers.hpp"
 #include "timeline/window.hpp"
