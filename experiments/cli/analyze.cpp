@@ -100,17 +100,28 @@ sets of the copy engines are neither. idle: nothing runs. non-compute: the rest 
 exposed: communication runs and no kernel computes; overlap: the rest of the communication, over all of it.
 In JSON, exposed_comm_us of a rank or layer is all that is non-compute, so that copies with nothing beside them count
 too; exposed_us of a stream is its exposed communication.
-as HTA counts: communication is what begins with nccl, so that DeepEP's kernels count as compute.
-gaps: times without a kernel on the streams that mostly compute, by what bound the kernel that ended them: its launch;
-a communication kernel, or another stream, that it waited for; nothing but the kernel before it (between kernels).
+as HTA counts: what HolisticTraceAnalysis prints of the file by default. Communication is what begins with nccl or has
+ncclKernel in its name, so that DeepEP's kernels count as compute. Of a file with two or more profiler steps
+(ProfilerStep#N) HTA leaves out what was launched after the last of them had begun (on the host or, by its twin, on the
+GPU, whichever is later), what has no launch in the trace, and stream 0. Of --steps, --from and --to everything counts.
+gaps: all times of the span without a kernel on the streams that compute (those with 5 % of the compute or more), by
+what bound the kernel that ended them: its launch; a communication kernel, or another stream, that it waited for;
+nothing but the kernel before it (between kernels). After the last kernel only other streams run. Gaps and the time for
+which any of these streams is busy add up to the span. Of kernels whose launch is not in the trace nobody can say that
+the host was late.
+steps: annotations around whole steps of a server (vLLM, SGLang) or a training loop, or, whatever their names, around
+many repetitions of one sequence of kernels; where there are none, ProfilerStep#N. They are no phases. A step lasts from
+its first event to its last on the stream that computes most in it, its start counts from the trace's first GPU event,
+and its times are of all streams. Steps of one kind have the same batch and tokens by their names.
 TFLOP/s, GB/s: of kernels whose shapes the trace states ("Input Dims", bytes of copies and NCCL); with --scenario, of
 all kernels of the phases that trace and scenario share, by the scenario's shapes, over the class's union.
 GB/s of communication: message bytes over the time of the transfer, barriers apart (NCCL's "algorithm bandwidth"). An
 NCCL message is the larger of input and output; of kernels that do not state theirs, a scenario knows what goes to other
 nodes.
 of peak: time that the FLOPs take at the FP8 and BF16 peaks of the machine, over the time they took.
-layers: from the first start to the last end of a layer's phases of computation, or where the trace has no phases, of
-the sequence of kernels that repeats. barrier, transfer: sums of durations.
+layers: from the first start to the last end of a layer's phases of computation, or, where phases do not hold most of
+the trace, of the sequence of kernels that repeats, in each step or, without steps, in all. barrier, transfer: sums of
+durations.
 Replays: see moeline replay --help.)";
 
 }  // namespace
@@ -124,7 +135,7 @@ void add_analyze(CLI::App& app, int& /*exit_code*/) {
   command->add_option("--set", options->assignments, "override in the scenario")->allow_extra_args(false);
   command->add_option("--hardware", options->hardware, "profile of the machine; default: by the trace's device");
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(kDefinitions);
+  command->footer(std::string(kDefinitions) + "\n" + kWindowHelp);
   command->callback([options] { analyze_command(*options); });
 }
 

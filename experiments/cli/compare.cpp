@@ -193,7 +193,9 @@ contention: of a prediction, what kernels took beyond their time alone; of a tra
 kernels beside them cost kernels of more blocks than SMs; waiting: barriers, and pauses of 10 us and more inside the
 phase; gaps: shorter pauses; parallel: time in which two streams of the phase run at once; speed: the rest.
 --fail-above: exit code 1 where the span or any phase of computation differs by more, either way.
-A trace without phases is compared as one phase, by kernel family; --map names phases.
+Two traces with steps (moeline analyze --help) are compared by kinds of steps: of each kind that both have the median
+step, by its layers where both sides have equally many, with what comes before the first layer ("start of") and after
+the last ("end of"). A trace with neither phases nor steps is compared as one phase, by kernel family; --map names phases.
 Null models: communication free (transfers and barriers take no time, SMs or bandwidth), everything serial (no overlap),
 copied mean (each phase of b takes the mean of its other layers: those not compared, or, if all are, all but itself;
 absent where b has one layer).)";
@@ -216,7 +218,7 @@ void add_compare(CLI::App& app, int& exit_code) {
   add_kernel_map_options(*command, options->input);
   add_window_options(*command, options->input.window);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(kDefinitions);
+  command->footer(std::string(kDefinitions) + "\nOf sides that are traces:\n" + kWindowHelp);
   command->callback([options, &exit_code] { exit_code = compare(*options); });
 }
 

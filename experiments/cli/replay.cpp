@@ -235,8 +235,9 @@ that most layers do not have are left out: with other times, those kernels would
   a phase              all kernels of that annotation, or phase of the mapping file
   transfer             dispatch and combine kernels, and collectives; barrier, dispatch, combine: these kernels
   kernel:CLASS         attention, gemm, grouped_gemm, memory, ...
-  gaps                 what lies between a kernel and the last thing it waited for
+  gaps                 what lies between a kernel and the last thing it waited for, from the GPU's first event on
   host                 the host's time between launches, and the latency of a launch
+A kernel of which nothing is known that it waited for keeps its distance to the one that started before it.
 --remove 'A->B' drops the waits of phase B for kernels of phase A on other streams; --remove REASON all of a kind.
 Times keep the contention they were measured with: what becomes free is not given to other kernels.)";
 
@@ -254,7 +255,7 @@ void add_replay(CLI::App& app, int& /*exit_code*/) {
       ->check(not_empty());
   add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(kDefinitions);
+  command->footer(std::string(kDefinitions) + "\n" + kWindowHelp);
   command->callback([options] { replay_command(*options); });
 }
 

@@ -20,6 +20,11 @@ struct Pause {
 struct Process {
   std::int64_t launch = kNone;  // a call
   const HostCall* synchronised = nullptr;
+
+  // A launch while it has not is another thread's, which waits for nothing.
+  [[nodiscard]] bool has_returned(const HostCall& now) const {
+    return synchronised != nullptr && synchronised->end_ns <= now.start_ns;
+  }
 };
 
 class Reader {
@@ -41,7 +46,8 @@ class Reader {
       if (now.kind == HostCallKind::synchronize) process.synchronised = &now;
       if (launched_[i] == kNone) continue;
       if (process.launch != kNone) follow(process, i);
-      process = {i, nullptr};
+      process.launch = i;
+      if (process.has_returned(now)) process.synchronised = nullptr;
     }
     add_pauses();
     return std::move(found_);
@@ -53,7 +59,7 @@ class Reader {
     found_.push_back({{previous_call, true}, {next, true}, Reason::host_order, true});
     const HostCall& previous = l_.trace.calls[previous_call];
     const HostCall& now = l_.trace.calls[next];
-    if (process.synchronised != nullptr) return wait_for_all(*process.synchronised, next);
+    if (process.has_returned(now)) return wait_for_all(*process.synchronised, next);
     const auto event = static_cast<std::uint32_t>(launched_[previous_call]);
     const std::int64_t end_ns = l_.trace.gpu_events[event].end_ns;
     const std::int64_t pause = now.start_ns - previous.end_ns;

@@ -22,6 +22,12 @@ std::vector<Part> parts_of(const StepKind& kind, const StepWindow& step, bool di
   return parts;
 }
 
+std::size_t first_from(const Trace& trace, std::int64_t ns) {
+  const auto first = std::partition_point(trace.gpu_events.begin(), trace.gpu_events.end(),
+                                          [&](const GpuEvent& event) { return event.start_ns < ns; });
+  return static_cast<std::size_t>(first - trace.gpu_events.begin());
+}
+
 }  // namespace
 
 Interpretation phases_of_steps(const Trace& trace, Interpretation meaning, const std::vector<StepWindow>& steps,
@@ -33,9 +39,10 @@ Interpretation phases_of_steps(const Trace& trace, Interpretation meaning, const
     const std::vector<Part> parts = parts_of(kind, step, divided.contains(kind.kind));
     const auto first = static_cast<std::int32_t>(meaning.phases.size());
     for (const Part& part : parts) meaning.phases.push_back(part.phase);
-    for (std::size_t i = 0; i < trace.gpu_events.size(); ++i) {
+    for (std::size_t i = first_from(trace, step.time.start_ns); i < trace.gpu_events.size(); ++i) {
       const GpuEvent& event = trace.gpu_events[i];
-      if (event.gpu != step.gpu || event.start_ns < step.time.start_ns || event.start_ns >= step.time.end_ns) continue;
+      if (event.start_ns >= step.time.end_ns) break;
+      if (event.gpu != step.gpu) continue;
       const auto next = std::partition_point(parts.begin(), parts.end(),
                                              [&](const Part& part) { return part.start_ns <= event.start_ns; });
       meaning.places[i].phase = first + static_cast<std::int32_t>(next - parts.begin()) - 1;

@@ -103,6 +103,11 @@ bool repeats(const Held& held) {
   return 2 * (starts.back() - starts.front()) >= names.size();
 }
 
+std::string without_digits(std::string name) {
+  std::erase_if(name, [](char c) { return c >= '0' && c <= '9'; });
+  return name;
+}
+
 // Of annotations of one name: a twin of a copy's stream alone holds nothing that repeats.
 bool largest_repeats(const std::vector<const Held*>& annotations) {
   return repeats(**std::max_element(annotations.begin(), annotations.end(),
@@ -131,6 +136,11 @@ void find_steps(TraceRecords& records, const Levels& levels) {
 }
 
 std::set<std::string> names_around_repetitions(const TraceRecords& records) {
+  struct Alike {
+    std::set<std::string> names;
+    std::vector<const Held*> annotations;
+    std::size_t events = 0;
+  };
   constexpr std::size_t kNotable = 20;  // a twentieth of the events
   std::map<std::int32_t, Held> held;    // by annotation
   std::size_t all = 0;
@@ -139,18 +149,19 @@ std::set<std::string> names_around_repetitions(const TraceRecords& records) {
     held[record.event.annotation][record.track].push_back(record.event.name);
     ++all;
   }
-  std::map<std::string, std::vector<const Held*>> by_name;
-  std::map<std::string, std::size_t> count;
+  std::map<std::string, Alike> by_words;  // steps may be numbered
   for (const auto& [annotation, of_it] : held) {
     const std::string& name = records.annotations[static_cast<std::size_t>(annotation)].annotation.name;
-    by_name[name].push_back(&of_it);
-    count[name] += size_of(of_it);
+    Alike& alike = by_words[without_digits(name)];
+    alike.names.insert(name);
+    alike.annotations.push_back(&of_it);
+    alike.events += size_of(of_it);
   }
   std::set<std::string> names;
-  for (auto& [name, annotations] : by_name) {
-    if (kNotable * count[name] < all) continue;
-    if (!largest_repeats(annotations)) return {};
-    names.insert(name);
+  for (const auto& [words, alike] : by_words) {
+    if (kNotable * alike.events < all) continue;
+    if (!largest_repeats(alike.annotations)) return {};
+    names.insert(alike.names.begin(), alike.names.end());
   }
   return names;
 }

@@ -203,9 +203,22 @@ def length(intervals):
     return sum(end - start for start, end in union(intervals))
 
 
+def counted_by_hta(slices):
+    """What is on the GPU; where there are several profiler steps, without what was launched after the last of them had
+    begun, what has no launch, and stream 0. A profiler step's twin on the GPU has no stream: for HTA it is on the CPU."""
+    gpu = [s for s in slices if s.category in ON_GPU]
+    steps = [s for s in slices if s.name.startswith("ProfilerStep")]
+    if len({s.name for s in steps}) < 2:
+        return gpu
+    last = max(s.start for s in steps)
+    on_cpu = (s for s in slices if "stream" not in s.args and s.start < last)
+    launched = {s.args["correlation"] for s in on_cpu if "correlation" in s.args}
+    return [s for s in gpu if s.args.get("correlation") in launched and s.args["stream"] > 0]
+
+
 def breakdown(trace, communication):
     """HTA's temporal breakdown in us, and its overlap: copies and sets are neither compute nor communication."""
-    gpu = [s for s in complete_slices(trace["traceEvents"]) if s.category in ON_GPU]
+    gpu = counted_by_hta(complete_slices(trace["traceEvents"]))
     spans = collections.defaultdict(list)
     for s in gpu:
         kind = "communication" if communication.search(s.name) else "memory" if s.category != "kernel" else "compute"

@@ -6,12 +6,14 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <limits>
 #include <span>
 #include <string>
 
 #include "engine/simulate.hpp"
 #include "measured/analysis.hpp"
 #include "measured/replay.hpp"
+#include "timeline/window.hpp"
 
 namespace moeline::fuzz {
 
@@ -42,6 +44,9 @@ inline void expect(bool condition, const std::string& what) { MOELINE_CHECK(cond
 inline void check(const Measured& measured) {
   for (const RankAnalysis& rank : analyze(measured).ranks) {
     const Breakdown& t = rank.times;
+    for (const StepUse& step : rank.steps) {
+      expect(step.start <= step.end && step.times.idle >= Time::zero() && step.times.span <= t.span, "step");
+    }
     expect(t.idle >= Time::zero() && t.exposed >= Time::zero() && t.non_compute() >= t.exposed, "breakdown");
     expect(t.communication <= t.span && t.exposed <= t.communication, "communication");
     const HtaBreakdown& hta = rank.hta;
@@ -78,6 +83,8 @@ inline bool feed(TraceFile& file, std::span<const std::uint8_t> bytes) {
   }
   static const KernelMap by_name{{}, {{"gemm|attn|a", "compute"}, {"dispatch|combine|e", "transfer"}}, "nccl|dispatch"};
   check(understand(trace));
+  const std::int64_t middle_ns = trace.gpu_events[trace.gpu_events.size() / 2].start_ns;
+  check(understand(within(trace, {middle_ns, std::numeric_limits<std::int64_t>::max()})));
   const Measured mapped = understand(std::move(trace), by_name);
   check(mapped);
   (void)to_graph_json(mapped);

@@ -51,6 +51,16 @@ TEST_CASE("a host that synchronises after each short kernel follows its length")
   CHECK(replayed_span(m, {{{"kernel:gemm", 0.5}}, {}}) == us(49 * 45 + 25));
 }
 
+TEST_CASE("a thread that launches while another one synchronises waits for nothing") {
+  SmallTrace trace;
+  trace.kernel("gemm", 7, 0, 10, 400).call("cudaDeviceSynchronize", 5, 400);
+  trace.kernel("gemm", 23, 205, 210, 220).kernel("gemm", 7, 410, 420, 430);
+  const Measured m = trace.understood();
+  CHECK(edges(m, Reason::host_wait).size() == 1);  // of the launch after it
+  CHECK(replayed_span(m) == us(420));
+  CHECK(replayed_span(m, {{{"kernel:gemm", 0.5}}, {}}) == us(220));
+}
+
 TEST_CASE("a host that is merely slow waits for nothing: its pauses are longer than the kernel between them") {
   SmallTrace trace;
   for (int i = 0; i < 50; ++i) {

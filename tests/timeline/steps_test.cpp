@@ -80,6 +80,14 @@ TEST_CASE("an annotation around the same layers over and over is a step, whateve
   CHECK(interpret(trace).phases.empty());
 }
 
+TEST_CASE("annotations with numbers in their names are steps of one name, however many there are") {
+  std::vector<std::string> names;
+  for (int i = 0; i < 25; ++i) names.push_back("call-" + std::to_string(i) + "-decode");
+  const Trace trace = read(server_trace({.steps = names, .layers = 7}));
+  CHECK(names_of(trace) == names);
+  CHECK(layers_of(trace) == Layers(25, 7));
+}
+
 TEST_CASE("annotations that alternate in every layer stay phases") {
   std::string events;
   int correlation = 0;
