@@ -195,7 +195,8 @@ phase; gaps: shorter pauses; parallel: time in which two streams of the phase ru
 --fail-above: exit code 1 where the span or any phase of computation differs by more, either way.
 Two traces with steps (moeline analyze --help) are compared by kinds of steps: of each kind that both have the median
 step, by its layers where both sides have equally many, with what comes before the first layer ("start of") and after
-the last ("end of"). A trace with neither phases nor steps is compared as one phase, by kernel family; --map names phases.
+the last ("end of"). A trace with neither phases nor steps is compared as one phase, by kernel family; --map names
+phases.
 Null models: communication free (transfers and barriers take no time, SMs or bandwidth), everything serial (no overlap),
 copied mean (each phase of b takes the mean of its other layers: those not compared, or, if all are, all but itself;
 absent where b has one layer).)";

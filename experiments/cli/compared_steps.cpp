@@ -33,6 +33,8 @@ std::vector<std::string> lacking(const SteppedTrace& side, const SteppedTrace& o
 
 std::optional<SteppedTrace> stepped(Trace& trace, Interpretation& meaning) {
   if (trace.steps.empty() || holds_most(meaning)) return std::nullopt;
+  // Whoever names a few phases inside the profiler's steps wants these.
+  if (trace.steps.front().kind == "ProfilerStep" && !meaning.phases.empty()) return std::nullopt;
   std::vector<StepWindow> steps = step_windows(trace, meaning);
   std::vector<StepKind> kinds = step_kinds(trace, steps);
   return SteppedTrace{std::move(trace), std::move(meaning), std::move(steps), std::move(kinds)};

@@ -18,7 +18,8 @@ struct SteppedTrace {
   std::vector<StepKind> kinds;
 };
 
-/// Nothing where the trace has no steps, or where phases hold most of it; else both are moved from.
+/// Nothing where the trace has no steps, or where phases hold most of it, or any of it beside the profiler's steps;
+/// else both are moved from.
 [[nodiscard]] std::optional<SteppedTrace> stepped(Trace& trace, Interpretation& meaning);
 
 /// Steps of one kind on both sides.

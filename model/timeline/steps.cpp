@@ -55,27 +55,36 @@ class Orphans {
   std::int32_t latest_ = kNone;
 };
 
+// What says to which annotation of the host a twin belongs: the launches of the events in it. A few may have been made
+// by a thread that was in another step.
+struct TwinEvents {
+  std::uint16_t gpu = 0;
+  std::map<std::int32_t, std::size_t> hosts;  // annotations of the twin's name, with how many launches were in them
+};
+
 void unite_twins(const TraceRecords& records, const std::vector<std::int32_t>& on_stream,
                  const std::vector<std::int32_t>& at_launch, Twins& twins) {
   const auto record = [&](std::int32_t i) -> const AnnotationRecord& {
     return records.annotations[static_cast<std::size_t>(i)];
   };
-  std::map<std::int32_t, std::uint16_t> orphans;  // with their GPUs
-  std::set<std::int32_t> with_host;
+  std::map<std::int32_t, TwinEvents> events;  // by twin
   for (std::size_t i = 0; i < on_stream.size(); ++i) {
-    const std::int32_t twin = on_stream[i];
-    const std::int32_t host = at_launch[i];
-    if (twin == kNone || with_host.contains(twin)) continue;
-    if (host != kNone && record(twin).annotation.name == record(host).annotation.name) {
-      twins.unite(twin, host);
-      with_host.insert(twin);
-      orphans.erase(twin);
+    if (on_stream[i] == kNone) continue;
+    TwinEvents& of_twin = events[on_stream[i]];
+    of_twin.gpu = records.gpu[i].event.gpu;
+    if (at_launch[i] == kNone) continue;
+    if (record(on_stream[i]).annotation.name == record(at_launch[i]).annotation.name) ++of_twin.hosts[at_launch[i]];
+  }
+  std::map<std::uint16_t, Orphans> orphans;     // by GPU
+  for (const auto& [twin, of_twin] : events) {  // by start
+    const auto host = std::max_element(of_twin.hosts.begin(), of_twin.hosts.end(),
+                                       [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (host == of_twin.hosts.end()) {
+      orphans[of_twin.gpu].join(twin, record(twin), twins);
     } else {
-      orphans[twin] = records.gpu[i].event.gpu;
+      twins.unite(twin, host->first);
     }
   }
-  std::map<std::uint16_t, Orphans> of_gpu;
-  for (const auto& [twin, gpu] : orphans) of_gpu[gpu].join(twin, record(twin), twins);  // by start
 }
 
 TraceStep step_named(const std::string& name, bool by_profiler, std::uint32_t position) {
@@ -86,8 +95,16 @@ TraceStep step_named(const std::string& name, bool by_profiler, std::uint32_t po
 // Enough layers that a loop inside one phase is not taken for a step.
 constexpr std::size_t kManyLayers = 6;
 
-// GPU events that one annotation holds, by track.
+// GPU events that one annotation holds, by track: their names.
 using Held = std::map<Track, std::vector<std::uint32_t>>;
+
+std::map<std::int32_t, Held> events_by_annotation(const TraceRecords& records) {
+  std::map<std::int32_t, Held> held;
+  for (const GpuRecord& record : records.gpu) {
+    if (record.event.annotation != kNone) held[record.event.annotation][record.track].push_back(record.event.name);
+  }
+  return held;
+}
 
 std::size_t size_of(const Held& held) {
   return std::accumulate(held.begin(), held.end(), std::size_t{0},
@@ -103,15 +120,22 @@ bool repeats(const Held& held) {
   return 2 * (starts.back() - starts.front()) >= names.size();
 }
 
+// Annotations whose names differ by numbers alone.
+struct Alike {
+  std::set<std::string> names;
+  std::vector<const Held*> annotations;
+  std::size_t events = 0;
+
+  // A twin of a copy's stream alone holds nothing that repeats.
+  [[nodiscard]] bool largest_repeats() const {
+    return repeats(**std::max_element(annotations.begin(), annotations.end(),
+                                      [](const Held* a, const Held* b) { return size_of(*a) < size_of(*b); }));
+  }
+};
+
 std::string without_digits(std::string name) {
   std::erase_if(name, [](char c) { return c >= '0' && c <= '9'; });
   return name;
-}
-
-// Of annotations of one name: a twin of a copy's stream alone holds nothing that repeats.
-bool largest_repeats(const std::vector<const Held*>& annotations) {
-  return repeats(**std::max_element(annotations.begin(), annotations.end(),
-                                    [](const Held* a, const Held* b) { return size_of(*a) < size_of(*b); }));
 }
 
 }  // namespace
@@ -136,31 +160,22 @@ void find_steps(TraceRecords& records, const Levels& levels) {
 }
 
 std::set<std::string> names_around_repetitions(const TraceRecords& records) {
-  struct Alike {
-    std::set<std::string> names;
-    std::vector<const Held*> annotations;
-    std::size_t events = 0;
-  };
   constexpr std::size_t kNotable = 20;  // a twentieth of the events
-  std::map<std::int32_t, Held> held;    // by annotation
+  const std::map<std::int32_t, Held> held = events_by_annotation(records);
+  std::map<std::string, Alike> by_words;
   std::size_t all = 0;
-  for (const GpuRecord& record : records.gpu) {
-    if (record.event.annotation == kNone) continue;
-    held[record.event.annotation][record.track].push_back(record.event.name);
-    ++all;
-  }
-  std::map<std::string, Alike> by_words;  // steps may be numbered
-  for (const auto& [annotation, of_it] : held) {
+  for (const auto& [annotation, events] : held) {
     const std::string& name = records.annotations[static_cast<std::size_t>(annotation)].annotation.name;
     Alike& alike = by_words[without_digits(name)];
     alike.names.insert(name);
-    alike.annotations.push_back(&of_it);
-    alike.events += size_of(of_it);
+    alike.annotations.push_back(&events);
+    alike.events += size_of(events);
+    all += size_of(events);
   }
   std::set<std::string> names;
   for (const auto& [words, alike] : by_words) {
     if (kNotable * alike.events < all) continue;
-    if (!largest_repeats(alike.annotations)) return {};
+    if (!alike.largest_repeats()) return {};
     names.insert(alike.names.begin(), alike.names.end());
   }
   return names;

@@ -88,6 +88,23 @@ TEST_CASE("two runs of one server are compared by their kinds of steps, layer by
   CHECK(table.find("\n    36 DECODE bs=32 ") != std::string::npos);
 }
 
+TEST_CASE("the profiler's steps of two runs are compared where nobody names phases, and else the phases") {
+  const auto in_step = [](const std::string& annotation) {
+    return server_trace({.steps = steps_named(annotation, 3), .layers = 8, .on_gpu = false, .profiler = true});
+  };
+  const TemporaryFolder folder;
+  const std::string bare = folder.write("bare.json", in_step("nccl:x"));
+  CHECK(std::string(json_of({"compare", bare, bare})["steps"][0]["kind"].GetString()) == "ProfilerStep");
+  const std::string with_phase = R"({"traceEvents": [)" + range("ProfilerStep#1", "0", "100") + "," +
+                                 range("attn", "10", "20") + "," + launch("15", 1) + "," + launch("50", 2) + "," +
+                                 launch("60", 3) + "," + kernel("200", "5", 1) + "," + kernel("210", "5", 2) + "," +
+                                 kernel("220", "5", 3) + "]}";
+  const std::string annotated = folder.write("annotated.json", with_phase);
+  const auto json = json_of({"compare", annotated, annotated});
+  CHECK_FALSE(json.HasMember("steps"));
+  CHECK(std::string(json["phases"][0]["phase"].GetString()) == "attn");
+}
+
 TEST_CASE("a trace of steps compared with itself differs by nothing") {
   const auto json = json_of({"compare", traces().sglang, traces().sglang});
   CHECK(json["worst_abs_error"].GetDouble() == 0);

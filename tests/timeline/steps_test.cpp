@@ -72,6 +72,20 @@ TEST_CASE("kernels without a recorded launch belong to the step whose twin is ar
   CHECK(std::count(of_events.begin(), of_events.end(), "none") == 2);
 }
 
+TEST_CASE("a launch by a thread that is in the next step does not make two steps one") {
+  const auto step = [](int start) { return range("step[DECODE bs=1]", std::to_string(start), "90"); };
+  const auto twin = [](int start) { return gpu_range("step[DECODE bs=1]", std::to_string(start), "80"); };
+  // The first kernel of the first twin was launched in the second step.
+  const Trace trace =
+      read(trace_of(step(0) + "," + step(100) + "," + twin(500) + "," + twin(600) + "," + launch("110", 1) + "," +
+                    launch("20", 2) + "," + launch("30", 3) + "," + launch("120", 4) + "," + kernel("500", "20", 1) +
+                    "," + kernel("530", "20", 2) + "," + kernel("560", "20", 3) + "," + kernel("600", "80", 4)));
+  REQUIRE(trace.steps.size() == 2);
+  std::vector<std::int32_t> of_events;
+  for (const GpuEvent& event : trace.gpu_events) of_events.push_back(event.step);
+  CHECK(of_events == std::vector<std::int32_t>{0, 0, 0, 1});
+}
+
 TEST_CASE("an annotation around the same layers over and over is a step, whatever its name") {
   const Trace trace = read(server_trace({.steps = {"my run 1", "my run 2", "my run 3"}, .layers = 8}));
   CHECK(names_of(trace) == Names{"my run 1", "my run 2", "my run 3"});
