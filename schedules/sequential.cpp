@@ -1,8 +1,8 @@
 // No overlap: every phase waits for the one before it, whatever its stream.
-#include "schedules/every_rank.hpp"
+#include "schedules/lowering/every_rank.hpp"
+#include "schedules/lowering/inference_step.hpp"
+#include "schedules/lowering/training_passes.hpp"
 #include "schedules/schedules.hpp"
-#include "schedules/step.hpp"
-#include "schedules/training_passes.hpp"
 
 namespace moeline {
 namespace {
@@ -10,8 +10,7 @@ namespace {
 Program training(const Setup& setup) {
   ProgramDraft program(setup);
   TrainingPhases phases(program);
-  std::vector<Block> blocks;
-  for (int layer = 0; layer < setup.scenario.layers; ++layer) blocks.push_back({BlockKind::moe_layer, layer});
+  const std::vector<Block> blocks = moe_layers_alone(setup.model, setup.scenario.layers);
   return on_every_rank(std::move(program), "", [&](RankProgram& rank) {
     const PassTasks forward = append_pass(rank, phases, PassKind::forward, blocks, 0);
     const PassTasks backward = append_pass(rank, phases, PassKind::backward, blocks, 0);
@@ -20,7 +19,7 @@ Program training(const Setup& setup) {
 }
 
 Program inference(const Setup& setup) {
-  const bool decode = setup.scenario.workload.phase == "decode";
+  const bool decode = setup.scenario.phase() == WorkloadPhase::decode;
   const std::vector<std::string> dense = dense_phases(setup);
   const std::vector<std::string> moe = inference_phases(setup.model, decode);
   return inference_program(setup, {.micro_batches = 1, .overlapped = false}, "", [&](InferenceRank& rank) {
@@ -34,14 +33,14 @@ Program inference(const Setup& setup) {
         }
       };
     };
-    append_step(setup, rank, append_layers(dense), append_layers(moe));
+    append_step(rank, append_layers(dense), append_layers(moe));
   });
 }
 
 }  // namespace
 
 Program sequential(const Setup& setup) {
-  return setup.scenario.workload.phase == "train" ? training(setup) : inference(setup);
+  return setup.scenario.phase() == WorkloadPhase::train ? training(setup) : inference(setup);
 }
 
 }  // namespace moeline

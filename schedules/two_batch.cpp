@@ -6,14 +6,12 @@
 //
 // In decode the kernels that issue and receive transfers run on the compute stream, and only the wire beside it. The
 // orders come from the overlap plan; what waits for what is the model's own data flow.
-#include "schedules/overlap_plan.hpp"
+#include "schedules/lowering/inference_step.hpp"
+#include "schedules/scenario/overlap_plan.hpp"
 #include "schedules/schedules.hpp"
-#include "schedules/step.hpp"
 
 namespace moeline {
 namespace {
-
-constexpr int kMicroBatches = 2;
 
 void append(const PlanEntry& entry, int layer, StreamName stream, InferenceRank& rank) {
   switch (entry.part) {
@@ -42,8 +40,9 @@ void append_moe_layers(const OverlapPlan& plan, int first, int count, InferenceR
 }
 
 void append_dense_layers(const Setup& setup, int first, int count, InferenceRank& rank) {
+  const int micro_batches = setup.scenario.kind().micro_batches;
   for (int layer = first; layer < first + count; ++layer) {
-    for (int micro_batch = 0; micro_batch < kMicroBatches; ++micro_batch) {
+    for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
       for (const std::string& phase : dense_phases(setup)) rank.append(phase, micro_batch, layer, StreamName::compute);
     }
   }
@@ -53,16 +52,16 @@ void append_dense_layers(const Setup& setup, int first, int count, InferenceRank
 
 Program two_batch(const Setup& setup) {
   const Scenario& scenario = setup.scenario;
-  const bool decode = scenario.workload.phase == "decode";
+  const bool decode = scenario.phase() == WorkloadPhase::decode;
   PlanContents contents{.phases = inference_phases(setup.model, decode), .halved = {}, .absent = {}};
-  contents.micro_batches = kMicroBatches;
+  contents.micro_batches = scenario.kind().micro_batches;
   if (decode) contents.halved = {"dispatch", "combine"};
   if (setup.model.n_shared_experts == 0) contents.absent = {"shared"};
   const OverlapPlan plan = load_overlap_plan(scenario.schedule, scenario.overlap, contents);
-  const InferenceShape shape{.micro_batches = kMicroBatches, .overlapped = true};
+  const InferenceShape shape{.micro_batches = scenario.kind().micro_batches, .overlapped = true};
   return inference_program(setup, shape, plan.file, [&](InferenceRank& rank) {
     append_step(
-        setup, rank, [&](int first, int count) { append_dense_layers(setup, first, count, rank); },
+        rank, [&](int first, int count) { append_dense_layers(setup, first, count, rank); },
         [&](int first, int count) { append_moe_layers(plan, first, count, rank); });
   });
 }

@@ -1,39 +1,54 @@
 #!/usr/bin/env bash
-# Includes go downward only. Each line: a folder, then the folders it may include from (its own is understood), or
-# `nothing`: it builds without the rest, and includes its own files by their bare names.
+# Includes go downward only, folder by folder. Each line: a folder, then the folders it may include from (its own is
+# understood), or `nothing`: it builds without the rest, and includes its own files by their bare names. A folder may
+# include only from folders that stand above it in this list, so that no cycle can be written down.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-rules='
-model/base
-model/graph      base
-model/engine     base graph
-model/timeline   base graph engine
-model/measured   base graph engine timeline
+model='base graph engine trace timeline architecture routing moe hardware'
+schedules='schedules/scenario schedules/lowering schedules schedules/pipeline'
+rules="
+model/base         base
+model/graph        base
+model/engine       base graph
+model/trace        base graph
+model/timeline     base graph engine trace
+model/measured     base graph engine trace timeline
 model/architecture base graph
-model/routing    base graph architecture
-model/moe        base graph architecture routing
-model/hardware   base graph architecture routing moe
-schedules        base graph architecture routing moe hardware
-calib/fit        base graph architecture routing moe hardware
-calib/bench      nothing
-experiments/page  base
-experiments/run   base graph engine timeline architecture routing moe hardware schedules
-experiments/sweep run base graph engine timeline architecture routing moe hardware schedules
-experiments/plan  run base graph engine timeline architecture routing moe hardware schedules
-experiments/cli   run sweep plan page base graph engine timeline measured architecture routing moe hardware schedules calib
-'
+model/routing      base graph architecture
+model/moe          base graph architecture routing
+model/hardware     base graph architecture routing moe
+schedules/scenario base graph architecture routing moe hardware
+schedules/lowering base graph architecture routing moe hardware schedules/scenario
+schedules          base graph architecture routing moe hardware schedules/scenario schedules/lowering
+schedules/pipeline base graph architecture routing moe hardware schedules/scenario schedules/lowering
+calib/fit          base graph architecture routing moe hardware
+calib/bench        nothing
+calib/bench/attention nothing
+experiments/page   base
+experiments/run    $model $schedules
+experiments/validate experiments/run calib/fit $model $schedules
+experiments/sweep  experiments/run $model $schedules
+experiments/plan   experiments/run $model $schedules
+experiments/cli/output experiments/run experiments/validate experiments/sweep experiments/plan experiments/page calib/fit measured $model $schedules
+experiments/cli    experiments/cli/output experiments/run experiments/validate experiments/sweep experiments/plan experiments/page calib/fit measured $model $schedules
+"
 failed=0
 checked=0
+above=' nothing '
 while read -r folder allowed; do
   [ -n "$folder" ] || continue
   own=${folder#model/}
-  own=${own#experiments/}
-  own=${own%%/*}
-  [ "$allowed" = nothing ] && own=
+  for other in $allowed; do
+    case "$above$own " in
+      *" $other "*) ;;
+      *) echo "$0: $folder may not be allowed $other, which does not stand above it" >&2; failed=1 ;;
+    esac
+  done
+  above+="$own "
   while IFS=: read -r file line include; do
     checked=$((checked + 1))
-    target=$(sed -E 's/.*"(experiments\/)?([^/"]+)\/.*/\2/' <<<"$include")
-    [ "$allowed" = nothing ] && [[ $include != */* ]] && target=nothing
+    target=$(sed -E 's/.*"(([^"]*)\/)?[^"\/]+".*/\2/' <<<"$include")
+    [ "$allowed" = nothing ] && [ -z "$target" ] && target=nothing
     case " $own $allowed " in
       *" $target "*) ;;
       *)
@@ -41,8 +56,15 @@ while read -r folder allowed; do
         failed=1
         ;;
     esac
-  done < <(grep -rnE '^ *#include "' --include='*.'{hpp,cpp,cu,cuh} "$folder" || true)
+  done < <(grep -nE '^ *#include "' "$folder"/*.hpp "$folder"/*.cpp "$folder"/*.cu "$folder"/*.cuh 2>/dev/null || true)
 done <<<"$rules"
+# No folder of code is left out of the list.
+while read -r folder; do
+  case "$above" in
+    *" ${folder#model/} "*) ;;
+    *) echo "$folder: is not in the list of $0" >&2; failed=1 ;;
+  esac
+done < <(git ls-files 'model/*.?pp' 'schedules/*.?pp' 'calib/*.?pp' 'experiments/*.?pp' | xargs -n1 dirname | sort -u)
 [ "$checked" -gt 50 ] || { echo "only $checked includes found: is this the source tree?" >&2; exit 1; }
 [ "$failed" -eq 0 ] && echo "layers: $checked includes, all downward"
 exit "$failed"

@@ -41,7 +41,7 @@ Operator gemm(Family family, const Measurement& m) {
 
 std::string fold_of(Family family, const Measurement& m) {
   const auto by = [&](std::initializer_list<const char*> names) {
-    std::string fold = is_gemm(family) ? (is_fp8(family) ? "gemm_fp8" : "gemm_bf16") : name_of(family);
+    std::string fold = name_of(is_gemm(family) ? gemm_family(GemmLayout::dense, row_of(family).precision) : family);
     for (const char* name : names) fold += fmt::format(" {} {}", name, m.at(name));
     return fold;
   };

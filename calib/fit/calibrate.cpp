@@ -6,14 +6,13 @@
 #include <cstdlib>
 #include <map>
 #include <set>
-#include <string_view>
 
-#include "base/text.hpp"
 #include "calib/fit/assess.hpp"
 #include "calib/fit/attention_observations.hpp"
 #include "calib/fit/bench_observations.hpp"
 #include "calib/fit/deepep_observations.hpp"
 #include "calib/fit/gemm_observations.hpp"
+#include "calib/fit/kernel_library.hpp"
 #include "calib/fit/solve.hpp"
 #include "calib/fit/trace_observations.hpp"
 
@@ -37,7 +36,7 @@ struct Setting {
   const Architecture& model;
   const MachineFacts& machine;
   const std::string& kernel_set;
-  TileSet tiles;
+  KernelLibrary library;
 };
 
 // A kind of table; all but the training trace.
@@ -61,7 +60,7 @@ constexpr Reader kReaders[] = {
     {has<kNormal>, [](const CsvTable& t, const Setting& s) { return normal_observations(t, s.model, s.machine); },
      "ai-dynamo/aiconfigurator's DeepEP tables of H100", true},
     {has<kLowLatency>,
-     [](const CsvTable& t, const Setting& s) { return low_latency_observations(t, s.model, s.machine, s.kernel_set); },
+     [](const CsvTable& t, const Setting& s) { return low_latency_observations(t, s.model, s.machine, s.library); },
      "ai-dynamo/aiconfigurator's DeepEP tables of H100", true},
     {has<kPublished>,
      [](const CsvTable& t, const Setting& s) { return published_observations(t, s.model, s.machine, s.kernel_set); },
@@ -72,14 +71,14 @@ constexpr Reader kReaders[] = {
      [](const CsvTable& t, const Setting& s) { return flash_mla_observations(t, s.kernel_set, s.machine); },
      "FlashMLA's published figures"},
     {is_dense_gemm_table,
-     [](const CsvTable& t, const Setting& s) { return dense_gemm_observations(t, s.machine, s.tiles); },
+     [](const CsvTable& t, const Setting& s) { return dense_gemm_observations(t, s.machine, s.library.tiles); },
      "alibaba/InferSim's GEMM tables of H800"},
     {is_grouped_gemm_table,
-     [](const CsvTable& t, const Setting& s) { return grouped_gemm_observations(t, s.machine, s.tiles); },
+     [](const CsvTable& t, const Setting& s) { return grouped_gemm_observations(t, s.machine, s.library.tiles); },
      "alibaba/InferSim's GEMM tables of H800"},
     {is_published_gemm_table,
      [](const CsvTable& t, const Setting& s) {
-       return published_gemm_observations(t, s.machine, s.kernel_set, s.tiles);
+       return published_gemm_observations(t, s.machine, s.kernel_set, s.library.tiles);
      },
      "DeepGEMM's published figures"},
     {is_attention_table, [](const CsvTable& t, const Setting& s) { return attention_observations(t, s.machine); },
@@ -98,30 +97,6 @@ const Reader& reader_of(const CsvTable& table) {
                   "published figures as in calib/data, or calib/bench's (calib/schema.md)");
 }
 
-// NAME-DATE: what follows the first "-" starts with a year, "2025-02" or "2025-late".
-std::string date_of(const std::string& kernel_set) {
-  constexpr const char* kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
-  if (kernel_set.find_first_not_of(kPlain) != std::string::npos) {
-    throw SpecError(
-        fmt::format("kernel set '{}' may hold letters, digits, '-', '_' and '.' alone", one_line(kernel_set)));
-  }
-  const std::size_t dash = kernel_set.find('-');
-  const std::string date = dash == std::string::npos ? "" : kernel_set.substr(dash + 1);
-  const bool has_year = date.size() > 5 && date[4] == '-' && date.find_first_not_of("0123456789") == 4;
-  if (dash == 0 || !has_year) {
-    throw SpecError(
-        fmt::format("kernel set '{}' must be named NAME-DATE, the date from the first '-' on and with its "
-                    "year first: deepseek-2025-02, open-2025-late",
-                    kernel_set));
-  }
-  return date;
-}
-
-TileSet tiles_of(const std::string& date) {
-  constexpr std::string_view kWideSince = "2025-04";
-  return date < kWideSince ? TileSet::narrow : TileSet::wide;
-}
-
 // What the tables together do not tell is the fault of no line.
 Constants solve_tables(const std::vector<std::filesystem::path>& files, const Observations& observations) {
   const std::string others = files.size() > 1 ? fmt::format(" and {} more", files.size() - 1) : "";
@@ -134,7 +109,7 @@ Constants solve_alone(const std::vector<std::filesystem::path>& files, const Set
   Constants alone;
   alone.fill(kUnknown);
   if (!transfers.empty()) alone = solve_tables(files, transfers);
-  set_own_node_constants(s.kernel_set, alone);
+  set_own_node_constants(s.library, alone);
   return alone;
 }
 
@@ -153,7 +128,7 @@ void drop(const std::vector<std::string>& keys, BenchTable& table) {
 }
 
 void add_bench(const BenchTable& table, const Setting& s, Tables& tables) {
-  tables.add(bench_observations(table, s.machine, s.tiles),
+  tables.add(bench_observations(table, s.machine, s.library.tiles),
              fmt::format("calib/bench on {}, toolkit {}, cuBLAS {}, commit {}, {}", table.header.at("device"),
                          table.header.at("toolkit"), table.header.at("cublas"), table.header.at("commit"),
                          table.header.at("started").substr(0, 10)));
@@ -247,71 +222,100 @@ void set_jitters(const Observations& observations, KernelSet& set) {
 
 double rounded(double constant) { return std::strtod(fmt::format("{:.5g}", constant).c_str(), nullptr); }
 
-}  // namespace
-
-Calibration calibrate(const std::vector<std::filesystem::path>& files, const CalibrationRequest& request,
-                      const Architecture& model, const MachineFacts& machine) {
-  const std::string date = date_of(request.kernels);
-  const Setting setting{model, machine, request.kernels, tiles_of(date)};
-  Calibration result;
+// All that the files hold, told apart by their columns.
+struct Read {
   Tables tables;
   Observations transfers;  // of these
   std::vector<CsvTable> traces;
+  std::vector<BenchTable> benches;
+};
+
+Read read_tables(const std::vector<std::filesystem::path>& files, const CalibrationRequest& request,
+                 const Setting& setting) {
   expect_different(files);
+  Read read;
   bool other_kernels = false;  // timed by others: not their all-to-all
   for (const std::filesystem::path& file : files) {
     if (is_bench_table(file)) {
-      result.benches.push_back(read_bench_table(file));
-      drop(request.without, result.benches.back());
-      add_bench(result.benches.back(), setting, tables);
+      read.benches.push_back(read_bench_table(file));
+      drop(request.without, read.benches.back());
+      add_bench(read.benches.back(), setting, read.tables);
       continue;
     }
     const CsvTable table(file);
     if (is_training_trace(table)) {
-      traces.push_back(table);
-    } else {
-      const Reader& reader = reader_of(table);
-      const Observations observations = reader.read(table, setting);
-      tables.add(observations, reader.source);
-      other_kernels = other_kernels || !reader.transfers;
-      if (reader.transfers) transfers.insert(transfers.end(), observations.begin(), observations.end());
+      read.traces.push_back(table);
+      continue;
     }
+    const Reader& reader = reader_of(table);
+    const Observations observations = reader.read(table, setting);
+    read.tables.add(observations, reader.source);
+    other_kernels = other_kernels || !reader.transfers;
+    if (reader.transfers) read.transfers.insert(read.transfers.end(), observations.begin(), observations.end());
   }
-  check_benches(result.benches, other_kernels || !traces.empty());
-  if (!request.left_out.empty()) {
-    leave_out(request.left_out, tables.observations);
-    std::erase_if(transfers, [&](const Observation& o) { return o.fold == request.left_out; });
-  }
-  give(request, tables.observations);
-  for (const CsvTable& trace : traces) {
-    add_trace(trace, setting, request.layers, solve_alone(files, setting, transfers), tables);
-  }
+  check_benches(read.benches, other_kernels || !read.traces.empty());
+  return read;
+}
+
+KernelSet empty_set(const CalibrationRequest& request, const Setting& setting, const Tables& tables) {
   KernelSet set;
   set.name = request.kernels;
-  set.date = date;
-  set.tiles = setting.tiles;
+  set.date = setting.library.date;
+  set.tiles = setting.library.tiles;
   set.by_name_only = request.by_name_only;
   set.source = fmt::format("least squares on {}", fmt::join(tables.sources, "; "));
-  set.fitted_on = machine;
-  set.constants = solve_tables(files, tables.observations);
-  set_own_node_constants(set.name, set.constants);
-  set_unfitted_overheads(set.constants);
-  for (double& constant : set.constants) constant = rounded(constant);
+  set.fitted_on = setting.machine;
   set.origins.fill(set.name);
-  result.fitted = predict(tables.observations, set.constants);
-  set.fits = assess(tables.observations, result.fitted);
+  return set;
+}
+
+Constants fitted_constants(const std::vector<std::filesystem::path>& files, const Setting& setting,
+                           const Observations& observations) {
+  Constants constants = solve_tables(files, observations);
+  set_own_node_constants(setting.library, constants);
+  set_unfitted_overheads(constants);
+  for (double& constant : constants) constant = rounded(constant);
+  return constants;
+}
+
+void set_fits(const Observations& observations, const Predictions& fitted, KernelSet& set) {
+  set.fits = assess(observations, fitted);
   set.fits.erase("jitter");  // a spread: single differences have no error
   for (auto& [family, fit] : set.fits) {
     fit.kernel_set = set.name;
     fit.tiles = set.tiles;
   }
-  set_jitters(tables.observations, set);
-  if (request.cross_validate) {
-    result.left_out = predict_left_out(tables.observations);
-    for (const auto& [family, fit] : assess(tables.observations, result.left_out)) take_errors(fit, set.fits[family]);
+  set_jitters(observations, set);
+}
+
+}  // namespace
+
+Calibration calibrate(const std::vector<std::filesystem::path>& files, const CalibrationRequest& request,
+                      const Architecture& model, const MachineFacts& machine) {
+  const Setting setting{model, machine, request.kernels, library_of(request.kernels)};
+  auto [tables, transfers, traces, benches] = read_tables(files, request, setting);
+  Observations& observations = tables.observations;
+  if (!request.left_out.empty()) {
+    leave_out(request.left_out, observations);
+    std::erase_if(transfers, [&](const Observation& o) { return o.fold == request.left_out; });
   }
-  result.kernels = std::move(set);
-  result.observations = std::move(tables.observations);
+  give(request, observations);
+  for (const CsvTable& trace : traces) {
+    add_trace(trace, setting, request.layers, solve_alone(files, setting, transfers), tables);
+  }
+  Calibration result;
+  result.benches = std::move(benches);
+  result.kernels = empty_set(request, setting, tables);
+  result.kernels.constants = fitted_constants(files, setting, observations);
+  result.fitted = predict(observations, result.kernels.constants);
+  set_fits(observations, result.fitted, result.kernels);
+  if (request.cross_validate) {
+    result.left_out = predict_left_out(observations);
+    for (const auto& [family, fit] : assess(observations, result.left_out)) {
+      take_errors(fit, result.kernels.fits[family]);
+    }
+  }
+  result.observations = std::move(observations);
   return result;
 }
 

@@ -8,15 +8,10 @@
 
 #include "moe/all_to_all.hpp"
 #include "moe/kernels.hpp"
+#include "routing/gating.hpp"
 
 namespace moeline {
 namespace {
-
-// DeepEP's second version takes as many SMs as keep its NIC busy (get_theoretical_num_sms).
-constexpr const char* kMatchesSms = "deepep_v2-2026-04";
-
-// The kernel set whose low-latency kernels send messages inside a node over the NIC too.
-constexpr const char* kOverNic = "deepseek-2025-02";
 
 bool is_h100(const MachineFacts& machine) {
   constexpr double kNvlinkGBps = 450;  // tells it from an H800
@@ -86,13 +81,13 @@ Operator low_latency_transfer(const AllToAllWork& work, bool dispatch) {
 }
 
 // Messages inside the node cost the NIC what others do, or nothing; then set_own_node_constants completes the fit.
-void settle_own_node(const std::string& kernel_set, Curve& curve) {
+void settle_own_node(const KernelLibrary& library, Curve& curve) {
   for (Branch& branch : curve.branches) {
     for (Term& term : branch.terms) {
       const bool normal = term.constant == Constant::normal_own_node;
       if (!normal && term.constant != Constant::low_latency_own_node) continue;
       term.constant = normal ? Constant::normal_nic : Constant::low_latency_nic;
-      if (kernel_set != kOverNic) term.feature = 0;
+      if (!library.own_node_over_nic) term.feature = 0;
     }
   }
 }
@@ -103,10 +98,10 @@ constexpr double kWaits = 0.25;
 
 // Messages over NVLink, where there are any, keep the NIC waiting for that share; set_own_node_constants completes
 // this, too.
-void settle_waits(const std::string& kernel_set, Curve& curve) {
+void settle_waits(const KernelLibrary& library, Curve& curve) {
   const auto waits = [](const Term& term) { return term.constant == Constant::low_latency_waits; };
   for (Branch& branch : curve.branches) {
-    if (kernel_set == kOverNic) std::erase_if(branch.terms, waits);
+    if (library.own_node_over_nic) std::erase_if(branch.terms, waits);
     for (Term& term : branch.terms) {
       if (waits(term)) term = {Constant::low_latency_nvlink, kWaits * term.feature};
     }
@@ -144,12 +139,12 @@ void keep_startup(const AllToAllWork& work, Curve& curve) {
 }
 
 Observation published_normal(const CsvTable& table, std::size_t row, const AllToAllWork& work,
-                             const MachineFacts& machine, const std::string& kernel_set) {
+                             const MachineFacts& machine, const KernelLibrary& library) {
   const bool dispatch = is_dispatch(table, row);
   const int sms = table.integer(row, "sms", 1, 4096);
   const Operator op = normal_transfer(work, dispatch);
   Curve curve = transfer_curve(op, sms, machine);
-  settle_own_node(kernel_set, curve);
+  settle_own_node(library, curve);
   const double us = bytes_at_peak_us(logical_bytes(op), table.positive(row, "logical_bandwidth_GBps"));
   Observation o = observe("all_to_all_alone", table, row, us, op, sms, std::move(curve));
   o.fold = published_fold(work, dispatch);
@@ -166,25 +161,19 @@ void read_as_both(std::vector<Observation>& observations) {
 }
 
 Observation published_low_latency(const CsvTable& table, std::size_t row, const AllToAllWork& work,
-                                  const MachineFacts& machine, const std::string& kernel_set) {
+                                  const MachineFacts& machine, const KernelLibrary& library) {
   const bool dispatch = is_dispatch(table, row);
   const Operator op = low_latency_transfer(work, dispatch);
   Curve curve = transfer_curve(op, static_cast<int>(machine.sms), machine);
-  settle_own_node(kernel_set, curve);
-  settle_waits(kernel_set, curve);
-  if (kernel_set == kOverNic) keep_branch(curve, "NIC");
+  settle_own_node(library, curve);
+  settle_waits(library, curve);
+  if (library.own_node_over_nic) keep_branch(curve, "NIC");
   Observation o = observe("low_latency", table, row, table.positive(row, "latency_us"), op, 0, std::move(curve));
   o.fold = published_fold(work, dispatch);
   return o;
 }
 
 }  // namespace
-
-Architecture benchmark_gating(Architecture model, int nodes) {
-  model.n_group = nodes;
-  model.topk_group = std::min(nodes, 4);
-  return model;
-}
 
 double logical_bytes(const Operator& transfer) {
   const Traffic& traffic = transfer.traffic;
@@ -208,7 +197,7 @@ std::vector<Observation> normal_observations(const CsvTable& table, const Archit
       if (outlier || (!is_h100(machine) && !few_sms)) continue;
       const Operator op = normal_transfer(work, dispatch);
       Curve curve = transfer_curve(op, sms, machine);
-      settle_own_node("", curve);
+      settle_own_node({}, curve);
       if (!is_h100(machine)) keep_branch(curve, "SMs");
       if (work.ep <= work.gpus_per_node) keep_branch(curve, "NVLink");
       observations.push_back(observe(family_of(work, few_sms), table, row,
@@ -222,18 +211,18 @@ std::vector<Observation> normal_observations(const CsvTable& table, const Archit
 }
 
 std::vector<Observation> low_latency_observations(const CsvTable& table, const Architecture& model,
-                                                  const MachineFacts& machine, const std::string& kernel_set) {
+                                                  const MachineFacts& machine, const KernelLibrary& library) {
   constexpr double kFewTokens = 4;
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const AllToAllWork work = benchmark_work(table, row, "num_token", model, machine);
     const bool in_node = work.ep <= work.gpus_per_node;
-    if (!is_h100(machine) && (work.tokens > kFewTokens || (in_node && kernel_set == kOverNic))) continue;
+    if (!is_h100(machine) && (work.tokens > kFewTokens || (in_node && library.own_node_over_nic))) continue;
     for (const bool dispatch : {true, false}) {
       const Operator op = low_latency_transfer(work, dispatch);
       Curve curve = transfer_curve(op, static_cast<int>(machine.sms), machine);
-      settle_own_node("", curve);
-      settle_waits(kernel_set, curve);
+      settle_own_node({}, curve);
+      settle_waits(library, curve);
       if (!is_h100(machine)) keep_startup(work, curve);
       observations.push_back(observe(is_h100(machine) ? "low_latency" : "low_latency_startup", table, row,
                                      table.positive(row, dispatch ? "dispatch_avg_t_us" : "combine_avg_t_us"), op, 0,
@@ -247,20 +236,21 @@ std::vector<Observation> low_latency_observations(const CsvTable& table, const A
 
 std::vector<Observation> published_observations(const CsvTable& table, const Architecture& model,
                                                 const MachineFacts& machine, const std::string& kernel_set) {
+  const KernelLibrary library = library_of(kernel_set);
   Spreads spreads(table, model);
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     if (table.text(row, "kernels") != kernel_set) continue;
     AllToAllWork work = benchmark_work(table, row, "tokens_per_rank", model, machine);
     const bool low_latency = table.text(row, "mode") == "low_latency";
-    if (low_latency && kernel_set == kOverNic && work.ep <= work.gpus_per_node)
+    if (low_latency && library.own_node_over_nic && work.ep <= work.gpus_per_node)
       continue;  // the curve is NVLink's there
     if (low_latency) {
-      observations.push_back(published_low_latency(table, row, work, machine, kernel_set));
+      observations.push_back(published_low_latency(table, row, work, machine, library));
     } else {
       spreads.set(work, row);
-      observations.push_back(published_normal(table, row, work, machine, kernel_set));
-      if (kernel_set == kMatchesSms) read_as_both(observations);
+      observations.push_back(published_normal(table, row, work, machine, library));
+      if (library.matches_sms_to_nic) read_as_both(observations);
     }
   }
   return observations;
@@ -278,17 +268,17 @@ std::vector<Observation> hold_observations(const CsvTable& table, const Architec
   return observations;
 }
 
-void set_own_node_constants(const std::string& kernel_set, Constants& constants) {
+void set_own_node_constants(const KernelLibrary& library, Constants& constants) {
   const auto set = [&](Constant own_node, Constant nic) {
     const double nic_multiple = constants[static_cast<std::size_t>(nic)];
     if (std::isnan(nic_multiple)) return;
-    constants[static_cast<std::size_t>(own_node)] = kernel_set == kOverNic ? nic_multiple : 0;
+    constants[static_cast<std::size_t>(own_node)] = library.own_node_over_nic ? nic_multiple : 0;
   };
   set(Constant::normal_own_node, Constant::normal_nic);
   set(Constant::low_latency_own_node, Constant::low_latency_nic);
   const auto at = [&](Constant constant) -> double& { return constants[static_cast<std::size_t>(constant)]; };
   if (std::isnan(at(Constant::low_latency_nic))) return;
-  at(Constant::low_latency_waits) = kernel_set == kOverNic ? 0 : kWaits * at(Constant::low_latency_nvlink);
+  at(Constant::low_latency_waits) = library.own_node_over_nic ? 0 : kWaits * at(Constant::low_latency_nvlink);
 }
 
 }  // namespace moeline

@@ -7,12 +7,10 @@
 #include <string>
 
 #include "base/csv.hpp"
+#include "calib/fit/kernel_library.hpp"
 #include "calib/fit/observation.hpp"
 
 namespace moeline {
-
-/// The gating of DeepEP's benchmark: one expert group per node, at most four of them chosen.
-[[nodiscard]] Architecture benchmark_gating(Architecture model, int nodes);
 
 /// What DeepEP's bandwidths count of a whole transfer. Normal mode: payload and scales of every copy between nodes, the
 /// own node's included, or within a node of every copy, the own rank's included. Low-latency mode: every message.
@@ -36,7 +34,7 @@ struct TokenRange {
 /// machine: rows with at most 4 tokens.
 [[nodiscard]] std::vector<Observation> low_latency_observations(const CsvTable& table, const Architecture& model,
                                                                 const MachineFacts& machine,
-                                                                const std::string& kernel_set);
+                                                                const KernelLibrary& library);
 
 /// Published figures, both modes (columns mode, ep, tokens_per_rank, op, sms, latency_us, logical_bandwidth_GBps,
 /// kernels): the rows of `kernel_set`. Bandwidths count logical_bytes().
@@ -51,6 +49,6 @@ struct TokenRange {
 /// What the library does with messages inside a node is known, not fitted: in February 2025 they went over the NIC
 /// like any other (but for the normal mode's within one node), later over NVLink alone, whose messages keep the NIC
 /// waiting. Fills in the constants that follow, where those of the NIC are known.
-void set_own_node_constants(const std::string& kernel_set, Constants& constants);
+void set_own_node_constants(const KernelLibrary& library, Constants& constants);
 
 }  // namespace moeline

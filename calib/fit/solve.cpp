@@ -45,7 +45,7 @@ bool dispensable(std::size_t constant) {
 
 // A cost that need not show: so many us per kernel, tile or wave, what tiles load, what a decode's queries add.
 bool need_not_show(std::size_t constant) {
-  const std::string_view name = kConstantNames[constant];
+  const std::string_view name = constant_name(constant);
   const auto has = [&](std::string_view part) { return name.find(part) != std::string_view::npos; };
   return has("_us") || has(".us") || has("port_") || has("queries_");
 }
@@ -77,7 +77,7 @@ System linear_system(const std::vector<Observation>& observations, const Weights
     const auto column = static_cast<Eigen::Index>(constant);
     const bool silent = features.col(column).isZero(0);
     if (silent && !dispensable(constant)) {
-      throw SpecError(fmt::format("the measurements say nothing about {}", kConstantNames[constant]));
+      throw SpecError(fmt::format("the measurements say nothing about {}", constant_name(constant)));
     }
     if (silent) continue;
     columns.push_back(column);
@@ -97,7 +97,7 @@ Constants solve_linear(const std::vector<Observation>& observations, const Weigh
   const Eigen::ColPivHouseholderQR<Eigen::MatrixXd> qr(scaled);
   if (qr.rank() < scaled.cols()) {
     const auto culprit = static_cast<std::size_t>(qr.colsPermutation().indices()(qr.rank()));
-    throw SpecError(fmt::format("the measurements do not determine {}", kConstantNames[system.constants[culprit]]));
+    throw SpecError(fmt::format("the measurements do not determine {}", constant_name(system.constants[culprit])));
   }
   const Eigen::VectorXd solution = qr.solve(system.measured).cwiseQuotient(scale);
   Constants constants;
@@ -204,7 +204,7 @@ Constants solve(const std::vector<Observation>& observations) {
   }
   for (const std::size_t i : wanted) {
     if (constants[i] < 0) {
-      throw SpecError(fmt::format("the measurements make {} negative: {:.4g}", kConstantNames[i], constants[i]));
+      throw SpecError(fmt::format("the measurements make {} negative: {:.4g}", constant_name(i), constants[i]));
     }
   }
   return constants;

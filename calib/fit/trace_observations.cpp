@@ -92,7 +92,7 @@ class Chunk {
 
   // The time this kernel would have taken alone.
   [[nodiscard]] double solo_us(const Operator& op, const Kernel& kernel) const {
-    if (is_resident(op.family) || op.blocks > 0) return kernel.us();
+    if (row_of(op.family).is_resident || op.blocks > 0) return kernel.us();
     const bool attention = op.family == Family::attention_forward || op.family == Family::attention_backward;
     double lost = 0;
     for (const Kernel& other : kernels_) {
@@ -145,7 +145,7 @@ std::string place(const Kernel& kernel) {
 
 Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel, const MachineFacts& machine,
                     const Constants& alone) {
-  const int sms = is_resident(op.family) ? kernel.sms : static_cast<int>(machine.sms);
+  const int sms = row_of(op.family).is_resident ? kernel.sms : static_cast<int>(machine.sms);
   Observation observation;
   observation.family = name_of(op.family);
   observation.dimensions = dimensions_of(op, sms);

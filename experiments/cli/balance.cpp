@@ -4,8 +4,8 @@
 #include <memory>
 
 #include "experiments/cli/arguments.hpp"
-#include "experiments/cli/balance_output.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/output/balance_output.hpp"
 
 namespace moeline {
 namespace {

@@ -10,8 +10,8 @@
 #include "calib/fit/bench_schema.hpp"
 #include "calib/fit/bench_table.hpp"
 #include "experiments/cli/arguments.hpp"
-#include "experiments/cli/calibration_output.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/output/calibration_output.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "hardware/device_name.hpp"
 

@@ -11,10 +11,10 @@
 #include "base/file.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/compare_output.hpp"
 #include "experiments/cli/measured_input.hpp"
-#include "experiments/cli/null_models.hpp"
+#include "experiments/cli/output/compare_output.hpp"
 #include "experiments/cli/output_file.hpp"
+#include "experiments/run/null_models.hpp"
 #include "experiments/run/run.hpp"
 #include "measured/names.hpp"
 #include "schedules/pipeline/pipelines.hpp"
@@ -99,7 +99,7 @@ std::optional<StepPairs> take_steps(Side& a, Side& b) {
 Side load_side(const std::string& path, const Options& options) {
   if (!is_scenario(path)) return load_trace_side(path, options);
   const Setup setup = load_setup(path, options.assignments);
-  if (is_pipeline(setup.scenario.schedule))
+  if (setup.scenario.kind().pipeline)
     throw SpecError(path, 0, "is a whole pipeline; compare knows the phases of one rank");
   Run run = run_scenario(setup);
   std::vector<KernelSpan> kernels = kernel_spans(run.program.graph, run.timeline);
@@ -109,10 +109,11 @@ Side load_side(const std::string& path, const Options& options) {
 
 // Phases of prefill and decode have the same names and nothing else in common.
 void check_same_work(const Setup& a, const Setup& b) {
-  const std::string& of_a = a.scenario.workload.phase;
-  const std::string& of_b = b.scenario.workload.phase;
-  if (of_a != of_b)
-    throw SpecError(b.scenario.file, 0, fmt::format("is {}, and {} is {}", of_b, a.scenario.file, of_a));
+  const WorkloadPhase of_a = a.scenario.phase();
+  const WorkloadPhase of_b = b.scenario.phase();
+  if (of_a == of_b) return;
+  throw SpecError(b.scenario.file, 0,
+                  fmt::format("is {}, and {} is {}", word_of(of_b), a.scenario.file, word_of(of_a)));
 }
 
 // What a prediction must beat: the same scenario with free communication, and without overlap.

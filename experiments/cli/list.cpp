@@ -6,10 +6,9 @@
 #include "base/file.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/hardware_table.hpp"
-#include "experiments/cli/list_json.hpp"
-#include "schedules/pipeline/pipelines.hpp"
-#include "schedules/schedule_kinds.hpp"
+#include "experiments/cli/output/hardware_table.hpp"
+#include "experiments/cli/output/list_json.hpp"
+#include "schedules/scenario/schedule_kinds.hpp"
 
 namespace moeline {
 namespace {
@@ -19,13 +18,13 @@ void list_hardware(const std::string& name) { fmt::print("{}", hardware_table(lo
 void list_model(const std::string& name) { fmt::print("{}", read_text(find_named("model", name, "model/zoo"))); }
 
 void list_schedule(const std::string& name) {
-  const std::string& schedule = schedule_named(name).name;
-  if (is_pipeline(schedule)) {
+  const ScheduleKind& schedule = schedule_named(name);
+  if (schedule.pipeline) {
     fmt::print("# a whole pipeline: F&B by the plan of dualpipe-chunk; or slots that take what slot_costs_ms says\n");
     return;
   }
-  const auto plan = home() / "schedules" / (schedule + ".yaml");
-  fmt::print("{}", std::filesystem::exists(plan) ? read_text(plan) : "# no overlap plan: one phase at a time\n");
+  fmt::print("{}", schedule.plan.empty() ? "# no overlap plan: one phase at a time\n"
+                                         : read_text(home() / "schedules" / (schedule.plan + ".yaml")));
 }
 
 void list_json(const std::string& kind, const std::string& name) {
@@ -62,7 +61,7 @@ void add_list(CLI::App& app, int& /*exit_code*/) {
       ->required()
       ->transform(one_of({"models", "hardware", "schedules"}));
   command->add_option("name", *name, "print this one");
-  command->add_option("--format", *format, "of the result on stdout")->check(CLI::IsMember({"table", "json"}));
+  command->add_option("--format", *format, "of the result on stdout")->transform(one_of({"table", "json"}));
   command->callback([kind, name, format] { *format == "json" ? list_json(*kind, *name) : list(*kind, *name); });
 }
 

@@ -9,7 +9,7 @@
 #include "architecture/parameters.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/json.hpp"
+#include "experiments/cli/output/json.hpp"
 
 namespace moeline {
 namespace {
@@ -64,7 +64,8 @@ std::string to_json(const Architecture& model, int seq_len) {
   if (const auto mtp = mtp_modules(model); !mtp.empty()) {
     json.add("mtp_parameters", parameters_of(mtp), 0).add("mtp_weight_bytes", bytes_of(mtp), 0);
   }
-  json.add("weight_bytes", bytes_of(modules(model)), 0).add("weights_gb", bytes_of(modules(model)) / 1e9, 6);
+  const double bytes = bytes_of(modules(model));
+  json.add("weight_bytes", bytes, 0).add("weights_gb", bytes / 1e9, 6);
   json.add("kv_bytes_per_token", kv_bytes_per_token(model), 0).add("kv_cache", name_of(model.kv_cache));
   json.add("seq_len", seq_len).add("kv_bytes_per_sequence", kv_bytes(model, seq_len), 0);
   json.add("train_flops_per_token", train_flops_per_token(model, seq_len), 0);
@@ -94,7 +95,7 @@ std::string to_table(const Architecture& model, int seq_len) {
   }
   text += fmt::format("\nKV cache, BF16      {:>12.3f} KB per token", kv_bytes_per_token(model) / 1e3);
   text += fmt::format(", {:.3f} MB per sequence of {}\n", kv_bytes(model, seq_len) / 1e6, seq_len);
-  if (model.kv_cache != WeightType::bf16) {
+  if (model.kv_cache != Precision::bf16) {
     text += fmt::format("The checkpoint asks for a KV cache of {}, half of that.\n", name_of(model.kv_cache));
   }
   text += fmt::format("training compute    {:>12.1f} GFLOP per token in sequences of {}\n",

@@ -7,8 +7,8 @@
 #include "base/error.hpp"
 #include "hardware/profile.hpp"
 #include "measured/replay.hpp"
-#include "timeline/gzip_stream.hpp"
 #include "timeline/write_trace.hpp"
+#include "trace/gzip_stream.hpp"
 
 namespace moeline {
 namespace {

@@ -9,8 +9,8 @@
 #include "base/parallel.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/output/plan_output.hpp"
 #include "experiments/cli/output_file.hpp"
-#include "experiments/cli/plan_output.hpp"
 
 namespace moeline {
 namespace {

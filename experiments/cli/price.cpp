@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <memory>
 
+#include "base/text_table.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/json.hpp"
-#include "experiments/cli/parse_op.hpp"
-#include "experiments/cli/provenance_help.hpp"
-#include "experiments/cli/text_table.hpp"
+#include "experiments/cli/output/json.hpp"
+#include "experiments/cli/output/provenance_help.hpp"
+#include "hardware/parse_op.hpp"
 
 namespace moeline {
 namespace {

@@ -11,11 +11,11 @@
 #include "engine/simulate.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/comparison.hpp"
-#include "experiments/cli/json.hpp"
 #include "experiments/cli/measured_input.hpp"
+#include "experiments/cli/output/json.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "measured/names.hpp"
+#include "timeline/comparison.hpp"
 
 namespace moeline {
 namespace {

@@ -10,12 +10,13 @@
 #include "base/file.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/json.hpp"
+#include "experiments/cli/output/json.hpp"
+#include "experiments/cli/output/provenance_help.hpp"
+#include "experiments/cli/output/simulate_output.hpp"
+#include "experiments/cli/output/step_output.hpp"
 #include "experiments/cli/output_file.hpp"
-#include "experiments/cli/provenance_help.hpp"
 #include "experiments/cli/run_folder.hpp"
-#include "experiments/cli/simulate_output.hpp"
-#include "experiments/cli/step_output.hpp"
+#include "experiments/run/run_metrics.hpp"
 #include "timeline/gzip_text.hpp"
 #include "timeline/write_trace.hpp"
 
@@ -39,7 +40,7 @@ struct Options {
 };
 
 bool traces_phases(const Run& run, const Options& options) {
-  return options.trace_level.empty() ? run.step.has_value() : options.trace_level == "phase";
+  return options.trace_level.empty() ? run.step() != nullptr : options.trace_level == "phase";
 }
 
 std::string trace_of(const Run& run, const Options& options, std::uint32_t rank) {
@@ -47,10 +48,10 @@ std::string trace_of(const Run& run, const Options& options, std::uint32_t rank)
   trace.world_size = static_cast<std::uint32_t>(run.setup.scenario.parallelism.world());
   trace.device_name = run.setup.machine.name;
   trace.hta_names = options.kernel_naming == "hta";
-  trace.graph_launch = run.setup.scenario.launch == "graph";
+  trace.graph_launch = run.setup.scenario.launch == Launch::graph;
   trace.whole_us = options.ts_resolution == "us";
   trace.phases_only = traces_phases(run, options);
-  if (run.step) add_step_tracks(run, rank, trace);
+  if (run.step() != nullptr) add_step_tracks(run, rank, trace);
   return trace_of_rank(run.program.graph, run.timeline, rank, trace);
 }
 
@@ -115,7 +116,8 @@ void write_folder(const Run& run, const Samples* samples, const std::set<std::ui
     all.json += size.json;
     all.file += size.file;
   }
-  if (run.step) report_size(fmt::format("{} traces in {}", ranks.size(), (folder / "traces").string()), all);
+  if (run.step() != nullptr)
+    report_size(fmt::format("{} traces in {}", ranks.size(), (folder / "traces").string()), all);
   Json manifest;
   manifest.open().add("schema_version", 1).add("program", "moeline " MOELINE_VERSION).add("command", "simulate");
   manifest.add("scenario", run.setup.scenario.file).add("set", options.assignments);
@@ -128,7 +130,7 @@ void write_folder(const Run& run, const Samples* samples, const std::set<std::ui
 std::string result_of(const Run& run, const Samples* samples, const Options& options) {
   if (options.format == "json") return to_json(run, samples);
   if (options.format == "csv") return to_csv(run);
-  if (run.step) return step_table(run);
+  if (run.step() != nullptr) return step_table(run);
   if (run.is_pipeline()) return pipeline_table(run);
   const std::string bands = samples == nullptr ? "" : to_table(*samples);
   if (run.setup.scenario.schedule == "sequential") return to_table(run, nullptr) + bands;
@@ -155,14 +157,14 @@ int simulate_command(const Options& options) {
   if (!options.output.empty()) create_run_folder(options.output);
   if (!options.trace.empty()) {
     const TraceSize size = write_trace(options.trace, trace_of(run, options, 0), options.trace.ends_with(".gz"));
-    if (run.step) report_size(options.trace, size);
+    if (run.step() != nullptr) report_size(options.trace, size);
   }
   if (!options.output.empty()) write_folder(run, samples, ranks, options);
   fmt::print("{}", result);
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
-  if (!options.strict || (run.all_measured() && run.fits_memory())) return kDone;
+  if (!options.strict || (all_measured(run) && fits_memory(run))) return kDone;
   fmt::print(stderr, "moeline: --strict: {}\n",
-             run.fits_memory() ? "not every price is covered by measurements" : "the model does not fit in memory");
+             fits_memory(run) ? "not every price is covered by measurements" : "the model does not fit in memory");
   return kInfeasible;
 }
 

@@ -14,9 +14,9 @@
 #include "base/parallel.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/output/sweep_output.hpp"
+#include "experiments/cli/output/sweep_page.hpp"
 #include "experiments/cli/output_file.hpp"
-#include "experiments/cli/sweep_output.hpp"
-#include "experiments/cli/sweep_page.hpp"
 #include "experiments/sweep/run_study.hpp"
 
 namespace moeline {
@@ -34,7 +34,7 @@ struct Options {
   bool force = false;
 };
 
-constexpr const char* kDefinitions = R"(STUDY: a YAML file; experiments/sweep/study.hpp has its keys.
+constexpr const char* kDefinitions = R"(STUDY: a YAML file; experiments/sweep/README.md has its keys.
 Every finished point is a row of the SQLite file -o (by default STUDY's name with .sqlite) at once; a killed sweep goes on
 with --resume. A point that fails is a row with its reason. The table is the same whatever the number of workers.
 A table that is there is continued or left alone, never written over.

@@ -8,9 +8,9 @@
 
 #include "base/error.hpp"
 #include "experiments/cli/arguments.hpp"
-#include "timeline/step_windows.hpp"
-#include "timeline/trace_numbers.hpp"
-#include "timeline/window.hpp"
+#include "trace/step_windows.hpp"
+#include "trace/trace_numbers.hpp"
+#include "trace/window.hpp"
 
 namespace moeline {
 namespace {

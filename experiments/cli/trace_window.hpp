@@ -4,7 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
-#include "timeline/interpret.hpp"
+#include "trace/interpret.hpp"
 
 namespace moeline {
 

@@ -6,7 +6,7 @@
 #include "base/file.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/validate_output.hpp"
+#include "experiments/cli/output/validate_output.hpp"
 
 namespace moeline {
 namespace {

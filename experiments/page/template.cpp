@@ -15,9 +15,12 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kEcharts = "echarts.min.js";
 
+// Installed with the rest of the page, or where cmake put it in a build.
 fs::path echarts_file() {
   const char* set = std::getenv("MOELINE_ECHARTS");
-  return set != nullptr && *set != '\0' ? set : MOELINE_ECHARTS;
+  if (set != nullptr && *set != '\0') return set;
+  const fs::path installed = home() / "experiments/page" / kEcharts;
+  return fs::exists(installed) ? installed : above_program(fs::path("page") / kEcharts).value_or(installed);
 }
 
 std::string read_echarts() {

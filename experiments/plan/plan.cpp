@@ -155,9 +155,8 @@ void read_serving(const Spec& spec, Plan& plan) {
   if (!spec.has("serving")) return;
   plan.disaggregated = plan.colocated = false;
   for (const std::string& way : spec.texts("serving")) {
-    const std::optional<std::string> known = known_name(way, kServing);
-    if (!known) throw spec.error("serving", "names an " + unknown_name("way of serving", way, kServing));
-    (*known == "colocated" ? plan.colocated : plan.disaggregated) = true;
+    const std::string known = at_key(spec, "serving", [&] { return expect_name("way of serving", way, kServing); });
+    (known == "colocated" ? plan.colocated : plan.disaggregated) = true;
   }
   if (!plan.disaggregated && !plan.colocated) throw spec.error("serving", "has no values");
 }

@@ -7,8 +7,10 @@
 #include <cmath>
 
 #include "architecture/parameters.hpp"
+#include "experiments/run/inference_memory.hpp"
 #include "experiments/run/run.hpp"
-#include "schedules/fold.hpp"
+#include "experiments/run/run_metrics.hpp"
+#include "schedules/scenario/fold.hpp"
 
 namespace moeline {
 namespace {
@@ -88,8 +90,8 @@ StepPoint Points::simulated(const Question& question) const {
     const Run run = run_scenario(setup_of(question));
     return StepPoint{.step_ms = to_us(run.metrics.span) / 1e3,
                      .exposed_ms = to_us(run.metrics.exposed_comm) / 1e3,
-                     .tokens_per_s = run.tokens_per_s(),
-                     .memory = *run.memory};
+                     .tokens_per_s = tokens_per_s(run),
+                     .memory = run.inference()->memory};
   });
   point.step_ms *= plan_.step_factor;
   point.tokens_per_s /= plan_.step_factor;
@@ -145,7 +147,7 @@ std::string Points::refused_changes(DecodeChoice choice) const {
 }
 
 double Points::tokens_per_request(const DecodeChoice& choice) const {
-  Workload workload;
+  DecodeWorkload workload;
   workload.query_len = 1 + choice.mtp;
   workload.mtp_acceptance = plan_.decode.mtp_acceptance;
   return moeline::tokens_per_request(workload);
@@ -157,7 +159,7 @@ int Points::most_requests(const DecodeChoice& choice) const {
   two.batch_size = 2;  // one for each micro-batch
   Setup setup = setup_of(question(two));
   const auto fits = [&](int requests) {
-    setup.scenario.workload.batch_size = requests;
+    std::get<DecodeWorkload>(setup.scenario.workload).batch_size = requests;
     return of_longest(memory_of(setup), longest_request()).total() <= usable_bytes();
   };
   int low = choice.two_batch ? 1 : 0;

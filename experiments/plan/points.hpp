@@ -8,7 +8,7 @@
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/plan.hpp"
 #include "experiments/plan/prefill_queue.hpp"
-#include "schedules/scenario.hpp"
+#include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
 

@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "engine/simulate.hpp"
-#include "experiments/run/race.hpp"
-#include "schedules/expected_maximum.hpp"
-#include "schedules/fold.hpp"
-#include "schedules/schedules.hpp"
+#include "experiments/run/build_program.hpp"
+#include "experiments/run/stragglers.hpp"
+#include "schedules/scenario/expected_maximum.hpp"
+#include "schedules/scenario/fold.hpp"
 
 namespace moeline {
 namespace {
@@ -57,16 +57,16 @@ Waits average_over_layers(const Setup& setup, const Program& alone, const std::v
 }
 
 // By meeting of `alone`, the program without waits.
-std::vector<double> race_waits(const Setup& setup, const Program& alone, int draws) {
+std::vector<double> drawn_waits(const Setup& setup, const Program& alone, int draws) {
   const int all = setup.scenario.parallelism.ep;
   const int ranks = std::min(all, kMostRanks);
   const double scale = (all == ranks ? 1 : expected_maximum(all) / expected_maximum(ranks)) / draws;
-  const Course course = course_of(setup, alone, simulate(alone.graph), with_more_rows(setup), kRowsStep);
+  const TimedChains chains = timed_chains(setup, alone, simulate(alone.graph), with_more_rows(setup), kRowsStep);
   std::vector<double> waits(alone.meetings.size(), 0);
   for (int draw = 0; draw < draws; ++draw) {
-    Race race(setup, alone, course, ranks, static_cast<std::uint64_t>(draw));
-    race.run();
-    for (std::size_t i = 0; i < waits.size(); ++i) waits[i] += scale * race.wait_us(alone.meetings[i]);
+    StragglerDraw ranks_drawn(setup, alone, chains, ranks, static_cast<std::uint64_t>(draw));
+    ranks_drawn.run();
+    for (std::size_t i = 0; i < waits.size(); ++i) waits[i] += scale * ranks_drawn.wait_us(alone.meetings[i]);
   }
   return waits;
 }
@@ -85,7 +85,7 @@ std::map<std::string, double> waits_by_phase(const Setup& setup, const char* sch
   layers.scenario.whole_model = false;
   layers.scenario.layers = kLayers;
   const Program alone = build_program(layers);
-  const std::vector<double> waits = race_waits(layers, alone, kPipelineDraws);
+  const std::vector<double> waits = drawn_waits(layers, alone, kPipelineDraws);
   std::map<std::string, double> means;
   for (std::size_t i = 0; i < waits.size(); ++i) {
     const Phase& phase = alone.graph.phases()[alone.meetings[i].phase];
@@ -98,7 +98,7 @@ std::map<std::string, double> waits_by_phase(const Setup& setup, const char* sch
 Waits waits_of_inference(const Setup& setup, const Program& alone) {
   const int ranks = std::min(setup.scenario.parallelism.ep, kMostRanks);
   const int draws = std::max(kFewestDraws, kEnough / (ranks * setup.simulated_layers()));
-  return average_over_layers(setup, alone, race_waits(setup, alone, draws));
+  return average_over_layers(setup, alone, drawn_waits(setup, alone, draws));
 }
 
 // Layers that are alike are drawn folded, whether or not `program`, that of the setup, is.
@@ -121,7 +121,7 @@ Program inference_with_waits(const Setup& setup) {
 
 Program chunk_with_waits(const Setup& setup) {
   Program program = build_program(setup);
-  const std::vector<double> waits = race_waits(setup, program, kDraws);
+  const std::vector<double> waits = drawn_waits(setup, program, kDraws);
   for (std::size_t i = 0; i < waits.size(); ++i) add_wait(program, program.meetings[i], waits[i]);
   return program;
 }
@@ -132,7 +132,7 @@ Setup with_expected_waits(const Setup& setup) {
   Setup waiting = setup;
   if (!setup.expects_waits()) return waiting;
   waiting.waits.alone_us = waits_by_phase(setup, "sequential");
-  if (setup.scenario.schedule.starts_with("dualpipe")) {
+  if (setup.scenario.kind().pipeline->overlaps_passes) {
     waiting.waits.overlapped_us = waits_by_phase(setup, "dualpipe-chunk");
   }
   return waiting;
@@ -140,7 +140,7 @@ Setup with_expected_waits(const Setup& setup) {
 
 Program program_with_waits(const Setup& setup) {
   if (!setup.expects_waits()) return build_program(setup);
-  return setup.scenario.workload.phase == "train" ? chunk_with_waits(setup) : inference_with_waits(setup);
+  return setup.scenario.phase() == WorkloadPhase::train ? chunk_with_waits(setup) : inference_with_waits(setup);
 }
 
 }  // namespace moeline

@@ -1,47 +1,185 @@
 #include "experiments/run/run_metrics.hpp"
 
+#include <algorithm>
+
+#include "architecture/parameters.hpp"
+#include "experiments/run/inference_memory.hpp"
+
 namespace moeline {
+namespace {
+
+double training_layer_us(const Run& run) {
+  const Scenario& s = run.setup.scenario;
+  const bool equal_layers = s.routing.distribution == Distribution::balanced && !run.setup.every_rank;
+  if (!equal_layers || s.layers < 3) return to_us(run.metrics.span) / s.layers;
+  const auto period = [&](const std::string& name) {
+    Time last{};
+    Time before{};
+    for (const PhaseTimes& phase : run.phases) {
+      if (phase.phase != name) continue;
+      before = last;
+      last = phase.start;
+    }
+    return to_us(last - before);
+  };
+  const bool one_pass = !s.kind().plan.empty();  // forward and backward layers alternate
+  return one_pass ? period("attn(F)") : period("attn(F)") + period("attn(B)");
+}
+
+}  // namespace
+
+bool is_whole_step(const Run& run) { return run.setup.scenario.whole_model; }
+
+bool is_decode(const Run& run) { return run.setup.scenario.phase() == WorkloadPhase::decode; }
+
+bool knows_memory(const Run& run) { return run.step() != nullptr || run.inference() != nullptr; }
+
+bool has_imbalance(const Run& run) { return !run.setup.routed.empty(); }
+
+double layer_us(const Run& run) {
+  return run.inference() != nullptr ? to_us(run.steady().metrics.span) / run.steady().layers : training_layer_us(run);
+}
+
+double mfu(const Run& run) {
+  const double peak = run.setup.machine.facts.bf16_tflops * 1e6;  // FLOP per us
+  if (run.step() != nullptr && is_whole_step(run)) return flops_per_token(run, true) * tokens_per_s(run) / 1e6 / peak;
+  return run.program.model_flops / (to_us(run.metrics.span) * peak);
+}
+
+double mfu_non_causal(const Run& run) { return mfu(run) * flops_per_token(run, false) / flops_per_token(run, true); }
+
+double flops_per_token(const Run& run, bool causal) {
+  const double seq_len = as_train(run.setup.scenario.workload).seq_len;
+  return causal ? train_flops_per_token(run.setup.model, seq_len)
+                : train_flops_per_token_non_causal(run.setup.model, seq_len);
+}
+
+double gpu_hours_per_trillion_tokens(const Run& run) { return 1e12 / tokens_per_s(run) / 3600; }
+
+double bubble_ms(const Run& run) {
+  if (run.step() != nullptr) return to_us(run.step()->mean.bubble) / 1e3;
+  return to_us(run.metrics.span - run.metrics.compute_busy) / 1e3;
+}
+
+double bubble_fraction(const Run& run) {
+  return run.step() != nullptr ? ratio(run.step()->mean.bubble, run.metrics.span) : run.metrics.bubble_fraction();
+}
+
+double tokens_per_s(const Run& run) {
+  const Workload& workload = run.setup.scenario.workload;
+  const double step_s = to_us(run.metrics.span) / 1e6;
+  if (const auto* w = std::get_if<TrainWorkload>(&workload)) {
+    const double tokens = 1.0 * w->global_batch_size * w->seq_len;
+    return tokens / static_cast<double>(run.setup.scenario.parallelism.world()) / step_s;
+  }
+  if (const auto* w = std::get_if<DecodeWorkload>(&workload)) return w->batch_size * tokens_per_request(*w) / step_s;
+  const PrefillWorkload& w = as_prefill(workload);
+  return is_chunked(run) ? (w.prompt_len - w.cached_len) / (run.inference()->ttft_ms / 1e3) : w.tokens / step_s;
+}
+
+double tpot_ms(const Run& run) {
+  return to_us(run.metrics.span) / 1e3 / tokens_per_request(as_decode(run.setup.scenario.workload));
+}
+
+bool is_chunked(const Run& run) {
+  const auto* w = std::get_if<PrefillWorkload>(&run.setup.scenario.workload);
+  return w != nullptr && w->prompt_len - w->cached_len > w->tokens;
+}
+
+double memory_bytes(const Run& run) {
+  if (run.step() != nullptr) return run.step()->fullest().peak.total();
+  return run.inference() != nullptr ? run.inference()->memory.total() : 0;
+}
+
+bool fits_memory(const Run& run) { return gib(memory_bytes(run)) <= run.setup.machine.facts.memory_gib; }
+
+std::string memory_breakdown(const Run& run) {
+  return run.step() != nullptr ? breakdown(run.step()->fullest().peak) : breakdown(run.inference()->memory);
+}
+
+double solo_us(const Run& run) {
+  double sum = 0;
+  for (const ProvenanceUse& use : run.program.provenance) sum += use.solo_us;
+  return sum;
+}
+
+double barrier_us(const Run& run) {
+  for (const ClassTimes& times : run.metrics.classes) {
+    if (times.name == row_of(Family::notify).task_class) return to_us(times.busy);
+  }
+  return 0;
+}
+
+double compute_waits_us(const Run& run) {
+  double sum = 0;
+  for (const PhaseTimes& phase : run.phases) {
+    sum += to_us(phase.wait) * run.setup.fold.repeats(static_cast<int>(phase.layer));
+  }
+  return sum;
+}
+
+double imbalance(const Run& run) {
+  const std::size_t layers = std::min(run.setup.routed.size(), static_cast<std::size_t>(run.setup.scenario.layers));
+  double sum = 0;
+  for (std::size_t layer = 0; layer < layers; ++layer) sum += run.setup.routed[layer].imbalance();
+  return sum / static_cast<double>(layers);
+}
+
+double lumped_share(const Run& run) { return run.program.lumped_us / std::max(solo_us(run), 1.0); }
+
+double extrapolated_share(const Run& run) {
+  double outside = 0;
+  for (const ProvenanceUse& use : run.program.provenance) {
+    if (use.provenance == Provenance::extrapolated) outside += use.solo_us;
+  }
+  return outside / std::max(solo_us(run), 1.0);
+}
+
+bool all_measured(const Run& run) {
+  return std::all_of(run.program.provenance.begin(), run.program.provenance.end(),
+                     [](const ProvenanceUse& use) { return is_covered(use.provenance); });
+}
+
 namespace {
 
 bool always(const Run& /*run*/) { return true; }
 bool of_kernels(const Run& run) { return !run.has_given_slots(); }
-bool of_operators(const Run& run) { return of_kernels(run) && run.setup.scenario.level == "operator"; }
+bool of_operators(const Run& run) { return of_kernels(run) && run.setup.scenario.level == Level::by_operator; }
 bool of_layers(const Run& run) { return !run.is_pipeline(); }
-bool of_memory(const Run& run) { return run.knows_memory(); }
-bool of_training_step(const Run& run) { return run.step.has_value(); }
-bool of_whole_training(const Run& run) { return run.step.has_value() && run.is_whole_step(); }
+bool of_memory(const Run& run) { return knows_memory(run); }
+bool of_training_step(const Run& run) { return run.step() != nullptr; }
+bool of_whole_training(const Run& run) { return run.step() != nullptr && is_whole_step(run); }
 bool of_pipeline(const Run& run) { return run.is_pipeline(); }
-bool of_step(const Run& run) { return run.is_whole_step(); }
-bool of_decode(const Run& run) { return run.is_whole_step() && run.is_decode(); }
-bool of_prefill(const Run& run) { return run.is_whole_step() && run.is_inference() && !run.is_decode(); }
-bool of_loads(const Run& run) { return run.has_imbalance(); }
+bool of_step(const Run& run) { return is_whole_step(run); }
+bool of_decode(const Run& run) { return is_whole_step(run) && is_decode(run); }
+bool of_prefill(const Run& run) { return is_whole_step(run) && run.inference() != nullptr && !is_decode(run); }
+bool of_loads(const Run& run) { return has_imbalance(run); }
 
 constexpr RunMetric kRunMetrics[] = {
     {"step_ms", [](const Run& r) { return to_us(r.metrics.span) / 1e3; }, always},
-    {"layer_us", [](const Run& r) { return r.layer_us(); }, of_layers},
-    {"tokens_per_s_per_gpu", [](const Run& r) { return r.tokens_per_s(); }, of_step},
-    {"tpot_ms", [](const Run& r) { return r.tpot_ms(); }, of_decode},
-    {"ttft_ms", [](const Run& r) { return r.ttft_ms; }, of_prefill},
-    {"mfu", [](const Run& r) { return r.mfu(); }, of_kernels},
+    {"layer_us", [](const Run& r) { return layer_us(r); }, of_layers},
+    {"tokens_per_s_per_gpu", [](const Run& r) { return tokens_per_s(r); }, of_step},
+    {"tpot_ms", [](const Run& r) { return tpot_ms(r); }, of_decode},
+    {"ttft_ms", [](const Run& r) { return r.inference()->ttft_ms; }, of_prefill},
+    {"mfu", [](const Run& r) { return mfu(r); }, of_kernels},
     {"compute_busy_us", [](const Run& r) { return to_us(r.metrics.compute_busy); }, always},
     {"comm_busy_us", [](const Run& r) { return to_us(r.metrics.comm_busy); }, always},
     {"exposed_comm_us", [](const Run& r) { return to_us(r.metrics.exposed_comm); }, always},
-    {"barrier_us", [](const Run& r) { return r.barrier_us(); }, of_operators},
-    {"compute_waits_us", [](const Run& r) { return r.compute_waits_us(); }, of_layers},
+    {"barrier_us", [](const Run& r) { return barrier_us(r); }, of_operators},
+    {"compute_waits_us", [](const Run& r) { return compute_waits_us(r); }, of_layers},
     {"overlap_fraction", [](const Run& r) { return r.metrics.overlap_fraction(); }, always},
-    {"bubble_fraction", [](const Run& r) { return r.bubble_fraction(); }, always},
-    {"bubble_ms", [](const Run& r) { return r.bubble_ms(); }, of_pipeline},
-    {"forward_ms", [](const Run& r) { return to_us(r.step->mean.forward) / 1e3; }, of_training_step},
-    {"backward_ms", [](const Run& r) { return to_us(r.step->mean.backward) / 1e3; }, of_training_step},
-    {"weight_ms", [](const Run& r) { return to_us(r.step->mean.weight) / 1e3; }, of_training_step},
-    {"overlapped_ms", [](const Run& r) { return to_us(r.step->mean.overlapped) / 1e3; }, of_training_step},
-    {"optimizer_ms", [](const Run& r) { return to_us(r.step->mean.optimizer) / 1e3; }, of_training_step},
-    {"mfu_non_causal", [](const Run& r) { return r.mfu_non_causal(); }, of_whole_training},
-    {"gpu_hours_per_trillion_tokens", [](const Run& r) { return r.gpu_hours_per_trillion_tokens(); },
-     of_whole_training},
-    {"memory_gib", [](const Run& r) { return gib(r.memory_bytes()); }, of_memory},
-    {"fits_memory", [](const Run& r) { return r.fits_memory() ? 1.0 : 0.0; }, of_memory},
-    {"imbalance", [](const Run& r) { return r.imbalance(); }, of_loads},
+    {"bubble_fraction", [](const Run& r) { return bubble_fraction(r); }, always},
+    {"bubble_ms", [](const Run& r) { return bubble_ms(r); }, of_pipeline},
+    {"forward_ms", [](const Run& r) { return to_us(r.step()->mean.forward) / 1e3; }, of_training_step},
+    {"backward_ms", [](const Run& r) { return to_us(r.step()->mean.backward) / 1e3; }, of_training_step},
+    {"weight_ms", [](const Run& r) { return to_us(r.step()->mean.weight) / 1e3; }, of_training_step},
+    {"overlapped_ms", [](const Run& r) { return to_us(r.step()->mean.overlapped) / 1e3; }, of_training_step},
+    {"optimizer_ms", [](const Run& r) { return to_us(r.step()->mean.optimizer) / 1e3; }, of_training_step},
+    {"mfu_non_causal", [](const Run& r) { return mfu_non_causal(r); }, of_whole_training},
+    {"gpu_hours_per_trillion_tokens", [](const Run& r) { return gpu_hours_per_trillion_tokens(r); }, of_whole_training},
+    {"memory_gib", [](const Run& r) { return gib(memory_bytes(r)); }, of_memory},
+    {"fits_memory", [](const Run& r) { return fits_memory(r) ? 1.0 : 0.0; }, of_memory},
+    {"imbalance", [](const Run& r) { return imbalance(r); }, of_loads},
 };
 
 }  // namespace

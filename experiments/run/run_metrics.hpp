@@ -2,10 +2,54 @@
 #pragma once
 
 #include <span>
+#include <string>
 
 #include "experiments/run/run.hpp"
 
 namespace moeline {
+
+/// Training: period of one forward and one backward layer; where layers differ, span / layers. Inference: of one MoE
+/// layer with all its micro-batches. REQUIRES: the run is no whole pipeline.
+[[nodiscard]] double layer_us(const Run& run);
+/// FLOPs of matrix products and causal attention, recomputation left out, over the BF16 peak: of the kernels, padded
+/// expert rows counted, or of a whole step of training those that its tokens need (flops_per_token).
+[[nodiscard]] double mfu(const Run& run);
+[[nodiscard]] double mfu_non_causal(const Run& run);
+/// Of a whole step of training, by the FLOPs that its tokens need (architecture/parameters.hpp).
+[[nodiscard]] double flops_per_token(const Run& run, bool causal);
+[[nodiscard]] double gpu_hours_per_trillion_tokens(const Run& run);
+[[nodiscard]] double bubble_ms(const Run& run);
+[[nodiscard]] double bubble_fraction(const Run& run);
+/// A whole step: throughput and latency mean something.
+[[nodiscard]] bool is_whole_step(const Run& run);
+[[nodiscard]] bool is_decode(const Run& run);
+/// A prompt takes several steps; this is the first of them.
+[[nodiscard]] bool is_chunked(const Run& run);
+/// Of each GPU. Prefill: new tokens computed; decode: tokens produced, accepted drafts included; training: the batch's
+/// over all GPUs.
+[[nodiscard]] double tokens_per_s(const Run& run);
+[[nodiscard]] double tpot_ms(const Run& run);
+/// Of the fullest GPU; 0 where it is not known: of a chunk of training, and of given slots.
+[[nodiscard]] double memory_bytes(const Run& run);
+[[nodiscard]] bool knows_memory(const Run& run);
+[[nodiscard]] bool fits_memory(const Run& run);
+/// What it consists of. REQUIRES: memory is known.
+[[nodiscard]] std::string memory_breakdown(const Run& run);
+/// Sum of solo times over all kernels.
+[[nodiscard]] double solo_us(const Run& run);
+/// Solo time of kernels whose curve was not measured where they lie, over that of all kernels.
+[[nodiscard]] double extrapolated_share(const Run& run);
+/// Solo time of kernels that cost the same whatever their size, over that of all kernels.
+[[nodiscard]] double lumped_share(const Run& run);
+/// Time in barriers, on average over the ranks.
+[[nodiscard]] double barrier_us(const Run& run);
+/// Time in which the compute stream of rank 0 waits for communication (timeline/compute_waits.hpp).
+[[nodiscard]] double compute_waits_us(const Run& run);
+[[nodiscard]] bool has_imbalance(const Run& run);
+/// Token-expert pairs of the busiest rank over the mean, on average over the layers.
+[[nodiscard]] double imbalance(const Run& run);
+/// Every price rests on measurements around it, or on a data sheet.
+[[nodiscard]] bool all_measured(const Run& run);
 
 struct RunMetric {
   const char* name;

@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <numeric>
 
+#include "experiments/run/run_metrics.hpp"
+
 namespace moeline {
 namespace {
 
 // Mean of the given rows, relative to balanced routing of the same tokens; 1 where none are given.
 double rows_over_balanced(const Setup& setup) {
   const Routing& routing = setup.scenario.routing;
-  if (routing.distribution != "given") return 1;
+  if (routing.distribution != Distribution::given) return 1;
   const LayerWork work = setup.layer_work(true, 0);
   const double balanced = balanced_load(setup.model, work.tokens(), work.ep, setup.spread).rows;
   double sum = 0;
@@ -31,35 +33,37 @@ std::string extrapolation_warning(const Run& run) {
                    [](const ProvenanceUse& a, const ProvenanceUse& b) { return a.solo_us > b.solo_us; });
   std::vector<std::string> largest;
   for (std::size_t i = 0; i < std::min(kNamed, uses.size()); ++i) {
-    largest.push_back(fmt::format("{} {:.1f} ({})", name_of(uses[i].family), 100 * uses[i].solo_us / run.solo_us(),
+    largest.push_back(fmt::format("{} {:.1f} ({})", name_of(uses[i].family), 100 * uses[i].solo_us / solo_us(run),
                                   uses[i].note.text()));
   }
   return fmt::format("{:.1f} % of the solo time is extrapolated: {}{} (`list hardware` prints what was measured)",
-                     100 * run.extrapolated_share(), fmt::join(largest, "; "), uses.size() > kNamed ? "; ..." : "");
+                     100 * extrapolated_share(run), fmt::join(largest, "; "), uses.size() > kNamed ? "; ..." : "");
 }
 
 std::string memory_warning(const Run& run) {
-  return fmt::format("does not fit: {:.1f} GiB per GPU ({}), and the GPU has {:.0f}", gib(run.memory_bytes()),
-                     run.memory_breakdown(), run.setup.machine.facts.memory_gib);
+  return fmt::format("does not fit: {:.1f} GiB per GPU ({}), and the GPU has {:.0f}", gib(memory_bytes(run)),
+                     memory_breakdown(run), run.setup.machine.facts.memory_gib);
 }
 
 // What is there and does not enter, or enters otherwise than a reader would think.
 void add_scope_warnings(const Run& run, std::vector<std::string>& warnings) {
   const Scenario& s = run.setup.scenario;
-  if (run.is_chunked()) {
+  const auto* train = std::get_if<TrainWorkload>(&s.workload);
+  const auto* decode = std::get_if<DecodeWorkload>(&s.workload);
+  if (is_chunked(run)) {
     warnings.emplace_back(
         "the prompt takes several steps: this is the first and shortest; ttft_ms and tokens_per_s_per_gpu are of them "
         "all");
   }
-  if (!run.step && (s.parallelism.pp > 1 || s.workload.global_batch_size > 0)) {
+  if (run.step() == nullptr && train != nullptr && (s.parallelism.pp > 1 || train->global_batch_size > 0)) {
     warnings.emplace_back(
         "pp and global_batch_size do not enter: this is the work of one stage, without pipeline communication, bubbles "
         "and optimizer");
   }
-  if (s.workload.phase != "train" && run.setup.model.kv_cache == WeightType::fp8) {
+  if (train == nullptr && run.setup.model.kv_cache == Precision::fp8) {
     warnings.emplace_back("the checkpoint asks for a KV cache of fp8: priced and stored as bf16 here");
   }
-  if (s.workload.query_len > 1 && run.setup.drafted_tokens() == 0) {
+  if (decode != nullptr && decode->query_len > 1 && run.setup.drafted_tokens() == 0) {
     warnings.emplace_back("query_len above 1, and the model has no MTP module: drafting costs nothing here");
   }
   if (s.routing.redundant_experts > 0 && !s.routing.has_loads()) {
@@ -78,7 +82,7 @@ void add_price_warnings(const Run& run, std::vector<std::string>& warnings) {
       warnings.push_back(fmt::format("{}: no measurement of this family; priced at the roofline", name_of(use.family)));
     }
   }
-  if (run.extrapolated_share() > 0) warnings.push_back(extrapolation_warning(run));
+  if (extrapolated_share(run) > 0) warnings.push_back(extrapolation_warning(run));
   for (const char* group : {"launch", "jitter"}) {
     if (!run.setup.kernels.knows(group)) {
       warnings.push_back(fmt::format("{}: not in the kernel set, nor in one that it borrows from; taken as 0", group));
@@ -97,7 +101,7 @@ std::vector<std::string> warnings_of(const Run& run) {
     return warnings;
   }
   add_price_warnings(run, warnings);
-  if (!run.fits_memory()) warnings.push_back(memory_warning(run));
+  if (!fits_memory(run)) warnings.push_back(memory_warning(run));
   add_scope_warnings(run, warnings);
   if (const double share = rows_over_balanced(run.setup); share < 0.7 || share > 1.4) {
     warnings.push_back(fmt::format("routing.rows are {:.2f} of what this many tokens give when balanced", share));

@@ -19,9 +19,9 @@ struct StageMemory {
 
 class RankMemory {
  public:
-  RankMemory(const Setup& setup, const Program& program) : setup_(setup), program_(program) {
-    for (const std::vector<Block>& blocks : program.pipeline.stages) stages_.push_back(memory_of(blocks));
-    for (const ProgramSlot& slot : program.pipeline.slots) {
+  RankMemory(const Setup& setup, const StepLayout& layout) : setup_(setup), layout_(layout) {
+    for (const std::vector<Block>& blocks : layout.stages) stages_.push_back(memory_of(blocks));
+    for (const ProgramSlot& slot : layout.slots) {
       for (const int stage : stages_in(slot.slot)) ++copies_[stage][slot.rank];
     }
   }
@@ -33,7 +33,7 @@ class RankMemory {
     const auto most = std::max_element(step.memory.begin(), step.memory.end(), fuller);
     step.peak = lasting(rank);
     for (const std::size_t slot : slots) {
-      step.peak.workspace = std::max(step.peak.workspace, workspace(program_.pipeline.slots[slot].slot));
+      step.peak.workspace = std::max(step.peak.workspace, workspace(layout_.slots[slot].slot));
     }
     for (const MemoryChange& change : step.memory) step.most_passes = std::max(step.most_passes, change.passes);
     if (most == step.memory.end()) return;
@@ -76,7 +76,7 @@ class RankMemory {
     std::vector<MemoryChange> changes;
     for (std::size_t i = 0; i < slots.size(); ++i) {
       const PhaseTimes& row = report.slots[slots[i]];
-      const Slot& slot = program_.pipeline.slots[slots[i]].slot;
+      const Slot& slot = layout_.slots[slots[i]].slot;
       // Layer by layer; where slots overlap at their ends, hardly any of it is left when the next one begins.
       const Time next = i + 1 < slots.size() ? report.slots[slots[i + 1]].start : Time::max();
       const Time end = std::min(row.end, next);
@@ -106,7 +106,7 @@ class RankMemory {
     for (const auto& [stage, holders] : copies_) {
       if (!holders.contains(static_cast<std::uint32_t>(rank))) continue;
       copies = static_cast<int>(holders.size());
-      for (const Block& block : program_.pipeline.stages[static_cast<std::size_t>(stage)]) kinds.push_back(block.kind);
+      for (const Block& block : layout_.stages[static_cast<std::size_t>(stage)]) kinds.push_back(block.kind);
     }
     const int ep = setup_.scenario.parallelism.ep;
     const StageParameters own = stage_parameters(setup_.model, kinds, ep);
@@ -121,17 +121,18 @@ class RankMemory {
   }
 
   const Setup& setup_;
-  const Program& program_;
+  const StepLayout& layout_;
   std::vector<StageMemory> stages_;
   std::map<int, std::map<std::uint32_t, int>> copies_;  // of each stage, by rank
 };
 
 }  // namespace
 
-void add_memory(const Setup& setup, const Program& program, StepReport& report) {
-  RankMemory memory(setup, program);
+void add_memory(const Setup& setup, StepReport& report) {
+  const StepLayout& layout = report.layout;
+  RankMemory memory(setup, layout);
   std::vector<std::vector<std::size_t>> slots(report.ranks.size());
-  for (std::size_t i = 0; i < program.pipeline.slots.size(); ++i) slots[program.pipeline.slots[i].rank].push_back(i);
+  for (std::size_t i = 0; i < layout.slots.size(); ++i) slots[layout.slots[i].rank].push_back(i);
   for (std::size_t rank = 0; rank < slots.size(); ++rank) memory.add(rank, slots[rank], report);
 }
 

@@ -13,19 +13,18 @@ namespace {
 
 constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
 
-std::vector<std::uint32_t> slots_of_phases(const Program& program) {
-  std::vector<std::uint32_t> slots(program.graph.phases().size(), kNoSlot);
-  for (std::size_t i = 0; i < program.pipeline.slots.size(); ++i) {
-    const ProgramSlot& slot = program.pipeline.slots[i];
+std::vector<std::uint32_t> slots_of_phases(const StepLayout& layout, std::size_t phases) {
+  std::vector<std::uint32_t> slots(phases, kNoSlot);
+  for (std::size_t i = 0; i < layout.slots.size(); ++i) {
+    const ProgramSlot& slot = layout.slots[i];
     std::fill(slots.begin() + slot.first_phase, slots.begin() + slot.end_phase, static_cast<std::uint32_t>(i));
   }
   return slots;
 }
 
-std::vector<PhaseTimes> slot_rows(const Program& program, const Timeline& timeline) {
-  const TaskGraph& graph = program.graph;
+std::vector<PhaseTimes> slot_rows(const TaskGraph& graph, const StepLayout& layout, const Timeline& timeline) {
   std::vector<PhaseTimes> rows;
-  for (const ProgramSlot& slot : program.pipeline.slots) {
+  for (const ProgramSlot& slot : layout.slots) {
     const Pass& pass = main_pass(slot.slot);
     PhaseTimes row;
     row.phase = name_of(slot.slot.kind);
@@ -35,7 +34,7 @@ std::vector<PhaseTimes> slot_rows(const Program& program, const Timeline& timeli
     row.start = Time::max();
     rows.push_back(std::move(row));
   }
-  const std::vector<std::uint32_t> slot_of = slots_of_phases(program);
+  const std::vector<std::uint32_t> slot_of = slots_of_phases(layout, graph.phases().size());
   std::vector<std::vector<Interval>> kernels(rows.size());
   for (TaskId task = 0; task < graph.size(); ++task) {
     const std::uint32_t slot = slot_of[graph.label(task).phase];
@@ -67,7 +66,7 @@ Time& part_of(StepParts& parts, SlotKind kind) {
   }
 }
 
-void add_parts(const Program& program, Time makespan, StepReport& report) {
+void add_parts(Time makespan, StepReport& report) {
   Time last_slot{};
   for (const PhaseTimes& row : report.slots) last_slot = std::max(last_slot, row.end);
   std::vector<Time> until(report.ranks.size());  // the end of the rank's slots so far
@@ -75,7 +74,7 @@ void add_parts(const Program& program, Time makespan, StepReport& report) {
     const PhaseTimes& row = report.slots[i];
     Time& end = until[row.rank];
     const Time own = std::max(Time::zero(), row.end - std::max(row.start, end));
-    part_of(report.ranks[row.rank].parts, program.pipeline.slots[i].slot.kind) += own;
+    part_of(report.ranks[row.rank].parts, report.layout.slots[i].slot.kind) += own;
     end = std::max(end, row.end);
   }
   for (RankStep& rank : report.ranks) {
@@ -104,13 +103,14 @@ std::size_t StepReport::fullest_rank() const {
 
 const RankStep& StepReport::fullest() const { return ranks[fullest_rank()]; }
 
-StepReport report_step(const Setup& setup, const Program& program, const Timeline& timeline) {
+StepReport report_step(const Setup& setup, const Program& program, const Timeline& timeline, StepLayout layout) {
   StepReport report;
-  report.slots = slot_rows(program, timeline);
+  report.layout = std::move(layout);
+  report.slots = slot_rows(program.graph, report.layout, timeline);
   report.ranks.resize(static_cast<std::size_t>(setup.scenario.parallelism.pp));
-  add_parts(program, timeline.makespan, report);
+  add_parts(timeline.makespan, report);
   report.mean = mean_of(report.ranks);
-  add_memory(setup, program, report);
+  add_memory(setup, report);
   return report;
 }
 

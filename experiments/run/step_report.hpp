@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/timeline.hpp"
-#include "schedules/program.hpp"
+#include "schedules/pipeline/training_step.hpp"
 #include "timeline/phases.hpp"
 
 namespace moeline {
@@ -61,6 +61,7 @@ struct RankStep {
 
 struct StepReport {
   std::vector<PhaseTimes> slots;  ///< a row for each, rank by rank; `layer` is the chunk of the rank's model
+  StepLayout layout;
   std::vector<RankStep> ranks;
   StepParts mean;
 
@@ -68,7 +69,8 @@ struct StepReport {
   [[nodiscard]] std::size_t fullest_rank() const;
 };
 
-[[nodiscard]] StepReport report_step(const Setup& setup, const Program& program, const Timeline& timeline);
+[[nodiscard]] StepReport report_step(const Setup& setup, const Program& program, const Timeline& timeline,
+                                     StepLayout layout);
 
 /// "weights 3.1, gradients 12.2, ..." in GiB.
 [[nodiscard]] std::string breakdown(const StepMemory& memory);

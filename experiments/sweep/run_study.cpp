@@ -12,7 +12,7 @@
 #include "base/spec.hpp"
 #include "experiments/run/run.hpp"
 #include "experiments/run/run_metrics.hpp"
-#include "schedules/fold.hpp"
+#include "schedules/scenario/fold.hpp"
 
 namespace moeline {
 namespace {

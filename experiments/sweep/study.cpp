@@ -138,9 +138,7 @@ std::vector<std::string> read_metrics(const Spec& spec) {
   if (!spec.has("metrics")) return known;
   std::vector<std::string> wanted = spec.texts("metrics");
   for (auto name = wanted.begin(); name != wanted.end(); ++name) {
-    const std::optional<std::string> meant = known_name(*name, known);
-    if (!meant) throw spec.error("metrics", "names an " + unknown_name("metric", *name, known));
-    *name = *meant;
+    *name = at_key(spec, "metrics", [&] { return expect_name("metric", *name, known); });
     if (std::find(wanted.begin(), name, *name) != name)
       throw spec.error("metrics", fmt::format("has '{}' twice", *name));
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "architecture/checkpoint_format.hpp"
+#include "architecture/config_keys.hpp"
 #include "architecture/model_families.hpp"
 #include "base/file.hpp"
 #include "base/memo.hpp"
@@ -23,7 +24,7 @@ bool is_one_of(const std::string& name, std::initializer_list<const char*> names
 
 // Of a value that is read, and that asks for more than is modelled.
 [[noreturn]] void refuse(const ModelFields& fields, const std::string& field, const std::string& what) {
-  throw fields.error_at(field, fmt::format("not modelled: {} ({})", what, field));
+  throw fields.error_at(field, not_modelled(what, field));
 }
 
 void require_fields(const ModelFields& fields, const ModelFamily& family) {

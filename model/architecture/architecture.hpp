@@ -5,11 +5,9 @@
 #include <string>
 #include <vector>
 
-namespace moeline {
+#include "base/precision.hpp"
 
-/// fp8: one FP32 scale per 128x128; mxfp4: one 8-bit scale per 32; nvfp4: one 8-bit scale per 16; int4: a 16-bit one
-/// per group.
-enum class WeightType { bf16, fp8, mxfp4, nvfp4, int4 };
+namespace moeline {
 
 /// RMSNorm of queries and keys, with one weight per dimension of a head or of all heads.
 enum class QkNorm { none, per_head, per_layer };
@@ -18,7 +16,7 @@ enum class QkNorm { none, per_head, per_layer };
 struct StoredWeights {
   std::string module;  ///< as modules() names it, or mtp_modules() where `mtp`
   bool mtp = false;
-  WeightType type = WeightType::bf16;
+  Precision type = Precision::bf16;
   double bytes = 0;  ///< per parameter, with its share of the scales
   double share = 0;  ///< of the parameters in matrices
   bool operator==(const StoredWeights&) const = default;
@@ -50,20 +48,22 @@ struct Architecture {
   int num_nextn_predict_layers = 0;  ///< MTP modules, each one more MoE layer
   bool tie_word_embeddings = false;
   QkNorm qk_norm = QkNorm::none;
-  bool attention_bias = false;   ///< of the query, key and value projections
-  bool output_bias = false;      ///< of attention's output projection
-  bool attention_sinks = false;  ///< one learned logit per head
-  bool expert_bias = false;      ///< of expert projections
-  bool router_bias = false;      ///< one number per expert, added to the scores
-  std::vector<int> windows;      ///< sliding window of each layer in tokens, 0: full attention; empty: all full
-  WeightType weights = WeightType::bf16;         ///< of attention, dense layers and shared experts, most of them
-  WeightType expert_weights = WeightType::bf16;  ///< of routed experts, most of them
-  WeightType kv_cache = WeightType::bf16;        ///< that the checkpoint asks for: bf16 or fp8
-  std::vector<StoredWeights> stored;             ///< kinds of modules that are stored in other ways than these two say
-  std::vector<std::string> towers;               ///< keys of what stands beside the language model and is left out
+  bool attention_bias = false;          ///< of the query, key and value projections
+  bool output_bias = false;             ///< of attention's output projection
+  bool attention_sinks = false;         ///< one learned logit per head
+  bool expert_bias = false;             ///< of expert projections
+  bool router_bias = false;             ///< one number per expert, added to the scores
+  std::vector<int> windows;             ///< sliding window of each layer in tokens, 0: full attention; empty: all full
+  Precision weights = Precision::bf16;  ///< of attention, dense layers and shared experts, most of them
+  Precision expert_weights = Precision::bf16;  ///< of routed experts, most of them
+  Precision kv_cache = Precision::bf16;        ///< that the checkpoint asks for: bf16 or fp8
+  std::vector<StoredWeights> stored;           ///< kinds of modules that are stored in other ways than these two say
+  std::vector<std::string> towers;             ///< keys of what stands beside the language model and is left out
 
   bool operator==(const Architecture&) const = default;
   [[nodiscard]] bool is_mla() const { return kv_lora_rank > 0; }
+  /// Those before the first MoE layer; of a dense model all.
+  [[nodiscard]] int dense_layers() const { return num_hidden_layers - moe_layers(); }
   [[nodiscard]] int moe_layers() const { return n_routed_experts > 0 ? num_hidden_layers - first_k_dense_replace : 0; }
   [[nodiscard]] int window(int layer) const { return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)]; }
 };

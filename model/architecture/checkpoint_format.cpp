@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <stdexcept>
 
+#include "architecture/config_keys.hpp"
 #include "architecture/matrices.hpp"
 #include "architecture/parameters.hpp"
 #include "base/file.hpp"
@@ -19,27 +19,27 @@ namespace fs = std::filesystem;
 constexpr int kWidest = 1 << 22;
 
 struct Format {
-  WeightType type = WeightType::bf16;
+  Precision type = Precision::bf16;
   double bytes = 2;
   bool operator==(const Format&) const = default;
 };
 
-Format standard(WeightType type) { return {type, bytes_per_weight(type)}; }
+Format standard(Precision type) { return {type, bytes_per_weight(type)}; }
 
 // `beside`: bits of a scale, and of a zero point where there is one, per group of weights.
-Format int4(double beside, int group) { return {WeightType::int4, (4 + beside / group) / 8}; }
+Format int4(double beside, int group) { return {Precision::int4, (4 + beside / group) / 8}; }
 
 [[noreturn]] void refuse(const Spec& spec, const std::string& key, const std::string& what) {
-  throw spec.error_at(key, fmt::format("not modelled: {} ({})", what, key));
+  throw spec.error_at(key, not_modelled(what, key));
 }
 
 // ModelOpt's names of what it does to linear layers.
 Format format_named(const Spec& spec, const std::string& key) {
-  if (!spec.has(key) || spec.is_null(key)) return {};
+  if (!spec.stands(key)) return {};
   const std::string algorithm = spec.text(key);
   constexpr int kAwqGroup = 128;
-  if (algorithm == "FP8") return standard(WeightType::fp8);
-  if (algorithm == "NVFP4") return standard(WeightType::nvfp4);
+  if (algorithm == "FP8") return standard(Precision::fp8);
+  if (algorithm == "NVFP4") return standard(Precision::nvfp4);
   if (algorithm == "W4A16_AWQ") return int4(16, kAwqGroup);
   if (algorithm == "MIXED_PRECISION") refuse(spec, key, "formats that differ from layer to layer");
   refuse(spec, key, fmt::format("weights of {}", algorithm.substr(0, 40)));
@@ -50,11 +50,10 @@ Format format_of_group(const Spec& groups, const std::string& name) {
   const Spec weights = groups.map(name).map("weights");
   const int bits = weights.integer("num_bits", 1, 64);
   const std::string type = weights.text_or("type", "");
-  const bool grouped = weights.has("group_size") && !weights.is_null("group_size");
-  const int group = grouped ? weights.integer("group_size", 1, kWidest) : kWidest;
-  if (bits == 8 && type == "float") return standard(WeightType::fp8);
-  if (bits == 4 && type == "float" && group == 16) return standard(WeightType::nvfp4);
-  if (bits == 4 && type == "float" && group == 32) return standard(WeightType::mxfp4);
+  const int group = weights.stands("group_size") ? weights.integer("group_size", 1, kWidest) : kWidest;
+  if (bits == 8 && type == "float") return standard(Precision::fp8);
+  if (bits == 4 && type == "float" && group == 16) return standard(Precision::nvfp4);
+  if (bits == 4 && type == "float" && group == 32) return standard(Precision::mxfp4);
   if (bits == 4 && type == "int") return int4(16, group);
   refuse(weights, "num_bits", fmt::format("weights of {} bits, type {}", bits, type.substr(0, 40)));
 }
@@ -72,11 +71,11 @@ Format format_of_groups(const Spec& quantization) {
 }
 
 Format fp8_blocks(const Spec& quantization) {
-  const bool blocks = quantization.has("weight_block_size") && !quantization.is_null("weight_block_size");
+  const bool blocks = quantization.stands("weight_block_size");
   if (blocks && quantization.integers("weight_block_size", 1, kWidest) != std::vector<int>{128, 128}) {
     throw quantization.error("weight_block_size", "must be [128, 128]");
   }
-  return standard(WeightType::fp8);
+  return standard(Precision::fp8);
 }
 
 // AWQ and GPTQ: 16 bits of scale and 4 of zero point per group.
@@ -100,7 +99,7 @@ Format format_by_method(const Spec& quantization) {
   const std::string method = quantization.text_or("quant_method", "");
   if (method.empty()) throw quantization.error("quant_method", "is not there to say which");
   if (method == "fp8" || method == "fbgemm_fp8") return fp8_blocks(quantization);
-  if (method == "mxfp4") return standard(WeightType::mxfp4);
+  if (method == "mxfp4") return standard(Precision::mxfp4);
   if (method == "awq" || method == "gptq") return int4_with_zeros(quantization);
   if (method == "compressed-tensors" || method == "modelopt") return format_of_groups(quantization);
   refuse(quantization, "quant_method", fmt::format("weights of {}", method.substr(0, 40)));
@@ -110,7 +109,7 @@ Format format_by_method(const Spec& quantization) {
 NamePatterns kept_modules(const Spec& quantization) {
   std::vector<std::string> kept;
   for (const char* key : {"modules_to_not_convert", "ignore", "exclude_modules"}) {
-    if (!quantization.has(key) || quantization.is_null(key)) continue;
+    if (!quantization.stands(key)) continue;
     const std::vector<std::string> more = quantization.texts(key);
     kept.insert(kept.end(), more.begin(), more.end());
   }
@@ -121,11 +120,11 @@ NamePatterns kept_modules(const Spec& quantization) {
   }
 }
 
-WeightType kv_cache_of(const Spec& quantization) {
-  const bool scheme = quantization.has("kv_cache_scheme") && !quantization.is_null("kv_cache_scheme");
-  const std::string named = quantization.text_or("kv_cache_quant_algo", "");
-  if (named == "NVFP4") refuse(quantization, "kv_cache_quant_algo", "a KV cache of four bits");
-  return scheme || named == "FP8" ? WeightType::fp8 : WeightType::bf16;
+Precision kv_cache_of(const Spec& quantization) {
+  const char* algorithm = "kv_cache_quant_algo";
+  const std::string named = quantization.stands(algorithm) ? quantization.text(algorithm) : "";
+  if (named == "NVFP4") refuse(quantization, algorithm, "a KV cache of four bits");
+  return quantization.stands("kv_cache_scheme") || named == "FP8" ? Precision::fp8 : Precision::bf16;
 }
 
 CheckpointFormat described(const Spec& quantization, const Format& format) {
@@ -152,7 +151,7 @@ struct Kind {
 
 std::vector<Kind> kinds_of(const Architecture& a) {
   const int layers = a.num_hidden_layers;
-  const int dense = layers - a.moe_layers();
+  const int dense = a.dense_layers();
   const int all = layers + a.num_nextn_predict_layers;
   std::vector<Kind> kinds = {{kAttention, false, 0, layers, attention_matrices(a)},
                              {kAttention, true, layers, all, attention_matrices(a)},
@@ -177,44 +176,31 @@ bool is_kept(const CheckpointFormat& format, const Kind& kind, int layer, const 
   });
 }
 
-// The share of a kind's parameters that stays in BF16.
-double kept_share(const CheckpointFormat& format, const Kind& kind) {
+// The parameters of a kind, of all its layers, and those of them that stay in BF16.
+struct Share {
   double kept = 0, all = 0;
+};
+
+Share share_of(const CheckpointFormat& format, const Kind& kind) {
+  Share share;
   for (int layer = kind.first; layer < kind.end; ++layer) {
     for (const Matrix& matrix : kind.matrices) {
-      all += matrix.parameters;
-      if (is_kept(format, kind, layer, matrix)) kept += matrix.parameters;
+      share.all += matrix.parameters;
+      if (is_kept(format, kind, layer, matrix)) share.kept += matrix.parameters;
     }
   }
-  return all > 0 ? kept / all : 0;
+  return share;
 }
 
 bool is_routed(const StoredWeights& part) { return part.module == kRoutedExperts; }
 
-// The format that most of the parameters have.
-WeightType most(const Architecture& a, bool routed) {
-  std::map<WeightType, double> sums;
-  for (const Kind& kind : kinds_of(a)) {
-    double parameters = 0;
-    for (const Matrix& matrix : kind.matrices) parameters += (kind.end - kind.first) * matrix.parameters;
-    for (const StoredWeights& part : a.stored) {
-      if (part.module == kind.module && part.mtp == kind.mtp && !kind.mtp && is_routed(part) == routed) {
-        sums[part.type] += part.share * parameters;
-      }
-    }
-  }
-  const auto largest =
-      std::max_element(sums.begin(), sums.end(), [](const auto& x, const auto& y) { return x.second < y.second; });
-  return largest == sums.end() ? WeightType::bf16 : largest->first;
-}
-
 // In which format and where, "nvfp4 (routed experts)"; "" where all formats have prices.
 std::string format_without_price(const Architecture& model) {
-  const auto has_price = [](WeightType type, bool routed) {
-    return type == WeightType::bf16 || type == WeightType::fp8 || (routed && type == WeightType::mxfp4);
+  const auto has_price = [](Precision type, bool routed) {
+    return type == Precision::bf16 || type == Precision::fp8 || (routed && type == Precision::mxfp4);
   };
   for (const StoredWeights& part : model.stored) {
-    const bool mixed = part.share < 1 && part.type != WeightType::bf16;
+    const bool mixed = part.share < 1 && part.type != Precision::bf16;
     if (!part.mtp && (mixed || !has_price(part.type, is_routed(part)))) {
       return fmt::format("{} ({})", name_of(part.type), part.module);
     }
@@ -242,16 +228,22 @@ CheckpointFormat read_checkpoint_format(const ModelFields& fields) {
 void store_as(const CheckpointFormat& format, Architecture& model) {
   model.kv_cache = format.kv_cache;
   model.stored.clear();
+  Share others, experts;  // of the model without its MTP modules
   for (const Kind& kind : kinds_of(model)) {
-    if (kind.first == kind.end) continue;
-    const double kept = kept_share(format, kind);
-    if (kept > 0) model.stored.push_back({kind.module, kind.mtp, WeightType::bf16, 2, kept});
-    if (kept < 1) model.stored.push_back({kind.module, kind.mtp, format.type, format.bytes, 1 - kept});
+    const auto [kept, all] = share_of(format, kind);
+    if (all == 0) continue;
+    if (kept > 0) model.stored.push_back({kind.module, kind.mtp, Precision::bf16, 2, kept / all});
+    if (kept < all) model.stored.push_back({kind.module, kind.mtp, format.type, format.bytes, 1 - kept / all});
+    if (kind.mtp) continue;
+    Share& sum = kind.module == std::string(kRoutedExperts) ? experts : others;
+    sum.kept += kept;
+    sum.all += all;
   }
-  model.weights = most(model, false);
-  model.expert_weights = most(model, true);
+  const auto usual_of = [&](const Share& sum) { return 2 * sum.kept >= sum.all ? Precision::bf16 : format.type; };
+  model.weights = usual_of(others);
+  model.expert_weights = usual_of(experts);
   std::erase_if(model.stored, [&](const StoredWeights& part) {
-    const WeightType usual = is_routed(part) ? model.expert_weights : model.weights;
+    const Precision usual = is_routed(part) ? model.expert_weights : model.weights;
     return part.share == 1 && part.type == usual && part.bytes == bytes_per_weight(usual);
   });
 }
@@ -261,22 +253,6 @@ void expect_prices(const Spec& spec, const std::string& key, const Architecture&
   if (format.empty()) return;
   throw spec.error(key,
                    fmt::format("is stored in {}, which has no prices yet; `moeline model` tells its size", format));
-}
-
-const char* name_of(WeightType type) {
-  switch (type) {
-    case WeightType::bf16:
-      return "bf16";
-    case WeightType::fp8:
-      return "fp8";
-    case WeightType::mxfp4:
-      return "mxfp4";
-    case WeightType::nvfp4:
-      return "nvfp4";
-    case WeightType::int4:
-      return "int4";
-  }
-  return "";
 }
 
 }  // namespace moeline

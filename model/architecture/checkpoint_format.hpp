@@ -9,11 +9,11 @@
 namespace moeline {
 
 struct CheckpointFormat {
-  WeightType type = WeightType::bf16;  ///< of linear layers in attention, FFNs and experts
-  double bytes = 2;                    ///< per parameter, with its share of the scales
-  bool experts_alone = false;          ///< all other linear layers are BF16
-  NamePatterns kept;                   ///< linear layers that stay in BF16
-  WeightType kv_cache = WeightType::bf16;
+  Precision type = Precision::bf16;  ///< of linear layers in attention, FFNs and experts
+  double bytes = 2;                  ///< per parameter, with its share of the scales
+  bool experts_alone = false;        ///< all other linear layers are BF16
+  NamePatterns kept;                 ///< linear layers that stay in BF16
+  Precision kv_cache = Precision::bf16;
 };
 
 /// Embedding, LM head and router are BF16 in all of them. Throws SpecError where a format is not known, where layers
@@ -26,7 +26,5 @@ void store_as(const CheckpointFormat& format, Architecture& model);
 /// Prices exist for BF16 and FP8, and for MXFP4 in routed experts. Throws SpecError at the key that named a model of
 /// another format, or of several in one kind of module.
 void expect_prices(const Spec& spec, const std::string& key, const Architecture& model);
-
-[[nodiscard]] const char* name_of(WeightType type);
 
 }  // namespace moeline

@@ -12,8 +12,6 @@
 namespace moeline {
 namespace {
 
-bool stands(const Spec& spec, const std::string& name) { return spec.has(name) && !spec.is_null(name); }
-
 bool is_tower(const std::string& key) { return key == "vision_config" || key == "audio_config"; }
 
 void add_keys(const Spec& spec, std::vector<ModelFields::Key>& keys) {
@@ -45,10 +43,10 @@ ModelFields ModelFields::load(const std::filesystem::path& path) {
     return {spec, spec, path};
   }
   const Spec outer = Spec::parse(path.string(), json_as_yaml(read_text(path)));
-  return {stands(outer, "text_config") ? outer.map("text_config") : outer, outer, path};
+  return {outer.stands("text_config") ? outer.map("text_config") : outer, outer, path};
 }
 
-bool ModelFields::is_wrapped() const { return is_config_json() && stands(outer_, "text_config"); }
+bool ModelFields::is_wrapped() const { return is_config_json() && outer_.stands("text_config"); }
 
 std::vector<ModelFields::Key> ModelFields::keys() const {
   std::vector<Key> keys;
@@ -59,19 +57,19 @@ std::vector<ModelFields::Key> ModelFields::keys() const {
 
 std::vector<std::string> ModelFields::towers() const {
   std::vector<std::string> towers = outer_.keys();
-  std::erase_if(towers, [&](const std::string& key) { return !is_tower(key) || !stands(outer_, key); });
+  std::erase_if(towers, [&](const std::string& key) { return !is_tower(key) || !outer_.stands(key); });
   return towers;
 }
 
 std::string ModelFields::wrapper_type() const {
-  const bool both = is_wrapped() && stands(outer_, "model_type") && stands(inner_, "model_type");
+  const bool both = is_wrapped() && outer_.stands("model_type") && inner_.stands("model_type");
   return both ? outer_.text("model_type") : "";
 }
 
 ModelFields::Place ModelFields::find(const std::string& field) const {
   Place place{&inner_, field, false};
   for (const std::string& name : names_of(field)) {
-    const Spec* spec = stands(inner_, name) ? &inner_ : stands(outer_, name) ? &outer_ : nullptr;
+    const Spec* spec = inner_.stands(name) ? &inner_ : outer_.stands(name) ? &outer_ : nullptr;
     if (spec == nullptr) continue;
     if (place.found && place.spec->words(place.name) != spec->words(name)) {
       throw spec->error(name, fmt::format("is not what {} is, which means the same", place.name));
@@ -143,7 +141,7 @@ SpecError ModelFields::error(const std::string& field, std::string_view message)
 }
 
 SpecError ModelFields::error_at(const std::string& field, std::string_view message) const {
-  const Spec& spec = stands(inner_, field) ? inner_ : outer_;
+  const Spec& spec = inner_.stands(field) ? inner_ : outer_;
   return spec.error_at(field, message);
 }
 

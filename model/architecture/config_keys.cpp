@@ -1,5 +1,7 @@
 #include "architecture/config_keys.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <set>
@@ -328,6 +330,10 @@ bool is_neutral(const std::string& key) {
 }
 
 std::span<const KeyMeaning> key_meanings() { return kMeanings; }
+
+std::string not_modelled(const std::string& what, const std::string& key) {
+  return fmt::format("not modelled: {} ({})", what, key);
+}
 
 bool says_nothing(const std::string& word) {
   double value = 1;

@@ -26,6 +26,9 @@ struct KeyMeaning {
 /// Every key of an architecture that we have met, in the order in which a message names them.
 [[nodiscard]] std::span<const KeyMeaning> key_meanings();
 
+/// The refusal of a part that a key asks for: "not modelled: WHAT (KEY)".
+[[nodiscard]] std::string not_modelled(const std::string& what, const std::string& key);
+
 /// A value asks for nothing: null, false, a zero, an empty text.
 [[nodiscard]] bool says_nothing(const std::string& word);
 

@@ -105,22 +105,6 @@ double train_flops(const Architecture& model, double seq_len, double (*mean_keys
 
 }  // namespace
 
-double bytes_per_weight(WeightType type) {
-  switch (type) {
-    case WeightType::bf16:
-      return kBf16Bytes;
-    case WeightType::fp8:
-      return 1 + 4.0 / (128 * 128);
-    case WeightType::mxfp4:
-      return (4 + 8.0 / 32) / 8;
-    case WeightType::nvfp4:
-      return (4 + 8.0 / 16) / 8;
-    case WeightType::int4:
-      return (4 + 16.0 / 128) / 8;
-  }
-  return 0;
-}
-
 double Module::bytes() const {
   double per_weight = stored.empty() ? bytes_per_weight(type) : 0;
   for (const StoredWeights& part : stored) per_weight += part.share * part.bytes;

@@ -15,7 +15,7 @@ struct Module {
   double matrices = 0;                  ///< parameters of one in matrices
   double vectors = 0;                   ///< parameters of one in norms, biases and sinks, kept at BF16
   double active = 1;                    ///< of `count`, the share that one token passes through
-  WeightType type = WeightType::bf16;   ///< of the matrices, where `stored` is empty
+  Precision type = Precision::bf16;     ///< of the matrices, where `stored` is empty
   std::vector<StoredWeights> stored{};  ///< in which formats the matrices are, where it is more than `type` says
 
   [[nodiscard]] double parameters() const { return count * (matrices + vectors); }
@@ -28,11 +28,6 @@ inline constexpr const char* kAttention = "attention";
 inline constexpr const char* kDenseFfn = "dense FFN";
 inline constexpr const char* kRoutedExperts = "routed experts";
 inline constexpr const char* kSharedExperts = "shared experts";
-
-/// Bytes per parameter with its share of the scales: BF16 2; FP8 with an FP32 scale per 128x128 (DeepSeek-V3, section
-/// 3.3.2; partial blocks at an edge count by area); MXFP4 with an 8-bit scale per 32 (OCP Microscaling 1.0): 4.25 bits;
-/// NVFP4 with an 8-bit scale per 16 (and one of 32 bits per matrix): 4.5 bits; INT4 with a 16-bit scale per 128.
-[[nodiscard]] double bytes_per_weight(WeightType type);
 
 /// Embedding, attention, norms, dense FFN, router, routed experts, shared experts, LM head; those it has.
 /// Attention: its projections with their biases, RMSNorms of latents, queries and keys, sinks. Norms: two RMSNorms per

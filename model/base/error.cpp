@@ -14,6 +14,11 @@ std::string located(std::string_view file, int line, std::string_view message) {
 SpecError::SpecError(std::string_view file, int line, std::string_view message)
     : std::runtime_error(located(file, line, message)), names_file_(true) {}
 
+std::string expect_name(std::string_view kind, std::string_view name, std::span<const std::string> candidates) {
+  if (std::optional<std::string> known = known_name(name, candidates)) return *std::move(known);
+  throw UnknownName(unknown_name(kind, name, candidates));
+}
+
 std::string shortest(double value) { return fmt::format("{}", value); }
 
 void check_failed(const char* condition, const char* file, int line, const std::string& values) {

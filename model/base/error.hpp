@@ -1,6 +1,7 @@
 // Two kinds of failure: what the user gave us is wrong (SpecError, exit code 3), or we broke our own promise (CHECK).
 #pragma once
 
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -37,6 +38,10 @@ class UnknownName : public SpecError {
  public:
   using SpecError::SpecError;
 };
+
+/// The candidate that `name` means (names.hpp). Throws UnknownName with the nearest one.
+[[nodiscard]] std::string expect_name(std::string_view kind, std::string_view name,
+                                      std::span<const std::string> candidates);
 
 /// The shortest text that reads back as the same double ("0.1", "4096").
 [[nodiscard]] std::string shortest(double value);

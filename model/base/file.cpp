@@ -95,9 +95,22 @@ void write_text(const fs::path& path, std::string_view content) {
   }
 }
 
+std::optional<fs::path> above_program(const fs::path& relative) {
+  std::error_code failed;
+  fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
+  for (; folder.has_relative_path(); folder = folder.parent_path()) {
+    const fs::path found = fs::canonical(folder / relative, failed);
+    if (!failed) return found;
+  }
+  return std::nullopt;
+}
+
 fs::path home() {
   const char* set = std::getenv("MOELINE_HOME");
-  return set != nullptr && *set != '\0' ? fs::path(set) : fs::path(MOELINE_SOURCE_DIR);
+  if (set != nullptr && *set != '\0') return set;
+  static const std::optional<fs::path> found = above_program("share/moeline");
+  if (found) return *found;
+  throw SpecError("no share/moeline lies beside or above this program; MOELINE_HOME names the folder with hwprofiles");
 }
 
 fs::path measured_data() {
@@ -130,10 +143,7 @@ fs::path find_named(std::string_view kind, const std::string& reference, const f
     if (fs::exists(path, failed)) return path;
     throw UnknownName(fmt::format("unknown {} '{}': no such file", kind, reference));
   }
-  const std::vector<std::string> names = names_in(folder);
-  const std::optional<std::string> known = known_name(reference, names);
-  if (!known) throw UnknownName(unknown_name(kind, reference, names));
-  return home() / folder / (*known + ".yaml");
+  return home() / folder / (expect_name(kind, reference, names_in(folder)) + ".yaml");
 }
 
 }  // namespace moeline

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,8 +21,11 @@ namespace moeline {
 /// written.
 void write_text(const std::filesystem::path& path, std::string_view content);
 
-/// Where moeline's own data lives (model/zoo, hwprofiles, schedules): $MOELINE_HOME, else the source tree it was
-/// built from.
+/// What lies at this path in the folder of the running program or in one above it; links are followed.
+[[nodiscard]] std::optional<std::filesystem::path> above_program(const std::filesystem::path& relative);
+
+/// Where moeline's own data lives (model/zoo, hwprofiles, schedules): $MOELINE_HOME, else share/moeline above the
+/// program: of a build a link to the source tree. Throws SpecError where there is neither.
 [[nodiscard]] std::filesystem::path home();
 
 /// Where measured data of others lies, which the project does not ship: $MOELINE_DATA, else ../shared/data beside

@@ -29,6 +29,8 @@ class Spec {
   [[nodiscard]] bool has(const std::string& key) const;
   /// The key stands, and its value is null, ~ or nothing.
   [[nodiscard]] bool is_null(const std::string& key) const;
+  /// The key stands, and has a value.
+  [[nodiscard]] bool stands(const std::string& key) const { return has(key) && !is_null(key); }
   [[nodiscard]] bool is_list(const std::string& key) const;
   [[nodiscard]] Spec map(const std::string& key) const;
   /// The mapping at `key`, or an empty one.

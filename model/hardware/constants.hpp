@@ -80,73 +80,87 @@ using Constants = std::array<double, kConstants>;
 using ConstantSet = std::bitset<kConstants>;
 inline constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
-/// Names as they stand in a profile.
-inline constexpr std::array<std::string_view, kConstants> kConstantNames = {
-    "gemm_fp8.startup_us",
-    "gemm_fp8.mainloop_roofline_multiple",
-    "gemm_fp8.epilogue_us",
-    "gemm_fp8.port_roofline_multiple",
-    "gemm_fp8.memory_roofline_multiple",
-    "gemm_bf16.startup_us",
-    "gemm_bf16.mainloop_roofline_multiple",
-    "gemm_bf16.epilogue_us",
-    "gemm_bf16.port_roofline_multiple",
-    "gemm_bf16.memory_roofline_multiple",
-    "gemm_fp8_wgrad.mainloop_roofline_multiple",
-    "gemm_fp8_wgrad.epilogue_us",
-    "attention_forward.roofline_multiple",
-    "attention_forward.latency_us",
-    "attention_backward.roofline_multiple",
-    "mla_decode.compute_roofline_multiple",
-    "mla_decode_cache.roofline_multiple",
-    "mla_decode_overhead.startup_us",
-    "mla_decode_overhead.merge_us",
-    "mla_decode_overhead.queries_roofline_multiple",
-    "gqa_decode.startup_us",
-    "gqa_decode.merge_us_per_row",
-    "gqa_decode.compute_roofline_multiple",
-    "gqa_decode.memory_roofline_multiple",
-    "gqa_decode.latency_us",
-    "memory.startup_us",
-    "streaming.roofline_multiple",
-    "rowwise.roofline_multiple",
-    "tiled.roofline_multiple",
-    "requantize.roofline_multiple",
-    "recode_12bit.roofline_multiple",
-    "strided.roofline_multiple",
-    "routing_scan.ns_per_1000_items",
-    "count_rows.ns_per_row",
-    "map_rows.ns_per_row",
-    "small.us",
-    "launch.kernel_gap_us",
-    "launch.host_per_kernel_us",
-    "launch_graph.kernel_gap_us",
-    "host_sync.read_counts_us",
-    "host_sync.launch_us",
-    "jitter.relative_deviation",
-    "dispatch.overlapped_slowdown",
-    "dispatch_cached.overlapped_slowdown",
-    "combine.overlapped_slowdown",
-    "all_to_all_hop.us_per_KB",
-    "sm_copies.dispatch_us_per_MB",
-    "sm_copies.combine_us_per_MB",
-    "all_to_all.nic_roofline_multiple",
-    "all_to_all.own_node_roofline_multiple",
-    "all_to_all_nvlink.roofline_multiple",
-    "low_latency.startup_us",
-    "low_latency.reach_us",
-    "low_latency.nic_roofline_multiple",
-    "low_latency.own_node_roofline_multiple",
-    "low_latency.waits_roofline_multiple",
-    "low_latency_nvlink.dispatch_us",
-    "low_latency_nvlink.roofline_multiple",
-    "low_latency_hold.fixed_us",
-    "low_latency_hold.us_per_MB",
+/// One row for each, in the order of the enumeration: its name in a profile.
+struct ConstantRow {
+  Constant constant;
+  std::string_view name;
 };
+inline constexpr std::array<ConstantRow, kConstants> kConstantTable = {{
+    {Constant::gemm_startup, "gemm_fp8.startup_us"},
+    {Constant::gemm_mainloop, "gemm_fp8.mainloop_roofline_multiple"},
+    {Constant::gemm_epilogue, "gemm_fp8.epilogue_us"},
+    {Constant::gemm_ports, "gemm_fp8.port_roofline_multiple"},
+    {Constant::gemm_memory, "gemm_fp8.memory_roofline_multiple"},
+    {Constant::bf16_gemm_startup, "gemm_bf16.startup_us"},
+    {Constant::bf16_gemm_mainloop, "gemm_bf16.mainloop_roofline_multiple"},
+    {Constant::bf16_gemm_epilogue, "gemm_bf16.epilogue_us"},
+    {Constant::bf16_gemm_ports, "gemm_bf16.port_roofline_multiple"},
+    {Constant::bf16_gemm_memory, "gemm_bf16.memory_roofline_multiple"},
+    {Constant::wgrad_mainloop, "gemm_fp8_wgrad.mainloop_roofline_multiple"},
+    {Constant::wgrad_epilogue, "gemm_fp8_wgrad.epilogue_us"},
+    {Constant::attention_forward, "attention_forward.roofline_multiple"},
+    {Constant::attention_latency, "attention_forward.latency_us"},
+    {Constant::attention_backward, "attention_backward.roofline_multiple"},
+    {Constant::mla_compute, "mla_decode.compute_roofline_multiple"},
+    {Constant::mla_memory, "mla_decode_cache.roofline_multiple"},
+    {Constant::mla_startup, "mla_decode_overhead.startup_us"},
+    {Constant::mla_merge, "mla_decode_overhead.merge_us"},
+    {Constant::mla_queries, "mla_decode_overhead.queries_roofline_multiple"},
+    {Constant::gqa_startup, "gqa_decode.startup_us"},
+    {Constant::gqa_merge, "gqa_decode.merge_us_per_row"},
+    {Constant::gqa_compute, "gqa_decode.compute_roofline_multiple"},
+    {Constant::gqa_memory, "gqa_decode.memory_roofline_multiple"},
+    {Constant::gqa_latency, "gqa_decode.latency_us"},
+    {Constant::memory_startup, "memory.startup_us"},
+    {Constant::streaming, "streaming.roofline_multiple"},
+    {Constant::rowwise, "rowwise.roofline_multiple"},
+    {Constant::tiled, "tiled.roofline_multiple"},
+    {Constant::requantize, "requantize.roofline_multiple"},
+    {Constant::recode_12bit, "recode_12bit.roofline_multiple"},
+    {Constant::strided, "strided.roofline_multiple"},
+    {Constant::routing_scan, "routing_scan.ns_per_1000_items"},
+    {Constant::count_rows, "count_rows.ns_per_row"},
+    {Constant::map_rows, "map_rows.ns_per_row"},
+    {Constant::small, "small.us"},
+    {Constant::kernel_gap, "launch.kernel_gap_us"},
+    {Constant::host_per_kernel, "launch.host_per_kernel_us"},
+    {Constant::graph_gap, "launch_graph.kernel_gap_us"},
+    {Constant::read_counts, "host_sync.read_counts_us"},
+    {Constant::host_launch, "host_sync.launch_us"},
+    {Constant::jitter, "jitter.relative_deviation"},
+    {Constant::dispatch_overlapped, "dispatch.overlapped_slowdown"},
+    {Constant::dispatch_cached_overlapped, "dispatch_cached.overlapped_slowdown"},
+    {Constant::combine_overlapped, "combine.overlapped_slowdown"},
+    {Constant::all_to_all_hop, "all_to_all_hop.us_per_KB"},
+    {Constant::dispatch_copy, "sm_copies.dispatch_us_per_MB"},
+    {Constant::combine_copy, "sm_copies.combine_us_per_MB"},
+    {Constant::normal_nic, "all_to_all.nic_roofline_multiple"},
+    {Constant::normal_own_node, "all_to_all.own_node_roofline_multiple"},
+    {Constant::normal_nvlink, "all_to_all_nvlink.roofline_multiple"},
+    {Constant::low_latency_startup, "low_latency.startup_us"},
+    {Constant::low_latency_reach, "low_latency.reach_us"},
+    {Constant::low_latency_nic, "low_latency.nic_roofline_multiple"},
+    {Constant::low_latency_own_node, "low_latency.own_node_roofline_multiple"},
+    {Constant::low_latency_waits, "low_latency.waits_roofline_multiple"},
+    {Constant::low_latency_node_dispatch, "low_latency_nvlink.dispatch_us"},
+    {Constant::low_latency_nvlink, "low_latency_nvlink.roofline_multiple"},
+    {Constant::low_latency_hold, "low_latency_hold.fixed_us"},
+    {Constant::low_latency_hold_copy, "low_latency_hold.us_per_MB"},
+}};
+
+[[nodiscard]] constexpr std::string_view constant_name(std::size_t constant) { return kConstantTable[constant].name; }
+
+[[nodiscard]] constexpr bool is_in_order() {
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    if (static_cast<std::size_t>(kConstantTable[i].constant) != i) return false;
+  }
+  return true;
+}
+static_assert(is_in_order());
 
 /// Constants are known together, and borrowed together, by the part of their name before the dot.
 [[nodiscard]] constexpr std::string_view group_of(std::size_t constant) {
-  const std::string_view name = kConstantNames[constant];
+  const std::string_view name = constant_name(constant);
   return name.substr(0, name.find('.'));
 }
 

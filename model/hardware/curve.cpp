@@ -1,29 +1,26 @@
 #include "hardware/curve.hpp"
 
 #include <cmath>
+#include <map>
 
 #include "base/error.hpp"
 
 namespace moeline {
 namespace {
 
-Constant memory_constant(Family family) {
-  switch (family) {
-    case Family::rowwise:
-      return Constant::rowwise;
-    case Family::cast_transpose:
-    case Family::swiglu:
-      return Constant::tiled;
-    case Family::requantize:
-      return Constant::requantize;
-    case Family::recode_12bit:
-      return Constant::recode_12bit;
-    case Family::strided:
-      return Constant::strided;
-    default:
-      return Constant::streaming;
-  }
+// What a memory-bound or routing kernel takes per byte or item.
+Constant rate_of(Family family) {
+  static const std::map<Family, Constant> kRates = {
+      {Family::streaming, Constant::streaming},   {Family::rowwise, Constant::rowwise},
+      {Family::cast_transpose, Constant::tiled},  {Family::swiglu, Constant::tiled},
+      {Family::requantize, Constant::requantize}, {Family::recode_12bit, Constant::recode_12bit},
+      {Family::strided, Constant::strided},       {Family::routing_scan, Constant::routing_scan},
+      {Family::count_rows, Constant::count_rows}, {Family::map_rows, Constant::map_rows}};
+  return kRates.at(family);
 }
+
+// A scan goes by millions of token-expert pairs, the others by thousands of rows.
+double items_of(const Operator& op) { return op.items / (op.family == Family::routing_scan ? 1e6 : 1e3); }
 
 double sum(const std::vector<Term>& terms, const Constants& constants) {
   double us = 0;
@@ -49,47 +46,23 @@ Evaluation evaluate(const Curve& curve, const Constants& constants) {
 
 Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine, TileSet tiles) {
   const double fewer_sms = machine.sms / sms;
-  switch (op.family) {
-    case Family::gemm_fp8:
-    case Family::gemm_fp8_wgrad:
-    case Family::gemm_fp8_grouped:
-    case Family::gemm_fp8_masked:
-    case Family::gemm_bf16:
-    case Family::gemm_bf16_grouped:
-    case Family::gemm_bf16_batched:
+  switch (row_of(op.family).kind) {
+    case FamilyKind::gemm:
       return gemm_curve(op, sms, machine, tiles);
-    case Family::attention_forward:
-    case Family::attention_backward:
-    case Family::mla_decode:
-    case Family::gqa_decode:
+    case FamilyKind::attention:
       return attention_curve(op, sms, machine);
-    case Family::routing_scan:
-      return {{{Constant::routing_scan, op.items / 1e6}}, {}};
-    case Family::count_rows:
-      return {{{Constant::count_rows, op.items / 1e3}}, {}};
-    case Family::map_rows:
-      return {{{Constant::map_rows, op.items / 1e3}}, {}};
-    case Family::small:
+    case FamilyKind::routing:
+      return {{{rate_of(op.family), items_of(op)}}, {}};
+    case FamilyKind::small:
       return {{{Constant::small, 1}}, {}};
-    case Family::streaming:
-    case Family::rowwise:
-    case Family::cast_transpose:
-    case Family::requantize:
-    case Family::swiglu:
-    case Family::recode_12bit:
-    case Family::strided:
+    case FamilyKind::memory_bound:
       return {{{Constant::memory_startup, 1},
-               {memory_constant(op.family), bytes_at_peak_us(op.bytes, machine.hbm_GBps) * fewer_sms}},
+               {rate_of(op.family), bytes_at_peak_us(op.bytes, machine.hbm_GBps) * fewer_sms}},
               {}};
-    case Family::notify:
-    case Family::send:
-    case Family::reduce_scatter:
-    case Family::all_gather:
-    case Family::dispatch:
-    case Family::dispatch_cached:
-    case Family::combine:
-    case Family::low_latency_dispatch:
-    case Family::low_latency_combine:
+    case FamilyKind::barrier:
+    case FamilyKind::collective:
+    case FamilyKind::normal:
+    case FamilyKind::low_latency:
       break;
   }
   moeline::check_failed("a compute family", __FILE__, __LINE__, name_of(op.family));

@@ -33,13 +33,14 @@ constexpr std::size_t kBf16Offset =
     static_cast<std::size_t>(Constant::bf16_gemm_startup) - static_cast<std::size_t>(Constant::gemm_startup);
 
 Constant of_family(Constant fp8, Family family) {
-  return static_cast<Constant>(static_cast<std::size_t>(fp8) + (is_fp8(family) ? 0 : kBf16Offset));
+  return static_cast<Constant>(static_cast<std::size_t>(fp8) +
+                               (row_of(family).precision == Precision::fp8 ? 0 : kBf16Offset));
 }
 
-double bytes_per_number(Family family) { return is_fp8(family) ? 1 : 2; }
+double bytes_per_number(Family family) { return number_bytes(row_of(family).precision); }
 
 double flops_per_us(Family family, const MachineFacts& machine) {  // of an SM
-  return (is_fp8(family) ? machine.fp8_tflops : machine.bf16_tflops) * 1e6 / machine.sms;
+  return machine.tflops(row_of(family).precision) * 1e6 / machine.sms;
 }
 
 // A GEMM cut into tiles.
@@ -117,7 +118,7 @@ Curve tiled_curve(const Operator& op, double rows, const RowTiles& row_tiles, in
   cut.tiles = row_tiles(cut.tile) * std::ceil(op.n / cut.tile.n);
   cut.waves = std::ceil(cut.tiles / sms);
   cut.k_blocks = std::ceil(op.k * bytes_per_number(op.family) / kBlockBytes);
-  if (is_fp8(op.family)) cut.straddling_clocks = straddling_clocks(cut.tile, tiles);
+  if (row_of(op.family).precision == Precision::fp8) cut.straddling_clocks = straddling_clocks(cut.tile, tiles);
   cut.clustered = clustered(op, cut.tile, rows, tiles);
   return curve_of(cut, op, sms, machine);
 }

@@ -12,36 +12,6 @@
 namespace moeline {
 namespace {
 
-// Which dimensions a family has: what the fit records, and what prices are checked for.
-std::vector<Dimension> kernel_dimensions(Family family) {
-  using enum Dimension;
-  if (is_memory_bound(family)) return {bytes};
-  if (is_all_to_all(family)) return {bytes, ranks};
-  switch (family) {
-    case Family::gemm_fp8:
-    case Family::gemm_fp8_wgrad:
-    case Family::gemm_bf16:
-      return {m, n, k};
-    case Family::gemm_fp8_grouped:
-    case Family::gemm_fp8_masked:
-    case Family::gemm_bf16_grouped:
-    case Family::gemm_bf16_batched:
-      return {m, n, k, groups};
-    case Family::attention_forward:
-    case Family::attention_backward:
-      return {batch, kv_heads, heads_per_kv, query_len, kv_len, cached, window, qk_dim, v_dim};
-    case Family::mla_decode:
-    case Family::gqa_decode:
-      return {batch, kv_heads, rows, query_len, kv_len, qk_dim, v_dim};
-    case Family::routing_scan:
-    case Family::count_rows:
-    case Family::map_rows:
-      return {items};
-    default:  // small kernels are all alike, a barrier is a fact's
-      return {};
-  }
-}
-
 double value_of(Dimension dimension, const Operator& op) {
   switch (dimension) {
     case Dimension::m:
@@ -86,7 +56,7 @@ double value_of(Dimension dimension, const Operator& op) {
 
 // Of others the time does not depend on the SMs: few blocks, or the wire.
 bool takes_all_sms(Family family) {
-  return is_gemm(family) || is_attention(family) || is_memory_bound(family) || is_resident(family);
+  return is_gemm(family) || is_attention(family) || is_memory_bound(family) || row_of(family).is_resident;
 }
 
 double slack(Dimension dimension) { return dimension == Dimension::sms || dimension == Dimension::ranks ? 0 : 0.01; }
@@ -96,18 +66,9 @@ bool is_below(double value, double low, Dimension dimension) { return value < lo
 
 }  // namespace
 
-const std::vector<std::string>& dimension_names() {
-  static const std::vector<std::string> kNames = {
-      "m",      "n",      "k",      "groups", "batch", "kv_heads", "heads_per_kv", "rows",  "query_len",
-      "kv_len", "cached", "window", "qk_dim", "v_dim", "bytes",    "items",        "ranks", "sms"};
-  return kNames;
-}
-
-const std::string& name_of(Dimension dimension) { return dimension_names()[static_cast<std::size_t>(dimension)]; }
-
 Dimensions dimensions_of(const Operator& op, int sms) {
   Dimensions values;
-  for (const Dimension dimension : kernel_dimensions(op.family)) values[dimension] = value_of(dimension, op);
+  for (const Dimension dimension : row_of(op.family).dimensions) values[dimension] = value_of(dimension, op);
   if (takes_all_sms(op.family)) values[Dimension::sms] = sms;
   return values;
 }

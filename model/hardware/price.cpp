@@ -172,7 +172,8 @@ void price_compute(const Operator& op, const PriceConditions& conditions, const 
   const auto fit = kernels.fits.find(family);
   const TileSet tiles = fit == kernels.fits.end() ? kernels.tiles : fit->second.tiles;
   Curve curve = compute_curve(op, conditions.sms, machine, tiles);
-  if (!is_fp8(op.family) && family == name_of(Family::gemm_fp8)) curve = with_fp8_constants(std::move(curve));
+  if (family == name_of(Family::gemm_fp8) && row_of(op.family).precision != Precision::fp8)
+    curve = with_fp8_constants(std::move(curve));
   const Evaluation alone = evaluate_noting(curve, kernels, price);
   if (fit == kernels.fits.end() || std::isnan(alone.us)) {
     set_roofline(price);  // nothing is known but the floors
@@ -192,7 +193,7 @@ double shortest_us(const KernelSet& kernels) {
 // No kernel beats the peaks of HBM and of the tensor cores it runs on.
 double floor_us(const Operator& op, const MachineFacts& machine) {
   return std::max(bytes_at_peak_us(op.bytes, machine.hbm_GBps),
-                  flops_at_peak_us(op.flops, is_fp8(op.family) ? machine.fp8_tflops : machine.bf16_tflops));
+                  flops_at_peak_us(op.flops, machine.tflops(row_of(op.family).precision)));
 }
 
 // A curve a little below the peaks is a matter of rounding; one far below knows nothing of such a kernel.
@@ -209,7 +210,8 @@ void raise_to_floor(double floor_us, Price& price) {
 }  // namespace
 
 std::string priced_as(Family family, const KernelSet& kernels) {
-  if (kernels.fits.contains(name_of(family)) || !is_gemm(family) || is_fp8(family)) return name_of(family);
+  if (kernels.fits.contains(name_of(family)) || !is_gemm(family) || row_of(family).precision == Precision::fp8)
+    return name_of(family);
   return name_of(kernels.knows("gemm_bf16") ? Family::gemm_bf16 : Family::gemm_fp8);
 }
 
@@ -219,13 +221,13 @@ double roofline_us(const Operator& op, const MachineFacts& machine) {
 
 Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
             const KernelSet& kernels) {
-  if (is_fp8(op.family) && machine.fp8_tflops == 0) {
+  if (machine.tflops(row_of(op.family).precision) == 0) {
     throw SpecError(
         fmt::format("'{}' is an FP8 kernel, and the machine has no FP8 tensor cores (fp8_tflops is 0)", op.name));
   }
   MOELINE_CHECK(conditions.sms > 0 && conditions.sms <= machine.sms, std::to_string(conditions.sms));
   Price price;
-  price.hold = is_resident(op.family) ? Hold::resident : Hold::elastic;
+  price.hold = row_of(op.family).is_resident ? Hold::resident : Hold::elastic;
   price.sms = op.blocks > 0 ? std::min(op.blocks, conditions.sms) : conditions.sms;
   if (op.family == Family::notify) {
     // A message there and back; waiting for late ranks is not a cost.

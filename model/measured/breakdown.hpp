@@ -3,8 +3,8 @@
 
 #include <vector>
 
-#include "timeline/interpret.hpp"
 #include "timeline/intervals.hpp"
+#include "trace/interpret.hpp"
 
 namespace moeline {
 

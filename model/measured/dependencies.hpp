@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "timeline/interpret.hpp"
+#include "trace/interpret.hpp"
 
 namespace moeline {
 

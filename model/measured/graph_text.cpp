@@ -27,7 +27,7 @@ std::vector<bool> calls_used(const Measured& m) {
 
 std::string to_graphviz(const Measured& m) {
   std::string out;
-  out += std::string(kGraphvizStart) + " rankdir=LR;\n node [shape=box];\n";
+  out.append(kGraphvizStart).append(" rankdir=LR;\n node [shape=box];\n");
   for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) {
     const GpuEvent& event = m.trace.gpu_events[i];
     const std::string label = fmt::format("{}\n{}\n{} us, stream {}", kernel_name(m, i), phase_name(m, i),
@@ -47,7 +47,7 @@ std::string to_graphviz(const Measured& m) {
 
 std::string to_graph_json(const Measured& m) {
   std::string out;
-  out += std::string(kGraphJsonStart) + "\"schema_version\": 1,\n\"nodes\": [\n";
+  out.append(kGraphJsonStart).append("\"schema_version\": 1,\n\"nodes\": [\n");
   bool first = true;
   const auto next = [&] { out += std::exchange(first, false) ? "" : ",\n"; };
   for (std::uint32_t i = 0; i < m.trace.gpu_events.size(); ++i) {

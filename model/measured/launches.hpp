@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "timeline/interpret.hpp"
+#include "trace/interpret.hpp"
 
 namespace moeline {
 

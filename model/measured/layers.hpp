@@ -6,7 +6,7 @@
 
 #include "measured/breakdown.hpp"
 #include "timeline/phases.hpp"
-#include "timeline/step_windows.hpp"
+#include "trace/step_windows.hpp"
 
 namespace moeline {
 

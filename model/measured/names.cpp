@@ -2,20 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "base/text.hpp"
-#include "timeline/kernel_name.hpp"
 
 namespace moeline {
-
-std::string short_kernel_name(std::string_view name) {
-  constexpr std::size_t kMost = 60;
-  return one_line(subject_of(name), kMost);
-}
-
-std::string short_phase_name(std::string_view name) {
-  constexpr std::size_t kMost = 48;
-  return name.empty() ? "(no name)" : one_line(name, kMost);
-}
 
 std::string kernel_name(const Measured& m, std::int64_t event) {
   return short_kernel_name(m.trace.name(m.trace.gpu_events[static_cast<std::size_t>(event)]));

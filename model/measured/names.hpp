@@ -1,18 +1,13 @@
-// What to call kernels and phases of a trace where people read it: short, and on one line whatever the trace has in it.
+// What to call the kernels of a measured trace, and the places where they stand.
 #pragma once
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "measured/release.hpp"
+#include "trace/short_names.hpp"
 
 namespace moeline {
-
-/// The kernel's function, without templates and arguments.
-[[nodiscard]] std::string short_kernel_name(std::string_view name);
-/// A phase may be any annotation.
-[[nodiscard]] std::string short_phase_name(std::string_view name);
 
 [[nodiscard]] std::string kernel_name(const Measured& measured, std::int64_t event);
 /// "attn(B) of layer 3"; empty where the event has no phase.

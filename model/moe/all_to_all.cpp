@@ -22,8 +22,8 @@ constexpr double kMetadata = 8;
 constexpr double kEqual = 1 + 1e-9;  // of a ratio, but for rounding
 constexpr double kTopKEntry = 4;     // one index or one weight
 
-double payload_bytes(const AllToAllWork& work, bool fp8) {
-  return fp8 ? work.hidden * kFp8 + work.hidden / kScaleBlock * kFp32 : work.hidden * kBf16;
+double payload_bytes(const AllToAllWork& work, Precision precision) {
+  return work.hidden * activation_bytes(precision);
 }
 
 double record_bytes(const AllToAllWork& work, double payload, double top_k_entries) {
@@ -54,8 +54,9 @@ std::string deep_ep(const AllToAllWork& work, const char* kernel) {
   return fmt::format("deep_ep::{}::{}", work.ep > work.gpus_per_node ? "internode" : "intranode", kernel);
 }
 
-Operator transfer(Family family, const char* kernel, const AllToAllWork& work, bool fp8, double top_k_entries) {
-  const double payload = payload_bytes(work, fp8);
+Operator transfer(Family family, const char* kernel, const AllToAllWork& work, Precision precision,
+                  double top_k_entries) {
+  const double payload = payload_bytes(work, precision);
   Operator op;
   op.name = deep_ep(work, kernel);
   op.family = family;
@@ -101,7 +102,7 @@ AllToAllWork transfer_work(const LayerWork& work) {
           work.ep,
           work.gpus_per_node,
           work.spread,
-          true};
+          Precision::fp8};
 }
 
 }  // namespace
@@ -109,21 +110,21 @@ AllToAllWork transfer_work(const LayerWork& work) {
 std::vector<Operator> normal_dispatch(const AllToAllWork& work) {
   Operator layout = routing_scan(deep_ep(work, "get_dispatch_layout"), work.tokens * work.experts);
   layout.blocks = 16;
-  return {layout, notify(work, "notify_dispatch"), transfer(Family::dispatch, "dispatch", work, work.fp8_dispatch, 2)};
+  return {layout, notify(work, "notify_dispatch"), transfer(Family::dispatch, "dispatch", work, work.dispatch, 2)};
 }
 
 std::vector<Operator> normal_combine(const AllToAllWork& work) {
-  return {notify(work, "cached_notify"), transfer(Family::combine, "combine", work, false, 0)};
+  return {notify(work, "cached_notify"), transfer(Family::combine, "combine", work, Precision::bf16, 0)};
 }
 
 Operator low_latency_dispatch(const AllToAllWork& work, Stage stage) {
   constexpr double kHeader = 16;
   return low_latency(Family::low_latency_dispatch, "dispatch", stage, work,
-                     payload_bytes(work, work.fp8_dispatch) + kHeader);
+                     payload_bytes(work, work.dispatch) + kHeader);
 }
 
 Operator low_latency_combine(const AllToAllWork& work, Stage stage) {
-  return low_latency(Family::low_latency_combine, "combine", stage, work, payload_bytes(work, false));
+  return low_latency(Family::low_latency_combine, "combine", stage, work, payload_bytes(work, Precision::bf16));
 }
 
 std::vector<Operator> dispatch_forward(const LayerWork& work) { return normal_dispatch(transfer_work(work)); }
@@ -131,14 +132,14 @@ std::vector<Operator> dispatch_forward(const LayerWork& work) { return normal_di
 std::vector<Operator> combine_backward(const LayerWork& work) {
   const AllToAllWork transfers = transfer_work(work);
   return {cast("cast dY to fp8", work.tokens(), work.model.hidden_size), notify(transfers, "cached_notify"),
-          transfer(Family::dispatch_cached, "dispatch", transfers, true, 0)};
+          transfer(Family::dispatch_cached, "dispatch", transfers, Precision::fp8, 0)};
 }
 
 std::vector<Operator> combine_forward(const LayerWork& work) { return normal_combine(transfer_work(work)); }
 
 std::vector<Operator> dispatch_backward(const LayerWork& work) {
   const AllToAllWork transfers = transfer_work(work);
-  return {notify(transfers, "cached_notify"), transfer(Family::combine, "combine", transfers, false, 1)};
+  return {notify(transfers, "cached_notify"), transfer(Family::combine, "combine", transfers, Precision::bf16, 1)};
 }
 
 }  // namespace moeline

@@ -17,7 +17,7 @@ struct AllToAllWork {
   int ep = 1;
   int gpus_per_node = 8;
   Spread spread;
-  bool fp8_dispatch = true;  ///< tokens travel as FP8 with 1x128 scales, else as BF16
+  Precision dispatch = Precision::fp8;  ///< that tokens travel in; results come back in BF16
 };
 
 /// Normal mode, out: layout, barrier, transfer.

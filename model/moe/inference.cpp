@@ -8,9 +8,9 @@ namespace {
 
 using namespace kernels;
 
-std::vector<Operator> attention(const InferenceWork& work, int layer) {
-  std::vector<Operator> ops = attention_before_core(work);
-  std::vector<Operator> more = attention_from_core(work, layer);
+std::vector<Operator> attention(const InferenceWork& work, const Block& block) {
+  std::vector<Operator> ops = attention_before_core(work, block);
+  std::vector<Operator> more = attention_from_core(work, block);
   ops.insert(ops.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
   return ops;
 }
@@ -60,15 +60,15 @@ AllToAllWork InferenceWork::all_to_all() const {
           ep,
           gpus_per_node,
           spread,
-          fp8_dispatch};
+          dispatch};
 }
 
-std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work, int layer) {
-  if (phase == "attn-0") return attention_before_core(work);
-  if (phase == "attn-1") return attention_from_core(work, layer);
-  if (phase == "attn") return attention(work, layer);
+std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work, const Block& block) {
+  if (phase == "attn-0") return attention_before_core(work, block);
+  if (phase == "attn-1") return attention_from_core(work, block);
+  if (phase == "attn") return attention(work, block);
   if (phase == "shared") return shared_experts(work);
-  if (phase == "mlp") return layer < work.model.first_k_dense_replace ? dense_ffn(work) : routed_experts(work);
+  if (phase == "mlp") return block.kind == BlockKind::dense_layer ? dense_ffn(work) : routed_experts(work);
   if (phase == "dispatch") return dispatch(work);
   if (phase == "combine") return combine(work);
   if (phase == "embedding") return embedding(work);

@@ -11,27 +11,23 @@
 #include <string>
 #include <vector>
 
-#include "architecture/architecture.hpp"
+#include "architecture/blocks.hpp"
 #include "moe/all_to_all.hpp"
 #include "moe/dependency.hpp"
 #include "moe/operator.hpp"
+#include "moe/rank_work.hpp"
 
 namespace moeline {
 
 /// Work of one rank with one micro-batch.
-struct InferenceWork {
-  Architecture model;
+struct InferenceWork : RankWork {
   bool decode = false;
   double requests = 0;   ///< sequences; the last prompt of a step may be cut
   double query_len = 1;  ///< new tokens of each: 1 + drafted ones in decode, those not cached in prefill
   double kv_len = 0;     ///< keys that the last new token of a sequence sees, on average over the sequences
   bool low_latency = false;
-  bool fp8_dispatch = true;
-  int ep = 1;
+  Precision dispatch = Precision::fp8;  ///< that tokens travel in
   int redundant_experts = 0;
-  int gpus_per_node = 8;
-  Spread spread;
-  ExpertLoad load;
 
   [[nodiscard]] double tokens() const { return std::round(requests * query_len); }
   [[nodiscard]] int experts() const { return model.n_routed_experts + redundant_experts; }
@@ -41,17 +37,18 @@ struct InferenceWork {
   [[nodiscard]] AllToAllWork all_to_all() const;
 };
 
-/// Kernels of a phase of layer `layer` (of the model: it decides between dense and routed, full and windowed). Phases:
+/// Kernels of a phase of a block. Phases:
 ///   attn-0     norm, projections before the core     attn-1  core, output projection, norm, gate     attn  both
 ///   shared     shared experts
 ///   mlp        routed experts, or the dense feed-forward network
 ///   dispatch, combine
 ///   embedding, lm_head; mtp: what an MTP module does before its layer, draft_head: what it does after
 /// Throws SpecError for another name.
-[[nodiscard]] std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work, int layer);
+[[nodiscard]] std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work,
+                                                    const Block& block);
 
-[[nodiscard]] std::vector<Operator> attention_before_core(const InferenceWork& work);           // attn-0
-[[nodiscard]] std::vector<Operator> attention_from_core(const InferenceWork& work, int layer);  // attn-1
+[[nodiscard]] std::vector<Operator> attention_before_core(const InferenceWork& work, const Block& block);  // attn-0
+[[nodiscard]] std::vector<Operator> attention_from_core(const InferenceWork& work, const Block& block);    // attn-1
 [[nodiscard]] std::vector<Operator> shared_experts(const InferenceWork& work);
 [[nodiscard]] std::vector<Operator> routed_experts(const InferenceWork& work);
 [[nodiscard]] std::vector<Operator> dense_ffn(const InferenceWork& work);

@@ -61,14 +61,14 @@ void project_gqa(Linear& linear, const InferenceWork& work) {
                     t * (2 * heads + 2 * m.num_key_value_heads) * m.head_dim * kBf16));
 }
 
-AttentionShape shape_of(const InferenceWork& work, int layer) {
+AttentionShape shape_of(const InferenceWork& work, const LayerAttention& attention) {
   const Architecture& m = work.model;
   AttentionShape shape;
   shape.batch = work.requests;
   shape.heads = m.num_attention_heads;
   shape.query_len = work.query_len;
   shape.kv_len = work.kv_len;
-  if (m.is_mla()) {
+  if (attention.kind == AttentionKind::mla) {
     shape.kv_heads = work.decode ? 1 : shape.heads;
     shape.qk_dim = (work.decode ? m.kv_lora_rank : m.qk_nope_head_dim) + m.qk_rope_head_dim;
     shape.v_dim = work.decode ? m.kv_lora_rank : m.v_head_dim;
@@ -77,14 +77,16 @@ AttentionShape shape_of(const InferenceWork& work, int layer) {
   shape.kv_heads = m.num_key_value_heads;
   shape.qk_dim = m.head_dim;
   shape.v_dim = m.head_dim;
-  if (work.decode && m.window(layer) > 0) shape.kv_len = std::min(shape.kv_len, static_cast<double>(m.window(layer)));
+  if (work.decode && attention.window > 0) {
+    shape.kv_len = std::min(shape.kv_len, static_cast<double>(attention.window));
+  }
   return shape;
 }
 
-Operator core(const InferenceWork& work, int layer) {
-  const AttentionShape shape = shape_of(work, layer);
-  if (!work.decode) return prefill_core(shape, work.model.window(layer));
-  return work.model.is_mla() ? mla_decode_core(shape) : gqa_decode_core(shape);
+Operator core(const InferenceWork& work, const LayerAttention& attention) {
+  const AttentionShape shape = shape_of(work, attention);
+  if (!work.decode) return prefill_core(shape, attention.window);
+  return attention.kind == AttentionKind::mla ? mla_decode_core(shape) : gqa_decode_core(shape);
 }
 
 // The expert choice: scores, groups and top-k in one kernel, weights in another.
@@ -98,10 +100,10 @@ void route(Linear& linear, const InferenceWork& work) {
 
 }  // namespace
 
-std::vector<Operator> attention_before_core(const InferenceWork& work) {
+std::vector<Operator> attention_before_core(const InferenceWork& work, const Block& block) {
   Linear linear(work.model.weights);
   linear.add(norm("RMSNorm and residual add", work.tokens(), work.model.hidden_size, 4));
-  if (!work.model.is_mla()) {
+  if (block.attention.kind == AttentionKind::gqa) {
     project_gqa(linear, work);
     return linear.ops();
   }
@@ -116,20 +118,21 @@ std::vector<Operator> attention_before_core(const InferenceWork& work) {
   return linear.ops();
 }
 
-std::vector<Operator> attention_from_core(const InferenceWork& work, int layer) {
+std::vector<Operator> attention_from_core(const InferenceWork& work, const Block& block) {
+  const bool mla = block.attention.kind == AttentionKind::mla;
   const Architecture& m = work.model;
   const double heads = m.num_attention_heads;
   Linear linear(m.weights);
-  linear.add(core(work, layer));
-  if (m.is_mla() && work.decode) {
+  linear.add(core(work, block.attention));
+  if (mla && work.decode) {
     linear.add(per_head("absorb W_UV", work.tokens(), heads, m.v_head_dim, m.kv_lora_rank));
   }
-  linear.project("W_O", work.tokens(), m.hidden_size, heads * (m.is_mla() ? m.v_head_dim : m.head_dim));
+  linear.project("W_O", work.tokens(), m.hidden_size, heads * (mla ? m.v_head_dim : m.head_dim));
   linear.add(norm("RMSNorm and residual add", work.tokens(), m.hidden_size, 4));
-  if (layer < m.first_k_dense_replace || m.n_routed_experts == 0) return linear.ops();
+  if (block.kind == BlockKind::dense_layer) return linear.ops();
   route(linear, work);
   // DeepEP's low-latency kernels cast as they send
-  if (work.fp8_dispatch && !work.low_latency) {
+  if (work.dispatch != Precision::bf16 && !work.low_latency) {
     linear.add(cast("cast dispatch input to fp8", work.tokens(), m.hidden_size));
   }
   return linear.ops();

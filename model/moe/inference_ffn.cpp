@@ -21,15 +21,15 @@ std::vector<Operator> ffn(const InferenceWork& work, double width, bool cast_inp
 double rows_of(const InferenceWork& work) { return work.low_latency ? work.load.valid : work.load.rows; }
 
 Operator grouped(const InferenceWork& work, const char* name, double n, double k) {
-  const bool fp8 = work.model.expert_weights == WeightType::fp8;
-  const Family layout = work.low_latency ? Family::gemm_fp8_masked : Family::gemm_fp8_grouped;
-  Operator op = gemm(fp8 ? layout : Family::gemm_bf16_grouped, name, rows_of(work), n, k, work.local_experts());
-  op.bytes -= (work.local_experts() - work.load.hit) * n * k * (fp8 ? kFp8 : kBf16);  // weights that no token wants
+  const Precision weights = work.model.expert_weights;
+  const GemmLayout layout = work.low_latency ? GemmLayout::masked : GemmLayout::contiguous;
+  Operator op = gemm(gemm_family(layout, weights), name, rows_of(work), n, k, work.local_experts());
+  const double unpacked = number_bytes(multiplied_in(weights));
+  op.bytes -= (work.local_experts() - work.load.hit) * n * k * unpacked;  // weights that no token wants
   op.group_rows = work.load.group_rows;
   op.expected_rows = work.load.expected_rows;
-  // MXFP4 weights are read packed and multiplied in BF16
-  if (work.model.expert_weights == WeightType::mxfp4)
-    op.bytes -= work.load.hit * n * k * (kBf16 - bytes_per_weight(WeightType::mxfp4));
+  // weights of four bits are read packed
+  if (weights != multiplied_in(weights)) op.bytes -= work.load.hit * n * k * (unpacked - bytes_per_weight(weights));
   return op;
 }
 
@@ -39,7 +39,7 @@ std::vector<Operator> dense_ffn(const InferenceWork& work) { return ffn(work, wo
 
 std::vector<Operator> shared_experts(const InferenceWork& work) {
   const double width = static_cast<double>(work.model.n_shared_experts) * work.model.moe_intermediate_size;
-  const bool already_cast = work.fp8_dispatch && !work.low_latency;  // as the input of dispatch
+  const bool already_cast = work.dispatch != Precision::bf16 && !work.low_latency;  // as the input of dispatch
   return ffn(work, width, !already_cast);
 }
 
@@ -52,14 +52,13 @@ std::vector<Operator> routed_experts(const InferenceWork& work) {
   const double rows = rows_of(work);
   const double received = work.load.received;
   Linear linear(work.model.expert_weights);
-  const double fp8_row = hidden * (kFp8 + kFp32 / kScaleBlock);
   if (!work.low_latency) {
     linear.add(small("rows of each expert"));
-    linear.add(memory(
-        Family::streaming, "expand tokens to rows",
-        received * (work.fp8_dispatch ? fp8_row : hidden * kBf16) + rows * (linear.fp8() ? fp8_row : hidden * kBf16)));
-    if (linear.fp8()) linear.add(transpose_scales(rows, hidden));
-  } else if (work.fp8_dispatch != linear.fp8()) {
+    linear.add(memory(Family::streaming, "expand tokens to rows",
+                      received * (hidden * activation_bytes(work.dispatch)) +
+                          rows * (hidden * activation_bytes(linear.precision()))));
+    if (linear.casts()) linear.add(transpose_scales(rows, hidden));
+  } else if (work.dispatch != linear.precision()) {
     linear.add(cast("cast received rows to the experts' type", rows, hidden));
   }
   linear.add(grouped(work, "expert gate_up", 2 * width, hidden));

@@ -1,4 +1,4 @@
-// A list of kernels with linear layers in it: in FP8 each brings the cast of its input along.
+// A list of kernels with linear layers in it: below BF16 each brings the cast of its input along.
 #pragma once
 
 #include <utility>
@@ -11,27 +11,28 @@ namespace moeline {
 
 class Linear {
  public:
-  explicit Linear(WeightType weights) : fp8_(weights == WeightType::fp8) {}
+  explicit Linear(Precision weights) : precision_(multiplied_in(weights)) {}
 
   void add(Operator op) { ops_.push_back(std::move(op)); }
 
-  /// m x k times k x n. `cast_input`: false where the input is in FP8 already.
+  /// m x k times k x n. `cast_input`: false where it is cast already.
   void project(const char* name, double m, double n, double k, bool cast_input = true) {
-    if (fp8_ && cast_input) add(kernels::cast(std::string("cast input of ") + name, m, k));
-    add(kernels::gemm(fp8_ ? Family::gemm_fp8 : Family::gemm_bf16, name, m, n, k));
+    if (casts() && cast_input) add(kernels::cast(std::string("cast input of ") + name, m, k));
+    add(kernels::gemm(gemm_family(GemmLayout::dense, precision_), name, m, n, k));
   }
 
-  /// SwiGLU of rows x 2 ffn, with the cast of its result where the next GEMM is FP8.
+  /// SwiGLU of rows x 2 ffn, with the cast of its result for the next GEMM.
   void swiglu(const char* name, double rows, double ffn) {
-    const double out = fp8_ ? kernels::kFp8 : kernels::kBf16;
-    add(kernels::memory(Family::swiglu, name, rows * ffn * (2 * kernels::kBf16 + out)));
+    add(kernels::memory(Family::swiglu, name, rows * ffn * (2 * kernels::kBf16 + number_bytes(precision_))));
   }
 
-  [[nodiscard]] bool fp8() const { return fp8_; }
+  /// That its GEMMs multiply in.
+  [[nodiscard]] Precision precision() const { return precision_; }
+  [[nodiscard]] bool casts() const { return precision_ != Precision::bf16; }
   [[nodiscard]] const std::vector<Operator>& ops() const { return ops_; }
 
  private:
-  bool fp8_;
+  Precision precision_;
   std::vector<Operator> ops_;
 };
 

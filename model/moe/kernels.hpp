@@ -13,7 +13,6 @@ inline constexpr double kFp8 = 1;
 inline constexpr double kBf16 = 2;
 inline constexpr double kFp32 = 4;
 inline constexpr double kScaleBlock = 128;  // columns that share one FP32 scale
-inline constexpr double kScaledFp8 = kFp8 + kFp32 / kScaleBlock;
 
 inline Operator memory(Family family, std::string name, double bytes) {
   Operator op;
@@ -38,7 +37,7 @@ inline Operator gemm(Family family, std::string name, double m, double n, double
   op.k = k;
   op.groups = groups;
   op.flops = 2 * m * n * k;
-  const double in = is_fp8(family) ? kFp8 : kBf16;
+  const double in = number_bytes(row_of(family).precision);
   const double out = family == Family::gemm_fp8_wgrad ? 2 * kFp32 : kBf16;  // weight gradients: read, add, write
   op.bytes = in * (m * k + groups * k * n) + out * m * n;
   return op;

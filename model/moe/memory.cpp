@@ -12,7 +12,6 @@ namespace moeline {
 namespace {
 
 using kernels::kBf16;
-constexpr double kFp8 = kernels::kScaledFp8;
 
 double local_experts(const Architecture& model, const GpuWork& d) {
   return std::ceil((model.n_routed_experts + d.redundant_experts) / static_cast<double>(d.ep));
@@ -47,15 +46,15 @@ double attention_bytes(const Architecture& a, const GpuWork& d, double tokens) {
 
 // Gate and up projections' output, and the activation's.
 double gated_bytes(const GpuWork& d, double rows, double width) {
-  return rows * width * (2 * kBf16 + (d.fp8_dispatch ? kFp8 : kBf16));
+  return rows * width * (2 * kBf16 + activation_bytes(d.dispatch));
 }
 
 double experts_bytes(const Architecture& a, const GpuWork& d, double tokens) {
   const double local = local_experts(a, d);
-  const double in = a.hidden_size * (d.fp8_dispatch ? kFp8 : kBf16);
+  const double in = a.hidden_size * activation_bytes(d.dispatch);
   const double out = a.hidden_size * kBf16;
   const double gate_up = 2 * a.moe_intermediate_size * kBf16;
-  const double activated = a.moe_intermediate_size * (d.fp8_dispatch ? kFp8 : kBf16);
+  const double activated = a.moe_intermediate_size * activation_bytes(d.dispatch);
   double rows = local * d.ep * tokens;
   double received = 0;  // beside the rows; the low-latency mode delivers rows
   if (!d.low_latency) {

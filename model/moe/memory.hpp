@@ -8,18 +8,18 @@ namespace moeline {
 /// What runs on each GPU. Routed and redundant experts are spread over `ep` GPUs; all else is on every one.
 struct GpuWork {
   int ep = 1;
-  int redundant_experts = 0;  ///< of each MoE layer, over all GPUs
-  int micro_batches = 1;      ///< in flight at once
-  double tokens = 0;          ///< per GPU and step, all micro-batches
-  double logit_rows = 0;      ///< tokens per GPU and step whose logits are wanted: of a prompt, the last one
-  double requests = 0;        ///< per GPU, with a cache
-  double kv_len = 0;          ///< cached tokens of each
-  bool decode = false;        ///< MLA attends to the latent cache itself and never expands keys and values
-  bool mtp = false;           ///< MTP modules are loaded, and keep a cache of their own
-  bool low_latency = false;   ///< all-to-all: DeepEP's low-latency mode, else its normal one
-  bool fp8_dispatch = true;   ///< tokens travel and enter the experts as FP8 with 1x128 scales, else as BF16
-  int comm_sms = 20;          ///< of the normal mode; DeepEP's default
-  double busiest_rank = 1;    ///< its expert rows over the mean
+  int redundant_experts = 0;            ///< of each MoE layer, over all GPUs
+  int micro_batches = 1;                ///< in flight at once
+  double tokens = 0;                    ///< per GPU and step, all micro-batches
+  double logit_rows = 0;                ///< tokens per GPU and step whose logits are wanted: of a prompt, the last one
+  double requests = 0;                  ///< per GPU, with a cache
+  double kv_len = 0;                    ///< cached tokens of each
+  bool decode = false;                  ///< MLA attends to the latent cache itself and never expands keys and values
+  bool mtp = false;                     ///< MTP modules are loaded, and keep a cache of their own
+  bool low_latency = false;             ///< all-to-all: DeepEP's low-latency mode, else its normal one
+  Precision dispatch = Precision::fp8;  ///< that tokens travel in and enter the experts
+  int comm_sms = 20;                    ///< of the normal mode; DeepEP's default
+  double busiest_rank = 1;              ///< its expert rows over the mean
 };
 
 /// Bytes.

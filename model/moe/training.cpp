@@ -73,22 +73,6 @@ bool leaves_out(const TrainingChoices& choices, Purpose purpose) {
 
 }  // namespace
 
-const char* name_of(BlockKind kind) {
-  switch (kind) {
-    case BlockKind::embedding:
-      return "embedding";
-    case BlockKind::dense_layer:
-      return "dense";
-    case BlockKind::moe_layer:
-      return "moe";
-    case BlockKind::head:
-      return "head";
-    case BlockKind::mtp:
-      return "mtp";
-  }
-  return "";
-}
-
 std::vector<Operator> training_phase(const std::string& phase, const LayerWork& work) {
   for (const NamedPhase& candidate : kPhases) {
     if (candidate.kind != work.kind || phase != candidate.name) continue;

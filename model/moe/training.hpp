@@ -12,39 +12,19 @@
 #include <string>
 #include <vector>
 
-#include "architecture/architecture.hpp"
+#include "architecture/blocks.hpp"
 #include "moe/operator.hpp"
+#include "moe/rank_work.hpp"
 #include "moe/training_choices.hpp"
-#include "routing/routing.hpp"
 
 namespace moeline {
 
-/// What a stage of a pipeline is made of. A model is embedding, dense layers, MoE layers, head, and for each MTP module
-/// an mtp block, a MoE layer and a head again.
-enum class BlockKind {
-  embedding,
-  dense_layer,
-  moe_layer,
-  head,  ///< last norm, LM head and loss
-  mtp,   ///< what an MTP module has before its layer
-};
-
-[[nodiscard]] const char* name_of(BlockKind kind);
-[[nodiscard]] constexpr bool is_layer(BlockKind kind) {
-  return kind == BlockKind::dense_layer || kind == BlockKind::moe_layer;
-}
-
 /// Work of one rank in one block.
-struct LayerWork {
-  Architecture model;
+struct LayerWork : RankWork {
   BlockKind kind = BlockKind::moe_layer;
   TrainingChoices choices{};
   int micro_batch_size = 1;
   int seq_len = 4096;
-  int ep = 64;
-  int gpus_per_node = 8;
-  Spread spread;
-  ExpertLoad load;
 
   [[nodiscard]] double tokens() const { return static_cast<double>(micro_batch_size) * seq_len; }
   [[nodiscard]] double local_experts() const { return static_cast<double>(model.n_routed_experts) / ep; }

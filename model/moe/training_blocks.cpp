@@ -1,5 +1,5 @@
 // What a model has besides MoE layers: dense layers, embedding, LM head with its loss, and what an MTP module puts
-// before its layer. Kernels as in moe/experts.cpp; embedding, head and MTP projection stay in BF16 (DeepSeek-V3,
+// before its layer. Kernels as in training_experts.cpp; embedding, head and MTP projection stay in BF16 (DeepSeek-V3,
 // section 3.3.1). No published profile shows them.
 #include "moe/kernels.hpp"
 #include "moe/training.hpp"

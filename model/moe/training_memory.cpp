@@ -11,7 +11,7 @@ namespace {
 
 using kernels::kBf16;
 using kernels::kFp32;
-constexpr double kFp8 = kernels::kScaledFp8;
+const double kFp8 = activation_bytes(Precision::fp8);
 constexpr double kE5M6 = 1.5;
 
 // Modules of one block, each with how often it has it.

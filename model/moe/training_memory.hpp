@@ -26,7 +26,7 @@ struct StageParameters {
 [[nodiscard]] double optimizer_bytes(const TrainingChoices& choices);
 
 /// Bytes that one micro-batch leaves behind in a block from its forward pass until its backward pass is done: what the
-/// kernels of the backward pass read and no kernel of it computes (moe/attention.cpp, moe/experts.cpp).
+/// kernels of the backward pass read and no kernel of it computes (training_attention.cpp, training_experts.cpp).
 /// MoE layer, selective recomputation, per token: two hidden states (BF16), latents of queries and keys, the core's
 /// output (12 bits) with its log-sum-exp, the router's scores; per expert row its input (FP8) and gate_up output (FP8);
 /// of shared experts the same per token. Without recomputation also normed inputs and latents (FP8), q, k, v (BF16) and

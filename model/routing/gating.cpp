@@ -33,6 +33,12 @@ Gating gating_of(const Architecture& model) {
   return {model.n_routed_experts, model.num_experts_per_tok, model.n_group, model.topk_group};
 }
 
+Architecture benchmark_gating(Architecture model, int nodes) {
+  model.n_group = nodes;
+  model.topk_group = std::min(nodes, 4);
+  return model;
+}
+
 TokenStream::TokenStream(const Gating& gating, unsigned seed, const std::vector<double>& loads)
     : top_k_(static_cast<std::size_t>(gating.top_k)),
       kept_groups_(static_cast<std::size_t>(gating.kept_groups)),

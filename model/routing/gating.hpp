@@ -21,6 +21,9 @@ struct Gating {
 
 [[nodiscard]] Gating gating_of(const Architecture& model);
 
+/// The model with the gating of DeepEP's benchmark: one expert group per node, at most four of them chosen.
+[[nodiscard]] Architecture benchmark_gating(Architecture model, int nodes);
+
 /// Tokens one after another; equal seeds give equal tokens. REQUIRES of all: groups divides experts, and the kept
 /// groups have at least top_k experts.
 class TokenStream {

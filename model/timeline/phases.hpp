@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/timeline.hpp"
-#include "timeline/interpret.hpp"
+#include "trace/interpret.hpp"
 
 namespace moeline {
 

@@ -4,7 +4,7 @@
 #include <set>
 #include <string>
 
-#include "timeline/step_windows.hpp"
+#include "trace/step_windows.hpp"
 
 namespace moeline {
 

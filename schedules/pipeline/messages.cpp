@@ -8,7 +8,8 @@ namespace {
 
 Operator message(const Setup& setup) {
   const Scenario& s = setup.scenario;
-  const double tokens = 1.0 * s.workload.micro_batch_size * s.workload.seq_len;
+  const TrainWorkload& w = as_train(s.workload);
+  const double tokens = 1.0 * w.micro_batch_size * w.seq_len;
   return send(tokens * setup.model.hidden_size * kernels::kBf16, next_stage(setup));
 }
 

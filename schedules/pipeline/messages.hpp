@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "schedules/lower.hpp"
+#include "schedules/lowering/rank_program.hpp"
 #include "schedules/pipeline/connect_passes.hpp"
 
 namespace moeline {

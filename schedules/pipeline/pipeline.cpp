@@ -1,6 +1,7 @@
+#include "schedules/pipeline/pipeline.hpp"
+
 #include "schedules/pipeline/lower_slots.hpp"
 #include "schedules/pipeline/pipelines.hpp"
-#include "schedules/schedules.hpp"
 
 namespace moeline {
 namespace {
@@ -12,26 +13,19 @@ SlotTimes times_of(const SlotCosts& costs) {
 
 }  // namespace
 
-int micro_batches(const Scenario& scenario) {
-  const auto at_once = static_cast<std::int64_t>(scenario.parallelism.dp) * scenario.workload.micro_batch_size;
-  return static_cast<int>(scenario.workload.global_batch_size / at_once);
-}
-
 std::vector<RankSlots> pipeline_slots(const Scenario& s) {
   const PipelineShape shape{
       .ranks = s.parallelism.pp, .micro_batches = micro_batches(s), .chunks = s.parallelism.virtual_pp};
-  const PipelineSchedule* schedule = find_pipeline(s.schedule);
-  MOELINE_CHECK(schedule != nullptr, s.schedule);
   std::vector<RankSlots> ranks;
   ranks.reserve(static_cast<std::size_t>(shape.ranks));
-  for (int rank = 0; rank < shape.ranks; ++rank) ranks.push_back(schedule->slots(rank, shape));
+  for (int rank = 0; rank < shape.ranks; ++rank) ranks.push_back(slots_of(s.schedule, rank, shape));
   return ranks;
 }
 
-Program pipeline(const Setup& setup) {
-  const Scenario& s = setup.scenario;
-  if (!s.slot_costs) return training_step(setup);
-  return {.graph = lower_slots(pipeline_slots(s), times_of(*s.slot_costs)), .provenance = {}, .constants = {}};
+Program given_slots(const Scenario& scenario) {
+  return {.graph = lower_slots(pipeline_slots(scenario), times_of(*scenario.slot_costs)),
+          .provenance = {},
+          .constants = {}};
 }
 
 }  // namespace moeline

@@ -2,7 +2,6 @@
 // that the slots are lowered to.
 #pragma once
 
-#include <span>
 #include <string>
 
 #include "schedules/pipeline/slot.hpp"
@@ -42,16 +41,7 @@ struct PipelineShape {
 /// the middle. `slots`: its two chunks, the one whose micro-batches come from the nearer end first.
 [[nodiscard]] RankSlots dualpipe_steps(int inward, int half, int micro_batches_per_chunk, SlotWriter slots);
 
-struct PipelineSchedule {
-  std::string name;
-  std::string about;  ///< one line for whoever chooses
-  RankSlots (*slots)(int rank, const PipelineShape& shape);
-};
-
-[[nodiscard]] std::span<const PipelineSchedule> pipeline_schedules();
-
-/// Null where the name is that of another kind of schedule.
-[[nodiscard]] const PipelineSchedule* find_pipeline(const std::string& name);
-[[nodiscard]] inline bool is_pipeline(const std::string& name) { return find_pipeline(name) != nullptr; }
+/// What the schedule of this name, which is a whole pipeline's, does on a rank.
+[[nodiscard]] RankSlots slots_of(const std::string& schedule, int rank, const PipelineShape& shape);
 
 }  // namespace moeline

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "moe/collectives.hpp"
-#include "schedules/scenario.hpp"
+#include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
 

@@ -68,35 +68,6 @@ std::string describe(const StageBlocks& blocks) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::vector<Block> model_blocks(const Scenario& scenario, const Architecture& model) {
-  std::vector<Block> blocks;
-  if (!scenario.whole_model) {
-    for (int layer = 0; layer < scenario.layers; ++layer) blocks.push_back({BlockKind::moe_layer, layer});
-    return blocks;
-  }
-  blocks.push_back({BlockKind::embedding, 0});
-  for (int layer = 0; layer < model.num_hidden_layers; ++layer) {
-    blocks.push_back({layer < model.first_k_dense_replace ? BlockKind::dense_layer : BlockKind::moe_layer, layer});
-  }
-  blocks.push_back({BlockKind::head, model.num_hidden_layers - 1});
-  for (int module = 0; module < (scenario.training.mtp ? model.num_nextn_predict_layers : 0); ++module) {
-    const int layer = model.num_hidden_layers + module;
-    blocks.insert(blocks.end(), {{BlockKind::mtp, layer}, {BlockKind::moe_layer, layer}, {BlockKind::head, layer}});
-  }
-  return blocks;
-}
-
-std::vector<StageBlocks> units_of(const std::vector<Block>& blocks) {
-  std::vector<StageBlocks> units;
-  bool goes_on = false;
-  for (const Block& block : blocks) {
-    if (!goes_on) units.emplace_back();
-    units.back().push_back(block);
-    goes_on = block.kind == BlockKind::embedding || block.kind == BlockKind::mtp;
-  }
-  return units;
-}
-
 std::vector<StageBlocks> balanced_stages(const std::vector<StageBlocks>& units, const std::vector<double>& costs,
                                          int count) {
   MOELINE_CHECK(count >= 1 && static_cast<std::size_t>(count) <= units.size(), std::to_string(count));
@@ -131,16 +102,12 @@ std::vector<StageBlocks> given_stages(const std::vector<Block>& blocks, const st
 
 std::vector<StageBlocks> stages_of(TrainingPhases& phases) {
   const Scenario& s = phases.setup().scenario;
-  const std::vector<Block> blocks = model_blocks(s, phases.setup().model);
+  const std::vector<Block> blocks = training_blocks(s, phases.setup().model);
   if (!s.stage_layers.empty()) return given_stages(blocks, s.stage_layers);
   const std::vector<StageBlocks> units = units_of(blocks);
   std::vector<double> costs;
   for (const StageBlocks& unit : units) costs.push_back(cost_us(phases, unit));
   return balanced_stages(units, costs, stage_count(s));
-}
-
-int stage_count(const Scenario& scenario) {
-  return scenario.parallelism.pp * (scenario.schedule == "dualpipev" ? 2 : scenario.parallelism.virtual_pp);
 }
 
 }  // namespace moeline

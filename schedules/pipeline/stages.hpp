@@ -3,21 +3,13 @@
 
 #include <vector>
 
-#include "schedules/training_phases.hpp"
+#include "schedules/lowering/training_phases.hpp"
+#include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
 
-using StageBlocks = std::vector<Block>;
-
 /// "embedding, 3 dense, 1 moe"
 [[nodiscard]] std::string describe(const StageBlocks& blocks);
-
-/// Of the scenario's model in the order of its forward pass; with a given number of layers, those MoE layers alone.
-[[nodiscard]] std::vector<Block> model_blocks(const Scenario& scenario, const Architecture& model);
-
-/// Blocks that a stage holds or lacks together: a layer with the embedding or MTP projection before it, or a head.
-/// A pipeline has at most as many stages.
-[[nodiscard]] std::vector<StageBlocks> units_of(const std::vector<Block>& blocks);
 
 /// Consecutive units on `count` stages, at most ceil(units / count) on each: overlapped passes pair them one to one,
 /// and what has no partner has nothing to hide communication behind. Under that bound the costliest stage is as cheap
@@ -30,8 +22,5 @@ using StageBlocks = std::vector<Block>;
 
 /// As the scenario says; balanced by the priced time of the kernels that compute.
 [[nodiscard]] std::vector<StageBlocks> stages_of(TrainingPhases& phases);
-
-/// Stages of the scenario's pipeline, over all ranks.
-[[nodiscard]] int stage_count(const Scenario& scenario);
 
 }  // namespace moeline

@@ -3,18 +3,18 @@
 //
 // F, B and W run alone, one phase after the other; nothing of a slot that runs alone starts before the slot before it
 // has ended. F&B are two passes that overlap as the plan says, and start as soon as streams and data allow.
+#include "schedules/pipeline/training_step.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 
+#include "schedules/lowering/training_passes.hpp"
 #include "schedules/pipeline/connect_passes.hpp"
 #include "schedules/pipeline/messages.hpp"
 #include "schedules/pipeline/optimizer_step.hpp"
-#include "schedules/pipeline/pipelines.hpp"
+#include "schedules/pipeline/pipeline.hpp"
 #include "schedules/pipeline/stages.hpp"
-#include "schedules/schedules.hpp"
-#include "schedules/training_passes.hpp"
 
 namespace moeline {
 namespace {
@@ -34,12 +34,12 @@ PassKind pass_of(SlotKind kind) {
   }
 }
 
-class TrainingStep {
+class StepWriter {
  public:
-  /// `course_of`: of a slot without its operators.
-  explicit TrainingStep(const Setup& setup, const std::function<SlotCourse(const Slot&)>& course_of = {})
+  /// `timing_of`: of a slot without its operators.
+  explicit StepWriter(const Setup& setup, const std::function<SlotTiming(const Slot&)>& timing_of = {})
       : setup_(setup),
-        course_of_(course_of),
+        timing_of_(timing_of),
         overlaps_(setup.scenario.overlap != "none"),
         plan_(load_training_plan(overlaps_ ? setup.scenario.overlap : "default")),
         program_(setup),
@@ -51,7 +51,7 @@ class TrainingStep {
     for (const StageBlocks& stage : stages_) reversed_.emplace_back(stage.rbegin(), stage.rend());
   }
 
-  Program write() && {
+  TrainingStep write() && {
     const int count = setup_.scenario.parallelism.pp;
     ranks_.reserve(static_cast<std::size_t>(count));
     for (int rank = 0; rank < count; ++rank) {
@@ -63,7 +63,7 @@ class TrainingStep {
     return finish(count);
   }
 
-  Program write(const Slot& slot) && {
+  TrainingStep write(const Slot& slot) && {
     ranks_.emplace_back(program_, 0);
     if (setup_.scenario.training.overlap_sends) Messages(program_, ranks_).beside(slot.kind);
     (void)write_slot(0, slot);
@@ -71,11 +71,9 @@ class TrainingStep {
   }
 
  private:
-  Program finish(int ranks) {
+  TrainingStep finish(int ranks) {
     try {
-      Program program = std::move(program_).finish(ranks, {});
-      program.pipeline = {std::move(written_), std::move(stages_)};
-      return program;
+      return {std::move(program_).finish(ranks, {}), {std::move(written_), std::move(stages_)}};
     } catch (const CycleError& error) {
       throw SpecError(plan_.file, 0, fmt::format("this order cannot run: {}", error.what()));
     }
@@ -117,7 +115,7 @@ class TrainingStep {
   }
 
   SlotEnds append_slot(RankProgram& rank, const Slot& slot) {
-    if (course_of_) return append_as_one(rank, slot);
+    if (timing_of_) return append_as_one(rank, slot);
     PassTasks forward;
     PassTasks backward;
     if (slot.kind == SlotKind::forward_backward && overlaps_) {
@@ -146,11 +144,11 @@ class TrainingStep {
 
   SlotEnds append_as_one(RankProgram& rank, const Slot& slot) {
     const Pass& pass = main_pass(slot);
-    const SlotCourse course = course_of_(slot);
-    const PhaseTasks tasks = rank.append_time(name_of(slot.kind), title_of(slot), course.length,
+    const SlotTiming timing = timing_of_(slot);
+    const PhaseTasks tasks = rank.append_time(name_of(slot.kind), title_of(slot), timing.length,
                                               {pass.chunk, pass.micro_batch, StreamName::compute});
-    return {{tasks.first, rank.after_start(tasks, course.forward_out)},
-            {tasks.first, rank.after_start(tasks, course.backward_out)}};
+    return {{tasks.first, rank.after_start(tasks, timing.forward_out)},
+            {tasks.first, rank.after_start(tasks, timing.backward_out)}};
   }
 
   // After the last slot with gradients of a stage's weights they are complete.
@@ -176,7 +174,7 @@ class TrainingStep {
   }
 
   const Setup& setup_;
-  std::function<SlotCourse(const Slot&)> course_of_;
+  std::function<SlotTiming(const Slot&)> timing_of_;
   bool overlaps_;
   OverlapPlan plan_;
   ProgramDraft program_;
@@ -192,12 +190,12 @@ class TrainingStep {
 
 }  // namespace
 
-Program training_step(const Setup& setup) { return TrainingStep(setup).write(); }
+TrainingStep training_step(const Setup& setup) { return StepWriter(setup).write(); }
 
-Program training_step(const Setup& setup, const std::function<SlotCourse(const Slot&)>& course_of) {
-  return TrainingStep(setup, course_of).write();
+TrainingStep training_step(const Setup& setup, const std::function<SlotTiming(const Slot&)>& timing_of) {
+  return StepWriter(setup, timing_of).write();
 }
 
-Program slot_alone(const Setup& setup, const Slot& slot) { return TrainingStep(setup).write(slot); }
+TrainingStep slot_alone(const Setup& setup, const Slot& slot) { return StepWriter(setup).write(slot); }
 
 }  // namespace moeline

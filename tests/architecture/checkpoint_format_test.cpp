@@ -38,17 +38,17 @@ Architecture beside(const std::string& config, const std::string& modelopt) {
 }  // namespace
 
 TEST_CASE("every quantizer's words mean a format, with the bytes of its scales") {
-  const std::vector<std::tuple<std::string, WeightType, double>> cases = {
-      {R"({"quant_method": "fp8", "weight_block_size": [128, 128]})", WeightType::fp8, 1 + 4.0 / 16384},
-      {R"({"quant_method": "fbgemm_fp8"})", WeightType::fp8, 1 + 4.0 / 16384},
-      {R"({"quant_method": "gptq", "bits": 4, "group_size": 128})", WeightType::int4, (4 + 20.0 / 128) / 8},
-      {R"({"quant_method": "awq", "w_bit": 4, "group_size": 64})", WeightType::int4, (4 + 20.0 / 64) / 8},
-      {R"({"quant_algo": "FP8"})", WeightType::fp8, 1 + 4.0 / 16384},
-      {R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})", WeightType::nvfp4, 4.5 / 8},
-      {groups(R"({"num_bits": 8, "type": "float"})"), WeightType::fp8, 1 + 4.0 / 16384},
-      {groups(R"({"num_bits": 4, "type": "float", "group_size": 16})"), WeightType::nvfp4, 4.5 / 8},
-      {groups(R"({"num_bits": 4, "type": "float", "group_size": 32})"), WeightType::mxfp4, 4.25 / 8},
-      {groups(R"({"num_bits": 4, "type": "int", "group_size": 32})"), WeightType::int4, 4.5 / 8}};
+  const std::vector<std::tuple<std::string, Precision, double>> cases = {
+      {R"({"quant_method": "fp8", "weight_block_size": [128, 128]})", Precision::fp8, 1 + 4.0 / 16384},
+      {R"({"quant_method": "fbgemm_fp8"})", Precision::fp8, 1 + 4.0 / 16384},
+      {R"({"quant_method": "gptq", "bits": 4, "group_size": 128})", Precision::int4, (4 + 20.0 / 128) / 8},
+      {R"({"quant_method": "awq", "w_bit": 4, "group_size": 64})", Precision::int4, (4 + 20.0 / 64) / 8},
+      {R"({"quant_algo": "FP8"})", Precision::fp8, 1 + 4.0 / 16384},
+      {R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})", Precision::nvfp4, 4.5 / 8},
+      {groups(R"({"num_bits": 8, "type": "float"})"), Precision::fp8, 1 + 4.0 / 16384},
+      {groups(R"({"num_bits": 4, "type": "float", "group_size": 16})"), Precision::nvfp4, 4.5 / 8},
+      {groups(R"({"num_bits": 4, "type": "float", "group_size": 32})"), Precision::mxfp4, 4.25 / 8},
+      {groups(R"({"num_bits": 4, "type": "int", "group_size": 32})"), Precision::int4, 4.5 / 8}};
   for (const auto& [quantization, type, expected] : cases) {
     CAPTURE(quantization);
     const Architecture model = load_config(quantized(quantization));
@@ -64,7 +64,7 @@ TEST_CASE("every quantizer's words mean a format, with the bytes of its scales")
 
 TEST_CASE("MXFP4 of gpt-oss is of the experts alone") {
   const Architecture model = load_config(quantized(R"({"quant_method": "mxfp4"})"));
-  CHECK(model.expert_weights == WeightType::mxfp4);
+  CHECK(model.expert_weights == Precision::mxfp4);
   CHECK(bytes(model, kRoutedExperts) == doctest::Approx(4.25 / 8));
   CHECK(bytes(model, kSharedExperts) == 2);
   CHECK(bytes(model, kAttention) == 2);
@@ -91,11 +91,13 @@ TEST_CASE("ModelOpt's file beside config.json counts, and must not say something
   const std::string modelopt = R"({"quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8",
     "group_size": 16, "exclude_modules": ["lm_head", "model.layers.*.self_attn*"]}})";
   const Architecture model = beside(kPlainLatent, modelopt);
-  CHECK(model.weights == WeightType::nvfp4);  // the dense layer and shared experts outweigh attention
-  CHECK(model.expert_weights == WeightType::nvfp4);
-  CHECK(model.kv_cache == WeightType::fp8);
+  CHECK(model.weights == Precision::nvfp4);  // the dense layer and shared experts outweigh attention
+  CHECK(model.expert_weights == Precision::nvfp4);
+  CHECK(model.kv_cache == Precision::fp8);
   CHECK(bytes(model, kAttention) == 2);
   CHECK(bytes(model, kSharedExperts) == doctest::Approx(4.5 / 8));
+  const std::string no_cache_format = R"({"quantization": {"quant_algo": "FP8", "kv_cache_quant_algo": null}})";
+  CHECK(beside(kPlainLatent, no_cache_format).kv_cache == Precision::bf16);
   CHECK_THROWS_WITH_AS(beside(quantized(R"({"quant_method": "fp8"})"), modelopt),
                        doctest::Contains("hf_quant_config.json:1: quantization.quant_algo is another format"),
                        SpecError);

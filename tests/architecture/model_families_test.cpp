@@ -73,7 +73,7 @@ TEST_CASE("latent attention has as many keys and values as heads") {
 }
 
 TEST_CASE("weights of 32 bits are refused, of 16 bits not") {
-  CHECK(load_config(with(kPlainDense, "\"torch_dtype\": \"float16\"")).weights == WeightType::bf16);
+  CHECK(load_config(with(kPlainDense, "\"torch_dtype\": \"float16\"")).weights == Precision::bf16);
   CHECK(config_refusal(with(kPlainDense, "\"torch_dtype\": \"float32\"")) ==
         ":1: not modelled: weights of 32 bits (torch_dtype)");
 }

@@ -1,45 +1,20 @@
 // The configurations of 93 published models, unchanged: each loads with the parameters that its card gives, or is
 // refused for what it is made of.
 #include <doctest/doctest.h>
-#include <fmt/format.h>
 
 #include <cmath>
-#include <fstream>
 #include <set>
-#include <sstream>
 
 #include "architecture/checkpoint_format.hpp"
 #include "architecture/parameters.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/model_configs.hpp"
+#include "tests/support/published_configs.hpp"
 
 using namespace moeline;
 using namespace moeline::testing;
 
 namespace {
-
-struct Published {
-  std::string folder;
-  double parameters = 0;  ///< 10^9; 0 where it is refused
-  std::string refused_for;
-};
-
-std::vector<Published> published() {
-  std::ifstream file(source("tests/architecture/published_configs.csv"));
-  std::vector<Published> list;
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with('#') || line.starts_with("folder,")) continue;
-    std::istringstream cells(line);
-    Published each;
-    std::string parameters;
-    std::getline(cells, each.folder, ',');
-    std::getline(cells, parameters, ',');
-    std::getline(cells, each.refused_for, ',');
-    each.parameters = parameters.empty() ? 0 : std::stod(parameters);
-    list.push_back(each);
-  }
-  return list;
-}
 
 std::filesystem::path configs() { return data_folder() / "configs"; }
 
@@ -56,7 +31,7 @@ double gb(const std::string& folder) { return stored_gb(load_architecture(config
 TEST_CASE("93 published configurations load with their parameters or are refused by what they are made of") {
   if (!present(configs())) return;
   std::set<std::string> folders;
-  for (const Published& each : published()) {
+  for (const PublishedConfig& each : published_configs()) {
     CAPTURE(each.folder);
     CHECK(folders.insert(each.folder).second);
     std::string refusal;
@@ -80,14 +55,6 @@ TEST_CASE("93 published configurations load with their parameters or are refused
   }
 }
 
-TEST_CASE("the README says how many of them load") {
-  std::size_t loaded = 0;
-  for (const Published& each : published()) loaded += each.refused_for.empty() ? 1 : 0;
-  const std::string readme = content_of(source("README.md"));
-  CHECK(readme.find(fmt::format("Of {} published\nconfig.json files {} load", published().size(), loaded)) !=
-        std::string::npos);
-}
-
 TEST_CASE("checkpoints of one model in other formats have other sizes and the same parameters") {
   if (!present(configs())) return;
   CHECK(gb("Qwen--Qwen3-235B-A22B") == doctest::Approx(2 * 235.09).epsilon(0.001));
@@ -101,23 +68,23 @@ TEST_CASE("a quantizer's list of modules that stay in BF16 is followed matrix by
   const Architecture deepseek = load_architecture(configs() / "nvidia--DeepSeek-V3.1-NVFP4");
   const double output = 128.0 * 128 * 7168;
   const double all = 7168 * 1536.0 + 1536 * 128.0 * 192 + 7168 * 576.0 + 512 * 128.0 * 256 + output;
-  const auto attention = [&](bool mtp, WeightType type) {
+  const auto attention = [&](bool mtp, Precision type) {
     double share = 0;
     for (const StoredWeights& part : deepseek.stored) {
       if (part.module == kAttention && part.mtp == mtp && part.type == type) share += part.share;
     }
     return share;
   };
-  CHECK(attention(false, WeightType::nvfp4) == doctest::Approx(output / all));
-  CHECK(attention(false, WeightType::bf16) == doctest::Approx(1 - output / all));
-  CHECK(attention(true, WeightType::bf16) == 1);  // "model.layers.61*"
-  CHECK(deepseek.expert_weights == WeightType::nvfp4);
-  CHECK(deepseek.kv_cache == WeightType::fp8);
+  CHECK(attention(false, Precision::nvfp4) == doctest::Approx(output / all));
+  CHECK(attention(false, Precision::bf16) == doctest::Approx(1 - output / all));
+  CHECK(attention(true, Precision::bf16) == 1);  // "model.layers.61*"
+  CHECK(deepseek.expert_weights == Precision::nvfp4);
+  CHECK(deepseek.kv_cache == Precision::fp8);
   const Architecture kimi = load_architecture(configs() / "moonshotai--Kimi-K2.5");
-  CHECK(kimi.weights == WeightType::bf16);  // by regular expressions
-  CHECK(kimi.expert_weights == WeightType::int4);
-  CHECK(load_architecture(configs() / "nvidia--MiniMax-M2.5-NVFP4").weights == WeightType::bf16);
-  CHECK(load_architecture(configs() / "nvidia--Llama-3.1-70B-Instruct-FP8").weights == WeightType::fp8);
+  CHECK(kimi.weights == Precision::bf16);  // by regular expressions
+  CHECK(kimi.expert_weights == Precision::int4);
+  CHECK(load_architecture(configs() / "nvidia--MiniMax-M2.5-NVFP4").weights == Precision::bf16);
+  CHECK(load_architecture(configs() / "nvidia--Llama-3.1-70B-Instruct-FP8").weights == Precision::fp8);
 }
 
 TEST_CASE("a format without prices is counted by moeline model and refused by simulate at its key") {

@@ -6,9 +6,10 @@
 #include <chrono>
 
 #include "engine/simulate.hpp"
-#include "experiments/run/run.hpp"
-#include "schedules/fold.hpp"
+#include "experiments/run/build_program.hpp"
 #include "schedules/schedules.hpp"
+#include "experiments/run/run.hpp"
+#include "schedules/scenario/fold.hpp"
 #include "timeline/metrics.hpp"
 
 namespace {

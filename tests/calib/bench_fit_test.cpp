@@ -71,13 +71,13 @@ Recovered recover(bench::Preset preset, int samples, bool cross_validate, const 
   Recovered recovered{calibrate({file}, request, load_architecture("deepseek-v3"), h200()), 0, ""};
   const Constants wanted = truth();
   for (std::size_t i = 0; i < kConstants; ++i) {
-    CAPTURE(kConstantNames[i]);
+    CAPTURE(constant_name(i));
     CHECK(std::isnan(wanted[i]) == std::isnan(recovered.calibration.kernels.constants[i]));
     if (wanted[i] == 0) continue;  // set, not fitted
     const double error = std::abs(recovered.calibration.kernels.constants[i] / wanted[i] - 1);
     if (!(error > recovered.worst)) continue;
     recovered.worst = error;
-    recovered.name = kConstantNames[i];
+    recovered.name = constant_name(i);
   }
   return recovered;
 }

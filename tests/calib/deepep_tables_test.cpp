@@ -106,8 +106,8 @@ TEST_CASE("H100, normal mode, fewer tokens than were fitted: within 12 % on aver
 TEST_CASE(
     "H100, low latency, each EP left out in turn, or each number of tokens: 5 % on average, from 1 token to 2048") {
   if (!measured()) return;
-  const std::vector<Observation> table =
-      low_latency_observations(CsvTable(low_latency_table()), load_architecture("deepseek-v3"), h100(), kLate);
+  const std::vector<Observation> table = low_latency_observations(
+      CsvTable(low_latency_table()), load_architecture("deepseek-v3"), h100(), library_of(kLate));
   CHECK(table.size() == 86);
   for (const Cut cut : {&Observation::fold, &Observation::fold_across}) {
     for (const char* kernel : {"dispatch", "combine"}) CHECK(left_out_error(table, cut, kernel) < 0.055);
@@ -118,7 +118,8 @@ TEST_CASE(
 TEST_CASE("one node is left out by tokens: no other row tells NVLink") {
   if (!measured()) return;
   const Architecture model = load_architecture("deepseek-v3");
-  const std::vector<Observation> table = low_latency_observations(CsvTable(low_latency_table()), model, h100(), kLate);
+  const std::vector<Observation> table =
+      low_latency_observations(CsvTable(low_latency_table()), model, h100(), library_of(kLate));
   for (const Observation& o : table) {
     const bool one_node = o.dimensions.at(Dimension::ranks) == 8;
     CHECK((o.fold.find("tokens") != std::string::npos) == one_node);
@@ -159,7 +160,8 @@ TEST_CASE("February's normal kernels send the own node's tokens over the NIC, wh
 TEST_CASE("H800, February, low latency: EP128 predicted from the other EPs within 6 %") {
   if (!measured()) return;
   const Architecture model = load_architecture("deepseek-v3");
-  std::vector<Observation> kept = low_latency_observations(CsvTable(low_latency_table()), model, h800(), kFebruary);
+  std::vector<Observation> kept =
+      low_latency_observations(CsvTable(low_latency_table()), model, h800(), library_of(kFebruary));
   std::vector<Observation> held_out;
   for (const Observation& o : published_observations(CsvTable(published_table()), model, h800(), kFebruary)) {
     if (o.family == "low_latency") (o.dimensions.at(Dimension::ranks) == 128 ? held_out : kept).push_back(o);
@@ -219,7 +221,7 @@ TEST_CASE("a transfer's time or rate that is not above 0 is refused with file, l
           [&](const CsvTable& t) { return normal_observations(t, model, h800()); });
   refused("ep,num_token,dispatch_avg_t_us,combine_avg_t_us\n16,1,-5,30\n",
           ":2: dispatch_avg_t_us must be above 0, not -5",
-          [&](const CsvTable& t) { return low_latency_observations(t, model, h800(), kLate); });
+          [&](const CsvTable& t) { return low_latency_observations(t, model, h800(), library_of(kLate)); });
   const std::string published = "mode,ep,tokens_per_rank,op,sms,latency_us,logical_bandwidth_GBps,kernels\n";
   const auto read_published = [&](const CsvTable& t) { return published_observations(t, model, h800(), kLate); };
   refused(published + "normal,16,4096,dispatch,24,,0,open-2025-late\n",

@@ -1,7 +1,5 @@
 // Whole pipelines: what a scenario must say, what it need not, and what of it is refused where.
-#include <rapidjson/document.h>
-
-#include "tests/support/cli.hpp"
+#include "tests/support/json.hpp"
 
 using namespace moeline::testing;
 
@@ -29,13 +27,7 @@ std::string as(const std::string& schedule, const std::string& from = "", const 
 
 rapidjson::Document result_of(const std::string& scenario) {
   const TemporaryFolder folder;
-  const Outcome outcome = run_moeline({"simulate", folder.write("scenario.yaml", scenario), "--format", "json"});
-  CAPTURE(outcome.err);
-  REQUIRE(outcome.exit_code == 0);
-  rapidjson::Document json;
-  json.Parse(outcome.out.c_str());
-  REQUIRE_FALSE(json.HasParseError());
-  return json;
+  return in_json({"simulate", folder.write("scenario.yaml", scenario)});
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include "base/file.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/step.hpp"
-#include "timeline/trace.hpp"
+#include "trace/trace.hpp"
 
 using namespace moeline::testing;
 

@@ -1,7 +1,5 @@
 // moeline balance: what it prints, and what it refuses.
-#include <rapidjson/document.h>
-
-#include "tests/support/cli.hpp"
+#include "tests/support/json.hpp"
 
 using namespace moeline::testing;
 
@@ -27,15 +25,6 @@ struct Loads {
   std::string file;
 };
 
-rapidjson::Document json_of(const Arguments& arguments) {
-  const Outcome outcome = run_moeline(arguments + Arguments{"--format", "json"});
-  CAPTURE(outcome.err);
-  REQUIRE(outcome.exit_code == 0);
-  rapidjson::Document result;
-  REQUIRE_FALSE(result.Parse(outcome.out.c_str()).HasParseError());
-  return result;
-}
-
 std::vector<int> numbers_of(const rapidjson::Value& list) {
   std::vector<int> numbers;
   for (const auto& each : list.GetArray()) numbers.push_back(each.GetInt());
@@ -59,7 +48,7 @@ Arguments cluster_with(const std::string& option, const std::string& value) {
 
 TEST_CASE("moeline balance prints the published example's placement with the keys of the contract") {
   const Loads loads(kRows);
-  const rapidjson::Document result = json_of(loads.balance(kCluster));
+  const rapidjson::Document result = in_json(loads.balance(kCluster));
   REQUIRE(result["placement"].Size() == 2);
   CHECK(numbers_of(result["placement"][0]) == std::vector<int>{5, 6, 5, 7, 8, 4, 3, 4, 10, 9, 10, 2, 0, 1, 11, 1});
   CHECK(numbers_of(result["placement"][1]) == std::vector<int>{7, 10, 6, 8, 6, 11, 8, 9, 2, 4, 5, 1, 5, 0, 3, 1});
@@ -95,24 +84,24 @@ TEST_CASE("the three forms of a file and a drawn power law are balanced alike, a
     ++layer;
   }
   const Arguments cluster = {"--gpus", "2", "--replicas", "6"};
-  const rapidjson::Document a = json_of(Loads(rows).balance(cluster));
-  const rapidjson::Document b = json_of(Loads(listed).balance(cluster));
+  const rapidjson::Document a = in_json(Loads(rows).balance(cluster));
+  const rapidjson::Document b = in_json(Loads(listed).balance(cluster));
   CHECK(a["placement"] == b["placement"]);
   CHECK(a["traffic"] == b["traffic"]);
   CHECK(b["layers"][0]["layer"].GetInt() == 3);
   CHECK(a["traffic"]["cross_node_after"].GetDouble() == 0);  // one node
   const Arguments drawn = {"balance", "--power-law", "1", "--layers", "3", "--experts", "64", "--gpus", "16"};
   CHECK(run_moeline(drawn).out == run_moeline(drawn).out);
-  CHECK(json_of(drawn)["placement"] != json_of(drawn + Arguments{"--seed", "2"})["placement"]);
+  CHECK(in_json(drawn)["placement"] != in_json(drawn + Arguments{"--seed", "2"})["placement"]);
 }
 
 TEST_CASE("traffic of a router map is counted, from each token's home") {
-  const rapidjson::Document result = json_of(Loads(kMap).balance(kTwoNodes));
+  const rapidjson::Document result = in_json(Loads(kMap).balance(kTwoNodes));
   CHECK(std::string(result["traffic"]["method"].GetString()) == "counted");
   CHECK(result["traffic"]["cross_node_before"].GetDouble() == doctest::Approx(0.5));  // tokens 2 and 3 leave their node
   CHECK_FALSE(result["traffic"].HasMember("standard_error_before"));
   const std::string ranked = "token,layer,rank,expert0,expert1\n0,0,1,0,1\n1,0,0,2,3\n2,0,1,1,3\n3,0,0,0,2\n";
-  CHECK(json_of(Loads(ranked).balance(kTwoNodes))["traffic"]["cross_node_before"].GetDouble() == 1);
+  CHECK(in_json(Loads(ranked).balance(kTwoNodes))["traffic"]["cross_node_before"].GetDouble() == 1);
 }
 
 TEST_CASE("with time steps, a static placement stands beside one that follows the moving average") {
@@ -125,14 +114,14 @@ TEST_CASE("with time steps, a static placement stands beside one that follows th
   }
   const Loads loads(text);
   const Arguments cluster = {"--gpus", "4", "--replicas", "12"};
-  const rapidjson::Document result = json_of(loads.balance(cluster));
+  const rapidjson::Document result = in_json(loads.balance(cluster));
   const auto& steps = result["rebalancing"]["steps"];
   REQUIRE(steps.Size() == 3);
   CHECK(steps[2]["step"].GetInt() == 30);
   CHECK(steps[2]["rebalanced"]["worst"].GetDouble() < steps[2]["static"]["worst"].GetDouble());
   CHECK(steps[0]["moved_copies"].GetInt() == 0);
   CHECK(steps[1]["moved_copies"].GetInt() > 0);
-  const rapidjson::Document seldom = json_of(loads.balance(cluster + Arguments{"--rebalance-every", "9"}));
+  const rapidjson::Document seldom = in_json(loads.balance(cluster + Arguments{"--rebalance-every", "9"}));
   CHECK(seldom["rebalancing"]["steps"][2]["rebalanced"] == seldom["rebalancing"]["steps"][2]["static"]);
   CHECK(run_moeline(loads.balance(cluster)).out.find("step  before") != std::string::npos);
 }

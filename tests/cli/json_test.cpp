@@ -1,9 +1,9 @@
 // JSON of every command: its version, whether memory suffices, and what `list` has to say.
 #include <algorithm>
 
-#include "hardware/profile.hpp"
 #include "architecture/parameters.hpp"
-#include "schedules/schedule_kinds.hpp"
+#include "hardware/profile.hpp"
+#include "schedules/scenario/schedule_kinds.hpp"
 #include "tests/support/inference.hpp"
 #include "tests/support/json.hpp"
 #include "tests/support/step.hpp"
@@ -151,6 +151,7 @@ TEST_CASE("every schedule has one line about itself and the phases that it goes 
   }
   const rapidjson::Document chunk = json_of({"list", "schedules", "dualpipe-chunk", "--format", "json"});
   CHECK(chunk["plan"]["side"][0] == "mlp(W)");
+  CHECK(json_of({"list", "schedules", "DualPipe-Chunk", "--format", "JSON"}).HasMember("plan"));
   CHECK_FALSE(json_of({"list", "schedules", "1f1b", "--format", "json"}).HasMember("plan"));
   check_refused({"list", "schedules", "zb2p", "--format", "json"}, "", "did you mean 'zb1p'?");
 }

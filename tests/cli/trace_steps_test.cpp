@@ -1,10 +1,9 @@
 // analyze, replay and compare on traces of servers: steps are steps, layers are found in them, and windows hold what
 // they say.
 #include <doctest/doctest.h>
-#include <rapidjson/document.h>
 
-#include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
+#include "tests/support/json.hpp"
 #include "tests/support/server_trace.hpp"
 
 using namespace moeline;
@@ -30,21 +29,10 @@ const Traces& traces() {
   return files;
 }
 
-rapidjson::Document json_of(Arguments arguments) {
-  arguments.insert(arguments.end(), {"--format", "json"});
-  const Outcome outcome = run_moeline(arguments);
-  CAPTURE(outcome.err);
-  REQUIRE(outcome.exit_code == 0);
-  rapidjson::Document json;
-  json.Parse(outcome.out.c_str());
-  REQUIRE_FALSE(json.HasParseError());
-  return json;
-}
-
 }  // namespace
 
 TEST_CASE("analyze lists a server's steps, and 36 layers in each instead of one of its length") {
-  const auto json = json_of({"analyze", traces().sglang});
+  const auto json = in_json({"analyze", traces().sglang});
   const auto& rank = json["ranks"][0];
   REQUIRE(rank["steps"].Size() == 4);
   CHECK(std::string(rank["steps"][0]["name"].GetString()) == "step[EXTEND bs=1 toks=888]");
@@ -61,7 +49,7 @@ TEST_CASE("analyze lists a server's steps, and 36 layers in each instead of one 
 }
 
 TEST_CASE("the times of a step and those between steps are those of the events in it") {
-  const auto json = json_of({"analyze", traces().sglang});
+  const auto json = in_json({"analyze", traces().sglang});
   const auto& rank = json["ranks"][0];
   double inside = 0;
   for (const auto& step : rank["steps"].GetArray()) {
@@ -74,7 +62,7 @@ TEST_CASE("the times of a step and those between steps are those of the events i
 }
 
 TEST_CASE("two runs of one server are compared by their kinds of steps, layer by layer") {
-  const auto json = json_of({"compare", traces().sglang, traces().slower});
+  const auto json = in_json({"compare", traces().sglang, traces().slower});
   REQUIRE(json["steps"].Size() == 1);
   CHECK(std::string(json["steps"][0]["kind"].GetString()) == "DECODE bs=32");
   CHECK(json["steps"][0]["a_count"].GetInt() == 3);
@@ -94,19 +82,19 @@ TEST_CASE("the profiler's steps of two runs are compared where nobody names phas
   };
   const TemporaryFolder folder;
   const std::string bare = folder.write("bare.json", in_step("nccl:x"));
-  CHECK(std::string(json_of({"compare", bare, bare})["steps"][0]["kind"].GetString()) == "ProfilerStep");
+  CHECK(std::string(in_json({"compare", bare, bare})["steps"][0]["kind"].GetString()) == "ProfilerStep");
   const std::string with_phase = R"({"traceEvents": [)" + range("ProfilerStep#1", "0", "100") + "," +
                                  range("attn", "10", "20") + "," + launch("15", 1) + "," + launch("50", 2) + "," +
                                  launch("60", 3) + "," + kernel("200", "5", 1) + "," + kernel("210", "5", 2) + "," +
                                  kernel("220", "5", 3) + "]}";
   const std::string annotated = folder.write("annotated.json", with_phase);
-  const auto json = json_of({"compare", annotated, annotated});
+  const auto json = in_json({"compare", annotated, annotated});
   CHECK_FALSE(json.HasMember("steps"));
   CHECK(std::string(json["phases"][0]["phase"].GetString()) == "attn");
 }
 
 TEST_CASE("a trace of steps compared with itself differs by nothing") {
-  const auto json = json_of({"compare", traces().sglang, traces().sglang});
+  const auto json = in_json({"compare", traces().sglang, traces().sglang});
   CHECK(json["worst_abs_error"].GetDouble() == 0);
   CHECK(json["span_error"].GetDouble() == 0);
 }
@@ -119,31 +107,31 @@ TEST_CASE("where no kind of step, or no phase, is on both sides, the refusal nam
 }
 
 TEST_CASE("--steps holds the steps it names, in analyze, replay and compare") {
-  const auto analyzed = json_of({"analyze", traces().sglang, "--steps", "1-2"});
+  const auto analyzed = in_json({"analyze", traces().sglang, "--steps", "1-2"});
   const auto& steps = analyzed["ranks"][0]["steps"];
   REQUIRE(steps.Size() == 2);
   CHECK(steps[0]["step"].GetInt() == 1);
   const double span = analyzed["ranks"][0]["span_us"].GetDouble();
   CHECK(span == doctest::Approx(steps[1]["end_us"].GetDouble() - steps[0]["start_us"].GetDouble()));
-  const auto replayed = json_of({"replay", traces().sglang, "--steps", "1-2"});
+  const auto replayed = in_json({"replay", traces().sglang, "--steps", "1-2"});
   CHECK(replayed["measured_span_us"].GetDouble() == doctest::Approx(span));
   CHECK(replayed["baseline_span_us"].GetDouble() == doctest::Approx(span));
-  const auto compared = json_of({"compare", traces().sglang, traces().slower, "--steps", "1"});
+  const auto compared = in_json({"compare", traces().sglang, traces().slower, "--steps", "1"});
   CHECK(compared["steps"][0]["a_count"].GetInt() == 1);
   CHECK(compared["steps"][0]["b_count"].GetInt() == 1);
 }
 
 TEST_CASE("--from and --to count from the trace's first GPU event, as the table of steps does") {
-  const auto whole = json_of({"analyze", traces().sglang});
+  const auto whole = in_json({"analyze", traces().sglang});
   const auto& steps = whole["ranks"][0]["steps"];
   const double first = whole["first_gpu_event_us"].GetDouble();
   const std::string from = std::to_string(steps[2]["start_us"].GetDouble() - first);
   const std::string to = std::to_string(steps[2]["end_us"].GetDouble() - first);
-  const auto part = json_of({"analyze", traces().sglang, "--from", from, "--to", to});
+  const auto part = in_json({"analyze", traces().sglang, "--from", from, "--to", to});
   REQUIRE(part["ranks"][0]["steps"].Size() == 1);
   CHECK(part["ranks"][0]["steps"][0]["step"].GetInt() == 2);
   CHECK(part["ranks"][0]["span_us"].GetDouble() == doctest::Approx(steps[2]["span_us"].GetDouble()));
-  const auto later = json_of({"analyze", traces().sglang, "--from", from});
+  const auto later = in_json({"analyze", traces().sglang, "--from", from});
   CHECK(later["ranks"][0]["steps"].Size() == 2);
 }
 

@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "experiments/cli/parse_op.hpp"
+#include "hardware/parse_op.hpp"
 #include "hardware/price.hpp"
 #include "tests/support/cli.hpp"
 

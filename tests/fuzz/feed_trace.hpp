@@ -13,7 +13,7 @@
 #include "engine/simulate.hpp"
 #include "measured/analysis.hpp"
 #include "measured/replay.hpp"
-#include "timeline/window.hpp"
+#include "trace/window.hpp"
 
 namespace moeline::fuzz {
 

@@ -49,7 +49,7 @@ TEST_CASE("expert parallelism splits routed experts and nothing else") {
   const Architecture model = load_architecture("deepseek-v3");
   GpuWork d;
   const double one = memory_per_gpu(model, d).weights;
-  const double expert = 3.0 * 7168 * 2048 * bytes_per_weight(WeightType::fp8);
+  const double expert = 3.0 * 7168 * 2048 * bytes_per_weight(Precision::fp8);
   d.ep = 64;
   CHECK(one - memory_per_gpu(model, d).weights == doctest::Approx(58 * (256 - 4) * expert));
   d.redundant_experts = 64;
@@ -65,7 +65,7 @@ TEST_CASE("MTP adds its layer, with its experts split, and its own cache") {
   d.mtp = true;
   const Memory with = memory_per_gpu(model, d);
   CHECK(with.kv_cache / without.kv_cache == doctest::Approx(62 / 61.0));
-  const double expert = 3.0 * 7168 * 2048 * bytes_per_weight(WeightType::fp8);
+  const double expert = 3.0 * 7168 * 2048 * bytes_per_weight(Precision::fp8);
   CHECK(with.weights - without.weights == doctest::Approx(bytes_of(mtp_modules(model)) - (256 - 2) * expert));
 }
 

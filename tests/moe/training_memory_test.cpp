@@ -63,7 +63,7 @@ TEST_CASE("linear layers of an FP8 model lie in memory in FP8, tables in BF16; o
   CHECK(layer.experts_bytes / layer.experts == doctest::Approx(1).epsilon(0.001));
   const auto head = stage_parameters(model, std::vector{BlockKind::head}, 64);
   CHECK(head.replicated_bytes / head.replicated == doctest::Approx(2));
-  model.weights = model.expert_weights = WeightType::bf16;
+  model.weights = model.expert_weights = Precision::bf16;
   const auto wide = stage_parameters(model, std::vector{BlockKind::moe_layer}, 64);
   CHECK(wide.experts_bytes / wide.experts == doctest::Approx(2));
 }

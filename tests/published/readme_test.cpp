@@ -1,61 +1,175 @@
-// The README's figures of accuracy are the output of `moeline validate`, those of a measured trace of `moeline
-// analyze`, and the shares that are extrapolated those of the simulations.
+// The README keeps its promises: it is short, its commands come early, do what they say and print what it shows.
+#include <doctest/doctest.h>
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
+#include <sstream>
 
+#include "architecture/architecture.hpp"
+#include "architecture/parameters.hpp"
 #include "tests/support/cli.hpp"
-#include "tests/support/inference.hpp"
+#include "tests/support/data.hpp"
+#include "tests/support/markdown.hpp"
+#include "tests/support/published_configs.hpp"
 
 using namespace moeline;
 using namespace moeline::testing;
+namespace fs = std::filesystem;
 
 namespace {
 
-// The paragraph of `text` that holds `part`, indented as a block of Markdown.
-std::string block_with(const std::string& part, const std::string& text) {
-  const std::size_t at = text.find(part);
-  REQUIRE(at != std::string::npos);
-  const std::size_t before = text.rfind("\n\n", at);
-  std::size_t begin = before == std::string::npos ? 0 : before + 2;
-  const std::size_t end = std::min(text.find("\n\n", at), text.size());
-  std::string block;
-  while (begin < end) {
-    const std::size_t next = std::min(text.find('\n', begin), end);
-    block += "    " + text.substr(begin, next - begin) + "\n";
-    begin = next + 1;
+std::string readme() { return content_of(source("README.md")); }
+
+/// A line of a block `sh`, without its comment; `| head -N` shows the first N lines of the output.
+struct Command {
+  std::vector<std::string> words;
+  std::size_t shown_lines = 0;
+};
+
+Command command_of(const std::string& line) {
+  Command command;
+  std::istringstream stream(line.substr(0, line.find("  #")));
+  for (std::string word; stream >> word && word != "|";) command.words.push_back(word);
+  std::string head;
+  if (stream >> head) {
+    REQUIRE(head == "head");
+    int lines = 0;
+    stream >> lines;
+    command.shown_lines = static_cast<std::size_t>(-lines);
   }
-  return block;
+  return command;
+}
+
+bool is_program(const Command& command) { return command.words.front() == "build/release/moeline"; }
+
+/// The README's folder as its reader has it, without leaving anything there.
+class ScratchCheckout {
+ public:
+  ScratchCheckout() {
+    fs::create_directory_symlink(source("experiments"), folder_.path() / "experiments");
+    fs::current_path(folder_.path());
+  }
+  ~ScratchCheckout() { fs::current_path(before_); }
+  ScratchCheckout(const ScratchCheckout&) = delete;
+  ScratchCheckout& operator=(const ScratchCheckout&) = delete;
+
+ private:
+  TemporaryFolder folder_;
+  fs::path before_ = fs::current_path();
+};
+
+Outcome run(const Command& command) {
+  Arguments arguments(command.words.begin() + 1, command.words.end());
+  std::replace(arguments.begin(), arguments.end(), std::string("TRACE"), training_trace().string());
+  return run_moeline(arguments);
+}
+
+/// What a command needs beside this repository: "TRACE", or "--html", for which a build without npm lacks ECharts.
+std::string need_of(const Command& command) {
+  for (const char* need : {"TRACE", "--html"}) {
+    if (std::find(command.words.begin(), command.words.end(), need) != command.words.end()) return need;
+  }
+  return "";
+}
+
+std::string joined_lines(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += line + "\n";
+  return text;
+}
+
+std::string first_lines(const std::string& text, std::size_t count) {
+  std::vector<std::string> lines = lines_of(text);
+  if (count > 0 && lines.size() > count) lines.resize(count);
+  return joined_lines(lines);
+}
+
+/// Runs the commands that need this, compares what the README shows of their output, and says how many they are.
+int run_commands(const std::string& need) {
+  const ScratchCheckout checkout;
+  const std::vector<CodeBlock> blocks = page_of(readme()).blocks;
+  int ran = 0;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    if (blocks[i].language != "sh") continue;
+    for (const std::string& line : blocks[i].lines) {
+      const Command command = command_of(line);
+      if (!is_program(command) || need_of(command) != need) continue;
+      CAPTURE(line);
+      const Outcome outcome = run(command);
+      CAPTURE(outcome.err);
+      CHECK(outcome.exit_code == 0);
+      ++ran;
+      if (i + 1 == blocks.size() || blocks[i + 1].language != "text") continue;
+      CHECK(first_lines(outcome.out, command.shown_lines) == joined_lines(blocks[i + 1].lines));
+    }
+  }
+  return ran;
+}
+
+void check_says(const std::string& words) {
+  CHECK_MESSAGE(readme().find(words) != std::string::npos, "the README does not say: " << words);
 }
 
 }  // namespace
 
-TEST_CASE("the README's tables of accuracy are what validate prints") {
-  if (!present(data_folder() / "deepep/deepep_v1_h100_normal.csv")) return;
-  const Outcome outcome = run_moeline({"validate"});
-  REQUIRE(outcome.exit_code == 0);
-  const std::string readme = content_of(source("README.md"));
-  for (const char* part : {"\ninference_throughput: ", "of the best null", "kernels left out of the fit in turn"}) {
-    const std::string block = block_with(part, outcome.out);
-    CHECK_MESSAGE(readme.find(block) != std::string::npos, "the README does not hold\n" << block);
+TEST_CASE("the README has at most 900 words outside of code blocks") { CHECK(page_of(readme()).words <= 900); }
+
+TEST_CASE("the README installs by two scripts within 30 lines and shows a prediction within 60") {
+  const std::vector<CodeBlock> blocks = page_of(readme()).blocks;
+  REQUIRE(blocks.size() >= 3);
+  CHECK(blocks[0].lines.size() == 2);
+  CHECK(blocks[0].first_line + 1 <= 30);
+  for (const std::string& line : blocks[0].lines) {
+    const fs::path script = source(command_of(line).words.front());
+    CAPTURE(script.string());
+    REQUIRE(fs::is_regular_file(script));
+    CHECK((fs::status(script).permissions() & fs::perms::owner_exec) != fs::perms::none);
+  }
+  CHECK(is_program(command_of(blocks[1].lines.front())));
+  CHECK(blocks[2].language == "text");
+  CHECK(blocks[2].first_line + blocks[2].lines.size() <= 60);
+}
+
+TEST_CASE("each command of the README runs, and prints what the README shows") { CHECK(run_commands("") >= 3); }
+
+TEST_CASE("the README's command on a measured trace runs") {
+  if (present(training_trace())) CHECK(run_commands("TRACE") == 1);
+}
+
+TEST_CASE("the README's command that writes a page runs") {
+  if (present(fs::path(MOELINE_BINARY).parent_path() / "page/echarts.min.js")) CHECK(run_commands("--html") == 1);
+}
+
+TEST_CASE("each file that the README links to is there") {
+  const std::string text = readme();
+  const std::string link = "](";
+  for (std::size_t at = text.find(link); at != std::string::npos; at = text.find(link, at + 1)) {
+    const std::size_t begin = at + link.size();
+    const std::string target = text.substr(begin, text.find_first_of(")#", begin) - begin);
+    if (target.starts_with("https://")) continue;
+    CHECK_MESSAGE(fs::exists(source(target)), target << " is not there");
   }
 }
 
-TEST_CASE("the README's tables of the measured trace are what analyze prints") {
-  if (!present(training_trace())) return;
-  const Outcome outcome = run_moeline({"analyze", training_trace().string(), "--scenario", chunk_scenario().string()});
-  REQUIRE(outcome.exit_code == 0);
-  const std::string readme = content_of(source("README.md"));
-  for (const char* part : {"as HTA counts", "length us"}) {
-    const std::string block = block_with(part, outcome.out);
-    CHECK_MESSAGE(readme.find(block) != std::string::npos, "the README does not hold\n" << block);
-  }
+TEST_CASE("the README's count of published configurations is that of their table") {
+  const std::vector<PublishedConfig> all = published_configs();
+  const auto refused =
+      std::count_if(all.begin(), all.end(), [](const PublishedConfig& each) { return each.parameters == 0; });
+  check_says(fmt::format("Of {} published config.json files {} load", all.size(), all.size() - refused));
+  check_says(fmt::format("the other {} files are refused", refused));
 }
 
-TEST_CASE("the README's shares of extrapolated prices are those of the two inference facts") {
-  const double prefill = run_prefill().extrapolated_share();
-  const double decode = run_decode({"workload.query_len=2", "workload.mtp_acceptance=0.6"}).extrapolated_share();
-  const std::string shares = fmt::format("(prefill {:.0f} %, decode {:.0f} %)", 100 * prefill, 100 * decode);
-  CHECK_MESSAGE(content_of(source("README.md")).find(shares) != std::string::npos,
-                "the README does not hold " << shares);
+TEST_CASE("the README's range of parameters is that of the published configurations") {
+  const fs::path configs = data_folder() / "configs";
+  if (!present(configs)) return;
+  double least = 0;
+  double most = 0;
+  for (const PublishedConfig& each : published_configs()) {
+    if (each.parameters == 0) continue;
+    const double error = parameters(load_architecture(configs / each.folder)) / 1e9 / each.parameters - 1;
+    least = std::min(least, error);
+    most = std::max(most, error);
+  }
+  check_says(fmt::format("parameters within {:+.1f} to {:+.1f} %", 100 * least, 100 * most));
 }

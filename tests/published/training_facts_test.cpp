@@ -3,14 +3,14 @@
 
 #include <algorithm>
 
-#include "experiments/cli/comparison.hpp"
-#include "experiments/cli/facts.hpp"
-#include "experiments/cli/score_facts.hpp"
 #include "experiments/run/samples.hpp"
+#include "experiments/validate/facts.hpp"
+#include "experiments/validate/score_facts.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/inference.hpp"
 #include "tests/support/step.hpp"
-#include "timeline/trace.hpp"
+#include "timeline/comparison.hpp"
+#include "trace/trace.hpp"
 
 using namespace moeline;
 using namespace moeline::testing;
@@ -102,7 +102,7 @@ TEST_CASE("of the eight barriers six lie where nine in ten draws do, and so do t
 TEST_CASE("the published parts of a step are read twice, as means of the ranks and as an outer rank's") {
   Predictor predictor;
   const Run run = run_step();
-  const StepParts& outer = run.step->ranks.front().parts;
+  const StepParts& outer = run.step()->ranks.front().parts;
   const std::vector<Fact> means = subject("training_step").facts;
   const std::vector<Fact> of_rank = subject("training_step_outer_rank").facts;
   CHECK(of_rank.size() == std::size(kStepParts));
@@ -114,7 +114,7 @@ TEST_CASE("the published parts of a step are read twice, as means of the ranks a
     REQUIRE(rank != of_rank.end());
     CHECK(rank->measured == mean->measured);
     CHECK(predictor.predict(*rank).value == doctest::Approx(ms(outer.*part.time)));
-    CHECK(predictor.predict(*mean).value == doctest::Approx(ms(run.step->mean.*part.time)));
+    CHECK(predictor.predict(*mean).value == doctest::Approx(ms(run.step()->mean.*part.time)));
   }
   // The pairs that the stated null is made of.
   const auto pairs = std::count_if(run.phases.begin(), run.phases.end(),
@@ -129,5 +129,5 @@ TEST_CASE("DeepSeek's decode throughput is predicted at 1.6 tokens per request a
   const Run run = run_decode({"workload.query_len=2"});
   const double step_s = to_us(run.metrics.span) / 1e6;
   CHECK(predictor.predict(decode).value == doctest::Approx(1.6 * 128 / step_s));
-  CHECK(tokens_per_request(run.setup.scenario.workload) == doctest::Approx(1.85));  // where nothing is said
+  CHECK(tokens_per_request(as_decode(run.setup.scenario.workload)) == doctest::Approx(1.85));  // where nothing is said
 }

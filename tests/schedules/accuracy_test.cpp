@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "experiments/cli/comparison.hpp"
 #include "experiments/run/run.hpp"
 #include "tests/support/data.hpp"
-#include "timeline/trace.hpp"
+#include "timeline/comparison.hpp"
+#include "trace/trace.hpp"
 
 using namespace moeline;
 using namespace moeline::testing;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "experiments/run/run_metrics.hpp"
 #include "tests/support/inference.hpp"
 
 using namespace moeline;
@@ -15,17 +16,17 @@ using Set = std::vector<std::string>;
 
 double decode_us(Set set) {
   set.insert(set.begin(), {"layers=8", "kernels=open-2025-late"});
-  return run_decode(set).layer_us();
+  return layer_us(run_decode(set));
 }
 
 double prefill_us(Set set) {
   set.insert(set.begin(), "layers=8");
-  return run_prefill(set).layer_us();
+  return layer_us(run_prefill(set));
 }
 
 double train_us(Set set) {
   set.insert(set.begin(), {"samples=1", "layers=3", "routing={distribution: balanced, rows_spread: 0.08}"});
-  return run_scenario(load_setup(chunk_scenario(), set)).layer_us();
+  return layer_us(run_scenario(load_setup(chunk_scenario(), set)));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "engine/simulate.hpp"
+#include "experiments/run/run_metrics.hpp"
 #include "experiments/run/samples.hpp"
 #include "tests/support/inference.hpp"
 
@@ -79,7 +80,7 @@ TEST_CASE("ranks that are all alike take the time of one") {
     CHECK(kernels(all) == kernels(one) * all.program.ranks);
     CHECK(all.metrics.span == one.metrics.span);
     CHECK(all.metrics.exposed_comm == one.metrics.exposed_comm);
-    CHECK(all.mfu() == doctest::Approx(one.mfu()));
+    CHECK(mfu(all) == doctest::Approx(mfu(one)));
   }
 }
 
@@ -120,7 +121,7 @@ TEST_CASE("a folded run expects the barriers that all ranks have, within 15 %") 
     const Samples all = sample(load_setup(chunk_scenario(), with(set, {"samples=21"})));
     const auto median = std::find_if(all.metrics.begin(), all.metrics.end(),
                                      [](const MetricBand& metric) { return metric.name == "barrier_us"; });
-    CHECK(folded.barrier_us() == doctest::Approx(median->band.median).epsilon(0.15));
+    CHECK(barrier_us(folded) == doctest::Approx(median->band.median).epsilon(0.15));
   }
 }
 
@@ -154,26 +155,26 @@ TEST_CASE("requests that differ in length or number make the ranks with less wai
 }
 
 TEST_CASE("a power law costs decode most of its speed, and EPLB brings most of it back") {
-  const auto layer_us = [](const std::string& routing) {
-    return run_decode({"layers=8", "parallelism.ep=144", "routing=" + routing}).layer_us();
+  const auto one_layer_us = [](const std::string& routing) {
+    return layer_us(run_decode({"layers=8", "parallelism.ep=144", "routing=" + routing}));
   };
-  const double balanced = layer_us("{distribution: balanced, redundant_experts: 32}");
-  const double without = layer_us("{distribution: power_law, alpha: 1}");
-  const double dealt = layer_us("{distribution: power_law, alpha: 1, redundant_experts: 32}");
-  const double eplb = layer_us("{distribution: power_law, alpha: 1, redundant_experts: 32, placement: eplb}");
+  const double balanced = one_layer_us("{distribution: balanced, redundant_experts: 32}");
+  const double without = one_layer_us("{distribution: power_law, alpha: 1}");
+  const double dealt = one_layer_us("{distribution: power_law, alpha: 1, redundant_experts: 32}");
+  const double eplb = one_layer_us("{distribution: power_law, alpha: 1, redundant_experts: 32, placement: eplb}");
   CHECK(without > 5 * balanced);
   CHECK(dealt > 5 * balanced);  // copies of any experts are of no use
   CHECK(eplb < 2 * balanced);
   CHECK((without - eplb) / (without - balanced) > 0.9);
-  CHECK(layer_us("{distribution: power_law, alpha: 0.5}") < 0.6 * without);
+  CHECK(one_layer_us("{distribution: power_law, alpha: 0.5}") < 0.6 * without);
 }
 
 TEST_CASE("a power law of alpha 0 is balanced, but for copies that cannot be shared out evenly") {
   const Set decode = {"layers=8", "parallelism.ep=128"};
   const Run balanced = run_decode(with(decode, {"ranks=all", "jitter=none"}));
   const Run flat = run_decode(with(decode, {"routing={distribution: power_law, alpha: 0}", "jitter=none"}));
-  CHECK(flat.imbalance() == doctest::Approx(1));
-  CHECK(flat.layer_us() == doctest::Approx(balanced.layer_us()).epsilon(1e-3));
+  CHECK(imbalance(flat) == doctest::Approx(1));
+  CHECK(layer_us(flat) == doctest::Approx(layer_us(balanced)).epsilon(1e-3));
 }
 
 TEST_CASE("bands hold nine tenths of the samples, whatever the number of cores") {

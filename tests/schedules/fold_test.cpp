@@ -1,8 +1,9 @@
 // Equal layers are simulated once, and nobody can tell.
 #include <doctest/doctest.h>
 
+#include "experiments/run/build_program.hpp"
 #include "experiments/run/run_metrics.hpp"
-#include "schedules/fold.hpp"
+#include "schedules/scenario/fold.hpp"
 #include "tests/support/inference.hpp"
 
 using namespace moeline;
@@ -20,8 +21,8 @@ void check_same_numbers(const Run& fewer, const Run& all) {
   }
   CHECK(fewer.program.gaps_us == doctest::Approx(all.program.gaps_us));
   CHECK(fewer.program.waits_us == doctest::Approx(all.program.waits_us));
-  CHECK(fewer.solo_us() == doctest::Approx(all.solo_us()));
-  CHECK(fewer.extrapolated_share() == doctest::Approx(all.extrapolated_share()));
+  CHECK(solo_us(fewer) == doctest::Approx(solo_us(all)));
+  CHECK(extrapolated_share(fewer) == doctest::Approx(extrapolated_share(all)));
 }
 
 void check_folds(const std::filesystem::path& scenario, const Set& set) {
@@ -73,4 +74,14 @@ TEST_CASE("layers with loads of their own, ranks that are all simulated, and few
     CHECK(folded(load_setup(decode_scenario(), set)).fold.left_out == 0);
   }
   CHECK(folded(load_setup(chunk_scenario(), {})).fold.left_out == 0);
+}
+
+TEST_CASE("more MoE layers than the model has are its own around again") {
+  for (const char* model : {"model=deepseek-v3", "model=gpt-oss-120b"}) {
+    CAPTURE(model);
+    const auto one_layer_us = [&](const char* layers) {
+      return layer_us(run_decode({model, layers, "parallelism.ep=32", "parallelism.dp=32"}));
+    };
+    CHECK(one_layer_us("layers=80") == doctest::Approx(one_layer_us("layers=30")).epsilon(0.001));
+  }
 }

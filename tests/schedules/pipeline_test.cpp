@@ -6,7 +6,7 @@
 #include <map>
 
 #include "engine/simulate.hpp"
-#include "experiments/cli/simulate_output.hpp"
+#include "experiments/cli/output/simulate_output.hpp"
 #include "schedules/pipeline/lower_slots.hpp"
 #include "schedules/pipeline/pipelines.hpp"
 
@@ -27,9 +27,7 @@ Run run_case(const Case& c) {
   Scenario& s = setup.scenario;
   s.schedule = c.schedule;
   s.parallelism = {.pp = c.shape.ranks, .virtual_pp = c.shape.chunks};
-  s.workload.phase = "train";
-  s.workload.micro_batch_size = 1;
-  s.workload.global_batch_size = c.shape.micro_batches;
+  s.workload = TrainWorkload{.micro_batch_size = 1, .global_batch_size = c.shape.micro_batches};
   s.slot_costs = c.costs;
   return run_scenario(setup);
 }
@@ -56,15 +54,16 @@ void check_bubble_of_every_rank(const Case& c, double expected_ms) {
 
 std::vector<RankSlots> slots_of(const std::string& schedule, const PipelineShape& shape) {
   std::vector<RankSlots> ranks;
-  for (int rank = 0; rank < shape.ranks; ++rank) ranks.push_back(find_pipeline(schedule)->slots(rank, shape));
+  for (int rank = 0; rank < shape.ranks; ++rank) ranks.push_back(moeline::slots_of(schedule, rank, shape));
   return ranks;
 }
 
 // Every schedule, on a few ranks and on DeepSeek-V3's number of them.
 std::vector<Case> all_schedules() {
   std::vector<Case> cases;
-  for (const PipelineSchedule& schedule : pipeline_schedules()) {
-    const int chunks = schedule.name == "interleaved-1f1b" ? 3 : 1;
+  for (const ScheduleKind& schedule : schedule_kinds()) {
+    if (!schedule.pipeline) continue;
+    const int chunks = schedule.pipeline->stages_per_rank == 0 ? 3 : 1;
     cases.push_back({schedule.name, {.ranks = 4, .micro_batches = 12, .chunks = chunks}});
     cases.push_back({schedule.name, {.ranks = 16, .micro_batches = 48, .chunks = chunks}});
   }

@@ -75,10 +75,11 @@ std::string expected(const Operator& op, const YAML::Node& fits, double sms, dou
 
 std::vector<Operator> operators_of(const Setup& setup, const Phase& phase) {
   const auto layer = static_cast<int>(phase.layer);
-  if (setup.scenario.workload.phase == "train") {
+  if (setup.scenario.phase() == WorkloadPhase::train) {
     return training_phase(phase.name, setup.layer_work(phase.name.ends_with("(F)"), layer));
   }
-  return inference_phase(phase.name, setup.inference_work(static_cast<int>(phase.micro_batch), 2), layer);
+  return inference_phase(phase.name, setup.inference_work(static_cast<int>(phase.micro_batch), 2),
+                         layer_of(setup.model, layer));
 }
 
 // Kernels by family and provenance.

@@ -1,6 +1,7 @@
 // What ranks of a training step hold in memory, and what its choices trade for it.
 #include <doctest/doctest.h>
 
+#include "experiments/run/run_metrics.hpp"
 #include "moe/training_memory.hpp"
 #include "tests/support/step.hpp"
 
@@ -12,14 +13,14 @@ TEST_CASE("DualPipe holds two stages' weights and PP+1 activations; 1F1B's first
   const Run v = run_small("dualpipev", {"layers=16"});
   const Run one = run_small("1f1b");
   const Run gpipe = run_small("gpipe");
-  for (const RankStep& rank : dualpipe.step->ranks) {
+  for (const RankStep& rank : dualpipe.step()->ranks) {
     CHECK(rank.most_passes == 4 + 1);
-    CHECK(rank.peak.weights == doctest::Approx(2 * one.step->ranks.front().peak.weights));
+    CHECK(rank.peak.weights == doctest::Approx(2 * one.step()->ranks.front().peak.weights));
   }
-  for (const RankStep& rank : v.step->ranks) CHECK(rank.most_passes == 2 * 4 + 1);
+  for (const RankStep& rank : v.step()->ranks) CHECK(rank.most_passes == 2 * 4 + 1);
   for (std::size_t rank = 0; rank < 4; ++rank) {
-    CHECK(one.step->ranks[rank].most_passes == 4 - static_cast<int>(rank));
-    CHECK(gpipe.step->ranks[rank].most_passes == 12);
+    CHECK(one.step()->ranks[rank].most_passes == 4 - static_cast<int>(rank));
+    CHECK(gpipe.step()->ranks[rank].most_passes == 12);
   }
 }
 
@@ -27,7 +28,7 @@ TEST_CASE("memory over time starts and ends without activations and never goes b
   for (const std::string& schedule : kSchedules) {
     CAPTURE(schedule);
     const Run run = run_small(schedule);
-    for (const RankStep& rank : run.step->ranks) {
+    for (const RankStep& rank : run.step()->ranks) {
       CHECK(rank.memory.front().passes == 1);
       CHECK(rank.memory.back().passes == 0);
       for (const MemoryChange& change : rank.memory) CHECK(change.passes >= 0);
@@ -50,10 +51,10 @@ TEST_CASE("what is kept and what is computed again trade memory for time") {
   const Run wide = run_small("1f1b", {"training={activations: bf16}"});
   CHECK(none.metrics.span < selective.metrics.span);
   CHECK(selective.metrics.span < full.metrics.span);
-  CHECK(none.step->fullest().peak.activations > 1.5 * selective.step->fullest().peak.activations);
-  CHECK(full.step->fullest().peak.activations < 0.2 * selective.step->fullest().peak.activations);
+  CHECK(none.step()->fullest().peak.activations > 1.5 * selective.step()->fullest().peak.activations);
+  CHECK(full.step()->fullest().peak.activations < 0.2 * selective.step()->fullest().peak.activations);
   CHECK(wide.metrics.span < selective.metrics.span);  // no casts
-  CHECK(wide.step->fullest().peak.activations > selective.step->fullest().peak.activations);
+  CHECK(wide.step()->fullest().peak.activations > selective.step()->fullest().peak.activations);
   CHECK(median_ms(full, "F") <= median_ms(selective, "F"));  // nothing is saved in fewer bits
 }
 
@@ -70,9 +71,9 @@ TEST_CASE("full recomputation repeats the forward pass but for combine, beside D
 TEST_CASE("storage of gradients and moments enters memory as its bytes say") {
   const Run base = run_small("1f1b");
   const auto memory = [](const char* choice) {
-    return run_small("1f1b", {std::string("training={") + choice + "}"}).step->ranks.front().peak;
+    return run_small("1f1b", {std::string("training={") + choice + "}"}).step()->ranks.front().peak;
   };
-  const StepMemory& as_is = base.step->ranks.front().peak;
+  const StepMemory& as_is = base.step()->ranks.front().peak;
   CHECK(memory("gradients: bf16").gradients == doctest::Approx(as_is.gradients / 2));
   CHECK(memory("moments: fp32").optimizer == doctest::Approx(as_is.optimizer * 12 / 8));
   CHECK(memory("zero: 0").optimizer > 1.9 * as_is.optimizer);
@@ -81,16 +82,16 @@ TEST_CASE("storage of gradients and moments enters memory as its bytes say") {
 TEST_CASE("a BF16 checkpoint that is trained in FP8 has FP8 weights in memory, too") {
   const Run run = run_small("1f1b", {"model=deepseek-v2", "parallelism.ep=32", "training={weights: fp8}"});
   Architecture fp8 = load_architecture("deepseek-v2");
-  fp8.weights = fp8.expert_weights = WeightType::fp8;
+  fp8.weights = fp8.expert_weights = Precision::fp8;
   const StageParameters stage = stage_parameters(fp8, std::vector{BlockKind::moe_layer, BlockKind::moe_layer}, 32);
-  CHECK(run.step->ranks.front().peak.weights == doctest::Approx(stage.replicated_bytes + stage.experts_bytes));
+  CHECK(run.step()->ranks.front().peak.weights == doctest::Approx(stage.replicated_bytes + stage.experts_bytes));
   CHECK(stage.experts_bytes / stage.experts == doctest::Approx(1).epsilon(0.001));
 }
 
 TEST_CASE("no choice of training is without effect on the step or on its memory") {
   const auto result = [](const std::string& choice) {
     const Run run = run_small("dualpipe", {"training={" + choice + "}"});
-    return std::pair(step_ms(run), run.memory_bytes());
+    return std::pair(step_ms(run), memory_bytes(run));
   };
   const auto as_is = result("");
   for (const std::string choice : {"recompute: none", "recompute: full", "activations: bf16", "gradients: bf16",

@@ -7,6 +7,8 @@
 
 #include "architecture/parameters.hpp"
 #include "engine/simulate.hpp"
+#include "experiments/run/run_metrics.hpp"
+#include "schedules/pipeline/pipeline.hpp"
 #include "schedules/pipeline/pipelines.hpp"
 #include "schedules/pipeline/stages.hpp"
 #include "tests/support/data.hpp"
@@ -26,7 +28,7 @@ std::vector<std::string> without_sends() {
 double median_ms(const Run& run, SlotKind kind) {
   std::vector<double> lengths;
   for (std::size_t i = 0; i < run.phases.size(); ++i) {
-    if (run.program.pipeline.slots[i].slot.kind == kind) lengths.push_back(ms(run.phases[i].end - run.phases[i].start));
+    if (run.step()->layout.slots[i].slot.kind == kind) lengths.push_back(ms(run.phases[i].end - run.phases[i].start));
   }
   std::sort(lengths.begin(), lengths.end());
   return lengths.empty() ? 0 : lengths[lengths.size() / 2];
@@ -66,7 +68,7 @@ TEST_CASE("a rank's slots, bubble and optimizer add up to the step, whatever the
   for (const std::string& schedule : kSchedules) {
     CAPTURE(schedule);
     const Run run = run_small(schedule);
-    for (const RankStep& rank : run.step->ranks) {
+    for (const RankStep& rank : run.step()->ranks) {
       const StepParts& p = rank.parts;
       CHECK(p.forward + p.backward + p.weight + p.overlapped + p.bubble + p.optimizer == run.timeline.makespan);
       CHECK(p.bubble >= Time::zero());
@@ -115,8 +117,8 @@ TEST_CASE("bubbles of equal stages are those of the closed forms, for the slots'
       const Run run = run_small(schedule, more);
       // B gives its result before the gradients of its last layer's attention: the form counts all of it
       const double late = (pp - 1) * (median_ms(run, "F") + median_ms(run, "B"));
-      CHECK(run.bubble_ms() <= late * 1.01);
-      CHECK(run.bubble_ms() >= late - (pp - 1) * last_attention_weights_ms(run) - 0.01 * late);
+      CHECK(bubble_ms(run) <= late * 1.01);
+      CHECK(bubble_ms(run) >= late - (pp - 1) * last_attention_weights_ms(run) - 0.01 * late);
     }
     const Run zb1p = run_small("zb1p", more);
     const double f = median_ms(zb1p, "F");
@@ -124,7 +126,7 @@ TEST_CASE("bubbles of equal stages are those of the closed forms, for the slots'
     const double w = median_ms(zb1p, "W");
     REQUIRE(w <= f);  // where the form holds: F + B - 2W with B = b_input + W
     REQUIRE(w <= b_input);
-    CHECK(zb1p.bubble_ms() == doctest::Approx((pp - 1) * (f + b_input - w)).epsilon(0.01));
+    CHECK(bubble_ms(zb1p) == doctest::Approx((pp - 1) * (f + b_input - w)).epsilon(0.01));
   }
 }
 
@@ -142,7 +144,7 @@ TEST_CASE("without sends the operators' schedule is that of slots of their lengt
     costs.f_and_b = median_ms(run, SlotKind::forward_backward);
     Setup slots = run.setup;
     slots.scenario.slot_costs = costs;
-    const double without_optimizer = step_ms(run) - ms(run.step->mean.optimizer);
+    const double without_optimizer = step_ms(run) - ms(run.step()->mean.optimizer);
     CHECK(step_ms(run_scenario(slots)) ==
           doctest::Approx(without_optimizer).epsilon(schedule.starts_with("dualpipe") ? 0.03 : 0.015));
   }
@@ -176,7 +178,7 @@ TEST_CASE("at phase level a step is as long as with its operators, within 1.5 %"
     CHECK(step_ms(phases) == doctest::Approx(step_ms(operators)).epsilon(0.015));
     CHECK(phases.phases.size() == operators.phases.size());
     CHECK(phases.program.model_flops == doctest::Approx(operators.program.model_flops));
-    CHECK(phases.solo_us() == doctest::Approx(operators.solo_us()).epsilon(0.001));
+    CHECK(solo_us(phases) == doctest::Approx(solo_us(operators)).epsilon(0.001));
     CHECK(phases.program.graph.size() < operators.program.graph.size() / 20);
   }
 }
@@ -197,21 +199,21 @@ TEST_CASE("the kernels of a whole step make the FLOPs that its tokens need, with
   const Run run = run_step({"level=phase", "training.mtp=false"});
   const double tokens = 15360.0 * 4096 / 128;  // of the ranks of one pipeline
   const double flops = run.program.model_flops * run.program.ranks;
-  CHECK(flops / tokens == doctest::Approx(run.flops_per_token(true)).epsilon(0.02));
+  CHECK(flops / tokens == doctest::Approx(flops_per_token(run, true)).epsilon(0.02));
 }
 
 TEST_CASE("DeepSeek-V3 counts 250 GFLOP per token with causal attention and 280 without, as its authors do") {
   const Run run = run_step({"level=phase"});
-  CHECK(run.flops_per_token(true) / 1e9 == doctest::Approx(250).epsilon(0.005));
+  CHECK(flops_per_token(run, true) / 1e9 == doctest::Approx(250).epsilon(0.005));
   // 432 against 385 TFLOPS at equal speed (arXiv 2505.09343, table 4)
-  CHECK(run.flops_per_token(false) / run.flops_per_token(true) == doctest::Approx(432.0 / 385).epsilon(0.002));
-  CHECK(run.gpu_hours_per_trillion_tokens() ==
+  CHECK(flops_per_token(run, false) / flops_per_token(run, true) == doctest::Approx(432.0 / 385).epsilon(0.002));
+  CHECK(gpu_hours_per_trillion_tokens(run) ==
         doctest::Approx(2048 * step_ms(run) / 3.6e6 / (15360 * 4096.0) * 1e12).epsilon(1e-6));
 }
 
 TEST_CASE("DeepSeek-V3 on 16 stages: four layers each, the head and MTP for three of the last stage's") {
   const Run run = run_step({"level=phase"});
-  const auto& stages = run.program.pipeline.stages;
+  const auto& stages = run.step()->layout.stages;
   REQUIRE(stages.size() == 16);
   CHECK(describe(stages.front()) == "embedding, 3 dense, 1 moe");
   for (std::size_t stage = 1; stage < 15; ++stage) CHECK(describe(stages[stage]) == "4 moe");
@@ -246,7 +248,7 @@ TEST_CASE("gradients that are reduced once they are complete make step and slots
     const Run late = run_small(schedule, {"training={overlap_gradients: false}"});
     CHECK(step_ms(early) <= 1.001 * step_ms(late));
     const auto slots_ms = [](const Run& run) {
-      const StepParts& p = run.step->mean;
+      const StepParts& p = run.step()->mean;
       return ms(p.forward + p.backward + p.weight + p.overlapped);
     };
     CHECK(slots_ms(early) <= 1.01 * slots_ms(late));

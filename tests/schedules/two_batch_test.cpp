@@ -3,7 +3,8 @@
 
 #include <fstream>
 
-#include "schedules/expected_maximum.hpp"
+#include "experiments/run/run_metrics.hpp"
+#include "schedules/scenario/expected_maximum.hpp"
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 
@@ -49,7 +50,7 @@ TEST_CASE("decode issues and receives on the compute stream, and only the wire r
 
 TEST_CASE("a micro-batch's phases follow the data: attention, dispatch, experts, combine, next attention") {
   for (const Run& run : {run_prefill({kLayers}), run_decode({kLayers})}) {
-    const bool decode = run.is_decode();
+    const bool decode = is_decode(run);
     for (const int micro_batch : {0, 1}) {
       for (int layer = 0; layer + 1 < 8; ++layer) {
         const auto at = [&](const char* name, int of_layer) { return phase(run, name, micro_batch, of_layer); };
@@ -64,8 +65,8 @@ TEST_CASE("a micro-batch's phases follow the data: attention, dispatch, experts,
 }
 
 TEST_CASE("layers repeat: a layer's period is the same in a run of 8 and of 40 layers") {
-  CHECK(run_prefill({"layers=40"}).layer_us() == doctest::Approx(run_prefill({kLayers}).layer_us()).epsilon(0.001));
-  CHECK(run_decode({"layers=40"}).layer_us() == doctest::Approx(run_decode({kLayers}).layer_us()).epsilon(0.001));
+  CHECK(layer_us(run_prefill({"layers=40"})) == doctest::Approx(layer_us(run_prefill({kLayers}))).epsilon(0.001));
+  CHECK(layer_us(run_decode({"layers=40"})) == doctest::Approx(layer_us(run_decode({kLayers}))).epsilon(0.001));
 }
 
 TEST_CASE("a whole step is its layers, and embedding, dense layers and LM head once") {
@@ -76,7 +77,7 @@ TEST_CASE("a whole step is its layers, and embedding, dense layers and LM head o
   CHECK(std::count_if(run.phases.begin(), run.phases.end(),
                       [](const PhaseTimes& p) { return p.phase == "dispatch"; }) == 2 * 58);
   CHECK(run.phases.back().phase == "lm_head");
-  const double layers_us = 58 * run.layer_us();
+  const double layers_us = 58 * layer_us(run);
   CHECK(to_us(run.metrics.span) > layers_us);
   CHECK(to_us(run.metrics.span) < 1.08 * layers_us);
 }
@@ -85,17 +86,17 @@ TEST_CASE("free communication brings two micro-batches to the time of their comp
   for (Setup setup : {load_setup(prefill_scenario(), {kLayers}), load_setup(decode_scenario(), {kLayers})}) {
     setup.free_communication = true;
     const Run run = run_scenario(setup);
-    const Metrics& m = run.steady.metrics;
+    const Metrics& m = run.steady().metrics;
     CHECK(m.exposed_comm == Time::zero());
     const double gaps_us = static_cast<double>(run.program.graph.size()) * run.setup.kernels[Constant::kernel_gap] / 8;
-    CHECK(to_us(m.span) / run.steady.layers < to_us(m.compute_busy) / run.steady.layers + gaps_us);
+    CHECK(to_us(m.span) / run.steady().layers < to_us(m.compute_busy) / run.steady().layers + gaps_us);
   }
 }
 
 TEST_CASE("two micro-batches lose at small batch and win at large") {
   const auto gain = [](int batch_size) {
     const std::string batch = "workload.batch_size=" + std::to_string(batch_size);
-    return run_decode({batch, kLayers, "schedule=sequential"}).layer_us() / run_decode({batch, kLayers}).layer_us();
+    return layer_us(run_decode({batch, kLayers, "schedule=sequential"})) / layer_us(run_decode({batch, kLayers}));
   };
   CHECK(gain(4) < 1);
   CHECK(gain(128) > 1.1);
@@ -104,20 +105,20 @@ TEST_CASE("two micro-batches lose at small batch and win at large") {
 
 TEST_CASE("decode on EP128 is bound by compute where sequential decode waits for the network") {
   const auto exposed = [](const Run& run) {
-    return static_cast<double>(run.steady.metrics.exposed_comm.count()) /
-           static_cast<double>(run.steady.metrics.span.count());
+    return static_cast<double>(run.steady().metrics.exposed_comm.count()) /
+           static_cast<double>(run.steady().metrics.span.count());
   };
   CHECK(exposed(run_decode({kLayers})) < 0.25);  // what is left are the kernels that issue and receive
   CHECK(exposed(run_decode({kLayers, "schedule=sequential"})) > 0.4);
 }
 
 TEST_CASE("prefill has an optimal number of communication SMs: fewer slow transfers, more slow compute") {
-  const auto layer_us = [](int sms) {
-    return run_prefill({kLayers, "comm.num_sms=" + std::to_string(sms)}).layer_us();
+  const auto one_layer_us = [](int sms) {
+    return layer_us(run_prefill({kLayers, "comm.num_sms=" + std::to_string(sms)}));
   };
-  const double usual = layer_us(24);
-  CHECK(layer_us(6) > 1.1 * usual);
-  CHECK(layer_us(60) > 1.05 * usual);
+  const double usual = one_layer_us(24);
+  CHECK(one_layer_us(6) > 1.1 * usual);
+  CHECK(one_layer_us(60) > 1.05 * usual);
 }
 
 TEST_CASE("a low-latency dispatch in another type than the experts' leaves them the cast of what they receive") {
@@ -135,23 +136,23 @@ TEST_CASE("with one drafted token a step takes less than twice as long, and a to
   const Run drafted = run_decode({"workload.query_len=2", "workload.kv_len=4097"});
   CHECK(drafted.metrics.span > plain.metrics.span);
   CHECK(drafted.metrics.span < 2 * plain.metrics.span);
-  CHECK(drafted.tpot_ms() == doctest::Approx(to_us(drafted.metrics.span) / 1e3 / 1.85));
+  CHECK(tpot_ms(drafted) == doctest::Approx(to_us(drafted.metrics.span) / 1e3 / 1.85));
   CHECK(phase(drafted, "mtp", 0, 61).start > phase(drafted, "lm_head", 0, 60).start);
-  CHECK(run_decode({"workload.query_len=2", "workload.mtp_acceptance=0"}).tokens_per_s() < plain.tokens_per_s());
+  CHECK(tokens_per_s(run_decode({"workload.query_len=2", "workload.mtp_acceptance=0"})) < tokens_per_s(plain));
 }
 
 TEST_CASE("unequal KV lengths cost nothing on average but the wait for the rank that has the most") {
   const std::string sequential = "schedule=sequential";  // where every wait shows
   const Run equal = run_decode({kLayers, sequential});
   const Run unequal = run_decode({kLayers, sequential, "workload.kv_len_spread=2000"});
-  CHECK(unequal.layer_us() > equal.layer_us());
-  CHECK(unequal.layer_us() < 1.25 * equal.layer_us());
+  CHECK(layer_us(unequal) > layer_us(equal));
+  CHECK(layer_us(unequal) < 1.25 * layer_us(equal));
 }
 
 TEST_CASE("a cached prefix costs keys, not queries") {
   const Run fresh = run_prefill({kLayers});
   const Run cached = run_prefill({kLayers, "workload.prompt_len=8192", "workload.cached_len=4096"});
-  CHECK(cached.layer_us() > fresh.layer_us());
+  CHECK(layer_us(cached) > layer_us(fresh));
   CHECK(solo_us(cached, "attn", "W_UQ") == solo_us(fresh, "attn", "W_UQ"));
   CHECK(solo_us(cached, "attn", "W_UKV") == doctest::Approx(2 * solo_us(fresh, "attn", "W_UKV")).epsilon(0.05));
   CHECK(solo_us(cached, "attn", "FlashAttention forward") ==
@@ -161,17 +162,17 @@ TEST_CASE("a cached prefix costs keys, not queries") {
 TEST_CASE("a prompt longer than a step's tokens is prefilled in chunks, and its first token waits for them all") {
   const Run whole = run_prefill({"workload.prompt_len=16384"});
   const Run chunked = run_prefill({"workload.prompt_len=16384", "workload.tokens=4096"});
-  CHECK(whole.ttft_ms == doctest::Approx(to_us(whole.metrics.span) / 1e3));
-  CHECK(chunked.ttft_ms > 4 * to_us(chunked.metrics.span) / 1e3);  // later chunks see more keys
-  CHECK(chunked.ttft_ms > whole.ttft_ms);
+  CHECK(whole.inference()->ttft_ms == doctest::Approx(to_us(whole.metrics.span) / 1e3));
+  CHECK(chunked.inference()->ttft_ms > 4 * to_us(chunked.metrics.span) / 1e3);  // later chunks see more keys
+  CHECK(chunked.inference()->ttft_ms > whole.inference()->ttft_ms);
 }
 
 TEST_CASE("eager launches bind where kernels are short") {
-  const auto layer_us = [](const char* launch) {
-    return run_decode({kLayers, "workload.batch_size=4", launch}).layer_us();
+  const auto one_layer_us = [](const char* launch) {
+    return layer_us(run_decode({kLayers, "workload.batch_size=4", launch}));
   };
-  CHECK(layer_us("launch=stream") > 1.5 * layer_us("launch=graph"));
-  CHECK(run_prefill({kLayers, "launch=stream"}).layer_us() < 1.02 * run_prefill({kLayers, "launch=graph"}).layer_us());
+  CHECK(one_layer_us("launch=stream") > 1.5 * one_layer_us("launch=graph"));
+  CHECK(layer_us(run_prefill({kLayers, "launch=stream"})) < 1.02 * layer_us(run_prefill({kLayers, "launch=graph"})));
 }
 
 TEST_CASE("EP144 with 32 redundant experts: 2 routed experts per GPU") {

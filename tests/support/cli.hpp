@@ -47,9 +47,10 @@ inline std::string joined(const Arguments& arguments) {
   return line;
 }
 
-inline Outcome run_moeline(Arguments arguments) {
-  arguments.insert(arguments.begin(), MOELINE_BINARY);
-  return run_process(arguments);
+inline Outcome run_moeline(const Arguments& arguments) {
+  Arguments call = {MOELINE_BINARY};
+  call.insert(call.end(), arguments.begin(), arguments.end());
+  return run_process(call);
 }
 
 /// The whole promise about bad input, for one call.

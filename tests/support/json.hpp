@@ -22,4 +22,10 @@ inline rapidjson::Document json_of(const Arguments& arguments) {
   return parsed(outcome.out);
 }
 
+/// The same of a call that says nothing of its format.
+inline rapidjson::Document in_json(Arguments arguments) {
+  arguments.insert(arguments.end(), {"--format", "json"});
+  return json_of(arguments);
+}
+
 }  // namespace moeline::testing

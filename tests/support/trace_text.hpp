@@ -9,7 +9,7 @@
 #include "base/error.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/trace_edit.hpp"
-#include "timeline/trace.hpp"
+#include "trace/trace.hpp"
 
 namespace moeline::testing {
 

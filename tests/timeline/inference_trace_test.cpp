@@ -9,9 +9,9 @@
 #include <set>
 
 #include "engine/simulate.hpp"
-#include "experiments/cli/comparison.hpp"
 #include "tests/support/inference.hpp"
 #include "tests/support/trace_text.hpp"
+#include "timeline/comparison.hpp"
 #include "timeline/write_trace.hpp"
 
 using namespace moeline;
@@ -28,7 +28,7 @@ Run recorded(const std::filesystem::path& scenario, std::vector<std::string> ass
 
 std::string trace_of(const Run& run) {
   return trace_of_rank(run.program.graph, run.timeline, 0,
-                       {.device_name = "h800", .graph_launch = run.setup.scenario.launch == "graph"});
+                       {.device_name = "h800", .graph_launch = run.setup.scenario.launch == Launch::graph});
 }
 
 struct Parsed {

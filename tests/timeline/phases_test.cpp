@@ -1,8 +1,8 @@
 // Which kernels of a trace make one phase, and how phases of several micro-batches are compared.
 #include <doctest/doctest.h>
 
-#include "experiments/cli/comparison.hpp"
 #include "tests/support/trace_text.hpp"
+#include "timeline/comparison.hpp"
 
 using namespace moeline;
 using namespace moeline::testing;

@@ -1,6 +1,5 @@
 // Our traces against the rules of their readers: Perfetto, the Chrome trace viewer, HolisticTraceAnalysis, ourselves.
 #include <doctest/doctest.h>
-#include <rapidjson/document.h>
 
 #include <algorithm>
 #include <fstream>
@@ -8,6 +7,7 @@
 
 #include "experiments/run/run.hpp"
 #include "tests/support/data.hpp"
+#include "tests/support/json.hpp"
 #include "timeline/write_trace.hpp"
 
 using namespace moeline;
@@ -38,13 +38,6 @@ std::vector<const rapidjson::Value*> events(const rapidjson::Document& document,
     if (text(event, "ph") == phase && (category.empty() || text(event, "cat") == category)) found.push_back(&event);
   }
   return found;
-}
-
-rapidjson::Document parsed(const std::string& json) {
-  rapidjson::Document document;
-  document.Parse(json.c_str());
-  REQUIRE(!document.HasParseError());
-  return document;
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 // The three kernels of attention's backward pass, on a machine of fibers, after the forward kernel.
-#include "calib/bench/attention_backward_kernel.cuh"
+#include "calib/bench/attention/attention_backward_kernel.cuh"
 
 #include <doctest/doctest.h>
 

@@ -4,8 +4,8 @@
 #include <random>
 #include <vector>
 
-#include "calib/bench/attention.cuh"
-#include "calib/bench/attention_reference.hpp"
+#include "calib/bench/attention/attention.cuh"
+#include "calib/bench/attention/attention_reference.hpp"
 
 namespace moeline::testing {
 

@@ -1,5 +1,5 @@
 // MLA's decode kernel and the merge of its splits, on a machine of fibers.
-#include "calib/bench/mla_decode_plan.hpp"
+#include "calib/bench/attention/mla_decode_plan.hpp"
 
 #include <doctest/doctest.h>
 

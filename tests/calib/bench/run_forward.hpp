@@ -1,7 +1,7 @@
 // Runs the forward attention kernel on the machine of fibers.
 #pragma once
 
-#include "calib/bench/attention_forward_kernel.cuh"
+#include "calib/bench/attention/attention_forward_kernel.cuh"
 #include "tests/calib/bench/attention_data.hpp"
 #include "tests/support/simt.hpp"
 

@@ -1,0 +1,229 @@
+// `moeline analyze` for people.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text.hpp"
+#include "experiments/cli/output/analysis_output.hpp"
+
+namespace moeline {
+namespace {
+
+std::string describe(GapCause cause) {
+  switch (cause) {
+    case GapCause::launch:
+      return "launch-bound";
+    case GapCause::host_wait:
+      return "host waited for the GPU";
+    case GapCause::communication:
+      return "waiting for communication";
+    case GapCause::other_stream:
+      return "waiting for another stream";
+    case GapCause::between:
+      return "between kernels";
+    case GapCause::after_last:
+      return "after the last kernel";
+    case GapCause::unexplained:
+      break;
+  }
+  return "without a reason in the trace";
+}
+
+// The busiest, in the order in which they stand.
+std::vector<StreamBreakdown> busiest(std::vector<StreamBreakdown> streams, std::size_t most) {
+  if (streams.size() <= most) return streams;
+  std::stable_sort(streams.begin(), streams.end(), [](const StreamBreakdown& a, const StreamBreakdown& b) {
+    return a.times.idle < b.times.idle;  // of the same span
+  });
+  streams.resize(most);
+  std::sort(streams.begin(), streams.end(),
+            [](const StreamBreakdown& a, const StreamBreakdown& b) { return a.stream < b.stream; });
+  return streams;
+}
+
+std::string streams_table(const RankAnalysis& rank) {
+  constexpr std::size_t kShown = 16;
+  std::string text = fmt::format("{:>8} {:>8} {:>12} {:>12} {:>12} {:>12} {:>12}\n", "stream", "events", "compute",
+                                 "comm", "overlapped", "exposed", "idle us");
+  for (const StreamBreakdown& s : busiest(rank.streams, kShown)) {
+    text += fmt::format("{:>8} {:>8} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f}\n", s.stream, s.events,
+                        to_us(s.times.compute), to_us(s.times.communication),
+                        to_us(s.times.communication - s.times.exposed), to_us(s.times.exposed), to_us(s.times.idle));
+  }
+  if (rank.streams.size() > kShown) text += fmt::format("... {} more, less busy\n", rank.streams.size() - kShown);
+  return text + "\n";
+}
+
+// What HTA leaves out of its numbers; empty where it counts all.
+std::string hta_text(const HtaBreakdown& hta) {
+  if (hta.left_out() == 0) return "";
+  std::string text = fmt::format(
+      "HTA, by default, leaves out {} of {} GPU events where there are several profiler steps (here {}):\n"
+      "{} launched in the last step, {} without a launch in the trace",
+      hta.left_out(), hta.left_out() + hta.events, hta.profiler_steps, hta.in_last_step, hta.without_launch);
+  if (hta.on_stream_0 > 0) text += fmt::format(", {} on stream 0", hta.on_stream_0);
+  return text + ".\n";
+}
+
+std::string breakdown_table(const RankAnalysis& rank) {
+  std::string text = fmt::format("{:<26} {:>12} {:>9} {:>14}\n", "us", "", "of span", "as HTA counts");
+  const auto row = [&](const char* name, Time time, Time hta) {
+    text += fmt::format("{:<26} {:>12.0f} {:>7.2f} % {:>14.0f}\n", name, to_us(time),
+                        100 * ratio(time, rank.times.span), to_us(hta));
+  };
+  const Breakdown& hta = rank.hta.times;
+  row("span", rank.times.span, hta.span);
+  row("compute", rank.times.compute, hta.compute);
+  row("non-compute, not idle", rank.times.non_compute(), hta.non_compute());
+  row("idle", rank.times.idle, hta.idle);
+  text += fmt::format("{:<26} {:>12.0f}\n", "communication", to_us(rank.times.communication));
+  text += fmt::format("{:<26} {:>12.0f} {:>7.2f} % of communication\n", "  overlapped by compute",
+                      to_us(rank.times.communication - rank.times.exposed), 100 * rank.times.overlap_fraction());
+  text += fmt::format("{:<26} {:>12.0f}\n", "  exposed", to_us(rank.times.exposed));
+  return text + hta_text(rank.hta) + "\n";
+}
+
+std::string classes_table(const AnalysisReport& r, const RankAnalysis& rank) {
+  std::string text = fmt::format("{:<14} {:>8} {:>12} {:>12} {:>9} {:>9} {:>9} {:>9}\n", "class", "kernels", "sum us",
+                                 "union us", "TFLOP/s", "of peak", "GB/s", "of HBM");
+  const auto cell = [](double value, double scale, const char* unit) {
+    return value > 0 ? fmt::format("{:.0f}{}", value * scale, unit) : std::string("-");
+  };
+  for (const ClassUse& use : rank.classes) {
+    const Rates rates = rates_of(r, use);
+    text +=
+        fmt::format("{:<14} {:>8} {:>12.0f} {:>12.0f} {:>9} {:>9} {:>9} {:>9}\n", name_of(use.kernel_class), use.count,
+                    to_us(use.sum), to_us(use.busy), cell(rates.tflops, 1, ""), cell(rates.share_of_peak, 100, " %"),
+                    cell(rates.GBps, 1, ""), cell(rates.share_of_memory, 100, " %"));
+  }
+  if (!r.shapes) {
+    text += "Shapes: of copies, NCCL and operators with \"Input Dims\" only; --scenario SCENARIO supplies the rest.\n";
+  }
+  return text + "\n";
+}
+
+// Gaps and what the streams are busy are the span.
+std::string gap_sums(const RankAnalysis& rank) {
+  const auto row = [](const std::string& name, std::size_t gaps, Time sum) {
+    return fmt::format("{:<34} {:>8} {:>12.0f} {:>10.2f}\n", name, gaps, to_us(sum),
+                       gaps > 0 ? to_us(sum) / static_cast<double>(gaps) : 0);
+  };
+  std::string text =
+      fmt::format("{:<34} {:>8} {:>12} {:>10}\n", "no kernel on the compute streams", "gaps", "sum us", "mean us");
+  for (int i = 0; i < kGapCauses; ++i) {
+    const GapSum sum = sum_of(rank, static_cast<GapCause>(i));
+    if (sum.count > 0) text += row(describe(static_cast<GapCause>(i)), sum.count, sum.sum);
+  }
+  text += row("all gaps", rank.gaps.size(), rank.times.span - rank.compute_streams_busy);
+  constexpr std::size_t kNamed = 4;
+  const std::size_t streams = rank.compute_streams.size();
+  std::string busy = streams == 1 ? "compute stream" : "compute streams";
+  if (streams <= kNamed) busy += fmt::format(" {}", fmt::join(rank.compute_streams, ", "));
+  return text + fmt::format("{:<43} {:>12.0f} of a span of {:.0f}\n", busy + " busy", to_us(rank.compute_streams_busy),
+                            to_us(rank.times.span));
+}
+
+std::string gap_line(const Measured& m, const Gap& gap) {
+  if (gap.cause == GapCause::after_last) {
+    return fmt::format("  {:>9.0f} us {}, until the end of {}\n", to_us(gap.length), describe(gap.cause),
+                       place_name(m, gap.event));
+  }
+  return fmt::format("  {:>9.0f} us before {}: {}{}\n", to_us(gap.length), place_name(m, gap.event),
+                     describe(gap.cause), gap.waited_for >= 0 ? ", " + place_name(m, gap.waited_for) : std::string());
+}
+
+// Of a kernel whose launch the trace does not have, nobody can say that the host was late.
+std::string launches_text(const RankAnalysis& rank) {
+  if (rank.kernels_without_launch == 0) return "";
+  return fmt::format(
+      "{} of {} kernels have no recorded launch ({:.1f} %): their gaps are between kernels or, from {:.0f} us on,\n"
+      "without a reason, even where the host was late.\n",
+      rank.kernels_without_launch, rank.kernels,
+      100.0 * static_cast<double>(rank.kernels_without_launch) / static_cast<double>(rank.kernels),
+      static_cast<double>(kUnexplainedNs) / 1e3);
+}
+
+std::string gaps_table(const AnalysisReport& r, const RankAnalysis& rank) {
+  constexpr std::size_t kShown = 8;
+  std::string text = gap_sums(rank);
+  for (std::size_t i = 0; i < std::min(kShown, rank.gaps.size()); ++i) {
+    if (rank.gaps[i].cause != GapCause::between) text += gap_line(*r.measured, rank.gaps[i]);
+  }
+  return text + launches_text(rank) + "\n";
+}
+
+std::string transfers_table(const AnalysisReport& r, const RankAnalysis& rank) {
+  if (rank.transfers.empty()) return "";
+  constexpr std::size_t kShown = 40;
+  std::string text = fmt::format("{:>5} {:<14} {:>12} {:>12} {:>12} {:>12} {:>9}\n", "layer", "communication",
+                                 "start us", "barrier us", "transfer us", "other us", "GB/s");
+  for (std::size_t i = 0; i < std::min(kShown, rank.transfers.size()); ++i) {
+    const Transfer& t = rank.transfers[i];
+    const double GBps = bandwidth_GBps(r, rank, t);
+    text += fmt::format("{:>5} {:<14} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>9}\n", t.times.layer,
+                        short_phase_name(t.times.phase), to_us(t.times.start), to_us(t.times.barrier),
+                        to_us(t.times.transfer), to_us(t.other), GBps > 0 ? fmt::format("{:.1f}", GBps) : "-");
+  }
+  if (rank.transfers.size() > kShown) text += fmt::format("... {} more\n", rank.transfers.size() - kShown);
+  return text + "\n";
+}
+
+std::string unclassified_text(const AnalysisReport& r) {
+  if (r.analysis.unclassified.empty()) return "";
+  constexpr std::size_t kShown = 8;
+  Time sum{};
+  for (const UnclassifiedKernel& kernel : r.analysis.unclassified) sum += kernel.sum;
+  std::string text = fmt::format("{} kernel names are unclassified, {:.0f} us in all, taken for compute:\n",
+                                 r.analysis.unclassified.size(), to_us(sum));
+  for (std::size_t i = 0; i < std::min(kShown, r.analysis.unclassified.size()); ++i) {
+    const UnclassifiedKernel& kernel = r.analysis.unclassified[i];
+    text += fmt::format("  {:>9.0f} us in {} x {}\n", to_us(kernel.sum), kernel.count, short_kernel_name(kernel.name));
+  }
+  return text + "\n";
+}
+
+std::string wrapped(const std::string& paragraph) {
+  constexpr std::size_t kWidth = 118;
+  std::string text;
+  std::size_t column = 0;
+  for (std::size_t from = 0; from < paragraph.size();) {
+    const std::size_t blank = std::min(paragraph.find(' ', from), paragraph.size());
+    if (column + (blank - from) > kWidth) {
+      text.back() = '\n';
+      column = 0;
+    }
+    text += paragraph.substr(from, blank - from) + " ";
+    column += blank - from + 1;
+    from = blank + 1;
+  }
+  text.back() = '\n';
+  return text;
+}
+
+std::string machine_line(const AnalysisReport& r) {
+  if (r.machine) return fmt::format("machine: {}\n", r.machine->name);
+  const std::string device = one_line(r.measured->trace.device);
+  return fmt::format("machine: unknown, {}; --hardware names one, for shares of its peaks\n",
+                     device.empty() ? "the trace names no device" : "no profile is that of '" + device + "'");
+}
+
+}  // namespace
+
+std::string to_table(const AnalysisReport& r) {
+  std::size_t steps = 0;
+  for (const RankAnalysis& rank : r.analysis.ranks) steps += steps_matter(rank) ? rank.steps.size() : 0;
+  std::string text = fmt::format("{}: {} GPU events, {} of them in phases{}{}{}\n", r.file, r.analysis.gpu_events,
+                                 r.analysis.attributed, steps > 0 ? fmt::format(", {} steps", steps) : "",
+                                 r.measured->trace.device.empty() ? "" : ", ", one_line(r.measured->trace.device));
+  text += machine_line(r);
+  for (const RankAnalysis& rank : r.analysis.ranks) {
+    text += fmt::format("\nrank {}\n", rank.rank) + wrapped(limits_of(r, rank)) + "\n" + breakdown_table(rank) +
+            streams_table(rank) + classes_table(r, rank) + gaps_table(r, rank) + steps_table(r, rank) +
+            layers_table(rank) + transfers_table(r, rank);
+  }
+  text += unclassified_text(r);
+  for (const std::string& note : r.measured->trace.notes) text += "note: " + note + "\n";
+  return text;
+}
+
+}  // namespace moeline

@@ -1,0 +1,73 @@
+#include "experiments/cli/output/family_coverage.hpp"
+
+#include "hardware/price.hpp"
+
+namespace moeline {
+namespace {
+
+// Whether price() has a curve for a family, and by whose constants, hardly depends on the shape, so any will do.
+Price any_price(Family family, const KernelSet& complete, const MachineFacts& facts) {
+  Operator op;
+  op.family = family;
+  op.m = op.n = op.k = op.bytes = op.items = 1;
+  op.attention = {1, 1, 1, 1, 1, 1, 1};
+  return price(op, {.sms = 1}, facts, complete);
+}
+
+bool runs_on(Family family, const MachineFacts& facts) { return facts.tflops(row_of(family).precision) > 0; }
+
+}  // namespace
+
+std::vector<FactDifference> differences(const MachineFacts& fitted_on, const MachineFacts& here) {
+  const std::vector<MachineFact> theirs = list_facts(fitted_on), ours = list_facts(here);
+  std::vector<FactDifference> differing;
+  for (std::size_t i = 0; i < ours.size(); ++i) {
+    if (theirs[i].value != ours[i].value) differing.push_back({ours[i].key, theirs[i].value, ours[i].value});
+  }
+  return differing;
+}
+
+std::vector<KernelSet> sets_to_choose(const HardwareProfile& profile) {
+  if (!profile.kernel_sets.empty()) return profile.kernel_sets;
+  std::vector<KernelSet> sets;
+  for (const KernelSet& set : profile.carried_over) {
+    std::erase_if(sets, [&](const KernelSet& other) { return other.name == set.name; });
+    sets.push_back(set);
+  }
+  return sets;
+}
+
+std::string other_constants(const std::string& family, const KernelSet& complete, const MachineFacts& facts) {
+  const std::optional<Family> named = family_named(family);
+  if (!named || !runs_on(*named, facts)) return "";
+  const ConstantSet used = any_price(*named, complete, facts).constants;
+  std::string other;
+  for (std::size_t c = 0; c < kConstants; ++c) {
+    if (!used.test(c)) continue;
+    if (complete.origins[c] == complete.fits.at(family).kernel_set) return "";
+    other = complete.origins[c];
+  }
+  return other;
+}
+
+FamiliesWithoutFit families_without_fit(const KernelSet& complete, const MachineFacts& facts) {
+  FamiliesWithoutFit families;
+  for (int i = 0; i < kFamilies; ++i) {
+    const auto family = static_cast<Family>(i);
+    if (!runs_on(family, facts)) {
+      families.refused.push_back(name_of(family));
+      continue;
+    }
+    const Provenance provenance = any_price(family, complete, facts).provenance;
+    if (provenance == Provenance::roofline) {
+      families.by_roofline.push_back(name_of(family));
+    } else if (provenance == Provenance::datasheet) {
+      families.by_facts.push_back(name_of(family));
+    } else if (priced_as(family, complete) != name_of(family)) {
+      families.by_gemm_fp8.push_back(name_of(family));
+    }
+  }
+  return families;
+}
+
+}  // namespace moeline

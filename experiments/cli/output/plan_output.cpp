@@ -1,0 +1,229 @@
+#include "experiments/cli/output/plan_output.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.hpp"
+#include "experiments/cli/output/json.hpp"
+#include "experiments/page/axes.hpp"
+#include "experiments/plan/flags.hpp"
+#include "hardware/profile.hpp"
+
+namespace moeline {
+namespace {
+
+void add_memory(Json& json, const Side& side) {
+  const Memory& m = side.memory;
+  json.open("memory_gib").add("weights", gib(m.weights)).add("kv_cache", gib(m.kv_cache));
+  json.add("activations", gib(m.activations)).add("communication", gib(m.communication)).add("total", gib(m.total()));
+  json.close();
+}
+
+void add_side(Json& json, const Side& side) {
+  json.add("units", side.units).add("gpus", side.gpus).add("step_ms", side.step_ms, 4);
+  json.add("exposed_ms", side.exposed_ms, 4).add("tokens_per_s_per_gpu", side.tokens_per_s_per_gpu, 2);
+  json.add("utilization", side.utilization, 4).add("bound_by", side.bound_by);
+  add_memory(json, side);
+}
+
+void add_prefill(Json& json, const Deployment& d) {
+  const PrefillChoice& choice = d.prefill_choice;
+  json.open("prefill").add("hardware", choice.hardware).add("ep", choice.ep);
+  json.add("redundant_experts", choice.redundant_experts).add("tokens", choice.tokens);
+  json.add("comm_sms", choice.comm_sms).flag("two_batch", choice.two_batch);
+  add_side(json, d.prefill);
+  json.close();
+}
+
+void add_decode(Json& json, const Deployment& d) {
+  const DecodeChoice& choice = d.decode_choice;
+  json.open("decode").add("hardware", choice.hardware).add("ep", choice.ep);
+  json.add("redundant_experts", choice.redundant_experts).add("batch_size", choice.batch_size);
+  json.flag("two_batch", choice.two_batch).add("mtp", choice.mtp).add("fits_requests", d.decode.fits_requests);
+  add_side(json, d.decode);
+  json.close();
+}
+
+void add_numbers(Json& json, const Deployment& d) {
+  json.add("gpus", d.gpus).flag("colocated", d.colocated);
+  if (d.colocated) json.add("decode_steps_per_prefill_step", d.decode_steps);
+  add_prefill(json, d);
+  add_decode(json, d);
+  json.add("tokens_per_s_per_gpu", d.tokens_per_s_per_gpu, 3).add("tokens_per_s_per_user", d.tokens_per_s_per_user, 3);
+  json.add("tpot_ms", d.tpot_ms, 4).add("ttft_ms", d.ttft_ms);
+  if (d.usd_per_hour > 0) {
+    json.add("usd_per_hour", d.usd_per_hour, 2).add("cost_per_million_tokens", d.cost_per_million_tokens, 4);
+  }
+  json.add("bound_by", d.bound_by);
+  if (!d.loses.empty()) json.add("loses", d.loses);
+}
+
+void add_limits(Json& json, const char* name, const Limits& limits) {
+  json.open(name).add("ttft_ms", limits.ttft_ms).add("tpot_ms", limits.tpot_ms);
+  json.add("percentile", limits.percentile).close();
+}
+
+void add_traffic(Json& json, const Demand& traffic) {
+  const CachedTokens cached = cached_tokens(traffic.input, traffic.output);
+  json.open("traffic").add("requests_per_s", traffic.requests_per_s).add("input_tokens", traffic.input.mean());
+  json.add("output_tokens", traffic.output.mean()).add("cache_hit_share", traffic.cache_hit_share, 4);
+  json.add("cached_tokens_mean", cached.mean).add("cached_tokens_deviation", cached.deviation).close();
+}
+
+void add_front(Json& json, const Answer& answer) {
+  json.open_list("pareto");
+  for (const TradeOff& point : pareto_front(answer.trade_offs)) {
+    json.open().add("tokens_per_s_per_user", point.tokens_per_s_per_user);
+    json.add("tokens_per_s_per_gpu", point.tokens_per_s_per_gpu).add("hardware", point.choice.hardware);
+    json.add("ep", point.choice.ep).add("batch_size", point.choice.batch_size);
+    json.flag("two_batch", point.choice.two_batch).add("mtp", point.choice.mtp).close();
+  }
+  json.close_list();
+}
+
+void add_changed(Json& json, const char* name, const std::string& how, const Deployment& d) {
+  json.open(name).add("change", how);
+  if (d.gpus > 0) json.add("gpus", d.gpus);
+  if (d.usd_per_hour > 0) json.add("cost_per_million_tokens", d.cost_per_million_tokens, 4);
+  json.close();
+}
+
+void add_sensitivities(Json& json, const std::vector<Sensitivity>& sensitivities) {
+  json.open_list("sensitivity");
+  for (const Sensitivity& each : sensitivities) {
+    json.open().add("assumption", each.assumption);
+    add_changed(json, "less", each.less, each.with_less);
+    add_changed(json, "more", each.more, each.with_more);
+    json.close();
+  }
+  json.close_list();
+}
+
+void add_commands(Json& json, const char* name, const std::vector<LaunchCommand>& commands) {
+  json.open_list(name);
+  for (const LaunchCommand& each : commands) {
+    json.open().add("role", each.role).add("units", each.units).add("nodes", each.nodes).add("command", each.command);
+    json.add("notes", each.notes).close();
+  }
+  json.close_list();
+}
+
+}  // namespace
+
+MachineFacts facts_of(const Plan& plan, const Deployment& deployment) {
+  const std::string& name = deployment.decode_choice.hardware;
+  const auto machine = std::find_if(plan.hardware.begin(), plan.hardware.end(),
+                                    [&](const PlanHardware& each) { return each.name == name; });
+  return facts_of(plan, *machine);
+}
+
+std::string plan_json(const PlanResult& result) {
+  const Plan& plan = result.plan;
+  const Answer& answer = result.answer;
+  Json json;
+  json.open().add("schema_version", 1).add("plan", plan.file.string()).add("model", plan.model);
+  add_traffic(json, plan.traffic);
+  add_limits(json, "limits", plan.limits);
+  json.open_list("deployments");
+  for (const Deployment& d : answer.deployments) {
+    json.open();
+    add_numbers(json, d);
+    json.close();
+  }
+  json.close_list();
+  if (answer.nearest) {
+    add_limits(json, "nearest_limits", *answer.nearest_limits);
+    json.open("nearest");
+    add_numbers(json, *answer.nearest);
+    json.close();
+  }
+  add_front(json, answer);
+  if (!result.sensitivities.empty()) add_sensitivities(json, result.sensitivities);
+  json.open_list("impossible");
+  for (const Impossible& each : answer.impossible) json.open().add("what", each.what).add("why", each.why).close();
+  json.close_list();
+  if (!answer.deployments.empty()) {
+    const Deployment& best = answer.deployments.front();
+    const Architecture model = load_architecture(plan.model, plan.file.string());
+    const auto gpus = static_cast<int>(facts_of(plan, best).gpus_per_node);
+    json.open("commands");
+    add_commands(json, "sglang", sglang_commands(best, plan, model, gpus));
+    add_commands(json, "vllm", vllm_commands(best, plan, model, gpus));
+    json.close();
+  }
+  return json.close().text();
+}
+
+std::string plan_csv(const PlanResult& result) {
+  std::string text =
+      "gpus,colocated,hardware,prefill_gpus,prefill_ep,prefill_tokens,prefill_comm_sms,prefill_two_batch,"
+      "decode_gpus,decode_ep,decode_batch_size,decode_two_batch,decode_mtp,"
+      "tokens_per_s_per_gpu,tokens_per_s_per_user,tpot_ms,ttft_ms,cost_per_million_tokens,bound_by\n";
+  for (const Deployment& d : result.answer.deployments) {
+    const PrefillChoice& p = d.prefill_choice;
+    const DecodeChoice& c = d.decode_choice;
+    text +=
+        fmt::format("{},{:d},{},{},{},{},{},{:d},{},{},{},{:d},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{}\n", d.gpus,
+                    d.colocated, c.hardware, d.prefill.gpus, p.ep, p.tokens, p.comm_sms, p.two_batch, d.decode.gpus,
+                    c.ep, c.batch_size, c.two_batch, c.mtp, d.tokens_per_s_per_gpu, d.tokens_per_s_per_user, d.tpot_ms,
+                    d.ttft_ms, d.usd_per_hour > 0 ? fmt::format("{:.6g}", d.cost_per_million_tokens) : "", d.bound_by);
+  }
+  return text;
+}
+
+std::vector<TradeOff> pareto_front(std::vector<TradeOff> all) {
+  std::stable_sort(all.begin(), all.end(), [](const TradeOff& a, const TradeOff& b) {
+    return a.tokens_per_s_per_user != b.tokens_per_s_per_user ? a.tokens_per_s_per_user > b.tokens_per_s_per_user
+                                                              : a.tokens_per_s_per_gpu > b.tokens_per_s_per_gpu;
+  });
+  std::vector<TradeOff> front;
+  for (const TradeOff& point : all) {
+    if (front.empty() || point.tokens_per_s_per_gpu > front.back().tokens_per_s_per_gpu) front.push_back(point);
+  }
+  std::reverse(front.begin(), front.end());
+  return front;
+}
+
+Page plan_page(const PlanResult& result) {
+  const std::vector<TradeOff>& points = result.answer.trade_offs;
+  std::vector<std::vector<std::string>> settings;
+  PageMetric per_user{"tokens_per_s_per_user", facts_of_metric("tokens_per_s_per_user"), {}};
+  PageMetric per_gpu{"tokens_per_s_per_gpu", facts_of_metric("tokens_per_s_per_gpu"), {}};
+  PageMetric tpot{"tpot_ms", facts_of_metric("tpot_ms"), {}};
+  for (const TradeOff& point : points) {
+    const DecodeChoice& c = point.choice;
+    settings.push_back({c.hardware, std::to_string(c.ep), std::to_string(c.batch_size),
+                        c.two_batch ? "two-batch" : "sequential", std::to_string(c.mtp)});
+    per_user.values.push_back(point.tokens_per_s_per_user);
+    per_gpu.values.push_back(point.tokens_per_s_per_gpu);
+    tpot.values.push_back(1e3 / point.tokens_per_s_per_user);
+  }
+  std::vector<const std::vector<std::string>*> rows;
+  for (const auto& row : settings) rows.push_back(&row);
+  AxesOfSettings axes = axes_of_settings({"hardware", "EP", "requests per GPU", "schedule", "MTP"}, rows);
+  Page page;
+  page.title = "Plan: " + result.plan.file.stem().string();
+  page.summary = {
+      fmt::format("{}, {:.4g} requests/s. Every point is a batch size of decode that fits into memory, beside "
+                  "the prefill that the plan found, whose GPUs count; TPOT is not limited here.",
+                  result.plan.model, result.plan.traffic.requests_per_s)};
+  if (!result.answer.deployments.empty()) {
+    const Deployment& best = result.answer.deployments.front();
+    page.summary.push_back(
+        fmt::format("Best within the limits: {} GPUs {}, prefill {}, decode {}, TTFT {:.0f} ms, TPOT {:.1f} ms.",
+                    best.gpus, best.decode_choice.hardware, describe(best.prefill_choice), describe(best.decode_choice),
+                    best.ttft_ms, best.tpot_ms));
+  }
+  page.summary.insert(page.summary.end(), axes.notes.begin(), axes.notes.end());
+  page.axes = std::move(axes.axes);
+  page.failures.resize(points.size());
+  page.fits_memory.assign(points.size(), true);  // others were never simulated
+  page.metrics = {std::move(per_user), std::move(per_gpu), std::move(tpot)};
+  page.plots = {ParetoPlot{"tokens_per_s_per_user", "tokens_per_s_per_gpu"}};
+  page.source_title = "the plan";
+  page.source = read_text(result.plan.file);
+  return page;
+}
+
+}  // namespace moeline

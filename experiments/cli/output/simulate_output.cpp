@@ -1,0 +1,255 @@
+#include "experiments/cli/output/simulate_output.hpp"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "experiments/cli/output/json.hpp"
+#include "experiments/cli/output/step_output.hpp"
+#include "experiments/run/run_metrics.hpp"
+
+namespace moeline {
+namespace {
+
+void add(Json& json, const TrainWorkload& w) {
+  json.add("micro_batch_size", w.micro_batch_size).add("seq_len", w.seq_len);
+  if (w.global_batch_size > 0) json.add("global_batch_size", w.global_batch_size);
+}
+
+void add(Json& json, const PrefillWorkload& w) {
+  json.add("tokens", w.tokens).add("prompt_len", w.prompt_len).add("cached_len", w.cached_len);
+}
+
+void add(Json& json, const DecodeWorkload& w) {
+  json.add("batch_size", w.batch_size).add("kv_len", w.kv_len).add("kv_len_spread", w.kv_len_spread);
+  if (w.batch_size_spread > 0) json.add("batch_size_spread", w.batch_size_spread);
+  json.add("query_len", w.query_len);
+  if (w.query_len > 1) json.add("mtp_acceptance", w.mtp_acceptance, 5);
+}
+
+void add_workload(Json& json, const Workload& workload) {
+  json.open("workload").add("phase", word_of(phase_of(workload)));
+  std::visit([&](const auto& w) { add(json, w); }, workload);
+  json.close();
+}
+
+void add_routing(Json& json, const Routing& r) {
+  json.open("routing").add("distribution", word_of(r.distribution));
+  if (!r.forward_rows.empty()) {
+    json.open("rows").add("forward", r.forward_rows).add("backward", r.backward_rows).close();
+  }
+  if (r.distribution == Distribution::power_law) json.add("alpha", r.alpha, 5);
+  if (r.distribution == Distribution::file) json.add("file", r.file);
+  if (r.has_loads()) json.add("placement", word_of(r.placement));
+  if (r.rows_spread > 0) json.add("rows_spread", r.rows_spread, 5);
+  if (r.redundant_experts > 0) json.add("redundant_experts", r.redundant_experts);
+  json.close();
+}
+
+void add_parallelism(Json& json, const Parallelism& p) {
+  json.open("parallelism").add("tp", p.tp).add("pp", p.pp);
+  if (p.virtual_pp > 1) json.add("virtual_pp", p.virtual_pp);
+  json.add("ep", p.ep).add("dp", p.dp).close();
+}
+
+void add_slot_costs(Json& json, const SlotCosts& costs) {
+  json.open("slot_costs_ms").add("F", costs.f, 6).add("B", costs.b, 6);
+  if (costs.w > 0) json.add("W", costs.w, 6);
+  if (costs.f_and_b > 0) json.add("F&B", costs.f_and_b, 6);
+  json.close();
+}
+
+const char* name_of(Recompute recompute) {
+  if (recompute == Recompute::none) return "none";
+  return recompute == Recompute::full ? "full" : "selective";
+}
+
+void add_training(Json& json, const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  const TrainingChoices& c = s.training;
+  json.open("training").add("recompute", name_of(c.recompute));
+  if (c.recompute != Recompute::full) json.add("activations", c.narrow_activations ? "fp8" : "bf16");
+  json.add("weights", "fp8");
+  if (is_training_step(s)) {
+    json.add("gradients", c.fp32_gradients ? "fp32" : "bf16");
+    json.add("moments", c.fp32_moments ? "fp32" : "bf16").add("zero", c.zero1 ? 1 : 0);
+    json.flag("overlap_gradients", c.overlap_gradients).flag("overlap_sends", c.overlap_sends).flag("mtp", c.mtp);
+  }
+  json.close();
+}
+
+// What enters, and no more.
+void add_pipeline_scenario(Json& json, const Scenario& s) {
+  json.open("scenario").add("schema", 1).add("schedule", s.schedule);
+  add_parallelism(json, s.parallelism);
+  add_workload(json, s.workload);
+  add_slot_costs(json, *s.slot_costs);
+  json.close();
+}
+
+void add_scenario(Json& json, const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  json.open("scenario");
+  json.add("schema", 1).add("model", s.model).add("hardware", s.hardware).add("kernels", s.kernels);
+  json.add("schedule", s.schedule);
+  add_parallelism(json, s.parallelism);
+  add_workload(json, s.workload);
+  json.open("comm").add("mode", word_of(s.comm.mode)).add("num_sms", s.comm.num_sms);
+  json.add("dispatch_dtype", name_of(s.comm.dispatch)).add("combine_dtype", name_of(s.comm.combine)).close();
+  add_routing(json, s.routing);
+  if (s.whole_model) {
+    json.add("layers", "all");
+  } else {
+    json.add("layers", s.layers);
+  }
+  json.add("overlap", s.overlap).add("launch", word_of(s.launch));
+  if (s.phase() == WorkloadPhase::train) add_training(json, setup);
+  if (is_training_step(s)) {
+    s.stage_layers.empty() ? json.add("stages", "balanced") : json.add("stages", s.stage_layers);
+    json.add("level", word_of(s.level));
+  }
+  json.add("ranks", setup.every_rank ? "all" : "folded");
+  json.add("jitter", word_of(s.jitter)).add("speed_spread", s.speed_spread, 5);
+  json.add("seed", s.seed).add("samples", s.samples);
+  json.add("hardware_overrides", s.hardware_overrides);
+  json.close();
+}
+
+void add_memory(Json& json, const Memory& memory) {
+  json.add("memory_gib", gib(memory.total()));
+  json.open("memory").add("weights_gib", gib(memory.weights)).add("kv_cache_gib", gib(memory.kv_cache));
+  json.add("activations_gib", gib(memory.activations)).add("communication_gib", gib(memory.communication)).close();
+}
+
+void add_metrics(Json& json, const Run& run) {
+  const Metrics& m = run.metrics;
+  json.open("metrics");
+  json.add("step_ms", to_us(m.span) / 1e3, 6).add("layer_us", layer_us(run));
+  if (is_whole_step(run)) {
+    json.add("tokens_per_s_per_gpu", tokens_per_s(run));
+    is_decode(run) ? json.add("tpot_ms", tpot_ms(run)) : json.add("ttft_ms", run.inference()->ttft_ms);
+  }
+  json.add("mfu", mfu(run), 5);
+  json.add("compute_busy_us", to_us(m.compute_busy)).add("comm_busy_us", to_us(m.comm_busy));
+  json.add("exposed_comm_us", to_us(m.exposed_comm)).add("overlap_fraction", m.overlap_fraction(), 5);
+  json.add("bubble_fraction", m.bubble_fraction(), 5).add("sm_use", m.sm_use, 5);
+  json.add("barrier_us", barrier_us(run)).add("compute_waits_us", compute_waits_us(run));
+  if (has_imbalance(run)) json.add("imbalance", imbalance(run), 4);
+  json.add("ranks", run.program.ranks);
+  if (run.inference() != nullptr) add_memory(json, run.inference()->memory);
+  json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms);
+  json.close();
+}
+
+void add_pipeline_metrics(Json& json, const Run& run) {
+  json.open("metrics").add("step_ms", to_us(run.metrics.span) / 1e3, 6);
+  json.add("bubble_fraction", run.metrics.bubble_fraction(), 5);
+  json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms).close();
+}
+
+void add_classes(Json& json, const Run& run) {
+  json.open_list("classes");
+  for (const ClassTimes& times : run.steady().metrics.classes) {
+    json.open().add("class", times.name).add("busy_us_per_layer", to_us(times.busy) / run.steady().layers);
+    json.add("solo_us_per_layer", to_us(times.solo) / run.steady().layers).close();
+  }
+  json.close_list();
+}
+
+void add_phases(Json& json, const Run& run) {
+  json.open_list("phases");
+  for (const PhaseTimes& phase : run.phases) {
+    json.open().add("rank", phase.rank).add("micro_batch", phase.micro_batch).add("layer", phase.layer);
+    json.add("phase", phase.phase).add("stream", phase.stream);
+    json.add("start_us", to_us(phase.start)).add("end_us", to_us(phase.end));
+    json.add("busy_us", to_us(phase.busy)).add("solo_us", to_us(phase.solo));
+    if (phase.barrier > Time::zero()) json.add("barrier_us", to_us(phase.barrier));
+    if (phase.wait > Time::zero()) json.add("wait_us", to_us(phase.wait));
+    json.close();
+  }
+  json.close_list();
+}
+
+void add_provenance(Json& json, const Run& run) {
+  constexpr double kRounding = 1e-6;  // of means over ranks
+  json.open_list("provenance");
+  for (const ProvenanceUse& use : run.program.provenance) {
+    json.open().add("family", name_of(use.family)).add("provenance", name_of(use.provenance));
+    json.add("kernels", static_cast<std::int64_t>(std::ceil(use.kernels - kRounding))).add("solo_us", use.solo_us);
+    if (!use.kernel_set.empty()) json.add("kernel_set", use.kernel_set);
+    if (!use.note.empty()) json.add("provenance_note", use.note.text());
+    json.close();
+  }
+  const Program& program = run.program;
+  const bool graph = run.setup.scenario.launch == Launch::graph;  // gaps are measured in a stream only
+  json.open().add("family", "launch_gap").add("provenance", graph ? "extrapolated" : "interpolated");
+  json.add("solo_us", program.gaps_us);
+  if (graph) json.add("provenance_note", "measured in an eager stream");
+  json.close();
+  if (program.waits_us > 0) {
+    json.open().add("family", "wait_for_slowest_rank").add("provenance", "extrapolated");
+    json.add("solo_us", program.waits_us).add("provenance_note", "an expectation, from the jitter of kernels").close();
+  }
+  json.close_list();
+}
+
+void add_band(Json& json, const char* key, const Band& band) {
+  json.open(key).add("median", band.median).add("p5", band.p5).add("p95", band.p95).close();
+}
+
+void add_samples(Json& json, const Samples& samples) {
+  json.open("samples").add("count", samples.count).open("metrics");
+  for (const MetricBand& metric : samples.metrics) add_band(json, metric.name.c_str(), metric.band);
+  json.close().open_list("phases");
+  for (const PhaseBand& phase : samples.phases) {
+    json.open().add("micro_batch", phase.micro_batch).add("layer", phase.layer).add("phase", phase.phase);
+    add_band(json, "barrier_us", phase.barrier_us);
+    add_band(json, "wait_us", phase.wait_us);
+    json.close();
+  }
+  json.close_list().close();
+}
+
+// What a program asks first: which schedule it was, and where memory is known whether it suffices.
+void add_verdict(Json& json, const Run& run) {
+  if (knows_memory(run)) json.flag("fits_memory", fits_memory(run));
+  json.add("schedule", run.setup.scenario.schedule);
+}
+
+}  // namespace
+
+std::string to_json(const Run& run, const Samples* samples) {
+  Json json;
+  json.open().add("schema_version", 1);
+  add_verdict(json, run);
+  if (run.step() != nullptr) {
+    add_scenario(json, run.setup);
+    add_step(json, run);
+    add_phases(json, run);
+    add_provenance(json, run);
+  } else if (run.is_pipeline()) {
+    add_pipeline_scenario(json, run.setup.scenario);
+    add_pipeline_metrics(json, run);
+    add_phases(json, run);
+  } else {
+    add_scenario(json, run.setup);
+    add_metrics(json, run);
+    add_classes(json, run);
+    add_phases(json, run);
+    add_provenance(json, run);
+  }
+  if (samples != nullptr) add_samples(json, *samples);
+  json.add("warnings", run.warnings);
+  return json.close().text();
+}
+
+std::string to_csv(const Run& run) {
+  std::string text = "rank,micro_batch,layer,phase,stream,start_us,end_us,busy_us,solo_us\n";
+  for (const PhaseTimes& p : run.phases) {
+    text += fmt::format("{},{},{},{},{},{:.3f},{:.3f},{:.3f},{:.3f}\n", p.rank, p.micro_batch, p.layer, p.phase,
+                        p.stream, to_us(p.start), to_us(p.end), to_us(p.busy), to_us(p.solo));
+  }
+  return text;
+}
+
+}  // namespace moeline

@@ -1,0 +1,235 @@
+// The result as a person reads it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "experiments/cli/output/simulate_output.hpp"
+#include "experiments/run/inference_memory.hpp"
+#include "experiments/run/run_metrics.hpp"
+
+namespace moeline {
+namespace {
+
+// What a phase's span is counted over: each layer has it, or a step has it around its layers (embedding, LM head, what
+// an MTP module adds).
+enum class Per { layer, step };
+
+Per per_of(const Run& run, const std::string& phase) {
+  if (run.inference() == nullptr) return Per::layer;
+  const std::vector<std::string> of_layer = inference_phases(run.setup.model, is_decode(run));
+  return std::find(of_layer.begin(), of_layer.end(), phase) != of_layer.end() ? Per::layer : Per::step;
+}
+
+// Spans of each phase, all micro-batches together: of a layer on average over the layers that have it, MoE layers where
+// the model has others; of a step in all. In order of first appearance.
+std::vector<std::pair<std::string, double>> spans(const Run& run, Per per) {
+  const Scenario& s = run.setup.scenario;
+  std::vector<std::pair<std::string, double>> rows;
+  std::map<std::string, double> sums;
+  std::map<std::string, std::set<std::uint32_t>> layers;
+  for (const PhaseTimes& phase : run.phases) {
+    if (per_of(run, phase.phase) != per) continue;
+    const int layer = static_cast<int>(phase.layer);
+    const bool dense = s.whole_model && layer_of(run.setup.model, layer).kind == BlockKind::dense_layer;
+    if (dense && per == Per::layer) continue;
+    if (!sums.contains(phase.phase)) rows.emplace_back(phase.phase, 0);
+    sums[phase.phase] += to_us(phase.span());
+    layers[phase.phase].insert(phase.layer);
+  }
+  for (auto& [name, us] : rows) {
+    us = per == Per::layer ? sums[name] / static_cast<double>(layers[name].size()) : sums[name];
+  }
+  return rows;
+}
+
+std::string phase_table(const Run& run, const Run* baseline, Per per) {
+  const auto rows = spans(run, per);
+  if (rows.empty()) return "";
+  std::map<std::string, double> beside;
+  if (baseline != nullptr) {
+    for (const auto& [phase, us] : spans(*baseline, per)) beside[phase] = us;
+  }
+  std::string text =
+      fmt::format("{:<32} {:>17}", per == Per::layer ? "phase: span, us per layer" : "phase: span, us per step",
+                  run.setup.scenario.schedule);
+  if (baseline != nullptr) text += fmt::format(" {:>12} {:>9}", "sequential", "ratio");
+  text += "\n";
+  for (const auto& [phase, us] : rows) {
+    text += fmt::format("{:<32} {:>17.1f}", phase, us);
+    if (baseline != nullptr) text += fmt::format(" {:>12.1f} {:>9.2f}", beside[phase], us / beside[phase]);
+    text += "\n";
+  }
+  return text + "\n";
+}
+
+using Value = std::function<double(const Run&)>;
+
+class Table {
+ public:
+  Table(const Run& run, const Run* baseline) : run_(run), baseline_(baseline) {
+    const std::string& schedule = run.setup.scenario.schedule;
+    if (baseline != nullptr) text_ = fmt::format("{:<32} {:>17} {:>12}\n", "", schedule, "sequential");
+  }
+
+  void row(const char* name, int decimals, const Value& value) {
+    text_ += fmt::format("{:<32} {:>17.{}f}", name, value(run_), decimals);
+    if (baseline_ != nullptr) text_ += fmt::format(" {:>12.{}f}", value(*baseline_), decimals);
+    text_ += "\n";
+  }
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  const Run& run_;
+  const Run* baseline_;
+  std::string text_;
+};
+
+void add_latency(Table& table, const Run& run) {
+  table.row("step, ms", 3, [](const Run& r) { return to_us(r.metrics.span) / 1e3; });
+  if (!is_whole_step(run)) return;
+  if (is_decode(run)) {
+    table.row("TPOT, ms", 2, [](const Run& r) { return tpot_ms(r); });
+  } else {
+    table.row("TTFT, ms", 1, [](const Run& r) { return r.inference()->ttft_ms; });
+  }
+  table.row("tokens/s per GPU", 0, [](const Run& r) { return tokens_per_s(r); });
+}
+
+void add_layer(Table& table) {
+  const auto of_layer = [&](const char* name, Time Metrics::*time) {
+    table.row(name, 1, [time](const Run& r) { return to_us(r.steady().metrics.*time) / r.steady().layers; });
+  };
+  table.row("MoE layer, us", 1, [](const Run& r) { return layer_us(r); });
+  of_layer("  compute busy, us", &Metrics::compute_busy);
+  of_layer("  communication busy, us", &Metrics::comm_busy);
+  of_layer("  exposed communication, us", &Metrics::exposed_comm);
+  table.row("  SM use, %", 1, [](const Run& r) { return 100 * r.steady().metrics.sm_use; });
+}
+
+void add_chunk(Table& table) {
+  table.row("layer, forward and backward, us", 0, [](const Run& r) { return layer_us(r); });
+  table.row("whole chunk: compute busy, us", 0, [](const Run& r) { return to_us(r.metrics.compute_busy); });
+  table.row("  communication busy, us", 0, [](const Run& r) { return to_us(r.metrics.comm_busy); });
+  table.row("  exposed communication, us", 0, [](const Run& r) { return to_us(r.metrics.exposed_comm); });
+}
+
+std::string metric_table(const Run& run, const Run* baseline) {
+  Table table(run, baseline);
+  add_latency(table, run);
+  run.inference() != nullptr ? add_layer(table) : add_chunk(table);
+  if (has_imbalance(run)) table.row("busiest rank over mean rows", 3, [](const Run& r) { return imbalance(r); });
+  table.row("overlap, %", 1, [](const Run& r) { return 100 * r.metrics.overlap_fraction(); });
+  table.row("MFU of BF16 peak, %", 1, [](const Run& r) { return 100 * mfu(r); });
+  table.row("extrapolated, %", 1, [](const Run& r) { return 100 * extrapolated_share(r); });
+  return table.text();
+}
+
+std::string class_table(const Run& run) {
+  std::string text = fmt::format("{:<32} {:>17} {:>12}\n", "class, us per layer", "busy", "solo");
+  for (const ClassTimes& times : run.steady().metrics.classes) {
+    text += fmt::format("{:<32} {:>17.1f} {:>12.1f}\n", times.name, to_us(times.busy) / run.steady().layers,
+                        to_us(times.solo) / run.steady().layers);
+  }
+  return text;
+}
+
+std::string describe(const TrainWorkload& w) {
+  return fmt::format("{} tokens per GPU", w.micro_batch_size * w.seq_len);
+}
+
+std::string describe(const PrefillWorkload& w) {
+  const std::string cached = w.cached_len > 0 ? fmt::format(", {} of them cached", w.cached_len) : "";
+  const int steps = (w.prompt_len - w.cached_len + w.tokens - 1) / w.tokens;
+  const std::string first = steps > 1 ? fmt::format(", first of {} steps", steps) : "";
+  return fmt::format("{} tokens per GPU, prompts of {}{}{}", w.tokens, w.prompt_len, cached, first);
+}
+
+std::string describe(const DecodeWorkload& w) {
+  const std::string drafts = w.query_len > 1 ? fmt::format(", {} tokens per request and step", w.query_len) : "";
+  return fmt::format("{} requests per GPU, KV {}{}", w.batch_size, w.kv_len, drafts);
+}
+
+std::string work_of(const Scenario& s) {
+  return std::visit([](const auto& w) { return describe(w); }, s.workload);
+}
+
+std::string head_of(const Scenario& s) {
+  const std::string sms = s.comm.num_sms > 0 ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
+  const std::string layers = s.whole_model ? "the whole model" : fmt::format("{} layers", s.layers);
+  return fmt::format("{}: {} on {} {} ({}), EP{}, {}, {}{}\n\n", s.schedule, s.model, s.parallelism.world(), s.hardware,
+                     s.kernels, s.parallelism.ep, work_of(s), layers, sms);
+}
+
+// Families whose measurements are those of another kernel set.
+std::string borrowed(const Run& run) {
+  std::map<std::string, double> shares;
+  for (const ProvenanceUse& use : run.program.provenance) {
+    const bool own = use.kernel_set.empty() || use.kernel_set == run.setup.kernels.name;
+    if (!own) shares[use.kernel_set] += use.solo_us / std::max(solo_us(run), 1.0);
+  }
+  std::string text;
+  for (const auto& [set, share] : shares) {
+    text += fmt::format("{:.1f} % of the solo time priced with kernels borrowed from {}\n", 100 * share, set);
+  }
+  return text;
+}
+
+std::string overheads(const Run& run) {
+  std::string text;
+  const Constant gap = kernel_gap_of(run.setup);
+  const double gap_us = run.setup.kernels[gap];
+  if (gap_us > 0) {  // else a warning says that it is unknown
+    text += fmt::format("{:.0f} launch gaps of {:.1f} us", run.program.gaps_us / gap_us, gap_us);
+    if (run.setup.scenario.launch == Launch::graph && gap != Constant::graph_gap)
+      text += ", as measured in an eager stream; a CUDA graph's are shorter";
+    text += "\n";
+  }
+  if (run.program.ranks > 1) {
+    text += fmt::format("{} ranks simulated; compute of rank 0 waits {:.0f} us for communication, barriers {:.0f} us\n",
+                        run.program.ranks, compute_waits_us(run), barrier_us(run));
+  }
+  if (run.program.waits_us > 0) {
+    text +=
+        fmt::format("waits for the slowest rank: {:.0f} us expected in all, part of it hidden\n", run.program.waits_us);
+  }
+  return text;
+}
+
+int decimals(const MetricBand& metric) {
+  constexpr double kLarge = 10;
+  return std::abs(metric.band.median) < kLarge ? 3 : 1;
+}
+
+std::string memory_line(const Run& run) {
+  if (run.inference() == nullptr) return "";
+  return fmt::format("memory of the whole model {:.1f} of {:.0f} GiB: {}\n", gib(run.inference()->memory.total()),
+                     run.setup.machine.facts.memory_gib, breakdown(run.inference()->memory));
+}
+
+}  // namespace
+
+std::string to_table(const Run& run, const Run* baseline) {
+  std::string text = head_of(run.setup.scenario);
+  text += metric_table(run, baseline) + "\n" + phase_table(run, baseline, Per::layer) +
+          phase_table(run, baseline, Per::step) + class_table(run) + "\n";
+  text += memory_line(run) + borrowed(run) + overheads(run);
+  text += fmt::format("{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
+                      run.program.graph.size(), run.program.constants.count(), 100 * lumped_share(run));
+  return text;
+}
+
+std::string to_table(const Samples& samples) {
+  std::string text =
+      fmt::format("\n{} samples, seeds in a row {:>27} {:>12} {:>12}\n", samples.count, "median", "5 %", "95 %");
+  for (const MetricBand& metric : samples.metrics) {
+    text += fmt::format("{:<37} {:>12.{}f} {:>12.{}f} {:>12.{}f}\n", metric.name, metric.band.median, decimals(metric),
+                        metric.band.p5, decimals(metric), metric.band.p95, decimals(metric));
+  }
+  return text;
+}
+
+}  // namespace moeline

@@ -1,0 +1,20 @@
+// A whole step of training, written out.
+#pragma once
+
+#include <string>
+
+#include "experiments/cli/output/json.hpp"
+#include "experiments/run/run.hpp"
+#include "timeline/write_trace.hpp"
+
+namespace moeline {
+
+/// Adds "metrics", "stages" and "ranks". REQUIRES: the run is a whole step of training, as below.
+void add_step(Json& json, const Run& run);
+
+[[nodiscard]] std::string step_table(const Run& run);
+
+/// A track of the rank's slots, and its saved activations over time.
+void add_step_tracks(const Run& run, std::uint32_t rank, TraceOptions& trace);
+
+}  // namespace moeline

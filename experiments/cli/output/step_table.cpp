@@ -1,0 +1,93 @@
+// A whole step of training as a person reads it.
+#include <fmt/format.h>
+
+#include <set>
+
+#include "experiments/cli/output/step_output.hpp"
+#include "experiments/run/run_metrics.hpp"
+#include "schedules/pipeline/stages.hpp"
+
+namespace moeline {
+namespace {
+
+double ms(Time time) { return to_us(time) / 1e3; }
+
+std::string head_of(const Run& run) {
+  const Scenario& s = run.setup.scenario;
+  const std::string chunks = s.parallelism.virtual_pp > 1 ? fmt::format(" x {} chunks", s.parallelism.virtual_pp) : "";
+  const std::string layers = s.whole_model ? "the whole model" : fmt::format("{} MoE layers alone", s.layers);
+  return fmt::format(
+      "{}: {} on {} {} ({}), PP{}{}, EP{}, {} micro-batches of {} tokens per GPU, {}, {} communication SMs\n\n",
+      s.schedule, s.model, s.parallelism.world(), s.hardware, s.kernels, s.parallelism.pp, chunks, s.parallelism.ep,
+      micro_batches(s), as_train(s.workload).micro_batch_size * as_train(s.workload).seq_len, layers, s.comm.num_sms);
+}
+
+std::string line(const char* name, const std::string& value) { return fmt::format("{:<36} {:>12}\n", name, value); }
+
+std::string summary(const Run& run) {
+  const StepParts& parts = run.step()->mean;
+  const Metrics& m = run.metrics;
+  std::string text = line("step, ms", fmt::format("{:.1f}", ms(m.span)));
+  const auto share = [&](const std::string& name, Time time) {
+    text += fmt::format("{:<36} {:>12.1f} {:>7.1f} %\n", name, ms(time), 100 * ratio(time, m.span));
+  };
+  for (const NamedPart& part : kStepParts) share(fmt::format("  {}", part.title), parts.*part.time);
+  share("exposed communication", m.exposed_comm);
+  text += line("overlap, %", fmt::format("{:.1f}", 100 * m.overlap_fraction()));
+  if (is_whole_step(run)) {
+    text += fmt::format("{:<36} {:>12.2f}   of the BF16 peak; {:.1f} GFLOP per token\n", "MFU, causal, %",
+                        100 * mfu(run), flops_per_token(run, true) / 1e9);
+    text += fmt::format("{:<36} {:>12.2f}   {:.1f} GFLOP per token\n", "MFU, non-causal, %", 100 * mfu_non_causal(run),
+                        flops_per_token(run, false) / 1e9);
+    text += line("tokens/s per GPU", fmt::format("{:.0f}", tokens_per_s(run)));
+    text += line("GPU-hours per 10^12 tokens", fmt::format("{:.0f}", gpu_hours_per_trillion_tokens(run)));
+  } else {
+    text += line("MFU of BF16 peak, %", fmt::format("{:.2f}", 100 * mfu(run)));
+  }
+  return text + line("extrapolated, %", fmt::format("{:.1f}", 100 * extrapolated_share(run)));
+}
+
+// "embedding, 3 dense, 1 moe | 1 moe, head", the rank's stages.
+std::string blocks_of(const Run& run, std::size_t rank) {
+  std::set<std::size_t> stages;
+  for (const ProgramSlot& slot : run.step()->layout.slots) {
+    if (slot.rank == rank && has_forward(slot.slot.kind)) {
+      stages.insert(static_cast<std::size_t>(slot.slot.forward.stage));
+    }
+  }
+  std::vector<std::string> texts;
+  for (const std::size_t stage : stages) texts.push_back(describe(run.step()->layout.stages[stage]));
+  return fmt::format("{}", fmt::join(texts, " | "));
+}
+
+std::string rank_table(const Run& run) {
+  std::string text = fmt::format("{:>4} {:>8} {:>8} {:>8} {:>9} {:>8} {:>9} {:>7} {:>6}  {}\n", "rank", "F, ms", "B",
+                                 "W", "F&B", "bubble", "optimizer", "GiB", "kept", "blocks of its stages");
+  for (std::size_t rank = 0; rank < run.step()->ranks.size(); ++rank) {
+    const RankStep& step = run.step()->ranks[rank];
+    const StepParts& p = step.parts;
+    text += fmt::format("{:>4} {:>8.1f} {:>8.1f} {:>8.1f} {:>9.1f} {:>8.1f} {:>9.1f} {:>7.1f} {:>6}  {}\n", rank,
+                        ms(p.forward), ms(p.backward), ms(p.weight), ms(p.overlapped), ms(p.bubble), ms(p.optimizer),
+                        gib(step.peak.total()), step.most_passes, blocks_of(run, rank));
+  }
+  return text;
+}
+
+std::string memory_line(const Run& run) {
+  const std::size_t rank = run.step()->fullest_rank();
+  const RankStep& step = run.step()->ranks[rank];
+  return fmt::format("memory: rank {} is the fullest, {:.1f} of {:.0f} GiB at {:.0f} ms: {}\n", rank,
+                     gib(step.peak.total()), run.setup.machine.facts.memory_gib, ms(step.peak_at),
+                     breakdown(step.peak));
+}
+
+}  // namespace
+
+std::string step_table(const Run& run) {
+  std::string text = head_of(run) + summary(run) + "\n" + rank_table(run) + "\n" + memory_line(run);
+  text += fmt::format("waits for the slowest rank of {}: {:.0f} ms expected on each rank, part of it hidden\n",
+                      run.setup.scenario.parallelism.ep, run.program.waits_us / 1e3);
+  return text + fmt::format("{} tasks; {} fitted constants\n", run.program.graph.size(), run.program.constants.count());
+}
+
+}  // namespace moeline

@@ -1,0 +1,215 @@
+// The result as a person reads it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/text_table.hpp"
+#include "experiments/cli/output/validate_output.hpp"
+
+namespace moeline {
+namespace {
+
+using Cells = std::vector<std::string>;
+using Names = std::set<std::string>;
+
+// To as many digits as the measurement has, and to three at least.
+std::string shown(double value, const Fact& fact) {
+  const int enough = std::abs(value) >= 1000 ? 0 : std::abs(value) >= 10 ? 1 : 3;
+  return fmt::format("{:.{}f}", value, std::max(fact.decimals(), enough));
+}
+
+Names null_names(const ScoredSubject& scored) {
+  Names names;
+  for (const ScoredFact& each : scored.facts) {
+    for (const auto& [name, value] : each.prediction.nulls) names.insert(name);
+  }
+  return names;
+}
+
+bool has_bands(const ScoredSubject& scored) {
+  return std::any_of(scored.facts.begin(), scored.facts.end(),
+                     [](const ScoredFact& each) { return each.prediction.band.has_value(); });
+}
+
+// Between which values nine in ten samples lie, and whether the measurement does.
+Cells band_cells(const ScoredFact& scored) {
+  const std::optional<Band>& band = scored.prediction.band;
+  if (!band) return {"", "", ""};
+  return {shown(band->p5, scored.fact), shown(band->p95, scored.fact), scored.in_band() ? "inside" : "outside"};
+}
+
+std::string verdict(const std::optional<Gate>& gate, Verdict verdict) {
+  if (!gate) return "";
+  return fmt::format("{}: {}", gate->text, verdict == Verdict::failed ? "FAILED" : name_of(verdict));
+}
+
+Cells fact_row(const ScoredFact& scored, const Names& nulls) {
+  const Fact& fact = scored.fact;
+  const Prediction& prediction = scored.prediction;
+  if (!prediction.skipped.empty())
+    return {fact.key, fact.printed, "", fact.unit, "", "", name_of(fact.status), name_of(scored.verdict)};
+  Cells cells = {fact.key,
+                 fact.printed,
+                 shown(prediction.value, fact),
+                 fact.unit,
+                 signed_percent(scored.error()),
+                 fmt::format("{}", prediction.constants.count()),
+                 name_of(fact.status),
+                 verdict(fact.gate, scored.verdict)};
+  for (const std::string& name : nulls) {
+    cells.push_back(prediction.nulls.contains(name) ? signed_percent(scored.null_error(name)) : "");
+  }
+  const Cells band = band_cells(scored);
+  if (prediction.band) cells.insert(cells.end(), band.begin(), band.end());
+  return cells;
+}
+
+using Measure = std::string (*)(const ErrorSummary& errors);
+
+Cells summary_row(const ScoredSubject& scored, const char* name, const Names& nulls, Measure measure,
+                  const std::string& gate = "") {
+  Cells cells = {name, "", "", "", measure(scored.errors), "", "", gate};
+  for (const std::string& null : nulls) {
+    const auto found = scored.nulls.find(null);
+    cells.push_back(found == scored.nulls.end() ? "" : measure(found->second));
+  }
+  return cells;
+}
+
+void add_summary(const ScoredSubject& scored, const Names& nulls, TextTable& table) {
+  if (scored.errors.facts < 2) return;
+  const auto mean = [](const ErrorSummary& errors) { return percent(errors.mean_abs_error); };
+  const auto worst = [](const ErrorSummary& errors) { return signed_percent(errors.worst_error); };
+  const auto bias = [](const ErrorSummary& errors) { return signed_percent(errors.mean_error); };
+  table.row(summary_row(scored, "mean |error|", nulls, mean, verdict(scored.subject.mean_gate, scored.mean_verdict)));
+  table.row(summary_row(scored, "worst error", nulls, worst));
+  table.row(summary_row(scored, "mean error", nulls, bias));
+}
+
+// What stands once below a table: whose constants, and what single facts are not.
+std::string remarks(const ScoredSubject& scored) {
+  Names sets;
+  Names left_out;
+  Names lines;
+  for (const ScoredFact& each : scored.facts) {
+    const Prediction& prediction = each.prediction;
+    sets.insert(prediction.fitted_on.begin(), prediction.fitted_on.end());
+    if (!prediction.left_out.empty()) left_out.insert(prediction.left_out);
+    if (!prediction.skipped.empty()) lines.insert("skipped: " + prediction.skipped);
+    if (!prediction.remark.empty()) lines.insert(each.fact.key + ": " + prediction.remark);
+    if (each.fact.status == FactStatus::fitted)
+      lines.insert(fmt::format("{} is no prediction, fitted: {}", each.fact.key, each.fact.fitted));
+  }
+  std::string text;
+  if (!sets.empty()) text += fmt::format("  constants of {}", fmt::join(sets, " and "));
+  if (!left_out.empty()) text += fmt::format(", each row by a fit without its own: {}", fmt::join(left_out, "; "));
+  if (!text.empty()) text += "\n";
+  for (const std::string& line : lines) text += "  " + line + "\n";
+  return text;
+}
+
+std::string subject_table(const ScoredSubject& scored) {
+  const Names nulls = null_names(scored);
+  TextTable table(has_bands(scored) ? std::string("lrrlrrll") + std::string(nulls.size(), 'r') + "rrl" : "lrrlrrllr");
+  Cells head = {"", "measured", "predicted", "unit", "error", "n", "status", "gate"};
+  head.insert(head.end(), nulls.begin(), nulls.end());
+  if (has_bands(scored)) head.insert(head.end(), {"5 %", "95 %", "measured"});
+  table.row(head);
+  for (const ScoredFact& each : scored.facts) table.row(fact_row(each, nulls));
+  add_summary(scored, nulls, table);
+  return fmt::format("{}: {}\n{}{}\n", scored.subject.name, scored.subject.about, table.text("  "), remarks(scored));
+}
+
+// The null model that comes nearest: what there is to beat.
+Cells best_null(const ScoredSubject& scored) {
+  const auto better = [](const auto& a, const auto& b) { return a.second.mean_abs_error < b.second.mean_abs_error; };
+  const auto best = std::min_element(scored.nulls.begin(), scored.nulls.end(), better);
+  if (best == scored.nulls.end()) return {};
+  return {percent(best->second.mean_abs_error), best->first};
+}
+
+// What was known of the facts that are scores: "not fitted", or how many of each where they differ.
+std::string status_of(const ScoredSubject& scored) {
+  std::map<FactStatus, int> counts;
+  for (const ScoredFact& each : scored.facts) counts[each.fact.status] += each.is_score() ? 1 : 0;
+  std::erase_if(counts, [](const auto& status) { return status.second == 0; });
+  if (counts.size() == 1) return name_of(counts.begin()->first);
+  Cells parts;
+  for (const auto& [status, count] : counts) parts.push_back(fmt::format("{} {}", count, name_of(status)));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string gates_of(const ScoredSubject& scored) {
+  Cells parts;
+  for (const Verdict verdict : {Verdict::failed, Verdict::passed, Verdict::skipped}) {
+    if (const int count = scored.gates(verdict); count > 0)
+      parts.push_back(fmt::format("{} {}", count, name_of(verdict)));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// Why no fact of a subject is a score.
+std::string without_score(const ScoredSubject& scored) {
+  const bool skipped = std::any_of(scored.facts.begin(), scored.facts.end(),
+                                   [](const ScoredFact& each) { return each.verdict == Verdict::skipped; });
+  return name_of(skipped ? Verdict::skipped : Verdict::fitted);
+}
+
+Cells summary_line(const ScoredSubject& scored) {
+  const ErrorSummary& errors = scored.errors;
+  if (errors.facts == 0) return {scored.subject.name, "0", "", "", "", "", without_score(scored)};
+  Cells cells = {scored.subject.name,
+                 fmt::format("{}", errors.facts),
+                 status_of(scored),
+                 percent(errors.mean_abs_error),
+                 signed_percent(errors.worst_error),
+                 signed_percent(errors.mean_error),
+                 gates_of(scored)};
+  const Cells null = best_null(scored);
+  cells.insert(cells.end(), null.begin(), null.end());
+  return cells;
+}
+
+std::string summary_table(const std::vector<ScoredSubject>& subjects) {
+  TextTable table("lrlrrrlrl");
+  table.row({"", "facts", "status", "mean |e|", "worst e", "mean e", "gates", "mean |e|", "of the best null"});
+  for (const ScoredSubject& each : subjects) table.row(summary_line(each));
+  return table.text();
+}
+
+// Families that were scored on measurements left out of their fit, as the profile records them.
+std::string held_out_table(const KernelSets& kernel_sets) {
+  TextTable table("lrrrrr");
+  table.row({"kernels left out of the fit in turn", "rows", "median |e|", "95 %", "worst e", "mean e"});
+  for (const auto& [name, set] : kernel_sets) {
+    for (const auto& [family, fit] : set.fits) {
+      if (!fit.held_out) continue;
+      table.row({name + " " + family, fmt::format("{}", fit.kernels), percent(fit.median_abs_error),
+                 percent(fit.p95_abs_error), signed_percent(fit.worst_error), signed_percent(fit.mean_error)});
+    }
+  }
+  return table.text();
+}
+
+std::string sources(const KernelSets& kernel_sets) {
+  std::string text;
+  for (const auto& [name, set] : kernel_sets) {
+    text += fmt::format("{}: {} constants; {}\n", name, set.known_constants(), set.source);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string to_table(const std::vector<ScoredSubject>& subjects, const KernelSets& kernel_sets) {
+  std::string text;
+  for (const ScoredSubject& each : subjects) text += subject_table(each);
+  text += summary_table(subjects) + "\n";
+  if (!kernel_sets.empty()) text += held_out_table(kernel_sets) + "\n" + sources(kernel_sets) + "\n";
+  return text + fmt::format("gates: {} passed, {} failed, {} skipped\n", gates(subjects, Verdict::passed),
+                            gates(subjects, Verdict::failed), gates(subjects, Verdict::skipped));
+}
+
+}  // namespace moeline

@@ -1,0 +1,45 @@
+# `cmake --install`: the program in bin/, its data in share/moeline, and the libraries with their headers under moeline/,
+# which `find_package(moeline)` finds.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/moeline)
+set(data_dir share/moeline)  # where the program looks (model/base/file.hpp)
+
+# moeline::engine stands alone; moeline::moeline is all but the command line.
+set_target_properties(moeline_engine PROPERTIES EXPORT_NAME engine)
+set_target_properties(moeline_model PROPERTIES EXPORT_NAME model)
+set_target_properties(moeline_schedules PROPERTIES EXPORT_NAME schedules)
+set_target_properties(moeline_fit PROPERTIES EXPORT_NAME fit)
+set_target_properties(moeline_runs PROPERTIES EXPORT_NAME moeline)
+set(include_dir ${CMAKE_INSTALL_INCLUDEDIR})
+install(TARGETS moeline_engine EXPORT engine ARCHIVE INCLUDES DESTINATION ${include_dir} ${include_dir}/moeline)
+install(TARGETS moeline_model moeline_schedules moeline_fit moeline_runs EXPORT moeline ARCHIVE)
+install(EXPORT engine NAMESPACE moeline:: DESTINATION ${package_dir} FILE engine.cmake)
+install(EXPORT moeline NAMESPACE moeline:: DESTINATION ${package_dir} FILE moeline.cmake)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/moeline-config-version.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_CURRENT_LIST_DIR}/moeline-config.cmake ${CMAKE_BINARY_DIR}/moeline-config-version.cmake
+        DESTINATION ${package_dir})
+
+# Folders of model/ are the headers' first names, the others keep theirs.
+install(DIRECTORY model/ DESTINATION ${include_dir}/moeline FILES_MATCHING PATTERN "*.hpp" PATTERN "zoo" EXCLUDE
+        PATTERN "trace_handler.hpp" EXCLUDE)  # RapidJSON is for the reader of traces alone
+foreach(folder schedules calib/fit experiments/run experiments/validate experiments/sweep experiments/plan)
+  install(DIRECTORY ${folder}/ DESTINATION ${include_dir}/moeline/${folder} FILES_MATCHING PATTERN "*.hpp")
+endforeach()
+
+install(TARGETS moeline RUNTIME)
+install(DIRECTORY model/zoo DESTINATION ${data_dir}/model)
+install(DIRECTORY hwprofiles DESTINATION ${data_dir})
+install(DIRECTORY schedules DESTINATION ${data_dir} FILES_MATCHING PATTERN "*.yaml")
+install(DIRECTORY tests/published DESTINATION ${data_dir}/tests FILES_MATCHING PATTERN "*.yaml")
+install(DIRECTORY calib/data DESTINATION ${data_dir}/calib)
+install(DIRECTORY experiments/page DESTINATION ${data_dir}/experiments
+        FILES_MATCHING PATTERN "*.html" PATTERN "*.css" PATTERN "*.js")
+install(FILES ${MOELINE_ECHARTS} DESTINATION ${data_dir}/experiments/page OPTIONAL)
+# One folder per question, each with a README.
+file(GLOB questions CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} experiments/*/scenario.yaml experiments/*/study.yaml
+     experiments/*/plan.yaml)
+foreach(question ${questions})
+  cmake_path(GET question PARENT_PATH folder)
+  install(DIRECTORY ${folder} DESTINATION ${data_dir}/experiments)
+endforeach()

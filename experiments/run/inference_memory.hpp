@@ -1,0 +1,17 @@
+// What a GPU must hold to serve a scenario.
+#pragma once
+
+#include <string>
+
+#include "moe/memory.hpp"
+#include "schedules/scenario/scenario.hpp"
+
+namespace moeline {
+
+/// Of inference, per GPU: the largest cache of the ranks, and the most rows that any gets.
+[[nodiscard]] Memory memory_of(const Setup& setup);
+
+/// "weights 22.5, KV cache 34.3, activations 0.3, communication buffers 0.9", in GiB.
+[[nodiscard]] std::string breakdown(const Memory& memory);
+
+}  // namespace moeline

@@ -1,0 +1,64 @@
+#include "experiments/run/shapes.hpp"
+
+#include <algorithm>
+#include <set>
+
+#include "moe/inference.hpp"
+#include "schedules/lowering/rank_program.hpp"
+
+namespace moeline {
+namespace {
+
+bool is_training(const Setup& setup) { return setup.scenario.phase() == WorkloadPhase::train; }
+
+std::vector<std::string> phases_of(const Setup& setup) {
+  if (is_training(setup)) return training_phase_names();
+  return inference_phases(setup.model, setup.scenario.phase() == WorkloadPhase::decode);
+}
+
+std::vector<Operator> operators_of(const Setup& setup, const PhaseTimes& phase, int micro_batches) {
+  const int layer = static_cast<int>(phase.layer);
+  if (is_training(setup)) return training_phase(phase.phase, setup.layer_work(phase.phase.ends_with("(F)"), layer));
+  const Architecture& model = setup.model;
+  const Block block =
+      layer_of(model, setup.scenario.whole_model ? layer : model.dense_layers() + layer % model.moe_layers());
+  return inference_phase(phase.phase, setup.inference_work(static_cast<int>(phase.micro_batch), micro_batches), block);
+}
+
+KernelClass class_of(Family family) { return class_named(row_of(family).task_class).value(); }
+
+// Layers whose rows the scenario gives; of any number where it has none.
+bool knows_layer(const Setup& setup, std::uint32_t layer) {
+  const std::size_t given = setup.scenario.routing.forward_rows.size();
+  return !is_training(setup) || given == 0 || layer < given;
+}
+
+void add(const Operator& op, ClassShapes& shapes) {
+  shapes.flops[static_cast<std::size_t>(row_of(op.family).precision)] += op.flops;
+  if (!is_communication(op.family)) shapes.bytes += op.bytes;
+}
+
+}  // namespace
+
+Shapes shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases) {
+  const std::vector<std::string> known = phases_of(setup);
+  std::set<std::uint32_t> micro_batches;
+  for (const PhaseTimes& phase : phases) micro_batches.insert(phase.micro_batch);
+  Shapes shapes{std::vector<ClassShapes>(kKernelClasses), {}};
+  for (std::size_t c = 0; c < shapes.classes.size(); ++c) shapes.classes[c].kernel_class = static_cast<KernelClass>(c);
+  bool any = false;
+  for (const PhaseTimes& phase : phases) {
+    const bool has_phase = std::find(known.begin(), known.end(), phase.phase) != known.end();
+    if (!has_phase || !knows_layer(setup, phase.layer)) continue;
+    any = true;
+    double& wire_bytes = shapes.wire_bytes[key_of(phase)];
+    for (const Operator& op : operators_of(setup, phase, static_cast<int>(micro_batches.size()))) {
+      add(op, shapes.classes[static_cast<std::size_t>(class_of(op.family))]);
+      wire_bytes += op.traffic.wire_bytes;
+    }
+  }
+  if (!any) throw SpecError(setup.scenario.file, 0, "has no phase in common with the trace");
+  return shapes;
+}
+
+}  // namespace moeline

@@ -1,0 +1,29 @@
+// FLOPs and bytes of a measured trace's kernels, which profilers rarely write: from the scenario that ran in it.
+#pragma once
+
+#include <array>
+#include <map>
+#include <vector>
+
+#include "schedules/scenario/scenario.hpp"
+#include "timeline/phases.hpp"
+#include "trace/kernel_class.hpp"
+
+namespace moeline {
+
+/// Sums over the phases of the trace that the scenario knows.
+struct ClassShapes {
+  KernelClass kernel_class = KernelClass::unclassified;
+  std::array<double, kPrecisions> flops{};  ///< by the format of the tensor cores
+  double bytes = 0;                         ///< least memory traffic of kernels that compute
+};
+
+struct Shapes {
+  std::vector<ClassShapes> classes;       ///< by kernel class
+  std::map<PhaseKey, double> wire_bytes;  ///< to other nodes, each way
+};
+
+/// Throws SpecError where no phase of the trace is one of the scenario's.
+[[nodiscard]] Shapes shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases);
+
+}  // namespace moeline

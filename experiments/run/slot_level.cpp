@@ -1,0 +1,72 @@
+#include "experiments/run/slot_level.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/simulate.hpp"
+#include "schedules/pipeline/stages.hpp"
+
+namespace moeline {
+namespace {
+
+Time scaled(Time time, double times) { return from_us(times * to_us(time)); }
+
+}  // namespace
+
+std::string SlotKinds::key_of(const Slot& slot) const {
+  const auto stage = [&](const Pass& pass) { return stages_.at(static_cast<std::size_t>(pass.stage)); };
+  const std::string forward = has_forward(slot.kind) ? stage(slot.forward) : "";
+  const std::string backward = slot.kind == SlotKind::forward ? "" : stage(slot.backward);
+  return fmt::format("{} {} / {}", static_cast<int>(slot.kind), forward, backward);
+}
+
+SlotTiming SlotKinds::timing_of(const Slot& slot) {
+  if (stages_.empty()) {
+    for (const StageBlocks& blocks : slot_alone(setup_, slot).layout.stages) stages_.push_back(describe(blocks));
+  }
+  const std::string key = key_of(slot);
+  auto found = kinds_.find(key);
+  if (found == kinds_.end()) {
+    auto [program, layout] = slot_alone(setup_, slot);
+    const Timeline timeline = simulate(program.graph);
+    const ProgramSlot& alone = layout.slots.front();
+    const auto end_of_pass = [&](TaskId out) { return out == kNoTask ? Time::zero() : timeline.spans[out].end; };
+    const SlotTiming timing{timeline.makespan, end_of_pass(alone.forward_out), end_of_pass(alone.backward_out)};
+    const Metrics metrics = measure(program.graph, timeline);
+    found = kinds_.emplace(key, Kind{std::move(program), timing, metrics}).first;
+  }
+  ++found->second.slots;
+  return found->second.timing;
+}
+
+void SlotKinds::add_operators(Program& program) const {
+  for (const auto& [key, kind] : kinds_) {
+    const double times = kind.slots / program.ranks;
+    for (const ProvenanceUse& use : kind.program.provenance) {
+      if (use.family != Family::send) add_use(use, times, program.provenance);  // the step has its own sends
+    }
+    program.constants |= kind.program.constants;
+    program.model_flops += times * kind.program.model_flops;
+    program.lumped_us += times * kind.program.lumped_us;
+    program.gaps_us += times * kind.program.gaps_us;
+    program.waits_us += times * kind.program.waits_us;
+  }
+}
+
+Metrics SlotKinds::metrics(Time step) const {
+  Metrics sum;
+  sum.span = step;
+  const int ranks = setup_.scenario.parallelism.pp;
+  for (const auto& [key, kind] : kinds_) {
+    const double times = kind.slots / ranks;
+    sum.compute_busy += scaled(kind.metrics.compute_busy, times);
+    sum.comm_busy += scaled(kind.metrics.comm_busy, times);
+    sum.exposed_comm += scaled(kind.metrics.exposed_comm, times);
+    sum.sm_use += times * kind.metrics.sm_use * ratio(kind.metrics.span, step);
+  }
+  sum.idle = std::max(Time::zero(), step - sum.compute_busy - sum.exposed_comm);
+  return sum;
+}
+
+}  // namespace moeline

@@ -1,0 +1,39 @@
+// A whole step of training with one task for each slot: what a slot takes is simulated once for each kind, alone.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "schedules/pipeline/training_step.hpp"
+#include "timeline/metrics.hpp"
+
+namespace moeline {
+
+class SlotKinds {
+ public:
+  /// REQUIRES: `setup` outlives it.
+  explicit SlotKinds(const Setup& setup) : setup_(setup) {}
+
+  /// Counts the slot. Slots of one kind whose stages hold equal blocks run alike.
+  [[nodiscard]] SlotTiming timing_of(const Slot& slot);
+
+  /// What the operators of all counted slots come to, on average over the ranks.
+  void add_operators(Program& program) const;
+  /// The same of busy times; what comes after the last slot left out.
+  [[nodiscard]] Metrics metrics(Time step) const;
+
+ private:
+  struct Kind {
+    Program program;
+    SlotTiming timing;
+    Metrics metrics;
+    double slots = 0;
+  };
+  [[nodiscard]] std::string key_of(const Slot& slot) const;
+
+  const Setup& setup_;
+  std::vector<std::string> stages_;  // described
+  std::map<std::string, Kind> kinds_;
+};
+
+}  // namespace moeline

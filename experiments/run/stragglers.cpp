@@ -1,0 +1,193 @@
+#include "experiments/run/stragglers.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include "timeline/intervals.hpp"
+
+namespace moeline {
+namespace {
+
+// Of random numbers: what kernels vary by, apart from what ranks do.
+constexpr std::uint64_t kJitterStreams = 1 << 16;
+
+// Communication that does so until it ends: barriers' spins and normal transfers.
+bool holds_sms(const TaskGraph& graph, TaskId task) {
+  return graph.task_class(task).role == Role::communication && graph.task(task).hold == Hold::resident;
+}
+
+// From its release: gaps and waits for SMs count.
+Interval interval_of(const Chain& chain, const TaskGraph& graph, const Timeline& timeline) {
+  const TaskId first = chain.tasks.front();
+  return {timeline.spans[first].ready - graph.task(first).delay, timeline.spans[chain.tasks.back()].end};
+}
+
+double us(const Interval& interval) { return to_us(interval.end - interval.start); }
+
+bool forward(const Phase& phase) { return phase.name.ends_with("(F)"); }
+
+// One draw of rows for each layer and direction.
+int rows_index(const Phase& phase) { return 2 * static_cast<int>(phase.layer) + (forward(phase) ? 0 : 1); }
+
+std::vector<Interval> times_with_sms_held(const TaskGraph& graph, const Timeline& timeline) {
+  std::vector<Interval> held;
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    if (holds_sms(graph, task)) held.push_back({timeline.spans[task].start, timeline.spans[task].end});
+  }
+  return unite(std::move(held));
+}
+
+// Its elastic kernels yield to what communication holds; persistent ones were launched on fewer SMs anyway.
+double lost_share(const Chain& chain, const Program& alone, double chain_us, double held_share) {
+  double elastic_us = 0;
+  for (const TaskId task : chain.tasks) {
+    if (alone.graph.task(task).hold == Hold::elastic) elastic_us += to_us(alone.graph.task(task).solo);
+  }
+  return chain_us > 0 ? held_share * std::min(1.0, elastic_us / chain_us) : 0;
+}
+
+double deviation_us(const Chain& chain, const Program& alone) {
+  double variance = 0;
+  for (const TaskId task : chain.tasks)
+    variance += std::pow(alone.jitters[task] * to_us(alone.graph.task(task).solo), 2);
+  return std::sqrt(variance);
+}
+
+}  // namespace
+
+TimedChains timed_chains(const Setup& setup, const Program& alone, const Timeline& timeline, const Timeline& more_rows,
+                         double step) {
+  const TaskGraph& graph = alone.graph;
+  const std::vector<Interval> held = times_with_sms_held(graph, timeline);
+  const double held_share = setup.scenario.comm.num_sms / setup.machine.facts.sms;
+  TimedChains timed;
+  timed.chains = chains_of(alone);
+  for (const Chain& chain : timed.chains.list) {
+    const TaskId first = chain.tasks.front();
+    const Interval span = interval_of(chain, graph, timeline);
+    ChainTime time;
+    time.us = us(span);
+    time.computes = graph.task_class(first).role == Role::compute;
+    time.holds_sms = holds_sms(graph, first);
+    time.at = time.computes ? span.end : span.start;
+    const Phase& phase = graph.phases()[graph.label(first).phase];
+    time.rows_of = rows_index(phase);
+    if (time.computes) {
+      if (!more_rows.spans.empty()) time.rows_us = (us(interval_of(chain, graph, more_rows)) - time.us) / step;
+      time.others_rows = setup.others_rows(forward(phase), static_cast<int>(phase.layer));
+      if (setup.scenario.jitter == Jitter::measured) time.deviation_us = deviation_us(chain, alone);
+      time.lost_share = lost_share(chain, alone, time.us, held_share);
+      time.us -= time.lost_share * to_us(overlap({span}, held));
+    }
+    timed.times.push_back(time);
+  }
+  for (std::size_t i = 0; i < alone.meetings.size(); ++i) {
+    const Meeting& meeting = alone.meetings[i];
+    timed.times[timed.chains.of_task[meeting.arrives]].arrives = i;
+    if (!meeting.is_barrier()) timed.times[timed.chains.of_task[meeting.leaves]].leaves = i;
+  }
+  timed.order.resize(timed.times.size());
+  std::iota(timed.order.begin(), timed.order.end(), 0U);
+  std::stable_sort(timed.order.begin(), timed.order.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return timed.times[a].at < timed.times[b].at; });
+  return timed;
+}
+
+StragglerDraw::StragglerDraw(const Setup& setup, const Program& alone, const TimedChains& chains, int ranks,
+                             std::uint64_t draw)
+    : setup_(setup),
+      alone_(alone),
+      chains_(chains),
+      ranks_(static_cast<std::size_t>(ranks)),
+      random_(static_cast<std::uint64_t>(setup.scenario.seed), draw),
+      jitters_(normals(static_cast<std::uint64_t>(setup.scenario.seed), kJitterStreams + draw,
+                       chains.times.size() * ranks_)),
+      slowness_(draw_slowness(ranks, setup.scenario.speed_spread, random_)),
+      all_arrived_(alone.meetings.size()),
+      starts_(ranks_),
+      times_(ranks_),
+      ends_(chains.times.size() * ranks_) {}
+
+void StragglerDraw::run() {
+  for (const std::uint32_t number : chains_.order) pass(number);
+}
+
+void StragglerDraw::pass(std::uint32_t number) {
+  const ChainTime& chain = chains_.times[number];
+  set_starts(number);
+  draw_times(number);
+  double* ends = ends_of(number);
+  for (std::size_t rank = 0; rank < ranks_; ++rank) ends[rank] = starts_[rank] + times_[rank];
+  if (chain.lost_share > 0) lose_to_held(chain, ends);
+  if (chain.arrives != kNoMeeting) meet(chain, ends);
+  if (chain.holds_sms) held_.push_back({starts_, {ends, ends + ranks_}});
+}
+
+void StragglerDraw::set_starts(std::uint32_t number) {
+  const ChainTime& chain = chains_.times[number];
+  std::fill(starts_.begin(), starts_.end(), chain.leaves == kNoMeeting ? 0 : all_arrived_[chain.leaves]);
+  for (const std::uint32_t before : chains_.chains.list[number].before) {
+    const double* ends = ends_of(before);
+    for (std::size_t rank = 0; rank < ranks_; ++rank) starts_[rank] = std::max(starts_[rank], ends[rank]);
+  }
+}
+
+void StragglerDraw::draw_times(std::uint32_t number) {
+  const ChainTime& chain = chains_.times[number];
+  std::fill(times_.begin(), times_.end(), chain.us);
+  if (!chain.computes) return;
+  const double* jitters = jitters_->data() + number * ranks_;
+  for (std::size_t rank = 1; rank < ranks_; ++rank) {
+    times_[rank] = chain.us * slowness_[rank] + chain.deviation_us * jitters[rank];
+  }
+  if (chain.rows_us != 0) {
+    const std::vector<double>& rows_of = rows(chain.rows_of);
+    for (std::size_t rank = 1; rank < ranks_; ++rank) {
+      times_[rank] += chain.rows_us * (chain.others_rows * (1 + rows_of[rank]) - 1);
+    }
+  }
+  for (double& each : times_) each = std::max(0.0, each);
+}
+
+void StragglerDraw::lose_to_held(const ChainTime& chain, double* ends) const {
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    for (int i = 0; i < 2; ++i) {  // what it loses makes it meet more
+      ends[rank] = starts_[rank] + times_[rank] + chain.lost_share * held_us(rank, starts_[rank], ends[rank]);
+    }
+  }
+}
+
+void StragglerDraw::meet(const ChainTime& chain, double* ends) {
+  const bool barrier = alone_.meetings[chain.arrives].is_barrier();
+  const double* arrivals = barrier ? starts_.data() : ends;
+  const double all = *std::max_element(arrivals, arrivals + ranks_);
+  all_arrived_[chain.arrives] = all;
+  if (!barrier) return;
+  for (std::size_t rank = 0; rank < ranks_; ++rank) ends[rank] = std::max(ends[rank], all);
+}
+
+// The latest ones are last, and begin and end one after the other on each rank.
+double StragglerDraw::held_us(std::size_t rank, double from, double until) const {
+  double sum = 0;
+  for (auto held = held_.rbegin(); held != held_.rend() && held->until[rank] > from; ++held) {
+    sum += std::max(0.0, std::min(until, held->until[rank]) - std::max(from, held->from[rank]));
+  }
+  return sum;
+}
+
+const std::vector<double>& StragglerDraw::rows(int index) {
+  const auto [found, is_new] = rows_.try_emplace(index, ranks_);
+  if (is_new) {
+    for (double& each : found->second) each = setup_.scenario.routing.rows_spread * random_.normal();
+  }
+  return found->second;
+}
+
+double StragglerDraw::wait_us(const Meeting& meeting) const {
+  if (meeting.work == kNoTask) return 0;
+  const double* ends = ends_of(chains_.chains.of_task[meeting.work]);
+  return *std::max_element(ends, ends + ranks_) - ends[0];
+}
+
+}  // namespace moeline

@@ -1,0 +1,82 @@
+// All ranks go through the same program at once, by max and plus instead of by events: fast, and good for what one rank
+// waits for the others.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/normals.hpp"
+#include "base/random.hpp"
+#include "engine/timeline.hpp"
+#include "experiments/run/kernel_chains.hpp"
+#include "schedules/lowering/program.hpp"
+
+namespace moeline {
+
+inline constexpr std::size_t kNoMeeting = SIZE_MAX;
+
+/// How long one chain of kernels takes a rank: us x slowness + rows_us x (rows - 1) + deviation_us x a normal number,
+/// and what it loses while communication of its rank holds SMs.
+struct ChainTime {
+  double us = 0;            ///< with no SMs held by communication
+  double rows_us = 0;       ///< for each unit of rows over their mean
+  double deviation_us = 0;  ///< of independent kernels
+  double lost_share = 0;    ///< of its speed, while communication holds SMs
+  int rows_of = 0;          ///< which draw of rows
+  double others_rows = 1;   ///< mean rows of the other ranks over rank 0's
+  bool holds_sms = false;   ///< is itself communication that does
+  bool computes = false;
+  std::size_t arrives = kNoMeeting;  ///< where its end, of a barrier its start, is waited for
+  std::size_t leaves = kNoMeeting;   ///< it starts when all have arrived there
+  Time at{};  ///< orders the chains: every one after those it waits for, and after communication that starts during it
+};
+
+struct TimedChains {
+  Chains chains;
+  std::vector<ChainTime> times;      ///< by chain
+  std::vector<std::uint32_t> order;  ///< of the chains
+};
+
+/// From the timeline of the rank alone. `more_rows`: the timeline with `step` more rows; empty: rows do not matter.
+[[nodiscard]] TimedChains timed_chains(const Setup& setup, const Program& alone, const Timeline& timeline,
+                                       const Timeline& more_rows, double step);
+
+/// One draw. Rank 0 is the mean rank, but for rows that the scenario gives it.
+class StragglerDraw {
+ public:
+  /// REQUIRES: all outlive it.
+  StragglerDraw(const Setup& setup, const Program& alone, const TimedChains& chains, int ranks, std::uint64_t draw);
+  void run();
+  /// From the end of rank 0's work before the meeting until the slowest rank's.
+  [[nodiscard]] double wait_us(const Meeting& meeting) const;
+
+ private:
+  struct Held {
+    std::vector<double> from, until;  // us, by rank
+  };
+  void pass(std::uint32_t number);
+  void set_starts(std::uint32_t number);
+  void draw_times(std::uint32_t number);
+  void lose_to_held(const ChainTime& chain, double* ends) const;
+  void meet(const ChainTime& chain, double* ends);
+  [[nodiscard]] double held_us(std::size_t rank, double from, double until) const;
+  [[nodiscard]] const std::vector<double>& rows(int index);
+  [[nodiscard]] double* ends_of(std::uint32_t chain) { return ends_.data() + chain * ranks_; }
+  [[nodiscard]] const double* ends_of(std::uint32_t chain) const { return ends_.data() + chain * ranks_; }
+
+  const Setup& setup_;
+  const Program& alone_;
+  const TimedChains& chains_;
+  std::size_t ranks_;
+  Random random_;
+  Normals jitters_;  // by chain and rank
+  std::vector<double> slowness_;
+  std::map<int, std::vector<double>> rows_;  // relative to the mean, by rank
+  std::vector<double> all_arrived_;          // us, by meeting
+  std::vector<double> starts_, times_;       // us, by rank, of the chain that passes
+  std::vector<double> ends_;                 // us, by chain and rank
+  std::vector<Held> held_;                   // in order
+};
+
+}  // namespace moeline

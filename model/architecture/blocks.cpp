@@ -1,0 +1,51 @@
+#include "architecture/blocks.hpp"
+
+#include <algorithm>
+
+namespace moeline {
+
+const char* name_of(BlockKind kind) {
+  switch (kind) {
+    case BlockKind::embedding:
+      return "embedding";
+    case BlockKind::dense_layer:
+      return "dense";
+    case BlockKind::moe_layer:
+      return "moe";
+    case BlockKind::head:
+      return "head";
+    case BlockKind::mtp:
+      return "mtp";
+  }
+  return "";
+}
+
+Block layer_of(const Architecture& model, int layer) {
+  const int own = std::min(layer, model.num_hidden_layers - 1);
+  const AttentionKind attention = model.is_mla() ? AttentionKind::mla : AttentionKind::gqa;
+  return {own < model.dense_layers() ? BlockKind::dense_layer : BlockKind::moe_layer,
+          layer,
+          {attention, model.window(own)}};
+}
+
+std::vector<Block> blocks_of(const Architecture& model, int mtp_modules) {
+  const int layers = model.num_hidden_layers;
+  std::vector<Block> blocks = {{BlockKind::embedding, 0}};
+  for (int layer = 0; layer < layers; ++layer) blocks.push_back(layer_of(model, layer));
+  blocks.push_back({BlockKind::head, layers - 1});
+  for (int layer = layers; layer < layers + mtp_modules; ++layer) {
+    blocks.insert(blocks.end(), {{BlockKind::mtp, layer}, layer_of(model, layer), {BlockKind::head, layer}});
+  }
+  return blocks;
+}
+
+std::vector<Block> moe_layers_alone(const Architecture& model, int count) {
+  std::vector<Block> blocks;
+  for (int layer = 0; layer < count; ++layer) {
+    blocks.push_back(layer_of(model, model.dense_layers() + layer % model.moe_layers()));
+    blocks.back().layer = layer;
+  }
+  return blocks;
+}
+
+}  // namespace moeline

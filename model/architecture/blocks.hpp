@@ -1,0 +1,55 @@
+// What a model is made of, in the order of its forward pass: one list for training, prefill and decode.
+#pragma once
+
+#include <vector>
+
+#include "architecture/architecture.hpp"
+
+namespace moeline {
+
+/// A model is embedding, dense layers, MoE layers, head, and for each MTP module an mtp block, a MoE layer and a head
+/// again.
+enum class BlockKind {
+  embedding,
+  dense_layer,
+  moe_layer,
+  head,  ///< last norm, LM head and loss or sampling
+  mtp,   ///< what an MTP module has before its layer
+};
+
+[[nodiscard]] const char* name_of(BlockKind kind);
+[[nodiscard]] constexpr bool is_layer(BlockKind kind) {
+  return kind == BlockKind::dense_layer || kind == BlockKind::moe_layer;
+}
+
+enum class AttentionKind { mla, gqa };
+
+/// What decides which kernels the attention of a layer has.
+struct LayerAttention {
+  AttentionKind kind = AttentionKind::mla;
+  int window = 0;  ///< sliding, tokens; 0: all keys
+  auto operator<=>(const LayerAttention&) const = default;
+};
+
+/// `layer` counts from the model's first, or in order of execution where MoE layers run alone.
+struct Block {
+  BlockKind kind = BlockKind::moe_layer;
+  int layer = 0;
+  LayerAttention attention{};  ///< of layers
+};
+
+/// Two blocks that run the same kernels on the same shapes, wherever they stand.
+[[nodiscard]] inline bool are_alike(const Block& a, const Block& b) {
+  return a.kind == b.kind && a.attention == b.attention;
+}
+
+/// A layer of the model. Those behind the last are of MTP modules, and like the last.
+[[nodiscard]] Block layer_of(const Architecture& model, int layer);
+
+/// The whole model with so many runs of an MTP module behind it, the layers of which count on.
+[[nodiscard]] std::vector<Block> blocks_of(const Architecture& model, int mtp_modules);
+
+/// `count` MoE layers alone, from the model's first and around again.
+[[nodiscard]] std::vector<Block> moe_layers_alone(const Architecture& model, int count);
+
+}  // namespace moeline

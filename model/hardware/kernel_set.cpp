@@ -1,0 +1,51 @@
+#include "hardware/kernel_set.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+namespace moeline {
+
+bool KernelSet::knows(std::string_view group) const {
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    if (group_of(i) == group && !std::isnan(constants[i])) return true;
+  }
+  return false;
+}
+
+std::vector<std::pair<std::string_view, int>> known_by_group(const Constants& constants) {
+  std::vector<std::pair<std::string_view, int>> groups;
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    if (std::isnan(constants[i])) continue;
+    if (groups.empty() || groups.back().first != group_of(i)) groups.emplace_back(group_of(i), 0);
+    ++groups.back().second;
+  }
+  return groups;
+}
+
+double KernelSet::jitter(const std::string& family) const {
+  const auto fit = fits.find(family);
+  const double own = fit == fits.end() ? kUnknown : fit->second.jitter;
+  const double of_all = (*this)[Constant::jitter];
+  return !std::isnan(own) ? own : std::isnan(of_all) ? 0 : of_all;
+}
+
+int KernelSet::known_constants() const {
+  return static_cast<int>(
+      std::count_if(constants.begin(), constants.end(), [](double constant) { return !std::isnan(constant); }));
+}
+
+void borrow(const KernelSet& lender, KernelSet& set) {
+  if (lender.by_name_only) return;
+  const KernelSet own = set;
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    if (own.knows(group_of(i))) continue;
+    set.constants[i] = lender.constants[i];
+    set.origins[i] = lender.origins[i];
+  }
+  for (const auto& [family, fit] : lender.fits) {
+    FamilyFit& mine = set.fits.try_emplace(family, fit).first->second;
+    if (std::isnan(mine.jitter)) mine.jitter = fit.jitter;  // tables of single times do not tell it
+  }
+}
+
+}  // namespace moeline

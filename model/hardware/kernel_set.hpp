@@ -1,0 +1,63 @@
+// One body of kernels at one date: the constants of its cost curves, and how well they meet measurements.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "hardware/constants.hpp"
+#include "hardware/machine_facts.hpp"
+#include "hardware/measured_range.hpp"
+
+namespace moeline {
+
+/// Which output tiles the FP8 GEMMs of a kernel set have (hardware/gemm_tiles.hpp).
+enum class TileSet {
+  narrow,  ///< up to 128x128: DeepSeek's training kernels, and DeepGEMM until March 2025
+  wide     ///< up to 256x128 and 128x192: DeepGEMM since April 2025
+};
+
+/// How well a family's curve meets measurements, and where those lie.
+struct FamilyFit {
+  int kernels = 0;
+  MeasuredRange range;
+  bool held_out = false;        ///< errors of kernels left out of the fit; else of the fitted ones
+  double median_abs_error = 0;  ///< of predicted / measured - 1
+  double p95_abs_error = 0;
+  double worst_error = 0;    ///< signed
+  double mean_error = 0;     ///< signed
+  double jitter = kUnknown;  ///< standard deviation of a kernel's time over its mean, from one execution to the next
+  std::string kernel_set;  ///< it was fitted for; another set's name where borrowed, "h800: NAME" from another machine
+  TileSet tiles = TileSet::wide;  ///< of that set
+  bool other_machine = false;     ///< carried over from another profile
+};
+
+/// One body of kernels at one date.
+struct KernelSet {
+  std::string name;
+  std::string date;
+  std::string source;
+  TileSet tiles = TileSet::wide;
+  bool by_name_only = false;  ///< neither a default nor a lender: its measurements are too few, or of another time
+  MachineFacts fitted_on;     ///< the machine that the measurements were made on
+  Constants constants{};
+  std::array<std::string, kConstants> origins;  ///< set that a constant was fitted for, named as in FamilyFit
+  std::map<std::string, FamilyFit> fits;        ///< by family name
+
+  [[nodiscard]] double operator[](Constant c) const { return constants[static_cast<std::size_t>(c)]; }
+  [[nodiscard]] bool knows(std::string_view group) const;
+  [[nodiscard]] int known_constants() const;
+  /// Of a family's kernels: its own where it was measured, else that of all; 0 where neither is known.
+  [[nodiscard]] double jitter(const std::string& family) const;
+};
+
+/// "gemm_fp8" and how many of its constants are known, in their order.
+[[nodiscard]] std::vector<std::pair<std::string_view, int>> known_by_group(const Constants& constants);
+
+/// What `set` does not know, from `lender`: whole groups of constants, and families.
+void borrow(const KernelSet& lender, KernelSet& set);
+
+}  // namespace moeline

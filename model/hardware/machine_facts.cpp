@@ -1,0 +1,45 @@
+#include "hardware/machine_facts.hpp"
+
+#include <array>
+
+namespace moeline {
+namespace {
+
+constexpr std::array<FactField, 17> kFacts = {{
+    {"sms", &MachineFacts::sms, 1, 4096, "", true},
+    {"sm_clock_mhz", &MachineFacts::sm_clock_mhz, 1, 1e5, "MHz"},
+    {"fp8_tflops", &MachineFacts::fp8_tflops, 0, 1e6, "TFLOP/s"},
+    {"bf16_tflops", &MachineFacts::bf16_tflops, 1e-3, 1e6, "TFLOP/s"},
+    {"hbm_GBps", &MachineFacts::hbm_GBps, 1e-3, 1e7, "GB/s"},
+    {"nvlink_GBps", &MachineFacts::nvlink_GBps, 1e-3, 1e7, "GB/s"},
+    {"nic_GBps", &MachineFacts::nic_GBps, 1e-3, 1e7, "GB/s"},
+    {"gpus_per_node", &MachineFacts::gpus_per_node, 1, 1024, "", true},
+    {"memory_gib", &MachineFacts::memory_gib, 1e-3, 1e5, "GiB"},
+    {"nic_latency_us", &MachineFacts::nic_latency_us, 0, 1e6, "us"},
+    {"nics_per_gpu", &MachineFacts::nics_per_gpu, 1, 64, "", true, "assumed: one NIC per GPU"},
+    {"leaf_nodes", &MachineFacts::leaf_nodes, 0, 1e6, "", true, "assumed: all nodes under one leaf"},
+    {"oversubscription", &MachineFacts::oversubscription, 1, 1e3, "", false, "assumed: uplinks as wide as the NICs"},
+    {"rail_optimized", &MachineFacts::rail_optimized, 0, 1, "", true, "assumed: a leaf takes whole nodes"},
+    {"leaf_latency_us", &MachineFacts::leaf_latency_us, 0, 1e6, "us", false,
+     "InfiniBand, 64 bytes, same leaf (arXiv 2505.09343, table 5)"},
+    {"slowest_nic", &MachineFacts::slowest_nic, 1e-3, 1, "", false, "assumed: all NICs alike"},
+    {"slowest_nvlink", &MachineFacts::slowest_nvlink, 1e-3, 1, "", false, "assumed: all NVLinks alike"},
+}};
+
+}  // namespace
+
+std::span<const FactField> fact_fields() { return kFacts; }
+
+std::vector<std::string> fact_names() {
+  std::vector<std::string> names;
+  for (const FactField& field : kFacts) names.emplace_back(field.key);
+  return names;
+}
+
+std::vector<MachineFact> list_facts(const MachineFacts& facts) {
+  std::vector<MachineFact> list;
+  for (const FactField& field : kFacts) list.push_back({field.key, field.unit, facts.*field.value});
+  return list;
+}
+
+}  // namespace moeline

@@ -1,0 +1,69 @@
+// What is known of a machine beside its kernels, and the table of those facts.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/precision.hpp"
+
+namespace moeline {
+
+/// Per GPU; links per direction.
+struct MachineFacts {
+  double sms = 0;
+  double sm_clock_mhz = 0;
+  double fp8_tflops = 0;  ///< 0: no FP8 tensor cores
+  double bf16_tflops = 0;
+  double hbm_GBps = 0;
+  double nvlink_GBps = 0;
+  double nic_GBps = 0;  ///< of one NIC
+  double gpus_per_node = 0;
+  double memory_gib = 0;
+  double nic_latency_us = 0;  ///< one 64-byte message to another leaf switch
+
+  // The network (hardware/topology.hpp). A profile that leaves these out means what stands here.
+  double nics_per_gpu = 1;
+  double leaf_nodes = 0;  ///< nodes under one leaf switch; 0: all
+  double oversubscription = 1;
+  double rail_optimized = 0;     ///< 1: a leaf takes the NICs of one index
+  double leaf_latency_us = 2.8;  ///< one 64-byte message under the same leaf switch
+  double slowest_nic = 1;        ///< of the rank with the slowest one, over nic_GBps
+  double slowest_nvlink = 1;
+
+  /// Peak of the tensor cores that multiply in this format; 0: it has none.
+  [[nodiscard]] double tflops(Precision precision) const {
+    return multiplied_in(precision) == Precision::fp8 ? fp8_tflops : bf16_tflops;
+  }
+  [[nodiscard]] bool computes_like(const MachineFacts& other) const {
+    return sms == other.sms && sm_clock_mhz == other.sm_clock_mhz && fp8_tflops == other.fp8_tflops &&
+           bf16_tflops == other.bf16_tflops && hbm_GBps == other.hbm_GBps;
+  }
+  [[nodiscard]] bool communicates_like(const MachineFacts& other) const {
+    return sms == other.sms && hbm_GBps == other.hbm_GBps && nvlink_GBps == other.nvlink_GBps &&
+           nic_GBps == other.nic_GBps && gpus_per_node == other.gpus_per_node && nics_per_gpu == other.nics_per_gpu &&
+           oversubscription == other.oversubscription && slowest_nic == other.slowest_nic &&
+           slowest_nvlink == other.slowest_nvlink;
+  }
+};
+
+/// One row for each fact: its key in a profile and in `--set hardware.KEY=`.
+struct FactField {
+  const char* key;
+  double MachineFacts::*value;
+  double low, high;
+  const char* unit;
+  bool is_count = false;
+  const char* assumed = nullptr;  ///< source of the default, where a profile says nothing; null: it must say
+};
+[[nodiscard]] std::span<const FactField> fact_fields();
+[[nodiscard]] std::vector<std::string> fact_names();
+
+struct MachineFact {
+  std::string key;
+  std::string unit;
+  double value = 0;
+};
+[[nodiscard]] std::vector<MachineFact> list_facts(const MachineFacts& facts);
+
+}  // namespace moeline

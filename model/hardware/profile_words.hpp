@@ -1,0 +1,11 @@
+// The words of a profile that reading and writing share.
+#pragma once
+
+namespace moeline::profile_words {
+
+inline constexpr const char* kInSample = "in-sample";
+inline constexpr const char* kHeldOut = "held-out";
+inline constexpr const char* kNarrow = "narrow";
+inline constexpr const char* kWide = "wide";
+
+}  // namespace moeline::profile_words

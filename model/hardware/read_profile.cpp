@@ -1,0 +1,191 @@
+// Profiles read from YAML, each with those that it carries over.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+
+#include "base/file.hpp"
+#include "base/memo.hpp"
+#include "base/spec.hpp"
+#include "hardware/profile.hpp"
+#include "hardware/profile_words.hpp"
+
+namespace moeline {
+namespace {
+
+using namespace profile_words;
+
+double read_fact(const Spec& spec, const std::string& key, const FactField& field) {
+  if (field.is_count) return spec.integer(key, static_cast<int>(field.low), static_cast<int>(field.high));
+  return spec.number(key, field.low, field.high);
+}
+
+void read_facts(const Spec& spec, HardwareProfile& profile) {
+  spec.expect(fact_names());
+  for (const FactField& field : fact_fields()) {
+    if (field.assumed != nullptr && !spec.has(field.key)) {
+      profile.sources[field.key] = field.assumed;
+      continue;
+    }
+    const Spec fact = spec.map(field.key);
+    fact.expect({"value", "source"});
+    profile.facts.*field.value = read_fact(fact, "value", field);
+    profile.sources[field.key] = fact.text("source");
+  }
+}
+
+void override_facts(const std::vector<std::string>& overrides, HardwareProfile& profile) {
+  Spec root = Spec::parse("--set", "{hardware: {}}");
+  for (const std::string& override : overrides) root.set("hardware." + override);
+  const Spec spec = root.map("hardware");
+  spec.expect(fact_names());
+  for (const FactField& field : fact_fields()) {
+    if (!spec.has(field.key)) continue;
+    profile.facts.*field.value = read_fact(spec, field.key, field);
+    profile.sources[field.key] = "--set";
+  }
+}
+
+MeasuredRange read_range(const Spec& spec) {
+  spec.expect(dimension_names());
+  MeasuredRange range;
+  for (std::size_t i = 0; i < dimension_names().size(); ++i) {
+    const std::string& name = dimension_names()[i];
+    if (!spec.has(name)) continue;
+    const std::vector<double> ends = spec.numbers(name, 0, 1e30);
+    if (ends.size() != 2) throw spec.error(name, "must be [LEAST, MOST]");
+    if (ends[0] > ends[1]) {
+      throw spec.error(name, fmt::format("must be [LEAST, MOST]: {} is above {}", ends[0], ends[1]));
+    }
+    range[static_cast<Dimension>(i)] = {ends[0], ends[1]};
+  }
+  return range;
+}
+
+FamilyFit read_fit(const Spec& spec) {
+  spec.expect(
+      {"kernels", "range", "errors", "median_abs_error", "p95_abs_error", "worst_error", "mean_error", "jitter"});
+  FamilyFit fit;
+  fit.kernels = spec.integer("kernels", 1, 1 << 30);
+  fit.range = read_range(spec.map_or_empty("range"));
+  fit.held_out = spec.choice("errors", {kInSample, kHeldOut}) == kHeldOut;
+  fit.median_abs_error = spec.number("median_abs_error", 0, 1e6);
+  fit.p95_abs_error = spec.number("p95_abs_error", 0, 1e6);
+  fit.worst_error = spec.number("worst_error", -1, 1e6);
+  fit.mean_error = spec.number("mean_error", -1, 1e6);
+  if (spec.has("jitter")) fit.jitter = spec.number("jitter", 0, 1);
+  return fit;
+}
+
+// A set may leave out whole groups of constants, never a part of one.
+Constants read_constants(const Spec& spec) {
+  std::vector<std::string> names;
+  for (const ConstantRow& row : kConstantTable) names.emplace_back(row.name);
+  spec.expect(names);
+  std::set<std::string_view> present;
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    if (spec.has(std::string(constant_name(i)))) present.insert(group_of(i));
+  }
+  Constants constants;
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    const bool known = present.contains(group_of(i));
+    constants[i] = known ? spec.number(std::string(constant_name(i)), 0, 1e9) : kUnknown;
+  }
+  return constants;
+}
+
+MachineFacts read_fitted_on(const Spec& spec) {
+  spec.expect(fact_names());
+  MachineFacts machine;
+  for (const FactField& field : fact_fields()) {
+    if (field.assumed == nullptr || spec.has(field.key)) machine.*field.value = read_fact(spec, field.key, field);
+  }
+  return machine;
+}
+
+KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
+  spec.expect({"date", "source", "by_name_only", "tiles", "fitted_on", "constants", "fits"});
+  KernelSet set;
+  set.name = name;
+  set.date = spec.text("date");
+  set.source = spec.text("source");
+  set.tiles = spec.choice("tiles", {kNarrow, kWide}) == kNarrow ? TileSet::narrow : TileSet::wide;
+  set.by_name_only = spec.has("by_name_only") && spec.choice("by_name_only", {"true", "false"}) == "true";
+  set.fitted_on = read_fitted_on(spec.map("fitted_on"));
+  set.constants = read_constants(spec.map("constants"));
+  set.origins.fill(name);
+  const Spec fits = spec.map("fits");
+  for (const std::string& family : fits.keys()) {
+    FamilyFit& fit = set.fits[family] = read_fit(fits.map(family));
+    fit.kernel_set = name;
+    fit.tiles = set.tiles;
+  }
+  return set;
+}
+
+HardwareProfile read_profile(const Spec& spec) {
+  spec.expect({"name", "facts", "kernel_sets", "carried_over_from"});
+  HardwareProfile profile;
+  profile.name = spec.text("name");
+  read_facts(spec.map("facts"), profile);
+  const Spec sets = spec.map_or_empty("kernel_sets");
+  for (const std::string& name : sets.keys()) profile.kernel_sets.push_back(read_kernel_set(name, sets.map(name)));
+  std::stable_sort(profile.kernel_sets.begin(), profile.kernel_sets.end(),
+                   [](const KernelSet& a, const KernelSet& b) { return a.date < b.date; });
+  return profile;
+}
+
+void mark_as_of(const std::string& machine, KernelSet& set) {
+  const std::string name = fmt::format("{}: {}", machine, set.name);
+  set.origins.fill(name);
+  for (auto& [family, fit] : set.fits) {
+    fit.kernel_set = name;
+    fit.other_machine = true;
+  }
+}
+
+// `chain`: the profiles that led here.
+HardwareProfile load(const std::filesystem::path& path, std::vector<std::filesystem::path> chain) {
+  const Spec spec = Spec::load(path);
+  HardwareProfile profile = read_profile(spec);
+  profile.file = spec.file();
+  if (!spec.has("carried_over_from")) return profile;
+  profile.carried_over_from = spec.text("carried_over_from");
+  const auto next = at_key(spec, "carried_over_from",
+                           [&] { return find_named("hardware", profile.carried_over_from, "hwprofiles", path); });
+  profile.carried_over_from = spelt_as(next.stem().string(), profile.carried_over_from);
+  chain.push_back(std::filesystem::weakly_canonical(path));
+  if (std::find(chain.begin(), chain.end(), std::filesystem::weakly_canonical(next)) != chain.end()) {
+    throw spec.error("carried_over_from", fmt::format("'{}' carries over from here", profile.carried_over_from));
+  }
+  HardwareProfile other = load(next, std::move(chain));
+  for (KernelSet& set : other.kernel_sets) mark_as_of(profile.carried_over_from, set);
+  profile.carried_over = std::move(other.carried_over);
+  profile.carried_over.insert(profile.carried_over.end(), other.kernel_sets.begin(), other.kernel_sets.end());
+  return profile;
+}
+
+}  // namespace
+
+std::shared_ptr<const HardwareProfile> known_profile(const std::string& reference,
+                                                     const std::vector<std::string>& overrides,
+                                                     const std::filesystem::path& written_in) {
+  static FileMemo<HardwareProfile> known;
+  const std::filesystem::path path = find_named("hardware", reference, "hwprofiles", written_in);
+  const auto as_written = known.get(path, [&] { return load(path, {}); });
+  if (overrides.empty()) return as_written;
+  const auto read = [&] {
+    HardwareProfile profile = *as_written;
+    override_facts(overrides, profile);
+    return profile;
+  };
+  return known.get(path, read, fmt::format("{}", fmt::join(overrides, " ")));
+}
+
+HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides,
+                             const std::filesystem::path& written_in) {
+  return *known_profile(reference, overrides, written_in);
+}
+
+}  // namespace moeline

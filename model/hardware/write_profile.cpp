@@ -1,0 +1,76 @@
+// Profiles written as the YAML that they are read from.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+#include "hardware/profile.hpp"
+#include "hardware/profile_words.hpp"
+
+namespace moeline {
+namespace {
+
+using namespace profile_words;
+
+bool is_default(const FactField& field, const MachineFacts& facts) {
+  return field.assumed != nullptr && facts.*field.value == MachineFacts{}.*field.value;
+}
+
+std::string digits(double value, int count) { return fmt::format("{:.{}g}", value, count); }
+
+// "range: {m: [64, 32768]}, "
+std::string range_yaml(const MeasuredRange& range) {
+  std::vector<std::string> intervals;
+  for (const auto& [dimension, interval] : range) {
+    intervals.push_back(
+        fmt::format("{}: [{}, {}]", name_of(dimension), digits(interval.low, 8), digits(interval.high, 8)));
+  }
+  return intervals.empty() ? "" : fmt::format("range: {{{}}}, ", fmt::join(intervals, ", "));
+}
+
+std::string kernel_set_yaml(const KernelSet& set) {
+  std::vector<std::string> machine;
+  for (const FactField& field : fact_fields()) {
+    if (is_default(field, set.fitted_on)) continue;
+    machine.push_back(fmt::format("{}: {}", field.key, set.fitted_on.*field.value));
+  }
+  std::string text = fmt::format(
+      "  {}:\n    date: {}\n    source: \"{}\"\n{}    tiles: {}  # of FP8 GEMMs\n"
+      "    fitted_on: {{{}}}\n    constants:  # {} in all\n",
+      set.name, set.date, set.source, set.by_name_only ? "    by_name_only: true\n" : "",
+      set.tiles == TileSet::narrow ? kNarrow : kWide, fmt::join(machine, ", "), set.known_constants());
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    if (!std::isnan(set.constants[i]))
+      text += fmt::format("      {}: {}\n", constant_name(i), digits(set.constants[i], 5));
+  }
+  text += "    fits:  # errors of predicted / measured - 1\n";
+  for (const auto& [family, fit] : set.fits) {
+    text += fmt::format("      {}: {{kernels: {}, {}", family, fit.kernels, range_yaml(fit.range));
+    text += fmt::format("errors: {}, median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}{}}}\n",
+                        fit.held_out ? kHeldOut : kInSample, digits(fit.median_abs_error, 3),
+                        digits(fit.p95_abs_error, 3), digits(fit.worst_error, 3), digits(fit.mean_error, 3),
+                        std::isnan(fit.jitter) ? "" : ", jitter: " + digits(fit.jitter, 3));
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string to_yaml(const HardwareProfile& profile) {
+  std::string text = fmt::format("name: {}\n\n# Per GPU; links per direction.\nfacts:\n", profile.name);
+  for (const FactField& field : fact_fields()) {
+    const std::string& fact_source = profile.sources.at(field.key);
+    if (field.assumed != nullptr && fact_source == field.assumed) continue;
+    text += fmt::format("  {}: {{value: {}, source: \"{}\"}}\n", field.key, profile.facts.*field.value, fact_source);
+  }
+  if (!profile.carried_over_from.empty()) {
+    text += fmt::format("\n# Whose kernel sets fill the gaps of those below.\ncarried_over_from: {}\n",
+                        profile.carried_over_from);
+  }
+  if (profile.kernel_sets.empty()) return text;
+  text += fmt::format("{}what the constants mean: model/hardware/constants.hpp\nkernel_sets:\n", kProfileMark);
+  for (const KernelSet& set : profile.kernel_sets) text += kernel_set_yaml(set);
+  return text;
+}
+
+}  // namespace moeline

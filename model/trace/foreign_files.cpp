@@ -1,0 +1,59 @@
+#include "trace/foreign_files.hpp"
+
+#include <algorithm>
+
+namespace moeline {
+namespace {
+
+using namespace std::string_view_literals;
+
+struct Magic {
+  std::size_t at = 0;
+  std::string_view bytes;
+  std::string_view what;
+};
+
+constexpr Magic kMagic[] = {
+    {0, "SQLite format 3\0"sv, "an SQLite database, such as Nsight Systems exports"},
+    {0, "PERFILE2"sv, "a recording of Linux perf"},
+    {0, "PK\x03\x04"sv, "a zip archive"},
+    {0, "\x28\xb5\x2f\xfd"sv, "compressed by zstd"},
+    {0,
+     "\xfd"
+     "7zXZ"sv,
+     "compressed by xz"},
+    {0, "BZh"sv, "compressed by bzip2"},
+    {257, "ustar"sv, "a tar archive"},
+};
+
+struct Suffix {
+  std::string_view suffix;
+  std::string_view what;
+};
+
+// Formats without known first bytes.
+constexpr Suffix kSuffixes[] = {
+    {".nsys-rep", "a report of Nsight Systems"},
+    {".qdrep", "a report of Nsight Systems"},
+    {".qdstrm", "a recording of Nsight Systems"},
+    {".ncu-rep", "a report of Nsight Compute"},
+    {".pftrace", "a protobuf trace of Perfetto"},
+    {".perfetto-trace", "a protobuf trace of Perfetto"},
+    {".pb", "a protobuf file, such as the XPlanes of JAX"},
+    {".pickle", "a pickle, such as PyTorch's memory snapshots"},
+};
+
+}  // namespace
+
+std::optional<std::string_view> foreign_file(std::string_view file_name, std::string_view beginning) {
+  const auto bears = [&](const Magic& magic) {
+    return beginning.size() > magic.at && beginning.substr(magic.at).starts_with(magic.bytes);
+  };
+  const auto* const magic = std::find_if(std::begin(kMagic), std::end(kMagic), bears);
+  if (magic != std::end(kMagic)) return magic->what;
+  const auto* const suffix = std::find_if(std::begin(kSuffixes), std::end(kSuffixes),
+                                          [&](const Suffix& known) { return file_name.ends_with(known.suffix); });
+  return suffix != std::end(kSuffixes) ? std::optional(suffix->what) : std::nullopt;
+}
+
+}  // namespace moeline

@@ -1,0 +1,75 @@
+#include "trace/gzip_stream.hpp"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "base/error.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr unsigned kBufferBytes = 1U << 17U;
+
+gzFile open_to_read(const std::filesystem::path& path) {
+  std::error_code failed;
+  const std::filesystem::file_status status = std::filesystem::status(path, failed);
+  if (!std::filesystem::exists(status)) throw SpecError(path.string(), 0, "no such file");
+  if (std::filesystem::is_directory(status)) throw SpecError(path.string(), 0, "is a folder, not a file");
+  errno = 0;
+  gzFile file = gzopen(path.c_str(), "rb");
+  if (file == nullptr) throw SpecError(path.string(), 0, fmt::format("cannot be read: {}", std::strerror(errno)));
+  gzbuffer(file, kBufferBytes);
+  return file;
+}
+
+}  // namespace
+
+GzipStream::GzipStream(const std::filesystem::path& path)
+    : file_(path.string()), gzip_(open_to_read(path)), buffer_(kBufferBytes + 1) {
+  current_ = end_ = buffer_.data();
+  refill();
+  constexpr std::ptrdiff_t kKept = 512;
+  beginning_.assign(current_, current_ + std::min(kKept, end_ - current_));
+}
+
+void GzipStream::Close::operator()(gzFile_s* file) const { gzclose(file); }
+
+void GzipStream::drain() {
+  while (!at_end()) {
+    current_ = end_;
+    refill();
+  }
+}
+
+void GzipStream::refill() {
+  before_buffer_ += static_cast<std::size_t>(end_ - buffer_.data());
+  const int read = gzread(gzip_.get(), buffer_.data(), kBufferBytes);
+  if (read < static_cast<int>(kBufferBytes)) throw_if_damaged();
+  const auto filled = static_cast<std::size_t>(std::max(read, 0));
+  buffer_[filled] = '\0';
+  current_ = buffer_.data();
+  end_ = current_ + filled;
+}
+
+void GzipStream::throw_if_damaged() const {
+  int code = Z_OK;
+  std::string_view reason = gzerror(gzip_.get(), &code);
+  if (reason.starts_with(file_ + ": ")) reason.remove_prefix(file_.size() + 2);  // zlib names the file too
+  switch (code) {
+    case Z_OK:
+    case Z_STREAM_END:
+      return;
+    case Z_BUF_ERROR:
+      throw SpecError(file_, 0, "its gzip data is truncated");
+    case Z_ERRNO:
+      throw SpecError(file_, 0, fmt::format("cannot be read: {}", std::strerror(errno)));
+    default:
+      throw SpecError(file_, 0, fmt::format("its gzip data is damaged: {}", reason));
+  }
+}
+
+}  // namespace moeline

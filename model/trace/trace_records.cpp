@@ -1,0 +1,220 @@
+#include "trace/trace_records.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "base/text.hpp"
+#include "trace/trace_numbers.hpp"
+
+namespace moeline {
+namespace {
+
+std::int64_t time_ns(std::string_view field, std::string_view text) {
+  if (text.empty()) throw SpecError(fmt::format("has no {}", field));
+  const std::optional<std::int64_t> ns = ns_from_us(text);
+  if (!ns) {
+    throw SpecError(fmt::format("{} '{}' is not a number of us within 95 years of 0", field, one_line(text)));
+  }
+  return *ns;
+}
+
+std::int64_t duration_ns(const EventText& event) {
+  const std::int64_t ns = time_ns("dur", event.dur);
+  if (ns < 0) throw SpecError(fmt::format("dur '{}' is negative", one_line(event.dur)));
+  return ns;
+}
+
+template <class Integer>
+Integer integer(std::string_view field, std::string_view text) {
+  const std::optional<Integer> value = whole_number<Integer>(text);
+  if (!value) throw SpecError(fmt::format("{} '{}' is not a whole number in range", field, one_line(text)));
+  return *value;
+}
+
+// Where args.stream is absent, Kineto's tid of a GPU event is its stream.
+std::uint32_t stream_of(const EventText& event) {
+  if (!event.stream.empty()) return integer<std::uint32_t>("args.stream", event.stream);
+  if (event.tid.empty()) throw SpecError("has neither args.stream nor tid");
+  return integer<std::uint32_t>("without args.stream, tid", event.tid);
+}
+
+// Others may mean something else by these names: what is no number says nothing.
+std::optional<PhasePlace> place_of(const EventText& event) {
+  const auto layer = whole_number<std::uint32_t>(event.layer);
+  const auto micro_batch = whole_number<std::uint32_t>(event.micro_batch);
+  if (!layer || !micro_batch) return std::nullopt;
+  return PhasePlace{*layer, *micro_batch};
+}
+
+std::int64_t number_or(std::string_view text, std::int64_t otherwise) {
+  return whole_number<std::int64_t>(text).value_or(otherwise);
+}
+
+// Of one element, by PyTorch's names of types; 0: not known.
+std::int64_t element_bytes(std::string_view dtype) {
+  if (dtype.starts_with("Float8") || dtype == "Byte" || dtype == "Char" || dtype == "Bool") return 1;
+  if (dtype == "BFloat16" || dtype == "Half" || dtype == "Short" || dtype == "UInt16") return 2;
+  if (dtype == "Float" || dtype == "Int" || dtype == "UInt32") return 4;
+  if (dtype == "Double" || dtype == "Long" || dtype == "UInt64" || dtype == "ComplexFloat") return 8;
+  return 0;
+}
+
+// Of an NCCL kernel: its input or its output, whichever is larger, as NCCL's own tests count. 0: not stated.
+std::int64_t message_bytes(const EventText& event) {
+  const std::int64_t elements = std::max(number_or(event.in_elements, 0), number_or(event.out_elements, 0));
+  const std::int64_t size = element_bytes(event.dtype);
+  constexpr std::int64_t kMost = std::int64_t{1} << 50U;
+  return elements > 0 && elements <= kMost ? elements * size : 0;
+}
+
+// The position of `pid` in a list of few, which gets it if it is new.
+std::uint16_t number_of(const std::string& pid, std::vector<std::string>& list,
+                        std::unordered_map<std::string, std::uint16_t>& numbers) {
+  constexpr std::size_t kMost = 4096;
+  const auto [known, added] = numbers.try_emplace(pid, static_cast<std::uint16_t>(list.size()));
+  if (added && list.size() == kMost) throw SpecError(fmt::format("is of process number {}", kMost + 1));
+  if (added) list.push_back(pid);
+  return known->second;
+}
+
+// The next number of an array, with the separator behind it; 0 and an unchanged text where there is none.
+double take_number(std::string_view& text) {
+  const std::size_t blank = text.find(' ');
+  if (blank == std::string_view::npos || text.find(';') < blank) return 0;
+  const double value = static_cast<double>(number_or(text.substr(0, blank), 0));
+  text.remove_prefix(blank + 1);
+  return value;
+}
+
+std::vector<std::vector<double>> arrays(std::string_view text) {
+  std::vector<std::vector<double>> lists;
+  while (!text.empty()) {
+    std::string_view array = text.substr(0, text.find(';'));
+    text.remove_prefix(std::min(text.size(), array.size() + 1));
+    lists.emplace_back();
+    while (array.find(' ') != std::string_view::npos) lists.back().push_back(take_number(array));
+  }
+  return lists;
+}
+
+// 2 m n k of [.., m, k] x [.., k, n]; 0 where the shapes say nothing.
+double product_flops(std::string_view name, const std::vector<std::vector<double>>& dims) {
+  const bool has_bias = name == "aten::addmm" || name == "aten::baddbmm";
+  const std::size_t first = has_bias ? 1 : 0;
+  if (dims.size() < first + 2 || dims[first].size() < 2 || dims[first + 1].size() != dims[first].size()) return 0;
+  double flops = 2 * dims[first + 1].back();
+  for (const double extent : dims[first]) flops *= extent;
+  return flops;
+}
+
+bool is_product(std::string_view name) {
+  return name == "aten::mm" || name == "aten::addmm" || name == "aten::bmm" || name == "aten::baddbmm" ||
+         name == "aten::_scaled_mm";
+}
+
+HostCallKind kind_of_call(std::string_view name) {
+  if (name.ends_with("StreamWaitEvent")) return HostCallKind::wait_event;
+  if (name.ends_with("EventRecord") || name.ends_with("EventRecordWithFlags")) return HostCallKind::record_event;
+  return name.ends_with("Synchronize") ? HostCallKind::synchronize : HostCallKind::launch;
+}
+
+}  // namespace
+
+Track TraceRecords::track_of(const EventText& event) {
+  key_.assign(event.pid).append(1, '\n').append(event.tid);
+  const auto next = static_cast<Track>(tracks_.size());
+  return tracks_.try_emplace(key_, next).first->second;
+}
+
+void TraceRecords::add(const EventText& event) {
+  if (event.ph == "s" || event.ph == "f") return add_flow(event);
+  if (event.ph == "M" && event.name == "process_name") processes[event.pid] = event.label;
+  if (event.ph != "X") return;  // metadata, instants, counters
+  if (!event.ts.empty()) {
+    const std::int64_t start = time_ns("ts", event.ts);
+    earliest_ns_ = std::min(earliest_ns_.value_or(start), start);
+  }
+  const std::string_view cat = event.cat;
+  if (cat == "kernel") {
+    add_gpu(event, GpuEventKind::kernel);
+  } else if (cat == "gpu_memcpy") {
+    add_gpu(event, GpuEventKind::memcpy);
+  } else if (cat == "gpu_memset") {
+    add_gpu(event, GpuEventKind::memset);
+  } else if (cat == "cuda_runtime" || cat == "cuda_driver") {
+    add_call(event);
+  } else if (cat == "cuda_sync") {
+    add_wait(event);
+  } else if (cat == "user_annotation" || cat == "gpu_user_annotation") {
+    add_annotation(event, cat == "gpu_user_annotation");
+  } else if (cat == "cpu_op") {
+    add_operator(event);
+  }
+}
+
+void TraceRecords::add_gpu(const EventText& event, GpuEventKind kind) {
+  GpuRecord record;
+  const auto next = static_cast<std::uint32_t>(names.size());
+  key_.assign(event.name).append(1, '\n').append(event.kernel_class);
+  const auto [name, added] = name_ids_.try_emplace(key_, next);
+  if (added) names.push_back({event.name, event.kernel_class});
+  record.event.name = name->second;
+  record.event.kind = kind;
+  record.event.gpu = number_of(event.pid, gpus, gpu_numbers_);
+  record.event.stream = stream_of(event);
+  record.event.start_ns = time_ns("ts", event.ts);
+  record.event.end_ns = record.event.start_ns + duration_ns(event);
+  record.event.bytes =
+      event.bytes.empty() ? message_bytes(event) : std::max<std::int64_t>(0, number_or(event.bytes, 0));
+  double blocks = 1;
+  std::string_view grid = event.grid;
+  for (int i = 0; i < 3; ++i) blocks *= take_number(grid);
+  constexpr double kMostBlocks = 4e9;
+  if (blocks > 0 && blocks < kMostBlocks) record.event.blocks = static_cast<std::uint32_t>(blocks);
+  record.track = track_of(event);
+  if (!event.correlation.empty()) record.correlation = integer<std::int64_t>("args.correlation", event.correlation);
+  record.external_id = number_or(event.external_id, 0);
+  gpu.push_back(record);
+}
+
+void TraceRecords::add_call(const EventText& event) {
+  const HostCallKind kind = kind_of_call(event.name);
+  if (event.correlation.empty() && kind == HostCallKind::launch) return;  // launches nothing
+  if (event.assumed == "true") return;                                    // of our own traces
+  CallRecord record;
+  record.correlation = event.correlation.empty() ? -1 : integer<std::int64_t>("args.correlation", event.correlation);
+  record.call.kind = kind;
+  record.call.start_ns = time_ns("ts", event.ts);
+  record.call.end_ns = record.call.start_ns + (event.dur.empty() ? 0 : duration_ns(event));
+  record.call.process = number_of(event.pid, hosts, host_numbers_);
+  record.track = track_of(event);
+  calls.push_back(record);
+}
+
+void TraceRecords::add_wait(const EventText& event) {
+  if (event.name != "Stream Wait Event") return;
+  waits.push_back({number_or(event.correlation, -1), number_or(event.stream, -1), number_or(event.wait_stream, -1),
+                   number_or(event.wait_record, -1)});
+}
+
+void TraceRecords::add_annotation(const EventText& event, bool on_gpu) {
+  const std::int64_t start = time_ns("ts", event.ts);
+  annotations.push_back({{event.name, on_gpu, start, start + duration_ns(event), place_of(event)}, track_of(event)});
+}
+
+void TraceRecords::add_flow(const EventText& event) {
+  const std::optional<std::int64_t> at = ns_from_us(event.ts);
+  if (!at) return;  // somewhere, between something: says nothing
+  const std::size_t id = std::hash<std::string_view>()(event.id) * 31 + std::hash<std::string_view>()(event.cat);
+  flows.push_back({id, *at, track_of(event), event.ph == "s"});
+}
+
+void TraceRecords::add_operator(const EventText& event) {
+  if (event.dims.empty() || !is_product(event.name)) return;
+  const std::optional<std::int64_t> id = whole_number<std::int64_t>(event.external_id);
+  if (id) operator_flops[*id] = product_flops(event.name, arrays(event.dims));
+}
+
+}  // namespace moeline

@@ -1,0 +1,121 @@
+// What the events of a trace file say, before anyone asks what belongs to what.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "trace/trace.hpp"
+
+namespace moeline {
+
+/// The fields of one trace event as text, whatever their JSON type. Empty: absent.
+struct EventText {
+  std::string ph;
+  std::string cat;
+  std::string name;
+  std::string pid;
+  std::string tid;
+  std::string ts;
+  std::string dur;
+  std::string id;  ///< of a flow
+  // args:
+  std::string stream;
+  std::string correlation;
+  std::string layer;
+  std::string micro_batch;
+  std::string bytes;
+  std::string in_elements;  ///< args."In msg nelems", of NCCL
+  std::string out_elements;
+  std::string dtype;
+  std::string external_id;
+  std::string kernel_class;
+  std::string assumed;      ///< of a launch: nobody modelled it
+  std::string label;        ///< args.name of metadata
+  std::string wait_stream;  ///< args.wait_on_stream
+  std::string wait_record;  ///< args.wait_on_cuda_event_record_corr_id
+  std::string grid;         ///< its numbers, each with a blank behind it
+  std::string dims;         ///< args."Input Dims": numbers as in grid, ';' behind every array
+};
+
+/// A pair of pid and tid: a CPU thread, or a stream of a device. Numbered from 0.
+using Track = std::uint32_t;
+
+struct GpuRecord {
+  GpuEvent event;
+  Track track = 0;
+  std::optional<std::int64_t> correlation;
+  std::int64_t external_id = 0;
+};
+
+/// A call of the CUDA runtime or driver; one that launches something shares its correlation with it.
+struct CallRecord {
+  std::int64_t correlation = 0;
+  HostCall call;
+  Track track = 0;
+};
+
+/// What Kineto's synchronisation events add to a call of cudaStreamWaitEvent with the same correlation.
+struct WaitRecord {
+  std::int64_t correlation = 0;
+  std::int64_t stream = -1;
+  std::int64_t source_stream = -1;
+  std::int64_t record_correlation = -1;
+};
+
+struct AnnotationRecord {
+  Annotation annotation;
+  Track track = 0;
+};
+
+/// One end of a flow; ids are hashed, with their category.
+struct FlowRecord {
+  std::uint64_t id = 0;
+  std::int64_t at_ns = 0;
+  Track track = 0;
+  bool is_start = false;
+};
+
+/// Collects events in the order of the file, with times as they stand there.
+class TraceRecords {
+ public:
+  std::vector<GpuRecord> gpu;
+  std::vector<CallRecord> calls;
+  std::vector<WaitRecord> waits;
+  std::vector<AnnotationRecord> annotations;
+  std::vector<TraceStep> steps;  ///< found when all records are there
+  std::vector<FlowRecord> flows;
+  std::vector<KernelName> names;                            ///< of GPU events
+  std::vector<std::string> gpus;                            ///< pids that have GPU events
+  std::vector<std::string> hosts;                           ///< pids that have calls
+  std::unordered_map<std::string, std::string> processes;   ///< names by pid
+  std::unordered_map<std::int64_t, double> operator_flops;  ///< of matrix products, by External id
+
+  /// Keeps what the event tells of GPU work, the host's calls, annotations and flows; all other events only count for
+  /// earliest_ns().
+  /// Throws SpecError, without file and event, for a field that is missing or makes no sense.
+  void add(const EventText& event);
+
+  [[nodiscard]] std::size_t tracks() const { return tracks_.size(); }
+  [[nodiscard]] std::int64_t earliest_ns() const { return earliest_ns_.value_or(0); }
+
+ private:
+  [[nodiscard]] Track track_of(const EventText& event);
+  void add_gpu(const EventText& event, GpuEventKind kind);
+  void add_call(const EventText& event);
+  void add_wait(const EventText& event);
+  void add_annotation(const EventText& event, bool on_gpu);
+  void add_flow(const EventText& event);
+  void add_operator(const EventText& event);
+
+  std::unordered_map<std::string, Track> tracks_;
+  std::unordered_map<std::string, std::uint32_t> name_ids_;
+  std::unordered_map<std::string, std::uint16_t> gpu_numbers_, host_numbers_;
+  std::string key_;  // scratch
+  std::optional<std::int64_t> earliest_ns_;
+};
+
+}  // namespace moeline

@@ -1,0 +1,23 @@
+// DualPipe's F&B: a forward chunk and a backward chunk overlapped layer by layer (arXiv 2412.19437, figure 4).
+//
+//   compute        attn(F)   mlp(B)   mlp(W)   mlp(F)   attn(B)   attn(W)
+//   communication  combine(B)   dispatch(F)   dispatch(B)   combine(F)
+//
+// The order on the streams comes from the overlap plan; what waits for what across them is the model's own data flow.
+#include "schedules/lowering/every_rank.hpp"
+#include "schedules/lowering/training_passes.hpp"
+#include "schedules/schedules.hpp"
+
+namespace moeline {
+
+Program dualpipe_chunk(const Setup& setup) {
+  const OverlapPlan plan = load_training_plan(setup.scenario.overlap);
+  ProgramDraft program(setup);
+  TrainingPhases phases(program, plan.side);
+  const std::vector<Block> blocks = moe_layers_alone(setup.model, setup.scenario.layers);
+  return on_every_rank(std::move(program), plan.file, [&](RankProgram& rank) {
+    (void)append_overlapped(rank, phases, plan, {.forward = blocks, .backward = blocks});
+  });
+}
+
+}  // namespace moeline

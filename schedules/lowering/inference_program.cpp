@@ -1,0 +1,117 @@
+#include "schedules/lowering/inference_program.hpp"
+
+#include <algorithm>
+
+#include "schedules/lowering/every_rank.hpp"
+
+namespace moeline {
+namespace {
+
+std::vector<Block> blocks_of_step(const Setup& setup) {
+  if (!setup.scenario.whole_model) return moe_layers_alone(setup.model, setup.simulated_layers());
+  Architecture simulated = setup.model;
+  simulated.num_hidden_layers -= setup.fold.left_out;
+  return blocks_of(simulated, setup.drafted_tokens());
+}
+
+}  // namespace
+
+InferencePhases::InferencePhases(ProgramDraft& program, const InferenceShape& shape)
+    : program_(program), shape_(shape), blocks_(blocks_of_step(program.setup())), layers_(blocks_) {
+  std::erase_if(layers_, [](const Block& block) { return !is_layer(block.kind); });
+}
+
+bool InferencePhases::low_latency() const { return program_.setup().scenario.comm.mode == CommMode::low_latency; }
+
+int InferencePhases::moe_layer_of(int layer) const {
+  const Setup& setup = program_.setup();
+  return std::max(0, layer - setup.first_moe_layer()) % setup.model.moe_layers();
+}
+
+PreparedPhase& InferencePhases::at(const std::string& phase, int micro_batch, int layer, int rank) {
+  const Setup& setup = program_.setup();
+  const Block& block = layers_[static_cast<std::size_t>(layer)];
+  const bool routes = is_transfer(phase) || (phase == "mlp" && block.kind == BlockKind::moe_layer);
+  const bool of_layer = routes && setup.experts_differ();
+  const bool of_rank = setup.requests_differ() || (of_layer && !is_transfer(phase));
+  const int moe_layer = moe_layer_of(layer);
+  const PhaseIdentity identity{.phase = phase,
+                               .kind = block.kind,
+                               .attention = block.attention,
+                               .micro_batch = micro_batch,
+                               .layer = of_layer ? moe_layer : 0,
+                               .rank = of_rank ? rank : 0};
+  return prepared_.get(identity, [&]() -> PreparedPhase& {
+    const bool whole = micro_batch < 0;
+    const InferenceWork work =
+        setup.inference_work(whole ? 0 : micro_batch, whole ? 1 : shape_.micro_batches, moe_layer, rank);
+    return program_.prepare(phase, inference_phase(phase, work, block), {.overlapped = shape_.overlapped});
+  });
+}
+
+PreparedPhase& InferenceRank::prepared(const std::string& phase, int micro_batch, int layer) {
+  return phases_.at(phase, micro_batch, layer, rank_.rank());
+}
+
+void InferenceRank::place(const std::string& phase, int micro_batch, int layer, const PhaseTasks& tasks) {
+  PhaseTasks& placed = placed_[{micro_batch, layer, phase}] = tasks;
+  before_last_ = last_;
+  last_ = &placed;
+}
+
+void InferenceRank::append(const std::string& phase, int micro_batch, int layer, StreamName stream) {
+  if (is_transfer(phase) && phases_.low_latency()) {
+    append_issue(phase, micro_batch, layer);
+    append_receive(phase, micro_batch, layer);
+    return;
+  }
+  place(phase, micro_batch, layer, rank_.append(prepared(phase, micro_batch, layer), {layer, micro_batch, stream}));
+}
+
+void InferenceRank::append_issue(const std::string& phase, int micro_batch, int layer) {
+  place(phase, micro_batch, layer, rank_.append_issue(prepared(phase, micro_batch, layer), {layer, micro_batch}));
+}
+
+void InferenceRank::append_receive(const std::string& phase, int micro_batch, int layer) {
+  rank_.append_receive(prepared(phase, micro_batch, layer), {layer, micro_batch},
+                       placed_.at({micro_batch, layer, phase}));
+}
+
+void InferenceRank::append_whole(const std::string& phase, int layer) {
+  const PhaseTasks tasks = rank_.append(prepared(phase, -1, layer), {layer, 0});
+  for (const auto& [key, before] : placed_) {
+    if (std::get<1>(key) == layer) rank_.order(before, tasks);
+  }
+  place(phase, -1, layer, tasks);
+}
+
+void InferenceRank::chain() {
+  if (before_last_ != nullptr) rank_.order(*before_last_, *last_);
+}
+
+void InferenceRank::connect() {
+  for (const auto& [key, tasks] : placed_) {
+    const auto& [micro_batch, layer, phase] = key;
+    for (const PhaseDependency& dependency : inference_dependencies()) {
+      if (dependency.before != phase) continue;
+      const auto after = placed_.find({micro_batch, layer + (dependency.next_layer ? 1 : 0), dependency.after});
+      if (after == placed_.end()) continue;
+      rank_.order(tasks, after->second);
+      const bool meets_ranks = is_transfer(dependency.after) && !is_transfer(phase);
+      if (meets_ranks) rank_.meet(tasks, after->second);
+    }
+  }
+}
+
+Program inference_program(const Setup& setup, const InferenceShape& shape, const std::string& plan_file,
+                          const std::function<void(InferenceRank&)>& append) {
+  ProgramDraft program(setup, setup.scenario.launch == Launch::stream);
+  InferencePhases phases(program, shape);
+  return on_every_rank(std::move(program), plan_file, [&](RankProgram& rank) {
+    InferenceRank step(phases, rank);
+    append(step);
+    step.connect();
+  });
+}
+
+}  // namespace moeline

@@ -1,0 +1,80 @@
+// A step of prefill or decode: the phases of every micro-batch and layer on each rank, and what they wait for.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "moe/inference.hpp"
+#include "schedules/lowering/prepared_phases.hpp"
+#include "schedules/lowering/rank_program.hpp"
+
+namespace moeline {
+
+struct InferenceShape {
+  int micro_batches = 1;
+  bool overlapped = false;  ///< communication runs beside compute, and has SMs of its own
+};
+
+/// The phases of a step, prepared once for all ranks and layers that have them alike.
+class InferencePhases {
+ public:
+  /// REQUIRES: it outlives this.
+  InferencePhases(ProgramDraft& program, const InferenceShape& shape);
+
+  /// `micro_batch` -1: of all micro-batches together.
+  [[nodiscard]] PreparedPhase& at(const std::string& phase, int micro_batch, int layer, int rank);
+  [[nodiscard]] bool low_latency() const;
+  /// What a step consists of: the whole model and, for each drafted token, an MTP module; or MoE layers alone. Layers
+  /// that are folded (fold.hpp) are left out.
+  [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }
+
+ private:
+  [[nodiscard]] int moe_layer_of(int layer) const;
+
+  ProgramDraft& program_;
+  InferenceShape shape_;
+  std::vector<Block> blocks_;
+  std::vector<Block> layers_;  // of these, in order of execution
+  PreparedPhases prepared_;
+};
+
+/// One rank's step while it is being written.
+class InferenceRank {
+ public:
+  InferenceRank(InferencePhases& phases, RankProgram& rank) : phases_(phases), rank_(rank) {}
+  InferenceRank(const InferenceRank&) = delete;  // it points into its own map
+  InferenceRank& operator=(const InferenceRank&) = delete;
+
+  [[nodiscard]] const std::vector<Block>& blocks() const { return phases_.blocks(); }
+  /// Appends a phase of the layer at this position in order of execution; a low-latency transfer as its two halves.
+  void append(const std::string& phase, int micro_batch, int layer, StreamName stream);
+  void append_issue(const std::string& phase, int micro_batch, int layer);
+  void append_receive(const std::string& phase, int micro_batch, int layer);
+  /// embedding, lm_head, mtp or draft_head, of all micro-batches together, once what was appended of this layer has
+  /// ended.
+  void append_whole(const std::string& phase, int layer);
+  /// The last phase appended may start only when the one before it has ended, whatever their streams.
+  void chain();
+  /// Adds the model's data dependencies.
+  void connect();
+
+ private:
+  using Key = std::tuple<int, int, std::string>;  // micro-batch, layer, phase
+  [[nodiscard]] PreparedPhase& prepared(const std::string& phase, int micro_batch, int layer);
+  void place(const std::string& phase, int micro_batch, int layer, const PhaseTasks& tasks);
+
+  InferencePhases& phases_;
+  RankProgram& rank_;
+  std::map<Key, PhaseTasks> placed_;
+  const PhaseTasks* last_ = nullptr;
+  const PhaseTasks* before_last_ = nullptr;
+};
+
+/// The step that `append` writes, on every simulated rank. `plan_file`: to blame for an order that cannot run.
+[[nodiscard]] Program inference_program(const Setup& setup, const InferenceShape& shape, const std::string& plan_file,
+                                        const std::function<void(InferenceRank&)>& append);
+
+}  // namespace moeline

@@ -1,0 +1,39 @@
+#include "schedules/lowering/inference_step.hpp"
+
+namespace moeline {
+
+std::vector<std::string> dense_phases(const Setup& setup) {
+  if (setup.scenario.phase() == WorkloadPhase::decode) return {"attn-0", "attn-1", "mlp"};
+  return {"attn", "mlp"};
+}
+
+namespace {
+
+// Layers of one kind that follow each other, from `first` on.
+int run_length(const std::vector<Block>& blocks, std::size_t first) {
+  int count = 1;
+  for (std::size_t i = first + 1; i < blocks.size() && blocks[i].kind == blocks[first].kind; ++i) ++count;
+  return count;
+}
+
+}  // namespace
+
+void append_step(InferenceRank& rank, const AppendLayers& dense_layers, const AppendLayers& moe_layers) {
+  const std::vector<Block>& blocks = rank.blocks();
+  bool drafts = false;
+  for (std::size_t i = 0; i < blocks.size(); ++i) {
+    const Block& block = blocks[i];
+    if (is_layer(block.kind)) {
+      const int count = run_length(blocks, i);
+      (block.kind == BlockKind::dense_layer ? dense_layers : moe_layers)(block.layer, count);
+      i += static_cast<std::size_t>(count) - 1;
+    } else if (block.kind == BlockKind::head) {
+      rank.append_whole(drafts ? "draft_head" : "lm_head", block.layer);
+    } else {
+      drafts = drafts || block.kind == BlockKind::mtp;
+      rank.append_whole(name_of(block.kind), block.layer);
+    }
+  }
+}
+
+}  // namespace moeline

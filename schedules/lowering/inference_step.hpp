@@ -1,0 +1,22 @@
+// What a step of inference consists of beside its MoE layers, whatever their schedule.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "schedules/lowering/inference_program.hpp"
+
+namespace moeline {
+
+/// Phases of a dense layer.
+[[nodiscard]] std::vector<std::string> dense_phases(const Setup& setup);
+
+/// Appends layers by position in order of execution.
+using AppendLayers = std::function<void(int first, int count)>;
+
+/// The whole model: embedding, dense layers, MoE layers, LM head, and the MTP module once for each drafted token. With
+/// a given number of layers: those MoE layers alone.
+void append_step(InferenceRank& rank, const AppendLayers& dense_layers, const AppendLayers& moe_layers);
+
+}  // namespace moeline

@@ -1,0 +1,38 @@
+// Phases that ranks, layers and micro-batches have alike are priced once.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "architecture/blocks.hpp"
+#include "schedules/lowering/program.hpp"
+
+namespace moeline {
+
+/// What decides the kernels of a phase and their prices. Whatever it does not depend on is 0.
+struct PhaseIdentity {
+  std::string phase;
+  BlockKind kind = BlockKind::moe_layer;
+  LayerAttention attention{};
+  int micro_batch = 0;
+  int layer = 0;
+  int rank = 0;
+  double rows = 0;  ///< of the rank's experts
+  auto operator<=>(const PhaseIdentity&) const = default;
+};
+
+class PreparedPhases {
+ public:
+  /// `prepare` makes the phase when it is asked for first; it must stay where it is (ProgramDraft keeps it).
+  template <class Prepare>
+  PreparedPhase& get(PhaseIdentity identity, Prepare prepare) {
+    const auto [found, is_new] = phases_.try_emplace(std::move(identity), nullptr);
+    if (is_new) found->second = &prepare();
+    return *found->second;
+  }
+
+ private:
+  std::map<PhaseIdentity, PreparedPhase*> phases_;
+};
+
+}  // namespace moeline

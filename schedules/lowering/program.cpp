@@ -1,0 +1,187 @@
+#include "schedules/lowering/program.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <tuple>
+
+namespace moeline {
+
+namespace {
+
+Role role_of(Family family) { return is_communication(family) ? Role::communication : Role::compute; }
+
+std::string kernel_name(const Operator& op) {
+  switch (op.traffic.stage) {
+    case Stage::issue:
+      return op.name + " issue";
+    case Stage::wire:
+      return op.name + " on the wire";
+    case Stage::receive:
+      return op.name + " receive";
+    case Stage::whole:
+      break;
+  }
+  return op.name;
+}
+
+std::string detail_of(const Operator& op, const Price& price) {
+  std::string shape;
+  if (is_gemm(op.family)) {
+    shape = fmt::format(" m={:.0f} n={:.0f} k={:.0f}", op.m, op.n, op.k);
+    if (op.groups > 1) shape += fmt::format(" groups={:.0f}", op.groups);
+  } else if (is_low_latency(op.family)) {
+    shape = fmt::format(" {:.1f} MB off-node, {:.1f} MB in the node, bound by {}", op.traffic.wire_bytes / 1e6,
+                        op.traffic.nvlink_bytes / 1e6, price.bound_by);
+  } else if (is_collective(op.family)) {
+    shape = fmt::format(" {:.1f} MB, {:.1f} of it off-node, {:.1f} by NVLink", op.traffic.payload_bytes / 1e6,
+                        op.traffic.wire_bytes / 1e6, op.traffic.nvlink_bytes / 1e6);
+  } else if (is_all_to_all(op.family)) {
+    shape = fmt::format(" {:.1f} MB by RDMA, {:.1f} of it off-node, {:.1f} MB by NVLink, bound by {}",
+                        op.traffic.rdma_bytes / 1e6, op.traffic.wire_bytes / 1e6, op.traffic.nvlink_bytes / 1e6,
+                        price.bound_by);
+  } else if (op.flops > 0) {
+    shape = fmt::format(" {:.1f} GFLOP", op.flops / 1e9);
+  } else if (op.bytes > 0) {
+    shape = fmt::format(" {:.1f} MB", op.bytes / 1e6);
+  }
+  return fmt::format("{}{}, {}", name_of(op.family), shape, name_of(price.provenance));
+}
+
+std::vector<Usage> usages_of(const Price& price) {
+  std::vector<Usage> usages;
+  const auto add = [&](RankResource link, double rate) {
+    if (rate > 0) usages.push_back({static_cast<ResourceId>(link), rate});
+  };
+  add(RankResource::hbm, price.hbm_GBps);
+  add(RankResource::nvlink_out, price.nvlink_GBps);
+  add(RankResource::nvlink_in, price.nvlink_GBps);
+  add(RankResource::nic_out, price.nic_GBps);
+  add(RankResource::nic_in, price.nic_GBps);
+  return usages;
+}
+
+}  // namespace
+
+Constant kernel_gap_of(const Setup& setup) {
+  const bool graph = setup.scenario.launch == Launch::graph && !std::isnan(setup.kernels[Constant::graph_gap]);
+  return graph ? Constant::graph_gap : Constant::kernel_gap;
+}
+
+void add_use(const ProvenanceUse& use, double times, std::vector<ProvenanceUse>& uses) {
+  const auto same = std::find_if(uses.begin(), uses.end(), [&](const ProvenanceUse& other) {
+    return other.family == use.family && other.provenance == use.provenance && other.kernel_set == use.kernel_set;
+  });
+  ProvenanceUse& into = same == uses.end() ? uses.emplace_back() : *same;
+  into.family = use.family;
+  into.provenance = use.provenance;
+  into.kernel_set = use.kernel_set;
+  into.note.add(use.note);
+  into.kernels += times * use.kernels;
+  into.solo_us += times * use.solo_us;
+}
+
+void add_wait(Program& program, const Meeting& meeting, double wait_us) {
+  if (meeting.wait == kNoTask) return;
+  const Phase& phase = program.graph.phases()[meeting.phase];
+  program.graph.set_solo(meeting.wait, program.graph.task(meeting.wait).solo + from_us(wait_us));
+  program.waits_us += wait_us * program.fold.repeats(static_cast<int>(phase.layer));
+}
+
+PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<Operator>& ops,
+                                     const PhaseOptions& options) {
+  PreparedPhase& phase = phases_.emplace_back();
+  phase.name = name;
+  phase.side_stream = options.side_stream;
+  for (const Operator& op : ops) {
+    const Price price = price_of(op, options.overlapped);
+    phase.kernels.push_back(prepare_kernel(op, price));
+    phase.uses.push_back({op.family, price.provenance, price.note, price.kernel_set, 1, price.solo_us});
+    phase.model_flops += op.flops - op.recomputed_flops;
+    if (op.family == Family::small) phase.lumped_us += price.solo_us;
+  }
+  return phase;
+}
+
+PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& price) {
+  PreparedKernel kernel;
+  kernel.family = op.family;
+  kernel.stage = op.traffic.stage;
+  kernel.parallel = op.parallel;
+  const bool wire = op.traffic.stage == Stage::wire;
+  const bool free = setup_.free_communication && role_of(op.family) == Role::communication;
+  kernel.computes = role_of(op.family) == Role::compute;
+  if (kernel.computes) {
+    constant(Constant::jitter);
+    kernel.jitter = setup_.kernels.jitter(priced_as(op.family, setup_.kernels));
+  }
+  if (!wire) kernel.task.delay = from_us(constant(kernel_gap_of(setup_)));
+  if (!free) {
+    kernel.task.solo = from_us(price.solo_us);
+    if (price.hold != Hold::nothing) kernel.task.pool = static_cast<ResourceId>(RankResource::sms);
+    kernel.task.sms = static_cast<std::uint16_t>(price.sms);
+    kernel.task.hold = price.hold;
+    kernel.usages = usages_of(price);
+  }
+  kernel.label.name = graph_.intern(kernel_name(op));
+  kernel.label.detail = graph_.intern(detail_of(op, price));
+  kernel.label.task_class = graph_.add_class(row_of(op.family).task_class, role_of(op.family));
+  return kernel;
+}
+
+double ProgramDraft::constant(Constant constant) {
+  const double value = setup_.kernels[constant];
+  if (std::isnan(value)) return 0;
+  constants_.set(static_cast<std::size_t>(constant));
+  return value;
+}
+
+// Persistent kernels beside communication are launched on the SMs that it leaves.
+Price ProgramDraft::price_of(const Operator& op, bool overlapped) {
+  PriceConditions conditions;
+  conditions.overlapped = overlapped;
+  conditions.sms = static_cast<int>(setup_.machine.facts.sms);
+  if (role_of(op.family) == Role::communication) {
+    if (op.traffic.stage == Stage::whole) conditions.sms = setup_.scenario.comm.num_sms;
+  } else if (overlapped && row_of(op.family).is_resident) {
+    conditions.sms -= setup_.scenario.comm.num_sms;
+  }
+  Price price = moeline::price(op, conditions, setup_.machine.facts, setup_.kernels);
+  constants_ |= price.constants;
+  if (!(price.solo_us <= kLongestTimeUs)) {
+    throw SpecError(setup_.scenario.file, 0,
+                    fmt::format("'{}' would take {} us on this machine", op.name, price.solo_us));
+  }
+  return price;
+}
+
+void ProgramDraft::note_jitter(double jitter) {
+  if (setup_.every_rank) return;  // drawn already
+  jitters_.resize(graph_.size(), 0);
+  jitters_.back() = jitter;
+}
+
+Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
+  Program program{.graph = TaskGraph(std::move(graph_)), .ranks = ranks};
+  for (const PreparedPhase& phase : phases_) {
+    if (phase.executions == 0) continue;
+    const double times = static_cast<double>(phase.executions) / ranks;
+    for (const ProvenanceUse& use : phase.uses) add_use(use, times, program.provenance);
+    program.model_flops += (phase.executions - phase.repetitions) * phase.model_flops / ranks;
+    program.lumped_us += phase.executions * phase.lumped_us / ranks;
+  }
+  std::sort(program.provenance.begin(), program.provenance.end(), [](const ProvenanceUse& a, const ProvenanceUse& b) {
+    return std::tie(a.family, a.provenance, a.kernel_set) < std::tie(b.family, b.provenance, b.kernel_set);
+  });
+  if (!setup_.every_rank) jitters_.resize(program.graph.size(), 0);  // the host's tasks behind the last kernel
+  program.jitters = std::move(jitters_);
+  program.meetings = std::move(meetings);
+  program.constants = constants_;
+  program.gaps_us = gaps_us_ / ranks;
+  program.waits_us = waits_us_ / ranks;
+  program.fold = setup_.fold;
+  return program;
+}
+
+}  // namespace moeline

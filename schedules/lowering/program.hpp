@@ -1,0 +1,125 @@
+// A program: the tasks of all simulated ranks in one graph, and what its prices rest on.
+#pragma once
+
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "graph/task_graph.hpp"
+#include "hardware/price.hpp"
+#include "schedules/scenario/scenario.hpp"
+
+namespace moeline {
+
+/// What stands for the gap between two kernels: a CUDA graph's own where it was measured, else an eager stream's.
+[[nodiscard]] Constant kernel_gap_of(const Setup& setup);
+
+/// How one family was priced, summed over its kernels.
+struct ProvenanceUse {
+  Family family = Family::small;
+  Provenance provenance = Provenance::interpolated;
+  ProvenanceNote note;
+  std::string kernel_set;  ///< whose measurements; not the scenario's own where borrowed
+  double kernels = 0;
+  double solo_us = 0;
+};
+
+/// Adds `times` as many of the same kernels to the entry of their family, provenance and set, or makes one.
+void add_use(const ProvenanceUse& use, double times, std::vector<ProvenanceUse>& uses);
+
+/// Where a rank meets the others: a barrier, or a message that it sends and one that it receives.
+struct Meeting {
+  TaskId arrives = kNoTask;  ///< the spin of a barrier, or the wire
+  TaskId leaves = kNoTask;   ///< the same spin, or the kernel that receives
+  TaskId work = kNoTask;     ///< the end of the computation before it
+  TaskId wait = kNoTask;     ///< stands for the slowest rank, where that is not simulated
+  std::uint32_t phase = 0;   ///< of the graph
+  [[nodiscard]] bool is_barrier() const { return arrives == leaves; }
+};
+
+/// Ready to run. Numbers are of one rank, on average over all.
+struct Program {
+  TaskGraph graph;
+  int ranks = 1;
+  std::vector<ProvenanceUse> provenance{};
+  double model_flops = 0;   ///< recomputation left out; rows padded to whole tiles count
+  double lumped_us = 0;     ///< solo time of kernels with a fixed cost
+  ConstantSet constants{};  ///< of the kernel set that entered
+  double gaps_us = 0;       ///< launch gaps, summed over the kernels
+  double waits_us = 0;      ///< expected waits for the slowest rank, summed over the transfers
+  Fold fold{};
+  std::vector<double> jitters{};    ///< by task, of a folded run: standard deviation of its time over the mean
+  std::vector<Meeting> meetings{};  ///< of rank 0, in the order of the program
+};
+
+/// The slowest rank's work ends so much later than this one's. Nothing where the meeting waits for nobody.
+void add_wait(Program& program, const Meeting& meeting, double wait_us);
+
+/// How the kernels of a phase are run.
+struct PhaseOptions {
+  bool overlapped = false;   ///< beside communication: persistent kernels leave it its SMs free
+  bool side_stream = false;  ///< independent kernels alternate between the compute and the side stream
+};
+
+/// Resources of one rank, in the order in which each has them.
+enum class RankResource : ResourceId { sms, hbm, nvlink_out, nvlink_in, nic_out, nic_in };
+
+struct PreparedKernel {
+  Task task;                  ///< its pool is filled in for the rank it runs on
+  Label label;                ///< without stream and phase
+  std::vector<Usage> usages;  ///< of a RankResource
+  Family family = Family::small;
+  Stage stage = Stage::whole;
+  bool parallel = false;
+  bool computes = false;
+  double jitter = 0;  ///< standard deviation of its time over the mean, from one execution to the next
+};
+
+/// The kernels of a phase, priced once and executed as often as there are equal ones.
+struct PreparedPhase {
+  std::string name;
+  bool side_stream = false;
+  std::vector<PreparedKernel> kernels;
+  std::vector<ProvenanceUse> uses;
+  double model_flops = 0;
+  double lumped_us = 0;
+  int executions = 0;
+  int repetitions = 0;  ///< of these, recomputations
+};
+
+/// A program being written.
+class ProgramDraft {
+ public:
+  /// `eager`: the host launches kernel by kernel. REQUIRES: `setup` outlives it.
+  explicit ProgramDraft(const Setup& setup, bool eager = false) : setup_(setup), eager_(eager) {}
+
+  [[nodiscard]] const Setup& setup() const { return setup_; }
+  [[nodiscard]] bool eager() const { return eager_; }
+  [[nodiscard]] TaskGraphDraft& graph() { return graph_; }
+
+  /// The reference stays valid.
+  PreparedPhase& prepare(const std::string& name, const std::vector<Operator>& ops, const PhaseOptions& options);
+  /// A constant of the kernel set that enters; 0 where neither the set nor one it borrows from knows it.
+  double constant(Constant constant);
+  /// Of the task added last.
+  void note_jitter(double jitter);
+  void add_gap(Time gap) { gaps_us_ += to_us(gap); }
+  void add_wait(double us) { waits_us_ += us; }
+
+  [[nodiscard]] Program finish(int ranks, std::vector<Meeting> meetings) &&;
+
+ private:
+  [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price);
+  [[nodiscard]] Price price_of(const Operator& op, bool overlapped);
+
+  const Setup& setup_;
+  bool eager_;
+  TaskGraphDraft graph_;
+  std::deque<PreparedPhase> phases_;
+  std::vector<double> jitters_;
+  ConstantSet constants_;
+  double gaps_us_ = 0;
+  double waits_us_ = 0;
+};
+
+}  // namespace moeline

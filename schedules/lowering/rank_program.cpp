@@ -1,0 +1,264 @@
+#include "schedules/lowering/rank_program.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace moeline {
+namespace {
+
+// Stream numbers as in DeepSeek's published profile.
+struct StreamInfo {
+  std::uint32_t id;
+  const char* name;
+  Role role;
+};
+constexpr std::uint16_t kUnused = 0xffff;
+constexpr std::array<StreamInfo, kStreamNames> kStreams = {
+    {{7, "compute", Role::compute},
+     {27, "communication", Role::communication},
+     {23, "side", Role::compute},
+     {0, "host", Role::host},
+     {15, "collectives", Role::communication},
+     {31, "activations to the next rank", Role::communication},
+     {32, "activations to the previous rank", Role::communication},
+     {33, "gradients to the next rank", Role::communication},
+     {34, "gradients to the previous rank", Role::communication},
+     {35, "activations from the next rank", Role::communication},
+     {36, "activations from the previous rank", Role::communication},
+     {37, "gradients from the next rank", Role::communication},
+     {38, "gradients from the previous rank", Role::communication}}};
+
+}  // namespace
+
+// In the order of RankResource.
+RankProgram::RankProgram(ProgramDraft& program, int rank)
+    : program_(program),
+      rank_(rank),
+      jitter_(program.setup().draws_jitter()),
+      slowness_(program.setup().slowness(rank)),
+      random_(static_cast<std::uint64_t>(program.setup().scenario.seed), static_cast<std::uint64_t>(rank)) {
+  const MachineFacts& machine = program.setup().machine.facts;
+  first_resource_ = graph().add_pool("SMs", static_cast<int>(machine.sms));
+  graph().add_link("HBM GB/s", machine.hbm_GBps);
+  graph().add_link("NVLink out GB/s", machine.nvlink_GBps);
+  graph().add_link("NVLink in GB/s", machine.nvlink_GBps);
+  graph().add_link("NIC out GB/s", machine.nic_GBps);
+  graph().add_link("NIC in GB/s", machine.nic_GBps);
+  streams_.fill(kUnused);
+  last_.fill(kNoTask);
+}
+
+PhaseTasks RankProgram::begin(const std::string& phase, const Place& place) {
+  PhaseTasks tasks;
+  tasks.phase =
+      graph().add_phase({phase, static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(place.micro_batch),
+                         static_cast<std::uint32_t>(place.layer)});
+  tasks.first = static_cast<TaskId>(graph().size());
+  tasks.repeats = program_.setup().fold.repeats(place.layer);
+  return tasks;
+}
+
+PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
+  PhaseTasks tasks = begin(phase.name, place);
+  phase.executions += tasks.repeats;
+  for (auto kernel = phase.kernels.begin(); kernel != phase.kernels.end();) {
+    if (kernel->parallel && phase.side_stream) {
+      const auto end = std::find_if(kernel, phase.kernels.end(), [](const PreparedKernel& k) { return !k.parallel; });
+      add_parallel(kernel, end, tasks, place);
+      kernel = end;
+      continue;
+    }
+    const TaskId task = add_kernel(*kernel, tasks, place);
+    const bool barrier = kernel->family == Family::notify;
+    if (tasks.notify == kNoTask) tasks.lead += kernel->task.delay + (barrier ? Time::zero() : kernel->task.solo);
+    if (barrier) {
+      tasks.notify = task;
+      tasks.meeting = meetings_.size();
+      meetings_.push_back({.arrives = task, .leaves = task, .phase = tasks.phase});
+    }
+    if (kernel->family == Family::dispatch && program_.setup().scenario.launch == Launch::stream) {
+      wait_for_host("read counts, launch dispatch", Constant::read_counts, tasks, task);
+    }
+    ++kernel;
+  }
+  tasks.last = last_[static_cast<std::size_t>(place.stream)];
+  return tasks;
+}
+
+PhaseTasks RankProgram::append_time(const std::string& phase, const std::string& name, Time time, const Place& place) {
+  PhaseTasks tasks = begin(phase, place);
+  Label named;
+  named.name = graph().intern(name);
+  named.task_class = graph().add_class("other", Role::compute);
+  Task task;
+  task.solo = time;
+  TaskId& last = last_[static_cast<std::size_t>(place.stream)];
+  const TaskId id = graph().add(task, label(named, place.stream, tasks.phase));
+  if (last != kNoTask) graph().start_after_end(last, id);
+  tasks.last = last = id;
+  return tasks;
+}
+
+PhaseTasks RankProgram::append_issue(PreparedPhase& phase, const Place& place) {
+  MOELINE_CHECK(phase.kernels.size() == 3, phase.name);  // issue, wire, receive
+  PhaseTasks tasks = begin(phase.name, place);
+  phase.executions += tasks.repeats;
+  const TaskId issue = add_kernel(phase.kernels[0], tasks, place);
+  tasks.last = add_kernel(phase.kernels[1], tasks, {place.layer, place.micro_batch, StreamName::communication});
+  graph().start_after_end(issue, tasks.last);
+  tasks.wire = tasks.last;
+  tasks.meeting = meetings_.size();
+  meetings_.push_back({.arrives = tasks.wire, .phase = tasks.phase});
+  return tasks;
+}
+
+void RankProgram::append_receive(const PreparedPhase& phase, const Place& place, PhaseTasks& issued) {
+  const TaskId wire = issued.last;
+  issued.last = add_kernel(phase.kernels[2], issued, place);
+  graph().start_after_end(wire, issued.last);
+  meetings_[issued.meeting].leaves = issued.last;
+}
+
+void RankProgram::meet(const PhaseTasks& before, const PhaseTasks& after, double wait_us) {
+  Meeting& meeting = meetings_[after.meeting];
+  meeting.work = before.last;
+  if (!program_.setup().expects_waits()) return;
+  program_.add_wait(wait_us);
+  // What a rank does between its work and the meeting, the slowest does after the wait.
+  const TaskId slowest = meeting.wait = add_host_task("the slowest rank", from_us(wait_us) + after.lead, after.phase);
+  if (after.wire != kNoTask) {
+    graph().start_after_end(after.first, slowest);
+    graph().start_after_end(slowest, after.wire);
+  } else {
+    MOELINE_CHECK(after.notify != kNoTask, std::to_string(after.phase));
+    graph().start_after_end(before.last, slowest);
+    graph().end_after_end(slowest, after.notify);
+  }
+}
+
+TaskId RankProgram::join_streams() {
+  const TaskId join = add_host_task("join streams", Time::zero(), 0);
+  for (const StreamName stream : {StreamName::compute, StreamName::communication, StreamName::side}) {
+    TaskId& last = last_[static_cast<std::size_t>(stream)];
+    if (last != kNoTask) graph().start_after_end(last, join);
+    last = join;
+  }
+  return join;
+}
+
+TaskId RankProgram::gate(const PhaseTasks& one, const PhaseTasks& other) {
+  const TaskId gate = add_host_task("inputs are there", Time::zero(), one.phase);
+  graph().start_after_end(gate, one.first);
+  graph().start_after_end(gate, other.first);
+  return gate;
+}
+
+TaskId RankProgram::after_start(const PhaseTasks& phase, Time time) {
+  Task task;
+  task.delay = time;
+  const TaskId instant = graph().add(task, host_label("result", phase.phase));
+  graph().start_after_start(phase.first, instant);
+  return instant;
+}
+
+TaskId RankProgram::computed() {
+  const TaskId end = add_host_task("computed", Time::zero(), 0);
+  for (const StreamName stream : {StreamName::compute, StreamName::side}) {
+    const TaskId last = last_[static_cast<std::size_t>(stream)];
+    if (last != kNoTask) graph().start_after_end(last, end);
+  }
+  return end;
+}
+
+// Independent kernels alternate between the compute and the side stream: a fork before them and a join after.
+void RankProgram::add_parallel(std::vector<PreparedKernel>::const_iterator first,
+                               std::vector<PreparedKernel>::const_iterator last, const PhaseTasks& phase,
+                               const Place& place) {
+  TaskId& compute = last_[static_cast<std::size_t>(StreamName::compute)];
+  TaskId& side = last_[static_cast<std::size_t>(StreamName::side)];
+  const TaskId fork = compute;
+  bool forked = false;
+  for (auto kernel = first; kernel != last; ++kernel) {
+    if ((kernel - first) % 2 == 0) {
+      add_kernel(*kernel, phase, place);
+      continue;
+    }
+    const TaskId task = add_kernel(*kernel, phase, {place.layer, place.micro_batch, StreamName::side});
+    if (!forked && fork != kNoTask) graph().start_after_end(fork, task);
+    forked = true;
+  }
+  if (!forked) return;
+  const TaskId join = add_host_task("join side stream", Time::zero(), phase.phase);
+  graph().start_after_end(compute, join);
+  graph().start_after_end(side, join);
+  compute = join;
+}
+
+TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place) {
+  Task task = kernel.task;
+  if (task.pool != kNoPool) task.pool = static_cast<ResourceId>(task.pool + first_resource_);
+  if (kernel.computes) task.solo = drawn(kernel);
+  usages_ = kernel.usages;
+  for (Usage& usage : usages_) usage.link = static_cast<ResourceId>(usage.link + first_resource_);
+  const TaskId id = graph().add(task, label(kernel.label, place.stream, phase.phase), usages_);
+  program_.add_gap(task.delay * phase.repeats);
+  program_.note_jitter(kernel.jitter);
+  TaskId& last = last_[static_cast<std::size_t>(place.stream)];
+  if (last != kNoTask) graph().start_after_end(last, id);
+  last = id;
+  if (program_.eager() && kernel.stage != Stage::wire) launch_from_host(id, phase.phase);
+  return id;
+}
+
+// This execution on this rank: a normal distribution, cut off where a time would no longer be positive.
+Time RankProgram::drawn(const PreparedKernel& kernel) {
+  constexpr double kLeast = 0.1;
+  const double jitter = jitter_ ? std::max(kLeast, 1 + kernel.jitter * random_.normal()) : 1;
+  const double factor = slowness_ * jitter;
+  return factor == 1 ? kernel.task.solo : from_us(to_us(kernel.task.solo) * factor);
+}
+
+Label RankProgram::label(Label label, StreamName stream, std::uint32_t phase) {
+  std::uint16_t& number = streams_[static_cast<std::size_t>(stream)];
+  if (number == kUnused) {
+    const StreamInfo& info = kStreams[static_cast<std::size_t>(stream)];
+    number = graph().add_stream({static_cast<std::uint32_t>(rank_), info.id, info.name, info.role});
+  }
+  label.stream = number;
+  label.phase = phase;
+  return label;
+}
+
+// Launches of all streams follow one another on the host, in the order of the program.
+void RankProgram::launch_from_host(TaskId kernel, std::uint32_t phase) {
+  TaskId& host = last_[static_cast<std::size_t>(StreamName::host)];
+  const TaskId launch = add_host_task("launch", from_us(program_.constant(Constant::host_per_kernel)), phase);
+  if (host != kNoTask) graph().start_after_end(host, launch);
+  graph().start_after_end(launch, kernel);
+  host = launch;
+}
+
+TaskId RankProgram::add_host_task(const char* name, Time duration, std::uint32_t phase) {
+  Task task;
+  task.solo = duration;
+  return graph().add(task, host_label(name, phase));
+}
+
+Label RankProgram::host_label(const char* name, std::uint32_t phase) {
+  Label named;
+  named.name = graph().intern(name);
+  named.task_class = graph().add_class("host", Role::host);
+  return label(named, StreamName::host, phase);
+}
+
+void RankProgram::wait_for_host(const char* work, Constant duration, const PhaseTasks& dispatch, TaskId task) {
+  const TaskId host = add_host_task(work, from_us(program_.constant(duration)), dispatch.phase);
+  graph().start_after_end(dispatch.notify, host);
+  graph().start_after_end(host, task);
+}
+
+void RankProgram::host_edge(const PhaseTasks& dispatch, const PhaseTasks& after) {
+  wait_for_host("read counts, launch mlp(W)", Constant::host_launch, dispatch, after.first);
+}
+
+}  // namespace moeline

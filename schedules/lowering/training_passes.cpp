@@ -1,0 +1,177 @@
+#include "schedules/lowering/training_passes.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+namespace moeline {
+namespace {
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// "mlp(B)", "(W)" -> "mlp(W)"
+std::string with_pass(const std::string& phase, const std::string& pass) {
+  return phase.substr(0, phase.size() - pass.size()) + pass;
+}
+
+// Forward work that full recomputation repeats before a block's backward pass: nothing there needs what combine gives.
+std::vector<std::string> recomputed_phases(const TrainingPhases& phases, BlockKind block) {
+  if (!is_layer(block) || phases.setup().scenario.training.recompute != Recompute::full) return {};
+  std::vector<std::string> names = forward_phases(block);
+  std::erase(names, "combine(F)");
+  return names;
+}
+
+// In order of execution; weights' gradients behind those of the inputs of the same operators.
+std::vector<std::string> phases_of(PassKind kind, BlockKind block) {
+  if (kind == PassKind::forward) return forward_phases(block);
+  if (kind == PassKind::backward_input) return backward_phases(block);
+  const std::vector<std::string>& weights = weight_phases(block);
+  if (kind == PassKind::weight || backward_phases(block).empty()) return weights;
+  std::vector<std::string> names;
+  for (const std::string& name : backward_phases(block)) {
+    names.push_back(name);
+    if (contains(weights, with_pass(name, "(W)"))) names.push_back(with_pass(name, "(W)"));
+  }
+  return names;
+}
+
+// The way of the data through a pass: every phase needs the result of the one before, in whatever block.
+class DataPath {
+ public:
+  DataPath(RankProgram& rank, const TrainingPhases& phases) : rank_(rank), phases_(phases) {}
+
+  void link(const std::string& name, const PhaseTasks& now) {
+    if (last_name_.empty()) {
+      ends_.input = now;
+    } else {
+      rank_.order(ends_.output, now);
+      const bool meets_ranks = is_transfer(name) && !is_transfer(last_name_);
+      if (meets_ranks) rank_.meet(ends_.output, now, phases_.wait_us(name));
+    }
+    ends_.output = now;
+    last_name_ = name;
+  }
+  [[nodiscard]] const PassTasks& ends() const { return ends_; }
+
+ private:
+  RankProgram& rank_;
+  const TrainingPhases& phases_;
+  PassTasks ends_;
+  std::string last_name_;
+};
+
+// One phase after the other, whatever their streams.
+class Chain {
+ public:
+  Chain(RankProgram& rank, TrainingPhases& phases, int micro_batch)
+      : rank_(rank), phases_(phases), micro_batch_(micro_batch) {}
+
+  const PhaseTasks& append(const std::string& name, const Block& block) {
+    const PhaseTasks now =
+        rank_.append(phases_.at(name, block, rank_.rank()), {block.layer, micro_batch_, stream_of(name)});
+    if (last_) rank_.order(*last_, now);
+    return last_.emplace(now);
+  }
+  void repeat(const std::string& name, const Block& block) {
+    ++phases_.at(name, block, rank_.rank()).repetitions;
+    append(name, block);
+  }
+
+ private:
+  RankProgram& rank_;
+  TrainingPhases& phases_;
+  int micro_batch_;
+  std::optional<PhaseTasks> last_;
+};
+
+// What a block has to do where the plan names a phase of a MoE layer: the same, for blocks that are no layers instead
+// of mlp their own, or nothing.
+std::string phase_at(const std::string& planned, BlockKind block) {
+  const std::string pass = planned.substr(planned.size() - 3);
+  const std::vector<std::string>& names = pass == "(F)"   ? forward_phases(block)
+                                          : pass == "(B)" ? backward_phases(block)
+                                                          : weight_phases(block);
+  if (contains(names, planned)) return planned;
+  return is_layer(block) || !planned.starts_with("mlp") || names.empty() ? "" : names.front();
+}
+
+using Turn = std::map<std::string, PhaseTasks>;
+
+void order_weights(RankProgram& rank, BlockKind block, const Turn& turn) {
+  for (const std::string& name : weight_phases(block)) {
+    const auto before = turn.find(with_pass(name, "(B)"));
+    if (before != turn.end()) rank.order(before->second, turn.at(name));
+  }
+}
+
+}  // namespace
+
+PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, std::span<const Block> blocks,
+                      int micro_batch) {
+  const bool needs_activations = kind == PassKind::backward || kind == PassKind::backward_input;
+  Chain chain(rank, phases, micro_batch);
+  DataPath path(rank, phases);
+  for (const Block& block : blocks) {
+    if (needs_activations) {
+      for (const std::string& name : recomputed_phases(phases, block.kind)) chain.repeat(name, block);
+    }
+    for (const std::string& name : phases_of(kind, block.kind)) {
+      const PhaseTasks& now = chain.append(name, block);
+      if (!name.ends_with("(W)")) path.link(name, now);
+    }
+  }
+  return path.ends();
+}
+
+OverlapPlan load_training_plan(const std::string& overlap) {
+  return load_overlap_plan("dualpipe-chunk", overlap, {.phases = training_phase_names(), .halved = {}, .absent = {}});
+}
+
+OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, const OverlapPlan& plan,
+                                  const OverlappedPasses& passes) {
+  DataPath forward(rank, phases);
+  DataPath backward(rank, phases);
+  for (std::size_t i = 0; i < std::max(passes.forward.size(), passes.backward.size()); ++i) {
+    const Block* forward_block = i < passes.forward.size() ? &passes.forward[i] : nullptr;
+    const Block* backward_block = i < passes.backward.size() ? &passes.backward[i] : nullptr;
+    if (backward_block != nullptr) {
+      Chain again(rank, phases, passes.backward_micro_batch);
+      for (const std::string& name : recomputed_phases(phases, backward_block->kind)) {
+        again.repeat(name, *backward_block);
+      }
+    }
+    Turn turn;
+    const auto append = [&](const std::vector<PlanEntry>& entries, StreamName stream) {
+      for (const PlanEntry& entry : entries) {
+        const bool is_forward = entry.phase.ends_with("(F)");
+        const Block* block = is_forward ? forward_block : backward_block;
+        const std::string name = block == nullptr ? "" : phase_at(entry.phase, block->kind);
+        if (name.empty()) continue;
+        const int micro_batch = is_forward ? passes.forward_micro_batch : passes.backward_micro_batch;
+        turn[name] = rank.append(phases.at(name, *block, rank.rank()), {block->layer, micro_batch, stream});
+      }
+    };
+    // Communication first: at equal start times the smaller id takes its SMs first.
+    append(plan.communication, StreamName::communication);
+    append(plan.compute, StreamName::compute);
+    if (forward_block != nullptr) {
+      for (const std::string& name : forward_phases(forward_block->kind)) forward.link(name, turn.at(name));
+    }
+    if (backward_block != nullptr) {
+      for (const std::string& name : backward_phases(backward_block->kind)) backward.link(name, turn.at(name));
+      order_weights(rank, backward_block->kind, turn);
+    }
+    const auto dispatch = turn.find("dispatch(F)");
+    const auto weights = turn.find("mlp(W)");
+    const bool reads_counts = phases.setup().scenario.launch == Launch::stream;
+    if (reads_counts && dispatch != turn.end() && weights != turn.end()) {
+      rank.host_edge(dispatch->second, weights->second);
+    }
+  }
+  return {forward.ends(), backward.ends()};
+}
+
+}  // namespace moeline

@@ -1,0 +1,44 @@
+// Passes of a micro-batch through blocks of the model, put onto the streams of a rank: one alone, or two overlapped.
+#pragma once
+
+#include <span>
+
+#include "schedules/lowering/training_phases.hpp"
+#include "schedules/scenario/overlap_plan.hpp"
+
+namespace moeline {
+
+enum class PassKind {
+  forward,
+  backward,        ///< gradients of inputs and weights
+  backward_input,  ///< of inputs alone
+  weight,          ///< of weights alone
+};
+
+/// The phases that take a pass's data and give it: activations, or their gradients. Of weights' gradients neither.
+struct PassTasks {
+  PhaseTasks input, output;
+};
+
+/// `blocks` in order of execution, one phase after the other, whatever their streams.
+[[nodiscard]] PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind,
+                                    std::span<const Block> blocks, int micro_batch);
+
+/// The plan of overlapped passes: dualpipe-chunk.yaml by default.
+[[nodiscard]] OverlapPlan load_training_plan(const std::string& overlap);
+
+struct OverlappedPasses {
+  std::span<const Block> forward, backward;  ///< in order of execution: those at one place run side by side
+  int forward_micro_batch = 0;
+  int backward_micro_batch = 0;
+};
+struct OverlappedTasks {
+  PassTasks forward, backward;
+};
+
+/// A forward and a full backward pass in the order of the plan, which is one of MoE layers: what other blocks have to
+/// do stands where a MoE layer's mlp phase of that kind does. Recomputation of a whole layer runs before its turn.
+[[nodiscard]] OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, const OverlapPlan& plan,
+                                                const OverlappedPasses& passes);
+
+}  // namespace moeline

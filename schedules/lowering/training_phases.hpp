@@ -1,0 +1,34 @@
+// The prepared phases of training: one for each name, kind of block, and what the ranks' experts get in a layer.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedules/lowering/prepared_phases.hpp"
+#include "schedules/lowering/rank_program.hpp"
+
+namespace moeline {
+
+class TrainingPhases {
+ public:
+  /// Of passes that run alone. REQUIRES: `program` outlives it.
+  explicit TrainingPhases(ProgramDraft& program) : program_(program) {}
+  /// Of two passes that overlap. `side`: phases that use the side stream, too.
+  TrainingPhases(ProgramDraft& program, std::vector<std::string> side)
+      : program_(program), overlapped_(true), side_(std::move(side)) {}
+
+  [[nodiscard]] PreparedPhase& at(const std::string& name, const Block& block, int rank);
+  /// Of a transfer after computation: for ranks that are not simulated.
+  [[nodiscard]] double wait_us(const std::string& name) const;
+  [[nodiscard]] const Setup& setup() const { return program_.setup(); }
+
+ private:
+  PreparedPhase& prepared(const PhaseIdentity& identity, const LayerWork& work);
+
+  ProgramDraft& program_;
+  bool overlapped_ = false;
+  std::vector<std::string> side_;
+  PreparedPhases by_place_, by_rows_;
+};
+
+}  // namespace moeline

@@ -1,0 +1,91 @@
+// What a scenario chooses from fixed words: enumerations, and the words in their order.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <vector>
+
+#include "base/spec.hpp"
+
+namespace moeline {
+
+/// What a step is for.
+enum class WorkloadPhase { train, prefill, decode };
+/// DeepEP's modes of the all-to-all.
+enum class CommMode { normal, low_latency };
+/// Of tokens over experts. `given`: padded expert rows of rank 0, per layer.
+enum class Distribution { balanced, power_law, file, given };
+enum class PlacementRule {
+  in_order,  ///< "static"
+  eplb,      ///< by load
+};
+enum class Launch {
+  graph,   ///< a CUDA graph: no host
+  stream,  ///< the host launches kernels and reads dispatch's counts
+};
+/// Of a whole pipeline's simulation.
+enum class Level {
+  by_operator,
+  by_slot,  ///< "phase": each kind of slot is simulated once, alone
+};
+enum class RankChoice {
+  automatic,  ///< all that differ
+  all,
+  folded,  ///< one for all that differ by chance
+};
+enum class Jitter { measured, none };
+
+/// The words of an enumeration, in its order.
+template <class Choice>
+inline constexpr std::array<const char*, 0> kWords{};
+template <>
+inline constexpr std::array kWords<WorkloadPhase> = {"train", "prefill", "decode"};
+template <>
+inline constexpr std::array kWords<CommMode> = {"normal", "low_latency"};
+template <>
+inline constexpr std::array kWords<Distribution> = {"balanced", "power_law", "file", "given"};
+template <>
+inline constexpr std::array kWords<PlacementRule> = {"static", "eplb"};
+template <>
+inline constexpr std::array kWords<Launch> = {"graph", "stream"};
+template <>
+inline constexpr std::array kWords<Level> = {"operator", "phase"};
+template <>
+inline constexpr std::array kWords<RankChoice> = {"auto", "all", "folded"};
+template <>
+inline constexpr std::array kWords<Jitter> = {"measured", "none"};
+
+template <class Choice>
+[[nodiscard]] const std::vector<std::string>& words_of() {
+  static_assert(!kWords<Choice>.empty());
+  static const std::vector<std::string> words(kWords<Choice>.begin(), kWords<Choice>.end());
+  return words;
+}
+
+template <class Choice>
+[[nodiscard]] const std::string& word_of(Choice choice) {
+  return words_of<Choice>()[static_cast<std::size_t>(choice)];
+}
+
+template <class Choice>
+[[nodiscard]] std::vector<std::string> words_of(const std::vector<Choice>& choices) {
+  std::vector<std::string> words;
+  for (const Choice choice : choices) words.push_back(word_of(choice));
+  return words;
+}
+
+/// REQUIRES: one of the words.
+template <class Choice>
+[[nodiscard]] Choice choice_of(const std::string& word) {
+  const std::vector<std::string>& words = words_of<Choice>();
+  return static_cast<Choice>(std::find(words.begin(), words.end(), word) - words.begin());
+}
+
+/// What stands at `key`, or the fallback where nothing does. Throws SpecError for another word.
+template <class Choice>
+[[nodiscard]] Choice read_choice(const Spec& spec, const std::string& key, Choice fallback) {
+  return spec.has(key) ? choice_of<Choice>(spec.choice(key, words_of<Choice>())) : fallback;
+}
+
+}  // namespace moeline

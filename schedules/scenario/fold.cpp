@@ -1,0 +1,43 @@
+#include "schedules/scenario/fold.hpp"
+
+#include <algorithm>
+
+#include "architecture/blocks.hpp"
+
+namespace moeline {
+namespace {
+
+// Layers after which the MoE layers repeat; 0: they do not.
+int period_of(const Architecture& model) {
+  constexpr int kLongest = 2;
+  const std::vector<Block> layers = moe_layers_alone(model, model.moe_layers());
+  for (int period = 1; period <= kLongest; ++period) {
+    bool repeats = true;
+    for (std::size_t i = 0; i + static_cast<std::size_t>(period) < layers.size(); ++i) {
+      repeats = repeats && are_alike(layers[i], layers[i + static_cast<std::size_t>(period)]);
+    }
+    if (repeats) return period;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Setup folded(Setup setup) {
+  constexpr int kKept = 8;
+  const int period = period_of(setup.model);
+  if (setup.scenario.phase() == WorkloadPhase::train || setup.every_rank || setup.experts_differ() || period == 0)
+    return setup;
+  setup.fold.left_out = std::max(0, setup.scenario.layers - kKept) / period * period;
+  setup.fold.period = period;
+  // Not the last ones, behind which something else may follow.
+  setup.fold.first = setup.first_moe_layer() + setup.simulated_layers() - 2 * period;
+  return setup;
+}
+
+Setup unfolded(Setup setup) {
+  setup.fold = {};
+  return setup;
+}
+
+}  // namespace moeline

@@ -1,0 +1,170 @@
+#include "schedules/scenario/overlap_plan.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <sstream>
+
+#include "base/file.hpp"
+#include "base/memo.hpp"
+#include "base/spec.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr int kNotNamed = -1;
+
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+std::string name_of(const PlanEntry& entry, const PlanContents& contents) {
+  const char* part = entry.part == PlanEntry::Part::issue     ? "issue "
+                     : entry.part == PlanEntry::Part::receive ? "receive "
+                                                              : "";
+  const std::string micro_batch = contents.micro_batches > 1 ? fmt::format(" {}", entry.micro_batch) : "";
+  return part + entry.phase + micro_batch;
+}
+
+// As a plan writes them, of all micro-batches.
+std::vector<std::string> names_of(const std::vector<std::string>& phases, const PlanContents& contents) {
+  std::vector<std::string> names;
+  for (int micro_batch = 0; micro_batch < contents.micro_batches; ++micro_batch) {
+    for (const std::string& phase : phases) {
+      PlanEntry entry{phase, micro_batch};
+      if (contains(contents.halved, phase)) {
+        entry.part = PlanEntry::Part::issue;
+        names.push_back(name_of(entry, contents));
+        entry.part = PlanEntry::Part::receive;
+      }
+      names.push_back(name_of(entry, contents));
+    }
+  }
+  return names;
+}
+
+// A word that stands where it cannot, or twice, becomes a part of the phase's name, which nobody knows then. So does a
+// micro-batch that is not named where there are several.
+PlanEntry parse(const std::string& text, int micro_batches) {
+  PlanEntry entry;
+  if (micro_batches > 1) entry.micro_batch = kNotNamed;
+  bool numbered = false;
+  std::istringstream words(text);
+  std::string word;
+  while (words >> word) {
+    const bool first = entry.phase.empty();
+    const bool whole = entry.part == PlanEntry::Part::whole;
+    if ((word == "previous" || word == "next") && first && whole && entry.layer_offset == 0) {
+      entry.layer_offset = word == "next" ? 1 : -1;
+    } else if ((word == "issue" || word == "receive") && first && whole) {
+      entry.part = word == "issue" ? PlanEntry::Part::issue : PlanEntry::Part::receive;
+    } else if (word.size() == 1 && word[0] >= '0' && word[0] <= '9' && !first && !numbered) {
+      entry.micro_batch = word[0] - '0';
+      numbered = true;
+    } else {
+      entry.phase += entry.phase.empty() ? word : " " + word;
+    }
+  }
+  return entry;
+}
+
+// What a known phase may still not do in this place.
+void check_place(const Spec& spec, const std::string& key, const PlanEntry& entry, const PlanContents& contents) {
+  const std::string name = name_of(entry, contents);
+  if (entry.layer_offset != 0 && contents.micro_batches == 1) {
+    throw spec.error(key, fmt::format("has '{}' of another layer: that is for two micro-batches", name));
+  }
+  if (entry.part != PlanEntry::Part::whole && key != "compute") {
+    throw spec.error(key, fmt::format("has '{}', whose kernels run on the compute stream", name));
+  }
+}
+
+// Phases listed at `key`; `placed` says where each of them stands so far.
+std::vector<PlanEntry> read_stream(const Spec& spec, const std::string& key, const PlanContents& contents,
+                                   std::map<std::string, std::string>& placed) {
+  std::vector<std::string> known = names_of(contents.phases, contents);
+  const std::vector<std::string> absent = names_of(contents.absent, contents);
+  known.insert(known.end(), absent.begin(), absent.end());
+  std::vector<PlanEntry> entries;
+  for (const std::string& text : spec.texts(key)) {
+    const PlanEntry entry = parse(text, contents.micro_batches);
+    const std::string name = name_of(entry, contents);
+    if (!contains(known, name) || entry.micro_batch >= contents.micro_batches) {
+      throw spec.error(key, "names an " + unknown_name("phase", text, known));
+    }
+    check_place(spec, key, entry, contents);
+    if (const auto [at, first] = placed.emplace(name, key); !first) {
+      throw spec.error(key, fmt::format("repeats phase '{}', which stands in {}", name, at->second));
+    }
+    if (!contains(absent, name)) entries.push_back(entry);
+  }
+  return entries;
+}
+
+// A turn of the plan appends its entries in order; what is of the next layer comes a turn earlier.
+void check_receives(const Spec& spec, const OverlapPlan& plan, const PlanContents& contents) {
+  for (auto receive = plan.compute.begin(); receive != plan.compute.end(); ++receive) {
+    if (receive->part != PlanEntry::Part::receive) continue;
+    const auto issue = std::find_if(plan.compute.begin(), plan.compute.end(), [&](const PlanEntry& other) {
+      return other.part == PlanEntry::Part::issue && other.phase == receive->phase &&
+             other.micro_batch == receive->micro_batch;
+    });
+    const bool same_turn = receive->layer_offset == issue->layer_offset;
+    if (same_turn ? issue < receive : issue->layer_offset > receive->layer_offset) continue;
+    throw spec.error("compute",
+                     fmt::format("has '{}' before '{}'", name_of(*receive, contents), name_of(*issue, contents)));
+  }
+}
+
+// Phases whose independent GEMMs may use the side stream too.
+std::vector<std::string> read_side(const Spec& spec, const PlanContents& contents,
+                                   const std::map<std::string, std::string>& placed) {
+  std::vector<std::string> side;
+  for (const std::string& phase : spec.texts("side")) {
+    if (!contains(contents.phases, phase)) {
+      throw spec.error("side", "names an " + unknown_name("phase", phase, contents.phases));
+    }
+    if (contains(side, phase)) {
+      throw spec.error("side", fmt::format("repeats phase '{}', which stands in side", phase));
+    }
+    if (!phase.ends_with("(W)")) {
+      throw spec.error("side", fmt::format("has '{}': only weight gradients are independent kernels", phase));
+    }
+    if (placed.at(phase) != "compute") {
+      throw spec.error("side", fmt::format("has '{}', which is not in compute", phase));
+    }
+    side.push_back(phase);
+  }
+  return side;
+}
+
+OverlapPlan read_plan(const std::filesystem::path& file, const PlanContents& contents) {
+  const Spec spec = Spec::load(file);
+  spec.expect({"compute", "communication", "side"});
+  OverlapPlan plan;
+  plan.file = spec.file();
+  std::map<std::string, std::string> placed;
+  plan.compute = read_stream(spec, "compute", contents, placed);
+  if (spec.has("communication")) plan.communication = read_stream(spec, "communication", contents, placed);
+  for (const std::string& name : names_of(contents.phases, contents)) {
+    if (!placed.contains(name)) throw spec.error("compute", fmt::format("and communication lack phase '{}'", name));
+  }
+  check_receives(spec, plan, contents);
+  if (spec.has("side")) plan.side = read_side(spec, contents, placed);
+  return plan;
+}
+
+}  // namespace
+
+OverlapPlan load_overlap_plan(const std::string& schedule, const std::string& overlap, const PlanContents& contents) {
+  static FileMemo<OverlapPlan> known;
+  const std::filesystem::path file =
+      overlap == "default" ? home() / "schedules" / (schedule + ".yaml") : std::filesystem::path(overlap);
+  const std::string variant = fmt::format("{} | {} | {}", fmt::join(names_of(contents.phases, contents), ", "),
+                                          fmt::join(contents.halved, ", "), fmt::join(contents.absent, ", "));
+  return *known.get(
+      file, [&] { return read_plan(file, contents); }, variant);
+}
+
+}  // namespace moeline

@@ -1,0 +1,132 @@
+#include "schedules/scenario/pipeline_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/time.hpp"
+#include "schedules/scenario/scenario_parts.hpp"
+#include "schedules/scenario/stage_blocks.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr int kMostPipelineRanks = 1 << 12;
+constexpr int kMostChunks = 1 << 10;
+constexpr long long kMostPasses = 1 << 20;  // of a micro-batch through a stage
+constexpr double kShortestMs = 1e-3;
+constexpr double kLongestMs = 1e6;
+
+// Empty where it is met.
+std::string demand_on_micro_batches(const PipelineKind& kind, int pp, int count) {
+  if (kind.whole_rounds && count % pp != 0) return fmt::format("a multiple of pp = {}", pp);
+  if (count < kind.least_rounds * pp) {
+    return kind.least_rounds == 1 ? fmt::format("at least pp = {}", pp)
+                                  : fmt::format("at least {} x pp = {}", kind.least_rounds, kind.least_rounds * pp);
+  }
+  if (kind.two_directions && count % 2 != 0) return "an even number, half of it for each direction";
+  return "";
+}
+
+void check_micro_batches(const Spec& workload, const Scenario& s) {
+  const char* key = "global_batch_size";
+  if (!workload.has(key)) throw workload.error(key, "is needed: a whole pipeline runs a whole step");
+  const TrainWorkload& w = as_train(s.workload);
+  const long long at_once = static_cast<long long>(s.parallelism.dp) * w.micro_batch_size;
+  if (w.global_batch_size % at_once != 0) {
+    throw workload.error(
+        key, fmt::format("must be a multiple of dp x micro_batch_size = {}: {} is not", at_once, w.global_batch_size));
+  }
+  const int count = micro_batches(s);
+  const std::string demand = demand_on_micro_batches(*s.kind().pipeline, s.parallelism.pp, count);
+  if (demand.empty()) return;
+  throw workload.error(key, fmt::format("gives {} micro-batches; {} needs {}", count, s.schedule, demand));
+}
+
+// About as many kernels as a layer of the published profile has, forward and backward.
+void check_operators(const Spec& spec, const Scenario& s, long long passes) {
+  constexpr long long kMostTasks = 40'000'000;  // 10 GB
+  constexpr long long kTasksPerLayer = 250;
+  const long long tasks = passes * std::max(1, s.layers / stage_count(s)) * kTasksPerLayer;
+  if (tasks <= kMostTasks) return;
+  throw spec.map("workload")
+      .error("global_batch_size",
+             fmt::format("gives about {} million operators, and 40 are simulated at most", tasks / 1'000'000));
+}
+
+// Neither the machine's memory nor picoseconds in 64 bits are endless.
+void check_size(const Spec& spec, const Scenario& s) {
+  const long long passes = static_cast<long long>(micro_batches(s)) * stage_count(s);
+  if (passes > kMostPasses) {
+    const std::string message = fmt::format("gives {} micro-batches: more than {} passes through stages, {}",
+                                            micro_batches(s), kMostPasses, passes);
+    throw spec.map("workload").error("global_batch_size", message);
+  }
+  if (!s.slot_costs) return check_operators(spec, s, passes);
+  const SlotCosts& costs = *s.slot_costs;
+  const double serial_us = static_cast<double>(passes) * (costs.f + costs.b + costs.f_and_b) * 1e3;
+  if (serial_us > kLongestTimeUs) throw spec.error("slot_costs_ms", "make the step longer than 11 days");
+}
+
+double read_cost(const Spec& costs, const char* slot, bool needed) {
+  return needed || costs.has(slot) ? costs.number(slot, kShortestMs, kLongestMs) : 0;
+}
+
+// All that are given are checked, so that one file serves every schedule.
+SlotCosts read_costs(const Spec& costs, const PipelineKind& kind) {
+  costs.expect({"F", "B", "W", "F&B"});
+  SlotCosts c;
+  c.f = read_cost(costs, "F", true);
+  c.b = read_cost(costs, "B", true);
+  c.w = read_cost(costs, "W", kind.splits_backward);
+  c.f_and_b = read_cost(costs, "F&B", kind.overlaps_passes);
+  if (c.w > c.b) {
+    throw costs.error("W", fmt::format("must be at most B, of which it is a part: {} is above {}", c.w, c.b));
+  }
+  const double longer = std::max(c.f, c.b);
+  if (costs.has("F&B") && c.f_and_b < longer) {
+    throw costs.error("F&B",
+                      fmt::format("must be at least F and B, which it overlaps: {} is below {}", c.f_and_b, longer));
+  }
+  return c;
+}
+
+}  // namespace
+
+void read_pipeline_keys(const Spec& spec, const ScheduleKind& schedule, Parallelism& p) {
+  (void)spec.integer("pp", 1, kMostPipelineRanks);
+  if (schedule.pipeline->stages_per_rank == 0) {
+    p.virtual_pp = spec.integer("virtual_pp", 2, kMostChunks);
+  } else if (spec.has("virtual_pp")) {
+    throw spec.error("virtual_pp", fmt::format("belongs to interleaved-1f1b, not to {}", schedule.name));
+  }
+  if (schedule.pipeline->two_directions && p.pp % 2 != 0) {
+    throw spec.error(
+        "pp", fmt::format("must be even for {}, whose directions meet in the middle: {} is odd", schedule.name, p.pp));
+  }
+}
+
+Parallelism read_pipeline_parallelism(const Spec& spec, const ScheduleKind& schedule) {
+  spec.expect({"tp", "pp", "virtual_pp", "ep", "dp"});
+  Parallelism p = read_world(spec, spec.integer_or("ep", 1, kMostRanks, 1));
+  read_pipeline_keys(spec, schedule, p);
+  return p;
+}
+
+SlotCosts read_slot_costs(const Spec& scenario, const ScheduleKind& schedule) {
+  const char* key = "slot_costs_ms";
+  if (!schedule.pipeline) {
+    throw scenario.error(key, fmt::format("belongs to schedules of whole pipelines, and {} is none", schedule.name));
+  }
+  SlotCosts costs = read_costs(scenario.map(key), *schedule.pipeline);
+  if (!schedule.pipeline->splits_backward) costs.w = 0;
+  if (!schedule.pipeline->overlaps_passes) costs.f_and_b = 0;
+  return costs;
+}
+
+void check_pipeline(const Spec& spec, const Scenario& scenario) {
+  check_micro_batches(spec.map("workload"), scenario);
+  check_size(spec, scenario);
+}
+
+}  // namespace moeline

@@ -1,0 +1,19 @@
+// What a scenario says of a whole pipeline, one function for each part.
+#pragma once
+
+#include <string>
+
+#include "base/spec.hpp"
+#include "schedules/scenario/scenario.hpp"
+
+namespace moeline {
+
+[[nodiscard]] Parallelism read_pipeline_parallelism(const Spec& spec, const ScheduleKind& schedule);
+/// The keys of parallelism that pipelines alone have: virtual_pp, and what the schedule demands of pp.
+void read_pipeline_keys(const Spec& spec, const ScheduleKind& schedule, Parallelism& parallelism);
+/// `scenario`: the whole file.
+[[nodiscard]] SlotCosts read_slot_costs(const Spec& scenario, const ScheduleKind& schedule);
+/// What the schedule demands of the number of ranks and micro-batches, and a bound on the size of it all.
+void check_pipeline(const Spec& spec, const Scenario& scenario);
+
+}  // namespace moeline

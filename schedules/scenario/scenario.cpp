@@ -1,0 +1,172 @@
+#include "schedules/scenario/scenario.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "architecture/checkpoint_format.hpp"
+#include "base/file.hpp"
+#include "base/spec.hpp"
+#include "schedules/scenario/pipeline_parts.hpp"
+#include "schedules/scenario/scenario_parts.hpp"
+#include "schedules/scenario/training_parts.hpp"
+
+namespace moeline {
+namespace {
+
+void read_layers(const Spec& spec, const Architecture& model, Scenario& scenario) {
+  const bool all = !spec.has("layers") || same_but_for_case(spec.text("layers"), "all");
+  // Training's chunk and its sequential schedule are of MoE layers alone.
+  scenario.whole_model = all && (scenario.phase() != WorkloadPhase::train || scenario.kind().pipeline);
+  scenario.layers = all ? model.moe_layers() : spec.integer("layers", 1, 5000);
+}
+
+// Training has the kernel list of DeepSeek-V3: MLA, FP8, shared experts.
+void check_model(const Spec& spec, const Setup& setup) {
+  const Architecture& model = setup.model;
+  if (model.n_routed_experts == 0) {
+    throw spec.error("model", fmt::format("'{}' has no routed experts; simulate is for MoE models", model.name));
+  }
+  const bool like_v3 = model.is_mla() && model.q_lora_rank > 0 && model.n_shared_experts > 0;
+  if (setup.scenario.phase() == WorkloadPhase::train && !like_v3) {
+    throw spec.error(
+        "model", fmt::format("'{}': training is modelled for MLA with shared experts, as in deepseek-v3", model.name));
+  }
+}
+
+// Splits off "hardware.KEY=value": the machine's own file is overridden, not the scenario.
+std::vector<std::string> apply(const std::vector<std::string>& assignments, Spec& spec) {
+  constexpr std::string_view kHardware = "hardware.";
+  std::vector<std::string> overrides;
+  for (const std::string& assignment : assignments) {
+    if (assignment.starts_with(kHardware)) {
+      overrides.push_back(assignment.substr(kHardware.size()));
+    } else {
+      spec.set(assignment);
+    }
+  }
+  return overrides;
+}
+
+std::string read_schedule(const Spec& spec) {
+  const std::string schedule = spec.text("schedule");
+  return at_key(spec, "schedule", [&] { return schedule_named(schedule).name; });
+}
+
+void read_model(const Spec& spec, Setup& setup) {
+  Scenario& s = setup.scenario;
+  s.model = spec.text("model");
+  setup.model = at_key(spec, "model", [&] { return load_architecture(s.model, s.file); });
+  expect_prices(spec, "model", setup.model);
+  s.model = spelt_as(setup.model.name, s.model);
+}
+
+std::shared_ptr<const HardwareProfile> read_machine(const Spec& spec, Setup& setup) {
+  Scenario& s = setup.scenario;
+  s.hardware = spec.text("hardware");
+  s.kernels = spec.text_or("kernels", "");
+  auto profile = at_key(spec, "hardware", [&] { return known_profile(s.hardware, s.hardware_overrides, s.file); });
+  s.hardware = spelt_as(profile->name, s.hardware);
+  setup.machine = {profile->name, profile->facts};
+  return profile;
+}
+
+// By default the newest set that has kernels for this phase itself.
+void read_kernels(const Spec& spec, const HardwareProfile& profile, Setup& setup) {
+  Scenario& s = setup.scenario;
+  if (profile.kernel_sets.empty() && profile.carried_over.empty()) {
+    throw spec.error("hardware", fmt::format("'{}' has no kernel set; see `moeline calibrate`", s.hardware));
+  }
+  const std::string needed = s.phase() == WorkloadPhase::train ? "attention_backward" : "";
+  setup.kernels = at_key(spec, "kernels", [&] { return profile.kernels(s.kernels, needed); });
+  s.kernels = setup.kernels.name;
+}
+
+std::string read_overlap(const Spec& spec, const Scenario& scenario) {
+  const std::string written = spec.text_or("overlap", "default");
+  const std::string overlap = spelt_as("default", spelt_as("none", written));
+  if (overlap == "default") return overlap;
+  if (scenario.kind().plan.empty())
+    throw spec.error("overlap", fmt::format("does not apply to the schedule {}", scenario.schedule));
+  if (overlap == "none") {
+    if (scenario.kind().pipeline) return overlap;
+    throw spec.error("overlap", fmt::format("none belongs to pipelines; {} has the schedule sequential beside it",
+                                            scenario.schedule));
+  }
+  std::filesystem::path plan = beside(scenario.file, overlap);
+  std::error_code failed;
+  if (!std::filesystem::exists(plan, failed)) throw spec.error("overlap", fmt::format("'{}': no such file", overlap));
+  return plan.string();
+}
+
+// A pipeline of given slots needs neither model nor machine, but what it names must be there.
+void read_pipeline(const Spec& spec, Setup& setup) {
+  Scenario& s = setup.scenario;
+  s.slot_costs = read_slot_costs(spec, s.kind());
+  s.parallelism = read_pipeline_parallelism(spec.map("parallelism"), s.kind());
+  s.workload = read_workload(spec.map("workload"), s.kind());
+  check_pipeline(spec, s);
+  if (spec.has("model")) read_model(spec, setup);
+  if (spec.has("hardware") || spec.has("kernels") || !s.hardware_overrides.empty()) {
+    const auto profile = read_machine(spec, setup);
+    if (spec.has("kernels")) read_kernels(spec, *profile, setup);
+  }
+  check_comm_keys(spec.map_or_empty("comm"));
+  check_routing_keys(spec.map_or_empty("routing"));
+  check_training_keys(spec, s.kind());
+  for (const char* key : {"model", "hardware", "kernels", "comm", "routing", "layers", "overlap", "launch", "ranks",
+                          "jitter", "speed_spread", "seed", "samples", "stages", "training", "level"}) {
+    if (spec.has(key)) s.without_use.emplace_back(key);
+  }
+}
+
+}  // namespace
+
+bool is_training_step(const Scenario& scenario) { return scenario.kind().pipeline.has_value() && !scenario.slot_costs; }
+
+int micro_batches(const Scenario& scenario) {
+  const TrainWorkload& w = as_train(scenario.workload);
+  return static_cast<int>(w.global_batch_size / (std::int64_t{scenario.parallelism.dp} * w.micro_batch_size));
+}
+
+Setup load_setup(const std::filesystem::path& path, const std::vector<std::string>& assignments) {
+  return read_setup(Spec::load(path), assignments);
+}
+
+Setup read_setup(Spec spec, const std::vector<std::string>& assignments) {
+  Setup setup;
+  Scenario& s = setup.scenario;
+  s.file = spec.file();
+  s.hardware_overrides = apply(assignments, spec);
+  spec.expect({"schema",       "model",   "hardware", "kernels",       "schedule", "parallelism", "workload",
+               "comm",         "routing", "layers",   "overlap",       "launch",   "ranks",       "jitter",
+               "speed_spread", "seed",    "samples",  "slot_costs_ms", "stages",   "training",    "level"});
+  (void)spec.integer("schema", 1, 1);
+  s.schedule = read_schedule(spec);
+  if (spec.has("slot_costs_ms")) {
+    read_pipeline(spec, setup);
+    return setup;
+  }
+  read_model(spec, setup);
+  const auto profile = read_machine(spec, setup);
+  const MachineFacts& machine = setup.machine.facts;
+  const int gpus_per_node = static_cast<int>(machine.gpus_per_node);
+  s.workload = read_workload(spec.map("workload"), s.kind());
+  check_model(spec, setup);
+  read_kernels(spec, *profile, setup);
+  const Spec routing = spec.map_or_empty("routing");
+  s.routing = read_distribution(routing, s.workload);
+  s.parallelism = read_parallelism(spec.map("parallelism"), s, setup.model, gpus_per_node);
+  s.comm = read_comm(spec.map_or_empty("comm"), s, setup.model, machine);
+  read_layers(spec, setup.model, s);
+  s.routing = read_routing(routing, s, setup.model, gpus_per_node);
+  s.overlap = read_overlap(spec, s);
+  const Launch usual = s.phase() == WorkloadPhase::decode ? Launch::graph : Launch::stream;
+  s.launch = read_choice(spec, "launch", usual);
+  read_ranks(spec, setup);
+  read_training(spec, setup);
+  draw(setup, spec.integer_or("seed", 0, 1 << 30, s.seed));
+  return setup;
+}
+
+}  // namespace moeline

@@ -1,0 +1,166 @@
+// A question: which model, on which machine, doing what, in which order.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "architecture/architecture.hpp"
+#include "base/spec.hpp"
+#include "hardware/profile.hpp"
+#include "moe/inference.hpp"
+#include "moe/training.hpp"
+#include "routing/routed_layer.hpp"
+#include "schedules/scenario/rank_variation.hpp"
+#include "schedules/scenario/schedule_kinds.hpp"
+#include "schedules/scenario/workload.hpp"
+
+namespace moeline {
+
+struct Parallelism {
+  int tp = 1, pp = 1, ep = 1, dp = 1;  ///< world = tp x pp x dp; ep divides tp x dp
+  int virtual_pp = 1;                  ///< model chunks per rank of interleaved-1f1b
+  [[nodiscard]] std::int64_t world() const { return std::int64_t{tp} * pp * dp; }
+};
+
+struct Comm {
+  CommMode mode = CommMode::normal;
+  int num_sms = 0;                      ///< of the normal mode
+  Precision dispatch = Precision::fp8;  ///< that tokens travel in
+  Precision combine = Precision::bf16;  ///< and their results
+};
+
+struct Routing {
+  Distribution distribution = Distribution::balanced;
+  double alpha = 1;  ///< of power_law
+  std::string file;  ///< of loads or a router map (routing/load_file.hpp)
+  PlacementRule placement = PlacementRule::in_order;
+  std::vector<int> forward_rows, backward_rows;
+  int redundant_experts = 0;  ///< copies of experts, of all ranks together
+  double rows_spread = 0;     ///< standard deviation of a rank's expert rows in a layer, over their mean
+
+  /// Of each expert, and not alike.
+  [[nodiscard]] bool has_loads() const {
+    return distribution == Distribution::power_law || distribution == Distribution::file;
+  }
+};
+
+/// What a rank of a pipeline waits for others that are not simulated, us, on average, by transfer (expected_waits.hpp):
+/// of passes alone, and of F&B. Empty: nothing.
+struct ExpectedWaits {
+  std::map<std::string, double> alone_us, overlapped_us;
+};
+
+/// Equal MoE layers that are not simulated (fold.hpp), and those that stand for them.
+struct Fold {
+  int left_out = 0;  ///< whole periods
+  int period = 1;    ///< layers
+  int first = 0;     ///< of the period that stands for them, in order of execution
+  /// How many layers one stands for.
+  [[nodiscard]] int repeats(int layer) const {
+    return layer >= first && layer < first + period ? 1 + left_out / period : 1;
+  }
+};
+
+/// What the slots of a pipeline take, ms. B is the full backward, W its weight part. 0: the schedule has none.
+struct SlotCosts {
+  double f = 0, b = 0, w = 0, f_and_b = 0;
+};
+
+/// As written, with every default resolved. Sizes are per GPU unless the name says otherwise.
+struct Scenario {
+  std::string file;
+  std::string model, hardware, kernels, schedule;
+  std::vector<std::string> hardware_overrides;  ///< "nic_GBps=100"
+  Parallelism parallelism;
+  Workload workload;
+  Comm comm;
+  Routing routing;
+  int layers = 0;            ///< MoE layers simulated
+  bool whole_model = false;  ///< inference and pipelines: with everything else of the model; else those layers alone
+  std::string overlap = "default";  ///< or the path of a plan; of a pipeline also "none"
+  Launch launch = Launch::stream;
+  Level level = Level::by_operator;  ///< of a pipeline
+  RankChoice ranks = RankChoice::automatic;
+  Jitter jitter = Jitter::measured;  ///< of kernels' times
+  double speed_spread = 0;           ///< standard deviation of the GPUs' speeds, over their mean
+  int seed = 1;
+  int samples = 1;  ///< of everything that is drawn
+  TrainingChoices training;
+  std::vector<int> stage_layers;         ///< decoder layers of each stage; empty: balanced
+  std::optional<SlotCosts> slot_costs;   ///< of a whole pipeline: then nothing else takes time
+  std::vector<std::string> without_use;  ///< keys that stand in the file and do not enter
+
+  [[nodiscard]] const ScheduleKind& kind() const { return schedule_named(schedule); }
+  [[nodiscard]] WorkloadPhase phase() const { return phase_of(workload); }
+};
+
+/// A whole pipeline with the operators of its slots.
+[[nodiscard]] bool is_training_step(const Scenario& scenario);
+
+/// Of one pipeline: what a step of training has, over dp.
+[[nodiscard]] int micro_batches(const Scenario& scenario);
+
+struct Machine {
+  std::string name;
+  MachineFacts facts;
+};
+
+/// A scenario with everything it names loaded and everything derived from it alone.
+struct Setup {
+  Scenario scenario;
+  Architecture model;
+  Machine machine;
+  KernelSet kernels;
+  Spread spread;
+  std::vector<RoutedLayer> routed;  ///< of each MoE layer, where experts are not loaded alike
+  RankVariation variation;
+  bool every_rank = false;  ///< all of one expert-parallel group are simulated, else rank 0
+  ExpectedWaits waits;      ///< where one rank is simulated
+  Fold fold;
+  double rows_factor = 1;           ///< times as many expert rows on each rank as the scenario says
+  bool free_communication = false;  ///< null model: transfers and barriers take no time, SMs or bandwidth
+
+  /// Work of a rank in the forward or backward pass of a layer, counted in order of execution.
+  [[nodiscard]] LayerWork layer_work(bool forward, int layer, int rank = 0) const;
+  /// Work of a rank with one of `micro_batches` parts of a step of prefill or decode, in a MoE layer.
+  [[nodiscard]] InferenceWork inference_work(int micro_batch, int micro_batches, int moe_layer = 0, int rank = 0) const;
+  /// One rank stands for all, and waits for those that are not there.
+  [[nodiscard]] bool expects_waits() const { return !every_rank && !free_communication; }
+  [[nodiscard]] int simulated_ranks() const { return every_rank ? scenario.parallelism.ep : 1; }
+  /// Kernels' times are drawn, not their means.
+  [[nodiscard]] bool draws_jitter() const { return every_rank && scenario.jitter == Jitter::measured; }
+  /// Mean expert rows of the other ranks over those given to rank 0; 1 where none are.
+  [[nodiscard]] double others_rows(bool forward, int layer) const;
+  /// MoE layers that are simulated.
+  [[nodiscard]] int simulated_layers() const { return scenario.layers - fold.left_out; }
+  /// Of inference, in order of execution.
+  [[nodiscard]] int first_moe_layer() const { return scenario.whole_model ? model.dense_layers() : 0; }
+  /// Time of a kernel on a rank over that on rank 0.
+  [[nodiscard]] double slowness(int rank) const {
+    return variation.slowness.empty() ? 1 : variation.slowness[static_cast<std::size_t>(rank)];
+  }
+  /// Expert rows differ between layers and ranks.
+  [[nodiscard]] bool experts_differ() const { return !routed.empty() || !variation.forward_rows.empty(); }
+  /// Requests differ between ranks.
+  [[nodiscard]] bool requests_differ() const { return !variation.kv_len.empty() || !variation.requests.empty(); }
+  /// How often the step runs an MTP module: each time drafts one token for every request.
+  [[nodiscard]] int drafted_tokens() const;
+};
+
+/// What is placed where in each MoE layer.
+[[nodiscard]] PlacementShape placement_shape(const Scenario& scenario, const Architecture& model, int gpus_per_node);
+
+/// The same question with another seed: routing and ranks are drawn anew.
+void draw(Setup& setup, int seed);
+
+/// `assignments`: "--set" overrides, "comm.num_sms=24" or "hardware.nic_GBps=100".
+/// Throws SpecError (file, line, key, nearest valid name).
+[[nodiscard]] Setup load_setup(const std::filesystem::path& path, const std::vector<std::string>& assignments = {});
+/// The same of a scenario that came from elsewhere; its paths are relative to the file it names.
+[[nodiscard]] Setup read_setup(Spec spec, const std::vector<std::string>& assignments = {});
+
+}  // namespace moeline

@@ -1,0 +1,291 @@
+#include "schedules/scenario/scenario_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "schedules/scenario/pipeline_parts.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr int kMostTokens = 1 << 24;
+
+TrainWorkload read_training(const Spec& spec) {
+  spec.expect({"phase", "micro_batch_size", "seq_len", "global_batch_size"});
+  TrainWorkload w;
+  w.micro_batch_size = spec.integer_or("micro_batch_size", 1, 1 << 16, 1);
+  w.seq_len = spec.integer("seq_len", 1, kMostTokens);
+  if (static_cast<long long>(w.micro_batch_size) * w.seq_len > kMostTokens) {
+    throw spec.error("micro_batch_size", fmt::format("x seq_len is more than {} tokens per GPU", kMostTokens));
+  }
+  w.global_batch_size = spec.integer_or("global_batch_size", 1, 1 << 30, 0);
+  return w;
+}
+
+PrefillWorkload read_prefill(const Spec& spec) {
+  spec.expect({"phase", "tokens", "prompt_len", "cached_len"});
+  PrefillWorkload w;
+  w.tokens = spec.integer("tokens", 1, kMostTokens);
+  w.prompt_len = spec.integer("prompt_len", 1, kMostTokens);
+  w.cached_len = spec.integer_or("cached_len", 0, kMostTokens, 0);
+  if (w.cached_len >= w.prompt_len) {
+    throw spec.error("cached_len", fmt::format("must be below prompt_len: {} leaves nothing of {} to compute",
+                                               w.cached_len, w.prompt_len));
+  }
+  return w;
+}
+
+DecodeWorkload read_decode(const Spec& spec) {
+  spec.expect({"phase", "batch_size", "batch_size_spread", "kv_len", "kv_len_spread", "query_len", "mtp_acceptance"});
+  DecodeWorkload w;
+  w.batch_size = spec.integer("batch_size", 1, 1 << 20);
+  w.query_len = spec.integer_or("query_len", 1, 16, 1);
+  w.kv_len = spec.integer("kv_len", 1, kMostTokens);
+  if (w.kv_len < w.query_len) {
+    throw spec.error("kv_len", fmt::format("counts the new tokens: {} is below query_len, {}", w.kv_len, w.query_len));
+  }
+  w.kv_len_spread = spec.has("kv_len_spread") ? spec.number("kv_len_spread", 0, 10.0 * w.kv_len) : 0;
+  w.batch_size_spread = spec.has("batch_size_spread") ? spec.number("batch_size_spread", 0, w.batch_size) : 0;
+  if (spec.has("mtp_acceptance")) w.mtp_acceptance = spec.number("mtp_acceptance", 0, 1);
+  if (spec.has("mtp_acceptance") && w.query_len == 1) {
+    throw spec.error("mtp_acceptance", "does not apply: query_len 1 drafts no tokens");
+  }
+  return w;
+}
+
+void check_schedule(const Spec& spec, WorkloadPhase phase, const ScheduleKind& schedule) {
+  if (schedule.is_for(phase)) return;
+  throw spec.error("phase", fmt::format("'{}' does not go with the schedule {}, which is for {}", word_of(phase),
+                                        schedule.name, fmt::join(words_of(schedule.phases), ", ")));
+}
+
+void check_micro_batches(const Spec& spec, const Workload& workload, const ScheduleKind& schedule) {
+  const auto check = [&](const char* key, int count) {
+    if (count >= schedule.micro_batches) return;
+    throw spec.error(key, fmt::format("must be at least {}: one for each micro-batch", schedule.micro_batches));
+  };
+  if (const auto* decode = std::get_if<DecodeWorkload>(&workload)) check("batch_size", decode->batch_size);
+  if (const auto* prefill = std::get_if<PrefillWorkload>(&workload)) check("tokens", prefill->tokens);
+}
+
+// Padded rows that one rank can get at most: every token of the group chooses as many of its experts as it may.
+int most_rows(const Scenario& scenario, const Architecture& model) {
+  constexpr double kMost = 1 << 30;
+  const int experts = model.n_routed_experts / scenario.parallelism.ep;
+  const TrainWorkload& w = as_train(scenario.workload);
+  const double tokens = static_cast<double>(w.micro_batch_size) * w.seq_len;
+  const double rows = tokens * scenario.parallelism.ep * std::min(model.num_experts_per_tok, experts);
+  return static_cast<int>(std::min(kMost, rows + experts * kRowPadding));
+}
+
+std::vector<int> read_rows(const Spec& rows, const char* key, const Scenario& scenario, const Architecture& model) {
+  std::vector<int> values = rows.integers(key, 1, most_rows(scenario, model));
+  if (values.size() != static_cast<std::size_t>(scenario.layers)) {
+    throw rows.error(
+        key, fmt::format("must list one value per layer: {}, not {} (or set routing={{distribution: balanced}})",
+                         scenario.layers, values.size()));
+  }
+  return values;
+}
+
+}  // namespace
+
+std::string modelled(const Spec& spec, const std::string& key, const std::vector<std::string>& values,
+                     const std::vector<std::string>& real) {
+  const std::string value = spec.text_or(key, values.front());
+  if (!known_name(value, values) && known_name(value, real)) {
+    throw spec.error(key, fmt::format("'{}' is not modelled; there is: {}", value, fmt::join(values, ", ")));
+  }
+  return spec.has(key) ? spec.choice(key, values) : value;
+}
+
+Workload read_workload(const Spec& spec, const ScheduleKind& schedule) {
+  spec.expect({"phase", "micro_batch_size", "seq_len", "global_batch_size", "tokens", "prompt_len", "cached_len",
+               "batch_size", "batch_size_spread", "kv_len", "kv_len_spread", "query_len", "mtp_acceptance"});
+  (void)spec.text("phase");
+  const auto phase = choice_of<WorkloadPhase>(spec.choice("phase", words_of<WorkloadPhase>()));
+  check_schedule(spec, phase, schedule);
+  const Workload w = phase == WorkloadPhase::train     ? Workload(read_training(spec))
+                     : phase == WorkloadPhase::prefill ? Workload(read_prefill(spec))
+                                                       : Workload(read_decode(spec));
+  check_micro_batches(spec, w, schedule);
+  return w;
+}
+
+void check_comm_keys(const Spec& spec) { spec.expect({"mode", "num_sms", "dispatch_dtype", "combine_dtype"}); }
+
+Comm read_comm(const Spec& spec, const Scenario& scenario, const Architecture& model, const MachineFacts& machine) {
+  check_comm_keys(spec);
+  const bool training = scenario.phase() == WorkloadPhase::train;
+  const bool decode = scenario.phase() == WorkloadPhase::decode;
+  Comm c;
+  const std::vector<CommMode> modes = decode ? scenario.kind().decode_modes : std::vector{CommMode::normal};
+  c.mode = choice_of<CommMode>(modelled(spec, "mode", words_of(modes), words_of<CommMode>()));
+  c.dispatch = training ? Precision::fp8 : multiplied_in(model.expert_weights);
+  if (training) (void)modelled(spec, "dispatch_dtype", {"fp8"}, {"bf16"});
+  if (spec.has("dispatch_dtype")) c.dispatch = precision_named(spec.choice("dispatch_dtype", {"fp8", "bf16"}));
+  c.combine = precision_named(modelled(spec, "combine_dtype", {"bf16"}, {"fp8"}));
+  if (c.mode == CommMode::low_latency) {
+    c.num_sms = spec.integer_or("num_sms", 0, 4096, 0);
+    if (c.num_sms > 0) throw spec.error("num_sms", "does not apply to low_latency: it issues and receives on all SMs");
+    return c;
+  }
+  const int most = static_cast<int>(machine.sms) - 1;  // at least one is left to compute
+  if (most < 1) throw spec.error("num_sms", "cannot be met: the machine has one SM");
+  const int usual = training ? 20 : 24;  // DeepSeek-V3's training; DeepEP's default
+  c.num_sms = spec.integer_or("num_sms", 1, most, std::min(usual, most));
+  return c;
+}
+
+Parallelism read_world(const Spec& spec, int ep) {
+  Parallelism p;
+  p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
+  if (p.tp > 1) throw spec.error("tp", "above 1 is not modelled");
+  p.pp = spec.integer_or("pp", 1, kMostRanks, 1);
+  p.ep = ep;
+  p.dp = spec.integer_or("dp", 1, kMostRanks, p.ep);
+  if (static_cast<long long>(p.pp) * p.dp > kMostRanks) {
+    throw spec.error("pp", fmt::format("x dp is more than {} ranks", kMostRanks));
+  }
+  if (p.dp % p.ep != 0) throw spec.error("ep", fmt::format("must divide tp x dp: {} does not divide {}", p.ep, p.dp));
+  return p;
+}
+
+namespace {
+
+// Where experts are not loaded alike every rank is simulated, and may have its own number of experts.
+void check_experts_divide(const Spec& spec, int ep, const Scenario& scenario, const Architecture& model) {
+  const int redundant = scenario.routing.redundant_experts;
+  const int slots = model.n_routed_experts + redundant;
+  const std::string also = redundant > 0 ? fmt::format(" and {} redundant", redundant) : "";
+  const bool may_differ = scenario.routing.has_loads() && scenario.phase() != WorkloadPhase::train;
+  if (may_differ && ep <= slots) return;
+  if (slots % ep != 0) {
+    throw spec.error("ep",
+                     fmt::format("must divide the {} routed{} experts: {} does not", model.n_routed_experts, also, ep));
+  }
+}
+
+}  // namespace
+
+Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
+  const bool pipeline = scenario.kind().pipeline.has_value();
+  spec.expect(pipeline ? std::vector<std::string>{"tp", "pp", "virtual_pp", "ep", "dp"}
+                       : std::vector<std::string>{"tp", "pp", "ep", "dp"});
+  // one rank has no all-to-all, and another list of kernels
+  Parallelism p = read_world(spec, spec.integer("ep", 2, kMostRanks));
+  if (p.pp > 1 && scenario.phase() != WorkloadPhase::train) {
+    throw spec.error("pp", "above 1 is not modelled in prefill and decode");
+  }
+  if (pipeline) read_pipeline_keys(spec, scenario.kind(), p);
+  check_experts_divide(spec, p.ep, scenario, model);
+  if (p.ep > gpus_per_node && p.ep % gpus_per_node != 0) {
+    throw spec.error("ep", fmt::format("must fill whole nodes of {} GPUs, or fit into one", gpus_per_node));
+  }
+  return p;
+}
+
+void check_routing_keys(const Spec& spec) {
+  spec.expect({"distribution", "alpha", "file", "rows", "rows_spread", "redundant_experts", "placement"});
+}
+
+namespace {
+
+// A key that goes with one distribution alone.
+void check_belongs(const Spec& spec, const char* key, Distribution distribution, const Routing& routing) {
+  if (!spec.has(key) || routing.distribution == distribution) return;
+  throw spec.error(
+      key, fmt::format("belongs to the distribution {}, not {}", word_of(distribution), word_of(routing.distribution)));
+}
+
+void check_placement(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
+  const PlacementShape shape = placement_shape(scenario, model, gpus_per_node);
+  const std::string broken = scenario.routing.placement == PlacementRule::eplb ? broken_rule(shape) : "";
+  if (!broken.empty()) throw spec.error("placement", "eplb: " + broken);
+}
+
+}  // namespace
+
+PlacementShape placement_shape(const Scenario& scenario, const Architecture& model, int gpus_per_node) {
+  const int ep = scenario.parallelism.ep;
+  return {model.n_routed_experts, model.n_routed_experts + scenario.routing.redundant_experts, model.n_group,
+          std::max(1, ep / gpus_per_node), ep};
+}
+
+Routing read_distribution(const Spec& spec, const Workload& workload) {
+  check_routing_keys(spec);
+  const bool training = phase_of(workload) == WorkloadPhase::train;
+  Routing r;
+  const std::vector<std::string>& all = words_of<Distribution>();
+  const std::vector<std::string> drawn(all.begin(), all.end() - 1);  // but for `given`
+  r.distribution = choice_of<Distribution>(modelled(spec, "distribution", training ? all : drawn, all));
+  if (!spec.has("redundant_experts")) return r;
+  if (training) throw spec.error("redundant_experts", "belongs to prefill and decode");
+  r.redundant_experts = spec.integer("redundant_experts", 0, 1 << 16);
+  return r;
+}
+
+Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
+  Scenario so_far = scenario;
+  Routing& r = so_far.routing;
+  check_belongs(spec, "alpha", Distribution::power_law, r);
+  check_belongs(spec, "file", Distribution::file, r);
+  check_belongs(spec, "rows", Distribution::given, r);
+  if (r.distribution == Distribution::power_law) r.alpha = spec.has("alpha") ? spec.number("alpha", 0, 10) : r.alpha;
+  if (r.distribution == Distribution::file) r.file = spec.text("file");
+  r.placement = read_choice(spec, "placement", r.placement);
+  if (r.has_loads()) check_placement(spec, so_far, model, gpus_per_node);
+  if (spec.has("rows_spread")) {
+    if (r.has_loads()) throw spec.error("rows_spread", "does not go with loads: they say what each rank gets");
+    r.rows_spread = spec.number("rows_spread", 0, 0.5);
+  }
+  if (r.distribution == Distribution::given) {
+    const Spec rows = spec.map("rows");
+    rows.expect({"forward", "backward"});
+    r.forward_rows = read_rows(rows, "forward", scenario, model);
+    r.backward_rows = read_rows(rows, "backward", scenario, model);
+  }
+  return r;
+}
+
+void read_ranks(const Spec& spec, Setup& setup) {
+  Scenario& s = setup.scenario;
+  constexpr int kMostTogether = 8192;                // resources are numbered with 16 bits
+  constexpr std::int64_t kMostRankLayers = 1 << 17;  // a graph of eight million tasks in decode
+  s.ranks = read_choice(spec, "ranks", s.ranks);
+  s.samples = spec.integer_or("samples", 1, 10000, 1);
+  s.jitter = read_choice(spec, "jitter", s.jitter);
+  if (spec.has("speed_spread")) s.speed_spread = spec.number("speed_spread", 0, 0.3);
+  const DecodeWorkload* decode = std::get_if<DecodeWorkload>(&s.workload);
+  const bool requests_vary = decode != nullptr && decode->batch_size_spread > 0;
+  const bool keys_vary = decode != nullptr && decode->kv_len_spread > 0;
+  const bool no_expectation = s.routing.has_loads() || requests_vary;
+  if (s.ranks == RankChoice::folded && no_expectation) {
+    throw spec.error("ranks", fmt::format("folded does not go with {}: ranks differ by more than chance",
+                                          s.routing.has_loads() ? "unequal loads" : "batch_size_spread"));
+  }
+  const bool differ = no_expectation || s.routing.rows_spread > 0 || keys_vary || s.speed_spread > 0 || s.samples > 1;
+  if (s.ranks == RankChoice::folded && s.samples > 1) {
+    throw spec.error("samples", "above 1 have nothing to draw where ranks are folded");
+  }
+  if (is_training_step(s)) {
+    if (s.ranks == RankChoice::all || s.samples > 1) {
+      throw spec.error(
+          s.ranks == RankChoice::all ? "ranks" : "samples",
+          "does not go with a whole pipeline, which folds expert-parallel groups; dualpipe-chunk simulates "
+          "all of one");
+    }
+    return;
+  }
+  const std::int64_t rank_layers = std::int64_t{s.parallelism.ep} * s.layers;
+  const bool few = s.parallelism.ep <= kMostTogether && rank_layers <= kMostRankLayers;
+  setup.every_rank = s.ranks == RankChoice::all ||
+                     (s.ranks == RankChoice::automatic && differ && (few || no_expectation || s.samples > 1));
+  if (setup.every_rank && !few) {
+    throw spec.error("ranks", fmt::format("all: {} ranks of {} layers are too many to simulate together",
+                                          s.parallelism.ep, s.layers));
+  }
+}
+
+}  // namespace moeline

@@ -1,0 +1,35 @@
+// The mappings of a scenario file, one function each. They refuse what is not modelled; nothing is ignored.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/spec.hpp"
+#include "schedules/scenario/scenario.hpp"
+
+namespace moeline {
+
+[[nodiscard]] Workload read_workload(const Spec& spec, const ScheduleKind& schedule);
+[[nodiscard]] Comm read_comm(const Spec& spec, const Scenario& scenario, const Architecture& model,
+                             const MachineFacts& machine);
+inline constexpr int kMostRanks = 1 << 20;
+/// tp, pp and dp around a given ep.
+[[nodiscard]] Parallelism read_world(const Spec& spec, int ep);
+[[nodiscard]] Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model,
+                                           int gpus_per_node);
+/// Where they do not enter, comm and routing must still be spelt right.
+void check_comm_keys(const Spec& spec);
+void check_routing_keys(const Spec& spec);
+/// The distribution and the copies of experts: they enter the rules for ep.
+[[nodiscard]] Routing read_distribution(const Spec& spec, const Workload& workload);
+/// All of it. REQUIRES: `scenario.routing` is read_distribution()'s.
+[[nodiscard]] Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model,
+                                   int gpus_per_node);
+/// Which ranks are simulated, and how they differ.
+void read_ranks(const Spec& spec, Setup& setup);
+
+/// One of the `modelled` values, the first by default; the `real` ones stand for what this version does not model.
+[[nodiscard]] std::string modelled(const Spec& spec, const std::string& key, const std::vector<std::string>& values,
+                                   const std::vector<std::string>& real);
+
+}  // namespace moeline

@@ -1,0 +1,117 @@
+// What a scenario gives one rank to do.
+#include <algorithm>
+#include <cmath>
+
+#include "schedules/scenario/expected_maximum.hpp"
+#include "schedules/scenario/scenario.hpp"
+
+namespace moeline {
+namespace {
+
+// The longer requests of a batch stay for many steps, and every rank waits for the one that has the most keys: it is
+// the rank that is simulated.
+double longest_mean_kv(const DecodeWorkload& w, int ep) {
+  if (w.kv_len_spread == 0) return w.kv_len;
+  return w.kv_len + expected_maximum(ep) * w.kv_len_spread / std::sqrt(w.batch_size);
+}
+
+double drawn_rows(const RankVariation& variation, bool forward, int layer, int rank) {
+  const RankVariation::ByLayer& rows = forward ? variation.forward_rows : variation.backward_rows;
+  return rows[static_cast<std::size_t>(layer) % rows.size()][static_cast<std::size_t>(rank)];
+}
+
+// `tokens` of prompts; of one that its micro-batches share, the later one sees the earlier one's keys.
+void set_prompts(const PrefillWorkload& w, int micro_batch, int tokens, InferenceWork& work) {
+  const int wanted = new_tokens_per_prompt(w);
+  const int query_len = std::max(1, std::min(wanted, tokens));
+  work.query_len = query_len;
+  work.requests = static_cast<double>(tokens) / query_len;
+  work.kv_len = w.cached_len + query_len + (query_len < wanted ? micro_batch * tokens : 0);
+}
+
+}  // namespace
+
+int new_tokens_per_prompt(const PrefillWorkload& workload) {
+  return std::min(workload.prompt_len - workload.cached_len, workload.tokens);
+}
+
+double tokens_per_request(const DecodeWorkload& workload) {
+  double tokens = 0;
+  double accepted = 1;
+  for (int i = 0; i < workload.query_len; ++i, accepted *= workload.mtp_acceptance) tokens += accepted;
+  return tokens;
+}
+
+LayerWork Setup::layer_work(bool forward, int layer, int rank) const {
+  LayerWork work;
+  work.model = model;
+  work.choices = scenario.training;
+  work.micro_batch_size = as_train(scenario.workload).micro_batch_size;
+  work.seq_len = as_train(scenario.workload).seq_len;
+  work.ep = scenario.parallelism.ep;
+  work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
+  if (!routed.empty()) {
+    const RoutedLayer& routing = routed[static_cast<std::size_t>(layer) % routed.size()];
+    work.spread = routing.spread;
+    work.load = load_of(routing, rank, work.tokens(), model.num_experts_per_tok);
+    return work;
+  }
+  work.spread = spread;
+  const std::vector<int>& given = forward ? scenario.routing.forward_rows : scenario.routing.backward_rows;
+  work.load = given.empty() || rank > 0 ? balanced_load(model, work.tokens(), work.ep, spread)
+                                        : given_load(model, given[static_cast<std::size_t>(layer)], work.ep, spread);
+  const bool drawn = !variation.forward_rows.empty() && (given.empty() || rank > 0);
+  const double factor = rows_factor * (drawn ? drawn_rows(variation, forward, layer, rank) : 1);
+  if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
+  return work;
+}
+
+double Setup::others_rows(bool forward, int layer) const {
+  if (scenario.routing.forward_rows.empty()) return 1;
+  const LayerWork given = layer_work(forward, layer);
+  return balanced_load(model, given.tokens(), given.ep, spread).valid / given.load.valid;
+}
+
+InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_layer, int rank) const {
+  const auto part = [&](int whole) { return whole / micro_batches + (micro_batch < whole % micro_batches ? 1 : 0); };
+  const auto of_rank = static_cast<std::size_t>(rank);
+  InferenceWork work;
+  work.model = model;
+  double mean_tokens = 0;  // of the ranks
+  if (const auto* w = std::get_if<DecodeWorkload>(&scenario.workload)) {
+    work.decode = true;
+    work.requests = part(variation.requests.empty() ? w->batch_size : variation.requests[of_rank]);
+    work.query_len = w->query_len;
+    work.kv_len = !every_rank                ? longest_mean_kv(*w, scenario.parallelism.ep)
+                  : variation.kv_len.empty() ? w->kv_len
+                                             : variation.kv_len[of_rank];
+    mean_tokens = part(w->batch_size) * w->query_len;
+  } else {
+    set_prompts(as_prefill(scenario.workload), micro_batch, part(as_prefill(scenario.workload).tokens), work);
+    mean_tokens = work.tokens();
+  }
+  work.low_latency = scenario.comm.mode == CommMode::low_latency;
+  work.dispatch = scenario.comm.dispatch;
+  work.ep = scenario.parallelism.ep;
+  work.redundant_experts = scenario.routing.redundant_experts;
+  work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
+  if (!routed.empty()) {
+    const RoutedLayer& routing = routed[static_cast<std::size_t>(moe_layer) % routed.size()];
+    work.spread = routing.spread;
+    work.load = load_of(routing, rank, mean_tokens, model.num_experts_per_tok);
+    return work;
+  }
+  work.spread = spread;
+  work.load = balanced_load(model, mean_tokens, work.ep, spread, work.redundant_experts);
+  const double factor =
+      rows_factor * (variation.forward_rows.empty() ? 1 : drawn_rows(variation, true, moe_layer, rank));
+  if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
+  return work;
+}
+
+int Setup::drafted_tokens() const {
+  const auto* decode = std::get_if<DecodeWorkload>(&scenario.workload);
+  return decode != nullptr && model.num_nextn_predict_layers > 0 ? decode->query_len - 1 : 0;
+}
+
+}  // namespace moeline

@@ -1,0 +1,55 @@
+// What a step has to do, of each GPU, by what it is for.
+#pragma once
+
+#include <variant>
+
+#include "schedules/scenario/choices.hpp"
+
+namespace moeline {
+
+struct TrainWorkload {
+  int micro_batch_size = 0;  ///< sequences
+  int seq_len = 0;
+  int global_batch_size = 0;  ///< sequences per step; 0: not given
+};
+
+struct PrefillWorkload {
+  int tokens = 0;      ///< new tokens per step
+  int prompt_len = 0;  ///< with the cached part
+  int cached_len = 0;  ///< of each prompt: in the KV cache already
+};
+
+struct DecodeWorkload {
+  int batch_size = 0;            ///< requests
+  int kv_len = 0;                ///< mean, with the new tokens
+  double kv_len_spread = 0;      ///< standard deviation of the requests' lengths, tokens
+  double batch_size_spread = 0;  ///< of the ranks' requests
+  int query_len = 1;             ///< tokens per request and step: one, and those drafted by MTP
+  double mtp_acceptance = 0.85;  ///< of each drafted token, given that those before it were accepted
+};
+
+/// In the order of WorkloadPhase.
+using Workload = std::variant<TrainWorkload, PrefillWorkload, DecodeWorkload>;
+
+[[nodiscard]] inline WorkloadPhase phase_of(const Workload& workload) {
+  return static_cast<WorkloadPhase>(workload.index());
+}
+
+/// REQUIRES of all: the workload is of that phase.
+[[nodiscard]] inline const TrainWorkload& as_train(const Workload& workload) {
+  return std::get<TrainWorkload>(workload);
+}
+[[nodiscard]] inline const PrefillWorkload& as_prefill(const Workload& workload) {
+  return std::get<PrefillWorkload>(workload);
+}
+[[nodiscard]] inline const DecodeWorkload& as_decode(const Workload& workload) {
+  return std::get<DecodeWorkload>(workload);
+}
+
+/// New tokens of each prompt in this step: all that is not cached, or as many as the step has.
+[[nodiscard]] int new_tokens_per_prompt(const PrefillWorkload& workload);
+
+/// Tokens that one request gets from a step of decode: one, and drafted ones until the first that is rejected.
+[[nodiscard]] double tokens_per_request(const DecodeWorkload& workload);
+
+}  // namespace moeline

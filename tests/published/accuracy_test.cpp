@@ -1,0 +1,107 @@
+// Figures of accuracy in prose are the output of the program: of validate on the page of accuracy and in the README, of
+// analyze on the page of measured traces.
+#include <doctest/doctest.h>
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "experiments/run/run_metrics.hpp"
+#include "tests/support/inference.hpp"
+#include "tests/support/json.hpp"
+#include "tests/support/markdown.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+bool have_all_facts() {
+  return present(data_folder() / "deepep/deepep_v1_h100_normal.csv") && present(data_folder() / "kernels_h800") &&
+         present(training_trace());
+}
+
+void check_tables(const char* page, const std::string& printed, const std::vector<const char*>& parts) {
+  const std::string text = content_of(source(page));
+  for (const char* part : parts) {
+    const std::string block = indented_block_with(part, printed);
+    CHECK_MESSAGE(text.find(block) != std::string::npos, std::string(page) << " does not hold\n" << block);
+  }
+}
+
+/// An element of a list of objects, by the value of one of their keys.
+const rapidjson::Value& named(const rapidjson::Value& list, const char* key, const std::string& value) {
+  for (const auto& each : list.GetArray()) {
+    if (each[key].GetString() == value) return each;
+  }
+  FAIL("no " << key << " " << value);
+  return list;
+}
+
+std::string shown_row(int facts, double mean_abs_error, double worst_error) {
+  return fmt::format("| {} | {:.1f} % | {:+.1f} % |", facts, 100 * mean_abs_error, 100 * worst_error);
+}
+
+}  // namespace
+
+TEST_CASE("the tables on the page of accuracy are what validate prints") {
+  if (!have_all_facts()) return;
+  const Outcome outcome = run_moeline({"validate"});
+  REQUIRE(outcome.exit_code == 0);
+  check_tables("tests/published/README.md", outcome.out,
+               {"\ninference_throughput: ", "of the best null", "kernels left out of the fit in turn"});
+}
+
+TEST_CASE("the README's figures of accuracy are those of validate, and it names the worst") {
+  if (!have_all_facts()) return;
+  const rapidjson::Document result = in_json({"validate"});
+  const std::string readme = content_of(source("README.md"));
+  const auto holds = [&](const std::string& row) {
+    CHECK_MESSAGE(readme.find(row) != std::string::npos, "the README does not hold: " << row);
+  };
+  const std::vector<std::pair<const char*, const char*>> facts = {
+      {"decode throughput, 128 H800", "inference_throughput.decode"},
+      {"prefill throughput, 32 H800", "inference_throughput.prefill"},
+      {"training, two layers of a chunk, 64 H800", "training_chunk.layers_2_and_3"},
+      {"training, a whole step, 2048 H800", "training_step.step"},
+      {"exposed communication in the chunk", "exposed_communication.training_chunk"}};
+  for (const auto& [label, id] : facts) {
+    const rapidjson::Value& fact = named(result["facts"], "id", id);
+    const double error = fact["error"].GetDouble();
+    CHECK(fact["status"].GetString() == std::string("not fitted"));
+    holds(fmt::format("| {} {}", label, shown_row(1, std::abs(error), error)));
+  }
+  const std::vector<std::pair<const char*, const char*>> subjects = {
+      {"its parts, the step included", "training_step"},
+      {"waits for other ranks in the chunk", "training_chunk_waits"},
+      {"low-latency all-to-all, H800, late 2025", "deepep_low_latency_h800_late"},
+      {"FP8 GEMMs, H800, April 2025", "deepgemm_h800_2025_04"},
+      {"FP8 GEMMs, H20: no constant was fitted there", "gemm_h20"}};
+  double worst = 0;
+  for (const auto& [label, name] : subjects) {
+    const rapidjson::Value& subject = named(result["subjects"], "subject", name);
+    const double error = subject["worst_error"].GetDouble();
+    holds(fmt::format("| {} {}", label,
+                      shown_row(subject["facts"].GetInt(), subject["mean_abs_error"].GetDouble(), error)));
+    worst = std::max(worst, std::abs(error));
+  }
+  for (const auto& fact : result["facts"].GetArray()) {
+    CAPTURE(fact["id"].GetString());
+    CHECK(std::abs(fact["error"].GetDouble()) <= worst);
+  }
+  CHECK(std::abs(named(result["facts"], "id", "training_step.optimizer")["error"].GetDouble()) == worst);
+}
+
+TEST_CASE("the tables on the page of measured traces are what analyze prints") {
+  if (!present(training_trace())) return;
+  const Outcome outcome = run_moeline({"analyze", training_trace().string(), "--scenario", chunk_scenario().string()});
+  REQUIRE(outcome.exit_code == 0);
+  check_tables("model/measured/README.md", outcome.out, {"as HTA counts", "length us"});
+}
+
+TEST_CASE("the shares of extrapolated prices on the page of accuracy are those of the two inference facts") {
+  const double prefill = extrapolated_share(run_prefill());
+  const double decode = extrapolated_share(run_decode({"workload.query_len=2", "workload.mtp_acceptance=0.6"}));
+  const std::string shares = fmt::format("(prefill {:.0f} %, decode {:.0f} %)", 100 * prefill, 100 * decode);
+  CHECK_MESSAGE(content_of(source("tests/published/README.md")).find(shares) != std::string::npos,
+                "the page does not hold " << shares);
+}
