@@ -104,6 +104,22 @@ class Chunk {
     return kernel.us() - lost;
   }
 
+  // For how long of this kernel compute kernels run, on either stream.
+  [[nodiscard]] double computing_us(const Kernel& kernel) const {
+    std::vector<std::pair<double, double>> beside;
+    for (const Kernel& other : kernels_) {
+      const double from = std::max(kernel.start, other.start), until = std::min(kernel.end, other.end);
+      if (other.stream != kCommunicationStream && from < until) beside.emplace_back(from, until);
+    }
+    std::sort(beside.begin(), beside.end());
+    double sum = 0, counted_until = kernel.start;
+    for (const auto& [from, until] : beside) {
+      sum += std::max(0.0, until - std::max(from, counted_until));
+      counted_until = std::max(counted_until, until);
+    }
+    return sum;
+  }
+
  private:
   std::string file_;
   std::vector<Kernel> kernels_;
@@ -143,6 +159,22 @@ std::string place(const Kernel& kernel) {
   return fmt::format("{} {}, layer {}", kernel.phase, kernel.index, kernel.layer);
 }
 
+// What is left to do when nothing computes beside the transfer goes at its speed alone; the rest is bound by its copies.
+void observe_stretch(const Chunk& chunk, const Curve& curve, Constant stretch, const Kernel& kernel,
+                     const Constants& alone, Observation& observation) {
+  const double alone_us = evaluate(curve, alone).us;
+  const double start_us = copying_us(curve, 0, alone);
+  const double copies_us = copying_us(curve, 1, alone) - start_us;
+  if (std::isnan(alone_us + copies_us)) {
+    throw SpecError(chunk.file(), kernel.line,
+                    "needs DeepEP's tables beside it: the copies of transfers are measured in multiples of their time alone");
+  }
+  const double undisturbed_us = kernel.us() - chunk.computing_us(kernel);
+  const double disturbed_share = 1 - undisturbed_us / alone_us;
+  observation.curve.fixed_us = undisturbed_us + disturbed_share * start_us;
+  observation.curve.always = {{stretch, disturbed_share * copies_us}};
+}
+
 Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel, const MachineFacts& machine,
                     const Constants& alone) {
   const int sms = row_of(op.family).is_resident ? kernel.sms : static_cast<int>(machine.sms);
@@ -152,11 +184,7 @@ Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel
   observation.where = place(kernel);
   observation.measured_us = chunk.solo_us(op, kernel);
   if (is_all_to_all(op.family)) {
-    const double alone_us = evaluate(transfer_curve(op, kernel.sms, machine), alone).us;
-    if (std::isnan(alone_us))
-      throw SpecError(chunk.file(), kernel.line,
-                      "needs DeepEP's tables beside it: transfers are measured in multiples of their time alone");
-    observation.curve.always = {{overlapped_slowdown(op.family), alone_us}};
+    observe_stretch(chunk, transfer_curve(op, kernel.sms, machine), copy_stretch(op.family), kernel, alone, observation);
   } else {
     observation.curve = compute_curve(op, sms, machine, kTiles);
     if (op.family == Family::attention_forward) keep_branch(observation.curve, "compute");  // no host in this clock

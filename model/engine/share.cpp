@@ -1,6 +1,7 @@
 #include "engine/share.hpp"
 
 #include <algorithm>
+#include <functional>
 
 namespace moeline {
 
@@ -8,7 +9,9 @@ void SmPool::enqueue(const Waiting& resident) {
   const auto later = [](const Waiting& a, const Waiting& b) {
     return a.ready != b.ready ? a.ready < b.ready : a.task < b.task;
   };
-  waiting_.insert(std::upper_bound(waiting_.begin(), waiting_.end(), resident, later), resident);
+  // One that has begun to take SMs stays first: with two such, each could wait for what the other holds.
+  const bool has_begun = !waiting_.empty() && waiting_.front().held > 0;
+  waiting_.insert(std::upper_bound(waiting_.begin() + has_begun, waiting_.end(), resident, later), resident);
 }
 
 bool SmPool::admit_next(Waiting& admitted) {
@@ -42,10 +45,23 @@ bool FairShare::all_fit(std::span<const double> left) const {
   return std::all_of(touched_.begin(), touched_.end(), [&](ResourceId r) { return demand_[r] <= left[r]; });
 }
 
+void FairShare::freeze(std::vector<Claim*>::iterator first, double level) {
+  for (auto it = first; it != open_.end(); ++it) {
+    Claim& claim = **it;
+    claim.speed = std::min(claim.most, level);
+    if (claim.elastic_sms > 0) left_[claim.pool] -= claim.speed * claim.elastic_sms;
+    for (const Usage& usage : claim.links) left_[usage.link] -= claim.speed * usage.rate;
+  }
+  open_.erase(first, open_.end());
+  sum_demands(open_);
+}
+
 void FairShare::operator()(std::span<Claim> claims, std::span<const double> available) {
   open_.clear();
+  bool limited = false;
   for (Claim& claim : claims) {
-    claim.speed = 1;
+    claim.speed = claim.most;
+    limited = limited || claim.most < 1;
     open_.push_back(&claim);
   }
   sum_demands(open_);
@@ -63,21 +79,19 @@ void FairShare::operator()(std::span<Claim> claims, std::span<const double> avai
         bottleneck = resource;
       }
     }
+    const auto below = [&](const Claim* claim) { return claim->most < 1 && claim->most <= level; };
+    if (limited && std::any_of(open_.begin(), open_.end(), below)) {
+      freeze(std::stable_partition(open_.begin(), open_.end(), std::not_fn(below)), 1);
+      continue;
+    }
     if (level == 1) return;  // demands exceed what is left by a rounding error alone
     level = reached = std::max(level, reached);
-    const auto frozen = std::stable_partition(open_.begin(), open_.end(), [&](const Claim* claim) {
+    const auto unbound = [&](const Claim* claim) {
       const bool shares_sms = claim->elastic_sms > 0 && claim->pool == bottleneck;
       const auto uses = [&](const Usage& usage) { return usage.link == bottleneck && usage.rate > 0; };
       return !shares_sms && std::none_of(claim->links.begin(), claim->links.end(), uses);
-    });
-    for (auto it = frozen; it != open_.end(); ++it) {
-      Claim& claim = **it;
-      claim.speed = level;
-      if (claim.elastic_sms > 0) left_[claim.pool] -= level * claim.elastic_sms;
-      for (const Usage& usage : claim.links) left_[usage.link] -= level * usage.rate;
-    }
-    open_.erase(frozen, open_.end());
-    sum_demands(open_);
+    };
+    freeze(std::stable_partition(open_.begin(), open_.end(), unbound), level);
   }
 }
 

@@ -5,7 +5,8 @@
 //
 // Speeds are max-min fair: maximise the smallest speed, then the next, subject to
 //     sum over tasks of demand(task, resource) * speed(task) <= what is free of the resource,   speed <= 1
-// by progressive filling: raise all speeds together; where a resource is exhausted, freeze the tasks that use it.
+// by progressive filling: raise all speeds together; where a resource is exhausted, freeze the tasks that use it, and
+// a task with disturbing neighbours at the speed that these leave it. What it does not use is left to the others.
 #pragma once
 
 #include <span>
@@ -34,7 +35,7 @@ class SmPool {
 
  private:
   int free_;
-  std::vector<Waiting> waiting_;  // by (ready, task)
+  std::vector<Waiting> waiting_;  // by (ready, task), behind one that holds SMs already
 };
 
 /// What one running task asks of the resources of its domain, and the speed it gets.
@@ -42,7 +43,8 @@ struct Claim {
   TaskId task = 0;
   double elastic_sms = 0;  ///< SMs shared with others; 0 for residents, which hold theirs
   ResourceId pool = kNoPool;
-  std::span<const Usage> links;
+  std::span<const Usage> links{};
+  double most = 1;  ///< no speed above this, however much is free
   double speed = 0;
 };
 
@@ -55,6 +57,7 @@ class FairShare {
  private:
   void add_demand(ResourceId resource, double amount);
   void sum_demands(std::span<Claim* const> claims);
+  void freeze(std::vector<Claim*>::iterator first, double level);
   [[nodiscard]] bool all_fit(std::span<const double> left) const;
 
   std::vector<double> demand_;       // of the claims still open, by resource

@@ -16,20 +16,20 @@ namespace {
 struct Event {
   Time at{};
   TaskId task = 0;
-  std::uint32_t stamp = 0;  // of the task's speed when this was pushed; a later change makes the event stale
   bool operator<(const Event& other) const {  // the heap pops the greatest: earliest, then smallest id
     return at != other.at ? at > other.at : task > other.task;
   }
 };
 
 struct Progress {
-  double left_ps = 0;  // work still to do, as time at full speed
+  double left_ps = 0;  // work still to do, as time at full speed; negative once it is done
   double speed = 0;
-  Time banked_at{};  // left_ps is as of this instant
-  std::uint32_t stamp = 0;
+  Time banked_at{-1};       // left_ps is as of this instant; negative before it starts
+  Time next = Time::max();  // its event that counts: the others on the queue are stale
   std::array<std::uint32_t, 2> pending{};  // events that its start and its end still wait for
-  bool started = false;
-  bool done = false;  // work is done; the end may still have to wait
+
+  [[nodiscard]] bool started() const { return banked_at >= Time::zero(); }
+  [[nodiscard]] bool done() const { return left_ps < 0; }  // the end may still have to wait
 };
 
 struct Domain {
@@ -39,6 +39,7 @@ struct Domain {
   bool dirty = false;
 };
 
+constexpr double kDone = -1;  // of Progress::left_ps
 constexpr std::uint32_t kNoDomain = ~std::uint32_t{0};
 
 class Simulation {
@@ -85,10 +86,12 @@ class Simulation {
       const Event event = events_.top();
       events_.pop();
       Progress& progress = progress_[event.task];
-      if (event.stamp != progress.stamp) continue;
+      if (event.at != progress.next) continue;
+      progress.next = Time::max();
+      if (progress.started() && comes_later(event)) continue;
       now_ = event.at;
       any = true;
-      if (progress.started) {
+      if (progress.started()) {
         progress.left_ps = 0;  // a completion event defines completion
         work_done(event.task);
       } else {
@@ -131,7 +134,7 @@ class Simulation {
     if (delay == Time::zero()) {
       ready_.push_back(task);
     } else {
-      push(task, static_cast<double>(delay.count()));
+      push(task, later(task, now_, static_cast<double>(delay.count())));
     }
   }
 
@@ -165,7 +168,6 @@ class Simulation {
   }
 
   void start(TaskId id) {
-    progress_[id].started = true;
     timeline_.spans[id].start = now_;
     for (const EventId successor : graph_.successors(start_of(id))) {
       if (successor != end_of(id)) arrive(successor);  // its own end waits for its work, not for its start
@@ -175,8 +177,8 @@ class Simulation {
 
   void work_done(TaskId id) {
     Progress& progress = progress_[id];
-    progress.done = true;
-    ++progress.stamp;
+    progress.left_ps = kDone;
+    progress.next = Time::max();
     record(id);
     if (const std::uint32_t domain = domain_of(id); domain != kNoDomain) touch(domain);
     arrive(end_of(id));
@@ -204,31 +206,57 @@ class Simulation {
     claims_.clear();
     for (const TaskId id : domain.running) {
       const Task& task = graph_.task(id);
-      Claim claim{id, 0, task.pool, {}, 0};
+      Claim claim{.task = id, .pool = task.pool};
       if (task.hold == Hold::elastic) claim.elastic_sms = task.sms;
-      if (!progress_[id].done) claim.links = graph_.usages(id);
+      if (!progress_[id].done()) claim.links = graph_.usages(id);
+      if (task.disturbed_speed < 1 && is_disturbed(domain, id)) claim.most = task.disturbed_speed;
       claims_.push_back(claim);
     }
     share_(claims_, available_);
     for (const Claim& claim : claims_) set_speed(claim.task, claim.speed);
   }
 
-  // Banks the work done at the old speed and pushes the completion that the new one leads to.
+  // Whether another task that disturbs runs in its pool: a resident one, or an elastic one that gets SMs.
+  [[nodiscard]] bool is_disturbed(const Domain& domain, TaskId id) const {
+    const ResourceId pool = graph_.task(id).pool;
+    return std::any_of(domain.running.begin(), domain.running.end(), [&](TaskId other) {
+      const Task& beside = graph_.task(other);
+      const bool runs = !progress_[other].done() && (beside.hold == Hold::resident || available_[pool] > 0);
+      return beside.disturbs && beside.pool == pool && other != id && runs;
+    });
+  }
+
+  // Banks the work done at the old speed, and sees to it that an event comes no later than the completion that the new
+  // one leads to. Of a task that is slowed down the old one comes too early, and is put off then: a transfer is slowed
+  // down and let go by every kernel beside it.
   void set_speed(TaskId id, double speed) {
     Progress& progress = progress_[id];
     if (speed == progress.speed) return;
-    if (progress.speed > 0 && !progress.done) {
+    if (progress.speed > 0 && !progress.done()) {
       const auto elapsed = static_cast<double>((now_ - progress.banked_at).count());
       progress.left_ps = std::max(0.0, progress.left_ps - elapsed * progress.speed);
     }
+    const bool starts = !progress.started();
     progress.banked_at = now_;
     progress.speed = speed;
     record(id);
-    if (speed > 0 && !progress.started) start(id);
-    if (progress.done) return;
-    ++progress.stamp;
-    if (speed == 0) return;
-    push(id, std::ceil(progress.left_ps / speed));
+    if (starts) start(id);
+    if (progress.done()) return;
+    const Time end = speed > 0 ? completion(id) : Time::max();
+    if (speed == 0) progress.next = Time::max();
+    if (end < progress.next) push(id, end);
+  }
+
+  bool comes_later(const Event& event) {
+    const Time end = completion(event.task);
+    if (end > event.at) push(event.task, end);
+    return end > event.at;
+  }
+
+  // REQUIRES: a speed above 0.
+  [[nodiscard]] Time completion(TaskId id) const {
+    const Progress& progress = progress_[id];
+    return later(id, progress.banked_at, std::ceil(progress.left_ps / progress.speed));
   }
 
   void record(TaskId id) {
@@ -236,14 +264,19 @@ class Simulation {
     const Task& task = graph_.task(id);
     const double speed = progress_[id].speed;
     const double sms = task.hold == Hold::elastic ? task.sms * speed : task.sms;
-    timeline_.changes.push_back({now_, id, progress_[id].done ? 0 : speed, sms});
+    timeline_.changes.push_back({now_, id, progress_[id].done() ? 0 : speed, sms});
   }
 
-  void push(TaskId id, double in_ps) {
-    if (!(in_ps < static_cast<double>((Time::max() - now_).count()))) {
+  void push(TaskId id, Time at) {
+    progress_[id].next = at;
+    events_.push({at, id});
+  }
+
+  [[nodiscard]] Time later(TaskId id, Time from, double ps) const {
+    if (!(ps < static_cast<double>((Time::max() - from).count()))) {
       throw SpecError("the timeline passes 106 days at task '" + graph_.task_name(id) + "'");
     }
-    events_.push({now_ + Time{static_cast<std::int64_t>(in_ps)}, id, progress_[id].stamp});
+    return from + Time{static_cast<std::int64_t>(ps)};
   }
 
   [[noreturn]] void throw_stuck() const {
@@ -254,7 +287,7 @@ class Simulation {
       if (progress.pending[0] > 0) {
         stuck.push_back({id, Stuck::never_released});
       } else {
-        stuck.push_back({id, progress.done ? Stuck::may_not_end : Stuck::no_sms});
+        stuck.push_back({id, progress.done() ? Stuck::may_not_end : Stuck::no_sms});
       }
     }
     throw SpecError(describe_stuck(graph_, stuck));

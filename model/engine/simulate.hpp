@@ -6,7 +6,8 @@
 //  2. SMs held by residents, and shares of elastic tasks, never exceed the pool; usage x speed never exceeds a link.
 //  3. Work done = integral of speed; a task ends at the first picosecond at which all its work is done, or later,
 //     when an event its end waits for happens. Meanwhile it keeps its SMs and uses no link.
-//  4. Ties break by task id. Equal graphs give equal timelines, to the bit.
+//  4. While another task that disturbs runs in its pool, a task goes at its disturbed speed at the most.
+//  5. Ties break by task id. Equal graphs give equal timelines, to the bit.
 #pragma once
 
 #include "engine/timeline.hpp"

@@ -29,6 +29,8 @@ struct Task {
   ResourceId pool = kNoPool;
   std::uint16_t sms = 0;  ///< SMs wanted, out of `pool`
   Hold hold = Hold::nothing;
+  bool disturbs = false;       ///< the others that run in its pool; a task without one has no neighbours
+  double disturbed_speed = 1;  ///< beside one that disturbs, at the most; above 0. 1: it does not mind
 };
 
 /// While the task runs at speed s, it takes s * rate of the link.

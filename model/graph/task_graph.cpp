@@ -159,6 +159,11 @@ void TaskGraph::check_demands() const {
     };
     if (task.solo < Time::zero() || task.delay < Time::zero()) refuse("has a negative time");
     if ((task.hold != Hold::nothing) != (task.pool != kNoPool)) refuse("must hold SMs of a pool, or neither");
+    if (!(task.disturbed_speed > 0 && task.disturbed_speed <= 1)) {
+      refuse(fmt::format("has a disturbed speed of {}, which must be above 0 and at most 1", task.disturbed_speed));
+    }
+    const bool has_neighbours = task.disturbs || task.disturbed_speed < 1;
+    if (has_neighbours && task.pool == kNoPool) refuse("has neighbours, and holds no SMs");
     if (task.pool != kNoPool) {
       MOELINE_CHECK(task.pool < resources_.size(), task_name(id));
       const Resource& pool = resources_[task.pool];

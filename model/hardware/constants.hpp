@@ -54,9 +54,9 @@ enum class Constant : std::size_t {
   read_counts,          ///< us from the end of notify_dispatch until the host has launched dispatch
   host_launch,          ///< us from the end of notify_dispatch until the host has launched mlp(W)
   jitter,               ///< standard deviation of a kernel's time over its mean, from one execution to the next
-  dispatch_overlapped,  ///< time beside compute kernels over time alone
-  dispatch_cached_overlapped,
-  combine_overlapped,
+  dispatch_stretch,     ///< time of its copies beside compute kernels over their time alone
+  dispatch_cached_stretch,
+  combine_stretch,
   all_to_all_hop,   ///< us for a KB of one token's record: to start, and again for each link that fills
   dispatch_copy,    ///< us for one SM to copy a MB
   combine_copy,     ///< the same where it adds up on the way
@@ -128,9 +128,9 @@ inline constexpr std::array<ConstantRow, kConstants> kConstantTable = {{
     {Constant::read_counts, "host_sync.read_counts_us"},
     {Constant::host_launch, "host_sync.launch_us"},
     {Constant::jitter, "jitter.relative_deviation"},
-    {Constant::dispatch_overlapped, "dispatch.overlapped_slowdown"},
-    {Constant::dispatch_cached_overlapped, "dispatch_cached.overlapped_slowdown"},
-    {Constant::combine_overlapped, "combine.overlapped_slowdown"},
+    {Constant::dispatch_stretch, "dispatch.copy_stretch"},
+    {Constant::dispatch_cached_stretch, "dispatch_cached.copy_stretch"},
+    {Constant::combine_stretch, "combine.copy_stretch"},
     {Constant::all_to_all_hop, "all_to_all_hop.us_per_KB"},
     {Constant::dispatch_copy, "sm_copies.dispatch_us_per_MB"},
     {Constant::combine_copy, "sm_copies.combine_us_per_MB"},

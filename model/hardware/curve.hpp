@@ -63,8 +63,11 @@ struct Evaluation {
 /// No transfer is faster than the bytes that leave the node over the NIC, and those in it over NVLink, at their peaks.
 [[nodiscard]] double links_us(const Operator& op, const MachineFacts& machine);
 
-/// By how much a transfer of this family takes longer beside compute kernels.
-[[nodiscard]] Constant overlapped_slowdown(Family family);
+/// By how much the copies of a normal transfer take longer beside compute kernels.
+[[nodiscard]] Constant copy_stretch(Family family);
+
+/// us of a normal transfer with this curve that its SMs bind, their copies taking `stretch` times as long as alone.
+[[nodiscard]] double copying_us(const Curve& transfer, double stretch, const Constants& constants);
 
 /// 1e6 FLOP/us = 1 TFLOP/s; 1e3 B/us = 1 GB/s.
 [[nodiscard]] inline double flops_at_peak_us(double flops, double tflops) { return flops / (tflops * 1e6); }

@@ -86,25 +86,29 @@ bool of_one_set(const KernelSet& kernels, const std::string& family, const std::
   return a == kernels.fits.end() || b == kernels.fits.end() || a->second.kernel_set == b->second.kernel_set;
 }
 
-// A slowdown is a measured time over that alone by the curve of the same set: only with it does it give that time back.
+// A stretch is a measured time over that of copies by the curve of the same set: only with it does it give that time back.
 Basis basis_of_normal(const Operator& op, bool overlapped, const std::string& alone, const MachineFacts& machine,
                       const KernelSet& kernels) {
   if (!machine.communicates_like(kernels.fitted_on)) return {{overlapped ? name_of(op.family) : alone}, kOtherMachine};
   if (!overlapped) return {{alone}, ""};
   if (alone == "sm_copies") return {{alone}, "measured with nothing beside it"};
   const std::string& beside = name_of(op.family);
-  return {{beside}, of_one_set(kernels, beside, alone) ? "" : "slowdown of another kernel set"};
+  return {{beside}, of_one_set(kernels, beside, alone) ? "" : "copy stretch of another kernel set"};
 }
 
-// Beside compute kernels all of a transfer takes longer, by the factor by which the measured transfers of that kind
-// did: more than the SMs and bandwidth they visibly share explain.
-void price_normal(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
-                  const KernelSet& kernels, Price& price) {
-  const double slowdown = conditions.overlapped ? kernels[overlapped_slowdown(op.family)] : 1;
-  if (conditions.overlapped && !std::isnan(slowdown)) {
-    price.solo_us *= slowdown;
-    price.constants.set(static_cast<std::size_t>(overlapped_slowdown(op.family)));
-  }
+// Beside compute kernels copying by SMs takes longer, by what it did for that family in the measured chunk; the wire does
+// not. So a transfer that the wire binds has the margin of its copies over the wire to lose first.
+void set_disturbed_speed(const Operator& op, const Curve& curve, const KernelSet& kernels, Price& price) {
+  const Constant stretch = copy_stretch(op.family);
+  const double beside_us = copying_us(curve, kernels[stretch], kernels.constants);
+  if (!(beside_us > price.solo_us)) return;  // the stretch or the copies may be unknown, too
+  price.disturbed_speed = price.solo_us / beside_us;
+  price.constants.set(static_cast<std::size_t>(stretch));
+}
+
+void price_normal(const Operator& op, const PriceConditions& conditions, const Curve& curve,
+                  const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+  if (conditions.overlapped) set_disturbed_speed(op, curve, kernels, price);
   const std::string alone = price.bound_by == "SMs" ? "sm_copies" : "all_to_all_alone";
   const Basis basis = basis_of_normal(op, conditions.overlapped, alone, machine, kernels);
   set_provenance(kernels, basis, dimensions_of(op, conditions.sms), price);
@@ -130,7 +134,8 @@ void price_low_latency(const Operator& op, const MachineFacts& machine, const Ke
 
 void price_transfer(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                     const KernelSet& kernels, Price& price) {
-  const Evaluation alone = evaluate_noting(transfer_curve(op, conditions.sms, machine), kernels, price);
+  const Curve curve = transfer_curve(op, conditions.sms, machine);
+  const Evaluation alone = evaluate_noting(curve, kernels, price);
   const double links = links_us(op, machine);
   const bool known = !std::isnan(alone.us);
   price.solo_us = known ? std::max(alone.us, links) : links;
@@ -138,7 +143,7 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
   if (is_low_latency(op.family)) {
     price_low_latency(op, machine, kernels, price);
   } else {
-    price_normal(op, conditions, machine, kernels, price);
+    price_normal(op, conditions, curve, machine, kernels, price);
   }
   if (!known) set_roofline(price);
   if (known && op.traffic.unequal) {

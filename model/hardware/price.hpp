@@ -14,17 +14,18 @@ struct Price {
   double solo_us = 0;
   Hold hold = Hold::nothing;
   int sms = 0;                                         ///< held, or wanted by an elastic kernel
+  double disturbed_speed = 1;                          ///< with compute kernels beside it
   double hbm_GBps = 0, nvlink_GBps = 0, nic_GBps = 0;  ///< taken at full speed; links: each direction, one NIC
   Provenance provenance = Provenance::interpolated;
   ProvenanceNote note;
   std::string kernel_set;  ///< whose measurements it rests on, or ""
-  ConstantSet constants;   ///< that made the solo time
+  ConstantSet constants;   ///< that made the solo time and the disturbed speed
   std::string bound_by;    ///< branch of the cost curve: "compute", "memory", "NIC", "NVLink", "SMs"; or "roofline"
 };
 
 struct PriceConditions {
   int sms = 0;              ///< on how many SMs the kernel is launched
-  bool overlapped = false;  ///< beside kernels of another stream: matters to transfers
+  bool overlapped = false;  ///< kernels of another stream may run beside it: matters to transfers
 };
 
 /// The family whose measurements tell about this one: its own; for a BF16 GEMM the dense BF16 ones, or the FP8 ones.

@@ -1,11 +1,14 @@
 // The all-to-all of DeepEP, nothing beside it. How it works: moe/all_to_all.cpp.
 #include <algorithm>
 
+#include "base/error.hpp"
 #include "hardware/curve.hpp"
 #include "hardware/topology.hpp"
 
 namespace moeline {
 namespace {
+
+constexpr const char* kCopies = "SMs";
 
 bool between_nodes(const Operator& op, const MachineFacts& machine) { return op.traffic.ranks > machine.gpus_per_node; }
 
@@ -46,7 +49,7 @@ Curve normal_curve(const Operator& op, int sms, const MachineFacts& machine) {
   Curve curve{{{Constant::all_to_all_hop, traffic.record_bytes / 1e3 * hops(op, sms, machine)}},
               {{"NIC", nic_terms(op, own_node_bytes, Constant::normal_nic, Constant::normal_own_node, machine)},
                {"NVLink", {{Constant::normal_nvlink, nvlink_us}}},
-               {"SMs", {{copy, traffic.copied_bytes / 1e6 / sms}}}}};
+               {kCopies, {{copy, traffic.copied_bytes / 1e6 / sms}}}}};
   add_uplink(op, own_node_bytes, Constant::normal_nic, Constant::normal_own_node, machine, curve);
   return curve;
 }
@@ -89,9 +92,19 @@ double links_us(const Operator& op, const MachineFacts& machine) {
                    bytes_at_peak_us(uplink_bytes, uplink_rate_GBps(machine))});
 }
 
-Constant overlapped_slowdown(Family family) {
-  if (family == Family::dispatch) return Constant::dispatch_overlapped;
-  return family == Family::dispatch_cached ? Constant::dispatch_cached_overlapped : Constant::combine_overlapped;
+Constant copy_stretch(Family family) {
+  if (family == Family::dispatch) return Constant::dispatch_stretch;
+  return family == Family::dispatch_cached ? Constant::dispatch_cached_stretch : Constant::combine_stretch;
+}
+
+double copying_us(const Curve& transfer, double stretch, const Constants& constants) {
+  Curve copying{transfer.always, {}};
+  for (const Branch& branch : transfer.branches) {
+    if (branch.bound == kCopies) copying.branches.push_back(branch);
+  }
+  MOELINE_CHECK(copying.branches.size() == 1, "what SMs copy");
+  for (Term& term : copying.branches[0].terms) term.feature *= stretch;
+  return evaluate(copying, constants).us;
 }
 
 }  // namespace moeline

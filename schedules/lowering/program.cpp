@@ -122,6 +122,8 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
     if (price.hold != Hold::nothing) kernel.task.pool = static_cast<ResourceId>(RankResource::sms);
     kernel.task.sms = static_cast<std::uint16_t>(price.sms);
     kernel.task.hold = price.hold;
+    kernel.task.disturbs = kernel.computes && price.hold != Hold::nothing;
+    kernel.task.disturbed_speed = price.disturbed_speed;
     kernel.usages = usages_of(price);
   }
   kernel.label.name = graph_.intern(kernel_name(op));

@@ -27,6 +27,7 @@ struct ClaimSet {
         if (dice.percent(40)) of_task.push_back({link, static_cast<double>(dice.below(40))});
       }
       claim.links = of_task;
+      if (dice.percent(30)) claim.most = static_cast<double>(1 + dice.below(20)) / 20;
       claims.push_back(claim);
     }
   }
@@ -60,7 +61,9 @@ std::vector<double> fair_speeds_by_bisection(const ClaimSet& set) {
   std::vector<bool> open(speeds.size(), true);
   const auto raised = [&](double level) {
     std::vector<double> to = speeds;
-    for (std::size_t claim = 0; claim < to.size(); ++claim) to[claim] = open[claim] ? level : to[claim];
+    for (std::size_t claim = 0; claim < to.size(); ++claim) {
+      if (open[claim]) to[claim] = std::min(level, set.claims[claim].most);
+    }
     return to;
   };
   while (std::find(open.begin(), open.end(), true) != open.end()) {
@@ -73,7 +76,7 @@ std::vector<double> fair_speeds_by_bisection(const ClaimSet& set) {
     for (std::size_t claim = 0; claim < speeds.size(); ++claim) {
       std::vector<double> more = speeds;
       more[claim] += 1e-9;
-      if (more[claim] > 1 || !set.fits(more)) open[claim] = false;
+      if (more[claim] > set.claims[claim].most || !set.fits(more)) open[claim] = false;
     }
   }
   return speeds;
@@ -81,7 +84,7 @@ std::vector<double> fair_speeds_by_bisection(const ClaimSet& set) {
 
 }  // namespace
 
-TEST_CASE("speeds agree with max-min fairness computed from its definition") {
+TEST_CASE("speeds agree with max-min fairness computed from its definition, none above its limit") {
   Dice dice(1);
   FairShare share(ClaimSet::kResources);  // one for all sets: nothing of a set is left to the next
   for (int i = 0; i < 2000; ++i) {

@@ -128,6 +128,43 @@ TEST_CASE("what one bottleneck denies a task is left to the others") {
   CHECK(end_us(t, b) == us(20));
 }
 
+TEST_CASE("a transfer is stretched by what runs beside it, for as long as it does, and not by a spin") {
+  SmallGraph g;
+  const TaskId transfer = g.disturbed(0.5, g.own(), 20, 10), kernel = g.disturbing(Hold::elastic, g.own(), 112, 4, 3);
+  (void)g.resident(20, 30);
+  const Timeline t = g.run();
+  const double beside = 4 * 112.0 / 92;
+  CHECK(end_us(t, kernel) == us(3 + beside));
+  CHECK(end_us(t, transfer) == us(10 + beside / 2));
+}
+
+TEST_CASE("a kernel without SMs disturbs nobody, and none disturbs itself or another rank") {
+  SmallGraph g;
+  const TaskId transfer = g.disturbed(0.5, g.own(), 132, 10);
+  (void)g.disturbing(Hold::elastic, g.own(), 132, 4);
+  (void)g.disturbing(Hold::elastic, g.pool("SMs of another rank", 132), 132, 40);
+  CHECK(end_us(g.run(), transfer) == us(10));
+}
+
+TEST_CASE("what a disturbed transfer leaves of a link is its neighbour's") {
+  SmallGraph g;
+  const ResourceId nic = g.link("NIC", 50);
+  const TaskId transfer = g.disturbed(0.25, g.own(), 20, 10, {{nic, 50}}), copy = g.plain(6, 0, {{nic, 50}});
+  (void)g.disturbing(Hold::resident, g.own(), 20, 100);
+  const Timeline t = g.run();
+  CHECK(end_us(t, copy) == us(6 / 0.75));
+  CHECK(end_us(t, transfer) == us(40));
+}
+
+TEST_CASE("a resident that has begun to take SMs is not overtaken by one that becomes ready at that instant") {
+  SmallGraph g(2);
+  const TaskId late = g.resident(2, 5), first = g.resident(1, 3), early = g.resident(2, 5);
+  g.edges().start_after_start(first, late);
+  const Timeline t = g.run();
+  CHECK(start_us(t, early) == us(3));
+  CHECK(start_us(t, late) == us(8));
+}
+
 TEST_CASE("a barrier of two ranks holds the SMs of the early one until the late one comes") {
   SmallGraph g;
   const ResourceId other = g.pool("SMs of rank 1", 132);

@@ -31,6 +31,14 @@ TEST_CASE("a usage above its link's capacity is refused before the run") {
   CHECK(refusal([&] { (void)g.freeze(); }) == "task 'task 0' uses 60 of 'NIC', which carries 50");
 }
 
+TEST_CASE("a disturbed speed of nothing, or above full speed, is refused") {
+  for (const double speed : {0.0, -1.0, 1.5}) {
+    SmallGraph g;
+    g.disturbed(speed, g.own(), 20, 1);
+    CHECK(refusal([&] { (void)g.freeze(); }).starts_with("task 'task 0' has a disturbed speed of"));
+  }
+}
+
 TEST_CASE("usages of one link that together exceed its capacity are refused") {
   SmallGraph g;
   const ResourceId nic = g.link("NIC", 10);

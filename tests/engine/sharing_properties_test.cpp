@@ -69,6 +69,40 @@ class Fairness {
   std::vector<double> left_, fastest_;  // by resource
 };
 
+// The most that its neighbours leave it.
+double most(const RandomRun& run, const Replay& replay, TaskId id) {
+  const Task& task = run.graph.task(id);
+  if (task.pool == kNoPool) return 1;
+  double held = 0;  // SMs of its pool that residents hold, or take while they wait
+  for (TaskId other = 0; other < run.graph.size(); ++other) {
+    const Task& beside = run.graph.task(other);
+    if (beside.pool != task.pool || beside.hold != Hold::resident) continue;
+    if (replay.running(other)) held += beside.sms;
+    if (replay.waiting(other)) held = run.graph.resources()[task.pool].capacity;
+  }
+  const bool sms_left = held < run.graph.resources()[task.pool].capacity;
+  for (TaskId other = 0; other < run.graph.size(); ++other) {
+    const Task& beside = run.graph.task(other);
+    const bool runs = replay.running(other) && !replay.worked_out(other);
+    const bool has_sms = beside.hold == Hold::resident ? runs : sms_left && (runs || replay.waiting(other));
+    if (beside.disturbs && beside.pool == task.pool && other != id && has_sms) return task.disturbed_speed;
+  }
+  return 1;
+}
+
+// Beside a task that disturbs nobody of its pool exceeds its disturbed speed, and without one nobody is held to it:
+// then whoever is below full speed has a bottleneck (below).
+std::string undisturbed(const RandomRun& run) {
+  for (Replay replay(run.graph, run.timeline); replay.next();) {
+    for (TaskId id = 0; id < run.graph.size(); ++id) {
+      if (replay.running(id) && !replay.worked_out(id) && replay.speed(id) > most(run, replay, id)) {
+        return fmt::format("{}, runs at {} at {} ps", describe(run, id), replay.speed(id), replay.now().count());
+      }
+    }
+  }
+  return "";
+}
+
 std::string unfairness(const RandomRun& run) {
   for (Replay replay(run.graph, run.timeline); replay.next();) {
     const Fairness fairness(run, replay);
@@ -76,7 +110,7 @@ std::string unfairness(const RandomRun& run) {
       const bool resident = run.graph.task(id).hold == Hold::resident;
       const bool wants = replay.running(id) ? !replay.worked_out(id) || run.graph.task(id).hold == Hold::elastic
                                             : !resident && replay.waiting(id);
-      if (!wants || replay.share(id) == 1 || fairness.has_bottleneck(id)) continue;
+      if (!wants || replay.share(id) >= most(run, replay, id) - kTolerance || fairness.has_bottleneck(id)) continue;
       return fmt::format("{}, gets {} at {} ps", describe(run, id), replay.share(id), replay.now().count());
     }
   }
@@ -147,6 +181,8 @@ TEST_CASE("no pool and no link ever gives more than it has") { none_in_any_run(o
 TEST_CASE("a resident holds all its SMs from its start to its end") { none_in_any_run(sms_given_back_early); }
 
 TEST_CASE("whoever is slowed down has a bottleneck, on which nobody is faster") { none_in_any_run(unfairness); }
+
+TEST_CASE("beside a task that disturbs, none is faster than its disturbed speed") { none_in_any_run(undisturbed); }
 
 TEST_CASE("a resident waits only for lack of SMs, and no elastic task gets any meanwhile") {
   none_in_any_run(waiting_in_vain);

@@ -29,7 +29,7 @@ KernelSet kernel_set(bool own_node_over_nic = false) {
   know(Constant::low_latency_nvlink, 1.3);
   know(Constant::low_latency_hold, 20);
   know(Constant::low_latency_hold_copy, 1.3);
-  know(Constant::dispatch_overlapped, 1.5);
+  know(Constant::dispatch_stretch, 5);
   return set;
 }
 
@@ -166,14 +166,23 @@ TEST_CASE("a low-latency transfer starts later the more of its messages leave th
   CHECK(many < 12 + 18 + 3);  // start-up, all of the latency between nodes, and eight messages
 }
 
-TEST_CASE("only normal transfers are slower beside compute kernels") {
+TEST_CASE("beside compute kernels a normal transfer is slower, by what its copies take longer than the wire") {
   const Operator normal = normal_dispatch(work_of(64, 4096)).back();
-  const Operator low_latency = low_latency_dispatch(work_of(64, 128), Stage::whole);
-  const auto beside = [](const Operator& op) {
-    return price(op, {.sms = 24, .overlapped = true}, h800(), kernel_set()).solo_us;
+  const auto beside_us = [&](const Operator& op, double nic_GBps) {
+    MachineFacts facts = h800();
+    facts.nic_GBps = nic_GBps;
+    const Price p = price(op, {.sms = 24, .overlapped = true}, facts, kernel_set());
+    return p.solo_us / p.disturbed_speed;
   };
-  CHECK(beside(normal) == doctest::Approx(1.5 * on(normal, 24).solo_us));
-  CHECK(beside(low_latency) == on(low_latency, 24).solo_us);
+  const Curve curve = transfer_curve(normal, 24, h800());
+  CHECK(beside_us(normal, 50) == doctest::Approx(copying_us(curve, 5, kernel_set().constants)));
+  CHECK(beside_us(normal, 100) == doctest::Approx(beside_us(normal, 50)));  // the copies bind already
+  MachineFacts narrow = h800();
+  narrow.nic_GBps = 5;
+  CHECK(beside_us(normal, 5) == on(normal, 24, narrow).solo_us);  // the wire binds, and does not mind
+  CHECK(price(low_latency_dispatch(work_of(64, 128), Stage::whole), {.sms = 24, .overlapped = true}, h800(),
+              kernel_set())
+            .disturbed_speed == 1);
 }
 
 TEST_CASE("without constants a transfer takes what the links need, and says so") {

@@ -126,7 +126,7 @@ TEST_CASE("a quarter of the NIC exposes communication") {
   const Run slow = run({"hardware.nic_GBps=12.5"});
   CHECK(to_us(normal.metrics.exposed_comm) < 0.02 * to_us(normal.metrics.span));
   CHECK(to_us(slow.metrics.exposed_comm) > 0.3 * to_us(slow.metrics.span));
-  CHECK(slow.metrics.span > 2 * normal.metrics.span);
+  CHECK(slow.metrics.span > 1.8 * normal.metrics.span);
 }
 
 TEST_CASE("the number of communication SMs has an optimum inside its range") {

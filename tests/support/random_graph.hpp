@@ -91,6 +91,8 @@ class RandomGraph {
     if (hold == 2) task = held(shape_.residents ? Hold::resident : Hold::elastic, rank, wanted);
     task.solo = draw_time(15);
     task.delay = draw_time(70);
+    task.disturbs = hold != 0 && dice_.percent(30);
+    if (hold != 0 && dice_.percent(30)) task.disturbed_speed = static_cast<double>(1 + dice_.below(100)) / 100;
     return add(task, draw_usages(rank));
   }
 

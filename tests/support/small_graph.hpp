@@ -24,14 +24,20 @@ class SmallGraph {
   }
   TaskId held(Hold hold, ResourceId pool, int sms, double solo_us, double ready_us = 0,
               const std::vector<Usage>& usages = {}) {
-    Task task;
-    task.solo = from_us(solo_us);
-    task.delay = from_us(ready_us);
-    task.pool = pool;
-    task.sms = static_cast<std::uint16_t>(sms);
-    task.hold = hold;
-    return draft_.add(task, "task " + std::to_string(draft_.size()), usages);
+    return add(task(hold, pool, sms, solo_us, ready_us), usages);
   }
+  /// One whose neighbours slow it down, and one that slows its neighbours down.
+  TaskId disturbed(double to_speed, ResourceId pool, int sms, double solo_us, const std::vector<Usage>& usages = {}) {
+    Task disturbed = task(Hold::resident, pool, sms, solo_us, 0);
+    disturbed.disturbed_speed = to_speed;
+    return add(disturbed, usages);
+  }
+  TaskId disturbing(Hold hold, ResourceId pool, int sms, double solo_us, double ready_us = 0) {
+    Task disturbing = task(hold, pool, sms, solo_us, ready_us);
+    disturbing.disturbs = true;
+    return add(disturbing, {});
+  }
+  [[nodiscard]] ResourceId own() const { return pool_; }
   /// Host work, a join, a transfer by copy engines: holds no SMs.
   TaskId plain(double solo_us, double delay_us = 0, const std::vector<Usage>& usages = {}) {
     Task task;
@@ -45,6 +51,19 @@ class SmallGraph {
   [[nodiscard]] Timeline run() { return simulate(freeze(), {.record_changes = true}); }
 
  private:
+  static Task task(Hold hold, ResourceId pool, int sms, double solo_us, double ready_us) {
+    Task task;
+    task.solo = from_us(solo_us);
+    task.delay = from_us(ready_us);
+    task.pool = pool;
+    task.sms = static_cast<std::uint16_t>(sms);
+    task.hold = hold;
+    return task;
+  }
+  TaskId add(const Task& task, const std::vector<Usage>& usages) {
+    return draft_.add(task, "task " + std::to_string(draft_.size()), usages);
+  }
+
   TaskGraphDraft draft_;
   ResourceId pool_;
 };
