@@ -10,7 +10,7 @@ namespace {
 
 double training_layer_us(const Run& run) {
   const Scenario& s = run.setup.scenario;
-  const bool equal_layers = s.routing.distribution == Distribution::balanced && !run.setup.every_rank;
+  const bool equal_layers = s.routing.distribution != Distribution::given && !run.setup.every_rank;
   if (!equal_layers || s.layers < 3) return to_us(run.metrics.span) / s.layers;
   const auto period = [&](const std::string& name) {
     Time last{};

@@ -47,11 +47,15 @@ double lost_share(const Chain& chain, const Program& alone, double chain_us, dou
   return chain_us > 0 ? held_share * std::min(1.0, elastic_us / chain_us) : 0;
 }
 
-double deviation_us(const Chain& chain, const Program& alone) {
-  double variance = 0;
-  for (const TaskId task : chain.tasks)
-    variance += std::pow(alone.jitters[task] * to_us(alone.graph.task(task).solo), 2);
-  return std::sqrt(variance);
+// Kernels jitter each for itself; what experts get by chance, all kernels on their rows get together.
+double deviation_us(const Chain& chain, const Program& alone, bool jitters) {
+  double variance = 0, scatter_us = 0;
+  for (const TaskId task : chain.tasks) {
+    const double us = to_us(alone.graph.task(task).solo);
+    if (jitters) variance += std::pow(alone.variations[task].jitter * us, 2);
+    scatter_us += alone.variations[task].scatter * us;
+  }
+  return std::sqrt(variance + scatter_us * scatter_us);
 }
 
 }  // namespace
@@ -76,7 +80,7 @@ TimedChains timed_chains(const Setup& setup, const Program& alone, const Timelin
     if (time.computes) {
       if (!more_rows.spans.empty()) time.rows_us = (us(interval_of(chain, graph, more_rows)) - time.us) / step;
       time.others_rows = setup.others_rows(forward(phase), static_cast<int>(phase.layer));
-      if (setup.scenario.jitter == Jitter::measured) time.deviation_us = deviation_us(chain, alone);
+      time.deviation_us = deviation_us(chain, alone, setup.scenario.jitter == Jitter::measured);
       time.lost_share = lost_share(chain, alone, time.us, held_share);
       time.us -= time.lost_share * to_us(overlap({span}, held));
     }

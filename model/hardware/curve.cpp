@@ -41,6 +41,7 @@ Evaluation evaluate(const Curve& curve, const Constants& constants) {
     result.branch = i;
   }
   result.us = curve.fixed_us + sum(curve.always, constants) + slowest;
+  if (!result.bound.empty()) result.deviation = curve.branches[result.branch].deviation * slowest / result.us;
   return result;
 }
 

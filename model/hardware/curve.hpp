@@ -18,6 +18,7 @@ struct Term {
 struct Branch {
   std::string bound;  ///< "compute", "memory", "NIC", "NVLink", "SMs"
   std::vector<Term> terms;
+  double deviation = 0;  ///< of its time by chance, standard deviation over the mean
 };
 
 /// time = fixed + sum of `always` + the slowest of `branches`; each term is constant x feature.
@@ -33,6 +34,7 @@ struct Evaluation {
   double us = 0;
   std::string bound;
   std::size_t branch = 0;  ///< that binds
+  double deviation = 0;    ///< of the time by chance, standard deviation over the mean
 };
 [[nodiscard]] Evaluation evaluate(const Curve& curve, const Constants& constants);
 

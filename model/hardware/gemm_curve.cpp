@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "hardware/curve.hpp"
 #include "hardware/gemm_tiles.hpp"
+#include "hardware/row_tiles.hpp"
 
 namespace moeline {
 namespace {
@@ -48,6 +49,7 @@ struct Cut {
   Tile tile;
   double tiles = 0;
   double waves = 0;
+  double waves_deviation = 0;  // standard deviation over the mean, by chance
   double k_blocks = 0;
   double straddling_clocks = 0;  // of each of the tile's numbers and k-blocks
   bool clustered = false;
@@ -95,7 +97,8 @@ Curve curve_of(const Cut& cut, const Operator& op, int sms, const MachineFacts& 
   curve.branches = {
       {"compute",
        {{of_family(Constant::gemm_mainloop, op.family), mainloop_us},
-        {of_family(Constant::gemm_epilogue, op.family), cut.waves * area(cut.tile) / (kTileSide * kTileSide)}}},
+        {of_family(Constant::gemm_epilogue, op.family), cut.waves * area(cut.tile) / (kTileSide * kTileSide)}},
+       cut.waves_deviation},
       {"memory", memory(1 - kUnhiddenMemory)}};
   return curve;
 }
@@ -110,13 +113,17 @@ bool clustered(const Operator& op, const Tile& tile, double rows, TileSet tiles)
 }
 
 // `rows`: those the tile is chosen for. `row_tiles`: tiles above each other, all groups together, by tile.
-template <typename RowTiles>
-Curve tiled_curve(const Operator& op, double rows, const RowTiles& row_tiles, int sms, const MachineFacts& machine,
+template <typename RowTilesOf>
+Curve tiled_curve(const Operator& op, double rows, const RowTilesOf& row_tiles, int sms, const MachineFacts& machine,
                   TileSet tiles) {
   Cut cut;
   cut.tile = pick_tile(op, rows, sms, tiles);
-  cut.tiles = row_tiles(cut.tile) * std::ceil(op.n / cut.tile.n);
-  cut.waves = std::ceil(cut.tiles / sms);
+  const double columns = std::ceil(op.n / cut.tile.n);
+  const RowTiles tall = row_tiles(cut.tile);
+  const Moments waves = moments(tall, [&](double each) { return std::ceil(each * columns / sms); });
+  cut.tiles = columns * moments(tall, [](double each) { return each; }).mean;
+  cut.waves = waves.mean;
+  cut.waves_deviation = waves.mean > 0 ? waves.deviation / waves.mean : 0;
   cut.k_blocks = std::ceil(op.k * bytes_per_number(op.family) / kBlockBytes);
   if (row_of(op.family).precision == Precision::fp8) cut.straddling_clocks = straddling_clocks(cut.tile, tiles);
   cut.clustered = clustered(op, cut.tile, rows, tiles);
@@ -137,10 +144,14 @@ Curve gemm_curve(const Operator& op, int sms, const MachineFacts& machine, TileS
   if (tile_per_group(op.family) && !op.group_rows.empty()) {
     return masked_gemm_curve(op, op.expected_rows, op.group_rows, sms, machine, tiles);
   }
+  const bool by_chance = tile_per_group(op.family) && op.rows_deviation > 0;
   const double groups = tile_per_group(op.family) ? std::min(op.groups, std::ceil(op.m)) : 1;  // that have rows
   const double rows = op.m / groups;
-  return tiled_curve(
-      op, rows, [&](const Tile& tile) { return groups * std::ceil(rows / tile.m); }, sms, machine, tiles);
+  const auto row_tiles = [&](const Tile& tile) -> RowTiles {
+    if (by_chance) return scattered_tiles(op, tile.m);
+    return {groups * std::ceil(rows / tile.m), {1}};
+  };
+  return tiled_curve(op, by_chance ? op.expected_rows : rows, row_tiles, sms, machine, tiles);
 }
 
 Curve with_fp8_constants(Curve curve) {
@@ -155,9 +166,9 @@ Curve with_fp8_constants(Curve curve) {
 
 Curve masked_gemm_curve(const Operator& op, double expected_rows, const std::vector<int>& rows, int sms,
                         const MachineFacts& machine, TileSet tiles) {
-  const auto row_tiles = [&](const Tile& tile) {
+  const auto row_tiles = [&](const Tile& tile) -> RowTiles {
     const auto add = [&](double sum, int group) { return sum + std::ceil(static_cast<double>(group) / tile.m); };
-    return std::accumulate(rows.begin(), rows.end(), 0.0, add);
+    return {std::accumulate(rows.begin(), rows.end(), 0.0, add), {1}};
   };
   return tiled_curve(op, expected_rows, row_tiles, sms, machine, tiles);
 }

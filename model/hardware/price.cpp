@@ -186,6 +186,7 @@ void price_compute(const Operator& op, const PriceConditions& conditions, const 
   }
   price.solo_us = alone.us;
   price.bound_by = alone.bound;
+  price.deviation = alone.deviation;
   set_provenance(kernels, {{family}, doubt_of(op, family, machine, kernels)}, dimensions_of(op, conditions.sms), price);
 }
 

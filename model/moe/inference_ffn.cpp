@@ -28,6 +28,7 @@ Operator grouped(const InferenceWork& work, const char* name, double n, double k
   op.bytes -= (work.local_experts() - work.load.hit) * n * k * unpacked;  // weights that no token wants
   op.group_rows = work.load.group_rows;
   op.expected_rows = work.load.expected_rows;
+  op.rows_deviation = work.load.rows_deviation;
   // weights of four bits are read packed
   if (weights != multiplied_in(weights)) op.bytes -= work.load.hit * n * k * (unpacked - bytes_per_weight(weights));
   return op;

@@ -52,6 +52,7 @@ struct Operator {
   double groups = 1;              ///< GEMMs in one kernel: local experts, or heads
   std::vector<int> group_rows{};  ///< rows of each group where they differ
   double expected_rows = 0;       ///< of a group, that the kernel's tile is chosen for, where they differ
+  double rows_deviation = 0;      ///< standard deviation of a group's rows, by chance
   double flops = 0;
   double bytes = 0;             ///< least memory traffic: every tensor once
   double items = 0;             ///< what routing kernels go through: tokens x experts, or rows

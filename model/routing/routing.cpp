@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "routing/gating.hpp"
+#include "routing/scatter.hpp"
 
 namespace moeline {
 namespace {
@@ -56,6 +57,16 @@ Spread drawn_spread(const Gating& gating, int ep, int gpus_per_node, unsigned se
   return {static_cast<double>(node_count) / kTokens, static_cast<double>(rank_count) / kTokens};
 }
 
+// `valid` rows spread over the local experts, as evenly as the load's deviation lets them.
+ExpertLoad with_rows(ExpertLoad load, double valid, double local_experts) {
+  const double each = valid / local_experts;
+  load.valid = valid;
+  load.hit = local_experts * hit(each);
+  load.rows = load.rows_deviation > 0 ? local_experts * expected_padded(each, load.rows_deviation, kRowPadding)
+                                      : load.hit * padded(each);
+  return load;
+}
+
 }  // namespace
 
 double whole_rows(double rows) { return std::ceil(rows * (1 - 1e-9)); }
@@ -82,26 +93,52 @@ Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, uns
   return found->second;
 }
 
-ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,
-                         int redundant_experts) {
+ExpertLoad exact_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,
+                      int redundant_experts) {
   const int slots = model.n_routed_experts + redundant_experts;
   const double per_slot = tokens_per_rank * ep * model.num_experts_per_tok / slots;
   const int local_slots = slots / ep;
-  return {local_slots * hit(per_slot) * padded(per_slot), tokens_per_rank * spread.ranks_per_token,
-          local_slots * per_slot, local_slots * hit(per_slot)};
+  return with_rows({.received = tokens_per_rank * spread.ranks_per_token}, local_slots * per_slot, local_slots);
+}
+
+ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,
+                         int redundant_experts) {
+  ExpertLoad load = exact_load(model, tokens_per_rank, ep, spread, redundant_experts);
+  const int slots = model.n_routed_experts + redundant_experts;
+  const int local_slots = slots / ep;
+  load.expected_rows = load.valid / local_slots;
+  load.rows_deviation = rows_deviation(load.expected_rows, static_cast<double>(model.num_experts_per_tok) / slots);
+  return with_rows(load, load.valid, local_slots);
+}
+
+ExpertLoad drawn_load(const ExpertLoad& load, double local_experts, Random& random) {
+  if (load.rows_deviation == 0) return load;
+  ExpertLoad drawn{.expected_rows = load.expected_rows};
+  for (int expert = 0; expert < static_cast<int>(local_experts); ++expert) {
+    const int rows = drawn_rows(load.valid / local_experts, load.rows_deviation, random);
+    drawn.group_rows.push_back(rows);
+    drawn.valid += rows;
+    drawn.rows += padded(rows);
+    drawn.hit += rows > 0 ? 1 : 0;
+  }
+  drawn.received = load.received * drawn.valid / load.valid;
+  return drawn;
 }
 
 ExpertLoad scaled(const ExpertLoad& load, double factor, double local_experts) {
-  const double valid = load.valid * factor;
-  const double each = valid / local_experts;
-  return {local_experts * hit(each) * padded(each), load.received * factor, valid, local_experts * hit(each)};
+  ExpertLoad more = load;
+  more.received *= factor;
+  more.rows_deviation *= std::sqrt(factor);
+  return with_rows(more, load.valid * factor, local_experts);
 }
 
 ExpertLoad given_load(const Architecture& model, double padded_rows, int ep, const Spread& spread) {
   const double padding = model.n_routed_experts / static_cast<double>(ep) * (kRowPadding / 2.0);
   const double rows = std::max(padded_rows - padding, padded_rows / 2);
-  return {padded_rows, rows * spread.ranks_per_token / model.num_experts_per_tok, rows,
-          static_cast<double>(model.n_routed_experts) / ep};
+  return {.rows = padded_rows,
+          .received = rows * spread.ranks_per_token / model.num_experts_per_tok,
+          .valid = rows,
+          .hit = static_cast<double>(model.n_routed_experts) / ep};
 }
 
 }  // namespace moeline

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "architecture/architecture.hpp"
+#include "base/random.hpp"
 
 namespace moeline {
 
@@ -31,6 +32,7 @@ struct ExpertLoad {
   double received = 0;            ///< distinct tokens behind them
   double valid = 0;               ///< rows without padding: what a masked layout computes
   double hit = 0;                 ///< local experts that get any rows, expected
+  double rows_deviation = 0;      ///< standard deviation of a local expert's valid rows, by chance
   std::vector<int> group_rows{};  ///< of each local expert where they differ: valid ones, rounded up
   double expected_rows = 0;       ///< of a local expert, averaged over all ranks, where they differ
 };
@@ -43,9 +45,16 @@ inline constexpr int kRowPadding = 128;
 /// Probability that an expert with so many expected rows gets any, were tokens independent.
 [[nodiscard]] double hit(double rows);
 
-/// Every slot gets the same: tokens x ep x top-k / (experts + redundant experts).
+/// Every slot gets the same on average, tokens x ep x top-k / (experts + redundant experts); by chance more or less.
 [[nodiscard]] ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,
                                        int redundant_experts = 0);
+
+/// The same without chance: each gets the mean.
+[[nodiscard]] ExpertLoad exact_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,
+                                    int redundant_experts = 0);
+
+/// One draw of what chance makes of a balanced load. Itself where nothing is left to chance.
+[[nodiscard]] ExpertLoad drawn_load(const ExpertLoad& load, double local_experts, Random& random);
 
 /// `factor` times as many rows, spread evenly over the local experts.
 [[nodiscard]] ExpertLoad scaled(const ExpertLoad& load, double factor, double local_experts);

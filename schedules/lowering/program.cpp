@@ -114,7 +114,7 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
   kernel.computes = role_of(op.family) == Role::compute;
   if (kernel.computes) {
     constant(Constant::jitter);
-    kernel.jitter = setup_.kernels.jitter(priced_as(op.family, setup_.kernels));
+    kernel.variation = {setup_.kernels.jitter(priced_as(op.family, setup_.kernels)), price.deviation};
   }
   if (!wire) kernel.task.delay = from_us(constant(kernel_gap_of(setup_)));
   if (!free) {
@@ -158,10 +158,10 @@ Price ProgramDraft::price_of(const Operator& op, bool overlapped) {
   return price;
 }
 
-void ProgramDraft::note_jitter(double jitter) {
+void ProgramDraft::note(const Variation& variation) {
   if (setup_.every_rank) return;  // drawn already
-  jitters_.resize(graph_.size(), 0);
-  jitters_.back() = jitter;
+  variations_.resize(graph_.size());
+  variations_.back() = variation;
 }
 
 Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
@@ -176,8 +176,8 @@ Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
   std::sort(program.provenance.begin(), program.provenance.end(), [](const ProvenanceUse& a, const ProvenanceUse& b) {
     return std::tie(a.family, a.provenance, a.kernel_set) < std::tie(b.family, b.provenance, b.kernel_set);
   });
-  if (!setup_.every_rank) jitters_.resize(program.graph.size(), 0);  // the host's tasks behind the last kernel
-  program.jitters = std::move(jitters_);
+  if (!setup_.every_rank) variations_.resize(program.graph.size());  // the host's tasks behind the last kernel
+  program.variations = std::move(variations_);
   program.meetings = std::move(meetings);
   program.constants = constants_;
   program.gaps_us = gaps_us_ / ranks;

@@ -27,6 +27,12 @@ struct ProvenanceUse {
 /// Adds `times` as many of the same kernels to the entry of their family, provenance and set, or makes one.
 void add_use(const ProvenanceUse& use, double times, std::vector<ProvenanceUse>& uses);
 
+/// By how much a kernel's time varies, standard deviations over the mean.
+struct Variation {
+  double jitter = 0;   ///< from one execution to the next
+  double scatter = 0;  ///< by the rows that experts happen to get; 0 where those are drawn
+};
+
 /// Where a rank meets the others: a barrier, or a message that it sends and one that it receives.
 struct Meeting {
   TaskId arrives = kNoTask;  ///< the spin of a barrier, or the wire
@@ -48,7 +54,7 @@ struct Program {
   double gaps_us = 0;       ///< launch gaps, summed over the kernels
   double waits_us = 0;      ///< expected waits for the slowest rank, summed over the transfers
   Fold fold{};
-  std::vector<double> jitters{};    ///< by task, of a folded run: standard deviation of its time over the mean
+  std::vector<Variation> variations{};  ///< by task, of a folded run
   std::vector<Meeting> meetings{};  ///< of rank 0, in the order of the program
 };
 
@@ -72,7 +78,7 @@ struct PreparedKernel {
   Stage stage = Stage::whole;
   bool parallel = false;
   bool computes = false;
-  double jitter = 0;  ///< standard deviation of its time over the mean, from one execution to the next
+  Variation variation;
 };
 
 /// The kernels of a phase, priced once and executed as often as there are equal ones.
@@ -102,7 +108,7 @@ class ProgramDraft {
   /// A constant of the kernel set that enters; 0 where neither the set nor one it borrows from knows it.
   double constant(Constant constant);
   /// Of the task added last.
-  void note_jitter(double jitter);
+  void note(const Variation& variation);
   void add_gap(Time gap) { gaps_us_ += to_us(gap); }
   void add_wait(double us) { waits_us_ += us; }
 
@@ -116,7 +122,7 @@ class ProgramDraft {
   bool eager_;
   TaskGraphDraft graph_;
   std::deque<PreparedPhase> phases_;
-  std::vector<double> jitters_;
+  std::vector<Variation> variations_;
   ConstantSet constants_;
   double gaps_us_ = 0;
   double waits_us_ = 0;

@@ -14,8 +14,14 @@ namespace moeline {
 enum class WorkloadPhase { train, prefill, decode };
 /// DeepEP's modes of the all-to-all.
 enum class CommMode { normal, low_latency };
-/// Of tokens over experts. `given`: padded expert rows of rank 0, per layer.
-enum class Distribution { balanced, power_law, file, given };
+/// Of tokens over experts.
+enum class Distribution {
+  balanced,  ///< alike on average: chance scatters what each expert gets
+  exact,     ///< equally many for each
+  power_law,
+  file,
+  given,  ///< padded expert rows of rank 0, per layer; those of the others are balanced
+};
 enum class PlacementRule {
   in_order,  ///< "static"
   eplb,      ///< by load
@@ -44,7 +50,7 @@ inline constexpr std::array kWords<WorkloadPhase> = {"train", "prefill", "decode
 template <>
 inline constexpr std::array kWords<CommMode> = {"normal", "low_latency"};
 template <>
-inline constexpr std::array kWords<Distribution> = {"balanced", "power_law", "file", "given"};
+inline constexpr std::array kWords<Distribution> = {"balanced", "exact", "power_law", "file", "given"};
 template <>
 inline constexpr std::array kWords<PlacementRule> = {"static", "eplb"};
 template <>

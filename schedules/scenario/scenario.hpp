@@ -42,6 +42,10 @@ struct Routing {
   int redundant_experts = 0;  ///< copies of experts, of all ranks together
   double rows_spread = 0;     ///< standard deviation of a rank's expert rows in a layer, over their mean
 
+  /// Tokens choose experts at random, alike on average.
+  [[nodiscard]] bool scatters() const {
+    return distribution == Distribution::balanced || distribution == Distribution::given;
+  }
   /// Of each expert, and not alike.
   [[nodiscard]] bool has_loads() const {
     return distribution == Distribution::power_law || distribution == Distribution::file;
@@ -144,7 +148,9 @@ struct Setup {
     return variation.slowness.empty() ? 1 : variation.slowness[static_cast<std::size_t>(rank)];
   }
   /// Expert rows differ between layers and ranks.
-  [[nodiscard]] bool experts_differ() const { return !routed.empty() || !variation.forward_rows.empty(); }
+  [[nodiscard]] bool experts_differ() const {
+    return !routed.empty() || !variation.forward_rows.empty() || (every_rank && scenario.routing.scatters());
+  }
   /// Requests differ between ranks.
   [[nodiscard]] bool requests_differ() const { return !variation.kv_len.empty() || !variation.requests.empty(); }
   /// How often the step runs an MTP module: each time drafts one token for every request.

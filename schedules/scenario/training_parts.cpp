@@ -103,10 +103,10 @@ std::vector<int> read_stages(const Spec& scenario, const Scenario& so_far, const
 }
 
 void check_step(const Spec& scenario, const Scenario& s) {
-  if (s.routing.distribution != Distribution::balanced) {
+  if (s.routing.distribution != Distribution::balanced && s.routing.distribution != Distribution::exact) {
     throw scenario.map("routing").error(
-        "distribution",
-        fmt::format("'{}' is not modelled in whole pipelines; there is: balanced", word_of(s.routing.distribution)));
+        "distribution", fmt::format("'{}' is not modelled in whole pipelines; there are: balanced, exact",
+                                    word_of(s.routing.distribution)));
   }
   check_pipeline(scenario, s);
 }

@@ -15,9 +15,33 @@ double longest_mean_kv(const DecodeWorkload& w, int ep) {
   return w.kv_len + expected_maximum(ep) * w.kv_len_spread / std::sqrt(w.batch_size);
 }
 
-double drawn_rows(const RankVariation& variation, bool forward, int layer, int rank) {
+double varied_rows(const RankVariation& variation, bool forward, int layer, int rank) {
   const RankVariation::ByLayer& rows = forward ? variation.forward_rows : variation.backward_rows;
   return rows[static_cast<std::size_t>(layer) % rows.size()][static_cast<std::size_t>(rank)];
+}
+
+ExpertLoad even_load(const Setup& setup, double tokens) {
+  const Routing& routing = setup.scenario.routing;
+  const auto load = routing.scatters() ? &balanced_load : &exact_load;
+  return load(setup.model, tokens, setup.scenario.parallelism.ep, setup.spread, routing.redundant_experts);
+}
+
+// Which micro-batch is routed, and whose experts get its tokens.
+struct RoutedTo {
+  bool forward = true;
+  int micro_batch = 0, layer = 0, rank = 0;
+};
+
+// What chance makes of it for this rank, where every rank is simulated.
+ExpertLoad scattered(const Setup& setup, const ExpertLoad& load, double local_experts, const RoutedTo& to) {
+  if (!setup.every_rank || load.rows_deviation == 0) return load;
+  constexpr std::uint64_t kScatter = std::uint64_t{1} << 40U;  // beyond the sequences of rank_variation.cpp
+  constexpr std::uint64_t kMostRanks = 1 << 14, kMostMicroBatches = 4;
+  const std::uint64_t pass = 2 * static_cast<std::uint64_t>(to.layer) + (to.forward ? 0 : 1);
+  const std::uint64_t part = pass * kMostMicroBatches + static_cast<std::uint64_t>(to.micro_batch);
+  Random random(static_cast<std::uint64_t>(setup.scenario.seed),
+                kScatter + part * kMostRanks + static_cast<std::uint64_t>(to.rank));
+  return drawn_load(load, local_experts, random);
 }
 
 // `tokens` of prompts; of one that its micro-batches share, the later one sees the earlier one's keys.
@@ -58,11 +82,13 @@ LayerWork Setup::layer_work(bool forward, int layer, int rank) const {
   }
   work.spread = spread;
   const std::vector<int>& given = forward ? scenario.routing.forward_rows : scenario.routing.backward_rows;
-  work.load = given.empty() || rank > 0 ? balanced_load(model, work.tokens(), work.ep, spread)
-                                        : given_load(model, given[static_cast<std::size_t>(layer)], work.ep, spread);
-  const bool drawn = !variation.forward_rows.empty() && (given.empty() || rank > 0);
-  const double factor = rows_factor * (drawn ? drawn_rows(variation, forward, layer, rank) : 1);
+  const bool is_given = !given.empty() && rank == 0;
+  work.load = is_given ? given_load(model, given[static_cast<std::size_t>(layer)], work.ep, spread)
+                       : even_load(*this, work.tokens());
+  const bool varies = !variation.forward_rows.empty() && !is_given;
+  const double factor = rows_factor * (varies ? varied_rows(variation, forward, layer, rank) : 1);
   if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
+  work.load = scattered(*this, work.load, work.local_experts(), {.forward = forward, .layer = layer, .rank = rank});
   return work;
 }
 
@@ -102,10 +128,12 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_
     return work;
   }
   work.spread = spread;
-  work.load = balanced_load(model, mean_tokens, work.ep, spread, work.redundant_experts);
+  work.load = even_load(*this, mean_tokens);
   const double factor =
-      rows_factor * (variation.forward_rows.empty() ? 1 : drawn_rows(variation, true, moe_layer, rank));
+      rows_factor * (variation.forward_rows.empty() ? 1 : varied_rows(variation, true, moe_layer, rank));
   if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
+  work.load = scattered(*this, work.load, work.local_experts(),
+                        {.micro_batch = micro_batch, .layer = moe_layer, .rank = rank});
   return work;
 }
 

@@ -44,7 +44,7 @@ TEST_CASE("every token-expert pair lands on some rank, with and without copies")
   }
 }
 
-TEST_CASE("equal loads give what balanced routing gives") {
+TEST_CASE("equal loads give what exactly balanced routing gives") {
   const Architecture model = testing::routed_model(256, 8, 4);
   const RoutedLayer layer = routed(LayerLoads(256, 1.0), in_order(256, 32, 4));
   const Spread spread = expected_spread(model, 32, 8);
@@ -52,7 +52,7 @@ TEST_CASE("equal loads give what balanced routing gives") {
   CHECK(layer.spread.nodes_per_token == doctest::Approx(spread.nodes_per_token).epsilon(0.02));
   CHECK(layer.spread.ranks_per_token == doctest::Approx(spread.ranks_per_token).epsilon(0.02));
   CHECK(layer.spread.busiest_node == doctest::Approx(1));
-  const ExpertLoad here = load_of(layer, 5, 4096, 8), balanced = balanced_load(model, 4096, 32, spread);
+  const ExpertLoad here = load_of(layer, 5, 4096, 8), balanced = exact_load(model, 4096, 32, spread);
   CHECK(here.valid == doctest::Approx(balanced.valid));
   CHECK(here.rows == doctest::Approx(balanced.rows));
   CHECK(here.received == doctest::Approx(balanced.received).epsilon(0.02));
