@@ -31,6 +31,7 @@ FamilyFit summarise(const std::vector<Scored>& scores) {
     if (std::abs(error) >= std::abs(fit.worst_error)) fit.worst_error = error;
     fit.mean_error += error / static_cast<double>(scores.size());
     extend(fit.range, o->dimensions);
+    fit.host_timed = fit.host_timed || o->host_timed;
     ++fit.kernels;
   }
   fit.median_abs_error = quantile(absolute, 0.5);

@@ -84,6 +84,7 @@ Observation mla_decode(const CsvTable& table, std::size_t row, const Name& name,
   std::tie(shape.heads, shape.qk_dim, shape.v_dim) = std::tuple_cat(name.numbers);
   Observation o = observed(table, row, mla_decode_core(shape), table.positive(row, "latency_us"), machine);
   keep_branch(o.curve, "compute");
+  o.host_timed = true;
   o.fold = fmt::format("mla_decode of batch {}", shape.batch);
   return o;
 }
@@ -93,6 +94,7 @@ Observation gqa_decode(const CsvTable& table, std::size_t row, const Name& name,
   std::tie(shape.heads, shape.kv_heads, shape.qk_dim) = std::tuple_cat(name.numbers);
   shape.v_dim = shape.qk_dim;
   Observation o = observed(table, row, gqa_decode_core(shape), table.positive(row, "latency_us"), machine);
+  o.host_timed = true;
   if (shape.heads / shape.kv_heads < kComputeBoundGroup) o.fold = table.stem();
   return o;
 }

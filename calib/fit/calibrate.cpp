@@ -54,6 +54,18 @@ bool has(const CsvTable& table) {
 
 constexpr char kNormal[] = "dispatch_transmit_us", kLowLatency[] = "dispatch_avg_t_us";
 constexpr char kPublished[] = "logical_bandwidth_GBps", kHold[] = "holds_sms_us", kFlashMla[] = "flash_mla_bound";
+constexpr char kGraphGap[] = "graph_gap_us";
+
+// What passes between two kernels of a CUDA graph.
+Observations graph_gaps(const CsvTable& table, const Setting& /*s*/) {
+  Observations observations;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    Observation gap{.family = "launch_graph", .measured_us = table.positive(row, kGraphGap), .noise = Noise::timed};
+    gap.curve.always = {{Constant::graph_gap, 1}};
+    observations.push_back(gap);
+  }
+  return observations;
+}
 
 // The first that fits.
 constexpr Reader kReaders[] = {
@@ -70,6 +82,7 @@ constexpr Reader kReaders[] = {
     {has<kFlashMla>,
      [](const CsvTable& t, const Setting& s) { return flash_mla_observations(t, s.kernel_set, s.machine); },
      "FlashMLA's published figures"},
+    {has<kGraphGap>, graph_gaps, "one public figure of the gap between kernels of a CUDA graph"},
     {is_dense_gemm_table,
      [](const CsvTable& t, const Setting& s) { return dense_gemm_observations(t, s.machine, s.library.tiles); },
      "alibaba/InferSim's GEMM tables of H800"},

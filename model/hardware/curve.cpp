@@ -1,5 +1,6 @@
 #include "hardware/curve.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <map>
 
@@ -28,6 +29,17 @@ double sum(const std::vector<Term>& terms, const Constants& constants) {
   return us;
 }
 
+// A kernel that fills the SMs once starts and ends as small ones do; those of several waves also ramp up and down, which
+// is in the intercept of the large ones that were measured. One wave: 2048 threads on each SM that load 16 bytes each.
+Curve memory_curve(const Operator& op, int sms, const MachineFacts& machine) {
+  constexpr double kWaveBytesPerSm = 2048 * 16;
+  const double several_waves = std::min(1.0, op.bytes / (kWaveBytesPerSm * machine.sms));
+  Curve curve{{{rate_of(op.family), bytes_at_peak_us(op.bytes, machine.hbm_GBps) * machine.sms / sms}}, {}};
+  if (several_waves > 0) curve.always.push_back({Constant::memory_startup, several_waves});
+  if (several_waves < 1) curve.always.push_back({Constant::small, 1 - several_waves});
+  return curve;
+}
+
 }  // namespace
 
 Evaluation evaluate(const Curve& curve, const Constants& constants) {
@@ -46,7 +58,6 @@ Evaluation evaluate(const Curve& curve, const Constants& constants) {
 }
 
 Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine, TileSet tiles) {
-  const double fewer_sms = machine.sms / sms;
   switch (row_of(op.family).kind) {
     case FamilyKind::gemm:
       return gemm_curve(op, sms, machine, tiles);
@@ -57,9 +68,7 @@ Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine, Ti
     case FamilyKind::small:
       return {{{Constant::small, 1}}, {}};
     case FamilyKind::memory_bound:
-      return {{{Constant::memory_startup, 1},
-               {rate_of(op.family), bytes_at_peak_us(op.bytes, machine.hbm_GBps) * fewer_sms}},
-              {}};
+      return memory_curve(op, sms, machine);
     case FamilyKind::barrier:
     case FamilyKind::collective:
     case FamilyKind::normal:

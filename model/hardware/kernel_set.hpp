@@ -30,6 +30,7 @@ struct FamilyFit {
   double worst_error = 0;    ///< signed
   double mean_error = 0;     ///< signed
   double jitter = kUnknown;  ///< standard deviation of a kernel's time over its mean, from one execution to the next
+  bool host_timed = false;   ///< its times hold a launch gap each
   std::string kernel_set;  ///< it was fitted for; another set's name where borrowed, "h800: NAME" from another machine
   TileSet tiles = TileSet::wide;  ///< of that set
   bool other_machine = false;     ///< carried over from another profile

@@ -5,6 +5,8 @@ namespace moeline::profile_words {
 
 inline constexpr const char* kInSample = "in-sample";
 inline constexpr const char* kHeldOut = "held-out";
+inline constexpr const char* kHostClock = "host";
+inline constexpr const char* kDeviceClock = "device";
 inline constexpr const char* kNarrow = "narrow";
 inline constexpr const char* kWide = "wide";
 

@@ -64,8 +64,8 @@ MeasuredRange read_range(const Spec& spec) {
 }
 
 FamilyFit read_fit(const Spec& spec) {
-  spec.expect(
-      {"kernels", "range", "errors", "median_abs_error", "p95_abs_error", "worst_error", "mean_error", "jitter"});
+  spec.expect({"kernels", "range", "errors", "median_abs_error", "p95_abs_error", "worst_error", "mean_error", "jitter",
+               "clock"});
   FamilyFit fit;
   fit.kernels = spec.integer("kernels", 1, 1 << 30);
   fit.range = read_range(spec.map_or_empty("range"));
@@ -75,6 +75,7 @@ FamilyFit read_fit(const Spec& spec) {
   fit.worst_error = spec.number("worst_error", -1, 1e6);
   fit.mean_error = spec.number("mean_error", -1, 1e6);
   if (spec.has("jitter")) fit.jitter = spec.number("jitter", 0, 1);
+  fit.host_timed = spec.has("clock") && spec.choice("clock", {kHostClock, kDeviceClock}) == kHostClock;
   return fit;
 }
 

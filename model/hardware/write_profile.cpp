@@ -46,10 +46,11 @@ std::string kernel_set_yaml(const KernelSet& set) {
   text += "    fits:  # errors of predicted / measured - 1\n";
   for (const auto& [family, fit] : set.fits) {
     text += fmt::format("      {}: {{kernels: {}, {}", family, fit.kernels, range_yaml(fit.range));
-    text += fmt::format("errors: {}, median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}{}}}\n",
+    text += fmt::format("errors: {}, median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}{}{}}}\n",
                         fit.held_out ? kHeldOut : kInSample, digits(fit.median_abs_error, 3),
                         digits(fit.p95_abs_error, 3), digits(fit.worst_error, 3), digits(fit.mean_error, 3),
-                        std::isnan(fit.jitter) ? "" : ", jitter: " + digits(fit.jitter, 3));
+                        std::isnan(fit.jitter) ? "" : ", jitter: " + digits(fit.jitter, 3),
+                        fit.host_timed ? fmt::format(", clock: {}", kHostClock) : "");
   }
   return text;
 }

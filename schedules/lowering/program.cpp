@@ -116,7 +116,7 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
     constant(Constant::jitter);
     kernel.variation = {setup_.kernels.jitter(priced_as(op.family, setup_.kernels)), price.deviation};
   }
-  if (!wire) kernel.task.delay = from_us(constant(kernel_gap_of(setup_)));
+  if (!wire && !holds_gap(op.family)) kernel.task.delay = from_us(constant(kernel_gap_of(setup_)));
   if (!free) {
     kernel.task.solo = from_us(price.solo_us);
     if (price.hold != Hold::nothing) kernel.task.pool = static_cast<ResourceId>(RankResource::sms);
@@ -132,6 +132,12 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
   return kernel;
 }
 
+// Of times taken by the host's clock: another gap would count it twice.
+bool ProgramDraft::holds_gap(Family family) const {
+  const auto fit = setup_.kernels.fits.find(priced_as(family, setup_.kernels));
+  return fit != setup_.kernels.fits.end() && fit->second.host_timed;
+}
+
 double ProgramDraft::constant(Constant constant) {
   const double value = setup_.kernels[constant];
   if (std::isnan(value)) return 0;
@@ -142,7 +148,7 @@ double ProgramDraft::constant(Constant constant) {
 // Persistent kernels beside communication are launched on the SMs that it leaves.
 Price ProgramDraft::price_of(const Operator& op, bool overlapped) {
   PriceConditions conditions;
-  conditions.overlapped = overlapped;
+  conditions.overlapped = overlapped && setup_.scenario.comm.neighbours == Neighbours::measured;
   conditions.sms = static_cast<int>(setup_.machine.facts.sms);
   if (role_of(op.family) == Role::communication) {
     if (op.traffic.stage == Stage::whole) conditions.sms = setup_.scenario.comm.num_sms;

@@ -116,6 +116,7 @@ class ProgramDraft {
 
  private:
   [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price);
+  [[nodiscard]] bool holds_gap(Family family) const;
   [[nodiscard]] Price price_of(const Operator& op, bool overlapped);
 
   const Setup& setup_;

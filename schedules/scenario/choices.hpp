@@ -41,6 +41,8 @@ enum class RankChoice {
   folded,  ///< one for all that differ by chance
 };
 enum class Jitter { measured, none };
+/// What kernels that compute beside a transfer do to it.
+enum class Neighbours { measured, none };
 
 /// The words of an enumeration, in its order.
 template <class Choice>
@@ -61,6 +63,8 @@ template <>
 inline constexpr std::array kWords<RankChoice> = {"auto", "all", "folded"};
 template <>
 inline constexpr std::array kWords<Jitter> = {"measured", "none"};
+template <>
+inline constexpr std::array kWords<Neighbours> = {"measured", "none"};
 
 template <class Choice>
 [[nodiscard]] const std::vector<std::string>& words_of() {

@@ -31,6 +31,7 @@ struct Comm {
   int num_sms = 0;                      ///< of the normal mode
   Precision dispatch = Precision::fp8;  ///< that tokens travel in
   Precision combine = Precision::bf16;  ///< and their results
+  Neighbours neighbours = Neighbours::measured;
 };
 
 struct Routing {

@@ -113,7 +113,9 @@ Workload read_workload(const Spec& spec, const ScheduleKind& schedule) {
   return w;
 }
 
-void check_comm_keys(const Spec& spec) { spec.expect({"mode", "num_sms", "dispatch_dtype", "combine_dtype"}); }
+void check_comm_keys(const Spec& spec) {
+  spec.expect({"mode", "num_sms", "dispatch_dtype", "combine_dtype", "neighbours"});
+}
 
 Comm read_comm(const Spec& spec, const Scenario& scenario, const Architecture& model, const MachineFacts& machine) {
   check_comm_keys(spec);
@@ -126,6 +128,7 @@ Comm read_comm(const Spec& spec, const Scenario& scenario, const Architecture& m
   if (training) (void)modelled(spec, "dispatch_dtype", {"fp8"}, {"bf16"});
   if (spec.has("dispatch_dtype")) c.dispatch = precision_named(spec.choice("dispatch_dtype", {"fp8", "bf16"}));
   c.combine = precision_named(modelled(spec, "combine_dtype", {"bf16"}, {"fp8"}));
+  c.neighbours = read_choice(spec, "neighbours", c.neighbours);
   if (c.mode == CommMode::low_latency) {
     c.num_sms = spec.integer_or("num_sms", 0, 4096, 0);
     if (c.num_sms > 0) throw spec.error("num_sms", "does not apply to low_latency: it issues and receives on all SMs");

@@ -57,8 +57,9 @@ TEST_CASE("in the chunk dispatch(F) is stretched by its neighbours 1.4 times or 
   CHECK(stretch(run, "combine", "combine(F)") < 1.3);
 }
 
-TEST_CASE("with nothing beside it a transfer takes as long as alone, whatever the schedule") {
-  for (const Run& run : {chunk({"schedule=sequential"}), run_prefill({"schedule=sequential"})}) {
+TEST_CASE("with nothing beside it a transfer takes as long as alone, and so it does where neighbours are none") {
+  const char* const kNone = "comm.neighbours=none";
+  for (const Run& run : {chunk({"schedule=sequential"}), run_prefill({"schedule=sequential"}), chunk({kNone})}) {
     for (const TaskId id : transfers(run)) CHECK(us(interval_of(run, id)) == to_us(run.program.graph.task(id).solo));
   }
 }

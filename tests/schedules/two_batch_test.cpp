@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <fstream>
+#include <map>
 
 #include "experiments/run/run_metrics.hpp"
 #include "schedules/scenario/expected_maximum.hpp"
@@ -71,9 +72,27 @@ TEST_CASE("layers repeat: a layer's period is the same in a run of 8 and of 40 l
         doctest::Approx(layer_us(run_decode({kExact, kLayers}))).epsilon(0.001));
 }
 
+TEST_CASE("kernels follow each other faster in a CUDA graph than in a stream, and not after times that hold a gap") {
+  const auto gaps_us = [](const char* kernels, const char* launch) {
+    const Run run = run_decode({"layers=4", std::string("kernels=") + kernels, std::string("launch=") + launch});
+    std::map<std::string, double> gaps;  // by kernel
+    for (TaskId id = 0; id < run.program.graph.size(); ++id) {
+      if (run.program.graph.task_class(id).role == Role::compute)
+        gaps[run.program.graph.task_name(id)] = to_us(run.program.graph.task(id).delay);
+    }
+    return gaps;
+  };
+  const auto graph = gaps_us("deepseek-2025-02", "graph"), stream = gaps_us("deepseek-2025-02", "stream");
+  CHECK(graph.at("SwiGLU") == doctest::Approx(0.96));
+  CHECK(stream.at("SwiGLU") > 1.9);
+  CHECK(graph.at("MLA decode core") == doctest::Approx(0.96));
+  CHECK(gaps_us("open-2025-late", "graph").at("MLA decode core") == 0);  // timed from the host, around many launches
+  CHECK(gaps_us("open-2025-late", "graph").at("SwiGLU") == doctest::Approx(0.96));
+}
+
 TEST_CASE("a whole step is its layers, and embedding, dense layers and LM head once") {
   const Run run = run_decode();
-  CHECK(phase(run, "embedding", 0, 0).start == Time::zero() + from_us(run.setup.kernels[Constant::kernel_gap]));
+  CHECK(phase(run, "embedding", 0, 0).start == Time::zero() + from_us(run.setup.kernels[Constant::graph_gap]));
   CHECK(std::count_if(run.phases.begin(), run.phases.end(), [](const PhaseTimes& p) { return p.phase == "mlp"; }) ==
         2 * 61);
   CHECK(std::count_if(run.phases.begin(), run.phases.end(),

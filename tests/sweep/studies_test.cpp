@@ -195,7 +195,7 @@ TEST_CASE("decode with two micro-batches is a loss at small batches, and once it
       const double ratio = two_over_one(rows, "decode-two-batch", "tpot_ms", place);
       if (break_even == 0 && ratio < 1) break_even = std::stoi(batch);
       CHECK((ratio < 1) == (break_even > 0));
-      if (std::stoi(batch) <= 64) CHECK(ratio > 1.02);
+      if (std::stoi(batch) <= 32) CHECK(ratio > 1.2);
     }
     CHECK(break_even > 0);
     CHECK(break_even < last_break_even);  // the wider EP, the earlier
@@ -213,8 +213,8 @@ TEST_CASE("where two micro-batches lose, they compute longer by more than they e
     const double hidden = number(one, "exposed_comm_us") - number(two, "exposed_comm_us");
     CHECK(longer > 0);
     CHECK(hidden > 0);
-    if (longer > hidden) CHECK(number(two, "tpot_ms") > number(one, "tpot_ms"));
-    if (number(two, "workload.batch_size") <= 64) CHECK(longer > hidden);
+    if (longer > 1.2 * hidden) CHECK(number(two, "tpot_ms") > number(one, "tpot_ms"));  // gaps and waits aside
+    if (number(two, "workload.batch_size") <= 32) CHECK(longer > hidden);
   }
 }
 
@@ -241,20 +241,20 @@ TEST_CASE("a wider NIC is never slower, and what it saves is exposed communicati
   check("nic_bandwidth_h800/prefill.yaml", "ttft_ms", {"kernels", "schedule", "parallelism.ep"});
 }
 
-TEST_CASE("two micro-batches of up to 64 requests hide most of half the NIC, and one micro-batch beats them on twice the NIC") {
+TEST_CASE("two micro-batches of up to 32 requests hide half the NIC; on twice the NIC one is as good as they are") {
   const Rows rows = rows_of("nic_bandwidth_h800/decode.yaml");
   for (const char* ep : {"32", "128"}) {
     for (const char* batch : {"32", "64", "128"}) {
       Row place = {{"parallelism.ep", ep}, {"workload.batch_size", batch}, {"hardware.nic_GBps", "100"}};
       CAPTURE(ep);
       CAPTURE(batch);
-      CHECK(two_over_one(rows, "decode-two-batch", "tpot_ms", place) > 1);
+      CHECK(two_over_one(rows, "decode-two-batch", "tpot_ms", place) > 0.99);
       place["schedule"] = "decode-two-batch";
       place["hardware.nic_GBps"] = "50";
       const double full = number(the_row(rows, place), "tpot_ms");
       place["hardware.nic_GBps"] = "25";
       const double half = number(the_row(rows, place), "tpot_ms");
-      if (std::stoi(batch) <= 64) CHECK(half < 1.07 * full);
+      if (std::stoi(batch) <= 32) CHECK(half < 1.015 * full);
       if (std::stoi(batch) > 64) CHECK(half > 1.2 * full);
     }
   }
@@ -286,7 +286,7 @@ TEST_CASE("H200's gain in decode is its memory more than its bandwidth") {
     return best(rows, "tokens_per_s_per_gpu", place) / h800;
   };
   CHECK(gain({{"parallelism.ep", "64"}, {"workload.batch_size", "128"}}) < 1.15);
-  CHECK(gain({{"parallelism.ep", "64"}, {"fits_memory", "1"}}) > 1.4);
+  CHECK(gain({{"parallelism.ep", "64"}, {"fits_memory", "1"}}) > 1.35);
 }
 
 TEST_CASE("a drafted token gains at every batch, a second one at up to 64 requests alone") {
@@ -301,7 +301,7 @@ TEST_CASE("a drafted token gains at every batch, a second one at up to 64 reques
   }
 }
 
-TEST_CASE("the more tokens a request has in a step, the fewer requests two micro-batches need to pay") {
+TEST_CASE("the more tokens a request has in a step, the sooner two micro-batches pay") {
   const Rows rows = rows_of("mtp_by_batch_h800/study.yaml");
   int last_break_even = 1 << 20;
   for (const char* tokens : {"1", "2", "3"}) {
@@ -312,7 +312,8 @@ TEST_CASE("the more tokens a request has in a step, the fewer requests two micro
     }
     CAPTURE(tokens);
     CHECK(break_even > 0);
-    CHECK(break_even < last_break_even);
+    CHECK(break_even <= last_break_even);
     last_break_even = break_even;
   }
+  CHECK(last_break_even < 64);
 }

@@ -95,7 +95,8 @@ void add_scenario(Json& json, const Setup& setup) {
   add_parallelism(json, s.parallelism);
   add_workload(json, s.workload);
   json.open("comm").add("mode", word_of(s.comm.mode)).add("num_sms", s.comm.num_sms);
-  json.add("dispatch_dtype", name_of(s.comm.dispatch)).add("combine_dtype", name_of(s.comm.combine)).close();
+  json.add("dispatch_dtype", name_of(s.comm.dispatch)).add("combine_dtype", name_of(s.comm.combine));
+  json.add("neighbours", word_of(s.comm.neighbours)).close();
   add_routing(json, s.routing);
   if (s.whole_model) {
     json.add("layers", "all");
