@@ -132,7 +132,7 @@ std::vector<Observation> flash_mla_observations(const CsvTable& table, const std
                                                 const MachineFacts& machine) {
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (table.text(row, "kernels") != kernel_set) continue;
+    if (!is_for(kernel_set, table, row)) continue;
     const AttentionShape shape{.batch = static_cast<double>(table.integer(row, "batch", 1, kMost)),
                                .heads = static_cast<double>(table.integer(row, "heads", 1, kMost)),
                                .kv_heads = 1,

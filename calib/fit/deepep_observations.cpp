@@ -87,7 +87,7 @@ void settle_own_node(const KernelLibrary& library, Curve& curve) {
       const bool normal = term.constant == Constant::normal_own_node;
       if (!normal && term.constant != Constant::low_latency_own_node) continue;
       term.constant = normal ? Constant::normal_nic : Constant::low_latency_nic;
-      if (!library.own_node_over_nic) term.feature = 0;
+      if (!(normal ? library.normal_over_nic : library.low_latency_over_nic)) term.feature = 0;
     }
   }
 }
@@ -101,7 +101,7 @@ constexpr double kWaits = 0.25;
 void settle_waits(const KernelLibrary& library, Curve& curve) {
   const auto waits = [](const Term& term) { return term.constant == Constant::low_latency_waits; };
   for (Branch& branch : curve.branches) {
-    if (library.own_node_over_nic) std::erase_if(branch.terms, waits);
+    if (library.low_latency_over_nic) std::erase_if(branch.terms, waits);
     for (Term& term : branch.terms) {
       if (waits(term)) term = {Constant::low_latency_nvlink, kWaits * term.feature};
     }
@@ -167,7 +167,7 @@ Observation published_low_latency(const CsvTable& table, std::size_t row, const 
   Curve curve = transfer_curve(op, static_cast<int>(machine.sms), machine);
   settle_own_node(library, curve);
   settle_waits(library, curve);
-  if (library.own_node_over_nic) keep_branch(curve, "NIC");
+  if (library.low_latency_over_nic) keep_branch(curve, "NIC");
   Observation o = observe("low_latency", table, row, table.positive(row, "latency_us"), op, 0, std::move(curve));
   o.fold = published_fold(work, dispatch);
   return o;
@@ -217,7 +217,7 @@ std::vector<Observation> low_latency_observations(const CsvTable& table, const A
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const AllToAllWork work = benchmark_work(table, row, "num_token", model, machine);
     const bool in_node = work.ep <= work.gpus_per_node;
-    if (!is_h100(machine) && (work.tokens > kFewTokens || (in_node && library.own_node_over_nic))) continue;
+    if (!is_h100(machine) && (work.tokens > kFewTokens || (in_node && library.low_latency_over_nic))) continue;
     for (const bool dispatch : {true, false}) {
       const Operator op = low_latency_transfer(work, dispatch);
       Curve curve = transfer_curve(op, static_cast<int>(machine.sms), machine);
@@ -240,10 +240,10 @@ std::vector<Observation> published_observations(const CsvTable& table, const Arc
   Spreads spreads(table, model);
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (table.text(row, "kernels") != kernel_set) continue;
+    if (!is_for(kernel_set, table, row)) continue;
     AllToAllWork work = benchmark_work(table, row, "tokens_per_rank", model, machine);
     const bool low_latency = table.text(row, "mode") == "low_latency";
-    if (low_latency && library.own_node_over_nic && work.ep <= work.gpus_per_node)
+    if (low_latency && library.low_latency_over_nic && work.ep <= work.gpus_per_node)
       continue;  // the curve is NVLink's there
     if (low_latency) {
       observations.push_back(published_low_latency(table, row, work, machine, library));
@@ -269,16 +269,16 @@ std::vector<Observation> hold_observations(const CsvTable& table, const Architec
 }
 
 void set_own_node_constants(const KernelLibrary& library, Constants& constants) {
-  const auto set = [&](Constant own_node, Constant nic) {
+  const auto set = [&](Constant own_node, Constant nic, bool over_nic) {
     const double nic_multiple = constants[static_cast<std::size_t>(nic)];
     if (std::isnan(nic_multiple)) return;
-    constants[static_cast<std::size_t>(own_node)] = library.own_node_over_nic ? nic_multiple : 0;
+    constants[static_cast<std::size_t>(own_node)] = over_nic ? nic_multiple : 0;
   };
-  set(Constant::normal_own_node, Constant::normal_nic);
-  set(Constant::low_latency_own_node, Constant::low_latency_nic);
+  set(Constant::normal_own_node, Constant::normal_nic, library.normal_over_nic);
+  set(Constant::low_latency_own_node, Constant::low_latency_nic, library.low_latency_over_nic);
   const auto at = [&](Constant constant) -> double& { return constants[static_cast<std::size_t>(constant)]; };
   if (std::isnan(at(Constant::low_latency_nic))) return;
-  at(Constant::low_latency_waits) = library.own_node_over_nic ? 0 : kWaits * at(Constant::low_latency_nvlink);
+  at(Constant::low_latency_waits) = library.low_latency_over_nic ? 0 : kWaits * at(Constant::low_latency_nvlink);
 }
 
 }  // namespace moeline

@@ -156,7 +156,7 @@ std::vector<Observation> published_gemm_observations(const CsvTable& table, cons
                                                      const std::string& kernel_set, TileSet tiles) {
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    if (table.text(row, "kernels") != kernel_set) continue;
+    if (!is_for(kernel_set, table, row)) continue;
     const Operator op = published_gemm(table, row);
     Curve curve = gemm_curve(op, static_cast<int>(machine.sms), machine, tiles);
     const double us = flops_at_peak_us(op.flops, table.positive(row, "tflops"));

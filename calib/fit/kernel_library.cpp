@@ -10,9 +10,10 @@
 namespace moeline {
 namespace {
 
-// DeepSeek's own kernels of February 2025, and DeepEP's second version.
-constexpr std::string_view kOverNic = "deepseek-2025-02";
-constexpr std::string_view kMatchesSms = "deepep_v2-2026-04";
+constexpr std::string_view kMatchesSms = "deepep_v2-2026-04";  // DeepEP's second version
+// DeepEP's normal mode copies the own node's tokens since its pull request 130 (April 2025), its low-latency mode uses
+// NVLink since pull request 173 (opened on 22 May 2025).
+constexpr std::string_view kNormalCopiesSince = "2025-04", kLowLatencyNvlinkSince = "2025-06";
 
 // NAME-DATE: what follows the first "-" starts with a year, "2025-02" or "2025-late".
 std::string date_of(const std::string& kernel_set) {
@@ -41,9 +42,12 @@ TileSet tiles_of(const std::string& date) {
 }  // namespace
 
 KernelLibrary library_of(const std::string& kernel_set) {
-  std::string date = date_of(kernel_set);
-  const TileSet tiles = tiles_of(date);
-  return {std::move(date), tiles, kernel_set == kOverNic, kernel_set == kMatchesSms};
+  const std::string date = date_of(kernel_set);
+  return {.date = date,
+          .tiles = tiles_of(date),
+          .normal_over_nic = date < kNormalCopiesSince,
+          .low_latency_over_nic = date < kLowLatencyNvlinkSince,
+          .matches_sms_to_nic = kernel_set == kMatchesSms};
 }
 
 }  // namespace moeline

@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <sstream>
 #include <utility>
 
 namespace moeline {
@@ -16,6 +19,11 @@ Observation timed(const CsvTable& table, std::size_t row, const Operator& op, in
   o.where = fmt::format("{}:{} {}", table.stem(), table.line(row), op.name);
   o.noise = Noise::timed;
   return o;
+}
+
+bool is_for(const std::string& kernel_set, const CsvTable& table, std::size_t row) {
+  std::istringstream names(table.text(row, "kernels"));
+  return std::find(std::istream_iterator<std::string>(names), {}, kernel_set) != std::istream_iterator<std::string>();
 }
 
 void give(const Constants& constants, Curve& curve) {

@@ -42,6 +42,9 @@ using Cut = std::string Observation::*;
 [[nodiscard]] Observation timed(const CsvTable& table, std::size_t row, const Operator& op, int sms, double us,
                                 Curve curve);
 
+/// Whether a published figure is for this kernel set: its column `kernels` names sets, or "none".
+[[nodiscard]] bool is_for(const std::string& kernel_set, const CsvTable& table, std::size_t row);
+
 /// Takes these constants, where they are known, as they are: what they add whatever binds is no part of the fit.
 void give(const Constants& constants, Curve& curve);
 

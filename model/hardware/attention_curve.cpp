@@ -55,8 +55,8 @@ Curve mla_decode(const Operator& op, int sms, const MachineFacts& machine) {
   const AttentionShape& a = op.attention;
   const double cache_bytes = a.batch * a.kv_len * a.qk_dim * kernels::kBf16;
   const double padding = tiled(rows_of(a)) / rows_of(a);
-  return {{{Constant::mla_startup, 1},
-           {Constant::mla_merge, std::log2(mla_parts(a, sms))},
+  return {{{Constant::mla_startup, overhead(machine)},
+           {Constant::mla_merge, overhead(machine, std::log2(mla_parts(a, sms)))},
            {Constant::mla_queries, hbm_us(op.bytes - cache_bytes, sms, machine)}},
           {{"compute", {{Constant::mla_compute, tensor_cores_us(op.flops * padding, sms, machine)}}},
            {"memory", {{Constant::mla_memory, hbm_us(cache_bytes, sms, machine)}}}}};
@@ -72,10 +72,11 @@ double gqa_rows_to_merge(const AttentionShape& a, int sms) {
 Curve gqa_decode(const Operator& op, int sms, const MachineFacts& machine) {
   const AttentionShape& a = op.attention;
   const double padding = tiled(rows_of(a)) / rows_of(a);
-  return {{{Constant::gqa_startup, 1}, {Constant::gqa_merge, gqa_rows_to_merge(a, sms) / sms}},
+  return {{{Constant::gqa_startup, overhead(machine)},
+           {Constant::gqa_merge, overhead(machine, gqa_rows_to_merge(a, sms) / sms)}},
           {{"compute", {{Constant::gqa_compute, tensor_cores_us(op.flops * padding, sms, machine)}}},
            {"memory", {{Constant::gqa_memory, hbm_us(op.bytes, sms, machine)}}},
-           {"latency", {{Constant::gqa_latency, 1}}}}};
+           {"latency", {{Constant::gqa_latency, overhead(machine)}}}}};
 }
 
 }  // namespace

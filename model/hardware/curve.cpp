@@ -35,8 +35,8 @@ Curve memory_curve(const Operator& op, int sms, const MachineFacts& machine) {
   constexpr double kWaveBytesPerSm = 2048 * 16;
   const double several_waves = std::min(1.0, op.bytes / (kWaveBytesPerSm * machine.sms));
   Curve curve{{{rate_of(op.family), bytes_at_peak_us(op.bytes, machine.hbm_GBps) * machine.sms / sms}}, {}};
-  if (several_waves > 0) curve.always.push_back({Constant::memory_startup, several_waves});
-  if (several_waves < 1) curve.always.push_back({Constant::small, 1 - several_waves});
+  if (several_waves > 0) curve.always.push_back({Constant::memory_startup, overhead(machine, several_waves)});
+  if (several_waves < 1) curve.always.push_back({Constant::small, overhead(machine, 1 - several_waves)});
   return curve;
 }
 
@@ -64,9 +64,9 @@ Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine, Ti
     case FamilyKind::attention:
       return attention_curve(op, sms, machine);
     case FamilyKind::routing:
-      return {{{rate_of(op.family), items_of(op)}}, {}};
+      return {{{rate_of(op.family), overhead(machine, items_of(op))}}, {}};
     case FamilyKind::small:
-      return {{{Constant::small, 1}}, {}};
+      return {{{Constant::small, overhead(machine)}}, {}};
     case FamilyKind::memory_bound:
       return memory_curve(op, sms, machine);
     case FamilyKind::barrier:

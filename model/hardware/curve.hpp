@@ -71,6 +71,11 @@ struct Evaluation {
 /// us of a normal transfer with this curve that its SMs bind, their copies taking `stretch` times as long as alone.
 [[nodiscard]] double copying_us(const Curve& transfer, double stretch, const Constants& constants);
 
+/// What starts, ends, waits or goes step by step takes clocks of the SMs: constants of it are us at 1830 MHz, Hopper's.
+[[nodiscard]] inline double overhead(const MachineFacts& machine, double times = 1) {
+  return times * 1830 / machine.sm_clock_mhz;
+}
+
 /// 1e6 FLOP/us = 1 TFLOP/s; 1e3 B/us = 1 GB/s.
 [[nodiscard]] inline double flops_at_peak_us(double flops, double tflops) { return flops / (tflops * 1e6); }
 [[nodiscard]] inline double bytes_at_peak_us(double bytes, double GBps) { return bytes / (GBps * 1e3); }

@@ -93,11 +93,12 @@ Curve curve_of(const Cut& cut, const Operator& op, int sms, const MachineFacts& 
   const double mainloop_us = cut.waves * cut.k_blocks * block_us(cut, op.family, machine);
   Curve curve;
   curve.always = memory(kUnhiddenMemory);
-  curve.always.push_back({of_family(Constant::gemm_startup, op.family), 1});
+  curve.always.push_back({of_family(Constant::gemm_startup, op.family), overhead(machine)});
   curve.branches = {
       {"compute",
        {{of_family(Constant::gemm_mainloop, op.family), mainloop_us},
-        {of_family(Constant::gemm_epilogue, op.family), cut.waves * area(cut.tile) / (kTileSide * kTileSide)}},
+        {of_family(Constant::gemm_epilogue, op.family),
+         overhead(machine, cut.waves * area(cut.tile) / (kTileSide * kTileSide))}},
        cut.waves_deviation},
       {"memory", memory(1 - kUnhiddenMemory)}};
   return curve;
@@ -133,7 +134,7 @@ Curve tiled_curve(const Operator& op, double rows, const RowTilesOf& row_tiles, 
 Curve wgrad_curve(const Operator& op, int sms, const MachineFacts& machine) {
   const double waves = std::ceil(std::ceil(op.m / kTileSide) * std::ceil(op.n / kTileSide) / sms);
   const double mainloop_us = waves * op.k / kBlockBytes * at_peak_us({}, op.family, machine);
-  return {{}, {{"compute", {{Constant::wgrad_mainloop, mainloop_us}, {Constant::wgrad_epilogue, waves}}}}};
+  return {{}, {{"compute", {{Constant::wgrad_mainloop, mainloop_us}, {Constant::wgrad_epilogue, overhead(machine, waves)}}}}};
 }
 
 }  // namespace

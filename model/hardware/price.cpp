@@ -191,8 +191,8 @@ void price_compute(const Operator& op, const PriceConditions& conditions, const 
 }
 
 // Even a kernel with next to nothing to do takes as long as the small ones do.
-double shortest_us(const KernelSet& kernels) {
-  const double small = kernels[Constant::small];
+double shortest_us(const KernelSet& kernels, const MachineFacts& machine) {
+  const double small = overhead(machine, kernels[Constant::small]);
   return std::isnan(small) ? 0 : small;
 }
 
@@ -248,7 +248,7 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
     price_transfer(op, conditions, machine, kernels, price);
   } else {
     price_compute(op, conditions, machine, kernels, price);
-    price.solo_us = std::max(price.solo_us, shortest_us(kernels));
+    price.solo_us = std::max(price.solo_us, shortest_us(kernels, machine));
   }
   if (const double floor = floor_us(op, machine); floor > price.solo_us) raise_to_floor(floor, price);
   price.hbm_GBps = std::min(GBps(op.bytes, price.solo_us), machine.hbm_GBps);

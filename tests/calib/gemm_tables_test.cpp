@@ -62,7 +62,7 @@ std::vector<double> predicted(const KernelSet& set, const std::string& release, 
   std::vector<double> errors;
   for (std::size_t row = 0; row < published.rows(); ++row) {
     if (published.text(row, "release") != release || published.text(row, "layout") != layout) continue;
-    if (published.text(row, "kernels") != "none") continue;
+    if (is_for(set.name, published, row)) continue;
     const Operator op = published_gemm(published, row);
     const double measured_us = op.flops / (published.number(row, "tflops") * 1e6);
     errors.push_back(price(op, {.sms = 132}, h800(), set).solo_us / measured_us - 1);

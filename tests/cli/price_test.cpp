@@ -136,7 +136,7 @@ TEST_CASE("one bad op refuses all, and a bad machine or set as well") {
   check_refused(price({"gemm", "gemm:m=0"}, {"--format", "json"}), "gemm:m=0", "m must be from 1");
   check_refused({"price", "h80", "gemm"}, "unknown hardware 'h80'", "did you mean 'h800'?");
   check_refused({"price", "none.yaml", "gemm"}, "unknown hardware 'none.yaml'", "no such file");
-  check_refused(price({"gemm"}, {"--kernels", "open-2025"}), "unknown kernel set of h800", "there is: ");
+  check_refused(price({"gemm"}, {"--kernels", "closed"}), "unknown kernel set of h800", "there is: ");
   check_refused(price({"gemm"}, {"--set", "nic=1"}), "--set: unknown key 'hardware.nic'", "there is: sms,");
   check_refused(price({"gemm"}, {"--set", "hardware.sms=0"}), "--set: hardware.sms", "must be from 1 to 4096");
   check_refused(price({"gemm:sms=100"}, {"--set", "sms=64"}), "gemm:sms=100", "sms must be from 1 to 64, not 100");

@@ -244,7 +244,29 @@ TEST_CASE("a set carried over can be chosen by name, and is another machine's") 
   CHECK(february.fits.at("gemm_fp8").kernel_set == "h800: deepseek-2025-02");
   CHECK(february.fits.at("gemm_fp8").other_machine);
   CHECK(h100.kernels("").name == "open-2025-late");  // its own
-  CHECK(h100.set_names() == std::vector<std::string>{"open-2025-late", "deepep_v2-2026-04", "deepseek-2025-02"});
+  CHECK(h100.set_names() ==
+        std::vector<std::string>{"open-2025-late", "deepep_v2-2026-04", "deepseek-2025-02", "open-2025-05"});
+}
+
+TEST_CASE("in May 2025 DeepEP kept the own node off the NIC in its normal mode alone, and FlashMLA reached 660 TFLOPS") {
+  const KernelSet may = h800().kernels("open-2025-05");
+  CHECK(may[Constant::normal_own_node] == 0);
+  CHECK(may[Constant::low_latency_own_node] == may[Constant::low_latency_nic]);
+  const Operator decode = mla_decode_core(
+      {.batch = 128, .heads = 128, .kv_heads = 1, .query_len = 2, .kv_len = 8192, .qk_dim = 576, .v_dim = 512});
+  const double us = price(decode, {.sms = 132}, h800().facts, may).solo_us;
+  CHECK(decode.flops / us / 1e6 == doctest::Approx(660).epsilon(1e-3));
+}
+
+TEST_CASE("overheads take clocks of the SMs: on a machine that differs by its clock alone they are shorter") {
+  const KernelSet& late = h800().kernels("open-2025-late");
+  MachineFacts faster = h800().facts;
+  faster.sm_clock_mhz *= 1.1;
+  const Operator decode = gqa_decode_core(
+      {.batch = 1, .heads = 32, .kv_heads = 4, .query_len = 1, .kv_len = 1024, .qk_dim = 128, .v_dim = 128});
+  for (const Operator& op : {kernels::small("small"), decode, kernels::cast("cast", 64, 7168)}) {
+    CHECK(price(op, {.sms = 132}, faster, late).solo_us < price(op, {.sms = 132}, h800().facts, late).solo_us);
+  }
 }
 
 TEST_CASE("a set by name only is the newest, and neither the default nor a lender") {
