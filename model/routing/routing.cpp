@@ -111,7 +111,7 @@ ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int 
   return with_rows(load, load.valid, local_slots);
 }
 
-ExpertLoad drawn_load(const ExpertLoad& load, double local_experts, Random& random) {
+ExpertLoad drawn_load(const ExpertLoad& load, double local_experts, BriefRandom& random) {
   if (load.rows_deviation == 0) return load;
   ExpertLoad drawn{.expected_rows = load.expected_rows};
   for (int expert = 0; expert < static_cast<int>(local_experts); ++expert) {

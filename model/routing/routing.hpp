@@ -54,7 +54,7 @@ inline constexpr int kRowPadding = 128;
                                     int redundant_experts = 0);
 
 /// One draw of what chance makes of a balanced load. Itself where nothing is left to chance.
-[[nodiscard]] ExpertLoad drawn_load(const ExpertLoad& load, double local_experts, Random& random);
+[[nodiscard]] ExpertLoad drawn_load(const ExpertLoad& load, double local_experts, BriefRandom& random);
 
 /// `factor` times as many rows, spread evenly over the local experts.
 [[nodiscard]] ExpertLoad scaled(const ExpertLoad& load, double factor, double local_experts);

@@ -20,7 +20,7 @@ double at_most(double most, double mean, double deviation) {
   return sum;
 }
 
-int poisson(double mean, Random& random) {
+int poisson(double mean, BriefRandom& random) {
   const double uniform = random.uniform();
   double term = std::exp(-mean), sum = term;
   int rows = 0;
@@ -62,7 +62,7 @@ double expected_padded(double mean_rows, double deviation, int block_rows) {
   return blocks * block_rows;
 }
 
-int drawn_rows(double mean_rows, double deviation, Random& random) {
+int drawn_rows(double mean_rows, double deviation, BriefRandom& random) {
   if (deviation == 0) return static_cast<int>(std::ceil(mean_rows * (1 - 1e-9)));
   if (mean_rows < kFewRows) return poisson(mean_rows, random);
   return static_cast<int>(std::max(0L, std::lround(mean_rows + deviation * random.normal())));

@@ -19,6 +19,6 @@ namespace moeline {
 [[nodiscard]] double expected_padded(double mean_rows, double deviation, int block_rows);
 
 /// Rows of one expert, drawn.
-[[nodiscard]] int drawn_rows(double mean_rows, double deviation, Random& random);
+[[nodiscard]] int drawn_rows(double mean_rows, double deviation, BriefRandom& random);
 
 }  // namespace moeline

@@ -31,8 +31,9 @@ int InferencePhases::moe_layer_of(int layer) const {
 PreparedPhase& InferencePhases::at(const std::string& phase, int micro_batch, int layer, int rank) {
   const Setup& setup = program_.setup();
   const Block& block = layers_[static_cast<std::size_t>(layer)];
-  const bool routes = is_transfer(phase) || (phase == "mlp" && block.kind == BlockKind::moe_layer);
-  const bool of_layer = routes && setup.experts_differ();
+  const bool computes = phase == "mlp" && block.kind == BlockKind::moe_layer;  // by its experts' rows
+  const bool routes = is_transfer(phase) || computes;
+  const bool of_layer = routes && setup.loads_differ();
   const bool of_rank = setup.requests_differ() || (of_layer && !is_transfer(phase));
   const int moe_layer = moe_layer_of(layer);
   const PhaseIdentity identity{.phase = phase,
@@ -40,7 +41,8 @@ PreparedPhase& InferencePhases::at(const std::string& phase, int micro_batch, in
                                .attention = block.attention,
                                .micro_batch = micro_batch,
                                .layer = of_layer ? moe_layer : 0,
-                               .rank = of_rank ? rank : 0};
+                               .rank = of_rank ? rank : 0,
+                               .draw = computes ? setup.scatter_draw(std::max(0, micro_batch), moe_layer, rank) : 0};
   return prepared_.get(identity, [&]() -> PreparedPhase& {
     const bool whole = micro_batch < 0;
     const InferenceWork work =

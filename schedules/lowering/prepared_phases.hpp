@@ -18,6 +18,7 @@ struct PhaseIdentity {
   int layer = 0;
   int rank = 0;
   double rows = 0;  ///< of the rank's experts
+  int draw = 0;     ///< of what they get by chance
   auto operator<=>(const PhaseIdentity&) const = default;
 };
 

@@ -148,10 +148,13 @@ struct Setup {
   [[nodiscard]] double slowness(int rank) const {
     return variation.slowness.empty() ? 1 : variation.slowness[static_cast<std::size_t>(rank)];
   }
-  /// Expert rows differ between layers and ranks.
-  [[nodiscard]] bool experts_differ() const {
-    return !routed.empty() || !variation.forward_rows.empty() || (every_rank && scenario.routing.scatters());
-  }
+  /// Expert rows differ between layers and ranks: by what is known of them, or by chance.
+  [[nodiscard]] bool loads_differ() const { return !routed.empty() || !variation.forward_rows.empty(); }
+  [[nodiscard]] bool scatters() const { return every_rank && scenario.routing.scatters(); }
+  [[nodiscard]] bool experts_differ() const { return loads_differ() || scatters(); }
+  /// Which of 512 draws of chance a rank gets in a layer, for a micro-batch or direction: so many are priced, however
+  /// many ranks and layers there are. 0 without chance.
+  [[nodiscard]] int scatter_draw(int part, int layer, int rank) const;
   /// Requests differ between ranks.
   [[nodiscard]] bool requests_differ() const { return !variation.kv_len.empty() || !variation.requests.empty(); }
   /// How often the step runs an MTP module: each time drafts one token for every request.

@@ -26,21 +26,11 @@ ExpertLoad even_load(const Setup& setup, double tokens) {
   return load(setup.model, tokens, setup.scenario.parallelism.ep, setup.spread, routing.redundant_experts);
 }
 
-// Which micro-batch is routed, and whose experts get its tokens.
-struct RoutedTo {
-  bool forward = true;
-  int micro_batch = 0, layer = 0, rank = 0;
-};
-
-// What chance makes of it for this rank, where every rank is simulated.
-ExpertLoad scattered(const Setup& setup, const ExpertLoad& load, double local_experts, const RoutedTo& to) {
-  if (!setup.every_rank || load.rows_deviation == 0) return load;
+// What chance makes of it, where every rank is simulated.
+ExpertLoad scattered(const Setup& setup, const ExpertLoad& load, double local_experts, int draw) {
+  if (!setup.scatters()) return load;
   constexpr std::uint64_t kScatter = std::uint64_t{1} << 40U;  // beyond the sequences of rank_variation.cpp
-  constexpr std::uint64_t kMostRanks = 1 << 14, kMostMicroBatches = 4;
-  const std::uint64_t pass = 2 * static_cast<std::uint64_t>(to.layer) + (to.forward ? 0 : 1);
-  const std::uint64_t part = pass * kMostMicroBatches + static_cast<std::uint64_t>(to.micro_batch);
-  Random random(static_cast<std::uint64_t>(setup.scenario.seed),
-                kScatter + part * kMostRanks + static_cast<std::uint64_t>(to.rank));
+  BriefRandom random(static_cast<std::uint64_t>(setup.scenario.seed), kScatter + static_cast<std::uint64_t>(draw));
   return drawn_load(load, local_experts, random);
 }
 
@@ -66,6 +56,14 @@ double tokens_per_request(const DecodeWorkload& workload) {
   return tokens;
 }
 
+int Setup::scatter_draw(int part, int layer, int rank) const {
+  if (!scatters()) return 0;
+  constexpr std::uint64_t kDraws = 512, kMostRanks = 1 << 14, kMostParts = 4;
+  const auto place = static_cast<std::uint64_t>(layer) * kMostParts + static_cast<std::uint64_t>(part);
+  const std::uint64_t seed = static_cast<std::uint64_t>(scenario.seed) << 40U;
+  return static_cast<int>(scrambled(seed ^ (place * kMostRanks + static_cast<std::uint64_t>(rank))) % kDraws);
+}
+
 LayerWork Setup::layer_work(bool forward, int layer, int rank) const {
   LayerWork work;
   work.model = model;
@@ -88,7 +86,7 @@ LayerWork Setup::layer_work(bool forward, int layer, int rank) const {
   const bool varies = !variation.forward_rows.empty() && !is_given;
   const double factor = rows_factor * (varies ? varied_rows(variation, forward, layer, rank) : 1);
   if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
-  work.load = scattered(*this, work.load, work.local_experts(), {.forward = forward, .layer = layer, .rank = rank});
+  work.load = scattered(*this, work.load, work.local_experts(), scatter_draw(forward ? 0 : 1, layer, rank));
   return work;
 }
 
@@ -132,8 +130,7 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_
   const double factor =
       rows_factor * (variation.forward_rows.empty() ? 1 : varied_rows(variation, true, moe_layer, rank));
   if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
-  work.load = scattered(*this, work.load, work.local_experts(),
-                        {.micro_batch = micro_batch, .layer = moe_layer, .rank = rank});
+  work.load = scattered(*this, work.load, work.local_experts(), scatter_draw(micro_batch, moe_layer, rank));
   return work;
 }
 

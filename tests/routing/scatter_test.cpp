@@ -17,7 +17,7 @@ namespace {
 double blocks(double rows, int of) { return std::ceil(rows / of); }
 
 // Rows of an expert, token by token.
-int chosen(int tokens, double probability, Random& random) {
+int chosen(int tokens, double probability, BriefRandom& random) {
   int rows = 0;
   for (int token = 0; token < tokens; ++token) rows += random.uniform() < probability ? 1 : 0;
   return rows;
@@ -34,7 +34,7 @@ double experts_us(const char* distribution, int rows) {
 }  // namespace
 
 TEST_CASE("blocks that rows fill are as likely as in draws, token by token") {
-  Random random(1);
+  BriefRandom random(1);
   constexpr std::pair<int, double> kExperts[] = {{512, 1.0 / 128}, {4096, 1.0 / 32}, {8192, 1.0 / 32}};
   for (const auto& [tokens, probability] : kExperts) {
     const double mean = tokens * probability, deviation = rows_deviation(mean, probability);
@@ -53,7 +53,7 @@ TEST_CASE("blocks that rows fill are as likely as in draws, token by token") {
 }
 
 TEST_CASE("rows drawn have the mean and the deviation they are drawn with") {
-  Random random(1);
+  BriefRandom random(1);
   for (const double mean : {3.0, 40.0, 256.0}) {
     const double deviation = rows_deviation(mean, 1.0 / 32);
     constexpr int kDraws = 20000;
@@ -83,7 +83,7 @@ TEST_CASE("the tiles of several groups are the sum of draws of each") {
   const RowTiles tiles = scattered_tiles(op, 128);
   const Moments expected = moments(tiles, [](double each) { return each; });
   CHECK(expected.mean == doctest::Approx(9 * expected_padded(256, 15.7, 128) / 128));
-  Random random(1);
+  BriefRandom random(1);
   double squares = 0;
   constexpr int kDraws = 4000;
   for (int i = 0; i < kDraws; ++i) {

@@ -182,10 +182,11 @@ void add_provenance(Json& json, const Run& run) {
     json.close();
   }
   const Program& program = run.program;
-  const bool graph = run.setup.scenario.launch == Launch::graph;  // gaps are measured in a stream only
-  json.open().add("family", "launch_gap").add("provenance", graph ? "extrapolated" : "interpolated");
+  const bool graph = run.setup.scenario.launch == Launch::graph;
+  const bool borrowed = graph && kernel_gap_of(run.setup) != Constant::graph_gap;
+  json.open().add("family", "launch_gap").add("provenance", borrowed ? "extrapolated" : "interpolated");
   json.add("solo_us", program.gaps_us);
-  if (graph) json.add("provenance_note", "measured in an eager stream");
+  if (borrowed) json.add("provenance_note", "measured in an eager stream");
   json.close();
   if (program.waits_us > 0) {
     json.open().add("family", "wait_for_slowest_rank").add("provenance", "extrapolated");
