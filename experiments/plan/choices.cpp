@@ -35,7 +35,7 @@ std::vector<int> copies_of(const std::vector<int>& listed, int experts, int ep) 
 std::vector<int> sms_of(const std::vector<int>& listed, const HardwareProfile& machine) {
   if (!listed.empty()) return listed;
   std::vector<int> sms;
-  for (const int share : {12, 8, 6}) sms.push_back(std::max(2, static_cast<int>(machine.facts.sms) / share / 2 * 2));
+  for (const int share : {12, 8, 6, 5}) sms.push_back(std::max(2, static_cast<int>(machine.facts.sms) / share / 2 * 2));
   return sms;
 }
 

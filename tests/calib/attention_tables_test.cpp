@@ -148,7 +148,7 @@ TEST_CASE("GQA decode: a head configuration left out is met within 3 % at the me
   CHECK(fit.worst_error == doctest::Approx(-0.88).epsilon(0.02));  // the host's 241 us where 27 are usual
 }
 
-TEST_CASE("prefill: a length left out is met within 6 % at the median; the kernel runs slower the longer it runs") {
+TEST_CASE("prefill: a length left out is met within 6 % at the median, the kernel runs slower the longer it runs") {
   if (!all_present()) return;
   const FamilyFit& held_out = calibration().kernels.fits.at("attention_forward");
   CHECK(held_out.kernels == 4);

@@ -347,7 +347,7 @@ TEST_CASE("absurd sizes end, in a result or in one line") {
   ends(kPrefill, {"hardware.nic_latency_us=1000000", "layers=5000"}, 0);
 }
 
-TEST_CASE("a model that does not fit is a warning that names the terms; --strict fails") {
+TEST_CASE("a model that does not fit is a warning that names the terms, --strict fails") {
   const Arguments small = {"--set", "hardware.memory_gib=16"};
   const Outcome warned = simulate(kDecode, small);
   CHECK(warned.exit_code == 0);

@@ -22,7 +22,7 @@ std::string note(const MeasuredRange& range, const Dimensions& dimensions) {
 
 }  // namespace
 
-TEST_CASE("sizes within 1 % of what was measured are inside; numbers of SMs and ranks are not") {
+TEST_CASE("sizes within 1 % of what was measured are inside, numbers of SMs and ranks are not") {
   const MeasuredRange range = {{Dimension::m, {64, 4096}}, {Dimension::sms, {112, 132}}};
   CHECK(note(range, {{Dimension::m, 64}, {Dimension::sms, 112}}).empty());
   CHECK(note(range, {{Dimension::m, 63.4}, {Dimension::sms, 132}}).empty());

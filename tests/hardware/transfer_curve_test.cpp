@@ -62,7 +62,7 @@ double low_latency_us(Stage stage, int ep, double tokens, const MachineFacts& ma
 
 }  // namespace
 
-TEST_CASE("few SMs bind a transfer between nodes, then the NIC; within a node NVLink does") {
+TEST_CASE("few SMs bind a transfer between nodes, then the NIC, within a node NVLink does") {
   const Operator dispatch = normal_dispatch(work_of(64, 4096)).back();
   CHECK(on(dispatch, 2).bound_by == "SMs");
   CHECK(on(dispatch, 24).bound_by == "NIC");
@@ -111,7 +111,7 @@ TEST_CASE("the own node's messages load the NIC only where the library sends the
   }
 }
 
-TEST_CASE("issue, wire and receive add up to the whole; the wire holds no SM and takes the links alone") {
+TEST_CASE("issue, wire and receive add up to the whole, the wire holds no SM and takes the links alone") {
   for (const int ep : {8, 16, 64, 256}) {
     for (const double tokens : {1.0, 16.0, 64.0, 128.0, 256.0}) {
       const double issue = low_latency_us(Stage::issue, ep, tokens);

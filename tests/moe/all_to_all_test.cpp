@@ -57,14 +57,14 @@ TEST_CASE("redundant experts spread tokens over the nodes of their deployment") 
   CHECK(prefill.nodes_per_token == doctest::Approx(expected_spread(model, 32, 8).nodes_per_token).epsilon(0.02));
 }
 
-TEST_CASE("balanced loads add up to all token-expert pairs; redundant experts share them") {
+TEST_CASE("exactly balanced loads add up to all token-expert pairs, redundant experts share them") {
   const Architecture model = load_architecture("deepseek-v3");
   const Spread spread = expected_spread(model, 144, 8, 1, 32);
-  const ExpertLoad load = balanced_load(model, 128, 144, spread, 32);
+  const ExpertLoad load = exact_load(model, 128, 144, spread, 32);
   CHECK(load.valid == doctest::Approx(128 * 8));  // of every rank: what one rank sends, one receives
   CHECK(load.rows == 2 * 512);                    // 2 experts, 512 rows each
   CHECK(load.received == doctest::Approx(128 * spread.ranks_per_token));
-  const ExpertLoad padded = balanced_load(model, 100, 144, spread, 32);
+  const ExpertLoad padded = exact_load(model, 100, 144, spread, 32);
   CHECK(padded.rows == 2 * 512);
   CHECK(padded.valid == doctest::Approx(800));
 }

@@ -57,7 +57,7 @@ TEST_CASE("MTP adds its own layer and projection, and shares embedding and head 
   CHECK(apart.replicated > 1.0 * model.vocab_size * model.hidden_size);  // a table of its own
 }
 
-TEST_CASE("linear layers of an FP8 model lie in memory in FP8, tables in BF16; of a BF16 model all in BF16") {
+TEST_CASE("linear layers of an FP8 model lie in memory in FP8, tables in BF16, of a BF16 model all in BF16") {
   Architecture model = v3();
   const auto layer = stage_parameters(model, std::vector{BlockKind::moe_layer}, 64);
   CHECK(layer.experts_bytes / layer.experts == doctest::Approx(1).epsilon(0.001));

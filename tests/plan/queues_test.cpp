@@ -63,7 +63,7 @@ TEST_CASE("the step is that of the fullest GPU, and a long prompt is cut") {
   CHECK(ttft_ms(queue, Lengths({2500}, {1}), 50) == doctest::Approx(2 * 100 + queue.step.at(500)).epsilon(0.01));
 }
 
-TEST_CASE("more load, longer waits; what runs between steps delays them") {
+TEST_CASE("more load, longer waits, what runs between steps delays them") {
   double before = 0;
   for (const double load : {1, 5, 8, 9}) {
     const double now = ttft_ms(unit(load), kPrompts, 95);

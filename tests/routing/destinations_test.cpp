@@ -77,7 +77,7 @@ TEST_CASE("the balanced spread is what it was, to the last digit") {
   CHECK(expected_spread(model, 64, 8).ranks_per_token == 7.4747314453125);
 }
 
-TEST_CASE("drawn tokens choose experts in proportion to their loads; groups distort that by some percent") {
+TEST_CASE("drawn tokens choose experts in proportion to their loads, groups distort that by some percent") {
   CHECK(differing_share({256, 8, 1, 1}, power_law(0.6)) < 0.012);  // chance alone: 0.009
   CHECK(differing_share(kDeepSeek, power_law(0.6)) < 0.05);
   CHECK(differing_share(kDeepSeek, power_law(0.3)) < 0.03);

@@ -183,7 +183,7 @@ TEST_CASE("DualPipe and DualPipeV idle (PP/2-1)(F&B+B-3W) where B-W is as long a
   }
 }
 
-TEST_CASE("with a shorter F&B the formula is that of the middle four ranks; farther out each overlaps one pair less") {
+TEST_CASE("with a shorter F&B the formula is that of the middle four ranks, farther out each overlaps one pair less") {
   const SlotCosts costs{.f = 10, .b = 20, .w = 10, .f_and_b = 25};
   CHECK(bubbles_ms({"dualpipe", {.ranks = 8, .micro_batches = 20}, costs}) ==
         std::vector<double>{35, 40, 45, 45, 45, 45, 40, 35});  // (8/2 - 1)(25 + 20 - 30) = 45; F + B - F&B = 5

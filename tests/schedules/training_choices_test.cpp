@@ -8,7 +8,7 @@
 using namespace moeline;
 using namespace moeline::testing;
 
-TEST_CASE("DualPipe holds two stages' weights and PP+1 activations; 1F1B's first rank PP, GPipe's all of them") {
+TEST_CASE("DualPipe holds two stages' weights and PP+1 activations, 1F1B's first rank PP, GPipe's all of them") {
   const Run dualpipe = run_small("dualpipe");
   const Run v = run_small("dualpipev", {"layers=16"});
   const Run one = run_small("1f1b");

@@ -131,7 +131,7 @@ TEST_CASE("bubbles of equal stages are those of the closed forms, for the slots'
 }
 
 // A slot of given length gives its result at its end and starts at the end of the one before.
-TEST_CASE("without sends the operators' schedule is that of slots of their lengths, within 1.5 %; 3 % with overlap") {
+TEST_CASE("without sends the operators' schedule is that of slots of their lengths, within 1.5 %, 3 % with overlap") {
   for (const std::string& schedule : kSchedules) {
     CAPTURE(schedule);
     std::vector<std::string> more = without_sends();

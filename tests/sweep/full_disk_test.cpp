@@ -43,7 +43,7 @@ void check_not_permitted(const SweptStudy& c, const std::string& table, const st
 
 }  // namespace
 
-TEST_CASE("a table that can grow no further ends the sweep with one message; what is stored is there, and continued") {
+TEST_CASE("a table that can grow no further ends the sweep with one message, what is stored is there, and continued") {
   const SweptStudy c;
   const Study study = load_study(c.study);
   const Outcome undisturbed = c.sweep("undisturbed.sqlite");

@@ -241,7 +241,7 @@ TEST_CASE("a wider NIC is never slower, and what it saves is exposed communicati
   check("nic_bandwidth_h800/prefill.yaml", "ttft_ms", {"kernels", "schedule", "parallelism.ep"});
 }
 
-TEST_CASE("two micro-batches of up to 32 requests hide half the NIC; on twice the NIC one is as good as they are") {
+TEST_CASE("two micro-batches of up to 32 requests hide half the NIC, on twice the NIC one is as good as they are") {
   const Rows rows = rows_of("nic_bandwidth_h800/decode.yaml");
   for (const char* ep : {"32", "128"}) {
     for (const char* batch : {"32", "64", "128"}) {
@@ -261,7 +261,7 @@ TEST_CASE("two micro-batches of up to 32 requests hide half the NIC; on twice th
 }
 
 TEST_CASE(
-    "GB200 is never slower than H200, nor H200 than H800; for decode inside an NVLink domain one micro-batch wins") {
+    "GB200 is never slower than H200, nor H200 than H800, for decode inside an NVLink domain one micro-batch wins") {
   const auto ordered = [](const Rows& rows, const char* time, const std::vector<std::string>& axes) {
     along("hardware", axes, rows,
           [&](const Row& older, const Row& newer) { CHECK(number(newer, time) < number(older, time)); });

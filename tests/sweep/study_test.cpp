@@ -35,7 +35,7 @@ using Points = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("axes are crossed, the last one fastest; ranges step or multiply and include their end") {
+TEST_CASE("axes are crossed, the last one fastest, ranges step or multiply and include their end") {
   CHECK(shown(study_of("axes:\n  a: [1, 2]\n  b: {from: 4, to: 6, step: 1}\n")) ==
         Points{"1 4", "1 5", "1 6", "2 4", "2 5", "2 6"});
   CHECK(shown(study_of("axes:\n  a: {from: 16, to: 128, factor: 2}\n")) == Points{"16", "32", "64", "128"});
@@ -109,7 +109,7 @@ TEST_CASE("a study whose scenario cannot be read is refused once, and nothing is
   refused("schema: 1\nscenario: .\naxes:\n  layers: [1]\n", "", "is a folder");
 }
 
-TEST_CASE("an axis that is no key of a scenario is refused once; one that only some points cannot have is rows") {
+TEST_CASE("an axis that is no key of a scenario is refused once, one that only some points cannot have is rows") {
   const TemporaryFolder folder;
   const std::string typo = folder.write("study.yaml", kHead + "axes:\n  paralelism.ep: [8, 16]\n");
   const Arguments sweep = {"sweep", typo, "-o", folder / "table.sqlite"};

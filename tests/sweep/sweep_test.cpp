@@ -45,7 +45,7 @@ TEST_CASE("the table is the same whatever the number of workers, and failed poin
   CHECK(c.sweep("three.sqlite", {"--workers", "3"}).out == one.out);
 }
 
-TEST_CASE("a table that is there is not overwritten; one of another study is not continued") {
+TEST_CASE("a table that is there is not overwritten, one of another study is not continued") {
   const SweptStudy c;
   REQUIRE(c.sweep("table.sqlite").exit_code == 0);
   CHECK(c.sweep("table.sqlite").exit_code == 3);

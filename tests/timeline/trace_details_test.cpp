@@ -122,7 +122,7 @@ TEST_CASE("of several kernels of one operator the longest gets the FLOPs") {
   CHECK(trace.gpu_events[2].flops == 0);
 }
 
-TEST_CASE("calls of the host are launches, waits, records and synchronisations, by start; others are left out") {
+TEST_CASE("calls of the host are launches, waits, records and synchronisations, by start, others are left out") {
   const Trace trace =
       read(trace_of(kernel("100", "5") + "," + call("cudaStreamWaitEvent", "40", R"("correlation": 4)") + "," +
                     call("cudaEventRecordWithFlags", "30", R"("correlation": 3)") + "," + launch("20") + "," +

@@ -120,7 +120,7 @@ TEST_CASE("products of cuBLAS, CUTLASS and Triton are products, those of experts
                        "void dpsk::grouped_gemm::cuda::utils::transpose<512, 128, 4, 4>(unsigned char const*)"});
 }
 
-TEST_CASE("attention is the core alone, forward and backward; what comes before and after is memory") {
+TEST_CASE("attention is the core alone, forward and backward, what comes before and after is memory") {
   check_all("attention",
             {
                 "void flash_fwd_kernel<Flash_fwd_kernel_traits<128, 128, 64, 4, false> >(Flash_fwd_params)",
@@ -195,7 +195,7 @@ TEST_CASE("AMD's libraries, TensorRT-LLM and older CUTLASS are known") {
                        "void vllm::concat_and_cache_mla_kernel<__nv_bfloat16>()", "moe_sum_reduce_kernel"});
 }
 
-TEST_CASE("casts, norms, activations and PyTorch's own kernels are memory-bound; routing is other work") {
+TEST_CASE("casts, norms, activations and PyTorch's own kernels are memory-bound, routing is other work") {
   check_all("memory",
             {
                 "void cuda::per_token_cast_to_fp8_with_channels<__nv_bfloat16, 128, false, 128, false>()",

@@ -9,7 +9,7 @@
 using namespace moeline;
 using namespace moeline::testing;
 
-TEST_CASE("kernels, copies and sets are GPU events; everything else is skipped") {
+TEST_CASE("kernels, copies and sets are GPU events, everything else is skipped") {
   const Trace trace = read(
       trace_of(slice("cpu_op", "aten::mm", kMainThread, times("100", "5")) + "," +
                slice("gpu_memset", "Memset", kStream7, times("130", "0"), R"("stream": 7, "correlation": 3)") + "," +

@@ -50,7 +50,7 @@ TEST_CASE("beside 20 held SMs an elastic kernel has 112 of 132") {
   CHECK(s.measured_us == 120);
 }
 
-TEST_CASE("a persistent GEMM told to leave the held SMs alone notices nothing; one that was not waits") {
+TEST_CASE("a persistent GEMM told to leave the held SMs alone notices nothing, one that was not waits") {
   const std::map<std::string, double> gemm = {{"m", 4096}, {"n", 4096}, {"k", 7168}, {"sms", 20}};
   std::map<std::string, double> told = gemm;
   told["kernel_sms"] = 112;
