@@ -159,7 +159,7 @@ std::string place(const Kernel& kernel) {
   return fmt::format("{} {}, layer {}", kernel.phase, kernel.index, kernel.layer);
 }
 
-// What is left to do when nothing computes beside the transfer goes at its speed alone; the rest is bound by its copies.
+// While nothing computes beside it a transfer goes at its speed alone; the rest of the time is its copies'.
 void observe_stretch(const Chunk& chunk, const Curve& curve, Constant stretch, const Kernel& kernel,
                      const Constants& alone, Observation& observation) {
   const double alone_us = evaluate(curve, alone).us;
@@ -167,7 +167,7 @@ void observe_stretch(const Chunk& chunk, const Curve& curve, Constant stretch, c
   const double copies_us = copying_us(curve, 1, alone) - start_us;
   if (std::isnan(alone_us + copies_us)) {
     throw SpecError(chunk.file(), kernel.line,
-                    "needs DeepEP's tables beside it: the copies of transfers are measured in multiples of their time alone");
+                    "needs DeepEP's tables beside it: transfers' copies are measured in multiples of their time alone");
   }
   const double undisturbed_us = kernel.us() - chunk.computing_us(kernel);
   const double disturbed_share = 1 - undisturbed_us / alone_us;
@@ -184,7 +184,8 @@ Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel
   observation.where = place(kernel);
   observation.measured_us = chunk.solo_us(op, kernel);
   if (is_all_to_all(op.family)) {
-    observe_stretch(chunk, transfer_curve(op, kernel.sms, machine), copy_stretch(op.family), kernel, alone, observation);
+    const Curve curve = transfer_curve(op, kernel.sms, machine);
+    observe_stretch(chunk, curve, copy_stretch(op.family), kernel, alone, observation);
   } else {
     observation.curve = compute_curve(op, sms, machine, kTiles);
     if (op.family == Family::attention_forward) keep_branch(observation.curve, "compute");  // no host in this clock

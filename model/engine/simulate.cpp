@@ -24,8 +24,8 @@ struct Event {
 struct Progress {
   double left_ps = 0;  // work still to do, as time at full speed; negative once it is done
   double speed = 0;
-  Time banked_at{-1};       // left_ps is as of this instant; negative before it starts
-  Time next = Time::max();  // its event that counts: the others on the queue are stale
+  Time banked_at{-1};                      // left_ps is as of this instant; negative before it starts
+  Time next = Time::max();                 // its event that counts: the others on the queue are stale
   std::array<std::uint32_t, 2> pending{};  // events that its start and its end still wait for
 
   [[nodiscard]] bool started() const { return banked_at >= Time::zero(); }

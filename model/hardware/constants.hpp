@@ -47,14 +47,14 @@ enum class Constant : std::size_t {
   routing_scan,  ///< ns per thousand token-expert pairs
   count_rows,    ///< ns per received token
   map_rows,
-  small,                ///< us
-  kernel_gap,           ///< us between two kernels of a stream
-  host_per_kernel,      ///< us of the host to launch one kernel of an eager program
-  graph_gap,            ///< us between two kernels of a CUDA graph
-  read_counts,          ///< us from the end of notify_dispatch until the host has launched dispatch
-  host_launch,          ///< us from the end of notify_dispatch until the host has launched mlp(W)
-  jitter,               ///< standard deviation of a kernel's time over its mean, from one execution to the next
-  dispatch_stretch,     ///< time of its copies beside compute kernels over their time alone
+  small,             ///< us
+  kernel_gap,        ///< us between two kernels of a stream
+  host_per_kernel,   ///< us of the host to launch one kernel of an eager program
+  graph_gap,         ///< us between two kernels of a CUDA graph
+  read_counts,       ///< us from the end of notify_dispatch until the host has launched dispatch
+  host_launch,       ///< us from the end of notify_dispatch until the host has launched mlp(W)
+  jitter,            ///< standard deviation of a kernel's time over its mean, from one execution to the next
+  dispatch_stretch,  ///< time of its copies beside compute kernels over their time alone
   dispatch_cached_stretch,
   combine_stretch,
   all_to_all_hop,   ///< us for a KB of one token's record: to start, and again for each link that fills

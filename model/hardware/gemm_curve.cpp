@@ -94,13 +94,12 @@ Curve curve_of(const Cut& cut, const Operator& op, int sms, const MachineFacts& 
   Curve curve;
   curve.always = memory(kUnhiddenMemory);
   curve.always.push_back({of_family(Constant::gemm_startup, op.family), overhead(machine)});
-  curve.branches = {
-      {"compute",
-       {{of_family(Constant::gemm_mainloop, op.family), mainloop_us},
-        {of_family(Constant::gemm_epilogue, op.family),
-         overhead(machine, cut.waves * area(cut.tile) / (kTileSide * kTileSide))}},
-       cut.waves_deviation},
-      {"memory", memory(1 - kUnhiddenMemory)}};
+  curve.branches = {{"compute",
+                     {{of_family(Constant::gemm_mainloop, op.family), mainloop_us},
+                      {of_family(Constant::gemm_epilogue, op.family),
+                       overhead(machine, cut.waves * area(cut.tile) / (kTileSide * kTileSide))}},
+                     cut.waves_deviation},
+                    {"memory", memory(1 - kUnhiddenMemory)}};
   return curve;
 }
 
@@ -134,7 +133,9 @@ Curve tiled_curve(const Operator& op, double rows, const RowTilesOf& row_tiles, 
 Curve wgrad_curve(const Operator& op, int sms, const MachineFacts& machine) {
   const double waves = std::ceil(std::ceil(op.m / kTileSide) * std::ceil(op.n / kTileSide) / sms);
   const double mainloop_us = waves * op.k / kBlockBytes * at_peak_us({}, op.family, machine);
-  return {{}, {{"compute", {{Constant::wgrad_mainloop, mainloop_us}, {Constant::wgrad_epilogue, overhead(machine, waves)}}}}};
+  return {
+      {},
+      {{"compute", {{Constant::wgrad_mainloop, mainloop_us}, {Constant::wgrad_epilogue, overhead(machine, waves)}}}}};
 }
 
 }  // namespace

@@ -86,7 +86,8 @@ bool of_one_set(const KernelSet& kernels, const std::string& family, const std::
   return a == kernels.fits.end() || b == kernels.fits.end() || a->second.kernel_set == b->second.kernel_set;
 }
 
-// A stretch is a measured time over that of copies by the curve of the same set: only with it does it give that time back.
+// A stretch is a measured time over that of copies by the curve of the same set: only with it does it give that time
+// back.
 Basis basis_of_normal(const Operator& op, bool overlapped, const std::string& alone, const MachineFacts& machine,
                       const KernelSet& kernels) {
   if (!machine.communicates_like(kernels.fitted_on)) return {{overlapped ? name_of(op.family) : alone}, kOtherMachine};
@@ -96,8 +97,8 @@ Basis basis_of_normal(const Operator& op, bool overlapped, const std::string& al
   return {{beside}, of_one_set(kernels, beside, alone) ? "" : "copy stretch of another kernel set"};
 }
 
-// Beside compute kernels copying by SMs takes longer, by what it did for that family in the measured chunk; the wire does
-// not. So a transfer that the wire binds has the margin of its copies over the wire to lose first.
+// Beside compute kernels copying by SMs takes longer, by what it did for that family in the measured chunk; the wire
+// does not. So a transfer that the wire binds has the margin of its copies over the wire to lose first.
 void set_disturbed_speed(const Operator& op, const Curve& curve, const KernelSet& kernels, Price& price) {
   const Constant stretch = copy_stretch(op.family);
   const double beside_us = copying_us(curve, kernels[stretch], kernels.constants);

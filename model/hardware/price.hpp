@@ -13,9 +13,9 @@ namespace moeline {
 struct Price {
   double solo_us = 0;
   Hold hold = Hold::nothing;
-  int sms = 0;                                         ///< held, or wanted by an elastic kernel
-  double disturbed_speed = 1;                          ///< with compute kernels beside it
-  double deviation = 0;  ///< of the solo time, over it, by the rows that experts happen to get
+  int sms = 0;                 ///< held, or wanted by an elastic kernel
+  double disturbed_speed = 1;  ///< with compute kernels beside it
+  double deviation = 0;        ///< of the solo time, over it, by the rows that experts happen to get
   double hbm_GBps = 0, nvlink_GBps = 0, nic_GBps = 0;  ///< taken at full speed; links: each direction, one NIC
   Provenance provenance = Provenance::interpolated;
   ProvenanceNote note;

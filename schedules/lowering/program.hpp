@@ -55,7 +55,7 @@ struct Program {
   double waits_us = 0;      ///< expected waits for the slowest rank, summed over the transfers
   Fold fold{};
   std::vector<Variation> variations{};  ///< by task, of a folded run
-  std::vector<Meeting> meetings{};  ///< of rank 0, in the order of the program
+  std::vector<Meeting> meetings{};      ///< of rank 0, in the order of the program
 };
 
 /// The slowest rank's work ends so much later than this one's. Nothing where the meeting waits for nobody.

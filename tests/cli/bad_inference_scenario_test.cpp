@@ -252,9 +252,10 @@ TEST_CASE("an overlap plan that is not there, or does not apply, is refused at o
 }
 
 TEST_CASE("a kernel set or profile that is not there is named") {
-  check_changes_of(kDecode, {{"deepseek-2025-02", "deepseek-2025-20", 4, "did you mean 'deepseek-2025-02'?"},
-                             {"deepseek-2025-02", "late", 4, "there is: deepseek-2025-02, open-2025-05, open-2025-late"},
-                             {"h800", "h80", 3, "names an unknown hardware 'h80'; did you mean 'h800'?"}});
+  check_changes_of(kDecode,
+                   {{"deepseek-2025-02", "deepseek-2025-20", 4, "did you mean 'deepseek-2025-02'?"},
+                    {"deepseek-2025-02", "late", 4, "there is: deepseek-2025-02, open-2025-05, open-2025-late"},
+                    {"h800", "h80", 3, "names an unknown hardware 'h80'; did you mean 'h800'?"}});
   const std::string profile = installed("hwprofiles/h800.yaml");
   const std::string name = "name: h800\n";
   const auto carried = [&](const std::string& from, const std::string& says) {

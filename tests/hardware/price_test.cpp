@@ -248,7 +248,8 @@ TEST_CASE("a set carried over can be chosen by name, and is another machine's") 
         std::vector<std::string>{"open-2025-late", "deepep_v2-2026-04", "deepseek-2025-02", "open-2025-05"});
 }
 
-TEST_CASE("in May 2025 DeepEP kept the own node off the NIC in its normal mode alone, and FlashMLA reached 660 TFLOPS") {
+TEST_CASE(
+    "in May 2025 DeepEP kept the own node off the NIC in its normal mode alone, and FlashMLA reached 660 TFLOPS") {
   const KernelSet may = h800().kernels("open-2025-05");
   CHECK(may[Constant::normal_own_node] == 0);
   CHECK(may[Constant::low_latency_own_node] == may[Constant::low_latency_nic]);

@@ -180,9 +180,9 @@ TEST_CASE("beside compute kernels a normal transfer is slower, by what its copie
   MachineFacts narrow = h800();
   narrow.nic_GBps = 5;
   CHECK(beside_us(normal, 5) == on(normal, 24, narrow).solo_us);  // the wire binds, and does not mind
-  CHECK(price(low_latency_dispatch(work_of(64, 128), Stage::whole), {.sms = 24, .overlapped = true}, h800(),
-              kernel_set())
-            .disturbed_speed == 1);
+  CHECK(
+      price(low_latency_dispatch(work_of(64, 128), Stage::whole), {.sms = 24, .overlapped = true}, h800(), kernel_set())
+          .disturbed_speed == 1);
 }
 
 TEST_CASE("without constants a transfer takes what the links need, and says so") {
