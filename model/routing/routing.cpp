@@ -62,16 +62,16 @@ ExpertLoad with_rows(ExpertLoad load, double valid, double local_experts) {
   const double each = valid / local_experts;
   load.valid = valid;
   load.hit = local_experts * hit(each);
-  load.rows = load.rows_deviation > 0 ? local_experts * expected_padded(each, load.rows_deviation, kRowPadding)
-                                      : load.hit * padded(each);
+  const double experts = load.rows_deviation > 0 ? local_experts : load.hit;  // the deviation knows those that get none
+  load.rows = experts * expected_padded(each, load.rows_deviation, kRowPadding);
   return load;
 }
 
 }  // namespace
 
-double whole_rows(double rows) { return std::ceil(rows * (1 - 1e-9)); }
+double whole_rows(double rows) { return expected_padded(rows, 0, 1); }
 
-double padded(double rows) { return std::ceil(whole_rows(rows) / kRowPadding) * kRowPadding; }
+double padded(double rows) { return expected_padded(rows, 0, kRowPadding); }
 
 double hit(double rows) { return 1 - std::exp(-rows); }
 

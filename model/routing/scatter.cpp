@@ -55,7 +55,8 @@ std::vector<double> block_probabilities(double mean_rows, double deviation, int 
 }
 
 double expected_padded(double mean_rows, double deviation, int block_rows) {
-  if (deviation == 0) return std::ceil(mean_rows * (1 - 1e-9) / block_rows) * block_rows;
+  constexpr double kRounding = 1e-9;  // of what a sum of shares may exceed a whole number by
+  if (deviation == 0) return std::ceil(mean_rows * (1 - kRounding) / block_rows) * block_rows;
   const std::vector<double> probabilities = block_probabilities(mean_rows, deviation, block_rows);
   double blocks = 0;
   for (std::size_t i = 0; i < probabilities.size(); ++i) blocks += static_cast<double>(i) * probabilities[i];
@@ -63,7 +64,7 @@ double expected_padded(double mean_rows, double deviation, int block_rows) {
 }
 
 int drawn_rows(double mean_rows, double deviation, BriefRandom& random) {
-  if (deviation == 0) return static_cast<int>(std::ceil(mean_rows * (1 - 1e-9)));
+  MOELINE_CHECK(deviation > 0, std::to_string(deviation));
   if (mean_rows < kFewRows) return poisson(mean_rows, random);
   return static_cast<int>(std::max(0L, std::lround(mean_rows + deviation * random.normal())));
 }

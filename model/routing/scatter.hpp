@@ -15,10 +15,11 @@ namespace moeline {
 /// Poisson below 50 mean rows, above a normal distribution. REQUIRES: a deviation above 0.
 [[nodiscard]] std::vector<double> block_probabilities(double mean_rows, double deviation, int block_rows);
 
-/// Expected rows in whole blocks of `block_rows`. A deviation of 0: always the mean.
+/// Expected rows in whole blocks of `block_rows`. A deviation of 0: always the mean, rounded up but for rounding
+/// errors.
 [[nodiscard]] double expected_padded(double mean_rows, double deviation, int block_rows);
 
-/// Rows of one expert, drawn.
+/// Rows of one expert, drawn. REQUIRES: a deviation above 0.
 [[nodiscard]] int drawn_rows(double mean_rows, double deviation, BriefRandom& random);
 
 }  // namespace moeline
