@@ -54,15 +54,18 @@ bool has(const CsvTable& table) {
 
 constexpr char kNormal[] = "dispatch_transmit_us", kLowLatency[] = "dispatch_avg_t_us";
 constexpr char kPublished[] = "logical_bandwidth_GBps", kHold[] = "holds_sms_us", kFlashMla[] = "flash_mla_bound";
-constexpr char kGraphGap[] = "graph_gap_us";
+constexpr char kGraphGap[] = "graph_gap_us", kSpeedSpread[] = "speed_spread";
 
-// What passes between two kernels of a CUDA graph.
-Observations graph_gaps(const CsvTable& table, const Setting& /*s*/) {
+// A figure that is a constant by itself.
+template <Constant constant, const char* column>
+Observations figures(const CsvTable& table, const Setting& /*s*/) {
   Observations observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    Observation gap{.family = "launch_graph", .measured_us = table.positive(row, kGraphGap), .noise = Noise::timed};
-    gap.curve.always = {{Constant::graph_gap, 1}};
-    observations.push_back(gap);
+    Observation figure{.family = std::string(group_of(static_cast<std::size_t>(constant))),
+                       .measured_us = table.positive(row, column),
+                       .noise = Noise::timed};
+    figure.curve.always = {{constant, 1}};
+    observations.push_back(figure);
   }
   return observations;
 }
@@ -82,7 +85,10 @@ constexpr Reader kReaders[] = {
     {has<kFlashMla>,
      [](const CsvTable& t, const Setting& s) { return flash_mla_observations(t, s.kernel_set, s.machine); },
      "FlashMLA's published figures"},
-    {has<kGraphGap>, graph_gaps, "one public figure of the gap between kernels of a CUDA graph"},
+    {has<kGraphGap>, figures<Constant::graph_gap, kGraphGap>,
+     "one public figure of the gap between kernels of a CUDA graph"},
+    {has<kSpeedSpread>, figures<Constant::speed_spread, kSpeedSpread>,
+     "the spread of GPU speeds that barriers of layers 0, 1 of the training trace show"},
     {is_dense_gemm_table,
      [](const CsvTable& t, const Setting& s) { return dense_gemm_observations(t, s.machine, s.library.tiles); },
      "alibaba/InferSim's GEMM tables of H800"},
@@ -293,7 +299,7 @@ Constants fitted_constants(const std::vector<std::filesystem::path>& files, cons
 
 void set_fits(const Observations& observations, const Predictions& fitted, KernelSet& set) {
   set.fits = assess(observations, fitted);
-  set.fits.erase("jitter");  // a spread: single differences have no error
+  for (const char* spread : {"jitter", "speed"}) set.fits.erase(spread);  // single differences have no error
   for (auto& [family, fit] : set.fits) {
     fit.kernel_set = set.name;
     fit.tiles = set.tiles;

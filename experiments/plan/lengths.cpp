@@ -8,23 +8,13 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/normal_distribution.hpp"
 
 namespace moeline {
 namespace {
 
 constexpr double kLongest = 1e7;  // tokens
 constexpr int kSteps = 1000;      // equally likely lengths that stand for a continuous distribution
-
-// By bisection: a few thousand calls in a plan.
-double normal_quantile(double share) {
-  double low = -10;
-  double high = 10;
-  for (int i = 0; i < 60; ++i) {
-    const double middle = (low + high) / 2;
-    (std::erfc(-middle / std::sqrt(2.0)) / 2 < share ? low : high) = middle;
-  }
-  return low;
-}
 
 template <class LengthOf>
 Lengths of_quantiles(LengthOf length_of) {

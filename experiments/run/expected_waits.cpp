@@ -5,10 +5,10 @@
 #include <string>
 #include <utility>
 
+#include "base/normal_distribution.hpp"
 #include "engine/simulate.hpp"
 #include "experiments/run/build_program.hpp"
 #include "experiments/run/stragglers.hpp"
-#include "schedules/scenario/expected_maximum.hpp"
 #include "schedules/scenario/fold.hpp"
 
 namespace moeline {
@@ -62,9 +62,10 @@ std::vector<double> drawn_waits(const Setup& setup, const Program& alone, int dr
   const int ranks = std::min(all, kMostRanks);
   const double scale = (all == ranks ? 1 : expected_maximum(all) / expected_maximum(ranks)) / draws;
   const TimedChains chains = timed_chains(setup, alone, simulate(alone.graph), with_more_rows(setup), kRowsStep);
+  const std::vector<double> slowness = expected_slowness(ranks, setup.scenario.speed_spread, setup.slowness(0));
   std::vector<double> waits(alone.meetings.size(), 0);
   for (int draw = 0; draw < draws; ++draw) {
-    StragglerDraw ranks_drawn(setup, alone, chains, ranks, static_cast<std::uint64_t>(draw));
+    StragglerDraw ranks_drawn(setup, alone, chains, slowness, static_cast<std::uint64_t>(draw));
     ranks_drawn.run();
     for (std::size_t i = 0; i < waits.size(); ++i) waits[i] += scale * ranks_drawn.wait_us(alone.meetings[i]);
   }
@@ -84,6 +85,7 @@ std::map<std::string, double> waits_by_phase(const Setup& setup, const char* sch
   }
   layers.scenario.whole_model = false;
   layers.scenario.layers = kLayers;
+  layers.variation.slowness = {slowest_of(setup.scenario.parallelism.ep, setup.scenario.speed_spread)};
   const Program alone = build_program(layers);
   const std::vector<double> waits = drawn_waits(layers, alone, kPipelineDraws);
   std::map<std::string, double> means;

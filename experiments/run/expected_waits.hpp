@@ -16,7 +16,8 @@ namespace moeline {
 [[nodiscard]] Program program_with_waits(const Setup& setup);
 
 /// Of a pipeline: the setup with Setup::waits. A transfer waits as long as one of its name does on average in the
-/// second half of eight MoE layers, of passes alone and of overlapped ones, in four draws.
+/// second half of eight MoE layers, of passes alone and of overlapped ones, in four draws. The GPUs of each rank's
+/// expert-parallel group are drawn once: their speeds stay, so that stages differ by their slowest GPU.
 [[nodiscard]] Setup with_expected_waits(const Setup& setup);
 
 }  // namespace moeline

@@ -14,21 +14,30 @@ Time scaled(Time time, double times) { return from_us(times * to_us(time)); }
 
 }  // namespace
 
-std::string SlotKinds::key_of(const Slot& slot) const {
+// A rank is as slow as the slowest GPU of its group.
+Setup SlotKinds::setup_of(int rank) const {
+  Setup alone = setup_;
+  if (!alone.variation.slowness.empty()) alone.variation.slowness = {setup_.slowness(rank)};
+  return alone;
+}
+
+std::string SlotKinds::key_of(const Slot& slot, int rank) const {
   const auto stage = [&](const Pass& pass) { return stages_.at(static_cast<std::size_t>(pass.stage)); };
   const std::string forward = has_forward(slot.kind) ? stage(slot.forward) : "";
   const std::string backward = slot.kind == SlotKind::forward ? "" : stage(slot.backward);
-  return fmt::format("{} {} / {}", static_cast<int>(slot.kind), forward, backward);
+  return fmt::format("{} {} {} / {}", setup_.variation.slowness.empty() ? 0 : rank, static_cast<int>(slot.kind),
+                     forward, backward);
 }
 
-SlotTiming SlotKinds::timing_of(const Slot& slot) {
+SlotTiming SlotKinds::timing_of(const Slot& slot, int rank) {
   if (stages_.empty()) {
     for (const StageBlocks& blocks : slot_alone(setup_, slot).layout.stages) stages_.push_back(describe(blocks));
   }
-  const std::string key = key_of(slot);
+  const std::string key = key_of(slot, rank);
   auto found = kinds_.find(key);
   if (found == kinds_.end()) {
-    auto [program, layout] = slot_alone(setup_, slot);
+    const Setup setup = setup_of(rank);
+    auto [program, layout] = slot_alone(setup, slot);
     const Timeline timeline = simulate(program.graph);
     const ProgramSlot& alone = layout.slots.front();
     const auto end_of_pass = [&](TaskId out) { return out == kNoTask ? Time::zero() : timeline.spans[out].end; };

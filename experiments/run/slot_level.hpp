@@ -14,8 +14,8 @@ class SlotKinds {
   /// REQUIRES: `setup` outlives it.
   explicit SlotKinds(const Setup& setup) : setup_(setup) {}
 
-  /// Counts the slot. Slots of one kind whose stages hold equal blocks run alike.
-  [[nodiscard]] SlotTiming timing_of(const Slot& slot);
+  /// Counts the slot. On one rank, slots of one kind whose stages hold equal blocks run alike.
+  [[nodiscard]] SlotTiming timing_of(const Slot& slot, int rank);
 
   /// What the operators of all counted slots come to, on average over the ranks.
   void add_operators(Program& program) const;
@@ -29,7 +29,8 @@ class SlotKinds {
     Metrics metrics;
     double slots = 0;
   };
-  [[nodiscard]] std::string key_of(const Slot& slot) const;
+  [[nodiscard]] std::string key_of(const Slot& slot, int rank) const;
+  [[nodiscard]] Setup setup_of(int rank) const;
 
   const Setup& setup_;
   std::vector<std::string> stages_;  // described

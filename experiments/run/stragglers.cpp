@@ -58,6 +58,12 @@ double deviation_us(const Chain& chain, const Program& alone, bool jitters) {
   return std::sqrt(variance + scatter_us * scatter_us);
 }
 
+double clocked_us(const Chain& chain, const Program& alone) {
+  double us = 0;
+  for (const TaskId task : chain.tasks) us += alone.variations[task].clocked * to_us(alone.graph.task(task).solo);
+  return us;
+}
+
 }  // namespace
 
 TimedChains timed_chains(const Setup& setup, const Program& alone, const Timeline& timeline, const Timeline& more_rows,
@@ -80,6 +86,7 @@ TimedChains timed_chains(const Setup& setup, const Program& alone, const Timelin
     if (time.computes) {
       if (!more_rows.spans.empty()) time.rows_us = (us(interval_of(chain, graph, more_rows)) - time.us) / step;
       time.others_rows = setup.others_rows(forward(phase), static_cast<int>(phase.layer));
+      time.clocked_us = clocked_us(chain, alone);
       time.deviation_us = deviation_us(chain, alone, setup.scenario.jitter == Jitter::measured);
       time.lost_share = lost_share(chain, alone, time.us, held_share);
       time.us -= time.lost_share * to_us(overlap({span}, held));
@@ -98,16 +105,16 @@ TimedChains timed_chains(const Setup& setup, const Program& alone, const Timelin
   return timed;
 }
 
-StragglerDraw::StragglerDraw(const Setup& setup, const Program& alone, const TimedChains& chains, int ranks,
-                             std::uint64_t draw)
+StragglerDraw::StragglerDraw(const Setup& setup, const Program& alone, const TimedChains& chains,
+                             const std::vector<double>& slowness, std::uint64_t draw)
     : setup_(setup),
       alone_(alone),
       chains_(chains),
-      ranks_(static_cast<std::size_t>(ranks)),
+      ranks_(slowness.size()),
       random_(static_cast<std::uint64_t>(setup.scenario.seed), draw),
       jitters_(normals(static_cast<std::uint64_t>(setup.scenario.seed), kJitterStreams + draw,
                        chains.times.size() * ranks_)),
-      slowness_(draw_slowness(ranks, setup.scenario.speed_spread, random_)),
+      slowness_(slowness),
       all_arrived_(alone.meetings.size()),
       starts_(ranks_),
       times_(ranks_),
@@ -143,7 +150,7 @@ void StragglerDraw::draw_times(std::uint32_t number) {
   if (!chain.computes) return;
   const double* jitters = jitters_->data() + number * ranks_;
   for (std::size_t rank = 1; rank < ranks_; ++rank) {
-    times_[rank] = chain.us * slowness_[rank] + chain.deviation_us * jitters[rank];
+    times_[rank] = chain.us + chain.clocked_us * (slowness_[rank] - 1) + chain.deviation_us * jitters[rank];
   }
   if (chain.rows_us != 0) {
     const std::vector<double>& rows_of = rows(chain.rows_of);

@@ -16,10 +16,11 @@ namespace moeline {
 
 inline constexpr std::size_t kNoMeeting = SIZE_MAX;
 
-/// How long one chain of kernels takes a rank: us x slowness + rows_us x (rows - 1) + deviation_us x a normal number,
-/// and what it loses while communication of its rank holds SMs.
+/// How long one chain of kernels takes a rank: us + clocked_us x (slowness - 1) + rows_us x (rows - 1) + deviation_us x
+/// a normal number, and what it loses while communication of its rank holds SMs.
 struct ChainTime {
   double us = 0;            ///< with no SMs held by communication
+  double clocked_us = 0;    ///< that go by the SMs' clock
   double rows_us = 0;       ///< for each unit of rows over their mean
   double deviation_us = 0;  ///< of independent kernels
   double lost_share = 0;    ///< of its speed, while communication holds SMs
@@ -45,8 +46,9 @@ struct TimedChains {
 /// One draw. Rank 0 is the mean rank, but for rows that the scenario gives it.
 class StragglerDraw {
  public:
-  /// REQUIRES: all outlive it.
-  StragglerDraw(const Setup& setup, const Program& alone, const TimedChains& chains, int ranks, std::uint64_t draw);
+  /// `slowness`: of each rank (rank_variation.hpp). REQUIRES: all outlive it.
+  StragglerDraw(const Setup& setup, const Program& alone, const TimedChains& chains,
+                const std::vector<double>& slowness, std::uint64_t draw);
   void run();
   /// From the end of rank 0's work before the meeting until the slowest rank's.
   [[nodiscard]] double wait_us(const Meeting& meeting) const;
@@ -71,7 +73,7 @@ class StragglerDraw {
   std::size_t ranks_;
   Random random_;
   Normals jitters_;  // by chain and rank
-  std::vector<double> slowness_;
+  const std::vector<double>& slowness_;
   std::map<int, std::vector<double>> rows_;  // relative to the mean, by rank
   std::vector<double> all_arrived_;          // us, by meeting
   std::vector<double> starts_, times_;       // us, by rank, of the chain that passes

@@ -54,6 +54,7 @@ enum class Constant : std::size_t {
   read_counts,       ///< us from the end of notify_dispatch until the host has launched dispatch
   host_launch,       ///< us from the end of notify_dispatch until the host has launched mlp(W)
   jitter,            ///< standard deviation of a kernel's time over its mean, from one execution to the next
+  speed_spread,      ///< of the GPUs' speeds over their mean, in what goes by the SMs' clock
   dispatch_stretch,  ///< time of its copies beside compute kernels over their time alone
   dispatch_cached_stretch,
   combine_stretch,
@@ -128,6 +129,7 @@ inline constexpr std::array<ConstantRow, kConstants> kConstantTable = {{
     {Constant::read_counts, "host_sync.read_counts_us"},
     {Constant::host_launch, "host_sync.launch_us"},
     {Constant::jitter, "jitter.relative_deviation"},
+    {Constant::speed_spread, "speed.relative_deviation"},
     {Constant::dispatch_stretch, "dispatch.copy_stretch"},
     {Constant::dispatch_cached_stretch, "dispatch_cached.copy_stretch"},
     {Constant::combine_stretch, "combine.copy_stretch"},

@@ -47,6 +47,14 @@ struct MachineFacts {
   }
 };
 
+/// The machine with its SMs at `share` of their clock. Memory and links have clocks of their own.
+[[nodiscard]] inline MachineFacts at_clock(MachineFacts machine, double share) {
+  machine.sm_clock_mhz *= share;
+  machine.fp8_tflops *= share;
+  machine.bf16_tflops *= share;
+  return machine;
+}
+
 /// One row for each fact: its key in a profile and in `--set hardware.KEY=`.
 struct FactField {
   const char* key;

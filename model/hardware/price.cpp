@@ -226,8 +226,10 @@ double roofline_us(const Operator& op, const MachineFacts& machine) {
   return std::max(floor_us(op, machine), links_us(op, machine));
 }
 
-Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
-            const KernelSet& kernels) {
+namespace {
+
+Price price_once(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                 const KernelSet& kernels) {
   if (machine.tflops(row_of(op.family).precision) == 0) {
     throw SpecError(
         fmt::format("'{}' is an FP8 kernel, and the machine has no FP8 tensor cores (fp8_tflops is 0)", op.name));
@@ -255,6 +257,23 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
   price.hbm_GBps = std::min(GBps(op.bytes, price.solo_us), machine.hbm_GBps);
   price.nvlink_GBps = std::min(price.nvlink_GBps, machine.nvlink_GBps);
   price.nic_GBps = std::min(price.nic_GBps, machine.nic_GBps);
+  return price;
+}
+
+// By how much it would take longer with slightly slower SMs, over by how much they would be slower.
+double clocked_share(double us, double slower_us, double clock) {
+  return std::clamp((slower_us / us - 1) / (1 / clock - 1), 0.0, 1.0);
+}
+
+}  // namespace
+
+Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+            const KernelSet& kernels) {
+  constexpr double kSlower = 0.99;
+  Price price = price_once(op, conditions, machine, kernels);
+  if (is_communication(op.family)) return price;
+  const Price slower = price_once(op, conditions, at_clock(machine, kSlower), kernels);
+  price.clocked = clocked_share(price.solo_us, slower.solo_us, kSlower);
   return price;
 }
 

@@ -16,6 +16,7 @@ struct Price {
   int sms = 0;                 ///< held, or wanted by an elastic kernel
   double disturbed_speed = 1;  ///< with compute kernels beside it
   double deviation = 0;        ///< of the solo time, over it, by the rows that experts happen to get
+  double clocked = 0;          ///< share of the solo time that goes by the SMs' clock; the rest by memory's
   double hbm_GBps = 0, nvlink_GBps = 0, nic_GBps = 0;  ///< taken at full speed; links: each direction, one NIC
   Provenance provenance = Provenance::interpolated;
   ProvenanceNote note;

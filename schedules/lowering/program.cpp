@@ -114,7 +114,7 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
   kernel.computes = role_of(op.family) == Role::compute;
   if (kernel.computes) {
     constant(Constant::jitter);
-    kernel.variation = {setup_.kernels.jitter(priced_as(op.family, setup_.kernels)), price.deviation};
+    kernel.variation = {setup_.kernels.jitter(priced_as(op.family, setup_.kernels)), price.deviation, price.clocked};
   }
   if (!wire && !holds_gap(op.family)) kernel.task.delay = from_us(constant(kernel_gap_of(setup_)));
   if (!free) {

@@ -27,10 +27,11 @@ struct ProvenanceUse {
 /// Adds `times` as many of the same kernels to the entry of their family, provenance and set, or makes one.
 void add_use(const ProvenanceUse& use, double times, std::vector<ProvenanceUse>& uses);
 
-/// By how much a kernel's time varies, standard deviations over the mean.
+/// How a kernel's time varies.
 struct Variation {
-  double jitter = 0;   ///< from one execution to the next
-  double scatter = 0;  ///< by the rows that experts happen to get; 0 where those are drawn
+  double jitter = 0;   ///< from one execution to the next, standard deviation over the mean
+  double scatter = 0;  ///< the same by the rows that experts happen to get; 0 where those are drawn
+  double clocked = 0;  ///< share of it that goes by the SMs' clock, which is what a slower GPU takes longer for
 };
 
 /// Where a rank meets the others: a barrier, or a message that it sends and one that it receives.

@@ -37,7 +37,7 @@ PassKind pass_of(SlotKind kind) {
 class StepWriter {
  public:
   /// `timing_of`: of a slot without its operators.
-  explicit StepWriter(const Setup& setup, const std::function<SlotTiming(const Slot&)>& timing_of = {})
+  explicit StepWriter(const Setup& setup, const TimingOfSlot& timing_of = {})
       : setup_(setup),
         timing_of_(timing_of),
         overlaps_(setup.scenario.overlap != "none"),
@@ -144,7 +144,7 @@ class StepWriter {
 
   SlotEnds append_as_one(RankProgram& rank, const Slot& slot) {
     const Pass& pass = main_pass(slot);
-    const SlotTiming timing = timing_of_(slot);
+    const SlotTiming timing = timing_of_(slot, rank.rank());
     const PhaseTasks tasks = rank.append_time(name_of(slot.kind), title_of(slot), timing.length,
                                               {pass.chunk, pass.micro_batch, StreamName::compute});
     return {{tasks.first, rank.after_start(tasks, timing.forward_out)},
@@ -174,7 +174,7 @@ class StepWriter {
   }
 
   const Setup& setup_;
-  std::function<SlotTiming(const Slot&)> timing_of_;
+  TimingOfSlot timing_of_;
   bool overlaps_;
   OverlapPlan plan_;
   ProgramDraft program_;
@@ -192,7 +192,7 @@ class StepWriter {
 
 TrainingStep training_step(const Setup& setup) { return StepWriter(setup).write(); }
 
-TrainingStep training_step(const Setup& setup, const std::function<SlotTiming(const Slot&)>& timing_of) {
+TrainingStep training_step(const Setup& setup, const TimingOfSlot& timing_of) {
   return StepWriter(setup, timing_of).write();
 }
 

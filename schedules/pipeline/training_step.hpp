@@ -35,10 +35,12 @@ struct TrainingStep {
 struct SlotTiming {
   Time length{}, forward_out{}, backward_out{};
 };
+/// Of a slot of a rank of the pipeline.
+using TimingOfSlot = std::function<SlotTiming(const Slot&, int rank)>;
 /// The same with one task for each slot.
-[[nodiscard]] TrainingStep training_step(const Setup& setup, const std::function<SlotTiming(const Slot&)>& timing_of);
+[[nodiscard]] TrainingStep training_step(const Setup& setup, const TimingOfSlot& timing_of);
 
-/// The operators of one slot on one rank. Beside them, where sends overlap, what the slot before it gives is sent and
+/// The operators of one slot on rank 0. Beside them, where sends overlap, what the slot before it gives is sent and
 /// what the next one takes is received.
 [[nodiscard]] TrainingStep slot_alone(const Setup& setup, const Slot& slot);
 

@@ -87,7 +87,7 @@ void draw(Setup& setup, int seed) {
     setup.spread = expected_spread(setup.model, s.parallelism.ep, static_cast<int>(setup.machine.facts.gpus_per_node),
                                    static_cast<unsigned>(seed), s.routing.redundant_experts);
   }
-  setup.variation = setup.every_rank ? draw_ranks(s) : RankVariation{};
+  setup.variation = setup.every_rank ? draw_ranks(s) : folded_ranks(s);
 }
 
 }  // namespace moeline

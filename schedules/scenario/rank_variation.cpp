@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/normal_distribution.hpp"
 #include "base/random.hpp"
 #include "schedules/scenario/scenario.hpp"
 
@@ -37,14 +38,43 @@ RankVariation::ByLayer draw_rows(const Scenario& s, Sequence sequence) {
   return layers;
 }
 
-}  // namespace
-
-std::vector<double> draw_slowness(int ranks, double speed_spread, Random& random) {
-  std::vector<double> slowness = draw(ranks, speed_spread, random);
-  const double first = slowness.front();
-  for (double& each : slowness) each /= first;
+// Kernels of training were timed in the profile of one rank, who is as fast or slow as any; elsewhere on a mean GPU.
+std::vector<double> draw_slowness(const Scenario& s) {
+  Random random(static_cast<std::uint64_t>(s.seed), kSlowness);
+  std::vector<double> slowness = draw(s.parallelism.ep, s.speed_spread, random);
+  const double timed = s.phase() == WorkloadPhase::train ? slowness.front() : 1;
+  for (double& each : slowness) each /= timed;
   return slowness;
 }
+
+// The slowest GPUs of several groups lie as they are expected to; which group has which is drawn. (The slowest of n is
+// below x with the n-th power of the probability that one is.)
+std::vector<double> slowest_of_groups(int groups, const Scenario& s) {
+  std::vector<double> slowest;
+  for (int i = 0; i < groups; ++i) {
+    const double all_below = probability_in_order(i, groups);
+    slowest.push_back(1 + s.speed_spread * normal_quantile(std::pow(all_below, 1.0 / s.parallelism.ep)));
+  }
+  Random random(static_cast<std::uint64_t>(s.seed), kSlowness);
+  for (std::size_t left = slowest.size(); left > 1; --left) {
+    std::swap(slowest[left - 1], slowest[static_cast<std::size_t>(random.uniform() * static_cast<double>(left))]);
+  }
+  return slowest;
+}
+
+}  // namespace
+
+std::vector<double> expected_slowness(int ranks, double speed_spread, double first) {
+  std::vector<double> slowness;
+  for (int rank = 0; rank < ranks; ++rank) slowness.push_back(1 + speed_spread * expected_in_order(rank, ranks));
+  const auto distance = [&](double a, double b) { return std::abs(a - first) < std::abs(b - first); };
+  std::iter_swap(slowness.begin(), std::min_element(slowness.begin(), slowness.end(), distance));
+  for (double& each : slowness) each /= first;
+  slowness.front() = 1;
+  return slowness;
+}
+
+double slowest_of(int ranks, double speed_spread) { return 1 + speed_spread * expected_maximum(ranks); }
 
 RankVariation draw_ranks(const Scenario& s) {
   const DecodeWorkload* decode = std::get_if<DecodeWorkload>(&s.workload);
@@ -67,9 +97,17 @@ RankVariation draw_ranks(const Scenario& s) {
       ranks.requests.push_back(std::max(fewest, static_cast<int>(std::lround(each * decode->batch_size))));
     }
   }
-  if (s.speed_spread > 0) {
-    Random random(seed, kSlowness);
-    ranks.slowness = draw_slowness(s.parallelism.ep, s.speed_spread, random);
+  if (s.speed_spread > 0) ranks.slowness = draw_slowness(s);
+  return ranks;
+}
+
+RankVariation folded_ranks(const Scenario& s) {
+  RankVariation ranks;
+  if (s.speed_spread == 0) return ranks;
+  if (s.phase() != WorkloadPhase::train) {
+    ranks.slowness = {slowest_of(s.parallelism.ep, s.speed_spread)};
+  } else if (s.kind().pipeline) {
+    ranks.slowness = slowest_of_groups(s.parallelism.pp, s);
   }
   return ranks;
 }

@@ -53,8 +53,8 @@ struct Routing {
   }
 };
 
-/// What a rank of a pipeline waits for others that are not simulated, us, on average, by transfer (expected_waits.hpp):
-/// of passes alone, and of F&B. Empty: nothing.
+/// What a rank of a pipeline waits for others of its expert-parallel group, which are not simulated: us, on average, by
+/// transfer (expected_waits.hpp), of passes alone, and of F&B. Empty: nothing.
 struct ExpectedWaits {
   std::map<std::string, double> alone_us, overlapped_us;
 };
@@ -144,7 +144,7 @@ struct Setup {
   [[nodiscard]] int simulated_layers() const { return scenario.layers - fold.left_out; }
   /// Of inference, in order of execution.
   [[nodiscard]] int first_moe_layer() const { return scenario.whole_model ? model.dense_layers() : 0; }
-  /// Time of a kernel on a rank over that on rank 0.
+  /// Of a simulated rank's kernels, in what goes by the SMs' clock.
   [[nodiscard]] double slowness(int rank) const {
     return variation.slowness.empty() ? 1 : variation.slowness[static_cast<std::size_t>(rank)];
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "schedules/scenario/pipeline_parts.hpp"
 
@@ -259,7 +260,8 @@ void read_ranks(const Spec& spec, Setup& setup) {
   s.ranks = read_choice(spec, "ranks", s.ranks);
   s.samples = spec.integer_or("samples", 1, 10000, 1);
   s.jitter = read_choice(spec, "jitter", s.jitter);
-  if (spec.has("speed_spread")) s.speed_spread = spec.number("speed_spread", 0, 0.3);
+  const double measured = setup.kernels[Constant::speed_spread];
+  s.speed_spread = spec.has("speed_spread") ? spec.number("speed_spread", 0, 0.3) : std::isnan(measured) ? 0 : measured;
   const DecodeWorkload* decode = std::get_if<DecodeWorkload>(&s.workload);
   const bool requests_vary = decode != nullptr && decode->batch_size_spread > 0;
   const bool keys_vary = decode != nullptr && decode->kv_len_spread > 0;
@@ -268,7 +270,7 @@ void read_ranks(const Spec& spec, Setup& setup) {
     throw spec.error("ranks", fmt::format("folded does not go with {}: ranks differ by more than chance",
                                           s.routing.has_loads() ? "unequal loads" : "batch_size_spread"));
   }
-  const bool differ = no_expectation || s.routing.rows_spread > 0 || keys_vary || s.speed_spread > 0 || s.samples > 1;
+  const bool differ = no_expectation || s.routing.rows_spread > 0 || keys_vary || s.samples > 1;
   if (s.ranks == RankChoice::folded && s.samples > 1) {
     throw spec.error("samples", "above 1 have nothing to draw where ranks are folded");
   }

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "schedules/scenario/expected_maximum.hpp"
+#include "base/normal_distribution.hpp"
 #include "schedules/scenario/scenario.hpp"
 
 namespace moeline {

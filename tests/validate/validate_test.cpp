@@ -31,9 +31,9 @@ std::string facts() {
          "    price: {hardware: h800, kernels: open-2025-late, metric: us, ops: [gemm]}\n"  // 18
          "  chunk:\n"                                                                       // 19
          "    quantity: first kernel to last\n"                                             // 20
-         "    value: 120\n"                                                                 // 21
+         "    value: 128\n"                                                                 // 21
          "    gate: 10 %\n"                                                                 // 22
-         "    stated_nulls: {copied_mean: 132}\n"                                           // 23
+         "    stated_nulls: {copied_mean: 140.8}\n"                                         // 23
          "    simulate:\n"                                                                  // 24
          "      scenario: " +
          chunk_scenario().string() +

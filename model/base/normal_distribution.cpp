@@ -1,4 +1,4 @@
-#include "schedules/scenario/expected_maximum.hpp"
+#include "base/normal_distribution.hpp"
 
 #include <cmath>
 #include <numbers>
@@ -11,13 +11,13 @@ namespace {
 
 // E[max] = integral over x > 0 of 1 - F(x)^n, less that over x < 0 of F(x)^n, F the normal distribution. Beyond 9
 // deviations nothing is left for any number of ranks that a machine can have.
-double integrate(int ranks) {
+double integrate(int count) {
   constexpr double kStep = 0.01;
   constexpr double kFarthest = 9;
   double sum = 0;
   for (double x = kStep / 2; x < kFarthest; x += kStep) {
     const double tail = std::erfc(x / std::numbers::sqrt2) / 2;
-    sum += (1 - std::exp(ranks * std::log1p(-tail)) - std::pow(tail, ranks)) * kStep;
+    sum += (1 - std::exp(count * std::log1p(-tail)) - std::pow(tail, count)) * kStep;
   }
   return sum;
 }
@@ -25,9 +25,20 @@ double integrate(int ranks) {
 }  // namespace
 
 // A thousand terms, asked for again and again.
-double expected_maximum(int ranks) {
+double expected_maximum(int count) {
   static Memo<int, double> known;
-  return *known.get(ranks, [ranks] { return integrate(ranks); });
+  return *known.get(count, [count] { return integrate(count); });
+}
+
+// By bisection: asked for a few thousand times at most.
+double normal_quantile(double probability) {
+  double low = -10;
+  double high = 10;
+  for (int i = 0; i < 60; ++i) {
+    const double middle = (low + high) / 2;
+    (std::erfc(-middle / std::numbers::sqrt2) / 2 < probability ? low : high) = middle;
+  }
+  return low;
 }
 
 }  // namespace moeline

@@ -1,0 +1,25 @@
+#include "base/normal_distribution.hpp"
+
+#include <doctest/doctest.h>
+
+namespace moeline {
+namespace {
+
+TEST_CASE("the expected maximum of normal numbers is what tables list") {
+  CHECK(expected_maximum(1) == doctest::Approx(0).epsilon(1e-4));
+  CHECK(expected_maximum(2) == doctest::Approx(0.56419).epsilon(1e-4));
+  CHECK(expected_maximum(10) == doctest::Approx(1.53875).epsilon(1e-4));
+  CHECK(expected_maximum(100) == doctest::Approx(2.50759).epsilon(1e-4));
+}
+
+TEST_CASE("normal quantiles are what tables list, and the last of many in order is their maximum") {
+  CHECK(normal_quantile(0.5) == doctest::Approx(0).epsilon(1e-6));
+  CHECK(normal_quantile(0.975) == doctest::Approx(1.95996).epsilon(1e-5));
+  for (const int count : {2, 8, 64, 256}) {
+    CHECK(expected_in_order(count - 1, count) == doctest::Approx(expected_maximum(count)).epsilon(0.05));
+    CHECK(expected_in_order(0, count) == doctest::Approx(-expected_in_order(count - 1, count)));
+  }
+}
+
+}  // namespace
+}  // namespace moeline
