@@ -276,8 +276,16 @@ Read read_tables(const std::vector<std::filesystem::path>& files, const Calibrat
   return read;
 }
 
-KernelSet empty_set(const CalibrationRequest& request, const Setting& setting, const Tables& tables) {
+// A training trace is of a GPU at work. Tables of kernels are of a few repetitions on a rested one. What a bench of the
+// user's saw, nobody noted.
+Clock clock_of(const Read& read) {
+  if (!read.traces.empty()) return Clock::sustained;
+  return read.benches.empty() ? Clock::burst : Clock::unknown;
+}
+
+KernelSet empty_set(const CalibrationRequest& request, const Setting& setting, const Tables& tables, Clock clock) {
   KernelSet set;
+  set.clock = clock;
   set.name = request.kernels;
   set.date = setting.library.date;
   set.tiles = setting.library.tiles;
@@ -303,6 +311,7 @@ void set_fits(const Observations& observations, const Predictions& fitted, Kerne
   for (auto& [family, fit] : set.fits) {
     fit.kernel_set = set.name;
     fit.tiles = set.tiles;
+    fit.clock = set.clock;
   }
   set_jitters(observations, set);
 }
@@ -312,7 +321,8 @@ void set_fits(const Observations& observations, const Predictions& fitted, Kerne
 Calibration calibrate(const std::vector<std::filesystem::path>& files, const CalibrationRequest& request,
                       const Architecture& model, const MachineFacts& machine) {
   const Setting setting{model, machine, request.kernels, library_of(request.kernels)};
-  auto [tables, transfers, traces, benches] = read_tables(files, request, setting);
+  Read read = read_tables(files, request, setting);
+  auto& [tables, transfers, traces, benches] = read;
   Observations& observations = tables.observations;
   if (!request.left_out.empty()) {
     leave_out(request.left_out, observations);
@@ -323,8 +333,7 @@ Calibration calibrate(const std::vector<std::filesystem::path>& files, const Cal
     add_trace(trace, setting, request.layers, solve_alone(files, setting, transfers), tables);
   }
   Calibration result;
-  result.benches = std::move(benches);
-  result.kernels = empty_set(request, setting, tables);
+  result.kernels = empty_set(request, setting, tables, clock_of(read));
   result.kernels.constants = fitted_constants(files, setting, observations);
   result.fitted = predict(observations, result.kernels.constants);
   set_fits(observations, result.fitted, result.kernels);
@@ -335,6 +344,7 @@ Calibration calibrate(const std::vector<std::filesystem::path>& files, const Cal
     }
   }
   result.observations = std::move(observations);
+  result.benches = std::move(benches);
   return result;
 }
 

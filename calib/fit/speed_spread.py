@@ -25,7 +25,7 @@ def measured_us(path, layers):
 
 
 def predicted_us(speed_spread, layers):
-    settings = [f"speed_spread={speed_spread}"]
+    settings = [f"speed_spread={speed_spread}", "samples=400"]
     command = [MOELINE, "simulate", CHUNK, "--format", "json"] + [word for s in settings for word in ("--set", s)]
     result = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
     return sum(phase["barrier_us"]["median"] for phase in result["samples"]["phases"] if phase["layer"] in layers)

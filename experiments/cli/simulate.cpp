@@ -105,8 +105,7 @@ void remove_other_traces(const std::filesystem::path& folder, const std::vector<
   if (removed > 0) fmt::print(stderr, "moeline: {}: traces of an earlier run removed: {}\n", folder.string(), removed);
 }
 
-void write_folder(const Run& run, const Samples* samples, const std::set<std::uint32_t>& ranks,
-                  const Options& options) {
+void write_folder(const Run& run, const Beside& beside, const std::set<std::uint32_t>& ranks, const Options& options) {
   const std::filesystem::path folder(options.output);
   std::vector<std::string> traces;
   TraceSize all;
@@ -122,22 +121,30 @@ void write_folder(const Run& run, const Samples* samples, const std::set<std::ui
   manifest.open().add("schema_version", 1).add("program", "moeline " MOELINE_VERSION).add("command", "simulate");
   manifest.add("scenario", run.setup.scenario.file).add("set", options.assignments);
   manifest.add("metrics", "metrics.json").add("traces", traces).close();
-  write_text(folder / "metrics.json", to_json(run, samples));
+  write_text(folder / "metrics.json", to_json(run, beside));
   write_text(folder / "manifest.json", manifest.text());
   remove_other_traces(folder, traces);
 }
 
-std::string result_of(const Run& run, const Samples* samples, const Options& options) {
-  if (options.format == "json") return to_json(run, samples);
+std::string result_of(const Run& run, Beside beside, const Options& options) {
+  if (options.format == "json") return to_json(run, beside);
   if (options.format == "csv") return to_csv(run);
   if (run.step() != nullptr) return step_table(run);
   if (run.is_pipeline()) return pipeline_table(run);
-  const std::string bands = samples == nullptr ? "" : to_table(*samples);
-  if (run.setup.scenario.schedule == "sequential") return to_table(run, nullptr) + bands;
+  if (run.setup.scenario.schedule == "sequential") return to_table(run, beside);
   Setup alone = run.setup;
   alone.scenario.schedule = "sequential";
   const Run baseline = run_scenario(alone);
-  return to_table(run, &baseline) + bands;
+  beside.baseline = &baseline;
+  return to_table(run, beside);
+}
+
+// Where power lowers the clock, what the run would be without.
+std::optional<Run> at_burst(const Run& run) {
+  if (run.setup.clock == 1) return {};
+  Setup setup = run.setup;
+  setup.scenario.clock = ClockChoice::burst;
+  return run_scenario(setup);
 }
 
 int simulate_command(const Options& options) {
@@ -152,14 +159,15 @@ int simulate_command(const Options& options) {
   const std::set<std::uint32_t> ranks = traced_ranks(run, options.trace_ranks);
   std::optional<Samples> drawn;
   if (run.setup.scenario.samples > 1) drawn = sample(run.setup);
-  const Samples* samples = drawn ? &*drawn : nullptr;
-  const std::string result = result_of(run, samples, options);
+  const std::optional<Run> burst = at_burst(run);
+  const Beside beside{.burst = burst ? &*burst : nullptr, .samples = drawn ? &*drawn : nullptr};
+  const std::string result = result_of(run, beside, options);
   if (!options.output.empty()) create_run_folder(options.output);
   if (!options.trace.empty()) {
     const TraceSize size = write_trace(options.trace, trace_of(run, options, 0), options.trace.ends_with(".gz"));
     if (run.step() != nullptr) report_size(options.trace, size);
   }
-  if (!options.output.empty()) write_folder(run, samples, ranks, options);
+  if (!options.output.empty()) write_folder(run, beside, ranks, options);
   fmt::print("{}", result);
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
   if (!options.strict || (all_measured(run) && fits_memory(run))) return kDone;
@@ -190,6 +198,8 @@ classes: per steady-state MoE layer. Waiting for the slowest rank is charged as 
 or happens, where all ranks of an expert-parallel group are simulated: then metrics are means over the ranks, and phases
 those of rank 0.
 barrier_us: in barriers before transfers. compute_waits_us: in which the compute stream of rank 0 waits for communication.
+clock_mhz, power_w: the SMs' mean clock and the GPU's mean power under its cap, where kernels were timed on rested GPUs and
+the machine's power is known (hwprofiles/README.md); burst: the same run at the highest clock.
 imbalance: token-expert pairs of the busiest rank over the mean, on average over the layers.
 samples: of each metric the median and the 5 and 95 % quantiles over the seeds.
 A phase's busy_us is the union of its kernels, solo_us the sum of their times alone.

@@ -36,6 +36,8 @@ constexpr Row kRows[] = {
     {"memory_gib", "GiB", Better::lower},
     {"fits_memory", "1: yes", Better::neither},
     {"imbalance", "max / mean", Better::lower},
+    {"clock_mhz", "MHz", Better::higher},
+    {"power_w", "W", Better::lower},
 };
 
 }  // namespace

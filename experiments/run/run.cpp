@@ -8,6 +8,7 @@
 #include "experiments/run/run_layers.hpp"
 #include "experiments/run/run_warnings.hpp"
 #include "experiments/run/slot_level.hpp"
+#include "experiments/run/sustained_clock.hpp"
 #include "schedules/pipeline/pipeline.hpp"
 #include "timeline/compute_waits.hpp"
 
@@ -55,7 +56,7 @@ Run run_given_slots(const Setup& setup, bool record_changes) {
 }
 
 Run run_step_or_chunk(const Setup& setup, bool record_changes) {
-  Run run = run_layers(setup, record_changes);
+  Run run = run_layers(at_sustained_clock(setup), record_changes);
   note_waits(run);
   auto* inference = std::get_if<InferenceResult>(&run.result);
   if (inference == nullptr) return run;

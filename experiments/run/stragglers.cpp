@@ -52,15 +52,15 @@ double deviation_us(const Chain& chain, const Program& alone, bool jitters) {
   double variance = 0, scatter_us = 0;
   for (const TaskId task : chain.tasks) {
     const double us = to_us(alone.graph.task(task).solo);
-    if (jitters) variance += std::pow(alone.variations[task].jitter * us, 2);
-    scatter_us += alone.variations[task].scatter * us;
+    if (jitters) variance += std::pow(alone.traits[task].jitter * us, 2);
+    scatter_us += alone.traits[task].scatter * us;
   }
   return std::sqrt(variance + scatter_us * scatter_us);
 }
 
 double clocked_us(const Chain& chain, const Program& alone) {
   double us = 0;
-  for (const TaskId task : chain.tasks) us += alone.variations[task].clocked * to_us(alone.graph.task(task).solo);
+  for (const TaskId task : chain.tasks) us += alone.traits[task].clocked * to_us(alone.graph.task(task).solo);
   return us;
 }
 

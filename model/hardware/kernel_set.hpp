@@ -20,6 +20,13 @@ enum class TileSet {
   wide     ///< up to 256x128 and 128x192: DeepGEMM since April 2025
 };
 
+/// Of the SMs, while a kernel set's rows were timed.
+enum class Clock {
+  burst,      ///< of rested GPUs: the highest
+  sustained,  ///< under a load like the one that is predicted
+  unknown,
+};
+
 /// How well a family's curve meets measurements, and where those lie.
 struct FamilyFit {
   int kernels = 0;
@@ -33,6 +40,7 @@ struct FamilyFit {
   bool host_timed = false;   ///< its times hold a launch gap each
   std::string kernel_set;  ///< it was fitted for; another set's name where borrowed, "h800: NAME" from another machine
   TileSet tiles = TileSet::wide;  ///< of that set
+  Clock clock = Clock::unknown;   ///< the same
   bool other_machine = false;     ///< carried over from another profile
 };
 
@@ -42,6 +50,7 @@ struct KernelSet {
   std::string date;
   std::string source;
   TileSet tiles = TileSet::wide;
+  Clock clock = Clock::unknown;
   bool by_name_only = false;  ///< neither a default nor a lender: its measurements are too few, or of another time
   MachineFacts fitted_on;     ///< the machine that the measurements were made on
   Constants constants{};

@@ -5,7 +5,9 @@
 namespace moeline {
 namespace {
 
-constexpr std::array<FactField, 17> kFacts = {{
+constexpr const char* kUnknownPower = "not known";
+
+constexpr std::array<FactField, 24> kFacts = {{
     {"sms", &MachineFacts::sms, 1, 4096, "", true},
     {"sm_clock_mhz", &MachineFacts::sm_clock_mhz, 1, 1e5, "MHz"},
     {"fp8_tflops", &MachineFacts::fp8_tflops, 0, 1e6, "TFLOP/s"},
@@ -24,6 +26,13 @@ constexpr std::array<FactField, 17> kFacts = {{
      "InfiniBand, 64 bytes, same leaf (arXiv 2505.09343, table 5)"},
     {"slowest_nic", &MachineFacts::slowest_nic, 1e-3, 1, "", false, "assumed: all NICs alike"},
     {"slowest_nvlink", &MachineFacts::slowest_nvlink, 1e-3, 1, "", false, "assumed: all NVLinks alike"},
+    {"boost_clock_mhz", &MachineFacts::boost_clock_mhz, 0, 1e5, "MHz", false, kUnknownPower, false},
+    {"power_cap_w", &MachineFacts::power_cap_w, 0, 1e5, "W", false, kUnknownPower, false},
+    {"idle_w", &MachineFacts::idle_w, 0, 1e5, "W", false, kUnknownPower, false},
+    {"gemm_w", &MachineFacts::gemm_w, 0, 1e5, "W", false, kUnknownPower, false},
+    {"attention_w", &MachineFacts::attention_w, 0, 1e5, "W", false, kUnknownPower, false},
+    {"memory_w", &MachineFacts::memory_w, 0, 1e5, "W", false, kUnknownPower, false},
+    {"copying_w", &MachineFacts::copying_w, 0, 1e5, "W", false, kUnknownPower, false},
 }};
 
 }  // namespace
@@ -38,7 +47,7 @@ std::vector<std::string> fact_names() {
 
 std::vector<MachineFact> list_facts(const MachineFacts& facts) {
   std::vector<MachineFact> list;
-  for (const FactField& field : kFacts) list.push_back({field.key, field.unit, facts.*field.value});
+  for (const FactField& field : kFacts) list.push_back({field.key, field.unit, facts.*field.value, field.prices});
   return list;
 }
 

@@ -31,6 +31,15 @@ struct MachineFacts {
   double slowest_nic = 1;        ///< of the rank with the slowest one, over nic_GBps
   double slowest_nvlink = 1;
 
+  // Power (hardware/power.hpp), above rest at full speed and the boost clock. 0: not known.
+  double boost_clock_mhz = 0;  ///< of the SMs, for as long as power allows
+  double power_cap_w = 0;
+  double idle_w = 0;
+  double gemm_w = 0;
+  double attention_w = 0;
+  double memory_w = 0;   ///< of kernels bound by HBM
+  double copying_w = 0;  ///< of transfers, if they held all SMs
+
   /// Peak of the tensor cores that multiply in this format; 0: it has none.
   [[nodiscard]] double tflops(Precision precision) const {
     return multiplied_in(precision) == Precision::fp8 ? fp8_tflops : bf16_tflops;
@@ -63,6 +72,7 @@ struct FactField {
   const char* unit;
   bool is_count = false;
   const char* assumed = nullptr;  ///< source of the default, where a profile says nothing; null: it must say
+  bool prices = true;             ///< a kernel set is fitted on a machine that has it; power only sets the clock
 };
 [[nodiscard]] std::span<const FactField> fact_fields();
 [[nodiscard]] std::vector<std::string> fact_names();
@@ -71,6 +81,7 @@ struct MachineFact {
   std::string key;
   std::string unit;
   double value = 0;
+  bool prices = true;
 };
 [[nodiscard]] std::vector<MachineFact> list_facts(const MachineFacts& facts);
 

@@ -172,12 +172,22 @@ std::string doubt_of(const Operator& op, const std::string& family, const Machin
   return machine.computes_like(kernels.fitted_on) ? "" : kOtherMachine;
 }
 
+// The machine at the clock that the kernel has: what was measured under load has that of the load already.
+MachineFacts machine_for(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                         const KernelSet& kernels) {
+  if (conditions.clock == 1 || is_communication(op.family)) return machine;
+  const auto fit = kernels.fits.find(priced_as(op.family, kernels));
+  const bool is_burst = fit != kernels.fits.end() && fit->second.clock == Clock::burst;
+  return is_burst ? at_clock(machine, conditions.clock) : machine;
+}
+
+// `clocked`: the machine at the clock that the kernel has.
 void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
-                   const KernelSet& kernels, Price& price) {
+                   const MachineFacts& clocked, const KernelSet& kernels, Price& price) {
   const std::string family = priced_as(op.family, kernels);
   const auto fit = kernels.fits.find(family);
   const TileSet tiles = fit == kernels.fits.end() ? kernels.tiles : fit->second.tiles;
-  Curve curve = compute_curve(op, conditions.sms, machine, tiles);
+  Curve curve = compute_curve(op, conditions.sms, clocked, tiles);
   if (family == name_of(Family::gemm_fp8) && row_of(op.family).precision != Precision::fp8)
     curve = with_fp8_constants(std::move(curve));
   const Evaluation alone = evaluate_noting(curve, kernels, price);
@@ -235,6 +245,7 @@ Price price_once(const Operator& op, const PriceConditions& conditions, const Ma
         fmt::format("'{}' is an FP8 kernel, and the machine has no FP8 tensor cores (fp8_tflops is 0)", op.name));
   }
   MOELINE_CHECK(conditions.sms > 0 && conditions.sms <= machine.sms, std::to_string(conditions.sms));
+  const MachineFacts clocked = machine_for(op, conditions, machine, kernels);
   Price price;
   price.hold = row_of(op.family).is_resident ? Hold::resident : Hold::elastic;
   price.sms = op.blocks > 0 ? std::min(op.blocks, conditions.sms) : conditions.sms;
@@ -250,10 +261,10 @@ Price price_once(const Operator& op, const PriceConditions& conditions, const Ma
   } else if (is_all_to_all(op.family)) {
     price_transfer(op, conditions, machine, kernels, price);
   } else {
-    price_compute(op, conditions, machine, kernels, price);
-    price.solo_us = std::max(price.solo_us, shortest_us(kernels, machine));
+    price_compute(op, conditions, machine, clocked, kernels, price);
+    price.solo_us = std::max(price.solo_us, shortest_us(kernels, clocked));
   }
-  if (const double floor = floor_us(op, machine); floor > price.solo_us) raise_to_floor(floor, price);
+  if (const double floor = floor_us(op, clocked); floor > price.solo_us) raise_to_floor(floor, price);
   price.hbm_GBps = std::min(GBps(op.bytes, price.solo_us), machine.hbm_GBps);
   price.nvlink_GBps = std::min(price.nvlink_GBps, machine.nvlink_GBps);
   price.nic_GBps = std::min(price.nic_GBps, machine.nic_GBps);

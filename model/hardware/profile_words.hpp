@@ -1,6 +1,9 @@
 // The words of a profile that reading and writing share.
 #pragma once
 
+#include <string>
+#include <vector>
+
 namespace moeline::profile_words {
 
 inline constexpr const char* kInSample = "in-sample";
@@ -9,5 +12,6 @@ inline constexpr const char* kHostClock = "host";
 inline constexpr const char* kDeviceClock = "device";
 inline constexpr const char* kNarrow = "narrow";
 inline constexpr const char* kWide = "wide";
+inline const std::vector<std::string> kClocks = {"burst", "sustained", "unknown"};  // in the order of Clock
 
 }  // namespace moeline::profile_words

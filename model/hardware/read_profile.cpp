@@ -65,7 +65,7 @@ MeasuredRange read_range(const Spec& spec) {
 
 FamilyFit read_fit(const Spec& spec) {
   spec.expect({"kernels", "range", "errors", "median_abs_error", "p95_abs_error", "worst_error", "mean_error", "jitter",
-               "clock"});
+               "timed_by"});
   FamilyFit fit;
   fit.kernels = spec.integer("kernels", 1, 1 << 30);
   fit.range = read_range(spec.map_or_empty("range"));
@@ -75,8 +75,12 @@ FamilyFit read_fit(const Spec& spec) {
   fit.worst_error = spec.number("worst_error", -1, 1e6);
   fit.mean_error = spec.number("mean_error", -1, 1e6);
   if (spec.has("jitter")) fit.jitter = spec.number("jitter", 0, 1);
-  fit.host_timed = spec.has("clock") && spec.choice("clock", {kHostClock, kDeviceClock}) == kHostClock;
+  fit.host_timed = spec.has("timed_by") && spec.choice("timed_by", {kHostClock, kDeviceClock}) == kHostClock;
   return fit;
+}
+
+Clock clock_named(const std::string& word) {
+  return static_cast<Clock>(std::find(kClocks.begin(), kClocks.end(), word) - kClocks.begin());
 }
 
 // A set may leave out whole groups of constants, never a part of one.
@@ -106,12 +110,13 @@ MachineFacts read_fitted_on(const Spec& spec) {
 }
 
 KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
-  spec.expect({"date", "source", "by_name_only", "tiles", "fitted_on", "constants", "fits"});
+  spec.expect({"date", "source", "by_name_only", "tiles", "clock", "fitted_on", "constants", "fits"});
   KernelSet set;
   set.name = name;
   set.date = spec.text("date");
   set.source = spec.text("source");
   set.tiles = spec.choice("tiles", {kNarrow, kWide}) == kNarrow ? TileSet::narrow : TileSet::wide;
+  if (spec.has("clock")) set.clock = clock_named(spec.choice("clock", kClocks));
   set.by_name_only = spec.has("by_name_only") && spec.choice("by_name_only", {"true", "false"}) == "true";
   set.fitted_on = read_fitted_on(spec.map("fitted_on"));
   set.constants = read_constants(spec.map("constants"));
@@ -121,6 +126,7 @@ KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
     FamilyFit& fit = set.fits[family] = read_fit(fits.map(family));
     fit.kernel_set = name;
     fit.tiles = set.tiles;
+    fit.clock = set.clock;
   }
   return set;
 }

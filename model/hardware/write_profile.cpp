@@ -31,14 +31,15 @@ std::string range_yaml(const MeasuredRange& range) {
 std::string kernel_set_yaml(const KernelSet& set) {
   std::vector<std::string> machine;
   for (const FactField& field : fact_fields()) {
-    if (is_default(field, set.fitted_on)) continue;
+    if (is_default(field, set.fitted_on) || !field.prices) continue;
     machine.push_back(fmt::format("{}: {}", field.key, set.fitted_on.*field.value));
   }
   std::string text = fmt::format(
-      "  {}:\n    date: {}\n    source: \"{}\"\n{}    tiles: {}  # of FP8 GEMMs\n"
+      "  {}:\n    date: {}\n    source: \"{}\"\n{}    tiles: {}  # of FP8 GEMMs\n    clock: {}\n"
       "    fitted_on: {{{}}}\n    constants:  # {} in all\n",
       set.name, set.date, set.source, set.by_name_only ? "    by_name_only: true\n" : "",
-      set.tiles == TileSet::narrow ? kNarrow : kWide, fmt::join(machine, ", "), set.known_constants());
+      set.tiles == TileSet::narrow ? kNarrow : kWide, kClocks[static_cast<std::size_t>(set.clock)],
+      fmt::join(machine, ", "), set.known_constants());
   for (std::size_t i = 0; i < kConstants; ++i) {
     if (!std::isnan(set.constants[i]))
       text += fmt::format("      {}: {}\n", constant_name(i), digits(set.constants[i], 5));
@@ -50,7 +51,7 @@ std::string kernel_set_yaml(const KernelSet& set) {
                         fit.held_out ? kHeldOut : kInSample, digits(fit.median_abs_error, 3),
                         digits(fit.p95_abs_error, 3), digits(fit.worst_error, 3), digits(fit.mean_error, 3),
                         std::isnan(fit.jitter) ? "" : ", jitter: " + digits(fit.jitter, 3),
-                        fit.host_timed ? fmt::format(", clock: {}", kHostClock) : "");
+                        fit.host_timed ? fmt::format(", timed_by: {}", kHostClock) : "");
   }
   return text;
 }

@@ -114,9 +114,14 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
   kernel.computes = role_of(op.family) == Role::compute;
   if (kernel.computes) {
     constant(Constant::jitter);
-    kernel.variation = {setup_.kernels.jitter(priced_as(op.family, setup_.kernels)), price.deviation, price.clocked};
+    if (setup_.scenario.speed_spread > 0) constant(Constant::speed_spread);
+    kernel.traits = {setup_.kernels.jitter(priced_as(op.family, setup_.kernels)), price.deviation, price.clocked};
   }
-  if (!wire && !holds_gap(op.family)) kernel.task.delay = from_us(constant(kernel_gap_of(setup_)));
+  if (knows_power(setup_.machine.facts)) {
+    kernel.traits.power = power_of(op, price, setup_.clock, setup_.machine.facts);
+  }
+  const bool follows_gap = setup_.scenario.launch != Launch::none && !wire && !holds_gap(op.family);
+  if (follows_gap) kernel.task.delay = from_us(constant(kernel_gap_of(setup_)));
   if (!free) {
     kernel.task.solo = from_us(price.solo_us);
     if (price.hold != Hold::nothing) kernel.task.pool = static_cast<ResourceId>(RankResource::sms);
@@ -150,6 +155,7 @@ Price ProgramDraft::price_of(const Operator& op, bool overlapped) {
   PriceConditions conditions;
   conditions.overlapped = overlapped && setup_.scenario.comm.neighbours == Neighbours::measured;
   conditions.sms = static_cast<int>(setup_.machine.facts.sms);
+  conditions.clock = setup_.clock;
   if (role_of(op.family) == Role::communication) {
     if (op.traffic.stage == Stage::whole) conditions.sms = setup_.scenario.comm.num_sms;
   } else if (overlapped && row_of(op.family).is_resident) {
@@ -164,10 +170,9 @@ Price ProgramDraft::price_of(const Operator& op, bool overlapped) {
   return price;
 }
 
-void ProgramDraft::note(const Variation& variation) {
-  if (setup_.every_rank) return;  // drawn already
-  variations_.resize(graph_.size());
-  variations_.back() = variation;
+void ProgramDraft::note(const KernelTraits& traits) {
+  traits_.resize(graph_.size());
+  traits_.back() = traits;
 }
 
 Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
@@ -182,8 +187,8 @@ Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
   std::sort(program.provenance.begin(), program.provenance.end(), [](const ProvenanceUse& a, const ProvenanceUse& b) {
     return std::tie(a.family, a.provenance, a.kernel_set) < std::tie(b.family, b.provenance, b.kernel_set);
   });
-  if (!setup_.every_rank) variations_.resize(program.graph.size());  // the host's tasks behind the last kernel
-  program.variations = std::move(variations_);
+  if (ranks == 1) traits_.resize(program.graph.size());  // the host's tasks behind the last kernel
+  program.traits = std::move(traits_);
   program.meetings = std::move(meetings);
   program.constants = constants_;
   program.gaps_us = gaps_us_ / ranks;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "graph/task_graph.hpp"
+#include "hardware/power.hpp"
 #include "hardware/price.hpp"
 #include "schedules/scenario/scenario.hpp"
 
@@ -27,11 +28,12 @@ struct ProvenanceUse {
 /// Adds `times` as many of the same kernels to the entry of their family, provenance and set, or makes one.
 void add_use(const ProvenanceUse& use, double times, std::vector<ProvenanceUse>& uses);
 
-/// How a kernel's time varies.
-struct Variation {
+/// What there is to know of a kernel beside its task: how its time varies, and what it draws.
+struct KernelTraits {
   double jitter = 0;   ///< from one execution to the next, standard deviation over the mean
   double scatter = 0;  ///< the same by the rows that experts happen to get; 0 where those are drawn
   double clocked = 0;  ///< share of it that goes by the SMs' clock, which is what a slower GPU takes longer for
+  KernelPower power{};
 };
 
 /// Where a rank meets the others: a barrier, or a message that it sends and one that it receives.
@@ -55,8 +57,8 @@ struct Program {
   double gaps_us = 0;       ///< launch gaps, summed over the kernels
   double waits_us = 0;      ///< expected waits for the slowest rank, summed over the transfers
   Fold fold{};
-  std::vector<Variation> variations{};  ///< by task, of a folded run
-  std::vector<Meeting> meetings{};      ///< of rank 0, in the order of the program
+  std::vector<KernelTraits> traits{};  ///< by task, of rank 0, whose tasks come first
+  std::vector<Meeting> meetings{};     ///< of rank 0, in the order of the program
 };
 
 /// The slowest rank's work ends so much later than this one's. Nothing where the meeting waits for nobody.
@@ -79,7 +81,7 @@ struct PreparedKernel {
   Stage stage = Stage::whole;
   bool parallel = false;
   bool computes = false;
-  Variation variation;
+  KernelTraits traits;
 };
 
 /// The kernels of a phase, priced once and executed as often as there are equal ones.
@@ -109,7 +111,7 @@ class ProgramDraft {
   /// A constant of the kernel set that enters; 0 where neither the set nor one it borrows from knows it.
   double constant(Constant constant);
   /// Of the task added last.
-  void note(const Variation& variation);
+  void note(const KernelTraits& traits);
   void add_gap(Time gap) { gaps_us_ += to_us(gap); }
   void add_wait(double us) { waits_us_ += us; }
 
@@ -124,7 +126,7 @@ class ProgramDraft {
   bool eager_;
   TaskGraphDraft graph_;
   std::deque<PreparedPhase> phases_;
-  std::vector<Variation> variations_;
+  std::vector<KernelTraits> traits_;
   ConstantSet constants_;
   double gaps_us_ = 0;
   double waits_us_ = 0;

@@ -202,7 +202,7 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
   for (Usage& usage : usages_) usage.link = static_cast<ResourceId>(usage.link + first_resource_);
   const TaskId id = graph().add(task, label(kernel.label, place.stream, phase.phase), usages_);
   program_.add_gap(task.delay * phase.repeats);
-  program_.note(kernel.variation);
+  if (rank_ == 0) program_.note(kernel.traits);
   TaskId& last = last_[static_cast<std::size_t>(place.stream)];
   if (last != kNoTask) graph().start_after_end(last, id);
   last = id;
@@ -213,8 +213,8 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
 // This execution on this rank: a normal distribution, cut off where a time would no longer be positive.
 Time RankProgram::drawn(const PreparedKernel& kernel) {
   constexpr double kLeast = 0.1;
-  const double jitter = jitter_ ? std::max(kLeast, 1 + kernel.variation.jitter * random_.normal()) : 1;
-  const double factor = (1 + kernel.variation.clocked * (slowness_ - 1)) * jitter;
+  const double jitter = jitter_ ? std::max(kLeast, 1 + kernel.traits.jitter * random_.normal()) : 1;
+  const double factor = (1 + kernel.traits.clocked * (slowness_ - 1)) * jitter;
   return factor == 1 ? kernel.task.solo : from_us(to_us(kernel.task.solo) * factor);
 }
 

@@ -29,6 +29,7 @@ enum class PlacementRule {
 enum class Launch {
   graph,   ///< a CUDA graph: no host
   stream,  ///< the host launches kernels and reads dispatch's counts
+  none,    ///< kernels follow each other at once: what launches cost is the difference
 };
 /// Of a whole pipeline's simulation.
 enum class Level {
@@ -41,6 +42,8 @@ enum class RankChoice {
   folded,  ///< one for all that differ by chance
 };
 enum class Jitter { measured, none };
+/// Of the SMs: what a GPU at work keeps to, or what a rested one starts with.
+enum class ClockChoice { sustained, burst };
 /// What kernels that compute beside a transfer do to it.
 enum class Neighbours { measured, none };
 
@@ -56,13 +59,15 @@ inline constexpr std::array kWords<Distribution> = {"balanced", "exact", "power_
 template <>
 inline constexpr std::array kWords<PlacementRule> = {"static", "eplb"};
 template <>
-inline constexpr std::array kWords<Launch> = {"graph", "stream"};
+inline constexpr std::array kWords<Launch> = {"graph", "stream", "none"};
 template <>
 inline constexpr std::array kWords<Level> = {"operator", "phase"};
 template <>
 inline constexpr std::array kWords<RankChoice> = {"auto", "all", "folded"};
 template <>
 inline constexpr std::array kWords<Jitter> = {"measured", "none"};
+template <>
+inline constexpr std::array kWords<ClockChoice> = {"sustained", "burst"};
 template <>
 inline constexpr std::array kWords<Neighbours> = {"measured", "none"};
 

@@ -115,7 +115,7 @@ void read_pipeline(const Spec& spec, Setup& setup) {
   check_routing_keys(spec.map_or_empty("routing"));
   check_training_keys(spec, s.kind());
   for (const char* key : {"model", "hardware", "kernels", "comm", "routing", "layers", "overlap", "launch", "ranks",
-                          "jitter", "speed_spread", "seed", "samples", "stages", "training", "level"}) {
+                          "jitter", "clock", "speed_spread", "seed", "samples", "stages", "training", "level"}) {
     if (spec.has(key)) s.without_use.emplace_back(key);
   }
 }
@@ -138,9 +138,9 @@ Setup read_setup(Spec spec, const std::vector<std::string>& assignments) {
   Scenario& s = setup.scenario;
   s.file = spec.file();
   s.hardware_overrides = apply(assignments, spec);
-  spec.expect({"schema",       "model",   "hardware", "kernels",       "schedule", "parallelism", "workload",
-               "comm",         "routing", "layers",   "overlap",       "launch",   "ranks",       "jitter",
-               "speed_spread", "seed",    "samples",  "slot_costs_ms", "stages",   "training",    "level"});
+  spec.expect({"schema",  "model",   "hardware",      "kernels", "schedule", "parallelism", "workload", "comm",
+               "routing", "layers",  "overlap",       "launch",  "ranks",    "jitter",      "clock",    "speed_spread",
+               "seed",    "samples", "slot_costs_ms", "stages",  "training", "level"});
   (void)spec.integer("schema", 1, 1);
   s.schedule = read_schedule(spec);
   if (spec.has("slot_costs_ms")) {
@@ -164,6 +164,7 @@ Setup read_setup(Spec spec, const std::vector<std::string>& assignments) {
   const Launch usual = s.phase() == WorkloadPhase::decode ? Launch::graph : Launch::stream;
   s.launch = read_choice(spec, "launch", usual);
   read_ranks(spec, setup);
+  read_clock(spec, setup);
   read_training(spec, setup);
   draw(setup, spec.integer_or("seed", 0, 1 << 30, s.seed));
   return setup;

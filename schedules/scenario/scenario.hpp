@@ -91,7 +91,8 @@ struct Scenario {
   Level level = Level::by_operator;  ///< of a pipeline
   RankChoice ranks = RankChoice::automatic;
   Jitter jitter = Jitter::measured;  ///< of kernels' times
-  double speed_spread = 0;           ///< standard deviation of the GPUs' speeds, over their mean
+  ClockChoice clock = ClockChoice::sustained;
+  double speed_spread = 0;  ///< standard deviation of the GPUs' speeds, over their mean
   int seed = 1;
   int samples = 1;  ///< of everything that is drawn
   TrainingChoices training;
@@ -126,7 +127,8 @@ struct Setup {
   bool every_rank = false;  ///< all of one expert-parallel group are simulated, else rank 0
   ExpectedWaits waits;      ///< where one rank is simulated
   Fold fold;
-  double rows_factor = 1;           ///< times as many expert rows on each rank as the scenario says
+  double clock = 1;        ///< of the SMs, over the boost clock: what a cap on power leaves (sustained_clock.hpp)
+  double rows_factor = 1;  ///< times as many expert rows on each rank as the scenario says
   bool free_communication = false;  ///< null model: transfers and barriers take no time, SMs or bandwidth
 
   /// Work of a rank in the forward or backward pass of a layer, counted in order of execution.

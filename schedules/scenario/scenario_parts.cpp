@@ -253,6 +253,15 @@ Routing read_routing(const Spec& spec, const Scenario& scenario, const Architect
   return r;
 }
 
+void read_clock(const Spec& spec, Setup& setup) {
+  setup.scenario.clock = read_choice(spec, "clock", setup.scenario.clock);
+  const MachineFacts& machine = setup.machine.facts;
+  if (machine.power_cap_w > 0 && machine.power_cap_w <= machine.idle_w) {
+    throw spec.error("hardware", fmt::format("draws {} W at rest (idle_w), and power_cap_w is {}", machine.idle_w,
+                                             machine.power_cap_w));
+  }
+}
+
 void read_ranks(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;
   constexpr int kMostTogether = 8192;                // resources are numbered with 16 bits

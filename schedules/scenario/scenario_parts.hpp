@@ -25,6 +25,8 @@ void check_routing_keys(const Spec& spec);
 /// All of it. REQUIRES: `scenario.routing` is read_distribution()'s.
 [[nodiscard]] Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model,
                                    int gpus_per_node);
+/// Which clock the SMs have.
+void read_clock(const Spec& spec, Setup& setup);
 /// Which ranks are simulated, and how they differ.
 void read_ranks(const Spec& spec, Setup& setup);
 

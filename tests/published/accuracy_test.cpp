@@ -88,7 +88,7 @@ TEST_CASE("the README's figures of accuracy are those of validate, and it names 
     CAPTURE(fact["id"].GetString());
     CHECK(std::abs(fact["error"].GetDouble()) <= worst);
   }
-  CHECK(std::abs(named(result["facts"], "id", "training_chunk_waits.compute_waits")["error"].GetDouble()) == worst);
+  CHECK(std::abs(named(result["facts"], "id", "training_step.optimizer")["error"].GetDouble()) == worst);
 }
 
 TEST_CASE("the tables on the page of measured traces are what analyze prints") {

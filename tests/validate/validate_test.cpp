@@ -125,7 +125,7 @@ TEST_CASE("a fact is predicted by the method that it names, beside its null mode
   CHECK(kernel["fitted_on"][0].GetString() == std::string("open-2025-late"));
   const auto& chunk = result["facts"][2];
   CHECK(chunk["verdict"].GetString() == std::string("passed"));
-  CHECK(chunk["constants"].GetInt() == 30);
+  CHECK(chunk["constants"].GetInt() == 31);
   CHECK(chunk["nulls"]["copied_mean"]["error"].GetDouble() == doctest::Approx(0.1));
   CHECK(chunk["nulls"].HasMember("communication_free"));
   CHECK(chunk["nulls"].HasMember("everything_serial"));
@@ -153,7 +153,7 @@ TEST_CASE("what constants were fitted to is shown and not scored") {
       content.substr(0, content.find("  size:")) +
       content.substr(content.find("  kernel:"), content.find("  chunk:") - content.find("  kernel:"));
   CHECK(validate(alone).out.find("\nmade_up      0                                     fitted\n") != std::string::npos);
-  check_facts_refused(replaced(facts(), "value: 120", "value: 120\n    status: fitted\n    fitted: it"), 24,
+  check_facts_refused(replaced(facts(), "value: 128", "value: 128\n    status: fitted\n    fitted: it"), 24,
                       "facts.chunk.gate cannot be held");
 }
 
@@ -229,7 +229,7 @@ TEST_CASE("bad facts are refused at their line") {
       {"metric: us, ops: [gemm]", "metric: tflops, ops: [dispatch]", 18, "metric does not apply to these kernels"},
       {"ops: [gemm]", "ops: []", 18, "facts.kernel.price.ops must name at least one"},
       {"    price: {", "    prize: {", 18, "unknown key 'facts.kernel.prize'; did you mean 'facts.kernel.price'?"},
-      {"copied_mean: 132", "copied_mean: x", 23, "facts.chunk.stated_nulls.copied_mean must be a number"},
+      {"copied_mean: 140.8", "copied_mean: x", 23, "facts.chunk.stated_nulls.copied_mean must be a number"},
       {"scenario.yaml", "scenarios.yaml", 25, "facts.chunk.simulate.scenario cannot be used: "},
       {"metric: step_ms", "metric: step_us", 26, "did you mean 'step_ms'?"},
       {"metric: step_ms", "metric: ttft_ms", 26, "facts.chunk.simulate.metric does not apply to this scenario"},

@@ -22,7 +22,8 @@ std::vector<FactDifference> differences(const MachineFacts& fitted_on, const Mac
   const std::vector<MachineFact> theirs = list_facts(fitted_on), ours = list_facts(here);
   std::vector<FactDifference> differing;
   for (std::size_t i = 0; i < ours.size(); ++i) {
-    if (theirs[i].value != ours[i].value) differing.push_back({ours[i].key, theirs[i].value, ours[i].value});
+    if (ours[i].prices && theirs[i].value != ours[i].value)
+      differing.push_back({ours[i].key, theirs[i].value, ours[i].value});
   }
   return differing;
 }

@@ -7,6 +7,7 @@
 #include "experiments/cli/output/json.hpp"
 #include "experiments/cli/output/step_output.hpp"
 #include "experiments/run/run_metrics.hpp"
+#include "experiments/run/sustained_clock.hpp"
 
 namespace moeline {
 namespace {
@@ -110,7 +111,7 @@ void add_scenario(Json& json, const Setup& setup) {
     json.add("level", word_of(s.level));
   }
   json.add("ranks", setup.every_rank ? "all" : "folded");
-  json.add("jitter", word_of(s.jitter)).add("speed_spread", s.speed_spread, 5);
+  json.add("jitter", word_of(s.jitter)).add("clock", word_of(s.clock)).add("speed_spread", s.speed_spread, 5);
   json.add("seed", s.seed).add("samples", s.samples);
   json.add("hardware_overrides", s.hardware_overrides);
   json.close();
@@ -122,14 +123,24 @@ void add_memory(Json& json, const Memory& memory) {
   json.add("activations_gib", gib(memory.activations)).add("communication_gib", gib(memory.communication)).close();
 }
 
+void add_speed(Json& json, const Run& run) {
+  json.add("step_ms", to_us(run.metrics.span) / 1e3, 6).add("layer_us", layer_us(run));
+  if (!is_whole_step(run)) return;
+  json.add("tokens_per_s_per_gpu", tokens_per_s(run));
+  is_decode(run) ? json.add("tpot_ms", tpot_ms(run)) : json.add("ttft_ms", run.inference()->ttft_ms);
+}
+
+// The other end of a band: what a rested GPU would do.
+void add_burst(Json& json, const Run& burst) {
+  json.open("burst").add("clock_mhz", clock_mhz(burst.setup));
+  add_speed(json, burst);
+  json.close();
+}
+
 void add_metrics(Json& json, const Run& run) {
   const Metrics& m = run.metrics;
   json.open("metrics");
-  json.add("step_ms", to_us(m.span) / 1e3, 6).add("layer_us", layer_us(run));
-  if (is_whole_step(run)) {
-    json.add("tokens_per_s_per_gpu", tokens_per_s(run));
-    is_decode(run) ? json.add("tpot_ms", tpot_ms(run)) : json.add("ttft_ms", run.inference()->ttft_ms);
-  }
+  add_speed(json, run);
   json.add("mfu", mfu(run), 5);
   json.add("compute_busy_us", to_us(m.compute_busy)).add("comm_busy_us", to_us(m.comm_busy));
   json.add("exposed_comm_us", to_us(m.exposed_comm)).add("overlap_fraction", m.overlap_fraction(), 5);
@@ -137,6 +148,7 @@ void add_metrics(Json& json, const Run& run) {
   json.add("barrier_us", barrier_us(run)).add("compute_waits_us", compute_waits_us(run));
   if (has_imbalance(run)) json.add("imbalance", imbalance(run), 4);
   json.add("ranks", run.program.ranks);
+  if (clock_matters(run.setup, run.program)) json.add("clock_mhz", clock_mhz(run.setup)).add("power_w", power_w(run));
   if (run.inference() != nullptr) add_memory(json, run.inference()->memory);
   json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms);
   json.close();
@@ -220,7 +232,7 @@ void add_verdict(Json& json, const Run& run) {
 
 }  // namespace
 
-std::string to_json(const Run& run, const Samples* samples) {
+std::string to_json(const Run& run, const Beside& beside) {
   Json json;
   json.open().add("schema_version", 1);
   add_verdict(json, run);
@@ -240,7 +252,8 @@ std::string to_json(const Run& run, const Samples* samples) {
     add_phases(json, run);
     add_provenance(json, run);
   }
-  if (samples != nullptr) add_samples(json, *samples);
+  if (beside.burst != nullptr) add_burst(json, *beside.burst);
+  if (beside.samples != nullptr) add_samples(json, *beside.samples);
   json.add("warnings", run.warnings);
   return json.close().text();
 }

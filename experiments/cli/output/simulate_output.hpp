@@ -8,14 +8,17 @@
 
 namespace moeline {
 
-/// `samples`: the same scenario with other seeds; may be null.
-[[nodiscard]] std::string to_json(const Run& run, const Samples* samples);
+/// What is shown beside a run. Each may be null.
+struct Beside {
+  const Run* baseline = nullptr;     ///< the same work without overlap
+  const Run* burst = nullptr;        ///< the same at the boost clock
+  const Samples* samples = nullptr;  ///< the same scenario with other seeds
+};
+
+[[nodiscard]] std::string to_json(const Run& run, const Beside& beside);
 /// The phases, one per line.
 [[nodiscard]] std::string to_csv(const Run& run);
-/// `baseline`: the same work without overlap, shown beside; may be null.
-[[nodiscard]] std::string to_table(const Run& run, const Run* baseline);
-/// What of it is chance.
-[[nodiscard]] std::string to_table(const Samples& samples);
+[[nodiscard]] std::string to_table(const Run& run, const Beside& beside);
 /// Of a whole pipeline: its step, and each rank's bubble.
 [[nodiscard]] std::string pipeline_table(const Run& run);
 

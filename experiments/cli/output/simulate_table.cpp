@@ -10,6 +10,7 @@
 #include "experiments/cli/output/simulate_output.hpp"
 #include "experiments/run/inference_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
+#include "experiments/run/sustained_clock.hpp"
 
 namespace moeline {
 namespace {
@@ -182,7 +183,7 @@ std::string overheads(const Run& run) {
   std::string text;
   const Constant gap = kernel_gap_of(run.setup);
   const double gap_us = run.setup.kernels[gap];
-  if (gap_us > 0) {  // else a warning says that it is unknown
+  if (run.program.gaps_us > 0) {  // else a warning says that they are unknown, or the scenario has none
     text += fmt::format("{:.0f} launch gaps of {:.1f} us", run.program.gaps_us / gap_us, gap_us);
     if (run.setup.scenario.launch == Launch::graph && gap != Constant::graph_gap)
       text += ", as measured in an eager stream; a CUDA graph's are shorter";
@@ -210,19 +211,7 @@ std::string memory_line(const Run& run) {
                      run.setup.machine.facts.memory_gib, breakdown(run.inference()->memory));
 }
 
-}  // namespace
-
-std::string to_table(const Run& run, const Run* baseline) {
-  std::string text = head_of(run.setup.scenario);
-  text += metric_table(run, baseline) + "\n" + phase_table(run, baseline, Per::layer) +
-          phase_table(run, baseline, Per::step) + class_table(run) + "\n";
-  text += memory_line(run) + borrowed(run) + overheads(run);
-  text += fmt::format("{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
-                      run.program.graph.size(), run.program.constants.count(), 100 * lumped_share(run));
-  return text;
-}
-
-std::string to_table(const Samples& samples) {
+std::string sample_table(const Samples& samples) {
   std::string text =
       fmt::format("\n{} samples, seeds in a row {:>27} {:>12} {:>12}\n", samples.count, "median", "5 %", "95 %");
   for (const MetricBand& metric : samples.metrics) {
@@ -230,6 +219,26 @@ std::string to_table(const Samples& samples) {
                         metric.band.p5, decimals(metric), metric.band.p95, decimals(metric));
   }
   return text;
+}
+
+// What the clock costs, where power does not leave the highest.
+std::string clock_line(const Run& run, const Run* burst) {
+  if (burst == nullptr) return "";
+  return fmt::format("clock: {:.0f} MHz on average under {:.0f} W; at {:.0f} MHz the step takes {:.3f} ms\n",
+                     clock_mhz(run.setup), run.setup.machine.facts.power_cap_w, clock_mhz(burst->setup),
+                     to_us(burst->metrics.span) / 1e3);
+}
+
+}  // namespace
+
+std::string to_table(const Run& run, const Beside& beside) {
+  std::string text = head_of(run.setup.scenario);
+  text += metric_table(run, beside.baseline) + "\n" + phase_table(run, beside.baseline, Per::layer) +
+          phase_table(run, beside.baseline, Per::step) + class_table(run) + "\n";
+  text += memory_line(run) + borrowed(run) + overheads(run) + clock_line(run, beside.burst);
+  text += fmt::format("{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
+                      run.program.graph.size(), run.program.constants.count(), 100 * lumped_share(run));
+  return beside.samples == nullptr ? text : text + sample_table(*beside.samples);
 }
 
 }  // namespace moeline
