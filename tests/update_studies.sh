@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Rewrites the expected tables of the studies in experiments/: expected.csv beside study.yaml, expected_NAME.csv beside
-# NAME.yaml; and of the plans, beside plan.yaml. What changes is to be looked at, and the numbers in the READMEs with it.
+# NAME.yaml; of the plans, beside plan.yaml; and of the folders that have a script for theirs. What changes is to be looked
+# at, and the numbers in the READMEs with it.
 #   tests/update_studies.sh [STUDY...]   all studies and plans by default
 set -euo pipefail
 moeline=$(realpath "${MOELINE:-$(dirname "$0")/../build/release/moeline}")
@@ -10,6 +11,10 @@ if [ $# -eq 0 ]; then
   for plan in "$(dirname "$0")"/../experiments/*/plan.yaml; do
     "$moeline" plan "$plan" --no-sensitivity --format csv >"$plan.csv" 2>/dev/null
     mv "$plan.csv" "$(dirname "$plan")/expected.csv"
+  done
+  for script in "$(dirname "$0")"/../experiments/{mechanisms_h800/switch_off,pipelines_deepseek_v3_2048_h800/side_by_side}.sh; do
+    MOELINE=$moeline "$script" >"$script.csv"
+    mv "$script.csv" "$(dirname "$script")/expected.csv"
   done
 fi
 scratch=$(mktemp -d)

@@ -8,10 +8,10 @@ namespace moeline {
 /// The machine's power is known, and kernels of the program were timed at a clock that they may not keep.
 [[nodiscard]] bool clock_matters(const Setup& setup, const Program& program);
 
-/// The setup at the clock that a cap on power leaves it. Each 5 ms have the highest clock, up to the boost clock, at which
-/// they draw no more than the cap on average; all are priced at one, the mean by the time that goes by it. The boost
-/// clock, where the scenario asks for burst or the clock does not matter. Found on one rank that waits for nobody.
-/// REQUIRES: the setup is no whole pipeline.
+/// The setup at the clock that a cap on power leaves it. Each 5 ms have the highest clock, up to the boost clock, at
+/// which they draw no more than the cap on average; all are priced at one, the mean by the time that goes by it. The
+/// boost clock, where the scenario asks for burst or the clock does not matter. Found on one rank that waits for
+/// nobody. REQUIRES: the setup is no whole pipeline.
 [[nodiscard]] Setup at_sustained_clock(const Setup& setup);
 
 /// Mean watts of rank 0 over the run. REQUIRES: the machine's power is known.

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-
 namespace moeline {
 
 std::string kernel_name(const Measured& m, std::int64_t event) {

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "trace/short_names.hpp"
 #include "timeline/step_phases.hpp"
+#include "trace/short_names.hpp"
 
 namespace moeline {
 namespace {

@@ -8,8 +8,8 @@
 #include <set>
 #include <utility>
 
-#include "trace/short_names.hpp"
 #include "timeline/intervals.hpp"
+#include "trace/short_names.hpp"
 
 namespace moeline {
 namespace {

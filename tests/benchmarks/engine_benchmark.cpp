@@ -7,9 +7,9 @@
 
 #include "engine/simulate.hpp"
 #include "experiments/run/build_program.hpp"
-#include "schedules/schedules.hpp"
 #include "experiments/run/run.hpp"
 #include "schedules/scenario/fold.hpp"
+#include "schedules/schedules.hpp"
 #include "timeline/metrics.hpp"
 
 namespace {
