@@ -154,7 +154,7 @@ bool of_pipeline(const Run& run) { return run.is_pipeline(); }
 bool of_step(const Run& run) { return is_whole_step(run); }
 bool of_decode(const Run& run) { return is_whole_step(run) && is_decode(run); }
 bool of_prefill(const Run& run) { return is_whole_step(run) && run.inference() != nullptr && !is_decode(run); }
-bool of_capped_power(const Run& run) { return of_layers(run) && clock_matters(run.setup, run.program); }
+bool of_capped_power(const Run& run) { return of_layers(run) && clock_matters(run.setup); }
 bool of_loads(const Run& run) { return has_imbalance(run); }
 
 constexpr RunMetric kRunMetrics[] = {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "engine/simulate.hpp"
 #include "experiments/run/build_program.hpp"
@@ -51,24 +52,30 @@ Setup one_rank(Setup setup) {
 
 // How far the clock that all windows have must change so that their work takes as long as if each had the clock that
 // the cap leaves it: the mean, by the time that goes by it.
-double change_of_clock(const Setup& setup, const Program& program) {
+double change_of_clock(const Setup& setup) {
+  const Program program = build_program(setup);
   double seconds = 0, stretched = 0;
   for (const PowerLoad& window : windows_of(program, simulate(program.graph))) {
     seconds += window.clocked_seconds;
     stretched += window.clocked_seconds / capped_clock(window, 1 / setup.clock, setup.machine.facts);
   }
-  return seconds / stretched;
+  return stretched > 0 ? seconds / stretched : 1;
+}
+
+// A set may have borrowed the decode of the other kind of attention.
+bool may_compute(const std::string& fitted, const Architecture& model) {
+  const std::optional<Family> family = family_named(fitted);
+  const Family never_run = model.is_mla() ? Family::gqa_decode : Family::mla_decode;
+  return family && !is_communication(*family) && *family != never_run;
 }
 
 }  // namespace
 
-bool clock_matters(const Setup& setup, const Program& program) {
-  const auto is_burst = [&](const ProvenanceUse& use) {
-    const auto fit = setup.kernels.fits.find(priced_as(use.family, setup.kernels));
-    return !is_communication(use.family) && fit != setup.kernels.fits.end() && fit->second.clock == Clock::burst;
-  };
-  return knows_power(setup.machine.facts) &&
-         std::any_of(program.provenance.begin(), program.provenance.end(), is_burst);
+bool clock_matters(const Setup& setup) {
+  const auto& fits = setup.kernels.fits;
+  return knows_power(setup.machine.facts) && std::any_of(fits.begin(), fits.end(), [&](const auto& fit) {
+           return fit.second.clock == Clock::burst && may_compute(fit.first, setup.model);
+         });
 }
 
 Setup at_sustained_clock(const Setup& setup) {
@@ -76,12 +83,10 @@ Setup at_sustained_clock(const Setup& setup) {
   constexpr double kClose = 1e-3;
   Setup clocked = setup;
   clocked.clock = 1;
-  if (setup.scenario.clock == ClockChoice::burst || !knows_power(setup.machine.facts)) return clocked;
+  if (setup.scenario.clock == ClockChoice::burst || !clock_matters(setup)) return clocked;
   Setup one = one_rank(clocked);
   for (int i = 0; i < kMostTimes; ++i) {
-    const Program program = build_program(one);
-    if (!clock_matters(one, program)) return clocked;
-    const double change = change_of_clock(one, program);
+    const double change = change_of_clock(one);
     one.clock *= change;
     if (std::abs(change - 1) < kClose) break;
   }

@@ -5,8 +5,8 @@
 
 namespace moeline {
 
-/// The machine's power is known, and kernels of the program were timed at a clock that they may not keep.
-[[nodiscard]] bool clock_matters(const Setup& setup, const Program& program);
+/// The machine's power is known, and kernels that may run were timed at a clock that they may not keep.
+[[nodiscard]] bool clock_matters(const Setup& setup);
 
 /// The setup at the clock that a cap on power leaves it. Each 5 ms have the highest clock, up to the boost clock, at
 /// which they draw no more than the cap on average; all are priced at one, the mean by the time that goes by it. The

@@ -30,7 +30,7 @@ double expected_maximum(int count) {
   return *known.get(count, [count] { return integrate(count); });
 }
 
-// By bisection: asked for a few thousand times at most.
+// By bisection.
 double normal_quantile(double probability) {
   double low = -10;
   double high = 10;
@@ -39,6 +39,16 @@ double normal_quantile(double probability) {
     (std::erfc(-middle / std::numbers::sqrt2) / 2 < probability ? low : high) = middle;
   }
   return low;
+}
+
+// As many bisections, asked for at every point of a sweep.
+std::shared_ptr<const std::vector<double>> expected_in_order(int count) {
+  static Memo<int, std::vector<double>> known;
+  return known.get(count, [count] {
+    std::vector<double> expected;
+    for (int rank = 0; rank < count; ++rank) expected.push_back(normal_quantile(probability_in_order(rank, count)));
+    return expected;
+  });
 }
 
 }  // namespace moeline

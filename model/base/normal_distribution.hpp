@@ -1,6 +1,9 @@
 // What is known of normal numbers without drawing any.
 #pragma once
 
+#include <memory>
+#include <vector>
+
 namespace moeline {
 
 /// Below which a standard normal number lies with this probability. REQUIRES: 0 < probability < 1.
@@ -13,9 +16,7 @@ namespace moeline {
 /// is below it, to a hundredth for normal numbers (Blom, 1958).
 [[nodiscard]] constexpr double probability_in_order(int rank, int count) { return (rank + 0.625) / (count + 0.25); }
 
-/// Expected value of the `rank`-th smallest of `count` of them, from 0.
-[[nodiscard]] inline double expected_in_order(int rank, int count) {
-  return normal_quantile(probability_in_order(rank, count));
-}
+/// Expected values of `count` of them, the smallest first.
+[[nodiscard]] std::shared_ptr<const std::vector<double>> expected_in_order(int count);
 
 }  // namespace moeline

@@ -173,32 +173,21 @@ std::string doubt_of(const Operator& op, const std::string& family, const Machin
 }
 
 // The machine at the clock that the kernel has: what was measured under load has that of the load already.
-MachineFacts machine_for(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+MachineFacts machine_for(const std::string& family, const PriceConditions& conditions, const MachineFacts& machine,
                          const KernelSet& kernels) {
-  if (conditions.clock == 1 || is_communication(op.family)) return machine;
-  const auto fit = kernels.fits.find(priced_as(op.family, kernels));
+  if (conditions.clock == 1) return machine;
+  const auto fit = kernels.fits.find(family);
   const bool is_burst = fit != kernels.fits.end() && fit->second.clock == Clock::burst;
   return is_burst ? at_clock(machine, conditions.clock) : machine;
 }
 
-// `clocked`: the machine at the clock that the kernel has.
-void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
-                   const MachineFacts& clocked, const KernelSet& kernels, Price& price) {
-  const std::string family = priced_as(op.family, kernels);
+Curve curve_of(const Operator& op, const std::string& family, int sms, const MachineFacts& machine,
+               const KernelSet& kernels) {
   const auto fit = kernels.fits.find(family);
   const TileSet tiles = fit == kernels.fits.end() ? kernels.tiles : fit->second.tiles;
-  Curve curve = compute_curve(op, conditions.sms, clocked, tiles);
-  if (family == name_of(Family::gemm_fp8) && row_of(op.family).precision != Precision::fp8)
-    curve = with_fp8_constants(std::move(curve));
-  const Evaluation alone = evaluate_noting(curve, kernels, price);
-  if (fit == kernels.fits.end() || std::isnan(alone.us)) {
-    set_roofline(price);  // nothing is known but the floors
-    return;
-  }
-  price.solo_us = alone.us;
-  price.bound_by = alone.bound;
-  price.deviation = alone.deviation;
-  set_provenance(kernels, {{family}, doubt_of(op, family, machine, kernels)}, dimensions_of(op, conditions.sms), price);
+  Curve curve = compute_curve(op, sms, machine, tiles);
+  const bool lends = family == name_of(Family::gemm_fp8) && row_of(op.family).precision != Precision::fp8;
+  return lends ? with_fp8_constants(std::move(curve)) : curve;
 }
 
 // Even a kernel with next to nothing to do takes as long as the small ones do.
@@ -213,15 +202,47 @@ double floor_us(const Operator& op, const MachineFacts& machine) {
                   flops_at_peak_us(op.flops, machine.tflops(row_of(op.family).precision)));
 }
 
+// Share of the time that goes by the SMs' clock: by how much it grows with slightly slower SMs, over by how much they
+// are slower. `clocked`: the machine at the clock that the kernel has.
+double clocked_share(const Operator& op, const std::string& family, int sms, const Price& price,
+                     const MachineFacts& clocked, const KernelSet& kernels) {
+  constexpr double kSlower = 0.99;
+  const MachineFacts slower = at_clock(clocked, kSlower);
+  const bool by_curve = price.provenance != Provenance::roofline;
+  const double us = by_curve ? evaluate(curve_of(op, family, sms, slower, kernels), kernels.constants).us : 0;
+  const double slower_us = std::max({us, shortest_us(kernels, slower), floor_us(op, slower)});
+  return std::clamp((slower_us / price.solo_us - 1) / (1 / kSlower - 1), 0.0, 1.0);
+}
+
 // A curve a little below the peaks is a matter of rounding; one far below knows nothing of such a kernel.
 void raise_to_floor(double floor_us, Price& price) {
   constexpr double kRounding = 1.05;
+  if (floor_us <= price.solo_us) return;
   if (is_covered(price.provenance) && floor_us > kRounding * price.solo_us) {
     price.provenance = Provenance::extrapolated;
     price.note.reasons.insert("the curve is below the machine's peaks");
   }
   price.solo_us = floor_us;
   price.bound_by = "roofline";
+}
+
+void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                   const KernelSet& kernels, Price& price) {
+  const std::string family = priced_as(op.family, kernels);
+  const MachineFacts clocked = machine_for(family, conditions, machine, kernels);
+  const Evaluation alone = evaluate_noting(curve_of(op, family, conditions.sms, clocked, kernels), kernels, price);
+  if (!kernels.fits.contains(family) || std::isnan(alone.us)) {
+    set_roofline(price);  // nothing is known but the floors
+  } else {
+    price.solo_us = alone.us;
+    price.bound_by = alone.bound;
+    price.deviation = alone.deviation;
+    set_provenance(kernels, {{family}, doubt_of(op, family, machine, kernels)}, dimensions_of(op, conditions.sms),
+                   price);
+  }
+  price.solo_us = std::max(price.solo_us, shortest_us(kernels, clocked));
+  raise_to_floor(floor_us(op, clocked), price);
+  price.clocked = clocked_share(op, family, conditions.sms, price, clocked, kernels);
 }
 
 }  // namespace
@@ -236,16 +257,13 @@ double roofline_us(const Operator& op, const MachineFacts& machine) {
   return std::max(floor_us(op, machine), links_us(op, machine));
 }
 
-namespace {
-
-Price price_once(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
-                 const KernelSet& kernels) {
+Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+            const KernelSet& kernels) {
   if (machine.tflops(row_of(op.family).precision) == 0) {
     throw SpecError(
         fmt::format("'{}' is an FP8 kernel, and the machine has no FP8 tensor cores (fp8_tflops is 0)", op.name));
   }
   MOELINE_CHECK(conditions.sms > 0 && conditions.sms <= machine.sms, std::to_string(conditions.sms));
-  const MachineFacts clocked = machine_for(op, conditions, machine, kernels);
   Price price;
   price.hold = row_of(op.family).is_resident ? Hold::resident : Hold::elastic;
   price.sms = op.blocks > 0 ? std::min(op.blocks, conditions.sms) : conditions.sms;
@@ -261,30 +279,12 @@ Price price_once(const Operator& op, const PriceConditions& conditions, const Ma
   } else if (is_all_to_all(op.family)) {
     price_transfer(op, conditions, machine, kernels, price);
   } else {
-    price_compute(op, conditions, machine, clocked, kernels, price);
-    price.solo_us = std::max(price.solo_us, shortest_us(kernels, clocked));
+    price_compute(op, conditions, machine, kernels, price);
   }
-  if (const double floor = floor_us(op, clocked); floor > price.solo_us) raise_to_floor(floor, price);
+  if (is_communication(op.family)) raise_to_floor(floor_us(op, machine), price);
   price.hbm_GBps = std::min(GBps(op.bytes, price.solo_us), machine.hbm_GBps);
   price.nvlink_GBps = std::min(price.nvlink_GBps, machine.nvlink_GBps);
   price.nic_GBps = std::min(price.nic_GBps, machine.nic_GBps);
-  return price;
-}
-
-// By how much it would take longer with slightly slower SMs, over by how much they would be slower.
-double clocked_share(double us, double slower_us, double clock) {
-  return std::clamp((slower_us / us - 1) / (1 / clock - 1), 0.0, 1.0);
-}
-
-}  // namespace
-
-Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
-            const KernelSet& kernels) {
-  constexpr double kSlower = 0.99;
-  Price price = price_once(op, conditions, machine, kernels);
-  if (is_communication(op.family)) return price;
-  const Price slower = price_once(op, conditions, at_clock(machine, kSlower), kernels);
-  price.clocked = clocked_share(price.solo_us, slower.solo_us, kSlower);
   return price;
 }
 

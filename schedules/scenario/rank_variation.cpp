@@ -66,7 +66,7 @@ std::vector<double> slowest_of_groups(int groups, const Scenario& s) {
 
 std::vector<double> expected_slowness(int ranks, double speed_spread, double first) {
   std::vector<double> slowness;
-  for (int rank = 0; rank < ranks; ++rank) slowness.push_back(1 + speed_spread * expected_in_order(rank, ranks));
+  for (const double deviations : *expected_in_order(ranks)) slowness.push_back(1 + speed_spread * deviations);
   const auto distance = [&](double a, double b) { return std::abs(a - first) < std::abs(b - first); };
   std::iter_swap(slowness.begin(), std::min_element(slowness.begin(), slowness.end(), distance));
   for (double& each : slowness) each /= first;

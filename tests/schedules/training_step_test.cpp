@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 
 #include "architecture/parameters.hpp"
 #include "engine/simulate.hpp"
@@ -351,4 +352,33 @@ TEST_CASE("balanced stages: no split has a cheaper costliest stage, and none of 
       CHECK(worst_and_squares(split) >= found);
     }
   }
+}
+
+TEST_CASE("every rank of a pipeline has a slowest GPU of its own, as slow as is expected, and the seed says where") {
+  const auto slowness = [](const char* seed) {
+    return load_setup(step_scenario(), {"speed_spread=0.03", seed}).variation.slowness;
+  };
+  std::vector<double> one = slowness("seed=1"), other = slowness("seed=2");
+  REQUIRE(one.size() == 16);
+  CHECK(one != other);
+  std::sort(one.begin(), one.end());
+  std::sort(other.begin(), other.end());
+  CHECK(one == other);
+  CHECK(std::adjacent_find(one.begin(), one.end()) == one.end());
+  const double mean = std::accumulate(one.begin(), one.end(), 0.0) / 16;
+  CHECK(mean == doctest::Approx(slowest_of(64, 0.03)).epsilon(0.002));
+}
+
+TEST_CASE("stages that differ in speed lengthen a step by more than their mean") {
+  const std::vector<std::string> set = {"level=phase", "jitter=none"};
+  const auto step = [&](const std::string& spread) {
+    std::vector<std::string> with_spread = set;
+    with_spread.push_back("speed_spread=" + spread);
+    return load_setup(step_scenario(), with_spread);
+  };
+  Setup differ = step("0.1");
+  Setup alike = differ;
+  std::fill(alike.variation.slowness.begin(), alike.variation.slowness.end(), slowest_of(64, 0.1));
+  CHECK(run_scenario(differ).metrics.span > run_scenario(alike).metrics.span);
+  CHECK(run_scenario(alike).metrics.span > run_scenario(step("0")).metrics.span);
 }

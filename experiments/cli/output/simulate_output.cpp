@@ -148,7 +148,7 @@ void add_metrics(Json& json, const Run& run) {
   json.add("barrier_us", barrier_us(run)).add("compute_waits_us", compute_waits_us(run));
   if (has_imbalance(run)) json.add("imbalance", imbalance(run), 4);
   json.add("ranks", run.program.ranks);
-  if (clock_matters(run.setup, run.program)) json.add("clock_mhz", clock_mhz(run.setup)).add("power_w", power_w(run));
+  if (clock_matters(run.setup)) json.add("clock_mhz", clock_mhz(run.setup)).add("power_w", power_w(run));
   if (run.inference() != nullptr) add_memory(json, run.inference()->memory);
   json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms);
   json.close();
