@@ -32,6 +32,7 @@ FamilyFit summarise(const std::vector<Scored>& scores) {
     fit.mean_error += error / static_cast<double>(scores.size());
     extend(fit.range, o->dimensions);
     fit.host_timed = fit.host_timed || o->host_timed;
+    if (o->throttled) fit.clock = Clock::sustained;
     ++fit.kernels;
   }
   fit.median_abs_error = quantile(absolute, 0.5);

@@ -149,6 +149,7 @@ std::vector<Observation> flash_mla_observations(const CsvTable& table, const std
     const double us = bound == "compute" ? flops_at_peak_us(op.flops, table.positive(row, "tflops"))
                                          : bytes_at_peak_us(op.bytes, table.positive(row, "GBps"));
     Observation o = observed(table, row, op, us, machine);
+    o.throttled = table.has("clock") && table.text(row, "clock") == "sustained";
     o.curve.always.clear();
     keep_branch(o.curve, bound);
     observations.push_back(std::move(o));

@@ -311,7 +311,7 @@ void set_fits(const Observations& observations, const Predictions& fitted, Kerne
   for (auto& [family, fit] : set.fits) {
     fit.kernel_set = set.name;
     fit.tiles = set.tiles;
-    fit.clock = set.clock;
+    if (fit.clock == Clock::unknown) fit.clock = set.clock;
   }
   set_jitters(observations, set);
 }

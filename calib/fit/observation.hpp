@@ -27,6 +27,7 @@ struct Observation {
   Noise noise = Noise::profiled;
   std::string fold{};         ///< of cross-validation: observations with the same fold are left out together; "": never
   std::string fold_across{};  ///< another cut of the same table: one number of SMs, or of tokens
+  bool throttled = false;     ///< at the clock that the kernel's own load leaves
   bool host_timed = false;    ///< by the host's clock around many launches: each holds a launch gap
   std::string varies{};       ///< of a difference between two executions: the family whose jitter it shows
 };

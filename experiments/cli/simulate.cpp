@@ -141,7 +141,7 @@ std::string result_of(const Run& run, Beside beside, const Options& options) {
 
 // Where power lowers the clock, what the run would be without.
 std::optional<Run> at_burst(const Run& run) {
-  if (run.setup.clock == 1) return {};
+  if (run.setup.clock == 1 || run.is_pipeline()) return {};
   Setup setup = run.setup;
   setup.scenario.clock = ClockChoice::burst;
   return run_scenario(setup);
@@ -159,7 +159,8 @@ int simulate_command(const Options& options) {
   const std::set<std::uint32_t> ranks = traced_ranks(run, options.trace_ranks);
   std::optional<Samples> drawn;
   if (run.setup.scenario.samples > 1) drawn = sample(run.setup);
-  const std::optional<Run> burst = at_burst(run);
+  const bool shows_burst = options.format != "csv" || !options.output.empty();
+  const std::optional<Run> burst = shows_burst ? at_burst(run) : std::nullopt;
   const Beside beside{.burst = burst ? &*burst : nullptr, .samples = drawn ? &*drawn : nullptr};
   const std::string result = result_of(run, beside, options);
   if (!options.output.empty()) create_run_folder(options.output);

@@ -8,6 +8,7 @@
 #include "base/normal_distribution.hpp"
 #include "engine/simulate.hpp"
 #include "experiments/run/build_program.hpp"
+#include "experiments/run/pipeline_layers.hpp"
 #include "experiments/run/stragglers.hpp"
 #include "schedules/scenario/fold.hpp"
 
@@ -74,24 +75,15 @@ std::vector<double> drawn_waits(const Setup& setup, const Program& alone, int dr
 
 // In the MoE layers of a pass, whose ranks have drifted apart as far as they do: those of the second half of eight.
 std::map<std::string, double> waits_by_phase(const Setup& setup, const char* schedule) {
-  constexpr int kLayers = 8;
   constexpr int kPipelineDraws = 4;  // of four layers each
-  Setup layers = setup;
-  layers.scenario.schedule = schedule;
-  layers.scenario.overlap = setup.scenario.overlap == "none" ? "default" : setup.scenario.overlap;
-  if (layers.scenario.training.recompute == Recompute::full) {  // beside whose layers' passes these are as good
-    layers.scenario.training.recompute = Recompute::none;
-    layers.scenario.training.narrow_activations = false;
-  }
-  layers.scenario.whole_model = false;
-  layers.scenario.layers = kLayers;
-  layers.variation.slowness = {slowest_of(setup.scenario.parallelism.ep, setup.scenario.speed_spread)};
+  const Setup layers = layers_of_pipeline(setup, schedule);
+  const int count = layers.scenario.layers;
   const Program alone = build_program(layers);
   const std::vector<double> waits = drawn_waits(layers, alone, kPipelineDraws);
   std::map<std::string, double> means;
   for (std::size_t i = 0; i < waits.size(); ++i) {
     const Phase& phase = alone.graph.phases()[alone.meetings[i].phase];
-    if (phase.layer >= kLayers / 2) means[phase.name] += waits[i] / (kLayers - kLayers / 2);
+    if (static_cast<int>(phase.layer) >= count / 2) means[phase.name] += waits[i] / (count - count / 2);
   }
   return means;
 }

@@ -154,7 +154,8 @@ bool of_pipeline(const Run& run) { return run.is_pipeline(); }
 bool of_step(const Run& run) { return is_whole_step(run); }
 bool of_decode(const Run& run) { return is_whole_step(run) && is_decode(run); }
 bool of_prefill(const Run& run) { return is_whole_step(run) && run.inference() != nullptr && !is_decode(run); }
-bool of_capped_power(const Run& run) { return of_layers(run) && clock_matters(run.setup); }
+bool of_clock(const Run& run) { return of_kernels(run) && clock_matters(run.setup); }
+bool of_power(const Run& run) { return of_layers(run) && of_clock(run); }
 bool of_loads(const Run& run) { return has_imbalance(run); }
 
 constexpr RunMetric kRunMetrics[] = {
@@ -181,8 +182,8 @@ constexpr RunMetric kRunMetrics[] = {
     {"gpu_hours_per_trillion_tokens", [](const Run& r) { return gpu_hours_per_trillion_tokens(r); }, of_whole_training},
     {"memory_gib", [](const Run& r) { return gib(memory_bytes(r)); }, of_memory},
     {"fits_memory", [](const Run& r) { return fits_memory(r) ? 1.0 : 0.0; }, of_memory},
-    {"clock_mhz", [](const Run& r) { return clock_mhz(r.setup); }, of_capped_power},
-    {"power_w", [](const Run& r) { return power_w(r); }, of_capped_power},
+    {"clock_mhz", [](const Run& r) { return clock_mhz(r.setup); }, of_clock},
+    {"power_w", [](const Run& r) { return power_w(r); }, of_power},
     {"imbalance", [](const Run& r) { return imbalance(r); }, of_loads},
 };
 

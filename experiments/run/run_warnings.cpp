@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "experiments/run/run_metrics.hpp"
+#include "experiments/run/sustained_clock.hpp"
 
 namespace moeline {
 namespace {
@@ -90,6 +91,17 @@ void add_price_warnings(const Run& run, std::vector<std::string>& warnings) {
   }
 }
 
+void add_power_warning(const Run& run, std::vector<std::string>& warnings) {
+  constexpr double kMet = 1.02;
+  const bool capped = run.setup.scenario.clock == ClockChoice::sustained && clock_matters(run.setup);
+  if (!capped || run.is_pipeline()) return;
+  const double cap_w = run.setup.machine.facts.power_cap_w;
+  if (const double drawn_w = power_w(run); drawn_w > kMet * cap_w) {
+    warnings.push_back(fmt::format("power_cap_w, {:.0f} W, is not met: {:.0f} W even at {:.0f} MHz", cap_w, drawn_w,
+                                   clock_mhz(run.setup)));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> warnings_of(const Run& run) {
@@ -101,6 +113,7 @@ std::vector<std::string> warnings_of(const Run& run) {
     return warnings;
   }
   add_price_warnings(run, warnings);
+  add_power_warning(run, warnings);
   if (!fits_memory(run)) warnings.push_back(memory_warning(run));
   add_scope_warnings(run, warnings);
   if (const double share = rows_over_balanced(run.setup); share < 0.7 || share > 1.4) {

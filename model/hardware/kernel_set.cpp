@@ -3,7 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "hardware/profile_words.hpp"
+
 namespace moeline {
+
+const std::string& name_of(Clock clock) { return profile_words::kClocks[static_cast<std::size_t>(clock)]; }
 
 bool KernelSet::knows(std::string_view group) const {
   for (std::size_t i = 0; i < kConstants; ++i) {
@@ -27,6 +31,11 @@ double KernelSet::jitter(const std::string& family) const {
   const double own = fit == fits.end() ? kUnknown : fit->second.jitter;
   const double of_all = (*this)[Constant::jitter];
   return !std::isnan(own) ? own : std::isnan(of_all) ? 0 : of_all;
+}
+
+bool KernelSet::is_burst(const std::string& family) const {
+  const auto fit = fits.find(family);
+  return fit != fits.end() && fit->second.clock == Clock::burst;
 }
 
 int KernelSet::known_constants() const {

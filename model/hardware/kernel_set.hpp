@@ -27,6 +27,8 @@ enum class Clock {
   unknown,
 };
 
+[[nodiscard]] const std::string& name_of(Clock clock);
+
 /// How well a family's curve meets measurements, and where those lie.
 struct FamilyFit {
   int kernels = 0;
@@ -40,7 +42,7 @@ struct FamilyFit {
   bool host_timed = false;   ///< its times hold a launch gap each
   std::string kernel_set;  ///< it was fitted for; another set's name where borrowed, "h800: NAME" from another machine
   TileSet tiles = TileSet::wide;  ///< of that set
-  Clock clock = Clock::unknown;   ///< the same
+  Clock clock = Clock::unknown;   ///< that set's, where its rows do not say another
   bool other_machine = false;     ///< carried over from another profile
 };
 
@@ -62,6 +64,8 @@ struct KernelSet {
   [[nodiscard]] int known_constants() const;
   /// Of a family's kernels: its own where it was measured, else that of all; 0 where neither is known.
   [[nodiscard]] double jitter(const std::string& family) const;
+  /// The family's rows were timed on rested GPUs.
+  [[nodiscard]] bool is_burst(const std::string& family) const;
 };
 
 /// "gemm_fp8" and how many of its constants are known, in their order.

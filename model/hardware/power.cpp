@@ -23,13 +23,17 @@ double peak_share(const Operator& op, double us, double clock, const MachineFact
 }  // namespace
 
 KernelPower power_of(const Operator& op, const Price& price, double clock, const MachineFacts& machine) {
+  if (!(price.solo_us > 0)) return {};
   if (is_communication(op.family)) return {0, machine.copying_w * price.sms / machine.sms};
   const double speed = std::min(1.0, peak_share(op, price.solo_us, clock, machine) / kFullSpeed);
   return {at_full_speed_w(row_of(op.family).kind, machine) * speed * std::pow(clock, 3),
           machine.memory_w * price.hbm_GBps / machine.hbm_GBps};
 }
 
-bool knows_power(const MachineFacts& machine) { return machine.power_cap_w > 0 && machine.boost_clock_mhz > 0; }
+bool knows_power(const MachineFacts& machine) {
+  return machine.power_cap_w > 0 && machine.boost_clock_mhz > 0 && machine.idle_w > 0 && machine.gemm_w > 0 &&
+         machine.attention_w > 0 && machine.memory_w > 0;
+}
 
 double mean_power_w(const PowerLoad& load, double clock, const MachineFacts& machine) {
   const double seconds = load.seconds + load.clocked_seconds * (1 / clock - 1);

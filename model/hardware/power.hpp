@@ -16,7 +16,7 @@ struct KernelPower {
 /// holds. `clock`: of the SMs, over the boost clock. REQUIRES: the machine's power is known.
 [[nodiscard]] KernelPower power_of(const Operator& op, const Price& price, double clock, const MachineFacts& machine);
 
-/// A cap, the clock it is met from, and what draws power.
+/// A cap, the clock that power is known at, and what draws it: copies may be unknown.
 [[nodiscard]] bool knows_power(const MachineFacts& machine);
 
 /// What a GPU does for a while at one clock.

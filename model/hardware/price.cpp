@@ -175,10 +175,7 @@ std::string doubt_of(const Operator& op, const std::string& family, const Machin
 // The machine at the clock that the kernel has: what was measured under load has that of the load already.
 MachineFacts machine_for(const std::string& family, const PriceConditions& conditions, const MachineFacts& machine,
                          const KernelSet& kernels) {
-  if (conditions.clock == 1) return machine;
-  const auto fit = kernels.fits.find(family);
-  const bool is_burst = fit != kernels.fits.end() && fit->second.clock == Clock::burst;
-  return is_burst ? at_clock(machine, conditions.clock) : machine;
+  return kernels.is_burst(family) ? at_clock(machine, conditions.clock) : machine;
 }
 
 Curve curve_of(const Operator& op, const std::string& family, int sms, const MachineFacts& machine,
@@ -207,6 +204,7 @@ double floor_us(const Operator& op, const MachineFacts& machine) {
 double clocked_share(const Operator& op, const std::string& family, int sms, const Price& price,
                      const MachineFacts& clocked, const KernelSet& kernels) {
   constexpr double kSlower = 0.99;
+  if (!(price.solo_us > 0)) return 0;  // nothing to do, and nothing known of launching it
   const MachineFacts slower = at_clock(clocked, kSlower);
   const bool by_curve = price.provenance != Provenance::roofline;
   const double us = by_curve ? evaluate(curve_of(op, family, sms, slower, kernels), kernels.constants).us : 0;

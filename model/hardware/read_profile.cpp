@@ -42,6 +42,11 @@ void override_facts(const std::vector<std::string>& overrides, HardwareProfile& 
   spec.expect(fact_names());
   for (const FactField& field : fact_fields()) {
     if (!spec.has(field.key)) continue;
+    if (field.value == &MachineFacts::boost_clock_mhz) {
+      throw spec.error(field.key,
+                       "is what kernels and watts were measured at; a lower clock is one of sm_clock_mhz, "
+                       "fp8_tflops and bf16_tflops together");
+    }
     profile.facts.*field.value = read_fact(spec, field.key, field);
     profile.sources[field.key] = "--set";
   }
@@ -63,9 +68,13 @@ MeasuredRange read_range(const Spec& spec) {
   return range;
 }
 
+Clock clock_named(const std::string& word) {
+  return static_cast<Clock>(std::find(kClocks.begin(), kClocks.end(), word) - kClocks.begin());
+}
+
 FamilyFit read_fit(const Spec& spec) {
   spec.expect({"kernels", "range", "errors", "median_abs_error", "p95_abs_error", "worst_error", "mean_error", "jitter",
-               "timed_by"});
+               "timed_by", "clock"});
   FamilyFit fit;
   fit.kernels = spec.integer("kernels", 1, 1 << 30);
   fit.range = read_range(spec.map_or_empty("range"));
@@ -75,12 +84,9 @@ FamilyFit read_fit(const Spec& spec) {
   fit.worst_error = spec.number("worst_error", -1, 1e6);
   fit.mean_error = spec.number("mean_error", -1, 1e6);
   if (spec.has("jitter")) fit.jitter = spec.number("jitter", 0, 1);
+  if (spec.has("clock")) fit.clock = clock_named(spec.choice("clock", kClocks));
   fit.host_timed = spec.has("timed_by") && spec.choice("timed_by", {kHostClock, kDeviceClock}) == kHostClock;
   return fit;
-}
-
-Clock clock_named(const std::string& word) {
-  return static_cast<Clock>(std::find(kClocks.begin(), kClocks.end(), word) - kClocks.begin());
 }
 
 // A set may leave out whole groups of constants, never a part of one.
@@ -126,7 +132,7 @@ KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
     FamilyFit& fit = set.fits[family] = read_fit(fits.map(family));
     fit.kernel_set = name;
     fit.tiles = set.tiles;
-    fit.clock = set.clock;
+    if (!fits.map(family).has("clock")) fit.clock = set.clock;
   }
   return set;
 }

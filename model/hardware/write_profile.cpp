@@ -38,8 +38,8 @@ std::string kernel_set_yaml(const KernelSet& set) {
       "  {}:\n    date: {}\n    source: \"{}\"\n{}    tiles: {}  # of FP8 GEMMs\n    clock: {}\n"
       "    fitted_on: {{{}}}\n    constants:  # {} in all\n",
       set.name, set.date, set.source, set.by_name_only ? "    by_name_only: true\n" : "",
-      set.tiles == TileSet::narrow ? kNarrow : kWide, kClocks[static_cast<std::size_t>(set.clock)],
-      fmt::join(machine, ", "), set.known_constants());
+      set.tiles == TileSet::narrow ? kNarrow : kWide, name_of(set.clock), fmt::join(machine, ", "),
+      set.known_constants());
   for (std::size_t i = 0; i < kConstants; ++i) {
     if (!std::isnan(set.constants[i]))
       text += fmt::format("      {}: {}\n", constant_name(i), digits(set.constants[i], 5));
@@ -47,11 +47,13 @@ std::string kernel_set_yaml(const KernelSet& set) {
   text += "    fits:  # errors of predicted / measured - 1\n";
   for (const auto& [family, fit] : set.fits) {
     text += fmt::format("      {}: {{kernels: {}, {}", family, fit.kernels, range_yaml(fit.range));
-    text += fmt::format("errors: {}, median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}{}{}}}\n",
-                        fit.held_out ? kHeldOut : kInSample, digits(fit.median_abs_error, 3),
-                        digits(fit.p95_abs_error, 3), digits(fit.worst_error, 3), digits(fit.mean_error, 3),
-                        std::isnan(fit.jitter) ? "" : ", jitter: " + digits(fit.jitter, 3),
-                        fit.host_timed ? fmt::format(", timed_by: {}", kHostClock) : "");
+    text +=
+        fmt::format("errors: {}, median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}{}{}{}}}\n",
+                    fit.held_out ? kHeldOut : kInSample, digits(fit.median_abs_error, 3), digits(fit.p95_abs_error, 3),
+                    digits(fit.worst_error, 3), digits(fit.mean_error, 3),
+                    std::isnan(fit.jitter) ? "" : ", jitter: " + digits(fit.jitter, 3),
+                    fit.host_timed ? fmt::format(", timed_by: {}", kHostClock) : "",
+                    fit.clock == set.clock ? "" : ", clock: " + name_of(fit.clock));
   }
   return text;
 }

@@ -43,13 +43,14 @@ class DataPath {
  public:
   DataPath(RankProgram& rank, const TrainingPhases& phases) : rank_(rank), phases_(phases) {}
 
-  void link(const std::string& name, const PhaseTasks& now) {
+  /// `work`: what the rank does last before it meets the others; null: what gave the data.
+  void link(const std::string& name, const PhaseTasks& now, const PhaseTasks* work = nullptr) {
     if (last_name_.empty()) {
       ends_.input = now;
     } else {
       rank_.order(ends_.output, now);
       const bool meets_ranks = is_transfer(name) && !is_transfer(last_name_);
-      if (meets_ranks) rank_.meet(ends_.output, now, phases_.wait_us(name));
+      if (meets_ranks) rank_.meet(work == nullptr ? ends_.output : *work, now, phases_.wait_us(name));
     }
     ends_.output = now;
     last_name_ = name;
@@ -75,6 +76,7 @@ class Chain {
     if (last_) rank_.order(*last_, now);
     return last_.emplace(now);
   }
+  [[nodiscard]] const std::optional<PhaseTasks>& last() const { return last_; }
   void repeat(const std::string& name, const Block& block) {
     ++phases_.at(name, block, rank_.rank()).repetitions;
     append(name, block);
@@ -119,8 +121,9 @@ PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, 
       for (const std::string& name : recomputed_phases(phases, block.kind)) chain.repeat(name, block);
     }
     for (const std::string& name : phases_of(kind, block.kind)) {
+      const std::optional<PhaseTasks> work = chain.last();
       const PhaseTasks& now = chain.append(name, block);
-      if (!name.ends_with("(W)")) path.link(name, now);
+      if (!name.ends_with("(W)")) path.link(name, now, work ? &*work : nullptr);
     }
   }
   return path.ends();

@@ -256,7 +256,8 @@ Routing read_routing(const Spec& spec, const Scenario& scenario, const Architect
 void read_clock(const Spec& spec, Setup& setup) {
   setup.scenario.clock = read_choice(spec, "clock", setup.scenario.clock);
   const MachineFacts& machine = setup.machine.facts;
-  if (machine.power_cap_w > 0 && machine.power_cap_w <= machine.idle_w) {
+  const bool capped = setup.scenario.clock == ClockChoice::sustained && machine.power_cap_w > 0;
+  if (capped && machine.power_cap_w <= machine.idle_w) {
     throw spec.error("hardware", fmt::format("draws {} W at rest (idle_w), and power_cap_w is {}", machine.idle_w,
                                              machine.power_cap_w));
   }

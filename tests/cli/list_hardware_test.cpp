@@ -56,7 +56,7 @@ TEST_CASE("list hardware names the families that nobody measured, and on what ma
                   "nvlink_GBps 160 (here 450)\n") != std::string::npos);
 
   const std::string h200 = run_moeline({"list", "hardware", "h200"}).out;  // nothing of its own
-  CHECK(h200.find("\nkernel set open-2025-late (2025-late), fitted on a machine with") != std::string::npos);
+  CHECK(h200.find("\nkernel set open-2025-late (2025-late), timed at burst clock, fitted on a machine with") != std::string::npos);
   CHECK(h200.find("  gemm_fp8             h800: open-2025-late ") != std::string::npos);
   CHECK(h200.find("carried over from h800: open-2025-late, fitted") != std::string::npos);
   CHECK(h200.find("carried over from h100: open-2025-late, fitted") != std::string::npos);

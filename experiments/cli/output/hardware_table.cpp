@@ -89,8 +89,8 @@ std::string folded(const std::string& text, char separator) {
 
 std::string kernel_set_text(const KernelSet& set, const HardwareProfile& profile) {
   const KernelSet complete = profile.kernels(set.name);
-  return fmt::format("\nkernel set {} ({}){}, {}\n{}{}\n{}\n{}", set.name, set.date,
-                     set.by_name_only ? ", by its name only" : "",
+  return fmt::format("\nkernel set {} ({}){}, timed at {} clock, {}\n{}{}\n{}\n{}", set.name, set.date,
+                     set.by_name_only ? ", by its name only" : "", name_of(set.clock),
                      machine_line(difference_text(set.fitted_on, profile.facts)), folded(set.source, ';'),
                      folded(count_constants(set), ','), family_table(complete, profile.facts),
                      without_fit_text(complete, profile.facts));

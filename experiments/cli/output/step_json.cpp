@@ -1,6 +1,7 @@
 // A whole step of training as a program reads it.
 #include "experiments/cli/output/step_output.hpp"
 #include "experiments/run/run_metrics.hpp"
+#include "experiments/run/sustained_clock.hpp"
 #include "schedules/pipeline/stages.hpp"
 
 namespace moeline {
@@ -33,6 +34,7 @@ void add_step_metrics(Json& json, const Run& run) {
   json.add("exposed_comm_us", to_us(m.exposed_comm)).add("overlap_fraction", m.overlap_fraction(), 5);
   json.add("bubble_fraction", bubble_fraction(run), 5).add("sm_use", m.sm_use, 5);
   if (run.setup.scenario.level == Level::by_operator) json.add("barrier_us", barrier_us(run));
+  if (clock_matters(run.setup)) json.add("clock_mhz", clock_mhz(run.setup));
   json.add("memory_gib", gib(memory_bytes(run)));
   json.add("ranks", run.program.ranks);
   json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms);

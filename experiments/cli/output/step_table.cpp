@@ -5,6 +5,7 @@
 
 #include "experiments/cli/output/step_output.hpp"
 #include "experiments/run/run_metrics.hpp"
+#include "experiments/run/sustained_clock.hpp"
 #include "schedules/pipeline/stages.hpp"
 
 namespace moeline {
@@ -87,6 +88,10 @@ std::string step_table(const Run& run) {
   std::string text = head_of(run) + summary(run) + "\n" + rank_table(run) + "\n" + memory_line(run);
   text += fmt::format("waits for the slowest rank of {}: {:.0f} ms expected on each rank, part of it hidden\n",
                       run.setup.scenario.parallelism.ep, run.program.waits_us / 1e3);
+  if (run.setup.clock < 1) {
+    text += fmt::format("clock: {:.0f} MHz on average under {:.0f} W\n", clock_mhz(run.setup),
+                        run.setup.machine.facts.power_cap_w);
+  }
   return text + fmt::format("{} tasks; {} fitted constants\n", run.program.graph.size(), run.program.constants.count());
 }
 

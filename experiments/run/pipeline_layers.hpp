@@ -1,0 +1,12 @@
+// What the slots of a pipeline are made of, alone.
+#pragma once
+
+#include "schedules/scenario/scenario.hpp"
+
+namespace moeline {
+
+/// Eight MoE layers of a pipeline's passes on one rank, the slowest that is expected: by "sequential" as in slots that
+/// run alone, by "dualpipe-chunk" as in overlapped ones.
+[[nodiscard]] Setup layers_of_pipeline(const Setup& setup, const char* schedule);
+
+}  // namespace moeline
