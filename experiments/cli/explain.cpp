@@ -1,0 +1,73 @@
+// moeline explain: why a scenario or a measured trace takes as long as it does.
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "engine/simulate.hpp"
+#include "experiments/cli/arguments.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/measured_input.hpp"
+#include "experiments/cli/output/explain_output.hpp"
+#include "experiments/run/run.hpp"
+
+namespace moeline {
+namespace {
+
+struct Options {
+  MeasuredInput input;  ///< its path may be a scenario's
+  std::vector<std::string> assignments;
+  std::string format = "table";
+};
+
+bool is_scenario(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
+
+void print(const Explanation& explanation, const TaskGraph& graph, const Options& options) {
+  fmt::print("{}", options.format == "json" ? to_json(explanation, graph) : to_table(explanation, graph));
+}
+
+// The tasks that stand for ranks that are not simulated.
+std::vector<bool> stand_ins_of(const Program& program) {
+  std::vector<bool> stand_ins(program.graph.size(), false);
+  for (const Meeting& meeting : program.meetings) {
+    if (meeting.wait != kNoTask) stand_ins[meeting.wait] = true;
+  }
+  return stand_ins;
+}
+
+void explain_scenario(const Options& options) {
+  const Run run = run_scenario(load_setup(options.input.path, options.assignments));
+  print(explain(options.input.path, run.program.graph, run.timeline, run.metrics.span, stand_ins_of(run.program)),
+        run.program.graph, options);
+  for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
+}
+
+void explain_trace(const Options& options) {
+  if (!options.assignments.empty()) throw SpecError(options.input.path, 0, "is a trace, which --set cannot change");
+  const ReplayGraph replay = replay_graph(load_measured(options.input));
+  const Timeline timeline = simulate(replay.graph);
+  print(explain(options.input.path, replay.graph, timeline, gpu_span(replay, timeline)), replay.graph, options);
+}
+
+constexpr const char* kDefinitions =
+    R"(Backwards from what ends last: a task ran, waited for SMs that others held, or was released a launch gap (of a trace: its
+measured gap) before; then what released it. Every microsecond of the span has one reason, and they sum to it.
+slowed by neighbours: what a task takes longer than alone. waiting for the slowest rank: of a rank that is not simulated.
+No order of the kernels is shorter than the longest chain of them (path), each as fast as alone, nor than what an SM pool
+or a link has to do over its capacity. Of a trace times keep the contention they were measured with, so path says it all.)";
+
+}  // namespace
+
+void add_explain(CLI::App& app, int& /*exit_code*/) {
+  auto options = std::make_shared<Options>();
+  CLI::App* command = app.add_subcommand("explain", "why a scenario or a trace takes as long as it does");
+  command->add_option("input", options->input.path, "scenario (.yaml), or trace (.json, .json.gz)")->required();
+  command->add_option("--set", options->assignments, "of a scenario: override, comm.num_sms=24")
+      ->allow_extra_args(false);
+  add_kernel_map_options(*command, options->input);
+  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
+  command->footer(kDefinitions);
+  command->callback(
+      [options] { is_scenario(options->input.path) ? explain_scenario(*options) : explain_trace(*options); });
+}
+
+}  // namespace moeline

@@ -1,0 +1,134 @@
+#include "experiments/cli/output/explain_output.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/text_table.hpp"
+#include "experiments/cli/output/json.hpp"
+#include "trace/short_names.hpp"
+
+namespace moeline {
+namespace {
+
+// What the span holds of the path: before its first kernel there are launches.
+std::vector<PathStep> within(std::vector<PathStep> path, Time start) {
+  std::erase_if(path, [&](const PathStep& step) { return step.end <= start; });
+  if (!path.empty()) path.front().start = std::max(path.front().start, start);
+  return path;
+}
+
+// Of several ranks' resources of one name. The longest chain counts from the first kernel on, as the span does.
+std::vector<Bound> greatest_by_name(std::vector<Bound> bounds, Time start) {
+  bounds.front().time -= start;
+  std::vector<Bound> kept;
+  for (Bound& bound : bounds) {
+    const auto same = std::find_if(kept.begin(), kept.end(), [&](const Bound& b) { return b.what == bound.what; });
+    if (same == kept.end()) {
+      kept.push_back(std::move(bound));
+    } else {
+      same->time = std::max(same->time, bound.time);
+    }
+  }
+  std::stable_sort(kept.begin(), kept.end(), [](const Bound& a, const Bound& b) { return a.time > b.time; });
+  return kept;
+}
+
+std::string what(const Blame& blame) {
+  return fmt::format("{}{}{}: {}", blame.task_class, blame.phase.empty() ? "" : " in ", blame.phase,
+                     name_of(blame.reason));
+}
+
+std::string us(Time time) { return fmt::format("{:.1f}", to_us(time)); }
+std::string of_span(Time time, Time span) { return fmt::format("{:.1f} %", 100 * ratio(time, span)); }
+
+std::string reason_table(const Explanation& e) {
+  std::array<Time, kPathReasons> times{};
+  for (const PathStep& step : e.path) times[static_cast<std::size_t>(step.reason)] += step.end - step.start;
+  TextTable table("lrr");
+  for (std::size_t i = 0; i < kPathReasons; ++i) {
+    if (times[i] > Time::zero()) {
+      table.row({name_of(static_cast<PathReason>(i)), us(times[i]), of_span(times[i], e.span)});
+    }
+  }
+  return table.text("  ");
+}
+
+// The largest, until they make up nearly all.
+std::string blame_table(const Explanation& e) {
+  constexpr double kNearlyAll = 0.95;
+  TextTable table("lrr");
+  Time sum{};
+  for (const Blame& blame : e.blame) {
+    table.row({what(blame), us(blame.time), of_span(blame.time, e.span)});
+    sum += blame.time;
+    if (ratio(sum, e.span) > kNearlyAll) break;
+  }
+  return table.text("  ") + fmt::format("  ... the rest {}\n", us(e.span - sum));
+}
+
+std::string bound_table(const Explanation& e) {
+  TextTable table("lrr");
+  for (const Bound& bound : e.bounds) table.row({bound.what, us(bound.time), of_span(bound.time, e.span)});
+  return table.text("  ");
+}
+
+const std::string& phase_of(const PathStep& step, const TaskGraph& graph) {
+  static const std::string kNone;
+  return graph.phases().empty() ? kNone : graph.phases()[graph.label(step.task).phase].name;
+}
+
+std::string longest_table(const Explanation& e, const TaskGraph& graph) {
+  constexpr std::size_t kShown = 10;
+  std::vector<PathStep> longest = e.path;
+  std::stable_sort(longest.begin(), longest.end(),
+                   [](const PathStep& a, const PathStep& b) { return a.end - a.start > b.end - b.start; });
+  longest.resize(std::min(longest.size(), kShown));
+  TextTable table("rrlll");
+  table.row({"at us", "us", "phase", "kernel", "why"});
+  for (const PathStep& step : longest) {
+    table.row({us(step.start - e.start), us(step.end - step.start), phase_of(step, graph),
+               short_kernel_name(graph.task_name(step.task)), name_of(step.reason)});
+  }
+  return table.text("  ");
+}
+
+}  // namespace
+
+Explanation explain(std::string title, const TaskGraph& graph, const Timeline& timeline, Time span,
+                    const std::vector<bool>& stand_ins) {
+  const Time start = timeline.makespan - span;
+  Explanation e{.title = std::move(title), .start = start, .span = span};
+  e.path = within(critical_path(graph, timeline, stand_ins), start);
+  e.blame = blame(graph, e.path);
+  e.bounds = greatest_by_name(lower_bounds(graph), start);
+  return e;
+}
+
+std::string to_json(const Explanation& e, const TaskGraph& graph) {
+  Json json;
+  json.open().add("schema_version", 1).add("span_us", to_us(e.span));
+  json.open_list("blame");
+  for (const Blame& blame : e.blame) json.open().add("what", what(blame)).add("us", to_us(blame.time), 6).close();
+  json.close_list().open_list("critical_path");
+  for (const PathStep& step : e.path) {
+    json.open().add("phase", phase_of(step, graph)).add("kernel", short_kernel_name(graph.task_name(step.task)));
+    json.add("stream", graph.streams()[graph.label(step.task).stream].id);
+    json.add("start_us", to_us(step.start - e.start), 6).add("us", to_us(step.end - step.start), 6);
+    json.add("why", name_of(step.reason)).close();
+  }
+  json.close_list().open_list("bounds");
+  for (const Bound& bound : e.bounds) json.open().add("what", bound.what).add("us", to_us(bound.time)).close();
+  json.close_list().add("bound_us", to_us(e.bounds.front().time));
+  return json.close().text();
+}
+
+std::string to_table(const Explanation& e, const TaskGraph& graph) {
+  std::string text = fmt::format("{}: {} us\n", e.title, us(e.span));
+  text += "\nalong the tasks that the end waited for, us\n" + reason_table(e);
+  text += "\nwhat they are, the largest first\n" + blame_table(e);
+  text += "\nno order of these kernels is shorter than\n" + bound_table(e);
+  return text + "\nthe longest stretches\n" + longest_table(e, graph);
+}
+
+}  // namespace moeline

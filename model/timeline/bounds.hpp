@@ -1,0 +1,22 @@
+// How short a task graph could be at all, by the engine's own rules.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "graph/task_graph.hpp"
+
+namespace moeline {
+
+/// No timeline of the graph is shorter.
+struct Bound {
+  std::string what;  ///< "path", or the resource that is full all the time
+  Time time{};
+};
+
+/// First the longest chain of tasks, each as fast as alone; then for every pool and link, in the order of the
+/// resources, the work that it has to do over its capacity: SMs wanted, or what the link carries, times the time alone.
+/// Resources of which nobody wants anything are left out.
+[[nodiscard]] std::vector<Bound> lower_bounds(const TaskGraph& graph);
+
+}  // namespace moeline
