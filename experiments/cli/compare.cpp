@@ -34,8 +34,6 @@ struct Options {
   std::string format = "table";
 };
 
-bool is_scenario(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
-
 struct Side {
   std::optional<Setup> setup;  // of a scenario
   std::vector<PhaseTimes> phases;

@@ -19,8 +19,6 @@ struct Options {
   std::string format = "table";
 };
 
-bool is_scenario(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
-
 void print(const Explanation& explanation, const TaskGraph& graph, const Options& options) {
   fmt::print("{}", options.format == "json" ? to_json(explanation, graph) : to_table(explanation, graph));
 }
@@ -42,10 +40,20 @@ void explain_scenario(const Options& options) {
 }
 
 void explain_trace(const Options& options) {
-  if (!options.assignments.empty()) throw SpecError(options.input.path, 0, "is a trace, which --set cannot change");
   const ReplayGraph replay = replay_graph(load_measured(options.input));
   const Timeline timeline = simulate(replay.graph);
   print(explain(options.input.path, replay.graph, timeline, gpu_span(replay, timeline)), replay.graph, options);
+}
+
+void explain_command(const Options& options) {
+  const bool scenario = is_scenario(options.input.path);
+  if (!scenario && !options.assignments.empty()) {
+    throw CLI::ValidationError("--set: applies to scenarios, and this is a trace");
+  }
+  if (scenario && has_window(options.input.window)) {
+    throw CLI::ValidationError("--steps, --from, --to: apply to traces, and this is a scenario");
+  }
+  scenario ? explain_scenario(options) : explain_trace(options);
 }
 
 constexpr const char* kDefinitions =
@@ -64,10 +72,10 @@ void add_explain(CLI::App& app, int& /*exit_code*/) {
   command->add_option("--set", options->assignments, "of a scenario: override, comm.num_sms=24")
       ->allow_extra_args(false);
   add_kernel_map_options(*command, options->input);
+  add_window_options(*command, options->input.window);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(kDefinitions);
-  command->callback(
-      [options] { is_scenario(options->input.path) ? explain_scenario(*options) : explain_trace(*options); });
+  command->footer(std::string(kDefinitions) + "\n" + kWindowHelp);
+  command->callback([options] { explain_command(*options); });
 }
 
 }  // namespace moeline

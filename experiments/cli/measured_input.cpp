@@ -4,6 +4,8 @@
 
 namespace moeline {
 
+bool is_scenario(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
+
 void add_kernel_map_options(CLI::App& command, MeasuredInput& input) {
   command.add_option("--map", input.map,
                      "YAML file: kernel patterns for phases and classes (model/measured/README.md)");

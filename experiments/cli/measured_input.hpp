@@ -16,6 +16,9 @@ struct MeasuredInput {
   WindowOptions window;
 };
 
+/// A path on the command line: of a scenario, by its ending, else of a trace.
+[[nodiscard]] bool is_scenario(const std::string& path);
+
 /// The trace, --map, --comm-pattern and the options of its window.
 void add_measured_input(CLI::App& command, MeasuredInput& input);
 /// --map and --comm-pattern alone, for a command that names its traces otherwise.

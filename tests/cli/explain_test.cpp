@@ -76,14 +76,12 @@ TEST_CASE("of the training trace everything has a reason, and its one exposed tr
   CHECK(blamed(result, "combine in dispatch(B): running") == doctest::Approx(6492));
 }
 
-TEST_CASE("what is neither scenario nor trace is refused, and so are settings of a trace") {
+TEST_CASE("what is neither scenario nor trace is refused, and so are options of the one with the other") {
   const TemporaryFolder folder;
   const std::string note = folder.write("note.json", "hello");
   const std::string bad = folder.write("bad.yaml", "schema: 1\nmodle: x\n");
   check_refused({"explain", note}, note, "");
   check_refused({"explain", bad}, bad + ":2", "modle");
-  if (present(training_trace())) {
-    check_refused({"explain", training_trace().string(), "--set", "layers=2"}, training_trace().string(),
-                  "is a trace, which --set cannot change");
-  }
+  CHECK(run_moeline({"explain", bad, "--from", "100"}).exit_code == 2);
+  CHECK(run_moeline({"explain", note, "--set", "layers=2"}).exit_code == 2);
 }
