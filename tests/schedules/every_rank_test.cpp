@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 
+#include "base/parallel.hpp"
 #include "engine/simulate.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/samples.hpp"
@@ -211,4 +212,13 @@ TEST_CASE("bands hold nine tenths of the samples, whatever the number of cores")
   CHECK(linear.median == 3);
   CHECK(linear.p5 == doctest::Approx(1.2));
   CHECK(linear.p95 == doctest::Approx(4.8));
+}
+
+TEST_CASE("threads that ask at once how a group's speeds lie all get the same") {
+  constexpr int kFirst = 300;  // ranks that nobody has asked about yet
+  constexpr std::size_t kTogether = 8, kGroups = 40;
+  std::vector<std::vector<double>> got(kTogether * kGroups);
+  parallel_for(got.size(), 4,
+               [&](std::size_t i) { got[i] = expected_slowness(kFirst + static_cast<int>(i / kTogether), 0.03, 1); });
+  for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == got[i / kTogether * kTogether]);
 }
