@@ -10,7 +10,7 @@ namespace moeline {
 ///
 /// All ranks go through the same program, chains of kernels taken together, with the times that rank 0 takes for them;
 /// what varies is drawn for each rank (kernels' jitter, expert rows, the GPUs' speed), and times follow from max and
-/// plus (stragglers.hpp). Rank 0 is the mean rank, but for rows given. In training the mean over 16 draws; in inference
+/// plus (stragglers.hpp). Rank 0 is the rank of the program. In training the mean over 16 draws; in inference
 /// over layers and draws, 4096 of a rank in a layer, of which equal layers are folded. Of more than 256 ranks so many,
 /// scaled by the expected maximum of normal numbers.
 [[nodiscard]] Program program_with_waits(const Setup& setup);

@@ -43,7 +43,7 @@ struct TimedChains {
 [[nodiscard]] TimedChains timed_chains(const Setup& setup, const Program& alone, const Timeline& timeline,
                                        const Timeline& more_rows, double step);
 
-/// One draw. Rank 0 is the mean rank, but for rows that the scenario gives it.
+/// One draw. Rank 0 is the rank of the program, at its speed and with its rows; nothing of it is drawn.
 class StragglerDraw {
  public:
   /// `slowness`: of each rank (rank_variation.hpp). REQUIRES: all outlive it.

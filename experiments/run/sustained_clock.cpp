@@ -17,6 +17,10 @@ constexpr double kWindowUs = 5000;  // after so long a B200 had lowered its cloc
 
 double seconds(Time time) { return to_us(time) / 1e6; }
 
+int layer_of(const Program& program, TaskId task) {
+  return static_cast<int>(program.graph.phases()[program.graph.label(task).phase].layer);
+}
+
 // Where the work of a folded program would be if all its layers were there: a layer that stands for others comes again
 // and again, a period apart, and what follows it comes later.
 class Unfolded {
@@ -32,23 +36,19 @@ class Unfolded {
 
   template <class Visit>
   void each(TaskId task, Visit visit) const {
-    const int layer = layer_of(task);
-    const int last = program_.fold.first + program_.fold.period - 1;
-    if (copies_ == 0 || layer < program_.fold.first) return visit(Time::zero());
-    if (layer > last) return visit(copies_ * period_);
-    for (int copy = 0; copy <= copies_; ++copy) visit(copy * period_);
+    const int layer = layer_of(program_, task);
+    const bool behind = layer >= program_.fold.first + program_.fold.period;
+    const Time later = behind ? copies_ * period_ : Time::zero();
+    for (int copy = 0; copy < program_.fold.repeats(layer); ++copy) visit(later + copy * period_);
   }
 
  private:
-  [[nodiscard]] int layer_of(TaskId task) const {
-    return static_cast<int>(program_.graph.phases()[program_.graph.label(task).phase].layer);
-  }
   // Of the layer's first kernel; the host is far ahead.
   [[nodiscard]] Time start_of(int layer, const Timeline& timeline) const {
     Time first = Time::max();
     for (TaskId task = 0; task < program_.graph.size(); ++task) {
       const bool kernel = program_.graph.task_class(task).role != Role::host;
-      if (kernel && layer_of(task) == layer) first = std::min(first, timeline.spans[task].start);
+      if (kernel && layer_of(program_, task) == layer) first = std::min(first, timeline.spans[task].start);
     }
     return first;
   }
@@ -149,12 +149,10 @@ double power_w(const Run& run) {
   const Program& program = run.program;
   double joules = 0;
   for (TaskId task = 0; task < program.traits.size(); ++task) {
-    const KernelPower& power = program.traits[task].power;
-    const auto layer = static_cast<int>(program.graph.phases()[program.graph.label(task).phase].layer);
     const KernelTraits& traits = program.traits[task];
-    const double slower = 1 + traits.clocked * (run.setup.slowness(0) - 1);  // at work for longer, with as much to do
-    const double at_work = seconds(program.graph.task(task).solo) / slower * program.fold.repeats(layer);
-    joules += (power.clocked_w + power.other_w) * at_work;
+    const double on_mean_gpu = seconds(program.graph.task(task).solo) / traits.lengthened(run.setup.slowness(0));
+    const double at_work = on_mean_gpu * program.fold.repeats(layer_of(program, task));  // a slower one does as much
+    joules += (traits.power.clocked_w + traits.power.other_w) * at_work;
   }
   return run.setup.machine.facts.idle_w + joules / seconds(run.metrics.span);
 }

@@ -42,9 +42,9 @@ double normal_quantile(double probability) {
 }
 
 // As many bisections, asked for at every point of a sweep.
-std::shared_ptr<const std::vector<double>> expected_in_order(int count) {
+std::vector<double> expected_in_order(int count) {
   static Memo<int, std::vector<double>> known;
-  return known.get(count, [count] {
+  return *known.get(count, [count] {
     std::vector<double> expected;
     for (int rank = 0; rank < count; ++rank) expected.push_back(normal_quantile(probability_in_order(rank, count)));
     return expected;

@@ -1,7 +1,6 @@
 // What is known of normal numbers without drawing any.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 namespace moeline {
@@ -17,6 +16,6 @@ namespace moeline {
 [[nodiscard]] constexpr double probability_in_order(int rank, int count) { return (rank + 0.625) / (count + 0.25); }
 
 /// Expected values of `count` of them, the smallest first.
-[[nodiscard]] std::shared_ptr<const std::vector<double>> expected_in_order(int count);
+[[nodiscard]] std::vector<double> expected_in_order(int count);
 
 }  // namespace moeline

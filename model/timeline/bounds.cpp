@@ -1,7 +1,6 @@
 #include "timeline/bounds.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 namespace moeline {
 namespace {

@@ -111,12 +111,15 @@ std::vector<PathStep> critical_path(const TaskGraph& graph, const Timeline& time
   return PathFinder(graph, timeline, stand_ins).find();
 }
 
+const std::string& phase_of(const PathStep& step, const TaskGraph& graph) {
+  static const std::string kNone;
+  return graph.phases().empty() ? kNone : graph.phases()[graph.label(step.task).phase].name;
+}
+
 std::vector<Blame> blame(const TaskGraph& graph, const std::vector<PathStep>& path) {
   std::map<std::tuple<std::string, std::string, PathReason>, Time> times;
   for (const PathStep& step : path) {
-    const std::string& phase =
-        graph.phases().empty() ? std::string() : graph.phases()[graph.label(step.task).phase].name;
-    times[{graph.classes().empty() ? "" : graph.task_class(step.task).name, phase, step.reason}] +=
+    times[{graph.classes().empty() ? "" : graph.task_class(step.task).name, phase_of(step, graph), step.reason}] +=
         step.end - step.start;
   }
   std::vector<Blame> list;

@@ -42,6 +42,9 @@ struct Blame {
   Time time{};
 };
 
+/// Of a graph without phases "".
+[[nodiscard]] const std::string& phase_of(const PathStep& step, const TaskGraph& graph);
+
 /// Largest first. Sums to the makespan, to the picosecond.
 [[nodiscard]] std::vector<Blame> blame(const TaskGraph& graph, const std::vector<PathStep>& path);
 

@@ -34,6 +34,9 @@ struct KernelTraits {
   double scatter = 0;  ///< the same by the rows that experts happen to get; 0 where those are drawn
   double clocked = 0;  ///< share of it that goes by the SMs' clock, which is what a slower GPU takes longer for
   KernelPower power{};
+
+  /// Its time on a GPU so much slower than the mean one, over that on the mean one.
+  [[nodiscard]] double lengthened(double slowness) const { return 1 + clocked * (slowness - 1); }
 };
 
 /// Where a rank meets the others: a barrier, or a message that it sends and one that it receives.

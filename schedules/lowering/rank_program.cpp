@@ -214,7 +214,7 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
 Time RankProgram::drawn(const PreparedKernel& kernel) {
   constexpr double kLeast = 0.1;
   const double jitter = jitter_ ? std::max(kLeast, 1 + kernel.traits.jitter * random_.normal()) : 1;
-  const double factor = (1 + kernel.traits.clocked * (slowness_ - 1)) * jitter;
+  const double factor = kernel.traits.lengthened(slowness_) * jitter;
   return factor == 1 ? kernel.task.solo : from_us(to_us(kernel.task.solo) * factor);
 }
 

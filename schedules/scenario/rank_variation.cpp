@@ -65,9 +65,8 @@ std::vector<double> slowest_of_groups(int groups, const Scenario& s) {
 }  // namespace
 
 std::vector<double> expected_slowness(int ranks, double speed_spread, double first) {
-  const auto in_order = expected_in_order(ranks);  // kept: of two threads that ask first, one's copy is dropped
-  std::vector<double> slowness;
-  for (const double deviations : *in_order) slowness.push_back(1 + speed_spread * deviations);
+  std::vector<double> slowness = expected_in_order(ranks);
+  for (double& each : slowness) each = 1 + speed_spread * each;
   const auto distance = [&](double a, double b) { return std::abs(a - first) < std::abs(b - first); };
   std::iter_swap(slowness.begin(), std::min_element(slowness.begin(), slowness.end(), distance));
   for (double& each : slowness) each /= first;

@@ -73,11 +73,6 @@ std::string bound_table(const Explanation& e) {
   return table.text("  ");
 }
 
-const std::string& phase_of(const PathStep& step, const TaskGraph& graph) {
-  static const std::string kNone;
-  return graph.phases().empty() ? kNone : graph.phases()[graph.label(step.task).phase].name;
-}
-
 std::string longest_table(const Explanation& e, const TaskGraph& graph) {
   constexpr std::size_t kShown = 10;
   std::vector<PathStep> longest = e.path;
