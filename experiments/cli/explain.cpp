@@ -20,29 +20,20 @@ struct Options {
 };
 
 void print(const Explanation& explanation, const TaskGraph& graph, const Options& options) {
-  fmt::print("{}", options.format == "json" ? to_json(explanation, graph) : to_table(explanation, graph));
-}
-
-// The tasks that stand for ranks that are not simulated.
-std::vector<bool> stand_ins_of(const Program& program) {
-  std::vector<bool> stand_ins(program.graph.size(), false);
-  for (const Meeting& meeting : program.meetings) {
-    if (meeting.wait != kNoTask) stand_ins[meeting.wait] = true;
-  }
-  return stand_ins;
+  fmt::print("{}",
+             options.format == "json" ? to_json(explanation, graph) : to_table(options.input.path, explanation, graph));
 }
 
 void explain_scenario(const Options& options) {
   const Run run = run_scenario(load_setup(options.input.path, options.assignments));
-  print(explain(options.input.path, run.program.graph, run.timeline, run.metrics.span, stand_ins_of(run.program)),
-        run.program.graph, options);
+  print(explain(run), run.program.graph, options);
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
 }
 
 void explain_trace(const Options& options) {
   const ReplayGraph replay = replay_graph(load_measured(options.input));
   const Timeline timeline = simulate(replay.graph);
-  print(explain(options.input.path, replay.graph, timeline, gpu_span(replay, timeline)), replay.graph, options);
+  print(explain(replay, timeline), replay.graph, options);
 }
 
 void explain_command(const Options& options) {

@@ -11,29 +11,6 @@
 namespace moeline {
 namespace {
 
-// What the span holds of the path: before its first kernel there are launches.
-std::vector<PathStep> within(std::vector<PathStep> path, Time start) {
-  std::erase_if(path, [&](const PathStep& step) { return step.end <= start; });
-  if (!path.empty()) path.front().start = std::max(path.front().start, start);
-  return path;
-}
-
-// Of several ranks' resources of one name. The longest chain counts from the first kernel on, as the span does.
-std::vector<Bound> greatest_by_name(std::vector<Bound> bounds, Time start) {
-  bounds.front().time -= start;
-  std::vector<Bound> kept;
-  for (Bound& bound : bounds) {
-    const auto same = std::find_if(kept.begin(), kept.end(), [&](const Bound& b) { return b.what == bound.what; });
-    if (same == kept.end()) {
-      kept.push_back(std::move(bound));
-    } else {
-      same->time = std::max(same->time, bound.time);
-    }
-  }
-  std::stable_sort(kept.begin(), kept.end(), [](const Bound& a, const Bound& b) { return a.time > b.time; });
-  return kept;
-}
-
 std::string what(const Blame& blame) {
   return fmt::format("{}{}{}: {}", blame.task_class, blame.phase.empty() ? "" : " in ", blame.phase,
                      name_of(blame.reason));
@@ -90,16 +67,6 @@ std::string longest_table(const Explanation& e, const TaskGraph& graph) {
 
 }  // namespace
 
-Explanation explain(std::string title, const TaskGraph& graph, const Timeline& timeline, Time span,
-                    const std::vector<bool>& stand_ins) {
-  const Time start = timeline.makespan - span;
-  Explanation e{.title = std::move(title), .start = start, .span = span};
-  e.path = within(critical_path(graph, timeline, stand_ins), start);
-  e.blame = blame(graph, e.path);
-  e.bounds = greatest_by_name(lower_bounds(graph), start);
-  return e;
-}
-
 std::string to_json(const Explanation& e, const TaskGraph& graph) {
   Json json;
   json.open().add("schema_version", 1).add("span_us", to_us(e.span));
@@ -118,8 +85,8 @@ std::string to_json(const Explanation& e, const TaskGraph& graph) {
   return json.close().text();
 }
 
-std::string to_table(const Explanation& e, const TaskGraph& graph) {
-  std::string text = fmt::format("{}: {} us\n", e.title, us(e.span));
+std::string to_table(const std::string& title, const Explanation& e, const TaskGraph& graph) {
+  std::string text = fmt::format("{}: {} us\n", title, us(e.span));
   text += "\nalong the tasks that the end waited for, us\n" + reason_table(e);
   text += "\nwhat they are, the largest first\n" + blame_table(e);
   text += "\nno order of these kernels is shorter than\n" + bound_table(e);
