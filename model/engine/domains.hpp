@@ -1,6 +1,7 @@
 // Which resources must be shared together.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "graph/task_graph.hpp"
@@ -9,5 +10,15 @@ namespace moeline {
 
 /// Resources that some task uses together must be shared together: domain of each resource, numbered from 0.
 [[nodiscard]] std::vector<std::uint32_t> coupled_domains(const TaskGraph& graph);
+
+inline constexpr std::uint32_t kNoDomain = ~std::uint32_t{0};
+
+/// That of a task, whose resources are all in one; kNoDomain: it uses none. `domains`: as coupled_domains has them.
+[[nodiscard]] inline std::uint32_t domain_of(TaskId id, const TaskGraph& graph,
+                                             std::span<const std::uint32_t> domains) {
+  if (const ResourceId pool = graph.task(id).pool; pool != kNoPool) return domains[pool];
+  const auto usages = graph.usages(id);
+  return usages.empty() ? kNoDomain : domains[usages.front().link];
+}
 
 }  // namespace moeline

@@ -14,16 +14,16 @@ void SmPool::enqueue(const Waiting& resident) {
   waiting_.insert(std::upper_bound(waiting_.begin() + has_begun, waiting_.end(), resident, later), resident);
 }
 
-bool SmPool::admit_next(Waiting& admitted) {
-  if (waiting_.empty()) return false;
+std::optional<SmPool::Waiting> SmPool::admit_next() {
+  if (waiting_.empty()) return std::nullopt;
   Waiting& oldest = waiting_.front();
   const int taken = std::min(free_, oldest.wanted - oldest.held);
   oldest.held += taken;
   free_ -= taken;
-  if (oldest.held < oldest.wanted) return false;
-  admitted = oldest;
-  waiting_.erase(waiting_.begin());  // few wait at a time
-  return true;
+  if (taken == 0 && !oldest.complete()) return std::nullopt;
+  const Waiting admitted = oldest;
+  if (admitted.complete()) waiting_.erase(waiting_.begin());  // few wait at a time
+  return admitted;
 }
 
 void FairShare::add_demand(ResourceId resource, double amount) {
@@ -45,10 +45,11 @@ bool FairShare::all_fit(std::span<const double> left) const {
   return std::all_of(touched_.begin(), touched_.end(), [&](ResourceId r) { return demand_[r] <= left[r]; });
 }
 
-void FairShare::freeze(std::vector<Claim*>::iterator first, double level) {
+void FairShare::freeze(std::vector<Claim*>::iterator first, double level, ResourceId limit) {
   for (auto it = first; it != open_.end(); ++it) {
     Claim& claim = **it;
     claim.speed = std::min(claim.most, level);
+    claim.limit = limit;
     if (claim.elastic_sms > 0) left_[claim.pool] -= claim.speed * claim.elastic_sms;
     for (const Usage& usage : claim.links) left_[usage.link] -= claim.speed * usage.rate;
   }
@@ -61,6 +62,7 @@ void FairShare::operator()(std::span<Claim> claims, std::span<const double> avai
   bool limited = false;
   for (Claim& claim : claims) {
     claim.speed = claim.most;
+    claim.limit = kNoPool;
     limited = limited || claim.most < 1;
     open_.push_back(&claim);
   }
@@ -81,7 +83,7 @@ void FairShare::operator()(std::span<Claim> claims, std::span<const double> avai
     }
     const auto below = [&](const Claim* claim) { return claim->most < 1 && claim->most <= level; };
     if (limited && std::any_of(open_.begin(), open_.end(), below)) {
-      freeze(std::stable_partition(open_.begin(), open_.end(), std::not_fn(below)), 1);
+      freeze(std::stable_partition(open_.begin(), open_.end(), std::not_fn(below)), 1, kNoPool);
       continue;
     }
     if (level == 1) return;  // demands exceed what is left by a rounding error alone
@@ -91,7 +93,7 @@ void FairShare::operator()(std::span<Claim> claims, std::span<const double> avai
       const auto uses = [&](const Usage& usage) { return usage.link == bottleneck && usage.rate > 0; };
       return !shares_sms && std::none_of(claim->links.begin(), claim->links.end(), uses);
     };
-    freeze(std::stable_partition(open_.begin(), open_.end(), unbound), level);
+    freeze(std::stable_partition(open_.begin(), open_.end(), unbound), level, bottleneck);
   }
 }
 

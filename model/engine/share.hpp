@@ -9,6 +9,7 @@
 // a task with disturbing neighbours at the speed that these leave it. What it does not use is left to the others.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -26,12 +27,14 @@ class SmPool {
     Time ready{};
     int wanted = 0;
     int held = 0;
+    [[nodiscard]] bool complete() const { return held == wanted; }
   };
   [[nodiscard]] int free() const { return free_; }
   void enqueue(const Waiting& resident);
   void release(int sms) { free_ += sms; }
-  /// The oldest incomplete resident takes what is free; if that completes it, it is returned and leaves the queue.
-  [[nodiscard]] bool admit_next(Waiting& admitted);
+  /// The oldest resident that waits takes what is free of what it still wants; once complete it leaves the queue. Null:
+  /// nobody took anything.
+  [[nodiscard]] std::optional<Waiting> admit_next();
 
  private:
   int free_;
@@ -46,9 +49,11 @@ struct Claim {
   std::span<const Usage> links{};
   double most = 1;  ///< no speed above this, however much is free
   double speed = 0;
+  ResourceId limit = kNoPool;  ///< the exhausted resource that keeps it below `most`; kNoPool: none does
 };
 
-/// Sets Claim::speed of all claims. `available` is indexed by resource. Keeps its scratch space between calls.
+/// Sets Claim::speed and Claim::limit of all claims. `available` is indexed by resource. Keeps its scratch space
+/// between calls.
 class FairShare {
  public:
   explicit FairShare(std::size_t resources) : demand_(resources, 0), left_(resources, 0) {}
@@ -57,7 +62,7 @@ class FairShare {
  private:
   void add_demand(ResourceId resource, double amount);
   void sum_demands(std::span<Claim* const> claims);
-  void freeze(std::vector<Claim*>::iterator first, double level);
+  void freeze(std::vector<Claim*>::iterator first, double level, ResourceId limit);
   [[nodiscard]] bool all_fit(std::span<const double> left) const;
 
   std::vector<double> demand_;       // of the claims still open, by resource

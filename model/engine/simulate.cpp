@@ -40,7 +40,6 @@ struct Domain {
 };
 
 constexpr double kDone = -1;  // of Progress::left_ps
-constexpr std::uint32_t kNoDomain = ~std::uint32_t{0};
 
 class Simulation {
  public:
@@ -163,7 +162,7 @@ class Simulation {
       running.erase(std::find(running.begin(), running.end(), id));
       touch(domain);
     }
-    if (record_) timeline_.changes.push_back({now_, id, 0, 0});
+    if (record_) timeline_.changes.push_back({now_, id, kNoPool, 0, 0});
     for (const EventId successor : graph_.successors(end_of(id))) arrive(successor);
   }
 
@@ -199,8 +198,13 @@ class Simulation {
   void reshare(Domain& domain) {
     domain.dirty = false;
     for (const ResourceId pool : domain.pools) {
-      SmPool::Waiting admitted;
-      while (pools_[pool].admit_next(admitted)) domain.running.push_back(admitted.task);
+      while (const auto admitted = pools_[pool].admit_next()) {
+        if (admitted->complete()) {
+          domain.running.push_back(admitted->task);
+        } else if (record_) {
+          timeline_.changes.push_back({now_, admitted->task, pool, 0, static_cast<double>(admitted->held)});
+        }
+      }
       available_[pool] = pools_[pool].free();
     }
     claims_.clear();
@@ -213,7 +217,11 @@ class Simulation {
       claims_.push_back(claim);
     }
     share_(claims_, available_);
-    for (const Claim& claim : claims_) set_speed(claim.task, claim.speed);
+    // What starts comes first: it is why the others change.
+    for (const Claim& claim : claims_) {
+      if (!progress_[claim.task].started()) set_speed(claim.task, claim.speed, claim.limit);
+    }
+    for (const Claim& claim : claims_) set_speed(claim.task, claim.speed, claim.limit);
   }
 
   // Whether another task that disturbs runs in its pool: a resident one, or an elastic one that gets SMs.
@@ -229,7 +237,7 @@ class Simulation {
   // Banks the work done at the old speed, and sees to it that an event comes no later than the completion that the new
   // one leads to. Of a task that is slowed down the old one comes too early, and is put off then: a transfer is slowed
   // down and let go by every kernel beside it.
-  void set_speed(TaskId id, double speed) {
+  void set_speed(TaskId id, double speed, ResourceId limit = kNoPool) {
     Progress& progress = progress_[id];
     if (speed == progress.speed) return;
     if (progress.speed > 0 && !progress.done()) {
@@ -239,7 +247,7 @@ class Simulation {
     const bool starts = !progress.started();
     progress.banked_at = now_;
     progress.speed = speed;
-    record(id);
+    record(id, limit);
     if (starts) start(id);
     if (progress.done()) return;
     const Time end = speed > 0 ? completion(id) : Time::max();
@@ -259,12 +267,12 @@ class Simulation {
     return later(id, progress.banked_at, std::ceil(progress.left_ps / progress.speed));
   }
 
-  void record(TaskId id) {
+  void record(TaskId id, ResourceId limit = kNoPool) {
     if (!record_) return;
     const Task& task = graph_.task(id);
     const double speed = progress_[id].speed;
     const double sms = task.hold == Hold::elastic ? task.sms * speed : task.sms;
-    timeline_.changes.push_back({now_, id, progress_[id].done() ? 0 : speed, sms});
+    timeline_.changes.push_back({now_, id, limit, progress_[id].done() ? 0 : speed, sms});
   }
 
   void push(TaskId id, Time at) {
@@ -295,11 +303,7 @@ class Simulation {
 
   std::uint32_t& pending(EventId event) { return progress_[task_of(event)].pending[event % 2]; }
 
-  [[nodiscard]] std::uint32_t domain_of(TaskId id) const {
-    if (const ResourceId pool = graph_.task(id).pool; pool != kNoPool) return domain_of_[pool];
-    const auto usages = graph_.usages(id);
-    return usages.empty() ? kNoDomain : domain_of_[usages.front().link];
-  }
+  [[nodiscard]] std::uint32_t domain_of(TaskId id) const { return moeline::domain_of(id, graph_, domain_of_); }
 
   const TaskGraph& graph_;
   bool record_;

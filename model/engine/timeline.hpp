@@ -17,10 +17,12 @@ struct Span {
 };
 
 /// From `at` on, until the task's next change or its end, it works at `speed` (0 to 1) and holds `sms`. One whose work
-/// is done and whose end still waits has speed 0 and keeps its SMs.
+/// is done and whose end still waits has speed 0 and keeps its SMs; so has one that waits for more SMs. Those of one
+/// instant stand in the order of cause and effect.
 struct Change {
   Time at{};
   TaskId task = 0;
+  ResourceId limit = kNoPool;  ///< the resource that it could go faster with more of; kNoPool: none
   double speed = 0;
   double sms = 0;
 };

@@ -17,6 +17,7 @@ struct GraphShape {
   bool residents = true;
   bool ends_wait = true;  ///< barriers and end(A) -> end(B): what can deadlock
   int time_scale = 1;
+  double links = 1;  ///< capacity of every link, times what it usually is
   std::uint64_t edge_order = 0;  ///< another value: the same edges, written in another order
 };
 
@@ -61,7 +62,7 @@ class RandomGraph {
   }
 
   ResourceId add_link(const std::string& name, double capacity) {
-    capacities_.resize(draft_.add_link(name, capacity) + std::size_t{1});
+    capacities_.resize(draft_.add_link(name, shape_.links * capacity) + std::size_t{1});
     capacities_.back() = capacity;
     return static_cast<ResourceId>(capacities_.size() - 1);
   }
