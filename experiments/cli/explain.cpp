@@ -25,14 +25,14 @@ void print(const Explanation& explanation, const TaskGraph& graph, const Options
 }
 
 void explain_scenario(const Options& options) {
-  const Run run = run_scenario(load_setup(options.input.path, options.assignments));
+  const Run run = run_scenario(load_setup(options.input.path, options.assignments), true);
   print(explain(run), run.program.graph, options);
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
 }
 
 void explain_trace(const Options& options) {
   const ReplayGraph replay = replay_graph(load_measured(options.input));
-  const Timeline timeline = simulate(replay.graph);
+  const Timeline timeline = simulate(replay.graph, {.record_changes = true});
   print(explain(replay, timeline), replay.graph, options);
 }
 

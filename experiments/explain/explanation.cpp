@@ -42,6 +42,10 @@ Explanation explain(const TaskGraph& graph, const Timeline& timeline, Time span,
   Explanation e{.start = start, .span = span};
   e.path = within(critical_path(graph, timeline, stand_ins), start);
   e.blame = blame(graph, e.path);
+  const History history(graph, timeline);
+  const Gradient gradient = span_gradient(graph, timeline, history, start);
+  e.sensitivities =
+      span_sensitivities(graph, items_of(graph, gradient, span, stand_ins), Shortened(graph, timeline, history, start));
   e.bounds = greatest_by_name(lower_bounds(graph), start);
   return e;
 }

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "experiments/explain/sensitivity.hpp"
 #include "experiments/run/run.hpp"
 #include "measured/replay.hpp"
 #include "timeline/bounds.hpp"
@@ -11,12 +12,14 @@
 namespace moeline {
 
 struct Explanation {
-  Time start{}, span{};          ///< of the graph's time: from the first kernel to the end
-  std::vector<PathStep> path{};  ///< of the span
-  std::vector<Blame> blame{};    ///< sums to the span
-  std::vector<Bound> bounds{};   ///< largest first; of several ranks' resources of one name the greatest
+  Time start{}, span{};                          ///< of the graph's time: from the first kernel to the end
+  std::vector<PathStep> path{};                  ///< of the span
+  std::vector<Blame> blame{};                    ///< sums to the span
+  std::vector<SpanSensitivity> sensitivities{};  ///< largest first
+  std::vector<Bound> bounds{};  ///< largest first; of several ranks' resources of one name the greatest
 };
 
+/// REQUIRES: timelines recorded with their changes.
 [[nodiscard]] Explanation explain(const Run& run);
 
 /// `timeline`: of the replay graph.

@@ -1,80 +1,12 @@
 #include "timeline/gradient.hpp"
 
 #include <algorithm>
-#include <limits>
 #include <utility>
 
 #include "engine/domains.hpp"
-#include "timeline/predecessors.hpp"
 
 namespace moeline {
 namespace {
-
-using Position = std::uint32_t;  // of a change
-constexpr Position kNowhere = std::numeric_limits<Position>::max();
-
-// What a change of a task's speed is.
-enum class Kind : std::uint8_t {
-  wait,  // for more SMs than it holds
-  start,
-  done,  // its work; the end may still wait
-  end,
-  speed,
-};
-
-// Every change with what it is, the one of its task before it, and the start or end in its domain that caused it.
-class History {
- public:
-  struct Entry {
-    Position previous = kNowhere;
-    Position cause = kNowhere;  // of a start: the end that may have freed SMs; of a speed: a start or an end
-    Kind kind = Kind::speed;
-  };
-
-  History(const TaskGraph& graph, const std::vector<Change>& changes, const std::vector<std::uint32_t>& domains)
-      : entries_(changes.size()) {
-    MOELINE_CHECK(changes.size() < kNowhere, "too many changes of speed");
-    find_kinds(graph.size(), changes);
-    find_causes(graph, changes, domains);
-  }
-  const Entry& operator[](Position position) const { return entries_[position]; }
-
- private:
-  void find_kinds(std::size_t tasks, const std::vector<Change>& changes) {
-    std::vector<Position> last(tasks, kNowhere);
-    std::vector<Position> last_at_work(tasks, kNowhere);
-    for (Position at = 0; at < changes.size(); ++at) {
-      const TaskId task = changes[at].task;
-      const bool works = changes[at].speed > 0;
-      entries_[at].previous = last[task];
-      if (last_at_work[task] == kNowhere) entries_[at].kind = works ? Kind::start : Kind::wait;
-      last[task] = at;
-      if (works) last_at_work[task] = at;
-    }
-    for (Position at = 0; at < changes.size(); ++at) {
-      const TaskId task = changes[at].task;
-      if (at > last_at_work[task]) entries_[at].kind = at == last[task] ? Kind::end : Kind::speed;
-      if (entries_[at].previous == last_at_work[task]) entries_[at].kind = Kind::done;
-    }
-  }
-
-  void find_causes(const TaskGraph& graph, const std::vector<Change>& changes,
-                   const std::vector<std::uint32_t>& domains) {
-    std::vector<Position> last_event(graph.resources().size(), kNowhere), last_end(last_event);
-    for (Position at = 0; at < changes.size(); ++at) {
-      const std::uint32_t domain = domain_of(changes[at].task, graph, domains);
-      if (domain == kNoDomain) continue;
-      Entry& entry = entries_[at];
-      const bool needs_sms = entry.kind == Kind::start || entry.kind == Kind::wait;
-      entry.cause = needs_sms ? last_end[domain] : last_event[domain];
-      if (entry.cause != kNowhere && changes[entry.cause].at != changes[at].at) entry.cause = kNowhere;
-      if (entry.kind != Kind::speed) last_event[domain] = at;
-      if (entry.kind == Kind::end) last_end[domain] = at;
-    }
-  }
-
-  std::vector<Entry> entries_;
-};
 
 // A task while the walk backwards is between its end and its start.
 struct Active {
@@ -87,12 +19,10 @@ struct Active {
 
 class Backwards {
  public:
-  Backwards(const TaskGraph& graph, const Timeline& timeline)
+  Backwards(const TaskGraph& graph, const Timeline& timeline, const History& history)
       : graph_(graph),
         timeline_(timeline),
-        domains_(coupled_domains(graph)),
-        history_(graph, timeline.changes, domains_),
-        before_(graph),
+        history_(history),
         tasks_(graph.size()),
         running_(graph.resources().size()),
         until_(graph.resources().size(), timeline.makespan),
@@ -103,6 +33,7 @@ class Backwards {
     }
     gradient_.solo.resize(graph.size());
     gradient_.delay.resize(graph.size());
+    gradient_.sms.resize(graph.size());
     gradient_.usage.resize(first_usage_.back());
     gradient_.capacity.resize(graph.resources().size());
   }
@@ -133,43 +64,43 @@ class Backwards {
     if (cause == kNowhere || share == 0) return;
     Active& task = tasks_[timeline_.changes[cause].task];
     switch (history_[cause].kind) {
-      case Kind::wait:
+      case History::Kind::wait:
         task.wait += share;
         break;
-      case Kind::start:
+      case History::Kind::start:
         task.start += share;
         break;
-      case Kind::done:
+      case History::Kind::done:
         task.done += share;
         break;
-      case Kind::end:
+      case History::Kind::end:
         task.end += share;
         break;
-      case Kind::speed:  // causes nothing
+      case History::Kind::speed:  // causes nothing
         break;
     }
   }
 
   void undo(Position at) {
     const Change& change = timeline_.changes[at];
-    const std::uint32_t domain = domain_of(change.task, graph_, domains_);
+    const std::uint32_t domain = history_.domain_of(change.task);
     if (domain != kNoDomain) back_to(change.at, domain);
     switch (history_[at].kind) {
-      case Kind::end:
+      case History::Kind::end:
         undo_end(change.task, domain);
         break;
-      case Kind::done:
+      case History::Kind::done:
         undo_done(at);
         break;
-      case Kind::speed:
+      case History::Kind::speed:
         undo_speed(at);
         break;
-      case Kind::start:
+      case History::Kind::start:
         undo_speed(at);
         if (domain != kNoDomain) std::erase(running_[domain], change.task);
         undo_beginning(at, tasks_[change.task].start);
         break;
-      case Kind::wait:
+      case History::Kind::wait:
         undo_beginning(at, std::exchange(tasks_[change.task].wait, 0));
         break;
     }
@@ -178,7 +109,7 @@ class Backwards {
 
   void undo_end(TaskId id, std::uint32_t domain) {
     if (domain != kNoDomain) running_[domain].push_back(id);
-    const EventId held_up_by = before_.held_up(id, timeline_);
+    const EventId held_up_by = history_.held_up_by(id);
     if (held_up_by == kNoEvent) {
       tasks_[id].done += tasks_[id].end;
     } else {
@@ -200,7 +131,7 @@ class Backwards {
     Active& task = tasks_[change.task];
     const double speed_before = entry.previous == kNowhere ? 0 : timeline_.changes[entry.previous].speed;
     const double share = task.work * (change.speed - speed_before);
-    if (entry.kind == Kind::start) {
+    if (entry.kind == History::Kind::start) {
       task.start += share;
     } else {
       blame_cause(at, share);
@@ -213,10 +144,7 @@ class Backwards {
     const Time ready = timeline_.spans[change.task].ready;
     if (change.at > ready) return blame_cause(at, share);
     gradient_.delay[change.task] += share;
-    const Time released = ready - graph_.task(change.task).delay;
-    if (released > Time::zero()) {
-      blame(before_.one_at(start_of(change.task), released, timeline_), share);
-    }
+    blame(history_.released_by(change.task), share);
   }
 
   void set_back(Position at) {
@@ -270,15 +198,15 @@ class Backwards {
     double of_speed = 0, wanted = 0;
     for (const TaskId id : ids) {
       of_speed -= tasks_[id].work * ps;
-      each_demand(id, [&](ResourceId resource, double amount, double*) {
+      each_demand(id, [&](ResourceId resource, double amount, double) {
         resource == limit ? wanted += amount : of_speed -= price_[resource] * amount;
       });
     }
     const double of_left = of_speed / wanted;
     for (const TaskId id : ids) {
-      each_demand(id, [&](ResourceId resource, double amount, double* gradient) {
+      each_demand(id, [&](ResourceId resource, double amount, double& gradient) {
         const double of_amount = resource == limit ? of_left : price_[resource];
-        if (gradient != nullptr) *gradient -= of_amount * tasks_[id].share * amount;
+        gradient -= of_amount * tasks_[id].share * amount;
       });
     }
     price_[limit] = of_left;
@@ -287,27 +215,25 @@ class Backwards {
 
   void blame_unlimited(std::span<const TaskId> ids) {
     for (const TaskId id : ids) {
-      each_demand(id, [&](ResourceId resource, double amount, double* gradient) {
-        if (gradient != nullptr) *gradient -= price_[resource] * tasks_[id].share * amount;
+      each_demand(id, [&](ResourceId resource, double amount, double& gradient) {
+        gradient -= price_[resource] * tasks_[id].share * amount;
       });
     }
   }
 
-  // visit(resource, amount, gradient of it or null)
+  // visit(resource, amount, gradient of it)
   template <class Visit>
   void each_demand(TaskId id, Visit visit) {
     const Task& task = graph_.task(id);
-    if (task.hold == Hold::elastic) visit(task.pool, task.sms, nullptr);
+    if (task.hold == Hold::elastic) visit(task.pool, task.sms, gradient_.sms[id]);
     if (tasks_[id].speed == 0) return;  // its work is done
-    double* gradient = gradient_.usage.data() + first_usage_[id];
-    for (const Usage& usage : graph_.usages(id)) visit(usage.link, usage.rate, gradient++);
+    std::size_t index = first_usage_[id];
+    for (const Usage& usage : graph_.usages(id)) visit(usage.link, usage.rate, gradient_.usage[index++]);
   }
 
   const TaskGraph& graph_;
   const Timeline& timeline_;
-  std::vector<std::uint32_t> domains_;
-  History history_;
-  Predecessors before_;
+  const History& history_;
   std::vector<Active> tasks_;
   std::vector<std::vector<TaskId>> running_;  // by domain
   std::vector<Time> until_;                   // by domain: what follows has been walked through
@@ -320,8 +246,8 @@ class Backwards {
 
 }  // namespace
 
-Gradient span_gradient(const TaskGraph& graph, const Timeline& timeline, Time since) {
-  return Backwards(graph, timeline).run(since);
+Gradient span_gradient(const TaskGraph& graph, const Timeline& timeline, const History& history, Time since) {
+  return Backwards(graph, timeline, history).run(since);
 }
 
 }  // namespace moeline

@@ -11,7 +11,7 @@
 
 #include <vector>
 
-#include "engine/timeline.hpp"
+#include "timeline/history.hpp"
 
 namespace moeline {
 
@@ -20,11 +20,13 @@ namespace moeline {
 struct Gradient {
   std::vector<double> solo;      ///< by task: ps for each ps that it takes longer alone
   std::vector<double> delay;     ///< by task: ps for each ps between its release and its start
+  std::vector<double> sms;       ///< by task: ps for e times as many SMs wanted by an elastic one
   std::vector<double> usage;     ///< by task and usage, as the graph has them: ps for a rate e times as high
   std::vector<double> capacity;  ///< by resource: ps for e times as much of it
 };
 
-/// REQUIRES: a timeline recorded with its changes. `since`: 0, or the start of a task.
-[[nodiscard]] Gradient span_gradient(const TaskGraph& graph, const Timeline& timeline, Time since = Time::zero());
+/// `history`: of the timeline. `since`: 0, or the start of a task.
+[[nodiscard]] Gradient span_gradient(const TaskGraph& graph, const Timeline& timeline, const History& history,
+                                     Time since = Time::zero());
 
 }  // namespace moeline

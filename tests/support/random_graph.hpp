@@ -17,7 +17,8 @@ struct GraphShape {
   bool residents = true;
   bool ends_wait = true;  ///< barriers and end(A) -> end(B): what can deadlock
   int time_scale = 1;
-  double links = 1;  ///< capacity of every link, times what it usually is
+  double delays = 1;             ///< times what they usually are
+  double links = 1;              ///< capacity of every link, times what it usually is
   std::uint64_t edge_order = 0;  ///< another value: the same edges, written in another order
 };
 
@@ -91,7 +92,7 @@ class RandomGraph {
     if (hold == 1) task = held(Hold::elastic, rank, wanted);
     if (hold == 2) task = held(shape_.residents ? Hold::resident : Hold::elastic, rank, wanted);
     task.solo = draw_time(15);
-    task.delay = draw_time(70);
+    task.delay = from_us(shape_.delays * to_us(draw_time(70)));
     task.disturbs = hold != 0 && dice_.percent(30);
     if (hold != 0 && dice_.percent(30)) task.disturbed_speed = static_cast<double>(1 + dice_.below(100)) / 100;
     return add(task, draw_usages(rank));

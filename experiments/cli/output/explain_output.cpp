@@ -44,6 +44,20 @@ std::string blame_table(const Explanation& e) {
   return table.text("  ") + fmt::format("  ... the rest {}\n", us(e.span - sum));
 }
 
+std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+
+// What to optimise next.
+std::string sensitivity_table(const Explanation& e) {
+  TextTable table("lrrrrrl");
+  table.row({"", "elasticity", "-10 %", "-50 %", "-100 %", "knee", "then"});
+  for (const SpanSensitivity& s : e.sensitivities) {
+    if (!s.gains) break;
+    table.row({s.what, fmt::format("{:.3f}", s.elasticity), percent(s.gains->tenth), percent(s.gains->half),
+               percent(s.gains->all), percent(*s.knee()), s.gains->then});
+  }
+  return table.text("  ");
+}
+
 std::string bound_table(const Explanation& e) {
   TextTable table("lrr");
   for (const Bound& bound : e.bounds) table.row({bound.what, us(bound.time), of_span(bound.time, e.span)});
@@ -79,6 +93,15 @@ std::string to_json(const Explanation& e, const TaskGraph& graph) {
     json.add("start_us", to_us(step.start - e.start), 6).add("us", to_us(step.end - step.start), 6);
     json.add("why", name_of(step.reason)).close();
   }
+  json.close_list().open_list("sensitivities");
+  for (const SpanSensitivity& s : e.sensitivities) {
+    json.open().add("what", s.what).add("elasticity", s.elasticity, 6);
+    if (s.gains) {
+      json.add("gain_10", s.gains->tenth, 6).add("gain_50", s.gains->half, 6).add("gain_100", s.gains->all, 6);
+      json.add("knee", *s.knee(), 4).add("then", s.gains->then);
+    }
+    json.close();
+  }
   json.close_list().open_list("bounds");
   for (const Bound& bound : e.bounds) json.open().add("what", bound.what).add("us", to_us(bound.time)).close();
   json.close_list().add("bound_us", to_us(e.bounds.front().time));
@@ -89,6 +112,7 @@ std::string to_table(const std::string& title, const Explanation& e, const TaskG
   std::string text = fmt::format("{}: {} us\n", title, us(e.span));
   text += "\nalong the tasks that the end waited for, us\n" + reason_table(e);
   text += "\nwhat they are, the largest first\n" + blame_table(e);
+  text += "\nwhat would shorten it: share of the span saved with so much less of its time\n" + sensitivity_table(e);
   text += "\nno order of these kernels is shorter than\n" + bound_table(e);
   return text + "\nthe longest stretches\n" + longest_table(e, graph);
 }

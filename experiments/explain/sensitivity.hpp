@@ -1,0 +1,46 @@
+// What would have to be faster: how a run's span answers to every class of kernels, phase, kernel, link and launch gap.
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "timeline/gradient.hpp"
+#include "timeline/shortened.hpp"
+
+namespace moeline {
+
+/// Something that takes time in a graph.
+struct Item {
+  std::string
+      what;  ///< "class:gemm", "phase:attn(F)", "kernel:MLA decode core", "link:nic", "launch_gap", "barrier", ...
+  double elasticity = 0;  ///< d ln span / d ln of its time, or of its capacity
+  /// Sets the factors of its tasks, so that `left` of the item's time is left.
+  std::function<void(double left, Factors&)> shorten{};
+};
+
+/// Share of the span that is saved where the item takes so much less time.
+struct Gains {
+  double tenth = 0, half = 0, all = 0;
+  std::string then{};  ///< the class of tasks that the end waits for longer, where the item takes none; "": none does
+};
+
+struct SpanSensitivity {
+  std::string what;
+  double elasticity = 0;
+  std::optional<Gains> gains{};  ///< of the largest
+  /// Less of its time than this is of no use: had the span gone on shrinking as it first does, all would be gained.
+  [[nodiscard]] std::optional<double> knee() const;
+};
+
+/// Classes, phases and kernels of the graph, its launch gaps, and its barriers with what stands for ranks that are not
+/// simulated. REQUIRES: `graph` outlives the items.
+[[nodiscard]] std::vector<Item> items_of(const TaskGraph& graph, const Gradient& gradient, Time span,
+                                         const std::vector<bool>& stand_ins);
+
+/// Largest elasticity first. Those that do not matter at all are left out.
+[[nodiscard]] std::vector<SpanSensitivity> span_sensitivities(const TaskGraph& graph, std::vector<Item> items,
+                                                              const Shortened& shortened);
+
+}  // namespace moeline

@@ -1,0 +1,57 @@
+#include "timeline/history.hpp"
+
+#include "engine/domains.hpp"
+
+namespace moeline {
+
+History::History(const TaskGraph& graph, const Timeline& timeline)
+    : graph_(graph),
+      timeline_(timeline),
+      domains_(coupled_domains(graph)),
+      before_(graph),
+      entries_(timeline.changes.size()) {
+  MOELINE_CHECK(timeline.changes.size() < kNowhere, "too many changes of speed");
+  find_kinds();
+  find_causes();
+}
+
+std::uint32_t History::domain_of(TaskId task) const { return moeline::domain_of(task, graph_, domains_); }
+
+EventId History::released_by(TaskId task) const {
+  const Time released = timeline_.spans[task].ready - graph_.task(task).delay;
+  return released > Time::zero() ? before_.one_at(start_of(task), released, timeline_) : kNoEvent;
+}
+
+void History::find_kinds() {
+  std::vector<Position> last(graph_.size(), kNowhere);
+  std::vector<Position> last_at_work(graph_.size(), kNowhere);
+  for (Position at = 0; at < size(); ++at) {
+    const TaskId task = change(at).task;
+    const bool works = change(at).speed > 0;
+    entries_[at].previous = last[task];
+    if (last_at_work[task] == kNowhere) entries_[at].kind = works ? Kind::start : Kind::wait;
+    last[task] = at;
+    if (works) last_at_work[task] = at;
+  }
+  for (Position at = 0; at < size(); ++at) {
+    const TaskId task = change(at).task;
+    if (at > last_at_work[task]) entries_[at].kind = at == last[task] ? Kind::end : Kind::speed;
+    if (entries_[at].previous == last_at_work[task]) entries_[at].kind = Kind::done;
+  }
+}
+
+void History::find_causes() {
+  std::vector<Position> last_event(graph_.resources().size(), kNowhere), last_end(last_event);
+  for (Position at = 0; at < size(); ++at) {
+    const std::uint32_t domain = domain_of(change(at).task);
+    if (domain == kNoDomain) continue;
+    Entry& entry = entries_[at];
+    const bool needs_sms = entry.kind == Kind::start || entry.kind == Kind::wait;
+    entry.cause = needs_sms ? last_end[domain] : last_event[domain];
+    if (entry.cause != kNowhere && change(entry.cause).at != change(at).at) entry.cause = kNowhere;
+    if (entry.kind != Kind::speed) last_event[domain] = at;
+    if (entry.kind == Kind::end) last_end[domain] = at;
+  }
+}
+
+}  // namespace moeline

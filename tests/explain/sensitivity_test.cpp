@@ -1,0 +1,140 @@
+// What a run's span answers to: against simulating it with the item slower and faster.
+#include "experiments/explain/sensitivity.hpp"
+
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "engine/simulate.hpp"
+#include "experiments/explain/explanation.hpp"
+#include "tests/support/data.hpp"
+#include "tests/support/dice.hpp"
+#include "tests/support/small_graph.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+// A run and what its span answers to.
+struct Explained {
+  Run run;
+  History history;
+  Gradient gradient;
+  std::vector<Item> items;
+
+  explicit Explained(const std::string& scenario, const std::vector<std::string>& assignments)
+      : run(run_scenario(load_setup(source("experiments/" + scenario + "/scenario.yaml"), assignments), true)),
+        history(run.program.graph, run.timeline),
+        gradient(span_gradient(run.program.graph, run.timeline, history, since())),
+        items(items_of(run.program.graph, gradient, run.metrics.span, {})) {
+    std::erase_if(items, [](const Item& item) { return item.what == "launch_gap"; });  // delays cannot be set
+  }
+  [[nodiscard]] Time since() const { return run.timeline.makespan - run.metrics.span; }
+
+  /// The span where `left` of the item's time is left, simulated.
+  [[nodiscard]] Time simulated(const Item& item, double left) const {
+    TaskGraph graph = run.program.graph;
+    Factors factors{std::vector<float>(graph.size(), 1), std::vector<float>(graph.size(), 1)};
+    item.shorten(left, factors);
+    for (TaskId id = 0; id < graph.size(); ++id) {
+      if (factors.run[id] != 1) graph.set_solo(id, from_us(left * to_us(graph.task(id).solo)));
+    }
+    return simulate(graph).makespan - since();
+  }
+};
+
+const std::vector<Explained>& runs() {
+  static const std::vector<Explained> all = [] {
+    std::vector<Explained> list;
+    list.reserve(6);
+    list.emplace_back("decode_deepseek_v3_h800_ep128", std::vector<std::string>{});
+    list.emplace_back("decode_deepseek_v3_h800_ep128", std::vector<std::string>{"hardware.nic_GBps=25", "layers=16"});
+    list.emplace_back("prefill_deepseek_v3_h800_ep32", std::vector<std::string>{"layers=16"});
+    list.emplace_back("prefill_deepseek_v3_h800_ep32", std::vector<std::string>{"schedule=sequential", "layers=16"});
+    list.emplace_back("train_chunk_deepseek_v3_h800", std::vector<std::string>{"ranks=folded", "samples=1"});
+    list.emplace_back("train_deepseek_v3_2048_h800", std::vector<std::string>{"workload.global_batch_size=4096"});
+    return list;
+  }();
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("of 200 random items of six runs 1 % more and less time moves the span as the elasticity says") {
+  constexpr int kPairs = 200;
+  constexpr double kStep = 0.01;
+  Dice dice(20);
+  int alike = 0, moved = 0;
+  for (int pair = 0; pair < kPairs; ++pair) {
+    const Explained& explained = runs()[dice.below(runs().size())];
+    const Item& item = explained.items[dice.below(explained.items.size())];
+    const auto simulated = [&](double step) {
+      return ratio(explained.simulated(item, 1 + step) - explained.run.metrics.span, explained.run.metrics.span) / step;
+    };
+    const double slower = simulated(kStep), faster = simulated(-kStep), both = (slower + faster) / 2;
+    const double allowed = std::max(0.02, 0.02 * std::abs(both));
+    CAPTURE(explained.run.setup.scenario.file);
+    CAPTURE(item.what);
+    // Where something else binds within the 1 %, the two differ, and the elasticity is one of them or between.
+    CHECK(item.elasticity >= std::min(slower, faster) - allowed);
+    CHECK(item.elasticity <= std::max(slower, faster) + allowed);
+    alike += std::abs(both - item.elasticity) <= allowed;
+    moved += std::abs(both) > 0.02;
+  }
+  MESSAGE(alike, " of ", kPairs, " as the mean of both; ", moved, " above 0.02");
+  CHECK(alike >= 0.98 * kPairs);
+  CHECK(moved > 30);
+}
+
+TEST_CASE("what half of an item's time would save is what simulating it saves: exactly where nobody is slowed down") {
+  double sum = 0, worst = 0;
+  int items = 0;
+  for (const Explained& explained : runs()) {
+    CAPTURE(explained.run.setup.scenario.file);
+    const bool is_decode = explained.run.setup.scenario.phase() == WorkloadPhase::decode;
+    for (const SpanSensitivity& s : explain(explained.run).sensitivities) {
+      const auto item = std::find_if(explained.items.begin(), explained.items.end(),
+                                     [&](const Item& other) { return other.what == s.what; });
+      if (!s.gains || item == explained.items.end()) continue;
+      CAPTURE(s.what);
+      const double saved = 1 - ratio(explained.simulated(*item, 0.5), explained.run.metrics.span);
+      const double difference = std::abs(s.gains->half - saved);
+      if (is_decode) CHECK(difference < 1e-4);
+      sum += difference;
+      worst = std::max(worst, difference);
+      ++items;
+    }
+  }
+  MESSAGE("share of the span that halving ", items, " items saves, against simulating it: mean difference ",
+          sum / items, ", worst ", worst);
+  CHECK(sum / items < 0.005);
+  CHECK(worst < 0.05);
+}
+
+TEST_CASE("a fork of 30 and 20 us: a third of the longer arm is all that can be gained, and then the other binds") {
+  SmallGraph small;
+  const std::uint16_t fast = small.edges().add_class("fast", Role::compute),
+                      slow = small.edges().add_class("slow", Role::compute);
+  Task twenty, thirty;
+  twenty.solo = from_us(20);
+  thirty.solo = from_us(30);
+  const TaskId arm = small.edges().add(twenty, Label{.name = small.edges().intern("arm"), .task_class = fast});
+  const TaskId longer = small.edges().add(thirty, Label{.name = small.edges().intern("longer"), .task_class = slow});
+  const TaskGraph graph = small.freeze();
+  const Timeline timeline = simulate(graph, {.record_changes = true});
+  const History history(graph, timeline);
+  const Gradient gradient = span_gradient(graph, timeline, history);
+  const std::vector<SpanSensitivity> list =
+      span_sensitivities(graph, items_of(graph, gradient, timeline.makespan, {}), Shortened(graph, timeline, history));
+  REQUIRE(list.size() == 2);  // the class and the kernel
+  CHECK(list[0].what == "class:slow");
+  CHECK(list[0].elasticity == doctest::Approx(1));
+  CHECK(list[0].gains->tenth == doctest::Approx(0.1));
+  CHECK(list[0].gains->half == doctest::Approx(1.0 / 3));
+  CHECK(list[0].gains->all == doctest::Approx(1.0 / 3));
+  CHECK(*list[0].knee() == doctest::Approx(1.0 / 3));
+  CHECK(list[0].gains->then == "fast");
+  CHECK(gradient.solo[arm] == 0);
+  CHECK(gradient.solo[longer] == 1);
+}
