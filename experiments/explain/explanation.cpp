@@ -1,6 +1,7 @@
 #include "experiments/explain/explanation.hpp"
 
 #include <algorithm>
+#include <map>
 
 namespace moeline {
 namespace {
@@ -12,14 +13,22 @@ std::vector<PathStep> within(std::vector<PathStep> path, Time start) {
   return path;
 }
 
-// Of several ranks' resources of one name. The longest chain counts from the first kernel on, as the span does.
-std::vector<Bound> greatest_by_name(std::vector<Bound> bounds, Time start) {
-  bounds.front().time -= start;
+// As the fields of a scenario call them.
+std::string key_of(const std::string& resource) {
+  static const std::map<std::string, std::string> kKeys = {
+      {"SMs", "sm_time"}, {"HBM", "hbm"}, {"NVLink", "nvlink"}, {"NIC", "nic"}};
+  const auto found = kKeys.find(resource.substr(0, resource.find(' ')));
+  return found == kKeys.end() ? resource : found->second;
+}
+
+// Of several ranks' resources, and of both directions of a link, the greatest; the largest bound first.
+std::vector<Bound> greatest_by_key(const std::vector<Bound>& bounds) {
   std::vector<Bound> kept;
-  for (Bound& bound : bounds) {
-    const auto same = std::find_if(kept.begin(), kept.end(), [&](const Bound& b) { return b.what == bound.what; });
+  for (const Bound& bound : bounds) {
+    const std::string key = key_of(bound.what);
+    const auto same = std::find_if(kept.begin(), kept.end(), [&](const Bound& b) { return b.what == key; });
     if (same == kept.end()) {
-      kept.push_back(std::move(bound));
+      kept.push_back({key, bound.time});
     } else {
       same->time = std::max(same->time, bound.time);
     }
@@ -46,7 +55,10 @@ Explanation explain(const TaskGraph& graph, const Timeline& timeline, Time span,
   const Gradient gradient = span_gradient(graph, timeline, history, start);
   e.sensitivities =
       span_sensitivities(graph, items_of(graph, gradient, span, stand_ins), Shortened(graph, timeline, history, start));
-  e.bounds = greatest_by_name(lower_bounds(graph), start);
+  std::vector<Bound> bounds = lower_bounds(graph, start);
+  e.period = least_period(graph);
+  if (e.period) bounds.push_back({"cycle", e.period->all});
+  e.bounds = greatest_by_key(bounds);
   return e;
 }
 

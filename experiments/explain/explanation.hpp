@@ -8,6 +8,7 @@
 #include "measured/replay.hpp"
 #include "timeline/bounds.hpp"
 #include "timeline/critical_path.hpp"
+#include "timeline/period.hpp"
 
 namespace moeline {
 
@@ -16,7 +17,8 @@ struct Explanation {
   std::vector<PathStep> path{};                  ///< of the span
   std::vector<Blame> blame{};                    ///< sums to the span
   std::vector<SpanSensitivity> sensitivities{};  ///< largest first
-  std::vector<Bound> bounds{};  ///< largest first; of several ranks' resources of one name the greatest
+  std::vector<Bound> bounds{};                   ///< largest first: path, cycle, sm_time, hbm, nvlink, nic
+  std::optional<Period> period{};                ///< where layers repeat
 };
 
 /// REQUIRES: timelines recorded with their changes.

@@ -5,34 +5,62 @@
 namespace moeline {
 namespace {
 
-// Every event as early as its chain allows.
-Time longest_path(const TaskGraph& graph) {
-  std::vector<Time> at(2 * graph.size());
-  Time last{};
-  for (const EventId event : graph.topological_order()) {
-    const Task& task = graph.task(task_of(event));
-    if (is_start(event)) at[event] += task.delay;  // what it waited for came before
-    for (const EventId after : graph.successors(event)) {
-      const bool own_end = after == end_of(task_of(event)) && is_start(event);
-      at[after] = std::max(at[after], at[event] + (own_end ? task.solo : Time::zero()));
-    }
-    last = std::max(last, at[event]);
-  }
-  return last;
+// The longest chains before and after every event, each task as fast as alone.
+struct Chains {
+  std::vector<Time> until, after;  // by event: from the beginning until it, from it to the end
+  Time longest{};
+};
+
+// From an event until one that waits for it; a start also waits for its delay.
+Time between(EventId event, EventId after, const TaskGraph& graph) {
+  if (is_start(after)) return graph.task(task_of(after)).delay;
+  const bool own_end = after == end_of(task_of(event)) && is_start(event);
+  return own_end ? graph.task(task_of(event)).solo : Time::zero();
 }
 
-// By resource: us of it all, if it did nothing else.
-std::vector<double> busy_us(const TaskGraph& graph) {
-  std::vector<double> busy(graph.resources().size(), 0);
-  for (TaskId id = 0; id < graph.size(); ++id) {
-    const Task& task = graph.task(id);
-    const double us = to_us(task.solo);
-    if (task.pool != kNoPool) busy[task.pool] += us * task.sms / graph.resources()[task.pool].capacity;
-    for (const Usage& usage : graph.usages(id)) {
-      busy[usage.link] += us * usage.rate / graph.resources()[usage.link].capacity;
+Chains chains_of(const TaskGraph& graph) {
+  Chains chains{std::vector<Time>(2 * graph.size()), std::vector<Time>(2 * graph.size())};
+  for (TaskId id = 0; id < graph.size(); ++id) chains.until[start_of(id)] = graph.task(id).delay;
+  const std::vector<EventId> order = graph.topological_order();
+  for (const EventId event : order) {
+    for (const EventId after : graph.successors(event)) {
+      chains.until[after] = std::max(chains.until[after], chains.until[event] + between(event, after, graph));
+    }
+    chains.longest = std::max(chains.longest, chains.until[event]);
+  }
+  for (auto event = order.rbegin(); event != order.rend(); ++event) {
+    for (const EventId after : graph.successors(*event)) {
+      chains.after[*event] = std::max(chains.after[*event], between(*event, after, graph) + chains.after[after]);
     }
   }
-  return busy;
+  return chains;
+}
+
+// Of a resource: how long it is at work, and the least that comes before and after all of that.
+struct Use {
+  double busy_us = 0;
+  Time before = Time::max(), after = Time::max();
+
+  void add(double us, Time starts, Time left) {
+    if (us <= 0) return;
+    busy_us += us;
+    before = std::min(before, starts);
+    after = std::min(after, left);
+  }
+};
+
+std::vector<Use> uses_of(const TaskGraph& graph, const Chains& chains) {
+  std::vector<Use> uses(graph.resources().size());
+  for (TaskId id = 0; id < graph.size(); ++id) {
+    const Task& task = graph.task(id);
+    const auto add = [&](ResourceId resource, double amount) {
+      uses[resource].add(to_us(task.solo) * amount / graph.resources()[resource].capacity, chains.until[start_of(id)],
+                         chains.after[end_of(id)]);
+    };
+    if (task.pool != kNoPool) add(task.pool, task.sms);
+    for (const Usage& usage : graph.usages(id)) add(usage.link, usage.rate);
+  }
+  return uses;
 }
 
 // A sum of many roundings must not pass what it bounds.
@@ -43,11 +71,14 @@ Time rounded_down(double us) {
 
 }  // namespace
 
-std::vector<Bound> lower_bounds(const TaskGraph& graph) {
-  std::vector<Bound> bounds{{"path", longest_path(graph)}};
-  const std::vector<double> busy = busy_us(graph);
-  for (std::size_t i = 0; i < busy.size(); ++i) {
-    if (busy[i] > 0) bounds.push_back({graph.resources()[i].name, rounded_down(busy[i])});
+std::vector<Bound> lower_bounds(const TaskGraph& graph, Time since) {
+  const Chains chains = chains_of(graph);
+  std::vector<Bound> bounds{{"path", chains.longest - since}};
+  const std::vector<Use> uses = uses_of(graph, chains);
+  for (std::size_t i = 0; i < uses.size(); ++i) {
+    if (uses[i].busy_us == 0) continue;
+    const Time before = std::max(Time::zero(), uses[i].before - since);
+    bounds.push_back({graph.resources()[i].name, rounded_down(uses[i].busy_us + to_us(before + uses[i].after))});
   }
   return bounds;
 }

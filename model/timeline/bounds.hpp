@@ -14,9 +14,10 @@ struct Bound {
   Time time{};
 };
 
-/// First the longest chain of tasks, each as fast as alone; then for every pool and link, in the order of the
-/// resources, the work that it has to do over its capacity: SMs wanted, or what the link carries, times the time alone.
-/// Resources of which nobody wants anything are left out.
-[[nodiscard]] std::vector<Bound> lower_bounds(const TaskGraph& graph);
+/// Of the time from `since` on, before which no kernel starts. First the longest chain of tasks, each as fast as alone;
+/// then for every pool and link, in the order of the resources, the work that it has to do over its capacity (SMs
+/// wanted, or what the link carries, times the time alone) with the least that comes before its first and after its
+/// last task: of a pipeline's stage the ramp. Resources of which nobody wants anything are left out.
+[[nodiscard]] std::vector<Bound> lower_bounds(const TaskGraph& graph, Time since = Time::zero());
 
 }  // namespace moeline

@@ -139,3 +139,18 @@ TEST_CASE("of random graphs every instant has one reason, and no timeline is sho
     }
   }
 }
+
+TEST_CASE("a stage that works 30 us cannot begin before 10 us nor end the step: its bound has the ramp of both sides") {
+  SmallGraph small;
+  const ResourceId stage = small.pool("stage", 132);
+  const TaskId before = small.plain(10), after = small.plain(7);
+  for (int micro_batch = 0; micro_batch < 3; ++micro_batch) {
+    const TaskId work = small.held(Hold::resident, stage, 132, 10);
+    small.edges().start_after_end(before, work);
+    small.edges().start_after_end(work, after);
+  }
+  const Explained run = explain(std::move(small));
+  CHECK(bound_us(run.graph, "stage") == doctest::Approx(10 + 30 + 7));
+  CHECK(bound_us(run.graph, "path") == 10 + 10 + 7);
+  CHECK(to_us(run.timeline.makespan) == 47);
+}
