@@ -17,6 +17,9 @@ struct Explanation {
   std::vector<Bound> bounds{};   ///< largest first; of several ranks' resources of one name the greatest
 };
 
+/// "gemm in attn-1: running"
+[[nodiscard]] std::string title_of(const Blame& blame);
+
 [[nodiscard]] Explanation explain(const Run& run);
 
 /// `timeline`: of the replay graph.
