@@ -52,7 +52,8 @@ function unpack_lanes(view, bars, kinds) {
     let latest = -Infinity;
     lane.latest_end = Float64Array.from(lane.bars, (bar) => latest = Math.max(latest, bars.end[bar]));
     lane.runs = phase_runs(lane, bars, kinds);
-    lane.has_band = lane.runs.length < 0.8 * lane.bars.length;
+    const of_host = lane.bars.some((bar) => kinds[bars.kind[bar]].task_class === 'host');
+    lane.has_band = !of_host && lane.runs.length < 0.8 * lane.bars.length;
   }
   return lanes;
 }

@@ -255,7 +255,7 @@ class Painter {
       } else {
         context.font = '11px system-ui, "DejaVu Sans", sans-serif';
         context.fillStyle = row.kind === 'use' ? colours.faint : colours.text;
-        this.fitted(row_label(row), middle);
+        this.fitted(row_label(row, this.gutter < 120), middle);
       }
     }
   }

@@ -27,10 +27,12 @@ function rows_of(shown_rank, show_path) {
   return {rows, height: top};
 }
 
-function row_label({kind, view, lane, use}) {
+// `short`: there is little room.
+function row_label({kind, view, lane, use}, short) {
   if (kind === 'path') return 'what the end waited for';
-  if (kind === 'use') return view.ranks.length > 1 ? `${use.name}, rank ${use.rank}` : use.name;
-  if (kind !== 'bars') return '';
-  if (lane.name === 'slots') return `rank ${lane.rank}`;
-  return view.ranks.length > 1 ? `rank ${lane.rank} ${lane.name}` : lane.name;
+  if (kind === 'title' || kind === 'band') return '';
+  const {rank, name} = lane ?? use;
+  if (name === 'slots') return `rank ${rank}`;
+  if (view.ranks.length === 1) return name;
+  return short ? `${rank} ${name}` : `rank ${rank} ${name}`;
 }

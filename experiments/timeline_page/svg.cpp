@@ -8,7 +8,6 @@
 
 #include "base/text.hpp"
 #include "experiments/timeline_page/tint.hpp"
-#include "trace/short_names.hpp"
 
 namespace moeline {
 namespace {
@@ -142,17 +141,18 @@ class Drawing {
     draw_label(bar.label, x + width / 2, y, width - 4);
   }
 
-  // On one line, else on two: "combine", "(B)"; else not at all.
+  // On one line, or on two: "combine", "(B)"; else not at all. A line break is kept.
   void draw_label(const std::string& label, double x, double y, double room) {
     constexpr double kReadable = 7;
     const auto size_of = [&](std::string_view line) { return std::min(kFont, kFont * room / text_width(line, kFont)); };
-    const std::size_t cut = std::min(label.find('('), label.find(' '));
-    if (size_of(label) >= 0.8 * kFont || (cut == std::string::npos && size_of(label) >= kReadable)) {
+    const bool broken = label.find('\n') != std::string::npos;
+    const std::size_t cut = broken ? label.find('\n') : std::min(label.find('('), label.find(' '));
+    if ((!broken && size_of(label) >= 0.8 * kFont) || (cut == std::string::npos && size_of(label) >= kReadable)) {
       return text(x, y + 0.65 * kBarHeight, size_of(label), kCentred, label);
     }
     if (cut == std::string::npos) return;
     const std::string first = label.substr(0, cut);
-    const std::string second = label.substr(label[cut] == ' ' ? cut + 1 : cut);
+    const std::string second = label.substr(label[cut] == '(' ? cut : cut + 1);
     const double size = std::min({size_of(first), size_of(second), 0.85 * kFont});
     if (size < kReadable) return;
     text(x, y + 0.42 * kBarHeight, size, kCentred, first);
@@ -208,13 +208,14 @@ class Drawing {
 
   void draw_axis(double y) {
     constexpr double kMostTicks = 12;
-    constexpr double kMilli = 1000;
     const double step = tick_step(span_us_, kMostTicks);
-    const bool ms = step >= kMilli / 2;
+    constexpr std::pair<double, const char*> kUnits[] = {{1e6, "s"}, {1e3, "ms"}, {1, "us"}};
+    const auto& [unit, name] = *std::find_if(std::begin(kUnits), std::end(kUnits) - 1,
+                                             [&](const auto& each) { return step >= each.first / 2; });
     body_ += fmt::format("<path d=\"M{:.1f} {:.1f}H{:.1f}\" stroke=\"#555\"/>\n", left_, y, x_of(span_us_));
     for (double us = 0; us <= span_us_ * 1.001; us += step) {
       body_ += fmt::format("<path d=\"M{:.1f} {:.1f}v4\" stroke=\"#555\"/>\n", x_of(us), y);
-      text(x_of(us), y + 4 + kFont, kFont, kCentred, fmt::format("{:g} {}", ms ? us / kMilli : us, ms ? "ms" : "us"));
+      text(x_of(us), y + 4 + kFont, kFont, kCentred, fmt::format("{:g} {}", us / unit, name));
     }
   }
 
@@ -226,46 +227,7 @@ class Drawing {
   std::string body_;
 };
 
-bool same_phase(const KernelSpan& a, const KernelSpan& b) {
-  return a.phase == b.phase && a.place.layer == b.place.layer && a.place.micro_batch == b.place.micro_batch;
-}
-
-// Kernels in a row that are one bar.
-struct Run {
-  const KernelSpan* first = nullptr;
-  Time end{}, computes{}, communicates{};
-
-  void add(const KernelSpan& kernel) {
-    end = std::max(end, kernel.end);
-    (is_communication(kernel.kernel_class) ? communicates : computes) += kernel.end - kernel.start;
-  }
-  [[nodiscard]] PictureBar bar() const {
-    const std::string name = short_phase_name(first->phase.empty() ? short_kernel_name(first->name) : first->phase);
-    const std::string title = fmt::format("{}, layer {}, micro-batch {}: {:.1f} us", name, first->place.layer,
-                                          first->place.micro_batch, to_us(end - first->start));
-    return {name, title, first->phase, first->place.micro_batch, communicates > computes, first->start, end};
-  }
-};
-
 }  // namespace
-
-std::vector<PictureLane> lanes_of_phases(const std::vector<KernelSpan>& kernels,
-                                         const std::map<std::uint32_t, std::string>& stream_names) {
-  std::map<std::uint32_t, std::vector<Run>> streams;
-  for (const KernelSpan& kernel : kernels) {
-    std::vector<Run>& runs = streams[kernel.stream];
-    if (runs.empty() || !same_phase(*runs.back().first, kernel)) runs.push_back({.first = &kernel});
-    runs.back().add(kernel);
-  }
-  std::vector<PictureLane> lanes;
-  for (const auto& [stream, runs] : streams) {
-    const auto named = stream_names.find(stream);
-    PictureLane& lane = lanes.emplace_back();
-    lane.name = named == stream_names.end() ? fmt::format("stream {}", stream) : named->second;
-    for (const Run& run : runs) lane.bars.push_back(run.bar());
-  }
-  return lanes;
-}
 
 std::string to_svg(const std::vector<Picture>& pictures) { return Drawing(pictures).draw(); }
 

@@ -1,3 +1,5 @@
+const most_lanes = 200;  // at once: canvases have a largest height
+
 // The page: head, timeline with its controls, what was clicked, tables, sources.
 class TimelineElement {
   constructor() {
@@ -7,7 +9,6 @@ class TimelineElement {
     this.tip = element('div', {className: 'tip', hidden: true});
     this.painter = new Painter(this.canvas);
     this.panel = new Panel((view, bar) => this.select({view, bar}));
-    this.rank = null;
     this.show_path = false;
     this.selected = null;
     this.from = earliest;
@@ -111,7 +112,8 @@ class TimelineElement {
     this.hover(null);
     if (found) {
       const {view, bar} = found;
-      if (this.rank !== null && lane_of(view, bar).rank !== this.rank) this.choose_rank(null);
+      const {rank} = lane_of(view, bar);
+      if (this.rank !== null && this.rank !== rank) this.choose_rank(this.ranks[0] === null ? null : rank);
       this.reveal(view.bars.start[bar], view.bars.end[bar]);
       this.panel.show(view, bar);
     } else {
@@ -157,9 +159,12 @@ class TimelineElement {
     ]);
     if (views[0].window.name !== '') controls.append(button(views[0].window.name, 'a part of it', () => this.show_window()));
     if (views.some((view) => view.path.length)) controls.append(this.path_box());
-    this.ranks = [null, ...new Set(views.flatMap((view) => view.ranks))];
+    const lanes = views.flatMap((view) => view.lanes);
+    this.ranks = [...new Set(lanes.map(({rank}) => rank))];
+    if (lanes.length <= most_lanes) this.ranks.unshift(null);
+    this.rank = this.ranks[0];
     if (this.ranks.length > 2) {
-      this.rank_choice = choice('ranks', this.ranks, null, (rank) => rank ?? 'all', (rank) => this.choose_rank(rank));
+      this.rank_choice = choice('ranks', this.ranks, this.rank, (rank) => rank ?? 'all', (rank) => this.choose_rank(rank));
       controls.append(this.rank_choice);
     }
     return controls;

@@ -29,18 +29,26 @@ std::string title_of(const Run& run) {
                      run.setup.scenario.schedule);
 }
 
-PictureBar picture_bar(const std::string& label, const PhaseTimes& slot) {
-  const std::string title = fmt::format("{}, rank {}: {:.1f} us", label, slot.rank, to_us(slot.span()));
-  return {label, title, slot.phase, slot.micro_batch, false, slot.start, slot.end};
+// Colours say what a slot does, its label which micro-batches: of an overlapped one the forward's above the backward's.
+PictureBar picture_bar(const Run& run, std::size_t i) {
+  const PhaseTimes& row = run.phases[i];
+  std::string label = fmt::format("{}", row.micro_batch);
+  std::string title = fmt::format("{} {}", row.phase, row.micro_batch);
+  if (run.step() != nullptr) {
+    const Slot& slot = run.step()->layout.slots[i].slot;
+    title = title_of(slot);
+    if (slot.kind == SlotKind::forward_backward) label += fmt::format("\n{}", slot.backward.micro_batch);
+  }
+  title += fmt::format(", rank {}: {:.1f} us", row.rank, to_us(row.span()));
+  return {label, title, row.phase, row.micro_batch, false, row.start, row.end};
 }
 
-// A slot is labelled by its micro-batch: colours say what it does.
 std::vector<PictureLane> lanes_of_slots(const Run& run) {
   std::map<std::uint32_t, PictureLane> ranks;
-  for (const PhaseTimes& slot : run.phases) {
-    PictureLane& lane = ranks[slot.rank];
-    lane.name = fmt::format("rank {}", slot.rank);
-    lane.bars.push_back(picture_bar(fmt::format("{} {}", slot.phase, slot.micro_batch), slot));
+  for (std::size_t i = 0; i < run.phases.size(); ++i) {
+    PictureLane& lane = ranks[run.phases[i].rank];
+    lane.name = fmt::format("rank {}", run.phases[i].rank);
+    lane.bars.push_back(picture_bar(run, i));
   }
   std::vector<PictureLane> lanes;
   for (auto& [rank, lane] : ranks) lanes.push_back(std::move(lane));

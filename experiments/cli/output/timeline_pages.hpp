@@ -8,6 +8,7 @@
 #include "experiments/cli/output/compare_output.hpp"
 #include "experiments/explain/explanation.hpp"
 #include "experiments/timeline_page/page.hpp"
+#include "experiments/timeline_page/phase_lanes.hpp"
 #include "experiments/timeline_page/svg.hpp"
 
 namespace moeline {
