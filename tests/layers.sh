@@ -27,11 +27,12 @@ calib/bench/attention nothing
 experiments/page   base
 experiments/run    $model $schedules
 experiments/explain experiments/run measured $model $schedules
+experiments/timeline_page experiments/page experiments/explain experiments/run measured $model $schedules
 experiments/validate experiments/run calib/fit $model $schedules
 experiments/sweep  experiments/run $model $schedules
 experiments/plan   experiments/run $model $schedules
-experiments/cli/output experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/page calib/fit measured $model $schedules
-experiments/cli    experiments/cli/output experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/page calib/fit measured $model $schedules
+experiments/cli/output experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/page calib/fit measured $model $schedules
+experiments/cli    experiments/cli/output experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/page calib/fit measured $model $schedules
 "
 failed=0
 checked=0

@@ -2,11 +2,16 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
+#include "base/file.hpp"
+#include "engine/simulate.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/analysis_output.hpp"
+#include "experiments/cli/output/timeline_pages.hpp"
+#include "experiments/cli/output_file.hpp"
 #include "hardware/device_name.hpp"
 
 namespace moeline {
@@ -17,6 +22,8 @@ struct Options {
   std::string scenario;
   std::vector<std::string> assignments;
   std::string hardware;
+  std::string html;
+  bool force = false;
   std::string format = "table";
 };
 
@@ -26,10 +33,21 @@ std::optional<HardwareProfile> machine_of(const Trace& trace, const Options& opt
   return name ? std::optional(load_profile(*name)) : std::nullopt;
 }
 
+void write_page(const AnalysisReport& report, const std::string& file, const PageTemplate& page_template) {
+  const ReplayGraph replay = replay_graph(*report.measured);
+  const Explanation explanation = explain(replay, simulate(replay.graph));
+  const TimelinePage page = trace_page(report.file, *report.measured, replay, explanation, to_table(report));
+  write_text(file, to_html(page, page_template));
+}
+
 void analyze_command(const Options& options) {
   if (options.scenario.empty() && !options.assignments.empty()) {
     throw CLI::ValidationError("--set: overrides the scenario, and there is none; give --scenario");
   }
+  check_output({"--html", options.html, FileKind::page}, {options.input.path, options.input.map, options.scenario},
+               options.force);
+  std::optional<PageTemplate> page_template;
+  if (!options.html.empty()) page_template = load_timeline_template();
   const Measured measured = load_measured(options.input);
   AnalysisReport report;
   report.file = options.input.path;
@@ -41,6 +59,7 @@ void analyze_command(const Options& options) {
     report.shapes = shapes_of(setup, report.analysis.ranks.front().phases);
   }
   if (measured.trace.gpus.size() == 1) report.counterfactuals = counterfactuals(measured);
+  if (page_template) write_page(report, options.html, *page_template);
   fmt::print("{}", options.format == "json" ? to_json(report) : to_table(report));
 }
 
@@ -84,6 +103,9 @@ void add_analyze(CLI::App& app, int& /*exit_code*/) {
   command->add_option("--scenario", options->scenario, "scenario that ran in the trace: shapes of its kernels");
   command->add_option("--set", options->assignments, "override in the scenario")->allow_extra_args(false);
   command->add_option("--hardware", options->hardware, "profile of the machine; default: by the trace's device");
+  command->add_option("--html", options->html, "write a page of the trace's timeline, and of what is printed")
+      ->check(not_empty());
+  add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(std::string(kDefinitions) + "\n" + kWindowHelp);
   command->callback([options] { analyze_command(*options); });

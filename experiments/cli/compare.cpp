@@ -13,6 +13,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/compare_output.hpp"
+#include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/run/null_models.hpp"
 #include "experiments/run/run.hpp"
@@ -30,6 +31,7 @@ struct Options {
   MeasuredInput input;  ///< how to read traces; its path is unused
   std::string fail_above;
   std::string trace;
+  std::string html, svg;
   bool force = false;
   std::string format = "table";
 };
@@ -41,6 +43,7 @@ struct Side {
   std::vector<std::string> warnings;
   std::optional<SteppedTrace> steps;  // of a trace
   bool is_whole = false;              // a trace of which neither phases nor steps are known
+  std::map<std::uint32_t, std::string> stream_names;
 };
 
 void take_phases(const Trace& trace, const Interpretation& meaning, Side& side) {
@@ -101,8 +104,9 @@ Side load_side(const std::string& path, const Options& options) {
     throw SpecError(path, 0, "is a whole pipeline; compare knows the phases of one rank");
   Run run = run_scenario(setup);
   std::vector<KernelSpan> kernels = kernel_spans(run.program.graph, run.timeline);
-  return {std::move(run.setup),    std::move(run.phases), std::move(kernels),
-          std::move(run.warnings), std::nullopt,          false};
+  return {std::move(run.setup),           std::move(run.phases), std::move(kernels),
+          std::move(run.warnings),        std::nullopt,          false,
+          stream_names(run.program.graph)};
 }
 
 // Phases of prefill and decode have the same names and nothing else in common.
@@ -158,7 +162,12 @@ int compare(const Options& options) {
   if (has_window(options.input.window) && is_scenario(options.a) && is_scenario(options.b)) {
     throw CLI::ValidationError("--steps, --from, --to: apply to traces, and both sides are scenarios");
   }
-  check_output({"--trace", options.trace, FileKind::trace}, {options.a, options.b, options.input.map}, options.force);
+  const std::vector<std::string> inputs = {options.a, options.b, options.input.map};
+  check_output({"--trace", options.trace, FileKind::trace}, inputs, options.force);
+  check_output({"--html", options.html, FileKind::page}, inputs, options.force);
+  check_output({"--svg", options.svg, FileKind::svg}, inputs, options.force);
+  std::optional<PageTemplate> page_template;
+  if (!options.html.empty()) page_template = load_timeline_template();
   const double threshold =
       options.fail_above.empty() ? std::numeric_limits<double>::infinity() : threshold_of(options.fail_above);
   Side a = load_side(options.a, options);
@@ -171,6 +180,15 @@ int compare(const Options& options) {
   report.differences = differences(report.score, a.kernels, b.kernels);
   if (!options.trace.empty()) {
     write_text(options.trace, merged_trace({{"a: " + options.a, a.kernels}, {"b: " + options.b, b.kernels}}));
+  }
+  if (page_template) {
+    write_text(options.html, to_html(compare_page(report, {a.kernels, a.phases, a.stream_names},
+                                                  {b.kernels, b.phases, b.stream_names}),
+                                     *page_template));
+  }
+  if (!options.svg.empty()) {
+    write_text(options.svg, to_svg({{"a: " + options.a, lanes_of_phases(a.kernels, a.stream_names)},
+                                    {"b: " + options.b, lanes_of_phases(b.kernels, b.stream_names)}}));
   }
   fmt::print("{}", options.format == "json" ? to_json(report) : to_table(report));
   for (const std::string& warning : a.warnings) fmt::print(stderr, "moeline: warning: a: {}\n", warning);
@@ -214,6 +232,9 @@ void add_compare(CLI::App& app, int& exit_code) {
   command->add_option("--fail-above", options->fail_above, "5%: exit code 1 where a difference is larger")
       ->check(not_empty());
   command->add_option("--trace", options->trace, "write both timelines into one Chrome trace")->check(not_empty());
+  command->add_option("--html", options->html, "write a page of both timelines on one axis, and why they differ")
+      ->check(not_empty());
+  command->add_option("--svg", options->svg, "draw the phases of both timelines on one scale")->check(not_empty());
   add_force(*command, options->force);
   add_kernel_map_options(*command, options->input);
   add_window_options(*command, options->input.window);

@@ -2,13 +2,19 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
+#include "base/file.hpp"
 #include "engine/simulate.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/explain_output.hpp"
+#include "experiments/cli/output/timeline_pages.hpp"
+#include "experiments/cli/output_file.hpp"
+#include "experiments/cli/ranks.hpp"
 #include "experiments/run/run.hpp"
+#include "experiments/timeline_page/run_view.hpp"
 
 namespace moeline {
 namespace {
@@ -16,6 +22,9 @@ namespace {
 struct Options {
   MeasuredInput input;  ///< its path may be a scenario's
   std::vector<std::string> assignments;
+  std::string html;
+  std::vector<std::string> ranks;
+  bool force = false;
   std::string format = "table";
 };
 
@@ -24,16 +33,28 @@ void print(const Explanation& explanation, const TaskGraph& graph, const Options
              options.format == "json" ? to_json(explanation, graph) : to_table(options.input.path, explanation, graph));
 }
 
-void explain_scenario(const Options& options) {
+void explain_scenario(const Options& options, const std::optional<PageTemplate>& page_template) {
   const Run run = run_scenario(load_setup(options.input.path, options.assignments), true);
-  print(explain(run), run.program.graph, options);
+  const auto ranks = parse_ranks("--ranks", options.ranks, simulated_ranks(run.program.graph));
+  const Explanation explanation = explain(run);
+  if (page_template) {
+    const std::string table = to_table(options.input.path, explanation, run.program.graph);
+    write_text(options.html, to_html(run_page(run, explanation, ranks, options.assignments, table), *page_template));
+  }
+  print(explanation, run.program.graph, options);
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
 }
 
-void explain_trace(const Options& options) {
-  const ReplayGraph replay = replay_graph(load_measured(options.input));
-  const Timeline timeline = simulate(replay.graph, {.record_changes = true});
-  print(explain(replay, timeline), replay.graph, options);
+void explain_trace(const Options& options, const std::optional<PageTemplate>& page_template) {
+  const Measured measured = load_measured(options.input);
+  const ReplayGraph replay = replay_graph(measured);
+  const Explanation explanation = explain(replay, simulate(replay.graph, {.record_changes = true}));
+  if (page_template) {
+    const std::string table = to_table(options.input.path, explanation, replay.graph);
+    write_text(options.html,
+               to_html(trace_page(options.input.path, measured, replay, explanation, table), *page_template));
+  }
+  print(explanation, replay.graph, options);
 }
 
 void explain_command(const Options& options) {
@@ -44,7 +65,13 @@ void explain_command(const Options& options) {
   if (scenario && has_window(options.input.window)) {
     throw CLI::ValidationError("--steps, --from, --to: apply to traces, and this is a scenario");
   }
-  scenario ? explain_scenario(options) : explain_trace(options);
+  if (!scenario && !options.ranks.empty()) {
+    throw CLI::ValidationError("--ranks: of a scenario alone; a trace is shown as it is");
+  }
+  check_output({"--html", options.html, FileKind::page}, {options.input.path, options.input.map}, options.force);
+  std::optional<PageTemplate> page_template;
+  if (!options.html.empty()) page_template = load_timeline_template();
+  scenario ? explain_scenario(options, page_template) : explain_trace(options, page_template);
 }
 
 constexpr const char* kDefinitions =
@@ -64,6 +91,15 @@ void add_explain(CLI::App& app, int& /*exit_code*/) {
       ->allow_extra_args(false);
   add_kernel_map_options(*command, options->input);
   add_window_options(*command, options->input.window);
+  command->add_option("--html", options->html, "write a page of the timeline and of what is printed")
+      ->check(not_empty());
+  command
+      ->add_option(
+          "--ranks", options->ranks,
+          "all, or 0,5,7: whose kernels --html shows; by default rank 0 and the one that the end waited for most")
+      ->delimiter(',')
+      ->needs("--html");
+  add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(std::string(kDefinitions) + "\n" + kWindowHelp);
   command->callback([options] { explain_command(*options); });

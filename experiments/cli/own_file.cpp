@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "experiments/timeline_page/svg.hpp"
 #include "hardware/profile.hpp"
 #include "measured/replay.hpp"
 #include "timeline/write_trace.hpp"
@@ -19,9 +20,10 @@ struct Mark {
   std::string_view begins, holds;
 };
 
-constexpr std::array<Mark, 7> kMarks = {{
+constexpr std::array<Mark, 8> kMarks = {{
     {"a trace", "{\n\"distributedInfo\": ", kTraceMark},
-    {"a page of plots", "<!DOCTYPE html>\n", "\n<meta name=\"generator\" content=\"moeline\">\n"},
+    {"a page", "<!DOCTYPE html>\n", "\n<meta name=\"generator\" content=\"moeline\">\n"},
+    {"a picture", kSvgStart, ""},
     {"a task graph", kGraphJsonStart, ""},
     {"a Graphviz file", kGraphvizStart, ""},
     {"a profile", "name: ", kProfileMark},

@@ -1,7 +1,6 @@
 // moeline simulate: a scenario -> a timeline.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -14,9 +13,12 @@
 #include "experiments/cli/output/provenance_help.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
 #include "experiments/cli/output/step_output.hpp"
+#include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
+#include "experiments/cli/ranks.hpp"
 #include "experiments/cli/run_folder.hpp"
 #include "experiments/run/run_metrics.hpp"
+#include "experiments/timeline_page/run_view.hpp"
 #include "timeline/gzip_text.hpp"
 #include "timeline/write_trace.hpp"
 
@@ -29,6 +31,8 @@ struct Options {
   std::string trace;
   std::string format = "table";
   std::string output;
+  std::string html, svg;
+  std::vector<std::string> page_ranks;
   std::string kernel_naming = "deepep";
   std::string ts_resolution = "ns";
   std::vector<std::string> trace_ranks;
@@ -55,29 +59,11 @@ std::string trace_of(const Run& run, const Options& options, std::uint32_t rank)
   return trace_of_rank(run.program.graph, run.timeline, rank, trace);
 }
 
-// The ranks that were simulated: one, or all of a pipeline or of an expert-parallel group.
-std::set<std::uint32_t> ranks_of(const TaskGraph& graph) {
-  std::set<std::uint32_t> ranks;
-  for (const Stream& stream : graph.streams()) ranks.insert(stream.rank);
-  return ranks;
-}
-
 // By default all stages of a pipeline, and rank 0 of a group: its others do the same work.
 std::set<std::uint32_t> traced_ranks(const Run& run, const std::vector<std::string>& wanted) {
-  const std::set<std::uint32_t> simulated = ranks_of(run.program.graph);
+  const std::set<std::uint32_t> simulated = simulated_ranks(run.program.graph);
   if (wanted.empty()) return run.is_pipeline() ? simulated : std::set<std::uint32_t>{0};
-  if (wanted == std::vector<std::string>{"all"}) return simulated;
-  std::set<std::uint32_t> ranks;
-  for (const std::string& text : wanted) {
-    std::uint32_t rank = 0;
-    const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), rank);
-    if (failed != std::errc{} || end != text.data() + text.size() || !simulated.contains(rank)) {
-      throw SpecError(
-          fmt::format("--trace-ranks: '{}' is not among the simulated ranks, 0 to {}", text, simulated.size() - 1));
-    }
-    ranks.insert(rank);
-  }
-  return ranks;
+  return parse_ranks("--trace-ranks", wanted, simulated);
 }
 
 // Bytes of JSON and of the file.
@@ -126,17 +112,35 @@ void write_folder(const Run& run, const Beside& beside, const std::set<std::uint
   remove_other_traces(folder, traces);
 }
 
-std::string result_of(const Run& run, Beside beside, const Options& options) {
-  if (options.format == "json") return to_json(run, beside);
-  if (options.format == "csv") return to_csv(run);
+std::string table_of(const Run& run, const Beside& beside) {
   if (run.step() != nullptr) return step_table(run);
-  if (run.is_pipeline()) return pipeline_table(run);
-  if (run.setup.scenario.schedule == "sequential") return to_table(run, beside);
+  return run.is_pipeline() ? pipeline_table(run) : to_table(run, beside);
+}
+
+std::string result_of(const Run& run, const Beside& beside, const Options& options) {
+  if (options.format == "json") return to_json(run, beside);
+  return options.format == "csv" ? to_csv(run) : table_of(run, beside);
+}
+
+// The same work without overlap, which tables and pictures show beside it.
+std::optional<Run> without_overlap(const Run& run, const Options& options) {
+  const bool shown = options.format == "table" || !options.svg.empty() || !options.html.empty();
+  if (!shown || run.is_pipeline() || run.setup.scenario.schedule == "sequential") return {};
   Setup alone = run.setup;
   alone.scenario.schedule = "sequential";
-  const Run baseline = run_scenario(alone);
-  beside.baseline = &baseline;
-  return to_table(run, beside);
+  return run_scenario(alone);
+}
+
+void write_page(const Run& run, const Beside& beside, const std::set<std::uint32_t>& ranks, const Options& options,
+                const PageTemplate& page_template) {
+  const TimelinePage page = run_page(run, explain(run), ranks, options.assignments, table_of(run, beside));
+  write_text(options.html, to_html(page, page_template));
+}
+
+void write_picture(const Run& run, const Beside& beside, const std::string& file) {
+  std::vector<Picture> pictures = {picture_of(run)};
+  if (beside.baseline != nullptr) pictures.push_back(picture_of(*beside.baseline));
+  write_text(file, to_svg(pictures));
 }
 
 // Where power lowers the clock, what the run would be without.
@@ -149,25 +153,35 @@ std::optional<Run> at_burst(const Run& run) {
 
 int simulate_command(const Options& options) {
   check_output({"--trace", options.trace, FileKind::trace}, {options.scenario}, options.force);
+  check_output({"--html", options.html, FileKind::page}, {options.scenario}, options.force);
+  check_output({"--svg", options.svg, FileKind::svg}, {options.scenario}, options.force);
   if (!options.output.empty()) check_run_folder(options.output, options.force);
+  std::optional<PageTemplate> page_template;
+  if (!options.html.empty()) page_template = load_timeline_template();
   const bool wants_trace = !options.trace.empty() || !options.output.empty();
   std::vector<std::string> assignments = options.assignments;
   if (options.samples > 0) assignments.push_back(fmt::format("samples={}", options.samples));
   const Setup setup = load_setup(options.scenario, assignments);
   const bool counts = !is_training_step(setup.scenario) || options.trace_level == "operator";  // what kernels take
-  const Run run = run_scenario(setup, wants_trace && counts);
+  const Run run = run_scenario(setup, (wants_trace && counts) || page_template);
   const std::set<std::uint32_t> ranks = traced_ranks(run, options.trace_ranks);
+  const auto page_ranks = parse_ranks("--ranks", options.page_ranks, simulated_ranks(run.program.graph));
   std::optional<Samples> drawn;
   if (run.setup.scenario.samples > 1) drawn = sample(run.setup);
   const bool shows_burst = options.format != "csv" || !options.output.empty();
   const std::optional<Run> burst = shows_burst ? at_burst(run) : std::nullopt;
-  const Beside beside{.burst = burst ? &*burst : nullptr, .samples = drawn ? &*drawn : nullptr};
+  const std::optional<Run> baseline = without_overlap(run, options);
+  const Beside beside{.baseline = baseline ? &*baseline : nullptr,
+                      .burst = burst ? &*burst : nullptr,
+                      .samples = drawn ? &*drawn : nullptr};
   const std::string result = result_of(run, beside, options);
   if (!options.output.empty()) create_run_folder(options.output);
   if (!options.trace.empty()) {
     const TraceSize size = write_trace(options.trace, trace_of(run, options, 0), options.trace.ends_with(".gz"));
     if (run.step() != nullptr) report_size(options.trace, size);
   }
+  if (page_template) write_page(run, beside, page_ranks, options, *page_template);
+  if (!options.svg.empty()) write_picture(run, beside, options.svg);
   if (!options.output.empty()) write_folder(run, beside, ranks, options);
   fmt::print("{}", result);
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
@@ -233,6 +247,18 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command
       ->add_option("-o,--output", options->output,
                    "write a run folder: manifest, metrics, traces/, where traces of an earlier run are removed")
+      ->check(not_empty());
+  command->add_option("--html", options->html, "write a page of the timeline that opens in any browser, offline")
+      ->check(not_empty());
+  command
+      ->add_option(
+          "--ranks", options->page_ranks,
+          "all, or 0,5,7: whose kernels --html shows; by default rank 0 and the one that the end waited for most")
+      ->delimiter(',')
+      ->needs("--html");
+  command
+      ->add_option("--svg", options->svg,
+                   "draw the phases of rank 0, with and without overlap, or the slots of a pipeline")
       ->check(not_empty());
   command
       ->add_option("--trace-ranks", options->trace_ranks,

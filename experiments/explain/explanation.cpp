@@ -1,5 +1,7 @@
 #include "experiments/explain/explanation.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 
@@ -63,6 +65,11 @@ Explanation explain(const TaskGraph& graph, const Timeline& timeline, Time span,
 }
 
 }  // namespace
+
+std::string title_of(const Blame& blame) {
+  return fmt::format("{}{}{}: {}", blame.task_class, blame.phase.empty() ? "" : " in ", blame.phase,
+                     name_of(blame.reason));
+}
 
 Explanation explain(const Run& run) {
   return explain(run.program.graph, run.timeline, run.metrics.span, stand_ins_of(run.program));

@@ -21,6 +21,9 @@ struct Explanation {
   std::optional<Period> period{};                ///< where layers repeat
 };
 
+/// "gemm in attn-1: running"
+[[nodiscard]] std::string title_of(const Blame& blame);
+
 /// REQUIRES: timelines recorded with their changes.
 [[nodiscard]] Explanation explain(const Run& run);
 

@@ -33,7 +33,7 @@ install(DIRECTORY hwprofiles DESTINATION ${data_dir})
 install(DIRECTORY schedules DESTINATION ${data_dir} FILES_MATCHING PATTERN "*.yaml")
 install(DIRECTORY tests/published DESTINATION ${data_dir}/tests FILES_MATCHING PATTERN "*.yaml")
 install(DIRECTORY calib/data DESTINATION ${data_dir}/calib)
-install(DIRECTORY experiments/page DESTINATION ${data_dir}/experiments
+install(DIRECTORY experiments/page experiments/timeline_page DESTINATION ${data_dir}/experiments
         FILES_MATCHING PATTERN "*.html" PATTERN "*.css" PATTERN "*.js")
 install(FILES ${MOELINE_ECHARTS} DESTINATION ${data_dir}/experiments/page OPTIONAL)
 # One folder per question, each with a README.

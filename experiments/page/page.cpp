@@ -1,70 +1,15 @@
 #include "experiments/page/page.hpp"
 
 #include <fmt/format.h>
-#include <rapidjson/stringbuffer.h>
-#include <rapidjson/writer.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.hpp"
-#include "base/text.hpp"
+#include "experiments/page/page_json.hpp"
 
 namespace moeline {
 namespace {
-
-// Compact JSON for a script element, which would end at the first "</script" of any text.
-class PageJson {
- public:
-  void key(std::string_view name) { writer_.Key(name.data(), size_of(name)); }
-  void open() { writer_.StartObject(); }
-  void close() { writer_.EndObject(); }
-  void text(std::string_view value) {
-    const std::string valid = as_utf8(value);
-    writer_.String(valid.data(), size_of(valid));
-  }
-  void number(double value) {
-    constexpr int kDigits = 9;  // as in the table's CSV
-    const std::string written = std::isfinite(value) ? fmt::format("{:.{}g}", value, kDigits) : "null";
-    writer_.RawValue(written.data(), written.size(), rapidjson::kNumberType);
-  }
-  void entry(std::string_view name, std::string_view value) {
-    key(name);
-    text(value);
-  }
-  template <class List, class Write>
-  void list(std::string_view name, const List& values, Write write) {
-    key(name);
-    writer_.StartArray();
-    for (const auto& value : values) write(value);
-    writer_.EndArray();
-  }
-  template <class List>
-  void texts(std::string_view name, const List& values) {
-    list(name, values, [this](const std::string& value) { text(value); });
-  }
-  template <class List>
-  void numbers(std::string_view name, const List& values) {
-    list(name, values, [this](auto value) { number(static_cast<double>(value)); });
-  }
-  void flag(std::string_view name, bool value) {
-    key(name);
-    writer_.Bool(value);
-  }
-  [[nodiscard]] std::string for_script() const {
-    std::string escaped;
-    for (const char c : std::string_view(buffer_.GetString(), buffer_.GetSize())) {
-      c == '<' ? escaped += "\\u003c" : escaped += c;
-    }
-    return escaped;
-  }
-
- private:
-  static rapidjson::SizeType size_of(std::string_view value) { return static_cast<rapidjson::SizeType>(value.size()); }
-
-  rapidjson::StringBuffer buffer_;
-  rapidjson::Writer<rapidjson::StringBuffer> writer_{buffer_};
-};
 
 // Whether ratios of neighbours differ less than their distances do, as in 8, 16, 32.
 bool grows_by_factors(const std::vector<double>& numbers) {
@@ -173,20 +118,6 @@ std::string data_of(const Page& page) {
   return json.for_script();
 }
 
-std::string as_html_text(std::string_view text) {
-  std::string escaped;
-  for (const char c : as_utf8(text)) {
-    if (c == '&') {
-      escaped += "&amp;";
-    } else if (c == '<') {
-      escaped += "&lt;";
-    } else {
-      escaped += c;
-    }
-  }
-  return escaped;
-}
-
 void check_consistent(const Page& page) {
   const std::size_t count = page.failures.size();
   const std::size_t known = page.fits_memory.size();
@@ -199,8 +130,7 @@ void check_consistent(const Page& page) {
 
 std::string to_html(const Page& page, const PageTemplate& page_template) {
   check_consistent(page);
-  return page_template.before_title + as_html_text(page.title) + page_template.before_data + data_of(page) +
-         page_template.after_data;
+  return filled(page_template, page.title, data_of(page));
 }
 
 }  // namespace moeline

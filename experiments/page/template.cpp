@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/text.hpp"
 
 namespace moeline {
 namespace {
@@ -31,15 +32,29 @@ std::string read_echarts() {
                   "MOELINE_ECHARTS names another echarts.min.js");
 }
 
-// What stands for {{name}} in page.html: a file beside it.
+std::string as_html_text(std::string_view text) {
+  std::string escaped;
+  for (const char c : as_utf8(text)) {
+    if (c == '&') {
+      escaped += "&amp;";
+    } else if (c == '<') {
+      escaped += "&lt;";
+    } else {
+      escaped += c;
+    }
+  }
+  return escaped;
+}
+
+// What stands for {{name}} in page.html: a file, by its path from there.
 std::string read_part(const fs::path& folder, std::string_view name) {
   return name == kEcharts ? read_echarts() : read_text(folder / name);
 }
 
 }  // namespace
 
-PageTemplate load_page_template() {
-  const fs::path folder = home() / "experiments/page";
+PageTemplate load_page_template(const std::string& page) {
+  const fs::path folder = home() / "experiments" / page;
   const std::string text = read_text(folder / "page.html");
   PageTemplate result;
   std::string* part = &result.before_title;
@@ -60,6 +75,12 @@ PageTemplate load_page_template() {
   }
   part->append(text, at);
   return result;
+}
+
+std::string filled(const PageTemplate& page_template, std::string_view title, std::string_view data) {
+  std::string html = page_template.before_title + as_html_text(title) + page_template.before_data;
+  html += data;
+  return html + page_template.after_data;
 }
 
 }  // namespace moeline

@@ -11,17 +11,6 @@
 namespace moeline {
 namespace {
 
-constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
-
-std::vector<std::uint32_t> slots_of_phases(const StepLayout& layout, std::size_t phases) {
-  std::vector<std::uint32_t> slots(phases, kNoSlot);
-  for (std::size_t i = 0; i < layout.slots.size(); ++i) {
-    const ProgramSlot& slot = layout.slots[i];
-    std::fill(slots.begin() + slot.first_phase, slots.begin() + slot.end_phase, static_cast<std::uint32_t>(i));
-  }
-  return slots;
-}
-
 std::vector<PhaseTimes> slot_rows(const TaskGraph& graph, const StepLayout& layout, const Timeline& timeline) {
   std::vector<PhaseTimes> rows;
   for (const ProgramSlot& slot : layout.slots) {
@@ -102,6 +91,15 @@ std::size_t StepReport::fullest_rank() const {
 }
 
 const RankStep& StepReport::fullest() const { return ranks[fullest_rank()]; }
+
+std::vector<std::uint32_t> slots_of_phases(const StepLayout& layout, std::size_t phases) {
+  std::vector<std::uint32_t> slots(phases, kNoSlot);
+  for (std::size_t i = 0; i < layout.slots.size(); ++i) {
+    const ProgramSlot& slot = layout.slots[i];
+    std::fill(slots.begin() + slot.first_phase, slots.begin() + slot.end_phase, static_cast<std::uint32_t>(i));
+  }
+  return slots;
+}
 
 StepReport report_step(const Setup& setup, const Program& program, const Timeline& timeline, StepLayout layout) {
   StepReport report;

@@ -69,6 +69,10 @@ struct StepReport {
   [[nodiscard]] std::size_t fullest_rank() const;
 };
 
+inline constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
+/// By phase of the graph, the slot that it belongs to, or kNoSlot.
+[[nodiscard]] std::vector<std::uint32_t> slots_of_phases(const StepLayout& layout, std::size_t phases);
+
 [[nodiscard]] StepReport report_step(const Setup& setup, const Program& program, const Timeline& timeline,
                                      StepLayout layout);
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "timeline/predecessors.hpp"
+#include "timeline/releases.hpp"
 
 namespace moeline {
 namespace {
@@ -12,7 +12,7 @@ namespace {
 class PathFinder {
  public:
   PathFinder(const TaskGraph& graph, const Timeline& timeline, const std::vector<bool>& stand_ins)
-      : graph_(graph), timeline_(timeline), stand_ins_(stand_ins), before_(graph) {}
+      : graph_(graph), timeline_(timeline), stand_ins_(stand_ins), releases_(graph, timeline) {}
 
   std::vector<PathStep> find() && {
     EventId event = last_event(timeline_);
@@ -29,7 +29,7 @@ class PathFinder {
   // The own work of an end that another held up no longer matters.
   EventId before_end(TaskId task) {
     const Span& span = timeline_.spans[task];
-    const EventId held_up_by = before_.held_up(task, timeline_);
+    const EventId held_up_by = releases_.of_end(task);
     if (held_up_by != kNoEvent) return held_up_by;
     const bool stands_in = !stand_ins_.empty() && stand_ins_[task];
     const Time alone = std::min(graph_.task(task).solo, span.end - span.start);
@@ -40,16 +40,16 @@ class PathFinder {
 
   EventId before_start(TaskId task) {
     const Span& span = timeline_.spans[task];
-    const Time released = span.ready - graph_.task(task).delay;
+    const Time released = releases_.released(task);
     add(task, PathReason::sms, span.ready, span.start);
     add(task, PathReason::launch, released, span.ready);
-    return released > Time::zero() ? before_.one_at(start_of(task), released, timeline_) : kNoEvent;
+    return releases_.of_start(task);
   }
 
   const TaskGraph& graph_;
   const Timeline& timeline_;
   const std::vector<bool>& stand_ins_;
-  Predecessors before_;
+  Releases releases_;
   std::vector<PathStep> steps_;  // backwards
 };
 

@@ -22,6 +22,15 @@ struct Causes {
   void add(const Causes& other);
 };
 
+/// Every cause by its name in results, in the order of the tables.
+struct NamedCause {
+  const char* name;
+  Time Causes::*time;
+};
+inline constexpr NamedCause kCauses[] = {{"speed", &Causes::speed},     {"contention", &Causes::contention},
+                                         {"waiting", &Causes::waiting}, {"gaps", &Causes::gaps},
+                                         {"work", &Causes::work},       {"parallel", &Causes::parallel}};
+
 /// Kernels of one family on both sides. Memory-bound, small and routing kernels are one family, since names tell them
 /// apart differently on each side.
 struct FamilyDifference {

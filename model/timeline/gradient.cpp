@@ -109,7 +109,7 @@ class Backwards {
 
   void undo_end(TaskId id, std::uint32_t domain) {
     if (domain != kNoDomain) running_[domain].push_back(id);
-    const EventId held_up_by = history_.held_up_by(id);
+    const EventId held_up_by = history_.releases().of_end(id);
     if (held_up_by == kNoEvent) {
       tasks_[id].done += tasks_[id].end;
     } else {
@@ -144,7 +144,7 @@ class Backwards {
     const Time ready = timeline_.spans[change.task].ready;
     if (change.at > ready) return blame_cause(at, share);
     gradient_.delay[change.task] += share;
-    blame(history_.released_by(change.task), share);
+    blame(history_.releases().of_start(change.task), share);
   }
 
   void set_back(Position at) {

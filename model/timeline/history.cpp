@@ -8,7 +8,7 @@ History::History(const TaskGraph& graph, const Timeline& timeline)
     : graph_(graph),
       timeline_(timeline),
       domains_(coupled_domains(graph)),
-      before_(graph),
+      releases_(graph, timeline),
       entries_(timeline.changes.size()) {
   MOELINE_CHECK(timeline.changes.size() < kNowhere, "too many changes of speed");
   find_kinds();
@@ -16,11 +16,6 @@ History::History(const TaskGraph& graph, const Timeline& timeline)
 }
 
 std::uint32_t History::domain_of(TaskId task) const { return moeline::domain_of(task, graph_, domains_); }
-
-EventId History::released_by(TaskId task) const {
-  const Time released = timeline_.spans[task].ready - graph_.task(task).delay;
-  return released > Time::zero() ? before_.one_at(start_of(task), released, timeline_) : kNoEvent;
-}
 
 void History::find_kinds() {
   std::vector<Position> last(graph_.size(), kNowhere);

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/timeline.hpp"
-#include "timeline/predecessors.hpp"
+#include "timeline/releases.hpp"
 
 namespace moeline {
 
@@ -37,12 +37,8 @@ class History {
   [[nodiscard]] const Entry& operator[](Position position) const { return entries_[position]; }
   [[nodiscard]] const Change& change(Position position) const { return timeline_.changes[position]; }
   [[nodiscard]] Position size() const { return static_cast<Position>(entries_.size()); }
-  [[nodiscard]] const Predecessors& before() const { return before_; }
+  [[nodiscard]] const Releases& releases() const { return releases_; }
   [[nodiscard]] std::uint32_t domain_of(TaskId task) const;
-  /// The event that released the task; kNoEvent: none, it may start from the beginning on.
-  [[nodiscard]] EventId released_by(TaskId task) const;
-  /// The event that the end of a task waited for beyond its own work; kNoEvent: none.
-  [[nodiscard]] EventId held_up_by(TaskId task) const { return before_.held_up(task, timeline_); }
 
  private:
   void find_kinds();
@@ -51,7 +47,7 @@ class History {
   const TaskGraph& graph_;
   const Timeline& timeline_;
   std::vector<std::uint32_t> domains_;
-  Predecessors before_;
+  Releases releases_;
   std::vector<Entry> entries_;
 };
 

@@ -61,7 +61,7 @@ void Shortened::pass(std::span<const Factors> several, Times& at) const {
       const double* const there = at.data() + index_of(before);
       for (std::size_t i = 0; i < kTogether; ++i) here[i] = std::max(here[i], there[i]);
     };
-    const auto others = history_.before().of(event);
+    const auto others = history_.releases().before(event);
     if (is_start(event)) {
       for (const EventId before : others) wait_for(before);
       const auto delay = static_cast<double>(graph_.task(task).delay.count());
@@ -83,7 +83,7 @@ Shortened::Result Shortened::result(const Factors& factors, std::size_t index, c
   result.span = Time(static_cast<std::int64_t>(ps(event) - (first_ == kNoEvent ? 0 : ps(first_))));
   while (event != kNoEvent) {
     const TaskId task = task_of(event);
-    const auto before = history_.before().of(event);
+    const auto before = history_.releases().before(event);
     const auto last = std::max_element(before.begin(), before.end(), earlier);
     EventId cause = last == before.end() ? kNoEvent : *last;
     if (is_start(event)) {

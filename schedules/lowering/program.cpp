@@ -46,7 +46,8 @@ std::string detail_of(const Operator& op, const Price& price) {
   } else if (op.bytes > 0) {
     shape = fmt::format(" {:.1f} MB", op.bytes / 1e6);
   }
-  return fmt::format("{}{}, {}", name_of(op.family), shape, name_of(price.provenance));
+  const std::string from = price.kernel_set.empty() ? "" : " from " + price.kernel_set;
+  return fmt::format("{}{}, {}{}", name_of(op.family), shape, name_of(price.provenance), from);
 }
 
 std::vector<Usage> usages_of(const Price& price) {

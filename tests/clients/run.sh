@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Opens our traces, and the measured one, in the programs that people open traces with: Perfetto's trace processor, the
-# Chrome trace viewer, and HolisticTraceAnalysis or its rules; and pages of sweeps in a browser. Needs
+# Chrome trace viewer, and HolisticTraceAnalysis or its rules; and pages in a browser. Needs
 # build/release/moeline. A client that is not here is skipped, and says so. All stays in build/clients, with screenshots.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -96,6 +96,26 @@ elif have "sweep page" node npm chromium && fetch "sweep page" playwright-core 1
   build/release/moeline plan "$here/plan.yaml" --no-sensitivity --html "$out/plan.html" --force >/dev/null 2>"$out/moeline.log" ||
     { cat "$out/moeline.log" >&2; failed=1; }
   check node "$here/sweep.mjs" "$fetched" "$out" "$out"/sweep_of_*.html "$out/plan.html"
+fi
+
+# page_of NAME COMMAND ARGUMENT...: has moeline write the page of a timeline
+timelines=()
+page_of() {
+  timelines+=("$out/timeline_$1.html")
+  build/release/moeline "${@:2}" --html "$out/timeline_$1.html" --force >/dev/null 2>"$out/moeline.log" ||
+    { cat "$out/moeline.log" >&2; failed=1; }
+}
+if have "timeline page" node npm chromium && fetch "timeline page" playwright-core 1.56.1 "$playwright" ""; then
+  page_of decode simulate "$decode"
+  page_of prefill simulate "$prefill"
+  page_of train explain "$train"
+  page_of step simulate "$step"
+  page_of predictions compare "$decode" "$decode"
+  if [ -e "$measured" ]; then
+    page_of measured analyze "$measured"
+    page_of both compare "$train" "$measured" --layers 2,3
+  fi
+  check node "$here/timeline.mjs" "$fetched" "$out" "${timelines[@]}"
 fi
 
 if have hta python3; then

@@ -12,14 +12,6 @@
 namespace moeline {
 namespace {
 
-struct NamedCause {
-  const char* name;
-  Time Causes::*time;
-};
-constexpr NamedCause kCauses[] = {{"speed", &Causes::speed},     {"contention", &Causes::contention},
-                                  {"waiting", &Causes::waiting}, {"gaps", &Causes::gaps},
-                                  {"work", &Causes::work},       {"parallel", &Causes::parallel}};
-
 // Differences by their pairs of the report's score.
 using ByPair = std::map<const PhasePair*, const PhaseDifference*>;
 

@@ -11,11 +11,6 @@
 namespace moeline {
 namespace {
 
-std::string what(const Blame& blame) {
-  return fmt::format("{}{}{}: {}", blame.task_class, blame.phase.empty() ? "" : " in ", blame.phase,
-                     name_of(blame.reason));
-}
-
 std::string us(Time time) { return fmt::format("{:.1f}", to_us(time)); }
 std::string of_span(Time time, Time span) { return fmt::format("{:.1f} %", 100 * ratio(time, span)); }
 
@@ -37,7 +32,7 @@ std::string blame_table(const Explanation& e) {
   TextTable table("lrr");
   Time sum{};
   for (const Blame& blame : e.blame) {
-    table.row({what(blame), us(blame.time), of_span(blame.time, e.span)});
+    table.row({title_of(blame), us(blame.time), of_span(blame.time, e.span)});
     sum += blame.time;
     if (ratio(sum, e.span) > kNearlyAll) break;
   }
@@ -85,7 +80,7 @@ std::string to_json(const Explanation& e, const TaskGraph& graph) {
   Json json;
   json.open().add("schema_version", 1).add("span_us", to_us(e.span));
   json.open_list("blame");
-  for (const Blame& blame : e.blame) json.open().add("what", what(blame)).add("us", to_us(blame.time), 6).close();
+  for (const Blame& blame : e.blame) json.open().add("what", title_of(blame)).add("us", to_us(blame.time), 6).close();
   json.close_list().open_list("critical_path");
   for (const PathStep& step : e.path) {
     json.open().add("phase", phase_of(step, graph)).add("kernel", short_kernel_name(graph.task_name(step.task)));

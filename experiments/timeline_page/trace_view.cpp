@@ -1,0 +1,114 @@
+#include "experiments/timeline_page/trace_view.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "experiments/timeline_page/page.hpp"
+#include "experiments/timeline_page/span_bars.hpp"
+#include "measured/breakdown.hpp"
+#include "timeline/intervals.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr std::int64_t kNoBar = -1;
+
+class TraceView {
+ public:
+  TraceView(const Measured& measured, ViewDraft& draft)
+      : measured_(measured), events_(measured.trace.gpu_events), draft_(draft), bar_of_(events_.size(), kNoBar) {
+    event_of_ = add_spans(kernel_spans(measured.trace, measured.meaning), kMostBars, {}, draft);
+    for (std::size_t bar = 0; bar < event_of_.size(); ++bar) bar_of_[event_of_[bar]] = static_cast<std::int64_t>(bar);
+  }
+
+  void add_reasons() {
+    const Release release = release_times(measured_);
+    for (std::size_t bar = 0; bar < event_of_.size(); ++bar) add_reason(release, event_of_[bar], draft_.view.bars[bar]);
+    for (const Unexplained& wait : unexplained_waits(measured_, release)) {
+      if (!wait.for_sms || bar_of_[wait.event] == kNoBar) continue;
+      Bar& bar = draft_.view.bars[static_cast<std::size_t>(bar_of_[wait.event])];
+      bar.sms_wait = std::min(bar.delay, time_of(wait.wait_ns));
+      bar.delay -= bar.sms_wait;
+    }
+  }
+
+  // At measured times: the replay's differ by what kernels waited for SMs by chance.
+  void add_path(const ReplayGraph& replay, const Explanation& explanation) {
+    std::vector<std::int64_t> bar_of_task(replay.graph.size(), kNoBar);
+    for (std::size_t event = 0; event < events_.size(); ++event) bar_of_task[replay.of_event[event]] = bar_of_[event];
+    for (const PathStep& step : explanation.path) {
+      const std::int64_t bar = bar_of_task[step.task];
+      if (bar == kNoBar) continue;
+      const Bar& drawn = draft_.view.bars[static_cast<std::size_t>(bar)];
+      const bool runs = step.reason == PathReason::running || step.reason == PathReason::slowed;
+      const Time start = runs ? drawn.start : std::max(Time::zero(), drawn.start - (step.end - step.start));
+      draft_.view.path.push_back({static_cast<std::uint32_t>(bar), static_cast<std::uint8_t>(step.reason), start,
+                                  runs ? drawn.end : drawn.start});
+    }
+  }
+
+  // What the trace does say: whether kernels of either sort run.
+  void add_uses() {
+    for (std::size_t gpu = 0; gpu < measured_.trace.gpus.size(); ++gpu) {
+      BusyTimes busy;
+      for (const std::size_t event : event_of_) {
+        if (events_[event].gpu == gpu) busy.add(interval_of(events_[event]), work_of(measured_.meaning.classes[event]));
+      }
+      busy.unite_all();
+      const std::uint32_t rank = measured_.trace.gpus[gpu].rank;
+      add_use(rank, "computes", busy.compute);
+      add_use(rank, "communicates", busy.communication);
+      add_use(rank, "exposed communication", subtract(busy.communication, busy.compute));
+    }
+  }
+
+ private:
+  void add_use(std::uint32_t rank, const char* name, const std::vector<Interval>& intervals) {
+    if (intervals.empty()) return;
+    ResourceUse use{.rank = rank, .name = name, .capacity = 1, .taken = {}};
+    for (const Interval& interval : intervals) {
+      use.taken.emplace_back(interval.start, 1);
+      use.taken.emplace_back(interval.end, 0);
+    }
+    draft_.view.uses.push_back(std::move(use));
+  }
+
+  void add_reason(const Release& release, std::size_t event, Bar& bar) {
+    const std::int64_t binding = release.binding[event];
+    if (binding < 0) return;
+    const Dependency& edge = measured_.dependencies[static_cast<std::size_t>(binding)];
+    bar.delay = std::max(Time::zero(), bar.start - time_of(release.event_ns[event]));
+    if (!edge.before.is_call && bar_of_[edge.before.index] != kNoBar) {
+      bar.released = {edge.from_start ? BarEvent::Of::start : BarEvent::Of::end,
+                      static_cast<std::uint32_t>(bar_of_[edge.before.index])};
+    } else {
+      bar.released = {BarEvent::Of::elsewhere, draft_.text(text_of(edge))};
+    }
+  }
+
+  [[nodiscard]] std::string text_of(const Dependency& edge) const {
+    if (!edge.before.is_call) return "a kernel before those that are shown";
+    const HostCall& call = measured_.trace.calls[edge.before.index];
+    return fmt::format("its launch by the host, which began at {:.3f} us", static_cast<double>(call.start_ns) / 1e3);
+  }
+
+  const Measured& measured_;
+  const std::vector<GpuEvent>& events_;
+  ViewDraft& draft_;
+  std::vector<std::size_t> event_of_;  // by bar
+  std::vector<std::int64_t> bar_of_;   // by event
+};
+
+}  // namespace
+
+TimelineView view_of(const Measured& measured, const ReplayGraph& replay, const Explanation& explanation) {
+  ViewDraft draft("");
+  TraceView view(measured, draft);
+  view.add_reasons();
+  view.add_path(replay, explanation);
+  view.add_uses();
+  return std::move(draft.view);
+}
+
+}  // namespace moeline
