@@ -1,6 +1,7 @@
 // moeline analyze: what a measured trace says about itself.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "experiments/cli/arguments.hpp"
@@ -8,6 +9,7 @@
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/analysis_output.hpp"
 #include "hardware/device_name.hpp"
+#include "schedules/scenario/candidates.hpp"
 
 namespace moeline {
 namespace {
@@ -37,8 +39,10 @@ void analyze_command(const Options& options) {
   report.analysis = analyze(measured);
   report.machine = machine_of(measured.trace, options);
   if (!options.scenario.empty()) {
-    const Setup setup = load_setup(options.scenario, options.assignments);
-    report.shapes = shapes_of(setup, report.analysis.ranks.front().phases);
+    const std::vector<Candidate> candidates = load_candidates(options.scenario, options.assignments);
+    const auto any =
+        std::find_if(candidates.begin(), candidates.end(), [](const Candidate& c) { return bool(c.setup); });
+    report.shapes = shapes_of(*any->setup, report.analysis.ranks.front().phases);  // which no schedule changes
   }
   if (measured.trace.gpus.size() == 1) report.counterfactuals = counterfactuals(measured);
   fmt::print("{}", options.format == "json" ? to_json(report) : to_table(report));

@@ -8,7 +8,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/explain_output.hpp"
-#include "experiments/run/run.hpp"
+#include "experiments/run/best_run.hpp"
 
 namespace moeline {
 namespace {
@@ -25,7 +25,7 @@ void print(const Explanation& explanation, const TaskGraph& graph, const Options
 }
 
 void explain_scenario(const Options& options) {
-  const Run run = run_scenario(load_setup(options.input.path, options.assignments));
+  const Run run = best_run(options.input.path, options.assignments);
   print(explain(run), run.program.graph, options);
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
 }

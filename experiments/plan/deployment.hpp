@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "moe/memory.hpp"
+#include "schedules/scenario/schedule_kinds.hpp"
 
 namespace moeline {
 
@@ -15,7 +16,7 @@ struct PrefillChoice {
   int redundant_experts = 0;  ///< over the unit, of each layer
   int tokens = 0;
   int comm_sms = 0;
-  bool two_batch = false;
+  std::string schedule = "sequential";
 };
 
 /// How decode runs: units of `ep` GPUs, each with up to `batch_size` requests per GPU.
@@ -24,9 +25,13 @@ struct DecodeChoice {
   int ep = 0;
   int redundant_experts = 0;
   int batch_size = 0;
-  bool two_batch = false;
+  std::string schedule = "sequential";
   int mtp = 0;  ///< tokens drafted per step
 };
+
+/// Of a choice: parts that its steps are split into.
+[[nodiscard]] inline int micro_batches(const auto& choice) { return schedule_named(choice.schedule).micro_batches; }
+[[nodiscard]] inline bool is_two_batch(const auto& choice) { return micro_batches(choice) == 2; }
 
 /// One side of a deployment. Of a colocated one both have the same units.
 struct Side {

@@ -31,7 +31,8 @@ void add_prefill(Json& json, const Deployment& d) {
   const PrefillChoice& choice = d.prefill_choice;
   json.open("prefill").add("hardware", choice.hardware).add("ep", choice.ep);
   json.add("redundant_experts", choice.redundant_experts).add("tokens", choice.tokens);
-  json.add("comm_sms", choice.comm_sms).flag("two_batch", choice.two_batch);
+  json.add("comm_sms", choice.comm_sms).add("schedule", choice.schedule);
+  json.flag("two_batch", is_two_batch(choice));
   add_side(json, d.prefill);
   json.close();
 }
@@ -40,7 +41,10 @@ void add_decode(Json& json, const Deployment& d) {
   const DecodeChoice& choice = d.decode_choice;
   json.open("decode").add("hardware", choice.hardware).add("ep", choice.ep);
   json.add("redundant_experts", choice.redundant_experts).add("batch_size", choice.batch_size);
-  json.flag("two_batch", choice.two_batch).add("mtp", choice.mtp).add("fits_requests", d.decode.fits_requests);
+  json.add("schedule", choice.schedule)
+      .flag("two_batch", is_two_batch(choice))
+      .add("mtp", choice.mtp)
+      .add("fits_requests", d.decode.fits_requests);
   add_side(json, d.decode);
   json.close();
 }
@@ -77,7 +81,10 @@ void add_front(Json& json, const Answer& answer) {
     json.open().add("tokens_per_s_per_user", point.tokens_per_s_per_user);
     json.add("tokens_per_s_per_gpu", point.tokens_per_s_per_gpu).add("hardware", point.choice.hardware);
     json.add("ep", point.choice.ep).add("batch_size", point.choice.batch_size);
-    json.flag("two_batch", point.choice.two_batch).add("mtp", point.choice.mtp).close();
+    json.add("schedule", point.choice.schedule)
+        .flag("two_batch", is_two_batch(point.choice))
+        .add("mtp", point.choice.mtp)
+        .close();
   }
   json.close_list();
 }
@@ -159,15 +166,16 @@ std::string plan_csv(const PlanResult& result) {
   std::string text =
       "gpus,colocated,hardware,prefill_gpus,prefill_ep,prefill_tokens,prefill_comm_sms,prefill_two_batch,"
       "decode_gpus,decode_ep,decode_batch_size,decode_two_batch,decode_mtp,"
-      "tokens_per_s_per_gpu,tokens_per_s_per_user,tpot_ms,ttft_ms,cost_per_million_tokens,bound_by\n";
+      "tokens_per_s_per_gpu,tokens_per_s_per_user,tpot_ms,ttft_ms,cost_per_million_tokens,bound_by,prefill_schedule,"
+      "decode_schedule\n";
   for (const Deployment& d : result.answer.deployments) {
     const PrefillChoice& p = d.prefill_choice;
     const DecodeChoice& c = d.decode_choice;
-    text +=
-        fmt::format("{},{:d},{},{},{},{},{},{:d},{},{},{},{:d},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{}\n", d.gpus,
-                    d.colocated, c.hardware, d.prefill.gpus, p.ep, p.tokens, p.comm_sms, p.two_batch, d.decode.gpus,
-                    c.ep, c.batch_size, c.two_batch, c.mtp, d.tokens_per_s_per_gpu, d.tokens_per_s_per_user, d.tpot_ms,
-                    d.ttft_ms, d.usd_per_hour > 0 ? fmt::format("{:.6g}", d.cost_per_million_tokens) : "", d.bound_by);
+    text += fmt::format(
+        "{},{:d},{},{},{},{},{},{:d},{},{},{},{:d},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{}\n", d.gpus, d.colocated,
+        c.hardware, d.prefill.gpus, p.ep, p.tokens, p.comm_sms, is_two_batch(p), d.decode.gpus, c.ep, c.batch_size,
+        is_two_batch(c), c.mtp, d.tokens_per_s_per_gpu, d.tokens_per_s_per_user, d.tpot_ms, d.ttft_ms,
+        d.usd_per_hour > 0 ? fmt::format("{:.6g}", d.cost_per_million_tokens) : "", d.bound_by, p.schedule, c.schedule);
   }
   return text;
 }
@@ -193,8 +201,8 @@ Page plan_page(const PlanResult& result) {
   PageMetric tpot{"tpot_ms", facts_of_metric("tpot_ms"), {}};
   for (const TradeOff& point : points) {
     const DecodeChoice& c = point.choice;
-    settings.push_back({c.hardware, std::to_string(c.ep), std::to_string(c.batch_size),
-                        c.two_batch ? "two-batch" : "sequential", std::to_string(c.mtp)});
+    settings.push_back(
+        {c.hardware, std::to_string(c.ep), std::to_string(c.batch_size), c.schedule, std::to_string(c.mtp)});
     per_user.values.push_back(point.tokens_per_s_per_user);
     per_gpu.values.push_back(point.tokens_per_s_per_gpu);
     tpot.values.push_back(1e3 / point.tokens_per_s_per_user);
