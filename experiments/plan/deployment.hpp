@@ -27,6 +27,8 @@ struct DecodeChoice {
   int batch_size = 0;
   std::string schedule = "sequential";
   int mtp = 0;  ///< tokens drafted per step
+
+  bool operator==(const DecodeChoice&) const = default;
 };
 
 /// Of a choice: parts that its steps are split into.

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "base/file.hpp"
 #include "experiments/cli/output/json.hpp"
-#include "experiments/page/axes.hpp"
 #include "experiments/plan/flags.hpp"
 #include "hardware/profile.hpp"
 
@@ -191,47 +189,6 @@ std::vector<TradeOff> pareto_front(std::vector<TradeOff> all) {
   }
   std::reverse(front.begin(), front.end());
   return front;
-}
-
-Page plan_page(const PlanResult& result) {
-  const std::vector<TradeOff>& points = result.answer.trade_offs;
-  std::vector<std::vector<std::string>> settings;
-  PageMetric per_user{"tokens_per_s_per_user", facts_of_metric("tokens_per_s_per_user"), {}};
-  PageMetric per_gpu{"tokens_per_s_per_gpu", facts_of_metric("tokens_per_s_per_gpu"), {}};
-  PageMetric tpot{"tpot_ms", facts_of_metric("tpot_ms"), {}};
-  for (const TradeOff& point : points) {
-    const DecodeChoice& c = point.choice;
-    settings.push_back(
-        {c.hardware, std::to_string(c.ep), std::to_string(c.batch_size), c.schedule, std::to_string(c.mtp)});
-    per_user.values.push_back(point.tokens_per_s_per_user);
-    per_gpu.values.push_back(point.tokens_per_s_per_gpu);
-    tpot.values.push_back(1e3 / point.tokens_per_s_per_user);
-  }
-  std::vector<const std::vector<std::string>*> rows;
-  for (const auto& row : settings) rows.push_back(&row);
-  AxesOfSettings axes = axes_of_settings({"hardware", "EP", "requests per GPU", "schedule", "MTP"}, rows);
-  Page page;
-  page.title = "Plan: " + result.plan.file.stem().string();
-  page.summary = {
-      fmt::format("{}, {:.4g} requests/s. Every point is a batch size of decode that fits into memory, beside "
-                  "the prefill that the plan found, whose GPUs count; TPOT is not limited here.",
-                  result.plan.model, result.plan.traffic.requests_per_s)};
-  if (!result.answer.deployments.empty()) {
-    const Deployment& best = result.answer.deployments.front();
-    page.summary.push_back(
-        fmt::format("Best within the limits: {} GPUs {}, prefill {}, decode {}, TTFT {:.0f} ms, TPOT {:.1f} ms.",
-                    best.gpus, best.decode_choice.hardware, describe(best.prefill_choice), describe(best.decode_choice),
-                    best.ttft_ms, best.tpot_ms));
-  }
-  page.summary.insert(page.summary.end(), axes.notes.begin(), axes.notes.end());
-  page.axes = std::move(axes.axes);
-  page.failures.resize(points.size());
-  page.fits_memory.assign(points.size(), true);  // others were never simulated
-  page.metrics = {std::move(per_user), std::move(per_gpu), std::move(tpot)};
-  page.plots = {ParetoPlot{"tokens_per_s_per_user", "tokens_per_s_per_gpu"}};
-  page.source_title = "the plan";
-  page.source = read_text(result.plan.file);
-  return page;
 }
 
 }  // namespace moeline
