@@ -44,7 +44,7 @@ std::vector<std::string> schedules_of(WorkloadPhase phase, const std::vector<boo
   std::vector<std::string> names;
   for (const bool two : two_batch) {
     for (const ScheduleKind& kind : schedule_kinds()) {
-      if (kind.is_for(phase) && (kind.micro_batches == 2) == two) names.push_back(kind.name);
+      if (kind.is_for(phase) && is_two_batch(kind.name) == two) names.push_back(kind.name);
     }
   }
   return names;

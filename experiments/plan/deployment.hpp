@@ -9,6 +9,10 @@
 
 namespace moeline {
 
+/// Parts that a schedule splits its steps into.
+[[nodiscard]] inline int micro_batches(const std::string& schedule) { return schedule_named(schedule).micro_batches; }
+[[nodiscard]] inline bool is_two_batch(const std::string& schedule) { return micro_batches(schedule) == 2; }
+
 /// How prefill runs: units of `ep` GPUs, each with `tokens` new tokens per GPU and step.
 struct PrefillChoice {
   std::string hardware;
@@ -30,10 +34,6 @@ struct DecodeChoice {
 
   bool operator==(const DecodeChoice&) const = default;
 };
-
-/// Of a choice: parts that its steps are split into.
-[[nodiscard]] inline int micro_batches(const auto& choice) { return schedule_named(choice.schedule).micro_batches; }
-[[nodiscard]] inline bool is_two_batch(const auto& choice) { return micro_batches(choice) == 2; }
 
 /// One side of a deployment. Of a colocated one both have the same units.
 struct Side {

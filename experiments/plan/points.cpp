@@ -141,7 +141,7 @@ std::string Points::refused_changes(const PrefillChoice& choice) const {
 }
 
 std::string Points::refused_changes(DecodeChoice choice) const {
-  choice.batch_size = micro_batches(choice);
+  choice.batch_size = micro_batches(choice.schedule);
   return refused_changes(question(choice));
 }
 
@@ -154,7 +154,7 @@ double Points::tokens_per_request(const DecodeChoice& choice) const {
 
 int Points::most_requests(const DecodeChoice& choice) const {
   constexpr int kMost = 1 << 14;
-  const int least = micro_batches(choice);  // one for each
+  const int least = micro_batches(choice.schedule);  // one for each
   DecodeChoice fewest = choice;
   fewest.batch_size = least;
   Setup setup = setup_of(question(fewest));

@@ -20,7 +20,7 @@ struct Question {
 
 Question question_of(const std::filesystem::path& path, const std::vector<std::string>& assignments) {
   Spec spec = Spec::load(path);
-  std::vector<std::string> overrides = apply(assignments, spec);
+  std::vector<std::string> overrides = apply_changes(assignments, spec);
   return {std::move(spec), std::move(overrides)};
 }
 
@@ -49,7 +49,7 @@ Setup with_schedule(Question question, const ScheduleKind& kind) {
   if (of_another && spec.map_or_empty("parallelism").has(kChunksKey)) {
     spec.set(fmt::format("parallelism.{}=~", kChunksKey));
   }
-  return read_changed(spec, std::move(question.hardware_overrides));
+  return read_scenario(spec, std::move(question.hardware_overrides));
 }
 
 std::string reason_of(const SpecError& error) {
@@ -74,13 +74,20 @@ std::string reasons_of(const std::vector<Candidate>& candidates) {
   return fmt::format("{}", fmt::join(texts, "; "));
 }
 
+// `errors`: of those that were read. One mistake that all of them met is told with its place, as ever.
+SpecError none_applies(const Spec& spec, const std::vector<Candidate>& candidates,
+                       const std::vector<SpecError>& errors) {
+  const auto is_first = [&](const SpecError& error) { return reason_of(error) == reason_of(errors.front()); };
+  if (!errors.empty() && std::all_of(errors.begin(), errors.end(), is_first)) return errors.front();
+  return spec.error("schedule", fmt::format("auto: no schedule applies: {}", reasons_of(candidates)));
+}
+
 std::vector<Candidate> candidates_of(const std::filesystem::path& path, const std::vector<std::string>& assignments,
                                      const Spec& spec) {
   check_keys(spec);
   const auto phase = choice_of<WorkloadPhase>(spec.map("workload").choice("phase", words_of<WorkloadPhase>()));
   std::vector<Candidate> candidates;
-  std::optional<SpecError> first;
-  bool same_error = true;
+  std::vector<SpecError> errors;
   for (const ScheduleKind& kind : schedule_kinds()) {
     if (!kind.is_for(phase)) continue;
     Candidate& candidate = candidates.emplace_back(Candidate{kind.name, std::nullopt, ""});
@@ -88,15 +95,12 @@ std::vector<Candidate> candidates_of(const std::filesystem::path& path, const st
       candidate.refused = other_work(spec, phase, kind);
       if (candidate.refused.empty()) candidate.setup = with_schedule(question_of(path, assignments), kind);
     } catch (const SpecError& error) {
-      candidate.refused = reason_of(error);
-      if (!first) first = error;
-      same_error = same_error && candidate.refused == reason_of(*first);
+      candidate.refused = reason_of(errors.emplace_back(error));
     }
   }
-  const bool any = std::any_of(candidates.begin(), candidates.end(), [](const Candidate& c) { return bool(c.setup); });
-  if (any) return candidates;
-  if (first && same_error) throw SpecError(*first);
-  throw spec.error("schedule", fmt::format("auto: no schedule applies: {}", reasons_of(candidates)));
+  const auto applies = [](const Candidate& each) { return each.setup.has_value(); };
+  if (std::any_of(candidates.begin(), candidates.end(), applies)) return candidates;
+  throw none_applies(spec, candidates, errors);
 }
 
 }  // namespace

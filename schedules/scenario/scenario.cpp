@@ -124,11 +124,11 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
 }
 
 Setup read_setup(Spec spec, const std::vector<std::string>& assignments) {
-  std::vector<std::string> hardware_overrides = apply(assignments, spec);
-  return read_changed(spec, std::move(hardware_overrides));
+  std::vector<std::string> hardware_overrides = apply_changes(assignments, spec);
+  return read_scenario(spec, std::move(hardware_overrides));
 }
 
-std::vector<std::string> apply(const std::vector<std::string>& assignments, Spec& spec) {
+std::vector<std::string> apply_changes(const std::vector<std::string>& assignments, Spec& spec) {
   constexpr std::string_view kHardware = "hardware.";
   std::vector<std::string> overrides;
   for (const std::string& assignment : assignments) {
@@ -153,7 +153,7 @@ bool leaves_schedule_open(const Spec& spec) {
   return words.size() == 1 && same_but_for_case(words.front(), kAutoSchedule);
 }
 
-Setup read_changed(const Spec& spec, std::vector<std::string> hardware_overrides) {
+Setup read_scenario(const Spec& spec, std::vector<std::string> hardware_overrides) {
   Setup setup;
   Scenario& s = setup.scenario;
   s.file = spec.file();

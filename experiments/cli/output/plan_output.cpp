@@ -30,7 +30,7 @@ void add_prefill(Json& json, const Deployment& d) {
   json.open("prefill").add("hardware", choice.hardware).add("ep", choice.ep);
   json.add("redundant_experts", choice.redundant_experts).add("tokens", choice.tokens);
   json.add("comm_sms", choice.comm_sms).add("schedule", choice.schedule);
-  json.flag("two_batch", is_two_batch(choice));
+  json.flag("two_batch", is_two_batch(choice.schedule));
   add_side(json, d.prefill);
   json.close();
 }
@@ -40,7 +40,7 @@ void add_decode(Json& json, const Deployment& d) {
   json.open("decode").add("hardware", choice.hardware).add("ep", choice.ep);
   json.add("redundant_experts", choice.redundant_experts).add("batch_size", choice.batch_size);
   json.add("schedule", choice.schedule)
-      .flag("two_batch", is_two_batch(choice))
+      .flag("two_batch", is_two_batch(choice.schedule))
       .add("mtp", choice.mtp)
       .add("fits_requests", d.decode.fits_requests);
   add_side(json, d.decode);
@@ -80,7 +80,7 @@ void add_front(Json& json, const Answer& answer) {
     json.add("tokens_per_s_per_gpu", point.tokens_per_s_per_gpu).add("hardware", point.choice.hardware);
     json.add("ep", point.choice.ep).add("batch_size", point.choice.batch_size);
     json.add("schedule", point.choice.schedule)
-        .flag("two_batch", is_two_batch(point.choice))
+        .flag("two_batch", is_two_batch(point.choice.schedule))
         .add("mtp", point.choice.mtp)
         .close();
   }
@@ -171,8 +171,8 @@ std::string plan_csv(const PlanResult& result) {
     const DecodeChoice& c = d.decode_choice;
     text += fmt::format(
         "{},{:d},{},{},{},{},{},{:d},{},{},{},{:d},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{}\n", d.gpus, d.colocated,
-        c.hardware, d.prefill.gpus, p.ep, p.tokens, p.comm_sms, is_two_batch(p), d.decode.gpus, c.ep, c.batch_size,
-        is_two_batch(c), c.mtp, d.tokens_per_s_per_gpu, d.tokens_per_s_per_user, d.tpot_ms, d.ttft_ms,
+        c.hardware, d.prefill.gpus, p.ep, p.tokens, p.comm_sms, is_two_batch(p.schedule), d.decode.gpus, c.ep, c.batch_size,
+        is_two_batch(c.schedule), c.mtp, d.tokens_per_s_per_gpu, d.tokens_per_s_per_user, d.tpot_ms, d.ttft_ms,
         d.usd_per_hour > 0 ? fmt::format("{:.6g}", d.cost_per_million_tokens) : "", d.bound_by, p.schedule, c.schedule);
   }
   return text;

@@ -50,17 +50,21 @@ std::vector<PageFigure> figures_of(const Plan& plan, const Deployment& d) {
   return figures;
 }
 
-TextSection answer_section(const PlanResult& result) {
-  const Answer& answer = result.answer;
-  const bool met = !answer.deployments.empty();
-  TextSection section{.title = met ? "The answer" : "No deployment is within the limits"};
-  if (!met) section.lines.push_back(nearest_line(result.plan, answer));
-  if (!met && !answer.nearest) return section;
-  const Deployment& d = met ? answer.deployments.front() : *answer.nearest;
-  section.figures = figures_of(result.plan, d);
-  section.lines.push_back(answer_lines(result.plan, d).front());  // the figures have the rest
-  section.tables = {sides_table(d), memory_table(result.plan, d)};
+TextSection deployment_section(const char* title, const Plan& plan, const Deployment& d) {
+  TextSection section{.title = title, .figures = figures_of(plan, d)};
+  section.lines = {answer_lines(plan, d).front()};  // the figures have the rest
+  section.tables = {sides_table(d), memory_table(plan, d)};
   return section;
+}
+
+void add_answer(const PlanResult& result, Page& page) {
+  const Answer& answer = result.answer;
+  if (!answer.deployments.empty()) {
+    page.before = {deployment_section("The answer", result.plan, answer.deployments.front())};
+    return;
+  }
+  page.before = {{.title = "No deployment is within the limits", .lines = {nearest_line(result.plan, answer)}}};
+  if (answer.nearest) page.before.push_back(deployment_section("The nearest", result.plan, *answer.nearest));
 }
 
 void add_details(const PlanResult& result, Page& page) {
@@ -165,7 +169,7 @@ Page plan_page(const PlanResult& result) {
   Page page;
   page.title = "Plan: " + result.plan.file.stem().string();
   page.summary = question_lines(result.plan);
-  page.before.push_back(answer_section(result));
+  add_answer(result, page);
   add_plot(result, page);
   add_details(result, page);
   page.source_title = "The plan";
