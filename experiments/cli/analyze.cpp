@@ -1,6 +1,7 @@
 // moeline analyze: what a measured trace says about itself.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -13,6 +14,7 @@
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "hardware/device_name.hpp"
+#include "schedules/scenario/candidates.hpp"
 
 namespace moeline {
 namespace {
@@ -55,8 +57,10 @@ void analyze_command(const Options& options) {
   report.analysis = analyze(measured);
   report.machine = machine_of(measured.trace, options);
   if (!options.scenario.empty()) {
-    const Setup setup = load_setup(options.scenario, options.assignments);
-    report.shapes = shapes_of(setup, report.analysis.ranks.front().phases);
+    const std::vector<Candidate> candidates = load_candidates(options.scenario, options.assignments);
+    const auto any =
+        std::find_if(candidates.begin(), candidates.end(), [](const Candidate& c) { return bool(c.setup); });
+    report.shapes = shapes_of(*any->setup, report.analysis.ranks.front().phases);  // which no schedule changes
   }
   if (measured.trace.gpus.size() == 1) report.counterfactuals = counterfactuals(measured);
   if (page_template) write_page(report, options.html, *page_template);

@@ -1,6 +1,7 @@
 // moeline compare: two timelines, phase by phase; either side may be a scenario or a trace.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -15,8 +16,8 @@
 #include "experiments/cli/output/compare_output.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
+#include "experiments/run/best_run.hpp"
 #include "experiments/run/null_models.hpp"
-#include "experiments/run/run.hpp"
 #include "measured/names.hpp"
 #include "schedules/pipeline/pipelines.hpp"
 #include "timeline/merge_traces.hpp"
@@ -99,10 +100,12 @@ std::optional<StepPairs> take_steps(Side& a, Side& b) {
 
 Side load_side(const std::string& path, const Options& options) {
   if (!is_scenario(path)) return load_trace_side(path, options);
-  const Setup setup = load_setup(path, options.assignments);
-  if (setup.scenario.kind().pipeline)
+  const std::vector<Candidate> candidates = load_candidates(path, options.assignments);
+  const auto is_pipeline = [](const Candidate& each) { return each.setup && each.setup->scenario.kind().pipeline; };
+  if (std::any_of(candidates.begin(), candidates.end(), is_pipeline)) {
     throw SpecError(path, 0, "is a whole pipeline; compare knows the phases of one rank");
-  Run run = run_scenario(setup);
+  }
+  Run run = best_run(candidates);
   std::vector<KernelSpan> kernels = kernel_spans(run.program.graph, run.timeline);
   return {std::move(run.setup),           std::move(run.phases), std::move(kernels),
           std::move(run.warnings),        std::nullopt,          false,

@@ -13,7 +13,7 @@
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/ranks.hpp"
-#include "experiments/run/run.hpp"
+#include "experiments/run/best_run.hpp"
 #include "experiments/timeline_page/run_view.hpp"
 
 namespace moeline {
@@ -34,7 +34,7 @@ void print(const Explanation& explanation, const TaskGraph& graph, const Options
 }
 
 void explain_scenario(const Options& options, const std::optional<PageTemplate>& page_template) {
-  const Run run = run_scenario(load_setup(options.input.path, options.assignments), true);
+  const Run run = best_run(options.input.path, options.assignments, true);
   const auto ranks = parse_ranks("--ranks", options.ranks, simulated_ranks(run.program.graph));
   const Explanation explanation = explain(run);
   if (page_template) {

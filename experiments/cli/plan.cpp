@@ -37,15 +37,6 @@ bound_by: memory: no more requests fit; tpot, ttft: the limit; network: a tenth 
 compute: none of these. TBO: two batches overlap. "on 64, not 48": GPUs. Exit code 1: nothing is within the limits; then the
 nearest limits that can be met are printed.)";
 
-// Plots are of disaggregated serving.
-void write_page(const std::string& file, const PlanResult& result, const PageTemplate& page_template) {
-  if (result.answer.trade_offs.empty()) {
-    fmt::print(stderr, "moeline: {}: not written, there is nothing to plot\n", file);
-  } else {
-    write_text(file, to_html(plan_page(result), page_template));
-  }
-}
-
 int plan_command(const Options& options) {
   check_output({"--html", options.html, FileKind::page}, {options.plan}, options.force);
   const Plan plan = load_plan(options.plan);
@@ -60,7 +51,7 @@ int plan_command(const Options& options) {
   const std::string text = options.format == "json"  ? plan_json(result)
                            : options.format == "csv" ? plan_csv(result)
                                                      : plan_table(result);
-  if (page_template) write_page(options.html, result, *page_template);
+  if (page_template) write_text(options.html, to_html(plan_page(result), *page_template));
   fmt::print("{}", text);
   fmt::print(stderr, "moeline: {} steps simulated\n", known.size());
   return answer.deployments.empty() ? kInfeasible : kDone;
@@ -73,7 +64,9 @@ void add_plan(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand("plan", "how many GPUs serve a load, in what deployment, at what cost");
   command->add_option("plan", options->plan, "plan file (YAML)")->required();
   command->add_option("--format", options->format)->transform(one_of({"table", "json", "csv"}));
-  command->add_option("--html", options->html, "write a page of plots as well: of disaggregated serving")
+  command
+      ->add_option("--html", options->html,
+                   "write the answer as a page that needs no network, with a plot of what was searched")
       ->check(not_empty());
   add_force(*command, options->force);
   command->add_option("--workers", options->workers, "threads (as many as there are cores)")

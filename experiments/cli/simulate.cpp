@@ -1,6 +1,7 @@
 // moeline simulate: a scenario -> a timeline.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/ranks.hpp"
 #include "experiments/cli/run_folder.hpp"
+#include "experiments/run/best_run.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/timeline_page/run_view.hpp"
 #include "timeline/gzip_text.hpp"
@@ -45,6 +47,12 @@ struct Options {
 
 bool traces_phases(const Run& run, const Options& options) {
   return options.trace_level.empty() ? run.step() != nullptr : options.trace_level == "phase";
+}
+
+// And with them what they take of the machine.
+bool traces_kernels(const std::vector<Candidate>& candidates, const Options& options) {
+  const auto is_step = [](const Candidate& each) { return each.setup && is_training_step(each.setup->scenario); };
+  return options.trace_level == "operator" || std::none_of(candidates.begin(), candidates.end(), is_step);
 }
 
 std::string trace_of(const Run& run, const Options& options, std::uint32_t rank) {
@@ -117,11 +125,6 @@ std::string table_of(const Run& run, const Beside& beside) {
   return run.is_pipeline() ? pipeline_table(run) : to_table(run, beside);
 }
 
-std::string result_of(const Run& run, const Beside& beside, const Options& options) {
-  if (options.format == "json") return to_json(run, beside);
-  return options.format == "csv" ? to_csv(run) : table_of(run, beside);
-}
-
 // The same work without overlap, which tables and pictures show beside it.
 std::optional<Run> without_overlap(const Run& run, const Options& options) {
   const bool shown = options.format == "table" || !options.svg.empty() || !options.html.empty();
@@ -143,6 +146,11 @@ void write_picture(const Run& run, const Beside& beside, const std::string& file
   write_text(file, to_svg(pictures));
 }
 
+std::string result_of(const Run& run, const Beside& beside, const Options& options) {
+  if (options.format == "json") return to_json(run, beside);
+  return options.format == "csv" ? to_csv(run) : tried_table(run) + table_of(run, beside);
+}
+
 // Where power lowers the clock, what the run would be without.
 std::optional<Run> at_burst(const Run& run) {
   if (run.setup.clock == 1 || run.is_pipeline()) return {};
@@ -161,9 +169,8 @@ int simulate_command(const Options& options) {
   const bool wants_trace = !options.trace.empty() || !options.output.empty();
   std::vector<std::string> assignments = options.assignments;
   if (options.samples > 0) assignments.push_back(fmt::format("samples={}", options.samples));
-  const Setup setup = load_setup(options.scenario, assignments);
-  const bool counts = !is_training_step(setup.scenario) || options.trace_level == "operator";  // what kernels take
-  const Run run = run_scenario(setup, (wants_trace && counts) || page_template);
+  const std::vector<Candidate> candidates = load_candidates(options.scenario, assignments);
+  const Run run = best_run(candidates, (wants_trace && traces_kernels(candidates, options)) || page_template);
   const std::set<std::uint32_t> ranks = traced_ranks(run, options.trace_ranks);
   const auto page_ranks = parse_ranks("--ranks", options.page_ranks, simulated_ranks(run.program.graph));
   std::optional<Samples> drawn;
@@ -227,6 +234,9 @@ recomputation) over the BF16 peak of all GPUs; mfu_non_causal: the same with mas
 rank at its fullest: weights, gradients, optimizer, saved activations, temporaries, buffers (moe/training_memory.hpp).
 With level phase, busy times and exposed communication are those of the slots: waits between ranks and what comes after the
 last slot are not in them.
+With schedule auto, every schedule of the table that applies is simulated, and the one with the shortest step is taken (of a
+whole model's prefill: the shortest TTFT) that fits memory; the first table, in JSON schedules, has them all, and why the
+others do not apply.
 The column sequential is a second simulation, without overlap: GEMMs on all SMs, transfers at their speed alone.)";
 
 }  // namespace

@@ -31,11 +31,13 @@ function readable_on_ramp(cells, {min, max}) {
   });
 }
 
-function colour_scale({min, max}, scale) {
+function colour_scale({min, max}, scale, narrow) {
   const number_at = (position) => format_number(scale === 'log' ? 10 ** position : position);
   return {
     type: 'continuous', seriesIndex: 0, dimension: 2, min, max, inRange: {color: ramp},
-    right: 24, top: 'middle', itemHeight: 260, text: [number_at(max), number_at(min)],
+    ...(narrow ? {orient: 'horizontal', left: 'center', bottom: 0, itemHeight: 160}
+               : {right: 24, top: 'middle', itemHeight: 260}),
+    text: [number_at(max), number_at(min)],
     formatter: number_at,
   };
 }
@@ -57,12 +59,12 @@ function draw_heat_map(plot, {metric, free: [x, y], scale}, shown) {
   const widest = Math.min(Math.max(...y.values.map((value) => value.length)), 24);
   plot.chart.style.height = `${Math.min(Math.max(380, 140 + 26 * y.values.length), 900)}px`;
   plot.drawing.resize();
-  plot.draw({
-    grid: {left: 50 + 7 * widest, right: 130, top: 44, bottom: 52},
+  plot.draw((narrow) => ({
+    grid: {left: 50 + 7 * widest, ...(narrow ? {right: 12, bottom: 96} : {right: 130, bottom: 52}), top: 44},
     title: {text: metric_label(metric), left: 0, top: 4, textStyle: {fontSize: 13, fontWeight: 'normal'}},
     tooltip,
     toolbox: {...toolbox, feature: {saveAsImage: toolbox.feature.saveAsImage}},
-    visualMap: fitting.length ? colour_scale(range, scale) : undefined,
+    visualMap: fitting.length ? colour_scale(range, scale, narrow) : undefined,
     xAxis: heat_axis(x, 32),
     yAxis: heat_axis(y, 20 + 7 * widest),
     series: [
@@ -70,7 +72,7 @@ function draw_heat_map(plot, {metric, free: [x, y], scale}, shown) {
       heat_series('does not fit memory', unfit, labelled, '#e3e5e8'),
       heat_series('failed', failed, labelled, '#fbe3e0'),
     ],
-  });
+  }));
 }
 
 function heat_map(spec) {

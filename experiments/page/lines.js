@@ -37,16 +37,14 @@ function line_plot(spec) {
                  scale: 'from 0'};
   two_axes_plot(plot, start, ['x', 'lines'], (chosen, shown) => {
     const [x, series] = chosen.free;
-    plot.draw({
-      grid: {left: 84, right: series ? 220 : 40, top: 40, bottom: 52},
-      title: series_title(series),
-      legend: series ? series_legend() : undefined,
+    plot.draw((narrow) => ({
+      ...frame(series, narrow),
       tooltip,
       toolbox,
       xAxis: scenario_axis(x),
-      yAxis: metric_axis(chosen.metric, chosen.scale, 62, shown),
+      yAxis: metric_axis(chosen.metric, chosen.scale, narrow ? 50 : 62, shown, narrow),
       series: line_series(shown, chosen),
-    });
+    }));
     const hollow = some_do_not_fit ? ' Hollow: does not fit memory.' : '';
     plot.note.textContent = `${note_of(shown, chosen)}. Gaps: no point there, or it failed.${hollow}`;
   });

@@ -17,6 +17,7 @@ constexpr Row kRows[] = {
     {"tokens_per_s_per_user", "tokens/s", Better::higher},
     {"tpot_ms", "ms", Better::lower},
     {"ttft_ms", "ms", Better::lower},
+    {"cost_per_million_tokens", "USD", Better::lower},
     {"mfu", "fraction of peak", Better::higher},
     {"mfu_non_causal", "fraction of peak", Better::higher},
     {"compute_busy_us", "us", Better::neither},

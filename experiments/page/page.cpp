@@ -92,8 +92,55 @@ struct WritePlot {
     json.entry("kind", "pareto");
     json.entry("x", plot.x);
     json.entry("y", plot.y);
+    json.entry("title", plot.title);
+    json.entry("about", plot.about);
+    json.entry("front_per", plot.front_per);
+    if (plot.answer) {
+      json.key("answer");
+      json.number(static_cast<double>(*plot.answer));
+    }
+    json.list("limits", plot.limits, [this](const PageLimit& limit) {
+      json.open();
+      json.entry("metric", limit.metric);
+      json.key("value");
+      json.number(limit.value);
+      json.entry("label", limit.label);
+      json.close();
+    });
   }
 };
+
+void write_table(PageJson& json, const TextTable& table) {
+  json.open();
+  json.entry("alignment", table.alignment());
+  json.list("rows", table.rows(), [&](const std::vector<std::string>& cells) {
+    json.open();
+    json.texts("cells", cells);
+    json.close();
+  });
+  json.close();
+}
+
+void write_section(PageJson& json, const TextSection& section) {
+  json.open();
+  json.entry("title", section.title);
+  json.list("figures", section.figures, [&](const PageFigure& figure) {
+    json.open();
+    json.entry("label", figure.label);
+    json.entry("value", figure.value);
+    json.entry("note", figure.note);
+    json.close();
+  });
+  json.texts("lines", section.lines);
+  json.list("tables", section.tables, [&](const TextTable& table) { write_table(json, table); });
+  json.list("commands", section.commands, [&](const PageCommands& commands) {
+    json.open();
+    json.entry("title", commands.title);
+    json.entry("text", commands.text);
+    json.close();
+  });
+  json.close();
+}
 
 std::string data_of(const Page& page) {
   PageJson json;
@@ -101,6 +148,8 @@ std::string data_of(const Page& page) {
   json.entry("version", MOELINE_VERSION);
   json.entry("title", page.title);
   json.texts("summary", page.summary);
+  json.list("before", page.before, [&](const TextSection& section) { write_section(json, section); });
+  json.list("after", page.after, [&](const TextSection& section) { write_section(json, section); });
   json.list("axes", page.axes, [&](const PageAxis& axis) { write_axis(json, axis); });
   json.list("metrics", page.metrics, [&](const PageMetric& metric) { write_metric(json, metric); });
   write_points(json, page);

@@ -1,10 +1,12 @@
 // A page of plots of many points, such as a study's: one HTML file that loads nothing when it is opened.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
 
+#include "base/text_table.hpp"
 #include "experiments/page/metric_facts.hpp"
 #include "experiments/page/template.hpp"
 
@@ -35,16 +37,46 @@ struct HeatMap {
   std::string x;
   std::string y;
 };
+/// A value that a metric must keep, drawn where a plot has that metric.
+struct PageLimit {
+  std::string metric;
+  double value = 0;
+  std::string label;
+};
 /// Of metrics that are better higher or lower. Points that do not fit memory are shown, and are not on the front.
 struct ParetoPlot {
   std::string x;
   std::string y;
+  std::string title = "Pareto front";
+  std::string about{};      ///< a sentence or more below the title
+  std::string front_per{};  ///< an axis each value of which has a front of its own; empty: one front
+  std::vector<PageLimit> limits{};
+  std::optional<std::size_t> answer{};  ///< the point that is pointed out
 };
 using Plot = std::variant<LinePlot, HeatMap, ParetoPlot>;
+
+/// A number with its name above and what belongs to it below.
+struct PageFigure {
+  std::string label, value, note;
+};
+/// What is to be copied, such as commands.
+struct PageCommands {
+  std::string title, text;
+};
+/// What is read and not plotted, in this order. The first row of a table is its head.
+struct TextSection {
+  std::string title;
+  std::vector<PageFigure> figures{};
+  std::vector<std::string> lines{};
+  std::vector<TextTable> tables{};
+  std::vector<PageCommands> commands{};
+};
 
 struct Page {
   std::string title;
   std::vector<std::string> summary;  ///< a sentence each, below the title
+  std::vector<TextSection> before;   ///< the plots
+  std::vector<TextSection> after;    ///< them
   std::vector<PageAxis> axes;
   std::vector<PageMetric> metrics;
   std::vector<std::string> failures;  ///< of every point: why it has no metrics, or empty
@@ -54,8 +86,8 @@ struct Page {
   std::string source;
 };
 
-/// Plots, in the page's order, the failed points by their reasons, and the table. Equal pages give equal bytes.
-/// REQUIRES: every axis and metric has as many entries as there are failures; plots name what the page has.
+/// Texts and plots, in the page's order, the failed points by their reasons, and the table. Equal pages give equal
+/// bytes. REQUIRES: every axis and metric has as many entries as there are failures; plots name what the page has.
 [[nodiscard]] std::string to_html(const Page& page, const PageTemplate& page_template);
 
 }  // namespace moeline

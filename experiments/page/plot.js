@@ -7,8 +7,17 @@ function plot_section(title, kind) {
   section.dataset.kind = kind;
   document.querySelector('main').append(section);
   const drawing = echarts.init(chart);
-  new ResizeObserver(() => drawing.resize()).observe(chart);
-  const draw = (option) => drawing.setOption({animation: false, ...option}, {notMerge: true});
+  const is_narrow = () => chart.clientWidth < 640;
+  let drawn = {make: () => ({}), narrow: is_narrow()};
+  // `make(narrow)`: the chart's option, on a page that is as narrow as a telephone's or not.
+  const draw = (make) => {
+    drawn = {make, narrow: is_narrow()};
+    drawing.setOption({animation: false, ...make(drawn.narrow)}, {notMerge: true});
+  };
+  new ResizeObserver(() => {
+    drawing.resize();
+    if (is_narrow() !== drawn.narrow) draw(drawn.make);
+  }).observe(chart);
   return {section, controls, chart, note, draw, drawing};
 }
 
@@ -66,10 +75,11 @@ function log_axis(metric, shown) {
 
 const value_scales = ['from 0', 'fitted', 'log'];
 
-function metric_axis(metric, scale, gap, shown) {
+function metric_axis(metric, scale, gap, shown, narrow) {
   const axis = scale === 'log' ? log_axis(metric, shown) : {type: 'value', scale: scale !== 'from 0'};
   const axisLabel = {...axis.axisLabel, formatter: (value) => format_number(value), hideOverlap: true};
-  const name = scale === 'log' ? `${metric_label(metric)}, log scale` : metric_label(metric);
+  const label = narrow ? `${metric.name} (${metric.unit})` : metric_label(metric);
+  const name = scale === 'log' ? `${label}, log scale` : label;
   return {...axis, name, ...axis_name, nameGap: gap, axisLabel};
 }
 
@@ -81,6 +91,14 @@ const beside_plot = {right: 16, textStyle: {fontSize: 12, width: 150, overflow: 
 const series_title = (axis) => axis && {...beside_plot, left: 'right', text: axis.label, top: 40};
 const series_legend = () => ({...beside_plot, type: 'scroll', orient: 'vertical', itemWidth: 20, itemHeight: 10, align: 'left', left: 'right', top: 62,
                               bottom: 40, tooltip: {show: true}});
+
+// Where the plot and the names of its series lie: beside each other, on narrow pages one above the other.
+function frame(axis, narrow) {
+  if (!narrow) return {grid: {left: 84, right: axis ? 220 : 40, top: 40, bottom: 52}, title: series_title(axis),
+                       legend: axis ? series_legend() : undefined};
+  return {grid: {left: 66, right: 12, top: axis ? 64 : 40, bottom: 52},
+          legend: axis ? {type: 'scroll', top: 28, left: 0, right: 0, itemWidth: 16, itemHeight: 8} : undefined};
+}
 
 const toolbox = {
   right: 8,

@@ -23,6 +23,7 @@ function table_columns() {
 }
 
 function point_table() {
+  if (!all_points.length) return;
   const columns = table_columns();
   const scroll = element('div', {className: 'scroll'});
   const controls = element('div', {className: 'controls'});

@@ -39,6 +39,17 @@ std::vector<int> sms_of(const std::vector<int>& listed, const HardwareProfile& m
   return sms;
 }
 
+// Every schedule of the table that is for the phase, with and without a second micro-batch as the plan has it.
+std::vector<std::string> schedules_of(WorkloadPhase phase, const std::vector<bool>& two_batch) {
+  std::vector<std::string> names;
+  for (const bool two : two_batch) {
+    for (const ScheduleKind& kind : schedule_kinds()) {
+      if (kind.is_for(phase) && is_two_batch(kind.name) == two) names.push_back(kind.name);
+    }
+  }
+  return names;
+}
+
 }  // namespace
 
 std::vector<PrefillChoice> prefill_choices(const Plan& plan, const Architecture& model,
@@ -50,9 +61,9 @@ std::vector<PrefillChoice> prefill_choices(const Plan& plan, const Architecture&
   std::vector<PrefillChoice> choices;
   for (const int ep : units) {
     for (const int copies : copies_of(space.redundant_experts, model.n_routed_experts, ep)) {
-      for (const bool two_batch : space.two_batch) {
+      for (const std::string& schedule : schedules_of(WorkloadPhase::prefill, space.two_batch)) {
         for (const int sms : sms_of(space.comm_sms, machine)) {
-          for (const int each : tokens) choices.push_back({machine.name, ep, copies, each, sms, two_batch});
+          for (const int each : tokens) choices.push_back({machine.name, ep, copies, each, sms, schedule});
         }
       }
     }
@@ -66,8 +77,8 @@ std::vector<DecodeChoice> decode_choices(const Plan& plan, const Architecture& m
   std::vector<DecodeChoice> choices;
   for (const int ep : units) {
     for (const int copies : copies_of(space.redundant_experts, model.n_routed_experts, ep)) {
-      for (const bool two_batch : space.two_batch) {
-        for (const int mtp : space.mtp) choices.push_back({machine.name, ep, copies, 0, two_batch, mtp});
+      for (const std::string& schedule : schedules_of(WorkloadPhase::decode, space.two_batch)) {
+        for (const int mtp : space.mtp) choices.push_back({machine.name, ep, copies, 0, schedule, mtp});
       }
     }
   }

@@ -55,7 +55,7 @@ std::string bound_of(const Plan& plan, const DecodeFamily& family, const DecodeO
 std::string why_none(const DecodeChoice& choice, int fits_requests) {
   if (fits_requests == 0) return "no request fits into memory";
   return fmt::format("{} requests fit into memory, and no listed batch_size is from {} to {}", fits_requests,
-                     choice.two_batch ? 2 : 1, fits_requests);
+                     micro_batches(choice.schedule), fits_requests);
 }
 
 }  // namespace
@@ -75,7 +75,7 @@ DecodeFamily decode_family(const Plan& plan, const Points& points, const DecodeC
   try {
     family.fits_requests = points.most_requests(choice);
     for (const int size : batch_sizes(plan, family.fits_requests)) {
-      if (choice.two_batch && size < 2) continue;
+      if (size < micro_batches(choice.schedule)) continue;
       family.options.push_back(option_of(plan, points, choice, size));
     }
   } catch (const SpecError& error) {

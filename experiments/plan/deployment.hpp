@@ -5,8 +5,13 @@
 #include <vector>
 
 #include "moe/memory.hpp"
+#include "schedules/scenario/schedule_kinds.hpp"
 
 namespace moeline {
+
+/// Parts that a schedule splits its steps into.
+[[nodiscard]] inline int micro_batches(const std::string& schedule) { return schedule_named(schedule).micro_batches; }
+[[nodiscard]] inline bool is_two_batch(const std::string& schedule) { return micro_batches(schedule) == 2; }
 
 /// How prefill runs: units of `ep` GPUs, each with `tokens` new tokens per GPU and step.
 struct PrefillChoice {
@@ -15,7 +20,7 @@ struct PrefillChoice {
   int redundant_experts = 0;  ///< over the unit, of each layer
   int tokens = 0;
   int comm_sms = 0;
-  bool two_batch = false;
+  std::string schedule = "sequential";
 };
 
 /// How decode runs: units of `ep` GPUs, each with up to `batch_size` requests per GPU.
@@ -24,8 +29,10 @@ struct DecodeChoice {
   int ep = 0;
   int redundant_experts = 0;
   int batch_size = 0;
-  bool two_batch = false;
+  std::string schedule = "sequential";
   int mtp = 0;  ///< tokens drafted per step
+
+  bool operator==(const DecodeChoice&) const = default;
 };
 
 /// One side of a deployment. Of a colocated one both have the same units.

@@ -30,8 +30,8 @@ struct Server {
 
   [[nodiscard]] bool alone() const { return prefill != nullptr && decode != nullptr; }
   [[nodiscard]] int gpus_per_node() const { return ep / nodes; }
-  [[nodiscard]] bool prefill_overlaps() const { return prefill != nullptr && prefill->two_batch; }
-  [[nodiscard]] bool decode_overlaps() const { return decode != nullptr && decode->two_batch; }
+  [[nodiscard]] bool prefill_overlaps() const { return prefill != nullptr && is_two_batch(prefill->schedule); }
+  [[nodiscard]] bool decode_overlaps() const { return decode != nullptr && is_two_batch(decode->schedule); }
   [[nodiscard]] bool overlaps() const { return prefill_overlaps() || decode_overlaps(); }
   // Of a GPU. A request's drafted tokens are verified beside its newest one.
   [[nodiscard]] int decode_tokens() const { return decode == nullptr ? 0 : decode->batch_size * (1 + mtp); }

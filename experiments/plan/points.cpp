@@ -58,8 +58,8 @@ Points::Question Points::question(const PrefillChoice& choice, int tokens) const
                                 "comm: {{mode: normal, num_sms: {}}}\n"
                                 "routing: {{redundant_experts: {}}}\n"
                                 "ranks: folded\n",
-                                choice.two_batch ? "prefill-two-batch" : "sequential", choice.ep, choice.ep, tokens,
-                                prompt, cached, choice.comm_sms, choice.redundant_experts),
+                                choice.schedule, choice.ep, choice.ep, tokens, prompt, cached, choice.comm_sms,
+                                choice.redundant_experts),
                     plan_.prefill.set);
 }
 
@@ -67,16 +67,15 @@ Points::Question Points::question(const DecodeChoice& choice) const {
   const std::string drafts =
       choice.mtp == 0 ? ""
                       : fmt::format(", query_len: {}, mtp_acceptance: {}", 1 + choice.mtp, plan_.decode.mtp_acceptance);
-  return of_machine(
-      fmt::format("schedule: {}\n"
-                  "parallelism: {{ep: {}, dp: {}}}\n"
-                  "workload: {{phase: decode, batch_size: {}, kv_len: {}, kv_len_spread: {:.0f}{}}}\n"
-                  "comm: {{mode: low_latency}}\n"
-                  "routing: {{redundant_experts: {}}}\n"
-                  "ranks: folded\n",
-                  choice.two_batch ? "decode-two-batch" : "sequential", choice.ep, choice.ep, choice.batch_size,
-                  tokens_of(cached_.mean), cached_.deviation, drafts, choice.redundant_experts),
-      plan_.decode.set);
+  return of_machine(fmt::format("schedule: {}\n"
+                                "parallelism: {{ep: {}, dp: {}}}\n"
+                                "workload: {{phase: decode, batch_size: {}, kv_len: {}, kv_len_spread: {:.0f}{}}}\n"
+                                "comm: {{mode: low_latency}}\n"
+                                "routing: {{redundant_experts: {}}}\n"
+                                "ranks: folded\n",
+                                choice.schedule, choice.ep, choice.ep, choice.batch_size, tokens_of(cached_.mean),
+                                cached_.deviation, drafts, choice.redundant_experts),
+                    plan_.decode.set);
 }
 
 Setup Points::setup_of(const Question& question) const {
@@ -142,7 +141,7 @@ std::string Points::refused_changes(const PrefillChoice& choice) const {
 }
 
 std::string Points::refused_changes(DecodeChoice choice) const {
-  choice.batch_size = 2;
+  choice.batch_size = micro_batches(choice.schedule);
   return refused_changes(question(choice));
 }
 
@@ -155,20 +154,21 @@ double Points::tokens_per_request(const DecodeChoice& choice) const {
 
 int Points::most_requests(const DecodeChoice& choice) const {
   constexpr int kMost = 1 << 14;
-  DecodeChoice two = choice;
-  two.batch_size = 2;  // one for each micro-batch
-  Setup setup = setup_of(question(two));
+  const int least = micro_batches(choice.schedule);  // one for each
+  DecodeChoice fewest = choice;
+  fewest.batch_size = least;
+  Setup setup = setup_of(question(fewest));
   const auto fits = [&](int requests) {
     std::get<DecodeWorkload>(setup.scenario.workload).batch_size = requests;
     return of_longest(memory_of(setup), longest_request()).total() <= usable_bytes();
   };
-  int low = choice.two_batch ? 1 : 0;
+  int low = least - 1;
   int high = kMost;
   while (high - low > 1) {
     const int middle = (low + high) / 2;
     (fits(middle) ? low : high) = middle;
   }
-  return low > 1 || !choice.two_batch ? low : 0;
+  return low >= least ? low : 0;
 }
 
 }  // namespace moeline

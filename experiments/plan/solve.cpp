@@ -30,9 +30,9 @@ std::vector<PrefillChoice> fitting_prefill(const Ways& ways) {
 }
 
 std::vector<std::vector<PrefillChoice>> families_of(const std::vector<PrefillChoice>& choices) {
-  std::map<std::tuple<int, int, bool>, std::vector<PrefillChoice>> families;
+  std::map<std::tuple<int, int, bool, std::string>, std::vector<PrefillChoice>> families;
   for (const PrefillChoice& choice : choices) {
-    families[{choice.ep, choice.redundant_experts, !choice.two_batch}].push_back(choice);
+    families[{choice.ep, choice.redundant_experts, !is_two_batch(choice.schedule), choice.schedule}].push_back(choice);
   }
   std::vector<std::vector<PrefillChoice>> list;
   for (auto& [key, family] : families) list.push_back(std::move(family));
@@ -243,15 +243,25 @@ std::vector<Deployment> sorted_deployments(const Plan& plan, const std::vector<W
 
 }  // namespace
 
+namespace {
+
+// ", TBO"
+std::string overlap_of(const std::string& schedule) {
+  if (is_two_batch(schedule)) return ", TBO";
+  return schedule == "sequential" ? "" : ", " + schedule;
+}
+
+}  // namespace
+
 std::string describe(const DecodeChoice& choice) {
   return fmt::format("EP{}{}{}{}", choice.ep,
                      choice.batch_size > 0 ? fmt::format(", {} requests", choice.batch_size) : "",
-                     choice.two_batch ? ", TBO" : "", choice.mtp > 0 ? fmt::format(", MTP {}", choice.mtp) : "");
+                     overlap_of(choice.schedule), choice.mtp > 0 ? fmt::format(", MTP {}", choice.mtp) : "");
 }
 
 std::string describe(const PrefillChoice& choice) {
   return fmt::format("EP{}, {} tokens, {} SMs{}", choice.ep, choice.tokens, choice.comm_sms,
-                     choice.two_batch ? ", TBO" : "");
+                     overlap_of(choice.schedule));
 }
 
 Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers) {

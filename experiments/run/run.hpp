@@ -1,6 +1,7 @@
 // A scenario simulated: what simulate and compare both need.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -36,6 +37,20 @@ struct GivenSlotsResult {};
 /// What there is to know beside the timeline, by what was run; a StepReport of a whole step of training.
 using RunResult = std::variant<GivenSlotsResult, ChunkResult, InferenceResult, StepReport>;
 
+/// One of the schedules that `schedule: auto` chose among: its numbers, or why the scenario has none with it.
+struct TriedSchedule {
+  std::string schedule;
+  std::string refused{};
+  double step_ms = 0;
+  std::optional<double> ttft_ms{};     ///< of prefill of the whole model
+  std::optional<double> memory_gib{};  ///< where it is known
+  bool fits_memory = true;
+
+  [[nodiscard]] bool ran() const { return refused.empty(); }
+  /// By which schedules are compared: a prompt may take several steps, of which step_ms is the first.
+  [[nodiscard]] double time_ms() const { return ttft_ms.value_or(step_ms); }
+};
+
 struct Run {
   Setup setup;
   Program program;
@@ -45,6 +60,7 @@ struct Run {
   double simulate_ms = 0;            ///< the engine alone
   RunResult result{};
   std::vector<std::string> warnings{};
+  std::vector<TriedSchedule> tried{};  ///< in the table's order, this one too; empty: the scenario named it
 
   /// Null where it was something else.
   [[nodiscard]] const StepReport* step() const { return std::get_if<StepReport>(&result); }

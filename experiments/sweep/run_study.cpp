@@ -10,7 +10,7 @@
 #include "base/error.hpp"
 #include "base/parallel.hpp"
 #include "base/spec.hpp"
-#include "experiments/run/run.hpp"
+#include "experiments/run/best_run.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "schedules/scenario/fold.hpp"
 
@@ -29,10 +29,18 @@ std::vector<double> metrics_of(const Run& run, const Study& study) {
   return values;
 }
 
+Run run_point(const Study& study, std::size_t point) {
+  std::vector<Candidate> candidates = load_candidates(study.scenario, study.assignments_of(point));
+  for (Candidate& candidate : candidates) {
+    if (candidate.setup) candidate.setup = folded(*std::move(candidate.setup));
+  }
+  return best_run(candidates);
+}
+
 PointResult simulate_point(const Study& study, std::size_t point) {
   PointResult result{.id = point};
   try {
-    result.metrics = metrics_of(run_scenario(folded(load_setup(study.scenario, study.assignments_of(point)))), study);
+    result.metrics = metrics_of(run_point(study, point), study);
   } catch (const std::exception& error) {
     result.failure = error.what();
   }
@@ -72,7 +80,7 @@ void check_loads(const Study& study) {
   std::string first;
   for (std::size_t point = 0; point < study.points.size(); ++point) {
     try {
-      (void)load_setup(study.scenario, study.assignments_of(point));
+      (void)load_candidates(study.scenario, study.assignments_of(point));
       return;
     } catch (const SpecError& error) {
       if (point == 0) first = error.what();

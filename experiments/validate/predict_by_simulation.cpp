@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/file.hpp"
+#include "experiments/run/best_run.hpp"
 #include "experiments/run/kernel_times.hpp"
 #include "experiments/run/null_models.hpp"
 #include "experiments/run/run_metrics.hpp"
@@ -133,6 +134,11 @@ std::vector<Run> all_samples(const Setup& setup) {
   return runs;
 }
 
+// With `schedule: auto`, of the best.
+Setup setup_of(std::vector<Candidate> candidates) {
+  return candidates.size() == 1 ? *std::move(candidates.front().setup) : best_run(candidates).setup;
+}
+
 // Those of null_model that say something: slots of a pipeline neither communicate nor overlap.
 std::vector<const char*> nulls_of(const Run& run, const std::string& metric) {
   if (run.has_given_slots()) return {};
@@ -162,7 +168,7 @@ const std::vector<Run>& Predictor::runs(const FactSpec& spec, const std::string&
   const auto found = runs_.find(key);
   if (found != runs_.end()) return found->second;
   return used(spec, "scenario", [&]() -> const std::vector<Run>& {
-    Setup setup = null_model(null, load_setup(path, assignments));
+    Setup setup = null_model(null, setup_of(load_candidates(path, assignments)));
     if (!null.empty()) setup.scenario.samples = std::min(setup.scenario.samples, kNullSamples);
     return runs_.emplace(key, all_samples(setup)).first->second;
   });

@@ -15,6 +15,8 @@ class TextTable {
   /// One letter per column, l or r; columns beyond are aligned as the last.
   explicit TextTable(std::string alignment) : alignment_(std::move(alignment)) {}
 
+  [[nodiscard]] const std::string& alignment() const { return alignment_; }
+  [[nodiscard]] const std::vector<std::vector<std::string>>& rows() const { return rows_; }
   void row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   /// Two blanks between columns, none at the ends of lines.
   [[nodiscard]] std::string text(const std::string& indent = "") const;

@@ -97,7 +97,7 @@ void read_pipeline_keys(const Spec& spec, const ScheduleKind& schedule, Parallel
   (void)spec.integer("pp", 1, kMostPipelineRanks);
   if (schedule.pipeline->stages_per_rank == 0) {
     p.virtual_pp = spec.integer("virtual_pp", 2, kMostChunks);
-  } else if (spec.has("virtual_pp")) {
+  } else if (spec.stands("virtual_pp")) {
     throw spec.error("virtual_pp", fmt::format("belongs to interleaved-1f1b, not to {}", schedule.name));
   }
   if (schedule.pipeline->two_directions && p.pp % 2 != 0) {

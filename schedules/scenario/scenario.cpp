@@ -34,23 +34,13 @@ void check_model(const Spec& spec, const Setup& setup) {
   }
 }
 
-// Splits off "hardware.KEY=value": the machine's own file is overridden, not the scenario.
-std::vector<std::string> apply(const std::vector<std::string>& assignments, Spec& spec) {
-  constexpr std::string_view kHardware = "hardware.";
-  std::vector<std::string> overrides;
-  for (const std::string& assignment : assignments) {
-    if (assignment.starts_with(kHardware)) {
-      overrides.push_back(assignment.substr(kHardware.size()));
-    } else {
-      spec.set(assignment);
-    }
-  }
-  return overrides;
-}
-
 std::string read_schedule(const Spec& spec) {
-  const std::string schedule = spec.text("schedule");
-  return at_key(spec, "schedule", [&] { return schedule_named(schedule).name; });
+  std::vector<std::string> names = schedule_names();
+  names.emplace_back(kAutoSchedule);
+  const std::string written = spec.text("schedule");
+  std::string schedule = at_key(spec, "schedule", [&] { return expect_name("schedule", written, names); });
+  if (schedule == kAutoSchedule) throw spec.error("schedule", "is auto, and one is needed here");
+  return schedule;
 }
 
 void read_model(const Spec& spec, Setup& setup) {
@@ -134,14 +124,41 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
 }
 
 Setup read_setup(Spec spec, const std::vector<std::string>& assignments) {
-  Setup setup;
-  Scenario& s = setup.scenario;
-  s.file = spec.file();
-  s.hardware_overrides = apply(assignments, spec);
+  std::vector<std::string> hardware_overrides = apply_changes(assignments, spec);
+  return read_scenario(spec, std::move(hardware_overrides));
+}
+
+std::vector<std::string> apply_changes(const std::vector<std::string>& assignments, Spec& spec) {
+  constexpr std::string_view kHardware = "hardware.";
+  std::vector<std::string> overrides;
+  for (const std::string& assignment : assignments) {
+    if (assignment.starts_with(kHardware)) {
+      overrides.push_back(assignment.substr(kHardware.size()));
+    } else {
+      spec.set(assignment);
+    }
+  }
+  return overrides;
+}
+
+void check_keys(const Spec& spec) {
   spec.expect({"schema",  "model",   "hardware",      "kernels", "schedule", "parallelism", "workload", "comm",
                "routing", "layers",  "overlap",       "launch",  "ranks",    "jitter",      "clock",    "speed_spread",
                "seed",    "samples", "slot_costs_ms", "stages",  "training", "level"});
   (void)spec.integer("schema", 1, 1);
+}
+
+bool leaves_schedule_open(const Spec& spec) {
+  const std::vector<std::string> words = spec.words("schedule");
+  return words.size() == 1 && same_but_for_case(words.front(), kAutoSchedule);
+}
+
+Setup read_scenario(const Spec& spec, std::vector<std::string> hardware_overrides) {
+  Setup setup;
+  Scenario& s = setup.scenario;
+  s.file = spec.file();
+  s.hardware_overrides = std::move(hardware_overrides);
+  check_keys(spec);
   s.schedule = read_schedule(spec);
   if (spec.has("slot_costs_ms")) {
     read_pipeline(spec, setup);

@@ -170,7 +170,7 @@ struct Setup {
 void draw(Setup& setup, int seed);
 
 /// `assignments`: "--set" overrides, "comm.num_sms=24" or "hardware.nic_GBps=100".
-/// Throws SpecError (file, line, key, nearest valid name).
+/// Throws SpecError (file, line, key, nearest valid name), also where the schedule is left open (candidates.hpp).
 [[nodiscard]] Setup load_setup(const std::filesystem::path& path, const std::vector<std::string>& assignments = {});
 /// The same of a scenario that came from elsewhere; its paths are relative to the file it names.
 [[nodiscard]] Setup read_setup(Spec spec, const std::vector<std::string>& assignments = {});

@@ -38,6 +38,9 @@ struct ScheduleKind {
 [[nodiscard]] const std::vector<ScheduleKind>& schedule_kinds();
 [[nodiscard]] const std::vector<std::string>& schedule_names();
 
+/// The word that leaves the choice among them to simulation (candidates.hpp).
+inline constexpr const char* kAutoSchedule = "auto";
+
 /// Case counts for nothing. Throws UnknownName with the nearest name.
 [[nodiscard]] const ScheduleKind& schedule_named(const std::string& name);
 

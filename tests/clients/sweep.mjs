@@ -1,5 +1,6 @@
-// Opens pages of `moeline sweep --html` in headless Chromium without a network: no errors, nothing loaded, every plot
-// has drawn what the table says, whatever is chosen, and a screenshot of each to look at.
+// Opens pages of `moeline sweep --html` and `moeline plan --html` in headless Chromium without a network: no errors,
+// nothing loaded, every plot has drawn what the table says, whatever is chosen, nothing wider than a telephone's screen or
+// a large one, and a screenshot of each on both to look at.
 //   node sweep.mjs PLAYWRIGHT_FOLDER SCREENSHOT_FOLDER PAGE...
 import path from 'node:path';
 import {pathToFileURL} from 'node:url';
@@ -25,18 +26,22 @@ function look_at_plots() {
   return [...document.querySelectorAll('section[data-kind]')].map((section) => {
     const {kind} = section.dataset;
     const series = echarts.getInstanceByDom(section.querySelector('.chart')).getOption().series;
-    const drawn = series.filter(({type}) => kind !== 'pareto' || type === 'scatter').flatMap(({data}) => data)
+    const of_table = series.filter(({type}) => kind !== 'pareto' || type === 'scatter');
+    const drawn = of_table.flatMap(({data}) => data)
       .filter((item) => item.point !== undefined);
     const said = section.querySelector('.note').textContent;
     const ink = inked(section.querySelector('canvas'));
-    const found = {kind, ink, series: series.length, drawn: drawn.length, said};
+    const found = {kind, ink, series: of_table.length, drawn: drawn.length, said};
     if (kind !== 'pareto') return found;
-    const better = [...section.querySelectorAll('.controls select')].slice(0, 2)
-      .map((select) => select.selectedOptions[0].textContent.includes('higher') ? 'higher' : 'lower');
+    const chosen = [...section.querySelectorAll('.controls select')].map((select) => select.selectedOptions[0].textContent);
+    const better = chosen.slice(0, 2).map((text) => text.includes('higher') ? 'higher' : 'lower');
+    const apart = axes.find(({label}) => label === chosen[3]);  // the axis with a front for each value
+    const rivals = (a, b) => !apart || apart.at[a.point] === apart.at[b.point];
     const fitting = drawn.filter(({point}) => points.fits_memory[point]);
-    const expected = fitting.filter((a) => !fitting.some((b) => dominates(b.value, a.value, better)));
+    const expected = fitting.filter((a) => !fitting.some((b) => rivals(a, b) && dominates(b.value, a.value, better)));
     const sorted = (items) => items.map(({point}) => point).sort((a, b) => a - b).join();
-    const front = sorted(series.find(({type}) => type === 'line').data);
+    const lines = series.filter(({name}) => name === 'Pareto front' || name.startsWith('front: '));
+    const front = sorted(lines.flatMap(({data}) => data));
     return {...found, front, expected_front: sorted(expected), rows: section.querySelectorAll('tbody tr').length};
   });
 }
@@ -71,6 +76,36 @@ async function choose_everything(page, expect) {
       }
     }
   }
+}
+
+// No plot, table or text makes the page wider than the screen.
+async function look_at_width(page, width, file, expect) {
+  await page.setViewportSize({width, height: 900});
+  await page.evaluate(() => new Promise((drawn) => requestAnimationFrame(() => requestAnimationFrame(drawn))));
+  expect(`width on a screen of ${width} pixels`, await page.evaluate(() => document.documentElement.scrollWidth), width);
+  await page.screenshot({path: `${file}_${width}.png`, fullPage: true});
+}
+
+// Of a plan: the answer comes first, and every limit that a plot has the metric of is drawn.
+async function check_plan(page, expect) {
+  if (await page.evaluate(() => data.before.length === 0)) return;
+  expect('first section', await page.locator('section').first().evaluate((each) => each.className), 'read');
+  expect('figures', await page.locator('.figure').count(), await page.evaluate(() =>
+    data.before.concat(data.after).reduce((sum, {figures}) => sum + figures.length, 0)));
+  const [limits, drawn] = await page.evaluate(() => {
+    if (data.plots.length === 0) return [0, 0];
+    const plot = data.plots[0];
+    const series = echarts.getInstanceByDom(document.querySelector('.chart')).getOption().series;
+    return [plot.limits.filter(({metric}) => metric === plot.x || metric === plot.y).length,
+            series.filter(({name}) => name === 'limit').flatMap(({markLine}) => markLine.data).length];
+  });
+  expect('limits drawn', drawn, limits);
+  const button = page.locator('section.read button').first();
+  if (await button.count() === 0) return;
+  await button.click();
+  await page.waitForFunction(() => document.querySelector('section.read button').textContent !== 'copy');
+  expect('what is copied', await page.evaluate(() => getSelection().toString().trim()),
+         await page.evaluate(() => data.after.at(-1).commands[0].text.trim()));
 }
 
 async function check_table(page, expect) {
@@ -109,7 +144,8 @@ for (const file of files) {
   const wanted = await page.evaluate(() => data.plots.map(({kind}) => kind).join());
   expect('plots', plots.map(({kind}) => kind).join(), wanted);
   await check_table(page, expect);
-  await page.screenshot({path: path.join(screenshots, `${name}.png`), fullPage: true});
+  await check_plan(page, expect);
+  for (const width of [420, 1600]) await look_at_width(page, width, path.join(screenshots, name), expect);
   const count = await page.evaluate(() => all_points.length);
   if (count < 1000) await choose_everything(page, expect);
   await context.close();

@@ -23,7 +23,7 @@ Memory memory() { return {.weights = 45e9, .kv_cache = 15e9, .activations = 8e9,
 Deployment disaggregated() {
   Deployment d;
   d.prefill_choice = {.hardware = "h800", .ep = 32, .redundant_experts = 32, .tokens = 8192, .comm_sms = 16};
-  d.prefill_choice.two_batch = true;
+  d.prefill_choice.schedule = "prefill-two-batch";
   d.decode_choice = {.hardware = "h800", .ep = 144, .redundant_experts = 32, .batch_size = 96, .mtp = 1};
   d.prefill.units = 3;
   d.decode.units = 1;
@@ -154,7 +154,7 @@ TEST_CASE("vLLM communicates on at most 20 SMs, and on 20 without dual batch ove
   CHECK(all(vllm_commands, d).front().notes.front() == "20 SMs communicate; the plan has 24");
   CHECK(all(vllm_commands, d).front().notes.size() == as_chosen + 1);
   d.prefill_choice.comm_sms = 16;
-  d.prefill_choice.two_batch = false;
+  d.prefill_choice.schedule = "sequential";
   CHECK(server(vllm_commands, d, "prefill")["VLLM_DBO_COMM_SMS"] == "absent");
   CHECK(all(vllm_commands, d).front().notes.front() == "20 SMs communicate; the plan has 16");
 }
@@ -171,10 +171,10 @@ TEST_CASE("colocated, vLLM's thresholds keep the other kind of batch whole, and 
   CHECK(server(vllm_commands, d, "serve")["--dbo-decode-token-threshold"] == "193");
   CHECK(server(vllm_commands, d, "serve")["--dbo-prefill-token-threshold"] == "absent");
   CHECK(all(sglang_commands, d).front().notes.size() == 1);
-  d.decode_choice.two_batch = true;
+  d.decode_choice.schedule = "decode-two-batch";
   CHECK(server(vllm_commands, d, "serve")["--dbo-decode-token-threshold"] == "absent");
   CHECK(all(sglang_commands, d).front().notes.empty());
-  d.prefill_choice.two_batch = false;
+  d.prefill_choice.schedule = "sequential";
   CHECK(server(vllm_commands, d, "serve")["--dbo-prefill-token-threshold"] == "8193");
 }
 

@@ -102,7 +102,7 @@ TEST_CASE("a deployment's numbers are those of simulate") {
   const std::string scenario = fmt::format(
       "schema: 1\nmodel: deepseek-v3\nhardware: h800\nschedule: {}\nparallelism: {{ep: 32, dp: 32}}\n"
       "workload: {{phase: decode, batch_size: {}, kv_len: {:.0f}, kv_len_spread: {:.0f}}}\nranks: folded\n",
-      best.decode_choice.two_batch ? "decode-two-batch" : "sequential", best.decode_choice.batch_size, cached.mean,
+      best.decode_choice.schedule, best.decode_choice.batch_size, cached.mean,
       cached.deviation);
   const Outcome outcome = run_moeline({"simulate", solved.folder.write("scenario.yaml", scenario), "--format", "json"});
   rapidjson::Document json;

@@ -4,9 +4,7 @@
 
 #include <algorithm>
 
-#include "base/file.hpp"
 #include "experiments/cli/output/json.hpp"
-#include "experiments/page/axes.hpp"
 #include "experiments/plan/flags.hpp"
 #include "hardware/profile.hpp"
 
@@ -31,7 +29,8 @@ void add_prefill(Json& json, const Deployment& d) {
   const PrefillChoice& choice = d.prefill_choice;
   json.open("prefill").add("hardware", choice.hardware).add("ep", choice.ep);
   json.add("redundant_experts", choice.redundant_experts).add("tokens", choice.tokens);
-  json.add("comm_sms", choice.comm_sms).flag("two_batch", choice.two_batch);
+  json.add("comm_sms", choice.comm_sms).add("schedule", choice.schedule);
+  json.flag("two_batch", is_two_batch(choice.schedule));
   add_side(json, d.prefill);
   json.close();
 }
@@ -40,7 +39,10 @@ void add_decode(Json& json, const Deployment& d) {
   const DecodeChoice& choice = d.decode_choice;
   json.open("decode").add("hardware", choice.hardware).add("ep", choice.ep);
   json.add("redundant_experts", choice.redundant_experts).add("batch_size", choice.batch_size);
-  json.flag("two_batch", choice.two_batch).add("mtp", choice.mtp).add("fits_requests", d.decode.fits_requests);
+  json.add("schedule", choice.schedule)
+      .flag("two_batch", is_two_batch(choice.schedule))
+      .add("mtp", choice.mtp)
+      .add("fits_requests", d.decode.fits_requests);
   add_side(json, d.decode);
   json.close();
 }
@@ -77,7 +79,10 @@ void add_front(Json& json, const Answer& answer) {
     json.open().add("tokens_per_s_per_user", point.tokens_per_s_per_user);
     json.add("tokens_per_s_per_gpu", point.tokens_per_s_per_gpu).add("hardware", point.choice.hardware);
     json.add("ep", point.choice.ep).add("batch_size", point.choice.batch_size);
-    json.flag("two_batch", point.choice.two_batch).add("mtp", point.choice.mtp).close();
+    json.add("schedule", point.choice.schedule)
+        .flag("two_batch", is_two_batch(point.choice.schedule))
+        .add("mtp", point.choice.mtp)
+        .close();
   }
   json.close_list();
 }
@@ -159,15 +164,16 @@ std::string plan_csv(const PlanResult& result) {
   std::string text =
       "gpus,colocated,hardware,prefill_gpus,prefill_ep,prefill_tokens,prefill_comm_sms,prefill_two_batch,"
       "decode_gpus,decode_ep,decode_batch_size,decode_two_batch,decode_mtp,"
-      "tokens_per_s_per_gpu,tokens_per_s_per_user,tpot_ms,ttft_ms,cost_per_million_tokens,bound_by\n";
+      "tokens_per_s_per_gpu,tokens_per_s_per_user,tpot_ms,ttft_ms,cost_per_million_tokens,bound_by,prefill_schedule,"
+      "decode_schedule\n";
   for (const Deployment& d : result.answer.deployments) {
     const PrefillChoice& p = d.prefill_choice;
     const DecodeChoice& c = d.decode_choice;
-    text +=
-        fmt::format("{},{:d},{},{},{},{},{},{:d},{},{},{},{:d},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{}\n", d.gpus,
-                    d.colocated, c.hardware, d.prefill.gpus, p.ep, p.tokens, p.comm_sms, p.two_batch, d.decode.gpus,
-                    c.ep, c.batch_size, c.two_batch, c.mtp, d.tokens_per_s_per_gpu, d.tokens_per_s_per_user, d.tpot_ms,
-                    d.ttft_ms, d.usd_per_hour > 0 ? fmt::format("{:.6g}", d.cost_per_million_tokens) : "", d.bound_by);
+    text += fmt::format(
+        "{},{:d},{},{},{},{},{},{:d},{},{},{},{:d},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{}\n", d.gpus, d.colocated,
+        c.hardware, d.prefill.gpus, p.ep, p.tokens, p.comm_sms, is_two_batch(p.schedule), d.decode.gpus, c.ep, c.batch_size,
+        is_two_batch(c.schedule), c.mtp, d.tokens_per_s_per_gpu, d.tokens_per_s_per_user, d.tpot_ms, d.ttft_ms,
+        d.usd_per_hour > 0 ? fmt::format("{:.6g}", d.cost_per_million_tokens) : "", d.bound_by, p.schedule, c.schedule);
   }
   return text;
 }
@@ -183,47 +189,6 @@ std::vector<TradeOff> pareto_front(std::vector<TradeOff> all) {
   }
   std::reverse(front.begin(), front.end());
   return front;
-}
-
-Page plan_page(const PlanResult& result) {
-  const std::vector<TradeOff>& points = result.answer.trade_offs;
-  std::vector<std::vector<std::string>> settings;
-  PageMetric per_user{"tokens_per_s_per_user", facts_of_metric("tokens_per_s_per_user"), {}};
-  PageMetric per_gpu{"tokens_per_s_per_gpu", facts_of_metric("tokens_per_s_per_gpu"), {}};
-  PageMetric tpot{"tpot_ms", facts_of_metric("tpot_ms"), {}};
-  for (const TradeOff& point : points) {
-    const DecodeChoice& c = point.choice;
-    settings.push_back({c.hardware, std::to_string(c.ep), std::to_string(c.batch_size),
-                        c.two_batch ? "two-batch" : "sequential", std::to_string(c.mtp)});
-    per_user.values.push_back(point.tokens_per_s_per_user);
-    per_gpu.values.push_back(point.tokens_per_s_per_gpu);
-    tpot.values.push_back(1e3 / point.tokens_per_s_per_user);
-  }
-  std::vector<const std::vector<std::string>*> rows;
-  for (const auto& row : settings) rows.push_back(&row);
-  AxesOfSettings axes = axes_of_settings({"hardware", "EP", "requests per GPU", "schedule", "MTP"}, rows);
-  Page page;
-  page.title = "Plan: " + result.plan.file.stem().string();
-  page.summary = {
-      fmt::format("{}, {:.4g} requests/s. Every point is a batch size of decode that fits into memory, beside "
-                  "the prefill that the plan found, whose GPUs count; TPOT is not limited here.",
-                  result.plan.model, result.plan.traffic.requests_per_s)};
-  if (!result.answer.deployments.empty()) {
-    const Deployment& best = result.answer.deployments.front();
-    page.summary.push_back(
-        fmt::format("Best within the limits: {} GPUs {}, prefill {}, decode {}, TTFT {:.0f} ms, TPOT {:.1f} ms.",
-                    best.gpus, best.decode_choice.hardware, describe(best.prefill_choice), describe(best.decode_choice),
-                    best.ttft_ms, best.tpot_ms));
-  }
-  page.summary.insert(page.summary.end(), axes.notes.begin(), axes.notes.end());
-  page.axes = std::move(axes.axes);
-  page.failures.resize(points.size());
-  page.fits_memory.assign(points.size(), true);  // others were never simulated
-  page.metrics = {std::move(per_user), std::move(per_gpu), std::move(tpot)};
-  page.plots = {ParetoPlot{"tokens_per_s_per_user", "tokens_per_s_per_gpu"}};
-  page.source_title = "the plan";
-  page.source = read_text(result.plan.file);
-  return page;
 }
 
 }  // namespace moeline

@@ -21,7 +21,8 @@ struct PlanResult {
 [[nodiscard]] std::string plan_json(const PlanResult& result);
 /// A row for every deployment.
 [[nodiscard]] std::string plan_csv(const PlanResult& result);
-/// Every batch size of every way to decode: tokens per second and user against those per second and GPU.
+/// What the table has, and every batch size of every way to decode: tokens per second and user against those per second
+/// and GPU, with a front for each machine and the limit on TPOT.
 [[nodiscard]] Page plan_page(const PlanResult& result);
 
 /// The trade-offs of which no other is better in both, by tokens per second and user.

@@ -230,12 +230,29 @@ void add_verdict(Json& json, const Run& run) {
   json.add("schedule", run.setup.scenario.schedule);
 }
 
+void add_tried(Json& json, const Run& run) {
+  json.open_list("schedules");
+  for (const TriedSchedule& tried : run.tried) {
+    json.open().add("schedule", tried.schedule);
+    if (tried.ran()) {
+      json.add("step_ms", tried.step_ms, 6);
+      if (tried.ttft_ms) json.add("ttft_ms", *tried.ttft_ms);
+      if (tried.memory_gib) json.add("memory_gib", *tried.memory_gib).flag("fits_memory", tried.fits_memory);
+    } else {
+      json.add("refused", tried.refused);
+    }
+    json.close();
+  }
+  json.close_list();
+}
+
 }  // namespace
 
 std::string to_json(const Run& run, const Beside& beside) {
   Json json;
   json.open().add("schema_version", 1);
   add_verdict(json, run);
+  if (!run.tried.empty()) add_tried(json, run);
   if (run.step() != nullptr) {
     add_scenario(json, run.setup);
     add_step(json, run);

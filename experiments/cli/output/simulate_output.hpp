@@ -18,6 +18,8 @@ struct Beside {
 [[nodiscard]] std::string to_json(const Run& run, const Beside& beside);
 /// The phases, one per line.
 [[nodiscard]] std::string to_csv(const Run& run);
+/// The schedules that `schedule: auto` chose among; empty where the scenario named its own.
+[[nodiscard]] std::string tried_table(const Run& run);
 [[nodiscard]] std::string to_table(const Run& run, const Beside& beside);
 /// Of a whole pipeline: its step, and each rank's bubble.
 [[nodiscard]] std::string pipeline_table(const Run& run);

@@ -1,0 +1,145 @@
+#include "experiments/cli/output/plan_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "hardware/profile.hpp"
+
+namespace moeline {
+namespace {
+
+std::string usd(const Deployment& d) {
+  return d.usd_per_hour > 0 ? fmt::format("{:.2f}", d.cost_per_million_tokens) : "";
+}
+
+std::string hardware_of(const Deployment& d) { return d.decode_choice.hardware; }
+
+void add_side(TextTable& table, const char* name, const std::string& how, const Side& side) {
+  table.row({name, std::to_string(side.gpus), fmt::format("{} x {}", side.units, how),
+             fmt::format("{:.2f}", side.step_ms), fmt::format("{:.2f}", side.exposed_ms),
+             fmt::format("{:.0f}", side.tokens_per_s_per_gpu), percent(side.utilization), side.bound_by});
+}
+
+void add_memory(TextTable& table, const char* name, const Side& side, const Plan& plan, double memory_gib) {
+  const Memory& m = side.memory;
+  table.row({name, fmt::format("{:.1f}", gib(m.weights)), fmt::format("{:.1f}", gib(m.kv_cache)),
+             fmt::format("{:.1f}", gib(m.activations)), fmt::format("{:.1f}", gib(m.communication)),
+             fmt::format("{:.1f}", memory_gib * plan.memory_reserve),
+             fmt::format("{:.1f}", gib(m.total()) + memory_gib * plan.memory_reserve),
+             fmt::format("{:.0f}", memory_gib), side.fits_requests > 0 ? std::to_string(side.fits_requests) : ""});
+}
+
+std::string change(const Deployment& best, const Deployment& other) {
+  if (other.gpus == 0) return "nothing is within the limits";
+  const bool priced = best.usd_per_hour > 0;
+  const double now = priced ? other.usd_per_hour / best.usd_per_hour : 1.0 * other.gpus / best.gpus;
+  return fmt::format("{} GPUs {}", other.gpus, signed_percent(now - 1));
+}
+
+std::string commands_text(const char* program, const std::vector<LaunchCommand>& commands) {
+  std::string text;
+  for (const LaunchCommand& command : commands) {
+    text += fmt::format("# {}, {}: {} units of {} nodes\n", program, command.role, command.units, command.nodes);
+    for (const std::string& note : command.notes) text += "# " + note + "\n";
+    text += command.command + "\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> question_lines(const Plan& plan) {
+  const Demand& traffic = plan.traffic;
+  const CachedTokens cached = cached_tokens(traffic.input, traffic.output);
+  return {fmt::format("{}: {:.4g} requests/s, {:.0f} tokens of input ({:.0f} % cached) and {:.0f} of output on average",
+                      plan.model, traffic.requests_per_s, traffic.input.mean(), 100 * traffic.cache_hit_share,
+                      traffic.output.mean()),
+          fmt::format("to prefill: {:.4g} tokens/s; to produce: {:.4g} tokens/s; cache of a request that decodes: "
+                      "{:.0f} +- {:.0f} tokens",
+                      traffic.new_tokens_per_s(), traffic.output_tokens_per_s(), cached.mean, cached.deviation),
+          fmt::format("at {:.4g} % of requests: TTFT {:.0f} ms or less, TPOT {:.4g} ms or less", plan.limits.percentile,
+                      plan.limits.ttft_ms, plan.limits.tpot_ms)};
+}
+
+std::vector<std::string> answer_lines(const Plan& plan, const Deployment& d) {
+  const MachineFacts facts = facts_of(plan, d);
+  const std::string ratio = d.colocated
+                                ? fmt::format(", {} steps of decode after a full one of prefill", d.decode_steps)
+                                : fmt::format(", prefill : decode = 1 : {:.2f}", 1.0 * d.decode.gpus / d.prefill.gpus);
+  const std::string cost = d.usd_per_hour > 0 ? fmt::format("; {:.2f} USD/h, {:.3f} USD per million tokens",
+                                                            d.usd_per_hour, d.cost_per_million_tokens)
+                                              : "";
+  return {
+      fmt::format("{} GPUs {} ({:.4g} nodes of {:.0f}), {}{}", d.gpus, hardware_of(d), d.gpus / facts.gpus_per_node,
+                  facts.gpus_per_node, d.colocated ? "prefill and decode on the same" : "prefill and decode apart",
+                  ratio),
+      fmt::format("TTFT {:.0f} ms, TPOT {:.2f} ms: {:.1f} tokens/s for each user, {:.1f} from each GPU{}; bound by {}",
+                  d.ttft_ms, d.tpot_ms, d.tokens_per_s_per_user, d.tokens_per_s_per_gpu, cost, d.bound_by)};
+}
+
+TextTable sides_table(const Deployment& d) {
+  TextTable sides("lrlrrrrl");
+  sides.row({"", "GPUs", "units", "step ms", "exposed ms", "tokens/s/GPU", "busy", "bound by"});
+  add_side(sides, "prefill", describe(d.prefill_choice), d.prefill);
+  add_side(sides, "decode", describe(d.decode_choice), d.decode);
+  return sides;
+}
+
+TextTable memory_table(const Plan& plan, const Deployment& d) {
+  const double memory_gib = facts_of(plan, d).memory_gib;
+  TextTable memory("lrrrrrrrr");
+  memory.row({"GiB per GPU", "weights", "KV cache", "activations", "buffers", "reserve", "together", "of",
+              "requests that fit"});
+  if (d.colocated) {
+    add_memory(memory, "both", d.decode, plan, memory_gib);
+  } else {
+    add_memory(memory, "prefill", d.prefill, plan, memory_gib);
+    add_memory(memory, "decode", d.decode, plan, memory_gib);
+  }
+  return memory;
+}
+
+TextTable others_table(const std::vector<Deployment>& deployments, std::size_t most) {
+  TextTable table("rlllrrrl");
+  table.row({"GPUs", "machine", "prefill", "decode", "TTFT ms", "TPOT ms", "USD/M", "why not"});
+  for (std::size_t i = 1; i < deployments.size() && i <= most; ++i) {
+    const Deployment& d = deployments[i];
+    table.row({std::to_string(d.gpus), hardware_of(d), (d.colocated ? "both: " : "") + describe(d.prefill_choice),
+               describe(d.decode_choice), fmt::format("{:.0f}", d.ttft_ms), fmt::format("{:.1f}", d.tpot_ms), usd(d),
+               d.loses});
+  }
+  return table;
+}
+
+TextTable sensitivity_table(const PlanResult& result) {
+  TextTable table("lrlrl");
+  table.row({"", "less", "then", "more", "then"});
+  for (const Sensitivity& each : result.sensitivities) {
+    const Deployment& best = result.answer.deployments.front();
+    table.row({each.assumption, each.less, change(best, each.with_less), each.more, change(best, each.with_more)});
+  }
+  return table;
+}
+
+std::vector<std::string> impossible_lines(const Answer& answer) {
+  std::vector<std::string> lines;
+  for (const Impossible& each : answer.impossible) lines.push_back(fmt::format("{}: {}", each.what, each.why));
+  return lines;
+}
+
+std::string nearest_line(const Plan& plan, const Answer& answer) {
+  if (!answer.nearest) return "and none would be with others";
+  const Limits& limits = *answer.nearest_limits;
+  return fmt::format("the nearest: TTFT {:.0f} ms instead of {:.0f}, TPOT {:.3g} ms instead of {:.3g}", limits.ttft_ms,
+                     plan.limits.ttft_ms, limits.tpot_ms, plan.limits.tpot_ms);
+}
+
+std::vector<ProgramCommands> launch_texts(const Plan& plan, const Deployment& d) {
+  const Architecture model = load_architecture(plan.model, plan.file.string());
+  const auto gpus = static_cast<int>(facts_of(plan, d).gpus_per_node);
+  return {{"SGLang", commands_text("SGLang", sglang_commands(d, plan, model, gpus))},
+          {"vLLM", commands_text("vLLM", vllm_commands(d, plan, model, gpus))}};
+}
+
+}  // namespace moeline
