@@ -285,3 +285,13 @@ TEST_CASE(
   check_facts_refused(replaced(content, "kernel: dispatch", "kernel: gemm"), 5,
                       "kernel has no row in these families that was left out of a fit");
 }
+
+TEST_CASE("a fact whose scenario leaves the schedule open is predicted by the best, nulls included") {
+  const auto chunk = [](const std::string& content) {
+    const rapidjson::Document result = parsed(validate(content, {"--format", "json"}));
+    const rapidjson::Value& fact = result["facts"][2];
+    REQUIRE(std::string(fact["id"].GetString()).ends_with("chunk"));
+    return std::pair(fact["predicted"].GetDouble(), fact["nulls"]["everything_serial"]["predicted"].GetDouble());
+  };
+  CHECK(chunk(replaced(facts(), "[samples=1]", "[samples=1, schedule=auto]")) == chunk(facts()));
+}
