@@ -8,6 +8,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/explain_output.hpp"
+#include "experiments/cli/output/modules_output.hpp"
 #include "experiments/run/run.hpp"
 
 namespace moeline {
@@ -16,30 +17,44 @@ namespace {
 struct Options {
   MeasuredInput input;  ///< its path may be a scenario's
   std::vector<std::string> assignments;
+  std::string scenario;  ///< that ran in the trace
   std::string format = "table";
+  bool modules = false;
+  int depth = std::numeric_limits<int>::max();
 };
 
-void print(const Explanation& explanation, const TaskGraph& graph, const Options& options) {
-  fmt::print("{}",
-             options.format == "json" ? to_json(explanation, graph) : to_table(options.input.path, explanation, graph));
+std::string text_of(const Explanation& explanation, const TaskGraph& graph, std::optional<ModuleTable> modules,
+                    const Options& options) {
+  if (modules) modules = cut(std::move(*modules), options.depth);
+  if (options.format == "json") return to_json(explanation, graph, modules);
+  if (!options.modules) return to_table(options.input.path, explanation, graph);
+  if (!modules) throw SpecError(options.input.path, 0, "--modules: of given slots no kernel is known");
+  return to_table(options.input.path, *modules);
 }
 
 void explain_scenario(const Options& options) {
   const Run run = run_scenario(load_setup(options.input.path, options.assignments));
-  print(explain(run), run.program.graph, options);
+  fmt::print("{}", text_of(explain(run), run.program.graph, module_table(run), options));
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
 }
 
 void explain_trace(const Options& options) {
-  const ReplayGraph replay = replay_graph(load_measured(options.input));
+  std::optional<Setup> setup;
+  if (!options.scenario.empty()) setup = load_setup(options.scenario, options.assignments);
+  const Measured measured = load_measured(options.input);
+  const ModuleTable modules = module_table(measured, kernel_map_of(options.input), setup ? &*setup : nullptr);
+  const ReplayGraph replay = replay_graph(measured);
   const Timeline timeline = simulate(replay.graph);
-  print(explain(replay, timeline), replay.graph, options);
+  fmt::print("{}", text_of(explain(replay, timeline), replay.graph, modules, options));
 }
 
 void explain_command(const Options& options) {
   const bool scenario = is_scenario(options.input.path);
-  if (!scenario && !options.assignments.empty()) {
-    throw CLI::ValidationError("--set: applies to scenarios, and this is a trace");
+  if (!scenario && options.scenario.empty() && !options.assignments.empty()) {
+    throw CLI::ValidationError("--set: applies to scenarios, and this is a trace without --scenario");
+  }
+  if (scenario && !options.scenario.empty()) {
+    throw CLI::ValidationError("--scenario: applies to traces, and this is a scenario");
   }
   if (scenario && has_window(options.input.window)) {
     throw CLI::ValidationError("--steps, --from, --to: apply to traces, and this is a scenario");
@@ -54,18 +69,42 @@ slowed by neighbours: what a task takes longer than alone. waiting for the slowe
 No order of the kernels is shorter than the longest chain of them (path), each as fast as alone, nor than what an SM pool
 or a link has to do over its capacity. Of a trace times keep the contention they were measured with, so path says it all.)";
 
+constexpr const char* kModulesHelp =
+    R"(--modules: the tree of the model's modules as one GPU runs them, on average over those that are simulated (the ranks of a
+pipeline, an expert-parallel group) or traced. JSON always has it.
+parameters: of the whole model, as moeline model counts them, whatever part of it runs.
+MAC, FLOP: of matrix products, two FLOPs per MAC, by the shapes of the kernels, forward and backward. Attention is causal,
+and a query counts half of its own key (train_flops_per_token: the whole of it). Left out are rows that only pad an expert's
+tiles, and recomputation, which JSON has apart. In prefill the LM head sees the last token of each prompt and kv_b_proj
+cached tokens, too; in decode MLA's core works on latents.
+forward, backward (gradients of inputs and of weights), recompute: sums over kernels, each from its start to its end, with
+contention, and waits in barriers. Streams run side by side, so that they may sum to more than the step. A cast counts for
+the matrix that it is made for. A kernel that multiplies several matrices stands under their names, joined by "+".
+TFLOP/s: FLOPs over all us. of step: all us over the step.
+bound by: what most of a module's us, and of the launch gaps before its kernels, goes by. communication: kernels that do;
+launch: gaps, and kernels whose FLOPs and bytes take less at the machine's peaks than its smallest kernel; compute, memory:
+what binds in a kernel's cost curve. "-", in JSON null: not known, as of top-k, or nothing ran.
+Of a trace a kernel's module is what --map says, that of the kernel at its place in the same phase of --scenario, or what
+its phase and class say: at times one of several ("norms + attention + router"). Only a scenario knows parameters and FLOPs;
+what binds is known of communication alone.)";
+
 }  // namespace
 
 void add_explain(CLI::App& app, int& /*exit_code*/) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("explain", "why a scenario or a trace takes as long as it does");
   command->add_option("input", options->input.path, "scenario (.yaml), or trace (.json, .json.gz)")->required();
+  command->add_option("--scenario", options->scenario, "of a trace: what ran in it, for the tree of modules");
   command->add_option("--set", options->assignments, "of a scenario: override, comm.num_sms=24")
       ->allow_extra_args(false);
   add_kernel_map_options(*command, options->input);
+  CLI::Option* modules = command->add_flag("--modules", options->modules, "the tree of the model's modules instead");
+  command->add_option("--depth", options->depth, "of that tree: no deeper modules (0: the whole model)")
+      ->check(CLI::Range(0, 8))
+      ->needs(modules);
   add_window_options(*command, options->input.window);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(std::string(kDefinitions) + "\n" + kWindowHelp);
+  command->footer(fmt::format("{}\n{}\n{}", kDefinitions, kModulesHelp, kWindowHelp));
   command->callback([options] { explain_command(*options); });
 }
 

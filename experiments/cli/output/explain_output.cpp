@@ -6,6 +6,7 @@
 
 #include "base/text_table.hpp"
 #include "experiments/cli/output/json.hpp"
+#include "experiments/cli/output/modules_output.hpp"
 #include "trace/short_names.hpp"
 
 namespace moeline {
@@ -67,7 +68,7 @@ std::string longest_table(const Explanation& e, const TaskGraph& graph) {
 
 }  // namespace
 
-std::string to_json(const Explanation& e, const TaskGraph& graph) {
+std::string to_json(const Explanation& e, const TaskGraph& graph, const std::optional<ModuleTable>& modules) {
   Json json;
   json.open().add("schema_version", 1).add("span_us", to_us(e.span));
   json.open_list("blame");
@@ -82,6 +83,7 @@ std::string to_json(const Explanation& e, const TaskGraph& graph) {
   json.close_list().open_list("bounds");
   for (const Bound& bound : e.bounds) json.open().add("what", bound.what).add("us", to_us(bound.time)).close();
   json.close_list().add("bound_us", to_us(e.bounds.front().time));
+  if (modules) add_modules(json, *modules);
   return json.close().text();
 }
 
