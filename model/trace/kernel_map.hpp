@@ -23,8 +23,8 @@ struct KernelMap {
 ///     classes: {dispatch: my_a2a_send, attention: "mha|gqa"}   # optional; first match wins
 ///     phases: {attn: "mha|gqa", dispatch: my_a2a_send}         # optional; first match wins
 ///     modules: {router/gate: "gate_gemm"}                      # optional; first match wins
-/// Names of modules are not checked here (moe/module_names.hpp has them). Patterns are regular expressions, found anywhere in a kernel's
-/// name, case ignored. Throws SpecError.
+/// Names of modules are not checked here (moe/module_names.hpp has them). Patterns are regular expressions, found
+/// anywhere in a kernel's name, case ignored. Throws SpecError.
 [[nodiscard]] KernelMap load_kernel_map(const std::filesystem::path& path);
 
 }  // namespace moeline

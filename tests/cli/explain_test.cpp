@@ -141,3 +141,20 @@ TEST_CASE("a module that a map names must be one") {
   check_refused({"explain", training_trace().string(), "--map", map}, map + ":3", "router/gate");
   CHECK(run_moeline({"explain", training_trace().string(), "--set", "layers=2"}).exit_code == 2);
 }
+
+TEST_CASE("a trace that we wrote has the modules of the scenario that it is of") {
+  const std::string decode = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const TemporaryFolder folder;
+  const std::string trace = folder / "trace.json";
+  REQUIRE(run_moeline({"simulate", decode, "--set", "layers=4", "--trace", trace}).exit_code == 0);
+  const rapidjson::Document measured = explained(trace, {"--scenario", decode, "--set", "layers=4"});
+  const rapidjson::Document predicted = explained(decode, {"--set", "layers=4"});
+  REQUIRE(measured["modules"].Size() == predicted["modules"].Size());
+  for (rapidjson::SizeType i = 0; i < predicted["modules"].Size(); ++i) {
+    const auto& row = predicted["modules"][i];
+    CAPTURE(row["module"].GetString());
+    CHECK(measured["modules"][i]["us"].GetDouble() == doctest::Approx(row["us"].GetDouble()).epsilon(1e-3));
+    CHECK(measured["modules"][i]["flops"].GetDouble() == doctest::Approx(row["flops"].GetDouble()));
+  }
+  CHECK(run_moeline({"explain", decode, "--scenario", decode}).exit_code == 2);
+}
