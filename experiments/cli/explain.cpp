@@ -10,6 +10,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/explain_output.hpp"
+#include "experiments/cli/output/modules_output.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/ranks.hpp"
@@ -22,45 +23,64 @@ namespace {
 struct Options {
   MeasuredInput input;  ///< its path may be a scenario's
   std::vector<std::string> assignments;
+  std::string scenario;  ///< that ran in the trace
   std::string html;
   std::vector<std::string> ranks;
   bool force = false;
   std::string format = "table";
+  bool modules = false;
+  int depth = std::numeric_limits<int>::max();
 };
 
-void print(const Explanation& explanation, const TaskGraph& graph, const Options& options) {
-  fmt::print("{}",
-             options.format == "json" ? to_json(explanation, graph) : to_table(options.input.path, explanation, graph));
+std::string text_of(const Explanation& explanation, const TaskGraph& graph, std::optional<ModuleTable> modules,
+                    const Options& options) {
+  if (modules) modules = cut(std::move(*modules), options.depth);
+  if (options.format == "json") return to_json(explanation, graph, modules);
+  if (!options.modules) return to_table(options.input.path, explanation, graph);
+  if (!modules) throw SpecError(options.input.path, 0, "--modules: of given slots no kernel is known");
+  return to_table(options.input.path, *modules);
+}
+
+// What is printed; and a page of it, where one is asked for.
+template <class MakePage>
+void put_out(const Explanation& explanation, const TaskGraph& graph, std::optional<ModuleTable> modules,
+             const Options& options, const std::optional<PageTemplate>& page_template, MakePage make_page) {
+  const std::string text = text_of(explanation, graph, std::move(modules), options);
+  if (page_template) {
+    const std::string table = to_table(options.input.path, explanation, graph);
+    write_text(options.html, to_html(make_page(table), *page_template));
+  }
+  fmt::print("{}", text);
 }
 
 void explain_scenario(const Options& options, const std::optional<PageTemplate>& page_template) {
   const Run run = best_run(options.input.path, options.assignments, true);
   const auto ranks = parse_ranks("--ranks", options.ranks, simulated_ranks(run.program.graph));
   const Explanation explanation = explain(run);
-  if (page_template) {
-    const std::string table = to_table(options.input.path, explanation, run.program.graph);
-    write_text(options.html, to_html(run_page(run, explanation, ranks, options.assignments, table), *page_template));
-  }
-  print(explanation, run.program.graph, options);
+  put_out(explanation, run.program.graph, module_table(run), options, page_template,
+          [&](const std::string& table) { return run_page(run, explanation, ranks, options.assignments, table); });
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
 }
 
 void explain_trace(const Options& options, const std::optional<PageTemplate>& page_template) {
+  std::optional<Setup> setup;
+  if (!options.scenario.empty()) setup = load_setup(options.scenario, options.assignments);
   const Measured measured = load_measured(options.input);
+  const ModuleTable modules = module_table(measured, kernel_map_of(options.input), setup ? &*setup : nullptr);
   const ReplayGraph replay = replay_graph(measured);
   const Explanation explanation = explain(replay, simulate(replay.graph, {.record_changes = true}));
-  if (page_template) {
-    const std::string table = to_table(options.input.path, explanation, replay.graph);
-    write_text(options.html,
-               to_html(trace_page(options.input.path, measured, replay, explanation, table), *page_template));
-  }
-  print(explanation, replay.graph, options);
+  put_out(explanation, replay.graph, modules, options, page_template, [&](const std::string& table) {
+    return trace_page(options.input.path, measured, replay, explanation, table);
+  });
 }
 
 void explain_command(const Options& options) {
   const bool scenario = is_scenario(options.input.path);
-  if (!scenario && !options.assignments.empty()) {
-    throw CLI::ValidationError("--set: applies to scenarios, and this is a trace");
+  if (!scenario && options.scenario.empty() && !options.assignments.empty()) {
+    throw CLI::ValidationError("--set: applies to scenarios, and this is a trace without --scenario");
+  }
+  if (scenario && !options.scenario.empty()) {
+    throw CLI::ValidationError("--scenario: applies to traces, and this is a scenario");
   }
   if (scenario && has_window(options.input.window)) {
     throw CLI::ValidationError("--steps, --from, --to: apply to traces, and this is a scenario");
@@ -81,15 +101,39 @@ slowed by neighbours: what a task takes longer than alone. waiting for the slowe
 No order of the kernels is shorter than the longest chain of them (path), each as fast as alone, nor than what an SM pool
 or a link has to do over its capacity. Of a trace times keep the contention they were measured with, so path says it all.)";
 
+constexpr const char* kModulesHelp =
+    R"(--modules: the tree of the model's modules as one GPU runs them, on average over those that are simulated (the ranks of a
+pipeline, an expert-parallel group) or traced. JSON always has it.
+parameters: of the whole model, as moeline model counts them, whatever part of it runs.
+MAC, FLOP: of matrix products, two FLOPs per MAC, by the shapes of the kernels, forward and backward. Attention is causal,
+and a query counts half of its own key (train_flops_per_token: the whole of it). Left out are rows that only pad an expert's
+tiles, and recomputation, which JSON has apart. In prefill the LM head sees the last token of each prompt and kv_b_proj
+cached tokens, too; in decode MLA's core works on latents.
+forward, backward (gradients of inputs and of weights), recompute: sums over kernels, each from its start to its end, with
+contention, and waits in barriers. Streams run side by side, so that they may sum to more than the step. A cast counts for
+the matrix that it is made for. A kernel that multiplies several matrices stands under their names, joined by "+".
+TFLOP/s: FLOPs over all us. of step: all us over the step.
+bound by: what most of a module's us, and of the launch gaps before its kernels, goes by. communication: kernels that do;
+launch: gaps, and kernels whose FLOPs and bytes take less at the machine's peaks than its smallest kernel; compute, memory:
+what binds in a kernel's cost curve. "-", in JSON null: not known, as of top-k, or nothing ran.
+Of a trace a kernel's module is what --map says, that of the kernel at its place in the same phase of --scenario, or what
+its phase and class say: at times one of several ("norms + attention + router"). Only a scenario knows parameters and FLOPs;
+what binds is known of communication alone.)";
+
 }  // namespace
 
 void add_explain(CLI::App& app, int& /*exit_code*/) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("explain", "why a scenario or a trace takes as long as it does");
   command->add_option("input", options->input.path, "scenario (.yaml), or trace (.json, .json.gz)")->required();
+  command->add_option("--scenario", options->scenario, "of a trace: what ran in it, for the tree of modules");
   command->add_option("--set", options->assignments, "of a scenario: override, comm.num_sms=24")
       ->allow_extra_args(false);
   add_kernel_map_options(*command, options->input);
+  CLI::Option* modules = command->add_flag("--modules", options->modules, "the tree of the model's modules instead");
+  command->add_option("--depth", options->depth, "of that tree: no deeper modules (0: the whole model)")
+      ->check(CLI::Range(0, 8))
+      ->needs(modules);
   add_window_options(*command, options->input.window);
   command->add_option("--html", options->html, "write a page of the timeline and of what is printed")
       ->check(not_empty());
@@ -101,7 +145,7 @@ void add_explain(CLI::App& app, int& /*exit_code*/) {
       ->needs("--html");
   add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(std::string(kDefinitions) + "\n" + kWindowHelp);
+  command->footer(fmt::format("{}\n{}\n{}", kDefinitions, kModulesHelp, kWindowHelp));
   command->callback([options] { explain_command(*options); });
 }
 

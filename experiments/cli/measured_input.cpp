@@ -1,6 +1,8 @@
 #include "experiments/cli/measured_input.hpp"
 
 #include "base/error.hpp"
+#include "base/spec.hpp"
+#include "moe/module_tree.hpp"
 
 namespace moeline {
 
@@ -19,8 +21,29 @@ void add_measured_input(CLI::App& command, MeasuredInput& input) {
   add_window_options(command, input.window);
 }
 
+namespace {
+
+void check_modules(const std::string& path) {
+  const Spec modules = Spec::load(path).map_or_empty("modules");
+  for (const std::string& name : modules.keys()) {
+    try {
+      (void)parent_of(name);
+    } catch (const SpecError& error) {
+      throw modules.error(name, error.what());
+    }
+  }
+}
+
+KernelMap load_checked(const std::string& path) {
+  KernelMap map = load_kernel_map(path);
+  check_modules(path);
+  return map;
+}
+
+}  // namespace
+
 KernelMap kernel_map_of(const MeasuredInput& input) {
-  KernelMap map = input.map.empty() ? KernelMap{} : load_kernel_map(input.map);
+  KernelMap map = input.map.empty() ? KernelMap{} : load_checked(input.map);
   if (input.communication.empty()) return map;
   map.communication = input.communication;
   try {

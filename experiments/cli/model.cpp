@@ -44,11 +44,18 @@ double parameters_of(const std::vector<Module>& modules) {
   return sum;
 }
 
-void add_modules(Json& json, const Architecture& model) {
+// Of a forward pass, per token.
+double flops_of(const Module& module, const Architecture& model, int seq_len) {
+  return module.forward_flops() + (module.name == kAttention ? attention_core_flops(model, seq_len) : 0);
+}
+
+void add_modules(Json& json, const Architecture& model, int seq_len) {
   json.open_list("modules");
   for (const Module& module : modules(model)) {
     json.open().add("module", module.name).add("count", module.count, 0).add("parameters", module.parameters(), 0);
     json.add("active_parameters", module.active_parameters(), 0);
+    const double flops = flops_of(module, model, seq_len);
+    json.add("macs", flops / 2, 1).add("flops", flops, 1);
     json.add("weight_bytes", module.count * module.bytes(), 0).add("weights", formats_of(module)).close();
   }
   json.close_list();
@@ -70,28 +77,30 @@ std::string to_json(const Architecture& model, int seq_len) {
   json.add("seq_len", seq_len).add("kv_bytes_per_sequence", kv_bytes(model, seq_len), 0);
   json.add("train_flops_per_token", train_flops_per_token(model, seq_len), 0);
   if (!model.towers.empty()) json.add("left_out", model.towers);
-  add_modules(json, model);
+  add_modules(json, model, seq_len);
   json.close();
   return json.text();
 }
 
-std::string row(const Module& module, const char* name) {
+std::string row(const Module& module, double flops) {
   const double total = module.parameters();
-  return fmt::format("{:<16} {:>7.0f} {:>14.3f} {:>14.3f} {:>12.3f} {:>8}\n", name, module.count, total / 1e9,
-                     module.active_parameters() / 1e9, module.count * module.bytes() / 1e9, formats_of(module));
+  return fmt::format("{:<16} {:>7.0f} {:>14.3f} {:>14.3f} {:>15.3f} {:>12.3f} {:>8}\n", module.name, module.count,
+                     total / 1e9, module.active_parameters() / 1e9, flops / 1e9, module.count * module.bytes() / 1e9,
+                     formats_of(module));
 }
 
 std::string to_table(const Architecture& model, int seq_len) {
   std::string text = fmt::format("{}: {} layers, {} of them MoE, {}\n\n", model.name, model.num_hidden_layers,
                                  model.moe_layers(), attention_of(model));
-  text += fmt::format("{:<16} {:>7} {:>14} {:>14} {:>12} {:>8}\n", "module", "count", "parameters, B", "active, B",
-                      "weights, GB", "type");
-  for (const Module& module : modules(model)) text += row(module, module.name.c_str());
-  text += fmt::format("{:<16} {:>7} {:>14.3f} {:>14.3f} {:>12.3f}\n", "total", "", parameters(model) / 1e9,
-                      active_parameters(model) / 1e9, bytes_of(modules(model)) / 1e9);
+  text += fmt::format("{:<16} {:>7} {:>14} {:>14} {:>15} {:>12} {:>8}\n", "module", "count", "parameters, B",
+                      "active, B", "forward, GFLOP", "weights, GB", "type");
+  for (const Module& module : modules(model)) text += row(module, flops_of(module, model, seq_len));
+  text += fmt::format("{:<16} {:>7} {:>14.3f} {:>14.3f} {:>15.3f} {:>12.3f}\n", "total", "", parameters(model) / 1e9,
+                      active_parameters(model) / 1e9, train_flops_per_token(model, seq_len) / 3e9,
+                      bytes_of(modules(model)) / 1e9);
   if (const auto mtp = mtp_modules(model); !mtp.empty()) {
-    text += fmt::format("{:<16} {:>7} {:>14.3f} {:>14} {:>12.3f}\n", "MTP, apart", model.num_nextn_predict_layers,
-                        parameters_of(mtp) / 1e9, "", bytes_of(mtp) / 1e9);
+    text += fmt::format("{:<16} {:>7} {:>14.3f} {:>14} {:>15} {:>12.3f}\n", "MTP, apart",
+                        model.num_nextn_predict_layers, parameters_of(mtp) / 1e9, "", "", bytes_of(mtp) / 1e9);
   }
   text += fmt::format("\nKV cache, BF16      {:>12.3f} KB per token", kv_bytes_per_token(model) / 1e3);
   text += fmt::format(", {:.3f} MB per sequence of {}\n", kv_bytes(model, seq_len) / 1e6, seq_len);
@@ -108,6 +117,8 @@ std::string to_table(const Architecture& model, int seq_len) {
 constexpr const char* kDefinitions = R"(parameters: without MTP modules, which are listed apart; B: 10^9.
 active: what one token passes through: its experts of each layer and all else but the embedding, of which it reads a
 row.
+macs, flops (forward): of one token's forward pass, two FLOPs per multiply-add; attention's with its causal core at
+--seq-len. A tied LM head counts with the embedding.
 weights: bytes as the checkpoint stores them (quantization_config, hf_quant_config.json), with the scales of FP8 (FP32
 per 128x128), MXFP4 (8 bits per 32), NVFP4 (8 bits per 16) and INT4 (16 bits per group).
 KV cache per token: at BF16; layers with a sliding window count nothing once it is full, but do per sequence.

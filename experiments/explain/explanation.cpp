@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <iterator>
 #include <map>
+
+#include "experiments/explain/hardware_items.hpp"
 
 namespace moeline {
 namespace {
@@ -48,15 +52,26 @@ std::vector<bool> stand_ins_of(const Program& program) {
   return stand_ins;
 }
 
-Explanation explain(const TaskGraph& graph, const Timeline& timeline, Time span, const std::vector<bool>& stand_ins) {
+// `of_machine`: what the span answers to beside the graph's own times.
+using MoreItems = std::function<std::vector<Item>(const Gradient&)>;
+
+std::vector<SpanSensitivity> sensitivities_of(const TaskGraph& graph, const Timeline& timeline, Time span,
+                                              const std::vector<bool>& stand_ins, const MoreItems& of_machine) {
+  const Time start = timeline.makespan - span;
+  const History history(graph, timeline);
+  const Gradient gradient = span_gradient(graph, timeline, history, start);
+  std::vector<Item> items = items_of(graph, gradient, span, stand_ins);
+  std::ranges::move(of_machine(gradient), std::back_inserter(items));
+  return span_sensitivities(graph, std::move(items), Shortened(graph, timeline, history, start));
+}
+
+Explanation explain(const TaskGraph& graph, const Timeline& timeline, Time span, const std::vector<bool>& stand_ins,
+                    const MoreItems& of_machine) {
   const Time start = timeline.makespan - span;
   Explanation e{.start = start, .span = span};
   e.path = within(critical_path(graph, timeline, stand_ins), start);
   e.blame = blame(graph, e.path);
-  const History history(graph, timeline);
-  const Gradient gradient = span_gradient(graph, timeline, history, start);
-  e.sensitivities =
-      span_sensitivities(graph, items_of(graph, gradient, span, stand_ins), Shortened(graph, timeline, history, start));
+  e.sensitivities = sensitivities_of(graph, timeline, span, stand_ins, of_machine);
   std::vector<Bound> bounds = lower_bounds(graph, start);
   e.period = least_period(graph);
   if (e.period) bounds.push_back({"cycle", e.period->all});
@@ -72,11 +87,13 @@ std::string title_of(const Blame& blame) {
 }
 
 Explanation explain(const Run& run) {
-  return explain(run.program.graph, run.timeline, run.metrics.span, stand_ins_of(run.program));
+  return explain(run.program.graph, run.timeline, run.metrics.span, stand_ins_of(run.program),
+                 [&](const Gradient& gradient) { return hardware_items(run, gradient); });
 }
 
 Explanation explain(const ReplayGraph& replay, const Timeline& timeline) {
-  return explain(replay.graph, timeline, gpu_span(replay, timeline), {});
+  return explain(replay.graph, timeline, gpu_span(replay, timeline), {},
+                 [](const Gradient&) { return std::vector<Item>{}; });
 }
 
 }  // namespace moeline

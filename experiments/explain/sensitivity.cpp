@@ -136,21 +136,23 @@ std::vector<SpanSensitivity> span_sensitivities(const TaskGraph& graph, std::vec
   std::erase_if(items, [](const Item& item) { return std::abs(item.elasticity) < kMatters; });
   std::stable_sort(items.begin(), items.end(),
                    [](const Item& a, const Item& b) { return std::abs(a.elasticity) > std::abs(b.elasticity); });
-  const std::size_t with_gains = std::min(items.size(), kWithGains);
+  std::vector<std::size_t> asked;
+  for (std::size_t i = 0; i < items.size() && asked.size() < kWithGains; ++i) {
+    if (items[i].shorten) asked.push_back(i);
+  }
   const std::vector<Shortened::Result> results =
-      shortened(1 + kLeft.size() * with_gains, [&](std::size_t i, Factors& factors) {
-        if (i > 0) items[(i - 1) / kLeft.size()].shorten(kLeft[(i - 1) % kLeft.size()], factors);
+      shortened(1 + kLeft.size() * asked.size(), [&](std::size_t i, Factors& factors) {
+        if (i > 0) items[asked[(i - 1) / kLeft.size()]].shorten(kLeft[(i - 1) % kLeft.size()], factors);
       });
   const Shortened::Result& whole = results.front();
   const ByClass now = by_class(graph, whole.path);
   const auto saved = [&](std::size_t i) { return 1 - ratio(results[i].span, whole.span); };
   std::vector<SpanSensitivity> list;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    list.push_back({.what = items[i].what, .elasticity = items[i].elasticity});
-    if (i >= with_gains) continue;
+  for (const Item& item : items) list.push_back({.what = item.what, .elasticity = item.elasticity});
+  for (std::size_t i = 0; i < asked.size(); ++i) {
     const std::size_t first = 1 + kLeft.size() * i;
-    list.back().gains = {saved(first), saved(first + 1), saved(first + 2),
-                         binds_then(graph, now, by_class(graph, results[first + 2].path))};
+    list[asked[i]].gains = {saved(first), saved(first + 1), saved(first + 2),
+                            binds_then(graph, now, by_class(graph, results[first + 2].path))};
   }
   return list;
 }

@@ -16,7 +16,7 @@ struct Item {
   std::string
       what;  ///< "class:gemm", "phase:attn(F)", "kernel:MLA decode core", "link:nic", "launch_gap", "barrier", ...
   double elasticity = 0;  ///< d ln span / d ln of its time, or of its capacity
-  /// Sets the factors of its tasks, so that `left` of the item's time is left.
+  /// Sets the factors of its tasks, so that `left` of the item's time is left; empty: it comes in whole pieces.
   std::function<void(double left, Factors&)> shorten{};
 };
 
@@ -29,7 +29,7 @@ struct Gains {
 struct SpanSensitivity {
   std::string what;
   double elasticity = 0;
-  std::optional<Gains> gains{};  ///< of the largest
+  std::optional<Gains> gains{};  ///< of the largest; of a capacity where that takes so much less time
   /// Less of its time than this is of no use: had the span gone on shrinking as it first does, all would be gained.
   [[nodiscard]] std::optional<double> knee() const;
 };

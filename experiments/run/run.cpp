@@ -45,6 +45,7 @@ Run run_training_step(const Setup& setup, bool record_changes) {
   run.result = std::move(report);
   run.metrics = by_slot ? kinds.metrics(run.timeline.makespan) : measure_step(run);
   if (by_slot) kinds.add_operators(run.program);
+  if (by_slot) run.slot_modules = kinds.modules();
   return run;
 }
 

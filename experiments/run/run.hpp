@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "experiments/run/module_use.hpp"
 #include "experiments/run/step_report.hpp"
 #include "moe/memory.hpp"
 #include "timeline/metrics.hpp"
@@ -59,6 +60,7 @@ struct Run {
   std::vector<PhaseTimes> phases{};  ///< of rank 0; of a whole pipeline the slots of all its ranks
   double simulate_ms = 0;            ///< the engine alone
   RunResult result{};
+  ModuleUses slot_modules{};  ///< of a step that has one task for each slot: what is in them
   std::vector<std::string> warnings{};
   std::vector<TriedSchedule> tried{};  ///< in the table's order, this one too; empty: the scenario named it
 

@@ -16,15 +16,6 @@ std::vector<std::string> phases_of(const Setup& setup) {
   return inference_phases(setup.model, setup.scenario.phase() == WorkloadPhase::decode);
 }
 
-std::vector<Operator> operators_of(const Setup& setup, const PhaseTimes& phase, int micro_batches) {
-  const int layer = static_cast<int>(phase.layer);
-  if (is_training(setup)) return training_phase(phase.phase, setup.layer_work(phase.phase.ends_with("(F)"), layer));
-  const Architecture& model = setup.model;
-  const Block block =
-      layer_of(model, setup.scenario.whole_model ? layer : model.dense_layers() + layer % model.moe_layers());
-  return inference_phase(phase.phase, setup.inference_work(static_cast<int>(phase.micro_batch), micro_batches), block);
-}
-
 KernelClass class_of(Family family) { return class_named(row_of(family).task_class).value(); }
 
 // Layers whose rows the scenario gives; of any number where it has none.
@@ -40,19 +31,35 @@ void add(const Operator& op, ClassShapes& shapes) {
 
 }  // namespace
 
-Shapes shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases) {
-  const std::vector<std::string> known = phases_of(setup);
+int micro_batches_of(const std::vector<PhaseTimes>& phases) {
   std::set<std::uint32_t> micro_batches;
   for (const PhaseTimes& phase : phases) micro_batches.insert(phase.micro_batch);
+  return static_cast<int>(micro_batches.size());
+}
+
+std::vector<Operator> operators_of(const Setup& setup, const PhaseTimes& phase, int micro_batches) {
+  const std::vector<std::string> known = phases_of(setup);
+  const bool has_phase = std::find(known.begin(), known.end(), phase.phase) != known.end();
+  if (!has_phase || !knows_layer(setup, phase.layer)) return {};
+  const int layer = static_cast<int>(phase.layer);
+  if (is_training(setup)) return training_phase(phase.phase, setup.layer_work(phase.phase.ends_with("(F)"), layer));
+  const Architecture& model = setup.model;
+  const Block block =
+      layer_of(model, setup.scenario.whole_model ? layer : model.dense_layers() + layer % model.moe_layers());
+  return inference_phase(phase.phase, setup.inference_work(static_cast<int>(phase.micro_batch), micro_batches), block);
+}
+
+Shapes shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases) {
+  const int micro_batches = micro_batches_of(phases);
   Shapes shapes{std::vector<ClassShapes>(kKernelClasses), {}};
   for (std::size_t c = 0; c < shapes.classes.size(); ++c) shapes.classes[c].kernel_class = static_cast<KernelClass>(c);
   bool any = false;
   for (const PhaseTimes& phase : phases) {
-    const bool has_phase = std::find(known.begin(), known.end(), phase.phase) != known.end();
-    if (!has_phase || !knows_layer(setup, phase.layer)) continue;
+    const std::vector<Operator> ops = operators_of(setup, phase, micro_batches);
+    if (ops.empty()) continue;
     any = true;
     double& wire_bytes = shapes.wire_bytes[key_of(phase)];
-    for (const Operator& op : operators_of(setup, phase, static_cast<int>(micro_batches.size()))) {
+    for (const Operator& op : ops) {
       add(op, shapes.classes[static_cast<std::size_t>(class_of(op.family))]);
       wire_bytes += op.traffic.wire_bytes;
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/simulate.hpp"
+#include "moe/module_names.hpp"
 #include "schedules/pipeline/stages.hpp"
 
 namespace moeline {
@@ -43,7 +44,8 @@ SlotTiming SlotKinds::timing_of(const Slot& slot, int rank) {
     const auto end_of_pass = [&](TaskId out) { return out == kNoTask ? Time::zero() : timeline.spans[out].end; };
     const SlotTiming timing{timeline.makespan, end_of_pass(alone.forward_out), end_of_pass(alone.backward_out)};
     const Metrics metrics = measure(program.graph, timeline);
-    found = kinds_.emplace(key, Kind{std::move(program), timing, metrics}).first;
+    ModuleUses modules = module_uses(setup, program, timeline);
+    found = kinds_.emplace(key, Kind{std::move(program), timing, metrics, std::move(modules)}).first;
   }
   ++found->second.slots;
   return found->second.timing;
@@ -75,6 +77,14 @@ Metrics SlotKinds::metrics(Time step) const {
     sum.sm_use += times * kind.metrics.sm_use * ratio(kind.metrics.span, step);
   }
   sum.idle = std::max(Time::zero(), step - sum.compute_busy - sum.exposed_comm);
+  return sum;
+}
+
+ModuleUses SlotKinds::modules() const {
+  ModuleUses sum;
+  for (const auto& [key, kind] : kinds_) add(kind.modules, kind.slots / setup_.scenario.parallelism.pp, sum);
+  sum.erase(module_names::kSendActivations);
+  sum.erase(module_names::kSendGradients);
   return sum;
 }
 

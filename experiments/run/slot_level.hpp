@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "experiments/run/module_use.hpp"
 #include "schedules/pipeline/training_step.hpp"
 #include "timeline/metrics.hpp"
 
@@ -21,12 +22,15 @@ class SlotKinds {
   void add_operators(Program& program) const;
   /// The same of busy times; what comes after the last slot left out.
   [[nodiscard]] Metrics metrics(Time step) const;
+  /// The same of modules; messages between stages are left out: the step has them.
+  [[nodiscard]] ModuleUses modules() const;
 
  private:
   struct Kind {
     Program program;
     SlotTiming timing;
     Metrics metrics;
+    ModuleUses modules;
     double slots = 0;
   };
   [[nodiscard]] std::string key_of(const Slot& slot, int rank) const;

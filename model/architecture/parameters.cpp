@@ -90,7 +90,7 @@ double causal_keys(double seq_len, int window) {
 double all_keys(double seq_len, int window) { return window == 0 ? seq_len : std::min<double>(seq_len, window); }
 
 // `mean_keys`: that a token sees on average, of the sequence's length and a window.
-double attention_core_flops(const Architecture& a, double seq_len, double (*mean_keys)(double, int)) {
+double core_flops(const Architecture& a, double seq_len, double (*mean_keys)(double, int)) {
   const double width = a.is_mla() ? a.qk_nope_head_dim + a.qk_rope_head_dim + a.v_head_dim : 2.0 * a.head_dim;
   double keys = 0;
   for (int layer = 0; layer < a.num_hidden_layers; ++layer) keys += mean_keys(seq_len, a.window(layer));
@@ -98,9 +98,9 @@ double attention_core_flops(const Architecture& a, double seq_len, double (*mean
 }
 
 double train_flops(const Architecture& model, double seq_len, double (*mean_keys)(double, int)) {
-  double matrices = 0;
-  for (const Module& module : modules(model)) matrices += module.active * module.count * module.matrices;
-  return 3 * (2 * matrices + attention_core_flops(model, seq_len, mean_keys));
+  double forward = core_flops(model, seq_len, mean_keys);
+  for (const Module& module : modules(model)) forward += module.forward_flops();
+  return 3 * forward;
 }
 
 }  // namespace
@@ -159,6 +159,10 @@ double kv_bytes_per_token(const Architecture& model) {
   const auto full =
       model.windows.empty() ? model.num_hidden_layers : std::count(model.windows.begin(), model.windows.end(), 0);
   return static_cast<double>(full) * kv_bytes_per_layer(model);
+}
+
+double attention_core_flops(const Architecture& model, double seq_len) {
+  return core_flops(model, seq_len, causal_keys);
 }
 
 double train_flops_per_token(const Architecture& model, double seq_len) {

@@ -20,6 +20,8 @@ struct Module {
 
   [[nodiscard]] double parameters() const { return count * (matrices + vectors); }
   [[nodiscard]] double active_parameters() const { return active * parameters(); }
+  /// Per token: two for each multiply-add of the matrices that it passes through.
+  [[nodiscard]] double forward_flops() const { return 2 * active * count * matrices; }
   /// Bytes of one as it lies in memory, scales included (bytes_per_weight).
   [[nodiscard]] double bytes() const;
 };
@@ -50,10 +52,13 @@ inline constexpr const char* kSharedExperts = "shared experts";
 /// What one token more adds once all windows are full: layers with a sliding window count nothing.
 [[nodiscard]] double kv_bytes_per_token(const Architecture& model);
 
+/// Floating-point operations per token of attention's two products Q K^T and P V, all layers together, over the
+/// (seq_len + 1) / 2 keys that a causal token sees on average, fewer where a window ends.
+[[nodiscard]] double attention_core_flops(const Architecture& model, double seq_len);
+
 /// Floating-point operations (two per multiply-add) of forward and backward pass per token, as 3 x forward, on
 /// sequences of `seq_len` tokens. Forward: every matrix a token passes through (projections, router, FFNs, LM head),
-/// and attention's two products Q K^T and P V over the (seq_len + 1) / 2 keys that a causal token sees on average,
-/// fewer where a window ends. Left out: embedding, norms, softmax, activation functions, recomputation, MTP.
+/// and attention_core_flops. Left out: embedding, norms, softmax, activation functions, recomputation, MTP.
 [[nodiscard]] double train_flops_per_token(const Architecture& model, double seq_len);
 /// The same with all `seq_len` keys for every token, masked ones too, as some authors count.
 [[nodiscard]] double train_flops_per_token_non_causal(const Architecture& model, double seq_len);

@@ -187,12 +187,6 @@ Curve curve_of(const Operator& op, const std::string& family, int sms, const Mac
   return lends ? with_fp8_constants(std::move(curve)) : curve;
 }
 
-// Even a kernel with next to nothing to do takes as long as the small ones do.
-double shortest_us(const KernelSet& kernels, const MachineFacts& machine) {
-  const double small = overhead(machine, kernels[Constant::small]);
-  return std::isnan(small) ? 0 : small;
-}
-
 // No kernel beats the peaks of HBM and of the tensor cores it runs on.
 double floor_us(const Operator& op, const MachineFacts& machine) {
   return std::max(bytes_at_peak_us(op.bytes, machine.hbm_GBps),
@@ -249,6 +243,11 @@ std::string priced_as(Family family, const KernelSet& kernels) {
   if (kernels.fits.contains(name_of(family)) || !is_gemm(family) || row_of(family).precision == Precision::fp8)
     return name_of(family);
   return name_of(kernels.knows("gemm_bf16") ? Family::gemm_bf16 : Family::gemm_fp8);
+}
+
+double shortest_us(const KernelSet& kernels, const MachineFacts& machine) {
+  const double small = overhead(machine, kernels[Constant::small]);
+  return std::isnan(small) ? 0 : small;
 }
 
 double roofline_us(const Operator& op, const MachineFacts& machine) {

@@ -34,6 +34,9 @@ struct PriceConditions {
 /// The family whose measurements tell about this one: its own; for a BF16 GEMM the dense BF16 ones, or the FP8 ones.
 [[nodiscard]] std::string priced_as(Family family, const KernelSet& kernels);
 
+/// Even a kernel with next to nothing to do takes as long as the small ones do. 0 where the set does not know.
+[[nodiscard]] double shortest_us(const KernelSet& kernels, const MachineFacts& machine);
+
 /// The least time that the machine's peaks allow: tensor cores, HBM, and the links of a transfer.
 [[nodiscard]] double roofline_us(const Operator& op, const MachineFacts& machine);
 

@@ -11,12 +11,14 @@
 #include <cmath>
 
 #include "moe/kernels.hpp"
+#include "moe/module_names.hpp"
 #include "moe/training.hpp"
 
 namespace moeline {
 namespace {
 
 using namespace kernels;
+using namespace module_names;
 
 constexpr double kMetadata = 8;
 constexpr double kEqual = 1 + 1e-9;  // of a ratio, but for rounding
@@ -110,36 +112,41 @@ AllToAllWork transfer_work(const LayerWork& work) {
 std::vector<Operator> normal_dispatch(const AllToAllWork& work) {
   Operator layout = routing_scan(deep_ep(work, "get_dispatch_layout"), work.tokens * work.experts);
   layout.blocks = 16;
-  return {layout, notify(work, "notify_dispatch"), transfer(Family::dispatch, "dispatch", work, work.dispatch, 2)};
+  return {in(kDispatchInput, layout), in(kDispatchBarrier, notify(work, "notify_dispatch")),
+          in(kDispatchTransfer, transfer(Family::dispatch, "dispatch", work, work.dispatch, 2))};
 }
 
 std::vector<Operator> normal_combine(const AllToAllWork& work) {
-  return {notify(work, "cached_notify"), transfer(Family::combine, "combine", work, Precision::bf16, 0)};
+  return {in(kCombineBarrier, notify(work, "cached_notify")),
+          in(kCombineTransfer, transfer(Family::combine, "combine", work, Precision::bf16, 0))};
 }
 
 Operator low_latency_dispatch(const AllToAllWork& work, Stage stage) {
   constexpr double kHeader = 16;
-  return low_latency(Family::low_latency_dispatch, "dispatch", stage, work,
-                     payload_bytes(work, work.dispatch) + kHeader);
+  const double message = payload_bytes(work, work.dispatch) + kHeader;
+  return in(kDispatchTransfer, low_latency(Family::low_latency_dispatch, "dispatch", stage, work, message));
 }
 
 Operator low_latency_combine(const AllToAllWork& work, Stage stage) {
-  return low_latency(Family::low_latency_combine, "combine", stage, work, payload_bytes(work, Precision::bf16));
+  const double message = payload_bytes(work, Precision::bf16);
+  return in(kCombineTransfer, low_latency(Family::low_latency_combine, "combine", stage, work, message));
 }
 
 std::vector<Operator> dispatch_forward(const LayerWork& work) { return normal_dispatch(transfer_work(work)); }
 
 std::vector<Operator> combine_backward(const LayerWork& work) {
   const AllToAllWork transfers = transfer_work(work);
-  return {cast("cast dY to fp8", work.tokens(), work.model.hidden_size), notify(transfers, "cached_notify"),
-          transfer(Family::dispatch_cached, "dispatch", transfers, Precision::fp8, 0)};
+  return {in(kCombineInput, cast("cast dY to fp8", work.tokens(), work.model.hidden_size)),
+          in(kCombineBarrier, notify(transfers, "cached_notify")),
+          in(kCombineTransfer, transfer(Family::dispatch_cached, "dispatch", transfers, Precision::fp8, 0))};
 }
 
 std::vector<Operator> combine_forward(const LayerWork& work) { return normal_combine(transfer_work(work)); }
 
 std::vector<Operator> dispatch_backward(const LayerWork& work) {
   const AllToAllWork transfers = transfer_work(work);
-  return {notify(transfers, "cached_notify"), transfer(Family::combine, "combine", transfers, Precision::bf16, 1)};
+  return {in(kDispatchBarrier, notify(transfers, "cached_notify")),
+          in(kDispatchTransfer, transfer(Family::combine, "combine", transfers, Precision::bf16, 1))};
 }
 
 }  // namespace moeline

@@ -2,11 +2,13 @@
 
 #include "base/error.hpp"
 #include "moe/kernels.hpp"
+#include "moe/module_names.hpp"
 
 namespace moeline {
 namespace {
 
 using namespace kernels;
+using namespace module_names;
 
 std::vector<Operator> attention(const InferenceWork& work, const Block& block) {
   std::vector<Operator> ops = attention_before_core(work, block);
@@ -30,24 +32,25 @@ std::vector<Operator> combine(const InferenceWork& work) {
 }
 
 std::vector<Operator> embedding(const InferenceWork& work) {
-  return {elementwise("gather embeddings", work.tokens() * work.model.hidden_size, 2)};
+  return {in(kEmbedding, elementwise("gather embeddings", work.tokens() * work.model.hidden_size, 2))};
 }
 
 // `rows`: tokens whose logits are wanted.
 std::vector<Operator> lm_head(const InferenceWork& work, double rows) {
   const double vocabulary = work.model.vocab_size;
-  return {norm("RMSNorm and residual add", rows, work.model.hidden_size, 3),
-          gemm(Family::gemm_bf16, "LM head", rows, vocabulary, work.model.hidden_size),
-          memory(Family::streaming, "softmax and sample", rows * vocabulary * (kBf16 + kFp32))};
+  return {in(kNorms, norm("RMSNorm and residual add", rows, work.model.hidden_size, 3)),
+          in(kHead, gemm(Family::gemm_bf16, "LM head", rows, vocabulary, work.model.hidden_size)),
+          in(kSampling, memory(Family::streaming, "softmax and sample", rows * vocabulary * (kBf16 + kFp32)))};
 }
 
 // Token embedding and last hidden state, each normed, concatenated and projected (arXiv 2412.19437, section 2.2).
 std::vector<Operator> mtp_input(const InferenceWork& work) {
   const double hidden = work.model.hidden_size;
   const double rows = work.tokens();
-  return {elementwise("gather embeddings", rows * hidden, 2), norm("RMSNorm embedding", rows, hidden, 2),
-          norm("RMSNorm hidden state", rows, hidden, 2),
-          gemm(Family::gemm_bf16, "MTP projection", rows, hidden, 2 * hidden)};
+  return {in(kEmbedding, elementwise("gather embeddings", rows * hidden, 2)),
+          in(kMtpProjection, norm("RMSNorm embedding", rows, hidden, 2)),
+          in(kMtpProjection, norm("RMSNorm hidden state", rows, hidden, 2)),
+          in(kMtpProjection, gemm(Family::gemm_bf16, "MTP projection", rows, hidden, 2 * hidden))};
 }
 
 }  // namespace

@@ -6,11 +6,13 @@
 #include "moe/attention_core.hpp"
 #include "moe/inference.hpp"
 #include "moe/inference_kernels.hpp"
+#include "moe/module_names.hpp"
 
 namespace moeline {
 namespace {
 
 using namespace kernels;
+using namespace module_names;
 
 // One GEMM per head, BF16.
 Operator per_head(const char* name, double tokens, double heads, double n, double k) {
@@ -24,13 +26,13 @@ void project_mla(Linear& linear, const InferenceWork& work) {
   const double latent = m.kv_lora_rank + m.qk_rope_head_dim;
   const double t = work.tokens();
   if (m.q_lora_rank > 0) {
-    linear.project("W_DQ and W_DKV", t, m.q_lora_rank + latent, m.hidden_size);
-    linear.add(norm("RMSNorm q", t, m.q_lora_rank, 2));
+    linear.project(kDownProjections, "W_DQ and W_DKV", t, m.q_lora_rank + latent, m.hidden_size);
+    linear.add(kAttentionNorms, norm("RMSNorm q", t, m.q_lora_rank, 2));
   } else {
-    linear.project("W_Q and W_DKV", t, query + latent, m.hidden_size);
+    linear.project(kQAndDownKv, "W_Q and W_DKV", t, query + latent, m.hidden_size);
   }
-  linear.add(norm("RMSNorm kv", t, m.kv_lora_rank, 2));
-  if (m.q_lora_rank > 0) linear.project("W_UQ", t, query, m.q_lora_rank);
+  linear.add(kAttentionNorms, norm("RMSNorm kv", t, m.kv_lora_rank, 2));
+  if (m.q_lora_rank > 0) linear.project(kUpQ, "W_UQ", t, query, m.q_lora_rank);
 }
 
 // Keys and values of every head, those of a cached prefix included.
@@ -38,27 +40,28 @@ void expand_keys(Linear& linear, const InferenceWork& work) {
   const Architecture& m = work.model;
   const double heads = m.num_attention_heads;
   const double keys = work.requests * work.kv_len;
-  linear.project("W_UKV", keys, heads * (m.qk_nope_head_dim + m.v_head_dim), m.kv_lora_rank);
-  linear.add(elementwise("copy k_nope into K", keys * heads * m.qk_nope_head_dim, 2));
-  linear.add(memory(Family::strided, "broadcast k_rope to heads", keys * heads * m.qk_rope_head_dim * kBf16));
+  linear.project(kUpKv, "W_UKV", keys, heads * (m.qk_nope_head_dim + m.v_head_dim), m.kv_lora_rank);
+  linear.add(kRotary, elementwise("copy k_nope into K", keys * heads * m.qk_nope_head_dim, 2));
+  linear.add(kRotary, memory(Family::strided, "broadcast k_rope to heads", keys * heads * m.qk_rope_head_dim * kBf16));
 }
 
 void rotate_and_cache_mla(Linear& linear, const InferenceWork& work) {
   const Architecture& m = work.model;
   const double heads = m.num_attention_heads;
   const double t = work.tokens();
-  linear.add(memory(Family::strided, "rotary q and k, write cache",
-                    t * (2 * heads * m.qk_rope_head_dim + 2 * (m.kv_lora_rank + m.qk_rope_head_dim)) * kBf16));
+  linear.add(kRotary, memory(Family::strided, "rotary q and k, write cache",
+                             t * (2 * heads * m.qk_rope_head_dim + 2 * (m.kv_lora_rank + m.qk_rope_head_dim)) * kBf16));
 }
 
 void project_gqa(Linear& linear, const InferenceWork& work) {
   const Architecture& m = work.model;
   const double heads = m.num_attention_heads + m.num_key_value_heads;
   const double t = work.tokens();
-  linear.project("W_QKV", t, (heads + m.num_key_value_heads) * m.head_dim, m.hidden_size);
-  if (m.qk_norm != QkNorm::none) linear.add(norm("RMSNorm of q and k heads", t, heads * m.head_dim, 2));
-  linear.add(memory(Family::strided, "rotary q and k, write cache",
-                    t * (2 * heads + 2 * m.num_key_value_heads) * m.head_dim * kBf16));
+  linear.project(kQkv, "W_QKV", t, (heads + m.num_key_value_heads) * m.head_dim, m.hidden_size);
+  if (m.qk_norm != QkNorm::none)
+    linear.add(kAttentionNorms, norm("RMSNorm of q and k heads", t, heads * m.head_dim, 2));
+  linear.add(kRotary, memory(Family::strided, "rotary q and k, write cache",
+                             t * (2 * heads + 2 * m.num_key_value_heads) * m.head_dim * kBf16));
 }
 
 AttentionShape shape_of(const InferenceWork& work, const LayerAttention& attention) {
@@ -93,16 +96,16 @@ Operator core(const InferenceWork& work, const LayerAttention& attention) {
 void route(Linear& linear, const InferenceWork& work) {
   const Architecture& m = work.model;
   const double t = work.tokens();
-  linear.add(gemm(Family::gemm_bf16, "router gate", t, m.n_routed_experts, m.hidden_size));
-  linear.add(routing_scan("scores and top-k", t * m.n_routed_experts));
-  linear.add(small("normalise weights"));
+  linear.add(kRouterGate, gemm(Family::gemm_bf16, "router gate", t, m.n_routed_experts, m.hidden_size));
+  linear.add(kRouterChoice, routing_scan("scores and top-k", t * m.n_routed_experts));
+  linear.add(kRouterChoice, small("normalise weights"));
 }
 
 }  // namespace
 
 std::vector<Operator> attention_before_core(const InferenceWork& work, const Block& block) {
   Linear linear(work.model.weights);
-  linear.add(norm("RMSNorm and residual add", work.tokens(), work.model.hidden_size, 4));
+  linear.add(kNorms, norm("RMSNorm and residual add", work.tokens(), work.model.hidden_size, 4));
   if (block.attention.kind == AttentionKind::gqa) {
     project_gqa(linear, work);
     return linear.ops();
@@ -110,8 +113,8 @@ std::vector<Operator> attention_before_core(const InferenceWork& work, const Blo
   project_mla(linear, work);
   rotate_and_cache_mla(linear, work);
   if (work.decode) {
-    linear.add(per_head("absorb W_UK", work.tokens(), work.model.num_attention_heads, work.model.kv_lora_rank,
-                        work.model.qk_nope_head_dim));
+    linear.add(kUpKv, per_head("absorb W_UK", work.tokens(), work.model.num_attention_heads, work.model.kv_lora_rank,
+                               work.model.qk_nope_head_dim));
   } else {
     expand_keys(linear, work);
   }
@@ -123,17 +126,17 @@ std::vector<Operator> attention_from_core(const InferenceWork& work, const Block
   const Architecture& m = work.model;
   const double heads = m.num_attention_heads;
   Linear linear(m.weights);
-  linear.add(core(work, block.attention));
+  linear.add(kCore, core(work, block.attention));
   if (mla && work.decode) {
-    linear.add(per_head("absorb W_UV", work.tokens(), heads, m.v_head_dim, m.kv_lora_rank));
+    linear.add(kUpKv, per_head("absorb W_UV", work.tokens(), heads, m.v_head_dim, m.kv_lora_rank));
   }
-  linear.project("W_O", work.tokens(), m.hidden_size, heads * (mla ? m.v_head_dim : m.head_dim));
-  linear.add(norm("RMSNorm and residual add", work.tokens(), m.hidden_size, 4));
+  linear.project(kOutput, "W_O", work.tokens(), m.hidden_size, heads * (mla ? m.v_head_dim : m.head_dim));
+  linear.add(kNorms, norm("RMSNorm and residual add", work.tokens(), m.hidden_size, 4));
   if (block.kind == BlockKind::dense_layer) return linear.ops();
   route(linear, work);
   // DeepEP's low-latency kernels cast as they send
   if (work.dispatch != Precision::bf16 && !work.low_latency) {
-    linear.add(cast("cast dispatch input to fp8", work.tokens(), m.hidden_size));
+    linear.add(kDispatchInput, cast("cast dispatch input to fp8", work.tokens(), m.hidden_size));
   }
   return linear.ops();
 }

@@ -9,31 +9,27 @@
 
 namespace moeline {
 
-class Linear {
+class Linear : public kernels::KernelList {
  public:
   explicit Linear(Precision weights) : precision_(multiplied_in(weights)) {}
 
-  void add(Operator op) { ops_.push_back(std::move(op)); }
-
   /// m x k times k x n. `cast_input`: false where it is cast already.
-  void project(const char* name, double m, double n, double k, bool cast_input = true) {
-    if (casts() && cast_input) add(kernels::cast(std::string("cast input of ") + name, m, k));
-    add(kernels::gemm(gemm_family(GemmLayout::dense, precision_), name, m, n, k));
+  void project(const char* module, const char* name, double m, double n, double k, bool cast_input = true) {
+    if (casts() && cast_input) add(module, kernels::cast(std::string("cast input of ") + name, m, k));
+    add(module, kernels::gemm(gemm_family(GemmLayout::dense, precision_), name, m, n, k));
   }
 
   /// SwiGLU of rows x 2 ffn, with the cast of its result for the next GEMM.
-  void swiglu(const char* name, double rows, double ffn) {
-    add(kernels::memory(Family::swiglu, name, rows * ffn * (2 * kernels::kBf16 + number_bytes(precision_))));
+  void swiglu(const char* module, const char* name, double rows, double ffn) {
+    add(module, kernels::memory(Family::swiglu, name, rows * ffn * (2 * kernels::kBf16 + number_bytes(precision_))));
   }
 
   /// That its GEMMs multiply in.
   [[nodiscard]] Precision precision() const { return precision_; }
   [[nodiscard]] bool casts() const { return precision_ != Precision::bf16; }
-  [[nodiscard]] const std::vector<Operator>& ops() const { return ops_; }
 
  private:
   Precision precision_;
-  std::vector<Operator> ops_;
 };
 
 }  // namespace moeline

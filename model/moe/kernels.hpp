@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "moe/operator.hpp"
 
@@ -13,6 +14,25 @@ inline constexpr double kFp8 = 1;
 inline constexpr double kBf16 = 2;
 inline constexpr double kFp32 = 4;
 inline constexpr double kScaleBlock = 128;  // columns that share one FP32 scale
+
+/// The same kernel as part of a module.
+inline Operator in(const char* module, Operator op) {
+  op.module = module;
+  return op;
+}
+
+/// Kernels in launch order, each part of a module.
+class KernelList {
+ public:
+  void add(const char* module, Operator op) { ops_.push_back(in(module, std::move(op))); }
+  void add(const char* module, std::vector<Operator> ops) {
+    for (Operator& op : ops) add(module, std::move(op));
+  }
+  [[nodiscard]] std::vector<Operator>& ops() { return ops_; }
+
+ private:
+  std::vector<Operator> ops_;
+};
 
 inline Operator memory(Family family, std::string name, double bytes) {
   Operator op;

@@ -47,6 +47,7 @@ struct AttentionShape {
 
 struct Operator {
   std::string name;
+  std::string module;  ///< that it is part of (module_names.hpp)
   Family family = Family::small;
   double m = 0, n = 0, k = 0;     ///< of GEMMs; m counts the rows of all groups, padded where the layout pads
   double groups = 1;              ///< GEMMs in one kernel: local experts, or heads
@@ -58,6 +59,7 @@ struct Operator {
   double items = 0;             ///< what routing kernels go through: tokens x experts, or rows
   int blocks = 0;               ///< thread blocks where they are fewer than the SMs; 0: more than enough
   double recomputed_flops = 0;  ///< of `flops`: forward work repeated in the backward pass
+  double padding_flops = 0;     ///< of `flops`: rows that only fill tiles
   Purpose purpose = Purpose::necessary;
   bool parallel = false;  ///< independent of its neighbours: may run on a second stream beside them
   AttentionShape attention;

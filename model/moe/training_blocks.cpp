@@ -2,12 +2,14 @@
 // before its layer. Kernels as in training_experts.cpp; embedding, head and MTP projection stay in BF16 (DeepSeek-V3,
 // section 3.3.1). No published profile shows them.
 #include "moe/kernels.hpp"
+#include "moe/module_names.hpp"
 #include "moe/training.hpp"
 
 namespace moeline {
 namespace {
 
 using namespace kernels;
+using namespace module_names;
 
 constexpr double kAccumulate = 2 * kFp32;  // a gradient is read, added to and written
 
@@ -28,51 +30,50 @@ Operator bf16_wgrad(const char* name, double m, double n, double k) {
   return op;
 }
 
-Operator gather(const Sizes& d) { return elementwise("gather embeddings", d.t * d.hidden, 2); }
+Operator gather(const Sizes& d) { return in(kEmbedding, elementwise("gather embeddings", d.t * d.hidden, 2)); }
 
 Operator scatter(const Sizes& d) {
-  return memory(Family::streaming, "scatter embedding gradients", d.t * d.hidden * (kBf16 + kAccumulate));
+  const double bytes = d.t * d.hidden * (kBf16 + kAccumulate);
+  return in(kEmbedding, memory(Family::streaming, "scatter embedding gradients", bytes));
 }
 
 }  // namespace
 
 std::vector<Operator> dense_forward(const LayerWork& work) {
   const Sizes d(work);
-  return {
-      small("transpose scales"),
-      gemm(Family::gemm_fp8, "dense gate_up fprop", d.t, 2 * d.ffn, d.hidden),
-      memory(Family::swiglu, "dense SwiGLU and cast", d.t * d.ffn * (2 * kBf16 + kFp8)),
-      small("transpose scales"),
-      gemm(Family::gemm_fp8, "dense down fprop", d.t, d.hidden, d.ffn),
-      stored(cast("save dense gate_up output in fp8", d.t, 2 * d.ffn)),
-  };
+  KernelList list;
+  list.add(kDenseGateUp,
+           {small("transpose scales"), gemm(Family::gemm_fp8, "dense gate_up fprop", d.t, 2 * d.ffn, d.hidden)});
+  list.add(kDenseActivation, memory(Family::swiglu, "dense SwiGLU and cast", d.t * d.ffn * (2 * kBf16 + kFp8)));
+  list.add(kDenseDown, {small("transpose scales"), gemm(Family::gemm_fp8, "dense down fprop", d.t, d.hidden, d.ffn)});
+  list.add(kDenseActivation, stored(cast("save dense gate_up output in fp8", d.t, 2 * d.ffn)));
+  return list.ops();
 }
 
 std::vector<Operator> dense_backward_input(const LayerWork& work) {
   const Sizes d(work);
-  return {
-      stored(cast("restore dense gate_up output", d.t, 2 * d.ffn)),
-      cast("cast dY to fp8", d.t, d.hidden),
-      transpose_fp8("transpose dense down weight", d.hidden * d.ffn),
-      small("transpose scales"),
-      gemm(Family::gemm_fp8, "dense down dgrad", d.t, d.ffn, d.hidden),
-      cast_transpose("dY per channel", d.t, d.hidden),
-      recomputed(memory(Family::swiglu, "dense SwiGLU and per-channel cast", d.t * d.ffn * (2 * kBf16 + kFp8))),
-      memory(Family::swiglu, "dense SwiGLU backward", d.t * d.ffn * 5 * kBf16),
-      recomputed(norm("RMSNorm", d.t, d.hidden, 4)),
-      transpose_fp8("transpose dense gate_up weight", 2 * d.ffn * d.hidden),
-      cast("cast dense d(gate_up) to fp8", d.t, 2 * d.ffn),
-      small("transpose scales"),
-      gemm(Family::gemm_fp8, "dense gate_up dgrad", d.t, d.hidden, 2 * d.ffn),
-      cast_transpose("dense d(gate_up) per channel", d.t, 2 * d.ffn),
-      cast_transpose("x per channel", d.t, d.hidden),
-  };
+  KernelList list;
+  list.add(kDenseActivation, stored(cast("restore dense gate_up output", d.t, 2 * d.ffn)));
+  list.add(kDenseDown,
+           {cast("cast dY to fp8", d.t, d.hidden), transpose_fp8("transpose dense down weight", d.hidden * d.ffn),
+            small("transpose scales"), gemm(Family::gemm_fp8, "dense down dgrad", d.t, d.ffn, d.hidden),
+            cast_transpose("dY per channel", d.t, d.hidden)});
+  list.add(kDenseActivation,
+           {recomputed(memory(Family::swiglu, "dense SwiGLU and per-channel cast", d.t * d.ffn * (2 * kBf16 + kFp8))),
+            memory(Family::swiglu, "dense SwiGLU backward", d.t * d.ffn * 5 * kBf16)});
+  list.add(kNorms, recomputed(norm("RMSNorm", d.t, d.hidden, 4)));
+  list.add(kDenseGateUp, {transpose_fp8("transpose dense gate_up weight", 2 * d.ffn * d.hidden),
+                          cast("cast dense d(gate_up) to fp8", d.t, 2 * d.ffn), small("transpose scales"),
+                          gemm(Family::gemm_fp8, "dense gate_up dgrad", d.t, d.hidden, 2 * d.ffn),
+                          cast_transpose("dense d(gate_up) per channel", d.t, 2 * d.ffn),
+                          cast_transpose("x per channel", d.t, d.hidden)});
+  return list.ops();
 }
 
 std::vector<Operator> dense_backward_weight(const LayerWork& work) {
   const Sizes d(work);
-  return {gemm(Family::gemm_fp8_wgrad, "dense down wgrad", d.hidden, d.ffn, d.t),
-          gemm(Family::gemm_fp8_wgrad, "dense gate_up wgrad", 2 * d.ffn, d.hidden, d.t)};
+  return {in(kDenseDown, gemm(Family::gemm_fp8_wgrad, "dense down wgrad", d.hidden, d.ffn, d.t)),
+          in(kDenseGateUp, gemm(Family::gemm_fp8_wgrad, "dense gate_up wgrad", 2 * d.ffn, d.hidden, d.t))};
 }
 
 std::vector<Operator> embedding_forward(const LayerWork& work) { return {gather(Sizes(work))}; }
@@ -81,43 +82,49 @@ std::vector<Operator> embedding_weight(const LayerWork& work) { return {scatter(
 
 std::vector<Operator> head_forward(const LayerWork& work) {
   const Sizes d(work);
-  return {norm("RMSNorm", d.t, d.hidden, 2), gemm(Family::gemm_bf16, "LM head fprop", d.t, d.vocabulary, d.hidden),
-          elementwise("cross entropy", d.t * d.vocabulary, 1)};
+  return {in(kNorms, norm("RMSNorm", d.t, d.hidden, 2)),
+          in(kHead, gemm(Family::gemm_bf16, "LM head fprop", d.t, d.vocabulary, d.hidden)),
+          in(kLoss, elementwise("cross entropy", d.t * d.vocabulary, 1))};
 }
 
 std::vector<Operator> head_backward_input(const LayerWork& work) {
   const Sizes d(work);
-  return {elementwise("cross entropy backward", d.t * d.vocabulary, 2),
-          gemm(Family::gemm_bf16, "LM head dgrad", d.t, d.hidden, d.vocabulary),
-          norm("RMSNorm backward", d.t, d.hidden, 3), small("RMSNorm backward finalize"),
-          small("accumulate dW of RMSNorm")};
+  KernelList list;
+  list.add(kLoss, elementwise("cross entropy backward", d.t * d.vocabulary, 2));
+  list.add(kHead, gemm(Family::gemm_bf16, "LM head dgrad", d.t, d.hidden, d.vocabulary));
+  list.add(kNorms, {norm("RMSNorm backward", d.t, d.hidden, 3), small("RMSNorm backward finalize"),
+                    small("accumulate dW of RMSNorm")});
+  return list.ops();
 }
 
 std::vector<Operator> head_weight(const LayerWork& work) {
   const Sizes d(work);
-  return {bf16_wgrad("LM head wgrad", d.vocabulary, d.hidden, d.t)};
+  return {in(kHead, bf16_wgrad("LM head wgrad", d.vocabulary, d.hidden, d.t))};
 }
 
 // Token embedding and hidden state, each normed, concatenated and projected (DeepSeek-V3, section 2.2).
 std::vector<Operator> mtp_forward(const LayerWork& work) {
   const Sizes d(work);
-  return {gather(d), norm("RMSNorm embedding", d.t, d.hidden, 2), norm("RMSNorm hidden state", d.t, d.hidden, 2),
-          gemm(Family::gemm_bf16, "MTP projection fprop", d.t, d.hidden, 2 * d.hidden)};
+  KernelList list;
+  list.add(kEmbedding, gather(d));
+  list.add(kMtpProjection, {norm("RMSNorm embedding", d.t, d.hidden, 2), norm("RMSNorm hidden state", d.t, d.hidden, 2),
+                            gemm(Family::gemm_bf16, "MTP projection fprop", d.t, d.hidden, 2 * d.hidden)});
+  return list.ops();
 }
 
 std::vector<Operator> mtp_backward_input(const LayerWork& work) {
   const Sizes d(work);
-  return {gemm(Family::gemm_bf16, "MTP projection dgrad", d.t, 2 * d.hidden, d.hidden),
-          norm("RMSNorm embedding backward", d.t, d.hidden, 3),
-          norm("RMSNorm hidden state backward", d.t, d.hidden, 3),
-          small("accumulate dW of RMSNorm"),
-          small("accumulate dW of RMSNorm"),
-          elementwise("add", d.t * d.hidden, 3)};
+  KernelList list;
+  list.add(kMtpProjection, {gemm(Family::gemm_bf16, "MTP projection dgrad", d.t, 2 * d.hidden, d.hidden),
+                            norm("RMSNorm embedding backward", d.t, d.hidden, 3),
+                            norm("RMSNorm hidden state backward", d.t, d.hidden, 3), small("accumulate dW of RMSNorm"),
+                            small("accumulate dW of RMSNorm"), elementwise("add", d.t * d.hidden, 3)});
+  return list.ops();
 }
 
 std::vector<Operator> mtp_weight(const LayerWork& work) {
   const Sizes d(work);
-  return {bf16_wgrad("MTP projection wgrad", d.hidden, 2 * d.hidden, d.t), scatter(d)};
+  return {in(kMtpProjection, bf16_wgrad("MTP projection wgrad", d.hidden, 2 * d.hidden, d.t)), scatter(d)};
 }
 
 }  // namespace moeline

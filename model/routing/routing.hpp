@@ -38,6 +38,11 @@ struct ExpertLoad {
 };
 
 inline constexpr int kRowPadding = 128;
+/// Share of the rows that its GEMMs go through, padded or not, that are no padding.
+[[nodiscard]] inline double valid_share(const ExpertLoad& load, double rows) {
+  return rows > 0 ? load.valid / rows : 1;
+}
+
 /// Rounded up, but for rounding errors.
 [[nodiscard]] double whole_rows(double rows);
 /// Rows of one expert, in whole tiles.

@@ -23,13 +23,14 @@ std::vector<NamePattern> patterns(const Spec& file, const std::string& section) 
 
 KernelMap load_kernel_map(const std::filesystem::path& path) {
   const Spec file = Spec::load(path);
-  file.expect({"schema", "communication", "classes", "phases"});
+  file.expect({"schema", "communication", "classes", "phases", "modules"});
   (void)file.integer("schema", 1, 1);
   KernelMap map;
   map.communication = file.text_or("communication", "");
   if (file.has("classes")) file.map("classes").expect(kernel_class_names());
   map.classes = patterns(file, "classes");
   map.phases = patterns(file, "phases");
+  map.modules = patterns(file, "modules");
   try {
     (void)KernelClassifier({}, map.communication);
   } catch (const SpecError& error) {

@@ -63,6 +63,12 @@ std::vector<Usage> usages_of(const Price& price) {
   return usages;
 }
 
+ModelPass pass_of(const std::string& phase, const Operator& op) {
+  if (op.module.starts_with("optimizer")) return ModelPass::neither;
+  if (op.purpose == Purpose::recompute) return ModelPass::recomputation;
+  return phase.ends_with("(B)") || phase.ends_with("(W)") ? ModelPass::backward : ModelPass::forward;
+}
+
 }  // namespace
 
 Constant kernel_gap_of(const Setup& setup) {
@@ -90,14 +96,25 @@ void add_wait(Program& program, const Meeting& meeting, double wait_us) {
   program.waits_us += wait_us * program.fold.repeats(static_cast<int>(phase.layer));
 }
 
+KernelWork work_of(const std::string& phase, const Operator& op) {
+  const double model_flops = op.flops - op.recomputed_flops - op.padding_flops;
+  return {op.module, pass_of(phase, op), model_flops, op.recomputed_flops};
+}
+
 PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<Operator>& ops,
                                      const PhaseOptions& options) {
   PreparedPhase& phase = phases_.emplace_back();
   phase.name = name;
   phase.side_stream = options.side_stream;
   for (const Operator& op : ops) {
-    const Price price = price_of(op, options.overlapped);
+    const PriceConditions conditions = conditions_of(op, options.overlapped);
+    const Price price = price_of(op, conditions);
     phase.kernels.push_back(prepare_kernel(op, price));
+    phase.kernels.back().work = static_cast<std::uint32_t>(kernels_.size());
+    kernels_.push_back(work_of(name, op));
+    kernels_.back().op = op;
+    kernels_.back().conditions = conditions;
+    kernels_.back().bound_by = bound_by(op, price, setup_.machine.facts, setup_.kernels);
     phase.uses.push_back({op.family, price.provenance, price.note, price.kernel_set, 1, price.solo_us});
     phase.model_flops += op.flops - op.recomputed_flops;
     if (op.family == Family::small) phase.lumped_us += price.solo_us;
@@ -152,7 +169,7 @@ double ProgramDraft::constant(Constant constant) {
 }
 
 // Persistent kernels beside communication are launched on the SMs that it leaves.
-Price ProgramDraft::price_of(const Operator& op, bool overlapped) {
+PriceConditions ProgramDraft::conditions_of(const Operator& op, bool overlapped) const {
   PriceConditions conditions;
   conditions.overlapped = overlapped && setup_.scenario.comm.neighbours == Neighbours::measured;
   conditions.sms = static_cast<int>(setup_.machine.facts.sms);
@@ -162,6 +179,10 @@ Price ProgramDraft::price_of(const Operator& op, bool overlapped) {
   } else if (overlapped && row_of(op.family).is_resident) {
     conditions.sms -= setup_.scenario.comm.num_sms;
   }
+  return conditions;
+}
+
+Price ProgramDraft::price_of(const Operator& op, const PriceConditions& conditions) {
   Price price = moeline::price(op, conditions, setup_.machine.facts, setup_.kernels);
   constants_ |= price.constants;
   if (!(price.solo_us <= kLongestTimeUs)) {
@@ -174,6 +195,11 @@ Price ProgramDraft::price_of(const Operator& op, bool overlapped) {
 void ProgramDraft::note(const KernelTraits& traits) {
   traits_.resize(graph_.size());
   traits_.back() = traits;
+}
+
+void ProgramDraft::note(Execution execution) {
+  executions_.resize(graph_.size());
+  executions_.back() = execution;
 }
 
 Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
@@ -191,6 +217,8 @@ Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
   if (ranks == 1) traits_.resize(program.graph.size());  // the host's tasks behind the last kernel
   program.traits = std::move(traits_);
   program.meetings = std::move(meetings);
+  program.kernels = std::move(kernels_);
+  program.executions = std::move(executions_);
   program.constants = constants_;
   program.gaps_us = gaps_us_ / ranks;
   program.waits_us = waits_us_ / ranks;

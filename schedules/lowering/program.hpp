@@ -2,10 +2,12 @@
 #pragma once
 
 #include <deque>
+#include <limits>
 #include <string>
 #include <vector>
 
 #include "graph/task_graph.hpp"
+#include "hardware/bound_by.hpp"
 #include "hardware/power.hpp"
 #include "hardware/price.hpp"
 #include "schedules/scenario/scenario.hpp"
@@ -39,6 +41,31 @@ struct KernelTraits {
   [[nodiscard]] double lengthened(double slowness) const { return 1 + clocked * (slowness - 1); }
 };
 
+/// What of a step a kernel belongs to.
+enum class ModelPass { forward, backward, recomputation, neither };
+inline constexpr std::size_t kModelPasses = static_cast<std::size_t>(ModelPass::neither) + 1;
+
+/// What a kernel does for the model.
+struct KernelWork {
+  std::string module;  ///< moe/module_names.hpp
+  ModelPass pass = ModelPass::forward;
+  double flops = 0;       ///< padding and recomputation left out
+  double recomputed = 0;  ///< FLOPs of forward work that the backward pass repeats
+  BoundBy bound_by = BoundBy::unknown;
+  Operator op{};  ///< that was priced, under these conditions
+  PriceConditions conditions{};
+};
+
+/// Of an operator of a phase ("attn(B)"); what it is bound by needs its price.
+[[nodiscard]] KernelWork work_of(const std::string& phase, const Operator& op);
+
+/// Of a task the kernel that it executes, an index into Program::kernels.
+struct Execution {
+  static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();  ///< host work
+  std::uint32_t kernel = kNone;
+  bool repeats = false;  ///< forward work of a layer once more, in its backward pass
+};
+
 /// Where a rank meets the others: a barrier, or a message that it sends and one that it receives.
 struct Meeting {
   TaskId arrives = kNoTask;  ///< the spin of a barrier, or the wire
@@ -62,6 +89,8 @@ struct Program {
   Fold fold{};
   std::vector<KernelTraits> traits{};  ///< by task, of rank 0, whose tasks come first
   std::vector<Meeting> meetings{};     ///< of rank 0, in the order of the program
+  std::vector<KernelWork> kernels{};
+  std::vector<Execution> executions{};  ///< by task; those behind the last one are host work
 };
 
 /// The slowest rank's work ends so much later than this one's. Nothing where the meeting waits for nobody.
@@ -84,6 +113,7 @@ struct PreparedKernel {
   Stage stage = Stage::whole;
   bool parallel = false;
   bool computes = false;
+  std::uint32_t work = 0;  ///< of Program::kernels
   KernelTraits traits;
 };
 
@@ -115,6 +145,7 @@ class ProgramDraft {
   double constant(Constant constant);
   /// Of the task added last.
   void note(const KernelTraits& traits);
+  void note(Execution execution);
   void add_gap(Time gap) { gaps_us_ += to_us(gap); }
   void add_wait(double us) { waits_us_ += us; }
 
@@ -123,13 +154,16 @@ class ProgramDraft {
  private:
   [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price);
   [[nodiscard]] bool holds_gap(Family family) const;
-  [[nodiscard]] Price price_of(const Operator& op, bool overlapped);
+  [[nodiscard]] PriceConditions conditions_of(const Operator& op, bool overlapped) const;
+  [[nodiscard]] Price price_of(const Operator& op, const PriceConditions& conditions);
 
   const Setup& setup_;
   bool eager_;
   TaskGraphDraft graph_;
   std::deque<PreparedPhase> phases_;
   std::vector<KernelTraits> traits_;
+  std::vector<KernelWork> kernels_;
+  std::vector<Execution> executions_;
   ConstantSet constants_;
   double gaps_us_ = 0;
   double waits_us_ = 0;

@@ -61,6 +61,7 @@ PhaseTasks RankProgram::begin(const std::string& phase, const Place& place) {
 PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
   PhaseTasks tasks = begin(phase.name, place);
   phase.executions += tasks.repeats;
+  if (place.repeats) phase.repetitions += tasks.repeats;
   for (auto kernel = phase.kernels.begin(); kernel != phase.kernels.end();) {
     if (kernel->parallel && phase.side_stream) {
       const auto end = std::find_if(kernel, phase.kernels.end(), [](const PreparedKernel& k) { return !k.parallel; });
@@ -183,7 +184,7 @@ void RankProgram::add_parallel(std::vector<PreparedKernel>::const_iterator first
       add_kernel(*kernel, phase, place);
       continue;
     }
-    const TaskId task = add_kernel(*kernel, phase, {place.layer, place.micro_batch, StreamName::side});
+    const TaskId task = add_kernel(*kernel, phase, {place.layer, place.micro_batch, StreamName::side, place.repeats});
     if (!forked && fork != kNoTask) graph().start_after_end(fork, task);
     forked = true;
   }
@@ -203,6 +204,7 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
   const TaskId id = graph().add(task, label(kernel.label, place.stream, phase.phase), usages_);
   program_.add_gap(task.delay * phase.repeats);
   if (rank_ == 0) program_.note(kernel.traits);
+  program_.note(Execution{kernel.work, place.repeats});
   TaskId& last = last_[static_cast<std::size_t>(place.stream)];
   if (last != kNoTask) graph().start_after_end(last, id);
   last = id;

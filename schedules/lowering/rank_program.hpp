@@ -37,6 +37,7 @@ struct Place {
   int layer = 0;
   int micro_batch = 0;
   StreamName stream = StreamName::compute;
+  bool repeats = false;  ///< full recomputation: a forward phase once more
 };
 
 /// The ends of a phase that edges attach to.

@@ -70,17 +70,13 @@ class Chain {
   Chain(RankProgram& rank, TrainingPhases& phases, int micro_batch)
       : rank_(rank), phases_(phases), micro_batch_(micro_batch) {}
 
-  const PhaseTasks& append(const std::string& name, const Block& block) {
+  const PhaseTasks& append(const std::string& name, const Block& block, bool repeats = false) {
     const PhaseTasks now =
-        rank_.append(phases_.at(name, block, rank_.rank()), {block.layer, micro_batch_, stream_of(name)});
+        rank_.append(phases_.at(name, block, rank_.rank()), {block.layer, micro_batch_, stream_of(name), repeats});
     if (last_) rank_.order(*last_, now);
     return last_.emplace(now);
   }
   [[nodiscard]] const std::optional<PhaseTasks>& last() const { return last_; }
-  void repeat(const std::string& name, const Block& block) {
-    ++phases_.at(name, block, rank_.rank()).repetitions;
-    append(name, block);
-  }
 
  private:
   RankProgram& rank_;
@@ -118,7 +114,7 @@ PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, 
   DataPath path(rank, phases);
   for (const Block& block : blocks) {
     if (needs_activations) {
-      for (const std::string& name : recomputed_phases(phases, block.kind)) chain.repeat(name, block);
+      for (const std::string& name : recomputed_phases(phases, block.kind)) chain.append(name, block, true);
     }
     for (const std::string& name : phases_of(kind, block.kind)) {
       const std::optional<PhaseTasks> work = chain.last();
@@ -143,7 +139,7 @@ OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, con
     if (backward_block != nullptr) {
       Chain again(rank, phases, passes.backward_micro_batch);
       for (const std::string& name : recomputed_phases(phases, backward_block->kind)) {
-        again.repeat(name, *backward_block);
+        again.append(name, *backward_block, true);
       }
     }
     Turn turn;

@@ -1,6 +1,7 @@
 #include "schedules/pipeline/messages.hpp"
 
 #include "moe/kernels.hpp"
+#include "moe/module_names.hpp"
 #include "schedules/pipeline/replicas.hpp"
 
 namespace moeline {
@@ -41,13 +42,13 @@ StreamName in_stream(bool forward, bool next) {
 Messages::Messages(ProgramDraft& program, std::vector<RankProgram>& ranks)
     : program_(program),
       ranks_(ranks),
-      send_forward_(prepare("send(F)", true)),
-      send_backward_(prepare("send(B)", true)),
-      receive_forward_(prepare("receive(F)", false)),
-      receive_backward_(prepare("receive(B)", false)) {}
+      send_forward_(prepare("send(F)", module_names::kSendActivations, true)),
+      send_backward_(prepare("send(B)", module_names::kSendGradients, true)),
+      receive_forward_(prepare("receive(F)", module_names::kSendActivations, false)),
+      receive_backward_(prepare("receive(B)", module_names::kSendGradients, false)) {}
 
-PreparedPhase& Messages::prepare(const char* name, bool sends) {
-  PreparedPhase& phase = program_.prepare(name, {message(program_.setup())}, {});
+PreparedPhase& Messages::prepare(const char* name, const char* module, bool sends) {
+  PreparedPhase& phase = program_.prepare(name, {kernels::in(module, message(program_.setup()))}, {});
   PreparedKernel& kernel = phase.kernels.front();
   std::erase_if(kernel.usages, [&](const Usage& usage) {
     return static_cast<RankResource>(usage.link) != RankResource::hbm && is_outgoing(usage) != sends;

@@ -22,7 +22,7 @@ class Messages {
   void beside(SlotKind kind);
 
  private:
-  PreparedPhase& prepare(const char* name, bool sends);
+  PreparedPhase& prepare(const char* name, const char* module, bool sends);
 
   ProgramDraft& program_;
   std::vector<RankProgram>& ranks_;

@@ -3,11 +3,14 @@
 #include <map>
 
 #include "moe/kernels.hpp"
+#include "moe/module_names.hpp"
 #include "moe/training_memory.hpp"
 #include "schedules/pipeline/replicas.hpp"
 
 namespace moeline {
 namespace {
+
+using namespace module_names;
 
 // One kind of parameters of a stage, and who else holds them.
 struct Shared {
@@ -56,8 +59,9 @@ class OptimizerStep {
     return shared;
   }
 
-  PhaseTasks append_kernel(std::size_t rank, const char* name, const Operator& op, StreamName stream, int stage) {
-    return ranks_[rank].append(program_.prepare(name, {op}, {}), {stage, 0, stream});
+  PhaseTasks append_kernel(std::size_t rank, const char* name, const char* module, const Operator& op,
+                           StreamName stream, int stage) {
+    return ranks_[rank].append(program_.prepare(name, {kernels::in(module, op)}, {}), {stage, 0, stream});
   }
 
   // The point at which every rank has its gradients.
@@ -78,14 +82,15 @@ class OptimizerStep {
       for (const Shared& shared : shared_[rank][i]) {
         if (shared.replicas.ranks == 1 || shared.parameters == 0) continue;
         const double bytes = shared.parameters * gradient_bytes(choices);
-        PhaseTasks tasks = append_kernel(rank, "reduce-scatter", reduce_scatter(bytes, shared.replicas),
-                                         StreamName::collectives, stage);
+        PhaseTasks tasks = append_kernel(rank, "reduce-scatter", kReduceGradients,
+                                         reduce_scatter(bytes, shared.replicas), StreamName::collectives, stage);
         for (const TaskId complete : complete_.at(stage)) graph.start_after_end(complete, tasks.first);
         for (const HeldStage& held : held_[rank]) {
           if (!choices.overlap_gradients) graph.start_after_end(held.complete, tasks.first);
         }
         if (!choices.zero1) {
-          tasks = append_kernel(rank, "all-gather", all_gather(bytes, shared.replicas), StreamName::collectives, stage);
+          tasks = append_kernel(rank, "all-gather", kReduceGradients, all_gather(bytes, shared.replicas),
+                                StreamName::collectives, stage);
         }
         graph.start_after_end(tasks.last, all);
       }
@@ -98,7 +103,7 @@ class OptimizerStep {
     all_reduce.name = "ncclDevKernel_AllReduce";
     all_reduce.family = Family::notify;
     all_reduce.traffic.ranks = static_cast<int>(setup_.scenario.parallelism.world());
-    const PhaseTasks norm = append_kernel(rank, "gradient norm", all_reduce, StreamName::collectives, 0);
+    const PhaseTasks norm = append_kernel(rank, "gradient norm", kGradientNorm, all_reduce, StreamName::collectives, 0);
     program_.graph().start_after_end(all, norm.first);
 
     const TrainingChoices& choices = setup_.scenario.training;
@@ -115,10 +120,10 @@ class OptimizerStep {
       }
     }
     const Operator adam = kernels::memory(Family::streaming, "AdamW", bytes);
-    const PhaseTasks optimizer = append_kernel(rank, "optimizer", adam, StreamName::compute, 0);
+    const PhaseTasks optimizer = append_kernel(rank, "optimizer", kUpdate, adam, StreamName::compute, 0);
     program_.graph().start_after_end(norm.last, optimizer.first);
     for (const Operator& gather : gathers) {
-      const PhaseTasks tasks = append_kernel(rank, "all-gather", gather, StreamName::collectives, 0);
+      const PhaseTasks tasks = append_kernel(rank, "all-gather", kGatherWeights, gather, StreamName::collectives, 0);
       program_.graph().start_after_end(optimizer.last, tasks.first);
     }
   }

@@ -1,6 +1,8 @@
 // moeline explain: why a scenario or a trace takes as long as it does.
 #include <doctest/doctest.h>
 
+#include <map>
+
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/json.hpp"
@@ -84,4 +86,75 @@ TEST_CASE("what is neither scenario nor trace is refused, and so are options of 
   check_refused({"explain", bad}, bad + ":2", "modle");
   CHECK(run_moeline({"explain", bad, "--from", "100"}).exit_code == 2);
   CHECK(run_moeline({"explain", note, "--set", "layers=2"}).exit_code == 2);
+}
+
+TEST_CASE("modules stand in the JSON of a scenario and of a trace, every one after the one that it is part of") {
+  const std::string decode = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const rapidjson::Document result = explained(decode, {"--set", "layers=4"});
+  const rapidjson::Document model = in_json({"model", "deepseek-v3"});
+  std::map<std::string, double> us;
+  for (const auto& row : result["modules"].GetArray()) {
+    const std::string module = row["module"].GetString();
+    CAPTURE(module);
+    us[module] = 0;
+    if (!row["parent"].IsNull()) us.at(row["parent"].GetString()) += row["us"].GetDouble();
+    CHECK(2 * row["macs"].GetDouble() == doctest::Approx(row["flops"].GetDouble()));
+    if (row["us"].GetDouble() > 0) {
+      const double tflops = row["flops"].GetDouble() / row["us"].GetDouble() / 1e6;
+      CHECK(row["tflops"].GetDouble() == doctest::Approx(tflops).epsilon(1e-3));
+    }
+    for (const auto& same : model["modules"].GetArray()) {
+      if (module == same["module"].GetString()) CHECK(row["parameters"].GetInt64() == same["parameters"].GetInt64());
+    }
+  }
+  for (const auto& row : result["modules"].GetArray()) {
+    const double parts = us.at(row["module"].GetString());
+    if (parts > 0) CHECK(parts == doctest::Approx(row["us"].GetDouble()).epsilon(1e-4));
+  }
+  CHECK(result["modules"][0]["parameters"].GetInt64() == model["parameters"].GetInt64());
+}
+
+TEST_CASE("a depth leaves the deeper modules out, in the table and in JSON") {
+  const std::string decode = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const Arguments shallow = {"explain", decode, "--set", "layers=4", "--modules", "--depth", "1"};
+  const Outcome table = run_moeline(shallow);
+  CHECK(table.exit_code == 0);
+  CHECK(table.out.find("LM head") != std::string::npos);
+  CHECK(table.out.find("o_proj") == std::string::npos);
+  CHECK(in_json(shallow)["modules"].Size() == 4);  // model, embedding, layers, LM head
+  CHECK(run_moeline({"explain", decode, "--depth", "1"}).exit_code == 2);
+}
+
+TEST_CASE("of given slots there are no modules, and who asks for them is told") {
+  const std::string pipeline = source("experiments/pipelines_deepseek_v3_2048_h800/scenario.yaml").string();
+  const Arguments slots = {"--set", "slot_costs_ms={F: 1, B: 2, W: 1, F&B: 3}"};
+  CHECK_FALSE(explained(pipeline, slots).HasMember("modules"));
+  Arguments arguments = {"explain", pipeline, "--modules"};
+  arguments.insert(arguments.end(), slots.begin(), slots.end());
+  check_refused(arguments, pipeline, "--modules");
+}
+
+TEST_CASE("a module that a map names must be one") {
+  if (!present(training_trace())) return;
+  const TemporaryFolder folder;
+  const std::string map = folder.write("map.yaml", "schema: 1\nmodules:\n  router/gates: gemm\n");
+  check_refused({"explain", training_trace().string(), "--map", map}, map + ":3", "router/gate");
+  CHECK(run_moeline({"explain", training_trace().string(), "--set", "layers=2"}).exit_code == 2);
+}
+
+TEST_CASE("a trace that we wrote has the modules of the scenario that it is of") {
+  const std::string decode = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const TemporaryFolder folder;
+  const std::string trace = folder / "trace.json";
+  REQUIRE(run_moeline({"simulate", decode, "--set", "layers=4", "--trace", trace}).exit_code == 0);
+  const rapidjson::Document measured = explained(trace, {"--scenario", decode, "--set", "layers=4"});
+  const rapidjson::Document predicted = explained(decode, {"--set", "layers=4"});
+  REQUIRE(measured["modules"].Size() == predicted["modules"].Size());
+  for (rapidjson::SizeType i = 0; i < predicted["modules"].Size(); ++i) {
+    const auto& row = predicted["modules"][i];
+    CAPTURE(row["module"].GetString());
+    CHECK(measured["modules"][i]["us"].GetDouble() == doctest::Approx(row["us"].GetDouble()).epsilon(1e-3));
+    CHECK(measured["modules"][i]["flops"].GetDouble() == doctest::Approx(row["flops"].GetDouble()));
+  }
+  CHECK(run_moeline({"explain", decode, "--scenario", decode}).exit_code == 2);
 }

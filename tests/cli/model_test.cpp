@@ -33,11 +33,15 @@ TEST_CASE("moeline model prints one object with the keys of the contract") {
   CHECK(result["kv_bytes_per_token"].GetInt64() == 131'072);
   CHECK(result["train_flops_per_token"].GetDouble() == doctest::Approx(79.7e9).epsilon(0.001));
   std::int64_t sum = 0;
+  double forward = 0;
   for (const auto& module : result["modules"].GetArray()) {
     CHECK(module["module"].GetStringLength() > 0);
     CHECK(module["count"].GetInt64() > 0);
     sum += module["parameters"].GetInt64();
+    forward += module["flops"].GetDouble();
+    CHECK(2 * module["macs"].GetDouble() == doctest::Approx(module["flops"].GetDouble()));
   }
+  CHECK(3 * forward == doctest::Approx(result["train_flops_per_token"].GetDouble()).epsilon(1e-9));
   CHECK(sum == result["parameters"].GetInt64());
   CHECK_FALSE(result.HasMember("mtp_parameters"));
   CHECK(run_moeline({"model", folder.path(), "--format", "json"}).out.find("46702792704") != std::string::npos);

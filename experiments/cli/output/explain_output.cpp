@@ -6,6 +6,7 @@
 
 #include "base/text_table.hpp"
 #include "experiments/cli/output/json.hpp"
+#include "experiments/cli/output/modules_output.hpp"
 #include "trace/short_names.hpp"
 
 namespace moeline {
@@ -46,7 +47,7 @@ std::string sensitivity_table(const Explanation& e) {
   TextTable table("lrrrrrl");
   table.row({"", "elasticity", "-10 %", "-50 %", "-100 %", "knee", "then"});
   for (const SpanSensitivity& s : e.sensitivities) {
-    if (!s.gains) break;
+    if (!s.gains) continue;
     table.row({s.what, fmt::format("{:.3f}", s.elasticity), percent(s.gains->tenth), percent(s.gains->half),
                percent(s.gains->all), percent(*s.knee()), s.gains->then});
   }
@@ -76,7 +77,7 @@ std::string longest_table(const Explanation& e, const TaskGraph& graph) {
 
 }  // namespace
 
-std::string to_json(const Explanation& e, const TaskGraph& graph) {
+std::string to_json(const Explanation& e, const TaskGraph& graph, const std::optional<ModuleTable>& modules) {
   Json json;
   json.open().add("schema_version", 1).add("span_us", to_us(e.span));
   json.open_list("blame");
@@ -100,6 +101,7 @@ std::string to_json(const Explanation& e, const TaskGraph& graph) {
   json.close_list().open_list("bounds");
   for (const Bound& bound : e.bounds) json.open().add("what", bound.what).add("us", to_us(bound.time)).close();
   json.close_list().add("bound_us", to_us(e.bounds.front().time));
+  if (modules) add_modules(json, *modules);
   return json.close().text();
 }
 

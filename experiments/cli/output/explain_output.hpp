@@ -4,10 +4,12 @@
 #include <string>
 
 #include "experiments/explain/explanation.hpp"
+#include "experiments/explain/modules.hpp"
 
 namespace moeline {
 
-[[nodiscard]] std::string to_json(const Explanation& explanation, const TaskGraph& graph);
+[[nodiscard]] std::string to_json(const Explanation& explanation, const TaskGraph& graph,
+                                  const std::optional<ModuleTable>& modules);
 [[nodiscard]] std::string to_table(const std::string& title, const Explanation& explanation, const TaskGraph& graph);
 
 }  // namespace moeline

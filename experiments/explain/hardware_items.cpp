@@ -1,0 +1,138 @@
+#include "experiments/explain/hardware_items.hpp"
+
+#include <cmath>
+#include <limits>
+
+#include "hardware/price.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr double kLittle = 1e-3;
+constexpr double kUnlimited = 1e6;  // times as fast: what is left of its time is nothing
+
+// Something that a machine has `times` as much of, or that takes `times` as long.
+struct Change {
+  std::string what;
+  void (*apply)(MachineFacts&, double times);
+  bool is_capacity = true;
+};
+
+const std::vector<Change>& changes() {
+  static const std::vector<Change> kAll = {
+      {"link:nic", [](MachineFacts& facts, double times) { facts.nic_GBps *= times; }},
+      {"link:nvlink", [](MachineFacts& facts, double times) { facts.nvlink_GBps *= times; }},
+      {"link:hbm", [](MachineFacts& facts, double times) { facts.hbm_GBps *= times; }},
+      {"latency",
+       [](MachineFacts& facts, double times) {
+         facts.nic_latency_us *= times;
+         facts.leaf_latency_us *= times;
+       },
+       false},
+  };
+  return kAll;
+}
+
+std::vector<Price> prices(const Run& run, const MachineFacts& facts, int more_sms = 0) {
+  std::vector<Price> prices;
+  for (const KernelWork& kernel : run.program.kernels) {
+    PriceConditions conditions = kernel.conditions;
+    if (!is_communication(kernel.op.family)) conditions.sms += more_sms;
+    prices.push_back(price(kernel.op, conditions, facts, run.setup.kernels));
+  }
+  return prices;
+}
+
+double ln_ratio(double after, double before) { return after > 0 && before > 0 ? std::log(after / before) : 0; }
+
+double rate_of(const Price& price, const std::string& link) {
+  if (link.starts_with("HBM")) return price.hbm_GBps;
+  return link.starts_with("NVLink") ? price.nvlink_GBps : price.nic_GBps;
+}
+
+double capacity_of(const MachineFacts& facts, const Resource& resource) {
+  if (resource.kind == ResourceKind::sm_pool) return facts.sms;
+  if (resource.name.starts_with("HBM")) return facts.hbm_GBps;
+  return resource.name.starts_with("NVLink") ? facts.nvlink_GBps : facts.nic_GBps;
+}
+
+// ps by which the span changes where kernels and links are as `after` says.
+double moved(const Run& run, const Gradient& gradient, const std::vector<Price>& before,
+             const std::vector<Price>& after, const MachineFacts& changed) {
+  const TaskGraph& graph = run.program.graph;
+  double sum = 0;
+  std::size_t usage = 0;
+  for (TaskId id = 0; id < graph.size(); ++id) {
+    const auto usages = graph.usages(id);
+    const std::uint32_t kernel =
+        id < run.program.executions.size() ? run.program.executions[id].kernel : Execution::kNone;
+    if (kernel != Execution::kNone) {
+      const Price &was = before[kernel], &is = after[kernel];
+      const auto solo = static_cast<double>(graph.task(id).solo.count());
+      if (was.solo_us > 0) sum += gradient.solo[id] * solo * (is.solo_us / was.solo_us - 1);
+      sum += gradient.sms[id] * ln_ratio(is.sms, was.sms);
+      for (std::size_t i = 0; i < usages.size(); ++i) {
+        const std::string& link = graph.resources()[usages[i].link].name;
+        sum += gradient.usage[usage + i] * ln_ratio(rate_of(is, link), rate_of(was, link));
+      }
+    }
+    usage += usages.size();
+  }
+  for (ResourceId id = 0; id < graph.resources().size(); ++id) {
+    const Resource& resource = graph.resources()[id];
+    sum += gradient.capacity[id] *
+           ln_ratio(capacity_of(changed, resource), capacity_of(run.setup.machine.facts, resource));
+  }
+  return sum;
+}
+
+double elasticity(const Run& run, double ps, double ln_change) {
+  return ps / static_cast<double>(run.metrics.span.count()) / ln_change;
+}
+
+// The time of each kernel where `left` of the item's time is left, over what it is.
+std::vector<float> shortened(const Run& run, const std::vector<Price>& before, const Change& change, double left) {
+  MachineFacts facts = run.setup.machine.facts;
+  const double times = change.is_capacity ? std::min(kUnlimited, 1 / left) : left;
+  change.apply(facts, times);
+  std::vector<float> ratios;
+  const std::vector<Price> after = prices(run, facts);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    ratios.push_back(before[i].solo_us > 0 ? static_cast<float>(after[i].solo_us / before[i].solo_us) : 1);
+  }
+  return ratios;
+}
+
+Item item_of(const Run& run, const Gradient& gradient, const std::vector<Price>& before, const Change& change) {
+  MachineFacts facts = run.setup.machine.facts;
+  change.apply(facts, 1 + kLittle);
+  const double ps = moved(run, gradient, before, prices(run, facts), facts);
+  return {change.what, elasticity(run, ps, std::log1p(kLittle)),
+          [&run, &change, before](double left, Factors& factors) {
+            const std::vector<float> ratios = shortened(run, before, change, left);
+            for (TaskId id = 0; id < run.program.executions.size(); ++id) {
+              const std::uint32_t kernel = run.program.executions[id].kernel;
+              if (kernel != Execution::kNone) factors.run[id] = ratios[kernel];
+            }
+          }};
+}
+
+// One more, the least that there can be: kernels fill whole SMs.
+Item sms_item(const Run& run, const Gradient& gradient, const std::vector<Price>& before) {
+  MachineFacts facts = run.setup.machine.facts;
+  facts.sms += 1;
+  const double ps = moved(run, gradient, before, prices(run, facts, 1), facts);
+  return {"sms", elasticity(run, ps, std::log(facts.sms / run.setup.machine.facts.sms))};
+}
+
+}  // namespace
+
+std::vector<Item> hardware_items(const Run& run, const Gradient& gradient) {
+  if (run.program.kernels.empty()) return {};
+  const std::vector<Price> before = prices(run, run.setup.machine.facts);
+  std::vector<Item> items{sms_item(run, gradient, before)};
+  for (const Change& change : changes()) items.push_back(item_of(run, gradient, before, change));
+  return items;
+}
+
+}  // namespace moeline

@@ -1,0 +1,67 @@
+// What kernels are part of: the modules of a model by the names that the tree of them has (module_tree.hpp).
+//
+// A name says its module, then the part of it: "attention/q_b_proj". Matrices are named as checkpoints name them; a
+// kernel that multiplies several of them at once stands under their names joined by " + ".
+#pragma once
+
+namespace moeline::module_names {
+
+inline constexpr const char* kEmbedding = "embedding";
+inline constexpr const char* kNorms = "norms";  ///< of layers and the last one, with the residual adds
+
+inline constexpr const char* kDownProjections = "attention/q_a_proj + kv_a_proj_with_mqa";  ///< of MLA, in one GEMM
+inline constexpr const char* kDownQ = "attention/q_a_proj";
+inline constexpr const char* kDownKv = "attention/kv_a_proj_with_mqa";
+inline constexpr const char* kUpQ = "attention/q_b_proj";
+inline constexpr const char* kUpKv = "attention/kv_b_proj";
+inline constexpr const char* kQAndDownKv = "attention/q_proj + kv_a_proj_with_mqa";
+inline constexpr const char* kQkv = "attention/q_proj + k_proj + v_proj";
+inline constexpr const char* kAttentionNorms = "attention/norms";  ///< of latents, queries and keys
+inline constexpr const char* kRotary = "attention/rotary";         ///< and what lays out queries, keys and values
+inline constexpr const char* kCore = "attention/core";
+inline constexpr const char* kOutput = "attention/o_proj";
+
+inline constexpr const char* kDenseGateUp = "dense FFN/gate_proj + up_proj";
+inline constexpr const char* kDenseActivation = "dense FFN/activation";
+inline constexpr const char* kDenseDown = "dense FFN/down_proj";
+
+inline constexpr const char* kRouterGate = "router/gate";
+inline constexpr const char* kRouterChoice = "router/top-k";  ///< scores, the choice by them, auxiliary loss
+
+inline constexpr const char* kDispatchInput = "dispatch/cast and layout";
+inline constexpr const char* kDispatchBarrier = "dispatch/barrier";
+inline constexpr const char* kDispatchTransfer = "dispatch/transfer";
+inline constexpr const char* kCombineInput = "combine/cast";
+inline constexpr const char* kCombineBarrier = "combine/barrier";
+inline constexpr const char* kCombineTransfer = "combine/transfer";
+
+inline constexpr const char* kPermutation = "routed experts/permutation";  ///< tokens to rows of experts, and back
+inline constexpr const char* kExpertGateUp = "routed experts/gate_proj + up_proj";
+inline constexpr const char* kExpertActivation = "routed experts/activation";
+inline constexpr const char* kExpertDown = "routed experts/down_proj";
+inline constexpr const char* kExpertBiases = "routed experts/biases";
+
+inline constexpr const char* kSharedGateUp = "shared experts/gate_proj + up_proj";
+inline constexpr const char* kSharedActivation = "shared experts/activation";
+inline constexpr const char* kSharedDown = "shared experts/down_proj";
+
+inline constexpr const char* kHead = "LM head/projection";
+inline constexpr const char* kLoss = "LM head/loss";
+inline constexpr const char* kSampling = "LM head/sampling";
+
+inline constexpr const char* kMtpProjection = "MTP/projection";
+
+inline constexpr const char* kReduceGradients = "optimizer/reduce-scatter";
+inline constexpr const char* kGradientNorm = "optimizer/gradient norm";
+inline constexpr const char* kUpdate = "optimizer/update";
+inline constexpr const char* kGatherWeights = "optimizer/all-gather";
+
+// Of a measured trace, where it does not say more than the phase of a kernel, or less.
+inline constexpr const char* kAttentionPhase = "norms + attention + router";
+inline constexpr const char* kMlpPhase = "dense FFN + routed experts + shared experts";
+inline constexpr const char* kUnknownModule = "unknown";
+
+inline constexpr const char* kSendActivations = "pipeline/activations";
+inline constexpr const char* kSendGradients = "pipeline/gradients";
+
+}  // namespace moeline::module_names
