@@ -154,6 +154,12 @@ std::string excess(const Score& score, double threshold) {
   return text;
 }
 
+ComparedSide shown(const Side& side) { return {!side.setup, side.kernels, side.phases, side.stream_names}; }
+
+Picture picture_of(const std::string& name, const Side& side) {
+  return {name, lanes_of_phases(side.kernels, side.stream_names)};
+}
+
 int compare(const Options& options) {
   if (!options.assignments.empty() && !is_scenario(options.a) && !is_scenario(options.b)) {
     throw CLI::ValidationError("--set: applies to scenarios, and both sides are traces");
@@ -181,15 +187,9 @@ int compare(const Options& options) {
   if (!options.trace.empty()) {
     write_text(options.trace, merged_trace({{"a: " + options.a, a.kernels}, {"b: " + options.b, b.kernels}}));
   }
-  if (page_template) {
-    write_text(options.html, to_html(compare_page(report, {a.kernels, a.phases, a.stream_names},
-                                                  {b.kernels, b.phases, b.stream_names}),
-                                     *page_template));
-  }
-  if (!options.svg.empty()) {
-    write_text(options.svg, to_svg({{"a: " + options.a, lanes_of_phases(a.kernels, a.stream_names)},
-                                    {"b: " + options.b, lanes_of_phases(b.kernels, b.stream_names)}}));
-  }
+  if (page_template) write_text(options.html, to_html(compare_page(report, shown(a), shown(b)), *page_template));
+  if (!options.svg.empty())
+    write_text(options.svg, to_svg({picture_of("a: " + options.a, a), picture_of("b: " + options.b, b)}));
   fmt::print("{}", options.format == "json" ? to_json(report) : to_table(report));
   for (const std::string& warning : a.warnings) fmt::print(stderr, "moeline: warning: a: {}\n", warning);
   for (const std::string& warning : b.warnings) fmt::print(stderr, "moeline: warning: b: {}\n", warning);

@@ -48,6 +48,7 @@ Interval compared_part(const std::vector<PhaseTimes>& phases, const PairOfPhase&
 
 TimelineView side_of(const std::string& name, const ComparedSide& side, const PairOfPhase& pairs) {
   ViewDraft draft(name);
+  draft.view.measured = side.measured;
   add_spans(side.kernels, kMostBars / 2, side.stream_names, draft);
   for (BarPhase& phase : draft.view.phases) {
     const auto found = pairs.find({phase.name, phase.layer, phase.micro_batch});
