@@ -13,6 +13,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/compare_output.hpp"
+#include "experiments/cli/output/timeline_help.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/run/null_models.hpp"
@@ -214,6 +215,8 @@ Two traces with steps (moeline analyze --help) are compared by kinds of steps: o
 step, by its layers where both sides have equally many, with what comes before the first layer ("start of") and after
 the last ("end of"). A trace with neither phases nor steps is compared as one phase, by kernel family; --map names
 phases.
+--html: both timelines, with zero at the first phase that is compared. What released a bar is not in it; a bar that is
+clicked says by what causes its phase differs, and marks the same phase on the other side.
 Null models: communication free (transfers and barriers take no time, SMs or bandwidth), everything serial (no overlap),
 copied mean (each phase of b takes the mean of its other layers: those not compared, or, if all are, all but itself;
 absent where b has one layer).)";
@@ -239,7 +242,7 @@ void add_compare(CLI::App& app, int& exit_code) {
   add_kernel_map_options(*command, options->input);
   add_window_options(*command, options->input.window);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(std::string(kDefinitions) + "\nOf sides that are traces:\n" + kWindowHelp);
+  command->footer(std::string(kDefinitions) + "\n" + kTimelineHelp + "\nOf sides that are traces:\n" + kWindowHelp);
   command->callback([options, &exit_code] { exit_code = compare(*options); });
 }
 

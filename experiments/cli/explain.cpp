@@ -10,6 +10,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/explain_output.hpp"
+#include "experiments/cli/output/timeline_help.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/ranks.hpp"
@@ -101,7 +102,7 @@ void add_explain(CLI::App& app, int& /*exit_code*/) {
       ->needs("--html");
   add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(std::string(kDefinitions) + "\n" + kWindowHelp);
+  command->footer(std::string(kDefinitions) + "\n" + kTimelineHelp + "\n" + kWindowHelp);
   command->callback([options] { explain_command(*options); });
 }
 
