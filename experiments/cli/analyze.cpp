@@ -11,6 +11,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/analysis_output.hpp"
+#include "experiments/cli/output/timeline_help.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "hardware/device_name.hpp"
@@ -111,7 +112,7 @@ void add_analyze(CLI::App& app, int& /*exit_code*/) {
       ->check(not_empty());
   add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(std::string(kDefinitions) + "\n" + kWindowHelp);
+  command->footer(std::string(kDefinitions) + "\n" + kTimelineHelp + "\n" + kWindowHelp);
   command->callback([options] { analyze_command(*options); });
 }
 

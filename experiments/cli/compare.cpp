@@ -14,6 +14,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/compare_output.hpp"
+#include "experiments/cli/output/timeline_help.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/run/best_run.hpp"
@@ -157,6 +158,12 @@ std::string excess(const Score& score, double threshold) {
   return text;
 }
 
+ComparedSide shown(const Side& side) { return {!side.setup, side.kernels, side.phases, side.stream_names}; }
+
+Picture picture_of(const std::string& name, const Side& side) {
+  return {name, lanes_of_phases(side.kernels, side.stream_names)};
+}
+
 int compare(const Options& options) {
   if (!options.assignments.empty() && !is_scenario(options.a) && !is_scenario(options.b)) {
     throw CLI::ValidationError("--set: applies to scenarios, and both sides are traces");
@@ -184,15 +191,9 @@ int compare(const Options& options) {
   if (!options.trace.empty()) {
     write_text(options.trace, merged_trace({{"a: " + options.a, a.kernels}, {"b: " + options.b, b.kernels}}));
   }
-  if (page_template) {
-    write_text(options.html, to_html(compare_page(report, {a.kernels, a.phases, a.stream_names},
-                                                  {b.kernels, b.phases, b.stream_names}),
-                                     *page_template));
-  }
-  if (!options.svg.empty()) {
-    write_text(options.svg, to_svg({{"a: " + options.a, lanes_of_phases(a.kernels, a.stream_names)},
-                                    {"b: " + options.b, lanes_of_phases(b.kernels, b.stream_names)}}));
-  }
+  if (page_template) write_text(options.html, to_html(compare_page(report, shown(a), shown(b)), *page_template));
+  if (!options.svg.empty())
+    write_text(options.svg, to_svg({picture_of("a: " + options.a, a), picture_of("b: " + options.b, b)}));
   fmt::print("{}", options.format == "json" ? to_json(report) : to_table(report));
   for (const std::string& warning : a.warnings) fmt::print(stderr, "moeline: warning: a: {}\n", warning);
   for (const std::string& warning : b.warnings) fmt::print(stderr, "moeline: warning: b: {}\n", warning);
@@ -217,6 +218,8 @@ Two traces with steps (moeline analyze --help) are compared by kinds of steps: o
 step, by its layers where both sides have equally many, with what comes before the first layer ("start of") and after
 the last ("end of"). A trace with neither phases nor steps is compared as one phase, by kernel family; --map names
 phases.
+--html: both timelines, with zero at the first phase that is compared. What released a bar is not in it; a bar that is
+clicked says by what causes its phase differs, and marks the same phase on the other side.
 Null models: communication free (transfers and barriers take no time, SMs or bandwidth), everything serial (no overlap),
 copied mean (each phase of b takes the mean of its other layers: those not compared, or, if all are, all but itself;
 absent where b has one layer).)";
@@ -242,7 +245,7 @@ void add_compare(CLI::App& app, int& exit_code) {
   add_kernel_map_options(*command, options->input);
   add_window_options(*command, options->input.window);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(std::string(kDefinitions) + "\nOf sides that are traces:\n" + kWindowHelp);
+  command->footer(std::string(kDefinitions) + "\n" + kTimelineHelp + "\nOf sides that are traces:\n" + kWindowHelp);
   command->callback([options, &exit_code] { exit_code = compare(*options); });
 }
 

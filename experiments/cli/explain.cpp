@@ -11,6 +11,7 @@
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/explain_output.hpp"
 #include "experiments/cli/output/modules_output.hpp"
+#include "experiments/cli/output/timeline_help.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/ranks.hpp"
@@ -145,7 +146,7 @@ void add_explain(CLI::App& app, int& /*exit_code*/) {
       ->needs("--html");
   add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(fmt::format("{}\n{}\n{}", kDefinitions, kModulesHelp, kWindowHelp));
+  command->footer(fmt::format("{}\n{}\n{}\n{}", kDefinitions, kModulesHelp, kTimelineHelp, kWindowHelp));
   command->callback([options] { explain_command(*options); });
 }
 

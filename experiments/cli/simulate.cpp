@@ -14,6 +14,7 @@
 #include "experiments/cli/output/provenance_help.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
 #include "experiments/cli/output/step_output.hpp"
+#include "experiments/cli/output/timeline_help.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/ranks.hpp"
@@ -293,7 +294,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
   command->add_option("--ts-resolution", options->ts_resolution, "of times in traces")->transform(one_of({"ns", "us"}));
   add_force(*command, options->force);
   command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
-  command->footer(std::string(kDefinitions) + "\n" + kProvenanceHelp);
+  command->footer(std::string(kDefinitions) + "\n" + kProvenanceHelp + "\n" + kTimelineHelp);
   command->callback([options, &exit_code] { exit_code = simulate_command(*options); });
 }
 

@@ -12,14 +12,14 @@ constexpr double kLittle = 1e-3;
 constexpr double kUnlimited = 1e6;  // times as fast: what is left of its time is nothing
 
 // Something that a machine has `times` as much of, or that takes `times` as long.
-struct Change {
+struct MachineChange {
   std::string what;
   void (*apply)(MachineFacts&, double times);
   bool is_capacity = true;
 };
 
-const std::vector<Change>& changes() {
-  static const std::vector<Change> kAll = {
+const std::vector<MachineChange>& changes() {
+  static const std::vector<MachineChange> kAll = {
       {"link:nic", [](MachineFacts& facts, double times) { facts.nic_GBps *= times; }},
       {"link:nvlink", [](MachineFacts& facts, double times) { facts.nvlink_GBps *= times; }},
       {"link:hbm", [](MachineFacts& facts, double times) { facts.hbm_GBps *= times; }},
@@ -91,7 +91,8 @@ double elasticity(const Run& run, double ps, double ln_change) {
 }
 
 // The time of each kernel where `left` of the item's time is left, over what it is.
-std::vector<float> shortened(const Run& run, const std::vector<Price>& before, const Change& change, double left) {
+std::vector<float> shortened(const Run& run, const std::vector<Price>& before, const MachineChange& change,
+                             double left) {
   MachineFacts facts = run.setup.machine.facts;
   const double times = change.is_capacity ? std::min(kUnlimited, 1 / left) : left;
   change.apply(facts, times);
@@ -103,7 +104,7 @@ std::vector<float> shortened(const Run& run, const std::vector<Price>& before, c
   return ratios;
 }
 
-Item item_of(const Run& run, const Gradient& gradient, const std::vector<Price>& before, const Change& change) {
+Item item_of(const Run& run, const Gradient& gradient, const std::vector<Price>& before, const MachineChange& change) {
   MachineFacts facts = run.setup.machine.facts;
   change.apply(facts, 1 + kLittle);
   const double ps = moved(run, gradient, before, prices(run, facts), facts);
@@ -131,7 +132,7 @@ std::vector<Item> hardware_items(const Run& run, const Gradient& gradient) {
   if (run.program.kernels.empty()) return {};
   const std::vector<Price> before = prices(run, run.setup.machine.facts);
   std::vector<Item> items{sms_item(run, gradient, before)};
-  for (const Change& change : changes()) items.push_back(item_of(run, gradient, before, change));
+  for (const MachineChange& change : changes()) items.push_back(item_of(run, gradient, before, change));
   return items;
 }
 

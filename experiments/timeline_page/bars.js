@@ -86,6 +86,7 @@ function unpack(view) {
     ({name: texts[name], task_class: texts[task_class], detail: texts[detail], sms, communicates: communicates === 1}));
   return {
     name: view.name,
+    measured: view.measured,
     ranks: view.ranks,
     end: view.end - view.start,
     window: {...view.window, from: view.window.from - view.start, until: view.window.until - view.start},

@@ -23,14 +23,17 @@ function lane_text(view, lane) {
   return view.ranks.length > 1 || view.lanes.length > 1 ? `rank ${lane.rank}, ${lane.name}` : lane.name;
 }
 
-// Of a slot nobody knows what it would take alone.
+// Of slots, and of what was measured, nobody knows what they would take alone; of the latter what SMs that
+// communication held cost them.
 function speed_text(view, bar) {
-  const phase = view.phases[view.bars.phase[bar]];
-  if (phase && is_slot(phase) && lane_of(view, bar).name === 'slots') return time_text(length_of(view, bar));
   const length = length_of(view, bar);
-  const alone = length - view.bars.slowed[bar];
-  if (view.bars.held[bar] && alone < length) return `${time_text(length)}, ${time_text(alone)} of it its own work`;
-  if (view.bars.slowed[bar] < 1 || alone <= 0) return `${time_text(length)}, as long as alone`;
+  const slowed = view.bars.slowed[bar];
+  const alone = length - slowed;
+  const phase = view.phases[view.bars.phase[bar]];
+  if (phase && is_slot(phase) && lane_of(view, bar).name === 'slots') return time_text(length);
+  if (view.measured) return time_text(length) + (slowed < 1 ? '' : `, ${time_text(slowed)} of it for SMs that communication held`);
+  if (view.bars.held[bar] && slowed > 0) return `${time_text(length)}, ${time_text(alone)} of it its own work`;
+  if (slowed < 1 || alone <= 0) return `${time_text(length)}, as long as alone`;
   return `${time_text(length)}, alone ${time_text(alone)}: slowed ${(length / alone).toFixed(2)} times`;
 }
 
@@ -70,7 +73,7 @@ function start_reasons(view, bar) {
   } else {
     lines.push(previous_pieces(view, bar));
   }
-  if (delay[bar] > 0) lines.push([`Then ${time_text(delay[bar])} until it was ready: launch gap, latency.`]);
+  if (delay[bar] > 0) lines.push([`Then ${time_text(delay[bar])} until it was ready${view.measured ? '' : ': launch gap, latency'}.`]);
   if (sms_wait[bar] > 0) lines.push(sms_pieces(view, bar));
   return lines;
 }
@@ -114,7 +117,7 @@ function facts_of(view, bar) {
     ['start', time_text(view.bars.start[bar])],
     ['takes', speed_text(view, bar)],
     ['class', kind.task_class + (kind.sms ? `, ${kind.sms} SMs` : '')],
-    ['price', kind.detail],
+    [view.measured ? 'kernel' : 'price', kind.detail],
   ];
   return facts.filter(([, text]) => text !== '');
 }

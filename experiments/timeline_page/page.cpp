@@ -89,7 +89,6 @@ void write_path(PageJson& json, const std::vector<PathStretch>& path) {
 }
 
 void write_use(PageJson& json, const ResourceUse& use) {
-  constexpr double kWhole = 1000;
   json.open();
   json.key("rank");
   json.whole(use.rank);
@@ -98,7 +97,7 @@ void write_use(PageJson& json, const ResourceUse& use) {
   json.number(use.capacity);
   json.list("at", use.taken, [&, last = Ascending()](const auto& step) mutable { json.whole(last(ns(step.first))); });
   json.list("taken", use.taken,
-            [&](const auto& step) { json.whole(std::llround(kWhole * step.second / use.capacity)); });
+            [&](const auto& step) { json.whole(std::llround(kUseUnits * step.second / use.capacity)); });
   json.close();
 }
 
@@ -127,6 +126,7 @@ void write_view(PageJson& json, const TimelineView& view) {
   Texts texts;
   json.open();
   json.entry("name", view.name);
+  json.flag("measured", view.measured);
   json.key("start");
   json.whole(ns(view.start));
   json.key("end");

@@ -11,7 +11,7 @@ namespace moeline {
 namespace {
 
 // Mangled templates run to thousands of characters.
-constexpr std::size_t kLongestName = 300;
+constexpr std::size_t kLongestName = 160;
 
 using StreamOfRank = std::pair<std::uint32_t, std::uint32_t>;
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 
+#include "experiments/timeline_page/task_lanes.hpp"
+
 namespace moeline {
 namespace {
-
-Time time_of(const Timeline& timeline, TaskId task) { return timeline.spans[task].end - timeline.spans[task].start; }
 
 BarPhase phase_of(const TaskGraph& graph, TaskId task) {
   const Phase& phase = graph.phases()[graph.label(task).phase];
@@ -21,10 +21,6 @@ BarKind kind_of(const TaskGraph& graph, TaskId task) {
   const bool host = task_class.role == Role::host;
   return {graph.task_name(task), task_class.name, host ? "" : graph.name(graph.label(task).detail),
           graph.task(task).sms, task_class.role == Role::communication};
-}
-
-bool is_visible(const TaskGraph& graph, const Timeline& timeline, TaskId task) {
-  return graph.task_class(task).role != Role::host || time_of(timeline, task) > Time::zero();
 }
 
 void TaskBars::add(TaskId task, std::uint32_t lane) {
@@ -104,9 +100,8 @@ BarEvent TaskBars::name(EventId event, bool by_group) {
   if (bar != kNoBar) {
     return {is_start(event) ? BarEvent::Of::start : BarEvent::Of::end, static_cast<std::uint32_t>(bar)};
   }
-  const std::string text =
-      fmt::format("the {} of {} in {} on rank {}", is_start(event) ? "start" : "end", graph_.task_name(task),
-                  phase_of(graph_, task).name, graph_.streams()[graph_.label(task).stream].rank);
+  const std::string text = fmt::format("the {} of {} in {} on rank {}", is_start(event) ? "start" : "end",
+                                       graph_.task_name(task), phase_of(graph_, task).name, rank_of(graph_, task));
   return {BarEvent::Of::elsewhere, draft_.text(text)};
 }
 

@@ -52,7 +52,5 @@ class TaskBars {
 
 /// Class, SMs and price of a task, as its bars share them.
 [[nodiscard]] BarKind kind_of(const TaskGraph& graph, TaskId task);
-/// A task of the host that takes no time is a joint of the graph, and nothing to see.
-[[nodiscard]] bool is_visible(const TaskGraph& graph, const Timeline& timeline, TaskId task);
 
 }  // namespace moeline

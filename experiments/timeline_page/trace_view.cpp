@@ -1,11 +1,10 @@
 #include "experiments/timeline_page/trace_view.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 
 #include "experiments/timeline_page/page.hpp"
 #include "experiments/timeline_page/span_bars.hpp"
+#include "experiments/timeline_page/thinned_use.hpp"
 #include "measured/breakdown.hpp"
 #include "timeline/intervals.hpp"
 
@@ -71,6 +70,8 @@ class TraceView {
       use.taken.emplace_back(interval.start, 1);
       use.taken.emplace_back(interval.end, 0);
     }
+    constexpr std::size_t kMostSteps = 8000;
+    thin(use, draft_.view.end, kMostSteps);
     draft_.view.uses.push_back(std::move(use));
   }
 
@@ -83,14 +84,9 @@ class TraceView {
       bar.released = {edge.from_start ? BarEvent::Of::start : BarEvent::Of::end,
                       static_cast<std::uint32_t>(bar_of_[edge.before.index])};
     } else {
-      bar.released = {BarEvent::Of::elsewhere, draft_.text(text_of(edge))};
+      const char* what = edge.before.is_call ? "its launch by the host" : "a kernel before those that are shown";
+      bar.released = {BarEvent::Of::elsewhere, draft_.text(what)};
     }
-  }
-
-  [[nodiscard]] std::string text_of(const Dependency& edge) const {
-    if (!edge.before.is_call) return "a kernel before those that are shown";
-    const HostCall& call = measured_.trace.calls[edge.before.index];
-    return fmt::format("its launch by the host, which began at {:.3f} us", static_cast<double>(call.start_ns) / 1e3);
   }
 
   const Measured& measured_;
@@ -104,6 +100,7 @@ class TraceView {
 
 TimelineView view_of(const Measured& measured, const ReplayGraph& replay, const Explanation& explanation) {
   ViewDraft draft("");
+  draft.view.measured = true;
   TraceView view(measured, draft);
   view.add_reasons();
   view.add_path(replay, explanation);

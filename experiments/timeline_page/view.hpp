@@ -47,7 +47,9 @@ struct Bar {
   BarEvent released{}, held{};  ///< what its start waited for; what its end did, where that came last
 };
 
-/// What is taken of one rank's resource, from each instant until the next.
+/// What is taken of one rank's resource, from each instant until the next. A page has it in thousandths of the
+/// capacity.
+inline constexpr double kUseUnits = 1000;
 struct ResourceUse {
   std::uint32_t rank = 0;
   std::string name;
@@ -65,6 +67,7 @@ inline constexpr std::uint8_t kManyReasons = 255;
 
 struct TimelineView {
   std::string name;
+  bool measured = false;    ///< then nobody knows what bars take alone but for the SMs that communication held
   Time start{}, end{};      ///< of what is shown
   std::string window_name;  ///< of a part worth a look: where kernels are shown, or what is compared; empty: none
   Interval window{};

@@ -9,6 +9,7 @@
 #include "experiments/explain/explanation.hpp"
 #include "experiments/timeline_page/resource_use.hpp"
 #include "experiments/timeline_page/run_view.hpp"
+#include "experiments/timeline_page/thinned_use.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/json.hpp"
@@ -149,7 +150,9 @@ TEST_CASE("what is taken of SMs and links, summed over time, is what the tasks t
     }
   }
   for (const std::size_t most_steps : {std::size_t{1'000'000}, std::size_t{100}}) {
-    for (const ResourceUse& use : resource_uses(run.program.graph, run.timeline, {0}, most_steps, {})) {
+    for (ResourceUse use : resource_uses(run.program.graph, run.timeline, {0})) {
+      thin(use, run.timeline.makespan, most_steps);
+      CHECK(use.taken.size() <= most_steps);
       double area = 0;
       for (std::size_t i = 0; i < use.taken.size(); ++i) {
         const Time until = i + 1 < use.taken.size() ? use.taken[i + 1].first : run.timeline.makespan;
@@ -158,6 +161,18 @@ TEST_CASE("what is taken of SMs and links, summed over time, is what the tasks t
       }
       if (use.name != "SMs") CHECK(area == doctest::Approx(worked.at(use.name)).epsilon(0.01));
     }
+  }
+}
+
+TEST_CASE("inside a close-up the use of a resource keeps its steps") {
+  ResourceUse use{.rank = 0, .name = "SMs", .capacity = 10, .taken = {}};
+  for (int i = 0; i < 1000; ++i) use.taken.emplace_back(from_us(i), i % 2);
+  const Interval exact{from_us(500), from_us(520)};
+  thin(use, from_us(1000), 10, exact);
+  CHECK(use.taken.size() < 30);
+  for (int i = 500; i < 520; ++i) {
+    const std::pair<Time, double> step(from_us(i), i % 2);
+    CHECK(std::find(use.taken.begin(), use.taken.end(), step) != use.taken.end());
   }
 }
 

@@ -77,7 +77,7 @@ TEST_CASE("the picture of the overlapped chunk is that of the README") {
   const std::string file = folder / "timeline.svg";
   const Outcome outcome =
       run_moeline({"simulate", source("experiments/train_chunk_deepseek_v3_h800/scenario.yaml").string(), "--set",
-                   "layers=2", "--set", "routing={distribution: balanced}", "--set", "samples=1", "--svg", file});
+                   "layers=2", "--set", "routing={distribution: balanced}", "--svg", file});
   REQUIRE(outcome.exit_code == 0);
   CHECK(content_of(file) == content_of(source("experiments/train_chunk_deepseek_v3_h800/timeline.svg")));
 }

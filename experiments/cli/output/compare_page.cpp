@@ -30,9 +30,10 @@ std::string causes_of(const Causes& causes) {
 
 std::string note_of(const PhaseDifference& d) {
   const PhasePair& pair = *d.pair;
-  return fmt::format("{} of layer {}: a {:.1f} us, b {:.1f} us, a - b {} us: {}", short_phase_name(pair.a.phase),
+  const std::string causes = causes_of(d.causes);
+  return fmt::format("{} of layer {}: a {:.1f} us, b {:.1f} us, a - b {} us{}{}", short_phase_name(pair.a.phase),
                      pair.a.layer, to_us(pair.a.span()), to_us(pair.b.span()), signed_us(d.causes.total()),
-                     causes_of(d.causes));
+                     causes.empty() ? "" : ": ", causes);
 }
 
 // From the first phase that both sides have to the last.
@@ -48,6 +49,7 @@ Interval compared_part(const std::vector<PhaseTimes>& phases, const PairOfPhase&
 
 TimelineView side_of(const std::string& name, const ComparedSide& side, const PairOfPhase& pairs) {
   ViewDraft draft(name);
+  draft.view.measured = side.measured;
   add_spans(side.kernels, kMostBars / 2, side.stream_names, draft);
   for (BarPhase& phase : draft.view.phases) {
     const auto found = pairs.find({phase.name, phase.layer, phase.micro_batch});

@@ -70,7 +70,7 @@ TimelinePage run_page(const Run& run, const Explanation& explanation, const std:
   start_at_first_bar(page.views.front());
   page.tables = tables_of(explanation);
   if (!result.empty()) page.sources.push_back({"What the command printed", result});
-  page.sources.push_back({"The scenario: " + s.file, read_text(s.file)});
+  if (!is_special(s.file)) page.sources.push_back({"The scenario: " + s.file, read_text(s.file)});
   return page;
 }
 

@@ -22,6 +22,7 @@ namespace moeline {
 
 /// One side of a comparison. Kernels by start.
 struct ComparedSide {
+  bool measured = false;
   const std::vector<KernelSpan>& kernels;
   const std::vector<PhaseTimes>& phases;
   const std::map<std::uint32_t, std::string>& stream_names;
