@@ -38,7 +38,7 @@ std::optional<HardwareProfile> machine_of(const Trace& trace, const Options& opt
 
 void write_page(const AnalysisReport& report, const std::string& file, const PageTemplate& page_template) {
   const ReplayGraph replay = replay_graph(*report.measured);
-  const Explanation explanation = explain(replay, simulate(replay.graph));
+  const Explanation explanation = explain(replay, simulate(replay.graph, {.record_changes = true}));
   const TimelinePage page = trace_page(report.file, *report.measured, replay, explanation, to_table(report));
   write_text(file, to_html(page, page_template));
 }

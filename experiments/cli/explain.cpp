@@ -1,6 +1,7 @@
 // moeline explain: why a scenario or a measured trace takes as long as it does.
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -33,23 +34,30 @@ struct Options {
   int depth = std::numeric_limits<int>::max();
 };
 
-std::string text_of(const Explanation& explanation, const TaskGraph& graph, std::optional<ModuleTable> modules,
-                    const Options& options) {
+// What there is to print of a run or a trace.
+struct Subject {
+  const Explanation& explanation;
+  const TaskGraph& graph;
+  std::string title;
+  std::function<std::optional<ModuleTable>()> modules;  ///< made where they are asked for: it takes a while
+  std::function<TimelinePage(const std::string& table)> page;
+};
+
+std::string text_of(const Subject& subject, const Options& options) {
+  const bool json = options.format == "json";
+  if (!json && !options.modules) return to_table(subject.title, subject.explanation, subject.graph);
+  std::optional<ModuleTable> modules = subject.modules();
   if (modules) modules = cut(std::move(*modules), options.depth);
-  if (options.format == "json") return to_json(explanation, graph, modules);
-  if (!options.modules) return to_table(options.input.path, explanation, graph);
+  if (json) return to_json(subject.explanation, subject.graph, modules);
   if (!modules) throw SpecError(options.input.path, 0, "--modules: of given slots no kernel is known");
-  return to_table(options.input.path, *modules);
+  return to_table(subject.title, *modules);
 }
 
-// What is printed; and a page of it, where one is asked for.
-template <class MakePage>
-void put_out(const Explanation& explanation, const TaskGraph& graph, std::optional<ModuleTable> modules,
-             const Options& options, const std::optional<PageTemplate>& page_template, MakePage make_page) {
-  const std::string text = text_of(explanation, graph, std::move(modules), options);
+void put_out(const Subject& subject, const Options& options, const std::optional<PageTemplate>& page_template) {
+  const std::string text = text_of(subject, options);
   if (page_template) {
-    const std::string table = to_table(options.input.path, explanation, graph);
-    write_text(options.html, to_html(make_page(table), *page_template));
+    const std::string table = to_table(subject.title, subject.explanation, subject.graph);
+    write_text(options.html, to_html(subject.page(table), *page_template));
   }
   fmt::print("{}", text);
 }
@@ -58,8 +66,14 @@ void explain_scenario(const Options& options, const std::optional<PageTemplate>&
   const Run run = best_run(options.input.path, options.assignments, true);
   const auto ranks = parse_ranks("--ranks", options.ranks, simulated_ranks(run.program.graph));
   const Explanation explanation = explain(run);
-  put_out(explanation, run.program.graph, module_table(run), options, page_template,
-          [&](const std::string& table) { return run_page(run, explanation, ranks, options.assignments, table); });
+  const std::string chosen = run.tried.empty() ? "" : ", schedule " + run.setup.scenario.schedule;
+  put_out(
+      {.explanation = explanation,
+       .graph = run.program.graph,
+       .title = options.input.path + chosen,
+       .modules = [&] { return module_table(run); },
+       .page = [&](const std::string& table) { return run_page(run, explanation, ranks, options.assignments, table); }},
+      options, page_template);
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
 }
 
@@ -67,12 +81,17 @@ void explain_trace(const Options& options, const std::optional<PageTemplate>& pa
   std::optional<Setup> setup;
   if (!options.scenario.empty()) setup = load_setup(options.scenario, options.assignments);
   const Measured measured = load_measured(options.input);
-  const ModuleTable modules = module_table(measured, kernel_map_of(options.input), setup ? &*setup : nullptr);
   const ReplayGraph replay = replay_graph(measured);
   const Explanation explanation = explain(replay, simulate(replay.graph, {.record_changes = true}));
-  put_out(explanation, replay.graph, modules, options, page_template, [&](const std::string& table) {
-    return trace_page(options.input.path, measured, replay, explanation, table);
-  });
+  put_out({.explanation = explanation,
+           .graph = replay.graph,
+           .title = options.input.path,
+           .modules = [&] { return module_table(measured, kernel_map_of(options.input), setup ? &*setup : nullptr); },
+           .page =
+               [&](const std::string& table) {
+                 return trace_page(options.input.path, measured, replay, explanation, table);
+               }},
+          options, page_template);
 }
 
 void explain_command(const Options& options) {
@@ -98,9 +117,18 @@ void explain_command(const Options& options) {
 constexpr const char* kDefinitions =
     R"(Backwards from what ends last: a task ran, waited for SMs that others held, or was released a launch gap (of a trace: its
 measured gap) before; then what released it. Every microsecond of the span has one reason, and they sum to it.
-slowed by neighbours: what a task takes longer than alone. waiting for the slowest rank: of a rank that is not simulated.
-No order of the kernels is shorter than the longest chain of them (path), each as fast as alone, nor than what an SM pool
-or a link has to do over its capacity. Of a trace times keep the contention they were measured with, so path says it all.)";
+slowed by neighbours: what a task takes longer than alone, and what there was too little of. waiting for the slowest rank: of
+a rank that is not simulated.
+elasticity: d ln span / d ln of a time, or of a capacity: 0.2 is 2 % of the span for 10 % of the time. Of tasks it is exact for
+a small change, neighbours included. link:..., latency and sms price every kernel again, as --set hardware.nic_GBps= does (sms:
+one SM more); what ranks wait for each other, and the clock, stay. -10 %, -50 %, -100 %: the share of the span that is saved
+where the item takes so much less time (a link: where it is that much faster), each kernel slowed down as it was. knee: less
+of its time than that is of no use, since something else binds; then: of that, the class that the end waits for longer.
+No order of the kernels is shorter than the longest chain of them (path), each as fast as alone, nor than what the SMs
+(sm_time) or a link have to do over their capacity, with the least that comes before and after it: of a pipeline its ramp.
+cycle: of layers that repeat, so many times the least period that their chains allow. Why a resource is not busy all the
+time: its idle time by what the end waited for meanwhile; with the resource's work that sums to the span.
+Of a trace times keep the contention they were measured with, so path says it all.)";
 
 constexpr const char* kModulesHelp =
     R"(--modules: the tree of the model's modules as one GPU runs them, on average over those that are simulated (the ranks of a

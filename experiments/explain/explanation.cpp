@@ -6,8 +6,13 @@
 #include <functional>
 #include <iterator>
 #include <map>
+#include <set>
+#include <unordered_map>
 
 #include "experiments/explain/hardware_items.hpp"
+#include "timeline/slack.hpp"
+#include "timeline/unused.hpp"
+#include "trace/short_names.hpp"
 
 namespace moeline {
 namespace {
@@ -19,24 +24,16 @@ std::vector<PathStep> within(std::vector<PathStep> path, Time start) {
   return path;
 }
 
-// As the fields of a scenario call them.
-std::string key_of(const std::string& resource) {
-  static const std::map<std::string, std::string> kKeys = {
-      {"SMs", "sm_time"}, {"HBM", "hbm"}, {"NVLink", "nvlink"}, {"NIC", "nic"}};
-  const auto found = kKeys.find(resource.substr(0, resource.find(' ')));
-  return found == kKeys.end() ? resource : found->second;
-}
-
 // Of several ranks' resources, and of both directions of a link, the greatest; the largest bound first.
 std::vector<Bound> greatest_by_key(const std::vector<Bound>& bounds) {
   std::vector<Bound> kept;
   for (const Bound& bound : bounds) {
-    const std::string key = key_of(bound.what);
+    const std::string key = key_of_resource(bound.what);
     const auto same = std::find_if(kept.begin(), kept.end(), [&](const Bound& b) { return b.what == key; });
     if (same == kept.end()) {
-      kept.push_back({key, bound.time});
+      kept.push_back({key, bound.time, bound.resource});
     } else {
-      same->time = std::max(same->time, bound.time);
+      if (bound.time > same->time) *same = {key, bound.time, bound.resource};
     }
   }
   std::stable_sort(kept.begin(), kept.end(), [](const Bound& a, const Bound& b) { return a.time > b.time; });
@@ -52,38 +49,94 @@ std::vector<bool> stand_ins_of(const Program& program) {
   return stand_ins;
 }
 
+// The steps by what they are, each with the time for which the resource did nothing.
+std::vector<Blame> idle_of(ResourceId resource, const TaskGraph& graph, const Timeline& timeline,
+                           const std::vector<PathStep>& path) {
+  const std::vector<Time> idle = unused(graph, timeline, resource, path);
+  std::vector<PathStep> parts = path;
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i].end = parts[i].start + idle[i];
+  return blame(graph, parts);
+}
+
+using Place = std::pair<std::string, std::string>;  // phase, kernel
+
+std::vector<Alternative> alternatives_of(const TaskGraph& graph, const std::vector<Time>& slack,
+                                         const std::vector<PathStep>& path) {
+  const auto place_of = [&](TaskId id) {
+    return Place{phase_of({.task = id}, graph), short_kernel_name(graph.task_name(id))};
+  };
+  struct Alike {
+    TaskId first = 0;
+    std::vector<Time> slack;
+  };
+  const std::vector<std::uint32_t> phases = phase_names(graph);
+  std::unordered_map<std::uint64_t, Alike> by_name;  // texts are made once for each
+  for (TaskId id = 0; id < graph.size(); ++id) {
+    if (!graph.classes().empty() && graph.task_class(id).role == Role::host) continue;
+    const std::uint64_t phase = phases.empty() ? 0 : phases[graph.label(id).phase];
+    by_name.try_emplace(phase << 32U | graph.label(id).name, Alike{id, {}}).first->second.slack.push_back(slack[id]);
+  }
+  std::map<Place, std::vector<Time>> places;
+  for (const auto& [name, alike] : by_name) {
+    std::vector<Time>& all = places[place_of(alike.first)];
+    all.insert(all.end(), alike.slack.begin(), alike.slack.end());
+  }
+  std::set<Place> on_path;
+  for (const PathStep& step : path) on_path.insert(place_of(step.task));
+  std::vector<Alternative> list;
+  for (auto& [place, times] : places) {
+    const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+    std::nth_element(times.begin(), middle, times.end());
+    if (*middle > Time::zero() || !on_path.contains(place)) list.push_back({place.first, place.second, *middle});
+  }
+  std::ranges::stable_sort(list, {}, &Alternative::slack);
+  return list;
+}
+
+void add_bounds(const TaskGraph& graph, const Timeline& timeline, Explanation& e) {
+  std::vector<Bound> bounds = lower_bounds(graph, e.start);
+  e.period = least_period(graph);
+  if (e.period) bounds.push_back({"cycle", e.period->all});
+  e.bounds = greatest_by_key(bounds);
+  const auto of_resource = std::ranges::find_if(e.bounds, [](const Bound& b) { return b.resource != kNoPool; });
+  if (of_resource == e.bounds.end()) return;
+  e.idle_of = of_resource->what;
+  e.idle = idle_of(of_resource->resource, graph, timeline, e.path);
+}
+
 // `of_machine`: what the span answers to beside the graph's own times.
 using MoreItems = std::function<std::vector<Item>(const Gradient&)>;
 
-std::vector<SpanSensitivity> sensitivities_of(const TaskGraph& graph, const Timeline& timeline, Time span,
-                                              const std::vector<bool>& stand_ins, const MoreItems& of_machine) {
+Explanation explain(const TaskGraph& graph, const Timeline& timeline, Time span, const std::vector<bool>& stand_ins,
+                    const MoreItems& of_machine) {
   const Time start = timeline.makespan - span;
   const History history(graph, timeline);
   const Gradient gradient = span_gradient(graph, timeline, history, start);
   std::vector<Item> items = items_of(graph, gradient, span, stand_ins);
   std::ranges::move(of_machine(gradient), std::back_inserter(items));
-  return span_sensitivities(graph, std::move(items), Shortened(graph, timeline, history, start));
-}
 
-Explanation explain(const TaskGraph& graph, const Timeline& timeline, Time span, const std::vector<bool>& stand_ins,
-                    const MoreItems& of_machine) {
-  const Time start = timeline.makespan - span;
   Explanation e{.start = start, .span = span};
-  e.path = within(critical_path(graph, timeline, stand_ins), start);
+  e.path = by_resource(within(critical_path(graph, timeline, stand_ins), start), timeline);
   e.blame = blame(graph, e.path);
-  e.sensitivities = sensitivities_of(graph, timeline, span, stand_ins, of_machine);
-  std::vector<Bound> bounds = lower_bounds(graph, start);
-  e.period = least_period(graph);
-  if (e.period) bounds.push_back({"cycle", e.period->all});
-  e.bounds = greatest_by_key(bounds);
+  e.alternatives = alternatives_of(graph, slack(graph, timeline, history), e.path);
+  e.sensitivities = span_sensitivities(graph, std::move(items), Shortened(graph, timeline, history, start));
+  add_bounds(graph, timeline, e);
   return e;
 }
 
 }  // namespace
 
+std::string key_of_resource(const std::string& name) {
+  static const std::map<std::string, std::string> kKeys = {
+      {"SMs", "sm_time"}, {"HBM", "hbm"}, {"NVLink", "nvlink"}, {"NIC", "nic"}};
+  const auto found = kKeys.find(name.substr(0, name.find(' ')));
+  return found == kKeys.end() ? name : found->second;
+}
+
 std::string title_of(const Blame& blame) {
-  return fmt::format("{}{}{}: {}", blame.task_class, blame.phase.empty() ? "" : " in ", blame.phase,
-                     name_of(blame.reason));
+  const std::string by = blame.by.empty() ? "" : " on " + blame.by;
+  return fmt::format("{}{}{}: {}{}", blame.task_class, blame.phase.empty() ? "" : " in ", blame.phase,
+                     name_of(blame.reason), by.substr(0, by.rfind(" GB/s")));
 }
 
 Explanation explain(const Run& run) {

@@ -12,15 +12,26 @@
 
 namespace moeline {
 
+/// Kernels that are off the path, most of them, and would be on it if they took so much longer.
+struct Alternative {
+  std::string phase, kernel;
+  Time slack{};  ///< the median of theirs
+};
+
 struct Explanation {
   Time start{}, span{};                          ///< of the graph's time: from the first kernel to the end
   std::vector<PathStep> path{};                  ///< of the span
   std::vector<Blame> blame{};                    ///< sums to the span
   std::vector<SpanSensitivity> sensitivities{};  ///< largest first
   std::vector<Bound> bounds{};                   ///< largest first: path, cycle, sm_time, hbm, nvlink, nic
+  std::vector<Blame> idle{};                     ///< why the largest bound of a resource is not reached; largest first
+  std::string idle_of{};                         ///< that resource; "": none
+  std::vector<Alternative> alternatives{};       ///< least slack first
   std::optional<Period> period{};                ///< where layers repeat
 };
 
+/// As `bounds` calls it: "nic" of "NIC out GB/s".
+[[nodiscard]] std::string key_of_resource(const std::string& name);
 /// "gemm in attn-1: running"
 [[nodiscard]] std::string title_of(const Blame& blame);
 

@@ -1,5 +1,6 @@
 #include "experiments/explain/hardware_items.hpp"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -71,6 +72,7 @@ double moved(const Run& run, const Gradient& gradient, const std::vector<Price>&
       const auto solo = static_cast<double>(graph.task(id).solo.count());
       if (was.solo_us > 0) sum += gradient.solo[id] * solo * (is.solo_us / was.solo_us - 1);
       sum += gradient.sms[id] * ln_ratio(is.sms, was.sms);
+      sum += gradient.disturbed[id] * ln_ratio(is.disturbed_speed, was.disturbed_speed);
       for (std::size_t i = 0; i < usages.size(); ++i) {
         const std::string& link = graph.resources()[usages[i].link].name;
         sum += gradient.usage[usage + i] * ln_ratio(rate_of(is, link), rate_of(was, link));
@@ -90,32 +92,34 @@ double elasticity(const Run& run, double ps, double ln_change) {
   return ps / static_cast<double>(run.metrics.span.count()) / ln_change;
 }
 
-// The time of each kernel where `left` of the item's time is left, over what it is.
-std::vector<float> shortened(const Run& run, const std::vector<Price>& before, const MachineChange& change,
-                             double left) {
-  MachineFacts facts = run.setup.machine.facts;
-  const double times = change.is_capacity ? std::min(kUnlimited, 1 / left) : left;
-  change.apply(facts, times);
-  std::vector<float> ratios;
-  const std::vector<Price> after = prices(run, facts);
-  for (std::size_t i = 0; i < before.size(); ++i) {
-    ratios.push_back(before[i].solo_us > 0 ? static_cast<float>(after[i].solo_us / before[i].solo_us) : 1);
-  }
-  return ratios;
+// What the time of a task comes to that was priced at `was` and took so long, where `is` is its price.
+double ratio_of_times(const Price& was, const Price& is, double took_us) {
+  if (was.solo_us <= 0) return 1;
+  const double beside = 1 / was.disturbed_speed - 1;  // its time beside what disturbs it, over that alone, less 1
+  const double disturbed =
+      beside > 0 ? std::clamp((took_us / was.solo_us - 1) / beside, 0.0, 1.0) : 0;  // share of work
+  const auto time = [&](const Price& price) {
+    return price.solo_us * (1 - disturbed + disturbed / price.disturbed_speed);
+  };
+  return time(is) / time(was);
 }
 
 Item item_of(const Run& run, const Gradient& gradient, const std::vector<Price>& before, const MachineChange& change) {
   MachineFacts facts = run.setup.machine.facts;
   change.apply(facts, 1 + kLittle);
   const double ps = moved(run, gradient, before, prices(run, facts), facts);
-  return {change.what, elasticity(run, ps, std::log1p(kLittle)),
-          [&run, &change, before](double left, Factors& factors) {
-            const std::vector<float> ratios = shortened(run, before, change, left);
-            for (TaskId id = 0; id < run.program.executions.size(); ++id) {
-              const std::uint32_t kernel = run.program.executions[id].kernel;
-              if (kernel != Execution::kNone) factors.run[id] = ratios[kernel];
-            }
-          }};
+  const auto shorten = [&run, &change, before](double left, Factors& factors) {
+    MachineFacts faster = run.setup.machine.facts;
+    change.apply(faster, change.is_capacity ? std::min(kUnlimited, 1 / left) : left);
+    const std::vector<Price> after = prices(run, faster);
+    for (TaskId id = 0; id < run.program.executions.size(); ++id) {
+      const std::uint32_t kernel = run.program.executions[id].kernel;
+      if (kernel == Execution::kNone) continue;
+      const Span& span = run.timeline.spans[id];
+      factors.run[id] = static_cast<float>(ratio_of_times(before[kernel], after[kernel], to_us(span.end - span.start)));
+    }
+  };
+  return {change.what, elasticity(run, ps, std::log1p(kLittle)), shorten};
 }
 
 // One more, the least that there can be: kernels fill whole SMs.

@@ -1,5 +1,7 @@
 #include "experiments/explain/sensitivity.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -102,6 +104,30 @@ std::optional<double> SpanSensitivity::knee() const {
   const double slope = std::abs(elasticity);
   if (!gains || slope == 0) return std::nullopt;
   return std::min(1.0, gains->all / slope);
+}
+
+std::vector<std::string> sensitivity_head() {
+  return {"what", "elasticity", "-10 %", "-50 %", "-100 %", "knee", "then"};
+}
+
+std::vector<std::vector<std::string>> sensitivity_rows(const std::vector<SpanSensitivity>& list) {
+  const auto percent = [](double share) { return fmt::format("{:.1f} %", 100 * share); };
+  std::vector<std::vector<std::string>> rows;
+  std::size_t last = 0;
+  for (const SpanSensitivity& s : list) {
+    rows.push_back({s.what, fmt::format("{:.3f}", s.elasticity), "", "", "", "", ""});
+    if (!s.gains) continue;
+    rows.back() = {s.what,
+                   rows.back()[1],
+                   percent(s.gains->tenth),
+                   percent(s.gains->half),
+                   percent(s.gains->all),
+                   percent(*s.knee()),
+                   s.gains->then};
+    last = rows.size();
+  }
+  rows.resize(last);
+  return rows;
 }
 
 std::vector<Item> items_of(const TaskGraph& graph, const Gradient& gradient, Time span,

@@ -34,6 +34,10 @@ struct SpanSensitivity {
   [[nodiscard]] std::optional<double> knee() const;
 };
 
+/// For a table, of those with gains and what lies between them: what, elasticity, gains, knee and what binds then.
+[[nodiscard]] std::vector<std::string> sensitivity_head();
+[[nodiscard]] std::vector<std::vector<std::string>> sensitivity_rows(const std::vector<SpanSensitivity>& list);
+
 /// Classes, phases and kernels of the graph, its launch gaps, and its barriers with what stands for ranks that are not
 /// simulated. REQUIRES: `graph` outlives the items.
 [[nodiscard]] std::vector<Item> items_of(const TaskGraph& graph, const Gradient& gradient, Time span,

@@ -23,17 +23,32 @@ PageTable reasons(const Explanation& e) {
   return reasons;
 }
 
-PageTable blames(const Explanation& e) {
+PageTable largest(PageTable table, const std::vector<Blame>& blames, Time span) {
   constexpr std::size_t kMost = 20;
-  PageTable blames = table("Blame: the same, by class, phase and reason", "what");
-  Time rest = e.span;
-  for (const Blame& blame : e.blame) {
-    if (blames.rows.size() == kMost) break;
-    blames.rows.push_back(row(title_of(blame), blame.time, e.span));
-    rest -= blame.time;
+  Time rest{};
+  for (const Blame& blame : blames) {
+    if (table.rows.size() < kMost) {
+      table.rows.push_back(row(title_of(blame), blame.time, span));
+    } else {
+      rest += blame.time;
+    }
   }
-  if (e.blame.size() > kMost) blames.rows.push_back(row(fmt::format("{} more", e.blame.size() - kMost), rest, e.span));
-  return blames;
+  if (blames.size() > kMost) table.rows.push_back(row(fmt::format("{} more", blames.size() - kMost), rest, span));
+  return table;
+}
+
+PageTable blames(const Explanation& e) {
+  return largest(table("Blame: the same, by class, phase and reason", "what"), e.blame, e.span);
+}
+
+PageTable idle(const Explanation& e) {
+  const std::string title = fmt::format("Why {} is not busy all the time: what the end waits for meanwhile", e.idle_of);
+  return largest(table(title.c_str(), "what"), e.idle, e.span);
+}
+
+PageTable sensitivities(const Explanation& e) {
+  return {"What would shorten it: share of the span saved with so much less of its time", "lrrrrrl", sensitivity_head(),
+          sensitivity_rows(e.sensitivities)};
 }
 
 PageTable bounds(const Explanation& e) {
@@ -45,7 +60,10 @@ PageTable bounds(const Explanation& e) {
 }  // namespace
 
 std::vector<PageTable> tables_of(const Explanation& explanation) {
-  return {reasons(explanation), blames(explanation), bounds(explanation)};
+  std::vector<PageTable> tables = {reasons(explanation), blames(explanation), sensitivities(explanation),
+                                   bounds(explanation)};
+  if (!explanation.idle_of.empty()) tables.push_back(idle(explanation));
+  return tables;
 }
 
 }  // namespace moeline

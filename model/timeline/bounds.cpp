@@ -75,10 +75,10 @@ std::vector<Bound> lower_bounds(const TaskGraph& graph, Time since) {
   const Chains chains = chains_of(graph);
   std::vector<Bound> bounds{{"path", chains.longest - since}};
   const std::vector<Use> uses = uses_of(graph, chains);
-  for (std::size_t i = 0; i < uses.size(); ++i) {
+  for (ResourceId i = 0; i < uses.size(); ++i) {
     if (uses[i].busy_us == 0) continue;
     const Time before = std::max(Time::zero(), uses[i].before - since);
-    bounds.push_back({graph.resources()[i].name, rounded_down(uses[i].busy_us + to_us(before + uses[i].after))});
+    bounds.push_back({graph.resources()[i].name, rounded_down(uses[i].busy_us + to_us(before + uses[i].after)), i});
   }
   return bounds;
 }

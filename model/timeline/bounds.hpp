@@ -12,6 +12,7 @@ namespace moeline {
 struct Bound {
   std::string what;  ///< "path", or the resource that is full all the time
   Time time{};
+  ResourceId resource = kNoPool;  ///< of the graph
 };
 
 /// Of the time from `since` on, before which no kernel starts. First the longest chain of tasks, each as fast as alone;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <tuple>
+#include <unordered_map>
 
 #include "timeline/releases.hpp"
 
@@ -53,6 +54,22 @@ class PathFinder {
   std::vector<PathStep> steps_;  // backwards
 };
 
+// The last part has what rounding leaves.
+void split(const PathStep& step, const std::map<ResourceId, double>& lost, std::vector<PathStep>& parts) {
+  double sum = 0;
+  for (const auto& [resource, ps] : lost) sum += ps;
+  PathStep part = step;
+  for (const auto& [resource, ps] : lost) {
+    const bool last = resource == lost.rbegin()->first;
+    part.by = resource;
+    part.end = last ? step.end
+                    : part.start + std::min(step.end - part.start, from_us(to_us(step.end - step.start) * ps / sum));
+    if (part.end > part.start) parts.push_back(part);
+    part.start = part.end;
+  }
+  if (lost.empty()) parts.push_back(step);
+}
+
 }  // namespace
 
 const std::string& name_of(PathReason reason) {
@@ -71,15 +88,54 @@ const std::string& phase_of(const PathStep& step, const TaskGraph& graph) {
   return graph.phases().empty() ? kNone : graph.phases()[graph.label(step.task).phase].name;
 }
 
-std::vector<Blame> blame(const TaskGraph& graph, const std::vector<PathStep>& path) {
-  std::map<std::tuple<std::string, std::string, PathReason>, Time> times;
+std::vector<std::uint32_t> phase_names(const TaskGraph& graph) {
+  std::unordered_map<std::string, std::uint32_t> numbers;  // looked up only, never iterated
+  std::vector<std::uint32_t> names;
+  names.reserve(graph.phases().size());
+  for (const Phase& phase : graph.phases()) {
+    names.push_back(numbers.try_emplace(phase.name, static_cast<std::uint32_t>(numbers.size())).first->second);
+  }
+  return names;
+}
+
+std::vector<PathStep> by_resource(const std::vector<PathStep>& path, const Timeline& timeline) {
+  std::map<TaskId, std::map<ResourceId, double>> lost;  // ps at full speed
   for (const PathStep& step : path) {
-    times[{graph.classes().empty() ? "" : graph.task_class(step.task).name, phase_of(step, graph), step.reason}] +=
+    if (step.reason == PathReason::slowed) lost[step.task];
+  }
+  std::map<TaskId, Change> last;
+  for (const Change& change : timeline.changes) {
+    const auto of_task = lost.find(change.task);
+    if (of_task == lost.end()) continue;
+    Change& before = last.try_emplace(change.task, change).first->second;
+    if (before.speed > 0) {
+      of_task->second[before.limit] += (1 - before.speed) * static_cast<double>((change.at - before.at).count());
+    }
+    before = change;
+  }
+  std::vector<PathStep> parts;
+  for (const PathStep& step : path) {
+    if (step.reason == PathReason::slowed) {
+      split(step, lost[step.task], parts);
+    } else {
+      parts.push_back(step);
+    }
+  }
+  return parts;
+}
+
+std::vector<Blame> blame(const TaskGraph& graph, const std::vector<PathStep>& path) {
+  using Key = std::tuple<std::string, std::string, PathReason, std::string>;
+  std::map<Key, Blame> blames;
+  for (const PathStep& step : path) {
+    const std::string task_class = graph.classes().empty() ? "" : graph.task_class(step.task).name;
+    const std::string by = step.by == kNoPool ? "" : graph.resources()[step.by].name;
+    const Blame of_step{task_class, phase_of(step, graph), step.reason, by};
+    blames.try_emplace({task_class, of_step.phase, step.reason, by}, of_step).first->second.time +=
         step.end - step.start;
   }
   std::vector<Blame> list;
-  for (const auto& [what, time] : times)
-    list.push_back({std::get<0>(what), std::get<1>(what), std::get<2>(what), time});
+  for (const auto& [key, blame] : blames) list.push_back(blame);
   std::stable_sort(list.begin(), list.end(), [](const Blame& a, const Blame& b) { return a.time > b.time; });
   return list;
 }

@@ -26,6 +26,8 @@ struct PathStep {
   TaskId task = 0;
   PathReason reason = PathReason::running;
   Time start{}, end{};
+  ResourceId by =
+      kNoPool;  ///< of `slowed`: what there was too little of; kNoPool: kernels beside a transfer, or unknown
 };
 
 /// From 0 to the makespan without a gap, in order of time. Backwards from the task that ends last: an end that was held
@@ -35,15 +37,23 @@ struct PathStep {
 [[nodiscard]] std::vector<PathStep> critical_path(const TaskGraph& graph, const Timeline& timeline,
                                                   const std::vector<bool>& stand_ins = {});
 
+/// The same path with each `slowed` in parts, one for each resource that the task had too little of. REQUIRES: a
+/// timeline recorded with its changes.
+[[nodiscard]] std::vector<PathStep> by_resource(const std::vector<PathStep>& path, const Timeline& timeline);
+
 /// Time of the path by what it went into: a class of tasks, a phase, and a reason.
 struct Blame {
   std::string task_class, phase;
   PathReason reason = PathReason::running;
+  std::string by{};  ///< of `slowed`: the resource's name, or ""
   Time time{};
 };
 
 /// Of a graph without phases "".
 [[nodiscard]] const std::string& phase_of(const PathStep& step, const TaskGraph& graph);
+
+/// By phase, a number of its name: of all that are called alike the same.
+[[nodiscard]] std::vector<std::uint32_t> phase_names(const TaskGraph& graph);
 
 /// Largest first. Sums to the makespan, to the picosecond.
 [[nodiscard]] std::vector<Blame> blame(const TaskGraph& graph, const std::vector<PathStep>& path);

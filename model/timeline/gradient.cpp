@@ -34,6 +34,7 @@ class Backwards {
     gradient_.solo.resize(graph.size());
     gradient_.delay.resize(graph.size());
     gradient_.sms.resize(graph.size());
+    gradient_.disturbed.resize(graph.size());
     gradient_.usage.resize(first_usage_.back());
     gradient_.capacity.resize(graph.resources().size());
   }
@@ -169,7 +170,7 @@ class Backwards {
       const Active& task = tasks_[id];
       if (task.share == 0 || task.share == 1) continue;
       limited_.push_back(id);
-      matters = matters || (task.limit != kNoPool && task.work != 0);
+      matters = matters || task.work != 0;
     }
     if (matters) blame_shares(ps);
   }
@@ -183,7 +184,7 @@ class Backwards {
     for (auto first = limited_.begin(); first != limited_.end();) {
       const ResourceId limit = tasks_[*first].limit;
       const auto end = std::find_if(first, limited_.end(), [&](TaskId id) { return tasks_[id].limit != limit; });
-      limit == kNoPool ? blame_unlimited({first, end}) : blame_limited({first, end}, limit, ps);
+      limit == kNoPool ? blame_disturbed({first, end}, ps) : blame_limited({first, end}, limit, ps);
       first = end;
     }
     for (const ResourceId resource : priced_) {
@@ -213,11 +214,15 @@ class Backwards {
     priced_.push_back(limit);
   }
 
-  void blame_unlimited(std::span<const TaskId> ids) {
+  // Those that go no faster beside what disturbs them.
+  void blame_disturbed(std::span<const TaskId> ids, double ps) {
     for (const TaskId id : ids) {
+      double of_speed = -tasks_[id].work * ps;
       each_demand(id, [&](ResourceId resource, double amount, double& gradient) {
+        of_speed -= price_[resource] * amount;
         gradient -= price_[resource] * tasks_[id].share * amount;
       });
+      gradient_.disturbed[id] += of_speed * tasks_[id].share;
     }
   }
 

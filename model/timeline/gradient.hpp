@@ -18,11 +18,12 @@ namespace moeline {
 /// Of the time from `since` to the end of a timeline. Ties, where the answer to more and to less differ, count as if
 /// the first of those that happen at one instant had caused the rest.
 struct Gradient {
-  std::vector<double> solo;      ///< by task: ps for each ps that it takes longer alone
-  std::vector<double> delay;     ///< by task: ps for each ps between its release and its start
-  std::vector<double> sms;       ///< by task: ps for e times as many SMs wanted by an elastic one
-  std::vector<double> usage;     ///< by task and usage, as the graph has them: ps for a rate e times as high
-  std::vector<double> capacity;  ///< by resource: ps for e times as much of it
+  std::vector<double> solo;       ///< by task: ps for each ps that it takes longer alone
+  std::vector<double> delay;      ///< by task: ps for each ps between its release and its start
+  std::vector<double> sms;        ///< by task: ps for e times as many SMs wanted by an elastic one
+  std::vector<double> disturbed;  ///< by task: ps for a disturbed speed e times as high
+  std::vector<double> usage;      ///< by task and usage, as the graph has them: ps for a rate e times as high
+  std::vector<double> capacity;   ///< by resource: ps for e times as much of it
 };
 
 /// `history`: of the timeline. `since`: 0, or the start of a task.

@@ -10,6 +10,7 @@ History::History(const TaskGraph& graph, const Timeline& timeline)
       domains_(coupled_domains(graph)),
       releases_(graph, timeline),
       entries_(timeline.changes.size()) {
+  MOELINE_CHECK(graph.size() == 0 || !timeline.changes.empty(), "a timeline recorded without its changes");
   MOELINE_CHECK(timeline.changes.size() < kNowhere, "too many changes of speed");
   find_kinds();
   find_causes();

@@ -35,10 +35,6 @@ EventId Releases::one_at(EventId event, Time instant, EventId but) const {
   return kNoEvent;
 }
 
-std::span<const EventId> Releases::before(EventId event) const {
-  return {before_.data() + begin_[event], before_.data() + begin_[event + 1]};
-}
-
 EventId last_event(const Timeline& timeline) {
   EventId last = kNoEvent;
   for (TaskId task = 0; task < timeline.spans.size(); ++task) {

@@ -26,7 +26,9 @@ class Releases {
   [[nodiscard]] EventId of_end(TaskId task) const;
 
   /// The events that this one waits for; of an end its own start among them.
-  [[nodiscard]] std::span<const EventId> before(EventId event) const;
+  [[nodiscard]] std::span<const EventId> before(EventId event) const {
+    return {before_.data() + begin_[event], before_.data() + begin_[event + 1]};
+  }
 
  private:
   [[nodiscard]] Time at(EventId event) const;

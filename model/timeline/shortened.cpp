@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/parallel.hpp"
+
 namespace moeline {
 namespace {
 
@@ -36,19 +38,22 @@ Shortened::Shortened(const TaskGraph& graph, const Timeline& timeline, const His
 }
 
 std::vector<Shortened::Result> Shortened::operator()(std::size_t count, const SetFactors& set) const {
-  std::vector<Result> results;
-  std::vector<Factors> several(std::min(count, kTogether));
-  Times at(index_of(static_cast<EventId>(2 * graph_.size())));
-  for (std::size_t first = 0; first < count; first += kTogether) {
-    several.resize(std::min(kTogether, count - first));
-    for (std::size_t i = 0; i < several.size(); ++i) {
-      several[i].run.assign(graph_.size(), 1);
-      several[i].delay.assign(graph_.size(), 1);
-      set(first + i, several[i]);
+  std::vector<Result> results(count);
+  const std::size_t workers = std::min(cores(), count / kTogether + 1);
+  parallel_for(workers, workers, [&](std::size_t worker) {
+    std::vector<Factors> several(std::min(count, kTogether));
+    Times at(index_of(static_cast<EventId>(2 * graph_.size())));  // once: it is most of a pass to ask for it
+    for (std::size_t first = worker * kTogether; first < count; first += workers * kTogether) {
+      several.resize(std::min(kTogether, count - first));
+      for (std::size_t i = 0; i < several.size(); ++i) {
+        several[i].run.assign(graph_.size(), 1);
+        several[i].delay.assign(graph_.size(), 1);
+        set(first + i, several[i]);
+      }
+      pass(several, at);
+      for (std::size_t i = 0; i < several.size(); ++i) results[first + i] = result(several[i], i, at);
     }
-    pass(several, at);
-    for (std::size_t i = 0; i < several.size(); ++i) results.push_back(result(several[i], i, at));
-  }
+  });
   return results;
 }
 

@@ -29,7 +29,7 @@ class Shortened {
     Time span{};
     std::vector<OnPath> path{};  ///< backwards
   };
-  /// Sets the factors of the one of this number; they come as 1.
+  /// Sets the factors of the one of this number; they come as 1. Called from several threads at once.
   using SetFactors = std::function<void(std::size_t, Factors&)>;
   /// So many, with the factors that `set` gives each. A span is the longest of chains that are linear in the factors,
   /// so convex in them. What started when others left it their SMs does so behind the same task as before. Exact where

@@ -3,6 +3,8 @@
 
 #include <map>
 
+#include <map>
+
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/json.hpp"
@@ -76,6 +78,40 @@ TEST_CASE("of the training trace everything has a reason, and its one exposed tr
   const rapidjson::Document result = explained(training_trace().string());
   check_adds_up(result);
   CHECK(blamed(result, "combine in dispatch(B): running") == doctest::Approx(6492));
+}
+
+TEST_CASE("of the training trace what half of an item's time saves is what replay --scale saves") {
+  if (!present(training_trace())) return;
+  const rapidjson::Document result = explained(training_trace().string());
+  const std::map<std::string, std::string> scaled = {{"phase:attn(B)", "attn(B)"},
+                                                     {"class:gemm", "kernel:gemm"},
+                                                     {"class:attention", "kernel:attention"},
+                                                     {"barrier", "barrier"}};
+  std::size_t checked = 0;
+  for (const auto& each : result["sensitivities"].GetArray()) {
+    const auto scale = scaled.find(each["what"].GetString());
+    if (scale == scaled.end()) continue;
+    CAPTURE(scale->first);
+    const Outcome replay =
+        run_moeline({"replay", training_trace().string(), "--scale", scale->second + "=0.5", "--format", "json"});
+    const rapidjson::Document replayed = parsed(replay.out);
+    const double saved = 1 - replayed["span_us"].GetDouble() / replayed["baseline_span_us"].GetDouble();
+    CHECK(each["gain_50"].GetDouble() == doctest::Approx(saved).epsilon(1e-4));
+    ++checked;
+  }
+  CHECK(checked == scaled.size());
+}
+
+TEST_CASE("why the SMs of a decode step are idle adds up to what their bound leaves of the span, ramp aside") {
+  const rapidjson::Document result =
+      explained(source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string(), {"--set", "layers=8"});
+  CHECK(std::string(result["idle_of"].GetString()) == "sm_time");
+  double bound = 0;
+  for (const auto& each : result["bounds"].GetArray()) {
+    if (std::string(each["what"].GetString()) == "sm_time") bound = each["us"].GetDouble();
+  }
+  CHECK(sum(result["idle"]) + bound == doctest::Approx(result["span_us"].GetDouble()).epsilon(0.01));
+  CHECK(result["period_us"].GetDouble() > 0.8 * result["span_us"].GetDouble() / 11);  // 8 MoE and 3 dense layers
 }
 
 TEST_CASE("what is neither scenario nor trace is refused, and so are options of the one with the other") {

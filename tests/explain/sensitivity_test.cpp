@@ -112,6 +112,29 @@ TEST_CASE("what half of an item's time would save is what simulating it saves: e
   CHECK(worst < 0.05);
 }
 
+TEST_CASE("a link's elasticity is what --set of 1 % more of it gives, waits and all") {
+  const auto span_of = [](const std::string& scenario, std::vector<std::string> assignments) {
+    assignments.insert(assignments.end(), {"layers=8", "clock=burst"});
+    return run_scenario(load_setup(source("experiments/" + scenario + "/scenario.yaml"), assignments), true);
+  };
+  for (const char* scenario : {"decode_deepseek_v3_h800_ep128", "prefill_deepseek_v3_h800_ep32"}) {
+    const Run usual = span_of(scenario, {});
+    const Explanation explanation = explain(usual);
+    for (const auto& [what, assignment] : {std::pair{"link:nic", "hardware.nic_GBps=50.5"},
+                                           {"link:hbm", "hardware.hbm_GBps=3383.5"},
+                                           {"link:nvlink", "hardware.nvlink_GBps=161.6"}}) {
+      CAPTURE(scenario);
+      CAPTURE(what);
+      const Run more = span_of(scenario, {assignment});
+      const double simulated = std::log(ratio(more.metrics.span, usual.metrics.span)) / std::log(1.01);
+      const auto found = std::find_if(explanation.sensitivities.begin(), explanation.sensitivities.end(),
+                                      [&](const SpanSensitivity& s) { return s.what == what; });
+      const double elasticity = found == explanation.sensitivities.end() ? 0 : found->elasticity;
+      CHECK(std::abs(elasticity - simulated) < 0.02);
+    }
+  }
+}
+
 TEST_CASE("a fork of 30 and 20 us: a third of the longer arm is all that can be gained, and then the other binds") {
   SmallGraph small;
   const std::uint16_t fast = small.edges().add_class("fast", Role::compute),

@@ -3,9 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <map>
+
 #include "tests/support/random_runs.hpp"
 #include "tests/support/small_graph.hpp"
 #include "timeline/bounds.hpp"
+#include "timeline/slack.hpp"
+#include "timeline/unused.hpp"
 
 using namespace moeline;
 using namespace moeline::testing;
@@ -153,4 +157,65 @@ TEST_CASE("a stage that works 30 us cannot begin before 10 us nor end the step: 
   CHECK(bound_us(run.graph, "stage") == doctest::Approx(10 + 30 + 7));
   CHECK(bound_us(run.graph, "path") == 10 + 10 + 7);
   CHECK(to_us(run.timeline.makespan) == 47);
+}
+
+TEST_CASE("what slows a task is split by what there was too little of") {
+  SmallGraph small;
+  const ResourceId link = small.link("link", 10);
+  const TaskId alone = small.plain(10, 0, {{link, 10}});
+  const TaskId beside = small.plain(5, 0, {{link, 10}});
+  const TaskId crowded = small.elastic(132, 10), holder = small.resident(66, 4);
+  small.edges().start_after_end(alone, crowded);
+  small.edges().start_after_end(alone, holder);
+  const TaskGraph graph = small.freeze();
+  const Timeline timeline = simulate(graph, {.record_changes = true});
+  const std::vector<PathStep> path = by_resource(critical_path(graph, timeline), timeline);
+  CHECK(total(path) == timeline.makespan);
+  std::map<std::string, double> lost;
+  for (const Blame& each : blame(graph, path)) {
+    if (each.reason == PathReason::slowed) lost[each.by] = to_us(each.time);
+  }
+  CHECK(lost == std::map<std::string, double>{{"SMs", 2}, {"link", 5}});
+  CHECK(beside == 1);
+}
+
+TEST_CASE("a task off the path has as much slack as it may take longer, and one that ties has none") {
+  SmallGraph small;
+  const TaskId fork = small.plain(5), shorter = small.plain(20), longer = small.plain(30), tied = small.plain(30);
+  const TaskId join = small.plain(1);
+  for (const TaskId arm : {shorter, longer, tied}) {
+    small.edges().start_after_end(fork, arm);
+    small.edges().start_after_end(arm, join);
+  }
+  const TaskGraph graph = small.freeze();
+  const Timeline timeline = simulate(graph, {.record_changes = true});
+  std::vector<double> slack_us;
+  for (const Time time : slack(graph, timeline, History(graph, timeline))) slack_us.push_back(to_us(time));
+  CHECK(slack_us == std::vector<double>{0, 10, 0, 0, 0});
+}
+
+TEST_CASE(
+    "of random graphs no slack is negative, the path has none, and a resource's idle time and its work make up the "
+    "span") {
+  for (const RandomRun& run : random_runs()) {
+    CAPTURE(run.seed);
+    const std::vector<Time> slacks = slack(run.graph, run.timeline, History(run.graph, run.timeline));
+    for (const Time time : slacks) REQUIRE(time >= Time::zero());
+    const std::vector<PathStep> path = critical_path(run.graph, run.timeline);
+    REQUIRE(total(by_resource(path, run.timeline)) == run.timeline.makespan);
+    // Before a wait for SMs the path is that of the task that waits: it is its SMs' holder that has no slack.
+    for (auto step = path.rbegin(); step != path.rend() && step->reason != PathReason::sms; ++step) {
+      if (step->reason == PathReason::running) REQUIRE(slacks[step->task] == Time::zero());
+    }
+    for (ResourceId id = 0; id < run.graph.resources().size(); ++id) {
+      double work_us = 0, idle_us = 0;
+      for (TaskId task = 0; task < run.graph.size(); ++task) {
+        double amount = run.graph.task(task).pool == id ? run.graph.task(task).sms : 0;
+        for (const Usage& usage : run.graph.usages(task)) amount += usage.link == id ? usage.rate : 0;
+        work_us += amount * to_us(run.graph.task(task).solo) / run.graph.resources()[id].capacity;
+      }
+      for (const Time time : unused(run.graph, run.timeline, id, path)) idle_us += to_us(time);
+      REQUIRE(work_us + idle_us == doctest::Approx(to_us(run.timeline.makespan)).epsilon(1e-5));
+    }
+  }
 }

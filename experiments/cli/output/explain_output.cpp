@@ -40,23 +40,42 @@ std::string blame_table(const Explanation& e) {
   return table.text("  ") + fmt::format("  ... the rest {}\n", us(e.span - sum));
 }
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
 // What to optimise next.
 std::string sensitivity_table(const Explanation& e) {
   TextTable table("lrrrrrl");
-  table.row({"", "elasticity", "-10 %", "-50 %", "-100 %", "knee", "then"});
-  for (const SpanSensitivity& s : e.sensitivities) {
-    if (!s.gains) continue;
-    table.row({s.what, fmt::format("{:.3f}", s.elasticity), percent(s.gains->tenth), percent(s.gains->half),
-               percent(s.gains->all), percent(*s.knee()), s.gains->then});
-  }
+  table.row(sensitivity_head());
+  for (const std::vector<std::string>& row : sensitivity_rows(e.sensitivities)) table.row(row);
   return table.text("  ");
 }
 
 std::string bound_table(const Explanation& e) {
   TextTable table("lrr");
   for (const Bound& bound : e.bounds) table.row({bound.what, us(bound.time), of_span(bound.time, e.span)});
+  return table.text("  ");
+}
+
+std::string idle_table(const Explanation& e) {
+  constexpr std::size_t kShown = 8;
+  Time sum{}, shown{};
+  for (const Blame& blame : e.idle) sum += blame.time;
+  TextTable table("lrr");
+  for (std::size_t i = 0; i < std::min(kShown, e.idle.size()); ++i) {
+    table.row({title_of(e.idle[i]), us(e.idle[i].time), of_span(e.idle[i].time, e.span)});
+    shown += e.idle[i].time;
+  }
+  return fmt::format("\nwhy {} is not busy all the time: {} us of it are idle while the end waits for\n", e.idle_of,
+                     us(sum)) +
+         table.text("  ") + fmt::format("  ... the rest {}\n", us(sum - shown));
+}
+
+// Where the next path lies.
+std::string alternative_table(const Explanation& e) {
+  constexpr std::size_t kShown = 5;
+  TextTable table("llr");
+  for (std::size_t i = 0; i < std::min(kShown, e.alternatives.size()); ++i) {
+    const Alternative& a = e.alternatives[i];
+    table.row({a.phase, a.kernel, us(a.slack)});
+  }
   return table.text("  ");
 }
 
@@ -101,6 +120,18 @@ std::string to_json(const Explanation& e, const TaskGraph& graph, const std::opt
   json.close_list().open_list("bounds");
   for (const Bound& bound : e.bounds) json.open().add("what", bound.what).add("us", to_us(bound.time)).close();
   json.close_list().add("bound_us", to_us(e.bounds.front().time));
+  if (!e.idle_of.empty()) {
+    json.add("idle_of", e.idle_of).open_list("idle");
+    for (const Blame& blame : e.idle) json.open().add("what", title_of(blame)).add("us", to_us(blame.time)).close();
+    json.close_list();
+  }
+  json.open_list("alternatives");
+  for (const Alternative& a : e.alternatives) {
+    json.open().add("phase", a.phase).add("kernel", a.kernel).add("slack_us", to_us(a.slack)).close();
+  }
+  json.close_list();
+  if (e.period)
+    json.add("period_us", to_us(e.period->layer)).add("period_layers", static_cast<double>(e.period->layers));
   if (modules) add_modules(json, *modules);
   return json.close().text();
 }
@@ -111,6 +142,10 @@ std::string to_table(const std::string& title, const Explanation& e, const TaskG
   text += "\nwhat they are, the largest first\n" + blame_table(e);
   text += "\nwhat would shorten it: share of the span saved with so much less of its time\n" + sensitivity_table(e);
   text += "\nno order of these kernels is shorter than\n" + bound_table(e);
+  if (!e.idle_of.empty()) text += idle_table(e);
+  if (!e.alternatives.empty()) {
+    text += "\noff that path, and on it if they took so much longer, us\n" + alternative_table(e);
+  }
   return text + "\nthe longest stretches\n" + longest_table(e, graph);
 }
 
