@@ -173,9 +173,11 @@ int compare(const Options& options) {
     throw CLI::ValidationError("--steps, --from, --to: apply to traces, and both sides are scenarios");
   }
   const std::vector<std::string> inputs = {options.a, options.b, options.input.map};
-  check_output({"--trace", options.trace, FileKind::trace}, inputs, options.force);
-  check_output({"--html", options.html, FileKind::page}, inputs, options.force);
-  check_output({"--svg", options.svg, FileKind::svg}, inputs, options.force);
+  const std::vector<OutputFile> outputs = {{"--trace", options.trace, FileKind::trace},
+                                           {"--html", options.html, FileKind::page},
+                                           {"--svg", options.svg, FileKind::svg}};
+  check_distinct(outputs);
+  for (const OutputFile& output : outputs) check_output(output, inputs, options.force);
   std::optional<PageTemplate> page_template;
   if (!options.html.empty()) page_template = load_timeline_template();
   const double threshold =

@@ -56,7 +56,8 @@ std::string text_of(const Subject& subject, const Options& options) {
 void put_out(const Subject& subject, const Options& options, const std::optional<PageTemplate>& page_template) {
   const std::string text = text_of(subject, options);
   if (page_template) {
-    const std::string table = to_table(subject.title, subject.explanation, subject.graph);
+    const bool printed = options.format == "table";
+    const std::string table = printed ? text : to_table(subject.title, subject.explanation, subject.graph);
     write_text(options.html, to_html(subject.page(table), *page_template));
   }
   fmt::print("{}", text);
@@ -74,6 +75,11 @@ void explain_scenario(const Options& options, const std::optional<PageTemplate>&
        .modules = [&] { return module_table(run); },
        .page = [&](const std::string& table) { return run_page(run, explanation, ranks, options.assignments, table); }},
       options, page_template);
+  if (is_by_slot(run)) {
+    fmt::print(stderr,
+               "moeline: warning: level: phase has one task for each slot, and a launch before what it results in; "
+               "level: operator says why and what would shorten it\n");
+  }
   for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
 }
 
@@ -85,7 +91,8 @@ void explain_trace(const Options& options, const std::optional<PageTemplate>& pa
   const Explanation explanation = explain(replay, simulate(replay.graph, {.record_changes = true}));
   put_out({.explanation = explanation,
            .graph = replay.graph,
-           .title = options.input.path,
+           .title = fmt::format("{}, measured {:.1f} us, replayed", options.input.path,
+                                to_us(measured_span(measured.trace))),
            .modules = [&] { return module_table(measured, kernel_map_of(options.input), setup ? &*setup : nullptr); },
            .page =
                [&](const std::string& table) {
@@ -101,6 +108,13 @@ void explain_command(const Options& options) {
   }
   if (scenario && !options.scenario.empty()) {
     throw CLI::ValidationError("--scenario: applies to traces, and this is a scenario");
+  }
+  if (scenario && !(options.input.map.empty() && options.input.communication.empty())) {
+    throw CLI::ValidationError("--map, --comm-pattern: apply to traces, and this is a scenario");
+  }
+  if (!options.scenario.empty() && !options.modules && options.format != "json") {
+    throw CLI::ValidationError(
+        "--scenario: says what the modules of a trace are, and needs --modules or --format json");
   }
   if (scenario && has_window(options.input.window)) {
     throw CLI::ValidationError("--steps, --from, --to: apply to traces, and this is a scenario");
@@ -121,13 +135,15 @@ slowed by neighbours: what a task takes longer than alone, and what there was to
 a rank that is not simulated.
 elasticity: d ln span / d ln of a time, or of a capacity: 0.2 is 2 % of the span for 10 % of the time. Of tasks it is exact for
 a small change, neighbours included. link:..., latency and sms price every kernel again, as --set hardware.nic_GBps= does (sms:
-one SM more); what ranks wait for each other, and the clock, stay. -10 %, -50 %, -100 %: the share of the span that is saved
-where the item takes so much less time (a link: where it is that much faster), each kernel slowed down as it was. knee: less
-of its time than that is of no use, since something else binds; then: of that, the class that the end waits for longer.
-No order of the kernels is shorter than the longest chain of them (path), each as fast as alone, nor than what the SMs
-(sm_time) or a link have to do over their capacity, with the least that comes before and after it: of a pipeline its ramp.
-cycle: of layers that repeat, so many times the least period that their chains allow. Why a resource is not busy all the
-time: its idle time by what the end waited for meanwhile; with the resource's work that sums to the span.
+with eight more and eight fewer, as kernels fill them in waves); what ranks wait for each other, and the clock, stay. -10 %, -50 %, -100 %: the share of the span that is saved
+where the item takes so much less time (a link: where it is that much faster), each kernel slowed down as it was. knee: the
+share of its time after whose removal hardly anything more is gained, as if all were gained at the rate of the first tenth;
+then: the class that the end waits for longer once the item takes no time. A task whose delay lets others slip has a
+negative elasticity: they would meet fewer neighbours. ~: gains and elasticity/10 differ by a third.
+With these kernels, in the order that the schedule gives each stream, it takes no less than the longest chain of them (path),
+each as fast as alone, nor than what the SMs (sm_time) or a link have to do over their capacity, with the least that comes
+before and after it: of a pipeline its ramp. cycle: of layers that repeat, so many times the least period that their chains
+allow. Why the busiest resource is not all it takes: the time without its work, by what the end waited for meanwhile.
 Of a trace times keep the contention they were measured with, so path says it all.)";
 
 constexpr const char* kModulesHelp =

@@ -1,6 +1,7 @@
 #include "experiments/cli/output_file.hpp"
 
 #include <fmt/format.h>
+#include <map>
 
 #include <filesystem>
 
@@ -34,6 +35,15 @@ void check_output(const OutputFile& output, const std::vector<std::string>& inpu
   check_no_input(output, inputs);
   check_place(output.path);
   check_own(output.option, output.path, output.kind, force);
+}
+
+void check_distinct(const std::vector<OutputFile>& outputs) {
+  std::map<fs::path, std::string> options;
+  for (const OutputFile& output : outputs) {
+    if (output.path.empty() || is_special(output.path)) continue;
+    const auto [known, is_new] = options.try_emplace(fs::weakly_canonical(fs::absolute(output.path)), output.option);
+    if (!is_new) throw CLI::ValidationError(known->second + " and " + output.option + " name the same file");
+  }
 }
 
 void check_own(const std::string& option, const fs::path& file, FileKind kind, bool force) {

@@ -20,6 +20,9 @@ struct OutputFile {
 /// somebody's. An empty file, a pipe and a device are nobody's. Throws SpecError where its folder is not there.
 void check_output(const OutputFile& output, const std::vector<std::string>& inputs, bool force);
 
+/// Throws CLI::ValidationError where two options name one file, of which only the later would be left.
+void check_distinct(const std::vector<OutputFile>& outputs);
+
 /// The refusal to write over, or beside, what moeline did not write, unless `force`.
 void check_own(const std::string& option, const std::filesystem::path& file, FileKind kind, bool force);
 

@@ -161,9 +161,11 @@ std::optional<Run> at_burst(const Run& run) {
 }
 
 int simulate_command(const Options& options) {
-  check_output({"--trace", options.trace, FileKind::trace}, {options.scenario}, options.force);
-  check_output({"--html", options.html, FileKind::page}, {options.scenario}, options.force);
-  check_output({"--svg", options.svg, FileKind::svg}, {options.scenario}, options.force);
+  const std::vector<OutputFile> outputs = {{"--trace", options.trace, FileKind::trace},
+                                           {"--html", options.html, FileKind::page},
+                                           {"--svg", options.svg, FileKind::svg}};
+  check_distinct(outputs);
+  for (const OutputFile& output : outputs) check_output(output, {options.scenario}, options.force);
   if (!options.output.empty()) check_run_folder(options.output, options.force);
   std::optional<PageTemplate> page_template;
   if (!options.html.empty()) page_template = load_timeline_template();

@@ -90,6 +90,8 @@ std::vector<Alternative> alternatives_of(const TaskGraph& graph, const std::vect
     if (*middle > Time::zero() || !on_path.contains(place)) list.push_back({place.first, place.second, *middle});
   }
   std::ranges::stable_sort(list, {}, &Alternative::slack);
+  std::set<std::string> phases_seen;  // kernels of a phase mostly follow each other, and have the same slack
+  std::erase_if(list, [&](const Alternative& a) { return !phases_seen.insert(a.phase).second; });
   return list;
 }
 
@@ -98,10 +100,10 @@ void add_bounds(const TaskGraph& graph, const Timeline& timeline, Explanation& e
   e.period = least_period(graph);
   if (e.period) bounds.push_back({"cycle", e.period->all});
   e.bounds = greatest_by_key(bounds);
-  const auto of_resource = std::ranges::find_if(e.bounds, [](const Bound& b) { return b.resource != kNoPool; });
-  if (of_resource == e.bounds.end()) return;
-  e.idle_of = of_resource->what;
-  e.idle = idle_of(of_resource->resource, graph, timeline, e.path);
+  const auto busiest = std::ranges::max_element(bounds, {}, &Bound::busy);
+  if (busiest->busy == Time::zero()) return;
+  e.idle_of = key_of_resource(busiest->what);
+  e.idle = idle_of(busiest->resource, graph, timeline, e.path);
 }
 
 // `of_machine`: what the span answers to beside the graph's own times.
@@ -140,9 +142,14 @@ std::string title_of(const Blame& blame) {
 }
 
 Explanation explain(const Run& run) {
-  return explain(run.program.graph, run.timeline, run.metrics.span, stand_ins_of(run.program),
-                 [&](const Gradient& gradient) { return hardware_items(run, gradient); });
+  Explanation e = explain(run.program.graph, run.timeline, run.metrics.span, stand_ins_of(run.program),
+                          [&](const Gradient& gradient) { return hardware_items(run, gradient); });
+  e.schedule = run.setup.scenario.schedule;
+  if (is_by_slot(run)) e.sensitivities.clear();
+  return e;
 }
+
+bool is_by_slot(const Run& run) { return run.step() != nullptr && run.setup.scenario.level == Level::by_slot; }
 
 Explanation explain(const ReplayGraph& replay, const Timeline& timeline) {
   return explain(replay.graph, timeline, gpu_span(replay, timeline), {},

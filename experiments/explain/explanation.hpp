@@ -12,19 +12,21 @@
 
 namespace moeline {
 
-/// Kernels that are off the path, most of them, and would be on it if they took so much longer.
+/// Of a phase those kernels with the least slack that are off the path, most of them, and would be on it if they took
+/// so much longer.
 struct Alternative {
   std::string phase, kernel;
   Time slack{};  ///< the median of theirs
 };
 
 struct Explanation {
+  std::string schedule{};                        ///< that ran; "" of a trace
   Time start{}, span{};                          ///< of the graph's time: from the first kernel to the end
   std::vector<PathStep> path{};                  ///< of the span
   std::vector<Blame> blame{};                    ///< sums to the span
   std::vector<SpanSensitivity> sensitivities{};  ///< largest first
   std::vector<Bound> bounds{};                   ///< largest first: path, cycle, sm_time, hbm, nvlink, nic
-  std::vector<Blame> idle{};                     ///< why the largest bound of a resource is not reached; largest first
+  std::vector<Blame> idle{};                     ///< time without the work of the busiest resource; largest first
   std::string idle_of{};                         ///< that resource; "": none
   std::vector<Alternative> alternatives{};       ///< least slack first
   std::optional<Period> period{};                ///< where layers repeat
@@ -36,7 +38,9 @@ struct Explanation {
 [[nodiscard]] std::string title_of(const Blame& blame);
 
 /// REQUIRES: timelines recorded with their changes.
+/// Of a step with one task for each slot without sensitivities: its results come after delays that no item shortens.
 [[nodiscard]] Explanation explain(const Run& run);
+[[nodiscard]] bool is_by_slot(const Run& run);
 
 /// `timeline`: of the replay graph.
 [[nodiscard]] Explanation explain(const ReplayGraph& replay, const Timeline& timeline);

@@ -39,6 +39,7 @@ std::vector<Price> prices(const Run& run, const MachineFacts& facts, int more_sm
   for (const KernelWork& kernel : run.program.kernels) {
     PriceConditions conditions = kernel.conditions;
     if (!is_communication(kernel.op.family)) conditions.sms += more_sms;
+    conditions.sms = std::clamp(conditions.sms, 1, static_cast<int>(facts.sms));
     prices.push_back(price(kernel.op, conditions, facts, run.setup.kernels));
   }
   return prices;
@@ -122,12 +123,16 @@ Item item_of(const Run& run, const Gradient& gradient, const std::vector<Price>&
   return {change.what, elasticity(run, ps, std::log1p(kLittle)), shorten};
 }
 
-// One more, the least that there can be: kernels fill whole SMs.
+// A few more and a few fewer: one alone may fill another wave of thread blocks or none.
 Item sms_item(const Run& run, const Gradient& gradient, const std::vector<Price>& before) {
-  MachineFacts facts = run.setup.machine.facts;
-  facts.sms += 1;
-  const double ps = moved(run, gradient, before, prices(run, facts, 1), facts);
-  return {"sms", elasticity(run, ps, std::log(facts.sms / run.setup.machine.facts.sms))};
+  constexpr int kFew = 8;
+  const auto ps = [&](int more) {
+    MachineFacts facts = run.setup.machine.facts;
+    facts.sms += more;
+    return moved(run, gradient, before, prices(run, facts, more), facts);
+  };
+  const double sms = run.setup.machine.facts.sms;
+  return {"sms", elasticity(run, ps(kFew) - ps(-kFew), std::log((sms + kFew) / (sms - kFew)))};
 }
 
 }  // namespace

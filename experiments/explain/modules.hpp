@@ -29,7 +29,7 @@ struct ModuleRow {
 struct ModuleTable {
   std::vector<ModuleRow> rows;
   double span_us = 0;
-  std::optional<double> tokens{};  ///< of the step, over all its GPUs
+  std::optional<double> tokens{};  ///< of the step, for each GPU
   bool is_measured = false;        ///< what a kernel would have taken alone, and launch gaps, are not known
 };
 

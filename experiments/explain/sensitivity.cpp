@@ -98,12 +98,18 @@ std::string binds_then(const TaskGraph& graph, const ByClass& now, const ByClass
   return most;
 }
 
+// The first tenth saves what the elasticity says, or less than can be seen.
+bool agree(const SpanSensitivity& s) {
+  constexpr double kThird = 1.0 / 3, kSeen = 0.001;
+  const double expected = (1 - kLeft.front()) * std::abs(s.elasticity);
+  return std::abs(s.gains->tenth - expected) <= std::max(kSeen, kThird * expected);
+}
+
 }  // namespace
 
 std::optional<double> SpanSensitivity::knee() const {
-  const double slope = std::abs(elasticity);
-  if (!gains || slope == 0) return std::nullopt;
-  return std::min(1.0, gains->all / slope);
+  if (!gains || gains->tenth <= 0) return std::nullopt;
+  return std::clamp((1 - kLeft.front()) * gains->all / gains->tenth, 0.0, 1.0);
 }
 
 std::vector<std::string> sensitivity_head() {
@@ -119,10 +125,10 @@ std::vector<std::vector<std::string>> sensitivity_rows(const std::vector<SpanSen
     if (!s.gains) continue;
     rows.back() = {s.what,
                    rows.back()[1],
-                   percent(s.gains->tenth),
+                   (agree(s) ? "" : "~") + percent(s.gains->tenth),
                    percent(s.gains->half),
                    percent(s.gains->all),
-                   percent(*s.knee()),
+                   s.knee() ? percent(*s.knee()) : "",
                    s.gains->then};
     last = rows.size();
   }
@@ -159,7 +165,9 @@ std::vector<Item> items_of(const TaskGraph& graph, const Gradient& gradient, Tim
 
 std::vector<SpanSensitivity> span_sensitivities(const TaskGraph& graph, std::vector<Item> items,
                                                 const Shortened& shortened) {
-  std::erase_if(items, [](const Item& item) { return std::abs(item.elasticity) < kMatters; });
+  std::erase_if(items,
+                [](const Item& item) { return !(std::abs(item.elasticity) >= kMatters); });  // nor NaN of no span
+  if (items.empty()) return {};
   std::stable_sort(items.begin(), items.end(),
                    [](const Item& a, const Item& b) { return std::abs(a.elasticity) > std::abs(b.elasticity); });
   std::vector<std::size_t> asked;

@@ -30,7 +30,8 @@ struct SpanSensitivity {
   std::string what;
   double elasticity = 0;
   std::optional<Gains> gains{};  ///< of the largest; of a capacity where that takes so much less time
-  /// Less of its time than this is of no use: had the span gone on shrinking as it first does, all would be gained.
+  /// The share of its time after whose removal hardly anything more is gained: had the span gone on shrinking as with
+  /// the first tenth, all of the gain would be there. Null without gains.
   [[nodiscard]] std::optional<double> knee() const;
 };
 

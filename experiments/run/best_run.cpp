@@ -38,6 +38,7 @@ Run best_run(const std::vector<Candidate>& candidates, bool record_changes) {
       refusal = error;
     }
   }
+  MOELINE_CHECK(best || refusal, "no candidate has a setup");
   if (!best) throw SpecError(*refusal);
   best->tried = std::move(tried);
   return *std::move(best);

@@ -42,7 +42,8 @@ PageTable blames(const Explanation& e) {
 }
 
 PageTable idle(const Explanation& e) {
-  const std::string title = fmt::format("Why {} is not busy all the time: what the end waits for meanwhile", e.idle_of);
+  const std::string title =
+      fmt::format("Why {} is not all it takes: time without such work, while the end waits for", e.idle_of);
   return largest(table(title.c_str(), "what"), e.idle, e.span);
 }
 
@@ -52,7 +53,7 @@ PageTable sensitivities(const Explanation& e) {
 }
 
 PageTable bounds(const Explanation& e) {
-  PageTable bounds = table("No order of these kernels is shorter than", "bound");
+  PageTable bounds = table("With these kernels in this order it takes no less than", "bound");
   for (const Bound& bound : e.bounds) bounds.rows.push_back(row(bound.what, bound.time, e.span));
   return bounds;
 }

@@ -36,7 +36,7 @@ class Area {
 Steps means(const Steps& steps, Time end, std::size_t count) {
   const Time start = steps.front().first;
   const auto bound = [&](std::size_t k) {
-    return start + (end - start) * static_cast<std::int64_t>(k) / static_cast<std::int64_t>(count);
+    return start + from_us(to_us(end - start) * static_cast<double>(k) / static_cast<double>(count));
   };
   Area area(steps);
   Steps result;

@@ -142,12 +142,11 @@ Spec::Spec(std::string file, YAML::Node node, std::string prefix, std::vector<st
     : file_(std::move(file)), node_(std::move(node)), prefix_(std::move(prefix)), assigned_(std::move(assigned)) {}
 
 Spec Spec::load(const std::filesystem::path& path) {
-  const std::string content = read_text(path);
-  if (content.size() > kLargestBytes) throw SpecError(path.string(), 0, "is larger than 1 MiB");
-  return parse(path.string(), content);
+  return parse(path.string(), read_text(path));
 }
 
 Spec Spec::parse(const std::string& file, const std::string& content) {
+  if (content.size() > kLargestBytes) throw SpecError(file, 0, "is larger than 1 MiB");
   YAML::Node node = parse_checked(file, content);
   if (!node.IsMap()) throw SpecError(file, 1, "must be a mapping of keys to values");
   return {file, node, "", {}};

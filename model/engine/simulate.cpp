@@ -61,6 +61,7 @@ class Simulation {
       }
     }
     timeline_.spans.resize(graph.size());
+    if (record_) limits_.resize(graph.size(), kNoPool);
     for (EventId event = 0; event < 2 * graph.size(); ++event) {
       for (const EventId successor : graph.successors(event)) ++pending(successor);
     }
@@ -178,7 +179,7 @@ class Simulation {
     Progress& progress = progress_[id];
     progress.left_ps = kDone;
     progress.next = Time::max();
-    record(id);
+    record(id, limit_of(id) == graph_.task(id).pool ? limit_of(id) : kNoPool);  // it keeps its share of SMs alone
     if (const std::uint32_t domain = domain_of(id); domain != kNoDomain) touch(domain);
     arrive(end_of(id));
   }
@@ -239,7 +240,7 @@ class Simulation {
   // down and let go by every kernel beside it.
   void set_speed(TaskId id, double speed, ResourceId limit = kNoPool) {
     Progress& progress = progress_[id];
-    if (speed == progress.speed) return;
+    if (speed == progress.speed) return record_limit(id, limit);
     if (progress.speed > 0 && !progress.done()) {
       const auto elapsed = static_cast<double>((now_ - progress.banked_at).count());
       progress.left_ps = std::max(0.0, progress.left_ps - elapsed * progress.speed);
@@ -267,12 +268,20 @@ class Simulation {
     return later(id, progress.banked_at, std::ceil(progress.left_ps / progress.speed));
   }
 
-  void record(TaskId id, ResourceId limit = kNoPool) {
+  void record(TaskId id, ResourceId limit) {
     if (!record_) return;
     const Task& task = graph_.task(id);
     const double speed = progress_[id].speed;
     const double sms = task.hold == Hold::elastic ? task.sms * speed : task.sms;
     timeline_.changes.push_back({now_, id, limit, progress_[id].done() ? 0 : speed, sms});
+    limits_[id] = limit;
+  }
+
+  [[nodiscard]] ResourceId limit_of(TaskId id) const { return record_ ? limits_[id] : kNoPool; }
+
+  // Something else may limit it to the same speed.
+  void record_limit(TaskId id, ResourceId limit) {
+    if (record_ && progress_[id].started() && limit != limits_[id]) record(id, limit);
   }
 
   void push(TaskId id, Time at) {
@@ -310,6 +319,7 @@ class Simulation {
   Time now_{};
   std::size_t ended_count_ = 0;
   Timeline timeline_;
+  std::vector<ResourceId> limits_;        // by task, of the change recorded last
   std::vector<Progress> progress_;        // by task
   std::vector<std::uint32_t> domain_of_;  // by resource
   std::vector<Domain> domains_;

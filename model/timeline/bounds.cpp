@@ -78,7 +78,8 @@ std::vector<Bound> lower_bounds(const TaskGraph& graph, Time since) {
   for (ResourceId i = 0; i < uses.size(); ++i) {
     if (uses[i].busy_us == 0) continue;
     const Time before = std::max(Time::zero(), uses[i].before - since);
-    bounds.push_back({graph.resources()[i].name, rounded_down(uses[i].busy_us + to_us(before + uses[i].after)), i});
+    bounds.push_back({graph.resources()[i].name, rounded_down(uses[i].busy_us + to_us(before + uses[i].after)), i,
+                      rounded_down(uses[i].busy_us)});
   }
   return bounds;
 }

@@ -13,6 +13,7 @@ struct Bound {
   std::string what;  ///< "path", or the resource that is full all the time
   Time time{};
   ResourceId resource = kNoPool;  ///< of the graph
+  Time busy{};                    ///< of a resource: its work over its capacity, without what comes before and after
 };
 
 /// Of the time from `since` on, before which no kernel starts. First the longest chain of tasks, each as fast as alone;

@@ -108,7 +108,7 @@ std::vector<PathStep> by_resource(const std::vector<PathStep>& path, const Timel
     const auto of_task = lost.find(change.task);
     if (of_task == lost.end()) continue;
     Change& before = last.try_emplace(change.task, change).first->second;
-    if (before.speed > 0) {
+    if (before.speed > 0 || before.at >= timeline.spans[change.task].start) {  // or stalls: not while it waits to start
       of_task->second[before.limit] += (1 - before.speed) * static_cast<double>((change.at - before.at).count());
     }
     before = change;

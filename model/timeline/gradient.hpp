@@ -15,8 +15,8 @@
 
 namespace moeline {
 
-/// Of the time from `since` to the end of a timeline. Ties, where the answer to more and to less differ, count as if
-/// the first of those that happen at one instant had caused the rest.
+/// Of the time from `since` to the end of a timeline. Where two things tie, so that more and less have different
+/// answers, one of the two is taken.
 struct Gradient {
   std::vector<double> solo;       ///< by task: ps for each ps that it takes longer alone
   std::vector<double> delay;      ///< by task: ps for each ps between its release and its start

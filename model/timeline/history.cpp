@@ -37,16 +37,18 @@ void History::find_kinds() {
 }
 
 void History::find_causes() {
-  std::vector<Position> last_event(graph_.resources().size(), kNowhere), last_end(last_event);
+  std::vector<Position> last_event(graph_.resources().size(), kNowhere);    // by domain
+  std::vector<Position> last_release(graph_.resources().size(), kNowhere);  // by pool, of SMs
   for (Position at = 0; at < size(); ++at) {
+    const Task& task = graph_.task(change(at).task);
     const std::uint32_t domain = domain_of(change(at).task);
     if (domain == kNoDomain) continue;
     Entry& entry = entries_[at];
-    const bool needs_sms = entry.kind == Kind::start || entry.kind == Kind::wait;
-    entry.cause = needs_sms ? last_end[domain] : last_event[domain];
+    const bool begins = entry.kind == Kind::start || entry.kind == Kind::wait;
+    entry.cause = !begins ? last_event[domain] : task.pool == kNoPool ? kNowhere : last_release[task.pool];
     if (entry.cause != kNowhere && change(entry.cause).at != change(at).at) entry.cause = kNowhere;
     if (entry.kind != Kind::speed) last_event[domain] = at;
-    if (entry.kind == Kind::end) last_end[domain] = at;
+    if (entry.kind == Kind::end && task.hold == Hold::resident) last_release[task.pool] = at;
   }
 }
 

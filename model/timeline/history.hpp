@@ -9,7 +9,7 @@
 
 namespace moeline {
 
-/// Of an entry of Timeline::changes.
+/// An index into Timeline::changes.
 using Position = std::uint32_t;
 inline constexpr Position kNowhere = std::numeric_limits<Position>::max();
 
@@ -25,8 +25,8 @@ class History {
   };
   struct Entry {
     Position previous = kNowhere;  ///< of its task
-    /// The start or end in its domain, at that instant, which changed its speed; of a start and a wait the end that
-    /// freed SMs. kNowhere: none did.
+    /// The last start or end in its domain before it, at that instant, which changed its speed; of a start and a wait
+    /// the last end that freed SMs of its pool. kNowhere: none did.
     Position cause = kNowhere;
     Kind kind = Kind::speed;
   };

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/file.hpp"
 #include "schedules/scenario/scenario_parts.hpp"
 
 namespace moeline {
@@ -18,11 +19,18 @@ struct Question {
   std::vector<std::string> hardware_overrides;
 };
 
-Question question_of(const std::filesystem::path& path, const std::vector<std::string>& assignments) {
-  Spec spec = Spec::load(path);
-  std::vector<std::string> overrides = apply_changes(assignments, spec);
-  return {std::move(spec), std::move(overrides)};
-}
+// A scenario as it was read, once: it may come through a pipe. Specs of one text share their nodes, so each that is
+// changed is parsed anew.
+struct ScenarioText {
+  std::string file, text;
+  const std::vector<std::string>& assignments;
+
+  [[nodiscard]] Question question() const {
+    Spec spec = Spec::parse(file, text);
+    std::vector<std::string> overrides = apply_changes(assignments, spec);
+    return {std::move(spec), std::move(overrides)};
+  }
+};
 
 // Chunks of the model on each rank; 1 where the scenario does not say.
 int named_chunks(const Spec& spec) {
@@ -82,8 +90,7 @@ SpecError none_applies(const Spec& spec, const std::vector<Candidate>& candidate
   return spec.error("schedule", fmt::format("auto: no schedule applies: {}", reasons_of(candidates)));
 }
 
-std::vector<Candidate> candidates_of(const std::filesystem::path& path, const std::vector<std::string>& assignments,
-                                     const Spec& spec) {
+std::vector<Candidate> candidates_of(const ScenarioText& scenario, const Spec& spec) {
   check_keys(spec);
   const auto phase = choice_of<WorkloadPhase>(spec.map("workload").choice("phase", words_of<WorkloadPhase>()));
   std::vector<Candidate> candidates;
@@ -93,7 +100,7 @@ std::vector<Candidate> candidates_of(const std::filesystem::path& path, const st
     Candidate& candidate = candidates.emplace_back(Candidate{kind.name, std::nullopt, ""});
     try {
       candidate.refused = other_work(spec, phase, kind);
-      if (candidate.refused.empty()) candidate.setup = with_schedule(question_of(path, assignments), kind);
+      if (candidate.refused.empty()) candidate.setup = with_schedule(scenario.question(), kind);
     } catch (const SpecError& error) {
       candidate.refused = reason_of(errors.emplace_back(error));
     }
@@ -106,9 +113,10 @@ std::vector<Candidate> candidates_of(const std::filesystem::path& path, const st
 }  // namespace
 
 std::vector<Candidate> load_candidates(const std::filesystem::path& path, const std::vector<std::string>& assignments) {
-  const Spec spec = question_of(path, assignments).spec;
-  if (leaves_schedule_open(spec)) return candidates_of(path, assignments, spec);
-  Setup named = load_setup(path, assignments);
+  const ScenarioText scenario{path.string(), read_text(path), assignments};
+  Question question = scenario.question();
+  if (leaves_schedule_open(question.spec)) return candidates_of(scenario, question.spec);
+  Setup named = read_scenario(question.spec, std::move(question.hardware_overrides));
   std::string schedule = named.scenario.schedule;
   return {Candidate{std::move(schedule), std::move(named), ""}};
 }

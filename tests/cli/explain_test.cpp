@@ -1,7 +1,9 @@
 // moeline explain: why a scenario or a trace takes as long as it does.
 #include <doctest/doctest.h>
+#include <sys/stat.h>
 
-#include <map>
+#include <fstream>
+#include <thread>
 
 #include <map>
 
@@ -106,7 +108,7 @@ TEST_CASE("why the SMs of a decode step are idle adds up to what their bound lea
   const rapidjson::Document result =
       explained(source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string(), {"--set", "layers=8"});
   CHECK(std::string(result["idle_of"].GetString()) == "sm_time");
-  double bound = 0;
+  double bound = 0;  // its work, and the little before and after it
   for (const auto& each : result["bounds"].GetArray()) {
     if (std::string(each["what"].GetString()) == "sm_time") bound = each["us"].GetDouble();
   }
@@ -122,6 +124,11 @@ TEST_CASE("what is neither scenario nor trace is refused, and so are options of 
   check_refused({"explain", bad}, bad + ":2", "modle");
   CHECK(run_moeline({"explain", bad, "--from", "100"}).exit_code == 2);
   CHECK(run_moeline({"explain", note, "--set", "layers=2"}).exit_code == 2);
+  CHECK(run_moeline({"explain", bad, "--map", note}).exit_code == 2);
+  CHECK(run_moeline({"explain", note, "--scenario", bad}).exit_code == 2);
+  CHECK(
+      run_moeline({"simulate", bad, "--html", (folder.path() / "a").string(), "--svg", (folder.path() / "a").string()})
+          .exit_code == 2);
 }
 
 TEST_CASE("modules stand in the JSON of a scenario and of a trace, every one after the one that it is part of") {
@@ -193,4 +200,20 @@ TEST_CASE("a trace that we wrote has the modules of the scenario that it is of")
     CHECK(measured["modules"][i]["flops"].GetDouble() == doctest::Approx(row["flops"].GetDouble()));
   }
   CHECK(run_moeline({"explain", decode, "--scenario", decode}).exit_code == 2);
+}
+
+TEST_CASE("a scenario that comes through a pipe is read once, whatever schedule it names") {
+  const TemporaryFolder folder;
+  const std::string decode = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  for (const char* schedule : {"sequential", "auto"}) {
+    CAPTURE(schedule);
+    const std::string pipe = (folder.path() / schedule).string();
+    REQUIRE(mkfifo(pipe.c_str(), 0600) == 0);
+    std::thread writer([&] { std::ofstream(pipe) << content_of(decode); });
+    const Outcome outcome =
+        run_moeline({"simulate", pipe, "--set", "layers=4", "--set", std::string("schedule=") + schedule});
+    writer.join();
+    CHECK(outcome.exit_code == 0);
+    CHECK(outcome.out.find("MoE layer, us") != std::string::npos);
+  }
 }

@@ -44,8 +44,13 @@ std::string blame_table(const Explanation& e) {
 std::string sensitivity_table(const Explanation& e) {
   TextTable table("lrrrrrl");
   table.row(sensitivity_head());
-  for (const std::vector<std::string>& row : sensitivity_rows(e.sensitivities)) table.row(row);
-  return table.text("  ");
+  const std::vector<std::vector<std::string>> rows = sensitivity_rows(e.sensitivities);
+  for (const std::vector<std::string>& row : rows) table.row(row);
+  std::string text = table.text("  ");
+  if (text.find('~') != std::string::npos) {
+    text += "  ~: gains and elasticity disagree, since neighbours slow each other down or paths tie: simulate it\n";
+  }
+  return text + fmt::format("  {} of {} items; JSON has all elasticities\n", rows.size(), e.sensitivities.size());
 }
 
 std::string bound_table(const Explanation& e) {
@@ -63,8 +68,8 @@ std::string idle_table(const Explanation& e) {
     table.row({title_of(e.idle[i]), us(e.idle[i].time), of_span(e.idle[i].time, e.span)});
     shown += e.idle[i].time;
   }
-  return fmt::format("\nwhy {} is not busy all the time: {} us of it are idle while the end waits for\n", e.idle_of,
-                     us(sum)) +
+  return fmt::format("\nwhy {0} is not all it takes: {1} us of its work, and {2} us without, while the end waits for\n",
+                     e.idle_of, us(e.span - sum), us(sum)) +
          table.text("  ") + fmt::format("  ... the rest {}\n", us(sum - shown));
 }
 
@@ -99,6 +104,7 @@ std::string longest_table(const Explanation& e, const TaskGraph& graph) {
 std::string to_json(const Explanation& e, const TaskGraph& graph, const std::optional<ModuleTable>& modules) {
   Json json;
   json.open().add("schema_version", 1).add("span_us", to_us(e.span));
+  if (!e.schedule.empty()) json.add("schedule", e.schedule);
   json.open_list("blame");
   for (const Blame& blame : e.blame) json.open().add("what", title_of(blame)).add("us", to_us(blame.time), 6).close();
   json.close_list().open_list("critical_path");
@@ -113,7 +119,8 @@ std::string to_json(const Explanation& e, const TaskGraph& graph, const std::opt
     json.open().add("what", s.what).add("elasticity", s.elasticity, 6);
     if (s.gains) {
       json.add("gain_10", s.gains->tenth, 6).add("gain_50", s.gains->half, 6).add("gain_100", s.gains->all, 6);
-      json.add("knee", *s.knee(), 4).add("then", s.gains->then);
+      if (s.knee()) json.add("knee", *s.knee(), 4);
+      json.add("then", s.gains->then);
     }
     json.close();
   }
@@ -140,8 +147,14 @@ std::string to_table(const std::string& title, const Explanation& e, const TaskG
   std::string text = fmt::format("{}: {} us\n", title, us(e.span));
   text += "\nalong the tasks that the end waited for, us\n" + reason_table(e);
   text += "\nwhat they are, the largest first\n" + blame_table(e);
-  text += "\nwhat would shorten it: share of the span saved with so much less of its time\n" + sensitivity_table(e);
-  text += "\nno order of these kernels is shorter than\n" + bound_table(e);
+  if (!e.sensitivities.empty()) {
+    text += "\nwhat would shorten it: share of the span saved with so much less of its time\n" + sensitivity_table(e);
+  }
+  text += "\nwith these kernels in this order it takes no less than\n" + bound_table(e);
+  if (e.period) {
+    text += fmt::format("layers repeat: each of the {} that are alike takes {} us at least\n", e.period->layers,
+                        us(e.period->layer));
+  }
   if (!e.idle_of.empty()) text += idle_table(e);
   if (!e.alternatives.empty()) {
     text += "\noff that path, and on it if they took so much longer, us\n" + alternative_table(e);
