@@ -1,7 +1,7 @@
 // Pictures of timelines: phases on one scale, labels inside their bars, no text that is markup.
 #include "experiments/timeline_page/svg.hpp"
 
-#include <regex>
+#include <doctest/doctest.h>
 
 #include "experiments/timeline_page/phase_lanes.hpp"
 #include "tests/support/cli.hpp"
@@ -24,9 +24,10 @@ std::size_t count(const std::string& text, const std::string& part) {
 
 std::vector<double> widths(const std::string& svg) {
   std::vector<double> found;
-  const std::regex pattern("<g>.*?<rect [^>]* width=\"([0-9.]+)\"");
-  for (std::sregex_iterator it(svg.begin(), svg.end(), pattern); it != std::sregex_iterator(); ++it) {
-    found.push_back(std::stod((*it)[1]));
+  const std::string width = " width=\"";
+  for (std::size_t group = svg.find("<g>"); group != std::string::npos; group = svg.find("<g>", group + 1)) {
+    const std::size_t bar = svg.find("<rect ", group);
+    found.push_back(std::stod(svg.substr(svg.find(width, bar) + width.size())));
   }
   return found;
 }
