@@ -188,7 +188,8 @@ TEST_CASE("of the training trace phases and classes tell some modules, and its s
   if (!present(training_trace())) return;
   const Measured measured = understand(read_trace(training_trace()));
   double sum_us = 0;
-  for (const ClassUse& use : analyze(measured).ranks.front().classes) sum_us += to_us(use.sum);
+  const Analysis analysis = analyze(measured);
+  for (const ClassUse& use : analysis.ranks.front().classes) sum_us += to_us(use.sum);
 
   const ModuleTable alone = module_table(measured, {}, nullptr);
   CHECK(total(alone).total_us() == doctest::Approx(sum_us).epsilon(1e-9));
