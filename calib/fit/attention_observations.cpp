@@ -83,7 +83,7 @@ Observation mla_decode(const CsvTable& table, std::size_t row, const Name& name,
   shape.kv_heads = 1;
   std::tie(shape.heads, shape.qk_dim, shape.v_dim) = std::tuple_cat(name.numbers);
   Observation o = observed(table, row, mla_decode_core(shape), table.positive(row, "latency_us"), machine);
-  keep_branch(o.curve, "compute");
+  keep_branch(o.curves[0], "compute");
   o.host_timed = true;
   o.fold = fmt::format("mla_decode of batch {}", shape.batch);
   return o;
@@ -150,8 +150,8 @@ std::vector<Observation> flash_mla_observations(const CsvTable& table, const std
                                          : bytes_at_peak_us(op.bytes, table.positive(row, "GBps"));
     Observation o = observed(table, row, op, us, machine);
     o.throttled = table.has("clock") && table.text(row, "clock") == "sustained";
-    o.curve.always.clear();
-    keep_branch(o.curve, bound);
+    o.curves[0].always.clear();
+    keep_branch(o.curves[0], bound);
     observations.push_back(std::move(o));
   }
   return observations;

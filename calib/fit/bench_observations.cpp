@@ -73,7 +73,7 @@ std::optional<Observation> launch(const BenchTable& table, const Measurement& m)
   Observation o;
   o.family = "launch";
   o.measured_us = m.median();
-  o.curve.always = {{constant, 1}};
+  o.curves = {{{{constant, 1}}, {}}};
   o.where = place_of(table, m);
   o.noise = Noise::timed;
   return o;
@@ -92,9 +92,9 @@ Observation kernel(const BenchTable& table, const Measurement& m, Family family,
   Observation o;
   o.family = name_of(family);
   o.measured_us = m.median();
-  o.curve = compute_curve(op, sms, machine, tiles);
-  if (family == Family::attention_forward) keep_branch(o.curve, "compute");  // the clock is the device's
-  o.curve.always.push_back({Constant::kernel_gap, launches_of(family)});
+  o.curves = {compute_curve(op, sms, machine, tiles)};
+  if (family == Family::attention_forward) keep_branch(o.curves[0], "compute");  // the clock is the device's
+  o.curves[0].always.push_back({Constant::kernel_gap, launches_of(family)});
   o.dimensions = dimensions_of(op, sms);
   o.where = place_of(table, m);
   o.noise = Noise::timed;

@@ -64,7 +64,7 @@ Observations figures(const CsvTable& table, const Setting& /*s*/) {
     Observation figure{.family = std::string(group_of(static_cast<std::size_t>(constant))),
                        .measured_us = table.positive(row, column),
                        .noise = Noise::timed};
-    figure.curve.always = {{constant, 1}};
+    figure.curves = {{{{constant, 1}}, {}}};
     observations.push_back(figure);
   }
   return observations;
@@ -215,7 +215,9 @@ void give(const CalibrationRequest& request, Observations& observations) {
       given[i] = request.lender[i];
     }
   }
-  for (Observation& o : observations) give(given, o.curve);
+  for (Observation& o : observations) {
+    for (Curve& curve : o.curves) give(given, curve);
+  }
 }
 
 // Of each family with enough pairs of executions to tell: sum of differences over what a deviation of 1 would give.
@@ -230,7 +232,7 @@ void set_jitters(const Observations& observations, KernelSet& set) {
     if (o.varies.empty()) continue;
     Sums& sums = families[o.varies];
     sums.differences += o.measured_us;
-    sums.at_one += o.curve.always.front().feature;
+    sums.at_one += o.curves.front().always.front().feature;
     ++sums.pairs;
   }
   for (const auto& [family, sums] : families) {

@@ -154,9 +154,9 @@ Observation published_normal(const CsvTable& table, std::size_t row, const AllTo
 // The last row: its time is the NIC's, and that of the SMs as well.
 void read_as_both(std::vector<Observation>& observations) {
   Observation sms = observations.back();
-  keep_branch(observations.back().curve, "NIC");
+  keep_branch(observations.back().curves[0], "NIC");
   sms.family = "sm_copies";
-  keep_branch(sms.curve, "SMs");
+  keep_branch(sms.curves[0], "SMs");
   observations.push_back(std::move(sms));
 }
 

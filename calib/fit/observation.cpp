@@ -14,11 +14,17 @@ Observation timed(const CsvTable& table, std::size_t row, const Operator& op, in
   Observation o;
   o.family = name_of(op.family);
   o.measured_us = us;
-  o.curve = std::move(curve);
+  o.curves = {std::move(curve)};
   o.dimensions = dimensions_of(op, sms);
   o.where = fmt::format("{}:{} {}", table.stem(), table.line(row), op.name);
   o.noise = Noise::timed;
   return o;
+}
+
+double evaluate(const Observation& observation, const Constants& constants) {
+  double us = 0;
+  for (const Curve& curve : observation.curves) us += evaluate(curve, constants).us;
+  return us;
 }
 
 bool is_for(const std::string& kernel_set, const CsvTable& table, std::size_t row) {

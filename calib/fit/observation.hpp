@@ -1,9 +1,10 @@
-// One measured time, and the cost curve that should meet it.
+// One measured time, and the cost curves that should meet it.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "architecture/architecture.hpp"
 #include "base/csv.hpp"
@@ -21,9 +22,9 @@ enum class Noise {
 struct Observation {
   std::string family{};  ///< of FamilyFit, or "launch"
   double measured_us = 0;
-  Curve curve{};
-  Dimensions dimensions{};  ///< where it lies in its family's range
-  std::string where{};      ///< "attn(F) 15, layer 0"
+  std::vector<Curve> curves{};  ///< of the kernels that ran meanwhile, whose times add up; most often one
+  Dimensions dimensions{};      ///< where it lies in its family's range
+  std::string where{};          ///< "attn(F) 15, layer 0"
   Noise noise = Noise::profiled;
   std::string fold{};         ///< of cross-validation: observations with the same fold are left out together; "": never
   std::string fold_across{};  ///< another cut of the same table: one number of SMs, or of tokens
@@ -35,8 +36,17 @@ struct Observation {
 /// Which cut: &Observation::fold or &Observation::fold_across.
 using Cut = std::string Observation::*;
 
-[[nodiscard]] inline double evaluate(const Observation& observation, const Constants& constants) {
-  return evaluate(observation.curve, constants).us;
+[[nodiscard]] double evaluate(const Observation& observation, const Constants& constants);
+
+/// Every term of its curves, whatever binds.
+template <typename Visit>
+void for_each_term(const Observation& observation, const Visit& visit) {
+  for (const Curve& curve : observation.curves) {
+    for (const Term& term : curve.always) visit(term);
+    for (const Branch& branch : curve.branches) {
+      for (const Term& term : branch.terms) visit(term);
+    }
+  }
 }
 
 /// A benchmark's row: `op` alone took `us` on `sms` SMs.

@@ -4,7 +4,9 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <set>
 
@@ -13,26 +15,20 @@
 namespace moeline {
 namespace {
 
-using Branches = std::vector<std::size_t>;  // that binds, by observation
+using Branches = std::vector<std::uint8_t>;  // that bind: curve by curve, observation by observation
 
-// The terms that add up to an observation while these branches bind.
-std::vector<Term> terms_of(const Observation& o, std::size_t branch) {
-  std::vector<Term> terms = o.curve.always;
-  if (o.curve.branches.empty()) return terms;
-  const std::vector<Term>& binding = o.curve.branches[branch].terms;
-  terms.insert(terms.end(), binding.begin(), binding.end());
-  return terms;
+ConstantSet constants_of(const Observation& o) {
+  ConstantSet mentioned;
+  for_each_term(o, [&](const Term& term) { mentioned.set(static_cast<std::size_t>(term.constant)); });
+  return mentioned;
 }
 
-std::vector<std::size_t> mentioned_constants(const std::vector<Observation>& observations) {
-  std::set<std::size_t> mentioned;
-  for (const Observation& o : observations) {
-    for (const Term& term : o.curve.always) mentioned.insert(static_cast<std::size_t>(term.constant));
-    for (const Branch& branch : o.curve.branches) {
-      for (const Term& term : branch.terms) mentioned.insert(static_cast<std::size_t>(term.constant));
-    }
+std::vector<std::size_t> members(const ConstantSet& set) {
+  std::vector<std::size_t> constants;
+  for (std::size_t i = 0; i < kConstants; ++i) {
+    if (set.test(i)) constants.push_back(i);
   }
-  return {mentioned.begin(), mentioned.end()};
+  return constants;
 }
 
 // Whether a profile can do without a constant: it makes up a branch of its own, for which the machine's floors stand
@@ -61,20 +57,34 @@ struct System {
 System linear_system(const std::vector<Observation>& observations, const Weights& weights, const Branches& branches,
                      const std::vector<std::size_t>& wanted) {
   const auto rows = static_cast<Eigen::Index>(observations.size());
-  Eigen::MatrixXd features = Eigen::MatrixXd::Zero(rows, static_cast<Eigen::Index>(kConstants));
+  ConstantSet is_wanted;
+  for (const std::size_t constant : wanted) is_wanted.set(constant);
+  std::array<Eigen::Index, kConstants> column_of{};
+  for (std::size_t i = 0; i < wanted.size(); ++i) column_of[wanted[i]] = static_cast<Eigen::Index>(i);
+  Eigen::MatrixXd features = Eigen::MatrixXd::Zero(rows, static_cast<Eigen::Index>(wanted.size()));
   System system;
   system.measured.resize(rows);
+  auto branch = branches.begin();
   for (Eigen::Index row = 0; row < rows; ++row) {
     const auto index = static_cast<std::size_t>(row);
-    const Observation& o = observations[index];
-    for (const Term& term : terms_of(o, branches[index])) {
-      features(row, static_cast<Eigen::Index>(term.constant)) += weights[index] * term.feature;
+    const auto add = [&](const std::vector<Term>& terms) {
+      for (const Term& term : terms) {
+        if (!is_wanted.test(static_cast<std::size_t>(term.constant))) continue;
+        features(row, column_of[static_cast<std::size_t>(term.constant)]) += weights[index] * term.feature;
+      }
+    };
+    double fixed_us = 0;
+    for (const Curve& curve : observations[index].curves) {
+      const std::size_t binding = *branch++;
+      add(curve.always);
+      if (!curve.branches.empty()) add(curve.branches[binding].terms);
+      fixed_us += curve.fixed_us;
     }
-    system.measured(row) = weights[index] * (o.measured_us - o.curve.fixed_us);
+    system.measured(row) = weights[index] * (observations[index].measured_us - fixed_us);
   }
   std::vector<Eigen::Index> columns;
   for (const std::size_t constant : wanted) {
-    const auto column = static_cast<Eigen::Index>(constant);
+    const Eigen::Index column = column_of[constant];
     const bool silent = features.col(column).isZero(0);
     if (silent && !dispensable(constant)) {
       throw SpecError(fmt::format("the measurements say nothing about {}", constant_name(constant)));
@@ -112,22 +122,22 @@ Constants solve_linear(const std::vector<Observation>& observations, const Weigh
 Constants upper_bounds(const std::vector<Observation>& observations) {
   Constants bounds;
   bounds.fill(kUnknown);
-  const auto bound = [&bounds](const Observation& o, const std::vector<Term>& terms) {
-    for (const Term& term : terms) {
+  for (const Observation& o : observations) {
+    for_each_term(o, [&](const Term& term) {
       double& least = bounds[static_cast<std::size_t>(term.constant)];
       if (term.feature > 0) least = std::fmin(least, o.measured_us / term.feature);
-    }
-  };
-  for (const Observation& o : observations) {
-    bound(o, o.curve.always);
-    for (const Branch& branch : o.curve.branches) bound(o, branch.terms);
+    });
   }
   return bounds;
 }
 
 Branches binding(const std::vector<Observation>& observations, const Constants& constants) {
   Branches branches;
-  for (const Observation& o : observations) branches.push_back(evaluate(o.curve, constants).branch);
+  for (const Observation& o : observations) {
+    for (const Curve& curve : o.curves) {
+      branches.push_back(static_cast<std::uint8_t>(evaluate(curve, constants).branch));
+    }
+  }
   return branches;
 }
 
@@ -150,7 +160,7 @@ Constants solve_non_negative(const std::vector<Observation>& observations, const
   return constants;
 }
 
-// Of the whole curve, whichever branch binds. Infinite where a constant came out negative: no solution.
+// Of whole curves, whichever branch binds. Infinite where a constant came out negative: no solution.
 double squared_error(const std::vector<Observation>& observations, const Weights& weights, const Constants& constants) {
   const auto is_negative = [](double constant) { return constant < 0; };
   if (std::any_of(constants.begin(), constants.end(), is_negative)) return std::numeric_limits<double>::infinity();
@@ -180,32 +190,74 @@ Constants solve_weighted(const std::vector<Observation>& observations, const Wei
   return best;
 }
 
-bool settled(const Constants& before, const Constants& after) {
+bool settled(const Constants& before, const Constants& after, const std::vector<std::size_t>& wanted) {
   constexpr double kSettled = 1e-7;
-  for (std::size_t i = 0; i < kConstants; ++i) {
+  for (const std::size_t i : wanted) {
     if (std::abs(after[i] - before[i]) > kSettled * std::abs(before[i])) return false;  // never for NaN
   }
   return true;
 }
 
-}  // namespace
+// Observations and the constants that they alone mention.
+struct Block {
+  ConstantSet constants;
+  std::vector<Observation> observations;
+};
 
-Constants solve(const std::vector<Observation>& observations) {
+// Tables that share no constant do not know of each other: each block is a small problem of its own.
+std::vector<Block> independent_blocks(const std::vector<Observation>& observations) {
+  std::vector<ConstantSet> sets;
+  for (const Observation& o : observations) {
+    ConstantSet joined = constants_of(o);
+    std::erase_if(sets, [&](const ConstantSet& set) {
+      const bool meets = (set & joined).any();
+      if (meets) joined |= set;
+      return meets;
+    });
+    sets.push_back(joined);
+  }
+  std::vector<Block> blocks;
+  for (const ConstantSet& set : sets) blocks.push_back({set, {}});
+  for (const Observation& o : observations) {
+    const ConstantSet own = constants_of(o);
+    const auto block =
+        std::find_if(blocks.begin(), blocks.end(), [&](const Block& b) { return (b.constants & own).any(); });
+    if (block != blocks.end()) block->observations.push_back(o);
+  }
+  std::erase_if(blocks, [](const Block& block) { return block.constants.none(); });
+  return blocks;
+}
+
+Constants solve_block(const Block& block) {
   constexpr int kMostRounds = 50;
-  const std::vector<std::size_t> wanted = mentioned_constants(observations);
-  if (wanted.empty()) throw SpecError("there are no measurements to fit");
+  const std::vector<Observation>& observations = block.observations;
+  const std::vector<std::size_t> wanted = members(block.constants);
   Constants constants =
       solve_weighted(observations, weights_of(observations), binding(observations, upper_bounds(observations)), wanted);
   for (int round = 0; round < kMostRounds; ++round) {
     const Constants before = constants;
     constants =
         solve_weighted(observations, robust_weights(observations, before), binding(observations, before), wanted);
-    if (settled(before, constants)) break;
+    if (settled(before, constants, wanted)) break;
   }
   for (const std::size_t i : wanted) {
     if (constants[i] < 0) {
       throw SpecError(fmt::format("the measurements make {} negative: {:.4g}", constant_name(i), constants[i]));
     }
+  }
+  return constants;
+}
+
+}  // namespace
+
+Constants solve(const std::vector<Observation>& observations) {
+  const std::vector<Block> blocks = independent_blocks(observations);
+  if (blocks.empty()) throw SpecError("there are no measurements to fit");
+  Constants constants;
+  constants.fill(kUnknown);
+  for (const Block& block : blocks) {
+    const Constants solved = solve_block(block);
+    for (const std::size_t i : members(block.constants)) constants[i] = solved[i];
   }
   return constants;
 }

@@ -171,8 +171,7 @@ void observe_stretch(const Chunk& chunk, const Curve& curve, Constant stretch, c
   }
   const double undisturbed_us = kernel.us() - chunk.computing_us(kernel);
   const double disturbed_share = 1 - undisturbed_us / alone_us;
-  observation.curve.fixed_us = undisturbed_us + disturbed_share * start_us;
-  observation.curve.always = {{stretch, disturbed_share * copies_us}};
+  observation.curves = {{{{stretch, disturbed_share * copies_us}}, {}, undisturbed_us + disturbed_share * start_us}};
 }
 
 Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel, const MachineFacts& machine,
@@ -187,8 +186,8 @@ Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel
     const Curve curve = transfer_curve(op, kernel.sms, machine);
     observe_stretch(chunk, curve, copy_stretch(op.family), kernel, alone, observation);
   } else {
-    observation.curve = compute_curve(op, sms, machine, kTiles);
-    if (op.family == Family::attention_forward) keep_branch(observation.curve, "compute");  // no host in this clock
+    observation.curves = {compute_curve(op, sms, machine, kTiles)};
+    if (op.family == Family::attention_forward) keep_branch(observation.curves[0], "compute");  // no host in this clock
   }
   return observation;
 }
@@ -196,12 +195,14 @@ Observation observe(const Chunk& chunk, const Operator& op, const Kernel& kernel
 // Independent GEMMs on two streams: their own times overlap (the start of a waiting kernel is recorded before it has
 // its SMs), so the group counts as one.
 void merge(Observation& group, const Observation& next, double measured_us) {
-  for (std::size_t i = 0; i < group.curve.branches.size(); ++i) {
-    std::vector<Term>& terms = group.curve.branches[i].terms;
-    const std::vector<Term>& more = next.curve.branches[i].terms;
+  Curve& both = group.curves[0];
+  const Curve& added = next.curves[0];
+  for (std::size_t i = 0; i < both.branches.size(); ++i) {
+    std::vector<Term>& terms = both.branches[i].terms;
+    const std::vector<Term>& more = added.branches[i].terms;
     terms.insert(terms.end(), more.begin(), more.end());
   }
-  group.curve.always.insert(group.curve.always.end(), next.curve.always.begin(), next.curve.always.end());
+  both.always.insert(both.always.end(), added.always.begin(), added.always.end());
   group.measured_us = measured_us;
 }
 
@@ -232,7 +233,7 @@ void observe_phase(const Chunk& chunk, const std::string& phase, int layer, cons
 
 void observe_launches(const Chunk& chunk, const std::vector<int>& layers, std::vector<Observation>& observations) {
   const auto add = [&](std::vector<Term> terms, double us, std::string where) {
-    observations.push_back({"launch", us, {std::move(terms), {}}, {}, std::move(where)});
+    observations.push_back({"launch", us, {Curve{std::move(terms), {}}}, {}, std::move(where)});
   };
   std::vector<const Kernel*> compute;
   for (const Kernel& kernel : chunk.kernels()) {
@@ -264,7 +265,7 @@ void observe_host(const Chunk& chunk, const std::vector<int>& layers, std::vecto
     const double pause = follows ? kernel.launch - previous->launch : -1;
     previous = &kernel;
     if (!wanted || kernel.phase != "attn(F)" || pause < 0 || pause > kLongestPauseUs) continue;
-    observations.push_back({"launch", pause, {{{Constant::host_per_kernel, 1}}, {}}, {}, place(kernel)});
+    observations.push_back({"launch", pause, {Curve{{{Constant::host_per_kernel, 1}}, {}}}, {}, place(kernel)});
   }
 }
 
@@ -284,8 +285,11 @@ void observe_jitter(const Chunk& chunk, int layer, int other, std::vector<Observ
       if (!equal_work || is_communication(ops[i].family) || a.stream == kCommunicationStream || mean < kShortest)
         continue;
       const double difference = std::abs(chunk.solo_us(ops[i], a) - chunk.solo_us(ops[i], b));
-      observations.push_back(
-          {"jitter", difference, {{{Constant::jitter, mean * 2 / std::sqrt(std::numbers::pi)}}, {}}, {}, place(a)});
+      observations.push_back({"jitter",
+                              difference,
+                              {Curve{{{Constant::jitter, mean * 2 / std::sqrt(std::numbers::pi)}}, {}}},
+                              {},
+                              place(a)});
       observations.back().varies = name_of(ops[i].family);
     }
   }

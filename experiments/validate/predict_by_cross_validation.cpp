@@ -65,14 +65,10 @@ Errors errors_of(const std::vector<Row>& rows) {
   return errors;
 }
 
-void note_constants(const Curve& curve, ConstantSet& constants) {
-  const auto note = [&](const std::vector<Term>& terms) {
-    for (const Term& term : terms) {
-      if (term.feature > 0) constants.set(static_cast<std::size_t>(term.constant));
-    }
-  };
-  note(curve.always);
-  for (const Branch& branch : curve.branches) note(branch.terms);
+void note_constants(const Observation& observation, ConstantSet& constants) {
+  for_each_term(observation, [&](const Term& term) {
+    if (term.feature > 0) constants.set(static_cast<std::size_t>(term.constant));
+  });
 }
 
 Cut cut_of(const FactSpec& spec) {
@@ -117,7 +113,7 @@ Prediction Predictor::cross_validate(const Fact& fact) {
   prediction.left_out = spec.text("left_out");
   prediction.remark = fmt::format("{} rows, worst error {}, mean error {}", rows.size(), signed_percent(errors.worst),
                                   signed_percent(errors.mean));
-  for (const Row& row : rows) note_constants(row.observation->curve, prediction.constants);
+  for (const Row& row : rows) note_constants(*row.observation, prediction.constants);
   prediction.fitted_on.insert(spec.text("kernels"));  // without a profile of it: the fits are anew
   return prediction;
 }

@@ -100,7 +100,7 @@ TEST_CASE("the fit finds which branch of a decode binds, and its constants") {
                                    .qk_dim = 128,
                                    .v_dim = 128};
         Observation o{.family = "gqa_decode", .noise = Noise::timed};
-        o.curve = attention_curve(gqa_decode_core(shape), 132, kH800);
+        o.curves = {attention_curve(gqa_decode_core(shape), 132, kH800)};
         o.measured_us = evaluate(o, truth);
         observations.push_back(o);
       }

@@ -52,7 +52,7 @@ std::vector<Observation> observations_of(const Constants& truth) {
       const auto constant = static_cast<Constant>(i);
       const auto next = static_cast<Constant>((i + 1) % kConstants);
       const double us = truth[i] * feature + truth[(i + 1) % kConstants] * 2;
-      observations.push_back({"f", us, {{{constant, feature}, {next, 2}}, {}}});
+      observations.push_back({"f", us, {Curve{{{constant, feature}, {next, 2}}, {}}}});
     }
   }
   return observations;
@@ -67,12 +67,30 @@ TEST_CASE("the fit finds the constants that made the observations") {
   for (std::size_t i = 0; i < kConstants; ++i) CHECK(found[i] == doctest::Approx(truth[i]).epsilon(1e-9));
 }
 
+TEST_CASE("of a time that spans several kernels each has its own binding branch") {
+  // A cast by its bytes, then a GEMM by what binds it.
+  std::vector<Observation> observations;
+  for (const double flops : {1.0, 10.0, 100.0, 1000.0}) {
+    for (const double bytes : {5.0, 50.0}) {
+      const Curve cast{{{Constant::small, 1}, {Constant::tiled, bytes}}, {}};
+      const Curve gemm{{}, {{"compute", {{Constant::streaming, flops}}}, {"memory", {{Constant::rowwise, 50}}}}};
+      observations.push_back({"f", 3 + 0.5 * bytes + std::max(1.5 * flops, 1.2 * 50), {cast, gemm}});
+    }
+  }
+  const Constants found = solve(observations);
+  CHECK(found[static_cast<std::size_t>(Constant::small)] == doctest::Approx(3));
+  CHECK(found[static_cast<std::size_t>(Constant::tiled)] == doctest::Approx(0.5));
+  CHECK(found[static_cast<std::size_t>(Constant::streaming)] == doctest::Approx(1.5));
+  CHECK(found[static_cast<std::size_t>(Constant::rowwise)] == doctest::Approx(1.2));
+}
+
 TEST_CASE("a constant that no observation tells about stays unknown, and the others are found") {
   Constants truth{};
   truth.fill(1);
   std::vector<Observation> observations = observations_of(truth);
   std::erase_if(observations, [](const Observation& o) {
-    return o.curve.always[0].constant == Constant::strided || o.curve.always[1].constant == Constant::strided;
+    const std::vector<Term>& always = o.curves[0].always;
+    return always[0].constant == Constant::strided || always[1].constant == Constant::strided;
   });
   const Constants found = solve(observations);
   for (std::size_t i = 0; i < kConstants; ++i) {
@@ -89,7 +107,7 @@ TEST_CASE("where one of two branches binds, both are found from the observations
   for (const double flops : {1.0, 10.0, 100.0, 1000.0}) {
     const Curve curve{{{Constant::small, 1}},
                       {{"compute", {{Constant::streaming, flops}}}, {"memory", {{Constant::rowwise, 50}}}}};
-    observations.push_back({"f", 3 + std::max(1.5 * flops, 1.2 * 50), curve});
+    observations.push_back({"f", 3 + std::max(1.5 * flops, 1.2 * 50), {curve}});
   }
   const Constants found = solve(observations);
   CHECK(found[static_cast<std::size_t>(Constant::small)] == doctest::Approx(3));
@@ -101,7 +119,7 @@ TEST_CASE("where choices of branches alternate, the better one is kept") {
   // max(x, y) = 10, x = 20, y = 19: if x is to bind, x = 15 and y = 19 binds; if y is, y = 14.5 and x = 20 binds.
   const Term x{Constant::streaming, 1}, y{Constant::rowwise, 1};
   const std::vector<Observation> observations = {
-      {"f", 10, {{}, {{"x", {x}}, {"y", {y}}}}}, {"f", 20, {{x}, {}}}, {"f", 19, {{y}, {}}}};
+      {"f", 10, {Curve{{}, {{"x", {x}}, {"y", {y}}}}}}, {"f", 20, {Curve{{x}, {}}}}, {"f", 19, {Curve{{y}, {}}}}};
   const Constants found = solve(observations);
   CHECK(found[static_cast<std::size_t>(Constant::streaming)] == doctest::Approx(15));  // error 9^2 + 5^2
   CHECK(found[static_cast<std::size_t>(Constant::rowwise)] == doctest::Approx(19));    // the other: 10^2 + 4.5^2
@@ -129,13 +147,13 @@ TEST_CASE("two constants that only ever appear together are refused") {
   truth.fill(1);
   std::vector<Observation> observations = observations_of(truth);
   std::erase_if(observations, [](const Observation& o) {
-    for (const Term& term : o.curve.always) {
+    for (const Term& term : o.curves[0].always) {
       if (term.constant == Constant::gemm_mainloop || term.constant == Constant::gemm_epilogue) return true;
     }
     return false;
   });
-  observations.push_back({"f", 3, {{{Constant::gemm_mainloop, 1}, {Constant::gemm_epilogue, 2}}, {}}});
-  observations.push_back({"f", 6, {{{Constant::gemm_mainloop, 2}, {Constant::gemm_epilogue, 4}}, {}}});
+  observations.push_back({"f", 3, {Curve{{{Constant::gemm_mainloop, 1}, {Constant::gemm_epilogue, 2}}, {}}}});
+  observations.push_back({"f", 6, {Curve{{{Constant::gemm_mainloop, 2}, {Constant::gemm_epilogue, 4}}, {}}}});
   CHECK_THROWS_AS((void)solve(observations), SpecError);
 }
 
@@ -175,7 +193,7 @@ TEST_CASE("a start-up that would come out negative does not show: it is 0, and t
   std::vector<Observation> observations;
   for (const double size : {10.0, 20.0, 40.0}) {
     const double us = 2 * size - 3;  // faster than in proportion
-    observations.push_back({"f", us, {{{Constant::memory_startup, 1}, {Constant::streaming, size}}, {}}});
+    observations.push_back({"f", us, {Curve{{{Constant::memory_startup, 1}, {Constant::streaming, size}}, {}}}});
   }
   const Constants found = solve(observations);
   CHECK(found[static_cast<std::size_t>(Constant::memory_startup)] == 0);
