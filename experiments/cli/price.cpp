@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 
 #include "base/text_table.hpp"
 #include "experiments/cli/arguments.hpp"
@@ -27,9 +28,13 @@ struct Options {
 
 struct PricedOp {
   RequestedOp requested;
-  Price price;
+  Price price;  // of all its kernels
 
-  [[nodiscard]] double tflops() const { return requested.op.flops / price.solo_us / 1e6; }
+  [[nodiscard]] double sum(double Operator::*amount) const {
+    return std::accumulate(requested.kernels.begin(), requested.kernels.end(), 0.0,
+                           [&](double before, const Operator& op) { return before + op.*amount; });
+  }
+  [[nodiscard]] double tflops() const { return sum(&Operator::flops) / price.solo_us / 1e6; }
 };
 
 const char* name_of(Hold hold) {
@@ -39,7 +44,8 @@ const char* name_of(Hold hold) {
 std::string to_json(const std::vector<PricedOp>& priced, const std::string& hardware) {
   Json json;
   json.open().add("schema_version", 1).add("hardware", hardware).open_list("ops");
-  for (const auto& [requested, price] : priced) {
+  for (const PricedOp& each : priced) {
+    const auto& [requested, price] = each;
     json.open().add("op", requested.text).add("solo_us", price.solo_us);
     json.open("demands").add("sms", price.sms).add("hold", name_of(price.hold)).add("hbm_GBps", price.hbm_GBps);
     json.add("nvlink_GBps", price.nvlink_GBps).add("nic_GBps", price.nic_GBps).close();
@@ -47,7 +53,7 @@ std::string to_json(const std::vector<PricedOp>& priced, const std::string& hard
     if (!price.note.empty()) json.add("provenance_note", price.note.text());
     if (!price.kernel_set.empty()) json.add("kernel_set", price.kernel_set);
     if (!price.bound_by.empty()) json.add("bound_by", price.bound_by);
-    json.add("flops", requested.op.flops, 0).add("bytes", requested.op.bytes, 0).close();
+    json.add("flops", each.sum(&Operator::flops), 0).add("bytes", each.sum(&Operator::bytes), 0).close();
   }
   return json.close_list().close().text();
 }
@@ -81,7 +87,7 @@ int run(const Options& options) {
   std::vector<PricedOp> priced;
   for (const std::string& text : options.ops) {
     RequestedOp requested = parse_op(text, profile.facts);
-    const Price price = moeline::price(requested.op, {.sms = requested.sms}, profile.facts, kernels);
+    const Price price = price_all(requested.kernels, {.sms = requested.sms}, profile.facts, kernels);
     priced.push_back({std::move(requested), price});
   }
   fmt::print("{}",

@@ -43,9 +43,11 @@ std::vector<RequestedOp> read_ops(const FactSpec& spec, const MachineFacts& mach
 Work work_of(const std::vector<RequestedOp>& ops, const MachineFacts& machine) {
   Work work;
   for (const RequestedOp& each : ops) {
-    work.flops += each.op.flops;
-    work.bytes += is_all_to_all(each.op.family) ? logical_bytes(each.op) : each.op.bytes;
-    work.roofline_us += roofline_us(each.op, machine);
+    for (const Operator& op : each.kernels) {
+      work.flops += op.flops;
+      work.bytes += is_all_to_all(op.family) ? logical_bytes(op) : op.bytes;
+      work.roofline_us += roofline_us(op, machine);
+    }
   }
   return work;
 }
@@ -143,7 +145,7 @@ Prediction Predictor::price(const Fact& fact) {
   const KernelSet set = kernels(spec, machine);
   double us = 0;
   for (const RequestedOp& each : ops) {
-    const Price priced = moeline::price(each.op, {.sms = each.sms}, machine.facts, set);
+    const Price priced = price_all(each.kernels, {.sms = each.sms}, machine.facts, set);
     us += priced.solo_us;
     prediction.constants |= priced.constants;
     rests_on(priced.kernel_set, machine, prediction);

@@ -1,4 +1,4 @@
-// One kernel as a person writes it: "gemm:dtype=fp8,m=4096,n=7168,k=2048".
+// What a kernel or a few do, as a person writes it: "gemm:dtype=fp8,m=4096,n=7168,k=2048".
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace moeline {
 
 struct RequestedOp {
   std::string text;
-  Operator op;
+  std::vector<Operator> kernels;  ///< in launch order; most OPs have one
   int sms = 0;
 };
 

@@ -285,4 +285,32 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
   return price;
 }
 
+Price price_all(const std::vector<Operator>& ops, const PriceConditions& conditions, const MachineFacts& machine,
+                const KernelSet& kernels) {
+  Price all = price(ops.front(), conditions, machine, kernels);
+  double longest_us = all.solo_us;
+  for (std::size_t i = 1; i < ops.size(); ++i) {
+    const Price next = price(ops[i], conditions, machine, kernels);
+    const double us = all.solo_us + next.solo_us;
+    const auto mean = [&](double before, double now) {
+      return us > 0 ? (before * all.solo_us + now * next.solo_us) / us : 0;
+    };
+    all.clocked = mean(all.clocked, next.clocked);
+    all.hbm_GBps = mean(all.hbm_GBps, next.hbm_GBps);
+    all.nvlink_GBps = mean(all.nvlink_GBps, next.nvlink_GBps);
+    all.nic_GBps = mean(all.nic_GBps, next.nic_GBps);
+    all.deviation = std::hypot(all.deviation * all.solo_us, next.deviation * next.solo_us) / std::max(us, 1e-9);
+    all.solo_us = us;
+    all.sms = std::max(all.sms, next.sms);
+    all.provenance = std::max(all.provenance, next.provenance);
+    all.note.add(next.note);
+    all.constants |= next.constants;
+    if (next.solo_us <= longest_us) continue;
+    longest_us = next.solo_us;
+    all.bound_by = next.bound_by;
+    all.kernel_set = next.kernel_set;
+  }
+  return all;
+}
+
 }  // namespace moeline

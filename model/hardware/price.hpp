@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "graph/task.hpp"
 #include "hardware/profile.hpp"
@@ -43,5 +44,10 @@ struct PriceConditions {
 /// Never faster than the peaks of HBM and of the tensor cores. REQUIRES: 0 < sms <= machine.sms.
 [[nodiscard]] Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                           const KernelSet& kernels);
+
+/// Several kernels, one after the other, as one: times add up, demands are means over the time, and what is known
+/// least well tells how the whole is known. REQUIRES: at least one.
+[[nodiscard]] Price price_all(const std::vector<Operator>& ops, const PriceConditions& conditions,
+                              const MachineFacts& machine, const KernelSet& kernels);
 
 }  // namespace moeline

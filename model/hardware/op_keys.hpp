@@ -1,0 +1,40 @@
+// The keys of an OP, "gemm:dtype=fp8,m=4096": read strictly, each with a default.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/spec.hpp"
+#include "hardware/machine_facts.hpp"
+
+namespace moeline {
+
+inline constexpr int kMostOfOp = 1 << 24;  ///< of any size
+
+/// Every OP has the key sms besides its own.
+class OpKeys {
+ public:
+  /// Throws SpecError, with the OP as its place, for what is not key=value, unknown or repeated.
+  OpKeys(const std::string& text, std::vector<std::string> known);
+
+  [[nodiscard]] double size(const char* key, int fallback) const {
+    return spec_.integer_or(key, 1, kMostOfOp, fallback);
+  }
+  [[nodiscard]] double size_or_none(const char* key) const { return spec_.integer_or(key, 0, kMostOfOp, 0); }
+  [[nodiscard]] double number_or(const char* key, double low, double high, double fallback) const {
+    return spec_.has(key) ? spec_.number(key, low, high) : fallback;
+  }
+  /// The first one where the key is absent.
+  [[nodiscard]] std::string choice(const char* key, const std::vector<std::string>& choices) const {
+    return spec_.has(key) ? spec_.choice(key, choices) : choices.front();
+  }
+  /// That it is launched on: at most all.
+  [[nodiscard]] int sms(const MachineFacts& machine, int fallback) const;
+  [[nodiscard]] int all_sms(const MachineFacts& machine) const { return sms(machine, static_cast<int>(machine.sms)); }
+  [[nodiscard]] const Spec& spec() const { return spec_; }
+
+ private:
+  Spec spec_;
+};
+
+}  // namespace moeline

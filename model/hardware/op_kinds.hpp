@@ -1,0 +1,27 @@
+// The kinds of OP: what `moeline price` asks for and what a measured table's rows are read as.
+#pragma once
+
+#include <string>
+
+#include "hardware/machine_facts.hpp"
+#include "hardware/parse_op.hpp"
+
+namespace moeline {
+
+// Each takes "KIND:key=value,..." (op_help() lists the keys) and throws SpecError with the OP as its place.
+
+// compute_ops.cpp
+[[nodiscard]] RequestedOp gemm_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp grouped_gemm_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp memory_op(const std::string& text, const MachineFacts& machine);
+
+// attention_ops.cpp
+[[nodiscard]] RequestedOp mla_decode_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp gqa_decode_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp attention_forward_op(const std::string& text, const MachineFacts& machine);
+
+// transfer_ops.cpp
+[[nodiscard]] RequestedOp dispatch_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp combine_op(const std::string& text, const MachineFacts& machine);
+
+}  // namespace moeline
