@@ -4,7 +4,7 @@
 # include only from folders that stand above it in this list, so that no cycle can be written down.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-model='base graph engine trace timeline architecture routing moe hardware'
+model='base graph engine trace timeline architecture routing moe curves hardware'
 schedules='schedules/scenario schedules/lowering schedules schedules/pipeline'
 rules="
 model/base         base
@@ -16,12 +16,13 @@ model/measured     base graph engine trace timeline
 model/architecture base graph
 model/routing      base graph architecture
 model/moe          base graph architecture routing
-model/hardware     base graph architecture routing moe
-schedules/scenario base graph architecture routing moe hardware
-schedules/lowering base graph architecture routing moe hardware schedules/scenario
-schedules          base graph architecture routing moe hardware schedules/scenario schedules/lowering
-schedules/pipeline base graph architecture routing moe hardware schedules/scenario schedules/lowering
-calib/fit          base graph architecture routing moe hardware
+model/curves       base graph architecture routing moe
+model/hardware     base graph architecture routing moe curves
+schedules/scenario base graph architecture routing moe curves hardware
+schedules/lowering base graph architecture routing moe curves hardware schedules/scenario
+schedules          base graph architecture routing moe curves hardware schedules/scenario schedules/lowering
+schedules/pipeline base graph architecture routing moe curves hardware schedules/scenario schedules/lowering
+calib/fit          base graph trace architecture routing moe curves hardware
 calib/bench        nothing
 calib/bench/attention nothing
 experiments/page   base

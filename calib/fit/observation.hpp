@@ -9,7 +9,7 @@
 #include "architecture/architecture.hpp"
 #include "base/csv.hpp"
 #include "base/error.hpp"
-#include "hardware/curve.hpp"
+#include "curves/curve.hpp"
 
 namespace moeline {
 

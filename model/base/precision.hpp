@@ -6,9 +6,9 @@
 
 namespace moeline {
 
-/// Scales: fp8 one FP32 per 128x128 weights or per 128 numbers of a row; mxfp4 8 bits per 32; nvfp4 8 bits per 16; int4
-/// (weights only) 16 bits per group.
-enum class Precision { bf16, fp8, mxfp4, nvfp4, int4 };
+/// Scales: fp8 one FP32 per 128x128 weights or per 128 numbers of a row; fp8_tensor one per tensor or per row of it;
+/// mxfp4 8 bits per 32; nvfp4 8 bits per 16; int4 (weights only) 16 bits per group.
+enum class Precision { bf16, fp8, fp8_tensor, mxfp4, nvfp4, int4 };
 inline constexpr int kPrecisions = static_cast<int>(Precision::int4) + 1;
 
 /// "bf16", as scenarios and results write it.

@@ -1,6 +1,6 @@
 #include "hardware/bound_by.hpp"
 
-#include "hardware/curve.hpp"
+#include "curves/curve.hpp"
 
 namespace moeline {
 

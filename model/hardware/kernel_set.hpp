@@ -8,17 +8,13 @@
 #include <utility>
 #include <vector>
 
-#include "hardware/constants.hpp"
-#include "hardware/machine_facts.hpp"
+#include "curves/constants.hpp"
+#include "curves/form.hpp"
+#include "curves/gemm_tiles.hpp"
+#include "curves/machine_facts.hpp"
 #include "hardware/measured_range.hpp"
 
 namespace moeline {
-
-/// Which output tiles the FP8 GEMMs of a kernel set have (hardware/gemm_tiles.hpp).
-enum class TileSet {
-  narrow,  ///< up to 128x128: DeepSeek's training kernels, and DeepGEMM until March 2025
-  wide     ///< up to 256x128 and 128x192: DeepGEMM since April 2025
-};
 
 /// Of the SMs, while a kernel set's rows were timed.
 enum class Clock {
@@ -43,6 +39,8 @@ struct FamilyFit {
   std::string kernel_set;  ///< it was fitted for; another set's name where borrowed, "h800: NAME" from another machine
   TileSet tiles = TileSet::wide;  ///< of that set
   Clock clock = Clock::unknown;   ///< that set's, where its rows do not say another
+  const Form* form = nullptr;  ///< of a serving stack's kernels; null: the curve of the family by the set's constants
+  std::vector<double> constants;  ///< of the form, in the order of its parts
   bool other_machine = false;     ///< carried over from another profile
 };
 

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "base/error.hpp"
-#include "hardware/gemm_tiles.hpp"
+#include "curves/gemm_tiles.hpp"
 
 namespace moeline {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/spec.hpp"
-#include "hardware/machine_facts.hpp"
+#include "curves/machine_facts.hpp"
 
 namespace moeline {
 

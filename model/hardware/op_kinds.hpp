@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "hardware/machine_facts.hpp"
+#include "curves/machine_facts.hpp"
 #include "hardware/parse_op.hpp"
 
 namespace moeline {

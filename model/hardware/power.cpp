@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "hardware/curve.hpp"
+#include "curves/curve.hpp"
 
 namespace moeline {
 namespace {

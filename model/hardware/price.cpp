@@ -6,8 +6,8 @@
 #include <cmath>
 #include <set>
 
-#include "hardware/curve.hpp"
-#include "hardware/topology.hpp"
+#include "curves/curve.hpp"
+#include "curves/topology.hpp"
 
 namespace moeline {
 namespace {
@@ -190,7 +190,7 @@ Curve curve_of(const Operator& op, const std::string& family, int sms, const Mac
 // No kernel beats the peaks of HBM and of the tensor cores it runs on.
 double floor_us(const Operator& op, const MachineFacts& machine) {
   return std::max(bytes_at_peak_us(op.bytes, machine.hbm_GBps),
-                  flops_at_peak_us(op.flops, machine.tflops(row_of(op.family).precision)));
+                  flops_at_peak_us(op.flops, machine.tflops(precision_of(op))));
 }
 
 // Share of the time that goes by the SMs' clock: by how much it grows with slightly slower SMs, over by how much they
@@ -256,7 +256,7 @@ double roofline_us(const Operator& op, const MachineFacts& machine) {
 
 Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
             const KernelSet& kernels) {
-  if (machine.tflops(row_of(op.family).precision) == 0) {
+  if (machine.tflops(precision_of(op)) == 0) {
     throw SpecError(
         fmt::format("'{}' is an FP8 kernel, and the machine has no FP8 tensor cores (fp8_tflops is 0)", op.name));
   }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "hardware/kernel_set.hpp"
-#include "hardware/machine_facts.hpp"
+#include "curves/machine_facts.hpp"
 
 namespace moeline {
 

@@ -1,6 +1,7 @@
 // One kernel of the model, as shapes, FLOPs and bytes: what it does, not yet how long it takes.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,26 @@ struct AttentionShape {
   double kv_len = 0;  ///< keys of the last query: cached ones and its own; at most the sliding window
   double qk_dim = 0;  ///< per head
   double v_dim = 0;
-  double window = 0;  ///< sliding window that some query of a prefill does not see past; 0: none
+  double window = 0;                  ///< sliding window that some query of a prefill does not see past; 0: none
+  Precision math = Precision::bf16;   ///< that queries are multiplied in
+  Precision cache = Precision::bf16;  ///< of the KV cache
+};
+
+/// What a kernel does in a layer of fused experts.
+enum class ExpertRole { none, routing, permute, gate_up, activation, down, finalise };
+
+/// One rank's part of a layer of routed experts that a serving stack runs as one body of kernels.
+struct ExpertShape {
+  ExpertRole role = ExpertRole::none;
+  double tokens = 0;  ///< of all ranks of the EP group
+  double hidden = 0;
+  double width = 0;  ///< of an expert on this rank: the model's over moe_tp
+  double top_k = 0;
+  double experts = 0;  ///< of the model, copies included
+  double ep = 1;
+  double gate = 2;  ///< matrices before the activation: 2 gated, 1 not
+  Precision weights = Precision::bf16;
+  Precision math = Precision::bf16;  ///< that rows are multiplied in, quantised to it where it is below BF16
 };
 
 struct Operator {
@@ -61,9 +81,17 @@ struct Operator {
   double recomputed_flops = 0;  ///< of `flops`: forward work repeated in the backward pass
   double padding_flops = 0;     ///< of `flops`: rows that only fill tiles
   Purpose purpose = Purpose::necessary;
-  bool parallel = false;  ///< independent of its neighbours: may run on a second stream beside them
+  bool parallel = false;                 ///< independent of its neighbours: may run on a second stream beside them
+  std::optional<Precision> precision{};  ///< that its tensor cores multiply; else its family's
+  std::string measured_as{};  ///< family of a serving stack's tables that it belongs to, "linear_fp8"; "": none
+  bool hot = false;           ///< timed again and again on the same operands, some of which L2 then holds
   AttentionShape attention;
+  ExpertShape experts;
   Traffic traffic;
 };
+
+[[nodiscard]] inline Precision precision_of(const Operator& op) {
+  return op.precision ? *op.precision : row_of(op.family).precision;
+}
 
 }  // namespace moeline

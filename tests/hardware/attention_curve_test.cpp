@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "hardware/curve.hpp"
+#include "curves/curve.hpp"
 #include "hardware/price.hpp"
 #include "moe/attention_core.hpp"
 

@@ -3,8 +3,8 @@
 
 #include <cmath>
 
-#include "hardware/curve.hpp"
-#include "hardware/gemm_tiles.hpp"
+#include "curves/curve.hpp"
+#include "curves/gemm_tiles.hpp"
 #include "hardware/price.hpp"
 #include "moe/kernels.hpp"
 

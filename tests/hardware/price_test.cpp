@@ -2,7 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "base/file.hpp"
-#include "hardware/curve.hpp"
+#include "curves/curve.hpp"
 #include "hardware/price.hpp"
 #include "moe/attention_core.hpp"
 #include "moe/kernels.hpp"

@@ -1,9 +1,9 @@
 // The network between nodes: NICs, leaf switches, rails, derated links.
-#include "hardware/topology.hpp"
+#include "curves/topology.hpp"
 
 #include <doctest/doctest.h>
 
-#include "hardware/curve.hpp"
+#include "curves/curve.hpp"
 #include "hardware/price.hpp"
 #include "moe/all_to_all.hpp"
 #include "tests/support/cli.hpp"

@@ -1,7 +1,7 @@
 // The all-to-all's cost curves: what binds, and how they move with SMs, ranks, tokens and the machine.
 #include <doctest/doctest.h>
 
-#include "hardware/curve.hpp"
+#include "curves/curve.hpp"
 #include "hardware/price.hpp"
 #include "moe/all_to_all.hpp"
 

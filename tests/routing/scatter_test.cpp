@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "hardware/row_tiles.hpp"
+#include "curves/row_tiles.hpp"
 #include "tests/support/inference.hpp"
 
 using namespace moeline;

@@ -10,9 +10,9 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "hardware/curve.hpp"
-#include "hardware/gemm_tiles.hpp"
-#include "hardware/row_tiles.hpp"
+#include "curves/curve.hpp"
+#include "curves/gemm_tiles.hpp"
+#include "curves/row_tiles.hpp"
 
 namespace moeline {
 namespace {

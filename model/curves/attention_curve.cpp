@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "base/error.hpp"
-#include "hardware/curve.hpp"
+#include "curves/curve.hpp"
 #include "moe/kernels.hpp"
 
 namespace moeline {

@@ -1,5 +1,5 @@
 // The constants of a kernel set. Every cost curve is linear in them: time = sum of constant x feature, the features
-// computed from shapes and machine facts (hardware/curve.hpp). A "roofline multiple" is time divided by the time at
+// computed from shapes and machine facts (curves/curve.hpp). A "roofline multiple" is time divided by the time at
 // the machine's peak: 1.5 means two thirds of the peak.
 #pragma once
 

@@ -1,4 +1,4 @@
-#include "hardware/gemm_tiles.hpp"
+#include "curves/gemm_tiles.hpp"
 
 #include <cmath>
 #include <vector>

@@ -1,4 +1,4 @@
-#include "hardware/row_tiles.hpp"
+#include "curves/row_tiles.hpp"
 
 #include <algorithm>
 

@@ -1,10 +1,15 @@
 // Into which output tiles a GEMM is cut.
 #pragma once
 
-#include "hardware/profile.hpp"
 #include "moe/operator.hpp"
 
 namespace moeline {
+
+/// Which output tiles the FP8 GEMMs of a kernel set have.
+enum class TileSet {
+  narrow,  ///< up to 128x128: DeepSeek's training kernels, and DeepGEMM until March 2025
+  wide     ///< up to 256x128 and 128x192: DeepGEMM since April 2025
+};
 
 /// Rows and columns of the output that one thread block computes at a time.
 struct Tile {

@@ -1,4 +1,4 @@
-#include "hardware/curve.hpp"
+#include "curves/curve.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -23,7 +23,7 @@ Constant rate_of(Family family) {
 // A scan goes by millions of token-expert pairs, the others by thousands of rows.
 double items_of(const Operator& op) { return op.items / (op.family == Family::routing_scan ? 1e6 : 1e3); }
 
-double sum(const std::vector<Term>& terms, const Constants& constants) {
+double sum(const std::vector<Term>& terms, std::span<const double> constants) {
   double us = 0;
   for (const Term& term : terms) us += constants[static_cast<std::size_t>(term.constant)] * term.feature;
   return us;
@@ -43,7 +43,7 @@ Curve memory_curve(const Operator& op, int sms, const MachineFacts& machine) {
 
 }  // namespace
 
-Evaluation evaluate(const Curve& curve, const Constants& constants) {
+Evaluation evaluate(const Curve& curve, std::span<const double> constants) {
   Evaluation result;
   double slowest = curve.branches.empty() ? 0 : kUnknown;
   for (std::size_t i = 0; i < curve.branches.size(); ++i) {
@@ -55,6 +55,12 @@ Evaluation evaluate(const Curve& curve, const Constants& constants) {
   }
   result.us = curve.fixed_us + sum(curve.always, constants) + slowest;
   if (!result.bound.empty()) result.deviation = curve.branches[result.branch].deviation * slowest / result.us;
+  for (std::size_t i = 0; i < curve.alternatives.size(); ++i) {
+    const Evaluation other = evaluate(curve.alternatives[i], constants);
+    if (!(other.us < result.us)) continue;
+    result = other;
+    result.alternative = i + 1;
+  }
   return result;
 }
 

@@ -8,7 +8,7 @@
 // Uplinks bind a transfer by itself: two that run at once share NICs, and are not slowed further by their uplinks.
 #pragma once
 
-#include "hardware/profile.hpp"
+#include "curves/machine_facts.hpp"
 #include "moe/operator.hpp"
 
 namespace moeline {

@@ -1,10 +1,13 @@
 // The cost curves. calib/fit solves for the constants of exactly these terms, and price() evaluates them.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
-#include "hardware/profile.hpp"
+#include "curves/constants.hpp"
+#include "curves/gemm_tiles.hpp"
+#include "curves/machine_facts.hpp"
 #include "moe/operator.hpp"
 
 namespace moeline {
@@ -21,11 +24,13 @@ struct Branch {
   double deviation = 0;  ///< of its time by chance, standard deviation over the mean
 };
 
-/// time = fixed + sum of `always` + the slowest of `branches`; each term is constant x feature.
+/// time = fixed + sum of `always` + the slowest of `branches`; each term is constant x feature. Where there are
+/// `alternatives`, the library takes the quickest of them and itself.
 struct Curve {
   std::vector<Term> always;
   std::vector<Branch> branches;
   double fixed_us = 0;  ///< in a fit: what constants that are given make of it
+  std::vector<Curve> alternatives{};
 };
 
 /// us, and what binds ("" without branches). A branch with a constant that the set does not know is left out: the
@@ -33,10 +38,12 @@ struct Curve {
 struct Evaluation {
   double us = 0;
   std::string bound;
-  std::size_t branch = 0;  ///< that binds
-  double deviation = 0;    ///< of the time by chance, standard deviation over the mean
+  std::size_t branch = 0;       ///< that binds
+  std::size_t alternative = 0;  ///< that is the quickest: 0 the curve itself, then its alternatives
+  double deviation = 0;         ///< of the time by chance, standard deviation over the mean
 };
-[[nodiscard]] Evaluation evaluate(const Curve& curve, const Constants& constants);
+/// `constants`: those that the terms count from, a kernel set's or a form's (forms/form.hpp).
+[[nodiscard]] Evaluation evaluate(const Curve& curve, std::span<const double> constants);
 
 /// Curve of every family but notify and the transfers: solo time on `sms` SMs. Elastic kernels slow down in proportion
 /// to the SMs they lack. `tiles`: of the kernel set whose constants it will meet.

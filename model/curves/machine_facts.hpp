@@ -13,6 +13,7 @@ namespace moeline {
 struct MachineFacts {
   double sms = 0;
   double sm_clock_mhz = 0;
+  double fp4_tflops = 0;  ///< 0: no FP4 tensor cores
   double fp8_tflops = 0;  ///< 0: no FP8 tensor cores
   double bf16_tflops = 0;
   double hbm_GBps = 0;
@@ -21,8 +22,9 @@ struct MachineFacts {
   double gpus_per_node = 0;
   double memory_gib = 0;
   double nic_latency_us = 0;  ///< one 64-byte message to another leaf switch
+  double l2_mb = 0;           ///< 10^6 bytes of L2 cache; 0: not known
 
-  // The network (hardware/topology.hpp). A profile that leaves these out means what stands here.
+  // The network (curves/topology.hpp). A profile that leaves these out means what stands here.
   double nics_per_gpu = 1;
   double leaf_nodes = 0;  ///< nodes under one leaf switch; 0: all
   double oversubscription = 1;
@@ -40,9 +42,10 @@ struct MachineFacts {
   double memory_w = 0;   ///< of kernels bound by HBM
   double copying_w = 0;  ///< of transfers, if they held all SMs
 
-  /// Peak of the tensor cores that multiply in this format; 0: it has none.
+  /// Peak of the tensor cores that multiply in this format, or in what its weights are unpacked to; 0: it has none.
   [[nodiscard]] double tflops(Precision precision) const {
-    return multiplied_in(precision) == Precision::fp8 ? fp8_tflops : bf16_tflops;
+    if (precision == Precision::nvfp4 && fp4_tflops > 0) return fp4_tflops;
+    return number_bytes(multiplied_in(precision)) == 1 ? fp8_tflops : bf16_tflops;
   }
   [[nodiscard]] bool computes_like(const MachineFacts& other) const {
     return sms == other.sms && sm_clock_mhz == other.sm_clock_mhz && fp8_tflops == other.fp8_tflops &&
@@ -59,6 +62,7 @@ struct MachineFacts {
 /// The machine with its SMs at `share` of their clock. Memory and links have clocks of their own.
 [[nodiscard]] inline MachineFacts at_clock(MachineFacts machine, double share) {
   machine.sm_clock_mhz *= share;
+  machine.fp4_tflops *= share;
   machine.fp8_tflops *= share;
   machine.bf16_tflops *= share;
   return machine;

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "hardware/curve.hpp"
-#include "hardware/topology.hpp"
+#include "curves/curve.hpp"
+#include "curves/topology.hpp"
 
 namespace moeline {
 namespace {

@@ -1,4 +1,4 @@
-#include "hardware/topology.hpp"
+#include "curves/topology.hpp"
 
 #include <algorithm>
 

@@ -1,0 +1,14 @@
+// Every group of forms, for the table in form.cpp.
+#pragma once
+
+#include <vector>
+
+#include "curves/form.hpp"
+
+namespace moeline {
+
+[[nodiscard]] std::vector<Form> linear_forms();   // linear_form.cpp
+[[nodiscard]] std::vector<Form> prefill_forms();  // prefill_form.cpp
+[[nodiscard]] std::vector<Form> decode_forms();   // decode_form.cpp
+
+}  // namespace moeline
