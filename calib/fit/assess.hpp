@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "calib/fit/observation.hpp"
+#include "hardware/kernel_set.hpp"
 
 namespace moeline {
 

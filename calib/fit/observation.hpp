@@ -10,6 +10,7 @@
 #include "base/csv.hpp"
 #include "base/error.hpp"
 #include "curves/curve.hpp"
+#include "hardware/measured_range.hpp"
 
 namespace moeline {
 

@@ -9,11 +9,15 @@
 #include "base/file.hpp"
 #include "calib/fit/bench_schema.hpp"
 #include "calib/fit/bench_table.hpp"
+#include "calib/fit/row_kind.hpp"
+#include "calib/fit/stack_tables.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/calibration_output.hpp"
+#include "experiments/cli/output/stack_output.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "hardware/device_name.hpp"
+#include "hardware/profile.hpp"
 
 namespace moeline {
 namespace {
@@ -24,6 +28,8 @@ struct Options {
   std::string hardware;
   std::string model = "deepseek-v3";
   std::string kernels;
+  std::string date;    // of a serving stack's tables
+  std::string tables;  // the mapping of their columns
   CalibrationRequest request;
   bool report = false;
   bool force = false;
@@ -70,8 +76,43 @@ std::vector<std::string> group_names() {
   return names;
 }
 
+void replace_set(const KernelSet& set, HardwareProfile& profile) {
+  std::erase_if(profile.kernel_sets, [&](const KernelSet& other) { return other.name == set.name; });
+  profile.kernel_sets.push_back(set);
+}
+
+std::vector<RowKind> row_kinds(const Options& options) {
+  return read_row_kinds(options.tables.empty() ? home() / "calib/tables/serving_stacks.yaml"
+                                               : std::filesystem::path(options.tables));
+}
+
+bool is_month(const std::string& date) {
+  return date.size() >= 7 && date[4] == '-' && date.find_first_not_of("0123456789-") == std::string::npos;
+}
+
+// Which machine and which stack at which date no table says by itself.
+void run_stack(const Options& options, const std::vector<RowKind>& kinds) {
+  for (const std::string& file : options.files) {
+    if (is_stack_table(file, kinds)) continue;
+    throw SpecError(file, 0, "is no table of a serving stack that the mapping knows, as the others are");
+  }
+  if (options.hardware.empty()) throw SpecError("--hardware is needed: whose machine the tables are of");
+  if (options.kernels.empty()) throw SpecError("--kernels is needed: the stack and its version, as sglang-0.5.14");
+  if (!is_month(options.date)) throw SpecError("--date is needed: the month of the tables, as 2026-08");
+  HardwareProfile profile = load_profile(options.hardware);
+  const StackCalibration calibration =
+      calibrate_stack({options.files.begin(), options.files.end()}, kinds,
+                      {.kernels = options.kernels, .date = options.date, .profile = profile.name}, profile.facts);
+  replace_set(calibration.kernels, profile);
+  write_text(options.output, to_yaml(profile));
+  fmt::print("{}{}", stack_text(calibration), options.report ? stack_residuals_text(calibration) : "");
+}
+
 void run(Options options) {
   check_output({"-o", options.output, FileKind::profile}, options.files, options.force);
+  const std::vector<RowKind> kinds = row_kinds(options);
+  const auto is_stack = [&](const std::string& file) { return is_stack_table(file, kinds); };
+  if (std::any_of(options.files.begin(), options.files.end(), is_stack)) return run_stack(options, kinds);
   take_from_bench(options.files, options);
   if (options.hardware.empty()) options.hardware = "h800";
   if (!options.kernels.empty()) options.request.kernels = options.kernels;
@@ -83,8 +124,7 @@ void run(Options options) {
   for (const BenchTable& table : calibration.benches) expect_device(table, profile);
   const std::string report = calibration_text(calibration) + benches_text(calibration, profile.facts) +
                              (options.report ? residuals_text(calibration) : "");
-  std::erase_if(profile.kernel_sets, [&](const KernelSet& set) { return set.name == calibration.kernels.name; });
-  profile.kernel_sets.push_back(calibration.kernels);
+  replace_set(calibration.kernels, profile);
   write_text(options.output, to_yaml(profile));
   fmt::print("{}", report);
 }
@@ -105,6 +145,9 @@ void add_calibrate(CLI::App& app, int& /*exit_code*/) {
       "--kernels", options->kernels,
       "name of the kernel set, NAME-DATE: open-2025-late; by default bench-MONTH of a table of calib/bench, else "
       "deepseek-2025-02");
+  command->add_option("--date", options->date, "month of a serving stack's tables: 2026-08");
+  command->add_option("--tables", options->tables,
+                      "how a serving stack's tables are read: a mapping as calib/tables/README.md describes it");
   command->add_flag("--cross-validate", options->request.cross_validate,
                     "score benchmark tables on shapes left out of the fit; always of calib/bench's");
   command->add_option("--layers", options->request.layers, "layers of the trace to fit on")->delimiter(',');

@@ -51,8 +51,10 @@ bool all_numbers(const std::vector<std::string>& cells) {
 
 }  // namespace
 
-CsvTable::CsvTable(const std::filesystem::path& path, Header header) : file_(path.string()) {
-  std::istringstream stream(read_text(path));
+CsvTable::CsvTable(const std::filesystem::path& path, Header header) : CsvTable(path, read_text(path), header) {}
+
+CsvTable::CsvTable(const std::filesystem::path& path, const std::string& text, Header header) : file_(path.string()) {
+  std::istringstream stream(text);
   std::string line;
   std::getline(stream, line);
   columns_ = split(line);

@@ -15,6 +15,8 @@ class CsvTable {
   /// `unless_numbers`: a first line of numbers alone is a row, and columns are called 0, 1, 2, ...
   /// Throws SpecError for a file that is missing, empty, binary, or whose rows differ in length from its first line.
   explicit CsvTable(const std::filesystem::path& path, Header header = Header::always);
+  /// Of text that came from this file otherwise.
+  CsvTable(const std::filesystem::path& path, const std::string& text, Header header = Header::always);
 
   [[nodiscard]] std::size_t rows() const { return rows_.size(); }
   [[nodiscard]] bool has(const std::string& column) const { return places_.contains(column); }

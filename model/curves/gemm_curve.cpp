@@ -35,7 +35,7 @@ constexpr std::size_t kBf16Offset =
 
 Constant of_family(Constant fp8, Family family) {
   return static_cast<Constant>(static_cast<std::size_t>(fp8) +
-                               (row_of(family).precision == Precision::fp8 ? 0 : kBf16Offset));
+                               (row_of(family).precision == Precision::bf16 ? kBf16Offset : 0));
 }
 
 double bytes_per_number(Family family) { return number_bytes(row_of(family).precision); }

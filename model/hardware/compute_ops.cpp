@@ -9,30 +9,64 @@
 
 namespace moeline {
 
+namespace {
+
+const std::vector<std::string> kLinearTypes = {"fp8", "bf16", "fp8_tensor", "nvfp4"};
+
+struct LinearShape {
+  double m, n, k;
+};
+
+LinearShape linear_shape(const OpKeys& keys) {
+  return {keys.size("m", 4096), keys.size("n", 7168), keys.size("k", 16384)};
+}
+
+}  // namespace
+
 RequestedOp gemm_op(const std::string& text, const MachineFacts& machine) {
-  const OpKeys keys(text, {"dtype", "m", "n", "k"});
-  const Precision precision = precision_named(keys.choice("dtype", {"fp8", "bf16"}));
-  return {text,
-          {kernels::gemm(gemm_family(GemmLayout::dense, precision), text, keys.size("m", 4096), keys.size("n", 7168),
-                         keys.size("k", 16384))},
-          keys.all_sms(machine)};
+  const OpKeys keys(text, {"dtype", "m", "n", "k", "l2"});
+  const Precision precision = precision_named(keys.choice("dtype", kLinearTypes));
+  const LinearShape shape = linear_shape(keys);
+  return keys.requested(text, {kernels::linear_gemm(precision, text, shape.m, shape.n, shape.k)}, machine);
+}
+
+RequestedOp linear_op(const std::string& text, const MachineFacts& machine) {
+  const OpKeys keys(text, {"dtype", "m", "n", "k", "l2"});
+  const Precision precision = precision_named(keys.choice("dtype", kLinearTypes));
+  const LinearShape shape = linear_shape(keys);
+  std::vector<Operator> kernels;
+  if (precision != Precision::bf16) {
+    kernels.push_back(kernels::linear_cast(precision, "cast of " + text, shape.m, shape.n, shape.k));
+  }
+  kernels.push_back(kernels::linear_gemm(precision, text, shape.m, shape.n, shape.k));
+  return keys.requested(text, std::move(kernels), machine);
+}
+
+// One product for each head, m rows of each: those around absorbed MLA's core.
+RequestedOp batched_gemm_op(const std::string& text, const MachineFacts& machine) {
+  const OpKeys keys(text, {"dtype", "heads", "m", "n", "k", "l2"});
+  const double heads = keys.size("heads", 128);
+  const Precision precision = precision_named(keys.choice("dtype", {"bf16", "fp8"}));
+  return keys.requested(
+      text,
+      {kernels::per_head_gemm(precision, text, heads, keys.size("m", 64), keys.size("n", 512), keys.size("k", 128))},
+      machine);
 }
 
 RequestedOp grouped_gemm_op(const std::string& text, const MachineFacts& machine) {
-  const OpKeys keys(text, {"layout", "dtype", "groups", "m", "n", "k"});
+  const OpKeys keys(text, {"layout", "dtype", "groups", "m", "n", "k", "l2"});
   const bool masked = keys.choice("layout", {"contiguous", "masked"}) == "masked";
   const Precision precision = precision_named(keys.choice("dtype", {"fp8", "bf16"}));
   const double groups = keys.size("groups", 4);
   double rows = keys.size("m", masked ? 256 : 8192);
   if (!masked) rows = std::ceil(rows / kRowPadding) * kRowPadding;
   const Family family = gemm_family(masked ? GemmLayout::masked : GemmLayout::contiguous, precision);
-  return {text,
-          {kernels::gemm(family, text, groups * rows, keys.size("n", 4096), keys.size("k", 7168), groups)},
-          keys.all_sms(machine)};
+  return keys.requested(
+      text, {kernels::gemm(family, text, groups * rows, keys.size("n", 4096), keys.size("k", 7168), groups)}, machine);
 }
 
 RequestedOp memory_op(const std::string& text, const MachineFacts& machine) {
-  const OpKeys keys(text, {"kind", "bytes"});
+  const OpKeys keys(text, {"kind", "bytes", "l2"});
   const std::vector<std::pair<std::string, Family>> kinds = {
       {"streaming", Family::streaming},           {"rowwise", Family::rowwise},       {"swiglu", Family::swiglu},
       {"cast_transpose", Family::cast_transpose}, {"requantize", Family::requantize}, {"strided", Family::strided}};
@@ -41,7 +75,7 @@ RequestedOp memory_op(const std::string& text, const MachineFacts& machine) {
   const std::string kind = keys.choice("kind", names);
   const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == kind; });
   const double bytes = keys.spec().has("bytes") ? keys.spec().number("bytes", 1, 1e15) : 4096.0 * 7168 * 4;
-  return {text, {kernels::memory(found->second, text, bytes)}, keys.all_sms(machine)};
+  return keys.requested(text, {kernels::memory(found->second, text, bytes)}, machine);
 }
 
 }  // namespace moeline

@@ -29,13 +29,15 @@ enum class Clock {
 struct FamilyFit {
   int kernels = 0;
   MeasuredRange range;
-  bool held_out = false;        ///< errors of kernels left out of the fit; else of the fitted ones
-  double median_abs_error = 0;  ///< of predicted / measured - 1
+  bool held_out = false;           ///< errors of kernels left out of the fit; else of the fitted ones
+  double median_abs_error = 0;     ///< of predicted / measured - 1
+  double median_error = kUnknown;  ///< signed; of families with a form
   double p95_abs_error = 0;
   double worst_error = 0;    ///< signed
   double mean_error = 0;     ///< signed
   double jitter = kUnknown;  ///< standard deviation of a kernel's time over its mean, from one execution to the next
   bool host_timed = false;   ///< its times hold a launch gap each
+  bool graph_timed = false;  ///< they hold the gap of a CUDA graph's node each
   std::string kernel_set;  ///< it was fitted for; another set's name where borrowed, "h800: NAME" from another machine
   TileSet tiles = TileSet::wide;  ///< of that set
   Clock clock = Clock::unknown;   ///< that set's, where its rows do not say another

@@ -73,6 +73,21 @@ Dimensions dimensions_of(const Operator& op, int sms) {
   return values;
 }
 
+Dimensions measured_dimensions_of(const Operator& op, int sms) {
+  if (op.experts.role != ExpertRole::none) {
+    const ExpertShape& e = op.experts;
+    const double local = e.experts / e.ep, rows = std::max(1.0, e.tokens * e.top_k / e.ep);
+    return {{Dimension::m, rows / std::min(local, rows)},
+            {Dimension::n, e.width},
+            {Dimension::k, e.hidden},
+            {Dimension::groups, local}};
+  }
+  if (op.measured_as.starts_with("linear")) {
+    return {{Dimension::m, op.m}, {Dimension::n, op.n}, {Dimension::k, op.k}, {Dimension::sms, sms}};
+  }
+  return dimensions_of(op, sms);
+}
+
 void extend(MeasuredRange& range, const Dimensions& measured) {
   for (const auto& [dimension, value] : measured) {
     Bounds& interval = range.try_emplace(dimension, Bounds{value, value}).first->second;

@@ -15,6 +15,9 @@ using Dimensions = std::map<Dimension, double>;
 /// `sms`: that it is launched on.
 [[nodiscard]] Dimensions dimensions_of(const Operator& op, int sms);
 
+/// By which sizes a serving stack's tables tell what the kernel is part of: a linear layer, a layer of experts.
+[[nodiscard]] Dimensions measured_dimensions_of(const Operator& op, int sms);
+
 struct Bounds {
   double low = 0, high = 0;
 };

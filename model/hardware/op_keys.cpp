@@ -45,4 +45,12 @@ int OpKeys::sms(const MachineFacts& machine, int fallback) const {
   return spec_.integer_or("sms", 1, static_cast<int>(machine.sms), std::min(fallback, static_cast<int>(machine.sms)));
 }
 
+RequestedOp OpKeys::requested(const std::string& text, std::vector<Operator> kernels,
+                              const MachineFacts& machine) const {
+  if (spec_.has("l2") && choice("l2", {"cold", "hot"}) == "hot") {
+    for (Operator& op : kernels) op.hot = true;
+  }
+  return {text, std::move(kernels), all_sms(machine)};
+}
+
 }  // namespace moeline

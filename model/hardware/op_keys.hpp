@@ -6,6 +6,7 @@
 
 #include "base/spec.hpp"
 #include "curves/machine_facts.hpp"
+#include "hardware/parse_op.hpp"
 
 namespace moeline {
 
@@ -32,6 +33,9 @@ class OpKeys {
   [[nodiscard]] int sms(const MachineFacts& machine, int fallback) const;
   [[nodiscard]] int all_sms(const MachineFacts& machine) const { return sms(machine, static_cast<int>(machine.sms)); }
   [[nodiscard]] const Spec& spec() const { return spec_; }
+  /// The OP's kernels on all SMs or so many; with l2=hot, where the OP has the key, on operands that L2 holds.
+  [[nodiscard]] RequestedOp requested(const std::string& text, std::vector<Operator> kernels,
+                                      const MachineFacts& machine) const;
 
  private:
   Spec spec_;

@@ -12,6 +12,8 @@ namespace moeline {
 
 // compute_ops.cpp
 [[nodiscard]] RequestedOp gemm_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp linear_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp batched_gemm_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp grouped_gemm_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp memory_op(const std::string& text, const MachineFacts& machine);
 

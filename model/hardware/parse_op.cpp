@@ -17,13 +17,19 @@ struct Kind {
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> kKinds = {
-      {"gemm", "dtype=fp8|bf16,m=4096,n=7168,k=16384", gemm_op},
+      {"linear", "dtype=fp8|bf16|fp8_tensor|nvfp4,m=4096,n=7168,k=16384: GEMM, and below BF16 the cast of its input",
+       linear_op},
+      {"gemm", "dtype=fp8|bf16|fp8_tensor|nvfp4,m=4096,n=7168,k=16384", gemm_op},
+      {"batched_gemm", "dtype=bf16|fp8,heads=128,m=64 rows of each head,n=512,k=128", batched_gemm_op},
       {"grouped_gemm",
        "layout=contiguous|masked,dtype=fp8|bf16,groups=4,m=8192 (masked: 256) rows of each group,n=4096,k=7168",
        grouped_gemm_op},
-      {"mla_decode", "batch=64,kv_len=4096,query_len=1,heads=128,qk_dim=576,v_dim=512", mla_decode_op},
-      {"gqa_decode", "batch=64,kv_len=4096,query_len=1,heads=64,kv_heads=4,head_dim=128", gqa_decode_op},
-      {"attention_forward", "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0",
+      {"mla_decode", "batch=64,kv_len=4096,query_len=1,heads=128,qk_dim=576,v_dim=512,kv_dtype=bf16|fp8",
+       mla_decode_op},
+      {"gqa_decode", "batch=64,kv_len=4096,query_len=1,heads=64,kv_heads=4,head_dim=128,kv_dtype=bf16|fp8,window=0",
+       gqa_decode_op},
+      {"attention_forward",
+       "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0,dtype=bf16|fp8",
        attention_forward_op},
       {"memory", "kind=streaming|rowwise|swiglu|cast_transpose|requantize|strided,bytes=117440512", memory_op},
       {"dispatch",
@@ -49,7 +55,8 @@ RequestedOp parse_op(const std::string& text, const MachineFacts& machine) {
 
 std::string op_help() {
   std::string text =
-      "OP is KIND or KIND:key=value,...; what is left out is as shown (DeepSeek-V3's). Every OP takes sms=N.\n";
+      "OP is KIND or KIND:key=value,...; what is left out is as shown (DeepSeek-V3's). Every OP takes sms=N, those "
+      "that\ncompute l2=cold|hot: whether L2 holds their operands, as it does where a benchmark repeats them.\n";
   for (const Kind& kind : kinds()) text += fmt::format("  {}:{}\n", kind.name, kind.keys);
   return text +
          "The nodes and ranks that a token reaches are those of DeepSeek-V3's gating, or with gating=benchmark those "

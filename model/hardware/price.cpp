@@ -168,7 +168,7 @@ void price_collective(const Operator& op, const MachineFacts& machine, const Ker
 // What speaks against the measurements of the curve's family, wherever they lie.
 std::string doubt_of(const Operator& op, const std::string& family, const MachineFacts& machine,
                      const KernelSet& kernels) {
-  if (family != name_of(op.family)) return fmt::format("priced as {}", family);
+  if (family != name_of(op.family) && family != op.measured_as) return fmt::format("priced as {}", family);
   return machine.computes_like(kernels.fitted_on) ? "" : kOtherMachine;
 }
 
@@ -178,18 +178,33 @@ MachineFacts machine_for(const std::string& family, const PriceConditions& condi
   return kernels.is_burst(family) ? at_clock(machine, conditions.clock) : machine;
 }
 
+// The form that a serving stack's tables gave the family; null where its curve goes by the set's constants.
+const FamilyFit* fit_with_form(const std::string& family, const KernelSet& kernels) {
+  const auto fit = kernels.fits.find(family);
+  return fit != kernels.fits.end() && fit->second.form != nullptr ? &fit->second : nullptr;
+}
+
 Curve curve_of(const Operator& op, const std::string& family, int sms, const MachineFacts& machine,
                const KernelSet& kernels) {
+  if (const FamilyFit* measured = fit_with_form(family, kernels)) return measured->form->curve(op, sms, machine);
   const auto fit = kernels.fits.find(family);
   const TileSet tiles = fit == kernels.fits.end() ? kernels.tiles : fit->second.tiles;
   Curve curve = compute_curve(op, sms, machine, tiles);
-  const bool lends = family == name_of(Family::gemm_fp8) && row_of(op.family).precision != Precision::fp8;
+  const bool lends = family == name_of(Family::gemm_fp8) && row_of(op.family).precision == Precision::bf16;
   return lends ? with_fp8_constants(std::move(curve)) : curve;
+}
+
+double us_by_curve(const Operator& op, const std::string& family, int sms, const MachineFacts& machine,
+                   const KernelSet& kernels) {
+  const Curve curve = curve_of(op, family, sms, machine, kernels);
+  const FamilyFit* measured = fit_with_form(family, kernels);
+  if (measured != nullptr) return evaluate(curve, measured->constants).us;
+  return std::max(evaluate(curve, kernels.constants).us, shortest_us(kernels, machine));
 }
 
 // No kernel beats the peaks of HBM and of the tensor cores it runs on.
 double floor_us(const Operator& op, const MachineFacts& machine) {
-  return std::max(bytes_at_peak_us(op.bytes, machine.hbm_GBps),
+  return std::max(op.hot ? 0 : bytes_at_peak_us(op.bytes, machine.hbm_GBps),
                   flops_at_peak_us(op.flops, machine.tflops(precision_of(op))));
 }
 
@@ -201,16 +216,16 @@ double clocked_share(const Operator& op, const std::string& family, int sms, con
   if (!(price.solo_us > 0)) return 0;  // nothing to do, and nothing known of launching it
   const MachineFacts slower = at_clock(clocked, kSlower);
   const bool by_curve = price.provenance != Provenance::roofline;
-  const double us = by_curve ? evaluate(curve_of(op, family, sms, slower, kernels), kernels.constants).us : 0;
-  const double slower_us = std::max({us, shortest_us(kernels, slower), floor_us(op, slower)});
+  const double us = by_curve ? us_by_curve(op, family, sms, slower, kernels) : shortest_us(kernels, slower);
+  const double slower_us = std::max(us, floor_us(op, slower));
   return std::clamp((slower_us / price.solo_us - 1) / (1 / kSlower - 1), 0.0, 1.0);
 }
 
 // A curve a little below the peaks is a matter of rounding; one far below knows nothing of such a kernel.
-void raise_to_floor(double floor_us, Price& price) {
-  constexpr double kRounding = 1.05;
+constexpr double kRounding = 1.05;
+void raise_to_floor(double floor_us, double rounding, Price& price) {
   if (floor_us <= price.solo_us) return;
-  if (is_covered(price.provenance) && floor_us > kRounding * price.solo_us) {
+  if (is_covered(price.provenance) && floor_us > rounding * price.solo_us) {
     price.provenance = Provenance::extrapolated;
     price.note.reasons.insert("the curve is below the machine's peaks");
   }
@@ -218,10 +233,30 @@ void raise_to_floor(double floor_us, Price& price) {
   price.bound_by = "roofline";
 }
 
+// By the form and the constants of a serving stack's tables, whose rows held what L2 kept of the operands: cold, some
+// come out below the peaks, and a launch is in every row.
+void price_by_form(const Operator& op, const std::string& family, const FamilyFit& fit,
+                   const PriceConditions& conditions, const MachineFacts& machine, const KernelSet& kernels,
+                   Price& price) {
+  constexpr double kHot = 1.25;
+  const Evaluation alone = evaluate(fit.form->curve(op, conditions.sms, machine), fit.constants);
+  price.solo_us = alone.us;
+  price.bound_by = alone.bound;
+  price.deviation = alone.deviation;
+  set_provenance(kernels, {{family}, doubt_of(op, family, machine, kernels)},
+                 measured_dimensions_of(op, conditions.sms), price);
+  raise_to_floor(floor_us(op, machine), kHot, price);
+  price.clocked = clocked_share(op, family, conditions.sms, price, machine, kernels);
+}
+
 void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                    const KernelSet& kernels, Price& price) {
-  const std::string family = priced_as(op.family, kernels);
+  const std::string family = priced_as(op, kernels);
   const MachineFacts clocked = machine_for(family, conditions, machine, kernels);
+  if (const FamilyFit* measured = fit_with_form(family, kernels)) {
+    price_by_form(op, family, *measured, conditions, clocked, kernels, price);
+    return;
+  }
   const Evaluation alone = evaluate_noting(curve_of(op, family, conditions.sms, clocked, kernels), kernels, price);
   if (!kernels.fits.contains(family) || std::isnan(alone.us)) {
     set_roofline(price);  // nothing is known but the floors
@@ -233,15 +268,22 @@ void price_compute(const Operator& op, const PriceConditions& conditions, const 
                    price);
   }
   price.solo_us = std::max(price.solo_us, shortest_us(kernels, clocked));
-  raise_to_floor(floor_us(op, clocked), price);
+  raise_to_floor(floor_us(op, clocked), kRounding, price);
   price.clocked = clocked_share(op, family, conditions.sms, price, clocked, kernels);
 }
 
 }  // namespace
 
+std::string priced_as(const Operator& op, const KernelSet& kernels) {
+  const auto measured = kernels.fits.find(op.measured_as);
+  const bool has_form = measured != kernels.fits.end() && measured->second.form != nullptr;
+  return has_form ? op.measured_as : priced_as(op.family, kernels);
+}
+
 std::string priced_as(Family family, const KernelSet& kernels) {
-  if (kernels.fits.contains(name_of(family)) || !is_gemm(family) || row_of(family).precision == Precision::fp8)
-    return name_of(family);
+  const Precision precision = row_of(family).precision;
+  if (kernels.fits.contains(name_of(family)) || !is_gemm(family) || precision == Precision::fp8) return name_of(family);
+  if (precision != Precision::bf16) return name_of(Family::gemm_fp8);
   return name_of(kernels.knows("gemm_bf16") ? Family::gemm_bf16 : Family::gemm_fp8);
 }
 
@@ -259,6 +301,10 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
   if (machine.tflops(precision_of(op)) == 0) {
     throw SpecError(
         fmt::format("'{}' is an FP8 kernel, and the machine has no FP8 tensor cores (fp8_tflops is 0)", op.name));
+  }
+  if (precision_of(op) == Precision::nvfp4 && machine.fp4_tflops == 0) {
+    throw SpecError(
+        fmt::format("'{}' is an FP4 kernel, and the machine has no FP4 tensor cores (fp4_tflops is 0)", op.name));
   }
   MOELINE_CHECK(conditions.sms > 0 && conditions.sms <= machine.sms, std::to_string(conditions.sms));
   Price price;
@@ -278,7 +324,7 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
   } else {
     price_compute(op, conditions, machine, kernels, price);
   }
-  if (is_communication(op.family)) raise_to_floor(floor_us(op, machine), price);
+  if (is_communication(op.family)) raise_to_floor(floor_us(op, machine), kRounding, price);
   price.hbm_GBps = std::min(GBps(op.bytes, price.solo_us), machine.hbm_GBps);
   price.nvlink_GBps = std::min(price.nvlink_GBps, machine.nvlink_GBps);
   price.nic_GBps = std::min(price.nic_GBps, machine.nic_GBps);

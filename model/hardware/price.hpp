@@ -34,6 +34,8 @@ struct PriceConditions {
 
 /// The family whose measurements tell about this one: its own; for a BF16 GEMM the dense BF16 ones, or the FP8 ones.
 [[nodiscard]] std::string priced_as(Family family, const KernelSet& kernels);
+/// The same of a kernel: what a serving stack's tables measured it as comes first.
+[[nodiscard]] std::string priced_as(const Operator& op, const KernelSet& kernels);
 
 /// Even a kernel with next to nothing to do takes as long as the small ones do. 0 where the set does not know.
 [[nodiscard]] double shortest_us(const KernelSet& kernels, const MachineFacts& machine);

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-#include "hardware/kernel_set.hpp"
 #include "curves/machine_facts.hpp"
+#include "hardware/kernel_set.hpp"
 
 namespace moeline {
 

@@ -10,6 +10,7 @@ inline constexpr const char* kInSample = "in-sample";
 inline constexpr const char* kHeldOut = "held-out";
 inline constexpr const char* kHostClock = "host";
 inline constexpr const char* kDeviceClock = "device";
+inline constexpr const char* kGraphClock = "graph";  // replays of a CUDA graph
 inline constexpr const char* kNarrow = "narrow";
 inline constexpr const char* kWide = "wide";
 inline const std::vector<std::string> kClocks = {"burst", "sustained", "unknown"};  // in the order of Clock

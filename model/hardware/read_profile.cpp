@@ -72,10 +72,21 @@ Clock clock_named(const std::string& word) {
   return static_cast<Clock>(std::find(kClocks.begin(), kClocks.end(), word) - kClocks.begin());
 }
 
+// A form's constants stand with the family, each of its parts.
+void read_form(const Spec& spec, FamilyFit& fit) {
+  fit.form = form_named(spec.choice("form", form_names()));
+  const Spec constants = spec.map("constants");
+  std::vector<std::string> names;
+  for (const FormPart& part : fit.form->parts) names.push_back(part.name);
+  constants.expect(names);
+  for (const std::string& name : names) fit.constants.push_back(constants.number(name, 0, 1e9));
+}
+
 FamilyFit read_fit(const Spec& spec) {
   spec.expect({"kernels", "range", "errors", "median_abs_error", "p95_abs_error", "worst_error", "mean_error", "jitter",
-               "timed_by", "clock"});
+               "timed_by", "clock", "form", "constants", "median_error"});
   FamilyFit fit;
+  if (spec.has("form")) read_form(spec, fit);
   fit.kernels = spec.integer("kernels", 1, 1 << 30);
   fit.range = read_range(spec.map_or_empty("range"));
   fit.held_out = spec.choice("errors", {kInSample, kHeldOut}) == kHeldOut;
@@ -85,7 +96,11 @@ FamilyFit read_fit(const Spec& spec) {
   fit.mean_error = spec.number("mean_error", -1, 1e6);
   if (spec.has("jitter")) fit.jitter = spec.number("jitter", 0, 1);
   if (spec.has("clock")) fit.clock = clock_named(spec.choice("clock", kClocks));
-  fit.host_timed = spec.has("timed_by") && spec.choice("timed_by", {kHostClock, kDeviceClock}) == kHostClock;
+  if (spec.has("median_error")) fit.median_error = spec.number("median_error", -1, 1e6);
+  const std::string timed_by =
+      spec.has("timed_by") ? spec.choice("timed_by", {kHostClock, kDeviceClock, kGraphClock}) : kDeviceClock;
+  fit.host_timed = timed_by == kHostClock;
+  fit.graph_timed = timed_by == kGraphClock;
   return fit;
 }
 

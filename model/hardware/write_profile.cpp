@@ -28,6 +28,21 @@ std::string range_yaml(const MeasuredRange& range) {
   return intervals.empty() ? "" : fmt::format("range: {{{}}}, ", fmt::join(intervals, ", "));
 }
 
+// "form: flash_decode, constants: {start_us: 8.9, ...}, "
+std::string form_yaml(const FamilyFit& fit) {
+  if (fit.form == nullptr) return "";
+  std::vector<std::string> constants;
+  for (std::size_t i = 0; i < fit.constants.size(); ++i) {
+    constants.push_back(fmt::format("{}: {}", fit.form->parts[i].name, digits(fit.constants[i], 5)));
+  }
+  return fmt::format("form: {}, constants: {{{}}}, ", fit.form->name, fmt::join(constants, ", "));
+}
+
+std::string timed_by_yaml(const FamilyFit& fit) {
+  if (fit.host_timed) return fmt::format(", timed_by: {}", kHostClock);
+  return fit.graph_timed ? fmt::format(", timed_by: {}", kGraphClock) : "";
+}
+
 std::string kernel_set_yaml(const KernelSet& set) {
   std::vector<std::string> machine;
   for (const FactField& field : fact_fields()) {
@@ -46,14 +61,14 @@ std::string kernel_set_yaml(const KernelSet& set) {
   }
   text += "    fits:  # errors of predicted / measured - 1\n";
   for (const auto& [family, fit] : set.fits) {
-    text += fmt::format("      {}: {{kernels: {}, {}", family, fit.kernels, range_yaml(fit.range));
+    text += fmt::format("      {}: {{{}kernels: {}, {}", family, form_yaml(fit), fit.kernels, range_yaml(fit.range));
     text +=
-        fmt::format("errors: {}, median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}{}{}{}}}\n",
-                    fit.held_out ? kHeldOut : kInSample, digits(fit.median_abs_error, 3), digits(fit.p95_abs_error, 3),
-                    digits(fit.worst_error, 3), digits(fit.mean_error, 3),
-                    std::isnan(fit.jitter) ? "" : ", jitter: " + digits(fit.jitter, 3),
-                    fit.host_timed ? fmt::format(", timed_by: {}", kHostClock) : "",
-                    fit.clock == set.clock ? "" : ", clock: " + name_of(fit.clock));
+        fmt::format("errors: {}, {}median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}{}{}{}}}\n",
+                    fit.held_out ? kHeldOut : kInSample,
+                    std::isnan(fit.median_error) ? "" : fmt::format("median_error: {}, ", digits(fit.median_error, 3)),
+                    digits(fit.median_abs_error, 3), digits(fit.p95_abs_error, 3), digits(fit.worst_error, 3),
+                    digits(fit.mean_error, 3), std::isnan(fit.jitter) ? "" : ", jitter: " + digits(fit.jitter, 3),
+                    timed_by_yaml(fit), fit.clock == set.clock ? "" : ", clock: " + name_of(fit.clock));
   }
   return text;
 }

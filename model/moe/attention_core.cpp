@@ -23,13 +23,19 @@ Operator attention(Family family, const char* name, const AttentionShape& shape)
   op.name = name;
   op.family = family;
   op.attention = shape;
+  op.measured_as = name_of(family);
   return op;
 }
+
+bool is_latent(const AttentionShape& shape) { return shape.qk_dim != shape.v_dim; }
 
 }  // namespace
 
 Operator prefill_core(const AttentionShape& shape, double window) {
   Operator op = attention(Family::attention_forward, "FlashAttention forward", shape);
+  op.measured_as = !is_latent(shape) ? "gqa_prefill" : shape.kv_heads == 1 ? "mla_prefill_absorbed" : "mla_prefill";
+  if (shape.math != Precision::bf16) op.measured_as += "_fp8";
+  op.precision = shape.math;
   if (window > 0 && window < shape.kv_len) op.attention.window = window;
   op.flops = 2 * shape.batch * shape.heads * causal_pairs(shape, window) * (shape.qk_dim + shape.v_dim);
   const double queries = shape.batch * shape.query_len * shape.heads * (shape.qk_dim + shape.v_dim);
@@ -43,6 +49,7 @@ Operator prefill_backward_core(const AttentionShape& shape) {
   Operator op = prefill_core(shape);
   op.name = "FlashAttention backward";
   op.family = Family::attention_backward;
+  op.measured_as = "";
   op.recomputed_flops = op.flops * shape.qk_dim / (shape.qk_dim + shape.v_dim);
   op.flops *= (3 * shape.qk_dim + 2 * shape.v_dim) / (shape.qk_dim + shape.v_dim);
   return op;
@@ -52,15 +59,20 @@ Operator mla_decode_core(const AttentionShape& shape) {
   Operator op = attention(Family::mla_decode, "MLA decode core", shape);
   const double width = shape.qk_dim + shape.v_dim;
   op.flops = 2 * shape.batch * shape.heads * shape.query_len * shape.kv_len * width;
-  op.bytes = shape.batch * (shape.kv_len * shape.qk_dim + shape.query_len * shape.heads * width) * kBf16;
+  op.bytes = shape.batch *
+             (shape.kv_len * shape.qk_dim * number_bytes(shape.cache) + shape.query_len * shape.heads * width * kBf16);
+  if (shape.cache != Precision::bf16) op.measured_as += "_fp8";
   return op;
 }
 
 Operator gqa_decode_core(const AttentionShape& shape) {
   Operator op = attention(Family::gqa_decode, "GQA decode core", shape);
   const double width = shape.qk_dim + shape.v_dim;
-  op.flops = 2 * shape.batch * shape.heads * shape.query_len * shape.kv_len * width;
-  op.bytes = shape.batch * (shape.kv_len * shape.kv_heads + shape.query_len * shape.heads) * width * kBf16;
+  const double seen = shape.window > 0 ? std::min(shape.kv_len, shape.window + shape.query_len - 1) : shape.kv_len;
+  op.flops = 2 * shape.batch * shape.heads * shape.query_len * seen * width;
+  op.bytes =
+      shape.batch * width * (seen * shape.kv_heads * number_bytes(shape.cache) + shape.query_len * shape.heads * kBf16);
+  if (shape.cache != Precision::bf16) op.measured_as += "_fp8";
   return op;
 }
 

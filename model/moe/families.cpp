@@ -20,6 +20,8 @@ const std::array<FamilyRow, kFamilies>& rows_of_families() {
       {Family::gemm_fp8_wgrad,       "gemm_fp8_wgrad",       gemm,         "gemm",         fp8,  true,  {m, n, k}},
       {Family::gemm_fp8_grouped,     "gemm_fp8_grouped",     gemm,         "grouped_gemm", fp8,  true,  {m, n, k, groups}},
       {Family::gemm_fp8_masked,      "gemm_fp8_masked",      gemm,         "grouped_gemm", fp8,  true,  {m, n, k, groups}},
+      {Family::gemm_fp8_tensor,      "gemm_fp8_tensor",      gemm,         "gemm",         fp8_tensor, false, {m, n, k}},
+      {Family::gemm_nvfp4,           "gemm_nvfp4",           gemm,         "gemm",         nvfp4, false, {m, n, k}},
       {Family::gemm_bf16,            "gemm_bf16",            gemm,         "gemm",         bf16, false, {m, n, k}},
       {Family::gemm_bf16_grouped,    "gemm_bf16_grouped",    gemm,         "grouped_gemm", bf16, false, {m, n, k, groups}},
       {Family::gemm_bf16_batched,    "gemm_bf16_batched",    gemm,         "gemm",         bf16, false, {m, n, k, groups}},

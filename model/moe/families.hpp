@@ -16,6 +16,8 @@ enum class Family {
   gemm_fp8_wgrad,     ///< dense, persistent, accumulates into FP32
   gemm_fp8_grouped,   ///< contiguous grouped layout: rows of all local experts, each padded to 128
   gemm_fp8_masked,    ///< masked grouped layout: each local expert has a buffer and a count of valid rows
+  gemm_fp8_tensor,    ///< dense, one scale per tensor, or per row of it
+  gemm_nvfp4,         ///< dense, FP4 tensor cores
   gemm_bf16,          ///< dense
   gemm_bf16_grouped,  ///< one GEMM per local expert
   gemm_bf16_batched,  ///< one GEMM per head: MLA's absorbed projections

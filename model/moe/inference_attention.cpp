@@ -16,7 +16,7 @@ using namespace module_names;
 
 // One GEMM per head, BF16.
 Operator per_head(const char* name, double tokens, double heads, double n, double k) {
-  return gemm(Family::gemm_bf16_batched, name, heads * tokens, n, k, heads);
+  return per_head_gemm(Precision::bf16, name, heads, tokens, n, k);
 }
 
 void project_mla(Linear& linear, const InferenceWork& work) {

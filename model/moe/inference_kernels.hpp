@@ -15,8 +15,10 @@ class Linear : public kernels::KernelList {
 
   /// m x k times k x n. `cast_input`: false where it is cast already.
   void project(const char* module, const char* name, double m, double n, double k, bool cast_input = true) {
-    if (casts() && cast_input) add(module, kernels::cast(std::string("cast input of ") + name, m, k));
-    add(module, kernels::gemm(gemm_family(GemmLayout::dense, precision_), name, m, n, k));
+    if (casts() && cast_input) {
+      add(module, kernels::linear_cast(precision_, std::string("cast input of ") + name, m, n, k));
+    }
+    add(module, kernels::linear_gemm(precision_, name, m, n, k));
   }
 
   /// SwiGLU of rows x 2 ffn, with the cast of its result for the next GEMM.

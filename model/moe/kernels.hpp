@@ -84,6 +84,40 @@ inline Operator cast(std::string name, double rows, double columns) {
 inline Operator cast_transpose(std::string name, double rows, double columns) {
   return memory(Family::cast_transpose, std::move(name), rows * columns * (kBf16 + kFp8));
 }
+
+/// Tables of serving stacks list linear layers whole, GEMM and cast of its input; each says which layer it is of.
+inline std::string linear_family(Precision precision) { return "linear_" + name_of(precision); }
+
+/// The GEMM of a linear layer, m x k times k x n, by tensor cores of this format.
+inline Operator linear_gemm(Precision precision, std::string name, double m, double n, double k) {
+  const Family family = precision == Precision::nvfp4        ? Family::gemm_nvfp4
+                        : precision == Precision::fp8_tensor ? Family::gemm_fp8_tensor
+                        : precision == Precision::fp8        ? Family::gemm_fp8
+                                                             : Family::gemm_bf16;
+  Operator op = gemm(family, std::move(name), m, n, k);
+  op.measured_as = linear_family(precision);
+  return op;
+}
+
+/// One GEMM of m x k times k x n per head: MLA's absorbed projections.
+inline Operator per_head_gemm(Precision precision, std::string name, double heads, double m, double n, double k) {
+  Operator op = gemm(Family::gemm_bf16_batched, std::move(name), heads * m, n, k, heads);
+  op.precision = precision;
+  op.measured_as = std::string(n > k ? "mla_up_" : "mla_down_") + name_of(precision);
+  return op;
+}
+
+/// The cast of its input, from BF16.
+inline Operator linear_cast(Precision precision, std::string name, double m, double n, double k) {
+  Operator op = rowwise(std::move(name), m, m * k * (kBf16 + number_bytes(precision)));
+  op.m = m;
+  op.n = n;
+  op.k = k;
+  op.precision = precision;
+  op.measured_as = linear_family(precision);
+  return op;
+}
+
 /// RMSNorm over `tensors` tensors of rows x columns, read or written (residual and gradient included).
 inline Operator norm(std::string name, double rows, double columns, double tensors) {
   return rowwise(std::move(name), rows, rows * columns * tensors * kBf16);

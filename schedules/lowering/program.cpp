@@ -133,13 +133,12 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
   if (kernel.computes) {
     constant(Constant::jitter);
     if (setup_.scenario.speed_spread > 0) constant(Constant::speed_spread);
-    kernel.traits = {setup_.kernels.jitter(priced_as(op.family, setup_.kernels)), price.deviation, price.clocked};
+    kernel.traits = {setup_.kernels.jitter(priced_as(op, setup_.kernels)), price.deviation, price.clocked};
   }
   if (knows_power(setup_.machine.facts)) {
     kernel.traits.power = power_of(op, price, setup_.clock, setup_.machine.facts);
   }
-  const bool follows_gap = setup_.scenario.launch != Launch::none && !wire && !holds_gap(op.family);
-  if (follows_gap) kernel.task.delay = from_us(constant(kernel_gap_of(setup_)));
+  if (setup_.scenario.launch != Launch::none && !wire) kernel.task.delay = from_us(gap_us(op));
   if (!free) {
     kernel.task.solo = from_us(price.solo_us);
     if (price.hold != Hold::nothing) kernel.task.pool = static_cast<ResourceId>(RankResource::sms);
@@ -155,10 +154,13 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
   return kernel;
 }
 
-// Of times taken by the host's clock: another gap would count it twice.
-bool ProgramDraft::holds_gap(Family family) const {
-  const auto fit = setup_.kernels.fits.find(priced_as(family, setup_.kernels));
-  return fit != setup_.kernels.fits.end() && fit->second.host_timed;
+// Times taken by the host's clock hold the whole gap, those of a graph's replays that of a graph.
+double ProgramDraft::gap_us(const Operator& op) {
+  const auto fit = setup_.kernels.fits.find(priced_as(op, setup_.kernels));
+  const bool measured = fit != setup_.kernels.fits.end();
+  if (measured && fit->second.host_timed) return 0;
+  const double gap = constant(kernel_gap_of(setup_));
+  return measured && fit->second.graph_timed ? std::max(0.0, gap - constant(Constant::graph_gap)) : gap;
 }
 
 double ProgramDraft::constant(Constant constant) {

@@ -153,7 +153,7 @@ class ProgramDraft {
 
  private:
   [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price);
-  [[nodiscard]] bool holds_gap(Family family) const;
+  [[nodiscard]] double gap_us(const Operator& op);
   [[nodiscard]] PriceConditions conditions_of(const Operator& op, bool overlapped) const;
   [[nodiscard]] Price price_of(const Operator& op, const PriceConditions& conditions);
 

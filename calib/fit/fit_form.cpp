@@ -1,0 +1,218 @@
+#include "calib/fit/fit_form.hpp"
+
+#include <Eigen/Dense>
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <map>
+
+namespace moeline {
+namespace {
+
+using Vector = Eigen::VectorXd;
+using Matrix = Eigen::MatrixXd;
+
+constexpr double kScale = 0.05;  // relative error from which on rows count as their root
+
+// The curve that is the quickest: itself, or one of its alternatives.
+const Curve& chosen(const Curve& curve, std::size_t alternative) {
+  return alternative == 0 ? curve : curve.alternatives[alternative - 1];
+}
+
+// Features over the measured time, by what binds with these constants.
+Matrix features_of(const std::vector<FormRow>& rows, std::span<const double> constants) {
+  Matrix features = Matrix::Zero(static_cast<Eigen::Index>(rows.size()), static_cast<Eigen::Index>(constants.size()));
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    const auto add = [&](const std::vector<Term>& terms) {
+      for (const Term& term : terms) {
+        features(static_cast<Eigen::Index>(r), static_cast<Eigen::Index>(term.constant)) +=
+            term.feature / rows[r].measured_us;
+      }
+    };
+    for (const Curve& curve : rows[r].curves) {
+      const Evaluation binding = evaluate(curve, constants);
+      const Curve& taken = chosen(curve, binding.alternative);
+      add(taken.always);
+      if (!taken.branches.empty()) add(taken.branches[binding.branch].terms);
+    }
+  }
+  return features;
+}
+
+// x >= 0 with the least |Ax - b|, from A'A and A'b (Lawson and Hanson, Solving Least Squares Problems, chapter 23).
+Vector non_negative(const Matrix& normal, const Vector& right) {
+  const Eigen::Index n = right.size();
+  Vector x = Vector::Zero(n);
+  std::vector<bool> free(static_cast<std::size_t>(n), false);
+  const double tolerance = 1e-12 * right.cwiseAbs().maxCoeff();
+  const auto solve_free = [&] {
+    std::vector<Eigen::Index> columns;
+    for (Eigen::Index i = 0; i < n; ++i) {
+      if (free[static_cast<std::size_t>(i)]) columns.push_back(i);
+    }
+    const Vector part = normal(columns, columns).ldlt().solve(right(columns));
+    Vector whole = Vector::Zero(n);
+    for (std::size_t i = 0; i < columns.size(); ++i) whole(columns[i]) = part(static_cast<Eigen::Index>(i));
+    return whole;
+  };
+  for (Eigen::Index round = 0; round < 3 * n; ++round) {
+    const Vector gradient = right - normal * x;
+    Eigen::Index best = -1;
+    for (Eigen::Index i = 0; i < n; ++i) {
+      if (free[static_cast<std::size_t>(i)] || !(gradient(i) > tolerance)) continue;
+      if (best < 0 || gradient(i) > gradient(best)) best = i;
+    }
+    if (best < 0) break;
+    free[static_cast<std::size_t>(best)] = true;
+    while (true) {
+      const Vector target = solve_free();
+      double step = 1;
+      for (Eigen::Index i = 0; i < n; ++i) {
+        if (free[static_cast<std::size_t>(i)] && target(i) <= 0 && x(i) != target(i)) {
+          step = std::min(step, x(i) / (x(i) - target(i)));
+        }
+      }
+      if (step >= 1) {
+        x = target;
+        break;
+      }
+      x += step * (target - x);
+      for (Eigen::Index i = 0; i < n; ++i) {
+        if (free[static_cast<std::size_t>(i)] && x(i) <= 1e-15) {
+          free[static_cast<std::size_t>(i)] = false;
+          x(i) = 0;
+        }
+      }
+    }
+  }
+  return x;
+}
+
+// Constants at or above their least value that meet the features best, each row with its weight.
+std::vector<double> solve_weighted(const Matrix& features, const Vector& weights, const std::vector<FormPart>& parts) {
+  const auto n = static_cast<Eigen::Index>(parts.size());
+  Vector least(n);
+  for (Eigen::Index i = 0; i < n; ++i) least(i) = parts[static_cast<std::size_t>(i)].least;
+  const Vector target = Vector::Ones(features.rows()) - features * least;
+  // Columns differ by orders of magnitude.
+  Vector scale = (features.array().square().colwise() * weights.array()).colwise().sum().sqrt().matrix().transpose();
+  for (Eigen::Index i = 0; i < n; ++i) scale(i) = scale(i) > 0 ? scale(i) : 1;
+  const Matrix scaled = features * scale.cwiseInverse().asDiagonal();
+  const Matrix weighted = weights.asDiagonal() * scaled;
+  Matrix normal = scaled.transpose() * weighted;
+  normal.diagonal().array() += 1e-9;  // columns that no row has, or that depend on each other
+  const Vector solution = non_negative(normal, weighted.transpose() * target).cwiseQuotient(scale) + least;
+  return {solution.begin(), solution.end()};
+}
+
+// Of soft L1: a row's squared error counts as if it were weighted so.
+Vector weights_of(const Vector& errors) {
+  return (1 + (errors.array() / kScale).square()).sqrt().cwiseInverse().matrix();
+}
+
+double loss_of(const Vector& errors) { return ((1 + (errors.array() / kScale).square()).sqrt() - 1).sum(); }
+
+Vector errors_of(const std::vector<FormRow>& rows, std::span<const double> constants) {
+  Vector errors(static_cast<Eigen::Index>(rows.size()));
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    errors(static_cast<Eigen::Index>(i)) = predict(rows[i], constants) / rows[i].measured_us - 1;
+  }
+  return errors;
+}
+
+struct Fit {
+  std::vector<double> constants;
+  double loss = std::numeric_limits<double>::infinity();
+};
+
+// Branches, weights and constants in turn, half a step at a time once they alternate.
+Fit descend(const Form& form, const std::vector<FormRow>& rows, std::vector<double> constants) {
+  constexpr int kRounds = 40, kWholeSteps = 4;
+  Fit best;
+  Vector weights = Vector::Ones(static_cast<Eigen::Index>(rows.size()));
+  for (int round = 0; round < kRounds; ++round) {
+    const std::vector<double> next = solve_weighted(features_of(rows, constants), weights, form.parts);
+    double change = 0;
+    for (std::size_t i = 0; i < constants.size(); ++i) {
+      const double step = round < kWholeSteps ? next[i] : (constants[i] + next[i]) / 2;
+      change =
+          std::max(change, std::abs(step - constants[i]) / std::max(1e-9, std::abs(step) + std::abs(constants[i])));
+      constants[i] = step;
+    }
+    const Vector errors = errors_of(rows, constants);
+    const double loss = loss_of(errors);
+    if (loss < best.loss) best = {constants, loss};
+    if (change < 1e-6) break;
+    weights = weights_of(errors);
+  }
+  return best;
+}
+
+// Where to begin: what binds depends on it, and one start may end in a corner.
+std::vector<std::vector<double>> starts_of(const Form& form) {
+  std::vector<std::vector<double>> starts;
+  for (const double multiple : {1.0, 0.3}) {
+    std::vector<double> start;
+    for (const FormPart& part : form.parts) {
+      const bool is_multiple = part.name.find("multiple") != std::string::npos;
+      start.push_back(std::max(part.least, is_multiple ? 1.2 : multiple));
+    }
+    starts.push_back(std::move(start));
+  }
+  return starts;
+}
+
+// FNV-1a: equal on every machine.
+std::uint64_t hash(const std::string& text) {
+  std::uint64_t value = 14695981039346656037ULL;
+  for (const char c : text) value = (value ^ static_cast<unsigned char>(c)) * 1099511628211ULL;
+  return value;
+}
+
+// Slices in the order of their hashes, dealt in turn: every part gets some, and neighbours are not in one part.
+std::map<std::string, int> deal(const std::vector<FormRow>& rows, int parts) {
+  std::map<std::uint64_t, std::string> slices;
+  for (const FormRow& row : rows) slices.emplace(hash(row.slice), row.slice);
+  std::map<std::string, int> part_of;
+  int next = 0;
+  for (const auto& [key, slice] : slices) part_of[slice] = next++ % parts;
+  return part_of;
+}
+
+}  // namespace
+
+double predict(const FormRow& row, std::span<const double> constants) {
+  double us = 0;
+  for (const Curve& curve : row.curves) us += evaluate(curve, constants).us;
+  return us;
+}
+
+std::vector<double> fit_form(const Form& form, const std::vector<FormRow>& rows) {
+  Fit best;
+  for (const std::vector<double>& start : starts_of(form)) {
+    const Fit fit = descend(form, rows, start);
+    if (fit.loss < best.loss) best = fit;
+  }
+  return best.constants;
+}
+
+std::vector<double> predict_without_slice(const Form& form, const std::vector<FormRow>& rows, int parts) {
+  const std::map<std::string, int> part_of = deal(rows, parts);
+  std::vector<double> predictions(rows.size(), kUnknown);
+  if (part_of.size() < 2) return predictions;
+  for (int part = 0; part < parts; ++part) {
+    std::vector<FormRow> seen;
+    for (const FormRow& row : rows) {
+      if (part_of.at(row.slice) != part) seen.push_back(row);
+    }
+    if (seen.size() == rows.size() || seen.empty()) continue;
+    const std::vector<double> constants = fit_form(form, seen);
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      if (part_of.at(rows[i].slice) == part) predictions[i] = predict(rows[i], constants);
+    }
+  }
+  return predictions;
+}
+
+}  // namespace moeline

@@ -1,0 +1,169 @@
+#include "calib/fit/row_kind.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "base/spec.hpp"
+#include "curves/form.hpp"
+
+namespace moeline {
+namespace {
+
+std::vector<std::string> split(const std::string& text, const std::string& by) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (std::size_t end = 0; end != std::string::npos; begin = end + by.size()) {
+    end = text.find(by, begin);
+    parts.push_back(text.substr(begin, end == std::string::npos ? end : end - begin));
+  }
+  return parts;
+}
+
+std::vector<std::string> words_at(const Spec& spec, const std::string& key) {
+  return spec.is_list(key) ? spec.texts(key) : std::vector<std::string>{spec.text(key)};
+}
+
+// "m x n: [256x12288]", "latency: {above: 4}".
+std::vector<Condition> read_conditions(const Spec& spec) {
+  std::vector<Condition> conditions;
+  for (const std::string& key : spec.keys()) {
+    Condition condition;
+    condition.is_ratio = key.find(" / ") != std::string::npos;
+    condition.columns = split(key, condition.is_ratio ? " / " : " x ");
+    const std::vector<std::string> inside = spec.words(key);
+    const bool is_bound = !spec.is_list(key) && !inside.empty() && (inside[0] == "above" || inside[0] == "below");
+    if (is_bound) {
+      const Spec bounds = spec.map(key);
+      bounds.expect({"above", "below"});
+      if (bounds.has("above")) condition.above = bounds.number("above", -1e30, 1e30);
+      if (bounds.has("below")) condition.below = bounds.number("below", -1e30, 1e30);
+    } else {
+      condition.words = words_at(spec, key);
+    }
+    conditions.push_back(std::move(condition));
+  }
+  return conditions;
+}
+
+std::map<std::string, std::string> read_words(const Spec& spec) {
+  std::map<std::string, std::string> words;
+  for (const std::string& key : spec.keys()) words[key] = spec.text(key);
+  return words;
+}
+
+// "flash_attention_3", or a form for each machine.
+std::map<std::string, std::string> read_forms(const Spec& spec) {
+  const std::vector<std::string> names = form_names();
+  if (spec.words("form").size() == 1) return {{"else", spec.choice("form", names)}};
+  const Spec by_machine = spec.map("form");
+  std::map<std::string, std::string> forms;
+  for (const std::string& machine : by_machine.keys()) forms[machine] = by_machine.choice(machine, names);
+  return forms;
+}
+
+double us_per(const Spec& spec, const std::string& unit) {
+  if (unit == "us") return 1;
+  if (unit == "ms") return 1e3;
+  throw spec.error("time", fmt::format("is 'COLUMN ms' or 'COLUMN us', not of '{}'", unit));
+}
+
+void read_time(const Spec& spec, RowKind& kind) {
+  const std::vector<std::string> time = split(spec.text("time"), " ");
+  if (time.size() != 2) throw spec.error("time", "is 'COLUMN ms' or 'COLUMN us'");
+  kind.time = time[0];
+  kind.us_per_unit = us_per(spec, time[1]);
+}
+
+RowKind read_row_kind(const std::string& name, const Spec& spec) {
+  spec.expect({"file", "where", "form", "op", "keys", "words", "time", "slice", "spikes", "witness", "leave_out"});
+  RowKind kind;
+  kind.name = name;
+  kind.file = spec.text("file");
+  kind.where = read_conditions(spec.map_or_empty("where"));
+  kind.form = read_forms(spec);
+  kind.op = spec.text("op");
+  const Spec keys = spec.map("keys");
+  for (const std::string& key : keys.keys()) kind.keys.emplace_back(key, keys.text(key));
+  kind.words = read_words(spec.map_or_empty("words"));
+  read_time(spec, kind);
+  kind.slice = spec.texts("slice");
+  if (spec.has("spikes")) kind.spikes = spec.texts("spikes");
+  if (spec.has("witness")) {
+    const Spec witness = spec.map("witness");
+    witness.expect({"file", "above"});
+    kind.witness = {witness.text("file"), witness.number("above", 1, 1e3)};
+  }
+  const Spec rules = spec.map_or_empty("leave_out");
+  for (const std::string& reason : rules.keys()) kind.leave_out.push_back({reason, read_conditions(rules.map(reason))});
+  return kind;
+}
+
+std::string cell(const RowKind& kind, const CsvTable& table, std::size_t row, const std::string& column) {
+  const std::string& text = table.text(row, column);
+  const auto word = kind.words.find(text);
+  return word == kind.words.end() ? text : word->second;
+}
+
+double number_in(const RowKind& kind, const CsvTable& table, std::size_t row, const std::string& column) {
+  const std::string text = cell(kind, table, row, column);
+  std::istringstream stream(text);
+  double value = 0;
+  if (!(stream >> value) || !stream.eof()) {
+    throw SpecError(table.file(), table.line(row), fmt::format("{}: '{}' is not a number", column, text.substr(0, 40)));
+  }
+  return value;
+}
+
+// "m", "isl + step", "message_size * nccl_dtype"; "=hot" is the word itself.
+std::string value_of(const RowKind& kind, const CsvTable& table, std::size_t row, const std::string& expression) {
+  if (expression.starts_with("=")) return expression.substr(1);
+  const std::vector<std::string> summands = split(expression, " + "), factors = split(expression, " * ");
+  if (summands.size() == 1 && factors.size() == 1) return cell(kind, table, row, expression);
+  const bool adds = summands.size() > 1;
+  double value = adds ? 0 : 1;
+  for (const std::string& column : adds ? summands : factors) {
+    const double next = number_in(kind, table, row, column);
+    value = adds ? value + next : value * next;
+  }
+  return fmt::format("{}", value);
+}
+
+bool meets(const Condition& condition, const CsvTable& table, std::size_t row) {
+  if (condition.words.empty()) {
+    double value = table.number(row, condition.columns[0]);
+    if (condition.is_ratio) value /= table.number(row, condition.columns[1]);
+    return value > condition.above && value < condition.below;
+  }
+  std::string joined = table.text(row, condition.columns[0]);
+  for (std::size_t i = 1; i < condition.columns.size(); ++i) joined += "x" + table.text(row, condition.columns[i]);
+  return std::find(condition.words.begin(), condition.words.end(), joined) != condition.words.end();
+}
+
+}  // namespace
+
+std::vector<RowKind> read_row_kinds(const std::filesystem::path& path) {
+  const Spec spec = Spec::load(path);
+  spec.expect({"schema", "rows"});
+  (void)spec.integer("schema", 1, 1);
+  const Spec rows = spec.map("rows");
+  std::vector<RowKind> kinds;
+  for (const std::string& name : rows.keys()) kinds.push_back(read_row_kind(name, rows.map(name)));
+  return kinds;
+}
+
+bool meets(const std::vector<Condition>& conditions, const CsvTable& table, std::size_t row) {
+  return std::all_of(conditions.begin(), conditions.end(),
+                     [&](const Condition& condition) { return meets(condition, table, row); });
+}
+
+std::string op_of(const RowKind& kind, const CsvTable& table, std::size_t row) {
+  std::string text = kind.op;
+  for (std::size_t i = 0; i < kind.keys.size(); ++i) {
+    text += (i == 0 ? ":" : ",") + kind.keys[i].first + "=" + value_of(kind, table, row, kind.keys[i].second);
+  }
+  return text;
+}
+
+}  // namespace moeline

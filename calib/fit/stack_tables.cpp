@@ -1,0 +1,318 @@
+#include "calib/fit/stack_tables.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <map>
+#include <set>
+
+#include "base/error.hpp"
+#include "calib/fit/table_file.hpp"
+#include "hardware/device_name.hpp"
+#include "hardware/parse_op.hpp"
+
+namespace moeline {
+namespace {
+
+struct Table {
+  std::string name;
+  CsvTable csv;
+  std::optional<ManifestEntry> manifest;
+};
+
+// A row on its way into a fit.
+struct Reading {
+  std::string op;
+  std::size_t row = 0;
+  double us = 0;
+};
+
+class Log {
+ public:
+  explicit Log(std::vector<std::string>& lines) : lines_(lines) {}
+  void note(const Table& table, std::size_t rows, const std::string& what) {
+    if (rows > 0) lines_.push_back(fmt::format("{}: {} rows {}", table.name, rows, what));
+  }
+
+ private:
+  std::vector<std::string>& lines_;
+};
+
+const std::string& form_for(const RowKind& kind, const std::string& profile) {
+  const auto own = kind.form.find(profile);
+  const auto found = own == kind.form.end() ? kind.form.find("else") : own;
+  if (found != kind.form.end()) return found->second;
+  throw SpecError(fmt::format("'{}' has no form for {}", kind.name, profile));
+}
+
+bool has_form(const RowKind& kind, const std::string& profile) {
+  return kind.form.contains(profile) || kind.form.contains("else");
+}
+
+// What each rule leaves out is counted once, for the first that applies.
+std::vector<Reading> read_rows(const Table& table, const RowKind& kind, Log& log) {
+  std::vector<Reading> readings;
+  std::map<std::string, std::size_t> left_out;
+  for (std::size_t row = 0; row < table.csv.rows(); ++row) {
+    if (!meets(kind.where, table.csv, row)) continue;
+    const auto rule = std::find_if(kind.leave_out.begin(), kind.leave_out.end(),
+                                   [&](const LeaveOut& each) { return meets(each.conditions, table.csv, row); });
+    if (rule != kind.leave_out.end()) {
+      ++left_out[rule->reason];
+      continue;
+    }
+    readings.push_back({op_of(kind, table.csv, row), row, table.csv.positive(row, kind.time) * kind.us_per_unit});
+  }
+  for (const auto& [reason, rows] : left_out) log.note(table, rows, "left out: " + reason);
+  return readings;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+// One OP measured several times counts once.
+std::vector<Reading> merged(const Table& table, std::vector<Reading> readings, Log& log) {
+  std::map<std::string, std::vector<double>> times;
+  for (const Reading& reading : readings) times[reading.op].push_back(reading.us);
+  const std::size_t before = readings.size();
+  std::set<std::string> seen;
+  std::erase_if(readings, [&](const Reading& reading) { return !seen.insert(reading.op).second; });
+  for (Reading& reading : readings) reading.us = median(times.at(reading.op));
+  log.note(table, before - readings.size(), "were repeats: the median counts");
+  return readings;
+}
+
+// Rows that another version of the stack ran much faster.
+void drop_by_witness(const Table& table, const RowKind& kind, const std::vector<Table>& tables,
+                     std::vector<Reading>& readings, Log& log) {
+  if (kind.witness.above == 0) return;
+  const auto witness = std::find_if(tables.begin(), tables.end(),
+                                    [&](const Table& other) { return other.name.starts_with(kind.witness.file); });
+  if (witness == tables.end()) return;
+  std::map<std::string, double> there;
+  for (std::size_t row = 0; row < witness->csv.rows(); ++row) {
+    if (!meets(kind.where, witness->csv, row)) continue;
+    there[op_of(kind, witness->csv, row)] = witness->csv.positive(row, kind.time) * kind.us_per_unit;
+  }
+  const std::size_t before = readings.size();
+  std::erase_if(readings, [&](const Reading& reading) {
+    const auto other = there.find(reading.op);
+    return other != there.end() && reading.us > kind.witness.above * other->second;
+  });
+  log.note(table, before - readings.size(),
+           fmt::format("left out: above {} times their time in {}", kind.witness.above, witness->name));
+}
+
+// Least time of any row that is no smaller in any size: on a grid of the sizes that occur, from its far corner on.
+class Envelope {
+ public:
+  Envelope(const Table& table, const std::vector<std::string>& columns, const std::vector<Reading>& readings) {
+    for (const std::string& column : columns) {
+      std::set<double> values;
+      for (const Reading& reading : readings) values.insert(table.csv.number(reading.row, column));
+      axes_.emplace_back(values.begin(), values.end());
+    }
+    std::size_t cells = 1;
+    for (const std::vector<double>& axis : axes_) cells *= axis.size();
+    least_.assign(cells, std::numeric_limits<double>::infinity());
+    for (const Reading& reading : readings) {
+      double& cell = least_[place(table, columns, reading)];
+      cell = std::min(cell, reading.us);
+    }
+    std::size_t stride = 1;
+    for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
+      for (std::size_t i = cells; i-- > 0;) {
+        if (i / stride % axis->size() + 1 < axis->size()) least_[i] = std::min(least_[i], least_[i + stride]);
+      }
+      stride *= axis->size();
+    }
+  }
+
+  [[nodiscard]] double at(const Table& table, const std::vector<std::string>& columns, const Reading& reading) const {
+    return least_[place(table, columns, reading)];
+  }
+
+ private:
+  [[nodiscard]] std::size_t place(const Table& table, const std::vector<std::string>& columns,
+                                  const Reading& reading) const {
+    std::size_t index = 0;
+    for (std::size_t i = 0; i < columns.size(); ++i) {
+      const double value = table.csv.number(reading.row, columns[i]);
+      const auto at = std::lower_bound(axes_[i].begin(), axes_[i].end(), value) - axes_[i].begin();
+      index = index * axes_[i].size() + static_cast<std::size_t>(at);
+    }
+    return index;
+  }
+
+  std::vector<std::vector<double>> axes_;
+  std::vector<double> least_;  // by cell, the last axis fastest
+};
+
+// More work cannot be cheaper: a row far above one with all sizes at least as large is a hiccup.
+void drop_spikes(const Table& table, const RowKind& kind, std::vector<Reading>& readings, Log& log) {
+  constexpr double kSpike = 1.25;
+  if (kind.spikes.empty() || readings.empty()) return;
+  const Envelope envelope(table, kind.spikes, readings);
+  const std::size_t before = readings.size();
+  std::erase_if(readings,
+                [&](const Reading& reading) { return reading.us > kSpike * envelope.at(table, kind.spikes, reading); });
+  log.note(table, before - readings.size(), fmt::format("left out: above {} times a row with more work", kSpike));
+}
+
+std::string slice_of(const RowKind& kind, const Table& table, std::size_t row) {
+  std::string slice;
+  for (const std::string& column : kind.slice) slice += column + " " + table.csv.text(row, column) + " ";
+  return slice;
+}
+
+RequestedOp parsed(const Table& table, const Reading& reading, const MachineFacts& machine) {
+  try {
+    return parse_op(reading.op, machine);
+  } catch (const SpecError& error) {
+    throw SpecError(table.csv.file(), table.csv.line(reading.row), error.what());
+  }
+}
+
+using Families = std::map<std::string, StackFamily>;
+
+void add_rows(const Table& table, const RowKind& kind, const std::vector<Reading>& readings, const Form& form,
+              const MachineFacts& machine, Families& families) {
+  for (const Reading& reading : readings) {
+    const RequestedOp op = parsed(table, reading, machine);
+    FormRow row{{}, reading.us, measured_dimensions_of(op.kernels.back(), op.sms)};
+    row.where = fmt::format("{}:{} {}", table.name, table.csv.line(reading.row), reading.op);
+    row.slice = slice_of(kind, table, reading.row);
+    for (const Operator& kernel : op.kernels) row.curves.push_back(form.curve(kernel, op.sms, machine));
+    const std::string& name = op.kernels.back().measured_as;
+    MOELINE_CHECK(!name.empty(), reading.op);
+    StackFamily& family = families[name];
+    family.name = name;
+    if (family.form != nullptr && family.form != &form) {
+      throw SpecError(table.csv.file(), table.csv.line(reading.row),
+                      fmt::format("{} has the form {} here and {} before", name, form.name, family.form->name));
+    }
+    family.form = &form;
+    family.rows.push_back(std::move(row));
+  }
+}
+
+double quantile(std::vector<double> values, double share) {
+  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
+  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
+  return values[at];
+}
+
+double rounded(double constant) { return std::strtod(fmt::format("{:.5g}", constant).c_str(), nullptr); }
+
+// Errors of the rows as they were left out; of a family that is one slice alone, as they were fitted.
+FamilyFit fit_of(const StackFamily& family) {
+  FamilyFit fit;
+  fit.form = family.form;
+  fit.constants = family.constants;
+  fit.graph_timed = true;
+  fit.held_out = !std::isnan(family.left_out.front());
+  std::vector<double> errors, absolute;
+  for (std::size_t i = 0; i < family.rows.size(); ++i) {
+    const double predicted = fit.held_out ? family.left_out[i] : family.fitted[i];
+    const double error = predicted / family.rows[i].measured_us - 1;
+    errors.push_back(error);
+    absolute.push_back(std::abs(error));
+    fit.mean_error += error / static_cast<double>(family.rows.size());
+    if (std::abs(error) >= std::abs(fit.worst_error)) fit.worst_error = error;
+    extend(fit.range, family.rows[i].dimensions);
+  }
+  fit.kernels = static_cast<int>(family.rows.size());
+  fit.median_error = quantile(errors, 0.5);
+  fit.median_abs_error = quantile(absolute, 0.5);
+  fit.p95_abs_error = quantile(absolute, 0.95);
+  return fit;
+}
+
+void solve(int parts, StackFamily& family) {
+  family.constants = fit_form(*family.form, family.rows);
+  for (double& constant : family.constants) constant = rounded(constant);
+  for (const FormRow& row : family.rows) family.fitted.push_back(predict(row, family.constants));
+  family.left_out = predict_without_slice(*family.form, family.rows, parts);
+}
+
+void expect_machine(const Table& table, const std::string& profile) {
+  if (!table.manifest || !is_another_machine(profile, table.manifest->device)) return;
+  throw SpecError(table.csv.file(), 0,
+                  fmt::format("was measured on {} (manifest.csv), not on {}", table.manifest->device, profile));
+}
+
+std::vector<Table> read_tables(const std::vector<std::filesystem::path>& files, const StackRequest& request) {
+  std::vector<Table> tables;
+  for (const std::filesystem::path& file : files) {
+    tables.push_back({table_name(file), read_table(file), manifest_entry(file)});
+    expect_machine(tables.back(), request.profile);
+  }
+  return tables;
+}
+
+// "ai-dynamo/aiconfigurator 095f58a: sglang 0.5.12, sglang 0.5.14, nccl 2.29.2"
+std::string source_of(const std::vector<Table>& tables) {
+  std::set<std::string> versions;
+  std::string commit;
+  for (const Table& table : tables) {
+    if (!table.manifest) continue;
+    versions.insert(table.manifest->backend + " " + table.manifest->version);
+    commit = table.manifest->commit.substr(0, 7);
+  }
+  if (versions.empty()) return "tables without a manifest";
+  return fmt::format("ai-dynamo/aiconfigurator {}: {}", commit, fmt::join(versions, ", "));
+}
+
+}  // namespace
+
+bool is_stack_table(const std::filesystem::path& file, const std::vector<RowKind>& kinds) {
+  const std::string name = table_name(file);
+  return std::any_of(kinds.begin(), kinds.end(), [&](const RowKind& kind) {
+    return name == kind.file || (!kind.witness.file.empty() && name.starts_with(kind.witness.file));
+  });
+}
+
+StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files, const std::vector<RowKind>& kinds,
+                                 const StackRequest& request, const MachineFacts& machine) {
+  const std::vector<Table> tables = read_tables(files, request);
+  StackCalibration result;
+  Log log(result.log);
+  Families families;
+  for (const Table& table : tables) {
+    for (const RowKind& kind : kinds) {
+      if (table.name != kind.file) continue;
+      if (!has_form(kind, request.profile)) {
+        result.log.push_back(fmt::format("{}: {}: not read for {}", table.name, kind.name, request.profile));
+        continue;
+      }
+      std::vector<Reading> readings = merged(table, read_rows(table, kind, log), log);
+      drop_by_witness(table, kind, tables, readings, log);
+      drop_spikes(table, kind, readings, log);
+      add_rows(table, kind, readings, *form_named(form_for(kind, request.profile)), machine, families);
+    }
+  }
+  KernelSet& set = result.kernels;
+  set.name = request.kernels;
+  set.date = request.date;
+  set.clock = Clock::burst;
+  set.source = source_of(tables);
+  set.fitted_on = machine;
+  set.constants.fill(kUnknown);
+  set.origins.fill(set.name);
+  for (auto& [name, family] : families) {
+    solve(request.parts, family);
+    FamilyFit fit = fit_of(family);
+    fit.kernel_set = set.name;
+    fit.clock = set.clock;
+    set.fits[name] = std::move(fit);
+    result.families.push_back(std::move(family));
+  }
+  return result;
+}
+
+}  // namespace moeline

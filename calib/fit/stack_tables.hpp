@@ -1,0 +1,46 @@
+// A serving stack's tables in, a kernel set out: each family by a form and constants of its own.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "calib/fit/fit_form.hpp"
+#include "calib/fit/row_kind.hpp"
+#include "hardware/kernel_set.hpp"
+
+namespace moeline {
+
+struct StackRequest {
+  std::string kernels;  ///< name of the set: "sglang-0.5.14"
+  std::string date;     ///< of the tables: "2026-08"
+  std::string profile;  ///< name of the machine's profile
+  int parts = 6;        ///< into which slices are dealt to be left out in turn
+};
+
+/// A family's rows and how they are met.
+struct StackFamily {
+  std::string name;
+  const Form* form = nullptr;
+  std::vector<FormRow> rows;
+  std::vector<double> constants;
+  std::vector<double> fitted;    ///< us of each row
+  std::vector<double> left_out;  ///< us by a fit that did not see the row's slice
+};
+
+struct StackCalibration {
+  KernelSet kernels;
+  std::vector<StackFamily> families;  ///< by name
+  std::vector<std::string> log;       ///< what was left out, and why: a line for each rule and table
+};
+
+/// Whether a table's name is one that the mapping knows.
+[[nodiscard]] bool is_stack_table(const std::filesystem::path& file, const std::vector<RowKind>& kinds);
+
+/// Throws SpecError for a table of another machine than the profile's (by the manifest.csv beside its folder), for one
+/// that is cut off or damaged, and for cells that an OP cannot have.
+[[nodiscard]] StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files,
+                                               const std::vector<RowKind>& kinds, const StackRequest& request,
+                                               const MachineFacts& machine);
+
+}  // namespace moeline

@@ -1,0 +1,48 @@
+#include "calib/fit/table_file.hpp"
+
+#include "base/file.hpp"
+#include "trace/gzip_stream.hpp"
+
+namespace moeline {
+namespace {
+
+std::string unpacked(const std::filesystem::path& file) {
+  GzipStream stream(file);
+  std::string text;
+  while (!stream.at_end()) text.push_back(stream.Take());
+  return text;
+}
+
+bool is_gzip(const std::filesystem::path& file) { return file.extension() == ".gz"; }
+
+// The manifest names tables by their folder, and unpacked.
+std::string name_in_manifest(const std::filesystem::path& file) {
+  return file.parent_path().filename().string() + "/" + table_name(file) + ".csv";
+}
+
+}  // namespace
+
+std::string table_name(const std::filesystem::path& file) {
+  const std::filesystem::path plain = is_gzip(file) ? file.stem() : file.filename();
+  return plain.extension() == ".csv" ? plain.stem().string() : plain.string();
+}
+
+CsvTable read_table(const std::filesystem::path& file) {
+  return is_gzip(file) ? CsvTable(file, unpacked(file)) : CsvTable(file);
+}
+
+std::optional<ManifestEntry> manifest_entry(const std::filesystem::path& file) {
+  std::error_code failed;
+  const std::filesystem::path whole = std::filesystem::absolute(file, failed);
+  const std::filesystem::path path = whole.parent_path().parent_path() / "manifest.csv";
+  if (!std::filesystem::exists(path, failed)) return std::nullopt;
+  const CsvTable manifest(path);
+  for (std::size_t row = 0; row < manifest.rows(); ++row) {
+    if (manifest.text(row, "file") != name_in_manifest(whole)) continue;
+    return ManifestEntry{manifest.text(row, "device_of_rows"), manifest.text(row, "backend"),
+                         manifest.text(row, "backend_version"), manifest.text(row, "commit")};
+  }
+  return std::nullopt;
+}
+
+}  // namespace moeline
