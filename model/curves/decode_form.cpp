@@ -2,7 +2,8 @@
 // the SMs are full.
 //   start-up + so much for each block of an SM, for splitting and for merging + queries and outputs at HBM's pace
 //   + max(compute on padded rows, the cache from HBM or, hot, from L2, the longest chain of one SM)
-// And the batched products around absorbed MLA, one for each head.
+// A byte of the cache takes its time from L2, and what HBM adds where L2 does not have it: cold is never cheaper than
+// hot. And the batched products around absorbed MLA, one for each head.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -12,7 +13,7 @@
 namespace moeline {
 namespace {
 
-enum Part : std::size_t { start, block, split, merge, queries, cast, compute, memory, l2, chain_keys, chain_rows };
+enum Part : std::size_t { start, block, split, merge, queries, cast, compute, l2, beyond_l2, chain_keys, chain_rows };
 
 constexpr double kChainKeys = 256;  // of which one step of a chain's constant is
 constexpr double kChainRows = 64;
@@ -87,7 +88,7 @@ Curve decode_curve(const Operator& op, int sms, const MachineFacts& machine, con
            {part(queries), bytes_at_peak_us(work.query_bytes, machine.hbm_GBps) * share},
            {part(cast), cast_us}},
           {{"compute", {{part(compute), compute_us}}},
-           {"memory", {{part(memory), cache_us * (1 - hot)}, {part(l2), cache_us * hot}}},
+           {"memory", {{part(l2), cache_us}, {part(beyond_l2), cache_us * (1 - hot)}}},
            {"latency",
             {{part(chain_keys), overhead(machine, waves * work.keys / used / kChainKeys * work.width)},
              {part(chain_rows), overhead(machine, waves * pad / row_tiles / kChainRows)}}}}};
@@ -102,8 +103,8 @@ Form decode_form(const std::string& name, const Kernel& kernel) {
            {"queries_roofline_multiple"},
            {"cast_roofline_multiple"},
            {"compute_roofline_multiple"},
-           {"memory_roofline_multiple", 1},
            {"l2_roofline_multiple"},
+           {"beyond_l2_roofline_multiple"},
            {"chain_keys_us"},
            {"chain_rows_us"}},
           [kernel](const Operator& op, int sms, const MachineFacts& machine) {
@@ -114,12 +115,12 @@ Form decode_form(const std::string& name, const Kernel& kernel) {
 enum ProductPart : std::size_t {
   product_start,
   product_tile,
-  product_cast,
   product_cast_l2,
+  product_cast_beyond,
   product_compute,
   product_wave,
-  product_memory,
-  product_l2
+  product_l2,
+  product_beyond
 };
 
 // One GEMM for each head, of weights 128x512 as absorbed MLA has them. `unpacked`: FP8 weights are turned into BF16
@@ -141,24 +142,24 @@ Curve product_curve(const Operator& op, int sms, const MachineFacts& machine, bo
   const double cast_us = bytes_at_peak_us(cast_bytes, machine.hbm_GBps) * share;
   return {{{part(product_start), overhead(machine)},
            {part(product_tile), overhead(machine, waves)},
-           {part(product_cast), cast_us * (1 - hot)},
-           {part(product_cast_l2), cast_us * hot}},
+           {part(product_cast_l2), cast_us},
+           {part(product_cast_beyond), cast_us * (1 - hot)}},
           {{"compute",
             {{part(product_compute), flops_at_peak_us(2 * op.groups * height * op.n * op.k, peak) * share},
              {part(product_wave), flops_at_peak_us(waves * machine.sms * 2 * kTile * kTile * op.k, peak)}}},
-           {"memory", {{part(product_memory), us * (1 - hot)}, {part(product_l2), us * hot}}}}};
+           {"memory", {{part(product_l2), us}, {part(product_beyond), us * (1 - hot)}}}}};
 }
 
 Form product_form(const std::string& name, bool unpacked) {
   return {name,
           {{"start_us"},
            {"tile_us"},
-           {"cast_roofline_multiple"},
            {"cast_l2_roofline_multiple"},
+           {"cast_beyond_l2_roofline_multiple"},
            {"compute_roofline_multiple"},
            {"wave_roofline_multiple"},
-           {"memory_roofline_multiple"},
-           {"l2_roofline_multiple"}},
+           {"l2_roofline_multiple"},
+           {"beyond_l2_roofline_multiple"}},
           [unpacked](const Operator& op, int sms, const MachineFacts& machine) {
             return product_curve(op, sms, machine, unpacked);
           }};

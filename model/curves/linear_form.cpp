@@ -22,7 +22,7 @@ constexpr double kWholeWaves = 0.85;  // the rest of the waves' tail is filled: 
 constexpr double kHotBytes = 0.65;    // time of a byte from L2 over one from HBM
 constexpr double kL2Whole = 0.3, kL2None = 1;
 
-enum Part : std::size_t { start, mainloop, sustained, epilogue, memory, ports, split_start, cast_cold, cast_hot };
+enum Part : std::size_t { start, mainloop, sustained, epilogue, memory, ports, split_start, cast_l2, cast_beyond };
 
 struct Cut {
   double m = 0, n = 0, splits = 1;
@@ -115,7 +115,7 @@ Curve cast_curve(const Operator& op, int sms, const MachineFacts& machine, const
   const Product p = product_of(op);
   const double us = bytes_at_peak_us((2 + p.bytes_per_number) * p.m * p.k, machine.hbm_GBps) * machine.sms / sms;
   const double hot = hot_share(op, p, machine, library);
-  return {{{part(cast_cold), us * (1 - hot)}, {part(cast_hot), us * hot}}, {}};
+  return {{{part(cast_l2), us}, {part(cast_beyond), us * (1 - hot)}}, {}};
 }
 
 // Beyond 100 us, and wholly from 10 ms on, a product runs at the clock that power leaves.
@@ -157,8 +157,8 @@ Form linear_form(const std::string& name, const Library& library) {
            {"memory_roofline_multiple"},
            {"port_roofline_multiple"},
            {"split_us"},
-           {"cast_roofline_multiple"},
-           {"cast_l2_roofline_multiple"}},
+           {"cast_l2_roofline_multiple"},
+           {"cast_beyond_l2_roofline_multiple"}},
           [library](const Operator& op, int sms, const MachineFacts& machine) {
             return is_gemm(op.family) ? product_curve(op, sms, machine, library)
                                       : cast_curve(op, sms, machine, library);

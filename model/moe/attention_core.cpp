@@ -27,14 +27,27 @@ Operator attention(Family family, const char* name, const AttentionShape& shape)
   return op;
 }
 
-bool is_latent(const AttentionShape& shape) { return shape.qk_dim != shape.v_dim; }
+// Stacks have kernels of their own for absorbed MLA, for MLA with keys and values expanded, and for heads that share no
+// keys or are wider than 128.
+std::string prefill_family(const AttentionShape& shape) {
+  constexpr double kWidestHead = 256;
+  const bool latent = shape.qk_dim != shape.v_dim;
+  const std::string name = !latent ? "gqa_prefill" : shape.v_dim > kWidestHead ? "mla_prefill_absorbed" : "mla_prefill";
+  return shape.math == Precision::bf16 ? name : name + "_fp8";
+}
+
+std::string decode_family(const AttentionShape& shape) {
+  constexpr double kUsualHead = 128;
+  const bool wide = shape.qk_dim > kUsualHead, shares = shape.heads > shape.kv_heads;
+  const std::string name = wide ? "wide_decode" : shares ? "gqa_decode" : "mha_decode";
+  return shape.cache == Precision::bf16 ? name : name + "_fp8";
+}
 
 }  // namespace
 
 Operator prefill_core(const AttentionShape& shape, double window) {
   Operator op = attention(Family::attention_forward, "FlashAttention forward", shape);
-  op.measured_as = !is_latent(shape) ? "gqa_prefill" : shape.kv_heads == 1 ? "mla_prefill_absorbed" : "mla_prefill";
-  if (shape.math != Precision::bf16) op.measured_as += "_fp8";
+  op.measured_as = prefill_family(shape);
   op.precision = shape.math;
   if (window > 0 && window < shape.kv_len) op.attention.window = window;
   op.flops = 2 * shape.batch * shape.heads * causal_pairs(shape, window) * (shape.qk_dim + shape.v_dim);
@@ -72,7 +85,7 @@ Operator gqa_decode_core(const AttentionShape& shape) {
   op.flops = 2 * shape.batch * shape.heads * shape.query_len * seen * width;
   op.bytes =
       shape.batch * width * (seen * shape.kv_heads * number_bytes(shape.cache) + shape.query_len * shape.heads * kBf16);
-  if (shape.cache != Precision::bf16) op.measured_as += "_fp8";
+  op.measured_as = decode_family(shape);
   return op;
 }
 
