@@ -14,6 +14,8 @@ using Dimensions = std::map<Dimension, double>;
 
 /// `sms`: that it is launched on.
 [[nodiscard]] Dimensions dimensions_of(const Operator& op, int sms);
+/// Those that a serving stack's tables tell kernels apart by: of DeepEP's transfers also tokens and the model's sizes.
+[[nodiscard]] Dimensions stack_dimensions_of(const Operator& op, int sms);
 
 struct Bounds {
   double low = 0, high = 0;
