@@ -30,7 +30,8 @@ double uplink_rate_GBps(const MachineFacts& machine) {
 }
 
 double cross_leaf_share(const Operator& op, const MachineFacts& machine) {
-  if (is_collective(op.family)) return neighbours_cross_leaf(op.traffic.neighbour_nodes, machine);
+  const bool to_the_next = is_collective(op.family) && op.family != Family::all_to_all;
+  if (to_the_next) return neighbours_cross_leaf(op.traffic.neighbour_nodes, machine);
   const double nodes = nodes_of(op.traffic.ranks, machine);
   const double near = nodes_under_leaf(nodes, machine) - 1;
   const bool changes_rail = machine.rail_optimized > 0 && is_low_latency(op.family);

@@ -18,8 +18,8 @@ namespace moeline {
 [[nodiscard]] double nvlink_rate_GBps(const MachineFacts& machine);
 [[nodiscard]] double uplink_rate_GBps(const MachineFacts& machine);
 
-/// Share of what a rank sends to other nodes that goes to another leaf. Of collectives, whose ranks send to the next
-/// one alone: of their hops. Of the all-to-all destinations are uniform over nodes in normal mode, to the GPU of the
+/// Share of what a rank sends to other nodes that goes to another leaf. Of collectives whose ranks send to the next
+/// one alone: of their hops. Of an all-to-all destinations are uniform over nodes in normal mode, to the GPU of the
 /// own index, and over GPUs in low-latency mode. 0 with `leaf_nodes` 0, all nodes under one leaf, but for low-latency
 /// messages from rail to rail. REQUIRES: more than one node.
 [[nodiscard]] double cross_leaf_share(const Operator& op, const MachineFacts& machine);

@@ -12,6 +12,11 @@
 namespace moeline {
 namespace {
 
+double bytes_of(const Operator& op) {
+  if (is_collective(op.family)) return op.traffic.message_bytes;
+  return is_all_to_all(op.family) ? op.traffic.copied_bytes : op.bytes;
+}
+
 double value_of(Dimension dimension, const Operator& op) {
   switch (dimension) {
     case Dimension::m:
@@ -43,11 +48,19 @@ double value_of(Dimension dimension, const Operator& op) {
     case Dimension::v_dim:
       return op.attention.v_dim;
     case Dimension::bytes:
-      return is_all_to_all(op.family) ? op.traffic.copied_bytes : op.bytes;
+      return bytes_of(op);
     case Dimension::items:
       return op.items;
     case Dimension::ranks:
-      return op.traffic.ranks;
+      return is_collective(op.family) && op.traffic.members > 0 ? op.traffic.members : op.traffic.ranks;
+    case Dimension::tokens:
+      return op.traffic.tokens;
+    case Dimension::hidden:
+      return op.traffic.hidden;
+    case Dimension::top_k:
+      return op.traffic.top_k;
+    case Dimension::experts:
+      return op.traffic.experts;
     case Dimension::sms:
       break;
   }
@@ -85,7 +98,13 @@ Dimensions measured_dimensions_of(const Operator& op, int sms) {
   if (op.measured_as.starts_with("linear")) {
     return {{Dimension::m, op.m}, {Dimension::n, op.n}, {Dimension::k, op.k}, {Dimension::sms, sms}};
   }
-  return dimensions_of(op, sms);
+  Dimensions values = dimensions_of(op, sms);
+  if (!is_all_to_all(op.family)) return values;
+  values.erase(Dimension::bytes);  // which tokens, hidden and top_k make
+  for (const Dimension dimension : {Dimension::tokens, Dimension::hidden, Dimension::top_k, Dimension::experts}) {
+    values[dimension] = value_of(dimension, op);
+  }
+  return values;
 }
 
 void extend(MeasuredRange& range, const Dimensions& measured) {

@@ -22,6 +22,12 @@ namespace moeline {
 [[nodiscard]] RequestedOp gqa_decode_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp attention_forward_op(const std::string& text, const MachineFacts& machine);
 
+// collective_ops.cpp
+[[nodiscard]] RequestedOp all_reduce_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp all_gather_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp reduce_scatter_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp all_to_all_op(const std::string& text, const MachineFacts& machine);
+
 // transfer_ops.cpp
 [[nodiscard]] RequestedOp dispatch_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp combine_op(const std::string& text, const MachineFacts& machine);

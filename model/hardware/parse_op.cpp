@@ -32,11 +32,17 @@ const std::vector<Kind>& kinds() {
        "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0,dtype=bf16|fp8",
        attention_forward_op},
       {"memory", "kind=streaming|rowwise|swiglu|cast_transpose|requantize|strided,bytes=117440512", memory_op},
+      {"all_reduce", "ranks=8,bytes=58720256 of a rank's message,impl=nccl|custom", all_reduce_op},
+      {"all_gather", "ranks=8,bytes=58720256 gathered,impl=nccl", all_gather_op},
+      {"reduce_scatter", "ranks=8,bytes=58720256 before the scatter,impl=nccl", reduce_scatter_op},
+      {"all_to_all", "ranks=8,bytes=58720256 of a rank to all,impl=nccl", all_to_all_op},
       {"dispatch",
-       "mode=normal|low_latency,ep=64,tokens=4096 (low_latency: "
-       "128),hidden=7168,top_k=8,gating=model|benchmark,redundant_experts=the fewest with which ep divides them all",
+       "mode=normal|low_latency|nvlink,ep=64,tokens=4096 (low_latency: 128),hidden=7168,top_k=8,"
+       "experts=256 (given: chosen without groups),gating=model|benchmark|distinct,"
+       "redundant_experts=the fewest with which ep divides them all,dtype=fp8 (nvlink: fp8|bf16|nvfp4),"
+       "part=transfer (nvlink: transfer|prepare),l2=cold|hot",
        dispatch_op},
-      {"combine", "the same", combine_op},
+      {"combine", "the same, dtype=bf16 (nvlink: bf16|nvfp4)", combine_op},
   };
   return kKinds;
 }
@@ -61,7 +67,8 @@ std::string op_help() {
   return text +
          "The nodes and ranks that a token reaches are those of DeepSeek-V3's gating, or with gating=benchmark those "
          "of\n"
-         "DeepEP's: one group of experts per node, of which at most four are chosen.";
+         "DeepEP's: one group of experts per node, of which at most four are chosen; with gating=distinct a token's "
+         "experts\nlie on as many ranks as they can.";
 }
 
 }  // namespace moeline

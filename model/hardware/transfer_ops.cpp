@@ -1,4 +1,4 @@
-// OPs of communication.
+// OPs of the all-to-all.
 #include "hardware/op_kinds.hpp"
 
 #include <fmt/format.h>
@@ -12,11 +12,38 @@
 namespace moeline {
 namespace {
 
+const std::vector<std::string> kGatings = {"model", "benchmark", "distinct"};
+
+// The modes, and what each takes tokens and results in.
+struct Mode {
+  std::string name;
+  int tokens;
+  std::vector<std::string> dispatched, combined;
+};
+
+Mode mode_of(const OpKeys& keys) {
+  static const std::vector<Mode> kModes = {{"normal", 4096, {"fp8"}, {"bf16"}},
+                                           {"low_latency", 128, {"fp8"}, {"bf16"}},
+                                           {"nvlink", 4096, {"fp8", "bf16", "nvfp4"}, {"bf16", "nvfp4"}}};
+  std::vector<std::string> names;
+  for (const Mode& mode : kModes) names.push_back(mode.name);
+  const std::string name = keys.choice("mode", names);
+  return *std::find_if(kModes.begin(), kModes.end(), [&](const Mode& mode) { return mode.name == name; });
+}
+
+// A model with so many experts, of which a token chooses without regard to groups.
+Architecture with_experts(Architecture model, int experts) {
+  model.n_routed_experts = experts;
+  model.n_group = model.topk_group = 1;
+  return model;
+}
+
 // The model's gating, or that of DeepEP's benchmark, with which its published figures were measured.
 Architecture gating_of(const OpKeys& keys, int ep, int gpus_per_node) {
   Architecture model = load_architecture("deepseek-v3");
+  if (keys.spec().has("experts")) model = with_experts(model, keys.spec().integer("experts", 1, 1 << 16));
   model.num_experts_per_tok = keys.spec().integer_or("top_k", 1, model.n_routed_experts, model.num_experts_per_tok);
-  if (keys.choice("gating", {"model", "benchmark"}) == "benchmark") {
+  if (keys.choice("gating", kGatings) == "benchmark") {
     const int nodes = std::max(1, ep / gpus_per_node);
     if (model.n_routed_experts % nodes != 0) {
       throw keys.spec().error("gating", fmt::format("has a group of experts per node: {} nodes do not divide the {}",
@@ -30,6 +57,12 @@ Architecture gating_of(const OpKeys& keys, int ep, int gpus_per_node) {
                                                  model.num_experts_per_tok, reachable));
   }
   return model;
+}
+
+// As TensorRT-LLM's benchmark has it: no two experts of a token on one rank while there are others.
+Spread distinct_ranks(const AllToAllWork& work) {
+  const double nodes = std::max(1.0, static_cast<double>(work.ep) / work.gpus_per_node);
+  return {std::min(work.top_k, nodes), std::min(work.top_k, static_cast<double>(work.ep))};
 }
 
 // The fewest with which every rank has equally many, as DeepSeek's EP144 and EP320 have; a copy of each at most.
@@ -53,23 +86,45 @@ AllToAllWork transfer_of(const OpKeys& keys, const MachineFacts& machine) {
   }
   work.hidden = keys.size("hidden", model.hidden_size);
   work.top_k = model.num_experts_per_tok;
-  work.tokens = keys.size("tokens", keys.choice("mode", {"normal", "low_latency"}) == "normal" ? 4096 : 128);
+  work.tokens = keys.size("tokens", mode_of(keys).tokens);
   work.experts = model.n_routed_experts + redundant;
   work.ep = ep;
   work.gpus_per_node = gpus_per_node;
-  work.spread = expected_spread(model, ep, gpus_per_node, 1, redundant);
+  const bool distinct = keys.choice("gating", kGatings) == "distinct";
+  work.spread = distinct ? distinct_ranks(work) : expected_spread(model, ep, gpus_per_node, 1, redundant);
   return work;
+}
+
+// The one kernel that is asked for, of those that make up the transfer.
+Operator nvlink_op(const OpKeys& keys, const AllToAllWork& work, bool dispatch, bool prepare) {
+  if (work.ep > work.gpus_per_node) {
+    throw keys.spec().error("mode", fmt::format("nvlink is within a node: of {} ranks at most", work.gpus_per_node));
+  }
+  const std::vector<Operator> kernels = dispatch ? nvlink_dispatch(work) : nvlink_combine(work);
+  return prepare ? kernels.front() : kernels.back();
 }
 
 RequestedOp transfer(const std::string& text, const MachineFacts& machine, bool dispatch) {
   constexpr int kSms = 24;  // DeepEP's default
-  const OpKeys keys(text, {"mode", "ep", "tokens", "hidden", "top_k", "gating", "redundant_experts"});
-  const AllToAllWork work = transfer_of(keys, machine);
-  if (keys.choice("mode", {"normal", "low_latency"}) == "low_latency") {
-    const Operator op = dispatch ? low_latency_dispatch(work, Stage::whole) : low_latency_combine(work, Stage::whole);
-    return {text, {op}, keys.all_sms(machine)};
+  const OpKeys keys(text, {"mode", "ep", "tokens", "hidden", "top_k", "experts", "gating", "redundant_experts", "dtype",
+                           "part", "l2"});
+  const Mode mode = mode_of(keys);
+  const bool nvlink = mode.name == "nvlink";
+  AllToAllWork work = transfer_of(keys, machine);
+  const std::string dtype = keys.choice("dtype", dispatch ? mode.dispatched : mode.combined);
+  (dispatch ? work.dispatch : work.combine) = precision_named(dtype);
+  const std::vector<std::string> whole = {"transfer"}, parts = {"transfer", "prepare"};
+  const bool prepare = keys.choice("part", nvlink && dispatch ? parts : whole) == "prepare";
+  Operator op;
+  if (nvlink) {
+    op = nvlink_op(keys, work, dispatch, prepare);
+  } else if (mode.name == "low_latency") {
+    op = dispatch ? low_latency_dispatch(work, Stage::whole) : low_latency_combine(work, Stage::whole);
+  } else {
+    op = (dispatch ? normal_dispatch(work) : normal_combine(work)).back();
   }
-  return {text, {(dispatch ? normal_dispatch(work) : normal_combine(work)).back()}, keys.sms(machine, kSms)};
+  op.hot = keys.choice("l2", {"cold", "hot"}) == "hot";
+  return {text, {op}, mode.name == "normal" ? keys.sms(machine, kSms) : keys.all_sms(machine)};
 }
 
 }  // namespace

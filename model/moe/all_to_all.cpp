@@ -2,7 +2,8 @@
 // to the GPU of the same index there, and from there over NVLink to the ranks that hold its experts; results come back
 // the same way. Record sizes: DeepEP's get_num_bytes_per_rdma_token (payload, 8 bytes of metadata, scales, top-k
 // indices and weights, rounded up to 16). Low-latency mode: one message per token and expert, of the token's FP8 or
-// BF16 values, FP8's scales, and a 16-byte header on the way out, as DeepEP's own benchmark counts them.
+// BF16 values, FP8's scales, and a 16-byte header on the way out, as DeepEP's own benchmark counts them. TensorRT-LLM's
+// over NVLink: a token goes once to each rank that holds its experts, as its numbers and their scales.
 #include "moe/all_to_all.hpp"
 
 #include <fmt/format.h>
@@ -32,6 +33,24 @@ double record_bytes(const AllToAllWork& work, double payload, double top_k_entri
   return std::ceil((payload + top_k_entries * kTopKEntry * work.top_k + kMetadata) / 16) * 16;
 }
 
+Traffic sizes_of(const AllToAllWork& work) {
+  Traffic traffic;
+  traffic.ranks = work.ep;
+  traffic.tokens = work.tokens;
+  traffic.hidden = work.hidden;
+  traffic.top_k = work.top_k;
+  traffic.ranks_per_token = work.spread.ranks_per_token * work.spread.busiest_rank;
+  traffic.experts = work.experts;
+  return traffic;
+}
+
+bool in_one_node(const AllToAllWork& work) { return work.ep <= work.gpus_per_node; }
+
+// The tables of serving stacks hold one node's.
+std::string measured_as(const std::string& transfer, const AllToAllWork& work) {
+  return in_one_node(work) ? transfer + "_node" : "";
+}
+
 // Destinations are uniform over nodes and ranks, so the own node's share of the copies is one in `nodes`. Where they
 // are not, flow control lets no rank go ahead of the busiest, so that each is charged the busiest one's bytes.
 Traffic traffic_of(const AllToAllWork& work, double payload, double record) {
@@ -39,21 +58,19 @@ Traffic traffic_of(const AllToAllWork& work, double payload, double record) {
   const double nodes = work.ep / node_size;
   const double rdma_copies = nodes > 1 ? work.tokens * work.spread.nodes_per_token * work.spread.busiest_node : 0;
   const double nvlink_copies = work.tokens * work.spread.ranks_per_token * work.spread.busiest_rank;
-  Traffic traffic;
-  traffic.ranks = work.ep;
+  Traffic traffic = sizes_of(work);
   traffic.unequal = std::max(work.spread.busiest_rank, work.spread.busiest_node) > kEqual;
   traffic.rdma_bytes = rdma_copies * record;
   traffic.wire_bytes = traffic.rdma_bytes * (1 - 1 / nodes);
   traffic.nvlink_bytes = nvlink_copies * (1 - 1 / node_size) * record;
   traffic.copied_bytes = (rdma_copies + nvlink_copies) * record;
-  traffic.tokens = work.tokens;
   traffic.record_bytes = record;
   traffic.payload_bytes = payload;
   return traffic;
 }
 
 std::string deep_ep(const AllToAllWork& work, const char* kernel) {
-  return fmt::format("deep_ep::{}::{}", work.ep > work.gpus_per_node ? "internode" : "intranode", kernel);
+  return fmt::format("deep_ep::{}::{}", in_one_node(work) ? "intranode" : "internode", kernel);
 }
 
 Operator transfer(Family family, const char* kernel, const AllToAllWork& work, Precision precision,
@@ -64,6 +81,7 @@ Operator transfer(Family family, const char* kernel, const AllToAllWork& work, P
   op.family = family;
   op.traffic = traffic_of(work, payload, record_bytes(work, payload, top_k_entries));
   op.bytes = 2 * op.traffic.copied_bytes;  // every copy reads and writes HBM
+  op.measured_as = measured_as(kernel, work);
   return op;
 }
 
@@ -82,17 +100,29 @@ Operator low_latency(Family family, const char* kernel, Stage stage, const AllTo
   Operator op;
   op.name = fmt::format("deep_ep::internode_ll::{}", kernel);
   op.family = family;
-  op.traffic.ranks = work.ep;
+  op.measured_as = measured_as(name_of(family), work);
+  op.traffic = sizes_of(work);
   op.traffic.stage = stage;
   op.traffic.copied_bytes = work.tokens * work.top_k * message;
   op.traffic.unequal = work.spread.busiest_rank_rows > kEqual;
   const double busiest = op.traffic.copied_bytes * work.spread.busiest_rank_rows;
   op.traffic.wire_bytes = busiest * (1 - node_size / work.ep);
   op.traffic.nvlink_bytes = busiest * (node_size - 1) / work.ep;
-  op.traffic.tokens = work.tokens;
   op.traffic.record_bytes = message;
   op.traffic.payload_bytes = message;  // as DeepEP's benchmark counts
   if (stage != Stage::wire) op.bytes = (stage == Stage::whole ? 4 : 2) * op.traffic.copied_bytes;  // read and written
+  return op;
+}
+
+// One copy of a token for each of its ranks, which reads and writes HBM.
+Operator nvlink_transfer(Family family, const char* kernel, const AllToAllWork& work, Precision precision) {
+  Operator op;
+  op.name = fmt::format("moe_comm::{}", kernel);
+  op.family = family;
+  const double payload = payload_bytes(work, precision == Precision::fp8 ? Precision::fp8_tensor : precision);
+  op.traffic = traffic_of(work, payload, payload);
+  op.bytes = 2 * op.traffic.copied_bytes;
+  op.measured_as = name_of(family);
   return op;
 }
 
@@ -130,6 +160,23 @@ Operator low_latency_dispatch(const AllToAllWork& work, Stage stage) {
 Operator low_latency_combine(const AllToAllWork& work, Stage stage) {
   const double message = payload_bytes(work, Precision::bf16);
   return in(kCombineTransfer, low_latency(Family::low_latency_combine, "combine", stage, work, message));
+}
+
+std::vector<Operator> nvlink_dispatch(const AllToAllWork& work) {
+  Operator prepare;
+  prepare.name = "moe_comm::prepare";
+  prepare.family = Family::nvlink_prepare;
+  prepare.traffic = sizes_of(work);
+  prepare.measured_as = name_of(prepare.family);
+  return {in(kDispatchInput, prepare),
+          in(kDispatchTransfer, nvlink_transfer(Family::nvlink_dispatch, "dispatch", work, work.dispatch))};
+}
+
+// Fewer bits are packed and unpacked on the way, by kernels that were measured apart.
+std::vector<Operator> nvlink_combine(const AllToAllWork& work) {
+  Operator op = nvlink_transfer(Family::nvlink_combine, "combine", work, work.combine);
+  if (work.combine != Precision::bf16) op.measured_as += "_low_precision";
+  return {in(kCombineTransfer, op)};
 }
 
 std::vector<Operator> dispatch_forward(const LayerWork& work) { return normal_dispatch(transfer_work(work)); }

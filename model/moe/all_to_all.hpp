@@ -1,4 +1,4 @@
-// The kernels of an all-to-all between expert-parallel ranks, as DeepEP runs it.
+// The kernels of an all-to-all between expert-parallel ranks, as DeepEP runs it, and as TensorRT-LLM does over NVLink.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,8 @@ struct AllToAllWork {
   int ep = 1;
   int gpus_per_node = 8;
   Spread spread;
-  Precision dispatch = Precision::fp8;  ///< that tokens travel in; results come back in BF16
+  Precision dispatch = Precision::fp8;  ///< that tokens travel in
+  Precision combine = Precision::bf16;  ///< that results come back in; DeepEP's do in BF16
 };
 
 /// Normal mode, out: layout, barrier, transfer.
@@ -28,5 +29,11 @@ struct AllToAllWork {
 /// Low-latency mode: one message per token and expert, straight to the expert's rank.
 [[nodiscard]] Operator low_latency_dispatch(const AllToAllWork& work, Stage stage);
 [[nodiscard]] Operator low_latency_combine(const AllToAllWork& work, Stage stage);
+
+/// Over an NVLink domain, every token once to each of its ranks, by TensorRT-LLM's two-sided kernels. Out: who gets
+/// what, transfer; FP8 tokens have one scale each. REQUIRES of both: all ranks are in one node.
+[[nodiscard]] std::vector<Operator> nvlink_dispatch(const AllToAllWork& work);
+/// Back: transfer. Each rank adds up what it gets.
+[[nodiscard]] std::vector<Operator> nvlink_combine(const AllToAllWork& work);
 
 }  // namespace moeline

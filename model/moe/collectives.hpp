@@ -1,4 +1,5 @@
-// NCCL's transfers in training: activations between stages of a pipeline, gradients and parameters between replicas.
+// NCCL's transfers: in training activations between stages of a pipeline, gradients and parameters between replicas; in
+// inference what the ranks that share a layer exchange, for which serving stacks have kernels of their own, too.
 #pragma once
 
 #include "moe/operator.hpp"
@@ -11,7 +12,7 @@ struct Reach {
   double neighbour_nodes = 0;  ///< nodes from one rank to the next that is on another; 0: all in one node
 };
 
-/// Ranks that hold the same parameters.
+/// Ranks that hold the same parameters, or share a layer.
 struct Replicas {
   int ranks = 1;
   int per_node = 1;  ///< of these
@@ -27,5 +28,13 @@ struct Replicas {
 [[nodiscard]] Operator reduce_scatter(double bytes, const Replicas& replicas);
 /// The way back: each replica has 1/ranks of `bytes`, and all get the whole.
 [[nodiscard]] Operator all_gather(double bytes, const Replicas& replicas);
+
+/// Each has `bytes`, and all get the sum: the one and then the other.
+[[nodiscard]] Operator all_reduce(double bytes, const Replicas& replicas);
+/// The same by a serving stack's kernel of one node, in which ranks read each other's memory. Larger messages than
+/// `most_bytes`, and those between nodes, go by NCCL.
+[[nodiscard]] Operator custom_all_reduce(double bytes, const Replicas& replicas, double most_bytes);
+/// Each has `bytes`, 1/ranks of them for each rank, itself included.
+[[nodiscard]] Operator all_to_all(double bytes, const Replicas& replicas);
 
 }  // namespace moeline

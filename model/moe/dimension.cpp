@@ -4,8 +4,9 @@ namespace moeline {
 
 const std::vector<std::string>& dimension_names() {
   static const std::vector<std::string> kNames = {
-      "m",      "n",      "k",      "groups", "batch", "kv_heads", "heads_per_kv", "rows",  "query_len",
-      "kv_len", "cached", "window", "qk_dim", "v_dim", "bytes",    "items",        "ranks", "sms"};
+      "m",         "n",      "k",      "groups", "batch",   "kv_heads", "heads_per_kv", "rows",
+      "query_len", "kv_len", "cached", "window", "qk_dim",  "v_dim",    "bytes",        "items",
+      "ranks",     "tokens", "hidden", "top_k",  "experts", "sms"};
   return kNames;
 }
 

@@ -23,10 +23,14 @@ enum class Dimension {
   window,  ///< sliding; 0: none
   qk_dim,
   v_dim,
-  bytes,  ///< of memory traffic; of a transfer those that go through SMs
+  bytes,  ///< of memory traffic; of a transfer those that go through SMs, of a collective its message
   items,  ///< token-expert pairs, or rows
   ranks,
-  sms  ///< that it is launched on
+  tokens,  ///< that a rank sends
+  hidden,  ///< numbers of a token
+  top_k,
+  experts,  ///< of all ranks
+  sms       ///< that it is launched on
 };
 inline constexpr int kDimensions = static_cast<int>(Dimension::sms) + 1;
 

@@ -15,6 +15,7 @@ const std::array<FamilyRow, kFamilies>& rows_of_families() {
   static const std::vector<Dimension> of_prefill = {batch,  kv_heads, heads_per_kv, query_len, kv_len,
                                                     cached, window,   qk_dim,       v_dim};
   static const std::vector<Dimension> of_decode = {batch, kv_heads, rows, query_len, kv_len, qk_dim, v_dim};
+  static const std::vector<Dimension> of_nvlink = {tokens, ranks, hidden, top_k};
   static const std::array<FamilyRow, kFamilies> kRows = {{
       {Family::gemm_fp8,             "gemm_fp8",             gemm,         "gemm",         fp8,  true,  {m, n, k}},
       {Family::gemm_fp8_wgrad,       "gemm_fp8_wgrad",       gemm,         "gemm",         fp8,  true,  {m, n, k}},
@@ -42,8 +43,13 @@ const std::array<FamilyRow, kFamilies>& rows_of_families() {
       {Family::small,                "small",                small,        "small",        bf16, false, {}},
       {Family::notify,               "notify",               barrier,      "barrier",      bf16, true,  {}},
       {Family::send,                 "send",                 collective,   "collective",   bf16, false, {}},
-      {Family::reduce_scatter,       "reduce_scatter",       collective,   "collective",   bf16, false, {}},
-      {Family::all_gather,           "all_gather",           collective,   "collective",   bf16, false, {}},
+      {Family::reduce_scatter,       "reduce_scatter",       collective,   "collective",   bf16, false, {bytes, ranks}},
+      {Family::all_gather,           "all_gather",           collective,   "collective",   bf16, false, {bytes, ranks}},
+      {Family::all_reduce,           "all_reduce",           collective,   "collective",   bf16, false, {bytes, ranks}},
+      {Family::all_to_all,           "all_to_all",           collective,   "collective",   bf16, false, {bytes, ranks}},
+      {Family::nvlink_prepare,       "nvlink_prepare",       collective,   "dispatch",     bf16, false, {tokens, ranks}},
+      {Family::nvlink_dispatch,      "nvlink_dispatch",      collective,   "dispatch",     bf16, false, of_nvlink},
+      {Family::nvlink_combine,       "nvlink_combine",       collective,   "combine",      bf16, false, of_nvlink},
       {Family::dispatch,             "dispatch",             normal,       "dispatch",     bf16, true,  {bytes, ranks}},
       {Family::dispatch_cached,      "dispatch_cached",      normal,       "dispatch",     bf16, true,  {bytes, ranks}},
       {Family::combine,              "combine",              normal,       "combine",      bf16, true,  {bytes, ranks}},

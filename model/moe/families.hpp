@@ -40,6 +40,11 @@ enum class Family {
   send,                  ///< one rank's message to another: activations of a pipeline
   reduce_scatter,        ///< gradients summed over their replicas, each of which keeps a part
   all_gather,            ///< parts of updated parameters to all replicas
+  all_reduce,            ///< partial sums of ranks that share a layer: everyone gets the sum
+  all_to_all,            ///< NCCL's: each rank's part to every other
+  nvlink_prepare,        ///< TensorRT-LLM's all-to-all of an NVLink domain: who gets which token
+  nvlink_dispatch,       ///< tokens to the ranks of their experts
+  nvlink_combine,        ///< and their results back
   dispatch,              ///< all-to-all of tokens, FP8 or BF16, to their experts
   dispatch_cached,       ///< the same with a layout known from the forward pass
   combine,               ///< all-to-all of BF16 results back
@@ -56,7 +61,7 @@ enum class FamilyKind {
   routing,      ///< by tokens x experts, or rows
   small,        ///< a fixed cost
   barrier,      ///< by the network's latency
-  collective,   ///< NCCL's: between stages of a pipeline, or replicas of parameters
+  collective,   ///< NCCL's and the stacks' own, and TensorRT-LLM's all-to-all
   normal,       ///< DeepEP's all-to-all with SMs of its own
   low_latency,  ///< and the one whose wire holds none
 };
@@ -80,7 +85,7 @@ struct FamilyRow {
 [[nodiscard]] bool is_gemm(Family family);
 [[nodiscard]] bool is_attention(Family family);
 [[nodiscard]] bool is_memory_bound(Family family);
-[[nodiscard]] bool is_all_to_all(Family family);  ///< notify excluded
+[[nodiscard]] bool is_all_to_all(Family family);  ///< DeepEP's, notify excluded
 [[nodiscard]] bool is_low_latency(Family family);
 [[nodiscard]] bool is_collective(Family family);
 /// Dispatch, combine and their barriers, sends and collectives.

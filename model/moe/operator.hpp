@@ -32,6 +32,14 @@ struct Traffic {
   double payload_bytes = 0;    ///< of these, its numbers and their scales
   bool unequal = false;        ///< ranks get different amounts; bytes are those of the busiest
   Stage stage = Stage::whole;
+
+  // What the tables of serving stacks go by.
+  int members = 0;             ///< of a collective: ranks that take part
+  double message_bytes = 0;    ///< of a collective, as nccl-tests count them: what a rank holds of the longer side
+  double hidden = 0;           ///< numbers of a token
+  double top_k = 0;            ///< experts that it is sent to
+  double ranks_per_token = 0;  ///< that they lie on, the own one included, times what the busiest rank gets more
+  double experts = 0;          ///< of all ranks
 };
 
 /// One attention kernel: `batch` sequences, each with `query_len` queries that see up to `kv_len` keys.
