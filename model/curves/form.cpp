@@ -11,7 +11,7 @@ namespace {
 const std::map<std::string, Form>& all_forms() {
   static const std::map<std::string, Form> kForms = [] {
     std::map<std::string, Form> forms;
-    for (const auto& group : {linear_forms, prefill_forms, decode_forms}) {
+    for (const auto& group : {linear_forms, prefill_forms, decode_forms, moe_forms}) {
       for (Form& form : group()) forms.emplace(form.name, form);
     }
     return forms;

@@ -10,5 +10,6 @@ namespace moeline {
 [[nodiscard]] std::vector<Form> linear_forms();   // linear_form.cpp
 [[nodiscard]] std::vector<Form> prefill_forms();  // prefill_form.cpp
 [[nodiscard]] std::vector<Form> decode_forms();   // decode_form.cpp
+[[nodiscard]] std::vector<Form> moe_forms();      // moe_form.cpp
 
 }  // namespace moeline

@@ -20,6 +20,9 @@ namespace moeline {
 [[nodiscard]] RequestedOp gqa_decode_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp attention_forward_op(const std::string& text, const MachineFacts& machine);
 
+// expert_ops.cpp
+[[nodiscard]] RequestedOp moe_op(const std::string& text, const MachineFacts& machine);
+
 // transfer_ops.cpp
 [[nodiscard]] RequestedOp dispatch_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp combine_op(const std::string& text, const MachineFacts& machine);
