@@ -22,6 +22,9 @@ namespace moeline {
 [[nodiscard]] RequestedOp gqa_decode_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp attention_forward_op(const std::string& text, const MachineFacts& machine);
 
+// expert_ops.cpp
+[[nodiscard]] RequestedOp moe_op(const std::string& text, const MachineFacts& machine);
+
 // collective_ops.cpp
 [[nodiscard]] RequestedOp all_reduce_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp all_gather_op(const std::string& text, const MachineFacts& machine);

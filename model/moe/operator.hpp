@@ -59,6 +59,13 @@ struct AttentionShape {
 /// What a kernel does in a layer of fused experts.
 enum class ExpertRole { none, routing, permute, gate_up, activation, down, finalise };
 
+/// How the rows of a layer of fused experts come and go.
+enum class ExpertLayout {
+  fused,       ///< from the tokens of all ranks, and back to them
+  masked,      ///< as DeepEP's low-latency mode leaves them: a buffer for each expert, cast and permuted on the way
+  contiguous,  ///< as its normal mode does: expert by expert, each padded to whole tiles
+};
+
 /// One rank's part of a layer of routed experts that a serving stack runs as one body of kernels.
 struct ExpertShape {
   ExpertRole role = ExpertRole::none;
@@ -71,6 +78,9 @@ struct ExpertShape {
   double gate = 2;  ///< matrices before the activation: 2 gated, 1 not
   Precision weights = Precision::bf16;
   Precision math = Precision::bf16;  ///< that rows are multiplied in, quantised to it where it is below BF16
+  ExpertLayout layout = ExpertLayout::fused;
+  double rows = 0;  ///< that the rank's experts get; 0: those of balanced loads
+  double hit = 0;   ///< local experts that get any; 0: as many as balanced loads give rows to
 };
 
 struct Operator {

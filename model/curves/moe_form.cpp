@@ -1,0 +1,191 @@
+// Layers of fused experts, of which only the sum of their kernels was measured. What each of them has of it:
+//   routing     so much for each choice of all ranks' tokens and for each local expert, hit or not
+//   permute     reading tokens and writing rows at HBM's pace
+//   GEMMs       so much for each expert hit and for each k-block of one pass
+//               + max(waves of tiles x k-blocks at peak, weights of the experts hit and rows at HBM's pace)
+//   activation  its rows at HBM's pace
+//   finalise    reading rows at HBM's pace, and tokens: those of all ranks, zeroes where this one has none
+// The start-up of all is one constant, and dealt out by a convention.
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "curves/stack_forms.hpp"
+#include "moe/fused_experts.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr double kBf16Bytes = 2;
+constexpr double kBlockBytes = 128;  // of k
+constexpr double kTileWidth = 128;
+constexpr double kHotWhole = 0.2, kHotNone = 0.8;  // of L2, of which intermediates take the rest
+constexpr double kHotBytes = 0.3;                  // time of a weight from L2 over one from HBM
+
+enum Part : std::size_t { start, choice, routing, expert, hit_expert, k_block, rows, output, mainloop, memory };
+
+// By what a tile's height is chosen.
+enum class Height {
+  rows_of_an_expert,
+  all_tokens,       // rows that a local expert had if the rank got the choices of all ranks
+  tokens_by_model,  // 16 up to as many tokens as the model has experts, then 64: what Triton's kernel does untuned
+};
+
+// How a library's kernels are built.
+struct Library {
+  std::vector<double> heights;
+  Height height = Height::rows_of_an_expert;
+  double width_unit = 1;  // that an expert's width is padded to
+};
+
+ExpertShape padded(ExpertShape shape, const Library& library) {
+  shape.width = std::ceil(shape.width / library.width_unit) * library.width_unit;
+  return shape;
+}
+
+double tile_height(const ExpertShape& shape, const Library& library) {
+  constexpr double kFew = 16, kMany = 64;
+  if (library.height == Height::tokens_by_model) return shape.tokens <= shape.experts ? kFew : kMany;
+  const ExpertRows load = expert_rows(shape);
+  const double wanted = library.height == Height::all_tokens ? shape.tokens * shape.top_k / load.local : load.each;
+  const auto found = std::lower_bound(library.heights.begin(), library.heights.end(), wanted);
+  return found == library.heights.end() ? library.heights.back() : *found;
+}
+
+// The last one, half way between whole and filled: it begins before all SMs are done with the one before.
+double waves_of(double tiles, double sms) {
+  const double full = tiles / sms;
+  return full < 1 ? 1 : (full + std::ceil(full)) / 2;
+}
+
+// What a layer's kernels have of its start-up: of each its launch, and of GEMMs their prologue.
+double start_weight(ExpertRole role) {
+  constexpr double kLaunch = 0.15, kProduct = 0.2;
+  return role == ExpertRole::gate_up || role == ExpertRole::down ? kProduct : kLaunch;
+}
+
+double start_share(const ExpertShape& shape) {
+  double all = 0;
+  for (const ExpertRole role : {ExpertRole::routing, ExpertRole::permute, ExpertRole::gate_up, ExpertRole::activation,
+                                ExpertRole::down, ExpertRole::finalise}) {
+    if (has_role(shape.layout, role)) all += start_weight(role);
+  }
+  return start_weight(shape.role) / all;
+}
+
+// One matrix of the experts hit.
+struct Product {
+  ExpertMatrix matrix;
+  double k_blocks, tile_us;  // tile_us: of a k-block of one tile at the peak of its SM
+  double tiles, weight_bytes, row_bytes;
+};
+
+Product product_of(const ExpertShape& shape, const MachineFacts& machine, const Library& library) {
+  const ExpertRows load = expert_rows(shape);
+  const double height = tile_height(shape, library), number = expert_input_bytes(shape);
+  Product p{expert_matrix(shape, shape.role), 0, 0, 0, 0, 0};
+  p.k_blocks = std::ceil(p.matrix.k * number / kBlockBytes);
+  p.tile_us =
+      flops_at_peak_us(2 * height * kTileWidth * kBlockBytes / number, machine.tflops(shape.math) / machine.sms);
+  p.tiles = load.hit * std::ceil(load.each / height) * std::ceil(p.matrix.n / kTileWidth);
+  p.weight_bytes = load.hit * p.matrix.n * p.matrix.k * expert_weight_bytes(shape);
+  p.row_bytes = load.rows * (p.matrix.k * number + p.matrix.n * kBf16Bytes);
+  return p;
+}
+
+double hot_share(const Operator& op, const ExpertShape& shape, const MachineFacts& machine) {
+  const double weights = (shape.gate + 1) * shape.hidden * shape.width * expert_weight_bytes(shape);
+  return l2_share(op, expert_rows(shape).hit * weights, machine, kHotWhole, kHotNone);
+}
+
+Curve product_curve(const Operator& op, int sms, const MachineFacts& machine, const Library& library) {
+  const ExpertShape shape = padded(op.experts, library);
+  const Product p = product_of(shape, machine, library);
+  const double share = machine.sms / sms, hot = hot_share(op, shape, machine);
+  const double bytes = p.weight_bytes * (1 - hot + kHotBytes * hot) + p.row_bytes;
+  const bool fused = shape.layout == ExpertLayout::fused, masked = shape.layout == ExpertLayout::masked;
+  constexpr double kHundredPairs = 200;  // an expert is hit once, and has two GEMMs
+  return {{{part(start), overhead(machine, start_share(shape))},
+           {part(hit_expert), masked ? 0 : overhead(machine, expert_rows(shape).hit / kHundredPairs * share)},
+           {part(k_block), fused ? overhead(machine, p.k_blocks) : 0}},
+          {{"compute", {{part(mainloop), waves_of(p.tiles, sms) * p.k_blocks * p.tile_us}}},
+           {"memory", {{part(memory), bytes_at_peak_us(bytes, machine.hbm_GBps) * share}}}}};
+}
+
+double row_bytes(const ExpertShape& shape) {
+  const double input = expert_input_bytes(shape), count = expert_rows(shape).rows;
+  switch (shape.role) {
+    case ExpertRole::permute:
+      return count * shape.hidden * (kBf16Bytes + input);
+    case ExpertRole::activation:
+      return count * shape.width * (kBf16Bytes * shape.gate + input);
+    case ExpertRole::finalise:
+      return count * shape.hidden * kBf16Bytes;
+    default:
+      return 0;
+  }
+}
+
+// The kernel that goes through the choices: of rows that DeepEP sent, the one that copies them.
+bool scans(const ExpertShape& shape) {
+  if (shape.layout == ExpertLayout::contiguous) return shape.role == ExpertRole::permute;
+  return shape.role == ExpertRole::routing;
+}
+
+Curve row_curve(const Operator& op, int sms, const MachineFacts& machine, const Library& library) {
+  constexpr double kTen = 10, kHundred = 100, kThousand = 1000;
+  const ExpertShape shape = padded(op.experts, library);
+  const double share = machine.sms / sms;
+  const bool routes = shape.role == ExpertRole::routing;
+  const bool writes_tokens = shape.role == ExpertRole::finalise && shape.layout == ExpertLayout::fused;
+  const double output_bytes = writes_tokens ? shape.tokens * shape.hidden * kBf16Bytes : 0;
+  const double choices = scans(shape) ? shape.tokens * shape.top_k : 0;
+  return {{{part(start), overhead(machine, start_share(shape))},
+           {part(choice), routes && shape.gate == 1 ? overhead(machine, shape.top_k / kTen) : 0},
+           {part(routing), overhead(machine, choices / kThousand * share)},
+           {part(expert), routes ? overhead(machine, expert_rows(shape).local / kHundred) : 0},
+           {part(rows), bytes_at_peak_us(row_bytes(shape), machine.hbm_GBps) * share},
+           {part(output), bytes_at_peak_us(output_bytes, machine.hbm_GBps) * share}},
+          {}};
+}
+
+Form moe_form(const std::string& name, const Library& library) {
+  return {name,
+          {{"start_us"},
+           {"us_per_10_choices_of_a_token"},  // of layers without a gate: TensorRT-LLM sorts a token's choices there
+           {"routing_us_per_1000_choices"},
+           {"us_per_100_local_experts"},
+           {"us_per_100_hit_experts"},
+           {"k_block_us"},
+           {"rows_roofline_multiple"},
+           {"output_roofline_multiple"},
+           {"mainloop_roofline_multiple", 1},
+           {"memory_roofline_multiple", 1}},
+          [library](const Operator& op, int sms, const MachineFacts& machine) {
+            MOELINE_CHECK(has_role(op.experts.layout, op.experts.role), op.name);
+            const bool multiplies = op.experts.role == ExpertRole::gate_up || op.experts.role == ExpertRole::down;
+            return multiplies ? product_curve(op, sms, machine, library) : row_curve(op, sms, machine, library);
+          }};
+}
+
+}  // namespace
+
+// Tiles that explain the tables of data/aic best. The fused layers of CUTLASS, DeepGEMM and tuned Triton differ in
+// their constants alone. TensorRT-LLM's generated kernels (trtllm_gen_moe) take their tile before they know which
+// tokens are the rank's, and widths of 1..128 cost the same. DeepEP's layouts have fewer terms: their rows come sorted,
+// and their tables have one model.
+std::vector<Form> moe_forms() {
+  const std::vector<double> usual = {16, 32, 64, 128};
+  return {
+      moe_form("cutlass_moe", {usual}),
+      moe_form("deepgemm_moe", {usual}),
+      moe_form("triton_moe", {usual}),
+      moe_form("triton_moe_default", {{}, Height::tokens_by_model}),
+      moe_form("marlin_moe", {{16, 32, 64}}),
+      moe_form("trtllm_gen_moe", {{8, 16, 32, 64, 128, 256}, Height::all_tokens, 128}),
+      moe_form("deepgemm_masked_moe", {{64, 128}}),
+      moe_form("deepgemm_contiguous_moe", {{128}}),
+  };
+}
+
+}  // namespace moeline
