@@ -149,16 +149,51 @@ Fit descend(const Form& form, const std::vector<FormRow>& rows, std::vector<doub
   return best;
 }
 
-// Where to begin: what binds depends on it, and one start may end in a corner.
-std::vector<std::vector<double>> starts_of(const Form& form) {
+// No term can be more than what was measured.
+std::vector<double> upper_bounds(const Form& form, const std::vector<FormRow>& rows) {
+  std::vector<double> bounds(form.parts.size(), 1);
+  std::vector<bool> seen(form.parts.size(), false);
+  const auto note = [&](const std::vector<Term>& terms, double us) {
+    for (const Term& term : terms) {
+      const auto i = static_cast<std::size_t>(term.constant);
+      if (!(term.feature > 0)) continue;
+      bounds[i] = seen[i] ? std::min(bounds[i], us / term.feature) : us / term.feature;
+      seen[i] = true;
+    }
+  };
+  for (const FormRow& row : rows) {
+    for (const Curve& curve : row.curves) {
+      for (std::size_t a = 0; a <= curve.alternatives.size(); ++a) {
+        note(chosen(curve, a).always, row.measured_us);
+        for (const Branch& branch : chosen(curve, a).branches) note(branch.terms, row.measured_us);
+      }
+    }
+  }
+  return bounds;
+}
+
+// Where to begin: what binds depends on it, and one start may end in a corner. Shares of the upper bounds, the same for
+// all constants; short tables can afford mixtures, too.
+std::vector<std::vector<double>> starts_of(const Form& form, const std::vector<FormRow>& rows) {
+  constexpr std::size_t kLong = 3000, kShort = 300, kMixtures = 40;
+  const std::vector<double> few = {0.4, 1}, more = {0.1, 0.2, 0.4, 0.7, 1, 1.5}, mixed = {0.02, 0.2, 0.6, 1};
+  const std::vector<double> bounds = upper_bounds(form, rows);
   std::vector<std::vector<double>> starts;
-  for (const double multiple : {1.0, 0.3}) {
+  const auto begin_at = [&](const auto& share_of) {
     std::vector<double> start;
-    for (const FormPart& part : form.parts) {
-      const bool is_multiple = part.name.find("multiple") != std::string::npos;
-      start.push_back(std::max(part.least, is_multiple ? 1.2 : multiple));
+    for (std::size_t i = 0; i < form.parts.size(); ++i) {
+      start.push_back(std::max(form.parts[i].least, share_of(i) * bounds[i]));
     }
     starts.push_back(std::move(start));
+  };
+  for (const double share : rows.size() > kLong ? few : more) begin_at([&](std::size_t) { return share; });
+  if (rows.size() > kShort) return starts;
+  std::uint64_t state = 1;
+  for (std::size_t mixture = 0; mixture < kMixtures; ++mixture) {
+    begin_at([&](std::size_t) {
+      state = state * 6364136223846793005ULL + 1442695040888963407ULL;
+      return mixed[(state >> 33U) % mixed.size()];
+    });
   }
   return starts;
 }
@@ -190,7 +225,7 @@ double predict(const FormRow& row, std::span<const double> constants) {
 
 std::vector<double> fit_form(const Form& form, const std::vector<FormRow>& rows) {
   Fit best;
-  for (const std::vector<double>& start : starts_of(form)) {
+  for (const std::vector<double>& start : starts_of(form, rows)) {
     const Fit fit = descend(form, rows, start);
     if (fit.loss < best.loss) best = fit;
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <sstream>
 
 #include "base/spec.hpp"
@@ -10,6 +11,8 @@
 
 namespace moeline {
 namespace {
+
+constexpr std::string_view kIfAny = " if any";  // after a column that some tables lack
 
 std::vector<std::string> split(const std::string& text, const std::string& by) {
   std::vector<std::string> parts;
@@ -33,11 +36,13 @@ std::vector<Condition> read_conditions(const Spec& spec) {
     condition.is_ratio = key.find(" / ") != std::string::npos;
     condition.columns = split(key, condition.is_ratio ? " / " : " x ");
     const std::vector<std::string> inside = spec.words(key);
-    const bool is_bound = !spec.is_list(key) && !inside.empty() && (inside[0] == "above" || inside[0] == "below");
+    const bool is_bound = !spec.is_list(key) && !inside.empty() &&
+                          (inside[0] == "above" || inside[0] == "below" || inside[0] == "not_multiple_of");
     if (is_bound) {
       const Spec bounds = spec.map(key);
-      bounds.expect({"above", "below"});
+      bounds.expect({"above", "below", "not_multiple_of"});
       if (bounds.has("above")) condition.above = bounds.number("above", -1e30, 1e30);
+      if (bounds.has("not_multiple_of")) condition.not_multiple_of = bounds.number("not_multiple_of", 1, 1e9);
       if (bounds.has("below")) condition.below = bounds.number("below", -1e30, 1e30);
     } else {
       condition.words = words_at(spec, key);
@@ -76,6 +81,12 @@ void read_time(const Spec& spec, RowKind& kind) {
   kind.us_per_unit = us_per(spec, time[1]);
 }
 
+Spikes read_spikes(const Spec& spec) {
+  spec.expect({"same", "rising", "falling", "above"});
+  const auto columns = [&](const char* key) { return spec.has(key) ? spec.texts(key) : std::vector<std::string>{}; };
+  return {columns("same"), columns("rising"), columns("falling"), spec.number("above", 1, 1e3)};
+}
+
 RowKind read_row_kind(const std::string& name, const Spec& spec) {
   spec.expect({"file", "where", "form", "op", "keys", "words", "time", "slice", "spikes", "witness", "leave_out"});
   RowKind kind;
@@ -89,7 +100,7 @@ RowKind read_row_kind(const std::string& name, const Spec& spec) {
   kind.words = read_words(spec.map_or_empty("words"));
   read_time(spec, kind);
   kind.slice = spec.texts("slice");
-  if (spec.has("spikes")) kind.spikes = spec.texts("spikes");
+  if (spec.has("spikes")) kind.spikes = read_spikes(spec.map("spikes"));
   if (spec.has("witness")) {
     const Spec witness = spec.map("witness");
     witness.expect({"file", "above"});
@@ -131,10 +142,12 @@ std::string value_of(const RowKind& kind, const CsvTable& table, std::size_t row
 }
 
 bool meets(const Condition& condition, const CsvTable& table, std::size_t row) {
+  if (!table.has(condition.columns[0])) return false;
   if (condition.words.empty()) {
     double value = table.number(row, condition.columns[0]);
     if (condition.is_ratio) value /= table.number(row, condition.columns[1]);
-    return value > condition.above && value < condition.below;
+    const double block = condition.not_multiple_of;
+    return value > condition.above && value < condition.below && (block == 0 || std::fmod(value, block) != 0);
   }
   std::string joined = table.text(row, condition.columns[0]);
   for (std::size_t i = 1; i < condition.columns.size(); ++i) joined += "x" + table.text(row, condition.columns[i]);
@@ -160,8 +173,13 @@ bool meets(const std::vector<Condition>& conditions, const CsvTable& table, std:
 
 std::string op_of(const RowKind& kind, const CsvTable& table, std::size_t row) {
   std::string text = kind.op;
-  for (std::size_t i = 0; i < kind.keys.size(); ++i) {
-    text += (i == 0 ? ":" : ",") + kind.keys[i].first + "=" + value_of(kind, table, row, kind.keys[i].second);
+  char before = ':';
+  for (const auto& [key, expression] : kind.keys) {
+    const bool optional = expression.ends_with(kIfAny);
+    const std::string column = optional ? expression.substr(0, expression.size() - kIfAny.size()) : expression;
+    if (optional && !table.has(column)) continue;
+    text += before + key + "=" + value_of(kind, table, row, column);
+    before = ',';
   }
   return text;
 }

@@ -13,13 +13,15 @@
 
 namespace moeline {
 
-/// What a row's cells must be. Several columns are joined by "x", "m x n" is "256x12288", or make a ratio, "m / n".
+/// What a row's cells must be; in a table without the column it is not so. Several columns are joined by "x", "m x n"
+/// is "256x12288", or make a ratio, "m / n".
 struct Condition {
   std::vector<std::string> columns;
   bool is_ratio = false;
   std::vector<std::string> words;  ///< one of these; empty: any number
   double above = -std::numeric_limits<double>::infinity();
   double below = std::numeric_limits<double>::infinity();
+  double not_multiple_of = 0;  ///< 0: may be any
 };
 
 /// Rows that the fit does not see, and why.
@@ -34,18 +36,27 @@ struct Witness {
   double above = 0;  ///< times its time; 0: there is none
 };
 
+/// More work is never much quicker: a row is a hiccup if it takes so many times as long as another one with the same
+/// cells here, and with no less work there.
+struct Spikes {
+  std::vector<std::string> same;
+  std::vector<std::string> rising;   ///< the more, the more work
+  std::vector<std::string> falling;  ///< the more, the less: ranks that share it
+  double above = 0;                  ///< times; 0: rows are not compared
+};
+
 struct RowKind {
   std::string name;
   std::string file;                                       ///< the table's name without its ending
   std::vector<Condition> where;                           ///< which of its rows
   std::map<std::string, std::string> form;                ///< by profile; "else": of all others
   std::string op;                                         ///< kind of OP
-  std::vector<std::pair<std::string, std::string>> keys;  ///< its keys: "m", "isl + step", "bytes * size", "=hot"
+  std::vector<std::pair<std::string, std::string>> keys;  ///< "m", "isl + step", "size * type", "=hot", "window if any"
   std::map<std::string, std::string> words;               ///< cells that are called otherwise in an OP
   std::string time;                                       ///< column
   double us_per_unit = 1;
-  std::vector<std::string> slice;   ///< columns whose values name what is left out of a fit together
-  std::vector<std::string> spikes;  ///< columns of sizes: with all of them larger no row is much quicker; empty: unused
+  std::vector<std::string> slice;  ///< columns whose values name what is left out of a fit together
+  Spikes spikes;
   Witness witness;
   std::vector<LeaveOut> leave_out;
 };

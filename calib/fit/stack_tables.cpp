@@ -32,8 +32,8 @@ struct Reading {
 class Log {
  public:
   explicit Log(std::vector<std::string>& lines) : lines_(lines) {}
-  void note(const Table& table, std::size_t rows, const std::string& what) {
-    if (rows > 0) lines_.push_back(fmt::format("{}: {} rows {}", table.name, rows, what));
+  void note(const RowKind& kind, std::size_t rows, const std::string& what) {
+    if (rows > 0) lines_.push_back(fmt::format("{}: {} rows {}", kind.name, rows, what));
   }
 
  private:
@@ -65,7 +65,7 @@ std::vector<Reading> read_rows(const Table& table, const RowKind& kind, Log& log
     }
     readings.push_back({op_of(kind, table.csv, row), row, table.csv.positive(row, kind.time) * kind.us_per_unit});
   }
-  for (const auto& [reason, rows] : left_out) log.note(table, rows, "left out: " + reason);
+  for (const auto& [reason, rows] : left_out) log.note(kind, rows, "left out: " + reason);
   return readings;
 }
 
@@ -76,20 +76,19 @@ double median(std::vector<double> values) {
 }
 
 // One OP measured several times counts once.
-std::vector<Reading> merged(const Table& table, std::vector<Reading> readings, Log& log) {
+std::vector<Reading> merged(const RowKind& kind, std::vector<Reading> readings, Log& log) {
   std::map<std::string, std::vector<double>> times;
   for (const Reading& reading : readings) times[reading.op].push_back(reading.us);
   const std::size_t before = readings.size();
   std::set<std::string> seen;
   std::erase_if(readings, [&](const Reading& reading) { return !seen.insert(reading.op).second; });
   for (Reading& reading : readings) reading.us = median(times.at(reading.op));
-  log.note(table, before - readings.size(), "were repeats: the median counts");
+  log.note(kind, before - readings.size(), "were repeats: the median counts");
   return readings;
 }
 
 // Rows that another version of the stack ran much faster.
-void drop_by_witness(const Table& table, const RowKind& kind, const std::vector<Table>& tables,
-                     std::vector<Reading>& readings, Log& log) {
+void drop_by_witness(const RowKind& kind, const std::vector<Table>& tables, std::vector<Reading>& readings, Log& log) {
   if (kind.witness.above == 0) return;
   const auto witness = std::find_if(tables.begin(), tables.end(),
                                     [&](const Table& other) { return other.name.starts_with(kind.witness.file); });
@@ -104,26 +103,36 @@ void drop_by_witness(const Table& table, const RowKind& kind, const std::vector<
     const auto other = there.find(reading.op);
     return other != there.end() && reading.us > kind.witness.above * other->second;
   });
-  log.note(table, before - readings.size(),
+  log.note(kind, before - readings.size(),
            fmt::format("left out: above {} times their time in {}", kind.witness.above, witness->name));
 }
 
-// Least time of any row that is no smaller in any size: on a grid of the sizes that occur, from its far corner on.
+// How much work a row is, by column: the larger the more.
+std::vector<double> work_of(const Table& table, const Spikes& spikes, const Reading& reading) {
+  std::vector<double> work;
+  for (const std::string& column : spikes.rising) work.push_back(table.csv.number(reading.row, column));
+  for (const std::string& column : spikes.falling) work.push_back(-table.csv.number(reading.row, column));
+  return work;
+}
+
+// Least time of any row with no less work: on a grid of the values that occur, from its far corner on.
 class Envelope {
  public:
-  Envelope(const Table& table, const std::vector<std::string>& columns, const std::vector<Reading>& readings) {
-    for (const std::string& column : columns) {
-      std::set<double> values;
-      for (const Reading& reading : readings) values.insert(table.csv.number(reading.row, column));
-      axes_.emplace_back(values.begin(), values.end());
-    }
+  void add(const std::vector<double>& work, double us) {
+    axes_.resize(work.size());
+    for (std::size_t i = 0; i < work.size(); ++i) axes_[i].push_back(work[i]);
+    points_.emplace_back(work, us);
+  }
+
+  void close() {
     std::size_t cells = 1;
-    for (const std::vector<double>& axis : axes_) cells *= axis.size();
-    least_.assign(cells, std::numeric_limits<double>::infinity());
-    for (const Reading& reading : readings) {
-      double& cell = least_[place(table, columns, reading)];
-      cell = std::min(cell, reading.us);
+    for (std::vector<double>& axis : axes_) {
+      std::sort(axis.begin(), axis.end());
+      axis.erase(std::unique(axis.begin(), axis.end()), axis.end());
+      cells *= axis.size();
     }
+    least_.assign(cells, std::numeric_limits<double>::infinity());
+    for (const auto& [work, us] : points_) least_[place(work)] = std::min(least_[place(work)], us);
     std::size_t stride = 1;
     for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
       for (std::size_t i = cells; i-- > 0;) {
@@ -133,41 +142,43 @@ class Envelope {
     }
   }
 
-  [[nodiscard]] double at(const Table& table, const std::vector<std::string>& columns, const Reading& reading) const {
-    return least_[place(table, columns, reading)];
-  }
+  [[nodiscard]] double at(const std::vector<double>& work) const { return least_[place(work)]; }
 
  private:
-  [[nodiscard]] std::size_t place(const Table& table, const std::vector<std::string>& columns,
-                                  const Reading& reading) const {
+  [[nodiscard]] std::size_t place(const std::vector<double>& work) const {
     std::size_t index = 0;
-    for (std::size_t i = 0; i < columns.size(); ++i) {
-      const double value = table.csv.number(reading.row, columns[i]);
-      const auto at = std::lower_bound(axes_[i].begin(), axes_[i].end(), value) - axes_[i].begin();
+    for (std::size_t i = 0; i < work.size(); ++i) {
+      const auto at = std::lower_bound(axes_[i].begin(), axes_[i].end(), work[i]) - axes_[i].begin();
       index = index * axes_[i].size() + static_cast<std::size_t>(at);
     }
     return index;
   }
 
   std::vector<std::vector<double>> axes_;
+  std::vector<std::pair<std::vector<double>, double>> points_;
   std::vector<double> least_;  // by cell, the last axis fastest
 };
 
-// More work cannot be cheaper: a row far above one with all sizes at least as large is a hiccup.
-void drop_spikes(const Table& table, const RowKind& kind, std::vector<Reading>& readings, Log& log) {
-  constexpr double kSpike = 1.25;
-  if (kind.spikes.empty() || readings.empty()) return;
-  const Envelope envelope(table, kind.spikes, readings);
-  const std::size_t before = readings.size();
-  std::erase_if(readings,
-                [&](const Reading& reading) { return reading.us > kSpike * envelope.at(table, kind.spikes, reading); });
-  log.note(table, before - readings.size(), fmt::format("left out: above {} times a row with more work", kSpike));
+std::string cells_of(const Table& table, const std::vector<std::string>& columns, std::size_t row) {
+  std::string cells;
+  for (const std::string& column : columns) cells += column + " " + table.csv.text(row, column) + " ";
+  return cells;
 }
 
-std::string slice_of(const RowKind& kind, const Table& table, std::size_t row) {
-  std::string slice;
-  for (const std::string& column : kind.slice) slice += column + " " + table.csv.text(row, column) + " ";
-  return slice;
+void drop_spikes(const Table& table, const RowKind& kind, std::vector<Reading>& readings, Log& log) {
+  const Spikes& spikes = kind.spikes;
+  if (spikes.above == 0) return;
+  std::map<std::string, Envelope> envelopes;
+  for (const Reading& reading : readings) {
+    envelopes[cells_of(table, spikes.same, reading.row)].add(work_of(table, spikes, reading), reading.us);
+  }
+  for (auto& [cells, envelope] : envelopes) envelope.close();
+  const std::size_t before = readings.size();
+  std::erase_if(readings, [&](const Reading& reading) {
+    const Envelope& envelope = envelopes.at(cells_of(table, spikes.same, reading.row));
+    return reading.us > spikes.above * envelope.at(work_of(table, spikes, reading));
+  });
+  log.note(kind, before - readings.size(), fmt::format("left out: above {} times a row with more work", spikes.above));
 }
 
 RequestedOp parsed(const Table& table, const Reading& reading, const MachineFacts& machine) {
@@ -186,7 +197,7 @@ void add_rows(const Table& table, const RowKind& kind, const std::vector<Reading
     const RequestedOp op = parsed(table, reading, machine);
     FormRow row{{}, reading.us, measured_dimensions_of(op.kernels.back(), op.sms)};
     row.where = fmt::format("{}:{} {}", table.name, table.csv.line(reading.row), reading.op);
-    row.slice = slice_of(kind, table, reading.row);
+    row.slice = cells_of(table, kind.slice, reading.row);
     for (const Operator& kernel : op.kernels) row.curves.push_back(form.curve(kernel, op.sms, machine));
     const std::string& name = op.kernels.back().measured_as;
     MOELINE_CHECK(!name.empty(), reading.op);
@@ -284,17 +295,17 @@ StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files
   Log log(result.log);
   Families families;
   for (const Table& table : tables) {
+    bool is_read = false;
     for (const RowKind& kind : kinds) {
-      if (table.name != kind.file) continue;
-      if (!has_form(kind, request.profile)) {
-        result.log.push_back(fmt::format("{}: {}: not read for {}", table.name, kind.name, request.profile));
-        continue;
-      }
-      std::vector<Reading> readings = merged(table, read_rows(table, kind, log), log);
-      drop_by_witness(table, kind, tables, readings, log);
+      if (table.name != kind.file || !has_form(kind, request.profile)) continue;
+      is_read = true;
+      std::vector<Reading> readings = merged(kind, read_rows(table, kind, log), log);
+      drop_by_witness(kind, tables, readings, log);
       drop_spikes(table, kind, readings, log);
       add_rows(table, kind, readings, *form_named(form_for(kind, request.profile)), machine, families);
     }
+    if (!is_read)
+      result.log.push_back(fmt::format("{}: has nothing that is fitted on {}", table.name, request.profile));
   }
   KernelSet& set = result.kernels;
   set.name = request.kernels;

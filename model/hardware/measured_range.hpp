@@ -14,8 +14,8 @@ using Dimensions = std::map<Dimension, double>;
 
 /// `sms`: that it is launched on.
 [[nodiscard]] Dimensions dimensions_of(const Operator& op, int sms);
-/// By which sizes a serving stack's tables tell it: those of the linear layer or layer of experts that it is part of; of
-/// DeepEP's transfers tokens and the model's sizes instead of bytes.
+/// By which sizes a serving stack's tables tell it: those of the linear layer or layer of experts that it is part of;
+/// of DeepEP's transfers tokens and the model's sizes instead of bytes.
 [[nodiscard]] Dimensions measured_dimensions_of(const Operator& op, int sms);
 
 struct Bounds {

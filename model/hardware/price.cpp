@@ -56,6 +56,12 @@ void set_roofline(Price& price) {
   price.note = {.reasons = {kNoMeasurement}, .outside = {}};
 }
 
+// The form that a serving stack's tables gave the family; null where its curve goes by the set's constants.
+const FamilyFit* fit_with_form(const std::string& family, const KernelSet& kernels) {
+  const auto fit = kernels.fits.find(family);
+  return fit != kernels.fits.end() && fit->second.form != nullptr ? &fit->second : nullptr;
+}
+
 // us and what binds; the constants that made them are noted in the price.
 Evaluation evaluate_noting(const Curve& curve, const KernelSet& kernels, Price& price) {
   const auto note = [&](const std::vector<Term>& terms) {
@@ -117,7 +123,7 @@ void price_normal(const Operator& op, const PriceConditions& conditions, const C
 
 // The tables list whole transfers. The kernels hold SMs for a part of the time, half of it to issue and half to
 // receive; between them the wire runs alone, for no less than its bytes take at the links' peaks.
-void price_low_latency(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+void split_by_stage(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
   const double whole = price.solo_us;
   const double hold = evaluate_noting(hold_curve(op), kernels, price).us;
   const double wire = std::max(std::isnan(hold) ? whole : whole - hold, std::min(whole, links_us(op, machine)));
@@ -128,13 +134,34 @@ void price_low_latency(const Operator& op, const MachineFacts& machine, const Ke
     price.hold = Hold::nothing;
     price.sms = 0;
   }
+}
+
+void price_low_latency(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+  split_by_stage(op, machine, kernels, price);
+  const Stage stage = op.traffic.stage;
   Basis basis{{"low_latency"}, machine.communicates_like(kernels.fitted_on) ? "" : kOtherMachine};
   if (stage != Stage::whole) basis.families.emplace_back("low_latency_hold");  // which splits the whole
   set_provenance(kernels, basis, dimensions_of(op, 0), price);
 }
 
+// By a serving stack's tables of transfers inside a node, never faster than the links.
+void price_transfer_by_form(const Operator& op, const FamilyFit& fit, const PriceConditions& conditions,
+                            const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+  const Evaluation alone = evaluate(fit.form->curve(op, conditions.sms, machine), fit.constants);
+  price.solo_us = std::max(alone.us, links_us(op, machine));
+  price.bound_by = alone.bound;
+  const std::string doubt = machine.communicates_like(kernels.fitted_on) ? "" : kOtherMachine;
+  set_provenance(kernels, {{op.measured_as}, doubt}, measured_dimensions_of(op, conditions.sms), price);
+}
+
 void price_transfer(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                     const KernelSet& kernels, Price& price) {
+  if (const FamilyFit* fit = fit_with_form(op.measured_as, kernels)) {
+    price_transfer_by_form(op, *fit, conditions, machine, kernels, price);
+    if (is_low_latency(op.family)) split_by_stage(op, machine, kernels, price);
+    set_links(op, machine, kernels, price);
+    return;
+  }
   const Curve curve = transfer_curve(op, conditions.sms, machine);
   const Evaluation alone = evaluate_noting(curve, kernels, price);
   const double links = links_us(op, machine);
@@ -154,14 +181,34 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
   set_links(op, machine, kernels, price);
 }
 
-// Nobody measured NCCL for us: the links at their peaks, behind a message's latency. How many SMs it holds is not known
-// either, so none.
-void price_collective(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
-  price.solo_us = links_us(op, machine) + farthest_latency_us(op.traffic.ranks, machine);
-  price.bound_by = "roofline";
-  set_roofline(price);
+// A stack whose own all-reduce is slower than NCCL's takes NCCL's.
+void take_quicker_all_reduce(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                             const KernelSet& kernels, Price& price) {
+  const FamilyFit* nccl = fit_with_form("nccl_all_reduce", kernels);
+  if (op.measured_as != "custom_all_reduce" || nccl == nullptr) return;
+  Operator other = op;
+  other.measured_as = "nccl_all_reduce";
+  Price by_nccl = price;
+  by_nccl.note = {};
+  by_nccl.kernel_set.clear();
+  price_transfer_by_form(other, *nccl, conditions, machine, kernels, by_nccl);
+  if (by_nccl.solo_us < price.solo_us) price = by_nccl;
+}
+
+// What no table has goes at the links' peaks, behind a message's latency. How many SMs a collective holds is not known,
+// so none.
+void price_collective(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                      const KernelSet& kernels, Price& price) {
   price.hold = Hold::nothing;
   price.sms = 0;
+  if (const FamilyFit* fit = fit_with_form(op.measured_as, kernels)) {
+    price_transfer_by_form(op, *fit, conditions, machine, kernels, price);
+    take_quicker_all_reduce(op, conditions, machine, kernels, price);
+  } else {
+    price.solo_us = links_us(op, machine) + farthest_latency_us(op.traffic.ranks, machine);
+    price.bound_by = "roofline";
+    set_roofline(price);
+  }
   set_links(op, machine, kernels, price);
 }
 
@@ -176,12 +223,6 @@ std::string doubt_of(const Operator& op, const std::string& family, const Machin
 MachineFacts machine_for(const std::string& family, const PriceConditions& conditions, const MachineFacts& machine,
                          const KernelSet& kernels) {
   return kernels.is_burst(family) ? at_clock(machine, conditions.clock) : machine;
-}
-
-// The form that a serving stack's tables gave the family; null where its curve goes by the set's constants.
-const FamilyFit* fit_with_form(const std::string& family, const KernelSet& kernels) {
-  const auto fit = kernels.fits.find(family);
-  return fit != kernels.fits.end() && fit->second.form != nullptr ? &fit->second : nullptr;
 }
 
 Curve curve_of(const Operator& op, const std::string& family, int sms, const MachineFacts& machine,
@@ -245,7 +286,9 @@ void price_by_form(const Operator& op, const std::string& family, const FamilyFi
   price.deviation = alone.deviation;
   set_provenance(kernels, {{family}, doubt_of(op, family, machine, kernels)},
                  measured_dimensions_of(op, conditions.sms), price);
-  raise_to_floor(floor_us(op, machine), kHot, price);
+  // What stands between the GEMMs of fused experts may never leave L2.
+  const bool within_layer = op.experts.role != ExpertRole::none && !is_gemm(op.family);
+  if (!within_layer) raise_to_floor(floor_us(op, machine), kHot, price);
   price.clocked = clocked_share(op, family, conditions.sms, price, machine, kernels);
 }
 
@@ -318,7 +361,7 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
     return price;
   }
   if (is_collective(op.family)) {
-    price_collective(op, machine, kernels, price);
+    price_collective(op, conditions, machine, kernels, price);
   } else if (is_all_to_all(op.family)) {
     price_transfer(op, conditions, machine, kernels, price);
   } else {

@@ -28,6 +28,19 @@ const KernelSet* choose(const HardwareProfile& profile, const std::string& set, 
 
 }  // namespace
 
+std::string HardwareProfile::set_named(const std::string& wanted) const {
+  const std::vector<std::string> names = set_names();
+  if (const auto whole = known_name(wanted, names)) return *whole;
+  std::string newest;
+  for (const auto* sets : {&carried_over, &kernel_sets}) {
+    for (const KernelSet& set : *sets) {
+      const std::size_t stack = set.name.find('-');
+      if (stack != std::string::npos && same_but_for_case(wanted, set.name.substr(0, stack))) newest = set.name;
+    }
+  }
+  return newest.empty() ? wanted : newest;
+}
+
 std::vector<std::string> HardwareProfile::set_names() const {
   std::vector<std::string> names;
   for (const auto* sets : {&kernel_sets, &carried_over}) {
@@ -42,7 +55,7 @@ KernelSet HardwareProfile::kernels(const std::string& set, std::string_view need
   if (kernel_sets.empty() && carried_over.empty()) {
     throw SpecError(file, 0, "has no kernel set; see `moeline calibrate`");
   }
-  const KernelSet* chosen = choose(*this, known_name(set, set_names()).value_or(set), needed);
+  const KernelSet* chosen = choose(*this, set.empty() ? set : set_named(set), needed);
   if (chosen == nullptr && set.empty()) throw SpecError(file, 0, "has kernel sets by their name only");
   if (chosen == nullptr) throw UnknownName(unknown_name("kernel set of " + name, set, set_names()));
   KernelSet complete = *chosen;

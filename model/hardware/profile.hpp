@@ -27,6 +27,9 @@ struct HardwareProfile {
   /// from the profile's other sets, newest first, then from those carried over, that of the same name first. Throws
   /// SpecError with the nearest name.
   [[nodiscard]] KernelSet kernels(const std::string& set, std::string_view needed = "") const;
+  /// The set that is meant: by its whole name, or by what stands before its version or date ("sglang", "open"), of
+  /// which the newest is taken, own sets before those carried over. The name itself where there is none.
+  [[nodiscard]] std::string set_named(const std::string& wanted) const;
   /// Each name once, own sets first.
   [[nodiscard]] std::vector<std::string> set_names() const;
 };

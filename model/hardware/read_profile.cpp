@@ -140,7 +140,7 @@ KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
   if (spec.has("clock")) set.clock = clock_named(spec.choice("clock", kClocks));
   set.by_name_only = spec.has("by_name_only") && spec.choice("by_name_only", {"true", "false"}) == "true";
   set.fitted_on = read_fitted_on(spec.map("fitted_on"));
-  set.constants = read_constants(spec.map("constants"));
+  set.constants = read_constants(spec.map_or_empty("constants"));
   set.origins.fill(name);
   const Spec fits = spec.map("fits");
   for (const std::string& family : fits.keys()) {
