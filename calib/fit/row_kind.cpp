@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <sstream>
 
@@ -117,8 +118,10 @@ std::string cell(const RowKind& kind, const CsvTable& table, std::size_t row, co
   return word == kind.words.end() ? text : word->second;
 }
 
+// A cell, or a number as it stands.
 double number_in(const RowKind& kind, const CsvTable& table, std::size_t row, const std::string& column) {
-  const std::string text = cell(kind, table, row, column);
+  const bool stands = std::isdigit(static_cast<unsigned char>(column.front())) != 0;
+  const std::string text = stands ? column : cell(kind, table, row, column);
   std::istringstream stream(text);
   double value = 0;
   if (!(stream >> value) || !stream.eof()) {
@@ -127,7 +130,7 @@ double number_in(const RowKind& kind, const CsvTable& table, std::size_t row, co
   return value;
 }
 
-// "m", "isl + step", "message_size * nccl_dtype"; "=hot" is the word itself.
+// "m", "isl + step", "3 * m * k"; "=hot" is the word itself.
 std::string value_of(const RowKind& kind, const CsvTable& table, std::size_t row, const std::string& expression) {
   if (expression.starts_with("=")) return expression.substr(1);
   const std::vector<std::string> summands = split(expression, " + "), factors = split(expression, " * ");

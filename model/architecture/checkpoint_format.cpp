@@ -197,7 +197,8 @@ bool is_routed(const StoredWeights& part) { return part.module == kRoutedExperts
 // In which format and where, "nvfp4 (routed experts)"; "" where all formats have prices.
 std::string format_without_price(const Architecture& model) {
   const auto has_price = [](Precision type, bool routed) {
-    return type == Precision::bf16 || type == Precision::fp8 || (routed && type == Precision::mxfp4);
+    if (type == Precision::bf16 || type == Precision::fp8 || type == Precision::nvfp4) return true;
+    return routed && (type == Precision::mxfp4 || type == Precision::int4);
   };
   for (const StoredWeights& part : model.stored) {
     const bool mixed = part.share < 1 && part.type != Precision::bf16;

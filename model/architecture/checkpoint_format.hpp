@@ -23,7 +23,7 @@ struct CheckpointFormat {
 /// Sets weights, expert_weights, kv_cache and stored. REQUIRES all sizes of the model.
 void store_as(const CheckpointFormat& format, Architecture& model);
 
-/// Prices exist for BF16 and FP8, and for MXFP4 in routed experts. Throws SpecError at the key that named a model of
+/// Prices exist for BF16, FP8 and NVFP4, in routed experts also for MXFP4 and INT4. Throws SpecError at the key that named a model of
 /// another format, or of several in one kind of module.
 void expect_prices(const Spec& spec, const std::string& key, const Architecture& model);
 

@@ -134,6 +134,15 @@ std::vector<Module> mtp_modules(const Architecture& model) {
   return list;
 }
 
+Precision stored_format(const Architecture& model, const std::string& module) {
+  const StoredWeights* most = nullptr;
+  for (const StoredWeights& part : model.stored) {
+    if (part.module == module && !part.mtp && (most == nullptr || part.share > most->share)) most = &part;
+  }
+  if (most != nullptr) return most->type;
+  return module == kRoutedExperts ? model.expert_weights : model.weights;
+}
+
 double parameters(const Architecture& model) {
   double sum = 0;
   for (const Module& module : modules(model)) sum += module.parameters();

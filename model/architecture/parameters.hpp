@@ -40,6 +40,9 @@ inline constexpr const char* kSharedExperts = "shared experts";
 /// beside the layer's two. They share embedding and LM head with the model.
 [[nodiscard]] std::vector<Module> mtp_modules(const Architecture& model);
 
+/// The format of most weights of a kind of module, named as modules() names it.
+[[nodiscard]] Precision stored_format(const Architecture& model, const std::string& module);
+
 /// Sum of modules(): as model cards count, without MTP.
 [[nodiscard]] double parameters(const Architecture& model);
 /// What one token passes through: num_experts_per_tok of the routed experts and everything else but the embedding, of

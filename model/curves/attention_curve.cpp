@@ -53,7 +53,7 @@ double mla_parts(const AttentionShape& a, int sms) {
 
 Curve mla_decode(const Operator& op, int sms, const MachineFacts& machine) {
   const AttentionShape& a = op.attention;
-  const double cache_bytes = a.batch * a.kv_len * a.qk_dim * kernels::kBf16;
+  const double cache_bytes = a.batch * a.kv_len * a.qk_dim * number_bytes(a.cache);
   const double padding = tiled(rows_of(a)) / rows_of(a);
   return {{{Constant::mla_startup, overhead(machine)},
            {Constant::mla_merge, overhead(machine, std::log2(mla_parts(a, sms)))},

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "curves/gemm_tiles.hpp"
+#include "moe/fused_experts.hpp"
 
 namespace moeline {
 namespace {
@@ -72,6 +73,8 @@ bool takes_all_sms(Family family) {
   return is_gemm(family) || is_attention(family) || is_memory_bound(family) || row_of(family).is_resident;
 }
 
+constexpr double kWidestOutput = 65536;
+
 double slack(Dimension dimension) { return dimension == Dimension::sms || dimension == Dimension::ranks ? 0 : 0.01; }
 
 bool is_above(double value, double high, Dimension dimension) { return value > high * (1 + slack(dimension)); }
@@ -89,14 +92,14 @@ Dimensions dimensions_of(const Operator& op, int sms) {
 Dimensions measured_dimensions_of(const Operator& op, int sms) {
   if (op.experts.role != ExpertRole::none) {
     const ExpertShape& e = op.experts;
-    const double local = e.experts / e.ep, rows = std::max(1.0, e.tokens * e.top_k / e.ep);
-    return {{Dimension::m, rows / std::min(local, rows)},
-            {Dimension::n, e.width},
-            {Dimension::k, e.hidden},
-            {Dimension::groups, local}};
+    const ExpertRows load = expert_rows(e);
+    return {
+        {Dimension::m, load.each}, {Dimension::n, e.width}, {Dimension::k, e.hidden}, {Dimension::groups, load.local}};
   }
   if (op.measured_as.starts_with("linear")) {
-    return {{Dimension::m, op.m}, {Dimension::n, op.n}, {Dimension::k, op.k}, {Dimension::sms, sms}};
+    // An output wider than any that was measured is several beside each other, each of which fills the machine.
+    const double beside = std::ceil(op.n / kWidestOutput);
+    return {{Dimension::m, op.m}, {Dimension::n, op.n / beside}, {Dimension::k, op.k}, {Dimension::sms, sms}};
   }
   Dimensions values = dimensions_of(op, sms);
   if (!is_all_to_all(op.family)) return values;

@@ -8,6 +8,7 @@
 
 #include "curves/curve.hpp"
 #include "curves/topology.hpp"
+#include "moe/fused_experts.hpp"
 
 namespace moeline {
 namespace {
@@ -215,7 +216,8 @@ void price_collective(const Operator& op, const PriceConditions& conditions, con
 // What speaks against the measurements of the curve's family, wherever they lie.
 std::string doubt_of(const Operator& op, const std::string& family, const MachineFacts& machine,
                      const KernelSet& kernels) {
-  if (family != name_of(op.family) && family != op.measured_as) return fmt::format("priced as {}", family);
+  const bool as_casts = family == name_of(Family::rowwise) && fit_with_form(family, kernels) != nullptr;
+  if (family != name_of(op.family) && family != op.measured_as && !as_casts) return fmt::format("priced as {}", family);
   return machine.computes_like(kernels.fitted_on) ? "" : kOtherMachine;
 }
 
@@ -274,32 +276,40 @@ void raise_to_floor(double floor_us, double rounding, Price& price) {
   price.bound_by = "roofline";
 }
 
+// What goes as casts do is told by its bytes, and starts up like them where it has fewer than any.
+Dimensions form_dimensions(const Operator& op, const std::string& family, int sms) {
+  constexpr double kFewest = 4096;
+  if (family != name_of(Family::rowwise)) return measured_dimensions_of(op, sms);
+  return {{Dimension::bytes, std::max(op.bytes, kFewest)}};
+}
+
 // By the form and the constants of a serving stack's tables, whose rows held what L2 kept of the operands: cold, some
 // come out below the peaks, and a launch is in every row.
 void price_by_form(const Operator& op, const std::string& family, const FamilyFit& fit,
                    const PriceConditions& conditions, const MachineFacts& machine, const KernelSet& kernels,
                    Price& price) {
   constexpr double kHot = 1.25;
-  const Evaluation alone = evaluate(fit.form->curve(op, conditions.sms, machine), fit.constants);
+  const MachineFacts clocked = machine_for(family, conditions, machine, kernels);
+  const Evaluation alone = evaluate(fit.form->curve(op, conditions.sms, clocked), fit.constants);
   price.solo_us = alone.us;
   price.bound_by = alone.bound;
   price.deviation = alone.deviation;
   set_provenance(kernels, {{family}, doubt_of(op, family, machine, kernels)},
-                 measured_dimensions_of(op, conditions.sms), price);
+                 form_dimensions(op, family, conditions.sms), price);
   // What stands between the GEMMs of fused experts may never leave L2.
   const bool within_layer = op.experts.role != ExpertRole::none && !is_gemm(op.family);
-  if (!within_layer) raise_to_floor(floor_us(op, machine), kHot, price);
-  price.clocked = clocked_share(op, family, conditions.sms, price, machine, kernels);
+  if (!within_layer) raise_to_floor(floor_us(op, clocked), kHot, price);
+  price.clocked = clocked_share(op, family, conditions.sms, price, clocked, kernels);
 }
 
 void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                    const KernelSet& kernels, Price& price) {
   const std::string family = priced_as(op, kernels);
-  const MachineFacts clocked = machine_for(family, conditions, machine, kernels);
   if (const FamilyFit* measured = fit_with_form(family, kernels)) {
-    price_by_form(op, family, *measured, conditions, clocked, kernels, price);
+    price_by_form(op, family, *measured, conditions, machine, kernels, price);
     return;
   }
+  const MachineFacts clocked = machine_for(family, conditions, machine, kernels);
   const Evaluation alone = evaluate_noting(curve_of(op, family, conditions.sms, clocked, kernels), kernels, price);
   if (!kernels.fits.contains(family) || std::isnan(alone.us)) {
     set_roofline(price);  // nothing is known but the floors
@@ -318,12 +328,32 @@ void price_compute(const Operator& op, const PriceConditions& conditions, const 
 }  // namespace
 
 std::string priced_as(const Operator& op, const KernelSet& kernels) {
-  const auto measured = kernels.fits.find(op.measured_as);
-  const bool has_form = measured != kernels.fits.end() && measured->second.form != nullptr;
-  return has_form ? op.measured_as : priced_as(op.family, kernels);
+  if (fit_with_form(op.measured_as, kernels) != nullptr) return op.measured_as;
+  // Grouped GEMMs of a layout that was not measured go as those of a fused layer.
+  if (op.experts.role != ExpertRole::none && is_gemm(op.family) && !kernels.fits.contains(name_of(op.family))) {
+    ExpertShape fused = op.experts;
+    fused.layout = ExpertLayout::fused;
+    if (fit_with_form(measured_expert_layer(fused), kernels) != nullptr) return measured_expert_layer(fused);
+  }
+  return priced_as(op.family, kernels);
 }
 
+namespace {
+
+// Whether the machine's own tables have casts and not this family: what passes once over memory then goes as they do.
+bool goes_as_casts(Family family, const KernelSet& kernels) {
+  const FamilyKind kind = row_of(family).kind;
+  const bool passes_once = kind == FamilyKind::memory_bound || kind == FamilyKind::routing || kind == FamilyKind::small;
+  const FamilyFit* casts = fit_with_form(name_of(Family::rowwise), kernels);
+  if (!passes_once || casts == nullptr || casts->other_machine) return false;
+  const auto own = kernels.fits.find(name_of(family));
+  return own == kernels.fits.end() || own->second.other_machine;
+}
+
+}  // namespace
+
 std::string priced_as(Family family, const KernelSet& kernels) {
+  if (goes_as_casts(family, kernels)) return name_of(Family::rowwise);
   const Precision precision = row_of(family).precision;
   if (kernels.fits.contains(name_of(family)) || !is_gemm(family) || precision == Precision::fp8) return name_of(family);
   if (precision != Precision::bf16) return name_of(Family::gemm_fp8);

@@ -39,7 +39,7 @@ std::vector<Operator> embedding(const InferenceWork& work) {
 std::vector<Operator> lm_head(const InferenceWork& work, double rows) {
   const double vocabulary = work.model.vocab_size;
   return {in(kNorms, norm("RMSNorm and residual add", rows, work.model.hidden_size, 3)),
-          in(kHead, gemm(Family::gemm_bf16, "LM head", rows, vocabulary, work.model.hidden_size)),
+          in(kHead, linear_gemm(Precision::bf16, "LM head", rows, vocabulary, work.model.hidden_size)),
           in(kSampling, memory(Family::streaming, "softmax and sample", rows * vocabulary * (kBf16 + kFp32)))};
 }
 
@@ -50,7 +50,7 @@ std::vector<Operator> mtp_input(const InferenceWork& work) {
   return {in(kEmbedding, elementwise("gather embeddings", rows * hidden, 2)),
           in(kMtpProjection, norm("RMSNorm embedding", rows, hidden, 2)),
           in(kMtpProjection, norm("RMSNorm hidden state", rows, hidden, 2)),
-          in(kMtpProjection, gemm(Family::gemm_bf16, "MTP projection", rows, hidden, 2 * hidden))};
+          in(kMtpProjection, linear_gemm(Precision::bf16, "MTP projection", rows, hidden, 2 * hidden))};
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 // are projected into the latent space head by head, and the cache is read as it is (section 2.1.2 there).
 #include <algorithm>
 
+#include "architecture/parameters.hpp"
 #include "moe/attention_core.hpp"
 #include "moe/inference.hpp"
 #include "moe/inference_kernels.hpp"
@@ -71,6 +72,7 @@ AttentionShape shape_of(const InferenceWork& work, const LayerAttention& attenti
   shape.heads = m.num_attention_heads;
   shape.query_len = work.query_len;
   shape.kv_len = work.kv_len;
+  shape.cache = m.kv_cache;
   if (attention.kind == AttentionKind::mla) {
     shape.kv_heads = work.decode ? 1 : shape.heads;
     shape.qk_dim = (work.decode ? m.kv_lora_rank : m.qk_nope_head_dim) + m.qk_rope_head_dim;
@@ -96,7 +98,7 @@ Operator core(const InferenceWork& work, const LayerAttention& attention) {
 void route(Linear& linear, const InferenceWork& work) {
   const Architecture& m = work.model;
   const double t = work.tokens();
-  linear.add(kRouterGate, gemm(Family::gemm_bf16, "router gate", t, m.n_routed_experts, m.hidden_size));
+  linear.add(kRouterGate, linear_gemm(Precision::bf16, "router gate", t, m.n_routed_experts, m.hidden_size));
   linear.add(kRouterChoice, routing_scan("scores and top-k", t * m.n_routed_experts));
   linear.add(kRouterChoice, small("normalise weights"));
 }
@@ -104,7 +106,7 @@ void route(Linear& linear, const InferenceWork& work) {
 }  // namespace
 
 std::vector<Operator> attention_before_core(const InferenceWork& work, const Block& block) {
-  Linear linear(work.model.weights);
+  Linear linear(work.tensor_format(stored_format(work.model, kAttention)));
   linear.add(kNorms, norm("RMSNorm and residual add", work.tokens(), work.model.hidden_size, 4));
   if (block.attention.kind == AttentionKind::gqa) {
     project_gqa(linear, work);
@@ -125,7 +127,7 @@ std::vector<Operator> attention_from_core(const InferenceWork& work, const Block
   const bool mla = block.attention.kind == AttentionKind::mla;
   const Architecture& m = work.model;
   const double heads = m.num_attention_heads;
-  Linear linear(m.weights);
+  Linear linear(work.tensor_format(stored_format(m, kAttention)));
   linear.add(kCore, core(work, block.attention));
   if (mla && work.decode) {
     linear.add(kUpKv, per_head("absorb W_UV", work.tokens(), heads, m.v_head_dim, m.kv_lora_rank));

@@ -1,5 +1,6 @@
 // Dense feed-forward layers, shared and routed experts of prefill and decode.
 #include "architecture/parameters.hpp"
+#include "moe/fused_experts.hpp"
 #include "moe/inference.hpp"
 #include "moe/inference_kernels.hpp"
 #include "moe/module_names.hpp"
@@ -12,16 +13,35 @@ using namespace module_names;
 
 // Modules of a feed-forward network.
 struct FfnNames {
+  const char* kind;  // as a checkpoint's formats are told by
   const char *gate_up, *activation, *down;
 };
 
 // gate_up, SwiGLU, down on every token of this rank.
 std::vector<Operator> ffn(const InferenceWork& work, double width, bool cast_input, const FfnNames& names) {
-  Linear linear(work.model.weights);
+  Linear linear(work.tensor_format(stored_format(work.model, names.kind)));
   linear.project(names.gate_up, "gate_up", work.tokens(), 2 * width, work.model.hidden_size, cast_input);
   linear.swiglu(names.activation, "SwiGLU", work.tokens(), width);
   linear.project(names.down, "down", work.tokens(), work.model.hidden_size, width, false);
   return linear.ops();
+}
+
+// What the kernel is of the layer that a serving stack's tables have whole, so that it can be priced by them.
+Operator as_part(const InferenceWork& work, ExpertRole role, Operator op) {
+  const Architecture& m = work.model;
+  ExpertShape shape{.role = role, .tokens = work.tokens() * work.ep, .hidden = 1.0 * m.hidden_size};
+  shape.width = m.moe_intermediate_size;
+  shape.top_k = m.num_experts_per_tok;
+  shape.experts = work.local_experts() * work.ep;
+  shape.ep = work.ep;
+  shape.weights = m.expert_weights;
+  shape.math = work.tensor_format(m.expert_weights);
+  shape.layout = work.low_latency ? ExpertLayout::masked : ExpertLayout::contiguous;
+  shape.rows = work.load.valid;
+  shape.hit = work.load.hit;
+  op.experts = shape;
+  op.measured_as = measured_expert_layer(shape);
+  return op;
 }
 
 // A contiguous layout pads each expert's rows, a masked one does not.
@@ -31,6 +51,7 @@ Operator grouped(const InferenceWork& work, const char* name, double n, double k
   const Precision weights = work.model.expert_weights;
   const GemmLayout layout = work.low_latency ? GemmLayout::masked : GemmLayout::contiguous;
   Operator op = gemm(gemm_family(layout, weights), name, rows_of(work), n, k, work.local_experts());
+  if (work.tensor_format(weights) == Precision::nvfp4) op.precision = Precision::nvfp4;
   const double unpacked = number_bytes(multiplied_in(weights));
   op.bytes -= (work.local_experts() - work.load.hit) * n * k * unpacked;  // weights that no token wants
   op.padding_flops = op.flops * (1 - valid_share(work.load, op.m));
@@ -45,13 +66,13 @@ Operator grouped(const InferenceWork& work, const char* name, double n, double k
 }  // namespace
 
 std::vector<Operator> dense_ffn(const InferenceWork& work) {
-  return ffn(work, work.model.intermediate_size, true, {kDenseGateUp, kDenseActivation, kDenseDown});
+  return ffn(work, work.model.intermediate_size, true, {kDenseFfn, kDenseGateUp, kDenseActivation, kDenseDown});
 }
 
 std::vector<Operator> shared_experts(const InferenceWork& work) {
   const double width = static_cast<double>(work.model.n_shared_experts) * work.model.moe_intermediate_size;
   const bool already_cast = work.dispatch != Precision::bf16 && !work.low_latency;  // as the input of dispatch
-  return ffn(work, width, !already_cast, {kSharedGateUp, kSharedActivation, kSharedDown});
+  return ffn(work, width, !already_cast, {kSharedExperts, kSharedGateUp, kSharedActivation, kSharedDown});
 }
 
 // Rows arrive packed by expert in the low-latency mode, as they were sent, which also weighs and sums them on the way
@@ -62,22 +83,25 @@ std::vector<Operator> routed_experts(const InferenceWork& work) {
   const double width = work.model.moe_intermediate_size;
   const double rows = rows_of(work);
   const double received = work.load.received;
-  Linear linear(work.model.expert_weights);
+  Linear linear(work.tensor_format(work.model.expert_weights));
   if (!work.low_latency) {
     linear.add(kPermutation, small("rows of each expert"));
-    linear.add(kPermutation, memory(Family::streaming, "expand tokens to rows",
-                                    received * (hidden * activation_bytes(work.dispatch)) +
-                                        rows * (hidden * activation_bytes(linear.precision()))));
+    const Operator expand = memory(
+        Family::streaming, "expand tokens to rows",
+        received * (hidden * activation_bytes(work.dispatch)) + rows * (hidden * activation_bytes(linear.precision())));
+    linear.add(kPermutation, as_part(work, ExpertRole::permute, expand));
     if (linear.casts()) linear.add(kExpertGateUp, transpose_scales(rows, hidden));
   } else if (work.dispatch != linear.precision()) {
     linear.add(kExpertGateUp, cast("cast received rows to the experts' type", rows, hidden));
   }
-  linear.add(kExpertGateUp, grouped(work, "expert gate_up", 2 * width, hidden));
+  linear.add(kExpertGateUp, as_part(work, ExpertRole::gate_up, grouped(work, "expert gate_up", 2 * width, hidden)));
   linear.swiglu(kExpertActivation, "SwiGLU", rows, width);
-  linear.add(kExpertDown, grouped(work, "expert down", hidden, width));
+  linear.ops().back() = as_part(work, ExpertRole::activation, linear.ops().back());
+  linear.add(kExpertDown, as_part(work, ExpertRole::down, grouped(work, "expert down", hidden, width)));
   if (!work.low_latency) {
-    linear.add(kPermutation,
-               memory(Family::streaming, "weigh and reduce rows to tokens", (received + rows) * hidden * kBf16));
+    const Operator reduce =
+        memory(Family::streaming, "weigh and reduce rows to tokens", (received + rows) * hidden * kBf16);
+    linear.add(kPermutation, as_part(work, ExpertRole::finalise, reduce));
   }
   return linear.ops();
 }

@@ -11,7 +11,8 @@ namespace moeline {
 
 class Linear : public kernels::KernelList {
  public:
-  explicit Linear(Precision weights) : precision_(multiplied_in(weights)) {}
+  /// `tensor_format`: that its GEMMs multiply in.
+  explicit Linear(Precision tensor_format) : precision_(tensor_format) {}
 
   /// m x k times k x n. `cast_input`: false where it is cast already.
   void project(const char* module, const char* name, double m, double n, double k, bool cast_input = true) {

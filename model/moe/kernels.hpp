@@ -39,6 +39,7 @@ inline Operator memory(Family family, std::string name, double bytes) {
   op.name = std::move(name);
   op.family = family;
   op.bytes = bytes;
+  op.measured_as = family == Family::rowwise ? name_of(family) : "";
   return op;
 }
 

@@ -32,7 +32,7 @@ double kv_cache_bytes(const Architecture& model, const GpuWork& d) {
     cached.num_hidden_layers += model.num_nextn_predict_layers;
     if (!model.windows.empty()) cached.windows.resize(static_cast<std::size_t>(cached.num_hidden_layers), 0);
   }
-  return d.requests * kv_bytes(cached, d.kv_len);
+  return d.requests * kv_bytes(cached, d.kv_len) * number_bytes(model.kv_cache) / kBf16;
 }
 
 double attention_bytes(const Architecture& a, const GpuWork& d, double tokens) {

@@ -10,8 +10,15 @@ struct RankWork {
   Architecture model;
   int ep = 64;
   int gpus_per_node = 8;
-  Spread spread;    ///< of tokens over nodes and ranks
-  ExpertLoad load;  ///< of this rank's experts
+  Spread spread;         ///< of tokens over nodes and ranks
+  ExpertLoad load;       ///< of this rank's experts
+  bool has_fp4 = false;  ///< tensor cores that multiply FP4; others unpack it
+
+  /// What weights of this format are multiplied in.
+  [[nodiscard]] Precision tensor_format(Precision weights) const {
+    const bool itself = weights == Precision::fp8_tensor || (weights == Precision::nvfp4 && has_fp4);
+    return itself ? weights : multiplied_in(weights);
+  }
 };
 
 }  // namespace moeline

@@ -8,6 +8,7 @@
 #include "base/file.hpp"
 #include "base/spec.hpp"
 #include "schedules/scenario/pipeline_parts.hpp"
+#include "schedules/scenario/precision_parts.hpp"
 #include "schedules/scenario/scenario_parts.hpp"
 #include "schedules/scenario/training_parts.hpp"
 
@@ -104,8 +105,9 @@ void read_pipeline(const Spec& spec, Setup& setup) {
   check_comm_keys(spec.map_or_empty("comm"));
   check_routing_keys(spec.map_or_empty("routing"));
   check_training_keys(spec, s.kind());
-  for (const char* key : {"model", "hardware", "kernels", "comm", "routing", "layers", "overlap", "launch", "ranks",
-                          "jitter", "clock", "speed_spread", "seed", "samples", "stages", "training", "level"}) {
+  for (const char* key :
+       {"model", "hardware", "kernels", "comm", "routing", "layers", "overlap", "launch", "ranks", "jitter", "clock",
+        "speed_spread", "seed", "samples", "stages", "training", "level", "precision"}) {
     if (spec.has(key)) s.without_use.emplace_back(key);
   }
 }
@@ -144,7 +146,7 @@ std::vector<std::string> apply_changes(const std::vector<std::string>& assignmen
 void check_keys(const Spec& spec) {
   spec.expect({"schema",  "model",   "hardware",      "kernels", "schedule", "parallelism", "workload", "comm",
                "routing", "layers",  "overlap",       "launch",  "ranks",    "jitter",      "clock",    "speed_spread",
-               "seed",    "samples", "slot_costs_ms", "stages",  "training", "level"});
+               "seed",    "samples", "slot_costs_ms", "stages",  "training", "level",       "precision"});
   (void)spec.integer("schema", 1, 1);
 }
 
@@ -166,6 +168,7 @@ Setup read_scenario(const Spec& spec, std::vector<std::string> hardware_override
   }
   read_model(spec, setup);
   const auto profile = read_machine(spec, setup);
+  if (spec.has("precision")) read_precision(spec.map("precision"), setup);
   const MachineFacts& machine = setup.machine.facts;
   const int gpus_per_node = static_cast<int>(machine.gpus_per_node);
   s.workload = read_workload(spec.map("workload"), s.kind());

@@ -76,8 +76,14 @@ struct SlotCosts {
 };
 
 /// As written, with every default resolved. Sizes are per GPU unless the name says otherwise.
+/// Number formats that a scenario asks for, "checkpoint" where the model's own count.
+struct PrecisionWords {
+  std::string linear = "checkpoint", experts = "checkpoint", kv_cache = "checkpoint";
+};
+
 struct Scenario {
   std::string file;
+  PrecisionWords precision;
   std::string model, hardware, kernels, schedule;
   std::vector<std::string> hardware_overrides;  ///< "nic_GBps=100"
   Parallelism parallelism;

@@ -114,6 +114,7 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_
     set_prompts(as_prefill(scenario.workload), micro_batch, part(as_prefill(scenario.workload).tokens), work);
     mean_tokens = work.tokens();
   }
+  work.has_fp4 = machine.facts.fp4_tflops > 0;
   work.low_latency = scenario.comm.mode == CommMode::low_latency;
   work.dispatch = scenario.comm.dispatch;
   work.ep = scenario.parallelism.ep;

@@ -1,0 +1,24 @@
+// Kernels that pass once over the rows of a tensor: casts, of which there are tables, and what walks like them.
+//   start-up + bytes from L2's pace on, and what HBM adds
+#include "curves/stack_forms.hpp"
+
+namespace moeline {
+namespace {
+
+enum Part : std::size_t { start, l2, beyond_l2 };
+
+constexpr double kL2Whole = 0.5, kL2None = 1;
+
+Curve rows_curve(const Operator& op, int sms, const MachineFacts& machine) {
+  const double us = bytes_at_peak_us(op.bytes, machine.hbm_GBps) * machine.sms / sms;
+  const double hot = l2_share(op, op.bytes, machine, kL2Whole, kL2None);
+  return {{{part(start), overhead(machine)}, {part(l2), us}, {part(beyond_l2), us * (1 - hot)}}, {}};
+}
+
+}  // namespace
+
+std::vector<Form> rows_forms() {
+  return {{"rows", {{"start_us"}, {"l2_roofline_multiple"}, {"beyond_l2_roofline_multiple"}}, rows_curve}};
+}
+
+}  // namespace moeline
