@@ -61,9 +61,6 @@ void add_scope_warnings(const Run& run, std::vector<std::string>& warnings) {
         "pp and global_batch_size do not enter: this is the work of one stage, without pipeline communication, bubbles "
         "and optimizer");
   }
-  if (train == nullptr && run.setup.model.kv_cache == Precision::fp8) {
-    warnings.emplace_back("the checkpoint asks for a KV cache of fp8: priced and stored as bf16 here");
-  }
   if (decode != nullptr && decode->query_len > 1 && run.setup.drafted_tokens() == 0) {
     warnings.emplace_back("query_len above 1, and the model has no MTP module: drafting costs nothing here");
   }

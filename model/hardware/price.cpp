@@ -216,6 +216,9 @@ void price_collective(const Operator& op, const PriceConditions& conditions, con
 // What speaks against the measurements of the curve's family, wherever they lie.
 std::string doubt_of(const Operator& op, const std::string& family, const MachineFacts& machine,
                      const KernelSet& kernels) {
+  if (op.attention.cache != Precision::bf16 && family != op.measured_as) {
+    return fmt::format("by {}'s kernels for a BF16 cache", family);
+  }
   const bool as_casts = family == name_of(Family::rowwise) && fit_with_form(family, kernels) != nullptr;
   if (family != name_of(op.family) && family != op.measured_as && !as_casts) return fmt::format("priced as {}", family);
   return machine.computes_like(kernels.fitted_on) ? "" : kOtherMachine;

@@ -9,6 +9,7 @@
 #include "calib/fit/calibrate.hpp"
 #include "calib/fit/deepep_observations.hpp"
 #include "calib/fit/solve.hpp"
+#include "hardware/profile.hpp"
 #include "moe/training.hpp"
 #include "tests/support/data.hpp"
 

@@ -14,7 +14,10 @@ Price any_price(Family family, const KernelSet& complete, const MachineFacts& fa
   return price(op, {.sms = 1}, facts, complete);
 }
 
-bool runs_on(Family family, const MachineFacts& facts) { return facts.tflops(row_of(family).precision) > 0; }
+bool runs_on(Family family, const MachineFacts& facts) {
+  const Precision precision = row_of(family).precision;
+  return precision == Precision::nvfp4 ? facts.fp4_tflops > 0 : facts.tflops(precision) > 0;
+}
 
 }  // namespace
 

@@ -45,6 +45,11 @@ void add_family(Json& json, const std::string& family, const KernelSet& complete
   const std::string other = other_constants(family, complete, facts);
   json.add("constants_of", other.empty() ? fit.kernel_set : other);
   json.add("rows", fit.kernels).flag("held_out", fit.held_out);
+  if (fit.form != nullptr) {
+    json.add("form", fit.form->name).open("form_constants");
+    for (std::size_t i = 0; i < fit.constants.size(); ++i) json.exact(fit.form->parts[i].name, fit.constants[i]);
+    json.close().exact("median_error", fit.median_error);
+  }
   json.exact("median_abs_error", fit.median_abs_error).exact("p95_abs_error", fit.p95_abs_error);
   json.exact("worst_error", fit.worst_error).exact("mean_error", fit.mean_error);
   add_range(json, fit.range);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/text_table.hpp"
 #include "experiments/cli/output/family_coverage.hpp"
@@ -43,16 +44,18 @@ std::string range_text(const MeasuredRange& range) {
 
 // `complete`: with what the set borrows. Its own families first.
 std::string family_table(const KernelSet& complete, const MachineFacts& facts) {
-  TextTable table("llrlrrrrl");
-  table.row({"family", "from", "rows", "errors", "median |e|", "95 %", "worst e", "mean e", "measured"});
+  TextTable table("llrlrrrrrl");
+  table.row({"family", "from", "rows", "errors", "median e", "median |e|", "95 %", "worst e", "mean e", "measured"});
   for (const bool own : {true, false}) {
     for (const auto& [family, fit] : complete.fits) {
       if ((fit.kernel_set == complete.name) != own) continue;
       const std::string other = other_constants(family, complete, facts);
       const std::string from = own ? "own" : fit.kernel_set;
       table.row({family, other.empty() ? from : from + ", constants of " + other, fmt::format("{}", fit.kernels),
-                 fit.held_out ? "held-out" : "in-sample", percent(fit.median_abs_error), percent(fit.p95_abs_error),
-                 signed_percent(fit.worst_error), signed_percent(fit.mean_error), range_text(fit.range)});
+                 fit.held_out ? "held-out" : "in-sample",
+                 std::isnan(fit.median_error) ? "" : signed_percent(fit.median_error), percent(fit.median_abs_error),
+                 percent(fit.p95_abs_error), signed_percent(fit.worst_error), signed_percent(fit.mean_error),
+                 range_text(fit.range)});
     }
   }
   return table.text("  ");
@@ -101,6 +104,9 @@ std::string kernel_set_text(const KernelSet& set, const HardwareProfile& profile
 std::string count_constants(const KernelSet& set) {
   std::vector<std::string> groups;
   for (const auto& [group, known] : known_by_group(set.constants)) groups.push_back(fmt::format("{} {}", group, known));
+  const auto forms =
+      std::count_if(set.fits.begin(), set.fits.end(), [](const auto& each) { return each.second.form != nullptr; });
+  if (set.known_constants() == 0 && forms > 0) return fmt::format("{} families, each with a form of its own", forms);
   return fmt::format("{} constants: {}", set.known_constants(), fmt::join(groups, ", "));
 }
 
