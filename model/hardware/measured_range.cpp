@@ -102,7 +102,7 @@ Dimensions measured_dimensions_of(const Operator& op, int sms) {
     return {{Dimension::m, op.m}, {Dimension::n, op.n / beside}, {Dimension::k, op.k}, {Dimension::sms, sms}};
   }
   Dimensions values = dimensions_of(op, sms);
-  if (!is_all_to_all(op.family)) return values;
+  if (!is_all_to_all(op.family) || op.measured_as.empty()) return values;
   values.erase(Dimension::bytes);  // which tokens, hidden and top_k make
   for (const Dimension dimension : {Dimension::tokens, Dimension::hidden, Dimension::top_k, Dimension::experts}) {
     values[dimension] = value_of(dimension, op);

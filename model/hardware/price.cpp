@@ -63,6 +63,24 @@ const FamilyFit* fit_with_form(const std::string& family, const KernelSet& kerne
   return fit != kernels.fits.end() && fit->second.form != nullptr ? &fit->second : nullptr;
 }
 
+// What serving stacks' tables measured the kernel as, where they count: not before what the chosen set itself has of
+// these families.
+const FamilyFit* measured_fit(const Operator& op, const std::vector<std::string>& families, const KernelSet& kernels) {
+  const FamilyFit* measured = fit_with_form(op.measured_as, kernels);
+  if (measured == nullptr || measured->kernel_set == kernels.name) return measured;
+  const bool has_own = std::any_of(families.begin(), families.end(), [&](const std::string& family) {
+    const auto fit = kernels.fits.find(family);
+    return fit != kernels.fits.end() && fit->second.kernel_set == kernels.name;
+  });
+  return has_own ? nullptr : measured;
+}
+
+// Of the curve of transfers without a form.
+std::vector<std::string> transfer_families(const Operator& op) {
+  if (is_low_latency(op.family)) return {"low_latency"};
+  return {"all_to_all_alone", "sm_copies"};
+}
+
 // us and what binds; the constants that made them are noted in the price.
 Evaluation evaluate_noting(const Curve& curve, const KernelSet& kernels, Price& price) {
   const auto note = [&](const std::vector<Term>& terms) {
@@ -157,7 +175,7 @@ void price_transfer_by_form(const Operator& op, const FamilyFit& fit, const Pric
 
 void price_transfer(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                     const KernelSet& kernels, Price& price) {
-  if (const FamilyFit* fit = fit_with_form(op.measured_as, kernels)) {
+  if (const FamilyFit* fit = measured_fit(op, transfer_families(op), kernels)) {
     price_transfer_by_form(op, *fit, conditions, machine, kernels, price);
     if (is_low_latency(op.family)) split_by_stage(op, machine, kernels, price);
     set_links(op, machine, kernels, price);
@@ -331,7 +349,7 @@ void price_compute(const Operator& op, const PriceConditions& conditions, const 
 }  // namespace
 
 std::string priced_as(const Operator& op, const KernelSet& kernels) {
-  if (fit_with_form(op.measured_as, kernels) != nullptr) return op.measured_as;
+  if (measured_fit(op, {priced_as(op.family, kernels)}, kernels) != nullptr) return op.measured_as;
   // Grouped GEMMs of a layout that was not measured go as those of a fused layer.
   if (op.experts.role != ExpertRole::none && is_gemm(op.family) && !kernels.fits.contains(name_of(op.family))) {
     ExpertShape fused = op.experts;

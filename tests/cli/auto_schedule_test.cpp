@@ -85,7 +85,9 @@ TEST_CASE("a study may leave the schedule open, beside those that it names") {
                                                    "metrics: [layer_us]\n");
   const std::string table = scenarios.folder / "t.sqlite";
   const rapidjson::Document json = in_json({"sweep", study, "-o", table});
-  const auto layer_us = [&](rapidjson::SizeType point) { return json["points"][point]["metrics"]["layer_us"].GetDouble(); };
+  const auto layer_us = [&](rapidjson::SizeType point) {
+    return json["points"][point]["metrics"]["layer_us"].GetDouble();
+  };
   CHECK(layer_us(2) == layer_us(1));
   CHECK(layer_us(2) < layer_us(0));
 }

@@ -28,6 +28,8 @@ TEST_CASE("decode and prefill of DeepSeek-V3 on eight B200 or H200 rest on that 
       const rapidjson::Document json = parsed(outcome.out);
       CHECK(std::string(json["scenario"]["kernels"].GetString()) == "sglang-0.5.14");
       for (const auto& use : json["provenance"].GetArray()) {
+        const std::string family = use["family"].GetString();
+        if (family == "wait_for_slowest_rank") continue;  // an expectation, of no kernel
         CHECK(std::string(use["provenance"].GetString()) != "extrapolated");
       }
     }
@@ -39,7 +41,7 @@ TEST_CASE("a stack's name is enough for its newest set, and an unknown one is re
   const std::string file = folder.write("scenario.yaml", scenario("b200", kDecode, "kernels: trtllm\n"));
   const Outcome outcome = run_moeline({"simulate", file, "--format", "json"});
   CHECK(outcome.out.find("\"kernels\": \"trtllm-1.3.0\"") != std::string::npos);
-  check_refused({"simulate", file, "--set", "kernels=vllm"}, "--set kernels", "unknown kernel set of b200 'vllm'");
+  check_refused({"simulate", file, "--set", "kernels=vllm"}, "--set", "unknown kernel set of b200 'vllm'");
 }
 
 TEST_CASE("precision replaces the checkpoint's formats in prices and in memory") {
@@ -55,9 +57,10 @@ TEST_CASE("precision replaces the checkpoint's formats in prices and in memory")
   CHECK(metric({"precision.linear=bf16"}, "memory_gib") > metric({}, "memory_gib"));
   CHECK(metric({"precision.linear=bf16"}, "layer_us") != metric({}, "layer_us"));
   CHECK(metric({"precision.linear=checkpoint"}, "layer_us") == metric({}, "layer_us"));
-  check_refused({"simulate", file, "--set", "precision.linear=int4"}, "--set precision.linear", "is none of");
-  check_refused({"simulate", file, "--set", "precision.attention=fp8"}, "--set precision.attention", "unknown key");
-  check_refused({"simulate", file, "--set", "precision.linear=fp8", "--set", "hardware=a100"}, "--set precision.linear",
+  check_refused({"simulate", file, "--set", "precision.linear=int4"}, "--set",
+                "precision.linear has an unknown value 'int4'");
+  check_refused({"simulate", file, "--set", "precision.attention=fp8"}, "--set", "unknown key 'precision.attention'");
+  check_refused({"simulate", file, "--set", "precision.linear=fp8", "--set", "hardware=a100"}, "--set",
                 "no FP8 tensor cores");
 }
 

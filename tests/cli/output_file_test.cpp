@@ -115,7 +115,7 @@ TEST_CASE("traces and profiles of others are nobody's to write over, however ali
   for (const std::string& file : {kineto, damaged}) {
     check_wrong_usage({"compare", traces.a, traces.b, "--trace", file}, "is not a trace that moeline wrote");
   }
-  const std::string facts = folder.write("facts.yaml", content_of(source("hwprofiles/a100.yaml")));
+  const std::string facts = folder.write("facts.yaml", content_of(source("hwprofiles/h20.yaml")));
   check_wrong_usage({"calibrate", kTable, "-o", facts}, "is not a profile that moeline wrote");
   const std::string quoting =
       folder.write("quoting.md", "# Notes\n\n# Written by `moeline calibrate`; and <meta name=\"generator\">\n");

@@ -72,13 +72,13 @@ TEST_CASE("moeline price says in what a kernel lies outside of what was measured
 
 TEST_CASE("an op of an unknown kind or key is refused with the nearest one") {
   check_op_refused("gem", "unknown op 'gem'; did you mean 'gemm'?");
-  check_op_refused("FLOP", "unknown op 'FLOP'; there is: gemm, grouped_gemm, mla_decode,");
+  check_op_refused("FLOP", "unknown op 'FLOP'; there is: linear, gemm, batched_gemm,");
   check_op_refused("", "unknown op ''; there is: ");
   check_op_refused(":m=1", "unknown op ''; there is: ");
   check_op_refused("gemm m=1", "unknown op 'gemm m=1'");
   check_op_refused("gemm\n", "unknown op 'gemm?'; did you mean 'gemm'?");
   check_op_refused("mla_decode:batches=1", "unknown key 'batches'; did you mean 'batch'?");
-  check_op_refused("gemm:groups=4", "unknown key 'groups'; there is: dtype, m, n, k, sms");
+  check_op_refused("gemm:groups=4", "unknown key 'groups'; there is: dtype, m, n, k, l2, sms");
   check_op_refused("dispatch:token=4", "unknown key 'token'; did you mean 'tokens'?");
   check_op_refused("gemm:dtype=fp9", "dtype has an unknown value 'fp9'; did you mean 'fp8'?");
   check_op_refused("grouped_gemm:layout=mask", "layout has an unknown value 'mask'; did you mean 'masked'?");

@@ -73,7 +73,7 @@ TEST_CASE("forms of fused experts have a constant for each that the tests name")
 
 TEST_CASE("a layer's kernels share one start-up, whatever its layout") {
   for (const char* layout : {"fused", "masked", "contiguous"}) {
-    CHECK(us_of_part("start_us", fmt::format("moe:layout={}", layout)) == doctest::Approx(1));
+    CHECK(us_of_part("start_us", fmt::format("moe:layout={},l2=hot", layout)) == doctest::Approx(1));
   }
 }
 

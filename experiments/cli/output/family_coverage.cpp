@@ -1,5 +1,7 @@
 #include "experiments/cli/output/family_coverage.hpp"
 
+#include <algorithm>
+
 #include "hardware/price.hpp"
 
 namespace moeline {
@@ -12,6 +14,28 @@ Price any_price(Family family, const KernelSet& complete, const MachineFacts& fa
   op.m = op.n = op.k = op.bytes = op.items = 1;
   op.attention = {1, 1, 1, 1, 1, 1, 1};
   return price(op, {.sms = 1}, facts, complete);
+}
+
+// What a serving stack's tables measure a family as.
+bool is_measured_otherwise(Family family, const KernelSet& complete) {
+  static const std::vector<std::pair<Family, std::string>> kNames = {{Family::gemm_fp8, "linear_fp8"},
+                                                                     {Family::gemm_fp8_tensor, "linear_fp8_tensor"},
+                                                                     {Family::gemm_nvfp4, "linear_nvfp4"},
+                                                                     {Family::gemm_bf16, "linear_bf16"},
+                                                                     {Family::gemm_bf16_batched, "mla_up_bf16"},
+                                                                     {Family::gemm_fp8_grouped, "moe_contiguous_fp8"},
+                                                                     {Family::gemm_fp8_masked, "moe_masked_fp8"},
+                                                                     {Family::gemm_bf16_grouped, "moe_bf16"},
+                                                                     {Family::attention_forward, "gqa_prefill"},
+                                                                     {Family::all_gather, "nccl_all_gather"},
+                                                                     {Family::reduce_scatter, "nccl_reduce_scatter"},
+                                                                     {Family::all_reduce, "nccl_all_reduce"},
+                                                                     {Family::all_to_all, "nccl_all_to_all"},
+                                                                     {Family::nvlink_prepare, "nvlink_prepare"},
+                                                                     {Family::nvlink_dispatch, "nvlink_dispatch"},
+                                                                     {Family::nvlink_combine, "nvlink_combine"}};
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [&](const auto& name) { return name.first == family && complete.fits.contains(name.second); });
 }
 
 bool runs_on(Family family, const MachineFacts& facts) {
@@ -62,11 +86,14 @@ FamiliesWithoutFit families_without_fit(const KernelSet& complete, const Machine
       families.refused.push_back(name_of(family));
       continue;
     }
+    if (is_measured_otherwise(family, complete)) continue;
     const Provenance provenance = any_price(family, complete, facts).provenance;
     if (provenance == Provenance::roofline) {
       families.by_roofline.push_back(name_of(family));
     } else if (provenance == Provenance::datasheet) {
       families.by_facts.push_back(name_of(family));
+    } else if (priced_as(family, complete) == name_of(Family::rowwise) && family != Family::rowwise) {
+      families.by_casts.push_back(name_of(family));
     } else if (priced_as(family, complete) != name_of(family)) {
       families.by_gemm_fp8.push_back(name_of(family));
     }

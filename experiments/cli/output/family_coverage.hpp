@@ -24,6 +24,7 @@ struct FactDifference {
 
 /// Families that have no measurements of their own, by what prices them.
 struct FamiliesWithoutFit {
+  std::vector<std::string> by_casts;     ///< pass once over rows, as the casts that were measured
   std::vector<std::string> by_gemm_fp8;  ///< gemm_fp8's curve at BF16's peak
   std::vector<std::string> by_facts;
   std::vector<std::string> by_roofline;  ///< known to nobody

@@ -68,6 +68,7 @@ void add_kernel_set(Json& json, const KernelSet& set, const HardwareProfile& pro
   json.close_list();
   const FamiliesWithoutFit others = families_without_fit(complete, profile.facts);
   json.open("families_without_measurements").add("by_gemm_fp8", others.by_gemm_fp8);
+  json.add("by_casts", others.by_casts);
   json.add("by_facts", others.by_facts).add("by_roofline", others.by_roofline).add("refused", others.refused);
   json.close().close();
 }

@@ -67,9 +67,11 @@ std::string without_fit_text(const KernelSet& complete, const MachineFacts& fact
   const auto line = [](const char* what, const std::vector<std::string>& names) {
     return fmt::format("  {}: {}\n", what, names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", ")));
   };
-  return line("by gemm_fp8's curve at BF16's peak", families.by_gemm_fp8) + line("by the facts", families.by_facts) +
-         line("known to nobody, priced by roofline", families.by_roofline) +
-         (families.refused.empty() ? "" : line("not on this machine, which has no FP8 tensor cores", families.refused));
+  return (families.by_casts.empty() ? "" : line("by the curve of casts", families.by_casts)) +
+         line("by gemm_fp8's curve at the format's own peak", families.by_gemm_fp8) +
+         line("by the facts", families.by_facts) + line("known to nobody, priced by roofline", families.by_roofline) +
+         (families.refused.empty() ? ""
+                                   : line("not on this machine, whose tensor cores lack the format", families.refused));
 }
 
 // Lines of at most 120 characters, broken after `separator` and indented by two.

@@ -169,11 +169,12 @@ std::string plan_csv(const PlanResult& result) {
   for (const Deployment& d : result.answer.deployments) {
     const PrefillChoice& p = d.prefill_choice;
     const DecodeChoice& c = d.decode_choice;
-    text += fmt::format(
-        "{},{:d},{},{},{},{},{},{:d},{},{},{},{:d},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{}\n", d.gpus, d.colocated,
-        c.hardware, d.prefill.gpus, p.ep, p.tokens, p.comm_sms, is_two_batch(p.schedule), d.decode.gpus, c.ep, c.batch_size,
-        is_two_batch(c.schedule), c.mtp, d.tokens_per_s_per_gpu, d.tokens_per_s_per_user, d.tpot_ms, d.ttft_ms,
-        d.usd_per_hour > 0 ? fmt::format("{:.6g}", d.cost_per_million_tokens) : "", d.bound_by, p.schedule, c.schedule);
+    text += fmt::format("{},{:d},{},{},{},{},{},{:d},{},{},{},{:d},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{}\n",
+                        d.gpus, d.colocated, c.hardware, d.prefill.gpus, p.ep, p.tokens, p.comm_sms,
+                        is_two_batch(p.schedule), d.decode.gpus, c.ep, c.batch_size, is_two_batch(c.schedule), c.mtp,
+                        d.tokens_per_s_per_gpu, d.tokens_per_s_per_user, d.tpot_ms, d.ttft_ms,
+                        d.usd_per_hour > 0 ? fmt::format("{:.6g}", d.cost_per_million_tokens) : "", d.bound_by,
+                        p.schedule, c.schedule);
   }
   return text;
 }
