@@ -311,6 +311,7 @@ StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files
   set.name = request.kernels;
   set.date = request.date;
   set.clock = Clock::burst;
+  set.of_a_stack = true;
   set.source = source_of(tables);
   set.fitted_on = machine;
   set.constants.fill(kUnknown);

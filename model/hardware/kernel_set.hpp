@@ -53,6 +53,7 @@ struct KernelSet {
   std::string source;
   TileSet tiles = TileSet::wide;
   Clock clock = Clock::unknown;
+  bool of_a_stack = false;    ///< its own families have forms, each with constants of its own
   bool by_name_only = false;  ///< neither a default nor a lender: its measurements are too few, or of another time
   MachineFacts fitted_on;     ///< the machine that the measurements were made on
   Constants constants{};

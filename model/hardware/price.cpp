@@ -64,13 +64,17 @@ const FamilyFit* fit_with_form(const std::string& family, const KernelSet& kerne
 }
 
 // What serving stacks' tables measured the kernel as, where they count: not before what the chosen set itself has of
-// these families.
+// these families, and of a set that is no stack's not before anything that is known of them.
 const FamilyFit* measured_fit(const Operator& op, const std::vector<std::string>& families, const KernelSet& kernels) {
+  // Of that name, on this machine or another.
+  const auto is_chosen = [&](const std::string& set) {
+    return set == kernels.name || set.ends_with(": " + kernels.name);
+  };
   const FamilyFit* measured = fit_with_form(op.measured_as, kernels);
-  if (measured == nullptr || measured->kernel_set == kernels.name) return measured;
+  if (measured == nullptr || is_chosen(measured->kernel_set)) return measured;
   const bool has_own = std::any_of(families.begin(), families.end(), [&](const std::string& family) {
     const auto fit = kernels.fits.find(family);
-    return fit != kernels.fits.end() && fit->second.kernel_set == kernels.name;
+    return fit != kernels.fits.end() && (!kernels.of_a_stack || is_chosen(fit->second.kernel_set));
   });
   return has_own ? nullptr : measured;
 }
@@ -368,7 +372,8 @@ bool goes_as_casts(Family family, const KernelSet& kernels) {
   const FamilyFit* casts = fit_with_form(name_of(Family::rowwise), kernels);
   if (!passes_once || casts == nullptr || casts->other_machine) return false;
   const auto own = kernels.fits.find(name_of(family));
-  return own == kernels.fits.end() || own->second.other_machine;
+  if (own == kernels.fits.end()) return true;
+  return own->second.other_machine && !own->second.kernel_set.ends_with(": " + kernels.name);
 }
 
 }  // namespace

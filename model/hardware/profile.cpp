@@ -59,10 +59,16 @@ KernelSet HardwareProfile::kernels(const std::string& set, std::string_view need
   if (chosen == nullptr && set.empty()) throw SpecError(file, 0, "has kernel sets by their name only");
   if (chosen == nullptr) throw UnknownName(unknown_name("kernel set of " + name, set, set_names()));
   KernelSet complete = *chosen;
-  for (auto other = kernel_sets.rbegin(); other != kernel_sets.rend(); ++other) borrow(*other, complete);
-  for (const bool same_name : {true, false}) {
-    for (auto other = carried_over.rbegin(); other != carried_over.rend(); ++other) {
-      if (!same_name || other->name == chosen->name) borrow(*other, complete);
+  // Sets of serving stacks lend to each other first, and so do the others: an older set stays what it was.
+  for (const bool of_a_stack : {chosen->of_a_stack, !chosen->of_a_stack}) {
+    const auto lend = [&](const KernelSet& other) {
+      if (other.of_a_stack == of_a_stack) borrow(other, complete);
+    };
+    std::for_each(kernel_sets.rbegin(), kernel_sets.rend(), lend);
+    for (const bool same_name : {true, false}) {
+      for (auto other = carried_over.rbegin(); other != carried_over.rend(); ++other) {
+        if (!same_name || other->name == chosen->name) lend(*other);
+      }
     }
   }
   return complete;

@@ -145,6 +145,7 @@ KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
   const Spec fits = spec.map("fits");
   for (const std::string& family : fits.keys()) {
     FamilyFit& fit = set.fits[family] = read_fit(fits.map(family));
+    set.of_a_stack = set.of_a_stack || fit.form != nullptr;
     fit.kernel_set = name;
     fit.tiles = set.tiles;
     if (!fits.map(family).has("clock")) fit.clock = set.clock;

@@ -29,7 +29,9 @@ std::vector<Operator> ffn(const InferenceWork& work, double width, bool cast_inp
 // What the kernel is of the layer that a serving stack's tables have whole, so that it can be priced by them.
 Operator as_part(const InferenceWork& work, ExpertRole role, Operator op) {
   const Architecture& m = work.model;
-  ExpertShape shape{.role = role, .tokens = work.tokens() * work.ep, .hidden = 1.0 * m.hidden_size};
+  // Kernels of the normal mode go through the tokens that reached the rank.
+  const double tokens = work.low_latency ? work.tokens() * work.ep : work.load.received;
+  ExpertShape shape{.role = role, .tokens = tokens, .hidden = 1.0 * m.hidden_size};
   shape.width = m.moe_intermediate_size;
   shape.top_k = m.num_experts_per_tok;
   shape.experts = work.local_experts() * work.ep;
