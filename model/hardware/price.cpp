@@ -353,7 +353,9 @@ void price_compute(const Operator& op, const PriceConditions& conditions, const 
 }  // namespace
 
 std::string priced_as(const Operator& op, const KernelSet& kernels) {
-  if (measured_fit(op, {priced_as(op.family, kernels)}, kernels) != nullptr) return op.measured_as;
+  const std::vector<std::string> families =
+      is_all_to_all(op.family) ? transfer_families(op) : std::vector{priced_as(op.family, kernels)};
+  if (measured_fit(op, families, kernels) != nullptr) return op.measured_as;
   // Grouped GEMMs of a layout that was not measured go as those of a fused layer.
   if (op.experts.role != ExpertRole::none && is_gemm(op.family) && !kernels.fits.contains(name_of(op.family))) {
     ExpertShape fused = op.experts;
