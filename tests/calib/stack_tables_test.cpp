@@ -190,3 +190,24 @@ TEST_CASE("the shipped sets are what their tables give") {
     }
   }
 }
+
+TEST_CASE("the page of held-out errors is what the profiles say") {
+  const std::string page = read_text(source("calib/tables/held_out.md"));
+  const std::vector<std::string> machines = {"a100", "h100", "h200", "b200", "gb200-nvl72"};
+  for (const std::string stack : {"sglang", "trtllm"}) {
+    for (const std::string& machine : machines) {
+      const HardwareProfile profile = load_profile(machine);
+      const std::string name = profile.set_named(stack);
+      for (const KernelSet& set : profile.kernel_sets) {
+        if (set.name != name) continue;
+        for (const auto& [family, fit] : set.fits) {
+          const std::string errors = fmt::format("{:+.1f} / {:.1f} / {:.1f}", 100 * fit.median_error,
+                                                 100 * fit.median_abs_error, 100 * fit.p95_abs_error);
+          CAPTURE(machine);
+          CAPTURE(family);
+          CHECK(page.find(fit.held_out ? " " + errors + " |" : " (" + errors + ") |") != std::string::npos);
+        }
+      }
+    }
+  }
+}
