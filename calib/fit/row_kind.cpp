@@ -47,6 +47,10 @@ std::vector<Condition> read_conditions(const Spec& spec) {
       if (bounds.has("below")) condition.below = bounds.number("below", -1e30, 1e30);
     } else {
       condition.words = words_at(spec, key);
+      if (condition.words.empty()) throw spec.error(key, "must name at least one word");
+    }
+    if (condition.is_ratio && (condition.columns.size() != 2 || !is_bound)) {
+      throw spec.error(key, "is a ratio of two columns: {above: 2} or {below: 2}");
     }
     conditions.push_back(std::move(condition));
   }
@@ -98,6 +102,7 @@ RowKind read_row_kind(const std::string& name, const Spec& spec) {
   kind.op = spec.text("op");
   const Spec keys = spec.map("keys");
   for (const std::string& key : keys.keys()) kind.keys.emplace_back(key, keys.text(key));
+  if (kind.keys.empty()) throw spec.error("keys", "must name at least one");
   kind.words = read_words(spec.map_or_empty("words"));
   read_time(spec, kind);
   kind.slice = spec.texts("slice");
@@ -108,7 +113,10 @@ RowKind read_row_kind(const std::string& name, const Spec& spec) {
     kind.witness = {witness.text("file"), witness.number("above", 1, 1e3)};
   }
   const Spec rules = spec.map_or_empty("leave_out");
-  for (const std::string& reason : rules.keys()) kind.leave_out.push_back({reason, read_conditions(rules.map(reason))});
+  for (const std::string& reason : rules.keys()) {
+    kind.leave_out.push_back({reason, read_conditions(rules.map(reason))});
+    if (kind.leave_out.back().conditions.empty()) throw rules.error(reason, "would leave out every row");
+  }
   return kind;
 }
 
@@ -145,7 +153,8 @@ std::string value_of(const RowKind& kind, const CsvTable& table, std::size_t row
 }
 
 bool meets(const Condition& condition, const CsvTable& table, std::size_t row) {
-  if (!table.has(condition.columns[0])) return false;
+  const auto is_there = [&](const std::string& column) { return table.has(column); };
+  if (!std::all_of(condition.columns.begin(), condition.columns.end(), is_there)) return false;
   if (condition.words.empty()) {
     double value = table.number(row, condition.columns[0]);
     if (condition.is_ratio) value /= table.number(row, condition.columns[1]);

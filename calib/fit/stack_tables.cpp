@@ -1,15 +1,19 @@
 #include "calib/fit/stack_tables.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "base/error.hpp"
 #include "calib/fit/table_file.hpp"
+#include "curves/stack_forms.hpp"
 #include "hardware/device_name.hpp"
 #include "hardware/parse_op.hpp"
 
@@ -125,11 +129,13 @@ class Envelope {
   }
 
   void close() {
+    constexpr std::size_t kMostCells = 10'000'000;
     std::size_t cells = 1;
     for (std::vector<double>& axis : axes_) {
       std::sort(axis.begin(), axis.end());
       axis.erase(std::unique(axis.begin(), axis.end()), axis.end());
       cells *= axis.size();
+      if (cells > kMostCells) throw SpecError("spikes: the columns have too many values to be compared on a grid");
     }
     least_.assign(cells, std::numeric_limits<double>::infinity());
     for (const auto& [work, us] : points_) least_[place(work)] = std::min(least_[place(work)], us);
@@ -189,6 +195,23 @@ RequestedOp parsed(const Table& table, const Reading& reading, const MachineFact
   }
 }
 
+// Whether the form is one of such kernels, which some table measures.
+bool suits(const Form& form, const Operator& op) {
+  if (op.measured_as.empty()) return false;
+  const auto is_one_of = [&](const std::vector<Form>& forms) {
+    return std::any_of(forms.begin(), forms.end(), [&](const Form& each) { return each.name == form.name; });
+  };
+  const bool batched = form.name.starts_with("batched");
+  if (op.measured_as.starts_with("linear")) return is_one_of(linear_forms());
+  if (op.experts.role != ExpertRole::none) return is_one_of(moe_forms());
+  if (op.family == Family::attention_forward) return is_one_of(prefill_forms());
+  if (is_attention(op.family)) return is_one_of(decode_forms()) && !batched;
+  if (is_gemm(op.family)) return batched;
+  if (is_memory_bound(op.family)) return is_one_of(rows_forms());
+  const bool reduces_or_gathers = op.measured_as.starts_with("nccl") || op.measured_as.starts_with("custom");
+  return is_one_of(reduces_or_gathers ? collective_forms() : all_to_all_forms());
+}
+
 using Families = std::map<std::string, StackFamily>;
 
 void add_rows(const Table& table, const RowKind& kind, const std::vector<Reading>& readings, const Form& form,
@@ -198,9 +221,12 @@ void add_rows(const Table& table, const RowKind& kind, const std::vector<Reading
     FormRow row{{}, reading.us, measured_dimensions_of(op.kernels.back(), op.sms)};
     row.where = fmt::format("{}:{} {}", table.name, table.csv.line(reading.row), reading.op);
     row.slice = cells_of(table, kind.slice, reading.row);
-    for (const Operator& kernel : op.kernels) row.curves.push_back(form.curve(kernel, op.sms, machine));
     const std::string& name = op.kernels.back().measured_as;
-    MOELINE_CHECK(!name.empty(), reading.op);
+    if (!suits(form, op.kernels.back())) {
+      throw SpecError(table.csv.file(), table.csv.line(reading.row),
+                      fmt::format("the form {} is not one of '{}'", form.name, reading.op));
+    }
+    for (const Operator& kernel : op.kernels) row.curves.push_back(form.curve(kernel, op.sms, machine));
     StackFamily& family = families[name];
     family.name = name;
     if (family.form != nullptr && family.form != &form) {
@@ -300,6 +326,7 @@ StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files
       if (table.name != kind.file || !has_form(kind, request.profile)) continue;
       is_read = true;
       std::vector<Reading> readings = merged(kind, read_rows(table, kind, log), log);
+      if (readings.empty()) result.log.push_back(kind.name + ": no row is left");
       drop_by_witness(kind, tables, readings, log);
       drop_spikes(table, kind, readings, log);
       add_rows(table, kind, readings, *form_named(form_for(kind, request.profile)), machine, families);
@@ -307,6 +334,8 @@ StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files
     if (!is_read)
       result.log.push_back(fmt::format("{}: has nothing that is fitted on {}", table.name, request.profile));
   }
+  if (families.empty())
+    throw SpecError(files.front().string(), 0, "no row of these tables is one that the mapping fits");
   KernelSet& set = result.kernels;
   set.name = request.kernels;
   set.date = request.date;

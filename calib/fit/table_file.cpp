@@ -1,13 +1,22 @@
 #include "calib/fit/table_file.hpp"
 
-#include "base/file.hpp"
+#include <fstream>
+
+#include "base/error.hpp"
 #include "trace/gzip_stream.hpp"
 
 namespace moeline {
 namespace {
 
+// zlib passes what is no gzip through as it is.
+bool has_gzip_mark(const std::filesystem::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return stream.get() == 0x1f && stream.get() == 0x8b;
+}
+
 std::string unpacked(const std::filesystem::path& file) {
   GzipStream stream(file);
+  if (!has_gzip_mark(file)) throw SpecError(file.string(), 0, "is called .gz and is not gzip");
   std::string text;
   while (!stream.at_end()) text.push_back(stream.Take());
   return text;

@@ -86,8 +86,18 @@ std::vector<RowKind> row_kinds(const Options& options) {
                                                : std::filesystem::path(options.tables));
 }
 
+// "2026-08"
 bool is_month(const std::string& date) {
-  return date.size() >= 7 && date[4] == '-' && date.find_first_not_of("0123456789-") == std::string::npos;
+  if (date.size() != 7 || date[4] != '-' || date.find_first_not_of("0123456789-") != std::string::npos) return false;
+  const std::string month = date.substr(5);
+  return month >= "01" && month <= "12" && month[1] != '-';
+}
+
+// What a profile can hold as a key: a stack and its version, of letters, digits, '-', '_' and '.'.
+bool is_set_name(const std::string& name) {
+  constexpr const char* kPlain = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+  const std::size_t dash = name.find('-');
+  return name.find_first_not_of(kPlain) == std::string::npos && dash != std::string::npos && dash > 0;
 }
 
 // Which machine and which stack at which date no table says by itself.
@@ -97,7 +107,9 @@ void run_stack(const Options& options, const std::vector<RowKind>& kinds) {
     throw SpecError(file, 0, "is no table of a serving stack that the mapping knows, as the others are");
   }
   if (options.hardware.empty()) throw SpecError("--hardware is needed: whose machine the tables are of");
-  if (options.kernels.empty()) throw SpecError("--kernels is needed: the stack and its version, as sglang-0.5.14");
+  if (!is_set_name(options.kernels)) {
+    throw SpecError("--kernels is needed: the stack and its version, as sglang-0.5.14");
+  }
   if (!is_month(options.date)) throw SpecError("--date is needed: the month of the tables, as 2026-08");
   HardwareProfile profile = load_profile(options.hardware);
   const StackCalibration calibration =

@@ -42,7 +42,7 @@ struct Evaluation {
   std::size_t alternative = 0;  ///< that is the quickest: 0 the curve itself, then its alternatives
   double deviation = 0;         ///< of the time by chance, standard deviation over the mean
 };
-/// `constants`: those that the terms count from, a kernel set's or a form's (forms/form.hpp).
+/// `constants`: those that the terms count from, a kernel set's or a form's (curves/form.hpp).
 [[nodiscard]] Evaluation evaluate(const Curve& curve, std::span<const double> constants);
 
 /// Curve of every family but notify and the transfers: solo time on `sms` SMs. Elastic kernels slow down in proportion

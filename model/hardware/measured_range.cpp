@@ -93,8 +93,11 @@ Dimensions measured_dimensions_of(const Operator& op, int sms) {
   if (op.experts.role != ExpertRole::none) {
     const ExpertShape& e = op.experts;
     const ExpertRows load = expert_rows(e);
-    return {
-        {Dimension::m, load.each}, {Dimension::n, e.width}, {Dimension::k, e.hidden}, {Dimension::groups, load.local}};
+    return {{Dimension::m, load.each},
+            {Dimension::n, e.width},
+            {Dimension::k, e.hidden},
+            {Dimension::groups, load.local},
+            {Dimension::sms, sms}};
   }
   if (op.measured_as.starts_with("linear")) {
     // An output wider than any that was measured is several beside each other, each of which fills the machine.

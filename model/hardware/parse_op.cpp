@@ -66,8 +66,10 @@ RequestedOp parse_op(const std::string& text, const MachineFacts& machine) {
 
 std::string op_help() {
   std::string text =
-      "OP is KIND or KIND:key=value,...; what is left out is as shown (DeepSeek-V3's). Every OP takes sms=N, those "
-      "that\ncompute l2=cold|hot: whether L2 holds their operands, as it does where a benchmark repeats them.\n";
+      "OP is KIND or KIND:key=value,...; what is left out is as shown (DeepSeek-V3's). Every OP takes sms=N\n"
+      "(collectives to no effect), those that compute l2=cold|hot: whether L2 holds their operands, as it does where "
+      "a\n"
+      "benchmark repeats them.\n";
   for (const Kind& kind : kinds()) text += fmt::format("  {}:{}\n", kind.name, kind.keys);
   return text +
          "The nodes and ranks that a token reaches are those of DeepSeek-V3's gating, or with gating=benchmark those "

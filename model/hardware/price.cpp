@@ -15,6 +15,7 @@ namespace {
 
 constexpr const char* kOtherMachine = "other machine";
 constexpr const char* kNoMeasurement = "no measurement";
+constexpr const char* kUnequal = "ranks get unequal amounts";
 
 double GBps(double bytes, double us) { return us > 0 ? bytes / us / 1e3 : 0; }
 
@@ -171,10 +172,29 @@ void price_low_latency(const Operator& op, const MachineFacts& machine, const Ke
 void price_transfer_by_form(const Operator& op, const FamilyFit& fit, const PriceConditions& conditions,
                             const MachineFacts& machine, const KernelSet& kernels, Price& price) {
   const Evaluation alone = evaluate(fit.form->curve(op, conditions.sms, machine), fit.constants);
-  price.solo_us = std::max(alone.us, links_us(op, machine));
-  price.bound_by = alone.bound;
+  const double links = links_us(op, machine);
+  price.solo_us = std::max(alone.us, links);
+  price.bound_by = alone.us < links ? "NVLink" : alone.bound;
   const std::string doubt = machine.communicates_like(kernels.fitted_on) ? "" : kOtherMachine;
   set_provenance(kernels, {{op.measured_as}, doubt}, measured_dimensions_of(op, conditions.sms), price);
+}
+
+void doubt_price(const char* reason, Price& price) {
+  price.provenance = Provenance::extrapolated;
+  price.note.reasons.insert(reason);
+}
+
+// What stacks' tables do not have: transfers with compute kernels beside them. Copies are then stretched by as much as
+// they are by the curve of DeepSeek's, where it knows.
+void stretch_by_neighbours(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                           const KernelSet& kernels, Price& price) {
+  if (!conditions.overlapped) return;
+  doubt_price("measured with nothing beside it", price);
+  if (is_low_latency(op.family)) return;
+  const Curve curve = transfer_curve(op, conditions.sms, machine);
+  const double alone_us = evaluate(curve, kernels.constants).us;
+  const double beside_us = copying_us(curve, kernels[copy_stretch(op.family)], kernels.constants);
+  if (beside_us > alone_us) price.disturbed_speed = alone_us / beside_us;
 }
 
 void price_transfer(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
@@ -182,6 +202,8 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
   if (const FamilyFit* fit = measured_fit(op, transfer_families(op), kernels)) {
     price_transfer_by_form(op, *fit, conditions, machine, kernels, price);
     if (is_low_latency(op.family)) split_by_stage(op, machine, kernels, price);
+    stretch_by_neighbours(op, conditions, machine, kernels, price);
+    if (op.traffic.unequal) doubt_price(kUnequal, price);
     set_links(op, machine, kernels, price);
     return;
   }
@@ -197,10 +219,7 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
     price_normal(op, conditions, curve, machine, kernels, price);
   }
   if (!known) set_roofline(price);
-  if (known && op.traffic.unequal) {
-    price.provenance = Provenance::extrapolated;
-    price.note.reasons.insert("ranks get unequal amounts");
-  }
+  if (known && op.traffic.unequal) doubt_price(kUnequal, price);
   set_links(op, machine, kernels, price);
 }
 
@@ -303,9 +322,10 @@ void raise_to_floor(double floor_us, double rounding, Price& price) {
 
 // What goes as casts do is told by its bytes, and starts up like them where it has fewer than any.
 Dimensions form_dimensions(const Operator& op, const std::string& family, int sms) {
-  constexpr double kFewest = 4096;
+  constexpr double kFewest = 4096, kScoreBytes = 4;  // of what a routing kernel goes through
   if (family != name_of(Family::rowwise)) return measured_dimensions_of(op, sms);
-  return {{Dimension::bytes, std::max(op.bytes, kFewest)}};
+  const double bytes = op.bytes > 0 ? op.bytes : op.items * kScoreBytes;
+  return {{Dimension::bytes, std::max(bytes, kFewest)}, {Dimension::sms, sms}};
 }
 
 // By the form and the constants of a serving stack's tables, whose rows held what L2 kept of the operands: cold, some

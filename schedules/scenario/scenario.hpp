@@ -75,12 +75,12 @@ struct SlotCosts {
   double f = 0, b = 0, w = 0, f_and_b = 0;
 };
 
-/// As written, with every default resolved. Sizes are per GPU unless the name says otherwise.
 /// Number formats that a scenario asks for, "checkpoint" where the model's own count.
 struct PrecisionWords {
   std::string linear = "checkpoint", experts = "checkpoint", kv_cache = "checkpoint";
 };
 
+/// As written, with every default resolved. Sizes are per GPU unless the name says otherwise.
 struct Scenario {
   std::string file;
   PrecisionWords precision;
