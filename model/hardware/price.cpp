@@ -188,9 +188,8 @@ void doubt_price(const char* reason, Price& price) {
 // they are by the curve of DeepSeek's, where it knows.
 void stretch_by_neighbours(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                            const KernelSet& kernels, Price& price) {
-  if (!conditions.overlapped) return;
+  if (!conditions.overlapped || is_low_latency(op.family)) return;  // whose wire holds no SM
   doubt_price("measured with nothing beside it", price);
-  if (is_low_latency(op.family)) return;
   const Curve curve = transfer_curve(op, conditions.sms, machine);
   const double alone_us = evaluate(curve, kernels.constants).us;
   const double beside_us = copying_us(curve, kernels[copy_stretch(op.family)], kernels.constants);
