@@ -14,7 +14,7 @@ Program dualpipe_chunk(const Setup& setup) {
   const OverlapPlan plan = load_training_plan(setup.scenario.overlap);
   ProgramDraft program(setup);
   TrainingPhases phases(program, plan.side);
-  const std::vector<Block> blocks = moe_layers_alone(setup.model, setup.scenario.layers);
+  const std::vector<Block> blocks = main_layers_alone(setup.model, setup.scenario.layers);
   return on_every_rank(std::move(program), plan.file, [&](RankProgram& rank) {
     (void)append_overlapped(rank, phases, plan, {.forward = blocks, .backward = blocks});
   });

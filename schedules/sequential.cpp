@@ -10,7 +10,7 @@ namespace {
 Program training(const Setup& setup) {
   ProgramDraft program(setup);
   TrainingPhases phases(program);
-  const std::vector<Block> blocks = moe_layers_alone(setup.model, setup.scenario.layers);
+  const std::vector<Block> blocks = main_layers_alone(setup.model, setup.scenario.layers);
   return on_every_rank(std::move(program), "", [&](RankProgram& rank) {
     const PassTasks forward = append_pass(rank, phases, PassKind::forward, blocks, 0);
     const PassTasks backward = append_pass(rank, phases, PassKind::backward, blocks, 0);
@@ -19,9 +19,8 @@ Program training(const Setup& setup) {
 }
 
 Program inference(const Setup& setup) {
-  const bool decode = setup.scenario.phase() == WorkloadPhase::decode;
   const std::vector<std::string> dense = dense_phases(setup);
-  const std::vector<std::string> moe = inference_phases(setup.model, decode);
+  const std::vector<std::string> moe = setup.layer_phases();
   return inference_program(setup, {.micro_batches = 1, .overlapped = false}, "", [&](InferenceRank& rank) {
     const auto append_layers = [&rank](const std::vector<std::string>& phases) {
       return [&rank, &phases](int first, int count) {

@@ -53,7 +53,7 @@ void append_dense_layers(const Setup& setup, int first, int count, InferenceRank
 Program two_batch(const Setup& setup) {
   const Scenario& scenario = setup.scenario;
   const bool decode = scenario.phase() == WorkloadPhase::decode;
-  PlanContents contents{.phases = inference_phases(setup.model, decode), .halved = {}, .absent = {}};
+  PlanContents contents{.phases = setup.layer_phases(), .halved = {}, .absent = {}};
   contents.micro_batches = scenario.kind().micro_batches;
   if (decode) contents.halved = {"dispatch", "combine"};
   if (setup.model.n_shared_experts == 0) contents.absent = {"shared"};

@@ -21,8 +21,9 @@ double tokens_of(const Setup& setup) {
     if (!is_training_step(setup.scenario)) return micro_batch;
     return micro_batch * micro_batches(setup.scenario) / setup.scenario.parallelism.pp;
   }
-  if (const auto* w = std::get_if<DecodeWorkload>(&workload)) return 1.0 * w->batch_size * w->query_len;
-  return as_prefill(workload).tokens;
+  const double gpus = setup.scenario.parallelism.tp;  // that share their work
+  if (const auto* w = std::get_if<DecodeWorkload>(&workload)) return w->batch_size * w->query_len / gpus;
+  return as_prefill(workload).tokens / gpus;
 }
 
 // Parts stand behind what they are parts of.

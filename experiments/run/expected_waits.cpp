@@ -35,7 +35,7 @@ using Waits = std::map<std::pair<std::string, int>, double>;  // us, by transfer
 // By transfer, over the layers of inference: they are alike, and meet so often that nothing adds up from one to the
 // next, so that what differs is chance. Only before the first have ranks come a longer way since they met.
 Waits average_over_layers(const Setup& setup, const Program& alone, const std::vector<double>& waits) {
-  const int first = setup.first_moe_layer();
+  const int first = setup.first_main_layer();
   const int simulated = setup.simulated_layers();
   const auto weight_of = [&](int layer) {
     const bool others = layer > first && layer < first + simulated;
@@ -59,7 +59,7 @@ Waits average_over_layers(const Setup& setup, const Program& alone, const std::v
 
 // By meeting of `alone`, the program without waits.
 std::vector<double> drawn_waits(const Setup& setup, const Program& alone, int draws) {
-  const int all = setup.scenario.parallelism.ep;
+  const int all = setup.scenario.parallelism.group();
   const int ranks = std::min(all, kMostRanks);
   const double scale = (all == ranks ? 1 : expected_maximum(all) / expected_maximum(ranks)) / draws;
   const TimedChains chains = timed_chains(setup, alone, simulate(alone.graph), with_more_rows(setup), kRowsStep);
@@ -68,7 +68,11 @@ std::vector<double> drawn_waits(const Setup& setup, const Program& alone, int dr
   for (int draw = 0; draw < draws; ++draw) {
     StragglerDraw ranks_drawn(setup, alone, chains, slowness, static_cast<std::uint64_t>(draw));
     ranks_drawn.run();
-    for (std::size_t i = 0; i < waits.size(); ++i) waits[i] += scale * ranks_drawn.wait_us(alone.meetings[i]);
+    for (std::size_t i = 0; i < waits.size(); ++i) {
+      const Meeting& meeting = alone.meetings[i];
+      const bool few = meeting.ranks > 0 && meeting.ranks <= ranks;
+      waits[i] += (few ? 1.0 / draws : scale) * ranks_drawn.wait_us(meeting);
+    }
   }
   return waits;
 }
@@ -90,7 +94,7 @@ std::map<std::string, double> waits_by_phase(const Setup& setup, const char* sch
 
 // `alone` is the program of the setup.
 Waits waits_of_inference(const Setup& setup, const Program& alone) {
-  const int ranks = std::min(setup.scenario.parallelism.ep, kMostRanks);
+  const int ranks = std::min(setup.scenario.parallelism.group(), kMostRanks);
   const int draws = std::max(kFewestDraws, kEnough / (ranks * setup.simulated_layers()));
   return average_over_layers(setup, alone, drawn_waits(setup, alone, draws));
 }

@@ -9,13 +9,15 @@ namespace moeline {
 
 Memory memory_of(const Setup& setup) {
   InferenceWork work = setup.inference_work(0, 1);
-  for (int rank = 1; setup.requests_differ() && rank < setup.simulated_ranks(); ++rank) {
+  for (int rank = 1; setup.requests_differ() && rank < setup.simulated_ranks(); rank += work.tp) {
     InferenceWork other = setup.inference_work(0, 1, 0, rank);
     if (other.requests * other.kv_len > work.requests * work.kv_len) work = std::move(other);
   }
   GpuWork d;
   for (const RoutedLayer& layer : setup.routed) d.busiest_rank = std::max(d.busiest_rank, layer.imbalance());
+  d.tp = work.tp;
   d.ep = work.ep;
+  d.moe_tp = work.moe_tp;
   d.redundant_experts = work.redundant_experts;
   d.micro_batches = setup.scenario.kind().micro_batches;
   d.tokens = work.tokens();
@@ -25,7 +27,7 @@ Memory memory_of(const Setup& setup) {
   if (!work.decode) d.kv_len = std::max<double>(d.kv_len, as_prefill(setup.scenario.workload).prompt_len);
   d.decode = work.decode;
   d.mtp = setup.drafted_tokens() > 0;
-  d.low_latency = work.low_latency;
+  d.mode = work.mode;
   d.dispatch = work.dispatch;
   d.comm_sms = setup.scenario.comm.num_sms;
   return memory_per_gpu(setup.model, d);

@@ -12,7 +12,7 @@ namespace {
 
 // Starts of the phase mlp of the first micro-batch, by MoE layer of the model in order of execution.
 std::vector<Time> layer_starts(const Run& run) {
-  const int first = run.setup.first_moe_layer();
+  const int first = run.setup.first_main_layer();
   std::vector<Time> starts;
   for (const PhaseTimes& phase : run.phases) {
     const int layer = static_cast<int>(phase.layer);

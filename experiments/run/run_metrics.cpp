@@ -73,9 +73,13 @@ double tokens_per_s(const Run& run) {
     const double tokens = 1.0 * w->global_batch_size * w->seq_len;
     return tokens / static_cast<double>(run.setup.scenario.parallelism.world()) / step_s;
   }
-  if (const auto* w = std::get_if<DecodeWorkload>(&workload)) return w->batch_size * tokens_per_request(*w) / step_s;
+  const double gpus = run.setup.scenario.parallelism.tp;  // that have the same requests
+  if (const auto* w = std::get_if<DecodeWorkload>(&workload)) {
+    return w->batch_size * tokens_per_request(*w) / step_s / gpus;
+  }
   const PrefillWorkload& w = as_prefill(workload);
-  return is_chunked(run) ? (w.prompt_len - w.cached_len) / (run.inference()->ttft_ms / 1e3) : w.tokens / step_s;
+  if (is_chunked(run)) return (w.prompt_len - w.cached_len) / (run.inference()->ttft_ms / 1e3) / gpus;
+  return w.tokens / step_s / gpus;
 }
 
 double tpot_ms(const Run& run) {

@@ -68,9 +68,9 @@ void add_scope_warnings(const Run& run, std::vector<std::string>& warnings) {
     warnings.emplace_back(
         "redundant experts gain nothing while routing is balanced: they only take memory and weights");
   }
-  if (s.layers > run.setup.model.moe_layers()) {
-    warnings.push_back(
-        fmt::format("{} layers simulated; the model has {} MoE layers", s.layers, run.setup.model.moe_layers()));
+  if (s.layers > run.setup.model.main_layers()) {
+    warnings.push_back(fmt::format("{} layers simulated; the model has {} {}layers", s.layers,
+                                   run.setup.model.main_layers(), run.setup.model.moe_layers() > 0 ? "MoE " : ""));
   }
 }
 

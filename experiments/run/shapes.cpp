@@ -13,7 +13,7 @@ bool is_training(const Setup& setup) { return setup.scenario.phase() == Workload
 
 std::vector<std::string> phases_of(const Setup& setup) {
   if (is_training(setup)) return training_phase_names();
-  return inference_phases(setup.model, setup.scenario.phase() == WorkloadPhase::decode);
+  return setup.layer_phases();
 }
 
 KernelClass class_of(Family family) { return class_named(row_of(family).task_class).value(); }
@@ -45,7 +45,7 @@ std::vector<Operator> operators_of(const Setup& setup, const PhaseTimes& phase, 
   if (is_training(setup)) return training_phase(phase.phase, setup.layer_work(phase.phase.ends_with("(F)"), layer));
   const Architecture& model = setup.model;
   const Block block =
-      layer_of(model, setup.scenario.whole_model ? layer : model.dense_layers() + layer % model.moe_layers());
+      layer_of(model, setup.scenario.whole_model ? layer : model.first_main_layer() + layer % model.main_layers());
   return inference_phase(phase.phase, setup.inference_work(static_cast<int>(phase.micro_batch), micro_batches), block);
 }
 

@@ -137,7 +137,11 @@ void StragglerDraw::pass(std::uint32_t number) {
 
 void StragglerDraw::set_starts(std::uint32_t number) {
   const ChainTime& chain = chains_.times[number];
-  std::fill(starts_.begin(), starts_.end(), chain.leaves == kNoMeeting ? 0 : all_arrived_[chain.leaves]);
+  std::fill(starts_.begin(), starts_.end(), 0);
+  if (chain.leaves != kNoMeeting) {
+    const std::size_t group = group_of(alone_.meetings[chain.leaves]);
+    for (std::size_t rank = 0; rank < ranks_; ++rank) starts_[rank] = all_arrived_[chain.leaves][rank / group];
+  }
   for (const std::uint32_t before : chains_.chains.list[number].before) {
     const double* ends = ends_of(before);
     for (std::size_t rank = 0; rank < ranks_; ++rank) starts_[rank] = std::max(starts_[rank], ends[rank]);
@@ -170,12 +174,20 @@ void StragglerDraw::lose_to_held(const ChainTime& chain, double* ends) const {
 }
 
 void StragglerDraw::meet(const ChainTime& chain, double* ends) {
-  const bool barrier = alone_.meetings[chain.arrives].is_barrier();
-  const double* arrivals = barrier ? starts_.data() : ends;
-  const double all = *std::max_element(arrivals, arrivals + ranks_);
-  all_arrived_[chain.arrives] = all;
-  if (!barrier) return;
-  for (std::size_t rank = 0; rank < ranks_; ++rank) ends[rank] = std::max(ends[rank], all);
+  const Meeting& meeting = alone_.meetings[chain.arrives];
+  const double* arrivals = meeting.is_barrier() ? starts_.data() : ends;
+  const std::size_t group = group_of(meeting);
+  std::vector<double>& arrived = all_arrived_[chain.arrives];
+  arrived.clear();
+  for (std::size_t first = 0; first < ranks_; first += group) {
+    arrived.push_back(*std::max_element(arrivals + first, arrivals + std::min(first + group, ranks_)));
+  }
+  if (!meeting.is_barrier()) return;
+  for (std::size_t rank = 0; rank < ranks_; ++rank) ends[rank] = std::max(ends[rank], arrived[rank / group]);
+}
+
+std::size_t StragglerDraw::group_of(const Meeting& meeting) const {
+  return meeting.ranks > 0 ? std::min(static_cast<std::size_t>(meeting.ranks), ranks_) : ranks_;
 }
 
 // The latest ones are last, and begin and end one after the other on each rank.
@@ -198,7 +210,7 @@ const std::vector<double>& StragglerDraw::rows(int index) {
 double StragglerDraw::wait_us(const Meeting& meeting) const {
   if (meeting.work == kNoTask) return 0;
   const double* ends = ends_of(chains_.chains.of_task[meeting.work]);
-  return *std::max_element(ends, ends + ranks_) - ends[0];
+  return *std::max_element(ends, ends + group_of(meeting)) - ends[0];
 }
 
 }  // namespace moeline

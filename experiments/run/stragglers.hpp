@@ -62,6 +62,8 @@ class StragglerDraw {
   void draw_times(std::uint32_t number);
   void lose_to_held(const ChainTime& chain, double* ends) const;
   void meet(const ChainTime& chain, double* ends);
+  /// Ranks that meet there.
+  [[nodiscard]] std::size_t group_of(const Meeting& meeting) const;
   [[nodiscard]] double held_us(std::size_t rank, double from, double until) const;
   [[nodiscard]] const std::vector<double>& rows(int index);
   [[nodiscard]] double* ends_of(std::uint32_t chain) { return ends_.data() + chain * ranks_; }
@@ -74,11 +76,11 @@ class StragglerDraw {
   Random random_;
   Normals jitters_;  // by chain and rank
   const std::vector<double>& slowness_;
-  std::map<int, std::vector<double>> rows_;  // relative to the mean, by rank
-  std::vector<double> all_arrived_;          // us, by meeting
-  std::vector<double> starts_, times_;       // us, by rank, of the chain that passes
-  std::vector<double> ends_;                 // us, by chain and rank
-  std::vector<Held> held_;                   // in order
+  std::map<int, std::vector<double>> rows_;       // relative to the mean, by rank
+  std::vector<std::vector<double>> all_arrived_;  // us, by meeting and group
+  std::vector<double> starts_, times_;            // us, by rank, of the chain that passes
+  std::vector<double> ends_;                      // us, by chain and rank
+  std::vector<Held> held_;                        // in order
 };
 
 }  // namespace moeline

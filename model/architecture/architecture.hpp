@@ -65,6 +65,9 @@ struct Architecture {
   /// Those before the first MoE layer; of a dense model all.
   [[nodiscard]] int dense_layers() const { return num_hidden_layers - moe_layers(); }
   [[nodiscard]] int moe_layers() const { return n_routed_experts > 0 ? num_hidden_layers - first_k_dense_replace : 0; }
+  /// Those that the model consists of, but for the first few: the MoE layers, or all of a dense model.
+  [[nodiscard]] int main_layers() const { return n_routed_experts > 0 ? moe_layers() : num_hidden_layers; }
+  [[nodiscard]] int first_main_layer() const { return num_hidden_layers - main_layers(); }
   [[nodiscard]] int window(int layer) const { return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)]; }
 };
 

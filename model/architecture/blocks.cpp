@@ -39,10 +39,10 @@ std::vector<Block> blocks_of(const Architecture& model, int mtp_modules) {
   return blocks;
 }
 
-std::vector<Block> moe_layers_alone(const Architecture& model, int count) {
+std::vector<Block> main_layers_alone(const Architecture& model, int count) {
   std::vector<Block> blocks;
   for (int layer = 0; layer < count; ++layer) {
-    blocks.push_back(layer_of(model, model.dense_layers() + layer % model.moe_layers()));
+    blocks.push_back(layer_of(model, model.first_main_layer() + layer % model.main_layers()));
     blocks.back().layer = layer;
   }
   return blocks;

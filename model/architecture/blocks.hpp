@@ -49,7 +49,7 @@ struct Block {
 /// The whole model with so many runs of an MTP module behind it, the layers of which count on.
 [[nodiscard]] std::vector<Block> blocks_of(const Architecture& model, int mtp_modules);
 
-/// `count` MoE layers alone, from the model's first and around again.
-[[nodiscard]] std::vector<Block> moe_layers_alone(const Architecture& model, int count);
+/// `count` main layers alone (Architecture::main_layers), from the first of them and around again.
+[[nodiscard]] std::vector<Block> main_layers_alone(const Architecture& model, int count);
 
 }  // namespace moeline

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "moe/kernels.hpp"
 #include "moe/module_names.hpp"
+#include "moe/tensor_parallel.hpp"
 
 namespace moeline {
 namespace {
@@ -18,29 +19,68 @@ std::vector<Operator> attention(const InferenceWork& work, const Block& block) {
 }
 
 std::vector<Operator> dispatch(const InferenceWork& work) {
-  const AllToAllWork transfer = work.all_to_all();
-  if (!work.low_latency) return normal_dispatch(transfer);
-  return {low_latency_dispatch(transfer, Stage::issue), low_latency_dispatch(transfer, Stage::wire),
-          low_latency_dispatch(transfer, Stage::receive)};
+  switch (work.mode) {
+    case CommMode::normal:
+      return normal_dispatch(work.all_to_all());
+    case CommMode::low_latency: {
+      const AllToAllWork transfer = work.all_to_all();
+      return {low_latency_dispatch(transfer, Stage::issue), low_latency_dispatch(transfer, Stage::wire),
+              low_latency_dispatch(transfer, Stage::receive)};
+    }
+    case CommMode::nvlink:
+      return nvlink_dispatch(work.all_to_all());
+    case CommMode::all_gather:
+      return {in(kDispatchTransfer, gather_for_experts(work))};
+    case CommMode::all_reduce:
+    case CommMode::none:
+      break;
+  }
+  return {};
+}
+
+std::vector<Operator> results_back(const InferenceWork& work) {
+  switch (work.mode) {
+    case CommMode::normal:
+      return normal_combine(work.all_to_all());
+    case CommMode::low_latency: {
+      const AllToAllWork transfer = work.all_to_all();
+      return {low_latency_combine(transfer, Stage::issue), low_latency_combine(transfer, Stage::wire),
+              low_latency_combine(transfer, Stage::receive)};
+    }
+    case CommMode::nvlink:
+      return nvlink_combine(work.all_to_all());
+    case CommMode::all_gather:
+      return {in(kCombineTransfer, scatter_from_experts(work))};
+    case CommMode::all_reduce:
+      return {in(kCombineTransfer, all_reduce_tokens(work))};
+    case CommMode::none:
+      break;
+  }
+  return {};
 }
 
 std::vector<Operator> combine(const InferenceWork& work) {
-  const AllToAllWork transfer = work.all_to_all();
-  if (!work.low_latency) return normal_combine(transfer);
-  return {low_latency_combine(transfer, Stage::issue), low_latency_combine(transfer, Stage::wire),
-          low_latency_combine(transfer, Stage::receive)};
+  std::vector<Operator> ops = results_back(work);
+  if (work.scatters_tokens()) ops.push_back(in(kCombineTransfer, gather_tokens(work)));
+  return ops;
 }
 
 std::vector<Operator> embedding(const InferenceWork& work) {
-  return {in(kEmbedding, elementwise("gather embeddings", work.tokens() * work.model.hidden_size, 2))};
+  std::vector<Operator> ops = {
+      in(kEmbedding, elementwise("gather embeddings", work.tokens() * work.model.hidden_size, 2))};
+  if (work.tp > 1) ops.push_back(in(kEmbedding, all_reduce_tokens(work)));
+  return ops;
 }
 
 // `rows`: tokens whose logits are wanted.
 std::vector<Operator> lm_head(const InferenceWork& work, double rows) {
   const double vocabulary = work.model.vocab_size;
-  return {in(kNorms, norm("RMSNorm and residual add", rows, work.model.hidden_size, 3)),
-          in(kHead, linear_gemm(Precision::bf16, "LM head", rows, vocabulary, work.model.hidden_size)),
-          in(kSampling, memory(Family::streaming, "softmax and sample", rows * vocabulary * (kBf16 + kFp32)))};
+  const double part = std::ceil(vocabulary / work.tp);
+  std::vector<Operator> ops = {in(kNorms, norm("RMSNorm and residual add", rows, work.model.hidden_size, 3)),
+                               in(kHead, linear_gemm(Precision::bf16, "LM head", rows, part, work.model.hidden_size))};
+  if (work.tp > 1) ops.push_back(in(kHeadGather, gather_logits(work, rows)));
+  ops.push_back(in(kSampling, memory(Family::streaming, "softmax and sample", rows * vocabulary * (kBf16 + kFp32))));
+  return ops;
 }
 
 // Token embedding and last hidden state, each normed, concatenated and projected (arXiv 2412.19437, section 2.2).
@@ -58,7 +98,7 @@ std::vector<Operator> mtp_input(const InferenceWork& work) {
 AllToAllWork InferenceWork::all_to_all() const {
   return {static_cast<double>(model.hidden_size),
           static_cast<double>(model.num_experts_per_tok),
-          tokens(),
+          own_tokens(),
           experts(),
           ep,
           gpus_per_node,
@@ -79,26 +119,39 @@ std::vector<Operator> inference_phase(const std::string& phase, const InferenceW
   if (phase == "lm_head") return lm_head(work, work.decode ? work.tokens() : work.requests);
   if (phase == "draft_head") return lm_head(work, work.requests);
   if (phase == "mtp") return mtp_input(work);
-  throw SpecError(unknown_name("phase", phase, inference_phases(work.model, work.decode)));
+  throw SpecError(unknown_name("phase", phase, inference_phases(work.model, work.decode, work.mode)));
 }
 
-std::vector<std::string> inference_phases(const Architecture& model, bool decode) {
+std::vector<std::string> inference_phases(const Architecture& model, bool decode, CommMode mode) {
   std::vector<std::string> phases = {"attn"};
   if (decode) phases = {"attn-0", "attn-1"};
-  phases.emplace_back("dispatch");
+  const bool experts = model.n_routed_experts > 0;
+  if (experts && sends_tokens(mode)) phases.emplace_back("dispatch");
   if (model.n_shared_experts > 0) phases.emplace_back("shared");
   phases.emplace_back("mlp");
-  phases.emplace_back("combine");
+  if (experts && mode != CommMode::none) phases.emplace_back("combine");
   return phases;
 }
 
-const std::vector<PhaseDependency>& inference_dependencies() {
-  static const std::vector<PhaseDependency> kDependencies = {
+const std::vector<PhaseDependency>& inference_dependencies(CommMode mode) {
+  static const std::vector<PhaseDependency> kSent = {
       {"attn-0", "attn-1"},      {"attn-1", "dispatch"},     {"attn", "dispatch"},     {"dispatch", "mlp"},
       {"mlp", "combine"},        {"attn-1", "shared"},       {"attn", "shared"},       {"combine", "attn-0", true},
       {"combine", "attn", true}, {"shared", "attn-0", true}, {"shared", "attn", true},
   };
-  return kDependencies;
+  // Shared and routed experts are summed before the ranks' partial sums are.
+  static const std::vector<PhaseDependency> kSummed = {
+      {"attn-0", "attn-1"},  {"attn-1", "mlp"},           {"attn", "mlp"},
+      {"attn-1", "shared"},  {"attn", "shared"},          {"mlp", "combine"},
+      {"shared", "combine"}, {"combine", "attn-0", true}, {"combine", "attn", true},
+  };
+  static const std::vector<PhaseDependency> kAlone = {
+      {"attn-0", "attn-1"},  {"attn-1", "mlp"},          {"attn", "mlp"},
+      {"attn-1", "shared"},  {"attn", "shared"},         {"mlp", "attn-0", true},
+      {"mlp", "attn", true}, {"shared", "attn-0", true}, {"shared", "attn", true},
+  };
+  if (mode == CommMode::none) return kAlone;
+  return mode == CommMode::all_reduce ? kSummed : kSent;
 }
 
 }  // namespace moeline

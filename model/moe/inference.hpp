@@ -7,12 +7,15 @@
 // transposed weights, auxiliary loss) is not there. Byte counts are the least traffic of the tensors.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <vector>
 
 #include "architecture/blocks.hpp"
 #include "moe/all_to_all.hpp"
+#include "moe/collectives.hpp"
+#include "moe/comm_mode.hpp"
 #include "moe/dependency.hpp"
 #include "moe/operator.hpp"
 #include "moe/rank_work.hpp"
@@ -20,16 +23,33 @@
 namespace moeline {
 
 /// Work of one rank with one micro-batch.
+///
+/// `tp` ranks that follow each other share attention: heads, and the requests, which all of them have. `ep` x `moe_tp`
+/// ranks, whole groups of the former, share a layer of experts: ranks with the same experts hold 1/moe_tp of each.
 struct InferenceWork : RankWork {
   bool decode = false;
   double requests = 0;   ///< sequences; the last prompt of a step may be cut
   double query_len = 1;  ///< new tokens of each: 1 + drafted ones in decode, those not cached in prefill
   double kv_len = 0;     ///< keys that the last new token of a sequence sees, on average over the sequences
-  bool low_latency = false;
+  int tp = 1;
+  int moe_tp = 1;
+  CommMode mode = CommMode::normal;
   Precision dispatch = Precision::fp8;  ///< that tokens travel in
+  double most_custom_bytes = 0;         ///< of messages that the stack's own all-reduce takes; 0: it has none
   int redundant_experts = 0;
 
+  /// Of the attention group.
   [[nodiscard]] double tokens() const { return std::round(requests * query_len); }
+  [[nodiscard]] bool low_latency() const { return mode == CommMode::low_latency; }
+  /// Between attention and experts, each rank of an attention group goes on with its part of the tokens.
+  [[nodiscard]] bool scatters_tokens() const { return tp > 1 && sends_tokens(mode); }
+  /// That the rank routes and sends.
+  [[nodiscard]] double own_tokens() const { return scatters_tokens() ? std::ceil(tokens() / tp) : tokens(); }
+  /// Of all ranks that share a layer of experts.
+  [[nodiscard]] double all_tokens() const { return tokens() * std::max(1, ep * moe_tp / tp); }
+  [[nodiscard]] double heads() const { return static_cast<double>(model.num_attention_heads) / tp; }
+  /// Where there are fewer than ranks, several ranks have the same.
+  [[nodiscard]] double kv_heads() const { return std::max(1.0, static_cast<double>(model.num_key_value_heads) / tp); }
   [[nodiscard]] int experts() const { return model.n_routed_experts + redundant_experts; }
   [[nodiscard]] double local_experts() const {
     return load.group_rows.empty() ? static_cast<double>(experts()) / ep : static_cast<double>(load.group_rows.size());
@@ -41,7 +61,8 @@ struct InferenceWork : RankWork {
 ///   attn-0     norm, projections before the core     attn-1  core, output projection, norm, gate     attn  both
 ///   shared     shared experts
 ///   mlp        routed experts, or the dense feed-forward network
-///   dispatch, combine
+///   dispatch, combine   what the mode has before and behind the experts
+/// Collectives of the attention group stand where their operands are ready: in attn, in a dense mlp, behind a combine.
 ///   embedding, lm_head; mtp: what an MTP module does before its layer, draft_head: what it does after
 /// Throws SpecError for another name.
 [[nodiscard]] std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work,
@@ -53,10 +74,12 @@ struct InferenceWork : RankWork {
 [[nodiscard]] std::vector<Operator> routed_experts(const InferenceWork& work);
 [[nodiscard]] std::vector<Operator> dense_ffn(const InferenceWork& work);
 
-/// Phases of one MoE layer in the order of the data: those of prefill, or with attn-0 and attn-1 those of decode.
-[[nodiscard]] std::vector<std::string> inference_phases(const Architecture& model, bool decode);
+/// Phases of one MoE layer (of a dense model, of one layer) in the order of the data: those of prefill, or with attn-0
+/// and attn-1 those of decode. No dispatch where all ranks have the tokens, and no combine where a rank has all
+/// experts.
+[[nodiscard]] std::vector<std::string> inference_phases(const Architecture& model, bool decode, CommMode mode);
 
 /// Of MoE layers; the phases of a dense one follow each other on the compute stream.
-[[nodiscard]] const std::vector<PhaseDependency>& inference_dependencies();
+[[nodiscard]] const std::vector<PhaseDependency>& inference_dependencies(CommMode mode);
 
 }  // namespace moeline

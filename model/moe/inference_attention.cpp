@@ -8,6 +8,7 @@
 #include "moe/inference.hpp"
 #include "moe/inference_kernels.hpp"
 #include "moe/module_names.hpp"
+#include "moe/tensor_parallel.hpp"
 
 namespace moeline {
 namespace {
@@ -22,7 +23,7 @@ Operator per_head(const char* name, double tokens, double heads, double n, doubl
 
 void project_mla(Linear& linear, const InferenceWork& work) {
   const Architecture& m = work.model;
-  const double heads = m.num_attention_heads;
+  const double heads = work.heads();
   const double query = heads * (m.qk_nope_head_dim + m.qk_rope_head_dim);
   const double latent = m.kv_lora_rank + m.qk_rope_head_dim;
   const double t = work.tokens();
@@ -39,7 +40,7 @@ void project_mla(Linear& linear, const InferenceWork& work) {
 // Keys and values of every head, those of a cached prefix included.
 void expand_keys(Linear& linear, const InferenceWork& work) {
   const Architecture& m = work.model;
-  const double heads = m.num_attention_heads;
+  const double heads = work.heads();
   const double keys = work.requests * work.kv_len;
   linear.project(kUpKv, "W_UKV", keys, heads * (m.qk_nope_head_dim + m.v_head_dim), m.kv_lora_rank);
   linear.add(kRotary, elementwise("copy k_nope into K", keys * heads * m.qk_nope_head_dim, 2));
@@ -48,7 +49,7 @@ void expand_keys(Linear& linear, const InferenceWork& work) {
 
 void rotate_and_cache_mla(Linear& linear, const InferenceWork& work) {
   const Architecture& m = work.model;
-  const double heads = m.num_attention_heads;
+  const double heads = work.heads();
   const double t = work.tokens();
   linear.add(kRotary, memory(Family::strided, "rotary q and k, write cache",
                              t * (2 * heads * m.qk_rope_head_dim + 2 * (m.kv_lora_rank + m.qk_rope_head_dim)) * kBf16));
@@ -56,20 +57,20 @@ void rotate_and_cache_mla(Linear& linear, const InferenceWork& work) {
 
 void project_gqa(Linear& linear, const InferenceWork& work) {
   const Architecture& m = work.model;
-  const double heads = m.num_attention_heads + m.num_key_value_heads;
+  const double heads = work.heads() + work.kv_heads();
   const double t = work.tokens();
-  linear.project(kQkv, "W_QKV", t, (heads + m.num_key_value_heads) * m.head_dim, m.hidden_size);
+  linear.project(kQkv, "W_QKV", t, (heads + work.kv_heads()) * m.head_dim, m.hidden_size);
   if (m.qk_norm != QkNorm::none)
     linear.add(kAttentionNorms, norm("RMSNorm of q and k heads", t, heads * m.head_dim, 2));
   linear.add(kRotary, memory(Family::strided, "rotary q and k, write cache",
-                             t * (2 * heads + 2 * m.num_key_value_heads) * m.head_dim * kBf16));
+                             t * (2 * heads + 2 * work.kv_heads()) * m.head_dim * kBf16));
 }
 
 AttentionShape shape_of(const InferenceWork& work, const LayerAttention& attention) {
   const Architecture& m = work.model;
   AttentionShape shape;
   shape.batch = work.requests;
-  shape.heads = m.num_attention_heads;
+  shape.heads = work.heads();
   shape.query_len = work.query_len;
   shape.kv_len = work.kv_len;
   shape.cache = m.kv_cache;
@@ -79,7 +80,7 @@ AttentionShape shape_of(const InferenceWork& work, const LayerAttention& attenti
     shape.v_dim = work.decode ? m.kv_lora_rank : m.v_head_dim;
     return shape;
   }
-  shape.kv_heads = m.num_key_value_heads;
+  shape.kv_heads = work.kv_heads();
   shape.qk_dim = m.head_dim;
   shape.v_dim = m.head_dim;
   if (work.decode && attention.window > 0) {
@@ -97,7 +98,7 @@ Operator core(const InferenceWork& work, const LayerAttention& attention) {
 // The expert choice: scores, groups and top-k in one kernel, weights in another.
 void route(Linear& linear, const InferenceWork& work) {
   const Architecture& m = work.model;
-  const double t = work.tokens();
+  const double t = work.own_tokens();
   linear.add(kRouterGate, linear_gemm(Precision::bf16, "router gate", t, m.n_routed_experts, m.hidden_size));
   linear.add(kRouterChoice, routing_scan("scores and top-k", t * m.n_routed_experts));
   linear.add(kRouterChoice, small("normalise weights"));
@@ -115,7 +116,7 @@ std::vector<Operator> attention_before_core(const InferenceWork& work, const Blo
   project_mla(linear, work);
   rotate_and_cache_mla(linear, work);
   if (work.decode) {
-    linear.add(kUpKv, per_head("absorb W_UK", work.tokens(), work.model.num_attention_heads, work.model.kv_lora_rank,
+    linear.add(kUpKv, per_head("absorb W_UK", work.tokens(), work.heads(), work.model.kv_lora_rank,
                                work.model.qk_nope_head_dim));
   } else {
     expand_keys(linear, work);
@@ -126,19 +127,23 @@ std::vector<Operator> attention_before_core(const InferenceWork& work, const Blo
 std::vector<Operator> attention_from_core(const InferenceWork& work, const Block& block) {
   const bool mla = block.attention.kind == AttentionKind::mla;
   const Architecture& m = work.model;
-  const double heads = m.num_attention_heads;
+  const double heads = work.heads();
   Linear linear(work.tensor_format(stored_format(m, kAttention)));
   linear.add(kCore, core(work, block.attention));
   if (mla && work.decode) {
     linear.add(kUpKv, per_head("absorb W_UV", work.tokens(), heads, m.v_head_dim, m.kv_lora_rank));
   }
   linear.project(kOutput, "W_O", work.tokens(), m.hidden_size, heads * (mla ? m.v_head_dim : m.head_dim));
-  linear.add(kNorms, norm("RMSNorm and residual add", work.tokens(), m.hidden_size, 4));
-  if (block.kind == BlockKind::dense_layer) return linear.ops();
+  const bool dense = block.kind == BlockKind::dense_layer;
+  const bool scatters = work.scatters_tokens() && !dense;
+  if (work.tp > 1) linear.add(kAttentionSum, scatters ? scatter_tokens(work) : all_reduce_tokens(work));
+  linear.add(kNorms, norm("RMSNorm and residual add", scatters ? work.own_tokens() : work.tokens(), m.hidden_size, 4));
+  if (dense) return linear.ops();
   route(linear, work);
   // DeepEP's low-latency kernels cast as they send
-  if (work.dispatch != Precision::bf16 && !work.low_latency) {
-    linear.add(kDispatchInput, cast("cast dispatch input to fp8", work.tokens(), m.hidden_size));
+  if (work.dispatch != Precision::bf16 && !work.low_latency()) {
+    linear.add(kDispatchInput, cast("cast dispatch input to " + name_of(work.dispatch), work.own_tokens(),
+                                    m.hidden_size, work.dispatch));
   }
   return linear.ops();
 }

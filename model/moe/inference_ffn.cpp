@@ -4,6 +4,7 @@
 #include "moe/inference.hpp"
 #include "moe/inference_kernels.hpp"
 #include "moe/module_names.hpp"
+#include "moe/tensor_parallel.hpp"
 
 namespace moeline {
 namespace {
@@ -17,41 +18,48 @@ struct FfnNames {
   const char *gate_up, *activation, *down;
 };
 
-// gate_up, SwiGLU, down on every token of this rank.
-std::vector<Operator> ffn(const InferenceWork& work, double width, bool cast_input, const FfnNames& names) {
+// gate_up, SwiGLU, down on so many tokens. `cast_to`: the format that their input is there in, beside BF16.
+std::vector<Operator> ffn(const InferenceWork& work, double tokens, double width, Precision cast_to,
+                          const FfnNames& names) {
   Linear linear(work.tensor_format(stored_format(work.model, names.kind)));
-  linear.project(names.gate_up, "gate_up", work.tokens(), 2 * width, work.model.hidden_size, cast_input);
-  linear.swiglu(names.activation, "SwiGLU", work.tokens(), width);
-  linear.project(names.down, "down", work.tokens(), work.model.hidden_size, width, false);
+  linear.project(names.gate_up, "gate_up", tokens, 2 * width, work.model.hidden_size, cast_to != linear.precision());
+  linear.swiglu(names.activation, "SwiGLU", tokens, width);
+  linear.project(names.down, "down", tokens, work.model.hidden_size, width, false);
   return linear.ops();
 }
 
-// What the kernel is of the layer that a serving stack's tables have whole, so that it can be priced by them.
-Operator as_part(const InferenceWork& work, ExpertRole role, Operator op) {
+ExpertShape expert_shape(const InferenceWork& work) {
   const Architecture& m = work.model;
-  // Kernels of the normal mode go through the tokens that reached the rank.
-  const double tokens = work.low_latency ? work.tokens() * work.ep : work.load.received;
-  ExpertShape shape{.role = role, .tokens = tokens, .hidden = 1.0 * m.hidden_size};
-  shape.width = m.moe_intermediate_size;
+  ExpertShape shape{.tokens = work.all_tokens(), .hidden = 1.0 * m.hidden_size};
+  shape.width = static_cast<double>(m.moe_intermediate_size) / work.moe_tp;
   shape.top_k = m.num_experts_per_tok;
   shape.experts = work.local_experts() * work.ep;
   shape.ep = work.ep;
   shape.weights = m.expert_weights;
   shape.math = work.tensor_format(m.expert_weights);
-  shape.layout = work.low_latency ? ExpertLayout::masked : ExpertLayout::contiguous;
   shape.rows = work.load.valid;
   shape.hit = work.load.hit;
+  return shape;
+}
+
+// What the kernel is of the layer that a serving stack's tables have whole, so that it can be priced by them.
+Operator as_part(const InferenceWork& work, ExpertRole role, Operator op) {
+  ExpertShape shape = expert_shape(work);
+  shape.role = role;
+  shape.layout = work.low_latency() ? ExpertLayout::masked : ExpertLayout::contiguous;
+  // Kernels of the normal mode go through the tokens that reached the rank.
+  if (!work.low_latency()) shape.tokens = work.load.received;
   op.experts = shape;
   op.measured_as = measured_expert_layer(shape);
   return op;
 }
 
 // A contiguous layout pads each expert's rows, a masked one does not.
-double rows_of(const InferenceWork& work) { return work.low_latency ? work.load.valid : work.load.rows; }
+double rows_of(const InferenceWork& work) { return work.low_latency() ? work.load.valid : work.load.rows; }
 
 Operator grouped(const InferenceWork& work, const char* name, double n, double k) {
   const Precision weights = work.model.expert_weights;
-  const GemmLayout layout = work.low_latency ? GemmLayout::masked : GemmLayout::contiguous;
+  const GemmLayout layout = work.low_latency() ? GemmLayout::masked : GemmLayout::contiguous;
   Operator op = gemm(gemm_family(layout, weights), name, rows_of(work), n, k, work.local_experts());
   if (work.tensor_format(weights) == Precision::nvfp4) op.precision = Precision::nvfp4;
   const double unpacked = number_bytes(multiplied_in(weights));
@@ -68,25 +76,34 @@ Operator grouped(const InferenceWork& work, const char* name, double n, double k
 }  // namespace
 
 std::vector<Operator> dense_ffn(const InferenceWork& work) {
-  return ffn(work, work.model.intermediate_size, true, {kDenseFfn, kDenseGateUp, kDenseActivation, kDenseDown});
+  const double width = static_cast<double>(work.model.intermediate_size) / work.tp;
+  std::vector<Operator> ops =
+      ffn(work, work.tokens(), width, Precision::bf16, {kDenseFfn, kDenseGateUp, kDenseActivation, kDenseDown});
+  if (work.tp > 1) ops.push_back(in(kDenseSum, all_reduce_tokens(work)));
+  return ops;
 }
 
+// Split like a dense layer where the sum over the ranks takes them along; else each rank has them whole, for its own
+// tokens.
 std::vector<Operator> shared_experts(const InferenceWork& work) {
   const double width = static_cast<double>(work.model.n_shared_experts) * work.model.moe_intermediate_size;
-  const bool already_cast = work.dispatch != Precision::bf16 && !work.low_latency;  // as the input of dispatch
-  return ffn(work, width, !already_cast, {kSharedExperts, kSharedGateUp, kSharedActivation, kSharedDown});
+  const double ranks = work.mode == CommMode::all_reduce ? work.tp : 1;
+  const Precision sent = work.low_latency() ? Precision::bf16 : work.dispatch;  // as the input of dispatch
+  return ffn(work, work.own_tokens(), width / ranks, sent,
+             {kSharedExperts, kSharedGateUp, kSharedActivation, kSharedDown});
 }
 
 // Rows arrive packed by expert in the low-latency mode, as they were sent, which also weighs and sums them on the way
 // back. In the normal mode tokens arrive once, are copied to one row per expert in the type of the GEMM, and summed
-// again.
+// again. Where tokens come in other ways, a stack runs its experts as one body of kernels.
 std::vector<Operator> routed_experts(const InferenceWork& work) {
+  if (!is_deep_ep(work.mode)) return fused_experts(expert_shape(work));
   const double hidden = work.model.hidden_size;
   const double width = work.model.moe_intermediate_size;
   const double rows = rows_of(work);
   const double received = work.load.received;
   Linear linear(work.tensor_format(work.model.expert_weights));
-  if (!work.low_latency) {
+  if (!work.low_latency()) {
     linear.add(kPermutation, small("rows of each expert"));
     const Operator expand = memory(
         Family::streaming, "expand tokens to rows",
@@ -100,7 +117,7 @@ std::vector<Operator> routed_experts(const InferenceWork& work) {
   linear.swiglu(kExpertActivation, "SwiGLU", rows, width);
   linear.ops().back() = as_part(work, ExpertRole::activation, linear.ops().back());
   linear.add(kExpertDown, as_part(work, ExpertRole::down, grouped(work, "expert down", hidden, width)));
-  if (!work.low_latency) {
+  if (!work.low_latency()) {
     const Operator reduce =
         memory(Family::streaming, "weigh and reduce rows to tokens", (received + rows) * hidden * kBf16);
     linear.add(kPermutation, as_part(work, ExpertRole::finalise, reduce));

@@ -78,9 +78,9 @@ inline Operator rowwise(std::string name, double rows, double bytes) {
   if (rows < kPlenty) op.blocks = static_cast<int>(std::ceil(rows));
   return op;
 }
-/// BF16 -> FP8 with 1x128 scales, or back.
-inline Operator cast(std::string name, double rows, double columns) {
-  return rowwise(std::move(name), rows, rows * columns * (kBf16 + kFp8));
+/// BF16 -> FP8 with 1x128 scales, or another format, or back.
+inline Operator cast(std::string name, double rows, double columns, Precision to = Precision::fp8) {
+  return rowwise(std::move(name), rows, rows * columns * (kBf16 + number_bytes(to)));
 }
 inline Operator cast_transpose(std::string name, double rows, double columns) {
   return memory(Family::cast_transpose, std::move(name), rows * columns * (kBf16 + kFp8));

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 
+#include "architecture/matrices.hpp"
 #include "architecture/parameters.hpp"
 #include "moe/kernels.hpp"
 #include "routing/routing.hpp"
@@ -17,17 +19,41 @@ double local_experts(const Architecture& model, const GpuWork& d) {
   return std::ceil((model.n_routed_experts + d.redundant_experts) / static_cast<double>(d.ep));
 }
 
+// The model with the heads that a rank of an attention group has.
+Architecture heads_of_rank(Architecture model, const GpuWork& d) {
+  model.num_attention_heads /= d.tp;
+  model.num_key_value_heads = std::max(1, model.num_key_value_heads / d.tp);
+  return model;
+}
+
+double parameters_of(const std::vector<Matrix>& matrices) {
+  return std::accumulate(matrices.begin(), matrices.end(), 0.0,
+                         [](double sum, const Matrix& matrix) { return sum + matrix.parameters; });
+}
+
+// Of a module's matrices, that a rank has; routed experts by the number of them that it has.
+double own_share(const Module& module, const Architecture& model, const GpuWork& d) {
+  if (module.name == kAttention) {
+    return parameters_of(attention_matrices(heads_of_rank(model, d))) / parameters_of(attention_matrices(model));
+  }
+  if (module.name == kRoutedExperts) return 1.0 / d.moe_tp;
+  if (module.name == kSharedExperts) return d.mode == CommMode::all_reduce ? 1.0 / d.tp : 1.0;
+  const bool split = module.name == kDenseFfn || module.name == "embedding" || module.name == "LM head";
+  return split ? 1.0 / d.tp : 1.0;
+}
+
 double weight_bytes(const Architecture& model, const GpuWork& d, const std::vector<Module>& list) {
   double sum = 0;
-  for (const Module& module : list) {
+  for (Module module : list) {
     const bool routed = module.name == kRoutedExperts;
+    module.matrices *= own_share(module, model, d);
     sum += module.bytes() * (routed ? module.count / model.n_routed_experts * local_experts(model, d) : module.count);
   }
   return sum;
 }
 
 double kv_cache_bytes(const Architecture& model, const GpuWork& d) {
-  Architecture cached = model;
+  Architecture cached = heads_of_rank(model, d);
   if (d.mtp) {
     cached.num_hidden_layers += model.num_nextn_predict_layers;
     if (!model.windows.empty()) cached.windows.resize(static_cast<std::size_t>(cached.num_hidden_layers), 0);
@@ -35,7 +61,8 @@ double kv_cache_bytes(const Architecture& model, const GpuWork& d) {
   return d.requests * kv_bytes(cached, d.kv_len) * number_bytes(model.kv_cache) / kBf16;
 }
 
-double attention_bytes(const Architecture& a, const GpuWork& d, double tokens) {
+double attention_bytes(const Architecture& model, const GpuWork& d, double tokens) {
+  const Architecture a = heads_of_rank(model, d);
   const double heads = a.num_attention_heads;
   const double rope = a.qk_rope_head_dim;
   double width = 2 * (heads + a.num_key_value_heads) * a.head_dim;
@@ -49,25 +76,37 @@ double gated_bytes(const GpuWork& d, double rows, double width) {
   return rows * width * (2 * kBf16 + activation_bytes(d.dispatch));
 }
 
+// Of an attention group's tokens, those that a rank of it sends to experts.
+double own_tokens(const GpuWork& d, double tokens) { return sends_tokens(d.mode) ? tokens / d.tp : tokens; }
+
+// Of the experts' group.
+double all_tokens(const GpuWork& d, double tokens) { return tokens * std::max(1, d.ep * d.moe_tp / d.tp); }
+
 double experts_bytes(const Architecture& a, const GpuWork& d, double tokens) {
   const double local = local_experts(a, d);
+  const double width = 1.0 * a.moe_intermediate_size / d.moe_tp;
   const double in = a.hidden_size * activation_bytes(d.dispatch);
   const double out = a.hidden_size * kBf16;
-  const double gate_up = 2 * a.moe_intermediate_size * kBf16;
-  const double activated = a.moe_intermediate_size * activation_bytes(d.dispatch);
-  double rows = local * d.ep * tokens;
+  const double gate_up = 2 * width * kBf16;
+  const double activated = width * activation_bytes(d.dispatch);
+  const double own = own_tokens(d, tokens);
+  double rows = local * d.ep * own;
   double received = 0;  // beside the rows; the low-latency mode delivers rows
-  if (!d.low_latency) {
-    rows = tokens * a.num_experts_per_tok * d.busiest_rank + local * (kRowPadding - 1);
-    received = tokens * std::min(a.num_experts_per_tok, d.ep) * in;
+  if (d.mode != CommMode::low_latency) {
+    rows = all_tokens(d, tokens) / d.ep * a.num_experts_per_tok * d.busiest_rank + local * (kRowPadding - 1);
+    received = d.mode == CommMode::all_gather ? all_tokens(d, tokens) * in
+               : sends_tokens(d.mode)         ? own * std::min(a.num_experts_per_tok, d.ep) * in
+                                              : 0;
   }
   const double widest = std::max({received + rows * in, rows * (in + gate_up), rows * (gate_up + activated),
-                                  rows * (activated + out), rows * out + tokens * out});
-  return widest + gated_bytes(d, tokens, 1.0 * a.n_shared_experts * a.moe_intermediate_size);
+                                  rows * (activated + out), rows * out + own * out});
+  const double shared = d.mode == CommMode::all_reduce ? 1.0 / d.tp : 1.0;
+  return widest + gated_bytes(d, own, shared * a.n_shared_experts * a.moe_intermediate_size);
 }
 
 double mlp_bytes(const Architecture& a, const GpuWork& d, double tokens) {
-  const double dense = a.moe_layers() < a.num_hidden_layers ? gated_bytes(d, tokens, a.intermediate_size) : 0;
+  const double dense =
+      a.moe_layers() < a.num_hidden_layers ? gated_bytes(d, tokens, 1.0 * a.intermediate_size / d.tp) : 0;
   return a.n_routed_experts > 0 ? std::max(dense, experts_bytes(a, d, tokens)) : dense;
 }
 
@@ -82,7 +121,7 @@ double activation_bytes(const Architecture& a, const GpuWork& d) {
 }
 
 double low_latency_buffers(const Architecture& a, const GpuWork& d) {
-  const double tokens = std::ceil(d.tokens / d.micro_batches);
+  const double tokens = std::ceil(own_tokens(d, d.tokens / d.micro_batches));
   const double experts = local_experts(a, d) * d.ep;
   const double bf16 = a.hidden_size * kBf16;
   const double scales = a.hidden_size / 128 * 4;
@@ -103,7 +142,11 @@ constexpr std::array<Queues, 6> kQueues = {
 
 double communication_bytes(const Architecture& a, const GpuWork& d) {
   if (d.ep == 1 || a.n_routed_experts == 0) return 0;
-  return d.low_latency ? low_latency_buffers(a, d) : normal_buffer_bytes(a, d.ep, d.comm_sms);
+  if (d.mode == CommMode::low_latency) return low_latency_buffers(a, d);
+  if (d.mode == CommMode::normal) return normal_buffer_bytes(a, d.ep, d.comm_sms);
+  if (d.mode != CommMode::nvlink) return 0;
+  const double slots = d.ep * std::ceil(own_tokens(d, d.tokens / d.micro_batches));
+  return slots * a.hidden_size * (activation_bytes(d.dispatch) + kBf16);
 }
 
 }  // namespace

@@ -1,22 +1,27 @@
-// Memory of one GPU in inference with expert parallelism and without tensor parallelism.
+// Memory of one GPU in inference.
 #pragma once
 
 #include "architecture/architecture.hpp"
+#include "moe/comm_mode.hpp"
 
 namespace moeline {
 
-/// What runs on each GPU. Routed and redundant experts are spread over `ep` GPUs; all else is on every one.
+/// What runs on each GPU. Routed and redundant experts are spread over `ep` GPUs, and each of them over `moe_tp`;
+/// attention, dense layers, embedding and LM head are split over the `tp` GPUs of an attention group, which have the
+/// same requests; all else is on every one.
 struct GpuWork {
   int ep = 1;
+  int tp = 1;
+  int moe_tp = 1;
   int redundant_experts = 0;            ///< of each MoE layer, over all GPUs
   int micro_batches = 1;                ///< in flight at once
-  double tokens = 0;                    ///< per GPU and step, all micro-batches
-  double logit_rows = 0;                ///< tokens per GPU and step whose logits are wanted: of a prompt, the last one
-  double requests = 0;                  ///< per GPU, with a cache
+  double tokens = 0;                    ///< per attention group and step, all micro-batches
+  double logit_rows = 0;                ///< of these, those whose logits are wanted: of a prompt, the last one
+  double requests = 0;                  ///< per attention group, with a cache
   double kv_len = 0;                    ///< cached tokens of each
   bool decode = false;                  ///< MLA attends to the latent cache itself and never expands keys and values
   bool mtp = false;                     ///< MTP modules are loaded, and keep a cache of their own
-  bool low_latency = false;             ///< all-to-all: DeepEP's low-latency mode, else its normal one
+  CommMode mode = CommMode::normal;     ///< how tokens reach experts
   Precision dispatch = Precision::fp8;  ///< that tokens travel in and enter the experts
   int comm_sms = 20;                    ///< of the normal mode; DeepEP's default
   double busiest_rank = 1;              ///< its expert rows over the mean
@@ -33,10 +38,12 @@ struct Memory {
 
 [[nodiscard]] inline double gib(double bytes) { return bytes / (1 << 30); }
 
-/// Weights: as stored (bytes_per_weight); attention, dense FFN, shared experts, router, embedding and LM head whole, of
-/// routed experts ceil((n_routed_experts + redundant_experts) / ep) per layer; MTP likewise.
+/// Weights: as stored (bytes_per_weight). 1/tp of embedding, LM head, dense FFN and attention, but for MLA's
+/// projections into latents, which each rank has whole, and for key and value heads, of which it has one at least;
+/// shared experts likewise where ranks add up their sums (all_reduce), else whole; norms, router and the MTP projection
+/// whole; of routed experts ceil((n_routed_experts + redundant_experts) / ep) / moe_tp per layer; MTP likewise.
 ///
-/// KV cache: kv_bytes (BF16) of each request; no paging losses.
+/// KV cache: kv_bytes (BF16) of each request; of GQA the rank's heads, of MLA all; no paging losses.
 ///
 /// Activations: the largest set of tensors alive at once in one layer, nothing saved between layers.
 /// - Hidden state and residual of every token, BF16.
@@ -45,7 +52,8 @@ struct Memory {
 ///   it the shared experts' intermediate tensors. A normal dispatch delivers a token once per rank it goes to (at most
 ///   min(num_experts_per_tok, ep)), which is then copied into num_experts_per_tok rows, as many as balanced routing
 ///   gives, each local expert's padded to 128 in the worst case. A low-latency dispatch has a row for each local
-///   expert, rank and token, used or not. Or the dense FFN's tensors if they are larger.
+///   expert, rank and token, used or not. In the other modes as in a normal one, of the tokens of all ranks. Or the
+///   dense FFN's tensors if they are larger.
 /// - Of several micro-batches half are in attention while the others are in the MLP.
 /// - After the last layer logits, in BF16 and FP32, instead of the layer's tensors, if they are larger.
 /// CUDA context, graphs, workspaces of libraries and fragmentation are not in it.
@@ -55,7 +63,8 @@ struct Memory {
 /// a message is a BF16 token and its scales. Normal (Config in csrc/config.hpp with the chunk sizes of
 /// Buffer.get_dispatch_config and get_combine_config in deep_ep/buffer.py): for every channel, two SMs each, a queue of
 /// BF16 tokens with room for 128 top-k indices, weights and scales, from each GPU of the node and from and to each
-/// node.
+/// node. NVLink's all-to-all: for each rank a slot for each token of a micro-batch, as it travels and as BF16 result.
+/// Buffers of collectives, some MB, are not in it.
 [[nodiscard]] Memory memory_per_gpu(const Architecture& model, const GpuWork& work);
 
 /// Communication buffers of the normal mode, as above.

@@ -20,10 +20,12 @@ inline constexpr const char* kAttentionNorms = "attention/norms";  ///< of laten
 inline constexpr const char* kRotary = "attention/rotary";         ///< and what lays out queries, keys and values
 inline constexpr const char* kCore = "attention/core";
 inline constexpr const char* kOutput = "attention/o_proj";
+inline constexpr const char* kAttentionSum = "attention/tensor parallel";  ///< what ranks that share a module exchange
 
 inline constexpr const char* kDenseGateUp = "dense FFN/gate_proj + up_proj";
 inline constexpr const char* kDenseActivation = "dense FFN/activation";
 inline constexpr const char* kDenseDown = "dense FFN/down_proj";
+inline constexpr const char* kDenseSum = "dense FFN/tensor parallel";
 
 inline constexpr const char* kRouterGate = "router/gate";
 inline constexpr const char* kRouterChoice = "router/top-k";  ///< scores, the choice by them, auxiliary loss
@@ -46,6 +48,7 @@ inline constexpr const char* kSharedActivation = "shared experts/activation";
 inline constexpr const char* kSharedDown = "shared experts/down_proj";
 
 inline constexpr const char* kHead = "LM head/projection";
+inline constexpr const char* kHeadGather = "LM head/tensor parallel";
 inline constexpr const char* kLoss = "LM head/loss";
 inline constexpr const char* kSampling = "LM head/sampling";
 

@@ -29,8 +29,9 @@ std::vector<Place> places_of_model() {
   };
   add(kAttention, "layers",
       {kDownProjections, kQAndDownKv, kQkv, kDownQ, "attention/q_proj", kDownKv, "attention/k_proj", "attention/v_proj",
-       kAttentionNorms, kUpQ, kUpKv, kRotary, kCore, kOutput});
-  add(kDenseFfn, "layers", {kDenseGateUp, "dense FFN/gate_proj", "dense FFN/up_proj", kDenseActivation, kDenseDown});
+       kAttentionNorms, kUpQ, kUpKv, kRotary, kCore, kOutput, kAttentionSum});
+  add(kDenseFfn, "layers",
+      {kDenseGateUp, "dense FFN/gate_proj", "dense FFN/up_proj", kDenseActivation, kDenseDown, kDenseSum});
   places.push_back({kAttentionPhase, "layers"});
   add("router", "layers", {kRouterGate, kRouterChoice});
   add("dispatch", "layers", {kDispatchInput, kDispatchBarrier, kDispatchTransfer});
@@ -41,7 +42,7 @@ std::vector<Place> places_of_model() {
   add(kSharedExperts, "layers",
       {kSharedGateUp, "shared experts/gate_proj", "shared experts/up_proj", kSharedActivation, kSharedDown});
   places.push_back({kMlpPhase, "layers"});
-  add("LM head", "model", {kHead, kLoss, kSampling});
+  add("LM head", "model", {kHead, kHeadGather, kLoss, kSampling});
   return places;
 }
 

@@ -2,27 +2,40 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
+
 namespace moeline {
 namespace {
 
-// No rank leaves a meeting before all have arrived: a barrier ends once every rank's spin has started, and a kernel
-// receives once every rank's messages are there. One task in the middle keeps the edges linear in the ranks.
+// One task in the middle keeps the edges linear in the ranks.
+void join(std::span<const RankProgram> ranks, std::size_t meeting, Label label, TaskGraphDraft& graph) {
+  label.phase = ranks.front().meetings()[meeting].phase;
+  const TaskId all = graph.add({}, label);
+  for (const RankProgram& rank : ranks) {
+    const Meeting& own = rank.meetings()[meeting];
+    if (own.is_barrier()) {
+      graph.start_after_start(own.arrives, all);
+      graph.end_after_end(all, own.leaves);
+    } else {
+      graph.start_after_end(own.arrives, all);
+      graph.start_after_end(all, own.leaves);
+    }
+  }
+}
+
+// No rank leaves a meeting before all of its group have arrived: a barrier ends once every rank's spin has started, a
+// kernel receives once every rank's messages are there, and a collective begins once every rank has come to it.
 void join(std::vector<RankProgram>& ranks, TaskGraphDraft& graph) {
   Label label = ranks.front().label({}, StreamName::host, 0);
   label.name = graph.intern("all ranks have arrived");
   label.task_class = graph.add_class("host", Role::host);
+  const std::span<const RankProgram> all = ranks;
   for (std::size_t i = 0; i < ranks.front().meetings().size(); ++i) {
-    label.phase = ranks.front().meetings()[i].phase;
-    const TaskId all = graph.add({}, label);
-    for (const RankProgram& rank : ranks) {
-      const Meeting& meeting = rank.meetings()[i];
-      if (meeting.is_barrier()) {
-        graph.start_after_start(meeting.arrives, all);
-        graph.end_after_end(all, meeting.leaves);
-      } else {
-        graph.start_after_end(meeting.arrives, all);
-        graph.start_after_end(all, meeting.leaves);
-      }
+    const int meet = ranks.front().meetings()[i].ranks;
+    const std::size_t group = meet > 0 ? static_cast<std::size_t>(meet) : ranks.size();
+    for (std::size_t first = 0; first < ranks.size(); first += group) {
+      join(all.subspan(first, std::min(group, ranks.size() - first)), i, label, graph);
     }
   }
 }

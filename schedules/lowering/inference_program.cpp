@@ -8,7 +8,7 @@ namespace moeline {
 namespace {
 
 std::vector<Block> blocks_of_step(const Setup& setup) {
-  if (!setup.scenario.whole_model) return moe_layers_alone(setup.model, setup.simulated_layers());
+  if (!setup.scenario.whole_model) return main_layers_alone(setup.model, setup.simulated_layers());
   Architecture simulated = setup.model;
   simulated.num_hidden_layers -= setup.fold.left_out;
   return blocks_of(simulated, setup.drafted_tokens());
@@ -21,11 +21,11 @@ InferencePhases::InferencePhases(ProgramDraft& program, const InferenceShape& sh
   std::erase_if(layers_, [](const Block& block) { return !is_layer(block.kind); });
 }
 
-bool InferencePhases::low_latency() const { return program_.setup().scenario.comm.mode == CommMode::low_latency; }
+CommMode InferencePhases::mode() const { return program_.setup().scenario.comm.mode; }
 
 int InferencePhases::moe_layer_of(int layer) const {
   const Setup& setup = program_.setup();
-  return std::max(0, layer - setup.first_moe_layer()) % setup.model.moe_layers();
+  return std::max(0, layer - setup.first_main_layer()) % setup.model.main_layers();
 }
 
 PreparedPhase& InferencePhases::at(const std::string& phase, int micro_batch, int layer, int rank) {
@@ -36,18 +36,20 @@ PreparedPhase& InferencePhases::at(const std::string& phase, int micro_batch, in
   const bool of_layer = routes && setup.loads_differ();
   const bool of_rank = setup.requests_differ() || (of_layer && !is_transfer(phase));
   const int moe_layer = moe_layer_of(layer);
+  const int experts = rank / setup.scenario.parallelism.moe_tp;  // ranks that share experts get the same rows
   const PhaseIdentity identity{.phase = phase,
                                .kind = block.kind,
                                .attention = block.attention,
                                .micro_batch = micro_batch,
                                .layer = of_layer ? moe_layer : 0,
                                .rank = of_rank ? rank : 0,
-                               .draw = computes ? setup.scatter_draw(std::max(0, micro_batch), moe_layer, rank) : 0};
+                               .draw = computes ? setup.scatter_draw(std::max(0, micro_batch), moe_layer, experts) : 0};
   return prepared_.get(identity, [&]() -> PreparedPhase& {
     const bool whole = micro_batch < 0;
     const InferenceWork work =
         setup.inference_work(whole ? 0 : micro_batch, whole ? 1 : shape_.micro_batches, moe_layer, rank);
-    return program_.prepare(phase, inference_phase(phase, work, block), {.overlapped = shape_.overlapped});
+    return program_.prepare(phase, inference_phase(phase, work, block),
+                            {.overlapped = shape_.overlapped, .meetings = true});
   });
 }
 
@@ -62,7 +64,7 @@ void InferenceRank::place(const std::string& phase, int micro_batch, int layer, 
 }
 
 void InferenceRank::append(const std::string& phase, int micro_batch, int layer, StreamName stream) {
-  if (is_transfer(phase) && phases_.low_latency()) {
+  if (is_transfer(phase) && phases_.mode() == CommMode::low_latency) {
     append_issue(phase, micro_batch, layer);
     append_receive(phase, micro_batch, layer);
     return;
@@ -94,7 +96,7 @@ void InferenceRank::chain() {
 void InferenceRank::connect() {
   for (const auto& [key, tasks] : placed_) {
     const auto& [micro_batch, layer, phase] = key;
-    for (const PhaseDependency& dependency : inference_dependencies()) {
+    for (const PhaseDependency& dependency : inference_dependencies(phases_.mode())) {
       if (dependency.before != phase) continue;
       const auto after = placed_.find({micro_batch, layer + (dependency.next_layer ? 1 : 0), dependency.after});
       if (after == placed_.end()) continue;

@@ -26,7 +26,7 @@ class InferencePhases {
 
   /// `micro_batch` -1: of all micro-batches together.
   [[nodiscard]] PreparedPhase& at(const std::string& phase, int micro_batch, int layer, int rank);
-  [[nodiscard]] bool low_latency() const;
+  [[nodiscard]] CommMode mode() const;
   /// What a step consists of: the whole model and, for each drafted token, an MTP module; or MoE layers alone. Layers
   /// that are folded (fold.hpp) are left out.
   [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }

@@ -69,6 +69,11 @@ ModelPass pass_of(const std::string& phase, const Operator& op) {
   return phase.ends_with("(B)") || phase.ends_with("(W)") ? ModelPass::backward : ModelPass::forward;
 }
 
+int ranks_that_meet(const Operator& op) {
+  if (!is_collective(op.family)) return 0;
+  return op.traffic.members > 0 ? op.traffic.members : op.traffic.ranks;
+}
+
 }  // namespace
 
 Constant kernel_gap_of(const Setup& setup) {
@@ -110,6 +115,7 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<
     const PriceConditions conditions = conditions_of(op, options.overlapped);
     const Price price = price_of(op, conditions);
     phase.kernels.push_back(prepare_kernel(op, price));
+    if (options.meetings) phase.kernels.back().meets = ranks_that_meet(op);
     phase.kernels.back().work = static_cast<std::uint32_t>(kernels_.size());
     kernels_.push_back(work_of(name, op));
     kernels_.back().op = op;
@@ -177,7 +183,8 @@ PriceConditions ProgramDraft::conditions_of(const Operator& op, bool overlapped)
   conditions.sms = static_cast<int>(setup_.machine.facts.sms);
   conditions.clock = setup_.clock;
   if (role_of(op.family) == Role::communication) {
-    if (op.traffic.stage == Stage::whole) conditions.sms = setup_.scenario.comm.num_sms;
+    const int own = setup_.scenario.comm.num_sms;
+    if (op.traffic.stage == Stage::whole && own > 0) conditions.sms = own;
   } else if (overlapped && row_of(op.family).is_resident) {
     conditions.sms -= setup_.scenario.comm.num_sms;
   }

@@ -66,13 +66,14 @@ struct Execution {
   bool repeats = false;  ///< forward work of a layer once more, in its backward pass
 };
 
-/// Where a rank meets the others: a barrier, or a message that it sends and one that it receives.
+/// Where a rank meets the others: a barrier, a message that it sends and one that it receives, or a collective.
 struct Meeting {
-  TaskId arrives = kNoTask;  ///< the spin of a barrier, or the wire
-  TaskId leaves = kNoTask;   ///< the same spin, or the kernel that receives
+  TaskId arrives = kNoTask;  ///< the spin of a barrier, the wire, or the kernel before a collective
+  TaskId leaves = kNoTask;   ///< the same spin, the kernel that receives, or the collective
   TaskId work = kNoTask;     ///< the end of the computation before it
   TaskId wait = kNoTask;     ///< stands for the slowest rank, where that is not simulated
   std::uint32_t phase = 0;   ///< of the graph
+  int ranks = 0;             ///< that meet, of consecutive numbers; 0: all that are simulated
   [[nodiscard]] bool is_barrier() const { return arrives == leaves; }
 };
 
@@ -100,6 +101,7 @@ void add_wait(Program& program, const Meeting& meeting, double wait_us);
 struct PhaseOptions {
   bool overlapped = false;   ///< beside communication: persistent kernels leave it its SMs free
   bool side_stream = false;  ///< independent kernels alternate between the compute and the side stream
+  bool meetings = false;     ///< collectives start once all their ranks have come
 };
 
 /// Resources of one rank, in the order in which each has them.
@@ -113,6 +115,7 @@ struct PreparedKernel {
   Stage stage = Stage::whole;
   bool parallel = false;
   bool computes = false;
+  int meets = 0;           ///< ranks, all of which start it together; 0: it is no such kernel
   std::uint32_t work = 0;  ///< of Program::kernels
   KernelTraits traits;
 };

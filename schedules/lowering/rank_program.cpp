@@ -69,9 +69,12 @@ PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
       kernel = end;
       continue;
     }
-    const TaskId task = add_kernel(*kernel, tasks, place);
+    const bool together = kernel != phase.kernels.begin() && std::prev(kernel)->meets >= kernel->meets;
+    const TaskId task =
+        kernel->meets > 1 && !together ? add_meeting(*kernel, tasks, place) : add_kernel(*kernel, tasks, place);
     const bool barrier = kernel->family == Family::notify;
-    if (tasks.notify == kNoTask) tasks.lead += kernel->task.delay + (barrier ? Time::zero() : kernel->task.solo);
+    if (tasks.notify == kNoTask && !tasks.begins_together)
+      tasks.lead += kernel->task.delay + (barrier ? Time::zero() : kernel->task.solo);
     if (barrier) {
       tasks.notify = task;
       tasks.meeting = meetings_.size();
@@ -84,6 +87,26 @@ PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
   }
   tasks.last = last_[static_cast<std::size_t>(place.stream)];
   return tasks;
+}
+
+// A collective. Inside a phase the work before it is known; before a first kernel meet() is told of it.
+TaskId RankProgram::add_meeting(const PreparedKernel& kernel, PhaseTasks& tasks, const Place& place) {
+  const TaskId before = last_[static_cast<std::size_t>(place.stream)];
+  const TaskId task = add_kernel(kernel, tasks, place);
+  Meeting meeting{.leaves = task, .phase = tasks.phase, .ranks = kernel.meets};
+  if (task == tasks.first) {
+    tasks.begins_together = true;
+    tasks.meeting = meetings_.size();
+  } else {
+    meeting.arrives = meeting.work = before;
+    if (program_.setup().expects_waits()) {
+      meeting.wait = add_host_task("the slowest rank", Time::zero(), tasks.phase);
+      graph().start_after_end(before, meeting.wait);
+      graph().start_after_end(meeting.wait, task);
+    }
+  }
+  meetings_.push_back(meeting);
+  return task;
 }
 
 PhaseTasks RankProgram::append_time(const std::string& phase, const std::string& name, Time time, const Place& place) {
@@ -101,7 +124,7 @@ PhaseTasks RankProgram::append_time(const std::string& phase, const std::string&
 }
 
 PhaseTasks RankProgram::append_issue(PreparedPhase& phase, const Place& place) {
-  MOELINE_CHECK(phase.kernels.size() == 3, phase.name);  // issue, wire, receive
+  MOELINE_CHECK(phase.kernels.size() >= 3, phase.name);  // issue, wire, receive
   PhaseTasks tasks = begin(phase.name, place);
   phase.executions += tasks.repeats;
   const TaskId issue = add_kernel(phase.kernels[0], tasks, place);
@@ -118,11 +141,13 @@ void RankProgram::append_receive(const PreparedPhase& phase, const Place& place,
   issued.last = add_kernel(phase.kernels[2], issued, place);
   graph().start_after_end(wire, issued.last);
   meetings_[issued.meeting].leaves = issued.last;
+  for (std::size_t i = 3; i < phase.kernels.size(); ++i) issued.last = add_meeting(phase.kernels[i], issued, place);
 }
 
 void RankProgram::meet(const PhaseTasks& before, const PhaseTasks& after, double wait_us) {
   Meeting& meeting = meetings_[after.meeting];
   meeting.work = before.last;
+  if (after.begins_together) meeting.arrives = before.last;
   if (!program_.setup().expects_waits()) return;
   program_.add_wait(wait_us);
   // What a rank does between its work and the meeting, the slowest does after the wait.
@@ -130,6 +155,9 @@ void RankProgram::meet(const PhaseTasks& before, const PhaseTasks& after, double
   if (after.wire != kNoTask) {
     graph().start_after_end(after.first, slowest);
     graph().start_after_end(slowest, after.wire);
+  } else if (after.begins_together) {
+    graph().start_after_end(before.last, slowest);
+    graph().start_after_end(slowest, after.first);
   } else {
     MOELINE_CHECK(after.notify != kNoTask, std::to_string(after.phase));
     graph().start_after_end(before.last, slowest);

@@ -44,9 +44,10 @@ struct Place {
 struct PhaseTasks {
   TaskId first = kNoTask;
   TaskId last = kNoTask;
-  TaskId notify = kNoTask;  ///< the barrier before a normal transfer
-  TaskId wire = kNoTask;    ///< of a low-latency transfer
-  std::size_t meeting = 0;  ///< of a transfer, among the rank's
+  TaskId notify = kNoTask;       ///< the barrier before a normal transfer
+  TaskId wire = kNoTask;         ///< of a low-latency transfer
+  bool begins_together = false;  ///< its first kernel is a collective
+  std::size_t meeting = 0;       ///< of a transfer, among the rank's
   std::uint32_t phase = 0;
   int repeats = 1;  ///< of its layer: so many it stands for
   Time lead{};      ///< of a normal transfer: from its start to that of its barrier
@@ -64,7 +65,7 @@ class RankProgram {
   /// Appends the kernels of a phase. Normal dispatch waits for the host to read the counts that notify brought.
   PhaseTasks append(PreparedPhase& phase, const Place& place);
   /// The two halves of a low-latency transfer: the kernel that issues it, with the wire behind it, and the one that
-  /// receives.
+  /// receives, with the collectives behind that.
   PhaseTasks append_issue(PreparedPhase& phase, const Place& place);
   void append_receive(const PreparedPhase& phase, const Place& place, PhaseTasks& issued);
 
@@ -95,6 +96,7 @@ class RankProgram {
  private:
   [[nodiscard]] TaskGraphDraft& graph() { return program_.graph(); }
   PhaseTasks begin(const std::string& phase, const Place& place);
+  TaskId add_meeting(const PreparedKernel& kernel, PhaseTasks& tasks, const Place& place);
   TaskId add_kernel(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place);
   void add_parallel(std::vector<PreparedKernel>::const_iterator first, std::vector<PreparedKernel>::const_iterator last,
                     const PhaseTasks& phase, const Place& place);

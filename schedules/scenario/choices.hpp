@@ -7,13 +7,12 @@
 #include <vector>
 
 #include "base/spec.hpp"
+#include "moe/comm_mode.hpp"
 
 namespace moeline {
 
 /// What a step is for.
 enum class WorkloadPhase { train, prefill, decode };
-/// DeepEP's modes of the all-to-all.
-enum class CommMode { normal, low_latency };
 /// Of tokens over experts.
 enum class Distribution {
   balanced,  ///< alike on average: chance scatters what each expert gets
@@ -53,7 +52,7 @@ inline constexpr std::array<const char*, 0> kWords{};
 template <>
 inline constexpr std::array kWords<WorkloadPhase> = {"train", "prefill", "decode"};
 template <>
-inline constexpr std::array kWords<CommMode> = {"normal", "low_latency"};
+inline constexpr std::array kWords<CommMode> = {"normal", "low_latency", "nvlink", "all_gather", "all_reduce", "none"};
 template <>
 inline constexpr std::array kWords<Distribution> = {"balanced", "exact", "power_law", "file", "given"};
 template <>

@@ -62,7 +62,7 @@ std::vector<RoutedLayer> route(const Setup& setup) {
   const LoadsAndPast loads = loads_of(setup);
   const PlacementShape shape = placement_shape(s, setup.model, static_cast<int>(setup.machine.facts.gpus_per_node));
   const Placement unaware = in_order(shape);
-  const bool reach = s.comm.mode == CommMode::normal;
+  const bool reach = s.comm.mode == CommMode::normal || s.comm.mode == CommMode::nvlink;
   std::vector<RoutedLayer> routed;
   for (std::size_t layer = 0; layer < loads.now.size(); ++layer) {
     Placement placement =
@@ -81,13 +81,14 @@ void draw(Setup& setup, int seed) {
   Scenario& s = setup.scenario;
   s.seed = seed;
   if (s.slot_costs) return;  // of given slots nothing is left to chance
+  setup.variation = setup.every_rank ? draw_ranks(s) : folded_ranks(s);
+  if (setup.model.n_routed_experts == 0) return;
   const bool unequal = s.routing.has_loads();
   setup.routed = unequal ? route(setup) : std::vector<RoutedLayer>{};
   if (!unequal && setup.spread.ranks_per_token == 0) {  // an expectation: other seeds would only move it by its error
     setup.spread = expected_spread(setup.model, s.parallelism.ep, static_cast<int>(setup.machine.facts.gpus_per_node),
                                    static_cast<unsigned>(seed), s.routing.redundant_experts);
   }
-  setup.variation = setup.every_rank ? draw_ranks(s) : folded_ranks(s);
 }
 
 }  // namespace moeline

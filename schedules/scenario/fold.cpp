@@ -10,7 +10,7 @@ namespace {
 // Layers after which the MoE layers repeat; 0: they do not.
 int period_of(const Architecture& model) {
   constexpr int kLongest = 2;
-  const std::vector<Block> layers = moe_layers_alone(model, model.moe_layers());
+  const std::vector<Block> layers = main_layers_alone(model, model.main_layers());
   for (int period = 1; period <= kLongest; ++period) {
     bool repeats = true;
     for (std::size_t i = 0; i + static_cast<std::size_t>(period) < layers.size(); ++i) {
@@ -31,7 +31,7 @@ Setup folded(Setup setup) {
   setup.fold.left_out = std::max(0, setup.scenario.layers - kKept) / period * period;
   setup.fold.period = period;
   // Not the last ones, behind which something else may follow.
-  setup.fold.first = setup.first_moe_layer() + setup.simulated_layers() - 2 * period;
+  setup.fold.first = setup.first_main_layer() + setup.simulated_layers() - 2 * period;
   return setup;
 }
 

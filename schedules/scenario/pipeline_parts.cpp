@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/time.hpp"
+#include "schedules/scenario/parallelism_parts.hpp"
 #include "schedules/scenario/scenario_parts.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 

@@ -41,7 +41,7 @@ RankVariation::ByLayer draw_rows(const Scenario& s, Sequence sequence) {
 // Kernels of training were timed in the profile of one rank, who is as fast or slow as any; elsewhere on a mean GPU.
 std::vector<double> draw_slowness(const Scenario& s) {
   Random random(static_cast<std::uint64_t>(s.seed), kSlowness);
-  std::vector<double> slowness = draw(s.parallelism.ep, s.speed_spread, random);
+  std::vector<double> slowness = draw(s.parallelism.group(), s.speed_spread, random);
   const double timed = s.phase() == WorkloadPhase::train ? slowness.front() : 1;
   for (double& each : slowness) each /= timed;
   return slowness;
@@ -53,7 +53,7 @@ std::vector<double> slowest_of_groups(int groups, const Scenario& s) {
   std::vector<double> slowest;
   for (int i = 0; i < groups; ++i) {
     const double all_below = probability_in_order(i, groups);
-    slowest.push_back(1 + s.speed_spread * normal_quantile(std::pow(all_below, 1.0 / s.parallelism.ep)));
+    slowest.push_back(1 + s.speed_spread * normal_quantile(std::pow(all_below, 1.0 / s.parallelism.group())));
   }
   Random random(static_cast<std::uint64_t>(s.seed), kSlowness);
   for (std::size_t left = slowest.size(); left > 1; --left) {
@@ -86,14 +86,15 @@ RankVariation draw_ranks(const Scenario& s) {
   }
   if (decode != nullptr && decode->kv_len_spread > 0) {
     Random random(seed, kKvLen);
-    ranks.kv_len =
-        draw(s.parallelism.ep, decode->kv_len_spread / std::sqrt(decode->batch_size) / decode->kv_len, random);
+    ranks.kv_len = draw(s.parallelism.attention_groups(),
+                        decode->kv_len_spread / std::sqrt(decode->batch_size) / decode->kv_len, random);
     for (double& each : ranks.kv_len) each *= decode->kv_len;
   }
   if (decode != nullptr && decode->batch_size_spread > 0) {
     Random random(seed, kRequests);
     const int fewest = s.kind().micro_batches;  // one for each
-    for (const double each : draw_shares(s.parallelism.ep, decode->batch_size_spread / decode->batch_size, random)) {
+    for (const double each :
+         draw_shares(s.parallelism.attention_groups(), decode->batch_size_spread / decode->batch_size, random)) {
       ranks.requests.push_back(std::max(fewest, static_cast<int>(std::lround(each * decode->batch_size))));
     }
   }
@@ -105,7 +106,7 @@ RankVariation folded_ranks(const Scenario& s) {
   RankVariation ranks;
   if (s.speed_spread == 0) return ranks;
   if (s.phase() != WorkloadPhase::train) {
-    ranks.slowness = {slowest_of(s.parallelism.ep, s.speed_spread)};
+    ranks.slowness = {slowest_of(s.parallelism.group(), s.speed_spread)};
   } else if (s.kind().pipeline) {
     ranks.slowness = slowest_of_groups(s.parallelism.pp, s);
   }

@@ -7,6 +7,7 @@
 #include "architecture/checkpoint_format.hpp"
 #include "base/file.hpp"
 #include "base/spec.hpp"
+#include "schedules/scenario/parallelism_parts.hpp"
 #include "schedules/scenario/pipeline_parts.hpp"
 #include "schedules/scenario/precision_parts.hpp"
 #include "schedules/scenario/scenario_parts.hpp"
@@ -19,19 +20,24 @@ void read_layers(const Spec& spec, const Architecture& model, Scenario& scenario
   const bool all = !spec.has("layers") || same_but_for_case(spec.text("layers"), "all");
   // Training's chunk and its sequential schedule are of MoE layers alone.
   scenario.whole_model = all && (scenario.phase() != WorkloadPhase::train || scenario.kind().pipeline);
-  scenario.layers = all ? model.moe_layers() : spec.integer("layers", 1, 5000);
+  scenario.layers = all ? model.main_layers() : spec.integer("layers", 1, 5000);
 }
 
 // Training has the kernel list of DeepSeek-V3: MLA, FP8, shared experts.
 void check_model(const Spec& spec, const Setup& setup) {
   const Architecture& model = setup.model;
-  if (model.n_routed_experts == 0) {
-    throw spec.error("model", fmt::format("'{}' has no routed experts; simulate is for MoE models", model.name));
-  }
   const bool like_v3 = model.is_mla() && model.q_lora_rank > 0 && model.n_shared_experts > 0;
   if (setup.scenario.phase() == WorkloadPhase::train && !like_v3) {
     throw spec.error(
         "model", fmt::format("'{}': training is modelled for MLA with shared experts, as in deepseek-v3", model.name));
+  }
+  const bool dense = model.n_routed_experts == 0;
+  if (dense && spec.has("routing")) {
+    throw spec.error("routing", fmt::format("does not apply: '{}' has no routed experts", model.name));
+  }
+  if (dense && !setup.scenario.kind().plan.empty()) {
+    throw spec.error("schedule", fmt::format("{} overlaps the all-to-all of MoE layers, and '{}' has none",
+                                             setup.scenario.schedule, model.name));
   }
 }
 
@@ -169,15 +175,16 @@ Setup read_scenario(const Spec& spec, std::vector<std::string> hardware_override
   read_model(spec, setup);
   const auto profile = read_machine(spec, setup);
   if (spec.has("precision")) read_precision(spec.map("precision"), setup);
-  const MachineFacts& machine = setup.machine.facts;
-  const int gpus_per_node = static_cast<int>(machine.gpus_per_node);
+  const int gpus_per_node = static_cast<int>(setup.machine.facts.gpus_per_node);
   s.workload = read_workload(spec.map("workload"), s.kind());
   check_model(spec, setup);
   read_kernels(spec, *profile, setup);
   const Spec routing = spec.map_or_empty("routing");
   s.routing = read_distribution(routing, s.workload);
-  s.parallelism = read_parallelism(spec.map("parallelism"), s, setup.model, gpus_per_node);
-  s.comm = read_comm(spec.map_or_empty("comm"), s, setup.model, machine);
+  const Spec parallelism = spec.map("parallelism");
+  s.parallelism = read_parallelism(parallelism, s, setup.model, gpus_per_node);
+  s.comm = read_comm(spec.map_or_empty("comm"), setup);
+  check_widths(parallelism, setup);
   read_layers(spec, setup.model, s);
   s.routing = read_routing(routing, s, setup.model, gpus_per_node);
   s.overlap = read_overlap(spec, s);

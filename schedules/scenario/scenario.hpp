@@ -1,6 +1,7 @@
 // A question: which model, on which machine, doing what, in which order.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -20,10 +21,17 @@
 
 namespace moeline {
 
+/// Ranks are numbered so that those of an attention group follow each other, and so do those that share experts.
 struct Parallelism {
-  int tp = 1, pp = 1, ep = 1, dp = 1;  ///< world = tp x pp x dp; ep divides tp x dp
-  int virtual_pp = 1;                  ///< model chunks per rank of interleaved-1f1b
+  int tp = 1, dp = 1;      ///< of attention; world = tp x pp x dp
+  int ep = 1, moe_tp = 1;  ///< of experts; ep x moe_tp divides tp x dp, and holds whole attention groups
+  int pp = 1;
+  int virtual_pp = 1;  ///< model chunks per rank of interleaved-1f1b
   [[nodiscard]] std::int64_t world() const { return std::int64_t{tp} * pp * dp; }
+  /// Ranks that wait for each other in a layer.
+  [[nodiscard]] int group() const { return std::max(tp, ep * moe_tp); }
+  /// Attention groups among these, each with requests of its own.
+  [[nodiscard]] int attention_groups() const { return group() / tp; }
 };
 
 struct Comm {
@@ -130,7 +138,7 @@ struct Setup {
   Spread spread;
   std::vector<RoutedLayer> routed;  ///< of each MoE layer, where experts are not loaded alike
   RankVariation variation;
-  bool every_rank = false;  ///< all of one expert-parallel group are simulated, else rank 0
+  bool every_rank = false;  ///< all that wait for each other are simulated, else rank 0
   ExpectedWaits waits;      ///< where one rank is simulated
   Fold fold;
   double clock = 1;        ///< of the SMs, over the boost clock: what a cap on power leaves (sustained_clock.hpp)
@@ -143,7 +151,7 @@ struct Setup {
   [[nodiscard]] InferenceWork inference_work(int micro_batch, int micro_batches, int moe_layer = 0, int rank = 0) const;
   /// One rank stands for all, and waits for those that are not there.
   [[nodiscard]] bool expects_waits() const { return !every_rank && !free_communication; }
-  [[nodiscard]] int simulated_ranks() const { return every_rank ? scenario.parallelism.ep : 1; }
+  [[nodiscard]] int simulated_ranks() const { return every_rank ? scenario.parallelism.group() : 1; }
   /// Kernels' times are drawn, not their means.
   [[nodiscard]] bool draws_jitter() const { return every_rank && scenario.jitter == Jitter::measured; }
   /// Mean expert rows of the other ranks over those given to rank 0; 1 where none are.
@@ -151,7 +159,7 @@ struct Setup {
   /// MoE layers that are simulated.
   [[nodiscard]] int simulated_layers() const { return scenario.layers - fold.left_out; }
   /// Of inference, in order of execution.
-  [[nodiscard]] int first_moe_layer() const { return scenario.whole_model ? model.dense_layers() : 0; }
+  [[nodiscard]] int first_main_layer() const { return scenario.whole_model ? model.first_main_layer() : 0; }
   /// Of a simulated rank's kernels, in what goes by the SMs' clock.
   [[nodiscard]] double slowness(int rank) const {
     return variation.slowness.empty() ? 1 : variation.slowness[static_cast<std::size_t>(rank)];
@@ -165,6 +173,8 @@ struct Setup {
   [[nodiscard]] int scatter_draw(int part, int layer, int rank) const;
   /// Requests differ between ranks.
   [[nodiscard]] bool requests_differ() const { return !variation.kv_len.empty() || !variation.requests.empty(); }
+  /// Of a main layer.
+  [[nodiscard]] std::vector<std::string> layer_phases() const;
   /// How often the step runs an MTP module: each time drafts one token for every request.
   [[nodiscard]] int drafted_tokens() const;
 };

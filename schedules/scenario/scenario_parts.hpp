@@ -18,15 +18,7 @@ void check_keys(const Spec& scenario);
 /// `schedule: auto`.
 [[nodiscard]] bool leaves_schedule_open(const Spec& scenario);
 [[nodiscard]] Workload read_workload(const Spec& spec, const ScheduleKind& schedule);
-[[nodiscard]] Comm read_comm(const Spec& spec, const Scenario& scenario, const Architecture& model,
-                             const MachineFacts& machine);
-inline constexpr int kMostRanks = 1 << 20;
-/// tp, pp and dp around a given ep.
-[[nodiscard]] Parallelism read_world(const Spec& spec, int ep);
-[[nodiscard]] Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model,
-                                           int gpus_per_node);
-/// Where they do not enter, comm and routing must still be spelt right.
-void check_comm_keys(const Spec& spec);
+/// Where it does not enter, it must still be spelt right.
 void check_routing_keys(const Spec& spec);
 /// The distribution and the copies of experts: they enter the rules for ep.
 [[nodiscard]] Routing read_distribution(const Spec& spec, const Workload& workload);

@@ -23,12 +23,11 @@ struct PipelineKind {
 
 struct ScheduleKind {
   std::string name;
-  std::string about;                  ///< one line for whoever chooses
-  std::vector<WorkloadPhase> phases;  ///< that it is for
-  int micro_batches = 1;              ///< that a step of inference is split into
-  std::string plan;                   ///< the overlap plan that it follows by default; "": it overlaps nothing
-  /// Modes of the all-to-all in decode, the default first; prefill and training have the normal mode alone.
-  std::vector<CommMode> decode_modes;
+  std::string about;                     ///< one line for whoever chooses
+  std::vector<WorkloadPhase> phases;     ///< that it is for
+  int micro_batches = 1;                 ///< that a step of inference is split into
+  std::string plan;                      ///< the overlap plan that it follows by default; "": it overlaps nothing
+  std::vector<CommMode> modes;           ///< how tokens may reach experts in prefill and decode; training: normal
   std::optional<PipelineKind> pipeline;  ///< of whole pipelines
 
   [[nodiscard]] bool is_for(WorkloadPhase phase) const;

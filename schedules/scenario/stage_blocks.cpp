@@ -3,7 +3,7 @@
 namespace moeline {
 
 std::vector<Block> training_blocks(const Scenario& scenario, const Architecture& model) {
-  if (!scenario.whole_model) return moe_layers_alone(model, scenario.layers);
+  if (!scenario.whole_model) return main_layers_alone(model, scenario.layers);
   return blocks_of(model, scenario.training.mtp ? model.num_nextn_predict_layers : 0);
 }
 

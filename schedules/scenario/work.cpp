@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/normal_distribution.hpp"
+#include "curves/custom_all_reduce.hpp"
 #include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
@@ -98,41 +99,53 @@ double Setup::others_rows(bool forward, int layer) const {
 
 InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_layer, int rank) const {
   const auto part = [&](int whole) { return whole / micro_batches + (micro_batch < whole % micro_batches ? 1 : 0); };
-  const auto of_rank = static_cast<std::size_t>(rank);
+  const Parallelism& split = scenario.parallelism;
+  const auto of_group = static_cast<std::size_t>(rank / split.tp);
   InferenceWork work;
   work.model = model;
-  double mean_tokens = 0;  // of the ranks
+  double mean_tokens = 0;  // of the attention groups
   if (const auto* w = std::get_if<DecodeWorkload>(&scenario.workload)) {
     work.decode = true;
-    work.requests = part(variation.requests.empty() ? w->batch_size : variation.requests[of_rank]);
+    work.requests = part(variation.requests.empty() ? w->batch_size : variation.requests[of_group]);
     work.query_len = w->query_len;
-    work.kv_len = !every_rank                ? longest_mean_kv(*w, scenario.parallelism.ep)
+    work.kv_len = !every_rank                ? longest_mean_kv(*w, split.attention_groups())
                   : variation.kv_len.empty() ? w->kv_len
-                                             : variation.kv_len[of_rank];
+                                             : variation.kv_len[of_group];
     mean_tokens = part(w->batch_size) * w->query_len;
   } else {
     set_prompts(as_prefill(scenario.workload), micro_batch, part(as_prefill(scenario.workload).tokens), work);
     mean_tokens = work.tokens();
   }
   work.has_fp4 = machine.facts.fp4_tflops > 0;
-  work.low_latency = scenario.comm.mode == CommMode::low_latency;
+  work.mode = scenario.comm.mode;
   work.dispatch = scenario.comm.dispatch;
-  work.ep = scenario.parallelism.ep;
+  work.tp = split.tp;
+  work.ep = split.ep;
+  work.moe_tp = split.moe_tp;
+  if (kernels.fits.contains("custom_all_reduce")) work.most_custom_bytes = most_custom_bytes(machine.facts);
   work.redundant_experts = scenario.routing.redundant_experts;
   work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
+  if (model.n_routed_experts == 0) return work;
+  // All ranks' tokens over the ranks that share a layer's experts.
+  const double tokens_of_rank = mean_tokens * split.attention_groups() / split.ep;
+  const int of_experts = rank / split.moe_tp;
   if (!routed.empty()) {
     const RoutedLayer& routing = routed[static_cast<std::size_t>(moe_layer) % routed.size()];
     work.spread = routing.spread;
-    work.load = load_of(routing, rank, mean_tokens, model.num_experts_per_tok);
+    work.load = load_of(routing, of_experts, tokens_of_rank, model.num_experts_per_tok);
     return work;
   }
   work.spread = spread;
-  work.load = even_load(*this, mean_tokens);
+  work.load = even_load(*this, tokens_of_rank);
   const double factor =
-      rows_factor * (variation.forward_rows.empty() ? 1 : varied_rows(variation, true, moe_layer, rank));
+      rows_factor * (variation.forward_rows.empty() ? 1 : varied_rows(variation, true, moe_layer, of_experts));
   if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
-  work.load = scattered(*this, work.load, work.local_experts(), scatter_draw(micro_batch, moe_layer, rank));
+  work.load = scattered(*this, work.load, work.local_experts(), scatter_draw(micro_batch, moe_layer, of_experts));
   return work;
+}
+
+std::vector<std::string> Setup::layer_phases() const {
+  return inference_phases(model, scenario.phase() == WorkloadPhase::decode, scenario.comm.mode);
 }
 
 int Setup::drafted_tokens() const {

@@ -151,18 +151,19 @@ TEST_CASE("the work of a step must be given and make sense") {
 }
 
 TEST_CASE("parallelism that the model or the machine cannot have is refused") {
-  check_changes_of(kDecode,
-                   {{"tp: 1", "tp: 2", 7, "parallelism.tp above 1 is not modelled"},
-                    {"pp: 1", "pp: 2", 7, "parallelism.pp above 1 is not modelled in prefill and decode"},
-                    {"ep: 128, dp: 128", "ep: 96, dp: 96", 7, "ep must divide the 256 routed experts: 96 does not"},
-                    {"ep: 128, dp: 128", "ep: 1, dp: 1", 7, "ep must be from 2 to 1048576, not 1"},
-                    {"ep: 128, dp: 128", "ep: 1048576", 7, "ep must divide the 256 routed experts: 1048576 does not"},
-                    {"ep: 128", "ep: 256", 7, "ep must divide tp x dp: 256 does not divide 128"},
-                    {"dp: 128", "dp: 1048577", 7, "dp must be from 1 to 1048576, not 1048577"},
-                    {"redundant_experts: 0", "redundant_experts: 16", 7,
-                     "ep must divide the 256 routed and 16 redundant experts: 128 does not"},
-                    {"redundant_experts: 0", "redundant_experts: -1", 11, "redundant_experts must be from 0 to 65536"},
-                    {"placement: static", "placement: epbl", 11, "did you mean 'eplb'?"}});
+  check_changes_of(
+      kDecode,
+      {{"tp: 1", "tp: 3", 7, "parallelism.tp must divide the 128 attention heads: 3 does not; possible near it: 2, 4"},
+       {"pp: 1", "pp: 2", 7, "parallelism.pp above 1 is not modelled in prefill and decode"},
+       {"ep: 128, dp: 128", "ep: 96, dp: 96", 7, "ep must divide the 256 routed experts: 96 does not"},
+       {"ep: 128, dp: 128", "ep: 1, dp: 1", 10, "comm.mode low_latency, has nobody to send to"},
+       {"ep: 128, dp: 128", "ep: 1048576", 7, "ep must divide the 256 routed experts: 1048576 does not"},
+       {"ep: 128", "ep: 256", 7, "ep must divide tp x dp: 256 does not divide 128"},
+       {"dp: 128", "dp: 1048577", 7, "dp must be from 1 to 1048576, not 1048577"},
+       {"redundant_experts: 0", "redundant_experts: 16", 7,
+        "ep must divide the 256 routed and 16 redundant experts: 128 does not"},
+       {"redundant_experts: 0", "redundant_experts: -1", 11, "redundant_experts must be from 0 to 65536"},
+       {"placement: static", "placement: epbl", 11, "did you mean 'eplb'?"}});
   check_changes_of(replaced(kDecode, "redundant_experts: 0", "redundant_experts: 32"),
                    {{"ep: 128, dp: 128", "ep: 12, dp: 12", 7, "ep must fill whole nodes of 8 GPUs, or fit into one"}});
 }
@@ -178,10 +179,11 @@ TEST_CASE("communication that the phase does not have is refused") {
 }
 
 TEST_CASE("a model that the phase is not made for is refused") {
-  check_changes_of(kDecode, {{"deepseek-v3", "llama-3.1-405b", 2, "'llama-3.1-405b' has no routed experts"},
-                             {"deepseek-v3", "deepseek-v4", 2, "did you mean 'deepseek-v"}});
+  check_changes_of(
+      kDecode, {{"deepseek-v3", "llama-3.1-405b", 11, "routing does not apply: 'llama-3.1-405b' has no routed experts"},
+                {"deepseek-v3", "deepseek-v4", 2, "did you mean 'deepseek-v"}});
   check_changes({{"deepseek-v3", "qwen3-235b-a22b", 2, "training is modelled for MLA with shared experts"},
-                 {"deepseek-v3", "llama-3.1-405b", 2, "has no routed experts"}});
+                 {"deepseek-v3", "llama-3.1-405b", 2, "training is modelled for MLA with shared experts"}});
 }
 
 TEST_CASE("a plan of decode is refused at its own line") {

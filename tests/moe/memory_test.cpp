@@ -16,7 +16,8 @@ GpuWork decode_unit() {  // DeepSeek's: 18 nodes, 32 redundant experts, 128 requ
   d.micro_batches = 2;
   d.tokens = d.logit_rows = d.requests = 128;
   d.kv_len = 4989;
-  d.decode = d.low_latency = true;
+  d.decode = true;
+  d.mode = CommMode::low_latency;
   return d;
 }
 
@@ -93,7 +94,7 @@ TEST_CASE("low-latency buffers are what DeepEP asks for") {
   GpuWork d;
   d.ep = 64;
   d.tokens = 128;
-  d.low_latency = true;
+  d.mode = CommMode::low_latency;
   CHECK(memory_per_gpu(load_architecture("deepseek-v3"), d).communication == 2.0 * (2.0 * 256 * 128 * 14560 + 256 * 4));
 }
 
@@ -145,7 +146,8 @@ TEST_CASE("a low-latency dispatch has a row for every expert, rank and token, us
   GpuWork d;
   d.ep = 128;
   d.tokens = 128;
-  d.low_latency = d.decode = true;
+  d.decode = true;
+  d.mode = CommMode::low_latency;
   const double rows = 2.0 * 128 * 128;
   const double widest = rows * (2048 * (1 + 4.0 / 128) + 7168 * 2);  // into and out of the down projection
   const double shared = 128 * 2048 * (4 + 1 + 4.0 / 128);

@@ -57,10 +57,10 @@ std::set<std::string> served_modules(const std::string& model, bool decode) {
   work.kv_len = 1024;
   work.query_len = decode ? 1 : 1024;
   work.ep = 8;
-  work.low_latency = decode;
+  work.mode = decode ? CommMode::low_latency : CommMode::normal;
   work.spread = expected_spread(work.model, work.ep, work.gpus_per_node);
   work.load = balanced_load(work.model, work.tokens(), work.ep, work.spread);
-  std::vector<std::string> phases = inference_phases(work.model, decode);
+  std::vector<std::string> phases = inference_phases(work.model, decode, work.mode);
   phases.insert(phases.end(), {"embedding", "lm_head", "mtp", "draft_head"});
   std::set<std::string> modules;
   for (const int layer : {0, work.model.num_hidden_layers - 1}) {

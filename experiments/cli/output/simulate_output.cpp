@@ -49,6 +49,7 @@ void add_routing(Json& json, const Routing& r) {
 
 void add_parallelism(Json& json, const Parallelism& p) {
   json.open("parallelism").add("tp", p.tp).add("pp", p.pp);
+  if (p.moe_tp > 1) json.add("moe_tp", p.moe_tp);
   if (p.virtual_pp > 1) json.add("virtual_pp", p.virtual_pp);
   json.add("ep", p.ep).add("dp", p.dp).close();
 }

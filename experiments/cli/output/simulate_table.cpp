@@ -21,22 +21,20 @@ enum class Per { layer, step };
 
 Per per_of(const Run& run, const std::string& phase) {
   if (run.inference() == nullptr) return Per::layer;
-  const std::vector<std::string> of_layer = inference_phases(run.setup.model, is_decode(run));
+  const std::vector<std::string> of_layer = run.setup.layer_phases();
   return std::find(of_layer.begin(), of_layer.end(), phase) != of_layer.end() ? Per::layer : Per::step;
 }
 
 // Spans of each phase, all micro-batches together: of a layer on average over the layers that have it, MoE layers where
 // the model has others; of a step in all. In order of first appearance.
 std::vector<std::pair<std::string, double>> spans(const Run& run, Per per) {
-  const Scenario& s = run.setup.scenario;
   std::vector<std::pair<std::string, double>> rows;
   std::map<std::string, double> sums;
   std::map<std::string, std::set<std::uint32_t>> layers;
   for (const PhaseTimes& phase : run.phases) {
     if (per_of(run, phase.phase) != per) continue;
     const int layer = static_cast<int>(phase.layer);
-    const bool dense = s.whole_model && layer_of(run.setup.model, layer).kind == BlockKind::dense_layer;
-    if (dense && per == Per::layer) continue;
+    if (layer < run.setup.first_main_layer() && per == Per::layer) continue;
     if (!sums.contains(phase.phase)) rows.emplace_back(phase.phase, 0);
     sums[phase.phase] += to_us(phase.span());
     layers[phase.phase].insert(phase.layer);
@@ -100,11 +98,12 @@ void add_latency(Table& table, const Run& run) {
   table.row("tokens/s per GPU", 0, [](const Run& r) { return tokens_per_s(r); });
 }
 
-void add_layer(Table& table) {
+void add_layer(const Run& run, Table& table) {
   const auto of_layer = [&](const char* name, Time Metrics::*time) {
     table.row(name, 1, [time](const Run& r) { return to_us(r.steady().metrics.*time) / r.steady().layers; });
   };
-  table.row("MoE layer, us", 1, [](const Run& r) { return layer_us(r); });
+  table.row(run.setup.model.moe_layers() > 0 ? "MoE layer, us" : "layer, us", 1,
+            [](const Run& r) { return layer_us(r); });
   of_layer("  compute busy, us", &Metrics::compute_busy);
   of_layer("  communication busy, us", &Metrics::comm_busy);
   of_layer("  exposed communication, us", &Metrics::exposed_comm);
@@ -121,7 +120,7 @@ void add_chunk(Table& table) {
 std::string metric_table(const Run& run, const Run* baseline) {
   Table table(run, baseline);
   add_latency(table, run);
-  run.inference() != nullptr ? add_layer(table) : add_chunk(table);
+  run.inference() != nullptr ? add_layer(run, table) : add_chunk(table);
   if (has_imbalance(run)) table.row("busiest rank over mean rows", 3, [](const Run& r) { return imbalance(r); });
   table.row("overlap, %", 1, [](const Run& r) { return 100 * r.metrics.overlap_fraction(); });
   table.row("MFU of BF16 peak, %", 1, [](const Run& r) { return 100 * mfu(r); });
@@ -138,31 +137,44 @@ std::string class_table(const Run& run) {
   return text;
 }
 
-std::string describe(const TrainWorkload& w) {
-  return fmt::format("{} tokens per GPU", w.micro_batch_size * w.seq_len);
+// `tp` GPUs have the same requests.
+std::string per_gpus(int tp) { return tp > 1 ? fmt::format("per {} GPUs", tp) : "per GPU"; }
+
+std::string describe(const TrainWorkload& w, int tp) {
+  return fmt::format("{} tokens {}", w.micro_batch_size * w.seq_len, per_gpus(tp));
 }
 
-std::string describe(const PrefillWorkload& w) {
+std::string describe(const PrefillWorkload& w, int tp) {
   const std::string cached = w.cached_len > 0 ? fmt::format(", {} of them cached", w.cached_len) : "";
   const int steps = (w.prompt_len - w.cached_len + w.tokens - 1) / w.tokens;
   const std::string first = steps > 1 ? fmt::format(", first of {} steps", steps) : "";
-  return fmt::format("{} tokens per GPU, prompts of {}{}{}", w.tokens, w.prompt_len, cached, first);
+  return fmt::format("{} tokens {}, prompts of {}{}{}", w.tokens, per_gpus(tp), w.prompt_len, cached, first);
 }
 
-std::string describe(const DecodeWorkload& w) {
+std::string describe(const DecodeWorkload& w, int tp) {
   const std::string drafts = w.query_len > 1 ? fmt::format(", {} tokens per request and step", w.query_len) : "";
-  return fmt::format("{} requests per GPU, KV {}{}", w.batch_size, w.kv_len, drafts);
+  return fmt::format("{} requests {}, KV {}{}", w.batch_size, per_gpus(tp), w.kv_len, drafts);
 }
 
 std::string work_of(const Scenario& s) {
-  return std::visit([](const auto& w) { return describe(w); }, s.workload);
+  return std::visit([&](const auto& w) { return describe(w, s.parallelism.tp); }, s.workload);
+}
+
+// "EP8", "TP4 x DP2, EP8", "TP8, EP2 x MoE-TP4"
+std::string split_of(const Parallelism& p) {
+  std::vector<std::string> parts;
+  if (p.tp > 1) parts.push_back(p.dp > 1 ? fmt::format("TP{} x DP{}", p.tp, p.dp) : fmt::format("TP{}", p.tp));
+  if (p.tp == 1 || p.ep > 1 || p.moe_tp > 1) {
+    parts.push_back(fmt::format("EP{}{}", p.ep, p.moe_tp > 1 ? fmt::format(" x MoE-TP{}", p.moe_tp) : ""));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string head_of(const Scenario& s) {
   const std::string sms = s.comm.num_sms > 0 ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
   const std::string layers = s.whole_model ? "the whole model" : fmt::format("{} layers", s.layers);
-  return fmt::format("{}: {} on {} {} ({}), EP{}, {}, {}{}\n\n", s.schedule, s.model, s.parallelism.world(), s.hardware,
-                     s.kernels, s.parallelism.ep, work_of(s), layers, sms);
+  return fmt::format("{}: {} on {} {} ({}), {}, {}, {}{}\n\n", s.schedule, s.model, s.parallelism.world(), s.hardware,
+                     s.kernels, split_of(s.parallelism), work_of(s), layers, sms);
 }
 
 // Families whose measurements are those of another kernel set.

@@ -1,0 +1,24 @@
+// How tokens reach the ranks of their experts, and how results come back.
+#pragma once
+
+namespace moeline {
+
+enum class CommMode {
+  normal,       ///< DeepEP's all-to-all that holds SMs of its own
+  low_latency,  ///< and the one whose wire holds none
+  nvlink,       ///< TensorRT-LLM's all-to-all inside an NVLink domain
+  all_gather,   ///< every rank gets the tokens of all, and its part of the sums back by reduce-scatter
+  all_reduce,   ///< all ranks have the same tokens: partial sums are added up
+  none,         ///< one rank has all experts, and all of each
+};
+
+/// Whether tokens leave their rank before the experts.
+[[nodiscard]] constexpr bool sends_tokens(CommMode mode) {
+  return mode != CommMode::all_reduce && mode != CommMode::none;
+}
+/// DeepEP's, whose kernels stand around grouped GEMMs; elsewhere experts are one fused layer.
+[[nodiscard]] constexpr bool is_deep_ep(CommMode mode) {
+  return mode == CommMode::normal || mode == CommMode::low_latency;
+}
+
+}  // namespace moeline

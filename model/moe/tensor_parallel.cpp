@@ -1,0 +1,51 @@
+#include "moe/tensor_parallel.hpp"
+
+#include <algorithm>
+
+#include "moe/collectives.hpp"
+#include "moe/kernels.hpp"
+
+namespace moeline {
+namespace {
+
+using kernels::kBf16;
+
+Replicas attention_group(const InferenceWork& work) { return consecutive(work.tp, work.gpus_per_node); }
+Replicas experts_group(const InferenceWork& work) { return consecutive(work.ep * work.moe_tp, work.gpus_per_node); }
+
+double attention_bytes(const InferenceWork& work) { return work.tokens() * work.model.hidden_size * kBf16; }
+
+}  // namespace
+
+Replicas consecutive(int ranks, int gpus_per_node) {
+  const bool leaves_node = ranks > gpus_per_node;
+  return {ranks, std::min(ranks, gpus_per_node), {ranks, leaves_node ? 1.0 : 0.0}};
+}
+
+Operator all_reduce_tokens(const InferenceWork& work) {
+  const double bytes = attention_bytes(work);
+  return work.most_custom_bytes > 0 ? custom_all_reduce(bytes, attention_group(work), work.most_custom_bytes)
+                                    : all_reduce(bytes, attention_group(work));
+}
+
+Operator scatter_tokens(const InferenceWork& work) {
+  return reduce_scatter(attention_bytes(work), attention_group(work));
+}
+
+Operator gather_tokens(const InferenceWork& work) { return all_gather(attention_bytes(work), attention_group(work)); }
+
+Operator gather_for_experts(const InferenceWork& work) {
+  constexpr double kChoice = 8;  // an expert's number and weight
+  const double token = work.model.hidden_size * activation_bytes(work.dispatch);
+  return all_gather(work.all_tokens() * (token + kChoice * work.model.num_experts_per_tok), experts_group(work));
+}
+
+Operator scatter_from_experts(const InferenceWork& work) {
+  return reduce_scatter(work.all_tokens() * work.model.hidden_size * kBf16, experts_group(work));
+}
+
+Operator gather_logits(const InferenceWork& work, double rows) {
+  return all_gather(rows * work.model.vocab_size * kBf16, attention_group(work));
+}
+
+}  // namespace moeline

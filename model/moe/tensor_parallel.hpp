@@ -1,0 +1,31 @@
+// What ranks that share attention, experts or their tokens exchange by collectives: sums of partial results, and
+// tokens. Megatron's split (arXiv 1909.08053): projections into heads and into the hidden layer by columns, those back
+// by rows, whose partial sums are added up; or, where ranks go on with a part of the tokens each, reduce-scatter and
+// all-gather in the all-reduce's place (arXiv 2205.05198).
+#pragma once
+
+#include <vector>
+
+#include "moe/inference.hpp"
+
+namespace moeline {
+
+/// Ranks that follow each other, as those of a group do.
+[[nodiscard]] Replicas consecutive(int ranks, int gpus_per_node);
+
+/// Partial sums of every token of the attention group, `tokens` x hidden in BF16: each of its ranks gets all of them,
+/// by the stack's own kernel where it has one.
+[[nodiscard]] Operator all_reduce_tokens(const InferenceWork& work);
+/// Each gets those of its own tokens, and the way back.
+[[nodiscard]] Operator scatter_tokens(const InferenceWork& work);
+[[nodiscard]] Operator gather_tokens(const InferenceWork& work);
+
+/// Before the experts: tokens of all ranks, as they travel, with their experts and weights (4 bytes each).
+[[nodiscard]] Operator gather_for_experts(const InferenceWork& work);
+/// Behind them: BF16 sums, of each rank's own tokens.
+[[nodiscard]] Operator scatter_from_experts(const InferenceWork& work);
+
+/// `rows` x vocabulary BF16 logits, of which each rank of the attention group has its part.
+[[nodiscard]] Operator gather_logits(const InferenceWork& work, double rows);
+
+}  // namespace moeline

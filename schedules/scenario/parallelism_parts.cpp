@@ -1,0 +1,295 @@
+#include "schedules/scenario/parallelism_parts.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <functional>
+#include <numeric>
+
+#include "architecture/parameters.hpp"
+#include "schedules/scenario/pipeline_parts.hpp"
+#include "schedules/scenario/scenario_parts.hpp"
+
+namespace moeline {
+namespace {
+
+// "possible near it: 2, 4"
+std::string nearest_possible(int asked, int most, const std::function<bool(int)>& is_possible) {
+  std::vector<int> near;
+  for (int below = std::min(asked, most); below >= 1 && near.empty(); --below) {
+    if (is_possible(below)) near.push_back(below);
+  }
+  const std::size_t enough = near.size() + 1;
+  for (int above = asked + 1; above <= most && near.size() < enough; ++above) {
+    if (is_possible(above)) near.push_back(above);
+  }
+  return near.empty() ? "nothing near it is possible" : fmt::format("possible near it: {}", fmt::join(near, ", "));
+}
+
+void check_heads(const Spec& spec, int tp, const Architecture& model, int gpus_per_node) {
+  const int heads = model.num_attention_heads;
+  const int kv_heads = model.is_mla() ? heads : model.num_key_value_heads;
+  const auto possible = [&](int ranks) {
+    const bool fills_nodes = ranks <= gpus_per_node ? gpus_per_node % ranks == 0 : ranks % gpus_per_node == 0;
+    return heads % ranks == 0 && (kv_heads % ranks == 0 || ranks % kv_heads == 0) && (ranks == 1 || fills_nodes);
+  };
+  if (possible(tp)) return;
+  const std::string why =
+      heads % tp != 0 ? fmt::format("must divide the {} attention heads", heads)
+      : kv_heads % tp != 0 && tp % kv_heads != 0
+          ? fmt::format("must divide the {} key and value heads, or be a multiple of them", kv_heads)
+          : fmt::format("must divide a node of {} GPUs, or fill several", gpus_per_node);
+  throw spec.error("tp", fmt::format("{}: {} does not; {}", why, tp, nearest_possible(tp, heads, possible)));
+}
+
+// Where experts are not loaded alike every rank is simulated, and may have its own number of experts.
+void check_experts_divide(const Spec& spec, int ep, const Scenario& scenario, const Architecture& model) {
+  const int redundant = scenario.routing.redundant_experts;
+  const int slots = model.n_routed_experts + redundant;
+  const std::string also = redundant > 0 ? fmt::format(" and {} redundant", redundant) : "";
+  const bool may_differ = scenario.routing.has_loads() && scenario.phase() != WorkloadPhase::train;
+  if (may_differ && ep <= slots) return;
+  if (slots % ep != 0) {
+    throw spec.error("ep",
+                     fmt::format("must divide the {} routed{} experts: {} does not", model.n_routed_experts, also, ep));
+  }
+}
+
+void check_whole_nodes(const Spec& spec, const Parallelism& p, int gpus_per_node) {
+  const int group = p.ep * p.moe_tp;
+  if (group <= gpus_per_node || group % gpus_per_node == 0) return;
+  throw spec.error("ep", fmt::format("{}must fill whole nodes of {} GPUs, or fit into one",
+                                     p.moe_tp > 1 ? "x moe_tp " : "", gpus_per_node));
+}
+
+void check_world(const Parallelism& p, const char* largest, const Spec& spec) {
+  if (static_cast<long long>(p.pp) * p.tp * p.dp > kMostRanks) {
+    throw spec.error(largest, fmt::format("x dp is more than {} ranks", kMostRanks));
+  }
+  const int ranks = p.tp * p.dp;
+  const int group = p.ep * p.moe_tp;
+  if (ranks % group == 0) return;
+  throw spec.error(
+      "ep", fmt::format("{}must divide tp x dp: {} does not divide {}", p.moe_tp > 1 ? "x moe_tp " : "", group, ranks));
+}
+
+Parallelism read_training_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model,
+                                      int gpus_per_node) {
+  const bool pipeline = scenario.kind().pipeline.has_value();
+  spec.expect(pipeline ? std::vector<std::string>{"tp", "pp", "virtual_pp", "ep", "dp"}
+                       : std::vector<std::string>{"tp", "pp", "ep", "dp"});
+  // one rank has no all-to-all, and another list of kernels
+  Parallelism p = read_world(spec, spec.integer("ep", 2, kMostRanks));
+  if (pipeline) read_pipeline_keys(spec, scenario.kind(), p);
+  check_experts_divide(spec, p.ep, scenario, model);
+  check_whole_nodes(spec, p, gpus_per_node);
+  return p;
+}
+
+// Experts are shared by whole attention groups, all of whose ranks have the tokens.
+void read_expert_ranks(const Spec& spec, const Scenario& scenario, const Architecture& model, Parallelism& p) {
+  p.ep = p.tp > 1 ? spec.integer_or("ep", 1, kMostRanks, 1) : spec.integer("ep", 1, kMostRanks);
+  p.moe_tp = spec.integer_or("moe_tp", 1, kMostRanks, p.tp / std::gcd(p.tp, p.ep));
+  const auto holds_groups = [&](int moe_tp) { return std::int64_t{p.ep} * moe_tp % p.tp == 0; };
+  if (!holds_groups(p.moe_tp)) {
+    throw spec.error(
+        "moe_tp", fmt::format("x ep must be a multiple of tp, so that whole attention groups share experts: {} x {} is "
+                              "none of {}; {}",
+                              p.moe_tp, p.ep, p.tp, nearest_possible(p.moe_tp, p.tp, holds_groups)));
+  }
+  check_experts_divide(spec, p.ep, scenario, model);
+}
+
+}  // namespace
+
+Parallelism read_world(const Spec& spec, int ep) {
+  Parallelism p;
+  p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
+  if (p.tp > 1) throw spec.error("tp", "above 1 is not modelled in training");
+  p.pp = spec.integer_or("pp", 1, kMostRanks, 1);
+  p.ep = ep;
+  p.dp = spec.integer_or("dp", 1, kMostRanks, p.ep);
+  check_world(p, "pp", spec);
+  return p;
+}
+
+Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
+  if (scenario.phase() == WorkloadPhase::train) {
+    return read_training_parallelism(spec, scenario, model, gpus_per_node);
+  }
+  spec.expect({"tp", "dp", "ep", "moe_tp", "pp", "cp"});
+  Parallelism p;
+  for (const char* key : {"pp", "cp"}) {
+    if (spec.integer_or(key, 1, kMostRanks, 1) > 1)
+      throw spec.error(key, "above 1 is not modelled in prefill and decode");
+  }
+  p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
+  check_heads(spec, p.tp, model, gpus_per_node);
+  if (model.n_routed_experts > 0) {
+    read_expert_ranks(spec, scenario, model, p);
+  } else {
+    for (const char* key : {"ep", "moe_tp"}) {
+      if (spec.integer_or(key, 1, kMostRanks, 1) > 1) {
+        throw spec.error(key, fmt::format("does not apply: '{}' has no routed experts", model.name));
+      }
+    }
+  }
+  p.dp = spec.integer_or("dp", 1, kMostRanks, p.attention_groups());
+  check_world(p, "tp", spec);
+  check_whole_nodes(spec, p, gpus_per_node);
+  return p;
+}
+
+void check_comm_keys(const Spec& spec) {
+  spec.expect({"mode", "num_sms", "dispatch_dtype", "combine_dtype", "neighbours"});
+}
+
+namespace {
+
+bool in_one_domain(const Setup& setup) {
+  return setup.scenario.parallelism.group() <= setup.machine.facts.gpus_per_node;
+}
+
+// What speaks against a mode ("" if nothing does).
+std::string refused(CommMode mode, const Setup& setup) {
+  const Parallelism& p = setup.scenario.parallelism;
+  const int experts = p.ep * p.moe_tp;
+  const bool alone = experts == 1 && (p.tp == 1 || setup.model.n_routed_experts > 0);
+  const bool alike = p.group() == p.tp;  // all ranks have the same tokens
+  if (mode == CommMode::none) return alone ? "" : fmt::format("needs one rank, and {} share the layers", p.group());
+  if (alone) return "has nobody to send to where ep x moe_tp is 1; there is: none";
+  if (mode == CommMode::all_reduce) {
+    return alike ? ""
+                 : fmt::format("needs tp = ep x moe_tp, so that all ranks have the same tokens: {} is not {}", p.tp,
+                               experts);
+  }
+  if (setup.model.n_routed_experts == 0) return "sends tokens to experts, and the model has none; there is: all_reduce";
+  if (mode == CommMode::all_gather) return alike ? "needs ranks with tokens of their own; there is: all_reduce" : "";
+  if (p.moe_tp > 1) return fmt::format("sends each token to whole experts: moe_tp is {}, not 1", p.moe_tp);
+  if (mode == CommMode::nvlink && !in_one_domain(setup)) {
+    return fmt::format("stays in an NVLink domain: {} ranks are more than its {:.0f} GPUs", p.ep,
+                       setup.machine.facts.gpus_per_node);
+  }
+  return "";
+}
+
+// Without an all-to-all for this machine, TensorRT-LLM gathers tokens (its fused_moe's alltoall methods; DeepEP is an
+// option there). SGLang has DeepEP's modes for wide expert parallelism, and so has whoever has no habit.
+bool gathers_by_habit(const Setup& setup) {
+  return setup.scenario.parallelism.moe_tp > 1 || setup.kernels.name.starts_with("trtllm");
+}
+
+// What the stack does by default whose kernels are used.
+CommMode usual_mode(const Setup& setup) {
+  const std::vector<CommMode>& modes = setup.scenario.kind().modes;
+  const auto may = [&](CommMode mode) {
+    return std::find(modes.begin(), modes.end(), mode) != modes.end() && refused(mode, setup).empty();
+  };
+  if (may(CommMode::none)) return CommMode::none;
+  if (may(CommMode::all_reduce)) return CommMode::all_reduce;
+  if (may(CommMode::nvlink) && setup.kernels.fits.contains("nvlink_dispatch")) return CommMode::nvlink;
+  if (gathers_by_habit(setup) && may(CommMode::all_gather)) return CommMode::all_gather;
+  const bool decode = setup.scenario.phase() == WorkloadPhase::decode;
+  return decode && may(CommMode::low_latency) ? CommMode::low_latency : modes.front();
+}
+
+CommMode read_mode(const Spec& spec, const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  if (s.phase() == WorkloadPhase::train) {
+    return choice_of<CommMode>(modelled(spec, "mode", {"normal"}, words_of<CommMode>()));
+  }
+  const std::vector<std::string> words = words_of(s.kind().modes);
+  const CommMode mode =
+      spec.has("mode") ? choice_of<CommMode>(modelled(spec, "mode", words, words_of<CommMode>())) : usual_mode(setup);
+  const std::string reason = refused(mode, setup);
+  if (reason.empty()) return mode;
+  const std::string of_schedule = spec.has("mode") ? "" : fmt::format("of {}, ", s.schedule);
+  throw spec.error("mode", fmt::format("{}{}, {}", of_schedule, word_of(mode), reason));
+}
+
+Precision usual_dispatch(CommMode mode, const Architecture& model) {
+  const bool may_cast = is_deep_ep(mode) || mode == CommMode::nvlink;
+  return may_cast ? multiplied_in(model.expert_weights) : Precision::bf16;
+}
+
+void read_types(const Spec& spec, const Setup& setup, Comm& c) {
+  const bool training = setup.scenario.phase() == WorkloadPhase::train;
+  c.dispatch = training ? Precision::fp8 : usual_dispatch(c.mode, setup.model);
+  if (training) (void)modelled(spec, "dispatch_dtype", {"fp8"}, {"bf16"});
+  if (spec.has("dispatch_dtype")) {
+    if (!sends_tokens(c.mode)) throw spec.error("dispatch_dtype", fmt::format("does not apply to {}", word_of(c.mode)));
+    c.dispatch = precision_named(spec.choice("dispatch_dtype", {"fp8", "bf16"}));
+  }
+  c.combine = precision_named(modelled(spec, "combine_dtype", {"bf16"}, {"fp8"}));
+}
+
+void read_sms(const Spec& spec, const Setup& setup, Comm& c) {
+  if (c.mode != CommMode::normal) {
+    c.num_sms = spec.integer_or("num_sms", 0, 4096, 0);
+    if (c.num_sms == 0) return;
+    const char* why = c.mode == CommMode::low_latency ? "it issues and receives on all SMs"
+                                                      : "how many SMs it holds is not known, and none are charged";
+    throw spec.error("num_sms", fmt::format("does not apply to {}: {}", word_of(c.mode), why));
+  }
+  const int most = static_cast<int>(setup.machine.facts.sms) - 1;  // at least one is left to compute
+  if (most < 1) throw spec.error("num_sms", "cannot be met: the machine has one SM");
+  const int usual =
+      setup.scenario.phase() == WorkloadPhase::train ? 20 : 24;  // DeepSeek-V3's training; DeepEP's default
+  c.num_sms = spec.integer_or("num_sms", 1, most, std::min(usual, most));
+}
+
+// Numbers of a row of weights that share a scale.
+int block_of(Precision precision) {
+  switch (precision) {
+    case Precision::fp8:
+    case Precision::int4:
+      return 128;
+    case Precision::mxfp4:
+      return 32;
+    case Precision::nvfp4:
+      return 16;
+    case Precision::bf16:
+    case Precision::fp8_tensor:
+      break;
+  }
+  return 1;
+}
+
+void check_width(const Spec& spec, const char* key, int ranks, const std::string& what, int width, Precision format) {
+  const int block = block_of(format);
+  const auto possible = [&](int parts) { return width % parts == 0 && width / parts % block == 0; };
+  if (ranks == 1 || possible(ranks)) return;
+  const std::string blocks = block > 1 ? fmt::format(", in blocks of {} for {}", block, name_of(format)) : "";
+  throw spec.error(key, fmt::format("must divide the {} of {}{}: {} does not; {}", width, what, blocks, ranks,
+                                    nearest_possible(ranks, width, possible)));
+}
+
+}  // namespace
+
+Comm read_comm(const Spec& spec, const Setup& setup) {
+  check_comm_keys(spec);
+  Comm c;
+  c.mode = read_mode(spec, setup);
+  read_types(spec, setup, c);
+  c.neighbours = read_choice(spec, "neighbours", c.neighbours);
+  read_sms(spec, setup, c);
+  return c;
+}
+
+void check_widths(const Spec& parallelism, const Setup& setup) {
+  const Architecture& model = setup.model;
+  const Parallelism& p = setup.scenario.parallelism;
+  if (model.dense_layers() > 0) {
+    check_width(parallelism, "tp", p.tp, "a dense layer's FFN", model.intermediate_size,
+                stored_format(model, kDenseFfn));
+  }
+  if (model.n_routed_experts == 0) return;
+  check_width(parallelism, "moe_tp", p.moe_tp, "an expert's FFN", model.moe_intermediate_size, model.expert_weights);
+  if (model.n_shared_experts > 0 && setup.scenario.comm.mode == CommMode::all_reduce) {
+    check_width(parallelism, "tp", p.tp, "the shared experts' FFN",
+                model.n_shared_experts * model.moe_intermediate_size, stored_format(model, kSharedExperts));
+  }
+}
+
+}  // namespace moeline

@@ -1,0 +1,146 @@
+// Ranks in groups: attention, experts, and who waits for whom.
+#include <doctest/doctest.h>
+
+#include "experiments/run/run_metrics.hpp"
+#include "tests/support/inference.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+using Set = std::vector<std::string>;
+
+std::filesystem::path served_scenario() { return source("experiments/served_deepseek_b200/decode.yaml"); }
+
+Set on_b200(const std::string& parallelism, const Set& more) {
+  Set set = {"kernels=sglang", "workload.batch_size=32", "parallelism=" + parallelism};
+  set.insert(set.end(), more.begin(), more.end());
+  return set;
+}
+
+Setup setup_of(const std::string& parallelism, const Set& more = {}) {
+  return load_setup(served_scenario(), on_b200(parallelism, more));
+}
+
+Run run_on_b200(const std::string& parallelism, const Set& more = {}) {
+  return run_scenario(setup_of(parallelism, more));
+}
+
+CommMode mode_of(const std::string& parallelism, const Set& more = {}) {
+  return setup_of(parallelism, more).scenario.comm.mode;
+}
+
+std::string refused(const std::string& parallelism, const Set& more = {}) {
+  try {
+    (void)setup_of(parallelism, more);
+  } catch (const SpecError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+std::set<std::string> phases_of(const Run& run) {
+  std::set<std::string> names;
+  for (const PhaseTimes& phase : run.phases) names.insert(phase.phase);
+  return names;
+}
+
+const Set kEightLayers = {"layers=8"};
+
+}  // namespace
+
+TEST_CASE("how tokens reach experts follows from who has them") {
+  CHECK(mode_of("{ep: 1}", {"model=mixtral-8x7b"}) == CommMode::none);
+  CHECK(mode_of("{tp: 8, ep: 8}") == CommMode::all_reduce);
+  CHECK(mode_of("{tp: 8}") == CommMode::all_reduce);
+  CHECK(mode_of("{ep: 4, moe_tp: 2}") == CommMode::all_gather);
+  CHECK(mode_of("{ep: 8}") == CommMode::low_latency);
+  CHECK(mode_of("{ep: 8}", {"workload={phase: prefill, tokens: 4096, prompt_len: 2048}"}) == CommMode::normal);
+  CHECK(mode_of("{ep: 16}", {"hardware=gb200-nvl72"}) == CommMode::nvlink);
+  CHECK(mode_of("{ep: 8}", {"kernels=trtllm"}) == CommMode::all_gather);
+  CHECK(mode_of("{tp: 8}", {"model=llama-3.1-405b"}) == CommMode::all_reduce);
+  CHECK(mode_of("{}", {"model=qwen-2.5-72b"}) == CommMode::none);
+}
+
+TEST_CASE("what the split leaves open is the least that goes together") {
+  const auto split = [](const std::string& parallelism, const Set& more = {}) {
+    return setup_of(parallelism, more).scenario.parallelism;
+  };
+  CHECK(split("{tp: 8}").moe_tp == 8);
+  CHECK(split("{tp: 8, ep: 2}").moe_tp == 4);
+  CHECK(split("{tp: 2, ep: 8}").dp == 4);
+  CHECK(split("{tp: 2, ep: 8}").attention_groups() == 4);
+  CHECK(split("{ep: 8, dp: 32}").world() == 32);
+  CHECK(split("{tp: 4}", {"model=llama-3.1-405b"}).world() == 4);
+}
+
+TEST_CASE("phases are those that the mode has") {
+  CHECK(phases_of(run_on_b200("{tp: 8, ep: 8}", kEightLayers)) ==
+        std::set<std::string>{"attn-0", "attn-1", "shared", "mlp", "combine"});
+  CHECK(phases_of(run_on_b200("{ep: 8}", {"layers=8", "comm.mode=all_gather"})) ==
+        std::set<std::string>{"attn-0", "attn-1", "dispatch", "shared", "mlp", "combine"});
+  CHECK(phases_of(run_on_b200("{tp: 4}", {"model=llama-3.1-405b", "layers=8"})) ==
+        std::set<std::string>{"attn-0", "attn-1", "mlp"});
+}
+
+TEST_CASE("folded ranks wait as long as simulated ones do") {
+  for (const char* parallelism : {"{tp: 8, ep: 8}", "{tp: 4, ep: 8}", "{tp: 2, ep: 4, moe_tp: 2}"}) {
+    CAPTURE(parallelism);
+    const Set set = {"layers=16", "speed_spread=0.02"};
+    Set all = set;
+    all.emplace_back("ranks=all");
+    const double folded = layer_us(run_on_b200(parallelism, set));
+    CHECK(layer_us(run_on_b200(parallelism, all)) == doctest::Approx(folded).epsilon(0.03));
+  }
+}
+
+TEST_CASE("without anything that differs nobody waits, however ranks are simulated") {
+  const Set exact = {"layers=8", "speed_spread=0", "jitter=none", "routing.distribution=exact"};
+  Set all = exact;
+  all.emplace_back("ranks=all");
+  for (const char* parallelism : {"{tp: 8, ep: 8}", "{tp: 2, ep: 8}", "{ep: 4, moe_tp: 2}"}) {
+    CAPTURE(parallelism);
+    const Run folded = run_on_b200(parallelism, exact);
+    CHECK(folded.program.waits_us == doctest::Approx(0));
+    CHECK(layer_us(run_on_b200(parallelism, all)) == doctest::Approx(layer_us(folded)).epsilon(1e-6));
+  }
+}
+
+TEST_CASE("ranks of an attention group share the requests that each GPU's rate counts") {
+  const Run alone = run_on_b200("{ep: 8}");
+  const Run shared = run_on_b200("{tp: 8, ep: 8}");
+  CHECK(tokens_per_s(alone) == doctest::Approx(32 / (to_us(alone.metrics.span) / 1e6)));
+  CHECK(tokens_per_s(shared) == doctest::Approx(4 / (to_us(shared.metrics.span) / 1e6)));
+}
+
+TEST_CASE("ordinary splits inside a node or NVLink domain rest on measured kernels") {
+  for (const char* parallelism : {"{tp: 8, ep: 8}", "{tp: 8}", "{tp: 2, ep: 8}"}) {
+    CAPTURE(parallelism);
+    CHECK(all_measured(run_on_b200(parallelism)));
+  }
+  CHECK(all_measured(run_on_b200("{ep: 8}", {"comm.mode=all_gather"})));
+  CHECK(all_measured(run_on_b200("{ep: 16}", {"hardware=gb200-nvl72", "kernels=trtllm"})));
+  CHECK(all_measured(run_on_b200("{tp: 8}", {"model=llama-3.1-405b"})));
+}
+
+TEST_CASE("splits that cannot be name the nearest ones that can") {
+  CHECK(says(refused("{tp: 3, ep: 3}"),
+             "parallelism.tp must divide the 128 attention heads: 3 does not; possible near "
+             "it: 2, 4"));
+  CHECK(says(refused("{tp: 8, ep: 2, moe_tp: 2}"), "parallelism.moe_tp x ep must be a multiple of tp"));
+  CHECK(says(refused("{tp: 8}", {"model=qwen3-235b-a22b", "precision={experts: fp8}"}),
+             "parallelism.moe_tp must divide the 1536 of an expert's FFN, in blocks of 128 for fp8: 8 does not"));
+  CHECK(refused("{tp: 4}", {"model=qwen3-235b-a22b", "precision={experts: fp8}"}) == "");
+  CHECK(says(refused("{ep: 8}", {"model=llama-3.1-405b"}), "parallelism.ep does not apply: 'llama-3.1-405b' has no"));
+  CHECK(says(refused("{ep: 8}", {"comm.mode=none"}), "comm.mode none, needs one rank, and 8 share the layers"));
+  CHECK(says(refused("{ep: 8}", {"comm.mode=all_reduce"}), "needs tp = ep x moe_tp"));
+  CHECK(says(refused("{tp: 8, ep: 8}", {"comm.mode=all_gather"}), "there is: all_reduce"));
+  CHECK(says(refused("{ep: 16}", {"comm.mode=nvlink"}), "more than its 8 GPUs"));
+  CHECK(says(refused("{ep: 4, moe_tp: 2}", {"comm.mode=low_latency"}), "sends each token to whole experts"));
+  CHECK(says(refused("{tp: 8, ep: 8}", {"comm.dispatch_dtype=fp8"}), "comm.dispatch_dtype does not apply"));
+  CHECK(says(refused("{tp: 8, ep: 8, cp: 2}"), "parallelism.cp above 1 is not modelled"));
+  CHECK(says(refused("{tp: 8, ep: 8, dp: 3, moe_tp: 2}"), "parallelism.ep x moe_tp must divide tp x dp"));
+}
