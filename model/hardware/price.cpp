@@ -8,6 +8,7 @@
 
 #include "curves/curve.hpp"
 #include "curves/topology.hpp"
+#include "hardware/expert_chance.hpp"
 #include "moe/fused_experts.hpp"
 
 namespace moeline {
@@ -337,7 +338,7 @@ void price_by_form(const Operator& op, const std::string& family, const FamilyFi
   const Evaluation alone = evaluate(fit.form->curve(op, conditions.sms, clocked), fit.constants);
   price.solo_us = alone.us;
   price.bound_by = alone.bound;
-  price.deviation = alone.deviation;
+  price.deviation = deviation_by_chance(op, fit, conditions.sms, clocked);
   set_provenance(kernels, {{family}, doubt_of(op, family, machine, kernels)},
                  form_dimensions(op, family, conditions.sms), price);
   // What stands between the GEMMs of fused experts may never leave L2.

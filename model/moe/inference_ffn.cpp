@@ -73,6 +73,12 @@ Operator grouped(const InferenceWork& work, const char* name, double n, double k
   return op;
 }
 
+std::vector<Operator> fused_layer(const InferenceWork& work) {
+  std::vector<Operator> ops = fused_experts(expert_shape(work));
+  for (Operator& op : ops) op.rows_deviation = work.load.rows_deviation;
+  return ops;
+}
+
 }  // namespace
 
 std::vector<Operator> dense_ffn(const InferenceWork& work) {
@@ -97,7 +103,7 @@ std::vector<Operator> shared_experts(const InferenceWork& work) {
 // back. In the normal mode tokens arrive once, are copied to one row per expert in the type of the GEMM, and summed
 // again. Where tokens come in other ways, a stack runs its experts as one body of kernels.
 std::vector<Operator> routed_experts(const InferenceWork& work) {
-  if (!is_deep_ep(work.mode)) return fused_experts(expert_shape(work));
+  if (!is_deep_ep(work.mode)) return fused_layer(work);
   const double hidden = work.model.hidden_size;
   const double width = work.model.moe_intermediate_size;
   const double rows = rows_of(work);
