@@ -17,7 +17,10 @@ struct Kind {
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> kKinds = {
-      {"linear", "dtype=fp8|bf16|fp8_tensor|nvfp4,m=4096,n=7168,k=16384: GEMM, and below BF16 the cast of its input",
+      {"linear",
+       "dtype=fp8|bf16|fp8_tensor|nvfp4|int4,m=4096,n=7168,k=16384: GEMM, and below BF16 the cast of its input (int4: "
+       "of "
+       "weights alone, without)",
        linear_op},
       {"gemm", "dtype=fp8|bf16|fp8_tensor|nvfp4,m=4096,n=7168,k=16384", gemm_op},
       {"batched_gemm", "dtype=bf16|fp8,heads=128,m=64 rows of each head,n=512,k=128", batched_gemm_op},
