@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kDeepest = 32;
 constexpr std::size_t kMostValues = 1'000'000;  // aliases of aliases: a few lines may stand for billions of values
+constexpr std::size_t kUsualEntries = 12;       // of a mapping; nodes are dear to move
 constexpr std::size_t kLongWord = 100;          // characters of an alias that count as a value more
 constexpr std::size_t kShown = 40;              // characters of a key or a tag in a message
 constexpr std::string_view kRest = "a second document, or a stray character, begins";
@@ -130,6 +131,7 @@ class Reader {
 
   void read_map(YamlNode& made, int depth) {
     made.kind = YamlNode::Kind::map;
+    made.items.reserve(kUsualEntries);
     while (events_.next().type != YAML_MAPPING_END_EVENT) {
       YamlNode key;
       read(key, depth + 1);
@@ -143,12 +145,14 @@ class Reader {
     refuse_repeated(made);
   }
 
-  void refuse_repeated(const YamlNode& map) const {
-    std::vector<const YamlNode*> sorted;
-    sorted.reserve(map.items.size());
+  void refuse_repeated(const YamlNode& map) {
+    std::vector<const YamlNode*>& sorted = by_key_;
+    sorted.clear();
     for (const YamlNode& item : map.items) sorted.push_back(&item);
-    std::stable_sort(sorted.begin(), sorted.end(),
-                     [](const YamlNode* a, const YamlNode* b) { return a->key < b->key; });
+    std::sort(sorted.begin(), sorted.end(), [](const YamlNode* a, const YamlNode* b) {
+      const int order = a->key.compare(b->key);
+      return order != 0 ? order < 0 : a < b;
+    });
     const auto same = std::adjacent_find(sorted.begin(), sorted.end(),
                                          [](const YamlNode* a, const YamlNode* b) { return a->key == b->key; });
     if (same == sorted.end()) return;
@@ -186,6 +190,7 @@ class Reader {
 
   Events events_;
   std::map<std::string, YamlNode, std::less<>> anchors_;
+  std::vector<const YamlNode*> by_key_;  // of the mapping at hand
   std::size_t values_ = 0;
 };
 

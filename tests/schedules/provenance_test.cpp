@@ -69,9 +69,9 @@ std::string expected(const Operator& op, const Spec& fits, double sms, double co
   if (family == "notify") return "datasheet";
   if (family.starts_with("gemm_bf16")) return "extrapolated";
   const Shape shape = shape_of(op, sms, communication_sms);
-  if (!family.starts_with("low_latency")) return place_in(fits.map(family).map("range"), shape);
-  const std::string whole = place_in(fits.map("low_latency").map("range"), shape);
-  return place_in(fits.map("low_latency_hold").map("range"), shape) == "extrapolated" ? "extrapolated" : whole;
+  if (!family.starts_with("low_latency")) return place_in(fits.map(family).map_or_empty("range"), shape);
+  const std::string whole = place_in(fits.map("low_latency").map_or_empty("range"), shape);
+  return place_in(fits.map("low_latency_hold").map_or_empty("range"), shape) == "extrapolated" ? "extrapolated" : whole;
 }
 
 std::vector<Operator> operators_of(const Setup& setup, const Phase& phase) {
