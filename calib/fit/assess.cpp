@@ -5,18 +5,13 @@
 #include <optional>
 #include <set>
 
+#include "calib/fit/quantile.hpp"
 #include "calib/fit/solve.hpp"
 
 namespace moeline {
 namespace {
 
 constexpr double kShortestUs = 1;  // the profiler's resolution
-
-double quantile(std::vector<double> values, double share) {
-  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
-  return values[at];
-}
 
 struct Scored {
   const Observation* observation;

@@ -35,13 +35,17 @@ struct Reading {
 
 class Log {
  public:
-  explicit Log(std::vector<std::string>& lines) : lines_(lines) {}
+  explicit Log(StackCalibration& result) : lines_(result.log), repeatability_(result.repeatability) {}
   void note(const RowKind& kind, std::size_t rows, const std::string& what) {
     if (rows > 0) lines_.push_back(fmt::format("{}: {} rows {}", kind.name, rows, what));
+  }
+  void compare(const RowKind& kind, const std::string& beside, std::size_t ops, const std::vector<double>& deviations) {
+    if (ops > 0) repeatability_.push_back({kind.name, beside, ops, summary_of(deviations)});
   }
 
  private:
   std::vector<std::string>& lines_;
+  std::vector<Repeatability>& repeatability_;
 };
 
 const std::string& form_for(const RowKind& kind, const std::string& profile) {
@@ -86,7 +90,16 @@ std::vector<Reading> merged(const RowKind& kind, std::vector<Reading> readings, 
   const std::size_t before = readings.size();
   std::set<std::string> seen;
   std::erase_if(readings, [&](const Reading& reading) { return !seen.insert(reading.op).second; });
-  for (Reading& reading : readings) reading.us = median(times.at(reading.op));
+  std::size_t repeated = 0;
+  std::vector<double> deviations;
+  for (Reading& reading : readings) {
+    const std::vector<double>& all = times.at(reading.op);
+    reading.us = median(all);
+    if (all.size() == 1) continue;
+    ++repeated;
+    for (const double us : all) deviations.push_back(us / reading.us - 1);
+  }
+  log.compare(kind, "the same table", repeated, deviations);
   log.note(kind, before - readings.size(), "were repeats: the median counts");
   return readings;
 }
@@ -102,6 +115,12 @@ void drop_by_witness(const RowKind& kind, const std::vector<Table>& tables, std:
     if (!meets(kind.where, witness->csv, row)) continue;
     there[op_of(kind, witness->csv, row)] = witness->csv.positive(row, kind.time) * kind.us_per_unit;
   }
+  std::vector<double> deviations;
+  for (const Reading& reading : readings) {
+    const auto other = there.find(reading.op);
+    if (other != there.end()) deviations.push_back(reading.us / other->second - 1);
+  }
+  log.compare(kind, witness->name, deviations.size(), deviations);
   const std::size_t before = readings.size();
   std::erase_if(readings, [&](const Reading& reading) {
     const auto other = there.find(reading.op);
@@ -238,12 +257,6 @@ void add_rows(const Table& table, const RowKind& kind, const std::vector<Reading
   }
 }
 
-double quantile(std::vector<double> values, double share) {
-  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
-  return values[at];
-}
-
 double rounded(double constant) { return std::strtod(fmt::format("{:.5g}", constant).c_str(), nullptr); }
 
 // Errors of the rows as they were left out; of a family that is one slice alone, as they were fitted.
@@ -253,20 +266,20 @@ FamilyFit fit_of(const StackFamily& family) {
   fit.constants = family.constants;
   fit.graph_timed = true;
   fit.held_out = !std::isnan(family.left_out.front());
-  std::vector<double> errors, absolute;
+  std::vector<double> errors;
   for (std::size_t i = 0; i < family.rows.size(); ++i) {
     const double predicted = fit.held_out ? family.left_out[i] : family.fitted[i];
     const double error = predicted / family.rows[i].measured_us - 1;
     errors.push_back(error);
-    absolute.push_back(std::abs(error));
     fit.mean_error += error / static_cast<double>(family.rows.size());
     if (std::abs(error) >= std::abs(fit.worst_error)) fit.worst_error = error;
     extend(fit.range, family.rows[i].dimensions);
   }
   fit.kernels = static_cast<int>(family.rows.size());
-  fit.median_error = quantile(errors, 0.5);
-  fit.median_abs_error = quantile(absolute, 0.5);
-  fit.p95_abs_error = quantile(absolute, 0.95);
+  const ErrorSummary summary = summary_of(errors);
+  fit.median_error = summary.median;
+  fit.median_abs_error = summary.median_abs;
+  fit.p95_abs_error = summary.p95_abs;
   return fit;
 }
 
@@ -318,7 +331,7 @@ StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files
                                  const StackRequest& request, const MachineFacts& machine) {
   const std::vector<Table> tables = read_tables(files, request);
   StackCalibration result;
-  Log log(result.log);
+  Log log(result);
   Families families;
   for (const Table& table : tables) {
     bool is_read = false;

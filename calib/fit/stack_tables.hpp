@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "calib/fit/fit_form.hpp"
+#include "calib/fit/quantile.hpp"
 #include "calib/fit/row_kind.hpp"
 #include "hardware/kernel_set.hpp"
 
@@ -28,10 +29,19 @@ struct StackFamily {
   std::vector<double> left_out;  ///< us by a fit that did not see the row's slice
 };
 
+/// How far two times of the same OP are apart: what no fit can be better than.
+struct Repeatability {
+  std::string rows;        ///< of which entry of the mapping
+  std::string beside;      ///< another version's table, or the same one
+  std::size_t pairs = 0;   ///< OPs that were compared
+  ErrorSummary deviation;  ///< this time over the other - 1; within a table each over the median of its OP
+};
+
 struct StackCalibration {
   KernelSet kernels;
   std::vector<StackFamily> families;  ///< by name
-  std::vector<std::string> log;       ///< what was left out, and why: a line for each rule and table
+  std::vector<Repeatability> repeatability;
+  std::vector<std::string> log;  ///< what was left out, and why: a line for each rule and table
 };
 
 /// Whether a table's name is one that the mapping knows.

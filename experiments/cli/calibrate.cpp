@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "base/file.hpp"
 #include "calib/fit/bench_schema.hpp"
@@ -31,9 +32,17 @@ struct Options {
   std::string date;    // of a serving stack's tables
   std::string tables;  // the mapping of their columns
   CalibrationRequest request;
+  std::string html;
   bool report = false;
   bool force = false;
 };
+
+// An option that would be ignored is refused: whoever gave it expects that it counts.
+void refuse_given(const CLI::App& command, const std::vector<std::string>& names, const char* why) {
+  for (const std::string& name : names) {
+    if (command.count(name) > 0) throw CLI::ValidationError(fmt::format("{} {}", name, why));
+  }
+}
 
 std::string device_of(const BenchTable& table) { return table.header.at("device"); }
 
@@ -102,6 +111,8 @@ bool is_set_name(const std::string& name) {
 
 // Which machine and which stack at which date no table says by itself.
 void run_stack(const Options& options, const std::vector<RowKind>& kinds) {
+  check_output({"--html", options.html, FileKind::page}, options.files, options.force);
+  check_distinct({{"-o", options.output, FileKind::profile}, {"--html", options.html, FileKind::page}});
   for (const std::string& file : options.files) {
     if (is_stack_table(file, kinds)) continue;
     throw SpecError(file, 0, "is no table of a serving stack that the mapping knows, as the others are");
@@ -111,20 +122,29 @@ void run_stack(const Options& options, const std::vector<RowKind>& kinds) {
     throw SpecError("--kernels is needed: the stack and its version, as sglang-0.5.14");
   }
   if (!is_month(options.date)) throw SpecError("--date is needed: the month of the tables, as 2026-08");
+  std::optional<PageTemplate> page_template;
+  if (!options.html.empty()) page_template = load_page_template();
   HardwareProfile profile = load_profile(options.hardware);
   const StackCalibration calibration =
       calibrate_stack({options.files.begin(), options.files.end()}, kinds,
                       {.kernels = options.kernels, .date = options.date, .profile = profile.name}, profile.facts);
   replace_set(calibration.kernels, profile);
   write_text(options.output, to_yaml(profile));
-  fmt::print("{}{}", stack_text(calibration), options.report ? stack_residuals_text(calibration) : "");
+  if (page_template) write_text(options.html, to_html(stack_page(calibration, profile.name), *page_template));
+  fmt::print("{}{}", stack_text(calibration), options.report ? stack_report_text(calibration) : "");
 }
 
-void run(Options options) {
+void run(const CLI::App& command, Options options) {
   check_output({"-o", options.output, FileKind::profile}, options.files, options.force);
   const std::vector<RowKind> kinds = row_kinds(options);
   const auto is_stack = [&](const std::string& file) { return is_stack_table(file, kinds); };
-  if (std::any_of(options.files.begin(), options.files.end(), is_stack)) return run_stack(options, kinds);
+  if (std::any_of(options.files.begin(), options.files.end(), is_stack)) {
+    refuse_given(command, {"--model", "--cross-validate", "--layers", "--without", "--given", "--by-name-only"},
+                 "does not apply to a serving stack's tables");
+    return run_stack(options, kinds);
+  }
+  refuse_given(command, {"--date", "--tables", "--html"},
+               "is for a serving stack's tables, of which none is known to the mapping here");
   take_from_bench(options.files, options);
   if (options.hardware.empty()) options.hardware = "h800";
   if (!options.kernels.empty()) options.request.kernels = options.kernels;
@@ -176,8 +196,12 @@ void add_calibrate(CLI::App& app, int& /*exit_code*/) {
   command->add_flag("--by-name-only", options->request.by_name_only,
                     "a set that is never a default and lends nothing: for few figures, or of another time");
   add_force(*command, options->force);
-  command->add_flag("--report", options->report, "print every observation with its fitted and its left-out value");
-  command->callback([options] { run(*options); });
+  command->add_flag("--report", options->report,
+                    "of a serving stack's tables the rows that are missed most, what to measure next, and how far the "
+                    "tables agree with each other; of others every observation with its fitted and its left-out value");
+  command->add_option("--html", options->html, "the errors and the report on a serving stack's tables, as a page")
+      ->check(not_empty());
+  command->callback([options, command] { run(*command, *options); });
 }
 
 }  // namespace moeline

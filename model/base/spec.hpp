@@ -2,14 +2,14 @@
 // SpecError says where. Loading keeps the file name with every mapping, so that any reader below can point at a line.
 #pragma once
 
-#include <yaml-cpp/yaml.h>
-
 #include <filesystem>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/yaml.hpp"
 
 namespace moeline {
 
@@ -21,7 +21,8 @@ class Spec {
   static Spec load(const std::filesystem::path& path);
   /// The same for text that came from elsewhere; `file` names it in messages.
   static Spec parse(const std::string& file, const std::string& content);
-  /// `key=value` as on a command line; the key may be a dotted path. Creates what is not there.
+  /// `key=value` as on a command line; the key may be a dotted path. Creates what is not there. Mappings taken from
+  /// this one before keep what they had.
   void set(std::string_view assignment);
 
   /// Any other key is an error. Called before the first key is read: a misspelt key is not reported as a missing one.
@@ -62,18 +63,18 @@ class Spec {
   [[nodiscard]] const std::string& file() const { return file_; }
 
  private:
-  Spec(std::string file, YAML::Node node, std::string prefix, std::vector<std::string> assigned);
-  [[nodiscard]] YAML::Node need(const std::string& key) const;
+  Spec(std::string file, std::shared_ptr<const YamlNode> node, std::string prefix, std::vector<std::string> assigned);
+  [[nodiscard]] const YamlNode& need(const std::string& key) const;
   template <class Number>
   [[nodiscard]] std::vector<Number> listed(const std::string& key, Number low, Number high, const char* what) const;
-  [[nodiscard]] YAML::Node scalar(const std::string& key) const;
+  [[nodiscard]] const YamlNode& word(const std::string& key) const;
   [[nodiscard]] bool is_assigned(const std::string& key) const;
   [[nodiscard]] int line(const std::string& key) const;
 
   std::string file_;
-  YAML::Node node_;
-  std::string prefix_;                 // dotted path of this mapping, for messages
-  std::vector<std::string> assigned_;  // dotted paths that set() gave a value
+  std::shared_ptr<const YamlNode> node_;  // a mapping; it keeps the whole document
+  std::string prefix_;                    // dotted path of this mapping, for messages
+  std::vector<std::string> assigned_;     // dotted paths that set() gave a value
 };
 
 /// Runs `load`; a name it does not know gets the line of `key`, where it was written.

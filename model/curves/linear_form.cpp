@@ -34,11 +34,14 @@ struct Library {
   double block_clocks;                   // of a k-block, whatever the tile
   bool height_by_rows = false;           // the tile is a matter of m alone: 64x64, 64x128, 128x128
   double weight_copies, operand_copies;  // that a benchmark goes through
+  double least_rows = kTensorRows;       // that a k-block costs as much as
+  bool holds_rows = false;               // the tile is the least that holds all rows, or the highest
 };
 
 // A linear layer as its GEMM sees it.
 struct Product {
   double m, n, k, bytes_per_number, block;  // block: numbers of k in 128 bytes
+  double bytes_per_weight;                  // the same, but of weights alone that are unpacked on the way
 };
 
 Product product_of(const Operator& op) {
@@ -46,7 +49,9 @@ Product product_of(const Operator& op) {
   const double bytes = activation_bytes(precision == Precision::nvfp4 ? precision : multiplied_in(precision));
   const double unscaled = number_bytes(precision == Precision::nvfp4 ? precision : multiplied_in(precision));
   const bool blocks = precision == Precision::nvfp4;
-  return {op.m, op.n, op.k, blocks ? bytes : unscaled, kBlockBytes / unscaled};
+  const double number = blocks ? bytes : unscaled;
+  const bool unpacks = precision == Precision::int4;
+  return {op.m, op.n, op.k, number, kBlockBytes / unscaled, unpacks ? bytes_per_weight(precision) : number};
 }
 
 double tiles_of(const Cut& cut, const Product& p) {
@@ -62,10 +67,18 @@ double k_blocks_of(const Cut& cut, const Product& p) { return std::ceil(std::cei
 
 // Clocks of a k-block: at the tensor cores' peak, and what issuing it takes.
 double block_clocks(const Cut& cut, const Product& p, double flops_per_clock, const Library& library) {
-  return 2 * std::max(cut.m, kTensorRows) * cut.n * p.block / flops_per_clock + library.block_clocks;
+  return 2 * std::max(cut.m, library.least_rows) * cut.n * p.block / flops_per_clock + library.block_clocks;
 }
 
-double tensor_bytes(const Product& p) { return (p.m * p.k + p.n * p.k) * p.bytes_per_number + 2 * p.m * p.n; }
+double tensor_bytes(const Product& p) {
+  return p.m * p.k * p.bytes_per_number + p.n * p.k * p.bytes_per_weight + 2 * p.m * p.n;
+}
+
+// What the SMs load from L2: of each tile its rows of both operands.
+double loaded_bytes(const Cut& cut, const Product& p) {
+  return tiles_of(cut, p) * k_blocks_of(cut, p) * (cut.m + cut.n * p.bytes_per_weight / p.bytes_per_number) *
+         kBlockBytes;
+}
 
 // In clocks, by which libraries choose: 1500 an epilogue of 128x128, 4000 to add up a split, 96 bytes a clock of L2.
 double nominal(const Cut& cut, const Product& p, int sms, const MachineFacts& machine, double flops_per_clock,
@@ -75,7 +88,7 @@ double nominal(const Cut& cut, const Product& p, int sms, const MachineFacts& ma
   double compute = waves_of(cut, p, sms) *
                    (k_blocks * block_clocks(cut, p, flops_per_clock, library) + 1500 * cut.m * cut.n / kTileArea);
   if (cut.splits > 1) compute += 4000 + 0.3 * 8 * cut.splits * p.m * p.n * clocks_per_byte;
-  const double loads = tiles_of(cut, p) * k_blocks * (cut.m + cut.n) * kBlockBytes / 96 / sms;
+  const double loads = loaded_bytes(cut, p) / 96 / sms;
   const double streams = (1 - kUnhidden) * tensor_bytes(p) * clocks_per_byte;
   return std::max({compute, loads, streams}) + 0.001 * compute;
 }
@@ -87,6 +100,7 @@ Cut cut_of(const Product& p, int sms, const MachineFacts& machine, double flops_
   Cut best;
   double least = 0;
   for (const double m : library.heights) {
+    if (library.holds_rows && m < std::min(p.m, library.heights.back())) continue;
     for (const double n : library.widths) {
       if (m * n > kLargest) continue;
       for (const double splits : library.splits) {
@@ -104,10 +118,10 @@ Cut cut_of(const Product& p, int sms, const MachineFacts& machine, double flops_
 
 // Activations come in BF16, and below it are written and read again.
 double hot_share(const Operator& op, const Product& p, const MachineFacts& machine, const Library& library) {
-  const bool casts = precision_of(op) != Precision::bf16;
+  const bool casts = p.bytes_per_number < 2;
   const double activations = (2 + (casts ? p.bytes_per_number : 0)) * p.m * p.k;
   const double working_set =
-      library.weight_copies * p.n * p.k * p.bytes_per_number + library.operand_copies * (activations + 2 * p.m * p.n);
+      library.weight_copies * p.n * p.k * p.bytes_per_weight + library.operand_copies * (activations + 2 * p.m * p.n);
   return l2_share(op, working_set, machine, kL2Whole, kL2None);
 }
 
@@ -127,8 +141,7 @@ Curve product_curve(const Operator& op, int sms, const MachineFacts& machine, co
   const Cut cut = cut_of(p, sms, machine, flops_per_clock, library);
   const double waves = waves_of(cut, p, sms), k_blocks = k_blocks_of(cut, p);
   const double main_us = waves * k_blocks * block_clocks(cut, p, flops_per_clock, library) / machine.sm_clock_mhz;
-  const double port_us =
-      tiles_of(cut, p) * k_blocks * (cut.m + cut.n) * kBlockBytes / kPortBytes / sms / machine.sm_clock_mhz;
+  const double port_us = loaded_bytes(cut, p) / kPortBytes / sms / machine.sm_clock_mhz;
   const double hot = hot_share(op, p, machine, library);
   const double memory_us = bytes_at_peak_us(tensor_bytes(p), machine.hbm_GBps) * (1 - hot + kHotBytes * hot);
   const auto memory_terms = [&](double share) -> std::vector<Term> {
@@ -188,6 +201,9 @@ std::vector<Form> linear_forms() {
     add("cutedsl_nvfp4", {128}, {32, 64, 128, 256}, kWhole, 220);
     forms.push_back(linear_form(stack + "cutlass_fp8_by_rows", {{}, {}, {}, 60, true, weights, operands}));
   }
+  // A TensorRT plugin that unpacks weights on the way, whose tile holds all rows if it can.
+  forms.push_back(
+      linear_form("trtllm_int4_sm80", {{4, 16, 32, 64, 128}, {64, 128, 256}, {1, 2, 4}, 150, false, 5, 1, 16, true}));
   return forms;
 }
 

@@ -73,11 +73,11 @@ double start_share(const ExpertShape& shape) {
   return start_weight(shape.role) / all;
 }
 
-// The contiguous layout was measured as an eager program, whose host a schedule models itself: its start-up is in the
-// tables alone, which are timed hot.
-double start_feature(const Operator& op, const ExpertShape& shape, const MachineFacts& machine) {
-  const bool eager = shape.layout == ExpertLayout::contiguous;
-  return eager && !op.hot ? 0 : overhead(machine, start_share(shape));
+// The contiguous layout was measured as an eager program alone: its start-up is the host's, which a schedule models
+// itself.
+double start_feature(const ExpertShape& shape, const MachineFacts& machine) {
+  const bool of_the_host = shape.layout == ExpertLayout::contiguous;
+  return of_the_host && !shape.eager ? 0 : overhead(machine, start_share(shape));
 }
 
 // One matrix of the experts hit.
@@ -112,7 +112,7 @@ Curve product_curve(const Operator& op, int sms, const MachineFacts& machine, co
   const double bytes = p.weight_bytes * (1 - hot + kHotBytes * hot) + p.row_bytes;
   const bool fused = shape.layout == ExpertLayout::fused, masked = shape.layout == ExpertLayout::masked;
   constexpr double kHundredPairs = 200;  // an expert is hit once, and has two GEMMs
-  return {{{part(start), start_feature(op, shape, machine)},
+  return {{{part(start), start_feature(shape, machine)},
            {part(hit_expert), masked ? 0 : overhead(machine, expert_rows(shape).hit / kHundredPairs * share)},
            {part(k_block), fused ? overhead(machine, p.k_blocks) : 0}},
           {{"compute", {{part(mainloop), waves_of(p.tiles, sms) * p.k_blocks * p.tile_us}}},
@@ -147,7 +147,7 @@ Curve row_curve(const Operator& op, int sms, const MachineFacts& machine, const 
   const bool writes_tokens = shape.role == ExpertRole::finalise && shape.layout == ExpertLayout::fused;
   const double output_bytes = writes_tokens ? shape.tokens * shape.hidden * kBf16Bytes : 0;
   const double choices = scans(shape) ? shape.tokens * shape.top_k : 0;
-  return {{{part(start), start_feature(op, shape, machine)},
+  return {{{part(start), start_feature(shape, machine)},
            {part(choice), routes && shape.gate == 1 ? overhead(machine, shape.top_k / kTen) : 0},
            {part(routing), overhead(machine, choices / kThousand * share)},
            {part(expert), routes ? overhead(machine, expert_rows(shape).local / kHundred) : 0},

@@ -81,6 +81,10 @@ ExpertShape shape_of(const OpKeys& keys) {
   }
   const double local = divided(keys, "ep", "experts", shape.experts);
   shape.ep = shape.experts / local;
+  shape.eager = keys.choice("eager", {"false", "true"}) == "true";
+  if (shape.eager && shape.layout != ExpertLayout::contiguous) {
+    throw keys.spec().error("eager", "is for layout=contiguous: the other layouts were measured in CUDA graphs");
+  }
   shape.rows = keys.size_or_none("rows");
   shape.hit = keys.size_or_none("hit");
   if (shape.hit > local) {
@@ -93,7 +97,7 @@ ExpertShape shape_of(const OpKeys& keys) {
 
 RequestedOp moe_op(const std::string& text, const MachineFacts& machine) {
   const OpKeys keys(text, {"dtype", "tokens", "hidden", "inter", "top_k", "experts", "ep", "moe_tp", "gated", "layout",
-                           "rows", "hit", "l2"});
+                           "rows", "hit", "eager", "l2"});
   const bool hot = keys.choice("l2", {"cold", "hot"}) == "hot";
   RequestedOp requested{text, fused_experts(shape_of(keys)), keys.all_sms(machine)};
   for (Operator& op : requested.kernels) op.hot = hot;

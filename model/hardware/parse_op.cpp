@@ -17,7 +17,10 @@ struct Kind {
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> kKinds = {
-      {"linear", "dtype=fp8|bf16|fp8_tensor|nvfp4,m=4096,n=7168,k=16384: GEMM, and below BF16 the cast of its input",
+      {"linear",
+       "dtype=fp8|bf16|fp8_tensor|nvfp4|int4,m=4096,n=7168,k=16384: GEMM, and below BF16 the cast of its input (int4: "
+       "of "
+       "weights alone, without)",
        linear_op},
       {"gemm", "dtype=fp8|bf16|fp8_tensor|nvfp4,m=4096,n=7168,k=16384", gemm_op},
       {"batched_gemm", "dtype=bf16|fp8,heads=128,m=64 rows of each head,n=512,k=128", batched_gemm_op},
@@ -27,7 +30,8 @@ const std::vector<Kind>& kinds() {
       {"moe",
        "dtype=fp8|fp8_tensor|bf16|nvfp4|mxfp4|mxfp4_fp8|int4,tokens=4096 of the whole EP "
        "group,hidden=7168,inter=2048,top_k=8,experts=256,ep=1,moe_tp=1,gated=true|false,layout=fused|masked|contiguous,"
-       "rows=TOKENS x TOP_K / EP,hit=as many of the rank's experts as get rows of balanced loads,l2=cold|hot",
+       "rows=TOKENS x TOP_K / EP,hit=as many of the rank's experts as get rows of balanced loads,eager=false|true "
+       "(contiguous: with its host),l2=cold|hot",
        moe_op},
       {"mla_decode", "batch=64,kv_len=4096,query_len=1,heads=128,qk_dim=576,v_dim=512,kv_dtype=bf16|fp8",
        mla_decode_op},

@@ -35,6 +35,10 @@ struct HardwareProfile {
   [[nodiscard]] std::vector<std::string> set_names() const;
 };
 
+/// Reads the file and those that it carries over from, whether or not they were read before. Throws SpecError (file,
+/// line, key).
+[[nodiscard]] HardwareProfile read_profile(const std::filesystem::path& file);
+
 /// `reference`: a name in hwprofiles, or a path. `overrides`: "nic_GBps=100", machine facts by key.
 /// Throws SpecError (file, line, key).
 [[nodiscard]] HardwareProfile load_profile(const std::string& reference, const std::vector<std::string>& overrides = {},

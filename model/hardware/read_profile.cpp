@@ -74,7 +74,8 @@ Clock clock_named(const std::string& word) {
 
 // A form's constants stand with the family, each of its parts.
 void read_form(const Spec& spec, FamilyFit& fit) {
-  fit.form = form_named(spec.choice("form", form_names()));
+  static const std::vector<std::string> kForms = form_names();
+  fit.form = form_named(spec.choice("form", kForms));
   const Spec constants = spec.map("constants");
   std::vector<std::string> names;
   for (const FormPart& part : fit.form->parts) names.push_back(part.name);
@@ -83,8 +84,10 @@ void read_form(const Spec& spec, FamilyFit& fit) {
 }
 
 FamilyFit read_fit(const Spec& spec) {
-  spec.expect({"kernels", "range", "errors", "median_abs_error", "p95_abs_error", "worst_error", "mean_error", "jitter",
-               "timed_by", "clock", "form", "constants", "median_error"});
+  static const std::vector<std::string> kKeys = {
+      "kernels",  "range", "errors", "median_abs_error", "p95_abs_error", "worst_error", "mean_error", "jitter",
+      "timed_by", "clock", "form",   "constants",        "median_error"};
+  spec.expect(kKeys);
   FamilyFit fit;
   if (spec.has("form")) read_form(spec, fit);
   fit.kernels = spec.integer("kernels", 1, 1 << 30);
@@ -144,11 +147,12 @@ KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
   set.origins.fill(name);
   const Spec fits = spec.map("fits");
   for (const std::string& family : fits.keys()) {
-    FamilyFit& fit = set.fits[family] = read_fit(fits.map(family));
+    const Spec written = fits.map(family);
+    FamilyFit& fit = set.fits[family] = read_fit(written);
     set.of_a_stack = set.of_a_stack || fit.form != nullptr;
     fit.kernel_set = name;
     fit.tiles = set.tiles;
-    if (!fits.map(family).has("clock")) fit.clock = set.clock;
+    if (!written.has("clock")) fit.clock = set.clock;
   }
   return set;
 }
@@ -197,12 +201,14 @@ HardwareProfile load(const std::filesystem::path& path, std::vector<std::filesys
 
 }  // namespace
 
+HardwareProfile read_profile(const std::filesystem::path& file) { return load(file, {}); }
+
 std::shared_ptr<const HardwareProfile> known_profile(const std::string& reference,
                                                      const std::vector<std::string>& overrides,
                                                      const std::filesystem::path& written_in) {
   static FileMemo<HardwareProfile> known;
   const std::filesystem::path path = find_named("hardware", reference, "hwprofiles", written_in);
-  const auto as_written = known.get(path, [&] { return load(path, {}); });
+  const auto as_written = known.get(path, [&] { return read_profile(path); });
   if (overrides.empty()) return as_written;
   const auto read = [&] {
     HardwareProfile profile = *as_written;

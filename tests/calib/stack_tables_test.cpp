@@ -110,6 +110,22 @@ TEST_CASE("rows that another version ran much faster are left out") {
   CHECK(notes(calibration, "above 1.3 times their time in casts_of_another_1.0"));
 }
 
+TEST_CASE("how far two times of an OP are apart is told, of one table and of two versions") {
+  const Tables tables;
+  const std::string repeated = casts() + fmt::format("fp8,64,1024,{}\n", 1.2 * cast_ms(64, 1024));
+  const StackCalibration calibration = tables.calibrated(
+      {tables.folder.write("casts.csv", repeated), tables.folder.write("casts_of_another_1.0.csv", casts(0.8))});
+  REQUIRE(calibration.repeatability.size() == 2);
+  const Repeatability& within = calibration.repeatability[0];
+  CHECK(within.beside == "the same table");
+  CHECK(within.pairs == 1);
+  CHECK(within.deviation.median_abs == doctest::Approx(0.1 / 1.1));
+  const Repeatability& between = calibration.repeatability[1];
+  CHECK(between.beside == "casts_of_another_1.0");
+  CHECK(between.pairs == 12);
+  CHECK(between.deviation.median == doctest::Approx(0.25));
+}
+
 TEST_CASE("a mapping that cannot be read is refused at its line") {
   const TemporaryFolder folder;
   const auto refused = [&](const std::string& from, const std::string& to, const std::string& says) {

@@ -24,10 +24,10 @@ TEST_CASE("text that is not one plain YAML mapping is refused") {
   };
   refused("- a\n- b\n", ":1: must be a mapping of keys to values");
   refused("just words\n", ":1: must be a mapping of keys to values");
-  refused(",# stray\nschema: 1\n", "a second document, or a stray character, begins");
+  refused(",# stray\nschema: 1\n", ":1: not valid YAML: did not find expected node content");
   refused("# a comment alone\n", ":1: must be a mapping of keys to values");
   refused("a: " + std::string(40, '[') + std::string(40, ']') + "\n", "nested too deeply");
-  refused(std::string(100'000, '['), "not valid YAML");
+  refused(std::string(100'000, '['), "nested too deeply");
   refused(std::string(10'000'000, 'x'), ": is larger than 1 MiB");
   refused(kScenario + std::string(1, '\0'),
           ":19: is not a text file: its byte " + std::to_string(kScenario.size() + 1) + " is 0x00");

@@ -72,8 +72,29 @@ TEST_CASE("forms of fused experts have a constant for each that the tests name")
 }
 
 TEST_CASE("a layer's kernels share one start-up, whatever its layout") {
-  for (const char* layout : {"fused", "masked", "contiguous"}) {
+  for (const char* layout : {"fused", "masked", "contiguous,eager=true"}) {
     CHECK(us_of_part("start_us", fmt::format("moe:layout={},l2=hot", layout)) == doctest::Approx(1));
+  }
+}
+
+TEST_CASE("what launches a contiguous layer costs where the OP says that it is eager, hot or cold") {
+  for (const char* l2 : {"hot", "cold"}) {
+    CHECK(us_of_part("start_us", fmt::format("moe:layout=contiguous,l2={}", l2)) == 0);
+    CHECK(us_of_part("start_us", fmt::format("moe:layout=contiguous,eager=true,l2={}", l2)) == doctest::Approx(1));
+  }
+  CHECK_THROWS_WITH_AS((void)parse_op("moe:layout=masked,eager=true", hopper()),
+                       doctest::Contains("eager is for layout=contiguous"), SpecError);
+}
+
+TEST_CASE("hot experts never cost more than cold ones, whatever their layout") {
+  for (const std::string& form : moe_form_names()) {
+    for (const char* layout : {"fused", "masked", "contiguous", "contiguous,eager=true"}) {
+      for (const int tokens : {8, 4096, 65536}) {
+        const std::string op = fmt::format("moe:layout={},ep=64,tokens={}", layout, tokens);
+        CAPTURE(op);
+        CHECK(us_of(form, op + ",l2=hot") <= us_of(form, op + ",l2=cold"));
+      }
+    }
   }
 }
 

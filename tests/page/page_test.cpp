@@ -7,6 +7,7 @@
 #include "experiments/page/axes.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "tests/support/cli.hpp"
+#include "tests/support/variable.hpp"
 
 using namespace moeline;
 using namespace moeline::testing;
@@ -50,18 +51,6 @@ bool is_log(const std::vector<double>& numbers) {
   page.axes[0].numbers = numbers;
   return data_of(page)["axes"][0]["log"].GetBool();
 }
-
-// The environment of the calls in a test.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) { setenv(name, value.c_str(), 1); }
-  ~Variable() { unsetenv(name_); }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-};
 
 // A study of which one point does not fit memory, and one fails: 24 does not divide the experts.
 struct Sweep {

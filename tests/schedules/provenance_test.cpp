@@ -1,9 +1,9 @@
 // How the kernels of the three experiments are known, checked against the profile's text by a second, plain reading.
 #include <doctest/doctest.h>
-#include <yaml-cpp/yaml.h>
 
 #include <map>
 
+#include "base/spec.hpp"
 #include "moe/inference.hpp"
 #include "moe/training.hpp"
 #include "tests/support/inference.hpp"
@@ -51,10 +51,11 @@ Shape shape_of(const Operator& op, double sms, double communication_sms) {
 }
 
 // "measured", "interpolated" or "extrapolated" by the ranges of one family in the profile's text.
-std::string place_in(const YAML::Node& range, const Shape& shape) {
+std::string place_in(const Spec& range, const Shape& shape) {
   bool point = !shape.empty();
   for (const auto& [key, value] : shape) {
-    const auto low = range[key][0].as<double>(), high = range[key][1].as<double>();
+    const std::vector<double> ends = range.numbers(key, 0, 1e30);
+    const double low = ends[0], high = ends[1];
     const double slack = key == "sms" || key == "ranks" ? 1 : 1.01;
     if (value > high * slack || value < low * (2 - slack)) return "extrapolated";
     point = point && high <= low * slack;
@@ -63,14 +64,14 @@ std::string place_in(const YAML::Node& range, const Shape& shape) {
 }
 
 // By the fits of one kernel set, which here has every family.
-std::string expected(const Operator& op, const YAML::Node& fits, double sms, double communication_sms) {
+std::string expected(const Operator& op, const Spec& fits, double sms, double communication_sms) {
   const std::string& family = name_of(op.family);
   if (family == "notify") return "datasheet";
   if (family.starts_with("gemm_bf16")) return "extrapolated";
   const Shape shape = shape_of(op, sms, communication_sms);
-  if (!family.starts_with("low_latency")) return place_in(fits[family]["range"], shape);
-  const std::string whole = place_in(fits["low_latency"]["range"], shape);
-  return place_in(fits["low_latency_hold"]["range"], shape) == "extrapolated" ? "extrapolated" : whole;
+  if (!family.starts_with("low_latency")) return place_in(fits.map(family).map_or_empty("range"), shape);
+  const std::string whole = place_in(fits.map("low_latency").map_or_empty("range"), shape);
+  return place_in(fits.map("low_latency_hold").map_or_empty("range"), shape) == "extrapolated" ? "extrapolated" : whole;
 }
 
 std::vector<Operator> operators_of(const Setup& setup, const Phase& phase) {
@@ -94,8 +95,8 @@ Counts counted(const Run& run) {
 }
 
 Counts recounted(const Run& run) {
-  const YAML::Node profile = YAML::LoadFile(source("hwprofiles/h800.yaml").string());
-  const YAML::Node fits = profile["kernel_sets"]["deepseek-2025-02"]["fits"];
+  const Spec profile = Spec::load(source("hwprofiles/h800.yaml"));
+  const Spec fits = profile.map("kernel_sets").map("deepseek-2025-02").map("fits");
   const double communication_sms = run.setup.scenario.comm.num_sms;
   Counts counts;
   for (const Phase& phase : run.program.graph.phases()) {

@@ -39,7 +39,7 @@ Json& Json::add(std::string_view key, const std::vector<std::string>& values) {
   return close_list();
 }
 
-Json& Json::add(std::string_view key, const YAML::Node& value) {
+Json& Json::add(std::string_view key, const YamlNode& value) {
   name(key);
   node(value);
   return *this;
@@ -63,33 +63,31 @@ void Json::raw_number(const std::string& text) { writer_.RawValue(text.data(), t
 
 void Json::number(double value, int decimals) { raw_number(fmt::format("{:.{}f}", value, decimals)); }
 
-void Json::node(const YAML::Node& node) {
-  if (node.IsMap()) {
+void Json::node(const YamlNode& node) {
+  if (node.is_map()) {
     writer_.StartObject();
-    for (const auto& entry : node) add(entry.first.Scalar(), entry.second);
+    for (const YamlNode& entry : node.items) add(entry.key, entry);
     writer_.EndObject();
-  } else if (node.IsSequence()) {
+  } else if (node.is_list()) {
     writer_.StartArray();
-    for (const auto& item : node) this->node(item);
+    for (const YamlNode& item : node.items) this->node(item);
     writer_.EndArray();
   } else {
-    scalar(node);
+    word(node);
   }
 }
 
-void Json::scalar(const YAML::Node& scalar) {
-  const std::string& text = scalar.Scalar();
+void Json::word(const YamlNode& node) {
+  const std::string& text = node.word;
   std::int64_t whole = 0;
   double number = 0;
-  if (scalar.IsNull()) {
+  if (node.is_nothing()) {
     writer_.Null();
-  } else if (scalar.Tag() == "!") {  // quoted
-    string(text);
-  } else if (text == "true" || text == "false") {
+  } else if (!node.quoted && (text == "true" || text == "false")) {
     writer_.Bool(text == "true");
-  } else if (YAML::convert<std::int64_t>::decode(scalar, whole)) {
+  } else if (read_number(node, whole)) {
     writer_.Int64(whole);
-  } else if (YAML::convert<double>::decode(scalar, number) && std::isfinite(number)) {
+  } else if (read_number(node, number) && std::isfinite(number)) {
     raw_number(shortest(number));
   } else {
     string(text);

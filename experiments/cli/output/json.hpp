@@ -3,11 +3,12 @@
 
 #include <rapidjson/prettywriter.h>
 #include <rapidjson/stringbuffer.h>
-#include <yaml-cpp/yaml.h>
 
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "base/yaml.hpp"
 
 namespace moeline {
 
@@ -63,7 +64,7 @@ class Json {
   Json& add(std::string_view key, const std::vector<int>& values);
   Json& add(std::string_view key, const std::vector<std::string>& values);
   /// Mappings, lists and values of a YAML file; what reads as a number, true, false or null is one, unless quoted.
-  Json& add(std::string_view key, const YAML::Node& value);
+  Json& add(std::string_view key, const YamlNode& value);
 
   /// An element of a list: numbers on one line.
   Json& item(const std::vector<int>& values);
@@ -75,8 +76,8 @@ class Json {
   void string(std::string_view value);
   void raw_number(const std::string& text);
   void number(double value, int decimals);
-  void node(const YAML::Node& node);
-  void scalar(const YAML::Node& scalar);
+  void node(const YamlNode& node);
+  void word(const YamlNode& node);
   template <class Write>
   void on_one_line(Write write) {
     writer_.SetFormatOptions(rapidjson::kFormatSingleLineArray);

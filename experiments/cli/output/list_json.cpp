@@ -2,7 +2,7 @@
 
 #include "architecture/parameters.hpp"
 #include "base/file.hpp"
-#include "base/spec.hpp"
+#include "base/yaml.hpp"
 #include "experiments/cli/output/json.hpp"
 #include "schedules/scenario/schedule_kinds.hpp"
 
@@ -14,10 +14,9 @@ void add_model(Json& json, const Architecture& model) {
   json.add("parameters", parameters(model), 0).add("active_parameters", active_parameters(model), 0);
 }
 
-// Every key of a YAML file as it stands there. Spec::load refuses files that are not what they seem.
+// Every key of a YAML file as it stands there.
 void add_file(Json& json, std::string_view key, const std::filesystem::path& file) {
-  (void)Spec::load(file);
-  json.add(key, YAML::Load(read_text(file)));
+  json.add(key, parse_yaml(file.string(), read_text(file)));
 }
 
 void add_schedule(Json& json, const ScheduleKind& schedule) {

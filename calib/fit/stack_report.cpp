@@ -1,0 +1,107 @@
+#include "calib/fit/stack_report.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+namespace moeline {
+namespace {
+
+constexpr double kDoubling = 2.05;      // grids go by powers of two, and some are rounded
+constexpr std::size_t kEnoughRows = 5;  // of which a median says something
+constexpr double kWeak = 1.5;           // times the family's median
+
+std::vector<double> errors_of(const StackFamily& family, const std::vector<double>& predicted) {
+  std::vector<double> errors;
+  for (std::size_t i = 0; i < family.rows.size(); ++i) {
+    if (!std::isnan(predicted[i])) errors.push_back(predicted[i] / family.rows[i].measured_us - 1);
+  }
+  return errors;
+}
+
+std::vector<MissedRow> worst_of(const StackFamily& family, const std::vector<double>& predicted, std::size_t count) {
+  std::vector<MissedRow> rows;
+  for (std::size_t i = 0; i < family.rows.size(); ++i) {
+    rows.push_back({&family.rows[i], predicted[i], predicted[i] / family.rows[i].measured_us - 1});
+  }
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const MissedRow& a, const MissedRow& b) { return std::abs(a.error) > std::abs(b.error); });
+  rows.resize(std::min(count, rows.size()));
+  return rows;
+}
+
+// Absolute errors of a family's rows by dimension and value.
+using ByValue = std::map<Dimension, std::map<double, std::vector<double>>>;
+
+ByValue by_value(const StackFamily& family, const std::vector<double>& errors) {
+  ByValue values;
+  for (std::size_t i = 0; i < family.rows.size(); ++i) {
+    for (const auto& [dimension, value] : family.rows[i].dimensions) {
+      values[dimension][value].push_back(std::abs(errors[i]));
+    }
+  }
+  return values;
+}
+
+// Zero is no size but the absence of one, such as of a window.
+std::optional<Gap> widest_gap(const ByValue& values) {
+  std::optional<Gap> widest;
+  double widest_ratio = kDoubling;
+  for (const auto& [dimension, rows] : values) {
+    for (auto at = rows.begin(); at != rows.end() && std::next(at) != rows.end(); ++at) {
+      const double low = at->first, high = std::next(at)->first;
+      if (!(low > 0) || !(high / low > widest_ratio)) continue;
+      widest_ratio = high / low;
+      widest = Gap{dimension, low, high};
+    }
+  }
+  return widest;
+}
+
+std::optional<Weakness> weakest_value(const ByValue& values, std::size_t rows, double median_abs) {
+  std::optional<Weakness> weakest;
+  double worst = kWeak * median_abs;
+  for (const auto& [dimension, by] : values) {
+    for (const auto& [value, errors] : by) {
+      if (errors.size() < kEnoughRows || 2 * errors.size() > rows) continue;
+      const double median = quantile(errors, 0.5);
+      if (!(median > worst)) continue;
+      worst = median;
+      weakest = Weakness{dimension, value, static_cast<int>(errors.size()), median};
+    }
+  }
+  return weakest;
+}
+
+FamilyReport report_of(const StackFamily& family, std::size_t worst) {
+  FamilyReport report;
+  report.family = family.name;
+  report.form = family.form;
+  report.rows = static_cast<int>(family.rows.size());
+  const std::vector<double> left_out = errors_of(family, family.left_out), fitted = errors_of(family, family.fitted);
+  report.held_out = summary_of(left_out);
+  report.in_sample = summary_of(fitted);
+  const bool held_out = left_out.size() == family.rows.size();
+  const ByValue values = by_value(family, held_out ? left_out : fitted);
+  report.worst = worst_of(family, held_out ? family.left_out : family.fitted, worst);
+  report.gap = widest_gap(values);
+  report.weakest =
+      weakest_value(values, family.rows.size(), held_out ? report.held_out.median_abs : report.in_sample.median_abs);
+  return report;
+}
+
+double p95_of(const FamilyReport& report) {
+  return std::isnan(report.held_out.p95_abs) ? report.in_sample.p95_abs : report.held_out.p95_abs;
+}
+
+}  // namespace
+
+std::vector<FamilyReport> report_of(const StackCalibration& calibration, std::size_t worst) {
+  std::vector<FamilyReport> reports;
+  for (const StackFamily& family : calibration.families) reports.push_back(report_of(family, worst));
+  std::stable_sort(reports.begin(), reports.end(),
+                   [](const FamilyReport& a, const FamilyReport& b) { return p95_of(a) > p95_of(b); });
+  return reports;
+}
+
+}  // namespace moeline

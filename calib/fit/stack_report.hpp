@@ -1,0 +1,47 @@
+// How well the families of a serving stack are met, which of their rows are missed most, and what to measure next.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "calib/fit/quantile.hpp"
+#include "calib/fit/stack_tables.hpp"
+
+namespace moeline {
+
+struct MissedRow {
+  const FormRow* row = nullptr;
+  double predicted_us = 0;  ///< by a fit that did not see its slice, where there is more than one
+  double error = 0;         ///< predicted / measured - 1
+};
+
+/// Neighbouring values of a dimension between which nothing was measured.
+struct Gap {
+  Dimension dimension{};
+  double low = 0, high = 0;
+};
+
+/// The rows at one value of a dimension.
+struct Weakness {
+  Dimension dimension{};
+  double value = 0;
+  int rows = 0;
+  double median_abs = 0;
+};
+
+struct FamilyReport {
+  std::string family;
+  const Form* form = nullptr;
+  int rows = 0;
+  ErrorSummary held_out;         ///< of rows whose whole slice the fit did not see; NaN of a family that is one slice
+  ErrorSummary in_sample;        ///< of the fit to all of them
+  std::vector<MissedRow> worst;  ///< the worst first
+  std::optional<Gap> gap;        ///< the widest, where neighbours are more than a doubling apart
+  std::optional<Weakness> weakest;  ///< the worst met, where it is half as bad again as the family
+};
+
+/// By family, the one with the largest 95th percentile first. `worst`: rows of each.
+[[nodiscard]] std::vector<FamilyReport> report_of(const StackCalibration& calibration, std::size_t worst);
+
+}  // namespace moeline
