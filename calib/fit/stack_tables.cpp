@@ -234,14 +234,9 @@ void add_rows(const Table& table, const RowKind& kind, const std::vector<Reading
                       fmt::format("{} has the form {} here and {} before", name, form.name, family.form->name));
     }
     family.form = &form;
+    family.grids = kind.grids;
     family.rows.push_back(std::move(row));
   }
-}
-
-double quantile(std::vector<double> values, double share) {
-  const auto at = static_cast<std::size_t>(share * static_cast<double>(values.size() - 1) + 0.5);
-  std::nth_element(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(at), values.end());
-  return values[at];
 }
 
 double rounded(double constant) { return std::strtod(fmt::format("{:.5g}", constant).c_str(), nullptr); }
@@ -252,29 +247,39 @@ FamilyFit fit_of(const StackFamily& family) {
   fit.form = family.form;
   fit.constants = family.constants;
   fit.graph_timed = true;
-  fit.held_out = !std::isnan(family.left_out.front());
-  std::vector<double> errors, absolute;
+  fit.correction = family.correction;
+  fit.held_out = !family.left_out.empty();
+  const std::vector<double>& predicted = fit.held_out ? family.left_out : family.fitted;
+  std::vector<double> errors;
   for (std::size_t i = 0; i < family.rows.size(); ++i) {
-    const double predicted = fit.held_out ? family.left_out[i] : family.fitted[i];
-    const double error = predicted / family.rows[i].measured_us - 1;
+    const double error = predicted[i] / family.rows[i].measured_us - 1;
     errors.push_back(error);
-    absolute.push_back(std::abs(error));
     fit.mean_error += error / static_cast<double>(family.rows.size());
     if (std::abs(error) >= std::abs(fit.worst_error)) fit.worst_error = error;
     extend(fit.range, family.rows[i].dimensions);
   }
   fit.kernels = static_cast<int>(family.rows.size());
-  fit.median_error = quantile(errors, 0.5);
-  fit.median_abs_error = quantile(absolute, 0.5);
-  fit.p95_abs_error = quantile(absolute, 0.95);
+  fit.median_error = quantile(std::move(errors), 0.5);
+  const AbsoluteErrors absolute = absolute_errors(family.rows, predicted);
+  fit.median_abs_error = absolute.median;
+  fit.p95_abs_error = absolute.p95;
   return fit;
 }
 
 void solve(int parts, StackFamily& family) {
   family.constants = fit_form(*family.form, family.rows);
   for (double& constant : family.constants) constant = rounded(constant);
-  for (const FormRow& row : family.rows) family.fitted.push_back(predict(row, family.constants));
-  family.left_out = predict_without_slice(*family.form, family.rows, parts);
+  RowFit whole;
+  for (std::size_t i = 0; i < family.rows.size(); ++i) {
+    whole.seen.push_back(i);
+    whole.us.push_back(predict(family.rows[i], family.constants));
+  }
+  GridChoice choice = choose_grid(family.grids, family.rows, fit_without_slices(*family.form, family.rows, parts));
+  family.correction = fit_correction(choice.grid, family.rows, whole);
+  family.correction.curve_median_abs_error = choice.curve.median;
+  family.correction.curve_p95_abs_error = choice.curve.p95;
+  family.fitted = corrected(family.correction, family.rows, whole);
+  family.left_out = std::move(choice.left_out);
 }
 
 void expect_machine(const Table& table, const std::string& profile) {

@@ -10,43 +10,43 @@
 namespace moeline {
 namespace {
 
-std::string unsigned_percent_of(double share) { return std::isnan(share) ? "" : fmt::format("{:.1f}", 100 * share); }
-std::string signed_percent_of(double share) { return std::isnan(share) ? "" : fmt::format("{:+.1f}", 100 * share); }
-
 // Errors of a family's rows: predicted / measured - 1.
 std::vector<double> errors_of(const StackFamily& family, const std::vector<double>& predicted) {
   std::vector<double> errors;
-  for (std::size_t i = 0; i < family.rows.size(); ++i) {
+  for (std::size_t i = 0; i < predicted.size(); ++i) {
     errors.push_back(predicted[i] / family.rows[i].measured_us - 1);
   }
   return errors;
 }
 
-double quantile(std::vector<double> values, double share, bool absolute) {
-  if (values.empty() || std::isnan(values.front())) return kUnknown;
-  if (absolute) std::transform(values.begin(), values.end(), values.begin(), [](double e) { return std::abs(e); });
-  const auto at = static_cast<std::ptrdiff_t>(share * static_cast<double>(values.size() - 1) + 0.5);
-  std::nth_element(values.begin(), values.begin() + at, values.end());
-  return values[static_cast<std::size_t>(at)];
+// Median and 95th percentile of |error|; blank where there is none.
+std::pair<std::string, std::string> absolute_of(const StackFamily& family, const std::vector<double>& predicted) {
+  if (predicted.empty()) return {};
+  const AbsoluteErrors errors = absolute_errors(family.rows, predicted);
+  return {fmt::format("{:.1f}", 100 * errors.median), fmt::format("{:.1f}", 100 * errors.p95)};
 }
 
 }  // namespace
 
 std::string stack_text(const StackCalibration& calibration) {
-  TextTable table("llrrrrrr");
-  table.row({"family", "form", "rows", "median e", "median |e|", "95 %", "fitted |e|", "95 %"});
+  TextTable table("llrrrrrrrr");
+  table.row({"family", "form", "rows", "median e", "median |e|", "95 %", "curve |e|", "95 %", "fitted |e|", "95 %"});
   for (const StackFamily& family : calibration.families) {
     const std::vector<double> left_out = errors_of(family, family.left_out);
-    const std::vector<double> fitted = errors_of(family, family.fitted);
+    const auto [median, p95] = absolute_of(family, family.left_out);
+    const auto [fitted, fitted_p95] = absolute_of(family, family.fitted);
+    const Correction& c = family.correction;
+    const auto alone = [&](double error) { return c.empty() ? "" : fmt::format("{:.1f}", 100 * error); };
     table.row({family.name, family.form->name, fmt::format("{}", family.rows.size()),
-               signed_percent_of(quantile(left_out, 0.5, false)), unsigned_percent_of(quantile(left_out, 0.5, true)),
-               unsigned_percent_of(quantile(left_out, 0.95, true)), unsigned_percent_of(quantile(fitted, 0.5, true)),
-               unsigned_percent_of(quantile(fitted, 0.95, true))});
+               left_out.empty() ? "" : fmt::format("{:+.1f}", 100 * quantile(left_out, 0.5)), median, p95,
+               alone(c.curve_median_abs_error), alone(c.curve_p95_abs_error), fitted, fitted_p95});
   }
   std::string text = fmt::format("{} ({}): {}\n\n{}", calibration.kernels.name, calibration.kernels.date,
                                  calibration.kernels.source, table.text());
   text +=
-      "\nErrors are predicted / measured - 1, in %: of rows whose whole slice the fit did not see, then of the fit.\n";
+      "\nErrors are predicted / measured - 1, in %: of rows whose whole slice the fit did not see; of their curve "
+      "alone,\n"
+      "where a correction pays; of the fit.\n";
   for (const std::string& line : calibration.log) text += line + "\n";
   return text;
 }
@@ -55,7 +55,7 @@ std::string stack_residuals_text(const StackCalibration& calibration) {
   constexpr std::size_t kWorst = 12;
   std::string text;
   for (const StackFamily& family : calibration.families) {
-    const bool held_out = !std::isnan(family.left_out.front());
+    const bool held_out = !family.left_out.empty();
     const std::vector<double>& predicted = held_out ? family.left_out : family.fitted;
     const std::vector<double> errors = errors_of(family, predicted);
     std::vector<std::size_t> order(errors.size());
