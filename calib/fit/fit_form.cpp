@@ -232,22 +232,24 @@ std::vector<double> fit_form(const Form& form, const std::vector<FormRow>& rows)
   return best.constants;
 }
 
-std::vector<double> predict_without_slice(const Form& form, const std::vector<FormRow>& rows, int parts) {
+std::vector<RowFit> fit_without_slices(const Form& form, const std::vector<FormRow>& rows, int parts) {
   const std::map<std::string, int> part_of = deal(rows, parts);
-  std::vector<double> predictions(rows.size(), kUnknown);
-  if (part_of.size() < 2) return predictions;
+  std::vector<RowFit> fits;
+  if (part_of.size() < 2) return fits;
   for (int part = 0; part < parts; ++part) {
+    RowFit fit;
     std::vector<FormRow> seen;
-    for (const FormRow& row : rows) {
-      if (part_of.at(row.slice) != part) seen.push_back(row);
-    }
-    if (seen.size() == rows.size() || seen.empty()) continue;
-    const std::vector<double> constants = fit_form(form, seen);
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      if (part_of.at(rows[i].slice) == part) predictions[i] = predict(rows[i], constants);
+      const bool is_seen = part_of.at(rows[i].slice) != part;
+      (is_seen ? fit.seen : fit.left_out).push_back(i);
+      if (is_seen) seen.push_back(rows[i]);
     }
+    if (fit.left_out.empty()) continue;
+    const std::vector<double> constants = fit_form(form, seen);
+    for (const FormRow& row : rows) fit.us.push_back(predict(row, constants));
+    fits.push_back(std::move(fit));
   }
-  return predictions;
+  return fits;
 }
 
 }  // namespace moeline

@@ -27,8 +27,14 @@ struct FormRow {
 /// those tried the best is kept. A constant that no row shows stays at its least value.
 [[nodiscard]] std::vector<double> fit_form(const Form& form, const std::vector<FormRow>& rows);
 
-/// Each row by a fit that saw none of its slice: whole slices are dealt, by name, into `parts` that are left out in
-/// turn. NaN where there is one slice alone.
-[[nodiscard]] std::vector<double> predict_without_slice(const Form& form, const std::vector<FormRow>& rows, int parts);
+/// Which rows a fit saw, and what it says of all.
+struct RowFit {
+  std::vector<std::size_t> seen, left_out;
+  std::vector<double> us;  ///< of every row
+};
+
+/// Whole slices are dealt, by name, into `parts` that are left out in turn: every row is left out of one fit. None
+/// where there is one slice alone.
+[[nodiscard]] std::vector<RowFit> fit_without_slices(const Form& form, const std::vector<FormRow>& rows, int parts);
 
 }  // namespace moeline

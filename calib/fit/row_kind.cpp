@@ -120,6 +120,33 @@ RowKind read_row_kind(const std::string& name, const Spec& spec) {
   return kind;
 }
 
+// "linear: {by size: {m: 10, n: 5, k: 5}}", by OP.
+void read_grids(const Spec& corrections, std::vector<RowKind>& kinds) {
+  constexpr int kMostKnots = 64;  // of an axis
+  for (const std::string& op : corrections.keys()) {
+    const Spec named = corrections.map(op);
+    std::vector<Grid> grids;
+    for (const std::string& name : named.keys()) {
+      const Spec knots = named.map(name);
+      knots.expect(dimension_names());
+      Grid grid;
+      for (std::size_t i = 0; i < dimension_names().size(); ++i) {
+        const std::string& dimension = dimension_names()[i];
+        if (knots.has(dimension)) grid[static_cast<Dimension>(i)] = knots.integer(dimension, 2, kMostKnots);
+      }
+      if (grid.empty()) throw named.error(name, "must name at least one dimension");
+      grids.push_back(std::move(grid));
+    }
+    bool is_read = false;
+    for (RowKind& kind : kinds) {
+      if (kind.op != op) continue;
+      kind.grids = grids;
+      is_read = true;
+    }
+    if (!is_read) throw corrections.error(op, "is the OP of no entry");
+  }
+}
+
 std::string cell(const RowKind& kind, const CsvTable& table, std::size_t row, const std::string& column) {
   const std::string& text = table.text(row, column);
   const auto word = kind.words.find(text);
@@ -170,11 +197,12 @@ bool meets(const Condition& condition, const CsvTable& table, std::size_t row) {
 
 std::vector<RowKind> read_row_kinds(const std::filesystem::path& path) {
   const Spec spec = Spec::load(path);
-  spec.expect({"schema", "rows"});
+  spec.expect({"schema", "corrections", "rows"});
   (void)spec.integer("schema", 1, 1);
   const Spec rows = spec.map("rows");
   std::vector<RowKind> kinds;
   for (const std::string& name : rows.keys()) kinds.push_back(read_row_kind(name, rows.map(name)));
+  read_grids(spec.map_or_empty("corrections"), kinds);
   return kinds;
 }
 

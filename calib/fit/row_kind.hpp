@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/csv.hpp"
+#include "calib/fit/fit_correction.hpp"
 
 namespace moeline {
 
@@ -59,6 +60,7 @@ struct RowKind {
   Spikes spikes;
   Witness witness;
   std::vector<LeaveOut> leave_out;
+  std::vector<Grid> grids;  ///< that a correction of such an OP may have
 };
 
 /// Every kind of a mapping file. Throws SpecError (file, line, key).

@@ -11,11 +11,10 @@ constexpr double kDoubling = 2.05;      // grids go by powers of two, and some a
 constexpr std::size_t kEnoughRows = 5;  // of which a median says something
 constexpr double kWeak = 1.5;           // times the family's median
 
+// None without predictions.
 std::vector<double> errors_of(const StackFamily& family, const std::vector<double>& predicted) {
   std::vector<double> errors;
-  for (std::size_t i = 0; i < family.rows.size(); ++i) {
-    if (!std::isnan(predicted[i])) errors.push_back(predicted[i] / family.rows[i].measured_us - 1);
-  }
+  for (std::size_t i = 0; i < predicted.size(); ++i) errors.push_back(predicted[i] / family.rows[i].measured_us - 1);
   return errors;
 }
 
@@ -81,6 +80,10 @@ FamilyReport report_of(const StackFamily& family, std::size_t worst) {
   const std::vector<double> left_out = errors_of(family, family.left_out), fitted = errors_of(family, family.fitted);
   report.held_out = summary_of(left_out);
   report.in_sample = summary_of(fitted);
+  if (!family.correction.empty()) {
+    report.curve_median_abs = family.correction.curve_median_abs_error;
+    report.curve_p95_abs = family.correction.curve_p95_abs_error;
+  }
   const bool held_out = left_out.size() == family.rows.size();
   const ByValue values = by_value(family, held_out ? left_out : fitted);
   report.worst = worst_of(family, held_out ? family.left_out : family.fitted, worst);

@@ -1,6 +1,7 @@
 // How well the families of a serving stack are met, which of their rows are missed most, and what to measure next.
 #pragma once
 
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,10 +35,13 @@ struct FamilyReport {
   std::string family;
   const Form* form = nullptr;
   int rows = 0;
-  ErrorSummary held_out;         ///< of rows whose whole slice the fit did not see; NaN of a family that is one slice
-  ErrorSummary in_sample;        ///< of the fit to all of them
-  std::vector<MissedRow> worst;  ///< the worst first
-  std::optional<Gap> gap;        ///< the widest, where neighbours are more than a doubling apart
+  ErrorSummary held_out;  ///< of rows whose whole slice the fit did not see; NaN of a family that is one slice
+  /// |e| of the same rows by the curve alone, where it has a correction; else NaN.
+  double curve_median_abs = std::numeric_limits<double>::quiet_NaN();
+  double curve_p95_abs = std::numeric_limits<double>::quiet_NaN();
+  ErrorSummary in_sample;           ///< of the fit to all of them
+  std::vector<MissedRow> worst;     ///< the worst first
+  std::optional<Gap> gap;           ///< the widest, where neighbours are more than a doubling apart
   std::optional<Weakness> weakest;  ///< the worst met, where it is half as bad again as the family
 };
 

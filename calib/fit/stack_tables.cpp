@@ -253,6 +253,7 @@ void add_rows(const Table& table, const RowKind& kind, const std::vector<Reading
                       fmt::format("{} has the form {} here and {} before", name, form.name, family.form->name));
     }
     family.form = &form;
+    family.grids = kind.grids;
     family.rows.push_back(std::move(row));
   }
 }
@@ -265,11 +266,12 @@ FamilyFit fit_of(const StackFamily& family) {
   fit.form = family.form;
   fit.constants = family.constants;
   fit.graph_timed = true;
-  fit.held_out = !std::isnan(family.left_out.front());
+  fit.correction = family.correction;
+  fit.held_out = !family.left_out.empty();
+  const std::vector<double>& predicted = fit.held_out ? family.left_out : family.fitted;
   std::vector<double> errors;
   for (std::size_t i = 0; i < family.rows.size(); ++i) {
-    const double predicted = fit.held_out ? family.left_out[i] : family.fitted[i];
-    const double error = predicted / family.rows[i].measured_us - 1;
+    const double error = predicted[i] / family.rows[i].measured_us - 1;
     errors.push_back(error);
     fit.mean_error += error / static_cast<double>(family.rows.size());
     if (std::abs(error) >= std::abs(fit.worst_error)) fit.worst_error = error;
@@ -286,8 +288,17 @@ FamilyFit fit_of(const StackFamily& family) {
 void solve(int parts, StackFamily& family) {
   family.constants = fit_form(*family.form, family.rows);
   for (double& constant : family.constants) constant = rounded(constant);
-  for (const FormRow& row : family.rows) family.fitted.push_back(predict(row, family.constants));
-  family.left_out = predict_without_slice(*family.form, family.rows, parts);
+  RowFit whole;
+  for (std::size_t i = 0; i < family.rows.size(); ++i) {
+    whole.seen.push_back(i);
+    whole.us.push_back(predict(family.rows[i], family.constants));
+  }
+  GridChoice choice = choose_grid(family.grids, family.rows, fit_without_slices(*family.form, family.rows, parts));
+  family.correction = fit_correction(choice.grid, family.rows, whole);
+  family.correction.curve_median_abs_error = choice.curve.median_abs;
+  family.correction.curve_p95_abs_error = choice.curve.p95_abs;
+  family.fitted = corrected(family.correction, family.rows, whole);
+  family.left_out = std::move(choice.left_out);
 }
 
 void expect_machine(const Table& table, const std::string& profile) {

@@ -23,10 +23,12 @@ struct StackRequest {
 struct StackFamily {
   std::string name;
   const Form* form = nullptr;
+  std::vector<Grid> grids;  ///< that its correction may have
   std::vector<FormRow> rows;
   std::vector<double> constants;
+  Correction correction;         ///< empty where none pays
   std::vector<double> fitted;    ///< us of each row
-  std::vector<double> left_out;  ///< us by a fit that did not see the row's slice
+  std::vector<double> left_out;  ///< us by a fit that did not see the row's slice; empty where there is one slice alone
 };
 
 /// How far two times of the same OP are apart: what no fit can be better than.

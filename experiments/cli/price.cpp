@@ -51,11 +51,19 @@ std::string to_json(const std::vector<PricedOp>& priced, const std::string& hard
     json.add("nvlink_GBps", price.nvlink_GBps).add("nic_GBps", price.nic_GBps).close();
     json.add("provenance", name_of(price.provenance));
     if (!price.note.empty()) json.add("provenance_note", price.note.text());
+    if (price.gain != 1) json.add("correction", price.gain, 4);
     if (!price.kernel_set.empty()) json.add("kernel_set", price.kernel_set);
     if (!price.bound_by.empty()) json.add("bound_by", price.bound_by);
     json.add("flops", each.sum(&Operator::flops), 0).add("bytes", each.sum(&Operator::bytes), 0).close();
   }
   return json.close_list().close().text();
+}
+
+// What speaks against the price, and what its correction made of it.
+std::string note_of(const Price& price) {
+  if (price.gain == 1) return price.note.text();
+  const std::string corrected = fmt::format("corrected {:+.1f} %", 100 * (price.gain - 1));
+  return price.note.empty() ? corrected : price.note.text() + ", " + corrected;
 }
 
 std::string to_table(const std::vector<PricedOp>& priced) {
@@ -65,7 +73,7 @@ std::string to_table(const std::vector<PricedOp>& priced) {
     const Price& p = each.price;
     table.row({fmt::format("{:.2f}", p.solo_us), fmt::format("{}", p.sms), fmt::format("{:.0f}", each.tflops()),
                fmt::format("{:.0f}", p.hbm_GBps), fmt::format("{:.1f}", p.nvlink_GBps),
-               fmt::format("{:.1f}", p.nic_GBps), p.bound_by, name_of(p.provenance), p.kernel_set, p.note.text(),
+               fmt::format("{:.1f}", p.nic_GBps), p.bound_by, name_of(p.provenance), p.kernel_set, note_of(p),
                each.requested.text});
   }
   return table.text() + "HBM, NVLink and NIC in GB/s (links: each direction), while the kernel runs alone.\n";

@@ -12,6 +12,7 @@
 #include "curves/form.hpp"
 #include "curves/gemm_tiles.hpp"
 #include "curves/machine_facts.hpp"
+#include "hardware/correction.hpp"
 #include "hardware/measured_range.hpp"
 
 namespace moeline {
@@ -43,6 +44,7 @@ struct FamilyFit {
   Clock clock = Clock::unknown;   ///< that set's, where its rows do not say another
   const Form* form = nullptr;  ///< of a serving stack's kernels; null: the curve of the family by the set's constants
   std::vector<double> constants;  ///< of the form, in the order of its parts
+  Correction correction;          ///< of the form's curve; errors are those with it
   bool other_machine = false;     ///< carried over from another profile
 };
 

@@ -169,15 +169,34 @@ void price_low_latency(const Operator& op, const MachineFacts& machine, const Ke
   set_provenance(kernels, basis, dimensions_of(op, 0), price);
 }
 
+// us by a family's form with a gain. Tables were timed hot: what the gain adds belongs to the hot time, whatever else a
+// cold kernel takes.
+double us_by_form(const Operator& op, const FamilyFit& fit, double gain, double curve_us, int sms,
+                  const MachineFacts& machine) {
+  if (gain == 1) return curve_us;
+  Operator hot = op;
+  hot.hot = true;
+  const double hot_us = evaluate(fit.form->curve(hot, sms, machine), fit.constants).us;
+  return curve_us + (gain - 1) * std::min(hot_us, curve_us);
+}
+
+// Of the family's correction; another machine's kernels have other residuals.
+double gain_of(const FamilyFit& fit, const Dimensions& at) {
+  return fit.other_machine ? 1 : gain_at(fit.correction, fit.range, at);
+}
+
 // By a serving stack's tables of transfers inside a node, never faster than the links.
 void price_transfer_by_form(const Operator& op, const FamilyFit& fit, const PriceConditions& conditions,
                             const MachineFacts& machine, const KernelSet& kernels, Price& price) {
   const Evaluation alone = evaluate(fit.form->curve(op, conditions.sms, machine), fit.constants);
+  const Dimensions at = measured_dimensions_of(op, conditions.sms);
+  price.gain = gain_of(fit, at);
+  const double us = us_by_form(op, fit, price.gain, alone.us, conditions.sms, machine);
   const double links = links_us(op, machine);
-  price.solo_us = std::max(alone.us, links);
-  price.bound_by = alone.us < links ? "NVLink" : alone.bound;
+  price.solo_us = std::max(us, links);
+  price.bound_by = us < links ? "NVLink" : alone.bound;
   const std::string doubt = machine.communicates_like(kernels.fitted_on) ? "" : kOtherMachine;
-  set_provenance(kernels, {{op.measured_as}, doubt}, measured_dimensions_of(op, conditions.sms), price);
+  set_provenance(kernels, {{op.measured_as}, doubt}, at, price);
 }
 
 void doubt_price(const char* reason, Price& price) {
@@ -281,11 +300,13 @@ Curve curve_of(const Operator& op, const std::string& family, int sms, const Mac
   return lends ? with_fp8_constants(std::move(curve)) : curve;
 }
 
-double us_by_curve(const Operator& op, const std::string& family, int sms, const MachineFacts& machine,
+double us_by_curve(const Operator& op, const std::string& family, double gain, int sms, const MachineFacts& machine,
                    const KernelSet& kernels) {
   const Curve curve = curve_of(op, family, sms, machine, kernels);
   const FamilyFit* measured = fit_with_form(family, kernels);
-  if (measured != nullptr) return evaluate(curve, measured->constants).us;
+  if (measured != nullptr) {
+    return us_by_form(op, *measured, gain, evaluate(curve, measured->constants).us, sms, machine);
+  }
   return std::max(evaluate(curve, kernels.constants).us, shortest_us(kernels, machine));
 }
 
@@ -303,7 +324,7 @@ double clocked_share(const Operator& op, const std::string& family, int sms, con
   if (!(price.solo_us > 0)) return 0;  // nothing to do, and nothing known of launching it
   const MachineFacts slower = at_clock(clocked, kSlower);
   const bool by_curve = price.provenance != Provenance::roofline;
-  const double us = by_curve ? us_by_curve(op, family, sms, slower, kernels) : shortest_us(kernels, slower);
+  const double us = by_curve ? us_by_curve(op, family, price.gain, sms, slower, kernels) : shortest_us(kernels, slower);
   const double slower_us = std::max(us, floor_us(op, slower));
   return std::clamp((slower_us / price.solo_us - 1) / (1 / kSlower - 1), 0.0, 1.0);
 }
@@ -336,11 +357,12 @@ void price_by_form(const Operator& op, const std::string& family, const FamilyFi
   constexpr double kHot = 1.25;
   const MachineFacts clocked = machine_for(family, conditions, machine, kernels);
   const Evaluation alone = evaluate(fit.form->curve(op, conditions.sms, clocked), fit.constants);
-  price.solo_us = alone.us;
+  const Dimensions at = form_dimensions(op, family, conditions.sms);
+  price.gain = gain_of(fit, at);
+  price.solo_us = us_by_form(op, fit, price.gain, alone.us, conditions.sms, clocked);
   price.bound_by = alone.bound;
   price.deviation = deviation_by_chance(op, fit, conditions.sms, clocked);
-  set_provenance(kernels, {{family}, doubt_of(op, family, machine, kernels)},
-                 form_dimensions(op, family, conditions.sms), price);
+  set_provenance(kernels, {{family}, doubt_of(op, family, machine, kernels)}, at, price);
   // What stands between the GEMMs of fused experts may never leave L2.
   const bool within_layer = op.experts.role != ExpertRole::none && !is_gemm(op.family);
   if (!within_layer) raise_to_floor(floor_us(op, clocked), kHot, price);
@@ -463,6 +485,7 @@ Price price_all(const std::vector<Operator>& ops, const PriceConditions& conditi
       return us > 0 ? (before * all.solo_us + now * next.solo_us) / us : 0;
     };
     all.clocked = mean(all.clocked, next.clocked);
+    all.gain = mean(all.gain, next.gain);
     all.hbm_GBps = mean(all.hbm_GBps, next.hbm_GBps);
     all.nvlink_GBps = mean(all.nvlink_GBps, next.nvlink_GBps);
     all.nic_GBps = mean(all.nic_GBps, next.nic_GBps);

@@ -21,6 +21,7 @@ struct Price {
   double hbm_GBps = 0, nvlink_GBps = 0, nic_GBps = 0;  ///< taken at full speed; links: each direction, one NIC
   Provenance provenance = Provenance::interpolated;
   ProvenanceNote note;
+  double gain = 1;         ///< of the family's correction in the solo time, times; 1: the curve alone
   std::string kernel_set;  ///< whose measurements it rests on, or ""
   ConstantSet constants;   ///< that made the solo time and the disturbed speed
   std::string bound_by;    ///< branch of the cost curve: "compute", "memory", "NIC", "NVLink", "SMs"; or "roofline"

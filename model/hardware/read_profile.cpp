@@ -86,12 +86,16 @@ void read_form(const Spec& spec, FamilyFit& fit) {
 FamilyFit read_fit(const Spec& spec) {
   static const std::vector<std::string> kKeys = {
       "kernels",  "range", "errors", "median_abs_error", "p95_abs_error", "worst_error", "mean_error", "jitter",
-      "timed_by", "clock", "form",   "constants",        "median_error"};
+      "timed_by", "clock", "form",   "constants",        "median_error",  "correction"};
   spec.expect(kKeys);
   FamilyFit fit;
   if (spec.has("form")) read_form(spec, fit);
   fit.kernels = spec.integer("kernels", 1, 1 << 30);
   fit.range = read_range(spec.map_or_empty("range"));
+  if (spec.has("correction")) {
+    if (fit.form == nullptr) throw spec.error("correction", "is of a family with a form alone");
+    fit.correction = read_correction(spec.map("correction"), fit.range);
+  }
   fit.held_out = spec.choice("errors", {kInSample, kHeldOut}) == kHeldOut;
   fit.median_abs_error = spec.number("median_abs_error", 0, 1e6);
   fit.p95_abs_error = spec.number("p95_abs_error", 0, 1e6);

@@ -62,13 +62,14 @@ std::string kernel_set_yaml(const KernelSet& set) {
   text += "    fits:  # errors of predicted / measured - 1\n";
   for (const auto& [family, fit] : set.fits) {
     text += fmt::format("      {}: {{{}kernels: {}, {}", family, form_yaml(fit), fit.kernels, range_yaml(fit.range));
-    text +=
-        fmt::format("errors: {}, {}median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}{}{}{}}}\n",
-                    fit.held_out ? kHeldOut : kInSample,
-                    std::isnan(fit.median_error) ? "" : fmt::format("median_error: {}, ", digits(fit.median_error, 3)),
-                    digits(fit.median_abs_error, 3), digits(fit.p95_abs_error, 3), digits(fit.worst_error, 3),
-                    digits(fit.mean_error, 3), std::isnan(fit.jitter) ? "" : ", jitter: " + digits(fit.jitter, 3),
-                    timed_by_yaml(fit), fit.clock == set.clock ? "" : ", clock: " + name_of(fit.clock));
+    text += fmt::format(
+        "errors: {}, {}median_abs_error: {}, p95_abs_error: {}, worst_error: {}, mean_error: {}{}{}{}{}}}\n",
+        fit.held_out ? kHeldOut : kInSample,
+        std::isnan(fit.median_error) ? "" : fmt::format("median_error: {}, ", digits(fit.median_error, 3)),
+        digits(fit.median_abs_error, 3), digits(fit.p95_abs_error, 3), digits(fit.worst_error, 3),
+        digits(fit.mean_error, 3), std::isnan(fit.jitter) ? "" : ", jitter: " + digits(fit.jitter, 3),
+        timed_by_yaml(fit), fit.clock == set.clock ? "" : ", clock: " + name_of(fit.clock),
+        fit.correction.empty() ? "" : ", correction: " + to_yaml(fit.correction));
   }
   return text;
 }

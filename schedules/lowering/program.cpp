@@ -92,6 +92,7 @@ void add_use(const ProvenanceUse& use, double times, std::vector<ProvenanceUse>&
   into.note.add(use.note);
   into.kernels += times * use.kernels;
   into.solo_us += times * use.solo_us;
+  into.corrected_us += times * use.corrected_us;
 }
 
 void add_wait(Program& program, const Meeting& meeting, double wait_us) {
@@ -121,7 +122,8 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<
     kernels_.back().op = op;
     kernels_.back().conditions = conditions;
     kernels_.back().bound_by = bound_by(op, price, setup_.machine.facts, setup_.kernels);
-    phase.uses.push_back({op.family, price.provenance, price.note, price.kernel_set, 1, price.solo_us});
+    phase.uses.push_back({op.family, price.provenance, price.note, price.kernel_set, 1, price.solo_us,
+                          price.gain != 1 ? price.solo_us : 0});
     phase.model_flops += op.flops - op.recomputed_flops;
     if (op.family == Family::small) phase.lumped_us += price.solo_us;
   }

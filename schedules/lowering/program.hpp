@@ -25,6 +25,7 @@ struct ProvenanceUse {
   std::string kernel_set;  ///< whose measurements; not the scenario's own where borrowed
   double kernels = 0;
   double solo_us = 0;
+  double corrected_us = 0;  ///< of these, with a correction of the family's curve
 };
 
 /// Adds `times` as many of the same kernels to the entry of their family, provenance and set, or makes one.

@@ -143,6 +143,13 @@ TEST_CASE("a mapping that cannot be read is refused at its line") {
   refused("slice: [k]", "slices: [k]", "unknown key");
   refused("{rising: [m, k], above: 1.25}", "{raising: [m, k], above: 1.25}", "unknown key");
   refused("schema: 1", "schema: 2", "schema");
+  const auto corrections = [&](const std::string& what, const std::string& says) {
+    refused("schema: 1\n", "schema: 1\ncorrections: " + what + "\n", says);
+  };
+  corrections("{memory: {by size: {bites: 7}}}", "unknown key");
+  corrections("{memory: {by size: {bytes: 1}}}", "bytes");
+  corrections("{memory: {by size: {}}}", "at least one dimension");
+  corrections("{linear: {by shape: {m: 7}}}", "is the OP of no entry");
 }
 
 TEST_CASE("damaged, mixed-up and foreign tables are refused with file and reason, and nothing is written") {
@@ -201,6 +208,10 @@ TEST_CASE("the shipped sets are what their tables give") {
     const FamilyFit& ours = shipped->fits.at(family);
     CHECK(ours.form == fit.form);
     CHECK(ours.kernels == fit.kernels);
+    REQUIRE(ours.correction.gains.size() == fit.correction.gains.size());
+    for (std::size_t i = 0; i < fit.correction.gains.size(); ++i) {
+      CHECK(std::abs(ours.correction.gains[i] - fit.correction.gains[i]) < 0.0015);
+    }
     for (std::size_t i = 0; i < fit.constants.size(); ++i) {
       CHECK(ours.constants[i] == doctest::Approx(fit.constants[i]).epsilon(1e-3));
     }

@@ -39,6 +39,14 @@ void add_range(Json& json, const MeasuredRange& range) {
   json.close();
 }
 
+void add_correction(Json& json, const Correction& correction) {
+  if (correction.empty()) return;
+  json.open("correction").open("knots");
+  for (const GridAxis& axis : correction.axes) json.add(name_of(axis.dimension), static_cast<int>(axis.knots.size()));
+  json.close().exact("curve_median_abs_error", correction.curve_median_abs_error);
+  json.exact("curve_p95_abs_error", correction.curve_p95_abs_error).close();
+}
+
 void add_family(Json& json, const std::string& family, const KernelSet& complete, const MachineFacts& facts) {
   const FamilyFit& fit = complete.fits.at(family);
   json.open().add("family", family).add("kernel_set", fit.kernel_set);
@@ -52,6 +60,7 @@ void add_family(Json& json, const std::string& family, const KernelSet& complete
   }
   json.exact("median_abs_error", fit.median_abs_error).exact("p95_abs_error", fit.p95_abs_error);
   json.exact("worst_error", fit.worst_error).exact("mean_error", fit.mean_error);
+  add_correction(json, fit.correction);
   add_range(json, fit.range);
   json.close();
 }

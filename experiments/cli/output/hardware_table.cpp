@@ -42,10 +42,17 @@ std::string range_text(const MeasuredRange& range) {
   return fmt::format("{}", fmt::join(sides, ", "));
 }
 
+// Median and 95th percentile without the correction; "" where there is none.
+std::string curve_alone(const Correction& correction) {
+  if (correction.empty()) return "";
+  return fmt::format("{}, {}", percent(correction.curve_median_abs_error), percent(correction.curve_p95_abs_error));
+}
+
 // `complete`: with what the set borrows. Its own families first.
 std::string family_table(const KernelSet& complete, const MachineFacts& facts) {
-  TextTable table("llrlrrrrrl");
-  table.row({"family", "from", "rows", "errors", "median e", "median |e|", "95 %", "worst e", "mean e", "measured"});
+  TextTable table("llrlrrrrrrl");
+  table.row({"family", "from", "rows", "errors", "median e", "median |e|", "95 %", "curve alone", "worst e", "mean e",
+             "measured"});
   for (const bool own : {true, false}) {
     for (const auto& [family, fit] : complete.fits) {
       if ((fit.kernel_set == complete.name) != own) continue;
@@ -54,8 +61,8 @@ std::string family_table(const KernelSet& complete, const MachineFacts& facts) {
       table.row({family, other.empty() ? from : from + ", constants of " + other, fmt::format("{}", fit.kernels),
                  fit.held_out ? "held-out" : "in-sample",
                  std::isnan(fit.median_error) ? "" : signed_percent(fit.median_error), percent(fit.median_abs_error),
-                 percent(fit.p95_abs_error), signed_percent(fit.worst_error), signed_percent(fit.mean_error),
-                 range_text(fit.range)});
+                 percent(fit.p95_abs_error), curve_alone(fit.correction), signed_percent(fit.worst_error),
+                 signed_percent(fit.mean_error), range_text(fit.range)});
     }
   }
   return table.text("  ");
@@ -126,7 +133,8 @@ std::string hardware_table(const HardwareProfile& profile) {
          "lacks\nare borrowed from the set under `from`, of another machine (NAME: SET) or of this one; `constants of` "
          "says\nwhere rows, errors and range are another set's than the constants that price the family. Another "
          "machine's "
-         "or\nset's make every price extrapolated.\n`measured` is the range of each dimension: m, n, k of a GEMM (m of "
+         "or\nset's make every price extrapolated. `curve alone`: of a family with a correction, median and 95th "
+         "percentile of |e|\nwithout it.\n`measured` is the range of each dimension: m, n, k of a GEMM (m of "
          "each group where masked), "
          "rows: queries that\nshare keys, bytes: of memory traffic, or through the SMs of a transfer.\n";
 }

@@ -192,6 +192,7 @@ void add_provenance(Json& json, const Run& run) {
   for (const ProvenanceUse& use : run.program.provenance) {
     json.open().add("family", name_of(use.family)).add("provenance", name_of(use.provenance));
     json.add("kernels", static_cast<std::int64_t>(std::ceil(use.kernels - kRounding))).add("solo_us", use.solo_us);
+    if (use.corrected_us > 0) json.add("corrected_us", use.corrected_us);
     if (!use.kernel_set.empty()) json.add("kernel_set", use.kernel_set);
     if (!use.note.empty()) json.add("provenance_note", use.note.text());
     json.close();

@@ -191,6 +191,14 @@ std::string borrowed(const Run& run) {
   return text;
 }
 
+// How much of the time is no curve's alone.
+std::string corrected(const Run& run) {
+  double us = 0;
+  for (const ProvenanceUse& use : run.program.provenance) us += use.corrected_us;
+  return us > 0 ? fmt::format("{:.1f} % of the solo time priced by curves with a correction\n", 100 * us / solo_us(run))
+                : "";
+}
+
 std::string overheads(const Run& run) {
   std::string text;
   const Constant gap = kernel_gap_of(run.setup);
@@ -247,7 +255,7 @@ std::string to_table(const Run& run, const Beside& beside) {
   std::string text = head_of(run.setup.scenario);
   text += metric_table(run, beside.baseline) + "\n" + phase_table(run, beside.baseline, Per::layer) +
           phase_table(run, beside.baseline, Per::step) + class_table(run) + "\n";
-  text += memory_line(run) + borrowed(run) + overheads(run) + clock_line(run, beside.burst);
+  text += memory_line(run) + borrowed(run) + corrected(run) + overheads(run) + clock_line(run, beside.burst);
   text += fmt::format("{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
                       run.program.graph.size(), run.program.constants.count(), 100 * lumped_share(run));
   return beside.samples == nullptr ? text : text + sample_table(*beside.samples);

@@ -37,12 +37,14 @@ PageMetric metric(const char* name, const char* unit, Better better, const std::
 }  // namespace
 
 TextTable families_table(const std::vector<FamilyReport>& reports) {
-  TextTable table("llrrrrrrr");
-  table.row({"family", "form", "rows", "held-out: median e", "median |e|", "95 %", "in-sample: median e", "median |e|",
-             "95 %"});
+  TextTable table("llrrrrrrrrr");
+  table.row({"family", "form", "rows", "held-out: median e", "median |e|", "95 %", "curve alone: median |e|", "95 %",
+             "in-sample: median e", "median |e|", "95 %"});
   for (const FamilyReport& report : reports) {
     std::vector<std::string> cells = {report.family, report.form->name, fmt::format("{}", report.rows)};
     add_cells(report.held_out, cells);
+    cells.push_back(unsigned_percent_of(report.curve_median_abs));
+    cells.push_back(unsigned_percent_of(report.curve_p95_abs));
     add_cells(report.in_sample, cells);
     table.row(std::move(cells));
   }

@@ -10,7 +10,8 @@
 namespace moeline {
 
 inline constexpr const char* kColumns =
-    "Held-out: of rows whose whole slice the fit did not see; in-sample: of the fit to all of them.";
+    "Held-out: of rows whose whole slice the fit did not see; curve alone: of the same rows without the correction; "
+    "in-sample: of the fit to all of them.";
 inline constexpr const char* kRepeatability = "How far two times of one OP are apart, which no fit can undercut";
 
 [[nodiscard]] TextTable families_table(const std::vector<FamilyReport>& reports);
