@@ -208,18 +208,29 @@ CommMode read_mode(const Spec& spec, const Setup& setup) {
   throw spec.error("mode", fmt::format("{}{}, {}", of_schedule, word_of(mode), reason));
 }
 
-Precision usual_dispatch(CommMode mode, const Architecture& model) {
+// DeepEP sends no FP4.
+bool may_send_fp4(CommMode mode, const Setup& setup) {
+  return (mode == CommMode::all_gather || mode == CommMode::nvlink) && setup.machine.facts.fp4_tflops > 0;
+}
+
+// TensorRT-LLM quantises tokens for NVFP4 experts before it sends them; FP8's are gathered in BF16 and quantised
+// behind.
+Precision usual_dispatch(CommMode mode, const Setup& setup) {
+  const Precision experts = setup.model.expert_weights;
+  if (experts == Precision::nvfp4 && may_send_fp4(mode, setup)) return experts;
   const bool may_cast = is_deep_ep(mode) || mode == CommMode::nvlink;
-  return may_cast ? multiplied_in(model.expert_weights) : Precision::bf16;
+  return may_cast ? multiplied_in(experts) : Precision::bf16;
 }
 
 void read_types(const Spec& spec, const Setup& setup, Comm& c) {
   const bool training = setup.scenario.phase() == WorkloadPhase::train;
-  c.dispatch = training ? Precision::fp8 : usual_dispatch(c.mode, setup.model);
+  c.dispatch = training ? Precision::fp8 : usual_dispatch(c.mode, setup);
   if (training) (void)modelled(spec, "dispatch_dtype", {"fp8"}, {"bf16"});
   if (spec.has("dispatch_dtype")) {
     if (!sends_tokens(c.mode)) throw spec.error("dispatch_dtype", fmt::format("does not apply to {}", word_of(c.mode)));
-    c.dispatch = precision_named(spec.choice("dispatch_dtype", {"fp8", "bf16"}));
+    std::vector<std::string> words = {"fp8", "bf16"};
+    if (may_send_fp4(c.mode, setup)) words.emplace_back("nvfp4");
+    c.dispatch = precision_named(spec.choice("dispatch_dtype", words));
   }
   c.combine = precision_named(modelled(spec, "combine_dtype", {"bf16"}, {"fp8"}));
 }

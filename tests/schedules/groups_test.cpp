@@ -65,6 +65,15 @@ TEST_CASE("how tokens reach experts follows from who has them") {
   CHECK(mode_of("{}", {"model=qwen-2.5-72b"}) == CommMode::none);
 }
 
+TEST_CASE("tokens travel as the stack that sends them quantises them") {
+  const auto dispatch_of = [](const Set& more) { return setup_of("{ep: 8}", more).scenario.comm.dispatch; };
+  CHECK(dispatch_of({}) == Precision::fp8);
+  CHECK(dispatch_of({"kernels=trtllm"}) == Precision::bf16);
+  CHECK(dispatch_of({"kernels=trtllm", "precision.experts=nvfp4"}) == Precision::nvfp4);
+  CHECK(dispatch_of({"kernels=trtllm", "comm.dispatch_dtype=fp8"}) == Precision::fp8);
+  CHECK(says(refused("{ep: 8}", {"comm.dispatch_dtype=nvfp4"}), "dispatch_dtype"));
+}
+
 TEST_CASE("what the split leaves open is the least that goes together") {
   const auto split = [](const std::string& parallelism, const Set& more = {}) {
     return setup_of(parallelism, more).scenario.parallelism;
