@@ -3,9 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <functional>
-#include <sstream>
 
 #include "base/spec.hpp"
 #include "hardware/correction.hpp"
@@ -30,15 +30,19 @@ std::vector<GridAxis> read_axes(const Spec& knots, const MeasuredRange& range) {
   return axes;
 }
 
+// Numbers apart by blanks. A profile has thousands, so they are read where they stand.
 void read_row(const Spec& spec, const std::string& row, std::vector<double>& gains) {
-  std::istringstream words(row);
-  for (std::string word; words >> word;) {
-    std::istringstream stream(word);
+  const char* const end = row.data() + row.size();
+  for (const char* at = row.data(); at != end;) {
+    const char* const after = std::find(at, end, ' ');
     int thousandths = 0;
-    if (!(stream >> thousandths) || !stream.eof() || thousandths < kLeast || thousandths > kMost) {
-      throw spec.error("thousandths", fmt::format("'{}' is not a whole number from {} to {}", word, kLeast, kMost));
+    const auto [stop, failed] = std::from_chars(at, after, thousandths);
+    if (failed != std::errc() || stop != after || thousandths < kLeast || thousandths > kMost) {
+      throw spec.error("thousandths",
+                       fmt::format("'{}' is not a whole number from {} to {}", std::string(at, after), kLeast, kMost));
     }
     gains.push_back(1 + thousandths * kGainUnit);
+    at = after == end ? end : after + 1;
   }
 }
 

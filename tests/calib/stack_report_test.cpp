@@ -34,7 +34,7 @@ StackFamily family(const std::string& name, bool held_out = true) {
       made.rows.push_back(row_of(bytes, 10 + i));
       const double error = bytes == 1024 ? 0.7 : 1.01;
       made.fitted.push_back((10 + i) * error);
-      made.left_out.push_back(held_out ? made.fitted.back() : kUnknown);
+      if (held_out) made.left_out.push_back(made.fitted.back());
     }
   }
   return made;
