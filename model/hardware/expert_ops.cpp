@@ -6,6 +6,7 @@
 #include "hardware/op_keys.hpp"
 #include "hardware/op_kinds.hpp"
 #include "moe/fused_experts.hpp"
+#include "moe/tensor_parallel.hpp"
 
 namespace moeline {
 namespace {
@@ -26,23 +27,6 @@ ExpertLayout layout_of(const std::string& name) {
   return name == "contiguous" ? ExpertLayout::contiguous : ExpertLayout::fused;
 }
 
-// Weights that share a scale along an expert's width.
-double scale_block(Precision weights) {
-  switch (weights) {
-    case Precision::fp8:
-      return 128;
-    case Precision::mxfp4:
-      return 32;
-    case Precision::nvfp4:
-      return 16;
-    case Precision::bf16:
-    case Precision::fp8_tensor:
-    case Precision::int4:
-      break;
-  }
-  return 1;
-}
-
 // What each rank gets of `all`.
 double divided(const OpKeys& keys, const char* key, const char* name, double all) {
   const double parts = keys.size(key, 1);
@@ -54,7 +38,8 @@ double divided(const OpKeys& keys, const char* key, const char* name, double all
 
 double width_of(const OpKeys& keys, Precision weights) {
   const double width = divided(keys, "moe_tp", "inter", keys.size("inter", 2048));
-  const double block = scale_block(weights);
+  const double block =
+      weights == Precision::int4 ? 1 : scale_block(weights);  // whose groups are as a checkpoint has them
   if (std::fmod(width, block) != 0) {
     throw keys.spec().error("moe_tp", fmt::format("leaves each rank {} of an expert's width, which the {} weights that "
                                                   "share a scale do not divide",

@@ -18,15 +18,16 @@ std::vector<Operator> attention(const InferenceWork& work, const Block& block) {
   return ops;
 }
 
+std::vector<Operator> in_stages(Operator (*transfer)(const AllToAllWork&, Stage), const AllToAllWork& work) {
+  return {transfer(work, Stage::issue), transfer(work, Stage::wire), transfer(work, Stage::receive)};
+}
+
 std::vector<Operator> dispatch(const InferenceWork& work) {
   switch (work.mode) {
     case CommMode::normal:
       return normal_dispatch(work.all_to_all());
-    case CommMode::low_latency: {
-      const AllToAllWork transfer = work.all_to_all();
-      return {low_latency_dispatch(transfer, Stage::issue), low_latency_dispatch(transfer, Stage::wire),
-              low_latency_dispatch(transfer, Stage::receive)};
-    }
+    case CommMode::low_latency:
+      return in_stages(low_latency_dispatch, work.all_to_all());
     case CommMode::nvlink:
       return nvlink_dispatch(work.all_to_all());
     case CommMode::all_gather:
@@ -42,11 +43,8 @@ std::vector<Operator> results_back(const InferenceWork& work) {
   switch (work.mode) {
     case CommMode::normal:
       return normal_combine(work.all_to_all());
-    case CommMode::low_latency: {
-      const AllToAllWork transfer = work.all_to_all();
-      return {low_latency_combine(transfer, Stage::issue), low_latency_combine(transfer, Stage::wire),
-              low_latency_combine(transfer, Stage::receive)};
-    }
+    case CommMode::low_latency:
+      return in_stages(low_latency_combine, work.all_to_all());
     case CommMode::nvlink:
       return nvlink_combine(work.all_to_all());
     case CommMode::all_gather:

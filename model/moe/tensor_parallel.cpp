@@ -17,6 +17,22 @@ double attention_bytes(const InferenceWork& work) { return work.tokens() * work.
 
 }  // namespace
 
+int scale_block(Precision weights) {
+  switch (weights) {
+    case Precision::fp8:
+    case Precision::int4:
+      return 128;
+    case Precision::mxfp4:
+      return 32;
+    case Precision::nvfp4:
+      return 16;
+    case Precision::bf16:
+    case Precision::fp8_tensor:
+      break;
+  }
+  return 1;
+}
+
 Replicas consecutive(int ranks, int gpus_per_node) {
   const bool leaves_node = ranks > gpus_per_node;
   return {ranks, std::min(ranks, gpus_per_node), {ranks, leaves_node ? 1.0 : 0.0}};

@@ -10,6 +10,10 @@
 
 namespace moeline {
 
+/// Weights along an input that share a scale, of which each rank must have whole blocks; of INT4 as is usual. 1: none
+/// do, or all of a tensor.
+[[nodiscard]] int scale_block(Precision weights);
+
 /// Ranks that follow each other, as those of a group do.
 [[nodiscard]] Replicas consecutive(int ranks, int gpus_per_node);
 

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "architecture/parameters.hpp"
+#include "moe/tensor_parallel.hpp"
 #include "schedules/scenario/pipeline_parts.hpp"
 #include "schedules/scenario/scenario_parts.hpp"
 
@@ -250,25 +251,8 @@ void read_sms(const Spec& spec, const Setup& setup, Comm& c) {
   c.num_sms = spec.integer_or("num_sms", 1, most, std::min(usual, most));
 }
 
-// Numbers of a row of weights that share a scale.
-int block_of(Precision precision) {
-  switch (precision) {
-    case Precision::fp8:
-    case Precision::int4:
-      return 128;
-    case Precision::mxfp4:
-      return 32;
-    case Precision::nvfp4:
-      return 16;
-    case Precision::bf16:
-    case Precision::fp8_tensor:
-      break;
-  }
-  return 1;
-}
-
 void check_width(const Spec& spec, const char* key, int ranks, const std::string& what, int width, Precision format) {
-  const int block = block_of(format);
+  const int block = scale_block(format);
   const auto possible = [&](int parts) { return width % parts == 0 && width / parts % block == 0; };
   if (ranks == 1 || possible(ranks)) return;
   const std::string blocks = block > 1 ? fmt::format(", in blocks of {} for {}", block, name_of(format)) : "";
