@@ -138,10 +138,10 @@ std::vector<double> predict_left_out(const Grid& grid, const std::vector<FormRow
   return predictions;
 }
 
-ErrorSummary errors_of(const std::vector<FormRow>& rows, const std::vector<double>& predicted_us) {
+std::vector<double> errors_of(const std::vector<FormRow>& rows, const std::vector<double>& predicted_us) {
   std::vector<double> errors;
   for (std::size_t i = 0; i < predicted_us.size(); ++i) errors.push_back(predicted_us[i] / rows[i].measured_us - 1);
-  return summary_of(errors);
+  return errors;
 }
 
 GridChoice choose_grid(const std::vector<Grid>& grids, const std::vector<FormRow>& rows,
@@ -150,11 +150,11 @@ GridChoice choose_grid(const std::vector<Grid>& grids, const std::vector<FormRow
   GridChoice choice;
   if (fits.empty()) return choice;  // nothing tells whether one pays
   choice.left_out = predict_left_out({}, rows, fits);
-  choice.curve = errors_of(rows, choice.left_out);
+  choice.curve = summary_of(errors_of(rows, choice.left_out));
   double least = kPays * choice.curve.median_abs;
   for (const Grid& grid : grids) {
     std::vector<double> left_out = predict_left_out(grid, rows, fits);
-    const ErrorSummary errors = errors_of(rows, left_out);
+    const ErrorSummary errors = summary_of(errors_of(rows, left_out));
     if (errors.median_abs >= least || errors.p95_abs > choice.curve.p95_abs) continue;
     choice.grid = grid;
     choice.left_out = std::move(left_out);

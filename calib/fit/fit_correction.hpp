@@ -26,8 +26,8 @@ using Grid = std::map<Dimension, int>;
 [[nodiscard]] std::vector<double> predict_left_out(const Grid& grid, const std::vector<FormRow>& rows,
                                                    const std::vector<RowFit>& fits);
 
-/// NaN without predictions.
-[[nodiscard]] ErrorSummary errors_of(const std::vector<FormRow>& rows, const std::vector<double>& predicted_us);
+/// predicted / measured - 1 of each row; none without predictions.
+[[nodiscard]] std::vector<double> errors_of(const std::vector<FormRow>& rows, const std::vector<double>& predicted_us);
 
 struct GridChoice {
   Grid grid;                     ///< empty where none pays

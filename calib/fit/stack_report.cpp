@@ -11,17 +11,10 @@ constexpr double kDoubling = 2.05;      // grids go by powers of two, and some a
 constexpr std::size_t kEnoughRows = 5;  // of which a median says something
 constexpr double kWeak = 1.5;           // times the family's median
 
-// None without predictions.
-std::vector<double> errors_of(const StackFamily& family, const std::vector<double>& predicted) {
-  std::vector<double> errors;
-  for (std::size_t i = 0; i < predicted.size(); ++i) errors.push_back(predicted[i] / family.rows[i].measured_us - 1);
-  return errors;
-}
-
-std::vector<MissedRow> worst_of(const StackFamily& family, const std::vector<double>& predicted, std::size_t count) {
+std::vector<MissedRow> worst_of(const StackFamily& family, const std::vector<double>& errors, std::size_t count) {
   std::vector<MissedRow> rows;
   for (std::size_t i = 0; i < family.rows.size(); ++i) {
-    rows.push_back({&family.rows[i], predicted[i], predicted[i] / family.rows[i].measured_us - 1});
+    rows.push_back({&family.rows[i], family.predicted()[i], errors[i]});
   }
   std::stable_sort(rows.begin(), rows.end(),
                    [](const MissedRow& a, const MissedRow& b) { return std::abs(a.error) > std::abs(b.error); });
@@ -77,19 +70,17 @@ FamilyReport report_of(const StackFamily& family, std::size_t worst) {
   report.family = family.name;
   report.form = family.form;
   report.rows = static_cast<int>(family.rows.size());
-  const std::vector<double> left_out = errors_of(family, family.left_out), fitted = errors_of(family, family.fitted);
-  report.held_out = summary_of(left_out);
-  report.in_sample = summary_of(fitted);
+  report.held_out = summary_of(errors_of(family.rows, family.left_out));
+  report.in_sample = summary_of(errors_of(family.rows, family.fitted));
   if (!family.correction.empty()) {
     report.curve_median_abs = family.correction.curve_median_abs_error;
     report.curve_p95_abs = family.correction.curve_p95_abs_error;
   }
-  const bool held_out = left_out.size() == family.rows.size();
-  const ByValue values = by_value(family, held_out ? left_out : fitted);
-  report.worst = worst_of(family, held_out ? family.left_out : family.fitted, worst);
+  const std::vector<double> errors = errors_of(family.rows, family.predicted());
+  const ByValue values = by_value(family, errors);
+  report.worst = worst_of(family, errors, worst);
   report.gap = widest_gap(values);
-  report.weakest =
-      weakest_value(values, family.rows.size(), held_out ? report.held_out.median_abs : report.in_sample.median_abs);
+  report.weakest = weakest_value(values, family.rows.size(), summary_of(errors).median_abs);
   return report;
 }
 

@@ -260,23 +260,19 @@ void add_rows(const Table& table, const RowKind& kind, const std::vector<Reading
 
 double rounded(double constant) { return std::strtod(fmt::format("{:.5g}", constant).c_str(), nullptr); }
 
-// Errors of the rows as they were left out; of a family that is one slice alone, as they were fitted.
 FamilyFit fit_of(const StackFamily& family) {
   FamilyFit fit;
   fit.form = family.form;
   fit.constants = family.constants;
   fit.graph_timed = true;
   fit.correction = family.correction;
-  fit.held_out = !family.left_out.empty();
-  const std::vector<double>& predicted = fit.held_out ? family.left_out : family.fitted;
-  std::vector<double> errors;
-  for (std::size_t i = 0; i < family.rows.size(); ++i) {
-    const double error = predicted[i] / family.rows[i].measured_us - 1;
-    errors.push_back(error);
-    fit.mean_error += error / static_cast<double>(family.rows.size());
+  fit.held_out = family.is_held_out();
+  const std::vector<double> errors = errors_of(family.rows, family.predicted());
+  for (const double error : errors) {
+    fit.mean_error += error / static_cast<double>(errors.size());
     if (std::abs(error) >= std::abs(fit.worst_error)) fit.worst_error = error;
-    extend(fit.range, family.rows[i].dimensions);
   }
+  for (const FormRow& row : family.rows) extend(fit.range, row.dimensions);
   fit.kernels = static_cast<int>(family.rows.size());
   const ErrorSummary summary = summary_of(errors);
   fit.median_error = summary.median;

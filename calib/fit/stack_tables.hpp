@@ -29,6 +29,10 @@ struct StackFamily {
   Correction correction;         ///< empty where none pays
   std::vector<double> fitted;    ///< us of each row
   std::vector<double> left_out;  ///< us by a fit that did not see the row's slice; empty where there is one slice alone
+
+  [[nodiscard]] bool is_held_out() const { return !left_out.empty(); }
+  /// What its errors are of: rows as they were left out, of one slice alone as they were fitted.
+  [[nodiscard]] const std::vector<double>& predicted() const { return is_held_out() ? left_out : fitted; }
 };
 
 /// How far two times of the same OP are apart: what no fit can be better than.

@@ -71,8 +71,8 @@ TEST_CASE("smooth residuals are found, and met on slices that the correction has
   const std::vector<FormRow> rows = rows_of(smooth);
   const std::vector<RowFit> fits = fits_of(rows);
   CHECK(choose_grid({kGrid}, rows, fits).grid == kGrid);
-  const ErrorSummary alone = errors_of(rows, predict_left_out({}, rows, fits));
-  const ErrorSummary with = errors_of(rows, predict_left_out(kGrid, rows, fits));
+  const ErrorSummary alone = summary_of(errors_of(rows, predict_left_out({}, rows, fits)));
+  const ErrorSummary with = summary_of(errors_of(rows, predict_left_out(kGrid, rows, fits)));
   CHECK(alone.median_abs > 0.08);
   CHECK(with.median_abs < 0.02);
   CHECK(with.p95_abs < 0.06);
