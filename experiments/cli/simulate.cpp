@@ -206,8 +206,9 @@ constexpr const char* kDefinitions =
 layer_us: steady-state period of one MoE layer with all its micro-batches; in training, of one forward and one backward
 layer, or where layers differ step / layers.
 tpot_ms: step over the tokens a request gets from it: 1 + a + a^2 + ... for query_len tokens, a = mtp_acceptance.
-ttft_ms: sum of the steps that one prompt takes, each with as many tokens as a step has, the last with the rest.
-tokens_per_s_per_gpu: decode: tokens produced; prefill: tokens computed, cached ones not counted.
+ttft_ms: sum of the steps that one prompt takes, each with as many tokens as a step has, the last with the rest; of a mixed
+step, which has the keys that a prompt's chunks see on average, so many times the step.
+tokens_per_s_per_gpu: decode: tokens produced; prefill: tokens computed, cached ones not counted; mixed: both.
 sm_use: SMs held by persistent kernels or worked on by others, over all SMs and the span.
 memory_gib: in inference weights, KV cache, activations, communication buffers; not CUDA's context, graphs and fragmentation.
 fits_memory: whether the GPU has that much; absent where memory is not known (a chunk of training, given slots).

@@ -28,13 +28,18 @@ ExitCode validate(const Options& options) {
   std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
   if (files.empty()) files = all_fact_files();
   std::vector<Subject> subjects;
-  for (const std::filesystem::path& file : files) subjects.push_back(read_subject(file));
+  std::vector<ServedStudy> served;
+  for (const std::filesystem::path& file : files) {
+    const Spec spec = Spec::load(file);
+    is_served_study(spec) ? served.push_back(read_served_study(spec)) : subjects.push_back(read_subject(spec));
+  }
   Predictor predictor;
-  std::vector<ScoredSubject> scored;
-  for (const Subject& subject : subjects) scored.push_back(score(subject, predictor));
-  const bool json = options.format == "json";
-  fmt::print("{}", json ? to_json(scored, predictor.kernel_sets()) : to_table(scored, predictor.kernel_sets()));
-  return gates(scored, Verdict::failed) > 0 ? kInfeasible : kDone;
+  Validation validation;
+  for (const Subject& subject : subjects) validation.subjects.push_back(score(subject, predictor));
+  for (ServedStudy& study : served) validation.served.push_back(score(std::move(study)));
+  validation.kernel_sets = predictor.kernel_sets();
+  fmt::print("{}", options.format == "json" ? to_json(validation) : to_table(validation));
+  return gates(validation.subjects, Verdict::failed) > 0 ? kInfeasible : kDone;
 }
 
 constexpr const char* kDefinitions =

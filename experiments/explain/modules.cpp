@@ -22,8 +22,10 @@ double tokens_of(const Setup& setup) {
     return micro_batch * micro_batches(setup.scenario) / setup.scenario.parallelism.pp;
   }
   const double gpus = setup.scenario.parallelism.tp;  // that share their work
-  if (const auto* w = std::get_if<DecodeWorkload>(&workload)) return w->batch_size * w->query_len / gpus;
-  return as_prefill(workload).tokens / gpus;
+  const DecodeWorkload* answers = decode_of(workload);
+  const PrefillWorkload* prompts = prefill_of(workload);
+  const double decoded = answers == nullptr ? 0 : 1.0 * answers->batch_size * answers->query_len;
+  return (decoded + (prompts == nullptr ? 0 : prompts->tokens)) / gpus;
 }
 
 // Parts stand behind what they are parts of.

@@ -9,7 +9,7 @@ namespace {
 
 TriedSchedule numbers_of(const Run& run) {
   TriedSchedule tried{.schedule = run.setup.scenario.schedule, .step_ms = to_us(run.metrics.span) / 1e3};
-  if (is_whole_step(run) && run.inference() != nullptr && !is_decode(run)) tried.ttft_ms = run.inference()->ttft_ms;
+  if (is_whole_step(run) && prefills(run)) tried.ttft_ms = run.inference()->ttft_ms;
   if (knows_memory(run)) tried.memory_gib = gib(memory_bytes(run));
   tried.fits_memory = fits_memory(run);
   return tried;

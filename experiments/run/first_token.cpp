@@ -23,9 +23,11 @@ double chunk_ms(const Setup& setup, int tokens, int cached) {
 // take; the last has what is left.
 double time_to_first_token_ms(const Run& run) {
   constexpr int kMostSamples = 8;
-  const PrefillWorkload& w = as_prefill(run.setup.scenario.workload);
+  const PrefillWorkload& w = *prefill_of(run.setup.scenario.workload);
+  const int steps = steps_per_prompt(w);
+  const bool mean_step = run.setup.scenario.phase() == WorkloadPhase::mixed;
+  if (steps == 1 || mean_step) return steps * to_us(run.metrics.span) / 1e3;
   const int remaining = w.prompt_len - w.cached_len;
-  if (remaining <= w.tokens) return to_us(run.metrics.span) / 1e3;
   const int whole = remaining / w.tokens;
   const int samples = std::min(whole, kMostSamples);
   double sum = 0;

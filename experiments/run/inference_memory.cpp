@@ -6,12 +6,17 @@
 #include <cmath>
 
 namespace moeline {
+namespace {
+
+double cached_keys(const InferenceWork& work) { return work.decode.requests * work.decode.kv_len; }
+
+}  // namespace
 
 Memory memory_of(const Setup& setup) {
   InferenceWork work = setup.inference_work(0, 1);
   for (int rank = 1; setup.requests_differ() && rank < setup.simulated_ranks(); rank += work.tp) {
     InferenceWork other = setup.inference_work(0, 1, 0, rank);
-    if (other.requests * other.kv_len > work.requests * work.kv_len) work = std::move(other);
+    if (cached_keys(other) > cached_keys(work)) work = std::move(other);
   }
   GpuWork d;
   for (const RoutedLayer& layer : setup.routed) d.busiest_rank = std::max(d.busiest_rank, layer.imbalance());
@@ -20,12 +25,11 @@ Memory memory_of(const Setup& setup) {
   d.moe_tp = work.moe_tp;
   d.redundant_experts = work.redundant_experts;
   d.micro_batches = setup.scenario.kind().micro_batches;
-  d.tokens = work.tokens();
-  d.requests = work.requests;
-  d.logit_rows = work.decode ? d.tokens : std::ceil(d.requests);
-  d.kv_len = work.kv_len;
-  if (!work.decode) d.kv_len = std::max<double>(d.kv_len, as_prefill(setup.scenario.workload).prompt_len);
   d.decode = work.decode;
+  d.prefill = work.prefill;
+  if (const PrefillWorkload* prompts = prefill_of(setup.scenario.workload)) {
+    d.prefill.kv_len = std::max<double>(d.prefill.kv_len, prompts->prompt_len);
+  }
   d.mtp = setup.drafted_tokens() > 0;
   d.mode = work.mode;
   d.dispatch = work.dispatch;

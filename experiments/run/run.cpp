@@ -62,8 +62,8 @@ Run run_step_or_chunk(const Setup& setup, bool record_changes) {
   auto* inference = std::get_if<InferenceResult>(&run.result);
   if (inference == nullptr) return run;
   inference->memory = memory_of(setup);
-  const bool is_prefill = setup.scenario.phase() == WorkloadPhase::prefill;
-  if (setup.scenario.whole_model && is_prefill) inference->ttft_ms = time_to_first_token_ms(run);
+  const bool has_prompts = prefill_of(setup.scenario.workload) != nullptr;
+  if (setup.scenario.whole_model && has_prompts) inference->ttft_ms = time_to_first_token_ms(run);
   return run;
 }
 

@@ -31,7 +31,9 @@ double training_layer_us(const Run& run) {
 
 bool is_whole_step(const Run& run) { return run.setup.scenario.whole_model; }
 
-bool is_decode(const Run& run) { return run.setup.scenario.phase() == WorkloadPhase::decode; }
+bool decodes(const Run& run) { return decode_of(run.setup.scenario.workload) != nullptr; }
+
+bool prefills(const Run& run) { return prefill_of(run.setup.scenario.workload) != nullptr; }
 
 bool knows_memory(const Run& run) { return run.step() != nullptr || run.inference() != nullptr; }
 
@@ -74,21 +76,21 @@ double tokens_per_s(const Run& run) {
     return tokens / static_cast<double>(run.setup.scenario.parallelism.world()) / step_s;
   }
   const double gpus = run.setup.scenario.parallelism.tp;  // that have the same requests
-  if (const auto* w = std::get_if<DecodeWorkload>(&workload)) {
-    return w->batch_size * tokens_per_request(*w) / step_s / gpus;
-  }
-  const PrefillWorkload& w = as_prefill(workload);
-  if (is_chunked(run)) return (w.prompt_len - w.cached_len) / (run.inference()->ttft_ms / 1e3) / gpus;
-  return w.tokens / step_s / gpus;
+  const PrefillWorkload* prompts = prefill_of(workload);
+  if (is_chunked(run)) return (prompts->prompt_len - prompts->cached_len) / (run.inference()->ttft_ms / 1e3) / gpus;
+  const DecodeWorkload* answers = decode_of(workload);
+  const double decoded = answers == nullptr ? 0 : answers->batch_size * tokens_per_request(*answers);
+  const double prefilled = prompts == nullptr ? 0 : prompts->tokens;
+  return (decoded + prefilled) / step_s / gpus;
 }
 
 double tpot_ms(const Run& run) {
-  return to_us(run.metrics.span) / 1e3 / tokens_per_request(as_decode(run.setup.scenario.workload));
+  return to_us(run.metrics.span) / 1e3 / tokens_per_request(*decode_of(run.setup.scenario.workload));
 }
 
 bool is_chunked(const Run& run) {
   const auto* w = std::get_if<PrefillWorkload>(&run.setup.scenario.workload);
-  return w != nullptr && w->prompt_len - w->cached_len > w->tokens;
+  return w != nullptr && steps_per_prompt(*w) > 1;
 }
 
 double memory_bytes(const Run& run) {
@@ -156,8 +158,8 @@ bool of_training_step(const Run& run) { return run.step() != nullptr; }
 bool of_whole_training(const Run& run) { return run.step() != nullptr && is_whole_step(run); }
 bool of_pipeline(const Run& run) { return run.is_pipeline(); }
 bool of_step(const Run& run) { return is_whole_step(run); }
-bool of_decode(const Run& run) { return is_whole_step(run) && is_decode(run); }
-bool of_prefill(const Run& run) { return is_whole_step(run) && run.inference() != nullptr && !is_decode(run); }
+bool of_decode(const Run& run) { return is_whole_step(run) && decodes(run); }
+bool of_prefill(const Run& run) { return is_whole_step(run) && prefills(run); }
 bool of_clock(const Run& run) { return of_kernels(run) && clock_matters(run.setup); }
 bool of_power(const Run& run) { return of_layers(run) && of_clock(run); }
 bool of_loads(const Run& run) { return has_imbalance(run); }

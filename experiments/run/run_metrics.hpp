@@ -22,11 +22,13 @@ namespace moeline {
 [[nodiscard]] double bubble_fraction(const Run& run);
 /// A whole step: throughput and latency mean something.
 [[nodiscard]] bool is_whole_step(const Run& run);
-[[nodiscard]] bool is_decode(const Run& run);
+/// Requests get tokens from its step, or prompts are computed; in a mixed one both.
+[[nodiscard]] bool decodes(const Run& run);
+[[nodiscard]] bool prefills(const Run& run);
 /// A prompt takes several steps; this is the first of them.
 [[nodiscard]] bool is_chunked(const Run& run);
-/// Of each GPU. Prefill: new tokens computed; decode: tokens produced, accepted drafts included; training: the batch's
-/// over all GPUs.
+/// Of each GPU. Prefill: new tokens computed; decode: tokens produced, accepted drafts included; a mixed step: both;
+/// training: the batch's over all GPUs.
 [[nodiscard]] double tokens_per_s(const Run& run);
 [[nodiscard]] double tpot_ms(const Run& run);
 /// Of the fullest GPU; 0 where it is not known: of a chunk of training, and of given slots.

@@ -50,7 +50,7 @@ std::string memory_warning(const Run& run) {
 void add_scope_warnings(const Run& run, std::vector<std::string>& warnings) {
   const Scenario& s = run.setup.scenario;
   const auto* train = std::get_if<TrainWorkload>(&s.workload);
-  const auto* decode = std::get_if<DecodeWorkload>(&s.workload);
+  const DecodeWorkload* decode = decode_of(s.workload);
   if (is_chunked(run)) {
     warnings.emplace_back(
         "the prompt takes several steps: this is the first and shortest; ttft_ms and tokens_per_s_per_gpu are of them "

@@ -48,12 +48,6 @@ std::map<std::string, double> read_stated_nulls(const FactSpec& spec) {
   return values;
 }
 
-FactStatus read_status(const FactSpec& spec) {
-  const std::string status = spec.at("status").choice("status", kStatuses);
-  return static_cast<FactStatus>(std::find(kStatuses.begin(), kStatuses.end(), status) - kStatuses.begin());
-}
-
-// What the constants were fitted to is said of those facts, and of no other.
 std::string read_fitted(const FactSpec& spec, FactStatus status) {
   if (status == FactStatus::fitted) return spec.text("fitted");
   if (spec.has("fitted")) {
@@ -86,7 +80,7 @@ Fact read_fact(const std::string& subject, const std::string& key, const FactSpe
   fact.source = spec.text("source");
   fact.how_read = spec.text("how_read");
   fact.gate = read_gate(spec, fact);
-  fact.status = read_status(spec);
+  fact.status = read_status(spec.at("status"));
   fact.fitted = read_fitted(spec, fact.status);
   if (fact.status == FactStatus::fitted && fact.gate) {
     throw spec.at("gate").error("gate", "cannot be held against a fact that constants were fitted to");
@@ -96,6 +90,11 @@ Fact read_fact(const std::string& subject, const std::string& key, const FactSpe
 }
 
 }  // namespace
+
+FactStatus read_status(const Spec& spec) {
+  const std::string status = spec.choice("status", kStatuses);
+  return static_cast<FactStatus>(std::find(kStatuses.begin(), kStatuses.end(), status) - kStatuses.begin());
+}
 
 const std::string& name_of(FactStatus status) { return kStatuses[static_cast<std::size_t>(status)]; }
 
@@ -113,10 +112,9 @@ const Spec& FactSpec::at(const std::string& key) const { return own_.has(key) ||
 
 FactSpec FactSpec::map(const std::string& key) const { return {at(key).map(key), common_.map_or_empty(key)}; }
 
-Subject read_subject(const std::filesystem::path& path) {
-  const Spec spec = Spec::load(path);
+Subject read_subject(const Spec& spec) {
   spec.expect({"about", "mean_gate", "common", "facts"});
-  Subject subject{.name = path.stem().string(), .about = spec.text("about")};
+  Subject subject{.name = std::filesystem::path(spec.file()).stem().string(), .about = spec.text("about")};
   if (spec.has("mean_gate")) subject.mean_gate = read_percent(spec, "mean_gate");
   std::vector<std::string> keys = {"quantity", "unit",         "setting",  "source", "how_read",       "gate", "status",
                                    "fitted",   "stated_nulls", "simulate", "price",  "cross_validate", "model"};

@@ -46,6 +46,8 @@ enum class FactStatus {
 };
 /// As it stands in files and outputs: "not fitted".
 [[nodiscard]] const std::string& name_of(FactStatus status);
+/// What stands at `status`. Throws SpecError for another word.
+[[nodiscard]] FactStatus read_status(const Spec& spec);
 
 /// The largest error that is no failure.
 struct Gate {
@@ -79,6 +81,6 @@ struct Subject {
 };
 
 /// Throws SpecError with file, line and key.
-[[nodiscard]] Subject read_subject(const std::filesystem::path& path);
+[[nodiscard]] Subject read_subject(const Spec& spec);
 
 }  // namespace moeline

@@ -29,7 +29,7 @@ void add_constant_efficiency(std::vector<ScoredFact>& facts) {
   }
 }
 
-void add(double error, ErrorSummary& summary) {
+void add(double error, FactErrors& summary) {
   ++summary.facts;
   const double share = 1.0 / summary.facts;
   summary.mean_abs_error += (std::abs(error) - summary.mean_abs_error) * share;

@@ -36,7 +36,7 @@ struct ScoredFact {
 };
 
 /// Over some facts of a subject.
-struct ErrorSummary {
+struct FactErrors {
   int facts = 0;
   double mean_abs_error = 0;
   double worst_error = 0;  ///< signed
@@ -46,8 +46,8 @@ struct ErrorSummary {
 struct ScoredSubject {
   Subject subject;
   std::vector<ScoredFact> facts{};
-  ErrorSummary errors{};                        ///< of those that are scores
-  std::map<std::string, ErrorSummary> nulls{};  ///< by name, of those that have the null
+  FactErrors errors{};                        ///< of those that are scores
+  std::map<std::string, FactErrors> nulls{};  ///< by name, of those that have the null
   Verdict mean_verdict = Verdict::scored;       ///< of the mean's gate
 
   /// Gates that came out so, the mean's among them.

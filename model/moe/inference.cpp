@@ -113,11 +113,10 @@ std::vector<Operator> inference_phase(const std::string& phase, const InferenceW
   if (phase == "dispatch") return dispatch(work);
   if (phase == "combine") return combine(work);
   if (phase == "embedding") return embedding(work);
-  // those verified in decode, the last of each prompt in prefill
-  if (phase == "lm_head") return lm_head(work, work.decode ? work.tokens() : work.requests);
-  if (phase == "draft_head") return lm_head(work, work.requests);
+  if (phase == "lm_head") return lm_head(work, work.logit_rows());
+  if (phase == "draft_head") return lm_head(work, work.decode.requests + work.prefill.requests);
   if (phase == "mtp") return mtp_input(work);
-  throw SpecError(unknown_name("phase", phase, inference_phases(work.model, work.decode, work.mode)));
+  throw SpecError(unknown_name("phase", phase, inference_phases(work.model, !work.prefill.any(), work.mode)));
 }
 
 std::vector<std::string> inference_phases(const Architecture& model, bool decode, CommMode mode) {

@@ -19,18 +19,18 @@
 #include "moe/dependency.hpp"
 #include "moe/operator.hpp"
 #include "moe/rank_work.hpp"
+#include "moe/sequences.hpp"
 
 namespace moeline {
 
-/// Work of one rank with one micro-batch.
+/// Work of one rank with one micro-batch: requests that decode, prompts, or in a mixed step both. They attend apart;
+/// all else takes their tokens together.
 ///
 /// `tp` ranks that follow each other share attention: heads, and the requests, which all of them have. `ep` x `moe_tp`
 /// ranks, whole groups of the former, share a layer of experts: ranks with the same experts hold 1/moe_tp of each.
 struct InferenceWork : RankWork {
-  bool decode = false;
-  double requests = 0;   ///< sequences; the last prompt of a step may be cut
-  double query_len = 1;  ///< new tokens of each: 1 + drafted ones in decode, those not cached in prefill
-  double kv_len = 0;     ///< keys that the last new token of a sequence sees, on average over the sequences
+  Sequences decode;
+  Sequences prefill;
   int tp = 1;
   int moe_tp = 1;
   CommMode mode = CommMode::normal;
@@ -39,7 +39,9 @@ struct InferenceWork : RankWork {
   int redundant_experts = 0;
 
   /// Of the attention group.
-  [[nodiscard]] double tokens() const { return std::round(requests * query_len); }
+  [[nodiscard]] double tokens() const { return decode.tokens() + prefill.tokens(); }
+  /// Tokens whose logits are wanted: those verified in decode, the last of each prompt.
+  [[nodiscard]] double logit_rows() const { return decode.tokens() + prefill.requests; }
   [[nodiscard]] bool low_latency() const { return mode == CommMode::low_latency; }
   /// Between attention and experts, each rank of an attention group goes on with its part of the tokens.
   [[nodiscard]] bool scatters_tokens() const { return tp > 1 && sends_tokens(mode); }

@@ -41,7 +41,7 @@ void project_mla(Linear& linear, const InferenceWork& work) {
 void expand_keys(Linear& linear, const InferenceWork& work) {
   const Architecture& m = work.model;
   const double heads = work.heads();
-  const double keys = work.requests * work.kv_len;
+  const double keys = work.prefill.requests * work.prefill.kv_len;
   linear.project(kUpKv, "W_UKV", keys, heads * (m.qk_nope_head_dim + m.v_head_dim), m.kv_lora_rank);
   linear.add(kRotary, elementwise("copy k_nope into K", keys * heads * m.qk_nope_head_dim, 2));
   linear.add(kRotary, memory(Family::strided, "broadcast k_rope to heads", keys * heads * m.qk_rope_head_dim * kBf16));
@@ -66,33 +66,42 @@ void project_gqa(Linear& linear, const InferenceWork& work) {
                              t * (2 * heads + 2 * work.kv_heads()) * m.head_dim * kBf16));
 }
 
-AttentionShape shape_of(const InferenceWork& work, const LayerAttention& attention) {
-  const Architecture& m = work.model;
+// Of a rank's heads.
+AttentionShape shape_of(const InferenceWork& work, const Sequences& sequences) {
   AttentionShape shape;
-  shape.batch = work.requests;
+  shape.batch = sequences.requests;
   shape.heads = work.heads();
-  shape.query_len = work.query_len;
-  shape.kv_len = work.kv_len;
-  shape.cache = m.kv_cache;
-  if (attention.kind == AttentionKind::mla) {
-    shape.kv_heads = work.decode ? 1 : shape.heads;
-    shape.qk_dim = (work.decode ? m.kv_lora_rank : m.qk_nope_head_dim) + m.qk_rope_head_dim;
-    shape.v_dim = work.decode ? m.kv_lora_rank : m.v_head_dim;
-    return shape;
-  }
+  shape.query_len = sequences.query_len;
+  shape.kv_len = sequences.kv_len;
+  shape.cache = work.model.kv_cache;
   shape.kv_heads = work.kv_heads();
-  shape.qk_dim = m.head_dim;
-  shape.v_dim = m.head_dim;
-  if (work.decode && attention.window > 0) {
-    shape.kv_len = std::min(shape.kv_len, static_cast<double>(attention.window));
-  }
+  shape.qk_dim = work.model.head_dim;
+  shape.v_dim = work.model.head_dim;
   return shape;
 }
 
-Operator core(const InferenceWork& work, const LayerAttention& attention) {
-  const AttentionShape shape = shape_of(work, attention);
-  if (!work.decode) return prefill_core(shape, attention.window);
-  return attention.kind == AttentionKind::mla ? mla_decode_core(shape) : gqa_decode_core(shape);
+Operator prompts_core(const InferenceWork& work, const LayerAttention& attention) {
+  const Architecture& m = work.model;
+  AttentionShape shape = shape_of(work, work.prefill);
+  if (attention.kind == AttentionKind::mla) {
+    shape.kv_heads = shape.heads;
+    shape.qk_dim = m.qk_nope_head_dim + m.qk_rope_head_dim;
+    shape.v_dim = m.v_head_dim;
+  }
+  return prefill_core(shape, attention.window);
+}
+
+Operator decode_core(const InferenceWork& work, const LayerAttention& attention) {
+  const Architecture& m = work.model;
+  AttentionShape shape = shape_of(work, work.decode);
+  if (attention.kind == AttentionKind::mla) {
+    shape.kv_heads = 1;
+    shape.qk_dim = m.kv_lora_rank + m.qk_rope_head_dim;
+    shape.v_dim = m.kv_lora_rank;
+    return mla_decode_core(shape);
+  }
+  if (attention.window > 0) shape.kv_len = std::min(shape.kv_len, static_cast<double>(attention.window));
+  return gqa_decode_core(shape);
 }
 
 // The expert choice: scores, groups and top-k in one kernel, weights in another.
@@ -115,12 +124,11 @@ std::vector<Operator> attention_before_core(const InferenceWork& work, const Blo
   }
   project_mla(linear, work);
   rotate_and_cache_mla(linear, work);
-  if (work.decode) {
-    linear.add(kUpKv, per_head("absorb W_UK", work.tokens(), work.heads(), work.model.kv_lora_rank,
+  if (work.decode.any()) {
+    linear.add(kUpKv, per_head("absorb W_UK", work.decode.tokens(), work.heads(), work.model.kv_lora_rank,
                                work.model.qk_nope_head_dim));
-  } else {
-    expand_keys(linear, work);
   }
+  if (work.prefill.any()) expand_keys(linear, work);
   return linear.ops();
 }
 
@@ -129,9 +137,10 @@ std::vector<Operator> attention_from_core(const InferenceWork& work, const Block
   const Architecture& m = work.model;
   const double heads = work.heads();
   Linear linear(work.tensor_format(stored_format(m, kAttention)));
-  linear.add(kCore, core(work, block.attention));
-  if (mla && work.decode) {
-    linear.add(kUpKv, per_head("absorb W_UV", work.tokens(), heads, m.v_head_dim, m.kv_lora_rank));
+  if (work.prefill.any()) linear.add(kCore, prompts_core(work, block.attention));
+  if (work.decode.any()) linear.add(kCore, decode_core(work, block.attention));
+  if (mla && work.decode.any()) {
+    linear.add(kUpKv, per_head("absorb W_UV", work.decode.tokens(), heads, m.v_head_dim, m.kv_lora_rank));
   }
   linear.project(kOutput, "W_O", work.tokens(), m.hidden_size, heads * (mla ? m.v_head_dim : m.head_dim));
   const bool dense = block.kind == BlockKind::dense_layer;

@@ -58,17 +58,20 @@ double kv_cache_bytes(const Architecture& model, const GpuWork& d) {
     cached.num_hidden_layers += model.num_nextn_predict_layers;
     if (!model.windows.empty()) cached.windows.resize(static_cast<std::size_t>(cached.num_hidden_layers), 0);
   }
-  return d.requests * kv_bytes(cached, d.kv_len) * number_bytes(model.kv_cache) / kBf16;
+  const auto bytes_of = [&](const Sequences& s) { return s.requests * kv_bytes(cached, s.kv_len); };
+  return (bytes_of(d.decode) + bytes_of(d.prefill)) * number_bytes(model.kv_cache) / kBf16;
 }
 
-double attention_bytes(const Architecture& model, const GpuWork& d, double tokens) {
+double attention_bytes(const Architecture& model, const GpuWork& d) {
   const Architecture a = heads_of_rank(model, d);
   const double heads = a.num_attention_heads;
   const double rope = a.qk_rope_head_dim;
-  double width = 2 * (heads + a.num_key_value_heads) * a.head_dim;
-  if (a.is_mla() && d.decode) width = heads * (2.0 * a.kv_lora_rank + rope);
-  if (a.is_mla() && !d.decode) width = heads * 2 * (a.qk_nope_head_dim + rope + a.v_head_dim);
-  return tokens * width * kBf16;
+  const double grouped = 2 * (heads + a.num_key_value_heads) * a.head_dim;
+  const double latent = heads * (2.0 * a.kv_lora_rank + rope);
+  const double expanded = heads * 2 * (a.qk_nope_head_dim + rope + a.v_head_dim);
+  const double decoded = d.decode.tokens() / d.micro_batches * (a.is_mla() ? latent : grouped);
+  const double prefilled = d.prefill.tokens() / d.micro_batches * (a.is_mla() ? expanded : grouped);
+  return (decoded + prefilled) * kBf16;
 }
 
 // Gate and up projections' output, and the activation's.
@@ -111,17 +114,17 @@ double mlp_bytes(const Architecture& a, const GpuWork& d, double tokens) {
 }
 
 double activation_bytes(const Architecture& a, const GpuWork& d) {
-  const double tokens = d.tokens / d.micro_batches;
-  const double attention = attention_bytes(a, d, tokens);
+  const double tokens = d.tokens() / d.micro_batches;
+  const double attention = attention_bytes(a, d);
   const double mlp = mlp_bytes(a, d, tokens);
   const int pairs = d.micro_batches / 2;
   const double layer = pairs * (attention + mlp) + d.micro_batches % 2 * std::max(attention, mlp);
-  const double logits = d.logit_rows * a.vocab_size * (kBf16 + 4);
-  return d.tokens * 2 * a.hidden_size * kBf16 + std::max(layer, logits);
+  const double logits = d.logit_rows() * a.vocab_size * (kBf16 + 4);
+  return d.tokens() * 2 * a.hidden_size * kBf16 + std::max(layer, logits);
 }
 
 double low_latency_buffers(const Architecture& a, const GpuWork& d) {
-  const double tokens = std::ceil(own_tokens(d, d.tokens / d.micro_batches));
+  const double tokens = std::ceil(own_tokens(d, d.tokens() / d.micro_batches));
   const double experts = local_experts(a, d) * d.ep;
   const double bf16 = a.hidden_size * kBf16;
   const double scales = a.hidden_size / 128 * 4;
@@ -145,7 +148,7 @@ double communication_bytes(const Architecture& a, const GpuWork& d) {
   if (d.mode == CommMode::low_latency) return low_latency_buffers(a, d);
   if (d.mode == CommMode::normal) return normal_buffer_bytes(a, d.ep, d.comm_sms);
   if (d.mode != CommMode::nvlink) return 0;
-  const double slots = d.ep * std::ceil(own_tokens(d, d.tokens / d.micro_batches));
+  const double slots = d.ep * std::ceil(own_tokens(d, d.tokens() / d.micro_batches));
   return slots * a.hidden_size * (activation_bytes(d.dispatch) + kBf16);
 }
 

@@ -3,6 +3,7 @@
 
 #include "architecture/architecture.hpp"
 #include "moe/comm_mode.hpp"
+#include "moe/sequences.hpp"
 
 namespace moeline {
 
@@ -15,16 +16,17 @@ struct GpuWork {
   int moe_tp = 1;
   int redundant_experts = 0;            ///< of each MoE layer, over all GPUs
   int micro_batches = 1;                ///< in flight at once
-  double tokens = 0;                    ///< per attention group and step, all micro-batches
-  double logit_rows = 0;                ///< of these, those whose logits are wanted: of a prompt, the last one
-  double requests = 0;                  ///< per attention group, with a cache
-  double kv_len = 0;                    ///< cached tokens of each
-  bool decode = false;                  ///< MLA attends to the latent cache itself and never expands keys and values
+  Sequences decode;                     ///< of an attention group and step, all micro-batches; kv_len: in the cache
+  Sequences prefill;                    ///< the same
   bool mtp = false;                     ///< MTP modules are loaded, and keep a cache of their own
   CommMode mode = CommMode::normal;     ///< how tokens reach experts
   Precision dispatch = Precision::fp8;  ///< that tokens travel in and enter the experts
   int comm_sms = 20;                    ///< of the normal mode; DeepEP's default
   double busiest_rank = 1;              ///< its expert rows over the mean
+
+  [[nodiscard]] double tokens() const { return decode.tokens() + prefill.tokens(); }
+  /// Tokens whose logits are wanted: of a prompt, the last one.
+  [[nodiscard]] double logit_rows() const { return decode.tokens() + std::ceil(prefill.requests); }
 };
 
 /// Bytes.
@@ -47,7 +49,8 @@ struct Memory {
 ///
 /// Activations: the largest set of tensors alive at once in one layer, nothing saved between layers.
 /// - Hidden state and residual of every token, BF16.
-/// - In attention: q, k, v and output of the core; in MLA's decode, q and output in the latent space.
+/// - In attention: q, k, v and output of the core; in MLA's decode, which never expands keys and values, q and output in
+///   the latent space.
 /// - In the MLP: input and output of the widest step from received tokens to the sum of the experts' outputs; beside
 ///   it the shared experts' intermediate tensors. A normal dispatch delivers a token once per rank it goes to (at most
 ///   min(num_experts_per_tok, ep)), which is then copied into num_experts_per_tok rows, as many as balanced routing

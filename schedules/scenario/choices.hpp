@@ -12,7 +12,7 @@
 namespace moeline {
 
 /// What a step is for.
-enum class WorkloadPhase { train, prefill, decode };
+enum class WorkloadPhase { train, prefill, decode, mixed };
 /// Of tokens over experts.
 enum class Distribution {
   balanced,  ///< alike on average: chance scatters what each expert gets
@@ -50,7 +50,7 @@ enum class Neighbours { measured, none };
 template <class Choice>
 inline constexpr std::array<const char*, 0> kWords{};
 template <>
-inline constexpr std::array kWords<WorkloadPhase> = {"train", "prefill", "decode"};
+inline constexpr std::array kWords<WorkloadPhase> = {"train", "prefill", "decode", "mixed"};
 template <>
 inline constexpr std::array kWords<CommMode> = {"normal", "low_latency", "nvlink", "all_gather", "all_reduce", "none"};
 template <>

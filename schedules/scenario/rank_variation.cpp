@@ -77,7 +77,7 @@ std::vector<double> expected_slowness(int ranks, double speed_spread, double fir
 double slowest_of(int ranks, double speed_spread) { return 1 + speed_spread * expected_maximum(ranks); }
 
 RankVariation draw_ranks(const Scenario& s) {
-  const DecodeWorkload* decode = std::get_if<DecodeWorkload>(&s.workload);
+  const DecodeWorkload* decode = decode_of(s.workload);
   const auto seed = static_cast<std::uint64_t>(s.seed);
   RankVariation ranks;
   if (s.routing.rows_spread > 0) {

@@ -12,8 +12,26 @@ namespace {
 
 constexpr int kMostTokens = 1 << 24;
 
+std::vector<std::string> joined(std::vector<std::string> keys, const std::vector<std::string>& more) {
+  keys.insert(keys.end(), more.begin(), more.end());
+  return keys;
+}
+
+std::vector<std::string> workload_keys(WorkloadPhase phase) {
+  switch (phase) {
+    case WorkloadPhase::train:
+      return {"micro_batch_size", "seq_len", "global_batch_size"};
+    case WorkloadPhase::prefill:
+      return {"tokens", "prompt_len", "cached_len"};
+    case WorkloadPhase::decode:
+      return {"batch_size", "batch_size_spread", "kv_len", "kv_len_spread", "query_len", "mtp_acceptance"};
+    case WorkloadPhase::mixed:
+      break;
+  }
+  return joined(workload_keys(WorkloadPhase::prefill), workload_keys(WorkloadPhase::decode));
+}
+
 TrainWorkload read_training(const Spec& spec) {
-  spec.expect({"phase", "micro_batch_size", "seq_len", "global_batch_size"});
   TrainWorkload w;
   w.micro_batch_size = spec.integer_or("micro_batch_size", 1, 1 << 16, 1);
   w.seq_len = spec.integer("seq_len", 1, kMostTokens);
@@ -25,7 +43,6 @@ TrainWorkload read_training(const Spec& spec) {
 }
 
 PrefillWorkload read_prefill(const Spec& spec) {
-  spec.expect({"phase", "tokens", "prompt_len", "cached_len"});
   PrefillWorkload w;
   w.tokens = spec.integer("tokens", 1, kMostTokens);
   w.prompt_len = spec.integer("prompt_len", 1, kMostTokens);
@@ -38,7 +55,6 @@ PrefillWorkload read_prefill(const Spec& spec) {
 }
 
 DecodeWorkload read_decode(const Spec& spec) {
-  spec.expect({"phase", "batch_size", "batch_size_spread", "kv_len", "kv_len_spread", "query_len", "mtp_acceptance"});
   DecodeWorkload w;
   w.batch_size = spec.integer("batch_size", 1, 1 << 20);
   w.query_len = spec.integer_or("query_len", 1, 16, 1);
@@ -55,6 +71,20 @@ DecodeWorkload read_decode(const Spec& spec) {
   return w;
 }
 
+Workload read_phase(const Spec& spec, WorkloadPhase phase) {
+  switch (phase) {
+    case WorkloadPhase::train:
+      return read_training(spec);
+    case WorkloadPhase::prefill:
+      return read_prefill(spec);
+    case WorkloadPhase::decode:
+      return read_decode(spec);
+    case WorkloadPhase::mixed:
+      break;
+  }
+  return MixedWorkload{read_decode(spec), read_prefill(spec)};
+}
+
 void check_schedule(const Spec& spec, WorkloadPhase phase, const ScheduleKind& schedule) {
   if (schedule.is_for(phase)) return;
   throw spec.error("phase", fmt::format("'{}' does not go with the schedule {}, which is for {}", word_of(phase),
@@ -66,8 +96,8 @@ void check_micro_batches(const Spec& spec, const Workload& workload, const Sched
     if (count >= schedule.micro_batches) return;
     throw spec.error(key, fmt::format("must be at least {}: one for each micro-batch", schedule.micro_batches));
   };
-  if (const auto* decode = std::get_if<DecodeWorkload>(&workload)) check("batch_size", decode->batch_size);
-  if (const auto* prefill = std::get_if<PrefillWorkload>(&workload)) check("tokens", prefill->tokens);
+  if (const DecodeWorkload* decode = decode_of(workload)) check("batch_size", decode->batch_size);
+  if (const PrefillWorkload* prefill = prefill_of(workload)) check("tokens", prefill->tokens);
 }
 
 // Padded rows that one rank can get at most: every token of the group chooses as many of its experts as it may.
@@ -102,14 +132,14 @@ std::string modelled(const Spec& spec, const std::string& key, const std::vector
 }
 
 Workload read_workload(const Spec& spec, const ScheduleKind& schedule) {
-  spec.expect({"phase", "micro_batch_size", "seq_len", "global_batch_size", "tokens", "prompt_len", "cached_len",
-               "batch_size", "batch_size_spread", "kv_len", "kv_len_spread", "query_len", "mtp_acceptance"});
+  const std::vector<std::string> of_any =
+      joined(workload_keys(WorkloadPhase::train), workload_keys(WorkloadPhase::mixed));
+  spec.expect(joined({"phase"}, of_any));
   (void)spec.text("phase");
   const auto phase = choice_of<WorkloadPhase>(spec.choice("phase", words_of<WorkloadPhase>()));
   check_schedule(spec, phase, schedule);
-  const Workload w = phase == WorkloadPhase::train     ? Workload(read_training(spec))
-                     : phase == WorkloadPhase::prefill ? Workload(read_prefill(spec))
-                                                       : Workload(read_decode(spec));
+  spec.expect(joined({"phase"}, workload_keys(phase)));
+  const Workload w = read_phase(spec, phase);
   check_micro_batches(spec, w, schedule);
   return w;
 }
@@ -196,7 +226,7 @@ void read_ranks(const Spec& spec, Setup& setup) {
   s.jitter = read_choice(spec, "jitter", s.jitter);
   const double measured = setup.kernels[Constant::speed_spread];
   s.speed_spread = spec.has("speed_spread") ? spec.number("speed_spread", 0, 0.3) : std::isnan(measured) ? 0 : measured;
-  const DecodeWorkload* decode = std::get_if<DecodeWorkload>(&s.workload);
+  const DecodeWorkload* decode = decode_of(s.workload);
   const bool requests_vary = decode != nullptr && decode->batch_size_spread > 0;
   const bool keys_vary = decode != nullptr && decode->kv_len_spread > 0;
   const bool no_expectation = s.routing.has_loads() || requests_vary;

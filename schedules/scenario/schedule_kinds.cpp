@@ -30,7 +30,7 @@ const std::vector<ScheduleKind>& schedule_kinds() {
   static const std::vector<ScheduleKind> kKinds = {
       {.name = "sequential",
        .about = "no overlap, one phase after the other: the baseline of every comparison",
-       .phases = {train, prefill, decode},
+       .phases = {train, prefill, decode, mixed},
        .plan = "",
        .modes = {CommMode::normal, CommMode::low_latency, CommMode::nvlink, CommMode::all_gather, CommMode::all_reduce,
                  CommMode::none},

@@ -36,18 +36,31 @@ ExpertLoad scattered(const Setup& setup, const ExpertLoad& load, double local_ex
 }
 
 // `tokens` of prompts; of one that its micro-batches share, the later one sees the earlier one's keys.
-void set_prompts(const PrefillWorkload& w, int micro_batch, int tokens, InferenceWork& work) {
+Sequences first_chunks(const PrefillWorkload& w, int micro_batch, int tokens) {
   const int wanted = new_tokens_per_prompt(w);
   const int query_len = std::max(1, std::min(wanted, tokens));
-  work.query_len = query_len;
-  work.requests = static_cast<double>(tokens) / query_len;
-  work.kv_len = w.cached_len + query_len + (query_len < wanted ? micro_batch * tokens : 0);
+  Sequences prompts;
+  prompts.query_len = query_len;
+  prompts.requests = static_cast<double>(tokens) / query_len;
+  prompts.kv_len = w.cached_len + query_len + (query_len < wanted ? micro_batch * tokens : 0);
+  return prompts;
+}
+
+// With as many keys as chunks of a prompt see on average: the middle one, where all are whole.
+Sequences mean_chunks(const PrefillWorkload& w) {
+  Sequences prompts = first_chunks(w, 0, w.tokens);
+  prompts.kv_len = w.cached_len + (w.prompt_len - w.cached_len + prompts.query_len) / 2;
+  return prompts;
 }
 
 }  // namespace
 
 int new_tokens_per_prompt(const PrefillWorkload& workload) {
   return std::min(workload.prompt_len - workload.cached_len, workload.tokens);
+}
+
+int steps_per_prompt(const PrefillWorkload& workload) {
+  return (workload.prompt_len - workload.cached_len + workload.tokens - 1) / workload.tokens;
 }
 
 double tokens_per_request(const DecodeWorkload& workload) {
@@ -103,18 +116,18 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_
   const auto of_group = static_cast<std::size_t>(rank / split.tp);
   InferenceWork work;
   work.model = model;
-  double mean_tokens = 0;  // of the attention groups
-  if (const auto* w = std::get_if<DecodeWorkload>(&scenario.workload)) {
-    work.decode = true;
-    work.requests = part(variation.requests.empty() ? w->batch_size : variation.requests[of_group]);
-    work.query_len = w->query_len;
-    work.kv_len = !every_rank                ? longest_mean_kv(*w, split.attention_groups())
-                  : variation.kv_len.empty() ? w->kv_len
-                                             : variation.kv_len[of_group];
-    mean_tokens = part(w->batch_size) * w->query_len;
-  } else {
-    set_prompts(as_prefill(scenario.workload), micro_batch, part(as_prefill(scenario.workload).tokens), work);
-    mean_tokens = work.tokens();
+  if (const PrefillWorkload* w = prefill_of(scenario.workload)) {
+    const bool mixed = scenario.phase() == WorkloadPhase::mixed;
+    work.prefill = mixed ? mean_chunks(*w) : first_chunks(*w, micro_batch, part(w->tokens));
+  }
+  double mean_tokens = work.prefill.tokens();  // of the attention groups
+  if (const DecodeWorkload* w = decode_of(scenario.workload)) {
+    work.decode.requests = part(variation.requests.empty() ? w->batch_size : variation.requests[of_group]);
+    work.decode.query_len = w->query_len;
+    work.decode.kv_len = !every_rank                ? longest_mean_kv(*w, split.attention_groups())
+                         : variation.kv_len.empty() ? w->kv_len
+                                                    : variation.kv_len[of_group];
+    mean_tokens += part(w->batch_size) * w->query_len;
   }
   work.has_fp4 = machine.facts.fp4_tflops > 0;
   work.mode = scenario.comm.mode;
@@ -149,7 +162,7 @@ std::vector<std::string> Setup::layer_phases() const {
 }
 
 int Setup::drafted_tokens() const {
-  const auto* decode = std::get_if<DecodeWorkload>(&scenario.workload);
+  const DecodeWorkload* decode = decode_of(scenario.workload);
   return decode != nullptr && model.num_nextn_predict_layers > 0 ? decode->query_len - 1 : 0;
 }
 

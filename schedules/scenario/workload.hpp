@@ -28,26 +28,39 @@ struct DecodeWorkload {
   double mtp_acceptance = 0.85;  ///< of each drafted token, given that those before it were accepted
 };
 
+/// Requests decode while a chunk of prompts is prefilled.
+struct MixedWorkload {
+  DecodeWorkload decode;
+  PrefillWorkload prefill;
+};
+
 /// In the order of WorkloadPhase.
-using Workload = std::variant<TrainWorkload, PrefillWorkload, DecodeWorkload>;
+using Workload = std::variant<TrainWorkload, PrefillWorkload, DecodeWorkload, MixedWorkload>;
 
 [[nodiscard]] inline WorkloadPhase phase_of(const Workload& workload) {
   return static_cast<WorkloadPhase>(workload.index());
 }
 
-/// REQUIRES of all: the workload is of that phase.
+/// REQUIRES: the workload is of that phase.
 [[nodiscard]] inline const TrainWorkload& as_train(const Workload& workload) {
   return std::get<TrainWorkload>(workload);
 }
-[[nodiscard]] inline const PrefillWorkload& as_prefill(const Workload& workload) {
-  return std::get<PrefillWorkload>(workload);
+
+/// What a step prefills and decodes; null: nothing.
+[[nodiscard]] inline const PrefillWorkload* prefill_of(const Workload& workload) {
+  if (const auto* mixed = std::get_if<MixedWorkload>(&workload)) return &mixed->prefill;
+  return std::get_if<PrefillWorkload>(&workload);
 }
-[[nodiscard]] inline const DecodeWorkload& as_decode(const Workload& workload) {
-  return std::get<DecodeWorkload>(workload);
+[[nodiscard]] inline const DecodeWorkload* decode_of(const Workload& workload) {
+  if (const auto* mixed = std::get_if<MixedWorkload>(&workload)) return &mixed->decode;
+  return std::get_if<DecodeWorkload>(&workload);
 }
 
 /// New tokens of each prompt in this step: all that is not cached, or as many as the step has.
 [[nodiscard]] int new_tokens_per_prompt(const PrefillWorkload& workload);
+
+/// Steps that a prompt takes.
+[[nodiscard]] int steps_per_prompt(const PrefillWorkload& workload);
 
 /// Tokens that one request gets from a step of decode: one, and drafted ones until the first that is rejected.
 [[nodiscard]] double tokens_per_request(const DecodeWorkload& workload);

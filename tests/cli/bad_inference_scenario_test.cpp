@@ -93,6 +93,7 @@ TEST_CASE("the scenarios that the cases change are valid") {
 TEST_CASE("a schedule of another phase is refused at the phase") {
   check_changes_of(kDecode,
                    {{"decode-two-batch", "prefill-two-batch", 8, "workload.phase 'decode' does not go with the"},
+                    {"phase: decode", "phase: mixed", 8, "'mixed' does not go with the schedule decode-two-batch"},
                     {"decode-two-batch", "dualpipe-chunk", 8, "schedule dualpipe-chunk, which is for train"},
                     {"decode-two-batch", "decode-two-batches", 6, "did you mean 'decode-two-batch'?"},
                     {"phase: decode", "phase: decoding", 8, "workload.phase has an unknown value 'decoding'"}});

@@ -14,9 +14,7 @@ GpuWork decode_unit() {  // DeepSeek's: 18 nodes, 32 redundant experts, 128 requ
   d.ep = 144;
   d.redundant_experts = 32;
   d.micro_batches = 2;
-  d.tokens = d.logit_rows = d.requests = 128;
-  d.kv_len = 4989;
-  d.decode = true;
+  d.decode = {.requests = 128, .kv_len = 4989};
   d.mode = CommMode::low_latency;
   return d;
 }
@@ -26,8 +24,7 @@ GpuWork prefill_unit() {  // DeepSeek's: 4 nodes, 32 redundant experts, 16384 to
   d.ep = 32;
   d.redundant_experts = 32;
   d.micro_batches = 2;
-  d.tokens = 16384;
-  d.logit_rows = 4;
+  d.prefill = {.requests = 4, .query_len = 4096};
   return d;
 }
 
@@ -83,8 +80,7 @@ TEST_CASE("without expert parallelism DeepSeek-V3 does not fit a GPU") {
 TEST_CASE("the cache is the requests' own, with the windows of each") {
   const Architecture model = load_architecture("gpt-oss-120b");
   GpuWork d;
-  d.requests = 64;
-  d.kv_len = 8192;
+  d.decode = {.requests = 64, .kv_len = 8192};
   CHECK(memory_per_gpu(model, d).kv_cache == 64 * kv_bytes(model, 8192));
 }
 
@@ -93,7 +89,7 @@ TEST_CASE("low-latency buffers are what DeepEP asks for") {
   // bytes, and two lists of 256 counts
   GpuWork d;
   d.ep = 64;
-  d.tokens = 128;
+  d.decode = {.requests = 128};
   d.mode = CommMode::low_latency;
   CHECK(memory_per_gpu(load_architecture("deepseek-v3"), d).communication == 2.0 * (2.0 * 256 * 128 * 14560 + 256 * 4));
 }
@@ -114,7 +110,7 @@ TEST_CASE("normal buffers are what DeepEP asks for, whatever the tokens") {
   const double rdma = 10 * 4 * (128 * (token + 16) * 2 + 18 * 2 * 4) + 1048576;
   GpuWork d = prefill_unit();
   CHECK(memory_per_gpu(model, d).communication == nvlink + rdma);
-  d.tokens = 1;
+  d.prefill = {.requests = 1};
   CHECK(memory_per_gpu(model, d).communication == nvlink + rdma);
   d.ep = 8;  // NVLink alone
   CHECK(memory_per_gpu(model, d).communication == 10 * 8 * (256 * token + 5 * 4));
@@ -126,11 +122,11 @@ TEST_CASE("activations grow with the tokens of a step, and logits take over wher
   const Architecture model = load_architecture("deepseek-v3");
   GpuWork d = prefill_unit();
   const double half = memory_per_gpu(model, d).activations;
-  d.tokens *= 2;
+  d.prefill.query_len *= 2;
   CHECK(memory_per_gpu(model, d).activations / half == doctest::Approx(2).epsilon(0.02));  // row padding stays
-  d.logit_rows = d.tokens;
-  const double hidden_and_residual = d.tokens * 2 * 7168 * 2;
-  CHECK(memory_per_gpu(model, d).activations == hidden_and_residual + d.tokens * 129280.0 * 6);
+  const double tokens = d.tokens();
+  d.prefill = {.requests = tokens};  // each of which is the last of its prompt
+  CHECK(memory_per_gpu(model, d).activations == tokens * 2 * 7168 * 2 + tokens * 129280.0 * 6);
 }
 
 TEST_CASE("two micro-batches hold less than one of all tokens") {
@@ -145,8 +141,7 @@ TEST_CASE("a low-latency dispatch has a row for every expert, rank and token, us
   const Architecture model = load_architecture("deepseek-v3");
   GpuWork d;
   d.ep = 128;
-  d.tokens = 128;
-  d.decode = true;
+  d.decode = {.requests = 128};
   d.mode = CommMode::low_latency;
   const double rows = 2.0 * 128 * 128;
   const double widest = rows * (2048 * (1 + 4.0 / 128) + 7168 * 2);  // into and out of the down projection

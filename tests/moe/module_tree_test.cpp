@@ -52,10 +52,7 @@ std::set<std::string> trained_modules() {
 std::set<std::string> served_modules(const std::string& model, bool decode) {
   InferenceWork work;
   work.model = load_architecture(model);
-  work.decode = decode;
-  work.requests = 8;
-  work.kv_len = 1024;
-  work.query_len = decode ? 1 : 1024;
+  (decode ? work.decode : work.prefill) = {.requests = 8, .query_len = decode ? 1.0 : 1024.0, .kv_len = 1024};
   work.ep = 8;
   work.mode = decode ? CommMode::low_latency : CommMode::normal;
   work.spread = expected_spread(work.model, work.ep, work.gpus_per_node);

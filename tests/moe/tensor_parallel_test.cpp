@@ -23,9 +23,7 @@ struct Split {
 InferenceWork decode_work(const std::string& model, const Split& split) {
   InferenceWork work;
   work.model = load_architecture(model);
-  work.decode = true;
-  work.requests = 64;
-  work.kv_len = 4096;
+  work.decode = {.requests = 64, .kv_len = 4096};
   work.tp = split.tp;
   work.ep = split.ep;
   work.moe_tp = split.moe_tp;
@@ -39,7 +37,7 @@ InferenceWork decode_work(const std::string& model, const Split& split) {
 
 std::vector<Operator> ops_of(const InferenceWork& work) {
   const Block last = layer_of(work.model, work.model.num_hidden_layers - 1);
-  std::vector<std::string> phases = inference_phases(work.model, work.decode, work.mode);
+  std::vector<std::string> phases = inference_phases(work.model, true, work.mode);
   phases.insert(phases.end(), {"embedding", "lm_head"});
   std::vector<Operator> ops;
   for (const std::string& phase : phases) {
@@ -74,9 +72,7 @@ GpuWork gpu(const Split& split) {
   work.ep = split.ep;
   work.moe_tp = split.moe_tp;
   work.mode = split.mode;
-  work.decode = true;
-  work.requests = work.tokens = work.logit_rows = 16;
-  work.kv_len = 1000;
+  work.decode = {.requests = 16, .kv_len = 1000};
   return work;
 }
 

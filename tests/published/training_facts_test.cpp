@@ -129,5 +129,5 @@ TEST_CASE("DeepSeek's decode throughput is predicted at 1.6 tokens per request a
   const Run run = run_decode({"workload.query_len=2"});
   const double step_s = to_us(run.metrics.span) / 1e6;
   CHECK(predictor.predict(decode).value == doctest::Approx(1.6 * 128 / step_s));
-  CHECK(tokens_per_request(as_decode(run.setup.scenario.workload)) == doctest::Approx(1.85));  // where nothing is said
+  CHECK(tokens_per_request(*decode_of(run.setup.scenario.workload)) == doctest::Approx(1.85));  // where nothing is said
 }

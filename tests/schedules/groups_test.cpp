@@ -11,7 +11,6 @@ namespace {
 
 using Set = std::vector<std::string>;
 
-std::filesystem::path served_scenario() { return source("experiments/served_deepseek_b200/decode.yaml"); }
 
 Set on_b200(const std::string& parallelism, const Set& more) {
   Set set = {"kernels=sglang", "workload.batch_size=32", "parallelism=" + parallelism};

@@ -15,8 +15,7 @@ namespace {
 
 std::filesystem::path scenario_for(WorkloadPhase phase) {
   if (phase == WorkloadPhase::train) return chunk_scenario();
-  return source(phase == WorkloadPhase::decode ? "experiments/decode_deepseek_v3_h800_ep128/scenario.yaml"
-                                               : "experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml");
+  return phase == WorkloadPhase::prefill ? prefill_scenario() : decode_scenario();
 }
 
 }  // namespace
@@ -30,8 +29,12 @@ TEST_CASE("every schedule of the table has a program for each phase that it is f
       continue;
     }
     for (const WorkloadPhase phase : kind.phases) {
-      const std::vector<std::string> set = {"schedule=" + kind.name, "layers=2", "ranks=folded", "samples=1",
-                                            "routing={distribution: balanced}"};
+      std::vector<std::string> set = {"schedule=" + kind.name, "layers=2", "ranks=folded", "samples=1",
+                                      "routing={distribution: balanced}"};
+      if (phase == WorkloadPhase::mixed) {
+        set.emplace_back("workload={phase: mixed, batch_size: 64, kv_len: 4096, tokens: 512, prompt_len: 2048}");
+        set.emplace_back("comm.mode=normal");
+      }
       CHECK(build_program(load_setup(scenario_for(phase), set)).graph.size() > 0);
     }
   }

@@ -50,7 +50,7 @@ TEST_CASE("decode issues and receives on the compute stream, and only the wire r
 
 TEST_CASE("a micro-batch's phases follow the data: attention, dispatch, experts, combine, next attention") {
   for (const Run& run : {run_prefill({kLayers}), run_decode({kLayers})}) {
-    const bool decode = is_decode(run);
+    const bool decode = decodes(run);
     for (const int micro_batch : {0, 1}) {
       for (int layer = 0; layer + 1 < 8; ++layer) {
         const auto at = [&](const char* name, int of_layer) { return phase(run, name, micro_batch, of_layer); };

@@ -28,6 +28,11 @@ void add(Json& json, const DecodeWorkload& w) {
   if (w.query_len > 1) json.add("mtp_acceptance", w.mtp_acceptance, 5);
 }
 
+void add(Json& json, const MixedWorkload& w) {
+  add(json, w.decode);
+  add(json, w.prefill);
+}
+
 void add_workload(Json& json, const Workload& workload) {
   json.open("workload").add("phase", word_of(phase_of(workload)));
   std::visit([&](const auto& w) { add(json, w); }, workload);
@@ -130,7 +135,8 @@ void add_speed(Json& json, const Run& run) {
   json.add("step_ms", to_us(run.metrics.span) / 1e3, 6).add("layer_us", layer_us(run));
   if (!is_whole_step(run)) return;
   json.add("tokens_per_s_per_gpu", tokens_per_s(run));
-  is_decode(run) ? json.add("tpot_ms", tpot_ms(run)) : json.add("ttft_ms", run.inference()->ttft_ms);
+  if (decodes(run)) json.add("tpot_ms", tpot_ms(run));
+  if (prefills(run)) json.add("ttft_ms", run.inference()->ttft_ms);
 }
 
 // The other end of a band: what a rested GPU would do.

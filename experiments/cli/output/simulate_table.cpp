@@ -90,11 +90,8 @@ class Table {
 void add_latency(Table& table, const Run& run) {
   table.row("step, ms", 3, [](const Run& r) { return to_us(r.metrics.span) / 1e3; });
   if (!is_whole_step(run)) return;
-  if (is_decode(run)) {
-    table.row("TPOT, ms", 2, [](const Run& r) { return tpot_ms(r); });
-  } else {
-    table.row("TTFT, ms", 1, [](const Run& r) { return r.inference()->ttft_ms; });
-  }
+  if (decodes(run)) table.row("TPOT, ms", 2, [](const Run& r) { return tpot_ms(r); });
+  if (prefills(run)) table.row("TTFT, ms", 1, [](const Run& r) { return r.inference()->ttft_ms; });
   table.row("tokens/s per GPU", 0, [](const Run& r) { return tokens_per_s(r); });
 }
 
@@ -146,7 +143,7 @@ std::string describe(const TrainWorkload& w, int tp) {
 
 std::string describe(const PrefillWorkload& w, int tp) {
   const std::string cached = w.cached_len > 0 ? fmt::format(", {} of them cached", w.cached_len) : "";
-  const int steps = (w.prompt_len - w.cached_len + w.tokens - 1) / w.tokens;
+  const int steps = steps_per_prompt(w);
   const std::string first = steps > 1 ? fmt::format(", first of {} steps", steps) : "";
   return fmt::format("{} tokens {}, prompts of {}{}{}", w.tokens, per_gpus(tp), w.prompt_len, cached, first);
 }
@@ -154,6 +151,10 @@ std::string describe(const PrefillWorkload& w, int tp) {
 std::string describe(const DecodeWorkload& w, int tp) {
   const std::string drafts = w.query_len > 1 ? fmt::format(", {} tokens per request and step", w.query_len) : "";
   return fmt::format("{} requests {}, KV {}{}", w.batch_size, per_gpus(tp), w.kv_len, drafts);
+}
+
+std::string describe(const MixedWorkload& w, int tp) {
+  return fmt::format("{} while {}", describe(w.decode, tp), describe(w.prefill, tp));
 }
 
 std::string work_of(const Scenario& s) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "experiments/cli/output/json.hpp"
+#include "experiments/cli/output/served_output.hpp"
 #include "experiments/cli/output/validate_output.hpp"
 
 namespace moeline {
@@ -47,7 +48,7 @@ void add_fact(Json& json, const ScoredFact& scored) {
   json.close();
 }
 
-void add_errors(Json& json, const ErrorSummary& errors) {
+void add_errors(Json& json, const FactErrors& errors) {
   json.add("facts", errors.facts).add("mean_abs_error", errors.mean_abs_error, 5);
   json.add("worst_error", errors.worst_error, 5).add("mean_error", errors.mean_error, 5);
 }
@@ -80,7 +81,8 @@ void add_kernel_set(Json& json, const KernelSet& set) {
 
 }  // namespace
 
-std::string to_json(const std::vector<ScoredSubject>& subjects, const KernelSets& kernel_sets) {
+std::string to_json(const Validation& validation) {
+  const std::vector<ScoredSubject>& subjects = validation.subjects;
   Json json;
   json.open().add("schema_version", 1).open_list("facts");
   for (const ScoredSubject& subject : subjects) {
@@ -88,8 +90,14 @@ std::string to_json(const std::vector<ScoredSubject>& subjects, const KernelSets
   }
   json.close_list().open_list("subjects");
   for (const ScoredSubject& subject : subjects) add_subject(json, subject);
-  json.close_list().open_list("kernel_sets");
-  for (const auto& [name, set] : kernel_sets) add_kernel_set(json, set);
+  json.close_list();
+  if (!validation.served.empty()) {
+    json.open_list("served");
+    for (const ScoredServed& served : validation.served) add_served(json, served);
+    json.close_list();
+  }
+  json.open_list("kernel_sets");
+  for (const auto& [name, set] : validation.kernel_sets) add_kernel_set(json, set);
   json.close_list().open("gates");
   json.add("passed", gates(subjects, Verdict::passed)).add("failed", gates(subjects, Verdict::failed));
   json.add("skipped", gates(subjects, Verdict::skipped)).close();

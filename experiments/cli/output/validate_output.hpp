@@ -6,12 +6,19 @@
 #include <vector>
 
 #include "experiments/validate/score_facts.hpp"
+#include "experiments/validate/score_served.hpp"
 
 namespace moeline {
 
 using KernelSets = std::map<std::string, KernelSet>;
 
-[[nodiscard]] std::string to_json(const std::vector<ScoredSubject>& subjects, const KernelSets& kernel_sets);
-[[nodiscard]] std::string to_table(const std::vector<ScoredSubject>& subjects, const KernelSets& kernel_sets);
+struct Validation {
+  std::vector<ScoredSubject> subjects;
+  std::vector<ScoredServed> served;
+  KernelSets kernel_sets;  ///< behind the subjects' predictions
+};
+
+[[nodiscard]] std::string to_json(const Validation& validation);
+[[nodiscard]] std::string to_table(const Validation& validation);
 
 }  // namespace moeline

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "base/text_table.hpp"
+#include "experiments/cli/output/served_output.hpp"
 #include "experiments/cli/output/validate_output.hpp"
 
 namespace moeline {
@@ -66,7 +67,7 @@ Cells fact_row(const ScoredFact& scored, const Names& nulls) {
   return cells;
 }
 
-using Measure = std::string (*)(const ErrorSummary& errors);
+using Measure = std::string (*)(const FactErrors& errors);
 
 Cells summary_row(const ScoredSubject& scored, const char* name, const Names& nulls, Measure measure,
                   const std::string& gate = "") {
@@ -80,9 +81,9 @@ Cells summary_row(const ScoredSubject& scored, const char* name, const Names& nu
 
 void add_summary(const ScoredSubject& scored, const Names& nulls, TextTable& table) {
   if (scored.errors.facts < 2) return;
-  const auto mean = [](const ErrorSummary& errors) { return percent(errors.mean_abs_error); };
-  const auto worst = [](const ErrorSummary& errors) { return signed_percent(errors.worst_error); };
-  const auto bias = [](const ErrorSummary& errors) { return signed_percent(errors.mean_error); };
+  const auto mean = [](const FactErrors& errors) { return percent(errors.mean_abs_error); };
+  const auto worst = [](const FactErrors& errors) { return signed_percent(errors.worst_error); };
+  const auto bias = [](const FactErrors& errors) { return signed_percent(errors.mean_error); };
   table.row(summary_row(scored, "mean |error|", nulls, mean, verdict(scored.subject.mean_gate, scored.mean_verdict)));
   table.row(summary_row(scored, "worst error", nulls, worst));
   table.row(summary_row(scored, "mean error", nulls, bias));
@@ -158,7 +159,7 @@ std::string without_score(const ScoredSubject& scored) {
 }
 
 Cells summary_line(const ScoredSubject& scored) {
-  const ErrorSummary& errors = scored.errors;
+  const FactErrors& errors = scored.errors;
   if (errors.facts == 0) return {scored.subject.name, "0", "", "", "", "", without_score(scored)};
   Cells cells = {scored.subject.name,
                  fmt::format("{}", errors.facts),
@@ -203,8 +204,11 @@ std::string sources(const KernelSets& kernel_sets) {
 
 }  // namespace
 
-std::string to_table(const std::vector<ScoredSubject>& subjects, const KernelSets& kernel_sets) {
+std::string to_table(const Validation& validation) {
+  const auto& [subjects, served_studies, kernel_sets] = validation;
   std::string text;
+  for (const ScoredServed& served : served_studies) text += to_table(served) + "\n";
+  if (subjects.empty()) return text;
   for (const ScoredSubject& each : subjects) text += subject_table(each);
   text += summary_table(subjects) + "\n";
   if (!kernel_sets.empty()) text += held_out_table(kernel_sets) + "\n" + sources(kernel_sets) + "\n";

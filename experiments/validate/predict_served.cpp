@@ -1,0 +1,165 @@
+#include "experiments/validate/predict_served.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "base/parallel.hpp"
+#include "experiments/run/run.hpp"
+
+namespace moeline {
+namespace {
+
+// Everything of a scenario but its workload.
+std::vector<std::string> deployment_of(const ServedStudy& study, const ServedRow& row) {
+  const auto named = [](const std::map<std::string, std::string>& names, const std::string& what,
+                        const std::string& name) {
+    const auto found = names.find(name);
+    if (found == names.end()) throw SpecError(fmt::format("{}: the study has none for '{}'", what, name));
+    return found->second;
+  };
+  const auto model = std::find_if(study.models.begin(), study.models.end(), [&](const ServedModel& each) {
+    const bool same = std::find(each.names.begin(), each.names.end(), row.model) != each.names.end();
+    return same && each.precision == row.precision;
+  });
+  if (model == study.models.end()) {
+    throw SpecError(fmt::format("models: the study has none for '{}' in {}", row.model, row.precision));
+  }
+  std::vector<std::string> set = model->set;
+  set.push_back("hardware=" + named(study.machines, "machines", row.system));
+  set.push_back("kernels=" + named(study.kernels, "kernels", row.stack));
+  std::string split = fmt::format("tp: {}, dp: {}", row.tp, row.dp);
+  if (row.pp > 1) split += fmt::format(", pp: {}", row.pp);
+  split += fmt::format(", ep: {}", row.ep);
+  if (row.ep > 1 || row.dp > 1) split += fmt::format(", moe_tp: {}", row.moe_tp);  // else all ranks split the layers
+  set.push_back(fmt::format("parallelism={{{}}}", split));
+  return set;
+}
+
+// Steps of one deployment, each simulated once.
+class Steps {
+ public:
+  Steps(const ServedStudy& study, const std::vector<std::string>& deployment)
+      : study_(study), deployment_(deployment) {}
+
+  double decode_ms(int batch, int kv_len) { return step_ms({batch, kv_len, 0, 0}); }
+  // `tokens` of prompts of this length are prefilled in it.
+  double mixed_ms(int batch, int kv_len, int tokens, int prompt_len) {
+    return step_ms({batch, kv_len, tokens, prompt_len});
+  }
+
+ private:
+  using Key = std::tuple<int, int, int, int>;  // requests, keys of each, tokens of prompts, their length
+
+  double step_ms(const Key& key) {
+    const auto found = ms_.find(key);
+    if (found != ms_.end()) return found->second;
+    const auto [batch, kv_len, tokens, prompt_len] = key;
+    const std::string of_decode = fmt::format("batch_size: {}, kv_len: {}", batch, kv_len);
+    Setup setup = tokens == 0 ? setup_of(decode_, fmt::format("phase: decode, {}", of_decode))
+                              : setup_of(mixed_, fmt::format("phase: mixed, {}, tokens: {}, prompt_len: {}", of_decode,
+                                                             tokens, prompt_len));
+    const DecodeWorkload answers{.batch_size = batch, .kv_len = kv_len};
+    if (tokens == 0) {
+      setup.scenario.workload = answers;
+    } else {
+      setup.scenario.workload = MixedWorkload{answers, {.tokens = tokens, .prompt_len = prompt_len}};
+    }
+    const double ms = to_us(run_scenario(setup).metrics.span) / 1e3;
+    return ms_.emplace(key, ms).first->second;
+  }
+
+  // Loaded once of each phase: what follows from the workload is derived when it runs.
+  const Setup& setup_of(std::optional<Setup>& setup, const std::string& workload) {
+    if (!setup) {
+      std::vector<std::string> set = deployment_;
+      set.push_back("workload={" + workload + "}");
+      setup = load_setup(study_.scenario, set);
+    }
+    return *setup;
+  }
+
+  const ServedStudy& study_;
+  std::vector<std::string> deployment_;
+  std::optional<Setup> decode_, mixed_;
+  std::map<Key, double> ms_;
+};
+
+int whole(double value) { return std::max(1, static_cast<int>(std::lround(value))); }
+
+struct Lengths {
+  double input, output;
+  [[nodiscard]] int kv_len() const { return whole(input + output / 2); }
+};
+
+// How many steps prefill, and how much, while `batch` requests decode.
+void share_prompts(const Lengths& lengths, int step_tokens, ServedPrediction& p) {
+  const double arrivals = p.batch / lengths.output;  // prompts at each step
+  const double budget = std::max(1.0, step_tokens - p.batch);
+  p.mixed_share = -std::expm1(-arrivals);
+  p.chunk_tokens = arrivals * lengths.input / p.mixed_share;
+  if (p.chunk_tokens <= budget) return;
+  p.chunk_tokens = budget;
+  p.mixed_share = std::min(1.0, arrivals * lengths.input / budget);
+}
+
+double tpot_ms(const ServedStudy& study, const ServedRow& row, const Lengths& lengths, Steps& steps,
+               ServedPrediction& p) {
+  const int batch = whole(p.batch);
+  const double decode = steps.decode_ms(batch, lengths.kv_len());
+  if (!row.colocated) return decode;
+  share_prompts(lengths, study.step_tokens, p);
+  const double mixed = steps.mixed_ms(batch, lengths.kv_len(), whole(p.chunk_tokens), whole(lengths.input));
+  return (1 - p.mixed_share) * decode + p.mixed_share * mixed;
+}
+
+// The batch at which Little's law holds, to what a whole number of requests tells.
+ServedPrediction predict(const ServedStudy& study, const ServedRow& row, Steps& steps) {
+  constexpr int kMostRounds = 12;
+  constexpr double kNear = 1e-3, kFirstGuess = 20;
+  const Lengths lengths{study.drawn_length * row.input, study.drawn_length * row.output};
+  const double most = row.concurrency / (row.workers * row.dp);
+  ServedPrediction p;
+  p.tpot_ms = kFirstGuess;
+  for (int round = 0; round < kMostRounds; ++round) {
+    const double before = p.tpot_ms;
+    p.batch = most * lengths.output * before / (row.ttft_ms + lengths.output * before);
+    p.tpot_ms = tpot_ms(study, row, lengths, steps, p);
+    if (std::abs(p.tpot_ms / before - 1) < kNear) break;
+  }
+  return p;
+}
+
+}  // namespace
+
+std::vector<ServedPrediction> predict_served(const ServedStudy& study) {
+  std::vector<ServedPrediction> predictions(study.rows.size());
+  std::map<std::vector<std::string>, std::vector<std::size_t>> deployments;
+  for (std::size_t i = 0; i < study.rows.size(); ++i) {
+    if (!study.rows[i].left_out.empty()) continue;
+    try {
+      deployments[deployment_of(study, study.rows[i])].push_back(i);
+    } catch (const SpecError& error) {
+      predictions[i].refused = error.what();
+    }
+  }
+  std::vector<const std::pair<const std::vector<std::string>, std::vector<std::size_t>>*> order;
+  for (const auto& deployment : deployments) order.push_back(&deployment);
+  parallel_for(order.size(), cores(), [&](std::size_t at) {
+    const auto& [set, rows] = *order[at];
+    Steps steps(study, set);
+    for (const std::size_t i : rows) {
+      try {
+        predictions[i] = predict(study, study.rows[i], steps);
+      } catch (const SpecError& error) {
+        predictions[i].refused = error.what();
+      }
+    }
+  });
+  return predictions;
+}
+
+}  // namespace moeline

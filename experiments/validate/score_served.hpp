@@ -1,0 +1,37 @@
+// Predictions of served models held against the measured rows, by how their ranks share the work.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "calib/fit/quantile.hpp"
+#include "experiments/validate/predict_served.hpp"
+
+namespace moeline {
+
+/// Rows that are summed up together.
+struct ServedGroup {
+  std::string name;
+  std::vector<std::size_t> rows;  ///< of the study
+  ErrorSummary errors;
+  std::size_t null_rows = 0;  ///< that others are like
+  ErrorSummary null_errors;   ///< of the null model: the median of the other rows of the same model, format, class, place
+                              ///< of prefill and lengths
+};
+
+struct ScoredServed {
+  ServedStudy study;
+  std::vector<ServedPrediction> predictions;  ///< of each row
+  std::vector<ServedGroup> by_class, by_model;
+  std::map<std::string, int> left_out, refused;  ///< rows by why
+
+  [[nodiscard]] bool is_scored(std::size_t row) const {
+    return study.rows[row].left_out.empty() && predictions[row].refused.empty();
+  }
+  [[nodiscard]] double error(std::size_t row) const { return predictions[row].tpot_ms / study.rows[row].tpot_ms - 1; }
+};
+
+[[nodiscard]] ScoredServed score(ServedStudy study);
+
+}  // namespace moeline

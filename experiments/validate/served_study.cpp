@@ -1,0 +1,119 @@
+#include "experiments/validate/served_study.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/file.hpp"
+#include "calib/fit/table_file.hpp"
+
+namespace moeline {
+namespace {
+
+// Rows whose cell is one of these values are left out.
+struct LeaveOut {
+  std::string column;
+  std::vector<std::string> values;
+  std::string why;
+};
+
+std::vector<LeaveOut> read_rules(const Spec& spec) {
+  std::vector<LeaveOut> rules;
+  for (const std::string& why : spec.keys()) {
+    const Spec rule = spec.map(why);
+    rule.expect({"column", "values"});
+    rules.push_back({rule.text("column"), rule.texts("values"), why});
+  }
+  return rules;
+}
+
+std::map<std::string, std::string> read_names(const Spec& spec) {
+  std::map<std::string, std::string> names;
+  for (const std::string& key : spec.keys()) names[key] = spec.text(key);
+  return names;
+}
+
+// `config`: a folder of measured_data()/configs.
+std::vector<ServedModel> read_models(const Spec& spec) {
+  std::vector<ServedModel> models;
+  for (const std::string& key : spec.keys()) {
+    const Spec entry = spec.map(key);
+    entry.expect({"names", "precision", "config", "set"});
+    ServedModel model{entry.texts("names"), entry.text("precision"), {}};
+    if (entry.has("set")) model.set = entry.texts("set");
+    model.set.push_back("model=" + (measured_data() / "configs" / entry.text("config")).string());
+    models.push_back(std::move(model));
+  }
+  return models;
+}
+
+int ranks(const CsvTable& table, std::size_t row, const std::string& column) {
+  constexpr int kMost = 4096;
+  return table.text(row, column).empty() ? 1 : table.integer(row, column, 1, kMost);
+}
+
+// Of rows whose prefill runs elsewhere, the side that decodes.
+void read_split(const CsvTable& table, std::size_t row, ServedRow& served) {
+  const std::string side = served.colocated ? "" : "decode_";
+  served.tp = ranks(table, row, side + "tp_size");
+  served.dp = ranks(table, row, side + "attention_dp_size");
+  served.pp = ranks(table, row, side + "pp_size");
+  served.ep = ranks(table, row, side + "moe_ep_size");
+  served.moe_tp = ranks(table, row, side + "moe_tp_size");
+  if (!served.colocated) served.workers = ranks(table, row, "decode_num_workers");
+}
+
+std::string left_out_by(const CsvTable& table, std::size_t row, const std::vector<LeaveOut>& rules) {
+  for (const LeaveOut& rule : rules) {
+    const auto& values = rule.values;
+    if (std::find(values.begin(), values.end(), table.text(row, rule.column)) != values.end()) return rule.why;
+  }
+  return "";
+}
+
+ServedRow read_row(const CsvTable& table, std::size_t row, const std::vector<LeaveOut>& rules) {
+  ServedRow served;
+  served.id = table.text(row, "id");
+  served.kind = table.text(row, "class");
+  served.system = table.text(row, "system");
+  served.model = table.text(row, "model_path");
+  served.precision = table.text(row, "precision");
+  served.stack = table.text(row, "backend");
+  served.left_out = left_out_by(table, row, rules);
+  if (!served.left_out.empty()) return served;
+  served.colocated = table.text(row, "mode") == "agg";
+  served.concurrency = table.positive(row, "concurrency");
+  served.input = table.positive(row, "isl");
+  served.output = table.positive(row, "osl");
+  served.ttft_ms = table.positive(row, "silicon_ttft_ms");
+  served.tpot_ms = table.positive(row, "silicon_tpot_ms");
+  read_split(table, row, served);
+  return served;
+}
+
+}  // namespace
+
+bool is_served_study(const Spec& spec) { return spec.has("served"); }
+
+ServedStudy read_served_study(const Spec& spec) {
+  spec.expect({"about", "served", "status", "scenario", "drawn_length", "step_tokens", "machines", "kernels", "models",
+               "leave_out"});
+  ServedStudy study;
+  study.name = std::filesystem::path(spec.file()).parent_path().filename().string();
+  study.about = spec.text("about");
+  study.status = read_status(spec);
+  study.table = measured_data() / spec.text("served");
+  study.scenario = beside(spec.file(), spec.text("scenario"));
+  study.drawn_length = spec.number("drawn_length", 0.1, 1);
+  study.step_tokens = spec.integer("step_tokens", 1, 1 << 20);
+  study.machines = read_names(spec.map("machines"));
+  study.kernels = read_names(spec.map("kernels"));
+  study.models = read_models(spec.map("models"));
+  const std::vector<LeaveOut> rules = read_rules(spec.map("leave_out"));
+  if (!std::filesystem::exists(study.table)) return study;
+  const CsvTable table = read_table(study.table);
+  for (std::size_t row = 0; row < table.rows(); ++row) study.rows.push_back(read_row(table, row, rules));
+  return study;
+}
+
+}  // namespace moeline

@@ -1,0 +1,52 @@
+// Rows of served models as a public benchmark has them, and which scenario each of them is: a YAML file with the key
+// `served` (experiments/served_b200/rows.yaml has every key).
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "base/spec.hpp"
+#include "experiments/validate/facts.hpp"
+
+namespace moeline {
+
+/// A closed loop of `concurrency` requests, and what they measured.
+struct ServedRow {
+  std::string id, kind, system, model, precision, stack;  ///< kind: the class of its parallelism
+  bool colocated = false;                                 ///< the same GPUs prefill
+  double concurrency = 0;
+  double input = 0, output = 0;      ///< nominal tokens of a prompt and of an answer
+  double ttft_ms = 0, tpot_ms = 0;   ///< measured
+  int workers = 1;                   ///< that decode
+  int tp = 1, dp = 1, pp = 1, ep = 1, moe_tp = 1;
+  std::string left_out;              ///< by which rule of the study; ""
+};
+
+/// `set` of the rows of these models and formats.
+struct ServedModel {
+  std::vector<std::string> names;
+  std::string precision;
+  std::vector<std::string> set;
+};
+
+struct ServedStudy {
+  std::string name, about;
+  FactStatus status = FactStatus::not_fitted;
+  std::filesystem::path table;             ///< of the rows; may be absent
+  std::filesystem::path scenario;          ///< that rows are changes of
+  double drawn_length = 1;                 ///< mean of a length over the nominal one
+  int step_tokens = 0;                     ///< most tokens of a colocated step
+  std::map<std::string, std::string> machines, kernels;  ///< by system, by stack
+  std::vector<ServedModel> models;
+  std::vector<ServedRow> rows;  ///< none where the table is absent
+};
+
+/// Whether a file is such a study, and no file of facts.
+[[nodiscard]] bool is_served_study(const Spec& spec);
+
+/// Throws SpecError with file, line and key; also for a table that lacks a column or has a cell that makes no sense.
+[[nodiscard]] ServedStudy read_served_study(const Spec& spec);
+
+}  // namespace moeline
