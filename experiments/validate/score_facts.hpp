@@ -48,7 +48,7 @@ struct ScoredSubject {
   std::vector<ScoredFact> facts{};
   FactErrors errors{};                        ///< of those that are scores
   std::map<std::string, FactErrors> nulls{};  ///< by name, of those that have the null
-  Verdict mean_verdict = Verdict::scored;       ///< of the mean's gate
+  Verdict mean_verdict = Verdict::scored;     ///< of the mean's gate
 
   /// Gates that came out so, the mean's among them.
   [[nodiscard]] int gates(Verdict verdict) const;

@@ -12,17 +12,16 @@ namespace {
 const char* place_of(const ServedRow& row) { return row.colocated ? "colocated" : "disaggregated"; }
 
 std::string class_of(const ServedRow& row) {
-  return fmt::format("{} {}, {}", place_of(row), row.kind, row.precision);
+  const std::string apart = row.apart.empty() ? "" : fmt::format(" ({})", row.apart);
+  return fmt::format("{} {}, {}{}", place_of(row), row.kind, row.precision, apart);
 }
 
-std::string model_of(const ServedRow& row) {
-  return fmt::format("{} {}, {}, {}, {}", place_of(row), row.kind, row.precision, row.model, row.stack);
-}
+std::string model_of(const ServedRow& row) { return fmt::format("{}, {}, {}", class_of(row), row.model, row.stack); }
 
 // The median of the others of this group that have the row's model, format, class, place and lengths.
 std::optional<double> null_tpot_ms(const ScoredServed& scored, std::size_t row) {
   const auto like = [](const ServedRow& r) {
-    return std::tie(r.model, r.precision, r.kind, r.colocated, r.input, r.output);
+    return std::tie(r.model, r.precision, r.kind, r.colocated, r.apart, r.input, r.output);
   };
   std::vector<double> others;
   for (std::size_t i = 0; i < scored.study.rows.size(); ++i) {

@@ -16,8 +16,8 @@ struct ServedGroup {
   std::vector<std::size_t> rows;  ///< of the study
   ErrorSummary errors;
   std::size_t null_rows = 0;  ///< that others are like
-  ErrorSummary null_errors;   ///< of the null model: the median of the other rows of the same model, format, class, place
-                              ///< of prefill and lengths
+  ErrorSummary null_errors;   ///< of the null model: the median of the other rows of the same model, format, class,
+                             ///< place of prefill and lengths
 };
 
 struct ScoredServed {

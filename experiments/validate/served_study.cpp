@@ -10,15 +10,15 @@
 namespace moeline {
 namespace {
 
-// Rows whose cell is one of these values are left out.
-struct LeaveOut {
+// Rows whose cell is one of these values.
+struct Rule {
   std::string column;
   std::vector<std::string> values;
   std::string why;
 };
 
-std::vector<LeaveOut> read_rules(const Spec& spec) {
-  std::vector<LeaveOut> rules;
+std::vector<Rule> read_rules(const Spec& spec) {
+  std::vector<Rule> rules;
   for (const std::string& why : spec.keys()) {
     const Spec rule = spec.map(why);
     rule.expect({"column", "values"});
@@ -63,15 +63,17 @@ void read_split(const CsvTable& table, std::size_t row, ServedRow& served) {
   if (!served.colocated) served.workers = ranks(table, row, "decode_num_workers");
 }
 
-std::string left_out_by(const CsvTable& table, std::size_t row, const std::vector<LeaveOut>& rules) {
-  for (const LeaveOut& rule : rules) {
+// The first rule that takes it; "" if none does.
+std::string taken_by(const std::vector<Rule>& rules, const CsvTable& table, std::size_t row) {
+  for (const Rule& rule : rules) {
     const auto& values = rule.values;
     if (std::find(values.begin(), values.end(), table.text(row, rule.column)) != values.end()) return rule.why;
   }
   return "";
 }
 
-ServedRow read_row(const CsvTable& table, std::size_t row, const std::vector<LeaveOut>& rules) {
+ServedRow read_row(const CsvTable& table, std::size_t row, const std::vector<Rule>& left_out,
+                   const std::vector<Rule>& apart) {
   ServedRow served;
   served.id = table.text(row, "id");
   served.kind = table.text(row, "class");
@@ -79,8 +81,9 @@ ServedRow read_row(const CsvTable& table, std::size_t row, const std::vector<Lea
   served.model = table.text(row, "model_path");
   served.precision = table.text(row, "precision");
   served.stack = table.text(row, "backend");
-  served.left_out = left_out_by(table, row, rules);
+  served.left_out = taken_by(left_out, table, row);
   if (!served.left_out.empty()) return served;
+  served.apart = taken_by(apart, table, row);
   served.colocated = table.text(row, "mode") == "agg";
   served.concurrency = table.positive(row, "concurrency");
   served.input = table.positive(row, "isl");
@@ -97,7 +100,7 @@ bool is_served_study(const Spec& spec) { return spec.has("served"); }
 
 ServedStudy read_served_study(const Spec& spec) {
   spec.expect({"about", "served", "status", "scenario", "drawn_length", "step_tokens", "machines", "kernels", "models",
-               "leave_out"});
+               "leave_out", "apart"});
   ServedStudy study;
   study.name = std::filesystem::path(spec.file()).parent_path().filename().string();
   study.about = spec.text("about");
@@ -109,10 +112,11 @@ ServedStudy read_served_study(const Spec& spec) {
   study.machines = read_names(spec.map("machines"));
   study.kernels = read_names(spec.map("kernels"));
   study.models = read_models(spec.map("models"));
-  const std::vector<LeaveOut> rules = read_rules(spec.map("leave_out"));
+  const std::vector<Rule> left_out = read_rules(spec.map("leave_out"));
+  const std::vector<Rule> apart = read_rules(spec.map("apart"));
   if (!std::filesystem::exists(study.table)) return study;
   const CsvTable table = read_table(study.table);
-  for (std::size_t row = 0; row < table.rows(); ++row) study.rows.push_back(read_row(table, row, rules));
+  for (std::size_t row = 0; row < table.rows(); ++row) study.rows.push_back(read_row(table, row, left_out, apart));
   return study;
 }
 

@@ -17,11 +17,12 @@ struct ServedRow {
   std::string id, kind, system, model, precision, stack;  ///< kind: the class of its parallelism
   bool colocated = false;                                 ///< the same GPUs prefill
   double concurrency = 0;
-  double input = 0, output = 0;      ///< nominal tokens of a prompt and of an answer
-  double ttft_ms = 0, tpot_ms = 0;   ///< measured
-  int workers = 1;                   ///< that decode
+  double input = 0, output = 0;     ///< nominal tokens of a prompt and of an answer
+  double ttft_ms = 0, tpot_ms = 0;  ///< measured
+  int workers = 1;                  ///< that decode
   int tp = 1, dp = 1, pp = 1, ep = 1, moe_tp = 1;
-  std::string left_out;              ///< by which rule of the study; ""
+  std::string left_out;  ///< by which rule of the study; ""
+  std::string apart;     ///< by which rule it is scored, but not among the others; ""
 };
 
 /// `set` of the rows of these models and formats.
@@ -34,10 +35,10 @@ struct ServedModel {
 struct ServedStudy {
   std::string name, about;
   FactStatus status = FactStatus::not_fitted;
-  std::filesystem::path table;             ///< of the rows; may be absent
-  std::filesystem::path scenario;          ///< that rows are changes of
-  double drawn_length = 1;                 ///< mean of a length over the nominal one
-  int step_tokens = 0;                     ///< most tokens of a colocated step
+  std::filesystem::path table;                           ///< of the rows; may be absent
+  std::filesystem::path scenario;                        ///< that rows are changes of
+  double drawn_length = 1;                               ///< mean of a length over the nominal one
+  int step_tokens = 0;                                   ///< most tokens of a colocated step
   std::map<std::string, std::string> machines, kernels;  ///< by system, by stack
   std::vector<ServedModel> models;
   std::vector<ServedRow> rows;  ///< none where the table is absent

@@ -17,8 +17,9 @@ struct StoredWeights {
   std::string module;  ///< as modules() names it, or mtp_modules() where `mtp`
   bool mtp = false;
   Precision type = Precision::bf16;
-  double bytes = 0;  ///< per parameter, with its share of the scales
-  double share = 0;  ///< of the parameters in matrices
+  double bytes = 0;                     ///< per parameter, with its share of the scales
+  double share = 0;                     ///< of the parameters in matrices
+  std::vector<std::string> matrices{};  ///< that it consists of, in every layer: "o_proj"; of a part of the layers none
   bool operator==(const StoredWeights&) const = default;
 };
 

@@ -179,20 +179,40 @@ bool is_kept(const CheckpointFormat& format, const Kind& kind, int layer, const 
 // The parameters of a kind, of all its layers, and those of them that stay in BF16.
 struct Share {
   double kept = 0, all = 0;
+  std::vector<std::string> kept_matrices, others;  // by name; both empty where one is kept in some of the layers alone
 };
+
+// "o_proj" of "self_attn.o_proj"
+std::string short_name(const Matrix& matrix) {
+  const std::string& name = matrix.names.front();
+  return name.substr(name.rfind('.') + 1);
+}
 
 Share share_of(const CheckpointFormat& format, const Kind& kind) {
   Share share;
-  for (int layer = kind.first; layer < kind.end; ++layer) {
-    for (const Matrix& matrix : kind.matrices) {
-      share.all += matrix.parameters;
-      if (is_kept(format, kind, layer, matrix)) share.kept += matrix.parameters;
-    }
+  bool by_matrix = true;
+  for (const Matrix& matrix : kind.matrices) {
+    int kept = 0;
+    for (int layer = kind.first; layer < kind.end; ++layer) kept += is_kept(format, kind, layer, matrix) ? 1 : 0;
+    const int layers = kind.end - kind.first;
+    share.all += layers * matrix.parameters;
+    share.kept += kept * matrix.parameters;
+    by_matrix = by_matrix && (kept == 0 || kept == layers);
+    (kept > 0 ? share.kept_matrices : share.others).push_back(short_name(matrix));
   }
+  if (!by_matrix) share.kept_matrices = share.others = {};
   return share;
 }
 
 bool is_routed(const StoredWeights& part) { return part.module == kRoutedExperts; }
+
+// Attention's output projection has one format and the others have another, in every layer.
+bool divides_at_output(const StoredWeights& part, const Architecture& model) {
+  if (part.module != kAttention) return false;
+  const bool has = std::find(part.matrices.begin(), part.matrices.end(), kOutputProjection) != part.matrices.end();
+  const std::size_t all = attention_matrices(model).size();
+  return has ? part.matrices.size() == 1 : part.matrices.size() + 1 == all;
+}
 
 // In which format and where, "nvfp4 (routed experts)"; "" where all formats have prices.
 std::string format_without_price(const Architecture& model) {
@@ -201,7 +221,7 @@ std::string format_without_price(const Architecture& model) {
     return routed && (type == Precision::mxfp4 || type == Precision::int4);
   };
   for (const StoredWeights& part : model.stored) {
-    const bool mixed = part.share < 1 && part.type != Precision::bf16;
+    const bool mixed = part.share < 1 && part.type != Precision::bf16 && !divides_at_output(part, model);
     if (!part.mtp && (mixed || !has_price(part.type, is_routed(part)))) {
       return fmt::format("{} ({})", name_of(part.type), part.module);
     }
@@ -231,10 +251,12 @@ void store_as(const CheckpointFormat& format, Architecture& model) {
   model.stored.clear();
   Share others, experts;  // of the model without its MTP modules
   for (const Kind& kind : kinds_of(model)) {
-    const auto [kept, all] = share_of(format, kind);
+    const auto [kept, all, kept_matrices, other_matrices] = share_of(format, kind);
     if (all == 0) continue;
-    if (kept > 0) model.stored.push_back({kind.module, kind.mtp, Precision::bf16, 2, kept / all});
-    if (kept < all) model.stored.push_back({kind.module, kind.mtp, format.type, format.bytes, 1 - kept / all});
+    if (kept > 0) model.stored.push_back({kind.module, kind.mtp, Precision::bf16, 2, kept / all, kept_matrices});
+    if (kept < all) {
+      model.stored.push_back({kind.module, kind.mtp, format.type, format.bytes, 1 - kept / all, other_matrices});
+    }
     if (kind.mtp) continue;
     Share& sum = kind.module == std::string(kRoutedExperts) ? experts : others;
     sum.kept += kept;

@@ -13,6 +13,13 @@ struct Matrix {
   double parameters = 0;
 };
 
+/// Of attention's projections, behind the last dot of its name: the one of the output, and one of those before the
+/// core.
+inline constexpr const char* kOutputProjection = "o_proj";
+[[nodiscard]] inline const char* input_projection(const Architecture& model) {
+  return model.is_mla() ? "kv_a_proj_with_mqa" : "q_proj";
+}
+
 /// Projections of attention.
 [[nodiscard]] std::vector<Matrix> attention_matrices(const Architecture& model);
 /// Gate, up and down projection of one dense FFN, of one routed and of one shared expert.

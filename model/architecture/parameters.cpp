@@ -143,6 +143,14 @@ Precision stored_format(const Architecture& model, const std::string& module) {
   return module == kRoutedExperts ? model.expert_weights : model.weights;
 }
 
+Precision stored_format(const Architecture& model, const std::string& module, const std::string& matrix) {
+  for (const StoredWeights& part : model.stored) {
+    const bool has = std::find(part.matrices.begin(), part.matrices.end(), matrix) != part.matrices.end();
+    if (part.module == module && !part.mtp && has) return part.type;
+  }
+  return stored_format(model, module);
+}
+
 double parameters(const Architecture& model) {
   double sum = 0;
   for (const Module& module : modules(model)) sum += module.parameters();

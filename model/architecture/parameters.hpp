@@ -42,6 +42,8 @@ inline constexpr const char* kSharedExperts = "shared experts";
 
 /// The format of most weights of a kind of module, named as modules() names it.
 [[nodiscard]] Precision stored_format(const Architecture& model, const std::string& module);
+/// Of one of its matrices, "o_proj".
+[[nodiscard]] Precision stored_format(const Architecture& model, const std::string& module, const std::string& matrix);
 
 /// Sum of modules(): as model cards count, without MTP.
 [[nodiscard]] double parameters(const Architecture& model);

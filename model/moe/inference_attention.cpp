@@ -3,6 +3,7 @@
 // are projected into the latent space head by head, and the cache is read as it is (section 2.1.2 there).
 #include <algorithm>
 
+#include "architecture/matrices.hpp"
 #include "architecture/parameters.hpp"
 #include "moe/attention_core.hpp"
 #include "moe/inference.hpp"
@@ -116,7 +117,7 @@ void route(Linear& linear, const InferenceWork& work) {
 }  // namespace
 
 std::vector<Operator> attention_before_core(const InferenceWork& work, const Block& block) {
-  Linear linear(work.tensor_format(stored_format(work.model, kAttention)));
+  Linear linear(work.tensor_format(stored_format(work.model, kAttention, input_projection(work.model))));
   linear.add(kNorms, norm("RMSNorm and residual add", work.tokens(), work.model.hidden_size, 4));
   if (block.attention.kind == AttentionKind::gqa) {
     project_gqa(linear, work);
@@ -136,7 +137,7 @@ std::vector<Operator> attention_from_core(const InferenceWork& work, const Block
   const bool mla = block.attention.kind == AttentionKind::mla;
   const Architecture& m = work.model;
   const double heads = work.heads();
-  Linear linear(work.tensor_format(stored_format(m, kAttention)));
+  Linear linear(work.tensor_format(stored_format(m, kAttention, kOutputProjection)));
   if (work.prefill.any()) linear.add(kCore, prompts_core(work, block.attention));
   if (work.decode.any()) linear.add(kCore, decode_core(work, block.attention));
   if (mla && work.decode.any()) {

@@ -8,6 +8,7 @@
 #include "architecture/checkpoint_format.hpp"
 #include "architecture/parameters.hpp"
 #include "tests/support/data.hpp"
+#include "tests/support/inference.hpp"
 #include "tests/support/model_configs.hpp"
 #include "tests/support/published_configs.hpp"
 
@@ -87,13 +88,34 @@ TEST_CASE("a quantizer's list of modules that stay in BF16 is followed matrix by
   CHECK(load_architecture(configs() / "nvidia--Llama-3.1-70B-Instruct-FP8").weights == Precision::fp8);
 }
 
+TEST_CASE("attention may keep all but its output projection in BF16, and each is priced in its own format") {
+  if (!present(configs())) return;
+  const Architecture model = load_architecture(configs() / "nvidia--DeepSeek-V3.1-NVFP4");
+  CHECK(stored_format(model, kAttention, "o_proj") == Precision::nvfp4);
+  CHECK(stored_format(model, kAttention, "q_b_proj") == Precision::bf16);
+  CHECK(stored_format(model, kAttention) == Precision::nvfp4);  // most of the parameters
+  const std::string folder = configs() / "nvidia--DeepSeek-V3.1-NVFP4";
+  const InferenceWork work = load_setup(served_scenario(), {"model=" + folder}).inference_work(0, 1);
+  std::set<std::string> casts;  // that come before a GEMM below BF16
+  for (const Operator& op : inference_phase("attn", work, layer_of(work.model, 10))) {
+    if (op.name.starts_with("cast input of")) casts.insert(op.name);
+  }
+  CHECK(casts == std::set<std::string>{"cast input of W_O"});
+}
+
 TEST_CASE("a format without prices is counted by moeline model and refused by simulate at its key") {
   if (!present(configs())) return;
-  const std::string folder = configs() / "nvidia--DeepSeek-V3.1-NVFP4";
-  const Outcome counted = run_moeline({"model", folder});
+  const TemporaryFolder folder;
+  const std::filesystem::path published = configs() / "nvidia--DeepSeek-V3.1-NVFP4";
+  folder.write("config.json", content_of(published / "config.json"));
+  folder.write("hf_quant_config.json",  // the output projection of one layer stays, too
+               replaced(content_of(published / "hf_quant_config.json"), "\"lm_head\"",
+                        "\"lm_head\", \"model.layers.5.self_attn.o_proj\""));
+  const std::string model = folder.path();
+  const Outcome counted = run_moeline({"model", model});
   CHECK(counted.exit_code == 0);
   CHECK(counted.out.find("bf16+nvfp4") != std::string::npos);
   const std::string scenario = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml");
-  check_refused({"simulate", scenario, "--set", "model=" + folder}, "--set: model is stored in nvfp4",
+  check_refused({"simulate", scenario, "--set", "model=" + model}, "--set: model is stored in nvfp4",
                 "which has no prices yet");
 }

@@ -31,7 +31,9 @@ const PhaseTimes& phase_of(const Fact& fact, const std::vector<PhaseTimes>& phas
   return *found;
 }
 
-Subject subject(const std::string& name) { return read_subject(source("tests/published/" + name + ".yaml")); }
+Subject subject(const std::string& name) {
+  return read_subject(Spec::load(source("tests/published/" + name + ".yaml")));
+}
 
 }  // namespace
 

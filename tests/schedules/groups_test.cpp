@@ -11,7 +11,6 @@ namespace {
 
 using Set = std::vector<std::string>;
 
-
 Set on_b200(const std::string& parallelism, const Set& more) {
   Set set = {"kernels=sglang", "workload.batch_size=32", "parallelism=" + parallelism};
   set.insert(set.end(), more.begin(), more.end());

@@ -24,7 +24,8 @@ std::string chunk(int tokens, int cached) {
 }
 
 InferenceWork work_of(const std::string& model, const std::string& workload) {
-  return load_setup(served_scenario(), {"model=" + model, "parallelism={tp: 8}", "routing.distribution=exact", workload})
+  return load_setup(served_scenario(),
+                    {"model=" + model, "parallelism={tp: 8}", "routing.distribution=exact", workload})
       .inference_work(0, 1);
 }
 
@@ -84,9 +85,9 @@ TEST_CASE("a mixed step is longer than either of its parts, and shorter than one
 }
 
 TEST_CASE("who decodes in a mixed step gets a token from it, and a prompt's first token comes after its chunks") {
-  const Run run = run_scenario(
-      load_setup(served_scenario(), {"parallelism={tp: 8, ep: 8}", kMixed, "workload.query_len=2",
-                                     "workload.mtp_acceptance=0.5", "workload.kv_len=2048"}));
+  const Run run =
+      run_scenario(load_setup(served_scenario(), {"parallelism={tp: 8, ep: 8}", kMixed, "workload.query_len=2",
+                                                  "workload.mtp_acceptance=0.5", "workload.kv_len=2048"}));
   const double step = to_us(run.metrics.span) / 1e3;
   CHECK(tpot_ms(run) == doctest::Approx(step / 1.5));
   CHECK(run.inference()->ttft_ms == doctest::Approx(4 * step));

@@ -75,7 +75,8 @@ std::string to_table(const ScoredServed& scored) {
   std::string text = fmt::format("{}: {}\n", scored.study.name, scored.study.about);
   if (scored.study.rows.empty()) return text + fmt::format("  skipped: {} is absent\n", scored.study.table.string());
   TextTable table("lrrrrrr");
-  table.row({"TPOT, " + name_of(scored.study.status), "rows", "median e", "median |e|", "95 %", "null: median |e|", "95 %"});
+  table.row(
+      {"TPOT, " + name_of(scored.study.status), "rows", "median e", "median |e|", "95 %", "null: median |e|", "95 %"});
   add_rows(scored.by_class, table);
   add_rows(scored.by_model, table);
   return text + table.text("  ") + counted("left out", scored.left_out) + counted("refused", scored.refused);
