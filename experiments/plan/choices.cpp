@@ -6,14 +6,46 @@
 namespace moeline {
 namespace {
 
-std::vector<int> units_of_nodes(const HardwareProfile& machine, const std::vector<int>& nodes) {
-  constexpr int kLargeNode = 16;
+// GPUs of a unit: parts of a node, and whole ones.
+std::vector<int> usual_units(const HardwareProfile& machine, const std::vector<int>& nodes) {
   const auto gpus = static_cast<int>(machine.facts.gpus_per_node);
   std::set<int> units;
-  for (int part = 8; gpus > kLargeNode && part < gpus; part *= 2) units.insert(part);
+  for (int part = 1; part < gpus; part *= 2) units.insert(part);
   for (const int count : nodes) units.insert(count * gpus);
-  units.erase(1);
   return {units.begin(), units.end()};
+}
+
+std::vector<int> powers_of_two(int most) {
+  std::vector<int> powers;
+  for (int power = 1; power <= most; power *= 2) powers.push_back(power);
+  return powers;
+}
+
+// Every way in which so many GPUs share a layer, by the ranks of an attention group.
+std::vector<Parallelism> splits_of(int gpus, const std::vector<int>& groups, bool dense) {
+  std::vector<Parallelism> splits;
+  for (const int tp : groups) {
+    if (gpus % tp != 0 || (dense && tp != gpus)) continue;
+    const int dp = gpus / tp;
+    splits.push_back({.tp = tp, .dp = dp, .ep = dense ? 1 : gpus});
+    if (!dense && tp == gpus && tp > 1) splits.push_back({.tp = tp, .dp = dp, .moe_tp = tp});
+  }
+  return splits;
+}
+
+// `units`, `groups`: as the plan lists them.
+std::vector<Parallelism> units_of(const std::vector<int>& units, const std::vector<int>& groups,
+                                  const Architecture& model, const HardwareProfile& machine,
+                                  const std::vector<int>& nodes) {
+  const bool dense = model.n_routed_experts == 0;
+  const auto node = static_cast<int>(machine.facts.gpus_per_node);
+  std::vector<Parallelism> list;
+  for (const int gpus : units.empty() ? usual_units(machine, nodes) : units) {
+    const bool alone = !units.empty() && !dense;  // as listed, every GPU with requests of its own
+    const std::vector<int> usual = alone || gpus > node ? std::vector<int>{1} : powers_of_two(gpus);
+    for (const Parallelism& split : splits_of(gpus, groups.empty() ? usual : groups, dense)) list.push_back(split);
+  }
+  return list;
 }
 
 // The fewest copies with which every GPU of a unit has as many experts; none where these are too many.
@@ -39,10 +71,13 @@ std::vector<int> sms_of(const std::vector<int>& listed, const HardwareProfile& m
   return sms;
 }
 
-// Every schedule of the table that is for the phase, with and without a second micro-batch as the plan has it.
-std::vector<std::string> schedules_of(WorkloadPhase phase, const std::vector<bool>& two_batch) {
+// Every schedule of the table that is for the phase, with and without a second micro-batch as the plan has it. One
+// attention group sends nothing that another micro-batch could hide.
+std::vector<std::string> schedules_of(WorkloadPhase phase, const std::vector<bool>& two_batch,
+                                      const Parallelism& unit) {
   std::vector<std::string> names;
   for (const bool two : two_batch) {
+    if (two && unit.attention_groups() == 1) continue;
     for (const ScheduleKind& kind : schedule_kinds()) {
       if (kind.is_for(phase) && is_two_batch(kind.name) == two) names.push_back(kind.name);
     }
@@ -55,15 +90,14 @@ std::vector<std::string> schedules_of(WorkloadPhase phase, const std::vector<boo
 std::vector<PrefillChoice> prefill_choices(const Plan& plan, const Architecture& model,
                                            const HardwareProfile& machine) {
   const PrefillSpace& space = plan.prefill;
-  const std::vector<int> units = space.ep.empty() ? units_of_nodes(machine, {1, 2, 4, 8}) : space.ep;
   const std::vector<int> tokens =
       space.tokens.empty() ? std::vector<int>{2048, 4096, 8192, 16384, 32768} : space.tokens;
   std::vector<PrefillChoice> choices;
-  for (const int ep : units) {
-    for (const int copies : copies_of(space.redundant_experts, model.n_routed_experts, ep)) {
-      for (const std::string& schedule : schedules_of(WorkloadPhase::prefill, space.two_batch)) {
+  for (const Parallelism& unit : units_of(space.ep, space.tp, model, machine, {1, 2, 4, 8})) {
+    for (const int copies : copies_of(space.redundant_experts, model.n_routed_experts, unit.ep)) {
+      for (const std::string& schedule : schedules_of(WorkloadPhase::prefill, space.two_batch, unit)) {
         for (const int sms : sms_of(space.comm_sms, machine)) {
-          for (const int each : tokens) choices.push_back({machine.name, ep, copies, each, sms, schedule});
+          for (const int each : tokens) choices.push_back({machine.name, unit, copies, each, sms, schedule});
         }
       }
     }
@@ -73,12 +107,11 @@ std::vector<PrefillChoice> prefill_choices(const Plan& plan, const Architecture&
 
 std::vector<DecodeChoice> decode_choices(const Plan& plan, const Architecture& model, const HardwareProfile& machine) {
   const DecodeSpace& space = plan.decode;
-  const std::vector<int> units = space.ep.empty() ? units_of_nodes(machine, {1, 2, 4, 8, 16, 18, 32, 40}) : space.ep;
   std::vector<DecodeChoice> choices;
-  for (const int ep : units) {
-    for (const int copies : copies_of(space.redundant_experts, model.n_routed_experts, ep)) {
-      for (const std::string& schedule : schedules_of(WorkloadPhase::decode, space.two_batch)) {
-        for (const int mtp : space.mtp) choices.push_back({machine.name, ep, copies, 0, schedule, mtp});
+  for (const Parallelism& unit : units_of(space.ep, space.tp, model, machine, {1, 2, 4, 8, 16, 18, 32, 40})) {
+    for (const int copies : copies_of(space.redundant_experts, model.n_routed_experts, unit.ep)) {
+      for (const std::string& schedule : schedules_of(WorkloadPhase::decode, space.two_batch, unit)) {
+        for (const int mtp : space.mtp) choices.push_back({machine.name, unit, copies, 0, schedule, mtp});
       }
     }
   }

@@ -23,15 +23,15 @@ class Colocated {
   Colocated(const Plan& plan, const Points& points, const DecodeOption& decode, const PrefillChoice& choice,
             const Limits& limits)
       : plan_(&plan),
+        points_(&points),
         decode_(&decode),
         choice_(choice),
-        prefill_(points.prefill(choice, choice.tokens)),
-        memory_(together(decode.step.memory, prefill_.memory)),
+        mixed_(micro_batches(decode.choice.schedule) == 1 && micro_batches(choice.schedule) == 1),
+        memory_(together(decode.step.memory, points.memory(choice))),
         fits_(memory_.total() <= points.usable_bytes()),
-        decode_steps_per_ms_(1 / (limits.tpot_ms - decode.tpot_ms) / points.tokens_per_request(decode.choice)),
-        longest_wait_ms_(limits.ttft_ms),
-        arrivals_(&points.arrivals()) {
-    if (fits()) times_ = step_times(points, choice);
+        may_take_ms_(limits.tpot_ms * points.tokens_per_request(decode.choice)),
+        longest_wait_ms_(limits.ttft_ms) {
+    if (fits_) prefill_ = step(choice.tokens);
   }
 
   // Into memory, and prefill into the time that decode leaves: a prompt that just missed a full step waits for all
@@ -41,7 +41,7 @@ class Colocated {
   // Fewer GPUs than `most`, or nothing.
   [[nodiscard]] std::optional<ColocatedOption> option(int most_gpus) const {
     int low = fewest_units() - 1;
-    int high = std::min(kMostTimes * (low + 1), (most_gpus - 1) / choice_.ep);
+    int high = std::min(kMostTimes * (low + 1), (most_gpus - 1) / choice_.gpus());
     if (high <= low || !at(high).within()) return std::nullopt;
     while (high - low > 1) {
       const int middle = low + (high - low) / 2;
@@ -51,7 +51,7 @@ class Colocated {
   }
 
   // Below which it does not keep up.
-  [[nodiscard]] int fewest_gpus() const { return fewest_units() * choice_.ep; }
+  [[nodiscard]] int fewest_gpus() const { return fewest_units() * choice_.gpus(); }
 
   // A limit on TTFT that this meets.
   [[nodiscard]] double reach_ttft_ms() const {
@@ -60,18 +60,39 @@ class Colocated {
 
  private:
   struct State {
-    double ttft_ms = 0, share = 0, busy_slots = 0;
+    double ttft_ms = 0, share = 0, slowdown = 0, busy_slots = 0;
     bool ttft = false, slots = false;  // are within their limits
     [[nodiscard]] bool within() const { return ttft && slots; }
   };
 
-  [[nodiscard]] double decode_steps() const { return std::ceil(prefill_.step_ms * decode_steps_per_ms_); }
-  [[nodiscard]] double between_ms() const { return decode_steps() * decode_->step.step_ms; }
+  [[nodiscard]] StepPoint step(int tokens) const {
+    return mixed_ ? points_->mixed(choice_, decode_->choice, tokens) : points_->prefill(choice_, tokens);
+  }
+
+  [[nodiscard]] PrefillQueue queue(double requests_per_s, StepTimes times) const {
+    return {.requests_per_s = requests_per_s,
+            .groups = choice_.unit.attention_groups(),
+            .tokens_per_step = 1.0 * choice_.tokens,
+            .step = std::move(times),
+            .decode_steps_per_ms = 1 / (may_take_ms_ - decode_->step.step_ms),
+            .decode_step_ms = decode_->step.step_ms,
+            .spared_ms = mixed_ ? may_take_ms_ : 0};
+  }
+
+  // After a full step that prefills.
+  [[nodiscard]] double between_ms() const { return queue(0, {}).decode_ms(prefill_.step_ms); }
+  [[nodiscard]] double decode_steps() const { return std::round(between_ms() / decode_->step.step_ms); }
+
+  // Of TPOT, over that of decode alone.
+  [[nodiscard]] double slowdown(const PrefillTimes& prefill) const {
+    const double in_mixed = mixed_ && prefill.share > 0 ? prefill.share / prefill.step_ms : 0;  // steps per ms
+    return 1 / (1 - prefill.share + in_mixed * decode_->step.step_ms);
+  }
 
   // With which full steps of prefill, each followed by those of decode, keep up.
   [[nodiscard]] int keeping_up() const {
     const double longer = 1 + between_ms() / prefill_.step_ms;
-    const double units = plan_->traffic.new_tokens_per_s() * longer / (prefill_.tokens_per_s * choice_.ep);
+    const double units = plan_->traffic.new_tokens_per_s() * longer / (prefill_.tokens_per_s * choice_.gpus());
     return static_cast<int>(std::ceil(units / kMostBusy));
   }
 
@@ -79,15 +100,12 @@ class Colocated {
 
   [[nodiscard]] State at(int units) const { return at(units, plan_->limits.ttft_ms); }
   [[nodiscard]] State at(int units, double limit_ms) const {
-    const PrefillQueue queue{.requests_per_s = plan_->traffic.requests_per_s / units,
-                             .gpus = choice_.ep,
-                             .tokens_per_step = 1.0 * choice_.tokens,
-                             .step = times_,
-                             .decode_steps_per_ms = decode_steps_per_ms_,
-                             .decode_step_ms = decode_->step.step_ms};
-    const PrefillTimes prefill = prefill_times(queue, *arrivals_, plan_->limits.percentile, limit_ms);
-    State state{prefill.ttft_ms, prefill.share, decode_->busy_slots / (1 - prefill.share)};
-    const double slots = 1.0 * units * choice_.ep * decode_->choice.batch_size;
+    if (times_.ms.empty()) times_ = step_times(choice_.tokens, [&](int tokens) { return step(tokens).step_ms; });
+    const PrefillTimes prefill = prefill_times(queue(plan_->traffic.requests_per_s / units, times_),
+                                               points_->arrivals(), plan_->limits.percentile, limit_ms);
+    const double slower = slowdown(prefill);
+    State state{prefill.ttft_ms, prefill.share, slower, decode_->busy_slots * slower};
+    const double slots = 1.0 * units * choice_.unit.attention_groups() * decode_->choice.batch_size;
     state.ttft = state.ttft_ms <= plan_->limits.ttft_ms;
     state.slots = share_that_waits(slots, state.busy_slots) <= 1 - plan_->limits.percentile / 100;
     return state;
@@ -106,28 +124,29 @@ class Colocated {
     PrefillOption prefill{.choice = choice_, .step = prefill_, .units = units};
     prefill.ttft_ms = state.ttft_ms;
     prefill.utilization = state.share;
-    ColocatedOption option{*decode_, std::move(prefill), memory_, static_cast<int>(decode_steps())};
+    ColocatedOption option{*decode_, std::move(prefill), memory_, mixed_, static_cast<int>(decode_steps())};
     option.decode.units = units;
-    option.decode.tpot_ms /= 1 - state.share;
+    option.decode.tpot_ms *= state.slowdown;
     option.decode.busy_slots = state.busy_slots;
     option.decode.bound_by = option.prefill.bound_by = bound_by(units);
     return option;
   }
 
   const Plan* plan_;
+  const Points* points_;
   const DecodeOption* decode_;
   PrefillChoice choice_;
-  StepPoint prefill_;
+  bool mixed_;
   Memory memory_;
   bool fits_;
-  double decode_steps_per_ms_;  // of prefill
+  double may_take_ms_;  // a step, on average
   double longest_wait_ms_;
-  const Arrivals* arrivals_;
-  StepTimes times_;
+  StepPoint prefill_;        // a full step that prefills
+  mutable StepTimes times_;  // of parts of it, once they are asked for: many choices never are
 };
 
 bool same_unit(const PrefillChoice& prefill, const DecodeChoice& decode) {
-  return prefill.ep == decode.ep && prefill.redundant_experts == decode.redundant_experts;
+  return prefill.unit == decode.unit && prefill.redundant_experts == decode.redundant_experts;
 }
 
 }  // namespace

@@ -12,18 +12,20 @@ struct ColocatedOption {
   DecodeOption decode;    ///< its TPOT and units are those of the whole
   PrefillOption prefill;  ///< the same units
   Memory memory;          ///< of both together
-  int decode_steps = 0;   ///< after a full one of prefill
+  bool mixed = false;     ///< prompts are prefilled in steps in which requests decode as well
+  int decode_steps = 0;   ///< after a full step that prefills
   [[nodiscard]] int gpus() const { return decode.gpus(); }
 };
 
 /// The one with the fewest GPUs, of a family's batch sizes and those ways of prefilling that have units of the same
 /// size.
 ///
-/// Each step of prefill is followed by as many of decode as keep TPOT within the limit even while prompts queue up:
-/// where the step of prefill took P, one of decode takes D and the limit is L, n of them with (P + n D) / n <= L.
-/// Prefill's share of time is that of its steps, partly filled ones too, in the simulation of arrivals; decode has the
-/// rest, so that TPOT is that of decode alone over what is left, and prompts wait for the steps between. A GPU keeps
-/// weights once, the larger activations, and both sides' caches and buffers.
+/// Prompts are prefilled in mixed steps, as chunked prefill does, or, where a schedule overlaps micro-batches, in steps
+/// of their own. Each is followed by as many of decode as keep TPOT within the limit even while prompts queue up: where
+/// the step of prefill took P, one of decode takes D and a token may take L, n of them with P + n D <= n L, of a mixed
+/// one, from which requests get a token, with P + n D <= (n + 1) L. Prefill's share of time is that of its steps,
+/// partly filled ones too, in the simulation of arrivals; TPOT is the time over all steps that give tokens, and prompts
+/// wait for the steps between. A GPU keeps weights once, the larger activations, and both sides' caches and buffers.
 [[nodiscard]] std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& points,
                                                               const DecodeFamily& family,
                                                               const std::vector<PrefillChoice>& choices);

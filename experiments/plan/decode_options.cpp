@@ -17,7 +17,8 @@ DecodeOption option_of(const Plan& plan, const Points& points, DecodeChoice choi
   DecodeOption option{.choice = choice, .step = points.decode(choice)};
   option.tpot_ms = option.step.step_ms / points.tokens_per_request(choice);
   option.busy_slots = plan.traffic.output_tokens_per_s() * option.tpot_ms / 1e3;  // Little's law
-  option.units = units_for(option.busy_slots, 1.0 * choice.ep * batch_size, 1 - plan.limits.percentile / 100);
+  option.units =
+      units_for(option.busy_slots, 1.0 * choice.unit.attention_groups() * batch_size, 1 - plan.limits.percentile / 100);
   return option;
 }
 

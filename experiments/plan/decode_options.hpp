@@ -17,8 +17,10 @@ struct DecodeOption {
   double busy_slots = 0;   ///< on average
   std::string bound_by{};  ///< what keeps the batch from being larger, or its steps from being shorter
 
-  [[nodiscard]] int gpus() const { return units * choice.ep; }
-  [[nodiscard]] double utilization() const { return busy_slots / (1.0 * gpus() * choice.batch_size); }
+  [[nodiscard]] int gpus() const { return units * choice.gpus(); }
+  [[nodiscard]] double utilization() const {
+    return busy_slots / (1.0 * units * choice.unit.attention_groups() * choice.batch_size);
+  }
 };
 
 /// One way of decoding, with all its batch sizes.

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "moe/memory.hpp"
+#include "schedules/scenario/parallelism.hpp"
 #include "schedules/scenario/schedule_kinds.hpp"
 
 namespace moeline {
@@ -13,24 +14,31 @@ namespace moeline {
 [[nodiscard]] inline int micro_batches(const std::string& schedule) { return schedule_named(schedule).micro_batches; }
 [[nodiscard]] inline bool is_two_batch(const std::string& schedule) { return micro_batches(schedule) == 2; }
 
-/// How prefill runs: units of `ep` GPUs, each with `tokens` new tokens per GPU and step.
+/// How prefill runs: units of GPUs that share a layer, with `tokens` new tokens per step and attention group (of one
+/// GPU, where tp is 1).
 struct PrefillChoice {
   std::string hardware;
-  int ep = 0;
+  Parallelism unit{};
   int redundant_experts = 0;  ///< over the unit, of each layer
   int tokens = 0;
-  int comm_sms = 0;
+  int comm_sms = 0;  ///< of the normal mode
   std::string schedule = "sequential";
+  CommMode mode = CommMode::normal;  ///< how tokens reach experts
+
+  [[nodiscard]] int gpus() const { return unit.group(); }
 };
 
-/// How decode runs: units of `ep` GPUs, each with up to `batch_size` requests per GPU.
+/// How decode runs: units of GPUs that share a layer, with up to `batch_size` requests per attention group.
 struct DecodeChoice {
   std::string hardware;
-  int ep = 0;
+  Parallelism unit{};
   int redundant_experts = 0;
   int batch_size = 0;
   std::string schedule = "sequential";
   int mtp = 0;  ///< tokens drafted per step
+  CommMode mode = CommMode::low_latency;
+
+  [[nodiscard]] int gpus() const { return unit.group(); }
 
   bool operator==(const DecodeChoice&) const = default;
 };
@@ -44,13 +52,14 @@ struct Side {
   double tokens_per_s_per_gpu = 0;  ///< of full steps
   double utilization = 0;           ///< of prefill: load over capacity; of decode: requests over slots, on average
   Memory memory;                    ///< per GPU
-  int fits_requests = 0;            ///< of decode: that fit into memory, per GPU
+  int fits_requests = 0;            ///< of decode: that fit into memory, per attention group
   std::string bound_by;             ///< memory, tpot, ttft, network or compute
 };
 
 struct Deployment {
   bool colocated = false;
-  int decode_steps = 0;  ///< of a colocated one, after a full one of prefill
+  bool mixed = false;    ///< of a colocated one: prompts are prefilled in steps that decode as well
+  int decode_steps = 0;  ///< of a colocated one, after a full step that prefills
   PrefillChoice prefill_choice;
   DecodeChoice decode_choice;
   Side prefill, decode;

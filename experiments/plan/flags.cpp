@@ -21,19 +21,25 @@ using Flags = std::vector<std::string>;
 // One kind of server: what prefills, what decodes, or, colocated, what does both.
 struct Server {
   std::string role;
-  int units = 0, ep = 0, nodes = 0;
+  int units = 0, nodes = 0;
+  Parallelism unit{};
+  CommMode mode = CommMode::normal;  // of decode, where both sides are one server
   int redundant_experts = 0;
   int mtp = 0;  // prefill drafts, too: decode needs the MTP module's KV cache of the prompt
+  bool mixes = false;  // prompts are prefilled in steps that decode as well
   const PrefillChoice* prefill = nullptr;
   const DecodeChoice* decode = nullptr;
   Memory memory;
 
   [[nodiscard]] bool alone() const { return prefill != nullptr && decode != nullptr; }
-  [[nodiscard]] int gpus_per_node() const { return ep / nodes; }
+  [[nodiscard]] int gpus() const { return unit.group(); }
+  [[nodiscard]] int gpus_per_node() const { return gpus() / nodes; }
+  [[nodiscard]] int groups() const { return unit.attention_groups(); }
+  [[nodiscard]] bool sends_by_deep_ep() const { return is_deep_ep(mode); }
   [[nodiscard]] bool prefill_overlaps() const { return prefill != nullptr && is_two_batch(prefill->schedule); }
   [[nodiscard]] bool decode_overlaps() const { return decode != nullptr && is_two_batch(decode->schedule); }
   [[nodiscard]] bool overlaps() const { return prefill_overlaps() || decode_overlaps(); }
-  // Of a GPU. A request's drafted tokens are verified beside its newest one.
+  // Of an attention group. A request's drafted tokens are verified beside its newest one.
   [[nodiscard]] int decode_tokens() const { return decode == nullptr ? 0 : decode->batch_size * (1 + mtp); }
   [[nodiscard]] int tokens() const { return std::max(prefill == nullptr ? 0 : prefill->tokens, decode_tokens()); }
 };
@@ -47,21 +53,24 @@ Memory larger(const Memory& a, const Memory& b) {
 
 std::vector<Server> servers(const Deployment& d, int gpus_per_node) {
   Server prefill{.role = "prefill", .units = d.prefill.units, .prefill = &d.prefill_choice, .memory = d.prefill.memory};
-  prefill.ep = d.prefill_choice.ep;
+  prefill.unit = d.prefill_choice.unit;
+  prefill.mode = d.prefill_choice.mode;
   prefill.redundant_experts = d.prefill_choice.redundant_experts;
   Server decode{.role = "decode", .units = d.decode.units, .decode = &d.decode_choice, .memory = d.decode.memory};
-  decode.ep = d.decode_choice.ep;
+  decode.unit = d.decode_choice.unit;
+  decode.mode = d.decode_choice.mode;
   decode.redundant_experts = d.decode_choice.redundant_experts;
   std::vector<Server> all = {prefill, decode};
   if (d.colocated) {
     decode.role = "serve";
     decode.prefill = &d.prefill_choice;
+    decode.mixes = d.mixed;
     decode.memory = larger(d.prefill.memory, d.decode.memory);
     all = {decode};
   }
   for (Server& server : all) {
     server.mtp = d.decode_choice.mtp;
-    server.nodes = (server.ep + gpus_per_node - 1) / gpus_per_node;
+    server.nodes = (server.gpus() + gpus_per_node - 1) / gpus_per_node;
   }
   return all;
 }
@@ -119,17 +128,18 @@ double static_share(const Memory& memory, double reserve) {
 }
 
 Flags sglang_parallelism(const Server& s) {
-  Flags flags = {fmt::format("--tp-size {}", s.ep)};  // counts the GPUs: attention's own TP is tp-size / dp-size
+  Flags flags = {fmt::format("--tp-size {}", s.gpus())};  // of all GPUs: attention's own TP is tp-size / dp-size
   if (s.nodes > 1) {
     add(flags, {fmt::format("--nnodes {}", s.nodes), "--node-rank $NODE_RANK", "--dist-init-addr $HEAD_IP:5000"});
   }
-  if (s.ep == 1) return flags;
-  add(flags, {fmt::format("--dp-size {}", s.ep), "--enable-dp-attention", "--enable-dp-lm-head",
-              "--moe-dense-tp-size 1", fmt::format("--ep-size {}", s.ep), "--moe-a2a-backend deepep",
-              fmt::format("--deepep-mode {}", s.alone()              ? "auto"
-                                              : s.prefill != nullptr ? "normal"
-                                                                     : "low_latency")});
-  if (s.prefill != nullptr) {
+  if (s.groups() > 1) add(flags, {fmt::format("--dp-size {}", s.groups()), "--enable-dp-attention"});
+  if (s.groups() > 1 && s.unit.tp == 1) add(flags, {"--enable-dp-lm-head", "--moe-dense-tp-size 1"});
+  if (s.unit.ep > 1) flags.push_back(fmt::format("--ep-size {}", s.unit.ep));
+  if (!s.sends_by_deep_ep()) return flags;
+  add(flags, {"--moe-a2a-backend deepep", fmt::format("--deepep-mode {}", s.alone()              ? "auto"
+                                                                          : s.prefill != nullptr ? "normal"
+                                                                                                 : "low_latency")});
+  if (s.prefill != nullptr && s.prefill->comm_sms > 0) {
     const std::string sms = fmt::format(R"({{"num_sms":{}}})", s.prefill->comm_sms);
     flags.push_back(fmt::format(R"(--deepep-config '{{"normal_dispatch":{0},"normal_combine":{0}}}')", sms));
   }
@@ -138,9 +148,9 @@ Flags sglang_parallelism(const Server& s) {
 
 Flags sglang_batches(const Server& s) {
   Flags flags;
-  if (s.prefill != nullptr) flags.push_back(fmt::format("--chunked-prefill-size {}", s.prefill->tokens * s.ep));
+  if (s.prefill != nullptr) flags.push_back(fmt::format("--chunked-prefill-size {}", s.prefill->tokens * s.groups()));
   if (s.decode != nullptr) {
-    add(flags, {fmt::format("--max-running-requests {}", s.decode->batch_size * s.ep),
+    add(flags, {fmt::format("--max-running-requests {}", s.decode->batch_size * s.groups()),
                 fmt::format("--cuda-graph-max-bs {}", s.decode->batch_size)});
   }
   return flags;
@@ -149,6 +159,7 @@ Flags sglang_batches(const Server& s) {
 Flags sglang_options(const Server& s) {
   Flags flags;
   if (s.overlaps()) flags.push_back("--enable-two-batch-overlap");
+  if (s.mixes) flags.push_back("--enable-mixed-chunk");  // the other programs always do
   if (s.redundant_experts > 0) {
     add(flags, {fmt::format("--ep-num-redundant-experts {}", s.redundant_experts), "--enable-eplb"});
   }
@@ -160,14 +171,18 @@ Flags sglang_options(const Server& s) {
 }
 
 std::vector<std::string> sglang_notes(const Server& s) {
-  if (!s.alone() || s.prefill_overlaps() == s.decode_overlaps()) return {};
-  return {fmt::format("two batches overlap in prefill and decode; the plan has that in {} only",
-                      s.prefill_overlaps() ? "prefill" : "decode")};
+  std::vector<std::string> notes;
+  if (s.mode == CommMode::nvlink) notes.emplace_back("tokens are gathered; the plan sends them by NVLink's all-to-all");
+  if (s.alone() && s.prefill_overlaps() != s.decode_overlaps()) {
+    notes.push_back(fmt::format("two batches overlap in prefill and decode; the plan has that in {} only",
+                                s.prefill_overlaps() ? "prefill" : "decode"));
+  }
+  return notes;
 }
 
 LaunchCommand sglang_server(const Server& s, const Plan& plan, const Architecture& model) {
   Flags flags;
-  if (s.decode != nullptr && s.ep > 1) {  // the low-latency mode's buffers; 128 unless set
+  if (s.decode != nullptr && s.sends_by_deep_ep()) {  // the low-latency mode's buffers; 128 unless set
     flags.push_back(fmt::format("SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK={}", s.decode_tokens()));
   }
   add(flags, {"python -m sglang.launch_server", "--model-path " + for_shell(served_model(plan, model)),
@@ -199,18 +214,25 @@ LaunchCommand sglang_router(const Deployment& d) {
 
 constexpr int kVllmMostSms = 20;  // DeepEPAll2AllManagerBase.num_sms; its buffers are made for no more
 
+std::string vllm_backend(const Server& s) {
+  if (s.mode == CommMode::nvlink) return "flashinfer_all2allv";
+  if (!s.sends_by_deep_ep()) return "allgather_reducescatter";
+  return s.prefill != nullptr ? "deepep_high_throughput" : "deepep_low_latency";
+}
+
 Flags vllm_parallelism(const Server& s) {
-  Flags flags = {"--tensor-parallel-size 1"};
-  if (s.ep == 1) return flags;
-  flags.push_back(fmt::format("--data-parallel-size {}", s.ep));
+  Flags flags = {fmt::format("--tensor-parallel-size {}", s.unit.tp)};
+  if (s.unit.ep > 1) flags.push_back("--enable-expert-parallel");
+  if (s.groups() == 1) return flags;
+  flags.push_back(fmt::format("--data-parallel-size {}", s.groups()));
   if (s.nodes > 1) {
     // Hybrid: the same command and an API server on every node, where the internal way has one for the whole unit.
-    add(flags, {fmt::format("--data-parallel-size-local {}", s.gpus_per_node()), "--data-parallel-hybrid-lb",
-                fmt::format("--data-parallel-start-rank $((NODE_RANK * {}))", s.gpus_per_node()),
+    const int local = std::max(1, s.gpus_per_node() / s.unit.tp);
+    add(flags, {fmt::format("--data-parallel-size-local {}", local), "--data-parallel-hybrid-lb",
+                fmt::format("--data-parallel-start-rank $((NODE_RANK * {}))", local),
                 "--data-parallel-address $HEAD_IP", "--data-parallel-rpc-port 13345"});
   }
-  add(flags, {"--enable-expert-parallel",
-              fmt::format("--all2all-backend deepep_{}", s.prefill != nullptr ? "high_throughput" : "low_latency")});
+  flags.push_back("--all2all-backend " + vllm_backend(s));
   return flags;
 }
 
@@ -248,8 +270,8 @@ Flags vllm_options(const Server& s) {
 
 std::vector<std::string> vllm_notes(const Server& s) {
   std::vector<std::string> notes;
-  if (s.alone() && s.ep > 1) notes.push_back("decode communicates in DeepEP's normal mode, too");
-  if (s.prefill != nullptr && s.ep > 1) {
+  if (s.alone() && s.sends_by_deep_ep()) notes.push_back("decode communicates in DeepEP's normal mode, too");
+  if (s.prefill != nullptr && s.prefill->comm_sms > 0) {
     const int sms = s.prefill_overlaps() ? std::min(s.prefill->comm_sms, kVllmMostSms) : kVllmMostSms;
     if (sms != s.prefill->comm_sms) {
       notes.push_back(fmt::format("{} SMs communicate; the plan has {}", sms, s.prefill->comm_sms));
@@ -262,7 +284,7 @@ std::vector<std::string> vllm_notes(const Server& s) {
 LaunchCommand vllm_server(const Server& s, const Plan& plan, const Architecture& model) {
   Flags flags;
   if (!s.alone()) flags.push_back("VLLM_NIXL_SIDE_CHANNEL_HOST=$NODE_IP");  // where the other side asks for KV cache
-  if (s.prefill_overlaps() && s.ep > 1) {
+  if (s.prefill_overlaps() && s.prefill->comm_sms > 0) {
     flags.push_back(fmt::format("VLLM_DBO_COMM_SMS={}", std::min(s.prefill->comm_sms, kVllmMostSms)));
   }
   flags.push_back("vllm serve " + for_shell(served_model(plan, model)));
@@ -272,6 +294,61 @@ LaunchCommand vllm_server(const Server& s, const Plan& plan, const Architecture&
   add(flags, vllm_options(s));
   flags.push_back("--gpu-memory-utilization " + share(1 - plan.memory_reserve));  // activations included
   return launch(s, flags, vllm_notes(s));
+}
+
+// TensorRT-LLM -------------------------------------------------------------------------------------------------------
+
+// What trtllm-serve has no flag for, as YAML. Its parallelism counts all GPUs, like SGLang's; its sizes are a rank's
+// with attention data parallelism, else the unit's, which is one attention group.
+std::vector<std::string> trtllm_options(const Server& s) {
+  std::vector<std::string> lines;
+  if (s.groups() > 1) lines.emplace_back("enable_attention_dp: true");
+  if (s.prefill != nullptr) lines.emplace_back("enable_chunked_prefill: true");
+  if (s.decode != nullptr) {
+    lines.push_back(
+        fmt::format("cuda_graph_config: {{enable_padding: true, max_batch_size: {}}}", s.decode->batch_size));
+  }
+  if (s.mtp > 0)
+    lines.push_back(fmt::format("speculative_config: {{decoding_type: MTP, num_nextn_predict_layers: {}}}", s.mtp));
+  if (!s.alone()) lines.emplace_back("cache_transceiver_config: {backend: DEFAULT}");
+  return lines;
+}
+
+std::vector<std::string> trtllm_notes(const Server& s) {
+  std::vector<std::string> notes;
+  if (s.groups() > 1 && s.unit.tp > 1) {
+    notes.push_back(fmt::format("attention is parallel over data on each of {} GPUs; the plan has groups of {}",
+                                s.gpus(), s.unit.tp));
+  }
+  if (s.overlaps()) notes.emplace_back("one batch at a time; the plan overlaps two");
+  if (s.sends_by_deep_ep()) notes.emplace_back("how tokens reach experts is the program's choice; the plan has DeepEP");
+  if (s.redundant_experts > 0) {
+    notes.push_back(fmt::format(
+        "redundant experts need moe_config.load_balancer with num_slots; the plan has {} copies", s.redundant_experts));
+  }
+  if (!s.alone()) notes.emplace_back("`trtllm-serve disaggregated` sends each request to prefill, then to decode");
+  if (s.nodes > 1)
+    notes.emplace_back("once for the unit, by mpirun or srun over its nodes, behind trtllm-llmapi-launch");
+  return notes;
+}
+
+LaunchCommand trtllm_server(const Server& s, const Plan& plan, const Architecture& model) {
+  const std::string file = fmt::format("{}.yaml", s.role);
+  Flags flags;
+  const std::vector<std::string> options = trtllm_options(s);
+  flags.emplace_back("printf '%s\\n'");
+  for (const std::string& option : options) flags.push_back("'" + option + "'");
+  flags.push_back(fmt::format("> {} &&", file));
+  add(flags, {"trtllm-serve " + for_shell(served_model(plan, model)), "--host 0.0.0.0", "--port 8000",
+              fmt::format("--tp_size {}", s.gpus())});
+  if (s.unit.ep > 1) flags.push_back(fmt::format("--ep_size {}", s.unit.ep));
+  if (s.decode != nullptr) flags.push_back(fmt::format("--max_batch_size {}", s.decode->batch_size));
+  flags.push_back(fmt::format("--max_num_tokens {}", s.tokens()));
+  // Of what weights leave free; the rest is for activations, and the plan's reserve.
+  const double free = s.memory.total() / (1 - plan.memory_reserve) - s.memory.weights;
+  flags.push_back("--kv_cache_free_gpu_memory_fraction " + share(s.memory.kv_cache / free));
+  flags.push_back("--extra_llm_api_options " + file);
+  return launch(s, flags, trtllm_notes(s));
 }
 
 }  // namespace
@@ -288,6 +365,13 @@ std::vector<LaunchCommand> vllm_commands(const Deployment& deployment, const Pla
                                          int gpus_per_node) {
   std::vector<LaunchCommand> commands;
   for (const Server& s : servers(deployment, gpus_per_node)) commands.push_back(vllm_server(s, plan, model));
+  return commands;
+}
+
+std::vector<LaunchCommand> trtllm_commands(const Deployment& deployment, const Plan& plan, const Architecture& model,
+                                           int gpus_per_node) {
+  std::vector<LaunchCommand> commands;
+  for (const Server& s : servers(deployment, gpus_per_node)) commands.push_back(trtllm_server(s, plan, model));
   return commands;
 }
 

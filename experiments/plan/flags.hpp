@@ -1,13 +1,15 @@
-// The commands that start a deployment, in the words of two programs.
+// The commands that start a deployment, in the words of three programs.
 //
 // SGLang: the flags are those of docs/advanced_features/server_arguments.md at commit 004813e. Main has since renamed
 // --cuda-graph-max-bs to --cuda-graph-max-bs-decode, and still takes the old name. vLLM: those of
 // vllm/config/parallel.py at commit 00193b8; --all2all-backend is in v0.12's documentation, earlier versions have the
 // variable VLLM_ALL2ALL_BACKEND instead.
 //
-// Of a whole unit, which SGLang divides among its ranks: --chunked-prefill-size, --max-running-requests. Of a rank:
-// --cuda-graph-max-bs, --max-num-seqs, --max-num-batched-tokens, the tokens of DeepEP's low-latency mode. Redundant
-// experts are those of a unit in both.
+// TensorRT-LLM: trtllm-serve's of release 1.2 (docs/source/commands/trtllm-serve), and LLM API options as YAML.
+//
+// Of a whole unit, which SGLang divides among its attention groups: --chunked-prefill-size, --max-running-requests. Of
+// an attention group: --cuda-graph-max-bs, --max-num-seqs, --max-num-batched-tokens, --max_batch_size,
+// --max_num_tokens, the tokens of DeepEP's low-latency mode. Redundant experts are those of a unit in all.
 //
 // What has no counterpart: SGLang overlaps two batches in prefill and decode or in neither. vLLM has one all-to-all for
 // a server's prefill and decode, and at most 20 communication SMs, which can be lowered with dual batch overlap only.
@@ -37,5 +39,8 @@ struct LaunchCommand {
                                                          const Architecture& model, int gpus_per_node);
 [[nodiscard]] std::vector<LaunchCommand> vllm_commands(const Deployment& deployment, const Plan& plan,
                                                        const Architecture& model, int gpus_per_node);
+
+[[nodiscard]] std::vector<LaunchCommand> trtllm_commands(const Deployment& deployment, const Plan& plan,
+                                                         const Architecture& model, int gpus_per_node);
 
 }  // namespace moeline

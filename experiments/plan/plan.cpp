@@ -124,9 +124,10 @@ Limits read_limits(const Spec& spec) {
 }
 
 PrefillSpace read_prefill(const Spec& spec) {
-  spec.expect({"ep", "redundant_experts", "tokens", "comm_sms", "two_batch", "set"});
+  spec.expect({"ep", "tp", "redundant_experts", "tokens", "comm_sms", "two_batch", "set"});
   PrefillSpace space;
-  space.ep = integers_or_none(spec, "ep", 2, kMostGpus);
+  space.ep = integers_or_none(spec, "ep", 1, kMostGpus);
+  space.tp = integers_or_none(spec, "tp", 1, kMostGpus);
   space.redundant_experts = integers_or_none(spec, "redundant_experts", 0, kMostGpus);
   space.tokens = integers_or_none(spec, "tokens", 2, 1 << 20);
   space.comm_sms = integers_or_none(spec, "comm_sms", 2, 1024);
@@ -136,9 +137,10 @@ PrefillSpace read_prefill(const Spec& spec) {
 }
 
 DecodeSpace read_decode(const Spec& spec, const Architecture& model) {
-  spec.expect({"ep", "redundant_experts", "batch_size", "two_batch", "mtp", "mtp_acceptance", "set"});
+  spec.expect({"ep", "tp", "redundant_experts", "batch_size", "two_batch", "mtp", "mtp_acceptance", "set"});
   DecodeSpace space;
-  space.ep = integers_or_none(spec, "ep", 2, kMostGpus);
+  space.ep = integers_or_none(spec, "ep", 1, kMostGpus);
+  space.tp = integers_or_none(spec, "tp", 1, kMostGpus);
   space.redundant_experts = integers_or_none(spec, "redundant_experts", 0, kMostGpus);
   space.batch_size = integers_or_none(spec, "batch_size", 1, 1 << 16);
   space.two_batch = flags_or(spec, "two_batch", space.two_batch);
@@ -172,9 +174,10 @@ void check_keys(const Spec& side, const std::vector<std::string>& changes) {
                                                    "parallelism",
                                                    "parallelism.ep",
                                                    "parallelism.dp",
+                                                   "parallelism.tp",
+                                                   "parallelism.moe_tp",
                                                    "workload",
                                                    "comm",
-                                                   "comm.mode",
                                                    "comm.num_sms",
                                                    "workload.phase",
                                                    "workload.tokens",
@@ -194,7 +197,7 @@ void check_keys(const Spec& side, const std::vector<std::string>& changes) {
   }
 }
 
-// Of both sides, where the first of their choices is a scenario without them.
+// Of both sides, by the first of their choices that is a scenario without them.
 void check_changes(const Spec& spec, const Plan& plan, const Architecture& model) {
   check_keys(spec.map_or_empty("prefill"), plan.prefill.set);
   check_keys(spec.map_or_empty("decode"), plan.decode.set);
@@ -203,8 +206,12 @@ void check_changes(const Spec& spec, const Plan& plan, const Architecture& model
     const HardwareProfile profile = load_profile(machine.name, machine.set, plan.file.string());
     const Points points(plan, machine, known);
     const auto check = [&](const char* side, const auto& choices) {
-      const std::string refusal = choices.empty() ? "" : points.refused_changes(choices.front());
-      if (!refusal.empty()) throw spec.map(side).error("set", "is refused: " + refusal);
+      for (const auto& choice : choices) {
+        const std::optional<std::string> refusal = points.refused_changes(choice);
+        if (!refusal) continue;
+        if (!refusal->empty()) throw spec.map(side).error("set", "is refused: " + *refusal);
+        return;
+      }
     };
     check("prefill", prefill_choices(plan, model, profile));
     check("decode", decode_choices(plan, model, profile));
@@ -231,7 +238,6 @@ Plan load_plan(const std::filesystem::path& file) {
   const Architecture model = at_key(spec, "model", [&] { return load_architecture(plan.model, file.string()); });
   expect_prices(spec, "model", model);
   plan.model = spelt_as(model.name, plan.model);
-  if (model.n_routed_experts == 0) throw spec.error("model", fmt::format("'{}' has no routed experts", model.name));
   plan.hardware = read_hardware(spec, file);
   if (spec.has("memory_reserve")) plan.memory_reserve = spec.number("memory_reserve", 0, 0.9);
   read_serving(spec, plan);

@@ -12,7 +12,7 @@
 //   limits: {ttft_ms: 4000, tpot_ms: 50, percentile: 95}          # of requests, that TTFT and TPOT hold for
 //   memory_reserve: 0.1              # of a GPU's memory: CUDA, graphs, fragmentation
 //   serving: [disaggregated, colocated]
-//   prefill: {ep: [16, 32], tokens: [8192, 16384], comm_sms: [16, 24], two_batch: [true, false]}
+//   prefill: {ep: [16, 32], tp: [1, 8], tokens: [8192, 16384], comm_sms: [16, 24], two_batch: [true, false]}
 //   decode: {ep: [32, 144], batch_size: [64, 128], two_batch: [true, false], mtp: [0, 1], mtp_acceptance: 0.85}
 //
 // prefill and decode say what is searched; all of it may be left out. Both take `redundant_experts`, a list of numbers
@@ -50,15 +50,19 @@ struct Limits {
   double percentile = 95;
 };
 
-/// What is searched of prefill: each of its steps is `tokens` new tokens per GPU. Empty: a default (choices.hpp).
+/// What is searched of prefill: each of its steps is `tokens` new tokens per attention group. Empty: a default
+/// (choices.hpp).
 struct PrefillSpace {
-  std::vector<int> ep, redundant_experts, tokens, comm_sms;
+  std::vector<int> ep;  ///< GPUs of a unit
+  std::vector<int> tp;  ///< of attention
+  std::vector<int> redundant_experts, tokens, comm_sms;
   std::vector<bool> two_batch{true, false};
   std::vector<std::string> set;
 };
 
 struct DecodeSpace {
-  std::vector<int> ep, redundant_experts, batch_size;  ///< requests per GPU
+  std::vector<int> ep, tp, redundant_experts;
+  std::vector<int> batch_size;  ///< requests per attention group
   std::vector<bool> two_batch{true, false};
   std::vector<int> mtp{0};  ///< tokens drafted per step
   double mtp_acceptance = 0.85;

@@ -24,6 +24,16 @@ std::string quoted(const std::string& text) {
   return "'" + inside + "'";
 }
 
+std::string parallelism_of(const Parallelism& unit, const Architecture& model) {
+  const std::string experts =
+      model.n_routed_experts == 0 ? "" : fmt::format(", ep: {}, moe_tp: {}", unit.ep, unit.moe_tp);
+  return fmt::format("parallelism: {{tp: {}, dp: {}{}}}\n", unit.tp, unit.dp, experts);
+}
+
+std::string routing_of(int redundant_experts) {
+  return redundant_experts == 0 ? "" : fmt::format("routing: {{redundant_experts: {}}}\n", redundant_experts);
+}
+
 }  // namespace
 
 Points::Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known)
@@ -45,37 +55,71 @@ Points::Question Points::of_machine(std::string scenario, std::vector<std::strin
       set};
 }
 
-Points::Question Points::question(const PrefillChoice& choice, int tokens) const {
+std::string Points::prompts(int tokens) const {
   int prompt = tokens_of(plan_.traffic.input.mean_of_tokens());
   int cached = std::min(prompt - 1, static_cast<int>(prompt * plan_.traffic.cache_hit_share));
   if (prompt - cached > tokens) {
     cached += (prompt - cached - tokens) / 2;
     prompt = cached + tokens;
   }
+  return fmt::format("tokens: {}, prompt_len: {}, cached_len: {}", tokens, prompt, cached);
+}
+
+std::string Points::answers(const DecodeChoice& choice) const {
+  const std::string drafts =
+      choice.mtp == 0 ? ""
+                      : fmt::format(", query_len: {}, mtp_acceptance: {}", 1 + choice.mtp, plan_.decode.mtp_acceptance);
+  return fmt::format("batch_size: {}, kv_len: {}, kv_len_spread: {:.0f}{}", choice.batch_size, tokens_of(cached_.mean),
+                     cached_.deviation, drafts);
+}
+
+Points::Question Points::question(const PrefillChoice& choice, int tokens) const {
+  const std::string comm = choice.comm_sms > 0 ? fmt::format("comm: {{num_sms: {}}}\n", choice.comm_sms) : "";
   return of_machine(fmt::format("schedule: {}\n"
-                                "parallelism: {{ep: {}, dp: {}}}\n"
-                                "workload: {{phase: prefill, tokens: {}, prompt_len: {}, cached_len: {}}}\n"
-                                "comm: {{mode: normal, num_sms: {}}}\n"
-                                "routing: {{redundant_experts: {}}}\n"
-                                "ranks: folded\n",
-                                choice.schedule, choice.ep, choice.ep, tokens, prompt, cached, choice.comm_sms,
-                                choice.redundant_experts),
+                                "workload: {{phase: prefill, {}}}\n"
+                                "{}{}{}ranks: folded\n",
+                                choice.schedule, prompts(tokens), parallelism_of(choice.unit, model_), comm,
+                                routing_of(choice.redundant_experts)),
                     plan_.prefill.set);
 }
 
 Points::Question Points::question(const DecodeChoice& choice) const {
-  const std::string drafts =
-      choice.mtp == 0 ? ""
-                      : fmt::format(", query_len: {}, mtp_acceptance: {}", 1 + choice.mtp, plan_.decode.mtp_acceptance);
   return of_machine(fmt::format("schedule: {}\n"
-                                "parallelism: {{ep: {}, dp: {}}}\n"
-                                "workload: {{phase: decode, batch_size: {}, kv_len: {}, kv_len_spread: {:.0f}{}}}\n"
-                                "comm: {{mode: low_latency}}\n"
-                                "routing: {{redundant_experts: {}}}\n"
-                                "ranks: folded\n",
-                                choice.schedule, choice.ep, choice.ep, choice.batch_size, tokens_of(cached_.mean),
-                                cached_.deviation, drafts, choice.redundant_experts),
+                                "workload: {{phase: decode, {}}}\n"
+                                "{}{}ranks: folded\n",
+                                choice.schedule, answers(choice), parallelism_of(choice.unit, model_),
+                                routing_of(choice.redundant_experts)),
                     plan_.decode.set);
+}
+
+Points::Question Points::question(const PrefillChoice& prefill, const DecodeChoice& decode, int tokens) const {
+  const std::string comm = prefill.comm_sms > 0 ? fmt::format("comm: {{num_sms: {}}}\n", prefill.comm_sms) : "";
+  std::vector<std::string> set = plan_.prefill.set;
+  set.insert(set.end(), plan_.decode.set.begin(), plan_.decode.set.end());
+  return of_machine(fmt::format("schedule: {}\n"
+                                "workload: {{phase: mixed, {}, {}}}\n"
+                                "{}{}{}ranks: folded\n",
+                                prefill.schedule, answers(decode), prompts(tokens),
+                                parallelism_of(prefill.unit, model_), comm, routing_of(prefill.redundant_experts)),
+                    set);
+}
+
+std::optional<CommMode> Points::mode(PrefillChoice choice) const {
+  choice.comm_sms = 0;
+  return mode(question(choice, std::max(choice.tokens, micro_batches(choice.schedule))));
+}
+
+std::optional<CommMode> Points::mode(DecodeChoice choice) const {
+  choice.batch_size = micro_batches(choice.schedule);
+  return mode(question(choice));
+}
+
+std::optional<CommMode> Points::mode(const Question& question) const {
+  try {
+    return setup_of(question).scenario.comm.mode;
+  } catch (const SpecError&) {
+    return std::nullopt;  // whoever asks for the step is told why
+  }
 }
 
 Setup Points::setup_of(const Question& question) const {
@@ -108,6 +152,12 @@ StepPoint Points::prefill(const PrefillChoice& choice, int tokens) const {
   return point;
 }
 
+StepPoint Points::mixed(const PrefillChoice& prefill, const DecodeChoice& decode, int tokens) const {
+  StepPoint point = simulated(question(prefill, decode, tokens));
+  point.tokens_per_s = tokens / (point.step_ms / 1e3) / prefill.unit.tp;
+  return point;
+}
+
 Memory Points::memory(const PrefillChoice& choice) const {
   return of_longest(memory_of(setup_of(question(choice, choice.tokens))), plan_.traffic.input.longest());
 }
@@ -129,18 +179,19 @@ std::string Points::refusal(const Question& question) const {
   return "";
 }
 
-// Those of `set`: without them it is none.
-std::string Points::refused_changes(Question question) const {
-  const std::string text = refusal(question);
+std::optional<std::string> Points::refused_changes(Question question) const {
+  std::string text = refusal(question);
   question.set = of_machine("", {}).set;
-  return refusal(question).empty() ? text : "";
+  if (!text.empty() && !refusal(question).empty()) return std::nullopt;
+  return text;
 }
 
-std::string Points::refused_changes(const PrefillChoice& choice) const {
+std::optional<std::string> Points::refused_changes(PrefillChoice choice) const {
+  choice.comm_sms = 0;  // which only one mode takes
   return refused_changes(question(choice, choice.tokens));
 }
 
-std::string Points::refused_changes(DecodeChoice choice) const {
+std::optional<std::string> Points::refused_changes(DecodeChoice choice) const {
   choice.batch_size = micro_batches(choice.schedule);
   return refused_changes(question(choice));
 }

@@ -1,6 +1,7 @@
 // What one choice of a plan costs: a simulated timeline of its step, and what it keeps in memory.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "architecture/architecture.hpp"
@@ -29,19 +30,25 @@ class Points {
   /// REQUIRES: all outlive it.
   Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known);
 
-  /// `tokens`: new ones per GPU, at most those of the choice. Prompts are as long as those that an average token is in;
-  /// of one that takes several steps, the step in its middle.
+  /// How tokens reach experts where the scenario does not say; none where it is refused.
+  [[nodiscard]] std::optional<CommMode> mode(PrefillChoice choice) const;
+  [[nodiscard]] std::optional<CommMode> mode(DecodeChoice choice) const;
+  /// `tokens`: new ones per attention group, at most those of the choice. Prompts are as long as those that an average
+  /// token is in; of one that takes several steps, the step in its middle.
   [[nodiscard]] StepPoint prefill(const PrefillChoice& choice, int tokens) const;
+  /// The same in a step in which full batches of decode get their tokens as well; tokens_per_s are those of prompts.
+  [[nodiscard]] StepPoint mixed(const PrefillChoice& prefill, const DecodeChoice& decode, int tokens) const;
   /// A step of full batches. Caches are as long as those of the requests that decode at one time; of the GPUs of a unit
   /// the one with the most keys is simulated, and what it holds is its memory.
   [[nodiscard]] StepPoint decode(const DecodeChoice& choice) const;
   /// Nothing is simulated. The KV cache is that of the step's prompts, or of the longest one, which takes many steps.
   [[nodiscard]] Memory memory(const PrefillChoice& choice) const;
-  /// The most requests per GPU whose caches fit beside all else, and so does the longest one's. Nothing is simulated.
+  /// The most requests per attention group whose caches fit beside all else, and so does the longest one's. Nothing is
+  /// simulated.
   [[nodiscard]] int most_requests(const DecodeChoice& choice) const;
-  /// What is wrong with the plan's `set`, without which the choice is a scenario; empty: nothing.
-  [[nodiscard]] std::string refused_changes(const PrefillChoice& choice) const;
-  [[nodiscard]] std::string refused_changes(DecodeChoice choice) const;
+  /// What is wrong with the plan's `set`; empty: nothing. None where the choice is no scenario without it either.
+  [[nodiscard]] std::optional<std::string> refused_changes(PrefillChoice choice) const;
+  [[nodiscard]] std::optional<std::string> refused_changes(DecodeChoice choice) const;
   /// Bytes of a GPU that the plan may fill.
   [[nodiscard]] double usable_bytes() const;
   [[nodiscard]] const Arrivals& arrivals() const { return arrivals_; }
@@ -55,10 +62,14 @@ class Points {
   };
   [[nodiscard]] Question question(const PrefillChoice& choice, int tokens) const;
   [[nodiscard]] Question question(const DecodeChoice& choice) const;
+  [[nodiscard]] Question question(const PrefillChoice& prefill, const DecodeChoice& decode, int tokens) const;
+  [[nodiscard]] std::string prompts(int tokens) const;  // keys of a workload
+  [[nodiscard]] std::string answers(const DecodeChoice& choice) const;
   [[nodiscard]] Question of_machine(std::string scenario, std::vector<std::string> set) const;
   [[nodiscard]] std::string refusal(const Question& question) const;
+  [[nodiscard]] std::optional<CommMode> mode(const Question& question) const;
   [[nodiscard]] Setup setup_of(const Question& question) const;
-  [[nodiscard]] std::string refused_changes(Question question) const;
+  [[nodiscard]] std::optional<std::string> refused_changes(Question question) const;
   [[nodiscard]] StepPoint simulated(const Question& question) const;
   [[nodiscard]] double longest_request() const;
   // With room for the longest request, alone if need be.

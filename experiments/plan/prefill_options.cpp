@@ -20,14 +20,14 @@ class Prefill {
 
   [[nodiscard]] Candidate candidate(const PrefillChoice& choice) const {
     Candidate candidate{choice, points_.prefill(choice, choice.tokens)};
-    const double units = plan_.traffic.new_tokens_per_s() / (candidate.step.tokens_per_s * choice.ep);
+    const double units = plan_.traffic.new_tokens_per_s() / (candidate.step.tokens_per_s * choice.gpus());
     candidate.fewest_units = static_cast<int>(std::ceil(units / kMostBusy));
     return candidate;
   }
 
   [[nodiscard]] double ttft(const Candidate& candidate, const StepTimes& times, double units, double limit_ms) const {
     const PrefillQueue queue{.requests_per_s = plan_.traffic.requests_per_s / units,
-                             .gpus = candidate.choice.ep,
+                             .groups = candidate.choice.unit.attention_groups(),
                              .tokens_per_step = 1.0 * candidate.choice.tokens,
                              .step = times};
     return prefill_times(queue, points_.arrivals(), plan_.limits.percentile, limit_ms).ttft_ms;
@@ -85,13 +85,13 @@ std::vector<Candidate> candidates_of(const Prefill& prefill, const Points& point
 
 }  // namespace
 
-StepTimes step_times(const Points& points, const PrefillChoice& choice) {
+StepTimes step_times(int tokens, const std::function<double(int)>& step_ms) {
   StepTimes times;
-  for (const int part : {16, 4, 1}) {
-    const int tokens = std::max(2, choice.tokens / part);
-    if (!times.tokens.empty() && tokens <= times.tokens.back()) continue;
-    times.tokens.push_back(tokens);
-    times.ms.push_back(points.prefill(choice, tokens).step_ms);
+  for (const int share : {16, 4, 1}) {
+    const int part = std::max(2, tokens / share);
+    if (!times.tokens.empty() && part <= times.tokens.back()) continue;
+    times.tokens.push_back(part);
+    times.ms.push_back(step_ms(part));
   }
   return times;
 }
@@ -103,7 +103,8 @@ PrefillFamily prefill_family(const Plan& plan, const Points& points, const std::
   for (const Candidate& candidate : candidates) family.fitting.push_back(candidate.choice);
   for (const Candidate& candidate : candidates) {
     if (family.best && candidate.fewest_units >= family.best->units) break;  // the next ones need more still
-    const StepTimes times = step_times(points, candidate.choice);
+    const StepTimes times = step_times(candidate.choice.tokens,
+                                       [&](int tokens) { return points.prefill(candidate.choice, tokens).step_ms; });
     const double shortest = prefill.shortest_ttft(candidate, times);
     if (family.shortest_ttft_ms == 0 || shortest < family.shortest_ttft_ms) family.shortest_ttft_ms = shortest;
     if (shortest > plan.limits.ttft_ms) continue;

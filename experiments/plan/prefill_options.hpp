@@ -1,6 +1,7 @@
 // Prefill: how many units keep up with the prompts, and answer in time.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -22,7 +23,7 @@ struct PrefillOption {
   double utilization = 0;
   std::string bound_by{};
 
-  [[nodiscard]] int gpus() const { return units * choice.ep; }
+  [[nodiscard]] int gpus() const { return units * choice.gpus(); }
 };
 
 /// One way of prefilling: units of one size, with and without a second micro-batch.
@@ -39,7 +40,7 @@ struct PrefillFamily {
 [[nodiscard]] PrefillFamily prefill_family(const Plan& plan, const Points& points,
                                            const std::vector<PrefillChoice>& choices);
 
-/// Of a step with all its tokens and of smaller ones.
-[[nodiscard]] StepTimes step_times(const Points& points, const PrefillChoice& choice);
+/// Of a step with all its tokens and of smaller ones. `step_ms`: by tokens.
+[[nodiscard]] StepTimes step_times(int tokens, const std::function<double(int)>& step_ms);
 
 }  // namespace moeline

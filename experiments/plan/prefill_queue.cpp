@@ -21,7 +21,7 @@ class Unit {
       : queue_(queue),
         arrivals_(arrivals),
         requests_(requests),
-        queues_(static_cast<std::size_t>(queue.gpus)),
+        queues_(static_cast<std::size_t>(queue.groups)),
         tokens_(queues_.size(), 0),
         least_first_(queues_.size()) {
     std::iota(least_first_.begin(), least_first_.end(), std::size_t{0});
@@ -42,6 +42,7 @@ class Unit {
   }
 
   [[nodiscard]] double share() const { return in_steps_ms_ / (before_ms_ + now_ms_); }
+  [[nodiscard]] double step_ms() const { return in_steps_ms_ / std::max(1, steps_); }
 
  private:
   void arrive() {
@@ -98,6 +99,7 @@ class Unit {
     const double step_ms = queue_.step.at(fullest);
     now_ms_ += step_ms;
     in_steps_ms_ += step_ms;
+    ++steps_;
     for (const double arrival : arrivals) {
       done_.push_back(now_ms_ - arrival);
       if (done_.back() > limit_ms) ++late_;
@@ -114,6 +116,7 @@ class Unit {
   std::vector<std::size_t> least_first_;     // GPUs
   Request next_;
   std::size_t came_ = 0, waiting_ = 0, late_ = 0;
+  int steps_ = 0;
   double now_ms_ = 0, before_ms_ = 0, in_steps_ms_ = 0;
   std::vector<double> done_;
 };
@@ -129,7 +132,7 @@ double StepTimes::at(double tokens_of_fullest) const {
 }
 
 double PrefillQueue::decode_ms(double after_step_ms) const {
-  return std::ceil(after_step_ms * decode_steps_per_ms) * decode_step_ms;
+  return std::ceil(std::max(0.0, after_step_ms - spared_ms) * decode_steps_per_ms) * decode_step_ms;
 }
 
 Arrivals draw_arrivals(const Lengths& new_tokens) {
@@ -150,11 +153,11 @@ PrefillTimes prefill_times(const PrefillQueue& queue, const Arrivals& arrivals, 
   Unit unit(queue, arrivals, static_cast<std::size_t>(requests));
   const double most_late = requests * (kFirst + (1 - kFirst) * (1 - percentile / 100)) + 1;
   std::vector<double> all = unit.ttfts_ms(limit_ms, static_cast<std::size_t>(most_late));
-  if (static_cast<double>(all.size()) < requests) return {INFINITY, unit.share()};
+  if (static_cast<double>(all.size()) < requests) return {INFINITY, unit.share(), unit.step_ms()};
   all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(kFirst * requests));
   const auto place = static_cast<std::ptrdiff_t>(percentile / 100 * static_cast<double>(all.size() - 1));
   std::nth_element(all.begin(), all.begin() + place, all.end());
-  return {all[static_cast<std::size_t>(place)], unit.share()};
+  return {all[static_cast<std::size_t>(place)], unit.share(), unit.step_ms()};
 }
 
 }  // namespace moeline

@@ -20,11 +20,12 @@ struct StepTimes {
 
 struct PrefillQueue {
   double requests_per_s = 0;   ///< of one unit
-  int gpus = 0;                ///< of the unit
-  double tokens_per_step = 0;  ///< of each GPU
+  int groups = 0;              ///< attention groups of the unit
+  double tokens_per_step = 0;  ///< of each
   StepTimes step;
-  /// Of colocated serving: after a step of t ms so many of decode, rounded up, of `decode_step_ms` each.
-  double decode_steps_per_ms = 0, decode_step_ms = 0;
+  /// Of colocated serving: after a step so many of decode, rounded up, of `decode_step_ms` each, per ms that the step
+  /// takes longer than `spared_ms`: of a step that decodes as well, what its tokens may take.
+  double decode_steps_per_ms = 0, decode_step_ms = 0, spared_ms = 0;
   [[nodiscard]] double decode_ms(double after_step_ms) const;
 };
 
@@ -39,6 +40,7 @@ struct Arrivals {
 struct PrefillTimes {
   double ttft_ms = 0;  ///< at the percentile asked for
   double share = 0;    ///< of time, in steps of prefill; partly filled ones take more of it than full ones would
+  double step_ms = 0;  ///< of these, on average
 };
 
 /// TTFT is that of thousands of requests, the first tenth left out. Of a unit that cannot keep up it grows with the

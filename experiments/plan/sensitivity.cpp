@@ -64,23 +64,37 @@ Deployment best_of(const Plan& plan, KnownSteps& known, std::size_t workers) {
   return answer.deployments.empty() ? Deployment{} : std::move(answer.deployments.front());
 }
 
+// GPUs of units, and of the attention groups in them.
+struct Sizes {
+  std::set<int> gpus, groups;
+  void add(const Parallelism& unit) {
+    gpus.insert(unit.group());
+    groups.insert(unit.tp);
+  }
+  template <class Space>
+  void assign_to(Space& space) const {
+    space.ep.assign(gpus.begin(), gpus.end());
+    space.tp.assign(groups.begin(), groups.end());
+  }
+};
+
 // What costs half more than the best at most: a changed assumption would hardly make the rest the best.
 Plan narrowed(const Plan& plan, const std::vector<Deployment>& deployments) {
   constexpr double kHalfMore = 1.5;
   std::set<std::string> machines;
-  std::set<int> prefill, decode;
+  Sizes prefill, decode;
   Plan narrow = plan;
   narrow.disaggregated = narrow.colocated = false;
   for (const Deployment& d : deployments) {
     if (d.price() > kHalfMore * deployments.front().price()) continue;
     machines.insert(d.decode_choice.hardware);
-    prefill.insert(d.prefill_choice.ep);
-    decode.insert(d.decode_choice.ep);
+    prefill.add(d.prefill_choice.unit);
+    decode.add(d.decode_choice.unit);
     (d.colocated ? narrow.colocated : narrow.disaggregated) = true;
   }
   std::erase_if(narrow.hardware, [&](const PlanHardware& machine) { return !machines.contains(machine.name); });
-  narrow.prefill.ep.assign(prefill.begin(), prefill.end());
-  narrow.decode.ep.assign(decode.begin(), decode.end());
+  prefill.assign_to(narrow.prefill);
+  decode.assign_to(narrow.decode);
   return narrow;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "base/parallel.hpp"
@@ -30,21 +31,45 @@ std::vector<PrefillChoice> fitting_prefill(const Ways& ways) {
 }
 
 std::vector<std::vector<PrefillChoice>> families_of(const std::vector<PrefillChoice>& choices) {
-  std::map<std::tuple<int, int, bool, std::string>, std::vector<PrefillChoice>> families;
+  std::map<std::tuple<int, Parallelism, int, bool, std::string>, std::vector<PrefillChoice>> families;
   for (const PrefillChoice& choice : choices) {
-    families[{choice.ep, choice.redundant_experts, !is_two_batch(choice.schedule), choice.schedule}].push_back(choice);
+    const bool alone = !is_two_batch(choice.schedule);
+    families[{choice.gpus(), choice.unit, choice.redundant_experts, alone, choice.schedule}].push_back(choice);
   }
   std::vector<std::vector<PrefillChoice>> list;
   for (auto& [key, family] : families) list.push_back(std::move(family));
   return list;
 }
 
+// Each with the way in which its tokens reach experts. Only the normal mode takes SMs, of which the others need no list.
+std::vector<PrefillChoice> with_modes(const Points& points, const std::vector<PrefillChoice>& choices) {
+  std::vector<PrefillChoice> list;
+  std::map<std::tuple<Parallelism, int, std::string>, std::optional<CommMode>> modes;
+  std::set<std::tuple<Parallelism, int, std::string, int>> without_sms;
+  for (PrefillChoice choice : choices) {
+    const std::tuple key(choice.unit, choice.redundant_experts, choice.schedule);
+    if (!modes.contains(key)) modes[key] = points.mode(choice);
+    const bool takes_sms = modes[key] == CommMode::normal;
+    choice.mode = modes[key].value_or(choice.mode);
+    if (!takes_sms) choice.comm_sms = 0;
+    const auto first = [&] { return without_sms.insert(std::tuple_cat(key, std::tuple(choice.tokens))).second; };
+    if (takes_sms || first()) list.push_back(std::move(choice));
+  }
+  return list;
+}
+
+std::vector<DecodeChoice> with_modes(const Points& points, std::vector<DecodeChoice> choices) {
+  for (DecodeChoice& choice : choices) choice.mode = points.mode(choice).value_or(choice.mode);
+  return choices;
+}
+
 Ways ways_on(const Plan& plan, const PlanHardware& machine, KnownSteps& known, std::size_t workers) {
   const HardwareProfile profile = load_profile(machine.name, machine.set, plan.file.string());
   const Architecture model = load_architecture(plan.model, plan.file.string());
   const Points points(plan, machine, known);
-  const std::vector<DecodeChoice> decode = decode_choices(plan, model, profile);
-  const std::vector<std::vector<PrefillChoice>> families = families_of(prefill_choices(plan, model, profile));
+  const std::vector<DecodeChoice> decode = with_modes(points, decode_choices(plan, model, profile));
+  const std::vector<std::vector<PrefillChoice>> families =
+      families_of(with_modes(points, prefill_choices(plan, model, profile)));
   Ways ways;
   ways.machine = &machine;
   ways.decode.resize(decode.size());
@@ -131,6 +156,7 @@ std::vector<Deployment> deployments_of(const Plan& plan, const Ways& ways) {
   for (const ColocatedOption& option : ways.colocated) {
     list.push_back(deployment(plan, *ways.machine, option.prefill, option.decode, true));
     list.back().decode_steps = option.decode_steps;
+    list.back().mixed = option.mixed;
     list.back().prefill.memory = list.back().decode.memory = option.memory;
   }
   return list;
@@ -184,11 +210,13 @@ void add_impossible(const Ways& ways, std::vector<Impossible>& impossible) {
   if (ways.prefill.empty()) add_impossible("prefill on " + machine, undivided, impossible);
   for (const DecodeFamily& family : ways.decode) {
     if (family.impossible.empty()) continue;
-    add_impossible(fmt::format("decode EP{} on {}", family.choice.ep, machine), family.impossible, impossible);
+    add_impossible(fmt::format("decode {} on {}", short_name(family.choice.unit), machine), family.impossible,
+                   impossible);
   }
   for (const PrefillFamily& family : ways.prefill) {
     if (family.impossible.empty() || family.best) continue;
-    add_impossible(fmt::format("prefill EP{} on {}", family.choice.ep, machine), family.impossible, impossible);
+    add_impossible(fmt::format("prefill {} on {}", short_name(family.choice.unit), machine), family.impossible,
+                   impossible);
   }
 }
 
@@ -254,14 +282,14 @@ std::string overlap_of(const std::string& schedule) {
 }  // namespace
 
 std::string describe(const DecodeChoice& choice) {
-  return fmt::format("EP{}{}{}{}", choice.ep,
+  return fmt::format("{}{}{}{}", short_name(choice.unit),
                      choice.batch_size > 0 ? fmt::format(", {} requests", choice.batch_size) : "",
                      overlap_of(choice.schedule), choice.mtp > 0 ? fmt::format(", MTP {}", choice.mtp) : "");
 }
 
 std::string describe(const PrefillChoice& choice) {
-  return fmt::format("EP{}, {} tokens, {} SMs{}", choice.ep, choice.tokens, choice.comm_sms,
-                     overlap_of(choice.schedule));
+  const std::string sms = choice.comm_sms > 0 ? fmt::format(", {} SMs", choice.comm_sms) : "";
+  return fmt::format("{}, {} tokens{}{}", short_name(choice.unit), choice.tokens, sms, overlap_of(choice.schedule));
 }
 
 Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers) {

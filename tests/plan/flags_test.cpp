@@ -22,9 +22,11 @@ Memory memory() { return {.weights = 45e9, .kv_cache = 15e9, .activations = 8e9,
 
 Deployment disaggregated() {
   Deployment d;
-  d.prefill_choice = {.hardware = "h800", .ep = 32, .redundant_experts = 32, .tokens = 8192, .comm_sms = 16};
+  d.prefill_choice = {
+      .hardware = "h800", .unit = {.dp = 32, .ep = 32}, .redundant_experts = 32, .tokens = 8192, .comm_sms = 16};
   d.prefill_choice.schedule = "prefill-two-batch";
-  d.decode_choice = {.hardware = "h800", .ep = 144, .redundant_experts = 32, .batch_size = 96, .mtp = 1};
+  d.decode_choice = {
+      .hardware = "h800", .unit = {.dp = 144, .ep = 144}, .redundant_experts = 32, .batch_size = 96, .mtp = 1};
   d.prefill.units = 3;
   d.decode.units = 1;
   d.prefill.memory = d.decode.memory = memory();
@@ -34,8 +36,20 @@ Deployment disaggregated() {
 Deployment colocated(int ep = 32) {
   Deployment d = disaggregated();
   d.colocated = true;
-  d.prefill_choice.ep = d.decode_choice.ep = ep;
+  d.prefill_choice.unit = d.decode_choice.unit = {.dp = ep, .ep = ep};
+  if (ep == 1) {
+    d.prefill_choice.mode = d.decode_choice.mode = CommMode::none;
+    d.prefill_choice.comm_sms = 0;
+  }
   d.prefill.units = d.decode.units = 2;
+  return d;
+}
+
+// One node whose GPUs share attention and split the experts.
+Deployment tensor_parallel() {
+  Deployment d = colocated(1);
+  d.prefill_choice.unit = d.decode_choice.unit = {.tp = 8, .ep = 8};
+  d.prefill_choice.mode = d.decode_choice.mode = CommMode::all_reduce;
   return d;
 }
 
@@ -128,6 +142,55 @@ TEST_CASE("a unit of several nodes is started on each of them, one of a single n
 TEST_CASE("a unit of one GPU has no all-to-all") {
   CHECK(server(sglang_commands, colocated(1), "serve")["--moe-a2a-backend"] == "absent");
   CHECK(server(vllm_commands, colocated(1), "serve")["--all2all-backend"] == "absent");
+}
+
+TEST_CASE("an attention group is told of as tensor parallel, with its requests and without data parallelism") {
+  const Parsed sglang = server(sglang_commands, tensor_parallel(), "serve");
+  CHECK(sglang["--tp-size"] == "8");
+  CHECK(sglang["--ep-size"] == "8");
+  CHECK(sglang["--dp-size"] == "absent");
+  CHECK(sglang["--moe-a2a-backend"] == "absent");
+  CHECK(sglang["--max-running-requests"] == "96");
+  const Parsed vllm = server(vllm_commands, tensor_parallel(), "serve");
+  CHECK(vllm["--tensor-parallel-size"] == "8");
+  CHECK(vllm["--enable-expert-parallel"] == "");
+  CHECK(vllm["--data-parallel-size"] == "absent");
+  CHECK(vllm["--all2all-backend"] == "absent");
+  const Parsed trtllm = server(trtllm_commands, tensor_parallel(), "serve");
+  CHECK(trtllm["--tp_size"] == "8");
+  CHECK(trtllm["--ep_size"] == "8");
+  CHECK(trtllm["--max_batch_size"] == "96");
+  CHECK(trtllm["--max_num_tokens"] == "8192");
+}
+
+TEST_CASE("SGLang is told to prefill in steps that decode, where the plan has that") {
+  Deployment d = tensor_parallel();
+  CHECK(server(sglang_commands, d, "serve")["--enable-mixed-chunk"] == "absent");
+  d.mixed = true;
+  CHECK(server(sglang_commands, d, "serve")["--enable-mixed-chunk"] == "");
+}
+
+TEST_CASE("experts that are split, not spread, need no flag") {
+  Deployment d = tensor_parallel();
+  d.prefill_choice.unit = d.decode_choice.unit = {.tp = 8, .moe_tp = 8};
+  CHECK(server(sglang_commands, d, "serve")["--ep-size"] == "absent");
+  CHECK(server(vllm_commands, d, "serve")["--enable-expert-parallel"] == "absent");
+  CHECK(server(trtllm_commands, d, "serve")["--ep_size"] == "absent");
+}
+
+TEST_CASE("tokens that are gathered need no all-to-all backend of SGLang's, and vLLM's by that name") {
+  Deployment d = colocated(8);
+  d.prefill_choice.mode = d.decode_choice.mode = CommMode::all_gather;
+  d.prefill_choice.comm_sms = 0;
+  CHECK(server(sglang_commands, d, "serve")["--moe-a2a-backend"] == "absent");
+  CHECK(server(sglang_commands, d, "serve")["--enable-dp-attention"] == "");
+  CHECK(server(vllm_commands, d, "serve")["--all2all-backend"] == "allgather_reducescatter");
+  CHECK(all(trtllm_commands, d).front().command.find("enable_attention_dp: true") != std::string::npos);
+}
+
+TEST_CASE("TensorRT-LLM's cache takes its share of what weights leave free") {
+  // 72 GB fill 90 % of 80; 15 of the 35 that 45 of weights leave
+  CHECK(server(trtllm_commands, colocated(), "serve")["--kv_cache_free_gpu_memory_fraction"] == "0.428");
 }
 
 TEST_CASE("prefill communicates in DeepEP's normal mode, decode in the low-latency one") {
@@ -226,8 +289,8 @@ TEST_CASE("a colocated deployment is one server command, a disaggregated one has
 }
 
 TEST_CASE("no flag is repeated") {
-  for (const Commands commands : {sglang_commands, vllm_commands}) {
-    for (const Deployment& d : {disaggregated(), colocated(), colocated(1)}) {
+  for (const Commands commands : {sglang_commands, vllm_commands, trtllm_commands}) {
+    for (const Deployment& d : {disaggregated(), colocated(), colocated(1), tensor_parallel()}) {
       for (const LaunchCommand& launch : all(commands, d)) {
         for (const auto& flag : parse(launch.command).count) CHECK_MESSAGE(flag.second == 1, flag.first);
       }

@@ -49,6 +49,17 @@ struct Solved {
   }
 };
 
+/// One node of B200, alone or split.
+const std::string kNode =
+    "schema: 1\n"
+    "model: deepseek-v3\n"
+    "hardware: {b200: {kernels: trtllm}}\n"
+    "traffic: {requests_per_s: 1, input: {mean: 2000}, output: {mean: 500}}\n"
+    "limits: {ttft_ms: 2000, tpot_ms: 20}\n"
+    "serving: [colocated]\n"
+    "prefill: {ep: [8], tp: [1, 8], tokens: [2048], two_batch: [false], set: [precision.experts=nvfp4]}\n"
+    "decode: {ep: [8], tp: [1, 8], batch_size: [4, 16, 64], two_batch: [false], set: [precision.experts=nvfp4]}\n";
+
 int gpus(const std::string& from, const std::string& to) { return Solved(changed(kPlan, from, to)).best().gpus; }
 
 }  // namespace
@@ -102,13 +113,50 @@ TEST_CASE("a deployment's numbers are those of simulate") {
   const std::string scenario = fmt::format(
       "schema: 1\nmodel: deepseek-v3\nhardware: h800\nschedule: {}\nparallelism: {{ep: 32, dp: 32}}\n"
       "workload: {{phase: decode, batch_size: {}, kv_len: {:.0f}, kv_len_spread: {:.0f}}}\nranks: folded\n",
-      best.decode_choice.schedule, best.decode_choice.batch_size, cached.mean,
-      cached.deviation);
+      best.decode_choice.schedule, best.decode_choice.batch_size, cached.mean, cached.deviation);
   const Outcome outcome = run_moeline({"simulate", solved.folder.write("scenario.yaml", scenario), "--format", "json"});
   rapidjson::Document json;
   json.Parse(outcome.out.c_str());
   REQUIRE(!json.HasParseError());
   CHECK(best.decode.step_ms == doctest::Approx(json["metrics"]["step_ms"].GetDouble()).epsilon(1e-4));
+}
+
+TEST_CASE("few requests that must be fast share a node's GPUs, many that may be slower have one each") {
+  const Solved fast(kNode);
+  CHECK(fast.best().gpus == 8);
+  CHECK(short_name(fast.best().decode_choice.unit) == "TP8, EP8");
+  CHECK(fast.best().decode_choice.mode == CommMode::all_reduce);
+  const std::string slow =
+      changed(changed(kNode, "tpot_ms: 20", "tpot_ms: 60"), "requests_per_s: 1", "requests_per_s: 12");
+  const Solved many(slow);
+  CHECK(many.best().gpus == 8);
+  CHECK(short_name(many.best().decode_choice.unit) == "EP8");
+}
+
+TEST_CASE(
+    "a unit that prefills in mixed steps has a token within the limit on average, and no sooner than decode alone") {
+  const Solved solved(kNode);
+  const Deployment& best = solved.best();
+  CHECK(best.mixed);
+  CHECK(best.tpot_ms >= best.decode.step_ms);
+  CHECK(best.tpot_ms <= 20);
+  // a mixed step and those of decode behind it, over the tokens that they give
+  const double cycle = best.prefill.step_ms + best.decode_steps * best.decode.step_ms;
+  CHECK(cycle / (best.decode_steps + 1) <= 20);
+  CHECK(best.prefill.step_ms > best.decode.step_ms);
+}
+
+TEST_CASE("a dense model is served by attention groups") {
+  const std::string dense = changed(kNode, "model: deepseek-v3", "model: qwen-2.5-72b");
+  const std::string sizes =
+      changed(changed(dense, "ep: [8], tp: [1, 8]", "ep: [4, 8]"), "ep: [8], tp: [1, 8]", "ep: [4, 8]");
+  const Solved solved(
+      changed(changed(sizes, ", set: [precision.experts=nvfp4]", ""), ", set: [precision.experts=nvfp4]", ""));
+  for (const Deployment& d : solved.answer.deployments) {
+    CHECK(d.decode_choice.unit.tp == d.decode_choice.gpus());
+    CHECK(d.decode_choice.unit.ep == 1);
+  }
+  CHECK(solved.answer.deployments.size() == 2);
 }
 
 TEST_CASE("the front has no point that another is better than in both, and misses none") {

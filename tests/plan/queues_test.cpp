@@ -14,7 +14,7 @@ const Lengths kPrompts({1000}, {1});
 
 PrefillQueue unit(double requests_per_s) {
   return {.requests_per_s = requests_per_s,
-          .gpus = 1,
+          .groups = 1,
           .tokens_per_step = 1000,
           .step = {.tokens = {1000}, .ms = {100}}};  // ten requests per second
 }
@@ -79,7 +79,7 @@ TEST_CASE("more load, longer waits, what runs between steps delays them") {
 TEST_CASE("steps take the share of time that the load needs, partly filled ones more than full ones would") {
   CHECK(prefill_times(unit(5), draw_arrivals(kPrompts), 95).share == doctest::Approx(0.5).epsilon(0.03));
   PrefillQueue eight = unit(5);
-  eight.gpus = 8;  // of which mostly one works in a step
+  eight.groups = 8;  // of which mostly one works in a step
   CHECK(prefill_times(eight, draw_arrivals(kPrompts), 95).share > 4 * 0.5 / 8);
 }
 

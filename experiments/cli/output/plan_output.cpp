@@ -25,11 +25,21 @@ void add_side(Json& json, const Side& side) {
   add_memory(json, side);
 }
 
+template <class Choice>
+void add_unit(Json& json, const Choice& choice) {
+  const Parallelism& unit = choice.unit;
+  json.add("tp", unit.tp).add("dp", unit.dp).add("ep", unit.ep);
+  if (unit.moe_tp > 1) json.add("moe_tp", unit.moe_tp);
+  json.add("comm", word_of(choice.mode));
+}
+
 void add_prefill(Json& json, const Deployment& d) {
   const PrefillChoice& choice = d.prefill_choice;
-  json.open("prefill").add("hardware", choice.hardware).add("ep", choice.ep);
+  json.open("prefill").add("hardware", choice.hardware);
+  add_unit(json, choice);
   json.add("redundant_experts", choice.redundant_experts).add("tokens", choice.tokens);
-  json.add("comm_sms", choice.comm_sms).add("schedule", choice.schedule);
+  if (choice.comm_sms > 0) json.add("comm_sms", choice.comm_sms);
+  json.add("schedule", choice.schedule);
   json.flag("two_batch", is_two_batch(choice.schedule));
   add_side(json, d.prefill);
   json.close();
@@ -37,7 +47,8 @@ void add_prefill(Json& json, const Deployment& d) {
 
 void add_decode(Json& json, const Deployment& d) {
   const DecodeChoice& choice = d.decode_choice;
-  json.open("decode").add("hardware", choice.hardware).add("ep", choice.ep);
+  json.open("decode").add("hardware", choice.hardware);
+  add_unit(json, choice);
   json.add("redundant_experts", choice.redundant_experts).add("batch_size", choice.batch_size);
   json.add("schedule", choice.schedule)
       .flag("two_batch", is_two_batch(choice.schedule))
@@ -49,7 +60,7 @@ void add_decode(Json& json, const Deployment& d) {
 
 void add_numbers(Json& json, const Deployment& d) {
   json.add("gpus", d.gpus).flag("colocated", d.colocated);
-  if (d.colocated) json.add("decode_steps_per_prefill_step", d.decode_steps);
+  if (d.colocated) json.add("decode_steps_per_prefill_step", d.decode_steps).flag("mixed_steps", d.mixed);
   add_prefill(json, d);
   add_decode(json, d);
   json.add("tokens_per_s_per_gpu", d.tokens_per_s_per_gpu, 3).add("tokens_per_s_per_user", d.tokens_per_s_per_user, 3);
@@ -78,7 +89,8 @@ void add_front(Json& json, const Answer& answer) {
   for (const TradeOff& point : pareto_front(answer.trade_offs)) {
     json.open().add("tokens_per_s_per_user", point.tokens_per_s_per_user);
     json.add("tokens_per_s_per_gpu", point.tokens_per_s_per_gpu).add("hardware", point.choice.hardware);
-    json.add("ep", point.choice.ep).add("batch_size", point.choice.batch_size);
+    add_unit(json, point.choice);
+    json.add("batch_size", point.choice.batch_size);
     json.add("schedule", point.choice.schedule)
         .flag("two_batch", is_two_batch(point.choice.schedule))
         .add("mtp", point.choice.mtp)
@@ -155,6 +167,7 @@ std::string plan_json(const PlanResult& result) {
     json.open("commands");
     add_commands(json, "sglang", sglang_commands(best, plan, model, gpus));
     add_commands(json, "vllm", vllm_commands(best, plan, model, gpus));
+    add_commands(json, "trtllm", trtllm_commands(best, plan, model, gpus));
     json.close();
   }
   return json.close().text();
@@ -165,16 +178,17 @@ std::string plan_csv(const PlanResult& result) {
       "gpus,colocated,hardware,prefill_gpus,prefill_ep,prefill_tokens,prefill_comm_sms,prefill_two_batch,"
       "decode_gpus,decode_ep,decode_batch_size,decode_two_batch,decode_mtp,"
       "tokens_per_s_per_gpu,tokens_per_s_per_user,tpot_ms,ttft_ms,cost_per_million_tokens,bound_by,prefill_schedule,"
-      "decode_schedule\n";
+      "decode_schedule,prefill_tp,prefill_moe_tp,decode_tp,decode_moe_tp\n";
   for (const Deployment& d : result.answer.deployments) {
     const PrefillChoice& p = d.prefill_choice;
     const DecodeChoice& c = d.decode_choice;
-    text += fmt::format("{},{:d},{},{},{},{},{},{:d},{},{},{},{:d},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{}\n",
-                        d.gpus, d.colocated, c.hardware, d.prefill.gpus, p.ep, p.tokens, p.comm_sms,
-                        is_two_batch(p.schedule), d.decode.gpus, c.ep, c.batch_size, is_two_batch(c.schedule), c.mtp,
-                        d.tokens_per_s_per_gpu, d.tokens_per_s_per_user, d.tpot_ms, d.ttft_ms,
-                        d.usd_per_hour > 0 ? fmt::format("{:.6g}", d.cost_per_million_tokens) : "", d.bound_by,
-                        p.schedule, c.schedule);
+    text += fmt::format(
+        "{},{:d},{},{},{},{},{},{:d},{},{},{},{:d},{},{:.6g},{:.6g},{:.6g},{:.6g},{},{},{},{},{},{},{},{}\n", d.gpus,
+        d.colocated, c.hardware, d.prefill.gpus, p.unit.ep, p.tokens, p.comm_sms, is_two_batch(p.schedule),
+        d.decode.gpus, c.unit.ep, c.batch_size, is_two_batch(c.schedule), c.mtp, d.tokens_per_s_per_gpu,
+        d.tokens_per_s_per_user, d.tpot_ms, d.ttft_ms,
+        d.usd_per_hour > 0 ? fmt::format("{:.6g}", d.cost_per_million_tokens) : "", d.bound_by, p.schedule, c.schedule,
+        p.unit.tp, p.unit.moe_tp, c.unit.tp, c.unit.moe_tp);
   }
   return text;
 }

@@ -113,11 +113,11 @@ AxesOfSettings axes_of(const std::vector<TradeOff>& points) {
   for (const TradeOff& point : points) {
     const DecodeChoice& c = point.choice;
     settings.push_back(
-        {c.hardware, std::to_string(c.ep), std::to_string(c.batch_size), c.schedule, std::to_string(c.mtp)});
+        {c.hardware, short_name(c.unit), std::to_string(c.batch_size), c.schedule, std::to_string(c.mtp)});
   }
   std::vector<const std::vector<std::string>*> rows;
   for (const auto& row : settings) rows.push_back(&row);
-  return axes_of_settings({"hardware", "EP", "requests per GPU", "schedule", "MTP"}, rows);
+  return axes_of_settings({"hardware", "unit", "requests of an attention group", "schedule", "MTP"}, rows);
 }
 
 // A front for each machine, where there are several.

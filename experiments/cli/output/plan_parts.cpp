@@ -65,7 +65,8 @@ std::vector<std::string> question_lines(const Plan& plan) {
 std::vector<std::string> answer_lines(const Plan& plan, const Deployment& d) {
   const MachineFacts facts = facts_of(plan, d);
   const std::string ratio = d.colocated
-                                ? fmt::format(", {} steps of decode after a full one of prefill", d.decode_steps)
+                                ? fmt::format(", {} steps of decode after a full {}", d.decode_steps,
+                                              d.mixed ? "mixed one" : "one of prefill")
                                 : fmt::format(", prefill : decode = 1 : {:.2f}", 1.0 * d.decode.gpus / d.prefill.gpus);
   const std::string cost = d.usd_per_hour > 0 ? fmt::format("; {:.2f} USD/h, {:.3f} USD per million tokens",
                                                             d.usd_per_hour, d.cost_per_million_tokens)
@@ -139,7 +140,8 @@ std::vector<ProgramCommands> launch_texts(const Plan& plan, const Deployment& d)
   const Architecture model = load_architecture(plan.model, plan.file.string());
   const auto gpus = static_cast<int>(facts_of(plan, d).gpus_per_node);
   return {{"SGLang", commands_text("SGLang", sglang_commands(d, plan, model, gpus))},
-          {"vLLM", commands_text("vLLM", vllm_commands(d, plan, model, gpus))}};
+          {"vLLM", commands_text("vLLM", vllm_commands(d, plan, model, gpus))},
+          {"TensorRT-LLM", commands_text("TensorRT-LLM", trtllm_commands(d, plan, model, gpus))}};
 }
 
 }  // namespace moeline

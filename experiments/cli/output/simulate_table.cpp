@@ -161,21 +161,11 @@ std::string work_of(const Scenario& s) {
   return std::visit([&](const auto& w) { return describe(w, s.parallelism.tp); }, s.workload);
 }
 
-// "EP8", "TP4 x DP2, EP8", "TP8, EP2 x MoE-TP4"
-std::string split_of(const Parallelism& p) {
-  std::vector<std::string> parts;
-  if (p.tp > 1) parts.push_back(p.dp > 1 ? fmt::format("TP{} x DP{}", p.tp, p.dp) : fmt::format("TP{}", p.tp));
-  if (p.tp == 1 || p.ep > 1 || p.moe_tp > 1) {
-    parts.push_back(fmt::format("EP{}{}", p.ep, p.moe_tp > 1 ? fmt::format(" x MoE-TP{}", p.moe_tp) : ""));
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
 std::string head_of(const Scenario& s) {
   const std::string sms = s.comm.num_sms > 0 ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
   const std::string layers = s.whole_model ? "the whole model" : fmt::format("{} layers", s.layers);
   return fmt::format("{}: {} on {} {} ({}), {}, {}, {}{}\n\n", s.schedule, s.model, s.parallelism.world(), s.hardware,
-                     s.kernels, split_of(s.parallelism), work_of(s), layers, sms);
+                     s.kernels, short_name(s.parallelism), work_of(s), layers, sms);
 }
 
 // Families whose measurements are those of another kernel set.
