@@ -15,6 +15,7 @@ struct Rule {
   std::string column;
   std::vector<std::string> values;
   std::string why;
+  Spec written;
 };
 
 std::vector<Rule> read_rules(const Spec& spec) {
@@ -22,7 +23,7 @@ std::vector<Rule> read_rules(const Spec& spec) {
   for (const std::string& why : spec.keys()) {
     const Spec rule = spec.map(why);
     rule.expect({"column", "values"});
-    rules.push_back({rule.text("column"), rule.texts("values"), why});
+    rules.push_back({rule.text("column"), rule.texts("values"), why, rule});
   }
   return rules;
 }
@@ -41,7 +42,9 @@ std::vector<ServedModel> read_models(const Spec& spec) {
     entry.expect({"names", "precision", "config", "set"});
     ServedModel model{entry.texts("names"), entry.text("precision"), {}};
     if (entry.has("set")) model.set = entry.texts("set");
-    model.set.push_back("model=" + (measured_data() / "configs" / entry.text("config")).string());
+    if (entry.has("config")) {
+      model.set.push_back("model=" + (measured_data() / "configs" / entry.text("config")).string());
+    }
     models.push_back(std::move(model));
   }
   return models;
@@ -61,6 +64,12 @@ void read_split(const CsvTable& table, std::size_t row, ServedRow& served) {
   served.ep = ranks(table, row, side + "moe_ep_size");
   served.moe_tp = ranks(table, row, side + "moe_tp_size");
   if (!served.colocated) served.workers = ranks(table, row, "decode_num_workers");
+}
+
+void check_columns(const std::vector<Rule>& rules, const CsvTable& table) {
+  for (const Rule& rule : rules) {
+    (void)at_key(rule.written, "column", [&] { return expect_name("column", rule.column, table.columns()); });
+  }
 }
 
 // The first rule that takes it; "" if none does.
@@ -116,6 +125,8 @@ ServedStudy read_served_study(const Spec& spec) {
   const std::vector<Rule> apart = read_rules(spec.map("apart"));
   if (!std::filesystem::exists(study.table)) return study;
   const CsvTable table = read_table(study.table);
+  check_columns(left_out, table);
+  check_columns(apart, table);
   for (std::size_t row = 0; row < table.rows(); ++row) study.rows.push_back(read_row(table, row, left_out, apart));
   return study;
 }

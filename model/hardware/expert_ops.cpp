@@ -55,6 +55,11 @@ ExpertShape shape_of(const OpKeys& keys) {
   shape.weights = format.weights;
   shape.math = format.math;
   shape.layout = layout_of(keys.choice("layout", {"fused", "masked", "contiguous"}));
+  shape.backend =
+      keys.choice("backend", {"usual", "trtllm_gen"}) == "usual" ? MoeBackend::usual : MoeBackend::trtllm_gen;
+  if (shape.backend != MoeBackend::usual && shape.layout != ExpertLayout::fused) {
+    throw keys.spec().error("backend", "is for layout=fused");
+  }
   shape.gate = keys.choice("gated", {"true", "false"}) == "true" ? 2 : 1;
   shape.tokens = keys.size("tokens", 4096);
   shape.hidden = keys.size("hidden", 7168);
@@ -82,7 +87,7 @@ ExpertShape shape_of(const OpKeys& keys) {
 
 RequestedOp moe_op(const std::string& text, const MachineFacts& machine) {
   const OpKeys keys(text, {"dtype", "tokens", "hidden", "inter", "top_k", "experts", "ep", "moe_tp", "gated", "layout",
-                           "rows", "hit", "eager", "l2"});
+                           "backend", "rows", "hit", "eager", "l2"});
   const bool hot = keys.choice("l2", {"cold", "hot"}) == "hot";
   RequestedOp requested{text, fused_experts(shape_of(keys)), keys.all_sms(machine)};
   for (Operator& op : requested.kernels) op.hot = hot;

@@ -43,6 +43,31 @@ int KernelSet::known_constants() const {
       std::count_if(constants.begin(), constants.end(), [](double constant) { return !std::isnan(constant); }));
 }
 
+namespace {
+
+// "moe_trtllm_gen_fp8" of a family "moe_fp8" whose kernels are those; "" of any other.
+std::string name_by_backend(const std::string& family, const FamilyFit& fit) {
+  const std::string experts = "moe_", backend = "trtllm_gen_";
+  const bool is_usual = family.starts_with(experts) && !family.starts_with(experts + backend);
+  if (!is_usual || fit.form == nullptr || fit.form->name != "trtllm_gen_moe") return "";
+  return experts + backend + family.substr(experts.size());
+}
+
+void take(const std::string& family, const FamilyFit& fit, KernelSet& set) {
+  FamilyFit& mine = set.fits.try_emplace(family, fit).first->second;
+  if (std::isnan(mine.jitter)) mine.jitter = fit.jitter;  // tables of single times do not tell it
+}
+
+}  // namespace
+
+void name_by_backend(KernelSet& set) {
+  std::map<std::string, FamilyFit> named;
+  for (const auto& [family, fit] : set.fits) {
+    if (std::string name = name_by_backend(family, fit); !name.empty()) named.emplace(std::move(name), fit);
+  }
+  set.fits.merge(std::move(named));
+}
+
 void borrow(const KernelSet& lender, KernelSet& set) {
   if (lender.by_name_only) return;
   const KernelSet own = set;
@@ -52,8 +77,8 @@ void borrow(const KernelSet& lender, KernelSet& set) {
     set.origins[i] = lender.origins[i];
   }
   for (const auto& [family, fit] : lender.fits) {
-    FamilyFit& mine = set.fits.try_emplace(family, fit).first->second;
-    if (std::isnan(mine.jitter)) mine.jitter = fit.jitter;  // tables of single times do not tell it
+    take(family, fit, set);
+    if (const std::string name = name_by_backend(family, fit); !name.empty()) take(name, fit, set);
   }
 }
 

@@ -77,4 +77,8 @@ struct KernelSet {
 /// What `set` does not know, from `lender`: whole groups of constants, and families.
 void borrow(const KernelSet& lender, KernelSet& set);
 
+/// Where a stack's usual experts are trtllm-gen's (MoeBackend), gives their families that name as well: a set that
+/// borrows takes them by both.
+void name_by_backend(KernelSet& set);
+
 }  // namespace moeline

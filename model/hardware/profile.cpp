@@ -59,6 +59,7 @@ KernelSet HardwareProfile::kernels(const std::string& set, std::string_view need
   if (chosen == nullptr && set.empty()) throw SpecError(file, 0, "has kernel sets by their name only");
   if (chosen == nullptr) throw UnknownName(unknown_name("kernel set of " + name, set, set_names()));
   KernelSet complete = *chosen;
+  name_by_backend(complete);
   // Sets of serving stacks lend to each other first, and so do the others: an older set stays what it was.
   for (const bool of_a_stack : {chosen->of_a_stack, !chosen->of_a_stack}) {
     const auto lend = [&](const KernelSet& other) {

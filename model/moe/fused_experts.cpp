@@ -115,6 +115,7 @@ std::string measured_expert_layer(const ExpertShape& shape) {
   std::string name = "moe_";
   if (shape.layout == ExpertLayout::masked) name += "masked_";
   if (shape.layout == ExpertLayout::contiguous) name += "contiguous_";
+  if (shape.backend == MoeBackend::trtllm_gen) name += "trtllm_gen_";
   name += name_of(shape.weights);
   if (shape.weights == Precision::mxfp4 && shape.math == Precision::fp8) name += "_fp8";
   return shape.gate > 1 ? name : name + "_nongated";

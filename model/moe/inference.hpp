@@ -3,8 +3,9 @@
 // Lists are those of today's open servers (DeepEP, DeepGEMM, FlashMLA or FlashAttention) and of DeepSeek's published
 // operators: projections of queries and latents in one GEMM, residual adds in the norms, casts that write scales the
 // way the GEMM wants them, SwiGLU with the cast of its result, one kernel for scores and top-k. Norms and casts are
-// kernels of their own; servers that fuse them save one launch each. What training needs besides (saved copies,
-// transposed weights, auxiliary loss) is not there. Byte counts are the least traffic of the tensors.
+// kernels of their own, but where a stack's all-reduce norms what it sums; servers that fuse more save a launch each.
+// What training needs besides (saved copies, transposed weights, auxiliary loss) is not there. Byte counts are the
+// least traffic of the tensors.
 #pragma once
 
 #include <algorithm>
@@ -34,8 +35,9 @@ struct InferenceWork : RankWork {
   int tp = 1;
   int moe_tp = 1;
   CommMode mode = CommMode::normal;
-  Precision dispatch = Precision::fp8;  ///< that tokens travel in
-  double most_custom_bytes = 0;         ///< of messages that the stack's own all-reduce takes; 0: it has none
+  Precision dispatch = Precision::fp8;     ///< that tokens travel in
+  MoeBackend backend = MoeBackend::usual;  ///< of fused experts
+  double most_custom_bytes = 0;            ///< of messages that the stack's own all-reduce takes; 0: it has none
   int redundant_experts = 0;
 
   /// Of the attention group.

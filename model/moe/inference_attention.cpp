@@ -105,11 +105,16 @@ Operator decode_core(const InferenceWork& work, const LayerAttention& attention)
   return gqa_decode_core(shape);
 }
 
-// The expert choice: scores, groups and top-k in one kernel, weights in another.
+// The layer before ended with a sum over the attention group, and so did the embedding.
+bool comes_normed(const InferenceWork& work) { return norms_in_all_reduce(work) && !work.scatters_tokens(); }
+
+// The expert choice: scores, groups and top-k in one kernel, weights in another; trtllm-gen's experts choose
+// themselves.
 void route(Linear& linear, const InferenceWork& work) {
   const Architecture& m = work.model;
   const double t = work.own_tokens();
   linear.add(kRouterGate, linear_gemm(Precision::bf16, "router gate", t, m.n_routed_experts, m.hidden_size));
+  if (work.backend == MoeBackend::trtllm_gen) return;
   linear.add(kRouterChoice, routing_scan("scores and top-k", t * m.n_routed_experts));
   linear.add(kRouterChoice, small("normalise weights"));
 }
@@ -118,7 +123,9 @@ void route(Linear& linear, const InferenceWork& work) {
 
 std::vector<Operator> attention_before_core(const InferenceWork& work, const Block& block) {
   Linear linear(work.tensor_format(stored_format(work.model, kAttention, input_projection(work.model))));
-  linear.add(kNorms, norm("RMSNorm and residual add", work.tokens(), work.model.hidden_size, 4));
+  if (!comes_normed(work)) {
+    linear.add(kNorms, norm("RMSNorm and residual add", work.tokens(), work.model.hidden_size, 4));
+  }
   if (block.attention.kind == AttentionKind::gqa) {
     project_gqa(linear, work);
     return linear.ops();
@@ -147,7 +154,10 @@ std::vector<Operator> attention_from_core(const InferenceWork& work, const Block
   const bool dense = block.kind == BlockKind::dense_layer;
   const bool scatters = work.scatters_tokens() && !dense;
   if (work.tp > 1) linear.add(kAttentionSum, scatters ? scatter_tokens(work) : all_reduce_tokens(work));
-  linear.add(kNorms, norm("RMSNorm and residual add", scatters ? work.own_tokens() : work.tokens(), m.hidden_size, 4));
+  if (scatters || !norms_in_all_reduce(work)) {
+    const double rows = scatters ? work.own_tokens() : work.tokens();
+    linear.add(kNorms, norm("RMSNorm and residual add", rows, m.hidden_size, 4));
+  }
   if (dense) return linear.ops();
   route(linear, work);
   // DeepEP's low-latency kernels cast as they send

@@ -36,7 +36,8 @@ ExpertShape expert_shape(const InferenceWork& work) {
   shape.experts = work.local_experts() * work.ep;
   shape.ep = work.ep;
   shape.weights = m.expert_weights;
-  shape.math = work.tensor_format(m.expert_weights);
+  shape.math = work.fused_format(m.expert_weights);
+  shape.backend = work.backend;
   shape.rows = work.load.valid;
   shape.hit = work.load.hit;
   return shape;
@@ -46,6 +47,8 @@ ExpertShape expert_shape(const InferenceWork& work) {
 Operator as_part(const InferenceWork& work, ExpertRole role, Operator op) {
   ExpertShape shape = expert_shape(work);
   shape.role = role;
+  shape.backend = MoeBackend::usual;
+  shape.math = work.tensor_format(shape.weights);
   shape.layout = work.low_latency() ? ExpertLayout::masked : ExpertLayout::contiguous;
   // Kernels of the normal mode go through the tokens that reached the rank.
   if (!work.low_latency()) shape.tokens = work.load.received;

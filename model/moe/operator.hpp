@@ -67,6 +67,12 @@ enum class ExpertLayout {
 };
 
 /// One rank's part of a layer of routed experts that a serving stack runs as one body of kernels.
+/// Of which body of kernels a fused layer consists.
+enum class MoeBackend {
+  usual,       ///< the stack's own, of which its tables have one
+  trtllm_gen,  ///< TensorRT-LLM's for few tokens on Blackwell, which SGLang has by FlashInfer as its usual ones
+};
+
 struct ExpertShape {
   ExpertRole role = ExpertRole::none;
   double tokens = 0;  ///< of all ranks of the EP group
@@ -79,6 +85,7 @@ struct ExpertShape {
   Precision weights = Precision::bf16;
   Precision math = Precision::bf16;  ///< that rows are multiplied in, quantised to it where it is below BF16
   ExpertLayout layout = ExpertLayout::fused;
+  MoeBackend backend = MoeBackend::usual;
   double rows = 0;     ///< that the rank's experts get; 0: those of balanced loads
   double hit = 0;      ///< local experts that get any; 0: as many as balanced loads give rows to
   bool eager = false;  ///< with what a host takes that launches the kernels one by one; of the contiguous layout alone

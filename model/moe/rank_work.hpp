@@ -19,6 +19,10 @@ struct RankWork {
     const bool itself = weights == Precision::fp8_tensor || (weights == Precision::nvfp4 && has_fp4);
     return itself ? weights : multiplied_in(weights);
   }
+  /// The same of experts that run as one fused layer: tensor cores that multiply FP4 take MXFP4 with rows in MXFP8.
+  [[nodiscard]] Precision fused_format(Precision weights) const {
+    return weights == Precision::mxfp4 && has_fp4 ? Precision::fp8 : tensor_format(weights);
+  }
 };
 
 }  // namespace moeline

@@ -44,6 +44,10 @@ Operator all_reduce_tokens(const InferenceWork& work) {
                                     : all_reduce(bytes, attention_group(work));
 }
 
+bool norms_in_all_reduce(const InferenceWork& work) {
+  return work.tp > 1 && attention_bytes(work) <= work.most_custom_bytes;
+}
+
 Operator scatter_tokens(const InferenceWork& work) {
   return reduce_scatter(attention_bytes(work), attention_group(work));
 }

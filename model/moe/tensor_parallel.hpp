@@ -20,6 +20,9 @@ namespace moeline {
 /// Partial sums of every token of the attention group, `tokens` x hidden in BF16: each of its ranks gets all of them,
 /// by the stack's own kernel where it has one.
 [[nodiscard]] Operator all_reduce_tokens(const InferenceWork& work);
+/// The stack's own kernel adds the residual and norms what it summed up, as TensorRT-LLM, SGLang and vLLM have it by
+/// default (allreduce_rms fusions): no kernel of its own follows.
+[[nodiscard]] bool norms_in_all_reduce(const InferenceWork& work);
 /// Each gets those of its own tokens, and the way back.
 [[nodiscard]] Operator scatter_tokens(const InferenceWork& work);
 [[nodiscard]] Operator gather_tokens(const InferenceWork& work);

@@ -8,6 +8,7 @@
 
 #include "base/spec.hpp"
 #include "moe/comm_mode.hpp"
+#include "moe/operator.hpp"
 
 namespace moeline {
 
@@ -53,6 +54,8 @@ template <>
 inline constexpr std::array kWords<WorkloadPhase> = {"train", "prefill", "decode", "mixed"};
 template <>
 inline constexpr std::array kWords<CommMode> = {"normal", "low_latency", "nvlink", "all_gather", "all_reduce", "none"};
+template <>
+inline constexpr std::array kWords<MoeBackend> = {"usual", "trtllm_gen"};
 template <>
 inline constexpr std::array kWords<Distribution> = {"balanced", "exact", "power_law", "file", "given"};
 template <>

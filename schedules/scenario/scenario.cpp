@@ -150,9 +150,10 @@ std::vector<std::string> apply_changes(const std::vector<std::string>& assignmen
 }
 
 void check_keys(const Spec& spec) {
-  spec.expect({"schema",  "model",   "hardware",      "kernels", "schedule", "parallelism", "workload", "comm",
-               "routing", "layers",  "overlap",       "launch",  "ranks",    "jitter",      "clock",    "speed_spread",
-               "seed",    "samples", "slot_costs_ms", "stages",  "training", "level",       "precision"});
+  spec.expect({"schema",        "model",  "hardware", "kernels",      "schedule",  "parallelism",
+               "workload",      "comm",   "routing",  "layers",       "overlap",   "launch",
+               "ranks",         "jitter", "clock",    "speed_spread", "seed",      "samples",
+               "slot_costs_ms", "stages", "training", "level",        "precision", "moe_backend"});
   (void)spec.integer("schema", 1, 1);
 }
 
@@ -185,6 +186,7 @@ Setup read_scenario(const Spec& spec, std::vector<std::string> hardware_override
   s.parallelism = read_parallelism(parallelism, s, setup.model, gpus_per_node);
   s.comm = read_comm(spec.map_or_empty("comm"), setup);
   check_widths(parallelism, setup);
+  s.moe_backend = read_moe_backend(spec, setup);
   read_layers(spec, setup.model, s);
   s.routing = read_routing(routing, s, setup.model, gpus_per_node);
   s.overlap = read_overlap(spec, s);

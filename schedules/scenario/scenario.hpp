@@ -85,6 +85,7 @@ struct Scenario {
   Parallelism parallelism;
   Workload workload;
   Comm comm;
+  MoeBackend moe_backend = MoeBackend::usual;
   Routing routing;
   int layers = 0;            ///< MoE layers simulated
   bool whole_model = false;  ///< inference and pipelines: with everything else of the model; else those layers alone

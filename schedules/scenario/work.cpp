@@ -132,6 +132,7 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_
   work.has_fp4 = machine.facts.fp4_tflops > 0;
   work.mode = scenario.comm.mode;
   work.dispatch = scenario.comm.dispatch;
+  work.backend = scenario.moe_backend;
   work.tp = split.tp;
   work.ep = split.ep;
   work.moe_tp = split.moe_tp;

@@ -147,7 +147,7 @@ TEST_CASE("every schedule has one line about itself and the phases that it goes 
   const rapidjson::Document listed = json_of({"list", "schedules", "--format", "json"});
   for (const auto& schedule : listed["schedules"].GetArray()) {
     CHECK(std::string(schedule["about"].GetString()).size() > 20);
-    CHECK(schedule["phases"].Size() == (schedule["name"] == "sequential" ? 3 : 1));
+    CHECK(schedule["phases"].Size() == (schedule["name"] == "sequential" ? 4 : 1));
   }
   const rapidjson::Document chunk = json_of({"list", "schedules", "dualpipe-chunk", "--format", "json"});
   CHECK(chunk["plan"]["side"][0] == "mlp(W)");

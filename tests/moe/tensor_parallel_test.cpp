@@ -120,6 +120,39 @@ TEST_CASE("tokens that all ranks have need one sum behind attention and one behi
   CHECK(inference_phase("combine", work, layer_of(work.model, 60)).front().traffic.message_bytes == 64 * 7168 * 2);
 }
 
+TEST_CASE("the stack's own all-reduce norms what it sums, a library's does not") {
+  const auto norms_of = [](const InferenceWork& work) {
+    int norms = 0;
+    for (const Operator& op : ops_of(work)) norms += op.name == "RMSNorm and residual add" ? 1 : 0;
+    return norms;
+  };
+  InferenceWork work = decode_work("qwen3-235b-a22b", {8, 8, 1, CommMode::all_reduce});
+  CHECK(norms_of(work) == 3);  // before attention, before the experts, before the LM head
+  work.most_custom_bytes = 1 << 20;
+  CHECK(norms_of(work) == 1);
+  work.decode.requests = 256;  // 2 MB
+  CHECK(norms_of(work) == 3);
+}
+
+TEST_CASE("trtllm-gen's experts choose themselves") {
+  InferenceWork work = decode_work("qwen3-235b-a22b", {8, 8, 1, CommMode::all_reduce});
+  const auto chooses = [&] {
+    const std::vector<Operator> ops = ops_of(work);
+    return std::any_of(ops.begin(), ops.end(), [](const Operator& op) { return op.name == "scores and top-k"; });
+  };
+  CHECK(chooses());
+  work.backend = MoeBackend::trtllm_gen;
+  CHECK_FALSE(chooses());
+}
+
+TEST_CASE("rows meet MXFP4 weights in MXFP8 where tensor cores multiply FP4, and in BF16 elsewhere") {
+  RankWork work;
+  CHECK(work.fused_format(Precision::mxfp4) == Precision::bf16);
+  work.has_fp4 = true;
+  CHECK(work.fused_format(Precision::mxfp4) == Precision::fp8);
+  CHECK(work.fused_format(Precision::nvfp4) == Precision::nvfp4);
+}
+
 TEST_CASE("a rank alone sends nothing") {
   const InferenceWork work = decode_work("mixtral-8x7b", {1, 1, 1, CommMode::none});
   for (const Operator& op : ops_of(work)) CHECK_FALSE(is_communication(op.family));

@@ -84,6 +84,27 @@ TEST_CASE("what the split leaves open is the least that goes together") {
   CHECK(split("{tp: 4}", {"model=llama-3.1-405b"}).world() == 4);
 }
 
+TEST_CASE("which experts' kernels run follows from the stack and from who shares attention") {
+  const auto backend_of = [](const std::string& parallelism, const Set& more) {
+    return setup_of(parallelism, more).scenario.moe_backend;
+  };
+  CHECK(backend_of("{tp: 8}", {"kernels=trtllm"}) == MoeBackend::trtllm_gen);
+  CHECK(backend_of("{ep: 8}", {"kernels=trtllm"}) == MoeBackend::usual);
+  CHECK(backend_of("{ep: 8}", {"kernels=trtllm", "moe_backend=trtllm_gen"}) == MoeBackend::trtllm_gen);
+  CHECK(backend_of("{tp: 8}", {"kernels=sglang"}) == MoeBackend::trtllm_gen);  // its usual ones
+  CHECK(backend_of("{tp: 8}", {"kernels=trtllm", "hardware=h200"}) == MoeBackend::usual);
+  CHECK(says(refused("{tp: 8}", {"hardware=h200", "moe_backend=trtllm_gen"}), "no kernels of h200"));
+  CHECK(says(refused("{ep: 8}", {"kernels=sglang", "moe_backend=usual"}), "does not apply"));
+  CHECK(says(refused("{tp: 8}", {"moe_backend=trtlm_gen"}), "did you mean 'trtllm_gen'"));
+}
+
+TEST_CASE("a kernel that another stack has as well is priced by its table") {
+  const Run run = run_on_b200("{tp: 8}", {"kernels=trtllm", "layers=2"});
+  bool borrowed = false;
+  for (const ProvenanceUse& use : run.program.provenance) borrowed = borrowed || use.kernel_set == "sglang-0.5.14";
+  CHECK(borrowed);
+}
+
 TEST_CASE("phases are those that the mode has") {
   CHECK(phases_of(run_on_b200("{tp: 8, ep: 8}", kEightLayers)) ==
         std::set<std::string>{"attn-0", "attn-1", "shared", "mlp", "combine"});

@@ -104,6 +104,7 @@ void add_scenario(Json& json, const Setup& setup) {
   json.open("comm").add("mode", word_of(s.comm.mode)).add("num_sms", s.comm.num_sms);
   json.add("dispatch_dtype", name_of(s.comm.dispatch)).add("combine_dtype", name_of(s.comm.combine));
   json.add("neighbours", word_of(s.comm.neighbours)).close();
+  if (s.moe_backend != MoeBackend::usual) json.add("moe_backend", word_of(s.moe_backend));
   json.open("precision").add("linear", s.precision.linear).add("experts", s.precision.experts);
   json.add("kv_cache", s.precision.kv_cache).close();
   add_routing(json, s.routing);
