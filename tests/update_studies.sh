@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Rewrites the expected tables of the studies in experiments/: expected.csv beside study.yaml, expected_NAME.csv beside
-# NAME.yaml; of the plans, beside plan.yaml; and of the folders that have a script for theirs. What changes is to be looked
+# Rewrites the expected tables of the studies and plans in experiments/: expected.csv beside study.yaml and plan.yaml,
+# expected_NAME.csv beside NAME.yaml; and of the folders that have a script for theirs. What changes is to be looked
 # at, and the numbers in the READMEs with it.
 #   tests/update_studies.sh [STUDY...]   all studies and plans by default
 set -euo pipefail
@@ -8,9 +8,12 @@ moeline=$(realpath "${MOELINE:-$(dirname "$0")/../build/release/moeline}")
 if [ $# -eq 0 ]; then
   mapfile -t studies < <(grep -l '^axes:' "$(dirname "$0")"/../experiments/*/*.yaml)
   set -- "${studies[@]}"
-  for plan in "$(dirname "$0")"/../experiments/*/plan.yaml; do
+  for plan in $(grep -l '^limits:' "$(dirname "$0")"/../experiments/*/*.yaml); do
+    name=$(basename "$plan" .yaml)
+    expected=$(dirname "$plan")/expected_$name.csv
+    [ "$name" = plan ] && expected=$(dirname "$plan")/expected.csv
     "$moeline" plan "$plan" --no-sensitivity --format csv >"$plan.csv" 2>/dev/null
-    mv "$plan.csv" "$(dirname "$plan")/expected.csv"
+    mv "$plan.csv" "$expected"
   done
   for script in "$(dirname "$0")"/../experiments/{mechanisms_h800/switch_off,pipelines_deepseek_v3_2048_h800/side_by_side}.sh; do
     MOELINE=$moeline "$script" >"$script.csv"

@@ -58,14 +58,16 @@ Null models, what a prediction must beat:
                                          of the table reach
   constant_rate                          all rows of a table take the same time per byte: the best such rate
   six_flops_per_parameter                of the active parameters
-How a fact file is written: tests/published/README.md.)";
+How a fact file is written: tests/published/README.md. A file with the key served is a study of served models' rows
+(experiments/served_b200): TPOT of each, at the batch that Little's law gives, by class of parallelism, beside the median of
+the other rows of the same model, format, class and lengths; rows that are left out or refused are counted by why.)";
 
 }  // namespace
 
 void add_validate(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("validate", "hold predictions against published and measured facts");
-  command->add_option("facts", options->files, "fact files; default: all of tests/published");
+  command->add_option("facts", options->files, "fact files, or studies of served models; default: all of tests/published");
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kDefinitions);
   command->callback([options, &exit_code] { exit_code = validate(*options); });
