@@ -1,4 +1,5 @@
-// No overlap: every phase waits for the one before it, whatever its stream.
+// No overlap: every phase waits for the one before it, whatever its stream; but shared experts may run beside routed
+// ones.
 #include "schedules/lowering/every_rank.hpp"
 #include "schedules/lowering/inference_step.hpp"
 #include "schedules/lowering/training_passes.hpp"
@@ -21,13 +22,15 @@ Program training(const Setup& setup) {
 Program inference(const Setup& setup) {
   const std::vector<std::string> dense = dense_phases(setup);
   const std::vector<std::string> moe = setup.layer_phases();
+  const bool shared_beside = setup.scenario.shared_experts == SharedExperts::beside;
   return inference_program(setup, {.micro_batches = 1, .overlapped = false}, "", [&](InferenceRank& rank) {
-    const auto append_layers = [&rank](const std::vector<std::string>& phases) {
-      return [&rank, &phases](int first, int count) {
+    const auto append_layers = [&rank, shared_beside](const std::vector<std::string>& phases) {
+      return [&rank, &phases, shared_beside](int first, int count) {
         for (int layer = first; layer < first + count; ++layer) {
           for (const std::string& phase : phases) {
-            rank.append(phase, 0, layer, stream_of(phase));
-            rank.chain();
+            const bool beside = phase == "shared" && shared_beside;
+            rank.append(phase, 0, layer, beside ? StreamName::side : stream_of(phase));
+            beside ? rank.leave_running() : rank.chain();
           }
         }
       };

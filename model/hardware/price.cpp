@@ -451,7 +451,9 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
   }
   MOELINE_CHECK(conditions.sms > 0 && conditions.sms <= machine.sms, std::to_string(conditions.sms));
   Price price;
-  price.hold = row_of(op.family).is_resident ? Hold::resident : Hold::elastic;
+  // A fused layer's GEMMs have many short blocks, and other kernels get between them.
+  const bool fused = op.experts.role != ExpertRole::none && op.experts.layout == ExpertLayout::fused;
+  price.hold = row_of(op.family).is_resident && !fused ? Hold::resident : Hold::elastic;
   price.sms = op.blocks > 0 ? std::min(op.blocks, conditions.sms) : conditions.sms;
   if (op.family == Family::notify) {
     // A message there and back; waiting for late ranks is not a cost.

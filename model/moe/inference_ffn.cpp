@@ -82,6 +82,14 @@ std::vector<Operator> fused_layer(const InferenceWork& work) {
   return ops;
 }
 
+// A GEMM of few rows has fewer tiles than the GPU has SMs, and leaves the others to whatever runs beside it.
+void hold_tiles(std::vector<Operator>& ops) {
+  constexpr double kTile = 128;
+  for (Operator& op : ops) {
+    if (is_gemm(op.family)) op.blocks = static_cast<int>(std::ceil(op.m / kTile) * std::ceil(op.n / kTile));
+  }
+}
+
 }  // namespace
 
 std::vector<Operator> dense_ffn(const InferenceWork& work) {
@@ -98,8 +106,10 @@ std::vector<Operator> shared_experts(const InferenceWork& work) {
   const double width = static_cast<double>(work.model.n_shared_experts) * work.model.moe_intermediate_size;
   const double ranks = work.mode == CommMode::all_reduce ? work.tp : 1;
   const Precision sent = work.low_latency() ? Precision::bf16 : work.dispatch;  // as the input of dispatch
-  return ffn(work, work.own_tokens(), width / ranks, sent,
-             {kSharedExperts, kSharedGateUp, kSharedActivation, kSharedDown});
+  std::vector<Operator> ops = ffn(work, work.own_tokens(), width / ranks, sent,
+                                  {kSharedExperts, kSharedGateUp, kSharedActivation, kSharedDown});
+  if (work.shared_beside) hold_tiles(ops);
+  return ops;
 }
 
 // Rows arrive packed by expert in the low-latency mode, as they were sent, which also weighs and sums them on the way

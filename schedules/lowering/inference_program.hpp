@@ -58,6 +58,8 @@ class InferenceRank {
   void append_whole(const std::string& phase, int layer);
   /// The last phase appended may start only when the one before it has ended, whatever their streams.
   void chain();
+  /// The next phase does not wait for the last one appended.
+  void leave_running() { last_ = before_last_; }
   /// Adds the model's data dependencies.
   void connect();
 

@@ -31,6 +31,11 @@ enum class Launch {
   stream,  ///< the host launches kernels and reads dispatch's counts
   none,    ///< kernels follow each other at once: what launches cost is the difference
 };
+/// Of a MoE layer's shared experts.
+enum class SharedExperts {
+  in_turn,  ///< before the routed ones
+  beside,   ///< on a stream of their own
+};
 /// Of a whole pipeline's simulation.
 enum class Level {
   by_operator,
@@ -62,6 +67,8 @@ template <>
 inline constexpr std::array kWords<PlacementRule> = {"static", "eplb"};
 template <>
 inline constexpr std::array kWords<Launch> = {"graph", "stream", "none"};
+template <>
+inline constexpr std::array kWords<SharedExperts> = {"in_turn", "beside"};
 template <>
 inline constexpr std::array kWords<Level> = {"operator", "phase"};
 template <>

@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "architecture/parameters.hpp"
-#include "moe/fused_experts.hpp"
 #include "moe/tensor_parallel.hpp"
 #include "schedules/scenario/pipeline_parts.hpp"
 #include "schedules/scenario/scenario_parts.hpp"
@@ -271,51 +270,6 @@ Comm read_comm(const Spec& spec, const Setup& setup) {
   c.neighbours = read_choice(spec, "neighbours", c.neighbours);
   read_sms(spec, setup, c);
   return c;
-}
-
-namespace {
-
-std::string measured_experts(const Setup& setup, MoeBackend backend) {
-  RankWork work;
-  work.has_fp4 = setup.machine.facts.fp4_tflops > 0;
-  ExpertShape shape;
-  shape.weights = setup.model.expert_weights;
-  shape.math = work.fused_format(shape.weights);
-  shape.backend = backend;
-  return measured_expert_layer(shape);
-}
-
-bool has_trtllm_gen(const Setup& setup) {
-  return setup.kernels.fits.contains(measured_experts(setup, MoeBackend::trtllm_gen));
-}
-
-// The stack's own usual kernels are those as well.
-bool usual_is_trtllm_gen(const Setup& setup) {
-  const auto usual = setup.kernels.fits.find(measured_experts(setup, MoeBackend::usual));
-  if (usual == setup.kernels.fits.end() || usual->second.form == nullptr) return false;
-  return usual->second.kernel_set == setup.kernels.name && usual->second.form->name == "trtllm_gen_moe";
-}
-
-}  // namespace
-
-// TensorRT-LLM's published configurations for Blackwell (examples/configs): its own kernels for few tokens where ranks
-// share attention, CUTLASS or DeepGEMM, which its tables have as usual, with attention data parallelism.
-MoeBackend read_moe_backend(const Spec& spec, const Setup& setup) {
-  const bool fused = setup.model.n_routed_experts > 0 && setup.scenario.phase() != WorkloadPhase::train &&
-                     !is_deep_ep(setup.scenario.comm.mode);
-  if (spec.has("moe_backend")) {
-    const MoeBackend asked = read_choice(spec, "moe_backend", MoeBackend::usual);
-    if (!fused) throw spec.error("moe_backend", "does not apply: no experts run as one fused layer");
-    if (asked == MoeBackend::trtllm_gen && !has_trtllm_gen(setup)) {
-      throw spec.error("moe_backend", fmt::format("trtllm_gen: no kernels of {} have {} experts by it",
-                                                  setup.machine.name, name_of(setup.model.expert_weights)));
-    }
-    return asked;
-  }
-  if (!fused || !has_trtllm_gen(setup)) return MoeBackend::usual;
-  const bool shares_attention = setup.scenario.parallelism.attention_groups() == 1;
-  const bool is_habit = shares_attention && setup.kernels.name.starts_with("trtllm");
-  return is_habit || usual_is_trtllm_gen(setup) ? MoeBackend::trtllm_gen : MoeBackend::usual;
 }
 
 void check_widths(const Spec& parallelism, const Setup& setup) {

@@ -16,9 +16,6 @@ inline constexpr int kMostRanks = 1 << 20;
 /// Where they do not enter, they must still be spelt right.
 void check_comm_keys(const Spec& spec);
 /// REQUIRES: `setup` has its scenario's parallelism.
-/// Of experts that run as one fused layer. REQUIRES: comm has been read.
-[[nodiscard]] MoeBackend read_moe_backend(const Spec& spec, const Setup& setup);
-
 [[nodiscard]] Comm read_comm(const Spec& spec, const Setup& setup);
 /// Refuses widths that the split does not leave whole blocks of. REQUIRES: `setup` has its scenario's comm.
 void check_widths(const Spec& parallelism, const Setup& setup);

@@ -7,6 +7,7 @@
 #include "architecture/checkpoint_format.hpp"
 #include "base/file.hpp"
 #include "base/spec.hpp"
+#include "schedules/scenario/expert_parts.hpp"
 #include "schedules/scenario/parallelism_parts.hpp"
 #include "schedules/scenario/pipeline_parts.hpp"
 #include "schedules/scenario/precision_parts.hpp"
@@ -150,10 +151,10 @@ std::vector<std::string> apply_changes(const std::vector<std::string>& assignmen
 }
 
 void check_keys(const Spec& spec) {
-  spec.expect({"schema",        "model",  "hardware", "kernels",      "schedule",  "parallelism",
-               "workload",      "comm",   "routing",  "layers",       "overlap",   "launch",
-               "ranks",         "jitter", "clock",    "speed_spread", "seed",      "samples",
-               "slot_costs_ms", "stages", "training", "level",        "precision", "moe_backend"});
+  spec.expect({"schema", "model",        "hardware",    "kernels",       "schedule",      "parallelism", "workload",
+               "comm",   "routing",      "layers",      "overlap",       "launch",        "ranks",       "jitter",
+               "clock",  "speed_spread", "seed",        "samples",       "slot_costs_ms", "stages",      "training",
+               "level",  "precision",    "moe_backend", "shared_experts"});
   (void)spec.integer("schema", 1, 1);
 }
 
@@ -192,6 +193,7 @@ Setup read_scenario(const Spec& spec, std::vector<std::string> hardware_override
   s.overlap = read_overlap(spec, s);
   const Launch usual = s.phase() == WorkloadPhase::decode ? Launch::graph : Launch::stream;
   s.launch = read_choice(spec, "launch", usual);
+  s.shared_experts = read_shared_experts(spec, setup);
   read_ranks(spec, setup);
   read_clock(spec, setup);
   read_training(spec, setup);

@@ -86,6 +86,7 @@ struct Scenario {
   Workload workload;
   Comm comm;
   MoeBackend moe_backend = MoeBackend::usual;
+  SharedExperts shared_experts = SharedExperts::in_turn;
   Routing routing;
   int layers = 0;            ///< MoE layers simulated
   bool whole_model = false;  ///< inference and pipelines: with everything else of the model; else those layers alone

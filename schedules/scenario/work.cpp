@@ -133,6 +133,7 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_
   work.mode = scenario.comm.mode;
   work.dispatch = scenario.comm.dispatch;
   work.backend = scenario.moe_backend;
+  work.shared_beside = scenario.shared_experts == SharedExperts::beside;
   work.tp = split.tp;
   work.ep = split.ep;
   work.moe_tp = split.moe_tp;

@@ -98,6 +98,40 @@ TEST_CASE("which experts' kernels run follows from the stack and from who shares
   CHECK(says(refused("{tp: 8}", {"moe_backend=trtlm_gen"}), "did you mean 'trtllm_gen'"));
 }
 
+TEST_CASE(
+    "shared experts run beside routed ones in the stacks' decode of few tokens, where those are one fused layer") {
+  const auto order_of = [](const std::string& parallelism, const Set& more) {
+    return setup_of(parallelism, more).scenario.shared_experts;
+  };
+  const char* const kPrefill = "workload={phase: prefill, tokens: 512, prompt_len: 512}";
+  CHECK(order_of("{tp: 8}", {}) == SharedExperts::beside);
+  CHECK(order_of("{ep: 8}", {"comm.mode=all_gather"}) == SharedExperts::beside);
+  CHECK(order_of("{ep: 8}", {"comm.mode=low_latency"}) == SharedExperts::in_turn);
+  CHECK(order_of("{tp: 8}", {"workload.batch_size=2048"}) == SharedExperts::in_turn);
+  CHECK(order_of("{tp: 8}", {"launch=stream"}) == SharedExperts::in_turn);
+  CHECK(order_of("{tp: 8}", {kPrefill}) == SharedExperts::in_turn);
+  CHECK(order_of("{tp: 8}", {kPrefill, "shared_experts=beside"}) == SharedExperts::beside);
+  CHECK(order_of("{tp: 8}", {"model=qwen3-235b-a22b"}) == SharedExperts::in_turn);  // which has none
+  CHECK(says(refused("{ep: 8}", {"comm.mode=low_latency", "shared_experts=beside"}), "one fused layer"));
+  CHECK(says(refused("{tp: 8}", {"model=qwen3-235b-a22b", "shared_experts=beside"}), "needs shared experts"));
+}
+
+TEST_CASE("shared experts beside routed ones cost less than in turn, and not nothing") {
+  const Set exact = {"routing.distribution=exact", "layers=8"};
+  const auto layer = [&](const char* order) {
+    Set more = exact;
+    more.emplace_back(order);
+    return run_on_b200("{tp: 8}", more);
+  };
+  const Run beside = layer("shared_experts=beside"), in_turn = layer("shared_experts=in_turn");
+  const auto span = [](const Run& run, const std::string& name) { return to_us(phase(run, name, 0, 4).span()); };
+  const double gain = layer_us(in_turn) - layer_us(beside);
+  CHECK(gain > 0.3 * span(in_turn, "shared"));
+  CHECK(gain < span(in_turn, "shared"));
+  CHECK(phase(beside, "shared", 0, 4).start < phase(beside, "mlp", 0, 4).end);
+  CHECK(phase(beside, "combine", 0, 4).start >= phase(beside, "shared", 0, 4).end);
+}
+
 TEST_CASE("a kernel that another stack has as well is priced by its table") {
   const Run run = run_on_b200("{tp: 8}", {"kernels=trtllm", "layers=2"});
   bool borrowed = false;

@@ -105,6 +105,7 @@ void add_scenario(Json& json, const Setup& setup) {
   json.add("dispatch_dtype", name_of(s.comm.dispatch)).add("combine_dtype", name_of(s.comm.combine));
   json.add("neighbours", word_of(s.comm.neighbours)).close();
   if (s.moe_backend != MoeBackend::usual) json.add("moe_backend", word_of(s.moe_backend));
+  if (s.shared_experts != SharedExperts::in_turn) json.add("shared_experts", word_of(s.shared_experts));
   json.open("precision").add("linear", s.precision.linear).add("experts", s.precision.experts);
   json.add("kv_cache", s.precision.kv_cache).close();
   add_routing(json, s.routing);

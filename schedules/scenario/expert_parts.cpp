@@ -1,0 +1,77 @@
+#include "schedules/scenario/expert_parts.hpp"
+
+#include <fmt/format.h>
+
+#include "moe/fused_experts.hpp"
+
+namespace moeline {
+namespace {
+
+bool runs_fused(const Setup& setup) {
+  return setup.model.n_routed_experts > 0 && setup.scenario.phase() != WorkloadPhase::train &&
+         !is_deep_ep(setup.scenario.comm.mode);
+}
+
+std::string measured_experts(const Setup& setup, MoeBackend backend) {
+  RankWork work;
+  work.has_fp4 = setup.machine.facts.fp4_tflops > 0;
+  ExpertShape shape;
+  shape.weights = setup.model.expert_weights;
+  shape.math = work.fused_format(shape.weights);
+  shape.backend = backend;
+  return measured_expert_layer(shape);
+}
+
+bool has_trtllm_gen(const Setup& setup) {
+  return setup.kernels.fits.contains(measured_experts(setup, MoeBackend::trtllm_gen));
+}
+
+// The stack's own usual kernels are those as well.
+bool usual_is_trtllm_gen(const Setup& setup) {
+  const auto usual = setup.kernels.fits.find(measured_experts(setup, MoeBackend::usual));
+  if (usual == setup.kernels.fits.end() || usual->second.form == nullptr) return false;
+  return usual->second.kernel_set == setup.kernels.name && usual->second.form->name == "trtllm_gen_moe";
+}
+
+}  // namespace
+
+// TensorRT-LLM's published configurations for Blackwell (examples/configs): its own kernels for few tokens where ranks
+// share attention, CUTLASS or DeepGEMM, which its tables have as usual, with attention data parallelism.
+MoeBackend read_moe_backend(const Spec& spec, const Setup& setup) {
+  const bool fused = runs_fused(setup);
+  if (spec.has("moe_backend")) {
+    const MoeBackend asked = read_choice(spec, "moe_backend", MoeBackend::usual);
+    if (!fused) throw spec.error("moe_backend", "does not apply: no experts run as one fused layer");
+    if (asked == MoeBackend::trtllm_gen && !has_trtllm_gen(setup)) {
+      throw spec.error("moe_backend", fmt::format("trtllm_gen: no kernels of {} have {} experts by it",
+                                                  setup.machine.name, name_of(setup.model.expert_weights)));
+    }
+    return asked;
+  }
+  if (!fused || !has_trtllm_gen(setup)) return MoeBackend::usual;
+  const bool shares_attention = setup.scenario.parallelism.attention_groups() == 1;
+  const bool is_habit = shares_attention && setup.kernels.name.starts_with("trtllm");
+  return is_habit || usual_is_trtllm_gen(setup) ? MoeBackend::trtllm_gen : MoeBackend::usual;
+}
+
+// SGLang's dual stream: in a CUDA graph, up to 1024 tokens (DUAL_STREAM_TOKEN_THRESHOLD), without DeepEP. TensorRT-LLM
+// and vLLM have a second stream for them as well.
+SharedExperts read_shared_experts(const Spec& spec, const Setup& setup) {
+  constexpr int kMostTokens = 1024;
+  const Scenario& s = setup.scenario;
+  const DecodeWorkload* answers = decode_of(s.workload);
+  const bool possible = runs_fused(setup) && setup.model.n_shared_experts > 0 && s.kind().micro_batches == 1;
+  if (spec.has("shared_experts")) {
+    const SharedExperts asked = read_choice(spec, "shared_experts", SharedExperts::in_turn);
+    if (asked == SharedExperts::beside && !possible) {
+      throw spec.error("shared_experts",
+                       "beside: needs shared experts, and routed ones that run as one fused layer in one batch");
+    }
+    return asked;
+  }
+  const bool few = s.phase() == WorkloadPhase::decode && answers->batch_size * answers->query_len <= kMostTokens;
+  const bool is_habit = setup.kernels.of_a_stack && s.launch == Launch::graph;
+  return possible && few && is_habit ? SharedExperts::beside : SharedExperts::in_turn;
+}
+
+}  // namespace moeline
