@@ -9,10 +9,11 @@
 namespace moeline {
 namespace {
 
-Memory together(const Memory& decode, const Memory& prefill) {
+Memory together(const Memory& decode, const Memory& prefill, bool mixed) {
   Memory both = decode;
   both.kv_cache += prefill.kv_cache;
-  both.activations = std::max(decode.activations, prefill.activations);
+  both.activations =
+      mixed ? decode.activations + prefill.activations : std::max(decode.activations, prefill.activations);
   both.communication += prefill.communication;
   return both;
 }
@@ -27,7 +28,7 @@ class Colocated {
         decode_(&decode),
         choice_(choice),
         mixed_(micro_batches(decode.choice.schedule) == 1 && micro_batches(choice.schedule) == 1),
-        memory_(together(decode.step.memory, points.memory(choice))),
+        memory_(together(decode.step.memory, points.memory(choice), mixed_)),
         fits_(memory_.total() <= points.usable_bytes()),
         may_take_ms_(limits.tpot_ms * points.tokens_per_request(decode.choice)),
         longest_wait_ms_(limits.ttft_ms) {
@@ -145,6 +146,19 @@ class Colocated {
   mutable StepTimes times_;  // of parts of it, once they are asked for: many choices never are
 };
 
+// Nothing where decode alone is no faster than the limit, or the two do not go together.
+std::optional<Colocated> beside(const Plan& plan, const Points& points, const DecodeOption& decode,
+                                const PrefillChoice& choice, const Limits& limits) {
+  if (decode.tpot_ms >= limits.tpot_ms) return std::nullopt;
+  try {
+    Colocated candidate(plan, points, decode, choice, limits);
+    if (candidate.fits()) return candidate;
+  } catch (const SpecError&) {
+    return std::nullopt;  // what `set` asks of prefill may not go with decode
+  }
+  return std::nullopt;
+}
+
 bool same_unit(const PrefillChoice& prefill, const DecodeChoice& decode) {
   return prefill.unit == decode.unit && prefill.redundant_experts == decode.redundant_experts;
 }
@@ -156,11 +170,10 @@ std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& 
   constexpr int kMostGpus = 1 << 30;
   std::vector<Colocated> candidates;
   for (const DecodeOption& decode : family.options) {
-    if (decode.tpot_ms >= plan.limits.tpot_ms) continue;
     for (const PrefillChoice& choice : choices) {
       if (!same_unit(choice, family.choice)) continue;
-      Colocated candidate(plan, points, decode, choice, plan.limits);
-      if (candidate.fits()) candidates.push_back(std::move(candidate));
+      if (auto candidate = beside(plan, points, decode, choice, plan.limits))
+        candidates.push_back(*std::move(candidate));
     }
   }
   std::stable_sort(candidates.begin(), candidates.end(),
@@ -179,12 +192,11 @@ std::optional<Limits> colocated_reach(const Plan& plan, const Points& points, co
   const DecodeOption& decode = family.options.front();
   std::optional<Limits> least;
   for (const double tpot_ms : {plan.limits.tpot_ms, 1.25 * decode.tpot_ms, 2 * decode.tpot_ms}) {
-    if (tpot_ms <= decode.tpot_ms) continue;
     for (const PrefillChoice& choice : choices) {
       if (!same_unit(choice, family.choice)) continue;
-      const Colocated colocated(plan, points, decode, choice, {INFINITY, tpot_ms, plan.limits.percentile});
-      if (!colocated.fits()) continue;
-      const Limits reach{colocated.reach_ttft_ms(), tpot_ms, plan.limits.percentile};
+      const auto colocated = beside(plan, points, decode, choice, {INFINITY, tpot_ms, plan.limits.percentile});
+      if (!colocated) continue;
+      const Limits reach{colocated->reach_ttft_ms(), tpot_ms, plan.limits.percentile};
       if (!least || widening(reach, plan.limits) < widening(*least, plan.limits)) least = reach;
     }
   }

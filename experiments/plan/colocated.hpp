@@ -25,7 +25,8 @@ struct ColocatedOption {
 /// the step of prefill took P, one of decode takes D and a token may take L, n of them with P + n D <= n L, of a mixed
 /// one, from which requests get a token, with P + n D <= (n + 1) L. Prefill's share of time is that of its steps,
 /// partly filled ones too, in the simulation of arrivals; TPOT is the time over all steps that give tokens, and prompts
-/// wait for the steps between. A GPU keeps weights once, the larger activations, and both sides' caches and buffers.
+/// wait for the steps between. A GPU keeps weights once, both sides' caches and buffers, and activations of both (the
+/// larger where steps take turns).
 [[nodiscard]] std::optional<ColocatedOption> colocated_option(const Plan& plan, const Points& points,
                                                               const DecodeFamily& family,
                                                               const std::vector<PrefillChoice>& choices);

@@ -25,7 +25,7 @@ struct Server {
   Parallelism unit{};
   CommMode mode = CommMode::normal;  // of decode, where both sides are one server
   int redundant_experts = 0;
-  int mtp = 0;  // prefill drafts, too: decode needs the MTP module's KV cache of the prompt
+  int mtp = 0;         // prefill drafts, too: decode needs the MTP module's KV cache of the prompt
   bool mixes = false;  // prompts are prefilled in steps that decode as well
   const PrefillChoice* prefill = nullptr;
   const DecodeChoice* decode = nullptr;
@@ -41,7 +41,11 @@ struct Server {
   [[nodiscard]] bool overlaps() const { return prefill_overlaps() || decode_overlaps(); }
   // Of an attention group. A request's drafted tokens are verified beside its newest one.
   [[nodiscard]] int decode_tokens() const { return decode == nullptr ? 0 : decode->batch_size * (1 + mtp); }
-  [[nodiscard]] int tokens() const { return std::max(prefill == nullptr ? 0 : prefill->tokens, decode_tokens()); }
+  // Of a step: a mixed one has both.
+  [[nodiscard]] int tokens() const {
+    const int prompts = prefill == nullptr ? 0 : prefill->tokens;
+    return mixes ? prompts + decode_tokens() : std::max(prompts, decode_tokens());
+  }
 };
 
 Memory larger(const Memory& a, const Memory& b) {
@@ -148,7 +152,10 @@ Flags sglang_parallelism(const Server& s) {
 
 Flags sglang_batches(const Server& s) {
   Flags flags;
-  if (s.prefill != nullptr) flags.push_back(fmt::format("--chunked-prefill-size {}", s.prefill->tokens * s.groups()));
+  if (s.prefill != nullptr) {  // of which a mixed chunk's decoding requests are taken
+    const int tokens = s.mixes ? s.tokens() : s.prefill->tokens;
+    flags.push_back(fmt::format("--chunked-prefill-size {}", tokens * s.groups()));
+  }
   if (s.decode != nullptr) {
     add(flags, {fmt::format("--max-running-requests {}", s.decode->batch_size * s.groups()),
                 fmt::format("--cuda-graph-max-bs {}", s.decode->batch_size)});
@@ -277,6 +284,7 @@ std::vector<std::string> vllm_notes(const Server& s) {
       notes.push_back(fmt::format("{} SMs communicate; the plan has {}", sms, s.prefill->comm_sms));
     }
   }
+  if (s.unit.tp > s.gpus_per_node()) notes.push_back("tensor parallelism over nodes needs vLLM's multi-node executor");
   if (!s.alone()) notes.push_back("a router of your own sends each request to prefill, then to decode");
   return notes;
 }

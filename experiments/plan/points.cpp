@@ -94,14 +94,12 @@ Points::Question Points::question(const DecodeChoice& choice) const {
 
 Points::Question Points::question(const PrefillChoice& prefill, const DecodeChoice& decode, int tokens) const {
   const std::string comm = prefill.comm_sms > 0 ? fmt::format("comm: {{num_sms: {}}}\n", prefill.comm_sms) : "";
-  std::vector<std::string> set = plan_.prefill.set;
-  set.insert(set.end(), plan_.decode.set.begin(), plan_.decode.set.end());
   return of_machine(fmt::format("schedule: {}\n"
                                 "workload: {{phase: mixed, {}, {}}}\n"
                                 "{}{}{}ranks: folded\n",
                                 prefill.schedule, answers(decode), prompts(tokens),
                                 parallelism_of(prefill.unit, model_), comm, routing_of(prefill.redundant_experts)),
-                    set);
+                    plan_.prefill.set);
 }
 
 std::optional<CommMode> Points::mode(PrefillChoice choice) const {

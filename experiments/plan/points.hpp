@@ -36,7 +36,8 @@ class Points {
   /// `tokens`: new ones per attention group, at most those of the choice. Prompts are as long as those that an average
   /// token is in; of one that takes several steps, the step in its middle.
   [[nodiscard]] StepPoint prefill(const PrefillChoice& choice, int tokens) const;
-  /// The same in a step in which full batches of decode get their tokens as well; tokens_per_s are those of prompts.
+  /// The same in a step in which full batches of decode get their tokens as well, with prefill's `set`; tokens_per_s
+  /// are those of prompts.
   [[nodiscard]] StepPoint mixed(const PrefillChoice& prefill, const DecodeChoice& decode, int tokens) const;
   /// A step of full batches. Caches are as long as those of the requests that decode at one time; of the GPUs of a unit
   /// the one with the most keys is simulated, and what it holds is its memory.

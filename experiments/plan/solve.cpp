@@ -41,7 +41,8 @@ std::vector<std::vector<PrefillChoice>> families_of(const std::vector<PrefillCho
   return list;
 }
 
-// Each with the way in which its tokens reach experts. Only the normal mode takes SMs, of which the others need no list.
+// Each with the way in which its tokens reach experts. Only the normal mode takes SMs, of which the others need no
+// list.
 std::vector<PrefillChoice> with_modes(const Points& points, const std::vector<PrefillChoice>& choices) {
   std::vector<PrefillChoice> list;
   std::map<std::tuple<Parallelism, int, std::string>, std::optional<CommMode>> modes;
@@ -205,7 +206,8 @@ void add_impossible(const std::string& what, const std::string& why, std::vector
 
 void add_impossible(const Ways& ways, std::vector<Impossible>& impossible) {
   const std::string& machine = ways.machine->name;
-  const char* undivided = "no unit searched divides the model's experts and the redundant ones";
+  const char* undivided =
+      "no unit searched divides the experts with the redundant ones, or is a multiple of a tp searched";
   if (ways.decode.empty()) add_impossible("decode on " + machine, undivided, impossible);
   if (ways.prefill.empty()) add_impossible("prefill on " + machine, undivided, impossible);
   for (const DecodeFamily& family : ways.decode) {

@@ -56,12 +56,6 @@ std::vector<ServedGroup> groups_of(const ScoredServed& scored, const std::vector
   return list;
 }
 
-// What was refused, without the place in the study's scenario.
-std::string words_of(const std::string& refusal) {
-  const std::size_t place = refusal.find(": ");
-  return place == std::string::npos ? refusal : refusal.substr(place + 2);
-}
-
 }  // namespace
 
 ScoredServed score(ServedStudy study) {
@@ -76,7 +70,7 @@ ScoredServed score(ServedStudy study) {
     if (!left_out.empty()) {
       ++scored.left_out[left_out];
     } else if (!refused.empty()) {
-      ++scored.refused[words_of(refused)];
+      ++scored.refused[refused];
     } else {
       nulls[row] = null_tpot_ms(scored, row);
     }

@@ -17,7 +17,7 @@ struct ServedGroup {
   ErrorSummary errors;
   std::size_t null_rows = 0;  ///< that others are like
   ErrorSummary null_errors;   ///< of the null model: the median of the other rows of the same model, format, class,
-                             ///< place of prefill and lengths
+                              ///< place of prefill and lengths
 };
 
 struct ScoredServed {

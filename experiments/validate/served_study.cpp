@@ -6,6 +6,7 @@
 
 #include "base/file.hpp"
 #include "calib/fit/table_file.hpp"
+#include "hardware/profile.hpp"
 
 namespace moeline {
 namespace {
@@ -35,7 +36,7 @@ std::map<std::string, std::string> read_names(const Spec& spec) {
 }
 
 // `config`: a folder of measured_data()/configs.
-std::vector<ServedModel> read_models(const Spec& spec) {
+std::vector<ServedModel> read_models(const Spec& spec, bool data_is_there) {
   std::vector<ServedModel> models;
   for (const std::string& key : spec.keys()) {
     const Spec entry = spec.map(key);
@@ -43,7 +44,10 @@ std::vector<ServedModel> read_models(const Spec& spec) {
     ServedModel model{entry.texts("names"), entry.text("precision"), {}};
     if (entry.has("set")) model.set = entry.texts("set");
     if (entry.has("config")) {
-      model.set.push_back("model=" + (measured_data() / "configs" / entry.text("config")).string());
+      const std::filesystem::path config = measured_data() / "configs" / entry.text("config");
+      if (data_is_there && !std::filesystem::exists(config))
+        throw entry.error("config", config.string() + " is absent");
+      model.set.push_back("model=" + config.string());
     }
     models.push_back(std::move(model));
   }
@@ -53,6 +57,27 @@ std::vector<ServedModel> read_models(const Spec& spec) {
 int ranks(const CsvTable& table, std::size_t row, const std::string& column) {
   constexpr int kMost = 4096;
   return table.text(row, column).empty() ? 1 : table.integer(row, column, 1, kMost);
+}
+
+bool is_colocated(const CsvTable& table, std::size_t row) {
+  const std::vector<std::string> modes = {"agg", "disagg"};
+  const std::string& mode = table.text(row, "mode");
+  if (std::find(modes.begin(), modes.end(), mode) == modes.end()) {
+    throw SpecError(table.file(), table.line(row), unknown_name("mode", mode, modes));
+  }
+  return mode == modes.front();
+}
+
+// What the study itself names wrong is no row's fault.
+void check_names(const Spec& spec, const ServedStudy& study) {
+  if (!std::filesystem::exists(study.scenario)) throw spec.error("scenario", study.scenario.string() + " is absent");
+  const Spec machines = spec.map("machines"), kernels = spec.map("kernels");
+  for (const auto& [system, machine] : study.machines) {
+    const HardwareProfile profile = at_key(machines, system, [&] { return load_profile(machine, {}, spec.file()); });
+    for (const auto& [stack, set] : study.kernels) {
+      (void)at_key(kernels, stack, [&] { return profile.kernels(set, ""); });
+    }
+  }
 }
 
 // Of rows whose prefill runs elsewhere, the side that decodes.
@@ -93,10 +118,12 @@ ServedRow read_row(const CsvTable& table, std::size_t row, const std::vector<Rul
   served.left_out = taken_by(left_out, table, row);
   if (!served.left_out.empty()) return served;
   served.apart = taken_by(apart, table, row);
-  served.colocated = table.text(row, "mode") == "agg";
-  served.concurrency = table.positive(row, "concurrency");
-  served.input = table.positive(row, "isl");
-  served.output = table.positive(row, "osl");
+  if (served.kind.empty()) throw SpecError(table.file(), table.line(row), "class is empty");
+  served.colocated = is_colocated(table, row);
+  constexpr int kMostRequests = 1 << 20, kMostTokens = 1 << 24;  // as of a scenario
+  served.concurrency = table.integer(row, "concurrency", 1, kMostRequests);
+  served.input = table.integer(row, "isl", 1, kMostTokens);
+  served.output = table.integer(row, "osl", 1, kMostTokens);
   served.ttft_ms = table.positive(row, "silicon_ttft_ms");
   served.tpot_ms = table.positive(row, "silicon_tpot_ms");
   read_split(table, row, served);
@@ -115,19 +142,22 @@ ServedStudy read_served_study(const Spec& spec) {
   study.about = spec.text("about");
   study.status = read_status(spec);
   study.table = measured_data() / spec.text("served");
+  study.is_absent = !std::filesystem::exists(study.table);
   study.scenario = beside(spec.file(), spec.text("scenario"));
   study.drawn_length = spec.number("drawn_length", 0.1, 1);
   study.step_tokens = spec.integer("step_tokens", 1, 1 << 20);
   study.machines = read_names(spec.map("machines"));
   study.kernels = read_names(spec.map("kernels"));
-  study.models = read_models(spec.map("models"));
+  study.models = read_models(spec.map("models"), !study.is_absent);
+  check_names(spec, study);
   const std::vector<Rule> left_out = read_rules(spec.map("leave_out"));
   const std::vector<Rule> apart = read_rules(spec.map("apart"));
-  if (!std::filesystem::exists(study.table)) return study;
+  if (study.is_absent) return study;
   const CsvTable table = read_table(study.table);
   check_columns(left_out, table);
   check_columns(apart, table);
   for (std::size_t row = 0; row < table.rows(); ++row) study.rows.push_back(read_row(table, row, left_out, apart));
+  if (study.rows.empty()) throw SpecError(study.table.string(), 0, "has no rows");
   return study;
 }
 

@@ -41,7 +41,8 @@ struct ServedStudy {
   int step_tokens = 0;                                   ///< most tokens of a colocated step
   std::map<std::string, std::string> machines, kernels;  ///< by system, by stack
   std::vector<ServedModel> models;
-  std::vector<ServedRow> rows;  ///< none where the table is absent
+  bool is_absent = false;       ///< the table
+  std::vector<ServedRow> rows;  ///< one at least, but of an absent table
 };
 
 /// Whether a file is such a study, and no file of facts.

@@ -85,10 +85,14 @@ std::vector<Operator> lm_head(const InferenceWork& work, double rows) {
 std::vector<Operator> mtp_input(const InferenceWork& work) {
   const double hidden = work.model.hidden_size;
   const double rows = work.tokens();
-  return {in(kEmbedding, elementwise("gather embeddings", rows * hidden, 2)),
-          in(kMtpProjection, norm("RMSNorm embedding", rows, hidden, 2)),
-          in(kMtpProjection, norm("RMSNorm hidden state", rows, hidden, 2)),
-          in(kMtpProjection, linear_gemm(Precision::bf16, "MTP projection", rows, hidden, 2 * hidden))};
+  std::vector<Operator> ops = {
+      in(kEmbedding, elementwise("gather embeddings", rows * hidden, 2)),
+      in(kMtpProjection, norm("RMSNorm embedding", rows, hidden, 2)),
+      in(kMtpProjection, norm("RMSNorm hidden state", rows, hidden, 2)),
+      in(kMtpProjection, linear_gemm(Precision::bf16, "MTP projection", rows, hidden, 2 * hidden))};
+  // No sum over ranks comes before its layer, which expects to be normed where the others are.
+  if (comes_normed(work)) ops.push_back(in(kNorms, norm("RMSNorm and residual add", rows, hidden, 4)));
+  return ops;
 }
 
 }  // namespace

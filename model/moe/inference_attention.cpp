@@ -105,9 +105,6 @@ Operator decode_core(const InferenceWork& work, const LayerAttention& attention)
   return gqa_decode_core(shape);
 }
 
-// The layer before ended with a sum over the attention group, and so did the embedding.
-bool comes_normed(const InferenceWork& work) { return norms_in_all_reduce(work) && !work.scatters_tokens(); }
-
 // The expert choice: scores, groups and top-k in one kernel, weights in another; trtllm-gen's experts choose
 // themselves.
 void route(Linear& linear, const InferenceWork& work) {

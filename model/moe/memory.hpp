@@ -49,9 +49,8 @@ struct Memory {
 ///
 /// Activations: the largest set of tensors alive at once in one layer, nothing saved between layers.
 /// - Hidden state and residual of every token, BF16.
-/// - In attention: q, k, v and output of the core; in MLA's decode, which never expands keys and values, q and output
-/// in
-///   the latent space.
+/// - In attention: q, k, v and output of the core; in MLA's decode, which never expands keys and values, q and
+///   output in the latent space.
 /// - In the MLP: input and output of the widest step from received tokens to the sum of the experts' outputs; beside
 ///   it the shared experts' intermediate tensors. A normal dispatch delivers a token once per rank it goes to (at most
 ///   min(num_experts_per_tok, ep)), which is then copied into num_experts_per_tok rows, as many as balanced routing

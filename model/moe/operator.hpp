@@ -66,13 +66,13 @@ enum class ExpertLayout {
   contiguous,  ///< as its normal mode does: expert by expert, each padded to whole tiles
 };
 
-/// One rank's part of a layer of routed experts that a serving stack runs as one body of kernels.
 /// Of which body of kernels a fused layer consists.
 enum class MoeBackend {
   usual,       ///< the stack's own, of which its tables have one
   trtllm_gen,  ///< TensorRT-LLM's for few tokens on Blackwell, which SGLang has by FlashInfer as its usual ones
 };
 
+/// One rank's part of a layer of routed experts that a serving stack runs as one body of kernels.
 struct ExpertShape {
   ExpertRole role = ExpertRole::none;
   double tokens = 0;  ///< of all ranks of the EP group

@@ -48,6 +48,8 @@ bool norms_in_all_reduce(const InferenceWork& work) {
   return work.tp > 1 && attention_bytes(work) <= work.most_custom_bytes;
 }
 
+bool comes_normed(const InferenceWork& work) { return norms_in_all_reduce(work) && !work.scatters_tokens(); }
+
 Operator scatter_tokens(const InferenceWork& work) {
   return reduce_scatter(attention_bytes(work), attention_group(work));
 }

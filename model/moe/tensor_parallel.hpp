@@ -23,6 +23,9 @@ namespace moeline {
 /// The stack's own kernel adds the residual and norms what it summed up, as TensorRT-LLM, SGLang and vLLM have it by
 /// default (allreduce_rms fusions): no kernel of its own follows.
 [[nodiscard]] bool norms_in_all_reduce(const InferenceWork& work);
+/// A layer's input is normed by the sum that ends the layer before it, or the embedding. The last norm, of the few rows
+/// whose logits are wanted, is a kernel of its own either way.
+[[nodiscard]] bool comes_normed(const InferenceWork& work);
 /// Each gets those of its own tokens, and the way back.
 [[nodiscard]] Operator scatter_tokens(const InferenceWork& work);
 [[nodiscard]] Operator gather_tokens(const InferenceWork& work);

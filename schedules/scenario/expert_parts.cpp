@@ -63,9 +63,11 @@ SharedExperts read_shared_experts(const Spec& spec, const Setup& setup) {
   const bool possible = runs_fused(setup) && setup.model.n_shared_experts > 0 && s.kind().micro_batches == 1;
   if (spec.has("shared_experts")) {
     const SharedExperts asked = read_choice(spec, "shared_experts", SharedExperts::in_turn);
+    if (s.phase() == WorkloadPhase::train || setup.model.n_shared_experts == 0) {
+      throw spec.error("shared_experts", "does not apply: there are none, or it is training");
+    }
     if (asked == SharedExperts::beside && !possible) {
-      throw spec.error("shared_experts",
-                       "beside: needs shared experts, and routed ones that run as one fused layer in one batch");
+      throw spec.error("shared_experts", "beside: needs routed experts that run as one fused layer, and one batch");
     }
     return asked;
   }

@@ -22,7 +22,7 @@ struct Parallelism {
   auto operator<=>(const Parallelism&) const = default;
 };
 
-/// "EP8", "TP4 x DP2, EP8", "TP8, EP2 x MoE-TP4"; without pipelines.
+/// "EP8", "1 GPU", "TP4 x DP2, EP8", "TP8, EP2 x MoE-TP4"; without pipelines.
 [[nodiscard]] std::string short_name(const Parallelism& parallelism);
 
 }  // namespace moeline

@@ -112,9 +112,9 @@ void read_pipeline(const Spec& spec, Setup& setup) {
   check_comm_keys(spec.map_or_empty("comm"));
   check_routing_keys(spec.map_or_empty("routing"));
   check_training_keys(spec, s.kind());
-  for (const char* key :
-       {"model", "hardware", "kernels", "comm", "routing", "layers", "overlap", "launch", "ranks", "jitter", "clock",
-        "speed_spread", "seed", "samples", "stages", "training", "level", "precision"}) {
+  for (const char* key : {"model",  "hardware", "kernels", "comm",      "routing",      "layers",        "overlap",
+                          "launch", "ranks",    "jitter",  "clock",     "speed_spread", "seed",          "samples",
+                          "stages", "training", "level",   "precision", "moe_backend",  "shared_experts"}) {
     if (spec.has(key)) s.without_use.emplace_back(key);
   }
 }

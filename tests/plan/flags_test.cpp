@@ -168,6 +168,10 @@ TEST_CASE("SGLang is told to prefill in steps that decode, where the plan has th
   CHECK(server(sglang_commands, d, "serve")["--enable-mixed-chunk"] == "absent");
   d.mixed = true;
   CHECK(server(sglang_commands, d, "serve")["--enable-mixed-chunk"] == "");
+  // 8192 of prompts and 96 requests with a drafted token each
+  CHECK(server(sglang_commands, d, "serve")["--chunked-prefill-size"] == "8384");
+  CHECK(server(vllm_commands, d, "serve")["--max-num-batched-tokens"] == "8384");
+  CHECK(server(trtllm_commands, d, "serve")["--max_num_tokens"] == "8384");
 }
 
 TEST_CASE("experts that are split, not spread, need no flag") {

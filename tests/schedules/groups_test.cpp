@@ -113,7 +113,7 @@ TEST_CASE(
   CHECK(order_of("{tp: 8}", {kPrefill, "shared_experts=beside"}) == SharedExperts::beside);
   CHECK(order_of("{tp: 8}", {"model=qwen3-235b-a22b"}) == SharedExperts::in_turn);  // which has none
   CHECK(says(refused("{ep: 8}", {"comm.mode=low_latency", "shared_experts=beside"}), "one fused layer"));
-  CHECK(says(refused("{tp: 8}", {"model=qwen3-235b-a22b", "shared_experts=beside"}), "needs shared experts"));
+  CHECK(says(refused("{tp: 8}", {"model=qwen3-235b-a22b", "shared_experts=beside"}), "there are none"));
 }
 
 TEST_CASE("shared experts beside routed ones cost less than in turn, and not nothing") {

@@ -113,11 +113,20 @@ TEST_CASE("a bad study of served rows is refused at its line") {
   check_study_refused("step_tokens", "step_token", 6, "did you mean 'step_tokens'?");
   check_study_refused("status: not fitted", "status: known", 3, "status");
   check_study_refused("column: origin", "column: orgin", 10, "'orgin'");
+  check_study_refused("b200}", "b2000}", 7, "unknown hardware 'b2000'");
+  check_study_refused("{trtllm: trtllm}", "{trtllm: trtlm}", 8, "'trtlm'");
+  check_study_refused("decode.yaml", "nowhere.yaml", 4, "is absent");
   check_study_refused("precision: fp8, ", "", 9, "precision");
 }
 
 TEST_CASE("a served row that makes no sense is refused at its line") {
   const TemporaryFolder folder;
-  const std::string rows = folder.write("rows.csv", kHead + replaced(disaggregated("a"), ",300,12", ",300,0"));
-  check_refused({"validate", folder.write("study.yaml", study(folder))}, rows + ":2: ", "silicon_tpot_ms");
+  const auto check = [&](const std::string& from, const std::string& to, const std::string& says) {
+    const std::string rows = folder.write("rows.csv", kHead + replaced(disaggregated("a"), from, to));
+    check_refused({"validate", folder.write("study.yaml", study(folder))}, rows + ":2: ", says);
+  };
+  check(",300,12", ",300,0", "silicon_tpot_ms");
+  check(",disagg,", ",aggg,", "did you mean 'agg'?");
+  check(",B,", ",,", "class");
+  check(",16,1024", ",1e9,1024", "concurrency");
 }

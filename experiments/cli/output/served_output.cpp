@@ -73,7 +73,7 @@ void add_row(Json& json, const ScoredServed& scored, std::size_t row) {
 
 std::string to_table(const ScoredServed& scored) {
   std::string text = fmt::format("{}: {}\n", scored.study.name, scored.study.about);
-  if (scored.study.rows.empty()) return text + fmt::format("  skipped: {} is absent\n", scored.study.table.string());
+  if (scored.study.is_absent) return text + fmt::format("  skipped: {} is absent\n", scored.study.table.string());
   TextTable table("lrrrrrr");
   table.row(
       {"TPOT, " + name_of(scored.study.status), "rows", "median e", "median |e|", "95 %", "null: median |e|", "95 %"});
@@ -85,7 +85,7 @@ std::string to_table(const ScoredServed& scored) {
 void add_served(Json& json, const ScoredServed& scored) {
   json.open().add("study", scored.study.name).add("about", scored.study.about);
   json.add("status", name_of(scored.study.status)).add("unit", "ms");
-  if (scored.study.rows.empty()) json.add("skipped", scored.study.table.string() + " is absent");
+  if (scored.study.is_absent) json.add("skipped", scored.study.table.string() + " is absent");
   add_groups(json, "by_class", scored.by_class);
   add_groups(json, "by_model", scored.by_model);
   add_counts(json, "left_out", scored.left_out);
