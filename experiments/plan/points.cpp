@@ -34,6 +34,18 @@ std::string routing_of(int redundant_experts) {
   return redundant_experts == 0 ? "" : fmt::format("routing: {{redundant_experts: {}}}\n", redundant_experts);
 }
 
+std::string comm_of(int num_sms) { return num_sms > 0 ? fmt::format("comm: {{num_sms: {}}}\n", num_sms) : ""; }
+
+template <class Choice>
+std::string scenario_of(const Choice& choice, const Architecture& model, const std::string& workload,
+                        const std::string& comm) {
+  return fmt::format(
+      "schedule: {}\n"
+      "workload: {{{}}}\n"
+      "{}{}{}ranks: folded\n",
+      choice.schedule, workload, parallelism_of(choice.unit, model), comm, routing_of(choice.redundant_experts));
+}
+
 }  // namespace
 
 Points::Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known)
@@ -74,32 +86,17 @@ std::string Points::answers(const DecodeChoice& choice) const {
 }
 
 Points::Question Points::question(const PrefillChoice& choice, int tokens) const {
-  const std::string comm = choice.comm_sms > 0 ? fmt::format("comm: {{num_sms: {}}}\n", choice.comm_sms) : "";
-  return of_machine(fmt::format("schedule: {}\n"
-                                "workload: {{phase: prefill, {}}}\n"
-                                "{}{}{}ranks: folded\n",
-                                choice.schedule, prompts(tokens), parallelism_of(choice.unit, model_), comm,
-                                routing_of(choice.redundant_experts)),
+  return of_machine(scenario_of(choice, model_, "phase: prefill, " + prompts(tokens), comm_of(choice.comm_sms)),
                     plan_.prefill.set);
 }
 
 Points::Question Points::question(const DecodeChoice& choice) const {
-  return of_machine(fmt::format("schedule: {}\n"
-                                "workload: {{phase: decode, {}}}\n"
-                                "{}{}ranks: folded\n",
-                                choice.schedule, answers(choice), parallelism_of(choice.unit, model_),
-                                routing_of(choice.redundant_experts)),
-                    plan_.decode.set);
+  return of_machine(scenario_of(choice, model_, "phase: decode, " + answers(choice), ""), plan_.decode.set);
 }
 
 Points::Question Points::question(const PrefillChoice& prefill, const DecodeChoice& decode, int tokens) const {
-  const std::string comm = prefill.comm_sms > 0 ? fmt::format("comm: {{num_sms: {}}}\n", prefill.comm_sms) : "";
-  return of_machine(fmt::format("schedule: {}\n"
-                                "workload: {{phase: mixed, {}, {}}}\n"
-                                "{}{}{}ranks: folded\n",
-                                prefill.schedule, answers(decode), prompts(tokens),
-                                parallelism_of(prefill.unit, model_), comm, routing_of(prefill.redundant_experts)),
-                    plan_.prefill.set);
+  const std::string workload = fmt::format("phase: mixed, {}, {}", answers(decode), prompts(tokens));
+  return of_machine(scenario_of(prefill, model_, workload, comm_of(prefill.comm_sms)), plan_.prefill.set);
 }
 
 std::optional<CommMode> Points::mode(PrefillChoice choice) const {

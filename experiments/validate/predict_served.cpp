@@ -13,13 +13,6 @@
 namespace moeline {
 namespace {
 
-// Without the place in the study's scenario.
-std::string words_of(const SpecError& error) {
-  const std::string text = error.what();
-  const std::size_t place = text.find(": ");
-  return error.names_file() && place != std::string::npos ? text.substr(place + 2) : text;
-}
-
 // Everything of a scenario but its workload.
 std::vector<std::string> deployment_of(const ServedStudy& study, const ServedRow& row) {
   const auto named = [](const std::map<std::string, std::string>& names, const std::string& what,
@@ -150,7 +143,7 @@ std::vector<ServedPrediction> predict_served(const ServedStudy& study) {
     try {
       deployments[deployment_of(study, study.rows[i])].push_back(i);
     } catch (const SpecError& error) {
-      predictions[i].refused = words_of(error);
+      predictions[i].refused = error.reason();
     }
   }
   std::vector<const std::pair<const std::vector<std::string>, std::vector<std::size_t>>*> order;
@@ -162,7 +155,7 @@ std::vector<ServedPrediction> predict_served(const ServedStudy& study) {
       try {
         predictions[i] = predict(study, study.rows[i], steps);
       } catch (const SpecError& error) {
-        predictions[i].refused = words_of(error);
+        predictions[i].refused = error.reason();
       }
     }
   });

@@ -5,14 +5,14 @@
 namespace moeline {
 namespace {
 
-std::string located(std::string_view file, int line, std::string_view message) {
-  return line > 0 ? fmt::format("{}:{}: {}", file, line, message) : fmt::format("{}: {}", file, message);
+std::string place_of(std::string_view file, int line) {
+  return line > 0 ? fmt::format("{}:{}: ", file, line) : fmt::format("{}: ", file);
 }
 
 }  // namespace
 
 SpecError::SpecError(std::string_view file, int line, std::string_view message)
-    : std::runtime_error(located(file, line, message)), names_file_(true) {}
+    : std::runtime_error(place_of(file, line).append(message)), place_(place_of(file, line).size()) {}
 
 std::string expect_name(std::string_view kind, std::string_view name, std::span<const std::string> candidates) {
   if (std::optional<std::string> known = known_name(name, candidates)) return *std::move(known);

@@ -1,6 +1,7 @@
 // Two kinds of failure: what the user gave us is wrong (SpecError, exit code 3), or we broke our own promise (CHECK).
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -16,10 +17,12 @@ class SpecError : public std::runtime_error {
   using std::runtime_error::runtime_error;
   SpecError(std::string_view file, int line, std::string_view message);
   /// Whether the message begins with a file. One that does not knows of none; whoever does adds it.
-  [[nodiscard]] bool names_file() const { return names_file_; }
+  [[nodiscard]] bool names_file() const { return place_ > 0; }
+  /// The message without file and line.
+  [[nodiscard]] std::string reason() const { return what() + place_; }
 
  private:
-  bool names_file_ = false;
+  std::size_t place_ = 0;  // characters of the message that say where
 };
 
 /// Runs `work`; where it is refused without a file, it is this one's content that is to blame.

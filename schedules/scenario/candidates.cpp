@@ -60,11 +60,6 @@ Setup with_schedule(Question question, const ScheduleKind& kind) {
   return read_scenario(spec, std::move(question.hardware_overrides));
 }
 
-std::string reason_of(const SpecError& error) {
-  const std::string text = error.what();
-  return error.names_file() ? text.substr(text.find(": ") + 2) : text;
-}
-
 // "gpipe, 1f1b: REASON; zb1p: REASON"
 std::string reasons_of(const std::vector<Candidate>& candidates) {
   std::vector<std::pair<std::string, std::string>> by_reason;
@@ -85,7 +80,7 @@ std::string reasons_of(const std::vector<Candidate>& candidates) {
 // `errors`: of those that were read. One mistake that all of them met is told with its place, as ever.
 SpecError none_applies(const Spec& spec, const std::vector<Candidate>& candidates,
                        const std::vector<SpecError>& errors) {
-  const auto is_first = [&](const SpecError& error) { return reason_of(error) == reason_of(errors.front()); };
+  const auto is_first = [&](const SpecError& error) { return error.reason() == errors.front().reason(); };
   if (!errors.empty() && std::all_of(errors.begin(), errors.end(), is_first)) return errors.front();
   return spec.error("schedule", fmt::format("auto: no schedule applies: {}", reasons_of(candidates)));
 }
@@ -102,7 +97,7 @@ std::vector<Candidate> candidates_of(const ScenarioText& scenario, const Spec& s
       candidate.refused = other_work(spec, phase, kind);
       if (candidate.refused.empty()) candidate.setup = with_schedule(scenario.question(), kind);
     } catch (const SpecError& error) {
-      candidate.refused = reason_of(errors.emplace_back(error));
+      candidate.refused = errors.emplace_back(error).reason();
     }
   }
   const auto applies = [](const Candidate& each) { return each.setup.has_value(); };
