@@ -72,10 +72,11 @@ bool is_colocated(const CsvTable& table, std::size_t row) {
 void check_names(const Spec& spec, const ServedStudy& study) {
   if (!std::filesystem::exists(study.scenario)) throw spec.error("scenario", study.scenario.string() + " is absent");
   const Spec machines = spec.map("machines"), kernels = spec.map("kernels");
-  for (const auto& [system, machine] : study.machines) {
-    const HardwareProfile profile = at_key(machines, system, [&] { return load_profile(machine, {}, spec.file()); });
-    for (const auto& [stack, set] : study.kernels) {
-      (void)at_key(kernels, stack, [&] { return profile.kernels(set, ""); });
+  for (const auto& machine : study.machines) {  // clang 14 lets no lambda see names of a binding
+    const HardwareProfile profile =
+        at_key(machines, machine.first, [&] { return load_profile(machine.second, {}, spec.file()); });
+    for (const auto& kernel_set : study.kernels) {
+      (void)at_key(kernels, kernel_set.first, [&] { return profile.kernels(kernel_set.second, ""); });
     }
   }
 }
