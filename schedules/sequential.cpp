@@ -20,23 +20,8 @@ Program training(const Setup& setup) {
 }
 
 Program inference(const Setup& setup) {
-  const std::vector<std::string> dense = dense_phases(setup);
-  const std::vector<std::string> moe = setup.layer_phases();
-  const bool shared_beside = setup.scenario.shared_experts == SharedExperts::beside;
-  return inference_program(setup, {.micro_batches = 1, .overlapped = false}, "", [&](InferenceRank& rank) {
-    const auto append_layers = [&rank, shared_beside](const std::vector<std::string>& phases) {
-      return [&rank, &phases, shared_beside](int first, int count) {
-        for (int layer = first; layer < first + count; ++layer) {
-          for (const std::string& phase : phases) {
-            const bool beside = phase == "shared" && shared_beside;
-            rank.append(phase, 0, layer, beside ? StreamName::side : stream_of(phase));
-            beside ? rank.leave_running() : rank.chain();
-          }
-        }
-      };
-    };
-    append_step(rank, append_layers(dense), append_layers(moe));
-  });
+  return inference_program(setup, {.micro_batches = 1, .overlapped = false}, "",
+                           [&](InferenceRank& rank) { append_in_turn(rank, setup, 0); });
 }
 
 }  // namespace

@@ -67,11 +67,14 @@ void explain_scenario(const Options& options, const std::optional<PageTemplate>&
   const Run run = best_run(options.input.path, options.assignments, true);
   const auto ranks = parse_ranks("--ranks", options.ranks, simulated_ranks(run.program.graph));
   const Explanation explanation = explain(run);
+  const InferenceResult* inference = run.inference();
+  const bool staged = inference != nullptr && inference->rounds > 1;
+  const std::string rounds = staged ? fmt::format(", {} rounds of the pipeline in a row", inference->rounds) : "";
   const std::string chosen = run.tried.empty() ? "" : ", schedule " + run.setup.scenario.schedule;
   put_out(
       {.explanation = explanation,
        .graph = run.program.graph,
-       .title = options.input.path + chosen,
+       .title = options.input.path + chosen + rounds,
        .modules = [&] { return module_table(run); },
        .page = [&](const std::string& table) { return run_page(run, explanation, ranks, options.assignments, table); }},
       options, page_template);

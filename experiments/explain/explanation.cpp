@@ -142,7 +142,7 @@ std::string title_of(const Blame& blame) {
 }
 
 Explanation explain(const Run& run) {
-  Explanation e = explain(run.program.graph, run.timeline, run.metrics.span, stand_ins_of(run.program),
+  Explanation e = explain(run.program.graph, run.timeline, run.explained_span(), stand_ins_of(run.program),
                           [&](const Gradient& gradient) { return hardware_items(run, gradient); });
   e.schedule = run.setup.scenario.schedule;
   if (is_by_slot(run)) e.sensitivities.clear();

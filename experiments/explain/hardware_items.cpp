@@ -90,7 +90,7 @@ double moved(const Run& run, const Gradient& gradient, const std::vector<Price>&
 }
 
 double elasticity(const Run& run, double ps, double ln_change) {
-  return ps / static_cast<double>(run.metrics.span.count()) / ln_change;
+  return ps / static_cast<double>(run.explained_span().count()) / ln_change;
 }
 
 // What the time of a task comes to that was priced at `was` and took so long, where `is` is its price.

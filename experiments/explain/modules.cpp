@@ -21,7 +21,7 @@ double tokens_of(const Setup& setup) {
     if (!is_training_step(setup.scenario)) return micro_batch;
     return micro_batch * micro_batches(setup.scenario) / setup.scenario.parallelism.pp;
   }
-  const double gpus = setup.scenario.parallelism.tp;  // that share their work
+  const double gpus = setup.scenario.parallelism.gpus_of_request();
   const DecodeWorkload* answers = decode_of(workload);
   const PrefillWorkload* prompts = prefill_of(workload);
   const double decoded = answers == nullptr ? 0 : 1.0 * answers->batch_size * answers->query_len;

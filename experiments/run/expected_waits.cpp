@@ -126,6 +126,15 @@ Program chunk_with_waits(const Setup& setup) {
 
 }  // namespace
 
+void wait_as_alone(const Setup& alone, Program& program) {
+  if (!alone.expects_waits()) return;
+  const Waits waits = waits_of_folded(alone, build_program(alone));
+  for (const Meeting& meeting : program.meetings) {
+    const auto found = waits.find({program.graph.phases()[meeting.phase].name, 0});
+    if (found != waits.end()) add_wait(program, meeting, found->second);
+  }
+}
+
 Setup with_expected_waits(const Setup& setup) {
   Setup waiting = setup;
   if (!setup.expects_waits()) return waiting;

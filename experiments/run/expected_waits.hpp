@@ -15,6 +15,9 @@ namespace moeline {
 /// scaled by the expected maximum of normal numbers.
 [[nodiscard]] Program program_with_waits(const Setup& setup);
 
+/// The same of a program of stages: its meetings wait as those of their name do in `alone`, one pass over all layers.
+void wait_as_alone(const Setup& alone, Program& program);
+
 /// Of a pipeline: the setup with Setup::waits. A transfer waits as long as one of its name does on average in the
 /// second half of eight MoE layers, of passes alone and of overlapped ones, in four draws. The GPUs of each rank's
 /// expert-parallel group are drawn once: their speeds stay, so that stages differ by their slowest GPU.

@@ -5,23 +5,28 @@
 #include <algorithm>
 #include <cmath>
 
+#include "moe/tensor_parallel.hpp"
+#include "schedules/scenario/stage_blocks.hpp"
+
 namespace moeline {
 namespace {
 
 double cached_keys(const InferenceWork& work) { return work.decode.requests * work.decode.kv_len; }
 
-}  // namespace
-
-Memory memory_of(const Setup& setup) {
-  InferenceWork work = setup.inference_work(0, 1);
+// Without stages, of all layers and requests.
+GpuWork gpu_work(const Setup& setup) {
+  const int parts = passes(setup.scenario);
+  InferenceWork work = setup.inference_work(0, parts);
   for (int rank = 1; setup.requests_differ() && rank < setup.simulated_ranks(); rank += work.tp) {
-    InferenceWork other = setup.inference_work(0, 1, 0, rank);
+    InferenceWork other = setup.inference_work(0, parts, 0, rank);
     if (cached_keys(other) > cached_keys(work)) work = std::move(other);
   }
   GpuWork d;
   for (const RoutedLayer& layer : setup.routed) d.busiest_rank = std::max(d.busiest_rank, layer.imbalance());
   d.tp = work.tp;
   d.ep = work.ep;
+  d.cp = work.cp;
+  d.gathers_keys = gathers_keys(work);
   d.moe_tp = work.moe_tp;
   d.redundant_experts = work.redundant_experts;
   d.micro_batches = setup.scenario.kind().micro_batches;
@@ -34,7 +39,45 @@ Memory memory_of(const Setup& setup) {
   d.mode = work.mode;
   d.dispatch = work.dispatch;
   d.comm_sms = setup.scenario.comm.num_sms;
-  return memory_per_gpu(setup.model, d);
+  return d;
+}
+
+// Requests whose keys a stage keeps, over those of a pass: all that decode; prompts until their last chunk has left the
+// pipeline, while the next ones have begun.
+double caches_of_stage(const Setup& setup, const GpuWork& pass) {
+  if (const DecodeWorkload* w = decode_of(setup.scenario.workload)) return w->batch_size / pass.decode.requests;
+  const int chunks = passes(setup.scenario);
+  return 1 + (setup.scenario.parallelism.pp - 2 + chunks) / chunks;  // NOLINT: whole prompts
+}
+
+// Of the whole model, whatever is simulated of it.
+std::vector<StageBlocks> whole_stages(const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  const bool listed = s.whole_model && !s.stage_layers.empty();
+  return given_stages(blocks_of(setup.model, 0),
+                      listed ? s.stage_layers : even_stages(setup, setup.model.num_hidden_layers));
+}
+
+}  // namespace
+
+std::vector<Memory> memory_of_stages(const Setup& setup) {
+  GpuWork d = gpu_work(setup);
+  if (!is_staged(setup.scenario)) return {memory_per_gpu(setup.model, d)};
+  const bool drafts = d.mtp;
+  d.caches = caches_of_stage(setup, d);
+  std::vector<Memory> memories;
+  for (StageBlocks& stage : whole_stages(setup)) {
+    d.mtp = drafts && stage.back().kind == BlockKind::head;  // MTP modules lie on the last stage
+    d.stage = std::move(stage);
+    memories.push_back(memory_per_gpu(setup.model, d));
+  }
+  return memories;
+}
+
+Memory memory_of(const Setup& setup) {
+  const std::vector<Memory> stages = memory_of_stages(setup);
+  return *std::max_element(stages.begin(), stages.end(),
+                           [](const Memory& a, const Memory& b) { return a.total() < b.total(); });
 }
 
 std::string breakdown(const Memory& m) {

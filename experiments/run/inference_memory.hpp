@@ -2,14 +2,18 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "moe/memory.hpp"
 #include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
 
-/// Of inference, per GPU: the largest cache of the ranks, and the most rows that any gets.
+/// Of inference, per GPU: the largest cache of the ranks, and the most rows that any gets. Of a pipeline, a GPU of the
+/// stage that needs most.
 [[nodiscard]] Memory memory_of(const Setup& setup);
+/// One for each stage; without a pipeline one.
+[[nodiscard]] std::vector<Memory> memory_of_stages(const Setup& setup);
 
 /// "weights 22.5, KV cache 34.3, activations 0.3, communication buffers 0.9", in GiB.
 [[nodiscard]] std::string breakdown(const Memory& memory);

@@ -67,12 +67,13 @@ ModuleUses module_uses(const Setup& setup, const Program& program, const Timelin
     by_kernel[program.executions[id].kernel][phase.layer >= first_mtp ? 1 : 0].add(use_of(program, timeline, id),
                                                                                    times);
   }
+  const double part = 1 / (program.ranks * program.steps);
   ModuleUses uses;
   for (std::size_t kernel = 0; kernel < by_kernel.size(); ++kernel) {
     const std::string& module = program.kernels[kernel].module;
     const auto& [of_model, of_mtp] = by_kernel[kernel];
-    if (of_model.total_us() > 0) uses[module].add(of_model, 1.0 / program.ranks);
-    if (of_mtp.total_us() > 0) uses[in_mtp(module)].add(of_mtp, 1.0 / program.ranks);
+    if (of_model.total_us() > 0) uses[module].add(of_model, part);
+    if (of_mtp.total_us() > 0) uses[in_mtp(module)].add(of_mtp, part);
   }
   return uses;
 }

@@ -17,4 +17,21 @@ Setup layers_of_pipeline(const Setup& setup, const char* schedule) {
   return layers;
 }
 
+Setup one_pass(const Setup& setup) {
+  Setup one = setup;
+  Scenario& s = one.scenario;
+  const int count = passes(s);
+  if (auto* decode = std::get_if<DecodeWorkload>(&s.workload)) {
+    decode->batch_size = (decode->batch_size + count - 1) / count;
+  } else if (count > 1) {
+    auto& prompts = std::get<PrefillWorkload>(s.workload);
+    prompts.cached_len += count / 2 * prompts.tokens;
+    prompts.prompt_len = prompts.cached_len + prompts.tokens;
+  }
+  s.parallelism.pp = 1;
+  s.stage_layers.clear();
+  if (s.speed_spread > 0) one.variation.slowness = {slowest_of(s.parallelism.group(), s.speed_spread)};
+  return one;
+}
+
 }  // namespace moeline

@@ -6,6 +6,7 @@
 #include "experiments/run/first_token.hpp"
 #include "experiments/run/inference_memory.hpp"
 #include "experiments/run/run_layers.hpp"
+#include "experiments/run/run_stages.hpp"
 #include "experiments/run/run_warnings.hpp"
 #include "experiments/run/slot_level.hpp"
 #include "experiments/run/sustained_clock.hpp"
@@ -56,7 +57,14 @@ Run run_given_slots(const Setup& setup, bool record_changes) {
   return run;
 }
 
+Run run_on_stages(const Setup& setup, bool record_changes) {
+  Run run = run_stages(at_sustained_clock(setup), record_changes);
+  std::get<InferenceResult>(run.result).memory = memory_of(setup);
+  return run;
+}
+
 Run run_step_or_chunk(const Setup& setup, bool record_changes) {
+  if (is_staged(setup.scenario)) return run_on_stages(setup, record_changes);
   Run run = run_layers(at_sustained_clock(setup), record_changes);
   note_waits(run);
   auto* inference = std::get_if<InferenceResult>(&run.result);

@@ -25,11 +25,21 @@ struct ChunkResult {
   Steady steady;
 };
 
+/// Of a pipeline in prefill or decode.
+struct StageResult {
+  std::string blocks;  ///< "embedding, 3 dense, 12 moe"
+  Time busy{};         ///< of a round, from the start of each of its passes to its end
+  Memory memory{};     ///< per GPU
+};
+
 /// A step of prefill or decode, or some MoE layers of it.
 struct InferenceResult {
   Steady steady;
-  Memory memory{};     ///< per GPU
-  double ttft_ms = 0;  ///< of prefill
+  Memory memory{};                    ///< per GPU, of the stage that needs most
+  double ttft_ms = 0;                 ///< of prefill
+  std::vector<StageResult> stages{};  ///< of a pipeline (run_stages.hpp)
+  int rounds = 1;                     ///< of it, simulated one after the other
+  double steps_of_round = 1;          ///< in which the phases are
 };
 
 /// A whole pipeline of slots of given length: of kernels nothing is known.
@@ -70,6 +80,9 @@ struct Run {
   [[nodiscard]] bool has_given_slots() const { return std::holds_alternative<GivenSlotsResult>(result); }
   /// A whole pipeline, of given slots or of operators.
   [[nodiscard]] bool is_pipeline() const { return has_given_slots() || step() != nullptr; }
+  /// Of the timeline, what answers why it takes so long: the step; of stages all rounds, from filling the pipeline to
+  /// draining it, because a round of its own has neither begin nor end.
+  [[nodiscard]] Time explained_span() const { return is_staged(setup.scenario) ? timeline.makespan : metrics.span; }
   /// REQUIRES: it is no whole pipeline.
   [[nodiscard]] const Steady& steady() const {
     MOELINE_CHECK(!is_pipeline(), setup.scenario.schedule);

@@ -75,9 +75,10 @@ double tokens_per_s(const Run& run) {
     const double tokens = 1.0 * w->global_batch_size * w->seq_len;
     return tokens / static_cast<double>(run.setup.scenario.parallelism.world()) / step_s;
   }
-  const double gpus = run.setup.scenario.parallelism.tp;  // that have the same requests
+  const double gpus = run.setup.scenario.parallelism.gpus_of_request();
   const PrefillWorkload* prompts = prefill_of(workload);
-  if (is_chunked(run)) return (prompts->prompt_len - prompts->cached_len) / (run.inference()->ttft_ms / 1e3) / gpus;
+  if (is_chunked(run) && !is_staged(run.setup.scenario))
+    return (prompts->prompt_len - prompts->cached_len) / (run.inference()->ttft_ms / 1e3) / gpus;
   const DecodeWorkload* answers = decode_of(workload);
   const double decoded = answers == nullptr ? 0 : answers->batch_size * tokens_per_request(*answers);
   const double prefilled = prompts == nullptr ? 0 : prompts->tokens;
@@ -153,6 +154,7 @@ bool always(const Run& /*run*/) { return true; }
 bool of_kernels(const Run& run) { return !run.has_given_slots(); }
 bool of_operators(const Run& run) { return of_kernels(run) && run.setup.scenario.level == Level::by_operator; }
 bool of_layers(const Run& run) { return !run.is_pipeline(); }
+bool of_one_stage(const Run& run) { return of_layers(run) && !is_staged(run.setup.scenario); }
 bool of_memory(const Run& run) { return knows_memory(run); }
 bool of_training_step(const Run& run) { return run.step() != nullptr; }
 bool of_whole_training(const Run& run) { return run.step() != nullptr && is_whole_step(run); }
@@ -161,7 +163,7 @@ bool of_step(const Run& run) { return is_whole_step(run); }
 bool of_decode(const Run& run) { return is_whole_step(run) && decodes(run); }
 bool of_prefill(const Run& run) { return is_whole_step(run) && prefills(run); }
 bool of_clock(const Run& run) { return of_kernels(run) && clock_matters(run.setup); }
-bool of_power(const Run& run) { return of_layers(run) && of_clock(run); }
+bool of_power(const Run& run) { return of_one_stage(run) && of_clock(run); }
 bool of_loads(const Run& run) { return has_imbalance(run); }
 
 constexpr RunMetric kRunMetrics[] = {
@@ -175,7 +177,7 @@ constexpr RunMetric kRunMetrics[] = {
     {"comm_busy_us", [](const Run& r) { return to_us(r.metrics.comm_busy); }, always},
     {"exposed_comm_us", [](const Run& r) { return to_us(r.metrics.exposed_comm); }, always},
     {"barrier_us", [](const Run& r) { return barrier_us(r); }, of_operators},
-    {"compute_waits_us", [](const Run& r) { return compute_waits_us(r); }, of_layers},
+    {"compute_waits_us", [](const Run& r) { return compute_waits_us(r); }, of_one_stage},
     {"overlap_fraction", [](const Run& r) { return r.metrics.overlap_fraction(); }, always},
     {"bubble_fraction", [](const Run& r) { return bubble_fraction(r); }, always},
     {"bubble_ms", [](const Run& r) { return bubble_ms(r); }, of_pipeline},

@@ -51,7 +51,7 @@ void add_scope_warnings(const Run& run, std::vector<std::string>& warnings) {
   const Scenario& s = run.setup.scenario;
   const auto* train = std::get_if<TrainWorkload>(&s.workload);
   const DecodeWorkload* decode = decode_of(s.workload);
-  if (is_chunked(run)) {
+  if (is_chunked(run) && !is_staged(s)) {
     warnings.emplace_back(
         "the prompt takes several steps: this is the first and shortest; ttft_ms and tokens_per_s_per_gpu are of them "
         "all");
@@ -91,7 +91,7 @@ void add_price_warnings(const Run& run, std::vector<std::string>& warnings) {
 void add_power_warning(const Run& run, std::vector<std::string>& warnings) {
   constexpr double kMet = 1.02;
   const bool capped = run.setup.scenario.clock == ClockChoice::sustained && clock_matters(run.setup);
-  if (!capped || run.is_pipeline()) return;
+  if (!capped || run.is_pipeline() || is_staged(run.setup.scenario)) return;
   const double cap_w = run.setup.machine.facts.power_cap_w;
   if (const double drawn_w = power_w(run); drawn_w > kMet * cap_w) {
     warnings.push_back(fmt::format("power_cap_w, {:.0f} W, is not met: {:.0f} W even at {:.0f} MHz", cap_w, drawn_w,

@@ -12,6 +12,12 @@ enum class CommMode {
   none,         ///< one rank has all experts, and all of each
 };
 
+/// How the keys and values of a prompt reach the ranks that share its tokens.
+enum class ContextMode {
+  all_gather,  ///< those of all tokens before attention begins (as vLLM and SGLang prefill)
+  ring,  ///< block by block from neighbour to neighbour, beside the attention to the block before (arXiv 2310.01889)
+};
+
 /// Whether tokens leave their rank before the experts.
 [[nodiscard]] constexpr bool sends_tokens(CommMode mode) {
   return mode != CommMode::all_reduce && mode != CommMode::none;

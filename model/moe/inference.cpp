@@ -120,6 +120,7 @@ std::vector<Operator> inference_phase(const std::string& phase, const InferenceW
   if (phase == "lm_head") return lm_head(work, work.logit_rows());
   if (phase == "draft_head") return lm_head(work, work.decode.requests + work.prefill.requests);
   if (phase == "mtp") return mtp_input(work);
+  if (phase == "stage_input") return {in(kSendActivations, gather_stage_input(work))};
   throw SpecError(unknown_name("phase", phase, inference_phases(work.model, !work.prefill.any(), work.mode)));
 }
 

@@ -28,12 +28,16 @@ namespace moeline {
 /// all else takes their tokens together.
 ///
 /// `tp` ranks that follow each other share attention: heads, and the requests, which all of them have. `ep` x `moe_tp`
-/// ranks, whole groups of the former, share a layer of experts: ranks with the same experts hold 1/moe_tp of each.
+/// ranks, whole groups of the former, share a layer of experts: ranks with the same experts hold 1/moe_tp of each. `cp`
+/// such groups share prompts: each has 1/cp of the new tokens of every prompt, dealt out so that all see as many keys
+/// (zigzag), and `prefill` is its part: query_len of its own, kv_len of the whole prompt.
 struct InferenceWork : RankWork {
   Sequences decode;
   Sequences prefill;
   int tp = 1;
+  int cp = 1;
   int moe_tp = 1;
+  ContextMode context = ContextMode::all_gather;
   CommMode mode = CommMode::normal;
   Precision dispatch = Precision::fp8;     ///< that tokens travel in
   MoeBackend backend = MoeBackend::usual;  ///< of fused experts
@@ -68,6 +72,7 @@ struct InferenceWork : RankWork {
 ///   mlp        routed experts, or the dense feed-forward network
 ///   dispatch, combine   what the mode has before and behind the experts
 /// Collectives of the attention group stand where their operands are ready: in attn, in a dense mlp, behind a combine.
+///   stage_input   of a pipeline, what its attention groups do once a message has come
 ///   embedding, lm_head; mtp: what an MTP module does before its layer, draft_head: what it does after
 /// Throws SpecError for another name.
 [[nodiscard]] std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work,

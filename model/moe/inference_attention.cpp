@@ -38,11 +38,11 @@ void project_mla(Linear& linear, const InferenceWork& work) {
   if (m.q_lora_rank > 0) linear.project(kUpQ, "W_UQ", t, query, m.q_lora_rank);
 }
 
-// Keys and values of every head, those of a cached prefix included.
+// Keys and values of every head, those of a cached prefix included; in a ring of those that the rank has.
 void expand_keys(Linear& linear, const InferenceWork& work) {
   const Architecture& m = work.model;
   const double heads = work.heads();
-  const double keys = work.prefill.requests * work.prefill.kv_len;
+  const double keys = work.prefill.requests * work.prefill.kv_len / (gathers_keys(work) ? 1 : work.cp);
   linear.project(kUpKv, "W_UKV", keys, heads * (m.qk_nope_head_dim + m.v_head_dim), m.kv_lora_rank);
   linear.add(kRotary, elementwise("copy k_nope into K", keys * heads * m.qk_nope_head_dim, 2));
   linear.add(kRotary, memory(Family::strided, "broadcast k_rope to heads", keys * heads * m.qk_rope_head_dim * kBf16));
@@ -81,15 +81,42 @@ AttentionShape shape_of(const InferenceWork& work, const Sequences& sequences) {
   return shape;
 }
 
-Operator prompts_core(const InferenceWork& work, const LayerAttention& attention) {
+// Of the queries that a rank has of a prompt, dealt out among `cp`: as if they followed each other in the middle.
+// With `blocks` of the keys apart, each query sees the same share of every block on average.
+double keys_of_part(const Sequences& prompts, int cp, int blocks) {
+  const double mean_seen = prompts.kv_len - cp * prompts.query_len / 2;
+  return mean_seen / blocks + prompts.query_len / 2;
+}
+
+// `blocks`: that the keys are split into, of which this is one.
+Operator prompts_core(const InferenceWork& work, const LayerAttention& attention, int blocks) {
   const Architecture& m = work.model;
   AttentionShape shape = shape_of(work, work.prefill);
+  shape.kv_len = keys_of_part(work.prefill, work.cp, blocks);
   if (attention.kind == AttentionKind::mla) {
     shape.kv_heads = shape.heads;
     shape.qk_dim = m.qk_nope_head_dim + m.qk_rope_head_dim;
     shape.v_dim = m.v_head_dim;
   }
   return prefill_core(shape, attention.window);
+}
+
+// One block of keys after the other, while the next one is on its way; partial results are weighed by their sums.
+void attend_in_ring(Linear& linear, const InferenceWork& work, const LayerAttention& attention) {
+  for (int block = 1; block < work.cp; ++block) linear.add(kKeyTransfer, pass_keys_on(work));
+  const Operator core = prompts_core(work, attention, work.cp);
+  const double outputs = work.tokens() * work.heads() * core.attention.v_dim;
+  for (int block = 0; block < work.cp; ++block) {
+    linear.add(kCore, core);
+    linear.ops().back().awaits = block;
+    if (block > 0)
+      linear.add(kCore, memory(Family::streaming, "merge partial attention", outputs * (kBf16 + 2 * kFp32)));
+  }
+}
+
+void attend_to_prompts(Linear& linear, const InferenceWork& work, const LayerAttention& attention) {
+  if (work.cp > 1 && work.context == ContextMode::ring) return attend_in_ring(linear, work, attention);
+  linear.add(kCore, prompts_core(work, attention, 1));
 }
 
 Operator decode_core(const InferenceWork& work, const LayerAttention& attention) {
@@ -125,6 +152,7 @@ std::vector<Operator> attention_before_core(const InferenceWork& work, const Blo
   }
   if (block.attention.kind == AttentionKind::gqa) {
     project_gqa(linear, work);
+    if (gathers_keys(work)) linear.add(kKeyTransfer, gather_keys(work));
     return linear.ops();
   }
   project_mla(linear, work);
@@ -133,6 +161,7 @@ std::vector<Operator> attention_before_core(const InferenceWork& work, const Blo
     linear.add(kUpKv, per_head("absorb W_UK", work.decode.tokens(), work.heads(), work.model.kv_lora_rank,
                                work.model.qk_nope_head_dim));
   }
+  if (gathers_keys(work)) linear.add(kKeyTransfer, gather_keys(work));
   if (work.prefill.any()) expand_keys(linear, work);
   return linear.ops();
 }
@@ -142,7 +171,7 @@ std::vector<Operator> attention_from_core(const InferenceWork& work, const Block
   const Architecture& m = work.model;
   const double heads = work.heads();
   Linear linear(work.tensor_format(stored_format(m, kAttention, kOutputProjection)));
-  if (work.prefill.any()) linear.add(kCore, prompts_core(work, block.attention));
+  if (work.prefill.any()) attend_to_prompts(linear, work, block.attention);
   if (work.decode.any()) linear.add(kCore, decode_core(work, block.attention));
   if (mla && work.decode.any()) {
     linear.add(kUpKv, per_head("absorb W_UV", work.decode.tokens(), heads, m.v_head_dim, m.kv_lora_rank));

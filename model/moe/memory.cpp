@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
+#include "architecture/block_modules.hpp"
 #include "architecture/matrices.hpp"
-#include "architecture/parameters.hpp"
 #include "moe/kernels.hpp"
 #include "routing/routing.hpp"
 
@@ -52,25 +52,52 @@ double weight_bytes(const Architecture& model, const GpuWork& d, const std::vect
   return sum;
 }
 
+bool holds(const GpuWork& d, BlockKind kind) {
+  return d.stage.empty() ||
+         std::any_of(d.stage.begin(), d.stage.end(), [&](const Block& block) { return block.kind == kind; });
+}
+
+std::vector<Module> held_modules(const Architecture& model, const GpuWork& d) {
+  if (d.stage.empty()) return modules(model);
+  std::vector<BlockKind> kinds;
+  for (const Block& block : d.stage) kinds.push_back(block.kind);
+  return modules_of(model, kinds);
+}
+
+// With the layers of the stage alone.
+Architecture layers_of_stage(Architecture model, const GpuWork& d) {
+  if (d.stage.empty()) return model;
+  std::vector<int> windows;
+  for (const Block& block : d.stage) {
+    if (is_layer(block.kind)) windows.push_back(block.attention.window);
+  }
+  model.num_hidden_layers = static_cast<int>(windows.size());
+  if (!model.windows.empty()) model.windows = std::move(windows);
+  return model;
+}
+
 double kv_cache_bytes(const Architecture& model, const GpuWork& d) {
-  Architecture cached = heads_of_rank(model, d);
+  Architecture cached = layers_of_stage(heads_of_rank(model, d), d);
   if (d.mtp) {
     cached.num_hidden_layers += model.num_nextn_predict_layers;
-    if (!model.windows.empty()) cached.windows.resize(static_cast<std::size_t>(cached.num_hidden_layers), 0);
+    if (!cached.windows.empty()) cached.windows.resize(static_cast<std::size_t>(cached.num_hidden_layers), 0);
   }
   const auto bytes_of = [&](const Sequences& s) { return s.requests * kv_bytes(cached, s.kv_len); };
-  return (bytes_of(d.decode) + bytes_of(d.prefill)) * number_bytes(model.kv_cache) / kBf16;
+  const double prompts = bytes_of(d.prefill) / (d.gathers_keys ? 1 : d.cp);
+  return d.caches * (bytes_of(d.decode) + prompts) * number_bytes(model.kv_cache) / kBf16;
 }
 
 double attention_bytes(const Architecture& model, const GpuWork& d) {
   const Architecture a = heads_of_rank(model, d);
   const double heads = a.num_attention_heads;
   const double rope = a.qk_rope_head_dim;
-  const double grouped = 2 * (heads + a.num_key_value_heads) * a.head_dim;
+  const double grouped = 2 * heads * a.head_dim, grouped_keys = 2.0 * a.num_key_value_heads * a.head_dim;
   const double latent = heads * (2.0 * a.kv_lora_rank + rope);
-  const double expanded = heads * 2 * (a.qk_nope_head_dim + rope + a.v_head_dim);
-  const double decoded = d.decode.tokens() / d.micro_batches * (a.is_mla() ? latent : grouped);
-  const double prefilled = d.prefill.tokens() / d.micro_batches * (a.is_mla() ? expanded : grouped);
+  const double expanded = heads * (a.qk_nope_head_dim + rope + a.v_head_dim);  // of queries and output, or of keys
+  const double blocks = d.gathers_keys ? d.cp : std::min(2, d.cp);             // of keys: the next one is on its way
+  const double decoded = d.decode.tokens() / d.micro_batches * (a.is_mla() ? latent : grouped + grouped_keys);
+  const double prefilled =
+      d.prefill.tokens() / d.micro_batches * (a.is_mla() ? (1 + blocks) * expanded : grouped + blocks * grouped_keys);
   return (decoded + prefilled) * kBf16;
 }
 
@@ -119,7 +146,7 @@ double activation_bytes(const Architecture& a, const GpuWork& d) {
   const double mlp = mlp_bytes(a, d, tokens);
   const int pairs = d.micro_batches / 2;
   const double layer = pairs * (attention + mlp) + d.micro_batches % 2 * std::max(attention, mlp);
-  const double logits = d.logit_rows() * a.vocab_size * (kBf16 + 4);
+  const double logits = holds(d, BlockKind::head) ? d.logit_rows() * a.vocab_size * (kBf16 + 4) : 0;
   return d.tokens() * 2 * a.hidden_size * kBf16 + std::max(layer, logits);
 }
 
@@ -171,7 +198,7 @@ double normal_buffer_bytes(const Architecture& a, int ep, int comm_sms) {
 
 Memory memory_per_gpu(const Architecture& model, const GpuWork& work) {
   Memory memory;
-  memory.weights = weight_bytes(model, work, modules(model));
+  memory.weights = weight_bytes(model, work, held_modules(model, work));
   if (work.mtp) memory.weights += weight_bytes(model, work, mtp_modules(model));
   memory.kv_cache = kv_cache_bytes(model, work);
   memory.activations = activation_bytes(model, work);

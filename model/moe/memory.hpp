@@ -1,7 +1,9 @@
 // Memory of one GPU in inference.
 #pragma once
 
-#include "architecture/architecture.hpp"
+#include <vector>
+
+#include "architecture/blocks.hpp"
 #include "moe/comm_mode.hpp"
 #include "moe/sequences.hpp"
 
@@ -10,9 +12,16 @@ namespace moeline {
 /// What runs on each GPU. Routed and redundant experts are spread over `ep` GPUs, and each of them over `moe_tp`;
 /// attention, dense layers, embedding and LM head are split over the `tp` GPUs of an attention group, which have the
 /// same requests; all else is on every one.
+///
+/// Of a pipeline one stage: its blocks, and a pass through it. The stage keeps the keys of `caches` times as many
+/// requests as a pass has.
 struct GpuWork {
+  std::vector<Block> stage{};  ///< blocks of the model; empty: all of them
+  double caches = 1;
   int ep = 1;
   int tp = 1;
+  int cp = 1;                ///< attention groups that share prompts; of each `prefill` is its part
+  bool gathers_keys = true;  ///< of these prompts every one has all keys, else its own
   int moe_tp = 1;
   int redundant_experts = 0;            ///< of each MoE layer, over all GPUs
   int micro_batches = 1;                ///< in flight at once

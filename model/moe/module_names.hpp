@@ -18,6 +18,7 @@ inline constexpr const char* kQAndDownKv = "attention/q_proj + kv_a_proj_with_mq
 inline constexpr const char* kQkv = "attention/q_proj + k_proj + v_proj";
 inline constexpr const char* kAttentionNorms = "attention/norms";  ///< of latents, queries and keys
 inline constexpr const char* kRotary = "attention/rotary";         ///< and what lays out queries, keys and values
+inline constexpr const char* kKeyTransfer = "attention/context parallel";
 inline constexpr const char* kCore = "attention/core";
 inline constexpr const char* kOutput = "attention/o_proj";
 inline constexpr const char* kAttentionSum = "attention/tensor parallel";  ///< what ranks that share a module exchange
@@ -65,6 +66,7 @@ inline constexpr const char* kMlpPhase = "dense FFN + routed experts + shared ex
 inline constexpr const char* kUnknownModule = "unknown";
 
 inline constexpr const char* kSendActivations = "pipeline/activations";
+inline constexpr const char* kSendTokens = "pipeline/new tokens";  ///< of decode, back to the first stage
 inline constexpr const char* kSendGradients = "pipeline/gradients";
 
 }  // namespace moeline::module_names

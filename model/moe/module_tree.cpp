@@ -29,7 +29,7 @@ std::vector<Place> places_of_model() {
   };
   add(kAttention, "layers",
       {kDownProjections, kQAndDownKv, kQkv, kDownQ, "attention/q_proj", kDownKv, "attention/k_proj", "attention/v_proj",
-       kAttentionNorms, kUpQ, kUpKv, kRotary, kCore, kOutput, kAttentionSum});
+       kAttentionNorms, kUpQ, kUpKv, kRotary, kKeyTransfer, kCore, kOutput, kAttentionSum});
   add(kDenseFfn, "layers",
       {kDenseGateUp, "dense FFN/gate_proj", "dense FFN/up_proj", kDenseActivation, kDenseDown, kDenseSum});
   places.push_back({kAttentionPhase, "layers"});
@@ -54,10 +54,16 @@ std::vector<Place> all_places() {
     if (place.name.find('/') != std::string::npos) mtp.push_back({in_mtp(place.name), in_mtp(place.parent)});
   }
   places.insert(places.end(), mtp.begin(), mtp.end());
-  const std::vector<Place> beside = {
-      {"pipeline", ""},       {kSendActivations, "pipeline"},  {kSendGradients, "pipeline"},
-      {"optimizer", ""},      {kReduceGradients, "optimizer"}, {kGradientNorm, "optimizer"},
-      {kUpdate, "optimizer"}, {kGatherWeights, "optimizer"},   {kUnknownModule, ""}};
+  const std::vector<Place> beside = {{"pipeline", ""},
+                                     {kSendActivations, "pipeline"},
+                                     {kSendTokens, "pipeline"},
+                                     {kSendGradients, "pipeline"},
+                                     {"optimizer", ""},
+                                     {kReduceGradients, "optimizer"},
+                                     {kGradientNorm, "optimizer"},
+                                     {kUpdate, "optimizer"},
+                                     {kGatherWeights, "optimizer"},
+                                     {kUnknownModule, ""}};
   places.insert(places.end(), beside.begin(), beside.end());
   return places;
 }

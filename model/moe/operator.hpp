@@ -107,7 +107,9 @@ struct Operator {
   double recomputed_flops = 0;  ///< of `flops`: forward work repeated in the backward pass
   double padding_flops = 0;     ///< of `flops`: rows that only fill tiles
   Purpose purpose = Purpose::necessary;
-  bool parallel = false;                 ///< independent of its neighbours: may run on a second stream beside them
+  bool parallel = false;  ///< independent of its neighbours: may run on a second stream beside them
+  bool beside = false;    ///< runs on the communication stream, from the end of what is before it in its phase
+  int awaits = 0;         ///< so many of its phase's operators beside must have ended first
   std::optional<Precision> precision{};  ///< that its tensor cores multiply; else its family's
   std::string measured_as{};  ///< family of a serving stack's tables that it belongs to, "linear_fp8"; "": none
   bool hot = false;           ///< timed again and again on the same operands, some of which L2 then holds

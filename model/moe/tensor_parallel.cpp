@@ -13,6 +13,14 @@ using kernels::kBf16;
 Replicas attention_group(const InferenceWork& work) { return consecutive(work.tp, work.gpus_per_node); }
 Replicas experts_group(const InferenceWork& work) { return consecutive(work.ep * work.moe_tp, work.gpus_per_node); }
 
+// The ranks of one index in the tensor parallel groups that share prompts: they lie tp GPUs apart.
+Replicas context_group(const InferenceWork& work) {
+  const int span = work.tp * work.cp;
+  const int per_node = std::clamp(work.gpus_per_node / work.tp, 1, work.cp);
+  const double nodes = span > work.gpus_per_node ? std::max(1.0, 1.0 * work.tp / work.gpus_per_node) : 0;
+  return {work.cp, per_node, {span, nodes}};
+}
+
 double attention_bytes(const InferenceWork& work) { return work.tokens() * work.model.hidden_size * kBf16; }
 
 }  // namespace
@@ -56,6 +64,25 @@ Operator scatter_tokens(const InferenceWork& work) {
 
 Operator gather_tokens(const InferenceWork& work) { return all_gather(attention_bytes(work), attention_group(work)); }
 
+bool gathers_keys(const InferenceWork& work) { return work.cp > 1 && work.context == ContextMode::all_gather; }
+
+Operator gather_keys(const InferenceWork& work) {
+  const Architecture& m = work.model;
+  const double width =
+      m.is_mla() ? m.kv_lora_rank + m.qk_rope_head_dim : 2 * work.kv_heads() * static_cast<double>(m.head_dim);
+  return all_gather(work.prefill.tokens() * work.cp * width * kBf16, context_group(work));
+}
+
+Operator pass_keys_on(const InferenceWork& work) {
+  const Architecture& m = work.model;
+  const double width = m.is_mla() ? work.heads() * (m.qk_nope_head_dim + m.qk_rope_head_dim + m.v_head_dim)
+                                  : 2 * work.kv_heads() * m.head_dim;
+  const double keys = work.prefill.requests * work.prefill.kv_len / work.cp;
+  Operator op = send(keys * width * kBf16, context_group(work).reach);
+  op.beside = true;
+  return op;
+}
+
 Operator gather_for_experts(const InferenceWork& work) {
   constexpr double kChoice = 8;  // an expert's number and weight
   const double token = work.model.hidden_size * activation_bytes(work.dispatch);
@@ -64,6 +91,12 @@ Operator gather_for_experts(const InferenceWork& work) {
 
 Operator scatter_from_experts(const InferenceWork& work) {
   return reduce_scatter(work.all_tokens() * work.model.hidden_size * kBf16, experts_group(work));
+}
+
+double stage_output_bytes(const InferenceWork& work) { return 2 * attention_bytes(work) / work.tp; }
+
+Operator gather_stage_input(const InferenceWork& work) {
+  return all_gather(2 * attention_bytes(work), attention_group(work));
 }
 
 Operator gather_logits(const InferenceWork& work, double rows) {

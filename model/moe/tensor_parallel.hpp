@@ -30,10 +30,22 @@ namespace moeline {
 [[nodiscard]] Operator scatter_tokens(const InferenceWork& work);
 [[nodiscard]] Operator gather_tokens(const InferenceWork& work);
 
+/// Keys and values of all new tokens of the prompts, in BF16: MLA's latents, which each rank then expands, or those of
+/// the rank's heads. They are gathered where cp ranks share prompts, and not in a ring.
+[[nodiscard]] bool gathers_keys(const InferenceWork& work);
+[[nodiscard]] Operator gather_keys(const InferenceWork& work);
+/// In a ring: the keys and values of 1/cp of the prompts, MLA's expanded, on their way to the next rank.
+[[nodiscard]] Operator pass_keys_on(const InferenceWork& work);
+
 /// Before the experts: tokens of all ranks, as they travel, with their experts and weights (4 bytes each).
 [[nodiscard]] Operator gather_for_experts(const InferenceWork& work);
 /// Behind them: BF16 sums, of each rank's own tokens.
 [[nodiscard]] Operator scatter_from_experts(const InferenceWork& work);
+
+/// What a stage of a pipeline has for the next one: hidden state and residual in BF16. Each rank of an attention group
+/// sends its part of them, and its receivers gather them (as vLLM and SGLang send).
+[[nodiscard]] double stage_output_bytes(const InferenceWork& work);
+[[nodiscard]] Operator gather_stage_input(const InferenceWork& work);
 
 /// `rows` x vocabulary BF16 logits, of which each rank of the attention group has its part.
 [[nodiscard]] Operator gather_logits(const InferenceWork& work, double rows);

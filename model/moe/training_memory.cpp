@@ -1,9 +1,8 @@
 #include "moe/training_memory.hpp"
 
 #include <algorithm>
-#include <map>
 
-#include "architecture/parameters.hpp"
+#include "architecture/block_modules.hpp"
 #include "moe/kernels.hpp"
 
 namespace moeline {
@@ -13,29 +12,6 @@ using kernels::kBf16;
 using kernels::kFp32;
 const double kFp8 = activation_bytes(Precision::fp8);
 constexpr double kE5M6 = 1.5;
-
-// Modules of one block, each with how often it has it.
-std::map<std::string, double> contents(const Architecture& model, BlockKind kind) {
-  switch (kind) {
-    case BlockKind::embedding:
-      return {{"embedding", 1}};
-    case BlockKind::dense_layer:
-      return {{"attention", 1}, {"norms", 2}, {"dense FFN", 1}};
-    case BlockKind::moe_layer:
-      return {{"attention", 1},
-              {"norms", 2},
-              {"router", 1},
-              {kRoutedExperts, model.n_routed_experts},
-              {"shared experts", model.n_shared_experts}};
-    case BlockKind::head:
-      return {{"LM head", 1}, {"norms", 1}};
-    case BlockKind::mtp:
-      return {{"embedding", 1}, {"MTP projection", 1}};
-  }
-  return {};
-}
-
-bool is_table(const std::string& module) { return module == "embedding" || module == "LM head"; }
 
 // Columns of MLA's tensors, all heads together.
 struct Widths {
@@ -87,23 +63,10 @@ double mlp_workspace(const LayerWork& work, double gradients) {
 }  // namespace
 
 StageParameters stage_parameters(const Architecture& model, std::span<const BlockKind> blocks, int ep) {
-  std::map<std::string, double> counts;
-  for (const BlockKind kind : blocks) {
-    for (const auto& [name, count] : contents(model, kind)) {
-      double& sum = counts[name];
-      sum = is_table(name) ? 1 : sum + count;
-    }
-  }
-  std::vector<Module> known = modules(model);
-  for (const Module& module : mtp_modules(model)) {
-    if (module.name == "MTP projection") known.push_back(module);
-  }
   StageParameters stage;
-  for (const Module& module : known) {
-    const auto found = counts.find(module.name);
-    if (found == counts.end()) continue;
+  for (const Module& module : modules_of(model, blocks)) {
     const bool routed = module.name == kRoutedExperts;
-    const double count = found->second / (routed ? ep : 1);
+    const double count = module.count / (routed ? ep : 1);
     (routed ? stage.experts : stage.replicated) += count * (module.matrices + module.vectors);
     (routed ? stage.experts_bytes : stage.replicated_bytes) += count * module.bytes();
   }

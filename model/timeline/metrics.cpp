@@ -126,6 +126,19 @@ Metrics measure(const TaskGraph& graph, const Timeline& timeline, Time start, Ti
   return measure(graph, timeline, {start, end}, end - start);
 }
 
+Metrics scaled(Metrics metrics, double part) {
+  if (part == 1) return metrics;
+  const auto scale = [part](Time& time) { time = from_us(to_us(time) * part); };
+  for (Time* time : {&metrics.span, &metrics.compute_busy, &metrics.comm_busy, &metrics.exposed_comm, &metrics.idle}) {
+    scale(*time);
+  }
+  for (ClassTimes& times : metrics.classes) {
+    scale(times.busy);
+    scale(times.solo);
+  }
+  return metrics;
+}
+
 void extend(Metrics& metrics, const Metrics& part, double times) {
   const auto add = [times](Time& sum, Time more) { sum += from_us(to_us(more) * times); };
   const double sm_us = metrics.sm_use * to_us(metrics.span) + part.sm_use * to_us(part.span) * times;

@@ -33,6 +33,9 @@ struct Metrics {
 /// Of the time between two instants alone: what reaches beyond them counts by the part inside. `span` is end - start.
 [[nodiscard]] Metrics measure(const TaskGraph& graph, const Timeline& timeline, Time start, Time end);
 
+/// Times of `part` of it; shares stay.
+[[nodiscard]] Metrics scaled(Metrics metrics, double part);
+
 /// As if the timeline held what `part` was measured over so many times more. REQUIRES: of the same graph.
 void extend(Metrics& metrics, const Metrics& part, double times);
 

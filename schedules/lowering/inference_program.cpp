@@ -3,21 +3,11 @@
 #include <algorithm>
 
 #include "schedules/lowering/every_rank.hpp"
+#include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
-namespace {
-
-std::vector<Block> blocks_of_step(const Setup& setup) {
-  if (!setup.scenario.whole_model) return main_layers_alone(setup.model, setup.simulated_layers());
-  Architecture simulated = setup.model;
-  simulated.num_hidden_layers -= setup.fold.left_out;
-  return blocks_of(simulated, setup.drafted_tokens());
-}
-
-}  // namespace
-
 InferencePhases::InferencePhases(ProgramDraft& program, const InferenceShape& shape)
-    : program_(program), shape_(shape), blocks_(blocks_of_step(program.setup())), layers_(blocks_) {
+    : program_(program), shape_(shape), blocks_(inference_blocks(program.setup())), layers_(blocks_) {
   std::erase_if(layers_, [](const Block& block) { return !is_layer(block.kind); });
 }
 
@@ -54,11 +44,12 @@ PreparedPhase& InferencePhases::at(const std::string& phase, int micro_batch, in
 }
 
 PreparedPhase& InferenceRank::prepared(const std::string& phase, int micro_batch, int layer) {
-  return phases_.at(phase, micro_batch, layer, rank_.rank());
+  return phases_.at(phase, micro_batch, layer, part_.of_group);
 }
 
 void InferenceRank::place(const std::string& phase, int micro_batch, int layer, const PhaseTasks& tasks) {
   PhaseTasks& placed = placed_[{micro_batch, layer, phase}] = tasks;
+  if (first_ == kNoTask) first_ = tasks.first;
   before_last_ = last_;
   last_ = &placed;
 }
@@ -82,11 +73,12 @@ void InferenceRank::append_receive(const std::string& phase, int micro_batch, in
 }
 
 void InferenceRank::append_whole(const std::string& phase, int layer) {
-  const PhaseTasks tasks = rank_.append(prepared(phase, -1, layer), {layer, 0});
+  const int micro_batch = part_.micro_batch;
+  const PhaseTasks tasks = rank_.append(prepared(phase, micro_batch, layer), {layer, std::max(0, micro_batch)});
   for (const auto& [key, before] : placed_) {
     if (std::get<1>(key) == layer) rank_.order(before, tasks);
   }
-  place(phase, -1, layer, tasks);
+  place(phase, micro_batch, layer, tasks);
 }
 
 void InferenceRank::chain() {
@@ -112,7 +104,7 @@ Program inference_program(const Setup& setup, const InferenceShape& shape, const
   ProgramDraft program(setup, setup.scenario.launch == Launch::stream);
   InferencePhases phases(program, shape);
   return on_every_rank(std::move(program), plan_file, [&](RankProgram& rank) {
-    InferenceRank step(phases, rank);
+    InferenceRank step(phases, rank, {.blocks = phases.blocks(), .of_group = rank.rank()});
     append(step);
     step.connect();
   });

@@ -27,8 +27,7 @@ class InferencePhases {
   /// `micro_batch` -1: of all micro-batches together.
   [[nodiscard]] PreparedPhase& at(const std::string& phase, int micro_batch, int layer, int rank);
   [[nodiscard]] CommMode mode() const;
-  /// What a step consists of: the whole model and, for each drafted token, an MTP module; or MoE layers alone. Layers
-  /// that are folded (fold.hpp) are left out.
+  /// Of the whole step (stage_blocks.hpp).
   [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }
 
  private:
@@ -41,20 +40,30 @@ class InferencePhases {
   PreparedPhases prepared_;
 };
 
-/// One rank's step while it is being written.
+/// What of a step is written at once.
+struct InferencePart {
+  std::vector<Block> blocks;
+  int micro_batch = -1;  ///< of embedding, heads and MTP; -1: of all together
+  int of_group = 0;      ///< which of the ranks that share a layer has the work
+};
+
+/// One rank's step, or a stage's part of it, while it is being written.
 class InferenceRank {
  public:
-  InferenceRank(InferencePhases& phases, RankProgram& rank) : phases_(phases), rank_(rank) {}
+  /// REQUIRES: both outlive it.
+  InferenceRank(InferencePhases& phases, RankProgram& rank, InferencePart part)
+      : phases_(phases), rank_(rank), part_(std::move(part)) {}
   InferenceRank(const InferenceRank&) = delete;  // it points into its own map
   InferenceRank& operator=(const InferenceRank&) = delete;
 
-  [[nodiscard]] const std::vector<Block>& blocks() const { return phases_.blocks(); }
+  [[nodiscard]] const std::vector<Block>& blocks() const { return part_.blocks; }
+  /// That it begins with. REQUIRES: something was appended.
+  [[nodiscard]] TaskId first() const { return first_; }
   /// Appends a phase of the layer at this position in order of execution; a low-latency transfer as its two halves.
   void append(const std::string& phase, int micro_batch, int layer, StreamName stream);
   void append_issue(const std::string& phase, int micro_batch, int layer);
   void append_receive(const std::string& phase, int micro_batch, int layer);
-  /// embedding, lm_head, mtp or draft_head, of all micro-batches together, once what was appended of this layer has
-  /// ended.
+  /// embedding, lm_head, mtp or draft_head, once what was appended of this layer has ended.
   void append_whole(const std::string& phase, int layer);
   /// The last phase appended may start only when the one before it has ended, whatever their streams.
   void chain();
@@ -70,6 +79,8 @@ class InferenceRank {
 
   InferencePhases& phases_;
   RankProgram& rank_;
+  InferencePart part_;
+  TaskId first_ = kNoTask;
   std::map<Key, PhaseTasks> placed_;
   const PhaseTasks* last_ = nullptr;
   const PhaseTasks* before_last_ = nullptr;

@@ -36,4 +36,20 @@ void append_step(InferenceRank& rank, const AppendLayers& dense_layers, const Ap
   }
 }
 
+void append_in_turn(InferenceRank& rank, const Setup& setup, int micro_batch) {
+  const bool shared_beside = setup.scenario.shared_experts == SharedExperts::beside;
+  const auto append_layers = [&](const std::vector<std::string>& phases) {
+    return [&rank, phases, micro_batch, shared_beside](int first, int count) {
+      for (int layer = first; layer < first + count; ++layer) {
+        for (const std::string& phase : phases) {
+          const bool beside = phase == "shared" && shared_beside;
+          rank.append(phase, micro_batch, layer, beside ? StreamName::side : stream_of(phase));
+          beside ? rank.leave_running() : rank.chain();
+        }
+      }
+    };
+  };
+  append_step(rank, append_layers(dense_phases(setup)), append_layers(setup.layer_phases()));
+}
+
 }  // namespace moeline

@@ -19,4 +19,7 @@ using AppendLayers = std::function<void(int first, int count)>;
 /// a given number of layers: those MoE layers alone.
 void append_step(InferenceRank& rank, const AppendLayers& dense_layers, const AppendLayers& moe_layers);
 
+/// The same one phase after the other, of one micro-batch; but shared experts may run beside routed ones.
+void append_in_turn(InferenceRank& rank, const Setup& setup, int micro_batch);
+
 }  // namespace moeline

@@ -69,10 +69,7 @@ ModelPass pass_of(const std::string& phase, const Operator& op) {
   return phase.ends_with("(B)") || phase.ends_with("(W)") ? ModelPass::backward : ModelPass::forward;
 }
 
-int ranks_that_meet(const Operator& op) {
-  if (!is_collective(op.family)) return 0;
-  return op.traffic.members > 0 ? op.traffic.members : op.traffic.ranks;
-}
+int ranks_that_meet(const Operator& op) { return is_collective(op.family) && !op.beside ? op.traffic.ranks : 0; }
 
 }  // namespace
 
@@ -99,7 +96,7 @@ void add_wait(Program& program, const Meeting& meeting, double wait_us) {
   if (meeting.wait == kNoTask) return;
   const Phase& phase = program.graph.phases()[meeting.phase];
   program.graph.set_solo(meeting.wait, program.graph.task(meeting.wait).solo + from_us(wait_us));
-  program.waits_us += wait_us * program.fold.repeats(static_cast<int>(phase.layer));
+  program.waits_us += wait_us * program.fold.repeats(static_cast<int>(phase.layer)) / (program.ranks * program.steps);
 }
 
 KernelWork work_of(const std::string& phase, const Operator& op) {
@@ -135,6 +132,8 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
   kernel.family = op.family;
   kernel.stage = op.traffic.stage;
   kernel.parallel = op.parallel;
+  kernel.beside = op.beside;
+  kernel.awaits = op.awaits;
   const bool wire = op.traffic.stage == Stage::wire;
   const bool free = setup_.free_communication && role_of(op.family) == Role::communication;
   kernel.computes = role_of(op.family) == Role::compute;
@@ -213,14 +212,15 @@ void ProgramDraft::note(Execution execution) {
   executions_.back() = execution;
 }
 
-Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
-  Program program{.graph = TaskGraph(std::move(graph_)), .ranks = ranks};
+Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings, double steps) && {
+  Program program{.graph = TaskGraph(std::move(graph_)), .ranks = ranks, .steps = steps};
+  const double parts = ranks * steps;
   for (const PreparedPhase& phase : phases_) {
     if (phase.executions == 0) continue;
-    const double times = static_cast<double>(phase.executions) / ranks;
+    const double times = static_cast<double>(phase.executions) / parts;
     for (const ProvenanceUse& use : phase.uses) add_use(use, times, program.provenance);
-    program.model_flops += (phase.executions - phase.repetitions) * phase.model_flops / ranks;
-    program.lumped_us += phase.executions * phase.lumped_us / ranks;
+    program.model_flops += (phase.executions - phase.repetitions) * phase.model_flops / parts;
+    program.lumped_us += phase.executions * phase.lumped_us / parts;
   }
   std::sort(program.provenance.begin(), program.provenance.end(), [](const ProvenanceUse& a, const ProvenanceUse& b) {
     return std::tie(a.family, a.provenance, a.kernel_set) < std::tie(b.family, b.provenance, b.kernel_set);
@@ -231,8 +231,8 @@ Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings) && {
   program.kernels = std::move(kernels_);
   program.executions = std::move(executions_);
   program.constants = constants_;
-  program.gaps_us = gaps_us_ / ranks;
-  program.waits_us = waits_us_ / ranks;
+  program.gaps_us = gaps_us_ / parts;
+  program.waits_us = waits_us_ / parts;
   program.fold = setup_.fold;
   return program;
 }

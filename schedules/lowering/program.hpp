@@ -78,10 +78,11 @@ struct Meeting {
   [[nodiscard]] bool is_barrier() const { return arrives == leaves; }
 };
 
-/// Ready to run. Numbers are of one rank, on average over all.
+/// Ready to run. Numbers are of one rank and step, on average over all.
 struct Program {
   TaskGraph graph;
   int ranks = 1;
+  double steps = 1;  ///< that follow each other
   std::vector<ProvenanceUse> provenance{};
   double model_flops = 0;   ///< recomputation left out; rows padded to whole tiles count
   double lumped_us = 0;     ///< solo time of kernels with a fixed cost
@@ -90,7 +91,7 @@ struct Program {
   double waits_us = 0;      ///< expected waits for the slowest rank, summed over the transfers
   Fold fold{};
   std::vector<KernelTraits> traits{};  ///< by task, of rank 0, whose tasks come first
-  std::vector<Meeting> meetings{};     ///< of rank 0, in the order of the program
+  std::vector<Meeting> meetings{};     ///< of the ranks that stand for others, in the order of the program
   std::vector<KernelWork> kernels{};
   std::vector<Execution> executions{};  ///< by task; those behind the last one are host work
 };
@@ -115,6 +116,8 @@ struct PreparedKernel {
   Family family = Family::small;
   Stage stage = Stage::whole;
   bool parallel = false;
+  bool beside = false;
+  int awaits = 0;  ///< as Operator has them
   bool computes = false;
   int meets = 0;           ///< ranks, all of which start it together; 0: it is no such kernel
   std::uint32_t work = 0;  ///< of Program::kernels
@@ -153,7 +156,8 @@ class ProgramDraft {
   void add_gap(Time gap) { gaps_us_ += to_us(gap); }
   void add_wait(double us) { waits_us_ += us; }
 
-  [[nodiscard]] Program finish(int ranks, std::vector<Meeting> meetings) &&;
+  /// `steps`: that were written, one after the other; numbers are of one.
+  [[nodiscard]] Program finish(int ranks, std::vector<Meeting> meetings, double steps = 1) &&;
 
  private:
   [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price);

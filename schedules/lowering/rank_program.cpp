@@ -62,7 +62,13 @@ PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
   PhaseTasks tasks = begin(phase.name, place);
   phase.executions += tasks.repeats;
   if (place.repeats) phase.repetitions += tasks.repeats;
+  std::vector<TaskId> beside;
   for (auto kernel = phase.kernels.begin(); kernel != phase.kernels.end();) {
+    if (kernel->beside) {
+      beside.push_back(add_beside(*kernel, tasks, place));
+      ++kernel;
+      continue;
+    }
     if (kernel->parallel && phase.side_stream) {
       const auto end = std::find_if(kernel, phase.kernels.end(), [](const PreparedKernel& k) { return !k.parallel; });
       add_parallel(kernel, end, tasks, place);
@@ -72,6 +78,7 @@ PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
     const bool together = kernel != phase.kernels.begin() && std::prev(kernel)->meets >= kernel->meets;
     const TaskId task =
         kernel->meets > 1 && !together ? add_meeting(*kernel, tasks, place) : add_kernel(*kernel, tasks, place);
+    if (kernel->awaits > 0) graph().start_after_end(beside[static_cast<std::size_t>(kernel->awaits) - 1], task);
     const bool barrier = kernel->family == Family::notify;
     if (tasks.notify == kNoTask && !tasks.begins_together)
       tasks.lead += kernel->task.delay + (barrier ? Time::zero() : kernel->task.solo);
@@ -87,6 +94,13 @@ PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
   }
   tasks.last = last_[static_cast<std::size_t>(place.stream)];
   return tasks;
+}
+
+TaskId RankProgram::add_beside(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place) {
+  const TaskId before = last_[static_cast<std::size_t>(place.stream)];
+  const TaskId task = add_kernel(kernel, phase, {place.layer, place.micro_batch, StreamName::communication});
+  if (before != kNoTask) graph().start_after_end(before, task);
+  return task;
 }
 
 // A collective. Inside a phase the work before it is known; before a first kernel meet() is told of it.

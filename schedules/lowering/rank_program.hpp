@@ -97,6 +97,7 @@ class RankProgram {
   [[nodiscard]] TaskGraphDraft& graph() { return program_.graph(); }
   PhaseTasks begin(const std::string& phase, const Place& place);
   TaskId add_meeting(const PreparedKernel& kernel, PhaseTasks& tasks, const Place& place);
+  TaskId add_beside(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place);
   TaskId add_kernel(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place);
   void add_parallel(std::vector<PreparedKernel>::const_iterator first, std::vector<PreparedKernel>::const_iterator last,
                     const PhaseTasks& phase, const Place& place);

@@ -37,18 +37,10 @@ StreamName in_stream(bool forward, bool next) {
   return next ? StreamName::gradients_from_previous : StreamName::gradients_from_next;
 }
 
-}  // namespace
-
-Messages::Messages(ProgramDraft& program, std::vector<RankProgram>& ranks)
-    : program_(program),
-      ranks_(ranks),
-      send_forward_(prepare("send(F)", module_names::kSendActivations, true)),
-      send_backward_(prepare("send(B)", module_names::kSendGradients, true)),
-      receive_forward_(prepare("receive(F)", module_names::kSendActivations, false)),
-      receive_backward_(prepare("receive(B)", module_names::kSendGradients, false)) {}
-
-PreparedPhase& Messages::prepare(const char* name, const char* module, bool sends) {
-  PreparedPhase& phase = program_.prepare(name, {kernels::in(module, message(program_.setup()))}, {});
+// Of either end the part that its own links have.
+PreparedPhase& prepare_part(ProgramDraft& program, const std::string& name, const char* module, const Operator& op,
+                            bool sends) {
+  PreparedPhase& phase = program.prepare(name, {kernels::in(module, op)}, {});
   PreparedKernel& kernel = phase.kernels.front();
   std::erase_if(kernel.usages, [&](const Usage& usage) {
     return static_cast<RankResource>(usage.link) != RankResource::hbm && is_outgoing(usage) != sends;
@@ -60,36 +52,51 @@ PreparedPhase& Messages::prepare(const char* name, const char* module, bool send
   return phase;
 }
 
+}  // namespace
+
+Message prepare_message(ProgramDraft& program, const char* suffix, const char* module, const Operator& op) {
+  return {prepare_part(program, std::string("send") + suffix, module, op, true),
+          prepare_part(program, std::string("receive") + suffix, module, op, false)};
+}
+
+void connect(const Delivered& message, TaskId out, TaskId in, TaskGraphDraft& graph) {
+  graph.start_after_end(out, message.sent);
+  graph.start_after_start(message.sent, message.received);
+  graph.end_after_end(message.sent, message.received);
+  graph.start_after_end(message.received, in);
+}
+
+Messages::Messages(ProgramDraft& program, std::vector<RankProgram>& ranks)
+    : program_(program),
+      ranks_(ranks),
+      forward_(prepare_message(program, "(F)", module_names::kSendActivations, message(program.setup()))),
+      backward_(prepare_message(program, "(B)", module_names::kSendGradients, message(program.setup()))) {}
+
 void Messages::beside(SlotKind kind) {
   RankProgram& rank = ranks_.front();
   if (has_forward(kind)) {
-    rank.append(send_forward_, {0, 0, StreamName::activations_to_next});
-    rank.append(receive_forward_, {0, 0, StreamName::activations_from_previous});
+    rank.append(forward_.send, {0, 0, StreamName::activations_to_next});
+    rank.append(forward_.receive, {0, 0, StreamName::activations_from_previous});
   }
   if (has_backward(kind)) {
-    rank.append(send_backward_, {0, 0, StreamName::gradients_to_previous});
-    rank.append(receive_backward_, {0, 0, StreamName::gradients_from_next});
+    rank.append(backward_.send, {0, 0, StreamName::gradients_to_previous});
+    rank.append(backward_.receive, {0, 0, StreamName::gradients_from_next});
   }
 }
 
 TaskId Messages::deliver(const Delivery& d) {
-  TaskGraphDraft& graph = program_.graph();
   if (d.from_rank == d.to_rank) {
-    graph.start_after_end(d.out, d.in);
+    program_.graph().start_after_end(d.out, d.in);
     return kNoTask;
   }
   const bool next = to_next(d, ranks_.size());
   const Place out{0, d.micro_batch, out_stream(d.is_forward, next)};
   const Place in{0, d.micro_batch, in_stream(d.is_forward, next)};
-  const TaskId sent =
-      ranks_[static_cast<std::size_t>(d.from_rank)].append(d.is_forward ? send_forward_ : send_backward_, out).last;
-  const TaskId received =
-      ranks_[static_cast<std::size_t>(d.to_rank)].append(d.is_forward ? receive_forward_ : receive_backward_, in).last;
-  graph.start_after_end(d.out, sent);
-  graph.start_after_start(sent, received);
-  graph.end_after_end(sent, received);
-  graph.start_after_end(received, d.in);
-  return sent;
+  const Message& message = d.is_forward ? forward_ : backward_;
+  const Delivered both{ranks_[static_cast<std::size_t>(d.from_rank)].append(message.send, out).last,
+                       ranks_[static_cast<std::size_t>(d.to_rank)].append(message.receive, in).last};
+  connect(both, d.out, d.in, program_.graph());
+  return both.sent;
 }
 
 }  // namespace moeline

@@ -1,4 +1,4 @@
-// Activations and their gradients on the way from stage to stage.
+// Activations and their gradients on the way from stage to stage, in training, prefill and decode.
 #pragma once
 
 #include <vector>
@@ -8,9 +8,26 @@
 
 namespace moeline {
 
-/// A message is the hidden state of one micro-batch in BF16, from a GPU to the one of its index in the other stage. It
-/// is there when it has been sent and received, each at the speed that the links of its rank leave it. Messages of one
-/// kind and way follow each other.
+/// From a GPU to the one of its index in another stage. It is there when it has been sent and received, each at the
+/// speed that the links of its rank leave it.
+struct Message {
+  PreparedPhase& send;
+  PreparedPhase& receive;
+};
+
+/// Phases "send" and "receive" with this suffix. `op`: moe/collectives.hpp's send.
+[[nodiscard]] Message prepare_message(ProgramDraft& program, const char* suffix, const char* module,
+                                      const Operator& op);
+
+/// One that is sent and received on the streams of two ranks.
+struct Delivered {
+  TaskId sent = kNoTask, received = kNoTask;
+};
+/// It is ready at the end of `out`, and `in` needs it.
+void connect(const Delivered& message, TaskId out, TaskId in, TaskGraphDraft& graph);
+
+/// Those of a step of training: a message is the hidden state of one micro-batch in BF16. Messages of one kind and way
+/// follow each other.
 class Messages {
  public:
   /// REQUIRES: both outlive it.
@@ -22,14 +39,9 @@ class Messages {
   void beside(SlotKind kind);
 
  private:
-  PreparedPhase& prepare(const char* name, const char* module, bool sends);
-
   ProgramDraft& program_;
   std::vector<RankProgram>& ranks_;
-  PreparedPhase& send_forward_;
-  PreparedPhase& send_backward_;
-  PreparedPhase& receive_forward_;
-  PreparedPhase& receive_backward_;
+  Message forward_, backward_;
 };
 
 }  // namespace moeline

@@ -28,8 +28,9 @@ Replicas replicas(const Setup& setup, int within, int distance, int copies) {
 }  // namespace
 
 Reach next_stage(const Setup& setup) {
-  const int dp = setup.scenario.parallelism.dp;
-  return reach_of(setup, 2 * dp, dp);
+  const Parallelism& p = setup.scenario.parallelism;
+  const auto stage = static_cast<int>(p.world() / p.pp);
+  return reach_of(setup, 2 * stage, stage);
 }
 
 Replicas replicas_of_stage(const Setup& setup, int copies) {

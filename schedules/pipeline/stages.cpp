@@ -1,7 +1,5 @@
 #include "schedules/pipeline/stages.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <limits>
 #include <numeric>
@@ -57,17 +55,6 @@ double cost_us(TrainingPhases& phases, const StageBlocks& unit) {
 
 }  // namespace
 
-std::string describe(const StageBlocks& blocks) {
-  std::vector<std::string> parts;
-  for (auto block = blocks.begin(); block != blocks.end();) {
-    const auto next = std::find_if(block, blocks.end(), [&](const Block& other) { return other.kind != block->kind; });
-    parts.push_back(is_layer(block->kind) ? fmt::format("{} {}", next - block, name_of(block->kind))
-                                          : name_of(block->kind));
-    block = next;
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
 std::vector<StageBlocks> balanced_stages(const std::vector<StageBlocks>& units, const std::vector<double>& costs,
                                          int count) {
   MOELINE_CHECK(count >= 1 && static_cast<std::size_t>(count) <= units.size(), std::to_string(count));
@@ -83,19 +70,6 @@ std::vector<StageBlocks> balanced_stages(const std::vector<StageBlocks>& units, 
     for (std::size_t unit = begins[stage]; unit < end; ++unit) {
       stages[stage].insert(stages[stage].end(), units[unit].begin(), units[unit].end());
     }
-  }
-  return stages;
-}
-
-std::vector<StageBlocks> given_stages(const std::vector<Block>& blocks, const std::vector<int>& layers) {
-  std::vector<StageBlocks> stages(layers.size());
-  std::size_t stage = 0;
-  int left = layers.front();
-  for (const Block& block : blocks) {
-    const bool decoder = is_layer(block.kind) && (stages[stage].empty() || stages[stage].back().kind != BlockKind::mtp);
-    if (decoder && left == 0 && stage + 1 < stages.size()) left = layers[++stage];
-    left -= decoder ? 1 : 0;
-    stages[stage].push_back(block);
   }
   return stages;
 }

@@ -8,17 +8,11 @@
 
 namespace moeline {
 
-/// "embedding, 3 dense, 1 moe"
-[[nodiscard]] std::string describe(const StageBlocks& blocks);
-
 /// Consecutive units on `count` stages, at most ceil(units / count) on each: overlapped passes pair them one to one,
 /// and what has no partner has nothing to hide communication behind. Under that bound the costliest stage is as cheap
 /// as can be, and of all splits that do this the sum of squared costs is the least. REQUIRES: at least as many units.
 [[nodiscard]] std::vector<StageBlocks> balanced_stages(const std::vector<StageBlocks>& units,
                                                        const std::vector<double>& costs, int count);
-
-/// As many decoder layers as listed on each stage: the embedding goes with the first, heads and MTP with the last.
-[[nodiscard]] std::vector<StageBlocks> given_stages(const std::vector<Block>& blocks, const std::vector<int>& layers);
 
 /// As the scenario says; balanced by the priced time of the kernels that compute.
 [[nodiscard]] std::vector<StageBlocks> stages_of(TrainingPhases& phases);

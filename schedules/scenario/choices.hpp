@@ -60,6 +60,8 @@ inline constexpr std::array kWords<WorkloadPhase> = {"train", "prefill", "decode
 template <>
 inline constexpr std::array kWords<CommMode> = {"normal", "low_latency", "nvlink", "all_gather", "all_reduce", "none"};
 template <>
+inline constexpr std::array kWords<ContextMode> = {"all_gather", "ring"};
+template <>
 inline constexpr std::array kWords<MoeBackend> = {"usual", "trtllm_gen"};
 template <>
 inline constexpr std::array kWords<Distribution> = {"balanced", "exact", "power_law", "file", "given"};

@@ -26,8 +26,8 @@ int period_of(const Architecture& model) {
 Setup folded(Setup setup) {
   constexpr int kKept = 8;
   const int period = period_of(setup.model);
-  if (setup.scenario.phase() == WorkloadPhase::train || setup.every_rank || setup.experts_differ() || period == 0)
-    return setup;
+  const bool as_it_is = setup.scenario.phase() == WorkloadPhase::train || is_staged(setup.scenario);
+  if (as_it_is || setup.every_rank || setup.experts_differ() || period == 0) return setup;
   setup.fold.left_out = std::max(0, setup.scenario.layers - kKept) / period * period;
   setup.fold.period = period;
   // Not the last ones, behind which something else may follow.

@@ -65,14 +65,14 @@ void check_whole_nodes(const Spec& spec, const Parallelism& p, int gpus_per_node
 }
 
 void check_world(const Parallelism& p, const char* largest, const Spec& spec) {
-  if (static_cast<long long>(p.pp) * p.tp * p.dp > kMostRanks) {
+  if (p.world() > kMostRanks) {
     throw spec.error(largest, fmt::format("x dp is more than {} ranks", kMostRanks));
   }
-  const int ranks = p.tp * p.dp;
+  const int ranks = p.attention_ranks() * p.dp;
   const int group = p.ep * p.moe_tp;
   if (ranks % group == 0) return;
-  throw spec.error(
-      "ep", fmt::format("{}must divide tp x dp: {} does not divide {}", p.moe_tp > 1 ? "x moe_tp " : "", group, ranks));
+  throw spec.error("ep", fmt::format("{}must divide tp x {}dp: {} does not divide {}", p.moe_tp > 1 ? "x moe_tp " : "",
+                                     p.cp > 1 ? "cp x " : "", group, ranks));
 }
 
 Parallelism read_training_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model,
@@ -90,16 +90,28 @@ Parallelism read_training_parallelism(const Spec& spec, const Scenario& scenario
 
 // Experts are shared by whole attention groups, all of whose ranks have the tokens.
 void read_expert_ranks(const Spec& spec, const Scenario& scenario, const Architecture& model, Parallelism& p) {
-  p.ep = p.tp > 1 ? spec.integer_or("ep", 1, kMostRanks, 1) : spec.integer("ep", 1, kMostRanks);
-  p.moe_tp = spec.integer_or("moe_tp", 1, kMostRanks, p.tp / std::gcd(p.tp, p.ep));
-  const auto holds_groups = [&](int moe_tp) { return std::int64_t{p.ep} * moe_tp % p.tp == 0; };
+  const int ranks = p.attention_ranks();
+  p.ep = ranks > 1 ? spec.integer_or("ep", 1, kMostRanks, 1) : spec.integer("ep", 1, kMostRanks);
+  p.moe_tp = spec.integer_or("moe_tp", 1, kMostRanks, ranks / std::gcd(ranks, p.ep));
+  const auto holds_groups = [&](int moe_tp) { return std::int64_t{p.ep} * moe_tp % ranks == 0; };
   if (!holds_groups(p.moe_tp)) {
     throw spec.error(
-        "moe_tp", fmt::format("x ep must be a multiple of tp, so that whole attention groups share experts: {} x {} is "
-                              "none of {}; {}",
-                              p.moe_tp, p.ep, p.tp, nearest_possible(p.moe_tp, p.tp, holds_groups)));
+        "moe_tp",
+        fmt::format("x ep must be a multiple of tp{}, so that whole attention groups share experts: {} x {} "
+                    "is none of {}; {}",
+                    p.cp > 1 ? " x cp" : "", p.moe_tp, p.ep, ranks, nearest_possible(p.moe_tp, ranks, holds_groups)));
   }
   check_experts_divide(spec, p.ep, scenario, model);
+}
+
+// Micro-batches are what a pipeline overlaps.
+void check_stages(const Spec& spec, const Scenario& scenario) {
+  if (scenario.phase() == WorkloadPhase::mixed) {
+    throw spec.error("pp", "above 1 is not modelled in mixed steps; it is in prefill and decode");
+  }
+  if (!scenario.kind().plan.empty()) {
+    throw spec.error("pp", fmt::format("above 1 goes with the schedule sequential, not with {}", scenario.schedule));
+  }
 }
 
 }  // namespace
@@ -121,10 +133,12 @@ Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const A
   }
   spec.expect({"tp", "dp", "ep", "moe_tp", "pp", "cp"});
   Parallelism p;
-  for (const char* key : {"pp", "cp"}) {
-    if (spec.integer_or(key, 1, kMostRanks, 1) > 1)
-      throw spec.error(key, "above 1 is not modelled in prefill and decode");
+  p.cp = spec.integer_or("cp", 1, kMostRanks, 1);
+  if (p.cp > 1 && scenario.phase() != WorkloadPhase::prefill) {
+    throw spec.error("cp", "above 1 is modelled in prefill alone: decode context parallelism is not");
   }
+  p.pp = spec.integer_or("pp", 1, kMostPipelineRanks, 1);
+  if (p.pp > 1) check_stages(spec, scenario);
   p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
   check_heads(spec, p.tp, model, gpus_per_node);
   if (model.n_routed_experts > 0) {
@@ -143,7 +157,7 @@ Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const A
 }
 
 void check_comm_keys(const Spec& spec) {
-  spec.expect({"mode", "num_sms", "dispatch_dtype", "combine_dtype", "neighbours"});
+  spec.expect({"mode", "num_sms", "dispatch_dtype", "combine_dtype", "neighbours", "context"});
 }
 
 namespace {
@@ -157,7 +171,7 @@ std::string refused(CommMode mode, const Setup& setup) {
   const Parallelism& p = setup.scenario.parallelism;
   const int experts = p.ep * p.moe_tp;
   const bool alone = experts == 1 && (p.tp == 1 || setup.model.n_routed_experts > 0);
-  const bool alike = p.group() == p.tp;  // all ranks have the same tokens
+  const bool alike = std::max(p.tp, experts) == p.tp;  // ranks that share a layer have the same tokens
   if (mode == CommMode::none) return alone ? "" : fmt::format("needs one rank, and {} share the layers", p.group());
   if (alone) return "has nobody to send to where ep x moe_tp is 1; there is: none";
   if (mode == CommMode::all_reduce) {
@@ -267,6 +281,10 @@ Comm read_comm(const Spec& spec, const Setup& setup) {
   Comm c;
   c.mode = read_mode(spec, setup);
   read_types(spec, setup, c);
+  if (spec.has("context") && setup.scenario.parallelism.cp == 1) {
+    throw spec.error("context", "belongs to context parallelism, and parallelism.cp is 1");
+  }
+  c.context = read_choice(spec, "context", c.context);
   c.neighbours = read_choice(spec, "neighbours", c.neighbours);
   read_sms(spec, setup, c);
   return c;

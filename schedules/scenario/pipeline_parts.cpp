@@ -12,7 +12,6 @@
 namespace moeline {
 namespace {
 
-constexpr int kMostPipelineRanks = 1 << 12;
 constexpr int kMostChunks = 1 << 10;
 constexpr long long kMostPasses = 1 << 20;  // of a micro-batch through a stage
 constexpr double kShortestMs = 1e-3;

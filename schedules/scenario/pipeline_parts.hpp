@@ -8,6 +8,8 @@
 
 namespace moeline {
 
+inline constexpr int kMostPipelineRanks = 1 << 12;
+
 [[nodiscard]] Parallelism read_pipeline_parallelism(const Spec& spec, const ScheduleKind& schedule);
 /// The keys of parallelism that pipelines alone have: virtual_pp, and what the schedule demands of pp.
 void read_pipeline_keys(const Spec& spec, const ScheduleKind& schedule, Parallelism& parallelism);

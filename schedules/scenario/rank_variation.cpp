@@ -105,9 +105,9 @@ RankVariation draw_ranks(const Scenario& s) {
 RankVariation folded_ranks(const Scenario& s) {
   RankVariation ranks;
   if (s.speed_spread == 0) return ranks;
-  if (s.phase() != WorkloadPhase::train) {
+  if (s.phase() != WorkloadPhase::train && !is_staged(s)) {
     ranks.slowness = {slowest_of(s.parallelism.group(), s.speed_spread)};
-  } else if (s.kind().pipeline) {
+  } else if (s.kind().pipeline || is_staged(s)) {
     ranks.slowness = slowest_of_groups(s.parallelism.pp, s);
   }
   return ranks;

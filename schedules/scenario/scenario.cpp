@@ -12,6 +12,7 @@
 #include "schedules/scenario/pipeline_parts.hpp"
 #include "schedules/scenario/precision_parts.hpp"
 #include "schedules/scenario/scenario_parts.hpp"
+#include "schedules/scenario/stage_parts.hpp"
 #include "schedules/scenario/training_parts.hpp"
 
 namespace moeline {
@@ -123,6 +124,17 @@ void read_pipeline(const Spec& spec, Setup& setup) {
 
 bool is_training_step(const Scenario& scenario) { return scenario.kind().pipeline.has_value() && !scenario.slot_costs; }
 
+bool is_staged(const Scenario& scenario) {
+  return scenario.parallelism.pp > 1 && scenario.phase() != WorkloadPhase::train;
+}
+
+int passes(const Scenario& scenario) {
+  if (!is_staged(scenario)) return 1;
+  const DecodeWorkload* decode = decode_of(scenario.workload);
+  return decode != nullptr ? std::min(scenario.parallelism.pp, decode->batch_size)
+                           : steps_per_prompt(*prefill_of(scenario.workload));
+}
+
 int micro_batches(const Scenario& scenario) {
   const TrainWorkload& w = as_train(scenario.workload);
   return static_cast<int>(w.global_batch_size / (std::int64_t{scenario.parallelism.dp} * w.micro_batch_size));
@@ -196,6 +208,7 @@ Setup read_scenario(const Spec& spec, std::vector<std::string> hardware_override
   s.shared_experts = read_shared_experts(spec, setup);
   read_ranks(spec, setup);
   read_clock(spec, setup);
+  s.stage_layers = read_stages(spec, setup);
   read_training(spec, setup);
   draw(setup, spec.integer_or("seed", 0, 1 << 30, s.seed));
   return setup;

@@ -28,6 +28,7 @@ struct Comm {
   Precision dispatch = Precision::fp8;  ///< that tokens travel in
   Precision combine = Precision::bf16;  ///< and their results
   Neighbours neighbours = Neighbours::measured;
+  ContextMode context = ContextMode::all_gather;
 };
 
 struct Routing {
@@ -100,7 +101,7 @@ struct Scenario {
   int seed = 1;
   int samples = 1;  ///< of everything that is drawn
   TrainingChoices training;
-  std::vector<int> stage_layers;         ///< decoder layers of each stage; empty: balanced
+  std::vector<int> stage_layers;         ///< decoder layers of each stage; of training empty: balanced
   std::optional<SlotCosts> slot_costs;   ///< of a whole pipeline: then nothing else takes time
   std::vector<std::string> without_use;  ///< keys that stand in the file and do not enter
 
@@ -110,6 +111,13 @@ struct Scenario {
 
 /// A whole pipeline with the operators of its slots.
 [[nodiscard]] bool is_training_step(const Scenario& scenario);
+
+/// Prefill or decode on a pipeline of stages.
+[[nodiscard]] bool is_staged(const Scenario& scenario);
+
+/// How often a stage runs before each request has a new token, or all of a prompt is computed: so many micro-batches of
+/// requests go round, or chunks of a prompt follow each other. 1 without stages.
+[[nodiscard]] int passes(const Scenario& scenario);
 
 /// Of one pipeline: what a step of training has, over dp.
 [[nodiscard]] int micro_batches(const Scenario& scenario);

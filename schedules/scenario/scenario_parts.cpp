@@ -217,6 +217,22 @@ void read_clock(const Spec& spec, Setup& setup) {
   }
 }
 
+namespace {
+
+// One rank of each stage is simulated.
+void check_folded(const Spec& spec, const Scenario& s, bool ranks_differ) {
+  if (s.ranks == RankChoice::all || s.samples > 1) {
+    const std::string instead = is_staged(s) ? "" : "; dualpipe-chunk simulates all of one";
+    throw spec.error(s.ranks == RankChoice::all ? "ranks" : "samples",
+                     "does not go with a whole pipeline, which folds the ranks of a stage" + instead);
+  }
+  if (!ranks_differ) return;
+  throw spec.error(s.routing.has_loads() ? "routing" : "workload",
+                   "does not go with a whole pipeline: it makes ranks differ, and one of each stage is simulated");
+}
+
+}  // namespace
+
 void read_ranks(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;
   constexpr int kMostTogether = 8192;                // resources are numbered with 16 bits
@@ -238,15 +254,7 @@ void read_ranks(const Spec& spec, Setup& setup) {
   if (s.ranks == RankChoice::folded && s.samples > 1) {
     throw spec.error("samples", "above 1 have nothing to draw where ranks are folded");
   }
-  if (is_training_step(s)) {
-    if (s.ranks == RankChoice::all || s.samples > 1) {
-      throw spec.error(
-          s.ranks == RankChoice::all ? "ranks" : "samples",
-          "does not go with a whole pipeline, which folds expert-parallel groups; dualpipe-chunk simulates "
-          "all of one");
-    }
-    return;
-  }
+  if (is_training_step(s) || is_staged(s)) return check_folded(spec, s, is_staged(s) && no_expectation);
   const std::int64_t rank_layers = std::int64_t{s.parallelism.ep} * s.layers;
   const bool few = s.parallelism.ep <= kMostTogether && rank_layers <= kMostRankLayers;
   setup.every_rank = s.ranks == RankChoice::all ||

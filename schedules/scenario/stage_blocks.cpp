@@ -1,5 +1,10 @@
 #include "schedules/scenario/stage_blocks.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
 namespace moeline {
 
 std::vector<Block> training_blocks(const Scenario& scenario, const Architecture& model) {
@@ -21,6 +26,49 @@ std::vector<StageBlocks> units_of(const std::vector<Block>& blocks) {
 int stage_count(const Scenario& scenario) {
   const int per_rank = scenario.kind().pipeline->stages_per_rank;
   return scenario.parallelism.pp * (per_rank > 0 ? per_rank : scenario.parallelism.virtual_pp);
+}
+
+std::vector<StageBlocks> given_stages(const std::vector<Block>& blocks, const std::vector<int>& layers) {
+  std::vector<StageBlocks> stages(layers.size());
+  std::size_t stage = 0;
+  int left = layers.front();
+  for (const Block& block : blocks) {
+    const bool decoder = is_layer(block.kind) && (stages[stage].empty() || stages[stage].back().kind != BlockKind::mtp);
+    if (decoder && left == 0 && stage + 1 < stages.size()) left = layers[++stage];
+    left -= decoder ? 1 : 0;
+    stages[stage].push_back(block);
+  }
+  return stages;
+}
+
+std::vector<Block> inference_blocks(const Setup& setup) {
+  if (!setup.scenario.whole_model) return main_layers_alone(setup.model, setup.simulated_layers());
+  Architecture simulated = setup.model;
+  simulated.num_hidden_layers -= setup.fold.left_out;
+  return blocks_of(simulated, setup.drafted_tokens());
+}
+
+std::vector<StageBlocks> inference_stages(const Setup& setup) {
+  return given_stages(inference_blocks(setup), setup.scenario.stage_layers);
+}
+
+std::vector<int> even_stages(const Setup& setup, int layers) {
+  const int stages = setup.scenario.parallelism.pp;
+  std::vector<int> counts(static_cast<std::size_t>(stages), layers / stages);
+  const int first = setup.kernels.name.starts_with("sglang") ? stages - layers % stages : 0;
+  for (int i = 0; i < layers % stages; ++i) ++counts[static_cast<std::size_t>(first + i)];
+  return counts;
+}
+
+std::string describe(const StageBlocks& blocks) {
+  std::vector<std::string> parts;
+  for (auto block = blocks.begin(); block != blocks.end();) {
+    const auto next = std::find_if(block, blocks.end(), [&](const Block& other) { return other.kind != block->kind; });
+    parts.push_back(is_layer(block->kind) ? fmt::format("{} {}", next - block, name_of(block->kind))
+                                          : name_of(block->kind));
+    block = next;
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 }  // namespace moeline

@@ -1,6 +1,7 @@
 // Which blocks of the model a pipeline has to share out among its stages.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "architecture/blocks.hpp"
@@ -19,5 +20,21 @@ using StageBlocks = std::vector<Block>;
 
 /// Stages of the scenario's pipeline, over all ranks.
 [[nodiscard]] int stage_count(const Scenario& scenario);
+
+/// As many decoder layers as listed on each stage: the embedding goes with the first, heads and MTP with the last.
+[[nodiscard]] std::vector<StageBlocks> given_stages(const std::vector<Block>& blocks, const std::vector<int>& layers);
+
+/// What a step of prefill or decode consists of: the whole model and, for each drafted token, an MTP module; or main
+/// layers alone. Layers that are folded (fold.hpp) are left out.
+[[nodiscard]] std::vector<Block> inference_blocks(const Setup& setup);
+[[nodiscard]] std::vector<StageBlocks> inference_stages(const Setup& setup);
+
+/// Layers of each stage of prefill or decode, as equal as they can be. Where they do not divide, SGLang gives the last
+/// stages one more (srt/distributed/utils.py, get_pp_indices), TensorRT-LLM the first ones (mapping.py, pp_layers), and
+/// so does whoever has no habit.
+[[nodiscard]] std::vector<int> even_stages(const Setup& setup, int layers);
+
+/// "embedding, 3 dense, 1 moe"
+[[nodiscard]] std::string describe(const StageBlocks& blocks);
 
 }  // namespace moeline

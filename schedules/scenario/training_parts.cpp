@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <numeric>
-
 #include "schedules/scenario/pipeline_parts.hpp"
-#include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
 namespace {
@@ -80,28 +77,6 @@ void resolve(const Spec& training, const Setup& setup, TrainingChoices& c) {
   c.mtp = c.mtp && has_mtp;
 }
 
-// Decoder layers of each stage: empty where balanced.
-std::vector<int> read_stages(const Spec& scenario, const Scenario& so_far, const Architecture& model) {
-  const char* key = "stages";
-  const int stages = stage_count(so_far);
-  const int layers = so_far.whole_model ? model.num_hidden_layers : so_far.layers;
-  if (!scenario.is_list(key)) {
-    if (scenario.has(key)) (void)scenario.choice(key, {"balanced"});
-    const auto units = static_cast<int>(units_of(training_blocks(so_far, model)).size());
-    if (stages <= units) return {};
-    throw scenario.error(key, fmt::format("cannot be balanced: {} layers{} cannot be split over {} stages", layers,
-                                          so_far.whole_model ? ", heads and MTP modules" : "", stages));
-  }
-  std::vector<int> listed = scenario.integers(key, 1, layers);
-  const int sum = std::accumulate(listed.begin(), listed.end(), 0);
-  if (static_cast<int>(listed.size()) != stages) {
-    throw scenario.error(key,
-                         fmt::format("must list the decoder layers of {} stages, not of {}", stages, listed.size()));
-  }
-  if (sum != layers) throw scenario.error(key, fmt::format("list {} decoder layers; there are {}", sum, layers));
-  return listed;
-}
-
 void check_step(const Spec& scenario, const Scenario& s) {
   if (s.routing.distribution != Distribution::balanced && s.routing.distribution != Distribution::exact) {
     throw scenario.map("routing").error(
@@ -123,10 +98,8 @@ void read_training(const Spec& scenario, Setup& setup) {
   Scenario& s = setup.scenario;
   const bool training = s.phase() == WorkloadPhase::train;
   if (scenario.has("training") && !training) throw scenario.error("training", "belongs to training");
-  for (const char* key : {"stages", "level"}) {
-    if (scenario.has(key) && !s.kind().pipeline) {
-      throw scenario.error(key, fmt::format("belongs to pipelines, and {} is none", s.schedule));
-    }
+  if (scenario.has("level") && !s.kind().pipeline) {
+    throw scenario.error("level", fmt::format("belongs to pipelines of training, and {} is none", s.schedule));
   }
   if (!training) return;
   const Spec choices = scenario.map_or_empty("training");
@@ -135,7 +108,6 @@ void read_training(const Spec& scenario, Setup& setup) {
   resolve(choices, setup, s.training);
   if (!s.kind().pipeline) return;
   s.level = read_choice(scenario, "level", s.level);
-  s.stage_layers = read_stages(scenario, s, setup.model);
   check_step(scenario, s);
 }
 

@@ -46,6 +46,14 @@ Sequences first_chunks(const PrefillWorkload& w, int micro_batch, int tokens) {
   return prompts;
 }
 
+// Of a prompt whose chunks follow each other through a pipeline.
+Sequences chunk_of_prompt(const PrefillWorkload& w, int chunk) {
+  if (steps_per_prompt(w) == 1) return first_chunks(w, 0, w.tokens);
+  const int done = w.cached_len + chunk * w.tokens;
+  const int tokens = std::min(w.tokens, w.prompt_len - done);
+  return {.requests = 1, .query_len = 1.0 * tokens, .kv_len = 1.0 * done + tokens};
+}
+
 // With as many keys as chunks of a prompt see on average: the middle one, where all are whole.
 Sequences mean_chunks(const PrefillWorkload& w) {
   Sequences prompts = first_chunks(w, 0, w.tokens);
@@ -113,14 +121,17 @@ double Setup::others_rows(bool forward, int layer) const {
 InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_layer, int rank) const {
   const auto part = [&](int whole) { return whole / micro_batches + (micro_batch < whole % micro_batches ? 1 : 0); };
   const Parallelism& split = scenario.parallelism;
-  const auto of_group = static_cast<std::size_t>(rank / split.tp);
+  const auto of_group = static_cast<std::size_t>(rank / split.attention_ranks());
   InferenceWork work;
   work.model = model;
   if (const PrefillWorkload* w = prefill_of(scenario.workload)) {
     const bool mixed = scenario.phase() == WorkloadPhase::mixed;
-    work.prefill = mixed ? mean_chunks(*w) : first_chunks(*w, micro_batch, part(w->tokens));
+    work.prefill = mixed                 ? mean_chunks(*w)
+                   : is_staged(scenario) ? chunk_of_prompt(*w, micro_batch)
+                                         : first_chunks(*w, micro_batch, part(w->tokens));
   }
-  double mean_tokens = work.prefill.tokens();  // of the attention groups
+  work.prefill.query_len /= split.cp;
+  double mean_tokens = work.prefill.tokens();  // of the ranks that have tokens of their own
   if (const DecodeWorkload* w = decode_of(scenario.workload)) {
     work.decode.requests = part(variation.requests.empty() ? w->batch_size : variation.requests[of_group]);
     work.decode.query_len = w->query_len;
@@ -135,6 +146,8 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_
   work.backend = scenario.moe_backend;
   work.shared_beside = scenario.shared_experts == SharedExperts::beside;
   work.tp = split.tp;
+  work.cp = split.cp;
+  work.context = scenario.comm.context;
   work.ep = split.ep;
   work.moe_tp = split.moe_tp;
   if (kernels.fits.contains("custom_all_reduce")) work.most_custom_bytes = most_custom_bytes(machine.facts);
@@ -142,7 +155,7 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_
   work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
   if (model.n_routed_experts == 0) return work;
   // All ranks' tokens over the ranks that share a layer's experts.
-  const double tokens_of_rank = mean_tokens * split.attention_groups() / split.ep;
+  const double tokens_of_rank = mean_tokens * split.token_groups() / split.ep;
   const int of_experts = rank / split.moe_tp;
   if (!routed.empty()) {
     const RoutedLayer& routing = routed[static_cast<std::size_t>(moe_layer) % routed.size()];

@@ -155,7 +155,7 @@ TEST_CASE("parallelism that the model or the machine cannot have is refused") {
   check_changes_of(
       kDecode,
       {{"tp: 1", "tp: 3", 7, "parallelism.tp must divide the 128 attention heads: 3 does not; possible near it: 2, 4"},
-       {"pp: 1", "pp: 2", 7, "parallelism.pp above 1 is not modelled in prefill and decode"},
+       {"pp: 1", "pp: 2", 7, "parallelism.pp above 1 goes with the schedule sequential, not with decode-two-batch"},
        {"ep: 128, dp: 128", "ep: 96, dp: 96", 7, "ep must divide the 256 routed experts: 96 does not"},
        {"ep: 128, dp: 128", "ep: 1, dp: 1", 10, "comm.mode low_latency, has nobody to send to"},
        {"ep: 128, dp: 128", "ep: 1048576", 7, "ep must divide the 256 routed experts: 1048576 does not"},

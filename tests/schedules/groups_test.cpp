@@ -203,6 +203,6 @@ TEST_CASE("splits that cannot be name the nearest ones that can") {
   CHECK(says(refused("{ep: 16}", {"comm.mode=nvlink"}), "more than its 8 GPUs"));
   CHECK(says(refused("{ep: 4, moe_tp: 2}", {"comm.mode=low_latency"}), "sends each token to whole experts"));
   CHECK(says(refused("{tp: 8, ep: 8}", {"comm.dispatch_dtype=fp8"}), "comm.dispatch_dtype does not apply"));
-  CHECK(says(refused("{tp: 8, ep: 8, cp: 2}"), "parallelism.cp above 1 is not modelled"));
+  CHECK(says(refused("{tp: 8, ep: 8, cp: 2}"), "parallelism.cp above 1 is modelled in prefill alone"));
   CHECK(says(refused("{tp: 8, ep: 8, dp: 3, moe_tp: 2}"), "parallelism.ep x moe_tp must divide tp x dp"));
 }

@@ -54,6 +54,7 @@ void add_routing(Json& json, const Routing& r) {
 
 void add_parallelism(Json& json, const Parallelism& p) {
   json.open("parallelism").add("tp", p.tp).add("pp", p.pp);
+  if (p.cp > 1) json.add("cp", p.cp);
   if (p.moe_tp > 1) json.add("moe_tp", p.moe_tp);
   if (p.virtual_pp > 1) json.add("virtual_pp", p.virtual_pp);
   json.add("ep", p.ep).add("dp", p.dp).close();
@@ -103,7 +104,9 @@ void add_scenario(Json& json, const Setup& setup) {
   add_workload(json, s.workload);
   json.open("comm").add("mode", word_of(s.comm.mode)).add("num_sms", s.comm.num_sms);
   json.add("dispatch_dtype", name_of(s.comm.dispatch)).add("combine_dtype", name_of(s.comm.combine));
-  json.add("neighbours", word_of(s.comm.neighbours)).close();
+  json.add("neighbours", word_of(s.comm.neighbours));
+  if (s.parallelism.cp > 1) json.add("context", word_of(s.comm.context));
+  json.close();
   if (s.moe_backend != MoeBackend::usual) json.add("moe_backend", word_of(s.moe_backend));
   if (s.shared_experts != SharedExperts::in_turn) json.add("shared_experts", word_of(s.shared_experts));
   json.open("precision").add("linear", s.precision.linear).add("experts", s.precision.experts);
@@ -116,6 +119,7 @@ void add_scenario(Json& json, const Setup& setup) {
   }
   json.add("overlap", s.overlap).add("launch", word_of(s.launch));
   if (s.phase() == WorkloadPhase::train) add_training(json, setup);
+  if (is_staged(s)) json.add("stages", s.stage_layers);
   if (is_training_step(s)) {
     s.stage_layers.empty() ? json.add("stages", "balanced") : json.add("stages", s.stage_layers);
     json.add("level", word_of(s.level));
@@ -156,10 +160,12 @@ void add_metrics(Json& json, const Run& run) {
   json.add("compute_busy_us", to_us(m.compute_busy)).add("comm_busy_us", to_us(m.comm_busy));
   json.add("exposed_comm_us", to_us(m.exposed_comm)).add("overlap_fraction", m.overlap_fraction(), 5);
   json.add("bubble_fraction", m.bubble_fraction(), 5).add("sm_use", m.sm_use, 5);
-  json.add("barrier_us", barrier_us(run)).add("compute_waits_us", compute_waits_us(run));
+  json.add("barrier_us", barrier_us(run));
+  if (!is_staged(run.setup.scenario)) json.add("compute_waits_us", compute_waits_us(run));
   if (has_imbalance(run)) json.add("imbalance", imbalance(run), 4);
   json.add("ranks", run.program.ranks);
-  if (clock_matters(run.setup)) json.add("clock_mhz", clock_mhz(run.setup)).add("power_w", power_w(run));
+  if (clock_matters(run.setup)) json.add("clock_mhz", clock_mhz(run.setup));
+  if (clock_matters(run.setup) && !is_staged(run.setup.scenario)) json.add("power_w", power_w(run));
   if (run.inference() != nullptr) add_memory(json, run.inference()->memory);
   json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms);
   json.close();
@@ -176,6 +182,16 @@ void add_classes(Json& json, const Run& run) {
   for (const ClassTimes& times : run.steady().metrics.classes) {
     json.open().add("class", times.name).add("busy_us_per_layer", to_us(times.busy) / run.steady().layers);
     json.add("solo_us_per_layer", to_us(times.solo) / run.steady().layers).close();
+  }
+  json.close_list();
+}
+
+void add_stages(Json& json, const InferenceResult& result) {
+  json.open_list("stages");
+  for (const StageResult& stage : result.stages) {
+    json.open().add("blocks", stage.blocks).add("busy_us", to_us(stage.busy));
+    add_memory(json, stage.memory);
+    json.close();
   }
   json.close_list();
 }
@@ -277,6 +293,7 @@ std::string to_json(const Run& run, const Beside& beside) {
   } else {
     add_scenario(json, run.setup);
     add_metrics(json, run);
+    if (is_staged(run.setup.scenario)) add_stages(json, *run.inference());
     add_classes(json, run);
     add_phases(json, run);
     add_provenance(json, run);

@@ -39,7 +39,9 @@ std::vector<std::pair<std::string, double>> spans(const Run& run, Per per) {
     sums[phase.phase] += to_us(phase.span());
     layers[phase.phase].insert(phase.layer);
   }
+  const double steps = run.inference() != nullptr ? run.inference()->steps_of_round : 1;
   for (auto& [name, us] : rows) {
+    sums[name] /= steps;
     us = per == Per::layer ? sums[name] / static_cast<double>(layers[name].size()) : sums[name];
   }
   return rows;
@@ -134,38 +136,42 @@ std::string class_table(const Run& run) {
   return text;
 }
 
-// `tp` GPUs have the same requests.
-std::string per_gpus(int tp) { return tp > 1 ? fmt::format("per {} GPUs", tp) : "per GPU"; }
-
-std::string describe(const TrainWorkload& w, int tp) {
-  return fmt::format("{} tokens {}", w.micro_batch_size * w.seq_len, per_gpus(tp));
+// That have the same requests.
+std::string per_gpus(const Scenario& s) {
+  const int gpus = s.phase() == WorkloadPhase::train ? 1 : s.parallelism.gpus_of_request();
+  return gpus > 1 ? fmt::format("per {} GPUs", gpus) : "per GPU";
 }
 
-std::string describe(const PrefillWorkload& w, int tp) {
+std::string describe(const TrainWorkload& w, const Scenario& s) {
+  return fmt::format("{} tokens {}", w.micro_batch_size * w.seq_len, per_gpus(s));
+}
+
+std::string describe(const PrefillWorkload& w, const Scenario& s) {
   const std::string cached = w.cached_len > 0 ? fmt::format(", {} of them cached", w.cached_len) : "";
   const int steps = steps_per_prompt(w);
-  const std::string first = steps > 1 ? fmt::format(", first of {} steps", steps) : "";
-  return fmt::format("{} tokens {}, prompts of {}{}{}", w.tokens, per_gpus(tp), w.prompt_len, cached, first);
+  const std::string of_steps = steps > 1 ? fmt::format(", {} of {} steps", is_staged(s) ? "mean" : "first", steps) : "";
+  return fmt::format("{} tokens {}, prompts of {}{}{}", w.tokens, per_gpus(s), w.prompt_len, cached, of_steps);
 }
 
-std::string describe(const DecodeWorkload& w, int tp) {
+std::string describe(const DecodeWorkload& w, const Scenario& s) {
   const std::string drafts = w.query_len > 1 ? fmt::format(", {} tokens per request and step", w.query_len) : "";
-  return fmt::format("{} requests {}, KV {}{}", w.batch_size, per_gpus(tp), w.kv_len, drafts);
+  return fmt::format("{} requests {}, KV {}{}", w.batch_size, per_gpus(s), w.kv_len, drafts);
 }
 
-std::string describe(const MixedWorkload& w, int tp) {
-  return fmt::format("{} while {}", describe(w.decode, tp), describe(w.prefill, tp));
+std::string describe(const MixedWorkload& w, const Scenario& s) {
+  return fmt::format("{} while {}", describe(w.decode, s), describe(w.prefill, s));
 }
 
 std::string work_of(const Scenario& s) {
-  return std::visit([&](const auto& w) { return describe(w, s.parallelism.tp); }, s.workload);
+  return std::visit([&](const auto& w) { return describe(w, s); }, s.workload);
 }
 
 std::string head_of(const Scenario& s) {
   const std::string sms = s.comm.num_sms > 0 ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
   const std::string layers = s.whole_model ? "the whole model" : fmt::format("{} layers", s.layers);
+  const std::string stages = is_staged(s) ? fmt::format(", PP{}", s.parallelism.pp) : "";
   return fmt::format("{}: {} on {} {} ({}), {}, {}, {}{}\n\n", s.schedule, s.model, s.parallelism.world(), s.hardware,
-                     s.kernels, short_name(s.parallelism), work_of(s), layers, sms);
+                     s.kernels, short_name(s.parallelism) + stages, work_of(s), layers, sms);
 }
 
 // Families whose measurements are those of another kernel set.
@@ -200,7 +206,7 @@ std::string overheads(const Run& run) {
       text += ", as measured in an eager stream; a CUDA graph's are shorter";
     text += "\n";
   }
-  if (run.program.ranks > 1) {
+  if (run.program.ranks > 1 && !is_staged(run.setup.scenario)) {
     text += fmt::format("{} ranks simulated; compute of rank 0 waits {:.0f} us for communication, barriers {:.0f} us\n",
                         run.program.ranks, compute_waits_us(run), barrier_us(run));
   }
@@ -232,6 +238,18 @@ std::string sample_table(const Samples& samples) {
   return text;
 }
 
+// Which stage the others wait for.
+std::string stage_table(const Run& run) {
+  if (run.inference() == nullptr || run.inference()->stages.empty()) return "";
+  std::string text = fmt::format("{:>5}  {:<38} {:>12} {:>12}\n", "stage", "blocks", "busy, ms", "memory, GiB");
+  int number = 0;
+  for (const StageResult& stage : run.inference()->stages) {
+    text += fmt::format("{:>5}  {:<38} {:>12.3f} {:>12.1f}\n", number++, stage.blocks, to_us(stage.busy) / 1e3,
+                        gib(stage.memory.total()));
+  }
+  return text + "\n";
+}
+
 // What the clock costs, where power does not leave the highest.
 std::string clock_line(const Run& run, const Run* burst) {
   if (burst == nullptr) return "";
@@ -245,7 +263,7 @@ std::string clock_line(const Run& run, const Run* burst) {
 std::string to_table(const Run& run, const Beside& beside) {
   std::string text = head_of(run.setup.scenario);
   text += metric_table(run, beside.baseline) + "\n" + phase_table(run, beside.baseline, Per::layer) +
-          phase_table(run, beside.baseline, Per::step) + class_table(run) + "\n";
+          phase_table(run, beside.baseline, Per::step) + class_table(run) + "\n" + stage_table(run);
   text += memory_line(run) + borrowed(run) + corrected(run) + overheads(run) + clock_line(run, beside.burst);
   text += fmt::format("{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
                       run.program.graph.size(), run.program.constants.count(), 100 * lumped_share(run));

@@ -1,0 +1,63 @@
+#include "schedules/scenario/stage_parts.hpp"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "schedules/scenario/stage_blocks.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr const char* kKey = "stages";
+
+int decoder_layers(const Setup& setup) {
+  return setup.scenario.whole_model ? setup.model.num_hidden_layers : setup.scenario.layers;
+}
+
+std::vector<int> read_list(const Spec& scenario, int stages, int layers) {
+  std::vector<int> listed = scenario.integers(kKey, 1, layers);
+  if (static_cast<int>(listed.size()) != stages) {
+    throw scenario.error(kKey,
+                         fmt::format("must list the decoder layers of {} stages, not of {}", stages, listed.size()));
+  }
+  const int sum = std::accumulate(listed.begin(), listed.end(), 0);
+  if (sum != layers) throw scenario.error(kKey, fmt::format("list {} decoder layers; there are {}", sum, layers));
+  return listed;
+}
+
+void check_balanced(const Spec& scenario, const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  const auto units = static_cast<int>(units_of(training_blocks(s, setup.model)).size());
+  if (stage_count(s) <= units) return;
+  throw scenario.error(
+      kKey, fmt::format("cannot be balanced: {} layers{} cannot be split over {} stages", decoder_layers(setup),
+                        s.whole_model ? ", heads and MTP modules" : "", stage_count(s)));
+}
+
+// Of prefill and decode.
+std::vector<int> split_evenly(const Spec& scenario, const Setup& setup) {
+  const int layers = decoder_layers(setup);
+  const int stages = setup.scenario.parallelism.pp;
+  if (stages <= layers) return even_stages(setup, layers);
+  throw scenario.map("parallelism").error("pp", fmt::format("has more stages than the {} layers: {}", layers, stages));
+}
+
+}  // namespace
+
+std::vector<int> read_stages(const Spec& scenario, const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  const bool training = s.kind().pipeline.has_value();
+  if (!training && !is_staged(s)) {
+    if (scenario.has(kKey)) throw scenario.error(kKey, fmt::format("belongs to pipelines, and {} is none", s.schedule));
+    return {};
+  }
+  const int stages = training ? stage_count(s) : s.parallelism.pp;
+  if (scenario.is_list(kKey)) return read_list(scenario, stages, decoder_layers(setup));
+  if (scenario.has(kKey)) (void)scenario.choice(kKey, {training ? "balanced" : "even"});
+  if (!training) return split_evenly(scenario, setup);
+  check_balanced(scenario, setup);
+  return {};
+}
+
+}  // namespace moeline
