@@ -140,9 +140,9 @@ void set_disturbed_speed(const Operator& op, const Curve& curve, const KernelSet
 
 void price_normal(const Operator& op, const PriceConditions& conditions, const Curve& curve,
                   const MachineFacts& machine, const KernelSet& kernels, Price& price) {
-  if (conditions.overlapped) set_disturbed_speed(op, curve, kernels, price);
+  if (conditions.disturbed()) set_disturbed_speed(op, curve, kernels, price);
   const std::string alone = price.bound_by == "SMs" ? "sm_copies" : "all_to_all_alone";
-  const Basis basis = basis_of_normal(op, conditions.overlapped, alone, machine, kernels);
+  const Basis basis = basis_of_normal(op, conditions.disturbed(), alone, machine, kernels);
   set_provenance(kernels, basis, dimensions_of(op, conditions.sms), price);
 }
 
@@ -161,11 +161,13 @@ void split_by_stage(const Operator& op, const MachineFacts& machine, const Kerne
   }
 }
 
-void price_low_latency(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+// How a whole is split matters to what runs beside its wire.
+void price_low_latency(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                       const KernelSet& kernels, Price& price) {
   split_by_stage(op, machine, kernels, price);
-  const Stage stage = op.traffic.stage;
+  const bool split = op.traffic.stage != Stage::whole && conditions.overlapped;
   Basis basis{{"low_latency"}, machine.communicates_like(kernels.fitted_on) ? "" : kOtherMachine};
-  if (stage != Stage::whole) basis.families.emplace_back("low_latency_hold");  // which splits the whole
+  if (split) basis.families.emplace_back("low_latency_hold");
   set_provenance(kernels, basis, dimensions_of(op, 0), price);
 }
 
@@ -208,7 +210,7 @@ void doubt_price(const char* reason, Price& price) {
 // they are by the curve of DeepSeek's, where it knows.
 void stretch_by_neighbours(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                            const KernelSet& kernels, Price& price) {
-  if (!conditions.overlapped || is_low_latency(op.family)) return;  // whose wire holds no SM
+  if (!conditions.disturbed() || is_low_latency(op.family)) return;  // whose wire holds no SM
   doubt_price("measured with nothing beside it", price);
   const Curve curve = transfer_curve(op, conditions.sms, machine);
   const double alone_us = evaluate(curve, kernels.constants).us;
@@ -233,7 +235,7 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
   price.solo_us = known ? std::max(alone.us, links) : links;
   price.bound_by = known ? alone.bound : "roofline";
   if (is_low_latency(op.family)) {
-    price_low_latency(op, machine, kernels, price);
+    price_low_latency(op, conditions, machine, kernels, price);
   } else {
     price_normal(op, conditions, curve, machine, kernels, price);
   }

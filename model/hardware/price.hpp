@@ -30,7 +30,10 @@ struct Price {
 struct PriceConditions {
   int sms = 0;              ///< on how many SMs the kernel is launched
   bool overlapped = false;  ///< kernels of another stream may run beside it: matters to transfers
+  bool slowed = true;       ///< by these kernels
   double clock = 1;         ///< of the SMs, over the one that measurements at burst were made at
+
+  [[nodiscard]] bool disturbed() const { return overlapped && slowed; }
 };
 
 /// The family whose measurements tell about this one: its own; for a BF16 GEMM the dense BF16 ones, or the FP8 ones.

@@ -108,7 +108,7 @@ struct Operator {
   double padding_flops = 0;     ///< of `flops`: rows that only fill tiles
   Purpose purpose = Purpose::necessary;
   bool parallel = false;  ///< independent of its neighbours: may run on a second stream beside them
-  bool beside = false;    ///< runs on the communication stream, from the end of what is before it in its phase
+  bool beside = false;    ///< a message to a neighbour, which may start once what is before it in its phase has ended
   int awaits = 0;         ///< so many of its phase's operators beside must have ended first
   std::optional<Precision> precision{};  ///< that its tensor cores multiply; else its family's
   std::string measured_as{};  ///< family of a serving stack's tables that it belongs to, "linear_fp8"; "": none

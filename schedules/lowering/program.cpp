@@ -180,7 +180,8 @@ double ProgramDraft::constant(Constant constant) {
 // Persistent kernels beside communication are launched on the SMs that it leaves.
 PriceConditions ProgramDraft::conditions_of(const Operator& op, bool overlapped) const {
   PriceConditions conditions;
-  conditions.overlapped = overlapped && setup_.scenario.comm.neighbours == Neighbours::measured;
+  conditions.overlapped = overlapped;
+  conditions.slowed = setup_.scenario.comm.neighbours == Neighbours::measured;
   conditions.sms = static_cast<int>(setup_.machine.facts.sms);
   conditions.clock = setup_.clock;
   if (role_of(op.family) == Role::communication) {

@@ -96,9 +96,10 @@ PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
   return tasks;
 }
 
+// On a stream of its own, so that it waits for no all-to-all that a schedule launched before.
 TaskId RankProgram::add_beside(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place) {
   const TaskId before = last_[static_cast<std::size_t>(place.stream)];
-  const TaskId task = add_kernel(kernel, phase, {place.layer, place.micro_batch, StreamName::communication});
+  const TaskId task = add_kernel(kernel, phase, {place.layer, place.micro_batch, StreamName::activations_to_next});
   if (before != kNoTask) graph().start_after_end(before, task);
   return task;
 }

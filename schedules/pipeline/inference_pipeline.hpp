@@ -4,8 +4,8 @@
 //   stage 0   0 1 2 3 0 1 2 3        decode: a micro-batch begins again once the last stage has sampled its tokens
 //   stage 1     0 1 2 3 0 1 2 3
 //
-//   stage 0   a b c d A B C D        prefill: chunks a to d of a prompt, then those of the next one; c needs the keys
-//   of stage 1     a b c d A B C D      a and b, which its own stage has
+//   stage 0   a b c d A B C D        prefill: chunks a to d of a prompt, then those of the next one
+//   stage 1     a b c d A B C D      c needs the keys of a and b, which its own stage has
 #pragma once
 
 #include <vector>

@@ -152,3 +152,11 @@ TEST_CASE("ranks of a dense model share nothing but a prompt's keys") {
   CHECK(classes.contains("collective"));
   CHECK(!classes.contains("dispatch"));
 }
+
+TEST_CASE("a ring goes round beside the all-to-all of another micro-batch") {
+  const Run run =
+      run_scenario(load_setup(prefill_scenario(), {"parallelism={cp: 4, ep: 32}", "comm.context=ring", "layers=4",
+                                                   "workload={phase: prefill, tokens: 65536, prompt_len: 4096}"}));
+  CHECK(run.setup.scenario.schedule == "prefill-two-batch");
+  CHECK(run.metrics.overlap_fraction() > 0.5);
+}

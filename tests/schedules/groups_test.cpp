@@ -188,6 +188,12 @@ TEST_CASE("ordinary splits inside a node or NVLink domain rest on measured kerne
   CHECK(all_measured(run_on_b200("{tp: 8}", {"model=llama-3.1-405b"})));
 }
 
+TEST_CASE("four nodes of H100 decode by whole measured transfers, and split them where work runs beside the wire") {
+  const Set h100 = {"hardware=h100", "workload.batch_size=128"};
+  CHECK(all_measured(run_on_b200("{ep: 32}", h100)));
+  CHECK(!all_measured(run_on_b200("{ep: 32}", {h100[0], h100[1], "schedule=decode-two-batch"})));
+}
+
 TEST_CASE("splits that cannot be name the nearest ones that can") {
   CHECK(says(refused("{tp: 3, ep: 3}"),
              "parallelism.tp must divide the 128 attention heads: 3 does not; possible near "
