@@ -103,7 +103,8 @@ Operator prompts_core(const InferenceWork& work, const LayerAttention& attention
 
 // One block of keys after the other, while the next one is on its way; partial results are weighed by their sums.
 void attend_in_ring(Linear& linear, const InferenceWork& work, const LayerAttention& attention) {
-  for (int block = 1; block < work.cp; ++block) linear.add(kKeyTransfer, pass_keys_on(work));
+  const double keys = work.prefill.requests * work.prefill.kv_len / work.cp;
+  for (int block = 1; block < work.cp; ++block) linear.add(kKeyTransfer, pass_keys_on(work, keys));
   const Operator core = prompts_core(work, attention, work.cp);
   const double outputs = work.tokens() * work.heads() * core.attention.v_dim;
   for (int block = 0; block < work.cp; ++block) {
@@ -115,8 +116,13 @@ void attend_in_ring(Linear& linear, const InferenceWork& work, const LayerAttent
 }
 
 void attend_to_prompts(Linear& linear, const InferenceWork& work, const LayerAttention& attention) {
-  if (work.cp > 1 && work.context == ContextMode::ring) return attend_in_ring(linear, work, attention);
+  const bool ring = work.cp > 1 && work.context == ContextMode::ring;
+  const bool windowed = attention.window > 0 && attention.window < work.prefill.kv_len;
+  if (ring && !windowed) return attend_in_ring(linear, work, attention);
+  // A window reaches back into a neighbour's keys alone, from the begin of each of a rank's two pieces.
+  if (ring) linear.add(kKeyTransfer, pass_keys_on(work, 2 * work.prefill.requests * attention.window));
   linear.add(kCore, prompts_core(work, attention, 1));
+  if (ring) linear.ops().back().awaits = 1;
 }
 
 Operator decode_core(const InferenceWork& work, const LayerAttention& attention) {

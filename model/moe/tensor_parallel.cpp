@@ -73,11 +73,10 @@ Operator gather_keys(const InferenceWork& work) {
   return all_gather(work.prefill.tokens() * work.cp * width * kBf16, context_group(work));
 }
 
-Operator pass_keys_on(const InferenceWork& work) {
+Operator pass_keys_on(const InferenceWork& work, double keys) {
   const Architecture& m = work.model;
   const double width = m.is_mla() ? work.heads() * (m.qk_nope_head_dim + m.qk_rope_head_dim + m.v_head_dim)
                                   : 2 * work.kv_heads() * m.head_dim;
-  const double keys = work.prefill.requests * work.prefill.kv_len / work.cp;
   Operator op = send(keys * width * kBf16, context_group(work).reach);
   op.beside = true;
   return op;

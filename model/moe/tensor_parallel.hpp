@@ -34,8 +34,8 @@ namespace moeline {
 /// the rank's heads. They are gathered where cp ranks share prompts, and not in a ring.
 [[nodiscard]] bool gathers_keys(const InferenceWork& work);
 [[nodiscard]] Operator gather_keys(const InferenceWork& work);
-/// In a ring: the keys and values of 1/cp of the prompts, MLA's expanded, on their way to the next rank.
-[[nodiscard]] Operator pass_keys_on(const InferenceWork& work);
+/// In a ring: keys and values of so many tokens, MLA's expanded, on their way to the next rank.
+[[nodiscard]] Operator pass_keys_on(const InferenceWork& work, double keys);
 
 /// Before the experts: tokens of all ranks, as they travel, with their experts and weights (4 bytes each).
 [[nodiscard]] Operator gather_for_experts(const InferenceWork& work);
