@@ -25,7 +25,7 @@ Setup one_pass(const Setup& setup) {
     decode->batch_size = (decode->batch_size + count - 1) / count;
   } else if (count > 1) {
     auto& prompts = std::get<PrefillWorkload>(s.workload);
-    prompts.cached_len += count / 2 * prompts.tokens;
+    prompts.cached_len += (count - 1) * prompts.tokens / 2;
     prompts.prompt_len = prompts.cached_len + prompts.tokens;
   }
   s.parallelism.pp = 1;

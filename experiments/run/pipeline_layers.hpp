@@ -9,8 +9,8 @@ namespace moeline {
 /// run alone, by "dualpipe-chunk" as in overlapped ones.
 [[nodiscard]] Setup layers_of_pipeline(const Setup& setup, const char* schedule);
 
-/// Of prefill or decode on a pipeline: all layers on one stage, with the micro-batch of a pass, or a prompt's middle
-/// chunk. REQUIRES: is_staged.
+/// Of prefill or decode on a pipeline: all layers on one stage, with the micro-batch of a pass, or a chunk in a
+/// prompt's middle. REQUIRES: is_staged.
 [[nodiscard]] Setup one_pass(const Setup& setup);
 
 }  // namespace moeline
