@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "schedules/scenario/stage_blocks.hpp"
@@ -43,6 +44,21 @@ std::vector<int> split_evenly(const Spec& scenario, const Setup& setup) {
   throw scenario.map("parallelism").error("pp", fmt::format("has more stages than the {} layers: {}", layers, stages));
 }
 
+// What is simulated until a pipeline has its rhythm, and beyond (inference_pipeline.hpp): some rounds, or prompts.
+void check_passes(const Spec& scenario, const Setup& setup) {
+  constexpr std::int64_t kMost = 1 << 17;  // layers of passes; ten million tasks
+  constexpr std::int64_t kRounds = 4;
+  const std::int64_t of_round = passes(setup.scenario), stages = setup.scenario.parallelism.pp;
+  const std::int64_t layers = decoder_layers(setup), most = std::max(kMost / kRounds / layers, std::int64_t{1});
+  if (std::max(of_round, stages) <= most) return;
+  if (of_round <= stages) {
+    throw scenario.map("parallelism")
+        .error("pp", fmt::format("is {}, and {} at most are simulated of {} layers", stages, most, layers));
+  }
+  throw scenario.map("workload")
+      .error("prompt_len", fmt::format("takes {} steps, and {} at most are simulated on stages", of_round, most));
+}
+
 }  // namespace
 
 std::vector<int> read_stages(const Spec& scenario, const Setup& setup) {
@@ -53,6 +69,7 @@ std::vector<int> read_stages(const Spec& scenario, const Setup& setup) {
     return {};
   }
   const int stages = training ? stage_count(s) : s.parallelism.pp;
+  if (!training) check_passes(scenario, setup);
   if (scenario.is_list(kKey)) return read_list(scenario, stages, decoder_layers(setup));
   if (scenario.has(kKey)) (void)scenario.choice(kKey, {training ? "balanced" : "even"});
   if (!training) return split_evenly(scenario, setup);

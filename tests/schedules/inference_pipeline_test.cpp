@@ -166,6 +166,9 @@ TEST_CASE("stages are never folded") {
 
 TEST_CASE("what a pipeline cannot be asked is refused by name") {
   CHECK(says(refused(62, kDecode, {}), "pp has more stages than the 61 layers"));
+  CHECK(says(refused(2, "workload={phase: prefill, tokens: 1, prompt_len: 16777216}", {}),
+             "workload.prompt_len takes 16777216 steps, and 537 at most are simulated on stages"));
+  CHECK(says(refused(4096, kPrompts, {"layers=5000"}), "pp is 4096, and 6 at most are simulated of 5000 layers"));
   CHECK(says(refused(2, kDecode, {"schedule=decode-two-batch"}), "pp above 1 goes with the schedule sequential"));
   CHECK(says(refused(2, "workload={phase: mixed, batch_size: 8, kv_len: 100, tokens: 64, prompt_len: 128}", {}),
              "pp above 1 is not modelled in mixed steps"));
