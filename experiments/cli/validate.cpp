@@ -67,7 +67,8 @@ the other rows of the same model, format, class and lengths; rows that are left 
 void add_validate(CLI::App& app, int& exit_code) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("validate", "hold predictions against published and measured facts");
-  command->add_option("facts", options->files, "fact files, or studies of served models; default: all of tests/published");
+  command->add_option("facts", options->files,
+                      "fact files, or studies of served models; default: all of tests/published");
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kDefinitions);
   command->callback([options, &exit_code] { exit_code = validate(*options); });
