@@ -67,9 +67,8 @@ void explain_scenario(const Options& options, const std::optional<PageTemplate>&
   const Run run = best_run(options.input.path, options.assignments, true);
   const auto ranks = parse_ranks("--ranks", options.ranks, simulated_ranks(run.program.graph));
   const Explanation explanation = explain(run);
-  const InferenceResult* inference = run.inference();
-  const bool staged = inference != nullptr && inference->rounds > 1;
-  const std::string rounds = staged ? fmt::format(", {} rounds of the pipeline in a row", inference->rounds) : "";
+  const bool staged = is_staged(run.setup.scenario);
+  const std::string rounds = staged ? fmt::format(", {} rounds of the pipeline in a row", run.inference()->rounds) : "";
   const std::string chosen = run.tried.empty() ? "" : ", schedule " + run.setup.scenario.schedule;
   put_out(
       {.explanation = explanation,

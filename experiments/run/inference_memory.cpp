@@ -74,8 +74,9 @@ std::vector<Memory> memory_of_stages(const Setup& setup) {
   return memories;
 }
 
-Memory memory_of(const Setup& setup) {
-  const std::vector<Memory> stages = memory_of_stages(setup);
+Memory memory_of(const Setup& setup) { return fullest(memory_of_stages(setup)); }
+
+Memory fullest(const std::vector<Memory>& stages) {
   return *std::max_element(stages.begin(), stages.end(),
                            [](const Memory& a, const Memory& b) { return a.total() < b.total(); });
 }

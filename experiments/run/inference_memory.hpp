@@ -14,6 +14,8 @@ namespace moeline {
 [[nodiscard]] Memory memory_of(const Setup& setup);
 /// One for each stage; without a pipeline one.
 [[nodiscard]] std::vector<Memory> memory_of_stages(const Setup& setup);
+/// REQUIRES: at least one.
+[[nodiscard]] Memory fullest(const std::vector<Memory>& stages);
 
 /// "weights 22.5, KV cache 34.3, activations 0.3, communication buffers 0.9", in GiB.
 [[nodiscard]] std::string breakdown(const Memory& memory);

@@ -57,14 +57,8 @@ Run run_given_slots(const Setup& setup, bool record_changes) {
   return run;
 }
 
-Run run_on_stages(const Setup& setup, bool record_changes) {
-  Run run = run_stages(at_sustained_clock(setup), record_changes);
-  std::get<InferenceResult>(run.result).memory = memory_of(setup);
-  return run;
-}
-
 Run run_step_or_chunk(const Setup& setup, bool record_changes) {
-  if (is_staged(setup.scenario)) return run_on_stages(setup, record_changes);
+  if (is_staged(setup.scenario)) return run_stages(at_sustained_clock(setup), record_changes);
   Run run = run_layers(at_sustained_clock(setup), record_changes);
   note_waits(run);
   auto* inference = std::get_if<InferenceResult>(&run.result);

@@ -42,9 +42,9 @@ std::vector<PhaseTimes> phases_of(const StageRound& round, Time rhythm, const Pr
   return phases;
 }
 
-std::vector<StageResult> results_of(const Setup& setup, const StageRound& round, const Timeline& timeline) {
+std::vector<StageResult> results_of(const Setup& setup, const std::vector<Memory>& memories, const StageRound& round,
+                                    const Timeline& timeline) {
   const std::vector<StageBlocks> stages = inference_stages(setup);
-  const std::vector<Memory> memories = memory_of_stages(setup);
   std::vector<StageResult> results;
   for (std::size_t stage = 0; stage < stages.size(); ++stage) {
     StageResult result{.blocks = describe(stages[stage]), .memory = memories[stage]};
@@ -79,7 +79,9 @@ Run run_stages(const Setup& setup, bool record_changes) {
   run.phases = phases_of(steady, window.length(), run.program, run.timeline);
   run.metrics = scaled(measure(run.program.graph, run.timeline, window.begin, window.end), 1 / result.steps_of_round);
   if (!decode) result.ttft_ms = to_us(end_of(pipeline.rounds.front(), run.timeline)) / 1e3;
-  result.stages = results_of(setup, steady, run.timeline);
+  const std::vector<Memory> memories = memory_of_stages(setup);
+  result.memory = fullest(memories);
+  result.stages = results_of(setup, memories, steady, run.timeline);
   run.result = std::move(result);
   return run;
 }

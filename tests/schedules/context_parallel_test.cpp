@@ -48,15 +48,8 @@ std::map<std::string, Sums> sums_by_module(const Setup& setup) {
 const Set kRing = {"comm.context=ring"};
 
 std::string refused(const std::string& parallelism, const Set& more) {
-  try {
-    (void)setup_of(parallelism, more);
-  } catch (const SpecError& error) {
-    return error.what();
-  }
-  return "";
+  return refusal_of([&] { (void)setup_of(parallelism, more); });
 }
-
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 

@@ -30,15 +30,8 @@ CommMode mode_of(const std::string& parallelism, const Set& more = {}) {
 }
 
 std::string refused(const std::string& parallelism, const Set& more = {}) {
-  try {
-    (void)setup_of(parallelism, more);
-  } catch (const SpecError& error) {
-    return error.what();
-  }
-  return "";
+  return refusal_of([&] { (void)setup_of(parallelism, more); });
 }
-
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 std::set<std::string> phases_of(const Run& run) {
   std::set<std::string> names;

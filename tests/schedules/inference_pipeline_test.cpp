@@ -34,15 +34,8 @@ Run run_on(int stages, const char* workload, const Set& more = {}) {
 }
 
 std::string refused(int stages, const char* workload, const Set& more) {
-  try {
-    (void)setup_of(stages, workload, more);
-  } catch (const SpecError& error) {
-    return error.what();
-  }
-  return "";
+  return refusal_of([&] { (void)setup_of(stages, workload, more); });
 }
-
-bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 double step_ms(const Run& run) { return to_us(run.metrics.span) / 1e3; }
 

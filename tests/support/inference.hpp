@@ -27,6 +27,19 @@ inline Run run_prefill(const std::vector<std::string>& assignments = {}) {
   return run_scenario(load_setup(prefill_scenario(), assignments));
 }
 
+/// What `work` is refused with; "" where it is not.
+template <class Work>
+std::string refusal_of(Work work) {
+  try {
+    work();
+  } catch (const SpecError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+inline bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
 inline const PhaseTimes& phase(const Run& run, const std::string& name, int micro_batch, int layer) {
   const auto found = std::find_if(run.phases.begin(), run.phases.end(), [&](const PhaseTimes& p) {
     return p.phase == name && static_cast<int>(p.micro_batch) == micro_batch && static_cast<int>(p.layer) == layer;
