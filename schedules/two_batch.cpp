@@ -43,7 +43,8 @@ void append_dense_layers(const Setup& setup, int first, int count, InferenceRank
   const int micro_batches = setup.scenario.kind().micro_batches;
   for (int layer = first; layer < first + count; ++layer) {
     for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
-      for (const std::string& phase : dense_phases(setup)) rank.append(phase, micro_batch, layer, StreamName::compute);
+      for (const std::string& phase : dense_phases(setup, rank.content(layer)))
+        rank.append(phase, micro_batch, layer, StreamName::compute);
     }
   }
 }

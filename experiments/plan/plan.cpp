@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "architecture/architecture.hpp"
-#include "architecture/checkpoint_format.hpp"
 #include "experiments/plan/choices.hpp"
 #include "experiments/plan/points.hpp"
 
@@ -236,7 +235,6 @@ Plan load_plan(const std::filesystem::path& file) {
             .prefill = {},
             .decode = {}};
   const Architecture model = at_key(spec, "model", [&] { return load_architecture(plan.model, file.string()); });
-  expect_prices(spec, "model", model);
   plan.model = spelt_as(model.name, plan.model);
   plan.hardware = read_hardware(spec, file);
   if (spec.has("memory_reserve")) plan.memory_reserve = spec.number("memory_reserve", 0, 0.9);

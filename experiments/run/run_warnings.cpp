@@ -70,7 +70,8 @@ void add_scope_warnings(const Run& run, std::vector<std::string>& warnings) {
   }
   if (s.layers > run.setup.model.main_layers()) {
     warnings.push_back(fmt::format("{} layers simulated; the model has {} {}layers", s.layers,
-                                   run.setup.model.main_layers(), run.setup.model.moe_layers() > 0 ? "MoE " : ""));
+                                   run.setup.model.main_layers(),
+                                   run.setup.model.moe_layers() == run.setup.model.main_layers() ? "MoE " : ""));
   }
 }
 

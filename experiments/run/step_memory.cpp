@@ -101,15 +101,16 @@ class RankMemory {
   // Replicas share the optimizer's states: dp ranks of each rank of the pipeline that holds the stage, experts dp / ep.
   [[nodiscard]] StepMemory lasting(std::size_t rank) const {
     const TrainingChoices& choices = setup_.scenario.training;
-    std::vector<BlockKind> kinds;
+    StageBlocks held;
     int copies = 1;
     for (const auto& [stage, holders] : copies_) {
       if (!holders.contains(static_cast<std::uint32_t>(rank))) continue;
       copies = static_cast<int>(holders.size());
-      for (const Block& block : layout_.stages[static_cast<std::size_t>(stage)]) kinds.push_back(block.kind);
+      const StageBlocks& blocks = layout_.stages[static_cast<std::size_t>(stage)];
+      held.insert(held.end(), blocks.begin(), blocks.end());
     }
     const int ep = setup_.scenario.parallelism.ep;
-    const StageParameters own = stage_parameters(setup_.model, kinds, ep);
+    const StageParameters own = stage_parameters(setup_.model, held, ep);
     const int replicas = choices.zero1 ? replicas_of_stage(setup_, copies).ranks : 1;
     const int expert_replicas = choices.zero1 ? replicas_of_experts(setup_, copies).ranks : 1;
     StepMemory memory;

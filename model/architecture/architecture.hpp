@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "base/precision.hpp"
+#include "architecture/layers.hpp"
 
 namespace moeline {
 
@@ -17,45 +17,59 @@ struct StoredWeights {
   std::string module;  ///< as modules() names it, or mtp_modules() where `mtp`
   bool mtp = false;
   Precision type = Precision::bf16;
-  double bytes = 0;                     ///< per parameter, with its share of the scales
-  double share = 0;                     ///< of the parameters in matrices
-  std::vector<std::string> matrices{};  ///< that it consists of, in every layer: "o_proj"; of a part of the layers none
+  double bytes = 0;  ///< per parameter, with its share of the scales
+  double share = 0;  ///< of the parameters in matrices
   bool operator==(const StoredWeights&) const = default;
 };
 
-/// A decoder of attention (MLA or GQA) and feed-forward layers, dense or routed. Fields of what a model lacks are 0.
+/// How the checkpoint counts layers: that of attention, and of the feed-forward network behind it.
+struct LayerNumbers {
+  int attention = 0, ffn = 0;
+  bool operator==(const LayerNumbers&) const = default;
+};
+
+/// A decoder of layers, each with attention and a feed-forward network, dense or routed, or with one of both. Fields of
+/// what a model lacks are 0. Attention's are those that all layers have alike; `layers` has the rest.
 struct Architecture {
   std::string name;
   std::string model_type;
   int num_hidden_layers = 0;
+  std::vector<Layer> layers{};
+  Layer mtp_layer{};  ///< of MTP modules, where there are any
   int hidden_size = 0;
-  int intermediate_size = 0;      ///< FFN of the dense layers
-  int moe_intermediate_size = 0;  ///< FFN of one expert
-  int n_routed_experts = 0;       ///< 0: a dense model
+  int intermediate_size = 0;         ///< FFN of the dense layers, the widest
+  int moe_intermediate_size = 0;     ///< FFN of one expert
+  int moe_latent_size = 0;           ///< what tokens are projected to for routed experts; 0: they come as they are
+  int shared_intermediate_size = 0;  ///< FFN of one shared expert
+  int n_routed_experts = 0;          ///< 0: a dense model
   int n_shared_experts = 0;
   int num_experts_per_tok = 0;
-  int first_k_dense_replace = 0;  ///< dense layers before the first MoE layer
-  int n_group = 1;                ///< expert groups of the gating; one per node at full expert parallelism
-  int topk_group = 1;             ///< groups a token may choose from
-  int num_attention_heads = 0;
-  int num_key_value_heads = 0;  ///< of GQA
-  int head_dim = 0;             ///< of GQA
+  int n_group = 1;              ///< expert groups of the gating; one per node at full expert parallelism
+  int topk_group = 1;           ///< groups a token may choose from
+  int num_attention_heads = 0;  ///< of the layers that attend to all keys
   int q_lora_rank = 0;          ///< of MLA; 0: queries are projected directly
   int kv_lora_rank = 0;         ///< of MLA
   int qk_nope_head_dim = 0;
   int qk_rope_head_dim = 0;
-  int v_head_dim = 0;
+  int v_head_dim = 0;   ///< of MLA
+  int o_groups = 0;     ///< of compressed attention: parts of its output that are projected down apart,
+  int o_lora_rank = 0;  ///< to so many numbers each
+  int hc_mult = 1;      ///< hidden states that layers read from and write to (hyper-connections, arXiv 2409.19606)
+  int attn_res_block_size = 0;  ///< layers after which a hidden state is kept that all later ones attend to; 0: none
   int vocab_size = 0;
-  int num_nextn_predict_layers = 0;  ///< MTP modules, each one more MoE layer
+  int num_nextn_predict_layers = 0;  ///< MTP modules, each one more layer
   bool tie_word_embeddings = false;
   QkNorm qk_norm = QkNorm::none;
-  bool attention_bias = false;          ///< of the query, key and value projections
-  bool output_bias = false;             ///< of attention's output projection
-  bool attention_sinks = false;         ///< one learned logit per head
-  bool expert_bias = false;             ///< of expert projections
-  bool router_bias = false;             ///< one number per expert, added to the scores
-  std::vector<int> windows;             ///< sliding window of each layer in tokens, 0: full attention; empty: all full
-  Precision weights = Precision::bf16;  ///< of attention, dense layers and shared experts, most of them
+  bool attention_bias = false;                 ///< of the query, key and value projections
+  bool output_bias = false;                    ///< of attention's output projection
+  bool gated_ffn = true;                       ///< FFNs and experts have a gate beside the up projection
+  bool shared_gate = false;                    ///< the shared expert's output is weighed, by one number per token
+  bool latent_norm = false;                    ///< what routed experts of a smaller hidden size put out is normed
+  bool expert_bias = false;                    ///< of expert projections
+  bool router_bias = false;                    ///< one number per expert, added to the scores
+  bool output_norms = false;                   ///< what attention and feed-forward networks put out is normed, too
+  std::vector<LayerNumbers> numbers{};         ///< where the checkpoint's differ from the order of `layers`
+  Precision weights = Precision::bf16;         ///< of attention, dense layers and shared experts, most of them
   Precision expert_weights = Precision::bf16;  ///< of routed experts, most of them
   Precision kv_cache = Precision::bf16;        ///< that the checkpoint asks for: bf16 or fp8
   std::vector<StoredWeights> stored;           ///< kinds of modules that are stored in other ways than these two say
@@ -63,13 +77,17 @@ struct Architecture {
 
   bool operator==(const Architecture&) const = default;
   [[nodiscard]] bool is_mla() const { return kv_lora_rank > 0; }
-  /// Those before the first MoE layer; of a dense model all.
+  [[nodiscard]] const Layer& layer(int i) const { return layers[static_cast<std::size_t>(i)]; }
+  [[nodiscard]] int moe_layers() const { return moe_layers_before(num_hidden_layers); }
+  [[nodiscard]] int moe_layers_before(int layer) const;
   [[nodiscard]] int dense_layers() const { return num_hidden_layers - moe_layers(); }
-  [[nodiscard]] int moe_layers() const { return n_routed_experts > 0 ? num_hidden_layers - first_k_dense_replace : 0; }
-  /// Those that the model consists of, but for the first few: the MoE layers, or all of a dense model.
-  [[nodiscard]] int main_layers() const { return n_routed_experts > 0 ? moe_layers() : num_hidden_layers; }
-  [[nodiscard]] int first_main_layer() const { return num_hidden_layers - main_layers(); }
-  [[nodiscard]] int window(int layer) const { return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)]; }
+  /// Those that the model consists of, but for the first few: all from the first MoE layer on, or all of a dense model.
+  [[nodiscard]] int main_layers() const { return num_hidden_layers - first_main_layer(); }
+  [[nodiscard]] int first_main_layer() const;
+  /// Numbers of a token as routed experts see it.
+  [[nodiscard]] int expert_hidden_size() const { return moe_latent_size > 0 ? moe_latent_size : hidden_size; }
+  /// FFN of all shared experts of a layer together.
+  [[nodiscard]] double shared_width() const { return 1.0 * n_shared_experts * shared_intermediate_size; }
 };
 
 /// `reference`: a name in model/zoo, the path of a YAML file with the same fields, or an unchanged Hugging Face

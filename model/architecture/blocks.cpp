@@ -1,7 +1,5 @@
 #include "architecture/blocks.hpp"
 
-#include <algorithm>
-
 namespace moeline {
 
 const char* name_of(BlockKind kind) {
@@ -21,11 +19,8 @@ const char* name_of(BlockKind kind) {
 }
 
 Block layer_of(const Architecture& model, int layer) {
-  const int own = std::min(layer, model.num_hidden_layers - 1);
-  const AttentionKind attention = model.is_mla() ? AttentionKind::mla : AttentionKind::gqa;
-  return {own < model.dense_layers() ? BlockKind::dense_layer : BlockKind::moe_layer,
-          layer,
-          {attention, model.window(own)}};
+  const Layer& content = layer < model.num_hidden_layers ? model.layer(layer) : model.mtp_layer;
+  return {content.routed ? BlockKind::moe_layer : BlockKind::dense_layer, layer, content};
 }
 
 std::vector<Block> blocks_of(const Architecture& model, int mtp_modules) {

@@ -22,28 +22,19 @@ enum class BlockKind {
   return kind == BlockKind::dense_layer || kind == BlockKind::moe_layer;
 }
 
-enum class AttentionKind { mla, gqa };
-
-/// What decides which kernels the attention of a layer has.
-struct LayerAttention {
-  AttentionKind kind = AttentionKind::mla;
-  int window = 0;  ///< sliding, tokens; 0: all keys
-  auto operator<=>(const LayerAttention&) const = default;
-};
-
 /// `layer` counts from the model's first, or in order of execution where MoE layers run alone.
 struct Block {
   BlockKind kind = BlockKind::moe_layer;
   int layer = 0;
-  LayerAttention attention{};  ///< of layers
+  Layer content{};  ///< of layers
 };
 
 /// Two blocks that run the same kernels on the same shapes, wherever they stand.
 [[nodiscard]] inline bool are_alike(const Block& a, const Block& b) {
-  return a.kind == b.kind && a.attention == b.attention;
+  return a.kind == b.kind && a.content == b.content;
 }
 
-/// A layer of the model. Those behind the last are of MTP modules, and like the last.
+/// A layer of the model. Those behind the last are of MTP modules.
 [[nodiscard]] Block layer_of(const Architecture& model, int layer);
 
 /// The whole model with so many runs of an MTP module behind it, the layers of which count on.

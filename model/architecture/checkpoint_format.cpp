@@ -6,9 +6,9 @@
 #include <optional>
 #include <stdexcept>
 
+#include "architecture/block_modules.hpp"
 #include "architecture/config_keys.hpp"
 #include "architecture/matrices.hpp"
-#include "architecture/parameters.hpp"
 #include "base/file.hpp"
 
 namespace moeline {
@@ -18,11 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr int kWidest = 1 << 22;
 
-struct Format {
-  Precision type = Precision::bf16;
-  double bytes = 2;
-  bool operator==(const Format&) const = default;
-};
+using Format = StorageFormat;
 
 Format standard(Precision type) { return {type, bytes_per_weight(type)}; }
 
@@ -37,42 +33,67 @@ Format int4(double beside, int group) { return {Precision::int4, (4 + beside / g
 Format format_named(const Spec& spec, const std::string& key) {
   if (!spec.stands(key)) return {};
   const std::string algorithm = spec.text(key);
-  constexpr int kAwqGroup = 128;
-  if (algorithm == "FP8") return standard(Precision::fp8);
+  constexpr int kNvfp4Group = 16;
+  const bool four_bits = algorithm.find("FP4") != std::string::npos || algorithm == "MIXED_PRECISION";
+  const int group = spec.stands("group_size") ? spec.integer("group_size", 1, kWidest) : four_bits ? kNvfp4Group : 128;
+  if (four_bits && group != kNvfp4Group) throw spec.error("group_size", "must be 16");
+  if (algorithm == "FP8" || algorithm == "FP8_PER_CHANNEL_PER_TOKEN") return standard(Precision::fp8_tensor);
+  if (algorithm == "FP8_PB_WO") return standard(Precision::fp8);
   if (algorithm == "NVFP4") return standard(Precision::nvfp4);
-  if (algorithm == "W4A16_AWQ") return int4(16, kAwqGroup);
-  if (algorithm == "MIXED_PRECISION") refuse(spec, key, "formats that differ from layer to layer");
+  if (algorithm == "W4A16_NVFP4") return int4(8, kNvfp4Group);
+  if (algorithm == "W4A16_AWQ") return int4(16, group);
+  if (algorithm == "MIXED_PRECISION") return {};  // the modules are listed
   refuse(spec, key, fmt::format("weights of {}", algorithm.substr(0, 40)));
 }
 
-// A group of compressed-tensors, whose scheme ModelOpt shares.
-Format format_of_group(const Spec& groups, const std::string& name) {
-  const Spec weights = groups.map(name).map("weights");
+// A group of compressed-tensors, whose scheme ModelOpt shares. Without a format of activations it is of weights alone.
+Format format_of_group(const Spec& group) {
+  const Spec weights = group.map("weights");
   const int bits = weights.integer("num_bits", 1, 64);
   const std::string type = weights.text_or("type", "");
-  const int group = weights.stands("group_size") ? weights.integer("group_size", 1, kWidest) : kWidest;
-  if (bits == 8 && type == "float") return standard(Precision::fp8);
-  if (bits == 4 && type == "float" && group == 16) return standard(Precision::nvfp4);
-  if (bits == 4 && type == "float" && group == 32) return standard(Precision::mxfp4);
-  if (bits == 4 && type == "int") return int4(16, group);
+  const int size = weights.stands("group_size") ? weights.integer("group_size", 1, kWidest) : kWidest;
+  const bool alone = group.has("input_activations") && !group.stands("input_activations");
+  if (bits == 8 && type == "float") {
+    return standard(weights.text_or("strategy", "") == "block" ? Precision::fp8 : Precision::fp8_tensor);
+  }
+  if (bits == 4 && type == "float" && size == 16) return alone ? int4(8, size) : standard(Precision::nvfp4);
+  if (bits == 4 && type == "float" && size == 32) return standard(Precision::mxfp4);
+  if (bits == 4 && type == "int") return int4(16, size);
   refuse(weights, "num_bits", fmt::format("weights of {} bits, type {}", bits, type.substr(0, 40)));
 }
 
-Format format_of_groups(const Spec& quantization) {
+bool is_class_of_layers(const std::string& target) { return target == "Linear" || target == "MoE"; }
+
+// Groups of all linear layers, and such of listed ones.
+void read_groups(const Spec& quantization, CheckpointFormat& result) {
   const Spec groups = quantization.map("config_groups");
   const std::vector<std::string> names = groups.keys();
   if (names.empty()) throw quantization.error("config_groups", "is empty");
-  const Format first = format_of_group(groups, names.front());
   for (const std::string& name : names) {
-    if (format_of_group(groups, name) == first) continue;
-    refuse(quantization, "config_groups", "formats that differ from layer to layer");
+    const Spec group = groups.map(name);
+    const Format format = format_of_group(group);
+    const std::vector<std::string> targets =
+        group.stands("targets") ? group.texts("targets") : std::vector<std::string>{};
+    const bool all = targets.empty() || std::any_of(targets.begin(), targets.end(), is_class_of_layers);
+    if (all) result.usual = format;
+    for (const std::string& target : targets) {
+      if (target.starts_with("re:")) refuse(group, "targets", "formats of layers by regular expressions");
+      if (!is_class_of_layers(target)) result.listed[from_layers(target)] = format;
+    }
   }
-  return first;
 }
 
-Format fp8_blocks(const Spec& quantization) {
-  const bool blocks = quantization.stands("weight_block_size");
-  if (blocks && quantization.integers("weight_block_size", 1, kWidest) != std::vector<int>{128, 128}) {
+void read_listed(const Spec& quantization, CheckpointFormat& result) {
+  const Spec layers = quantization.map("quantized_layers");
+  for (const std::string& path : layers.keys()) {
+    result.listed[from_layers(path)] = format_named(layers.map(path), "quant_algo");
+  }
+}
+
+// Without blocks there is one scale per matrix.
+Format fp8_by_blocks(const Spec& quantization) {
+  if (!quantization.stands("weight_block_size")) return standard(Precision::fp8_tensor);
+  if (quantization.integers("weight_block_size", 1, kWidest) != std::vector<int>{128, 128}) {
     throw quantization.error("weight_block_size", "must be [128, 128]");
   }
   return standard(Precision::fp8);
@@ -88,21 +109,31 @@ Format int4_with_zeros(const Spec& quantization) {
   return int4(16 + 4, group > 0 ? group : kWidest);
 }
 
-// ModelOpt may write both, of which the groups say more.
-Format format_by_algorithm(const Spec& quantization) {
-  const Format named = format_named(quantization, "quant_algo");
-  return quantization.has("config_groups") ? format_of_groups(quantization) : named;
-}
-
 Format format_by_method(const Spec& quantization) {
-  if (quantization.has("quant_algo")) return format_by_algorithm(quantization);
   const std::string method = quantization.text_or("quant_method", "");
   if (method.empty()) throw quantization.error("quant_method", "is not there to say which");
-  if (method == "fp8" || method == "fbgemm_fp8") return fp8_blocks(quantization);
+  if (method == "fp8") return fp8_by_blocks(quantization);
+  if (method == "fbgemm_fp8") return standard(Precision::fp8_tensor);
   if (method == "mxfp4") return standard(Precision::mxfp4);
   if (method == "awq" || method == "gptq") return int4_with_zeros(quantization);
-  if (method == "compressed-tensors" || method == "modelopt") return format_of_groups(quantization);
   refuse(quantization, "quant_method", fmt::format("weights of {}", method.substr(0, 40)));
+}
+
+// ModelOpt may write an algorithm, groups and a list of modules, of which the latter say more. A list beside the blocks
+// of FP8 is of what was stored anew.
+void read_formats(const Spec& quantization, CheckpointFormat& result) {
+  const bool named = quantization.stands("quant_algo");
+  const std::string method = quantization.text_or("quant_method", "");
+  const bool anew = method == "fp8" && quantization.stands("quantized_layers");
+  const Format by_name = format_named(quantization, "quant_algo");
+  if (named && !anew) result.usual = by_name;
+  const bool grouped = method == "compressed-tensors" || method == "modelopt" || (named && !anew);
+  if (quantization.stands("quantized_layers")) {
+    read_listed(quantization, result);
+  } else if (grouped && (!named || quantization.has("config_groups"))) {
+    read_groups(quantization, result);
+  }
+  if (anew || (!named && !grouped)) result.usual = format_by_method(quantization);
 }
 
 // Each quantizer has its own word for the modules that it leaves alone.
@@ -127,8 +158,12 @@ Precision kv_cache_of(const Spec& quantization) {
   return quantization.stands("kv_cache_scheme") || named == "FP8" ? Precision::fp8 : Precision::bf16;
 }
 
-CheckpointFormat described(const Spec& quantization, const Format& format) {
-  CheckpointFormat result{format.type, format.bytes, false, kept_modules(quantization), kv_cache_of(quantization)};
+CheckpointFormat described(const Spec& quantization) {
+  CheckpointFormat result;
+  read_formats(quantization, result);
+  const bool anew = quantization.text_or("quant_method", "") == "fp8" && !result.listed.empty();
+  if (!anew) result.kept = kept_modules(quantization);  // else these stay in FP8
+  result.kv_cache = kv_cache_of(quantization);
   result.experts_alone = quantization.text_or("quant_method", "") == "mxfp4";
   return result;
 }
@@ -141,94 +176,131 @@ std::optional<Spec> modelopt_file(const ModelFields& fields) {
   return Spec::parse(file.string(), json_as_yaml(read_text(file))).map("quantization");
 }
 
-// One kind of module, and the layers that have it.
-struct Kind {
-  const char* module;
-  bool mtp;
-  int first, end;
-  std::vector<Matrix> matrices;
+// A matrix has the names of its families, each also as an MTP module's.
+std::vector<std::string> paths_of(const Architecture& model, int number, bool mtp, const Matrix& matrix) {
+  std::vector<std::string> paths;
+  for (const std::string& name : matrix.names) {
+    paths.push_back(fmt::format("layers.{}.{}", number, name));
+    if (mtp) paths.push_back(fmt::format("mtp.layers.{}.{}", number - model.num_hidden_layers, name));
+  }
+  return paths;
+}
+
+// Of the module itself or of one around it.
+const Format* listed_format(const CheckpointFormat& format, const std::string& path) {
+  for (std::size_t end = path.size(); end != std::string::npos; end = path.rfind('.', end - 1)) {
+    const auto found = format.listed.find(path.substr(0, end));
+    if (found != format.listed.end()) return &found->second;
+    if (end == 0) break;
+  }
+  return nullptr;
+}
+
+Format format_of(const CheckpointFormat& format, const std::vector<std::string>& paths, bool routed) {
+  for (const std::string& path : paths) {
+    if (const Format* listed = listed_format(format, path)) return *listed;
+  }
+  const auto kept = [&](const std::string& path) { return format.kept.match(path); };
+  Format usual = routed ? format.experts.value_or(format.usual) : format.usual;
+  // Measured layers of experts do not tell scales of blocks from those of tensors.
+  if (routed && usual.type == Precision::fp8_tensor) usual.type = Precision::fp8;
+  const bool stays = format.experts_alone ? !routed : std::any_of(paths.begin(), paths.end(), kept);
+  return stays ? Format{} : usual;
+}
+
+// Parameters of each kind of module, of the model or its MTP modules, by format.
+class Shares {
+ public:
+  void add(const std::string& module, bool mtp, const Format& format, double parameters) {
+    sums_[{mtp, module}][format] += parameters;
+  }
+
+  [[nodiscard]] std::vector<StoredWeights> stored() const {
+    std::vector<StoredWeights> parts;
+    for (const auto& [key, formats] : sums_) {
+      double all = 0;
+      for (const auto& [format, sum] : formats) all += sum;
+      for (const auto& [format, sum] : formats) {
+        parts.push_back({key.second, key.first, format.type, format.bytes, sum / all});
+      }
+    }
+    return parts;
+  }
+
+  /// The format of most parameters of routed experts, or of all else, MTP modules apart.
+  [[nodiscard]] Precision most(bool routed) const {
+    std::map<Precision, double> sums;
+    for (const auto& [key, formats] : sums_) {
+      if (key.first || (key.second == kRoutedExperts) != routed) continue;
+      for (const auto& [format, sum] : formats) sums[format.type] += sum;
+    }
+    const auto less = [](const auto& a, const auto& b) { return a.second < b.second; };
+    const auto most = std::max_element(sums.begin(), sums.end(), less);
+    return most == sums.end() ? Precision::bf16 : most->first;
+  }
+
+ private:
+  std::map<std::pair<bool, std::string>, std::map<Format, double>> sums_;
 };
 
-std::vector<Kind> kinds_of(const Architecture& a) {
-  const int layers = a.num_hidden_layers;
-  const int dense = a.dense_layers();
-  const int all = layers + a.num_nextn_predict_layers;
-  std::vector<Kind> kinds = {{kAttention, false, 0, layers, attention_matrices(a)},
-                             {kAttention, true, layers, all, attention_matrices(a)},
-                             {kDenseFfn, false, 0, dense, dense_matrices(a)}};
-  if (a.n_routed_experts == 0) {
-    kinds.push_back({kDenseFfn, true, layers, all, dense_matrices(a)});
-    return kinds;
-  }
-  kinds.push_back({kRoutedExperts, false, dense, layers, expert_matrices(a)});
-  kinds.push_back({kRoutedExperts, true, layers, all, expert_matrices(a)});
-  if (a.n_shared_experts > 0) {
-    kinds.push_back({kSharedExperts, false, dense, layers, shared_matrices(a)});
-    kinds.push_back({kSharedExperts, true, layers, all, shared_matrices(a)});
-  }
-  return kinds;
-}
+// Layer by layer, what the matrices of each module are stored in.
+class Storing {
+ public:
+  Storing(const CheckpointFormat& format, const Architecture& model) : format_(format), model_(model) {}
 
-bool is_kept(const CheckpointFormat& format, const Kind& kind, int layer, const Matrix& matrix) {
-  if (format.experts_alone) return kind.module != std::string(kRoutedExperts);
-  return std::any_of(matrix.names.begin(), matrix.names.end(), [&](const std::string& name) {
-    return format.kept.match(fmt::format("layers.{}.{}", layer, name));
-  });
-}
-
-// The parameters of a kind, of all its layers, and those of them that stay in BF16.
-struct Share {
-  double kept = 0, all = 0;
-  std::vector<std::string> kept_matrices, others;  // by name; both empty where one is kept in some of the layers alone
-};
-
-// "o_proj" of "self_attn.o_proj"
-std::string short_name(const Matrix& matrix) {
-  const std::string& name = matrix.names.front();
-  return name.substr(name.rfind('.') + 1);
-}
-
-Share share_of(const CheckpointFormat& format, const Kind& kind) {
-  Share share;
-  bool by_matrix = true;
-  for (const Matrix& matrix : kind.matrices) {
-    int kept = 0;
-    for (int layer = kind.first; layer < kind.end; ++layer) kept += is_kept(format, kind, layer, matrix) ? 1 : 0;
-    const int layers = kind.end - kind.first;
-    share.all += layers * matrix.parameters;
-    share.kept += kept * matrix.parameters;
-    by_matrix = by_matrix && (kept == 0 || kept == layers);
-    (kept > 0 ? share.kept_matrices : share.others).push_back(short_name(matrix));
-  }
-  if (!by_matrix) share.kept_matrices = share.others = {};
-  return share;
-}
-
-bool is_routed(const StoredWeights& part) { return part.module == kRoutedExperts; }
-
-// Attention's output projection has one format and the others have another, in every layer.
-bool divides_at_output(const StoredWeights& part, const Architecture& model) {
-  if (part.module != kAttention) return false;
-  const bool has = std::find(part.matrices.begin(), part.matrices.end(), kOutputProjection) != part.matrices.end();
-  const std::size_t all = attention_matrices(model).size();
-  return has ? part.matrices.size() == 1 : part.matrices.size() + 1 == all;
-}
-
-// In which format and where, "nvfp4 (routed experts)"; "" where all formats have prices.
-std::string format_without_price(const Architecture& model) {
-  const auto has_price = [](Precision type, bool routed) {
-    if (type == Precision::bf16 || type == Precision::fp8 || type == Precision::nvfp4) return true;
-    return routed && (type == Precision::mxfp4 || type == Precision::int4);
-  };
-  for (const StoredWeights& part : model.stored) {
-    const bool mixed = part.share < 1 && part.type != Precision::bf16 && !divides_at_output(part, model);
-    if (!part.mtp && (mixed || !has_price(part.type, is_routed(part)))) {
-      return fmt::format("{} ({})", name_of(part.type), part.module);
+  void store(Layer& layer, const LayerNumbers& numbers, bool mtp) {
+    const Architecture& a = model_;
+    const LayerAttention& attention = layer.attention;
+    LayerFormats& formats = layer.formats;
+    mtp_ = mtp;
+    if (attention.kind != AttentionKind::none) {
+      const std::string module = attention_module(a, attention);
+      formats.attention_in = store(module, 1, attention_matrices(a, attention), MatrixUse::in, numbers.attention);
+      formats.attention_out = store("", 0, attention_matrices(a, attention), MatrixUse::out, numbers.attention);
+      (void)store(kIndexer, 1, indexer_matrices(a, attention), MatrixUse::in, numbers.attention);
+    }
+    if (layer.routed) {
+      formats.experts = store(kRoutedExperts, a.n_routed_experts, expert_matrices(a), MatrixUse::in, numbers.ffn);
+      formats.shared = store(kSharedExperts, a.n_shared_experts, shared_matrices(a), MatrixUse::in, numbers.ffn);
+    } else if (layer.dense_width > 0) {
+      const std::string module = dense_module(a, layer.dense_width);
+      formats.dense = store(module, 1, dense_matrices(a, layer.dense_width), MatrixUse::in, numbers.ffn);
     }
   }
-  if (!has_price(model.weights, false)) return fmt::format("{} ({})", name_of(model.weights), kAttention);
-  if (model.n_routed_experts == 0 || has_price(model.expert_weights, true)) return "";
-  return fmt::format("{} ({})", name_of(model.expert_weights), kRoutedExperts);
+
+  [[nodiscard]] const Shares& shares() const { return shares_; }
+
+ private:
+  // Counts them, and tells the format of the first one of this use.
+  Precision store(const std::string& module, double count, const std::vector<Matrix>& matrices, MatrixUse use,
+                  int number) {
+    std::optional<Precision> first;
+    for (const Matrix& matrix : matrices) {
+      const Format format = matrix.use == MatrixUse::side  // too small to be worth it, in every checkpoint
+                                ? Format{}
+                                : format_of(format_, paths_of(model_, number, mtp_, matrix), module == kRoutedExperts);
+      if (count > 0) shares_.add(module, mtp_, format, count * matrix.parameters);
+      if (!first && matrix.use == use) first = format.type;
+    }
+    return first.value_or(Precision::bf16);
+  }
+
+  const CheckpointFormat& format_;
+  const Architecture& model_;
+  Shares shares_;
+  bool mtp_ = false;
+};
+
+// What `modules` says alone: all in one format, with the usual scales.
+bool says_nothing_new(const StoredWeights& part, const Architecture& model) {
+  const Precision usual = part.module == kRoutedExperts ? model.expert_weights : model.weights;
+  return part.share == 1 && part.type == usual && part.bytes == bytes_per_weight(usual);
+}
+
+template <class Change>
+void change_formats(Architecture& model, const Change& change) {
+  for (Layer& layer : model.layers) change(layer.formats);
+  change(model.mtp_layer.formats);
 }
 
 }  // namespace
@@ -236,46 +308,53 @@ std::string format_without_price(const Architecture& model) {
 CheckpointFormat read_checkpoint_format(const ModelFields& fields) {
   const std::optional<Spec> own = fields.map_or_none("quantization_config");
   if (own && !fields.is_config_json()) own->expect({"quant_method", "weight_block_size"});
-  const CheckpointFormat by_own = own ? described(*own, format_by_method(*own)) : CheckpointFormat{};
+  CheckpointFormat result = own ? described(*own) : CheckpointFormat{};
   const std::optional<Spec> file = modelopt_file(fields);
-  if (!file) return by_own;
-  const Format format = format_named(*file, "quant_algo");
-  if (own && !(format == Format{by_own.type, by_own.bytes})) {
-    throw file->error("quant_algo", "is another format than quantization_config's in config.json");
+  if (file && result.listed.empty()) {
+    CheckpointFormat by_file = described(*file);
+    if (own && by_file.usual != result.usual) {
+      throw file->error("quant_algo", "is another format than quantization_config's in config.json");
+    }
+    result = std::move(by_file);
   }
-  return described(*file, format);
+  if (const std::string experts = fields.text_or("expert_dtype", "fp8"); experts == "fp4") {
+    result.experts = standard(Precision::mxfp4);
+  } else if (experts != "fp8") {
+    throw fields.error_at("expert_dtype", not_modelled("experts of " + experts.substr(0, 40), "expert_dtype"));
+  }
+  return result;
 }
 
 void store_as(const CheckpointFormat& format, Architecture& model) {
   model.kv_cache = format.kv_cache;
-  model.stored.clear();
-  Share others, experts;  // of the model without its MTP modules
-  for (const Kind& kind : kinds_of(model)) {
-    const auto [kept, all, kept_matrices, other_matrices] = share_of(format, kind);
-    if (all == 0) continue;
-    if (kept > 0) model.stored.push_back({kind.module, kind.mtp, Precision::bf16, 2, kept / all, kept_matrices});
-    if (kept < all) {
-      model.stored.push_back({kind.module, kind.mtp, format.type, format.bytes, 1 - kept / all, other_matrices});
-    }
-    if (kind.mtp) continue;
-    Share& sum = kind.module == std::string(kRoutedExperts) ? experts : others;
-    sum.kept += kept;
-    sum.all += all;
+  Storing storing(format, model);
+  for (int i = 0; i < model.num_hidden_layers; ++i) {
+    const auto at = static_cast<std::size_t>(i);
+    const LayerNumbers numbers = model.numbers.empty() ? LayerNumbers{i, i} : model.numbers[at];
+    storing.store(model.layers[at], numbers, false);
   }
-  const auto usual_of = [&](const Share& sum) { return 2 * sum.kept >= sum.all ? Precision::bf16 : format.type; };
-  model.weights = usual_of(others);
-  model.expert_weights = usual_of(experts);
-  std::erase_if(model.stored, [&](const StoredWeights& part) {
-    const Precision usual = is_routed(part) ? model.expert_weights : model.weights;
-    return part.share == 1 && part.type == usual && part.bytes == bytes_per_weight(usual);
+  for (int i = 0; i < model.num_nextn_predict_layers; ++i) {
+    const int number = model.num_hidden_layers + i;
+    storing.store(model.mtp_layer, {number, number}, true);
+  }
+  model.weights = storing.shares().most(false);
+  model.expert_weights = storing.shares().most(true);
+  model.stored = storing.shares().stored();
+  std::erase_if(model.stored, [&](const StoredWeights& part) { return says_nothing_new(part, model); });
+}
+
+void store_linear_as(Precision format, Architecture& model) {
+  model.weights = format;
+  std::erase_if(model.stored, [](const StoredWeights& part) { return part.module != kRoutedExperts && !part.mtp; });
+  change_formats(model, [&](LayerFormats& formats) {
+    formats.attention_in = formats.attention_out = formats.dense = formats.shared = format;
   });
 }
 
-void expect_prices(const Spec& spec, const std::string& key, const Architecture& model) {
-  const std::string format = format_without_price(model);
-  if (format.empty()) return;
-  throw spec.error(key,
-                   fmt::format("is stored in {}, which has no prices yet; `moeline model` tells its size", format));
+void store_experts_as(Precision format, Architecture& model) {
+  model.expert_weights = format;
+  std::erase_if(model.stored, [](const StoredWeights& part) { return part.module == kRoutedExperts && !part.mtp; });
+  change_formats(model, [&](LayerFormats& formats) { formats.experts = format; });
 }
 
 }  // namespace moeline

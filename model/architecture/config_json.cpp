@@ -85,6 +85,11 @@ bool ModelFields::is_null(const std::string& field) const {
   return !has(field) && (inner_.is_null(field) || outer_.is_null(field));
 }
 
+bool ModelFields::is_list(const std::string& field) const {
+  const Place place = find(field);
+  return place.found && place.spec->is_list(place.name);
+}
+
 void ModelFields::require(const std::vector<std::string>& fields) const {
   std::vector<std::string> missing;
   for (const std::string& field : fields) {
@@ -133,6 +138,11 @@ std::vector<std::string> ModelFields::texts_or_none(const std::string& field) co
 std::optional<Spec> ModelFields::map_or_none(const std::string& field) const {
   const Place place = find(field);
   return place.found ? std::optional(place.spec->map(place.name)) : std::nullopt;
+}
+
+std::vector<Spec> ModelFields::maps_or_none(const std::string& field) const {
+  const Place place = find(field);
+  return place.found ? place.spec->maps(place.name) : std::vector<Spec>();
 }
 
 SpecError ModelFields::error(const std::string& field, std::string_view message) const {

@@ -37,6 +37,7 @@ class ModelFields {
   [[nodiscard]] bool has(const std::string& field) const;
   /// Written down, as null.
   [[nodiscard]] bool is_null(const std::string& field) const;
+  [[nodiscard]] bool is_list(const std::string& field) const;
   /// Throws if any of these is absent; names all that are, with every name they were looked for under.
   void require(const std::vector<std::string>& fields) const;
   /// A whole number within [low, high].
@@ -47,6 +48,7 @@ class ModelFields {
   [[nodiscard]] std::vector<int> integers_or_none(const std::string& field, int low, int high) const;
   [[nodiscard]] std::vector<std::string> texts_or_none(const std::string& field) const;
   [[nodiscard]] std::optional<Spec> map_or_none(const std::string& field) const;
+  [[nodiscard]] std::vector<Spec> maps_or_none(const std::string& field) const;
 
   [[nodiscard]] SpecError error(const std::string& field, std::string_view message) const;
   /// The same where the message itself says what it is about.

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "architecture/config_keys.hpp"
+#include "architecture/special_layers.hpp"
 
 namespace moeline {
 namespace {
@@ -31,26 +32,98 @@ const Fields kSizedExperts = kExperts + Fields{"moe_intermediate_size"};
 const Fields kShared = {"n_shared_experts", "first_k_dense_replace"};
 const Fields kGroups = {"n_group", "topk_group", "topk_method"};
 const Fields kMtp = {"num_nextn_predict_layers"};
+const Fields kIndexer = {"index_n_heads", "index_head_dim", "index_topk", "moe_layer_freq"};
+const Fields kSharedSize = {"n_shared_experts", "shared_expert_intermediate_size"};
 const Fields kQwen = kGqa + kSomeWindows;
-const Fields kQwenMoe = kQwen + kSizedExperts + Fields{"mlp_only_layers", "use_qk_norm"};
+const Fields kQwenMoe = kQwen + kSizedExperts + Fields{"mlp_only_layers", "decoder_sparse_step", "use_qk_norm"};
+const Fields kDeltaNet =
+    kGqa + kMtp + Fields{"full_attention_interval", "layer_types",          "linear_conv_kernel_dim",
+                         "linear_key_head_dim",     "linear_num_key_heads", "linear_num_value_heads",
+                         "linear_value_head_dim",   "mamba_ssm_dtype",      "attn_output_gate"};
+const Fields kDeltaNetMoe =
+    kDeltaNet + kSizedExperts + Fields{"shared_expert_intermediate_size", "mlp_only_layers", "decoder_sparse_step"};
+const Fields kMamba = {"hybrid_override_pattern",
+                       "layers_block_type",
+                       "mamba_num_heads",
+                       "mamba_head_dim",
+                       "ssm_state_size",
+                       "conv_kernel",
+                       "n_groups",
+                       "chunk_size",
+                       "mamba_ssm_cache_dtype",
+                       "mamba_proj_bias",
+                       "use_conv_bias",
+                       "mlp_bias",
+                       "mlp_hidden_act",
+                       "moe_latent_size",
+                       "mtp_hybrid_override_pattern",
+                       "mtp_layers_block_type"};
 const Fields kDeepSeek = kMla + kSizedExperts + kShared + kGroups;
+
+// DeepSeek's own name, and that of the checkpoints that SGLang converted.
+ModelFamily compressed(const char* model_type) {
+  return {.model_type = model_type,
+          .reads = kGqa + kSizedExperts + kIndexer + kMtp +
+                   Fields{"n_shared_experts", "topk_method", "q_lora_rank", "o_lora_rank", "o_groups",
+                          "qk_rope_head_dim", "sliding_window", "compress_ratios", "hc_mult", "hc_sinkhorn_iters",
+                          "num_hash_layers", "expert_dtype"},
+          .routed = true,
+          .fp8_cache = true,
+          .refine = compressed_layers};
+}
+
+ModelFamily delta_net_moe(const char* model_type) {
+  return {.model_type = model_type,
+          .reads = kDeltaNetMoe,
+          .routed = true,
+          .qk_norm = true,
+          .gated_attention = true,
+          .shared_gate = true,
+          .layer_types = {"linear_attention"},
+          .refine = delta_net_layers};
+}
 
 const std::vector<ModelFamily>& families() {
   static const std::vector<ModelFamily> all = {
       {.model_type = "bailing_moe",
        .reads = kGqa + kSizedExperts + kShared + kGroups + kMtp +
-                Fields{"use_qk_norm", "use_routing_bias", "moe_shared_expert_intermediate_size"},
+                Fields{"use_qk_norm", "use_routing_bias", "shared_expert_intermediate_size"},
        .routed = true},
       {.model_type = "deepseek_v2", .reads = kDeepSeek, .mla = true, .routed = true},
       {.model_type = "deepseek_v3", .reads = kDeepSeek + kMtp, .mla = true, .routed = true},
+      {.model_type = "deepseek_v32",
+       .reads = kDeepSeek + kMtp + kIndexer,
+       .mla = true,
+       .routed = true,
+       .refine = indexed_layers},
+      compressed("deepseek_v4"),
+      compressed("deepseek_ref"),
       {.model_type = "ernie4_5_moe",
-       .reads = kGqa + kSizedExperts + kShared + kMtp + Fields{"use_routing_bias", "moe_layer_end_index"},
+       .reads = kGqa + kSizedExperts + kShared + kMtp +
+                Fields{"use_routing_bias", "moe_layer_end_index", "moe_layer_interval"},
        .routed = true},
+      {.model_type = "gemma4_text",
+       .reads = kGqa + kWindows + kSizedExperts +
+                Fields{"global_head_dim", "num_global_key_value_heads", "attention_k_eq_v", "enable_moe_block",
+                       "hidden_size_per_layer_input", "vocab_size_per_layer_input", "use_bidirectional_attention"},
+       .routed = true,
+       .may_be_dense = true,
+       .qk_norm = true,
+       .tied_embeddings = true,
+       .refine = gemma4_layers},
       {.model_type = "glm4_moe",
        .reads = kGqa + kSizedExperts + kShared + kGroups + kMtp + Fields{"use_qk_norm"},
        .routed = true,
        .output_bias = false,
        .router_bias = true},
+      {.model_type = "glm_moe_dsa",
+       .reads = kDeepSeek + kMtp + kIndexer +
+                Fields{"qk_head_dim", "mlp_layer_types", "indexer_types", "index_topk_freq", "index_skip_topk_offset",
+                       "layer_types"},
+       .mla = true,
+       .routed = true,
+       .layer_types = {"deepseek_sparse_attention"},
+       .refine = indexed_layers},
       {.model_type = "gpt_oss",
        .reads = kGqa + kWindows + kExperts,
        .routed = true,
@@ -59,37 +132,91 @@ const std::vector<ModelFamily>& families() {
        .expert_bias = true,
        .router_bias = true},
       {.model_type = "kimi_k2", .reads = kDeepSeek + kMtp, .mla = true, .routed = true},
-      {.model_type = "llama", .reads = kGqa},
+      {.model_type = "kimi_linear",
+       .reads = kDeepSeek + kMtp +
+                Fields{"linear_attn_config", "attn_output_gate", "routed_expert_hidden_size", "latent_moe_use_norm",
+                       "attn_res_block_size", "moe_layer_freq"},
+       .mla = true,
+       .routed = true,
+       .refine = kimi_delta_layers},
+      {.model_type = "llama", .reads = kGqa, .lacks = {"num_key_value_heads"}},  // its first releases knew heads alone
+      {.model_type = "llama4_text",
+       .reads = kGqa + kExperts +
+                Fields{"attention_chunk_size", "no_rope_layers", "interleave_moe_layer_step", "intermediate_size_mlp",
+                       "use_qk_norm"},
+       .routed = true,
+       .expert_size = "intermediate_size",
+       .dense_size = "intermediate_size_mlp",
+       .refine = llama4_layers},
       {.model_type = "mimo", .reads = kQwen + kMtp, .attention_bias = true, .output_bias = false},
+      {.model_type = "mimo_v2_flash",
+       .reads = kGqa + kSizedExperts + kShared + kGroups +
+                Fields{"hybrid_layer_pattern", "moe_layer_freq", "sliding_window", "sliding_window_size",
+                       "attention_chunk_size", "swa_num_attention_heads", "swa_num_key_value_heads", "swa_head_dim",
+                       "swa_v_head_dim", "v_head_dim", "add_swa_attention_sink_bias", "add_full_attention_sink_bias"},
+       .routed = true,
+       .refine = mimo_layers},
       {.model_type = "minimax_m2",
        .reads = kGqa + kWindows + kExperts + kMtp +
-                Fields{"use_qk_norm", "qk_norm_type", "use_routing_bias", "use_mtp", "mtp_transformer_layers"},
+                Fields{"use_qk_norm", "qk_norm_type", "use_routing_bias", "use_mtp", "mtp_transformer_layers",
+                       "num_mtp_modules"},
        .routed = true,
        .expert_size = "intermediate_size"},
+      {.model_type = "minimax_m3",
+       .reads = kGqa + kSizedExperts + kShared + kSharedSize + kMtp +
+                Fields{"use_qk_norm", "qk_norm_type", "use_routing_bias", "dense_intermediate_size", "moe_layer_freq",
+                       "num_mtp_modules", "sparse_attention_config"},
+       .routed = true,
+       .dense_size = "dense_intermediate_size",
+       .refine = block_indexed_layers},
+      {.model_type = "minimax_text_01",
+       .reads = kGqa + kExperts + Fields{"attn_type_list"},
+       .routed = true,
+       .expert_size = "intermediate_size",
+       .refine = lightning_layers},
       {.model_type = "mistral", .reads = kGqa + kWindows},
       {.model_type = "mixtral",
        .reads = kGqa + kWindows + kExperts,
        .routed = true,
        .expert_size = "intermediate_size"},
+      {.model_type = "nemotron-nas",
+       .reads = kGqa + Fields{"block_configs"},
+       .lacks = {"num_key_value_heads", "intermediate_size"},
+       .refine = searched_layers},
+      {.model_type = "nemotron_h",
+       .reads = kGqa + kSizedExperts + kSharedSize + kGroups + kMtp + kMamba,
+       .routed = true,
+       .may_be_dense = true,
+       .lacks = {"num_hidden_layers"},
+       .router_bias = true,
+       .count_layers = count_mamba_layers,
+       .refine = mamba_layers},
       {.model_type = "qwen2", .reads = kQwen, .attention_bias = true, .output_bias = false},
       {.model_type = "qwen3", .reads = kQwen, .qk_norm = true},
+      delta_net_moe("qwen3_5_moe_text"),
+      {.model_type = "qwen3_5_text",
+       .reads = kDeltaNet,
+       .qk_norm = true,
+       .gated_attention = true,
+       .layer_types = {"linear_attention"},
+       .refine = delta_net_layers},
       {.model_type = "qwen3_moe", .reads = kQwenMoe, .routed = true, .qk_norm = true},
+      delta_net_moe("qwen3_next"),
       {.model_type = "qwen3_vl_text", .reads = kQwen, .qk_norm = true},
       {.model_type = "qwen3_vl_moe_text", .reads = kQwenMoe, .routed = true, .qk_norm = true},
+      {.model_type = "step3p7",
+       .reads = kGqa + kWindows + kSizedExperts + kShared + kMtp +
+                Fields{"shared_expert_intermediate_size", "use_routing_bias"},
+       .routed = true},
   };
   return all;
 }
 
 // Families that wrap one of the above, and add nothing to its language model.
 const std::set<std::string>& wrappers() {
-  static const std::set<std::string> all = {"kimi_k25", "qwen3_vl", "qwen3_vl_moe"};
+  static const std::set<std::string> all = {"gemma4",  "kimi_k25",    "kimi_k3",  "llama4",
+                                            "qwen3_5", "qwen3_5_moe", "qwen3_vl", "qwen3_vl_moe"};
   return all;
-}
-
-std::vector<std::string> model_types() {
-  std::vector<std::string> names;
-  for (const ModelFamily& family : families()) names.push_back(family.model_type);
-  return names;
 }
 
 // In a list, a zero may mean something beside a one: it asks unless all of it is harmless.
@@ -170,6 +297,12 @@ Fields read_by_some() {
 }
 
 }  // namespace
+
+std::vector<std::string> model_types() {
+  std::vector<std::string> names;
+  for (const ModelFamily& family : families()) names.push_back(family.model_type);
+  return names;
+}
 
 const ModelFamily& family_of(const ModelFields& fields) {
   const std::string outer = fields.wrapper_type();

@@ -12,13 +12,14 @@ namespace {
 
 constexpr std::array<const char*, 3> kBeforeLayers = {"model.", "model.language_model.", "language_model.model."};
 
+}  // namespace
+
 std::string from_layers(const std::string& name) {
   const std::size_t at = name.find("layers.");
-  const bool only_modules_before = at != std::string::npos && name.find_first_of("*?[") >= at;
+  const bool of_mtp = name.starts_with("mtp.");
+  const bool only_modules_before = at != std::string::npos && !of_mtp && name.find_first_of("*?[") >= at;
   return only_modules_before ? name.substr(at) : name;
 }
-
-}  // namespace
 
 NamePatterns::NamePatterns(const std::vector<std::string>& entries) {
   for (const std::string& entry : entries) {

@@ -12,6 +12,10 @@ class RE2;
 
 namespace moeline {
 
+/// "model.language_model.layers.3.mlp.experts" -> "layers.3.mlp.experts"; names of MTP modules, and those with
+/// wildcards in front of their layer, stay.
+[[nodiscard]] std::string from_layers(const std::string& name);
+
 /// Entries are plain names of a module, of one around it, or of a part of its path ("lm_head", "gate",
 /// "model.layers.0.self_attn"); globs ("*.shared_experts.*", "model.layers.0*"); or, after "re:", regular expressions
 /// that must match from the beginning. What stands before "layers." in a name is left out of account.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "architecture/block_modules.hpp"
 #include "architecture/matrices.hpp"
 
 namespace moeline {
@@ -9,99 +10,96 @@ namespace {
 
 constexpr double kBf16Bytes = 2;
 
-double sum_of(const std::vector<Matrix>& matrices) {
-  double sum = 0;
-  for (const Matrix& matrix : matrices) sum += matrix.parameters;
-  return sum;
-}
-
-// Norms of latents or of queries and keys, and the biases of the projections that lead to them.
-double vectors_before_attention(const Architecture& a) {
-  if (a.is_mla()) {
-    const double latents = a.q_lora_rank + a.kv_lora_rank;
-    return latents + (a.attention_bias ? latents + a.qk_rope_head_dim : 0);
-  }
-  const double query = 1.0 * a.num_attention_heads * a.head_dim;
-  const double key = 1.0 * a.num_key_value_heads * a.head_dim;
-  const double norms = a.qk_norm == QkNorm::none ? 0 : a.qk_norm == QkNorm::per_head ? 2.0 * a.head_dim : query + key;
-  return norms + (a.attention_bias ? query + 2 * key : 0);
-}
-
-Module attention(const Architecture& a) {
-  Module m{kAttention, static_cast<double>(a.num_hidden_layers), sum_of(attention_matrices(a))};
-  m.vectors = vectors_before_attention(a);
-  if (a.output_bias) m.vectors += a.hidden_size;
-  if (a.attention_sinks) m.vectors += a.num_attention_heads;
-  m.type = a.weights;
-  return m;
-}
-
-// Gate, up and down projection.
-Module feed_forward(const char* name, const Architecture& a, double count, const std::vector<Matrix>& matrices) {
-  Module m{name, count, sum_of(matrices)};
-  m.type = a.weights;
-  return m;
-}
-
-Module routed_experts(const Architecture& a) {
-  const double experts = a.n_routed_experts;
-  Module m = feed_forward(kRoutedExperts, a, a.moe_layers() * experts, expert_matrices(a));
-  if (a.expert_bias) m.vectors = 2.0 * a.moe_intermediate_size + a.hidden_size;
-  m.active = a.num_experts_per_tok / experts;
-  m.type = a.expert_weights;
-  return m;
-}
-
-// The norm after the last layer counts with the layers'.
-std::vector<Module> layers(const Architecture& a) {
-  const double hidden = a.hidden_size;
-  const double moe = a.moe_layers();
-  std::vector<Module> list = {attention(a), {"norms", 2.0 * a.num_hidden_layers + 1, 0, hidden}};
-  const auto add = [&](const Module& module) {
-    if (module.count > 0) list.push_back(module);
-  };
-  add(feed_forward(kDenseFfn, a, a.num_hidden_layers - moe, dense_matrices(a)));
-  if (moe == 0) return list;
-  list.push_back({"router", moe, hidden * a.n_routed_experts, a.router_bias ? 1.0 * a.n_routed_experts : 0});
-  list.push_back(routed_experts(a));
-  add(feed_forward(kSharedExperts, a, moe * a.n_shared_experts, shared_matrices(a)));
-  return list;
-}
-
-void add_stored(const Architecture& a, bool mtp, std::vector<Module>& list) {
-  for (Module& module : list) {
-    for (const StoredWeights& part : a.stored) {
-      if (part.module == module.name && part.mtp == mtp) module.stored.push_back(part);
-    }
-  }
-}
-
-double kv_bytes_per_layer(const Architecture& a) {
-  const double width = a.is_mla() ? a.kv_lora_rank + a.qk_rope_head_dim : 2.0 * a.num_key_value_heads * a.head_dim;
-  return width * kBf16Bytes;
-}
-
 // Mean over the positions i = 1 ... S of min(i, window).
-double causal_keys(double seq_len, int window) {
+double keys_in_window(double seq_len, int window) {
   if (window == 0 || window >= seq_len) return (seq_len + 1) / 2;
   return window - window * (window - 1.0) / (2 * seq_len);
 }
 
-double all_keys(double seq_len, int window) { return window == 0 ? seq_len : std::min<double>(seq_len, window); }
-
-// `mean_keys`: that a token sees on average, of the sequence's length and a window.
-double core_flops(const Architecture& a, double seq_len, double (*mean_keys)(double, int)) {
-  const double width = a.is_mla() ? a.qk_nope_head_dim + a.qk_rope_head_dim + a.v_head_dim : 2.0 * a.head_dim;
-  double keys = 0;
-  for (int layer = 0; layer < a.num_hidden_layers; ++layer) keys += mean_keys(seq_len, a.window(layer));
-  return 2 * keys * a.num_attention_heads * width;
+double causal_keys(const LayerAttention& attention, double seq_len) {
+  if (attention.chunk == 0 || attention.chunk >= seq_len) return keys_in_window(seq_len, attention.window);
+  return (attention.chunk + 1) / 2.0;
 }
 
-double train_flops(const Architecture& model, double seq_len, double (*mean_keys)(double, int)) {
+double all_keys(const LayerAttention& attention, double seq_len) {
+  const int most = attention.window > 0 ? attention.window : attention.chunk;
+  return most == 0 ? seq_len : std::min<double>(seq_len, most);
+}
+
+using KeysOf = double (*)(const LayerAttention&, double);
+
+bool is_delta(AttentionKind kind) { return kind == AttentionKind::delta_net || kind == AttentionKind::kda; }
+
+double state_flops(const LayerAttention& attention) {
+  const double corrected = is_delta(attention.kind) ? 3 : 2;
+  return 2 * corrected * attention.heads * attention.qk_dim * attention.v_dim;
+}
+
+// `mean_keys`: that a token sees on average, of the sequence's length.
+// The window, and beyond it the compressed tokens, or those of them that an indexer chooses.
+double compressed_core_flops(const LayerAttention& attention, double seq_len, KeysOf mean_keys) {
+  const KeySelection& selection = attention.selection;
+  double keys = mean_keys({.window = attention.window}, seq_len);
+  double scores = 0;
+  if (attention.compress_ratio > 0) {
+    const double compressed = mean_keys({}, seq_len) / attention.compress_ratio;
+    scores = 2 * compressed * selection.heads * selection.dim;
+    keys += selection.heads > 0 ? std::min(compressed, 1.0 * selection.top_k) : compressed;
+  }
+  return scores + 2 * keys * attention.heads * (attention.qk_dim + attention.v_dim);
+}
+
+double core_flops(const LayerAttention& attention, double seq_len, KeysOf mean_keys) {
+  if (has_state(attention.kind)) return state_flops(attention);
+  if (attention.kind == AttentionKind::compressed) return compressed_core_flops(attention, seq_len, mean_keys);
+  const KeySelection& selection = attention.selection;
+  double keys = mean_keys(attention, seq_len);
+  double scores = 0;
+  if (selection.heads > 0) {
+    scores = selection.own ? 2 * keys * selection.heads * selection.dim : 0;
+    keys = std::min(keys, mean_keys({.window = selection.top_k * selection.block}, seq_len));
+  }
+  return scores + 2 * keys * attention.heads * (attention.qk_dim + attention.v_dim);
+}
+
+double core_flops(const Architecture& model, double seq_len, KeysOf mean_keys) {
+  double flops = 0;
+  for (const Layer& layer : model.layers) flops += core_flops(layer.attention, seq_len, mean_keys);
+  return flops;
+}
+
+double train_flops(const Architecture& model, double seq_len, KeysOf mean_keys) {
   double forward = core_flops(model, seq_len, mean_keys);
   for (const Module& module : modules(model)) forward += module.forward_flops();
   return 3 * forward;
 }
+
+double bytes_of_state(const LayerAttention& attention) {
+  if (!has_state(attention.kind)) return 0;
+  const double values = 1.0 * attention.heads * attention.v_dim;
+  const double columns = 2.0 * attention.kv_heads * attention.qk_dim + values;
+  return values * attention.qk_dim * attention.state_bytes + columns * std::max(0, attention.conv - 1) * kBf16Bytes;
+}
+
+// A window of latents, and beyond it compressed ones and keys of their indexer; what is not compressed yet, in FP32
+// with its weights. Latents are 448 numbers in `cache` and 64 rotary ones in BF16, with 8 bytes of scales in FP8 (584
+// bytes, as SGLang and vLLM keep them).
+double compressed_kv_bytes(const LayerAttention& attention, double tokens, Precision cache) {
+  constexpr double kRotary = 64, kScales = 8, kIndexScale = 4, kState = 2 * 4;
+  const bool narrow = cache != Precision::bf16;
+  const double latent =
+      (attention.qk_dim - kRotary) * number_bytes(cache) + kRotary * kBf16Bytes + (narrow ? kScales : 0);
+  const double ratio = attention.compress_ratio;
+  double bytes = std::min<double>(tokens, attention.window) * latent;
+  if (ratio == 0) return bytes;
+  const KeySelection& selection = attention.selection;
+  const double index = selection.heads > 0 ? selection.dim : 0;
+  const double overlap = overlap_of(attention);
+  bytes += tokens / ratio * (latent + (index > 0 ? index + kIndexScale : 0));
+  return bytes + ratio * overlap * overlap * (attention.qk_dim + index) * kState;
+}
+
+bool is_table(const Module& module) { return module.name == "embedding" || module.name == "LM head"; }
 
 }  // namespace
 
@@ -111,44 +109,17 @@ double Module::bytes() const {
   return matrices * per_weight + vectors * kBf16Bytes;
 }
 
-std::vector<Module> modules(const Architecture& model) {
-  const double table = 1.0 * model.vocab_size * model.hidden_size;
-  std::vector<Module> list = {{"embedding", 1, table}};
-  list.front().active = model.tie_word_embeddings ? 1 : 0;  // tied, it is the LM head as well
-  for (const Module& module : layers(model)) list.push_back(module);
-  if (!model.tie_word_embeddings) list.push_back({"LM head", 1, table});
-  add_stored(model, false, list);
-  return list;
-}
+std::vector<Module> modules(const Architecture& model) { return modules_of(model, blocks_of(model, 0)); }
 
 std::vector<Module> mtp_modules(const Architecture& model) {
-  if (model.num_nextn_predict_layers == 0) return {};
-  const double hidden = model.hidden_size;
-  Architecture one = model;
-  one.num_hidden_layers = 1;
-  one.first_k_dense_replace = 0;
-  std::vector<Module> list = layers(one);
-  list.push_back({"MTP projection", 1, 2 * hidden * hidden, 2 * hidden});  // with the norms of its two inputs
-  for (Module& module : list) module.count *= model.num_nextn_predict_layers;
-  add_stored(model, true, list);
+  std::vector<Block> blocks;
+  for (int i = 0; i < model.num_nextn_predict_layers; ++i) {
+    const int layer = model.num_hidden_layers + i;
+    blocks.insert(blocks.end(), {layer_of(model, layer), {BlockKind::head, layer}, {BlockKind::mtp, layer}});
+  }
+  std::vector<Module> list = modules_of(model, blocks, true);
+  std::erase_if(list, is_table);
   return list;
-}
-
-Precision stored_format(const Architecture& model, const std::string& module) {
-  const StoredWeights* most = nullptr;
-  for (const StoredWeights& part : model.stored) {
-    if (part.module == module && !part.mtp && (most == nullptr || part.share > most->share)) most = &part;
-  }
-  if (most != nullptr) return most->type;
-  return module == kRoutedExperts ? model.expert_weights : model.weights;
-}
-
-Precision stored_format(const Architecture& model, const std::string& module, const std::string& matrix) {
-  for (const StoredWeights& part : model.stored) {
-    const bool has = std::find(part.matrices.begin(), part.matrices.end(), matrix) != part.matrices.end();
-    if (part.module == module && !part.mtp && has) return part.type;
-  }
-  return stored_format(model, module);
 }
 
 double parameters(const Architecture& model) {
@@ -163,19 +134,46 @@ double active_parameters(const Architecture& model) {
   return sum;
 }
 
-double kv_bytes(const Architecture& model, double tokens) {
-  double kept = 0;
-  for (int layer = 0; layer < model.num_hidden_layers; ++layer) {
-    const int window = model.window(layer);
-    kept += window > 0 ? std::min<double>(tokens, window) : tokens;
-  }
-  return kept * kv_bytes_per_layer(model);
+double kv_bytes(const Architecture& model, const LayerAttention& attention, double tokens, Precision cache) {
+  if (attention.kind == AttentionKind::none) return 0;
+  if (has_state(attention.kind)) return bytes_of_state(attention);
+  if (attention.kind == AttentionKind::compressed) return compressed_kv_bytes(attention, tokens, cache);
+  const double numbers = attention.kind == AttentionKind::mla
+                             ? model.kv_lora_rank + model.qk_rope_head_dim
+                             : 1.0 * attention.kv_heads * (attention.qk_dim + attention.v_dim);
+  const KeySelection& selection = attention.selection;
+  // MiniMax-M3 keeps the keys of its indexer in BF16, DeepSeek in FP8 with a scale.
+  constexpr double kScale = 4;
+  const double key = attention.kind == AttentionKind::gqa ? selection.dim * kBf16Bytes : selection.dim + kScale;
+  const double index = selection.heads > 0 && selection.own ? key : 0;
+  return all_keys(attention, tokens) * (numbers * number_bytes(cache) + index);
+}
+
+double kv_bytes(const Architecture& model, double tokens, Precision cache) {
+  double sum = 0;
+  for (const Layer& layer : model.layers) sum += kv_bytes(model, layer.attention, tokens, cache);
+  return sum;
 }
 
 double kv_bytes_per_token(const Architecture& model) {
-  const auto full =
-      model.windows.empty() ? model.num_hidden_layers : std::count(model.windows.begin(), model.windows.end(), 0);
-  return static_cast<double>(full) * kv_bytes_per_layer(model);
+  double sum = 0;
+  for (const Layer& layer : model.layers) {
+    const LayerAttention& attention = layer.attention;
+    constexpr double kMany = 1 << 20;  // longer than any window
+    const bool grows = attention.chunk == 0 && !has_state(attention.kind);
+    if (grows) sum += kv_bytes(model, attention, kMany + 1) - kv_bytes(model, attention, kMany);
+  }
+  return sum;
+}
+
+double state_bytes(const Architecture& model) {
+  double sum = 0;
+  for (const Layer& layer : model.layers) sum += bytes_of_state(layer.attention);
+  return sum;
+}
+
+double attention_core_flops(const LayerAttention& attention, double seq_len) {
+  return core_flops(attention, seq_len, causal_keys);
 }
 
 double attention_core_flops(const Architecture& model, double seq_len) {

@@ -130,6 +130,20 @@ Spec Spec::map(const std::string& key) const {
   return {file_, std::shared_ptr<const YamlNode>(node_, &value), prefix_ + key + ".", assigned_};
 }
 
+std::vector<Spec> Spec::maps(const std::string& key) const {
+  const YamlNode& value = need(key);
+  std::vector<Spec> list;
+  for (const YamlNode& item : value.items) {
+    if (!item.is_map()) break;
+    const std::string prefix = prefix_ + fmt::format("{}[{}].", key, list.size());
+    list.emplace_back(Spec(file_, std::shared_ptr<const YamlNode>(node_, &item), prefix, assigned_));
+  }
+  if (!value.is_list() || list.size() != value.items.size()) {
+    throw error(key, "must be a list of mappings, not " + shown(value));
+  }
+  return list;
+}
+
 Spec Spec::map_or_empty(const std::string& key) const {
   if (has(key)) return map(key);
   return {file_, std::make_shared<const YamlNode>(empty_map()), prefix_ + key + ".", assigned_};

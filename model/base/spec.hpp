@@ -34,6 +34,8 @@ class Spec {
   [[nodiscard]] bool stands(const std::string& key) const { return has(key) && !is_null(key); }
   [[nodiscard]] bool is_list(const std::string& key) const;
   [[nodiscard]] Spec map(const std::string& key) const;
+  /// A list of mappings.
+  [[nodiscard]] std::vector<Spec> maps(const std::string& key) const;
   /// The mapping at `key`, or an empty one.
   [[nodiscard]] Spec map_or_empty(const std::string& key) const;
   [[nodiscard]] std::string text(const std::string& key) const;

@@ -91,6 +91,11 @@ Curve attention_curve(const Operator& op, int sms, const MachineFacts& machine) 
       return mla_decode(op, sms, machine);
     case Family::gqa_decode:
       return gqa_decode(op, sms, machine);
+    case Family::sparse_attention:
+    case Family::index_scores:
+    case Family::state_scan:
+    case Family::state_update:
+      return {};  // known by the tables of serving stacks alone
     default:
       moeline::check_failed("an attention kernel", __FILE__, __LINE__, name_of(op.family));
   }

@@ -89,4 +89,14 @@ Operator gqa_decode_core(const AttentionShape& shape) {
   return op;
 }
 
+Operator sparse_core(const AttentionShape& shape, double distinct) {
+  Operator op = attention(Family::sparse_attention, "sparse attention core", shape);
+  const double queries = shape.batch * shape.query_len, width = shape.qk_dim + shape.v_dim;
+  op.flops = 2 * queries * shape.heads * shape.kv_len * width;
+  const double key = shape.kv_heads * (shape.kv_heads == 1 ? shape.qk_dim : width) * number_bytes(shape.cache);
+  const double keys = distinct > 0 ? std::min(distinct, queries * shape.kv_len) : queries * shape.kv_len;
+  op.bytes = keys * key + queries * shape.heads * width * kBf16;
+  return op;
+}
+
 }  // namespace moeline

@@ -27,4 +27,13 @@ namespace moeline {
 ///   bytes  batch x (kv_len x kv_heads + query_len x heads) x (qk_dim + v_dim) x 2
 [[nodiscard]] Operator gqa_decode_core(const AttentionShape& shape);
 
+/// Attention to `kv_len` keys that were chosen for each query apart: keys are read for each query, and latents' heads
+/// share them.
+///   FLOPs  2 x batch x query_len x heads x kv_len x (qk_dim + v_dim)
+///   bytes  batch x query_len x (kv_len x kv_heads x width + heads x (qk_dim + v_dim)), where the width of a key is
+///          qk_dim of a latent, whose first numbers are the value, and else qk_dim + v_dim
+/// Of a prompt, neighbouring queries choose much the same keys, and a sequence's keys are read once at the least:
+/// `distinct` of them, all sequences together; 0: each query its own.
+[[nodiscard]] Operator sparse_core(const AttentionShape& shape, double distinct = 0);
+
 }  // namespace moeline

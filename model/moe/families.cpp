@@ -15,6 +15,7 @@ const std::array<FamilyRow, kFamilies>& rows_of_families() {
   static const std::vector<Dimension> of_prefill = {batch,  kv_heads, heads_per_kv, query_len, kv_len,
                                                     cached, window,   qk_dim,       v_dim};
   static const std::vector<Dimension> of_decode = {batch, kv_heads, rows, query_len, kv_len, qk_dim, v_dim};
+  static const std::vector<Dimension> of_state = {batch, kv_heads, heads_per_kv, query_len, qk_dim, v_dim};
   static const std::vector<Dimension> of_nvlink = {tokens, ranks, hidden, top_k};
   static const std::array<FamilyRow, kFamilies> kRows = {{
       {Family::gemm_fp8,             "gemm_fp8",             gemm,         "gemm",         fp8,  true,  {m, n, k}},
@@ -30,6 +31,10 @@ const std::array<FamilyRow, kFamilies>& rows_of_families() {
       {Family::attention_backward,   "attention_backward",   attention,    "attention",    bf16, false, of_prefill},
       {Family::mla_decode,           "mla_decode",           attention,    "attention",    bf16, false, of_decode},
       {Family::gqa_decode,           "gqa_decode",           attention,    "attention",    bf16, false, of_decode},
+      {Family::sparse_attention,     "sparse_attention",     attention,    "attention",    bf16, false, of_decode},
+      {Family::index_scores,         "index_scores",         attention,    "attention",    fp8,  false, of_decode},
+      {Family::state_scan,           "state_scan",           attention,    "attention",    bf16, false, of_state},
+      {Family::state_update,         "state_update",         attention,    "attention",    bf16, false, of_state},
       {Family::streaming,            "streaming",            memory_bound, "memory",       bf16, false, {bytes}},
       {Family::rowwise,              "rowwise",              memory_bound, "memory",       bf16, false, {bytes}},
       {Family::cast_transpose,       "cast_transpose",       memory_bound, "memory",       bf16, false, {bytes}},

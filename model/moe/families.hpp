@@ -25,6 +25,10 @@ enum class Family {
   attention_backward,
   mla_decode,            ///< core of absorbed MLA: all heads share one latent key and value
   gqa_decode,            ///< core of grouped-query attention over a KV cache
+  sparse_attention,      ///< core over keys that were chosen, gathered from the cache
+  index_scores,          ///< products of an indexer's heads with all keys
+  state_scan,            ///< prompts through a state, chunk by chunk: gated delta nets, Mamba-2
+  state_update,          ///< the same of single tokens
   streaming,             ///< element-wise, copies, transposes, permutation of rows, attention's pre- and postprocessing
   rowwise,               ///< one block per row with a reduction over it: casts to and from FP8, RMSNorm
   cast_transpose,        ///< per-channel FP8 cast with transpose

@@ -57,9 +57,33 @@ std::vector<Operator> results_back(const InferenceWork& work) {
   return {};
 }
 
+// Results of routed experts of a smaller hidden size: before ranks add up theirs, or behind what brings them back.
+void project_from_latent(const InferenceWork& work, std::vector<Operator>& ops) {
+  const Architecture& m = work.model;
+  if (m.moe_latent_size == 0) return;
+  const double rows = work.own_tokens();
+  if (m.latent_norm) ops.push_back(in(kLatentUp, norm("RMSNorm of latents", rows, m.moe_latent_size, 2)));
+  ops.push_back(in(kLatentUp, linear_gemm(Precision::bf16, "latent up", rows, m.hidden_size, m.moe_latent_size)));
+}
+
+void norm_output(const InferenceWork& work, double rows, std::vector<Operator>& ops) {
+  if (!work.model.output_norms) return;
+  ops.push_back(in(kNorms, norm("RMSNorm of the FFN's output", rows, work.model.hidden_size, 2)));
+}
+
 std::vector<Operator> combine(const InferenceWork& work) {
   std::vector<Operator> ops = results_back(work);
+  if (sends_tokens(work.mode)) project_from_latent(work, ops);
+  norm_output(work, work.own_tokens(), ops);
   if (work.scatters_tokens()) ops.push_back(in(kCombineTransfer, gather_tokens(work)));
+  return ops;
+}
+
+std::vector<Operator> mlp(const InferenceWork& work, const Block& block) {
+  const bool dense = block.kind == BlockKind::dense_layer;
+  std::vector<Operator> ops = dense ? dense_ffn(work, block) : routed_experts(work, block);
+  if (!dense && !sends_tokens(work.mode)) project_from_latent(work, ops);
+  if (dense || work.mode == CommMode::none) norm_output(work, work.tokens(), ops);
   return ops;
 }
 
@@ -98,7 +122,7 @@ std::vector<Operator> mtp_input(const InferenceWork& work) {
 }  // namespace
 
 AllToAllWork InferenceWork::all_to_all() const {
-  return {static_cast<double>(model.hidden_size),
+  return {static_cast<double>(model.expert_hidden_size()),
           static_cast<double>(model.num_experts_per_tok),
           own_tokens(),
           experts(),
@@ -112,8 +136,8 @@ std::vector<Operator> inference_phase(const std::string& phase, const InferenceW
   if (phase == "attn-0") return attention_before_core(work, block);
   if (phase == "attn-1") return attention_from_core(work, block);
   if (phase == "attn") return attention(work, block);
-  if (phase == "shared") return shared_experts(work);
-  if (phase == "mlp") return block.kind == BlockKind::dense_layer ? dense_ffn(work) : routed_experts(work);
+  if (phase == "shared") return shared_experts(work, block);
+  if (phase == "mlp") return mlp(work, block);
   if (phase == "dispatch") return dispatch(work);
   if (phase == "combine") return combine(work);
   if (phase == "embedding") return embedding(work);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "architecture/blocks.hpp"
+#include "architecture/matrices.hpp"
 #include "moe/all_to_all.hpp"
 #include "moe/collectives.hpp"
 #include "moe/comm_mode.hpp"
@@ -56,9 +57,10 @@ struct InferenceWork : RankWork {
   [[nodiscard]] double own_tokens() const { return scatters_tokens() ? std::ceil(tokens() / tp) : tokens(); }
   /// Of all ranks that share a layer of experts.
   [[nodiscard]] double all_tokens() const { return tokens() * std::max(1, ep * moe_tp / tp); }
-  [[nodiscard]] double heads() const { return static_cast<double>(model.num_attention_heads) / tp; }
-  /// Where there are fewer than ranks, several ranks have the same.
-  [[nodiscard]] double kv_heads() const { return std::max(1.0, static_cast<double>(model.num_key_value_heads) / tp); }
+  /// Of a block, with the heads that the rank has.
+  [[nodiscard]] LayerAttention attention(const Block& block) const {
+    return attention_of_rank(block.content.attention, tp);
+  }
   [[nodiscard]] int experts() const { return model.n_routed_experts + redundant_experts; }
   [[nodiscard]] double local_experts() const {
     return load.group_rows.empty() ? static_cast<double>(experts()) / ep : static_cast<double>(load.group_rows.size());
@@ -80,9 +82,9 @@ struct InferenceWork : RankWork {
 
 [[nodiscard]] std::vector<Operator> attention_before_core(const InferenceWork& work, const Block& block);  // attn-0
 [[nodiscard]] std::vector<Operator> attention_from_core(const InferenceWork& work, const Block& block);    // attn-1
-[[nodiscard]] std::vector<Operator> shared_experts(const InferenceWork& work);
-[[nodiscard]] std::vector<Operator> routed_experts(const InferenceWork& work);
-[[nodiscard]] std::vector<Operator> dense_ffn(const InferenceWork& work);
+[[nodiscard]] std::vector<Operator> shared_experts(const InferenceWork& work, const Block& block);
+[[nodiscard]] std::vector<Operator> routed_experts(const InferenceWork& work, const Block& block);
+[[nodiscard]] std::vector<Operator> dense_ffn(const InferenceWork& work, const Block& block);
 
 /// Phases of one MoE layer (of a dense model, of one layer) in the order of the data: those of prefill, or with attn-0
 /// and attn-1 those of decode. No dispatch where all ranks have the tokens, and no combine where a rank has all

@@ -1,5 +1,4 @@
 // Dense feed-forward layers, shared and routed experts of prefill and decode.
-#include "architecture/parameters.hpp"
 #include "moe/fused_experts.hpp"
 #include "moe/inference.hpp"
 #include "moe/inference_kernels.hpp"
@@ -14,29 +13,35 @@ using namespace module_names;
 
 // Modules of a feed-forward network.
 struct FfnNames {
-  const char* kind;  // as a checkpoint's formats are told by
   const char *gate_up, *activation, *down;
 };
 
+double gates(const Architecture& model) { return model.gated_ffn ? 2 : 1; }
+
+const char* activation_of(const Architecture& model) { return model.gated_ffn ? "SwiGLU" : "activation"; }
+
 // gate_up, SwiGLU, down on so many tokens. `cast_to`: the format that their input is there in, beside BF16.
-std::vector<Operator> ffn(const InferenceWork& work, double tokens, double width, Precision cast_to,
+std::vector<Operator> ffn(const InferenceWork& work, double tokens, double width, Precision stored, Precision cast_to,
                           const FfnNames& names) {
-  Linear linear(work.tensor_format(stored_format(work.model, names.kind)));
-  linear.project(names.gate_up, "gate_up", tokens, 2 * width, work.model.hidden_size, cast_to != linear.precision());
-  linear.swiglu(names.activation, "SwiGLU", tokens, width);
+  const Architecture& m = work.model;
+  Linear linear(work, stored);
+  linear.project(names.gate_up, "gate_up", tokens, gates(m) * width, m.hidden_size, cast_to != linear.precision());
+  linear.activate(names.activation, activation_of(m), tokens, gates(m) * width, width);
   linear.project(names.down, "down", tokens, work.model.hidden_size, width, false);
   return linear.ops();
 }
 
-ExpertShape expert_shape(const InferenceWork& work) {
+ExpertShape expert_shape(const InferenceWork& work, const Block& block) {
   const Architecture& m = work.model;
-  ExpertShape shape{.tokens = work.all_tokens(), .hidden = 1.0 * m.hidden_size};
+  const Precision weights = block.content.formats.experts;
+  ExpertShape shape{.tokens = work.all_tokens(), .hidden = 1.0 * m.expert_hidden_size()};
   shape.width = static_cast<double>(m.moe_intermediate_size) / work.moe_tp;
   shape.top_k = m.num_experts_per_tok;
   shape.experts = work.local_experts() * work.ep;
   shape.ep = work.ep;
-  shape.weights = m.expert_weights;
-  shape.math = work.fused_format(m.expert_weights);
+  shape.gate = gates(m);
+  shape.weights = weights;
+  shape.math = work.fused_format(weights);
   shape.backend = work.backend;
   shape.rows = work.load.valid;
   shape.hit = work.load.hit;
@@ -44,8 +49,8 @@ ExpertShape expert_shape(const InferenceWork& work) {
 }
 
 // What the kernel is of the layer that a serving stack's tables have whole, so that it can be priced by them.
-Operator as_part(const InferenceWork& work, ExpertRole role, Operator op) {
-  ExpertShape shape = expert_shape(work);
+Operator as_part(const InferenceWork& work, const Block& block, ExpertRole role, Operator op) {
+  ExpertShape shape = expert_shape(work, block);
   shape.role = role;
   shape.backend = MoeBackend::usual;
   shape.math = work.tensor_format(shape.weights);
@@ -60,8 +65,8 @@ Operator as_part(const InferenceWork& work, ExpertRole role, Operator op) {
 // A contiguous layout pads each expert's rows, a masked one does not.
 double rows_of(const InferenceWork& work) { return work.low_latency() ? work.load.valid : work.load.rows; }
 
-Operator grouped(const InferenceWork& work, const char* name, double n, double k) {
-  const Precision weights = work.model.expert_weights;
+Operator grouped(const InferenceWork& work, const Block& block, const char* name, double n, double k) {
+  const Precision weights = block.content.formats.experts;
   const GemmLayout layout = work.low_latency() ? GemmLayout::masked : GemmLayout::contiguous;
   Operator op = gemm(gemm_family(layout, weights), name, rows_of(work), n, k, work.local_experts());
   if (work.tensor_format(weights) == Precision::nvfp4) op.precision = Precision::nvfp4;
@@ -76,8 +81,8 @@ Operator grouped(const InferenceWork& work, const char* name, double n, double k
   return op;
 }
 
-std::vector<Operator> fused_layer(const InferenceWork& work) {
-  std::vector<Operator> ops = fused_experts(expert_shape(work));
+std::vector<Operator> fused_layer(const InferenceWork& work, const Block& block) {
+  std::vector<Operator> ops = fused_experts(expert_shape(work, block));
   for (Operator& op : ops) op.rows_deviation = work.load.rows_deviation;
   return ops;
 }
@@ -92,22 +97,28 @@ void hold_tiles(std::vector<Operator>& ops) {
 
 }  // namespace
 
-std::vector<Operator> dense_ffn(const InferenceWork& work) {
-  const double width = static_cast<double>(work.model.intermediate_size) / work.tp;
-  std::vector<Operator> ops =
-      ffn(work, work.tokens(), width, Precision::bf16, {kDenseFfn, kDenseGateUp, kDenseActivation, kDenseDown});
+std::vector<Operator> dense_ffn(const InferenceWork& work, const Block& block) {
+  const double width = static_cast<double>(block.content.dense_width) / work.tp;
+  std::vector<Operator> ops = ffn(work, work.tokens(), width, block.content.formats.dense, Precision::bf16,
+                                  {kDenseGateUp, kDenseActivation, kDenseDown});
   if (work.tp > 1) ops.push_back(in(kDenseSum, all_reduce_tokens(work)));
   return ops;
 }
 
 // Split like a dense layer where the sum over the ranks takes them along; else each rank has them whole, for its own
 // tokens.
-std::vector<Operator> shared_experts(const InferenceWork& work) {
-  const double width = static_cast<double>(work.model.n_shared_experts) * work.model.moe_intermediate_size;
+std::vector<Operator> shared_experts(const InferenceWork& work, const Block& block) {
+  const double width = work.model.shared_width();
   const double ranks = work.mode == CommMode::all_reduce ? work.tp : 1;
-  const Precision sent = work.low_latency() ? Precision::bf16 : work.dispatch;  // as the input of dispatch
-  std::vector<Operator> ops = ffn(work, work.own_tokens(), width / ranks, sent,
-                                  {kSharedExperts, kSharedGateUp, kSharedActivation, kSharedDown});
+  // As the input of dispatch, but where routed experts get another one.
+  const bool other = work.low_latency() || work.model.moe_latent_size > 0;
+  const Precision sent = other ? Precision::bf16 : work.dispatch;
+  std::vector<Operator> ops = ffn(work, work.own_tokens(), width / ranks, block.content.formats.shared, sent,
+                                  {kSharedGateUp, kSharedActivation, kSharedDown});
+  if (work.model.shared_gate) {
+    const double numbers = work.own_tokens() * work.model.hidden_size;
+    ops.push_back(in(kSharedDown, elementwise("weigh by the shared expert's gate", numbers, 3)));
+  }
   if (work.shared_beside) hold_tiles(ops);
   return ops;
 }
@@ -115,31 +126,33 @@ std::vector<Operator> shared_experts(const InferenceWork& work) {
 // Rows arrive packed by expert in the low-latency mode, as they were sent, which also weighs and sums them on the way
 // back. In the normal mode tokens arrive once, are copied to one row per expert in the type of the GEMM, and summed
 // again. Where tokens come in other ways, a stack runs its experts as one body of kernels.
-std::vector<Operator> routed_experts(const InferenceWork& work) {
-  if (!is_deep_ep(work.mode)) return fused_layer(work);
-  const double hidden = work.model.hidden_size;
-  const double width = work.model.moe_intermediate_size;
+std::vector<Operator> routed_experts(const InferenceWork& work, const Block& block) {
+  if (!is_deep_ep(work.mode)) return fused_layer(work, block);
+  const Architecture& m = work.model;
+  const double hidden = m.expert_hidden_size();
+  const double width = m.moe_intermediate_size;
   const double rows = rows_of(work);
   const double received = work.load.received;
-  Linear linear(work.tensor_format(work.model.expert_weights));
+  Linear linear(work, block.content.formats.experts);
   if (!work.low_latency()) {
     linear.add(kPermutation, small("rows of each expert"));
     const Operator expand = memory(
         Family::streaming, "expand tokens to rows",
         received * (hidden * activation_bytes(work.dispatch)) + rows * (hidden * activation_bytes(linear.precision())));
-    linear.add(kPermutation, as_part(work, ExpertRole::permute, expand));
+    linear.add(kPermutation, as_part(work, block, ExpertRole::permute, expand));
     if (linear.casts()) linear.add(kExpertGateUp, transpose_scales(rows, hidden));
   } else if (work.dispatch != linear.precision()) {
     linear.add(kExpertGateUp, cast("cast received rows to the experts' type", rows, hidden));
   }
-  linear.add(kExpertGateUp, as_part(work, ExpertRole::gate_up, grouped(work, "expert gate_up", 2 * width, hidden)));
-  linear.swiglu(kExpertActivation, "SwiGLU", rows, width);
-  linear.ops().back() = as_part(work, ExpertRole::activation, linear.ops().back());
-  linear.add(kExpertDown, as_part(work, ExpertRole::down, grouped(work, "expert down", hidden, width)));
+  linear.add(kExpertGateUp, as_part(work, block, ExpertRole::gate_up,
+                                    grouped(work, block, "expert gate_up", gates(m) * width, hidden)));
+  linear.activate(kExpertActivation, activation_of(m), rows, gates(m) * width, width);
+  linear.ops().back() = as_part(work, block, ExpertRole::activation, linear.ops().back());
+  linear.add(kExpertDown, as_part(work, block, ExpertRole::down, grouped(work, block, "expert down", hidden, width)));
   if (!work.low_latency()) {
     const Operator reduce =
         memory(Family::streaming, "weigh and reduce rows to tokens", (received + rows) * hidden * kBf16);
-    linear.add(kPermutation, as_part(work, ExpertRole::finalise, reduce));
+    linear.add(kPermutation, as_part(work, block, ExpertRole::finalise, reduce));
   }
   return linear.ops();
 }

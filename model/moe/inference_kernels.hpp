@@ -4,27 +4,31 @@
 #include <utility>
 #include <vector>
 
-#include "architecture/architecture.hpp"
 #include "moe/kernels.hpp"
+#include "moe/rank_work.hpp"
 
 namespace moeline {
 
 class Linear : public kernels::KernelList {
  public:
-  /// `tensor_format`: that its GEMMs multiply in.
-  explicit Linear(Precision tensor_format) : precision_(tensor_format) {}
+  /// `stored`: that its weights are read in; its GEMMs multiply in what the rank's tensor cores take them as.
+  Linear(const RankWork& work, Precision stored) : precision_(work.tensor_format(stored)), stored_(stored) {}
 
   /// m x k times k x n. `cast_input`: false where it is cast already.
   void project(const char* module, const char* name, double m, double n, double k, bool cast_input = true) {
     if (casts() && cast_input) {
       add(module, kernels::linear_cast(precision_, std::string("cast input of ") + name, m, n, k));
     }
-    add(module, kernels::linear_gemm(precision_, name, m, n, k));
+    Operator op = kernels::linear_gemm(precision_, name, m, n, k);
+    const double packed = bytes_per_weight(stored_);
+    if (packed < number_bytes(precision_)) op.bytes -= n * k * (number_bytes(precision_) - packed);
+    add(module, std::move(op));
   }
 
-  /// SwiGLU of rows x 2 ffn, with the cast of its result for the next GEMM.
-  void swiglu(const char* module, const char* name, double rows, double ffn) {
-    add(module, kernels::memory(Family::swiglu, name, rows * ffn * (2 * kernels::kBf16 + number_bytes(precision_))));
+  /// Of rows x `in` numbers, gates included, to rows x `out`, with the cast of its result for the next GEMM.
+  void activate(const char* module, const char* name, double rows, double in, double out) {
+    const double bytes = rows * (in * kernels::kBf16 + out * number_bytes(precision_));
+    add(module, kernels::memory(Family::swiglu, name, bytes));
   }
 
   /// That its GEMMs multiply in.
@@ -32,7 +36,7 @@ class Linear : public kernels::KernelList {
   [[nodiscard]] bool casts() const { return precision_ != Precision::bf16; }
 
  private:
-  Precision precision_;
+  Precision precision_, stored_;
 };
 
 }  // namespace moeline

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 
 #include "architecture/block_modules.hpp"
 #include "architecture/matrices.hpp"
@@ -19,26 +18,15 @@ double local_experts(const Architecture& model, const GpuWork& d) {
   return std::ceil((model.n_routed_experts + d.redundant_experts) / static_cast<double>(d.ep));
 }
 
-// The model with the heads that a rank of an attention group has.
-Architecture heads_of_rank(Architecture model, const GpuWork& d) {
-  model.num_attention_heads /= d.tp;
-  model.num_key_value_heads = std::max(1, model.num_key_value_heads / d.tp);
-  return model;
-}
-
-double parameters_of(const std::vector<Matrix>& matrices) {
-  return std::accumulate(matrices.begin(), matrices.end(), 0.0,
-                         [](double sum, const Matrix& matrix) { return sum + matrix.parameters; });
-}
-
 // Of a module's matrices, that a rank has; routed experts by the number of them that it has.
 double own_share(const Module& module, const Architecture& model, const GpuWork& d) {
-  if (module.name == kAttention) {
-    return parameters_of(attention_matrices(heads_of_rank(model, d))) / parameters_of(attention_matrices(model));
+  if (module.attention.kind != AttentionKind::none) {
+    const LayerAttention own = attention_of_rank(module.attention, d.tp);
+    return parameters_of(attention_matrices(model, own)) / parameters_of(attention_matrices(model, module.attention));
   }
   if (module.name == kRoutedExperts) return 1.0 / d.moe_tp;
   if (module.name == kSharedExperts) return d.mode == CommMode::all_reduce ? 1.0 / d.tp : 1.0;
-  const bool split = module.name == kDenseFfn || module.name == "embedding" || module.name == "LM head";
+  const bool split = module.name.starts_with(kDenseFfn) || module.name == "embedding" || module.name == "LM head";
   return split ? 1.0 / d.tp : 1.0;
 }
 
@@ -57,53 +45,63 @@ bool holds(const GpuWork& d, BlockKind kind) {
          std::any_of(d.stage.begin(), d.stage.end(), [&](const Block& block) { return block.kind == kind; });
 }
 
-std::vector<Module> held_modules(const Architecture& model, const GpuWork& d) {
-  if (d.stage.empty()) return modules(model);
-  std::vector<BlockKind> kinds;
-  for (const Block& block : d.stage) kinds.push_back(block.kind);
-  return modules_of(model, kinds);
+std::vector<Block> held_blocks(const Architecture& model, const GpuWork& d) {
+  return d.stage.empty() ? blocks_of(model, 0) : d.stage;
 }
 
-// With the layers of the stage alone.
-Architecture layers_of_stage(Architecture model, const GpuWork& d) {
-  if (d.stage.empty()) return model;
-  std::vector<int> windows;
-  for (const Block& block : d.stage) {
-    if (is_layer(block.kind)) windows.push_back(block.attention.window);
+// Layers whose keys and values, or states, the GPU keeps.
+std::vector<LayerAttention> kept_layers(const Architecture& model, const GpuWork& d) {
+  std::vector<LayerAttention> layers;
+  for (const Block& block : held_blocks(model, d)) {
+    if (is_layer(block.kind)) layers.push_back(attention_of_rank(block.content.attention, d.tp));
   }
-  model.num_hidden_layers = static_cast<int>(windows.size());
-  if (!model.windows.empty()) model.windows = std::move(windows);
-  return model;
+  for (int i = 0; d.mtp && i < model.num_nextn_predict_layers; ++i) {
+    layers.push_back(attention_of_rank(model.mtp_layer.attention, d.tp));
+  }
+  return layers;
 }
 
 double kv_cache_bytes(const Architecture& model, const GpuWork& d) {
-  Architecture cached = layers_of_stage(heads_of_rank(model, d), d);
-  if (d.mtp) {
-    cached.num_hidden_layers += model.num_nextn_predict_layers;
-    if (!cached.windows.empty()) cached.windows.resize(static_cast<std::size_t>(cached.num_hidden_layers), 0);
-  }
-  const auto bytes_of = [&](const Sequences& s) { return s.requests * kv_bytes(cached, s.kv_len); };
-  const double prompts = bytes_of(d.prefill) / (d.gathers_keys ? 1 : d.cp);
-  return d.caches * (bytes_of(d.decode) + prompts) * number_bytes(model.kv_cache) / kBf16;
+  const std::vector<LayerAttention> layers = kept_layers(model, d);
+  const auto bytes_of = [&](const Sequences& s) {
+    double sum = 0;
+    for (const LayerAttention& layer : layers) sum += kv_bytes(model, layer, s.kv_len, model.kv_cache);
+    return s.requests * sum;
+  };
+  return d.caches * (bytes_of(d.decode) + bytes_of(d.prefill) / (d.gathers_keys ? 1 : d.cp));
 }
 
+// Numbers per token: q, k, v and output of the core; in MLA's decode q and output in the latent space.
+struct CoreNumbers {
+  double own = 0;   // of the token itself
+  double keys = 0;  // of a token that is attended to, beyond the cache
+};
+
+CoreNumbers decode_numbers(const Architecture& model, const LayerAttention& a) {
+  if (a.kind == AttentionKind::mla) return {a.heads * (2.0 * model.kv_lora_rank + model.qk_rope_head_dim), 0};
+  return {1.0 * (a.heads + a.kv_heads) * (a.qk_dim + a.v_dim), 0};
+}
+
+CoreNumbers prefill_numbers(const LayerAttention& a) {
+  const double each = a.qk_dim + a.v_dim;
+  return {a.heads * each, (a.kind == AttentionKind::mla ? a.heads : a.kv_heads) * each};
+}
+
+// Of the layer that has most.
 double attention_bytes(const Architecture& model, const GpuWork& d) {
-  const Architecture a = heads_of_rank(model, d);
-  const double heads = a.num_attention_heads;
-  const double rope = a.qk_rope_head_dim;
-  const double grouped = 2 * heads * a.head_dim, grouped_keys = 2.0 * a.num_key_value_heads * a.head_dim;
-  const double latent = heads * (2.0 * a.kv_lora_rank + rope);
-  const double expanded = heads * (a.qk_nope_head_dim + rope + a.v_head_dim);  // of queries and output, or of keys
-  const double blocks = d.gathers_keys ? d.cp : std::min(2, d.cp);             // of keys: the next one is on its way
-  const double decoded = d.decode.tokens() / d.micro_batches * (a.is_mla() ? latent : grouped + grouped_keys);
-  const double prefilled =
-      d.prefill.tokens() / d.micro_batches * (a.is_mla() ? (1 + blocks) * expanded : grouped + blocks * grouped_keys);
-  return (decoded + prefilled) * kBf16;
+  const double blocks = d.gathers_keys ? d.cp : std::min(2, d.cp);  // of keys: the next one is on its way
+  double most = 0;
+  for (const LayerAttention& a : kept_layers(model, d)) {
+    const CoreNumbers prefill = prefill_numbers(a);
+    most = std::max(most, d.decode.tokens() * decode_numbers(model, a).own +
+                              d.prefill.tokens() * (prefill.own + blocks * prefill.keys));
+  }
+  return most / d.micro_batches * kBf16;
 }
 
 // Gate and up projections' output, and the activation's.
-double gated_bytes(const GpuWork& d, double rows, double width) {
-  return rows * width * (2 * kBf16 + activation_bytes(d.dispatch));
+double ffn_bytes(const Architecture& a, const GpuWork& d, double rows, double width) {
+  return rows * width * ((a.gated_ffn ? 2 : 1) * kBf16 + activation_bytes(d.dispatch));
 }
 
 // Of an attention group's tokens, those that a rank of it sends to experts.
@@ -115,9 +113,9 @@ double all_tokens(const GpuWork& d, double tokens) { return tokens * std::max(1,
 double experts_bytes(const Architecture& a, const GpuWork& d, double tokens) {
   const double local = local_experts(a, d);
   const double width = 1.0 * a.moe_intermediate_size / d.moe_tp;
-  const double in = a.hidden_size * activation_bytes(d.dispatch);
-  const double out = a.hidden_size * kBf16;
-  const double gate_up = 2 * width * kBf16;
+  const double in = a.expert_hidden_size() * activation_bytes(d.dispatch);
+  const double out = a.expert_hidden_size() * kBf16;
+  const double gate_up = (a.gated_ffn ? 2 : 1) * width * kBf16;
   const double activated = width * activation_bytes(d.dispatch);
   const double own = own_tokens(d, tokens);
   double rows = local * d.ep * own;
@@ -131,12 +129,12 @@ double experts_bytes(const Architecture& a, const GpuWork& d, double tokens) {
   const double widest = std::max({received + rows * in, rows * (in + gate_up), rows * (gate_up + activated),
                                   rows * (activated + out), rows * out + own * out});
   const double shared = d.mode == CommMode::all_reduce ? 1.0 / d.tp : 1.0;
-  return widest + gated_bytes(d, own, shared * a.n_shared_experts * a.moe_intermediate_size);
+  return widest + ffn_bytes(a, d, own, shared * a.shared_width());
 }
 
 double mlp_bytes(const Architecture& a, const GpuWork& d, double tokens) {
   const double dense =
-      a.moe_layers() < a.num_hidden_layers ? gated_bytes(d, tokens, 1.0 * a.intermediate_size / d.tp) : 0;
+      a.moe_layers() < a.num_hidden_layers ? ffn_bytes(a, d, tokens, 1.0 * a.intermediate_size / d.tp) : 0;
   return a.n_routed_experts > 0 ? std::max(dense, experts_bytes(a, d, tokens)) : dense;
 }
 
@@ -147,15 +145,15 @@ double activation_bytes(const Architecture& a, const GpuWork& d) {
   const int pairs = d.micro_batches / 2;
   const double layer = pairs * (attention + mlp) + d.micro_batches % 2 * std::max(attention, mlp);
   const double logits = holds(d, BlockKind::head) ? d.logit_rows() * a.vocab_size * (kBf16 + 4) : 0;
-  return d.tokens() * 2 * a.hidden_size * kBf16 + std::max(layer, logits);
+  return d.tokens() * (1 + a.hc_mult) * a.hidden_size * kBf16 + std::max(layer, logits);
 }
 
 double low_latency_buffers(const Architecture& a, const GpuWork& d) {
   const double tokens = std::ceil(own_tokens(d, d.tokens() / d.micro_batches));
   const double experts = local_experts(a, d) * d.ep;
-  const double bf16 = a.hidden_size * kBf16;
-  const double scales = a.hidden_size / 128 * 4;
-  const double dispatch = 16 + std::max(bf16, a.hidden_size + scales);
+  const double bf16 = a.expert_hidden_size() * kBf16;
+  const double scales = a.expert_hidden_size() / 128 * 4;
+  const double dispatch = 16 + std::max(bf16, a.expert_hidden_size() + scales);
   const double combine = bf16 + scales;
   const double send = tokens * std::max(dispatch, experts * combine);
   const double receive = tokens * experts * std::max(dispatch, combine);
@@ -176,7 +174,7 @@ double communication_bytes(const Architecture& a, const GpuWork& d) {
   if (d.mode == CommMode::normal) return normal_buffer_bytes(a, d.ep, d.comm_sms);
   if (d.mode != CommMode::nvlink) return 0;
   const double slots = d.ep * std::ceil(own_tokens(d, d.tokens() / d.micro_batches));
-  return slots * a.hidden_size * (activation_bytes(d.dispatch) + kBf16);
+  return slots * a.expert_hidden_size() * (activation_bytes(d.dispatch) + kBf16);
 }
 
 }  // namespace
@@ -187,7 +185,7 @@ double normal_buffer_bytes(const Architecture& a, int ep, int comm_sms) {
   constexpr double kMostTopK = 128, kMostScales = 128;
   const double channels = comm_sms / 2;  // NOLINT: whole channels
   const double nodes = std::max(1.0, std::floor(ep / kGpus));
-  const double token = a.hidden_size * kBf16 + kSourceMeta + kMostTopK * (8 + 4) + kMostScales * 4;
+  const double token = a.expert_hidden_size() * kBf16 + kSourceMeta + kMostTopK * (8 + 4) + kMostScales * 4;
   const Queues& queues =
       *std::find_if(kQueues.begin(), kQueues.end(), [&](const Queues& each) { return ep <= each.largest_ep; });
   const double nvlink = channels * std::min<double>(ep, kGpus) * (queues.nvlink * token + (2 * nodes + 3) * 4);
@@ -198,7 +196,7 @@ double normal_buffer_bytes(const Architecture& a, int ep, int comm_sms) {
 
 Memory memory_per_gpu(const Architecture& model, const GpuWork& work) {
   Memory memory;
-  memory.weights = weight_bytes(model, work, held_modules(model, work));
+  memory.weights = weight_bytes(model, work, modules_of(model, held_blocks(model, work)));
   if (work.mtp) memory.weights += weight_bytes(model, work, mtp_modules(model));
   memory.kv_cache = kv_cache_bytes(model, work);
   memory.activations = activation_bytes(model, work);

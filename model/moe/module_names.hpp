@@ -21,7 +21,23 @@ inline constexpr const char* kRotary = "attention/rotary";         ///< and what
 inline constexpr const char* kKeyTransfer = "attention/context parallel";
 inline constexpr const char* kCore = "attention/core";
 inline constexpr const char* kOutput = "attention/o_proj";
+inline constexpr const char* kOutputGate = "attention/g_proj";
+inline constexpr const char* kCompressor = "attention/compressor";
+inline constexpr const char* kOutputDown = "attention/wo_a";  ///< of compressed attention, in groups
+inline constexpr const char* kResidualMixing = "residual connections";
 inline constexpr const char* kAttentionSum = "attention/tensor parallel";  ///< what ranks that share a module exchange
+
+inline constexpr const char* kStateInput = "linear attention/in_proj";
+inline constexpr const char* kStateGates = "linear attention/decays and steps";
+inline constexpr const char* kStateConvolution = "linear attention/convolution";
+inline constexpr const char* kStateCore = "linear attention/core";
+inline constexpr const char* kStateNorm = "linear attention/norm";
+inline constexpr const char* kStateOutput = "linear attention/out_proj";
+
+inline constexpr const char* kIndexerQueries = "indexer/wq_b";
+inline constexpr const char* kIndexerKeys = "indexer/wk + weights_proj";
+inline constexpr const char* kIndexerScores = "indexer/scores";
+inline constexpr const char* kIndexerChoice = "indexer/top-k";
 
 inline constexpr const char* kDenseGateUp = "dense FFN/gate_proj + up_proj";
 inline constexpr const char* kDenseActivation = "dense FFN/activation";
@@ -30,6 +46,9 @@ inline constexpr const char* kDenseSum = "dense FFN/tensor parallel";
 
 inline constexpr const char* kRouterGate = "router/gate";
 inline constexpr const char* kRouterChoice = "router/top-k";  ///< scores, the choice by them, auxiliary loss
+
+inline constexpr const char* kLatentDown = "latent projections/down";  ///< of tokens for routed experts
+inline constexpr const char* kLatentUp = "latent projections/up";
 
 inline constexpr const char* kDispatchInput = "dispatch/cast and layout";
 inline constexpr const char* kDispatchBarrier = "dispatch/barrier";

@@ -29,11 +29,15 @@ std::vector<Place> places_of_model() {
   };
   add(kAttention, "layers",
       {kDownProjections, kQAndDownKv, kQkv, kDownQ, "attention/q_proj", kDownKv, "attention/k_proj", "attention/v_proj",
-       kAttentionNorms, kUpQ, kUpKv, kRotary, kKeyTransfer, kCore, kOutput, kAttentionSum});
+       kAttentionNorms, kUpQ, kUpKv, kRotary, kKeyTransfer, kCore, kOutputDown, kOutput, kOutputGate, kCompressor,
+       kAttentionSum});
+  add(kIndexer, "layers", {kIndexerQueries, kIndexerKeys, kIndexerScores, kIndexerChoice});
+  add(kLinearAttention, "layers", {kStateInput, kStateGates, kStateConvolution, kStateCore, kStateNorm, kStateOutput});
   add(kDenseFfn, "layers",
       {kDenseGateUp, "dense FFN/gate_proj", "dense FFN/up_proj", kDenseActivation, kDenseDown, kDenseSum});
   places.push_back({kAttentionPhase, "layers"});
   add("router", "layers", {kRouterGate, kRouterChoice});
+  add(kLatentProjections, "layers", {kLatentDown, kLatentUp});
   add("dispatch", "layers", {kDispatchInput, kDispatchBarrier, kDispatchTransfer});
   add(kRoutedExperts, "layers",
       {kPermutation, kExpertGateUp, "routed experts/gate_proj", "routed experts/up_proj", kExpertActivation,
@@ -42,6 +46,7 @@ std::vector<Place> places_of_model() {
   add(kSharedExperts, "layers",
       {kSharedGateUp, "shared experts/gate_proj", "shared experts/up_proj", kSharedActivation, kSharedDown});
   places.push_back({kMlpPhase, "layers"});
+  places.push_back({kResidualMixing, "layers"});
   add("LM head", "model", {kHead, kHeadGather, kLoss, kSampling});
   return places;
 }
@@ -79,33 +84,64 @@ std::string last_part(const std::string& name) { return name.substr(name.rfind('
 // Parameters of the parts that hold any themselves.
 using Held = std::map<std::string, double>;
 
-void add_matrices(const Module& module, const std::vector<Matrix>& matrices, const std::string& vectors, Held& held) {
+// `vectors`: the part that has norms and biases.
+void add_matrices(const std::string& place, const Module& module, const std::vector<Matrix>& matrices,
+                  const std::string& vectors, Held& held) {
   for (const Matrix& matrix : matrices) {
-    held[module.name + "/" + last_part(matrix.names.front())] = module.count * matrix.parameters;
+    held[place + "/" + last_part(matrix.names.front())] += module.count * matrix.parameters;
   }
-  if (module.vectors > 0) held[vectors] = module.count * module.vectors;
+  if (module.vectors > 0) held[vectors] += module.count * module.vectors;
+}
+
+// A state's kernels multiply by its matrices before the core at once.
+void add_state(const Architecture& model, const Module& module, Held& held) {
+  for (const Matrix& matrix : attention_matrices(model, module.attention)) {
+    const char* part = matrix.use == MatrixUse::in    ? kStateInput
+                       : matrix.use == MatrixUse::out ? kStateOutput
+                                                      : kStateGates;
+    held[part] += module.count * matrix.parameters;
+  }
+  held[kStateNorm] += module.count * module.vectors;
+}
+
+void add_indexer(const Module& module, Held& held) {
+  held[kIndexerQueries] += module.count * module.matrices;
+  held[kIndexerScores] += module.count * module.vectors;
+}
+
+void add_dense(const Architecture& model, const Module& module, Held& held) {
+  const double whole = parameters_of(dense_matrices(model, model.intermediate_size));
+  for (const Matrix& matrix : dense_matrices(model, model.intermediate_size)) {
+    held[std::string(kDenseFfn) + "/" + last_part(matrix.names.front())] +=
+        module.count * matrix.parameters * module.matrices / whole;
+  }
+}
+
+void add_held(const Architecture& model, const Module& module, Held& held) {
+  const std::string& name = module.name;
+  if (has_state(module.attention.kind)) return add_state(model, module, held);
+  if (module.attention.kind != AttentionKind::none) {
+    return add_matrices(kAttention, module, attention_matrices(model, module.attention), kAttentionNorms, held);
+  }
+  if (name.starts_with(kDenseFfn)) return add_dense(model, module, held);
+  if (name == kRoutedExperts) return add_matrices(name, module, expert_matrices(model), kExpertBiases, held);
+  if (name == kSharedExperts) return add_matrices(name, module, shared_matrices(model), "", held);
+  if (name == kIndexer) return add_indexer(module, held);
+  if (name == kLatentProjections) {
+    held[kLatentDown] = held[kLatentUp] = module.parameters() / 2;
+  } else if (name == kRouter) {
+    held[kRouterGate] = module.count * module.matrices;
+    held[kRouterChoice] = module.count * module.vectors;
+  } else if (name == "LM head") {
+    held[kHead] = module.parameters();
+  } else {
+    held[name == kMtpMatrix ? std::string(kMtpProjection) : name] = module.parameters();
+  }
 }
 
 Held held_by(const Architecture& model, const std::vector<Module>& modules) {
   Held held;
-  for (const Module& module : modules) {
-    if (module.name == kAttention) {
-      add_matrices(module, attention_matrices(model), kAttentionNorms, held);
-    } else if (module.name == kDenseFfn) {
-      add_matrices(module, dense_matrices(model), "", held);
-    } else if (module.name == kRoutedExperts) {
-      add_matrices(module, expert_matrices(model), kExpertBiases, held);
-    } else if (module.name == kSharedExperts) {
-      add_matrices(module, shared_matrices(model), "", held);
-    } else if (module.name == "router") {
-      held[kRouterGate] = module.count * module.matrices;
-      held[kRouterChoice] = module.count * module.vectors;
-    } else if (module.name == "LM head") {
-      held[kHead] = module.parameters();
-    } else {
-      held[module.name == "MTP projection" ? kMtpProjection : module.name] = module.parameters();
-    }
-  }
+  for (const Module& module : modules) add_held(model, module, held);
   return held;
 }
 

@@ -66,36 +66,37 @@ Operator gather_tokens(const InferenceWork& work) { return all_gather(attention_
 
 bool gathers_keys(const InferenceWork& work) { return work.cp > 1 && work.context == ContextMode::all_gather; }
 
-Operator gather_keys(const InferenceWork& work) {
+Operator gather_keys(const InferenceWork& work, const LayerAttention& attention) {
   const Architecture& m = work.model;
-  const double width =
-      m.is_mla() ? m.kv_lora_rank + m.qk_rope_head_dim : 2 * work.kv_heads() * static_cast<double>(m.head_dim);
+  const double width = attention.kind == AttentionKind::mla
+                           ? m.kv_lora_rank + m.qk_rope_head_dim
+                           : 1.0 * attention.kv_heads * (attention.qk_dim + attention.v_dim);
   return all_gather(work.prefill.tokens() * work.cp * width * kBf16, context_group(work));
 }
 
-Operator pass_keys_on(const InferenceWork& work, double keys) {
-  const Architecture& m = work.model;
-  const double width = m.is_mla() ? work.heads() * (m.qk_nope_head_dim + m.qk_rope_head_dim + m.v_head_dim)
-                                  : 2 * work.kv_heads() * m.head_dim;
-  Operator op = send(keys * width * kBf16, context_group(work).reach);
+Operator pass_keys_on(const InferenceWork& work, const LayerAttention& attention, double keys) {
+  const double heads = attention.kind == AttentionKind::mla ? attention.heads : attention.kv_heads;
+  Operator op = send(keys * heads * (attention.qk_dim + attention.v_dim) * kBf16, context_group(work).reach);
   op.beside = true;
   return op;
 }
 
 Operator gather_for_experts(const InferenceWork& work) {
   constexpr double kChoice = 8;  // an expert's number and weight
-  const double token = work.model.hidden_size * activation_bytes(work.dispatch);
+  const double token = work.model.expert_hidden_size() * activation_bytes(work.dispatch);
   return all_gather(work.all_tokens() * (token + kChoice * work.model.num_experts_per_tok), experts_group(work));
 }
 
 Operator scatter_from_experts(const InferenceWork& work) {
-  return reduce_scatter(work.all_tokens() * work.model.hidden_size * kBf16, experts_group(work));
+  return reduce_scatter(work.all_tokens() * work.model.expert_hidden_size() * kBf16, experts_group(work));
 }
 
-double stage_output_bytes(const InferenceWork& work) { return 2 * attention_bytes(work) / work.tp; }
+double stage_output_bytes(const InferenceWork& work) {
+  return (1 + work.model.hc_mult) * attention_bytes(work) / work.tp;
+}
 
 Operator gather_stage_input(const InferenceWork& work) {
-  return all_gather(2 * attention_bytes(work), attention_group(work));
+  return all_gather((1 + work.model.hc_mult) * attention_bytes(work), attention_group(work));
 }
 
 Operator gather_logits(const InferenceWork& work, double rows) {

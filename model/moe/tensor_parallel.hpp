@@ -33,9 +33,9 @@ namespace moeline {
 /// Keys and values of all new tokens of the prompts, in BF16: MLA's latents, which each rank then expands, or those of
 /// the rank's heads. They are gathered where cp ranks share prompts, and not in a ring.
 [[nodiscard]] bool gathers_keys(const InferenceWork& work);
-[[nodiscard]] Operator gather_keys(const InferenceWork& work);
+[[nodiscard]] Operator gather_keys(const InferenceWork& work, const LayerAttention& attention);
 /// In a ring: keys and values of so many tokens, MLA's expanded, on their way to the next rank.
-[[nodiscard]] Operator pass_keys_on(const InferenceWork& work, double keys);
+[[nodiscard]] Operator pass_keys_on(const InferenceWork& work, const LayerAttention& attention, double keys);
 
 /// Before the experts: tokens of all ranks, as they travel, with their experts and weights (4 bytes each).
 [[nodiscard]] Operator gather_for_experts(const InferenceWork& work);

@@ -14,7 +14,7 @@ struct Ffn {
       : t(work.tokens()),
         hidden(work.model.hidden_size),
         ffn(work.model.moe_intermediate_size),
-        shared(work.model.n_shared_experts * static_cast<double>(work.model.moe_intermediate_size)),
+        shared(work.model.shared_width()),
         rows(work.load.rows),
         valid_rows(valid_share(work.load, work.load.rows)),
         received(work.load.received),

@@ -44,7 +44,7 @@ double saved_by_ffn(const LayerWork& work, double rows, double width) {
 double saved_by_mlp(const LayerWork& work) {
   const Architecture& a = work.model;
   if (work.kind == BlockKind::dense_layer) return saved_by_ffn(work, work.tokens(), a.intermediate_size);
-  const double shared = 1.0 * a.n_shared_experts * a.moe_intermediate_size;
+  const double shared = a.shared_width();
   return saved_by_ffn(work, work.load.rows, a.moe_intermediate_size) + saved_by_ffn(work, work.tokens(), shared);
 }
 
@@ -62,7 +62,7 @@ double mlp_workspace(const LayerWork& work, double gradients) {
 
 }  // namespace
 
-StageParameters stage_parameters(const Architecture& model, std::span<const BlockKind> blocks, int ep) {
+StageParameters stage_parameters(const Architecture& model, std::span<const Block> blocks, int ep) {
   StageParameters stage;
   for (const Module& module : modules_of(model, blocks)) {
     const bool routed = module.name == kRoutedExperts;
@@ -102,7 +102,7 @@ double pending_weight_bytes(const LayerWork& work) {
     bytes += of_ffn(work.tokens(), a.intermediate_size);
   } else {
     bytes += of_ffn(work.load.rows, a.moe_intermediate_size);
-    bytes += of_ffn(work.tokens(), 1.0 * a.n_shared_experts * a.moe_intermediate_size);
+    bytes += of_ffn(work.tokens(), a.shared_width());
   }
   return bytes * kFp8;
 }

@@ -19,7 +19,7 @@ struct StageParameters {
 
 /// Weights are kept as the model has them: linear layers of an FP8 model in FP8 with a scale per 128x128; norms,
 /// router, embedding, LM head and MTP projection in BF16.
-[[nodiscard]] StageParameters stage_parameters(const Architecture& model, std::span<const BlockKind> blocks, int ep);
+[[nodiscard]] StageParameters stage_parameters(const Architecture& model, std::span<const Block> blocks, int ep);
 
 /// Bytes of gradients and optimizer states per parameter: FP32 or BF16 gradients; FP32 master weights and two moments.
 [[nodiscard]] double gradient_bytes(const TrainingChoices& choices);

@@ -6,30 +6,46 @@
 #include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
+namespace {
+
+// How many MoE layers the model has before a layer of the step.
+int moe_layers_before(int layer, const Setup& setup) {
+  const Architecture& model = setup.model;
+  const int main = std::max(0, layer - setup.first_main_layer()) % model.main_layers();
+  return model.moe_layers_before(model.first_main_layer() + main);
+}
+
+int first_alike(const std::vector<Block>& layers, const Block& block) {
+  const auto is_alike = [&](const Block& other) { return are_alike(other, block); };
+  return static_cast<int>(std::find_if(layers.begin(), layers.end(), is_alike) - layers.begin());
+}
+
+}  // namespace
+
 InferencePhases::InferencePhases(ProgramDraft& program, const InferenceShape& shape)
     : program_(program), shape_(shape), blocks_(inference_blocks(program.setup())), layers_(blocks_) {
   std::erase_if(layers_, [](const Block& block) { return !is_layer(block.kind); });
+  for (const Block& block : layers_) {
+    moe_layers_.push_back(moe_layers_before(static_cast<int>(moe_layers_.size()), program.setup()));
+    alike_.push_back(first_alike(layers_, block));
+  }
 }
 
 CommMode InferencePhases::mode() const { return program_.setup().scenario.comm.mode; }
 
-int InferencePhases::moe_layer_of(int layer) const {
-  const Setup& setup = program_.setup();
-  return std::max(0, layer - setup.first_main_layer()) % setup.model.main_layers();
-}
-
 PreparedPhase& InferencePhases::at(const std::string& phase, int micro_batch, int layer, int rank) {
   const Setup& setup = program_.setup();
-  const Block& block = layers_[static_cast<std::size_t>(layer)];
+  const auto number = static_cast<std::size_t>(layer);
+  const Block& block = layers_[number];
   const bool computes = phase == "mlp" && block.kind == BlockKind::moe_layer;  // by its experts' rows
   const bool routes = is_transfer(phase) || computes;
   const bool of_layer = routes && setup.loads_differ();
   const bool of_rank = setup.requests_differ() || (of_layer && !is_transfer(phase));
-  const int moe_layer = moe_layer_of(layer);
+  const int moe_layer = moe_layers_[number];
   const int experts = rank / setup.scenario.parallelism.moe_tp;  // ranks that share experts get the same rows
   const PhaseIdentity identity{.phase = phase,
                                .kind = block.kind,
-                               .attention = block.attention,
+                               .alike = alike_[number],
                                .micro_batch = micro_batch,
                                .layer = of_layer ? moe_layer : 0,
                                .rank = of_rank ? rank : 0,

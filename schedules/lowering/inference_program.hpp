@@ -29,14 +29,15 @@ class InferencePhases {
   [[nodiscard]] CommMode mode() const;
   /// Of the whole step (stage_blocks.hpp).
   [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }
+  [[nodiscard]] const Layer& layer(int layer) const { return layers_[static_cast<std::size_t>(layer)].content; }
 
  private:
-  [[nodiscard]] int moe_layer_of(int layer) const;
-
   ProgramDraft& program_;
   InferenceShape shape_;
   std::vector<Block> blocks_;
-  std::vector<Block> layers_;  // of these, in order of execution
+  std::vector<Block> layers_;    // of these, in order of execution
+  std::vector<int> moe_layers_;  // MoE layers of the model before each of them
+  std::vector<int> alike_;       // the first of them that runs the same kernels
   PreparedPhases prepared_;
 };
 
@@ -57,6 +58,8 @@ class InferenceRank {
   InferenceRank& operator=(const InferenceRank&) = delete;
 
   [[nodiscard]] const std::vector<Block>& blocks() const { return part_.blocks; }
+  /// What the layer at this position in order of execution consists of.
+  [[nodiscard]] const Layer& content(int layer) const { return phases_.layer(layer); }
   /// That it begins with. REQUIRES: something was appended.
   [[nodiscard]] TaskId first() const { return first_; }
   /// Appends a phase of the layer at this position in order of execution; a low-latency transfer as its two halves.

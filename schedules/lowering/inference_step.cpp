@@ -2,9 +2,12 @@
 
 namespace moeline {
 
-std::vector<std::string> dense_phases(const Setup& setup) {
-  if (setup.scenario.phase() == WorkloadPhase::decode) return {"attn-0", "attn-1", "mlp"};
-  return {"attn", "mlp"};
+std::vector<std::string> dense_phases(const Setup& setup, const Layer& layer) {
+  std::vector<std::string> phases = {"attn"};
+  if (setup.scenario.phase() == WorkloadPhase::decode) phases = {"attn-0", "attn-1"};
+  if (layer.attention.kind == AttentionKind::none && phases.size() > 1) phases = {"attn-1"};
+  if (layer.has_ffn()) phases.emplace_back("mlp");
+  return phases;
 }
 
 namespace {
@@ -38,18 +41,18 @@ void append_step(InferenceRank& rank, const AppendLayers& dense_layers, const Ap
 
 void append_in_turn(InferenceRank& rank, const Setup& setup, int micro_batch) {
   const bool shared_beside = setup.scenario.shared_experts == SharedExperts::beside;
-  const auto append_layers = [&](const std::vector<std::string>& phases) {
-    return [&rank, phases, micro_batch, shared_beside](int first, int count) {
-      for (int layer = first; layer < first + count; ++layer) {
-        for (const std::string& phase : phases) {
-          const bool beside = phase == "shared" && shared_beside;
-          rank.append(phase, micro_batch, layer, beside ? StreamName::side : stream_of(phase));
-          beside ? rank.leave_running() : rank.chain();
-        }
+  const std::vector<std::string> moe_phases = setup.layer_phases();
+  const auto append_layers = [&](int first, int count) {
+    for (int layer = first; layer < first + count; ++layer) {
+      const Layer& content = rank.content(layer);
+      for (const std::string& phase : content.routed ? moe_phases : dense_phases(setup, content)) {
+        const bool beside = phase == "shared" && shared_beside;
+        rank.append(phase, micro_batch, layer, beside ? StreamName::side : stream_of(phase));
+        beside ? rank.leave_running() : rank.chain();
       }
-    };
+    }
   };
-  append_step(rank, append_layers(dense_phases(setup)), append_layers(setup.layer_phases()));
+  append_step(rank, append_layers, append_layers);
 }
 
 }  // namespace moeline

@@ -10,7 +10,7 @@
 namespace moeline {
 
 /// Phases of a dense layer.
-[[nodiscard]] std::vector<std::string> dense_phases(const Setup& setup);
+[[nodiscard]] std::vector<std::string> dense_phases(const Setup& setup, const Layer& layer);
 
 /// Appends layers by position in order of execution.
 using AppendLayers = std::function<void(int first, int count)>;

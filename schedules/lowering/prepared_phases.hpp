@@ -13,7 +13,7 @@ namespace moeline {
 struct PhaseIdentity {
   std::string phase;
   BlockKind kind = BlockKind::moe_layer;
-  LayerAttention attention{};
+  int alike = 0;  ///< of inference: the first layer that runs the same kernels
   int micro_batch = 0;
   int layer = 0;
   int rank = 0;

@@ -45,11 +45,12 @@ class OptimizerStep {
   // What the rank holds of each of its stages. A table that several of them need counts with the first.
   std::vector<std::vector<Shared>> shared_of(std::size_t rank) const {
     std::vector<std::vector<Shared>> shared;
-    std::vector<BlockKind> kinds;
+    StageBlocks blocks;
     StageParameters before;
     for (const HeldStage& held : held_[rank]) {
-      for (const Block& block : stages_[static_cast<std::size_t>(held.stage)]) kinds.push_back(block.kind);
-      const StageParameters all = stage_parameters(setup_.model, kinds, setup_.scenario.parallelism.ep);
+      const StageBlocks& more = stages_[static_cast<std::size_t>(held.stage)];
+      blocks.insert(blocks.end(), more.begin(), more.end());
+      const StageParameters all = stage_parameters(setup_.model, blocks, setup_.scenario.parallelism.ep);
       const StageParameters own = minus(all, before);
       before = all;
       const auto copies = static_cast<int>(complete_.at(held.stage).size());

@@ -7,9 +7,9 @@
 namespace moeline {
 namespace {
 
-// Layers after which the MoE layers repeat; 0: they do not.
+// Layers after which the main layers repeat; 0: they do not.
 int period_of(const Architecture& model) {
-  constexpr int kLongest = 2;
+  constexpr int kLongest = 8;
   const std::vector<Block> layers = main_layers_alone(model, model.main_layers());
   for (int period = 1; period <= kLongest; ++period) {
     bool repeats = true;
@@ -24,11 +24,11 @@ int period_of(const Architecture& model) {
 }  // namespace
 
 Setup folded(Setup setup) {
-  constexpr int kKept = 8;
   const int period = period_of(setup.model);
+  const int kept = std::max(8, 4 * period);
   const bool as_it_is = setup.scenario.phase() == WorkloadPhase::train || is_staged(setup.scenario);
   if (as_it_is || setup.every_rank || setup.experts_differ() || period == 0) return setup;
-  setup.fold.left_out = std::max(0, setup.scenario.layers - kKept) / period * period;
+  setup.fold.left_out = std::max(0, setup.scenario.layers - kept) / period * period;
   setup.fold.period = period;
   // Not the last ones, behind which something else may follow.
   setup.fold.first = setup.first_main_layer() + setup.simulated_layers() - 2 * period;

@@ -28,20 +28,48 @@ std::string nearest_possible(int asked, int most, const std::function<bool(int)>
   return near.empty() ? "nothing near it is possible" : fmt::format("possible near it: {}", fmt::join(near, ", "));
 }
 
-void check_heads(const Spec& spec, int tp, const Architecture& model, int gpus_per_node) {
-  const int heads = model.num_attention_heads;
-  const int kv_heads = model.is_mla() ? heads : model.num_key_value_heads;
+// "attention", or what keys and values of a layer with a state are called.
+struct HeadNames {
+  const char *heads, *kv_heads;
+};
+HeadNames names_of_heads(AttentionKind kind) {
+  if (kind == AttentionKind::mamba) return {"heads of Mamba-2", "groups of Mamba-2"};
+  if (has_state(kind)) return {"heads of linear attention", "key heads of linear attention"};
+  return {"attention heads", "key and value heads"};
+}
+
+void check_heads(const Spec& spec, int tp, const LayerAttention& attention, int gpus_per_node) {
+  if (attention.kind == AttentionKind::none) return;
+  const int heads = attention.heads, kv_heads = attention.kv_heads;
   const auto possible = [&](int ranks) {
     const bool fills_nodes = ranks <= gpus_per_node ? gpus_per_node % ranks == 0 : ranks % gpus_per_node == 0;
     return heads % ranks == 0 && (kv_heads % ranks == 0 || ranks % kv_heads == 0) && (ranks == 1 || fills_nodes);
   };
   if (possible(tp)) return;
-  const std::string why =
-      heads % tp != 0 ? fmt::format("must divide the {} attention heads", heads)
-      : kv_heads % tp != 0 && tp % kv_heads != 0
-          ? fmt::format("must divide the {} key and value heads, or be a multiple of them", kv_heads)
-          : fmt::format("must divide a node of {} GPUs, or fill several", gpus_per_node);
+  const HeadNames names = names_of_heads(attention.kind);
+  const std::string why = heads % tp != 0 ? fmt::format("must divide the {} {}", heads, names.heads)
+                          : kv_heads % tp != 0 && tp % kv_heads != 0
+                              ? fmt::format("must divide the {} {}, or be a multiple of them", kv_heads, names.kv_heads)
+                              : fmt::format("must divide a node of {} GPUs, or fill several", gpus_per_node);
   throw spec.error("tp", fmt::format("{}: {} does not; {}", why, tp, nearest_possible(tp, heads, possible)));
+}
+
+void check_heads(const Spec& spec, int tp, const Architecture& model, int gpus_per_node) {
+  for (const Layer& layer : model.layers) check_heads(spec, tp, layer.attention, gpus_per_node);
+}
+
+// Ranks that share a prompt exchange keys and values; what other kinds of attention would exchange is not modelled.
+void check_context(const Spec& spec, int cp, const Architecture& model) {
+  if (cp == 1) return;
+  for (const Layer& layer : model.layers) {
+    const LayerAttention& a = layer.attention;
+    const char* what = has_state(a.kind)                     ? "linear attention"
+                       : a.kind == AttentionKind::compressed ? "compressed attention"
+                       : a.selection.heads > 0               ? "attention to selected keys"
+                       : a.chunk > 0                         ? "attention within chunks"
+                                                             : nullptr;
+    if (what != nullptr) throw spec.error("cp", fmt::format("above 1 is not modelled for {}", what));
+  }
 }
 
 // Where experts are not loaded alike every rank is simulated, and may have its own number of experts.
@@ -141,6 +169,7 @@ Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const A
   if (p.pp > 1) check_stages(spec, scenario);
   p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
   check_heads(spec, p.tp, model, gpus_per_node);
+  check_context(spec, p.cp, model);
   if (model.n_routed_experts > 0) {
     read_expert_ranks(spec, scenario, model, p);
   } else {
@@ -294,14 +323,16 @@ void check_widths(const Spec& parallelism, const Setup& setup) {
   const Architecture& model = setup.model;
   const Parallelism& p = setup.scenario.parallelism;
   if (model.dense_layers() > 0) {
-    check_width(parallelism, "tp", p.tp, "a dense layer's FFN", model.intermediate_size,
-                stored_format(model, kDenseFfn));
+    for (const Layer& layer : model.layers) {
+      check_width(parallelism, "tp", p.tp, "a dense layer's FFN", layer.dense_width, layer.formats.dense);
+    }
   }
   if (model.n_routed_experts == 0) return;
   check_width(parallelism, "moe_tp", p.moe_tp, "an expert's FFN", model.moe_intermediate_size, model.expert_weights);
   if (model.n_shared_experts > 0 && setup.scenario.comm.mode == CommMode::all_reduce) {
     check_width(parallelism, "tp", p.tp, "the shared experts' FFN",
-                model.n_shared_experts * model.moe_intermediate_size, stored_format(model, kSharedExperts));
+                model.n_shared_experts * model.shared_intermediate_size,
+                model.layer(model.first_main_layer()).formats.shared);
   }
 }
 

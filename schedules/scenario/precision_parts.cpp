@@ -2,10 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <optional>
 
-#include "architecture/parameters.hpp"
+#include "architecture/checkpoint_format.hpp"
 
 namespace moeline {
 namespace {
@@ -20,11 +19,6 @@ std::optional<Precision> read_format(const Spec& spec, const char* key, const st
   for (const Precision format : formats) words.push_back(name_of(format));
   asked = spec.choice(key, words);
   return asked == kCheckpoint ? std::nullopt : std::optional(precision_named(asked));
-}
-
-void forget_stored(Architecture& model, bool routed) {
-  std::erase_if(model.stored,
-                [&](const StoredWeights& part) { return (part.module == kRoutedExperts) == routed && !part.mtp; });
 }
 
 void expect_tensor_cores(const Spec& spec, const char* key, Precision format, const MachineFacts& machine) {
@@ -44,13 +38,11 @@ void read_precision(const Spec& spec, Setup& setup) {
   using enum Precision;
   if (const auto linear = read_format(spec, "linear", {bf16, fp8, fp8_tensor, nvfp4}, words.linear)) {
     expect_tensor_cores(spec, "linear", *linear, machine);
-    model.weights = *linear;
-    forget_stored(model, false);
+    store_linear_as(*linear, model);
   }
   if (const auto experts = read_format(spec, "experts", {bf16, fp8, nvfp4, mxfp4, int4}, words.experts)) {
     expect_tensor_cores(spec, "experts", *experts, machine);
-    model.expert_weights = *experts;
-    forget_stored(model, true);
+    store_experts_as(*experts, model);
   }
   if (const auto cache = read_format(spec, "kv_cache", {bf16, fp8}, words.kv_cache)) model.kv_cache = *cache;
 }

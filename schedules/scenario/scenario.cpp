@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "architecture/checkpoint_format.hpp"
 #include "base/file.hpp"
 #include "base/spec.hpp"
 #include "schedules/scenario/expert_parts.hpp"
@@ -26,9 +25,17 @@ void read_layers(const Spec& spec, const Architecture& model, Scenario& scenario
 }
 
 // Training has the kernel list of DeepSeek-V3: MLA, FP8, shared experts.
+bool is_like_v3(const Architecture& model) {
+  const auto plain = [](const Layer& layer) {
+    return layer.attention.kind == AttentionKind::mla && layer.attention.selection.heads == 0 && !layer.attention.gated;
+  };
+  return model.is_mla() && model.q_lora_rank > 0 && model.n_shared_experts > 0 && model.moe_latent_size == 0 &&
+         std::all_of(model.layers.begin(), model.layers.end(), plain);
+}
+
 void check_model(const Spec& spec, const Setup& setup) {
   const Architecture& model = setup.model;
-  const bool like_v3 = model.is_mla() && model.q_lora_rank > 0 && model.n_shared_experts > 0;
+  const bool like_v3 = is_like_v3(model);
   if (setup.scenario.phase() == WorkloadPhase::train && !like_v3) {
     throw spec.error(
         "model", fmt::format("'{}': training is modelled for MLA with shared experts, as in deepseek-v3", model.name));
@@ -56,7 +63,6 @@ void read_model(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;
   s.model = spec.text("model");
   setup.model = at_key(spec, "model", [&] { return load_architecture(s.model, s.file); });
-  expect_prices(spec, "model", setup.model);
   s.model = spelt_as(setup.model.name, s.model);
 }
 

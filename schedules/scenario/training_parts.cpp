@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "architecture/checkpoint_format.hpp"
 #include "schedules/scenario/pipeline_parts.hpp"
 
 namespace moeline {
@@ -48,18 +49,17 @@ TrainingChoices read_choices(const Spec& training, const ScheduleKind& schedule)
 // The kernels of training are those of FP8 linear layers, in whatever format a checkpoint was saved: of one that is in
 // another, the scenario says that it is to be trained so.
 void read_weights(const Spec& scenario, const Spec& training, Setup& setup) {
-  Precision& dense = setup.model.weights;
-  Precision& experts = setup.model.expert_weights;
   if (training.text_or("weights", "fp8") != "fp8") {
     throw training.error("weights", "must be fp8: training in BF16 is not modelled yet");
   }
-  const bool fp8 = dense == Precision::fp8 && experts == Precision::fp8;
+  const bool fp8 = setup.model.weights == Precision::fp8 && setup.model.expert_weights == Precision::fp8;
   if (!fp8 && !training.has("weights")) {
     throw scenario.error("model", fmt::format("'{}' has weights that are not FP8, and training is modelled in FP8 "
                                               "alone: training={{weights: fp8}} trains it so",
                                               setup.scenario.model));
   }
-  dense = experts = Precision::fp8;
+  store_linear_as(Precision::fp8, setup.model);
+  store_experts_as(Precision::fp8, setup.model);
   setup.model.stored.clear();
 }
 

@@ -37,12 +37,12 @@ TEST_CASE("MLA is where there is a latent rank, GQA elsewhere") {
   for (const char* name : {"deepseek-v2", "deepseek-v3", "kimi-k2"}) {
     const Architecture model = load_architecture(name);
     CHECK(model.is_mla());
-    CHECK(model.head_dim == 0);
+    CHECK(model.layers.front().attention.kind == AttentionKind::mla);
   }
   for (const char* name : {"glm-4.5", "gpt-oss-120b", "llama-3.1-405b", "mixtral-8x7b", "qwen3-235b-a22b"}) {
     const Architecture model = load_architecture(name);
     CHECK_FALSE(model.is_mla());
-    CHECK(model.head_dim > 0);
+    CHECK(model.layers.front().attention.kind == AttentionKind::gqa);
   }
 }
 
@@ -56,12 +56,12 @@ TEST_CASE("families bring what their configuration does not say") {
   CHECK_FALSE(glm.output_bias);
   CHECK(glm.router_bias);
   const Architecture gpt = load_architecture("gpt-oss-120b");
-  CHECK(gpt.attention_sinks);
+  CHECK(gpt.layers.front().attention.sinks);
   CHECK(gpt.expert_bias);
   CHECK(gpt.router_bias);
   CHECK(gpt.output_bias);
-  CHECK(gpt.window(0) == 128);
-  CHECK(gpt.window(1) == 0);
+  CHECK(gpt.layer(0).attention.window == 128);
+  CHECK(gpt.layer(1).attention.window == 0);
   CHECK(load_architecture("deepseek-v3").router_bias);
   CHECK_FALSE(load_architecture("deepseek-v2").router_bias);
 }
@@ -96,7 +96,7 @@ TEST_CASE("what is no model is refused with the nearest name, or as a missing fi
     }
     return "";
   };
-  CHECK(message("kimi-k3") == "unknown model 'kimi-k3'; did you mean 'kimi-k2'?");
+  CHECK(message("kimi-k4") == "unknown model 'kimi-k4'; did you mean 'kimi-k2'?");
   CHECK(message("absent/config.json") == "unknown model 'absent/config.json': no such file");
   const TemporaryFolder folder;
   CHECK(message(folder.path()) == folder / "config.json: no such file");

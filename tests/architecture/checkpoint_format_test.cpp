@@ -40,12 +40,14 @@ Architecture beside(const std::string& config, const std::string& modelopt) {
 TEST_CASE("every quantizer's words mean a format, with the bytes of its scales") {
   const std::vector<std::tuple<std::string, Precision, double>> cases = {
       {R"({"quant_method": "fp8", "weight_block_size": [128, 128]})", Precision::fp8, 1 + 4.0 / 16384},
-      {R"({"quant_method": "fbgemm_fp8"})", Precision::fp8, 1 + 4.0 / 16384},
+      {R"({"quant_method": "fp8"})", Precision::fp8_tensor, 1},
+      {R"({"quant_method": "fbgemm_fp8"})", Precision::fp8_tensor, 1},
       {R"({"quant_method": "gptq", "bits": 4, "group_size": 128})", Precision::int4, (4 + 20.0 / 128) / 8},
       {R"({"quant_method": "awq", "w_bit": 4, "group_size": 64})", Precision::int4, (4 + 20.0 / 64) / 8},
-      {R"({"quant_algo": "FP8"})", Precision::fp8, 1 + 4.0 / 16384},
+      {R"({"quant_algo": "FP8"})", Precision::fp8_tensor, 1},
       {R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})", Precision::nvfp4, 4.5 / 8},
-      {groups(R"({"num_bits": 8, "type": "float"})"), Precision::fp8, 1 + 4.0 / 16384},
+      {groups(R"({"num_bits": 8, "type": "float", "strategy": "channel"})"), Precision::fp8_tensor, 1},
+      {groups(R"({"num_bits": 8, "type": "float", "strategy": "block"})"), Precision::fp8, 1 + 4.0 / 16384},
       {groups(R"({"num_bits": 4, "type": "float", "group_size": 16})"), Precision::nvfp4, 4.5 / 8},
       {groups(R"({"num_bits": 4, "type": "float", "group_size": 32})"), Precision::mxfp4, 4.25 / 8},
       {groups(R"({"num_bits": 4, "type": "int", "group_size": 32})"), Precision::int4, 4.5 / 8}};
@@ -53,7 +55,7 @@ TEST_CASE("every quantizer's words mean a format, with the bytes of its scales")
     CAPTURE(quantization);
     const Architecture model = load_config(quantized(quantization));
     CHECK(model.weights == type);
-    CHECK(model.expert_weights == type);
+    CHECK(model.expert_weights == (type == Precision::fp8_tensor ? Precision::fp8 : type));
     for (const char* module : {kAttention, kDenseFfn, kRoutedExperts, kSharedExperts}) {
       CHECK(bytes(model, module) == doctest::Approx(expected));
     }
@@ -73,8 +75,6 @@ TEST_CASE("MXFP4 of gpt-oss is of the experts alone") {
 TEST_CASE("what is not known is refused at its key") {
   CHECK(config_refusal(quantized(R"({"quant_method": "bitsandbytes"})")) ==
         ":1: not modelled: weights of bitsandbytes (quant_method)");
-  CHECK(config_refusal(quantized(R"({"quant_algo": "MIXED_PRECISION"})")) ==
-        ":1: not modelled: formats that differ from layer to layer (quant_algo)");
   CHECK(config_refusal(quantized(groups(R"({"num_bits": 8, "type": "int"})"))) ==
         ":1: not modelled: weights of 8 bits, type int (num_bits)");
   CHECK(config_refusal(quantized(R"({"quant_method": "gptq", "bits": 3, "group_size": 128})")) ==

@@ -194,35 +194,41 @@ TEST_CASE("groups that are null or absent are one group") {
 }
 
 TEST_CASE("keys and values have their own number of heads, which only LLaMA may leave out") {
-  CHECK(load(without(kLlama, "num_key_value_heads")).num_key_value_heads == 128);
+  CHECK(load(without(kLlama, "num_key_value_heads")).layer(0).attention.kv_heads == 128);
   CHECK(refusal(without(kMixtral, "num_key_value_heads")) == ":1: num_key_value_heads is missing");
 }
 
 TEST_CASE("a head's dimension follows from the hidden size where it is absent") {
-  CHECK(load(kMixtral).head_dim == 128);
+  CHECK(load(kMixtral).layer(0).attention.qk_dim == 128);
   CHECK(refusal(replaced(kMixtral, "\"hidden_size\": 4096", "\"hidden_size\": 4100")) ==
         ":1: head_dim is missing, and num_attention_heads does not divide hidden_size");
 }
 
 TEST_CASE("layers have windows as layer_types lists them, or as the family alternates, or all of them") {
   const Architecture listed = load(gpt_oss());
-  CHECK(listed.window(0) == 128);
-  CHECK(listed.window(35) == 0);
-  CHECK(load(without(gpt_oss(), "layer_types")).windows == listed.windows);
+  CHECK(listed.layer(0).attention.window == 128);
+  CHECK(listed.layer(35).attention.window == 0);
+  CHECK(load(without(gpt_oss(), "layer_types")).layers == listed.layers);
   const Architecture all = load(replaced(kMixtral, "\"sliding_window\": null", "\"sliding_window\": 4096"));
-  CHECK(all.windows == std::vector<int>(32, 4096));
+  for (const Layer& layer : all.layers) CHECK(layer.attention.window == 4096);
   std::string qwen = replaced(kQwen3, "\"sliding_window\": null", "\"sliding_window\": 4096");
-  CHECK(load(qwen).windows.empty());
+  CHECK(load(qwen).layer(93).attention.window == 0);
   qwen = replaced(qwen, "\"use_sliding_window\": false", "\"use_sliding_window\": true");
   qwen = replaced(qwen, "\"max_window_layers\": 94", "\"max_window_layers\": 90");
-  CHECK(load(qwen).window(89) == 0);
-  CHECK(load(qwen).window(90) == 4096);
+  CHECK(load(qwen).layer(89).attention.window == 0);
+  CHECK(load(qwen).layer(90).attention.window == 4096);
 }
 
-TEST_CASE("Qwen's list of dense layers counts when it is the first layers") {
-  CHECK(load(replaced(kQwen3, "\"mlp_only_layers\": []", "\"mlp_only_layers\": [1, 0]")).first_k_dense_replace == 2);
-  CHECK(refusal(replaced(kQwen3, "\"mlp_only_layers\": []", "\"mlp_only_layers\": [0, 5]")) ==
-        ":3: not modelled: dense layers between MoE layers (mlp_only_layers)");
+TEST_CASE("dense layers stand where Qwen lists them, or at each step") {
+  CHECK(load(replaced(kQwen3, "\"mlp_only_layers\": []", "\"mlp_only_layers\": [1, 0]")).first_main_layer() == 2);
+  const Architecture listed = load(replaced(kQwen3, "\"mlp_only_layers\": []", "\"mlp_only_layers\": [0, 5]"));
+  CHECK(listed.moe_layers() == 92);
+  CHECK(listed.first_main_layer() == 1);
+  CHECK(listed.main_layers() == 93);
+  CHECK(listed.layer(5).dense_width == 12288);
+  const Architecture stepped = load(replaced(kQwen3, "\"decoder_sparse_step\": 1", "\"decoder_sparse_step\": 2"));
+  CHECK(stepped.moe_layers() == 47);
+  CHECK(stepped.layer(1).routed);
 }
 
 TEST_CASE("one message names every missing field and what it was looked for under") {

@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 
 #include "architecture/parameters.hpp"
+#include "base/file.hpp"
+#include "tests/support/data.hpp"
 #include "tests/support/model_configs.hpp"
 
 using namespace moeline;
@@ -14,15 +16,10 @@ TEST_CASE("a family that is not known is refused by what it is made of, or by it
     return "{\"model_type\": \"" + type + "\", " + entries + R"("hidden_size": 4096, "num_hidden_layers": 32,
       "intermediate_size": 14336, "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 32000})";
   };
-  CHECK(config_refusal(typed("nemotron_h", R"("n_routed_experts": 128, "n_shared_experts": 1,
-      "hybrid_override_pattern": "MEMEM*EME", "mamba_num_heads": 64, "ssm_state_size": 128, )")) ==
-        ":2: not modelled: mamba layers (hybrid_override_pattern), model_type nemotron_h");
   CHECK(config_refusal(typed("jamba", R"("attn_layer_period": 8, "attn_layer_offset": 4, "expert_layer_period": 2,
       "mamba_d_state": 16, "num_experts": 16, )")) ==
         ":1: not modelled: mamba layers (attn_layer_period), dense layers between MoE layers (expert_layer_period), "
         "model_type jamba");
-  CHECK(config_refusal(typed("minimax_text_01", R"("attn_type_list": [0, 0, 1], "num_local_experts": 32, )")) ==
-        ":1: not modelled: lightning attention (attn_type_list), model_type minimax_text_01");
   CHECK(config_refusal(typed("rwkv6", ""))
             .starts_with(":1: not modelled: unknown model_type 'rwkv6'; there is: bailing_moe,"));
   CHECK(config_refusal(typed("lama", "")) == ":1: not modelled: unknown model_type 'lama'; did you mean 'llama'?");
@@ -50,10 +47,11 @@ TEST_CASE("ERNIE's experts begin at a layer and have names of their own") {
     "moe_intermediate_size": 3584, "moe_k": 8, "moe_layer_end_index": 53, "moe_layer_interval": 1,
     "moe_layer_start_index": 3, "moe_num_experts": 64, "moe_num_shared_experts": 0, "moe_use_aux_free": true,
     "num_attention_heads": 64, "num_hidden_layers": 54, "num_key_value_heads": 8, "vocab_size": 103424})";
-  CHECK(load_config(ernie).first_k_dense_replace == 3);
+  CHECK(load_config(ernie).first_main_layer() == 3);
   CHECK(parameters(load_config(ernie)) == doctest::Approx(300e9).epsilon(0.005));
-  CHECK(config_refusal(replaced(ernie, "_end_index\": 53", "_end_index\": 40")) ==
-        ":2: not modelled: dense layers after the MoE layers (moe_layer_end_index)");
+  const Architecture ends = load_config(replaced(ernie, "_end_index\": 53", "_end_index\": 40"));
+  CHECK(ends.moe_layers() == 38);
+  CHECK_FALSE(ends.layer(41).routed);
 }
 
 TEST_CASE("two names of one field must say the same") {
@@ -64,7 +62,7 @@ TEST_CASE("two names of one field must say the same") {
 }
 
 TEST_CASE("latent attention has as many keys and values as heads") {
-  CHECK(load_config(with(kPlainLatent, "\"head_dim\": 64")).head_dim == 0);
+  CHECK(load_config(with(kPlainLatent, "\"head_dim\": 64")).layers == load_config(kPlainLatent).layers);
   CHECK(
       config_refusal(with(kPlainLatent, "\"head_dim\": 80")).find("qk_nope_head_dim, qk_rope_head_dim or their sum") !=
       std::string::npos);
@@ -82,13 +80,13 @@ TEST_CASE("what a family's configuration may ask for and is not modelled is refu
   const std::string qwen = R"({"model_type": "qwen3_moe", "hidden_size": 4096, "moe_intermediate_size": 1536,
     "num_attention_heads": 64, "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 94,
     "num_key_value_heads": 4, "vocab_size": 151936})";
-  CHECK(config_refusal(with(qwen, "\"decoder_sparse_step\": 2")) ==
-        ":1: not modelled: dense layers between MoE layers (decoder_sparse_step)");
+  CHECK(config_refusal(with(qwen, "\"interleave_moe_layer_step\": 2")) ==
+        ":1: not modelled: dense layers between MoE layers (interleave_moe_layer_step)");
   CHECK(config_refusal(with(qwen, "\"index_topk\": 2048")) ==
         ":1: not modelled: attention to selected tokens (index_topk)");
   CHECK(config_refusal(with(qwen, "\"shared_expert_intermediate_size\": 512")) ==
         ":1: not modelled: shared experts of a size of their own (shared_expert_intermediate_size)");
-  CHECK(config_refusal(with(qwen, "\"shared_expert_intermediate_size\": null, \"moe_layer_freq\": [1, 1]")).empty());
+  CHECK(config_refusal(with(qwen, "\"shared_expert_intermediate_size\": null, \"moe_layer_freq\": 1")).empty());
 }
 
 TEST_CASE("MiniMax-M2 normalizes queries and keys over all heads, and may leave its MTP modules out") {
@@ -113,4 +111,19 @@ TEST_CASE("of a model that sees, the language model is read, and what is left ou
     "num_attention_heads": 32, "num_hidden_layers": 36, "num_key_value_heads": 8, "vocab_size": 151936}})");
   CHECK(model.towers == std::vector<std::string>{"vision_config"});
   CHECK(model.hidden_size == 4096);
+}
+
+TEST_CASE("the zoo's page names every family and every description once") {
+  const std::string page = content_of(source("model/zoo/README.md"));
+  const std::string table = page.substr(page.find("\n|"));
+  const auto times = [&](const std::string& name) {
+    std::size_t count = 0;
+    for (std::size_t at = table.find(name); at != std::string::npos; at = table.find(name, at + 1)) {
+      const auto is_end = [](char c) { return c == ' ' || c == ','; };
+      count += is_end(table[at - 1]) && is_end(table[at + name.size()]) ? 1 : 0;
+    }
+    return count;
+  };
+  for (const std::string& family : model_types()) CHECK_MESSAGE(times(family) == 1, family);
+  for (const std::string& name : names_in("model/zoo")) CHECK_MESSAGE(times(name) == 1, name);
 }

@@ -122,7 +122,7 @@ TEST_CASE("a model is refused at its own line") {
   check_changes_of_named(
       "model", installed("model/zoo/deepseek-v3.yaml"),
       {
-          {"deepseek_v3", "deepseek_v4", 2, "not modelled: unknown model_type 'deepseek_v4'; did you mean"},
+          {"deepseek_v3", "deepseek_v9", 2, "not modelled: unknown model_type 'deepseek_v9'; did you mean"},
           {"num_hidden_layers: 61", "num_hidden_layers: 0", 3, "num_hidden_layers must be from 1 to 10000, not 0"},
           {"hidden_size: 7168", "hidden_sizes: 7168", 4, "unknown key 'hidden_sizes'; did you mean 'hidden_size'?"},
           {"hidden_size: 7168", "hidden_size: -7168", 4, "hidden_size must be from 1"},

@@ -54,8 +54,10 @@ TEST_CASE("list hardware names the families that nobody measured, and on what ma
   const std::string h800 = run_moeline({"list", "hardware", "h800"}).out;
   CHECK(h800.find("by gemm_fp8's curve at the format's own peak: gemm_fp8_tensor, gemm_bf16, gemm_bf16_grouped, "
                   "gemm_bf16_batched\n") != std::string::npos);
-  CHECK(h800.find("known to nobody, priced by roofline: send, reduce_scatter, all_gather, all_reduce, "
-                  "all_to_all, nvlink_prepare, nvlink_dispatch, nvlink_combine\n") != std::string::npos);
+  CHECK(
+      h800.find("known to nobody, priced by roofline: sparse_attention, index_scores, state_scan, state_update, send, "
+                "reduce_scatter, all_gather, all_reduce, "
+                "all_to_all, nvlink_prepare, nvlink_dispatch, nvlink_combine\n") != std::string::npos);
   const std::string h100 = run_moeline({"list", "hardware", "h100"}).out;
   CHECK(h100.find("carried over from h800: open-2025-late, fitted on a machine with bf16_tflops 989.5 (here 989), "
                   "nvlink_GBps 160 (here 450)\n") != std::string::npos);
@@ -71,7 +73,8 @@ TEST_CASE("list hardware names the families that nobody measured, and on what ma
   const TemporaryFolder folder;  // an H100 that borrows nothing
   const std::string alone = replaced(content_of(source("hwprofiles/h100.yaml")), "carried_over_from: h800", "");
   const std::string bare = run_moeline({"list", "hardware", folder.write("alone.yaml", alone)}).out;
-  CHECK(bare.find("roofline: gemm_fp8_wgrad, attention_backward, send,") != std::string::npos);
+  CHECK(bare.find("roofline: gemm_fp8_wgrad, attention_backward, sparse_attention, index_scores, state_scan,") !=
+        std::string::npos);
 }
 
 TEST_CASE("a family whose range is another set's than its constants says so") {

@@ -112,7 +112,7 @@ TEST_CASE("stages share weights and caches, and the last one has the head") {
   }
   Architecture tied = load_architecture("qwen3-235b-a22b");
   tied.tie_word_embeddings = true;
-  const std::vector<BlockKind> last = {BlockKind::head};
+  const std::vector<Block> last = {{BlockKind::head}};
   const std::vector<Module> held = modules_of(tied, last);
   CHECK(std::any_of(held.begin(), held.end(), [](const Module& module) { return module.name == "embedding"; }));
 }

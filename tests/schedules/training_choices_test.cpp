@@ -1,6 +1,7 @@
 // What ranks of a training step hold in memory, and what its choices trade for it.
 #include <doctest/doctest.h>
 
+#include "architecture/checkpoint_format.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "moe/training_memory.hpp"
 #include "tests/support/step.hpp"
@@ -82,8 +83,9 @@ TEST_CASE("storage of gradients and moments enters memory as its bytes say") {
 TEST_CASE("a BF16 checkpoint that is trained in FP8 has FP8 weights in memory, too") {
   const Run run = run_small("1f1b", {"model=deepseek-v2", "parallelism.ep=32", "training={weights: fp8}"});
   Architecture fp8 = load_architecture("deepseek-v2");
-  fp8.weights = fp8.expert_weights = Precision::fp8;
-  const StageParameters stage = stage_parameters(fp8, std::vector{BlockKind::moe_layer, BlockKind::moe_layer}, 32);
+  store_linear_as(Precision::fp8, fp8);
+  store_experts_as(Precision::fp8, fp8);
+  const StageParameters stage = stage_parameters(fp8, main_layers_alone(fp8, 2), 32);
   CHECK(run.step()->ranks.front().peak.weights == doctest::Approx(stage.replicated_bytes + stage.experts_bytes));
   CHECK(stage.experts_bytes / stage.experts == doctest::Approx(1).epsilon(0.001));
 }

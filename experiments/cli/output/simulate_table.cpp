@@ -101,7 +101,7 @@ void add_layer(const Run& run, Table& table) {
   const auto of_layer = [&](const char* name, Time Metrics::*time) {
     table.row(name, 1, [time](const Run& r) { return to_us(r.steady().metrics.*time) / r.steady().layers; });
   };
-  table.row(run.setup.model.moe_layers() > 0 ? "MoE layer, us" : "layer, us", 1,
+  table.row(run.setup.model.moe_layers() == run.setup.model.main_layers() ? "MoE layer, us" : "layer, us", 1,
             [](const Run& r) { return layer_us(r); });
   of_layer("  compute busy, us", &Metrics::compute_busy);
   of_layer("  communication busy, us", &Metrics::comm_busy);
