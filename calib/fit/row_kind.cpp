@@ -93,7 +93,8 @@ Spikes read_spikes(const Spec& spec) {
 }
 
 RowKind read_row_kind(const std::string& name, const Spec& spec) {
-  spec.expect({"file", "where", "form", "op", "keys", "words", "time", "slice", "spikes", "witness", "leave_out"});
+  spec.expect(
+      {"file", "where", "form", "op", "keys", "words", "time", "slice", "spikes", "witness", "less", "leave_out"});
   RowKind kind;
   kind.name = name;
   kind.file = spec.text("file");
@@ -111,6 +112,12 @@ RowKind read_row_kind(const std::string& name, const Spec& spec) {
     const Spec witness = spec.map("witness");
     witness.expect({"file", "above"});
     kind.witness = {witness.text("file"), witness.number("above", 1, 1e3)};
+  }
+  if (spec.has("less")) {
+    const Spec less = spec.map("less");
+    less.expect({"file", "by"});
+    kind.less = {less.text("file"), less.texts("by")};
+    if (kind.less.by.empty()) throw less.error("by", "must name at least one column");
   }
   const Spec rules = spec.map_or_empty("leave_out");
   for (const std::string& reason : rules.keys()) {

@@ -46,6 +46,13 @@ struct Spikes {
   double above = 0;                  ///< times; 0: rows are not compared
 };
 
+/// Another table that has a part of these kernels alone: its time is taken off where the columns are equal, and rows
+/// that it lacks are left out.
+struct Less {
+  std::string file;  ///< the table's name without its ending; empty: nothing is taken off
+  std::vector<std::string> by;
+};
+
 struct RowKind {
   std::string name;
   std::string file;                                       ///< the table's name without its ending
@@ -59,6 +66,7 @@ struct RowKind {
   std::vector<std::string> slice;  ///< columns whose values name what is left out of a fit together
   Spikes spikes;
   Witness witness;
+  Less less;
   std::vector<LeaveOut> leave_out;
   std::vector<Grid> grids;  ///< that a correction of such an OP may have
 };

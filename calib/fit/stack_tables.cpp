@@ -104,6 +104,32 @@ std::vector<Reading> merged(const RowKind& kind, std::vector<Reading> readings, 
   return readings;
 }
 
+std::string cells_of(const Table& table, const std::vector<std::string>& columns, std::size_t row) {
+  std::string cells;
+  for (const std::string& column : columns) cells += column + " " + table.csv.text(row, column) + " ";
+  return cells;
+}
+
+// What another table has of the same kernels by itself. Without that table no row is left.
+void take_off(const Table& table, const RowKind& kind, const std::vector<Table>& tables, std::vector<Reading>& readings,
+              Log& log) {
+  if (kind.less.file.empty()) return;
+  std::map<std::string, double> part;
+  for (const Table& other : tables) {
+    if (other.name != kind.less.file) continue;
+    for (std::size_t row = 0; row < other.csv.rows(); ++row) {
+      part[cells_of(other, kind.less.by, row)] = other.csv.positive(row, kind.time) * kind.us_per_unit;
+    }
+  }
+  for (Reading& reading : readings) {
+    const auto found = part.find(cells_of(table, kind.less.by, reading.row));
+    reading.us = found == part.end() ? 0 : reading.us - found->second;
+  }
+  const std::size_t before = readings.size();
+  std::erase_if(readings, [](const Reading& reading) { return reading.us <= 0; });
+  log.note(kind, before - readings.size(), fmt::format("left out: more than that, or nothing, in {}", kind.less.file));
+}
+
 // Rows that another version of the stack ran much faster.
 void drop_by_witness(const RowKind& kind, const std::vector<Table>& tables, std::vector<Reading>& readings, Log& log) {
   if (kind.witness.above == 0) return;
@@ -184,12 +210,6 @@ class Envelope {
   std::vector<double> least_;  // by cell, the last axis fastest
 };
 
-std::string cells_of(const Table& table, const std::vector<std::string>& columns, std::size_t row) {
-  std::string cells;
-  for (const std::string& column : columns) cells += column + " " + table.csv.text(row, column) + " ";
-  return cells;
-}
-
 void drop_spikes(const Table& table, const RowKind& kind, std::vector<Reading>& readings, Log& log) {
   const Spikes& spikes = kind.spikes;
   if (spikes.above == 0) return;
@@ -214,12 +234,25 @@ RequestedOp parsed(const Table& table, const Reading& reading, const MachineFact
   }
 }
 
+// Of kernels that keep a state each has a form of its own; "" of others.
+std::string state_form_of(const Operator& op) {
+  if (op.family == Family::state_scan) return "chunked_delta_rule";
+  if (op.family == Family::state_update) return "delta_rule_update";
+  if (!op.measured_as.starts_with("conv")) return "";
+  return op.measured_as.ends_with("decode") ? "causal_convolution_update" : "causal_convolution";
+}
+
 // Whether the form is one of such kernels, which some table measures.
 bool suits(const Form& form, const Operator& op) {
   if (op.measured_as.empty()) return false;
   const auto is_one_of = [&](const std::vector<Form>& forms) {
     return std::any_of(forms.begin(), forms.end(), [&](const Form& each) { return each.name == form.name; });
   };
+  if (const std::string kept = state_form_of(op); !kept.empty()) return form.name == kept;
+  // Kernels of sparse attention: the form's name begins like the family's, or the other way round.
+  if (is_one_of(sparse_forms()) || op.measured_as.starts_with("indexer")) {
+    return op.measured_as.starts_with(form.name) || form.name.starts_with(op.measured_as);
+  }
   const bool batched = form.name.starts_with("batched");
   if (op.measured_as.starts_with("linear")) return is_one_of(linear_forms());
   if (op.experts.role != ExpertRole::none) return is_one_of(moe_forms());
@@ -330,7 +363,8 @@ std::string source_of(const std::vector<Table>& tables) {
 bool is_stack_table(const std::filesystem::path& file, const std::vector<RowKind>& kinds) {
   const std::string name = table_name(file);
   return std::any_of(kinds.begin(), kinds.end(), [&](const RowKind& kind) {
-    return name == kind.file || (!kind.witness.file.empty() && name.starts_with(kind.witness.file));
+    return name == kind.file || name == kind.less.file ||
+           (!kind.witness.file.empty() && name.starts_with(kind.witness.file));
   });
 }
 
@@ -343,10 +377,12 @@ StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files
   for (const Table& table : tables) {
     bool is_read = false;
     for (const RowKind& kind : kinds) {
-      if (table.name != kind.file || !has_form(kind, request.profile)) continue;
-      is_read = true;
+      if (!has_form(kind, request.profile)) continue;
+      is_read = is_read || table.name == kind.file || table.name == kind.less.file;
+      if (table.name != kind.file) continue;
       std::vector<Reading> readings = merged(kind, read_rows(table, kind, log), log);
       if (readings.empty()) result.log.push_back(kind.name + ": no row is left");
+      take_off(table, kind, tables, readings, log);
       drop_by_witness(kind, tables, readings, log);
       drop_spikes(table, kind, readings, log);
       add_rows(table, kind, readings, *form_named(form_for(kind, request.profile)), machine, families);

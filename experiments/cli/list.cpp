@@ -6,6 +6,7 @@
 #include "base/file.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/output/family_list.hpp"
 #include "experiments/cli/output/hardware_table.hpp"
 #include "experiments/cli/output/list_json.hpp"
 #include "schedules/scenario/schedule_kinds.hpp"
@@ -30,13 +31,16 @@ void list_schedule(const std::string& name) {
 void list_json(const std::string& kind, const std::string& name) {
   std::string text;
   if (kind == "models") text = name.empty() ? models_json() : model_json(name);
+  if (kind == "families") text = families_json(name);
   if (kind == "hardware") text = name.empty() ? machines_json() : machine_json(load_profile(name));
   if (kind == "schedules") text = name.empty() ? schedules_json() : schedule_json(name);
   fmt::print("{}", text);
 }
 
 void list(const std::string& kind, const std::string& name) {
-  if (name.empty()) {
+  if (kind == "families") {
+    fmt::print("{}", families_table(name));
+  } else if (name.empty()) {
     const std::vector<std::string> names = kind == "models"     ? names_in("model/zoo")
                                            : kind == "hardware" ? names_in("hwprofiles")
                                                                 : schedule_names();
@@ -56,10 +60,11 @@ void add_list(CLI::App& app, int& /*exit_code*/) {
   auto kind = std::make_shared<std::string>();
   auto name = std::make_shared<std::string>();
   auto format = std::make_shared<std::string>("table");
-  CLI::App* command = app.add_subcommand("list", "models, hardware or schedules, or what one of them holds");
-  command->add_option("kind", *kind, "models, hardware or schedules")
+  CLI::App* command =
+      app.add_subcommand("list", "models, families of models, hardware or schedules, or what one of them holds");
+  command->add_option("kind", *kind, "models, families, hardware or schedules")
       ->required()
-      ->transform(one_of({"models", "hardware", "schedules"}));
+      ->transform(one_of({"models", "families", "hardware", "schedules"}));
   command->add_option("name", *name, "print this one");
   command->add_option("--format", *format, "of the result on stdout")->transform(one_of({"table", "json"}));
   command->callback([kind, name, format] { *format == "json" ? list_json(*kind, *name) : list(*kind, *name); });

@@ -194,7 +194,7 @@ std::optional<std::string> Points::refused_changes(DecodeChoice choice) const {
 double Points::tokens_per_request(const DecodeChoice& choice) const {
   DecodeWorkload workload;
   workload.query_len = 1 + choice.mtp;
-  workload.mtp_acceptance = plan_.decode.mtp_acceptance;
+  workload.mtp_acceptance = {plan_.decode.mtp_acceptance};
   return moeline::tokens_per_request(workload);
 }
 

@@ -62,7 +62,9 @@ void add_scope_warnings(const Run& run, std::vector<std::string>& warnings) {
         "and optimizer");
   }
   if (decode != nullptr && decode->query_len > 1 && run.setup.drafted_tokens() == 0) {
-    warnings.emplace_back("query_len above 1, and the model has no MTP module: drafting costs nothing here");
+    warnings.emplace_back(
+        "query_len above 1, and the model has no MTP module: drafting costs nothing here (workload.draft_layers gives "
+        "it a draft)");
   }
   if (s.routing.redundant_experts > 0 && !s.routing.has_loads()) {
     warnings.emplace_back(

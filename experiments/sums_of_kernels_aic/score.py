@@ -81,6 +81,79 @@ def decode_block(row):
     return projections(batch, True) + indexer + [f"mla_decode:batch={batch},kv_len={kv_len},kv_dtype={cache}"]
 
 
+# Hidden size, queries' latent, heads without rotation and of values, heads of the indexer.
+DSA = {"deepseek-ai/DeepSeek-V3.2": (7168, 1536, 128, 128, 64), "zai-org/GLM-5-FP8": (6144, 2048, 192, 256, 32)}
+# Hidden size, queries' latent, keys that are chosen, groups of the output, heads.
+COMPRESSED = {"Flash": (4096, 1024, 512, 8, 64), "Pro": (7168, 1536, 1024, 16, 128)}
+
+
+def rowwise(count):
+    return f"memory:kind=rowwise,bytes={round(count)}"
+
+
+def chosen(m, heads, keys, cache, dims=(576, 512)):
+    return (f"sparse_attention:phase=decode,batch={m},kv_len={keys},top_k={keys},heads={heads},qk_dim={dims[0]},"
+            f"v_dim={dims[1]},kv_dtype={cache},l2=hot")
+
+
+def indexed(m, keys, heads, top_k):
+    return [f"index_scores:batch={m},query_len=1,kv_len={keys},heads={heads},l2=hot",
+            f"index_choice:batch={m},query_len=1,kv_len={keys},top_k={top_k}"]
+
+
+def sparse_block(row):
+    """Projections, the indexer whole, and the core over the 2048 keys that it chooses."""
+    hidden, latent, nope, values, index_heads = DSA[row["model"]]
+    m, heads, kv_len = int(row["batch_size"]), int(row["num_heads"]), int(row["isl"]) + int(row["step"])
+
+    def linear(n, k, dtype="fp8"):
+        return f"linear:dtype={dtype},m={m},n={n},k={k}"
+
+    cache = "fp8" if row["kv_cache_dtype"] == "fp8" else "bf16"
+    return [linear(latent + 576, hidden), rowwise(m * latent * 4), rowwise(m * 512 * 4),
+            linear(heads * (nope + 64), latent), f"memory:kind=streaming,bytes={m * (heads + 1) * 64 * 4}",
+            linear(hidden, heads * values), f"batched_gemm:heads={heads},m={m},n=512,k={nope}",
+            f"batched_gemm:heads={heads},m={m},n={values},k=512", linear(index_heads * 128, latent),
+            linear(128 + index_heads, hidden, "bf16"), rowwise(m * (index_heads + 1) * 128 * 7),
+            chosen(m, heads, 2048, cache)] + indexed(m, kv_len, index_heads, 2048)
+
+
+def compressed_block(row):
+    """DeepSeek-V4's: a window of 128, and beyond it compressed tokens, all of them (HCA) or those chosen (CSA)."""
+    hidden, latent, top_k, groups, all_heads = COMPRESSED["Flash" if "Flash" in row["model"] else "Pro"]
+    m, heads, kv_len = int(row["batch_size"]), int(row["num_heads"]), int(row["isl"]) + int(row["step"])
+    ratio = int(row["compress_ratio"])
+    groups = max(1, groups * heads // all_heads)
+    dtype = "fp8" if row["gemm_type"] == "fp8_block" else "bf16"
+
+    def linear(n, k, format=dtype):
+        return f"linear:dtype={format},m={m},n={n},k={k}"
+
+    def compressor(dim):
+        columns = 2 * (2 if ratio == 4 else 1) * dim  # neighbours overlap where four are one
+        return [linear(columns, hidden, "bf16"), rowwise(m * columns * 10)]
+
+    far = kv_len // ratio
+    ops = [linear(latent + 512, hidden), rowwise(m * (latent + 512) * 4), linear(heads * 512, latent),
+           rowwise(m * (heads + 1) * 512 * 4)] + compressor(512)
+    if ratio == 4:
+        ops += compressor(128) + [linear(8192, latent), linear(64, hidden, "bf16"), rowwise(m * 8192 * 7)]
+        ops += indexed(m, max(1, far), 64, top_k)
+        far = min(far, top_k)
+    return ops + [chosen(m, heads, min(kv_len, 128) + far, "fp8", (512, 512)),
+                  f"memory:kind=streaming,bytes={m * heads * 64 * 4}",
+                  f"batched_gemm:heads={groups},m={m},n=1024,k={heads * 512 // groups}", linear(hidden, groups * 1024)]
+
+
+def in_graph(row):
+    """SGLang captured no graph of larger batches."""
+    return int(row["batch_size"]) <= 256
+
+
+def chooses(row):
+    return in_graph(row) and int(row["isl"]) + int(row["step"]) > 2048
+
+
 def full_ranks(row):
     tokens, _, _, ep, _, _ = moe_sizes(row)
     return tokens >= 4096 and tokens >= 512 * ep
@@ -130,6 +203,12 @@ def comparisons(machine):
          "sglang", "blind"),
         ("attention block, decode to 2048 keys", "optional/dsa_decode_module_trtllm",
          lambda r: decodes_sparse and short_decode(r), decode_block, "trtllm", "blind"),
+        ("attention block, decode, 2048 chosen", "optional/dsa_decode_module_sglang", chooses, sparse_block, "sglang",
+         "blind"),
+        ("attention block, decode, CSA", "optional/dsv4_csa_decode_sglang", in_graph, compressed_block, "sglang",
+         "blind"),
+        ("attention block, decode, HCA", "optional/dsv4_hca_decode_sglang", in_graph, compressed_block, "sglang",
+         "blind"),
     ]
 
 

@@ -44,6 +44,7 @@ struct Architecture {
   int n_routed_experts = 0;          ///< 0: a dense model
   int n_shared_experts = 0;
   int num_experts_per_tok = 0;
+  int zero_expert_num = 0;      ///< beside the routed ones the router's choice has so many that compute nothing
   int n_group = 1;              ///< expert groups of the gating; one per node at full expert parallelism
   int topk_group = 1;           ///< groups a token may choose from
   int num_attention_heads = 0;  ///< of the layers that attend to all keys
@@ -57,7 +58,8 @@ struct Architecture {
   int hc_mult = 1;      ///< hidden states that layers read from and write to (hyper-connections, arXiv 2409.19606)
   int attn_res_block_size = 0;  ///< layers after which a hidden state is kept that all later ones attend to; 0: none
   int vocab_size = 0;
-  int num_nextn_predict_layers = 0;  ///< MTP modules, each one more layer
+  int num_nextn_predict_layers = 0;  ///< MTP modules
+  int layers_per_draft = 1;          ///< of one module, or of the draft model in its place (draft.hpp)
   bool tie_word_embeddings = false;
   QkNorm qk_norm = QkNorm::none;
   bool attention_bias = false;                 ///< of the query, key and value projections

@@ -168,7 +168,8 @@ class ModuleList {
   void add_experts(const Layer& layer) {
     const double hidden = a_.hidden_size;
     const double experts = a_.n_routed_experts;
-    add({kRouter, 1, hidden * (experts + (a_.shared_gate ? 1 : 0)), a_.router_bias && !layer.hashed ? experts : 0});
+    const double scores = experts + a_.zero_expert_num;
+    add({kRouter, 1, hidden * (scores + (a_.shared_gate ? 1 : 0)), a_.router_bias && !layer.hashed ? scores : 0});
     if (a_.moe_latent_size > 0) add_latent();
     const double biases = a_.expert_bias ? 2.0 * a_.moe_intermediate_size + hidden : 0;
     add_matrices(kRoutedExperts, experts, expert_matrices(a_), a_.expert_weights, biases,

@@ -28,8 +28,10 @@ std::vector<Block> blocks_of(const Architecture& model, int mtp_modules) {
   std::vector<Block> blocks = {{BlockKind::embedding, 0}};
   for (int layer = 0; layer < layers; ++layer) blocks.push_back(layer_of(model, layer));
   blocks.push_back({BlockKind::head, layers - 1});
-  for (int layer = layers; layer < layers + mtp_modules; ++layer) {
-    blocks.insert(blocks.end(), {{BlockKind::mtp, layer}, layer_of(model, layer), {BlockKind::head, layer}});
+  for (int first = layers; first < layers + mtp_modules * model.layers_per_draft; first += model.layers_per_draft) {
+    blocks.push_back({BlockKind::mtp, first});
+    for (int i = 0; i < model.layers_per_draft; ++i) blocks.push_back(layer_of(model, first + i));
+    blocks.push_back({BlockKind::head, blocks.back().layer});
   }
   return blocks;
 }

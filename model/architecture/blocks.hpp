@@ -7,7 +7,7 @@
 
 namespace moeline {
 
-/// A model is embedding, dense layers, MoE layers, head, and for each MTP module an mtp block, a MoE layer and a head
+/// A model is embedding, dense layers, MoE layers, head, and for each MTP module an mtp block, its layers and a head
 /// again.
 enum class BlockKind {
   embedding,

@@ -37,13 +37,21 @@ Format format_named(const Spec& spec, const std::string& key) {
   const bool four_bits = algorithm.find("FP4") != std::string::npos || algorithm == "MIXED_PRECISION";
   const int group = spec.stands("group_size") ? spec.integer("group_size", 1, kWidest) : four_bits ? kNvfp4Group : 128;
   if (four_bits && group != kNvfp4Group) throw spec.error("group_size", "must be 16");
-  if (algorithm == "FP8" || algorithm == "FP8_PER_CHANNEL_PER_TOKEN") return standard(Precision::fp8_tensor);
+  if (algorithm == "FP8") return standard(Precision::fp8_static);
+  if (algorithm == "FP8_PER_CHANNEL_PER_TOKEN") return standard(Precision::fp8_tensor);
   if (algorithm == "FP8_PB_WO") return standard(Precision::fp8);
   if (algorithm == "NVFP4") return standard(Precision::nvfp4);
   if (algorithm == "W4A16_NVFP4") return int4(8, kNvfp4Group);
   if (algorithm == "W4A16_AWQ") return int4(16, group);
   if (algorithm == "MIXED_PRECISION") return {};  // the modules are listed
   refuse(spec, key, fmt::format("weights of {}", algorithm.substr(0, 40)));
+}
+
+// Of activations: the checkpoint has them.
+bool has_static_scales(const Spec& group) {
+  if (!group.stands("input_activations")) return false;
+  const Spec activations = group.map("input_activations");
+  return activations.stands("dynamic") && activations.words("dynamic") == std::vector<std::string>{"false"};
 }
 
 // A group of compressed-tensors, whose scheme ModelOpt shares. Without a format of activations it is of weights alone.
@@ -54,7 +62,8 @@ Format format_of_group(const Spec& group) {
   const int size = weights.stands("group_size") ? weights.integer("group_size", 1, kWidest) : kWidest;
   const bool alone = group.has("input_activations") && !group.stands("input_activations");
   if (bits == 8 && type == "float") {
-    return standard(weights.text_or("strategy", "") == "block" ? Precision::fp8 : Precision::fp8_tensor);
+    if (weights.text_or("strategy", "") == "block") return standard(Precision::fp8);
+    return standard(has_static_scales(group) ? Precision::fp8_static : Precision::fp8_tensor);
   }
   if (bits == 4 && type == "float" && size == 16) return alone ? int4(8, size) : standard(Precision::nvfp4);
   if (bits == 4 && type == "float" && size == 32) return standard(Precision::mxfp4);
@@ -92,7 +101,10 @@ void read_listed(const Spec& quantization, CheckpointFormat& result) {
 
 // Without blocks there is one scale per matrix.
 Format fp8_by_blocks(const Spec& quantization) {
-  if (!quantization.stands("weight_block_size")) return standard(Precision::fp8_tensor);
+  if (!quantization.stands("weight_block_size")) {
+    const bool given = quantization.text_or("activation_scheme", "dynamic") == "static";
+    return standard(given ? Precision::fp8_static : Precision::fp8_tensor);
+  }
   if (quantization.integers("weight_block_size", 1, kWidest) != std::vector<int>{128, 128}) {
     throw quantization.error("weight_block_size", "must be [128, 128]");
   }
@@ -203,7 +215,7 @@ Format format_of(const CheckpointFormat& format, const std::vector<std::string>&
   const auto kept = [&](const std::string& path) { return format.kept.match(path); };
   Format usual = routed ? format.experts.value_or(format.usual) : format.usual;
   // Measured layers of experts do not tell scales of blocks from those of tensors.
-  if (routed && usual.type == Precision::fp8_tensor) usual.type = Precision::fp8;
+  if (routed && is_fp8_by_tensor(usual.type)) usual.type = Precision::fp8;
   const bool stays = format.experts_alone ? !routed : std::any_of(paths.begin(), paths.end(), kept);
   return stays ? Format{} : usual;
 }
@@ -310,7 +322,9 @@ CheckpointFormat read_checkpoint_format(const ModelFields& fields) {
   if (own && !fields.is_config_json()) own->expect({"quant_method", "weight_block_size"});
   CheckpointFormat result = own ? described(*own) : CheckpointFormat{};
   const std::optional<Spec> file = modelopt_file(fields);
-  if (file && result.listed.empty()) {
+  if (file && !result.listed.empty()) {
+    if (result.kv_cache == Precision::bf16) result.kv_cache = kv_cache_of(*file);
+  } else if (file) {
     CheckpointFormat by_file = described(*file);
     if (own && by_file.usual != result.usual) {
       throw file->error("quant_algo", "is another format than quantization_config's in config.json");

@@ -173,6 +173,9 @@ std::vector<Matrix> dense_matrices(const Architecture& model, int width) {
 }
 
 std::vector<Matrix> expert_matrices(const Architecture& model) {
+  if (model.model_type == "gemma4_text") {  // beside the dense network, which is called mlp
+    return feed_forward(model, model.expert_hidden_size(), model.moe_intermediate_size, {"experts.0"}, "experts.0");
+  }
   return feed_forward(model, model.expert_hidden_size(), model.moe_intermediate_size,
                       {"mlp.experts.0", "feed_forward.experts.0", "ffn.experts.0"}, "mixer.experts.0");
 }

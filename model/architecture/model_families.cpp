@@ -7,6 +7,7 @@
 
 #include "architecture/config_keys.hpp"
 #include "architecture/special_layers.hpp"
+#include "base/error.hpp"
 
 namespace moeline {
 namespace {
@@ -148,6 +149,18 @@ const std::vector<ModelFamily>& families() {
        .expert_size = "intermediate_size",
        .dense_size = "intermediate_size_mlp",
        .refine = llama4_layers},
+      {.model_type = "longcat_flash",
+       .reads =
+           kMla + kSizedExperts +
+           Fields{"num_layers", "ffn_hidden_size", "expert_ffn_hidden_size", "zero_expert_num", "zero_expert_type"},
+       .mla = true,
+       .routed = true,
+       .lacks = {"num_hidden_layers", "moe_intermediate_size"},
+       .expert_size = "expert_ffn_hidden_size",
+       .dense_size = "ffn_hidden_size",
+       .router_bias = true,
+       .count_layers = count_shortcut_layers,
+       .refine = shortcut_layers},
       {.model_type = "mimo", .reads = kQwen + kMtp, .attention_bias = true, .output_bias = false},
       {.model_type = "mimo_v2_flash",
        .reads = kGqa + kSizedExperts + kShared + kGroups +
@@ -302,6 +315,22 @@ std::vector<std::string> model_types() {
   std::vector<std::string> names;
   for (const ModelFamily& family : families()) names.push_back(family.model_type);
   return names;
+}
+
+std::vector<std::string> parts_of_family(const std::string& model_type) {
+  const auto family = std::find_if(families().begin(), families().end(),
+                                   [&](const ModelFamily& each) { return each.model_type == model_type; });
+  MOELINE_CHECK(family != families().end(), model_type);
+  const auto reads = [](const KeyMeaning& meaning) {
+    return [&](const ModelFamily& each) { return each.reads.contains(meaning.key); };
+  };
+  std::vector<std::string> parts;
+  for (const KeyMeaning& meaning : key_meanings()) {
+    const bool known = std::find(parts.begin(), parts.end(), meaning.what) != parts.end();
+    const bool everyones = std::all_of(families().begin(), families().end(), reads(meaning));
+    if (!known && !everyones && reads(meaning)(*family)) parts.emplace_back(meaning.what);
+  }
+  return parts;
 }
 
 const ModelFamily& family_of(const ModelFields& fields) {

@@ -43,6 +43,10 @@ struct ModelFamily {
 /// The names of all families.
 [[nodiscard]] std::vector<std::string> model_types();
 
+/// What the keys of a family may ask for that not every family reads, "sliding windows", "routed experts", each phrase
+/// once, in the order of the table of meanings. REQUIRES: a name of model_types().
+[[nodiscard]] std::vector<std::string> parts_of_family(const std::string& model_type);
+
 /// Every field that some family reads, under each of its names.
 [[nodiscard]] std::vector<std::string> fields_of_families();
 

@@ -115,7 +115,8 @@ std::vector<Module> mtp_modules(const Architecture& model) {
   std::vector<Block> blocks;
   for (int i = 0; i < model.num_nextn_predict_layers; ++i) {
     const int layer = model.num_hidden_layers + i;
-    blocks.insert(blocks.end(), {layer_of(model, layer), {BlockKind::head, layer}, {BlockKind::mtp, layer}});
+    blocks.insert(blocks.end(), static_cast<std::size_t>(model.layers_per_draft), layer_of(model, layer));
+    blocks.insert(blocks.end(), {{BlockKind::head, layer}, {BlockKind::mtp, layer}});
   }
   std::vector<Module> list = modules_of(model, blocks, true);
   std::erase_if(list, is_table);

@@ -46,7 +46,7 @@ inline constexpr const char* kMtpMatrix = "MTP projection";
 /// number added to its score where router_bias is set. A tied LM head is the embedding's matrix and has no row of its
 /// own.
 [[nodiscard]] std::vector<Module> modules(const Architecture& model);
-/// Of all MTP modules together (DeepSeek-V3, section 2.2): one more layer each, the 2h x h projection, three RMSNorms
+/// Of all MTP modules together (DeepSeek-V3, section 2.2): their layers, the 2h x h projection, three RMSNorms
 /// beside the layer's two. They share embedding and LM head with the model.
 [[nodiscard]] std::vector<Module> mtp_modules(const Architecture& model);
 

@@ -23,6 +23,8 @@ void compressed_layers(const ModelFields& fields, Architecture& model);     ///<
 void llama4_layers(const ModelFields& fields, Architecture& model);
 void gemma4_layers(const ModelFields& fields, Architecture& model);
 void mimo_layers(const ModelFields& fields, Architecture& model);      ///< MiMo-V2
+void shortcut_layers(const ModelFields& fields, Architecture& model);  ///< LongCat-Flash
+[[nodiscard]] int count_shortcut_layers(const ModelFields& fields);
 void searched_layers(const ModelFields& fields, Architecture& model);  ///< Nemotron's by architecture search
 
 }  // namespace moeline

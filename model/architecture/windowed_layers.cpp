@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "architecture/config_keys.hpp"
 #include "architecture/read_layers.hpp"
@@ -117,5 +118,27 @@ void searched_layers(const ModelFields& fields, Architecture& a) {
     a.intermediate_size = std::max(a.intermediate_size, layer.dense_width);
   }
 }
+
+// Two layers of attention and dense networks are one of the checkpoint's; experts run beside the first network and join
+// behind the second (shortcut-connected MoE, arXiv 2509.01322, section 2). As stacks run them without that overlap,
+// they come before the second attention, and the first network is a shared expert of theirs. Of the experts that a
+// token chooses those that compute nothing are left out, as many as chance gives it.
+void shortcut_layers(const ModelFields& fields, Architecture& a) {
+  if (fields.text_or("zero_expert_type", "identity") != "identity") {
+    refuse(fields, "zero_expert_type", "experts that compute something else");
+  }
+  a.zero_expert_num = fields.integer_or("zero_expert_num", 0, 4096, 0);
+  const double share = 1.0 * a.n_routed_experts / (a.n_routed_experts + a.zero_expert_num);
+  a.num_experts_per_tok = std::max(1, static_cast<int>(std::lround(a.num_experts_per_tok * share)));
+  a.n_shared_experts = 1;
+  a.shared_intermediate_size = a.intermediate_size = fields.integer("ffn_hidden_size", 1, kWidest);
+  for (std::size_t i = 1; i < a.layers.size(); i += 2) {
+    a.layers[i].routed = false;
+    a.layers[i].dense_width = a.intermediate_size;
+  }
+  for (int i = 0; i < a.num_hidden_layers; ++i) a.numbers.push_back({i / 2, i / 2});
+}
+
+int count_shortcut_layers(const ModelFields& fields) { return 2 * fields.integer("num_layers", 1, kWidest); }
 
 }  // namespace moeline

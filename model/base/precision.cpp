@@ -20,6 +20,7 @@ const std::array<Format, kPrecisions>& formats() {
       {{"bf16", 2, 0, 0, Precision::bf16},
        {"fp8", 1, 4.0 / (128 * 128), 4.0 / 128, Precision::fp8},
        {"fp8_tensor", 1, 0, 0, Precision::fp8},
+       {"fp8_static", 1, 0, 0, Precision::fp8},
        {"mxfp4", 0.5, 1.0 / 32, 1.0 / 32, Precision::bf16},
        {"nvfp4", 0.5, 1.0 / 16, 1.0 / 16, Precision::bf16},
        {"int4", 0.5, 2.0 / 128, 0, Precision::bf16}}};  // a scale for 128 weights, as most checkpoints have

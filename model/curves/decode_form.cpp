@@ -36,7 +36,9 @@ struct Work {
   double width = 1;                                            // of a key's chain, over 128 numbers
 };
 
-bool is_latent(const Operator& op) { return op.family == Family::mla_decode; }
+bool is_latent(const Operator& op) {
+  return op.family == Family::mla_decode || op.family == Family::sparse_attention;  // over chosen keys
+}
 
 Work work_of(const Operator& op) {
   const AttentionShape& a = op.attention;
@@ -78,9 +80,8 @@ Curve decode_curve(const Operator& op, int sms, const MachineFacts& machine, con
                             share;
   const double hot = l2_share(op, work.cache_bytes + work.query_bytes, machine, kernel.l2_whole, kernel.l2_none);
   const double cache_us = bytes_at_peak_us(work.cache_bytes, machine.hbm_GBps) * share;
-  const double cast_us = kernel.casts_cache && fp8_math
-                             ? bytes_at_peak_us(3 * work.items * work.keys * a.qk_dim, machine.hbm_GBps) * share
-                             : 0;
+  const bool casts = kernel.casts_cache && fp8_math && op.family == Family::mla_decode;  // not those that are chosen
+  const double cast_us = casts ? bytes_at_peak_us(3 * work.items * work.keys * a.qk_dim, machine.hbm_GBps) * share : 0;
   return {{{part(start), overhead(machine)},
            {part(block), overhead(machine, blocks)},
            {part(split), parts > 1 ? overhead(machine) : 0},

@@ -11,6 +11,8 @@ namespace moeline {
 [[nodiscard]] std::vector<Form> prefill_forms();     // prefill_form.cpp
 [[nodiscard]] std::vector<Form> decode_forms();      // decode_form.cpp
 [[nodiscard]] std::vector<Form> rows_forms();        // rows_form.cpp
+[[nodiscard]] std::vector<Form> state_forms();       // state_form.cpp
+[[nodiscard]] std::vector<Form> sparse_forms();      // sparse_form.cpp
 [[nodiscard]] std::vector<Form> moe_forms();         // moe_form.cpp
 [[nodiscard]] std::vector<Form> collective_forms();  // collective_form.cpp
 [[nodiscard]] std::vector<Form> all_to_all_forms();  // all_to_all_form.cpp

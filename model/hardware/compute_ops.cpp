@@ -11,16 +11,7 @@ namespace moeline {
 
 namespace {
 
-const std::vector<std::string> kLinearTypes = {"fp8", "bf16", "fp8_tensor", "nvfp4"};
-
-// A GEMM in BF16 that unpacks weights of four bits on its way; their scales lie beside them.
-Operator unpacking_gemm(const std::string& name, double m, double n, double k) {
-  Operator op = kernels::linear_gemm(Precision::bf16, name, m, n, k);
-  op.precision = Precision::int4;
-  op.measured_as = kernels::linear_family(Precision::int4);
-  op.bytes = n * k * bytes_per_weight(Precision::int4) + 2 * (m * k + m * n);
-  return op;
-}
+const std::vector<std::string> kLinearTypes = {"fp8", "bf16", "fp8_tensor", "fp8_static", "nvfp4"};
 
 struct LinearShape {
   double m, n, k;
@@ -46,7 +37,7 @@ RequestedOp linear_op(const std::string& text, const MachineFacts& machine) {
   const Precision precision = precision_named(keys.choice("dtype", types));
   const LinearShape shape = linear_shape(keys);
   if (precision == Precision::int4) {
-    return keys.requested(text, {unpacking_gemm(text, shape.m, shape.n, shape.k)}, machine);
+    return keys.requested(text, {kernels::unpacking_gemm(Precision::int4, text, shape.m, shape.n, shape.k)}, machine);
   }
   std::vector<Operator> kernels;
   if (precision != Precision::bf16) {

@@ -104,6 +104,13 @@ Dimensions measured_dimensions_of(const Operator& op, int sms) {
     const double beside = std::ceil(op.n / kWidestOutput);
     return {{Dimension::m, op.m}, {Dimension::n, op.n / beside}, {Dimension::k, op.k}, {Dimension::sms, sms}};
   }
+  if (is_memory_bound(op.family) && op.attention.kv_len > 0) {  // a choice among keys
+    Dimensions values{{Dimension::sms, sms}};
+    for (const Dimension dimension : {Dimension::batch, Dimension::query_len, Dimension::kv_len}) {
+      values[dimension] = value_of(dimension, op);
+    }
+    return values;
+  }
   Dimensions values = dimensions_of(op, sms);
   if (!is_all_to_all(op.family) || op.measured_as.empty()) return values;
   values.erase(Dimension::bytes);  // which tokens, hidden and top_k make

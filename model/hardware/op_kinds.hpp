@@ -22,6 +22,17 @@ namespace moeline {
 [[nodiscard]] RequestedOp gqa_decode_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp attention_forward_op(const std::string& text, const MachineFacts& machine);
 
+// state_ops.cpp
+[[nodiscard]] RequestedOp state_scan_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp state_update_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp state_convolution_op(const std::string& text, const MachineFacts& machine);
+
+// sparse_ops.cpp
+[[nodiscard]] RequestedOp index_scores_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp index_choice_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp sparse_attention_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp hyper_connection_op(const std::string& text, const MachineFacts& machine);
+
 // expert_ops.cpp
 [[nodiscard]] RequestedOp moe_op(const std::string& text, const MachineFacts& machine);
 

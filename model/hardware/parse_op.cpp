@@ -18,11 +18,12 @@ struct Kind {
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> kKinds = {
       {"linear",
-       "dtype=fp8|bf16|fp8_tensor|nvfp4|int4,m=4096,n=7168,k=16384: GEMM, and below BF16 the cast of its input (int4: "
+       "dtype=fp8|bf16|fp8_tensor|fp8_static|nvfp4|int4,m=4096,n=7168,k=16384: GEMM, and below BF16 the cast of its "
+       "input (int4: "
        "of "
        "weights alone, without)",
        linear_op},
-      {"gemm", "dtype=fp8|bf16|fp8_tensor|nvfp4,m=4096,n=7168,k=16384", gemm_op},
+      {"gemm", "dtype=fp8|bf16|fp8_tensor|fp8_static|nvfp4,m=4096,n=7168,k=16384", gemm_op},
       {"batched_gemm", "dtype=bf16|fp8,heads=128,m=64 rows of each head,n=512,k=128", batched_gemm_op},
       {"grouped_gemm",
        "layout=contiguous|masked,dtype=fp8|bf16,groups=4,m=8192 (masked: 256) rows of each group,n=4096,k=7168",
@@ -40,6 +41,27 @@ const std::vector<Kind>& kinds() {
       {"attention_forward",
        "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0,dtype=bf16|fp8",
        attention_forward_op},
+      {"state_scan",
+       "kind=delta_net|kda|mamba|lightning,batch=1,seq=4096,heads=32,key_heads=HEADS,qk_dim=128,v_dim=128,chunk=64,"
+       "state_bytes=4: prompts through linear attention",
+       state_scan_op},
+      {"state_update",
+       "kind=delta_net|kda|mamba|lightning,batch=64,query_len=1,heads=32,key_heads=HEADS,qk_dim=128,v_dim=128,"
+       "state_bytes=4",
+       state_update_op},
+      {"state_convolution",
+       "phase=prefill|decode,kind=delta_net|kda|mamba,batch=1 (decode: 64),seq=4096 (decode: 1),heads=32,"
+       "key_heads=HEADS,qk_dim=128,v_dim=128,width=4",
+       state_convolution_op},
+      {"index_scores", "batch=1,query_len=4096,kv_len=16384,heads=64,head_dim=128,dtype=fp8|bf16: keys by an indexer",
+       index_scores_op},
+      {"index_choice", "batch=1,query_len=4096,kv_len=16384,top_k=2048: the best of the scores, hot", index_choice_op},
+      {"sparse_attention",
+       "phase=prefill|decode,batch=1 (decode: 64),query_len=4096 (decode: 1),kv_len=16384,heads=128,top_k=2048,"
+       "qk_dim=576,v_dim=512,distinct=BATCH x KV_LEN keys that some query chose,kv_dtype=bf16|fp8: to chosen latents",
+       sparse_attention_op},
+      {"hyper_connection", "part=pre|post,tokens=4096,hidden=7168,streams=4,times=1 one after the other",
+       hyper_connection_op},
       {"memory", "kind=streaming|rowwise|swiglu|cast_transpose|requantize|strided,bytes=117440512", memory_op},
       {"all_reduce", "ranks=8,bytes=58720256 of a rank's message,impl=nccl|custom", all_reduce_op},
       {"all_gather", "ranks=8,bytes=58720256 gathered,impl=nccl", all_gather_op},

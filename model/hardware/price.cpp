@@ -10,6 +10,7 @@
 #include "curves/topology.hpp"
 #include "hardware/expert_chance.hpp"
 #include "moe/fused_experts.hpp"
+#include "moe/kernels.hpp"
 
 namespace moeline {
 namespace {
@@ -281,6 +282,9 @@ std::string doubt_of(const Operator& op, const std::string& family, const Machin
   if (op.attention.cache != Precision::bf16 && family != op.measured_as) {
     return fmt::format("by {}'s kernels for a BF16 cache", family);
   }
+  if (op.family == Family::sparse_attention && family.starts_with(name_of(Family::mla_decode))) {
+    return fmt::format("chosen keys by {}'s kernels", family);
+  }
   const bool as_casts = family == name_of(Family::rowwise) && fit_with_form(family, kernels) != nullptr;
   if (family != name_of(op.family) && family != op.measured_as && !as_casts) return fmt::format("priced as {}", family);
   return machine.computes_like(kernels.fitted_on) ? "" : kOtherMachine;
@@ -400,6 +404,10 @@ std::string priced_as(const Operator& op, const KernelSet& kernels) {
   const std::vector<std::string> families =
       is_all_to_all(op.family) ? transfer_families(op) : std::vector{priced_as(op.family, kernels)};
   if (measured_fit(op, families, kernels) != nullptr) return op.measured_as;
+  // Without a table of weights that are unpacked on the way, a GEMM of the same products that reads fewer bytes.
+  const std::string bf16 = moeline::kernels::linear_family(Precision::bf16);
+  const bool unpacks = op.precision == Precision::int4 && op.family == Family::gemm_bf16;
+  if (unpacks && kernels.of_a_stack && fit_with_form(bf16, kernels) != nullptr) return bf16;
   // Grouped GEMMs of a layout that was not measured go as those of a fused layer.
   if (op.experts.role != ExpertRole::none && is_gemm(op.family) && !kernels.fits.contains(name_of(op.family))) {
     ExpertShape fused = op.experts;

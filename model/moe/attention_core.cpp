@@ -96,6 +96,12 @@ Operator sparse_core(const AttentionShape& shape, double distinct) {
   const double key = shape.kv_heads * (shape.kv_heads == 1 ? shape.qk_dim : width) * number_bytes(shape.cache);
   const double keys = distinct > 0 ? std::min(distinct, queries * shape.kv_len) : queries * shape.kv_len;
   op.bytes = keys * key + queries * shape.heads * width * kBf16;
+  op.measured_as = shape.kv_heads > 1 ? "" : distinct > 0 ? "sparse_prefill" : "mla_decode";
+  if (op.measured_as == "mla_decode") {
+    op.attention.batch = queries;
+    op.attention.query_len = 1;
+    if (shape.cache != Precision::bf16) op.measured_as += "_fp8";
+  }
   return op;
 }
 

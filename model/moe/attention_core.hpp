@@ -34,6 +34,9 @@ namespace moeline {
 ///          qk_dim of a latent, whose first numbers are the value, and else qk_dim + v_dim
 /// Of a prompt, neighbouring queries choose much the same keys, and a sequence's keys are read once at the least:
 /// `distinct` of them, all sequences together; 0: each query its own.
+///
+/// Latents of a prompt go by the tables of FlashMLA's sparse prefill; tokens in decode by those of dense MLA over as
+/// many keys, each query as a sequence of its own: stacks give that kernel a page for each chosen key, or one like it.
 [[nodiscard]] Operator sparse_core(const AttentionShape& shape, double distinct = 0);
 
 }  // namespace moeline

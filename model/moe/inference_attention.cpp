@@ -4,6 +4,7 @@
 #include "moe/attention_core.hpp"
 #include "moe/attention_kinds.hpp"
 #include "moe/module_names.hpp"
+#include "moe/sparse_kernels.hpp"
 #include "moe/tensor_parallel.hpp"
 
 namespace moeline {
@@ -40,10 +41,10 @@ void attend_in_ring(Linear& linear, const AttentionWork& of) {
 void route(Linear& linear, const InferenceWork& work, bool hashed) {
   const Architecture& m = work.model;
   const double t = work.own_tokens();
-  linear.add(kRouterGate, linear_gemm(Precision::bf16, "router gate", t, m.n_routed_experts, m.hidden_size));
+  const double scores = m.n_routed_experts + m.zero_expert_num;
+  linear.add(kRouterGate, linear_gemm(Precision::bf16, "router gate", t, scores, m.hidden_size));
   if (!hashed && work.backend == MoeBackend::trtllm_gen) return;
-  linear.add(kRouterChoice,
-             hashed ? small("experts of the tokens") : routing_scan("scores and top-k", t * m.n_routed_experts));
+  linear.add(kRouterChoice, hashed ? small("experts of the tokens") : routing_scan("scores and top-k", t * scores));
   linear.add(kRouterChoice, small("normalise weights"));
 }
 
@@ -61,8 +62,9 @@ void project_to_latent(Linear& linear, const InferenceWork& work) {
 void mix_residuals(Linear& linear, const InferenceWork& work, double rows) {
   const Architecture& m = work.model;
   if (m.hc_mult > 1) {
-    linear.add(kResidualMixing, norm("mix hidden states", rows, m.hidden_size, m.hc_mult + 1.0));
-    linear.add(kResidualMixing, norm("add to hidden states", rows, m.hidden_size, 2.0 * m.hc_mult + 1));
+    for (const StreamPart part : {StreamPart::pre, StreamPart::post}) {
+      linear.add(kResidualMixing, mix_streams(part, rows, m.hidden_size, m.hc_mult));
+    }
   }
   if (m.attn_res_block_size > 0) {
     const double kept = m.num_hidden_layers / (2.0 * m.attn_res_block_size);

@@ -1,15 +1,13 @@
 // The indexer of sparse attention (DeepSeek-V3.2, section 2): small heads score every key, and each query attends to
 // the keys with the best sums. Scores are products in FP8, keys of the cache read once for each sequence; MiniMax-M3
 // takes the best key of each block in BF16 and chooses blocks. As in SGLang, every rank has the whole indexer.
-#include <algorithm>
-
 #include "moe/attention_kinds.hpp"
 #include "moe/module_names.hpp"
+#include "moe/sparse_kernels.hpp"
 
 namespace moeline {
 namespace {
 
-using namespace kernels;
 using namespace module_names;
 
 // Of the keys that a query may see, compressed ones where they are compressed.
@@ -21,27 +19,19 @@ double indexed(const LayerAttention& attention, double keys) {
 void score(Linear& linear, const AttentionWork& of, const Sequences& sequences, double pairs, double keys) {
   const KeySelection& s = of.attention.selection;
   const bool bf16 = of.attention.kind == AttentionKind::gqa;
-  const double number = bf16 ? kBf16 : kFp8;
-  Operator scores;
-  scores.name = "indexer scores";
-  scores.family = Family::index_scores;
-  scores.measured_as = name_of(Family::index_scores);
-  scores.precision = bf16 ? Precision::bf16 : Precision::fp8;
-  scores.attention = {.batch = sequences.requests,
-                      .heads = 1.0 * s.heads,
-                      .kv_heads = 1,
-                      .query_len = sequences.query_len,
-                      .kv_len = indexed(of.attention, sequences.kv_len),
-                      .qk_dim = 1.0 * s.dim,
-                      .v_dim = 0,
-                      .math = *scores.precision};
-  scores.flops = 2 * pairs * s.heads * s.dim;
-  const double queries = sequences.tokens() * s.heads * s.dim * number;
-  scores.bytes = queries + keys * (s.dim * number + (bf16 ? 0 : kFp32)) + pairs / s.block * kFp32;
+  const IndexShape shape{.batch = sequences.requests,
+                         .query_len = sequences.query_len,
+                         .kv_len = indexed(of.attention, sequences.kv_len),
+                         .pairs = pairs,
+                         .heads = 1.0 * s.heads,
+                         .dim = 1.0 * s.dim,
+                         .top_k = 1.0 * s.top_k,
+                         .block = 1.0 * s.block,
+                         .precision = bf16 ? Precision::bf16 : Precision::fp8};
+  Operator scores = index_scores(shape, keys);
+  scores.recomputed_flops = scores.flops * (1 - 1.0 / of.work.tp);  // what the other ranks of the group compute, too
   linear.add(kIndexerScores, scores);
-  Operator choice = memory(Family::streaming, "top-k of the scores", pairs / s.block * kFp32 * 2);
-  choice.blocks = static_cast<int>(std::ceil(std::max(1.0, sequences.tokens())));
-  linear.add(kIndexerChoice, choice);
+  linear.add(kIndexerChoice, index_choice(shape));
 }
 
 }  // namespace

@@ -19,10 +19,9 @@ class Linear : public kernels::KernelList {
     if (casts() && cast_input) {
       add(module, kernels::linear_cast(precision_, std::string("cast input of ") + name, m, n, k));
     }
-    Operator op = kernels::linear_gemm(precision_, name, m, n, k);
-    const double packed = bytes_per_weight(stored_);
-    if (packed < number_bytes(precision_)) op.bytes -= n * k * (number_bytes(precision_) - packed);
-    add(module, std::move(op));
+    const bool packed = precision_ == Precision::bf16 && stored_ != Precision::bf16;
+    add(module,
+        packed ? kernels::unpacking_gemm(stored_, name, m, n, k) : kernels::linear_gemm(precision_, name, m, n, k));
   }
 
   /// Of rows x `in` numbers, gates included, to rows x `out`, with the cast of its result for the next GEMM.

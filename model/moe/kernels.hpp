@@ -91,12 +91,21 @@ inline std::string linear_family(Precision precision) { return "linear_" + name_
 
 /// The GEMM of a linear layer, m x k times k x n, by tensor cores of this format.
 inline Operator linear_gemm(Precision precision, std::string name, double m, double n, double k) {
-  const Family family = precision == Precision::nvfp4        ? Family::gemm_nvfp4
-                        : precision == Precision::fp8_tensor ? Family::gemm_fp8_tensor
-                        : precision == Precision::fp8        ? Family::gemm_fp8
-                                                             : Family::gemm_bf16;
+  const Family family = precision == Precision::nvfp4 ? Family::gemm_nvfp4
+                        : is_fp8_by_tensor(precision) ? Family::gemm_fp8_tensor
+                        : precision == Precision::fp8 ? Family::gemm_fp8
+                                                      : Family::gemm_bf16;
   Operator op = gemm(family, std::move(name), m, n, k);
   op.measured_as = linear_family(precision);
+  return op;
+}
+
+/// The same in BF16 with weights that lie packed in four bits and are unpacked on the way, their scales beside them.
+inline Operator unpacking_gemm(Precision stored, std::string name, double m, double n, double k) {
+  Operator op = linear_gemm(Precision::bf16, std::move(name), m, n, k);
+  op.precision = Precision::int4;
+  op.measured_as = linear_family(Precision::int4);
+  op.bytes = n * k * bytes_per_weight(stored) + kBf16 * (m * k + m * n);
   return op;
 }
 

@@ -55,7 +55,7 @@ std::vector<LayerAttention> kept_layers(const Architecture& model, const GpuWork
   for (const Block& block : held_blocks(model, d)) {
     if (is_layer(block.kind)) layers.push_back(attention_of_rank(block.content.attention, d.tp));
   }
-  for (int i = 0; d.mtp && i < model.num_nextn_predict_layers; ++i) {
+  for (int i = 0; d.mtp && i < model.num_nextn_predict_layers * model.layers_per_draft; ++i) {
     layers.push_back(attention_of_rank(model.mtp_layer.attention, d.tp));
   }
   return layers;

@@ -104,7 +104,7 @@ struct Operator {
   double bytes = 0;             ///< least memory traffic: every tensor once
   double items = 0;             ///< what routing kernels go through: tokens x experts, or rows
   int blocks = 0;               ///< thread blocks where they are fewer than the SMs; 0: more than enough
-  double recomputed_flops = 0;  ///< of `flops`: forward work repeated in the backward pass
+  double recomputed_flops = 0;  ///< of `flops`: forward work repeated in the backward pass, or on other ranks
   double padding_flops = 0;     ///< of `flops`: rows that only fill tiles
   Purpose purpose = Purpose::necessary;
   bool parallel = false;  ///< independent of its neighbours: may run on a second stream beside them

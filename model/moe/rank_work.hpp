@@ -16,7 +16,7 @@ struct RankWork {
 
   /// What weights of this format are multiplied in.
   [[nodiscard]] Precision tensor_format(Precision weights) const {
-    const bool itself = weights == Precision::fp8_tensor || (weights == Precision::nvfp4 && has_fp4);
+    const bool itself = is_fp8_by_tensor(weights) || (weights == Precision::nvfp4 && has_fp4);
     return itself ? weights : multiplied_in(weights);
   }
   /// The same of experts that run as one fused layer: tensor cores that multiply FP4 take MXFP4 with rows in MXFP8.

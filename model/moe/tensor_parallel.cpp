@@ -36,6 +36,7 @@ int scale_block(Precision weights) {
       return 16;
     case Precision::bf16:
     case Precision::fp8_tensor:
+    case Precision::fp8_static:
       break;
   }
   return 1;

@@ -36,7 +36,7 @@ void read_precision(const Spec& spec, Setup& setup) {
   PrecisionWords& words = setup.scenario.precision;
   const MachineFacts& machine = setup.machine.facts;
   using enum Precision;
-  if (const auto linear = read_format(spec, "linear", {bf16, fp8, fp8_tensor, nvfp4}, words.linear)) {
+  if (const auto linear = read_format(spec, "linear", {bf16, fp8, fp8_tensor, fp8_static, nvfp4}, words.linear)) {
     expect_tensor_cores(spec, "linear", *linear, machine);
     store_linear_as(*linear, model);
   }

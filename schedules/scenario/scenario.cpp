@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "architecture/draft.hpp"
 #include "base/file.hpp"
 #include "base/spec.hpp"
 #include "schedules/scenario/expert_parts.hpp"
@@ -197,6 +198,9 @@ Setup read_scenario(const Spec& spec, std::vector<std::string> hardware_override
   if (spec.has("precision")) read_precision(spec.map("precision"), setup);
   const int gpus_per_node = static_cast<int>(setup.machine.facts.gpus_per_node);
   s.workload = read_workload(spec.map("workload"), s.kind());
+  if (const DecodeWorkload* decode = decode_of(s.workload); decode != nullptr && decode->draft_layers > 0) {
+    setup.model = with_draft(setup.model, decode->draft_layers);
+  }
   check_model(spec, setup);
   read_kernels(spec, *profile, setup);
   const Spec routing = spec.map_or_empty("routing");

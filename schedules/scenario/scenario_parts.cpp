@@ -24,7 +24,8 @@ std::vector<std::string> workload_keys(WorkloadPhase phase) {
     case WorkloadPhase::prefill:
       return {"tokens", "prompt_len", "cached_len"};
     case WorkloadPhase::decode:
-      return {"batch_size", "batch_size_spread", "kv_len", "kv_len_spread", "query_len", "mtp_acceptance"};
+      return {"batch_size", "batch_size_spread", "kv_len",        "kv_len_spread",
+              "query_len",  "draft_layers",      "mtp_acceptance"};
     case WorkloadPhase::mixed:
       break;
   }
@@ -54,6 +55,24 @@ PrefillWorkload read_prefill(const Spec& spec) {
   return w;
 }
 
+// One acceptance for all drafted tokens, or one for each.
+void read_drafts(const Spec& spec, DecodeWorkload& w) {
+  for (const char* key : {"mtp_acceptance", "draft_layers"}) {
+    if (spec.has(key) && w.query_len == 1) throw spec.error(key, "does not apply: query_len 1 drafts no tokens");
+  }
+  w.draft_layers = spec.integer_or("draft_layers", 1, 64, 0);
+  if (!spec.has("mtp_acceptance")) return;
+  if (!spec.is_list("mtp_acceptance")) {
+    w.mtp_acceptance = {spec.number("mtp_acceptance", 0, 1)};
+    return;
+  }
+  w.mtp_acceptance = spec.numbers("mtp_acceptance", 0, 1);
+  if (static_cast<int>(w.mtp_acceptance.size()) != w.query_len - 1) {
+    throw spec.error("mtp_acceptance", fmt::format("has {} numbers, and {} tokens are drafted (query_len {})",
+                                                   w.mtp_acceptance.size(), w.query_len - 1, w.query_len));
+  }
+}
+
 DecodeWorkload read_decode(const Spec& spec) {
   DecodeWorkload w;
   w.batch_size = spec.integer("batch_size", 1, 1 << 20);
@@ -64,10 +83,7 @@ DecodeWorkload read_decode(const Spec& spec) {
   }
   w.kv_len_spread = spec.has("kv_len_spread") ? spec.number("kv_len_spread", 0, 10.0 * w.kv_len) : 0;
   w.batch_size_spread = spec.has("batch_size_spread") ? spec.number("batch_size_spread", 0, w.batch_size) : 0;
-  if (spec.has("mtp_acceptance")) w.mtp_acceptance = spec.number("mtp_acceptance", 0, 1);
-  if (spec.has("mtp_acceptance") && w.query_len == 1) {
-    throw spec.error("mtp_acceptance", "does not apply: query_len 1 drafts no tokens");
-  }
+  read_drafts(spec, w);
   return w;
 }
 

@@ -72,9 +72,12 @@ int steps_per_prompt(const PrefillWorkload& workload) {
 }
 
 double tokens_per_request(const DecodeWorkload& workload) {
-  double tokens = 0;
+  double tokens = 1;
   double accepted = 1;
-  for (int i = 0; i < workload.query_len; ++i, accepted *= workload.mtp_acceptance) tokens += accepted;
+  for (std::size_t i = 0; i + 1 < static_cast<std::size_t>(workload.query_len); ++i) {
+    accepted *= workload.mtp_acceptance[std::min(i, workload.mtp_acceptance.size() - 1)];
+    tokens += accepted;
+  }
   return tokens;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <variant>
+#include <vector>
 
 #include "schedules/scenario/choices.hpp"
 
@@ -20,12 +21,14 @@ struct PrefillWorkload {
 };
 
 struct DecodeWorkload {
-  int batch_size = 0;            ///< requests
-  int kv_len = 0;                ///< mean, with the new tokens
-  double kv_len_spread = 0;      ///< standard deviation of the requests' lengths, tokens
-  double batch_size_spread = 0;  ///< of the ranks' requests
-  int query_len = 1;             ///< tokens per request and step: one, and those drafted by MTP
-  double mtp_acceptance = 0.85;  ///< of each drafted token, given that those before it were accepted
+  int batch_size = 0;                        ///< requests
+  int kv_len = 0;                            ///< mean, with the new tokens
+  double kv_len_spread = 0;                  ///< standard deviation of the requests' lengths, tokens
+  double batch_size_spread = 0;              ///< of the ranks' requests
+  int query_len = 1;                         ///< tokens per request and step: one, and those that were drafted
+  int draft_layers = 0;                      ///< of a draft model; 0: the model's own MTP modules draft
+  std::vector<double> mtp_acceptance{0.85};  ///< of each drafted token, given that those before it were accepted; the
+                                             ///< last number holds for all behind it
 };
 
 /// Requests decode while a chunk of prompts is prefilled.

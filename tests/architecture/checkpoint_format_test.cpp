@@ -41,10 +41,12 @@ TEST_CASE("every quantizer's words mean a format, with the bytes of its scales")
   const std::vector<std::tuple<std::string, Precision, double>> cases = {
       {R"({"quant_method": "fp8", "weight_block_size": [128, 128]})", Precision::fp8, 1 + 4.0 / 16384},
       {R"({"quant_method": "fp8"})", Precision::fp8_tensor, 1},
+      {R"({"quant_method": "fp8", "activation_scheme": "static"})", Precision::fp8_static, 1},
       {R"({"quant_method": "fbgemm_fp8"})", Precision::fp8_tensor, 1},
       {R"({"quant_method": "gptq", "bits": 4, "group_size": 128})", Precision::int4, (4 + 20.0 / 128) / 8},
       {R"({"quant_method": "awq", "w_bit": 4, "group_size": 64})", Precision::int4, (4 + 20.0 / 64) / 8},
-      {R"({"quant_algo": "FP8"})", Precision::fp8_tensor, 1},
+      {R"({"quant_algo": "FP8"})", Precision::fp8_static, 1},
+      {R"({"quant_algo": "FP8_PER_CHANNEL_PER_TOKEN"})", Precision::fp8_tensor, 1},
       {R"({"quant_method": "modelopt", "quant_algo": "NVFP4"})", Precision::nvfp4, 4.5 / 8},
       {groups(R"({"num_bits": 8, "type": "float", "strategy": "channel"})"), Precision::fp8_tensor, 1},
       {groups(R"({"num_bits": 8, "type": "float", "strategy": "block"})"), Precision::fp8, 1 + 4.0 / 16384},
@@ -55,7 +57,7 @@ TEST_CASE("every quantizer's words mean a format, with the bytes of its scales")
     CAPTURE(quantization);
     const Architecture model = load_config(quantized(quantization));
     CHECK(model.weights == type);
-    CHECK(model.expert_weights == (type == Precision::fp8_tensor ? Precision::fp8 : type));
+    CHECK(model.expert_weights == (is_fp8_by_tensor(type) ? Precision::fp8 : type));
     for (const char* module : {kAttention, kDenseFfn, kRoutedExperts, kSharedExperts}) {
       CHECK(bytes(model, module) == doctest::Approx(expected));
     }

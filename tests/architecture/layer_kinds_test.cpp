@@ -118,6 +118,19 @@ TEST_CASE("Kimi-K3's experts are of a smaller hidden size, and three of four lay
   CHECK(parameters(model) == doctest::Approx(2.8e12).epsilon(0.01));
 }
 
+// arXiv 2509.01322: 560 billion parameters in all, 27 of a token on average.
+TEST_CASE(
+    "of LongCat-Flash every second layer has experts beside its dense network, and some of those compute nothing") {
+  const Architecture model = load_architecture("longcat-flash");
+  CHECK(model.num_hidden_layers == 56);
+  CHECK(model.moe_layers() == 28);
+  CHECK(model.num_experts_per_tok == 8);  // of twelve choices among 512 experts and 256 that compute nothing
+  CHECK(module_of(model, kRouter).matrices == 6144 * (512 + 256));
+  CHECK(module_of(model, kSharedExperts).matrices == 3.0 * 6144 * 12288);
+  CHECK(parameters(model) == doctest::Approx(560e9).epsilon(0.005));
+  CHECK(active_parameters(model) == doctest::Approx(27e9).epsilon(0.02));
+}
+
 TEST_CASE("what differs is told by its own name, what is alike by one") {
   const Architecture gpt = load_architecture("gpt-oss-120b");  // windows have no weights
   CHECK(attention_module(gpt, gpt.layer(0).attention) == attention_module(gpt, gpt.layer(1).attention));

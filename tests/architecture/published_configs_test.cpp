@@ -74,7 +74,7 @@ TEST_CASE("a quantizer's list of modules that stay in BF16 is followed matrix by
   CHECK(kimi.weights == Precision::bf16);  // by regular expressions
   CHECK(kimi.expert_weights == Precision::int4);
   CHECK(load_architecture(configs() / "nvidia--MiniMax-M2.5-NVFP4").weights == Precision::bf16);
-  CHECK(load_architecture(configs() / "nvidia--Llama-3.1-70B-Instruct-FP8").weights == Precision::fp8_tensor);
+  CHECK(load_architecture(configs() / "nvidia--Llama-3.1-70B-Instruct-FP8").weights == Precision::fp8_static);
 }
 
 TEST_CASE("attention may keep all but its output projection in BF16, and each is priced in its own format") {

@@ -110,6 +110,28 @@ TEST_CASE("rows that another version ran much faster are left out") {
   CHECK(notes(calibration, "above 1.3 times their time in casts_of_another_1.0"));
 }
 
+TEST_CASE("what another table has of the same kernels is taken off, and rows that it lacks are left out") {
+  const Tables tables;
+  const std::string mapping =
+      replaced(kMapping, "    slice: [k]\n", "    slice: [k]\n    less: {file: scales, by: [m, k]}\n");
+  const TemporaryFolder folder;
+  std::string slow = "kind,m,k,latency\n", scales = "m,k,latency\n";
+  for (const int m : {64, 256, 1024, 4096}) {
+    for (const int k : {1024, 3072, 7168}) {
+      slow += fmt::format("fp8,{},{},{}\n", m, k, cast_ms(m, k) + 8e-3);
+      if (m < 4096) scales += fmt::format("{},{},8e-3\n", m, k);
+    }
+  }
+  const StackCalibration calibration =
+      calibrate_stack({folder.write("casts.csv", slow), folder.write("scales.csv", scales)},
+                      read_row_kinds(folder.write("mapping.yaml", mapping)),
+                      {.kernels = "stack-1.0", .date = "2026-08", .profile = "b200"}, load_profile("b200").facts);
+  const FamilyFit& fit = calibration.kernels.fits.at("rowwise");
+  CHECK(fit.kernels == 9);
+  CHECK(fit.constants[0] == doctest::Approx(3).epsilon(0.02));  // us, as without the scales
+  CHECK(notes(calibration, "casts: 3 rows left out: more than that, or nothing, in scales"));
+}
+
 TEST_CASE("how far two times of an OP are apart is told, of one table and of two versions") {
   const Tables tables;
   const std::string repeated = casts() + fmt::format("fp8,64,1024,{}\n", 1.2 * cast_ms(64, 1024));

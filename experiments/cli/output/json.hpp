@@ -63,6 +63,10 @@ class Json {
   Json& exact(std::string_view key, double value);
   Json& add(std::string_view key, const std::vector<int>& values);
   Json& add(std::string_view key, const std::vector<std::string>& values);
+  Json& add(std::string_view key, const std::vector<double>& values, int decimals) {
+    name(key);
+    return item(values, decimals);
+  }
   /// Mappings, lists and values of a YAML file; what reads as a number, true, false or null is one, unless quoted.
   Json& add(std::string_view key, const YamlNode& value);
 

@@ -25,7 +25,13 @@ void add(Json& json, const DecodeWorkload& w) {
   json.add("batch_size", w.batch_size).add("kv_len", w.kv_len).add("kv_len_spread", w.kv_len_spread);
   if (w.batch_size_spread > 0) json.add("batch_size_spread", w.batch_size_spread);
   json.add("query_len", w.query_len);
-  if (w.query_len > 1) json.add("mtp_acceptance", w.mtp_acceptance, 5);
+  if (w.draft_layers > 0) json.add("draft_layers", w.draft_layers);
+  if (w.query_len == 1) return;
+  if (w.mtp_acceptance.size() == 1) {
+    json.add("mtp_acceptance", w.mtp_acceptance.front(), 5);
+  } else {
+    json.add("mtp_acceptance", w.mtp_acceptance, 5);
+  }
 }
 
 void add(Json& json, const MixedWorkload& w) {
