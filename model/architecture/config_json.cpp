@@ -12,6 +12,15 @@
 namespace moeline {
 namespace {
 
+// A number, or a list that has it for every layer, as Hunyuan writes it.
+int same_integer(const Spec& spec, const std::string& key, int low, int high) {
+  if (!spec.is_list(key)) return spec.integer(key, low, high);
+  const std::vector<int> each = spec.integers(key, low, high);
+  const bool alike = !each.empty() && std::all_of(each.begin(), each.end(), [&](int one) { return one == each[0]; });
+  if (!alike) throw spec.error(key, "must be one number: layers that differ in it are not modelled");
+  return each[0];
+}
+
 bool is_tower(const std::string& key) { return key == "vision_config" || key == "audio_config"; }
 
 void add_keys(const Spec& spec, std::vector<ModelFields::Key>& keys) {
@@ -107,12 +116,12 @@ void ModelFields::require(const std::vector<std::string>& fields) const {
 int ModelFields::integer(const std::string& field, int low, int high) const {
   require({field});
   const Place place = find(field);
-  return place.spec->integer(place.name, low, high);
+  return same_integer(*place.spec, place.name, low, high);
 }
 
 int ModelFields::integer_or(const std::string& field, int low, int high, int fallback) const {
   const Place place = find(field);
-  return place.found ? place.spec->integer(place.name, low, high) : fallback;
+  return place.found ? same_integer(*place.spec, place.name, low, high) : fallback;
 }
 
 bool ModelFields::flag_or(const std::string& field, bool fallback) const {

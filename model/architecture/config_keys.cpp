@@ -37,7 +37,9 @@ constexpr std::string_view kNeutral[] = {
     "aux_loss_alpha",
     "bad_words_ids",
     "chunk_size_feed_forward",
+    "cla_share_factor",  // of use_cla, which asks
     "compression_ratio",
+    "dense_list",  // of the head of a classifier
     "diversity_penalty",
     "do_sample",
     "early_stopping",
@@ -232,7 +234,6 @@ const std::vector<KeyMeaning> kMeanings = {
     {"attention_k_eq_v", "keys that are the values as well", {}},
     {"num_kv_shared_layers", kSharedCache, {}},
     {"use_cla", kSharedCache, {}},
-    {"cla_share_factor", kSharedCache, {"1"}},
     {"attn_output_gate", kGated, {}},
     {"attn_res_block_size", "attention to the residuals of other layers", {}},
     {"hc_mult", kStreams, {"1"}},
@@ -256,6 +257,7 @@ const std::vector<KeyMeaning> kMeanings = {
     {"qk_norm_type", "norms of queries and keys", {"per_head"}},
     {"attention_bias", "biases of attention", {}},
     {"mlp_bias", "biases of FFNs", {}},
+    {"norm_type", "other norms than RMSNorm", {"rms", "hf_rms"}},
     {"use_bidirectional_attention", "attention in both directions", {}},
     {"is_encoder_decoder", "an encoder", {}},
     {"add_cross_attention", kCross, {}},

@@ -132,6 +132,9 @@ const std::vector<ModelFamily>& families() {
        .attention_sinks = true,
        .expert_bias = true,
        .router_bias = true},
+      {.model_type = "hunyuan_v1_moe",
+       .reads = kGqa + kSizedExperts + Fields{"n_shared_experts", "use_mixed_mlp_moe", "use_qk_norm"},
+       .routed = true},
       {.model_type = "kimi_k2", .reads = kDeepSeek + kMtp, .mla = true, .routed = true},
       {.model_type = "kimi_linear",
        .reads = kDeepSeek + kMtp +

@@ -105,6 +105,22 @@ TEST_CASE("MiniMax-M2 normalizes queries and keys over all heads, and may leave 
         ":1: not modelled: lightning attention (attn_type_list)");
 }
 
+// Its card: 80 billion parameters in all, 13 of a token.
+TEST_CASE("Hunyuan lists for each layer what all layers have alike, and is refused where they differ") {
+  const std::string lists = R"("moe_topk": [8, 8], "moe_intermediate_size": [3072, 3072], "num_shared_expert": [1, 1])";
+  const std::string hunyuan = R"({"model_type": "hunyuan_v1_moe", "attention_head_dim": 128, "cla_share_factor": 2,
+    "hidden_size": 4096, "intermediate_size": 3072, "norm_type": "rms", "num_attention_heads": 32, "num_experts": 64,
+    "num_hidden_layers": 32, "num_key_value_heads": 8, "tie_word_embeddings": true, "use_cla": false,
+    "use_mixed_mlp_moe": true, "use_qk_norm": true, "vocab_size": 128167, )" + lists + "}";
+  const Architecture model = load_config(hunyuan);
+  CHECK(parameters(model) == doctest::Approx(80.4e9).epsilon(0.005));
+  CHECK(active_parameters(model) == doctest::Approx(13e9).epsilon(0.03));
+  CHECK(config_refusal(replaced(hunyuan, "[8, 8]", "[8, 4]")) ==
+        ":4: moe_topk must be one number: layers that differ in it are not modelled");
+  CHECK(config_refusal(replaced(hunyuan, "\"use_cla\": false", "\"use_cla\": true")) ==
+        ":3: not modelled: layers that share keys and values (use_cla)");
+}
+
 TEST_CASE("of a model that sees, the language model is read, and what is left out is named") {
   const Architecture model = load_config(R"({"model_type": "qwen3_vl", "vision_config": {"depth": 27},
     "text_config": {"model_type": "qwen3_vl_text", "hidden_size": 4096, "intermediate_size": 12288,
