@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # Rewrites the expected tables of the studies and plans in experiments/: expected.csv beside study.yaml and plan.yaml,
-# expected_NAME.csv beside NAME.yaml; and of the folders that have a script for theirs. What changes is to be looked
-# at, and the numbers in the READMEs with it.
+# expected_NAME.csv beside NAME.yaml; and of the folders that have a script for theirs, those that need configs where
+# they are at hand. What changes is to be looked at, and the numbers in the READMEs with it.
 #   tests/update_studies.sh [STUDY...]   all studies and plans by default
 set -euo pipefail
 moeline=$(realpath "${MOELINE:-$(dirname "$0")/../build/release/moeline}")
-if [ $# -eq 0 ]; then
+named=$#
+if [ "$named" -eq 0 ]; then
   mapfile -t studies < <(grep -l '^axes:' "$(dirname "$0")"/../experiments/*/*.yaml)
   set -- "${studies[@]}"
   for plan in $(grep -l '^limits:' "$(dirname "$0")"/../experiments/*/*.yaml); do
@@ -30,3 +31,14 @@ for study in "$@"; do
   cp "$scratch/table.csv" "$expected"
   rm "$scratch/table.sqlite"
 done
+if [ "$named" -eq 0 ]; then
+  for folder in sparse_or_full_attention state_or_cache; do
+    python3 "$(dirname "$0")/../experiments/$folder/findings.py" "$moeline" >"$scratch/expected.txt"
+    cp "$scratch/expected.txt" "$(dirname "$0")/../experiments/$folder/"
+  done
+  configs=${MOELINE_DATA:-$(dirname "$0")/../../shared/data}/configs
+  if [ -d "$configs" ]; then
+    python3 "$(dirname "$0")/../experiments/every_model/table.py" "$configs" "$moeline" >"$scratch/expected.txt"
+    cp "$scratch/expected.txt" "$(dirname "$0")/../experiments/every_model/"
+  fi
+fi
