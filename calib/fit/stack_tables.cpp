@@ -6,47 +6,17 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <limits>
 #include <map>
-#include <optional>
 #include <set>
 
 #include "base/error.hpp"
-#include "calib/fit/table_file.hpp"
+#include "calib/fit/read_rows.hpp"
 #include "curves/stack_forms.hpp"
 #include "hardware/device_name.hpp"
 #include "hardware/parse_op.hpp"
 
 namespace moeline {
 namespace {
-
-struct Table {
-  std::string name;
-  CsvTable csv;
-  std::optional<ManifestEntry> manifest;
-};
-
-// A row on its way into a fit.
-struct Reading {
-  std::string op;
-  std::size_t row = 0;
-  double us = 0;
-};
-
-class Log {
- public:
-  explicit Log(StackCalibration& result) : lines_(result.log), repeatability_(result.repeatability) {}
-  void note(const RowKind& kind, std::size_t rows, const std::string& what) {
-    if (rows > 0) lines_.push_back(fmt::format("{}: {} rows {}", kind.name, rows, what));
-  }
-  void compare(const RowKind& kind, const std::string& beside, std::size_t ops, const std::vector<double>& deviations) {
-    if (ops > 0) repeatability_.push_back({kind.name, beside, ops, summary_of(deviations)});
-  }
-
- private:
-  std::vector<std::string>& lines_;
-  std::vector<Repeatability>& repeatability_;
-};
 
 const std::string& form_for(const RowKind& kind, const std::string& profile) {
   const auto own = kind.form.find(profile);
@@ -59,174 +29,7 @@ bool has_form(const RowKind& kind, const std::string& profile) {
   return kind.form.contains(profile) || kind.form.contains("else");
 }
 
-// What each rule leaves out is counted once, for the first that applies.
-std::vector<Reading> read_rows(const Table& table, const RowKind& kind, Log& log) {
-  std::vector<Reading> readings;
-  std::map<std::string, std::size_t> left_out;
-  for (std::size_t row = 0; row < table.csv.rows(); ++row) {
-    if (!meets(kind.where, table.csv, row)) continue;
-    const auto rule = std::find_if(kind.leave_out.begin(), kind.leave_out.end(),
-                                   [&](const LeaveOut& each) { return meets(each.conditions, table.csv, row); });
-    if (rule != kind.leave_out.end()) {
-      ++left_out[rule->reason];
-      continue;
-    }
-    readings.push_back({op_of(kind, table.csv, row), row, table.csv.positive(row, kind.time) * kind.us_per_unit});
-  }
-  for (const auto& [reason, rows] : left_out) log.note(kind, rows, "left out: " + reason);
-  return readings;
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
-
-// One OP measured several times counts once.
-std::vector<Reading> merged(const RowKind& kind, std::vector<Reading> readings, Log& log) {
-  std::map<std::string, std::vector<double>> times;
-  for (const Reading& reading : readings) times[reading.op].push_back(reading.us);
-  const std::size_t before = readings.size();
-  std::set<std::string> seen;
-  std::erase_if(readings, [&](const Reading& reading) { return !seen.insert(reading.op).second; });
-  std::size_t repeated = 0;
-  std::vector<double> deviations;
-  for (Reading& reading : readings) {
-    const std::vector<double>& all = times.at(reading.op);
-    reading.us = median(all);
-    if (all.size() == 1) continue;
-    ++repeated;
-    for (const double us : all) deviations.push_back(us / reading.us - 1);
-  }
-  log.compare(kind, "the same table", repeated, deviations);
-  log.note(kind, before - readings.size(), "were repeats: the median counts");
-  return readings;
-}
-
-std::string cells_of(const Table& table, const std::vector<std::string>& columns, std::size_t row) {
-  std::string cells;
-  for (const std::string& column : columns) cells += column + " " + table.csv.text(row, column) + " ";
-  return cells;
-}
-
-// What another table has of the same kernels by itself. Without that table no row is left.
-void take_off(const Table& table, const RowKind& kind, const std::vector<Table>& tables, std::vector<Reading>& readings,
-              Log& log) {
-  if (kind.less.file.empty()) return;
-  std::map<std::string, double> part;
-  for (const Table& other : tables) {
-    if (other.name != kind.less.file) continue;
-    for (std::size_t row = 0; row < other.csv.rows(); ++row) {
-      part[cells_of(other, kind.less.by, row)] = other.csv.positive(row, kind.time) * kind.us_per_unit;
-    }
-  }
-  for (Reading& reading : readings) {
-    const auto found = part.find(cells_of(table, kind.less.by, reading.row));
-    reading.us = found == part.end() ? 0 : reading.us - found->second;
-  }
-  const std::size_t before = readings.size();
-  std::erase_if(readings, [](const Reading& reading) { return reading.us <= 0; });
-  log.note(kind, before - readings.size(), fmt::format("left out: more than that, or nothing, in {}", kind.less.file));
-}
-
-// Rows that another version of the stack ran much faster.
-void drop_by_witness(const RowKind& kind, const std::vector<Table>& tables, std::vector<Reading>& readings, Log& log) {
-  if (kind.witness.above == 0) return;
-  const auto witness = std::find_if(tables.begin(), tables.end(),
-                                    [&](const Table& other) { return other.name.starts_with(kind.witness.file); });
-  if (witness == tables.end()) return;
-  std::map<std::string, double> there;
-  for (std::size_t row = 0; row < witness->csv.rows(); ++row) {
-    if (!meets(kind.where, witness->csv, row)) continue;
-    there[op_of(kind, witness->csv, row)] = witness->csv.positive(row, kind.time) * kind.us_per_unit;
-  }
-  std::vector<double> deviations;
-  for (const Reading& reading : readings) {
-    const auto other = there.find(reading.op);
-    if (other != there.end()) deviations.push_back(reading.us / other->second - 1);
-  }
-  log.compare(kind, witness->name, deviations.size(), deviations);
-  const std::size_t before = readings.size();
-  std::erase_if(readings, [&](const Reading& reading) {
-    const auto other = there.find(reading.op);
-    return other != there.end() && reading.us > kind.witness.above * other->second;
-  });
-  log.note(kind, before - readings.size(),
-           fmt::format("left out: above {} times their time in {}", kind.witness.above, witness->name));
-}
-
-// How much work a row is, by column: the larger the more.
-std::vector<double> work_of(const Table& table, const Spikes& spikes, const Reading& reading) {
-  std::vector<double> work;
-  for (const std::string& column : spikes.rising) work.push_back(table.csv.number(reading.row, column));
-  for (const std::string& column : spikes.falling) work.push_back(-table.csv.number(reading.row, column));
-  return work;
-}
-
-// Least time of any row with no less work: on a grid of the values that occur, from its far corner on.
-class Envelope {
- public:
-  void add(const std::vector<double>& work, double us) {
-    axes_.resize(work.size());
-    for (std::size_t i = 0; i < work.size(); ++i) axes_[i].push_back(work[i]);
-    points_.emplace_back(work, us);
-  }
-
-  void close() {
-    constexpr std::size_t kMostCells = 10'000'000;
-    std::size_t cells = 1;
-    for (std::vector<double>& axis : axes_) {
-      std::sort(axis.begin(), axis.end());
-      axis.erase(std::unique(axis.begin(), axis.end()), axis.end());
-      cells *= axis.size();
-      if (cells > kMostCells) throw SpecError("spikes: the columns have too many values to be compared on a grid");
-    }
-    least_.assign(cells, std::numeric_limits<double>::infinity());
-    for (const auto& [work, us] : points_) least_[place(work)] = std::min(least_[place(work)], us);
-    std::size_t stride = 1;
-    for (auto axis = axes_.rbegin(); axis != axes_.rend(); ++axis) {
-      for (std::size_t i = cells; i-- > 0;) {
-        if (i / stride % axis->size() + 1 < axis->size()) least_[i] = std::min(least_[i], least_[i + stride]);
-      }
-      stride *= axis->size();
-    }
-  }
-
-  [[nodiscard]] double at(const std::vector<double>& work) const { return least_[place(work)]; }
-
- private:
-  [[nodiscard]] std::size_t place(const std::vector<double>& work) const {
-    std::size_t index = 0;
-    for (std::size_t i = 0; i < work.size(); ++i) {
-      const auto at = std::lower_bound(axes_[i].begin(), axes_[i].end(), work[i]) - axes_[i].begin();
-      index = index * axes_[i].size() + static_cast<std::size_t>(at);
-    }
-    return index;
-  }
-
-  std::vector<std::vector<double>> axes_;
-  std::vector<std::pair<std::vector<double>, double>> points_;
-  std::vector<double> least_;  // by cell, the last axis fastest
-};
-
-void drop_spikes(const Table& table, const RowKind& kind, std::vector<Reading>& readings, Log& log) {
-  const Spikes& spikes = kind.spikes;
-  if (spikes.above == 0) return;
-  std::map<std::string, Envelope> envelopes;
-  for (const Reading& reading : readings) {
-    envelopes[cells_of(table, spikes.same, reading.row)].add(work_of(table, spikes, reading), reading.us);
-  }
-  for (auto& [cells, envelope] : envelopes) envelope.close();
-  const std::size_t before = readings.size();
-  std::erase_if(readings, [&](const Reading& reading) {
-    const Envelope& envelope = envelopes.at(cells_of(table, spikes.same, reading.row));
-    return reading.us > spikes.above * envelope.at(work_of(table, spikes, reading));
-  });
-  log.note(kind, before - readings.size(), fmt::format("left out: above {} times a row with more work", spikes.above));
-}
-
-RequestedOp parsed(const Table& table, const Reading& reading, const MachineFacts& machine) {
+RequestedOp parsed(const StackTable& table, const StackReading& reading, const MachineFacts& machine) {
   try {
     return parse_op(reading.op, machine);
   } catch (const SpecError& error) {
@@ -266,9 +69,9 @@ bool suits(const Form& form, const Operator& op) {
 
 using Families = std::map<std::string, StackFamily>;
 
-void add_rows(const Table& table, const RowKind& kind, const std::vector<Reading>& readings, const Form& form,
+void add_rows(const StackTable& table, const RowKind& kind, const std::vector<StackReading>& readings, const Form& form,
               const MachineFacts& machine, Families& families) {
-  for (const Reading& reading : readings) {
+  for (const StackReading& reading : readings) {
     const RequestedOp op = parsed(table, reading, machine);
     FormRow row{{}, reading.us, measured_dimensions_of(op.kernels.back(), op.sms)};
     row.where = fmt::format("{}:{} {}", table.name, table.csv.line(reading.row), reading.op);
@@ -330,14 +133,14 @@ void solve(int parts, StackFamily& family) {
   family.left_out = std::move(choice.left_out);
 }
 
-void expect_machine(const Table& table, const std::string& profile) {
+void expect_machine(const StackTable& table, const std::string& profile) {
   if (!table.manifest || !is_another_machine(profile, table.manifest->device)) return;
   throw SpecError(table.csv.file(), 0,
                   fmt::format("was measured on {} (manifest.csv), not on {}", table.manifest->device, profile));
 }
 
-std::vector<Table> read_tables(const std::vector<std::filesystem::path>& files, const StackRequest& request) {
-  std::vector<Table> tables;
+std::vector<StackTable> read_tables(const std::vector<std::filesystem::path>& files, const StackRequest& request) {
+  std::vector<StackTable> tables;
   for (const std::filesystem::path& file : files) {
     tables.push_back({table_name(file), read_table(file), manifest_entry(file)});
     expect_machine(tables.back(), request.profile);
@@ -346,10 +149,10 @@ std::vector<Table> read_tables(const std::vector<std::filesystem::path>& files, 
 }
 
 // "ai-dynamo/aiconfigurator 095f58a: sglang 0.5.12, sglang 0.5.14, nccl 2.29.2"
-std::string source_of(const std::vector<Table>& tables) {
+std::string source_of(const std::vector<StackTable>& tables) {
   std::set<std::string> versions;
   std::string commit;
-  for (const Table& table : tables) {
+  for (const StackTable& table : tables) {
     if (!table.manifest) continue;
     versions.insert(table.manifest->backend + " " + table.manifest->version);
     commit = table.manifest->commit.substr(0, 7);
@@ -370,22 +173,18 @@ bool is_stack_table(const std::filesystem::path& file, const std::vector<RowKind
 
 StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files, const std::vector<RowKind>& kinds,
                                  const StackRequest& request, const MachineFacts& machine) {
-  const std::vector<Table> tables = read_tables(files, request);
+  const std::vector<StackTable> tables = read_tables(files, request);
   StackCalibration result;
-  Log log(result);
+  RowLog log(result);
   Families families;
-  for (const Table& table : tables) {
+  for (const StackTable& table : tables) {
     bool is_read = false;
     for (const RowKind& kind : kinds) {
       if (!has_form(kind, request.profile)) continue;
       is_read = is_read || table.name == kind.file || table.name == kind.less.file;
       if (table.name != kind.file) continue;
-      std::vector<Reading> readings = merged(kind, read_rows(table, kind, log), log);
-      if (readings.empty()) result.log.push_back(kind.name + ": no row is left");
-      take_off(table, kind, tables, readings, log);
-      drop_by_witness(kind, tables, readings, log);
-      drop_spikes(table, kind, readings, log);
-      add_rows(table, kind, readings, *form_named(form_for(kind, request.profile)), machine, families);
+      add_rows(table, kind, read_rows(table, kind, tables, log), *form_named(form_for(kind, request.profile)), machine,
+               families);
     }
     if (!is_read)
       result.log.push_back(fmt::format("{}: has nothing that is fitted on {}", table.name, request.profile));
