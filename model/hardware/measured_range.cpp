@@ -106,7 +106,7 @@ Dimensions measured_dimensions_of(const Operator& op, int sms) {
   }
   if (is_memory_bound(op.family) && op.attention.kv_len > 0) {  // a choice among keys
     Dimensions values{{Dimension::sms, sms}};
-    for (const Dimension dimension : {Dimension::batch, Dimension::query_len, Dimension::kv_len}) {
+    for (const Dimension dimension : {Dimension::n, Dimension::batch, Dimension::query_len, Dimension::kv_len}) {
       values[dimension] = value_of(dimension, op);
     }
     return values;
