@@ -294,6 +294,13 @@ void refuse_unread(const ModelFields& fields, const Fields& reads) {
   throw fields.error_at(refused.front().key, fmt::format("not modelled: {}", fmt::join(phrases(refused), ", ")));
 }
 
+// Null where no family has that name.
+const ModelFamily* known_family(const std::string& model_type) {
+  const auto family = std::find_if(families().begin(), families().end(),
+                                   [&](const ModelFamily& each) { return each.model_type == model_type; });
+  return family == families().end() ? nullptr : &*family;
+}
+
 // What some family reads: of a family that we do not know, none of this is what is missing.
 Fields read_by_some() {
   Fields all;
@@ -321,9 +328,8 @@ std::vector<std::string> model_types() {
 }
 
 std::vector<std::string> parts_of_family(const std::string& model_type) {
-  const auto family = std::find_if(families().begin(), families().end(),
-                                   [&](const ModelFamily& each) { return each.model_type == model_type; });
-  MOELINE_CHECK(family != families().end(), model_type);
+  const ModelFamily* family = known_family(model_type);
+  MOELINE_CHECK(family != nullptr, model_type);
   const auto reads = [](const KeyMeaning& meaning) {
     return [&](const ModelFamily& each) { return each.reads.contains(meaning.key); };
   };
@@ -341,9 +347,8 @@ const ModelFamily& family_of(const ModelFields& fields) {
   if (!outer.empty() && !wrappers().contains(outer)) refuse_family(fields, "text_config", outer);
   fields.require({"model_type"});
   const std::string type = fields.text_or("model_type", "");
-  const auto family = std::find_if(families().begin(), families().end(),
-                                   [&](const ModelFamily& each) { return each.model_type == type; });
-  if (family == families().end()) refuse_family(fields, "model_type", type);
+  const ModelFamily* family = known_family(type);
+  if (family == nullptr) refuse_family(fields, "model_type", type);
   refuse_unread(fields, family->reads);
   return *family;
 }

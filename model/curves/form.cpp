@@ -1,6 +1,7 @@
 #include "curves/form.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "curves/stack_forms.hpp"
@@ -32,6 +33,8 @@ std::vector<std::string> form_names() {
   for (const auto& [name, form] : all_forms()) names.push_back(name);
   return names;
 }
+
+double by_power(double us) { return us * std::clamp(std::log10(std::max(us, 1.0) / 100) / 2, 0.0, 1.0); }
 
 double l2_share(const Operator& op, double working_set_bytes, const MachineFacts& machine, double whole, double none) {
   if (!op.hot || machine.l2_mb <= 0) return 0;

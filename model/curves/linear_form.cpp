@@ -132,9 +132,6 @@ Curve cast_curve(const Operator& op, int sms, const MachineFacts& machine, const
   return {{{part(cast_l2), us}, {part(cast_beyond), us * (1 - hot)}}, {}};
 }
 
-// Beyond 100 us, and wholly from 10 ms on, a product runs at the clock that power leaves.
-double by_power(double us) { return us * std::clamp(std::log10(std::max(us, 1.0) / 100) / 2, 0.0, 1.0); }
-
 Curve product_curve(const Operator& op, int sms, const MachineFacts& machine, const Library& library) {
   const Product p = product_of(op);
   const double flops_per_clock = machine.tflops(precision_of(op)) * 1e6 / (machine.sms * machine.sm_clock_mhz);

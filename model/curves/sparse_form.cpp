@@ -21,9 +21,6 @@ namespace {
 
 constexpr double kL2Whole = 0.5, kL2None = 1;
 
-// Beyond 100 us, and wholly from 10 ms on, products run at the clock that power leaves, as those of linear layers do.
-double by_power(double us) { return us * std::clamp(std::log10(std::max(us, 1.0) / 100) / 2, 0.0, 1.0); }
-
 // Keys that the first and the last query of a sequence see; they grow evenly between.
 struct Seen {
   double first, last;

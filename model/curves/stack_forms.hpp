@@ -7,6 +7,10 @@
 
 namespace moeline {
 
+/// Of `us` on the tensor cores at their peak the part that counts as sustained: none up to 100 us, all from 10 ms on,
+/// where a product runs at the clock that power leaves.
+[[nodiscard]] double by_power(double us);
+
 [[nodiscard]] std::vector<Form> linear_forms();      // linear_form.cpp
 [[nodiscard]] std::vector<Form> prefill_forms();     // prefill_form.cpp
 [[nodiscard]] std::vector<Form> decode_forms();      // decode_form.cpp
