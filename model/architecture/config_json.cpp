@@ -12,9 +12,14 @@
 namespace moeline {
 namespace {
 
-// A number, or a list that has it for every layer, as Hunyuan writes it.
+// What Hunyuan lists for each layer.
+bool is_listed_per_layer(const std::string& field) {
+  return field == "num_experts_per_tok" || field == "n_shared_experts" || field == "moe_intermediate_size";
+}
+
+// A number, or a list that has it for every layer.
 int same_integer(const Spec& spec, const std::string& key, int low, int high) {
-  if (!spec.is_list(key)) return spec.integer(key, low, high);
+  if (!spec.is_list(key) || !is_listed_per_layer(field_of(key))) return spec.integer(key, low, high);
   const std::vector<int> each = spec.integers(key, low, high);
   const bool alike = !each.empty() && std::all_of(each.begin(), each.end(), [&](int one) { return one == each[0]; });
   if (!alike) throw spec.error(key, "must be one number: layers that differ in it are not modelled");
