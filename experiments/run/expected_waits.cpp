@@ -137,7 +137,7 @@ void wait_as_alone(const Setup& alone, Program& program) {
 
 Setup with_expected_waits(const Setup& setup) {
   Setup waiting = setup;
-  if (!setup.expects_waits()) return waiting;
+  if (!setup.expects_waits() || setup.scenario.parallelism.group() == 1) return waiting;
   waiting.waits.alone_us = waits_by_phase(setup, "sequential");
   if (setup.scenario.kind().pipeline->overlaps_passes) {
     waiting.waits.overlapped_us = waits_by_phase(setup, "dualpipe-chunk");

@@ -13,7 +13,7 @@ Setup layers_of_pipeline(const Setup& setup, const char* schedule) {
   }
   layers.scenario.whole_model = false;
   layers.scenario.layers = kLayers;
-  layers.variation.slowness = {slowest_of(setup.scenario.parallelism.ep, setup.scenario.speed_spread)};
+  layers.variation.slowness = {slowest_of(setup.scenario.parallelism.group(), setup.scenario.speed_spread)};
   return layers;
 }
 

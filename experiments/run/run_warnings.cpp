@@ -7,6 +7,7 @@
 
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/sustained_clock.hpp"
+#include "experiments/run/what_fits.hpp"
 
 namespace moeline {
 namespace {
@@ -16,7 +17,7 @@ double rows_over_balanced(const Setup& setup) {
   const Routing& routing = setup.scenario.routing;
   if (routing.distribution != Distribution::given) return 1;
   const LayerWork work = setup.layer_work(true, 0);
-  const double balanced = balanced_load(setup.model, work.tokens(), work.ep, setup.spread).rows;
+  const double balanced = balanced_load(setup.model, work.own_tokens(), work.ep, setup.spread).rows;
   double sum = 0;
   for (const auto& rows : {routing.forward_rows, routing.backward_rows})
     sum += std::accumulate(rows.begin(), rows.end(), 0.0);
@@ -42,8 +43,9 @@ std::string extrapolation_warning(const Run& run) {
 }
 
 std::string memory_warning(const Run& run) {
-  return fmt::format("does not fit: {:.1f} GiB per GPU ({}), and the GPU has {:.0f}", gib(memory_bytes(run)),
-                     memory_breakdown(run), run.setup.machine.facts.memory_gib);
+  const std::string remedy = run.step() != nullptr ? "; " + what_makes_it_fit(run) : "";
+  return fmt::format("does not fit: {:.1f} GiB per GPU ({}), and the GPU has {:.0f}{}", gib(memory_bytes(run)),
+                     memory_breakdown(run), run.setup.machine.facts.memory_gib, remedy);
 }
 
 // What is there and does not enter, or enters otherwise than a reader would think.

@@ -45,8 +45,7 @@ class RankMemory {
   [[nodiscard]] StageMemory memory_of(const std::vector<Block>& blocks) const {
     StageMemory memory;
     for (const Block& block : blocks) {
-      LayerWork work = setup_.layer_work(true, block.layer);
-      work.kind = block.kind;
+      const LayerWork work = setup_.block_work(true, block);
       memory.saved += saved_bytes(work);
       memory.pending += pending_weight_bytes(work);
       memory.forward_workspace = std::max(memory.forward_workspace, forward_workspace_bytes(work));
@@ -109,15 +108,17 @@ class RankMemory {
       const StageBlocks& blocks = layout_.stages[static_cast<std::size_t>(stage)];
       held.insert(held.end(), blocks.begin(), blocks.end());
     }
-    const int ep = setup_.scenario.parallelism.ep;
-    const StageParameters own = stage_parameters(setup_.model, held, ep);
+    const StageParameters own = stage_parameters(setup_.model, held, stage_split(setup_.scenario));
     const int replicas = choices.zero1 ? replicas_of_stage(setup_, copies).ranks : 1;
     const int expert_replicas = choices.zero1 ? replicas_of_experts(setup_, copies).ranks : 1;
     StepMemory memory;
     memory.weights = own.replicated_bytes + own.experts_bytes;
     memory.gradients = gradient_bytes(choices) * (own.replicated + own.experts);
     memory.optimizer = optimizer_bytes(choices) * (own.replicated / replicas + own.experts / expert_replicas);
-    memory.communication = normal_buffer_bytes(setup_.model, ep, setup_.scenario.comm.num_sms);
+    const Comm& comm = setup_.scenario.comm;
+    if (comm.mode == CommMode::normal) {
+      memory.communication = normal_buffer_bytes(setup_.model, setup_.scenario.parallelism.ep, comm.num_sms);
+    }
     return memory;
   }
 

@@ -139,6 +139,7 @@ void StragglerDraw::set_starts(std::uint32_t number) {
   const ChainTime& chain = chains_.times[number];
   std::fill(starts_.begin(), starts_.end(), 0);
   if (chain.leaves != kNoMeeting) {
+    MOELINE_CHECK(!all_arrived_[chain.leaves].empty(), "ranks leave a meeting after they came to it");
     const std::size_t group = group_of(alone_.meetings[chain.leaves]);
     for (std::size_t rank = 0; rank < ranks_; ++rank) starts_[rank] = all_arrived_[chain.leaves][rank / group];
   }

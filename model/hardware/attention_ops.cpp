@@ -22,6 +22,20 @@ AttentionShape checked(const AttentionShape& shape, const Spec& spec) {
   return shape;
 }
 
+AttentionShape prompt_shape(const OpKeys& keys) {
+  const double seq = keys.size("seq", 4096);
+  const double heads = keys.size("heads", 128);
+  const AttentionShape shape{.batch = keys.size("batch", 1),
+                             .heads = heads,
+                             .kv_heads = keys.size("kv_heads", static_cast<int>(heads)),
+                             .query_len = seq,
+                             .kv_len = seq + keys.size_or_none("cached_len"),
+                             .qk_dim = keys.size("qk_dim", 192),
+                             .v_dim = keys.size("v_dim", 128),
+                             .math = precision_named(keys.choice("dtype", {"bf16", "fp8"}))};
+  return checked(shape, keys.spec());
+}
+
 }  // namespace
 
 RequestedOp mla_decode_op(const std::string& text, const MachineFacts& machine) {
@@ -57,17 +71,12 @@ RequestedOp gqa_decode_op(const std::string& text, const MachineFacts& machine) 
 RequestedOp attention_forward_op(const std::string& text, const MachineFacts& machine) {
   const OpKeys keys(text,
                     {"seq", "batch", "cached_len", "heads", "kv_heads", "qk_dim", "v_dim", "window", "dtype", "l2"});
-  const double seq = keys.size("seq", 4096);
-  const double heads = keys.size("heads", 128);
-  const AttentionShape shape{.batch = keys.size("batch", 1),
-                             .heads = heads,
-                             .kv_heads = keys.size("kv_heads", static_cast<int>(heads)),
-                             .query_len = seq,
-                             .kv_len = seq + keys.size_or_none("cached_len"),
-                             .qk_dim = keys.size("qk_dim", 192),
-                             .v_dim = keys.size("v_dim", 128),
-                             .math = precision_named(keys.choice("dtype", {"bf16", "fp8"}))};
-  return keys.requested(text, {prefill_core(checked(shape, keys.spec()), keys.size_or_none("window"))}, machine);
+  return keys.requested(text, {prefill_core(prompt_shape(keys), keys.size_or_none("window"))}, machine);
+}
+
+RequestedOp attention_backward_op(const std::string& text, const MachineFacts& machine) {
+  const OpKeys keys(text, {"seq", "batch", "cached_len", "heads", "kv_heads", "qk_dim", "v_dim", "window", "l2"});
+  return keys.requested(text, {prefill_backward_core(prompt_shape(keys), keys.size_or_none("window"))}, machine);
 }
 
 }  // namespace moeline

@@ -21,6 +21,7 @@ namespace moeline {
 [[nodiscard]] RequestedOp mla_decode_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp gqa_decode_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp attention_forward_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp attention_backward_op(const std::string& text, const MachineFacts& machine);
 
 // state_ops.cpp
 [[nodiscard]] RequestedOp state_scan_op(const std::string& text, const MachineFacts& machine);

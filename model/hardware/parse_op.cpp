@@ -41,6 +41,8 @@ const std::vector<Kind>& kinds() {
       {"attention_forward",
        "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0,dtype=bf16|fp8",
        attention_forward_op},
+      {"attention_backward", "seq=4096,batch=1,cached_len=0,heads=128,kv_heads=HEADS,qk_dim=192,v_dim=128,window=0",
+       attention_backward_op},
       {"state_scan",
        "kind=delta_net|kda|mamba|lightning,batch=1,seq=4096,heads=32,key_heads=HEADS,qk_dim=128,v_dim=128,chunk=64,"
        "state_bytes=4: prompts through linear attention",

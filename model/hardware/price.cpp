@@ -9,6 +9,7 @@
 #include "curves/curve.hpp"
 #include "curves/topology.hpp"
 #include "hardware/expert_chance.hpp"
+#include "moe/attention_core.hpp"
 #include "moe/fused_experts.hpp"
 #include "moe/kernels.hpp"
 
@@ -376,7 +377,25 @@ void price_by_form(const Operator& op, const std::string& family, const FamilyFi
 }
 
 void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                   const KernelSet& kernels, Price& price);
+
+// Of a pass that the machine's own tables lack.
+void price_by_forward_pass(const Operator& op, const Operator& forward, const PriceConditions& conditions,
+                           const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+  price_compute(forward, conditions, machine, kernels, price);
+  price.solo_us *= op.flops / forward.flops * kBackwardPerFlop;
+  doubt_price("by its forward pass", price);
+}
+
+void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                    const KernelSet& kernels, Price& price) {
+  if (op.family == Family::attention_backward) {
+    const Operator forward = prefill_core(op.attention, op.attention.window);
+    if (measured_fit(forward, {name_of(op.family)}, kernels) != nullptr) {
+      price_by_forward_pass(op, forward, conditions, machine, kernels, price);
+      return;
+    }
+  }
   const std::string family = priced_as(op, kernels);
   if (const FamilyFit* measured = fit_with_form(family, kernels)) {
     price_by_form(op, family, *measured, conditions, machine, kernels, price);

@@ -41,6 +41,10 @@ struct PriceConditions {
 /// The same of a kernel: what a serving stack's tables measured it as comes first.
 [[nodiscard]] std::string priced_as(const Operator& op, const KernelSet& kernels);
 
+/// What attention's backward pass takes per FLOP over its forward pass, in DeepSeek's profile of training, which has
+/// both (hwprofiles/h800.yaml, deepseek-2025-02). A stack's tables have the forward pass alone.
+inline constexpr double kBackwardPerFlop = 1.747 / 1.4489;
+
 /// Even a kernel with next to nothing to do takes as long as the small ones do. 0 where the set does not know.
 [[nodiscard]] double shortest_us(const KernelSet& kernels, const MachineFacts& machine);
 

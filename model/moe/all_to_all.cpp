@@ -142,13 +142,25 @@ AllToAllWork transfer_work(const LayerWork& work) {
 std::vector<Operator> normal_dispatch(const AllToAllWork& work) {
   Operator layout = routing_scan(deep_ep(work, "get_dispatch_layout"), work.tokens * work.experts);
   layout.blocks = 16;
+  Operator tokens = transfer(Family::dispatch, "dispatch", work, work.dispatch, 2);
+  tokens.reads_counts = true;
   return {in(kDispatchInput, layout), in(kDispatchBarrier, notify(work, "notify_dispatch")),
-          in(kDispatchTransfer, transfer(Family::dispatch, "dispatch", work, work.dispatch, 2))};
+          in(kDispatchTransfer, tokens)};
 }
 
 std::vector<Operator> normal_combine(const AllToAllWork& work) {
   return {in(kCombineBarrier, notify(work, "cached_notify")),
           in(kCombineTransfer, transfer(Family::combine, "combine", work, Precision::bf16, 0))};
+}
+
+std::vector<Operator> cached_dispatch(const AllToAllWork& work, Precision numbers) {
+  return {in(kCombineBarrier, notify(work, "cached_notify")),
+          in(kCombineTransfer, transfer(Family::dispatch_cached, "dispatch", work, numbers, 0))};
+}
+
+std::vector<Operator> combine_of_gradients(const AllToAllWork& work) {
+  return {in(kDispatchBarrier, notify(work, "cached_notify")),
+          in(kDispatchTransfer, transfer(Family::combine, "combine", work, Precision::bf16, 1))};
 }
 
 Operator low_latency_dispatch(const AllToAllWork& work, Stage stage) {
@@ -182,18 +194,13 @@ std::vector<Operator> nvlink_combine(const AllToAllWork& work) {
 std::vector<Operator> dispatch_forward(const LayerWork& work) { return normal_dispatch(transfer_work(work)); }
 
 std::vector<Operator> combine_backward(const LayerWork& work) {
-  const AllToAllWork transfers = transfer_work(work);
-  return {in(kCombineInput, cast("cast dY to fp8", work.tokens(), work.model.hidden_size)),
-          in(kCombineBarrier, notify(transfers, "cached_notify")),
-          in(kCombineTransfer, transfer(Family::dispatch_cached, "dispatch", transfers, Precision::fp8, 0))};
+  std::vector<Operator> ops = cached_dispatch(transfer_work(work), Precision::fp8);
+  ops.insert(ops.begin(), in(kCombineInput, cast("cast dY to fp8", work.tokens(), work.model.hidden_size)));
+  return ops;
 }
 
 std::vector<Operator> combine_forward(const LayerWork& work) { return normal_combine(transfer_work(work)); }
 
-std::vector<Operator> dispatch_backward(const LayerWork& work) {
-  const AllToAllWork transfers = transfer_work(work);
-  return {in(kDispatchBarrier, notify(transfers, "cached_notify")),
-          in(kDispatchTransfer, transfer(Family::combine, "combine", transfers, Precision::bf16, 1))};
-}
+std::vector<Operator> dispatch_backward(const LayerWork& work) { return combine_of_gradients(transfer_work(work)); }
 
 }  // namespace moeline

@@ -26,6 +26,11 @@ struct AllToAllWork {
 /// Normal mode, BF16 back: barrier, transfer.
 [[nodiscard]] std::vector<Operator> normal_combine(const AllToAllWork& work);
 
+/// The way back in training: gradients of results out again, by the layout of the forward pass, and gradients of tokens
+/// summed up on their way back.
+[[nodiscard]] std::vector<Operator> cached_dispatch(const AllToAllWork& work, Precision numbers);
+[[nodiscard]] std::vector<Operator> combine_of_gradients(const AllToAllWork& work);
+
 /// Low-latency mode: one message per token and expert, straight to the expert's rank.
 [[nodiscard]] Operator low_latency_dispatch(const AllToAllWork& work, Stage stage);
 [[nodiscard]] Operator low_latency_combine(const AllToAllWork& work, Stage stage);

@@ -58,8 +58,8 @@ Operator prefill_core(const AttentionShape& shape, double window) {
   return op;
 }
 
-Operator prefill_backward_core(const AttentionShape& shape) {
-  Operator op = prefill_core(shape);
+Operator prefill_backward_core(const AttentionShape& shape, double window) {
+  Operator op = prefill_core(shape, window);
   op.name = "FlashAttention backward";
   op.family = Family::attention_backward;
   op.measured_as = "";

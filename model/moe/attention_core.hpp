@@ -13,7 +13,7 @@ namespace moeline {
 
 /// Its backward: S once more, dP, dV, dQ, dK: five products where the forward has two, three of them over the query-key
 /// width. Bytes as above.
-[[nodiscard]] Operator prefill_backward_core(const AttentionShape& shape);
+[[nodiscard]] Operator prefill_backward_core(const AttentionShape& shape, double window = 0);
 
 /// Absorbed MLA over a cache of latents: all heads share one key of `qk_dim` numbers, whose first `v_dim` are the
 /// value.

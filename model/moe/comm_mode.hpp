@@ -10,6 +10,7 @@ enum class CommMode {
   all_gather,   ///< every rank gets the tokens of all, and its part of the sums back by reduce-scatter
   all_reduce,   ///< all ranks have the same tokens: partial sums are added up
   none,         ///< one rank has all experts, and all of each
+  all_to_all,   ///< NCCL's: each token once for each of its experts, behind counts that the host reads
 };
 
 /// How the keys and values of a prompt reach the ranks that share its tokens.

@@ -34,6 +34,7 @@ std::vector<Operator> dispatch(const InferenceWork& work) {
       return {in(kDispatchTransfer, gather_for_experts(work))};
     case CommMode::all_reduce:
     case CommMode::none:
+    case CommMode::all_to_all:  // of training
       break;
   }
   return {};
@@ -52,6 +53,7 @@ std::vector<Operator> results_back(const InferenceWork& work) {
     case CommMode::all_reduce:
       return {in(kCombineTransfer, all_reduce_tokens(work))};
     case CommMode::none:
+    case CommMode::all_to_all:
       break;
   }
   return {};

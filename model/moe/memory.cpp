@@ -20,14 +20,9 @@ double local_experts(const Architecture& model, const GpuWork& d) {
 
 // Of a module's matrices, that a rank has; routed experts by the number of them that it has.
 double own_share(const Module& module, const Architecture& model, const GpuWork& d) {
-  if (module.attention.kind != AttentionKind::none) {
-    const LayerAttention own = attention_of_rank(module.attention, d.tp);
-    return parameters_of(attention_matrices(model, own)) / parameters_of(attention_matrices(model, module.attention));
-  }
   if (module.name == kRoutedExperts) return 1.0 / d.moe_tp;
-  if (module.name == kSharedExperts) return d.mode == CommMode::all_reduce ? 1.0 / d.tp : 1.0;
-  const bool split = module.name.starts_with(kDenseFfn) || module.name == "embedding" || module.name == "LM head";
-  return split ? 1.0 / d.tp : 1.0;
+  if (module.name == kSharedExperts && d.mode != CommMode::all_reduce) return 1;
+  return tensor_parallel_share(module, model, d.tp);
 }
 
 double weight_bytes(const Architecture& model, const GpuWork& d, const std::vector<Module>& list) {
@@ -178,6 +173,16 @@ double communication_bytes(const Architecture& a, const GpuWork& d) {
 }
 
 }  // namespace
+
+double tensor_parallel_share(const Module& module, const Architecture& model, int tp) {
+  if (module.attention.kind != AttentionKind::none) {
+    const LayerAttention own = attention_of_rank(module.attention, tp);
+    return parameters_of(attention_matrices(model, own)) / parameters_of(attention_matrices(model, module.attention));
+  }
+  const bool split = module.name.starts_with(kDenseFfn) || module.name == kSharedExperts ||
+                     module.name == "embedding" || module.name == "LM head";
+  return split ? 1.0 / tp : 1.0;
+}
 
 double normal_buffer_bytes(const Architecture& a, int ep, int comm_sms) {
   constexpr double kGpus = 8;        // of a node; DeepEP knows no other

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "architecture/blocks.hpp"
+#include "architecture/parameters.hpp"
 #include "moe/comm_mode.hpp"
 #include "moe/sequences.hpp"
 
@@ -78,6 +79,10 @@ struct Memory {
 /// node. NVLink's all-to-all: for each rank a slot for each token of a micro-batch, as it travels and as BF16 result.
 /// Buffers of collectives, some MB, are not in it.
 [[nodiscard]] Memory memory_per_gpu(const Architecture& model, const GpuWork& work);
+
+/// Of a module's matrices, what one of `tp` ranks has: 1/tp of attention but for MLA's projections into latents, and of
+/// key and value heads one at least; of dense and shared feed-forward networks, embedding and LM head. All of the rest.
+[[nodiscard]] double tensor_parallel_share(const Module& module, const Architecture& model, int tp);
 
 /// Communication buffers of the normal mode, as above.
 [[nodiscard]] double normal_buffer_bytes(const Architecture& model, int ep, int comm_sms);

@@ -110,6 +110,7 @@ struct Operator {
   bool parallel = false;  ///< independent of its neighbours: may run on a second stream beside them
   bool beside = false;    ///< a message to a neighbour, which may start once what is before it in its phase has ended
   int awaits = 0;         ///< so many of its phase's operators beside must have ended first
+  bool reads_counts = false;  ///< the host reads what each rank will get before it launches the kernel
   std::optional<Precision> precision{};  ///< that its tensor cores multiply; else its family's
   std::string measured_as{};  ///< family of a serving stack's tables that it belongs to, "linear_fp8"; "": none
   bool hot = false;           ///< timed again and again on the same operands, some of which L2 then holds

@@ -3,43 +3,48 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <tuple>
 
 #include "base/error.hpp"
+#include "moe/dependency.hpp"
+#include "moe/megatron.hpp"
 
 namespace moeline {
 namespace {
 
+using KernelsOf = std::vector<Operator> (*)(const LayerWork&);
+
 struct NamedPhase {
   BlockKind kind;
   const char* name;
-  std::vector<Operator> (*kernels)(const LayerWork&);
+  KernelsOf deepseek, megatron;
 };
 
 constexpr std::array<NamedPhase, 24> kPhases = {{
-    {BlockKind::moe_layer, "attn(F)", attention_forward},
-    {BlockKind::moe_layer, "dispatch(F)", dispatch_forward},
-    {BlockKind::moe_layer, "mlp(F)", experts_forward},
-    {BlockKind::moe_layer, "combine(F)", combine_forward},
-    {BlockKind::moe_layer, "combine(B)", combine_backward},
-    {BlockKind::moe_layer, "mlp(B)", experts_backward_input},
-    {BlockKind::moe_layer, "mlp(W)", experts_backward_weight},
-    {BlockKind::moe_layer, "dispatch(B)", dispatch_backward},
-    {BlockKind::moe_layer, "attn(B)", attention_backward_input},
-    {BlockKind::moe_layer, "attn(W)", attention_backward_weight},
-    {BlockKind::dense_layer, "attn(F)", attention_forward},
-    {BlockKind::dense_layer, "mlp(F)", dense_forward},
-    {BlockKind::dense_layer, "mlp(B)", dense_backward_input},
-    {BlockKind::dense_layer, "mlp(W)", dense_backward_weight},
-    {BlockKind::dense_layer, "attn(B)", attention_backward_input},
-    {BlockKind::dense_layer, "attn(W)", attention_backward_weight},
-    {BlockKind::embedding, "embedding(F)", embedding_forward},
-    {BlockKind::embedding, "embedding(W)", embedding_weight},
-    {BlockKind::head, "head(F)", head_forward},
-    {BlockKind::head, "head(B)", head_backward_input},
-    {BlockKind::head, "head(W)", head_weight},
-    {BlockKind::mtp, "mtp(F)", mtp_forward},
-    {BlockKind::mtp, "mtp(B)", mtp_backward_input},
-    {BlockKind::mtp, "mtp(W)", mtp_weight},
+    {BlockKind::moe_layer, "attn(F)", attention_forward, megatron::attention_forward},
+    {BlockKind::moe_layer, "dispatch(F)", dispatch_forward, megatron::dispatch_forward},
+    {BlockKind::moe_layer, "mlp(F)", experts_forward, megatron::experts_forward},
+    {BlockKind::moe_layer, "combine(F)", combine_forward, megatron::combine_forward},
+    {BlockKind::moe_layer, "combine(B)", combine_backward, megatron::combine_backward},
+    {BlockKind::moe_layer, "mlp(B)", experts_backward_input, megatron::experts_backward_input},
+    {BlockKind::moe_layer, "mlp(W)", experts_backward_weight, megatron::experts_backward_weight},
+    {BlockKind::moe_layer, "dispatch(B)", dispatch_backward, megatron::dispatch_backward},
+    {BlockKind::moe_layer, "attn(B)", attention_backward_input, megatron::attention_backward_input},
+    {BlockKind::moe_layer, "attn(W)", attention_backward_weight, megatron::attention_backward_weight},
+    {BlockKind::dense_layer, "attn(F)", attention_forward, megatron::attention_forward},
+    {BlockKind::dense_layer, "mlp(F)", dense_forward, megatron::dense_forward},
+    {BlockKind::dense_layer, "mlp(B)", dense_backward_input, megatron::dense_backward_input},
+    {BlockKind::dense_layer, "mlp(W)", dense_backward_weight, megatron::dense_backward_weight},
+    {BlockKind::dense_layer, "attn(B)", attention_backward_input, megatron::attention_backward_input},
+    {BlockKind::dense_layer, "attn(W)", attention_backward_weight, megatron::attention_backward_weight},
+    {BlockKind::embedding, "embedding(F)", embedding_forward, megatron::embedding_forward},
+    {BlockKind::embedding, "embedding(W)", embedding_weight, megatron::embedding_weight},
+    {BlockKind::head, "head(F)", head_forward, megatron::head_forward},
+    {BlockKind::head, "head(B)", head_backward_input, megatron::head_backward_input},
+    {BlockKind::head, "head(W)", head_weight, megatron::head_weight},
+    {BlockKind::mtp, "mtp(F)", mtp_forward, megatron::mtp_forward},
+    {BlockKind::mtp, "mtp(B)", mtp_backward_input, megatron::mtp_backward_input},
+    {BlockKind::mtp, "mtp(W)", mtp_weight, megatron::mtp_weight},
 }};
 
 std::vector<std::string> names_of(BlockKind kind) {
@@ -51,22 +56,25 @@ std::vector<std::string> names_of(BlockKind kind) {
 }
 
 // Phases are listed in the order of the data.
-const std::vector<std::string>& ending(BlockKind kind, const char* pass) {
+const std::vector<std::string>& ending(BlockKind kind, const char* pass, bool sends) {
   static const auto kNames = [] {
-    std::map<std::pair<BlockKind, std::string>, std::vector<std::string>> names;
+    std::map<std::tuple<BlockKind, std::string, bool>, std::vector<std::string>> names;
     for (const NamedPhase& phase : kPhases) {
-      const std::string name = phase.name;
-      names[{phase.kind, name.substr(name.size() - 3)}].push_back(name);
+      const std::string name = phase.name, ending = name.substr(name.size() - 3);
+      names[{phase.kind, ending, true}].push_back(name);
+      if (!is_transfer(name)) names[{phase.kind, ending, false}].push_back(name);
     }
     return names;
   }();
   static const std::vector<std::string> kNone;
-  const auto found = kNames.find({kind, pass});
+  const auto found = kNames.find({kind, pass, sends});
   return found == kNames.end() ? kNone : found->second;
 }
 
 // With full recomputation nothing is kept for longer than a layer, so nothing is made narrow or repeated within it.
+// Megatron's lists have in them what is recomputed.
 bool leaves_out(const TrainingChoices& choices, Purpose purpose) {
+  if (choices.by_megatron()) return false;
   if (purpose == Purpose::recompute) return choices.recompute != Recompute::selective;
   return purpose == Purpose::storage && (!choices.narrow_activations || choices.recompute == Recompute::full);
 }
@@ -76,7 +84,7 @@ bool leaves_out(const TrainingChoices& choices, Purpose purpose) {
 std::vector<Operator> training_phase(const std::string& phase, const LayerWork& work) {
   for (const NamedPhase& candidate : kPhases) {
     if (candidate.kind != work.kind || phase != candidate.name) continue;
-    std::vector<Operator> ops = candidate.kernels(work);
+    std::vector<Operator> ops = work.choices.by_megatron() ? candidate.megatron(work) : candidate.deepseek(work);
     std::erase_if(ops, [&](const Operator& op) { return leaves_out(work.choices, op.purpose); });
     return ops;
   }
@@ -88,8 +96,8 @@ const std::vector<std::string>& training_phase_names() {
   return kNames;
 }
 
-const std::vector<std::string>& forward_phases(BlockKind kind) { return ending(kind, "(F)"); }
-const std::vector<std::string>& backward_phases(BlockKind kind) { return ending(kind, "(B)"); }
-const std::vector<std::string>& weight_phases(BlockKind kind) { return ending(kind, "(W)"); }
+const std::vector<std::string>& forward_phases(BlockKind kind, bool sends) { return ending(kind, "(F)", sends); }
+const std::vector<std::string>& backward_phases(BlockKind kind, bool sends) { return ending(kind, "(B)", sends); }
+const std::vector<std::string>& weight_phases(BlockKind kind) { return ending(kind, "(W)", true); }
 
 }  // namespace moeline

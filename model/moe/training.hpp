@@ -1,10 +1,10 @@
-// The kernels of one MoE layer in DeepSeek-V3's training, phase by phase, in launch order.
+// The kernels of training, phase by phase, in launch order: DeepSeek's own, or Megatron-Core's (megatron.hpp).
 //
-// The list is that of DeepSeek's published profile of February 2025 (deepseek-ai/profile-data, train.json): FP8
-// linears with the casts, transposes and saved copies that they need, FlashAttention-3, group-limited router with
-// auxiliary loss, recomputation of the MLA up-projections, RMSNorm and SwiGLU. Byte counts are the least traffic of
-// the tensors involved. Phases are named as the profile's annotations name them: after the autograd operation, so
-// that combine(B), the backward of combine, is a dispatch kernel.
+// DeepSeek's list of a MoE layer is that of its published profile of February 2025 (deepseek-ai/profile-data,
+// train.json): FP8 linears with the casts, transposes and saved copies that they need, FlashAttention-3, group-limited
+// router with auxiliary loss, recomputation of the MLA up-projections, RMSNorm and SwiGLU. Byte counts are the least
+// traffic of the tensors involved. Phases are named as the profile's annotations name them: after the autograd
+// operation, so that combine(B), the backward of combine, is a dispatch kernel.
 //
 // Before the first MoE layer and behind the last there are other blocks; their lists are ours (training_blocks.cpp).
 #pragma once
@@ -13,20 +13,29 @@
 #include <vector>
 
 #include "architecture/blocks.hpp"
+#include "moe/comm_mode.hpp"
 #include "moe/operator.hpp"
 #include "moe/rank_work.hpp"
 #include "moe/training_choices.hpp"
 
 namespace moeline {
 
-/// Work of one rank in one block.
+/// Work of one rank in one block. `tp` ranks that follow each other share attention, dense and shared feed-forward
+/// networks and the sequences; between these each goes on with its part of the tokens (sequence parallelism, arXiv
+/// 2205.05198).
 struct LayerWork : RankWork {
   BlockKind kind = BlockKind::moe_layer;
+  Layer content{};  ///< of layers
   TrainingChoices choices{};
   int micro_batch_size = 1;
   int seq_len = 4096;
+  int tp = 1;
+  CommMode mode = CommMode::normal;  ///< how tokens reach experts
 
+  /// Of a micro-batch, which tp ranks have together.
   [[nodiscard]] double tokens() const { return static_cast<double>(micro_batch_size) * seq_len; }
+  /// The rank's part of them: those that it norms, routes and sends.
+  [[nodiscard]] double own_tokens() const { return tokens() / tp; }
   [[nodiscard]] double local_experts() const { return static_cast<double>(model.n_routed_experts) / ep; }
 };
 
@@ -60,9 +69,10 @@ struct LayerWork : RankWork {
 /// Of a MoE layer.
 [[nodiscard]] const std::vector<std::string>& training_phase_names();
 
-/// Phases of a block in the order of the data; none where it has nothing to do.
-[[nodiscard]] const std::vector<std::string>& forward_phases(BlockKind kind);
-[[nodiscard]] const std::vector<std::string>& backward_phases(BlockKind kind);  ///< of inputs' gradients
-[[nodiscard]] const std::vector<std::string>& weight_phases(BlockKind kind);    ///< each needs the (B) of its name
+/// Phases of a block in the order of the data; none where it has nothing to do. `sends`: tokens leave their rank for
+/// their experts, else there is neither dispatch nor combine.
+[[nodiscard]] const std::vector<std::string>& forward_phases(BlockKind kind, bool sends = true);
+[[nodiscard]] const std::vector<std::string>& backward_phases(BlockKind kind, bool sends = true);  ///< of inputs
+[[nodiscard]] const std::vector<std::string>& weight_phases(BlockKind kind);  ///< each needs the (B) of its name
 
 }  // namespace moeline

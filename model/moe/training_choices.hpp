@@ -4,15 +4,32 @@
 
 namespace moeline {
 
+/// Whose kernels train a model.
+enum class TrainingOperators {
+  deepseek,  ///< DeepSeek-V3's own, of its published profile: FP8 for models like it
+  megatron,  ///< Megatron-Core's with Transformer Engine: BF16 or FP8, GQA or MLA, dense or MoE layers
+};
+
 /// What the backward pass computes again instead of finding it in memory.
 enum class Recompute {
-  selective,  ///< RMSNorm, MLA's up-projections, SwiGLU
+  selective,  ///< by DeepSeek RMSNorm, MLA's up-projections, SwiGLU; by Megatron the modules below
   none,
-  full,  ///< each layer's whole forward pass, but for combine; only layers' inputs are kept
+  full,  ///< each layer's whole forward pass, by DeepSeek but for combine; only layers' inputs are kept
+};
+
+/// Megatron's --recompute-modules.
+struct RecomputedModules {
+  bool core_attn = false;    ///< attention's core
+  bool layernorm = false;    ///< the norms before attention and the feed-forward network
+  bool mla_up_proj = false;  ///< queries, keys and values from MLA's latents
+  bool moe_act = false;      ///< the activation of routed experts
+  bool mlp = false;          ///< dense feed-forward networks
 };
 
 struct TrainingChoices {
+  TrainingOperators operators = TrainingOperators::deepseek;
   Recompute recompute = Recompute::selective;
+  RecomputedModules modules{};     ///< of Megatron's operators
   bool narrow_activations = true;  ///< SwiGLU's input is kept in FP8, attention's output in 12 bits; else in BF16
   bool fp32_gradients = true;      ///< accumulated in FP32; else BF16
   bool fp32_moments = false;       ///< of AdamW; else BF16. Master weights are FP32
@@ -20,6 +37,8 @@ struct TrainingChoices {
   bool overlap_gradients = true;  ///< a stage's gradients are reduced as soon as they are complete, else after the last
   bool mtp = true;                ///< the model's MTP modules are trained, too
   bool overlap_sends = true;      ///< a rank goes on while it sends activations to another stage
+
+  [[nodiscard]] bool by_megatron() const { return operators == TrainingOperators::megatron; }
 };
 
 }  // namespace moeline

@@ -3,7 +3,10 @@
 #include <algorithm>
 
 #include "architecture/block_modules.hpp"
+#include "architecture/matrices.hpp"
 #include "moe/kernels.hpp"
+#include "moe/megatron.hpp"
+#include "moe/memory.hpp"
 
 namespace moeline {
 namespace {
@@ -13,18 +16,20 @@ using kernels::kFp32;
 const double kFp8 = activation_bytes(Precision::fp8);
 constexpr double kE5M6 = 1.5;
 
-// Columns of MLA's tensors, all heads together.
+// Columns of attention's tensors, all heads of the rank together.
 struct Widths {
-  explicit Widths(const Architecture& a)
-      : latents(a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim),
-        qk(1.0 * a.num_attention_heads * (a.qk_nope_head_dim + a.qk_rope_head_dim)),
-        v(1.0 * a.num_attention_heads * a.v_head_dim) {}
-  double latents, qk, v;
+  explicit Widths(const LayerWork& work)
+      : latents(work.model.q_lora_rank + work.model.kv_lora_rank + work.model.qk_rope_head_dim) {
+    const LayerAttention a = attention_of_rank(work.content.attention, work.tp);
+    qk = 1.0 * a.heads * a.qk_dim;
+    v = 1.0 * a.heads * a.v_dim;
+  }
+  double latents, qk = 0, v = 0;
 };
 
 double saved_by_attention(const LayerWork& work) {
   const Architecture& a = work.model;
-  const Widths w(a);
+  const Widths w(work);
   const double hidden = a.hidden_size;
   const bool keeps_all = work.choices.recompute == Recompute::none;
   double per_token = 2 * hidden * kBf16 + w.latents * kBf16 + a.num_attention_heads * kFp32;
@@ -48,27 +53,36 @@ double saved_by_mlp(const LayerWork& work) {
   return saved_by_ffn(work, work.load.rows, a.moe_intermediate_size) + saved_by_ffn(work, work.tokens(), shared);
 }
 
-double logits_bytes(const LayerWork& work) { return work.tokens() * work.model.vocab_size * kBf16; }
+double logits_bytes(const LayerWork& work) { return work.tokens() * work.model.vocab_size / work.tp * kBf16; }
 
 // `gradients` 1 with those of each tensor.
 double mlp_workspace(const LayerWork& work, double gradients) {
   const Architecture& a = work.model;
   const bool dense = work.kind == BlockKind::dense_layer;
   const double rows = dense ? work.tokens() : work.load.rows;
-  const double width = dense ? a.intermediate_size : a.moe_intermediate_size;
+  const double width = dense ? 1.0 * a.intermediate_size / work.tp : a.moe_intermediate_size;
   const double ends = a.hidden_size * (kFp8 + kBf16);
   return rows * (ends + (1 + gradients) * 2 * width * kBf16 + width * (kFp8 + gradients * kBf16));
 }
 
+// Of one module, of whose matrices the rank has so much.
+double megatron_bytes(const Module& module, double matrices) {
+  const double both_ways = number_bytes(module.type) < kBf16 ? 2 * kFp8 : 0;
+  return matrices * (kBf16 + both_ways) + module.vectors * kBf16;
+}
+
 }  // namespace
 
-StageParameters stage_parameters(const Architecture& model, std::span<const Block> blocks, int ep) {
+StageParameters stage_parameters(const Architecture& model, std::span<const Block> blocks, const StageSplit& split) {
   StageParameters stage;
   for (const Module& module : modules_of(model, blocks)) {
     const bool routed = module.name == kRoutedExperts;
-    const double count = module.count / (routed ? ep : 1);
-    (routed ? stage.experts : stage.replicated) += count * (module.matrices + module.vectors);
-    (routed ? stage.experts_bytes : stage.replicated_bytes) += count * module.bytes();
+    const double count = module.count / (routed ? split.ep : 1);
+    const double matrices = module.matrices * tensor_parallel_share(module, model, split.tp);
+    const bool megatron = split.operators == TrainingOperators::megatron;
+    (routed ? stage.experts : stage.replicated) += count * (matrices + module.vectors);
+    (routed ? stage.experts_bytes : stage.replicated_bytes) +=
+        count * (megatron ? megatron_bytes(module, matrices) : module.bytes());
   }
   return stage;
 }
@@ -78,11 +92,12 @@ double gradient_bytes(const TrainingChoices& choices) { return choices.fp32_grad
 double optimizer_bytes(const TrainingChoices& choices) { return kFp32 + 2 * (choices.fp32_moments ? kFp32 : kBf16); }
 
 double saved_bytes(const LayerWork& work) {
-  const double hidden = work.tokens() * work.model.hidden_size * kBf16;
+  const double hidden = work.own_tokens() * work.model.hidden_size * kBf16;
   if (work.kind == BlockKind::embedding) return 0;  // the tokens themselves
   if (work.kind == BlockKind::head) return hidden + logits_bytes(work);
   if (work.kind == BlockKind::mtp) return 2 * hidden;
   if (work.choices.recompute == Recompute::full) return hidden;
+  if (work.choices.by_megatron()) return megatron::saved_layer_bytes(work);
   return saved_by_attention(work) + saved_by_mlp(work);
 }
 
@@ -92,7 +107,8 @@ double pending_weight_bytes(const LayerWork& work) {
   if (work.kind == BlockKind::head) return logits_bytes(work) + work.tokens() * hidden * kBf16;
   if (work.kind == BlockKind::mtp) return work.tokens() * 3 * hidden * kBf16;
   if (!is_layer(work.kind)) return work.tokens() * hidden * kBf16;  // of the embedding
-  const Widths w(a);
+  if (work.choices.by_megatron()) return megatron::pending_layer_bytes(work);
+  const Widths w(work);
   const double up_kv = 1.0 * a.num_attention_heads * a.qk_nope_head_dim + w.v;
   const double down = a.q_lora_rank + a.kv_lora_rank + a.qk_rope_head_dim;
   const double attention = 2 * hidden + w.v + w.qk + up_kv + w.latents + hidden + down;
@@ -109,14 +125,14 @@ double pending_weight_bytes(const LayerWork& work) {
 
 double forward_workspace_bytes(const LayerWork& work) {
   if (!is_layer(work.kind)) return 0;
-  const Widths w(work.model);
+  const Widths w(work);
   return std::max(work.tokens() * (2 * w.qk + 2 * w.v) * kBf16, mlp_workspace(work, 0));
 }
 
 double backward_workspace_bytes(const LayerWork& work) {
   if (work.kind == BlockKind::head) return logits_bytes(work);
   if (!is_layer(work.kind)) return 0;
-  const Widths w(work.model);
+  const Widths w(work);
   double again = 0;  // what full recomputation brings back
   if (work.choices.recompute == Recompute::full) {
     LayerWork kept = work;

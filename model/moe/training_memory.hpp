@@ -1,4 +1,4 @@
-// Memory of one GPU in training with expert, pipeline and ZeRO-1 data parallelism, without tensor parallelism.
+// Memory of one GPU in training with tensor, expert, pipeline and ZeRO-1 data parallelism.
 #pragma once
 
 #include <span>
@@ -17,20 +17,32 @@ struct StageParameters {
   double experts_bytes = 0;
 };
 
-/// Weights are kept as the model has them: linear layers of an FP8 model in FP8 with a scale per 128x128; norms,
-/// router, embedding, LM head and MTP projection in BF16.
-[[nodiscard]] StageParameters stage_parameters(const Architecture& model, std::span<const Block> blocks, int ep);
+/// How a stage's parameters are split over ranks, and whose they are.
+struct StageSplit {
+  int ep = 1;
+  int tp = 1;
+  TrainingOperators operators = TrainingOperators::deepseek;
+};
+
+/// Tensor parallel ranks have 1/tp of attention but for MLA's projections into latents, of dense and shared
+/// feed-forward networks, of embedding and LM head; norms, router and MTP projection whole.
+///
+/// Bytes, by DeepSeek: as the model has them, linear layers in FP8 with a scale per 128x128; norms, router, embedding,
+/// LM head and MTP projection in BF16. By Megatron all in BF16, and linear layers in FP8 beside that, by rows and by
+/// columns.
+[[nodiscard]] StageParameters stage_parameters(const Architecture& model, std::span<const Block> blocks,
+                                               const StageSplit& split);
 
 /// Bytes of gradients and optimizer states per parameter: FP32 or BF16 gradients; FP32 master weights and two moments.
 [[nodiscard]] double gradient_bytes(const TrainingChoices& choices);
 [[nodiscard]] double optimizer_bytes(const TrainingChoices& choices);
 
-/// Bytes that one micro-batch leaves behind in a block from its forward pass until its backward pass is done: what the
-/// kernels of the backward pass read and no kernel of it computes (training_attention.cpp, training_experts.cpp).
-/// MoE layer, selective recomputation, per token: two hidden states (BF16), latents of queries and keys, the core's
-/// output (12 bits) with its log-sum-exp, the router's scores; per expert row its input (FP8) and gate_up output (FP8);
-/// of shared experts the same per token. Without recomputation also normed inputs and latents (FP8), q, k, v (BF16) and
-/// SwiGLU's output (FP8). Full: the layer's input alone.
+/// Bytes that one micro-batch leaves behind in a block from its forward pass until its backward pass is done. By
+/// Megatron as megatron.hpp has it. By DeepSeek what the kernels of the backward pass read and no kernel of it computes
+/// (training_attention.cpp, training_experts.cpp). MoE layer, selective recomputation, per token: two hidden states
+/// (BF16), latents of queries and keys, the core's output (12 bits) with its log-sum-exp, the router's scores; per
+/// expert row its input (FP8) and gate_up output (FP8); of shared experts the same per token. Without recomputation
+/// also normed inputs and latents (FP8), q, k, v (BF16) and SwiGLU's output (FP8). Full: the layer's input alone.
 [[nodiscard]] double saved_bytes(const LayerWork& work);
 
 /// Bytes that wait for the gradients of weights once those of inputs are computed, where the two are apart: both

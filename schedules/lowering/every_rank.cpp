@@ -24,6 +24,9 @@ void join(std::span<const RankProgram> ranks, std::size_t meeting, Label label, 
   }
 }
 
+// Nothing is before it on its rank: all are there.
+bool nobody_comes(const Meeting& meeting) { return meeting.arrives == kNoTask; }
+
 // No rank leaves a meeting before all of its group have arrived: a barrier ends once every rank's spin has started, a
 // kernel receives once every rank's messages are there, and a collective begins once every rank has come to it.
 void join(std::vector<RankProgram>& ranks, TaskGraphDraft& graph) {
@@ -32,6 +35,7 @@ void join(std::vector<RankProgram>& ranks, TaskGraphDraft& graph) {
   label.task_class = graph.add_class("host", Role::host);
   const std::span<const RankProgram> all = ranks;
   for (std::size_t i = 0; i < ranks.front().meetings().size(); ++i) {
+    if (nobody_comes(ranks.front().meetings()[i])) continue;
     const int meet = ranks.front().meetings()[i].ranks;
     const std::size_t group = meet > 0 ? static_cast<std::size_t>(meet) : ranks.size();
     for (std::size_t first = 0; first < ranks.size(); first += group) {
@@ -49,7 +53,9 @@ Program on_every_rank(ProgramDraft&& program, const std::string& plan_file,
   for (int rank = 0; rank < count; ++rank) append(ranks.emplace_back(program, rank));
   if (count > 1 && !program.setup().free_communication) join(ranks, program.graph());
   try {
-    return std::move(program).finish(count, ranks.front().meetings());
+    std::vector<Meeting> meetings = ranks.front().meetings();
+    std::erase_if(meetings, nobody_comes);
+    return std::move(program).finish(count, std::move(meetings));
   } catch (const CycleError& error) {
     throw SpecError(plan_file, 0, fmt::format("this order cannot run: {}", error.what()));
   }

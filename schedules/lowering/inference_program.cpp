@@ -117,7 +117,7 @@ void InferenceRank::connect() {
 
 Program inference_program(const Setup& setup, const InferenceShape& shape, const std::string& plan_file,
                           const std::function<void(InferenceRank&)>& append) {
-  ProgramDraft program(setup, setup.scenario.launch == Launch::stream);
+  ProgramDraft program(setup, setup.scenario.launch == Launch::stream ? Host::launches : Host::absent);
   InferencePhases phases(program, shape);
   return on_every_rank(std::move(program), plan_file, [&](RankProgram& rank) {
     InferenceRank step(phases, rank, {.blocks = phases.blocks(), .of_group = rank.rank()});

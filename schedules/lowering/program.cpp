@@ -73,6 +73,15 @@ int ranks_that_meet(const Operator& op) { return is_collective(op.family) && !op
 
 }  // namespace
 
+// DeepSeek's kernels are timed with whatever the host did. Where passes overlap, one's launches go on while the host
+// waits for the other's counts.
+Host host_of_training(const Scenario& scenario) {
+  const bool eager = scenario.training.by_megatron() && scenario.launch == Launch::stream;
+  const bool overlaps = !scenario.kind().plan.empty() && scenario.overlap != "none";
+  if (!eager) return Host::absent;
+  return overlaps ? Host::launches : Host::blocks;
+}
+
 Constant kernel_gap_of(const Setup& setup) {
   const bool graph = setup.scenario.launch == Launch::graph && !std::isnan(setup.kernels[Constant::graph_gap]);
   return graph ? Constant::graph_gap : Constant::kernel_gap;
@@ -133,6 +142,7 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
   kernel.stage = op.traffic.stage;
   kernel.parallel = op.parallel;
   kernel.beside = op.beside;
+  kernel.reads_counts = op.reads_counts;
   kernel.awaits = op.awaits;
   const bool wire = op.traffic.stage == Stage::wire;
   const bool free = setup_.free_communication && role_of(op.family) == Role::communication;

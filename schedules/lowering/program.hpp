@@ -78,6 +78,15 @@ struct Meeting {
   [[nodiscard]] bool is_barrier() const { return arrives == leaves; }
 };
 
+/// What the host does while the kernels run.
+enum class Host {
+  absent,    ///< nothing that they wait for, but for reading counts
+  launches,  ///< launches them one by one, and reads counts beside that
+  blocks,    ///< the same, and launches nothing while it waits for counts
+};
+/// Of training's programs.
+[[nodiscard]] Host host_of_training(const Scenario& scenario);
+
 /// Ready to run. Numbers are of one rank and step, on average over all.
 struct Program {
   TaskGraph graph;
@@ -117,6 +126,8 @@ struct PreparedKernel {
   Stage stage = Stage::whole;
   bool parallel = false;
   bool beside = false;
+  bool reads_counts = false;
+  bool launched_before = false;  ///< by a host that was early: its launch costs nothing that others wait for
   int awaits = 0;  ///< as Operator has them
   bool computes = false;
   int meets = 0;           ///< ranks, all of which start it together; 0: it is no such kernel
@@ -139,11 +150,11 @@ struct PreparedPhase {
 /// A program being written.
 class ProgramDraft {
  public:
-  /// `eager`: the host launches kernel by kernel. REQUIRES: `setup` outlives it.
-  explicit ProgramDraft(const Setup& setup, bool eager = false) : setup_(setup), eager_(eager) {}
+  /// `host`: what it does meanwhile. REQUIRES: `setup` outlives it.
+  explicit ProgramDraft(const Setup& setup, Host host = Host::absent) : setup_(setup), host_(host) {}
 
   [[nodiscard]] const Setup& setup() const { return setup_; }
-  [[nodiscard]] bool eager() const { return eager_; }
+  [[nodiscard]] Host host() const { return host_; }
   [[nodiscard]] TaskGraphDraft& graph() { return graph_; }
 
   /// The reference stays valid.
@@ -166,7 +177,7 @@ class ProgramDraft {
   [[nodiscard]] Price price_of(const Operator& op, const PriceConditions& conditions);
 
   const Setup& setup_;
-  bool eager_;
+  Host host_;
   TaskGraphDraft graph_;
   std::deque<PreparedPhase> phases_;
   std::vector<KernelTraits> traits_;

@@ -75,20 +75,22 @@ PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
       kernel = end;
       continue;
     }
+    const TaskId before = last_[static_cast<std::size_t>(place.stream)];
     const bool together = kernel != phase.kernels.begin() && std::prev(kernel)->meets >= kernel->meets;
     const TaskId task =
         kernel->meets > 1 && !together ? add_meeting(*kernel, tasks, place) : add_kernel(*kernel, tasks, place);
     if (kernel->awaits > 0) graph().start_after_end(beside[static_cast<std::size_t>(kernel->awaits) - 1], task);
     const bool barrier = kernel->family == Family::notify;
-    if (tasks.notify == kNoTask && !tasks.begins_together)
+    if (tasks.notify == kNoTask && tasks.together == kNoTask && !tasks.begins_together)
       tasks.lead += kernel->task.delay + (barrier ? Time::zero() : kernel->task.solo);
     if (barrier) {
       tasks.notify = task;
       tasks.meeting = meetings_.size();
       meetings_.push_back({.arrives = task, .leaves = task, .phase = tasks.phase});
     }
-    if (kernel->family == Family::dispatch && program_.setup().scenario.launch == Launch::stream) {
-      wait_for_host("read counts, launch dispatch", Constant::read_counts, tasks, task);
+    if (kernel->reads_counts && program_.setup().scenario.launch == Launch::stream) {
+      const TaskId counted = tasks.notify != kNoTask ? tasks.notify : before;
+      wait_for_host({"read counts, launch dispatch", Constant::read_counts, tasks.phase}, counted, task);
     }
     ++kernel;
   }
@@ -99,7 +101,8 @@ PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
 // On a stream of its own, so that it waits for no all-to-all that a schedule launched before.
 TaskId RankProgram::add_beside(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place) {
   const TaskId before = last_[static_cast<std::size_t>(place.stream)];
-  const TaskId task = add_kernel(kernel, phase, {place.layer, place.micro_batch, StreamName::activations_to_next});
+  const StreamName stream = kernel.family == Family::send ? StreamName::activations_to_next : StreamName::collectives;
+  const TaskId task = add_kernel(kernel, phase, {place.layer, place.micro_batch, stream});
   if (before != kNoTask) graph().start_after_end(before, task);
   return task;
 }
@@ -108,12 +111,16 @@ TaskId RankProgram::add_beside(const PreparedKernel& kernel, const PhaseTasks& p
 TaskId RankProgram::add_meeting(const PreparedKernel& kernel, PhaseTasks& tasks, const Place& place) {
   const TaskId before = last_[static_cast<std::size_t>(place.stream)];
   const TaskId task = add_kernel(kernel, tasks, place);
-  Meeting meeting{.leaves = task, .phase = tasks.phase, .ranks = kernel.meets};
+  Meeting meeting{.arrives = before, .leaves = task, .work = before, .phase = tasks.phase, .ranks = kernel.meets};
   if (task == tasks.first) {
     tasks.begins_together = true;
     tasks.meeting = meetings_.size();
   } else {
-    meeting.arrives = meeting.work = before;
+    const bool is_first = !tasks.begins_together && tasks.notify == kNoTask && tasks.wire == kNoTask;
+    if (is_first && tasks.together == kNoTask) {
+      tasks.together = task;
+      tasks.meeting = meetings_.size();
+    }
     if (program_.setup().expects_waits()) {
       meeting.wait = add_host_task("the slowest rank", Time::zero(), tasks.phase);
       graph().start_after_end(before, meeting.wait);
@@ -170,9 +177,9 @@ void RankProgram::meet(const PhaseTasks& before, const PhaseTasks& after, double
   if (after.wire != kNoTask) {
     graph().start_after_end(after.first, slowest);
     graph().start_after_end(slowest, after.wire);
-  } else if (after.begins_together) {
+  } else if (after.begins_together || after.together != kNoTask) {
     graph().start_after_end(before.last, slowest);
-    graph().start_after_end(slowest, after.first);
+    graph().start_after_end(slowest, after.begins_together ? after.first : after.together);
   } else {
     MOELINE_CHECK(after.notify != kNoTask, std::to_string(after.phase));
     graph().start_after_end(before.last, slowest);
@@ -251,7 +258,8 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
   TaskId& last = last_[static_cast<std::size_t>(place.stream)];
   if (last != kNoTask) graph().start_after_end(last, id);
   last = id;
-  if (program_.eager() && kernel.stage != Stage::wire) launch_from_host(id, phase.phase);
+  const bool launched = kernel.stage != Stage::wire && !kernel.launched_before;
+  if (program_.host() != Host::absent && launched) launch_from_host(id, phase.phase);
   return id;
 }
 
@@ -296,14 +304,19 @@ Label RankProgram::host_label(const char* name, std::uint32_t phase) {
   return label(named, StreamName::host, phase);
 }
 
-void RankProgram::wait_for_host(const char* work, Constant duration, const PhaseTasks& dispatch, TaskId task) {
-  const TaskId host = add_host_task(work, from_us(program_.constant(duration)), dispatch.phase);
-  graph().start_after_end(dispatch.notify, host);
+void RankProgram::wait_for_host(const HostWork& work, TaskId counted, TaskId task) {
+  const TaskId host = add_host_task(work.name, from_us(program_.constant(work.duration)), work.phase);
+  graph().start_after_end(counted, host);
   graph().start_after_end(host, task);
+  if (program_.host() != Host::blocks) return;
+  TaskId& last = last_[static_cast<std::size_t>(StreamName::host)];
+  if (last != kNoTask) graph().start_after_end(last, host);
+  last = host;
 }
 
 void RankProgram::host_edge(const PhaseTasks& dispatch, const PhaseTasks& after) {
-  wait_for_host("read counts, launch mlp(W)", Constant::host_launch, dispatch, after.first);
+  if (dispatch.notify == kNoTask) return;
+  wait_for_host({"read counts, launch mlp(W)", Constant::host_launch, dispatch.phase}, dispatch.notify, after.first);
 }
 
 }  // namespace moeline

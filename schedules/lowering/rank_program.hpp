@@ -47,6 +47,7 @@ struct PhaseTasks {
   TaskId notify = kNoTask;       ///< the barrier before a normal transfer
   TaskId wire = kNoTask;         ///< of a low-latency transfer
   bool begins_together = false;  ///< its first kernel is a collective
+  TaskId together = kNoTask;     ///< else its first collective, where it has one
   std::size_t meeting = 0;       ///< of a transfer, among the rank's
   std::uint32_t phase = 0;
   int repeats = 1;  ///< of its layer: so many it stands for
@@ -85,7 +86,7 @@ class RankProgram {
   TaskId after_start(const PhaseTasks& phase, Time time);
   /// The end of all computation appended so far. Nothing waits for it by itself.
   TaskId computed();
-  /// The host launches `after` only once it has read the counts of `dispatch`.
+  /// The host launches `after` only once it has read the counts that the barrier of `dispatch` brought.
   void host_edge(const PhaseTasks& dispatch, const PhaseTasks& after);
 
   /// The label of a task of this rank.
@@ -104,7 +105,13 @@ class RankProgram {
   [[nodiscard]] Time drawn(const PreparedKernel& kernel);
   [[nodiscard]] Label host_label(const char* name, std::uint32_t phase);
   TaskId add_host_task(const char* name, Time duration, std::uint32_t phase);
-  void wait_for_host(const char* work, Constant duration, const PhaseTasks& dispatch, TaskId task);
+  struct HostWork {
+    const char* name;
+    Constant duration;
+    std::uint32_t phase;
+  };
+  /// `task` starts once the host has done its work, which it can when `counted` has ended.
+  void wait_for_host(const HostWork& work, TaskId counted, TaskId task);
   void launch_from_host(TaskId kernel, std::uint32_t phase);
 
   ProgramDraft& program_;

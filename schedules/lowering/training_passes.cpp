@@ -16,22 +16,23 @@ std::string with_pass(const std::string& phase, const std::string& pass) {
   return phase.substr(0, phase.size() - pass.size()) + pass;
 }
 
-// Forward work that full recomputation repeats before a block's backward pass: nothing there needs what combine gives.
+// Forward work that full recomputation repeats before a block's backward pass: nothing there needs what combine gives,
+// but Megatron repeats the layer as it is.
 std::vector<std::string> recomputed_phases(const TrainingPhases& phases, BlockKind block) {
   if (!is_layer(block) || phases.setup().scenario.training.recompute != Recompute::full) return {};
-  std::vector<std::string> names = forward_phases(block);
-  std::erase(names, "combine(F)");
+  std::vector<std::string> names = phases.forward(block);
+  if (!phases.setup().scenario.training.by_megatron()) std::erase(names, "combine(F)");
   return names;
 }
 
 // In order of execution; weights' gradients behind those of the inputs of the same operators.
-std::vector<std::string> phases_of(PassKind kind, BlockKind block) {
-  if (kind == PassKind::forward) return forward_phases(block);
-  if (kind == PassKind::backward_input) return backward_phases(block);
+std::vector<std::string> phases_of(const TrainingPhases& phases, PassKind kind, BlockKind block) {
+  if (kind == PassKind::forward) return phases.forward(block);
+  if (kind == PassKind::backward_input) return phases.backward(block);
   const std::vector<std::string>& weights = weight_phases(block);
-  if (kind == PassKind::weight || backward_phases(block).empty()) return weights;
+  if (kind == PassKind::weight || phases.backward(block).empty()) return weights;
   std::vector<std::string> names;
-  for (const std::string& name : backward_phases(block)) {
+  for (const std::string& name : phases.backward(block)) {
     names.push_back(name);
     if (contains(weights, with_pass(name, "(W)"))) names.push_back(with_pass(name, "(W)"));
   }
@@ -49,7 +50,7 @@ class DataPath {
       ends_.input = now;
     } else {
       rank_.order(ends_.output, now);
-      const bool meets_ranks = is_transfer(name) && !is_transfer(last_name_);
+      const bool meets_ranks = (is_transfer(name) && !is_transfer(last_name_)) || now.begins_together;
       if (meets_ranks) rank_.meet(work == nullptr ? ends_.output : *work, now, phases_.wait_us(name));
     }
     ends_.output = now;
@@ -87,10 +88,10 @@ class Chain {
 
 // What a block has to do where the plan names a phase of a MoE layer: the same, for blocks that are no layers instead
 // of mlp their own, or nothing.
-std::string phase_at(const std::string& planned, BlockKind block) {
+std::string phase_at(const TrainingPhases& phases, const std::string& planned, BlockKind block) {
   const std::string pass = planned.substr(planned.size() - 3);
-  const std::vector<std::string>& names = pass == "(F)"   ? forward_phases(block)
-                                          : pass == "(B)" ? backward_phases(block)
+  const std::vector<std::string>& names = pass == "(F)"   ? phases.forward(block)
+                                          : pass == "(B)" ? phases.backward(block)
                                                           : weight_phases(block);
   if (contains(names, planned)) return planned;
   return is_layer(block) || !planned.starts_with("mlp") || names.empty() ? "" : names.front();
@@ -108,19 +109,24 @@ void order_weights(RankProgram& rank, BlockKind block, const Turn& turn) {
 }  // namespace
 
 PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, std::span<const Block> blocks,
-                      int micro_batch) {
+                      int micro_batch, std::vector<TaskId>* computed) {
+  using Names = std::vector<std::string>;
   const bool needs_activations = kind == PassKind::backward || kind == PassKind::backward_input;
+  // By Megatron the gradient comes first; DeepSeek's repeat a layer before its turn.
+  const bool recomputes_in_backward = phases.setup().scenario.training.by_megatron();
   Chain chain(rank, phases, micro_batch);
   DataPath path(rank, phases);
   for (const Block& block : blocks) {
-    if (needs_activations) {
-      for (const std::string& name : recomputed_phases(phases, block.kind)) chain.append(name, block, true);
+    for (const std::string& name : needs_activations ? recomputed_phases(phases, block.kind) : Names{}) {
+      const PhaseTasks& again = chain.append(name, block, true);
+      if (recomputes_in_backward) path.link(name, again);
     }
-    for (const std::string& name : phases_of(kind, block.kind)) {
+    for (const std::string& name : phases_of(phases, kind, block.kind)) {
       const std::optional<PhaseTasks> work = chain.last();
       const PhaseTasks& now = chain.append(name, block);
       if (!name.ends_with("(W)")) path.link(name, now, work ? &*work : nullptr);
     }
+    if (computed != nullptr) computed->push_back(rank.computed());
   }
   return path.ends();
 }
@@ -147,7 +153,7 @@ OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, con
       for (const PlanEntry& entry : entries) {
         const bool is_forward = entry.phase.ends_with("(F)");
         const Block* block = is_forward ? forward_block : backward_block;
-        const std::string name = block == nullptr ? "" : phase_at(entry.phase, block->kind);
+        const std::string name = block == nullptr ? "" : phase_at(phases, entry.phase, block->kind);
         if (name.empty()) continue;
         const int micro_batch = is_forward ? passes.forward_micro_batch : passes.backward_micro_batch;
         turn[name] = rank.append(phases.at(name, *block, rank.rank()), {block->layer, micro_batch, stream});
@@ -157,10 +163,10 @@ OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, con
     append(plan.communication, StreamName::communication);
     append(plan.compute, StreamName::compute);
     if (forward_block != nullptr) {
-      for (const std::string& name : forward_phases(forward_block->kind)) forward.link(name, turn.at(name));
+      for (const std::string& name : phases.forward(forward_block->kind)) forward.link(name, turn.at(name));
     }
     if (backward_block != nullptr) {
-      for (const std::string& name : backward_phases(backward_block->kind)) backward.link(name, turn.at(name));
+      for (const std::string& name : phases.backward(backward_block->kind)) backward.link(name, turn.at(name));
       order_weights(rank, backward_block->kind, turn);
     }
     const auto dispatch = turn.find("dispatch(F)");

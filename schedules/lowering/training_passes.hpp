@@ -2,6 +2,7 @@
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "schedules/lowering/training_phases.hpp"
 #include "schedules/scenario/overlap_plan.hpp"
@@ -20,9 +21,11 @@ struct PassTasks {
   PhaseTasks input, output;
 };
 
-/// `blocks` in order of execution, one phase after the other, whatever their streams.
+/// `blocks` in order of execution, one phase after the other, whatever their streams. `computed`, where it is not null,
+/// gets the end of each block's computation.
 [[nodiscard]] PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind,
-                                    std::span<const Block> blocks, int micro_batch);
+                                    std::span<const Block> blocks, int micro_batch,
+                                    std::vector<TaskId>* computed = nullptr);
 
 /// The plan of overlapped passes: dualpipe-chunk.yaml by default.
 [[nodiscard]] OverlapPlan load_training_plan(const std::string& overlap);

@@ -18,16 +18,21 @@ class TrainingPhases {
       : program_(program), overlapped_(true), side_(std::move(side)) {}
 
   [[nodiscard]] PreparedPhase& at(const std::string& name, const Block& block, int rank);
+  /// Of a block, without dispatch and combine where tokens stay on their rank.
+  [[nodiscard]] const std::vector<std::string>& forward(BlockKind kind) const;
+  [[nodiscard]] const std::vector<std::string>& backward(BlockKind kind) const;
   /// Of a transfer after computation: for ranks that are not simulated.
   [[nodiscard]] double wait_us(const std::string& name) const;
   [[nodiscard]] const Setup& setup() const { return program_.setup(); }
 
  private:
   PreparedPhase& prepared(const PhaseIdentity& identity, const LayerWork& work);
+  [[nodiscard]] int number_of(const Layer& content);
 
   ProgramDraft& program_;
   bool overlapped_ = false;
   std::vector<std::string> side_;
+  std::vector<Layer> contents_;  // that layers were found to have: they differ by their attention
   PreparedPhases by_place_, by_rows_;
 };
 

@@ -11,7 +11,7 @@ Operator message(const Setup& setup) {
   const Scenario& s = setup.scenario;
   const TrainWorkload& w = as_train(s.workload);
   const double tokens = 1.0 * w.micro_batch_size * w.seq_len;
-  return send(tokens * setup.model.hidden_size * kernels::kBf16, next_stage(setup));
+  return send(tokens / s.parallelism.tp * setup.model.hidden_size * kernels::kBf16, next_stage(setup));
 }
 
 bool is_outgoing(const Usage& usage) {
@@ -70,7 +70,12 @@ Messages::Messages(ProgramDraft& program, std::vector<RankProgram>& ranks)
     : program_(program),
       ranks_(ranks),
       forward_(prepare_message(program, "(F)", module_names::kSendActivations, message(program.setup()))),
-      backward_(prepare_message(program, "(B)", module_names::kSendGradients, message(program.setup()))) {}
+      backward_(prepare_message(program, "(B)", module_names::kSendGradients, message(program.setup()))) {
+  // They are appended behind all slots, and launched between them.
+  for (const Message& each : {forward_, backward_}) {
+    each.send.kernels.front().launched_before = each.receive.kernels.front().launched_before = true;
+  }
+}
 
 void Messages::beside(SlotKind kind) {
   RankProgram& rank = ranks_.front();

@@ -26,8 +26,8 @@ struct Delivered {
 /// It is ready at the end of `out`, and `in` needs it.
 void connect(const Delivered& message, TaskId out, TaskId in, TaskGraphDraft& graph);
 
-/// Those of a step of training: a message is the hidden state of one micro-batch in BF16. Messages of one kind and way
-/// follow each other.
+/// Those of a step of training: a message is the hidden state of one micro-batch in BF16, of tensor parallel ranks each
+/// one's part. Messages of one kind and way follow each other.
 class Messages {
  public:
   /// REQUIRES: both outlive it.

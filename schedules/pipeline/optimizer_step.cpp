@@ -1,6 +1,7 @@
 #include "schedules/pipeline/optimizer_step.hpp"
 
 #include <map>
+#include <utility>
 
 #include "moe/kernels.hpp"
 #include "moe/module_names.hpp"
@@ -15,7 +16,8 @@ using namespace module_names;
 // One kind of parameters of a stage, and who else holds them.
 struct Shared {
   double parameters = 0;
-  double weight_bytes = 0;
+  double weight_bytes = 0;    // as they lie in memory
+  double gathered_bytes = 0;  // as they travel: Megatron's in BF16, of which each rank makes its copies in FP8
   Replicas replicas;
 };
 
@@ -26,11 +28,11 @@ StageParameters minus(const StageParameters& a, const StageParameters& b) {
 
 class OptimizerStep {
  public:
-  OptimizerStep(ProgramDraft& program, std::vector<RankProgram>& ranks, const std::vector<std::vector<HeldStage>>& held,
-                const std::vector<StageBlocks>& stages)
-      : program_(program), setup_(program.setup()), ranks_(ranks), held_(held), stages_(stages) {
-    for (const std::vector<HeldStage>& of_rank : held) {
-      for (const HeldStage& each : of_rank) complete_[each.stage].push_back(each.complete);
+  OptimizerStep(ProgramDraft& program, std::vector<RankProgram>& ranks,
+                const std::vector<std::vector<HeldBlocks>>& held)
+      : program_(program), setup_(program.setup()), ranks_(ranks), held_(held) {
+    for (const std::vector<HeldBlocks>& of_rank : held) {
+      for (const HeldBlocks& each : of_rank) complete_[{each.stage, each.part}].push_back(each.complete);
     }
     for (std::size_t rank = 0; rank < held.size(); ++rank) shared_.push_back(shared_of(rank));
   }
@@ -42,27 +44,34 @@ class OptimizerStep {
   }
 
  private:
-  // What the rank holds of each of its stages. A table that several of them need counts with the first.
+  // What the rank holds of each part of its stages. A table that several of them need counts with the first.
   std::vector<std::vector<Shared>> shared_of(std::size_t rank) const {
     std::vector<std::vector<Shared>> shared;
     StageBlocks blocks;
     StageParameters before;
-    for (const HeldStage& held : held_[rank]) {
-      const StageBlocks& more = stages_[static_cast<std::size_t>(held.stage)];
-      blocks.insert(blocks.end(), more.begin(), more.end());
-      const StageParameters all = stage_parameters(setup_.model, blocks, setup_.scenario.parallelism.ep);
+    for (const HeldBlocks& held : held_[rank]) {
+      blocks.insert(blocks.end(), held.blocks.begin(), held.blocks.end());
+      const StageParameters all = stage_parameters(setup_.model, blocks, stage_split(setup_.scenario));
       const StageParameters own = minus(all, before);
       before = all;
-      const auto copies = static_cast<int>(complete_.at(held.stage).size());
-      shared.push_back({{own.replicated, own.replicated_bytes, replicas_of_stage(setup_, copies)},
-                        {own.experts, own.experts_bytes, replicas_of_experts(setup_, copies)}});
+      const auto copies = static_cast<int>(complete_.at({held.stage, held.part}).size());
+      shared.push_back({shared_by(own.replicated, own.replicated_bytes, replicas_of_stage(setup_, copies)),
+                        shared_by(own.experts, own.experts_bytes, replicas_of_experts(setup_, copies))});
     }
     return shared;
   }
 
+  [[nodiscard]] Shared shared_by(double parameters, double weight_bytes, const Replicas& replicas) const {
+    const bool megatron = setup_.scenario.training.by_megatron();
+    return {parameters, weight_bytes, megatron ? parameters * kernels::kBf16 : weight_bytes, replicas};
+  }
+
   PhaseTasks append_kernel(std::size_t rank, const char* name, const char* module, const Operator& op,
                            StreamName stream, int stage) {
-    return ranks_[rank].append(program_.prepare(name, {kernels::in(module, op)}, {}), {stage, 0, stream});
+    PreparedPhase& phase = program_.prepare(name, {kernels::in(module, op)}, {});
+    // Collectives are appended behind the passes, and launched between them.
+    phase.kernels.front().launched_before = stream == StreamName::collectives;
+    return ranks_[rank].append(phase, {stage, 0, stream});
   }
 
   // The point at which every rank has its gradients.
@@ -77,21 +86,22 @@ class OptimizerStep {
   void reduce(std::size_t rank, TaskId all) {
     const TrainingChoices& choices = setup_.scenario.training;
     TaskGraphDraft& graph = program_.graph();
-    for (const HeldStage& held : held_[rank]) graph.start_after_end(held.complete, all);
+    for (const HeldBlocks& held : held_[rank]) graph.start_after_end(held.complete, all);
     for (std::size_t i = 0; i < held_[rank].size(); ++i) {
-      const int stage = held_[rank][i].stage;
+      const HeldBlocks& part = held_[rank][i];
       for (const Shared& shared : shared_[rank][i]) {
         if (shared.replicas.ranks == 1 || shared.parameters == 0) continue;
         const double bytes = shared.parameters * gradient_bytes(choices);
         PhaseTasks tasks = append_kernel(rank, "reduce-scatter", kReduceGradients,
-                                         reduce_scatter(bytes, shared.replicas), StreamName::collectives, stage);
-        for (const TaskId complete : complete_.at(stage)) graph.start_after_end(complete, tasks.first);
-        for (const HeldStage& held : held_[rank]) {
+                                         reduce_scatter(bytes, shared.replicas), StreamName::collectives, part.stage);
+        for (const TaskId complete : complete_.at({part.stage, part.part}))
+          graph.start_after_end(complete, tasks.first);
+        for (const HeldBlocks& held : held_[rank]) {
           if (!choices.overlap_gradients) graph.start_after_end(held.complete, tasks.first);
         }
         if (!choices.zero1) {
           tasks = append_kernel(rank, "all-gather", kReduceGradients, all_gather(bytes, shared.replicas),
-                                StreamName::collectives, stage);
+                                StreamName::collectives, part.stage);
         }
         graph.start_after_end(tasks.last, all);
       }
@@ -115,8 +125,8 @@ class OptimizerStep {
         const double part = choices.zero1 ? 1.0 / shared.replicas.ranks : 1;
         bytes += part * shared.parameters * (gradient_bytes(choices) + 2 * optimizer_bytes(choices));
         bytes += part * shared.weight_bytes;
-        if (choices.zero1 && shared.replicas.ranks > 1 && shared.weight_bytes > 0) {
-          gathers.push_back(all_gather(shared.weight_bytes, shared.replicas));
+        if (choices.zero1 && shared.replicas.ranks > 1 && shared.gathered_bytes > 0) {
+          gathers.push_back(all_gather(shared.gathered_bytes, shared.replicas));
         }
       }
     }
@@ -132,17 +142,16 @@ class OptimizerStep {
   ProgramDraft& program_;
   const Setup& setup_;
   std::vector<RankProgram>& ranks_;
-  const std::vector<std::vector<HeldStage>>& held_;
-  const std::vector<StageBlocks>& stages_;
-  std::map<int, std::vector<TaskId>> complete_;           // of each stage, on every rank that holds it
-  std::vector<std::vector<std::vector<Shared>>> shared_;  // by rank and stage that it holds
+  const std::vector<std::vector<HeldBlocks>>& held_;
+  std::map<std::pair<int, int>, std::vector<TaskId>> complete_;  // by stage and part, on every rank that holds it
+  std::vector<std::vector<std::vector<Shared>>> shared_;         // by rank and part that it holds
 };
 
 }  // namespace
 
 void append_optimizer_step(ProgramDraft& program, std::vector<RankProgram>& ranks,
-                           const std::vector<std::vector<HeldStage>>& held, const std::vector<StageBlocks>& stages) {
-  OptimizerStep(program, ranks, held, stages).append();
+                           const std::vector<std::vector<HeldBlocks>>& held) {
+  OptimizerStep(program, ranks, held).append();
 }
 
 }  // namespace moeline

@@ -8,18 +8,20 @@
 
 namespace moeline {
 
-/// A stage on a rank, and the end of its last gradient of weights there.
-struct HeldStage {
+/// Blocks of a stage on a rank, and the end of their last gradient of weights there: all of it, or one of its parts.
+struct HeldBlocks {
   int stage = 0;
+  int part = 0;
+  StageBlocks blocks;
   TaskId complete = kNoTask;
 };
 
-/// Replicas of a stage are its dp ranks, and those of every other rank of the pipeline that holds it (DualPipe: two). A
-/// stage's gradients are reduce-scattered once they are complete on all of them, replicated parameters over dp and
-/// experts over dp / ep; then all ranks meet for the norm of the gradients; each updates its part, and all-gathers the
-/// weights as they lie in memory (ZeRO-1, arXiv 1910.02054). Without ZeRO-1 gradients are all-gathered instead, and
-/// each rank updates everything. `held`: by rank.
+/// Replicas of a stage are its dp ranks, and those of every other rank of the pipeline that holds it (DualPipe: two).
+/// The gradients of a part are reduce-scattered once they are complete on all of them, replicated parameters over dp
+/// and experts over tp x dp / ep; then all ranks meet for the norm of the gradients; each updates its part, and
+/// all-gathers the weights: as they lie in memory, by Megatron in BF16 (ZeRO-1, arXiv 1910.02054). Without ZeRO-1
+/// gradients are all-gathered instead, and each rank updates everything. `held`: by rank.
 void append_optimizer_step(ProgramDraft& program, std::vector<RankProgram>& ranks,
-                           const std::vector<std::vector<HeldStage>>& held, const std::vector<StageBlocks>& stages);
+                           const std::vector<std::vector<HeldBlocks>>& held);
 
 }  // namespace moeline

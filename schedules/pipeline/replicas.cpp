@@ -18,7 +18,7 @@ Reach reach_of(const Setup& setup, int gpus, int distance) {
 // `within`: replicas among the ranks of one stage, so far apart.
 Replicas replicas(const Setup& setup, int within, int distance, int copies) {
   const Parallelism& p = setup.scenario.parallelism;
-  const int span = copies > 1 ? static_cast<int>(p.world()) : p.dp;
+  const int span = copies > 1 ? static_cast<int>(p.world()) : p.tp * p.dp;
   Replicas all{.ranks = within * copies, .per_node = within * copies, .reach = reach_of(setup, span, distance)};
   if (!one_node(setup)) all.per_node = std::clamp(gpus_per_node(setup) / distance, 1, within);
   if (all.ranks <= all.per_node) all.reach.neighbour_nodes = 0;
@@ -34,12 +34,13 @@ Reach next_stage(const Setup& setup) {
 }
 
 Replicas replicas_of_stage(const Setup& setup, int copies) {
-  return replicas(setup, setup.scenario.parallelism.dp, 1, copies);
+  const Parallelism& p = setup.scenario.parallelism;
+  return replicas(setup, p.dp, p.tp, copies);
 }
 
 Replicas replicas_of_experts(const Setup& setup, int copies) {
   const Parallelism& p = setup.scenario.parallelism;
-  return replicas(setup, p.dp / p.ep, p.ep, copies);
+  return replicas(setup, p.tp * p.dp / p.ep, p.ep, copies);
 }
 
 }  // namespace moeline

@@ -1,5 +1,5 @@
-// Which ranks hold the same parameters, and where they lie: ranks of a stage, dp of them, follow each other, expert
-// parallelism innermost; those of the next stage come after.
+// Which ranks hold the same parameters, and where they lie: ranks of a stage, tp x dp of them, follow each other,
+// tensor and expert parallelism innermost; those of the next stage come after.
 #pragma once
 
 #include "moe/collectives.hpp"
@@ -12,7 +12,7 @@ namespace moeline {
 
 /// `copies`: ranks of the pipeline that hold the stage, two in DualPipe.
 [[nodiscard]] Replicas replicas_of_stage(const Setup& setup, int copies);
-/// Of its routed experts: dp / ep times as many.
+/// Of its routed experts: tp x dp / ep times as many.
 [[nodiscard]] Replicas replicas_of_experts(const Setup& setup, int copies);
 
 }  // namespace moeline

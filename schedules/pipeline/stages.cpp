@@ -46,7 +46,7 @@ double compute_us(const PreparedPhase& phase) {
 double cost_us(TrainingPhases& phases, const StageBlocks& unit) {
   double sum = 0;
   for (const Block& block : unit) {
-    for (const auto* names : {&forward_phases(block.kind), &backward_phases(block.kind), &weight_phases(block.kind)}) {
+    for (const auto* names : {&phases.forward(block.kind), &phases.backward(block.kind), &weight_phases(block.kind)}) {
       for (const std::string& name : *names) sum += compute_us(phases.at(name, block, 0));
     }
   }

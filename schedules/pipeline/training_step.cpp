@@ -42,7 +42,7 @@ class StepWriter {
         timing_of_(timing_of),
         overlaps_(setup.scenario.overlap != "none"),
         plan_(load_training_plan(overlaps_ ? setup.scenario.overlap : "default")),
-        program_(setup),
+        program_(setup, host_of_training(setup.scenario)),
         alone_(program_),
         overlapped_(program_, plan_.side),
         stages_(stages_of(alone_)),
@@ -59,7 +59,7 @@ class StepWriter {
       append_rank(static_cast<std::size_t>(rank));
     }
     connect();
-    append_optimizer_step(program_, ranks_, held_, stages_);
+    append_optimizer_step(program_, ranks_, held_);
     return finish(count);
   }
 
@@ -93,8 +93,10 @@ class StepWriter {
     for (std::size_t i = 0; i < slots.size(); ++i) {
       const bool waits = i > 0 && (runs_alone(slots[i]) || runs_alone(slots[i - 1]) || waits_for_sends());
       before_slot_.back().push_back(waits ? rank.join_streams() : kNoTask);
+      const bool completes = completes_gradients(slots, i);
+      by_block_ = completes && reduces_by_block();
       ends_.back().push_back(write_slot(number, slots[i]));
-      note_gradients(number, i);
+      if (completes) note_gradients(number, slots[i].backward.stage);
     }
   }
 
@@ -132,7 +134,8 @@ class StepWriter {
       }
       if (slot.kind == SlotKind::forward_backward) rank.join_streams();
       if (slot.kind != SlotKind::forward) {
-        backward = append_pass(rank, alone_, pass_of(slot.kind), backward_blocks(slot), slot.backward.micro_batch);
+        backward = append_pass(rank, alone_, pass_of(slot.kind), backward_blocks(slot), slot.backward.micro_batch,
+                               by_block_ ? &block_ends_ : nullptr);
       }
     }
     SlotEnds ends{ends_of(forward), ends_of(backward)};
@@ -152,14 +155,31 @@ class StepWriter {
   }
 
   // After the last slot with gradients of a stage's weights they are complete.
-  void note_gradients(std::size_t rank, std::size_t index) {
-    const RankSlots& slots = slots_[rank];
+  [[nodiscard]] static bool completes_gradients(const RankSlots& slots, std::size_t index) {
     const auto of_stage = [&](const Slot& slot) {
       return has_weight(slot.kind) && slot.backward.stage == slots[index].backward.stage;
     };
-    if (!has_weight(slots[index].kind)) return;
-    if (std::any_of(slots.begin() + static_cast<std::ptrdiff_t>(index) + 1, slots.end(), of_stage)) return;
-    held_[rank].push_back({slots[index].backward.stage, ranks_[rank].computed()});
+    return has_weight(slots[index].kind) &&
+           std::none_of(slots.begin() + static_cast<std::ptrdiff_t>(index) + 1, slots.end(), of_stage);
+  }
+
+  // Megatron reduces gradients in buckets, as the last backward pass completes them; a layer is one here.
+  [[nodiscard]] bool reduces_by_block() const {
+    const TrainingChoices& choices = setup_.scenario.training;
+    return choices.by_megatron() && choices.overlap_gradients && setup_.scenario.kind().plan.empty() && !timing_of_;
+  }
+
+  void note_gradients(std::size_t rank, int stage) {
+    const StageBlocks& blocks = stages_[static_cast<std::size_t>(stage)];
+    if (!by_block_) {
+      held_[rank].push_back({stage, 0, blocks, ranks_[rank].computed()});
+      return;
+    }
+    for (std::size_t i = 0; i < block_ends_.size(); ++i) {  // backward
+      held_[rank].push_back({stage, static_cast<int>(i), {blocks[blocks.size() - 1 - i]}, block_ends_[i]});
+    }
+    block_ends_.clear();
+    by_block_ = false;
   }
 
   void connect() {
@@ -184,7 +204,9 @@ class StepWriter {
   std::vector<RankProgram> ranks_;
   std::vector<std::vector<SlotEnds>> ends_;       // by rank and slot
   std::vector<std::vector<TaskId>> before_slot_;  // the same: what it waits for, kNoTask where streams run on
-  std::vector<std::vector<HeldStage>> held_;      // by rank
+  std::vector<std::vector<HeldBlocks>> held_;     // by rank
+  bool by_block_ = false;                         // the slot being written completes gradients block by block
+  std::vector<TaskId> block_ends_;                // of that slot
   std::vector<ProgramSlot> written_;
 };
 

@@ -9,6 +9,7 @@
 #include "base/spec.hpp"
 #include "moe/comm_mode.hpp"
 #include "moe/operator.hpp"
+#include "moe/training_choices.hpp"
 
 namespace moeline {
 
@@ -58,7 +59,8 @@ inline constexpr std::array<const char*, 0> kWords{};
 template <>
 inline constexpr std::array kWords<WorkloadPhase> = {"train", "prefill", "decode", "mixed"};
 template <>
-inline constexpr std::array kWords<CommMode> = {"normal", "low_latency", "nvlink", "all_gather", "all_reduce", "none"};
+inline constexpr std::array kWords<CommMode> = {"normal",     "low_latency", "nvlink",    "all_gather",
+                                                "all_reduce", "none",        "all_to_all"};
 template <>
 inline constexpr std::array kWords<ContextMode> = {"all_gather", "ring"};
 template <>
@@ -67,6 +69,8 @@ template <>
 inline constexpr std::array kWords<Distribution> = {"balanced", "exact", "power_law", "file", "given"};
 template <>
 inline constexpr std::array kWords<PlacementRule> = {"static", "eplb"};
+template <>
+inline constexpr std::array kWords<TrainingOperators> = {"deepseek", "megatron"};
 template <>
 inline constexpr std::array kWords<Launch> = {"graph", "stream", "none"};
 template <>

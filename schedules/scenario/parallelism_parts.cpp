@@ -103,15 +103,40 @@ void check_world(const Parallelism& p, const char* largest, const Spec& spec) {
                                      p.cp > 1 ? "cp x " : "", group, ranks));
 }
 
+// Keys of parallelism that the contract has, and training not yet.
+void refuse_in_training(const Spec& spec) {
+  for (const char* key : {"cp", "moe_tp"}) {
+    if (spec.integer_or(key, 1, kMostRanks, 1) > 1) throw spec.error(key, "above 1 is not modelled in training yet");
+  }
+}
+
 Parallelism read_training_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model,
                                       int gpus_per_node) {
   const bool pipeline = scenario.kind().pipeline.has_value();
-  spec.expect(pipeline ? std::vector<std::string>{"tp", "pp", "virtual_pp", "ep", "dp"}
-                       : std::vector<std::string>{"tp", "pp", "ep", "dp"});
-  // one rank has no all-to-all, and another list of kernels
-  Parallelism p = read_world(spec, spec.integer("ep", 2, kMostRanks));
+  std::vector<std::string> keys = {"tp", "pp", "ep", "dp", "cp", "moe_tp"};
+  if (pipeline) keys.emplace_back("virtual_pp");
+  spec.expect(keys);
+  refuse_in_training(spec);
+  const bool megatron = scenario.training.by_megatron();
+  // DeepSeek's list of kernels has the all-to-all in it.
+  Parallelism p =
+      read_world(spec, megatron ? spec.integer_or("ep", 1, kMostRanks, 1) : spec.integer("ep", 2, kMostRanks));
   if (pipeline) read_pipeline_keys(spec, scenario.kind(), p);
-  check_experts_divide(spec, p.ep, scenario, model);
+  if (p.tp > 1 && !megatron) {
+    throw spec.error("tp", "above 1 is not what the operators deepseek do; training.operators=megatron do");
+  }
+  check_heads(spec, p.tp, model, gpus_per_node);
+  if (std::max(p.tp, p.ep) % std::min(p.tp, p.ep) != 0) {
+    throw spec.error("ep", fmt::format("must divide tp, or be a multiple of it: {} and {} are not", p.ep, p.tp));
+  }
+  if (const int seq_len = as_train(scenario.workload).seq_len; seq_len % p.tp != 0) {
+    throw spec.error("tp", fmt::format("must divide the {} tokens of a sequence: {} does not", seq_len, p.tp));
+  }
+  if (model.n_routed_experts > 0) {
+    check_experts_divide(spec, p.ep, scenario, model);
+  } else if (p.ep > 1) {
+    throw spec.error("ep", fmt::format("does not apply: '{}' has no routed experts", model.name));
+  }
   check_whole_nodes(spec, p, gpus_per_node);
   return p;
 }
@@ -147,10 +172,9 @@ void check_stages(const Spec& spec, const Scenario& scenario) {
 Parallelism read_world(const Spec& spec, int ep) {
   Parallelism p;
   p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
-  if (p.tp > 1) throw spec.error("tp", "above 1 is not modelled in training");
   p.pp = spec.integer_or("pp", 1, kMostRanks, 1);
   p.ep = ep;
-  p.dp = spec.integer_or("dp", 1, kMostRanks, p.ep);
+  p.dp = spec.integer_or("dp", 1, kMostRanks, std::max(1, p.ep / p.tp));
   check_world(p, "pp", spec);
   return p;
 }
@@ -238,11 +262,35 @@ CommMode usual_mode(const Setup& setup) {
   return decode && may(CommMode::low_latency) ? CommMode::low_latency : modes.front();
 }
 
+// DeepEP between nodes of eight GPUs, as NVIDIA's recipes for Hopper have it; in a larger NVLink domain its own
+// all-to-all.
+CommMode usual_training_mode(const Setup& setup) {
+  constexpr int kUsualNode = 8;
+  if (setup.scenario.parallelism.ep == 1) return CommMode::none;
+  const bool in_domain = setup.machine.facts.gpus_per_node > kUsualNode && in_one_domain(setup);
+  return setup.scenario.training.by_megatron() && in_domain ? CommMode::nvlink : CommMode::normal;
+}
+
+// Megatron's token dispatchers; DeepSeek's operators have their own.
+CommMode read_training_mode(const Spec& spec, const Setup& setup) {
+  const bool megatron = setup.scenario.training.by_megatron();
+  const CommMode usual = usual_training_mode(setup);
+  if (!spec.has("mode")) return usual;
+  const std::vector<std::string> words = megatron ? std::vector<std::string>{"normal", "all_to_all", "nvlink", "none"}
+                                                  : std::vector<std::string>{"normal"};
+  const auto mode = choice_of<CommMode>(modelled(spec, "mode", words, words_of<CommMode>()));
+  const int ep = setup.scenario.parallelism.ep;
+  if ((mode == CommMode::none) == (ep == 1)) {
+    if (mode != CommMode::nvlink || in_one_domain(setup)) return mode;
+    throw spec.error("mode", "nvlink, " + refused(mode, setup));
+  }
+  throw spec.error("mode", ep == 1 ? "has nobody to send to where ep is 1; there is: none"
+                                   : fmt::format("none, needs ep 1: {} ranks share the experts", ep));
+}
+
 CommMode read_mode(const Spec& spec, const Setup& setup) {
   const Scenario& s = setup.scenario;
-  if (s.phase() == WorkloadPhase::train) {
-    return choice_of<CommMode>(modelled(spec, "mode", {"normal"}, words_of<CommMode>()));
-  }
+  if (s.phase() == WorkloadPhase::train) return read_training_mode(spec, setup);
   const std::vector<std::string> words = words_of(s.kind().modes);
   const CommMode mode =
       spec.has("mode") ? choice_of<CommMode>(modelled(spec, "mode", words, words_of<CommMode>())) : usual_mode(setup);
@@ -268,8 +316,12 @@ Precision usual_dispatch(CommMode mode, const Setup& setup) {
 
 void read_types(const Spec& spec, const Setup& setup, Comm& c) {
   const bool training = setup.scenario.phase() == WorkloadPhase::train;
-  c.dispatch = training ? Precision::fp8 : usual_dispatch(c.mode, setup);
-  if (training) (void)modelled(spec, "dispatch_dtype", {"fp8"}, {"bf16"});
+  const bool megatron = setup.scenario.training.by_megatron();
+  c.dispatch = !training ? usual_dispatch(c.mode, setup) : megatron ? Precision::bf16 : Precision::fp8;
+  if (training) {
+    const std::string only = name_of(c.dispatch), other = megatron ? "fp8" : "bf16";
+    (void)modelled(spec, "dispatch_dtype", {only}, {other});
+  }
   if (spec.has("dispatch_dtype")) {
     if (!sends_tokens(c.mode)) throw spec.error("dispatch_dtype", fmt::format("does not apply to {}", word_of(c.mode)));
     std::vector<std::string> words = {"fp8", "bf16"};
@@ -329,7 +381,9 @@ void check_widths(const Spec& parallelism, const Setup& setup) {
   }
   if (model.n_routed_experts == 0) return;
   check_width(parallelism, "moe_tp", p.moe_tp, "an expert's FFN", model.moe_intermediate_size, model.expert_weights);
-  if (model.n_shared_experts > 0 && setup.scenario.comm.mode == CommMode::all_reduce) {
+  const bool splits_shared =
+      setup.scenario.comm.mode == CommMode::all_reduce || setup.scenario.phase() == WorkloadPhase::train;
+  if (model.n_shared_experts > 0 && splits_shared) {
     check_width(parallelism, "tp", p.tp, "the shared experts' FFN",
                 model.n_shared_experts * model.shared_intermediate_size,
                 model.layer(model.first_main_layer()).formats.shared);

@@ -107,7 +107,7 @@ void read_pipeline_keys(const Spec& spec, const ScheduleKind& schedule, Parallel
 }
 
 Parallelism read_pipeline_parallelism(const Spec& spec, const ScheduleKind& schedule) {
-  spec.expect({"tp", "pp", "virtual_pp", "ep", "dp"});
+  spec.expect({"tp", "pp", "virtual_pp", "ep", "dp", "cp", "moe_tp"});
   Parallelism p = read_world(spec, spec.integer_or("ep", 1, kMostRanks, 1));
   read_pipeline_keys(spec, schedule, p);
   return p;

@@ -13,6 +13,7 @@
 #include "schedules/scenario/precision_parts.hpp"
 #include "schedules/scenario/scenario_parts.hpp"
 #include "schedules/scenario/stage_parts.hpp"
+#include "schedules/scenario/training_model.hpp"
 #include "schedules/scenario/training_parts.hpp"
 
 namespace moeline {
@@ -25,22 +26,8 @@ void read_layers(const Spec& spec, const Architecture& model, Scenario& scenario
   scenario.layers = all ? model.main_layers() : spec.integer("layers", 1, 5000);
 }
 
-// Training has the kernel list of DeepSeek-V3: MLA, FP8, shared experts.
-bool is_like_v3(const Architecture& model) {
-  const auto plain = [](const Layer& layer) {
-    return layer.attention.kind == AttentionKind::mla && layer.attention.selection.heads == 0 && !layer.attention.gated;
-  };
-  return model.is_mla() && model.q_lora_rank > 0 && model.n_shared_experts > 0 && model.moe_latent_size == 0 &&
-         std::all_of(model.layers.begin(), model.layers.end(), plain);
-}
-
 void check_model(const Spec& spec, const Setup& setup) {
   const Architecture& model = setup.model;
-  const bool like_v3 = is_like_v3(model);
-  if (setup.scenario.phase() == WorkloadPhase::train && !like_v3) {
-    throw spec.error(
-        "model", fmt::format("'{}': training is modelled for MLA with shared experts, as in deepseek-v3", model.name));
-  }
   const bool dense = model.n_routed_experts == 0;
   if (dense && spec.has("routing")) {
     throw spec.error("routing", fmt::format("does not apply: '{}' has no routed experts", model.name));
@@ -83,7 +70,8 @@ void read_kernels(const Spec& spec, const HardwareProfile& profile, Setup& setup
   if (profile.kernel_sets.empty() && profile.carried_over.empty()) {
     throw spec.error("hardware", fmt::format("'{}' has no kernel set; see `moeline calibrate`", s.hardware));
   }
-  const std::string needed = s.phase() == WorkloadPhase::train ? "attention_backward" : "";
+  const bool of_deepseek = s.phase() == WorkloadPhase::train && !s.training.by_megatron();
+  const std::string needed = of_deepseek ? "attention_backward" : "";
   setup.kernels = at_key(spec, "kernels", [&] { return profile.kernels(s.kernels, needed); });
   s.kernels = setup.kernels.name;
 }
@@ -130,6 +118,10 @@ void read_pipeline(const Spec& spec, Setup& setup) {
 }  // namespace
 
 bool is_training_step(const Scenario& scenario) { return scenario.kind().pipeline.has_value() && !scenario.slot_costs; }
+
+StageSplit stage_split(const Scenario& scenario) {
+  return {scenario.parallelism.ep, scenario.parallelism.tp, scenario.training.operators};
+}
 
 bool is_staged(const Scenario& scenario) {
   return scenario.parallelism.pp > 1 && scenario.phase() != WorkloadPhase::train;
@@ -201,6 +193,7 @@ Setup read_scenario(const Spec& spec, std::vector<std::string> hardware_override
   if (const DecodeWorkload* decode = decode_of(s.workload); decode != nullptr && decode->draft_layers > 0) {
     setup.model = with_draft(setup.model, decode->draft_layers);
   }
+  if (s.phase() == WorkloadPhase::train) read_training_operators(spec, setup);
   check_model(spec, setup);
   read_kernels(spec, *profile, setup);
   const Spec routing = spec.map_or_empty("routing");

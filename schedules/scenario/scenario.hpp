@@ -14,6 +14,7 @@
 #include "hardware/profile.hpp"
 #include "moe/inference.hpp"
 #include "moe/training.hpp"
+#include "moe/training_memory.hpp"
 #include "routing/routed_layer.hpp"
 #include "schedules/scenario/parallelism.hpp"
 #include "schedules/scenario/rank_variation.hpp"
@@ -112,6 +113,9 @@ struct Scenario {
 /// A whole pipeline with the operators of its slots.
 [[nodiscard]] bool is_training_step(const Scenario& scenario);
 
+/// Of training.
+[[nodiscard]] StageSplit stage_split(const Scenario& scenario);
+
 /// Prefill or decode on a pipeline of stages.
 [[nodiscard]] bool is_staged(const Scenario& scenario);
 
@@ -143,8 +147,10 @@ struct Setup {
   double rows_factor = 1;  ///< times as many expert rows on each rank as the scenario says
   bool free_communication = false;  ///< null model: transfers and barriers take no time, SMs or bandwidth
 
-  /// Work of a rank in the forward or backward pass of a layer, counted in order of execution.
+  /// Work of a rank in the forward or backward pass of a main layer, counted in order of execution.
   [[nodiscard]] LayerWork layer_work(bool forward, int layer, int rank = 0) const;
+  /// The same of any block.
+  [[nodiscard]] LayerWork block_work(bool forward, const Block& block, int rank = 0) const;
   /// Work of a rank with one of `micro_batches` parts of a step of prefill or decode, in a MoE layer.
   [[nodiscard]] InferenceWork inference_work(int micro_batch, int micro_batches, int moe_layer = 0, int rank = 0) const;
   /// One rank stands for all, and waits for those that are not there.

@@ -2,26 +2,66 @@
 
 #include <fmt/format.h>
 
-#include "architecture/checkpoint_format.hpp"
+#include <algorithm>
+#include <map>
+#include <string>
+
 #include "schedules/scenario/pipeline_parts.hpp"
 
 namespace moeline {
 namespace {
 
 void check_keys(const Spec& training, const ScheduleKind& schedule) {
-  std::vector<std::string> keys = {"recompute", "activations", "weights"};
+  std::vector<std::string> keys = {"operators", "recompute", "activations"};
   if (schedule.pipeline) {
     keys.insert(keys.end(), {"gradients", "moments", "zero", "overlap_gradients", "overlap_sends", "mtp"});
   }
   training.expect(keys);
 }
 
-Recompute read_recompute(const Spec& training, const ScheduleKind& schedule) {
-  if (!training.has("recompute")) return Recompute::selective;
-  const std::string recompute = training.choice("recompute", {"selective", "none", "full"});
-  if (recompute == "full" && !schedule.pipeline) throw training.error("recompute", "full is for whole pipelines");
-  if (recompute == "none") return Recompute::none;
-  return recompute == "full" ? Recompute::full : Recompute::selective;
+// In the order of Recompute.
+const std::vector<std::string>& recompute_words() {
+  static const std::vector<std::string> kWords = {"selective", "none", "full"};
+  return kWords;
+}
+
+// Megatron's names of them.
+const std::map<std::string, bool RecomputedModules::*>& modules_by_name() {
+  static const std::map<std::string, bool RecomputedModules::*> kModules = {
+      {"core_attn", &RecomputedModules::core_attn},
+      {"layernorm", &RecomputedModules::layernorm},
+      {"mla_up_proj", &RecomputedModules::mla_up_proj},
+      {"mlp", &RecomputedModules::mlp},
+      {"moe_act", &RecomputedModules::moe_act}};
+  return kModules;
+}
+
+RecomputedModules modules_named(const Spec& training, const std::vector<std::string>& names) {
+  std::vector<std::string> known;
+  for (const auto& [name, module] : modules_by_name()) known.push_back(name);
+  RecomputedModules modules;
+  for (const std::string& name : names) {
+    const std::string module = at_key(training, "recompute", [&] { return expect_name("module", name, known); });
+    modules.*modules_by_name().at(module) = true;
+  }
+  return modules;
+}
+
+// Megatron's selective recomputation (--recompute-granularity) is of the core alone.
+void read_recompute(const Spec& training, const ScheduleKind& schedule, TrainingChoices& c) {
+  c.recompute = c.by_megatron() ? Recompute::none : Recompute::selective;
+  if (!training.has("recompute")) return;
+  if (training.is_list("recompute")) {
+    if (!c.by_megatron()) throw training.error("recompute", "lists modules of the operators megatron alone");
+    c.recompute = Recompute::selective;
+    c.modules = modules_named(training, training.words("recompute"));
+    return;
+  }
+  const std::string word = training.choice("recompute", recompute_words());
+  if (word == "full" && !schedule.pipeline) throw training.error("recompute", "full is for whole pipelines");
+  const std::vector<std::string>& words = recompute_words();
+  c.recompute = static_cast<Recompute>(std::find(words.begin(), words.end(), word) - words.begin());
+  c.modules.core_attn = c.by_megatron() && c.recompute == Recompute::selective;
 }
 
 // One of two words, the first by default: is it that?
@@ -30,14 +70,16 @@ bool is_first(const Spec& training, const char* key, const char* first, const ch
 }
 
 // Sends overlap by default where the schedule's authors overlap them.
-TrainingChoices read_choices(const Spec& training, const ScheduleKind& schedule) {
+TrainingChoices read_choices(const Spec& training, const ScheduleKind& schedule, TrainingOperators operators) {
   check_keys(training, schedule);
   TrainingChoices c;
-  c.recompute = read_recompute(training, schedule);
-  c.narrow_activations = is_first(training, "activations", "fp8", "bf16") && c.recompute != Recompute::full;
-  if (training.has("weights")) (void)training.choice("weights", {"fp8", "bf16"});
+  c.operators = operators;
+  read_recompute(training, schedule, c);
+  const bool fp8 = is_first(training, "activations", "fp8", "bf16");
+  c.narrow_activations = fp8 && c.recompute != Recompute::full && !c.by_megatron();
   c.fp32_gradients = is_first(training, "gradients", "fp32", "bf16");
-  c.fp32_moments = !is_first(training, "moments", "bf16", "fp32");
+  c.fp32_moments =
+      c.by_megatron() ? is_first(training, "moments", "fp32", "bf16") : !is_first(training, "moments", "bf16", "fp32");
   c.zero1 = training.integer_or("zero", 0, 1, 1) == 1;
   c.overlap_sends = schedule.pipeline && schedule.pipeline->overlaps_sends;
   if (training.has("overlap_gradients")) c.overlap_gradients = training.flag("overlap_gradients");
@@ -46,25 +88,11 @@ TrainingChoices read_choices(const Spec& training, const ScheduleKind& schedule)
   return c;
 }
 
-// The kernels of training are those of FP8 linear layers, in whatever format a checkpoint was saved: of one that is in
-// another, the scenario says that it is to be trained so.
-void read_weights(const Spec& scenario, const Spec& training, Setup& setup) {
-  if (training.text_or("weights", "fp8") != "fp8") {
-    throw training.error("weights", "must be fp8: training in BF16 is not modelled yet");
-  }
-  const bool fp8 = setup.model.weights == Precision::fp8 && setup.model.expert_weights == Precision::fp8;
-  if (!fp8 && !training.has("weights")) {
-    throw scenario.error("model", fmt::format("'{}' has weights that are not FP8, and training is modelled in FP8 "
-                                              "alone: training={{weights: fp8}} trains it so",
-                                              setup.scenario.model));
-  }
-  store_linear_as(Precision::fp8, setup.model);
-  store_experts_as(Precision::fp8, setup.model);
-  setup.model.stored.clear();
-}
-
 // What is asked for and cannot be; defaults give way.
 void resolve(const Spec& training, const Setup& setup, TrainingChoices& c) {
+  if (c.by_megatron() && training.has("activations")) {
+    throw training.error("activations", "belong to the operators deepseek: Megatron keeps them as its GEMMs take them");
+  }
   if (c.recompute == Recompute::full && training.has("activations")) {
     throw training.error("activations", "do not apply: with full recomputation only layers' inputs are kept, in BF16");
   }
@@ -88,8 +116,19 @@ void check_step(const Spec& scenario, const Scenario& s) {
 
 }  // namespace
 
+std::vector<std::string> recomputed_modules(const RecomputedModules& modules) {
+  std::vector<std::string> names;
+  for (const auto& [name, module] : modules_by_name()) {
+    if (modules.*module) names.push_back(name);
+  }
+  return names;
+}
+
 void check_training_keys(const Spec& scenario, const ScheduleKind& schedule) {
-  (void)read_choices(scenario.map_or_empty("training"), schedule);
+  const Spec training = scenario.map_or_empty("training");
+  const bool lists_modules = training.has("recompute") && training.is_list("recompute");
+  const TrainingOperators usual = lists_modules ? TrainingOperators::megatron : TrainingOperators::deepseek;
+  (void)read_choices(training, schedule, read_choice(training, "operators", usual));
   (void)read_choice(scenario, "level", Level::by_operator);
   if (scenario.has("stages") && !scenario.is_list("stages")) (void)scenario.choice("stages", {"balanced"});
 }
@@ -103,8 +142,7 @@ void read_training(const Spec& scenario, Setup& setup) {
   }
   if (!training) return;
   const Spec choices = scenario.map_or_empty("training");
-  s.training = read_choices(choices, s.kind());
-  read_weights(scenario, choices, setup);
+  s.training = read_choices(choices, s.kind(), s.training.operators);
   resolve(choices, setup, s.training);
   if (!s.kind().pipeline) return;
   s.level = read_choice(scenario, "level", s.level);

@@ -95,30 +95,42 @@ LayerWork Setup::layer_work(bool forward, int layer, int rank) const {
   work.choices = scenario.training;
   work.micro_batch_size = as_train(scenario.workload).micro_batch_size;
   work.seq_len = as_train(scenario.workload).seq_len;
+  work.tp = scenario.parallelism.tp;
   work.ep = scenario.parallelism.ep;
+  work.mode = scenario.comm.mode;
   work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
+  work.content = model.layer(model.first_main_layer() + layer % model.main_layers());
+  if (model.n_routed_experts == 0) return work;
+  const int of_experts = rank % work.ep;
   if (!routed.empty()) {
     const RoutedLayer& routing = routed[static_cast<std::size_t>(layer) % routed.size()];
     work.spread = routing.spread;
-    work.load = load_of(routing, rank, work.tokens(), model.num_experts_per_tok);
+    work.load = load_of(routing, of_experts, work.own_tokens(), model.num_experts_per_tok);
     return work;
   }
   work.spread = spread;
   const std::vector<int>& given = forward ? scenario.routing.forward_rows : scenario.routing.backward_rows;
   const bool is_given = !given.empty() && rank == 0;
   work.load = is_given ? given_load(model, given[static_cast<std::size_t>(layer)], work.ep, spread)
-                       : even_load(*this, work.tokens());
+                       : even_load(*this, work.own_tokens());
   const bool varies = !variation.forward_rows.empty() && !is_given;
-  const double factor = rows_factor * (varies ? varied_rows(variation, forward, layer, rank) : 1);
+  const double factor = rows_factor * (varies ? varied_rows(variation, forward, layer, of_experts) : 1);
   if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
-  work.load = scattered(*this, work.load, work.local_experts(), scatter_draw(forward ? 0 : 1, layer, rank));
+  work.load = scattered(*this, work.load, work.local_experts(), scatter_draw(forward ? 0 : 1, layer, of_experts));
+  return work;
+}
+
+LayerWork Setup::block_work(bool forward, const Block& block, int rank) const {
+  LayerWork work = layer_work(forward, block.layer, rank);
+  work.kind = block.kind;
+  work.content = block.content;
   return work;
 }
 
 double Setup::others_rows(bool forward, int layer) const {
   if (scenario.routing.forward_rows.empty()) return 1;
   const LayerWork given = layer_work(forward, layer);
-  return balanced_load(model, given.tokens(), given.ep, spread).valid / given.load.valid;
+  return balanced_load(model, given.own_tokens(), given.ep, spread).valid / given.load.valid;
 }
 
 InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_layer, int rank) const {

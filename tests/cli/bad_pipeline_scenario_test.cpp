@@ -103,7 +103,7 @@ TEST_CASE("ranks and micro-batches that a schedule cannot have are refused with 
       {"pp: 8", "pp: 1", 3, "parallelism.pp must be even for dualpipe"},
       {"pp: 8, ", "", 3, "parallelism.pp is missing"},
       {"pp: 8", "pp: 8192", 3, "parallelism.pp must be from 1 to 4096"},
-      {"tp: 1", "tp: 2", 3, "parallelism.tp above 1 is not modelled in training"},
+      {"tp: 1", "tp: 0", 3, "parallelism.tp must be from 1"},
       {"ep: 64", "ep: 48", 3, "parallelism.ep must divide tp x dp: 48 does not divide 64"},
       {"tp: 1", "virtual_pp: 2", 3, "parallelism.virtual_pp belongs to interleaved-1f1b, not to dualpipe"},
       {", global_batch_size: 2560", "", 4, "workload.global_batch_size is needed"},

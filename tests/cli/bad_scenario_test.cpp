@@ -200,7 +200,7 @@ TEST_CASE("an unknown name is refused with the nearest one") {
 
 TEST_CASE("what is not modelled is refused, not ignored") {
   check_values({
-      {"parallelism.tp", "2", "above 1 is not modelled"},
+      {"parallelism.tp", "2", "above 1 is not what the operators deepseek do"},
       {"comm.mode", "low_latency", "'low_latency' is not modelled"},
       {"comm.dispatch_dtype", "bf16", "'bf16' is not modelled"},
       {"comm.combine_dtype", "fp8", "'fp8' is not modelled"},

@@ -62,10 +62,12 @@ TEST_CASE("ranks, stages and micro-batches that a step cannot have are refused w
 TEST_CASE("choices of training are checked, and belong to training") {
   check_step_changes({
       {"selective}", "some}", 8, "training.recompute"},
-      {"recompute: selective", "recomputation: full", 8, "unknown key 'training.recomputation'; there is: recompute"},
+      {"recompute: selective", "recomputation: full", 8, "unknown key 'training.recomputation'"},
       {"recompute: selective", "zero: 3", 8, "training.zero must be from 0 to 1"},
       {"recompute: selective", "mtp: maybe", 8, "training.mtp"},
-      {"recompute: selective", "weights: fp4", 8, "training.weights"},
+      {"recompute: selective", "weights: fp8", 8, "unknown key 'training.weights'"},
+      {"recompute: selective", "operators: nemo", 8, "training.operators has an unknown value 'nemo'"},
+      {"recompute: selective", "recompute: [mlp]", 8, "recompute lists modules of the operators megatron alone"},
       {"balanced}", "power_law}", 10, "routing.distribution 'power_law' is not modelled in whole pipelines"},
   });
   const std::string chunk = as("dualpipe-chunk", "stages: balanced\n", "");
@@ -85,19 +87,40 @@ TEST_CASE("choices of training are checked, and belong to training") {
   check_scenario_refused(as("dualpipe-chunk", "stages: balanced\n", "overlap: none\n"), 9, "none belongs to pipelines");
 }
 
-TEST_CASE("training in BF16 is refused, and so is a model without FP8 weights unless it is to be trained in FP8") {
-  for (const char* schedule : {"dualpipe", "1f1b"}) {
-    check_scenario_refused(as(schedule, "recompute: selective", "weights: bf16"), 8,
-                           "training.weights must be fp8: training in BF16 is not modelled yet");
-  }
-  const std::string chunk = as("dualpipe-chunk", "stages: balanced\n");
-  for (const std::string& scenario : {kStep, chunk}) {
-    check_scenario_refused(replaced(scenario, "recompute: selective", "weights: bf16"), 8, "training in BF16");
-    const std::string other = replaced(scenario, "deepseek-v3", "deepseek-v2");
-    check_scenario_refused(other, 2,
-                           "'deepseek-v2' has weights that are not FP8, and training is modelled in FP8 alone");
-    CHECK(simulate(replaced(other, "recompute: selective", "weights: fp8")).exit_code == 0);
-  }
+TEST_CASE("DeepSeek's operators train models like theirs in FP8; other formats and models are Megatron's") {
+  const std::string of_deepseek = replaced(kStep, "recompute: selective", "operators: deepseek");
+  check_scenario_refused(of_deepseek + "precision: {linear: bf16, experts: bf16}\n", 8,
+                         "training.operators deepseek train in FP8 alone");
+  check_scenario_refused(replaced(of_deepseek, "deepseek-v3", "qwen3-235b-a22b"), 8,
+                         "training.operators deepseek train MLA with shared experts");
+  check_scenario_refused(replaced(kStep, "deepseek-v3", "gpt-oss-120b"), 2,
+                         "has weights in mxfp4, and training is modelled in BF16 and FP8");
+  check_scenario_refused(replaced(kStep, "deepseek-v3", "qwen3-next-80b-a3b"), 2,
+                         "training is not modelled for linear attention");
+  check_scenario_refused(replaced(kStep, "ep: 8, dp: 8", "ep: 8, dp: 8, tp: 2"), 5, "training.operators=megatron do");
+  const std::string bf16 = replaced(kStep, "recompute: selective", "recompute: none");
+  CHECK(simulate(bf16 + "precision: {linear: bf16, experts: bf16}\n").exit_code == 0);
+}
+
+TEST_CASE("Megatron's layouts that do not divide are refused with the nearest that do, and keys with what they mean") {
+  const std::string step = replaced(as("1f1b", "ep: 8, dp: 8", "ep: 8, dp: 8, tp: 2"), "recompute: selective",
+                                    "operators: megatron, recompute: [mla_up_proj, mlp]");
+  CHECK(simulate(step).exit_code == 0);
+  const auto refused = [&](const std::string& from, const std::string& to, int line, const std::string& says) {
+    check_scenario_refused(replaced(step, from, to), line, says);
+  };
+  refused("tp: 2", "tp: 3", 5,
+          "parallelism.tp must divide the 128 attention heads: 3 does not; possible near it: 2, 4");
+  refused("ep: 8", "ep: 3", 5, "parallelism.ep must divide tp x dp: 3 does not divide 16");
+  refused("dp: 8", "dp: 8, cp: 2", 5, "parallelism.cp above 1 is not modelled in training yet");
+  refused("dp: 8", "dp: 8, moe_tp: 2", 5, "parallelism.moe_tp above 1 is not modelled in training yet");
+  refused("[mla_up_proj, mlp]", "[mla_up_proj, mpl]", 8, "unknown module 'mpl'; did you mean 'mlp'?");
+  refused("operators: megatron", "operators: megatron, activations: fp8", 8,
+          "training.activations belong to the operators deepseek");
+  check_scenario_refused(step + "comm: {mode: none}\n", 11, "comm.mode none, needs ep 1: 8 ranks share the experts");
+  check_scenario_refused(step + "comm: {mode: low_latency}\n", 11, "comm.mode 'low_latency' is not modelled");
+  check_scenario_refused(replaced(step, "ep: 8", "ep: 1") + "comm: {mode: normal}\n", 11,
+                         "has nobody to send to where ep is 1; there is: none");
 }
 
 TEST_CASE("a step that does not fit is said to, with its terms, and is infeasible under --strict") {

@@ -22,6 +22,7 @@ LayerWork work_of(BlockKind kind) {
   LayerWork work;
   work.model = v3();
   work.kind = kind;
+  work.content = work.model.layer(kind == BlockKind::dense_layer ? 0 : work.model.first_main_layer());
   work.spread = expected_spread(work.model, work.ep, work.gpus_per_node);
   work.load = balanced_load(work.model, work.tokens(), work.ep, work.spread);
   return work;
@@ -32,29 +33,29 @@ LayerWork work_of(BlockKind kind) {
 TEST_CASE("the blocks of a model hold all of its parameters once, experts spread over EP") {
   const Architecture model = v3();
   for (const int ep : {1, 64}) {
-    const StageParameters all = stage_parameters(model, blocks_of(model, 0), ep);
+    const StageParameters all = stage_parameters(model, blocks_of(model, 0), {.ep = ep});
     CHECK(all.replicated + all.experts * ep == doctest::Approx(parameters(model)).epsilon(1e-9));
   }
 }
 
 TEST_CASE("MTP adds its own layer and projection, and shares embedding and head where they are on the same GPU") {
   const Architecture model = v3();
-  const StageParameters with = stage_parameters(model, blocks_of(model, 1), 1);
-  const StageParameters without = stage_parameters(model, blocks_of(model, 0), 1);
+  const StageParameters with = stage_parameters(model, blocks_of(model, 1), {.ep = 1});
+  const StageParameters without = stage_parameters(model, blocks_of(model, 0), {.ep = 1});
   const double added = with.replicated + with.experts - without.replicated - without.experts;
   CHECK(added == doctest::Approx(mtp_parameters(model)).epsilon(1e-5));  // norms aside
-  const StageParameters apart = stage_parameters(model, std::vector{Block{BlockKind::mtp}}, 1);
+  const StageParameters apart = stage_parameters(model, std::vector{Block{BlockKind::mtp}}, {.ep = 1});
   CHECK(apart.replicated > 1.0 * model.vocab_size * model.hidden_size);  // a table of its own
 }
 
 TEST_CASE("linear layers of an FP8 model lie in memory in FP8, tables in BF16, of a BF16 model all in BF16") {
   Architecture model = v3();
-  const auto layer = stage_parameters(model, std::vector{layer_of(model, 3)}, 64);
+  const auto layer = stage_parameters(model, std::vector{layer_of(model, 3)}, {.ep = 64});
   CHECK(layer.experts_bytes / layer.experts == doctest::Approx(1).epsilon(0.001));
-  const auto head = stage_parameters(model, std::vector{Block{BlockKind::head}}, 64);
+  const auto head = stage_parameters(model, std::vector{Block{BlockKind::head}}, {.ep = 64});
   CHECK(head.replicated_bytes / head.replicated == doctest::Approx(2));
   model.weights = model.expert_weights = Precision::bf16;
-  const auto wide = stage_parameters(model, std::vector{layer_of(model, 3)}, 64);
+  const auto wide = stage_parameters(model, std::vector{layer_of(model, 3)}, {.ep = 64});
   CHECK(wide.experts_bytes / wide.experts == doctest::Approx(2));
 }
 

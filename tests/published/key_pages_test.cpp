@@ -68,7 +68,7 @@ TEST_CASE("the scenario's page has every key and word of a scenario of training"
                                                        "comm.mode=zzzzzzzz", "training.zzzzzzzz=1"});
   check_scenario_page("train_deepseek_v3_2048_h800",
                       {"parallelism.zzzzzzzz=1", "training.zzzzzzzz=1", "training.recompute=zzzzzzzz",
-                       "training.activations=zzzzzzzz", "training.weights=zzzzzzzz", "training.gradients=zzzzzzzz",
+                       "training.activations=zzzzzzzz", "training.operators=zzzzzzzz", "training.gradients=zzzzzzzz",
                        "training.moments=zzzzzzzz", "level=zzzzzzzz", "stages=zzzzzzzz", "slot_costs_ms.zzzzzzzz=1"});
 }
 

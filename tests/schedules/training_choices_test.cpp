@@ -81,11 +81,11 @@ TEST_CASE("storage of gradients and moments enters memory as its bytes say") {
 }
 
 TEST_CASE("a BF16 checkpoint that is trained in FP8 has FP8 weights in memory, too") {
-  const Run run = run_small("1f1b", {"model=deepseek-v2", "parallelism.ep=32", "training={weights: fp8}"});
+  const Run run = run_small("1f1b", {"model=deepseek-v2", "parallelism.ep=32", "precision={linear: fp8, experts: fp8}"});
   Architecture fp8 = load_architecture("deepseek-v2");
   store_linear_as(Precision::fp8, fp8);
   store_experts_as(Precision::fp8, fp8);
-  const StageParameters stage = stage_parameters(fp8, main_layers_alone(fp8, 2), 32);
+  const StageParameters stage = stage_parameters(fp8, main_layers_alone(fp8, 2), {.ep = 32});
   CHECK(run.step()->ranks.front().peak.weights == doctest::Approx(stage.replicated_bytes + stage.experts_bytes));
   CHECK(stage.experts_bytes / stage.experts == doctest::Approx(1).epsilon(0.001));
 }

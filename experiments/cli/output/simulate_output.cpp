@@ -8,6 +8,7 @@
 #include "experiments/cli/output/step_output.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/sustained_clock.hpp"
+#include "schedules/scenario/training_parts.hpp"
 
 namespace moeline {
 namespace {
@@ -81,9 +82,14 @@ const char* name_of(Recompute recompute) {
 void add_training(Json& json, const Setup& setup) {
   const Scenario& s = setup.scenario;
   const TrainingChoices& c = s.training;
-  json.open("training").add("recompute", name_of(c.recompute));
-  if (c.recompute != Recompute::full) json.add("activations", c.narrow_activations ? "fp8" : "bf16");
-  json.add("weights", "fp8");
+  json.open("training").add("operators", word_of(c.operators));
+  if (c.by_megatron() && c.recompute == Recompute::selective) {
+    json.add("recompute", recomputed_modules(c.modules));
+  } else {
+    json.add("recompute", name_of(c.recompute));
+  }
+  const bool narrows = !c.by_megatron() && c.recompute != Recompute::full;
+  if (narrows) json.add("activations", c.narrow_activations ? "fp8" : "bf16");
   if (is_training_step(s)) {
     json.add("gradients", c.fp32_gradients ? "fp32" : "bf16");
     json.add("moments", c.fp32_moments ? "fp32" : "bf16").add("zero", c.zero1 ? 1 : 0);

@@ -1,0 +1,202 @@
+// Attention of Megatron's layers: grouped-query attention, over all keys or a sliding window, and multi-head latent
+// attention, whose projections into latents every tensor parallel rank has whole, for its own tokens.
+#include "moe/attention_core.hpp"
+#include "moe/megatron.hpp"
+#include "moe/megatron_kernels.hpp"
+#include "moe/module_names.hpp"
+
+namespace moeline::megatron {
+namespace {
+
+using namespace kernels;
+using namespace module_names;
+
+struct Attention {
+  explicit Attention(const LayerWork& w)
+      : work(w),
+        a(own_attention(w)),
+        t(w.tokens()),
+        own(w.own_tokens()),
+        hidden(w.model.hidden_size),
+        query(1.0 * a.heads * a.qk_dim),
+        key(1.0 * a.kv_heads * a.qk_dim),
+        value(1.0 * a.kv_heads * a.v_dim),
+        out(1.0 * a.heads * a.v_dim),
+        q_lora(w.model.q_lora_rank),
+        kv_lora(w.model.kv_lora_rank),
+        rope(w.model.qk_rope_head_dim),
+        up_kv(1.0 * a.heads * (w.model.qk_nope_head_dim + a.v_dim)) {}
+
+  [[nodiscard]] bool latent() const { return a.kind == AttentionKind::mla; }
+  [[nodiscard]] AttentionShape core() const {
+    const double seq = work.seq_len;
+    return {.batch = t / seq,
+            .heads = 1.0 * a.heads,
+            .kv_heads = 1.0 * (latent() ? a.heads : a.kv_heads),
+            .query_len = seq,
+            .kv_len = seq,
+            .qk_dim = 1.0 * a.qk_dim,
+            .v_dim = 1.0 * a.v_dim};
+  }
+
+  [[nodiscard]] LinearShape qkv() const { return {t, query + key + (a.keys_are_values ? 0 : value), hidden}; }
+  [[nodiscard]] LinearShape output() const { return {t, hidden, out}; }
+  // Of MLA. The first two are the rank's own tokens; without a latent of queries these are projected at once.
+  [[nodiscard]] LinearShape down_q() const { return {own, q_lora, hidden}; }
+  [[nodiscard]] LinearShape down_kv() const { return {own, kv_lora + rope, hidden}; }
+  [[nodiscard]] LinearShape up_q() const { return {t, query, q_lora > 0 ? q_lora : hidden}; }
+  [[nodiscard]] LinearShape up_kv_shape() const { return {t, up_kv, kv_lora}; }
+
+  const LayerWork& work;
+  LayerAttention a;
+  double t, own, hidden;
+  double query, key, value, out;  // columns
+  double q_lora, kv_lora, rope, up_kv;
+};
+
+bool norms_heads(const Attention& d) { return d.work.model.qk_norm != QkNorm::none; }
+
+Operator norm_input(const Attention& d) { return norm("RMSNorm", d.own, d.hidden, 2); }
+
+Operator residual_add(const Attention& d) { return elementwise("bias, dropout and residual add", d.own * d.hidden, 3); }
+
+// Input and its norm's gradient in, gradient out, and the gradient that came by the residual added to it.
+void norm_backward(Kernels& list, const Attention& d) {
+  list.add(kNorms, {norm("RMSNorm backward", d.own, d.hidden, 3), small("accumulate dW of RMSNorm"),
+                    elementwise("add residual's gradient", d.own * d.hidden, 3)});
+}
+
+void project_groups(Kernels& list, const Attention& d) {
+  list.gather(kAttentionSum, d.hidden);
+  list.forward(kQkv, "W_QKV", d.qkv());
+  if (norms_heads(d)) {
+    list.add(kAttentionNorms, {norm("RMSNorm of q heads", d.t, d.query, 2), norm("RMSNorm of k heads", d.t, d.key, 2)});
+  }
+  list.add(kRotary, {elementwise("rotary q", d.t * d.query, 2), elementwise("rotary k", d.t * d.key, 2)});
+}
+
+// From the latents, which are what a recomputation begins with.
+std::vector<Operator> expand_latents(const Attention& d) {
+  Kernels list(d.work, d.work.content.formats.attention_in);
+  if (d.q_lora > 0) {
+    list.add(kAttentionNorms, norm("RMSNorm q", d.own, d.q_lora, 2));
+    list.gather(kAttentionSum, d.q_lora);
+  } else {
+    list.gather(kAttentionSum, d.hidden);
+  }
+  list.forward(d.q_lora > 0 ? kUpQ : kQAndDownKv, d.q_lora > 0 ? "W_UQ" : "W_Q", d.up_q());
+  list.add(kAttentionNorms, norm("RMSNorm kv", d.own, d.kv_lora, 2));
+  list.gather(kAttentionSum, d.kv_lora + d.rope);
+  list.forward(kUpKv, "W_UKV", d.up_kv_shape());
+  list.add(kRotary, {memory(Family::strided, "rotary q", d.t * d.a.heads * d.rope * 2 * kBf16),
+                     elementwise("rotary k, into K and V", d.t * (d.query + d.out), 2)});
+  return list.ops();
+}
+
+void project_latents(Kernels& list, const Attention& d) {
+  if (d.q_lora > 0) list.forward(kDownQ, "W_DQ", d.down_q());
+  list.forward(kDownKv, "W_DKV", d.down_kv());
+  for (Operator& op : expand_latents(d)) list.ops().push_back(std::move(op));
+}
+
+Operator core_forward(const Attention& d) { return in(kCore, prefill_core(d.core(), d.a.window)); }
+
+void core_backward(Kernels& list, const Attention& d) {
+  list.add(kCore, {elementwise("FlashAttention backward preprocess", d.t * d.out, 2),
+                   prefill_backward_core(d.core(), d.a.window),
+                   memory(Family::streaming, "FlashAttention backward dQ to bf16", d.t * d.query * (kFp32 + kBf16))});
+  // Query heads that share keys add up their gradients in FP32.
+  if (d.a.heads > d.a.kv_heads && !d.latent()) {
+    list.add(kCore, memory(Family::streaming, "FlashAttention backward dK and dV to bf16",
+                           d.t * (d.key + d.value) * (kFp32 + kBf16)));
+  }
+}
+
+void groups_backward(Kernels& list, const Attention& d) {
+  list.add(kRotary, {elementwise("rotary dq", d.t * d.query, 2), elementwise("rotary dk", d.t * d.key, 2)});
+  if (norms_heads(d)) {
+    list.add(kAttentionNorms, {norm("RMSNorm of q heads backward", d.t, d.query, 3),
+                               norm("RMSNorm of k heads backward", d.t, d.key, 3)});
+  }
+  list.add(kRotary, elementwise("join dQ, dK and dV", d.t * d.qkv().n, 2));
+  list.gather_beside(kAttentionSum, d.hidden);
+  list.input_gradient(kQkv, "W_QKV", d.qkv());
+  list.scatter(kAttentionSum, d.hidden);
+}
+
+void latents_backward(Kernels& list, const Attention& d) {
+  list.add(kRotary, {memory(Family::strided, "rotary dq", d.t * d.a.heads * d.rope * 2 * kBf16),
+                     elementwise("rotary dk, from dK and dV", d.t * (d.query + d.out), 2)});
+  list.gather_beside(kAttentionSum, d.kv_lora + d.rope);
+  list.input_gradient(kUpKv, "W_UKV", d.up_kv_shape());
+  list.scatter(kAttentionSum, d.kv_lora + d.rope);
+  list.add(kAttentionNorms, norm("RMSNorm kv backward", d.own, d.kv_lora, 3));
+  list.gather_beside(kAttentionSum, d.up_q().k);
+  list.input_gradient(d.q_lora > 0 ? kUpQ : kQAndDownKv, d.q_lora > 0 ? "W_UQ" : "W_Q", d.up_q());
+  list.scatter(kAttentionSum, d.up_q().k);
+  if (d.q_lora > 0) {
+    list.add(kAttentionNorms, norm("RMSNorm q backward", d.own, d.q_lora, 3));
+    list.input_gradient(kDownQ, "W_DQ", d.down_q());
+  }
+  list.input_gradient(kDownKv, "W_DKV", d.down_kv());
+  list.add(kDownKv, elementwise("add", d.own * d.hidden, 3));
+}
+
+}  // namespace
+
+std::vector<Operator> attention_forward(const LayerWork& work) {
+  const Attention d(work);
+  Kernels list(work, work.content.formats.attention_in);
+  list.add(kNorms, norm_input(d));
+  (d.latent() ? project_latents : project_groups)(list, d);
+  list.ops().push_back(core_forward(d));
+  Kernels output(work, work.content.formats.attention_out);
+  output.forward(kOutput, "W_O", d.output());
+  output.scatter(kAttentionSum, d.hidden);
+  output.add(kNorms, residual_add(d));
+  output.add(kNorms, norm_input(d));
+  if (work.kind == BlockKind::moe_layer) {
+    route_forward(output, work);
+    permute_to_send(output, work);
+  }
+  for (Operator& op : output.ops()) list.ops().push_back(std::move(op));
+  return list.ops();
+}
+
+std::vector<Operator> attention_backward_input(const LayerWork& work) {
+  const Attention d(work);
+  Kernels output(work, work.content.formats.attention_out);
+  if (work.kind == BlockKind::moe_layer) route_backward(output, work);
+  norm_backward(output, d);
+  output.gather(kAttentionSum, d.hidden);
+  output.input_gradient(kOutput, "W_O", d.output());
+  Kernels list(work, work.content.formats.attention_in);
+  list.ops() = std::move(output.ops());
+  if (d.latent() && recomputes(d.work, &RecomputedModules::mla_up_proj)) list.recompute(expand_latents(d));
+  if (recomputes(d.work, &RecomputedModules::core_attn)) list.recompute({core_forward(d)});
+  core_backward(list, d);
+  // Before grouped-query attention it is a part of the linear layer.
+  if (d.latent() && recomputes(d.work, &RecomputedModules::layernorm)) list.recompute({in(kNorms, norm_input(d))});
+  (d.latent() ? latents_backward : groups_backward)(list, d);
+  norm_backward(list, d);
+  return list.ops();
+}
+
+std::vector<Operator> attention_backward_weight(const LayerWork& work) {
+  const Attention d(work);
+  Kernels output(work, work.content.formats.attention_out);
+  output.weight_gradient(kOutput, "W_O", d.output());
+  Kernels list(work, work.content.formats.attention_in);
+  list.ops() = std::move(output.ops());
+  if (!d.latent()) {
+    list.weight_gradient(kQkv, "W_QKV", d.qkv());
+    return list.ops();
+  }
+  list.weight_gradient(kUpKv, "W_UKV", d.up_kv_shape());
+  list.weight_gradient(d.q_lora > 0 ? kUpQ : kQAndDownKv, d.q_lora > 0 ? "W_UQ" : "W_Q", d.up_q());
+  list.weight_gradient(kDownKv, "W_DKV", d.down_kv());
+  if (d.q_lora > 0) list.weight_gradient(kDownQ, "W_DQ", d.down_q());
+  return list.ops();
+}
+
+}  // namespace moeline::megatron

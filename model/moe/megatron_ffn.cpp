@@ -1,0 +1,176 @@
+// Feed-forward networks of Megatron's layers: dense, shared and routed.
+#include "moe/megatron.hpp"
+#include "moe/megatron_kernels.hpp"
+#include "moe/module_names.hpp"
+
+namespace moeline::megatron {
+namespace {
+
+using namespace kernels;
+using namespace module_names;
+
+struct FfnNames {
+  const char *gate_up, *activation, *down, *sum;
+};
+constexpr FfnNames kDense = {kDenseGateUp, kDenseActivation, kDenseDown, kDenseSum};
+constexpr FfnNames kShared = {kSharedGateUp, kSharedActivation, kSharedDown, kSharedDown};
+
+double gates(const LayerWork& work) { return work.model.gated_ffn ? 2 : 1; }
+
+// SwiGLU or another activation: `in` numbers to `out`.
+Operator activation(const LayerWork& work, double rows, double width) {
+  return memory(Family::swiglu, work.model.gated_ffn ? "SwiGLU" : "activation",
+                rows * width * (gates(work) + 1) * kBf16);
+}
+Operator activation_backward(const LayerWork& work, double rows, double width) {
+  return memory(Family::swiglu, work.model.gated_ffn ? "SwiGLU backward" : "activation backward",
+                rows * width * (2 * gates(work) + 1) * kBf16);
+}
+
+// One that tensor parallel ranks share: `width` is the rank's part.
+struct Ffn {
+  const LayerWork& work;
+  double width;
+  Precision stored;
+  FfnNames names;
+
+  [[nodiscard]] LinearShape gate_up() const {
+    return {work.tokens(), gates(work) * width, 1.0 * work.model.hidden_size};
+  }
+  [[nodiscard]] LinearShape down() const { return {work.tokens(), 1.0 * work.model.hidden_size, width}; }
+};
+
+Ffn dense_ffn(const LayerWork& work) {
+  return {work, 1.0 * work.content.dense_width / work.tp, work.content.formats.dense, kDense};
+}
+Ffn shared_ffn(const LayerWork& work) {
+  return {work, work.model.shared_width() / work.tp, work.content.formats.shared, kShared};
+}
+
+std::vector<Operator> forward(const Ffn& ffn) {
+  Kernels list(ffn.work, ffn.stored);
+  list.gather(ffn.names.sum, ffn.work.model.hidden_size);
+  list.forward(ffn.names.gate_up, "gate_up", ffn.gate_up());
+  list.add(ffn.names.activation, activation(ffn.work, ffn.work.tokens(), ffn.width));
+  list.forward(ffn.names.down, "down", ffn.down());
+  list.scatter(ffn.names.sum, ffn.work.model.hidden_size);
+  return list.ops();
+}
+
+std::vector<Operator> backward_input(const Ffn& ffn) {
+  const double hidden = ffn.work.model.hidden_size;
+  Kernels list(ffn.work, ffn.stored);
+  list.gather(ffn.names.sum, hidden);
+  list.input_gradient(ffn.names.down, "down", ffn.down());
+  list.add(ffn.names.activation, activation_backward(ffn.work, ffn.work.tokens(), ffn.width));
+  list.gather_beside(ffn.names.sum, hidden);
+  list.input_gradient(ffn.names.gate_up, "gate_up", ffn.gate_up());
+  list.scatter(ffn.names.sum, hidden);
+  return list.ops();
+}
+
+std::vector<Operator> backward_weight(const Ffn& ffn) {
+  Kernels list(ffn.work, ffn.stored);
+  list.weight_gradient(ffn.names.down, "down", ffn.down());
+  list.weight_gradient(ffn.names.gate_up, "gate_up", ffn.gate_up());
+  return list.ops();
+}
+
+// Qwen's shared expert has a gate of one number per token.
+Operator weigh_shared(const LayerWork& work, const char* name, double tensors) {
+  return in(kSharedDown, elementwise(name, work.own_tokens() * work.model.hidden_size, tensors));
+}
+
+std::vector<Operator> shared_forward(const LayerWork& work) {
+  std::vector<Operator> ops = forward(shared_ffn(work));
+  if (work.model.shared_gate) ops.push_back(weigh_shared(work, "weigh by the shared expert's gate", 3));
+  return ops;
+}
+
+std::vector<Operator> shared_backward_input(const LayerWork& work) {
+  std::vector<Operator> ops = backward_input(shared_ffn(work));
+  if (work.model.shared_gate) ops.insert(ops.begin(), weigh_shared(work, "gradient of the shared expert's gate", 4));
+  return ops;
+}
+
+// Routed experts of the rank.
+struct Experts {
+  explicit Experts(const LayerWork& w)
+      : work(w), rows(w.load.valid), hidden(w.model.hidden_size), width(w.model.moe_intermediate_size) {}
+
+  [[nodiscard]] LinearShape gate_up() const { return {rows, gates(work) * width, hidden}; }
+  [[nodiscard]] LinearShape down() const { return {rows, hidden, width}; }
+
+  const LayerWork& work;
+  double rows, hidden, width;
+};
+
+bool has_shared(const LayerWork& work) { return work.model.n_shared_experts > 0; }
+
+void append(std::vector<Operator> more, Kernels& list) {
+  for (Operator& op : more) list.ops().push_back(std::move(op));
+}
+
+}  // namespace
+
+std::vector<Operator> dense_forward(const LayerWork& work) {
+  std::vector<Operator> ops = forward(dense_ffn(work));
+  ops.push_back(
+      in(kNorms, elementwise("bias, dropout and residual add", work.own_tokens() * work.model.hidden_size, 3)));
+  return ops;
+}
+
+// A checkpoint repeats the whole network, whose norm is a part of its first linear layer.
+std::vector<Operator> dense_backward_input(const LayerWork& work) {
+  Kernels list(work, Precision::bf16);
+  if (recomputes(work, &RecomputedModules::mlp)) {
+    list.recompute({in(kNorms, norm("RMSNorm", work.own_tokens(), work.model.hidden_size, 2))});
+    list.recompute(forward(dense_ffn(work)));
+  }
+  append(backward_input(dense_ffn(work)), list);
+  return list.ops();
+}
+
+std::vector<Operator> dense_backward_weight(const LayerWork& work) { return backward_weight(dense_ffn(work)); }
+
+std::vector<Operator> experts_forward(const LayerWork& work) {
+  const Experts d(work);
+  Kernels list(work, work.content.formats.experts);
+  if (has_shared(work)) append(shared_forward(work), list);
+  sort_received(list, work, false);
+  list.experts_forward(kExpertGateUp, "expert gate_up", d.gate_up());
+  list.add(kExpertActivation, activation(work, d.rows, d.width));
+  list.experts_forward(kExpertDown, "expert down", d.down());
+  sort_to_return(list, work);
+  if (work.mode == CommMode::none) append(add_results(work), list);
+  return list.ops();
+}
+
+std::vector<Operator> experts_backward_input(const LayerWork& work) {
+  const Experts d(work);
+  Kernels list(work, work.content.formats.experts);
+  if (recomputes(work, &RecomputedModules::layernorm)) {
+    list.recompute({in(kNorms, norm("RMSNorm", work.own_tokens(), work.model.hidden_size, 2))});
+  }
+  sort_received(list, work, true);
+  if (recomputes(work, &RecomputedModules::moe_act)) {
+    list.recompute({in(kExpertActivation, activation(work, d.rows, d.width))});
+  }
+  list.experts_input_gradient(kExpertDown, "expert down", d.down());
+  list.add(kExpertActivation, {activation_backward(work, d.rows, d.width), small("gradient of probabilities")});
+  list.experts_input_gradient(kExpertGateUp, "expert gate_up", d.gate_up());
+  sort_to_return(list, work);
+  if (has_shared(work)) append(shared_backward_input(work), list);
+  return list.ops();
+}
+
+std::vector<Operator> experts_backward_weight(const LayerWork& work) {
+  const Experts d(work);
+  Kernels list(work, work.content.formats.experts);
+  list.experts_weight_gradient(kExpertDown, "expert down", d.down());
+  list.experts_weight_gradient(kExpertGateUp, "expert gate_up", d.gate_up());
+  if (has_shared(work)) append(backward_weight(shared_ffn(work)), list);
+  return list.ops();
+}
+
+}  // namespace moeline::megatron

@@ -1,0 +1,99 @@
+// Router and permutation of Megatron's MoE layers, as its fused kernels run them: scores and top-k in one, the
+// auxiliary loss in another, a map of rows and one copy for the permutation. How many small kernels stand between them
+// is ours.
+#include "moe/megatron_kernels.hpp"
+#include "moe/module_names.hpp"
+
+namespace moeline::megatron {
+namespace {
+
+using namespace kernels;
+using namespace module_names;
+
+double hidden_of(const LayerWork& work) { return work.model.hidden_size; }
+double pairs_of(const LayerWork& work) { return work.own_tokens() * work.model.num_experts_per_tok; }
+
+// The map says of each token and expert whether they meet.
+constexpr double kMapByte = 1;
+
+// One row of scores per token, so many bytes for each of them.
+Operator by_token(const char* name, const LayerWork& work, double bytes) {
+  return rowwise(name, work.own_tokens(), work.own_tokens() * work.model.n_routed_experts * bytes);
+}
+
+// Where each of these tokens goes for each of these experts.
+Operator map_of_rows(double tokens, double experts) {
+  return in(kPermutation, memory(Family::streaming, "map of rows", tokens * experts * (kMapByte + 2 * kFp32)));
+}
+
+// Token-expert pairs that the rank's experts have.
+double rows_of(const LayerWork& work) { return work.load.valid; }
+
+bool by_nccl(const LayerWork& work) { return work.mode == CommMode::all_to_all; }
+bool sends(const LayerWork& work) { return work.mode != CommMode::none; }
+
+// `from` rows are read, `to` written.
+Operator copy_rows(const char* name, const LayerWork& work, double from, double to) {
+  return in(kPermutation, memory(Family::streaming, name, (from + to) * hidden_of(work) * kBf16));
+}
+
+}  // namespace
+
+void route_forward(Kernels& list, const LayerWork& work) {
+  const double experts = work.model.n_routed_experts;
+  list.add(kRouterGate, linear_gemm(Precision::bf16, "router gate fprop", work.own_tokens(), experts, hidden_of(work)));
+  list.add(kRouterChoice, {by_token("scores and top-k", work, kBf16 + kFp32 + kMapByte), small("tokens per expert"),
+                           by_token("scores for the auxiliary loss", work, kBf16 + kFp32), small("auxiliary loss")});
+}
+
+void route_backward(Kernels& list, const LayerWork& work) {
+  const double own = work.own_tokens(), experts = work.model.n_routed_experts;
+  list.add(kRouterChoice, {small("auxiliary loss backward"), by_token("scores backward", work, 3 * kFp32),
+                           by_token("top-k backward", work, 3 * kFp32 + kMapByte),
+                           memory(Family::streaming, "add", own * experts * 3 * kFp32)});
+  list.add(kRouterGate, {linear_gemm(Precision::bf16, "router gate dgrad", own, hidden_of(work), experts),
+                         linear_gemm(Precision::bf16, "router gate wgrad", experts, hidden_of(work), own)});
+  // What the norm's gradient is the sum of: the router's, dispatch's, the shared experts'.
+  list.add(kRouterGate, elementwise("add the router's gradient", own * hidden_of(work), 3));
+  if (work.model.n_shared_experts > 0) list.add(kNorms, elementwise("add", own * hidden_of(work), 3));
+}
+
+// NCCL sends a copy of a token for each of its experts.
+void permute_to_send(Kernels& list, const LayerWork& work) {
+  if (!by_nccl(work)) return;
+  list.ops().push_back(map_of_rows(work.own_tokens(), work.model.n_routed_experts));
+  list.ops().push_back(permuted_tokens(work));
+}
+
+Operator permuted_tokens(const LayerWork& work) {
+  return copy_rows("permute tokens", work, work.own_tokens(), pairs_of(work));
+}
+
+// What came from each rank lies together, and each expert's shall; tokens that came once are copied to their rows.
+void sort_received(Kernels& list, const LayerWork& work, bool knows_map) {
+  const double rows = rows_of(work);
+  if (by_nccl(work)) {
+    if (work.local_experts() > 1) list.ops().push_back(copy_rows("sort rows by expert", work, rows, rows));
+    return;
+  }
+  const double received = sends(work) ? work.load.received : work.own_tokens();
+  if (!knows_map) list.ops().push_back(map_of_rows(received, work.local_experts()));
+  list.ops().push_back(copy_rows("permute tokens", work, received, rows));
+}
+
+void sort_to_return(Kernels& list, const LayerWork& work) {
+  const double rows = rows_of(work);
+  if (by_nccl(work)) {
+    if (work.local_experts() > 1) list.ops().push_back(copy_rows("sort rows by rank", work, rows, rows));
+    return;
+  }
+  const double received = sends(work) ? work.load.received : work.own_tokens();
+  list.ops().push_back(copy_rows("unpermute rows", work, rows, received));
+}
+
+std::vector<Operator> reduce_returned(const LayerWork& work) {
+  if (!by_nccl(work)) return {};
+  return {copy_rows("unpermute tokens", work, pairs_of(work), work.own_tokens())};
+}
+
+}  // namespace moeline::megatron
