@@ -20,6 +20,7 @@ constexpr int kNullSamples = 11;  // a null model's median needs no more
 constexpr const char* kPhaseUs = "phase_us";
 constexpr const char* kTransferUs = "transfer_us";
 constexpr const char* kBarrierUs = "phase_barrier_us";
+constexpr const char* kMemoryGib = "memory_gib";  // of a run's own metrics, which no null model changes
 constexpr const char* kWaitUs = "phase_wait_us";
 constexpr const char* kLayersUs = "layers_us";
 // Of kernels.
@@ -142,7 +143,7 @@ Setup setup_of(std::vector<Candidate> candidates) {
 // Those of null_model that say something: slots of a pipeline neither communicate nor overlap.
 std::vector<const char*> nulls_of(const Run& run, const std::string& metric) {
   if (run.has_given_slots()) return {};
-  if (metric == kBarrierUs || metric == kWaitUs) return {};
+  if (metric == kBarrierUs || metric == kWaitUs || metric == kMemoryGib) return {};
   if (metric == kTransferUs) return {kEverythingSerial};
   return {kCommunicationFree, kEverythingSerial};
 }

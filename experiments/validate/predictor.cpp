@@ -44,7 +44,7 @@ void Predictor::rests_on(const std::string& kernel_set, const HardwareProfile& p
   if (kernel_set.empty()) return;
   prediction.fitted_on.insert(kernel_set);
   for (const KernelSet& set : profile.kernel_sets) {
-    if (set.name == kernel_set) kernel_sets_.try_emplace(kernel_set, set);
+    if (set.name == kernel_set && !set.of_a_stack) kernel_sets_.try_emplace(kernel_set, set);
   }
 }
 

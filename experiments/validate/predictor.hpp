@@ -44,7 +44,8 @@ inline constexpr const char* kConstantRate = "constant_rate";  ///< all rows of 
 class Predictor {
  public:
   [[nodiscard]] Prediction predict(const Fact& fact);
-  /// The kernel sets behind the predictions so far, by name.
+  /// The kernel sets behind the predictions so far, by name; but for those of serving stacks' tables, which have one of
+  /// each name on several machines (calib/tables/held_out.md has their errors).
   [[nodiscard]] const std::map<std::string, KernelSet>& kernel_sets() const { return kernel_sets_; }
 
  private:
