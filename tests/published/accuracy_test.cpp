@@ -72,7 +72,7 @@ TEST_CASE("the README's figures of accuracy are those of validate, and it names 
   }
   const std::vector<std::pair<const char*, const char*>> subjects = {
       {"its parts, the step included", "training_step"},
-      {"training by Megatron, H100, GB200, GB300", "training_by_megatron"},
+      {"steps by Megatron", "training_by_megatron"},
       {"waits for other ranks in the chunk", "training_chunk_waits"},
       {"low-latency all-to-all, H800, late 2025", "deepep_low_latency_h800_late"},
       {"FP8 GEMMs, H800, April 2025", "deepgemm_h800_2025_04"},
