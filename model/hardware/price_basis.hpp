@@ -1,0 +1,55 @@
+// What a price rests on: measurements of families, curves and forms, and what is said of how they are known. Parts of
+// price.cpp and price_transfer.cpp.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "curves/curve.hpp"
+#include "hardware/price.hpp"
+
+namespace moeline::price_parts {
+
+inline constexpr const char* kOtherMachine = "other machine";
+inline constexpr const char* kNoMeasurement = "no measurement";
+
+/// The families whose measurements made a price, the one first whose set it counts for, and what speaks against them as
+/// such ("" if nothing does).
+struct Basis {
+  std::vector<std::string> families;
+  std::string doubt;
+};
+
+/// How a kernel that lies there is known.
+void set_provenance(const KernelSet& kernels, const Basis& basis, const Dimensions& dimensions, Price& price);
+void set_roofline(Price& price);
+/// It is extrapolated, for this reason.
+void doubt_price(const char* reason, Price& price);
+
+/// The form that a serving stack's tables gave the family; null where its curve goes by the set's constants.
+[[nodiscard]] const FamilyFit* fit_with_form(const std::string& family, const KernelSet& kernels);
+
+/// What serving stacks' tables measured the kernel as, where they count: not before what the chosen set itself has of
+/// these families, and of a set that is no stack's not before anything that is known of them.
+[[nodiscard]] const FamilyFit* measured_fit(const Operator& op, const std::vector<std::string>& families,
+                                            const KernelSet& kernels);
+
+[[nodiscard]] inline double GBps(double bytes, double us) { return us > 0 ? bytes / us / 1e3 : 0; }
+
+/// us and what binds; the constants that made them are noted in the price.
+[[nodiscard]] Evaluation evaluate_noting(const Curve& curve, const KernelSet& kernels, Price& price);
+
+/// us by a family's form with a gain. Tables were timed hot: what the gain adds belongs to the hot time, whatever else
+/// a cold kernel takes.
+[[nodiscard]] double us_by_form(const Operator& op, const FamilyFit& fit, double gain, double curve_us, int sms,
+                                const MachineFacts& machine);
+/// Of the family's correction; another machine's kernels have other residuals.
+[[nodiscard]] double gain_of(const FamilyFit& fit, const Dimensions& at);
+
+/// No kernel beats the peaks of HBM and of the tensor cores it runs on.
+[[nodiscard]] double floor_us(const Operator& op, const MachineFacts& machine);
+/// A curve a little below the peaks is a matter of rounding; one far below knows nothing of such a kernel.
+inline constexpr double kRounding = 1.05;
+void raise_to_floor(double floor_us, double rounding, Price& price);
+
+}  // namespace moeline::price_parts

@@ -1,0 +1,173 @@
+#include "hardware/price_transfer.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include "curves/topology.hpp"
+#include "hardware/price_basis.hpp"
+
+namespace moeline::price_parts {
+namespace {
+
+constexpr const char* kUnequal = "ranks get unequal amounts";
+
+// What the links carry meanwhile, of several NICs each. What stays in the node takes the NIC where the library sends it
+// there.
+void set_links(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+  const Traffic& traffic = op.traffic;
+  if (traffic.stage == Stage::issue || traffic.stage == Stage::receive) return;  // the wire carries the bytes
+  const bool low_latency = is_low_latency(op.family);
+  const bool over_nic = kernels[low_latency ? Constant::low_latency_own_node : Constant::normal_own_node] > 0;
+  const double own_node = low_latency ? traffic.nvlink_bytes : traffic.rdma_bytes - traffic.wire_bytes;
+  price.nic_GBps = GBps(traffic.wire_bytes + (over_nic ? own_node : 0), price.solo_us) / machine.nics_per_gpu;
+  price.nvlink_GBps = GBps(low_latency && over_nic ? 0 : traffic.nvlink_bytes, price.solo_us);
+}
+
+bool of_one_set(const KernelSet& kernels, const std::string& family, const std::string& other) {
+  const auto a = kernels.fits.find(family), b = kernels.fits.find(other);
+  return a == kernels.fits.end() || b == kernels.fits.end() || a->second.kernel_set == b->second.kernel_set;
+}
+
+// A stretch is a measured time over that of copies by the curve of the same set: only with it does it give that time
+// back.
+Basis basis_of_normal(const Operator& op, bool overlapped, const std::string& alone, const MachineFacts& machine,
+                      const KernelSet& kernels) {
+  if (!machine.communicates_like(kernels.fitted_on)) return {{overlapped ? name_of(op.family) : alone}, kOtherMachine};
+  if (!overlapped) return {{alone}, ""};
+  if (alone == "sm_copies") return {{alone}, "measured with nothing beside it"};
+  const std::string& beside = name_of(op.family);
+  return {{beside}, of_one_set(kernels, beside, alone) ? "" : "copy stretch of another kernel set"};
+}
+
+// Beside compute kernels copying by SMs takes longer, by what it did for that family in the measured chunk; the wire
+// does not. So a transfer that the wire binds has the margin of its copies over the wire to lose first.
+void set_disturbed_speed(const Operator& op, const Curve& curve, const KernelSet& kernels, Price& price) {
+  const Constant stretch = copy_stretch(op.family);
+  const double beside_us = copying_us(curve, kernels[stretch], kernels.constants);
+  if (!(beside_us > price.solo_us)) return;  // the stretch or the copies may be unknown, too
+  price.disturbed_speed = price.solo_us / beside_us;
+  price.constants.set(static_cast<std::size_t>(stretch));
+}
+
+void price_normal(const Operator& op, const PriceConditions& conditions, const Curve& curve,
+                  const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+  if (conditions.disturbed()) set_disturbed_speed(op, curve, kernels, price);
+  const std::string alone = price.bound_by == "SMs" ? "sm_copies" : "all_to_all_alone";
+  const Basis basis = basis_of_normal(op, conditions.disturbed(), alone, machine, kernels);
+  set_provenance(kernels, basis, dimensions_of(op, conditions.sms), price);
+}
+
+// The tables list whole transfers. The kernels hold SMs for a part of the time, half of it to issue and half to
+// receive; between them the wire runs alone, for no less than its bytes take at the links' peaks.
+void split_by_stage(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+  const double whole = price.solo_us;
+  const double hold = evaluate_noting(hold_curve(op), kernels, price).us;
+  const double wire = std::max(std::isnan(hold) ? whole : whole - hold, std::min(whole, links_us(op, machine)));
+  const Stage stage = op.traffic.stage;
+  if (stage == Stage::wire) price.solo_us = wire;
+  if (stage == Stage::issue || stage == Stage::receive) price.solo_us = (whole - wire) / 2;
+  if (stage == Stage::wire) {
+    price.hold = Hold::nothing;
+    price.sms = 0;
+  }
+}
+
+// How a whole is split matters to what runs beside its wire.
+void price_low_latency(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                       const KernelSet& kernels, Price& price) {
+  split_by_stage(op, machine, kernels, price);
+  const bool split = op.traffic.stage != Stage::whole && conditions.overlapped;
+  Basis basis{{"low_latency"}, machine.communicates_like(kernels.fitted_on) ? "" : kOtherMachine};
+  if (split) basis.families.emplace_back("low_latency_hold");
+  set_provenance(kernels, basis, dimensions_of(op, 0), price);
+}
+
+// By a serving stack's tables of transfers inside a node, never faster than the links.
+void price_transfer_by_form(const Operator& op, const FamilyFit& fit, const PriceConditions& conditions,
+                            const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+  const Evaluation alone = evaluate(fit.form->curve(op, conditions.sms, machine), fit.constants);
+  const Dimensions at = measured_dimensions_of(op, conditions.sms);
+  price.gain = gain_of(fit, at);
+  const double us = us_by_form(op, fit, price.gain, alone.us, conditions.sms, machine);
+  const double links = links_us(op, machine);
+  price.solo_us = std::max(us, links);
+  price.bound_by = us < links ? "NVLink" : alone.bound;
+  const std::string doubt = machine.communicates_like(kernels.fitted_on) ? "" : kOtherMachine;
+  set_provenance(kernels, {{op.measured_as}, doubt}, at, price);
+}
+
+// What stacks' tables do not have: transfers with compute kernels beside them. Copies are then stretched by as much as
+// they are by the curve of DeepSeek's, where it knows.
+void stretch_by_neighbours(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                           const KernelSet& kernels, Price& price) {
+  if (!conditions.disturbed() || is_low_latency(op.family)) return;  // whose wire holds no SM
+  doubt_price("measured with nothing beside it", price);
+  const Curve curve = transfer_curve(op, conditions.sms, machine);
+  const double alone_us = evaluate(curve, kernels.constants).us;
+  const double beside_us = copying_us(curve, kernels[copy_stretch(op.family)], kernels.constants);
+  if (beside_us > alone_us) price.disturbed_speed = alone_us / beside_us;
+}
+
+// A stack whose own all-reduce is slower than NCCL's takes NCCL's.
+void take_quicker_all_reduce(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                             const KernelSet& kernels, Price& price) {
+  const FamilyFit* nccl = fit_with_form("nccl_all_reduce", kernels);
+  if (op.measured_as != "custom_all_reduce" || nccl == nullptr) return;
+  Operator other = op;
+  other.measured_as = "nccl_all_reduce";
+  Price by_nccl = price;
+  by_nccl.note = {};
+  by_nccl.kernel_set.clear();
+  price_transfer_by_form(other, *nccl, conditions, machine, kernels, by_nccl);
+  if (by_nccl.solo_us < price.solo_us) price = by_nccl;
+}
+
+}  // namespace
+
+std::vector<std::string> transfer_families(const Operator& op) {
+  if (is_low_latency(op.family)) return {"low_latency"};
+  return {"all_to_all_alone", "sm_copies"};
+}
+
+void price_transfer(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                    const KernelSet& kernels, Price& price) {
+  if (const FamilyFit* fit = measured_fit(op, transfer_families(op), kernels)) {
+    price_transfer_by_form(op, *fit, conditions, machine, kernels, price);
+    if (is_low_latency(op.family)) split_by_stage(op, machine, kernels, price);
+    stretch_by_neighbours(op, conditions, machine, kernels, price);
+    if (op.traffic.unequal) doubt_price(kUnequal, price);
+    set_links(op, machine, kernels, price);
+    return;
+  }
+  const Curve curve = transfer_curve(op, conditions.sms, machine);
+  const Evaluation alone = evaluate_noting(curve, kernels, price);
+  const double links = links_us(op, machine);
+  const bool known = !std::isnan(alone.us);
+  price.solo_us = known ? std::max(alone.us, links) : links;
+  price.bound_by = known ? alone.bound : "roofline";
+  if (is_low_latency(op.family)) {
+    price_low_latency(op, conditions, machine, kernels, price);
+  } else {
+    price_normal(op, conditions, curve, machine, kernels, price);
+  }
+  if (!known) set_roofline(price);
+  if (known && op.traffic.unequal) doubt_price(kUnequal, price);
+  set_links(op, machine, kernels, price);
+}
+
+void price_collective(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                      const KernelSet& kernels, Price& price) {
+  price.hold = Hold::nothing;
+  price.sms = 0;
+  if (const FamilyFit* fit = fit_with_form(op.measured_as, kernels)) {
+    price_transfer_by_form(op, *fit, conditions, machine, kernels, price);
+    take_quicker_all_reduce(op, conditions, machine, kernels, price);
+  } else {
+    price.solo_us = links_us(op, machine) + farthest_latency_us(op.traffic.ranks, machine);
+    price.bound_by = "roofline";
+    set_roofline(price);
+  }
+  set_links(op, machine, kernels, price);
+}
+
+}  // namespace moeline::price_parts
