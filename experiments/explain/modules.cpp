@@ -18,8 +18,9 @@ double tokens_of(const Setup& setup) {
   const Workload& workload = setup.scenario.workload;
   if (const auto* w = std::get_if<TrainWorkload>(&workload)) {
     const double micro_batch = 1.0 * w->micro_batch_size * w->seq_len;
-    if (!is_training_step(setup.scenario)) return micro_batch;
-    return micro_batch * micro_batches(setup.scenario) / setup.scenario.parallelism.pp;
+    const Parallelism& p = setup.scenario.parallelism;
+    if (!is_training_step(setup.scenario)) return micro_batch / p.tp;
+    return micro_batch * micro_batches(setup.scenario) / p.pp / p.tp;
   }
   const double gpus = setup.scenario.parallelism.gpus_of_request();
   const DecodeWorkload* answers = decode_of(workload);

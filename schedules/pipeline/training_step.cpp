@@ -150,8 +150,18 @@ class StepWriter {
     const SlotTiming timing = timing_of_(slot, rank.rank());
     const PhaseTasks tasks = rank.append_time(name_of(slot.kind), title_of(slot), timing.length,
                                               {pass.chunk, pass.micro_batch, StreamName::compute});
+    if (by_block_) end_blocks_evenly(rank, slot, tasks, timing.length);
     return {{tasks.first, rank.after_start(tasks, timing.forward_out)},
             {tasks.first, rank.after_start(tasks, timing.backward_out)}};
+  }
+
+  // As if all blocks of the slot took equally long.
+  void end_blocks_evenly(RankProgram& rank, const Slot& slot, const PhaseTasks& tasks, Time length) {
+    const std::size_t count = backward_blocks(slot).size();
+    for (std::size_t i = 1; i <= count; ++i) {
+      const double share = static_cast<double>(i) / static_cast<double>(count);
+      block_ends_.push_back(rank.after_start(tasks, from_us(share * to_us(length))));
+    }
   }
 
   // After the last slot with gradients of a stage's weights they are complete.
@@ -166,7 +176,7 @@ class StepWriter {
   // Megatron reduces gradients in buckets, as the last backward pass completes them; a layer is one here.
   [[nodiscard]] bool reduces_by_block() const {
     const TrainingChoices& choices = setup_.scenario.training;
-    return choices.by_megatron() && choices.overlap_gradients && setup_.scenario.kind().plan.empty() && !timing_of_;
+    return choices.by_megatron() && choices.overlap_gradients && setup_.scenario.kind().plan.empty();
   }
 
   void note_gradients(std::size_t rank, int stage) {

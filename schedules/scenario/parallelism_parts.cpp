@@ -172,7 +172,7 @@ void check_stages(const Spec& spec, const Scenario& scenario) {
 Parallelism read_world(const Spec& spec, int ep) {
   Parallelism p;
   p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
-  p.pp = spec.integer_or("pp", 1, kMostRanks, 1);
+  p.pp = spec.integer_or("pp", 1, kMostPipelineRanks, 1);
   p.ep = ep;
   p.dp = spec.integer_or("dp", 1, kMostRanks, std::max(1, p.ep / p.tp));
   check_world(p, "pp", spec);

@@ -29,7 +29,7 @@ void read_layers(const Spec& spec, const Architecture& model, Scenario& scenario
 void check_model(const Spec& spec, const Setup& setup) {
   const Architecture& model = setup.model;
   const bool dense = model.n_routed_experts == 0;
-  if (dense && spec.has("routing")) {
+  if (dense && !spec.map_or_empty("routing").keys().empty()) {
     throw spec.error("routing", fmt::format("does not apply: '{}' has no routed experts", model.name));
   }
   if (dense && !setup.scenario.kind().plan.empty()) {

@@ -64,9 +64,10 @@ void check_deepseek(const Spec& training, const Architecture& model) {
 
 void check_format(const Spec& scenario, const Architecture& model, Precision weights) {
   if (weights == Precision::bf16 || weights == Precision::fp8) return;
-  throw scenario.error("model", fmt::format("'{}' has weights in {}, and training is modelled in BF16 and FP8: "
-                                            "precision={{linear: bf16, experts: bf16}} trains it so",
-                                            model.name, name_of(weights)));
+  throw scenario.error("model",
+                       fmt::format("'{}' has weights in {}, and training is modelled in BF16 and block-scaled FP8: "
+                                   "precision={{linear: bf16, experts: bf16}} trains it so",
+                                   model.name, name_of(weights)));
 }
 
 void check_megatron(const Spec& scenario, const Architecture& model) {

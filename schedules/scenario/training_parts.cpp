@@ -40,9 +40,12 @@ RecomputedModules modules_named(const Spec& training, const std::vector<std::str
   std::vector<std::string> known;
   for (const auto& [name, module] : modules_by_name()) known.push_back(name);
   RecomputedModules modules;
+  if (names.empty()) throw training.error("recompute", "lists no modules; there is also: none");
   for (const std::string& name : names) {
     const std::string module = at_key(training, "recompute", [&] { return expect_name("module", name, known); });
-    modules.*modules_by_name().at(module) = true;
+    bool& recomputed = modules.*modules_by_name().at(module);
+    if (recomputed) throw training.error("recompute", fmt::format("lists {} twice", module));
+    recomputed = true;
   }
   return modules;
 }
@@ -56,6 +59,9 @@ void read_recompute(const Spec& training, const ScheduleKind& schedule, Training
     c.recompute = Recompute::selective;
     c.modules = modules_named(training, training.words("recompute"));
     return;
+  }
+  if (const std::string word = training.text("recompute"); c.by_megatron() && modules_by_name().contains(word)) {
+    throw training.error("recompute", fmt::format("lists modules: [{}]", word));
   }
   const std::string word = training.choice("recompute", recompute_words());
   if (word == "full" && !schedule.pipeline) throw training.error("recompute", "full is for whole pipelines");
@@ -88,8 +94,21 @@ TrainingChoices read_choices(const Spec& training, const ScheduleKind& schedule,
   return c;
 }
 
+// A module that the model does not have; null: all that are listed are there.
+const char* absent_module(const RecomputedModules& modules, const Architecture& model) {
+  const bool routed = model.n_routed_experts > 0;
+  if (modules.mla_up_proj && !model.is_mla()) return "mla_up_proj: there is no MLA";
+  if (modules.mlp && model.dense_layers() == 0) return "mlp: no layer has a dense network";
+  if (modules.moe_act && !routed) return "moe_act: there are no routed experts";
+  if (modules.layernorm && !routed && !model.is_mla()) return "layernorm: norms are parts of their linear layers";
+  return nullptr;
+}
+
 // What is asked for and cannot be; defaults give way.
 void resolve(const Spec& training, const Setup& setup, TrainingChoices& c) {
+  if (const char* absent = absent_module(c.modules, setup.model)) {
+    throw training.error("recompute", fmt::format("does not apply to '{}': {}", setup.scenario.model, absent));
+  }
   if (c.by_megatron() && training.has("activations")) {
     throw training.error("activations", "belong to the operators deepseek: Megatron keeps them as its GEMMs take them");
   }

@@ -184,7 +184,7 @@ TEST_CASE("a model that the phase is not made for is refused") {
       kDecode, {{"deepseek-v3", "llama-3.1-405b", 11, "routing does not apply: 'llama-3.1-405b' has no routed experts"},
                 {"deepseek-v3", "deepseek-v4", 2, "did you mean 'deepseek-v"}});
   check_changes({{"deepseek-v3", "qwen3-next-80b-a3b", 2, "training is not modelled for linear attention"},
-                 {"deepseek-v3", "gpt-oss-120b", 2, "has weights in mxfp4, and training is modelled in BF16 and FP8"}});
+                 {"deepseek-v3", "gpt-oss-120b", 2, "has weights in mxfp4, and training is modelled in BF16 and block-scaled FP8"}});
 }
 
 TEST_CASE("a plan of decode is refused at its own line") {

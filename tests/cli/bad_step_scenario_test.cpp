@@ -94,7 +94,7 @@ TEST_CASE("DeepSeek's operators train models like theirs in FP8; other formats a
   check_scenario_refused(replaced(of_deepseek, "deepseek-v3", "qwen3-235b-a22b"), 8,
                          "training.operators deepseek train MLA with shared experts");
   check_scenario_refused(replaced(kStep, "deepseek-v3", "gpt-oss-120b"), 2,
-                         "has weights in mxfp4, and training is modelled in BF16 and FP8");
+                         "has weights in mxfp4, and training is modelled in BF16 and block-scaled FP8");
   check_scenario_refused(replaced(kStep, "deepseek-v3", "qwen3-next-80b-a3b"), 2,
                          "training is not modelled for linear attention");
   check_scenario_refused(replaced(kStep, "ep: 8, dp: 8", "ep: 8, dp: 8, tp: 2"), 5, "training.operators=megatron do");
@@ -115,6 +115,10 @@ TEST_CASE("Megatron's layouts that do not divide are refused with the nearest th
   refused("dp: 8", "dp: 8, cp: 2", 5, "parallelism.cp above 1 is not modelled in training yet");
   refused("dp: 8", "dp: 8, moe_tp: 2", 5, "parallelism.moe_tp above 1 is not modelled in training yet");
   refused("[mla_up_proj, mlp]", "[mla_up_proj, mpl]", 8, "unknown module 'mpl'; did you mean 'mlp'?");
+  refused("[mla_up_proj, mlp]", "[mlp, mlp]", 8, "training.recompute lists mlp twice");
+  refused("[mla_up_proj, mlp]", "[]", 8, "training.recompute lists no modules");
+  refused("[mla_up_proj, mlp]", "core_attn", 8, "training.recompute lists modules: [core_attn]");
+  refused("deepseek-v3", "mixtral-8x7b", 8, "does not apply to 'mixtral-8x7b': mla_up_proj: there is no MLA");
   refused("operators: megatron", "operators: megatron, activations: fp8", 8,
           "training.activations belong to the operators deepseek");
   check_scenario_refused(step + "comm: {mode: none}\n", 11, "comm.mode none, needs ep 1: 8 ranks share the experts");

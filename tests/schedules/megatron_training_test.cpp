@@ -157,6 +157,25 @@ TEST_CASE("attention's backward goes by the forward pass of the machine's own ta
   CHECK(is_covered(forward.provenance));
 }
 
+TEST_CASE("gradients are reduced beside the last backward pass, with tensor parallelism, too") {
+  for (const char* layout : {"parallelism={pp: 1, ep: 8, dp: 64}", "parallelism={pp: 1, tp: 2, ep: 8, dp: 32}"}) {
+    CAPTURE(layout);
+    const auto step = [&](const char* overlap) {
+      return step_ms(run_of({layout, "launch=graph", "workload.global_batch_size=64",
+                             std::string("training={overlap_gradients: ") + overlap + "}"}));
+    };
+    CHECK(step("true") < 0.95 * step("false"));
+  }
+}
+
+TEST_CASE("by slots a step without a pipeline ends as late as by operators") {
+  const std::vector<std::string> set = {"parallelism={pp: 1, ep: 8, dp: 64}", "workload.global_batch_size=64",
+                                        "launch=graph"};
+  std::vector<std::string> by_slot = set;
+  by_slot.emplace_back("level=phase");
+  CHECK(step_ms(run_of(by_slot)) == doctest::Approx(step_ms(run_of(set))).epsilon(0.05));
+}
+
 TEST_CASE("a step of sixteen ranks simulated slot by slot is that by operators within two per cent") {
   const std::vector<std::string> set = {"layers=all", "parallelism={pp: 16, ep: 8, dp: 8}",
                                         "workload.global_batch_size=256", "launch=graph"};

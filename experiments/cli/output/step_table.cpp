@@ -17,10 +17,14 @@ std::string head_of(const Run& run) {
   const Scenario& s = run.setup.scenario;
   const std::string chunks = s.parallelism.virtual_pp > 1 ? fmt::format(" x {} chunks", s.parallelism.virtual_pp) : "";
   const std::string layers = s.whole_model ? "the whole model" : fmt::format("{} MoE layers alone", s.layers);
-  return fmt::format(
-      "{}: {} on {} {} ({}), PP{}{}, EP{}, {} micro-batches of {} tokens per GPU, {}, {} communication SMs\n\n",
-      s.schedule, s.model, s.parallelism.world(), s.hardware, s.kernels, s.parallelism.pp, chunks, s.parallelism.ep,
-      micro_batches(s), as_train(s.workload).micro_batch_size * as_train(s.workload).seq_len, layers, s.comm.num_sms);
+  const int tp = s.parallelism.tp;
+  const std::string tensor = tp > 1 ? fmt::format("TP{}, ", tp) : "";
+  const std::string gpus = tp > 1 ? fmt::format("{} GPUs", tp) : "GPU";
+  const std::string sms = s.comm.num_sms > 0 ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
+  return fmt::format("{}: {} on {} {} ({}), {}PP{}{}, EP{}, {} micro-batches of {} tokens per {}, {}{}\n\n", s.schedule,
+                     s.model, s.parallelism.world(), s.hardware, s.kernels, tensor, s.parallelism.pp, chunks,
+                     s.parallelism.ep, micro_batches(s),
+                     as_train(s.workload).micro_batch_size * as_train(s.workload).seq_len, gpus, layers, sms);
 }
 
 std::string line(const char* name, const std::string& value) { return fmt::format("{:<36} {:>12}\n", name, value); }
