@@ -87,7 +87,7 @@ TEST_CASE("choices of training are checked, and belong to training") {
   check_scenario_refused(as("dualpipe-chunk", "stages: balanced\n", "overlap: none\n"), 9, "none belongs to pipelines");
 }
 
-TEST_CASE("DeepSeek's operators train models like theirs in FP8; other formats and models are Megatron's") {
+TEST_CASE("DeepSeek's operators train models like theirs in FP8, and Megatron's other formats and models") {
   const std::string of_deepseek = replaced(kStep, "recompute: selective", "operators: deepseek");
   check_scenario_refused(of_deepseek + "precision: {linear: bf16, experts: bf16}\n", 8,
                          "training.operators deepseek train in FP8 alone");
