@@ -193,7 +193,7 @@ TEST_CASE(
   }
 }
 
-TEST_CASE("FP8 casts what a linear layer takes both ways, once for each of its two tensors; BF16 casts nothing") {
+TEST_CASE("FP8 casts what a linear layer takes both ways, once for each of its two tensors, and BF16 casts nothing") {
   const Block layer = layer_of(qwen3(), 0);
   const LayerWork bf16 = work_of(qwen3(), layer), fp8 = work_of(qwen3(), layer, {.format = Precision::fp8});
   for (const auto& ops : {forward(bf16), backward(bf16), weights(bf16)}) {
