@@ -13,7 +13,26 @@ namespace {
 
 Time scaled(Time time, double times) { return from_us(times * to_us(time)); }
 
+// Layers with windows and without take turns in some models.
+std::string described(const StageBlocks& blocks) {
+  std::string text = describe(blocks);
+  for (const Block& block : blocks) text += fmt::format(" {}", block.content.attention.window);
+  return text;
+}
+
+std::vector<StageBlocks> stages_of(const Setup& setup) {
+  ProgramDraft draft(setup);
+  TrainingPhases phases(draft);
+  return moeline::stages_of(phases);
+}
+
 }  // namespace
+
+SlotKinds::SlotKinds(const Setup& setup) : setup_(setup) {
+  if (setup.scenario.level != Level::by_slot) return;
+  stages_ = stages_of(setup);
+  for (const StageBlocks& blocks : stages_) described_.push_back(described(blocks));
+}
 
 // A rank is as slow as the slowest GPU of its group.
 Setup SlotKinds::setup_of(int rank) const {
@@ -23,7 +42,7 @@ Setup SlotKinds::setup_of(int rank) const {
 }
 
 std::string SlotKinds::key_of(const Slot& slot, int rank) const {
-  const auto stage = [&](const Pass& pass) { return stages_.at(static_cast<std::size_t>(pass.stage)); };
+  const auto stage = [&](const Pass& pass) { return described_.at(static_cast<std::size_t>(pass.stage)); };
   const std::string forward = has_forward(slot.kind) ? stage(slot.forward) : "";
   const std::string backward = slot.kind == SlotKind::forward ? "" : stage(slot.backward);
   return fmt::format("{} {} {} / {}", setup_.variation.slowness.empty() ? 0 : rank, static_cast<int>(slot.kind),
@@ -31,14 +50,11 @@ std::string SlotKinds::key_of(const Slot& slot, int rank) const {
 }
 
 SlotTiming SlotKinds::timing_of(const Slot& slot, int rank) {
-  if (stages_.empty()) {
-    for (const StageBlocks& blocks : slot_alone(setup_, slot).layout.stages) stages_.push_back(describe(blocks));
-  }
   const std::string key = key_of(slot, rank);
   auto found = kinds_.find(key);
   if (found == kinds_.end()) {
     const Setup setup = setup_of(rank);
-    auto [program, layout] = slot_alone(setup, slot);
+    auto [program, layout] = slot_alone(setup, slot, stages_);
     const Timeline timeline = simulate(program.graph);
     const ProgramSlot& alone = layout.slots.front();
     const auto end_of_pass = [&](TaskId out) { return out == kNoTask ? Time::zero() : timeline.spans[out].end; };

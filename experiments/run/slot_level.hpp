@@ -13,7 +13,7 @@ namespace moeline {
 class SlotKinds {
  public:
   /// REQUIRES: `setup` outlives it.
-  explicit SlotKinds(const Setup& setup) : setup_(setup) {}
+  explicit SlotKinds(const Setup& setup);
 
   /// Counts the slot. On one rank, slots of one kind whose stages hold equal blocks run alike.
   [[nodiscard]] SlotTiming timing_of(const Slot& slot, int rank);
@@ -37,7 +37,8 @@ class SlotKinds {
   [[nodiscard]] Setup setup_of(int rank) const;
 
   const Setup& setup_;
-  std::vector<std::string> stages_;  // described
+  std::vector<StageBlocks> stages_;
+  std::vector<std::string> described_;  // of each stage, what its slots depend on
   std::map<std::string, Kind> kinds_;
 };
 

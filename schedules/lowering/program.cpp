@@ -69,6 +69,16 @@ ModelPass pass_of(const std::string& phase, const Operator& op) {
   return phase.ends_with("(B)") || phase.ends_with("(W)") ? ModelPass::backward : ModelPass::forward;
 }
 
+// Experts' products follow each other, all alike.
+bool repeats(const Operator& op, const Operator& before) {
+  const auto key = [](const Operator& o) {
+    return std::tie(o.name, o.module, o.family, o.m, o.n, o.k, o.groups, o.group_rows, o.expected_rows,
+                    o.rows_deviation, o.flops, o.bytes, o.blocks, o.precision, o.measured_as, o.hot);
+  };
+  return is_gemm(op.family) && op.experts.role == ExpertRole::none && before.experts.role == ExpertRole::none &&
+         key(op) == key(before);
+}
+
 int ranks_that_meet(const Operator& op) { return is_collective(op.family) && !op.beside ? op.traffic.ranks : 0; }
 
 }  // namespace
@@ -118,9 +128,11 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<
   PreparedPhase& phase = phases_.emplace_back();
   phase.name = name;
   phase.side_stream = options.side_stream;
-  for (const Operator& op : ops) {
+  Price price;
+  for (std::size_t i = 0; i < ops.size(); ++i) {
+    const Operator& op = ops[i];
     const PriceConditions conditions = conditions_of(op, options.overlapped);
-    const Price price = price_of(op, conditions);
+    if (i == 0 || !repeats(op, ops[i - 1])) price = price_of(op, conditions);
     phase.kernels.push_back(prepare_kernel(op, price));
     if (options.meetings) phase.kernels.back().meets = ranks_that_meet(op);
     phase.kernels.back().work = static_cast<std::uint32_t>(kernels_.size());

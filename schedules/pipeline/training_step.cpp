@@ -36,8 +36,8 @@ PassKind pass_of(SlotKind kind) {
 
 class StepWriter {
  public:
-  /// `timing_of`: of a slot without its operators.
-  explicit StepWriter(const Setup& setup, const TimingOfSlot& timing_of = {})
+  /// `timing_of`: of a slot without its operators. `stages`: empty where they are not known yet.
+  explicit StepWriter(const Setup& setup, const TimingOfSlot& timing_of = {}, std::vector<StageBlocks> stages = {})
       : setup_(setup),
         timing_of_(timing_of),
         overlaps_(setup.scenario.overlap != "none"),
@@ -45,7 +45,7 @@ class StepWriter {
         program_(setup, host_of_training(setup.scenario)),
         alone_(program_),
         overlapped_(program_, plan_.side),
-        stages_(stages_of(alone_)),
+        stages_(stages.empty() ? stages_of(alone_) : std::move(stages)),
         slots_(pipeline_slots(setup.scenario)),
         held_(slots_.size()) {
     for (const StageBlocks& stage : stages_) reversed_.emplace_back(stage.rbegin(), stage.rend());
@@ -228,6 +228,8 @@ TrainingStep training_step(const Setup& setup, const TimingOfSlot& timing_of) {
   return StepWriter(setup, timing_of).write();
 }
 
-TrainingStep slot_alone(const Setup& setup, const Slot& slot) { return StepWriter(setup).write(slot); }
+TrainingStep slot_alone(const Setup& setup, const Slot& slot, const std::vector<StageBlocks>& stages) {
+  return StepWriter(setup, {}, stages).write(slot);
+}
 
 }  // namespace moeline

@@ -41,7 +41,7 @@ using TimingOfSlot = std::function<SlotTiming(const Slot&, int rank)>;
 [[nodiscard]] TrainingStep training_step(const Setup& setup, const TimingOfSlot& timing_of);
 
 /// The operators of one slot on rank 0. Beside them, where sends overlap, what the slot before it gives is sent and
-/// what the next one takes is received.
-[[nodiscard]] TrainingStep slot_alone(const Setup& setup, const Slot& slot);
+/// what the next one takes is received. `stages`: the scenario's (stages_of).
+[[nodiscard]] TrainingStep slot_alone(const Setup& setup, const Slot& slot, const std::vector<StageBlocks>& stages);
 
 }  // namespace moeline
