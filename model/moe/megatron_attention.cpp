@@ -11,23 +11,14 @@ namespace {
 using namespace kernels;
 using namespace module_names;
 
-struct Attention {
+struct Attention : AttentionTensors {
   explicit Attention(const LayerWork& w)
-      : work(w),
-        a(own_attention(w)),
-        t(w.tokens()),
-        own(w.own_tokens()),
-        hidden(w.model.hidden_size),
-        query(1.0 * a.heads * a.qk_dim),
-        key(1.0 * a.kv_heads * a.qk_dim),
-        value(1.0 * a.kv_heads * a.v_dim),
-        out(1.0 * a.heads * a.v_dim),
+      : AttentionTensors(w),
         q_lora(w.model.q_lora_rank),
         kv_lora(w.model.kv_lora_rank),
         rope(w.model.qk_rope_head_dim),
         up_kv(1.0 * a.heads * (w.model.qk_nope_head_dim + a.v_dim)) {}
 
-  [[nodiscard]] bool latent() const { return a.kind == AttentionKind::mla; }
   [[nodiscard]] AttentionShape core() const {
     const double seq = work.seq_len;
     return {.batch = t / seq,
@@ -47,18 +38,10 @@ struct Attention {
   [[nodiscard]] LinearShape up_q() const { return {t, query, q_lora > 0 ? q_lora : hidden}; }
   [[nodiscard]] LinearShape up_kv_shape() const { return {t, up_kv, kv_lora}; }
 
-  const LayerWork& work;
-  LayerAttention a;
-  double t, own, hidden;
-  double query, key, value, out;  // columns
   double q_lora, kv_lora, rope, up_kv;
 };
 
 bool norms_heads(const Attention& d) { return d.work.model.qk_norm != QkNorm::none; }
-
-Operator norm_input(const Attention& d) { return norm("RMSNorm", d.own, d.hidden, 2); }
-
-Operator residual_add(const Attention& d) { return elementwise("bias, dropout and residual add", d.own * d.hidden, 3); }
 
 // Input and its norm's gradient in, gradient out, and the gradient that came by the residual added to it.
 void norm_backward(Kernels& list, const Attention& d) {
@@ -96,7 +79,7 @@ std::vector<Operator> expand_latents(const Attention& d) {
 void project_latents(Kernels& list, const Attention& d) {
   if (d.q_lora > 0) list.forward(kDownQ, "W_DQ", d.down_q());
   list.forward(kDownKv, "W_DKV", d.down_kv());
-  for (Operator& op : expand_latents(d)) list.ops().push_back(std::move(op));
+  list.append(expand_latents(d));
 }
 
 Operator core_forward(const Attention& d) { return in(kCore, prefill_core(d.core(), d.a.window)); }
@@ -147,19 +130,18 @@ void latents_backward(Kernels& list, const Attention& d) {
 std::vector<Operator> attention_forward(const LayerWork& work) {
   const Attention d(work);
   Kernels list(work, work.content.formats.attention_in);
-  list.add(kNorms, norm_input(d));
+  list.append({layer_norm(work)});
   (d.latent() ? project_latents : project_groups)(list, d);
   list.ops().push_back(core_forward(d));
   Kernels output(work, work.content.formats.attention_out);
   output.forward(kOutput, "W_O", d.output());
   output.scatter(kAttentionSum, d.hidden);
-  output.add(kNorms, residual_add(d));
-  output.add(kNorms, norm_input(d));
+  output.append({residual_add(work), layer_norm(work)});
   if (work.kind == BlockKind::moe_layer) {
     route_forward(output, work);
     permute_to_send(output, work);
   }
-  for (Operator& op : output.ops()) list.ops().push_back(std::move(op));
+  list.append(std::move(output.ops()));
   return list.ops();
 }
 
@@ -176,7 +158,7 @@ std::vector<Operator> attention_backward_input(const LayerWork& work) {
   if (recomputes(d.work, &RecomputedModules::core_attn)) list.recompute({core_forward(d)});
   core_backward(list, d);
   // Before grouped-query attention it is a part of the linear layer.
-  if (d.latent() && recomputes(d.work, &RecomputedModules::layernorm)) list.recompute({in(kNorms, norm_input(d))});
+  if (d.latent() && recomputes(d.work, &RecomputedModules::layernorm)) list.recompute({layer_norm(work)});
   (d.latent() ? latents_backward : groups_backward)(list, d);
   norm_backward(list, d);
   return list.ops();

@@ -107,16 +107,11 @@ struct Experts {
 
 bool has_shared(const LayerWork& work) { return work.model.n_shared_experts > 0; }
 
-void append(std::vector<Operator> more, Kernels& list) {
-  for (Operator& op : more) list.ops().push_back(std::move(op));
-}
-
 }  // namespace
 
 std::vector<Operator> dense_forward(const LayerWork& work) {
   std::vector<Operator> ops = forward(dense_ffn(work));
-  ops.push_back(
-      in(kNorms, elementwise("bias, dropout and residual add", work.own_tokens() * work.model.hidden_size, 3)));
+  ops.push_back(residual_add(work));
   return ops;
 }
 
@@ -124,10 +119,10 @@ std::vector<Operator> dense_forward(const LayerWork& work) {
 std::vector<Operator> dense_backward_input(const LayerWork& work) {
   Kernels list(work, Precision::bf16);
   if (recomputes(work, &RecomputedModules::mlp)) {
-    list.recompute({in(kNorms, norm("RMSNorm", work.own_tokens(), work.model.hidden_size, 2))});
+    list.recompute({layer_norm(work)});
     list.recompute(forward(dense_ffn(work)));
   }
-  append(backward_input(dense_ffn(work)), list);
+  list.append(backward_input(dense_ffn(work)));
   return list.ops();
 }
 
@@ -136,13 +131,13 @@ std::vector<Operator> dense_backward_weight(const LayerWork& work) { return back
 std::vector<Operator> experts_forward(const LayerWork& work) {
   const Experts d(work);
   Kernels list(work, work.content.formats.experts);
-  if (has_shared(work)) append(shared_forward(work), list);
+  if (has_shared(work)) list.append(shared_forward(work));
   sort_received(list, work, false);
   list.experts_forward(kExpertGateUp, "expert gate_up", d.gate_up());
   list.add(kExpertActivation, activation(work, d.rows, d.width));
   list.experts_forward(kExpertDown, "expert down", d.down());
   sort_to_return(list, work);
-  if (work.mode == CommMode::none) append(add_results(work), list);
+  if (work.mode == CommMode::none) list.append(add_results(work));
   return list.ops();
 }
 
@@ -150,7 +145,7 @@ std::vector<Operator> experts_backward_input(const LayerWork& work) {
   const Experts d(work);
   Kernels list(work, work.content.formats.experts);
   if (recomputes(work, &RecomputedModules::layernorm)) {
-    list.recompute({in(kNorms, norm("RMSNorm", work.own_tokens(), work.model.hidden_size, 2))});
+    list.recompute({layer_norm(work)});
   }
   sort_received(list, work, true);
   if (recomputes(work, &RecomputedModules::moe_act)) {
@@ -160,7 +155,7 @@ std::vector<Operator> experts_backward_input(const LayerWork& work) {
   list.add(kExpertActivation, {activation_backward(work, d.rows, d.width), small("gradient of probabilities")});
   list.experts_input_gradient(kExpertGateUp, "expert gate_up", d.gate_up());
   sort_to_return(list, work);
-  if (has_shared(work)) append(shared_backward_input(work), list);
+  if (has_shared(work)) list.append(shared_backward_input(work));
   return list.ops();
 }
 
@@ -169,7 +164,7 @@ std::vector<Operator> experts_backward_weight(const LayerWork& work) {
   Kernels list(work, work.content.formats.experts);
   list.experts_weight_gradient(kExpertDown, "expert down", d.down());
   list.experts_weight_gradient(kExpertGateUp, "expert gate_up", d.gate_up());
-  if (has_shared(work)) append(backward_weight(shared_ffn(work)), list);
+  if (has_shared(work)) list.append(backward_weight(shared_ffn(work)));
   return list.ops();
 }
 

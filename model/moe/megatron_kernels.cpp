@@ -1,6 +1,7 @@
 #include "moe/megatron_kernels.hpp"
 
 #include "architecture/matrices.hpp"
+#include "moe/module_names.hpp"
 
 namespace moeline::megatron {
 
@@ -23,6 +24,26 @@ void Kernels::experts_weight_gradient(const char* module, const std::string& nam
   }
 }
 
-LayerAttention own_attention(const LayerWork& work) { return attention_of_rank(work.content.attention, work.tp); }
+AttentionTensors::AttentionTensors(const LayerWork& w)
+    : work(w),
+      a(attention_of_rank(w.content.attention, w.tp)),
+      t(w.tokens()),
+      own(w.own_tokens()),
+      hidden(w.model.hidden_size),
+      query(1.0 * a.heads * a.qk_dim),
+      key(1.0 * a.kv_heads * a.qk_dim),
+      value(1.0 * a.kv_heads * a.v_dim),
+      out(1.0 * a.heads * a.v_dim) {}
+
+Operator residual_add(const LayerWork& work) {
+  const double numbers = work.own_tokens() * work.model.hidden_size;
+  return kernels::in(module_names::kNorms, kernels::elementwise("bias, dropout and residual add", numbers, 3));
+}
+
+Operator layer_norm(const LayerWork& work) {
+  return kernels::in(module_names::kNorms, kernels::norm("RMSNorm", work.own_tokens(), work.model.hidden_size, 2));
+}
+
+double routed_pairs(const LayerWork& work) { return work.own_tokens() * work.model.num_experts_per_tok; }
 
 }  // namespace moeline::megatron

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "moe/kernels.hpp"
 #include "moe/tensor_parallel.hpp"
@@ -46,6 +48,9 @@ class Kernels : public kernels::KernelList {
   }
   void experts_weight_gradient(const char* module, const std::string& name, const LinearShape& shape);
 
+  void append(std::vector<Operator> more) {
+    for (Operator& op : more) ops().push_back(std::move(op));
+  }
   /// In launch order from there on: done again in the backward pass.
   void recompute(const std::vector<Operator>& ops) {
     for (const Operator& op : ops) this->ops().push_back(kernels::recomputed(op));
@@ -66,10 +71,8 @@ class Kernels : public kernels::KernelList {
     ops().back().beside = true;
   }
 
-  [[nodiscard]] bool casts() const { return format_ != Precision::bf16; }
-  [[nodiscard]] Precision format() const { return format_; }
-
  private:
+  [[nodiscard]] bool casts() const { return format_ != Precision::bf16; }
   void cast_both_ways(const char* module, std::string name, double rows, double columns) {
     if (casts()) add(module, kernels::memory(Family::cast_transpose, std::move(name), rows * columns * kCastBytes));
   }
@@ -90,13 +93,30 @@ class Kernels : public kernels::KernelList {
   Precision format_;
 };
 
-/// Attention with the heads that the rank has.
-[[nodiscard]] LayerAttention own_attention(const LayerWork& work);
+/// Attention with the heads that the rank has, and the columns of its tensors, all heads together.
+struct AttentionTensors {
+  explicit AttentionTensors(const LayerWork& w);
+  [[nodiscard]] bool latent() const { return a.kind == AttentionKind::mla; }
+
+  const LayerWork& work;
+  LayerAttention a;
+  double t, own, hidden;  ///< tokens of the ranks that share them, the rank's own, and their numbers
+  double query, key, value, out;
+};
 
 /// The backward pass computes the module again.
 [[nodiscard]] inline bool recomputes(const LayerWork& work, bool RecomputedModules::*module) {
   return work.choices.recompute == Recompute::selective && work.choices.modules.*module;
 }
+
+/// Of a part of a layer on the rank's own tokens.
+[[nodiscard]] Operator residual_add(const LayerWork& work);
+[[nodiscard]] Operator layer_norm(const LayerWork& work);
+
+/// Token-expert pairs of the rank's own tokens.
+[[nodiscard]] double routed_pairs(const LayerWork& work);
+/// The router's map says of each token and expert whether they meet.
+inline constexpr double kMapByte = 1;
 
 /// Router of a MoE layer, on the rank's own tokens.
 void route_forward(Kernels& list, const LayerWork& work);

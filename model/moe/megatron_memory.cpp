@@ -8,27 +8,15 @@ namespace {
 using kernels::kBf16;
 using kernels::kFp32;
 
-// Columns of a layer's tensors on this rank, and bytes of a number of what its GEMMs take.
-struct Kept {
+// Tensors of a layer on this rank, and bytes of a number of what its GEMMs take.
+struct Kept : AttentionTensors {
   explicit Kept(const LayerWork& w)
-      : work(w),
-        a(own_attention(w)),
-        t(w.tokens()),
-        own(w.own_tokens()),
-        hidden(w.model.hidden_size),
-        query(1.0 * a.heads * a.qk_dim),
-        key(1.0 * a.kv_heads * a.qk_dim),
-        value(1.0 * a.kv_heads * a.v_dim),
-        out(1.0 * a.heads * a.v_dim),
-        latents(w.model.q_lora_rank + w.model.kv_lora_rank + w.model.qk_rope_head_dim) {}
+      : AttentionTensors(w), latents(w.model.q_lora_rank + w.model.kv_lora_rank + w.model.qk_rope_head_dim) {}
 
   [[nodiscard]] double input_bytes(Precision stored) const { return activation_bytes(work.tensor_format(stored)); }
-  [[nodiscard]] bool latent() const { return a.kind == AttentionKind::mla; }
   [[nodiscard]] const LayerFormats& formats() const { return work.content.formats; }
 
-  const LayerWork& work;
-  LayerAttention a;
-  double t, own, hidden, query, key, value, out, latents;
+  double latents;
 };
 
 // A norm's input, and its output as those that take it keep it: so many bytes a number.
@@ -69,7 +57,6 @@ double dense_bytes(const Kept& k) {
 
 // The normed input is kept in BF16 by the router and the shared experts.
 double experts_bytes(const Kept& k) {
-  constexpr double kMapByte = 1;
   const Architecture& m = k.work.model;
   const double rows = k.work.load.valid;
   double bytes = module_norm_bytes(k, kBf16) + k.own * m.n_routed_experts * (kFp32 + kMapByte);

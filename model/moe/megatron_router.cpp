@@ -11,10 +11,6 @@ using namespace kernels;
 using namespace module_names;
 
 double hidden_of(const LayerWork& work) { return work.model.hidden_size; }
-double pairs_of(const LayerWork& work) { return work.own_tokens() * work.model.num_experts_per_tok; }
-
-// The map says of each token and expert whether they meet.
-constexpr double kMapByte = 1;
 
 // One row of scores per token, so many bytes for each of them.
 Operator by_token(const char* name, const LayerWork& work, double bytes) {
@@ -26,11 +22,11 @@ Operator map_of_rows(double tokens, double experts) {
   return in(kPermutation, memory(Family::streaming, "map of rows", tokens * experts * (kMapByte + 2 * kFp32)));
 }
 
-// Token-expert pairs that the rank's experts have.
-double rows_of(const LayerWork& work) { return work.load.valid; }
-
 bool by_nccl(const LayerWork& work) { return work.mode == CommMode::all_to_all; }
-bool sends(const LayerWork& work) { return work.mode != CommMode::none; }
+// Distinct tokens behind the rows of the rank's experts.
+double received_tokens(const LayerWork& work) {
+  return work.mode == CommMode::none ? work.own_tokens() : work.load.received;
+}
 
 // `from` rows are read, `to` written.
 Operator copy_rows(const char* name, const LayerWork& work, double from, double to) {
@@ -66,34 +62,34 @@ void permute_to_send(Kernels& list, const LayerWork& work) {
 }
 
 Operator permuted_tokens(const LayerWork& work) {
-  return copy_rows("permute tokens", work, work.own_tokens(), pairs_of(work));
+  return copy_rows("permute tokens", work, work.own_tokens(), routed_pairs(work));
 }
 
 // What came from each rank lies together, and each expert's shall; tokens that came once are copied to their rows.
 void sort_received(Kernels& list, const LayerWork& work, bool knows_map) {
-  const double rows = rows_of(work);
+  const double rows = work.load.valid;
   if (by_nccl(work)) {
     if (work.local_experts() > 1) list.ops().push_back(copy_rows("sort rows by expert", work, rows, rows));
     return;
   }
-  const double received = sends(work) ? work.load.received : work.own_tokens();
+  const double received = received_tokens(work);
   if (!knows_map) list.ops().push_back(map_of_rows(received, work.local_experts()));
   list.ops().push_back(copy_rows("permute tokens", work, received, rows));
 }
 
 void sort_to_return(Kernels& list, const LayerWork& work) {
-  const double rows = rows_of(work);
+  const double rows = work.load.valid;
   if (by_nccl(work)) {
     if (work.local_experts() > 1) list.ops().push_back(copy_rows("sort rows by rank", work, rows, rows));
     return;
   }
-  const double received = sends(work) ? work.load.received : work.own_tokens();
+  const double received = received_tokens(work);
   list.ops().push_back(copy_rows("unpermute rows", work, rows, received));
 }
 
 std::vector<Operator> reduce_returned(const LayerWork& work) {
   if (!by_nccl(work)) return {};
-  return {copy_rows("unpermute tokens", work, pairs_of(work), work.own_tokens())};
+  return {copy_rows("unpermute tokens", work, routed_pairs(work), work.own_tokens())};
 }
 
 }  // namespace moeline::megatron

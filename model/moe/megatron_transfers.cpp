@@ -16,16 +16,13 @@ using namespace module_names;
 
 Replicas expert_ranks(const LayerWork& work) { return consecutive(work.ep, work.gpus_per_node); }
 
-// A copy of each token for each of its experts.
-double pairs(const LayerWork& work) { return work.own_tokens() * work.model.num_experts_per_tok; }
-
 Operator exchange_rows(const LayerWork& work, const char* module) {
-  return in(module, all_to_all(pairs(work) * work.model.hidden_size * kBf16, expert_ranks(work)));
+  return in(module, all_to_all(routed_pairs(work) * work.model.hidden_size * kBf16, expert_ranks(work)));
 }
 
 // Beside rows go the router's probabilities, FP32.
 Operator exchange_probabilities(const LayerWork& work, const char* module) {
-  return in(module, all_to_all(pairs(work) * kFp32, expert_ranks(work)));
+  return in(module, all_to_all(routed_pairs(work) * kFp32, expert_ranks(work)));
 }
 
 AllToAllWork transfers(const LayerWork& work) {
@@ -46,7 +43,7 @@ std::vector<Operator> add_results(const LayerWork& work) {
   const double numbers = work.own_tokens() * work.model.hidden_size;
   std::vector<Operator> ops;
   if (work.model.n_shared_experts > 0) ops.push_back(in(kNorms, elementwise("add shared experts", numbers, 3)));
-  ops.push_back(in(kNorms, elementwise("bias, dropout and residual add", numbers, 3)));
+  ops.push_back(residual_add(work));
   return ops;
 }
 
