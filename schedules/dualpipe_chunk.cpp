@@ -12,7 +12,7 @@ namespace moeline {
 
 Program dualpipe_chunk(const Setup& setup) {
   const OverlapPlan plan = load_training_plan(setup.scenario.overlap);
-  ProgramDraft program(setup, host_of_training(setup.scenario));
+  ProgramDraft program(setup, host_of(setup.scenario));
   TrainingPhases phases(program, plan.side);
   const std::vector<Block> blocks = main_layers_alone(setup.model, setup.scenario.layers);
   return on_every_rank(std::move(program), plan.file, [&](RankProgram& rank) {

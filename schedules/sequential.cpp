@@ -9,7 +9,7 @@ namespace moeline {
 namespace {
 
 Program training(const Setup& setup) {
-  ProgramDraft program(setup, host_of_training(setup.scenario));
+  ProgramDraft program(setup, host_of(setup.scenario));
   TrainingPhases phases(program);
   const std::vector<Block> blocks = main_layers_alone(setup.model, setup.scenario.layers);
   return on_every_rank(std::move(program), "", [&](RankProgram& rank) {

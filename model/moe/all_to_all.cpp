@@ -126,17 +126,6 @@ Operator nvlink_transfer(Family family, const char* kernel, const AllToAllWork& 
   return op;
 }
 
-AllToAllWork transfer_work(const LayerWork& work) {
-  return {static_cast<double>(work.model.hidden_size),
-          static_cast<double>(work.model.num_experts_per_tok),
-          work.tokens(),
-          work.model.n_routed_experts,
-          work.ep,
-          work.gpus_per_node,
-          work.spread,
-          Precision::fp8};
-}
-
 }  // namespace
 
 std::vector<Operator> normal_dispatch(const AllToAllWork& work) {
@@ -191,16 +180,20 @@ std::vector<Operator> nvlink_combine(const AllToAllWork& work) {
   return {in(kCombineTransfer, op)};
 }
 
-std::vector<Operator> dispatch_forward(const LayerWork& work) { return normal_dispatch(transfer_work(work)); }
+std::vector<Operator> dispatch_forward(const LayerWork& work) {
+  return normal_dispatch(work.all_to_all(Precision::fp8));
+}
 
 std::vector<Operator> combine_backward(const LayerWork& work) {
-  std::vector<Operator> ops = cached_dispatch(transfer_work(work), Precision::fp8);
+  std::vector<Operator> ops = cached_dispatch(work.all_to_all(Precision::fp8), Precision::fp8);
   ops.insert(ops.begin(), in(kCombineInput, cast("cast dY to fp8", work.tokens(), work.model.hidden_size)));
   return ops;
 }
 
-std::vector<Operator> combine_forward(const LayerWork& work) { return normal_combine(transfer_work(work)); }
+std::vector<Operator> combine_forward(const LayerWork& work) { return normal_combine(work.all_to_all(Precision::fp8)); }
 
-std::vector<Operator> dispatch_backward(const LayerWork& work) { return combine_of_gradients(transfer_work(work)); }
+std::vector<Operator> dispatch_backward(const LayerWork& work) {
+  return combine_of_gradients(work.all_to_all(Precision::fp8));
+}
 
 }  // namespace moeline

@@ -3,7 +3,6 @@
 //
 // Backward, what went out comes back as gradients: the backward of combine sends as dispatch does, with the layout that
 // the forward pass knew, and the other way round.
-#include "moe/all_to_all.hpp"
 #include "moe/megatron.hpp"
 #include "moe/megatron_kernels.hpp"
 #include "moe/module_names.hpp"
@@ -25,16 +24,7 @@ Operator exchange_probabilities(const LayerWork& work, const char* module) {
   return in(module, all_to_all(routed_pairs(work) * kFp32, expert_ranks(work)));
 }
 
-AllToAllWork transfers(const LayerWork& work) {
-  return {static_cast<double>(work.model.hidden_size),
-          static_cast<double>(work.model.num_experts_per_tok),
-          work.own_tokens(),
-          work.model.n_routed_experts,
-          work.ep,
-          work.gpus_per_node,
-          work.spread,
-          Precision::bf16};
-}
+AllToAllWork transfers(const LayerWork& work) { return work.all_to_all(Precision::bf16); }
 
 }  // namespace
 

@@ -81,6 +81,17 @@ bool leaves_out(const TrainingChoices& choices, Purpose purpose) {
 
 }  // namespace
 
+AllToAllWork LayerWork::all_to_all(Precision sent) const {
+  return {static_cast<double>(model.hidden_size),
+          static_cast<double>(model.num_experts_per_tok),
+          own_tokens(),
+          model.n_routed_experts,
+          ep,
+          gpus_per_node,
+          spread,
+          sent};
+}
+
 std::vector<Operator> training_phase(const std::string& phase, const LayerWork& work) {
   for (const NamedPhase& candidate : kPhases) {
     if (candidate.kind != work.kind || phase != candidate.name) continue;

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "architecture/blocks.hpp"
+#include "moe/all_to_all.hpp"
 #include "moe/comm_mode.hpp"
 #include "moe/operator.hpp"
 #include "moe/rank_work.hpp"
@@ -37,6 +38,8 @@ struct LayerWork : RankWork {
   /// The rank's part of them: those that it norms, routes and sends.
   [[nodiscard]] double own_tokens() const { return tokens() / tp; }
   [[nodiscard]] double local_experts() const { return static_cast<double>(model.n_routed_experts) / ep; }
+  /// `sent`: that tokens travel in.
+  [[nodiscard]] AllToAllWork all_to_all(Precision sent) const;
 };
 
 [[nodiscard]] std::vector<Operator> attention_forward(const LayerWork& work);          // attn(F), router included

@@ -117,7 +117,7 @@ void InferenceRank::connect() {
 
 Program inference_program(const Setup& setup, const InferenceShape& shape, const std::string& plan_file,
                           const std::function<void(InferenceRank&)>& append) {
-  ProgramDraft program(setup, setup.scenario.launch == Launch::stream ? Host::launches : Host::absent);
+  ProgramDraft program(setup, host_of(setup.scenario));
   InferencePhases phases(program, shape);
   return on_every_rank(std::move(program), plan_file, [&](RankProgram& rank) {
     InferenceRank step(phases, rank, {.blocks = phases.blocks(), .of_group = rank.rank()});

@@ -83,13 +83,13 @@ int ranks_that_meet(const Operator& op) { return is_collective(op.family) && !op
 
 }  // namespace
 
-// DeepSeek's kernels are timed with whatever the host did. Where passes overlap, one's launches go on while the host
-// waits for the other's counts.
-Host host_of_training(const Scenario& scenario) {
-  const bool eager = scenario.training.by_megatron() && scenario.launch == Launch::stream;
+// DeepSeek's kernels of training are timed with whatever the host did. Where passes overlap, one's launches go on while
+// the host waits for the other's counts.
+Host host_of(const Scenario& scenario) {
+  const bool training = scenario.phase() == WorkloadPhase::train;
   const bool overlaps = !scenario.kind().plan.empty() && scenario.overlap != "none";
-  if (!eager) return Host::absent;
-  return overlaps ? Host::launches : Host::blocks;
+  if (scenario.launch != Launch::stream || (training && !scenario.training.by_megatron())) return Host::absent;
+  return training && !overlaps ? Host::blocks : Host::launches;
 }
 
 Constant kernel_gap_of(const Setup& setup) {

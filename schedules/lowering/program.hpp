@@ -84,8 +84,7 @@ enum class Host {
   launches,  ///< launches them one by one, and reads counts beside that
   blocks,    ///< the same, and launches nothing while it waits for counts
 };
-/// Of training's programs.
-[[nodiscard]] Host host_of_training(const Scenario& scenario);
+[[nodiscard]] Host host_of(const Scenario& scenario);
 
 /// Ready to run. Numbers are of one rank and step, on average over all.
 struct Program {

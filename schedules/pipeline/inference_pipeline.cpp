@@ -38,7 +38,7 @@ class PipelineWriter {
   explicit PipelineWriter(const Setup& setup)
       : setup_(setup),
         passes_(passes(setup.scenario)),
-        program_(setup, setup.scenario.launch == Launch::stream ? Host::launches : Host::absent),
+        program_(setup, host_of(setup.scenario)),
         phases_(program_, {.micro_batches = passes_, .overlapped = false}),
         stages_(inference_stages(setup)) {}
 

@@ -42,7 +42,7 @@ class StepWriter {
         timing_of_(timing_of),
         overlaps_(setup.scenario.overlap != "none"),
         plan_(load_training_plan(overlaps_ ? setup.scenario.overlap : "default")),
-        program_(setup, host_of_training(setup.scenario)),
+        program_(setup, host_of(setup.scenario)),
         alone_(program_),
         overlapped_(program_, plan_.side),
         stages_(stages.empty() ? stages_of(alone_) : std::move(stages)),

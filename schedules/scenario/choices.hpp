@@ -72,6 +72,8 @@ inline constexpr std::array kWords<PlacementRule> = {"static", "eplb"};
 template <>
 inline constexpr std::array kWords<TrainingOperators> = {"deepseek", "megatron"};
 template <>
+inline constexpr std::array kWords<Recompute> = {"selective", "none", "full"};
+template <>
 inline constexpr std::array kWords<Launch> = {"graph", "stream", "none"};
 template <>
 inline constexpr std::array kWords<SharedExperts> = {"in_turn", "beside"};

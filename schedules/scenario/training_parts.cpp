@@ -19,12 +19,6 @@ void check_keys(const Spec& training, const ScheduleKind& schedule) {
   training.expect(keys);
 }
 
-// In the order of Recompute.
-const std::vector<std::string>& recompute_words() {
-  static const std::vector<std::string> kWords = {"selective", "none", "full"};
-  return kWords;
-}
-
 // Megatron's names of them.
 const std::map<std::string, bool RecomputedModules::*>& modules_by_name() {
   static const std::map<std::string, bool RecomputedModules::*> kModules = {
@@ -63,10 +57,10 @@ void read_recompute(const Spec& training, const ScheduleKind& schedule, Training
   if (const std::string word = training.text("recompute"); c.by_megatron() && modules_by_name().contains(word)) {
     throw training.error("recompute", fmt::format("lists modules: [{}]", word));
   }
-  const std::string word = training.choice("recompute", recompute_words());
-  if (word == "full" && !schedule.pipeline) throw training.error("recompute", "full is for whole pipelines");
-  const std::vector<std::string>& words = recompute_words();
-  c.recompute = static_cast<Recompute>(std::find(words.begin(), words.end(), word) - words.begin());
+  c.recompute = read_choice(training, "recompute", c.recompute);
+  if (c.recompute == Recompute::full && !schedule.pipeline) {
+    throw training.error("recompute", "full is for whole pipelines");
+  }
   c.modules.core_attn = c.by_megatron() && c.recompute == Recompute::selective;
 }
 

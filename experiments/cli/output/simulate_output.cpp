@@ -74,11 +74,6 @@ void add_slot_costs(Json& json, const SlotCosts& costs) {
   json.close();
 }
 
-const char* name_of(Recompute recompute) {
-  if (recompute == Recompute::none) return "none";
-  return recompute == Recompute::full ? "full" : "selective";
-}
-
 void add_training(Json& json, const Setup& setup) {
   const Scenario& s = setup.scenario;
   const TrainingChoices& c = s.training;
@@ -86,7 +81,7 @@ void add_training(Json& json, const Setup& setup) {
   if (c.by_megatron() && c.recompute == Recompute::selective) {
     json.add("recompute", recomputed_modules(c.modules));
   } else {
-    json.add("recompute", name_of(c.recompute));
+    json.add("recompute", word_of(c.recompute));
   }
   const bool narrows = !c.by_megatron() && c.recompute != Recompute::full;
   if (narrows) json.add("activations", c.narrow_activations ? "fp8" : "bf16");
