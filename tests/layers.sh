@@ -50,7 +50,9 @@ while read -r folder allowed; do
   above+="$own "
   while IFS=: read -r file line include; do
     checked=$((checked + 1))
-    target=$(sed -E 's/.*"(([^"]*)\/)?[^"\/]+".*/\2/' <<<"$include")
+    target=${include#*\"}
+    target=${target%\"*}
+    case "$target" in */*) target=${target%/*} ;; *) target= ;; esac
     [ "$allowed" = nothing ] && [ -z "$target" ] && target=nothing
     case " $own $allowed " in
       *" $target "*) ;;
@@ -67,7 +69,7 @@ while read -r folder; do
     *" ${folder#model/} "*) ;;
     *) echo "$folder: is not in the list of $0" >&2; failed=1 ;;
   esac
-done < <(git ls-files 'model/*.?pp' 'schedules/*.?pp' 'calib/*.?pp' 'experiments/*.?pp' | xargs -n1 dirname | sort -u)
+done < <(git ls-files 'model/*.?pp' 'schedules/*.?pp' 'calib/*.?pp' 'experiments/*.?pp' | sed 's,/[^/]*$,,' | sort -u)
 [ "$checked" -gt 50 ] || { echo "only $checked includes found: is this the source tree?" >&2; exit 1; }
 [ "$failed" -eq 0 ] && echo "layers: $checked includes, all downward"
 exit "$failed"

@@ -3,7 +3,6 @@
 
 #include <memory>
 
-#include "base/file.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/validate_output.hpp"
@@ -11,33 +10,14 @@
 namespace moeline {
 namespace {
 
-constexpr const char* kFacts = "tests/published";
-
 struct Options {
   std::vector<std::string> files;
   std::string format = "table";
 };
 
-std::vector<std::filesystem::path> all_fact_files() {
-  std::vector<std::filesystem::path> files;
-  for (const std::string& name : names_in(kFacts)) files.push_back(home() / kFacts / (name + ".yaml"));
-  return files;
-}
-
-ExitCode validate(const Options& options) {
-  std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
-  if (files.empty()) files = all_fact_files();
-  std::vector<Subject> subjects;
-  std::vector<ServedStudy> served;
-  for (const std::filesystem::path& file : files) {
-    const Spec spec = Spec::load(file);
-    is_served_study(spec) ? served.push_back(read_served_study(spec)) : subjects.push_back(read_subject(spec));
-  }
-  Predictor predictor;
-  Validation validation;
-  for (const Subject& subject : subjects) validation.subjects.push_back(score(subject, predictor));
-  for (ServedStudy& study : served) validation.served.push_back(score(std::move(study)));
-  validation.kernel_sets = predictor.kernel_sets();
+ExitCode print_validation(const Options& options) {
+  const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
+  const Validation validation = validate(files.empty() ? all_fact_files() : files);
   fmt::print("{}", options.format == "json" ? to_json(validation) : to_table(validation));
   return gates(validation.subjects, Verdict::failed) > 0 ? kInfeasible : kDone;
 }
@@ -71,7 +51,7 @@ void add_validate(CLI::App& app, int& exit_code) {
                       "fact files, or studies of served models; default: all of tests/published");
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kDefinitions);
-  command->callback([options, &exit_code] { exit_code = validate(*options); });
+  command->callback([options, &exit_code] { exit_code = print_validation(*options); });
 }
 
 }  // namespace moeline

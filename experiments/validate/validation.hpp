@@ -1,0 +1,28 @@
+// Files of facts, and of served models, held against their predictions.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "experiments/validate/score_facts.hpp"
+#include "experiments/validate/score_served.hpp"
+
+namespace moeline {
+
+using KernelSets = std::map<std::string, KernelSet>;
+
+struct Validation {
+  std::vector<ScoredSubject> subjects;
+  std::vector<ScoredServed> served;
+  KernelSets kernel_sets;  ///< behind the subjects' predictions
+};
+
+/// All of tests/published.
+[[nodiscard]] std::vector<std::filesystem::path> all_fact_files();
+
+/// Throws BadInput: a file is not one of facts or of served models. All are read before the first is predicted.
+[[nodiscard]] Validation validate(const std::vector<std::filesystem::path>& files);
+
+}  // namespace moeline
