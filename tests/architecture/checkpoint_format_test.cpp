@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "architecture/parameters.hpp"
+#include "tests/support/capture.hpp"
 #include "tests/support/model_configs.hpp"
 
 using namespace moeline;
@@ -54,7 +55,7 @@ TEST_CASE("every quantizer's words mean a format, with the bytes of its scales")
       {groups(R"({"num_bits": 4, "type": "float", "group_size": 32})"), Precision::mxfp4, 4.25 / 8},
       {groups(R"({"num_bits": 4, "type": "int", "group_size": 32})"), Precision::int4, 4.5 / 8}};
   for (const auto& [quantization, type, expected] : cases) {
-    CAPTURE(quantization);
+    MOELINE_CAPTURE_BINDING(quantization);
     const Architecture model = load_config(quantized(quantization));
     CHECK(model.weights == type);
     CHECK(model.expert_weights == (is_fp8_by_tensor(type) ? Precision::fp8 : type));

@@ -4,6 +4,7 @@
 
 #include "architecture/config_json.hpp"
 #include "architecture/parameters.hpp"
+#include "tests/support/capture.hpp"
 #include "tests/support/model_configs.hpp"
 
 using namespace moeline;
@@ -127,7 +128,7 @@ TEST_CASE("an unchanged config.json describes the same model as the zoo") {
       {"deepseek-v3", kDeepSeekV3}, {"qwen3-235b-a22b", kQwen3}, {"glm-4.5", kGlm},
       {"gpt-oss-120b", gpt_oss()},  {"mixtral-8x7b", kMixtral},  {"llama-3.1-405b", kLlama}};
   for (const auto& [name, config] : configs) {
-    CAPTURE(name);
+    MOELINE_CAPTURE_BINDING(name);
     Architecture model = load(config);
     model.name = name;
     CHECK(model == load_architecture(name));

@@ -54,8 +54,9 @@ bool mutate(Value& value, rapidjson::Document::AllocatorType& memory) {
   if (value.IsString()) return value.SetString("something_else", memory), true;
   if (value.IsArray() && !value.Empty()) return mutate(value[value.Size() - 1], memory);
   if (value.IsObject() && value.MemberCount() > 0) {
-    for (auto member = value.MemberBegin(); member != value.MemberEnd(); ++member) {
-      if (member->value.IsInt() && mutate(member->value, memory)) return true;
+    for (rapidjson::SizeType i = 0; i < value.MemberCount(); ++i) {
+      Value& member = (value.MemberBegin() + i)->value;
+      if (member.IsInt() && mutate(member, memory)) return true;
     }
   }
   return false;
@@ -87,7 +88,8 @@ std::vector<Mutation> mutations_of(const std::string& text) {
     return document.HasMember("text_config") ? document["text_config"] : document;
   };
   rapidjson::Document first = parse();
-  for (const auto& member : model_of(first).GetObject()) {
+  const Value& model = model_of(first);
+  for (const auto& member : model.GetObject()) {
     const std::string key = member.name.GetString();
     if (!changing.contains(key) || asks_for_nothing(key, model_of(first))) continue;
     rapidjson::Document changed = parse();

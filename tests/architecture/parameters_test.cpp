@@ -5,6 +5,8 @@
 
 #include <map>
 
+#include "tests/support/capture.hpp"
+
 using namespace moeline;
 
 namespace {
@@ -30,7 +32,7 @@ TEST_CASE("totals are those that the makers publish, within 0.1 %, from the fiel
                                                   {"qwen3-235b-a22b", 235.1}, {"glm-4.5", 352.8},
                                                   {"gpt-oss-120b", 116.83},   {"mixtral-8x7b", 46.7}};
   for (const auto& [name, published] : billions) {
-    CAPTURE(name);
+    MOELINE_CAPTURE_BINDING(name);
     CHECK(parameters(load_architecture(name)) / 1e9 == doctest::Approx(published).epsilon(0.001));
   }
   CHECK(parameters(load_architecture("deepseek-v2")) / 1e9 == doctest::Approx(236).epsilon(0.002));
@@ -59,7 +61,7 @@ TEST_CASE("active parameters are those that the makers publish, within what embe
                                                   {"qwen3-235b-a22b", 22}, {"glm-4.5", 32},     {"gpt-oss-120b", 5.13},
                                                   {"mixtral-8x7b", 12.9}};
   for (const auto& [name, published] : billions) {
-    CAPTURE(name);
+    MOELINE_CAPTURE_BINDING(name);
     CHECK(active_parameters(load_architecture(name)) / 1e9 == doctest::Approx(published).epsilon(0.03));
   }
   CHECK(active_parameters(load_architecture("gpt-oss-120b")) / 1e9 == doctest::Approx(5.13).epsilon(0.001));
@@ -119,7 +121,7 @@ TEST_CASE("training compute at 4096 tokens is as published, within 3 %") {
                                                    {"deepseek-v2", 155},
                                                    {"llama-3.1-405b", 2448}};
   for (const auto& [name, published] : gigaflops) {
-    CAPTURE(name);
+    MOELINE_CAPTURE_BINDING(name);
     CHECK(train_flops_per_token(load_architecture(name), 4096) / 1e9 == doctest::Approx(published).epsilon(0.03));
   }
 }

@@ -6,6 +6,7 @@
 #include "calib/fit/calibrate.hpp"
 #include "hardware/price.hpp"
 #include "tests/support/bench_table.hpp"
+#include "tests/support/capture.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/dice.hpp"
 
@@ -125,7 +126,7 @@ TEST_CASE("with 2 % of noise, kernels left out of the fit are still predicted wi
   for (const auto& [family, fit] : recovered.calibration.kernels.fits) {
     if (!fit.held_out) continue;
     ++held_out;
-    CAPTURE(family);
+    MOELINE_CAPTURE_BINDING(family);
     CHECK(fit.median_abs_error < 0.05);
     CHECK(fit.p95_abs_error < 0.12);
   }

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "calib/fit/table_file.hpp"
 #include "hardware/profile.hpp"
+#include "tests/support/capture.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 
@@ -225,7 +226,7 @@ TEST_CASE("the shipped sets are what their tables give") {
                                     [](const KernelSet& set) { return set.name == "trtllm-1.3.0"; });
   REQUIRE(shipped != profile.kernel_sets.end());
   for (const auto& [family, fit] : calibration.kernels.fits) {
-    CAPTURE(family);
+    MOELINE_CAPTURE_BINDING(family);
     REQUIRE(shipped->fits.contains(family));
     const FamilyFit& ours = shipped->fits.at(family);
     CHECK(ours.form == fit.form);
@@ -253,7 +254,7 @@ TEST_CASE("the page of held-out errors is what the profiles say") {
           const std::string errors = fmt::format("{:+.1f} / {:.1f} / {:.1f}", 100 * fit.median_error,
                                                  100 * fit.median_abs_error, 100 * fit.p95_abs_error);
           CAPTURE(machine);
-          CAPTURE(family);
+          MOELINE_CAPTURE_BINDING(family);
           CHECK(page.find(fit.held_out ? " " + errors + " |" : " (" + errors + ") |") != std::string::npos);
         }
       }

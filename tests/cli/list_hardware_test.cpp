@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "hardware/profile.hpp"
+#include "tests/support/capture.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 
@@ -40,7 +41,7 @@ TEST_CASE("list hardware names every fact with its source, every family of every
         CHECK(text.find(fmt::format("{} families, each with a form", set.fits.size())) != std::string::npos);
       }
       for (const auto& [family, fit] : profile.kernels(set.name).fits) {
-        CAPTURE(family);
+        MOELINE_CAPTURE_BINDING(family);
         const std::size_t at = text.find("\n  " + family + " ", text.find("\n  family "));
         REQUIRE(at != std::string::npos);
         const std::string row = text.substr(at, text.find('\n', at + 1) - at);
@@ -73,8 +74,7 @@ TEST_CASE("list hardware names the families that nobody measured, and on what ma
   const TemporaryFolder folder;  // an H100 that borrows nothing
   const std::string alone = replaced(content_of(source("hwprofiles/h100.yaml")), "carried_over_from: h800", "");
   const std::string bare = run_moeline({"list", "hardware", folder.write("alone.yaml", alone)}).out;
-  CHECK(bare.find("roofline: gemm_fp8_wgrad, sparse_attention, index_scores, state_scan,") !=
-        std::string::npos);
+  CHECK(bare.find("roofline: gemm_fp8_wgrad, sparse_attention, index_scores, state_scan,") != std::string::npos);
 }
 
 TEST_CASE("a family whose range is another set's than its constants says so") {

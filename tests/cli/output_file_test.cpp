@@ -90,7 +90,8 @@ TEST_CASE("what moeline wrote it writes over, each kind by its own kind") {
     return run_moeline(call);
   };
   for (const auto& [call, file] : writings) {
-    CAPTURE(joined(call) + file);
+    const std::string what = joined(call) + file;
+    CAPTURE(what);
     REQUIRE(write(call, file).exit_code == 0);
     const std::string first = content_of(file);
     const Outcome again = write(call, file);
@@ -99,7 +100,7 @@ TEST_CASE("what moeline wrote it writes over, each kind by its own kind") {
     CHECK(content_of(file) == first);
   }
   CHECK(write(writings[0].call, folder / "both.json").exit_code == 0);  // a trace is a trace, of whatever command
-  for (const std::size_t other : {3, 4, 5}) {
+  for (const std::size_t other : {3U, 4U, 5U}) {
     Arguments call = writings[other].call;
     call.push_back(folder / "trace.json");
     check_wrong_usage(call, "trace.json: is there already, and is not ");

@@ -7,6 +7,7 @@
 
 #include "engine/simulate.hpp"
 #include "experiments/explain/explanation.hpp"
+#include "tests/support/capture.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/dice.hpp"
 #include "tests/support/small_graph.hpp"
@@ -124,11 +125,11 @@ TEST_CASE("a link's elasticity is what --set of 1 % more of it gives, waits and 
                                            {"link:hbm", "hardware.hbm_GBps=3383.5"},
                                            {"link:nvlink", "hardware.nvlink_GBps=161.6"}}) {
       CAPTURE(scenario);
-      CAPTURE(what);
+      MOELINE_CAPTURE_BINDING(what);
       const Run more = span_of(scenario, {assignment});
       const double simulated = std::log(ratio(more.metrics.span, usual.metrics.span)) / std::log(1.01);
       const auto found = std::find_if(explanation.sensitivities.begin(), explanation.sensitivities.end(),
-                                      [&](const SpanSensitivity& s) { return s.what == what; });
+                                      [name = what](const SpanSensitivity& s) { return s.what == name; });
       const double elasticity = found == explanation.sensitivities.end() ? 0 : found->elasticity;
       CHECK(std::abs(elasticity - simulated) < 0.02);
     }

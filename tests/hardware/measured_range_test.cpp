@@ -8,6 +8,7 @@
 #include "hardware/price.hpp"
 #include "hardware/provenance.hpp"
 #include "moe/kernels.hpp"
+#include "tests/support/capture.hpp"
 
 using namespace moeline;
 
@@ -77,7 +78,7 @@ TEST_CASE("every fitted family's range has the dimensions that its prices are ch
       for (const auto& [name, fit] : set.fits) {
         const std::optional<Family> family = family_named(name);
         if (!family) continue;  // part of a transfer, or launches
-        CAPTURE(name);
+        MOELINE_CAPTURE_BINDING(name);
         Operator op;
         op.family = *family;
         const Dimensions dimensions = dimensions_of(op, 132);
@@ -93,7 +94,7 @@ TEST_CASE("what was measured at one place comes out of its constants again, on a
   for (const KernelSet& set : load_profile("h800").kernel_sets) {
     for (const auto& [name, fit] : set.fits) {
       if (!is_point(fit.range)) continue;
-      CAPTURE(name);
+      MOELINE_CAPTURE_BINDING(name);
       CHECK(std::abs(fit.mean_error) < 0.001);
       ++points;
     }

@@ -94,12 +94,13 @@ TEST_CASE("DeepSeek's training trace has the eight cross-stream edges of a close
       {{"mlp(W)@23", "mlp(W)@7", 0}, 8},
   };
   const std::map<CrossEdge, int> found = cross_edges(training());
-  for (const auto& [edge, layers] : found) {
+  for (const auto& each : found) {
+    const auto& edge = each.first;
     CAPTURE(edge.before);
     CAPTURE(edge.after);
     CAPTURE(edge.layers);
     REQUIRE(known.contains(edge));
-    CHECK(known.at(edge) == layers);
+    CHECK(known.at(edge) == each.second);
   }
   CHECK(found.size() == known.size());
 }
@@ -163,12 +164,13 @@ TEST_CASE("the training trace replays to its own span, with every phase where it
   // dispatch(B) of layer 3 waited 339 us for SMs that a weight-gradient product had taken by chance; replays leave
   // that out, so what follows it comes that much early.
   const Time chance = measured.at({"dispatch(B)", 3});
-  for (const auto& [phase, start] : measured) {
+  for (const auto& each : measured) {
+    const auto& phase = each.first;
     CAPTURE(phase.first);
     CAPTURE(phase.second);
-    const double early_us = to_us(start) - to_us(replayed.at(phase));
+    const double early_us = to_us(each.second) - to_us(replayed.at(phase));
     CHECK(early_us >= -50);
-    CHECK(early_us <= (start < chance || phase.first == "mlp(F)" ? 50 : 339 + 50));
+    CHECK(early_us <= (each.second < chance || phase.first == "mlp(F)" ? 50 : 339 + 50));
   }
 }
 

@@ -9,6 +9,7 @@
 #include "architecture/parameters.hpp"
 #include "moe/memory.hpp"
 #include "moe/module_names.hpp"
+#include "tests/support/capture.hpp"
 
 using namespace moeline;
 using namespace moeline::module_names;
@@ -94,7 +95,7 @@ TEST_CASE("the FLOPs of the ranks that share a layer add up to those of one that
         const Split split{tp, experts && by_expert ? tp : 1, experts && !by_expert ? tp : 1, CommMode::all_reduce};
         const auto alone = flops_by_module(one);
         for (const auto& [module, flops] : flops_by_module(decode_work(name, split))) {
-          CAPTURE(module);
+          MOELINE_CAPTURE_BINDING(module);
           if (flops == 0 || is_replicated(module)) continue;
           const bool kv_repeated = module == kQkv && one.model.layer(0).attention.kv_heads % tp != 0;
           if (!kv_repeated) CHECK(tp * flops == doctest::Approx(alone.at(module)).epsilon(1e-3));

@@ -5,6 +5,7 @@
 
 #include "base/csv.hpp"
 #include "moe/training.hpp"
+#include "tests/support/capture.hpp"
 #include "tests/support/data.hpp"
 
 using namespace moeline;
@@ -34,7 +35,7 @@ TEST_CASE("each phase has as many kernels as the measured layer") {
       {"combine(B)", 3}, {"attn(F)", 69}, {"mlp(B)", 29},   {"dispatch(F)", 3}, {"dispatch(B)", 2},
       {"mlp(W)", 12},    {"mlp(F)", 19},  {"attn(B)", 101}, {"attn(W)", 5},     {"combine(F)", 2}};
   for (const auto& [phase, kernels] : measured) {
-    CAPTURE(phase);
+    MOELINE_CAPTURE_BINDING(phase);
     CHECK(training_phase(phase, work).size() == kernels);
   }
 }

@@ -8,6 +8,7 @@
 
 #include "base/file.hpp"
 #include "experiments/cli/output/plan_output.hpp"
+#include "tests/support/capture.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 
@@ -257,7 +258,7 @@ TEST_CASE("there is a nearest deployment whichever limit is missed, and however 
   for (const char* serving : {"[disaggregated]", "[colocated]", "[disaggregated, colocated]"}) {
     for (const auto& [from, to] : {std::pair{"ttft_ms: 3000", "ttft_ms: 50"}, std::pair{"tpot_ms: 60", "tpot_ms: 1"}}) {
       CAPTURE(serving);
-      CAPTURE(to);
+      MOELINE_CAPTURE_BINDING(to);
       const Solved solved(changed(changed(kPlan, "[disaggregated, colocated]", serving), from, to));
       CHECK(solved.answer.deployments.empty());
       REQUIRE(solved.answer.nearest.has_value());

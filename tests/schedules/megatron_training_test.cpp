@@ -8,6 +8,7 @@
 #include "hardware/price.hpp"
 #include "moe/attention_core.hpp"
 #include "schedules/scenario/scenario.hpp"
+#include "tests/support/capture.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/step.hpp"
 
@@ -46,7 +47,7 @@ TEST_CASE("every pipeline runs with every model, eagerly and in a graph") {
   for (const auto& [model, format] : models) {
     for (const std::string& schedule : kSchedules) {
       for (const char* launch : {"stream", "graph"}) {
-        CAPTURE(model);
+        MOELINE_CAPTURE_BINDING(model);
         CAPTURE(schedule);
         std::vector<std::string> set = {"model=" + model,
                                         "schedule=" + schedule,
@@ -138,7 +139,7 @@ TEST_CASE("what all ranks of a stage keep of optimizer states adds up to the mod
                                                                                    {"{pp: 1, ep: 8, dp: 32}", 32},
                                                                                    {"{pp: 1, tp: 4, ep: 8, dp: 2}", 8},
                                                                                    {"{pp: 1, ep: 1, dp: 4}", 4}}) {
-    CAPTURE(parallelism);
+    MOELINE_CAPTURE_BINDING(parallelism);
     CHECK(bytes(parallelism, world) == doctest::Approx(12 * layers).epsilon(0.01));
   }
 }

@@ -120,11 +120,12 @@ TEST_CASE("every kernel of the three experiments is known as the ranges in the p
     CAPTURE(scenario.string());
     const Run run = run_scenario(load_setup(scenario, {"kernels=deepseek-2025-02", "ranks=folded", "samples=1"}));
     const Counts theirs = counted(run), ours = recounted(run);
-    for (const auto& [what, kernels] : ours) {
+    for (const auto& each : ours) {
+      const auto& what = each.first;
       CAPTURE(what.first);
       CAPTURE(what.second);
       const auto found = theirs.find(what);
-      CHECK((found == theirs.end() ? 0 : found->second) == kernels);
+      CHECK((found == theirs.end() ? 0 : found->second) == each.second);
     }
     CHECK(theirs.size() == ours.size());
   }

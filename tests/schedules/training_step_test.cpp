@@ -12,6 +12,7 @@
 #include "schedules/pipeline/pipeline.hpp"
 #include "schedules/pipeline/pipelines.hpp"
 #include "schedules/pipeline/stages.hpp"
+#include "tests/support/capture.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/step.hpp"
 
@@ -107,8 +108,8 @@ TEST_CASE("an overlapped pair takes as long as the published chunk of as many la
 
 TEST_CASE("bubbles of equal stages are those of the closed forms, for the slots' own lengths, within 1 %") {
   for (const auto& [pp, layers, batch] : {std::tuple{4, 8, 768}, std::tuple{8, 16, 1536}, std::tuple{4, 8, 1536}}) {
-    CAPTURE(pp);
-    CAPTURE(batch);
+    MOELINE_CAPTURE_BINDING(pp);
+    MOELINE_CAPTURE_BINDING(batch);
     std::vector<std::string> more = without_sends();
     more.push_back("layers=" + std::to_string(layers));
     more.push_back("parallelism.pp=" + std::to_string(pp));
