@@ -19,8 +19,8 @@ double tokens_of(const Setup& setup) {
   if (const auto* w = std::get_if<TrainWorkload>(&workload)) {
     const double micro_batch = 1.0 * w->micro_batch_size * w->seq_len;
     const Parallelism& p = setup.scenario.parallelism;
-    if (!is_training_step(setup.scenario)) return micro_batch / p.tp;
-    return micro_batch * micro_batches(setup.scenario) / p.pp / p.tp;
+    if (!is_training_step(setup.scenario)) return micro_batch / p.attention_ranks();
+    return micro_batch * micro_batches(setup.scenario) / p.gpus_of_request();
   }
   const double gpus = setup.scenario.parallelism.gpus_of_request();
   const DecodeWorkload* answers = decode_of(workload);

@@ -109,17 +109,36 @@ class RankMemory {
       held.insert(held.end(), blocks.begin(), blocks.end());
     }
     const StageParameters own = stage_parameters(setup_.model, held, stage_split(setup_.scenario));
-    const int replicas = choices.zero1 ? replicas_of_stage(setup_, copies).ranks : 1;
-    const int expert_replicas = choices.zero1 ? replicas_of_experts(setup_, copies).ranks : 1;
+    const int replicas = replicas_of_stage(setup_, copies).ranks;
+    const int expert_replicas = replicas_of_experts(setup_, copies).ranks;
+    const auto kept = [&](double replicated, double experts, bool split) {
+      return split ? replicated / replicas + experts / expert_replicas : replicated + experts;
+    };
     StepMemory memory;
-    memory.weights = own.replicated_bytes + own.experts_bytes;
-    memory.gradients = gradient_bytes(choices) * (own.replicated + own.experts);
-    memory.optimizer = optimizer_bytes(choices) * (own.replicated / replicas + own.experts / expert_replicas);
+    memory.weights = kept(own.replicated_bytes, own.experts_bytes, choices.splits_parameters());
+    memory.gradients = gradient_bytes(choices) * kept(own.replicated, own.experts, choices.splits_gradients());
+    memory.optimizer = optimizer_bytes(choices) * kept(own.replicated, own.experts, choices.splits_optimizer());
+    // What is split is whole in the block that runs, and in the one that comes or goes beside it.
+    const StageParameters largest = largest_block(held);
+    if (choices.splits_parameters()) memory.weights += 2 * (largest.replicated_bytes + largest.experts_bytes);
+    if (choices.splits_gradients()) {
+      memory.gradients += 2 * gradient_bytes(choices) * (largest.replicated + largest.experts);
+    }
     const Comm& comm = setup_.scenario.comm;
     if (comm.mode == CommMode::normal) {
       memory.communication = normal_buffer_bytes(setup_.model, setup_.scenario.parallelism.ep, comm.num_sms);
     }
     return memory;
+  }
+
+  [[nodiscard]] StageParameters largest_block(const StageBlocks& blocks) const {
+    StageParameters largest;
+    for (const Block& block : blocks) {
+      const StageBlocks alone = {block};
+      const StageParameters own = stage_parameters(setup_.model, alone, stage_split(setup_.scenario));
+      if (own.replicated + own.experts > largest.replicated + largest.experts) largest = own;
+    }
+    return largest;
   }
 
   const Setup& setup_;

@@ -21,19 +21,27 @@ void recompute_all(TrainingChoices& c) {
   c.recompute = Recompute::full;
   c.narrow_activations = false;
 }
-void split_optimizer(TrainingChoices& c) { c.zero1 = true; }
+void split_optimizer(TrainingChoices& c) { c.zero = 1; }
 void narrow_moments(TrainingChoices& c) { c.fp32_moments = false; }
 void narrow_gradients(TrainingChoices& c) { c.fp32_gradients = false; }
+
+void split_everything(TrainingChoices& c) { c.zero = 3; }
 
 struct Remedy {
   const char* key;
   void (*apply)(TrainingChoices&);
 };
-// In the order in which they cost: time first, then precision.
+// In the order in which they cost: time first, then precision. The last is for Megatron without a pipeline.
 constexpr Remedy kRemedies[] = {{"zero=1", split_optimizer},
                                 {"recompute=full", recompute_all},
                                 {"moments=bf16", narrow_moments},
-                                {"gradients=bf16", narrow_gradients}};
+                                {"gradients=bf16", narrow_gradients},
+                                {"zero=3", split_everything}};
+
+bool may_split_everything(const Run& run) {
+  const Scenario& s = run.setup.scenario;
+  return s.training.by_megatron() && s.parallelism.pp == 1;
+}
 
 }  // namespace
 
@@ -42,6 +50,7 @@ std::string what_makes_it_fit(const Run& run) {
   std::vector<std::string> made;
   double best = memory_gib_with(run, choices);
   for (const Remedy& remedy : kRemedies) {
+    if (remedy.apply == split_everything && !may_split_everything(run)) continue;
     remedy.apply(choices);
     const double memory = memory_gib_with(run, choices);
     if (memory >= best) continue;  // it was so already

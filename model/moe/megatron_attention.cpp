@@ -1,6 +1,5 @@
 // Attention of Megatron's layers: grouped-query attention, over all keys or a sliding window, and multi-head latent
 // attention, whose projections into latents every tensor parallel rank has whole, for its own tokens.
-#include "moe/attention_core.hpp"
 #include "moe/megatron.hpp"
 #include "moe/megatron_kernels.hpp"
 #include "moe/module_names.hpp"
@@ -18,17 +17,6 @@ struct Attention : AttentionTensors {
         kv_lora(w.model.kv_lora_rank),
         rope(w.model.qk_rope_head_dim),
         up_kv(1.0 * a.heads * (w.model.qk_nope_head_dim + a.v_dim)) {}
-
-  [[nodiscard]] AttentionShape core() const {
-    const double seq = work.seq_len;
-    return {.batch = t / seq,
-            .heads = 1.0 * a.heads,
-            .kv_heads = 1.0 * (latent() ? a.heads : a.kv_heads),
-            .query_len = seq,
-            .kv_len = seq,
-            .qk_dim = 1.0 * a.qk_dim,
-            .v_dim = 1.0 * a.v_dim};
-  }
 
   [[nodiscard]] LinearShape qkv() const { return {t, query + key + (a.keys_are_values ? 0 : value), hidden}; }
   [[nodiscard]] LinearShape output() const { return {t, hidden, out}; }
@@ -82,19 +70,6 @@ void project_latents(Kernels& list, const Attention& d) {
   list.append(expand_latents(d));
 }
 
-Operator core_forward(const Attention& d) { return in(kCore, prefill_core(d.core(), d.a.window)); }
-
-void core_backward(Kernels& list, const Attention& d) {
-  list.add(kCore, {elementwise("FlashAttention backward preprocess", d.t * d.out, 2),
-                   prefill_backward_core(d.core(), d.a.window),
-                   memory(Family::streaming, "FlashAttention backward dQ to bf16", d.t * d.query * (kFp32 + kBf16))});
-  // Query heads that share keys add up their gradients in FP32.
-  if (d.a.heads > d.a.kv_heads && !d.latent()) {
-    list.add(kCore, memory(Family::streaming, "FlashAttention backward dK and dV to bf16",
-                           d.t * (d.key + d.value) * (kFp32 + kBf16)));
-  }
-}
-
 void groups_backward(Kernels& list, const Attention& d) {
   list.add(kRotary, {elementwise("rotary dq", d.t * d.query, 2), elementwise("rotary dk", d.t * d.key, 2)});
   if (norms_heads(d)) {
@@ -132,7 +107,7 @@ std::vector<Operator> attention_forward(const LayerWork& work) {
   Kernels list(work, work.content.formats.attention_in);
   list.append({layer_norm(work)});
   (d.latent() ? project_latents : project_groups)(list, d);
-  list.ops().push_back(core_forward(d));
+  attend(list, d);
   Kernels output(work, work.content.formats.attention_out);
   output.forward(kOutput, "W_O", d.output());
   output.scatter(kAttentionSum, d.hidden);
@@ -155,8 +130,12 @@ std::vector<Operator> attention_backward_input(const LayerWork& work) {
   Kernels list(work, work.content.formats.attention_in);
   list.ops() = std::move(output.ops());
   if (d.latent() && recomputes(d.work, &RecomputedModules::mla_up_proj)) list.recompute(expand_latents(d));
-  if (recomputes(d.work, &RecomputedModules::core_attn)) list.recompute({core_forward(d)});
-  core_backward(list, d);
+  if (recomputes(d.work, &RecomputedModules::core_attn)) {
+    const std::size_t first = list.ops().size();
+    attend(list, d);
+    list.recompute_from(first);
+  }
+  attend_backward(list, d);
   // Before grouped-query attention it is a part of the linear layer.
   if (d.latent() && recomputes(d.work, &RecomputedModules::layernorm)) list.recompute({layer_norm(work)});
   (d.latent() ? latents_backward : groups_backward)(list, d);

@@ -96,7 +96,10 @@ std::vector<Operator> shared_backward_input(const LayerWork& work) {
 // Routed experts of the rank.
 struct Experts {
   explicit Experts(const LayerWork& w)
-      : work(w), rows(w.load.valid), hidden(w.model.hidden_size), width(w.model.moe_intermediate_size) {}
+      : work(w),
+        rows(w.load.valid),
+        hidden(w.model.hidden_size),
+        width(1.0 * w.model.moe_intermediate_size / w.moe_tp) {}
 
   [[nodiscard]] LinearShape gate_up() const { return {rows, gates(work) * width, hidden}; }
   [[nodiscard]] LinearShape down() const { return {rows, hidden, width}; }

@@ -55,6 +55,10 @@ class Kernels : public kernels::KernelList {
   void recompute(const std::vector<Operator>& ops) {
     for (const Operator& op : ops) this->ops().push_back(kernels::recomputed(op));
   }
+  /// The same of the list's own, from one on.
+  void recompute_from(std::size_t first) {
+    for (std::size_t i = first; i < ops().size(); ++i) ops()[i] = kernels::recomputed(ops()[i]);
+  }
 
   /// `columns` of the tokens of all tp ranks: from the ranks' parts to all of them, in the format of the linear layer
   /// that takes them, and BF16 sums back into parts.
@@ -109,6 +113,10 @@ struct AttentionTensors {
   return work.choices.recompute == Recompute::selective && work.choices.modules.*module;
 }
 
+/// Attention proper and what it exchanges with the ranks that share its sequences, in both directions.
+void attend(Kernels& list, const AttentionTensors& d);
+void attend_backward(Kernels& list, const AttentionTensors& d);
+
 /// Of a part of a layer on the rank's own tokens.
 [[nodiscard]] Operator residual_add(const LayerWork& work);
 [[nodiscard]] Operator layer_norm(const LayerWork& work);
@@ -123,8 +131,8 @@ void route_forward(Kernels& list, const LayerWork& work);
 void route_backward(Kernels& list, const LayerWork& work);
 
 /// Tokens to rows of experts and back. Before NCCL's all-to-all each token is copied for each of its experts; behind it
-/// rows are sorted by expert. Where tokens come once, they are copied to their rows. `knows_map`: of rows, from the
-/// forward pass.
+/// rows are sorted by expert. Where tokens come once, they are copied to their rows. Ranks that share experts gather
+/// each other's rows first, and add up the results. `knows_map`: of rows, from the forward pass.
 void permute_to_send(Kernels& list, const LayerWork& work);
 [[nodiscard]] Operator permuted_tokens(const LayerWork& work);
 void sort_received(Kernels& list, const LayerWork& work, bool knows_map);

@@ -61,7 +61,7 @@ double experts_bytes(const Kept& k) {
   const double rows = k.work.load.valid;
   double bytes = module_norm_bytes(k, kBf16) + k.own * m.n_routed_experts * (kFp32 + kMapByte);
   bytes += rows * k.hidden * k.input_bytes(k.formats().experts);
-  bytes += ffn_bytes(k, rows, m.moe_intermediate_size, k.formats().experts,
+  bytes += ffn_bytes(k, rows, 1.0 * m.moe_intermediate_size / k.work.moe_tp, k.formats().experts,
                      !recomputes(k.work, &RecomputedModules::moe_act));
   if (m.n_shared_experts == 0) return bytes;
   return bytes + ffn_bytes(k, k.t, m.shared_width() / k.work.tp, k.formats().shared, true);

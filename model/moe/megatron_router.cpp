@@ -33,6 +33,11 @@ Operator copy_rows(const char* name, const LayerWork& work, double from, double 
   return in(kPermutation, memory(Family::streaming, name, (from + to) * hidden_of(work) * kBf16));
 }
 
+// Of all ranks that share the experts.
+double rows_bytes(const LayerWork& work) { return work.load.valid * hidden_of(work) * kBf16; }
+Replicas sharing_ranks(const LayerWork& work) { return consecutive(work.moe_tp, work.gpus_per_node); }
+bool come_by_rank(const LayerWork& work) { return (by_nccl(work) || work.moe_tp > 1) && work.local_experts() > 1; }
+
 }  // namespace
 
 void route_forward(Kernels& list, const LayerWork& work) {
@@ -65,26 +70,23 @@ Operator permuted_tokens(const LayerWork& work) {
   return copy_rows("permute tokens", work, work.own_tokens(), routed_pairs(work));
 }
 
-// What came from each rank lies together, and each expert's shall; tokens that came once are copied to their rows.
+// Tokens that came once are copied to their rows; what came from each rank lies together, and each expert's shall.
 void sort_received(Kernels& list, const LayerWork& work, bool knows_map) {
-  const double rows = work.load.valid;
-  if (by_nccl(work)) {
-    if (work.local_experts() > 1) list.ops().push_back(copy_rows("sort rows by expert", work, rows, rows));
-    return;
+  if (!by_nccl(work)) {
+    const double received = received_tokens(work);
+    if (!knows_map) list.ops().push_back(map_of_rows(received, work.local_experts()));
+    list.ops().push_back(copy_rows("permute tokens", work, received, work.load.valid / work.moe_tp));
   }
-  const double received = received_tokens(work);
-  if (!knows_map) list.ops().push_back(map_of_rows(received, work.local_experts()));
-  list.ops().push_back(copy_rows("permute tokens", work, received, rows));
+  if (work.moe_tp > 1) list.add(kExpertSum, all_gather(rows_bytes(work), sharing_ranks(work)));
+  if (come_by_rank(work))
+    list.ops().push_back(copy_rows("sort rows by expert", work, work.load.valid, work.load.valid));
 }
 
 void sort_to_return(Kernels& list, const LayerWork& work) {
-  const double rows = work.load.valid;
-  if (by_nccl(work)) {
-    if (work.local_experts() > 1) list.ops().push_back(copy_rows("sort rows by rank", work, rows, rows));
-    return;
-  }
-  const double received = received_tokens(work);
-  list.ops().push_back(copy_rows("unpermute rows", work, rows, received));
+  if (come_by_rank(work)) list.ops().push_back(copy_rows("sort rows by rank", work, work.load.valid, work.load.valid));
+  if (work.moe_tp > 1) list.add(kExpertSum, reduce_scatter(rows_bytes(work), sharing_ranks(work)));
+  if (by_nccl(work)) return;
+  list.ops().push_back(copy_rows("unpermute rows", work, work.load.valid / work.moe_tp, received_tokens(work)));
 }
 
 std::vector<Operator> reduce_returned(const LayerWork& work) {

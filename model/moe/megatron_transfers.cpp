@@ -13,7 +13,7 @@ namespace {
 using namespace kernels;
 using namespace module_names;
 
-Replicas expert_ranks(const LayerWork& work) { return consecutive(work.ep, work.gpus_per_node); }
+Replicas expert_ranks(const LayerWork& work) { return spaced(work.ep, work.moe_tp, work.gpus_per_node); }
 
 Operator exchange_rows(const LayerWork& work, const char* module) {
   return in(module, all_to_all(routed_pairs(work) * work.model.hidden_size * kBf16, expert_ranks(work)));

@@ -13,13 +13,8 @@ using kernels::kBf16;
 Replicas attention_group(const InferenceWork& work) { return consecutive(work.tp, work.gpus_per_node); }
 Replicas experts_group(const InferenceWork& work) { return consecutive(work.ep * work.moe_tp, work.gpus_per_node); }
 
-// The ranks of one index in the tensor parallel groups that share prompts: they lie tp GPUs apart.
-Replicas context_group(const InferenceWork& work) {
-  const int span = work.tp * work.cp;
-  const int per_node = std::clamp(work.gpus_per_node / work.tp, 1, work.cp);
-  const double nodes = span > work.gpus_per_node ? std::max(1.0, 1.0 * work.tp / work.gpus_per_node) : 0;
-  return {work.cp, per_node, {span, nodes}};
-}
+// The ranks of one index in the tensor parallel groups that share prompts.
+Replicas context_group(const InferenceWork& work) { return spaced(work.cp, work.tp, work.gpus_per_node); }
 
 double attention_bytes(const InferenceWork& work) { return work.tokens() * work.model.hidden_size * kBf16; }
 
@@ -45,6 +40,13 @@ int scale_block(Precision weights) {
 Replicas consecutive(int ranks, int gpus_per_node) {
   const bool leaves_node = ranks > gpus_per_node;
   return {ranks, std::min(ranks, gpus_per_node), {ranks, leaves_node ? 1.0 : 0.0}};
+}
+
+Replicas spaced(int ranks, int distance, int gpus_per_node) {
+  const int span = ranks * distance;
+  const int per_node = std::clamp(gpus_per_node / distance, 1, ranks);
+  const double nodes = span > gpus_per_node ? std::max(1.0, 1.0 * distance / gpus_per_node) : 0;
+  return {ranks, per_node, {span, nodes}};
 }
 
 Operator all_reduce_tokens(const InferenceWork& work) {

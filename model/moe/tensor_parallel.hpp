@@ -16,6 +16,8 @@ namespace moeline {
 
 /// Ranks that follow each other, as those of a group do.
 [[nodiscard]] Replicas consecutive(int ranks, int gpus_per_node);
+/// Ranks that lie so many GPUs apart, as those of one index in groups that follow each other do.
+[[nodiscard]] Replicas spaced(int ranks, int distance, int gpus_per_node);
 
 /// Partial sums of every token of the attention group, `tokens` x hidden in BF16: each of its ranks gets all of them,
 /// by the stack's own kernel where it has one.

@@ -23,7 +23,8 @@ namespace moeline {
 
 /// Work of one rank in one block. `tp` ranks that follow each other share attention, dense and shared feed-forward
 /// networks and the sequences; between these each goes on with its part of the tokens (sequence parallelism, arXiv
-/// 2205.05198).
+/// 2205.05198). `cp` such groups share sequences, too: each has 1/cp of the tokens of every one. `moe_tp` ranks that
+/// follow each other share the same experts, 1/moe_tp of each, and the rows that they get.
 struct LayerWork : RankWork {
   BlockKind kind = BlockKind::moe_layer;
   Layer content{};  ///< of layers
@@ -31,10 +32,13 @@ struct LayerWork : RankWork {
   int micro_batch_size = 1;
   int seq_len = 4096;
   int tp = 1;
+  int cp = 1;
+  int moe_tp = 1;
   CommMode mode = CommMode::normal;  ///< how tokens reach experts
+  ContextMode context = ContextMode::ring;
 
   /// Of a micro-batch, which tp ranks have together.
-  [[nodiscard]] double tokens() const { return static_cast<double>(micro_batch_size) * seq_len; }
+  [[nodiscard]] double tokens() const { return static_cast<double>(micro_batch_size) * seq_len / cp; }
   /// The rank's part of them: those that it norms, routes and sends.
   [[nodiscard]] double own_tokens() const { return tokens() / tp; }
   [[nodiscard]] double local_experts() const { return static_cast<double>(model.n_routed_experts) / ep; }

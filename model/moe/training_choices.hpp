@@ -33,11 +33,16 @@ struct TrainingChoices {
   bool narrow_activations = true;  ///< SwiGLU's input is kept in FP8, attention's output in 12 bits; else in BF16
   bool fp32_gradients = true;      ///< accumulated in FP32; else BF16
   bool fp32_moments = false;       ///< of AdamW; else BF16. Master weights are FP32
-  bool zero1 = true;               ///< optimizer states are split over the replicas of their parameters
+  /// What replicas split (ZeRO, arXiv 1910.02054): 1 the optimizer's states, 2 also gradients, which are reduced after
+  /// every micro-batch, 3 also parameters, which are gathered for each block of every pass; 0 nothing.
+  int zero = 1;
   bool overlap_gradients = true;  ///< a stage's gradients are reduced as soon as they are complete, else after the last
   bool mtp = true;                ///< the model's MTP modules are trained, too
   bool overlap_sends = true;      ///< a rank goes on while it sends activations to another stage
 
+  [[nodiscard]] bool splits_optimizer() const { return zero >= 1; }
+  [[nodiscard]] bool splits_gradients() const { return zero >= 2; }
+  [[nodiscard]] bool splits_parameters() const { return zero >= 3; }
   [[nodiscard]] bool by_megatron() const { return operators == TrainingOperators::megatron; }
 };
 

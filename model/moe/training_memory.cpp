@@ -78,7 +78,8 @@ StageParameters stage_parameters(const Architecture& model, std::span<const Bloc
   for (const Module& module : modules_of(model, blocks)) {
     const bool routed = module.name == kRoutedExperts;
     const double count = module.count / (routed ? split.ep : 1);
-    const double matrices = module.matrices * tensor_parallel_share(module, model, split.tp);
+    const double matrices =
+        module.matrices * (routed ? 1.0 / split.moe_tp : tensor_parallel_share(module, model, split.tp));
     const bool megatron = split.operators == TrainingOperators::megatron;
     (routed ? stage.experts : stage.replicated) += count * (matrices + module.vectors);
     (routed ? stage.experts_bytes : stage.replicated_bytes) +=

@@ -21,6 +21,7 @@ struct StageParameters {
 struct StageSplit {
   int ep = 1;
   int tp = 1;
+  int moe_tp = 1;
   TrainingOperators operators = TrainingOperators::deepseek;
 };
 

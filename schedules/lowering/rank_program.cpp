@@ -19,6 +19,8 @@ constexpr std::array<StreamInfo, kStreamNames> kStreams = {
      {23, "side", Role::compute},
      {0, "host", Role::host},
      {15, "collectives", Role::communication},
+     {11, "parameters", Role::communication},
+     {13, "keys to the next rank", Role::communication},
      {19, "tensor parallel", Role::communication},
      {31, "activations to the next rank", Role::communication},
      {32, "activations to the previous rank", Role::communication},
@@ -103,7 +105,7 @@ PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
 TaskId RankProgram::add_beside(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place) {
   const TaskId before = last_[static_cast<std::size_t>(place.stream)];
   const bool sends = kernel.family == Family::send;
-  const StreamName stream = sends ? StreamName::activations_to_next : StreamName::tensor_parallel;
+  const StreamName stream = sends ? StreamName::keys : StreamName::tensor_parallel;
   const TaskId task = add_kernel(kernel, phase, {place.layer, place.micro_batch, stream});
   if (before != kNoTask) graph().start_after_end(before, task);
   return task;

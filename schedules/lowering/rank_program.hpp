@@ -16,6 +16,8 @@ enum class StreamName : std::uint8_t {
   side,
   host,
   collectives,          ///< gradients and parameters
+  parameters,           ///< of blocks to come, where replicas split them
+  keys,                 ///< and values, round the ring of ranks that share sequences
   tensor_parallel,      ///< what tensor parallel ranks exchange beside computation
   activations_to_next,  ///< sends of a pipeline, by rank they go to or come from
   activations_to_previous,
@@ -26,7 +28,7 @@ enum class StreamName : std::uint8_t {
   gradients_from_next,
   gradients_from_previous,
 };
-inline constexpr std::size_t kStreamNames = 14;
+inline constexpr std::size_t kStreamNames = 16;
 
 /// Transfers run on the communication stream, all else on the compute stream, where no plan says otherwise.
 [[nodiscard]] inline StreamName stream_of(const std::string& phase) {

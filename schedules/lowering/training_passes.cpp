@@ -75,14 +75,19 @@ class Chain {
     const PhaseTasks now =
         rank_.append(phases_.at(name, block, rank_.rank()), {block.layer, micro_batch_, stream_of(name), repeats});
     if (last_) rank_.order(*last_, now);
+    if (first_ == kNoTask) first_ = now.first;
     return last_.emplace(now);
   }
+  void begin_block() { first_ = kNoTask; }
+  /// Of the block's tasks.
+  [[nodiscard]] TaskId first() const { return first_; }
   [[nodiscard]] const std::optional<PhaseTasks>& last() const { return last_; }
 
  private:
   RankProgram& rank_;
   TrainingPhases& phases_;
   int micro_batch_;
+  TaskId first_ = kNoTask;
   std::optional<PhaseTasks> last_;
 };
 
@@ -109,7 +114,7 @@ void order_weights(RankProgram& rank, BlockKind block, const Turn& turn) {
 }  // namespace
 
 PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, std::span<const Block> blocks,
-                      int micro_batch, std::vector<TaskId>* computed) {
+                      int micro_batch, const AroundBlocks& around) {
   using Names = std::vector<std::string>;
   const bool needs_activations = kind == PassKind::backward || kind == PassKind::backward_input;
   // By Megatron the gradient comes first; DeepSeek's repeat a layer before its turn.
@@ -117,6 +122,8 @@ PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, 
   Chain chain(rank, phases, micro_batch);
   DataPath path(rank, phases);
   for (const Block& block : blocks) {
+    const TaskId there = around.before ? around.before(block) : kNoTask;
+    chain.begin_block();
     for (const std::string& name : needs_activations ? recomputed_phases(phases, block.kind) : Names{}) {
       const PhaseTasks& again = chain.append(name, block, true);
       if (recomputes_in_backward) path.link(name, again);
@@ -126,7 +133,8 @@ PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, 
       const PhaseTasks& now = chain.append(name, block);
       if (!name.ends_with("(W)")) path.link(name, now, work ? &*work : nullptr);
     }
-    if (computed != nullptr) computed->push_back(rank.computed());
+    if (there != kNoTask) phases.graph().start_after_end(there, chain.first());
+    if (around.after) around.after(block, {chain.first(), rank.computed()});
   }
   return path.ends();
 }

@@ -1,6 +1,7 @@
 // Passes of a micro-batch through blocks of the model, put onto the streams of a rank: one alone, or two overlapped.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -21,11 +22,19 @@ struct PassTasks {
   PhaseTasks input, output;
 };
 
-/// `blocks` in order of execution, one phase after the other, whatever their streams. `computed`, where it is not null,
-/// gets the end of each block's computation.
+/// Of a block: its first task, and the end of its computation.
+struct BlockTasks {
+  TaskId first = kNoTask, computed = kNoTask;
+};
+/// What is appended around each block of a pass. Either may be empty.
+struct AroundBlocks {
+  std::function<TaskId(const Block&)> before;  ///< gives what the block waits for, or kNoTask
+  std::function<void(const Block&, const BlockTasks&)> after;
+};
+
+/// `blocks` in order of execution, one phase after the other, whatever their streams.
 [[nodiscard]] PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind,
-                                    std::span<const Block> blocks, int micro_batch,
-                                    std::vector<TaskId>* computed = nullptr);
+                                    std::span<const Block> blocks, int micro_batch, const AroundBlocks& around = {});
 
 /// The plan of overlapped passes: dualpipe-chunk.yaml by default.
 [[nodiscard]] OverlapPlan load_training_plan(const std::string& overlap);

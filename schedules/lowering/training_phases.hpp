@@ -24,6 +24,7 @@ class TrainingPhases {
   /// Of a transfer after computation: for ranks that are not simulated.
   [[nodiscard]] double wait_us(const std::string& name) const;
   [[nodiscard]] const Setup& setup() const { return program_.setup(); }
+  [[nodiscard]] TaskGraphDraft& graph() { return program_.graph(); }
 
  private:
   PreparedPhase& prepared(const PhaseIdentity& identity, const LayerWork& work);

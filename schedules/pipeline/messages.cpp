@@ -11,7 +11,7 @@ Operator message(const Setup& setup) {
   const Scenario& s = setup.scenario;
   const TrainWorkload& w = as_train(s.workload);
   const double tokens = 1.0 * w.micro_batch_size * w.seq_len;
-  return send(tokens / s.parallelism.tp * setup.model.hidden_size * kernels::kBf16, next_stage(setup));
+  return send(tokens / s.parallelism.attention_ranks() * setup.model.hidden_size * kernels::kBf16, next_stage(setup));
 }
 
 bool is_outgoing(const Usage& usage) {

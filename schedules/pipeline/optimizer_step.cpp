@@ -1,25 +1,17 @@
 #include "schedules/pipeline/optimizer_step.hpp"
 
+#include <array>
 #include <map>
 #include <utility>
 
 #include "moe/kernels.hpp"
 #include "moe/module_names.hpp"
-#include "moe/training_memory.hpp"
 #include "schedules/pipeline/replicas.hpp"
 
 namespace moeline {
 namespace {
 
 using namespace module_names;
-
-// One kind of parameters of a stage, and who else holds them.
-struct Shared {
-  double parameters = 0;
-  double weight_bytes = 0;    // as they lie in memory
-  double gathered_bytes = 0;  // as they travel: Megatron's in BF16, of which each rank makes its copies in FP8
-  Replicas replicas;
-};
 
 StageParameters minus(const StageParameters& a, const StageParameters& b) {
   return {a.replicated - b.replicated, a.experts - b.experts, a.replicated_bytes - b.replicated_bytes,
@@ -45,8 +37,8 @@ class OptimizerStep {
 
  private:
   // What the rank holds of each part of its stages. A table that several of them need counts with the first.
-  std::vector<std::vector<Shared>> shared_of(std::size_t rank) const {
-    std::vector<std::vector<Shared>> shared;
+  std::vector<std::array<SharedParameters, 2>> shared_of(std::size_t rank) const {
+    std::vector<std::array<SharedParameters, 2>> shared;
     StageBlocks blocks;
     StageParameters before;
     for (const HeldBlocks& held : held_[rank]) {
@@ -55,15 +47,9 @@ class OptimizerStep {
       const StageParameters own = minus(all, before);
       before = all;
       const auto copies = static_cast<int>(complete_.at({held.stage, held.part}).size());
-      shared.push_back({shared_by(own.replicated, own.replicated_bytes, replicas_of_stage(setup_, copies)),
-                        shared_by(own.experts, own.experts_bytes, replicas_of_experts(setup_, copies))});
+      shared.push_back(shared_parameters(setup_, own, copies));
     }
     return shared;
-  }
-
-  [[nodiscard]] Shared shared_by(double parameters, double weight_bytes, const Replicas& replicas) const {
-    const bool megatron = setup_.scenario.training.by_megatron();
-    return {parameters, weight_bytes, megatron ? parameters * kernels::kBf16 : weight_bytes, replicas};
   }
 
   PhaseTasks append_kernel(std::size_t rank, const char* name, const char* module, const Operator& op,
@@ -89,8 +75,8 @@ class OptimizerStep {
     for (const HeldBlocks& held : held_[rank]) graph.start_after_end(held.complete, all);
     for (std::size_t i = 0; i < held_[rank].size(); ++i) {
       const HeldBlocks& part = held_[rank][i];
-      for (const Shared& shared : shared_[rank][i]) {
-        if (shared.replicas.ranks == 1 || shared.parameters == 0) continue;
+      for (const SharedParameters& shared : shared_[rank][i]) {
+        if (choices.splits_gradients() || shared.replicas.ranks == 1 || shared.parameters == 0) continue;
         const double bytes = shared.parameters * gradient_bytes(choices);
         PhaseTasks tasks = append_kernel(rank, "reduce-scatter", kReduceGradients,
                                          reduce_scatter(bytes, shared.replicas), StreamName::collectives, part.stage);
@@ -99,7 +85,7 @@ class OptimizerStep {
         for (const HeldBlocks& held : held_[rank]) {
           if (!choices.overlap_gradients) graph.start_after_end(held.complete, tasks.first);
         }
-        if (!choices.zero1) {
+        if (!choices.splits_optimizer()) {
           tasks = append_kernel(rank, "all-gather", kReduceGradients, all_gather(bytes, shared.replicas),
                                 StreamName::collectives, part.stage);
         }
@@ -120,12 +106,13 @@ class OptimizerStep {
     const TrainingChoices& choices = setup_.scenario.training;
     double bytes = 0;
     std::vector<Operator> gathers;
-    for (const std::vector<Shared>& of_stage : shared_[rank]) {
-      for (const Shared& shared : of_stage) {
-        const double part = choices.zero1 ? 1.0 / shared.replicas.ranks : 1;
+    const bool gathers_weights = choices.splits_optimizer() && !choices.splits_parameters();
+    for (const std::array<SharedParameters, 2>& of_stage : shared_[rank]) {
+      for (const SharedParameters& shared : of_stage) {
+        const double part = choices.splits_optimizer() ? 1.0 / shared.replicas.ranks : 1;
         bytes += part * shared.parameters * (gradient_bytes(choices) + 2 * optimizer_bytes(choices));
         bytes += part * shared.weight_bytes;
-        if (choices.zero1 && shared.replicas.ranks > 1 && shared.gathered_bytes > 0) {
+        if (gathers_weights && shared.replicas.ranks > 1 && shared.gathered_bytes > 0) {
           gathers.push_back(all_gather(shared.gathered_bytes, shared.replicas));
         }
       }
@@ -143,8 +130,8 @@ class OptimizerStep {
   const Setup& setup_;
   std::vector<RankProgram>& ranks_;
   const std::vector<std::vector<HeldBlocks>>& held_;
-  std::map<std::pair<int, int>, std::vector<TaskId>> complete_;  // by stage and part, on every rank that holds it
-  std::vector<std::vector<std::vector<Shared>>> shared_;         // by rank and part that it holds
+  std::map<std::pair<int, int>, std::vector<TaskId>> complete_;       // by stage and part, on every rank that holds it
+  std::vector<std::vector<std::array<SharedParameters, 2>>> shared_;  // by rank and part that it holds
 };
 
 }  // namespace

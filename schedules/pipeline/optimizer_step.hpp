@@ -20,7 +20,8 @@ struct HeldBlocks {
 /// The gradients of a part are reduce-scattered once they are complete on all of them, replicated parameters over dp
 /// and experts over tp x dp / ep; then all ranks meet for the norm of the gradients; each updates its part, and
 /// all-gathers the weights: as they lie in memory, by Megatron in BF16 (ZeRO-1, arXiv 1910.02054). Without ZeRO-1
-/// gradients are all-gathered instead, and each rank updates everything. `held`: by rank.
+/// gradients are all-gathered instead, and each rank updates everything; with ZeRO-2 and -3 they are complete once
+/// reduced (split_blocks.hpp), and with ZeRO-3 no weights are gathered. `held`: by rank.
 void append_optimizer_step(ProgramDraft& program, std::vector<RankProgram>& ranks,
                            const std::vector<std::vector<HeldBlocks>>& held);
 

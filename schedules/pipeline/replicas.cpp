@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "moe/kernels.hpp"
+
 namespace moeline {
 namespace {
 
@@ -18,7 +20,7 @@ Reach reach_of(const Setup& setup, int gpus, int distance) {
 // `within`: replicas among the ranks of one stage, so far apart.
 Replicas replicas(const Setup& setup, int within, int distance, int copies) {
   const Parallelism& p = setup.scenario.parallelism;
-  const int span = copies > 1 ? static_cast<int>(p.world()) : p.tp * p.dp;
+  const int span = copies > 1 ? static_cast<int>(p.world()) : p.attention_ranks() * p.dp;
   Replicas all{.ranks = within * copies, .per_node = within * copies, .reach = reach_of(setup, span, distance)};
   if (!one_node(setup)) all.per_node = std::clamp(gpus_per_node(setup) / distance, 1, within);
   if (all.ranks <= all.per_node) all.reach.neighbour_nodes = 0;
@@ -35,12 +37,22 @@ Reach next_stage(const Setup& setup) {
 
 Replicas replicas_of_stage(const Setup& setup, int copies) {
   const Parallelism& p = setup.scenario.parallelism;
-  return replicas(setup, p.dp, p.tp, copies);
+  return replicas(setup, p.cp * p.dp, p.tp, copies);
 }
 
 Replicas replicas_of_experts(const Setup& setup, int copies) {
   const Parallelism& p = setup.scenario.parallelism;
-  return replicas(setup, p.tp * p.dp / p.ep, p.ep, copies);
+  const int sharing = p.ep * p.moe_tp;
+  return replicas(setup, p.attention_ranks() * p.dp / sharing, sharing, copies);
+}
+
+std::array<SharedParameters, 2> shared_parameters(const Setup& setup, const StageParameters& own, int copies) {
+  const bool megatron = setup.scenario.training.by_megatron();
+  const auto shared = [&](double parameters, double weight_bytes, const Replicas& replicas) {
+    return SharedParameters{parameters, weight_bytes, megatron ? parameters * kernels::kBf16 : weight_bytes, replicas};
+  };
+  return {shared(own.replicated, own.replicated_bytes, replicas_of_stage(setup, copies)),
+          shared(own.experts, own.experts_bytes, replicas_of_experts(setup, copies))};
 }
 
 }  // namespace moeline

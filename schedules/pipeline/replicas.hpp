@@ -1,8 +1,11 @@
-// Which ranks hold the same parameters, and where they lie: ranks of a stage, tp x dp of them, follow each other,
-// tensor and expert parallelism innermost; those of the next stage come after.
+// Which ranks hold the same parameters, and where they lie: ranks of a stage, tp x cp x dp of them, follow each
+// other, tensor and expert parallelism innermost; those of the next stage come after.
 #pragma once
 
+#include <array>
+
 #include "moe/collectives.hpp"
+#include "moe/training_memory.hpp"
 #include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
@@ -12,7 +15,18 @@ namespace moeline {
 
 /// `copies`: ranks of the pipeline that hold the stage, two in DualPipe.
 [[nodiscard]] Replicas replicas_of_stage(const Setup& setup, int copies);
-/// Of its routed experts: tp x dp / ep times as many.
+/// Of its routed experts: tp x cp x dp / (ep x moe_tp).
 [[nodiscard]] Replicas replicas_of_experts(const Setup& setup, int copies);
+
+/// Parameters that the same ranks hold.
+struct SharedParameters {
+  double parameters = 0;
+  double weight_bytes = 0;    ///< as they lie in memory
+  double gathered_bytes = 0;  ///< as they travel: Megatron's in BF16, of which each rank makes its copies in FP8
+  Replicas replicas;
+};
+/// Those of routed experts last.
+[[nodiscard]] std::array<SharedParameters, 2> shared_parameters(const Setup& setup, const StageParameters& own,
+                                                                int copies);
 
 }  // namespace moeline

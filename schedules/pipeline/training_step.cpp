@@ -14,6 +14,7 @@
 #include "schedules/pipeline/messages.hpp"
 #include "schedules/pipeline/optimizer_step.hpp"
 #include "schedules/pipeline/pipeline.hpp"
+#include "schedules/pipeline/split_blocks.hpp"
 #include "schedules/pipeline/stages.hpp"
 
 namespace moeline {
@@ -45,6 +46,7 @@ class StepWriter {
         program_(setup, host_of(setup.scenario)),
         alone_(program_),
         overlapped_(program_, plan_.side),
+        split_(program_),
         stages_(stages.empty() ? stages_of(alone_) : std::move(stages)),
         slots_(pipeline_slots(setup.scenario)),
         held_(slots_.size()) {
@@ -130,12 +132,13 @@ class StepWriter {
       backward = tasks.backward;
     } else {
       if (has_forward(slot.kind)) {
-        forward = append_pass(rank, alone_, PassKind::forward, forward_blocks(slot), slot.forward.micro_batch);
+        forward = append_pass(rank, alone_, PassKind::forward, forward_blocks(slot), slot.forward.micro_batch,
+                              around_blocks(rank, PassKind::forward));
       }
       if (slot.kind == SlotKind::forward_backward) rank.join_streams();
       if (slot.kind != SlotKind::forward) {
         backward = append_pass(rank, alone_, pass_of(slot.kind), backward_blocks(slot), slot.backward.micro_batch,
-                               by_block_ ? &block_ends_ : nullptr);
+                               around_blocks(rank, pass_of(slot.kind)));
       }
     }
     SlotEnds ends{ends_of(forward), ends_of(backward)};
@@ -143,6 +146,24 @@ class StepWriter {
       ends.forward.in = ends.backward.in = rank.gate(forward.input, backward.input);
     }
     return ends;
+  }
+
+  // Parameters that replicas split come before a block, and its gradients go behind it.
+  AroundBlocks around_blocks(RankProgram& rank, PassKind kind) {
+    const TrainingChoices& choices = setup_.scenario.training;
+    const bool has_gradients = kind == PassKind::backward || kind == PassKind::weight;
+    AroundBlocks around;
+    if (choices.splits_parameters() && kind != PassKind::weight) {
+      around.before = [this, &rank](const Block& block) { return split_.gather(rank, block); };
+    }
+    if (!choices.splits_gradients() && !by_block_) return around;
+    const bool reduces = choices.splits_gradients() && has_gradients;
+    around.after = [this, &rank, reduces](const Block& block, const BlockTasks& tasks) {
+      split_.note(block, tasks.first);
+      const TaskId end = reduces ? split_.reduce(rank, block, tasks.computed) : tasks.computed;
+      if (by_block_) block_ends_.push_back(end);
+    };
+    return around;
   }
 
   SlotEnds append_as_one(RankProgram& rank, const Slot& slot) {
@@ -209,6 +230,7 @@ class StepWriter {
   OverlapPlan plan_;
   ProgramDraft program_;
   TrainingPhases alone_, overlapped_;
+  SplitBlocks split_;
   std::vector<StageBlocks> stages_, reversed_;
   std::vector<RankSlots> slots_;
   std::vector<RankProgram> ranks_;

@@ -12,7 +12,7 @@ namespace moeline {
 /// of a pipeline's next stage come after all of one.
 struct Parallelism {
   int tp = 1, dp = 1;      ///< of attention; world = tp x cp x dp x pp
-  int cp = 1;              ///< of prefill: ranks, or tensor parallel groups of them, that share the tokens of a prompt
+  int cp = 1;              ///< ranks, or tensor parallel groups of them, that share the tokens of a sequence
   int ep = 1, moe_tp = 1;  ///< of experts; ep x moe_tp divides tp x cp x dp, and holds whole attention groups
   int pp = 1;
   int virtual_pp = 1;  ///< model chunks per rank of interleaved-1f1b

@@ -103,11 +103,29 @@ void check_world(const Parallelism& p, const char* largest, const Spec& spec) {
                                      p.cp > 1 ? "cp x " : "", group, ranks));
 }
 
-// Keys of parallelism that the contract has, and training not yet.
-void refuse_in_training(const Spec& spec) {
-  for (const char* key : {"cp", "moe_tp"}) {
-    if (spec.integer_or(key, 1, kMostRanks, 1) > 1) throw spec.error(key, "above 1 is not modelled in training yet");
+void refuse_experts(const Spec& spec, const Architecture& model) {
+  for (const char* key : {"ep", "moe_tp"}) {
+    if (spec.integer_or(key, 1, kMostRanks, 1) > 1) {
+      throw spec.error(key, fmt::format("does not apply: '{}' has no routed experts", model.name));
+    }
   }
+}
+
+// Each of cp x tp ranks has two pieces of every sequence where cp shares them, and one where tp alone does.
+void check_pieces(const Spec& spec, const Parallelism& p, int seq_len) {
+  const bool shared = p.cp > 1;
+  const int pieces = shared ? 2 * p.cp * p.tp : p.tp;
+  if (seq_len % pieces == 0) return;
+  throw spec.error(shared ? "cp" : "tp", fmt::format("{}must divide the {} tokens of a sequence: {} does not",
+                                                     shared ? "x 2 x tp " : "", seq_len, pieces));
+}
+
+// Attention groups share layers of experts, or the other way round.
+void check_groups(const Spec& spec, const Parallelism& p) {
+  const int attention = p.attention_ranks(), experts = p.ep * p.moe_tp;
+  if (std::max(attention, experts) % std::min(attention, experts) == 0) return;
+  throw spec.error("ep", fmt::format("{}must divide tp{}, or be a multiple of it: {} and {} are not",
+                                     p.moe_tp > 1 ? "x moe_tp " : "", p.cp > 1 ? " x cp" : "", experts, attention));
 }
 
 Parallelism read_training_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model,
@@ -116,26 +134,23 @@ Parallelism read_training_parallelism(const Spec& spec, const Scenario& scenario
   std::vector<std::string> keys = {"tp", "pp", "ep", "dp", "cp", "moe_tp"};
   if (pipeline) keys.emplace_back("virtual_pp");
   spec.expect(keys);
-  refuse_in_training(spec);
   const bool megatron = scenario.training.by_megatron();
   // DeepSeek's list of kernels has the all-to-all in it.
   Parallelism p =
       read_world(spec, megatron ? spec.integer_or("ep", 1, kMostRanks, 1) : spec.integer("ep", 2, kMostRanks));
   if (pipeline) read_pipeline_keys(spec, scenario.kind(), p);
-  if (p.tp > 1 && !megatron) {
-    throw spec.error("tp", "above 1 is not what the operators deepseek do; training.operators=megatron do");
+  for (const char* key : {"tp", "cp", "moe_tp"}) {
+    if (megatron || spec.integer_or(key, 1, kMostRanks, 1) == 1) continue;
+    throw spec.error(key, "above 1 is not what the operators deepseek do; training.operators=megatron do");
   }
   check_heads(spec, p.tp, model, gpus_per_node);
-  if (std::max(p.tp, p.ep) % std::min(p.tp, p.ep) != 0) {
-    throw spec.error("ep", fmt::format("must divide tp, or be a multiple of it: {} and {} are not", p.ep, p.tp));
-  }
-  if (const int seq_len = as_train(scenario.workload).seq_len; seq_len % p.tp != 0) {
-    throw spec.error("tp", fmt::format("must divide the {} tokens of a sequence: {} does not", seq_len, p.tp));
-  }
+  check_context(spec, p.cp, model);
+  check_groups(spec, p);
+  check_pieces(spec, p, as_train(scenario.workload).seq_len);
   if (model.n_routed_experts > 0) {
     check_experts_divide(spec, p.ep, scenario, model);
-  } else if (p.ep > 1) {
-    throw spec.error("ep", fmt::format("does not apply: '{}' has no routed experts", model.name));
+  } else {
+    refuse_experts(spec, model);
   }
   check_whole_nodes(spec, p, gpus_per_node);
   return p;
@@ -173,8 +188,10 @@ Parallelism read_world(const Spec& spec, int ep) {
   Parallelism p;
   p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
   p.pp = spec.integer_or("pp", 1, kMostPipelineRanks, 1);
+  p.cp = spec.integer_or("cp", 1, kMostRanks, 1);
   p.ep = ep;
-  p.dp = spec.integer_or("dp", 1, kMostRanks, std::max(1, p.ep / p.tp));
+  p.moe_tp = spec.integer_or("moe_tp", 1, kMostRanks, 1);
+  p.dp = spec.integer_or("dp", 1, kMostRanks, p.attention_groups());
   check_world(p, "pp", spec);
   return p;
 }
@@ -197,11 +214,7 @@ Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const A
   if (model.n_routed_experts > 0) {
     read_expert_ranks(spec, scenario, model, p);
   } else {
-    for (const char* key : {"ep", "moe_tp"}) {
-      if (spec.integer_or(key, 1, kMostRanks, 1) > 1) {
-        throw spec.error(key, fmt::format("does not apply: '{}' has no routed experts", model.name));
-      }
-    }
+    refuse_experts(spec, model);
   }
   p.dp = spec.integer_or("dp", 1, kMostRanks, p.attention_groups());
   check_world(p, "tp", spec);
@@ -267,6 +280,7 @@ CommMode usual_mode(const Setup& setup) {
 CommMode usual_training_mode(const Setup& setup) {
   constexpr int kUsualNode = 8;
   if (setup.scenario.parallelism.ep == 1) return CommMode::none;
+  if (setup.scenario.parallelism.moe_tp > 1) return CommMode::all_to_all;
   const bool in_domain = setup.machine.facts.gpus_per_node > kUsualNode && in_one_domain(setup);
   return setup.scenario.training.by_megatron() && in_domain ? CommMode::nvlink : CommMode::normal;
 }
@@ -279,7 +293,11 @@ CommMode read_training_mode(const Spec& spec, const Setup& setup) {
   const std::vector<std::string> words = megatron ? std::vector<std::string>{"normal", "all_to_all", "nvlink", "none"}
                                                   : std::vector<std::string>{"normal"};
   const auto mode = choice_of<CommMode>(modelled(spec, "mode", words, words_of<CommMode>()));
-  const int ep = setup.scenario.parallelism.ep;
+  const int ep = setup.scenario.parallelism.ep, moe_tp = setup.scenario.parallelism.moe_tp;
+  if (moe_tp > 1 && (mode == CommMode::normal || mode == CommMode::nvlink)) {
+    throw spec.error("mode", fmt::format("{}, sends each token to whole experts: moe_tp is {}; there is: all_to_all",
+                                         word_of(mode), moe_tp));
+  }
   if ((mode == CommMode::none) == (ep == 1)) {
     if (mode != CommMode::nvlink || in_one_domain(setup)) return mode;
     throw spec.error("mode", "nvlink, " + refused(mode, setup));
@@ -346,6 +364,23 @@ void read_sms(const Spec& spec, const Setup& setup, Comm& c) {
   c.num_sms = spec.integer_or("num_sms", 1, most, std::min(usual, most));
 }
 
+// Serving stacks gather keys; so does Transformer Engine where there are windows, and else it has a ring.
+ContextMode read_context(const Spec& spec, const Setup& setup) {
+  const std::vector<Layer>& layers = setup.model.layers;
+  if (spec.has("context") && setup.scenario.parallelism.cp == 1) {
+    throw spec.error("context", "belongs to context parallelism, and parallelism.cp is 1");
+  }
+  const bool training = setup.scenario.phase() == WorkloadPhase::train;
+  const bool windows =
+      std::any_of(layers.begin(), layers.end(), [](const Layer& layer) { return layer.attention.window > 0; });
+  const ContextMode context =
+      read_choice(spec, "context", training && !windows ? ContextMode::ring : ContextMode::all_gather);
+  if (training && windows && context == ContextMode::ring) {
+    throw spec.error("context", "ring, is not what Transformer Engine has for sliding windows; there is: all_gather");
+  }
+  return context;
+}
+
 void check_width(const Spec& spec, const char* key, int ranks, const std::string& what, int width, Precision format) {
   const int block = scale_block(format);
   const auto possible = [&](int parts) { return width % parts == 0 && width / parts % block == 0; };
@@ -362,10 +397,7 @@ Comm read_comm(const Spec& spec, const Setup& setup) {
   Comm c;
   c.mode = read_mode(spec, setup);
   read_types(spec, setup, c);
-  if (spec.has("context") && setup.scenario.parallelism.cp == 1) {
-    throw spec.error("context", "belongs to context parallelism, and parallelism.cp is 1");
-  }
-  c.context = read_choice(spec, "context", c.context);
+  c.context = read_context(spec, setup);
   c.neighbours = read_choice(spec, "neighbours", c.neighbours);
   read_sms(spec, setup, c);
   return c;

@@ -120,7 +120,8 @@ void read_pipeline(const Spec& spec, Setup& setup) {
 bool is_training_step(const Scenario& scenario) { return scenario.kind().pipeline.has_value() && !scenario.slot_costs; }
 
 StageSplit stage_split(const Scenario& scenario) {
-  return {scenario.parallelism.ep, scenario.parallelism.tp, scenario.training.operators};
+  const Parallelism& p = scenario.parallelism;
+  return {p.ep, p.tp, p.moe_tp, scenario.training.operators};
 }
 
 bool is_staged(const Scenario& scenario) {

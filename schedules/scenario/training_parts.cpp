@@ -80,7 +80,7 @@ TrainingChoices read_choices(const Spec& training, const ScheduleKind& schedule,
   c.fp32_gradients = is_first(training, "gradients", "fp32", "bf16");
   c.fp32_moments =
       c.by_megatron() ? is_first(training, "moments", "fp32", "bf16") : !is_first(training, "moments", "bf16", "fp32");
-  c.zero1 = training.integer_or("zero", 0, 1, 1) == 1;
+  c.zero = training.integer_or("zero", 0, 3, 1);
   c.overlap_sends = schedule.pipeline && schedule.pipeline->overlaps_sends;
   if (training.has("overlap_gradients")) c.overlap_gradients = training.flag("overlap_gradients");
   if (training.has("overlap_sends")) c.overlap_sends = training.flag("overlap_sends");
@@ -108,6 +108,15 @@ void resolve(const Spec& training, const Setup& setup, TrainingChoices& c) {
   }
   if (c.recompute == Recompute::full && training.has("activations")) {
     throw training.error("activations", "do not apply: with full recomputation only layers' inputs are kept, in BF16");
+  }
+  if (c.splits_gradients() && !(c.by_megatron() && setup.scenario.parallelism.pp == 1)) {
+    throw training.error("zero", fmt::format("{}, splits every block between replicas: with pp 1 and the operators "
+                                             "megatron; there are: 0, 1",
+                                             c.zero));
+  }
+  if (c.splits_gradients() && !c.overlap_gradients) {
+    throw training.error("overlap_gradients",
+                         "false, does not apply: with zero 2 and 3 they are reduced block by block");
   }
   const bool has_mtp = setup.scenario.whole_model && setup.model.num_nextn_predict_layers > 0;
   if (training.has("mtp") && c.mtp && !has_mtp) {

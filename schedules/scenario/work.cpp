@@ -89,6 +89,32 @@ int Setup::scatter_draw(int part, int layer, int rank) const {
   return static_cast<int>(scrambled(seed ^ (place * kMostRanks + static_cast<std::uint64_t>(rank))) % kDraws);
 }
 
+namespace {
+
+// What the rank's experts get of the tokens of the ranks that it exchanges them with.
+void give_load(const Setup& setup, bool forward, int layer, int rank, LayerWork& work) {
+  const Architecture& model = setup.model;
+  const Routing& choices = setup.scenario.routing;
+  const int of_experts = rank / work.moe_tp % work.ep;
+  if (!setup.routed.empty()) {
+    const RoutedLayer& routing = setup.routed[static_cast<std::size_t>(layer) % setup.routed.size()];
+    work.spread = routing.spread;
+    work.load = load_of(routing, of_experts, work.own_tokens(), model.num_experts_per_tok);
+    return;
+  }
+  work.spread = setup.spread;
+  const std::vector<int>& given = forward ? choices.forward_rows : choices.backward_rows;
+  const bool is_given = !given.empty() && rank == 0;
+  work.load = is_given ? given_load(model, given[static_cast<std::size_t>(layer)], work.ep, setup.spread)
+                       : even_load(setup, work.own_tokens());
+  const bool varies = !setup.variation.forward_rows.empty() && !is_given;
+  const double factor = setup.rows_factor * (varies ? varied_rows(setup.variation, forward, layer, of_experts) : 1);
+  if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
+  work.load = scattered(setup, work.load, work.local_experts(), setup.scatter_draw(forward ? 0 : 1, layer, of_experts));
+}
+
+}  // namespace
+
 LayerWork Setup::layer_work(bool forward, int layer, int rank) const {
   LayerWork work;
   work.model = model;
@@ -96,27 +122,17 @@ LayerWork Setup::layer_work(bool forward, int layer, int rank) const {
   work.micro_batch_size = as_train(scenario.workload).micro_batch_size;
   work.seq_len = as_train(scenario.workload).seq_len;
   work.tp = scenario.parallelism.tp;
+  work.cp = scenario.parallelism.cp;
   work.ep = scenario.parallelism.ep;
+  work.moe_tp = scenario.parallelism.moe_tp;
   work.mode = scenario.comm.mode;
+  work.context = scenario.comm.context;
   work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
   work.content = model.layer(model.first_main_layer() + layer % model.main_layers());
   if (model.n_routed_experts == 0) return work;
-  const int of_experts = rank % work.ep;
-  if (!routed.empty()) {
-    const RoutedLayer& routing = routed[static_cast<std::size_t>(layer) % routed.size()];
-    work.spread = routing.spread;
-    work.load = load_of(routing, of_experts, work.own_tokens(), model.num_experts_per_tok);
-    return work;
-  }
-  work.spread = spread;
-  const std::vector<int>& given = forward ? scenario.routing.forward_rows : scenario.routing.backward_rows;
-  const bool is_given = !given.empty() && rank == 0;
-  work.load = is_given ? given_load(model, given[static_cast<std::size_t>(layer)], work.ep, spread)
-                       : even_load(*this, work.own_tokens());
-  const bool varies = !variation.forward_rows.empty() && !is_given;
-  const double factor = rows_factor * (varies ? varied_rows(variation, forward, layer, of_experts) : 1);
-  if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
-  work.load = scattered(*this, work.load, work.local_experts(), scatter_draw(forward ? 0 : 1, layer, of_experts));
+  give_load(*this, forward, layer, rank, work);
+  // Ranks that share experts have each other's rows.
+  if (work.moe_tp > 1) work.load = scaled(work.load, work.moe_tp, work.local_experts());
   return work;
 }
 

@@ -262,7 +262,7 @@ TEST_CASE("a layer keeps per token what autograd does, term by term") {
 TEST_CASE("ranks hold their part of a stage, and all of it together: memory of four layouts by hand") {
   const Architecture llama = load_architecture("llama-3.1-405b");
   const auto of = [](const Architecture& model, int ep, int tp) {
-    return stage_parameters(model, blocks_of(model, 0), {ep, tp, TrainingOperators::megatron});
+    return stage_parameters(model, blocks_of(model, 0), {.ep = ep, .tp = tp, .operators = TrainingOperators::megatron});
   };
   const double norms = 2 * 126 * 16384.0 + 16384;
   const StageParameters dense = of(llama, 1, 8);

@@ -87,7 +87,7 @@ void add_training(Json& json, const Setup& setup) {
   if (narrows) json.add("activations", c.narrow_activations ? "fp8" : "bf16");
   if (is_training_step(s)) {
     json.add("gradients", c.fp32_gradients ? "fp32" : "bf16");
-    json.add("moments", c.fp32_moments ? "fp32" : "bf16").add("zero", c.zero1 ? 1 : 0);
+    json.add("moments", c.fp32_moments ? "fp32" : "bf16").add("zero", c.zero);
     json.flag("overlap_gradients", c.overlap_gradients).flag("overlap_sends", c.overlap_sends).flag("mtp", c.mtp);
   }
   json.close();

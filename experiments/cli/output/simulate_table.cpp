@@ -138,7 +138,8 @@ std::string class_table(const Run& run) {
 
 // That have the same requests.
 std::string per_gpus(const Scenario& s) {
-  const int gpus = s.phase() == WorkloadPhase::train ? 1 : s.parallelism.gpus_of_request();
+  const Parallelism& p = s.parallelism;
+  const int gpus = s.phase() == WorkloadPhase::train ? p.attention_ranks() : p.gpus_of_request();
   return gpus > 1 ? fmt::format("per {} GPUs", gpus) : "per GPU";
 }
 

@@ -17,14 +17,16 @@ std::string head_of(const Run& run) {
   const Scenario& s = run.setup.scenario;
   const std::string chunks = s.parallelism.virtual_pp > 1 ? fmt::format(" x {} chunks", s.parallelism.virtual_pp) : "";
   const std::string layers = s.whole_model ? "the whole model" : fmt::format("{} MoE layers alone", s.layers);
-  const int tp = s.parallelism.tp;
-  const std::string tensor = tp > 1 ? fmt::format("TP{}, ", tp) : "";
-  const std::string gpus = tp > 1 ? fmt::format("{} GPUs", tp) : "GPU";
+  const Parallelism& p = s.parallelism;
+  const std::string tensor = p.tp > 1 ? fmt::format("TP{}, ", p.tp) : "";
+  const std::string context = p.cp > 1 ? fmt::format("CP{}, ", p.cp) : "";
+  const std::string shared = p.moe_tp > 1 ? fmt::format(" x MoE-TP{}", p.moe_tp) : "";
+  const std::string gpus = p.attention_ranks() > 1 ? fmt::format("{} GPUs", p.attention_ranks()) : "GPU";
   const std::string sms = s.comm.num_sms > 0 ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
-  return fmt::format("{}: {} on {} {} ({}), {}PP{}{}, EP{}, {} micro-batches of {} tokens per {}, {}{}\n\n", s.schedule,
-                     s.model, s.parallelism.world(), s.hardware, s.kernels, tensor, s.parallelism.pp, chunks,
-                     s.parallelism.ep, micro_batches(s),
-                     as_train(s.workload).micro_batch_size * as_train(s.workload).seq_len, gpus, layers, sms);
+  return fmt::format("{}: {} on {} {} ({}), {}{}PP{}{}, EP{}{}, {} micro-batches of {} tokens per {}, {}{}\n\n",
+                     s.schedule, s.model, p.world(), s.hardware, s.kernels, tensor, context, p.pp, chunks, p.ep, shared,
+                     micro_batches(s), as_train(s.workload).micro_batch_size * as_train(s.workload).seq_len, gpus,
+                     layers, sms);
 }
 
 std::string line(const char* name, const std::string& value) { return fmt::format("{:<36} {:>12}\n", name, value); }

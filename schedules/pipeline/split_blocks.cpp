@@ -1,0 +1,58 @@
+#include "schedules/pipeline/split_blocks.hpp"
+
+#include "moe/kernels.hpp"
+#include "moe/module_names.hpp"
+#include "moe/training_memory.hpp"
+#include "schedules/scenario/stage_blocks.hpp"
+
+namespace moeline {
+
+SplitBlocks::Kernels& SplitBlocks::kernels_of(const Block& block) {
+  const Setup& setup = program_.setup();
+  const StageBlocks alone = {block};
+  const StageParameters all = stage_parameters(setup.model, alone, stage_split(setup.scenario));
+  const auto [found, is_new] = kernels_.try_emplace({all.replicated, all.experts});
+  if (!is_new) return found->second;
+  for (const SharedParameters& shared : shared_parameters(setup, all, 1)) {
+    if (shared.replicas.ranks == 1 || shared.parameters == 0) continue;
+    const auto prepared = [&](const char* name, const char* module, const Operator& op) {
+      return &program_.prepare(name, {kernels::in(module, op)}, {});
+    };
+    const double gradients = shared.parameters * gradient_bytes(setup.scenario.training);
+    found->second.gathers.push_back(
+        prepared("gather", module_names::kGatherWeights, all_gather(shared.gathered_bytes, shared.replicas)));
+    found->second.reductions.push_back(
+        prepared("reduce-scatter", module_names::kReduceGradients, reduce_scatter(gradients, shared.replicas)));
+  }
+  return found->second;
+}
+
+TaskId SplitBlocks::gather(RankProgram& rank, const Block& block) {
+  const bool is_there = !is_first_ && block.kind == last_.kind && block.layer == last_.layer;
+  TaskId end = kNoTask;
+  if (is_there) return end;
+  for (PreparedPhase* phase : kernels_of(block).gathers) {
+    const PhaseTasks tasks = rank.append(*phase, {block.layer, 0, StreamName::parameters});
+    if (last_start_ != kNoTask) program_.graph().start_after_start(last_start_, tasks.first);
+    end = tasks.last;
+  }
+  return end;
+}
+
+void SplitBlocks::note(const Block& block, TaskId first) {
+  is_first_ = false;
+  last_ = block;
+  last_start_ = first;
+}
+
+TaskId SplitBlocks::reduce(RankProgram& rank, const Block& block, TaskId computed) {
+  TaskId end = computed;
+  for (PreparedPhase* phase : kernels_of(block).reductions) {
+    const PhaseTasks tasks = rank.append(*phase, {block.layer, 0, StreamName::collectives});
+    program_.graph().start_after_end(computed, tasks.first);
+    end = tasks.last;
+  }
+  return end;
+}
+
+}  // namespace moeline
