@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Includes go downward only, folder by folder. Each line: a folder, then the folders it may include from (its own is
-# understood), or `nothing`: it builds without the rest, and includes its own files by their bare names. A folder may
-# include only from folders that stand above it in this list, so that no cycle can be written down.
+# Includes go downward only, folder by folder, and no two headers define one type. Each line: a folder, then the folders
+# it may include from (its own is understood), or `nothing`: it builds without the rest, and includes its own files by
+# their bare names. A folder may include only from folders that stand above it in this list, so that no cycle can be
+# written down.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 model='base graph engine trace timeline architecture routing moe curves hardware'
@@ -70,6 +71,10 @@ while read -r folder; do
     *) echo "$folder: is not in the list of $0" >&2; failed=1 ;;
   esac
 done < <(git ls-files 'model/*.?pp' 'schedules/*.?pp' 'calib/*.?pp' 'experiments/*.?pp' | sed 's,/[^/]*$,,' | sort -u)
+# All of the program is one namespace: a type that two headers define is two types with one name, which no linker sees.
+twice=$(git ls-files 'model/*.hpp' 'schedules/*.hpp' 'calib/fit/*.hpp' 'experiments/*.hpp' |
+  xargs sed -nE 's/^(struct|class|enum class) ([A-Za-z]+)( .*)?[{].*/\2/p' | sort | uniq -d)
+if [ -n "$twice" ]; then echo "$0: defined in two headers: ${twice//$'\n'/, }" >&2; failed=1; fi
 [ "$checked" -gt 50 ] || { echo "only $checked includes found: is this the source tree?" >&2; exit 1; }
 [ "$failed" -eq 0 ] && echo "layers: $checked includes, all downward"
 exit "$failed"

@@ -30,10 +30,10 @@ std::vector<std::string> words_at(const Spec& spec, const std::string& key) {
 }
 
 // "m x n: [256x12288]", "latency: {above: 4}".
-std::vector<Condition> read_conditions(const Spec& spec) {
-  std::vector<Condition> conditions;
+std::vector<RowCondition> read_conditions(const Spec& spec) {
+  std::vector<RowCondition> conditions;
   for (const std::string& key : spec.keys()) {
-    Condition condition;
+    RowCondition condition;
     condition.is_ratio = key.find(" / ") != std::string::npos;
     condition.columns = split(key, condition.is_ratio ? " / " : " x ");
     const std::vector<std::string> inside = spec.words(key);
@@ -186,7 +186,7 @@ std::string value_of(const RowKind& kind, const CsvTable& table, std::size_t row
   return fmt::format("{}", value);
 }
 
-bool meets(const Condition& condition, const CsvTable& table, std::size_t row) {
+bool meets(const RowCondition& condition, const CsvTable& table, std::size_t row) {
   const auto is_there = [&](const std::string& column) { return table.has(column); };
   if (!std::all_of(condition.columns.begin(), condition.columns.end(), is_there)) return false;
   if (condition.words.empty()) {
@@ -213,9 +213,9 @@ std::vector<RowKind> read_row_kinds(const std::filesystem::path& path) {
   return kinds;
 }
 
-bool meets(const std::vector<Condition>& conditions, const CsvTable& table, std::size_t row) {
+bool meets(const std::vector<RowCondition>& conditions, const CsvTable& table, std::size_t row) {
   return std::all_of(conditions.begin(), conditions.end(),
-                     [&](const Condition& condition) { return meets(condition, table, row); });
+                     [&](const RowCondition& condition) { return meets(condition, table, row); });
 }
 
 std::string op_of(const RowKind& kind, const CsvTable& table, std::size_t row) {

@@ -16,7 +16,7 @@ namespace moeline {
 
 /// What a row's cells must be; in a table without the column it is not so. Several columns are joined by "x", "m x n"
 /// is "256x12288", or make a ratio, "m / n".
-struct Condition {
+struct RowCondition {
   std::vector<std::string> columns;
   bool is_ratio = false;
   std::vector<std::string> words;  ///< one of these; empty: any number
@@ -28,7 +28,7 @@ struct Condition {
 /// Rows that the fit does not see, and why.
 struct LeaveOut {
   std::string reason;
-  std::vector<Condition> conditions;  ///< all of them
+  std::vector<RowCondition> conditions;  ///< all of them
 };
 
 /// Another version's table of the same kernels: rows that take so much longer than there are a hiccup of this one.
@@ -56,7 +56,7 @@ struct Less {
 struct RowKind {
   std::string name;
   std::string file;                                       ///< the table's name without its ending
-  std::vector<Condition> where;                           ///< which of its rows
+  std::vector<RowCondition> where;                        ///< which of its rows
   std::map<std::string, std::string> form;                ///< by profile; "else": of all others
   std::string op;                                         ///< kind of OP
   std::vector<std::pair<std::string, std::string>> keys;  ///< "m", "isl + step", "size * type", "=hot", "window if any"
@@ -74,7 +74,7 @@ struct RowKind {
 /// Every kind of a mapping file. Throws SpecError (file, line, key).
 [[nodiscard]] std::vector<RowKind> read_row_kinds(const std::filesystem::path& path);
 
-[[nodiscard]] bool meets(const std::vector<Condition>& conditions, const CsvTable& table, std::size_t row);
+[[nodiscard]] bool meets(const std::vector<RowCondition>& conditions, const CsvTable& table, std::size_t row);
 
 /// "linear:dtype=bf16,m=64,n=4096,k=4096,l2=hot". Throws SpecError at the row for a cell that is no number where one is
 /// needed.

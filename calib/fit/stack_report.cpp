@@ -36,15 +36,15 @@ ByValue by_value(const StackFamily& family, const std::vector<double>& errors) {
 }
 
 // Zero is no size but the absence of one, such as of a window.
-std::optional<Gap> widest_gap(const ByValue& values) {
-  std::optional<Gap> widest;
+std::optional<ValueGap> widest_gap(const ByValue& values) {
+  std::optional<ValueGap> widest;
   double widest_ratio = kDoubling;
   for (const auto& [dimension, rows] : values) {
     for (auto at = rows.begin(); at != rows.end() && std::next(at) != rows.end(); ++at) {
       const double low = at->first, high = std::next(at)->first;
       if (!(low > 0) || !(high / low > widest_ratio)) continue;
       widest_ratio = high / low;
-      widest = Gap{dimension, low, high};
+      widest = ValueGap{dimension, low, high};
     }
   }
   return widest;

@@ -18,7 +18,7 @@ struct MissedRow {
 };
 
 /// Neighbouring values of a dimension between which nothing was measured.
-struct Gap {
+struct ValueGap {
   Dimension dimension{};
   double low = 0, high = 0;
 };
@@ -41,7 +41,7 @@ struct FamilyReport {
   double curve_p95_abs = std::numeric_limits<double>::quiet_NaN();
   ErrorSummary in_sample;           ///< of the fit to all of them
   std::vector<MissedRow> worst;     ///< the worst first
-  std::optional<Gap> gap;           ///< the widest, where neighbours are more than a doubling apart
+  std::optional<ValueGap> gap;      ///< the widest, where neighbours are more than a doubling apart
   std::optional<Weakness> weakest;  ///< the worst met, where it is half as bad again as the family
 };
 

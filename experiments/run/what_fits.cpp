@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "experiments/run/step_memory.hpp"
 
 namespace moeline {
@@ -21,22 +23,21 @@ void recompute_all(TrainingChoices& c) {
   c.recompute = Recompute::full;
   c.narrow_activations = false;
 }
-void split_optimizer(TrainingChoices& c) { c.zero = 1; }
+void split_optimizer(TrainingChoices& c) { c.zero = std::max(c.zero, 1); }
+void split_everything(TrainingChoices& c) { c.zero = 3; }
 void narrow_moments(TrainingChoices& c) { c.fp32_moments = false; }
 void narrow_gradients(TrainingChoices& c) { c.fp32_gradients = false; }
-
-void split_everything(TrainingChoices& c) { c.zero = 3; }
 
 struct Remedy {
   const char* key;
   void (*apply)(TrainingChoices&);
 };
-// In the order in which they cost: time first, then precision. The last is for Megatron without a pipeline.
+// In the order in which they cost: time first, then precision. Everything is split by Megatron without a pipeline.
 constexpr Remedy kRemedies[] = {{"zero=1", split_optimizer},
                                 {"recompute=full", recompute_all},
+                                {"zero=3", split_everything},
                                 {"moments=bf16", narrow_moments},
-                                {"gradients=bf16", narrow_gradients},
-                                {"zero=3", split_everything}};
+                                {"gradients=bf16", narrow_gradients}};
 
 bool may_split_everything(const Run& run) {
   const Scenario& s = run.setup.scenario;

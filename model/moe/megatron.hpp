@@ -8,9 +8,10 @@
 // Weight gradients are added to FP32 ones in their GEMMs. Below BF16 Transformer Engine casts what a linear layer takes
 // twice, by rows for its own product and by columns for the gradient of its weights; weights are cast once a step.
 //
-// Tokens travel in BF16. `tp` ranks have whole experts (Megatron's expert tensor parallelism of 1): projections into
-// heads and hidden layers by columns, those back by rows, all-gather before and reduce-scatter behind them (arXiv
-// 2205.05198, figure 5); what a weight gradient needs is gathered again, beside the gradient of the input.
+// Tokens travel in BF16. `tp` ranks have projections into heads and hidden layers by columns, those back by rows,
+// all-gather before and reduce-scatter behind them (arXiv 2205.05198, figure 5); what a weight gradient needs is
+// gathered again, beside the gradient of the input. Experts are whole, or `moe_tp` ranks have a part of each and of
+// each other's rows. What `cp` ranks exchange around attention is in megatron_core.cpp.
 #pragma once
 
 #include <vector>
@@ -56,6 +57,10 @@ namespace moeline::megatron {
 ///   router         probabilities (FP32) and the map (1 byte)
 ///   feed-forward   input, gate_up output (BF16), activation, of routed experts per row
 [[nodiscard]] double saved_layer_bytes(const LayerWork& work);
+
+/// Of the layer's attention, where ranks share sequences: keys and values of others, in a ring the block in use and the
+/// next one, else all; with `gradients` these, too. BF16.
+[[nodiscard]] double exchanged_bytes(const LayerWork& work, bool gradients);
 
 /// Both operands of every weight gradient of a layer, as its GEMMs read them: where weights' gradients come later.
 [[nodiscard]] double pending_layer_bytes(const LayerWork& work);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "moe/attention_core.hpp"
+#include "moe/megatron.hpp"
 #include "moe/megatron_kernels.hpp"
 #include "moe/module_names.hpp"
 
@@ -96,6 +97,12 @@ void gather_keys(Kernels& list, const AttentionTensors& d) {
 }
 
 }  // namespace
+
+double exchanged_bytes(const LayerWork& work, bool gradients) {
+  if (work.cp == 1) return 0;
+  const int blocks = in_ring(work) ? 2 : work.cp;
+  return (gradients ? 2 : 1) * blocks * pairs(AttentionTensors(work)) * kBf16;
+}
 
 void attend(Kernels& list, const AttentionTensors& d) {
   if (in_ring(d.work)) return ring_forward(list, d);

@@ -127,7 +127,8 @@ double pending_weight_bytes(const LayerWork& work) {
 double forward_workspace_bytes(const LayerWork& work) {
   if (!is_layer(work.kind)) return 0;
   const Widths w(work);
-  return std::max(work.tokens() * (2 * w.qk + 2 * w.v) * kBf16, mlp_workspace(work, 0));
+  const double attention = work.tokens() * (2 * w.qk + 2 * w.v) * kBf16 + megatron::exchanged_bytes(work, false);
+  return std::max(attention, mlp_workspace(work, 0));
 }
 
 double backward_workspace_bytes(const LayerWork& work) {
@@ -142,7 +143,8 @@ double backward_workspace_bytes(const LayerWork& work) {
     again = saved_bytes(kept);
   }
   const double tensors = (4 * w.qk + 4 * w.v) * kBf16 + w.qk * kFp32;  // q, k, v, O, their gradients; dQ's accumulator
-  return again + std::max(work.tokens() * tensors, mlp_workspace(work, 1));
+  const double attention = work.tokens() * tensors + megatron::exchanged_bytes(work, true);
+  return again + std::max(attention, mlp_workspace(work, 1));
 }
 
 }  // namespace moeline

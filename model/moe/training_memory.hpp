@@ -52,7 +52,8 @@ struct StageSplit {
 [[nodiscard]] double pending_weight_bytes(const LayerWork& work);
 
 /// Bytes of temporaries, the larger of attention's and the MLP's: the tensors around the core (of its backward pass
-/// with gradients and FP32 accumulators), or those from the experts' input to their output.
+/// with gradients and FP32 accumulators, of Megatron with keys of other ranks), or those from the experts' input to
+/// their output.
 [[nodiscard]] double forward_workspace_bytes(const LayerWork& work);
 [[nodiscard]] double backward_workspace_bytes(const LayerWork& work);
 

@@ -35,7 +35,7 @@ bool is_longer(const Annotation& a, const Annotation& b) { return a.end_ns - a.s
 
 // Names of annotations that have a step inside, on the same track. Twins on a stream may have the bounds of the same
 // events: which of them is inside is not known then.
-std::set<std::string> names_around_steps(const TraceRecords& records, const std::vector<Level>& levels) {
+std::set<std::string> names_around_steps(const TraceRecords& records, const std::vector<AnnotationLevel>& levels) {
   std::vector<std::vector<std::size_t>> open(records.tracks());  // annotations, by track
   std::set<std::string> names;
   for (std::size_t i = 0; i < levels.size(); ++i) {
@@ -44,12 +44,12 @@ std::set<std::string> names_around_steps(const TraceRecords& records, const std:
     while (!around.empty() && records.annotations[around.back()].annotation.end_ns < record.annotation.end_ns) {
       around.pop_back();
     }
-    if (levels[i] == Level::step) {
+    if (levels[i] == AnnotationLevel::step) {
       for (const std::size_t outer : around) {
         const Annotation& annotation = records.annotations[outer].annotation;
         if (is_longer(annotation, record.annotation)) names.insert(annotation.name);
       }
-    } else if (levels[i] == Level::phase) {
+    } else if (levels[i] == AnnotationLevel::phase) {
       around.push_back(i);
     }
   }
@@ -69,12 +69,14 @@ Levels levels_of(const TraceRecords& records, const std::set<std::string>& also)
   levels.by_profiler = steps == Name::profiler_step;
   for (const AnnotationRecord& record : records.annotations) {
     const Name meaning = meanings.of(record.annotation.name);
-    levels.of.push_back(meaning == steps ? Level::step : meaning == Name::other ? Level::phase : Level::ignored);
+    levels.of.push_back(meaning == steps         ? AnnotationLevel::step
+                        : meaning == Name::other ? AnnotationLevel::phase
+                                                 : AnnotationLevel::ignored);
   }
   const std::set<std::string> around = names_around_steps(records, levels.of);
   for (std::size_t i = 0; i < levels.of.size() && !around.empty(); ++i) {
-    if (levels.of[i] == Level::phase && around.contains(records.annotations[i].annotation.name)) {
-      levels.of[i] = Level::ignored;
+    if (levels.of[i] == AnnotationLevel::phase && around.contains(records.annotations[i].annotation.name)) {
+      levels.of[i] = AnnotationLevel::ignored;
     }
   }
   return levels;

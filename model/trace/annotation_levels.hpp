@@ -9,15 +9,15 @@
 
 namespace moeline {
 
-enum class Level : std::uint8_t {
+enum class AnnotationLevel : std::uint8_t {
   ignored,  ///< a framework's own, or around steps
   phase,
   step,
 };
 
 struct Levels {
-  std::vector<Level> of;     ///< by annotation
-  bool by_profiler = false;  ///< the steps are PyTorch's ProfilerStep#N, and nothing finer is known
+  std::vector<AnnotationLevel> of;  ///< by annotation
+  bool by_profiler = false;         ///< the steps are PyTorch's ProfilerStep#N, and nothing finer is known
 };
 
 /// Steps are the annotations that step_names knows and those whose name is in `also`; where there are none, the

@@ -55,8 +55,8 @@ std::vector<Question> questions_of(const TraceRecords& records, Where where) {
 }
 
 // The annotations that may be an answer, in their order.
-std::vector<std::size_t> wanted_of(const TraceRecords& records, const std::vector<Level>& levels, Level level,
-                                   Where where) {
+std::vector<std::size_t> wanted_of(const TraceRecords& records, const std::vector<AnnotationLevel>& levels,
+                                   AnnotationLevel level, Where where) {
   std::vector<std::size_t> wanted;
   for (std::size_t i = 0; i < levels.size(); ++i) {
     const bool on_gpu = records.annotations[i].annotation.on_gpu;
@@ -67,8 +67,8 @@ std::vector<std::size_t> wanted_of(const TraceRecords& records, const std::vecto
 
 }  // namespace
 
-std::vector<std::int32_t> innermost(const TraceRecords& records, const std::vector<Level>& levels, Level level,
-                                    Where where) {
+std::vector<std::int32_t> innermost(const TraceRecords& records, const std::vector<AnnotationLevel>& levels,
+                                    AnnotationLevel level, Where where) {
   std::vector<std::int32_t> found(records.gpu.size(), kNone);
   const std::vector<std::size_t> wanted = wanted_of(records, levels, level, where);
   if (wanted.empty()) return found;
@@ -89,9 +89,9 @@ std::vector<std::int32_t> innermost(const TraceRecords& records, const std::vect
   return found;
 }
 
-void attribute(TraceRecords& records, const std::vector<Level>& levels) {
-  const std::vector<std::int32_t> on_stream = innermost(records, levels, Level::phase, Where::on_stream);
-  const std::vector<std::int32_t> at_launch = innermost(records, levels, Level::phase, Where::at_launch);
+void attribute(TraceRecords& records, const std::vector<AnnotationLevel>& levels) {
+  const std::vector<std::int32_t> on_stream = innermost(records, levels, AnnotationLevel::phase, Where::on_stream);
+  const std::vector<std::int32_t> at_launch = innermost(records, levels, AnnotationLevel::phase, Where::at_launch);
   for (std::size_t i = 0; i < records.gpu.size(); ++i) {
     records.gpu[i].event.annotation = on_stream[i] != kNone ? on_stream[i] : at_launch[i];
   }

@@ -12,10 +12,11 @@ enum class Where : std::uint8_t { on_stream, at_launch };
 /// launches kernels whose annotation stands on the main thread). An index; -1: there is none.
 /// Innermost: latest to start; of those, first to end; of those, the last one listed. Bounds belong to an annotation.
 /// REQUIRES annotations by start, longer ones first, and events that know their calls. O(n log n).
-[[nodiscard]] std::vector<std::int32_t> innermost(const TraceRecords& records, const std::vector<Level>& levels,
-                                                  Level level, Where where);
+[[nodiscard]] std::vector<std::int32_t> innermost(const TraceRecords& records,
+                                                  const std::vector<AnnotationLevel>& levels, AnnotationLevel level,
+                                                  Where where);
 
 /// Sets the annotation of every GPU event: the phase around it on its own track, else that around its launch.
-void attribute(TraceRecords& records, const std::vector<Level>& levels);
+void attribute(TraceRecords& records, const std::vector<AnnotationLevel>& levels);
 
 }  // namespace moeline

@@ -141,8 +141,8 @@ std::string without_digits(std::string name) {
 }  // namespace
 
 void find_steps(TraceRecords& records, const Levels& levels) {
-  const std::vector<std::int32_t> on_stream = innermost(records, levels.of, Level::step, Where::on_stream);
-  const std::vector<std::int32_t> at_launch = innermost(records, levels.of, Level::step, Where::at_launch);
+  const std::vector<std::int32_t> on_stream = innermost(records, levels.of, AnnotationLevel::step, Where::on_stream);
+  const std::vector<std::int32_t> at_launch = innermost(records, levels.of, AnnotationLevel::step, Where::at_launch);
   Twins twins(records.annotations.size());
   unite_twins(records, on_stream, at_launch, twins);
   std::map<std::int32_t, std::int32_t> found;

@@ -135,14 +135,14 @@ Parallelism read_training_parallelism(const Spec& spec, const Scenario& scenario
   if (pipeline) keys.emplace_back("virtual_pp");
   spec.expect(keys);
   const bool megatron = scenario.training.by_megatron();
-  // DeepSeek's list of kernels has the all-to-all in it.
-  Parallelism p =
-      read_world(spec, megatron ? spec.integer_or("ep", 1, kMostRanks, 1) : spec.integer("ep", 2, kMostRanks));
-  if (pipeline) read_pipeline_keys(spec, scenario.kind(), p);
   for (const char* key : {"tp", "cp", "moe_tp"}) {
     if (megatron || spec.integer_or(key, 1, kMostRanks, 1) == 1) continue;
     throw spec.error(key, "above 1 is not what the operators deepseek do; training.operators=megatron do");
   }
+  // DeepSeek's list of kernels has the all-to-all in it.
+  Parallelism p =
+      read_world(spec, megatron ? spec.integer_or("ep", 1, kMostRanks, 1) : spec.integer("ep", 2, kMostRanks));
+  if (pipeline) read_pipeline_keys(spec, scenario.kind(), p);
   check_heads(spec, p.tp, model, gpus_per_node);
   check_context(spec, p.cp, model);
   check_groups(spec, p);

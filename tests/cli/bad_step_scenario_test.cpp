@@ -63,7 +63,10 @@ TEST_CASE("choices of training are checked, and belong to training") {
   check_step_changes({
       {"selective}", "some}", 8, "training.recompute"},
       {"recompute: selective", "recomputation: full", 8, "unknown key 'training.recomputation'"},
-      {"recompute: selective", "zero: 3", 8, "training.zero must be from 0 to 1"},
+      {"recompute: selective", "zero: 4", 8, "training.zero must be from 0 to 3"},
+      {"recompute: selective", "zero: 3", 8, "training.zero 3, splits every block between replicas: with pp 1"},
+      {"dp: 8", "dp: 8, cp: 2", 5, "parallelism.cp above 1 is not what the operators deepseek do"},
+      {"dp: 8", "dp: 8, moe_tp: 2", 5, "parallelism.moe_tp above 1 is not what the operators deepseek do"},
       {"recompute: selective", "mtp: maybe", 8, "training.mtp"},
       {"recompute: selective", "weights: fp8", 8, "unknown key 'training.weights'"},
       {"recompute: selective", "operators: nemo", 8, "training.operators has an unknown value 'nemo'"},
@@ -112,8 +115,8 @@ TEST_CASE("Megatron's layouts that do not divide are refused with the nearest th
   refused("tp: 2", "tp: 3", 5,
           "parallelism.tp must divide the 128 attention heads: 3 does not; possible near it: 2, 4");
   refused("ep: 8", "ep: 3", 5, "parallelism.ep must divide tp x dp: 3 does not divide 16");
-  refused("dp: 8", "dp: 8, cp: 2", 5, "parallelism.cp above 1 is not modelled in training yet");
-  refused("dp: 8", "dp: 8, moe_tp: 2", 5, "parallelism.moe_tp above 1 is not modelled in training yet");
+  refused("dp: 8", "dp: 8, cp: 3", 5, "parallelism.ep must divide tp x cp, or be a multiple of it: 8 and 6 are not");
+  refused("dp: 8", "dp: 8, moe_tp: 3", 5, "parallelism.ep x moe_tp must divide tp x dp: 24 does not divide 16");
   refused("[mla_up_proj, mlp]", "[mla_up_proj, mpl]", 8, "unknown module 'mpl'; did you mean 'mlp'?");
   refused("[mla_up_proj, mlp]", "[mlp, mlp]", 8, "training.recompute lists mlp twice");
   refused("[mla_up_proj, mlp]", "[]", 8, "training.recompute lists no modules");

@@ -117,6 +117,18 @@ TEST_CASE("gathered keys and values are gathered in both directions, and their g
   }
 }
 
+TEST_CASE("a rank has two blocks of keys in a ring, and all of them where they are gathered") {
+  for (const char* model : kModels) {
+    const double all = pair_bytes(load_architecture(model));
+    const LayerWork ring = work_of(model, {.cp = 8}),
+                    gathered = work_of(model, {.cp = 8, .context = ContextMode::all_gather});
+    CHECK(megatron::exchanged_bytes(ring, false) == doctest::Approx(all / 4));
+    CHECK(megatron::exchanged_bytes(gathered, false) == doctest::Approx(all));
+    CHECK(megatron::exchanged_bytes(gathered, true) == doctest::Approx(2 * all));
+    CHECK(megatron::exchanged_bytes(work_of(model, {}), true) == 0);
+  }
+}
+
 TEST_CASE("every message of a ring is waited for, where tensor parallelism sends beside it, too") {
   for (const bool again : {false, true}) {
     for (const char* phase : {"attn(F)", "attn(B)"}) {

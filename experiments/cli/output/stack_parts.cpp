@@ -17,7 +17,7 @@ void add_cells(const ErrorSummary& summary, std::vector<std::string>& cells) {
 }
 
 // "batch between 64 and 512 (8 times)"
-std::string text_of(const Gap& gap) {
+std::string text_of(const ValueGap& gap) {
   return fmt::format("{} between {} and {} ({:.2g} times)", name_of(gap.dimension), short_number(gap.low),
                      short_number(gap.high), gap.high / gap.low);
 }
