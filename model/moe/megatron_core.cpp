@@ -21,7 +21,9 @@ bool in_ring(const LayerWork& work) { return work.cp > 1 && work.context == Cont
 bool gathers(const LayerWork& work) { return work.cp > 1 && work.context == ContextMode::all_gather; }
 
 // Keys and values of the rank's tokens, or their gradients.
-double pairs(const AttentionTensors& d) { return d.latent() ? d.t * (d.query + d.out) : d.t * (d.key + d.value); }
+double keys_and_values(const AttentionTensors& d) {
+  return d.latent() ? d.t * (d.query + d.out) : d.t * (d.key + d.value);
+}
 
 // One of as many parts of the keys: each query sees the same share of all of them on average.
 AttentionShape core_shape(const AttentionTensors& d, int parts) {
@@ -44,14 +46,15 @@ std::vector<Operator> core_backward(const AttentionTensors& d, int parts) {
       memory(Family::streaming, "FlashAttention backward dQ to bf16", d.t * d.query * (kFp32 + kBf16))};
   // Query heads that share keys add up their gradients in FP32.
   if (d.a.heads > d.a.kv_heads && !d.latent()) {
-    ops.push_back(memory(Family::streaming, "FlashAttention backward dK and dV to bf16", pairs(d) * (kFp32 + kBf16)));
+    ops.push_back(
+        memory(Family::streaming, "FlashAttention backward dK and dV to bf16", keys_and_values(d) * (kFp32 + kBf16)));
   }
   return ops;
 }
 
 // To the next rank of the ring, beside what is launched after it. `tensors`: of the size of keys and values.
 void pass_on(Kernels& list, const AttentionTensors& d, int tensors) {
-  Operator op = send(tensors * pairs(d) * kBf16, context_group(d.work).reach);
+  Operator op = send(tensors * keys_and_values(d) * kBf16, context_group(d.work).reach);
   op.beside = true;
   list.add(kKeyTransfer, op);
 }
@@ -86,12 +89,12 @@ void ring_backward(Kernels& list, const AttentionTensors& d) {
     pass_on(list, d, block + 1 < blocks ? 2 : 1);
     add_awaiting(list, before + block, core_backward(d, blocks));
     list.add(kCore, elementwise("add dQ", d.t * d.query, 3));
-    add_awaiting(list, before + block + 1, {elementwise("add dK and dV", pairs(d), 3)});
+    add_awaiting(list, before + block + 1, {elementwise("add dK and dV", keys_and_values(d), 3)});
   }
 }
 
 void gather_keys(Kernels& list, const AttentionTensors& d) {
-  const double numbers = pairs(d) * d.work.cp;
+  const double numbers = keys_and_values(d) * d.work.cp;
   list.add(kKeyTransfer, {all_gather(numbers * kBf16, context_group(d.work)),
                           elementwise("keys and values in the order of tokens", numbers, 2)});
 }
@@ -101,7 +104,7 @@ void gather_keys(Kernels& list, const AttentionTensors& d) {
 double exchanged_bytes(const LayerWork& work, bool gradients) {
   if (work.cp == 1) return 0;
   const int blocks = in_ring(work) ? 2 : work.cp;
-  return (gradients ? 2 : 1) * blocks * pairs(AttentionTensors(work)) * kBf16;
+  return (gradients ? 2 : 1) * blocks * keys_and_values(AttentionTensors(work)) * kBf16;
 }
 
 void attend(Kernels& list, const AttentionTensors& d) {
@@ -115,7 +118,7 @@ void attend_backward(Kernels& list, const AttentionTensors& d) {
   if (gathers(d.work)) gather_keys(list, d);
   list.add(kCore, core_backward(d, 1));
   if (!gathers(d.work)) return;
-  const double numbers = pairs(d) * d.work.cp;
+  const double numbers = keys_and_values(d) * d.work.cp;
   list.add(kKeyTransfer, {elementwise("dK and dV in the order of ranks", numbers, 2),
                           reduce_scatter(numbers * kBf16, context_group(d.work))});
 }
