@@ -97,7 +97,7 @@ class RankMemory {
     return changes;
   }
 
-  // Replicas share the optimizer's states: dp ranks of each rank of the pipeline that holds the stage, experts dp / ep.
+  // Replicas share the optimizer's states: as replicas.hpp counts them.
   [[nodiscard]] StepMemory lasting(std::size_t rank) const {
     const TrainingChoices& choices = setup_.scenario.training;
     StageBlocks held;

@@ -22,7 +22,7 @@ struct Validation {
 /// All of tests/published.
 [[nodiscard]] std::vector<std::filesystem::path> all_fact_files();
 
-/// Throws BadInput: a file is not one of facts or of served models. All are read before the first is predicted.
+/// Throws SpecError: a file is not one of facts or of served models. All are read before the first is predicted.
 [[nodiscard]] Validation validate(const std::vector<std::filesystem::path>& files);
 
 }  // namespace moeline

@@ -37,10 +37,7 @@ int scale_block(Precision weights) {
   return 1;
 }
 
-Replicas consecutive(int ranks, int gpus_per_node) {
-  const bool leaves_node = ranks > gpus_per_node;
-  return {ranks, std::min(ranks, gpus_per_node), {ranks, leaves_node ? 1.0 : 0.0}};
-}
+Replicas consecutive(int ranks, int gpus_per_node) { return spaced(ranks, 1, gpus_per_node); }
 
 Replicas spaced(int ranks, int distance, int gpus_per_node) {
   const int span = ranks * distance;

@@ -7,6 +7,7 @@
 #include "architecture/draft.hpp"
 #include "base/file.hpp"
 #include "base/spec.hpp"
+#include "schedules/scenario/comm_parts.hpp"
 #include "schedules/scenario/expert_parts.hpp"
 #include "schedules/scenario/parallelism_parts.hpp"
 #include "schedules/scenario/pipeline_parts.hpp"
