@@ -10,11 +10,19 @@ metrics=(step_ms bubble_ms exposed_comm_us memory_gib mfu forward_ms backward_ms
 value() { sed -n "s/^ *\"$1\": \([0-9.]*\),*$/\1/p" <<<"$result" | head -n 1; }
 
 (IFS=,; echo "schedule,${metrics[*]}")
-for schedule in gpipe 1f1b interleaved-1f1b zb1p dualpipe dualpipev; do
+# row NAME [--set key=value]...
+row() {
+  local name=$1
+  shift
+  result=$("$moeline" simulate "$here/scenario.yaml" "$@" --format json 2>/dev/null)
+  local text=$name
+  for metric in "${metrics[@]}"; do text+=,$(value "$metric"); done
+  echo "$text"
+}
+for schedule in gpipe 1f1b interleaved-1f1b zb1p zb-h2 zbv v-half v-min dualpipe dualpipev; do
   chunks=()
   [ "$schedule" = interleaved-1f1b ] && chunks=(--set parallelism.virtual_pp=2)
-  result=$("$moeline" simulate "$here/scenario.yaml" --set schedule="$schedule" "${chunks[@]}" "$@" --format json 2>/dev/null)
-  row=$schedule
-  for metric in "${metrics[@]}"; do row+=,$(value "$metric"); done
-  echo "$row"
+  row "$schedule" --set schedule="$schedule" "${chunks[@]}" "$@"
 done
+row "1f1b combined" --set schedule=1f1b --set overlap=combined "$@"
+row "interleaved-1f1b combined" --set schedule=interleaved-1f1b --set parallelism.virtual_pp=2 --set overlap=combined "$@"

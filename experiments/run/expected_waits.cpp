@@ -139,7 +139,7 @@ Setup with_expected_waits(const Setup& setup) {
   Setup waiting = setup;
   if (!setup.expects_waits() || setup.scenario.parallelism.group() == 1) return waiting;
   waiting.waits.alone_us = waits_by_phase(setup, "sequential");
-  if (setup.scenario.kind().pipeline->overlaps_passes) {
+  if (overlaps_passes(setup.scenario)) {
     waiting.waits.overlapped_us = waits_by_phase(setup, "dualpipe-chunk");
   }
   return waiting;

@@ -95,7 +95,7 @@ std::vector<PowerLoad> windows_of(const Program& program, const Timeline& timeli
 // One mean rank, that waits for nobody. Of a pipeline, layers as most of its slots have them.
 Setup one_rank(const Setup& setup) {
   const std::optional<PipelineKind>& pipeline = setup.scenario.kind().pipeline;
-  Setup one = pipeline ? layers_of_pipeline(setup, pipeline->overlaps_passes ? "dualpipe-chunk" : "sequential")
+  Setup one = pipeline ? layers_of_pipeline(setup, overlaps_passes(setup.scenario) ? "dualpipe-chunk" : "sequential")
               : is_staged(setup.scenario) ? one_pass(setup)
                                           : setup;
   one.every_rank = false;

@@ -32,7 +32,7 @@ struct Remedy {
   const char* key;
   void (*apply)(TrainingChoices&);
 };
-// In the order in which they cost: time first, then precision. Everything is split by Megatron without a pipeline.
+// In the order in which they cost: time first, then precision. Everything is split by Megatron, pass by pass.
 constexpr Remedy kRemedies[] = {{"zero=1", split_optimizer},
                                 {"recompute=full", recompute_all},
                                 {"zero=3", split_everything},
@@ -41,7 +41,7 @@ constexpr Remedy kRemedies[] = {{"zero=1", split_optimizer},
 
 bool may_split_everything(const Run& run) {
   const Scenario& s = run.setup.scenario;
-  return s.training.by_megatron() && s.parallelism.pp == 1;
+  return s.training.by_megatron() && s.training.overlap_gradients && !overlaps_passes(s);
 }
 
 }  // namespace

@@ -157,8 +157,8 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
 
 void price_collective(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                       const KernelSet& kernels, Price& price) {
-  price.hold = Hold::nothing;
-  price.sms = 0;
+  price.hold = conditions.held > 0 ? Hold::resident : Hold::nothing;
+  price.sms = conditions.held;
   if (const FamilyFit* fit = fit_with_form(op.measured_as, kernels)) {
     price_transfer_by_form(op, *fit, conditions, machine, kernels, price);
     take_quicker_all_reduce(op, conditions, machine, kernels, price);

@@ -76,6 +76,7 @@ inline constexpr const char* kSampling = "LM head/sampling";
 inline constexpr const char* kMtpProjection = "MTP/projection";
 
 inline constexpr const char* kReduceGradients = "optimizer/reduce-scatter";
+inline constexpr const char* kSumRepeated = "optimizer/tensor parallel";
 inline constexpr const char* kGradientNorm = "optimizer/gradient norm";
 inline constexpr const char* kUpdate = "optimizer/update";
 inline constexpr const char* kGatherWeights = "optimizer/all-gather";

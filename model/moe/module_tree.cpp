@@ -65,6 +65,7 @@ std::vector<Place> all_places() {
                                      {kSendGradients, "pipeline"},
                                      {"optimizer", ""},
                                      {kReduceGradients, "optimizer"},
+                                     {kSumRepeated, "optimizer"},
                                      {kGradientNorm, "optimizer"},
                                      {kUpdate, "optimizer"},
                                      {kGatherWeights, "optimizer"},

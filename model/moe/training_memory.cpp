@@ -71,6 +71,12 @@ double megatron_bytes(const Module& module, double matrices) {
   return matrices * (kBf16 + both_ways) + module.vectors * kBf16;
 }
 
+// Of one module. A share of a matrix between 1/tp and 1 is a part that each rank has whole, and 1/tp of the rest.
+double repeated_parameters(const Module& module, double share, int tp) {
+  const double whole = tp == 1 ? 1 : (share * tp - 1) / (tp - 1);
+  return module.matrices * whole + module.vectors;
+}
+
 }  // namespace
 
 StageParameters stage_parameters(const Architecture& model, std::span<const Block> blocks, const StageSplit& split) {
@@ -78,8 +84,9 @@ StageParameters stage_parameters(const Architecture& model, std::span<const Bloc
   for (const Module& module : modules_of(model, blocks)) {
     const bool routed = module.name == kRoutedExperts;
     const double count = module.count / (routed ? split.ep : 1);
-    const double matrices =
-        module.matrices * (routed ? 1.0 / split.moe_tp : tensor_parallel_share(module, model, split.tp));
+    const double share = routed ? 1.0 / split.moe_tp : tensor_parallel_share(module, model, split.tp);
+    const double matrices = module.matrices * share;
+    if (!routed) stage.repeated += count * repeated_parameters(module, share, split.tp);
     const bool megatron = split.operators == TrainingOperators::megatron;
     (routed ? stage.experts : stage.replicated) += count * (matrices + module.vectors);
     (routed ? stage.experts_bytes : stage.replicated_bytes) +=

@@ -15,6 +15,7 @@ struct StageParameters {
   double experts = 0;     ///< routed ones, this GPU's
   double replicated_bytes = 0;  ///< as they lie in memory for the forward and backward pass
   double experts_bytes = 0;
+  double repeated = 0;  ///< of the replicated ones, those that each tensor parallel rank has whole
 };
 
 /// How a stage's parameters are split over ranks, and whose they are.

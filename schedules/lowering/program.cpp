@@ -79,22 +79,23 @@ bool repeats(const Operator& op, const Operator& before) {
          key(op) == key(before);
 }
 
+Constant gap_in_graphs(const KernelSet& kernels) {
+  return std::isnan(kernels[Constant::graph_gap]) ? Constant::kernel_gap : Constant::graph_gap;
+}
+
 int ranks_that_meet(const Operator& op) { return is_collective(op.family) && !op.beside ? op.traffic.ranks : 0; }
 
 }  // namespace
 
-// DeepSeek's kernels of training are timed with whatever the host did. Where passes overlap, one's launches go on while
-// the host waits for the other's counts.
+// DeepSeek's kernels of training are timed with whatever the host did.
 Host host_of(const Scenario& scenario) {
   const bool training = scenario.phase() == WorkloadPhase::train;
-  const bool overlaps = !scenario.kind().plan.empty() && scenario.overlap != "none";
   if (scenario.launch != Launch::stream || (training && !scenario.training.by_megatron())) return Host::absent;
-  return training && !overlaps ? Host::blocks : Host::launches;
+  return training ? Host::blocks : Host::launches;
 }
 
 Constant kernel_gap_of(const Setup& setup) {
-  const bool graph = setup.scenario.launch == Launch::graph && !std::isnan(setup.kernels[Constant::graph_gap]);
-  return graph ? Constant::graph_gap : Constant::kernel_gap;
+  return setup.scenario.launch == Launch::graph ? gap_in_graphs(setup.kernels) : Constant::kernel_gap;
 }
 
 void add_use(const ProvenanceUse& use, double times, std::vector<ProvenanceUse>& uses) {
@@ -128,12 +129,14 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<
   PreparedPhase& phase = phases_.emplace_back();
   phase.name = name;
   phase.side_stream = options.side_stream;
+  const std::vector<bool> captured = in_graphs(name, ops, setup_.scenario.graphs);
   Price price;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const Operator& op = ops[i];
     const PriceConditions conditions = conditions_of(op, options.overlapped);
     if (i == 0 || !repeats(op, ops[i - 1])) price = price_of(op, conditions);
-    phase.kernels.push_back(prepare_kernel(op, price));
+    phase.kernels.push_back(prepare_kernel(op, price, captured[i]));
+    phase.kernels.back().launched_before = i > 0 && captured[i] && captured[i - 1];
     if (options.meetings) phase.kernels.back().meets = ranks_that_meet(op);
     phase.kernels.back().work = static_cast<std::uint32_t>(kernels_.size());
     kernels_.push_back(work_of(name, op));
@@ -148,7 +151,7 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<
   return phase;
 }
 
-PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& price) {
+PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& price, bool captured) {
   PreparedKernel kernel;
   kernel.family = op.family;
   kernel.stage = op.traffic.stage;
@@ -167,7 +170,7 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
   if (knows_power(setup_.machine.facts)) {
     kernel.traits.power = power_of(op, price, setup_.clock, setup_.machine.facts);
   }
-  if (setup_.scenario.launch != Launch::none && !wire) kernel.task.delay = from_us(gap_us(op));
+  if (setup_.scenario.launch != Launch::none && !wire) kernel.task.delay = from_us(gap_us(op, captured));
   if (!free) {
     kernel.task.solo = from_us(price.solo_us);
     if (price.hold != Hold::nothing) kernel.task.pool = static_cast<ResourceId>(RankResource::sms);
@@ -184,11 +187,11 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
 }
 
 // Times taken by the host's clock hold the whole gap, those of a graph's replays that of a graph.
-double ProgramDraft::gap_us(const Operator& op) {
+double ProgramDraft::gap_us(const Operator& op, bool captured) {
   const auto fit = setup_.kernels.fits.find(priced_as(op, setup_.kernels));
   const bool measured = fit != setup_.kernels.fits.end();
   if (measured && fit->second.host_timed) return 0;
-  const double gap = constant(kernel_gap_of(setup_));
+  const double gap = constant(captured ? gap_in_graphs(setup_.kernels) : kernel_gap_of(setup_));
   return measured && fit->second.graph_timed ? std::max(0.0, gap - constant(Constant::graph_gap)) : gap;
 }
 
@@ -209,6 +212,7 @@ PriceConditions ProgramDraft::conditions_of(const Operator& op, bool overlapped)
   if (role_of(op.family) == Role::communication) {
     const int own = setup_.scenario.comm.num_sms;
     if (op.traffic.stage == Stage::whole && own > 0) conditions.sms = own;
+    if (op.family == Family::all_to_all) conditions.held = own;
   } else if (overlapped && row_of(op.family).is_resident) {
     conditions.sms -= setup_.scenario.comm.num_sms;
   }

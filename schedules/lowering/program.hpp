@@ -126,8 +126,8 @@ struct PreparedKernel {
   bool parallel = false;
   bool beside = false;
   bool reads_counts = false;
-  bool launched_before = false;  ///< by a host that was early: its launch costs nothing that others wait for
-  int awaits = 0;  ///< as Operator has them
+  bool launched_before = false;  ///< by a host that was early, or in the graph of the kernel before
+  int awaits = 0;                ///< as Operator has them
   bool computes = false;
   int meets = 0;           ///< ranks, all of which start it together; 0: it is no such kernel
   std::uint32_t work = 0;  ///< of Program::kernels
@@ -170,8 +170,8 @@ class ProgramDraft {
   [[nodiscard]] Program finish(int ranks, std::vector<Meeting> meetings, double steps = 1) &&;
 
  private:
-  [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price);
-  [[nodiscard]] double gap_us(const Operator& op);
+  [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price, bool captured);
+  [[nodiscard]] double gap_us(const Operator& op, bool captured);
   [[nodiscard]] PriceConditions conditions_of(const Operator& op, bool overlapped) const;
   [[nodiscard]] Price price_of(const Operator& op, const PriceConditions& conditions);
 

@@ -216,6 +216,12 @@ TaskId RankProgram::after_start(const PhaseTasks& phase, Time time) {
   return instant;
 }
 
+void RankProgram::end_after(const PhaseTasks& phase, TaskId task, Time time) {
+  const TaskId rest = add_host_task("rest", time, phase.phase);
+  graph().start_after_end(task, rest);
+  graph().end_after_end(rest, phase.last);
+}
+
 TaskId RankProgram::computed() {
   const TaskId end = add_host_task("computed", Time::zero(), 0);
   for (const StreamName stream : {StreamName::compute, StreamName::side}) {
@@ -263,7 +269,7 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
   if (last != kNoTask) graph().start_after_end(last, id);
   last = id;
   const bool launched = kernel.stage != Stage::wire && !kernel.launched_before;
-  if (program_.host() != Host::absent && launched) launch_from_host(id, phase.phase);
+  if (has_host() && launched) launch_from_host(id, phase.phase);
   return id;
 }
 

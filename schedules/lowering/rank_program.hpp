@@ -65,6 +65,8 @@ class RankProgram {
   RankProgram(ProgramDraft& program, int rank);
 
   [[nodiscard]] int rank() const { return rank_; }
+  /// Kernels wait for a host that launches them one by one.
+  [[nodiscard]] bool has_host() const { return program_.host() != Host::absent; }
 
   /// Appends the kernels of a phase. Normal dispatch waits for the host to read the counts that notify brought.
   PhaseTasks append(PreparedPhase& phase, const Place& place);
@@ -87,6 +89,8 @@ class RankProgram {
   TaskId gate(const PhaseTasks& one, const PhaseTasks& other);
   /// An instant so long after the start of a phase.
   TaskId after_start(const PhaseTasks& phase, Time time);
+  /// The phase ends no earlier than so long after `task`.
+  void end_after(const PhaseTasks& phase, TaskId task, Time time);
   /// The end of all computation appended so far. Nothing waits for it by itself.
   TaskId computed();
   /// The host launches `after` only once it has read the counts that the barrier of `dispatch` brought.

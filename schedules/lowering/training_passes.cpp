@@ -104,11 +104,65 @@ std::string phase_at(const TrainingPhases& phases, const std::string& planned, B
 
 using Turn = std::map<std::string, PhaseTasks>;
 
+struct StreamEntry {
+  std::string phase;
+  StreamName stream;
+};
+
+// Communication first: at equal start times the smaller id takes its SMs first.
+std::vector<StreamEntry> by_stream(const OverlapPlan& plan) {
+  std::vector<StreamEntry> order;
+  for (const PlanEntry& entry : plan.communication) order.push_back({entry.phase, StreamName::communication});
+  for (const PlanEntry& entry : plan.compute) order.push_back({entry.phase, StreamName::compute});
+  return order;
+}
+
+// What a transfer sends is there behind this phase of the same turn, if it is not there before. Autograd gives the
+// gradients of a network's input and weights at once, where the latter are not delayed.
+std::string giver_of(const std::string& transfer, bool delay_weights) {
+  if (transfer == "dispatch(F)") return "attn(F)";
+  if (transfer == "combine(F)") return "mlp(F)";
+  if (transfer == "dispatch(B)") return delay_weights ? "mlp(B)" : "mlp(W)";
+  return "";
+}
+
+// One host launches both streams: a transfer as soon as what it sends has been launched.
+std::vector<StreamEntry> as_launched(const OverlapPlan& plan, bool delay_weights) {
+  std::vector<StreamEntry> order;
+  auto transfer = plan.communication.begin();
+  const auto launch_transfers = [&](const auto& is_ready) {
+    for (; transfer != plan.communication.end() && is_ready(giver_of(transfer->phase, delay_weights)); ++transfer) {
+      order.push_back({transfer->phase, StreamName::communication});
+    }
+  };
+  const auto is_launched = [&](const std::string& giver) {
+    return giver.empty() ||
+           std::any_of(order.begin(), order.end(), [&](const StreamEntry& entry) { return entry.phase == giver; });
+  };
+  launch_transfers(is_launched);
+  for (const PlanEntry& entry : plan.compute) {
+    order.push_back({entry.phase, StreamName::compute});
+    launch_transfers(is_launched);
+  }
+  launch_transfers([](const std::string&) { return true; });
+  return order;
+}
+
 void order_weights(RankProgram& rank, BlockKind block, const Turn& turn) {
   for (const std::string& name : weight_phases(block)) {
     const auto before = turn.find(with_pass(name, "(B)"));
     if (before != turn.end()) rank.order(before->second, turn.at(name));
   }
+}
+
+// The backward pass goes on once the gradients of the weights are there, too. `before`: the last ones of the turn
+// before.
+void weights_first(RankProgram& rank, const Turn& turn, std::optional<PhaseTasks>& before) {
+  const auto at = [&](const char* name) { return turn.find(name); };
+  const auto combine = at("combine(B)"), dispatch = at("dispatch(B)"), experts = at("mlp(W)"), last = at("attn(W)");
+  if (before && combine != turn.end()) rank.order(*before, combine->second);
+  if (experts != turn.end() && dispatch != turn.end()) rank.order(experts->second, dispatch->second);
+  before = last == turn.end() ? std::nullopt : std::optional(last->second);
 }
 
 }  // namespace
@@ -140,13 +194,19 @@ PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, 
 }
 
 OverlapPlan load_training_plan(const std::string& overlap) {
-  return load_overlap_plan("dualpipe-chunk", overlap, {.phases = training_phase_names(), .halved = {}, .absent = {}});
+  const bool named = overlap == kCombined || overlap == "none";
+  return load_overlap_plan("dualpipe-chunk", named ? "default" : overlap,
+                           {.phases = training_phase_names(), .halved = {}, .absent = {}});
 }
 
 OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, const OverlapPlan& plan,
                                   const OverlappedPasses& passes) {
+  const TrainingChoices& choices = phases.setup().scenario.training;
+  const bool launches = rank.has_host();
+  const std::vector<StreamEntry> order = launches ? as_launched(plan, choices.delay_weights) : by_stream(plan);
   DataPath forward(rank, phases);
   DataPath backward(rank, phases);
+  std::optional<PhaseTasks> weights_before;
   for (std::size_t i = 0; i < std::max(passes.forward.size(), passes.backward.size()); ++i) {
     const Block* forward_block = i < passes.forward.size() ? &passes.forward[i] : nullptr;
     const Block* backward_block = i < passes.backward.size() ? &passes.backward[i] : nullptr;
@@ -157,19 +217,14 @@ OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, con
       }
     }
     Turn turn;
-    const auto append = [&](const std::vector<PlanEntry>& entries, StreamName stream) {
-      for (const PlanEntry& entry : entries) {
-        const bool is_forward = entry.phase.ends_with("(F)");
-        const Block* block = is_forward ? forward_block : backward_block;
-        const std::string name = block == nullptr ? "" : phase_at(phases, entry.phase, block->kind);
-        if (name.empty()) continue;
-        const int micro_batch = is_forward ? passes.forward_micro_batch : passes.backward_micro_batch;
-        turn[name] = rank.append(phases.at(name, *block, rank.rank()), {block->layer, micro_batch, stream});
-      }
-    };
-    // Communication first: at equal start times the smaller id takes its SMs first.
-    append(plan.communication, StreamName::communication);
-    append(plan.compute, StreamName::compute);
+    for (const StreamEntry& entry : order) {
+      const bool is_forward = entry.phase.ends_with("(F)");
+      const Block* block = is_forward ? forward_block : backward_block;
+      const std::string name = block == nullptr ? "" : phase_at(phases, entry.phase, block->kind);
+      if (name.empty()) continue;
+      const int micro_batch = is_forward ? passes.forward_micro_batch : passes.backward_micro_batch;
+      turn[name] = rank.append(phases.at(name, *block, rank.rank()), {block->layer, micro_batch, entry.stream});
+    }
     if (forward_block != nullptr) {
       for (const std::string& name : phases.forward(forward_block->kind)) forward.link(name, turn.at(name));
     }
@@ -179,10 +234,11 @@ OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, con
     }
     const auto dispatch = turn.find("dispatch(F)");
     const auto weights = turn.find("mlp(W)");
-    const bool reads_counts = phases.setup().scenario.launch == Launch::stream;
+    const bool reads_counts = phases.setup().scenario.launch == Launch::stream && !launches;
     if (reads_counts && dispatch != turn.end() && weights != turn.end()) {
       rank.host_edge(dispatch->second, weights->second);
     }
+    if (!choices.delay_weights) weights_first(rank, turn, weights_before);
   }
   return {forward.ends(), backward.ends()};
 }

@@ -36,7 +36,7 @@ struct AroundBlocks {
 [[nodiscard]] PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind,
                                     std::span<const Block> blocks, int micro_batch, const AroundBlocks& around = {});
 
-/// The plan of overlapped passes: dualpipe-chunk.yaml by default.
+/// The plan of overlapped passes, by a scenario's word: dualpipe-chunk.yaml where that is no path.
 [[nodiscard]] OverlapPlan load_training_plan(const std::string& overlap);
 
 struct OverlappedPasses {

@@ -6,6 +6,7 @@
 
 #include "moe/kernels.hpp"
 #include "moe/module_names.hpp"
+#include "moe/tensor_parallel.hpp"
 #include "schedules/pipeline/replicas.hpp"
 
 namespace moeline {
@@ -15,7 +16,7 @@ using namespace module_names;
 
 StageParameters minus(const StageParameters& a, const StageParameters& b) {
   return {a.replicated - b.replicated, a.experts - b.experts, a.replicated_bytes - b.replicated_bytes,
-          a.experts_bytes - b.experts_bytes};
+          a.experts_bytes - b.experts_bytes, a.repeated - b.repeated};
 }
 
 class OptimizerStep {
@@ -94,8 +95,25 @@ class OptimizerStep {
     }
   }
 
+  // Of what each tensor parallel rank has whole and saw its own tokens with: norms, router, MLA's projections into
+  // latents (Megatron-Core, core/distributed/finalize_model_grads.py).
+  TaskId sum_repeated(std::size_t rank, TaskId all) {
+    const int tp = setup_.scenario.parallelism.tp;
+    if (tp == 1) return all;
+    StageBlocks blocks;
+    for (const HeldBlocks& held : held_[rank]) blocks.insert(blocks.end(), held.blocks.begin(), held.blocks.end());
+    const double parameters = stage_parameters(setup_.model, blocks, stage_split(setup_.scenario)).repeated;
+    const Replicas group = consecutive(tp, static_cast<int>(setup_.machine.facts.gpus_per_node));
+    const Operator sum = all_reduce(parameters * gradient_bytes(setup_.scenario.training), group);
+    const PhaseTasks tasks =
+        append_kernel(rank, "tensor parallel", kSumRepeated, sum, StreamName::collectives, held_[rank].front().stage);
+    program_.graph().start_after_end(all, tasks.first);
+    return tasks.last;
+  }
+
   // The norm of the gradients first: a message of every rank to all.
   void update(std::size_t rank, TaskId all) {
+    all = sum_repeated(rank, all);
     Operator all_reduce;
     all_reduce.name = "ncclDevKernel_AllReduce";
     all_reduce.family = Family::notify;
@@ -106,7 +124,8 @@ class OptimizerStep {
     const TrainingChoices& choices = setup_.scenario.training;
     double bytes = 0;
     std::vector<Operator> gathers;
-    const bool gathers_weights = choices.splits_optimizer() && !choices.splits_parameters();
+    const bool gathers_weights =
+        choices.splits_optimizer() && !choices.splits_parameters() && !choices.overlap_parameters;
     for (const std::array<SharedParameters, 2>& of_stage : shared_[rank]) {
       for (const SharedParameters& shared : of_stage) {
         const double part = choices.splits_optimizer() ? 1.0 / shared.replicas.ranks : 1;

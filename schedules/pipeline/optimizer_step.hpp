@@ -20,7 +20,8 @@ struct HeldBlocks {
 /// two). The gradients of a part are reduce-scattered once they are complete on all of them, replicated parameters over
 /// cp x dp and experts over tp x cp x dp / (ep x moe_tp); then all ranks meet for the norm of the gradients; each
 /// updates its part, and all-gathers the weights: as they lie in memory, by Megatron in BF16 (ZeRO-1, arXiv
-/// 1910.02054). Without ZeRO-1 gradients are all-gathered instead, and each rank updates everything; with ZeRO-2 and -3
+/// 1910.02054), or before the first forward pass, block by block. Tensor parallel ranks sum what each has whole before
+/// the norm. Without ZeRO-1 gradients are all-gathered instead, and each rank updates everything; with ZeRO-2 and -3
 /// they are complete once reduced (split_blocks.hpp), and with ZeRO-3 no weights are gathered. `held`: by rank.
 void append_optimizer_step(ProgramDraft& program, std::vector<RankProgram>& ranks,
                            const std::vector<std::vector<HeldBlocks>>& held);

@@ -14,8 +14,10 @@ SlotTimes times_of(const SlotCosts& costs) {
 }  // namespace
 
 std::vector<RankSlots> pipeline_slots(const Scenario& s) {
-  const PipelineShape shape{
-      .ranks = s.parallelism.pp, .micro_batches = micro_batches(s), .chunks = s.parallelism.virtual_pp};
+  const PipelineShape shape{.ranks = s.parallelism.pp,
+                            .micro_batches = micro_batches(s),
+                            .chunks = s.parallelism.virtual_pp,
+                            .combined = s.kind().may_combine() && overlaps_passes(s)};
   std::vector<RankSlots> ranks;
   ranks.reserve(static_cast<std::size_t>(shape.ranks));
   for (int rank = 0; rank < shape.ranks; ++rank) ranks.push_back(slots_of(s.schedule, rank, shape));

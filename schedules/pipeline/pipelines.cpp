@@ -8,8 +8,10 @@ namespace moeline {
 
 RankSlots slots_of(const std::string& schedule, int rank, const PipelineShape& shape) {
   static const std::map<std::string, RankSlots (*)(int, const PipelineShape&)> kSchedules = {
-      {"gpipe", gpipe}, {"1f1b", one_f_one_b},  {"interleaved-1f1b", interleaved_one_f_one_b},
-      {"zb1p", zb1p},   {"dualpipe", dualpipe}, {"dualpipev", dualpipev}};
+      {"gpipe", gpipe},        {"1f1b", one_f_one_b}, {"interleaved-1f1b", interleaved_one_f_one_b},
+      {"zb1p", zb1p},          {"zb-h2", zb_h2},      {"zbv", zbv},
+      {"v-half", v_half},      {"v-min", v_min},      {"dualpipe", dualpipe},
+      {"dualpipev", dualpipev}};
   const auto found = kSchedules.find(schedule);
   MOELINE_CHECK(found != kSchedules.end(), schedule);
   return found->second(rank, shape);

@@ -44,6 +44,12 @@ void SlotWriter::f_and_b(int forward_chunk, int backward_chunk) {
                     .backward = take(next_backward_, backward_chunk)});
 }
 
+void SlotWriter::f_then_b(bool overlapped, int forward_chunk, int backward_chunk) {
+  if (overlapped) return f_and_b(forward_chunk, backward_chunk);
+  f(forward_chunk);
+  b(backward_chunk);
+}
+
 RankSlots SlotWriter::finish() && {
   MOELINE_CHECK(without_w_.empty(), std::to_string(without_w_.size()) + " B without W");
   return std::move(slots_);

@@ -26,6 +26,8 @@ class SlotWriter {
   void b_input(int chunk = 0);
   void w();
   void f_and_b(int forward_chunk, int backward_chunk);
+  /// One after the other, or overlapped.
+  void f_then_b(bool overlapped, int forward_chunk = 0, int backward_chunk = 0);
 
   /// REQUIRES: every zero-bubble B has got its W.
   [[nodiscard]] RankSlots finish() &&;

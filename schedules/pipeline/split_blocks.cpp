@@ -13,7 +13,8 @@ SplitBlocks::Kernels& SplitBlocks::kernels_of(const Block& block) {
   const StageParameters all = stage_parameters(setup.model, alone, stage_split(setup.scenario));
   const auto [found, is_new] = kernels_.try_emplace({all.replicated, all.experts});
   if (!is_new) return found->second;
-  for (const SharedParameters& shared : shared_parameters(setup, all, 1)) {
+  const int copies = setup.scenario.kind().pipeline->two_directions ? 2 : 1;  // of a stage, on ranks of the pipeline
+  for (const SharedParameters& shared : shared_parameters(setup, all, copies)) {
     if (shared.replicas.ranks == 1 || shared.parameters == 0) continue;
     const auto prepared = [&](const char* name, const char* module, const Operator& op) {
       return &program_.prepare(name, {kernels::in(module, op)}, {});
@@ -28,21 +29,21 @@ SplitBlocks::Kernels& SplitBlocks::kernels_of(const Block& block) {
 }
 
 TaskId SplitBlocks::gather(RankProgram& rank, const Block& block) {
-  const bool is_there = !is_first_ && block.kind == last_.kind && block.layer == last_.layer;
+  const auto last = last_.find(rank.rank());
+  const bool is_first = last == last_.end();
+  const bool is_there = !is_first && block.kind == last->second.block.kind && block.layer == last->second.block.layer;
   TaskId end = kNoTask;
   if (is_there) return end;
   for (PreparedPhase* phase : kernels_of(block).gathers) {
     const PhaseTasks tasks = rank.append(*phase, {block.layer, 0, StreamName::parameters});
-    if (last_start_ != kNoTask) program_.graph().start_after_start(last_start_, tasks.first);
+    if (!is_first) program_.graph().start_after_start(last->second.start, tasks.first);
     end = tasks.last;
   }
   return end;
 }
 
-void SplitBlocks::note(const Block& block, TaskId first) {
-  is_first_ = false;
-  last_ = block;
-  last_start_ = first;
+void SplitBlocks::note(const RankProgram& rank, const Block& block, TaskId first) {
+  last_.insert_or_assign(rank.rank(), Ran{block, first});
 }
 
 TaskId SplitBlocks::reduce(RankProgram& rank, const Block& block, TaskId computed) {

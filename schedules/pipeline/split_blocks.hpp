@@ -1,4 +1,5 @@
-// Blocks whose gradients and parameters replicas split (ZeRO-2 and -3, arXiv 1910.02054; FSDP, arXiv 2304.11277).
+// Blocks whose gradients and parameters replicas split (ZeRO-2 and -3, arXiv 1910.02054; FSDP, arXiv 2304.11277), and
+// those whose parameters are gathered beside the first forward pass of a step.
 #pragma once
 
 #include <map>
@@ -9,8 +10,8 @@
 
 namespace moeline {
 
-/// Of the one rank of a pipeline of one stage. Parameters of a block are gathered while the block before it runs, and
-/// freed behind it; its gradients are reduce-scattered beside the next one. Each has a stream of its own.
+/// Parameters of a block are gathered while the block before it runs on its rank; its gradients are reduce-scattered
+/// beside the next one. Each has a stream of its own.
 class SplitBlocks {
  public:
   /// REQUIRES: `program` outlives it.
@@ -20,7 +21,7 @@ class SplitBlocks {
   /// before it ended with.
   TaskId gather(RankProgram& rank, const Block& block);
   /// To be told of each block behind its phases.
-  void note(const Block& block, TaskId first);
+  void note(const RankProgram& rank, const Block& block, TaskId first);
   /// The end of the reduce-scatters.
   TaskId reduce(RankProgram& rank, const Block& block, TaskId computed);
 
@@ -32,9 +33,11 @@ class SplitBlocks {
 
   ProgramDraft& program_;
   std::map<std::pair<double, double>, Kernels> kernels_;  // by parameters, those of experts apart
-  bool is_first_ = true;
-  Block last_{};  // that ran
-  TaskId last_start_ = kNoTask;
+  struct Ran {
+    Block block{};
+    TaskId start = kNoTask;
+  };
+  std::map<int, Ran> last_;  // by rank
 };
 
 }  // namespace moeline

@@ -41,8 +41,8 @@ class StepWriter {
   explicit StepWriter(const Setup& setup, const TimingOfSlot& timing_of = {}, std::vector<StageBlocks> stages = {})
       : setup_(setup),
         timing_of_(timing_of),
-        overlaps_(setup.scenario.overlap != "none"),
-        plan_(load_training_plan(overlaps_ ? setup.scenario.overlap : "default")),
+        overlaps_(overlaps_passes(setup.scenario)),
+        plan_(load_training_plan(setup.scenario.overlap)),
         program_(setup, host_of(setup.scenario)),
         alone_(program_),
         overlapped_(program_, plan_.side),
@@ -97,6 +97,7 @@ class StepWriter {
       before_slot_.back().push_back(waits ? rank.join_streams() : kNoTask);
       const bool completes = completes_gradients(slots, i);
       by_block_ = completes && reduces_by_block();
+      gathers_ = setup_.scenario.training.overlap_parameters && is_first_forward(slots, i);
       ends_.back().push_back(write_slot(number, slots[i]));
       if (completes) note_gradients(number, slots[i].backward.stage);
     }
@@ -153,13 +154,12 @@ class StepWriter {
     const TrainingChoices& choices = setup_.scenario.training;
     const bool has_gradients = kind == PassKind::backward || kind == PassKind::weight;
     AroundBlocks around;
-    if (choices.splits_parameters() && kind != PassKind::weight) {
-      around.before = [this, &rank](const Block& block) { return split_.gather(rank, block); };
-    }
-    if (!choices.splits_gradients() && !by_block_) return around;
+    const bool gathers = choices.splits_parameters() ? kind != PassKind::weight : gathers_ && kind == PassKind::forward;
+    if (gathers) around.before = [this, &rank](const Block& block) { return split_.gather(rank, block); };
+    if (!choices.splits_gradients() && !by_block_ && !gathers) return around;
     const bool reduces = choices.splits_gradients() && has_gradients;
     around.after = [this, &rank, reduces](const Block& block, const BlockTasks& tasks) {
-      split_.note(block, tasks.first);
+      split_.note(rank, block, tasks.first);
       const TaskId end = reduces ? split_.reduce(rank, block, tasks.computed) : tasks.computed;
       if (by_block_) block_ends_.push_back(end);
     };
@@ -168,12 +168,25 @@ class StepWriter {
 
   SlotEnds append_as_one(RankProgram& rank, const Slot& slot) {
     const Pass& pass = main_pass(slot);
+    const TaskId there = gathers_ ? split_.gather(rank, forward_blocks(slot).front()) : kNoTask;
     const SlotTiming timing = timing_of_(slot, rank.rank());
     const PhaseTasks tasks = rank.append_time(name_of(slot.kind), title_of(slot), timing.length,
                                               {pass.chunk, pass.micro_batch, StreamName::compute});
+    if (there != kNoTask) program_.graph().start_after_end(there, tasks.first);
+    if (gathers_) gather_meanwhile(rank, forward_blocks(slot), tasks, timing.length);
     if (by_block_) end_blocks_evenly(rank, slot, tasks, timing.length);
-    return {{tasks.first, rank.after_start(tasks, timing.forward_out)},
-            {tasks.first, rank.after_start(tasks, timing.backward_out)}};
+    const TaskId out = gathers_ ? tasks.last : rank.after_start(tasks, timing.forward_out);
+    return {{tasks.first, out}, {tasks.first, rank.after_start(tasks, timing.backward_out)}};
+  }
+
+  // The parameters of all blocks but the first: behind them is as much of the slot as of its blocks.
+  void gather_meanwhile(RankProgram& rank, const StageBlocks& blocks, const PhaseTasks& slot, Time length) {
+    split_.note(rank, blocks.front(), slot.first);
+    const auto count = static_cast<std::int64_t>(blocks.size());
+    for (std::int64_t i = 1; i < count; ++i) {
+      const TaskId there = split_.gather(rank, blocks[static_cast<std::size_t>(i)]);
+      if (there != kNoTask) rank.end_after(slot, there, length * (count - i) / count);
+    }
   }
 
   // As if all blocks of the slot took equally long.
@@ -183,6 +196,15 @@ class StepWriter {
       const double share = static_cast<double>(i) / static_cast<double>(count);
       block_ends_.push_back(rank.after_start(tasks, from_us(share * to_us(length))));
     }
+  }
+
+  // The first pass of a step through a stage, whose parameters the optimizer has just changed. It overlaps no other.
+  [[nodiscard]] static bool is_first_forward(const RankSlots& slots, std::size_t index) {
+    const auto of_stage = [&](const Slot& slot) {
+      return has_forward(slot.kind) && slot.forward.stage == slots[index].forward.stage;
+    };
+    return slots[index].kind == SlotKind::forward &&
+           std::none_of(slots.begin(), slots.begin() + static_cast<std::ptrdiff_t>(index), of_stage);
   }
 
   // After the last slot with gradients of a stage's weights they are complete.
@@ -237,6 +259,7 @@ class StepWriter {
   std::vector<std::vector<SlotEnds>> ends_;       // by rank and slot
   std::vector<std::vector<TaskId>> before_slot_;  // the same: what it waits for, kNoTask where streams run on
   std::vector<std::vector<HeldBlocks>> held_;     // by rank
+  bool gathers_ = false;                          // the slot being written needs parameters that are on their way
   bool by_block_ = false;                         // the slot being written completes gradients block by block
   std::vector<TaskId> block_ends_;                // of that slot
   std::vector<ProgramSlot> written_;

@@ -130,8 +130,14 @@ void read_types(const Spec& spec, const Setup& setup, Comm& c) {
   c.combine = precision_named(modelled(spec, "combine_dtype", {"bf16"}, {"fp8"}));
 }
 
+// DeepSeek-V3's training; DeepEP's default. How many NCCL holds depends on its channels, and is for whoever knows.
+int usual_sms(CommMode mode, WorkloadPhase phase) {
+  if (mode == CommMode::all_to_all) return 0;
+  return phase == WorkloadPhase::train ? 20 : 24;
+}
+
 void read_sms(const Spec& spec, const Setup& setup, Comm& c) {
-  if (c.mode != CommMode::normal) {
+  if (c.mode != CommMode::normal && c.mode != CommMode::all_to_all) {
     c.num_sms = spec.integer_or("num_sms", 0, 4096, 0);
     if (c.num_sms == 0) return;
     const char* why = c.mode == CommMode::low_latency ? "it issues and receives on all SMs"
@@ -140,9 +146,8 @@ void read_sms(const Spec& spec, const Setup& setup, Comm& c) {
   }
   const int most = static_cast<int>(setup.machine.facts.sms) - 1;  // at least one is left to compute
   if (most < 1) throw spec.error("num_sms", "cannot be met: the machine has one SM");
-  const int usual =
-      setup.scenario.phase() == WorkloadPhase::train ? 20 : 24;  // DeepSeek-V3's training; DeepEP's default
-  c.num_sms = spec.integer_or("num_sms", 1, most, std::min(usual, most));
+  const int usual = usual_sms(c.mode, setup.scenario.phase());
+  c.num_sms = spec.integer_or("num_sms", std::min(usual, 1), most, std::min(usual, most));
 }
 
 // Serving stacks gather keys; so does Transformer Engine where there are windows, and else it has a ring.

@@ -73,13 +73,13 @@ double read_cost(const Spec& costs, const char* slot, bool needed) {
 }
 
 // All that are given are checked, so that one file serves every schedule.
-SlotCosts read_costs(const Spec& costs, const PipelineKind& kind) {
+SlotCosts read_costs(const Spec& costs, const PipelineKind& kind, bool overlaps) {
   costs.expect({"F", "B", "W", "F&B"});
   SlotCosts c;
   c.f = read_cost(costs, "F", true);
   c.b = read_cost(costs, "B", true);
   c.w = read_cost(costs, "W", kind.splits_backward);
-  c.f_and_b = read_cost(costs, "F&B", kind.overlaps_passes);
+  c.f_and_b = read_cost(costs, "F&B", overlaps);
   if (c.w > c.b) {
     throw costs.error("W", fmt::format("must be at most B, of which it is a part: {} is above {}", c.w, c.b));
   }
@@ -113,14 +113,16 @@ Parallelism read_pipeline_parallelism(const Spec& spec, const ScheduleKind& sche
   return p;
 }
 
-SlotCosts read_slot_costs(const Spec& scenario, const ScheduleKind& schedule) {
+SlotCosts read_slot_costs(const Spec& spec, const Scenario& scenario) {
   const char* key = "slot_costs_ms";
+  const ScheduleKind& schedule = scenario.kind();
   if (!schedule.pipeline) {
-    throw scenario.error(key, fmt::format("belongs to schedules of whole pipelines, and {} is none", schedule.name));
+    throw spec.error(key, fmt::format("belongs to schedules of whole pipelines, and {} is none", schedule.name));
   }
-  SlotCosts costs = read_costs(scenario.map(key), *schedule.pipeline);
+  const bool overlaps = schedule.may_combine() ? overlaps_passes(scenario) : schedule.pipeline->overlaps_passes;
+  SlotCosts costs = read_costs(spec.map(key), *schedule.pipeline, overlaps);
   if (!schedule.pipeline->splits_backward) costs.w = 0;
-  if (!schedule.pipeline->overlaps_passes) costs.f_and_b = 0;
+  if (!overlaps) costs.f_and_b = 0;
   return costs;
 }
 

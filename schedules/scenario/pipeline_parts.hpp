@@ -13,8 +13,8 @@ inline constexpr int kMostPipelineRanks = 1 << 12;
 [[nodiscard]] Parallelism read_pipeline_parallelism(const Spec& spec, const ScheduleKind& schedule);
 /// The keys of parallelism that pipelines alone have: virtual_pp, and what the schedule demands of pp.
 void read_pipeline_keys(const Spec& spec, const ScheduleKind& schedule, Parallelism& parallelism);
-/// `scenario`: the whole file.
-[[nodiscard]] SlotCosts read_slot_costs(const Spec& scenario, const ScheduleKind& schedule);
+/// `spec`: the whole file. REQUIRES: the scenario has its schedule, workload and overlap.
+[[nodiscard]] SlotCosts read_slot_costs(const Spec& spec, const Scenario& scenario);
 /// What the schedule demands of the number of ranks and micro-batches, and a bound on the size of it all.
 void check_pipeline(const Spec& spec, const Scenario& scenario);
 

@@ -9,6 +9,7 @@
 #include "base/spec.hpp"
 #include "schedules/scenario/comm_parts.hpp"
 #include "schedules/scenario/expert_parts.hpp"
+#include "schedules/scenario/launch_parts.hpp"
 #include "schedules/scenario/parallelism_parts.hpp"
 #include "schedules/scenario/pipeline_parts.hpp"
 #include "schedules/scenario/precision_parts.hpp"
@@ -77,29 +78,47 @@ void read_kernels(const Spec& spec, const HardwareProfile& profile, Setup& setup
   s.kernels = setup.kernels.name;
 }
 
+std::vector<std::string> overlap_words(const ScheduleKind& kind) {
+  if (kind.may_combine()) return {"default", "none", kCombined};
+  if (kind.pipeline && !kind.plan.empty()) return {"default", "none"};
+  return {"default"};
+}
+
+// A word, or the path of a plan.
 std::string read_overlap(const Spec& spec, const Scenario& scenario) {
   const std::string written = spec.text_or("overlap", "default");
-  const std::string overlap = spelt_as("default", spelt_as("none", written));
-  if (overlap == "default") return overlap;
-  if (scenario.kind().plan.empty())
+  const ScheduleKind& kind = scenario.kind();
+  if (const std::optional<std::string> word = known_name(written, overlap_words(kind))) return *word;
+  if (kind.plan.empty() && !kind.may_combine()) {
     throw spec.error("overlap", fmt::format("does not apply to the schedule {}", scenario.schedule));
-  if (overlap == "none") {
-    if (scenario.kind().pipeline) return overlap;
+  }
+  if (same_but_for_case(written, "none")) {
     throw spec.error("overlap", fmt::format("none belongs to pipelines; {} has the schedule sequential beside it",
                                             scenario.schedule));
   }
-  std::filesystem::path plan = beside(scenario.file, overlap);
+  if (same_but_for_case(written, kCombined)) {
+    throw spec.error("overlap", fmt::format("combined belongs to 1f1b and interleaved-1f1b; {} overlaps by a plan",
+                                            scenario.schedule));
+  }
+  std::filesystem::path plan = beside(scenario.file, written);
   std::error_code failed;
-  if (!std::filesystem::exists(plan, failed)) throw spec.error("overlap", fmt::format("'{}': no such file", overlap));
+  if (!std::filesystem::exists(plan, failed)) throw spec.error("overlap", fmt::format("'{}': no such file", written));
   return plan.string();
+}
+
+void check_overlap(const Spec& spec, const Scenario& scenario) {
+  if (scenario.kind().may_combine() && overlaps_passes(scenario) && !sends_tokens(scenario.comm.mode)) {
+    throw spec.error("overlap", "hides an all-to-all behind another pass, and there is none: ep is 1");
+  }
 }
 
 // A pipeline of given slots needs neither model nor machine, but what it names must be there.
 void read_pipeline(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;
-  s.slot_costs = read_slot_costs(spec, s.kind());
-  s.parallelism = read_pipeline_parallelism(spec.map("parallelism"), s.kind());
   s.workload = read_workload(spec.map("workload"), s.kind());
+  if (s.kind().may_combine()) s.overlap = read_overlap(spec, s);
+  s.slot_costs = read_slot_costs(spec, s);
+  s.parallelism = read_pipeline_parallelism(spec.map("parallelism"), s.kind());
   check_pipeline(spec, s);
   if (spec.has("model")) read_model(spec, setup);
   if (spec.has("hardware") || spec.has("kernels") || !s.hardware_overrides.empty()) {
@@ -112,13 +131,20 @@ void read_pipeline(const Spec& spec, Setup& setup) {
   for (const char* key : {"model",  "hardware", "kernels", "comm",      "routing",      "layers",        "overlap",
                           "launch", "ranks",    "jitter",  "clock",     "speed_spread", "seed",          "samples",
                           "stages", "training", "level",   "precision", "moe_backend",  "shared_experts"}) {
-    if (spec.has(key)) s.without_use.emplace_back(key);
+    const bool enters = key == std::string_view("overlap") && s.kind().may_combine();
+    if (spec.has(key) && !enters) s.without_use.emplace_back(key);
   }
 }
 
 }  // namespace
 
 bool is_training_step(const Scenario& scenario) { return scenario.kind().pipeline.has_value() && !scenario.slot_costs; }
+
+bool overlaps_passes(const Scenario& scenario) {
+  const ScheduleKind& kind = scenario.kind();
+  if (scenario.phase() != WorkloadPhase::train || scenario.overlap == "none") return false;
+  return kind.may_combine() ? scenario.overlap != "default" : !kind.plan.empty();
+}
 
 StageSplit stage_split(const Scenario& scenario) {
   const Parallelism& p = scenario.parallelism;
@@ -208,8 +234,8 @@ Setup read_scenario(const Spec& spec, std::vector<std::string> hardware_override
   read_layers(spec, setup.model, s);
   s.routing = read_routing(routing, s, setup.model, gpus_per_node);
   s.overlap = read_overlap(spec, s);
-  const Launch usual = s.phase() == WorkloadPhase::decode ? Launch::graph : Launch::stream;
-  s.launch = read_choice(spec, "launch", usual);
+  check_overlap(spec, s);
+  read_launch(spec, setup);
   s.shared_experts = read_shared_experts(spec, setup);
   read_ranks(spec, setup);
   read_clock(spec, setup);

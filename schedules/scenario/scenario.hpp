@@ -12,6 +12,7 @@
 #include "architecture/architecture.hpp"
 #include "base/spec.hpp"
 #include "hardware/profile.hpp"
+#include "moe/graph_parts.hpp"
 #include "moe/inference.hpp"
 #include "moe/training.hpp"
 #include "moe/training_memory.hpp"
@@ -92,8 +93,9 @@ struct Scenario {
   Routing routing;
   int layers = 0;            ///< MoE layers simulated
   bool whole_model = false;  ///< inference and pipelines: with everything else of the model; else those layers alone
-  std::string overlap = "default";  ///< or the path of a plan; of a pipeline also "none"
+  std::string overlap = "default";  ///< or the path of a plan; of a pipeline also "none" and "combined"
   Launch launch = Launch::stream;
+  GraphParts graphs;                 ///< of training's layers; the host launches the rest
   Level level = Level::by_operator;  ///< of a pipeline
   RankChoice ranks = RankChoice::automatic;
   Jitter jitter = Jitter::measured;  ///< of kernels' times
@@ -115,6 +117,12 @@ struct Scenario {
 
 /// Of training.
 [[nodiscard]] StageSplit stage_split(const Scenario& scenario);
+
+/// Of `overlap`: F and B of 1F1B side by side.
+inline constexpr const char* kCombined = "combined";
+
+/// A forward pass runs beside a backward pass: in DualPipe and its chunk, and in 1F1B where it is asked for.
+[[nodiscard]] bool overlaps_passes(const Scenario& scenario);
 
 /// Prefill or decode on a pipeline of stages.
 [[nodiscard]] bool is_staged(const Scenario& scenario);

@@ -14,6 +14,7 @@ namespace moeline {
 struct PipelineKind {
   bool splits_backward = false;  ///< W is apart from B, at least in some slots
   bool overlaps_passes = false;  ///< it has slots F&B, of one forward and one backward pass
+  bool may_combine = false;      ///< it has them where the scenario asks for that (Megatron's combined 1F1B)
   bool overlaps_sends = true;    ///< its authors send activations beside computation: the default
   int stages_per_rank = 1;       ///< 0: as many as the scenario's virtual_pp says
   int least_rounds = 0;          ///< micro-batches are at least so many times pp
@@ -31,6 +32,7 @@ struct ScheduleKind {
   std::optional<PipelineKind> pipeline;  ///< of whole pipelines
 
   [[nodiscard]] bool is_for(WorkloadPhase phase) const;
+  [[nodiscard]] bool may_combine() const { return pipeline && pipeline->may_combine; }
 };
 
 /// In the order in which they are listed.

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <string>
 
+#include "schedules/scenario/flag_list.hpp"
 #include "schedules/scenario/pipeline_parts.hpp"
 
 namespace moeline {
@@ -14,34 +14,20 @@ namespace {
 void check_keys(const Spec& training, const ScheduleKind& schedule) {
   std::vector<std::string> keys = {"operators", "recompute", "activations"};
   if (schedule.pipeline) {
-    keys.insert(keys.end(), {"gradients", "moments", "zero", "overlap_gradients", "overlap_sends", "mtp"});
+    keys.insert(keys.end(), {"gradients", "moments", "zero", "overlap_gradients", "overlap_parameters", "overlap_sends",
+                             "mtp", "delay_weight_gradients"});
   }
   training.expect(keys);
 }
 
 // Megatron's names of them.
-const std::map<std::string, bool RecomputedModules::*>& modules_by_name() {
-  static const std::map<std::string, bool RecomputedModules::*> kModules = {
-      {"core_attn", &RecomputedModules::core_attn},
-      {"layernorm", &RecomputedModules::layernorm},
-      {"mla_up_proj", &RecomputedModules::mla_up_proj},
-      {"mlp", &RecomputedModules::mlp},
-      {"moe_act", &RecomputedModules::moe_act}};
+const FlagsByName<RecomputedModules>& modules_by_name() {
+  static const FlagsByName<RecomputedModules> kModules = {{"core_attn", &RecomputedModules::core_attn},
+                                                          {"layernorm", &RecomputedModules::layernorm},
+                                                          {"mla_up_proj", &RecomputedModules::mla_up_proj},
+                                                          {"mlp", &RecomputedModules::mlp},
+                                                          {"moe_act", &RecomputedModules::moe_act}};
   return kModules;
-}
-
-RecomputedModules modules_named(const Spec& training, const std::vector<std::string>& names) {
-  std::vector<std::string> known;
-  for (const auto& [name, module] : modules_by_name()) known.push_back(name);
-  RecomputedModules modules;
-  if (names.empty()) throw training.error("recompute", "lists no modules; there is also: none");
-  for (const std::string& name : names) {
-    const std::string module = at_key(training, "recompute", [&] { return expect_name("module", name, known); });
-    bool& recomputed = modules.*modules_by_name().at(module);
-    if (recomputed) throw training.error("recompute", fmt::format("lists {} twice", module));
-    recomputed = true;
-  }
-  return modules;
 }
 
 // Megatron's selective recomputation (--recompute-granularity) is of the core alone.
@@ -51,7 +37,7 @@ void read_recompute(const Spec& training, const ScheduleKind& schedule, Training
   if (training.is_list("recompute")) {
     if (!c.by_megatron()) throw training.error("recompute", "lists modules of the operators megatron alone");
     c.recompute = Recompute::selective;
-    c.modules = modules_named(training, training.words("recompute"));
+    c.modules = read_flags(training, "recompute", "module", modules_by_name());
     return;
   }
   if (const std::string word = training.text("recompute"); c.by_megatron() && modules_by_name().contains(word)) {
@@ -83,6 +69,9 @@ TrainingChoices read_choices(const Spec& training, const ScheduleKind& schedule,
   c.zero = training.integer_or("zero", 0, 3, 1);
   c.overlap_sends = schedule.pipeline && schedule.pipeline->overlaps_sends;
   if (training.has("overlap_gradients")) c.overlap_gradients = training.flag("overlap_gradients");
+  c.overlap_parameters = c.by_megatron() && schedule.pipeline && c.overlap_gradients && c.zero == 1;
+  if (training.has("overlap_parameters")) c.overlap_parameters = training.flag("overlap_parameters");
+  if (training.has("delay_weight_gradients")) c.delay_weights = training.flag("delay_weight_gradients");
   if (training.has("overlap_sends")) c.overlap_sends = training.flag("overlap_sends");
   if (training.has("mtp")) c.mtp = training.flag("mtp");
   return c;
@@ -98,6 +87,18 @@ const char* absent_module(const RecomputedModules& modules, const Architecture& 
   return nullptr;
 }
 
+// Autograd computes both gradients of a module at once, unless told to delay one; DualPipe's passes have them apart.
+void resolve_overlap(const Spec& training, const Scenario& s, TrainingChoices& c) {
+  const bool combined = s.overlap == kCombined;
+  if (training.has("delay_weight_gradients") && !combined) {
+    throw training.error("delay_weight_gradients", "belongs to overlap: combined");
+  }
+  if (combined && !training.has("delay_weight_gradients")) c.delay_weights = false;
+  if (c.splits_gradients() && overlaps_passes(s)) {
+    throw training.error("zero", fmt::format("{}, is not modelled where passes overlap; there are: 0, 1", c.zero));
+  }
+}
+
 // What is asked for and cannot be; defaults give way.
 void resolve(const Spec& training, const Setup& setup, TrainingChoices& c) {
   if (const char* absent = absent_module(c.modules, setup.model)) {
@@ -109,15 +110,19 @@ void resolve(const Spec& training, const Setup& setup, TrainingChoices& c) {
   if (c.recompute == Recompute::full && training.has("activations")) {
     throw training.error("activations", "do not apply: with full recomputation only layers' inputs are kept, in BF16");
   }
-  if (c.splits_gradients() && !(c.by_megatron() && setup.scenario.parallelism.pp == 1)) {
-    throw training.error("zero", fmt::format("{}, splits every block between replicas: with pp 1 and the operators "
-                                             "megatron; there are: 0, 1",
-                                             c.zero));
+  if (c.splits_gradients() && !c.by_megatron()) {
+    throw training.error(
+        "zero",
+        fmt::format("{}, splits every block between replicas by the operators megatron; there are: 0, 1", c.zero));
   }
   if (c.splits_gradients() && !c.overlap_gradients) {
     throw training.error("overlap_gradients",
                          "false, does not apply: with zero 2 and 3 they are reduced block by block");
   }
+  if (c.overlap_parameters && !(c.by_megatron() && c.zero == 1 && c.overlap_gradients)) {
+    throw training.error("overlap_parameters", "needs the operators megatron, zero 1 and overlap_gradients");
+  }
+  resolve_overlap(training, setup.scenario, c);
   const bool has_mtp = setup.scenario.whole_model && setup.model.num_nextn_predict_layers > 0;
   if (training.has("mtp") && c.mtp && !has_mtp) {
     throw training.error("mtp", setup.scenario.whole_model
@@ -139,11 +144,7 @@ void check_step(const Spec& scenario, const Scenario& s) {
 }  // namespace
 
 std::vector<std::string> recomputed_modules(const RecomputedModules& modules) {
-  std::vector<std::string> names;
-  for (const auto& [name, module] : modules_by_name()) {
-    if (modules.*module) names.push_back(name);
-  }
-  return names;
+  return names_of(modules, modules_by_name());
 }
 
 void check_training_keys(const Spec& scenario, const ScheduleKind& schedule) {

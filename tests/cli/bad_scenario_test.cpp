@@ -132,7 +132,7 @@ TEST_CASE("a value of the wrong type is refused") {
       {"routing.rows.forward", "[31104, [1]]", "must list whole numbers from 1 to 1049088; it has a list"},
       {"layers", "some", "must be a whole number, not 'some'"},
       {"overlap", "{a: 1}", "must be a single value, not a mapping"},
-      {"launch", "[stream]", "must be a single value, not a list"},
+      {"launch", "[attn]", "lists parts of layers of training by the operators megatron alone"},
       {"seed", "one", "must be a whole number, not 'one'"},
   });
 }

@@ -64,7 +64,7 @@ TEST_CASE("choices of training are checked, and belong to training") {
       {"selective}", "some}", 8, "training.recompute"},
       {"recompute: selective", "recomputation: full", 8, "unknown key 'training.recomputation'"},
       {"recompute: selective", "zero: 4", 8, "training.zero must be from 0 to 3"},
-      {"recompute: selective", "zero: 3", 8, "training.zero 3, splits every block between replicas: with pp 1"},
+      {"recompute: selective", "zero: 3", 8, "training.zero 3, splits every block between replicas by the operators megatron"},
       {"dp: 8", "dp: 8, cp: 2", 5, "parallelism.cp above 1 is not what the operators deepseek do"},
       {"dp: 8", "dp: 8, moe_tp: 2", 5, "parallelism.moe_tp above 1 is not what the operators deepseek do"},
       {"recompute: selective", "mtp: maybe", 8, "training.mtp"},
@@ -86,7 +86,7 @@ TEST_CASE("choices of training are checked, and belong to training") {
   check_scenario_refused(replaced(replaced(whole, "deepseek-v3", "kimi-k2"), "recompute: selective", "mtp: true"), 8,
                          "'kimi-k2' has no MTP module");
   check_scenario_refused(kStep + "level: kernel\n", 11, "level has an unknown value 'kernel'");
-  check_scenario_refused(as("1f1b") + "overlap: none\n", 11, "overlap does not apply to the schedule 1f1b");
+  check_scenario_refused(as("gpipe") + "overlap: none\n", 11, "overlap does not apply to the schedule gpipe");
   check_scenario_refused(as("dualpipe-chunk", "stages: balanced\n", "overlap: none\n"), 9, "none belongs to pipelines");
 }
 

@@ -121,10 +121,11 @@ TEST_CASE("auto takes the best of a training chunk's schedules, and names why pi
 }
 
 TEST_CASE("auto takes the best pipeline of a training step, of those whose demands are met") {
-  check_best(step_scenario(), kSmallStep, {"gpipe", "1f1b", "zb1p", "dualpipe", "dualpipev"});
+  check_best(step_scenario(), kSmallStep,
+             {"gpipe", "1f1b", "zb1p", "zb-h2", "zbv", "v-half", "v-min", "dualpipe", "dualpipev"});
   Set odd = kSmallStep;
   odd[2] = "parallelism={pp: 3, ep: 8, dp: 8}";
-  check_best(step_scenario(), odd, {"gpipe", "1f1b", "zb1p", "dualpipev"});
+  check_best(step_scenario(), odd, {"gpipe", "1f1b", "zb1p", "zb-h2", "zbv", "v-half", "v-min", "dualpipev"});
 }
 
 TEST_CASE("the key of one schedule is no reason to refuse the others, where auto chooses") {
@@ -139,10 +140,10 @@ TEST_CASE("the key of one schedule is no reason to refuse the others, where auto
 TEST_CASE("auto takes the best pipeline of slots of given length, of those with as many chunks to a rank") {
   const TemporaryFolder folder;
   const std::string slots = given_slots(folder);
-  CHECK(check_best(slots, {}, {"gpipe", "1f1b", "zb1p", "dualpipe"}) == "dualpipe");
+  CHECK(check_best(slots, {}, {"gpipe", "1f1b", "zb1p", "zb-h2", "dualpipe"}) == "dualpipe");
   CHECK(says(refusals(best_run(slots)).at("dualpipev"), "has 2 chunks of the model on each rank"));
   const Run two = best_run(slots, {"parallelism.virtual_pp=2", "workload.global_batch_size=24"});
-  CHECK(refusals(two).size() == 6);
+  CHECK(refusals(two).size() == 7);
   CHECK(two.setup.scenario.schedule == "dualpipev");
 }
 
@@ -175,7 +176,8 @@ TEST_CASE("a mode that only one schedule has leaves auto that one") {
 TEST_CASE("where no schedule applies auto says why of each, and one mistake is one message") {
   const std::string none = refusal_of(chunk_scenario(), {"schedule=auto", "workload.global_batch_size=64"});
   CHECK(says(none, "auto: no schedule applies: sequential, dualpipe-chunk: runs one chunk, and a whole step"));
-  CHECK(says(none, "gpipe, 1f1b, zb1p, dualpipev: samples does not go with a whole pipeline"));
+  CHECK(
+      says(none, "gpipe, 1f1b, zb1p, zb-h2, zbv, v-half, v-min, dualpipev: samples does not go with a whole pipeline"));
   CHECK(says(none, "interleaved-1f1b: parallelism.virtual_pp is missing"));
   const std::string mistake = refusal_of(decode_scenario(), {"schedule=Auto", "comm.num_smss=4"});
   CHECK(mistake == "--set: unknown key 'comm.num_smss'; did you mean 'comm.num_sms'?");

@@ -29,6 +29,7 @@ Run run_case(const Case& c) {
   s.parallelism = {.pp = c.shape.ranks, .virtual_pp = c.shape.chunks};
   s.workload = TrainWorkload{.micro_batch_size = 1, .global_batch_size = c.shape.micro_batches};
   s.slot_costs = c.costs;
+  if (c.shape.combined) s.overlap = kCombined;
   return run_scenario(setup);
 }
 
@@ -41,6 +42,21 @@ std::vector<double> bubbles_ms(const Case& c) {
   for (const PhaseTimes& slot : run.phases) bubbles[slot.rank] -= slot.solo;
   std::vector<double> ms;
   for (const Time bubble : bubbles) ms.push_back(to_us(bubble) / 1e3);
+  return ms;
+}
+
+// Of each rank: what it idles between the start of its first and the end of its last slot.
+std::vector<double> idle_inside_ms(const Case& c) {
+  const Run run = run_case(c);
+  std::vector<Time> first(static_cast<std::size_t>(c.shape.ranks), run.timeline.makespan), last(first.size());
+  std::vector<Time> busy(first.size());
+  for (const PhaseTimes& slot : run.phases) {
+    first[slot.rank] = std::min(first[slot.rank], slot.start);
+    last[slot.rank] = std::max(last[slot.rank], slot.end);
+    busy[slot.rank] += slot.solo;
+  }
+  std::vector<double> ms;
+  for (std::size_t i = 0; i < first.size(); ++i) ms.push_back(to_us(last[i] - first[i] - busy[i]) / 1e3);
   return ms;
 }
 
@@ -164,6 +180,97 @@ TEST_CASE("ZB1P with a longer W idles (PP-1)(F + (B-W) - min(F, B-W, W))") {
   }
 }
 
+TEST_CASE("the first rank of ZB-H2 idles (PP-1)(F+B-3W) between its first and its last slot, the last one never") {
+  for (const int ranks : {1, 2, 4, 8, 16}) {
+    for (const int micro_batches : {2 * ranks, 3 * ranks + 1}) {
+      for (const SlotCosts& costs : {kUnits, SlotCosts{.f = 10, .b = 22, .w = 9}, SlotCosts{.f = 12, .b = 20, .w = 10},
+                                     SlotCosts{.f = 10, .b = 30, .w = 4}}) {
+        CAPTURE(ranks);
+        CAPTURE(costs.w);
+        const std::vector<double> idle =
+            idle_inside_ms({"zb-h2", {.ranks = ranks, .micro_batches = micro_batches}, costs});
+        CHECK(idle.front() == (ranks - 1) * (costs.f + costs.b - 3 * costs.w));
+        CHECK(idle.back() == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE("no rank of ZBV idles between its first and its last slot where F, B-W and W are equally long") {
+  for (const int ranks : {1, 2, 4, 8, 16}) {
+    for (const int micro_batches : {2 * ranks - 1, 2 * ranks, 5 * ranks}) {
+      CAPTURE(ranks);
+      CAPTURE(micro_batches);
+      for (const double idle : idle_inside_ms({"zbv", {.ranks = ranks, .micro_batches = micro_batches}})) {
+        CHECK(idle == 0);
+      }
+    }
+  }
+}
+
+TEST_CASE(
+    "V-Min is slower and keeps less than V-Half, V-Half than ZBV: a third, a half and all of 1F1B's activations") {
+  for (const int ranks : {4, 8, 16}) {
+    CAPTURE(ranks);
+    const PipelineShape shape{.ranks = ranks, .micro_batches = 3 * ranks};
+    const auto longest = [&](const char* schedule, const SlotCosts& costs) {
+      return length_ms({schedule, shape, costs});
+    };
+    const auto most = [&](const char* schedule) {
+      int kept = 0;
+      for (const RankSlots& slots : slots_of(schedule, shape)) kept = std::max(kept, most_activations(slots));
+      return kept;
+    };
+    for (const SlotCosts& costs : {SlotCosts{.f = 10, .b = 22, .w = 9}, SlotCosts{.f = 12, .b = 20, .w = 10}}) {
+      CHECK(longest("zbv", costs) < longest("v-half", costs));
+      CHECK(longest("v-half", costs) < longest("v-min", costs));
+    }
+    // In chunks, of which there are two to a rank. W comes up to three chunks after its B.
+    CHECK(most("zbv") == 2 * ranks);
+    CHECK(most("v-half") >= ranks);
+    CHECK(most("v-half") <= ranks + 3);
+    CHECK(most("v-min") >= (2 * ranks + 2) / 3);
+    CHECK(most("v-min") <= 2 * ranks / 3 + 3);
+  }
+}
+
+TEST_CASE("V-Half and V-Min repeat without gaps where F, B-W and W are equally long") {
+  for (const std::string schedule : {"v-half", "v-min"}) {
+    for (const int ranks : {2, 3, 4, 5, 6, 8, 12}) {
+      CAPTURE(schedule);
+      CAPTURE(ranks);
+      const auto after = [&](int micro_batches) {
+        return length_ms({schedule, {.ranks = ranks, .micro_batches = micro_batches}});
+      };
+      CHECK(after(3 * ranks + 10) - after(3 * ranks) == 6 * 10);
+    }
+  }
+}
+
+TEST_CASE("combined 1F1B on one rank overlaps every F but the first with the B before") {
+  const SlotCosts costs{.f = 10, .b = 20, .f_and_b = 24};
+  CHECK(length_ms({"1f1b", {.ranks = 1, .micro_batches = 6, .combined = true}, costs}) == 10 + 5 * 24 + 20);
+  const PipelineShape two{.ranks = 2, .micro_batches = 4, .combined = true};
+  CHECK(notation(one_f_one_b(0, two)) == "F0 F0 F0 F0&B0 B0 B0 B0 ");
+  CHECK(notation(one_f_one_b(1, two)) == "F0 F0&B0 F0&B0 F0&B0 B0 ");
+}
+
+TEST_CASE("combined 1F1B runs at the pace of its pairs, on any number of ranks and chunks") {
+  const SlotCosts costs{.f = 10, .b = 20, .f_and_b = 24};
+  for (const int ranks : {2, 4, 8}) {
+    for (const std::string schedule : {"1f1b", "interleaved-1f1b"}) {
+      const int chunks = schedule == "1f1b" ? 1 : 2;
+      CAPTURE(ranks);
+      CAPTURE(schedule);
+      const auto after = [&](int micro_batches) {
+        return length_ms(
+            {schedule, {.ranks = ranks, .micro_batches = micro_batches, .chunks = chunks, .combined = true}, costs});
+      };
+      CHECK(after(6 * ranks) - after(4 * ranks) == 2 * ranks * chunks * costs.f_and_b);
+    }
+  }
+}
+
 TEST_CASE("DualPipe on 8, 16 and 16 ranks takes 66, 206 and 734 units for 20, 64 and 240 micro-batches") {
   CHECK(length_ms({"dualpipe", {.ranks = 8, .micro_batches = 20}}) == 66);
   CHECK(length_ms({"dualpipe", {.ranks = 16, .micro_batches = 64}}) == 206);
@@ -259,7 +366,8 @@ TEST_CASE("every micro-batch passes every stage once, forward from the first, ba
         }
       }
     }
-    const int stages = c.shape.ranks * (c.schedule == "dualpipev" ? 2 : c.shape.chunks);
+    const bool v = schedule_named(c.schedule).pipeline->stages_per_rank == 2;
+    const int stages = c.shape.ranks * (v ? 2 : c.shape.chunks);
     CHECK(forward.size() == static_cast<std::size_t>(stages * c.shape.micro_batches));
     CHECK(backward.size() == forward.size());
     CHECK(weight.size() == static_cast<std::size_t>(passes));
@@ -282,6 +390,8 @@ TEST_CASE("activations kept are the published ones") {
     CHECK(most_activations(gpipe(rank, shape)) == shape.micro_batches);
     CHECK(most_activations(one_f_one_b(rank, shape)) == ranks - rank);
     CHECK(most_activations(zb1p(rank, shape)) == ranks);
+    CHECK(most_activations(zb_h2(rank, shape)) == 2 * ranks - 1);
+    CHECK(most_activations(zbv(rank, shape)) == 2 * ranks);  // chunks, of which there are two
     CHECK(most_activations(dualpipe(rank, shape)) == ranks + 1);
     CHECK(most_activations(dualpipev(rank, shape)) == 2 * ranks + 1);  // PP, its number of stages, is twice the ranks
   }

@@ -81,7 +81,8 @@ TEST_CASE("storage of gradients and moments enters memory as its bytes say") {
 }
 
 TEST_CASE("a BF16 checkpoint that is trained in FP8 has FP8 weights in memory, too") {
-  const Run run = run_small("1f1b", {"model=deepseek-v2", "parallelism.ep=32", "precision={linear: fp8, experts: fp8}"});
+  const Run run =
+      run_small("1f1b", {"model=deepseek-v2", "parallelism.ep=32", "precision={linear: fp8, experts: fp8}"});
   Architecture fp8 = load_architecture("deepseek-v2");
   store_linear_as(Precision::fp8, fp8);
   store_experts_as(Precision::fp8, fp8);

@@ -42,6 +42,20 @@ void check_refused(const Set& more, const std::string& says) {
   CHECK_MESSAGE(said.find(says) != std::string::npos, "says: " << said);
 }
 
+// Of all kernels of a family, executed as often as they are.
+double solo_of(const Run& run, const std::string& family) {
+  double us = 0;
+  for (const ProvenanceUse& use : run.program.provenance) us += name_of(use.family) == family ? use.solo_us : 0;
+  return us;
+}
+
+int launches(const Run& run) {
+  const TaskGraph& graph = run.program.graph;
+  int count = 0;
+  for (TaskId task = 0; task < graph.size(); ++task) count += graph.task_name(task) == "launch" ? 1 : 0;
+  return count;
+}
+
 // Of a sequence of 128 Ki tokens on one GPU's share of it.
 Set long_sequences(const std::string& parallelism, const std::string& context) {
   return {"parallelism=" + parallelism, "workload.seq_len=131072", "workload.global_batch_size=8", "layers=2",
@@ -135,6 +149,62 @@ TEST_CASE("ZeRO-3 gathers a layer's parameters while the one before it runs") {
   CHECK(gathers == 4 * 2 * (8 + 7) - 3 * 2);
 }
 
+TEST_CASE("ZeRO-3 on a pipeline gathers each stage's layers, in both directions") {
+  const auto run = [&](const char* zero) {
+    return run_of({"parallelism={pp: 2, ep: 8, dp: 64}", "workload.global_batch_size=256",
+                   std::string("training={zero: ") + zero + "}"});
+  };
+  const Run three = run("3"), one = run("1");
+  int gathers = 0;
+  for (const Phase& phase : three.program.graph.phases()) gathers += phase.name == "gather" ? 1 : 0;
+  // Each rank passes its four layers eight times, attention's parameters and experts' apart. Where it turns from
+  // forward to backward or back, one layer is there: seven times on the last rank, two less on the first.
+  CHECK(gathers == 2 * (8 * 4 - 5) + 2 * (8 * 4 - 7));
+  for (std::size_t rank = 0; rank < 2; ++rank) {
+    CHECK(three.step()->ranks[rank].peak.weights < 0.7 * one.step()->ranks[rank].peak.weights);
+  }
+}
+
+TEST_CASE("parameters come beside the first forward pass of each stage, or behind the optimizer") {
+  for (const char* schedule : {"1f1b", "zb1p", "dualpipe", "zbv"}) {
+    CAPTURE(schedule);
+    const auto run = [&](const char* overlap, const char* level) {
+      return run_of({std::string("schedule=") + schedule, "parallelism={pp: 2, ep: 8, dp: 64}",
+                     "workload.global_batch_size=512", std::string("level=") + level,
+                     std::string("training.overlap_parameters=") + overlap});
+    };
+    const Run beside = run("true", "operator"), behind = run("false", "operator");
+    CHECK(beside.metrics.span < behind.metrics.span);
+    CHECK(solo_of(beside, "all_gather") == doctest::Approx(solo_of(behind, "all_gather")).epsilon(0.05));
+    CHECK(step_ms(run("true", "phase")) == doctest::Approx(step_ms(beside)).epsilon(0.02));
+  }
+}
+
+TEST_CASE("tensor parallel ranks sum the gradients of what each has whole: two norms and the router of a layer") {
+  const Run run = run_of({"parallelism={tp: 2, pp: 1, ep: 8, dp: 4}"});
+  const Architecture& model = run.setup.model;
+  const double norms = 2 * model.hidden_size + 2 * model.layer(0).attention.qk_dim;
+  const double router = static_cast<double>(model.n_routed_experts) * model.hidden_size;
+  double bytes = 0;
+  for (const KernelWork& kernel : run.program.kernels) {
+    if (kernel.module == "optimizer/tensor parallel") bytes += kernel.op.traffic.message_bytes;
+  }
+  CHECK(bytes == doctest::Approx(8 * 4 * (norms + router)));
+}
+
+TEST_CASE("parts of a layer in graphs launch less, and the host of a layer does not hold up what it would") {
+  const auto run = [](const std::string& launch) {
+    return run_of({"launch=" + launch, "workload.seq_len=512", "comm.mode=all_to_all"});
+  };
+  const Run stream = run("stream"), attention = run("[attn]"), most = run("[attn, moe_router, moe_preprocess]");
+  CHECK(launches(stream) > launches(attention));
+  CHECK(launches(attention) > launches(most));
+  CHECK(launches(most) > launches(run("graph")));
+  CHECK(step_ms(stream) > step_ms(attention));
+  CHECK(step_ms(attention) > step_ms(most));
+  CHECK(stream.program.model_flops == most.program.model_flops);
+}
+
 TEST_CASE("by slots a step that splits everything takes as long as by operators") {
   const Set set = {"parallelism={pp: 1, ep: 8, dp: 64}", "workload.global_batch_size=256", "training={zero: 3}"};
   Set by_slot = set;
@@ -153,7 +223,15 @@ TEST_CASE("layouts that cannot be are refused by their key") {
   check_refused({"parallelism={pp: 1, ep: 4, moe_tp: 2, dp: 8}", "comm={mode: normal}"},
                 "comm.mode normal, sends each token to whole experts: moe_tp is 2; there is: all_to_all");
   check_refused({"parallelism={pp: 1, ep: 8, dp: 8}", "comm={context: ring}"}, "comm.context belongs to context");
-  check_refused({"parallelism={pp: 2, ep: 8, dp: 8}", "training={zero: 3}"},
-                "training.zero 3, splits every block between replicas: with pp 1");
+  check_refused({"training={zero: 3}", "overlap=combined"}, "training.zero 3, is not modelled where passes overlap");
+  check_refused({"training={overlap_parameters: true, zero: 0}"}, "training.overlap_parameters needs the operators");
+  check_refused({"training={delay_weight_gradients: true}"}, "delay_weight_gradients belongs to overlap: combined");
+  check_refused({"parallelism={tp: 8, pp: 1, ep: 1, dp: 1}", "overlap=combined", "comm={mode: none}"},
+                "overlap hides an all-to-all behind another pass, and there is none");
+  check_refused({"schedule=dualpipe", "parallelism={pp: 2, ep: 8, dp: 8}", "overlap=combined"},
+                "overlap combined belongs to 1f1b and interleaved-1f1b; dualpipe overlaps by a plan");
+  check_refused({"launch=[attn, mlp]"}, "launch mlp: no layer has a dense network");
+  check_refused({"launch=[moe_preprocess]"}, "launch moe_preprocess, goes with moe_router");
+  check_refused({"launch=[attention]"}, "launch names an unknown layer part 'attention'");
   check_refused({"training={zero: 2, overlap_gradients: false}"}, "training.overlap_gradients false, does not apply");
 }

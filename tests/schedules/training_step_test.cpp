@@ -137,7 +137,7 @@ TEST_CASE("without sends the operators' schedule is that of slots of their lengt
   for (const std::string& schedule : kSchedules) {
     CAPTURE(schedule);
     std::vector<std::string> more = without_sends();
-    more.push_back(schedule == "dualpipev" ? "layers=16" : "layers=8");
+    more.push_back(in_a_v(schedule) ? "layers=16" : "layers=8");
     const Run run = run_small(schedule, more);
     SlotCosts costs;
     costs.f = median_ms(run, SlotKind::forward);
@@ -174,7 +174,7 @@ TEST_CASE("without overlap a pair takes its two passes one after the other, and 
 TEST_CASE("at phase level a step is as long as with its operators, within 1.5 %") {
   for (const std::string& schedule : kSchedules) {
     CAPTURE(schedule);
-    const std::string layers = schedule == "dualpipev" ? "layers=16" : "layers=8";  // two on each stage
+    const std::string layers = in_a_v(schedule) ? "layers=16" : "layers=8";  // two on each stage
     const Run operators = run_small(schedule, {layers});
     const Run phases = run_small(schedule, {layers, "level=phase"});
     CHECK(step_ms(phases) == doctest::Approx(step_ms(operators)).epsilon(0.015));

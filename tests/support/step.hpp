@@ -38,8 +38,11 @@ inline Run run_small(const std::string& schedule, std::vector<std::string> more 
   return run_step(small_step(schedule, std::move(more)));
 }
 
-inline const std::vector<std::string> kSchedules = {"gpipe", "1f1b",     "interleaved-1f1b",
-                                                    "zb1p",  "dualpipe", "dualpipev"};
+inline const std::vector<std::string> kSchedules = {"gpipe",  "1f1b",  "interleaved-1f1b", "zb1p",     "zb-h2", "zbv",
+                                                    "v-half", "v-min", "dualpipe",         "dualpipev"};
+
+/// Each rank has two stages, one on the way down and one on the way up.
+inline bool in_a_v(const std::string& schedule) { return schedule_named(schedule).pipeline->stages_per_rank == 2; }
 
 inline double ms(Time time) { return to_us(time) / 1e3; }
 inline double step_ms(const Run& run) { return ms(run.metrics.span); }

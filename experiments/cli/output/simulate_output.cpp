@@ -8,6 +8,7 @@
 #include "experiments/cli/output/step_output.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/sustained_clock.hpp"
+#include "schedules/scenario/launch_parts.hpp"
 #include "schedules/scenario/training_parts.hpp"
 
 namespace moeline {
@@ -89,6 +90,8 @@ void add_training(Json& json, const Setup& setup) {
     json.add("gradients", c.fp32_gradients ? "fp32" : "bf16");
     json.add("moments", c.fp32_moments ? "fp32" : "bf16").add("zero", c.zero);
     json.flag("overlap_gradients", c.overlap_gradients).flag("overlap_sends", c.overlap_sends).flag("mtp", c.mtp);
+    if (c.by_megatron()) json.flag("overlap_parameters", c.overlap_parameters);
+    if (s.overlap == kCombined) json.flag("delay_weight_gradients", c.delay_weights);
   }
   json.close();
 }
@@ -99,6 +102,7 @@ void add_pipeline_scenario(Json& json, const Scenario& s) {
   add_parallelism(json, s.parallelism);
   add_workload(json, s.workload);
   add_slot_costs(json, *s.slot_costs);
+  if (overlaps_passes(s) && s.kind().may_combine()) json.add("overlap", s.overlap);
   json.close();
 }
 
@@ -124,7 +128,8 @@ void add_scenario(Json& json, const Setup& setup) {
   } else {
     json.add("layers", s.layers);
   }
-  json.add("overlap", s.overlap).add("launch", word_of(s.launch));
+  json.add("overlap", s.overlap);
+  s.graphs.any() ? json.add("launch", graph_part_names(s.graphs)) : json.add("launch", word_of(s.launch));
   if (s.phase() == WorkloadPhase::train) add_training(json, setup);
   if (is_staged(s)) json.add("stages", s.stage_layers);
   if (is_training_step(s)) {

@@ -1,0 +1,42 @@
+#include "schedules/scenario/launch_parts.hpp"
+
+#include "schedules/scenario/flag_list.hpp"
+
+namespace moeline {
+namespace {
+
+const FlagsByName<GraphParts>& parts_by_name() {
+  static const FlagsByName<GraphParts> kParts = {{"attn", &GraphParts::attn},
+                                                 {"mlp", &GraphParts::mlp},
+                                                 {"moe_router", &GraphParts::moe_router},
+                                                 {"moe_preprocess", &GraphParts::moe_preprocess}};
+  return kParts;
+}
+
+// A part that no layer of the model has, or that cannot be captured; null: all that are listed can.
+const char* impossible_part(const GraphParts& parts, const Architecture& model) {
+  if (parts.mlp && model.dense_layers() == 0) return "mlp: no layer has a dense network";
+  if (parts.moe_router && model.n_routed_experts == 0) return "moe_router: there are no routed experts";
+  if (parts.moe_preprocess && !parts.moe_router) return "moe_preprocess, goes with moe_router, which precedes it";
+  return nullptr;
+}
+
+}  // namespace
+
+void read_launch(const Spec& spec, Setup& setup) {
+  Scenario& s = setup.scenario;
+  if (!spec.has("launch") || !spec.is_list("launch")) {
+    s.launch = read_choice(spec, "launch", s.phase() == WorkloadPhase::decode ? Launch::graph : Launch::stream);
+    return;
+  }
+  if (s.phase() != WorkloadPhase::train || !s.training.by_megatron()) {
+    throw spec.error("launch", "lists parts of layers of training by the operators megatron alone");
+  }
+  s.launch = Launch::stream;
+  s.graphs = read_flags(spec, "launch", "layer part", parts_by_name());
+  if (const char* part = impossible_part(s.graphs, setup.model)) throw spec.error("launch", part);
+}
+
+std::vector<std::string> graph_part_names(const GraphParts& parts) { return names_of(parts, parts_by_name()); }
+
+}  // namespace moeline
