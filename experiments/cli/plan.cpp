@@ -1,4 +1,5 @@
-// moeline plan: how many GPUs, in what deployment, serve a load within its limits.
+// moeline plan: how many GPUs, in what deployment, serve a load within its limits; or which layout trains a model
+// fastest.
 #include <fmt/format.h>
 
 #include <cstdio>
@@ -11,18 +12,11 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/plan_output.hpp"
 #include "experiments/cli/output_file.hpp"
+#include "experiments/cli/plan_training.hpp"
+#include "experiments/plan_training/training_job.hpp"
 
 namespace moeline {
 namespace {
-
-struct Options {
-  std::string plan;
-  std::string format = "table";
-  std::string html;
-  std::size_t workers = 0;  // 0: as many as there are cores
-  bool no_sensitivity = false;
-  bool force = false;
-};
 
 constexpr const char* kDefinitions =
     R"(PLAN: a YAML file; experiments/plan/plan.hpp has its keys.
@@ -35,9 +29,15 @@ the CPU, failures, the day's ups and downs.
 tokens_per_s_per_gpu: tokens produced, over all GPUs. cost_per_million_tokens: USD, of tokens produced, prompts included.
 bound_by: memory: no more requests fit; tpot, ttft: the limit; network: a tenth of a step or more is exposed communication;
 compute: none of these. TBO: two batches overlap. "on 64, not 48": GPUs. Exit code 1: nothing is within the limits; then the
-nearest limits that can be met are printed.)";
+nearest limits that can be met are printed.
 
-int plan_command(const Options& options) {
+With the key training (experiments/plan_training/README.md): the fastest layouts of a training job that fit into memory. Splits of the GPUs are
+compared by slots with GPUs alike, the best with every pipeline and recomputation, the best of all operator by operator.
+bubble: a rank has no slot to run; exposed communication: communication runs and no computation, both as means of the
+ranks. Exit code 1: no layout fits.)";
+
+int plan_command(const PlanOptions& options) {
+  if (is_training_job(options.plan)) return plan_training(options);
   check_output({"--html", options.html, FileKind::page}, {options.plan}, options.force);
   const Plan plan = load_plan(options.plan);
   std::optional<PageTemplate> page_template;
@@ -60,8 +60,9 @@ int plan_command(const Options& options) {
 }  // namespace
 
 void add_plan(CLI::App& app, int& exit_code) {
-  auto options = std::make_shared<Options>();
-  CLI::App* command = app.add_subcommand("plan", "how many GPUs serve a load, in what deployment, at what cost");
+  auto options = std::make_shared<PlanOptions>();
+  CLI::App* command =
+      app.add_subcommand("plan", "how many GPUs serve a load, or which layout trains a model fastest, at what cost");
   command->add_option("plan", options->plan, "plan file (YAML)")->required();
   command->add_option("--format", options->format)->transform(one_of({"table", "json", "csv"}));
   command

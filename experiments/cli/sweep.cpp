@@ -1,9 +1,7 @@
 // moeline sweep: many scenarios at once, into one table.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <unistd.h>
 
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -17,6 +15,7 @@
 #include "experiments/cli/output/sweep_output.hpp"
 #include "experiments/cli/output/sweep_page.hpp"
 #include "experiments/cli/output_file.hpp"
+#include "experiments/cli/progress_bar.hpp"
 #include "experiments/sweep/run_study.hpp"
 
 namespace moeline {
@@ -43,33 +42,6 @@ whatever else is chosen there. With --resume it does so of a finished table, wit
 Under a Slurm job array, srun or mpirun each process takes its share of the points, writes a file of its own,
 NAME.INDEX-of-COUNT.sqlite, and prints no table; --merge unites the files: all of them, or none where one is bad.
 Metrics are those of `moeline simulate`; one that a point does not have is left empty.)";
-
-// One line that is written over, on a terminal alone.
-class Bar {
- public:
-  explicit Bar(bool shown) : shown_(shown && isatty(STDERR_FILENO) != 0) {}
-  Bar(const Bar&) = delete;
-  Bar& operator=(const Bar&) = delete;
-  ~Bar() {
-    if (shown_) fmt::print(stderr, "\r\033[K");
-  }
-
-  void operator()(std::size_t done, std::size_t all) {
-    using namespace std::chrono;
-    const auto now = steady_clock::now();
-    if (!shown_ || (now - last_ < milliseconds(100) && done < all)) return;
-    last_ = now;
-    const double elapsed = duration<double>(now - begin_).count();
-    const double left = elapsed / static_cast<double>(done) * static_cast<double>(all - done);
-    fmt::print(stderr, "\r\033[K{} of {} points, {:.0f} %, {:.0f} s left", done, all,
-               100.0 * static_cast<double>(done) / static_cast<double>(all), left);
-  }
-
- private:
-  bool shown_;
-  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point last_{};
-};
 
 std::filesystem::path output_of(const Options& options, const Study& study, const Share& share) {
   std::filesystem::path path = options.output.empty() ? study.file.stem().string() + ".sqlite" : options.output;
@@ -136,9 +108,9 @@ int sweep_command(const Options& options) {
   Store store(output_of(options, study, share), study, mode);
   store.add(united);
   if (options.merge.empty()) {
-    Bar bar(!options.no_progress);
+    ProgressBar bar(!options.no_progress);
     run_study(study, share, options.workers > 0 ? options.workers : cores(), store,
-              [&](std::size_t done, std::size_t all) { bar(done, all); });
+              [&](std::size_t done, std::size_t all) { bar("points", done, all); });
   }
   if (share.count > 1) return end_share(study, store);
   const std::vector<PointResult> results = store.results();

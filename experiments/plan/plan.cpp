@@ -7,6 +7,7 @@
 
 #include "architecture/architecture.hpp"
 #include "experiments/plan/choices.hpp"
+#include "experiments/plan/plan_lists.hpp"
 #include "experiments/plan/points.hpp"
 
 namespace moeline {
@@ -18,20 +19,6 @@ constexpr double kMostTokensPerSecond = 1e9;  // a million GPUs and more
 constexpr double kMostSpread = 10;            // as of a scenario's kv_len_spread
 const std::vector<std::string> kServing = {"disaggregated", "colocated"};
 
-template <class Values>
-Values each_once(const Spec& spec, const char* key, Values values) {
-  if (values.empty()) throw spec.error(key, "has no values");
-  for (auto value = values.begin(); value != values.end(); ++value) {
-    if (std::find(values.begin(), value, *value) != value) throw spec.error(key, "has a value twice");
-  }
-  return values;
-}
-
-std::vector<int> integers_or_none(const Spec& spec, const char* key, int low, int high) {
-  if (!spec.has(key)) return {};
-  return each_once(spec, key, spec.integers(key, low, high));
-}
-
 std::vector<bool> flags_or(const Spec& spec, const char* key, const std::vector<bool>& fallback) {
   if (!spec.has(key)) return fallback;
   std::vector<bool> values;
@@ -40,45 +27,6 @@ std::vector<bool> flags_or(const Spec& spec, const char* key, const std::vector<
     values.push_back(text == "true");
   }
   return each_once(spec, key, std::move(values));
-}
-
-std::vector<std::string> texts_or_none(const Spec& spec, const char* key) {
-  return spec.has(key) ? spec.texts(key) : std::vector<std::string>{};
-}
-
-// Refuses what load_profile and its kernel sets do not know, at its line.
-PlanHardware read_machine(const Spec& list, const std::string& name, const std::filesystem::path& file) {
-  const Spec spec = list.is_null(name) ? list.map_or_empty("") : list.map(name);
-  spec.expect({"usd_per_gpu_hour", "kernels", "set"});
-  PlanHardware machine;
-  machine.name = name;
-  machine.kernels = spec.text_or("kernels", "");
-  machine.set = texts_or_none(spec, "set");
-  if (spec.has("usd_per_gpu_hour")) machine.usd_per_gpu_hour = spec.number("usd_per_gpu_hour", 1e-6, 1e6);
-  const HardwareProfile profile = at_key(list, name, [&] { return load_profile(name, {}, file.string()); });
-  machine.name = spelt_as(profile.name, name);
-  try {
-    (void)load_profile(name, machine.set, file.string());
-  } catch (const SpecError& error) {
-    throw spec.error("set", std::string("is refused: ") + error.what());
-  }
-  if (profile.kernel_sets.empty() && profile.carried_over.empty()) {
-    throw list.error(name, "has no kernel set; see `moeline calibrate`");
-  }
-  if (!machine.kernels.empty()) (void)at_key(spec, "kernels", [&] { return profile.kernels(machine.kernels, ""); });
-  return machine;
-}
-
-std::vector<PlanHardware> read_hardware(const Spec& plan, const std::filesystem::path& file) {
-  const Spec list = plan.map("hardware");
-  std::vector<PlanHardware> hardware;
-  for (const std::string& name : list.keys()) hardware.push_back(read_machine(list, name, file));
-  if (hardware.empty()) throw plan.error("hardware", "names no machine");
-  const auto priced = [](const PlanHardware& machine) { return machine.usd_per_gpu_hour > 0; };
-  if (hardware.size() > 1 && !std::all_of(hardware.begin(), hardware.end(), priced)) {
-    throw plan.error("hardware", "compares several machines, each of which needs its usd_per_gpu_hour");
-  }
-  return hardware;
 }
 
 Demand read_traffic(const Spec& spec) {
@@ -236,7 +184,7 @@ Plan load_plan(const std::filesystem::path& file) {
             .decode = {}};
   const Architecture model = at_key(spec, "model", [&] { return load_architecture(plan.model, file.string()); });
   plan.model = spelt_as(model.name, plan.model);
-  plan.hardware = read_hardware(spec, file);
+  plan.hardware = read_plan_hardware(spec, file);
   if (spec.has("memory_reserve")) plan.memory_reserve = spec.number("memory_reserve", 0, 0.9);
   read_serving(spec, plan);
   plan.prefill = read_prefill(spec.map_or_empty("prefill"));

@@ -25,16 +25,10 @@
 #include <vector>
 
 #include "experiments/plan/lengths.hpp"
+#include "experiments/plan/plan_hardware.hpp"
 #include "hardware/profile.hpp"
 
 namespace moeline {
-
-struct PlanHardware {
-  std::string name;
-  std::string kernels;           ///< empty: the newest set
-  double usd_per_gpu_hour = 0;   ///< 0: not given
-  std::vector<std::string> set;  ///< "nic_GBps=45"
-};
 
 struct Demand {
   double requests_per_s = 0;

@@ -6,6 +6,7 @@
 
 #include "experiments/run/step_memory.hpp"
 #include "moe/memory.hpp"
+#include "schedules/pipeline/split_blocks.hpp"
 #include "timeline/intervals.hpp"
 
 namespace moeline {
@@ -23,7 +24,7 @@ std::vector<PhaseTimes> slot_rows(const TaskGraph& graph, const StepLayout& layo
     row.start = Time::max();
     rows.push_back(std::move(row));
   }
-  const std::vector<std::uint32_t> slot_of = slots_of_phases(layout, graph.phases().size());
+  const std::vector<std::uint32_t> slot_of = slots_of_phases(layout, graph);
   std::vector<std::vector<Interval>> kernels(rows.size());
   for (TaskId task = 0; task < graph.size(); ++task) {
     const std::uint32_t slot = slot_of[graph.label(task).phase];
@@ -92,11 +93,15 @@ std::size_t StepReport::fullest_rank() const {
 
 const RankStep& StepReport::fullest() const { return ranks[fullest_rank()]; }
 
-std::vector<std::uint32_t> slots_of_phases(const StepLayout& layout, std::size_t phases) {
-  std::vector<std::uint32_t> slots(phases, kNoSlot);
+std::vector<std::uint32_t> slots_of_phases(const StepLayout& layout, const TaskGraph& graph) {
+  const std::span<const Phase> phases = graph.phases();
+  std::vector<std::uint32_t> slots(phases.size(), kNoSlot);
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {
     const ProgramSlot& slot = layout.slots[i];
     std::fill(slots.begin() + slot.first_phase, slots.begin() + slot.end_phase, static_cast<std::uint32_t>(i));
+    for (std::uint32_t phase = slot.first_phase; phase < slot.end_phase; ++phase) {
+      if (phases[phase].name == kGatherOfStep) slots[phase] = kNoSlot;
+    }
   }
   return slots;
 }

@@ -70,8 +70,8 @@ struct StepReport {
 };
 
 inline constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
-/// By phase of the graph, the slot that it belongs to, or kNoSlot.
-[[nodiscard]] std::vector<std::uint32_t> slots_of_phases(const StepLayout& layout, std::size_t phases);
+/// By phase of the graph, the slot that it belongs to, or kNoSlot: a step's parameters are gathered beside its slots.
+[[nodiscard]] std::vector<std::uint32_t> slots_of_phases(const StepLayout& layout, const TaskGraph& graph);
 
 [[nodiscard]] StepReport report_step(const Setup& setup, const Program& program, const Timeline& timeline,
                                      StepLayout layout);

@@ -26,7 +26,7 @@ class StepView {
     }
     std::vector<Bar> groups;
     for (std::size_t i = 0; i < run_.phases.size(); ++i) groups.push_back(slot_bar(i));
-    const std::vector<std::uint32_t> slots = slots_of_phases(step.layout, graph_.phases().size());
+    const std::vector<std::uint32_t> slots = slots_of_phases(step.layout, graph_);
     std::vector<std::uint32_t> of_task(graph_.size());
     for (TaskId task = 0; task < graph_.size(); ++task) of_task[task] = slots[graph_.label(task).phase];
     add_end(of_task, groups);

@@ -10,6 +10,9 @@
 
 namespace moeline {
 
+/// The phase of a gather before a step's first pass, of what the optimizer has changed.
+inline constexpr const char* kGatherOfStep = "all-gather";
+
 /// Parameters of a block are gathered while the block before it runs on its rank; its gradients are reduce-scattered
 /// beside the next one. Each has a stream of its own.
 class SplitBlocks {

@@ -177,6 +177,8 @@ TEST_CASE("parameters come beside the first forward pass of each stage, or behin
     CHECK(beside.metrics.span < behind.metrics.span);
     CHECK(solo_of(beside, "all_gather") == doctest::Approx(solo_of(behind, "all_gather")).epsilon(0.05));
     CHECK(step_ms(run("true", "phase")) == doctest::Approx(step_ms(beside)).epsilon(0.02));
+    // Where a pass waits for activations, its parameters are there before: they are no part of its slot.
+    CHECK(ms(beside.step()->ranks.back().parts.bubble) >= 0.9 * ms(behind.step()->ranks.back().parts.bubble));
   }
 }
 

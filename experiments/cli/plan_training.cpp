@@ -1,0 +1,43 @@
+#include "experiments/cli/plan_training.hpp"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <optional>
+
+#include "base/file.hpp"
+#include "base/parallel.hpp"
+#include "experiments/cli/arguments.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/output/training_plan_output.hpp"
+#include "experiments/cli/output_file.hpp"
+#include "experiments/cli/progress_bar.hpp"
+
+namespace moeline {
+
+int plan_training(const PlanOptions& options) {
+  check_output({"--html", options.html, FileKind::page}, {options.plan}, options.force);
+  const TrainingJob job = load_training_job(options.plan);
+  std::optional<PageTemplate> page_template;
+  if (!options.html.empty()) page_template = load_page_template();
+  const std::size_t workers = options.workers > 0 ? options.workers : cores();
+  LayoutPoints points(job);
+  TrainingAnswer answer;
+  std::vector<LayoutSensitivity> sensitive;
+  {
+    ProgressBar bar(true);
+    answer = search_layouts(job, points, workers,
+                            [&](const char* what, std::size_t done, std::size_t all) { bar(what, done, all); });
+    if (!options.no_sensitivity) sensitive = layout_sensitivities(job, answer, points, workers);
+  }
+  const TrainingPlanResult result{job, answer, sensitive};
+  const std::string text = options.format == "json"  ? training_plan_json(result)
+                           : options.format == "csv" ? training_plan_csv(result)
+                                                     : training_plan_table(result);
+  if (page_template) write_text(options.html, to_html(training_plan_page(result), *page_template));
+  fmt::print("{}", text);
+  fmt::print(stderr, "moeline: {} steps simulated\n", points.size());
+  return answer.best.empty() ? kInfeasible : kDone;
+}
+
+}  // namespace moeline

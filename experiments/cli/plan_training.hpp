@@ -1,0 +1,20 @@
+// moeline plan of a training job.
+#pragma once
+
+#include <string>
+
+namespace moeline {
+
+struct PlanOptions {
+  std::string plan;
+  std::string format = "table";
+  std::string html;
+  std::size_t workers = 0;  ///< 0: as many as there are cores
+  bool no_sensitivity = false;
+  bool force = false;
+};
+
+/// The exit code.
+[[nodiscard]] int plan_training(const PlanOptions& options);
+
+}  // namespace moeline

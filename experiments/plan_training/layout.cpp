@@ -1,0 +1,157 @@
+#include "experiments/plan_training/layout.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "hardware/profile.hpp"
+#include "schedules/scenario/schedule_kinds.hpp"
+
+namespace moeline {
+namespace {
+
+std::vector<int> powers_of_two(int most) {
+  std::vector<int> powers;
+  for (int power = 1; power <= most; power *= 2) powers.push_back(power);
+  return powers;
+}
+
+std::vector<int> listed_or(const std::vector<int>& listed, int most) {
+  return listed.empty() ? powers_of_two(most) : listed;
+}
+
+bool contains(const std::vector<std::string>& words, const std::string& word) {
+  return words.empty() || std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool divides(int a, int b) { return a % b == 0 || b % a == 0; }
+
+// Without and with combined passes, where these have tokens to send.
+std::vector<std::string> overlaps_of(const Layout& layout, const TrainingJob& job) {
+  const ScheduleKind& kind = schedule_named(layout.schedule);
+  std::vector<std::string> overlaps;
+  if (contains(job.space.overlap, "none")) overlaps.emplace_back(kind.plan.empty() ? "default" : "none");
+  if (!kind.plan.empty() && contains(job.space.overlap, "combined")) overlaps = {"default"};
+  const bool combines = kind.may_combine() && layout.split.ep > 1;
+  if (combines && contains(job.space.overlap, "combined")) overlaps.emplace_back("combined");
+  return overlaps;
+}
+
+void add_overlaps(Layout layout, const TrainingJob& job, std::vector<Layout>& orders) {
+  for (const std::string& overlap : overlaps_of(layout, job)) {
+    layout.overlap = overlap;
+    orders.push_back(layout);
+  }
+}
+
+// With that many chunks to a rank; 0: as many as it has by itself.
+void add_order(const Layout& split, const std::string& schedule, int chunks, const TrainingJob& job,
+               const Architecture& model, std::vector<Layout>& orders) {
+  const PipelineKind& kind = *schedule_named(schedule).pipeline;
+  if (!contains(job.space.schedule, schedule)) return;
+  const int stages = split.split.pp * std::max({1, chunks, kind.stages_per_rank});
+  if (stages > static_cast<int>(model.layers.size()) || (kind.two_directions && split.split.pp % 2 != 0)) return;
+  Layout layout = split;
+  layout.schedule = schedule;
+  if (chunks > 0) layout.split.virtual_pp = chunks;
+  add_overlaps(layout, job, orders);
+}
+
+bool has_chunks(const ScheduleKind& kind) { return kind.pipeline->stages_per_rank == 0; }
+
+}  // namespace
+
+std::string describe(const Layout& layout) {
+  const Parallelism& p = layout.split;
+  std::string text;
+  const auto add = [&](const char* name, int ranks) {
+    if (ranks > 1) text += fmt::format("{} {}, ", name, ranks);
+  };
+  add("tp", p.tp);
+  add("cp", p.cp);
+  text += p.virtual_pp > 1 ? fmt::format("pp {} x {}, ", p.pp, p.virtual_pp) : fmt::format("pp {}, ", p.pp);
+  add("ep", p.ep);
+  text += fmt::format("dp {}, micro-batch {}, {}", p.dp, layout.micro_batch_size, layout.schedule);
+  if (layout.overlap != "default") text += " " + layout.overlap;
+  if (layout.recompute != "default") text += ", recompute " + layout.recompute;
+  return text;
+}
+
+std::string scenario_of(const Layout& layout, const TrainingJob& job, const char* level) {
+  const Parallelism& p = layout.split;
+  const PlanHardware& machine = job.hardware[layout.machine];
+  const std::string kernels = machine.kernels.empty() ? "" : fmt::format("kernels: {}\n", machine.kernels);
+  const std::string chunks = p.virtual_pp > 1 ? fmt::format(", virtual_pp: {}", p.virtual_pp) : "";
+  const std::string recompute =
+      layout.recompute == "default" ? "" : fmt::format("training: {{recompute: {}}}\n", layout.recompute);
+  return fmt::format(
+      "schema: 1\nmodel: {}\nhardware: {}\n{}schedule: {}\noverlap: {}\nlevel: {}\n"
+      "parallelism: {{tp: {}, cp: {}, pp: {}{}, ep: {}, dp: {}}}\n"
+      "workload: {{phase: train, seq_len: {}, micro_batch_size: {}, global_batch_size: {}}}\n{}",
+      job.model, machine.name, kernels, layout.schedule, layout.overlap, level, p.tp, p.cp, p.pp, chunks, p.ep, p.dp,
+      job.seq_len, layout.micro_batch_size, job.global_batch_size, recompute);
+}
+
+std::vector<Layout> splits_of(const TrainingJob& job, const Architecture& model, std::size_t machine) {
+  constexpr int kLongSequence = 16 << 10, kMostCp = 8, kMostPp = 32, kMostEp = 64, kMostMicroBatch = 4;
+  const PlanHardware& hardware = job.hardware[machine];
+  const MachineFacts facts = known_profile(hardware.name, hardware.set, job.file.string())->facts;
+  const LayoutSpace& s = job.space;
+  const int experts = std::max(1, model.n_routed_experts);
+  std::vector<Layout> splits;
+  for (const int tp : listed_or(s.tp, static_cast<int>(facts.gpus_per_node))) {
+    for (const int cp : listed_or(s.cp, job.seq_len > kLongSequence ? kMostCp : 1)) {
+      for (const int pp : listed_or(s.pp, std::min<int>(kMostPp, static_cast<int>(model.layers.size())))) {
+        if (job.gpus % (tp * cp * pp) != 0) continue;
+        const int dp = job.gpus / (tp * cp * pp);
+        for (const int ep : listed_or(s.ep, std::min(kMostEp, experts))) {
+          if (experts % ep != 0 || (tp * cp * dp) % ep != 0 || (ep > 1 && !divides(ep, tp * cp))) continue;
+          for (const int size : listed_or(s.micro_batch_size, kMostMicroBatch)) {
+            if (job.global_batch_size % (static_cast<std::int64_t>(dp) * size) != 0) continue;
+            splits.push_back({.machine = machine,
+                              .split = {.tp = tp, .dp = dp, .cp = cp, .ep = ep, .pp = pp},
+                              .micro_batch_size = size});
+          }
+        }
+      }
+    }
+  }
+  return splits;
+}
+
+std::vector<std::string> recomputations_of(const TrainingJob& job, const Architecture& model, bool by_megatron) {
+  if (!job.space.recompute.empty()) return job.space.recompute;
+  if (!by_megatron) return {"selective", "full"};
+  std::vector<std::string> modules;
+  const bool routed = model.n_routed_experts > 0;
+  if (routed || model.is_mla()) modules.emplace_back("layernorm");
+  if (model.is_mla()) modules.emplace_back("mla_up_proj");
+  if (model.dense_layers() > 0) modules.emplace_back("mlp");
+  if (routed) modules.emplace_back("moe_act");
+  return {"none", fmt::format("[{}]", fmt::join(modules, ", ")), "full"};
+}
+
+std::vector<Layout> first_orders_of(const Layout& split, const TrainingJob& job, const Architecture& model) {
+  constexpr int kChunks = 2;
+  std::vector<Layout> orders;
+  add_order(split, "1f1b", 0, job, model, orders);
+  if (split.split.pp > 1) add_order(split, "interleaved-1f1b", kChunks, job, model, orders);
+  return orders.empty() ? orders_of(split, job, model) : orders;
+}
+
+std::vector<Layout> orders_of(const Layout& split, const TrainingJob& job, const Architecture& model) {
+  std::vector<Layout> orders;
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    if (!kind.pipeline || (split.split.pp == 1 && kind.name != "1f1b")) continue;
+    if (!has_chunks(kind)) {
+      add_order(split, kind.name, 0, job, model, orders);
+      continue;
+    }
+    const std::vector<int> chunks = job.space.virtual_pp.empty() ? std::vector<int>{2, 4, 8} : job.space.virtual_pp;
+    for (const int count : chunks) add_order(split, kind.name, count, job, model, orders);
+  }
+  return orders;
+}
+
+}  // namespace moeline

@@ -1,0 +1,49 @@
+// A layout of training: how the model is split over the GPUs, in which order a rank works, and what it computes again.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "architecture/architecture.hpp"
+#include "experiments/plan_training/training_job.hpp"
+#include "schedules/scenario/parallelism.hpp"
+
+namespace moeline {
+
+struct Layout {
+  std::size_t machine = 0;  ///< of the job's
+  Parallelism split;
+  int micro_batch_size = 1;
+  std::string schedule = "1f1b";
+  std::string overlap = "default";    ///< or "combined", "none" as of a scenario
+  std::string recompute = "default";  ///< as of training.recompute
+
+  bool operator==(const Layout&) const = default;
+};
+
+/// "tp 2, pp 8 x 2, ep 16, dp 16, micro-batch 1, interleaved-1f1b combined, recompute full"
+[[nodiscard]] std::string describe(const Layout& layout);
+
+/// The scenario of a layout, without the job's changes. `level` as of a scenario.
+[[nodiscard]] std::string scenario_of(const Layout& layout, const TrainingJob& job, const char* level);
+
+/// Every way to split the GPUs of a machine: tp, cp, pp, ep as the job lists them, dp what is left, crossed with its
+/// micro-batch sizes. Left out what does not divide. Where the job lists none: tp 1, 2, 4, ... to a node; cp 1, and
+/// above 16 Ki tokens of a sequence also 2, 4, 8; pp 1, 2, 4, ... to 32 and to the layers; ep 1, 2, 4, ... to 64 and to
+/// the experts; micro-batches of 1, 2 and 4 sequences.
+[[nodiscard]] std::vector<Layout> splits_of(const TrainingJob& job, const Architecture& model, std::size_t machine);
+
+/// What a rank computes again, from the fastest to the leanest: the job's, or by Megatron's operators nothing, all of
+/// its modules that the model has, each whole layer; by DeepSeek's their selection, each whole layer.
+[[nodiscard]] std::vector<std::string> recomputations_of(const TrainingJob& job, const Architecture& model,
+                                                         bool by_megatron);
+
+/// Orders of work that stand for all of them while splits are compared: 1F1B and, with a pipeline, one of two chunks;
+/// each without and with the all-to-all of one pass behind the other's computation.
+[[nodiscard]] std::vector<Layout> first_orders_of(const Layout& split, const TrainingJob& job,
+                                                  const Architecture& model);
+
+/// All of them: every pipeline of the table, with 2, 4 and 8 chunks where it has chunks.
+[[nodiscard]] std::vector<Layout> orders_of(const Layout& split, const TrainingJob& job, const Architecture& model);
+
+}  // namespace moeline

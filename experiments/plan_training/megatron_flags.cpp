@@ -1,0 +1,80 @@
+#include "experiments/plan_training/megatron_flags.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "schedules/scenario/training_parts.hpp"
+
+namespace moeline {
+namespace {
+
+void add_parallelism(const Parallelism& p, std::vector<std::string>& flags) {
+  flags.push_back(fmt::format("--tensor-model-parallel-size {}", p.tp));
+  if (p.tp > 1) flags.emplace_back("--sequence-parallel");
+  flags.push_back(fmt::format("--pipeline-model-parallel-size {}", p.pp));
+  if (p.virtual_pp > 1) flags.push_back(fmt::format("--num-virtual-stages-per-pipeline-rank {}", p.virtual_pp));
+  if (p.cp > 1) flags.push_back(fmt::format("--context-parallel-size {}", p.cp));
+  if (p.ep > 1) flags.push_back(fmt::format("--expert-model-parallel-size {}", p.ep));
+  if (p.ep > 1 || p.tp > 1) flags.push_back(fmt::format("--expert-tensor-parallel-size {}", p.moe_tp));
+}
+
+void add_batches(const Scenario& s, std::vector<std::string>& flags) {
+  const TrainWorkload& w = as_train(s.workload);
+  flags.push_back(fmt::format("--micro-batch-size {}", w.micro_batch_size));
+  flags.push_back(fmt::format("--global-batch-size {}", w.global_batch_size));
+  flags.push_back(fmt::format("--seq-length {}", w.seq_len));
+}
+
+void add_recomputation(const TrainingChoices& c, std::vector<std::string>& flags) {
+  if (c.recompute == Recompute::full) {
+    flags.emplace_back("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
+  }
+  if (c.recompute == Recompute::selective && c.by_megatron()) {
+    const std::vector<std::string> modules = recomputed_modules(c.modules);
+    flags.push_back(fmt::format("--recompute-granularity selective --recompute-modules {}", fmt::join(modules, " ")));
+  }
+}
+
+void add_experts(const Scenario& s, MegatronFlags& out) {
+  if (s.parallelism.ep == 1) return;
+  if (s.comm.mode == CommMode::normal) out.flags.emplace_back("--moe-token-dispatcher-type flex --moe-enable-deepep");
+  if (s.comm.mode == CommMode::all_to_all) out.flags.emplace_back("--moe-token-dispatcher-type alltoall");
+  if (s.comm.mode == CommMode::nvlink) {
+    out.flags.emplace_back("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep");
+    out.notes.emplace_back("priced with TensorRT-LLM's all-to-all in the place of HybridEP");
+  }
+  out.flags.emplace_back("--moe-grouped-gemm --moe-permute-fusion");
+}
+
+void add_overlap(const Scenario& s, MegatronFlags& out) {
+  const TrainingChoices& c = s.training;
+  if (c.zero >= 1) out.flags.emplace_back("--use-distributed-optimizer");
+  if (c.overlap_gradients) out.flags.emplace_back("--overlap-grad-reduce");
+  if (c.overlap_parameters) out.flags.emplace_back("--overlap-param-gather");
+  if (s.overlap != kCombined) return;
+  out.flags.emplace_back("--overlap-moe-expert-parallel-comm");
+  if (c.delay_weights) out.flags.emplace_back("--delay-wgrad-compute");
+  if (s.schedule == "1f1b" && s.parallelism.pp > 1) {
+    out.notes.emplace_back("combined passes need virtual stages there; without them they are ours");
+  }
+}
+
+}  // namespace
+
+MegatronFlags megatron_flags(const Layout& layout, const Scenario& scenario) {
+  MegatronFlags out;
+  add_parallelism(scenario.parallelism, out.flags);
+  add_batches(scenario, out.flags);
+  add_recomputation(scenario.training, out.flags);
+  add_experts(scenario, out);
+  add_overlap(scenario, out);
+  const bool known = scenario.schedule == "1f1b" || scenario.schedule == "interleaved-1f1b";
+  if (!known)
+    out.notes.push_back(
+        fmt::format("has no {}: its pipelines are 1F1B, with or without virtual stages", layout.schedule));
+  if (!scenario.training.by_megatron())
+    out.notes.emplace_back("trained by DeepSeek's own kernels here, which it does not have");
+  return out;
+}
+
+}  // namespace moeline

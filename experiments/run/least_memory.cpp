@@ -1,0 +1,54 @@
+#include "experiments/run/least_memory.hpp"
+
+#include <algorithm>
+
+#include "moe/training_memory.hpp"
+#include "schedules/pipeline/pipeline.hpp"
+#include "schedules/pipeline/replicas.hpp"
+#include "schedules/scenario/stage_blocks.hpp"
+
+namespace moeline {
+namespace {
+
+// Passes through a stage whose activations a rank keeps at one time, the most of all ranks.
+int most_kept(const Scenario& scenario) {
+  int most = 0;
+  for (const RankSlots& slots : pipeline_slots(scenario)) {
+    int kept = 0;
+    for (const Slot& slot : slots) {
+      if (has_forward(slot.kind)) most = std::max(most, ++kept);
+      if (has_backward(slot.kind)) --kept;
+    }
+  }
+  return most;
+}
+
+double lasting_bytes(const Setup& setup, const std::vector<Block>& blocks, int copies) {
+  const TrainingChoices& c = setup.scenario.training;
+  const StageParameters all = stage_parameters(setup.model, blocks, stage_split(setup.scenario));
+  const auto kept = [&](double replicated, double experts, bool split) {
+    return split ? replicated / replicas_of_stage(setup, copies).ranks +
+                       experts / replicas_of_experts(setup, copies).ranks
+                 : replicated + experts;
+  };
+  return kept(all.replicated_bytes, all.experts_bytes, c.splits_parameters()) +
+         gradient_bytes(c) * kept(all.replicated, all.experts, c.splits_gradients()) +
+         optimizer_bytes(c) * kept(all.replicated, all.experts, c.splits_optimizer());
+}
+
+}  // namespace
+
+double least_memory_bytes(const Setup& setup) {
+  constexpr double kUnequalStages = 0.9;
+  const Scenario& s = setup.scenario;
+  const std::vector<Block> blocks = training_blocks(s, setup.model);
+  double saved = 0;
+  for (const Block& block : blocks) {
+    if (is_layer(block.kind)) saved += saved_bytes(setup.block_work(true, block));
+  }
+  const int copies = s.kind().pipeline->two_directions ? 2 : 1;
+  const double lasting = copies * lasting_bytes(setup, blocks, copies) / s.parallelism.pp;
+  return kUnequalStages * (lasting + most_kept(s) * saved / stage_count(s));
+}
+
+}  // namespace moeline
