@@ -60,6 +60,10 @@ void add_order(const Layout& split, const std::string& schedule, int chunks, con
 
 bool has_chunks(const ScheduleKind& kind) { return kind.pipeline->stages_per_rank == 0; }
 
+std::vector<int> chunks_of(const TrainingJob& job) {
+  return job.space.virtual_pp.empty() ? std::vector<int>{2, 4, 8} : job.space.virtual_pp;
+}
+
 }  // namespace
 
 std::string describe(const Layout& layout) {
@@ -133,10 +137,11 @@ std::vector<std::string> recomputations_of(const TrainingJob& job, const Archite
 }
 
 std::vector<Layout> first_orders_of(const Layout& split, const TrainingJob& job, const Architecture& model) {
-  constexpr int kChunks = 2;
   std::vector<Layout> orders;
   add_order(split, "1f1b", 0, job, model, orders);
-  if (split.split.pp > 1) add_order(split, "interleaved-1f1b", kChunks, job, model, orders);
+  if (split.split.pp > 1) {
+    for (const int chunks : chunks_of(job)) add_order(split, "interleaved-1f1b", chunks, job, model, orders);
+  }
   return orders.empty() ? orders_of(split, job, model) : orders;
 }
 
@@ -148,8 +153,7 @@ std::vector<Layout> orders_of(const Layout& split, const TrainingJob& job, const
       add_order(split, kind.name, 0, job, model, orders);
       continue;
     }
-    const std::vector<int> chunks = job.space.virtual_pp.empty() ? std::vector<int>{2, 4, 8} : job.space.virtual_pp;
-    for (const int count : chunks) add_order(split, kind.name, count, job, model, orders);
+    for (const int chunks : chunks_of(job)) add_order(split, kind.name, chunks, job, model, orders);
   }
   return orders;
 }

@@ -38,8 +38,8 @@ struct Layout {
 [[nodiscard]] std::vector<std::string> recomputations_of(const TrainingJob& job, const Architecture& model,
                                                          bool by_megatron);
 
-/// Orders of work that stand for all of them while splits are compared: 1F1B and, with a pipeline, one of two chunks;
-/// each without and with the all-to-all of one pass behind the other's computation.
+/// Orders of work that stand for all of them while splits are compared: 1F1B and, with a pipeline, interleaved ones of
+/// 2, 4 and 8 chunks; each without and with the all-to-all of one pass behind the other's computation.
 [[nodiscard]] std::vector<Layout> first_orders_of(const Layout& split, const TrainingJob& job,
                                                   const Architecture& model);
 

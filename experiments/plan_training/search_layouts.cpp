@@ -12,7 +12,7 @@
 namespace moeline {
 namespace {
 
-constexpr std::size_t kSplits = 12;     // whose orders are all tried
+constexpr std::size_t kSplits = 24;     // whose orders are all tried
 constexpr std::size_t kConfirmed = 10;  // operator by operator
 
 class Search {

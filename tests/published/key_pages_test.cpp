@@ -91,6 +91,16 @@ TEST_CASE("the study's page has every key of a study, and every metric") {
              {"sweep", folder.write("asked.yaml", replaced(study, "step_ms", "zzzzzzzz"))});
 }
 
+TEST_CASE("the page of plans for training has every key of one") {
+  const char* page = "experiments/plan_training/README.md";
+  const std::string plan =
+      "schema: 1\nmodel: mixtral-8x7b\nhardware: {h100: {usd_per_gpu_hour: 2}}\n"
+      "training: {gpus: 8, global_batch_size: 8, seq_len: 4096}\nsearch: {tp: [1]}\n";
+  check_file_page(page, {"plan"}, plan, {"{gpus: 8, global_batch_size: 8, seq_len: 4096}", "{tp: [1]}"});
+  const TemporaryFolder folder;
+  check_page(page, {"plan", folder.write("asked.yaml", replaced(plan, "{tp: [1]}", "{overlap: [zzzzzzzz]}"))});
+}
+
 TEST_CASE("the plan's page has every key of a plan") {
   const std::string plan =
       "schema: 1\nmodel: deepseek-v3\nhardware: {h800: {usd_per_gpu_hour: 2}}\n"
