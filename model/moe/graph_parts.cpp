@@ -37,6 +37,7 @@ bool precedes_dispatch(const Operator& op) {
 
 std::vector<bool> in_graphs(const std::string& phase, const std::vector<Operator>& ops, const GraphParts& parts) {
   std::vector<bool> captured(ops.size(), false);
+  if (!parts.any()) return captured;
   const auto capture = [&](std::size_t from, std::size_t to, bool part) {
     for (std::size_t i = from; i < std::min(to, ops.size()); ++i) {
       captured[i] = precedes_dispatch(ops[i]) ? parts.moe_preprocess : part;
