@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "schedules/scenario/launch_parts.hpp"
 #include "schedules/scenario/training_parts.hpp"
 
 namespace moeline {
@@ -59,6 +60,14 @@ void add_overlap(const Scenario& s, MegatronFlags& out) {
   }
 }
 
+void add_launch(const Scenario& s, MegatronFlags& out) {
+  if (s.graphs.any()) {
+    out.flags.push_back(fmt::format("--cuda-graph-impl transformer_engine --cuda-graph-scope {}",
+                                    fmt::join(graph_part_names(s.graphs), " ")));
+  }
+  if (s.launch == Launch::graph) out.notes.emplace_back("a step without a host: everything is in CUDA graphs");
+}
+
 }  // namespace
 
 MegatronFlags megatron_flags(const Layout& layout, const Scenario& scenario) {
@@ -68,6 +77,7 @@ MegatronFlags megatron_flags(const Layout& layout, const Scenario& scenario) {
   add_recomputation(scenario.training, out.flags);
   add_experts(scenario, out);
   add_overlap(scenario, out);
+  add_launch(scenario, out);
   const bool known = scenario.schedule == "1f1b" || scenario.schedule == "interleaved-1f1b";
   if (!known)
     out.notes.push_back(

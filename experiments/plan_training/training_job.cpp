@@ -49,7 +49,8 @@ LayoutSpace read_space(const Spec& spec) {
 // What the search itself writes into a scenario.
 void check_changes(const Spec& spec, const std::vector<std::string>& changes) {
   static const std::vector<std::string> kDecided = {"schema",      "model",    "hardware", "kernels", "schedule",
-                                                    "parallelism", "workload", "overlap",  "level",   "speed_spread"};
+                                                    "parallelism", "workload", "overlap",  "level",   "speed_spread",
+                                                    "layers",      "stages",   "samples",  "ranks",   "slot_costs_ms"};
   for (const std::string& change : changes) {
     const std::string key = change.substr(0, change.find_first_of("=."));
     const bool recompute = change.starts_with("training.recompute") || change.starts_with("training=");

@@ -114,16 +114,20 @@ class RankMemory {
     const auto kept = [&](double replicated, double experts, bool split) {
       return split ? replicated / replicas + experts / expert_replicas : replicated + experts;
     };
-    StepMemory memory;
-    memory.weights = kept(own.replicated_bytes, own.experts_bytes, choices.splits_parameters());
-    memory.gradients = gradient_bytes(choices) * kept(own.replicated, own.experts, choices.splits_gradients());
-    memory.optimizer = optimizer_bytes(choices) * kept(own.replicated, own.experts, choices.splits_optimizer());
     // What is split is whole in the block that runs, and in the one that comes or goes beside it.
     const StageParameters largest = largest_block(held);
-    if (choices.splits_parameters()) memory.weights += 2 * (largest.replicated_bytes + largest.experts_bytes);
-    if (choices.splits_gradients()) {
-      memory.gradients += 2 * gradient_bytes(choices) * (largest.replicated + largest.experts);
-    }
+    const auto in_use = [](double parts, double whole, double block) { return std::min(whole, parts + 2 * block); };
+    const auto passing = [&](double all_replicated, double all_experts, double replicated, double experts, bool split) {
+      if (!split) return all_replicated + all_experts;
+      return in_use(all_replicated / replicas, all_replicated, replicated) +
+             in_use(all_experts / expert_replicas, all_experts, experts);
+    };
+    StepMemory memory;
+    memory.weights = passing(own.replicated_bytes, own.experts_bytes, largest.replicated_bytes, largest.experts_bytes,
+                             choices.splits_parameters());
+    memory.gradients = gradient_bytes(choices) * passing(own.replicated, own.experts, largest.replicated,
+                                                         largest.experts, choices.splits_gradients());
+    memory.optimizer = optimizer_bytes(choices) * kept(own.replicated, own.experts, choices.splits_optimizer());
     const Comm& comm = setup_.scenario.comm;
     if (comm.mode == CommMode::normal) {
       memory.communication = normal_buffer_bytes(setup_.model, setup_.scenario.parallelism.ep, comm.num_sms);

@@ -100,7 +100,7 @@ std::vector<std::uint32_t> slots_of_phases(const StepLayout& layout, const TaskG
     const ProgramSlot& slot = layout.slots[i];
     std::fill(slots.begin() + slot.first_phase, slots.begin() + slot.end_phase, static_cast<std::uint32_t>(i));
     for (std::uint32_t phase = slot.first_phase; phase < slot.end_phase; ++phase) {
-      if (phases[phase].name == kGatherOfStep) slots[phase] = kNoSlot;
+      if (phases[phase].name == kGather || phases[phase].name == kReduction) slots[phase] = kNoSlot;
     }
   }
   return slots;

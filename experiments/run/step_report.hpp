@@ -70,7 +70,7 @@ struct StepReport {
 };
 
 inline constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
-/// By phase of the graph, the slot that it belongs to, or kNoSlot: a step's parameters are gathered beside its slots.
+/// By phase of the graph, the slot that it belongs to, or kNoSlot: what replicas gather and reduce runs beside slots.
 [[nodiscard]] std::vector<std::uint32_t> slots_of_phases(const StepLayout& layout, const TaskGraph& graph);
 
 [[nodiscard]] StepReport report_step(const Setup& setup, const Program& program, const Timeline& timeline,

@@ -7,6 +7,7 @@
 #include "engine/simulate.hpp"
 #include "experiments/run/build_program.hpp"
 #include "experiments/run/pipeline_layers.hpp"
+#include "schedules/pipeline/pipeline.hpp"
 #include "schedules/scenario/fold.hpp"
 #include "timeline/intervals.hpp"
 
@@ -92,10 +93,22 @@ std::vector<PowerLoad> windows_of(const Program& program, const Timeline& timeli
   return windows;
 }
 
+// Half of the passes or more run beside another.
+bool mostly_overlaps(const Scenario& scenario) {
+  if (!overlaps_passes(scenario)) return false;
+  int forward = 0, pairs = 0;
+  const std::vector<RankSlots> ranks = pipeline_slots(scenario);
+  for (const Slot& slot : ranks.front()) {
+    forward += has_forward(slot.kind) ? 1 : 0;
+    pairs += slot.kind == SlotKind::forward_backward ? 1 : 0;
+  }
+  return 2 * pairs >= forward;
+}
+
 // One mean rank, that waits for nobody. Of a pipeline, layers as most of its slots have them.
 Setup one_rank(const Setup& setup) {
   const std::optional<PipelineKind>& pipeline = setup.scenario.kind().pipeline;
-  Setup one = pipeline ? layers_of_pipeline(setup, overlaps_passes(setup.scenario) ? "dualpipe-chunk" : "sequential")
+  Setup one = pipeline ? layers_of_pipeline(setup, mostly_overlaps(setup.scenario) ? "dualpipe-chunk" : "sequential")
               : is_staged(setup.scenario) ? one_pass(setup)
                                           : setup;
   one.every_rank = false;

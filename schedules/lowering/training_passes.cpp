@@ -176,13 +176,14 @@ PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, 
   Chain chain(rank, phases, micro_batch);
   DataPath path(rank, phases);
   for (const Block& block : blocks) {
-    const TaskId there = around.before ? around.before(block) : kNoTask;
+    const std::vector<std::string> names = phases_of(phases, kind, block.kind);
+    const TaskId there = around.before && !names.empty() ? around.before(block) : kNoTask;
     chain.begin_block();
     for (const std::string& name : needs_activations ? recomputed_phases(phases, block.kind) : Names{}) {
       const PhaseTasks& again = chain.append(name, block, true);
       if (recomputes_in_backward) path.link(name, again);
     }
-    for (const std::string& name : phases_of(phases, kind, block.kind)) {
+    for (const std::string& name : names) {
       const std::optional<PhaseTasks> work = chain.last();
       const PhaseTasks& now = chain.append(name, block);
       if (!name.ends_with("(W)")) path.link(name, now, work ? &*work : nullptr);

@@ -22,7 +22,7 @@ struct PassTasks {
   PhaseTasks input, output;
 };
 
-/// Of a block: its first task, and the end of its computation.
+/// Of a block: its first task (kNoTask where the pass has nothing to do there), and the end of its computation.
 struct BlockTasks {
   TaskId first = kNoTask, computed = kNoTask;
 };

@@ -14,7 +14,6 @@ SplitBlocks::Kernels& SplitBlocks::kernels_of(const Block& block) {
   const auto [found, is_new] = kernels_.try_emplace({all.replicated, all.experts});
   if (!is_new) return found->second;
   const int copies = setup.scenario.kind().pipeline->two_directions ? 2 : 1;  // of a stage, on ranks of the pipeline
-  const char* const gather = setup.scenario.training.splits_parameters() ? "gather" : kGatherOfStep;
   for (const SharedParameters& shared : shared_parameters(setup, all, copies)) {
     if (shared.replicas.ranks == 1 || shared.parameters == 0) continue;
     const auto prepared = [&](const char* name, const char* module, const Operator& op) {
@@ -22,9 +21,9 @@ SplitBlocks::Kernels& SplitBlocks::kernels_of(const Block& block) {
     };
     const double gradients = shared.parameters * gradient_bytes(setup.scenario.training);
     found->second.gathers.push_back(
-        prepared(gather, module_names::kGatherWeights, all_gather(shared.gathered_bytes, shared.replicas)));
+        prepared(kGather, module_names::kGatherWeights, all_gather(shared.gathered_bytes, shared.replicas)));
     found->second.reductions.push_back(
-        prepared("reduce-scatter", module_names::kReduceGradients, reduce_scatter(gradients, shared.replicas)));
+        prepared(kReduction, module_names::kReduceGradients, reduce_scatter(gradients, shared.replicas)));
   }
   return found->second;
 }

@@ -10,8 +10,9 @@
 
 namespace moeline {
 
-/// The phase of a gather before a step's first pass, of what the optimizer has changed.
-inline constexpr const char* kGatherOfStep = "all-gather";
+/// Phases that run beside the passes of their slots: early gathers and late reductions are no part of these.
+inline constexpr const char* kGather = "gather";
+inline constexpr const char* kReduction = "reduce-scatter";
 
 /// Parameters of a block are gathered while the block before it runs on its rank; its gradients are reduce-scattered
 /// beside the next one. Each has a stream of its own.

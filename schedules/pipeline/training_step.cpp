@@ -159,7 +159,7 @@ class StepWriter {
     if (!choices.splits_gradients() && !by_block_ && !gathers) return around;
     const bool reduces = choices.splits_gradients() && has_gradients;
     around.after = [this, &rank, reduces](const Block& block, const BlockTasks& tasks) {
-      split_.note(rank, block, tasks.first);
+      if (tasks.first != kNoTask) split_.note(rank, block, tasks.first);
       const TaskId end = reduces ? split_.reduce(rank, block, tasks.computed) : tasks.computed;
       if (by_block_) block_ends_.push_back(end);
     };
@@ -175,8 +175,10 @@ class StepWriter {
     if (there != kNoTask) program_.graph().start_after_end(there, tasks.first);
     if (gathers_) gather_meanwhile(rank, forward_blocks(slot), tasks, timing.length);
     if (by_block_) end_blocks_evenly(rank, slot, tasks, timing.length);
-    const TaskId out = gathers_ ? tasks.last : rank.after_start(tasks, timing.forward_out);
-    return {{tasks.first, out}, {tasks.first, rank.after_start(tasks, timing.backward_out)}};
+    const auto result = [&](Time at) {
+      return gathers_ || at >= timing.length ? tasks.last : rank.after_start(tasks, at);
+    };
+    return {{tasks.first, result(timing.forward_out)}, {tasks.first, result(timing.backward_out)}};
   }
 
   // The parameters of all blocks but the first: behind them is as much of the slot as of its blocks.

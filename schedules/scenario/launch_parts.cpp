@@ -14,8 +14,10 @@ const FlagsByName<GraphParts>& parts_by_name() {
 }
 
 // A part that no layer of the model has, or that cannot be captured; null: all that are listed can.
-const char* impossible_part(const GraphParts& parts, const Architecture& model) {
-  if (parts.mlp && model.dense_layers() == 0) return "mlp: no layer has a dense network";
+const char* impossible_part(const GraphParts& parts, const Setup& setup) {
+  const Architecture& model = setup.model;
+  const bool has_dense = model.dense_layers() > 0 && (setup.scenario.whole_model || model.n_routed_experts == 0);
+  if (parts.mlp && !has_dense) return "mlp: no layer has a dense network";
   if (parts.moe_router && model.n_routed_experts == 0) return "moe_router: there are no routed experts";
   if (parts.moe_preprocess && !parts.moe_router) return "moe_preprocess, goes with moe_router, which precedes it";
   return nullptr;
@@ -34,7 +36,7 @@ void read_launch(const Spec& spec, Setup& setup) {
   }
   s.launch = Launch::stream;
   s.graphs = read_flags(spec, "launch", "layer part", parts_by_name());
-  if (const char* part = impossible_part(s.graphs, setup.model)) throw spec.error("launch", part);
+  if (const char* part = impossible_part(s.graphs, setup)) throw spec.error("launch", part);
 }
 
 std::vector<std::string> graph_part_names(const GraphParts& parts) { return names_of(parts, parts_by_name()); }

@@ -205,5 +205,7 @@ TEST_CASE("bad jobs are refused at their line") {
   refused("tp: [1, 2]", "tp: [3]", 5, "search leaves no way to split the GPUs");
   refused("virtual_pp: [2]", "recompute: [everything]", 5, "search made no scenario of any of");
   refused("precision.linear=bf16", "parallelism.tp=2", 6, "set has 'parallelism.tp', which the plan itself decides");
+  refused("precision.linear=bf16", "layers=4", 6, "set has 'layers', which the plan itself decides");
+  refused("precision.linear=bf16", "slot_costs_ms.F=1", 6, "set has 'slot_costs_ms.F', which the plan itself decides");
   refused("search:", "serach:", 5, "did you mean 'search'?");
 }

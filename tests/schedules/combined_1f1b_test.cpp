@@ -72,6 +72,11 @@ TEST_CASE("overlap: none and no word are 1F1B as it was") {
   CHECK(run_of({}, "none").metrics.span == run_of({}, "default").metrics.span);
 }
 
+TEST_CASE("with one micro-batch there is no pair, and combined is plain") {
+  const Set one = {"workload.global_batch_size=16"};
+  CHECK(step_ms(run_of(one, "combined")) == doctest::Approx(step_ms(run_of(one, "none"))));
+}
+
 TEST_CASE("nothing in a combined step is hidden that takes longer than what may hide it") {
   const Run combined = run_of({"launch=graph"}, "combined");
   const Metrics& m = combined.metrics;

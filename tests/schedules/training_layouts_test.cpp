@@ -165,6 +165,55 @@ TEST_CASE("ZeRO-3 on a pipeline gathers each stage's layers, in both directions"
   }
 }
 
+TEST_CASE("ZeRO-3 runs in every pipeline of a whole model, where some passes of a block have nothing to do") {
+  for (const std::string& schedule : kSchedules) {
+    if (schedule.starts_with("dualpipe")) continue;  // whose passes overlap
+    CAPTURE(schedule);
+    const std::string chunks = schedule == "interleaved-1f1b" ? "2" : "1";
+    const auto run = [&](const char* zero) {
+      Set set = {"schedule=" + schedule,
+                 "parallelism={pp: 2, ep: 8, dp: 64}",
+                 "workload.global_batch_size=512",
+                 "layers=all",
+                 "level=phase",
+                 std::string("training={zero: ") + zero + "}"};
+      if (chunks == "2") set.emplace_back("parallelism.virtual_pp=2");
+      return run_of(set);
+    };
+    const Run one = run("1"), three = run("3");
+    CHECK(three.program.model_flops == doctest::Approx(one.program.model_flops));
+    for (std::size_t rank = 0; rank < 2; ++rank) {
+      CHECK(three.step()->ranks[rank].peak.weights < one.step()->ranks[rank].peak.weights);
+    }
+  }
+}
+
+TEST_CASE("slots of a rank do not overlap, whatever comes and goes beside them") {
+  for (const char* schedule : {"1f1b", "v-half", "zb-h2"}) {
+    for (const char* zero : {"1", "2", "3"}) {
+      CAPTURE(schedule);
+      CAPTURE(zero);
+      const Run run = run_of({std::string("schedule=") + schedule, "parallelism={pp: 4, ep: 8, dp: 64}",
+                              "workload.global_batch_size=512", std::string("training={zero: ") + zero + "}"});
+      const RankStep& rank = run.step()->ranks[1];
+      Time slots{};
+      for (const PhaseTimes& slot : run.phases) slots += slot.rank == 1 ? slot.end - slot.start : Time::zero();
+      CHECK(ms(slots + rank.parts.bubble + rank.parts.optimizer) == doctest::Approx(step_ms(run)).epsilon(0.001));
+    }
+  }
+}
+
+TEST_CASE("what no replica shares is not kept twice by ZeRO-3") {
+  const auto peak = [](const char* zero) {  // every rank has experts of its own
+    return run_of({"parallelism={pp: 1, ep: 8, dp: 8}", "layers=2", std::string("training={zero: ") + zero + "}"})
+        .step()
+        ->ranks.front()
+        .peak;
+  };
+  CHECK(peak("3").weights <= peak("1").weights);
+  CHECK(peak("2").gradients <= peak("1").gradients);
+}
+
 TEST_CASE("parameters come beside the first forward pass of each stage, or behind the optimizer") {
   for (const char* schedule : {"1f1b", "zb1p", "dualpipe", "zbv"}) {
     CAPTURE(schedule);
@@ -233,6 +282,7 @@ TEST_CASE("layouts that cannot be are refused by their key") {
   check_refused({"schedule=dualpipe", "parallelism={pp: 2, ep: 8, dp: 8}", "overlap=combined"},
                 "overlap combined belongs to 1f1b and interleaved-1f1b; dualpipe overlaps by a plan");
   check_refused({"launch=[attn, mlp]"}, "launch mlp: no layer has a dense network");
+  check_refused({"model=moonlight-16b-a3b", "launch=[mlp]"}, "launch mlp: no layer has a dense network");  // of the 8
   check_refused({"launch=[moe_preprocess]"}, "launch moe_preprocess, goes with moe_router");
   check_refused({"launch=[attention]"}, "launch names an unknown layer part 'attention'");
   check_refused({"training={zero: 2, overlap_gradients: false}"}, "training.overlap_gradients false, does not apply");
