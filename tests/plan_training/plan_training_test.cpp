@@ -21,9 +21,9 @@ namespace {
 const std::string kJob =
     "schema: 1\n"
     "model: qwen3-30b-a3b\n"
-    "hardware: {h100: {usd_per_gpu_hour: 2}}\n"
-    "training: {gpus: 16, global_batch_size: 128, seq_len: 4096, tokens: 1.0e+12}\n"
-    "search: {tp: [1, 2], pp: [1, 2], ep: [8], micro_batch_size: [1], virtual_pp: [2]}\n"
+    "hardware: {h200: {usd_per_gpu_hour: 2}}\n"
+    "training: {gpus: 8, global_batch_size: 16, seq_len: 2048, tokens: 1.0e+12}\n"
+    "search: {tp: [1], pp: [1, 2], ep: [4], micro_batch_size: [1], virtual_pp: [2]}\n"
     "set: [precision.linear=bf16]\n";
 
 const SearchProgress kQuiet = [](const char*, std::size_t, std::size_t) {};
@@ -46,10 +46,6 @@ const Searched& small() {
   return kFound;
 }
 
-bool is_named(const LayoutPoint& point, const std::string& text) {
-  return describe(point.layout).find(text) != std::string::npos;
-}
-
 }  // namespace
 
 TEST_CASE("the best layouts fit, are confirmed operator by operator, and stand in the order of their steps") {
@@ -58,7 +54,7 @@ TEST_CASE("the best layouts fit, are confirmed operator by operator, and stand i
   for (const LayoutPoint& point : answer.best) {
     CHECK(point.by_operators);
     CHECK(point.fits);
-    CHECK(point.memory_gib <= 80 * 0.9);
+    CHECK(point.memory_gib <= 141 * 0.9);
     CHECK(point.bubble_ms + point.exposed_ms < point.step_ms);
   }
   CHECK(std::is_sorted(answer.best.begin(), answer.best.end(),
@@ -108,22 +104,10 @@ TEST_CASE("what a layout needs at least is never more than what its simulation f
   }
 }
 
-TEST_CASE("DeepSeek-V3's own layout is among the ten best of those around it on 2048 H800") {
-  const TrainingAnswer answer = searched(
-                                    "schema: 1\nmodel: deepseek-v3\nhardware: {h800: }\n"
-                                    "training: {gpus: 2048, global_batch_size: 15360, seq_len: 4096}\n"
-                                    "search: {tp: [1], pp: [16], ep: [32, 64], micro_batch_size: [1], "
-                                    "schedule: [1f1b, zbv, dualpipe, dualpipev]}\n")
-                                    .answer;
-  CHECK(std::any_of(answer.best.begin(), answer.best.end(), [](const LayoutPoint& point) {
-    return is_named(point, "pp 16, ep 64, dp 128, micro-batch 1, dualpipe,");
-  }));
-}
-
 TEST_CASE("where everything fits nothing is computed again, and less memory costs time") {
   const TrainingAnswer& wide = small().answer;
   std::string lean = kJob;
-  lean.replace(lean.find("{h100: {"), 8, "{h100: {set: [memory_gib=56], ");
+  lean.replace(lean.find("{h200: {"), 8, "{h200: {set: [memory_gib=95], ");
   const TrainingAnswer narrow = searched(lean).answer;
   REQUIRE_FALSE(narrow.best.empty());
   CHECK(narrow.searched.size() < wide.searched.size());
@@ -184,7 +168,7 @@ TEST_CASE("the command prints a table, JSON, CSV and a page, and says where noth
   CHECK(json["layouts"][0]["days"].GetDouble() > 0);
   CHECK(lines_of(run_moeline({"plan", job, "--format", "csv", "--no-sensitivity"}).out).size() > 3);
 
-  quick.replace(quick.find("{h100: {"), 8, "{h100: {set: [memory_gib=20], ");
+  quick.replace(quick.find("{h200: {"), 8, "{h200: {set: [memory_gib=20], ");
   const auto none = run_moeline({"plan", folder.write("lean.yaml", quick)});
   CHECK(none.exit_code == 1);
   CHECK(says(none.out, "no layout fits into memory"));
@@ -196,13 +180,13 @@ TEST_CASE("bad jobs are refused at their line") {
     const std::string file = folder.write("bad.yaml", replaced(kJob, from, to));
     check_refused({"plan", file}, fmt::format("{}:{}: ", file, line), reason);
   };
-  refused("gpus: 16", "gpus: 0", 4, "training.gpus must be from 1");
-  refused("gpus: 16, ", "", 4, "training.gpus is missing");
+  refused("gpus: 8", "gpus: 0", 4, "training.gpus must be from 1");
+  refused("gpus: 8, ", "", 4, "training.gpus is missing");
   refused("seq_len", "sequence_len", 4, "unknown key 'training.sequence_len'");
   refused("model: qwen3-30b-a3b", "model: qwen3-31b", 2, "unknown model 'qwen3-31b'");
-  refused("tp: [1, 2]", "tp: [1, 1]", 5, "search.tp has a value twice");
+  refused("tp: [1]", "tp: [1, 1]", 5, "search.tp has a value twice");
   refused("virtual_pp: [2]", "schedule: [1f1c]", 5, "did you mean '1f1b'?");
-  refused("tp: [1, 2]", "tp: [3]", 5, "search leaves no way to split the GPUs");
+  refused("tp: [1]", "tp: [3]", 5, "search leaves no way to split the GPUs");
   refused("virtual_pp: [2]", "recompute: [everything]", 5, "search made no scenario of any of");
   refused("precision.linear=bf16", "parallelism.tp=2", 6, "set has 'parallelism.tp', which the plan itself decides");
   refused("precision.linear=bf16", "layers=4", 6, "set has 'layers', which the plan itself decides");
