@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "experiments/run/step_memory.hpp"
 #include "moe/training_memory.hpp"
 #include "schedules/pipeline/pipeline.hpp"
-#include "schedules/pipeline/replicas.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
@@ -23,19 +23,6 @@ int most_kept(const Scenario& scenario) {
   return most;
 }
 
-double lasting_bytes(const Setup& setup, const std::vector<Block>& blocks, int copies) {
-  const TrainingChoices& c = setup.scenario.training;
-  const StageParameters all = stage_parameters(setup.model, blocks, stage_split(setup.scenario));
-  const auto kept = [&](double replicated, double experts, bool split) {
-    return split ? replicated / replicas_of_stage(setup, copies).ranks +
-                       experts / replicas_of_experts(setup, copies).ranks
-                 : replicated + experts;
-  };
-  return kept(all.replicated_bytes, all.experts_bytes, c.splits_parameters()) +
-         gradient_bytes(c) * kept(all.replicated, all.experts, c.splits_gradients()) +
-         optimizer_bytes(c) * kept(all.replicated, all.experts, c.splits_optimizer());
-}
-
 }  // namespace
 
 double least_memory_bytes(const Setup& setup) {
@@ -47,7 +34,8 @@ double least_memory_bytes(const Setup& setup) {
     if (is_layer(block.kind)) saved += saved_bytes(setup.block_work(true, block));
   }
   const int copies = s.kind().pipeline->two_directions ? 2 : 1;
-  const double lasting = copies * lasting_bytes(setup, blocks, copies) / s.parallelism.pp;
+  const StageParameters all = stage_parameters(setup.model, blocks, stage_split(s));
+  const double lasting = copies * lasting_memory(setup, all, copies).total() / s.parallelism.pp;
   return kUnequalStages * (lasting + most_kept(s) * saved / stage_count(s));
 }
 

@@ -97,9 +97,7 @@ class RankMemory {
     return changes;
   }
 
-  // Replicas share the optimizer's states: as replicas.hpp counts them.
   [[nodiscard]] StepMemory lasting(std::size_t rank) const {
-    const TrainingChoices& choices = setup_.scenario.training;
     StageBlocks held;
     int copies = 1;
     for (const auto& [stage, holders] : copies_) {
@@ -109,25 +107,7 @@ class RankMemory {
       held.insert(held.end(), blocks.begin(), blocks.end());
     }
     const StageParameters own = stage_parameters(setup_.model, held, stage_split(setup_.scenario));
-    const int replicas = replicas_of_stage(setup_, copies).ranks;
-    const int expert_replicas = replicas_of_experts(setup_, copies).ranks;
-    const auto kept = [&](double replicated, double experts, bool split) {
-      return split ? replicated / replicas + experts / expert_replicas : replicated + experts;
-    };
-    // What is split is whole in the block that runs, and in the one that comes or goes beside it.
-    const StageParameters largest = largest_block(held);
-    const auto in_use = [](double parts, double whole, double block) { return std::min(whole, parts + 2 * block); };
-    const auto passing = [&](double all_replicated, double all_experts, double replicated, double experts, bool split) {
-      if (!split) return all_replicated + all_experts;
-      return in_use(all_replicated / replicas, all_replicated, replicated) +
-             in_use(all_experts / expert_replicas, all_experts, experts);
-    };
-    StepMemory memory;
-    memory.weights = passing(own.replicated_bytes, own.experts_bytes, largest.replicated_bytes, largest.experts_bytes,
-                             choices.splits_parameters());
-    memory.gradients = gradient_bytes(choices) * passing(own.replicated, own.experts, largest.replicated,
-                                                         largest.experts, choices.splits_gradients());
-    memory.optimizer = optimizer_bytes(choices) * kept(own.replicated, own.experts, choices.splits_optimizer());
+    StepMemory memory = lasting_memory(setup_, own, copies, largest_block(held));
     const Comm& comm = setup_.scenario.comm;
     if (comm.mode == CommMode::normal) {
       memory.communication = normal_buffer_bytes(setup_.model, setup_.scenario.parallelism.ep, comm.num_sms);
@@ -152,6 +132,28 @@ class RankMemory {
 };
 
 }  // namespace
+
+StepMemory lasting_memory(const Setup& setup, const StageParameters& own, int copies, const StageParameters& in_use) {
+  const TrainingChoices& choices = setup.scenario.training;
+  const int replicas = replicas_of_stage(setup, copies).ranks,
+            expert_replicas = replicas_of_experts(setup, copies).ranks;
+  const auto kept = [&](double replicated, double experts, bool split) {
+    return split ? replicated / replicas + experts / expert_replicas : replicated + experts;
+  };
+  // Whole in the block that runs, and in the one that comes or goes beside it.
+  const auto passing = [&](double StageParameters::*replicated, double StageParameters::*experts, bool split) {
+    if (!split) return own.*replicated + own.*experts;
+    return std::min(own.*replicated, own.*replicated / replicas + 2 * (in_use.*replicated)) +
+           std::min(own.*experts, own.*experts / expert_replicas + 2 * (in_use.*experts));
+  };
+  StepMemory memory;
+  memory.weights =
+      passing(&StageParameters::replicated_bytes, &StageParameters::experts_bytes, choices.splits_parameters());
+  memory.gradients = gradient_bytes(choices) *
+                     passing(&StageParameters::replicated, &StageParameters::experts, choices.splits_gradients());
+  memory.optimizer = optimizer_bytes(choices) * kept(own.replicated, own.experts, choices.splits_optimizer());
+  return memory;
+}
 
 void add_memory(const Setup& setup, StepReport& report) {
   const StepLayout& layout = report.layout;

@@ -10,4 +10,10 @@ namespace moeline {
 /// weights, what those need is there from then on until the end of their W. REQUIRES: the report has its slots.
 void add_memory(const Setup& setup, StepReport& report);
 
+/// Weights, gradients and optimizer states of a rank whose stages have `own` parameters, each stage on `copies` ranks
+/// of the pipeline; replicas share what is split, as replicas.hpp counts them. `in_use`: the block of split ones that
+/// is whole while it runs.
+[[nodiscard]] StepMemory lasting_memory(const Setup& setup, const StageParameters& own, int copies,
+                                        const StageParameters& in_use = {});
+
 }  // namespace moeline
