@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 
+#include "experiments/plan/plan_lists.hpp"
+
 namespace moeline {
 namespace {
 
@@ -13,12 +15,6 @@ std::vector<int> usual_units(const HardwareProfile& machine, const std::vector<i
   for (int part = 1; part < gpus; part *= 2) units.insert(part);
   for (const int count : nodes) units.insert(count * gpus);
   return {units.begin(), units.end()};
-}
-
-std::vector<int> powers_of_two(int most) {
-  std::vector<int> powers;
-  for (int power = 1; power <= most; power *= 2) powers.push_back(power);
-  return powers;
 }
 
 // Every way in which so many GPUs share a layer, by the ranks of an attention group.

@@ -1,5 +1,7 @@
 #include "experiments/plan/plan_hardware.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "experiments/plan/plan_lists.hpp"
@@ -7,6 +9,13 @@
 
 namespace moeline {
 namespace {
+
+// A path may hold what means something in YAML.
+std::string quoted(const std::string& text) {
+  std::string inside;
+  for (const char c : text) inside += c == '\'' ? "''" : std::string(1, c);
+  return "'" + inside + "'";
+}
 
 // Refuses what load_profile and its kernel sets do not know, at its line.
 PlanHardware read_machine(const Spec& list, const std::string& name, const std::filesystem::path& file) {
@@ -43,6 +52,15 @@ std::vector<PlanHardware> read_plan_hardware(const Spec& plan, const std::filesy
     throw plan.error("hardware", "compares several machines, each of which needs its usd_per_gpu_hour");
   }
   return hardware;
+}
+
+std::string scenario_head(const std::string& model, const PlanHardware& machine) {
+  const std::string kernels = machine.kernels.empty() ? "" : fmt::format("kernels: {}\n", machine.kernels);
+  return fmt::format("schema: 1\nmodel: {}\nhardware: {}\n{}", quoted(model), machine.name, kernels);
+}
+
+void add_facts(const PlanHardware& machine, std::vector<std::string>& set) {
+  for (const std::string& fact : machine.set) set.push_back("hardware." + fact);
 }
 
 }  // namespace moeline

@@ -20,4 +20,10 @@ struct PlanHardware {
 /// machines are compared without their prices.
 [[nodiscard]] std::vector<PlanHardware> read_plan_hardware(const Spec& plan, const std::filesystem::path& file);
 
+/// The first lines of a scenario: schema, model, hardware, kernels. A model's path may hold what means something in
+/// YAML.
+[[nodiscard]] std::string scenario_head(const std::string& model, const PlanHardware& machine);
+/// Its changed facts, as after simulate --set.
+void add_facts(const PlanHardware& machine, std::vector<std::string>& set);
+
 }  // namespace moeline

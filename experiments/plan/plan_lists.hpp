@@ -28,4 +28,11 @@ template <class Values>
   return spec.has(key) ? spec.texts(key) : std::vector<std::string>{};
 }
 
+/// 1, 2, 4, ... up to `most`.
+[[nodiscard]] inline std::vector<int> powers_of_two(int most) {
+  std::vector<int> powers;
+  for (int power = 1; power <= most; power *= 2) powers.push_back(power);
+  return powers;
+}
+
 }  // namespace moeline

@@ -17,13 +17,6 @@ namespace {
 
 int tokens_of(double mean) { return std::max(1, static_cast<int>(std::lround(mean))); }
 
-// A path may hold what means something in YAML.
-std::string quoted(const std::string& text) {
-  std::string inside;
-  for (const char c : text) inside += c == '\'' ? "''" : std::string(1, c);
-  return "'" + inside + "'";
-}
-
 std::string parallelism_of(const Parallelism& unit, const Architecture& model) {
   const std::string experts =
       model.n_routed_experts == 0 ? "" : fmt::format(", ep: {}, moe_tp: {}", unit.ep, unit.moe_tp);
@@ -60,11 +53,8 @@ Points::Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known)
 double Points::usable_bytes() const { return memory_gib_ * (1 << 30) * (1 - plan_.memory_reserve); }
 
 Points::Question Points::of_machine(std::string scenario, std::vector<std::string> set) const {
-  const std::string kernels = machine_.kernels.empty() ? "" : fmt::format("kernels: {}\n", machine_.kernels);
-  for (const std::string& fact : machine_.set) set.push_back("hardware." + fact);
-  return {
-      fmt::format("schema: 1\nmodel: {}\nhardware: {}\n{}{}", quoted(plan_.model), machine_.name, kernels, scenario),
-      set};
+  add_facts(machine_, set);
+  return {scenario_head(plan_.model, machine_) + scenario, set};
 }
 
 std::string Points::prompts(int tokens) const {

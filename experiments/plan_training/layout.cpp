@@ -5,23 +5,18 @@
 
 #include <algorithm>
 
+#include "experiments/plan/plan_lists.hpp"
 #include "hardware/profile.hpp"
 #include "schedules/scenario/schedule_kinds.hpp"
 
 namespace moeline {
 namespace {
 
-std::vector<int> powers_of_two(int most) {
-  std::vector<int> powers;
-  for (int power = 1; power <= most; power *= 2) powers.push_back(power);
-  return powers;
-}
-
 std::vector<int> listed_or(const std::vector<int>& listed, int most) {
   return listed.empty() ? powers_of_two(most) : listed;
 }
 
-bool contains(const std::vector<std::string>& words, const std::string& word) {
+bool allows(const std::vector<std::string>& words, const std::string& word) {
   return words.empty() || std::find(words.begin(), words.end(), word) != words.end();
 }
 
@@ -31,10 +26,10 @@ bool divides(int a, int b) { return a % b == 0 || b % a == 0; }
 std::vector<std::string> overlaps_of(const Layout& layout, const TrainingJob& job) {
   const ScheduleKind& kind = schedule_named(layout.schedule);
   std::vector<std::string> overlaps;
-  if (contains(job.space.overlap, "none")) overlaps.emplace_back(kind.plan.empty() ? "default" : "none");
-  if (!kind.plan.empty() && contains(job.space.overlap, "combined")) overlaps = {"default"};
+  if (allows(job.space.overlap, "none")) overlaps.emplace_back(kind.plan.empty() ? "default" : "none");
+  if (!kind.plan.empty() && allows(job.space.overlap, "combined")) overlaps = {"default"};
   const bool combines = kind.may_combine() && layout.split.ep > 1;
-  if (combines && contains(job.space.overlap, "combined")) overlaps.emplace_back("combined");
+  if (combines && allows(job.space.overlap, "combined")) overlaps.emplace_back("combined");
   return overlaps;
 }
 
@@ -49,7 +44,7 @@ void add_overlaps(Layout layout, const TrainingJob& job, std::vector<Layout>& or
 void add_order(const Layout& split, const std::string& schedule, int chunks, const TrainingJob& job,
                const Architecture& model, std::vector<Layout>& orders) {
   const PipelineKind& kind = *schedule_named(schedule).pipeline;
-  if (!contains(job.space.schedule, schedule)) return;
+  if (!allows(job.space.schedule, schedule)) return;
   const int stages = split.split.pp * std::max({1, chunks, kind.stages_per_rank});
   if (stages > static_cast<int>(model.layers.size()) || (kind.two_directions && split.split.pp % 2 != 0)) return;
   Layout layout = split;
@@ -85,16 +80,25 @@ std::string describe(const Layout& layout) {
 std::string scenario_of(const Layout& layout, const TrainingJob& job, const char* level) {
   const Parallelism& p = layout.split;
   const PlanHardware& machine = job.hardware[layout.machine];
-  const std::string kernels = machine.kernels.empty() ? "" : fmt::format("kernels: {}\n", machine.kernels);
   const std::string chunks = p.virtual_pp > 1 ? fmt::format(", virtual_pp: {}", p.virtual_pp) : "";
   const std::string recompute =
       layout.recompute == "default" ? "" : fmt::format("training: {{recompute: {}}}\n", layout.recompute);
   return fmt::format(
-      "schema: 1\nmodel: {}\nhardware: {}\n{}schedule: {}\noverlap: {}\nlevel: {}\n"
+      "{}schedule: {}\noverlap: {}\nlevel: {}\n"
       "parallelism: {{tp: {}, cp: {}, pp: {}{}, ep: {}, dp: {}}}\n"
       "workload: {{phase: train, seq_len: {}, micro_batch_size: {}, global_batch_size: {}}}\n{}",
-      job.model, machine.name, kernels, layout.schedule, layout.overlap, level, p.tp, p.cp, p.pp, chunks, p.ep, p.dp,
+      scenario_head(job.model, machine), layout.schedule, layout.overlap, level, p.tp, p.cp, p.pp, chunks, p.ep, p.dp,
       job.seq_len, layout.micro_batch_size, job.global_batch_size, recompute);
+}
+
+std::vector<std::string> changes_of(const Layout& layout, const TrainingJob& job) {
+  std::vector<std::string> set = job.set;
+  add_facts(job.hardware[layout.machine], set);
+  return set;
+}
+
+Setup setup_of(const Layout& layout, const TrainingJob& job) {
+  return read_setup(Spec::parse(job.file.string(), scenario_of(layout, job, "phase")), changes_of(layout, job));
 }
 
 std::vector<Layout> splits_of(const TrainingJob& job, const Architecture& model, std::size_t machine) {

@@ -6,7 +6,7 @@
 
 #include "architecture/architecture.hpp"
 #include "experiments/plan_training/training_job.hpp"
-#include "schedules/scenario/parallelism.hpp"
+#include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
 
@@ -26,6 +26,11 @@ struct Layout {
 
 /// The scenario of a layout, without the job's changes. `level` as of a scenario.
 [[nodiscard]] std::string scenario_of(const Layout& layout, const TrainingJob& job, const char* level);
+
+/// What the job and the layout's machine change in it, as after simulate --set.
+[[nodiscard]] std::vector<std::string> changes_of(const Layout& layout, const TrainingJob& job);
+/// The scenario of a layout, by slots, with these changes. Throws SpecError where it is none.
+[[nodiscard]] Setup setup_of(const Layout& layout, const TrainingJob& job);
 
 /// Every way to split the GPUs of a machine: tp, cp, pp, ep as the job lists them, dp what is left, crossed with its
 /// micro-batch sizes. Left out what does not divide. Where the job lists none: tp 1, 2, 4, ... to a node; cp 1, and

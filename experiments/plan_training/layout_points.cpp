@@ -45,8 +45,7 @@ LayoutPoint LayoutPoints::confirmed(const Layout& layout) {
 
 LayoutPoint LayoutPoints::simulated(const Layout& layout, const char* level, const std::vector<std::string>& changes) {
   const std::string text = scenario_of(layout, job_, level);
-  std::vector<std::string> set = job_.set;
-  for (const std::string& fact : job_.hardware[layout.machine].set) set.push_back("hardware." + fact);
+  std::vector<std::string> set = changes_of(layout, job_);
   set.insert(set.end(), changes.begin(), changes.end());
   return *known_.get(text + fmt::format("{}", fmt::join(set, "\n")), [&] {
     LayoutPoint point{.layout = layout};

@@ -47,8 +47,7 @@ class Search {
   [[nodiscard]] bool by_megatron(const std::vector<Layout>& layouts) const {
     for (const Layout& layout : layouts) {
       try {
-        return read_setup(Spec::parse(job_.file.string(), scenario_of(layout, job_, "phase")), job_.set)
-            .scenario.training.by_megatron();
+        return setup_of(layout, job_).scenario.training.by_megatron();
       } catch (const SpecError&) {
         continue;
       }

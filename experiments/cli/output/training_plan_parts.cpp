@@ -111,8 +111,7 @@ TextTable sensitivity_table(const TrainingPlanResult& result) {
 }
 
 MegatronFlags flags_of(const TrainingJob& job, const Layout& layout) {
-  const Setup setup = read_setup(Spec::parse(job.file.string(), scenario_of(layout, job, "phase")), job.set);
-  return megatron_flags(layout, setup.scenario);
+  return megatron_flags(layout, setup_of(layout, job).scenario);
 }
 
 std::string flags_text(const TrainingJob& job, const Layout& layout) {
