@@ -130,7 +130,7 @@ Explanation explain(const TaskGraph& graph, const Timeline& timeline, Time span,
 
 std::string key_of_resource(const std::string& name) {
   static const std::map<std::string, std::string> kKeys = {
-      {"SMs", "sm_time"}, {"HBM", "hbm"}, {"NVLink", "nvlink"}, {"NIC", "nic"}};
+      {"SMs", "sm_time"}, {"HBM", "hbm"}, {"NVLink", "nvlink"}, {"NIC", "nic"}, {"host", "host"}};
   const auto found = kKeys.find(name.substr(0, name.find(' ')));
   return found == kKeys.end() ? name : found->second;
 }

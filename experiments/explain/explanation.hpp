@@ -25,7 +25,7 @@ struct Explanation {
   std::vector<PathStep> path{};                  ///< of the span
   std::vector<Blame> blame{};                    ///< sums to the span
   std::vector<SpanSensitivity> sensitivities{};  ///< largest first
-  std::vector<Bound> bounds{};                   ///< largest first: path, cycle, sm_time, hbm, nvlink, nic
+  std::vector<Bound> bounds{};                   ///< largest first: path, cycle, sm_time, hbm, nvlink, nic, host
   std::vector<Blame> idle{};                     ///< time without the work of the busiest resource; largest first
   std::string idle_of{};                         ///< that resource; "": none
   std::vector<Alternative> alternatives{};       ///< least slack first

@@ -24,6 +24,7 @@ const std::vector<MachineChange>& changes() {
       {"link:nic", [](MachineFacts& facts, double times) { facts.nic_GBps *= times; }},
       {"link:nvlink", [](MachineFacts& facts, double times) { facts.nvlink_GBps *= times; }},
       {"link:hbm", [](MachineFacts& facts, double times) { facts.hbm_GBps *= times; }},
+      {"link:host", [](MachineFacts& facts, double times) { facts.host_GBps *= times; }},
       {"latency",
        [](MachineFacts& facts, double times) {
          facts.nic_latency_us *= times;
@@ -49,13 +50,16 @@ double ln_ratio(double after, double before) { return after > 0 && before > 0 ? 
 
 double rate_of(const Price& price, const std::string& link) {
   if (link.starts_with("HBM")) return price.hbm_GBps;
-  return link.starts_with("NVLink") ? price.nvlink_GBps : price.nic_GBps;
+  if (link.starts_with("NVLink")) return price.nvlink_GBps;
+  const bool copies = link.starts_with("host") && price.host_GBps > 0;
+  return copies ? price.host_GBps : price.nic_GBps;  // which shares the link to the host
 }
 
 double capacity_of(const MachineFacts& facts, const Resource& resource) {
   if (resource.kind == ResourceKind::sm_pool) return facts.sms;
   if (resource.name.starts_with("HBM")) return facts.hbm_GBps;
-  return resource.name.starts_with("NVLink") ? facts.nvlink_GBps : facts.nic_GBps;
+  if (resource.name.starts_with("NVLink")) return facts.nvlink_GBps;
+  return resource.name.starts_with("host") ? facts.host_GBps : facts.nic_GBps;
 }
 
 // ps by which the span changes where kernels and links are as `after` says.
@@ -141,7 +145,11 @@ std::vector<Item> hardware_items(const Run& run, const Gradient& gradient) {
   if (run.program.kernels.empty()) return {};
   const std::vector<Price> before = prices(run, run.setup.machine.facts);
   std::vector<Item> items{sms_item(run, gradient, before)};
-  for (const MachineChange& change : changes()) items.push_back(item_of(run, gradient, before, change));
+  const bool offloads = run.setup.scenario.training.offloads();
+  for (const MachineChange& change : changes()) {
+    if (change.what == "link:host" && !offloads) continue;
+    items.push_back(item_of(run, gradient, before, change));
+  }
   return items;
 }
 

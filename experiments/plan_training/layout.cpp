@@ -59,6 +59,17 @@ std::vector<int> chunks_of(const TrainingJob& job) {
   return job.space.virtual_pp.empty() ? std::vector<int>{2, 4, 8} : job.space.virtual_pp;
 }
 
+bool offloads(const MemorySaving& saving) { return saving.offload != "default" && saving.offload != "none"; }
+
+// As a key of a scenario.
+std::string training_of(const MemorySaving& saving) {
+  std::vector<std::string> keys;
+  if (saving.recompute != "default") keys.push_back("recompute: " + saving.recompute);
+  if (offloads(saving)) keys.push_back("offload: " + saving.offload);
+  if (saving.offload_optimizer) keys.emplace_back("offload_optimizer: true");
+  return keys.empty() ? "" : fmt::format("training: {{{}}}\n", fmt::join(keys, ", "));
+}
+
 }  // namespace
 
 std::string describe(const Layout& layout) {
@@ -73,7 +84,10 @@ std::string describe(const Layout& layout) {
   add("ep", p.ep);
   text += fmt::format("dp {}, micro-batch {}, {}", p.dp, layout.micro_batch_size, layout.schedule);
   if (layout.overlap != "default") text += " " + layout.overlap;
-  if (layout.recompute != "default") text += ", recompute " + layout.recompute;
+  const MemorySaving& saving = layout.saving;
+  if (saving.recompute != "default") text += ", recompute " + saving.recompute;
+  if (offloads(saving)) text += ", offload " + saving.offload;
+  if (saving.offload_optimizer) text += ", offload the optimizer";
   return text;
 }
 
@@ -81,14 +95,12 @@ std::string scenario_of(const Layout& layout, const TrainingJob& job, const char
   const Parallelism& p = layout.split;
   const PlanHardware& machine = job.hardware[layout.machine];
   const std::string chunks = p.virtual_pp > 1 ? fmt::format(", virtual_pp: {}", p.virtual_pp) : "";
-  const std::string recompute =
-      layout.recompute == "default" ? "" : fmt::format("training: {{recompute: {}}}\n", layout.recompute);
   return fmt::format(
       "{}schedule: {}\noverlap: {}\nlevel: {}\n"
       "parallelism: {{tp: {}, cp: {}, pp: {}{}, ep: {}, dp: {}}}\n"
       "workload: {{phase: train, seq_len: {}, micro_batch_size: {}, global_batch_size: {}}}\n{}",
       scenario_head(job.model, machine), layout.schedule, layout.overlap, level, p.tp, p.cp, p.pp, chunks, p.ep, p.dp,
-      job.seq_len, layout.micro_batch_size, job.global_batch_size, recompute);
+      job.seq_len, layout.micro_batch_size, job.global_batch_size, training_of(layout.saving));
 }
 
 std::vector<std::string> changes_of(const Layout& layout, const TrainingJob& job) {
@@ -128,6 +140,8 @@ std::vector<Layout> splits_of(const TrainingJob& job, const Architecture& model,
   return splits;
 }
 
+namespace {
+
 std::vector<std::string> recomputations_of(const TrainingJob& job, const Architecture& model, bool by_megatron) {
   if (!job.space.recompute.empty()) return job.space.recompute;
   if (!by_megatron) return {"selective", "full"};
@@ -138,6 +152,20 @@ std::vector<std::string> recomputations_of(const TrainingJob& job, const Archite
   if (model.dense_layers() > 0) modules.emplace_back("mlp");
   if (routed) modules.emplace_back("moe_act");
   return {"none", fmt::format("[{}]", fmt::join(modules, ", ")), "full"};
+}
+
+}  // namespace
+
+std::vector<MemorySaving> savings_of(const TrainingJob& job, const Architecture& model, bool by_megatron) {
+  const std::vector<std::string> nothing = {"default"};
+  std::vector<MemorySaving> savings;
+  for (const std::string& recompute : recomputations_of(job, model, by_megatron)) {
+    for (const std::string& offload : job.space.offload.empty() ? nothing : job.space.offload) {
+      if (recompute == "full" && offload != "none" && offload != "default") continue;  // nothing is left to offload
+      for (const bool optimizer : job.space.offload_optimizer) savings.push_back({recompute, offload, optimizer});
+    }
+  }
+  return savings;
 }
 
 std::vector<Layout> first_orders_of(const Layout& split, const TrainingJob& job, const Architecture& model) {

@@ -10,13 +10,22 @@
 
 namespace moeline {
 
+/// What a rank does to keep less.
+struct MemorySaving {
+  std::string recompute = "default";  ///< as of training.recompute
+  std::string offload = "default";    ///< as of training.offload
+  bool offload_optimizer = false;
+
+  bool operator==(const MemorySaving&) const = default;
+};
+
 struct Layout {
   std::size_t machine = 0;  ///< of the job's
   Parallelism split;
   int micro_batch_size = 1;
   std::string schedule = "1f1b";
-  std::string overlap = "default";    ///< or "combined", "none" as of a scenario
-  std::string recompute = "default";  ///< as of training.recompute
+  std::string overlap = "default";  ///< or "combined", "none" as of a scenario
+  MemorySaving saving{};
 
   bool operator==(const Layout&) const = default;
 };
@@ -38,10 +47,10 @@ struct Layout {
 /// the experts; micro-batches of 1, 2 and 4 sequences.
 [[nodiscard]] std::vector<Layout> splits_of(const TrainingJob& job, const Architecture& model, std::size_t machine);
 
-/// What a rank computes again, from the fastest to the leanest: the job's, or by Megatron's operators nothing, all of
-/// its modules that the model has, each whole layer; by DeepSeek's their selection, each whole layer.
-[[nodiscard]] std::vector<std::string> recomputations_of(const TrainingJob& job, const Architecture& model,
-                                                         bool by_megatron);
+/// What a rank may do to keep less, from the fastest to the leanest. It computes again what the job lists, or by
+/// Megatron's operators nothing, all of its modules that the model has, each whole layer; by DeepSeek's their
+/// selection, each whole layer. It offloads what the job lists, or nothing.
+[[nodiscard]] std::vector<MemorySaving> savings_of(const TrainingJob& job, const Architecture& model, bool by_megatron);
 
 /// Orders of work that stand for all of them while splits are compared: 1F1B and, with a pipeline, interleaved ones of
 /// 2, 4 and 8 chunks; each without and with the all-to-all of one pass behind the other's computation.

@@ -36,6 +36,14 @@ void add_recomputation(const TrainingChoices& c, std::vector<std::string>& flags
   }
 }
 
+void add_offload(const TrainingChoices& c, std::vector<std::string>& flags) {
+  if (c.offload.any()) {
+    flags.push_back(fmt::format("--fine-grained-activation-offloading --offload-modules {}",
+                                fmt::join(offloaded_modules(c.offload), " ")));
+  }
+  if (c.offload_optimizer) flags.emplace_back("--offload-optimizer-states");
+}
+
 void add_experts(const Scenario& s, MegatronFlags& out) {
   if (s.parallelism.ep == 1) return;
   if (s.comm.mode == CommMode::normal) out.flags.emplace_back("--moe-token-dispatcher-type flex --moe-enable-deepep");
@@ -75,6 +83,7 @@ MegatronFlags megatron_flags(const Layout& layout, const Scenario& scenario) {
   add_parallelism(scenario.parallelism, out.flags);
   add_batches(scenario, out.flags);
   add_recomputation(scenario.training, out.flags);
+  add_offload(scenario.training, out.flags);
   add_experts(scenario, out);
   add_overlap(scenario, out);
   add_launch(scenario, out);

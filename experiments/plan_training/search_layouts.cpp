@@ -29,12 +29,12 @@ class Search {
     for (std::size_t machine = 0; machine < job_.hardware.size(); ++machine) {
       for (const Layout& split : splits_of(job_, model_, machine)) append(first_orders_of(split, job_, model_), first);
     }
-    recomputations_ = recomputations_of(job_, model_, by_megatron(first));
+    savings_ = savings_of(job_, model_, by_megatron(first));
     each("splits", first, [&](const Layout& layout) { add_first_that_fits(layout); });
     if (!any_ran()) throw no_layout(first.size());
     std::vector<Layout> orders;
     for (const Layout& split : best_splits()) {
-      for (const Layout& order : orders_of(split, job_, model_)) append(recomputed(order), orders);
+      for (const Layout& order : orders_of(split, job_, model_)) append(with_savings(order), orders);
     }
     each("orders", orders, [&](const Layout& layout) { (void)add(points_.quick(layout)); });
     sort();
@@ -59,10 +59,10 @@ class Search {
     layouts.insert(layouts.end(), more.begin(), more.end());
   }
 
-  [[nodiscard]] std::vector<Layout> recomputed(Layout layout) const {
+  [[nodiscard]] std::vector<Layout> with_savings(Layout layout) const {
     std::vector<Layout> layouts;
-    for (const std::string& recompute : recomputations_) {
-      layout.recompute = recompute;
+    for (const MemorySaving& saving : savings_) {
+      layout.saving = saving;
       layouts.push_back(layout);
     }
     return layouts;
@@ -92,7 +92,7 @@ class Search {
   }
 
   void add_first_that_fits(const Layout& order) {
-    for (const Layout& layout : recomputed(order)) {
+    for (const Layout& layout : with_savings(order)) {
       const LayoutPoint point = points_.quick(layout);
       if (add(point) || !point.is_scenario()) return;
     }
@@ -159,7 +159,7 @@ class Search {
   std::size_t workers_;
   const SearchProgress& progress_;
   Architecture model_;
-  std::vector<std::string> recomputations_;
+  std::vector<MemorySaving> savings_;
   std::mutex mutex_;
   TrainingAnswer answer_;
 };

@@ -32,7 +32,8 @@ std::vector<std::string> words(const Spec& spec, const char* key, const char* wh
 }
 
 LayoutSpace read_space(const Spec& spec) {
-  spec.expect({"tp", "cp", "pp", "ep", "micro_batch_size", "virtual_pp", "schedule", "overlap", "recompute"});
+  spec.expect({"tp", "cp", "pp", "ep", "micro_batch_size", "virtual_pp", "schedule", "overlap", "recompute", "offload",
+               "offload_optimizer"});
   LayoutSpace space;
   space.tp = integers_or_none(spec, "tp", 1, 4096);
   space.cp = integers_or_none(spec, "cp", 1, 4096);
@@ -43,6 +44,13 @@ LayoutSpace read_space(const Spec& spec) {
   space.schedule = words(spec, "schedule", "pipeline", pipelines());
   space.overlap = words(spec, "overlap", "overlap", {"none", "combined"});
   if (spec.has("recompute")) space.recompute = each_once(spec, "recompute", spec.texts("recompute"));
+  if (spec.has("offload")) space.offload = each_once(spec, "offload", spec.texts("offload"));
+  if (spec.has("offload_optimizer")) {
+    space.offload_optimizer.clear();
+    for (const std::string& word : words(spec, "offload_optimizer", "choice", {"false", "true"})) {
+      space.offload_optimizer.push_back(word == "true");
+    }
+  }
   return space;
 }
 

@@ -7,7 +7,8 @@
 //   memory_reserve: 0.1                          # of a GPU's memory: CUDA, NCCL, fragmentation
 //   search:                                      # lists; layout.hpp has the defaults
 //     {tp: [1, 2], cp: [1], pp: [4, 8], ep: [8, 16], micro_batch_size: [1, 2], schedule: [1f1b, zbv],
-//      virtual_pp: [2, 4], overlap: [none, combined], recompute: [none, full]}
+//      virtual_pp: [2, 4], overlap: [none, combined], recompute: [none, full],
+//      offload: [none, "[core_attn, moe_act]"], offload_optimizer: [false, true]}
 //   set: [precision.linear=bf16]                 # changes to the scenarios, as after simulate --set
 #pragma once
 
@@ -23,7 +24,8 @@ namespace moeline {
 /// Empty: a default.
 struct LayoutSpace {
   std::vector<int> tp, cp, pp, ep, micro_batch_size, virtual_pp;
-  std::vector<std::string> schedule, overlap, recompute;
+  std::vector<std::string> schedule, overlap, recompute, offload;
+  std::vector<bool> offload_optimizer = {false};
 };
 
 struct TrainingJob {

@@ -31,11 +31,15 @@ double least_memory_bytes(const Setup& setup) {
   const std::vector<Block> blocks = training_blocks(s, setup.model);
   double saved = 0;
   for (const Block& block : blocks) {
-    if (is_layer(block.kind)) saved += saved_bytes(setup.block_work(true, block));
+    if (!is_layer(block.kind)) continue;
+    const LayerWork work = setup.block_work(true, block);
+    saved += saved_bytes(work) - offloaded_bytes(work);
   }
   const int copies = s.kind().pipeline->two_directions ? 2 : 1;
   const StageParameters all = stage_parameters(setup.model, blocks, stage_split(s));
-  const double lasting = copies * lasting_memory(setup, all, copies).total() / s.parallelism.pp;
+  StepMemory kept = lasting_memory(setup, all, copies);
+  if (s.training.offload_optimizer) kept.optimizer = 0;
+  const double lasting = copies * kept.total() / s.parallelism.pp;
   return kUnequalStages * (lasting + most_kept(s) * saved / stage_count(s));
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 
 #include "moe/memory.hpp"
 #include "moe/training_memory.hpp"
@@ -28,16 +29,22 @@ class RankMemory {
 
   void add(std::size_t rank, const std::vector<std::size_t>& slots, StepReport& report) {
     RankStep& step = report.ranks[rank];
-    step.memory = changes(slots, report);
-    const auto fuller = [](const MemoryChange& a, const MemoryChange& b) { return a.activations < b.activations; };
-    const auto most = std::max_element(step.memory.begin(), step.memory.end(), fuller);
     step.peak = lasting(rank);
+    const Offloaded offloaded = offloaded_of(rank, step.peak.optimizer, report);
+    step.host = offloaded.host;
+    step.memory = changes(slots, offloaded, report);
+    if (offloaded.states.empty()) {
+      for (MemoryChange& change : step.memory) change.optimizer = step.peak.optimizer;
+    }
+    const auto fuller = [](const MemoryChange& a, const MemoryChange& b) { return a.total() < b.total(); };
+    const auto most = std::max_element(step.memory.begin(), step.memory.end(), fuller);
     for (const std::size_t slot : slots) {
       step.peak.workspace = std::max(step.peak.workspace, workspace(layout_.slots[slot].slot));
     }
     for (const MemoryChange& change : step.memory) step.most_passes = std::max(step.most_passes, change.passes);
     if (most == step.memory.end()) return;
     step.peak.activations = most->activations;
+    step.peak.optimizer = most->optimizer;
     step.peak_at = most->at;
   }
 
@@ -70,30 +77,81 @@ class RankMemory {
     return bytes;
   }
 
-  [[nodiscard]] std::vector<MemoryChange> changes(const std::vector<std::size_t>& slots,
+  // What leaves the rank's memory for a while.
+  struct Offloaded {
+    std::map<std::pair<int, int>, double> layers;  // bytes by micro-batch and layer
+    std::vector<MemoryChange> activations, states;
+    double host = 0;
+  };
+
+  [[nodiscard]] Offloaded offloaded_of(std::size_t rank, double states, const StepReport& report) const {
+    Offloaded offloaded;
+    std::vector<MemoryChange> waiting;
+    for (const OffloadedStay& stay : report.stays) {
+      if (stay.what.rank != rank) continue;
+      if (!stay.what.block) {
+        offloaded.states.push_back({.at = stay.from, .optimizer = states});
+        offloaded.states.push_back({.at = stay.to, .optimizer = -states});
+        continue;
+      }
+      const double bytes = offloaded_bytes(setup_.block_work(true, *stay.what.block));
+      const bool leaves =
+          offloaded.layers.emplace(std::pair{stay.what.micro_batch, stay.what.block->layer}, bytes).second;
+      offloaded.activations.push_back({.at = stay.from, .activations = bytes});
+      offloaded.activations.push_back({.at = stay.to, .activations = -bytes});
+      waiting.push_back({.at = leaves ? stay.to : stay.from, .activations = leaves ? bytes : -bytes});
+    }
+    accumulate(waiting);
+    for (const MemoryChange& change : waiting) offloaded.host = std::max(offloaded.host, change.activations);
+    if (!offloaded.states.empty()) offloaded.host += states;
+    return offloaded;
+  }
+
+  // Of a pass through a stage, what stays on the GPU.
+  [[nodiscard]] double kept(const Pass& pass, const Offloaded& offloaded) const {
+    double bytes = of(pass.stage).saved;
+    for (const Block& block : layout_.stages[static_cast<std::size_t>(pass.stage)]) {
+      const auto away =
+          is_layer(block.kind) ? offloaded.layers.find({pass.micro_batch, block.layer}) : offloaded.layers.end();
+      if (away != offloaded.layers.end()) bytes -= away->second;
+    }
+    return bytes;
+  }
+
+  // In the order of time, from changes to what is there. What is freed at the instant at which something else begins
+  // makes room for it.
+  static void accumulate(std::vector<MemoryChange>& changes) {
+    std::stable_sort(changes.begin(), changes.end(), [](const MemoryChange& a, const MemoryChange& b) {
+      return std::tuple(a.at, a.passes, a.total()) < std::tuple(b.at, b.passes, b.total());
+    });
+    for (std::size_t i = 1; i < changes.size(); ++i) {
+      changes[i].activations += changes[i - 1].activations;
+      changes[i].optimizer += changes[i - 1].optimizer;
+      changes[i].passes += changes[i - 1].passes;
+    }
+  }
+
+  [[nodiscard]] std::vector<MemoryChange> changes(const std::vector<std::size_t>& slots, const Offloaded& offloaded,
                                                   const StepReport& report) const {
-    std::vector<MemoryChange> changes;
+    std::vector<MemoryChange> changes = offloaded.activations;
+    changes.insert(changes.end(), offloaded.states.begin(), offloaded.states.end());
     for (std::size_t i = 0; i < slots.size(); ++i) {
       const PhaseTimes& row = report.slots[slots[i]];
       const Slot& slot = layout_.slots[slots[i]].slot;
       // Layer by layer; where slots overlap at their ends, hardly any of it is left when the next one begins.
       const Time next = i + 1 < slots.size() ? report.slots[slots[i + 1]].start : Time::max();
       const Time end = std::min(row.end, next);
-      if (has_forward(slot.kind)) changes.push_back({row.start, of(slot.forward.stage).saved, 1});
+      const auto add = [&](Time at, double bytes, int passes) {
+        changes.push_back({.at = at, .activations = bytes, .passes = passes});
+      };
+      if (has_forward(slot.kind)) add(row.start, kept(slot.forward, offloaded), 1);
       if (slot.kind == SlotKind::forward) continue;
-      const StageMemory& stage = of(slot.backward.stage);
-      if (slot.kind == SlotKind::backward_input) changes.push_back({end, stage.pending - stage.saved, 0});
-      if (slot.kind == SlotKind::weight) changes.push_back({end, -stage.pending, -1});
-      if (has_backward(slot.kind) && has_weight(slot.kind)) changes.push_back({end, -stage.saved, -1});
+      const double saved = kept(slot.backward, offloaded), pending = of(slot.backward.stage).pending;
+      if (slot.kind == SlotKind::backward_input) add(end, pending - saved, 0);
+      if (slot.kind == SlotKind::weight) add(end, -pending, -1);
+      if (has_backward(slot.kind) && has_weight(slot.kind)) add(end, -saved, -1);
     }
-    // What is freed at the instant at which something else begins makes room for it.
-    std::stable_sort(changes.begin(), changes.end(), [](const MemoryChange& a, const MemoryChange& b) {
-      return a.at != b.at ? a.at < b.at : a.passes < b.passes;
-    });
-    for (std::size_t i = 1; i < changes.size(); ++i) {
-      changes[i].activations += changes[i - 1].activations;
-      changes[i].passes += changes[i - 1].passes;
-    }
+    accumulate(changes);
     return changes;
   }
 

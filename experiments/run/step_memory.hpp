@@ -7,7 +7,8 @@ namespace moeline {
 
 /// Weights, gradients and optimizer states of the rank's stages stay. What a pass saves is there from the start of its
 /// F until the end of its B, or the start of the next slot if that comes first; of a B without the gradients of
-/// weights, what those need is there from then on until the end of their W. REQUIRES: the report has its slots.
+/// weights, what those need is there from then on until the end of their W. What is offloaded is there as
+/// StayOnGpu says. REQUIRES: the report has its slots.
 void add_memory(const Setup& setup, StepReport& report);
 
 /// Weights, gradients and optimizer states of a rank whose stages have `own` parameters, each stage on `copies` ranks

@@ -74,6 +74,15 @@ void add_parts(Time makespan, StepReport& report) {
   }
 }
 
+std::vector<OffloadedStay> stays_of(const StepLayout& layout, const Timeline& timeline) {
+  std::vector<OffloadedStay> stays;
+  for (const StayOnGpu& stay : layout.stays) {
+    stays.push_back({stay, stay.from == kNoTask ? Time::zero() : timeline.spans[stay.from].start,
+                     stay.to == kNoTask ? timeline.makespan : timeline.spans[stay.to].end});
+  }
+  return stays;
+}
+
 StepParts mean_of(const std::vector<RankStep>& ranks) {
   StepParts mean;
   const auto count = static_cast<std::int64_t>(ranks.size());
@@ -94,13 +103,14 @@ std::size_t StepReport::fullest_rank() const {
 const RankStep& StepReport::fullest() const { return ranks[fullest_rank()]; }
 
 std::vector<std::uint32_t> slots_of_phases(const StepLayout& layout, const TaskGraph& graph) {
+  static const std::vector<std::string> kBeside = {kGather, kReduction, kOffload, kReload};
   const std::span<const Phase> phases = graph.phases();
   std::vector<std::uint32_t> slots(phases.size(), kNoSlot);
   for (std::size_t i = 0; i < layout.slots.size(); ++i) {
     const ProgramSlot& slot = layout.slots[i];
     std::fill(slots.begin() + slot.first_phase, slots.begin() + slot.end_phase, static_cast<std::uint32_t>(i));
     for (std::uint32_t phase = slot.first_phase; phase < slot.end_phase; ++phase) {
-      if (phases[phase].name == kGather || phases[phase].name == kReduction) slots[phase] = kNoSlot;
+      if (std::find(kBeside.begin(), kBeside.end(), phases[phase].name) != kBeside.end()) slots[phase] = kNoSlot;
     }
   }
   return slots;
@@ -110,6 +120,7 @@ StepReport report_step(const Setup& setup, const Program& program, const Timelin
   StepReport report;
   report.layout = std::move(layout);
   report.slots = slot_rows(program.graph, report.layout, timeline);
+  report.stays = stays_of(report.layout, timeline);
   report.ranks.resize(static_cast<std::size_t>(setup.scenario.parallelism.pp));
   add_parts(timeline.makespan, report);
   report.mean = mean_of(report.ranks);

@@ -44,16 +44,26 @@ struct StepMemory {
   }
 };
 
-/// Saved activations from `at` on.
+/// What is in a GPU's memory from `at` on, in bytes.
 struct MemoryChange {
   Time at{};
-  double activations = 0;  ///< bytes
-  int passes = 0;          ///< micro-batches whose activations of a stage are kept
+  double activations = 0;
+  double optimizer = 0;
+  int passes = 0;  ///< micro-batches whose activations of a stage are kept, on the GPU or its host
+
+  [[nodiscard]] double total() const { return activations + optimizer; }
+};
+
+/// Something that is offloaded lies in the GPU's memory, as StayOnGpu has it.
+struct OffloadedStay {
+  StayOnGpu what{};
+  Time from{}, to{};
 };
 
 struct RankStep {
   StepParts parts;
   StepMemory peak;
+  double host = 0;  ///< bytes that wait in the host's memory for this GPU, at most
   Time peak_at{};
   int most_passes = 0;
   std::vector<MemoryChange> memory;
@@ -62,6 +72,7 @@ struct RankStep {
 struct StepReport {
   std::vector<PhaseTimes> slots;  ///< a row for each, rank by rank; `layer` is the chunk of the rank's model
   StepLayout layout;
+  std::vector<OffloadedStay> stays;
   std::vector<RankStep> ranks;
   StepParts mean;
 

@@ -77,6 +77,7 @@ Curve compute_curve(const Operator& op, int sms, const MachineFacts& machine, Ti
     case FamilyKind::memory_bound:
       return memory_curve(op, sms, machine);
     case FamilyKind::barrier:
+    case FamilyKind::host_copy:
     case FamilyKind::collective:
     case FamilyKind::normal:
     case FamilyKind::low_latency:

@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kUnknownPower = "not known";
 
-constexpr std::array<FactField, 26> kFacts = {{
+constexpr std::array<FactField, 27> kFacts = {{
     {"sms", &MachineFacts::sms, 1, 4096, "", true},
     {"sm_clock_mhz", &MachineFacts::sm_clock_mhz, 1, 1e5, "MHz"},
     {"fp8_tflops", &MachineFacts::fp8_tflops, 0, 1e6, "TFLOP/s"},
@@ -20,6 +20,7 @@ constexpr std::array<FactField, 26> kFacts = {{
     {"nic_latency_us", &MachineFacts::nic_latency_us, 0, 1e6, "us"},
     {"fp4_tflops", &MachineFacts::fp4_tflops, 0, 1e6, "TFLOP/s", false, "assumed: has no FP4 tensor cores", false},
     {"l2_mb", &MachineFacts::l2_mb, 0, 1e5, "MB", false, "not known", false},
+    {"host_GBps", &MachineFacts::host_GBps, 0, 1e6, "GB/s", false, "not known", false},
     {"nics_per_gpu", &MachineFacts::nics_per_gpu, 1, 64, "", true, "assumed: one NIC per GPU"},
     {"leaf_nodes", &MachineFacts::leaf_nodes, 0, 1e6, "", true, "assumed: all nodes under one leaf"},
     {"oversubscription", &MachineFacts::oversubscription, 1, 1e3, "", false, "assumed: uplinks as wide as the NICs"},

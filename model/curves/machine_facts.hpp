@@ -22,6 +22,7 @@ struct MachineFacts {
   double gpus_per_node = 0;
   double memory_gib = 0;
   double nic_latency_us = 0;  ///< one 64-byte message to another leaf switch
+  double host_GBps = 0;       ///< between GPU and host; 0: not known
   double l2_mb = 0;           ///< 10^6 bytes of L2 cache; 0: not known
 
   // The network (curves/topology.hpp). A profile that leaves these out means what stands here.

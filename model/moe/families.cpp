@@ -52,6 +52,8 @@ const std::array<FamilyRow, kFamilies>& rows_of_families() {
       {Family::all_gather,           "all_gather",           collective,   "collective",   bf16, false, {bytes, ranks}},
       {Family::all_reduce,           "all_reduce",           collective,   "collective",   bf16, false, {bytes, ranks}},
       {Family::all_to_all,           "all_to_all",           collective,   "collective",   bf16, false, {bytes, ranks}},
+      {Family::to_host,              "to_host",              host_copy,    "copy",         bf16, false, {}},
+      {Family::from_host,            "from_host",            host_copy,    "copy",         bf16, false, {}},
       {Family::nvlink_prepare,       "nvlink_prepare",       collective,   "dispatch",     bf16, false, {tokens, ranks}},
       {Family::nvlink_dispatch,      "nvlink_dispatch",      collective,   "dispatch",     bf16, false, of_nvlink},
       {Family::nvlink_combine,       "nvlink_combine",       collective,   "combine",      bf16, false, of_nvlink},
@@ -85,6 +87,7 @@ bool is_memory_bound(Family family) { return kind_of(family) == memory_bound; }
 bool is_all_to_all(Family family) { return kind_of(family) == normal || kind_of(family) == low_latency; }
 bool is_low_latency(Family family) { return kind_of(family) == low_latency; }
 bool is_collective(Family family) { return kind_of(family) == collective; }
+bool is_host_copy(Family family) { return kind_of(family) == host_copy; }
 bool is_communication(Family family) { return kind_of(family) >= barrier; }
 
 Family gemm_family(GemmLayout layout, Precision weights) {

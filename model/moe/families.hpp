@@ -46,6 +46,8 @@ enum class Family {
   all_gather,            ///< parts of updated parameters to all replicas
   all_reduce,            ///< partial sums of ranks that share a layer: everyone gets the sum
   all_to_all,            ///< NCCL's: each rank's part to every other
+  to_host,               ///< a copy to the host's memory by a copy engine: no SMs
+  from_host,             ///< and back
   nvlink_prepare,        ///< TensorRT-LLM's all-to-all of an NVLink domain: who gets which token
   nvlink_dispatch,       ///< tokens to the ranks of their experts
   nvlink_combine,        ///< and their results back
@@ -65,6 +67,7 @@ enum class FamilyKind {
   routing,      ///< by tokens x experts, or rows
   small,        ///< a fixed cost
   barrier,      ///< by the network's latency
+  host_copy,    ///< by the link to the host
   collective,   ///< NCCL's and the stacks' own, and TensorRT-LLM's all-to-all
   normal,       ///< DeepEP's all-to-all with SMs of its own
   low_latency,  ///< and the one whose wire holds none
@@ -92,6 +95,7 @@ struct FamilyRow {
 [[nodiscard]] bool is_all_to_all(Family family);  ///< DeepEP's, notify excluded
 [[nodiscard]] bool is_low_latency(Family family);
 [[nodiscard]] bool is_collective(Family family);
+[[nodiscard]] bool is_host_copy(Family family);
 /// Dispatch, combine and their barriers, sends and collectives.
 [[nodiscard]] bool is_communication(Family family);
 

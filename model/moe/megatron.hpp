@@ -58,6 +58,10 @@ namespace moeline::megatron {
 ///   feed-forward   input, gate_up output (BF16), activation, of routed experts per row
 [[nodiscard]] double saved_layer_bytes(const LayerWork& work);
 
+/// Of these, what the offloaded modules take as their inputs, as far as it is kept. `qkv_linear` of MLA: the latents
+/// and both norms' outputs.
+[[nodiscard]] double offloaded_layer_bytes(const LayerWork& work);
+
 /// Of the layer's attention, where ranks share sequences: keys and values of others, in a ring the block in use and the
 /// next one, else all; with `gradients` these, too. BF16.
 [[nodiscard]] double exchanged_bytes(const LayerWork& work, bool gradients);

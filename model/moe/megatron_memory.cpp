@@ -19,59 +19,99 @@ struct Kept : AttentionTensors {
   double latents;
 };
 
-// A norm's input, and its output as those that take it keep it: so many bytes a number.
-double norm_bytes(const Kept& k, double output_bytes) { return k.own * k.hidden * (kBf16 + output_bytes); }
+// What the backward pass finds in memory, by the module that takes it as an input.
+struct KeptBytes {
+  double attn_norm = 0, qkv_linear = 0, core_attn = 0, attn_proj = 0;
+  double mlp_norm = 0, expert_fc1 = 0, moe_act = 0;
+  double rest = 0;  // of modules that have no name
+};
+
+struct OffloadableModule {
+  bool OffloadedModules::*chosen;
+  double KeptBytes::*bytes;
+};
+constexpr OffloadableModule kOffloadable[] = {
+    {&OffloadedModules::attn_norm, &KeptBytes::attn_norm}, {&OffloadedModules::qkv_linear, &KeptBytes::qkv_linear},
+    {&OffloadedModules::core_attn, &KeptBytes::core_attn}, {&OffloadedModules::attn_proj, &KeptBytes::attn_proj},
+    {&OffloadedModules::mlp_norm, &KeptBytes::mlp_norm},   {&OffloadedModules::expert_fc1, &KeptBytes::expert_fc1},
+    {&OffloadedModules::moe_act, &KeptBytes::moe_act}};
+
+double hidden_states(const Kept& k, double number_bytes) { return k.own * k.hidden * number_bytes; }
 
 // Of a norm that is a module of its own, and may be computed again.
-double module_norm_bytes(const Kept& k, double output_bytes) {
-  return norm_bytes(k, recomputes(k.work, &RecomputedModules::layernorm) ? 0 : output_bytes);
+double normed(const Kept& k, double number_bytes) {
+  return recomputes(k.work, &RecomputedModules::layernorm) ? 0 : hidden_states(k, number_bytes);
 }
 
-double attention_bytes(const Kept& k) {
+void add_attention(const Kept& k, KeptBytes& kept) {
   const double input = k.input_bytes(k.formats().attention_in);
-  double bytes = 0;
+  const bool expanded = !k.latent() || !recomputes(k.work, &RecomputedModules::mla_up_proj);
   if (k.latent()) {
     const bool twice = input < kBf16 && k.work.model.q_lora_rank > 0;  // each projection has an FP8 copy of its own
-    bytes += module_norm_bytes(k, twice ? 2 * input : input) + k.own * k.latents * kBf16;
-    const double normed = k.own * k.latents * input;
-    const double expanded = k.t * (2 * k.query + k.out) * kBf16;
-    if (!recomputes(k.work, &RecomputedModules::mla_up_proj)) bytes += normed + expanded;
+    kept.attn_norm += hidden_states(k, kBf16);
+    kept.qkv_linear += normed(k, twice ? 2 * input : input) + k.own * k.latents * kBf16;
+    if (expanded) kept.qkv_linear += k.own * k.latents * input;
+    if (expanded) kept.core_attn += k.t * (2 * k.query + k.out) * kBf16;
   } else {
-    bytes += norm_bytes(k, input) + k.t * (k.query + k.key + k.value) * kBf16;
-    if (k.work.model.qk_norm != QkNorm::none) bytes += k.t * (k.query + k.key) * kBf16;
+    kept.qkv_linear += hidden_states(k, kBf16 + input);
+    if (k.work.model.qk_norm != QkNorm::none) kept.rest += k.t * (k.query + k.key) * kBf16;
+    kept.core_attn += k.t * (k.query + k.key + k.value) * kBf16;
   }
-  bytes += k.t * k.out * kBf16;  // the projection casts it once more
-  return bytes + k.t * k.a.heads * kFp32;
+  kept.attn_proj += k.t * k.out * kBf16;  // which casts it once more
+  kept.rest += k.t * k.a.heads * kFp32;
 }
 
-double ffn_bytes(const Kept& k, double rows, double width, Precision stored, bool keeps_activation) {
-  const double gates = k.work.model.gated_ffn ? 2 : 1;
-  return rows * width * (gates * kBf16 + (keeps_activation ? k.input_bytes(stored) : 0));
+double gate_up_bytes(const Kept& k, double rows, double width) {
+  return rows * width * (k.work.model.gated_ffn ? 2 : 1) * kBf16;
 }
 
-double dense_bytes(const Kept& k) {
-  if (recomputes(k.work, &RecomputedModules::mlp)) return norm_bytes(k, 0);
-  return norm_bytes(k, k.input_bytes(k.formats().dense)) +
-         ffn_bytes(k, k.t, 1.0 * k.work.content.dense_width / k.work.tp, k.formats().dense, true);
+void add_dense(const Kept& k, KeptBytes& kept) {
+  kept.rest += hidden_states(k, kBf16);
+  if (recomputes(k.work, &RecomputedModules::mlp)) return;
+  const double width = 1.0 * k.work.content.dense_width / k.work.tp;
+  const double input = k.input_bytes(k.formats().dense);
+  kept.rest += hidden_states(k, input) + gate_up_bytes(k, k.t, width) + k.t * width * input;
 }
 
 // The normed input is kept in BF16 by the router and the shared experts.
-double experts_bytes(const Kept& k) {
+void add_experts(const Kept& k, KeptBytes& kept) {
   const Architecture& m = k.work.model;
-  const double rows = k.work.load.valid;
-  double bytes = module_norm_bytes(k, kBf16) + k.own * m.n_routed_experts * (kFp32 + kMapByte);
-  bytes += rows * k.hidden * k.input_bytes(k.formats().experts);
-  bytes += ffn_bytes(k, rows, 1.0 * m.moe_intermediate_size / k.work.moe_tp, k.formats().experts,
-                     !recomputes(k.work, &RecomputedModules::moe_act));
-  if (m.n_shared_experts == 0) return bytes;
-  return bytes + ffn_bytes(k, k.t, m.shared_width() / k.work.tp, k.formats().shared, true);
+  const double rows = k.work.load.valid, width = 1.0 * m.moe_intermediate_size / k.work.moe_tp;
+  const double input = k.input_bytes(k.formats().experts);
+  kept.mlp_norm += hidden_states(k, kBf16);
+  kept.rest += normed(k, kBf16) + k.own * m.n_routed_experts * (kFp32 + kMapByte);
+  kept.expert_fc1 += rows * k.hidden * input;
+  kept.moe_act += gate_up_bytes(k, rows, width);
+  if (!recomputes(k.work, &RecomputedModules::moe_act)) kept.rest += rows * width * input;
+  if (m.n_shared_experts == 0) return;
+  const double shared = 1.0 * m.shared_width() / k.work.tp;
+  kept.rest += gate_up_bytes(k, k.t, shared) + k.t * shared * k.input_bytes(k.formats().shared);
+}
+
+KeptBytes kept_bytes(const LayerWork& work) {
+  const Kept k(work);
+  KeptBytes kept;
+  add_attention(k, kept);
+  work.kind == BlockKind::moe_layer ? add_experts(k, kept) : add_dense(k, kept);
+  return kept;
 }
 
 }  // namespace
 
 double saved_layer_bytes(const LayerWork& work) {
-  const Kept k(work);
-  return attention_bytes(k) + (work.kind == BlockKind::moe_layer ? experts_bytes(k) : dense_bytes(k));
+  const KeptBytes kept = kept_bytes(work);
+  double bytes = kept.rest;
+  for (const OffloadableModule& module : kOffloadable) bytes += kept.*module.bytes;
+  return bytes;
+}
+
+double offloaded_layer_bytes(const LayerWork& work) {
+  const KeptBytes kept = kept_bytes(work);
+  double bytes = 0;
+  for (const OffloadableModule& module : kOffloadable) {
+    if (work.choices.offload.*module.chosen) bytes += kept.*module.bytes;
+  }
+  return bytes;
 }
 
 double pending_layer_bytes(const LayerWork& work) {

@@ -81,6 +81,9 @@ inline constexpr const char* kGradientNorm = "optimizer/gradient norm";
 inline constexpr const char* kUpdate = "optimizer/update";
 inline constexpr const char* kGatherWeights = "optimizer/all-gather";
 
+inline constexpr const char* kOffloadedActivations = "offload/activations";
+inline constexpr const char* kOffloadedStates = "offload/optimizer states";
+
 // Of a measured trace, where it does not say more than the phase of a kernel, or less.
 inline constexpr const char* kAttentionPhase = "norms + attention + router";
 inline constexpr const char* kMlpPhase = "dense FFN + routed experts + shared experts";

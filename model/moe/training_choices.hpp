@@ -26,10 +26,27 @@ struct RecomputedModules {
   bool mlp = false;          ///< dense feed-forward networks
 };
 
+/// Megatron's --offload-modules: what each takes as its input waits in the host's memory for the backward pass.
+struct OffloadedModules {
+  bool attn_norm = false;   ///< the norm before attention, where it is a module of its own
+  bool qkv_linear = false;  ///< projections to queries, keys and values, with a norm that is a part of them
+  bool core_attn = false;   ///< attention's core
+  bool attn_proj = false;   ///< its output projection
+  bool mlp_norm = false;    ///< the norm before routed experts
+  bool expert_fc1 = false;  ///< the first product of routed experts
+  bool moe_act = false;     ///< their activation
+
+  [[nodiscard]] bool any() const {
+    return attn_norm || qkv_linear || core_attn || attn_proj || mlp_norm || expert_fc1 || moe_act;
+  }
+};
+
 struct TrainingChoices {
   TrainingOperators operators = TrainingOperators::deepseek;
   Recompute recompute = Recompute::selective;
   RecomputedModules modules{};     ///< of Megatron's operators
+  OffloadedModules offload{};      ///< of Megatron's operators
+  bool offload_optimizer = false;  ///< its states wait in the host's memory while passes run
   bool narrow_activations = true;  ///< SwiGLU's input is kept in FP8, attention's output in 12 bits; else in BF16
   bool fp32_gradients = true;      ///< accumulated in FP32; else BF16
   bool fp32_moments = false;       ///< of AdamW; else BF16. Master weights are FP32
@@ -37,14 +54,16 @@ struct TrainingChoices {
   /// every micro-batch, 3 also parameters, which are gathered for each block of every pass; 0 nothing.
   int zero = 1;
   bool overlap_gradients = true;  ///< a stage's gradients are reduced as soon as they are complete, else after the last
-  bool overlap_parameters = false;  ///< gathered block by block beside the first forward pass, else behind the optimizer
+  bool overlap_parameters =
+      false;                  ///< gathered block by block beside the first forward pass, else behind the optimizer
   bool delay_weights = true;  ///< where passes overlap, gradients of weights do not precede the transfers behind them
-  bool mtp = true;                ///< the model's MTP modules are trained, too
-  bool overlap_sends = true;      ///< a rank goes on while it sends activations to another stage
+  bool mtp = true;            ///< the model's MTP modules are trained, too
+  bool overlap_sends = true;  ///< a rank goes on while it sends activations to another stage
 
   [[nodiscard]] bool splits_optimizer() const { return zero >= 1; }
   [[nodiscard]] bool splits_gradients() const { return zero >= 2; }
   [[nodiscard]] bool splits_parameters() const { return zero >= 3; }
+  [[nodiscard]] bool offloads() const { return offload.any() || offload_optimizer; }
   [[nodiscard]] bool by_megatron() const { return operators == TrainingOperators::megatron; }
 };
 

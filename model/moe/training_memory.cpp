@@ -109,6 +109,11 @@ double saved_bytes(const LayerWork& work) {
   return saved_by_attention(work) + saved_by_mlp(work);
 }
 
+double offloaded_bytes(const LayerWork& work) {
+  const bool keeps_layers = work.choices.by_megatron() && work.choices.recompute != Recompute::full;
+  return is_layer(work.kind) && keeps_layers ? megatron::offloaded_layer_bytes(work) : 0;
+}
+
 double pending_weight_bytes(const LayerWork& work) {
   const Architecture& a = work.model;
   const double hidden = a.hidden_size;

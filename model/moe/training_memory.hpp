@@ -47,6 +47,9 @@ struct StageSplit {
 /// also normed inputs and latents (FP8), q, k, v (BF16) and SwiGLU's output (FP8). Full: the layer's input alone.
 [[nodiscard]] double saved_bytes(const LayerWork& work);
 
+/// Of these, the bytes that wait in the host's memory where the choices say so.
+[[nodiscard]] double offloaded_bytes(const LayerWork& work);
+
 /// Bytes that wait for the gradients of weights once those of inputs are computed, where the two are apart: both
 /// operands of every weight gradient in FP8 (FP8 also where activations are kept wide: its GEMMs take no other), of
 /// head, MTP projection and embedding in BF16. They take the place of saved_bytes().

@@ -34,6 +34,8 @@ std::string detail_of(const Operator& op, const Price& price) {
   } else if (is_low_latency(op.family)) {
     shape = fmt::format(" {:.1f} MB off-node, {:.1f} MB in the node, bound by {}", op.traffic.wire_bytes / 1e6,
                         op.traffic.nvlink_bytes / 1e6, price.bound_by);
+  } else if (is_host_copy(op.family)) {
+    shape = fmt::format(" {:.1f} MB", op.bytes / 1e6);
   } else if (is_collective(op.family)) {
     shape = fmt::format(" {:.1f} MB, {:.1f} of it off-node, {:.1f} by NVLink", op.traffic.payload_bytes / 1e6,
                         op.traffic.wire_bytes / 1e6, op.traffic.nvlink_bytes / 1e6);
@@ -50,7 +52,15 @@ std::string detail_of(const Operator& op, const Price& price) {
   return fmt::format("{}{}, {}{}", name_of(op.family), shape, name_of(price.provenance), from);
 }
 
-std::vector<Usage> usages_of(const Price& price) {
+// Where something is offloaded, what goes over the NIC takes the link to the host as well: both pass one PCIe switch.
+// A NIC that is faster than that link does not.
+double beside_host_copies(const Price& price, const Setup& setup) {
+  const MachineFacts& machine = setup.machine.facts;
+  const bool shares = machine.nic_GBps * machine.nics_per_gpu <= machine.host_GBps;
+  return setup.scenario.training.offloads() && shares ? price.nic_GBps * machine.nics_per_gpu : 0;
+}
+
+std::vector<Usage> usages_of(Family family, const Price& price, const Setup& setup) {
   std::vector<Usage> usages;
   const auto add = [&](RankResource link, double rate) {
     if (rate > 0) usages.push_back({static_cast<ResourceId>(link), rate});
@@ -60,11 +70,14 @@ std::vector<Usage> usages_of(const Price& price) {
   add(RankResource::nvlink_in, price.nvlink_GBps);
   add(RankResource::nic_out, price.nic_GBps);
   add(RankResource::nic_in, price.nic_GBps);
+  const double beside = beside_host_copies(price, setup);
+  add(RankResource::host_out, family == Family::to_host ? price.host_GBps : beside);
+  add(RankResource::host_in, family == Family::from_host ? price.host_GBps : beside);
   return usages;
 }
 
 ModelPass pass_of(const std::string& phase, const Operator& op) {
-  if (op.module.starts_with("optimizer")) return ModelPass::neither;
+  if (op.module.starts_with("optimizer") || is_host_copy(op.family)) return ModelPass::neither;
   if (op.purpose == Purpose::recompute) return ModelPass::recomputation;
   return phase.ends_with("(B)") || phase.ends_with("(W)") ? ModelPass::backward : ModelPass::forward;
 }
@@ -178,7 +191,7 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
     kernel.task.hold = price.hold;
     kernel.task.disturbs = kernel.computes && price.hold != Hold::nothing;
     kernel.task.disturbed_speed = price.disturbed_speed;
-    kernel.usages = usages_of(price);
+    kernel.usages = usages_of(op.family, price, setup_);
   }
   kernel.label.name = graph_.intern(kernel_name(op));
   kernel.label.detail = graph_.intern(detail_of(op, price));

@@ -114,8 +114,8 @@ struct PhaseOptions {
   bool meetings = false;     ///< collectives start once all their ranks have come
 };
 
-/// Resources of one rank, in the order in which each has them.
-enum class RankResource : ResourceId { sms, hbm, nvlink_out, nvlink_in, nic_out, nic_in };
+/// Resources of one rank, in the order in which each has them; the last two where the scenario offloads.
+enum class RankResource : ResourceId { sms, hbm, nvlink_out, nvlink_in, nic_out, nic_in, host_out, host_in };
 
 struct PreparedKernel {
   Task task;                  ///< its pool is filled in for the rank it runs on

@@ -22,6 +22,10 @@ constexpr std::array<StreamInfo, kStreamNames> kStreams = {
      {11, "parameters", Role::communication},
      {13, "keys to the next rank", Role::communication},
      {19, "tensor parallel", Role::communication},
+     {41, "to the host", Role::communication},
+     {42, "from the host", Role::communication},
+     {43, "states to the host", Role::communication},
+     {44, "states from the host", Role::communication},
      {31, "activations to the next rank", Role::communication},
      {32, "activations to the previous rank", Role::communication},
      {33, "gradients to the next rank", Role::communication},
@@ -47,6 +51,10 @@ RankProgram::RankProgram(ProgramDraft& program, int rank)
   graph().add_link("NVLink in GB/s", machine.nvlink_GBps);
   graph().add_link("NIC out GB/s", machine.nic_GBps);
   graph().add_link("NIC in GB/s", machine.nic_GBps);
+  if (program.setup().scenario.training.offloads()) {
+    graph().add_link("host out GB/s", machine.host_GBps);
+    graph().add_link("host in GB/s", machine.host_GBps);
+  }
   streams_.fill(kUnused);
   last_.fill(kNoTask);
 }

@@ -15,10 +15,14 @@ enum class StreamName : std::uint8_t {
   communication,
   side,
   host,
-  collectives,          ///< gradients and parameters
-  parameters,           ///< of blocks to come, where replicas split them
-  keys,                 ///< and values, round the ring of ranks that share sequences
-  tensor_parallel,      ///< what tensor parallel ranks exchange beside computation
+  collectives,      ///< gradients and parameters
+  parameters,       ///< of blocks to come, where replicas split them
+  keys,             ///< and values, round the ring of ranks that share sequences
+  tensor_parallel,  ///< what tensor parallel ranks exchange beside computation
+  to_host,          ///< activations
+  from_host,
+  states_to_host,  ///< of the optimizer
+  states_from_host,
   activations_to_next,  ///< sends of a pipeline, by rank they go to or come from
   activations_to_previous,
   gradients_to_next,
@@ -28,7 +32,7 @@ enum class StreamName : std::uint8_t {
   gradients_from_next,
   gradients_from_previous,
 };
-inline constexpr std::size_t kStreamNames = 16;
+inline constexpr std::size_t kStreamNames = 20;
 
 /// Transfers run on the communication stream, all else on the compute stream, where no plan says otherwise.
 [[nodiscard]] inline StreamName stream_of(const std::string& phase) {

@@ -165,7 +165,53 @@ void weights_first(RankProgram& rank, const Turn& turn, std::optional<PhaseTasks
   before = last == turn.end() ? std::nullopt : std::optional(last->second);
 }
 
+std::vector<TaskId> before_block(const AroundBlocks& around, const Block& block, bool has_phases) {
+  return around.before && has_phases ? around.before(block) : std::vector<TaskId>{};
+}
+
+// Of two passes side by side: what stands around the block of one.
+class BesideBlock {
+ public:
+  BesideBlock(const AroundBlocks& around, const Block* block)
+      : around_(around),
+        block_(block),
+        there_(block == nullptr ? std::vector<TaskId>{} : before_block(around, *block, true)) {}
+
+  /// Transfers need nothing that comes before a block.
+  void add(const std::string& name, const PhaseTasks& phase) {
+    if (is_transfer(name)) return;
+    if (tasks_.first == kNoTask) tasks_.first = phase.first;
+    tasks_.computed = phase.last;
+  }
+  void finish(TaskGraphDraft& graph) const {
+    if (tasks_.first == kNoTask) return;
+    for (const TaskId task : there_) graph.start_after_end(task, tasks_.first);
+    if (around_.after) around_.after(*block_, tasks_);
+  }
+
+ private:
+  const AroundBlocks& around_;
+  const Block* block_;
+  std::vector<TaskId> there_;
+  BlockTasks tasks_;
+};
+
 }  // namespace
+
+AroundBlocks both(AroundBlocks one, AroundBlocks other) {
+  if (!other.before && !other.after) return one;
+  AroundBlocks around;
+  around.before = [one, other](const Block& block) {
+    std::vector<TaskId> tasks = before_block(one, block, true);
+    for (const TaskId task : before_block(other, block, true)) tasks.push_back(task);
+    return tasks;
+  };
+  around.after = [one, other](const Block& block, const BlockTasks& tasks) {
+    if (one.after) one.after(block, tasks);
+    if (other.after) other.after(block, tasks);
+  };
+  return around;
+}
 
 PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, std::span<const Block> blocks,
                       int micro_batch, const AroundBlocks& around) {
@@ -177,7 +223,7 @@ PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, 
   DataPath path(rank, phases);
   for (const Block& block : blocks) {
     const std::vector<std::string> names = phases_of(phases, kind, block.kind);
-    const TaskId there = around.before && !names.empty() ? around.before(block) : kNoTask;
+    const std::vector<TaskId> there = before_block(around, block, !names.empty());
     chain.begin_block();
     for (const std::string& name : needs_activations ? recomputed_phases(phases, block.kind) : Names{}) {
       const PhaseTasks& again = chain.append(name, block, true);
@@ -188,7 +234,7 @@ PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, 
       const PhaseTasks& now = chain.append(name, block);
       if (!name.ends_with("(W)")) path.link(name, now, work ? &*work : nullptr);
     }
-    if (there != kNoTask) phases.graph().start_after_end(there, chain.first());
+    for (const TaskId task : there) phases.graph().start_after_end(task, chain.first());
     if (around.after) around.after(block, {chain.first(), rank.computed()});
   }
   return path.ends();
@@ -211,6 +257,8 @@ OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, con
   for (std::size_t i = 0; i < std::max(passes.forward.size(), passes.backward.size()); ++i) {
     const Block* forward_block = i < passes.forward.size() ? &passes.forward[i] : nullptr;
     const Block* backward_block = i < passes.backward.size() ? &passes.backward[i] : nullptr;
+    BesideBlock beside_forward(passes.around_forward, forward_block);
+    BesideBlock beside_backward(passes.around_backward, backward_block);
     if (backward_block != nullptr) {
       Chain again(rank, phases, passes.backward_micro_batch);
       for (const std::string& name : recomputed_phases(phases, backward_block->kind)) {
@@ -225,7 +273,10 @@ OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, con
       if (name.empty()) continue;
       const int micro_batch = is_forward ? passes.forward_micro_batch : passes.backward_micro_batch;
       turn[name] = rank.append(phases.at(name, *block, rank.rank()), {block->layer, micro_batch, entry.stream});
+      (is_forward ? beside_forward : beside_backward).add(name, turn[name]);
     }
+    beside_forward.finish(phases.graph());
+    beside_backward.finish(phases.graph());
     if (forward_block != nullptr) {
       for (const std::string& name : phases.forward(forward_block->kind)) forward.link(name, turn.at(name));
     }

@@ -28,9 +28,12 @@ struct BlockTasks {
 };
 /// What is appended around each block of a pass. Either may be empty.
 struct AroundBlocks {
-  std::function<TaskId(const Block&)> before;  ///< gives what the block waits for, or kNoTask
+  std::function<std::vector<TaskId>(const Block&)> before;  ///< gives what the block waits for
   std::function<void(const Block&, const BlockTasks&)> after;
 };
+
+/// Both of them. What `one` appends before a block comes first.
+[[nodiscard]] AroundBlocks both(AroundBlocks one, AroundBlocks other);
 
 /// `blocks` in order of execution, one phase after the other, whatever their streams.
 [[nodiscard]] PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind,
@@ -43,6 +46,7 @@ struct OverlappedPasses {
   std::span<const Block> forward, backward;  ///< in order of execution: those at one place run side by side
   int forward_micro_batch = 0;
   int backward_micro_batch = 0;
+  AroundBlocks around_forward{}, around_backward{};
 };
 struct OverlappedTasks {
   PassTasks forward, backward;

@@ -16,7 +16,7 @@ Operator message(const Setup& setup) {
 
 bool is_outgoing(const Usage& usage) {
   const auto link = static_cast<RankResource>(usage.link);
-  return link == RankResource::nvlink_out || link == RankResource::nic_out;
+  return link == RankResource::nvlink_out || link == RankResource::nic_out || link == RankResource::host_out;
 }
 
 // After the last rank comes the first, which interleaved chunks use.

@@ -22,8 +22,8 @@ StageParameters minus(const StageParameters& a, const StageParameters& b) {
 class OptimizerStep {
  public:
   OptimizerStep(ProgramDraft& program, std::vector<RankProgram>& ranks,
-                const std::vector<std::vector<HeldBlocks>>& held)
-      : program_(program), setup_(program.setup()), ranks_(ranks), held_(held) {
+                const std::vector<std::vector<HeldBlocks>>& held, HostCopies& copies)
+      : program_(program), setup_(program.setup()), ranks_(ranks), held_(held), copies_(copies) {
     for (const std::vector<HeldBlocks>& of_rank : held) {
       for (const HeldBlocks& each : of_rank) complete_[{each.stage, each.part}].push_back(each.complete);
     }
@@ -122,33 +122,42 @@ class OptimizerStep {
     program_.graph().start_after_end(all, norm.first);
 
     const TrainingChoices& choices = setup_.scenario.training;
-    double bytes = 0;
+    double bytes = 0, states = 0;
     std::vector<Operator> gathers;
     const bool gathers_weights =
         choices.splits_optimizer() && !choices.splits_parameters() && !choices.overlap_parameters;
     for (const std::array<SharedParameters, 2>& of_stage : shared_[rank]) {
       for (const SharedParameters& shared : of_stage) {
         const double part = choices.splits_optimizer() ? 1.0 / shared.replicas.ranks : 1;
-        bytes += part * shared.parameters * (gradient_bytes(choices) + 2 * optimizer_bytes(choices));
+        bytes += part * shared.parameters * gradient_bytes(choices);
+        states += part * shared.parameters * optimizer_bytes(choices);
         bytes += part * shared.weight_bytes;
         if (gathers_weights && shared.replicas.ranks > 1 && shared.gathered_bytes > 0) {
           gathers.push_back(all_gather(shared.gathered_bytes, shared.replicas));
         }
       }
     }
-    const Operator adam = kernels::memory(Family::streaming, "AdamW", bytes);
+    const Operator adam = kernels::memory(Family::streaming, "AdamW", bytes + 2 * states);
     const PhaseTasks optimizer = append_kernel(rank, "optimizer", kUpdate, adam, StreamName::compute, 0);
     program_.graph().start_after_end(norm.last, optimizer.first);
+    if (choices.offload_optimizer) program_.graph().start_after_end(move_states(rank, states), optimizer.first);
     for (const Operator& gather : gathers) {
       const PhaseTasks tasks = append_kernel(rank, "all-gather", kGatherWeights, gather, StreamName::collectives, 0);
       program_.graph().start_after_end(optimizer.last, tasks.first);
     }
   }
 
+  TaskId move_states(std::size_t rank, double bytes) {
+    std::vector<TaskId> complete;
+    for (const HeldBlocks& held : held_[rank]) complete.push_back(held.complete);
+    return copies_.move_states(ranks_[rank], bytes, complete);
+  }
+
   ProgramDraft& program_;
   const Setup& setup_;
   std::vector<RankProgram>& ranks_;
   const std::vector<std::vector<HeldBlocks>>& held_;
+  HostCopies& copies_;
   std::map<std::pair<int, int>, std::vector<TaskId>> complete_;       // by stage and part, on every rank that holds it
   std::vector<std::vector<std::array<SharedParameters, 2>>> shared_;  // by rank and part that it holds
 };
@@ -156,8 +165,8 @@ class OptimizerStep {
 }  // namespace
 
 void append_optimizer_step(ProgramDraft& program, std::vector<RankProgram>& ranks,
-                           const std::vector<std::vector<HeldBlocks>>& held) {
-  OptimizerStep(program, ranks, held).append();
+                           const std::vector<std::vector<HeldBlocks>>& held, HostCopies& copies) {
+  OptimizerStep(program, ranks, held, copies).append();
 }
 
 }  // namespace moeline

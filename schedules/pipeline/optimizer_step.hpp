@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "schedules/lowering/rank_program.hpp"
+#include "schedules/pipeline/host_copies.hpp"
 #include "schedules/pipeline/stages.hpp"
 
 namespace moeline {
@@ -22,8 +22,9 @@ struct HeldBlocks {
 /// updates its part, and all-gathers the weights: as they lie in memory, by Megatron in BF16 (ZeRO-1, arXiv
 /// 1910.02054), or before the first forward pass, block by block. Tensor parallel ranks sum what each has whole before
 /// the norm. Without ZeRO-1 gradients are all-gathered instead, and each rank updates everything; with ZeRO-2 and -3
-/// they are complete once reduced (split_blocks.hpp), and with ZeRO-3 no weights are gathered. `held`: by rank.
+/// they are complete once reduced (split_blocks.hpp), and with ZeRO-3 no weights are gathered. States that
+/// wait in the host's memory come back before. `held`: by rank.
 void append_optimizer_step(ProgramDraft& program, std::vector<RankProgram>& ranks,
-                           const std::vector<std::vector<HeldBlocks>>& held);
+                           const std::vector<std::vector<HeldBlocks>>& held, HostCopies& copies);
 
 }  // namespace moeline

@@ -28,18 +28,18 @@ SplitBlocks::Kernels& SplitBlocks::kernels_of(const Block& block) {
   return found->second;
 }
 
-TaskId SplitBlocks::gather(RankProgram& rank, const Block& block) {
+std::vector<TaskId> SplitBlocks::gather(RankProgram& rank, const Block& block) {
   const auto last = last_.find(rank.rank());
   const bool is_first = last == last_.end();
   const bool is_there = !is_first && block.kind == last->second.block.kind && block.layer == last->second.block.layer;
-  TaskId end = kNoTask;
-  if (is_there) return end;
+  std::vector<TaskId> ends;
+  if (is_there) return ends;
   for (PreparedPhase* phase : kernels_of(block).gathers) {
     const PhaseTasks tasks = rank.append(*phase, {block.layer, 0, StreamName::parameters});
     if (!is_first) program_.graph().start_after_start(last->second.start, tasks.first);
-    end = tasks.last;
+    ends.push_back(tasks.last);
   }
-  return end;
+  return ends;
 }
 
 void SplitBlocks::note(const RankProgram& rank, const Block& block, TaskId first) {

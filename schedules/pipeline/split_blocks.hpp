@@ -21,9 +21,9 @@ class SplitBlocks {
   /// REQUIRES: `program` outlives it.
   explicit SplitBlocks(ProgramDraft& program) : program_(program) {}
 
-  /// The end of the gathers, or kNoTask where the block is still there: a pass begins with the block that the one
-  /// before it ended with.
-  TaskId gather(RankProgram& rank, const Block& block);
+  /// The ends of the gathers; none where the block is still there: a pass begins with the block that the one before it
+  /// ended with.
+  std::vector<TaskId> gather(RankProgram& rank, const Block& block);
   /// To be told of each block behind its phases.
   void note(const RankProgram& rank, const Block& block, TaskId first);
   /// The end of the reduce-scatters.

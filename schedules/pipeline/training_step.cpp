@@ -11,6 +11,7 @@
 
 #include "schedules/lowering/training_passes.hpp"
 #include "schedules/pipeline/connect_passes.hpp"
+#include "schedules/pipeline/host_copies.hpp"
 #include "schedules/pipeline/messages.hpp"
 #include "schedules/pipeline/optimizer_step.hpp"
 #include "schedules/pipeline/pipeline.hpp"
@@ -35,6 +36,12 @@ PassKind pass_of(SlotKind kind) {
   }
 }
 
+// The backward pass of the slot's forward pass.
+bool undoes(const Slot& next, const Slot& slot) {
+  return has_forward(slot.kind) && has_backward(next.kind) && next.backward.stage == slot.forward.stage &&
+         next.backward.micro_batch == slot.forward.micro_batch;
+}
+
 class StepWriter {
  public:
   /// `timing_of`: of a slot without its operators. `stages`: empty where they are not known yet.
@@ -47,6 +54,7 @@ class StepWriter {
         alone_(program_),
         overlapped_(program_, plan_.side),
         split_(program_),
+        copies_(program_),
         stages_(stages.empty() ? stages_of(alone_) : std::move(stages)),
         slots_(pipeline_slots(setup.scenario)),
         held_(slots_.size()) {
@@ -61,7 +69,7 @@ class StepWriter {
       append_rank(static_cast<std::size_t>(rank));
     }
     connect();
-    append_optimizer_step(program_, ranks_, held_);
+    append_optimizer_step(program_, ranks_, held_, copies_);
     return finish(count);
   }
 
@@ -75,7 +83,8 @@ class StepWriter {
  private:
   TrainingStep finish(int ranks) {
     try {
-      return {std::move(program_).finish(ranks, {}), {std::move(written_), std::move(stages_)}};
+      return {std::move(program_).finish(ranks, {}),
+              {std::move(written_), std::move(stages_), std::move(copies_).stays()}};
     } catch (const CycleError& error) {
       throw SpecError(plan_.file, 0, fmt::format("this order cannot run: {}", error.what()));
     }
@@ -98,6 +107,8 @@ class StepWriter {
       const bool completes = completes_gradients(slots, i);
       by_block_ = completes && reduces_by_block();
       gathers_ = setup_.scenario.training.overlap_parameters && is_first_forward(slots, i);
+      offloads_ = true;
+      returns_at_once_ = i + 1 < slots.size() && undoes(slots[i + 1], slots[i]);
       ends_.back().push_back(write_slot(number, slots[i]));
       if (completes) note_gradients(number, slots[i].backward.stage);
     }
@@ -128,18 +139,20 @@ class StepWriter {
                                                       {.forward = forward_blocks(slot),
                                                        .backward = backward_blocks(slot),
                                                        .forward_micro_batch = slot.forward.micro_batch,
-                                                       .backward_micro_batch = slot.backward.micro_batch});
+                                                       .backward_micro_batch = slot.backward.micro_batch,
+                                                       .around_forward = around_forward(rank, slot),
+                                                       .around_backward = around_backward(rank, slot)});
       forward = tasks.forward;
       backward = tasks.backward;
     } else {
       if (has_forward(slot.kind)) {
         forward = append_pass(rank, alone_, PassKind::forward, forward_blocks(slot), slot.forward.micro_batch,
-                              around_blocks(rank, PassKind::forward));
+                              around_forward(rank, slot));
       }
       if (slot.kind == SlotKind::forward_backward) rank.join_streams();
       if (slot.kind != SlotKind::forward) {
         backward = append_pass(rank, alone_, pass_of(slot.kind), backward_blocks(slot), slot.backward.micro_batch,
-                               around_blocks(rank, pass_of(slot.kind)));
+                               around_backward(rank, slot));
       }
     }
     SlotEnds ends{ends_of(forward), ends_of(backward)};
@@ -150,54 +163,74 @@ class StepWriter {
   }
 
   // Parameters that replicas split come before a block, and its gradients go behind it.
-  AroundBlocks around_blocks(RankProgram& rank, PassKind kind) {
+  AroundBlocks splitting(RankProgram& rank, PassKind kind) {
     const TrainingChoices& choices = setup_.scenario.training;
+    const bool as_one = static_cast<bool>(timing_of_);  // what every pass gathers and reduces is part of its slot then
     const bool has_gradients = kind == PassKind::backward || kind == PassKind::weight;
+    const bool early = gathers_ && kind == PassKind::forward;
+    const bool gathers = choices.splits_parameters() ? kind != PassKind::weight && !as_one : early;
     AroundBlocks around;
-    const bool gathers = choices.splits_parameters() ? kind != PassKind::weight : gathers_ && kind == PassKind::forward;
     if (gathers) around.before = [this, &rank](const Block& block) { return split_.gather(rank, block); };
-    if (!choices.splits_gradients() && !by_block_ && !gathers) return around;
-    const bool reduces = choices.splits_gradients() && has_gradients;
-    around.after = [this, &rank, reduces](const Block& block, const BlockTasks& tasks) {
+    const bool ends_blocks = by_block_ && has_gradients;
+    const bool reduces = choices.splits_gradients() && !as_one && has_gradients;
+    if (!gathers && !reduces && !ends_blocks) return around;
+    around.after = [this, &rank, reduces, ends_blocks](const Block& block, const BlockTasks& tasks) {
       if (tasks.first != kNoTask) split_.note(rank, block, tasks.first);
       const TaskId end = reduces ? split_.reduce(rank, block, tasks.computed) : tasks.computed;
-      if (by_block_) block_ends_.push_back(end);
+      if (ends_blocks) block_ends_.push_back(end);
     };
     return around;
   }
 
+  AroundBlocks around_forward(RankProgram& rank, const Slot& slot) {
+    const AroundBlocks parts = splitting(rank, PassKind::forward);
+    if (!offloads_) return parts;
+    const int micro_batch = slot.forward.micro_batch;
+    return both(parts, copies_.around_forward(rank, forward_blocks(slot), micro_batch, returns_at_once_));
+  }
+
+  AroundBlocks around_backward(RankProgram& rank, const Slot& slot) {
+    const AroundBlocks parts = splitting(rank, pass_of(slot.kind));
+    if (!offloads_ || !has_backward(slot.kind)) return parts;
+    return both(parts, copies_.around_backward(rank, slot.backward.micro_batch));
+  }
+
   SlotEnds append_as_one(RankProgram& rank, const Slot& slot) {
     const Pass& pass = main_pass(slot);
-    const TaskId there = gathers_ ? split_.gather(rank, forward_blocks(slot).front()) : kNoTask;
     const SlotTiming timing = timing_of_(slot, rank.rank());
     const PhaseTasks tasks = rank.append_time(name_of(slot.kind), title_of(slot), timing.length,
                                               {pass.chunk, pass.micro_batch, StreamName::compute});
-    if (there != kNoTask) program_.graph().start_after_end(there, tasks.first);
-    if (gathers_) gather_meanwhile(rank, forward_blocks(slot), tasks, timing.length);
-    if (by_block_) end_blocks_evenly(rank, slot, tasks, timing.length);
+    bool waits = false;
+    if (has_forward(slot.kind)) {
+      waits = append_around(rank, forward_blocks(slot), tasks, timing.length, around_forward(rank, slot));
+    }
+    if (slot.kind != SlotKind::forward) {
+      waits = append_around(rank, backward_blocks(slot), tasks, timing.length, around_backward(rank, slot)) || waits;
+    }
     const auto result = [&](Time at) {
-      return gathers_ || at >= timing.length ? tasks.last : rank.after_start(tasks, at);
+      return waits || at >= timing.length ? tasks.last : rank.after_start(tasks, at);
     };
     return {{tasks.first, result(timing.forward_out)}, {tasks.first, result(timing.backward_out)}};
   }
 
-  // The parameters of all blocks but the first: behind them is as much of the slot as of its blocks.
-  void gather_meanwhile(RankProgram& rank, const StageBlocks& blocks, const PhaseTasks& slot, Time length) {
-    split_.note(rank, blocks.front(), slot.first);
+  // As if all blocks of the slot took equally long. True where the slot may take longer by it.
+  bool append_around(RankProgram& rank, const StageBlocks& blocks, const PhaseTasks& slot, Time length,
+                     const AroundBlocks& around) {
+    bool waits = false;
     const auto count = static_cast<std::int64_t>(blocks.size());
-    for (std::int64_t i = 1; i < count; ++i) {
-      const TaskId there = split_.gather(rank, blocks[static_cast<std::size_t>(i)]);
-      if (there != kNoTask) rank.end_after(slot, there, length * (count - i) / count);
+    const auto start_of = [&](std::int64_t block) { return rank.after_start(slot, length * block / count); };
+    for (std::int64_t i = 0; i < count; ++i) {
+      const Block& block = blocks[static_cast<std::size_t>(i)];
+      for (const TaskId there : around.before ? around.before(block) : std::vector<TaskId>{}) {
+        waits = true;
+        if (i == 0)
+          program_.graph().start_after_end(there, slot.first);
+        else
+          rank.end_after(slot, there, length * (count - i) / count);
+      }
+      if (around.after) around.after(block, {i == 0 ? slot.first : start_of(i), start_of(i + 1)});
     }
-  }
-
-  // As if all blocks of the slot took equally long.
-  void end_blocks_evenly(RankProgram& rank, const Slot& slot, const PhaseTasks& tasks, Time length) {
-    const std::size_t count = backward_blocks(slot).size();
-    for (std::size_t i = 1; i <= count; ++i) {
-      const double share = static_cast<double>(i) / static_cast<double>(count);
-      block_ends_.push_back(rank.after_start(tasks, from_us(share * to_us(length))));
-    }
+    return waits;
   }
 
   // The first pass of a step through a stage, whose parameters the optimizer has just changed. It overlaps no other.
@@ -255,12 +288,15 @@ class StepWriter {
   ProgramDraft program_;
   TrainingPhases alone_, overlapped_;
   SplitBlocks split_;
+  HostCopies copies_;
   std::vector<StageBlocks> stages_, reversed_;
   std::vector<RankSlots> slots_;
   std::vector<RankProgram> ranks_;
   std::vector<std::vector<SlotEnds>> ends_;       // by rank and slot
   std::vector<std::vector<TaskId>> before_slot_;  // the same: what it waits for, kNoTask where streams run on
   std::vector<std::vector<HeldBlocks>> held_;     // by rank
+  bool offloads_ = false;                         // the slots of a step have copies beside them, one alone has none
+  bool returns_at_once_ = false;                  // the slot behind it is the backward pass of its forward pass
   bool gathers_ = false;                          // the slot being written needs parameters that are on their way
   bool by_block_ = false;                         // the slot being written completes gradients block by block
   std::vector<TaskId> block_ends_;                // of that slot

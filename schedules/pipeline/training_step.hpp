@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "schedules/lowering/program.hpp"
+#include "schedules/pipeline/host_copies.hpp"
 #include "schedules/pipeline/slot.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 
@@ -21,6 +21,7 @@ struct ProgramSlot {
 struct StepLayout {
   std::vector<ProgramSlot> slots;   ///< rank by rank, in order of execution
   std::vector<StageBlocks> stages;  ///< in the order of the forward pass
+  std::vector<StayOnGpu> stays{};   ///< of what is offloaded
 };
 
 struct TrainingStep {

@@ -15,7 +15,7 @@ void check_keys(const Spec& training, const ScheduleKind& schedule) {
   std::vector<std::string> keys = {"operators", "recompute", "activations"};
   if (schedule.pipeline) {
     keys.insert(keys.end(), {"gradients", "moments", "zero", "overlap_gradients", "overlap_parameters", "overlap_sends",
-                             "mtp", "delay_weight_gradients"});
+                             "mtp", "delay_weight_gradients", "offload", "offload_optimizer"});
   }
   training.expect(keys);
 }
@@ -27,6 +27,15 @@ const FlagsByName<RecomputedModules>& modules_by_name() {
                                                           {"mla_up_proj", &RecomputedModules::mla_up_proj},
                                                           {"mlp", &RecomputedModules::mlp},
                                                           {"moe_act", &RecomputedModules::moe_act}};
+  return kModules;
+}
+
+const FlagsByName<OffloadedModules>& offloaded_by_name() {
+  static const FlagsByName<OffloadedModules> kModules = {
+      {"attn_norm", &OffloadedModules::attn_norm}, {"qkv_linear", &OffloadedModules::qkv_linear},
+      {"core_attn", &OffloadedModules::core_attn}, {"attn_proj", &OffloadedModules::attn_proj},
+      {"mlp_norm", &OffloadedModules::mlp_norm},   {"expert_fc1", &OffloadedModules::expert_fc1},
+      {"moe_act", &OffloadedModules::moe_act}};
   return kModules;
 }
 
@@ -74,6 +83,10 @@ TrainingChoices read_choices(const Spec& training, const ScheduleKind& schedule,
   if (training.has("delay_weight_gradients")) c.delay_weights = training.flag("delay_weight_gradients");
   if (training.has("overlap_sends")) c.overlap_sends = training.flag("overlap_sends");
   if (training.has("mtp")) c.mtp = training.flag("mtp");
+  const bool nothing = training.has("offload") && !training.is_list("offload");
+  if (nothing) (void)training.choice("offload", {"none"});
+  if (training.has("offload") && !nothing) c.offload = read_flags(training, "offload", "module", offloaded_by_name());
+  if (training.has("offload_optimizer")) c.offload_optimizer = training.flag("offload_optimizer");
   return c;
 }
 
@@ -85,6 +98,33 @@ const char* absent_module(const RecomputedModules& modules, const Architecture& 
   if (modules.moe_act && !routed) return "moe_act: there are no routed experts";
   if (modules.layernorm && !routed && !model.is_mla()) return "layernorm: norms are parts of their linear layers";
   return nullptr;
+}
+
+// Of an offloaded module that keeps nothing to offload; null: all do.
+const char* keeps_nothing(const TrainingChoices& c, const Architecture& model) {
+  const bool routed = model.n_routed_experts > 0;
+  if (c.offload.attn_norm && !model.is_mla()) return "attn_norm: the norm is a part of qkv_linear";
+  if (c.offload.mlp_norm && !routed) return "mlp_norm: norms of dense networks are parts of their linear layers";
+  if (c.offload.expert_fc1 && !routed) return "expert_fc1: there are no routed experts";
+  if (c.offload.moe_act && !routed) return "moe_act: there are no routed experts";
+  if (c.offload.core_attn && c.modules.mla_up_proj) return "core_attn: mla_up_proj computes its inputs again";
+  return nullptr;
+}
+
+void check_offload(const Spec& training, const Setup& setup, const TrainingChoices& c) {
+  if (!c.offloads()) return;
+  const char* key = c.offload.any() ? "offload" : "offload_optimizer";
+  if (!c.by_megatron()) throw training.error(key, "belongs to the operators megatron");
+  if (c.offload.any() && c.recompute == Recompute::full) {
+    throw training.error(key, "does not apply: with full recomputation only layers' inputs are kept");
+  }
+  if (const char* module = keeps_nothing(c, setup.model)) {
+    throw training.error(key, fmt::format("does not apply to '{}': {}", setup.scenario.model, module));
+  }
+  if (setup.machine.facts.host_GBps == 0) {
+    throw training.error(key,
+                         fmt::format("needs a machine with host_GBps, which '{}' does not say", setup.machine.name));
+  }
 }
 
 // Autograd computes both gradients of a module at once, unless told to delay one; DualPipe's passes have them apart.
@@ -122,6 +162,7 @@ void resolve(const Spec& training, const Setup& setup, TrainingChoices& c) {
   if (c.overlap_parameters && !(c.by_megatron() && c.zero == 1 && c.overlap_gradients)) {
     throw training.error("overlap_parameters", "needs the operators megatron, zero 1 and overlap_gradients");
   }
+  check_offload(training, setup, c);
   resolve_overlap(training, setup.scenario, c);
   const bool has_mtp = setup.scenario.whole_model && setup.model.num_nextn_predict_layers > 0;
   if (training.has("mtp") && c.mtp && !has_mtp) {
@@ -145,6 +186,10 @@ void check_step(const Spec& scenario, const Scenario& s) {
 
 std::vector<std::string> recomputed_modules(const RecomputedModules& modules) {
   return names_of(modules, modules_by_name());
+}
+
+std::vector<std::string> offloaded_modules(const OffloadedModules& modules) {
+  return names_of(modules, offloaded_by_name());
 }
 
 void check_training_keys(const Spec& scenario, const ScheduleKind& schedule) {

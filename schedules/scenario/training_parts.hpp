@@ -14,6 +14,7 @@ void read_training(const Spec& scenario, Setup& setup);
 
 /// As `recompute` lists them.
 [[nodiscard]] std::vector<std::string> recomputed_modules(const RecomputedModules& modules);
+[[nodiscard]] std::vector<std::string> offloaded_modules(const OffloadedModules& modules);
 
 /// Where they do not enter, they must still be spelt right.
 void check_training_keys(const Spec& scenario, const ScheduleKind& schedule);

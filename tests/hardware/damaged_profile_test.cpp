@@ -22,13 +22,14 @@ std::string refusal(const std::filesystem::path& file) {
   return "was read";
 }
 
-// Where a value that is a number begins.
+// Where a value that is a number begins; a date is none.
 std::vector<std::size_t> numbers_in(const std::string& text) {
   std::vector<std::size_t> places;
   for (std::size_t i = 2; i < text.size(); ++i) {
     const bool begins = text[i] >= '0' && text[i] <= '9' && (text.compare(i - 2, 2, ": ") == 0 || text[i - 1] == '[');
     const bool in_text = text.rfind('"', i) != std::string::npos && text.rfind('"', i) > text.rfind('\n', i);
-    if (begins && !in_text) places.push_back(i);
+    const bool in_date = i >= 6 && text.compare(i - 6, 6, "date: ") == 0;
+    if (begins && !in_text && !in_date) places.push_back(i);
   }
   return places;
 }

@@ -68,8 +68,8 @@ TEST_CASE("a small space is searched whole: no layout that fits is faster than t
   std::size_t fitting = 0;
   for (const Layout& split : splits_of(found.job, model, 0)) {
     for (Layout layout : orders_of(split, found.job, model)) {
-      for (const std::string& recompute : recomputations_of(found.job, model, true)) {
-        layout.recompute = recompute;
+      for (const MemorySaving& saving : savings_of(found.job, model, true)) {
+        layout.saving = saving;
         const LayoutPoint point = points.quick(layout);
         if (!point.fits) continue;
         ++fitting;

@@ -91,6 +91,8 @@ void add_training(Json& json, const Setup& setup) {
     json.add("moments", c.fp32_moments ? "fp32" : "bf16").add("zero", c.zero);
     json.flag("overlap_gradients", c.overlap_gradients).flag("overlap_sends", c.overlap_sends).flag("mtp", c.mtp);
     if (c.by_megatron()) json.flag("overlap_parameters", c.overlap_parameters);
+    if (c.offload.any()) json.add("offload", offloaded_modules(c.offload));
+    if (c.by_megatron()) json.flag("offload_optimizer", c.offload_optimizer);
     if (s.overlap == kCombined) json.flag("delay_weight_gradients", c.delay_weights);
   }
   json.close();

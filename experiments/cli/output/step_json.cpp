@@ -50,10 +50,16 @@ void add_ranks(Json& json, const Run& run) {
     add_parts(json, step.parts);
     json.open("memory");
     add_memory(json, step.peak);
+    if (step.host > 0) json.add("host_gib", gib(step.host));
     json.add("peak_at_ms", to_us(step.peak_at) / 1e3, 6).add("most_activations", step.most_passes);
-    json.open_list("activations_over_time");  // ms, GiB
-    for (const MemoryChange& change : step.memory) json.item({to_us(change.at) / 1e3, gib(change.activations)}, 3);
-    json.close_list().close().close();
+    const auto over_time = [&](const char* key, double MemoryChange::*bytes) {  // ms, GiB
+      json.open_list(key);
+      for (const MemoryChange& change : step.memory) json.item({to_us(change.at) / 1e3, gib(change.*bytes)}, 3);
+      json.close_list();
+    };
+    over_time("activations_over_time", &MemoryChange::activations);
+    if (run.setup.scenario.training.offload_optimizer) over_time("optimizer_over_time", &MemoryChange::optimizer);
+    json.close().close();
   }
   json.close_list();
 }

@@ -88,10 +88,23 @@ std::string memory_line(const Run& run) {
                      breakdown(step.peak));
 }
 
+// The GPUs of a node are taken to be on the rank of the pipeline that has most there.
+std::string host_memory_line(const Run& run) {
+  double most = 0;
+  for (const RankStep& step : run.step()->ranks) most = std::max(most, step.host);
+  if (most == 0) return "";
+  const double gpus =
+      std::min(run.setup.machine.facts.gpus_per_node, static_cast<double>(run.setup.scenario.parallelism.world()));
+  return fmt::format(
+      "host memory: at most {:.1f} GiB for each GPU, {:.0f} GiB for the {:.0f} of a node; link {:.0f} GB/s\n",
+      gib(most), gib(most * gpus), gpus, run.setup.machine.facts.host_GBps);
+}
+
 }  // namespace
 
 std::string step_table(const Run& run) {
-  std::string text = head_of(run) + summary(run) + "\n" + rank_table(run) + "\n" + memory_line(run);
+  std::string text =
+      head_of(run) + summary(run) + "\n" + rank_table(run) + "\n" + memory_line(run) + host_memory_line(run);
   text += fmt::format("waits for the slowest rank of {}: {:.0f} ms expected on each rank, part of it hidden\n",
                       run.setup.scenario.parallelism.ep, run.program.waits_us / 1e3);
   if (run.setup.clock < 1) {

@@ -19,6 +19,7 @@ void add_step_tracks(const Run& run, std::uint32_t rank, TraceOptions& trace) {
   TraceCounter counter{.name = "memory GiB", .values = {}};
   for (const MemoryChange& change : step.memory) {
     memory.activations = change.activations;
+    memory.optimizer = change.optimizer;
     counter.values.emplace_back(change.at, gib(memory.total()));
   }
   trace.counters.push_back(std::move(counter));

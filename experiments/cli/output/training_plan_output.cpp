@@ -14,7 +14,8 @@ void add_layout(Json& json, const TrainingJob& job, const LayoutPoint& point) {
   json.add("hardware", job.hardware[layout.machine].name).add("tp", p.tp).add("cp", p.cp).add("pp", p.pp);
   json.add("virtual_pp", p.virtual_pp).add("ep", p.ep).add("dp", p.dp);
   json.add("micro_batch_size", layout.micro_batch_size).add("schedule", layout.schedule);
-  json.add("overlap", layout.overlap).add("recompute", layout.recompute);
+  json.add("overlap", layout.overlap).add("recompute", layout.saving.recompute);
+  json.add("offload", layout.saving.offload).flag("offload_optimizer", layout.saving.offload_optimizer);
   json.add("step_ms", point.step_ms, 3).add("tokens_per_s_per_gpu", point.tokens_per_s, 2).add("mfu", point.mfu, 5);
   json.add("bubble_ms", point.bubble_ms, 3).add("exposed_comm_ms", point.exposed_ms, 3);
   json.add("memory_gib", point.memory_gib, 3).flag("fits_memory", point.fits);
@@ -27,11 +28,12 @@ void add_layout(Json& json, const TrainingJob& job, const LayoutPoint& point) {
 std::string csv_row(const TrainingJob& job, const LayoutPoint& point) {
   const Layout& layout = point.layout;
   const Parallelism& p = layout.split;
-  return fmt::format("{},{},{},{},{},{},{},{},{},{},\"{}\",{:.3f},{:.2f},{:.5f},{:.3f},{:.3f},{:.3f},{},{}\n",
+  const MemorySaving& saving = layout.saving;
+  return fmt::format("{},{},{},{},{},{},{},{},{},{},\"{}\",\"{}\",{},{:.3f},{:.2f},{:.5f},{:.3f},{:.3f},{:.3f},{},{}\n",
                      job.hardware[layout.machine].name, p.tp, p.cp, p.pp, p.virtual_pp, p.ep, p.dp,
-                     layout.micro_batch_size, layout.schedule, layout.overlap, layout.recompute, point.step_ms,
-                     point.tokens_per_s, point.mfu, point.bubble_ms, point.exposed_ms, point.memory_gib,
-                     point.bound_by(), point.by_operators ? "operators" : "slots");
+                     layout.micro_batch_size, layout.schedule, layout.overlap, saving.recompute, saving.offload,
+                     saving.offload_optimizer, point.step_ms, point.tokens_per_s, point.mfu, point.bubble_ms,
+                     point.exposed_ms, point.memory_gib, point.bound_by(), point.by_operators ? "operators" : "slots");
 }
 
 }  // namespace
@@ -67,7 +69,8 @@ std::string training_plan_json(const TrainingPlanResult& result) {
 
 std::string training_plan_csv(const TrainingPlanResult& result) {
   std::string text =
-      "hardware,tp,cp,pp,virtual_pp,ep,dp,micro_batch_size,schedule,overlap,recompute,step_ms,tokens_per_s_per_gpu,mfu,"
+      "hardware,tp,cp,pp,virtual_pp,ep,dp,micro_batch_size,schedule,overlap,recompute,offload,offload_optimizer,step_"
+      "ms,tokens_per_s_per_gpu,mfu,"
       "bubble_ms,exposed_comm_ms,memory_gib,bound_by,simulated_by\n";
   for (const LayoutPoint& point : result.answer.best) text += csv_row(result.job, point);
   for (const LayoutPoint& point : result.answer.searched) text += csv_row(result.job, point);

@@ -38,12 +38,14 @@ AxesOfSettings axes_of(const TrainingJob& job, const Points& points) {
     const Parallelism& p = l.split;
     const auto number = [](int value) { return fmt::format("{}", value); };
     settings.push_back({job.hardware[l.machine].name, number(p.tp), number(p.cp), number(p.pp), number(p.virtual_pp),
-                        number(p.ep), number(l.micro_batch_size), l.schedule, l.overlap, l.recompute});
+                        number(p.ep), number(l.micro_batch_size), l.schedule, l.overlap, l.saving.recompute,
+                        l.saving.offload, l.saving.offload_optimizer ? "yes" : "no"});
   }
   std::vector<const std::vector<std::string>*> rows;
   for (const auto& row : settings) rows.push_back(&row);
-  return axes_of_settings(
-      {"hardware", "tp", "cp", "pp", "virtual_pp", "ep", "micro_batch_size", "schedule", "overlap", "recompute"}, rows);
+  return axes_of_settings({"hardware", "tp", "cp", "pp", "virtual_pp", "ep", "micro_batch_size", "schedule", "overlap",
+                           "recompute", "offload", "offload_optimizer"},
+                          rows);
 }
 
 std::optional<std::size_t> answer_in(const TrainingAnswer& answer, const Points& points) {
