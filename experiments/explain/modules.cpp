@@ -17,7 +17,7 @@ ModuleUses uses_of(const Run& run) {
 double tokens_of(const Setup& setup) {
   const Workload& workload = setup.scenario.workload;
   if (const auto* w = std::get_if<TrainWorkload>(&workload)) {
-    const double micro_batch = 1.0 * w->micro_batch_size * w->seq_len;
+    const double micro_batch = w->micro_batch_size * mean_seq_len(setup.scenario);
     const Parallelism& p = setup.scenario.parallelism;
     if (!is_training_step(setup.scenario)) return micro_batch / p.attention_ranks();
     return micro_batch * micro_batches(setup.scenario) / p.gpus_of_request();

@@ -29,10 +29,12 @@ double least_memory_bytes(const Setup& setup) {
   constexpr double kUnequalStages = 0.9;
   const Scenario& s = setup.scenario;
   const std::vector<Block> blocks = training_blocks(s, setup.model);
+  const std::vector<int>& seq_lens = as_train(s.workload).seq_lens;
+  const auto shortest = static_cast<int>(std::min_element(seq_lens.begin(), seq_lens.end()) - seq_lens.begin());
   double saved = 0;
   for (const Block& block : blocks) {
     if (!is_layer(block.kind)) continue;
-    const LayerWork work = setup.block_work(true, block);
+    const LayerWork work = setup.block_work(true, block, 0, shortest);
     saved += saved_bytes(work) - offloaded_bytes(work);
   }
   const int copies = s.kind().pipeline->two_directions ? 2 : 1;

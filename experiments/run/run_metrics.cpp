@@ -52,9 +52,16 @@ double mfu(const Run& run) {
 double mfu_non_causal(const Run& run) { return mfu(run) * flops_per_token(run, false) / flops_per_token(run, true); }
 
 double flops_per_token(const Run& run, bool causal) {
-  const double seq_len = as_train(run.setup.scenario.workload).seq_len;
-  return causal ? train_flops_per_token(run.setup.model, seq_len)
-                : train_flops_per_token_non_causal(run.setup.model, seq_len);
+  const auto of_length = causal ? train_flops_per_token : train_flops_per_token_non_causal;
+  const TrainWorkload& w = as_train(run.setup.scenario.workload);
+  if (w.seq_lens.empty()) return of_length(run.setup.model, w.seq_len);
+  double flops = 0, tokens = 0;
+  for (int i = 0; i < micro_batches(run.setup.scenario); ++i) {
+    const double seq_len = seq_len_of(w, i);
+    flops += seq_len * of_length(run.setup.model, seq_len);
+    tokens += seq_len;
+  }
+  return flops / tokens;
 }
 
 double gpu_hours_per_trillion_tokens(const Run& run) { return 1e12 / tokens_per_s(run) / 3600; }
@@ -72,7 +79,7 @@ double tokens_per_s(const Run& run) {
   const Workload& workload = run.setup.scenario.workload;
   const double step_s = to_us(run.metrics.span) / 1e6;
   if (const auto* w = std::get_if<TrainWorkload>(&workload)) {
-    const double tokens = 1.0 * w->global_batch_size * w->seq_len;
+    const double tokens = w->global_batch_size * mean_seq_len(run.setup.scenario);
     return tokens / static_cast<double>(run.setup.scenario.parallelism.world()) / step_s;
   }
   const double gpus = run.setup.scenario.parallelism.gpus_of_request();

@@ -43,10 +43,14 @@ Setup SlotKinds::setup_of(int rank) const {
 
 std::string SlotKinds::key_of(const Slot& slot, int rank) const {
   const auto stage = [&](const Pass& pass) { return described_.at(static_cast<std::size_t>(pass.stage)); };
+  const TrainWorkload& w = as_train(setup_.scenario.workload);
+  const std::string lengths = w.seq_lens.empty() ? ""
+                                                 : fmt::format("{} {} ", seq_len_of(w, slot.forward.micro_batch),
+                                                               seq_len_of(w, slot.backward.micro_batch));
   const std::string forward = has_forward(slot.kind) ? stage(slot.forward) : "";
   const std::string backward = slot.kind == SlotKind::forward ? "" : stage(slot.backward);
-  return fmt::format("{} {} {} / {}", setup_.variation.slowness.empty() ? 0 : rank, static_cast<int>(slot.kind),
-                     forward, backward);
+  return lengths + fmt::format("{} {} {} / {}", setup_.variation.slowness.empty() ? 0 : rank,
+                               static_cast<int>(slot.kind), forward, backward);
 }
 
 SlotTiming SlotKinds::timing_of(const Slot& slot, int rank) {

@@ -21,7 +21,6 @@ struct StageMemory {
 class RankMemory {
  public:
   RankMemory(const Setup& setup, const StepLayout& layout) : setup_(setup), layout_(layout) {
-    for (const std::vector<Block>& blocks : layout.stages) stages_.push_back(memory_of(blocks));
     for (const ProgramSlot& slot : layout.slots) {
       for (const int stage : stages_in(slot.slot)) ++copies_[stage][slot.rank];
     }
@@ -49,10 +48,10 @@ class RankMemory {
   }
 
  private:
-  [[nodiscard]] StageMemory memory_of(const std::vector<Block>& blocks) const {
+  [[nodiscard]] StageMemory memory_of(const std::vector<Block>& blocks, int micro_batch) const {
     StageMemory memory;
     for (const Block& block : blocks) {
-      const LayerWork work = setup_.block_work(true, block);
+      const LayerWork work = setup_.block_work(true, block, 0, micro_batch);
       memory.saved += saved_bytes(work);
       memory.pending += pending_weight_bytes(work);
       memory.forward_workspace = std::max(memory.forward_workspace, forward_workspace_bytes(work));
@@ -68,12 +67,18 @@ class RankMemory {
     return stages;
   }
 
-  [[nodiscard]] const StageMemory& of(int stage) const { return stages_[static_cast<std::size_t>(stage)]; }
+  [[nodiscard]] const StageMemory& of(const Pass& pass) const {
+    const std::pair key{pass.stage, seq_len_of(as_train(setup_.scenario.workload), pass.micro_batch)};
+    const auto found = stages_.find(key);
+    if (found != stages_.end()) return found->second;
+    const StageBlocks& blocks = layout_.stages[static_cast<std::size_t>(pass.stage)];
+    return stages_.emplace(key, memory_of(blocks, pass.micro_batch)).first->second;
+  }
 
   [[nodiscard]] double workspace(const Slot& slot) const {
     double bytes = 0;
-    if (has_forward(slot.kind)) bytes += of(slot.forward.stage).forward_workspace;
-    if (slot.kind != SlotKind::forward) bytes += of(slot.backward.stage).backward_workspace;
+    if (has_forward(slot.kind)) bytes += of(slot.forward).forward_workspace;
+    if (slot.kind != SlotKind::forward) bytes += of(slot.backward).backward_workspace;
     return bytes;
   }
 
@@ -94,7 +99,7 @@ class RankMemory {
         offloaded.states.push_back({.at = stay.to, .optimizer = -states});
         continue;
       }
-      const double bytes = offloaded_bytes(setup_.block_work(true, *stay.what.block));
+      const double bytes = offloaded_bytes(setup_.block_work(true, *stay.what.block, 0, stay.what.micro_batch));
       const bool leaves =
           offloaded.layers.emplace(std::pair{stay.what.micro_batch, stay.what.block->layer}, bytes).second;
       offloaded.activations.push_back({.at = stay.from, .activations = bytes});
@@ -109,7 +114,7 @@ class RankMemory {
 
   // Of a pass through a stage, what stays on the GPU.
   [[nodiscard]] double kept(const Pass& pass, const Offloaded& offloaded) const {
-    double bytes = of(pass.stage).saved;
+    double bytes = of(pass).saved;
     for (const Block& block : layout_.stages[static_cast<std::size_t>(pass.stage)]) {
       const auto away =
           is_layer(block.kind) ? offloaded.layers.find({pass.micro_batch, block.layer}) : offloaded.layers.end();
@@ -146,7 +151,7 @@ class RankMemory {
       };
       if (has_forward(slot.kind)) add(row.start, kept(slot.forward, offloaded), 1);
       if (slot.kind == SlotKind::forward) continue;
-      const double saved = kept(slot.backward, offloaded), pending = of(slot.backward.stage).pending;
+      const double saved = kept(slot.backward, offloaded), pending = of(slot.backward).pending;
       if (slot.kind == SlotKind::backward_input) add(end, pending - saved, 0);
       if (slot.kind == SlotKind::weight) add(end, -pending, -1);
       if (has_backward(slot.kind) && has_weight(slot.kind)) add(end, -saved, -1);
@@ -185,8 +190,8 @@ class RankMemory {
 
   const Setup& setup_;
   const StepLayout& layout_;
-  std::vector<StageMemory> stages_;
-  std::map<int, std::map<std::uint32_t, int>> copies_;  // of each stage, by rank
+  mutable std::map<std::pair<int, int>, StageMemory> stages_;  // by stage and length of a sequence
+  std::map<int, std::map<std::uint32_t, int>> copies_;         // of each stage, by rank
 };
 
 }  // namespace

@@ -17,6 +17,7 @@ struct PhaseIdentity {
   int micro_batch = 0;
   int layer = 0;
   int rank = 0;
+  int seq_len = 0;  ///< of training: the micro-batch's
   double rows = 0;  ///< of the rank's experts
   int draw = 0;     ///< of what they get by chance
   auto operator<=>(const PhaseIdentity&) const = default;

@@ -42,7 +42,8 @@ std::vector<std::string> phases_of(const TrainingPhases& phases, PassKind kind, 
 // The way of the data through a pass: every phase needs the result of the one before, in whatever block.
 class DataPath {
  public:
-  DataPath(RankProgram& rank, const TrainingPhases& phases) : rank_(rank), phases_(phases) {}
+  DataPath(RankProgram& rank, const TrainingPhases& phases, int micro_batch)
+      : rank_(rank), phases_(phases), micro_batch_(micro_batch) {}
 
   /// `work`: what the rank does last before it meets the others; null: what gave the data.
   void link(const std::string& name, const PhaseTasks& now, const PhaseTasks* work = nullptr) {
@@ -51,7 +52,7 @@ class DataPath {
     } else {
       rank_.order(ends_.output, now);
       const bool meets_ranks = (is_transfer(name) && !is_transfer(last_name_)) || now.begins_together;
-      if (meets_ranks) rank_.meet(work == nullptr ? ends_.output : *work, now, phases_.wait_us(name));
+      if (meets_ranks) rank_.meet(work == nullptr ? ends_.output : *work, now, phases_.wait_us(name, micro_batch_));
     }
     ends_.output = now;
     last_name_ = name;
@@ -61,6 +62,7 @@ class DataPath {
  private:
   RankProgram& rank_;
   const TrainingPhases& phases_;
+  int micro_batch_;
   PassTasks ends_;
   std::string last_name_;
 };
@@ -72,8 +74,8 @@ class Chain {
       : rank_(rank), phases_(phases), micro_batch_(micro_batch) {}
 
   const PhaseTasks& append(const std::string& name, const Block& block, bool repeats = false) {
-    const PhaseTasks now =
-        rank_.append(phases_.at(name, block, rank_.rank()), {block.layer, micro_batch_, stream_of(name), repeats});
+    const PhaseTasks now = rank_.append(phases_.at(name, block, rank_.rank(), micro_batch_),
+                                        {block.layer, micro_batch_, stream_of(name), repeats});
     if (last_) rank_.order(*last_, now);
     if (first_ == kNoTask) first_ = now.first;
     return last_.emplace(now);
@@ -220,7 +222,7 @@ PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, 
   // By Megatron the gradient comes first; DeepSeek's repeat a layer before its turn.
   const bool recomputes_in_backward = phases.setup().scenario.training.by_megatron();
   Chain chain(rank, phases, micro_batch);
-  DataPath path(rank, phases);
+  DataPath path(rank, phases, micro_batch);
   for (const Block& block : blocks) {
     const std::vector<std::string> names = phases_of(phases, kind, block.kind);
     const std::vector<TaskId> there = before_block(around, block, !names.empty());
@@ -251,8 +253,8 @@ OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, con
   const TrainingChoices& choices = phases.setup().scenario.training;
   const bool launches = rank.has_host();
   const std::vector<StreamEntry> order = launches ? as_launched(plan, choices.delay_weights) : by_stream(plan);
-  DataPath forward(rank, phases);
-  DataPath backward(rank, phases);
+  DataPath forward(rank, phases, passes.forward_micro_batch);
+  DataPath backward(rank, phases, passes.backward_micro_batch);
   std::optional<PhaseTasks> weights_before;
   for (std::size_t i = 0; i < std::max(passes.forward.size(), passes.backward.size()); ++i) {
     const Block* forward_block = i < passes.forward.size() ? &passes.forward[i] : nullptr;
@@ -272,7 +274,8 @@ OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, con
       const std::string name = block == nullptr ? "" : phase_at(phases, entry.phase, block->kind);
       if (name.empty()) continue;
       const int micro_batch = is_forward ? passes.forward_micro_batch : passes.backward_micro_batch;
-      turn[name] = rank.append(phases.at(name, *block, rank.rank()), {block->layer, micro_batch, entry.stream});
+      turn[name] =
+          rank.append(phases.at(name, *block, rank.rank(), micro_batch), {block->layer, micro_batch, entry.stream});
       (is_forward ? beside_forward : beside_backward).add(name, turn[name]);
     }
     beside_forward.finish(phases.graph());

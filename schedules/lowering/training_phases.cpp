@@ -19,19 +19,23 @@ int TrainingPhases::number_of(const Layer& content) {
   return number;
 }
 
-PreparedPhase& TrainingPhases::at(const std::string& name, const Block& block, int rank) {
+PreparedPhase& TrainingPhases::at(const std::string& name, const Block& block, int rank, int micro_batch) {
   const bool alike = !setup().experts_differ() && setup().scenario.routing.forward_rows.empty();
-  const int content = number_of(block.content);
-  const PhaseIdentity place{
-      .phase = name, .kind = block.kind, .alike = content, .layer = alike ? 0 : block.layer, .rank = alike ? 0 : rank};
+  PhaseIdentity place{.phase = name, .kind = block.kind, .alike = number_of(block.content)};
+  place.seq_len = seq_len_of(as_train(setup().scenario.workload), micro_batch);
+  if (!alike) {
+    place.layer = block.layer;
+    place.rank = rank;
+  }
   return by_place_.get(place, [&]() -> PreparedPhase& {
-    const LayerWork work = setup().block_work(name.ends_with("(F)"), block, rank);
+    const LayerWork work = setup().block_work(name.ends_with("(F)"), block, rank, micro_batch);
     const bool own_traffic = is_transfer(name) && !setup().routed.empty();
+    PhaseIdentity identity = place;
+    identity.layer = own_traffic ? block.layer : 0;
+    identity.rank = 0;
     // Ranks whose rows fill as many tiles share kernels: the tokens behind the rows differ by less than a tile's.
-    const double rows = name.starts_with("mlp") ? work.load.rows : 0;
-    return prepared(
-        {.phase = name, .kind = block.kind, .alike = content, .layer = own_traffic ? block.layer : 0, .rows = rows},
-        work);
+    identity.rows = name.starts_with("mlp") ? work.load.rows : 0;
+    return prepared(identity, work);
   });
 }
 
@@ -44,11 +48,14 @@ PreparedPhase& TrainingPhases::prepared(const PhaseIdentity& identity, const Lay
   });
 }
 
-double TrainingPhases::wait_us(const std::string& name) const {
+// They were found for the first micro-batch.
+double TrainingPhases::wait_us(const std::string& name, int micro_batch) const {
   const ExpectedWaits& waits = setup().waits;
   const auto& by_phase = overlapped_ ? waits.overlapped_us : waits.alone_us;
   const auto found = by_phase.find(name);
-  return found == by_phase.end() ? 0 : found->second;
+  if (found == by_phase.end()) return 0;
+  const TrainWorkload& w = as_train(setup().scenario.workload);
+  return w.seq_lens.empty() ? found->second : found->second * seq_len_of(w, micro_batch) / seq_len_of(w, 0);
 }
 
 }  // namespace moeline

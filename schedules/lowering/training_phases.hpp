@@ -17,12 +17,12 @@ class TrainingPhases {
   TrainingPhases(ProgramDraft& program, std::vector<std::string> side)
       : program_(program), overlapped_(true), side_(std::move(side)) {}
 
-  [[nodiscard]] PreparedPhase& at(const std::string& name, const Block& block, int rank);
+  [[nodiscard]] PreparedPhase& at(const std::string& name, const Block& block, int rank, int micro_batch = 0);
   /// Of a block, without dispatch and combine where tokens stay on their rank.
   [[nodiscard]] const std::vector<std::string>& forward(BlockKind kind) const;
   [[nodiscard]] const std::vector<std::string>& backward(BlockKind kind) const;
   /// Of a transfer after computation: for ranks that are not simulated.
-  [[nodiscard]] double wait_us(const std::string& name) const;
+  [[nodiscard]] double wait_us(const std::string& name, int micro_batch) const;
   [[nodiscard]] const Setup& setup() const { return program_.setup(); }
   [[nodiscard]] TaskGraphDraft& graph() { return program_.graph(); }
 

@@ -43,8 +43,8 @@ AroundBlocks HostCopies::around_backward(RankProgram& rank, int micro_batch) {
   return around;
 }
 
-double HostCopies::bytes_of(const Block& block) const {
-  return offloaded_bytes(program_.setup().block_work(true, block));
+double HostCopies::bytes_of(const Block& block, int micro_batch) const {
+  return offloaded_bytes(program_.setup().block_work(true, block, 0, micro_batch));
 }
 
 PhaseTasks HostCopies::append(RankProgram& rank, Family family, const char* module, double bytes, const Place& place) {
@@ -58,7 +58,7 @@ PhaseTasks HostCopies::append(RankProgram& rank, Family family, const char* modu
 }
 
 void HostCopies::leave(RankProgram& rank, const Block& block, int micro_batch, const BlockTasks& forward) {
-  const double bytes = bytes_of(block);
+  const double bytes = bytes_of(block, micro_batch);
   if (bytes == 0) return;
   const PhaseTasks copy =
       append(rank, Family::to_host, kOffloadedActivations, bytes, {block.layer, micro_batch, StreamName::to_host});
@@ -70,7 +70,7 @@ void HostCopies::leave(RankProgram& rank, const Block& block, int micro_batch, c
 std::vector<TaskId> HostCopies::come_back(RankProgram& rank, const Block& block, int micro_batch) {
   const auto away = away_.find({rank.rank(), block.layer, micro_batch});
   if (!is_layer(block.kind) || away == away_.end()) return {};
-  const PhaseTasks copy = append(rank, Family::from_host, kOffloadedActivations, bytes_of(block),
+  const PhaseTasks copy = append(rank, Family::from_host, kOffloadedActivations, bytes_of(block, micro_batch),
                                  {block.layer, micro_batch, StreamName::from_host});
   program_.graph().start_after_end(away->second.left, copy.first);
   const auto last = last_backward_.find(rank.rank());

@@ -48,7 +48,7 @@ class HostCopies {
   std::vector<TaskId> come_back(RankProgram& rank, const Block& block, int micro_batch);
   void used(const RankProgram& rank, const Block& block, int micro_batch, const BlockTasks& backward);
   PhaseTasks append(RankProgram& rank, Family family, const char* module, double bytes, const Place& place);
-  [[nodiscard]] double bytes_of(const Block& block) const;
+  [[nodiscard]] double bytes_of(const Block& block, int micro_batch) const;
 
   using Key = std::tuple<int, int, int>;  // rank, layer, micro-batch
   struct Away {

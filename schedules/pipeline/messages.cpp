@@ -7,10 +7,9 @@
 namespace moeline {
 namespace {
 
-Operator message(const Setup& setup) {
+Operator message(const Setup& setup, int seq_len) {
   const Scenario& s = setup.scenario;
-  const TrainWorkload& w = as_train(s.workload);
-  const double tokens = 1.0 * w.micro_batch_size * w.seq_len;
+  const double tokens = 1.0 * as_train(s.workload).micro_batch_size * seq_len;
   return send(tokens / s.parallelism.attention_ranks() * setup.model.hidden_size * kernels::kBf16, next_stage(setup));
 }
 
@@ -66,26 +65,31 @@ void connect(const Delivered& message, TaskId out, TaskId in, TaskGraphDraft& gr
   graph.start_after_end(message.received, in);
 }
 
-Messages::Messages(ProgramDraft& program, std::vector<RankProgram>& ranks)
-    : program_(program),
-      ranks_(ranks),
-      forward_(prepare_message(program, "(F)", module_names::kSendActivations, message(program.setup()))),
-      backward_(prepare_message(program, "(B)", module_names::kSendGradients, message(program.setup()))) {
+Messages::Messages(ProgramDraft& program, std::vector<RankProgram>& ranks) : program_(program), ranks_(ranks) {}
+
+const Message& Messages::at(bool is_forward, int micro_batch) {
+  const int seq_len = seq_len_of(as_train(program_.setup().scenario.workload), micro_batch);
+  const auto found = messages_.find({is_forward, seq_len});
+  if (found != messages_.end()) return found->second;
+  const char* module = is_forward ? module_names::kSendActivations : module_names::kSendGradients;
+  const Message made =
+      prepare_message(program_, is_forward ? "(F)" : "(B)", module, message(program_.setup(), seq_len));
   // They are appended behind all slots, and launched between them.
-  for (const Message& each : {forward_, backward_}) {
-    each.send.kernels.front().launched_before = each.receive.kernels.front().launched_before = true;
-  }
+  made.send.kernels.front().launched_before = made.receive.kernels.front().launched_before = true;
+  return messages_.emplace(std::pair{is_forward, seq_len}, made).first->second;
 }
 
-void Messages::beside(SlotKind kind) {
+void Messages::beside(const Slot& slot) {
   RankProgram& rank = ranks_.front();
-  if (has_forward(kind)) {
-    rank.append(forward_.send, {0, 0, StreamName::activations_to_next});
-    rank.append(forward_.receive, {0, 0, StreamName::activations_from_previous});
+  if (has_forward(slot.kind)) {
+    const Message& activations = at(true, slot.forward.micro_batch);
+    rank.append(activations.send, {0, 0, StreamName::activations_to_next});
+    rank.append(activations.receive, {0, 0, StreamName::activations_from_previous});
   }
-  if (has_backward(kind)) {
-    rank.append(backward_.send, {0, 0, StreamName::gradients_to_previous});
-    rank.append(backward_.receive, {0, 0, StreamName::gradients_from_next});
+  if (has_backward(slot.kind)) {
+    const Message& gradients = at(false, slot.backward.micro_batch);
+    rank.append(gradients.send, {0, 0, StreamName::gradients_to_previous});
+    rank.append(gradients.receive, {0, 0, StreamName::gradients_from_next});
   }
 }
 
@@ -97,7 +101,7 @@ TaskId Messages::deliver(const Delivery& d) {
   const bool next = to_next(d, ranks_.size());
   const Place out{0, d.micro_batch, out_stream(d.is_forward, next)};
   const Place in{0, d.micro_batch, in_stream(d.is_forward, next)};
-  const Message& message = d.is_forward ? forward_ : backward_;
+  const Message& message = at(d.is_forward, d.micro_batch);
   const Delivered both{ranks_[static_cast<std::size_t>(d.from_rank)].append(message.send, out).last,
                        ranks_[static_cast<std::size_t>(d.to_rank)].append(message.receive, in).last};
   connect(both, d.out, d.in, program_.graph());

@@ -35,13 +35,15 @@ class Messages {
 
   /// From the end of `out` to the start of `in`. Gives the task that ends with the sender's part; kNoTask on one rank.
   TaskId deliver(const Delivery& delivery);
-  /// On the first rank alone, from the start on: what a slot of this kind sends and receives.
-  void beside(SlotKind kind);
+  /// On the first rank alone, from the start on: what such a slot sends and receives.
+  void beside(const Slot& slot);
 
  private:
+  const Message& at(bool is_forward, int micro_batch);
+
   ProgramDraft& program_;
   std::vector<RankProgram>& ranks_;
-  Message forward_, backward_;
+  std::map<std::pair<bool, int>, Message> messages_;  // by direction and length of a sequence
 };
 
 }  // namespace moeline

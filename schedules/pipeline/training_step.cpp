@@ -75,7 +75,7 @@ class StepWriter {
 
   TrainingStep write(const Slot& slot) && {
     ranks_.emplace_back(program_, 0);
-    if (setup_.scenario.training.overlap_sends) Messages(program_, ranks_).beside(slot.kind);
+    if (setup_.scenario.training.overlap_sends) Messages(program_, ranks_).beside(slot);
     (void)write_slot(0, slot);
     return finish(1);
   }

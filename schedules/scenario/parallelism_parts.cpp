@@ -146,7 +146,9 @@ Parallelism read_training_parallelism(const Spec& spec, const Scenario& scenario
   check_heads(spec, p.tp, model, gpus_per_node);
   check_context(spec, p.cp, model);
   check_groups(spec, p);
-  check_pieces(spec, p, as_train(scenario.workload).seq_len);
+  const TrainWorkload& w = as_train(scenario.workload);
+  check_pieces(spec, p, w.seq_len);
+  for (const int seq_len : w.seq_lens) check_pieces(spec, p, seq_len);
   if (model.n_routed_experts > 0) {
     check_experts_divide(spec, p.ep, scenario, model);
   } else {

@@ -38,6 +38,12 @@ void check_micro_batches(const Spec& workload, const Scenario& s) {
         key, fmt::format("must be a multiple of dp x micro_batch_size = {}: {} is not", at_once, w.global_batch_size));
   }
   const int count = micro_batches(s);
+  if (w.seq_lens.size() > static_cast<std::size_t>(count)) {
+    throw workload.error("seq_len", fmt::format("lists {} lengths for {} micro-batches", w.seq_lens.size(), count));
+  }
+  if (!w.seq_lens.empty() && s.slot_costs) {
+    throw workload.error("seq_len", "lists lengths, but slot_costs_ms says how long slots take");
+  }
   const std::string demand = demand_on_micro_batches(*s.kind().pipeline, s.parallelism.pp, count);
   if (demand.empty()) return;
   throw workload.error(key, fmt::format("gives {} micro-batches; {} needs {}", count, s.schedule, demand));

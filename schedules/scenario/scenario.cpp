@@ -167,6 +167,15 @@ int micro_batches(const Scenario& scenario) {
   return static_cast<int>(w.global_batch_size / (std::int64_t{scenario.parallelism.dp} * w.micro_batch_size));
 }
 
+double mean_seq_len(const Scenario& scenario) {
+  const TrainWorkload& w = as_train(scenario.workload);
+  if (w.seq_lens.empty()) return w.seq_len;
+  double tokens = 0;
+  const int count = micro_batches(scenario);
+  for (int i = 0; i < count; ++i) tokens += seq_len_of(w, i);
+  return tokens / count;
+}
+
 Setup load_setup(const std::filesystem::path& path, const std::vector<std::string>& assignments) {
   return read_setup(Spec::load(path), assignments);
 }

@@ -133,6 +133,8 @@ inline constexpr const char* kCombined = "combined";
 
 /// Of one pipeline: what a step of training has, over dp.
 [[nodiscard]] int micro_batches(const Scenario& scenario);
+/// Tokens of a sequence, on average over the micro-batches of a pipeline. REQUIRES: the workload is one of training.
+[[nodiscard]] double mean_seq_len(const Scenario& scenario);
 
 struct Machine {
   std::string name;
@@ -156,9 +158,9 @@ struct Setup {
   bool free_communication = false;  ///< null model: transfers and barriers take no time, SMs or bandwidth
 
   /// Work of a rank in the forward or backward pass of a main layer, counted in order of execution.
-  [[nodiscard]] LayerWork layer_work(bool forward, int layer, int rank = 0) const;
+  [[nodiscard]] LayerWork layer_work(bool forward, int layer, int rank = 0, int micro_batch = 0) const;
   /// The same of any block.
-  [[nodiscard]] LayerWork block_work(bool forward, const Block& block, int rank = 0) const;
+  [[nodiscard]] LayerWork block_work(bool forward, const Block& block, int rank = 0, int micro_batch = 0) const;
   /// Work of a rank with one of `micro_batches` parts of a step of prefill or decode, in a MoE layer.
   [[nodiscard]] InferenceWork inference_work(int micro_batch, int micro_batches, int moe_layer = 0, int rank = 0) const;
   /// One rank stands for all, and waits for those that are not there.

@@ -32,10 +32,17 @@ std::vector<std::string> workload_keys(WorkloadPhase phase) {
   return joined(workload_keys(WorkloadPhase::prefill), workload_keys(WorkloadPhase::decode));
 }
 
-TrainWorkload read_training(const Spec& spec) {
+TrainWorkload read_training(const Spec& spec, const ScheduleKind& schedule) {
   TrainWorkload w;
   w.micro_batch_size = spec.integer_or("micro_batch_size", 1, 1 << 16, 1);
-  w.seq_len = spec.integer("seq_len", 1, kMostTokens);
+  if (spec.has("seq_len") && spec.is_list("seq_len")) {
+    if (!schedule.pipeline) throw spec.error("seq_len", "lists one for each micro-batch of a whole pipeline alone");
+    w.seq_lens = spec.integers("seq_len", 1, kMostTokens);
+    if (w.seq_lens.empty()) throw spec.error("seq_len", "lists no lengths");
+    w.seq_len = *std::max_element(w.seq_lens.begin(), w.seq_lens.end());
+  } else {
+    w.seq_len = spec.integer("seq_len", 1, kMostTokens);
+  }
   if (static_cast<long long>(w.micro_batch_size) * w.seq_len > kMostTokens) {
     throw spec.error("micro_batch_size", fmt::format("x seq_len is more than {} tokens per GPU", kMostTokens));
   }
@@ -87,10 +94,10 @@ DecodeWorkload read_decode(const Spec& spec) {
   return w;
 }
 
-Workload read_phase(const Spec& spec, WorkloadPhase phase) {
+Workload read_phase(const Spec& spec, WorkloadPhase phase, const ScheduleKind& schedule) {
   switch (phase) {
     case WorkloadPhase::train:
-      return read_training(spec);
+      return read_training(spec, schedule);
     case WorkloadPhase::prefill:
       return read_prefill(spec);
     case WorkloadPhase::decode:
@@ -155,7 +162,7 @@ Workload read_workload(const Spec& spec, const ScheduleKind& schedule) {
   const auto phase = choice_of<WorkloadPhase>(spec.choice("phase", words_of<WorkloadPhase>()));
   check_schedule(spec, phase, schedule);
   spec.expect(joined({"phase"}, workload_keys(phase)));
-  const Workload w = read_phase(spec, phase);
+  const Workload w = read_phase(spec, phase, schedule);
   check_micro_batches(spec, w, schedule);
   return w;
 }

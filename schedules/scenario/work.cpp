@@ -115,12 +115,12 @@ void give_load(const Setup& setup, bool forward, int layer, int rank, LayerWork&
 
 }  // namespace
 
-LayerWork Setup::layer_work(bool forward, int layer, int rank) const {
+LayerWork Setup::layer_work(bool forward, int layer, int rank, int micro_batch) const {
   LayerWork work;
   work.model = model;
   work.choices = scenario.training;
   work.micro_batch_size = as_train(scenario.workload).micro_batch_size;
-  work.seq_len = as_train(scenario.workload).seq_len;
+  work.seq_len = seq_len_of(as_train(scenario.workload), micro_batch);
   work.tp = scenario.parallelism.tp;
   work.cp = scenario.parallelism.cp;
   work.ep = scenario.parallelism.ep;
@@ -136,8 +136,8 @@ LayerWork Setup::layer_work(bool forward, int layer, int rank) const {
   return work;
 }
 
-LayerWork Setup::block_work(bool forward, const Block& block, int rank) const {
-  LayerWork work = layer_work(forward, block.layer, rank);
+LayerWork Setup::block_work(bool forward, const Block& block, int rank, int micro_batch) const {
+  LayerWork work = layer_work(forward, block.layer, rank, micro_batch);
   work.kind = block.kind;
   work.content = block.content;
   return work;

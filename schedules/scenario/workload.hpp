@@ -9,9 +9,10 @@
 namespace moeline {
 
 struct TrainWorkload {
-  int micro_batch_size = 0;  ///< sequences
-  int seq_len = 0;
-  int global_batch_size = 0;  ///< sequences per step; 0: not given
+  int micro_batch_size = 0;     ///< sequences
+  int seq_len = 0;              ///< tokens; of unequal micro-batches the longest
+  int global_batch_size = 0;    ///< sequences per step; 0: not given
+  std::vector<int> seq_lens{};  ///< of the micro-batches of a pipeline, in turn; empty: all alike
 };
 
 struct PrefillWorkload {
@@ -47,6 +48,10 @@ using Workload = std::variant<TrainWorkload, PrefillWorkload, DecodeWorkload, Mi
 /// REQUIRES: the workload is of that phase.
 [[nodiscard]] inline const TrainWorkload& as_train(const Workload& workload) {
   return std::get<TrainWorkload>(workload);
+}
+
+[[nodiscard]] inline int seq_len_of(const TrainWorkload& w, int micro_batch) {
+  return w.seq_lens.empty() ? w.seq_len : w.seq_lens[static_cast<std::size_t>(micro_batch) % w.seq_lens.size()];
 }
 
 /// What a step prefills and decodes; null: nothing.

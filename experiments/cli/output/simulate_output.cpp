@@ -15,7 +15,8 @@ namespace moeline {
 namespace {
 
 void add(Json& json, const TrainWorkload& w) {
-  json.add("micro_batch_size", w.micro_batch_size).add("seq_len", w.seq_len);
+  json.add("micro_batch_size", w.micro_batch_size);
+  w.seq_lens.empty() ? json.add("seq_len", w.seq_len) : json.add("seq_len", w.seq_lens);
   if (w.global_batch_size > 0) json.add("global_batch_size", w.global_batch_size);
 }
 

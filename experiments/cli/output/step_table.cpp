@@ -23,10 +23,9 @@ std::string head_of(const Run& run) {
   const std::string shared = p.moe_tp > 1 ? fmt::format(" x MoE-TP{}", p.moe_tp) : "";
   const std::string gpus = p.attention_ranks() > 1 ? fmt::format("{} GPUs", p.attention_ranks()) : "GPU";
   const std::string sms = s.comm.num_sms > 0 ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
-  return fmt::format("{}: {} on {} {} ({}), {}{}PP{}{}, EP{}{}, {} micro-batches of {} tokens per {}, {}{}\n\n",
+  return fmt::format("{}: {} on {} {} ({}), {}{}PP{}{}, EP{}{}, {} micro-batches of {:.0f} tokens per {}, {}{}\n\n",
                      s.schedule, s.model, p.world(), s.hardware, s.kernels, tensor, context, p.pp, chunks, p.ep, shared,
-                     micro_batches(s), as_train(s.workload).micro_batch_size * as_train(s.workload).seq_len, gpus,
-                     layers, sms);
+                     micro_batches(s), as_train(s.workload).micro_batch_size * mean_seq_len(s), gpus, layers, sms);
 }
 
 std::string line(const char* name, const std::string& value) { return fmt::format("{:<36} {:>12}\n", name, value); }
