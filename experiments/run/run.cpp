@@ -37,9 +37,8 @@ Run run_training_step(const Setup& setup, bool record_changes) {
   const Setup waiting = with_expected_waits(at_sustained_clock(setup));
   SlotKinds kinds(waiting);
   const bool by_slot = setup.scenario.level == Level::by_slot;
-  TrainingStep step =
-      by_slot ? training_step(waiting, [&](const Slot& slot, int rank) { return kinds.timing_of(slot, rank); })
-              : training_step(waiting);
+  const auto timing = [&](const Slot& slot, int rank) { return kinds.timing_of(slot, rank); };
+  TrainingStep step = by_slot ? training_step(waiting, kinds.stages(), timing) : training_step(waiting);
   Run run = simulated(waiting, std::move(step.program), record_changes);
   StepReport report = report_step(setup, run.program, run.timeline, std::move(step.layout));
   run.phases = std::move(report.slots);

@@ -28,20 +28,14 @@ std::vector<StageBlocks> stages_of(const Setup& setup) {
 
 }  // namespace
 
-SlotKinds::SlotKinds(const Setup& setup) : setup_(setup) {
+SlotKinds::SlotKinds(const Setup& setup) : setup_(setup), mean_(setup) {
   if (setup.scenario.level != Level::by_slot) return;
+  mean_.variation.slowness.clear();
   stages_ = stages_of(setup);
   for (const StageBlocks& blocks : stages_) described_.push_back(described(blocks));
 }
 
-// A rank is as slow as the slowest GPU of its group.
-Setup SlotKinds::setup_of(int rank) const {
-  Setup alone = setup_;
-  if (!alone.variation.slowness.empty()) alone.variation.slowness = {setup_.slowness(rank)};
-  return alone;
-}
-
-std::string SlotKinds::key_of(const Slot& slot, int rank) const {
+std::string SlotKinds::key_of(const Slot& slot) const {
   const auto stage = [&](const Pass& pass) { return described_.at(static_cast<std::size_t>(pass.stage)); };
   const TrainWorkload& w = as_train(setup_.scenario.workload);
   const std::string lengths = w.seq_lens.empty() ? ""
@@ -49,39 +43,56 @@ std::string SlotKinds::key_of(const Slot& slot, int rank) const {
                                                                seq_len_of(w, slot.backward.micro_batch));
   const std::string forward = has_forward(slot.kind) ? stage(slot.forward) : "";
   const std::string backward = slot.kind == SlotKind::forward ? "" : stage(slot.backward);
-  return lengths + fmt::format("{} {} {} / {}", setup_.variation.slowness.empty() ? 0 : rank,
-                               static_cast<int>(slot.kind), forward, backward);
+  return fmt::format("{}{} {} / {}", lengths, static_cast<int>(slot.kind), forward, backward);
+}
+
+SlotKinds::Slots& SlotKinds::slots_like(const Slot& slot, const std::string& key) {
+  const auto found = slots_.find(key);
+  if (found != slots_.end()) return found->second;
+  auto [program, layout] = slot_alone(mean_, slot, stages_);
+  std::vector<Time> solo;
+  for (TaskId task = 0; task < program.graph.size(); ++task) solo.push_back(program.graph.task(task).solo);
+  return slots_.emplace(key, Slots{std::move(program), layout.slots.front(), std::move(solo)}).first->second;
+}
+
+// A rank is as slow as the slowest GPU of its group.
+SlotKinds::RankSlots SlotKinds::run(Slots& slots, int rank) const {
+  auto& [program, slot, mean_solo] = slots;
+  const double slowness = setup_.slowness(rank);
+  for (TaskId task = 0; task < program.traits.size(); ++task) {
+    const double factor = program.traits[task].lengthened(slowness);
+    program.graph.set_solo(task, factor == 1 ? mean_solo[task] : scaled(mean_solo[task], factor));
+  }
+  const Timeline timeline = simulate(program.graph);
+  const auto end_of_pass = [&](TaskId out) { return out == kNoTask ? Time::zero() : timeline.spans[out].end; };
+  return {.program = &program,
+          .timing = {timeline.makespan, end_of_pass(slot.forward_out), end_of_pass(slot.backward_out)},
+          .metrics = measure(program.graph, timeline),
+          .modules = module_uses(mean_, program, timeline)};
 }
 
 SlotTiming SlotKinds::timing_of(const Slot& slot, int rank) {
-  const std::string key = key_of(slot, rank);
-  auto found = kinds_.find(key);
+  const std::string key = key_of(slot);
+  const int of_rank = setup_.variation.slowness.empty() ? 0 : rank;
+  auto found = kinds_.find({key, of_rank});
   if (found == kinds_.end()) {
-    const Setup setup = setup_of(rank);
-    auto [program, layout] = slot_alone(setup, slot, stages_);
-    const Timeline timeline = simulate(program.graph);
-    const ProgramSlot& alone = layout.slots.front();
-    const auto end_of_pass = [&](TaskId out) { return out == kNoTask ? Time::zero() : timeline.spans[out].end; };
-    const SlotTiming timing{timeline.makespan, end_of_pass(alone.forward_out), end_of_pass(alone.backward_out)};
-    const Metrics metrics = measure(program.graph, timeline);
-    ModuleUses modules = module_uses(setup, program, timeline);
-    found = kinds_.emplace(key, Kind{std::move(program), timing, metrics, std::move(modules)}).first;
+    found = kinds_.emplace(std::pair{key, of_rank}, run(slots_like(slot, key), of_rank)).first;
   }
-  ++found->second.slots;
+  ++found->second.count;
   return found->second.timing;
 }
 
 void SlotKinds::add_operators(Program& program) const {
   for (const auto& [key, kind] : kinds_) {
-    const double times = kind.slots / program.ranks;
-    for (const ProvenanceUse& use : kind.program.provenance) {
+    const double times = kind.count / program.ranks;
+    for (const ProvenanceUse& use : kind.program->provenance) {
       if (use.family != Family::send) add_use(use, times, program.provenance);  // the step has its own sends
     }
-    program.constants |= kind.program.constants;
-    program.model_flops += times * kind.program.model_flops;
-    program.lumped_us += times * kind.program.lumped_us;
-    program.gaps_us += times * kind.program.gaps_us;
-    program.waits_us += times * kind.program.waits_us;
+    program.constants |= kind.program->constants;
+    program.model_flops += times * kind.program->model_flops;
+    program.lumped_us += times * kind.program->lumped_us;
+    program.gaps_us += times * kind.program->gaps_us;
+    program.waits_us += times * kind.program->waits_us;
   }
 }
 
@@ -90,7 +101,7 @@ Metrics SlotKinds::metrics(Time step) const {
   sum.span = step;
   const int ranks = setup_.scenario.parallelism.pp;
   for (const auto& [key, kind] : kinds_) {
-    const double times = kind.slots / ranks;
+    const double times = kind.count / ranks;
     sum.compute_busy += scaled(kind.metrics.compute_busy, times);
     sum.comm_busy += scaled(kind.metrics.comm_busy, times);
     sum.exposed_comm += scaled(kind.metrics.exposed_comm, times);
@@ -102,7 +113,7 @@ Metrics SlotKinds::metrics(Time step) const {
 
 ModuleUses SlotKinds::modules() const {
   ModuleUses sum;
-  for (const auto& [key, kind] : kinds_) add(kind.modules, kind.slots / setup_.scenario.parallelism.pp, sum);
+  for (const auto& [key, kind] : kinds_) add(kind.modules, kind.count / setup_.scenario.parallelism.pp, sum);
   sum.erase(module_names::kSendActivations);
   sum.erase(module_names::kSendGradients);
   return sum;

@@ -15,6 +15,8 @@ class SlotKinds {
   /// REQUIRES: `setup` outlives it.
   explicit SlotKinds(const Setup& setup);
 
+  [[nodiscard]] const std::vector<StageBlocks>& stages() const { return stages_; }
+
   /// Counts the slot. On one rank, slots of one kind whose stages hold equal blocks run alike.
   [[nodiscard]] SlotTiming timing_of(const Slot& slot, int rank);
 
@@ -26,20 +28,30 @@ class SlotKinds {
   [[nodiscard]] ModuleUses modules() const;
 
  private:
-  struct Kind {
+  /// Slots of equal blocks: their operators, as fast as the rank that ran them last, and by task as the mean GPU is.
+  struct Slots {
     Program program;
+    ProgramSlot slot;
+    std::vector<Time> mean_solo;
+  };
+  /// Those that one rank runs, as fast as its GPU is.
+  struct RankSlots {
+    const Program* program = nullptr;
     SlotTiming timing;
     Metrics metrics;
     ModuleUses modules;
-    double slots = 0;
+    double count = 0;
   };
-  [[nodiscard]] std::string key_of(const Slot& slot, int rank) const;
-  [[nodiscard]] Setup setup_of(int rank) const;
+  [[nodiscard]] std::string key_of(const Slot& slot) const;
+  [[nodiscard]] Slots& slots_like(const Slot& slot, const std::string& key);
+  [[nodiscard]] RankSlots run(Slots& slots, int rank) const;
 
   const Setup& setup_;
+  Setup mean_;  // with GPUs alike
   std::vector<StageBlocks> stages_;
   std::vector<std::string> described_;  // of each stage, what its slots depend on
-  std::map<std::string, Kind> kinds_;
+  std::map<std::string, Slots> slots_;
+  std::map<std::pair<std::string, int>, RankSlots> kinds_;  // by rank, where GPUs differ
 };
 
 }  // namespace moeline

@@ -101,19 +101,20 @@ void price_by_form(const Operator& op, const std::string& family, const FamilyFi
   price.clocked = clocked_share(op, family, conditions.sms, price, clocked, kernels);
 }
 
-void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
-                   const KernelSet& kernels, Price& price);
+void price_compute(const Operator& op, const std::string& family, const PriceConditions& conditions,
+                   const MachineFacts& machine, const KernelSet& kernels, Price& price);
 
 // Of a pass that the machine's own tables lack.
 void price_by_forward_pass(const Operator& op, const Operator& forward, const PriceConditions& conditions,
                            const MachineFacts& machine, const KernelSet& kernels, Price& price) {
-  price_compute(forward, conditions, machine, kernels, price);
+  price_compute(forward, priced_as(forward, kernels), conditions, machine, kernels, price);
   price.solo_us *= op.flops / forward.flops * kBackwardPerFlop;
   doubt_price("by its forward pass", price);
 }
 
-void price_compute(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
-                   const KernelSet& kernels, Price& price) {
+// `family`: that it is priced as.
+void price_compute(const Operator& op, const std::string& family, const PriceConditions& conditions,
+                   const MachineFacts& machine, const KernelSet& kernels, Price& price) {
   if (op.family == Family::attention_backward) {
     const Operator forward = prefill_core(op.attention, op.attention.window);
     if (measured_fit(forward, {name_of(op.family)}, kernels) != nullptr) {
@@ -121,7 +122,6 @@ void price_compute(const Operator& op, const PriceConditions& conditions, const 
       return;
     }
   }
-  const std::string family = priced_as(op, kernels);
   if (const FamilyFit* measured = fit_with_form(family, kernels)) {
     price_by_form(op, family, *measured, conditions, machine, kernels, price);
     return;
@@ -223,6 +223,7 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
   }
   MOELINE_CHECK(conditions.sms > 0 && conditions.sms <= machine.sms, std::to_string(conditions.sms));
   Price price;
+  price.family = priced_as(op, kernels);
   // A fused layer's GEMMs have many short blocks, and other kernels get between them.
   const bool fused = op.experts.role != ExpertRole::none && op.experts.layout == ExpertLayout::fused;
   price.hold = row_of(op.family).is_resident && !fused ? Hold::resident : Hold::elastic;
@@ -240,7 +241,7 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
   } else if (is_all_to_all(op.family)) {
     price_transfer(op, conditions, machine, kernels, price);
   } else {
-    price_compute(op, conditions, machine, kernels, price);
+    price_compute(op, price.family, conditions, machine, kernels, price);
   }
   if (is_communication(op.family)) raise_to_floor(floor_us(op, machine), kRounding, price);
   price.hbm_GBps = std::min(GBps(op.bytes, price.solo_us), machine.hbm_GBps);

@@ -12,6 +12,7 @@
 namespace moeline {
 
 struct Price {
+  std::string family;  ///< whose measurements tell about it (priced_as)
   double solo_us = 0;
   Hold hold = Hold::nothing;
   int sms = 0;                 ///< held, or wanted by an elastic kernel

@@ -178,12 +178,12 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
   if (kernel.computes) {
     constant(Constant::jitter);
     if (setup_.scenario.speed_spread > 0) constant(Constant::speed_spread);
-    kernel.traits = {setup_.kernels.jitter(priced_as(op, setup_.kernels)), price.deviation, price.clocked};
+    kernel.traits = {setup_.kernels.jitter(price.family), price.deviation, price.clocked};
   }
   if (knows_power(setup_.machine.facts)) {
     kernel.traits.power = power_of(op, price, setup_.clock, setup_.machine.facts);
   }
-  if (setup_.scenario.launch != Launch::none && !wire) kernel.task.delay = from_us(gap_us(op, captured));
+  if (setup_.scenario.launch != Launch::none && !wire) kernel.task.delay = from_us(gap_us(price.family, captured));
   if (!free) {
     kernel.task.solo = from_us(price.solo_us);
     if (price.hold != Hold::nothing) kernel.task.pool = static_cast<ResourceId>(RankResource::sms);
@@ -200,8 +200,8 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
 }
 
 // Times taken by the host's clock hold the whole gap, those of a graph's replays that of a graph.
-double ProgramDraft::gap_us(const Operator& op, bool captured) {
-  const auto fit = setup_.kernels.fits.find(priced_as(op, setup_.kernels));
+double ProgramDraft::gap_us(const std::string& family, bool captured) {
+  const auto fit = setup_.kernels.fits.find(family);
   const bool measured = fit != setup_.kernels.fits.end();
   if (measured && fit->second.host_timed) return 0;
   const double gap = constant(captured ? gap_in_graphs(setup_.kernels) : kernel_gap_of(setup_));

@@ -171,7 +171,7 @@ class ProgramDraft {
 
  private:
   [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price, bool captured);
-  [[nodiscard]] double gap_us(const Operator& op, bool captured);
+  [[nodiscard]] double gap_us(const std::string& family, bool captured);
   [[nodiscard]] PriceConditions conditions_of(const Operator& op, bool overlapped) const;
   [[nodiscard]] Price price_of(const Operator& op, const PriceConditions& conditions);
 

@@ -307,8 +307,8 @@ class StepWriter {
 
 TrainingStep training_step(const Setup& setup) { return StepWriter(setup).write(); }
 
-TrainingStep training_step(const Setup& setup, const TimingOfSlot& timing_of) {
-  return StepWriter(setup, timing_of).write();
+TrainingStep training_step(const Setup& setup, const std::vector<StageBlocks>& stages, const TimingOfSlot& timing_of) {
+  return StepWriter(setup, timing_of, stages).write();
 }
 
 TrainingStep slot_alone(const Setup& setup, const Slot& slot, const std::vector<StageBlocks>& stages) {

@@ -38,11 +38,12 @@ struct SlotTiming {
 };
 /// Of a slot of a rank of the pipeline.
 using TimingOfSlot = std::function<SlotTiming(const Slot&, int rank)>;
-/// The same with one task for each slot.
-[[nodiscard]] TrainingStep training_step(const Setup& setup, const TimingOfSlot& timing_of);
+/// The same with one task for each slot. `stages`: the scenario's (stages_of).
+[[nodiscard]] TrainingStep training_step(const Setup& setup, const std::vector<StageBlocks>& stages,
+                                         const TimingOfSlot& timing_of);
 
 /// The operators of one slot on rank 0. Beside them, where sends overlap, what the slot before it gives is sent and
-/// what the next one takes is received. `stages`: the scenario's (stages_of).
+/// what the next one takes is received.
 [[nodiscard]] TrainingStep slot_alone(const Setup& setup, const Slot& slot, const std::vector<StageBlocks>& stages);
 
 }  // namespace moeline
