@@ -11,7 +11,7 @@
 namespace moeline {
 
 Program dualpipe_chunk(const Setup& setup) {
-  const OverlapPlan plan = load_training_plan(setup.scenario.overlap);
+  const OverlapPlan plan = training_plan(setup.scenario);
   ProgramDraft program(setup, host_of(setup.scenario));
   TrainingPhases phases(program, plan.side);
   const std::vector<Block> blocks = main_layers_alone(setup.model, setup.scenario.layers);

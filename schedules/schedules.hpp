@@ -14,5 +14,8 @@ namespace moeline {
 
 /// Two micro-batches, each computing while the other's tokens travel.
 [[nodiscard]] Program two_batch(const Setup& setup);
+/// The scenario's plan of them, and what any such plan must place.
+[[nodiscard]] OverlapPlan two_batch_plan(const Setup& setup);
+[[nodiscard]] PlanContents two_batch_contents(const Setup& setup);
 
 }  // namespace moeline

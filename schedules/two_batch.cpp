@@ -51,14 +51,23 @@ void append_dense_layers(const Setup& setup, int first, int count, InferenceRank
 
 }  // namespace
 
+PlanContents two_batch_contents(const Setup& setup) {
+  PlanContents contents{.phases = setup.layer_phases(), .halved = {}, .absent = {}};
+  contents.micro_batches = setup.scenario.kind().micro_batches;
+  if (setup.scenario.phase() == WorkloadPhase::decode) contents.halved = {"dispatch", "combine"};
+  if (setup.model.n_shared_experts == 0) contents.absent = {"shared"};
+  return contents;
+}
+
+OverlapPlan two_batch_plan(const Setup& setup) {
+  const Scenario& scenario = setup.scenario;
+  if (scenario.plan) return *scenario.plan;
+  return load_overlap_plan(scenario.schedule, scenario.overlap, two_batch_contents(setup));
+}
+
 Program two_batch(const Setup& setup) {
   const Scenario& scenario = setup.scenario;
-  const bool decode = scenario.phase() == WorkloadPhase::decode;
-  PlanContents contents{.phases = setup.layer_phases(), .halved = {}, .absent = {}};
-  contents.micro_batches = scenario.kind().micro_batches;
-  if (decode) contents.halved = {"dispatch", "combine"};
-  if (setup.model.n_shared_experts == 0) contents.absent = {"shared"};
-  const OverlapPlan plan = load_overlap_plan(scenario.schedule, scenario.overlap, contents);
+  const OverlapPlan plan = two_batch_plan(setup);
   const InferenceShape shape{.micro_batches = scenario.kind().micro_batches, .overlapped = true};
   return inference_program(setup, shape, plan.file, [&](InferenceRank& rank) {
     append_step(

@@ -10,6 +10,7 @@ enum ExitCode { kDone = 0, kInfeasible = 1, kUsage = 2, kBadInput = 3 };
 
 void add_simulate(CLI::App& app, int& exit_code);
 void add_explain(CLI::App& app, int& exit_code);
+void add_search(CLI::App& app, int& exit_code);
 void add_compare(CLI::App& app, int& exit_code);
 void add_calibrate(CLI::App& app, int& exit_code);
 void add_list(CLI::App& app, int& exit_code);

@@ -43,6 +43,7 @@ int main(int argc, char** argv) {
       "Results go to stdout, messages to stderr. Equal input gives equal bytes (simulate_ms aside).");
   add_simulate(app, exit_code);
   add_explain(app, exit_code);
+  add_search(app, exit_code);
   add_compare(app, exit_code);
   add_calibrate(app, exit_code);
   add_list(app, exit_code);

@@ -20,7 +20,7 @@ struct Mark {
   std::string_view begins, holds;
 };
 
-constexpr std::array<Mark, 8> kMarks = {{
+constexpr std::array<Mark, 9> kMarks = {{
     {"a trace", "{\n\"distributedInfo\": ", kTraceMark},
     {"a page", "<!DOCTYPE html>\n", "\n<meta name=\"generator\" content=\"moeline\">\n"},
     {"a picture", kSvgStart, ""},
@@ -29,6 +29,7 @@ constexpr std::array<Mark, 8> kMarks = {{
     {"a profile", "name: ", kProfileMark},
     {"a run's manifest", "{\n \"schema_version\": ", "\n \"program\": \"moeline "},
     {"a run's metrics", "{\n \"schema_version\": ", "\n \"scenario\": {"},
+    {"an overlap plan", "# Found by `moeline search` for ", ""},
 }};
 
 const Mark& mark_of(FileKind kind) { return kMarks[static_cast<std::size_t>(kind)]; }

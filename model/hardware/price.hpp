@@ -37,6 +37,7 @@ struct PriceConditions {
   double clock = 1;         ///< of the SMs, over the one that measurements at burst were made at
 
   [[nodiscard]] bool disturbed() const { return overlapped && slowed; }
+  bool operator==(const PriceConditions&) const = default;
 };
 
 /// The family whose measurements tell about this one: its own; for a BF16 GEMM the dense BF16 ones, or the FP8 ones.

@@ -40,6 +40,8 @@ struct Traffic {
   double top_k = 0;            ///< experts that it is sent to
   double ranks_per_token = 0;  ///< that they lie on, the own one included, times what the busiest rank gets more
   double experts = 0;          ///< of all ranks
+
+  bool operator==(const Traffic&) const = default;
 };
 
 /// One attention kernel: `batch` sequences, each with `query_len` queries that see up to `kv_len` keys.
@@ -54,6 +56,8 @@ struct AttentionShape {
   double window = 0;                  ///< sliding window that some query of a prefill does not see past; 0: none
   Precision math = Precision::bf16;   ///< that queries are multiplied in
   Precision cache = Precision::bf16;  ///< of the KV cache
+
+  bool operator==(const AttentionShape&) const = default;
 };
 
 /// What a kernel does in a layer of fused experts.
@@ -89,6 +93,8 @@ struct ExpertShape {
   double rows = 0;     ///< that the rank's experts get; 0: those of balanced loads
   double hit = 0;      ///< local experts that get any; 0: as many as balanced loads give rows to
   bool eager = false;  ///< with what a host takes that launches the kernels one by one; of the contiguous layout alone
+
+  bool operator==(const ExpertShape&) const = default;
 };
 
 struct Operator {
@@ -110,13 +116,15 @@ struct Operator {
   bool parallel = false;  ///< independent of its neighbours: may run on a second stream beside them
   bool beside = false;    ///< a message to a neighbour, which may start once what is before it in its phase has ended
   int awaits = 0;         ///< so many of its phase's operators beside must have ended first
-  bool reads_counts = false;  ///< the host reads what each rank will get before it launches the kernel
+  bool reads_counts = false;             ///< the host reads what each rank will get before it launches the kernel
   std::optional<Precision> precision{};  ///< that its tensor cores multiply; else its family's
   std::string measured_as{};  ///< family of a serving stack's tables that it belongs to, "linear_fp8"; "": none
   bool hot = false;           ///< timed again and again on the same operands, some of which L2 then holds
   AttentionShape attention;
   ExpertShape experts;
   Traffic traffic;
+
+  bool operator==(const Operator&) const = default;
 };
 
 [[nodiscard]] inline Precision precision_of(const Operator& op) {

@@ -143,11 +143,12 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<
   phase.name = name;
   phase.side_stream = options.side_stream;
   const std::vector<bool> captured = in_graphs(name, ops, setup_.scenario.graphs);
-  Price price;
+  const Price* known = nullptr;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const Operator& op = ops[i];
     const PriceConditions conditions = conditions_of(op, options.overlapped);
-    if (i == 0 || !repeats(op, ops[i - 1])) price = price_of(op, conditions);
+    if (i == 0 || !repeats(op, ops[i - 1])) known = &price_of(op, conditions);
+    const Price& price = *known;
     phase.kernels.push_back(prepare_kernel(op, price, captured[i]));
     phase.kernels.back().launched_before = i > 0 && captured[i] && captured[i - 1];
     if (options.meetings) phase.kernels.back().meets = ranks_that_meet(op);
@@ -232,8 +233,8 @@ PriceConditions ProgramDraft::conditions_of(const Operator& op, bool overlapped)
   return conditions;
 }
 
-Price ProgramDraft::price_of(const Operator& op, const PriceConditions& conditions) {
-  Price price = moeline::price(op, conditions, setup_.machine.facts, setup_.kernels);
+const Price& ProgramDraft::price_of(const Operator& op, const PriceConditions& conditions) {
+  const Price& price = setup_.prices->price(op, conditions, setup_.machine.facts, setup_.kernels);
   constants_ |= price.constants;
   if (!(price.solo_us <= kLongestTimeUs)) {
     throw SpecError(setup_.scenario.file, 0,

@@ -173,7 +173,7 @@ class ProgramDraft {
   [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price, bool captured);
   [[nodiscard]] double gap_us(const std::string& family, bool captured);
   [[nodiscard]] PriceConditions conditions_of(const Operator& op, bool overlapped) const;
-  [[nodiscard]] Price price_of(const Operator& op, const PriceConditions& conditions);
+  [[nodiscard]] const Price& price_of(const Operator& op, const PriceConditions& conditions);
 
   const Setup& setup_;
   Host host_;

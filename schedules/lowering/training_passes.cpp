@@ -242,10 +242,12 @@ PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, 
   return path.ends();
 }
 
-OverlapPlan load_training_plan(const std::string& overlap) {
-  const bool named = overlap == kCombined || overlap == "none";
-  return load_overlap_plan("dualpipe-chunk", named ? "default" : overlap,
-                           {.phases = training_phase_names(), .halved = {}, .absent = {}});
+PlanContents training_plan_contents() { return {.phases = training_phase_names(), .halved = {}, .absent = {}}; }
+
+OverlapPlan training_plan(const Scenario& scenario) {
+  if (scenario.plan) return *scenario.plan;
+  const bool named = scenario.overlap == kCombined || scenario.overlap == "none";
+  return load_overlap_plan("dualpipe-chunk", named ? "default" : scenario.overlap, training_plan_contents());
 }
 
 OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, const OverlapPlan& plan,

@@ -39,8 +39,10 @@ struct AroundBlocks {
 [[nodiscard]] PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind,
                                     std::span<const Block> blocks, int micro_batch, const AroundBlocks& around = {});
 
-/// The plan of overlapped passes, by a scenario's word: dualpipe-chunk.yaml where that is no path.
-[[nodiscard]] OverlapPlan load_training_plan(const std::string& overlap);
+/// What a plan of overlapped passes must place.
+[[nodiscard]] PlanContents training_plan_contents();
+/// The scenario's plan of them; dualpipe-chunk.yaml where `overlap` is no path.
+[[nodiscard]] OverlapPlan training_plan(const Scenario& scenario);
 
 struct OverlappedPasses {
   std::span<const Block> forward, backward;  ///< in order of execution: those at one place run side by side

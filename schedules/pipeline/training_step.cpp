@@ -49,7 +49,7 @@ class StepWriter {
       : setup_(setup),
         timing_of_(timing_of),
         overlaps_(overlaps_passes(setup.scenario)),
-        plan_(load_training_plan(setup.scenario.overlap)),
+        plan_(training_plan(setup.scenario)),
         program_(setup, host_of(setup.scenario)),
         alone_(program_),
         overlapped_(program_, plan_.side),

@@ -1,6 +1,7 @@
 #include "schedules/scenario/overlap_plan.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -155,7 +156,25 @@ OverlapPlan read_plan(const std::filesystem::path& file, const PlanContents& con
   return plan;
 }
 
+std::string written(const PlanEntry& entry, const PlanContents& contents) {
+  const char* layer = entry.layer_offset < 0 ? "previous " : entry.layer_offset > 0 ? "next " : "";
+  return layer + name_of(entry, contents);
+}
+
+std::string list_of(const std::vector<PlanEntry>& entries, const PlanContents& contents) {
+  std::vector<std::string> names;
+  for (const PlanEntry& entry : entries) names.push_back(written(entry, contents));
+  return fmt::format("[{}]", fmt::join(names, ", "));
+}
+
 }  // namespace
+
+std::string plan_text(const OverlapPlan& plan, const PlanContents& contents, const std::string& head) {
+  std::string text = head + "compute: " + list_of(plan.compute, contents) + "\n";
+  if (!plan.communication.empty()) text += "communication: " + list_of(plan.communication, contents) + "\n";
+  if (!plan.side.empty()) text += fmt::format("side: [{}]\n", fmt::join(plan.side, ", "));
+  return text;
+}
 
 OverlapPlan load_overlap_plan(const std::string& schedule, const std::string& overlap, const PlanContents& contents) {
   static FileMemo<OverlapPlan> known;

@@ -30,6 +30,9 @@ struct PlanContents {
   int micro_batches = 1;
 };
 
+/// As a file reads it. `head`: lines of comments.
+[[nodiscard]] std::string plan_text(const OverlapPlan& plan, const PlanContents& contents, const std::string& head);
+
 /// `overlap`: "default" for the plan that belongs to the schedule, or the path of another.
 /// Throws SpecError unless everything stands exactly once.
 [[nodiscard]] OverlapPlan load_overlap_plan(const std::string& schedule, const std::string& overlap,

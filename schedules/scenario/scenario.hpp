@@ -5,18 +5,21 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "architecture/architecture.hpp"
 #include "base/spec.hpp"
+#include "hardware/price_book.hpp"
 #include "hardware/profile.hpp"
 #include "moe/graph_parts.hpp"
 #include "moe/inference.hpp"
 #include "moe/training.hpp"
 #include "moe/training_memory.hpp"
 #include "routing/routed_layer.hpp"
+#include "schedules/scenario/overlap_plan.hpp"
 #include "schedules/scenario/parallelism.hpp"
 #include "schedules/scenario/rank_variation.hpp"
 #include "schedules/scenario/schedule_kinds.hpp"
@@ -93,7 +96,8 @@ struct Scenario {
   Routing routing;
   int layers = 0;            ///< MoE layers simulated
   bool whole_model = false;  ///< inference and pipelines: with everything else of the model; else those layers alone
-  std::string overlap = "default";  ///< or the path of a plan; of a pipeline also "none" and "combined"
+  std::string overlap = "default";          ///< or the path of a plan; of a pipeline also "none" and "combined"
+  std::shared_ptr<const OverlapPlan> plan;  ///< in the place of that which `overlap` names: a search tries many
   Launch launch = Launch::stream;
   GraphParts graphs;                 ///< of training's layers; the host launches the rest
   Level level = Level::by_operator;  ///< of a pipeline
@@ -148,6 +152,7 @@ struct Setup {
   Machine machine;
   KernelSet kernels;
   Spread spread;
+  std::shared_ptr<PriceBook> prices = std::make_shared<PriceBook>();  ///< of this machine and its kernels
   std::vector<RoutedLayer> routed;  ///< of each MoE layer, where experts are not loaded alike
   RankVariation variation;
   bool every_rank = false;  ///< all that wait for each other are simulated, else rank 0

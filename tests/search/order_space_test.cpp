@@ -1,0 +1,182 @@
+// The orders that a plan of overlapped phases may have, and what each takes at least.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/file.hpp"
+#include "base/random.hpp"
+#include "experiments/run/build_program.hpp"
+#include "experiments/run/run_metrics.hpp"
+#include "experiments/search/entry_times.hpp"
+#include "experiments/search/order_space.hpp"
+#include "tests/support/process.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+std::string scenario_path(const std::string& name) {
+  return std::string(MOELINE_SOURCE_DIR) + "/experiments/" + name + "/scenario.yaml";
+}
+Setup chunk(std::vector<std::string> set = {}) {
+  set.insert(set.end(), {"ranks=folded", "samples=1"});
+  return load_setup(scenario_path("train_chunk_deepseek_v3_h800"), set);
+}
+Setup prefill() { return load_setup(scenario_path("prefill_deepseek_v3_h800_ep32"), {"ranks=folded", "layers=8"}); }
+Setup decode() { return load_setup(scenario_path("decode_deepseek_v3_h800_ep128"), {"ranks=folded", "layers=8"}); }
+
+Setup with_plan(const Setup& setup, OverlapPlan plan) {
+  Setup with = setup;
+  plan.side = searched_plan(setup).side;
+  with.scenario.plan = std::make_shared<const OverlapPlan>(std::move(plan));
+  return with;
+}
+
+bool runs(const Setup& setup, const OverlapPlan& plan) {
+  try {
+    (void)build_program(with_plan(setup, plan));
+    return true;
+  } catch (const SpecError&) {
+    return false;
+  }
+}
+
+// The order's plan without asking whether it can run: turns without offsets.
+OverlapPlan as_listed(const PhaseOrder& order, const OrderSpace& space) {
+  OverlapPlan plan;
+  for (const std::size_t entry : order.compute) plan.compute.push_back(space.entries[entry]);
+  for (const std::size_t entry : order.communication) plan.communication.push_back(space.entries[entry]);
+  return plan;
+}
+
+// Entries started as early as their stream and their data allow, turn after turn: what a turn takes in the long run.
+double executed_us(const PhaseOrder& order, const OrderSpace& space, const EntryTimes& times) {
+  constexpr int kTurns = 400;
+  const std::size_t count = space.entries.size();
+  std::vector<std::vector<double>> ends(kTurns, std::vector<double>(count, 0));
+  std::vector<double> free(2, 0);
+  std::vector<std::vector<bool>> done(kTurns, std::vector<bool>(count, false));
+  std::vector<std::size_t> next(2, 0);
+  const std::vector<std::size_t>* streams[] = {&order.compute, &order.communication};
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (std::size_t s = 0; s < 2; ++s) {
+      const std::size_t length = streams[s]->size();
+      for (; length > 0 && next[s] < kTurns * length; ++next[s]) {
+        const std::size_t turn = next[s] / length, entry = (*streams[s])[next[s] % length];
+        double start = free[s];
+        bool ready = true;
+        for (const SearchedData& data : space.data) {
+          if (data.after != entry || static_cast<int>(turn) < data.layers) continue;
+          const std::size_t from = turn - static_cast<std::size_t>(data.layers);
+          ready = ready && done[from][data.before];
+          start = std::max(start, ends[from][data.before] + times.lag_us[data.before]);
+        }
+        if (!ready) break;
+        done[turn][entry] = true;
+        free[s] = ends[turn][entry] = start + times.us[entry];
+        moved = true;
+      }
+    }
+  }
+  const auto last = [&](int turn) {
+    return *std::max_element(ends[static_cast<std::size_t>(turn)].begin(), ends[static_cast<std::size_t>(turn)].end());
+  };
+  return (last(kTurns - 1) - last(kTurns / 2)) / (kTurns - 1 - kTurns / 2);
+}
+
+EntryTimes drawn_times(const OrderSpace& space, Random& random) {
+  EntryTimes times;
+  for (std::size_t i = 0; i < space.entries.size(); ++i) {
+    times.us.push_back(1 + 100 * random.uniform());
+    times.lag_us.push_back(random.uniform() < 0.3 ? 50 * random.uniform() : 0);
+  }
+  return times;
+}
+
+}  // namespace
+
+TEST_CASE("the published chunk has 270 orders that respect the data of each stream; 109 of them can run") {
+  const Setup setup = chunk({"launch=graph"});
+  const OrderSpace space = order_space(setup);
+  const std::vector<PhaseOrder> orders = all_orders(space);
+  CHECK(orders.size() == 270);
+  CHECK(order_count(space) == 270);
+  int can = 0;
+  for (const PhaseOrder& order : orders) {
+    const bool does = runs(setup, as_listed(order, space));
+    CHECK(plan_of(order, space).has_value() == does);
+    can += does ? 1 : 0;
+  }
+  CHECK(can == 109);
+}
+
+TEST_CASE("a host that reads dispatch's counts before it launches mlp(W) leaves 95 of these orders") {
+  const Setup setup = chunk();
+  const OrderSpace space = order_space(setup);
+  const std::vector<PhaseOrder> orders = all_orders(space);
+  CHECK(std::count_if(orders.begin(), orders.end(),
+                      [&](const PhaseOrder& order) { return runs(setup, as_listed(order, space)); }) == 95);
+}
+
+TEST_CASE("no order of the chunk is faster than what it takes at least, nor than what all of them do") {
+  const Setup setup = chunk({"launch=graph"});
+  const OrderSpace space = order_space(setup);
+  const Program program = build_program(setup);
+  const EntryTimes times = entry_times(program, space, moe_layers(setup));
+  const double bound = std::max(least_layer_us(space, times), busiest_resource_us(program, moe_layers(setup)));
+  std::size_t i = 0;
+  for (const PhaseOrder& order : all_orders(space)) {
+    const std::optional<OverlapPlan> plan = plan_of(order, space);
+    if (!plan || ++i % 4 != 0) continue;  // of them all, to be quick
+    const double us = layer_us(run_scenario(with_plan(setup, *plan)));
+    CHECK(least_layer_us(order, space, times) <= us);
+    CHECK(least_layer_us(space, times) <= least_layer_us(order, space, times) + 0.01);
+    CHECK(bound <= us);
+  }
+}
+
+TEST_CASE("the least time of an order is what its entries take turn after turn, for 2000 draws of their times") {
+  const OrderSpace space = order_space(chunk());
+  const std::vector<PhaseOrder> orders = all_orders(space);
+  Random random(7);
+  for (int draw = 0; draw < 2000; ++draw) {
+    const PhaseOrder& order = orders[random.next() % orders.size()];
+    if (!plan_of(order, space)) continue;
+    const EntryTimes times = drawn_times(space, random);
+    const double least = least_layer_us(order, space, times);
+    CHECK(executed_us(order, space, times) == doctest::Approx(least).epsilon(0.002));
+    CHECK(least_layer_us(space, times) <= least + 0.01);
+  }
+}
+
+TEST_CASE("the published plans come back from their order, but for where turns begin") {
+  for (const Setup& setup : {chunk(), prefill(), decode()}) {
+    const OverlapPlan published = searched_plan(setup);
+    const OrderSpace space = order_space(setup);
+    const std::optional<OverlapPlan> again = plan_of(order_of(published, space), space);
+    CAPTURE(setup.scenario.schedule);
+    REQUIRE(again);
+    if (setup.scenario.phase() == WorkloadPhase::decode) continue;  // which starts in the middle of a layer
+    CHECK(layer_us(run_scenario(with_plan(setup, *again))) ==
+          doctest::Approx(layer_us(run_scenario(setup))).epsilon(0.001));
+  }
+}
+
+TEST_CASE("a plan that was written is read as it was, offsets and all") {
+  const TemporaryFolder folder;
+  const Setup setup = prefill();
+  const OrderSpace space = order_space(setup);
+  std::size_t i = 0;
+  for (const PhaseOrder& order : all_orders(space)) {
+    const std::optional<OverlapPlan> plan = plan_of(order, space);
+    if (!plan || ++i % 97 != 0) continue;
+    const std::string file = folder.write("plan.yaml", plan_text(*plan, searched_contents(setup), "# for a test\n"));
+    const OverlapPlan read = load_overlap_plan(setup.scenario.schedule, file, searched_contents(setup));
+    CHECK(plan_text(read, searched_contents(setup), "") == plan_text(*plan, searched_contents(setup), ""));
+    CHECK(runs(setup, read));
+  }
+  CHECK(i > 500);
+}
