@@ -98,7 +98,7 @@ EntryTimes drawn_times(const OrderSpace& space, Random& random) {
 
 }  // namespace
 
-TEST_CASE("the published chunk has 270 orders that respect the data of each stream; 109 of them can run") {
+TEST_CASE("the published chunk has 270 orders that respect the data of each stream, of which 109 can run") {
   const Setup setup = chunk({"launch=graph"});
   const OrderSpace space = order_space(setup);
   const std::vector<PhaseOrder> orders = all_orders(space);

@@ -67,7 +67,7 @@ TEST_CASE(
 }
 
 TEST_CASE(
-    "prefill's orders are all tried; decode's published one is proven best where its compute stream never waits") {
+    "prefill's orders are all tried, and decode's published one is proven best where its compute stream never waits") {
   const SearchResult prefill = found(request(kPrefill));
   check_sound(prefill);
   CHECK(prefill.exhaustive);
