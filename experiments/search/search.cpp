@@ -72,6 +72,10 @@ std::vector<std::vector<std::string>> side_sets(const SearchRequest& request, co
   for (const PlanEntry& entry : plan.compute) {
     if (entry.phase.ends_with("(W)")) weights.push_back(entry.phase);
   }
+  if (weights.empty()) {
+    throw SpecError(request.scenario.string(), 0,
+                    "--over side: there are no weight gradients that a side stream could take");
+  }
   std::vector<std::vector<std::string>> sets;
   for (std::size_t bits = 0; bits < (std::size_t{1} << weights.size()); ++bits) {
     sets.emplace_back();
@@ -108,7 +112,7 @@ class Search {
   SearchResult run() && {
     const Setup asked = quick(request_, 0);
     published_plan_ = searched_plan(asked);
-    result_.published_us = simulated_us(asked, published_plan_);
+    result_.published_us = layer_us(run_scenario(asked));
     result_.bound_us = kNever;
     for (const Place& place : places_) {
       result_.bound_us = std::min(result_.bound_us, place.bound_us);

@@ -97,6 +97,8 @@ TEST_CASE("what cannot be searched is refused by name, and somebody's file is le
   check_wrong_usage({"search", kChunk, "--num-sms", "16"}, "needs --over sms");
   check_refused({"search", kChunk, "--set", "schedule=sequential"}, kChunk,
                 "the schedule sequential has no plan whose order is searched");
+  check_refused({"search", kPrefill, "--over", "side"}, kPrefill, "there are no weight gradients");
+  check_refused({"search", kChunk, "--set", "model=deepseek-v33"}, "--set", "did you mean 'deepseek-v3'?");
   const std::string plan = folder.write("plan.yaml", "compute: [somebody's]\n");
   check_wrong_usage({"search", kChunk, "-o", plan}, "-o");
   CHECK(read_text(plan) == "compute: [somebody's]\n");
