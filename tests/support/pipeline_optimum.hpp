@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
-#include <optional>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 namespace moeline::testing {
@@ -66,28 +66,32 @@ class PipelineOptimum {
     const auto done = [&](const Rank& rank) { return count(rank, w) == 2 * m_; };
     if (std::all_of(state.begin(), state.end(), done)) return true;
     if (!may_end_in_time(state, now)) return false;
-    const auto known = failed_.find(state);
+    std::string key;
+    for (const Rank& rank : state) key.append(rank.begin(), rank.end());
+    const auto known = failed_.find(key);
     if (known != failed_.end() && known->second <= now) return false;
-    if (unit(state, state, 0, now)) return true;
-    failed_[state] = now;  // and at any later time
+    State next = state;
+    if (unit(state, next, 0, now)) return true;
+    failed_[key] = now;  // and at any later time
     return false;
   }
 
   // Every choice of what each rank from `r` on does in this unit.
-  bool unit(const State& before, const State& after, int r, int now) {
+  bool unit(const State& before, State& after, int r, int now) {
     if (r == p_) return ends_in_time(after, now + 1);
     for (const Pass pass : {b0, b1, f1, f0, w}) {
       if (!can_run(before, r, pass)) continue;
-      State next = after;
-      ++next[static_cast<std::size_t>(r)][static_cast<std::size_t>(pass)];
-      if (unit(before, next, r + 1, now)) return true;
+      signed char& ended = after[static_cast<std::size_t>(r)][static_cast<std::size_t>(pass)];
+      ++ended;
+      if (unit(before, after, r + 1, now)) return true;
+      --ended;
     }
     return unit(before, after, r + 1, now);
   }
 
   int p_, m_, limit_;
   int most_ = 0;
-  std::map<State, int> failed_;  // by which time the state cannot end in time any more
+  std::unordered_map<std::string, int> failed_;  // by which time a state cannot end in time any more
 };
 
 }  // namespace moeline::testing
