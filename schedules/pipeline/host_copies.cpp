@@ -1,6 +1,7 @@
 #include "schedules/pipeline/host_copies.hpp"
 
 #include <algorithm>
+#include <string_view>
 
 #include "moe/kernels.hpp"
 #include "moe/module_names.hpp"
@@ -48,11 +49,13 @@ double HostCopies::bytes_of(const Block& block, int micro_batch) const {
 }
 
 PhaseTasks HostCopies::append(RankProgram& rank, Family family, const char* module, double bytes, const Place& place) {
-  const auto [found, is_new] = phases_.try_emplace({family, bytes}, nullptr);
+  const auto [found, is_new] = phases_.try_emplace({family, module, bytes}, nullptr);
   if (is_new) {
     const bool leaves = family == Family::to_host;
     Operator op = kernels::memory(family, leaves ? "Memcpy DtoH" : "Memcpy HtoD", bytes);
     found->second = &program_.prepare(leaves ? kOffload : kReload, {kernels::in(module, op)}, {});
+    // States are appended behind all passes, and launched before them.
+    found->second->kernels.front().launched_before = module == std::string_view(kOffloadedStates);
   }
   return rank.append(*found->second, place);
 }

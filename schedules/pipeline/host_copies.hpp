@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <tuple>
 #include <vector>
 
@@ -56,7 +57,7 @@ class HostCopies {
   };
 
   ProgramDraft& program_;
-  std::map<std::pair<Family, double>, PreparedPhase*> phases_;  // by bytes
+  std::map<std::tuple<Family, std::string, double>, PreparedPhase*> phases_;  // by module and bytes
   std::map<Key, Away> away_;
   std::map<int, TaskId> last_backward_;  // by rank: the start of the block whose backward pass came last
   std::vector<StayOnGpu> stays_;

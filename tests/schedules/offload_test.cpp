@@ -54,8 +54,7 @@ void check_refused(const Set& more, const std::string& says) {
 
 }  // namespace
 
-TEST_CASE(
-    "what is offloaded over a link of any speed costs no time, and most of it waits on the host") {
+TEST_CASE("what is offloaded over a link of any speed costs no time, and most of it waits on the host") {
   const Run kept = run_of({kFastLink});
   const Run moved =
       run_of({kFastLink, "training.offload=[qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1, moe_act]"});
@@ -111,6 +110,16 @@ TEST_CASE(
   const Run fast = run_of({kFastLink, "training.offload_optimizer=true"});
   const double apart = std::max(peak(kept).activations, bytes);  // never there at once
   CHECK(peak(fast).activations + peak(fast).optimizer == doctest::Approx(apart).epsilon(0.001));
+}
+
+TEST_CASE("a host that launches kernels one by one sends the states away before all of them") {
+  const Run run = run_of({"launch=stream", "training.offload_optimizer=true"});
+  const double copy_us = run.step()->ranks[0].host / (run.setup.machine.facts.host_GBps * 1e3);
+  Time left = Time::max();
+  for (const OffloadedStay& stay : run.step()->stays) {
+    if (stay.what.rank == 0 && !stay.what.block) left = std::min(left, stay.to);
+  }
+  CHECK(to_us(left) < 1.5 * copy_us);
 }
 
 TEST_CASE("every pipeline ends with nothing kept, and keeps no less than the least that it was said to need") {
