@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <functional>
 #include <optional>
 
 #include "base/file.hpp"
@@ -26,8 +27,7 @@ int plan_training(const PlanOptions& options) {
   std::vector<LayoutSensitivity> sensitive;
   {
     ProgressBar bar(true);
-    answer = search_layouts(job, points, workers,
-                            [&](const char* what, std::size_t done, std::size_t all) { bar(what, done, all); });
+    answer = search_layouts(job, points, workers, std::ref(bar));
     if (!options.no_sensitivity) sensitive = layout_sensitivities(job, answer, points, workers);
   }
   const TrainingPlanResult result{job, answer, sensitive};

@@ -1,6 +1,7 @@
 // moeline search: the best order of a schedule's phases, and what none can beat.
 #include <fmt/format.h>
 
+#include <functional>
 #include <memory>
 
 #include "base/file.hpp"
@@ -47,9 +48,9 @@ void search_command(const Options& options) {
   SearchResult result;
   {
     ProgressBar bar(true);
-    result = search(request, [&](const char* what, std::size_t done, std::size_t all) { bar(what, done, all); });
+    result = search(request, std::ref(bar));
   }
-  if (!options.output.empty()) write_text(options.output, searched_plan_text(request, result));
+  if (!options.output.empty()) write_text(options.output, result.text);
   fmt::print("{}",
              options.format == "json" ? search_json(request, result, options.output) : search_table(request, result));
 }

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -109,8 +110,7 @@ int sweep_command(const Options& options) {
   store.add(united);
   if (options.merge.empty()) {
     ProgressBar bar(!options.no_progress);
-    run_study(study, share, options.workers > 0 ? options.workers : cores(), store,
-              [&](std::size_t done, std::size_t all) { bar("points", done, all); });
+    run_study(study, share, options.workers > 0 ? options.workers : cores(), store, std::ref(bar));
   }
   if (share.count > 1) return end_share(study, store);
   const std::vector<PointResult> results = store.results();

@@ -161,8 +161,11 @@ std::vector<MemorySaving> savings_of(const TrainingJob& job, const Architecture&
   std::vector<MemorySaving> savings;
   for (const std::string& recompute : recomputations_of(job, model, by_megatron)) {
     for (const std::string& offload : job.space.offload.empty() ? nothing : job.space.offload) {
-      if (recompute == "full" && offload != "none" && offload != "default") continue;  // nothing is left to offload
-      for (const bool optimizer : job.space.offload_optimizer) savings.push_back({recompute, offload, optimizer});
+      for (const bool optimizer : job.space.offload_optimizer) {
+        const MemorySaving saving{recompute, offload, optimizer};
+        if (recompute == "full" && offloads(saving)) continue;  // which leaves nothing to offload
+        savings.push_back(saving);
+      }
     }
   }
   return savings;

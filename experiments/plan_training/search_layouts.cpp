@@ -17,7 +17,7 @@ constexpr std::size_t kConfirmed = 10;  // operator by operator
 
 class Search {
  public:
-  Search(const TrainingJob& job, LayoutPoints& points, std::size_t workers, const SearchProgress& progress)
+  Search(const TrainingJob& job, LayoutPoints& points, std::size_t workers, const Progress& progress)
       : job_(job),
         points_(points),
         workers_(workers),
@@ -157,7 +157,7 @@ class Search {
   const TrainingJob& job_;
   LayoutPoints& points_;
   std::size_t workers_;
-  const SearchProgress& progress_;
+  const Progress& progress_;
   Architecture model_;
   std::vector<MemorySaving> savings_;
   std::mutex mutex_;
@@ -184,7 +184,7 @@ std::vector<Assumption> assumptions_of(const TrainingJob& job, const Layout& ans
 }  // namespace
 
 TrainingAnswer search_layouts(const TrainingJob& job, LayoutPoints& points, std::size_t workers,
-                              const SearchProgress& progress) {
+                              const Progress& progress) {
   return Search(job, points, workers, progress).run();
 }
 

@@ -5,11 +5,11 @@
 // The best of all are simulated operator by operator, and ranked by that. Only what fits memory counts.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "experiments/plan_training/layout_points.hpp"
 
 namespace moeline {
@@ -21,12 +21,9 @@ struct TrainingAnswer {
   std::map<std::string, int> refused;  ///< layouts that are no scenario, by the reason
 };
 
-/// What is being done, how much of it is done, and how much there is.
-using SearchProgress = std::function<void(const char* what, std::size_t done, std::size_t all)>;
-
 /// Throws SpecError where no layout is a scenario.
 [[nodiscard]] TrainingAnswer search_layouts(const TrainingJob& job, LayoutPoints& points, std::size_t workers,
-                                            const SearchProgress& progress);
+                                            const Progress& progress);
 
 /// The search's pool again under another assumption.
 struct LayoutSensitivity {

@@ -38,12 +38,10 @@ SlotKinds::SlotKinds(const Setup& setup) : setup_(setup), mean_(setup) {
 std::string SlotKinds::key_of(const Slot& slot) const {
   const auto stage = [&](const Pass& pass) { return described_.at(static_cast<std::size_t>(pass.stage)); };
   const TrainWorkload& w = as_train(setup_.scenario.workload);
-  const std::string lengths = w.seq_lens.empty() ? ""
-                                                 : fmt::format("{} {} ", seq_len_of(w, slot.forward.micro_batch),
-                                                               seq_len_of(w, slot.backward.micro_batch));
   const std::string forward = has_forward(slot.kind) ? stage(slot.forward) : "";
   const std::string backward = slot.kind == SlotKind::forward ? "" : stage(slot.backward);
-  return fmt::format("{}{} {} / {}", lengths, static_cast<int>(slot.kind), forward, backward);
+  return fmt::format("{} {} {} {} / {}", seq_len_of(w, slot.forward.micro_batch),
+                     seq_len_of(w, slot.backward.micro_batch), static_cast<int>(slot.kind), forward, backward);
 }
 
 SlotKinds::Slots& SlotKinds::slots_like(const Slot& slot, const std::string& key) {

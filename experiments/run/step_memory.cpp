@@ -100,11 +100,11 @@ class RankMemory {
         continue;
       }
       const double bytes = offloaded_bytes(setup_.block_work(true, *stay.what.block, 0, stay.what.micro_batch));
-      const bool leaves =
-          offloaded.layers.emplace(std::pair{stay.what.micro_batch, stay.what.block->layer}, bytes).second;
+      offloaded.layers[{stay.what.micro_batch, stay.what.block->layer}] = bytes;
       offloaded.activations.push_back({.at = stay.from, .activations = bytes});
       offloaded.activations.push_back({.at = stay.to, .activations = -bytes});
-      waiting.push_back({.at = leaves ? stay.to : stay.from, .activations = leaves ? bytes : -bytes});
+      const bool returns = stay.what.is_back;
+      waiting.push_back({.at = returns ? stay.from : stay.to, .activations = returns ? -bytes : bytes});
     }
     accumulate(waiting);
     for (const MemoryChange& change : waiting) offloaded.host = std::max(offloaded.host, change.activations);

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
-#include <map>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/howard_cycle_ratio.hpp>
 #include <numeric>
 
 #include "moe/inference.hpp"
@@ -84,8 +84,8 @@ std::vector<int> offsets_of(const PhaseOrder& order, const OrderSpace& space) {
     for (const std::size_t entry : by_data) {
       int offset = transfers && space.entries[entry].micro_batch == 1 ? order.shift : 0;
       for (const std::size_t other : *stream) {
-        if (space.leads_to(other, entry))
-          offset = std::min(offset, offsets[other] - (place(entry) < place(other) ? 1 : 0));
+        if (!space.leads_to(other, entry)) continue;
+        offset = std::min(offset, offsets[other] - (place(entry) < place(other) ? 1 : 0));
       }
       offsets[entry] = offset;
     }
@@ -144,33 +144,20 @@ bool can_run(const std::vector<TurnEdge>& edges, std::size_t count) {
   return true;
 }
 
-// Some cycle takes more than so long per turn: longest paths grow without end (Bellman-Ford).
-bool takes_more(double layer_us, const std::vector<TurnEdge>& edges, const EntryTimes& times) {
-  const std::size_t count = times.us.size();
-  std::vector<double> start(count, 0);
-  for (std::size_t round = 0; round <= count; ++round) {
-    bool changed = false;
-    for (const TurnEdge& edge : edges) {
-      const double lag = edge.is_data ? times.lag_us[edge.before] : 0;
-      const double after = start[edge.before] + times.us[edge.before] + lag - layer_us * edge.turns;
-      if (after <= start[edge.after] + 1e-9) continue;
-      start[edge.after] = after;
-      changed = true;
-    }
-    if (!changed) return false;
-  }
-  return true;
-}
+struct Weights {
+  double us = 0, turns = 0;
+};
+using Howard = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, boost::no_property, Weights>;
 
-double maximum_cycle_ratio(const std::vector<TurnEdge>& edges, const EntryTimes& times) {
-  constexpr double kNear = 1e-3;  // us
-  double low = 0, high = std::accumulate(times.us.begin(), times.us.end(), 0.0) +
-                         std::accumulate(times.lag_us.begin(), times.lag_us.end(), 0.0);
-  while (high - low > kNear) {
-    const double middle = (low + high) / 2;
-    (takes_more(middle, edges, times) ? low : high) = middle;
+// What the longest cycle takes per turn. REQUIRES: can_run.
+double longest_turn_us(const std::vector<TurnEdge>& edges, const EntryTimes& times) {
+  Howard turns(times.us.size());
+  for (const TurnEdge& edge : edges) {
+    const double lag = edge.is_data ? times.lag_us[edge.before] : 0;
+    boost::add_edge(edge.before, edge.after, {times.us[edge.before] + lag, static_cast<double>(edge.turns)}, turns);
   }
-  return low;
+  return boost::maximum_cycle_ratio(turns, get(boost::vertex_index, turns), get(&Weights::us, turns),
+                                    get(&Weights::turns, turns));
 }
 
 // Orders of one stream. Of one that does not repeat nothing stands in front of what it needs; of others the first entry
@@ -254,11 +241,11 @@ std::optional<OverlapPlan> plan_of(const PhaseOrder& order, const OrderSpace& sp
 }
 
 double least_layer_us(const PhaseOrder& order, const OrderSpace& space, const EntryTimes& times) {
-  return maximum_cycle_ratio(turn_edges(order, space, offsets_of(order, space)), times);
+  return longest_turn_us(turn_edges(order, space, offsets_of(order, space)), times);
 }
 
 double least_layer_us(const OrderSpace& space, const EntryTimes& times) {
-  double least = maximum_cycle_ratio(data_edges(space, std::vector<int>(space.entries.size(), 0)), times);
+  double least = longest_turn_us(data_edges(space, std::vector<int>(space.entries.size(), 0)), times);
   const auto middle = times.us.begin() + static_cast<std::ptrdiff_t>(space.compute);
   least = std::max(least, std::accumulate(times.us.begin(), middle, 0.0));
   return std::max(least, std::accumulate(middle, times.us.end(), 0.0));

@@ -33,8 +33,7 @@ struct OrderSpace {
 /// begin: the first entry is the published one.
 struct PhaseOrder {
   std::vector<std::size_t> compute, communication;
-  int shift =
-      0;  ///< layers that micro-batch 1's transfers are behind those of micro-batch 0, beyond what the order says
+  int shift = 0;  ///< layers that micro-batch 1's transfers are behind those of 0, beyond what the order says
 
   auto operator<=>(const PhaseOrder&) const = default;
 };

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstddef>
-#include <functional>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
@@ -23,30 +25,28 @@ struct SearchRequest {
   std::size_t workers = 1;
 };
 
-/// How far a search is; may be called by any thread.
-using SearchProgress = std::function<void(const char* what, std::size_t done, std::size_t all)>;
+/// us of a layer; published: by the scenario's plan.
+struct PlanTimes {
+  double published = 0, best = 0;
+};
 
 struct SearchResult {
-  double published_us = 0, best_us = 0;  ///< a layer, of one rank that stands for all; published: the scenario's plan
-  double bound_us = 0;                   ///< that no plan searched for goes below
-  OverlapPlan plan;                      ///< the best
+  PlanTimes us;         ///< of one rank that stands for all
+  double bound_us = 0;  ///< that no plan searched for goes below
+  OverlapPlan plan;     ///< the best
+  std::string text;     ///< of it, as `simulate --set overlap=FILE` reads it; comments say what it was found for
   int num_sms = 0;
-  std::size_t evaluated = 0;  ///< simulated
-  std::size_t pruned =
-      0;  ///< that could not be faster than the published plan, or the best so far, even without neighbours
+  std::size_t evaluated = 0;   ///< simulated
+  std::size_t pruned = 0;      ///< that no neighbours' absence would make faster than the published plan, or the best
   std::size_t impossible = 0;  ///< orders in which something waits for itself
   std::size_t faster = 0;      ///< simulated plans that beat the published one
   bool proven = false;         ///< nothing searched for is faster: by trying everything, or by the bound
   bool exhaustive = false;     ///< every plan was simulated, pruned or impossible: the best is the best there is
   double plans = 0;            ///< that there are at most
-  double confirmed_published_us = 0, confirmed_best_us = 0;  ///< with all ranks and samples that the scenario asks for
-  bool confirms = false;                                     ///< that it asks for more than one rank
+  std::optional<PlanTimes> all_ranks_us;  ///< with all ranks and samples, where the scenario asks for them
 };
 
 /// Throws SpecError: of the scenario, or where its schedule has no plan.
-[[nodiscard]] SearchResult search(const SearchRequest& request, const SearchProgress& progress);
-
-/// The plan as `simulate --set overlap=FILE` reads it; its comments say what it was found for.
-[[nodiscard]] std::string searched_plan_text(const SearchRequest& request, const SearchResult& result);
+[[nodiscard]] SearchResult search(const SearchRequest& request, const Progress& progress);
 
 }  // namespace moeline

@@ -98,7 +98,7 @@ void run_study(const Study& study, const Share& share, std::size_t workers, Stor
       const PointResult result = simulate_point(study, points[i]);
       const std::scoped_lock lock(reporting);
       store.add(result);
-      progress(++done, points.size());
+      progress("points", ++done, points.size());
     });
   } catch (const SpecError& error) {
     const std::vector<bool> stored = store.stored();

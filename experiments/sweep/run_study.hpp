@@ -1,15 +1,11 @@
 // Points of a study on all cores.
 #pragma once
 
-#include <functional>
-
+#include "base/progress.hpp"
 #include "experiments/sweep/share.hpp"
 #include "experiments/sweep/store.hpp"
 
 namespace moeline {
-
-/// Called by one thread at a time.
-using Progress = std::function<void(std::size_t done, std::size_t all)>;
 
 /// Throws SpecError where no point of the study is a scenario: a misspelt axis is one message, not a row for every
 /// point. Where some are, the others' reasons are rows.

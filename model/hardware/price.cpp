@@ -193,24 +193,6 @@ double roofline_us(const Operator& op, const MachineFacts& machine) {
   return std::max(floor_us(op, machine), links_us(op, machine));
 }
 
-namespace {
-
-// Copy engines hold no SM.
-Price price_host_copy(const Operator& op, const MachineFacts& machine) {
-  MOELINE_CHECK(machine.host_GBps > 0, op.name);
-  Price price;
-  price.hold = Hold::nothing;
-  price.solo_us = op.bytes / (machine.host_GBps * 1e3);
-  price.bound_by = "host link";
-  price.provenance = Provenance::datasheet;
-  price.note.reasons = {"the nominal rate of the link to the host"};
-  price.host_GBps = machine.host_GBps;
-  price.hbm_GBps = std::min(machine.host_GBps, machine.hbm_GBps);
-  return price;
-}
-
-}  // namespace
-
 Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
             const KernelSet& kernels) {
   if (machine.tflops(precision_of(op)) == 0) {
@@ -235,7 +217,10 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
     price.note.reasons = {"the NIC's latency there and back"};
     return price;
   }
-  if (is_host_copy(op.family)) return price_host_copy(op, machine);
+  if (is_host_copy(op.family)) {
+    price_host_copy(op, machine, price);
+    return price;
+  }
   if (is_collective(op.family)) {
     price_collective(op, conditions, machine, kernels, price);
   } else if (is_all_to_all(op.family)) {

@@ -19,8 +19,8 @@ struct Price {
   double disturbed_speed = 1;  ///< with compute kernels beside it
   double deviation = 0;        ///< of the solo time, over it, by the rows that experts happen to get
   double clocked = 0;          ///< share of the solo time that goes by the SMs' clock; the rest by memory's
-  double hbm_GBps = 0, nvlink_GBps = 0, nic_GBps = 0,
-         host_GBps = 0;  ///< taken at full speed; links: each direction, one NIC
+  double hbm_GBps = 0, nvlink_GBps = 0, nic_GBps = 0;  ///< taken at full speed; links: each direction, one NIC
+  double host_GBps = 0;                                ///< of copies to the host and back
   Provenance provenance = Provenance::interpolated;
   ProvenanceNote note;
   double gain = 1;         ///< of the family's correction in the solo time, times; 1: the curve alone

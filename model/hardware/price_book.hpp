@@ -18,17 +18,28 @@ class PriceBook {
                                    const KernelSet& kernels);
 
  private:
+  struct View {
+    const Operator& op;
+    const PriceConditions& conditions;
+    bool operator==(const View& other) const { return op == other.op && conditions == other.conditions; }
+  };
   struct Key {
     Operator op;
     PriceConditions conditions;
-    bool operator==(const Key&) const = default;
+    operator View() const { return {op, conditions}; }
   };
+  /// Looked up by views: most questions were asked before, and operators are long.
   struct Hash {
-    std::size_t operator()(const Key& key) const;
+    using is_transparent = void;
+    std::size_t operator()(const View& view) const;
+  };
+  struct Equal {
+    using is_transparent = void;
+    bool operator()(const View& one, const View& other) const { return one == other; }
   };
 
   std::mutex mutex_;
-  std::unordered_map<Key, std::unique_ptr<const Price>, Hash> prices_;
+  std::unordered_map<Key, std::unique_ptr<const Price>, Hash, Equal> prices_;
 };
 
 }  // namespace moeline

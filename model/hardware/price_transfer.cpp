@@ -170,4 +170,16 @@ void price_collective(const Operator& op, const PriceConditions& conditions, con
   set_links(op, machine, kernels, price);
 }
 
+void price_host_copy(const Operator& op, const MachineFacts& machine, Price& price) {
+  MOELINE_CHECK(machine.host_GBps > 0, op.name);
+  price.hold = Hold::nothing;
+  price.sms = 0;
+  price.solo_us = op.bytes / (machine.host_GBps * 1e3);
+  price.bound_by = "host link";
+  price.provenance = Provenance::datasheet;
+  price.note.reasons = {"the nominal rate of the link to the host"};
+  price.host_GBps = machine.host_GBps;
+  price.hbm_GBps = std::min(machine.host_GBps, machine.hbm_GBps);
+}
+
 }  // namespace moeline::price_parts

@@ -1,4 +1,4 @@
-// What a transfer costs: DeepEP's, TensorRT-LLM's, and collectives.
+// What a transfer costs: DeepEP's, TensorRT-LLM's, collectives, and copies to the host.
 #pragma once
 
 #include <string>
@@ -19,5 +19,8 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
 /// known, so none. REQUIRES: is_collective.
 void price_collective(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                       const KernelSet& kernels, Price& price);
+
+/// By the link's nominal rate; copy engines hold no SM. REQUIRES: is_host_copy, and the machine says host_GBps.
+void price_host_copy(const Operator& op, const MachineFacts& machine, Price& price);
 
 }  // namespace moeline::price_parts

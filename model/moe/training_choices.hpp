@@ -54,8 +54,7 @@ struct TrainingChoices {
   /// every micro-batch, 3 also parameters, which are gathered for each block of every pass; 0 nothing.
   int zero = 1;
   bool overlap_gradients = true;  ///< a stage's gradients are reduced as soon as they are complete, else after the last
-  bool overlap_parameters =
-      false;                  ///< gathered block by block beside the first forward pass, else behind the optimizer
+  bool overlap_parameters = false;  ///< gathered one by one beside the first forward pass, else behind the optimizer
   bool delay_weights = true;  ///< where passes overlap, gradients of weights do not precede the transfers behind them
   bool mtp = true;            ///< the model's MTP modules are trained, too
   bool overlap_sends = true;  ///< a rank goes on while it sends activations to another stage

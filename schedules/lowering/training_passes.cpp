@@ -167,8 +167,8 @@ void weights_first(RankProgram& rank, const Turn& turn, std::optional<PhaseTasks
   before = last == turn.end() ? std::nullopt : std::optional(last->second);
 }
 
-std::vector<TaskId> before_block(const AroundBlocks& around, const Block& block, bool has_phases) {
-  return around.before && has_phases ? around.before(block) : std::vector<TaskId>{};
+std::vector<TaskId> before_block(const AroundBlocks& around, const Block& block) {
+  return around.before ? around.before(block) : std::vector<TaskId>{};
 }
 
 // Of two passes side by side: what stands around the block of one.
@@ -177,7 +177,7 @@ class BesideBlock {
   BesideBlock(const AroundBlocks& around, const Block* block)
       : around_(around),
         block_(block),
-        there_(block == nullptr ? std::vector<TaskId>{} : before_block(around, *block, true)) {}
+        there_(block == nullptr ? std::vector<TaskId>{} : before_block(around, *block)) {}
 
   /// Transfers need nothing that comes before a block.
   void add(const std::string& name, const PhaseTasks& phase) {
@@ -204,8 +204,8 @@ AroundBlocks both(AroundBlocks one, AroundBlocks other) {
   if (!other.before && !other.after) return one;
   AroundBlocks around;
   around.before = [one, other](const Block& block) {
-    std::vector<TaskId> tasks = before_block(one, block, true);
-    for (const TaskId task : before_block(other, block, true)) tasks.push_back(task);
+    std::vector<TaskId> tasks = before_block(one, block);
+    for (const TaskId task : before_block(other, block)) tasks.push_back(task);
     return tasks;
   };
   around.after = [one, other](const Block& block, const BlockTasks& tasks) {
@@ -225,7 +225,7 @@ PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, 
   DataPath path(rank, phases, micro_batch);
   for (const Block& block : blocks) {
     const std::vector<std::string> names = phases_of(phases, kind, block.kind);
-    const std::vector<TaskId> there = before_block(around, block, !names.empty());
+    const std::vector<TaskId> there = names.empty() ? std::vector<TaskId>{} : before_block(around, block);
     chain.begin_block();
     for (const std::string& name : needs_activations ? recomputed_phases(phases, block.kind) : Names{}) {
       const PhaseTasks& again = chain.append(name, block, true);

@@ -67,7 +67,8 @@ void HostCopies::leave(RankProgram& rank, const Block& block, int micro_batch, c
       append(rank, Family::to_host, kOffloadedActivations, bytes, {block.layer, micro_batch, StreamName::to_host});
   program_.graph().start_after_end(forward.computed, copy.first);
   away_[{rank.rank(), block.layer, micro_batch}] = {.left = copy.last};
-  stays_.push_back({static_cast<std::uint32_t>(rank.rank()), block, micro_batch, forward.first, copy.last});
+  const auto number = static_cast<std::uint32_t>(rank.rank());
+  stays_.push_back({number, block, micro_batch, false, forward.first, copy.last});
 }
 
 std::vector<TaskId> HostCopies::come_back(RankProgram& rank, const Block& block, int micro_batch) {
@@ -87,7 +88,8 @@ void HostCopies::used(const RankProgram& rank, const Block& block, int micro_bat
   last_backward_.insert_or_assign(rank.rank(), backward.first);
   const auto away = away_.find({rank.rank(), block.layer, micro_batch});
   if (!is_layer(block.kind) || away == away_.end()) return;
-  stays_.push_back({static_cast<std::uint32_t>(rank.rank()), block, micro_batch, away->second.back, backward.computed});
+  const auto number = static_cast<std::uint32_t>(rank.rank());
+  stays_.push_back({number, block, micro_batch, true, away->second.back, backward.computed});
   away_.erase(away);
 }
 
@@ -99,7 +101,7 @@ TaskId HostCopies::move_states(RankProgram& rank, double bytes, std::span<const 
   program_.graph().start_after_end(out.last, back.first);
   for (const TaskId task : complete) program_.graph().start_after_end(task, back.first);
   stays_.push_back({.rank = number, .to = out.last});
-  stays_.push_back({.rank = number, .from = back.first});
+  stays_.push_back({.rank = number, .is_back = true, .from = back.first});
   return back.last;
 }
 

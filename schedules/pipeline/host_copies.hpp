@@ -21,6 +21,7 @@ struct StayOnGpu {
   std::uint32_t rank = 0;
   std::optional<Block> block{};  ///< whose activations; none: the optimizer's states
   int micro_batch = 0;
+  bool is_back = false;   ///< the second stay, after having been away
   TaskId from = kNoTask;  ///< kNoTask: the start of the step
   TaskId to = kNoTask;    ///< kNoTask: its end
 };

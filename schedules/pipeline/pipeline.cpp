@@ -18,10 +18,7 @@ std::vector<RankSlots> pipeline_slots(const Scenario& s) {
                             .micro_batches = micro_batches(s),
                             .chunks = s.parallelism.virtual_pp,
                             .combined = s.kind().may_combine() && overlaps_passes(s)};
-  std::vector<RankSlots> ranks;
-  ranks.reserve(static_cast<std::size_t>(shape.ranks));
-  for (int rank = 0; rank < shape.ranks; ++rank) ranks.push_back(slots_of(s.schedule, rank, shape));
-  return ranks;
+  return slots_of(s.schedule, shape);
 }
 
 Program given_slots(const Scenario& scenario) {

@@ -17,4 +17,10 @@ RankSlots slots_of(const std::string& schedule, int rank, const PipelineShape& s
   return found->second(rank, shape);
 }
 
+std::vector<RankSlots> slots_of(const std::string& schedule, const PipelineShape& shape) {
+  std::vector<RankSlots> ranks;
+  for (int rank = 0; rank < shape.ranks; ++rank) ranks.push_back(slots_of(schedule, rank, shape));
+  return ranks;
+}
+
 }  // namespace moeline

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "schedules/pipeline/slot.hpp"
 #include "schedules/pipeline/slot_writer.hpp"
@@ -66,5 +67,7 @@ struct PipelineShape {
 
 /// What the schedule of this name, which is a whole pipeline's, does on a rank.
 [[nodiscard]] RankSlots slots_of(const std::string& schedule, int rank, const PipelineShape& shape);
+/// The same of all ranks.
+[[nodiscard]] std::vector<RankSlots> slots_of(const std::string& schedule, const PipelineShape& shape);
 
 }  // namespace moeline

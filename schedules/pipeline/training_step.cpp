@@ -63,6 +63,7 @@ class StepWriter {
 
   TrainingStep write() && {
     const int count = setup_.scenario.parallelism.pp;
+    offloads_ = true;
     ranks_.reserve(static_cast<std::size_t>(count));
     for (int rank = 0; rank < count; ++rank) {
       ranks_.emplace_back(program_, rank);
@@ -107,7 +108,6 @@ class StepWriter {
       const bool completes = completes_gradients(slots, i);
       by_block_ = completes && reduces_by_block();
       gathers_ = setup_.scenario.training.overlap_parameters && is_first_forward(slots, i);
-      offloads_ = true;
       returns_at_once_ = i + 1 < slots.size() && undoes(slots[i + 1], slots[i]);
       ends_.back().push_back(write_slot(number, slots[i]));
       if (completes) note_gradients(number, slots[i].backward.stage);
@@ -223,10 +223,11 @@ class StepWriter {
       const Block& block = blocks[static_cast<std::size_t>(i)];
       for (const TaskId there : around.before ? around.before(block) : std::vector<TaskId>{}) {
         waits = true;
-        if (i == 0)
+        if (i == 0) {
           program_.graph().start_after_end(there, slot.first);
-        else
+        } else {
           rank.end_after(slot, there, length * (count - i) / count);
+        }
       }
       if (around.after) around.after(block, {i == 0 ? slot.first : start_of(i), start_of(i + 1)});
     }

@@ -59,6 +59,14 @@ void read_recompute(const Spec& training, const ScheduleKind& schedule, Training
   c.modules.core_attn = c.by_megatron() && c.recompute == Recompute::selective;
 }
 
+void read_offload(const Spec& training, TrainingChoices& c) {
+  if (training.is_list("offload")) {
+    c.offload = read_flags(training, "offload", "module", offloaded_by_name());
+  } else {
+    (void)training.choice("offload", {"none"});
+  }
+}
+
 // One of two words, the first by default: is it that?
 bool is_first(const Spec& training, const char* key, const char* first, const char* second) {
   return !training.has(key) || training.choice(key, {first, second}) == first;
@@ -83,9 +91,7 @@ TrainingChoices read_choices(const Spec& training, const ScheduleKind& schedule,
   if (training.has("delay_weight_gradients")) c.delay_weights = training.flag("delay_weight_gradients");
   if (training.has("overlap_sends")) c.overlap_sends = training.flag("overlap_sends");
   if (training.has("mtp")) c.mtp = training.flag("mtp");
-  const bool nothing = training.has("offload") && !training.is_list("offload");
-  if (nothing) (void)training.choice("offload", {"none"});
-  if (training.has("offload") && !nothing) c.offload = read_flags(training, "offload", "module", offloaded_by_name());
+  if (training.has("offload")) read_offload(training, c);
   if (training.has("offload_optimizer")) c.offload_optimizer = training.flag("offload_optimizer");
   return c;
 }

@@ -4,10 +4,13 @@
 #include <map>
 #include <sstream>
 
+#include "experiments/cli/output/simulate_output.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
+#include "tests/support/pipeline.hpp"
 
 namespace fs = std::filesystem;
+using namespace moeline;
 using namespace moeline::testing;
 
 TEST_CASE("wrong usage exits 2") {
@@ -146,6 +149,13 @@ TEST_CASE("equal input gives equal bytes, simulate_ms aside") {
     return out.erase(timed, out.find('\n', timed) - timed);
   };
   CHECK(result() == result());
+}
+
+TEST_CASE("every pipeline is deterministic") {
+  for (const PipelineCase& c : all_schedules()) {
+    CAPTURE(c.schedule);
+    CHECK(to_csv(run_case(c)) == to_csv(run_case(c)));
+  }
 }
 
 TEST_CASE("output that cannot be written is refused and leaves nothing behind") {

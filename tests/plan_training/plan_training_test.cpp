@@ -1,5 +1,6 @@
 // The fastest layouts of a training job: what is searched, what fits, what is confirmed, and what is said of it.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -26,7 +27,7 @@ const std::string kJob =
     "search: {tp: [1], pp: [1, 2], ep: [4], micro_batch_size: [1], virtual_pp: [2]}\n"
     "set: [precision.linear=bf16]\n";
 
-const SearchProgress kQuiet = [](const char*, std::size_t, std::size_t) {};
+const Progress kQuiet = [](const char*, std::size_t, std::size_t) {};
 
 struct Searched {
   TrainingJob job;

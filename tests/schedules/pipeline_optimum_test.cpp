@@ -8,6 +8,7 @@
 #include "engine/simulate.hpp"
 #include "schedules/pipeline/lower_slots.hpp"
 #include "schedules/pipeline/pipelines.hpp"
+#include "tests/support/pipeline.hpp"
 #include "tests/support/pipeline_optimum.hpp"
 
 using namespace moeline;
@@ -15,22 +16,10 @@ using namespace moeline::testing;
 
 namespace {
 
-std::vector<RankSlots> slots_of(const std::string& schedule, const PipelineShape& shape) {
-  std::vector<RankSlots> ranks;
-  for (int rank = 0; rank < shape.ranks; ++rank) ranks.push_back(moeline::slots_of(schedule, rank, shape));
-  return ranks;
-}
-
 // Chunks that the fullest rank keeps from F to W.
 int most_kept(const std::vector<RankSlots>& ranks) {
   int most = 0;
-  for (const RankSlots& slots : ranks) {
-    int kept = 0;
-    for (const Slot& slot : slots) {
-      if (slot.kind == SlotKind::forward) most = std::max(most, ++kept);
-      if (slot.kind == SlotKind::weight) --kept;
-    }
-  }
+  for (const RankSlots& slots : ranks) most = std::max(most, most_activations(slots));
   return most;
 }
 

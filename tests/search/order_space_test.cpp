@@ -2,14 +2,13 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
-#include <cmath>
 
-#include "base/file.hpp"
 #include "base/random.hpp"
 #include "experiments/run/build_program.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/search/entry_times.hpp"
 #include "experiments/search/order_space.hpp"
+#include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 
 using namespace moeline;
@@ -17,15 +16,12 @@ using namespace moeline::testing;
 
 namespace {
 
-std::string scenario_path(const std::string& name) {
-  return std::string(MOELINE_SOURCE_DIR) + "/experiments/" + name + "/scenario.yaml";
-}
 Setup chunk(std::vector<std::string> set = {}) {
   set.insert(set.end(), {"ranks=folded", "samples=1"});
-  return load_setup(scenario_path("train_chunk_deepseek_v3_h800"), set);
+  return load_setup(chunk_scenario(), set);
 }
-Setup prefill() { return load_setup(scenario_path("prefill_deepseek_v3_h800_ep32"), {"ranks=folded", "layers=32"}); }
-Setup decode() { return load_setup(scenario_path("decode_deepseek_v3_h800_ep128"), {"ranks=folded", "layers=32"}); }
+Setup prefill() { return load_setup(prefill_scenario(), {"ranks=folded", "layers=32"}); }
+Setup decode() { return load_setup(decode_scenario(), {"ranks=folded", "layers=32"}); }
 
 Setup with_plan(const Setup& setup, OverlapPlan plan) {
   Setup with = setup;

@@ -5,6 +5,7 @@
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/search/search.hpp"
 #include "tests/support/cli.hpp"
+#include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 
 using namespace moeline;
@@ -14,12 +15,7 @@ namespace {
 
 using Set = std::vector<std::string>;
 
-std::string scenario_path(const std::string& name) {
-  return std::string(MOELINE_SOURCE_DIR) + "/experiments/" + name + "/scenario.yaml";
-}
-const std::string kChunk = scenario_path("train_chunk_deepseek_v3_h800");
-const std::string kPrefill = scenario_path("prefill_deepseek_v3_h800_ep32");
-const std::string kDecode = scenario_path("decode_deepseek_v3_h800_ep128");
+const std::string kChunk = chunk_scenario(), kPrefill = prefill_scenario(), kDecode = decode_scenario();
 const Set kOneRank = {"ranks=folded", "samples=1"};
 
 SearchRequest request(const std::string& scenario, Set set = kOneRank) {
@@ -35,8 +31,8 @@ SearchResult found(const SearchRequest& request) {
 }
 
 void check_sound(const SearchResult& r) {
-  CHECK(r.best_us <= r.published_us);
-  CHECK(r.bound_us <= r.best_us * 1.0001);
+  CHECK(r.us.best <= r.us.published);
+  CHECK(r.bound_us <= r.us.best * 1.0001);
 }
 
 }  // namespace
@@ -47,7 +43,7 @@ TEST_CASE("the chunk's whole space: every order is simulated, ruled out or canno
   CHECK(r.exhaustive);
   CHECK(r.evaluated + r.pruned + r.impossible == 270);
   CHECK(r.faster >= 1);
-  CHECK(r.best_us < r.published_us);
+  CHECK(r.us.best < r.us.published);
 }
 
 TEST_CASE(
@@ -59,11 +55,11 @@ TEST_CASE(
   const SearchResult r = found(asked);
   CHECK(r.exhaustive);
   CHECK(r.plans == 270 * 2 * 4);
-  const std::string file = folder.write("plan.yaml", searched_plan_text(asked, r));
+  const std::string file = folder.write("plan.yaml", r.text);
   Set set = kOneRank;
   set.push_back("overlap=" + file);
   set.push_back("comm.num_sms=" + std::to_string(r.num_sms));
-  CHECK(layer_us(run_scenario(load_setup(kChunk, set))) == doctest::Approx(r.best_us).epsilon(1e-9));
+  CHECK(layer_us(run_scenario(load_setup(kChunk, set))) == doctest::Approx(r.us.best).epsilon(1e-9));
 }
 
 TEST_CASE(
@@ -75,7 +71,7 @@ TEST_CASE(
   check_sound(decode);
   CHECK(decode.proven);
   CHECK_FALSE(decode.exhaustive);
-  CHECK(decode.best_us == doctest::Approx(decode.bound_us).epsilon(1e-4));
+  CHECK(decode.us.best == doctest::Approx(decode.bound_us).epsilon(1e-4));
 }
 
 TEST_CASE("a walk finds the same with any number of threads, and something better where tokens travel longer") {
@@ -86,9 +82,9 @@ TEST_CASE("a walk finds the same with any number of threads, and something bette
   const SearchResult one = found(asked);
   check_sound(two);
   CHECK_FALSE(two.proven);
-  CHECK(two.best_us < two.published_us);
-  CHECK(one.best_us == two.best_us);
-  CHECK(searched_plan_text(asked, one) == searched_plan_text(asked, two));
+  CHECK(two.us.best < two.us.published);
+  CHECK(one.us.best == two.us.best);
+  CHECK(one.text == two.text);
 }
 
 TEST_CASE("what cannot be searched is refused by name, and somebody's file is left alone") {

@@ -7,6 +7,7 @@
 
 #include "experiments/run/run.hpp"
 #include "tests/support/data.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace moeline::testing {
 
@@ -25,17 +26,6 @@ inline Run run_decode(const std::vector<std::string>& assignments = {}) {
 }
 inline Run run_prefill(const std::vector<std::string>& assignments = {}) {
   return run_scenario(load_setup(prefill_scenario(), assignments));
-}
-
-/// What `work` is refused with; "" where it is not.
-template <class Work>
-std::string refusal_of(Work work) {
-  try {
-    work();
-  } catch (const SpecError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 inline bool says(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }

@@ -1,15 +1,15 @@
 #include "experiments/cli/output/search_output.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "experiments/cli/output/json.hpp"
 
 namespace moeline {
 namespace {
 
-double gain(double published_us, double best_us) { return 1 - best_us / published_us; }
-double gap(const SearchResult& r) { return r.best_us / r.bound_us - 1; }
+double gain(const PlanTimes& us) { return 1 - us.best / us.published; }
+double gap(const SearchResult& r) { return r.us.best / r.bound_us - 1; }
+std::string gained(const PlanTimes& us) { return fmt::format("{:+.2f} %", -100 * gain(us)); }
 
 std::string row(const char* what, double us, const std::string& note) {
   return fmt::format("{:<32} {:>12.1f}   {}\n", what, us, note);
@@ -31,39 +31,40 @@ std::string counts(const SearchRequest& request, const SearchResult& r) {
   return text;
 }
 
+void add(Json& json, const PlanTimes& us) { json.add("published_us", us.published).add("best_us", us.best); }
+
 }  // namespace
 
 std::string search_table(const SearchRequest& request, const SearchResult& r) {
   std::string text = fmt::format("{}\n\n{:<32} {:>12}\n", request.scenario.string(), "", "us a layer");
-  text += row("the scenario's plan", r.published_us, "one rank that stands for all");
-  text += row("best plan found", r.best_us, fmt::format("{:+.2f} %", -100 * gain(r.published_us, r.best_us)));
+  text += row("the scenario's plan", r.us.published, "one rank that stands for all");
+  text += row("best plan found", r.us.best, gained(r.us));
   text += row("no plan takes less than", r.bound_us, fmt::format("the best is {:.2f} % above", 100 * gap(r)));
-  if (r.confirms) {
-    text += row("scenario's plan, all ranks", r.confirmed_published_us, "");
-    text += row("best plan, all ranks", r.confirmed_best_us,
-                fmt::format("{:+.2f} %", -100 * gain(r.confirmed_published_us, r.confirmed_best_us)));
+  if (r.all_ranks_us) {
+    text += row("scenario's plan, all ranks", r.all_ranks_us->published, "");
+    text += row("best plan, all ranks", r.all_ranks_us->best, gained(*r.all_ranks_us));
   }
   text += "\n" + counts(request, r);
   if (!request.num_sms.empty()) text += fmt::format("communication SMs: {}\n", r.num_sms);
-  return text + "\n" + searched_plan_text(request, r);
+  return text + "\n" + r.text;
 }
 
 std::string search_json(const SearchRequest& request, const SearchResult& r, const std::string& plan) {
   Json json;
   json.open().add("schema_version", 1).add("scenario", request.scenario.string());
-  json.add("published_us", r.published_us).add("best_us", r.best_us).add("bound_us", r.bound_us);
-  json.add("gain", gain(r.published_us, r.best_us), 6).add("gap", gap(r), 6);
+  add(json, r.us);
+  json.add("bound_us", r.bound_us).add("gain", gain(r.us), 6).add("gap", gap(r), 6);
   json.add("evaluated", r.evaluated).add("pruned", r.pruned).add("impossible", r.impossible);
   json.add("plans", r.plans, 0)
       .add("faster_than_published", r.faster)
       .flag("exhaustive", r.exhaustive)
       .flag("proven", r.proven);
-  if (r.confirms) {
-    json.open("all_ranks").add("published_us", r.confirmed_published_us).add("best_us", r.confirmed_best_us);
-    json.add("gain", gain(r.confirmed_published_us, r.confirmed_best_us), 6).close();
+  if (r.all_ranks_us) {
+    json.open("all_ranks");
+    add(json, *r.all_ranks_us);
+    json.add("gain", gain(*r.all_ranks_us), 6).close();
   }
-  json.open("choices").add("num_sms", r.num_sms).add("side", r.plan.side);
-  json.add("plan_text", searched_plan_text(request, r)).close();
+  json.open("choices").add("num_sms", r.num_sms).add("side", r.plan.side).add("plan_text", r.text).close();
   json.add("plan", plan).add("seed", static_cast<std::int64_t>(request.seed)).close();
   return json.text();
 }

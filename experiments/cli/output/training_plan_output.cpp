@@ -69,9 +69,8 @@ std::string training_plan_json(const TrainingPlanResult& result) {
 
 std::string training_plan_csv(const TrainingPlanResult& result) {
   std::string text =
-      "hardware,tp,cp,pp,virtual_pp,ep,dp,micro_batch_size,schedule,overlap,recompute,offload,offload_optimizer,step_"
-      "ms,tokens_per_s_per_gpu,mfu,"
-      "bubble_ms,exposed_comm_ms,memory_gib,bound_by,simulated_by\n";
+      "hardware,tp,cp,pp,virtual_pp,ep,dp,micro_batch_size,schedule,overlap,recompute,offload,offload_optimizer,"
+      "step_ms,tokens_per_s_per_gpu,mfu,bubble_ms,exposed_comm_ms,memory_gib,bound_by,simulated_by\n";
   for (const LayoutPoint& point : result.answer.best) text += csv_row(result.job, point);
   for (const LayoutPoint& point : result.answer.searched) text += csv_row(result.job, point);
   return text;
