@@ -1,4 +1,4 @@
-// The schedules of a chunk of training, of prefill and of decode; whole pipelines are in pipeline/.
+// Schedules that have a program of their own. Others are an overlap plan (lowering/planned_step.hpp), or a pipeline.
 #pragma once
 
 #include "schedules/lowering/program.hpp"
@@ -11,11 +11,5 @@ namespace moeline {
 
 /// One forward chunk overlapped with one backward chunk.
 [[nodiscard]] Program dualpipe_chunk(const Setup& setup);
-
-/// Two micro-batches, each computing while the other's tokens travel.
-[[nodiscard]] Program two_batch(const Setup& setup);
-/// The scenario's plan of them, and what any such plan must place.
-[[nodiscard]] OverlapPlan two_batch_plan(const Setup& setup);
-[[nodiscard]] PlanContents two_batch_contents(const Setup& setup);
 
 }  // namespace moeline

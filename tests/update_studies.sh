@@ -36,6 +36,9 @@ if [ "$named" -eq 0 ]; then
     python3 "$(dirname "$0")/../experiments/$folder/findings.py" "$moeline" >"$scratch/expected.txt"
     cp "$scratch/expected.txt" "$(dirname "$0")/../experiments/$folder/"
   done
+  paper=$(dirname "$0")/../experiments/single_or_two_batch
+  python3 "$paper/on_paper.py" "$moeline" >"$scratch/expected.csv"
+  cp "$scratch/expected.csv" "$paper/expected_on_paper.csv"
   configs=${MOELINE_DATA:-$(dirname "$0")/../../shared/data}/configs
   if [ -d "$configs" ]; then
     python3 "$(dirname "$0")/../experiments/every_model/table.py" "$configs" "$moeline" >"$scratch/expected.txt"

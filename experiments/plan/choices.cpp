@@ -67,15 +67,22 @@ std::vector<int> sms_of(const std::vector<int>& listed, const HardwareProfile& m
   return sms;
 }
 
-// Every schedule of the table that is for the phase, with and without a second micro-batch as the plan has it. One
-// attention group sends nothing that another micro-batch could hide.
+// Every schedule of the table that is for the phase, with and without a second micro-batch as the plan has it, and one
+// batch with and without overlap. One attention group sends nothing that could be hidden.
 std::vector<std::string> schedules_of(WorkloadPhase phase, const std::vector<bool>& two_batch,
-                                      const Parallelism& unit) {
+                                      const std::vector<bool>& single_batch, const Parallelism& unit) {
   std::vector<std::string> names;
-  for (const bool two : two_batch) {
-    if (two && unit.attention_groups() == 1) continue;
+  const auto add = [&](bool two, bool overlaps) {
+    if (overlaps && unit.attention_groups() == 1) return;
     for (const ScheduleKind& kind : schedule_kinds()) {
-      if (kind.is_for(phase) && is_two_batch(kind.name) == two) names.push_back(kind.name);
+      const bool is_it = is_two_batch(kind.name) == two && kind.plan.empty() != overlaps;
+      if (kind.is_for(phase) && is_it) names.push_back(kind.name);
+    }
+  };
+  for (const bool two : two_batch) {
+    if (two) add(true, true);
+    for (const bool overlaps : single_batch) {
+      if (!two) add(false, overlaps);
     }
   }
   return names;
@@ -91,7 +98,7 @@ std::vector<PrefillChoice> prefill_choices(const Plan& plan, const Architecture&
   std::vector<PrefillChoice> choices;
   for (const Parallelism& unit : units_of(space.ep, space.tp, model, machine, {1, 2, 4, 8})) {
     for (const int copies : copies_of(space.redundant_experts, model.n_routed_experts, unit.ep)) {
-      for (const std::string& schedule : schedules_of(WorkloadPhase::prefill, space.two_batch, unit)) {
+      for (const std::string& schedule : schedules_of(WorkloadPhase::prefill, space.two_batch, {false}, unit)) {
         for (const int sms : sms_of(space.comm_sms, machine)) {
           for (const int each : tokens) choices.push_back({machine.name, unit, copies, each, sms, schedule});
         }
@@ -106,7 +113,8 @@ std::vector<DecodeChoice> decode_choices(const Plan& plan, const Architecture& m
   std::vector<DecodeChoice> choices;
   for (const Parallelism& unit : units_of(space.ep, space.tp, model, machine, {1, 2, 4, 8, 16, 18, 32, 40})) {
     for (const int copies : copies_of(space.redundant_experts, model.n_routed_experts, unit.ep)) {
-      for (const std::string& schedule : schedules_of(WorkloadPhase::decode, space.two_batch, unit)) {
+      for (const std::string& schedule :
+           schedules_of(WorkloadPhase::decode, space.two_batch, space.single_batch, unit)) {
         for (const int mtp : space.mtp) choices.push_back({machine.name, unit, copies, 0, schedule, mtp});
       }
     }

@@ -39,6 +39,10 @@ struct Server {
   [[nodiscard]] bool prefill_overlaps() const { return prefill != nullptr && is_two_batch(prefill->schedule); }
   [[nodiscard]] bool decode_overlaps() const { return decode != nullptr && is_two_batch(decode->schedule); }
   [[nodiscard]] bool overlaps() const { return prefill_overlaps() || decode_overlaps(); }
+  // What overlaps one batch with itself.
+  [[nodiscard]] bool decodes_by(const char* schedule) const {
+    return decode != nullptr && decode->schedule == schedule;
+  }
   // Of an attention group. A request's drafted tokens are verified beside its newest one.
   [[nodiscard]] int decode_tokens() const { return decode == nullptr ? 0 : decode->batch_size * (1 + mtp); }
   // Of a step: a mixed one has both.
@@ -82,6 +86,12 @@ std::vector<Server> servers(const Deployment& d, int gpus_per_node) {
 void add(Flags& flags, const Flags& more) { flags.insert(flags.end(), more.begin(), more.end()); }
 
 std::string joined(const Flags& flags) { return fmt::format("{}", fmt::join(flags, " \\\n  ")); }
+
+// Where decode overlaps one batch with itself, and the program has no such option.
+void note_one_batch(const Server& s, std::vector<std::string>& notes) {
+  if (s.decodes_by("single-batch")) notes.emplace_back("nothing overlaps one batch; the plan does (single-batch)");
+  if (s.decodes_by("per-expert")) notes.emplace_back("nothing overlaps groups of experts; the plan does (per-expert)");
+}
 
 LaunchCommand launch(const Server& server, const Flags& flags, std::vector<std::string> notes) {
   return {server.role, server.units, server.nodes, joined(flags), std::move(notes)};
@@ -166,6 +176,7 @@ Flags sglang_batches(const Server& s) {
 Flags sglang_options(const Server& s) {
   Flags flags;
   if (s.overlaps()) flags.push_back("--enable-two-batch-overlap");
+  if (s.decodes_by("single-batch")) flags.push_back("--enable-single-batch-overlap");
   if (s.mixes) flags.push_back("--enable-mixed-chunk");  // the other programs always do
   if (s.redundant_experts > 0) {
     add(flags, {fmt::format("--ep-num-redundant-experts {}", s.redundant_experts), "--enable-eplb"});
@@ -180,6 +191,7 @@ Flags sglang_options(const Server& s) {
 std::vector<std::string> sglang_notes(const Server& s) {
   std::vector<std::string> notes;
   if (s.mode == CommMode::nvlink) notes.emplace_back("tokens are gathered; the plan sends them by NVLink's all-to-all");
+  if (!s.decodes_by("single-batch")) note_one_batch(s, notes);
   if (s.alone() && s.prefill_overlaps() != s.decode_overlaps()) {
     notes.push_back(fmt::format("two batches overlap in prefill and decode; the plan has that in {} only",
                                 s.prefill_overlaps() ? "prefill" : "decode"));
@@ -278,6 +290,7 @@ Flags vllm_options(const Server& s) {
 std::vector<std::string> vllm_notes(const Server& s) {
   std::vector<std::string> notes;
   if (s.alone() && s.sends_by_deep_ep()) notes.push_back("decode communicates in DeepEP's normal mode, too");
+  note_one_batch(s, notes);
   if (s.prefill != nullptr && s.prefill->comm_sms > 0) {
     const int sms = s.prefill_overlaps() ? std::min(s.prefill->comm_sms, kVllmMostSms) : kVllmMostSms;
     if (sms != s.prefill->comm_sms) {
@@ -329,6 +342,7 @@ std::vector<std::string> trtllm_notes(const Server& s) {
                                 s.gpus(), s.unit.tp));
   }
   if (s.overlaps()) notes.emplace_back("one batch at a time; the plan overlaps two");
+  note_one_batch(s, notes);
   if (s.sends_by_deep_ep()) notes.emplace_back("how tokens reach experts is the program's choice; the plan has DeepEP");
   if (s.redundant_experts > 0) {
     notes.push_back(fmt::format(

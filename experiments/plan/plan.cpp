@@ -84,13 +84,15 @@ PrefillSpace read_prefill(const Spec& spec) {
 }
 
 DecodeSpace read_decode(const Spec& spec, const Architecture& model) {
-  spec.expect({"ep", "tp", "redundant_experts", "batch_size", "two_batch", "mtp", "mtp_acceptance", "set"});
+  spec.expect(
+      {"ep", "tp", "redundant_experts", "batch_size", "two_batch", "single_batch", "mtp", "mtp_acceptance", "set"});
   DecodeSpace space;
   space.ep = integers_or_none(spec, "ep", 1, kMostGpus);
   space.tp = integers_or_none(spec, "tp", 1, kMostGpus);
   space.redundant_experts = integers_or_none(spec, "redundant_experts", 0, kMostGpus);
   space.batch_size = integers_or_none(spec, "batch_size", 1, 1 << 16);
   space.two_batch = flags_or(spec, "two_batch", space.two_batch);
+  space.single_batch = flags_or(spec, "single_batch", space.single_batch);
   if (spec.has("mtp")) space.mtp = integers_or_none(spec, "mtp", 0, 15);
   if (model.num_nextn_predict_layers == 0 && *std::max_element(space.mtp.begin(), space.mtp.end()) > 0) {
     throw spec.error("mtp", fmt::format("'{}' has no MTP module", model.name));

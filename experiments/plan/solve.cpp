@@ -275,10 +275,13 @@ std::vector<Deployment> sorted_deployments(const Plan& plan, const std::vector<W
 
 namespace {
 
-// ", TBO"
+// ", TBO", as users of the stacks call it.
 std::string overlap_of(const std::string& schedule) {
+  static const std::map<std::string, std::string> kShort = {
+      {"sequential", ""}, {"single-batch", ", SBO"}, {"per-expert", ", PEO"}};
   if (is_two_batch(schedule)) return ", TBO";
-  return schedule == "sequential" ? "" : ", " + schedule;
+  const auto known = kShort.find(schedule);
+  return known != kShort.end() ? known->second : ", " + schedule;
 }
 
 }  // namespace

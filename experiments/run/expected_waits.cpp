@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "base/normal_distribution.hpp"
 #include "engine/simulate.hpp"
@@ -30,7 +30,10 @@ Timeline with_more_rows(const Setup& setup) {
   return simulate(build_program(more).graph);
 }
 
-using Waits = std::map<std::pair<std::string, int>, double>;  // us, by transfer and micro-batch
+using Transfer = std::tuple<std::string, std::uint32_t, std::uint32_t>;  // its name, micro-batch and piece
+using Waits = std::map<Transfer, double>;                                // us
+
+Transfer transfer_of(const Phase& phase) { return {phase.name, phase.micro_batch, phase.piece}; }
 
 // By transfer, over the layers of inference: they are alike, and meet so often that nothing adds up from one to the
 // next, so that what differs is chance. Only before the first have ranks come a longer way since they met.
@@ -44,11 +47,11 @@ Waits average_over_layers(const Setup& setup, const Program& alone, const std::v
   struct Sum {
     double waits = 0, weights = 0;
   };
-  std::map<std::pair<std::string, int>, Sum> sums;
+  std::map<Transfer, Sum> sums;
   for (std::size_t i = 0; i < waits.size(); ++i) {
     const Phase& phase = alone.graph.phases()[alone.meetings[i].phase];
     const double weight = weight_of(static_cast<int>(phase.layer));
-    Sum& sum = sums[{phase.name, static_cast<int>(phase.micro_batch)}];
+    Sum& sum = sums[transfer_of(phase)];
     sum.waits += weight * waits[i];
     sum.weights += weight;
   }
@@ -111,8 +114,7 @@ Program inference_with_waits(const Setup& setup) {
   Program program = build_program(setup);
   const Waits waits = waits_of_folded(setup, program);
   for (const Meeting& meeting : program.meetings) {
-    const Phase& phase = program.graph.phases()[meeting.phase];
-    add_wait(program, meeting, waits.at({phase.name, static_cast<int>(phase.micro_batch)}));
+    add_wait(program, meeting, waits.at(transfer_of(program.graph.phases()[meeting.phase])));
   }
   return program;
 }
@@ -130,7 +132,7 @@ void wait_as_alone(const Setup& alone, Program& program) {
   if (!alone.expects_waits()) return;
   const Waits waits = waits_of_folded(alone, build_program(alone));
   for (const Meeting& meeting : program.meetings) {
-    const auto found = waits.find({program.graph.phases()[meeting.phase].name, 0});
+    const auto found = waits.find({program.graph.phases()[meeting.phase].name, 0, 0});
     if (found != waits.end()) add_wait(program, meeting, found->second);
   }
 }

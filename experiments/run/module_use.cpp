@@ -16,7 +16,7 @@ ModuleUse use_of(const Program& program, const Timeline& timeline, TaskId id) {
   const Execution& execution = program.executions[id];
   ModuleUse use;
   use.add_kernel(program.kernels[execution.kernel], execution.repeats,
-                 to_us(timeline.spans[id].end - timeline.spans[id].start));
+                 to_us(timeline.spans[id].end - timeline.spans[id].start), execution.share);
   use.alone_us = to_us(program.graph.task(id).solo);
   use.gap_us = to_us(program.graph.task(id).delay);
   return use;
@@ -30,15 +30,15 @@ std::uint32_t first_mtp_layer(const Setup& setup) {
 
 }  // namespace
 
-void ModuleUse::add_kernel(const KernelWork& work, bool repeats, double kernel_us) {
+void ModuleUse::add_kernel(const KernelWork& work, bool repeats, double kernel_us, double share) {
   const ModelPass pass = repeats ? ModelPass::recomputation : work.pass;
   us[static_cast<std::size_t>(pass)] += kernel_us;
   bound_us[static_cast<std::size_t>(work.bound_by)] += kernel_us;
-  recomputed_flops += work.recomputed;
+  recomputed_flops += share * work.recomputed;
   double& flops_of_pass = pass == ModelPass::recomputation ? recomputed_flops
                           : pass == ModelPass::forward     ? forward_flops
                                                            : backward_flops;
-  flops_of_pass += work.flops;
+  flops_of_pass += share * work.flops;
 }
 
 double ModuleUse::total_us() const { return std::accumulate(us.begin(), us.end(), 0.0); }

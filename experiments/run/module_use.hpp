@@ -20,7 +20,7 @@ struct ModuleUse {
   double recomputed_flops = 0;
 
   /// A kernel that took so long. `repeats`: forward work once more, in the backward pass.
-  void add_kernel(const KernelWork& work, bool repeats, double kernel_us);
+  void add_kernel(const KernelWork& work, bool repeats, double kernel_us, double share = 1);
   [[nodiscard]] double total_us() const;
   [[nodiscard]] double flops() const { return forward_flops + backward_flops; }
   void add(const ModuleUse& other, double times = 1);

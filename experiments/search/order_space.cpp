@@ -8,8 +8,8 @@
 #include <numeric>
 
 #include "moe/inference.hpp"
+#include "schedules/lowering/planned_step.hpp"
 #include "schedules/lowering/training_passes.hpp"
-#include "schedules/schedules.hpp"
 
 namespace moeline {
 namespace {
@@ -186,18 +186,26 @@ double factorial(std::size_t n) { return n < 2 ? 1 : static_cast<double>(n) * fa
 }  // namespace
 
 PlanContents searched_contents(const Setup& setup) {
-  return setup.scenario.phase() == WorkloadPhase::train ? training_plan_contents() : two_batch_contents(setup);
+  return setup.scenario.phase() == WorkloadPhase::train ? training_plan_contents() : inference_plan_contents(setup);
 }
 
 OverlapPlan searched_plan(const Setup& setup) {
   const Scenario& s = setup.scenario;
-  if (s.kind().plan.empty() || s.kind().pipeline) {
+  const bool training = s.phase() == WorkloadPhase::train;
+  if (s.kind().plan.empty() || s.kind().pipeline || (!training && s.kind().micro_batches == 1)) {
     throw SpecError(s.file, 0,
                     fmt::format("the schedule {} has no plan whose order is searched; there are: dualpipe-chunk, "
                                 "prefill-two-batch, decode-two-batch",
                                 s.schedule));
   }
-  return s.phase() == WorkloadPhase::train ? training_plan(s) : two_batch_plan(setup);
+  if (training) return training_plan(s);
+  OverlapPlan plan = inference_plan(setup);
+  // Neither the bound nor the entries of a search know of them.
+  if (plan.pieces > 1) throw SpecError(plan.file, 0, "has pieces, whose order is not searched");
+  if (s.comm.mode == CommMode::low_latency && s.comm.num_sms > 0) {
+    throw SpecError(s.file, 0, "comm.num_sms: a combine beside the GEMM before it is not searched; there is: 0");
+  }
+  return plan;
 }
 
 OrderSpace order_space(const Setup& setup) {

@@ -228,6 +228,22 @@ std::vector<std::string> Spec::texts(const std::string& key) const {
   return values;
 }
 
+std::vector<std::vector<std::string>> Spec::text_lists(const std::string& key) const {
+  const YamlNode& list = need(key);
+  if (!list.is_list()) throw error(key, "must be a list, not " + shown(list));
+  std::vector<std::vector<std::string>> values;
+  const auto add = [&](const YamlNode& word) {
+    if (!word.is_word()) throw error(key, "must list plain words, and lists of them; it has " + shown(word));
+    values.back().push_back(word.word);
+  };
+  for (const YamlNode& item : list.items) {
+    values.emplace_back();
+    if (!item.is_list()) add(item);
+    for (const YamlNode& word : item.items) add(word);
+  }
+  return values;
+}
+
 std::string Spec::choice(const std::string& key, const std::vector<std::string>& choices) const {
   const std::string value = text(key);
   if (std::optional<std::string> known = known_name(value, choices)) return *std::move(known);

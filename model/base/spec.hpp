@@ -50,6 +50,8 @@ class Spec {
   [[nodiscard]] std::vector<int> integers(const std::string& key, int low, int high) const;
   [[nodiscard]] std::vector<double> numbers(const std::string& key, double low, double high) const;
   [[nodiscard]] std::vector<std::string> texts(const std::string& key) const;
+  /// A list of words and of lists of words; a word that stands alone is a list of one.
+  [[nodiscard]] std::vector<std::vector<std::string>> text_lists(const std::string& key) const;
   /// One of `choices`, in their spelling; the file's may differ in case.
   [[nodiscard]] std::string choice(const std::string& key, const std::vector<std::string>& choices) const;
   /// The keys that stand here, in order.

@@ -78,6 +78,8 @@ struct Phase {
   std::uint32_t rank = 0;
   std::uint32_t micro_batch = 0;
   std::uint32_t layer = 0;
+  std::uint32_t piece = 0;  ///< of so many that the phase is cut into
+  std::uint32_t pieces = 1;
 };
 
 }  // namespace moeline

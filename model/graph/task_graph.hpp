@@ -48,6 +48,7 @@ class TaskGraphDraft {
 
   [[nodiscard]] std::size_t size() const { return tasks_.size(); }
   [[nodiscard]] std::size_t phases() const { return phases_.size(); }
+  [[nodiscard]] const std::string& name(NameId id) const { return names_[id]; }
 
  private:
   friend class TaskGraph;

@@ -57,15 +57,29 @@ void price_normal(const Operator& op, const PriceConditions& conditions, const C
   set_provenance(kernels, basis, dimensions_of(op, conditions.sms), price);
 }
 
+// A kernel that issues on fewer SMs than all copies as one of the normal mode does, where that is known; else it takes
+// as much of the SMs' time.
+double issue_us(double on_all_us, const Operator& op, int sms, const MachineFacts& machine, const KernelSet& kernels,
+                Price& price) {
+  if (sms >= static_cast<int>(machine.sms)) return on_all_us;
+  doubt_price("issued by few SMs", price);
+  const double copy_us_per_MB = kernels[Constant::dispatch_copy];
+  if (std::isnan(copy_us_per_MB)) return on_all_us * machine.sms / sms;
+  price.constants.set(static_cast<std::size_t>(Constant::dispatch_copy));
+  const double start_us = std::min(on_all_us, kernels[Constant::low_latency_hold] / 2);
+  return std::max(on_all_us, start_us + op.traffic.copied_bytes / 1e6 * copy_us_per_MB / sms);
+}
+
 // The tables list whole transfers. The kernels hold SMs for a part of the time, half of it to issue and half to
 // receive; between them the wire runs alone, for no less than its bytes take at the links' peaks.
-void split_by_stage(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+void split_by_stage(const Operator& op, int sms, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
   const double whole = price.solo_us;
   const double hold = evaluate_noting(hold_curve(op), kernels, price).us;
   const double wire = std::max(std::isnan(hold) ? whole : whole - hold, std::min(whole, links_us(op, machine)));
   const Stage stage = op.traffic.stage;
   if (stage == Stage::wire) price.solo_us = wire;
   if (stage == Stage::issue || stage == Stage::receive) price.solo_us = (whole - wire) / 2;
+  if (stage == Stage::issue) price.solo_us = issue_us(price.solo_us, op, sms, machine, kernels, price);
   if (stage == Stage::wire) {
     price.hold = Hold::nothing;
     price.sms = 0;
@@ -75,7 +89,7 @@ void split_by_stage(const Operator& op, const MachineFacts& machine, const Kerne
 // How a whole is split matters to what runs beside its wire.
 void price_low_latency(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
                        const KernelSet& kernels, Price& price) {
-  split_by_stage(op, machine, kernels, price);
+  split_by_stage(op, conditions.sms, machine, kernels, price);
   const bool split = op.traffic.stage != Stage::whole && conditions.overlapped;
   Basis basis{{"low_latency"}, machine.communicates_like(kernels.fitted_on) ? "" : kOtherMachine};
   if (split) basis.families.emplace_back("low_latency_hold");
@@ -133,7 +147,7 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
                     const KernelSet& kernels, Price& price) {
   if (const FamilyFit* fit = measured_fit(op, transfer_families(op), kernels)) {
     price_transfer_by_form(op, *fit, conditions, machine, kernels, price);
-    if (is_low_latency(op.family)) split_by_stage(op, machine, kernels, price);
+    if (is_low_latency(op.family)) split_by_stage(op, conditions.sms, machine, kernels, price);
     stretch_by_neighbours(op, conditions, machine, kernels, price);
     if (op.traffic.unequal) doubt_price(kUnequal, price);
     set_links(op, machine, kernels, price);

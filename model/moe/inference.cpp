@@ -125,13 +125,20 @@ std::vector<Operator> mtp_input(const InferenceWork& work) {
 
 AllToAllWork InferenceWork::all_to_all() const {
   return {static_cast<double>(model.expert_hidden_size()),
-          static_cast<double>(model.num_experts_per_tok),
+          top_k(),
           own_tokens(),
           experts(),
           ep,
           gpus_per_node,
           spread,
           dispatch};
+}
+
+InferenceWork of_experts(InferenceWork work, const Piece& piece) {
+  const int local = static_cast<int>(work.local_experts());
+  work.load = load_of_experts(work.load, local, piece);
+  work.experts_cut = piece;
+  return work;
 }
 
 std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work, const Block& block) {

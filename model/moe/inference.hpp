@@ -45,6 +45,7 @@ struct InferenceWork : RankWork {
   bool shared_beside = false;              ///< shared experts run beside the routed ones
   double most_custom_bytes = 0;            ///< of messages that the stack's own all-reduce takes; 0: it has none
   int redundant_experts = 0;
+  Piece experts_cut;  ///< the part of each rank's experts, and of the messages to them, that this work is of
 
   /// Of the attention group.
   [[nodiscard]] double tokens() const { return decode.tokens() + prefill.tokens(); }
@@ -61,12 +62,23 @@ struct InferenceWork : RankWork {
   [[nodiscard]] LayerAttention attention(const Block& block) const {
     return attention_of_rank(block.content.attention, tp);
   }
-  [[nodiscard]] int experts() const { return model.n_routed_experts + redundant_experts; }
+  /// Of the layer, copies included.
+  [[nodiscard]] int all_experts() const { return model.n_routed_experts + redundant_experts; }
+  /// Of these, on all ranks, those that count.
+  [[nodiscard]] int experts() const {
+    return experts_cut.count == 1 ? all_experts() : ep * experts_cut.size_of(all_experts() / ep);
+  }
+  /// Of these, to which a token goes, on average.
+  [[nodiscard]] double top_k() const { return 1.0 * model.num_experts_per_tok * experts() / all_experts(); }
   [[nodiscard]] double local_experts() const {
     return load.group_rows.empty() ? static_cast<double>(experts()) / ep : static_cast<double>(load.group_rows.size());
   }
   [[nodiscard]] AllToAllWork all_to_all() const;
 };
+
+/// What of a layer's dispatch, experts and combine is of a part of each rank's experts. REQUIRES: the low-latency mode,
+/// and at most as many parts as a rank has experts.
+[[nodiscard]] InferenceWork of_experts(InferenceWork work, const Piece& piece);
 
 /// Kernels of a phase of a block. Phases:
 ///   attn-0     norm, projections before the core     attn-1  core, output projection, norm, gate     attn  both

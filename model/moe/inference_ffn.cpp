@@ -36,7 +36,7 @@ ExpertShape expert_shape(const InferenceWork& work, const Block& block) {
   const Precision weights = block.content.formats.experts;
   ExpertShape shape{.tokens = work.all_tokens(), .hidden = 1.0 * m.expert_hidden_size()};
   shape.width = static_cast<double>(m.moe_intermediate_size) / work.moe_tp;
-  shape.top_k = m.num_experts_per_tok;
+  shape.top_k = work.top_k();
   shape.experts = work.local_experts() * work.ep;
   shape.ep = work.ep;
   shape.gate = gates(m);

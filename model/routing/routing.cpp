@@ -132,6 +132,26 @@ ExpertLoad scaled(const ExpertLoad& load, double factor, double local_experts) {
   return with_rows(more, load.valid * factor, local_experts);
 }
 
+ExpertLoad load_of_experts(const ExpertLoad& load, int local_experts, const Piece& piece) {
+  const int first = piece.first_of(local_experts), count = piece.size_of(local_experts);
+  double share = static_cast<double>(count) / local_experts;
+  ExpertLoad part = load;
+  if (!load.group_rows.empty()) {
+    part.group_rows.assign(load.group_rows.begin() + first, load.group_rows.begin() + first + count);
+    const auto rows = [](const std::vector<int>& groups) { return std::accumulate(groups.begin(), groups.end(), 0.0); };
+    const double all = rows(load.group_rows);
+    part.hit =
+        static_cast<double>(std::count_if(part.group_rows.begin(), part.group_rows.end(), [](int n) { return n > 0; }));
+    if (all > 0) share = rows(part.group_rows) / all;
+  } else {
+    part.hit *= share;
+  }
+  part.rows *= share;
+  part.valid *= share;
+  part.received *= share;
+  return part;
+}
+
 ExpertLoad given_load(const Architecture& model, double padded_rows, int ep, const Spread& spread) {
   const double padding = model.n_routed_experts / static_cast<double>(ep) * (kRowPadding / 2.0);
   const double rows = std::max(padded_rows - padding, padded_rows / 2);

@@ -1,6 +1,7 @@
 // Where tokens go: how many nodes and ranks one token reaches, and how many rows each rank's experts receive.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "architecture/architecture.hpp"
@@ -37,6 +38,16 @@ struct ExpertLoad {
   double expected_rows = 0;       ///< of a local expert, averaged over all ranks, where they differ
 };
 
+/// One of the parts of equal size, but for remainders, that something is cut into.
+struct Piece {
+  int index = 0;
+  int count = 1;
+  /// Of so many things that follow each other, the first that belongs to it or to one behind it.
+  [[nodiscard]] int first_of(int whole) const { return static_cast<int>(std::int64_t{whole} * index / count); }
+  /// How many of them it has.
+  [[nodiscard]] int size_of(int whole) const { return Piece{index + 1, count}.first_of(whole) - first_of(whole); }
+};
+
 inline constexpr int kRowPadding = 128;
 /// Share of the rows that its GEMMs go through, padded or not, that are no padding.
 [[nodiscard]] inline double valid_share(const ExpertLoad& load, double rows) {
@@ -63,6 +74,9 @@ inline constexpr int kRowPadding = 128;
 
 /// `factor` times as many rows, spread evenly over the local experts.
 [[nodiscard]] ExpertLoad scaled(const ExpertLoad& load, double factor, double local_experts);
+
+/// What those of a rank's `local_experts` experts get that the piece has.
+[[nodiscard]] ExpertLoad load_of_experts(const ExpertLoad& load, int local_experts, const Piece& piece);
 
 /// From measured padded rows: on average half a tile of each local expert is padding.
 [[nodiscard]] ExpertLoad given_load(const Architecture& model, double padded_rows, int ep, const Spread& spread);

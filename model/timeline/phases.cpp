@@ -1,6 +1,9 @@
 #include "timeline/phases.hpp"
 
 #include <algorithm>
+#include <map>
+#include <span>
+#include <tuple>
 
 #include "timeline/intervals.hpp"
 
@@ -50,6 +53,17 @@ Kind kind_of(const TaskClass& task_class) {
   return task_class.name == "barrier" ? Kind::barrier : Kind::transfer;
 }
 
+// Pieces of a phase are one row: that of the piece that was written first.
+std::vector<std::size_t> rows_of(std::span<const Phase> phases) {
+  std::vector<std::size_t> rows(phases.size());
+  std::map<std::tuple<std::uint32_t, PhaseKey>, std::size_t> of_pieces;
+  for (std::size_t i = 0; i < phases.size(); ++i) {
+    const Phase& p = phases[i];
+    rows[i] = p.pieces == 1 ? i : of_pieces.try_emplace({p.rank, {p.layer, p.name, p.micro_batch}}, i).first->second;
+  }
+  return rows;
+}
+
 }  // namespace
 
 std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& timeline) {
@@ -61,13 +75,14 @@ std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& time
     collected[i].times.micro_batch = phase.micro_batch;
     collected[i].times.layer = phase.layer;
   }
+  const std::vector<std::size_t> rows = rows_of(graph.phases());
   for (TaskId task = 0; task < graph.size(); ++task) {
     const Label& label = graph.label(task);
     const TaskClass& task_class = graph.task_class(task);
     if (task_class.role == Role::host) continue;
     const Span& span = timeline.spans[task];
-    collected[label.phase].add(span.start, span.end, graph.task(task).solo, graph.streams()[label.stream].id,
-                               kind_of(task_class));
+    collected[rows[label.phase]].add(span.start, span.end, graph.task(task).solo, graph.streams()[label.stream].id,
+                                     kind_of(task_class));
   }
   return finish(collected);
 }

@@ -20,6 +20,10 @@ int first_alike(const std::vector<Block>& layers, const Block& block) {
   return static_cast<int>(std::find_if(layers.begin(), layers.end(), is_alike) - layers.begin());
 }
 
+bool same_phase(const std::tuple<int, int, std::string, int>& a, const std::tuple<int, int, std::string, int>& b) {
+  return std::get<0>(a) == std::get<0>(b) && std::get<1>(a) == std::get<1>(b) && std::get<2>(a) == std::get<2>(b);
+}
+
 }  // namespace
 
 InferencePhases::InferencePhases(ProgramDraft& program, const InferenceShape& shape)
@@ -33,84 +37,166 @@ InferencePhases::InferencePhases(ProgramDraft& program, const InferenceShape& sh
 
 CommMode InferencePhases::mode() const { return program_.setup().scenario.comm.mode; }
 
-PreparedPhase& InferencePhases::at(const std::string& phase, int micro_batch, int layer, int rank) {
+// What goes by the rows of a MoE layer's experts.
+bool InferencePhases::is_of_experts(const std::string& phase, int layer) const {
+  return phase == "mlp" && block(layer).kind == BlockKind::moe_layer;
+}
+
+int InferencePhases::pieces_of(const std::string& phase, int layer) const {
+  return is_transfer(phase) || is_of_experts(phase, layer) ? shape_.pieces : 1;
+}
+
+bool InferencePhases::receives_once(const std::string& phase) const {
+  return phase == "combine" && shape_.pieces > 1 && shape_.pieces_by == PiecesBy::expert;
+}
+
+PhaseIdentity InferencePhases::identity_of(const WhichPhase& which) const {
   const Setup& setup = program_.setup();
-  const auto number = static_cast<std::size_t>(layer);
-  const Block& block = layers_[number];
-  const bool computes = phase == "mlp" && block.kind == BlockKind::moe_layer;  // by its experts' rows
-  const bool routes = is_transfer(phase) || computes;
-  const bool of_layer = routes && setup.loads_differ();
-  const bool of_rank = setup.requests_differ() || (of_layer && !is_transfer(phase));
+  const auto number = static_cast<std::size_t>(which.layer);
+  const bool computes = is_of_experts(which.phase, which.layer);
+  const bool of_layer = (is_transfer(which.phase) || computes) && setup.loads_differ();
+  const bool of_rank = setup.requests_differ() || (of_layer && !is_transfer(which.phase));
   const int moe_layer = moe_layers_[number];
-  const int experts = rank / setup.scenario.parallelism.moe_tp;  // ranks that share experts get the same rows
-  const PhaseIdentity identity{.phase = phase,
-                               .kind = block.kind,
-                               .alike = alike_[number],
-                               .micro_batch = micro_batch,
-                               .layer = of_layer ? moe_layer : 0,
-                               .rank = of_rank ? rank : 0,
-                               .draw = computes ? setup.scatter_draw(std::max(0, micro_batch), moe_layer, experts) : 0};
-  return prepared_.get(identity, [&]() -> PreparedPhase& {
-    const bool whole = micro_batch < 0;
-    const InferenceWork work =
-        setup.inference_work(whole ? 0 : micro_batch, whole ? 1 : shape_.micro_batches, moe_layer, rank);
-    return program_.prepare(phase, inference_phase(phase, work, block),
-                            {.overlapped = shape_.overlapped, .meetings = true});
+  const int experts = which.rank / setup.scenario.parallelism.moe_tp;  // ranks that share experts get the same rows
+  return {.phase = which.phase,
+          .kind = block(which.layer).kind,
+          .alike = alike_[number],
+          .micro_batch = which.micro_batch,
+          .piece = which.piece,
+          .layer = of_layer ? moe_layer : 0,
+          .rank = of_rank ? which.rank : 0,
+          .draw = computes ? setup.scatter_draw(std::max(0, which.micro_batch), moe_layer, experts, which.piece) : 0};
+}
+
+InferenceWork InferencePhases::work_of(const WhichPhase& which, int pieces) const {
+  const bool whole = which.micro_batch < 0;
+  const Piece piece{which.piece, pieces};
+  const bool by_expert = shape_.pieces_by == PiecesBy::expert && pieces > 1;
+  InferenceWork work = program_.setup().inference_work(whole ? 0 : which.micro_batch, whole ? 1 : shape_.micro_batches,
+                                                       moe_layers_[static_cast<std::size_t>(which.layer)], which.rank,
+                                                       by_expert ? Piece{} : piece);
+  return by_expert ? of_experts(std::move(work), piece) : work;
+}
+
+std::vector<Operator> InferencePhases::operators_of(const WhichPhase& which) const {
+  const auto operators = [&](int pieces) {
+    return inference_phase(which.phase, work_of(which, pieces), block(which.layer));
+  };
+  std::vector<Operator> ops = operators(pieces_of(which.phase, which.layer));
+  if (!receives_once(which.phase)) return ops;
+  ops.resize(kReceive);
+  if (which.piece + 1 < shape_.pieces) return ops;
+  const std::vector<Operator> whole = operators(1);
+  ops.insert(ops.end(), whole.begin() + kReceive, whole.end());
+  return ops;
+}
+
+PhaseOptions InferencePhases::options_of(const std::string& phase) const {
+  const bool behind = std::find(shape_.behind.begin(), shape_.behind.end(), phase) != shape_.behind.end();
+  return {.overlapped = shape_.overlapped,
+          .meetings = true,
+          .leaves_sms = shape_.releases == 0 || behind,
+          .released = shape_.releases > 0 && (phase == "mlp" || phase == "combine")};
+}
+
+void InferencePhases::release_blocks(const WhichPhase& which, PreparedPhase& prepared) {
+  if (is_of_experts(which.phase, which.layer)) {
+    program_.release(prepared.kernels.back(), shape_.releases);
+  } else if (which.phase == "combine") {
+    const int parts = sends_of(shape_.releases);
+    InferenceWork part = work_of(which, pieces_of(which.phase, which.layer));
+    part.decode.requests /= parts;
+    const std::vector<Operator> ops = inference_phase(which.phase, part, block(which.layer));
+    program_.release(prepared.kernels[0], parts, ops[0], Once::first);
+    program_.release(prepared.kernels[1], parts, ops[1], Once::last);
+  }
+}
+
+PreparedPhase& InferencePhases::at(const WhichPhase& which) {
+  return prepared_.get(identity_of(which), [&]() -> PreparedPhase& {
+    PreparedPhase& prepared = program_.prepare(which.phase, operators_of(which), options_of(which.phase));
+    if (shape_.releases > 0) release_blocks(which, prepared);
+    return prepared;
   });
 }
 
-PreparedPhase& InferenceRank::prepared(const std::string& phase, int micro_batch, int layer) {
-  return phases_.at(phase, micro_batch, layer, part_.of_group);
+PreparedPhase& InferenceRank::prepared(const std::string& phase, int micro_batch, int layer, int piece) {
+  return phases_.at({phase, micro_batch, layer, part_.of_group, piece});
 }
 
-void InferenceRank::place(const std::string& phase, int micro_batch, int layer, const PhaseTasks& tasks) {
-  PhaseTasks& placed = placed_[{micro_batch, layer, phase}] = tasks;
+Place InferenceRank::place_of(const std::string& phase, int micro_batch, int layer, StreamName stream,
+                              int piece) const {
+  return {.layer = layer,
+          .micro_batch = std::max(0, micro_batch),
+          .stream = stream,
+          .piece = {piece, pieces_of(phase, layer)}};
+}
+
+void InferenceRank::place(const Key& key, const PhaseTasks& tasks) {
+  PhaseTasks& placed = placed_[key] = tasks;
   if (first_ == kNoTask) first_ = tasks.first;
   before_last_ = last_;
   last_ = &placed;
 }
 
-void InferenceRank::append(const std::string& phase, int micro_batch, int layer, StreamName stream) {
+void InferenceRank::append(const std::string& phase, int micro_batch, int layer, StreamName stream, int piece) {
   if (is_transfer(phase) && phases_.mode() == CommMode::low_latency) {
-    append_issue(phase, micro_batch, layer);
-    append_receive(phase, micro_batch, layer);
+    append_issue(phase, micro_batch, layer, piece);
+    append_receive(phase, micro_batch, layer, piece);
     return;
   }
-  place(phase, micro_batch, layer, rank_.append(prepared(phase, micro_batch, layer), {layer, micro_batch, stream}));
+  place({micro_batch, layer, phase, piece},
+        rank_.append(prepared(phase, micro_batch, layer, piece), place_of(phase, micro_batch, layer, stream, piece)));
 }
 
-void InferenceRank::append_issue(const std::string& phase, int micro_batch, int layer) {
-  place(phase, micro_batch, layer, rank_.append_issue(prepared(phase, micro_batch, layer), {layer, micro_batch}));
+void InferenceRank::append_issue(const std::string& phase, int micro_batch, int layer, int piece) {
+  place({micro_batch, layer, phase, piece},
+        rank_.append_issue(prepared(phase, micro_batch, layer, piece),
+                           place_of(phase, micro_batch, layer, StreamName::compute, piece)));
 }
 
-void InferenceRank::append_receive(const std::string& phase, int micro_batch, int layer) {
-  rank_.append_receive(prepared(phase, micro_batch, layer), {layer, micro_batch},
-                       placed_.at({micro_batch, layer, phase}));
+void InferenceRank::append_receive(const std::string& phase, int micro_batch, int layer, int piece) {
+  const bool once = phases_.receives_once(phase);
+  if (once && piece + 1 < pieces_of(phase, layer)) return;
+  std::vector<PhaseTasks*> issued;
+  for (int each = once ? 0 : piece; each <= piece; ++each)
+    issued.push_back(&placed_.at({micro_batch, layer, phase, each}));
+  rank_.append_receive(prepared(phase, micro_batch, layer, piece),
+                       place_of(phase, micro_batch, layer, StreamName::compute, piece), issued);
 }
 
 void InferenceRank::append_whole(const std::string& phase, int layer) {
   const int micro_batch = part_.micro_batch;
-  const PhaseTasks tasks = rank_.append(prepared(phase, micro_batch, layer), {layer, std::max(0, micro_batch)});
+  const PhaseTasks tasks =
+      rank_.append(prepared(phase, micro_batch, layer), place_of(phase, micro_batch, layer, StreamName::compute));
   for (const auto& [key, before] : placed_) {
     if (std::get<1>(key) == layer) rank_.order(before, tasks);
   }
-  place(phase, micro_batch, layer, tasks);
+  place({micro_batch, layer, phase, 0}, tasks);
 }
 
 void InferenceRank::chain() {
   if (before_last_ != nullptr) rank_.order(*before_last_, *last_);
 }
 
+// A piece of the one leads to the same piece of the other, where both have any.
+void InferenceRank::connect(const Key& key, const PhaseTasks& tasks, const PhaseDependency& dependency) {
+  const auto& [micro_batch, layer, phase, piece] = key;
+  const int layer_after = layer + (dependency.next_layer ? 1 : 0);
+  const bool piecewise = tasks.pieces > 1;
+  for (auto after = placed_.lower_bound({micro_batch, layer_after, dependency.after, 0});
+       after != placed_.end() && same_phase(after->first, {micro_batch, layer_after, dependency.after, 0}); ++after) {
+    if (piecewise && after->second.pieces > 1 && std::get<3>(after->first) != piece) continue;
+    rank_.order(tasks, after->second);
+    const bool meets_ranks = is_transfer(dependency.after) && !is_transfer(phase);
+    if (meets_ranks) rank_.meet(tasks, after->second);
+  }
+}
+
 void InferenceRank::connect() {
   for (const auto& [key, tasks] : placed_) {
-    const auto& [micro_batch, layer, phase] = key;
     for (const PhaseDependency& dependency : inference_dependencies(phases_.mode())) {
-      if (dependency.before != phase) continue;
-      const auto after = placed_.find({micro_batch, layer + (dependency.next_layer ? 1 : 0), dependency.after});
-      if (after == placed_.end()) continue;
-      rank_.order(tasks, after->second);
-      const bool meets_ranks = is_transfer(dependency.after) && !is_transfer(phase);
-      if (meets_ranks) rank_.meet(tasks, after->second);
+      if (dependency.before == std::get<2>(key)) connect(key, tasks, dependency);
     }
   }
 }

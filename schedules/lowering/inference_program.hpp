@@ -16,6 +16,19 @@ namespace moeline {
 struct InferenceShape {
   int micro_batches = 1;
   bool overlapped = false;  ///< communication runs beside compute, and has SMs of its own
+  int pieces = 1;           ///< of a layer's dispatch, experts and combine
+  PiecesBy pieces_by = PiecesBy::token;
+  int releases = 0;                   ///< of the experts' last GEMM, beside which combine begins; 0: behind it
+  std::vector<std::string> behind{};  ///< phases that run beside such a combine
+};
+
+/// A phase of a step, or a piece of it. `micro_batch` -1: of all micro-batches together.
+struct WhichPhase {
+  std::string phase;
+  int micro_batch = 0;
+  int layer = 0;
+  int rank = 0;
+  int piece = 0;
 };
 
 /// The phases of a step, prepared once for all ranks and layers that have them alike.
@@ -24,14 +37,25 @@ class InferencePhases {
   /// REQUIRES: it outlives this.
   InferencePhases(ProgramDraft& program, const InferenceShape& shape);
 
-  /// `micro_batch` -1: of all micro-batches together.
-  [[nodiscard]] PreparedPhase& at(const std::string& phase, int micro_batch, int layer, int rank);
+  [[nodiscard]] PreparedPhase& at(const WhichPhase& which);
+  /// Of a phase of a layer.
+  [[nodiscard]] int pieces_of(const std::string& phase, int layer) const;
+  /// All pieces of the combine are received at once: a token's sum needs all of its experts.
+  [[nodiscard]] bool receives_once(const std::string& phase) const;
   [[nodiscard]] CommMode mode() const;
   /// Of the whole step (stage_blocks.hpp).
   [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }
   [[nodiscard]] const Layer& layer(int layer) const { return layers_[static_cast<std::size_t>(layer)].content; }
 
  private:
+  [[nodiscard]] const Block& block(int layer) const { return layers_[static_cast<std::size_t>(layer)]; }
+  [[nodiscard]] bool is_of_experts(const std::string& phase, int layer) const;
+  [[nodiscard]] PhaseIdentity identity_of(const WhichPhase& which) const;
+  [[nodiscard]] InferenceWork work_of(const WhichPhase& which, int pieces) const;
+  [[nodiscard]] std::vector<Operator> operators_of(const WhichPhase& which) const;
+  [[nodiscard]] PhaseOptions options_of(const std::string& phase) const;
+  void release_blocks(const WhichPhase& which, PreparedPhase& prepared);
+
   ProgramDraft& program_;
   InferenceShape shape_;
   std::vector<Block> blocks_;
@@ -63,9 +87,11 @@ class InferenceRank {
   /// That it begins with. REQUIRES: something was appended.
   [[nodiscard]] TaskId first() const { return first_; }
   /// Appends a phase of the layer at this position in order of execution; a low-latency transfer as its two halves.
-  void append(const std::string& phase, int micro_batch, int layer, StreamName stream);
-  void append_issue(const std::string& phase, int micro_batch, int layer);
-  void append_receive(const std::string& phase, int micro_batch, int layer);
+  void append(const std::string& phase, int micro_batch, int layer, StreamName stream, int piece = 0);
+  void append_issue(const std::string& phase, int micro_batch, int layer, int piece = 0);
+  /// Nothing before the last piece, where all are received at once.
+  void append_receive(const std::string& phase, int micro_batch, int layer, int piece = 0);
+  [[nodiscard]] int pieces_of(const std::string& phase, int layer) const { return phases_.pieces_of(phase, layer); }
   /// embedding, lm_head, mtp or draft_head, once what was appended of this layer has ended.
   void append_whole(const std::string& phase, int layer);
   /// The last phase appended may start only when the one before it has ended, whatever their streams.
@@ -76,9 +102,12 @@ class InferenceRank {
   void connect();
 
  private:
-  using Key = std::tuple<int, int, std::string>;  // micro-batch, layer, phase
-  [[nodiscard]] PreparedPhase& prepared(const std::string& phase, int micro_batch, int layer);
-  void place(const std::string& phase, int micro_batch, int layer, const PhaseTasks& tasks);
+  using Key = std::tuple<int, int, std::string, int>;  // micro-batch, layer, phase, piece
+  [[nodiscard]] PreparedPhase& prepared(const std::string& phase, int micro_batch, int layer, int piece = 0);
+  [[nodiscard]] Place place_of(const std::string& phase, int micro_batch, int layer, StreamName stream,
+                               int piece = 0) const;
+  void place(const Key& key, const PhaseTasks& tasks);
+  void connect(const Key& key, const PhaseTasks& tasks, const PhaseDependency& dependency);
 
   InferencePhases& phases_;
   RankProgram& rank_;

@@ -15,6 +15,7 @@ struct PhaseIdentity {
   BlockKind kind = BlockKind::moe_layer;
   int alike = 0;  ///< of inference: the first layer that runs the same kernels
   int micro_batch = 0;
+  int piece = 0;
   int layer = 0;
   int rank = 0;
   int seq_len = 0;  ///< of training: the micro-batch's

@@ -96,6 +96,11 @@ Constant gap_in_graphs(const KernelSet& kernels) {
   return std::isnan(kernels[Constant::graph_gap]) ? Constant::kernel_gap : Constant::graph_gap;
 }
 
+bool leaves_sms(const Operator& op, const PhaseOptions& options) {
+  if (!options.overlapped || !row_of(op.family).is_resident) return false;
+  return options.leaves_sms || (options.released && op.experts.role == ExpertRole::down);
+}
+
 int ranks_that_meet(const Operator& op) { return is_collective(op.family) && !op.beside ? op.traffic.ranks : 0; }
 
 }  // namespace
@@ -146,7 +151,7 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<
   const Price* known = nullptr;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const Operator& op = ops[i];
-    const PriceConditions conditions = conditions_of(op, options.overlapped);
+    const PriceConditions conditions = conditions_of(op, options);
     if (i == 0 || !repeats(op, ops[i - 1])) known = &price_of(op, conditions);
     const Price& price = *known;
     phase.kernels.push_back(prepare_kernel(op, price, captured[i]));
@@ -216,18 +221,35 @@ double ProgramDraft::constant(Constant constant) {
   return value;
 }
 
+void ProgramDraft::release(PreparedKernel& kernel, int parts) {
+  const double whole_us = to_us(kernel.task.solo);
+  release(kernel, parts_of(whole_us, whole_us / parts, parts, Once::last));
+}
+
+void ProgramDraft::release(PreparedKernel& kernel, int parts, const Operator& part, Once once) {
+  const double part_us = price_of(part, work(kernel).conditions).solo_us;
+  release(kernel, parts_of(to_us(kernel.task.solo), part_us, parts, once));
+}
+
+void ProgramDraft::release(PreparedKernel& kernel, std::vector<Time> parts) {
+  kernel.label.detail =
+      graph_.intern(fmt::format("{}, one of {} parts", graph_.name(kernel.label.detail), parts.size()));
+  kernel.parts = std::move(parts);
+}
+
 // Persistent kernels beside communication are launched on the SMs that it leaves.
-PriceConditions ProgramDraft::conditions_of(const Operator& op, bool overlapped) const {
+PriceConditions ProgramDraft::conditions_of(const Operator& op, const PhaseOptions& options) const {
   PriceConditions conditions;
-  conditions.overlapped = overlapped;
+  conditions.overlapped = options.overlapped;
   conditions.slowed = setup_.scenario.comm.neighbours == Neighbours::measured;
   conditions.sms = static_cast<int>(setup_.machine.facts.sms);
   conditions.clock = setup_.clock;
   if (role_of(op.family) == Role::communication) {
     const int own = setup_.scenario.comm.num_sms;
-    if (op.traffic.stage == Stage::whole && own > 0) conditions.sms = own;
+    const bool on_own = op.traffic.stage == Stage::whole || (options.released && op.traffic.stage == Stage::issue);
+    if (on_own && own > 0) conditions.sms = own;
     if (op.family == Family::all_to_all) conditions.held = own;
-  } else if (overlapped && row_of(op.family).is_resident) {
+  } else if (leaves_sms(op, options)) {
     conditions.sms -= setup_.scenario.comm.num_sms;
   }
   return conditions;

@@ -10,6 +10,7 @@
 #include "hardware/bound_by.hpp"
 #include "hardware/power.hpp"
 #include "hardware/price.hpp"
+#include "schedules/lowering/block_release.hpp"
 #include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
@@ -65,6 +66,7 @@ struct Execution {
   static constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();  ///< host work
   std::uint32_t kernel = kNone;
   bool repeats = false;  ///< forward work of a layer once more, in its backward pass
+  float share = 1;       ///< of the kernel: below 1, the task is one of the parts that it is released in
 };
 
 /// Where a rank meets the others: a barrier, a message that it sends and one that it receives, or a collective.
@@ -112,7 +114,12 @@ struct PhaseOptions {
   bool overlapped = false;   ///< beside communication: persistent kernels leave it its SMs free
   bool side_stream = false;  ///< independent kernels alternate between the compute and the side stream
   bool meetings = false;     ///< collectives start once all their ranks have come
+  bool leaves_sms = true;    ///< what is overlapped leaves communication its SMs; else the phase has them all
+  bool released = false;     ///< of experts and the combine behind them: see block_release.hpp
 };
+
+/// Of the kernels of a low-latency transfer: behind the one that issues, and the wire.
+inline constexpr std::size_t kReceive = 2;
 
 /// Resources of one rank, in the order in which each has them; the last two where the scenario offloads.
 enum class RankResource : ResourceId { sms, hbm, nvlink_out, nvlink_in, nic_out, nic_in, host_out, host_in };
@@ -129,8 +136,9 @@ struct PreparedKernel {
   bool launched_before = false;  ///< by a host that was early, or in the graph of the kernel before
   int awaits = 0;                ///< as Operator has them
   bool computes = false;
-  int meets = 0;           ///< ranks, all of which start it together; 0: it is no such kernel
-  std::uint32_t work = 0;  ///< of Program::kernels
+  int meets = 0;              ///< ranks, all of which start it together; 0: it is no such kernel
+  std::vector<Time> parts{};  ///< what its blocks take, one release after the other; empty: it is released as a whole
+  std::uint32_t work = 0;     ///< of Program::kernels
   KernelTraits traits;
 };
 
@@ -158,6 +166,11 @@ class ProgramDraft {
 
   /// The reference stays valid.
   PreparedPhase& prepare(const std::string& name, const std::vector<Operator>& ops, const PhaseOptions& options);
+  [[nodiscard]] const KernelWork& work(const PreparedKernel& kernel) const { return kernels_[kernel.work]; }
+  /// The kernel goes in so many equal parts; or in unequal ones, as block_release.hpp has them, of which each has
+  /// `part` to do.
+  void release(PreparedKernel& kernel, int parts);
+  void release(PreparedKernel& kernel, int parts, const Operator& part, Once once);
   /// A constant of the kernel set that enters; 0 where neither the set nor one it borrows from knows it.
   double constant(Constant constant);
   /// Of the task added last.
@@ -170,9 +183,10 @@ class ProgramDraft {
   [[nodiscard]] Program finish(int ranks, std::vector<Meeting> meetings, double steps = 1) &&;
 
  private:
+  void release(PreparedKernel& kernel, std::vector<Time> parts);
   [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price, bool captured);
   [[nodiscard]] double gap_us(const std::string& family, bool captured);
-  [[nodiscard]] PriceConditions conditions_of(const Operator& op, bool overlapped) const;
+  [[nodiscard]] PriceConditions conditions_of(const Operator& op, const PhaseOptions& options) const;
   [[nodiscard]] const Price& price_of(const Operator& op, const PriceConditions& conditions);
 
   const Setup& setup_;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 namespace moeline {
 namespace {
@@ -63,7 +64,9 @@ PhaseTasks RankProgram::begin(const std::string& phase, const Place& place) {
   PhaseTasks tasks;
   tasks.phase =
       graph().add_phase({phase, static_cast<std::uint32_t>(rank_), static_cast<std::uint32_t>(place.micro_batch),
-                         static_cast<std::uint32_t>(place.layer)});
+                         static_cast<std::uint32_t>(place.layer), static_cast<std::uint32_t>(place.piece.index),
+                         static_cast<std::uint32_t>(place.piece.count)});
+  tasks.pieces = place.piece.count;
   tasks.first = static_cast<TaskId>(graph().size());
   tasks.repeats = program_.setup().fold.repeats(place.layer);
   return tasks;
@@ -88,8 +91,10 @@ PhaseTasks RankProgram::append(PreparedPhase& phase, const Place& place) {
     }
     const TaskId before = last_[static_cast<std::size_t>(place.stream)];
     const bool together = kernel != phase.kernels.begin() && std::prev(kernel)->meets >= kernel->meets;
-    const TaskId task =
-        kernel->meets > 1 && !together ? add_meeting(*kernel, tasks, place) : add_kernel(*kernel, tasks, place);
+    if (!kernel->parts.empty()) tasks.blocks = add_parts(*kernel, tasks, place);
+    const TaskId task = !kernel->parts.empty()           ? tasks.blocks.back()
+                        : kernel->meets > 1 && !together ? add_meeting(*kernel, tasks, place)
+                                                         : add_kernel(*kernel, tasks, place);
     if (kernel->awaits > 0) graph().start_after_end(beside[static_cast<std::size_t>(kernel->awaits) - 1], task);
     const bool barrier = kernel->family == Family::notify;
     if (tasks.notify == kNoTask && tasks.together == kNoTask && !tasks.begins_together)
@@ -158,24 +163,47 @@ PhaseTasks RankProgram::append_time(const std::string& phase, const std::string&
 }
 
 PhaseTasks RankProgram::append_issue(PreparedPhase& phase, const Place& place) {
-  MOELINE_CHECK(phase.kernels.size() >= 3, phase.name);  // issue, wire, receive
+  MOELINE_CHECK(phase.kernels.size() >= kReceive, phase.name);
+  const PreparedKernel &issue = phase.kernels[0], &wire = phase.kernels[1];
   PhaseTasks tasks = begin(phase.name, place);
   phase.executions += tasks.repeats;
-  const TaskId issue = add_kernel(phase.kernels[0], tasks, place);
-  tasks.last = add_kernel(phase.kernels[1], tasks, {place.layer, place.micro_batch, StreamName::communication});
-  graph().start_after_end(issue, tasks.last);
+  if (issue.parts.empty()) {
+    tasks.issued = add_kernel(issue, tasks, place);
+    tasks.last = add_kernel(wire, tasks, place.on(StreamName::communication));
+    graph().start_after_end(tasks.issued, tasks.last);
+  } else {
+    tasks.blocks = add_parts(issue, tasks, place.on(StreamName::side));
+    const std::vector<TaskId> wires = add_parts(wire, tasks, place.on(StreamName::communication));
+    for (std::size_t i = 0; i < wires.size(); ++i) graph().start_after_end(tasks.blocks[i], wires[i]);
+    tasks.issued = tasks.blocks.back();
+    tasks.last = wires.back();
+  }
   tasks.wire = tasks.last;
   tasks.meeting = meetings_.size();
   meetings_.push_back({.arrives = tasks.wire, .phase = tasks.phase});
   return tasks;
 }
 
-void RankProgram::append_receive(const PreparedPhase& phase, const Place& place, PhaseTasks& issued) {
-  const TaskId wire = issued.last;
-  issued.last = add_kernel(phase.kernels[2], issued, place);
-  graph().start_after_end(wire, issued.last);
-  meetings_[issued.meeting].leaves = issued.last;
-  for (std::size_t i = 3; i < phase.kernels.size(); ++i) issued.last = add_meeting(phase.kernels[i], issued, place);
+void RankProgram::append_receive(const PreparedPhase& phase, const Place& place,
+                                 const std::vector<PhaseTasks*>& issued) {
+  PhaseTasks& own = *issued.back();
+  const TaskId receive = own.last = add_kernel(phase.kernels[kReceive], own, place);
+  for (const PhaseTasks* each : issued) {
+    graph().start_after_end(each->wire, receive);
+    meetings_[each->meeting].leaves = receive;
+  }
+  for (std::size_t i = kReceive + 1; i < phase.kernels.size(); ++i)
+    own.last = add_meeting(phase.kernels[i], own, place);
+  for (PhaseTasks* each : issued) each->last = own.last;
+}
+
+void RankProgram::order(const PhaseTasks& before, const PhaseTasks& after) {
+  const bool by_blocks = !before.blocks.empty() && !after.blocks.empty();
+  if (!by_blocks) return graph().start_after_end(before.last, after.first);
+  const std::size_t sends = after.blocks.size() / before.blocks.size();  // of each block
+  for (std::size_t i = 0; i < before.blocks.size(); ++i) {
+    graph().start_after_end(before.blocks[i], after.blocks[i * sends]);
+  }
 }
 
 void RankProgram::meet(const PhaseTasks& before, const PhaseTasks& after, double wait_us) {
@@ -187,7 +215,7 @@ void RankProgram::meet(const PhaseTasks& before, const PhaseTasks& after, double
   // What a rank does between its work and the meeting, the slowest does after the wait.
   const TaskId slowest = meeting.wait = add_host_task("the slowest rank", from_us(wait_us) + after.lead, after.phase);
   if (after.wire != kNoTask) {
-    graph().start_after_end(after.first, slowest);
+    graph().start_after_end(after.issued, slowest);
     graph().start_after_end(slowest, after.wire);
   } else if (after.begins_together || after.together != kNoTask) {
     graph().start_after_end(before.last, slowest);
@@ -263,7 +291,25 @@ void RankProgram::add_parallel(std::vector<PreparedKernel>::const_iterator first
   compute = join;
 }
 
-TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place) {
+// One after the other, without gaps: they are one launch. What one execution takes more by chance, each part does;
+// where parts are drawn apart, each varies by so much more that their sum varies as the whole.
+std::vector<TaskId> RankProgram::add_parts(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place) {
+  PreparedKernel part = kernel;
+  part.computes = false;  // so that nothing is drawn again
+  part.traits.jitter *= std::sqrt(static_cast<double>(kernel.parts.size()));
+  part.traits.scatter *= std::sqrt(static_cast<double>(kernel.parts.size()));
+  const double lengthened = kernel.computes ? ratio(drawn(kernel), kernel.task.solo) : 1;
+  std::vector<TaskId> tasks;
+  for (const Time& time : kernel.parts) {
+    part.task.solo = from_us(to_us(time) * lengthened);
+    tasks.push_back(add_kernel(part, phase, place, static_cast<float>(ratio(time, kernel.task.solo))));
+    part.task.delay = Time::zero();
+    part.launched_before = true;
+  }
+  return tasks;
+}
+
+TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place, float share) {
   Task task = kernel.task;
   if (task.pool != kNoPool) task.pool = static_cast<ResourceId>(task.pool + first_resource_);
   if (kernel.computes) task.solo = drawn(kernel);
@@ -272,7 +318,7 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
   const TaskId id = graph().add(task, label(kernel.label, place.stream, phase.phase), usages_);
   program_.add_gap(task.delay * phase.repeats);
   if (rank_ == 0) program_.note(kernel.traits);
-  program_.note(Execution{kernel.work, place.repeats});
+  program_.note(Execution{kernel.work, place.repeats, share});
   TaskId& last = last_[static_cast<std::size_t>(place.stream)];
   if (last != kNoTask) graph().start_after_end(last, id);
   last = id;

@@ -45,6 +45,14 @@ struct Place {
   int micro_batch = 0;
   StreamName stream = StreamName::compute;
   bool repeats = false;  ///< full recomputation: a forward phase once more
+  Piece piece{};
+
+  /// The same on another stream.
+  [[nodiscard]] Place on(StreamName other) const {
+    Place place = *this;
+    place.stream = other;
+    return place;
+  }
 };
 
 /// The ends of a phase that edges attach to.
@@ -57,8 +65,11 @@ struct PhaseTasks {
   TaskId together = kNoTask;     ///< else its first collective, where it has one
   std::size_t meeting = 0;       ///< of a transfer, among the rank's
   std::uint32_t phase = 0;
-  int repeats = 1;  ///< of its layer: so many it stands for
-  Time lead{};      ///< of a normal transfer: from its start to that of its barrier
+  int repeats = 1;               ///< of its layer: so many it stands for
+  int pieces = 1;                ///< of which it is one
+  Time lead{};                   ///< of a normal transfer: from its start to that of its barrier
+  TaskId issued = kNoTask;       ///< of a low-latency transfer: what the wire waits for
+  std::vector<TaskId> blocks{};  ///< parts of a GEMM, and of the kernel that sends what each has finished
 };
 
 /// One rank's part of a program. Kernels of a stream run in the order in which they are appended, a launch gap apart.
@@ -77,12 +88,13 @@ class RankProgram {
   /// The two halves of a low-latency transfer: the kernel that issues it, with the wire behind it, and the one that
   /// receives, with the collectives behind that.
   PhaseTasks append_issue(PreparedPhase& phase, const Place& place);
-  void append_receive(const PreparedPhase& phase, const Place& place, PhaseTasks& issued);
+  void append_receive(const PreparedPhase& phase, const Place& place, const std::vector<PhaseTasks*>& issued);
 
   /// A phase of one task that takes a given time and nothing else.
   PhaseTasks append_time(const std::string& phase, const std::string& name, Time time, const Place& place);
 
-  void order(const PhaseTasks& before, const PhaseTasks& after) { graph().start_after_end(before.last, after.first); }
+  /// Block by block, where both are released so.
+  void order(const PhaseTasks& before, const PhaseTasks& after);
   /// `after`, a transfer, ends no earlier than `wait_us` after the work of `before`: where the slowest rank is not
   /// simulated, a barrier ends, or messages are there, only when that has got as far. add_wait adds to it later.
   void meet(const PhaseTasks& before, const PhaseTasks& after, double wait_us = 0);
@@ -110,7 +122,8 @@ class RankProgram {
   PhaseTasks begin(const std::string& phase, const Place& place);
   TaskId add_meeting(const PreparedKernel& kernel, PhaseTasks& tasks, const Place& place);
   TaskId add_beside(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place);
-  TaskId add_kernel(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place);
+  TaskId add_kernel(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place, float share = 1);
+  std::vector<TaskId> add_parts(const PreparedKernel& kernel, const PhaseTasks& phase, const Place& place);
   void add_parallel(std::vector<PreparedKernel>::const_iterator first, std::vector<PreparedKernel>::const_iterator last,
                     const PhaseTasks& phase, const Place& place);
   [[nodiscard]] Time drawn(const PreparedKernel& kernel);

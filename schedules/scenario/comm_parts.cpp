@@ -136,8 +136,19 @@ int usual_sms(CommMode mode, WorkloadPhase phase) {
   return phase == WorkloadPhase::train ? 20 : 24;
 }
 
+// Where a plan has the halves of a combine apart, it may start while the GEMM before it runs: SGLang's defaults.
+int usual_sms_of_release(const Setup& setup) {
+  if (!setup.scenario.kind().releases) return 0;
+  return setup.machine.facts.fp4_tflops > 0 ? 32 : 3;
+}
+
+bool may_release(CommMode mode, const Setup& setup) {
+  return mode == CommMode::low_latency && !setup.scenario.kind().plan.empty();
+}
+
 void read_sms(const Spec& spec, const Setup& setup, Comm& c) {
-  if (c.mode != CommMode::normal && c.mode != CommMode::all_to_all) {
+  const bool releases = may_release(c.mode, setup);
+  if (c.mode != CommMode::normal && c.mode != CommMode::all_to_all && !releases) {
     c.num_sms = spec.integer_or("num_sms", 0, 4096, 0);
     if (c.num_sms == 0) return;
     const char* why = c.mode == CommMode::low_latency ? "it issues and receives on all SMs"
@@ -146,8 +157,9 @@ void read_sms(const Spec& spec, const Setup& setup, Comm& c) {
   }
   const int most = static_cast<int>(setup.machine.facts.sms) - 1;  // at least one is left to compute
   if (most < 1) throw spec.error("num_sms", "cannot be met: the machine has one SM");
-  const int usual = usual_sms(c.mode, setup.scenario.phase());
-  c.num_sms = spec.integer_or("num_sms", std::min(usual, 1), most, std::min(usual, most));
+  const int usual = releases ? usual_sms_of_release(setup) : usual_sms(c.mode, setup.scenario.phase());
+  const int least = c.mode == CommMode::normal ? 1 : 0;
+  c.num_sms = spec.integer_or("num_sms", least, most, std::min(usual, most));
 }
 
 // Serving stacks gather keys; so does Transformer Engine where there are windows, and else it has a ring.

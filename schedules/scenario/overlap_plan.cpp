@@ -73,6 +73,11 @@ PlanEntry parse(const std::string& text, int micro_batches) {
 // What a known phase may still not do in this place.
 void check_place(const Spec& spec, const std::string& key, const PlanEntry& entry, const PlanContents& contents) {
   const std::string name = name_of(entry, contents);
+  if (entry.bracket > 0 && !contains(contents.cut, entry.phase)) {
+    throw spec.error(
+        key, fmt::format("has '{}' in brackets, which are for what has pieces: {}", name,
+                         contents.cut.empty() ? "nothing here" : fmt::format("{}", fmt::join(contents.cut, ", "))));
+  }
   if (entry.layer_offset != 0 && contents.micro_batches == 1) {
     throw spec.error(key, fmt::format("has '{}' of another layer: that is for two micro-batches", name));
   }
@@ -88,8 +93,9 @@ std::vector<PlanEntry> read_stream(const Spec& spec, const std::string& key, con
   const std::vector<std::string> absent = names_of(contents.absent, contents);
   known.insert(known.end(), absent.begin(), absent.end());
   std::vector<PlanEntry> entries;
-  for (const std::string& text : spec.texts(key)) {
-    const PlanEntry entry = parse(text, contents.micro_batches);
+  const auto add = [&](const std::string& text, int bracket) {
+    PlanEntry entry = parse(text, contents.micro_batches);
+    entry.bracket = bracket;
     const std::string name = name_of(entry, contents);
     if (!contains(known, name) || entry.micro_batch >= contents.micro_batches) {
       throw spec.error(key, "names an " + unknown_name("phase", text, known));
@@ -99,6 +105,11 @@ std::vector<PlanEntry> read_stream(const Spec& spec, const std::string& key, con
       throw spec.error(key, fmt::format("repeats phase '{}', which stands in {}", name, at->second));
     }
     if (!contains(absent, name)) entries.push_back(entry);
+  };
+  int brackets = 0;
+  for (const std::vector<std::string>& texts : spec.text_lists(key)) {
+    const int bracket = texts.size() > 1 ? ++brackets : 0;
+    for (const std::string& text : texts) add(text, bracket);
   }
   return entries;
 }
@@ -140,11 +151,27 @@ std::vector<std::string> read_side(const Spec& spec, const PlanContents& content
   return side;
 }
 
+void read_pieces(const Spec& spec, const PlanContents& contents, OverlapPlan& plan) {
+  constexpr int kMost = 64;
+  plan.pieces = spec.integer_or("pieces", 1, kMost, 1);
+  if (spec.has("pieces") && contents.cut.empty()) {
+    throw spec.error("pieces", "are of prefill and decode; a chunk of training has none yet");
+  }
+  if (!spec.has("pieces_by")) return;
+  if (!spec.has("pieces")) throw spec.error("pieces_by", "needs the key 'pieces'");
+  if (spec.choice("pieces_by", {"token", "expert"}) == "token") return;
+  plan.pieces_by = PiecesBy::expert;
+  if (contents.halved.empty()) {
+    throw spec.error("pieces_by", "expert, is for the low-latency all-to-all, which sends each expert's tokens apart");
+  }
+}
+
 OverlapPlan read_plan(const std::filesystem::path& file, const PlanContents& contents) {
   const Spec spec = Spec::load(file);
-  spec.expect({"compute", "communication", "side"});
+  spec.expect({"compute", "communication", "side", "pieces", "pieces_by"});
   OverlapPlan plan;
   plan.file = spec.file();
+  read_pieces(spec, contents, plan);
   std::map<std::string, std::string> placed;
   plan.compute = read_stream(spec, "compute", contents, placed);
   if (spec.has("communication")) plan.communication = read_stream(spec, "communication", contents, placed);
@@ -163,14 +190,34 @@ std::string written(const PlanEntry& entry, const PlanContents& contents) {
 
 std::string list_of(const std::vector<PlanEntry>& entries, const PlanContents& contents) {
   std::vector<std::string> names;
-  for (const PlanEntry& entry : entries) names.push_back(written(entry, contents));
+  for (const Bracket& bracket : brackets_of(entries)) {
+    std::vector<std::string> together;
+    for (const PlanEntry& entry : bracket) together.push_back(written(entry, contents));
+    const std::string text = fmt::format("{}", fmt::join(together, ", "));
+    names.push_back(bracket.size() > 1 ? "[" + text + "]" : text);
+  }
   return fmt::format("[{}]", fmt::join(names, ", "));
 }
 
 }  // namespace
 
+std::vector<Bracket> brackets_of(const std::vector<PlanEntry>& entries) {
+  std::vector<Bracket> brackets;
+  for (auto first = entries.begin(); first != entries.end();) {
+    const auto next = std::find_if(first + 1, entries.end(), [&](const PlanEntry& other) {
+      return first->bracket == 0 || other.bracket != first->bracket;
+    });
+    brackets.emplace_back(first, next);
+    first = next;
+  }
+  return brackets;
+}
+
 std::string plan_text(const OverlapPlan& plan, const PlanContents& contents, const std::string& head) {
-  std::string text = head + "compute: " + list_of(plan.compute, contents) + "\n";
+  std::string text = head;
+  if (plan.pieces > 1) text += fmt::format("pieces: {}\n", plan.pieces);
+  if (plan.pieces_by == PiecesBy::expert) text += "pieces_by: expert\n";
+  text += "compute: " + list_of(plan.compute, contents) + "\n";
   if (!plan.communication.empty()) text += "communication: " + list_of(plan.communication, contents) + "\n";
   if (!plan.side.empty()) text += fmt::format("side: [{}]\n", fmt::join(plan.side, ", "));
   return text;
@@ -180,8 +227,9 @@ OverlapPlan load_overlap_plan(const std::string& schedule, const std::string& ov
   static FileMemo<OverlapPlan> known;
   const std::filesystem::path file =
       overlap == "default" ? home() / "schedules" / (schedule + ".yaml") : std::filesystem::path(overlap);
-  const std::string variant = fmt::format("{} | {} | {}", fmt::join(names_of(contents.phases, contents), ", "),
-                                          fmt::join(contents.halved, ", "), fmt::join(contents.absent, ", "));
+  const std::string variant =
+      fmt::format("{} | {} | {} | {}", fmt::join(names_of(contents.phases, contents), ", "),
+                  fmt::join(contents.halved, ", "), fmt::join(contents.absent, ", "), fmt::join(contents.cut, ", "));
   return *known.get(
       file, [&] { return read_plan(file, contents); }, variant);
 }

@@ -1,6 +1,7 @@
 // Which phase sits beside which: the order of the streams within one layer, read from YAML.
 #pragma once
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,13 @@ struct PlanEntry {
   int micro_batch = 0;
   int layer_offset = 0;  ///< -1: of the previous layer, 1: of the next
   Part part = Part::whole;
+  int bracket = 0;  ///< entries of the same bracket take turns piece by piece; 0: it has all its pieces in a row
+};
+
+/// What each piece of dispatch, experts and combine has.
+enum class PiecesBy {
+  token,   ///< a part of the tokens, and all experts
+  expert,  ///< a part of each rank's experts, and their rows
 };
 
 struct OverlapPlan {
@@ -20,6 +28,8 @@ struct OverlapPlan {
   std::vector<PlanEntry> compute;        ///< phases of the compute stream, in order
   std::vector<PlanEntry> communication;  ///< of the communication stream
   std::vector<std::string> side;         ///< phases whose independent GEMMs also use a side stream
+  int pieces = 1;                        ///< that phases which send tokens, and their experts, are cut into
+  PiecesBy pieces_by = PiecesBy::token;
 };
 
 /// What a plan must place, each once.
@@ -27,8 +37,13 @@ struct PlanContents {
   std::vector<std::string> phases;
   std::vector<std::string> halved;  ///< phases placed as issue and receive
   std::vector<std::string> absent;  ///< phases that this model does not have; a plan may name them all the same
+  std::vector<std::string> cut{};   ///< phases that pieces are of
   int micro_batches = 1;
 };
+
+/// Entries that take turns, or one alone.
+using Bracket = std::span<const PlanEntry>;
+[[nodiscard]] std::vector<Bracket> brackets_of(const std::vector<PlanEntry>& entries);
 
 /// As a file reads it. `head`: lines of comments.
 [[nodiscard]] std::string plan_text(const OverlapPlan& plan, const PlanContents& contents, const std::string& head);

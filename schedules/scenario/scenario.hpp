@@ -166,8 +166,10 @@ struct Setup {
   [[nodiscard]] LayerWork layer_work(bool forward, int layer, int rank = 0, int micro_batch = 0) const;
   /// The same of any block.
   [[nodiscard]] LayerWork block_work(bool forward, const Block& block, int rank = 0, int micro_batch = 0) const;
-  /// Work of a rank with one of `micro_batches` parts of a step of prefill or decode, in a MoE layer.
-  [[nodiscard]] InferenceWork inference_work(int micro_batch, int micro_batches, int moe_layer = 0, int rank = 0) const;
+  /// Work of a rank with one of `micro_batches` parts of a step of prefill or decode, in a MoE layer; or with a piece
+  /// of its tokens, whose attention is then not what it looks like.
+  [[nodiscard]] InferenceWork inference_work(int micro_batch, int micro_batches, int moe_layer = 0, int rank = 0,
+                                             const Piece& tokens = {}) const;
   /// One rank stands for all, and waits for those that are not there.
   [[nodiscard]] bool expects_waits() const { return !every_rank && !free_communication; }
   [[nodiscard]] int simulated_ranks() const { return every_rank ? scenario.parallelism.group() : 1; }
@@ -187,9 +189,9 @@ struct Setup {
   [[nodiscard]] bool loads_differ() const { return !routed.empty() || !variation.forward_rows.empty(); }
   [[nodiscard]] bool scatters() const { return every_rank && scenario.routing.scatters(); }
   [[nodiscard]] bool experts_differ() const { return loads_differ() || scatters(); }
-  /// Which of 512 draws of chance a rank gets in a layer, for a micro-batch or direction: so many are priced, however
-  /// many ranks and layers there are. 0 without chance.
-  [[nodiscard]] int scatter_draw(int part, int layer, int rank) const;
+  /// Which of 512 draws of chance a rank gets in a layer, for a micro-batch or direction, or a piece of its tokens: so
+  /// many are priced, however many ranks and layers there are. 0 without chance.
+  [[nodiscard]] int scatter_draw(int part, int layer, int rank, int piece = 0) const;
   /// Requests differ between ranks.
   [[nodiscard]] bool requests_differ() const { return !variation.kv_len.empty() || !variation.requests.empty(); }
   /// Of a main layer.

@@ -81,11 +81,13 @@ double tokens_per_request(const DecodeWorkload& workload) {
   return tokens;
 }
 
-int Setup::scatter_draw(int part, int layer, int rank) const {
+int Setup::scatter_draw(int part, int layer, int rank, int piece) const {
   if (!scatters()) return 0;
   constexpr std::uint64_t kDraws = 512, kMostRanks = 1 << 14, kMostParts = 4;
+  constexpr unsigned kPieces = 32;  // the first bit of the piece, above those of the place
   const auto place = static_cast<std::uint64_t>(layer) * kMostParts + static_cast<std::uint64_t>(part);
-  const std::uint64_t seed = static_cast<std::uint64_t>(scenario.seed) << 40U;
+  const std::uint64_t seed = static_cast<std::uint64_t>(scenario.seed) << 40U ^ static_cast<std::uint64_t>(piece)
+                                                                                    << kPieces;
   return static_cast<int>(scrambled(seed ^ (place * kMostRanks + static_cast<std::uint64_t>(rank))) % kDraws);
 }
 
@@ -149,8 +151,11 @@ double Setup::others_rows(bool forward, int layer) const {
   return balanced_load(model, given.own_tokens(), given.ep, spread).valid / given.load.valid;
 }
 
-InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_layer, int rank) const {
-  const auto part = [&](int whole) { return whole / micro_batches + (micro_batch < whole % micro_batches ? 1 : 0); };
+InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_layer, int rank,
+                                    const Piece& tokens) const {
+  const auto part = [&](int whole) {
+    return tokens.size_of(whole / micro_batches + (micro_batch < whole % micro_batches ? 1 : 0));
+  };
   const Parallelism& split = scenario.parallelism;
   const auto of_group = static_cast<std::size_t>(rank / split.attention_ranks());
   InferenceWork work;
@@ -199,7 +204,8 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_
   const double factor =
       rows_factor * (variation.forward_rows.empty() ? 1 : varied_rows(variation, true, moe_layer, of_experts));
   if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
-  work.load = scattered(*this, work.load, work.local_experts(), scatter_draw(micro_batch, moe_layer, of_experts));
+  work.load =
+      scattered(*this, work.load, work.local_experts(), scatter_draw(micro_batch, moe_layer, of_experts, tokens.index));
   return work;
 }
 

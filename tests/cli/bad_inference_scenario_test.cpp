@@ -106,7 +106,7 @@ TEST_CASE("keys of another phase are refused, not ignored") {
                              {"kv_len: 4096", "kv_len: 4096, prompt_len: 64", 8, "unknown key 'workload.prompt_len'"},
                              {"kv_len: 4096", "kv_len: 4096, seq_len: 64", 8, "unknown key 'workload.seq_len'"},
                              {"kv_len_spread", "kv_len_spred", 8, "did you mean 'workload.kv_len_spread'?"},
-                             {"low_latency}", "low_latency, num_sms: 24}", 10, "comm.num_sms does not apply"},
+                             {"low_latency}", "low_latency, num_sms: 132}", 10, "comm.num_sms must be from 0 to 131"},
                              {"distribution: balanced", "distribution: given", 11, "'given' is not modelled"},
                              {"distribution: balanced", "rows: {forward: [1]}", 11, "routing.rows belongs to"}});
   check_changes_of(kPrefill, {{"tokens: 16384", "batch_size: 64", 8, "unknown key 'workload.batch_size'"},
@@ -184,7 +184,8 @@ TEST_CASE("a model that the phase is not made for is refused") {
       kDecode, {{"deepseek-v3", "llama-3.1-405b", 11, "routing does not apply: 'llama-3.1-405b' has no routed experts"},
                 {"deepseek-v3", "deepseek-v4", 2, "did you mean 'deepseek-v"}});
   check_changes({{"deepseek-v3", "qwen3-next-80b-a3b", 2, "training is not modelled for linear attention"},
-                 {"deepseek-v3", "gpt-oss-120b", 2, "has weights in mxfp4, and training is modelled in BF16 and block-scaled FP8"}});
+                 {"deepseek-v3", "gpt-oss-120b", 2,
+                  "has weights in mxfp4, and training is modelled in BF16 and block-scaled FP8"}});
 }
 
 TEST_CASE("a plan of decode is refused at its own line") {
@@ -220,6 +221,42 @@ TEST_CASE("a plan of decode is refused at its own line") {
   refused("communication: [mlp 0]\n", 1, "compute is missing");
   refused(plan("prefill-two-batch"), 1, "unknown phase 'attn 1'; did you mean 'attn-0 1'?");
   refused(replaced(decode, "next attn-1 0", "previous attn-1 0"), 0, "this order cannot run: ");
+}
+
+TEST_CASE("pieces are refused where nothing is cut, or not so") {
+  const std::string single = replaced(kDecode, "decode-two-batch", "per-expert");
+  const std::string expert = plan("per-expert");
+  const auto refused = [&](const char* from, const char* to, int line, const std::string& says) {
+    check_file_refused(single, "overlap", replaced(expert, from, to), line, says);
+  };
+  refused("pieces: 2", "pieces: 0", 1, "pieces must be from 1 to 64, not 0");
+  refused("pieces: 2", "pieces: 65", 1, "pieces must be from 1 to 64, not 65");
+  refused("pieces: 2\n", "", 1, "pieces_by needs the key 'pieces'");
+  refused("pieces_by: expert", "pieces_by: experts", 2, "has an unknown value 'experts'; did you mean 'expert'?");
+  refused("pieces_by", "piece_by", 2, "unknown key 'piece_by'; did you mean 'pieces_by'?");
+  refused("- shared\n  - [", "- [shared, ", 3,
+          "compute has 'shared' in brackets, which are for what has pieces: dispatch, mlp, combine");
+  refused("[receive dispatch, mlp, issue combine]", "[receive dispatch, [mlp, issue combine]]", 3,
+          "compute must list plain words, and lists of them");
+  refused("[receive dispatch, mlp, issue combine]", "[mlp, issue combine]", 3, "lack phase 'receive dispatch'");
+  refused("[receive dispatch, mlp, issue combine]", "[mlp, receive dispatch, issue combine]", 0,
+          "this order cannot run: ");
+  refused("pieces: 2", "pieces: 64", 0, "pieces: 64 are more than the 2 experts of a rank");
+  check_file_refused(kPrefill, "overlap", plan("prefill-two-batch") + "pieces: 2\npieces_by: expert\n", 4,
+                     "pieces_by expert, is for the low-latency all-to-all");
+  check_file_refused(kScenario, "overlap", plan("dualpipe-chunk") + "pieces: 2\n", 4,
+                     "pieces are of prefill and decode; a chunk of training has none yet");
+}
+
+TEST_CASE("SMs for a combine are those of a plan that may release it") {
+  const std::string single = replaced(kDecode, "decode-two-batch", "single-batch");
+  const auto simulated = [&](const std::string& scenario, const std::string& sms) {
+    const TemporaryFolder folder;
+    return run_moeline({"simulate", folder.write("scenario.yaml", scenario), "--set", "comm.num_sms=" + sms});
+  };
+  for (const char* sms : {"0", "3", "131"}) CHECK(simulated(single, sms).exit_code == 0);
+  for (const char* sms : {"-1", "132"}) CHECK(simulated(single, sms).exit_code == 3);
+  CHECK(simulated(replaced(kDecode, "decode-two-batch", "sequential"), "3").exit_code == 3);
 }
 
 TEST_CASE("a plan of prefill or training is refused at its own line") {

@@ -233,6 +233,20 @@ TEST_CASE("two batches overlap only where that was chosen") {
   CHECK(server(vllm_commands, disaggregated(), "decode")["--enable-dbo"] == "absent");
 }
 
+TEST_CASE("one batch overlaps with itself by SGLang's flag, and where there is none a note says so") {
+  Deployment d = disaggregated();
+  CHECK(server(sglang_commands, d, "decode")["--enable-single-batch-overlap"] == "absent");
+  const std::size_t as_chosen = all(vllm_commands, d)[1].notes.size(),
+                    of_sglang = all(sglang_commands, d)[1].notes.size();
+  d.decode_choice.schedule = "single-batch";
+  CHECK(server(sglang_commands, d, "decode")["--enable-single-batch-overlap"] == "");
+  CHECK(all(sglang_commands, d)[1].notes.size() == of_sglang);
+  CHECK(all(vllm_commands, d)[1].notes.size() == as_chosen + 1);
+  d.decode_choice.schedule = "per-expert";
+  CHECK(server(sglang_commands, d, "decode")["--enable-single-batch-overlap"] == "absent");
+  CHECK(all(sglang_commands, d)[1].notes.size() == of_sglang + 1);
+}
+
 TEST_CASE("colocated, vLLM's thresholds keep the other kind of batch whole, and SGLang says that it cannot") {
   Deployment d = colocated();
   CHECK(server(vllm_commands, d, "serve")["--dbo-decode-token-threshold"] == "193");

@@ -197,6 +197,20 @@ TEST_CASE("where nothing is within the limits, the nearest that is says how far 
   CHECK(json["nearest"]["tpot_ms"].GetDouble() <= json["nearest_limits"]["tpot_ms"].GetDouble());
 }
 
+TEST_CASE("one batch overlaps with itself only where the plan asks for it") {
+  const auto has = [](const std::string& plan, const char* schedule) {
+    const Solved solved(plan);
+    const std::vector<Deployment>& all = solved.answer.deployments;
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Deployment& d) { return d.decode_choice.schedule == schedule; });
+  };
+  CHECK_FALSE(has(kPlan, "single-batch"));
+  const std::string single =
+      changed(kPlan, "100], two_batch: [true, false]", "100], two_batch: [false], single_batch: [true]");
+  CHECK(has(single, "single-batch"));
+  CHECK_FALSE(has(single, "sequential"));
+}
+
 TEST_CASE("the table is no wider than a screen") {
   TemporaryFolder folder;
   const Outcome outcome = run_moeline({"plan", folder.write("plan.yaml", kPlan), "--no-sensitivity"});

@@ -93,6 +93,11 @@ TEST_CASE("what cannot be searched is refused by name, and somebody's file is le
   check_wrong_usage({"search", kChunk, "--num-sms", "16"}, "needs --over sms");
   check_refused({"search", kChunk, "--set", "schedule=sequential"}, kChunk,
                 "the schedule sequential has no plan whose order is searched");
+  check_refused({"search", kDecode, "--set", "schedule=single-batch"}, kDecode, "has no plan whose order is searched");
+  check_refused({"search", kDecode, "--set", "comm.num_sms=4"}, kDecode, "comm.num_sms: a combine beside");
+  const std::string cut =
+      folder.write("cut.yaml", content_of(source("schedules/prefill-two-batch.yaml")) + "pieces: 2\n");
+  check_refused({"search", kPrefill, "--set", "overlap=" + cut}, cut, "has pieces, whose order is not searched");
   check_refused({"search", kPrefill, "--over", "side"}, kPrefill, "there are no weight gradients");
   check_refused({"search", kChunk, "--set", "model=deepseek-v33"}, "--set", "did you mean 'deepseek-v3'?");
   const std::string plan = folder.write("plan.yaml", "compute: [somebody's]\n");

@@ -1,0 +1,132 @@
+// A step of prefill or decode by an overlap plan, which has the orders of both streams; what waits for what is the
+// model's own data flow.
+#include "schedules/lowering/planned_step.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "schedules/lowering/block_release.hpp"
+#include "schedules/lowering/inference_step.hpp"
+
+namespace moeline {
+namespace {
+
+// What of a step is appended next.
+struct PlannedPiece {
+  const PlanEntry& entry;
+  int layer = 0;
+  int piece = 0;
+  StreamName stream = StreamName::compute;
+};
+
+void append(const PlannedPiece& next, InferenceRank& rank) {
+  const PlanEntry& entry = next.entry;
+  switch (entry.part) {
+    case PlanEntry::Part::whole:
+      return rank.append(entry.phase, entry.micro_batch, next.layer, next.stream, next.piece);
+    case PlanEntry::Part::issue:
+      return rank.append_issue(entry.phase, entry.micro_batch, next.layer, next.piece);
+    case PlanEntry::Part::receive:
+      return rank.append_receive(entry.phase, entry.micro_batch, next.layer, next.piece);
+  }
+}
+
+// One turn more on either side: what the plan has of a previous or next layer runs in, and out.
+void append_moe_layers(const OverlapPlan& plan, int first, int count, InferenceRank& rank) {
+  const auto append_turn = [&](const Bracket& entries, int turn, StreamName stream) {
+    for (int piece = 0; piece < plan.pieces; ++piece) {
+      for (const PlanEntry& entry : entries) {
+        const int layer = turn + entry.layer_offset;
+        const bool is_there = layer >= first && layer < first + count;
+        if (is_there && piece < rank.pieces_of(entry.phase, layer)) append({entry, layer, piece, stream}, rank);
+      }
+    }
+  };
+  const std::vector<Bracket> communication = brackets_of(plan.communication), compute = brackets_of(plan.compute);
+  for (int turn = first - 1; turn <= first + count; ++turn) {
+    // Communication first: at equal start times the smaller id takes its SMs first.
+    for (const Bracket& entries : communication) append_turn(entries, turn, StreamName::communication);
+    for (const Bracket& entries : compute) append_turn(entries, turn, StreamName::compute);
+  }
+}
+
+void append_dense_layers(const Setup& setup, int first, int count, InferenceRank& rank) {
+  const int micro_batches = setup.scenario.kind().micro_batches;
+  for (int layer = first; layer < first + count; ++layer) {
+    for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
+      for (const std::string& phase : dense_phases(setup, rank.content(layer)))
+        rank.append(phase, micro_batch, layer, StreamName::compute);
+    }
+  }
+}
+
+// Phases between the issue of a combine and its end.
+std::vector<std::string> beside_combine(const OverlapPlan& plan) {
+  const auto is_combine = [](PlanEntry::Part part) {
+    return [part](const PlanEntry& entry) { return entry.phase == "combine" && entry.part == part; };
+  };
+  const auto begin = plan.compute.begin(), end = plan.compute.end();
+  const auto issue = std::find_if(begin, end, is_combine(PlanEntry::Part::issue));
+  const auto receive = std::find_if(issue, end, is_combine(PlanEntry::Part::receive));
+  std::vector<std::string> phases;
+  for (auto entry = issue; entry != receive; ++entry) phases.push_back(entry->phase);
+  return phases;
+}
+
+InferenceShape shape_of(const Setup& setup, const OverlapPlan& plan) {
+  const Comm& comm = setup.scenario.comm;
+  InferenceShape shape{.micro_batches = setup.scenario.kind().micro_batches, .overlapped = true};
+  shape.pieces = plan.pieces;
+  shape.pieces_by = plan.pieces_by;
+  if (comm.mode != CommMode::low_latency || comm.num_sms == 0) return shape;
+  const double experts = setup.inference_work(0, 1).experts() / setup.scenario.parallelism.ep;
+  const double in_piece = plan.pieces_by == PiecesBy::expert ? experts / plan.pieces : experts;
+  shape.releases =
+      releases_of(in_piece, setup.model.expert_hidden_size(), static_cast<int>(setup.machine.facts.sms) - comm.num_sms);
+  shape.behind = beside_combine(plan);
+  return shape;
+}
+
+// Of what pieces are cut from, the least that a micro-batch has.
+void check_pieces(const Setup& setup, const OverlapPlan& plan) {
+  const int micro_batches = setup.scenario.kind().micro_batches;
+  const InferenceWork least = setup.inference_work(micro_batches - 1, micro_batches);
+  const bool by_expert = plan.pieces_by == PiecesBy::expert;
+  const double most = by_expert ? least.local_experts() : least.tokens();
+  if (plan.pieces <= most) return;
+  throw SpecError(plan.file, 0,
+                  fmt::format("pieces: {} are more than the {:.0f} {}", plan.pieces, most,
+                              by_expert ? "experts of a rank" : "tokens of a micro-batch"));
+}
+
+}  // namespace
+
+PlanContents inference_plan_contents(const Setup& setup) {
+  PlanContents contents{.phases = setup.layer_phases(), .halved = {}, .absent = {}};
+  contents.micro_batches = setup.scenario.kind().micro_batches;
+  if (setup.scenario.phase() == WorkloadPhase::decode) contents.halved = {"dispatch", "combine"};
+  if (setup.model.n_shared_experts == 0) contents.absent = {"shared"};
+  contents.cut = {"dispatch", "mlp", "combine"};
+  return contents;
+}
+
+OverlapPlan inference_plan(const Setup& setup) {
+  const Scenario& scenario = setup.scenario;
+  if (scenario.plan) return *scenario.plan;
+  const bool blackwell = setup.machine.facts.fp4_tflops > 0 && !scenario.kind().blackwell_plan.empty();
+  const std::string& name = blackwell ? scenario.kind().blackwell_plan : scenario.kind().plan;
+  return load_overlap_plan(name, scenario.overlap, inference_plan_contents(setup));
+}
+
+Program planned_step(const Setup& setup) {
+  const OverlapPlan plan = inference_plan(setup);
+  check_pieces(setup, plan);
+  return inference_program(setup, shape_of(setup, plan), plan.file, [&](InferenceRank& rank) {
+    append_step(
+        rank, [&](int first, int count) { append_dense_layers(setup, first, count, rank); },
+        [&](int first, int count) { append_moe_layers(plan, first, count, rank); });
+  });
+}
+
+}  // namespace moeline
