@@ -6,11 +6,16 @@
 //   activation  its rows at HBM's pace
 //   finalise    reading rows at HBM's pace, and tokens: those of all ranks, zeroes where this one has none
 // The start-up of all is one constant, and dealt out by a convention.
+//
+// A layer that is one kernel, with its transfers in it (mega_moe), has
+//   a start-up + so much for each row + NVLink's bytes at its pace, for what of them no product hides
+//   + max(waves of tiles x k-blocks of both GEMMs at peak, weights of the experts hit at HBM's pace)
 #include <algorithm>
 #include <cmath>
 
 #include "base/error.hpp"
 #include "curves/stack_forms.hpp"
+#include "curves/topology.hpp"
 #include "moe/fused_experts.hpp"
 
 namespace moeline {
@@ -175,6 +180,40 @@ Form moe_form(const std::string& name, const Library& library) {
           }};
 }
 
+enum MegaPart : std::size_t { mega_start, mega_row, mega_link, mega_mainloop, mega_memory };
+
+Curve mega_curve(const Operator& op, int sms, const MachineFacts& machine, const Library& library) {
+  constexpr double kThousand = 1000;
+  const double share = machine.sms / sms;
+  double compute_us = 0, weight_bytes = 0;
+  for (const ExpertRole role : {ExpertRole::gate_up, ExpertRole::down}) {
+    ExpertShape shape = op.experts;
+    shape.role = role;
+    const Product p = product_of(shape, machine, library);
+    compute_us += waves_of(p.tiles, sms) * p.k_blocks * p.tile_us;
+    weight_bytes += p.weight_bytes;
+  }
+  const double link_us = bytes_at_peak_us(op.traffic.nvlink_bytes, nvlink_rate_GBps(machine));
+  return {{{part(mega_start), overhead(machine)},
+           {part(mega_row), overhead(machine, expert_rows(op.experts).rows / kThousand * share)},
+           {part(mega_link), link_us}},
+          {{"compute", {{part(mega_mainloop), compute_us}}},
+           {"memory", {{part(mega_memory), bytes_at_peak_us(weight_bytes, machine.hbm_GBps) * share}}}}};
+}
+
+Form mega_form(const Library& library) {
+  return {"mega_moe",
+          {{"start_us"},
+           {"us_per_1000_rows"},
+           {"nvlink_roofline_multiple"},
+           {"mainloop_roofline_multiple", 1},
+           {"memory_roofline_multiple", 1}},
+          [library](const Operator& op, int sms, const MachineFacts& machine) {
+            MOELINE_CHECK(op.experts.role == ExpertRole::layer, op.name);
+            return mega_curve(op, sms, machine, library);
+          }};
+}
+
 }  // namespace
 
 // Tiles that explain the tables of data/aic best. The fused layers of CUTLASS, DeepGEMM and tuned Triton differ in
@@ -192,6 +231,7 @@ std::vector<Form> moe_forms() {
       moe_form("trtllm_gen_moe", {{8, 16, 32, 64, 128, 256}, Height::all_tokens, 128}),
       moe_form("deepgemm_masked_moe", {{64, 128}}),
       moe_form("deepgemm_contiguous_moe", {{128}}),
+      mega_form({usual}),
   };
 }
 

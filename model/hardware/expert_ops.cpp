@@ -24,6 +24,7 @@ Format format_of(const std::string& dtype) {
 
 ExpertLayout layout_of(const std::string& name) {
   if (name == "masked") return ExpertLayout::masked;
+  if (name == "mega") return ExpertLayout::mega;
   return name == "contiguous" ? ExpertLayout::contiguous : ExpertLayout::fused;
 }
 
@@ -54,7 +55,7 @@ ExpertShape shape_of(const OpKeys& keys) {
   ExpertShape shape;
   shape.weights = format.weights;
   shape.math = format.math;
-  shape.layout = layout_of(keys.choice("layout", {"fused", "masked", "contiguous"}));
+  shape.layout = layout_of(keys.choice("layout", {"fused", "masked", "contiguous", "mega"}));
   shape.backend =
       keys.choice("backend", {"usual", "trtllm_gen"}) == "usual" ? MoeBackend::usual : MoeBackend::trtllm_gen;
   if (shape.backend != MoeBackend::usual && shape.layout != ExpertLayout::fused) {

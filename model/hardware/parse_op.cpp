@@ -30,8 +30,9 @@ const std::vector<Kind>& kinds() {
        grouped_gemm_op},
       {"moe",
        "dtype=fp8|fp8_tensor|bf16|nvfp4|mxfp4|mxfp4_fp8|int4,tokens=4096 of the whole EP "
-       "group,hidden=7168,inter=2048,top_k=8,experts=256,ep=1,moe_tp=1,gated=true|false,layout=fused|masked|contiguous,"
-       "rows=TOKENS x TOP_K / EP,hit=as many of the rank's experts as get rows of balanced loads,eager=false|true "
+       "group,hidden=7168,inter=2048,top_k=8,experts=256,ep=1,moe_tp=1,gated=true|false,layout=fused|masked|contiguous|"
+       "mega (with its transfers),rows=TOKENS x TOP_K / EP,hit=as many of the rank's experts as get rows of balanced "
+       "loads,eager=false|true "
        "(contiguous: with its host),l2=cold|hot",
        moe_op},
       {"mla_decode", "batch=64,kv_len=4096,query_len=1,heads=128,qk_dim=576,v_dim=512,kv_dtype=bf16|fp8",

@@ -153,6 +153,7 @@ std::string priced_as(const Operator& op, const KernelSet& kernels) {
   const bool unpacks = op.precision == Precision::int4 && op.family == Family::gemm_bf16;
   if (unpacks && kernels.of_a_stack && fit_with_form(bf16, kernels) != nullptr) return bf16;
   // Grouped GEMMs of a layout that was not measured go as those of a fused layer.
+  if (op.experts.role == ExpertRole::layer) return op.measured_as;  // which nothing else is like
   if (op.experts.role != ExpertRole::none && is_gemm(op.family) && !kernels.fits.contains(name_of(op.family))) {
     ExpertShape fused = op.experts;
     fused.layout = ExpertLayout::fused;
@@ -227,6 +228,7 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
     price_transfer(op, conditions, machine, kernels, price);
   } else {
     price_compute(op, price.family, conditions, machine, kernels, price);
+    price.nvlink_GBps = GBps(op.traffic.nvlink_bytes, price.solo_us);  // of a kernel that sends as well
   }
   if (is_communication(op.family)) raise_to_floor(floor_us(op, machine), kRounding, price);
   price.hbm_GBps = std::min(GBps(op.bytes, price.solo_us), machine.hbm_GBps);

@@ -11,6 +11,7 @@ enum class CommMode {
   all_reduce,   ///< all ranks have the same tokens: partial sums are added up
   none,         ///< one rank has all experts, and all of each
   all_to_all,   ///< NCCL's: each token once for each of its experts, behind counts that the host reads
+  fused,        ///< inside the experts' kernel, over NVLink (DeepGEMM's MegaMoE)
 };
 
 /// How the keys and values of a prompt reach the ranks that share its tokens.
@@ -19,9 +20,11 @@ enum class ContextMode {
   ring,  ///< block by block from neighbour to neighbour, beside the attention to the block before (arXiv 2310.01889)
 };
 
-/// Whether tokens leave their rank before the experts.
+/// Whether results come back to a rank by kernels of their own.
+[[nodiscard]] constexpr bool brings_results(CommMode mode) { return mode != CommMode::none && mode != CommMode::fused; }
+/// Whether tokens leave their rank by kernels of their own, before the experts.
 [[nodiscard]] constexpr bool sends_tokens(CommMode mode) {
-  return mode != CommMode::all_reduce && mode != CommMode::none;
+  return brings_results(mode) && mode != CommMode::all_reduce;
 }
 /// DeepEP's, whose kernels stand around grouped GEMMs; elsewhere experts are one fused layer.
 [[nodiscard]] constexpr bool is_deep_ep(CommMode mode) {

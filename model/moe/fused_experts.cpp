@@ -69,6 +69,21 @@ Operator product_kernel(const ExpertShape& shape, ExpertRole role, const char* n
   return op;
 }
 
+// Rows come from the ranks of their tokens, and results go back there: each way, over NVLink, what is not the rank's
+// own.
+Operator whole_layer(const ExpertShape& shape) {
+  const ExpertRows load = expert_rows(shape);
+  const double matrices = (shape.gate + 1) * shape.width;
+  Operator op =
+      gemm(gemm_family(GemmLayout::contiguous, shape.math), "mega_moe", load.rows, matrices, shape.hidden, load.local);
+  op.precision = shape.math;
+  const double moved = shape.hidden * (expert_input_bytes(shape) + kBf16);
+  op.bytes = load.hit * matrices * shape.hidden * expert_weight_bytes(shape) + load.rows * moved;
+  op.traffic.ranks = static_cast<int>(shape.ep);
+  op.traffic.nvlink_bytes = load.rows * (1 - 1 / shape.ep) * moved;
+  return op;
+}
+
 }  // namespace
 
 ExpertRows expert_rows(const ExpertShape& shape) {
@@ -95,8 +110,12 @@ double expert_input_bytes(const ExpertShape& shape) {
 }
 
 bool has_role(ExpertLayout layout, ExpertRole role) {
+  if (layout == ExpertLayout::mega || role == ExpertRole::layer) {
+    return layout == ExpertLayout::mega && role == ExpertRole::layer;
+  }
   switch (role) {
     case ExpertRole::none:
+    case ExpertRole::layer:
       return false;
     case ExpertRole::routing:
       return layout == ExpertLayout::fused;
@@ -115,6 +134,7 @@ std::string measured_expert_layer(const ExpertShape& shape) {
   std::string name = "moe_";
   if (shape.layout == ExpertLayout::masked) name += "masked_";
   if (shape.layout == ExpertLayout::contiguous) name += "contiguous_";
+  if (shape.layout == ExpertLayout::mega) name += "mega_";
   if (shape.backend == MoeBackend::trtllm_gen) name += "trtllm_gen_";
   name += name_of(shape.weights);
   if (shape.weights == Precision::mxfp4 && shape.math == Precision::fp8) name += "_fp8";
@@ -138,6 +158,7 @@ std::vector<Operator> fused_experts(const ExpertShape& shape) {
   add(kExpertActivation, ExpertRole::activation, activation_kernel(shape));
   add(kExpertDown, ExpertRole::down, product_kernel(shape, ExpertRole::down, "expert down"));
   add(kPermutation, ExpertRole::finalise, finalise_kernel(shape));
+  add(kExpertLayer, ExpertRole::layer, whole_layer(shape));
   return std::move(list.ops());
 }
 

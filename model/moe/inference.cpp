@@ -34,6 +34,7 @@ std::vector<Operator> dispatch(const InferenceWork& work) {
       return {in(kDispatchTransfer, gather_for_experts(work))};
     case CommMode::all_reduce:
     case CommMode::none:
+    case CommMode::fused:
     case CommMode::all_to_all:  // of training
       break;
   }
@@ -53,6 +54,7 @@ std::vector<Operator> results_back(const InferenceWork& work) {
     case CommMode::all_reduce:
       return {in(kCombineTransfer, all_reduce_tokens(work))};
     case CommMode::none:
+    case CommMode::fused:
     case CommMode::all_to_all:
       break;
   }
@@ -85,7 +87,7 @@ std::vector<Operator> mlp(const InferenceWork& work, const Block& block) {
   const bool dense = block.kind == BlockKind::dense_layer;
   std::vector<Operator> ops = dense ? dense_ffn(work, block) : routed_experts(work, block);
   if (!dense && !sends_tokens(work.mode)) project_from_latent(work, ops);
-  if (dense || work.mode == CommMode::none) norm_output(work, work.tokens(), ops);
+  if (dense || !brings_results(work.mode)) norm_output(work, work.tokens(), ops);
   return ops;
 }
 
@@ -164,7 +166,7 @@ std::vector<std::string> inference_phases(const Architecture& model, bool decode
   if (experts && sends_tokens(mode)) phases.emplace_back("dispatch");
   if (model.n_shared_experts > 0) phases.emplace_back("shared");
   phases.emplace_back("mlp");
-  if (experts && mode != CommMode::none) phases.emplace_back("combine");
+  if (experts && brings_results(mode)) phases.emplace_back("combine");
   return phases;
 }
 
@@ -185,7 +187,7 @@ const std::vector<PhaseDependency>& inference_dependencies(CommMode mode) {
       {"attn-1", "shared"},  {"attn", "shared"},         {"mlp", "attn-0", true},
       {"mlp", "attn", true}, {"shared", "attn-0", true}, {"shared", "attn", true},
   };
-  if (mode == CommMode::none) return kAlone;
+  if (!brings_results(mode)) return kAlone;
   return mode == CommMode::all_reduce ? kSummed : kSent;
 }
 

@@ -45,6 +45,7 @@ ExpertShape expert_shape(const InferenceWork& work, const Block& block) {
   shape.backend = work.backend;
   shape.rows = work.load.valid;
   shape.hit = work.load.hit;
+  if (work.mode == CommMode::fused) shape.layout = ExpertLayout::mega;
   return shape;
 }
 

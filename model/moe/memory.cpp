@@ -167,6 +167,10 @@ double communication_bytes(const Architecture& a, const GpuWork& d) {
   if (d.ep == 1 || a.n_routed_experts == 0) return 0;
   if (d.mode == CommMode::low_latency) return low_latency_buffers(a, d);
   if (d.mode == CommMode::normal) return normal_buffer_bytes(a, d.ep, d.comm_sms);
+  if (d.mode == CommMode::fused) {  // a token, and what each of its experts sends back
+    const double tokens = own_tokens(d, d.tokens() / d.micro_batches);
+    return tokens * a.expert_hidden_size() * (activation_bytes(Precision::fp8) + a.num_experts_per_tok * kBf16);
+  }
   if (d.mode != CommMode::nvlink) return 0;
   const double slots = d.ep * std::ceil(own_tokens(d, d.tokens() / d.micro_batches));
   return slots * a.expert_hidden_size() * (activation_bytes(d.dispatch) + kBf16);

@@ -61,6 +61,7 @@ inline constexpr const char* kPermutation = "routed experts/permutation";  ///< 
 inline constexpr const char* kExpertGateUp = "routed experts/gate_proj + up_proj";
 inline constexpr const char* kExpertActivation = "routed experts/activation";
 inline constexpr const char* kExpertDown = "routed experts/down_proj";
+inline constexpr const char* kExpertLayer = "routed experts/with their transfers";  ///< in one kernel
 inline constexpr const char* kExpertSum = "routed experts/tensor parallel";
 inline constexpr const char* kExpertBiases = "routed experts/biases";
 

@@ -41,7 +41,7 @@ std::vector<Place> places_of_model() {
   add("dispatch", "layers", {kDispatchInput, kDispatchBarrier, kDispatchTransfer});
   add(kRoutedExperts, "layers",
       {kPermutation, kExpertGateUp, "routed experts/gate_proj", "routed experts/up_proj", kExpertActivation,
-       kExpertDown, kExpertBiases, kExpertSum});
+       kExpertDown, kExpertLayer, kExpertBiases, kExpertSum});
   add("combine", "layers", {kCombineInput, kCombineBarrier, kCombineTransfer});
   add(kSharedExperts, "layers",
       {kSharedGateUp, "shared experts/gate_proj", "shared experts/up_proj", kSharedActivation, kSharedDown});

@@ -61,13 +61,23 @@ struct AttentionShape {
 };
 
 /// What a kernel does in a layer of fused experts.
-enum class ExpertRole { none, routing, permute, gate_up, activation, down, finalise };
+enum class ExpertRole {
+  none,
+  routing,
+  permute,
+  gate_up,
+  activation,
+  down,
+  finalise,
+  layer,  ///< all of it
+};
 
 /// How the rows of a layer of fused experts come and go.
 enum class ExpertLayout {
   fused,       ///< from the tokens of all ranks, and back to them
   masked,      ///< as DeepEP's low-latency mode leaves them: a buffer for each expert, cast and permuted on the way
   contiguous,  ///< as its normal mode does: expert by expert, each padded to whole tiles
+  mega,        ///< from the ranks' tokens and back, over NVLink, all in one kernel (DeepGEMM's MegaMoE)
 };
 
 /// Of which body of kernels a fused layer consists.

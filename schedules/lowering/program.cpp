@@ -101,7 +101,11 @@ bool leaves_sms(const Operator& op, const PhaseOptions& options) {
   return options.leaves_sms || (options.released && op.experts.role == ExpertRole::down);
 }
 
-int ranks_that_meet(const Operator& op) { return is_collective(op.family) && !op.beside ? op.traffic.ranks : 0; }
+// All ranks' tokens are there before a kernel takes them.
+int ranks_that_meet(const Operator& op) {
+  const bool meets = (is_collective(op.family) && !op.beside) || op.experts.role == ExpertRole::layer;
+  return meets ? op.traffic.ranks : 0;
+}
 
 }  // namespace
 

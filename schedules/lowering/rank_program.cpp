@@ -124,12 +124,13 @@ TaskId RankProgram::add_beside(const PreparedKernel& kernel, const PhaseTasks& p
   return task;
 }
 
-// A collective. Inside a phase the work before it is known; before a first kernel meet() is told of it.
+// A collective, or a kernel that computes on what all ranks bring. Inside a phase the work before it is known, and so it
+// is on the compute stream; before another first kernel meet() is told of it.
 TaskId RankProgram::add_meeting(const PreparedKernel& kernel, PhaseTasks& tasks, const Place& place) {
   const TaskId before = last_[static_cast<std::size_t>(place.stream)];
   const TaskId task = add_kernel(kernel, tasks, place);
   Meeting meeting{.arrives = before, .leaves = task, .work = before, .phase = tasks.phase, .ranks = kernel.meets};
-  if (task == tasks.first) {
+  if (task == tasks.first && !kernel.computes) {
     tasks.begins_together = true;
     tasks.meeting = meetings_.size();
   } else {
@@ -138,7 +139,7 @@ TaskId RankProgram::add_meeting(const PreparedKernel& kernel, PhaseTasks& tasks,
       tasks.together = task;
       tasks.meeting = meetings_.size();
     }
-    if (program_.setup().expects_waits()) {
+    if (program_.setup().expects_waits() && before != kNoTask) {
       meeting.wait = add_host_task("the slowest rank", Time::zero(), tasks.phase);
       graph().start_after_end(before, meeting.wait);
       graph().start_after_end(meeting.wait, task);

@@ -59,8 +59,8 @@ inline constexpr std::array<const char*, 0> kWords{};
 template <>
 inline constexpr std::array kWords<WorkloadPhase> = {"train", "prefill", "decode", "mixed"};
 template <>
-inline constexpr std::array kWords<CommMode> = {"normal",     "low_latency", "nvlink",    "all_gather",
-                                                "all_reduce", "none",        "all_to_all"};
+inline constexpr std::array kWords<CommMode> = {"normal",     "low_latency", "nvlink",     "all_gather",
+                                                "all_reduce", "none",        "all_to_all", "fused"};
 template <>
 inline constexpr std::array kWords<ContextMode> = {"all_gather", "ring"};
 template <>

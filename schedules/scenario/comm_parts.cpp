@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "schedules/scenario/expert_parts.hpp"
 #include "schedules/scenario/scenario_parts.hpp"
 
 namespace moeline {
@@ -11,6 +12,19 @@ namespace {
 
 bool in_one_domain(const Setup& setup) {
   return setup.scenario.parallelism.group() <= setup.machine.facts.gpus_per_node;
+}
+
+// The kernel takes each rank's own tokens to whole experts.
+std::string refused_fused(const Setup& setup) {
+  const Parallelism& p = setup.scenario.parallelism;
+  if (p.tp > 1 || p.moe_tp > 1 || p.cp > 1)
+    return "takes each GPU's own tokens to whole experts: tp, moe_tp and cp are 1";
+  if (!in_one_domain(setup)) {
+    return fmt::format("stays in an NVLink domain: {} ranks are more than its {:.0f} GPUs", p.ep,
+                       setup.machine.facts.gpus_per_node);
+  }
+  if (has_mega_moe(setup)) return "";
+  return fmt::format("no kernels of {} have {} experts by it", setup.machine.name, name_of(setup.model.expert_weights));
 }
 
 // What speaks against a mode ("" if nothing does).
@@ -27,6 +41,7 @@ std::string refused(CommMode mode, const Setup& setup) {
                                experts);
   }
   if (setup.model.n_routed_experts == 0) return "sends tokens to experts, and the model has none; there is: all_reduce";
+  if (mode == CommMode::fused) return refused_fused(setup);
   if (mode == CommMode::all_gather) return alike ? "needs ranks with tokens of their own; there is: all_reduce" : "";
   if (p.moe_tp > 1) return fmt::format("sends each token to whole experts: moe_tp is {}, not 1", p.moe_tp);
   if (mode == CommMode::nvlink && !in_one_domain(setup)) {

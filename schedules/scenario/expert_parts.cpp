@@ -9,16 +9,17 @@ namespace {
 
 bool runs_fused(const Setup& setup) {
   return setup.model.n_routed_experts > 0 && setup.scenario.phase() != WorkloadPhase::train &&
-         !is_deep_ep(setup.scenario.comm.mode);
+         !is_deep_ep(setup.scenario.comm.mode) && setup.scenario.comm.mode != CommMode::fused;
 }
 
-std::string measured_experts(const Setup& setup, MoeBackend backend) {
+std::string measured_experts(const Setup& setup, MoeBackend backend, ExpertLayout layout = ExpertLayout::fused) {
   RankWork work;
   work.has_fp4 = setup.machine.facts.fp4_tflops > 0;
   ExpertShape shape;
   shape.weights = setup.model.expert_weights;
   shape.math = work.fused_format(shape.weights);
   shape.backend = backend;
+  shape.layout = layout;
   return measured_expert_layer(shape);
 }
 
@@ -34,6 +35,10 @@ bool usual_is_trtllm_gen(const Setup& setup) {
 }
 
 }  // namespace
+
+bool has_mega_moe(const Setup& setup) {
+  return setup.kernels.fits.contains(measured_experts(setup, MoeBackend::usual, ExpertLayout::mega));
+}
 
 // TensorRT-LLM's published configurations for Blackwell (examples/configs): its own kernels for few tokens where ranks
 // share attention, CUTLASS or DeepGEMM, which its tables have as usual, with attention data parallelism.

@@ -33,7 +33,7 @@ const std::vector<ScheduleKind>& schedule_kinds() {
        .phases = {train, prefill, decode, mixed},
        .plan = "",
        .modes = {CommMode::normal, CommMode::low_latency, CommMode::nvlink, CommMode::all_gather, CommMode::all_reduce,
-                 CommMode::none},
+                 CommMode::none, CommMode::fused},
        .pipeline = {}},
       {.name = "prefill-two-batch",
        .about = "two micro-batches, each of which hides the other's all-to-all",

@@ -49,10 +49,11 @@ double us_of(const std::string& form, const std::string& op, const MachineFacts&
   return us;
 }
 
+// Of layers that are several kernels.
 std::vector<std::string> moe_form_names() {
   std::vector<std::string> names;
   for (const std::string& name : form_names()) {
-    if (name.find("_moe") != std::string::npos) names.push_back(name);
+    if (name.find("_moe") != std::string::npos && name != "mega_moe") names.push_back(name);
   }
   return names;
 }
@@ -217,4 +218,29 @@ TEST_CASE("what an OP of experts cannot be is refused by the key that says so") 
   CHECK(names("moe:dtype=fp4", "dtype"));
   CHECK(names("moe:layout=padded", "layout"));
   CHECK(message_of("moe:dtype=bf16,moe_tp=32").empty());
+}
+
+TEST_CASE(
+    "a layer in one kernel costs no less of more tokens, ranks' bytes, hidden numbers or width, nor on fewer SMs") {
+  const std::vector<double> parts = {60, 15, 0.5, 1.3, 1.3};
+  REQUIRE(form_named("mega_moe")->parts.size() == parts.size());
+  MachineFacts machine = blackwell();
+  machine.nvlink_GBps = 900;
+  const auto us = [&](const std::string& more) {
+    return us_of("mega_moe", "moe:layout=mega,dtype=mxfp4_fp8,ep=8," + more, machine, parts);
+  };
+  double before = 0;
+  for (int tokens = 8; tokens <= 1 << 17; tokens *= 2) {
+    const double now = us("tokens=" + std::to_string(tokens));
+    CHECK(now >= before);
+    before = now;
+  }
+  for (const char* tokens : {"tokens=64", "tokens=65536"}) {
+    CAPTURE(tokens);
+    const std::string op = std::string(tokens) + ",";
+    CHECK(us(op + "hidden=7168") >= us(op + "hidden=4096"));
+    CHECK(us(op + "inter=4096") >= us(op + "inter=2048"));
+    CHECK(us(op + "top_k=8") >= us(op + "top_k=4"));
+    CHECK(us(op + "sms=74") >= us(op + "sms=148"));
+  }
 }

@@ -160,9 +160,9 @@ TEST_CASE("of equal schedules auto takes the first") {
 TEST_CASE("a schedule that does not fit memory loses to a slower one that does") {
   const Set small = {"workload.batch_size=16", "schedule=auto"};
   const Run fast = best_run(decode_scenario(), small);
-  REQUIRE(fast.setup.scenario.schedule == "sequential");
+  REQUIRE(schedule_named(fast.setup.scenario.schedule).micro_batches == 1);
   const double both = *fast.tried[0].memory_gib + *fast.tried[1].memory_gib;
-  REQUIRE(*fast.tried[0].memory_gib > *fast.tried[1].memory_gib);
+  REQUIRE(*fast.tried[0].memory_gib > *fast.tried[1].memory_gib);  // of one and of two micro-batches
   const Run fitting = best_run(decode_scenario(), with(small, "hardware.memory_gib=" + std::to_string(both / 2)));
   CHECK(fitting.setup.scenario.schedule == "decode-two-batch");
   CHECK_FALSE(fitting.tried[0].fits_memory);
