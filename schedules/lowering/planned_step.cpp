@@ -61,16 +61,23 @@ void append_dense_layers(const Setup& setup, int first, int count, InferenceRank
   }
 }
 
-// Phases between the issue of a combine and its end.
+// Phases that stand between the issue of a combine and its end, in this turn or the next, and those whose later pieces
+// run beside its earlier ones.
 std::vector<std::string> beside_combine(const OverlapPlan& plan) {
-  const auto is_combine = [](PlanEntry::Part part) {
-    return [part](const PlanEntry& entry) { return entry.phase == "combine" && entry.part == part; };
-  };
-  const auto begin = plan.compute.begin(), end = plan.compute.end();
-  const auto issue = std::find_if(begin, end, is_combine(PlanEntry::Part::issue));
-  const auto receive = std::find_if(issue, end, is_combine(PlanEntry::Part::receive));
+  const std::vector<PlanEntry>& entries = plan.compute;
   std::vector<std::string> phases;
-  for (auto entry = issue; entry != receive; ++entry) phases.push_back(entry->phase);
+  for (std::size_t issue = 0; issue < entries.size(); ++issue) {
+    if (entries[issue].phase != "combine" || entries[issue].part != PlanEntry::Part::issue) continue;
+    const PlanEntry& own = entries[issue];
+    for (std::size_t i = 1; i < entries.size(); ++i) {
+      const PlanEntry& entry = entries[(issue + i) % entries.size()];
+      if (entry.phase == own.phase && entry.micro_batch == own.micro_batch) break;
+      phases.push_back(entry.phase);
+    }
+    for (const PlanEntry& entry : entries) {
+      if (plan.pieces > 1 && own.bracket > 0 && entry.bracket == own.bracket) phases.push_back(entry.phase);
+    }
+  }
   return phases;
 }
 

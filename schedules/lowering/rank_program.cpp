@@ -124,8 +124,8 @@ TaskId RankProgram::add_beside(const PreparedKernel& kernel, const PhaseTasks& p
   return task;
 }
 
-// A collective, or a kernel that computes on what all ranks bring. Inside a phase the work before it is known, and so it
-// is on the compute stream; before another first kernel meet() is told of it.
+// A collective, or a kernel that computes on what all ranks bring. Inside a phase the work before it is known, and so
+// it is on the compute stream; before another first kernel meet() is told of it.
 TaskId RankProgram::add_meeting(const PreparedKernel& kernel, PhaseTasks& tasks, const Place& place) {
   const TaskId before = last_[static_cast<std::size_t>(place.stream)];
   const TaskId task = add_kernel(kernel, tasks, place);
@@ -169,14 +169,13 @@ PhaseTasks RankProgram::append_issue(PreparedPhase& phase, const Place& place) {
   PhaseTasks tasks = begin(phase.name, place);
   phase.executions += tasks.repeats;
   if (issue.parts.empty()) {
-    tasks.issued = add_kernel(issue, tasks, place);
+    const TaskId issued = add_kernel(issue, tasks, place);
     tasks.last = add_kernel(wire, tasks, place.on(StreamName::communication));
-    graph().start_after_end(tasks.issued, tasks.last);
+    graph().start_after_end(issued, tasks.last);
   } else {
     tasks.blocks = add_parts(issue, tasks, place.on(StreamName::side));
     const std::vector<TaskId> wires = add_parts(wire, tasks, place.on(StreamName::communication));
     for (std::size_t i = 0; i < wires.size(); ++i) graph().start_after_end(tasks.blocks[i], wires[i]);
-    tasks.issued = tasks.blocks.back();
     tasks.last = wires.back();
   }
   tasks.wire = tasks.last;
@@ -216,7 +215,7 @@ void RankProgram::meet(const PhaseTasks& before, const PhaseTasks& after, double
   // What a rank does between its work and the meeting, the slowest does after the wait.
   const TaskId slowest = meeting.wait = add_host_task("the slowest rank", from_us(wait_us) + after.lead, after.phase);
   if (after.wire != kNoTask) {
-    graph().start_after_end(after.issued, slowest);
+    graph().start_after_end(after.blocks.empty() ? after.first : after.blocks.back(), slowest);
     graph().start_after_end(slowest, after.wire);
   } else if (after.begins_together || after.together != kNoTask) {
     graph().start_after_end(before.last, slowest);

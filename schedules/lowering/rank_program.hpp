@@ -68,7 +68,6 @@ struct PhaseTasks {
   int repeats = 1;               ///< of its layer: so many it stands for
   int pieces = 1;                ///< of which it is one
   Time lead{};                   ///< of a normal transfer: from its start to that of its barrier
-  TaskId issued = kNoTask;       ///< of a low-latency transfer: what the wire waits for
   std::vector<TaskId> blocks{};  ///< parts of a GEMM, and of the kernel that sends what each has finished
 };
 

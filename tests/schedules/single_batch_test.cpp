@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <numeric>
+#include <set>
 
 #include "experiments/run/module_use.hpp"
 #include "experiments/run/run_metrics.hpp"
@@ -19,6 +20,11 @@ Run run_single(const std::vector<std::string>& more = {}) {
                                       "hardware=h20",           "kernels=open-2025-late"};
   changes.insert(changes.end(), more.begin(), more.end());
   return run_decode(changes);
+}
+
+std::vector<std::string> with(std::vector<std::string> set, const std::string& more) {
+  set.push_back(more);
+  return set;
 }
 
 // Of layer 3 on rank 0, in order of their ids.
@@ -154,6 +160,32 @@ TEST_CASE("two micro-batches may release their combines, too, and by default do 
   };
   CHECK(issues({"layers=6"}) == 2);
   CHECK(issues({"layers=6", "comm.num_sms=4"}) > 2);
+}
+
+TEST_CASE("what runs beside a combine leaves it its SMs: in the turn behind, and of later pieces") {
+  const auto sms_of = [](const Run& run, const std::string& kernel) {
+    std::set<int> found;
+    for (const TaskId id : tasks(run, kernel)) found.insert(run.program.graph.task(id).sms);
+    return found;
+  };
+  const Run pieces = run_single({"schedule=per-expert", "comm.num_sms=6"});
+  CHECK(sms_of(pieces, "expert gate_up") == std::set<int>{72});
+  const Run two = run_single({"schedule=decode-two-batch", "comm.num_sms=6"});
+  CHECK(sms_of(two, "expert gate_up") == std::set<int>{78});
+  CHECK(sms_of(two, "W_O").contains(72));  // in attn-1 of the other micro-batch
+  CHECK_FALSE(sms_of(pieces, "W_O").contains(72));
+}
+
+TEST_CASE("one rank that stands for all waits for the slowest as all ranks do, with the combine beside or behind") {
+  for (const char* schedule : {"schedule=single-batch", "schedule=per-expert"}) {
+    for (const char* sms : {"comm.num_sms=0", "comm.num_sms=8"}) {
+      CAPTURE(schedule);
+      CAPTURE(sms);
+      const std::vector<std::string> set = {schedule, sms, "workload.batch_size=64", "layers=16"};
+      const auto layer = [&](const char* ranks) { return layer_us(run_decode(with(set, ranks))); };
+      CHECK(layer("ranks=folded") == doctest::Approx(layer("ranks=all")).epsilon(0.03));
+    }
+  }
 }
 
 TEST_CASE("ranks with unequal numbers of experts release equally often") {
