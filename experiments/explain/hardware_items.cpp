@@ -35,11 +35,13 @@ const std::vector<MachineChange>& changes() {
   return kAll;
 }
 
+// More SMs are for kernels that compute, and for those of communication that have all.
 std::vector<Price> prices(const Run& run, const MachineFacts& facts, int more_sms = 0) {
+  const int all = static_cast<int>(run.setup.machine.facts.sms);
   std::vector<Price> prices;
   for (const KernelWork& kernel : run.program.kernels) {
     PriceConditions conditions = kernel.conditions;
-    if (!is_communication(kernel.op.family)) conditions.sms += more_sms;
+    if (!is_communication(kernel.op.family) || conditions.sms == all) conditions.sms += more_sms;
     conditions.sms = std::clamp(conditions.sms, 1, static_cast<int>(facts.sms));
     prices.push_back(price(kernel.op, conditions, facts, run.setup.kernels));
   }

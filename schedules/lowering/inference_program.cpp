@@ -58,6 +58,7 @@ PhaseIdentity InferencePhases::identity_of(const WhichPhase& which) const {
   const bool of_rank = setup.requests_differ() || (of_layer && !is_transfer(which.phase));
   const int moe_layer = moe_layers_[number];
   const int experts = which.rank / setup.scenario.parallelism.moe_tp;  // ranks that share experts get the same rows
+  const int drawn_piece = shape_.pieces_by == PiecesBy::token ? which.piece : 0;  // of experts, parts of one draw
   return {.phase = which.phase,
           .kind = block(which.layer).kind,
           .alike = alike_[number],
@@ -65,7 +66,7 @@ PhaseIdentity InferencePhases::identity_of(const WhichPhase& which) const {
           .piece = which.piece,
           .layer = of_layer ? moe_layer : 0,
           .rank = of_rank ? which.rank : 0,
-          .draw = computes ? setup.scatter_draw(std::max(0, which.micro_batch), moe_layer, experts, which.piece) : 0};
+          .draw = computes ? setup.scatter_draw(std::max(0, which.micro_batch), moe_layer, experts, drawn_piece) : 0};
 }
 
 InferenceWork InferencePhases::work_of(const WhichPhase& which, int pieces) const {
