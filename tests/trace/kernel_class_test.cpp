@@ -112,6 +112,7 @@ TEST_CASE("products of cuBLAS, CUTLASS and Triton are products, those of experts
   check_all("grouped_gemm",
             {
                 "fused_moe_kernel",
+                "void sm100_fp8_fp4_mega_moe_impl<7168u, 3072u>(int)",
                 "void cutlass::device_kernel<dpsk::grouped_gemm::cuda::m_grouped_fp8_ptp128c::GemmKernel>(Params)",
                 "void cutlass::device_kernel<cutlass::gemm::kernel::GemmUniversal<"
                 "cutlass::gemm::GroupProblemShape<cute::tuple<int, int, int> > > >()",
