@@ -80,10 +80,7 @@ std::vector<std::string> schedules_of(WorkloadPhase phase, const std::vector<boo
     }
   };
   for (const bool two : two_batch) {
-    if (two) add(true, true);
-    for (const bool overlaps : single_batch) {
-      if (!two) add(false, overlaps);
-    }
+    for (const bool overlaps : two ? std::vector<bool>{true} : single_batch) add(two, overlaps);
   }
   return names;
 }

@@ -277,9 +277,11 @@ namespace {
 
 // ", TBO", as users of the stacks call it.
 std::string overlap_of(const std::string& schedule) {
-  static const std::map<std::string, std::string> kShort = {
-      {"sequential", ""}, {"single-batch", ", SBO"}, {"per-expert", ", PEO"}};
-  if (is_two_batch(schedule)) return ", TBO";
+  static const std::map<std::string, std::string> kShort = {{"sequential", ""},
+                                                            {"prefill-two-batch", ", TBO"},
+                                                            {"decode-two-batch", ", TBO"},
+                                                            {"single-batch", ", SBO"},
+                                                            {"per-expert", ", PEO"}};
   const auto known = kShort.find(schedule);
   return known != kShort.end() ? known->second : ", " + schedule;
 }

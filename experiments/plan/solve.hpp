@@ -7,15 +7,9 @@
 
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/points.hpp"
+#include "experiments/plan/trade_offs.hpp"
 
 namespace moeline {
-
-/// Decode with a batch size that fits, whether or not it is fast enough, with the best prefill beside it.
-struct TradeOff {
-  DecodeChoice choice;
-  double tokens_per_s_per_user = 0;
-  double tokens_per_s_per_gpu = 0;  ///< over the GPUs of prefill too
-};
 
 /// What was asked for and cannot be.
 struct Impossible {

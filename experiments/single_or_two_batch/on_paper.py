@@ -9,7 +9,7 @@ M: experts; d: their down GEMM; i: the kernel that issues the combine):
   per-expert     min(D, S + M/2) + min(C/2, M/2), less one more start of each transfer: two of half the size against one
   two batches    D + C, less what kernels that compute take more in halves
 """
-import csv
+import functools
 import json
 import os
 import subprocess
@@ -40,6 +40,7 @@ def phase_us(run, name, layer=30):
     return sum(phase["solo_us"] for phase in run["phases"] if phase["phase"] == name and phase["layer"] == layer)
 
 
+@functools.cache
 def kernels(machine, batch):
     with tempfile.TemporaryDirectory() as folder:
         run = ask("sequential", machine, batch, "--trace", folder + "/trace.json")

@@ -200,4 +200,14 @@ Analysis analyze(const Measured& m) {
   return analysis;
 }
 
+GapSum sum_of(const RankAnalysis& rank, GapCause cause) {
+  GapSum sum;
+  for (const Gap& gap : rank.gaps) {
+    if (gap.cause != cause) continue;
+    ++sum.count;
+    sum.sum += gap.length;
+  }
+  return sum;
+}
+
 }  // namespace moeline

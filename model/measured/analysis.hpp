@@ -69,4 +69,10 @@ struct Analysis {
 
 [[nodiscard]] Analysis analyze(const Measured& measured);
 
+struct GapSum {
+  std::size_t count = 0;
+  Time sum{};
+};
+[[nodiscard]] GapSum sum_of(const RankAnalysis& rank, GapCause cause);
+
 }  // namespace moeline

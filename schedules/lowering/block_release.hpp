@@ -1,5 +1,5 @@
-// A combine that starts while the GEMM before it still runs (SGLang's single-batch overlap): the GEMM signals which rows
-// it has finished, and the kernel that issues the combine sends them, on a few SMs of its own.
+// A combine that starts while the GEMM before it still runs (SGLang's single-batch overlap): the GEMM signals which
+// rows it has finished, and the kernel that issues the combine sends them, on a few SMs of its own.
 //
 //   down GEMM     [ 1st half ][ 2nd half ]                      on the SMs that the combine leaves it
 //   issue                     [ 1 ][ 2 ]  [ 3 ][ 4 ]
@@ -14,8 +14,8 @@
 
 namespace moeline {
 
-/// In how many parts a GEMM of `experts` with so many columns releases what it has finished: after each wave of tiles on
-/// so many SMs, were every expert one tile high, but at most once for each expert and 16 times in all. Whatever the
+/// In how many parts a GEMM of `experts` with so many columns releases what it has finished: after each wave of tiles
+/// on so many SMs, were every expert one tile high, but at most once for each expert and 16 times in all. Whatever the
 /// rows: ranks that get more of them have the same tasks.
 [[nodiscard]] int releases_of(double experts, double columns, int sms);
 

@@ -20,10 +20,6 @@ int first_alike(const std::vector<Block>& layers, const Block& block) {
   return static_cast<int>(std::find_if(layers.begin(), layers.end(), is_alike) - layers.begin());
 }
 
-bool same_phase(const std::tuple<int, int, std::string, int>& a, const std::tuple<int, int, std::string, int>& b) {
-  return std::get<0>(a) == std::get<0>(b) && std::get<1>(a) == std::get<1>(b) && std::get<2>(a) == std::get<2>(b);
-}
-
 }  // namespace
 
 InferencePhases::InferencePhases(ProgramDraft& program, const InferenceShape& shape)
@@ -50,14 +46,14 @@ bool InferencePhases::receives_once(const std::string& phase) const {
   return phase == "combine" && shape_.pieces > 1 && shape_.pieces_by == PiecesBy::expert;
 }
 
-PhaseIdentity InferencePhases::identity_of(const WhichPhase& which) const {
+PhaseIdentity InferencePhases::identity_of(const StepPhase& which, int rank) const {
   const Setup& setup = program_.setup();
   const auto number = static_cast<std::size_t>(which.layer);
   const bool computes = is_of_experts(which.phase, which.layer);
   const bool of_layer = (is_transfer(which.phase) || computes) && setup.loads_differ();
   const bool of_rank = setup.requests_differ() || (of_layer && !is_transfer(which.phase));
   const int moe_layer = moe_layers_[number];
-  const int experts = which.rank / setup.scenario.parallelism.moe_tp;  // ranks that share experts get the same rows
+  const int experts = rank / setup.scenario.parallelism.moe_tp;  // ranks that share experts get the same rows
   const int drawn_piece = shape_.pieces_by == PiecesBy::token ? which.piece : 0;  // of experts, parts of one draw
   return {.phase = which.phase,
           .kind = block(which.layer).kind,
@@ -65,23 +61,23 @@ PhaseIdentity InferencePhases::identity_of(const WhichPhase& which) const {
           .micro_batch = which.micro_batch,
           .piece = which.piece,
           .layer = of_layer ? moe_layer : 0,
-          .rank = of_rank ? which.rank : 0,
+          .rank = of_rank ? rank : 0,
           .draw = computes ? setup.scatter_draw(std::max(0, which.micro_batch), moe_layer, experts, drawn_piece) : 0};
 }
 
-InferenceWork InferencePhases::work_of(const WhichPhase& which, int pieces) const {
+InferenceWork InferencePhases::work_of(const StepPhase& which, int rank, int pieces) const {
   const bool whole = which.micro_batch < 0;
   const Piece piece{which.piece, pieces};
   const bool by_expert = shape_.pieces_by == PiecesBy::expert && pieces > 1;
   InferenceWork work = program_.setup().inference_work(whole ? 0 : which.micro_batch, whole ? 1 : shape_.micro_batches,
-                                                       moe_layers_[static_cast<std::size_t>(which.layer)], which.rank,
+                                                       moe_layers_[static_cast<std::size_t>(which.layer)], rank,
                                                        by_expert ? Piece{} : piece);
   return by_expert ? of_experts(std::move(work), piece) : work;
 }
 
-std::vector<Operator> InferencePhases::operators_of(const WhichPhase& which) const {
+std::vector<Operator> InferencePhases::operators_of(const StepPhase& which, int rank) const {
   const auto operators = [&](int pieces) {
-    return inference_phase(which.phase, work_of(which, pieces), block(which.layer));
+    return inference_phase(which.phase, work_of(which, rank, pieces), block(which.layer));
   };
   std::vector<Operator> ops = operators(pieces_of(which.phase, which.layer));
   if (!receives_once(which.phase)) return ops;
@@ -100,12 +96,12 @@ PhaseOptions InferencePhases::options_of(const std::string& phase) const {
           .released = shape_.releases > 0 && (phase == "mlp" || phase == "combine")};
 }
 
-void InferencePhases::release_blocks(const WhichPhase& which, PreparedPhase& prepared) {
+void InferencePhases::release_blocks(const StepPhase& which, int rank, PreparedPhase& prepared) {
   if (is_of_experts(which.phase, which.layer)) {
     program_.release(prepared.kernels.back(), shape_.releases);
   } else if (which.phase == "combine") {
     const int parts = sends_of(shape_.releases);
-    InferenceWork part = work_of(which, pieces_of(which.phase, which.layer));
+    InferenceWork part = work_of(which, rank, pieces_of(which.phase, which.layer));
     part.decode.requests /= parts;
     const std::vector<Operator> ops = inference_phase(which.phase, part, block(which.layer));
     program_.release(prepared.kernels[0], parts, ops[0], Once::first);
@@ -113,67 +109,58 @@ void InferencePhases::release_blocks(const WhichPhase& which, PreparedPhase& pre
   }
 }
 
-PreparedPhase& InferencePhases::at(const WhichPhase& which) {
-  return prepared_.get(identity_of(which), [&]() -> PreparedPhase& {
-    PreparedPhase& prepared = program_.prepare(which.phase, operators_of(which), options_of(which.phase));
-    if (shape_.releases > 0) release_blocks(which, prepared);
+PreparedPhase& InferencePhases::at(const StepPhase& which, int rank) {
+  return prepared_.get(identity_of(which, rank), [&]() -> PreparedPhase& {
+    PreparedPhase& prepared = program_.prepare(which.phase, operators_of(which, rank), options_of(which.phase));
+    if (shape_.releases > 0) release_blocks(which, rank, prepared);
     return prepared;
   });
 }
 
-PreparedPhase& InferenceRank::prepared(const std::string& phase, int micro_batch, int layer, int piece) {
-  return phases_.at({phase, micro_batch, layer, part_.of_group, piece});
-}
-
-Place InferenceRank::place_of(const std::string& phase, int micro_batch, int layer, StreamName stream,
-                              int piece) const {
-  return {.layer = layer,
-          .micro_batch = std::max(0, micro_batch),
+Place InferenceRank::place_of(const StepPhase& which, StreamName stream) const {
+  return {.layer = which.layer,
+          .micro_batch = std::max(0, which.micro_batch),
           .stream = stream,
-          .piece = {piece, pieces_of(phase, layer)}};
+          .piece = {which.piece, pieces_of(which.phase, which.layer)}};
 }
 
-void InferenceRank::place(const Key& key, const PhaseTasks& tasks) {
-  PhaseTasks& placed = placed_[key] = tasks;
+void InferenceRank::place(const StepPhase& which, const PhaseTasks& tasks) {
+  PhaseTasks& placed = placed_[which] = tasks;
   if (first_ == kNoTask) first_ = tasks.first;
   before_last_ = last_;
   last_ = &placed;
 }
 
-void InferenceRank::append(const std::string& phase, int micro_batch, int layer, StreamName stream, int piece) {
-  if (is_transfer(phase) && phases_.mode() == CommMode::low_latency) {
-    append_issue(phase, micro_batch, layer, piece);
-    append_receive(phase, micro_batch, layer, piece);
+void InferenceRank::append(const StepPhase& which, StreamName stream) {
+  if (is_transfer(which.phase) && phases_.mode() == CommMode::low_latency) {
+    append_issue(which);
+    append_receive(which);
     return;
   }
-  place({micro_batch, layer, phase, piece},
-        rank_.append(prepared(phase, micro_batch, layer, piece), place_of(phase, micro_batch, layer, stream, piece)));
+  place(which, rank_.append(prepared(which), place_of(which, stream)));
 }
 
-void InferenceRank::append_issue(const std::string& phase, int micro_batch, int layer, int piece) {
-  place({micro_batch, layer, phase, piece},
-        rank_.append_issue(prepared(phase, micro_batch, layer, piece),
-                           place_of(phase, micro_batch, layer, StreamName::compute, piece)));
+void InferenceRank::append_issue(const StepPhase& which) {
+  place(which, rank_.append_issue(prepared(which), place_of(which, StreamName::compute)));
 }
 
-void InferenceRank::append_receive(const std::string& phase, int micro_batch, int layer, int piece) {
-  const bool once = phases_.receives_once(phase);
-  if (once && piece + 1 < pieces_of(phase, layer)) return;
+void InferenceRank::append_receive(const StepPhase& which) {
+  const bool once = phases_.receives_once(which.phase);
+  if (once && which.piece + 1 < pieces_of(which.phase, which.layer)) return;
   std::vector<PhaseTasks*> issued;
-  for (int each = once ? 0 : piece; each <= piece; ++each)
-    issued.push_back(&placed_.at({micro_batch, layer, phase, each}));
-  rank_.append_receive(prepared(phase, micro_batch, layer, piece),
-                       place_of(phase, micro_batch, layer, StreamName::compute, piece), issued);
+  StepPhase each = which;
+  for (each.piece = once ? 0 : which.piece; each.piece <= which.piece; ++each.piece)
+    issued.push_back(&placed_.at(each));
+  rank_.append_receive(prepared(which), place_of(which, StreamName::compute), issued);
 }
 
 void InferenceRank::append_whole(const std::string& phase, int layer) {
-  const int micro_batch = part_.micro_batch;
-  const PhaseTasks tasks =
-      rank_.append(prepared(phase, micro_batch, layer), place_of(phase, micro_batch, layer, StreamName::compute));
-  for (const auto& [key, before] : placed_) {
-    if (std::get<1>(key) == layer) rank_.order(before, tasks);
+  const StepPhase which{part_.micro_batch, layer, phase};
+  const PhaseTasks tasks = rank_.append(prepared(which), place_of(which, StreamName::compute));
+  for (const auto& [other, before] : placed_) {
+    if (other.layer == layer) rank_.order(before, tasks);
   }
-  place({micro_batch, layer, phase, 0}, tasks);
+  place(which, tasks);
 }
 
 void InferenceRank::chain() {
@@ -181,23 +168,23 @@ void InferenceRank::chain() {
 }
 
 // A piece of the one leads to the same piece of the other, where both have any.
-void InferenceRank::connect(const Key& key, const PhaseTasks& tasks, const PhaseDependency& dependency) {
-  const auto& [micro_batch, layer, phase, piece] = key;
-  const int layer_after = layer + (dependency.next_layer ? 1 : 0);
-  const bool piecewise = tasks.pieces > 1;
-  for (auto after = placed_.lower_bound({micro_batch, layer_after, dependency.after, 0});
-       after != placed_.end() && same_phase(after->first, {micro_batch, layer_after, dependency.after, 0}); ++after) {
-    if (piecewise && after->second.pieces > 1 && std::get<3>(after->first) != piece) continue;
-    rank_.order(tasks, after->second);
-    const bool meets_ranks = is_transfer(dependency.after) && !is_transfer(phase);
-    if (meets_ranks) rank_.meet(tasks, after->second);
+void InferenceRank::connect(const StepPhase& which, const PhaseTasks& tasks, const PhaseDependency& dependency) {
+  StepPhase after{which.micro_batch, which.layer + (dependency.next_layer ? 1 : 0), dependency.after};
+  for (auto placed = placed_.find(after); placed != placed_.end(); placed = placed_.find(after)) {
+    const bool piecewise = tasks.pieces > 1 && placed->second.pieces > 1;
+    if (!piecewise || after.piece == which.piece) {
+      rank_.order(tasks, placed->second);
+      const bool meets_ranks = is_transfer(dependency.after) && !is_transfer(which.phase);
+      if (meets_ranks) rank_.meet(tasks, placed->second);
+    }
+    ++after.piece;
   }
 }
 
 void InferenceRank::connect() {
-  for (const auto& [key, tasks] : placed_) {
+  for (const auto& [which, tasks] : placed_) {
     for (const PhaseDependency& dependency : inference_dependencies(phases_.mode())) {
-      if (dependency.before == std::get<2>(key)) connect(key, tasks, dependency);
+      if (dependency.before == which.phase) connect(which, tasks, dependency);
     }
   }
 }

@@ -4,7 +4,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <tuple>
 #include <vector>
 
 #include "moe/inference.hpp"
@@ -22,13 +21,15 @@ struct InferenceShape {
   std::vector<std::string> behind{};  ///< phases that run beside such a combine
 };
 
-/// A phase of a step, or a piece of it. `micro_batch` -1: of all micro-batches together.
-struct WhichPhase {
-  std::string phase;
+/// A phase of a rank's step, or a piece of it. `micro_batch` -1: of all micro-batches together. Layers are counted in
+/// order of execution.
+struct StepPhase {
   int micro_batch = 0;
   int layer = 0;
-  int rank = 0;
+  std::string phase;
   int piece = 0;
+
+  auto operator<=>(const StepPhase&) const = default;
 };
 
 /// The phases of a step, prepared once for all ranks and layers that have them alike.
@@ -37,8 +38,8 @@ class InferencePhases {
   /// REQUIRES: it outlives this.
   InferencePhases(ProgramDraft& program, const InferenceShape& shape);
 
-  [[nodiscard]] PreparedPhase& at(const WhichPhase& which);
-  /// Of a phase of a layer.
+  [[nodiscard]] PreparedPhase& at(const StepPhase& which, int rank);
+  /// That the phase of this layer has.
   [[nodiscard]] int pieces_of(const std::string& phase, int layer) const;
   /// All pieces of the combine are received at once: a token's sum needs all of its experts.
   [[nodiscard]] bool receives_once(const std::string& phase) const;
@@ -50,11 +51,11 @@ class InferencePhases {
  private:
   [[nodiscard]] const Block& block(int layer) const { return layers_[static_cast<std::size_t>(layer)]; }
   [[nodiscard]] bool is_of_experts(const std::string& phase, int layer) const;
-  [[nodiscard]] PhaseIdentity identity_of(const WhichPhase& which) const;
-  [[nodiscard]] InferenceWork work_of(const WhichPhase& which, int pieces) const;
-  [[nodiscard]] std::vector<Operator> operators_of(const WhichPhase& which) const;
+  [[nodiscard]] PhaseIdentity identity_of(const StepPhase& which, int rank) const;
+  [[nodiscard]] InferenceWork work_of(const StepPhase& which, int rank, int pieces) const;
+  [[nodiscard]] std::vector<Operator> operators_of(const StepPhase& which, int rank) const;
   [[nodiscard]] PhaseOptions options_of(const std::string& phase) const;
-  void release_blocks(const WhichPhase& which, PreparedPhase& prepared);
+  void release_blocks(const StepPhase& which, int rank, PreparedPhase& prepared);
 
   ProgramDraft& program_;
   InferenceShape shape_;
@@ -86,11 +87,11 @@ class InferenceRank {
   [[nodiscard]] const Layer& content(int layer) const { return phases_.layer(layer); }
   /// That it begins with. REQUIRES: something was appended.
   [[nodiscard]] TaskId first() const { return first_; }
-  /// Appends a phase of the layer at this position in order of execution; a low-latency transfer as its two halves.
-  void append(const std::string& phase, int micro_batch, int layer, StreamName stream, int piece = 0);
-  void append_issue(const std::string& phase, int micro_batch, int layer, int piece = 0);
+  /// Appends a phase; a low-latency transfer as its two halves.
+  void append(const StepPhase& which, StreamName stream);
+  void append_issue(const StepPhase& which);
   /// Nothing before the last piece, where all are received at once.
-  void append_receive(const std::string& phase, int micro_batch, int layer, int piece = 0);
+  void append_receive(const StepPhase& which);
   [[nodiscard]] int pieces_of(const std::string& phase, int layer) const { return phases_.pieces_of(phase, layer); }
   /// embedding, lm_head, mtp or draft_head, once what was appended of this layer has ended.
   void append_whole(const std::string& phase, int layer);
@@ -102,18 +103,16 @@ class InferenceRank {
   void connect();
 
  private:
-  using Key = std::tuple<int, int, std::string, int>;  // micro-batch, layer, phase, piece
-  [[nodiscard]] PreparedPhase& prepared(const std::string& phase, int micro_batch, int layer, int piece = 0);
-  [[nodiscard]] Place place_of(const std::string& phase, int micro_batch, int layer, StreamName stream,
-                               int piece = 0) const;
-  void place(const Key& key, const PhaseTasks& tasks);
-  void connect(const Key& key, const PhaseTasks& tasks, const PhaseDependency& dependency);
+  [[nodiscard]] PreparedPhase& prepared(const StepPhase& which) { return phases_.at(which, part_.of_group); }
+  [[nodiscard]] Place place_of(const StepPhase& which, StreamName stream) const;
+  void place(const StepPhase& which, const PhaseTasks& tasks);
+  void connect(const StepPhase& which, const PhaseTasks& tasks, const PhaseDependency& dependency);
 
   InferencePhases& phases_;
   RankProgram& rank_;
   InferencePart part_;
   TaskId first_ = kNoTask;
-  std::map<Key, PhaseTasks> placed_;
+  std::map<StepPhase, PhaseTasks> placed_;
   const PhaseTasks* last_ = nullptr;
   const PhaseTasks* before_last_ = nullptr;
 };

@@ -47,7 +47,7 @@ void append_in_turn(InferenceRank& rank, const Setup& setup, int micro_batch) {
       const Layer& content = rank.content(layer);
       for (const std::string& phase : content.routed ? moe_phases : dense_phases(setup, content)) {
         const bool beside = phase == "shared" && shared_beside;
-        rank.append(phase, micro_batch, layer, beside ? StreamName::side : stream_of(phase));
+        rank.append({micro_batch, layer, phase}, beside ? StreamName::side : stream_of(phase));
         beside ? rank.leave_running() : rank.chain();
       }
     }

@@ -12,23 +12,14 @@
 namespace moeline {
 namespace {
 
-// What of a step is appended next.
-struct PlannedPiece {
-  const PlanEntry& entry;
-  int layer = 0;
-  int piece = 0;
-  StreamName stream = StreamName::compute;
-};
-
-void append(const PlannedPiece& next, InferenceRank& rank) {
-  const PlanEntry& entry = next.entry;
-  switch (entry.part) {
+void append(const StepPhase& which, PlanEntry::Part part, StreamName stream, InferenceRank& rank) {
+  switch (part) {
     case PlanEntry::Part::whole:
-      return rank.append(entry.phase, entry.micro_batch, next.layer, next.stream, next.piece);
+      return rank.append(which, stream);
     case PlanEntry::Part::issue:
-      return rank.append_issue(entry.phase, entry.micro_batch, next.layer, next.piece);
+      return rank.append_issue(which);
     case PlanEntry::Part::receive:
-      return rank.append_receive(entry.phase, entry.micro_batch, next.layer, next.piece);
+      return rank.append_receive(which);
   }
 }
 
@@ -38,8 +29,8 @@ void append_moe_layers(const OverlapPlan& plan, int first, int count, InferenceR
     for (int piece = 0; piece < plan.pieces; ++piece) {
       for (const PlanEntry& entry : entries) {
         const int layer = turn + entry.layer_offset;
-        const bool is_there = layer >= first && layer < first + count;
-        if (is_there && piece < rank.pieces_of(entry.phase, layer)) append({entry, layer, piece, stream}, rank);
+        if (layer < first || layer >= first + count || piece >= rank.pieces_of(entry.phase, layer)) continue;
+        append({entry.micro_batch, layer, entry.phase, piece}, entry.part, stream, rank);
       }
     }
   };
@@ -56,7 +47,7 @@ void append_dense_layers(const Setup& setup, int first, int count, InferenceRank
   for (int layer = first; layer < first + count; ++layer) {
     for (int micro_batch = 0; micro_batch < micro_batches; ++micro_batch) {
       for (const std::string& phase : dense_phases(setup, rank.content(layer)))
-        rank.append(phase, micro_batch, layer, StreamName::compute);
+        rank.append({micro_batch, layer, phase}, StreamName::compute);
     }
   }
 }
@@ -67,15 +58,15 @@ std::vector<std::string> beside_combine(const OverlapPlan& plan) {
   const std::vector<PlanEntry>& entries = plan.compute;
   std::vector<std::string> phases;
   for (std::size_t issue = 0; issue < entries.size(); ++issue) {
-    if (entries[issue].phase != "combine" || entries[issue].part != PlanEntry::Part::issue) continue;
     const PlanEntry& own = entries[issue];
-    for (std::size_t i = 1; i < entries.size(); ++i) {
-      const PlanEntry& entry = entries[(issue + i) % entries.size()];
-      if (entry.phase == own.phase && entry.micro_batch == own.micro_batch) break;
-      phases.push_back(entry.phase);
+    if (own.phase != "combine" || own.part != PlanEntry::Part::issue) continue;
+    const auto is_own = [&](const PlanEntry& e) { return e.phase == own.phase && e.micro_batch == own.micro_batch; };
+    for (std::size_t i = issue + 1; !is_own(entries[i % entries.size()]); ++i) {
+      phases.push_back(entries[i % entries.size()].phase);
     }
+    if (plan.pieces == 1 || own.bracket == 0) continue;
     for (const PlanEntry& entry : entries) {
-      if (plan.pieces > 1 && own.bracket > 0 && entry.bracket == own.bracket) phases.push_back(entry.phase);
+      if (entry.bracket == own.bracket) phases.push_back(entry.phase);
     }
   }
   return phases;
@@ -83,20 +74,23 @@ std::vector<std::string> beside_combine(const OverlapPlan& plan) {
 
 InferenceShape shape_of(const Setup& setup, const OverlapPlan& plan) {
   const Comm& comm = setup.scenario.comm;
-  InferenceShape shape{.micro_batches = setup.scenario.kind().micro_batches, .overlapped = true};
-  shape.pieces = plan.pieces;
-  shape.pieces_by = plan.pieces_by;
+  InferenceShape shape{.micro_batches = setup.scenario.kind().micro_batches,
+                       .overlapped = true,
+                       .pieces = plan.pieces,
+                       .pieces_by = plan.pieces_by};
   if (comm.mode != CommMode::low_latency || comm.num_sms == 0) return shape;
-  const double experts = setup.inference_work(0, 1).experts() / setup.scenario.parallelism.ep;
-  const double in_piece = plan.pieces_by == PiecesBy::expert ? experts / plan.pieces : experts;
-  shape.releases =
-      releases_of(in_piece, setup.model.expert_hidden_size(), static_cast<int>(setup.machine.facts.sms) - comm.num_sms);
+  const Scenario& scenario = setup.scenario;
+  const int experts = (setup.model.n_routed_experts + scenario.routing.redundant_experts) / scenario.parallelism.ep;
+  const double parts = plan.pieces_by == PiecesBy::expert ? plan.pieces : 1;
+  shape.releases = releases_of(experts / parts, setup.model.expert_hidden_size(),
+                               static_cast<int>(setup.machine.facts.sms) - comm.num_sms);
   shape.behind = beside_combine(plan);
   return shape;
 }
 
 // Of what pieces are cut from, the least that a micro-batch has.
 void check_pieces(const Setup& setup, const OverlapPlan& plan) {
+  if (plan.pieces == 1) return;
   const int micro_batches = setup.scenario.kind().micro_batches;
   const InferenceWork least = setup.inference_work(micro_batches - 1, micro_batches);
   const bool by_expert = plan.pieces_by == PiecesBy::expert;
@@ -110,11 +104,13 @@ void check_pieces(const Setup& setup, const OverlapPlan& plan) {
 }  // namespace
 
 PlanContents inference_plan_contents(const Setup& setup) {
-  PlanContents contents{.phases = setup.layer_phases(), .halved = {}, .absent = {}};
-  contents.micro_batches = setup.scenario.kind().micro_batches;
+  PlanContents contents{.phases = setup.layer_phases(),
+                        .halved = {},
+                        .absent = {},
+                        .cut = {"dispatch", "mlp", "combine"},
+                        .micro_batches = setup.scenario.kind().micro_batches};
   if (setup.scenario.phase() == WorkloadPhase::decode) contents.halved = {"dispatch", "combine"};
   if (setup.model.n_shared_experts == 0) contents.absent = {"shared"};
-  contents.cut = {"dispatch", "mlp", "combine"};
   return contents;
 }
 

@@ -48,6 +48,11 @@ enum class RankChoice {
   folded,  ///< one for all that differ by chance
 };
 enum class Jitter { measured, none };
+/// What each piece of dispatch, experts and combine has.
+enum class PiecesBy {
+  token,   ///< a part of the tokens, and all experts
+  expert,  ///< a part of each rank's experts, and their rows
+};
 /// Of the SMs: what a GPU at work keeps to, or what a rested one starts with.
 enum class ClockChoice { sustained, burst };
 /// What kernels that compute beside a transfer do to it.
@@ -61,6 +66,8 @@ inline constexpr std::array kWords<WorkloadPhase> = {"train", "prefill", "decode
 template <>
 inline constexpr std::array kWords<CommMode> = {"normal",     "low_latency", "nvlink",     "all_gather",
                                                 "all_reduce", "none",        "all_to_all", "fused"};
+template <>
+inline constexpr std::array kWords<PiecesBy> = {"token", "expert"};
 template <>
 inline constexpr std::array kWords<ContextMode> = {"all_gather", "ring"};
 template <>

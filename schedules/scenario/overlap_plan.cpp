@@ -157,11 +157,9 @@ void read_pieces(const Spec& spec, const PlanContents& contents, OverlapPlan& pl
   if (spec.has("pieces") && contents.cut.empty()) {
     throw spec.error("pieces", "are of prefill and decode; a chunk of training has none yet");
   }
-  if (!spec.has("pieces_by")) return;
-  if (!spec.has("pieces")) throw spec.error("pieces_by", "needs the key 'pieces'");
-  if (spec.choice("pieces_by", {"token", "expert"}) == "token") return;
-  plan.pieces_by = PiecesBy::expert;
-  if (contents.halved.empty()) {
+  if (spec.has("pieces_by") && !spec.has("pieces")) throw spec.error("pieces_by", "needs the key 'pieces'");
+  plan.pieces_by = read_choice(spec, "pieces_by", plan.pieces_by);
+  if (plan.pieces_by == PiecesBy::expert && contents.halved.empty()) {
     throw spec.error("pieces_by", "expert, is for the low-latency all-to-all, which sends each expert's tokens apart");
   }
 }

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "schedules/scenario/choices.hpp"
+
 namespace moeline {
 
 /// One phase of one micro-batch, written "[previous|next] [issue|receive] PHASE [MICRO-BATCH]".
@@ -15,12 +17,6 @@ struct PlanEntry {
   int layer_offset = 0;  ///< -1: of the previous layer, 1: of the next
   Part part = Part::whole;
   int bracket = 0;  ///< entries of the same bracket take turns piece by piece; 0: it has all its pieces in a row
-};
-
-/// What each piece of dispatch, experts and combine has.
-enum class PiecesBy {
-  token,   ///< a part of the tokens, and all experts
-  expert,  ///< a part of each rank's experts, and their rows
 };
 
 struct OverlapPlan {

@@ -1,58 +1,27 @@
-// The files that a scenario names, its plan, profile and model, are refused at their own lines.
+// The files that a scenario names, its profile and model, are refused at their own lines.
 #include "tests/support/cli.hpp"
-#include "tests/support/data.hpp"
+#include "tests/support/inference_scenarios.hpp"
 
 using namespace moeline::testing;
 
 namespace {
 
-const std::string kPlan =
-    "compute: [attn(F), mlp(B), mlp(W), mlp(F), attn(B), attn(W)]\n"
-    "communication: [combine(B), dispatch(F), dispatch(B), combine(F)]\n"
-    "side: [mlp(W)]\n";
-
-std::string installed(const std::string& path) { return content_of(source(path)); }
+// Every line that begins with these words is left out.
+std::string without(const std::string& text, const std::string& words) {
+  std::string rest;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t at = line.find_first_not_of(' ');
+    if (at == std::string::npos || line.compare(at, words.size(), words) != 0) rest += line + "\n";
+  }
+  return rest;
+}
 
 }  // namespace
 
-TEST_CASE("an overlap plan is refused at its own line") {
-  check_changes_of_named(
-      "overlap", kPlan,
-      {
-          {"compute: [attn(F)", "compute: [attn(G)", 1,
-           "compute names an unknown phase 'attn(G)'; did you mean 'attn("},
-          {"combine(F)", "conbine(F)", 2,
-           "communication names an unknown phase 'conbine(F)'; did you mean 'combine(F)'?"},
-          {"[mlp(W)]", "[mlp(X)]", 3, "side names an unknown phase 'mlp(X)'; did you mean 'mlp("},
-          {"attn(F), ", "", 1, "compute and communication lack phase 'attn(F)'"},
-          {"combine(F)", "combine(F), combine(F)", 2, "communication repeats phase 'combine(F)'"},
-          {"combine(F)", "combine(F), attn(F)", 2, "repeats phase 'attn(F)', which stands in compute"},
-          {"[mlp(W)]", "[dispatch(F)]", 3, "side has 'dispatch(F)': only weight gradients are independent kernels"},
-          {"mlp(W), mlp(F), attn(B), attn(W)]\ncommunication: [", "mlp(F), attn(B), attn(W)]\ncommunication: [mlp(W), ",
-           3, "side has 'mlp(W)', which is not in compute"},
-          {"side", "sides", 3, "unknown key 'sides'; did you mean 'side'?"},
-          {"side: [mlp(W)]", "side: mlp(W)", 3, "side must be a list, not 'mlp(W)'"},
-          {"side: [mlp(W)]", "side: [[mlp(W)]]", 3, "side must list plain words; it has a list"},
-          {"side", "compute", 3, "key 'compute' is repeated"},
-          {"communication", "comunication", 2, "unknown key 'comunication'; did you mean 'communication'?"},
-      });
-}
-
-TEST_CASE("an order of phases that waits for itself is refused, by name of the plan") {
-  const ValidScenario valid;
-  const auto cannot_run = [&](const std::string& from, const std::string& to) {
-    const std::string plan = valid.folder.write("plan.yaml", replaced(kPlan, from, to));
-    check_refused(valid.with({"--set", "overlap=" + plan}), plan + ": ", "this order cannot run");
-  };
-  cannot_run("[attn(F), mlp(B), mlp(W), mlp(F),", "[mlp(F), mlp(B), mlp(W), attn(F),");
-  cannot_run("[combine(B), dispatch(F), dispatch(B), combine(F)]",
-             "[combine(F), combine(B), dispatch(F), dispatch(B)]");
-  cannot_run("attn(B), attn(W)", "attn(W), attn(B)");
-}
-
 TEST_CASE("a hardware profile is refused at its own line") {
   check_changes_of_named(
-      "hardware", installed("hwprofiles/h800.yaml"),
+      kScenario, "hardware", installed("hwprofiles/h800.yaml"),
       {
           {"name: h800", "name: h800\nvendor: x", 2, "unknown key 'vendor'; there is: name, facts, kernel_sets"},
           {"name: h800", "", 4, "name is missing"},
@@ -68,6 +37,47 @@ TEST_CASE("a hardware profile is refused at its own line") {
           {"value: 8, source: \"HGX H800\"", "value: 8, source: {}", 12,
            "source must be a single value, not a mapping"},
       });
+}
+
+TEST_CASE("a kernel set or profile that is not there is named") {
+  check_changes_of(kDecode,
+                   {{"deepseek-2025-02", "deepseek-2025-20", 4, "did you mean 'deepseek-2025-02'?"},
+                    {"deepseek-2025-02", "late", 4, "there is: deepseek-2025-02, open-2025-05, open-2025-late"},
+                    {"h800", "h80", 3, "names an unknown hardware 'h80'; did you mean 'h800'?"}});
+  const std::string profile = installed("hwprofiles/h800.yaml");
+  const std::string name = "name: h800\n";
+  const auto carried = [&](const std::string& from, const std::string& says) {
+    check_named_refused(kDecode, "hardware", replaced(profile, name, name + "carried_over_from: " + from + "\n"), 2,
+                        says);
+  };
+  carried("h80", "carried_over_from names an unknown hardware 'h80'; did you mean 'h800'?");
+  carried("./none.yaml", "carried_over_from names an unknown hardware './none.yaml': no such file");
+  carried("[h800]", "carried_over_from must be a single value, not a list");
+  carried("", "carried_over_from must be a single value, not nothing");
+}
+
+TEST_CASE("a part of a group of constants is refused, a whole group absent is said") {
+  const std::string profile = installed("hwprofiles/h800.yaml");
+  const TemporaryFolder folder;
+  const std::string partial = folder.write("partial.yaml", without(profile, "low_latency.startup_us"));
+  check_refused({"price", partial, "gemm"}, partial + ":", "constants.low_latency.startup_us is missing");
+  const Outcome outcome =
+      simulate_text(kDecode, {"--set", "hardware=" + folder.write("less.yaml", without(profile, "launch."))});
+  CHECK(outcome.exit_code == 0);
+  CHECK(outcome.err.find("launch: not in the kernel set") != std::string::npos);
+}
+
+TEST_CASE("profiles that carry over from each other are refused") {
+  const TemporaryFolder folder;
+  const std::string profile = installed("hwprofiles/h800.yaml");
+  const auto carrying = [&](const std::string& name, const std::string& from) {
+    return folder.write(name, replaced(profile, "name: h800\n", "name: h800\ncarried_over_from: " + from + "\n"));
+  };
+  const std::string self = carrying("self.yaml", "self.yaml");
+  check_refused({"price", self, "gemm"}, self + ":2: ", "carried_over_from 'self.yaml' carries over from here");
+  const std::string second = carrying("second.yaml", "first.yaml");
+  const std::string first = carrying("first.yaml", "second.yaml");
+  check_refused({"price", first, "gemm"}, second + ":2: ", "carried_over_from 'first.yaml' carries over from here");
 }
 
 TEST_CASE("a kernel set is refused by the path of its key") {
@@ -105,7 +115,7 @@ TEST_CASE("a measured range is refused at its own line") {
   const std::string fit = profile.substr(at, profile.find('\n', at) - at);
   const auto changed = [&](const std::string& from, const std::string& to) { return replaced(fit, from, to); };
   const auto refused = [&](const std::string& to, const char* says) {
-    check_changes_of_named("hardware", profile, {{fit.c_str(), to.c_str(), line, says}});
+    check_changes_of_named(kScenario, "hardware", profile, {{fit.c_str(), to.c_str(), line, says}});
   };
   const std::string key = "kernel_sets.deepseek-2025-02.fits.gemm_fp8.range";
   refused(changed("m: [64, 4096]", "m: [4096, 64]"), (key + ".m must be [LEAST, MOST]: 4096 is above 64").c_str());
@@ -120,7 +130,7 @@ TEST_CASE("a measured range is refused at its own line") {
 
 TEST_CASE("a model is refused at its own line") {
   check_changes_of_named(
-      "model", installed("model/zoo/deepseek-v3.yaml"),
+      kScenario, "model", installed("model/zoo/deepseek-v3.yaml"),
       {
           {"deepseek_v3", "deepseek_v9", 2, "not modelled: unknown model_type 'deepseek_v9'; did you mean"},
           {"num_hidden_layers: 61", "num_hidden_layers: 0", 3, "num_hidden_layers must be from 1 to 10000, not 0"},

@@ -32,12 +32,6 @@ std::string as(const std::string& schedule, const std::string& from = "", const 
   return replaced(replaced(kStep, "dualpipe", schedule), from, to);
 }
 
-Outcome simulate(const std::string& scenario, Arguments more = {}) {
-  const TemporaryFolder folder;
-  more.insert(more.begin(), {"simulate", folder.write("scenario.yaml", scenario)});
-  return run_moeline(more);
-}
-
 }  // namespace
 
 TEST_CASE("ranks, stages and micro-batches that a step cannot have are refused with the rule") {
@@ -64,7 +58,8 @@ TEST_CASE("choices of training are checked, and belong to training") {
       {"selective}", "some}", 8, "training.recompute"},
       {"recompute: selective", "recomputation: full", 8, "unknown key 'training.recomputation'"},
       {"recompute: selective", "zero: 4", 8, "training.zero must be from 0 to 3"},
-      {"recompute: selective", "zero: 3", 8, "training.zero 3, splits every block between replicas by the operators megatron"},
+      {"recompute: selective", "zero: 3", 8,
+       "training.zero 3, splits every block between replicas by the operators megatron"},
       {"dp: 8", "dp: 8, cp: 2", 5, "parallelism.cp above 1 is not what the operators deepseek do"},
       {"dp: 8", "dp: 8, moe_tp: 2", 5, "parallelism.moe_tp above 1 is not what the operators deepseek do"},
       {"recompute: selective", "mtp: maybe", 8, "training.mtp"},
@@ -102,28 +97,29 @@ TEST_CASE("DeepSeek's operators train models like theirs in FP8, and Megatron's 
                          "training is not modelled for linear attention");
   check_scenario_refused(replaced(kStep, "ep: 8, dp: 8", "ep: 8, dp: 8, tp: 2"), 5, "training.operators=megatron do");
   const std::string bf16 = replaced(kStep, "recompute: selective", "recompute: none");
-  CHECK(simulate(bf16 + "precision: {linear: bf16, experts: bf16}\n").exit_code == 0);
+  CHECK(simulate_text(bf16 + "precision: {linear: bf16, experts: bf16}\n").exit_code == 0);
 }
 
 TEST_CASE("Megatron's layouts that do not divide are refused with the nearest that do, and keys with what they mean") {
   const std::string step = replaced(as("1f1b", "ep: 8, dp: 8", "ep: 8, dp: 8, tp: 2"), "recompute: selective",
                                     "operators: megatron, recompute: [mla_up_proj, mlp]");
-  CHECK(simulate(step).exit_code == 0);
-  const auto refused = [&](const std::string& from, const std::string& to, int line, const std::string& says) {
-    check_scenario_refused(replaced(step, from, to), line, says);
-  };
-  refused("tp: 2", "tp: 3", 5,
-          "parallelism.tp must divide the 128 attention heads: 3 does not; possible near it: 2, 4");
-  refused("ep: 8", "ep: 3", 5, "parallelism.ep must divide tp x dp: 3 does not divide 16");
-  refused("dp: 8", "dp: 8, cp: 3", 5, "parallelism.ep must divide tp x cp, or be a multiple of it: 8 and 6 are not");
-  refused("dp: 8", "dp: 8, moe_tp: 3", 5, "parallelism.ep x moe_tp must divide tp x dp: 24 does not divide 16");
-  refused("[mla_up_proj, mlp]", "[mla_up_proj, mpl]", 8, "unknown module 'mpl'; did you mean 'mlp'?");
-  refused("[mla_up_proj, mlp]", "[mlp, mlp]", 8, "training.recompute lists mlp twice");
-  refused("[mla_up_proj, mlp]", "[]", 8, "training.recompute lists no modules");
-  refused("[mla_up_proj, mlp]", "core_attn", 8, "training.recompute lists modules: [core_attn]");
-  refused("deepseek-v3", "mixtral-8x7b", 8, "does not apply to 'mixtral-8x7b': mla_up_proj: there is no MLA");
-  refused("operators: megatron", "operators: megatron, activations: fp8", 8,
-          "training.activations belong to the operators deepseek");
+  CHECK(simulate_text(step).exit_code == 0);
+  check_changes_of(
+      step,
+      {
+          {"tp: 2", "tp: 3", 5,
+           "parallelism.tp must divide the 128 attention heads: 3 does not; possible near it: 2, 4"},
+          {"ep: 8", "ep: 3", 5, "parallelism.ep must divide tp x dp: 3 does not divide 16"},
+          {"dp: 8", "dp: 8, cp: 3", 5, "parallelism.ep must divide tp x cp, or be a multiple of it: 8 and 6 are not"},
+          {"dp: 8", "dp: 8, moe_tp: 3", 5, "parallelism.ep x moe_tp must divide tp x dp: 24 does not divide 16"},
+          {"[mla_up_proj, mlp]", "[mla_up_proj, mpl]", 8, "unknown module 'mpl'; did you mean 'mlp'?"},
+          {"[mla_up_proj, mlp]", "[mlp, mlp]", 8, "training.recompute lists mlp twice"},
+          {"[mla_up_proj, mlp]", "[]", 8, "training.recompute lists no modules"},
+          {"[mla_up_proj, mlp]", "core_attn", 8, "training.recompute lists modules: [core_attn]"},
+          {"deepseek-v3", "mixtral-8x7b", 8, "does not apply to 'mixtral-8x7b': mla_up_proj: there is no MLA"},
+          {"operators: megatron", "operators: megatron, activations: fp8", 8,
+           "training.activations belong to the operators deepseek"},
+      });
   check_scenario_refused(step + "comm: {mode: none}\n", 11, "comm.mode none, needs ep 1: 8 ranks share the experts");
   check_scenario_refused(step + "comm: {mode: low_latency}\n", 11, "comm.mode 'low_latency' is not modelled");
   check_scenario_refused(replaced(step, "ep: 8", "ep: 1") + "comm: {mode: normal}\n", 11,
@@ -143,7 +139,7 @@ TEST_CASE("a step that does not fit is said to, with its terms, and is infeasibl
 }
 
 TEST_CASE("a step's JSON has its parts, every rank's memory over time, and a row for each slot") {
-  const Outcome outcome = simulate(kStep, {"--format", "json"});
+  const Outcome outcome = simulate_text(kStep, {"--format", "json"});
   CAPTURE(outcome.err);
   REQUIRE(outcome.exit_code == 0);
   rapidjson::Document json;

@@ -31,8 +31,8 @@ std::vector<int> numbers_of(const rapidjson::Value& list) {
   return numbers;
 }
 
-void check_file_refused(const std::string& text, const std::string& place, const std::string& says,
-                        const Arguments& cluster = kCluster) {
+void check_loads_refused(const std::string& text, const std::string& place, const std::string& says,
+                         const Arguments& cluster = kCluster) {
   const Loads loads(text);
   check_refused(loads.balance(cluster), loads.file + place, says);
 }
@@ -127,59 +127,59 @@ TEST_CASE("with time steps, a static placement stands beside one that follows th
 }
 
 TEST_CASE("shapes that cannot be placed are refused with the rule and the numbers") {
-  check_file_refused(kRows, ": ", "groups must divide the experts: 5 does not divide 12",
-                     cluster_with("--groups", "5"));
-  check_file_refused(kRows, ": ", "nodes must divide gpus: 3 does not divide 8", cluster_with("--nodes", "3"));
-  check_file_refused(kRows, ": ", "gpus must divide replicas: 8 does not divide 15", cluster_with("--replicas", "15"));
-  check_file_refused(kRows, ": ", "replicas must be at least the experts: 8 are fewer than 12",
-                     cluster_with("--replicas", "8"));
-  check_file_refused(kRows, ": ", "has 12 experts, not 16", kCluster + Arguments{"--experts", "16"});
-  check_file_refused(kRows, ": ", "top-k must be at most the experts of the groups chosen: 4 of 3",
-                     kCluster + Arguments{"--top-k", "4", "--topk-group", "1"});
-  check_file_refused(kRows, ": ", "topk-group must be at most groups: 5 of 4",
-                     kCluster + Arguments{"--topk-group", "5"});
+  check_loads_refused(kRows, ": ", "groups must divide the experts: 5 does not divide 12",
+                      cluster_with("--groups", "5"));
+  check_loads_refused(kRows, ": ", "nodes must divide gpus: 3 does not divide 8", cluster_with("--nodes", "3"));
+  check_loads_refused(kRows, ": ", "gpus must divide replicas: 8 does not divide 15", cluster_with("--replicas", "15"));
+  check_loads_refused(kRows, ": ", "replicas must be at least the experts: 8 are fewer than 12",
+                      cluster_with("--replicas", "8"));
+  check_loads_refused(kRows, ": ", "has 12 experts, not 16", kCluster + Arguments{"--experts", "16"});
+  check_loads_refused(kRows, ": ", "top-k must be at most the experts of the groups chosen: 4 of 3",
+                      kCluster + Arguments{"--top-k", "4", "--topk-group", "1"});
+  check_loads_refused(kRows, ": ", "topk-group must be at most groups: 5 of 4",
+                      kCluster + Arguments{"--topk-group", "5"});
   check_refused({"balance", "--power-law", "1", "--experts", "10", "--gpus", "4", "--groups", "4"},
                 "--power-law: ", "groups must divide the experts: 4 does not divide 10");
 }
 
 TEST_CASE("loads that are no loads are refused with their line") {
-  check_file_refused("1,2,3\n1,2\n", ":2: ", "has 2 cells, the first line 3");
-  check_file_refused("1,2,3\n1,-2,3\n", ":2: ", "a load must be from 0 to 1e+15, not -2");
-  check_file_refused("1,2,3\n0,0,0\n", ":2: ", "the loads of a layer must not all be 0");
-  check_file_refused("1,2,3\n1,x,3\n", ":2: ", "1: 'x' is not a number");
-  check_file_refused("1,2,3\n1,nan,3\n", ":2: ", "'nan' is not a number");
-  check_file_refused("1,2,3\n1,1e300,3\n", ":2: ", "a load must be from 0 to 1e+15, not 1e+300");
-  check_file_refused("1 2 3\n", ":1: ", "is neither numbers alone nor one of the headers");
-  check_file_refused("a,b\n1,2\n", ":1: ", "is neither numbers alone nor one of the headers");
-  check_file_refused("", ": ", "is empty");
+  check_loads_refused("1,2,3\n1,2\n", ":2: ", "has 2 cells, the first line 3");
+  check_loads_refused("1,2,3\n1,-2,3\n", ":2: ", "a load must be from 0 to 1e+15, not -2");
+  check_loads_refused("1,2,3\n0,0,0\n", ":2: ", "the loads of a layer must not all be 0");
+  check_loads_refused("1,2,3\n1,x,3\n", ":2: ", "1: 'x' is not a number");
+  check_loads_refused("1,2,3\n1,nan,3\n", ":2: ", "'nan' is not a number");
+  check_loads_refused("1,2,3\n1,1e300,3\n", ":2: ", "a load must be from 0 to 1e+15, not 1e+300");
+  check_loads_refused("1 2 3\n", ":1: ", "is neither numbers alone nor one of the headers");
+  check_loads_refused("a,b\n1,2\n", ":1: ", "is neither numbers alone nor one of the headers");
+  check_loads_refused("", ": ", "is empty");
   check_refused(Arguments{"balance", "/nowhere.csv"} + kCluster, "/nowhere.csv", "");
 }
 
 TEST_CASE("lists of loads with gaps, repetitions or other columns are refused") {
   const std::string head = "layer,expert,load\n";
-  check_file_refused(head, ":1: ", "has no rows");
-  check_file_refused(head + "0,0,1\n0,1,1\n1,0,1\n", ": ",
-                     "layer 1 has no load of expert 1; the file has experts 0 to 1");
-  check_file_refused(head + "0,0,1\n0,1,1\n0,1,2\n", ":4: ", "layer 0, expert 1 is repeated");
-  check_file_refused(head + "0,0,0\n0,1,0\n", ": ", "the loads of layer 0 must not all be 0");
-  check_file_refused(head + "0,0,-1\n", ":2: ", "a load must be from 0");
-  check_file_refused(head + "0,1.5,1\n", ":2: ", "expert must be a whole number");
-  check_file_refused(head + "0,999999,1\n", ": ", "has 1 rows for 1 steps of 1 layers of experts 0 to 999999");
-  check_file_refused("layer,experts,load\n0,0,1\n", ":1: ", "unknown column 'experts'; did you mean 'expert'?");
-  check_file_refused("step,layer,expert,load\n0,0,0,1\n1,0,1,1\n", ": ", "step 0, layer 0 has no load of expert 1");
-  check_file_refused("layer,load\n0,1\n", ":1: ", "has no column 'expert'");
+  check_loads_refused(head, ":1: ", "has no rows");
+  check_loads_refused(head + "0,0,1\n0,1,1\n1,0,1\n", ": ",
+                      "layer 1 has no load of expert 1; the file has experts 0 to 1");
+  check_loads_refused(head + "0,0,1\n0,1,1\n0,1,2\n", ":4: ", "layer 0, expert 1 is repeated");
+  check_loads_refused(head + "0,0,0\n0,1,0\n", ": ", "the loads of layer 0 must not all be 0");
+  check_loads_refused(head + "0,0,-1\n", ":2: ", "a load must be from 0");
+  check_loads_refused(head + "0,1.5,1\n", ":2: ", "expert must be a whole number");
+  check_loads_refused(head + "0,999999,1\n", ": ", "has 1 rows for 1 steps of 1 layers of experts 0 to 999999");
+  check_loads_refused("layer,experts,load\n0,0,1\n", ":1: ", "unknown column 'experts'; did you mean 'expert'?");
+  check_loads_refused("step,layer,expert,load\n0,0,0,1\n1,0,1,1\n", ": ", "step 0, layer 0 has no load of expert 1");
+  check_loads_refused("layer,load\n0,1\n", ":1: ", "has no column 'expert'");
 }
 
 TEST_CASE("router maps that contradict themselves or the cluster are refused") {
   const std::string head = "token,layer,expert0,expert1\n";
-  check_file_refused(head + "0,0,1,1\n", ":2: ", "expert 1 is chosen twice");
-  check_file_refused(head + "0,0,0,1\n0,0,1,2\n", ":3: ", "token 0 is repeated in layer 0");
-  check_file_refused(head + "0,0,0,12\n", ":2: ", "expert1 must be a whole number from 0 to 11, not 12",
-                     kCluster + Arguments{"--experts", "12"});
-  check_file_refused("token,layer,expert0,rank\n0,0,0,8\n", ":2: ", "rank must be a whole number from 0 to 7, not 8");
-  check_file_refused("token,layer,expert\n0,0,0\n", ":1: ", "a router map needs columns expert0, expert1, ...");
-  check_file_refused("token,layer,expert0,load\n0,0,0,1\n", ":1: ", "unknown column 'load'");
-  check_file_refused(kMap, ": ", "a router map says what tokens chose", kTwoNodes + Arguments{"--top-k", "2"});
+  check_loads_refused(head + "0,0,1,1\n", ":2: ", "expert 1 is chosen twice");
+  check_loads_refused(head + "0,0,0,1\n0,0,1,2\n", ":3: ", "token 0 is repeated in layer 0");
+  check_loads_refused(head + "0,0,0,12\n", ":2: ", "expert1 must be a whole number from 0 to 11, not 12",
+                      kCluster + Arguments{"--experts", "12"});
+  check_loads_refused("token,layer,expert0,rank\n0,0,0,8\n", ":2: ", "rank must be a whole number from 0 to 7, not 8");
+  check_loads_refused("token,layer,expert\n0,0,0\n", ":1: ", "a router map needs columns expert0, expert1, ...");
+  check_loads_refused("token,layer,expert0,load\n0,0,0,1\n", ":1: ", "unknown column 'load'");
+  check_loads_refused(kMap, ": ", "a router map says what tokens chose", kTwoNodes + Arguments{"--top-k", "2"});
 }
 
 TEST_CASE("moeline balance without loads, with two sources, or with numbers out of range is wrong usage") {

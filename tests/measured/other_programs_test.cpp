@@ -1,7 +1,6 @@
 // Programs unlike DeepSeek's, with answers that follow from how they were made.
 #include <doctest/doctest.h>
 
-#include "experiments/cli/output/analysis_output.hpp"
 #include "tests/support/measured.hpp"
 
 using namespace moeline;

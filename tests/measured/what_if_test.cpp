@@ -4,6 +4,7 @@
 
 #include "tests/support/cli.hpp"
 #include "tests/support/measured.hpp"
+#include "tests/support/refusal.hpp"
 #include "tests/support/server_trace.hpp"
 
 using namespace moeline;
@@ -29,12 +30,7 @@ const Measured& small() {
 double span_with(const std::vector<WhatIf::Scale>& scales) { return to_us(replayed_span(small(), {scales, {}})); }
 
 std::string message_of(const WhatIf& what_if) {
-  try {
-    (void)replay_graph(small(), what_if);
-  } catch (const SpecError& error) {
-    return error.what();
-  }
-  return "";
+  return refusal_of([&] { (void)replay_graph(small(), what_if); });
 }
 
 struct TraceFile {
@@ -121,14 +117,7 @@ TEST_CASE("a change that touches nothing is refused with what there is") {
 }
 
 TEST_CASE("a factor is a number from 0 to a million") {
-  const auto message = [](const std::string& text) -> std::string {
-    try {
-      (void)parse_scale(text);
-    } catch (const SpecError& error) {
-      return error.what();
-    }
-    return "";
-  };
+  const auto message = [](const std::string& text) { return refusal_of([&] { (void)parse_scale(text); }); };
   for (const char* text : {"", "mlp", "mlp=", "=2", "mlp=x", "mlp=-1", "mlp=1e7", "mlp=nan", "mlp=inf", "mlp=2x"}) {
     CAPTURE(text);
     CHECK(message(text) == "--scale '" + std::string(text) + "': write NAME=FACTOR, with a factor from 0 to 1000000");

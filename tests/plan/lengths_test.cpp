@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "tests/support/refusal.hpp"
+
 using namespace moeline;
 
 namespace {
@@ -12,12 +14,7 @@ namespace {
 Lengths lengths(const std::string& text) { return read_lengths(Spec::parse("lengths.yaml", text)); }
 
 std::string refusal(const std::string& text) {
-  try {
-    (void)lengths(text);
-  } catch (const SpecError& error) {
-    return error.what();
-  }
-  return "";
+  return testing::refusal_of([&] { (void)lengths(text); });
 }
 
 double share_below(const Lengths& all, double length) {

@@ -7,7 +7,7 @@
 #include <sstream>
 
 #include "base/file.hpp"
-#include "experiments/cli/output/plan_output.hpp"
+#include "experiments/plan/solve.hpp"
 #include "tests/support/capture.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"

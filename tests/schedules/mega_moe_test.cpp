@@ -18,13 +18,7 @@ Setup mega_setup(const std::vector<std::string>& more = {}) {
   return read_setup(Spec::parse("scenario.yaml", kScenario), more);
 }
 
-std::vector<TaskId> mega_kernels(const Run& run) {
-  std::vector<TaskId> found;
-  for (TaskId id = 0; id < run.program.graph.size(); ++id) {
-    if (run.program.graph.task_name(id) == "mega_moe") found.push_back(id);
-  }
-  return found;
-}
+std::vector<TaskId> mega_kernels(const Run& run) { return tasks_of(run, "mega_moe"); }
 
 double gib_communicated(const Run& run) { return gib(run.inference()->memory.communication); }
 
@@ -42,11 +36,7 @@ TEST_CASE("a layer is attention, shared experts and one kernel that holds all SM
   const TaskGraph& graph = run.program.graph;
   CHECK(graph.task(kernels[0]).hold == Hold::resident);
   CHECK(graph.task(kernels[0]).sms == run.setup.machine.facts.sms);
-  double sent = 0;
-  for (const Usage& usage : graph.usages(kernels[0])) {
-    if (says(graph.resources()[usage.link].name, "NVLink out"))
-      sent = usage.rate * to_us(graph.task(kernels[0]).solo) * 1e3;
-  }
+  const double sent = carried(run, {kernels[0]}, "NVLink out") * 1e3;
   const Architecture& model = run.setup.model;
   const double rows = 64.0 * model.num_experts_per_tok;  // of this rank's experts; seven eighths come from others
   CHECK(sent == doctest::Approx(rows * 7 / 8 * model.hidden_size * (1 + 2)).epsilon(0.05));

@@ -1,9 +1,6 @@
 // Phases in pieces: what each waits for, that together they do the whole's work, and what they cost.
 #include <doctest/doctest.h>
 
-#include <map>
-
-#include "experiments/run/module_use.hpp"
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 
@@ -29,48 +26,16 @@ std::string pieces(int count, const std::string& by) {
   return "pieces: " + std::to_string(count) + "\npieces_by: " + by + "\n" + kInTurn;
 }
 
-struct KernelSpan {
-  Time start{}, end{};
-};
-
-// Of one kernel of each piece of a phase of layer 3.
-std::vector<KernelSpan> spans(const Run& run, const std::string& phase, const std::string& kernel) {
-  std::vector<KernelSpan> found;
-  const TaskGraph& graph = run.program.graph;
-  for (TaskId id = 0; id < graph.size(); ++id) {
-    const Phase& of = graph.phases()[graph.label(id).phase];
-    const bool is_it = of.rank == 0 && of.layer == 3 && of.name == phase;
-    if (is_it && says(graph.task_name(id), kernel))
-      found.push_back({run.timeline.spans[id].start, run.timeline.spans[id].end});
-  }
+// Of one kernel of layer 3, piece by piece.
+std::vector<Span> spans(const Run& run, const std::string& kernel) {
+  std::vector<Span> found;
+  for (const TaskId id : tasks_of(run, kernel, 3)) found.push_back(run.timeline.spans[id]);
   return found;
 }
 
-double solo_us_of(const Run& run, const std::string& kernel) {
-  double us = 0;
-  for (TaskId id = 0; id < run.program.graph.size(); ++id) {
-    if (says(run.program.graph.task_name(id), kernel)) us += to_us(run.program.graph.task(id).solo);
-  }
-  return us;
-}
+double solo_us_of(const Run& run, const std::string& kernel) { return solo_us(run, tasks_of(run, kernel)); }
 
-// GB/s x us, that the NIC sends.
-double sent(const Run& run) {
-  double bytes = 0;
-  const TaskGraph& graph = run.program.graph;
-  for (TaskId id = 0; id < graph.size(); ++id) {
-    for (const Usage& usage : graph.usages(id)) {
-      if (says(graph.resources()[usage.link].name, "NIC out")) bytes += usage.rate * to_us(graph.task(id).solo);
-    }
-  }
-  return bytes;
-}
-
-double flops(const Run& run) {
-  double sum = 0;
-  for (const auto& [module, use] : module_uses(run.setup, run.program, run.timeline)) sum += use.flops();
-  return sum;
-}
+double sent(const Run& run) { return carried(run, tasks_of(run, ""), "NIC out"); }
 
 bool same_spans(const Run& a, const Run& b) {
   return std::equal(a.timeline.spans.begin(), a.timeline.spans.end(), b.timeline.spans.begin(), b.timeline.spans.end(),
@@ -94,9 +59,9 @@ TEST_CASE("a piece waits for its own piece of the phase before, and the next lay
     CAPTURE(by);
     constexpr std::size_t kPieces = 4;
     const Run run = run_planned(pieces(kPieces, by));
-    const auto received = spans(run, "dispatch", "receive"), gate_up = spans(run, "mlp", "gate_up"),
-               down = spans(run, "mlp", "expert down"), issued = spans(run, "combine", "issue"),
-               wires = spans(run, "combine", "wire"), dispatched = spans(run, "dispatch", "wire");
+    const auto received = spans(run, "dispatch receive"), gate_up = spans(run, "expert gate_up"),
+               down = spans(run, "expert down"), issued = spans(run, "combine issue"),
+               wires = spans(run, "combine on the wire"), dispatched = spans(run, "dispatch on the wire");
     REQUIRE(received.size() == kPieces);
     REQUIRE(down.size() == kPieces);
     REQUIRE(issued.size() == kPieces);
@@ -112,11 +77,11 @@ TEST_CASE("a piece waits for its own piece of the phase before, and the next lay
 }
 
 TEST_CASE("a token's sum needs all of its experts: cut by expert, one kernel receives the combine") {
-  CHECK(spans(run_planned(pieces(4, "token")), "combine", "receive").size() == 4);
+  CHECK(spans(run_planned(pieces(4, "token")), "combine receive").size() == 4);
   const Run run = run_planned(pieces(4, "expert"));
-  const std::vector<KernelSpan> received = spans(run, "combine", "receive");
+  const std::vector<Span> received = spans(run, "combine receive");
   REQUIRE(received.size() == 1);
-  for (const KernelSpan& wire : spans(run, "combine", "wire")) CHECK(wire.end <= received.front().start);
+  for (const Span& wire : spans(run, "combine on the wire")) CHECK(wire.end <= received.front().start);
 }
 
 TEST_CASE("pieces together do the whole's work: FLOPs and bytes on the wire, however they are cut") {
@@ -126,7 +91,7 @@ TEST_CASE("pieces together do the whole's work: FLOPs and bytes on the wire, how
       CAPTURE(by);
       CAPTURE(count);
       const Run cut = run_planned(pieces(count, by));
-      CHECK(flops(cut) == doctest::Approx(flops(whole)).epsilon(1e-3));  // rows of an expert are whole numbers
+      CHECK(flops_of(cut) == doctest::Approx(flops_of(whole)).epsilon(1e-3));  // rows of an expert are whole numbers
       CHECK(sent(cut) == doctest::Approx(sent(whole)).epsilon(1e-6));
     }
   }
@@ -151,10 +116,9 @@ TEST_CASE("two micro-batches may be cut, too, of decode and of prefill") {
            folder.write(schedule + ".yaml", content_of(source("schedules/" + schedule + ".yaml")) + "pieces: 2\n");
   };
   const Run decode = run_decode({"layers=6", cut("decode-two-batch")});
-  CHECK(spans(decode, "mlp", "expert down").size() == 4);  // of two micro-batches
+  CHECK(spans(decode, "expert down").size() == 4);  // of two micro-batches
   const Run prefill = run_prefill({"layers=6", cut("prefill-two-batch")});
-  const auto dispatched = spans(prefill, "dispatch", "dispatch"), down = spans(prefill, "mlp", "expert down");
-  CHECK(down.size() == 4);
+  CHECK(spans(prefill, "expert down").size() == 4);
   CHECK(phase(prefill, "combine", 1, 3).start < phase(prefill, "mlp", 1, 3).end);
 }
 

@@ -4,7 +4,6 @@
 #include <numeric>
 #include <set>
 
-#include "experiments/run/module_use.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "schedules/lowering/block_release.hpp"
 #include "tests/support/inference.hpp"
@@ -22,26 +21,7 @@ Run run_single(const std::vector<std::string>& more = {}) {
   return run_decode(changes);
 }
 
-std::vector<std::string> with(std::vector<std::string> set, const std::string& more) {
-  set.push_back(more);
-  return set;
-}
-
-// Of layer 3 on rank 0, in order of their ids.
-std::vector<TaskId> tasks(const Run& run, const std::string& kernel) {
-  std::vector<TaskId> found;
-  const TaskGraph& graph = run.program.graph;
-  for (TaskId id = 0; id < graph.size(); ++id) {
-    const Phase& of = graph.phases()[graph.label(id).phase];
-    if (of.rank == 0 && of.layer == 3 && says(graph.task_name(id), kernel)) found.push_back(id);
-  }
-  return found;
-}
-
-double solo_us_of(const Run& run, const std::vector<TaskId>& ids) {
-  return std::accumulate(ids.begin(), ids.end(), 0.0,
-                         [&](double sum, TaskId id) { return sum + to_us(run.program.graph.task(id).solo); });
-}
+std::vector<TaskId> tasks(const Run& run, const std::string& kernel) { return tasks_of(run, kernel, 3); }
 
 }  // namespace
 
@@ -68,7 +48,7 @@ TEST_CASE("parts of a kernel take what it takes as a whole, on as many SMs") {
     const std::vector<TaskId> parts = tasks(run, kernel);
     const KernelWork& work = run.program.kernels[run.program.executions[parts.front()].kernel];
     const Price whole = price(work.op, work.conditions, run.setup.machine.facts, run.setup.kernels);
-    CHECK(solo_us_of(run, parts) == doctest::Approx(whole.solo_us).epsilon(1e-6));
+    CHECK(solo_us(run, parts) == doctest::Approx(whole.solo_us).epsilon(1e-6));
     double share = 0;
     for (const TaskId part : parts) {
       share += run.program.executions[part].share;
@@ -113,7 +93,7 @@ TEST_CASE("on paper: shared experts hide the dispatch as long as they last, and 
     single.emplace_back(batch);
     sequential.insert(sequential.end(), {batch, "schedule=sequential"});
     const Run beside = run_single(single), before = run_single(sequential);
-    const double wire = solo_us_of(before, tasks(before, "dispatch on the wire"));
+    const double wire = solo_us(before, tasks(before, "dispatch on the wire"));
     const double shared = to_us(phase(before, "shared", 0, 3).end - phase(before, "shared", 0, 3).start);
     CHECK(layer_us(before) - layer_us(beside) == doctest::Approx(std::min(wire, shared)).epsilon(0.05));
   }
@@ -124,21 +104,16 @@ TEST_CASE("on paper: the combine hides behind the down GEMM but for what the las
   std::vector<std::string> without = equal;
   without.emplace_back("comm.num_sms=0");
   const Run beside = run_single(equal), behind = run_single(without);
-  const double down = solo_us_of(behind, tasks(behind, "expert down"));
+  const double down = solo_us(behind, tasks(behind, "expert down"));
   const double sent =
-      solo_us_of(behind, tasks(behind, "combine issue")) + solo_us_of(behind, tasks(behind, "combine on the wire"));
+      solo_us(behind, tasks(behind, "combine issue")) + solo_us(behind, tasks(behind, "combine on the wire"));
   const double gain = layer_us(behind) - layer_us(beside);
   CHECK(gain > 0.5 * std::min(down, sent));
   CHECK(gain < std::min(down, sent));
 }
 
 TEST_CASE("with the combine beside it, a kernel does the same FLOPs, and counts once") {
-  const auto flops = [](const Run& run) {
-    double sum = 0;
-    for (const auto& [module, use] : module_uses(run.setup, run.program, run.timeline)) sum += use.flops();
-    return sum;
-  };
-  CHECK(flops(run_single()) == doctest::Approx(flops(run_single({"schedule=sequential"}))).epsilon(1e-6));
+  CHECK(flops_of(run_single()) == doctest::Approx(flops_of(run_single({"schedule=sequential"}))).epsilon(1e-6));
 }
 
 TEST_CASE("on Blackwell shared experts run beside the combine, on the SMs that it leaves, and 32 are its") {
@@ -181,8 +156,9 @@ TEST_CASE("one rank that stands for all waits for the slowest as all ranks do, w
     for (const char* sms : {"comm.num_sms=0", "comm.num_sms=8"}) {
       CAPTURE(schedule);
       CAPTURE(sms);
-      const std::vector<std::string> set = {schedule, sms, "workload.batch_size=64", "layers=16"};
-      const auto layer = [&](const char* ranks) { return layer_us(run_decode(with(set, ranks))); };
+      const auto layer = [&](const char* ranks) {
+        return layer_us(run_decode({schedule, sms, ranks, "workload.batch_size=64", "layers=16"}));
+      };
       CHECK(layer("ranks=folded") == doctest::Approx(layer("ranks=all")).epsilon(0.03));
     }
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/data.hpp"
 #include "tests/support/process.hpp"
 
 namespace moeline::testing {
@@ -103,21 +104,39 @@ inline void check_scenario_refused(const std::string& scenario, int line, const 
   check_refused({"simulate", file}, file + ":" + std::to_string(line) + ": ", says);
 }
 
-/// Changes the valid scenario in one place at a time.
-inline void check_changes(const std::vector<TextChange>& changes) {
+/// Changes a valid scenario in one place at a time.
+inline void check_changes_of(const std::string& scenario, const std::vector<TextChange>& changes) {
   for (const auto& [from, to, line, says] : changes) {
-    check_scenario_refused(replaced(kScenario, from, to), line, says);
+    check_scenario_refused(replaced(scenario, from, to), line, says);
+  }
+}
+inline void check_changes(const std::vector<TextChange>& changes) { check_changes_of(kScenario, changes); }
+
+/// A file that a scenario names under `key`. `line` 0: it is the whole of it.
+inline void check_named_refused(const std::string& scenario, const std::string& key, const std::string& content,
+                                int line, const std::string& says) {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("named.yaml", content);
+  const std::string place = line > 0 ? file + ":" + std::to_string(line) + ": " : file + ": ";
+  check_refused({"simulate", folder.write("scenario.yaml", scenario), "--set", key + "=" + file}, place, says);
+}
+
+/// Changes such a file in one place at a time.
+inline void check_changes_of_named(const std::string& scenario, const std::string& key, const std::string& content,
+                                   const std::vector<TextChange>& changes) {
+  for (const auto& [from, to, line, says] : changes) {
+    check_named_refused(scenario, key, replaced(content, from, to), line, says);
   }
 }
 
-/// Changes a file that the valid scenario can name under `key`, in one place at a time.
-inline void check_changes_of_named(const std::string& key, const std::string& file,
-                                   const std::vector<TextChange>& changes) {
-  const ValidScenario valid;
-  for (const auto& [from, to, line, says] : changes) {
-    const std::string changed = valid.folder.write("changed.yaml", replaced(file, from, to));
-    check_refused(valid.with({"--set", key + "=" + changed}), changed + ":" + std::to_string(line) + ": ", says);
-  }
+/// A scenario of this text.
+inline Outcome simulate_text(const std::string& scenario, Arguments more = {}) {
+  const TemporaryFolder folder;
+  more.insert(more.begin(), {"simulate", folder.write("scenario.yaml", scenario)});
+  return run_moeline(more);
 }
+
+/// A file of the source tree.
+inline std::string installed(const std::string& path) { return content_of(source(path)); }
 
 }  // namespace moeline::testing

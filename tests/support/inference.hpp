@@ -2,9 +2,11 @@
 #pragma once
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "experiments/run/module_use.hpp"
 #include "experiments/run/run.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/refusal.hpp"
@@ -48,6 +50,44 @@ inline double solo_us(const Run& run, const std::string& phase, const std::strin
   }
   FAIL("no kernel " << kernel << " in " << phase);
   return 0;
+}
+
+/// Kernels whose name has this part, in order of their tasks; of one layer of rank 0, where that is told.
+inline std::vector<TaskId> tasks_of(const Run& run, const std::string& kernel,
+                                    std::optional<std::uint32_t> layer = {}) {
+  std::vector<TaskId> found;
+  const TaskGraph& graph = run.program.graph;
+  for (TaskId id = 0; id < graph.size(); ++id) {
+    const Phase& of = graph.phases()[graph.label(id).phase];
+    const bool there = !layer || (of.rank == 0 && of.layer == *layer);
+    if (there && says(graph.task_name(id), kernel)) found.push_back(id);
+  }
+  return found;
+}
+
+inline double solo_us(const Run& run, const std::vector<TaskId>& tasks) {
+  double us = 0;
+  for (const TaskId id : tasks) us += to_us(run.program.graph.task(id).solo);
+  return us;
+}
+
+/// Over links of this name, at full speed: GB/s x us.
+inline double carried(const Run& run, const std::vector<TaskId>& tasks, const std::string& link) {
+  double sum = 0;
+  const TaskGraph& graph = run.program.graph;
+  for (const TaskId id : tasks) {
+    for (const Usage& usage : graph.usages(id)) {
+      if (says(graph.resources()[usage.link].name, link)) sum += usage.rate * to_us(graph.task(id).solo);
+    }
+  }
+  return sum;
+}
+
+/// Of the model, in the whole run.
+inline double flops_of(const Run& run) {
+  double sum = 0;
+  for (const auto& [module, use] : module_uses(run.setup, run.program, run.timeline)) sum += use.flops();
+  return sum;
 }
 
 }  // namespace moeline::testing

@@ -6,6 +6,7 @@
 #include "architecture/architecture.hpp"
 #include "base/error.hpp"
 #include "tests/support/cli.hpp"
+#include "tests/support/refusal.hpp"
 
 namespace moeline::testing {
 
@@ -40,14 +41,10 @@ inline Architecture load_config(const std::string& config) {
 inline std::string config_refusal(const std::string& config) {
   const TemporaryFolder folder;
   const std::string file = folder.write("config.json", config);
-  try {
-    (void)load_architecture(file);
-  } catch (const SpecError& error) {
-    const std::string message = error.what();
-    REQUIRE(message.starts_with(file));
-    return message.substr(file.size());
-  }
-  return "";
+  const std::string message = refusal_of([&] { (void)load_architecture(file); });
+  if (message.empty()) return "";
+  REQUIRE(message.starts_with(file));
+  return message.substr(file.size());
 }
 
 }  // namespace moeline::testing

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <concepts>
 #include <string>
 
 #include "base/error.hpp"
@@ -10,7 +11,7 @@
 namespace moeline::testing {
 
 /// What `work` is refused with; "" where it is not.
-template <class Work>
+template <std::invocable Work>
 std::string refusal_of(Work work) {
   try {
     work();
@@ -20,7 +21,7 @@ std::string refusal_of(Work work) {
   return "";
 }
 
-template <class Work>
+template <std::invocable Work>
 void check_refused_with(const std::string& says, Work work) {
   CAPTURE(says);
   const std::string said = refusal_of(work);

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/refusal.hpp"
 #include "tests/support/trace_edit.hpp"
 #include "trace/trace.hpp"
 
@@ -19,12 +20,7 @@ inline Trace read(const std::string& content, const std::string& name = "trace.j
 }
 
 inline std::string refusal(const std::filesystem::path& path) {
-  try {
-    (void)read_trace(path);
-  } catch (const SpecError& error) {
-    return error.what();
-  }
-  return "";
+  return refusal_of([&] { (void)read_trace(path); });
 }
 
 /// What is said about a file of this content, behind the file's name.

@@ -48,14 +48,4 @@ bool computes(const RankAnalysis& rank, std::uint32_t stream) {
   return std::find(rank.compute_streams.begin(), rank.compute_streams.end(), stream) != rank.compute_streams.end();
 }
 
-GapSum sum_of(const RankAnalysis& rank, GapCause cause) {
-  GapSum sum;
-  for (const Gap& gap : rank.gaps) {
-    if (gap.cause != cause) continue;
-    ++sum.count;
-    sum.sum += gap.length;
-  }
-  return sum;
-}
-
 }  // namespace moeline

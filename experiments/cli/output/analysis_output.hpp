@@ -46,10 +46,4 @@ struct Rates {
 /// The stream is one of those whose gaps are listed.
 [[nodiscard]] bool computes(const RankAnalysis& rank, std::uint32_t stream);
 
-struct GapSum {
-  std::size_t count = 0;
-  Time sum{};
-};
-[[nodiscard]] GapSum sum_of(const RankAnalysis& rank, GapCause cause);
-
 }  // namespace moeline

@@ -25,7 +25,4 @@ struct PlanResult {
 /// and GPU, with a front for each machine and the limit on TPOT.
 [[nodiscard]] Page plan_page(const PlanResult& result);
 
-/// The trade-offs of which no other is better in both, by tokens per second and user.
-[[nodiscard]] std::vector<TradeOff> pareto_front(std::vector<TradeOff> all);
-
 }  // namespace moeline
