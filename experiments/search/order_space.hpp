@@ -1,4 +1,4 @@
-// Which orders a plan of overlapped phases may have: its phases on two streams, and the data between them.
+// Which orders a plan of overlapped phases may have: its steps on two streams, and the data between them.
 #pragma once
 
 #include <cstddef>
@@ -10,29 +10,48 @@
 
 namespace moeline {
 
-/// Something that `after` needs from `before`, in the layer so many behind.
-struct SearchedData {
+/// What is ordered: an entry of a plan, or a bracket of them that take turns piece by piece.
+struct PlanStep {
+  std::vector<PlanEntry> entries;       ///< without their offsets
+  std::size_t first_unit = 0, end = 0;  ///< its units
+};
+
+/// A piece of an entry: what a stream executes at once. Whole entries are one unit.
+struct StepUnit {
+  std::size_t step = 0, entry = 0;
+  int piece = 0;
+  std::optional<std::size_t> wire{};  ///< the number of the low-latency transfer that it issues
+};
+
+/// Something that a unit needs from another one, in the layer so many behind.
+struct UnitData {
   std::size_t before = 0, after = 0;
   int layers = 0;
 };
 
-/// Entries are told by their number; those of the compute stream come first, as in the published plan.
+/// Steps and units are told by their numbers; those of the compute stream come first, as in the plan they are from.
 struct OrderSpace {
-  std::vector<PlanEntry> entries;  ///< without their offsets
-  std::size_t compute = 0;         ///< so many of them are on the compute stream
-  std::vector<SearchedData> data{};
-  std::vector<char> leads{};  ///< of every pair of entries, whether the first leads to the second within a layer
-  bool repeats = false;       ///< an entry may be of another layer than its turn: with two micro-batches
+  OverlapPlan plan;
+  std::vector<PlanStep> steps;
+  std::size_t compute = 0;  ///< so many steps are on the compute stream
+  bool repeats = false;     ///< a step may be of another layer than its turn: with two micro-batches
+  std::vector<StepUnit> units{};
+  std::size_t wires = 0;  ///< so many units issue a low-latency transfer
+  std::vector<UnitData> data{};
+  std::vector<char> leads{};  ///< of every pair of steps, whether the first leads to the second within a layer
 
   [[nodiscard]] bool leads_to(std::size_t before, std::size_t after) const {
-    return leads[before * entries.size() + after] != 0;
+    return leads[before * steps.size() + after] != 0;
   }
+  [[nodiscard]] const PlanEntry& entry(const StepUnit& unit) const { return steps[unit.step].entries[unit.entry]; }
+  [[nodiscard]] int micro_batch(std::size_t step) const { return steps[step].entries.front().micro_batch; }
 };
 
-/// An order of each stream. Turns follow each other without end, so that of repeating ones it says nothing where they
-/// begin: the first entry is the published one.
+/// An order of each stream's steps. Turns follow each other without end, so that of repeating ones it says nothing
+/// where they begin.
 struct PhaseOrder {
-  std::vector<std::size_t> compute, communication;
+  std::vector<std::size_t> compute;
+  std::vector<std::size_t> communication{};
   int shift = 0;  ///< layers that micro-batch 1's transfers are behind those of 0, beyond what the order says
 
   auto operator<=>(const PhaseOrder&) const = default;
@@ -44,21 +63,11 @@ struct PhaseOrder {
 [[nodiscard]] PlanContents searched_contents(const Setup& setup);
 
 [[nodiscard]] PhaseOrder order_of(const OverlapPlan& plan, const OrderSpace& space);
-/// With the offsets that the data ask for. Nothing where the order cannot run, or no plan can say it.
+/// One micro-batch after the other, each in the order of its data. REQUIRES: turns repeat.
+[[nodiscard]] PhaseOrder plain_order(const OrderSpace& space);
+/// Layers that each step is ahead of its turn: one that stands in front of what it needs is of the layer before.
+[[nodiscard]] std::vector<int> offsets_of(const PhaseOrder& order, const OrderSpace& space);
+/// With these offsets. Nothing where no plan can say them.
 [[nodiscard]] std::optional<OverlapPlan> plan_of(const PhaseOrder& order, const OrderSpace& space);
-
-/// By entry, in us: of its kernels alone on their stream, and from their end until what it gives is there.
-struct EntryTimes {
-  std::vector<double> us, lag_us;
-};
-/// What a layer takes at least in this order: the maximum cycle ratio of the entries, each as fast as alone.
-[[nodiscard]] double least_layer_us(const PhaseOrder& order, const OrderSpace& space, const EntryTimes& times);
-/// The same of any order: by the data alone, and by the entries of each stream.
-[[nodiscard]] double least_layer_us(const OrderSpace& space, const EntryTimes& times);
-
-/// How many orders there are at most: some cannot run.
-[[nodiscard]] double order_count(const OrderSpace& space);
-/// All of them. REQUIRES: there are not too many.
-[[nodiscard]] std::vector<PhaseOrder> all_orders(const OrderSpace& space);
 
 }  // namespace moeline

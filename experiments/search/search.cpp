@@ -1,60 +1,42 @@
 #include "experiments/search/search.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <limits>
 #include <mutex>
-#include <optional>
-#include <set>
 
 #include "base/parallel.hpp"
-#include "base/random.hpp"
 #include "experiments/run/build_program.hpp"
 #include "experiments/run/run_metrics.hpp"
-#include "experiments/search/entry_times.hpp"
-#include "schedules/scenario/fold.hpp"
+#include "experiments/search/orders_below.hpp"
+#include "experiments/search/unit_times.hpp"
 
 namespace moeline {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kFewPlans = 20'000;  // that are all tried
+constexpr double kEqual = 1e-4;  // a picosecond of a kernel, or a layer that still settles
 using Clock = std::chrono::steady_clock;
 
-// One number of SMs and one side set, for which kernels take what they take.
+// A variant, for which kernels take what they take.
 struct Place {
-  Setup setup;  ///< with the published order
+  const Variant* variant = nullptr;
   OrderSpace space;
-  PhaseOrder published{};
-  EntryTimes times{};
-  double bound_us = 0;  ///< of any order
+  PhaseOrder own{};  ///< the plan's
+  UnitTimes times{};
+  double floor_us = 0;
+  double orders = 1;
 };
 
 struct Leaf {
   const Place* place = nullptr;
-  PhaseOrder order;
-  std::optional<OverlapPlan> plan{};  ///< of the order; nothing where it cannot run
+  BoundedOrder order;
+  std::size_t turn = 0;  ///< in which it is tried: so that no variant waits for all of another's orders
   double us = kNever;
 };
-
-bool faster(const Leaf& a, const Leaf& b) { return std::tie(a.us, a.order) < std::tie(b.us, b.order); }
-
-// One rank that stands for all, and layers that are alike once.
-Setup quick(const SearchRequest& request, std::optional<int> num_sms) {
-  std::vector<std::string> assignments = request.assignments;
-  assignments.insert(assignments.end(), {"ranks=folded", "samples=1"});
-  if (num_sms) assignments.push_back(fmt::format("comm.num_sms={}", *num_sms));
-  Setup setup = load_setup(request.scenario, assignments);
-  return setup.scenario.phase() == WorkloadPhase::train ? setup : folded(std::move(setup));
-}
-
-Setup with_plan(const Setup& setup, OverlapPlan plan) {
-  Setup with = setup;
-  with.scenario.plan = std::make_shared<const OverlapPlan>(std::move(plan));
-  return with;
-}
 
 // Infinite where the streams wait for each other after all.
 double simulated_us(const Setup& setup) {
@@ -65,219 +47,216 @@ double simulated_us(const Setup& setup) {
   }
 }
 
-std::vector<std::vector<std::string>> side_sets(const SearchRequest& request, const OverlapPlan& plan) {
-  if (!request.sides) return {plan.side};
-  std::vector<std::string> weights;
-  for (const PlanEntry& entry : plan.compute) {
-    if (entry.phase.ends_with("(W)")) weights.push_back(entry.phase);
-  }
-  if (weights.empty()) {
-    throw SpecError(request.scenario.string(), 0,
-                    "--over side: there are no weight gradients that a side stream could take");
-  }
-  std::vector<std::vector<std::string>> sets;
-  for (std::size_t bits = 0; bits < (std::size_t{1} << weights.size()); ++bits) {
-    sets.emplace_back();
-    for (std::size_t i = 0; i < weights.size(); ++i) {
-      if ((bits >> i & 1U) != 0) sets.back().push_back(weights[i]);
-    }
-  }
-  return sets;
+// Kernels beside a combine that is released block by block have fewer SMs, and which those are goes by the order: in
+// this one none but the GEMM is.
+Program least_program(const Setup& setup, const OrderSpace& space) {
+  if (!space.repeats) return build_program(setup);
+  return build_program(with_plan(setup, *plan_of(plain_order(space), space)));
 }
 
-Place place_of(const Setup& setup, const std::vector<std::string>& side) {
-  OverlapPlan plan = searched_plan(setup);
-  plan.side = side;
-  Place place{.setup = with_plan(setup, plan), .space = order_space(setup)};
-  place.published = order_of(plan, place.space);
-  const Program program = build_program(place.setup);
-  const LayerRange layers = moe_layers(setup);
-  place.times = entry_times(program, place.space, layers);
-  place.bound_us = std::max(least_layer_us(place.space, place.times), busiest_resource_us(program, layers));
+Place place_of(const Variant& variant, bool orders) {
+  Place place{.variant = &variant, .space = order_space(variant.setup)};
+  place.own = order_of(place.space.plan, place.space);
+  const Program program = least_program(variant.setup, place.space);
+  const LayerRange layers = moe_layers(variant.setup);
+  place.times = unit_times(program, place.space, layers);
+  place.floor_us = std::max(least_layer_us(place.space, place.times), busiest_resource_us(program, layers));
+  if (orders) place.orders = order_count(place.space);
   return place;
-}
-
-std::optional<OverlapPlan> plan_at(const Place& place, const PhaseOrder& order) {
-  std::optional<OverlapPlan> plan = plan_of(order, place.space);
-  if (plan) plan->side = place.setup.scenario.plan->side;
-  return plan;
-}
-
-PhaseOrder moved(PhaseOrder order, std::size_t steps, Random& random) {
-  for (std::size_t step = 0; step < steps; ++step) {
-    const std::size_t compute = order.compute.size(), all = compute + order.communication.size();
-    auto& stream = random.next() % all < compute ? order.compute : order.communication;
-    const std::size_t from = random.next() % stream.size(), to = random.next() % stream.size();
-    const std::size_t entry = stream[from];
-    stream.erase(stream.begin() + static_cast<std::ptrdiff_t>(from));
-    stream.insert(stream.begin() + static_cast<std::ptrdiff_t>(to), entry);
-  }
-  return order;
 }
 
 class Search {
  public:
   Search(const SearchRequest& request, const Progress& progress)
-      : request_(request), progress_(progress), asked_(quick(request, {})) {
-    if (request.num_sms.empty()) add_places(asked_);
-    for (const int num_sms : request.num_sms) add_places(quick(request, num_sms));
+      : request_(request), progress_(progress), asked_(quick_setup(request)), variants_(variants_of(request)) {
+    result_.us.published = layer_us(run_scenario(asked_));
+    result_.us.best = asked_.scenario.kind().plan.empty() ? kNever : result_.us.published;
+    result_.refused = variants_.refused;
+    result_.floor_us = kNever;
+    for (const Variant& variant : variants_.variants) add(variant);
+    if (places_.empty()) throw SpecError(request.scenario.string(), 0, result_.refused.front().why);
   }
 
   SearchResult run() && {
-    result_.us.published = layer_us(run_scenario(asked_));
-    result_.bound_us = kNever;
-    for (const Place& place : places_) {
-      result_.bound_us = std::min(result_.bound_us, place.bound_us);
-      result_.plans += request_.orders ? order_count(place.space) : 1;
-    }
-    try_published_orders();
-    result_.exhaustive = !request_.orders;
-    if (request_.orders) result_.plans <= kFewPlans ? try_all() : climb();
+    try_own_orders();
+    if (request_.orders) try_orders();
     finish();
     return std::move(result_);
   }
 
  private:
-  void add_places(const Setup& setup) {
-    for (const std::vector<std::string>& side : side_sets(request_, searched_plan(setup))) {
-      places_.push_back(place_of(setup, side));
+  // What the variant does not allow, more pieces than experts, is told.
+  void add(const Variant& variant) {
+    try {
+      places_.push_back(place_of(variant, request_.orders));
+    } catch (const SpecError& error) {
+      if (variants_.variants.size() == 1) throw;
+      add_refused(error, result_.refused);
+      return;
     }
+    result_.plans += places_.back().orders;
+    result_.floor_us = std::min(result_.floor_us, places_.back().floor_us);
   }
 
   [[nodiscard]] bool in_time() const {
     return request_.seconds == 0 || std::chrono::duration<double>(Clock::now() - begin_).count() < request_.seconds;
   }
 
-  // Nothing can be faster.
-  [[nodiscard]] bool meets_bound(double us) const { return us <= result_.bound_us * (1 + kEqual); }
+  // What is not faster than that is no better.
+  [[nodiscard]] double limit_us() const { return result_.us.best * (1 - kEqual); }
 
-  // Simulates those that are worth it, in parallel: the same ones whatever the number of threads. `most_us`: what is
-  // no faster even without neighbours is not.
-  void evaluate(std::vector<Leaf>& leaves, double most_us, bool reports) {
-    std::size_t done = 0;
-    parallel_for(leaves.size(), request_.workers, [&](std::size_t i) {
-      Leaf& leaf = leaves[i];
-      const Place& place = *leaf.place;
-      if (!leaf.plan) leaf.plan = plan_at(place, leaf.order);
-      const bool begins = leaf.plan && in_time();
-      const double least_us = begins ? least_layer_us(leaf.order, place.space, place.times) : 0;
-      const bool worth = begins && least_us < most_us;
+  // In parallel; noted in order, so that the answer is the same with any number of threads.
+  void simulate(std::vector<Leaf>::iterator first, std::vector<Leaf>::iterator last) {
+    parallel_for(static_cast<std::size_t>(last - first), request_.workers, [&](std::size_t i) {
+      Leaf& leaf = first[static_cast<std::ptrdiff_t>(i)];
+      const double us = simulated_us(setup_of(leaf));
       // A few layers may take a little less than such layers do in the long run.
-      if (worth) leaf.us = std::max(least_us, simulated_us(with_plan(place.setup, *leaf.plan)));
-      const std::scoped_lock lock(mutex_);
-      if (!leaf.plan || (worth && leaf.us == kNever)) ++result_.impossible;
-      if (leaf.plan && !begins) late_ = true;
-      if (begins && !worth) ++result_.pruned;
-      if (worth && leaf.us < kNever) note(leaf);
-      if (reports) progress_("orders", ++done, leaves.size());
+      leaf.us = us == kNever ? kNever : std::max(leaf.order.least_us, us);
     });
+    for (auto leaf = first; leaf != last; ++leaf) note(*leaf);
   }
 
   void note(const Leaf& leaf) {
+    if (leaf.us == kNever) return static_cast<void>(++result_.impossible);
     ++result_.evaluated;
     if (leaf.us < result_.us.published * (1 - kEqual)) ++result_.faster;
-    if (best_.place == nullptr || faster(leaf, best_)) best_ = leaf;
+    Leaf& best = best_of_[static_cast<std::size_t>(leaf.place - places_.data())];
+    if (leaf.us < best.us) best = leaf;
+    result_.us.best = std::min(result_.us.best, leaf.us);
   }
 
-  // The published order with each number of SMs and side set.
-  void try_published_orders() {
-    for (const Place& place : places_) {
-      note({&place, place.published, *place.setup.scenario.plan, simulated_us(place.setup)});
+  // The plan of each variant as it is.
+  void try_own_orders() {
+    best_of_.resize(places_.size());
+    std::vector<Leaf> leaves;
+    for (const Place& place : places_) leaves.push_back({&place, {place.floor_us, place.own}});
+    simulate(leaves.begin(), leaves.end());
+  }
+
+  // Those that may be faster, the most promising first.
+  void try_orders() {
+    std::vector<Leaf> leaves = promising();
+    std::sort(leaves.begin(), leaves.end(), [](const Leaf& a, const Leaf& b) {
+      return std::tie(a.turn, a.order.least_us, a.place, a.order.order) <
+             std::tie(b.turn, b.order.least_us, b.place, b.order.order);
+    });
+    constexpr std::ptrdiff_t kRound = 32;
+    auto left = leaves.begin();
+    while (left != leaves.end() && result_.evaluated < request_.most && in_time()) {
+      const auto worth = [&](const Leaf& leaf) { return leaf.order.least_us < limit_us(); };
+      const auto first = std::find_if(left, leaves.end(), worth);
+      left = std::find_if_not(first, leaves.end() - first > kRound ? first + kRound : leaves.end(), worth);
+      simulate(first, left);
+      progress_("plans", static_cast<std::size_t>(left - leaves.begin()), leaves.size());
     }
+    for (; left != leaves.end(); ++left) bound_us_ = std::min(bound_us_, left->order.least_us);
   }
 
-  void try_all() {
+  std::vector<Leaf> promising() {
+    constexpr std::size_t kTurn = 32;
     std::vector<Leaf> leaves;
     for (const Place& place : places_) {
-      for (PhaseOrder& order : all_orders(place.space)) {
-        if (order != place.published) leaves.push_back({&place, std::move(order)});
+      if (place.floor_us >= limit_us()) continue;
+      if (!in_time()) {
+        bound_us_ = std::min(bound_us_, place.floor_us);
+        continue;
       }
-    }
-    evaluate(leaves, result_.us.published, true);
-    result_.exhaustive = !late_;
-  }
-
-  // Orders that run and were not seen before, so many steps away.
-  static std::vector<Leaf> neighbours(const Leaf& here, std::size_t steps, std::set<PhaseOrder>& seen, Random& random) {
-    constexpr std::size_t kRound = 16, kTries = 64 * kRound;
-    std::vector<Leaf> round;
-    for (std::size_t i = 0; round.size() < kRound && i < kTries; ++i) {
-      PhaseOrder order = moved(here.order, steps, random);
-      if (!seen.insert(order).second) continue;
-      if (auto plan = plan_at(*here.place, order)) round.push_back({here.place, std::move(order), std::move(plan)});
-    }
-    return round;
-  }
-
-  // To the best neighbour of the best plan so far; where none is better, several steps away from it.
-  void climb() {
-    for (const Place& place : places_) {
-      Random random(request_.seed, static_cast<std::uint64_t>(&place - places_.data()));
-      std::set<PhaseOrder> seen = {place.published};
-      Leaf here{.place = &place, .order = place.published, .us = result_.us.published};
-      std::size_t steps = 1;
-      const std::size_t share = request_.most / places_.size();
-      const std::size_t until = result_.evaluated + share;
-      for (std::size_t i = 0; i < share && result_.evaluated < until && in_time() && !meets_bound(best_.us); ++i) {
-        std::vector<Leaf> round = neighbours(here, steps, seen, random);
-        evaluate(round, std::min(best_.us, result_.us.published), false);
-        progress_("plans", result_.evaluated, request_.most);
-        const auto next = std::min_element(round.begin(), round.end(), faster);
-        if (next != round.end() && next->us < here.us) {
-          here = *next;
-          steps = 1;
-        } else {
-          steps = steps % 4 + 1;
-          if (steps == 1 && best_.place == &place) here = best_;
-        }
+      OrdersBelow below = orders_below(limit_us(), place.space, place.times, request_.workers);
+      result_.impossible += below.impossible;
+      std::size_t number = 0;
+      for (BoundedOrder& order : below.orders) {
+        order.least_us = std::max(order.least_us, place.floor_us);
+        if (order.order != place.own) leaves.push_back({&place, std::move(order), number++ / kTurn});
       }
+      progress_("variants", static_cast<std::size_t>(&place - places_.data()) + 1, places_.size());
     }
+    return leaves;
   }
 
   void finish() {
-    const bool beaten = best_.us < result_.us.published;
-    const Setup& setup = beaten ? best_.place->setup : asked_;
-    result_.us.best = beaten ? best_.us : result_.us.published;
-    result_.plan = beaten ? *best_.plan : searched_plan(asked_);
-    result_.num_sms = setup.scenario.comm.num_sms;
-    result_.proven = result_.exhaustive || meets_bound(result_.us.best);
-    result_.text = plan_text(result_.plan, searched_contents(asked_), head());
-    confirm();
+    result_.bound_us = std::min(bound_us_, result_.us.best);
+    result_.exhaustive = result_.bound_us >= limit_us();
+    if (result_.exhaustive) {
+      result_.bound_us = result_.us.best;
+      result_.pruned = result_.plans - static_cast<double>(result_.evaluated) - result_.impossible;
+    }
+    choose(best_variants());
+    result_.plan = searched_plan(result_.best);
+    result_.text = plan_text(result_.plan, searched_contents(result_.best), head());
+  }
+
+  // The best plan of each variant that has one, the fastest first, and few of them.
+  [[nodiscard]] std::vector<Leaf> best_variants() const {
+    constexpr std::size_t kVariants = 8;
+    std::vector<Leaf> best;
+    std::copy_if(best_of_.begin(), best_of_.end(), std::back_inserter(best),
+                 [](const Leaf& leaf) { return leaf.us < kNever; });
+    std::stable_sort(best.begin(), best.end(), [](const Leaf& a, const Leaf& b) { return a.us < b.us; });
+    if (best.size() > kVariants) best.resize(kVariants);
+    return best;
+  }
+
+  // The scenario's own where none is faster. Where it simulates all ranks, these decide.
+  void choose(const std::vector<Leaf>& best) {
+    const Setup asked = load_setup(request_.scenario, request_.assignments);
+    std::vector<double> us;
+    for (const Leaf& leaf : best) us.push_back(leaf.us);
+    if (asked.every_rank) us = all_ranks_us(asked, best);
+    const auto least = std::min_element(us.begin(), us.end());
+    const double own_us = asked.every_rank ? result_.all_ranks_us->published : result_.us.published;
+    const bool keeps = !asked_.scenario.kind().plan.empty() && (us.empty() || *least >= own_us * (1 - kEqual));
+    result_.chosen_us = result_.us.published;
+    result_.best = asked_;
+    if (!keeps) {
+      const Leaf& leaf = best[static_cast<std::size_t>(least - us.begin())];
+      result_.chosen_us = leaf.us;
+      result_.best = setup_of(leaf);
+      result_.changes = leaf.place->variant->changes;
+    }
+    if (asked.every_rank) result_.all_ranks_us->best = keeps ? own_us : *least;
+  }
+
+  [[nodiscard]] static Setup setup_of(const Leaf& leaf) {
+    const Setup& setup = leaf.place->variant->setup;
+    const bool is_own = leaf.order.order == leaf.place->own;
+    return is_own ? setup : with_plan(setup, *plan_of(leaf.order.order, leaf.place->space));
+  }
+
+  std::vector<double> all_ranks_us(const Setup& asked, const std::vector<Leaf>& best) {
+    result_.all_ranks_us = PlanTimes{.published = layer_us(run_scenario(asked))};
+    std::vector<double> us(best.size());
+    std::size_t done = 0;
+    std::mutex mutex;
+    parallel_for(best.size(), request_.workers, [&](std::size_t i) {
+      std::vector<std::string> assignments = request_.assignments;
+      const std::vector<std::string>& changes = best[i].place->variant->changes;
+      assignments.insert(assignments.end(), changes.begin(), changes.end());
+      us[i] = simulated_us(with_plan(load_setup(request_.scenario, assignments), *setup_of(best[i]).scenario.plan));
+      const std::scoped_lock lock(mutex);
+      progress_("plans with all ranks", ++done, best.size());
+    });
+    return us;
   }
 
   [[nodiscard]] std::string head() const {
-    const Scenario& s = asked_.scenario;
+    const Scenario& s = result_.best.scenario;
     return fmt::format(
         "# Found by `moeline search` for {} on {} ({}), {}, EP{}, {} communication SMs: {:.1f} us a layer, where the "
         "plan\n"
         "# of the scenario takes {:.1f} and none can take less than {:.1f}. {}\n",
-        s.model, s.hardware, s.kernels, s.schedule, s.parallelism.ep, result_.num_sms, result_.us.best,
+        s.model, s.hardware, s.kernels, s.schedule, s.parallelism.ep, s.comm.num_sms, result_.chosen_us,
         result_.us.published, result_.bound_us,
-        result_.proven ? "Nothing searched for is faster." : "Not every order was tried.");
+        result_.exhaustive ? "Nothing searched for is faster." : "Not every order was tried.");
   }
-
-  void confirm() {
-    const Setup asked = load_setup(request_.scenario, request_.assignments);
-    if (!asked.every_rank) return;
-    std::vector<std::string> assignments = request_.assignments;
-    if (!request_.num_sms.empty()) assignments.push_back(fmt::format("comm.num_sms={}", result_.num_sms));
-    PlanTimes us{.published = layer_us(run_scenario(asked))};
-    progress_("plans with all ranks", 1, 2);
-    us.best = simulated_us(with_plan(load_setup(request_.scenario, assignments), result_.plan));
-    progress_("plans with all ranks", 2, 2);
-    result_.all_ranks_us = us;
-  }
-
-  static constexpr double kEqual = 1e-4;  // a picosecond of a kernel, or a layer that still settles
 
   const SearchRequest& request_;
   const Progress& progress_;
   Clock::time_point begin_ = Clock::now();
   Setup asked_;
+  Variants variants_;
   std::vector<Place> places_;
-  std::mutex mutex_;
-  Leaf best_;
-  bool late_ = false;
+  std::vector<Leaf> best_of_;  ///< of each place
+  double bound_us_ = kNever;   ///< of what was not tried
   SearchResult result_;
 };
 

@@ -15,20 +15,22 @@ std::string row(const char* what, double us, const std::string& note) {
   return fmt::format("{:<32} {:>12.1f}   {}\n", what, us, note);
 }
 
-std::string counts(const SearchRequest& request, const SearchResult& r) {
+std::string counts(const SearchResult& r) {
   std::string text =
-      fmt::format("{} plans simulated, {} ruled out by what they take at least, {} cannot run; of {:.0f} at most\n",
+      fmt::format("{} plans simulated, {:.0f} ruled out by what they take at least, {:.0f} cannot run; of {:.0f}\n",
                   r.evaluated, r.pruned, r.impossible, r.plans);
   if (r.exhaustive) {
-    text += fmt::format("every one was tried or ruled out: the best is the best there is; {} beat the scenario's own\n",
-                        r.faster);
-  } else if (r.proven) {
-    text += "proven by the bound: nothing is faster\n";
-  } else {
-    text +=
-        fmt::format("not every one was tried (seed {}): a better one may be left, down to the bound\n", request.seed);
+    return text +
+           fmt::format("the best is the best there is; {} of those simulated beat the scenario's own\n", r.faster);
   }
-  return text;
+  return text + "not every one was tried: a better one may be left, down to the bound\n";
+}
+
+// What a scenario needs for the plan.
+std::string set_options(const SearchResult& r, const std::string& plan) {
+  std::string text;
+  for (const std::string& change : r.changes) text += " --set " + change;
+  return text + " --set overlap=" + plan;
 }
 
 void add(Json& json, const PlanTimes& us) { json.add("published_us", us.published).add("best_us", us.best); }
@@ -43,9 +45,14 @@ std::string search_table(const SearchRequest& request, const SearchResult& r) {
   if (r.all_ranks_us) {
     text += row("scenario's plan, all ranks", r.all_ranks_us->published, "");
     text += row("best plan, all ranks", r.all_ranks_us->best, gained(*r.all_ranks_us));
+    if (r.chosen_us > r.us.best) text += row("the same, one rank", r.chosen_us, "another one is best of one rank");
   }
-  text += "\n" + counts(request, r);
-  if (!request.num_sms.empty()) text += fmt::format("communication SMs: {}\n", r.num_sms);
+  text += row("no order of these kernels", r.floor_us, "by data, streams and links alone");
+  text += "\n" + counts(r);
+  for (const RefusedVariants& refused : r.refused) {
+    text += fmt::format("not searched ({} variants): {}\n", refused.count, refused.why);
+  }
+  if (!r.changes.empty()) text += fmt::format("simulate it with{}\n", set_options(r, "FILE"));
   return text + "\n" + r.text;
 }
 
@@ -53,19 +60,24 @@ std::string search_json(const SearchRequest& request, const SearchResult& r, con
   Json json;
   json.open().add("schema_version", 1).add("scenario", request.scenario.string());
   add(json, r.us);
-  json.add("bound_us", r.bound_us).add("gain", gain(r.us), 6).add("gap", gap(r), 6);
-  json.add("evaluated", r.evaluated).add("pruned", r.pruned).add("impossible", r.impossible);
-  json.add("plans", r.plans, 0)
-      .add("faster_than_published", r.faster)
-      .flag("exhaustive", r.exhaustive)
-      .flag("proven", r.proven);
+  json.add("bound_us", r.bound_us).add("floor_us", r.floor_us).add("gain", gain(r.us), 6).add("gap", gap(r), 6);
+  json.add("evaluated", r.evaluated).add("pruned", r.pruned, 0).add("impossible", r.impossible, 0);
+  json.add("plans", r.plans, 0).add("faster_than_published", r.faster).flag("exhaustive", r.exhaustive);
+  json.add("chosen_us", r.chosen_us);
   if (r.all_ranks_us) {
     json.open("all_ranks");
     add(json, *r.all_ranks_us);
     json.add("gain", gain(*r.all_ranks_us), 6).close();
   }
-  json.open("choices").add("num_sms", r.num_sms).add("side", r.plan.side).add("plan_text", r.text).close();
-  json.add("plan", plan).add("seed", static_cast<std::int64_t>(request.seed)).close();
+  json.open_list("not_searched");
+  for (const RefusedVariants& refused : r.refused) {
+    json.open().add("why", refused.why).add("variants", refused.count).close();
+  }
+  json.close_list();
+  json.open("choices").add("schedule", r.best.scenario.schedule).add("num_sms", r.best.scenario.comm.num_sms);
+  json.add("pieces", r.plan.pieces).add("pieces_by", word_of(r.plan.pieces_by)).add("side", r.plan.side);
+  json.add("set", r.changes).add("plan_text", r.text).close();
+  json.add("plan", plan).close();
   return json.text();
 }
 

@@ -1,7 +1,7 @@
-// What the entries of a plan, and a layer of a program, take at least: each kernel as fast as alone.
+// What the units of a plan, and a layer of a program, take at least: each kernel as fast as alone.
 #pragma once
 
-#include "experiments/search/order_space.hpp"
+#include "experiments/search/turn_graph.hpp"
 #include "schedules/lowering/program.hpp"
 
 namespace moeline {
@@ -15,9 +15,9 @@ struct LayerRange {
 };
 [[nodiscard]] LayerRange moe_layers(const Setup& setup);
 
-/// In the layer where each is shortest. An entry takes no less than the kernels that one stream has of it, their launch
+/// In the layer where each is shortest. A unit takes no less than the kernels that one stream has of it, their launch
 /// gaps included; a low-latency transfer gives its tokens no sooner than the wire allows.
-[[nodiscard]] EntryTimes entry_times(const Program& program, const OrderSpace& space, const LayerRange& layers);
+[[nodiscard]] UnitTimes unit_times(const Program& program, const OrderSpace& space, const LayerRange& layers);
 
 /// The most that a pool or a link has to do in a layer, over its capacity; of the layer that has least to do. Whatever
 /// the order.

@@ -1,0 +1,32 @@
+// Branch and bound: the orders of a space that may be faster than a given time, each with what it takes at least.
+#pragma once
+
+#include <vector>
+
+#include "experiments/search/turn_graph.hpp"
+
+namespace moeline {
+
+struct BoundedOrder {
+  double least_us = 0;
+  PhaseOrder order;
+
+  auto operator<=>(const BoundedOrder&) const = default;
+};
+
+struct OrdersBelow {
+  std::vector<BoundedOrder> orders;  ///< those that take less at least, by that
+  double impossible = 0;             ///< so many wait for themselves, or no plan can say them
+};
+
+/// How many orders there are: that respect the data of each stream.
+[[nodiscard]] double order_count(const OrderSpace& space);
+
+/// The same orders with any number of threads. Two micro-batches on one stream are orders of either, merged (decode has
+/// two million): a beginning that already takes `us` is not gone on with. All others are looked at one by one.
+[[nodiscard]] OrdersBelow orders_below(double us, const OrderSpace& space, const UnitTimes& times, std::size_t workers);
+
+/// All of them. REQUIRES: two streams, or one micro-batch; else there are too many.
+[[nodiscard]] std::vector<PhaseOrder> all_orders(const OrderSpace& space);
+
+}  // namespace moeline

@@ -1,0 +1,181 @@
+#include "experiments/search/turn_graph.hpp"
+
+#include <algorithm>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/howard_cycle_ratio.hpp>
+
+namespace moeline {
+namespace {
+
+// `after` starts so long after `before`, so many turns later.
+struct TurnEdge {
+  std::size_t before = 0, after = 0;
+  double us = 0;
+  int turns = 0;
+};
+
+// Starts of units; of each low-latency transfer also the end of its issue, and the start and the end of its wire.
+struct TurnGraph {
+  std::size_t nodes = 0;
+  std::vector<TurnEdge> edges{};
+};
+
+struct TransferNodes {
+  std::size_t issued = 0, wire = 0, sent = 0;
+};
+
+// REQUIRES: the unit issues one.
+TransferNodes transfer_of(std::size_t unit, const OrderSpace& space) {
+  const std::size_t first = space.units.size() + 3 * *space.units[unit].wire;
+  return {first, first + 1, first + 2};
+}
+
+// What a stream executes in a row: from the start at `first` until so long after `last`.
+struct Link {
+  std::size_t first = 0, last = 0;
+  double us = 0;
+};
+using Chain = std::vector<Link>;
+
+void add_chain(const Chain& chain, TurnGraph& graph) {
+  for (std::size_t i = 0; i + 1 < chain.size(); ++i) {
+    graph.edges.push_back({chain[i].last, chain[i + 1].first, chain[i].us});
+  }
+}
+
+// A stream: some links come first, then those of each lane.
+void add_stream(const Chain& first, const std::vector<Chain>& lanes, TurnGraph& graph) {
+  add_chain(first, graph);
+  bool ends = !first.empty();
+  for (const Chain& lane : lanes) {
+    if (lane.empty()) continue;
+    add_chain(lane, graph);
+    if (!first.empty()) graph.edges.push_back({first.back().last, lane.front().first, first.back().us});
+    const Link& next = first.empty() ? lane.front() : first.front();
+    graph.edges.push_back({lane.back().last, next.first, lane.back().us, 1});
+    ends = false;
+  }
+  if (ends) graph.edges.push_back({first.back().last, first.front().first, first.back().us, 1});
+}
+
+enum class StreamKind { kernels, issues, wires };
+Chain chain_of(const std::vector<std::size_t>& steps, StreamKind kind, const OrderSpace& space,
+               const UnitTimes& times) {
+  Chain chain;
+  for (const std::size_t step : steps) {
+    for (std::size_t unit = space.steps[step].first_unit; unit < space.steps[step].end; ++unit) {
+      if (kind == StreamKind::kernels && !times[unit].beside) chain.push_back({unit, unit, times[unit].us});
+      if (kind == StreamKind::kernels || !space.units[unit].wire) continue;
+      const TransferNodes nodes = transfer_of(unit, space);
+      if (kind == StreamKind::issues && times[unit].beside) chain.push_back({unit, nodes.issued});
+      if (kind == StreamKind::wires) chain.push_back({nodes.wire, nodes.sent});
+    }
+  }
+  return chain;
+}
+
+void add_compute(const PartialOrder& order, const OrderSpace& space, const UnitTimes& times, TurnGraph& graph) {
+  for (const StreamKind kind : {StreamKind::kernels, StreamKind::issues, StreamKind::wires}) {
+    std::vector<Chain> lanes;
+    for (const auto& lane : order.lanes) lanes.push_back(chain_of(lane, kind, space, times));
+    add_stream(chain_of(order.first, kind, space, times), lanes, graph);
+  }
+}
+
+void add_transfer(const TransferNodes& nodes, std::size_t unit, const UnitTime& time, TurnGraph& graph) {
+  graph.edges.push_back({unit, nodes.issued, time.us});
+  graph.edges.push_back({unit, nodes.wire, time.beside ? time.first_us : time.us});
+  graph.edges.push_back({nodes.wire, nodes.sent, time.wire_us});
+  if (time.beside) graph.edges.push_back({nodes.issued, nodes.sent, time.last_wire_us});
+}
+
+TurnGraph data_graph(const OrderSpace& space, const UnitTimes& times, const std::vector<int>& offsets) {
+  TurnGraph graph{.nodes = space.units.size() + 3 * space.wires};
+  for (std::size_t unit = 0; unit < space.units.size(); ++unit) {
+    if (space.units[unit].wire) add_transfer(transfer_of(unit, space), unit, times[unit], graph);
+  }
+  for (const UnitData& data : space.data) {
+    const int turns = data.layers - offsets[space.units[data.after].step] + offsets[space.units[data.before].step];
+    const UnitTime &before = times[data.before], &after = times[data.after];
+    if (space.units[data.before].wire) {
+      graph.edges.push_back({transfer_of(data.before, space).sent, data.after, 0, turns});
+      continue;
+    }
+    graph.edges.push_back({data.before, data.after, after.beside ? before.begun_us : before.us, turns});
+    if (after.beside) {
+      graph.edges.push_back({data.before, transfer_of(data.after, space).issued, before.us + after.last_us, turns});
+    }
+  }
+  return graph;
+}
+
+TurnGraph graph_of(const PhaseOrder& order, const OrderSpace& space, const UnitTimes& times) {
+  TurnGraph graph = data_graph(space, times, offsets_of(order, space));
+  add_compute({order.compute}, space, times, graph);
+  add_stream(chain_of(order.communication, StreamKind::kernels, space, times), {}, graph);
+  return graph;
+}
+
+struct Weights {
+  double us = 0, turns = 0;
+};
+using Howard = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, boost::no_property, Weights>;
+
+// What the longest cycle takes per turn.
+double longest_turn_us(const TurnGraph& graph) {
+  Howard turns(graph.nodes);
+  for (const TurnEdge& edge : graph.edges) {
+    boost::add_edge(edge.before, edge.after, {edge.us, static_cast<double>(edge.turns)}, turns);
+  }
+  return boost::maximum_cycle_ratio(turns, get(boost::vertex_index, turns), get(&Weights::us, turns),
+                                    get(&Weights::turns, turns));
+}
+
+// Whether a cycle takes more than so much per turn (Bellman and Ford).
+bool has_longer_cycle(const TurnGraph& graph, double us) {
+  std::vector<double> start(graph.nodes, 0);
+  for (std::size_t round = 0; round <= graph.nodes; ++round) {
+    bool moved = false;
+    for (const TurnEdge& edge : graph.edges) {
+      const double from = start[edge.before] + edge.us - us * edge.turns;
+      if (from > start[edge.after] + 1e-9) {
+        start[edge.after] = from;
+        moved = true;
+      }
+    }
+    if (!moved) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+double least_layer_us(const PhaseOrder& order, const OrderSpace& space, const UnitTimes& times) {
+  return longest_turn_us(graph_of(order, space, times));
+}
+
+double least_layer_us(const OrderSpace& space, const UnitTimes& times) {
+  double compute = 0, communication = 0, issues = 0, wires = 0;
+  for (std::size_t unit = 0; unit < space.units.size(); ++unit) {
+    const bool computes = space.units[unit].step < space.compute;
+    (times[unit].beside ? issues : computes ? compute : communication) += times[unit].us;
+    wires += times[unit].wire_us;
+  }
+  const TurnGraph data = data_graph(space, times, std::vector<int>(space.steps.size(), 0));
+  return std::max({compute, communication, issues, wires, longest_turn_us(data)});
+}
+
+bool can_run(const PhaseOrder& order, const OrderSpace& space) {
+  TurnGraph graph = graph_of(order, space, UnitTimes(space.units.size()));
+  for (TurnEdge& edge : graph.edges) edge.us = 1;
+  return !has_longer_cycle(graph, static_cast<double>(graph.nodes + 1));  // than one turn
+}
+
+bool takes_at_least(double us, const PartialOrder& order, const std::vector<int>& offsets, const OrderSpace& space,
+                    const UnitTimes& times) {
+  TurnGraph graph = data_graph(space, times, offsets);
+  add_compute(order, space, times, graph);
+  return has_longer_cycle(graph, us);
+}
+
+}  // namespace moeline

@@ -1,0 +1,41 @@
+// What a layer takes at least: the units of its steps, each as fast as alone, turn after turn.
+#pragma once
+
+#include <vector>
+
+#include "experiments/search/order_space.hpp"
+
+namespace moeline {
+
+/// Of a unit alone, in us.
+struct UnitTime {
+  double us = 0;        ///< of its kernels on their stream
+  double begun_us = 0;  ///< of these, until some of what it gives is there: of a GEMM, the first part
+  double wire_us = 0;   ///< behind the kernel that issues a low-latency transfer
+  bool beside = false;  ///< an issue that is released part by part, beside the compute stream
+  double first_us = 0, last_us = 0,
+         last_wire_us = 0;  ///< the first and last part of such an issue, the last of its wire
+};
+using UnitTimes = std::vector<UnitTime>;
+
+/// The compute stream's order as far as it is known: some steps come first, and then, in any order, those of each
+/// lane, which keep their own.
+struct PartialOrder {
+  std::vector<std::size_t> first;
+  std::vector<std::vector<std::size_t>> lanes{};
+};
+
+/// What a layer takes at least in this order: the maximum cycle ratio of its turns. The wires of low-latency transfers
+/// are one stream, in the order in which they are issued. REQUIRES: can_run.
+[[nodiscard]] double least_layer_us(const PhaseOrder& order, const OrderSpace& space, const UnitTimes& times);
+/// The same of any order: by the data alone, and by the units of each stream.
+[[nodiscard]] double least_layer_us(const OrderSpace& space, const UnitTimes& times);
+
+/// No unit waits for itself: every cycle takes at least one turn.
+[[nodiscard]] bool can_run(const PhaseOrder& order, const OrderSpace& space);
+
+/// Whether every order that begins so takes at least `us`. `offsets`: of all of them. REQUIRES: no other stream.
+[[nodiscard]] bool takes_at_least(double us, const PartialOrder& order, const std::vector<int>& offsets,
+                                  const OrderSpace& space, const UnitTimes& times);
+
+}  // namespace moeline

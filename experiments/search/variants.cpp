@@ -1,0 +1,168 @@
+#include "experiments/search/variants.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <optional>
+
+#include "experiments/search/order_space.hpp"
+#include "schedules/scenario/fold.hpp"
+
+namespace moeline {
+namespace {
+
+using Changes = std::vector<std::string>;
+
+[[noreturn]] void refuse(const VariantRequest& request, const std::string& what) {
+  throw SpecError(request.scenario.string(), 0, what);
+}
+
+// Schedules of the scenario's phase that have a plan and are no pipeline.
+std::vector<std::string> planned_schedules(WorkloadPhase phase) {
+  std::vector<std::string> names;
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    if (kind.is_for(phase) && !kind.plan.empty() && !kind.pipeline) names.push_back(kind.name);
+  }
+  return names;
+}
+
+// Low-latency transfers are issued by all SMs (0), or on these beside the GEMM.
+std::vector<int> searched_sms(const VariantRequest& request) {
+  if (!request.num_sms.empty()) return request.num_sms;
+  const bool low_latency = quick_setup(request).scenario.comm.mode == CommMode::low_latency;
+  return low_latency ? std::vector{0, 3, 4, 8, 16, 32} : std::vector{8, 12, 16, 20, 24};
+}
+
+std::vector<int> searched_pieces(const VariantRequest& request) {
+  return request.piece_counts.empty() ? std::vector{1, 2, 4} : request.piece_counts;
+}
+
+std::vector<Changes> changes_of(const VariantRequest& request) {
+  std::vector<Changes> all = {{}};
+  const auto vary = [&](const std::string& key, const auto& values) {
+    std::vector<Changes> varied;
+    for (const Changes& changes : all) {
+      for (const auto& value : values) {
+        varied.push_back(changes);
+        varied.back().push_back(fmt::format("{}={}", key, value));
+      }
+    }
+    all = std::move(varied);
+  };
+  if (request.schedules) vary("schedule", planned_schedules(quick_setup(request).scenario.phase()));
+  if (request.sms) vary("comm.num_sms", searched_sms(request));
+  return all;
+}
+
+bool receives(const PlanEntry& entry) { return entry.phase == "dispatch" && entry.part == PlanEntry::Part::receive; }
+bool issues(const PlanEntry& entry) { return entry.phase == "combine" && entry.part == PlanEntry::Part::issue; }
+
+// Each micro-batch's experts, in a bracket with those of its entries that are to take turns with them.
+OverlapPlan in_turns(const OverlapPlan& plan, bool (*joins)(const PlanEntry&)) {
+  OverlapPlan turns = plan;
+  turns.compute.clear();
+  for (const PlanEntry& entry : plan.compute) {
+    if (!joins(entry) && entry.phase != "mlp") turns.compute.push_back(entry);
+    if (entry.phase != "mlp") continue;
+    for (PlanEntry each : plan.compute) {
+      if (each.micro_batch != entry.micro_batch || (each.phase != "mlp" && !joins(each))) continue;
+      each.layer_offset = entry.layer_offset;
+      each.bracket = entry.micro_batch + 1;
+      turns.compute.push_back(std::move(each));
+    }
+  }
+  return turns;
+}
+
+// A combine that starts while the GEMM before it runs is on another stream: wherever it stands, it starts then.
+OverlapPlan with_release(const OverlapPlan& plan, const Comm& comm) {
+  const bool releases = comm.mode == CommMode::low_latency && comm.num_sms > 0;
+  const bool joined = std::any_of(plan.compute.begin(), plan.compute.end(),
+                                  [](const PlanEntry& entry) { return issues(entry) && entry.bracket > 0; });
+  return releases && !joined ? in_turns(plan, issues) : plan;
+}
+
+bool take_turns(const PlanEntry& entry) { return receives(entry) || issues(entry); }
+
+std::vector<OverlapPlan> cut_plans(const VariantRequest& request, const OverlapPlan& plan,
+                                   const PlanContents& contents) {
+  if (!request.pieces || plan.pieces > 1) return {plan};
+  if (contents.cut.empty()) refuse(request, "--over pieces: a chunk of training has none yet");
+  std::vector<OverlapPlan> plans;
+  for (const int pieces : searched_pieces(request)) {
+    for (const PiecesBy by : {PiecesBy::token, PiecesBy::expert}) {
+      if (by == PiecesBy::expert && (pieces == 1 || contents.halved.empty())) continue;
+      OverlapPlan cut = plan;
+      cut.pieces = pieces;
+      cut.pieces_by = by;
+      plans.push_back(cut);
+      if (pieces > 1 && !contents.halved.empty()) plans.push_back(in_turns(cut, take_turns));
+    }
+  }
+  return plans;
+}
+
+std::vector<std::vector<std::string>> side_sets(const VariantRequest& request, const OverlapPlan& plan) {
+  if (!request.sides) return {plan.side};
+  std::vector<std::string> weights;
+  for (const PlanEntry& entry : plan.compute) {
+    if (entry.phase.ends_with("(W)")) weights.push_back(entry.phase);
+  }
+  if (weights.empty()) refuse(request, "--over side: there are no weight gradients that a side stream could take");
+  std::vector<std::vector<std::string>> sets;
+  for (std::size_t bits = 0; bits < (std::size_t{1} << weights.size()); ++bits) {
+    sets.emplace_back();
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      if ((bits >> i & 1U) != 0) sets.back().push_back(weights[i]);
+    }
+  }
+  return sets;
+}
+
+}  // namespace
+
+void add_refused(const SpecError& error, std::vector<RefusedVariants>& refused) {
+  const auto known = std::find_if(refused.begin(), refused.end(),
+                                  [&](const RefusedVariants& each) { return each.why == error.reason(); });
+  ++(known != refused.end() ? *known : refused.emplace_back(RefusedVariants{error.reason()})).count;
+}
+
+Setup quick_setup(const VariantRequest& request, const Changes& changes) {
+  Changes assignments = request.assignments;
+  assignments.insert(assignments.end(), changes.begin(), changes.end());
+  assignments.insert(assignments.end(), {"ranks=folded", "samples=1"});
+  Setup setup = load_setup(request.scenario, assignments);
+  return setup.scenario.phase() == WorkloadPhase::train ? setup : folded(std::move(setup));
+}
+
+Setup with_plan(const Setup& setup, OverlapPlan plan) {
+  Setup with = setup;
+  with.scenario.plan = std::make_shared<const OverlapPlan>(std::move(plan));
+  return with;
+}
+
+Variants variants_of(const VariantRequest& request) {
+  Variants found;
+  std::optional<SpecError> first;
+  for (const Changes& changes : changes_of(request)) {
+    std::optional<Setup> setup;
+    try {
+      setup = quick_setup(request, changes);
+    } catch (const SpecError& error) {
+      if (!first) first = error;
+      add_refused(error, found.refused);
+      continue;
+    }
+    for (OverlapPlan& plan : cut_plans(request, searched_plan(*setup), searched_contents(*setup))) {
+      for (const std::vector<std::string>& side : side_sets(request, plan)) {
+        plan.side = side;
+        found.variants.push_back({with_plan(*setup, with_release(plan, setup->scenario.comm)), changes});
+      }
+    }
+  }
+  if (found.variants.empty()) throw *first;
+  return found;
+}
+
+}  // namespace moeline

@@ -1,0 +1,110 @@
+// What plans take at least: never more than what they take, and nothing that may be faster is left out.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "base/random.hpp"
+#include "experiments/run/build_program.hpp"
+#include "experiments/run/run_metrics.hpp"
+#include "experiments/search/orders_below.hpp"
+#include "experiments/search/unit_times.hpp"
+#include "experiments/search/variants.hpp"
+#include "schedules/scenario/fold.hpp"
+#include "tests/support/inference.hpp"
+#include "tests/support/small_space.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+bool can_be(const PhaseOrder& order, const OrderSpace& space) {
+  return plan_of(order, space).has_value() && can_run(order, space);
+}
+
+// Steps move to other places, one after the other.
+PhaseOrder wandered(PhaseOrder order, const OrderSpace& space, Random& random) {
+  for (int moves = 0; moves < 12;) {
+    PhaseOrder next = order;
+    auto& stream = random.next() % space.steps.size() < space.compute ? next.compute : next.communication;
+    const auto from = stream.begin() + static_cast<std::ptrdiff_t>(random.next() % stream.size());
+    const std::size_t step = *from;
+    stream.erase(from);
+    stream.insert(stream.begin() + static_cast<std::ptrdiff_t>(random.next() % (stream.size() + 1)), step);
+    ++moves;
+    if (can_be(next, space)) order = next;
+  }
+  return order;
+}
+
+std::vector<BoundedOrder> listed(const OrderSpace& space, const UnitTimes& times) {
+  std::vector<BoundedOrder> all;
+  std::vector<std::size_t> steps(space.steps.size());
+  std::iota(steps.begin(), steps.end(), std::size_t{0});
+  do {
+    PhaseOrder order{.compute = steps};
+    if (can_be(order, space)) all.push_back({least_layer_us(order, space, times), order});
+  } while (std::next_permutation(steps.begin() + 1, steps.end()));
+  std::sort(all.begin(), all.end());
+  return all;
+}
+
+VariantRequest variants(const std::string& scenario, const std::string& batch) {
+  VariantRequest request{.scenario = scenario, .assignments = {"layers=58", batch}};
+  request.pieces = true;
+  request.piece_counts = {1, 2};
+  return request;
+}
+
+}  // namespace
+
+TEST_CASE("by branch and bound are found the orders that a list of all has below a time, and no others") {
+  const OrderSpace space = small_space();
+  Random random(3);
+  for (int draw = 0; draw < 20; ++draw) {
+    UnitTimes times;
+    for (const StepUnit& unit : space.units) {
+      UnitTime time{.us = 1 + 100 * random.uniform()};
+      if (unit.wire) time.wire_us = 200 * random.uniform();
+      times.push_back(time);
+    }
+    std::vector<BoundedOrder> all = listed(space, times);
+    CHECK(static_cast<double>(all.size()) == order_count(space));
+    const double us = all[all.size() * static_cast<std::size_t>(draw) / 20].least_us + 1e-6;
+    std::erase_if(all, [&](const BoundedOrder& order) { return order.least_us >= us; });
+    const std::vector<BoundedOrder> found = orders_below(us, space, times, 2).orders;
+    REQUIRE(found.size() == all.size());
+    CHECK(found == all);
+  }
+}
+
+TEST_CASE("no order of prefill or decode is faster than what it takes at least, in pieces and released, too") {
+  constexpr double kSettles = 1.0005;  // 58 layers may take a little less than such layers do for ever
+  VariantRequest decode = variants(decode_scenario(), "workload.batch_size=256");
+  decode.schedules = decode.sms = true;
+  decode.num_sms = {0, 8};
+  for (const VariantRequest& request : {variants(prefill_scenario(), "workload.tokens=16384"), decode}) {
+    const Variants found = variants_of(request);
+    CHECK(found.refused.empty());
+    Random random(11);
+    for (const Variant& variant : found.variants) {
+      const OrderSpace space = order_space(variant.setup);
+      CAPTURE(variant.setup.scenario.schedule);
+      CAPTURE(variant.setup.scenario.comm.num_sms);
+      CAPTURE(plan_text(space.plan, searched_contents(variant.setup), ""));
+      const Setup plain = space.repeats ? with_plan(variant.setup, *plan_of(plain_order(space), space)) : variant.setup;
+      const Program program = build_program(plain);
+      const UnitTimes times = unit_times(program, space, moe_layers(plain));
+      const double floor = std::max(least_layer_us(space, times), busiest_resource_us(program, moe_layers(plain)));
+      for (int draw = 0; draw < 4; ++draw) {
+        const PhaseOrder order = wandered(order_of(space.plan, space), space, random);
+        const double us = layer_us(run_scenario(unfolded(with_plan(variant.setup, *plan_of(order, space)))));
+        const double least = least_layer_us(order, space, times);
+        CHECK(least <= kSettles * us);
+        CHECK(floor <= kSettles * us);
+        CHECK(least_layer_us(space, times) <= least + 0.01);
+      }
+    }
+  }
+}
