@@ -12,11 +12,13 @@
 //   + max(waves of tiles x k-blocks of both GEMMs at peak, weights of the experts hit at HBM's pace)
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "curves/stack_forms.hpp"
 #include "curves/topology.hpp"
 #include "moe/fused_experts.hpp"
+#include "routing/scatter.hpp"
 
 namespace moeline {
 namespace {
@@ -48,11 +50,13 @@ ExpertShape padded(ExpertShape shape, const Library& library) {
   return shape;
 }
 
-double tile_height(const ExpertShape& shape, const Library& library) {
-  constexpr double kFew = 16, kMany = 64;
+// Of what an expert is expected to get, whatever it gets.
+double tile_height(const Operator& op, const ExpertShape& shape, const Library& library) {
+  constexpr double kFew = 16, kMany = 64, kRounding = 1e-9;
   if (library.height == Height::tokens_by_model) return shape.tokens <= shape.experts ? kFew : kMany;
   const ExpertRows load = expert_rows(shape);
-  const double wanted = library.height == Height::all_tokens ? shape.tokens * shape.top_k / load.local : load.each;
+  const double each = op.expected_rows > 0 ? op.expected_rows * (1 - kRounding) : load.each;
+  const double wanted = library.height == Height::all_tokens ? shape.tokens * shape.top_k / load.local : each;
   const auto found = std::lower_bound(library.heights.begin(), library.heights.end(), wanted);
   return found == library.heights.end() ? library.heights.back() : *found;
 }
@@ -85,6 +89,19 @@ double start_feature(const ExpertShape& shape, const MachineFacts& machine) {
   return of_the_host && !shape.eager ? 0 : overhead(machine, start_share(shape));
 }
 
+// Of tiles above each other, of all experts: by the rows of each, by what chance gives them, or alike.
+double row_tiles(const Operator& op, const ExpertRows& load, double height) {
+  const int rows = static_cast<int>(height);
+  if (!op.group_rows.empty()) {
+    return std::accumulate(op.group_rows.begin(), op.group_rows.end(), 0.0,
+                           [&](double sum, int each) { return sum + std::ceil(each / height); });
+  }
+  if (op.rows_deviation > 0) {
+    return load.local * expected_padded(load.rows / load.local, op.rows_deviation, rows) / height;
+  }
+  return load.hit * std::ceil(load.each / height);
+}
+
 // One matrix of the experts hit.
 struct Product {
   ExpertMatrix matrix;
@@ -92,14 +109,14 @@ struct Product {
   double tiles, weight_bytes, row_bytes;
 };
 
-Product product_of(const ExpertShape& shape, const MachineFacts& machine, const Library& library) {
+Product product_of(const Operator& op, const ExpertShape& shape, const MachineFacts& machine, const Library& library) {
   const ExpertRows load = expert_rows(shape);
-  const double height = tile_height(shape, library), number = expert_input_bytes(shape);
+  const double height = tile_height(op, shape, library), number = expert_input_bytes(shape);
   Product p{expert_matrix(shape, shape.role), 0, 0, 0, 0, 0};
   p.k_blocks = std::ceil(p.matrix.k * number / kBlockBytes);
   p.tile_us =
       flops_at_peak_us(2 * height * kTileWidth * kBlockBytes / number, machine.tflops(shape.math) / machine.sms);
-  p.tiles = load.hit * std::ceil(load.each / height) * std::ceil(p.matrix.n / kTileWidth);
+  p.tiles = row_tiles(op, load, height) * std::ceil(p.matrix.n / kTileWidth);
   p.weight_bytes = load.hit * p.matrix.n * p.matrix.k * expert_weight_bytes(shape);
   p.row_bytes = load.rows * (p.matrix.k * number + p.matrix.n * kBf16Bytes);
   return p;
@@ -112,7 +129,7 @@ double hot_share(const Operator& op, const ExpertShape& shape, const MachineFact
 
 Curve product_curve(const Operator& op, int sms, const MachineFacts& machine, const Library& library) {
   const ExpertShape shape = padded(op.experts, library);
-  const Product p = product_of(shape, machine, library);
+  const Product p = product_of(op, shape, machine, library);
   const double share = machine.sms / sms, hot = hot_share(op, shape, machine);
   const double bytes = p.weight_bytes * (1 - hot + kHotBytes * hot) + p.row_bytes;
   const bool fused = shape.layout == ExpertLayout::fused, masked = shape.layout == ExpertLayout::masked;
@@ -189,7 +206,7 @@ Curve mega_curve(const Operator& op, int sms, const MachineFacts& machine, const
   for (const ExpertRole role : {ExpertRole::gate_up, ExpertRole::down}) {
     ExpertShape shape = op.experts;
     shape.role = role;
-    const Product p = product_of(shape, machine, library);
+    const Product p = product_of(op, shape, machine, library);
     compute_us += waves_of(p.tiles, sms) * p.k_blocks * p.tile_us;
     weight_bytes += p.weight_bytes;
   }

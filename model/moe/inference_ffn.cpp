@@ -84,7 +84,11 @@ Operator grouped(const InferenceWork& work, const Block& block, const char* name
 
 std::vector<Operator> fused_layer(const InferenceWork& work, const Block& block) {
   std::vector<Operator> ops = fused_experts(expert_shape(work, block));
-  for (Operator& op : ops) op.rows_deviation = work.load.rows_deviation;
+  for (Operator& op : ops) {
+    op.rows_deviation = work.load.rows_deviation;
+    op.expected_rows = work.load.expected_rows;
+    if (is_gemm(op.family)) op.group_rows = work.load.group_rows;
+  }
   return ops;
 }
 

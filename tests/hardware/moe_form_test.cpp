@@ -4,8 +4,10 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/random.hpp"
 #include "curves/form.hpp"
 #include "hardware/parse_op.hpp"
+#include "routing/scatter.hpp"
 
 using namespace moeline;
 
@@ -164,6 +166,35 @@ TEST_CASE("decode of fused experts is bound by the weights of the experts hit, w
 TEST_CASE("a large layer of fused experts runs its tiles at the peak") {
   const double peak_us = 2 * 3.0 * 7168 * 2048 * 8 * 65536 / 1979e6;
   CHECK(us_of_part("mainloop_roofline_multiple", "moe:tokens=65536") == doctest::Approx(peak_us).epsilon(0.01));
+}
+
+TEST_CASE(
+    "experts at a tile's edge need what chance gives them: the mean of draws, expert by expert, with no step there") {
+  constexpr int kExperts = 32;
+  Operator kernel = parse_op("moe:layout=masked,tokens=256,experts=32,top_k=8", hopper()).kernels[0];
+  REQUIRE(kernel.experts.role == ExpertRole::gate_up);
+  kernel.expected_rows = 64;
+  const std::vector<double> mainloop = {0, 0, 0, 0, 0, 0, 0, 0, 1, 0};
+  const auto tiles_us = [&](double rows, double deviation, const std::vector<int>& of_each) {
+    Operator op = kernel;
+    op.experts.rows = kExperts * rows;
+    op.rows_deviation = deviation;
+    op.group_rows = of_each;
+    return evaluate(form_named("deepgemm_masked_moe")->curve(op, 132, hopper()), mainloop).us;
+  };
+  const double alike = tiles_us(64, 0, {}), one_more = tiles_us(65, 0, {});
+  CHECK(one_more == doctest::Approx(2 * alike).epsilon(0.1));
+  CHECK(tiles_us(64, 0, std::vector<int>(kExperts, 64)) == doctest::Approx(alike));
+  double drawn = 0;
+  constexpr int kDraws = 2000;
+  BriefRandom random(5, 0);
+  for (int draw = 0; draw < kDraws; ++draw) {
+    std::vector<int> rows;
+    for (int expert = 0; expert < kExperts; ++expert) rows.push_back(drawn_rows(64, 8, random));
+    drawn += tiles_us(64, 0, rows) / kDraws;
+  }
+  CHECK(tiles_us(64, 8, {}) == doctest::Approx(drawn).epsilon(0.02));
+  CHECK(tiles_us(63, 8, {}) == doctest::Approx(tiles_us(65, 8, {})).epsilon(0.15));
 }
 
 TEST_CASE("TensorRT-LLM's generated kernels pad an expert's width to 128, and pick tiles by all ranks' tokens") {

@@ -142,6 +142,16 @@ TEST_CASE("one rank that stands for all expects what chance makes of their exper
   CHECK(folded == doctest::Approx(all).epsilon(0.02));
 }
 
+TEST_CASE("so it does where an expert's rows fill its tiles exactly, whose last rows cost as much again by chance") {
+  for (const char* batch : {"workload.batch_size=120", "workload.batch_size=128", "workload.batch_size=136"}) {
+    CAPTURE(batch);
+    const Set set = {"hardware=h20", "kernels=sglang-0.5.14", "parallelism.ep=16", "schedule=sequential", "layers=8",
+                     batch};
+    const double folded = layer_us(run_decode(with(set, {"ranks=folded"})));
+    CHECK(folded == doctest::Approx(layer_us(run_decode(with(set, {"ranks=all"})))).epsilon(0.02));
+  }
+}
+
 TEST_CASE("one slow GPU makes all others wait for it in decode") {
   const Set decode = {"layers=8", "parallelism.ep=32"};
   const Run equal = run_decode(with(decode, {"ranks=all", "speed_spread=0", "jitter=none"}));
