@@ -42,6 +42,8 @@ SearchRequest request_of(const Options& options) {
   request.sms = is_over(options, "sms");
   request.pieces = is_over(options, "pieces");
   request.sides = is_over(options, "side");
+  request.splits = is_over(options, "splits");
+  request.attention = is_over(options, "attention");
   return request;
 }
 
@@ -63,8 +65,9 @@ constexpr const char* kHelp =
 per-expert; with --over schedules any of prefill or decode.
 orders: which phase runs beside which. schedules: all that have a plan. sms: of communication (--num-sms; else 8 to 24, and of
 the low-latency mode 0 to 32, on which a combine starts while the GEMM before it runs). pieces: of dispatch, experts and combine
-(--pieces, else 1, 2, 4), by token and by expert, in a row or in turn. side: which weight gradients use the side stream, of
-training. Every plan is simulated as `moeline simulate` does it, on one rank that stands for all; the best one and the
+(--pieces, else 1, 2, 4), by token and by expert, in a row or in turn. splits: the larger of two
+micro-batches has 50, 55, 60 or 70 % of the work. attention: of decode, cut before its core or behind it. side: which weight
+gradients use the side stream, of training. Every plan is simulated as `moeline simulate` does it, on one rank that stands for all; the best one and the
 scenario's also with all ranks, where the scenario has them.
 Before it is simulated each order is bounded: by the cycle of its phases that takes longest, each phase as fast as alone. Orders
 that cannot be faster than the best known by 0.01 % are ruled out, where many begin alike all at once; the others are simulated,
@@ -80,9 +83,11 @@ void add_search(CLI::App& app, int& /*exit_code*/) {
   CLI::App* command = app.add_subcommand("search", "the best plan of overlapped phases, and what none can beat");
   command->add_option("scenario", options->request.scenario, "scenario (.yaml)")->required();
   command->add_option("--set", options->request.assignments, "override, comm.num_sms=24")->allow_extra_args(false);
-  command->add_option("--over", options->over, "orders, schedules, sms, pieces, side: what is searched (orders)")
+  command
+      ->add_option("--over", options->over,
+                   "orders, schedules, sms, pieces, splits, attention, side: what is searched (orders)")
       ->delimiter(',')
-      ->transform(one_of({"orders", "schedules", "sms", "pieces", "side"}));
+      ->transform(one_of({"orders", "schedules", "sms", "pieces", "splits", "attention", "side"}));
   command->add_option("--num-sms", options->request.num_sms, "of --over sms: 16,20,24")
       ->delimiter(',')
       ->check(CLI::Range(0, 1024));

@@ -16,9 +16,9 @@ double cached_keys(const InferenceWork& work) { return work.decode.requests * wo
 // Without stages, of all layers and requests.
 GpuWork gpu_work(const Setup& setup) {
   const int parts = passes(setup.scenario);
-  InferenceWork work = setup.inference_work(0, parts);
+  InferenceWork work = setup.inference_work({0, parts});
   for (int rank = 1; setup.requests_differ() && rank < setup.simulated_ranks(); rank += work.tp) {
-    InferenceWork other = setup.inference_work(0, parts, 0, rank);
+    InferenceWork other = setup.inference_work({0, parts}, 0, rank);
     if (cached_keys(other) > cached_keys(work)) work = std::move(other);
   }
   GpuWork d;

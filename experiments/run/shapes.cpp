@@ -4,6 +4,7 @@
 #include <set>
 
 #include "moe/inference.hpp"
+#include "schedules/lowering/planned_step.hpp"
 #include "schedules/lowering/rank_program.hpp"
 
 namespace moeline {
@@ -46,7 +47,10 @@ std::vector<Operator> operators_of(const Setup& setup, const PhaseTimes& phase, 
   const Architecture& model = setup.model;
   const Block block =
       layer_of(model, setup.scenario.whole_model ? layer : model.first_main_layer() + layer % model.main_layers());
-  return inference_phase(phase.phase, setup.inference_work(static_cast<int>(phase.micro_batch), micro_batches), block);
+  const OverlapPlan plan = setup.scenario.kind().plan.empty() ? OverlapPlan{} : inference_plan(setup);
+  InferenceWork work = setup.inference_work({static_cast<int>(phase.micro_batch), micro_batches, plan.split});
+  work.core_first = plan.attention_cut == AttentionCut::behind_core;
+  return inference_phase(phase.phase, work, block);
 }
 
 Shapes shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases) {

@@ -103,6 +103,26 @@ std::vector<OverlapPlan> cut_plans(const VariantRequest& request, const OverlapP
   return plans;
 }
 
+// The same in other parts: micro-batches of unequal size, and attention cut elsewhere.
+std::vector<OverlapPlan> split_plans(const VariantRequest& request, const OverlapPlan& plan,
+                                     const PlanContents& contents) {
+  std::vector<double> splits = {plan.split};
+  if (request.splits && contents.micro_batches == 2) splits = {0.5, 0.55, 0.6, 0.7};
+  std::vector<AttentionCut> cuts = {plan.attention_cut};
+  const auto& phases = contents.phases;
+  const bool halves = std::find(phases.begin(), phases.end(), "attn-0") != phases.end();
+  if (request.attention && halves) cuts = {AttentionCut::before_core, AttentionCut::behind_core};
+  std::vector<OverlapPlan> plans;
+  for (const double split : splits) {
+    for (const AttentionCut cut : cuts) {
+      plans.push_back(plan);
+      plans.back().split = split;
+      plans.back().attention_cut = cut;
+    }
+  }
+  return plans;
+}
+
 std::vector<std::vector<std::string>> side_sets(const VariantRequest& request, const OverlapPlan& plan) {
   if (!request.sides) return {plan.side};
   std::vector<std::string> weights;
@@ -154,10 +174,13 @@ Variants variants_of(const VariantRequest& request) {
       add_refused(error, found.refused);
       continue;
     }
-    for (OverlapPlan& plan : cut_plans(request, searched_plan(*setup), searched_contents(*setup))) {
-      for (const std::vector<std::string>& side : side_sets(request, plan)) {
-        plan.side = side;
-        found.variants.push_back({with_plan(*setup, with_release(plan, setup->scenario.comm)), changes});
+    const PlanContents contents = searched_contents(*setup);
+    for (const OverlapPlan& cut : cut_plans(request, searched_plan(*setup), contents)) {
+      for (OverlapPlan& plan : split_plans(request, cut, contents)) {
+        for (const std::vector<std::string>& side : side_sets(request, plan)) {
+          plan.side = side;
+          found.variants.push_back({with_plan(*setup, with_release(plan, setup->scenario.comm)), changes});
+        }
       }
     }
   }

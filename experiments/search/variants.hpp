@@ -17,6 +17,8 @@ struct VariantRequest {
   bool sms = false;        ///< of communication
   bool pieces = false;     ///< of plans that have one: by token, and by expert where that can be
   bool sides = false;      ///< every set of phases on the side stream, of training
+  bool splits = false;     ///< of two micro-batches, what the larger has
+  bool attention = false;  ///< of decode: cut before its core or behind it
   std::vector<int> num_sms = {}, piece_counts = {};  ///< that are searched; empty: the usual ones
 };
 

@@ -45,7 +45,8 @@ struct InferenceWork : RankWork {
   bool shared_beside = false;              ///< shared experts run beside the routed ones
   double most_custom_bytes = 0;            ///< of messages that the stack's own all-reduce takes; 0: it has none
   int redundant_experts = 0;
-  Piece experts_cut;  ///< the part of each rank's experts, and of the messages to them, that this work is of
+  bool core_first = false;  ///< attn-0 ends behind the core of attention, not before it
+  Piece experts_cut;        ///< the part of each rank's experts, and of the messages to them, that this work is of
 
   /// Of the attention group.
   [[nodiscard]] double tokens() const { return decode.tokens() + prefill.tokens(); }
@@ -82,6 +83,7 @@ struct InferenceWork : RankWork {
 
 /// Kernels of a phase of a block. Phases:
 ///   attn-0     norm, projections before the core     attn-1  core, output projection, norm, gate     attn  both
+///              (with core_first the core is of attn-0)
 ///   shared     shared experts
 ///   mlp        routed experts, or the dense feed-forward network
 ///   dispatch, combine   what the mode has before and behind the experts

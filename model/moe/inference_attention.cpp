@@ -148,7 +148,12 @@ std::vector<Operator> attention_before_core(const InferenceWork& work, const Blo
   }
   mix_residuals(linear, work, work.tokens());
   steps_of(of.attention.kind).project(linear, of);
-  return linear.ops();
+  if (!work.core_first) return linear.ops();
+  Linear core(work, block.content.formats.attention_out);
+  steps_of(of.attention.kind).attend(core, of);
+  std::vector<Operator> ops = linear.ops();
+  ops.insert(ops.end(), core.ops().begin(), core.ops().end());
+  return ops;
 }
 
 std::vector<Operator> attention_from_core(const InferenceWork& work, const Block& block) {
@@ -156,7 +161,7 @@ std::vector<Operator> attention_from_core(const InferenceWork& work, const Block
   const Architecture& m = work.model;
   Linear linear(work, block.content.formats.attention_out);
   if (of.attention.kind != AttentionKind::none) {
-    steps_of(of.attention.kind).attend(linear, of);
+    if (!work.core_first) steps_of(of.attention.kind).attend(linear, of);
     linear.project(has_state(of.attention.kind) ? kStateOutput : kOutput, "W_O", work.tokens(), m.hidden_size,
                    output_width(of));
     sum_and_norm(linear, work, block);

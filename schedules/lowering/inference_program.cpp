@@ -69,9 +69,10 @@ InferenceWork InferencePhases::work_of(const StepPhase& which, int rank, int pie
   const bool whole = which.micro_batch < 0;
   const Piece piece{which.piece, pieces};
   const bool by_expert = shape_.pieces_by == PiecesBy::expert && pieces > 1;
-  InferenceWork work = program_.setup().inference_work(whole ? 0 : which.micro_batch, whole ? 1 : shape_.micro_batches,
-                                                       moe_layers_[static_cast<std::size_t>(which.layer)], rank,
+  const MicroBatch part = whole ? MicroBatch{} : MicroBatch{which.micro_batch, shape_.micro_batches, shape_.split};
+  InferenceWork work = program_.setup().inference_work(part, moe_layers_[static_cast<std::size_t>(which.layer)], rank,
                                                        by_expert ? Piece{} : piece);
+  work.core_first = shape_.core_first;
   return by_expert ? of_experts(std::move(work), piece) : work;
 }
 

@@ -17,6 +17,8 @@ struct InferenceShape {
   bool overlapped = false;  ///< communication runs beside compute, and has SMs of its own
   int pieces = 1;           ///< of a layer's dispatch, experts and combine
   PiecesBy pieces_by = PiecesBy::token;
+  double split = 0.5;                 ///< of two micro-batches, the first's share
+  bool core_first = false;            ///< attn-0 ends behind the core
   int releases = 0;                   ///< of the experts' last GEMM, beside which combine begins; 0: behind it
   std::vector<std::string> behind{};  ///< phases that run beside such a combine
 };

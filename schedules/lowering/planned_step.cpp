@@ -77,7 +77,9 @@ InferenceShape shape_of(const Setup& setup, const OverlapPlan& plan) {
   InferenceShape shape{.micro_batches = setup.scenario.kind().micro_batches,
                        .overlapped = true,
                        .pieces = plan.pieces,
-                       .pieces_by = plan.pieces_by};
+                       .pieces_by = plan.pieces_by,
+                       .split = plan.split,
+                       .core_first = plan.attention_cut == AttentionCut::behind_core};
   if (comm.mode != CommMode::low_latency || comm.num_sms == 0) return shape;
   const Scenario& scenario = setup.scenario;
   const int experts = (setup.model.n_routed_experts + scenario.routing.redundant_experts) / scenario.parallelism.ep;
@@ -92,9 +94,12 @@ InferenceShape shape_of(const Setup& setup, const OverlapPlan& plan) {
 void check_pieces(const Setup& setup, const OverlapPlan& plan) {
   if (plan.pieces == 1) return;
   const int micro_batches = setup.scenario.kind().micro_batches;
-  const InferenceWork least = setup.inference_work(micro_batches - 1, micro_batches);
   const bool by_expert = plan.pieces_by == PiecesBy::expert;
-  const double most = by_expert ? least.local_experts() : least.tokens();
+  const auto most_of = [&](int micro_batch) {
+    const InferenceWork work = setup.inference_work({micro_batch, micro_batches, plan.split});
+    return by_expert ? work.local_experts() : work.tokens();
+  };
+  const double most = std::min(most_of(0), most_of(micro_batches - 1));
   if (plan.pieces <= most) return;
   throw SpecError(plan.file, 0,
                   fmt::format("pieces: {} are more than the {:.0f} {}", plan.pieces, most,

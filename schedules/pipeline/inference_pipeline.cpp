@@ -115,7 +115,7 @@ class PipelineWriter {
     return round > 0 ? message_from(stages_.size() - 1, round - 1, micro_batch) : nullptr;
   }
 
-  [[nodiscard]] InferenceWork work_of(int micro_batch) const { return setup_.inference_work(micro_batch, passes_); }
+  [[nodiscard]] InferenceWork work_of(int micro_batch) const { return setup_.inference_work({micro_batch, passes_}); }
 
   const Message& activations(int micro_batch) {
     return prepared("_activations", module_names::kSendActivations, stage_output_bytes(work_of(micro_batch)));

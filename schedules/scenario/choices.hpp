@@ -53,6 +53,8 @@ enum class PiecesBy {
   token,   ///< a part of the tokens, and all experts
   expert,  ///< a part of each rank's experts, and their rows
 };
+/// Where the first half of attention ends, in decode.
+enum class AttentionCut { before_core, behind_core };
 /// Of the SMs: what a GPU at work keeps to, or what a rested one starts with.
 enum class ClockChoice { sustained, burst };
 /// What kernels that compute beside a transfer do to it.
@@ -68,6 +70,8 @@ inline constexpr std::array kWords<CommMode> = {"normal",     "low_latency", "nv
                                                 "all_reduce", "none",        "all_to_all", "fused"};
 template <>
 inline constexpr std::array kWords<PiecesBy> = {"token", "expert"};
+template <>
+inline constexpr std::array kWords<AttentionCut> = {"before_core", "behind_core"};
 template <>
 inline constexpr std::array kWords<ContextMode> = {"all_gather", "ring"};
 template <>

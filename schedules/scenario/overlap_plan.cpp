@@ -164,12 +164,26 @@ void read_pieces(const Spec& spec, const PlanContents& contents, OverlapPlan& pl
   }
 }
 
+// Where micro-batches, and attention, are cut.
+void read_cuts(const Spec& spec, const PlanContents& contents, OverlapPlan& plan) {
+  constexpr double kLeast = 0.01;
+  if (spec.has("split")) {
+    if (contents.micro_batches == 1) throw spec.error("split", "is for two micro-batches");
+    plan.split = spec.number("split", kLeast, 1 - kLeast);
+  }
+  if (spec.has("attention_cut") && !contains(contents.phases, "attn-0")) {
+    throw spec.error("attention_cut", "is for decode, which has attn-0 and attn-1");
+  }
+  plan.attention_cut = read_choice(spec, "attention_cut", plan.attention_cut);
+}
+
 OverlapPlan read_plan(const std::filesystem::path& file, const PlanContents& contents) {
   const Spec spec = Spec::load(file);
-  spec.expect({"compute", "communication", "side", "pieces", "pieces_by"});
+  spec.expect({"compute", "communication", "side", "pieces", "pieces_by", "split", "attention_cut"});
   OverlapPlan plan;
   plan.file = spec.file();
   read_pieces(spec, contents, plan);
+  read_cuts(spec, contents, plan);
   std::map<std::string, std::string> placed;
   plan.compute = read_stream(spec, "compute", contents, placed);
   if (spec.has("communication")) plan.communication = read_stream(spec, "communication", contents, placed);
@@ -215,6 +229,10 @@ std::string plan_text(const OverlapPlan& plan, const PlanContents& contents, con
   std::string text = head;
   if (plan.pieces > 1) text += fmt::format("pieces: {}\n", plan.pieces);
   if (plan.pieces_by == PiecesBy::expert) text += "pieces_by: expert\n";
+  const OverlapPlan usual;
+  if (plan.split != usual.split) text += fmt::format("split: {}\n", plan.split);
+  if (plan.attention_cut != usual.attention_cut)
+    text += fmt::format("attention_cut: {}\n", word_of(plan.attention_cut));
   text += "compute: " + list_of(plan.compute, contents) + "\n";
   if (!plan.communication.empty()) text += "communication: " + list_of(plan.communication, contents) + "\n";
   if (!plan.side.empty()) text += fmt::format("side: [{}]\n", fmt::join(plan.side, ", "));

@@ -26,6 +26,8 @@ struct OverlapPlan {
   std::vector<std::string> side;         ///< phases whose independent GEMMs also use a side stream
   int pieces = 1;                        ///< that phases which send tokens, and their experts, are cut into
   PiecesBy pieces_by = PiecesBy::token;
+  double split = 0.5;  ///< what micro-batch 0 has of the requests, or of the tokens of prompts
+  AttentionCut attention_cut = AttentionCut::before_core;
 };
 
 /// What a plan must place, each once.

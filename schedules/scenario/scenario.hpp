@@ -61,6 +61,15 @@ struct ExpectedWaits {
   std::map<std::string, double> alone_us, overlapped_us;
 };
 
+/// One of the parts of a step of prefill or decode.
+struct MicroBatch {
+  int number = 0, of = 1;
+  double first_share = 0.5;  ///< of two: what the first has of the requests, or of the tokens of prompts
+
+  /// What it has of so many. Shares are rounded up: the first has one at least, and leaves the other one of two.
+  [[nodiscard]] int part_of(int whole) const;
+};
+
 /// Equal MoE layers that are not simulated (fold.hpp), and those that stand for them.
 struct Fold {
   int left_out = 0;  ///< whole periods
@@ -166,9 +175,9 @@ struct Setup {
   [[nodiscard]] LayerWork layer_work(bool forward, int layer, int rank = 0, int micro_batch = 0) const;
   /// The same of any block.
   [[nodiscard]] LayerWork block_work(bool forward, const Block& block, int rank = 0, int micro_batch = 0) const;
-  /// Work of a rank with one of `micro_batches` parts of a step of prefill or decode, in a MoE layer; or with a piece
-  /// of its tokens, whose attention is then not what it looks like.
-  [[nodiscard]] InferenceWork inference_work(int micro_batch, int micro_batches, int moe_layer = 0, int rank = 0,
+  /// Work of a rank with a micro-batch of a step of prefill or decode, in a MoE layer; or with a piece of its tokens,
+  /// whose attention is then not what it looks like.
+  [[nodiscard]] InferenceWork inference_work(const MicroBatch& micro_batch, int moe_layer = 0, int rank = 0,
                                              const Piece& tokens = {}) const;
   /// One rank stands for all, and waits for those that are not there.
   [[nodiscard]] bool expects_waits() const { return !every_rank && !free_communication; }

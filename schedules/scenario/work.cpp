@@ -36,13 +36,14 @@ ExpertLoad scattered(const Setup& setup, const ExpertLoad& load, double local_ex
 }
 
 // `tokens` of prompts; of one that its micro-batches share, the later one sees the earlier one's keys.
-Sequences first_chunks(const PrefillWorkload& w, int micro_batch, int tokens) {
+// `before`: tokens of the micro-batch in front.
+Sequences first_chunks(const PrefillWorkload& w, int before, int tokens) {
   const int wanted = new_tokens_per_prompt(w);
   const int query_len = std::max(1, std::min(wanted, tokens));
   Sequences prompts;
   prompts.query_len = query_len;
   prompts.requests = static_cast<double>(tokens) / query_len;
-  prompts.kv_len = w.cached_len + query_len + (query_len < wanted ? micro_batch * tokens : 0);
+  prompts.kv_len = w.cached_len + query_len + (query_len < wanted ? before : 0);
   return prompts;
 }
 
@@ -151,10 +152,20 @@ double Setup::others_rows(bool forward, int layer) const {
   return balanced_load(model, given.own_tokens(), given.ep, spread).valid / given.load.valid;
 }
 
-InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_layer, int rank,
-                                    const Piece& tokens) const {
-  const auto part = [&](int whole) {
-    return tokens.size_of(whole / micro_batches + (micro_batch < whole % micro_batches ? 1 : 0));
+int MicroBatch::part_of(int whole) const {
+  if (of != 2) return whole / of + (number < whole % of ? 1 : 0);
+  constexpr double kRounding = 1e-9;
+  const int least = std::min(1, whole);
+  const int first =
+      std::clamp(static_cast<int>(std::ceil(whole * (first_share - kRounding))), least, std::max(least, whole - 1));
+  return number == 0 ? first : whole - first;
+}
+
+InferenceWork Setup::inference_work(const MicroBatch& micro_batch, int moe_layer, int rank, const Piece& tokens) const {
+  const auto part = [&](int whole) { return tokens.size_of(micro_batch.part_of(whole)); };
+  const auto before = [&](int whole) {
+    const MicroBatch first{0, micro_batch.of, micro_batch.first_share};
+    return micro_batch.number * tokens.size_of(first.part_of(whole));
   };
   const Parallelism& split = scenario.parallelism;
   const auto of_group = static_cast<std::size_t>(rank / split.attention_ranks());
@@ -163,8 +174,8 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_
   if (const PrefillWorkload* w = prefill_of(scenario.workload)) {
     const bool mixed = scenario.phase() == WorkloadPhase::mixed;
     work.prefill = mixed                 ? mean_chunks(*w)
-                   : is_staged(scenario) ? chunk_of_prompt(*w, micro_batch)
-                                         : first_chunks(*w, micro_batch, part(w->tokens));
+                   : is_staged(scenario) ? chunk_of_prompt(*w, micro_batch.number)
+                                         : first_chunks(*w, before(w->tokens), part(w->tokens));
   }
   work.prefill.query_len /= split.cp;
   double mean_tokens = work.prefill.tokens();  // of the ranks that have tokens of their own
@@ -204,8 +215,8 @@ InferenceWork Setup::inference_work(int micro_batch, int micro_batches, int moe_
   const double factor =
       rows_factor * (variation.forward_rows.empty() ? 1 : varied_rows(variation, true, moe_layer, of_experts));
   if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
-  work.load =
-      scattered(*this, work.load, work.local_experts(), scatter_draw(micro_batch, moe_layer, of_experts, tokens.index));
+  work.load = scattered(*this, work.load, work.local_experts(),
+                        scatter_draw(micro_batch.number, moe_layer, of_experts, tokens.index));
   return work;
 }
 

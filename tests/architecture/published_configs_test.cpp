@@ -83,7 +83,7 @@ TEST_CASE("attention may keep all but its output projection in BF16, and each is
   CHECK(model.layer(10).formats.attention_out == Precision::nvfp4);
   CHECK(model.layer(10).formats.attention_in == Precision::bf16);
   const std::string folder = configs() / "nvidia--DeepSeek-V3.1-NVFP4";
-  const InferenceWork work = load_setup(served_scenario(), {"model=" + folder}).inference_work(0, 1);
+  const InferenceWork work = load_setup(served_scenario(), {"model=" + folder}).inference_work({0, 1});
   std::set<std::string> casts;  // that come before a GEMM below BF16
   for (const Operator& op : inference_phase("attn", work, layer_of(work.model, 10))) {
     if (op.name.starts_with("cast input of")) casts.insert(op.name);

@@ -93,6 +93,20 @@ TEST_CASE("a plan of decode is refused at its own line") {
   refused(replaced(decode, "next attn-1 0", "previous attn-1 0"), 0, "this order cannot run: ");
 }
 
+TEST_CASE("unequal micro-batches and another cut of attention are refused where there are none") {
+  check_changes_of_named(kDecode, "overlap", "split: 0.6\nattention_cut: behind_core\n" + plan("decode-two-batch"),
+                         {
+                             {"0.6", "1", 1, "split must be from 0.01 to 0.99, not 1"},
+                             {"0.6", "half", 1, "split must be a number"},
+                             {"split", "splits", 1, "unknown key 'splits'; did you mean 'split'?"},
+                             {"behind_core", "behind_cores", 2, "did you mean 'behind_core'?"},
+                         });
+  check_named_refused(kPrefill, "overlap", "attention_cut: behind_core\n" + plan("prefill-two-batch"), 1,
+                      "attention_cut is for decode, which has attn-0 and attn-1");
+  check_named_refused(kScenario, "overlap", "split: 0.6\n" + plan("dualpipe-chunk"), 1,
+                      "split is for two micro-batches");
+}
+
 TEST_CASE("pieces are refused where nothing is cut, or not so") {
   const std::string single = replaced(kDecode, "decode-two-batch", "per-expert");
   const std::string expert = plan("per-expert");

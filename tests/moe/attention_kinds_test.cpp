@@ -20,7 +20,7 @@ std::string prompt_of(int tokens) {
 }
 
 std::vector<Operator> attention_of(const Setup& setup, int layer) {
-  const InferenceWork work = setup.inference_work(0, 1);
+  const InferenceWork work = setup.inference_work({0, 1});
   return inference_phase("attn", work, layer_of(work.model, layer));
 }
 

@@ -15,7 +15,7 @@ namespace {
 
 std::vector<Operator> attention_of(const std::string& model, const std::string& workload, int layer = 10) {
   const Setup setup = load_setup(served_scenario(), {"model=" + model, "workload=" + workload, "parallelism={ep: 8}"});
-  const InferenceWork work = setup.inference_work(0, 1);
+  const InferenceWork work = setup.inference_work({0, 1});
   return inference_phase("attn", work, layer_of(work.model, layer));
 }
 

@@ -17,7 +17,7 @@ const std::string kDecode = "{phase: decode, batch_size: 64, kv_len: 4096}";
 // Of the first GPU's first layer, with EP 8 and the attention whole.
 std::vector<Operator> attention_of(const std::string& model, const std::string& workload, int layer) {
   const Setup setup = load_setup(served_scenario(), {"model=" + model, "workload=" + workload, "parallelism={ep: 8}"});
-  const InferenceWork work = setup.inference_work(0, 1);
+  const InferenceWork work = setup.inference_work({0, 1});
   return inference_phase("attn", work, layer_of(work.model, layer));
 }
 

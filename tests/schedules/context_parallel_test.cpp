@@ -29,7 +29,7 @@ struct Sums {
 };
 
 std::map<std::string, Sums> sums_by_module(const Setup& setup) {
-  const InferenceWork work = setup.inference_work(0, 1);
+  const InferenceWork work = setup.inference_work({0, 1});
   std::map<std::string, Sums> sums;
   const int last = work.model.num_hidden_layers - 1;
   std::vector<Operator> ops;  // of two layers: where windows alternate, one has them

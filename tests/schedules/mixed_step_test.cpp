@@ -26,7 +26,7 @@ std::string chunk(int tokens, int cached) {
 InferenceWork work_of(const std::string& model, const std::string& workload) {
   return load_setup(served_scenario(),
                     {"model=" + model, "parallelism={tp: 8}", "routing.distribution=exact", workload})
-      .inference_work(0, 1);
+      .inference_work({0, 1});
 }
 
 struct Sums {

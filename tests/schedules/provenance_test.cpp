@@ -79,7 +79,7 @@ std::vector<Operator> operators_of(const Setup& setup, const Phase& phase) {
   if (setup.scenario.phase() == WorkloadPhase::train) {
     return training_phase(phase.name, setup.layer_work(phase.name.ends_with("(F)"), layer));
   }
-  return inference_phase(phase.name, setup.inference_work(static_cast<int>(phase.micro_batch), 2),
+  return inference_phase(phase.name, setup.inference_work({static_cast<int>(phase.micro_batch), 2}),
                          layer_of(setup.model, layer));
 }
 

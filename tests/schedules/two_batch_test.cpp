@@ -199,8 +199,8 @@ TEST_CASE("eager launches bind where kernels are short") {
 TEST_CASE("EP144 with 32 redundant experts: 2 routed experts per GPU") {
   const Setup setup =
       load_setup(decode_scenario(), {"parallelism={ep: 144, dp: 144}", "routing={redundant_experts: 32}"});
-  CHECK(setup.inference_work(0, 1).local_experts() == 2);
-  CHECK(setup.inference_work(0, 1).load.valid == doctest::Approx(1024));  // 128 x 144 x 8 / 288 for each of 2
+  CHECK(setup.inference_work({0, 1}).local_experts() == 2);
+  CHECK(setup.inference_work({0, 1}).load.valid == doctest::Approx(1024));  // 128 x 144 x 8 / 288 for each of 2
 }
 
 TEST_CASE("another order of the streams is a file away, and one that cannot run is refused by name") {

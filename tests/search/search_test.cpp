@@ -118,6 +118,20 @@ TEST_CASE("of all schedules, SMs and pieces few requests ask for one batch, whos
   CHECK(layer_us(run_scenario(load_setup(kDecode, set))) == doctest::Approx(r.us.best).epsilon(0.001));
 }
 
+TEST_CASE("unequal micro-batches win where weights bind, and the plan that is written has them") {
+  const TemporaryFolder folder;
+  SearchRequest asked = request(kDecode, {"ranks=folded", "samples=1", "workload.batch_size=64"});
+  asked.splits = asked.attention = true;
+  const SearchResult r = found(asked);
+  check_sound(r);
+  CHECK(r.exhaustive);
+  CHECK(r.plan.split > 0.5);
+  CHECK(r.us.best < 0.995 * r.us.published);
+  const std::string file = folder.write("plan.yaml", r.text);
+  const Set set = {"ranks=folded", "samples=1", "workload.batch_size=64", "overlap=" + file};
+  CHECK(layer_us(run_scenario(load_setup(kDecode, set))) == doctest::Approx(r.us.best).epsilon(0.001));
+}
+
 TEST_CASE("a schedule without a plan is compared with those that have one") {
   SearchRequest asked = request(kDecode, {"ranks=folded", "samples=1", "schedule=sequential"});
   asked.schedules = true;

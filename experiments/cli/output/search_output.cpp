@@ -76,6 +76,7 @@ std::string search_json(const SearchRequest& request, const SearchResult& r, con
   json.close_list();
   json.open("choices").add("schedule", r.best.scenario.schedule).add("num_sms", r.best.scenario.comm.num_sms);
   json.add("pieces", r.plan.pieces).add("pieces_by", word_of(r.plan.pieces_by)).add("side", r.plan.side);
+  json.add("split", r.plan.split, 2).add("attention_cut", word_of(r.plan.attention_cut));
   json.add("set", r.changes).add("plan_text", r.text).close();
   json.add("plan", plan).close();
   return json.text();
