@@ -39,6 +39,9 @@ if [ "$named" -eq 0 ]; then
   paper=$(dirname "$0")/../experiments/single_or_two_batch
   python3 "$paper/on_paper.py" "$moeline" >"$scratch/expected.csv"
   cp "$scratch/expected.csv" "$paper/expected_on_paper.csv"
+  best=$(dirname "$0")/../experiments/which_overlap_wins
+  python3 "$best/best_plans.py" "$moeline" >"$scratch/expected.csv"
+  cp "$scratch/expected.csv" "$best/expected_best_plans.csv"
   configs=${MOELINE_DATA:-$(dirname "$0")/../../shared/data}/configs
   if [ -d "$configs" ]; then
     python3 "$(dirname "$0")/../experiments/every_model/table.py" "$configs" "$moeline" >"$scratch/expected.txt"

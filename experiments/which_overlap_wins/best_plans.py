@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+"""The best plan of decode there is, by model, machine and requests per GPU: of all schedules, orders, SMs and pieces.
+
+    best_plans.py MOELINE
+
+us a layer with all ranks simulated: without overlap, by the best schedule as it is published, and by the best plan, which
+is found on one rank that stands for all.
+"""
+import csv
+import json
+import os
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+MODELS = ("deepseek-v3", "kimi-k2", "qwen3-235b-a22b", "glm-4.5", "minimax-m3", "deepseek-v4-flash")
+MACHINES, BATCHES = ("h800", "h200", "b200", "gb200-nvl72"), (16, 64, 256)
+
+
+def best_plan(model, machine, batch):
+    call = [sys.argv[1], "search", os.path.join(HERE, "scenario.yaml"), "--format", "json",
+            "--over", "orders,schedules,sms,pieces"]
+    for change in (f"model={model}", f"hardware={machine}", f"workload.batch_size={batch}"):
+        call += ["--set", change]
+    done = subprocess.run(call, capture_output=True, text=True)
+    if done.returncode != 0:
+        sys.exit(done.stderr)
+    return json.loads(done.stdout)
+
+
+def published():
+    """us a layer of the best schedule as it is, by model, machine and batch."""
+    best = {}
+    with open(os.path.join(HERE, "expected.csv")) as file:
+        for row in csv.DictReader(file):
+            key = (row["model"], row["hardware"], int(row["workload.batch_size"]))
+            best[key] = min(best.get(key, float("inf")), float(row["layer_us"]))
+    return best
+
+
+def main():
+    known = published()
+    print("model,hardware,batch_size,none_us,published_us,best_us,gain_on_published,schedule,num_sms,pieces,pieces_by,"
+          "exhaustive,gap_to_bound")
+    for model in MODELS:
+        for machine in MACHINES:
+            for batch in BATCHES:
+                found = best_plan(model, machine, batch)
+                ranks, plan = found["all_ranks"], found["choices"]
+                as_published = known[model, machine, batch]
+                print(f"{model},{machine},{batch},{ranks['published_us']:.1f},{as_published:.1f},{ranks['best_us']:.1f},"
+                      f"{1 - ranks['best_us'] / as_published:.3f},{plan['schedule']},{plan['num_sms']},{plan['pieces']},"
+                      f"{plan['pieces_by']},{found['exhaustive']},{found['gap']:.4f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
