@@ -11,6 +11,7 @@
 #include "experiments/search/variants.hpp"
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/sanitized.hpp"
 
 using namespace moeline;
 using namespace moeline::testing;
@@ -135,20 +136,10 @@ TEST_CASE("no order of the chunk is faster than what it takes at least, nor than
   }
 }
 
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define MOELINE_SANITIZED  // clang's word; GCC's is __SANITIZE_ADDRESS__
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(MOELINE_SANITIZED)
-constexpr int kDraws = 1000;  // which take forty times as long
-#else
-constexpr int kDraws = 100000;
-#endif
-
 TEST_CASE("the least time of an order is what its entries take turn after turn, whatever their times") {
   const OrderSpace space = order_space(chunk());
   const std::vector<PhaseOrder> orders = all_orders(space);
+  constexpr int kDraws = kSanitized ? 1000 : 100000;
   Random random(7);
   for (int drawn = 0; drawn < kDraws;) {
     const PhaseOrder& order = orders[random.next() % orders.size()];
