@@ -149,7 +149,15 @@ class Search {
       simulate(first, left);
       progress_("plans", static_cast<std::size_t>(left - leaves.begin()), leaves.size());
     }
-    for (; left != leaves.end(); ++left) bound_us_ = std::min(bound_us_, left->order.least_us);
+    for (; left != leaves.end(); ++left) {
+      if (left->order.least_us < limit_us()) leave_out(left->order.least_us, 1);
+    }
+  }
+
+  // Plans that might have been faster, and are not tried.
+  void leave_out(double least_us, double plans) {
+    bound_us_ = std::min(bound_us_, least_us);
+    result_.left_out += plans;
   }
 
   std::vector<Leaf> promising() {
@@ -158,7 +166,7 @@ class Search {
     for (const Place& place : places_) {
       if (place.floor_us >= limit_us()) continue;
       if (!in_time()) {
-        bound_us_ = std::min(bound_us_, place.floor_us);
+        leave_out(place.floor_us, place.orders - 1);
         continue;
       }
       OrdersBelow below = orders_below(limit_us(), place.space, place.times, request_.workers);
@@ -175,12 +183,11 @@ class Search {
 
   void finish() {
     result_.bound_us = std::min(bound_us_, result_.us.best);
-    result_.exhaustive = result_.bound_us >= limit_us();
-    if (result_.exhaustive) {
-      result_.bound_us = result_.us.best;
-      result_.pruned = result_.plans - static_cast<double>(result_.evaluated) - result_.impossible;
-    }
-    choose(best_variants());
+    result_.exhaustive = result_.left_out == 0;
+    result_.pruned = result_.plans - static_cast<double>(result_.evaluated) - result_.impossible - result_.left_out;
+    const std::vector<Leaf> best = best_variants();
+    if (best.empty()) throw SpecError(request_.scenario.string(), 0, "none of the plans searched for can run");
+    choose(best);
     result_.plan = searched_plan(result_.best);
     result_.text = plan_text(result_.plan, searched_contents(result_.best), head());
   }
@@ -204,7 +211,7 @@ class Search {
     if (asked.every_rank) us = all_ranks_us(asked, best);
     const auto least = std::min_element(us.begin(), us.end());
     const double own_us = asked.every_rank ? result_.all_ranks_us->published : result_.us.published;
-    const bool keeps = !asked_.scenario.kind().plan.empty() && (us.empty() || *least >= own_us * (1 - kEqual));
+    const bool keeps = !asked_.scenario.kind().plan.empty() && *least >= own_us * (1 - kEqual);
     result_.chosen_us = result_.us.published;
     result_.best = asked_;
     if (!keeps) {

@@ -36,6 +36,7 @@ struct SearchResult {
   std::size_t evaluated = 0;  ///< simulated
   double pruned = 0;          ///< that take too long at least
   double impossible = 0;      ///< orders in which something waits for itself
+  double left_out = 0;        ///< that may be faster, and were not tried
   std::size_t faster = 0;     ///< simulated plans that beat the scenario's
   bool exhaustive = false;    ///< every plan was simulated, pruned or impossible: the best is the best there is
   double plans = 0;           ///< that there are

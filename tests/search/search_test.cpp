@@ -90,6 +90,9 @@ TEST_CASE("cut short, a search says how much faster a plan may still be, whateve
   const SearchResult one = found(asked);
   check_sound(two);
   CHECK_FALSE(two.exhaustive);
+  CHECK(two.left_out > 0);
+  CHECK(static_cast<double>(two.evaluated) + two.pruned + two.impossible + two.left_out == two.plans);
+  CHECK(two.pruned > two.left_out);
   CHECK(two.bound_us < two.us.best);
   CHECK(two.floor_us <= two.bound_us);
   CHECK(one.us.best == two.us.best);

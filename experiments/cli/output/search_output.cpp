@@ -23,7 +23,7 @@ std::string counts(const SearchResult& r) {
     return text +
            fmt::format("the best is the best there is; {} of those simulated beat the scenario's own\n", r.faster);
   }
-  return text + "not every one was tried: a better one may be left, down to the bound\n";
+  return text + fmt::format("{:.0f} were not tried: a better one may be among them, down to the bound\n", r.left_out);
 }
 
 // What a scenario needs for the plan.
@@ -61,7 +61,10 @@ std::string search_json(const SearchRequest& request, const SearchResult& r, con
   json.open().add("schema_version", 1).add("scenario", request.scenario.string());
   add(json, r.us);
   json.add("bound_us", r.bound_us).add("floor_us", r.floor_us).add("gain", gain(r.us), 6).add("gap", gap(r), 6);
-  json.add("evaluated", r.evaluated).add("pruned", r.pruned, 0).add("impossible", r.impossible, 0);
+  json.add("evaluated", r.evaluated)
+      .add("pruned", r.pruned, 0)
+      .add("impossible", r.impossible, 0)
+      .add("left_out", r.left_out, 0);
   json.add("plans", r.plans, 0).add("faster_than_published", r.faster).flag("exhaustive", r.exhaustive);
   json.add("chosen_us", r.chosen_us);
   if (r.all_ranks_us) {
