@@ -152,6 +152,16 @@ TEST_CASE("so it does where an expert's rows fill its tiles exactly, whose last 
   }
 }
 
+TEST_CASE(
+    "experts in a format that no table has are priced by their tiles, whether or not chance scatters their rows") {
+  const auto layer = [](const char* distribution) {
+    const Setup setup = load_setup(served_scenario(), {"hardware=h200", "kernels=sglang", "precision.experts=nvfp4",
+                                                       "parallelism={tp: 8, ep: 8}", distribution});
+    return layer_us(run_scenario(setup));
+  };
+  CHECK(layer("routing.distribution=balanced") == doctest::Approx(layer("routing.distribution=exact")).epsilon(0.15));
+}
+
 TEST_CASE("one slow GPU makes all others wait for it in decode") {
   const Set decode = {"layers=8", "parallelism.ep=32"};
   const Run equal = run_decode(with(decode, {"ranks=all", "speed_spread=0", "jitter=none"}));
