@@ -1,6 +1,7 @@
 #include "experiments/search/order_space.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -113,17 +114,26 @@ bool same_entry(const PlanEntry& a, const PlanEntry& b) {
 
 }  // namespace
 
+bool has_searched_plan(const ScheduleKind& kind) { return !kind.plan.empty() && !kind.pipeline; }
+
+std::vector<std::string> searched_schedules() {
+  std::vector<std::string> names;
+  for (const ScheduleKind& kind : schedule_kinds()) {
+    if (has_searched_plan(kind)) names.push_back(kind.name);
+  }
+  return names;
+}
+
 PlanContents searched_contents(const Setup& setup) {
   return setup.scenario.phase() == WorkloadPhase::train ? training_plan_contents() : inference_plan_contents(setup);
 }
 
 OverlapPlan searched_plan(const Setup& setup) {
   const Scenario& s = setup.scenario;
-  if (s.kind().plan.empty() || s.kind().pipeline) {
+  if (!has_searched_plan(s.kind())) {
     throw SpecError(s.file, 0,
-                    fmt::format("the schedule {} has no plan whose order is searched; there are: dualpipe-chunk, "
-                                "prefill-two-batch, decode-two-batch, single-batch, per-expert",
-                                s.schedule));
+                    fmt::format("the schedule {} has no plan whose order is searched; there are: {}", s.schedule,
+                                fmt::join(searched_schedules(), ", ")));
   }
   return s.phase() == WorkloadPhase::train ? training_plan(s) : inference_plan(setup);
 }
@@ -190,9 +200,13 @@ std::vector<int> offsets_of(const PhaseOrder& order, const OrderSpace& space) {
   return offsets;
 }
 
+bool can_be_said(const std::vector<int>& offsets) {
+  return std::all_of(offsets.begin(), offsets.end(), [](int offset) { return offset >= -1 && offset <= 1; });
+}
+
 std::optional<OverlapPlan> plan_of(const PhaseOrder& order, const OrderSpace& space) {
   const std::vector<int> offsets = offsets_of(order, space);
-  if (std::any_of(offsets.begin(), offsets.end(), [](int offset) { return offset < -1 || offset > 1; })) return {};
+  if (!can_be_said(offsets)) return {};
   OverlapPlan plan = space.plan;
   const auto set = [&](const std::vector<std::size_t>& stream, std::vector<PlanEntry>& entries) {
     entries.clear();

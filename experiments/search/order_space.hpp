@@ -57,17 +57,23 @@ struct PhaseOrder {
   auto operator<=>(const PhaseOrder&) const = default;
 };
 
+/// Whether such a schedule has a plan whose order is searched: pipelines have one of their passes alone.
+[[nodiscard]] bool has_searched_plan(const ScheduleKind& kind);
+[[nodiscard]] std::vector<std::string> searched_schedules();
+
 /// Of a scenario's plan. Throws SpecError where its schedule has none.
 [[nodiscard]] OrderSpace order_space(const Setup& setup);
 [[nodiscard]] OverlapPlan searched_plan(const Setup& setup);
 [[nodiscard]] PlanContents searched_contents(const Setup& setup);
 
 [[nodiscard]] PhaseOrder order_of(const OverlapPlan& plan, const OrderSpace& space);
-/// One micro-batch after the other, each in the order of its data. REQUIRES: turns repeat.
+/// One micro-batch after the other, each in the order of its data.
 [[nodiscard]] PhaseOrder plain_order(const OrderSpace& space);
 /// Layers that each step is ahead of its turn: one that stands in front of what it needs is of the layer before.
 [[nodiscard]] std::vector<int> offsets_of(const PhaseOrder& order, const OrderSpace& space);
-/// With these offsets. Nothing where no plan can say them.
+/// Whether a plan can say them: it has the layer before and the next.
+[[nodiscard]] bool can_be_said(const std::vector<int>& offsets);
+/// With its offsets. Nothing where no plan can say them.
 [[nodiscard]] std::optional<OverlapPlan> plan_of(const PhaseOrder& order, const OrderSpace& space);
 
 }  // namespace moeline

@@ -34,10 +34,6 @@ std::vector<Steps> stream_orders(const OrderSpace& space, std::size_t first, std
   return all;
 }
 
-bool has_plan(const PhaseOrder& order, const OrderSpace& space) {
-  return plan_of(order, space).has_value() && can_run(order, space);
-}
-
 // Of one micro-batch alone: its data are a ring, one layer around, so that it has few.
 std::vector<Steps> orders_of(int micro_batch, const OrderSpace& space) {
   Steps steps;
@@ -46,7 +42,7 @@ std::vector<Steps> orders_of(int micro_batch, const OrderSpace& space) {
   }
   std::vector<Steps> all;
   do {
-    if (has_plan({.compute = steps}, space)) all.push_back(steps);
+    if (can_be_planned({.compute = steps}, space)) all.push_back(steps);
   } while (std::next_permutation(steps.begin() + 1, steps.end()));
   return all;
 }
@@ -142,6 +138,10 @@ double binomial(std::size_t n, std::size_t k) {
 
 }  // namespace
 
+bool can_be_planned(const PhaseOrder& order, const OrderSpace& space) {
+  return can_be_said(offsets_of(order, space)) && can_run(order, space);
+}
+
 double order_count(const OrderSpace& space) {
   if (merges(space)) {
     const std::vector<Lanes> lanes = lanes_of(space);
@@ -175,7 +175,7 @@ OrdersBelow orders_below(double us, const OrderSpace& space, const UnitTimes& ti
     below = merged_below(us, space, times, workers);
   } else {
     for (PhaseOrder& order : all_orders(space)) {
-      if (!has_plan(order, space)) {
+      if (!can_be_planned(order, space)) {
         ++below.impossible;
         continue;
       }

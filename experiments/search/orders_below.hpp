@@ -19,6 +19,9 @@ struct OrdersBelow {
   double impossible = 0;             ///< so many wait for themselves, or no plan can say them
 };
 
+/// A plan can say the order, and nothing in it waits for itself.
+[[nodiscard]] bool can_be_planned(const PhaseOrder& order, const OrderSpace& space);
+
 /// How many orders there are: that respect the data of each stream.
 [[nodiscard]] double order_count(const OrderSpace& space);
 

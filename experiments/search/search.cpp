@@ -1,12 +1,12 @@
 #include "experiments/search/search.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <chrono>
 #include <limits>
 #include <mutex>
+#include <tuple>
 
 #include "base/parallel.hpp"
 #include "experiments/run/build_program.hpp"
@@ -70,7 +70,7 @@ class Search {
   Search(const SearchRequest& request, const Progress& progress)
       : request_(request), progress_(progress), asked_(quick_setup(request)), variants_(variants_of(request)) {
     result_.us.published = layer_us(run_scenario(asked_));
-    result_.us.best = asked_.scenario.kind().plan.empty() ? kNever : result_.us.published;
+    result_.us.best = has_searched_plan(asked_.scenario.kind()) ? result_.us.published : kNever;
     result_.refused = variants_.refused;
     result_.floor_us = kNever;
     for (const Variant& variant : variants_.variants) add(variant);
@@ -211,7 +211,7 @@ class Search {
     if (asked.every_rank) us = all_ranks_us(asked, best);
     const auto least = std::min_element(us.begin(), us.end());
     const double own_us = asked.every_rank ? result_.all_ranks_us->published : result_.us.published;
-    const bool keeps = !asked_.scenario.kind().plan.empty() && *least >= own_us * (1 - kEqual);
+    const bool keeps = has_searched_plan(asked_.scenario.kind()) && *least >= own_us * (1 - kEqual);
     result_.chosen_us = result_.us.published;
     result_.best = asked_;
     if (!keeps) {

@@ -1,9 +1,9 @@
 #include "experiments/search/variants.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "experiments/search/order_space.hpp"
@@ -18,12 +18,10 @@ using Changes = std::vector<std::string>;
   throw SpecError(request.scenario.string(), 0, what);
 }
 
-// Schedules of the scenario's phase that have a plan and are no pipeline.
+// Of the scenario's phase.
 std::vector<std::string> planned_schedules(WorkloadPhase phase) {
-  std::vector<std::string> names;
-  for (const ScheduleKind& kind : schedule_kinds()) {
-    if (kind.is_for(phase) && !kind.plan.empty() && !kind.pipeline) names.push_back(kind.name);
-  }
+  std::vector<std::string> names = searched_schedules();
+  std::erase_if(names, [&](const std::string& name) { return !schedule_named(name).is_for(phase); });
   return names;
 }
 

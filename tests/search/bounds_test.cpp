@@ -19,10 +19,6 @@ using namespace moeline::testing;
 
 namespace {
 
-bool can_be(const PhaseOrder& order, const OrderSpace& space) {
-  return plan_of(order, space).has_value() && can_run(order, space);
-}
-
 // Steps move to other places, one after the other.
 PhaseOrder wandered(PhaseOrder order, const OrderSpace& space, Random& random) {
   for (int moves = 0; moves < 12;) {
@@ -33,7 +29,7 @@ PhaseOrder wandered(PhaseOrder order, const OrderSpace& space, Random& random) {
     stream.erase(from);
     stream.insert(stream.begin() + static_cast<std::ptrdiff_t>(random.next() % (stream.size() + 1)), step);
     ++moves;
-    if (can_be(next, space)) order = next;
+    if (can_be_planned(next, space)) order = next;
   }
   return order;
 }
@@ -44,7 +40,7 @@ std::vector<BoundedOrder> listed(const OrderSpace& space, const UnitTimes& times
   std::iota(steps.begin(), steps.end(), std::size_t{0});
   do {
     PhaseOrder order{.compute = steps};
-    if (can_be(order, space)) all.push_back({least_layer_us(order, space, times), order});
+    if (can_be_planned(order, space)) all.push_back({least_layer_us(order, space, times), order});
   } while (std::next_permutation(steps.begin() + 1, steps.end()));
   std::sort(all.begin(), all.end());
   return all;

@@ -112,7 +112,7 @@ void check_best(const OrderSpace& space, double best, const UnitTimes& times) {
 double by_enumeration(const OrderSpace& space, const UnitTimes& times) {
   double least = 1e9;
   for (const PhaseOrder& order : all_orders(space)) {
-    if (plan_of(order, space) && can_run(order, space)) least = std::min(least, least_layer_us(order, space, times));
+    if (can_be_planned(order, space)) least = std::min(least, least_layer_us(order, space, times));
   }
   return least;
 }

@@ -44,10 +44,6 @@ OverlapPlan as_listed(const PhaseOrder& order, const OrderSpace& space) {
   return plan;
 }
 
-bool can_be(const PhaseOrder& order, const OrderSpace& space) {
-  return plan_of(order, space).has_value() && can_run(order, space);
-}
-
 // Steps started as early as their stream and their data allow, turn after turn: what a turn takes in the long run. Of a
 // space without pieces, where steps are units.
 double executed_us(const PhaseOrder& order, const OrderSpace& space, const UnitTimes& times) {
@@ -106,7 +102,7 @@ TEST_CASE("the published chunk has 270 orders that respect the data of each stre
   int can = 0;
   for (const PhaseOrder& order : orders) {
     const bool does = runs(setup, as_listed(order, space));
-    CHECK(can_be(order, space) == does);
+    CHECK(can_be_planned(order, space) == does);
     can += does ? 1 : 0;
   }
   CHECK(can == 109);
@@ -128,7 +124,7 @@ TEST_CASE("no order of the chunk is faster than what it takes at least, nor than
   const double bound = std::max(least_layer_us(space, times), busiest_resource_us(program, moe_layers(setup)));
   std::size_t i = 0;
   for (const PhaseOrder& order : all_orders(space)) {
-    if (!can_be(order, space) || ++i % 4 != 0) continue;  // of them all, to be quick
+    if (!can_be_planned(order, space) || ++i % 4 != 0) continue;  // of them all, to be quick
     const double us = layer_us(run_scenario(with_plan(setup, *plan_of(order, space))));
     CHECK(least_layer_us(order, space, times) <= us);
     CHECK(least_layer_us(space, times) <= least_layer_us(order, space, times) + 0.01);
@@ -143,7 +139,7 @@ TEST_CASE("the least time of an order is what its entries take turn after turn, 
   Random random(7);
   for (int drawn = 0; drawn < kDraws;) {
     const PhaseOrder& order = orders[random.next() % orders.size()];
-    if (!can_be(order, space)) continue;
+    if (!can_be_planned(order, space)) continue;
     ++drawn;
     const UnitTimes times = drawn_times(space, random);
     const double least = least_layer_us(order, space, times);
@@ -171,7 +167,7 @@ TEST_CASE("a plan that was written is read as it was, offsets and all") {
   const OrderSpace space = order_space(setup);
   std::size_t i = 0;
   for (const PhaseOrder& order : all_orders(space)) {
-    if (!can_be(order, space) || ++i % 97 != 0) continue;
+    if (!can_be_planned(order, space) || ++i % 97 != 0) continue;
     const std::optional<OverlapPlan> plan = plan_of(order, space);
     const std::string file = folder.write("plan.yaml", plan_text(*plan, searched_contents(setup), "# for a test\n"));
     const OverlapPlan read = load_overlap_plan(setup.scenario.schedule, file, searched_contents(setup));
