@@ -58,20 +58,6 @@ std::vector<Steps> rotations_of(const std::vector<Steps>& orders) {
   return all;
 }
 
-// An order of either micro-batch; turns begin with a step of the one.
-struct Lanes {
-  Steps one, other;
-};
-
-std::vector<Lanes> lanes_of(const OrderSpace& space) {
-  std::vector<Lanes> all;
-  const std::vector<Steps> others = rotations_of(orders_of(1, space));
-  for (const Steps& one : orders_of(0, space)) {
-    for (const Steps& other : others) all.push_back({one, other});
-  }
-  return all;
-}
-
 // Of merged lanes, all that begin alike.
 class Branch {
  public:
@@ -80,7 +66,7 @@ class Branch {
     // Data are between steps of the same micro-batch, so that how the two are merged changes no offset.
     PhaseOrder any{.compute = lanes.one};
     any.compute.insert(any.compute.end(), lanes.other.begin(), lanes.other.end());
-    offsets_ = offsets_of(any, space);
+    data_ = data_graph(space, times, offsets_of(any, space));
     first_.push_back(lanes.one.front());
   }
 
@@ -96,7 +82,7 @@ class Branch {
       return Steps(lane.begin() + static_cast<std::ptrdiff_t>(from), lane.end());
     };
     const PartialOrder known{first_, {rest(lanes_.one, one), rest(lanes_.other, other)}};
-    if (takes_at_least(us_, known, offsets_, space_, times_)) return;
+    if (takes_at_least(us_, known, data_, space_, times_)) return;
     if (first_.size() == space_.steps.size()) {
       PhaseOrder order{.compute = first_};
       const double least_us = least_layer_us(order, space_, times_);
@@ -116,13 +102,13 @@ class Branch {
   const OrderSpace& space_;
   const UnitTimes& times_;
   const Lanes& lanes_;
-  std::vector<int> offsets_;
+  TurnGraph data_;
   Steps first_;
   std::vector<BoundedOrder> found_;
 };
 
-OrdersBelow merged_below(double us, const OrderSpace& space, const UnitTimes& times, std::size_t workers) {
-  const std::vector<Lanes> lanes = lanes_of(space);
+OrdersBelow merged_below(double us, const OrderSpace& space, const std::vector<Lanes>& lanes, const UnitTimes& times,
+                         std::size_t workers) {
   std::vector<std::vector<BoundedOrder>> found(lanes.size());
   parallel_for(lanes.size(), workers, [&](std::size_t i) { found[i] = Branch(us, space, times, lanes[i]).orders(); });
   OrdersBelow below;
@@ -142,9 +128,18 @@ bool can_be_planned(const PhaseOrder& order, const OrderSpace& space) {
   return can_be_said(offsets_of(order, space)) && can_run(order, space);
 }
 
-double order_count(const OrderSpace& space) {
+std::vector<Lanes> lanes_of(const OrderSpace& space) {
+  std::vector<Lanes> all;
+  if (!merges(space)) return all;
+  const std::vector<Steps> others = rotations_of(orders_of(1, space));
+  for (const Steps& one : orders_of(0, space)) {
+    for (const Steps& other : others) all.push_back({one, other});
+  }
+  return all;
+}
+
+double order_count(const OrderSpace& space, const std::vector<Lanes>& lanes) {
   if (merges(space)) {
-    const std::vector<Lanes> lanes = lanes_of(space);
     return lanes.empty() ? 0
                          : static_cast<double>(lanes.size()) * binomial(space.steps.size() - 1, lanes[0].other.size());
   }
@@ -169,10 +164,11 @@ std::vector<PhaseOrder> all_orders(const OrderSpace& space) {
   return orders;
 }
 
-OrdersBelow orders_below(double us, const OrderSpace& space, const UnitTimes& times, std::size_t workers) {
+OrdersBelow orders_below(double us, const OrderSpace& space, const std::vector<Lanes>& lanes, const UnitTimes& times,
+                         std::size_t workers) {
   OrdersBelow below;
   if (merges(space)) {
-    below = merged_below(us, space, times, workers);
+    below = merged_below(us, space, lanes, times, workers);
   } else {
     for (PhaseOrder& order : all_orders(space)) {
       if (!can_be_planned(order, space)) {

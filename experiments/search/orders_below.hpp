@@ -22,12 +22,20 @@ struct OrdersBelow {
 /// A plan can say the order, and nothing in it waits for itself.
 [[nodiscard]] bool can_be_planned(const PhaseOrder& order, const OrderSpace& space);
 
-/// How many orders there are: that respect the data of each stream.
-[[nodiscard]] double order_count(const OrderSpace& space);
+/// An order of either micro-batch, where the two share one stream; turns begin with a step of the one.
+struct Lanes {
+  std::vector<std::size_t> one, other;
+};
+/// All of them; none of other spaces.
+[[nodiscard]] std::vector<Lanes> lanes_of(const OrderSpace& space);
+
+/// How many orders there are: that respect the data of each stream. `lanes`: those of the space.
+[[nodiscard]] double order_count(const OrderSpace& space, const std::vector<Lanes>& lanes);
 
 /// The same orders with any number of threads. Two micro-batches on one stream are orders of either, merged (decode has
 /// two million): a beginning that already takes `us` is not gone on with. All others are looked at one by one.
-[[nodiscard]] OrdersBelow orders_below(double us, const OrderSpace& space, const UnitTimes& times, std::size_t workers);
+[[nodiscard]] OrdersBelow orders_below(double us, const OrderSpace& space, const std::vector<Lanes>& lanes,
+                                       const UnitTimes& times, std::size_t workers);
 
 /// All of them. REQUIRES: two streams, or one micro-batch; else there are too many.
 [[nodiscard]] std::vector<PhaseOrder> all_orders(const OrderSpace& space);

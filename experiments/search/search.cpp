@@ -28,6 +28,7 @@ struct Place {
   PhaseOrder own{};  ///< the plan's
   UnitTimes times{};
   double floor_us = 0;
+  std::vector<Lanes> lanes{};
   double orders = 1;
 };
 
@@ -61,7 +62,9 @@ Place place_of(const Variant& variant, bool orders) {
   const LayerRange layers = moe_layers(variant.setup);
   place.times = unit_times(program, place.space, layers);
   place.floor_us = std::max(least_layer_us(place.space, place.times), busiest_resource_us(program, layers));
-  if (orders) place.orders = order_count(place.space);
+  if (!orders) return place;
+  place.lanes = lanes_of(place.space);
+  place.orders = order_count(place.space, place.lanes);
   return place;
 }
 
@@ -169,7 +172,7 @@ class Search {
         leave_out(place.floor_us, place.orders - 1);
         continue;
       }
-      OrdersBelow below = orders_below(limit_us(), place.space, place.times, request_.workers);
+      OrdersBelow below = orders_below(limit_us(), place.space, place.lanes, place.times, request_.workers);
       result_.impossible += below.impossible;
       std::size_t number = 0;
       for (BoundedOrder& order : below.orders) {

@@ -7,19 +7,6 @@
 namespace moeline {
 namespace {
 
-// `after` starts so long after `before`, so many turns later.
-struct TurnEdge {
-  std::size_t before = 0, after = 0;
-  double us = 0;
-  int turns = 0;
-};
-
-// Starts of units; of each low-latency transfer also the end of its issue, and the start and the end of its wire.
-struct TurnGraph {
-  std::size_t nodes = 0;
-  std::vector<TurnEdge> edges{};
-};
-
 struct TransferNodes {
   std::size_t issued = 0, wire = 0, sent = 0;
 };
@@ -89,26 +76,6 @@ void add_transfer(const TransferNodes& nodes, std::size_t unit, const UnitTime& 
   if (time.beside) graph.edges.push_back({nodes.issued, nodes.sent, time.last_wire_us});
 }
 
-TurnGraph data_graph(const OrderSpace& space, const UnitTimes& times, const std::vector<int>& offsets) {
-  TurnGraph graph{.nodes = space.units.size() + 3 * space.wires};
-  for (std::size_t unit = 0; unit < space.units.size(); ++unit) {
-    if (space.units[unit].wire) add_transfer(transfer_of(unit, space), unit, times[unit], graph);
-  }
-  for (const UnitData& data : space.data) {
-    const int turns = data.layers - offsets[space.units[data.after].step] + offsets[space.units[data.before].step];
-    const UnitTime &before = times[data.before], &after = times[data.after];
-    if (space.units[data.before].wire) {
-      graph.edges.push_back({transfer_of(data.before, space).sent, data.after, 0, turns});
-      continue;
-    }
-    graph.edges.push_back({data.before, data.after, after.beside ? before.begun_us : before.us, turns});
-    if (after.beside) {
-      graph.edges.push_back({data.before, transfer_of(data.after, space).issued, before.us + after.last_us, turns});
-    }
-  }
-  return graph;
-}
-
 TurnGraph graph_of(const PhaseOrder& order, const OrderSpace& space, const UnitTimes& times) {
   TurnGraph graph = data_graph(space, times, offsets_of(order, space));
   add_compute({order.compute}, space, times, graph);
@@ -150,6 +117,26 @@ bool has_longer_cycle(const TurnGraph& graph, double us) {
 
 }  // namespace
 
+TurnGraph data_graph(const OrderSpace& space, const UnitTimes& times, const std::vector<int>& offsets) {
+  TurnGraph graph{.nodes = space.units.size() + 3 * space.wires};
+  for (std::size_t unit = 0; unit < space.units.size(); ++unit) {
+    if (space.units[unit].wire) add_transfer(transfer_of(unit, space), unit, times[unit], graph);
+  }
+  for (const UnitData& data : space.data) {
+    const int turns = data.layers - offsets[space.units[data.after].step] + offsets[space.units[data.before].step];
+    const UnitTime &before = times[data.before], &after = times[data.after];
+    if (space.units[data.before].wire) {
+      graph.edges.push_back({transfer_of(data.before, space).sent, data.after, 0, turns});
+      continue;
+    }
+    graph.edges.push_back({data.before, data.after, after.beside ? before.begun_us : before.us, turns});
+    if (after.beside) {
+      graph.edges.push_back({data.before, transfer_of(data.after, space).issued, before.us + after.last_us, turns});
+    }
+  }
+  return graph;
+}
+
 double least_layer_us(const PhaseOrder& order, const OrderSpace& space, const UnitTimes& times) {
   return longest_turn_us(graph_of(order, space, times));
 }
@@ -171,9 +158,9 @@ bool can_run(const PhaseOrder& order, const OrderSpace& space) {
   return !has_longer_cycle(graph, static_cast<double>(graph.nodes + 1));  // than one turn
 }
 
-bool takes_at_least(double us, const PartialOrder& order, const std::vector<int>& offsets, const OrderSpace& space,
+bool takes_at_least(double us, const PartialOrder& order, const TurnGraph& data, const OrderSpace& space,
                     const UnitTimes& times) {
-  TurnGraph graph = data_graph(space, times, offsets);
+  TurnGraph graph = data;
   add_compute(order, space, times, graph);
   return has_longer_cycle(graph, us);
 }

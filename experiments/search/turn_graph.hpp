@@ -18,6 +18,20 @@ struct UnitTime {
 };
 using UnitTimes = std::vector<UnitTime>;
 
+/// `after` starts so long after `before`, so many turns later.
+struct TurnEdge {
+  std::size_t before = 0, after = 0;
+  double us = 0;
+  int turns = 0;
+};
+/// Starts of units; of each low-latency transfer also the end of its issue, and the start and the end of its wire.
+struct TurnGraph {
+  std::size_t nodes = 0;
+  std::vector<TurnEdge> edges{};
+};
+/// What data ask for, whatever the order of steps that have these offsets.
+[[nodiscard]] TurnGraph data_graph(const OrderSpace& space, const UnitTimes& times, const std::vector<int>& offsets);
+
 /// The compute stream's order as far as it is known: some steps come first, and then, in any order, those of each
 /// lane, which keep their own.
 struct PartialOrder {
@@ -34,8 +48,8 @@ struct PartialOrder {
 /// No unit waits for itself: every cycle takes at least one turn.
 [[nodiscard]] bool can_run(const PhaseOrder& order, const OrderSpace& space);
 
-/// Whether every order that begins so takes at least `us`. `offsets`: of all of them. REQUIRES: no other stream.
-[[nodiscard]] bool takes_at_least(double us, const PartialOrder& order, const std::vector<int>& offsets,
-                                  const OrderSpace& space, const UnitTimes& times);
+/// Whether every order that begins so takes at least `us`. `data`: of all of them. REQUIRES: no other stream.
+[[nodiscard]] bool takes_at_least(double us, const PartialOrder& order, const TurnGraph& data, const OrderSpace& space,
+                                  const UnitTimes& times);
 
 }  // namespace moeline

@@ -72,10 +72,10 @@ TEST_CASE("by branch and bound are found the orders that a list of all has below
       times.push_back(time);
     }
     std::vector<BoundedOrder> all = listed(space, times);
-    CHECK(static_cast<double>(all.size()) == order_count(space));
+    CHECK(static_cast<double>(all.size()) == order_count(space, lanes_of(space)));
     const double us = all[all.size() * static_cast<std::size_t>(draw) / 20].least_us + 1e-6;
     std::erase_if(all, [&](const BoundedOrder& order) { return order.least_us >= us; });
-    const std::vector<BoundedOrder> found = orders_below(us, space, times, 2).orders;
+    const std::vector<BoundedOrder> found = orders_below(us, space, lanes_of(space), times, 2).orders;
     REQUIRE(found.size() == all.size());
     CHECK(found == all);
   }

@@ -98,7 +98,7 @@ TEST_CASE("the published chunk has 270 orders that respect the data of each stre
   const OrderSpace space = order_space(setup);
   const std::vector<PhaseOrder> orders = all_orders(space);
   CHECK(orders.size() == 270);
-  CHECK(order_count(space) == 270);
+  CHECK(order_count(space, lanes_of(space)) == 270);
   int can = 0;
   for (const PhaseOrder& order : orders) {
     const bool does = runs(setup, as_listed(order, space));
