@@ -20,7 +20,7 @@ Program training(const Setup& setup) {
 }
 
 Program inference(const Setup& setup) {
-  return inference_program(setup, {.micro_batches = 1, .overlapped = false}, "",
+  return inference_program(setup, {.micro_batches = 1, .overlapped = false},
                            [&](InferenceRank& rank) { append_in_turn(rank, setup, 0); });
 }
 

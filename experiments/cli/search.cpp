@@ -1,6 +1,7 @@
 // moeline search: the best order of a schedule's phases, and what none can beat.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 
@@ -65,9 +66,9 @@ constexpr const char* kHelp =
 per-expert; with --over schedules any of prefill or decode.
 orders: which phase runs beside which. schedules: all that have a plan. sms: of communication (--num-sms; else 8 to 24, and of
 the low-latency mode 0 to 32, on which a combine starts while the GEMM before it runs). pieces: of dispatch, experts and combine
-(--pieces, else 1, 2, 4), by token and by expert, in a row or in turn. splits: the larger of two
-micro-batches has 50, 55, 60 or 70 % of the work. attention: of decode, cut before its core or behind it. side: which weight
-gradients use the side stream, of training. Every plan is simulated as `moeline simulate` does it, on one rank that stands for all; the best one and the
+(--pieces, else 1, 2, 4), by token and by expert, in a row or in turn. splits: the larger of two micro-batches has 50, 55, 60 or
+70 % of the work. attention: of decode, cut before its core or behind it. side: which weight gradients use the side stream, of
+training. Every plan is simulated as `moeline simulate` does it, on one rank that stands for all; the best one and the
 scenario's also with all ranks, where the scenario has them.
 Before it is simulated each order is bounded: by the cycle of its phases that takes longest, each phase as fast as alone. Orders
 that cannot be faster than the best known by 0.01 % are ruled out, where many begin alike all at once; the others are simulated,

@@ -114,11 +114,11 @@ Works works_of(const Measured& measured, const Setup& scenario) {
   const EventsByPhase events = events_by_phase(measured.meaning);
   const Repetitions repetitions(measured, events);
   const std::vector<PhaseTimes> phases = places_of_phases(measured.meaning);
-  const int micro_batches = micro_batches_of(phases);
+  const TracedStep step = traced_step(scenario, phases);
   Works works(measured.trace.gpu_events.size());
   bool any = false;
   for (std::size_t i = 0; i < phases.size(); ++i) {
-    const std::vector<Operator> ops = operators_of(scenario, phases[i], micro_batches);
+    const std::vector<Operator> ops = operators_of(scenario, phases[i], step);
     any = any || !ops.empty();
     std::vector<std::size_t> own = events[i];
     if (!match(ops, own, measured.meaning)) own = repetitions.in_every_layer(phases[i].phase, std::move(own));

@@ -32,13 +32,15 @@ void add(const Operator& op, ClassShapes& shapes) {
 
 }  // namespace
 
-int micro_batches_of(const std::vector<PhaseTimes>& phases) {
+TracedStep traced_step(const Setup& setup, const std::vector<PhaseTimes>& phases) {
   std::set<std::uint32_t> micro_batches;
   for (const PhaseTimes& phase : phases) micro_batches.insert(phase.micro_batch);
-  return static_cast<int>(micro_batches.size());
+  TracedStep step{.micro_batches = static_cast<int>(micro_batches.size())};
+  if (!is_training(setup) && !setup.scenario.kind().plan.empty()) step.plan = inference_plan(setup);
+  return step;
 }
 
-std::vector<Operator> operators_of(const Setup& setup, const PhaseTimes& phase, int micro_batches) {
+std::vector<Operator> operators_of(const Setup& setup, const PhaseTimes& phase, const TracedStep& step) {
   const std::vector<std::string> known = phases_of(setup);
   const bool has_phase = std::find(known.begin(), known.end(), phase.phase) != known.end();
   if (!has_phase || !knows_layer(setup, phase.layer)) return {};
@@ -47,19 +49,18 @@ std::vector<Operator> operators_of(const Setup& setup, const PhaseTimes& phase, 
   const Architecture& model = setup.model;
   const Block block =
       layer_of(model, setup.scenario.whole_model ? layer : model.first_main_layer() + layer % model.main_layers());
-  const OverlapPlan plan = setup.scenario.kind().plan.empty() ? OverlapPlan{} : inference_plan(setup);
-  InferenceWork work = setup.inference_work({static_cast<int>(phase.micro_batch), micro_batches, plan.split});
-  work.core_first = plan.attention_cut == AttentionCut::behind_core;
+  InferenceWork work = setup.inference_work({static_cast<int>(phase.micro_batch), step.micro_batches, step.plan.split});
+  work.core_first = step.plan.core_first();
   return inference_phase(phase.phase, work, block);
 }
 
 Shapes shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases) {
-  const int micro_batches = micro_batches_of(phases);
+  const TracedStep step = traced_step(setup, phases);
   Shapes shapes{std::vector<ClassShapes>(kKernelClasses), {}};
   for (std::size_t c = 0; c < shapes.classes.size(); ++c) shapes.classes[c].kernel_class = static_cast<KernelClass>(c);
   bool any = false;
   for (const PhaseTimes& phase : phases) {
-    const std::vector<Operator> ops = operators_of(setup, phase, micro_batches);
+    const std::vector<Operator> ops = operators_of(setup, phase, step);
     if (ops.empty()) continue;
     any = true;
     double& wire_bytes = shapes.wire_bytes[key_of(phase)];

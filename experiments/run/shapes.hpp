@@ -23,11 +23,16 @@ struct Shapes {
   std::map<PhaseKey, double> wire_bytes;  ///< to other nodes, each way
 };
 
+/// What a trace's phases are parts of.
+struct TracedStep {
+  int micro_batches = 1;  ///< that its phases are of
+  OverlapPlan plan{};     ///< the scenario's, of prefill or decode
+};
+[[nodiscard]] TracedStep traced_step(const Setup& setup, const std::vector<PhaseTimes>& phases);
+
 /// Of a phase of the trace, in launch order; none where the scenario has no such phase, or does not say what the
-/// layer's experts get. `micro_batches`: of the trace.
-[[nodiscard]] std::vector<Operator> operators_of(const Setup& setup, const PhaseTimes& phase, int micro_batches);
-/// How many different ones the phases are of.
-[[nodiscard]] int micro_batches_of(const std::vector<PhaseTimes>& phases);
+/// layer's experts get.
+[[nodiscard]] std::vector<Operator> operators_of(const Setup& setup, const PhaseTimes& phase, const TracedStep& step);
 
 /// Throws SpecError where no phase of the trace is one of the scenario's.
 [[nodiscard]] Shapes shapes_of(const Setup& setup, const std::vector<PhaseTimes>& phases);

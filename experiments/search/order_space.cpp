@@ -40,7 +40,7 @@ std::optional<int> layers_between(const PlanEntry& before, const PlanEntry& afte
 }
 
 bool is_cut(const PlanEntry& entry, const OverlapPlan& plan, const PlanContents& contents) {
-  const bool once = plan.pieces_by == PiecesBy::expert && entry.phase == "combine" && entry.part == Part::receive;
+  const bool once = entry.part == Part::receive && plan.receives_once(entry.phase);
   return !once && std::find(contents.cut.begin(), contents.cut.end(), entry.phase) != contents.cut.end();
 }
 

@@ -78,10 +78,7 @@ class Branch {
  private:
   // Those in which so many of either lane come first.
   void follow(std::size_t one, std::size_t other) {
-    const auto rest = [](const Steps& lane, std::size_t from) {
-      return Steps(lane.begin() + static_cast<std::ptrdiff_t>(from), lane.end());
-    };
-    const PartialOrder known{first_, {rest(lanes_.one, one), rest(lanes_.other, other)}};
+    const PartialOrder known{first_, {std::span(lanes_.one).subspan(one), std::span(lanes_.other).subspan(other)}};
     if (takes_at_least(us_, known, data_, space_, times_)) return;
     if (first_.size() == space_.steps.size()) {
       PhaseOrder order{.compute = first_};

@@ -46,8 +46,7 @@ void add_stream(const Chain& first, const std::vector<Chain>& lanes, TurnGraph& 
 }
 
 enum class StreamKind { kernels, issues, wires };
-Chain chain_of(const std::vector<std::size_t>& steps, StreamKind kind, const OrderSpace& space,
-               const UnitTimes& times) {
+Chain chain_of(std::span<const std::size_t> steps, StreamKind kind, const OrderSpace& space, const UnitTimes& times) {
   Chain chain;
   for (const std::size_t step : steps) {
     for (std::size_t unit = space.steps[step].first_unit; unit < space.steps[step].end; ++unit) {
@@ -64,7 +63,7 @@ Chain chain_of(const std::vector<std::size_t>& steps, StreamKind kind, const Ord
 void add_compute(const PartialOrder& order, const OrderSpace& space, const UnitTimes& times, TurnGraph& graph) {
   for (const StreamKind kind : {StreamKind::kernels, StreamKind::issues, StreamKind::wires}) {
     std::vector<Chain> lanes;
-    for (const auto& lane : order.lanes) lanes.push_back(chain_of(lane, kind, space, times));
+    for (const std::span<const std::size_t> lane : order.lanes) lanes.push_back(chain_of(lane, kind, space, times));
     add_stream(chain_of(order.first, kind, space, times), lanes, graph);
   }
 }

@@ -1,6 +1,7 @@
 // What a layer takes at least: the units of its steps, each as fast as alone, turn after turn.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "experiments/search/order_space.hpp"
@@ -35,8 +36,8 @@ struct TurnGraph {
 /// The compute stream's order as far as it is known: some steps come first, and then, in any order, those of each
 /// lane, which keep their own.
 struct PartialOrder {
-  std::vector<std::size_t> first;
-  std::vector<std::vector<std::size_t>> lanes{};
+  std::span<const std::size_t> first;
+  std::vector<std::span<const std::size_t>> lanes{};
 };
 
 /// What a layer takes at least in this order: the maximum cycle ratio of its turns. The wires of low-latency transfers

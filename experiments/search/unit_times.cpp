@@ -89,11 +89,11 @@ UnitTimes unit_times(const Program& program, const OrderSpace& space, const Laye
   for (const StepUnit& unit : space.units) {
     const PlanEntry& entry = space.entry(unit);
     std::optional<UnitTime> shortest;
-    for (const auto& [key, kernels] : pieces) {
-      const auto& [name, micro_batch, layer, piece] = key;
-      const bool is_of = name == entry.phase && static_cast<int>(micro_batch) == entry.micro_batch;
-      if (!is_of || !layers.has(layer) || static_cast<int>(piece) != unit.piece) continue;
-      const UnitTime here = time_of(entry.part, kernels);
+    for (int layer = layers.first; layer < layers.first + layers.count; ++layer) {
+      const auto found = pieces.find({entry.phase, static_cast<std::uint32_t>(entry.micro_batch),
+                                      static_cast<std::uint32_t>(layer), static_cast<std::uint32_t>(unit.piece)});
+      if (found == pieces.end()) continue;
+      const UnitTime here = time_of(entry.part, found->second);
       shortest = shortest ? least(*shortest, here) : here;
     }
     MOELINE_CHECK(shortest.has_value(), entry.phase);

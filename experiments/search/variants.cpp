@@ -75,10 +75,9 @@ OverlapPlan in_turns(const OverlapPlan& plan, bool (*joins)(const PlanEntry&)) {
 
 // A combine that starts while the GEMM before it runs is on another stream: wherever it stands, it starts then.
 OverlapPlan with_release(const OverlapPlan& plan, const Comm& comm) {
-  const bool releases = comm.mode == CommMode::low_latency && comm.num_sms > 0;
   const bool joined = std::any_of(plan.compute.begin(), plan.compute.end(),
                                   [](const PlanEntry& entry) { return issues(entry) && entry.bracket > 0; });
-  return releases && !joined ? in_turns(plan, issues) : plan;
+  return comm.releases() && !joined ? in_turns(plan, issues) : plan;
 }
 
 bool take_turns(const PlanEntry& entry) { return receives(entry) || issues(entry); }

@@ -39,11 +39,7 @@ bool InferencePhases::is_of_experts(const std::string& phase, int layer) const {
 }
 
 int InferencePhases::pieces_of(const std::string& phase, int layer) const {
-  return is_transfer(phase) || is_of_experts(phase, layer) ? shape_.pieces : 1;
-}
-
-bool InferencePhases::receives_once(const std::string& phase) const {
-  return phase == "combine" && shape_.pieces > 1 && shape_.pieces_by == PiecesBy::expert;
+  return is_transfer(phase) || is_of_experts(phase, layer) ? shape_.plan.pieces : 1;
 }
 
 PhaseIdentity InferencePhases::identity_of(const StepPhase& which, int rank) const {
@@ -54,7 +50,7 @@ PhaseIdentity InferencePhases::identity_of(const StepPhase& which, int rank) con
   const bool of_rank = setup.requests_differ() || (of_layer && !is_transfer(which.phase));
   const int moe_layer = moe_layers_[number];
   const int experts = rank / setup.scenario.parallelism.moe_tp;  // ranks that share experts get the same rows
-  const int drawn_piece = shape_.pieces_by == PiecesBy::token ? which.piece : 0;  // of experts, parts of one draw
+  const int drawn_piece = shape_.plan.pieces_by == PiecesBy::token ? which.piece : 0;  // of experts, parts of one draw
   return {.phase = which.phase,
           .kind = block(which.layer).kind,
           .alike = alike_[number],
@@ -68,11 +64,11 @@ PhaseIdentity InferencePhases::identity_of(const StepPhase& which, int rank) con
 InferenceWork InferencePhases::work_of(const StepPhase& which, int rank, int pieces) const {
   const bool whole = which.micro_batch < 0;
   const Piece piece{which.piece, pieces};
-  const bool by_expert = shape_.pieces_by == PiecesBy::expert && pieces > 1;
-  const MicroBatch part = whole ? MicroBatch{} : MicroBatch{which.micro_batch, shape_.micro_batches, shape_.split};
+  const bool by_expert = shape_.plan.pieces_by == PiecesBy::expert && pieces > 1;
+  const MicroBatch part = whole ? MicroBatch{} : MicroBatch{which.micro_batch, shape_.micro_batches, shape_.plan.split};
   InferenceWork work = program_.setup().inference_work(part, moe_layers_[static_cast<std::size_t>(which.layer)], rank,
                                                        by_expert ? Piece{} : piece);
-  work.core_first = shape_.core_first;
+  work.core_first = shape_.plan.core_first();
   return by_expert ? of_experts(std::move(work), piece) : work;
 }
 
@@ -81,9 +77,9 @@ std::vector<Operator> InferencePhases::operators_of(const StepPhase& which, int 
     return inference_phase(which.phase, work_of(which, rank, pieces), block(which.layer));
   };
   std::vector<Operator> ops = operators(pieces_of(which.phase, which.layer));
-  if (!receives_once(which.phase)) return ops;
+  if (!shape_.plan.receives_once(which.phase)) return ops;
   ops.resize(kReceive);
-  if (which.piece + 1 < shape_.pieces) return ops;
+  if (which.piece + 1 < shape_.plan.pieces) return ops;
   const std::vector<Operator> whole = operators(1);
   ops.insert(ops.end(), whole.begin() + kReceive, whole.end());
   return ops;
@@ -146,7 +142,7 @@ void InferenceRank::append_issue(const StepPhase& which) {
 }
 
 void InferenceRank::append_receive(const StepPhase& which) {
-  const bool once = phases_.receives_once(which.phase);
+  const bool once = phases_.plan().receives_once(which.phase);
   if (once && which.piece + 1 < pieces_of(which.phase, which.layer)) return;
   std::vector<PhaseTasks*> issued;
   StepPhase each = which;
@@ -190,11 +186,11 @@ void InferenceRank::connect() {
   }
 }
 
-Program inference_program(const Setup& setup, const InferenceShape& shape, const std::string& plan_file,
+Program inference_program(const Setup& setup, const InferenceShape& shape,
                           const std::function<void(InferenceRank&)>& append) {
   ProgramDraft program(setup, host_of(setup.scenario));
   InferencePhases phases(program, shape);
-  return on_every_rank(std::move(program), plan_file, [&](RankProgram& rank) {
+  return on_every_rank(std::move(program), shape.plan.file, [&](RankProgram& rank) {
     InferenceRank step(phases, rank, {.blocks = phases.blocks(), .of_group = rank.rank()});
     append(step);
     step.connect();

@@ -9,16 +9,14 @@
 #include "moe/inference.hpp"
 #include "schedules/lowering/prepared_phases.hpp"
 #include "schedules/lowering/rank_program.hpp"
+#include "schedules/scenario/overlap_plan.hpp"
 
 namespace moeline {
 
 struct InferenceShape {
   int micro_batches = 1;
-  bool overlapped = false;  ///< communication runs beside compute, and has SMs of its own
-  int pieces = 1;           ///< of a layer's dispatch, experts and combine
-  PiecesBy pieces_by = PiecesBy::token;
-  double split = 0.5;                 ///< of two micro-batches, the first's share
-  bool core_first = false;            ///< attn-0 ends behind the core
+  bool overlapped = false;            ///< communication runs beside compute, and has SMs of its own
+  OverlapPlan plan{};                 ///< whose order is of no matter here
   int releases = 0;                   ///< of the experts' last GEMM, beside which combine begins; 0: behind it
   std::vector<std::string> behind{};  ///< phases that run beside such a combine
 };
@@ -43,8 +41,7 @@ class InferencePhases {
   [[nodiscard]] PreparedPhase& at(const StepPhase& which, int rank);
   /// That the phase of this layer has.
   [[nodiscard]] int pieces_of(const std::string& phase, int layer) const;
-  /// All pieces of the combine are received at once: a token's sum needs all of its experts.
-  [[nodiscard]] bool receives_once(const std::string& phase) const;
+  [[nodiscard]] const OverlapPlan& plan() const { return shape_.plan; }
   [[nodiscard]] CommMode mode() const;
   /// Of the whole step (stage_blocks.hpp).
   [[nodiscard]] const std::vector<Block>& blocks() const { return blocks_; }
@@ -120,7 +117,7 @@ class InferenceRank {
 };
 
 /// The step that `append` writes, on every simulated rank. `plan_file`: to blame for an order that cannot run.
-[[nodiscard]] Program inference_program(const Setup& setup, const InferenceShape& shape, const std::string& plan_file,
+[[nodiscard]] Program inference_program(const Setup& setup, const InferenceShape& shape,
                                         const std::function<void(InferenceRank&)>& append);
 
 }  // namespace moeline

@@ -74,13 +74,8 @@ std::vector<std::string> beside_combine(const OverlapPlan& plan) {
 
 InferenceShape shape_of(const Setup& setup, const OverlapPlan& plan) {
   const Comm& comm = setup.scenario.comm;
-  InferenceShape shape{.micro_batches = setup.scenario.kind().micro_batches,
-                       .overlapped = true,
-                       .pieces = plan.pieces,
-                       .pieces_by = plan.pieces_by,
-                       .split = plan.split,
-                       .core_first = plan.attention_cut == AttentionCut::behind_core};
-  if (comm.mode != CommMode::low_latency || comm.num_sms == 0) return shape;
+  InferenceShape shape{.micro_batches = setup.scenario.kind().micro_batches, .overlapped = true, .plan = plan};
+  if (!comm.releases()) return shape;
   const Scenario& scenario = setup.scenario;
   const int experts = (setup.model.n_routed_experts + scenario.routing.redundant_experts) / scenario.parallelism.ep;
   const double parts = plan.pieces_by == PiecesBy::expert ? plan.pieces : 1;
@@ -130,7 +125,7 @@ OverlapPlan inference_plan(const Setup& setup) {
 Program planned_step(const Setup& setup) {
   const OverlapPlan plan = inference_plan(setup);
   check_pieces(setup, plan);
-  return inference_program(setup, shape_of(setup, plan), plan.file, [&](InferenceRank& rank) {
+  return inference_program(setup, shape_of(setup, plan), [&](InferenceRank& rank) {
     append_step(
         rank, [&](int first, int count) { append_dense_layers(setup, first, count, rank); },
         [&](int first, int count) { append_moe_layers(plan, first, count, rank); });

@@ -28,6 +28,12 @@ struct OverlapPlan {
   PiecesBy pieces_by = PiecesBy::token;
   double split = 0.5;  ///< what micro-batch 0 has of the requests, or of the tokens of prompts
   AttentionCut attention_cut = AttentionCut::before_core;
+
+  [[nodiscard]] bool core_first() const { return attention_cut == AttentionCut::behind_core; }
+  /// One kernel receives all pieces of the phase: a token's sum needs all of its experts.
+  [[nodiscard]] bool receives_once(const std::string& phase) const {
+    return phase == "combine" && pieces > 1 && pieces_by == PiecesBy::expert;
+  }
 };
 
 /// What a plan must place, each once.

@@ -29,11 +29,14 @@ namespace moeline {
 
 struct Comm {
   CommMode mode = CommMode::normal;
-  int num_sms = 0;                      ///< of the normal mode
+  int num_sms = 0;                      ///< of the normal mode, or on which a combine is released
   Precision dispatch = Precision::fp8;  ///< that tokens travel in
   Precision combine = Precision::bf16;  ///< and their results
   Neighbours neighbours = Neighbours::measured;
   ContextMode context = ContextMode::all_gather;
+
+  /// A combine starts while the GEMM before it runs, on SMs of its own.
+  [[nodiscard]] bool releases() const { return mode == CommMode::low_latency && num_sms > 0; }
 };
 
 struct Routing {

@@ -1,6 +1,7 @@
 #include "experiments/cli/output/search_output.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "experiments/cli/output/json.hpp"
 
@@ -26,13 +27,6 @@ std::string counts(const SearchResult& r) {
   return text + fmt::format("{:.0f} were not tried: a better one may be among them, down to the bound\n", r.left_out);
 }
 
-// What a scenario needs for the plan.
-std::string set_options(const SearchResult& r, const std::string& plan) {
-  std::string text;
-  for (const std::string& change : r.changes) text += " --set " + change;
-  return text + " --set overlap=" + plan;
-}
-
 void add(Json& json, const PlanTimes& us) { json.add("published_us", us.published).add("best_us", us.best); }
 
 }  // namespace
@@ -52,7 +46,9 @@ std::string search_table(const SearchRequest& request, const SearchResult& r) {
   for (const RefusedVariants& refused : r.refused) {
     text += fmt::format("not searched ({} variants): {}\n", refused.count, refused.why);
   }
-  if (!r.changes.empty()) text += fmt::format("simulate it with{}\n", set_options(r, "FILE"));
+  if (!r.changes.empty()) {
+    text += fmt::format("simulate it with --set {} --set overlap=FILE\n", fmt::join(r.changes, " --set "));
+  }
   return text + "\n" + r.text;
 }
 
