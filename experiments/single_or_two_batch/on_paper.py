@@ -12,22 +12,19 @@ M: experts; d: their down GEMM; i: the kernel that issues the combine):
 import functools
 import json
 import os
-import subprocess
 import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+from ask import ask  # noqa: E402
+
 MACHINES, BATCHES = ("h20", "h200"), (8, 16, 32, 64, 128)
 
 
-def ask(schedule, machine, batch, *arguments):
-    call = [sys.argv[1], "simulate", os.path.join(HERE, "scenario.yaml"), "--format", "json", *arguments]
-    for change in (f"schedule={schedule}", f"hardware={machine}", f"workload.batch_size={batch}"):
-        call += ["--set", change]
-    done = subprocess.run(call, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout)
+def simulated(schedule, machine, batch, *arguments):
+    return ask("simulate", os.path.join(HERE, "scenario.yaml"), *arguments,
+               changes=(f"schedule={schedule}", f"hardware={machine}", f"workload.batch_size={batch}"))
 
 
 def mean_us(trace, name):
@@ -43,7 +40,7 @@ def phase_us(run, name, layer=30):
 @functools.cache
 def kernels(machine, batch):
     with tempfile.TemporaryDirectory() as folder:
-        run = ask("sequential", machine, batch, "--trace", folder + "/trace.json")
+        run = simulated("sequential", machine, batch, "--trace", folder + "/trace.json")
         with open(folder + "/trace.json") as file:
             trace = json.load(file)
     found = {name: mean_us(trace, kernel) for name, kernel in
@@ -67,7 +64,7 @@ def starts_of(machine):
 
 def computing_in_halves(machine, batch):
     """What kernels that compute take more with two micro-batches than with one, us a layer."""
-    one, two = (ask(schedule, machine, batch) for schedule in ("sequential", "decode-two-batch"))
+    one, two = (simulated(schedule, machine, batch) for schedule in ("sequential", "decode-two-batch"))
     return (two["metrics"]["compute_busy_us"] - one["metrics"]["compute_busy_us"]) / 61
 
 
@@ -79,7 +76,7 @@ def main():
         for batch in BATCHES:
             k = kernels(machine, batch)
             paper = [*on_paper(k, starts), k["D"] + k["C"] - computing_in_halves(machine, batch)]
-            gained = [k["layer"] - ask(schedule, machine, batch)["metrics"]["layer_us"]
+            gained = [k["layer"] - simulated(schedule, machine, batch)["metrics"]["layer_us"]
                       for schedule in ("single-batch", "per-expert", "decode-two-batch")]
             row = [k[name] for name in ("layer", "D", "C", "S", "M", "d")]
             for pair in zip(paper, gained):

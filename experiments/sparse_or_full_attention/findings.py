@@ -6,29 +6,20 @@
 Reads expected_*.csv beside this script, which `tests/update_studies.sh` rewrites; writes shares.csv and prints the tables.
 """
 import csv
-import json
 import math
 import os
-import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+from ask import ask  # noqa: E402
+
 SCENARIO = os.path.join(HERE, "scenario.yaml")
 MACHINES = ("h200", "b200")
 LAYOUTS = {"8": ("TP8, EP8", ["parallelism={tp: 8, ep: 8}", "comm.mode=all_reduce"]),
            "1": ("DP8, EP8", ["parallelism={ep: 8}", "comm.mode=all_gather"])}
 CONTEXTS = [1024 << step for step in range(8)]
 OWN, ALL = "glm-5.2_own_indexers.yaml", "glm-5.2_all_keys.yaml"
-
-
-def ask(command, *changes, arguments=()):
-    call = [sys.argv[1], command, SCENARIO, "--format", "json", *arguments]
-    for change in changes:
-        call += ["--set", change]
-    done = subprocess.run(call, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout)
 
 
 def rows(name):
@@ -61,7 +52,7 @@ def bisected(low, high, machine, layout, full, sparse, tolerance=16):
     """The same of a decode step, by more scenarios: what it costs jumps where keys are chosen for the first time."""
     while high - low > tolerance:
         middle = (low + high) // 2
-        step = [ask("simulate", f"hardware={machine}", *layout, f"model={model}", f"workload.kv_len={middle}")
+        step = [ask("simulate", SCENARIO, changes=[f"hardware={machine}", *layout, f"model={model}", f"workload.kv_len={middle}"])
                 ["metrics"]["step_ms"] for model in (full, sparse)]
         low, high = (low, middle) if step[1] < step[0] else (middle, high)
     return high
@@ -117,10 +108,10 @@ def workload_of(phase, context):
 def share_row(model, machine, tp, phase, context):
     name, layout = LAYOUTS[tp]
     changes = [f"model={model}", f"hardware={machine}", *layout, workload_of(phase, context)]
-    modules = ask("explain", *changes, arguments=["--modules"])["modules"]
+    modules = ask("explain", SCENARIO, "--modules", changes=changes)["modules"]
     us = {(module["parent"], module["module"]): module["us"] for module in modules}
     total, indexer, attention = us[None, "model"], us["layers", "indexer"], us["layers", "attention"]
-    run = ask("simulate", *changes)
+    run = ask("simulate", SCENARIO, changes=changes)
     kernels = [each for each in run["provenance"] if "kernels" in each]
     solo = sum(each["solo_us"] for each in kernels)
     by = {kind: sum(each["solo_us"] for each in kernels if each["provenance"] == kind) for kind in ("roofline", "extrapolated")}
@@ -161,8 +152,7 @@ def of_memory():
         sizes = []
         for each in (model, without):
             path = os.path.join(HERE, each) if each.endswith(".yaml") else each
-            done = subprocess.run([sys.argv[1], "model", path, "--format", "json"], capture_output=True, text=True, check=True)
-            sizes.append(json.loads(done.stdout)["kv_bytes_per_token"])
+            sizes.append(ask("model", path)["kv_bytes_per_token"])
         print(f"  {model}: {sizes[0]}, of that index keys {sizes[0] - sizes[1]}: {100 * (1 - sizes[1] / sizes[0]):.1f} %")
 
 

@@ -6,13 +6,14 @@
 Reads expected_*.csv beside this script, which `tests/update_studies.sh` rewrites, and prints the tables.
 """
 import csv
-import json
 import math
 import os
-import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+from ask import ask  # noqa: E402
+
 MACHINES = ("h200", "b200")
 # With linear attention; the same with its full attention in every layer; a published model that has full attention alone.
 MODELS = [("nemotron-3-nano", "nemotron-3-nano_all_full.yaml", None),
@@ -25,13 +26,6 @@ LAYOUTS = {"nemotron-3-nano": "parallelism={ep: 1}", "qwen3-next-80b-a3b": "para
 
 def path_of(model):
     return os.path.join(HERE, model) if model.endswith(".yaml") else model
-
-
-def ask(*arguments):
-    done = subprocess.run([sys.argv[1], *arguments, "--format", "json"], capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout)
 
 
 def facts_of(model):

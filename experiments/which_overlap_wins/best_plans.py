@@ -7,25 +7,20 @@ us a layer with all ranks simulated: without overlap, by the best schedule as it
 is found on one rank that stands for all.
 """
 import csv
-import json
 import os
-import subprocess
 import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.insert(0, os.path.dirname(HERE))
+from ask import ask  # noqa: E402
+
 MODELS = ("deepseek-v3", "kimi-k2", "qwen3-235b-a22b", "glm-4.5", "minimax-m3", "deepseek-v4-flash")
 MACHINES, BATCHES = ("h800", "h200", "b200", "gb200-nvl72"), (16, 64, 256)
 
 
 def best_plan(model, machine, batch):
-    call = [sys.argv[1], "search", os.path.join(HERE, "scenario.yaml"), "--format", "json",
-            "--over", "orders,schedules,sms,pieces"]
-    for change in (f"model={model}", f"hardware={machine}", f"workload.batch_size={batch}"):
-        call += ["--set", change]
-    done = subprocess.run(call, capture_output=True, text=True)
-    if done.returncode != 0:
-        sys.exit(done.stderr)
-    return json.loads(done.stdout)
+    return ask("search", os.path.join(HERE, "scenario.yaml"), "--over", "orders,schedules,sms,pieces",
+               changes=(f"model={model}", f"hardware={machine}", f"workload.batch_size={batch}"))
 
 
 def published():
