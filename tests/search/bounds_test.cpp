@@ -21,14 +21,13 @@ namespace {
 
 // Steps move to other places, one after the other.
 PhaseOrder wandered(PhaseOrder order, const OrderSpace& space, Random& random) {
-  for (int moves = 0; moves < 12;) {
+  for (int moves = 0; moves < 12; ++moves) {
     PhaseOrder next = order;
     auto& stream = random.next() % space.steps.size() < space.compute ? next.compute : next.communication;
     const auto from = stream.begin() + static_cast<std::ptrdiff_t>(random.next() % stream.size());
     const std::size_t step = *from;
     stream.erase(from);
     stream.insert(stream.begin() + static_cast<std::ptrdiff_t>(random.next() % (stream.size() + 1)), step);
-    ++moves;
     if (can_be_planned(next, space)) order = next;
   }
   return order;
