@@ -13,7 +13,7 @@ namespace moeline {
 Program dualpipe_chunk(const Setup& setup) {
   const OverlapPlan plan = training_plan(setup.scenario);
   ProgramDraft program(setup, host_of(setup.scenario));
-  TrainingPhases phases(program, plan.side);
+  TrainingPhases phases(program, plan);
   const std::vector<Block> blocks = main_layers_alone(setup.model, setup.scenario.layers);
   return on_every_rank(std::move(program), plan.file, [&](RankProgram& rank) {
     (void)append_overlapped(rank, phases, plan, {.forward = blocks, .backward = blocks});

@@ -29,7 +29,7 @@ bool is_over(const Options& options, const char* what) {
 }
 
 void check_values(const Options& options, const char* option, const std::vector<int>& values, const char* what) {
-  if (values.empty() || is_over(options, what)) return;
+  if (values.empty() || is_over(options, what) || is_over(options, ("phase-" + std::string(what)).c_str())) return;
   throw CLI::ValidationError(fmt::format("{}: says which are searched, and needs --over {}", option, what));
 }
 
@@ -41,6 +41,7 @@ SearchRequest request_of(const Options& options) {
   request.orders = is_over(options, "orders");
   request.schedules = is_over(options, "schedules");
   request.sms = is_over(options, "sms");
+  request.phase_sms = is_over(options, "phase-sms");
   request.pieces = is_over(options, "pieces");
   request.sides = is_over(options, "side");
   request.splits = is_over(options, "splits");
@@ -65,7 +66,8 @@ constexpr const char* kHelp =
     R"(SCENARIO: whose phases stand in an overlap plan, of dualpipe-chunk, prefill-two-batch, decode-two-batch, single-batch or
 per-expert; with --over schedules any of prefill or decode.
 orders: which phase runs beside which. schedules: all that have a plan. sms: of communication (--num-sms; else 8 to 24, and of
-the low-latency mode 0 to 32, on which a combine starts while the GEMM before it runs). pieces: of dispatch, experts and combine
+the low-latency mode 0 to 32, on which a combine starts while the GEMM before it runs). phase-sms: of dispatch and of combine apart, in the normal mode, where
+phases beside them leave what runs beside them. pieces: of dispatch, experts and combine
 (--pieces, else 1, 2, 4), by token and by expert, in a row or in turn. splits: the larger of two micro-batches has 50, 55, 60 or
 70 % of the work. attention: of decode, cut before its core or behind it. side: which weight gradients use the side stream, of
 training. Every plan is simulated as `moeline simulate` does it, on one rank that stands for all; the best one and the
@@ -86,9 +88,9 @@ void add_search(CLI::App& app, int& /*exit_code*/) {
   command->add_option("--set", options->request.assignments, "override, comm.num_sms=24")->allow_extra_args(false);
   command
       ->add_option("--over", options->over,
-                   "orders, schedules, sms, pieces, splits, attention, side: what is searched (orders)")
+                   "orders, schedules, sms, phase-sms, pieces, splits, attention, side: what is searched (orders)")
       ->delimiter(',')
-      ->transform(one_of({"orders", "schedules", "sms", "pieces", "splits", "attention", "side"}));
+      ->transform(one_of({"orders", "schedules", "sms", "phase-sms", "pieces", "splits", "attention", "side"}));
   command->add_option("--num-sms", options->request.num_sms, "of --over sms: 16,20,24")
       ->delimiter(',')
       ->check(CLI::Range(0, 1024));

@@ -90,7 +90,7 @@ std::map<std::string, double> waits_by_phase(const Setup& setup, const char* sch
   std::map<std::string, double> means;
   for (std::size_t i = 0; i < waits.size(); ++i) {
     const Phase& phase = alone.graph.phases()[alone.meetings[i].phase];
-    if (static_cast<int>(phase.layer) >= count / 2) means[phase.name] += waits[i] / (count - count / 2);
+    if (static_cast<int>(phase.layer) >= count / 2) means[phase.name] += waits[i] / (count - count / 2) / phase.pieces;
   }
   return means;
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "moe/tensor_parallel.hpp"
+#include "schedules/lowering/phase_sms.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
@@ -38,7 +39,7 @@ GpuWork gpu_work(const Setup& setup) {
   d.mtp = setup.drafted_tokens() > 0;
   d.mode = work.mode;
   d.dispatch = work.dispatch;
-  d.comm_sms = setup.scenario.comm.num_sms;
+  d.comm_sms = transfer_sms(setup);
   return d;
 }
 

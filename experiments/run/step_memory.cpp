@@ -6,6 +6,7 @@
 
 #include "moe/memory.hpp"
 #include "moe/training_memory.hpp"
+#include "schedules/lowering/phase_sms.hpp"
 #include "schedules/pipeline/replicas.hpp"
 
 namespace moeline {
@@ -171,9 +172,8 @@ class RankMemory {
     }
     const StageParameters own = stage_parameters(setup_.model, held, stage_split(setup_.scenario));
     StepMemory memory = lasting_memory(setup_, own, copies, largest_block(held));
-    const Comm& comm = setup_.scenario.comm;
-    if (comm.mode == CommMode::normal) {
-      memory.communication = normal_buffer_bytes(setup_.model, setup_.scenario.parallelism.ep, comm.num_sms);
+    if (setup_.scenario.comm.mode == CommMode::normal) {
+      memory.communication = normal_buffer_bytes(setup_.model, setup_.scenario.parallelism.ep, transfer_sms(setup_));
     }
     return memory;
   }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "schedules/lowering/phase_sms.hpp"
 #include "timeline/intervals.hpp"
 
 namespace moeline {
@@ -70,7 +71,7 @@ TimedChains timed_chains(const Setup& setup, const Program& alone, const Timelin
                          double step) {
   const TaskGraph& graph = alone.graph;
   const std::vector<Interval> held = times_with_sms_held(graph, timeline);
-  const double held_share = setup.scenario.comm.num_sms / setup.machine.facts.sms;
+  const double held_share = transfer_sms(setup) / setup.machine.facts.sms;
   TimedChains timed;
   timed.chains = chains_of(alone);
   for (const Chain& chain : timed.chains.list) {

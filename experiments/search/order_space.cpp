@@ -4,8 +4,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
+#include "architecture/blocks.hpp"
 #include "moe/inference.hpp"
 #include "schedules/lowering/planned_step.hpp"
 #include "schedules/lowering/training_passes.hpp"
@@ -41,7 +43,29 @@ std::optional<int> layers_between(const PlanEntry& before, const PlanEntry& afte
 
 bool is_cut(const PlanEntry& entry, const OverlapPlan& plan, const PlanContents& contents) {
   const bool once = entry.part == Part::receive && plan.receives_once(entry.phase);
-  return !once && std::find(contents.cut.begin(), contents.cut.end(), entry.phase) != contents.cut.end();
+  return !once && is_cut(entry, contents);
+}
+
+// What turns of such a plan take in the long run is not known.
+void check_searched(const Setup& setup, const OverlapPlan& plan, const PlanContents& contents) {
+  const auto refuse = [&](const std::string& what) { throw SpecError(plan.file, 0, "cannot be searched: " + what); };
+  for (const auto* stream : {&plan.compute, &plan.communication}) {
+    for (const Bracket& bracket : brackets_of(*stream)) {
+      const auto differs = [&](const PlanEntry& entry) { return entry.micro_batch != bracket.front().micro_batch; };
+      if (std::any_of(bracket.begin(), bracket.end(), differs)) refuse("a bracket has entries of both micro-batches");
+    }
+  }
+  if (!contents.halved.empty() && !plan.communication.empty()) {
+    refuse("low-latency transfers are on the communication stream; the compute stream can issue and receive them");
+  }
+  const std::vector<Block> layers = main_layers_alone(setup.model, setup.model.main_layers());
+  const auto routes = [](const Block& layer) { return layer.kind == BlockKind::moe_layer; };
+  if (!std::all_of(layers.begin(), layers.end(), routes)) {
+    throw SpecError(setup.scenario.file, 0,
+                    fmt::format("cannot be searched: {} has layers without routed experts between those with them, so "
+                                "that no turn of a plan runs into the next",
+                                setup.scenario.model));
+  }
 }
 
 // A token's sum needs all of its experts, so that one kernel receives what groups of them send, behind the last.
@@ -108,6 +132,51 @@ std::vector<std::size_t> by_data(std::vector<std::size_t> stream, const OrderSpa
   return stream;
 }
 
+// Where a step stands in front of one that it needs, that is of the layer before. Micro-batch 1's transfers are so many
+// layers ahead as the order says.
+std::vector<int> offsets_in_turns(const PhaseOrder& order, const OrderSpace& space) {
+  std::vector<int> offsets(space.steps.size(), 0);
+  for (const auto* stream : {&order.compute, &order.communication}) {
+    const bool transfers = stream == &order.communication;
+    const auto place = [&](std::size_t step) { return std::find(stream->begin(), stream->end(), step); };
+    for (const std::size_t step : by_data(*stream, space)) {
+      int offset = transfers && space.micro_batch(step) == 1 ? order.shift : 0;
+      for (const std::size_t other : *stream) {
+        if (other == step || !space.leads_to(other, step)) continue;
+        offset = std::min(offset, offsets[other] - (place(step) < place(other) ? 1 : 0));
+      }
+      offsets[step] = offset;
+    }
+  }
+  return offsets;
+}
+
+// What `offsets` have of PhaseOrder::shift, beyond those of an order that has none.
+int shift_between(const std::vector<int>& offsets, const std::vector<int>& without, const PhaseOrder& order,
+                  const OrderSpace& space) {
+  const auto lag = [&](const std::vector<std::size_t>& stream) {
+    int by[2] = {0, 0};
+    for (const std::size_t step : stream) by[space.micro_batch(step)] = offsets[step] - without[step];
+    return by[1] - by[0];
+  };
+  return order.communication.empty() ? 0 : lag(order.communication) - lag(order.compute);
+}
+
+// Where a stream's turns begin says nothing: so that most steps are of their turn's layer, and the others near. Returns
+// how far its offsets are apart.
+int near_turns(const std::vector<std::size_t>& stream, std::vector<int>& offsets) {
+  if (stream.empty()) return 0;
+  const auto [least, most] = std::minmax_element(stream.begin(), stream.end(),
+                                                 [&](std::size_t a, std::size_t b) { return offsets[a] < offsets[b]; });
+  const int first = offsets[*least], spread = offsets[*most] - first;
+  const auto has = [&](int offset) {
+    return std::count_if(stream.begin(), stream.end(), [&](std::size_t step) { return offsets[step] == offset; });
+  };
+  const int of_turn = spread > 1 || has(first + 1) >= has(first) ? first + std::min(1, spread) : first;
+  for (const std::size_t step : stream) offsets[step] -= of_turn;
+  return spread;
+}
+
 bool same_entry(const PlanEntry& a, const PlanEntry& b) {
   return a.phase == b.phase && a.micro_batch == b.micro_batch && a.part == b.part;
 }
@@ -142,6 +211,7 @@ OrderSpace order_space(const Setup& setup) {
   const PlanContents contents = searched_contents(setup);
   const bool training = setup.scenario.phase() == WorkloadPhase::train;
   OrderSpace space{.plan = searched_plan(setup), .steps = {}, .repeats = contents.micro_batches > 1};
+  check_searched(setup, space.plan, contents);
   add_steps(space.plan.compute, contents, space);
   space.compute = space.steps.size();
   add_steps(space.plan.communication, contents, space);
@@ -151,17 +221,23 @@ OrderSpace order_space(const Setup& setup) {
 }
 
 PhaseOrder order_of(const OverlapPlan& plan, const OrderSpace& space) {
+  const auto number_of = [&](const PlanEntry& entry) {
+    const auto found = std::find_if(space.steps.begin(), space.steps.end(),
+                                    [&](const PlanStep& step) { return same_entry(step.entries.front(), entry); });
+    return static_cast<std::size_t>(found - space.steps.begin());
+  };
+  std::vector<int> offsets(space.steps.size(), 0);
   const auto numbers_of = [&](const std::vector<PlanEntry>& stream) {
     std::vector<std::size_t> numbers;
     for (const Bracket& bracket : brackets_of(stream)) {
-      const auto found = std::find_if(space.steps.begin(), space.steps.end(), [&](const PlanStep& step) {
-        return same_entry(step.entries.front(), bracket.front());
-      });
-      numbers.push_back(static_cast<std::size_t>(found - space.steps.begin()));
+      numbers.push_back(number_of(bracket.front()));
+      offsets[numbers.back()] = bracket.front().layer_offset;
     }
     return numbers;
   };
-  return {.compute = numbers_of(plan.compute), .communication = numbers_of(plan.communication)};
+  PhaseOrder order{.compute = numbers_of(plan.compute), .communication = numbers_of(plan.communication)};
+  order.shift = shift_between(offsets, offsets_in_turns(order, space), order, space);
+  return order;
 }
 
 PhaseOrder plain_order(const OrderSpace& space) {
@@ -176,28 +252,37 @@ PhaseOrder plain_order(const OrderSpace& space) {
   return order;
 }
 
-std::vector<int> offsets_of(const PhaseOrder& order, const OrderSpace& space) {
-  std::vector<int> offsets(space.steps.size(), 0);
-  if (!space.repeats) return offsets;
-  for (const auto* stream : {&order.compute, &order.communication}) {
-    if (stream->empty()) continue;
-    const bool transfers = stream == &order.communication;
-    const auto place = [&](std::size_t step) { return std::find(stream->begin(), stream->end(), step); };
-    for (const std::size_t step : by_data(*stream, space)) {
-      int offset = transfers && space.micro_batch(step) == 1 ? order.shift : 0;
-      for (const std::size_t other : *stream) {
-        if (other == step || !space.leads_to(other, step)) continue;
-        offset = std::min(offset, offsets[other] - (place(step) < place(other) ? 1 : 0));
-      }
-      offsets[step] = offset;
-    }
-    // Where turns begin says nothing: as near to the turn as may be.
-    const auto [least, most] = std::minmax_element(
-        stream->begin(), stream->end(), [&](std::size_t a, std::size_t b) { return offsets[a] < offsets[b]; });
-    const int by = offsets[*most] - offsets[*least] > 1 ? -1 - offsets[*least] : -offsets[*most];
-    for (const std::size_t step : *stream) offsets[step] += by;
+PhaseOrder late_order(const OrderSpace& space) {
+  PhaseOrder order = plain_order(space);
+  const auto is_received = [&](std::size_t step) {
+    const PlanEntry& entry = space.steps[step].entries.front();
+    return entry.phase == "combine" && entry.part == Part::receive;
+  };
+  for (auto first = order.compute.begin(); first != order.compute.end();) {
+    const auto last = std::find_if(first, order.compute.end(), [&](std::size_t step) {
+      return space.micro_batch(step) != space.micro_batch(*first);
+    });
+    std::stable_partition(first, last, is_received);
+    first = last;
   }
-  return offsets;
+  return order;
+}
+
+std::vector<int> offsets_of(const PhaseOrder& order, const OrderSpace& space) {
+  if (!space.repeats) return std::vector<int>(space.steps.size(), 0);
+  const std::vector<int> in_turns = offsets_in_turns(order, space);
+  std::vector<int> best;
+  int least = std::numeric_limits<int>::max();
+  for (const int lag : {0, -1, 1, -2, 2}) {
+    std::vector<int> offsets = in_turns;
+    for (std::size_t step = 0; step < offsets.size(); ++step) {
+      if (space.micro_batch(step) == 1) offsets[step] += lag;
+    }
+    const int spread = near_turns(order.compute, offsets) + near_turns(order.communication, offsets);
+    if (spread < least) best = offsets;
+    least = std::min(least, spread);
+  }
+  return best;
 }
 
 bool can_be_said(const std::vector<int>& offsets) {

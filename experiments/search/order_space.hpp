@@ -52,7 +52,7 @@ struct OrderSpace {
 struct PhaseOrder {
   std::vector<std::size_t> compute;
   std::vector<std::size_t> communication{};
-  int shift = 0;  ///< layers that micro-batch 1's transfers are behind those of 0, beyond what the order says
+  int shift = 0;  ///< layers that micro-batch 1's transfers are ahead, its phases of the compute stream beside them
 
   auto operator<=>(const PhaseOrder&) const = default;
 };
@@ -61,7 +61,7 @@ struct PhaseOrder {
 [[nodiscard]] bool has_searched_plan(const ScheduleKind& kind);
 [[nodiscard]] std::vector<std::string> searched_schedules();
 
-/// Of a scenario's plan. Throws SpecError where its schedule has none.
+/// Of a scenario's plan. Throws SpecError where its schedule has none, or the plan's turns are no rings.
 [[nodiscard]] OrderSpace order_space(const Setup& setup);
 [[nodiscard]] OverlapPlan searched_plan(const Setup& setup);
 [[nodiscard]] PlanContents searched_contents(const Setup& setup);
@@ -69,6 +69,8 @@ struct PhaseOrder {
 [[nodiscard]] PhaseOrder order_of(const OverlapPlan& plan, const OrderSpace& space);
 /// One micro-batch after the other, each in the order of its data.
 [[nodiscard]] PhaseOrder plain_order(const OrderSpace& space);
+/// The same, each receiving its combine of the layer before first: behind that runs all that can.
+[[nodiscard]] PhaseOrder late_order(const OrderSpace& space);
 /// Layers that each step is ahead of its turn: one that stands in front of what it needs is of the layer before.
 [[nodiscard]] std::vector<int> offsets_of(const PhaseOrder& order, const OrderSpace& space);
 /// Whether a plan can say them: it has the layer before and the next.

@@ -61,8 +61,8 @@ std::vector<Steps> rotations_of(const std::vector<Steps>& orders) {
 // Of merged lanes, all that begin alike.
 class Branch {
  public:
-  Branch(double us, const OrderSpace& space, const UnitTimes& times, const Lanes& lanes)
-      : us_(us), space_(space), times_(times), lanes_(lanes) {
+  Branch(double us, const OrderSpace& space, const UnitTimes& times, const Lanes& lanes, const InTime& in_time)
+      : us_(us), space_(space), times_(times), lanes_(lanes), in_time_(in_time) {
     // Data are between steps of the same micro-batch, so that how the two are merged changes no offset.
     PhaseOrder any{.compute = lanes.one};
     any.compute.insert(any.compute.end(), lanes.other.begin(), lanes.other.end());
@@ -79,7 +79,7 @@ class Branch {
   // Those in which so many of either lane come first.
   void follow(std::size_t one, std::size_t other) {
     const PartialOrder known{first_, {std::span(lanes_.one).subspan(one), std::span(lanes_.other).subspan(other)}};
-    if (takes_at_least(us_, known, data_, space_, times_)) return;
+    if (!in_time_() || takes_at_least(us_, known, data_, space_, times_)) return;
     if (first_.size() == space_.steps.size()) {
       PhaseOrder order{.compute = first_};
       const double least_us = least_layer_us(order, space_, times_);
@@ -99,20 +99,28 @@ class Branch {
   const OrderSpace& space_;
   const UnitTimes& times_;
   const Lanes& lanes_;
+  const InTime& in_time_;
   TurnGraph data_;
   Steps first_;
   std::vector<BoundedOrder> found_;
 };
 
 OrdersBelow merged_below(double us, const OrderSpace& space, const std::vector<Lanes>& lanes, const UnitTimes& times,
-                         std::size_t workers) {
+                         std::size_t workers, const InTime& in_time) {
   std::vector<std::vector<BoundedOrder>> found(lanes.size());
-  parallel_for(lanes.size(), workers, [&](std::size_t i) { found[i] = Branch(us, space, times, lanes[i]).orders(); });
+  parallel_for(lanes.size(), workers,
+               [&](std::size_t i) { found[i] = Branch(us, space, times, lanes[i], in_time).orders(); });
   OrdersBelow below;
   for (std::vector<BoundedOrder>& orders : found) {
     std::move(orders.begin(), orders.end(), std::back_inserter(below.orders));
   }
   return below;
+}
+
+// Further ones wait for themselves.
+std::vector<int> shifts_of(const OrderSpace& space) {
+  const bool two_streams = space.compute < space.steps.size();
+  return space.repeats && two_streams ? std::vector{0, -1, 1, -2, 2} : std::vector{0};
 }
 
 double binomial(std::size_t n, std::size_t k) {
@@ -141,19 +149,18 @@ double order_count(const OrderSpace& space, const std::vector<Lanes>& lanes) {
                          : static_cast<double>(lanes.size()) * binomial(space.steps.size() - 1, lanes[0].other.size());
   }
   const std::size_t transfers = space.steps.size() - space.compute;
-  const double shifts = space.repeats && transfers > 0 ? 3 : 1;
-  return shifts * static_cast<double>(stream_orders(space, 0, space.compute).size() *
-                                      stream_orders(space, space.compute, transfers).size());
+  return static_cast<double>(shifts_of(space).size()) *
+         static_cast<double>(stream_orders(space, 0, space.compute).size() *
+                             stream_orders(space, space.compute, transfers).size());
 }
 
 std::vector<PhaseOrder> all_orders(const OrderSpace& space) {
   const std::size_t transfers = space.steps.size() - space.compute;
-  const bool shifts = space.repeats && transfers > 0;
   const auto communications = stream_orders(space, space.compute, transfers);
   std::vector<PhaseOrder> orders;
   for (const Steps& compute : stream_orders(space, 0, space.compute)) {
     for (const Steps& communication : communications) {
-      for (const int shift : shifts ? std::vector{0, -1, 1} : std::vector{0}) {
+      for (const int shift : shifts_of(space)) {
         orders.push_back({compute, communication, shift});
       }
     }
@@ -162,12 +169,13 @@ std::vector<PhaseOrder> all_orders(const OrderSpace& space) {
 }
 
 OrdersBelow orders_below(double us, const OrderSpace& space, const std::vector<Lanes>& lanes, const UnitTimes& times,
-                         std::size_t workers) {
+                         std::size_t workers, const InTime& in_time) {
   OrdersBelow below;
   if (merges(space)) {
-    below = merged_below(us, space, lanes, times, workers);
+    below = merged_below(us, space, lanes, times, workers, in_time);
   } else {
     for (PhaseOrder& order : all_orders(space)) {
+      if (!in_time()) break;
       if (!can_be_planned(order, space)) {
         ++below.impossible;
         continue;
@@ -176,6 +184,7 @@ OrdersBelow orders_below(double us, const OrderSpace& space, const std::vector<L
       if (least_us < us) below.orders.push_back({least_us, std::move(order)});
     }
   }
+  below.complete = in_time();
   std::sort(below.orders.begin(), below.orders.end());
   return below;
 }

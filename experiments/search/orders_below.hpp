@@ -1,6 +1,7 @@
 // Branch and bound: the orders of a space that may be faster than a given time, each with what it takes at least.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "experiments/search/turn_graph.hpp"
@@ -17,6 +18,7 @@ struct BoundedOrder {
 struct OrdersBelow {
   std::vector<BoundedOrder> orders;  ///< those that take less at least, by that
   double impossible = 0;             ///< so many wait for themselves, or no plan can say them
+  bool complete = true;              ///< there was time for all
 };
 
 /// A plan can say the order, and nothing in it waits for itself.
@@ -32,10 +34,13 @@ struct Lanes {
 /// How many orders there are: that respect the data of each stream. `lanes`: those of the space.
 [[nodiscard]] double order_count(const OrderSpace& space, const std::vector<Lanes>& lanes);
 
+/// Whether there is time to go on. Called from several threads.
+using InTime = std::function<bool()>;
+
 /// The same orders with any number of threads. Two micro-batches on one stream are orders of either, merged (decode has
 /// two million): a beginning that already takes `us` is not gone on with. All others are looked at one by one.
 [[nodiscard]] OrdersBelow orders_below(double us, const OrderSpace& space, const std::vector<Lanes>& lanes,
-                                       const UnitTimes& times, std::size_t workers);
+                                       const UnitTimes& times, std::size_t workers, const InTime& in_time);
 
 /// All of them. REQUIRES: two streams, or one micro-batch; else there are too many.
 [[nodiscard]] std::vector<PhaseOrder> all_orders(const OrderSpace& space);

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
-#include <mutex>
+#include <set>
 #include <tuple>
 
 #include "base/parallel.hpp"
@@ -18,7 +18,7 @@ namespace moeline {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kEqual = 1e-4;  // a picosecond of a kernel, or a layer that still settles
+constexpr double kEqual = 1e-4;  // within which layers of a simulated step repeat
 using Clock = std::chrono::steady_clock;
 
 // A variant, for which kernels take what they take.
@@ -49,19 +49,28 @@ double simulated_us(const Setup& setup) {
 }
 
 // Kernels beside a combine that is released block by block have fewer SMs, and which those are goes by the order: in
-// this one none but the GEMM is.
-Program least_program(const Setup& setup, const OrderSpace& space) {
-  if (setup.scenario.phase() == WorkloadPhase::train) return build_program(setup);
-  return build_program(with_plan(setup, *plan_of(plain_order(space), space)));
+// one of these a kernel has none beside it, in another one that can have any has.
+std::vector<Setup> priced_setups(const Setup& setup, const OrderSpace& space) {
+  std::vector<Setup> setups = {setup};
+  if (setup.scenario.phase() == WorkloadPhase::train || !setup.scenario.comm.releases()) return setups;
+  for (const PhaseOrder& order : {plain_order(space), late_order(space)}) {
+    if (can_be_planned(order, space)) setups.push_back(with_plan(setup, *plan_of(order, space)));
+  }
+  return setups;
 }
 
 Place place_of(const Variant& variant, bool orders) {
   Place place{.variant = &variant, .space = order_space(variant.setup)};
   place.own = order_of(place.space.plan, place.space);
-  const Program program = least_program(variant.setup, place.space);
   const LayerRange layers = moe_layers(variant.setup);
-  place.times = unit_times(program, place.space, layers);
-  place.floor_us = std::max(least_layer_us(place.space, place.times), busiest_resource_us(program, layers));
+  double busiest_us = kNever;
+  for (const Setup& setup : priced_setups(variant.setup, place.space)) {
+    const Program program = build_program(setup);
+    const UnitTimes times = unit_times(program, place.space, layers);
+    place.times = place.times.empty() ? times : least(place.times, times);
+    busiest_us = std::min(busiest_us, busiest_resource_us(program, layers));
+  }
+  place.floor_us = std::max(least_layer_us(place.space, place.times), busiest_us);
   if (!orders) return place;
   place.lanes = lanes_of(place.space);
   place.orders = order_count(place.space, place.lanes);
@@ -112,9 +121,7 @@ class Search {
   void simulate(std::vector<Leaf>::iterator first, std::vector<Leaf>::iterator last) {
     parallel_for(static_cast<std::size_t>(last - first), request_.workers, [&](std::size_t i) {
       Leaf& leaf = first[static_cast<std::ptrdiff_t>(i)];
-      const double us = simulated_us(setup_of(leaf));
-      // A few layers may take a little less than such layers do in the long run.
-      leaf.us = us == kNever ? kNever : std::max(leaf.order.least_us, us);
+      leaf.us = simulated_us(setup_of(leaf));
     });
     for (auto leaf = first; leaf != last; ++leaf) note(*leaf);
   }
@@ -123,9 +130,15 @@ class Search {
     if (leaf.us == kNever) return static_cast<void>(++result_.impossible);
     ++result_.evaluated;
     if (leaf.us < result_.us.published * (1 - kEqual)) ++result_.faster;
-    Leaf& best = best_of_[static_cast<std::size_t>(leaf.place - places_.data())];
-    if (leaf.us < best.us) best = leaf;
+    keep(leaf, best_of_[static_cast<std::size_t>(leaf.place - places_.data())]);
     result_.us.best = std::min(result_.us.best, leaf.us);
+  }
+
+  static void keep(const Leaf& leaf, std::vector<Leaf>& best) {
+    constexpr std::size_t kKept = 8;
+    const auto is_slower = [&](const Leaf& other) { return leaf.us < other.us; };
+    best.insert(std::find_if(best.begin(), best.end(), is_slower), leaf);
+    if (best.size() > kKept) best.pop_back();
   }
 
   // The plan of each variant as it is.
@@ -145,10 +158,12 @@ class Search {
     });
     constexpr std::ptrdiff_t kRound = 32;
     auto left = leaves.begin();
-    while (left != leaves.end() && result_.evaluated < request_.most && in_time()) {
+    const std::size_t own = result_.evaluated;
+    while (left != leaves.end() && result_.evaluated - own < request_.most && in_time()) {
+      const auto most = std::min(kRound, static_cast<std::ptrdiff_t>(request_.most - (result_.evaluated - own)));
       const auto worth = [&](const Leaf& leaf) { return leaf.order.least_us < limit_us(); };
       const auto first = std::find_if(left, leaves.end(), worth);
-      left = std::find_if_not(first, leaves.end() - first > kRound ? first + kRound : leaves.end(), worth);
+      left = std::find_if_not(first, leaves.end() - first > most ? first + most : leaves.end(), worth);
       simulate(first, left);
       progress_("plans", static_cast<std::size_t>(left - leaves.begin()), leaves.size());
     }
@@ -168,12 +183,13 @@ class Search {
     std::vector<Leaf> leaves;
     for (const Place& place : places_) {
       if (place.floor_us >= limit_us()) continue;
-      if (!in_time()) {
-        leave_out(place.floor_us, place.orders - 1);
+      OrdersBelow below =
+          orders_below(limit_us(), place.space, place.lanes, place.times, request_.workers, [&] { return in_time(); });
+      result_.impossible += below.impossible;
+      if (!below.complete) {
+        leave_out(place.floor_us, place.orders - 1 - below.impossible);
         continue;
       }
-      OrdersBelow below = orders_below(limit_us(), place.space, place.lanes, place.times, request_.workers);
-      result_.impossible += below.impossible;
       std::size_t number = 0;
       for (BoundedOrder& order : below.orders) {
         order.least_us = std::max(order.least_us, place.floor_us);
@@ -188,42 +204,38 @@ class Search {
     result_.bound_us = std::min(bound_us_, result_.us.best);
     result_.exhaustive = result_.left_out == 0;
     result_.pruned = result_.plans - static_cast<double>(result_.evaluated) - result_.impossible - result_.left_out;
-    const std::vector<Leaf> best = best_variants();
-    if (best.empty()) throw SpecError(request_.scenario.string(), 0, "none of the plans searched for can run");
-    choose(best);
+    Choice choice = choose(request_, request_.workers, {asked_, {}, result_.us.published}, best_variants(), progress_);
+    result_.best = std::move(choice.best.setup);
+    result_.changes = std::move(choice.best.changes);
+    result_.chosen_us = choice.best.us;
+    result_.run_ms = choice.run_ms;
+    result_.all_ranks_us = choice.all_ranks_us;
+    result_.samples = choice.samples;
     result_.plan = searched_plan(result_.best);
     result_.text = plan_text(result_.plan, searched_contents(result_.best), head());
   }
 
-  // The best plan of each variant that has one, the fastest first, and few of them.
-  [[nodiscard]] std::vector<Leaf> best_variants() const {
+  // The fastest variants of each schedule and of all, each with its fastest plans.
+  [[nodiscard]] std::vector<std::vector<PlanCandidate>> best_variants() const {
     constexpr std::size_t kVariants = 8;
-    std::vector<Leaf> best;
-    std::copy_if(best_of_.begin(), best_of_.end(), std::back_inserter(best),
-                 [](const Leaf& leaf) { return leaf.us < kNever; });
-    std::stable_sort(best.begin(), best.end(), [](const Leaf& a, const Leaf& b) { return a.us < b.us; });
-    if (best.size() > kVariants) best.resize(kVariants);
-    return best;
-  }
-
-  // The scenario's own where none is faster. Where it simulates all ranks, these decide.
-  void choose(const std::vector<Leaf>& best) {
-    const Setup asked = load_setup(request_.scenario, request_.assignments);
-    std::vector<double> us;
-    for (const Leaf& leaf : best) us.push_back(leaf.us);
-    if (asked.every_rank) us = all_ranks_us(asked, best);
-    const auto least = std::min_element(us.begin(), us.end());
-    const double own_us = asked.every_rank ? result_.all_ranks_us->published : result_.us.published;
-    const bool keeps = has_searched_plan(asked_.scenario.kind()) && *least >= own_us * (1 - kEqual);
-    result_.chosen_us = result_.us.published;
-    result_.best = asked_;
-    if (!keeps) {
-      const Leaf& leaf = best[static_cast<std::size_t>(least - us.begin())];
-      result_.chosen_us = leaf.us;
-      result_.best = setup_of(leaf);
-      result_.changes = leaf.place->variant->changes;
+    std::vector<const std::vector<Leaf>*> best;
+    for (const std::vector<Leaf>& leaves : best_of_) {
+      if (!leaves.empty()) best.push_back(&leaves);
     }
-    if (asked.every_rank) result_.all_ranks_us->best = keeps ? own_us : *least;
+    std::stable_sort(best.begin(), best.end(), [](const auto* a, const auto* b) { return (*a)[0].us < (*b)[0].us; });
+    std::set<std::string> schedules;
+    // One rank that stands for all does not know what each kind of schedule waits: the best of each is there.
+    std::stable_partition(best.begin(), best.end(), [&](const std::vector<Leaf>* leaves) {
+      return schedules.insert((*leaves)[0].place->variant->setup.scenario.schedule).second;
+    });
+    if (best.size() > kVariants) best.resize(kVariants);
+    if (best.empty()) throw SpecError(request_.scenario.string(), 0, "none of the plans searched for can run");
+    std::vector<std::vector<PlanCandidate>> candidates;
+    for (const std::vector<Leaf>* leaves : best) {
+      std::vector<PlanCandidate>& of_variant = candidates.emplace_back();
+      for (const Leaf& leaf : *leaves) of_variant.push_back({setup_of(leaf), leaf.place->variant->changes, leaf.us});
+    }
+    return candidates;
   }
 
   [[nodiscard]] static Setup setup_of(const Leaf& leaf) {
@@ -232,31 +244,14 @@ class Search {
     return is_own ? setup : with_plan(setup, *plan_of(leaf.order.order, leaf.place->space));
   }
 
-  std::vector<double> all_ranks_us(const Setup& asked, const std::vector<Leaf>& best) {
-    result_.all_ranks_us = PlanTimes{.published = layer_us(run_scenario(asked))};
-    std::vector<double> us(best.size());
-    std::size_t done = 0;
-    std::mutex mutex;
-    parallel_for(best.size(), request_.workers, [&](std::size_t i) {
-      std::vector<std::string> assignments = request_.assignments;
-      const std::vector<std::string>& changes = best[i].place->variant->changes;
-      assignments.insert(assignments.end(), changes.begin(), changes.end());
-      us[i] = simulated_us(with_plan(load_setup(request_.scenario, assignments), *setup_of(best[i]).scenario.plan));
-      const std::scoped_lock lock(mutex);
-      progress_("plans with all ranks", ++done, best.size());
-    });
-    return us;
-  }
-
   [[nodiscard]] std::string head() const {
     const Scenario& s = result_.best.scenario;
+    const std::string sms = result_.plan.sms.empty() ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
     return fmt::format(
-        "# Found by `moeline search` for {} on {} ({}), {}, EP{}, {} communication SMs: {:.1f} us a layer, where the "
-        "plan\n"
+        "# Found by `moeline search` for {} on {} ({}), {}, EP{}{}: {:.1f} us a layer, where the plan\n"
         "# of the scenario takes {:.1f} and none can take less than {:.1f}. {}\n",
-        s.model, s.hardware, s.kernels, s.schedule, s.parallelism.ep, s.comm.num_sms, result_.chosen_us,
-        result_.us.published, result_.bound_us,
-        result_.exhaustive ? "Nothing searched for is faster." : "Not every order was tried.");
+        s.model, s.hardware, s.kernels, s.schedule, s.parallelism.ep, sms, result_.chosen_us, result_.us.published,
+        result_.bound_us, result_.exhaustive ? "Nothing searched for is faster." : "Not every order was tried.");
   }
 
   const SearchRequest& request_;
@@ -265,8 +260,8 @@ class Search {
   Setup asked_;
   Variants variants_;
   std::vector<Place> places_;
-  std::vector<Leaf> best_of_;  ///< of each place
-  double bound_us_ = kNever;   ///< of what was not tried
+  std::vector<std::vector<Leaf>> best_of_;  ///< of each place, the fastest first
+  double bound_us_ = kNever;                ///< of what was not tried
   SearchResult result_;
 };
 

@@ -8,30 +8,31 @@
 #include <vector>
 
 #include "base/progress.hpp"
+#include "experiments/search/choose.hpp"
 #include "experiments/search/variants.hpp"
 
 namespace moeline {
 
 struct SearchRequest : VariantRequest {
   bool orders = true;
-  std::size_t most = 4000;  ///< plans that are simulated
+  std::size_t most = 4000;  ///< plans that are simulated, beside each variant's own
   double seconds = 0;       ///< after which nothing more is begun; 0: no limit
   std::size_t workers = 1;
 };
 
-/// us of a layer; published: by the scenario's plan.
-struct PlanTimes {
-  double published = 0, best = 0;
-};
-
 struct SearchResult {
-  PlanTimes us;                      ///< of one rank that stands for all
-  double bound_us = 0;               ///< that no plan searched for goes below
-  double floor_us = 0;               ///< that no order of these kernels goes below
-  Setup best;                        ///< with the plan that is chosen
-  OverlapPlan plan;                  ///< the same
-  double chosen_us = 0;              ///< of it; above the best's, where all ranks decide otherwise
-  std::vector<std::string> changes;  ///< of the scenario, beside the plan
+  PlanTimes us;         ///< of a layer, of one rank that stands for all
+  double bound_us = 0;  ///< that no plan searched for goes below
+  double floor_us = 0;  ///< that no order of these kernels goes below
+  /// The plan that is chosen: of the fastest by layer the one whose whole run is, with all ranks and samples where the
+  /// scenario asks for them; the scenario's own where none is faster.
+  Setup best;
+  OverlapPlan plan;                       ///< the same
+  double chosen_us = 0;                   ///< a layer of it; above the best's, where the whole run decides otherwise
+  PlanTimes run_ms;                       ///< the whole run of it, as `simulate` says
+  std::optional<PlanTimes> all_ranks_us;  ///< a layer of it, where all ranks were simulated
+  int samples = 1;                        ///< of which these are medians
+  std::vector<std::string> changes;       ///< of the scenario, beside the plan
   std::string text;  ///< of the plan, as `simulate --set overlap=FILE` reads it; comments say what it was found for
   std::size_t evaluated = 0;  ///< simulated
   double pruned = 0;          ///< that take too long at least
@@ -41,9 +42,6 @@ struct SearchResult {
   bool exhaustive = false;    ///< every plan was simulated, pruned or impossible: the best is the best there is
   double plans = 0;           ///< that there are
   std::vector<RefusedVariants> refused;
-  /// With all ranks and samples, where the scenario asks for them: best of the eight fastest variants, each by its best
-  /// plan.
-  std::optional<PlanTimes> all_ranks_us;
 };
 
 /// Throws SpecError: of the scenario, or where its schedule has no plan.

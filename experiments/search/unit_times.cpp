@@ -102,6 +102,12 @@ UnitTimes unit_times(const Program& program, const OrderSpace& space, const Laye
   return times;
 }
 
+UnitTimes least(const UnitTimes& a, const UnitTimes& b) {
+  UnitTimes times;
+  for (std::size_t unit = 0; unit < a.size(); ++unit) times.push_back(least(a[unit], b[unit]));
+  return times;
+}
+
 double busiest_resource_us(const Program& program, const LayerRange& layers) {
   const TaskGraph& graph = program.graph;
   const std::size_t resources = graph.resources().size();

@@ -19,6 +19,9 @@ struct LayerRange {
 /// gaps included; a low-latency transfer gives its tokens no sooner than the wire allows.
 [[nodiscard]] UnitTimes unit_times(const Program& program, const OrderSpace& space, const LayerRange& layers);
 
+/// Each by whichever of the two is less.
+[[nodiscard]] UnitTimes least(const UnitTimes& a, const UnitTimes& b);
+
 /// The most that a pool or a link has to do in a layer, over its capacity; of the layer that has least to do. Whatever
 /// the order.
 [[nodiscard]] double busiest_resource_us(const Program& program, const LayerRange& layers);

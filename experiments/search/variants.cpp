@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 
+#include "experiments/run/run.hpp"
 #include "experiments/search/order_space.hpp"
+#include "moe/dependency.hpp"
 #include "schedules/scenario/fold.hpp"
 
 namespace moeline {
@@ -25,15 +28,21 @@ std::vector<std::string> planned_schedules(WorkloadPhase phase) {
   return names;
 }
 
-// Low-latency transfers are issued by all SMs (0), or on these beside the GEMM.
-std::vector<int> searched_sms(const VariantRequest& request) {
-  if (!request.num_sms.empty()) return request.num_sms;
-  const bool low_latency = quick_setup(request).scenario.comm.mode == CommMode::low_latency;
-  return low_latency ? std::vector{0, 3, 4, 8, 16, 32} : std::vector{8, 12, 16, 20, 24};
+// Those asked for, else the usual ones; and the scenario's own, whose plan is one of all.
+std::vector<int> with_own(const std::vector<int>& asked, const std::vector<int>& usual, int own) {
+  std::vector<int> values = asked.empty() ? usual : asked;
+  values.push_back(own);
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  return values;
 }
 
-std::vector<int> searched_pieces(const VariantRequest& request) {
-  return request.piece_counts.empty() ? std::vector{1, 2, 4} : request.piece_counts;
+// Low-latency transfers are issued by all SMs (0), or on these beside the GEMM.
+std::vector<int> searched_sms(const VariantRequest& request) {
+  const Comm comm = quick_setup(request).scenario.comm;
+  const bool low_latency = comm.mode == CommMode::low_latency;
+  return with_own(request.num_sms, low_latency ? std::vector{0, 3, 4, 8, 16, 32} : std::vector{8, 12, 16, 20, 24},
+                  comm.num_sms);
 }
 
 std::vector<Changes> changes_of(const VariantRequest& request) {
@@ -49,7 +58,7 @@ std::vector<Changes> changes_of(const VariantRequest& request) {
     all = std::move(varied);
   };
   if (request.schedules) vary("schedule", planned_schedules(quick_setup(request).scenario.phase()));
-  if (request.sms) vary("comm.num_sms", searched_sms(request));
+  if (request.sms && !request.phase_sms) vary("comm.num_sms", searched_sms(request));
   return all;
 }
 
@@ -85,9 +94,8 @@ bool take_turns(const PlanEntry& entry) { return receives(entry) || issues(entry
 std::vector<OverlapPlan> cut_plans(const VariantRequest& request, const OverlapPlan& plan,
                                    const PlanContents& contents) {
   if (!request.pieces || plan.pieces > 1) return {plan};
-  if (contents.cut.empty()) refuse(request, "--over pieces: a chunk of training has none yet");
   std::vector<OverlapPlan> plans;
-  for (const int pieces : searched_pieces(request)) {
+  for (const int pieces : with_own(request.piece_counts, {1, 2, 4}, plan.pieces)) {
     for (const PiecesBy by : {PiecesBy::token, PiecesBy::expert}) {
       if (by == PiecesBy::expert && (pieces == 1 || contents.halved.empty())) continue;
       OverlapPlan cut = plan;
@@ -95,6 +103,52 @@ std::vector<OverlapPlan> cut_plans(const VariantRequest& request, const OverlapP
       cut.pieces_by = by;
       plans.push_back(cut);
       if (pieces > 1 && !contents.halved.empty()) plans.push_back(in_turns(cut, take_turns));
+    }
+  }
+  return plans;
+}
+
+// Transfers that run beside a phase of the compute stream for more than a twentieth of its time, in the plan as it is.
+std::set<std::string> transfers_beside(const std::string& phase, const std::vector<PhaseTimes>& phases) {
+  constexpr double kLittle = 0.05;
+  std::set<std::string> beside;
+  for (const PhaseTimes& own : phases) {
+    if (own.phase != phase) continue;
+    for (const PhaseTimes& other : phases) {
+      const Time together = std::min(own.end, other.end) - std::max(own.start, other.start);
+      if (is_transfer(other.phase) && together > kLittle * (own.end - own.start)) beside.insert(other.phase);
+    }
+  }
+  return beside;
+}
+
+// Transfers run on so many SMs each, and phases of the compute stream leave what runs beside them.
+OverlapPlan with_sms(OverlapPlan plan, int dispatch, int combine, const std::vector<PhaseTimes>& phases, int all) {
+  for (const PlanEntry& entry : plan.communication) {
+    const bool dispatches = entry.phase.starts_with("dispatch") != entry.phase.ends_with("(B)");
+    plan.sms[entry.phase] = dispatches ? dispatch : combine;
+  }
+  for (const PlanEntry& entry : plan.compute) {
+    int left = all;
+    for (const std::string& transfer : transfers_beside(entry.phase, phases)) {
+      left = std::min(left, all - plan.sms.at(transfer));
+    }
+    plan.sms[entry.phase] = left;
+  }
+  return plan;
+}
+
+std::vector<OverlapPlan> sms_plans(const VariantRequest& request, const Setup& setup, const OverlapPlan& plan) {
+  if (!request.phase_sms) return {plan};
+  if (setup.scenario.comm.mode != CommMode::normal) {
+    refuse(request, "--over phase-sms: SMs of phases are of the normal all-to-all");
+  }
+  const std::vector<PhaseTimes> phases = run_scenario(setup).phases;
+  const std::vector<int> sms = searched_sms(request);
+  std::vector<OverlapPlan> plans = {plan};
+  for (const int dispatch : sms) {
+    for (const int combine : sms) {
+      plans.push_back(with_sms(plan, dispatch, combine, phases, static_cast<int>(setup.machine.facts.sms)));
     }
   }
   return plans;
@@ -148,9 +202,14 @@ void add_refused(const SpecError& error, std::vector<RefusedVariants>& refused) 
 Setup quick_setup(const VariantRequest& request, const Changes& changes) {
   Changes assignments = request.assignments;
   assignments.insert(assignments.end(), changes.begin(), changes.end());
+  (void)load_setup(request.scenario, assignments);  // what is wrong with it is told before what a search adds
   assignments.insert(assignments.end(), {"ranks=folded", "samples=1"});
-  Setup setup = load_setup(request.scenario, assignments);
-  return setup.scenario.phase() == WorkloadPhase::train ? setup : folded(std::move(setup));
+  try {
+    Setup setup = load_setup(request.scenario, assignments);
+    return setup.scenario.phase() == WorkloadPhase::train ? setup : folded(std::move(setup));
+  } catch (const SpecError& error) {
+    refuse(request, "a search simulates one rank that stands for all: " + error.reason());
+  }
 }
 
 Setup with_plan(const Setup& setup, OverlapPlan plan) {
@@ -173,10 +232,12 @@ Variants variants_of(const VariantRequest& request) {
     }
     const PlanContents contents = searched_contents(*setup);
     for (const OverlapPlan& cut : cut_plans(request, searched_plan(*setup), contents)) {
-      for (OverlapPlan& plan : split_plans(request, cut, contents)) {
-        for (const std::vector<std::string>& side : side_sets(request, plan)) {
-          plan.side = side;
-          found.variants.push_back({with_plan(*setup, with_release(plan, setup->scenario.comm)), changes});
+      for (const OverlapPlan& split : split_plans(request, cut, contents)) {
+        for (OverlapPlan& plan : sms_plans(request, *setup, split)) {
+          for (const std::vector<std::string>& side : side_sets(request, plan)) {
+            plan.side = side;
+            found.variants.push_back({with_plan(*setup, with_release(plan, setup->scenario.comm)), changes});
+          }
         }
       }
     }

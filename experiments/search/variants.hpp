@@ -15,6 +15,7 @@ struct VariantRequest {
   std::vector<std::string> assignments;
   bool schedules = false;  ///< each that has a plan for the scenario's phase
   bool sms = false;        ///< of communication
+  bool phase_sms = false;  ///< of dispatch and of combine apart, in the normal mode; others leave what runs beside them
   bool pieces = false;     ///< of plans that have one: by token, and by expert where that can be
   bool sides = false;      ///< every set of phases on the side stream, of training
   bool splits = false;     ///< of two micro-batches, what the larger has

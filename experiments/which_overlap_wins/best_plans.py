@@ -3,7 +3,7 @@
 
     best_plans.py MOELINE
 
-us a layer with all ranks simulated: without overlap, by the best schedule as it is published, and by the best plan, which
+ms a step with all ranks simulated: without overlap, by the best schedule as it is published, and by the best plan, which
 is found on one rank that stands for all.
 """
 import csv
@@ -24,27 +24,27 @@ def best_plan(model, machine, batch):
 
 
 def published():
-    """us a layer of the best schedule as it is, by model, machine and batch."""
+    """ms a step by the best schedule as it is, by model, machine and batch."""
     best = {}
     with open(os.path.join(HERE, "expected.csv")) as file:
         for row in csv.DictReader(file):
             key = (row["model"], row["hardware"], int(row["workload.batch_size"]))
-            best[key] = min(best.get(key, float("inf")), float(row["layer_us"]))
+            best[key] = min(best.get(key, float("inf")), float(row["tpot_ms"]))
     return best
 
 
 def main():
     known = published()
-    print("model,hardware,batch_size,none_us,published_us,best_us,gain_on_published,schedule,num_sms,pieces,pieces_by,"
+    print("model,hardware,batch_size,none_ms,published_ms,best_ms,gain_on_published,schedule,num_sms,pieces,pieces_by,"
           "exhaustive,gap_to_bound")
     for model in MODELS:
         for machine in MACHINES:
             for batch in BATCHES:
                 found = best_plan(model, machine, batch)
-                ranks, plan = found["all_ranks"], found["choices"]
+                run, plan = found["run"], found["choices"]
                 as_published = known[model, machine, batch]
-                print(f"{model},{machine},{batch},{ranks['published_us']:.1f},{as_published:.1f},{ranks['best_us']:.1f},"
-                      f"{1 - ranks['best_us'] / as_published:.3f},{plan['schedule']},{plan['num_sms']},{plan['pieces']},"
+                print(f"{model},{machine},{batch},{run['published_ms']:.2f},{as_published:.2f},{run['best_ms']:.2f},"
+                      f"{1 - run['best_ms'] / as_published:.3f},{plan['schedule']},{plan['num_sms']},{plan['pieces']},"
                       f"{plan['pieces_by']},{found['exhaustive']},{found['gap']:.4f}", flush=True)
 
 

@@ -136,8 +136,10 @@ inline Operator norm(std::string name, double rows, double columns, double tenso
 inline Operator elementwise(std::string name, double elements, double tensors) {
   return memory(Family::streaming, std::move(name), elements * tensors * kBf16);
 }
-inline Operator transpose_fp8(std::string name, double elements) {
-  return memory(Family::streaming, std::move(name), elements * 2 * kFp8);
+inline Operator transpose_weights(std::string name, double elements) {
+  Operator op = memory(Family::streaming, std::move(name), elements * 2 * kFp8);
+  op.of_weights = true;
+  return op;
 }
 /// FP32 scales of rows x columns into the layout a GEMM wants.
 inline Operator transpose_scales(double rows, double columns) {

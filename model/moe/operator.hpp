@@ -123,7 +123,8 @@ struct Operator {
   double recomputed_flops = 0;  ///< of `flops`: forward work repeated in the backward pass, or on other ranks
   double padding_flops = 0;     ///< of `flops`: rows that only fill tiles
   Purpose purpose = Purpose::necessary;
-  bool parallel = false;  ///< independent of its neighbours: may run on a second stream beside them
+  bool of_weights = false;  ///< alone: of a phase in pieces the first does it for all
+  bool parallel = false;    ///< independent of its neighbours: may run on a second stream beside them
   bool beside = false;    ///< a message to a neighbour, which may start once what is before it in its phase has ended
   int awaits = 0;         ///< so many of its phase's operators beside must have ended first
   bool reads_counts = false;             ///< the host reads what each rank will get before it launches the kernel

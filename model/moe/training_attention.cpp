@@ -130,7 +130,7 @@ std::vector<Operator> attention_backward_input(const LayerWork& work) {
   list.finalize_norm_backward(kNorms);
   list.add(kOutput, elementwise("scale", d.t * d.hidden, 2));
   list.add(kCore, stored(memory(Family::recode_12bit, "restore O from 12-bit E5M6", d.t * d.out * (kBf16 + 1.5))));
-  list.add(kOutput, {cast("cast dY to fp8", d.t, d.hidden), transpose_fp8("transpose W_O", d.hidden * d.out),
+  list.add(kOutput, {cast("cast dY to fp8", d.t, d.hidden), transpose_weights("transpose W_O", d.hidden * d.out),
                      small("transpose scales"), gemm(Family::gemm_fp8, "W_O dgrad", d.t, d.out, d.hidden),
                      cast_transpose("O per channel", d.t, d.out), cast_transpose("dY per channel", d.t, d.hidden)});
 
@@ -144,13 +144,13 @@ std::vector<Operator> attention_backward_input(const LayerWork& work) {
                    prefill_backward_core(list.prompt()),
                    memory(Family::streaming, "FlashAttention backward dQ to bf16", d.t * d.up_q * (kFp32 + kBf16))});
   list.add(kRotary, memory(Family::strided, "rotary dq", d.t * d.heads * d.rope * 2 * kBf16));
-  list.add(kUpQ, {transpose_fp8("transpose W_UQ", d.q_lora * d.up_q), cast("cast dq to fp8", d.t, d.up_q),
+  list.add(kUpQ, {transpose_weights("transpose W_UQ", d.q_lora * d.up_q), cast("cast dq to fp8", d.t, d.up_q),
                   small("transpose scales"), gemm(Family::gemm_fp8, "W_UQ dgrad", d.t, d.q_lora, d.up_q)});
   list.add(kRotary,
            {elementwise("sum dk_rope over heads", d.t * d.heads * d.rope, 1), small("rotary dk"),
             elementwise("copy dk_nope", d.t * d.heads * d.nope, 2), elementwise("copy dv", d.t * d.heads * d.v, 2)});
   list.add(kUpKv,
-           {transpose_fp8("transpose W_UKV", d.kv_lora * d.up_kv), cast("cast dkv to fp8", d.t, d.up_kv),
+           {transpose_weights("transpose W_UKV", d.kv_lora * d.up_kv), cast("cast dkv to fp8", d.t, d.up_kv),
             small("transpose scales"), gemm(Family::gemm_fp8, "W_UKV dgrad", d.t, d.kv_lora, d.up_kv),
             cast_transpose("dkv per channel", d.t, d.up_kv), cast_transpose("kv latent per channel", d.t, d.kv_lora)});
   list.add(kUpQ,
@@ -163,11 +163,11 @@ std::vector<Operator> attention_backward_input(const LayerWork& work) {
 
   list.add(kNorms, recomputed(norm("RMSNorm", d.t, d.hidden, 2)));
   list.add(kDownKv,
-           {cast("cast dkv latent to fp8", d.t, d.down_kv), transpose_fp8("transpose W_DKV", d.down_kv * d.hidden),
+           {cast("cast dkv latent to fp8", d.t, d.down_kv), transpose_weights("transpose W_DKV", d.down_kv * d.hidden),
             small("transpose scales"), gemm(Family::gemm_fp8, "W_DKV dgrad", d.t, d.hidden, d.down_kv),
             cast_transpose("x per channel", d.t, d.hidden), cast_transpose("dkv latent per channel", d.t, d.down_kv)});
   list.add(kDownQ,
-           {cast("cast dq latent to fp8", d.t, d.q_lora), transpose_fp8("transpose W_DQ", d.q_lora * d.hidden),
+           {cast("cast dq latent to fp8", d.t, d.q_lora), transpose_weights("transpose W_DQ", d.q_lora * d.hidden),
             small("transpose scales"), gemm(Family::gemm_fp8, "W_DQ dgrad", d.t, d.hidden, d.q_lora),
             cast_transpose("x per channel", d.t, d.hidden), cast_transpose("dq latent per channel", d.t, d.q_lora)});
   list.add(kNorms, {elementwise("add", d.t * d.hidden, 3), norm("RMSNorm backward", d.t, d.hidden, 4)});

@@ -55,14 +55,14 @@ std::vector<Operator> dense_backward_input(const LayerWork& work) {
   KernelList list;
   list.add(kDenseActivation, stored(cast("restore dense gate_up output", d.t, 2 * d.ffn)));
   list.add(kDenseDown,
-           {cast("cast dY to fp8", d.t, d.hidden), transpose_fp8("transpose dense down weight", d.hidden * d.ffn),
+           {cast("cast dY to fp8", d.t, d.hidden), transpose_weights("transpose dense down weight", d.hidden * d.ffn),
             small("transpose scales"), gemm(Family::gemm_fp8, "dense down dgrad", d.t, d.ffn, d.hidden),
             cast_transpose("dY per channel", d.t, d.hidden)});
   list.add(kDenseActivation,
            {recomputed(memory(Family::swiglu, "dense SwiGLU and per-channel cast", d.t * d.ffn * (2 * kBf16 + kFp8))),
             memory(Family::swiglu, "dense SwiGLU backward", d.t * d.ffn * 5 * kBf16)});
   list.add(kNorms, recomputed(norm("RMSNorm", d.t, d.hidden, 4)));
-  list.add(kDenseGateUp, {transpose_fp8("transpose dense gate_up weight", 2 * d.ffn * d.hidden),
+  list.add(kDenseGateUp, {transpose_weights("transpose dense gate_up weight", 2 * d.ffn * d.hidden),
                           cast("cast dense d(gate_up) to fp8", d.t, 2 * d.ffn), small("transpose scales"),
                           gemm(Family::gemm_fp8, "dense gate_up dgrad", d.t, d.hidden, 2 * d.ffn),
                           cast_transpose("dense d(gate_up) per channel", d.t, 2 * d.ffn),

@@ -69,14 +69,14 @@ std::vector<Operator> experts_forward(const LayerWork& work) {
                           index_rows(Family::map_rows, "map tokens to rows", d), expand("expand tokens to rows", d)});
   list.add(
       kExpertGateUp,
-      {transpose_fp8("transpose expert gate_up weights", d.experts * 2 * d.ffn * d.hidden),
+      {transpose_weights("transpose expert gate_up weights", d.experts * 2 * d.ffn * d.hidden),
        transpose_scales(d.rows, d.hidden),
        over_rows(d, gemm(Family::gemm_fp8_grouped, "expert gate_up fprop", d.rows, 2 * d.ffn, d.hidden, d.experts))});
   list.add(kExpertActivation, {small("convert weights of tokens"),
                                memory(Family::swiglu, "SwiGLU, weight and cast", d.rows * d.ffn * (2 * kBf16 + kFp8))});
   list.add(
       kExpertDown,
-      {transpose_fp8("transpose expert down weights", d.experts * d.hidden * d.ffn), transpose_scales(d.rows, d.ffn),
+      {transpose_weights("transpose expert down weights", d.experts * d.hidden * d.ffn), transpose_scales(d.rows, d.ffn),
        over_rows(d, gemm(Family::gemm_fp8_grouped, "expert down fprop", d.rows, d.hidden, d.ffn, d.experts))});
   list.add(kPermutation, reduce("reduce rows to tokens", d));
   list.add(kSharedActivation, memory(Family::swiglu, "shared SwiGLU and cast", d.t * d.shared * (2 * kBf16 + kFp8)));
@@ -91,7 +91,7 @@ std::vector<Operator> experts_backward_input(const LayerWork& work) {
   const Ffn d(work);
   KernelList list;
   list.add(kSharedActivation, stored(cast("restore shared gate_up output", d.t, 2 * d.shared)));
-  list.add(kSharedDown, {transpose_fp8("transpose shared down weight", d.hidden * d.shared), small("transpose scales"),
+  list.add(kSharedDown, {transpose_weights("transpose shared down weight", d.hidden * d.shared), small("transpose scales"),
                          gemm(Family::gemm_fp8, "shared down dgrad", d.t, d.shared, d.hidden),
                          cast_transpose("dY per channel", d.t, d.hidden)});
   list.add(
@@ -116,7 +116,7 @@ std::vector<Operator> experts_backward_input(const LayerWork& work) {
   list.add(kPermutation, reduce("reduce dX to tokens", d));
   list.add(kExpertGateUp, cast_transpose("d(gate_up) per channel", d.rows, 2 * d.ffn));
   list.add(kSharedGateUp, {cast("restore shared x", d.t, d.hidden),
-                           transpose_fp8("transpose shared gate_up weight", 2 * d.shared * d.hidden),
+                           transpose_weights("transpose shared gate_up weight", 2 * d.shared * d.hidden),
                            cast("cast shared d(gate_up) to fp8", d.t, 2 * d.shared), small("transpose scales"),
                            gemm(Family::gemm_fp8, "shared gate_up dgrad", d.t, d.hidden, 2 * d.shared),
                            cast_transpose("shared d(gate_up) per channel", d.t, 2 * d.shared),

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "schedules/lowering/every_rank.hpp"
+#include "schedules/lowering/phase_sms.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
@@ -89,6 +90,7 @@ PhaseOptions InferencePhases::options_of(const std::string& phase) const {
   const bool behind = std::find(shape_.behind.begin(), shape_.behind.end(), phase) != shape_.behind.end();
   return {.overlapped = shape_.overlapped,
           .meetings = true,
+          .sms = phase_sms(shape_.plan, phase, program_.setup()),
           .leaves_sms = shape_.releases == 0 || behind,
           .released = shape_.releases > 0 && (phase == "mlp" || phase == "combine")};
 }

@@ -249,12 +249,12 @@ PriceConditions ProgramDraft::conditions_of(const Operator& op, const PhaseOptio
   conditions.sms = static_cast<int>(setup_.machine.facts.sms);
   conditions.clock = setup_.clock;
   if (role_of(op.family) == Role::communication) {
-    const int own = setup_.scenario.comm.num_sms;
+    const int own = options.sms > 0 ? options.sms : setup_.scenario.comm.num_sms;
     const bool on_own = op.traffic.stage == Stage::whole || (options.released && op.traffic.stage == Stage::issue);
     if (on_own && own > 0) conditions.sms = own;
     if (op.family == Family::all_to_all) conditions.held = own;
   } else if (leaves_sms(op, options)) {
-    conditions.sms -= setup_.scenario.comm.num_sms;
+    conditions.sms = options.sms > 0 ? options.sms : conditions.sms - setup_.scenario.comm.num_sms;
   }
   return conditions;
 }

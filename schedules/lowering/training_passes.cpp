@@ -39,6 +39,24 @@ std::vector<std::string> phases_of(const TrainingPhases& phases, PassKind kind, 
   return names;
 }
 
+// All pieces of a phase.
+using Pieces = std::vector<PhaseTasks>;
+
+// What comes behind a phase: the same piece of what is cut as well, else the whole.
+template <class Connect>
+void connect(const Pieces& before, const Pieces& after, const Connect& connect) {
+  const bool piecewise = before.size() > 1 && after.size() > 1;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    for (std::size_t j = 0; j < after.size(); ++j) {
+      if (!piecewise || i == j) connect(before[i], after[j]);
+    }
+  }
+}
+
+void order(RankProgram& rank, const Pieces& before, const Pieces& after) {
+  connect(before, after, [&](const PhaseTasks& one, const PhaseTasks& next) { rank.order(one, next); });
+}
+
 // The way of the data through a pass: every phase needs the result of the one before, in whatever block.
 class DataPath {
  public:
@@ -47,23 +65,37 @@ class DataPath {
 
   /// `work`: what the rank does last before it meets the others; null: what gave the data.
   void link(const std::string& name, const PhaseTasks& now, const PhaseTasks* work = nullptr) {
+    link(name, Pieces{now}, work);
+  }
+  void link(const std::string& name, const Pieces& now, const PhaseTasks* work = nullptr) {
     if (last_name_.empty()) {
-      ends_.input = now;
+      ends_.input = now.front();
     } else {
-      rank_.order(ends_.output, now);
-      const bool meets_ranks = (is_transfer(name) && !is_transfer(last_name_)) || now.begins_together;
-      if (meets_ranks) rank_.meet(work == nullptr ? ends_.output : *work, now, phases_.wait_us(name, micro_batch_));
+      order(rank_, last_, now);
+      const bool meets_ranks = (is_transfer(name) && !is_transfer(last_name_)) || now.front().begins_together;
+      if (meets_ranks) meet(name, now, work);
     }
-    ends_.output = now;
+    ends_.output = now.back();
+    last_ = now;
     last_name_ = name;
   }
   [[nodiscard]] const PassTasks& ends() const { return ends_; }
 
  private:
+  // A piece is ready with its own piece of the work, or with all of it.
+  void meet(const std::string& name, const Pieces& now, const PhaseTasks* work) {
+    const double wait_us = phases_.wait_us(name, micro_batch_);
+    for (std::size_t i = 0; i < now.size(); ++i) {
+      const PhaseTasks& before = last_.size() == now.size() ? last_[i] : last_.back();
+      rank_.meet(work == nullptr ? before : *work, now[i], wait_us);
+    }
+  }
+
   RankProgram& rank_;
   const TrainingPhases& phases_;
   int micro_batch_;
   PassTasks ends_;
+  Pieces last_;
   std::string last_name_;
 };
 
@@ -104,18 +136,31 @@ std::string phase_at(const TrainingPhases& phases, const std::string& planned, B
   return is_layer(block) || !planned.starts_with("mlp") || names.empty() ? "" : names.front();
 }
 
-using Turn = std::map<std::string, PhaseTasks>;
+using Turn = std::map<std::string, Pieces>;
 
 struct StreamEntry {
   std::string phase;
   StreamName stream;
+  Piece piece{};
 };
+
+// Entries of a bracket take turns, piece by piece.
+void add_bracket(const Bracket& bracket, StreamName stream, int pieces, std::vector<StreamEntry>& order) {
+  const PlanContents contents = training_plan_contents();
+  for (int piece = 0; piece < pieces; ++piece) {
+    for (const PlanEntry& entry : bracket) {
+      const int count = is_cut(entry, contents) ? pieces : 1;
+      if (piece < count) order.push_back({entry.phase, stream, {piece, count}});
+    }
+  }
+}
 
 // Communication first: at equal start times the smaller id takes its SMs first.
 std::vector<StreamEntry> by_stream(const OverlapPlan& plan) {
   std::vector<StreamEntry> order;
-  for (const PlanEntry& entry : plan.communication) order.push_back({entry.phase, StreamName::communication});
-  for (const PlanEntry& entry : plan.compute) order.push_back({entry.phase, StreamName::compute});
+  for (const Bracket& each : brackets_of(plan.communication))
+    add_bracket(each, StreamName::communication, plan.pieces, order);
+  for (const Bracket& each : brackets_of(plan.compute)) add_bracket(each, StreamName::compute, plan.pieces, order);
   return order;
 }
 
@@ -134,7 +179,7 @@ std::vector<StreamEntry> as_launched(const OverlapPlan& plan, bool delay_weights
   auto transfer = plan.communication.begin();
   const auto launch_transfers = [&](const auto& is_ready) {
     for (; transfer != plan.communication.end() && is_ready(giver_of(transfer->phase, delay_weights)); ++transfer) {
-      order.push_back({transfer->phase, StreamName::communication});
+      add_bracket({&*transfer, 1}, StreamName::communication, plan.pieces, order);
     }
   };
   const auto is_launched = [&](const std::string& giver) {
@@ -142,8 +187,8 @@ std::vector<StreamEntry> as_launched(const OverlapPlan& plan, bool delay_weights
            std::any_of(order.begin(), order.end(), [&](const StreamEntry& entry) { return entry.phase == giver; });
   };
   launch_transfers(is_launched);
-  for (const PlanEntry& entry : plan.compute) {
-    order.push_back({entry.phase, StreamName::compute});
+  for (const Bracket& each : brackets_of(plan.compute)) {
+    add_bracket(each, StreamName::compute, plan.pieces, order);
     launch_transfers(is_launched);
   }
   launch_transfers([](const std::string&) { return true; });
@@ -153,18 +198,18 @@ std::vector<StreamEntry> as_launched(const OverlapPlan& plan, bool delay_weights
 void order_weights(RankProgram& rank, BlockKind block, const Turn& turn) {
   for (const std::string& name : weight_phases(block)) {
     const auto before = turn.find(with_pass(name, "(B)"));
-    if (before != turn.end()) rank.order(before->second, turn.at(name));
+    if (before != turn.end()) order(rank, before->second, turn.at(name));
   }
 }
 
 // The backward pass goes on once the gradients of the weights are there, too. `before`: the last ones of the turn
 // before.
-void weights_first(RankProgram& rank, const Turn& turn, std::optional<PhaseTasks>& before) {
+void weights_first(RankProgram& rank, const Turn& turn, Pieces& before) {
   const auto at = [&](const char* name) { return turn.find(name); };
   const auto combine = at("combine(B)"), dispatch = at("dispatch(B)"), experts = at("mlp(W)"), last = at("attn(W)");
-  if (before && combine != turn.end()) rank.order(*before, combine->second);
-  if (experts != turn.end() && dispatch != turn.end()) rank.order(experts->second, dispatch->second);
-  before = last == turn.end() ? std::nullopt : std::optional(last->second);
+  if (combine != turn.end()) order(rank, before, combine->second);
+  if (experts != turn.end() && dispatch != turn.end()) order(rank, experts->second, dispatch->second);
+  before = last == turn.end() ? Pieces{} : last->second;
 }
 
 std::vector<TaskId> before_block(const AroundBlocks& around, const Block& block) {
@@ -242,7 +287,12 @@ PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, 
   return path.ends();
 }
 
-PlanContents training_plan_contents() { return {.phases = training_phase_names(), .halved = {}, .absent = {}}; }
+PlanContents training_plan_contents() {
+  return {.phases = training_phase_names(),
+          .halved = {},
+          .absent = {},
+          .cut = {"dispatch(F)", "mlp(F)", "combine(F)", "combine(B)", "mlp(B)", "mlp(W)", "dispatch(B)"}};
+}
 
 OverlapPlan training_plan(const Scenario& scenario) {
   if (scenario.plan) return *scenario.plan;
@@ -257,7 +307,7 @@ OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, con
   const std::vector<StreamEntry> order = launches ? as_launched(plan, choices.delay_weights) : by_stream(plan);
   DataPath forward(rank, phases, passes.forward_micro_batch);
   DataPath backward(rank, phases, passes.backward_micro_batch);
-  std::optional<PhaseTasks> weights_before;
+  Pieces weights_before;
   for (std::size_t i = 0; i < std::max(passes.forward.size(), passes.backward.size()); ++i) {
     const Block* forward_block = i < passes.forward.size() ? &passes.forward[i] : nullptr;
     const Block* backward_block = i < passes.backward.size() ? &passes.backward[i] : nullptr;
@@ -274,11 +324,13 @@ OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, con
       const bool is_forward = entry.phase.ends_with("(F)");
       const Block* block = is_forward ? forward_block : backward_block;
       const std::string name = block == nullptr ? "" : phase_at(phases, entry.phase, block->kind);
-      if (name.empty()) continue;
+      const bool has_pieces = block != nullptr && block->kind == BlockKind::moe_layer;
+      if (name.empty() || (!has_pieces && entry.piece.index > 0)) continue;
+      const Piece piece = has_pieces ? entry.piece : Piece{};
       const int micro_batch = is_forward ? passes.forward_micro_batch : passes.backward_micro_batch;
-      turn[name] =
-          rank.append(phases.at(name, *block, rank.rank(), micro_batch), {block->layer, micro_batch, entry.stream});
-      (is_forward ? beside_forward : beside_backward).add(name, turn[name]);
+      turn[name].push_back(rank.append(phases.at(name, *block, rank.rank(), micro_batch, piece),
+                                       {block->layer, micro_batch, entry.stream, false, piece}));
+      (is_forward ? beside_forward : beside_backward).add(name, turn[name].back());
     }
     beside_forward.finish(phases.graph());
     beside_backward.finish(phases.graph());
@@ -293,7 +345,7 @@ OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, con
     const auto weights = turn.find("mlp(W)");
     const bool reads_counts = phases.setup().scenario.launch == Launch::stream && !launches;
     if (reads_counts && dispatch != turn.end() && weights != turn.end()) {
-      rank.host_edge(dispatch->second, weights->second);
+      for (const PhaseTasks& piece : dispatch->second) rank.host_edge(piece, weights->second.front());
     }
     if (!choices.delay_weights) weights_first(rank, turn, weights_before);
   }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "schedules/lowering/phase_sms.hpp"
+
 namespace moeline {
 
 const std::vector<std::string>& TrainingPhases::forward(BlockKind kind) const {
@@ -19,16 +21,17 @@ int TrainingPhases::number_of(const Layer& content) {
   return number;
 }
 
-PreparedPhase& TrainingPhases::at(const std::string& name, const Block& block, int rank, int micro_batch) {
+PreparedPhase& TrainingPhases::at(const std::string& name, const Block& block, int rank, int micro_batch,
+                                  const Piece& piece) {
   const bool alike = !setup().experts_differ() && setup().scenario.routing.forward_rows.empty();
-  PhaseIdentity place{.phase = name, .kind = block.kind, .alike = number_of(block.content)};
-  place.seq_len = seq_len_of(as_train(setup().scenario.workload), micro_batch);
+  PhaseIdentity place{.phase = name, .kind = block.kind, .alike = number_of(block.content), .piece = piece.index};
+  place.seq_len = piece.size_of(seq_len_of(as_train(setup().scenario.workload), micro_batch));
   if (!alike) {
     place.layer = block.layer;
     place.rank = rank;
   }
   return by_place_.get(place, [&]() -> PreparedPhase& {
-    const LayerWork work = setup().block_work(name.ends_with("(F)"), block, rank, micro_batch);
+    const LayerWork work = setup().block_work(name.ends_with("(F)"), block, rank, micro_batch, piece);
     const bool own_traffic = is_transfer(name) && !setup().routed.empty();
     PhaseIdentity identity = place;
     identity.layer = own_traffic ? block.layer : 0;
@@ -42,9 +45,13 @@ PreparedPhase& TrainingPhases::at(const std::string& name, const Block& block, i
 PreparedPhase& TrainingPhases::prepared(const PhaseIdentity& identity, const LayerWork& work) {
   return by_rows_.get(identity, [&]() -> PreparedPhase& {
     const std::string& name = identity.phase;
-    const bool side = std::find(side_.begin(), side_.end(), name) != side_.end();
-    return program_.prepare(name, training_phase(name, work),
-                            {.overlapped = overlapped_, .side_stream = side, .meetings = work.choices.by_megatron()});
+    const bool side = std::find(plan_.side.begin(), plan_.side.end(), name) != plan_.side.end();
+    std::vector<Operator> ops = training_phase(name, work);
+    if (identity.piece > 0) std::erase_if(ops, [](const Operator& op) { return op.of_weights; });
+    const int sms = overlapped_ ? phase_sms(plan_, name, setup()) : 0;
+    return program_.prepare(
+        name, ops,
+        {.overlapped = overlapped_, .side_stream = side, .meetings = work.choices.by_megatron(), .sms = sms});
   });
 }
 

@@ -6,6 +6,7 @@
 
 #include "schedules/lowering/prepared_phases.hpp"
 #include "schedules/lowering/rank_program.hpp"
+#include "schedules/scenario/overlap_plan.hpp"
 
 namespace moeline {
 
@@ -13,11 +14,12 @@ class TrainingPhases {
  public:
   /// Of passes that run alone. REQUIRES: `program` outlives it.
   explicit TrainingPhases(ProgramDraft& program) : program_(program) {}
-  /// Of two passes that overlap. `side`: phases that use the side stream, too.
-  TrainingPhases(ProgramDraft& program, std::vector<std::string> side)
-      : program_(program), overlapped_(true), side_(std::move(side)) {}
+  /// Of two passes that overlap.
+  TrainingPhases(ProgramDraft& program, OverlapPlan plan)
+      : program_(program), overlapped_(true), plan_(std::move(plan)) {}
 
-  [[nodiscard]] PreparedPhase& at(const std::string& name, const Block& block, int rank, int micro_batch = 0);
+  [[nodiscard]] PreparedPhase& at(const std::string& name, const Block& block, int rank, int micro_batch = 0,
+                                  const Piece& piece = {});
   /// Of a block, without dispatch and combine where tokens stay on their rank.
   [[nodiscard]] const std::vector<std::string>& forward(BlockKind kind) const;
   [[nodiscard]] const std::vector<std::string>& backward(BlockKind kind) const;
@@ -32,7 +34,7 @@ class TrainingPhases {
 
   ProgramDraft& program_;
   bool overlapped_ = false;
-  std::vector<std::string> side_;
+  OverlapPlan plan_;
   std::vector<Layer> contents_;  // that layers were found to have: they differ by their attention
   PreparedPhases by_place_, by_rows_;
 };

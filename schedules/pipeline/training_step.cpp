@@ -52,7 +52,7 @@ class StepWriter {
         plan_(training_plan(setup.scenario)),
         program_(setup, host_of(setup.scenario)),
         alone_(program_),
-        overlapped_(program_, plan_.side),
+        overlapped_(program_, plan_),
         split_(program_),
         copies_(program_),
         stages_(stages.empty() ? stages_of(alone_) : std::move(stages)),

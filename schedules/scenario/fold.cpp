@@ -5,10 +5,8 @@
 #include "architecture/blocks.hpp"
 
 namespace moeline {
-namespace {
 
-// Layers after which the main layers repeat; 0: they do not.
-int period_of(const Architecture& model) {
+int layer_period(const Architecture& model) {
   constexpr int kLongest = 8;
   const std::vector<Block> layers = main_layers_alone(model, model.main_layers());
   for (int period = 1; period <= kLongest; ++period) {
@@ -21,10 +19,8 @@ int period_of(const Architecture& model) {
   return 0;
 }
 
-}  // namespace
-
 Setup folded(Setup setup) {
-  const int period = period_of(setup.model);
+  const int period = layer_period(setup.model);
   const int kept = std::max(8, 4 * period);
   const bool as_it_is = setup.scenario.phase() == WorkloadPhase::train || is_staged(setup.scenario);
   if (as_it_is || setup.every_rank || setup.experts_differ() || period == 0) return setup;

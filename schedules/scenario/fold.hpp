@@ -5,6 +5,9 @@
 
 namespace moeline {
 
+/// Layers after which a model's main layers repeat; 0: they do not.
+[[nodiscard]] int layer_period(const Architecture& model);
+
 /// The same setup with Setup::fold: of a step of inference whose MoE layers repeat (every one, or every second where
 /// windows alternate) eight, one period of which stands for all that are left out. Unchanged where layers are given
 /// loads of their own, where all ranks are simulated, on the stages of a pipeline, or where there are hardly more.

@@ -154,14 +154,23 @@ std::vector<std::string> read_side(const Spec& spec, const PlanContents& content
 void read_pieces(const Spec& spec, const PlanContents& contents, OverlapPlan& plan) {
   constexpr int kMost = 64;
   plan.pieces = spec.integer_or("pieces", 1, kMost, 1);
-  if (spec.has("pieces") && contents.cut.empty()) {
-    throw spec.error("pieces", "are of prefill and decode; a chunk of training has none yet");
-  }
   if (spec.has("pieces_by") && !spec.has("pieces")) throw spec.error("pieces_by", "needs the key 'pieces'");
   plan.pieces_by = read_choice(spec, "pieces_by", plan.pieces_by);
   if (plan.pieces_by == PiecesBy::expert && contents.halved.empty()) {
     throw spec.error("pieces_by", "expert, is for the low-latency all-to-all, which sends each expert's tokens apart");
   }
+}
+
+void read_sms(const Spec& spec, const PlanContents& contents, OverlapPlan& plan) {
+  constexpr const char* kKey = "sms";
+  constexpr int kMost = 4096;
+  if (!spec.has(kKey)) return;
+  if (!contents.halved.empty()) {
+    throw spec.error(kKey, "are of the normal all-to-all: the low-latency one is issued by all");
+  }
+  const Spec sms = spec.map(kKey);
+  sms.expect(contents.phases);
+  for (const std::string& phase : sms.keys()) plan.sms[phase] = sms.integer(phase.c_str(), 1, kMost);
 }
 
 // Where micro-batches, and attention, are cut.
@@ -179,11 +188,12 @@ void read_cuts(const Spec& spec, const PlanContents& contents, OverlapPlan& plan
 
 OverlapPlan read_plan(const std::filesystem::path& file, const PlanContents& contents) {
   const Spec spec = Spec::load(file);
-  spec.expect({"compute", "communication", "side", "pieces", "pieces_by", "split", "attention_cut"});
+  spec.expect({"compute", "communication", "side", "sms", "pieces", "pieces_by", "split", "attention_cut"});
   OverlapPlan plan;
   plan.file = spec.file();
   read_pieces(spec, contents, plan);
   read_cuts(spec, contents, plan);
+  read_sms(spec, contents, plan);
   std::map<std::string, std::string> placed;
   plan.compute = read_stream(spec, "compute", contents, placed);
   if (spec.has("communication")) plan.communication = read_stream(spec, "communication", contents, placed);
@@ -213,6 +223,21 @@ std::string list_of(const std::vector<PlanEntry>& entries, const PlanContents& c
 
 }  // namespace
 
+int OverlapPlan::transfer_sms(const std::string& phase, int usual) const {
+  const auto found = sms.find(phase);
+  return found == sms.end() ? usual : found->second;
+}
+
+int OverlapPlan::most_transfer_sms(int usual) const {
+  int most = 0;
+  for (const PlanEntry& entry : communication) most = std::max(most, transfer_sms(entry.phase, usual));
+  return communication.empty() ? usual : most;
+}
+
+bool is_cut(const PlanEntry& entry, const PlanContents& contents) {
+  return contains(contents.cut, entry.phase) && (entry.bracket > 0 || !entry.phase.ends_with("(W)"));
+}
+
 std::vector<Bracket> brackets_of(const std::vector<PlanEntry>& entries) {
   std::vector<Bracket> brackets;
   for (auto first = entries.begin(); first != entries.end();) {
@@ -236,6 +261,9 @@ std::string plan_text(const OverlapPlan& plan, const PlanContents& contents, con
   text += "compute: " + list_of(plan.compute, contents) + "\n";
   if (!plan.communication.empty()) text += "communication: " + list_of(plan.communication, contents) + "\n";
   if (!plan.side.empty()) text += fmt::format("side: [{}]\n", fmt::join(plan.side, ", "));
+  std::vector<std::string> sms;
+  for (const auto& [phase, count] : plan.sms) sms.push_back(fmt::format("{}: {}", phase, count));
+  if (!sms.empty()) text += fmt::format("sms: {{{}}}\n", fmt::join(sms, ", "));
   return text;
 }
 

@@ -1,6 +1,7 @@
 // Which phase sits beside which: the order of the streams within one layer, read from YAML.
 #pragma once
 
+#include <map>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,10 +25,16 @@ struct OverlapPlan {
   std::vector<PlanEntry> compute;        ///< phases of the compute stream, in order
   std::vector<PlanEntry> communication;  ///< of the communication stream
   std::vector<std::string> side;         ///< phases whose independent GEMMs also use a side stream
+  std::map<std::string, int> sms;        ///< of a phase's kernels, where they are not as usual
   int pieces = 1;                        ///< that phases which send tokens, and their experts, are cut into
   PiecesBy pieces_by = PiecesBy::token;
   double split = 0.5;  ///< what micro-batch 0 has of the requests, or of the tokens of prompts
   AttentionCut attention_cut = AttentionCut::before_core;
+
+  /// On which a transfer's kernels run; `usual`: comm.num_sms.
+  [[nodiscard]] int transfer_sms(const std::string& phase, int usual) const;
+  /// The most of any transfer, which is what phases beside them leave, unless `sms` has them.
+  [[nodiscard]] int most_transfer_sms(int usual) const;
 
   [[nodiscard]] bool core_first() const { return attention_cut == AttentionCut::behind_core; }
   /// One kernel receives all pieces of the phase: a token's sum needs all of its experts.
@@ -44,6 +51,10 @@ struct PlanContents {
   std::vector<std::string> cut{};   ///< phases that pieces are of
   int micro_batches = 1;
 };
+
+/// Whether an entry goes in pieces: gradients of weights, which nobody waits for, only where they take turns with
+/// others.
+[[nodiscard]] bool is_cut(const PlanEntry& entry, const PlanContents& contents);
 
 /// Entries that take turns, or one alone.
 using Bracket = std::span<const PlanEntry>;

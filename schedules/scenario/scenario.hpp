@@ -174,10 +174,13 @@ struct Setup {
   double rows_factor = 1;  ///< times as many expert rows on each rank as the scenario says
   bool free_communication = false;  ///< null model: transfers and barriers take no time, SMs or bandwidth
 
-  /// Work of a rank in the forward or backward pass of a main layer, counted in order of execution.
-  [[nodiscard]] LayerWork layer_work(bool forward, int layer, int rank = 0, int micro_batch = 0) const;
+  /// Work of a rank in the forward or backward pass of a main layer, counted in order of execution; or with a piece of
+  /// the tokens, whose attention is then not what it looks like.
+  [[nodiscard]] LayerWork layer_work(bool forward, int layer, int rank = 0, int micro_batch = 0,
+                                     const Piece& tokens = {}) const;
   /// The same of any block.
-  [[nodiscard]] LayerWork block_work(bool forward, const Block& block, int rank = 0, int micro_batch = 0) const;
+  [[nodiscard]] LayerWork block_work(bool forward, const Block& block, int rank = 0, int micro_batch = 0,
+                                     const Piece& tokens = {}) const;
   /// Work of a rank with a micro-batch of a step of prefill or decode, in a MoE layer; or with a piece of its tokens,
   /// whose attention is then not what it looks like.
   [[nodiscard]] InferenceWork inference_work(const MicroBatch& micro_batch, int moe_layer = 0, int rank = 0,

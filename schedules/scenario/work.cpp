@@ -95,7 +95,7 @@ int Setup::scatter_draw(int part, int layer, int rank, int piece) const {
 namespace {
 
 // What the rank's experts get of the tokens of the ranks that it exchanges them with.
-void give_load(const Setup& setup, bool forward, int layer, int rank, LayerWork& work) {
+void give_load(const Setup& setup, bool forward, int layer, int rank, const Piece& tokens, LayerWork& work) {
   const Architecture& model = setup.model;
   const Routing& choices = setup.scenario.routing;
   const int of_experts = rank / work.moe_tp % work.ep;
@@ -111,19 +111,22 @@ void give_load(const Setup& setup, bool forward, int layer, int rank, LayerWork&
   work.load = is_given ? given_load(model, given[static_cast<std::size_t>(layer)], work.ep, setup.spread)
                        : even_load(setup, work.own_tokens());
   const bool varies = !setup.variation.forward_rows.empty() && !is_given;
-  const double factor = setup.rows_factor * (varies ? varied_rows(setup.variation, forward, layer, of_experts) : 1);
+  const double share = is_given ? 1.0 / tokens.count : 1;
+  const double factor =
+      share * setup.rows_factor * (varies ? varied_rows(setup.variation, forward, layer, of_experts) : 1);
   if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());
-  work.load = scattered(setup, work.load, work.local_experts(), setup.scatter_draw(forward ? 0 : 1, layer, of_experts));
+  const int draw = setup.scatter_draw(forward ? 0 : 1, layer, of_experts, tokens.index);
+  work.load = scattered(setup, work.load, work.local_experts(), draw);
 }
 
 }  // namespace
 
-LayerWork Setup::layer_work(bool forward, int layer, int rank, int micro_batch) const {
+LayerWork Setup::layer_work(bool forward, int layer, int rank, int micro_batch, const Piece& tokens) const {
   LayerWork work;
   work.model = model;
   work.choices = scenario.training;
   work.micro_batch_size = as_train(scenario.workload).micro_batch_size;
-  work.seq_len = seq_len_of(as_train(scenario.workload), micro_batch);
+  work.seq_len = tokens.size_of(seq_len_of(as_train(scenario.workload), micro_batch));
   work.tp = scenario.parallelism.tp;
   work.cp = scenario.parallelism.cp;
   work.ep = scenario.parallelism.ep;
@@ -133,14 +136,14 @@ LayerWork Setup::layer_work(bool forward, int layer, int rank, int micro_batch) 
   work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
   work.content = model.layer(model.first_main_layer() + layer % model.main_layers());
   if (model.n_routed_experts == 0) return work;
-  give_load(*this, forward, layer, rank, work);
+  give_load(*this, forward, layer, rank, tokens, work);
   // Ranks that share experts have each other's rows.
   if (work.moe_tp > 1) work.load = scaled(work.load, work.moe_tp, work.local_experts());
   return work;
 }
 
-LayerWork Setup::block_work(bool forward, const Block& block, int rank, int micro_batch) const {
-  LayerWork work = layer_work(forward, block.layer, rank, micro_batch);
+LayerWork Setup::block_work(bool forward, const Block& block, int rank, int micro_batch, const Piece& tokens) const {
+  LayerWork work = layer_work(forward, block.layer, rank, micro_batch, tokens);
   work.kind = block.kind;
   work.content = block.content;
   return work;

@@ -58,6 +58,14 @@ TEST_CASE("windows that alternate repeat every second layer") {
   check_folds(decode_scenario(), oss);
 }
 
+TEST_CASE("indexers that layers share repeat every fourth layer") {
+  const std::filesystem::path scenario = home() / "experiments/sparse_or_full_attention/scenario.yaml";
+  for (const char* keys : {"workload.kv_len=4096", "workload.kv_len=131072"}) {
+    CHECK(folded(load_setup(scenario, {"model=glm-5.2", keys})).fold.period == 4);
+    check_folds(scenario, {"model=glm-5.2", keys});
+  }
+}
+
 TEST_CASE("a folded step of prefill has the numbers of the whole one") {
   for (const Set& set : {Set{},
                          {"schedule=sequential"},
@@ -66,6 +74,13 @@ TEST_CASE("a folded step of prefill has the numbers of the whole one") {
                          {"comm.num_sms=8"},
                          {"workload.prompt_len=40000"}}) {
     check_folds(prefill_scenario(), set);
+  }
+}
+
+TEST_CASE("a host that gets behind layer by layer is not folded away, though the first layers take equally long") {
+  for (const char* ranks : {"parallelism.ep=16", "parallelism.ep=64"}) {
+    const Setup setup = load_setup(prefill_scenario(), {"workload.tokens=512", ranks});
+    check_same_numbers(run_scenario(folded(setup)), run_scenario(unfolded(setup)));
   }
 }
 

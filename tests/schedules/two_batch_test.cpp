@@ -26,6 +26,19 @@ std::vector<std::string> order(const Run& run, std::uint32_t stream, std::uint32
 
 }  // namespace
 
+TEST_CASE("of a plan whose micro-batches are a layer apart, a layer takes what more layers add to the step") {
+  const TemporaryFolder folder;
+  const std::string plan =
+      "overlap=" + folder.write("plan.yaml",
+                                "compute: [attn 1, previous mlp 0, previous shared 0, mlp 1, shared 1, attn 0]\n"
+                                "communication: [previous combine 0, combine 1, dispatch 0, next dispatch 1]\n");
+  const auto step_us = [&](const char* layers) { return to_us(run_prefill({layers, plan}).metrics.span); };
+  const double one_us = (step_us("layers=40") - step_us("layers=20")) / 20;
+  for (const char* layers : {"layers=5", "layers=8", "layers=20"}) {
+    CHECK(layer_us(run_prefill({layers, plan})) == doctest::Approx(one_us).epsilon(3e-4));
+  }
+}
+
 TEST_CASE("prefill runs ATTN1 SHARED0' ATTN0 MLP1 MLP0 SHARED1 beside COMBINE0' DISPATCH1 DISPATCH0 COMBINE1") {
   const Run run = run_prefill({kLayers});
   // by layer, the phases marked ' fall into the turn of the next one

@@ -74,7 +74,8 @@ TEST_CASE("by branch and bound are found the orders that a list of all has below
     CHECK(static_cast<double>(all.size()) == order_count(space, lanes_of(space)));
     const double us = all[all.size() * static_cast<std::size_t>(draw) / 20].least_us + 1e-6;
     std::erase_if(all, [&](const BoundedOrder& order) { return order.least_us >= us; });
-    const std::vector<BoundedOrder> found = orders_below(us, space, lanes_of(space), times, 2).orders;
+    const std::vector<BoundedOrder> found =
+        orders_below(us, space, lanes_of(space), times, 2, [] { return true; }).orders;
     REQUIRE(found.size() == all.size());
     CHECK(found == all);
   }

@@ -27,6 +27,20 @@ std::string counts(const SearchResult& r) {
   return text + fmt::format("{:.0f} were not tried: a better one may be among them, down to the bound\n", r.left_out);
 }
 
+// What decides in the end.
+std::string chosen(const SearchResult& r) {
+  std::string ranks = r.all_ranks_us ? "all ranks simulated" : "";
+  if (r.samples > 1) ranks += fmt::format(", medians of {} samples", r.samples);
+  std::string text = fmt::format("\n{:<32} {:>12} {:>12}\n", "", "ms in all", "us a layer");
+  const auto row = [&](const char* what, double ms, double us, const std::string& note) {
+    text += fmt::format("{:<32} {:>12.3f} {:>12.1f}   {}\n", what, ms, us, note);
+  };
+  const PlanTimes us = r.all_ranks_us.value_or(PlanTimes{r.us.published, r.chosen_us});
+  row("the scenario's plan", r.run_ms.published, us.published, ranks);
+  row("the plan below", r.run_ms.best, us.best, gained(r.run_ms));
+  return text;
+}
+
 void add(Json& json, const PlanTimes& us) { json.add("published_us", us.published).add("best_us", us.best); }
 
 }  // namespace
@@ -36,13 +50,8 @@ std::string search_table(const SearchRequest& request, const SearchResult& r) {
   text += row("the scenario's plan", r.us.published, "one rank that stands for all");
   text += row("best plan found", r.us.best, gained(r.us));
   text += row("no plan takes less than", r.bound_us, fmt::format("the best is {:.2f} % above", 100 * gap(r)));
-  if (r.all_ranks_us) {
-    text += row("scenario's plan, all ranks", r.all_ranks_us->published, "");
-    text += row("best plan, all ranks", r.all_ranks_us->best, gained(*r.all_ranks_us));
-    if (r.chosen_us > r.us.best) text += row("the same, one rank", r.chosen_us, "another one is best of one rank");
-  }
   text += row("no order of these kernels", r.floor_us, "by data, streams and links alone");
-  text += "\n" + counts(r);
+  text += chosen(r) + "\n" + counts(r);
   for (const RefusedVariants& refused : r.refused) {
     text += fmt::format("not searched ({} variants): {}\n", refused.count, refused.why);
   }
@@ -62,7 +71,8 @@ std::string search_json(const SearchRequest& request, const SearchResult& r, con
       .add("impossible", r.impossible, 0)
       .add("left_out", r.left_out, 0);
   json.add("plans", r.plans, 0).add("faster_than_published", r.faster).flag("exhaustive", r.exhaustive);
-  json.add("chosen_us", r.chosen_us);
+  json.add("chosen_us", r.chosen_us).open("run");
+  json.add("published_ms", r.run_ms.published).add("best_ms", r.run_ms.best).add("gain", gain(r.run_ms), 6).close();
   if (r.all_ranks_us) {
     json.open("all_ranks");
     add(json, *r.all_ranks_us);
