@@ -1,14 +1,17 @@
 // moeline search: the best order of a schedule's phases, and what none can beat.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "base/file.hpp"
 #include "base/parallel.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/output/pipeline_search_output.hpp"
 #include "experiments/cli/output/search_output.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/progress_bar.hpp"
@@ -18,9 +21,10 @@ namespace {
 
 struct Options {
   SearchRequest request;
-  std::vector<std::string> over = {"orders"};
+  std::vector<std::string> over;
   std::string output;
   std::string format = "table";
+  std::optional<std::size_t> most;
   bool force = false;
 };
 
@@ -38,7 +42,8 @@ SearchRequest request_of(const Options& options) {
   check_values(options, "--num-sms", request.num_sms, "sms");
   check_values(options, "--pieces", request.piece_counts, "pieces");
   if (request.workers == 0) request.workers = cores();
-  request.orders = is_over(options, "orders");
+  request.orders = options.over.empty() || is_over(options, "orders");
+  request.most = options.most.value_or(request.most);
   request.schedules = is_over(options, "schedules");
   request.sms = is_over(options, "sms");
   request.phase_sms = is_over(options, "phase-sms");
@@ -49,7 +54,50 @@ SearchRequest request_of(const Options& options) {
   return request;
 }
 
-void search_command(const Options& options) {
+const std::vector<std::string> kOfPlans = {"orders", "schedules", "sms",       "phase-sms",
+                                           "pieces", "splits",    "attention", "side"};
+const std::vector<std::string> kOfPipelines = {"schedules", "stages"};
+
+std::vector<std::string> all_words() {
+  std::vector<std::string> words = kOfPlans;
+  words.push_back("stages");
+  return words;
+}
+
+// What is searched goes by what the scenario is.
+void check_words(const Options& options, const std::vector<std::string>& known, const char* what) {
+  for (const std::string& word : options.over) {
+    if (std::find(known.begin(), known.end(), word) != known.end()) continue;
+    throw CLI::ValidationError(fmt::format("--over {}: of {} are searched: {}", word, what, fmt::join(known, ", ")));
+  }
+}
+
+void search_pipelines(const Options& options) {
+  check_words(options, kOfPipelines, "a whole pipeline");
+  check_values(options, "--num-sms", options.request.num_sms, "sms");
+  check_values(options, "--pieces", options.request.piece_counts, "pieces");
+  if (!options.output.empty()) {
+    throw CLI::ValidationError("-o: writes a plan of overlapped phases; of a pipeline the answer is --set");
+  }
+  constexpr std::size_t kMost = 400;
+  PipelineRequest request{.scenario = options.request.scenario,
+                          .assignments = options.request.assignments,
+                          .schedules = is_over(options, "schedules"),
+                          .stages = options.over.empty() || is_over(options, "stages"),
+                          .most = options.most.value_or(kMost),
+                          .seconds = options.request.seconds,
+                          .workers = options.request.workers == 0 ? cores() : options.request.workers};
+  PipelineAnswer answer;
+  {
+    ProgressBar bar(true);
+    answer = search_pipeline(request, std::ref(bar));
+  }
+  fmt::print("{}",
+             options.format == "json" ? pipeline_search_json(request, answer) : pipeline_search_table(request, answer));
+}
+
+void search_plans(const Options& options) {
+  check_words(options, kOfPlans, "a plan of overlapped phases");
   const SearchRequest request = request_of(options);
   check_output({"-o", options.output, FileKind::overlap_plan}, {request.scenario.string()}, options.force);
   SearchResult result;
@@ -60,6 +108,11 @@ void search_command(const Options& options) {
   if (!options.output.empty()) write_text(options.output, result.text);
   fmt::print("{}",
              options.format == "json" ? search_json(request, result, options.output) : search_table(request, result));
+}
+
+void search_command(const Options& options) {
+  const Setup setup = load_setup(options.request.scenario, options.request.assignments);
+  setup.scenario.kind().pipeline ? search_pipelines(options) : search_plans(options);
 }
 
 constexpr const char* kHelp =
@@ -76,7 +129,10 @@ Before it is simulated each order is bounded: by the cycle of its phases that ta
 that cannot be faster than the best known by 0.01 % are ruled out, where many begin alike all at once; the others are simulated,
 the most promising first, until none is left that could be faster: then the best is the best there is. --most and --seconds end
 it before; what none of the rest can beat is printed.
--o writes the best plan, for `moeline simulate SCENARIO --set overlap=FILE` and what else is printed.)";
+-o writes the best plan, for `moeline simulate SCENARIO --set overlap=FILE` and what else is printed.
+Of a whole pipeline of training: stages: how many decoder layers each has; schedules: every pipeline's. Steps are simulated
+slot by slot, with GPUs alike; only what fits memory counts. Few ways to share the layers out are all looked at; of many, one
+layer moves at a time until no move helps. The best is simulated operator by operator, and told as --set.)";
 
 }  // namespace
 
@@ -86,18 +142,16 @@ void add_search(CLI::App& app, int& /*exit_code*/) {
   CLI::App* command = app.add_subcommand("search", "the best plan of overlapped phases, and what none can beat");
   command->add_option("scenario", options->request.scenario, "scenario (.yaml)")->required();
   command->add_option("--set", options->request.assignments, "override, comm.num_sms=24")->allow_extra_args(false);
-  command
-      ->add_option("--over", options->over,
-                   "orders, schedules, sms, phase-sms, pieces, splits, attention, side: what is searched (orders)")
+  command->add_option("--over", options->over, "what is searched, by default orders; of a whole pipeline stages")
       ->delimiter(',')
-      ->transform(one_of({"orders", "schedules", "sms", "phase-sms", "pieces", "splits", "attention", "side"}));
+      ->transform(one_of(all_words()));
   command->add_option("--num-sms", options->request.num_sms, "of --over sms: 16,20,24")
       ->delimiter(',')
       ->check(CLI::Range(0, 1024));
   command->add_option("--pieces", options->request.piece_counts, "of --over pieces: 1,2,4")
       ->delimiter(',')
       ->check(CLI::Range(1, 64));
-  command->add_option("--most", options->request.most, "plans that are simulated (4000)")
+  command->add_option("--most", options->most, "that are simulated: plans (4000), or steps of each pipeline (400)")
       ->check(CLI::Range(1, 10'000'000));
   command->add_option("--seconds", options->request.seconds, "after which nothing more is begun (no limit)")
       ->check(CLI::Range(0.0, 1e6));
