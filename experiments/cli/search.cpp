@@ -128,7 +128,7 @@ scenario's also with all ranks, where the scenario has them.
 Before it is simulated each order is bounded: by the cycle of its phases that takes longest, each phase as fast as alone. Orders
 that cannot be faster than the best known by 0.01 % are ruled out, where many begin alike all at once; the others are simulated,
 the most promising first, until none is left that could be faster: then the best is the best there is. --most and --seconds end
-it before; what none of the rest can beat is printed.
+it before, but not before the plan that each variant begins with; what none of the rest can beat is printed.
 -o writes the best plan, for `moeline simulate SCENARIO --set overlap=FILE` and what else is printed.
 Of a whole pipeline of training: stages: how many decoder layers each has; schedules: every pipeline's. Steps are simulated
 slot by slot, with GPUs alike; only what fits memory counts. Few ways to share the layers out are all looked at; of many, one
@@ -153,7 +153,7 @@ void add_search(CLI::App& app, int& /*exit_code*/) {
       ->check(CLI::Range(1, 64));
   command->add_option("--most", options->most, "that are simulated: plans (4000), or steps of each pipeline (400)")
       ->check(CLI::Range(1, 10'000'000));
-  command->add_option("--seconds", options->request.seconds, "after which nothing more is begun (no limit)")
+  command->add_option("--seconds", options->request.seconds, "after which no other order is begun (no limit)")
       ->check(CLI::Range(0.0, 1e6));
   command->add_option("--workers", options->request.workers, "threads (as many as there are cores)")
       ->check(CLI::Range(1, 1024));

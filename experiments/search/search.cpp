@@ -127,7 +127,9 @@ class Search {
   }
 
   void note(const Leaf& leaf) {
-    if (leaf.us == kNever) return static_cast<void>(++result_.impossible);
+    // One's own order is counted again where all are gone through.
+    const bool counted_later = request_.orders && leaf.order.order == leaf.place->own;
+    if (leaf.us == kNever) return static_cast<void>(result_.impossible += counted_later ? 0 : 1);
     ++result_.evaluated;
     if (leaf.us < result_.us.published * (1 - kEqual)) ++result_.faster;
     keep(leaf, best_of_[static_cast<std::size_t>(leaf.place - places_.data())]);

@@ -145,10 +145,15 @@ std::vector<OverlapPlan> sms_plans(const VariantRequest& request, const Setup& s
   }
   const std::vector<PhaseTimes> phases = run_scenario(setup).phases;
   const std::vector<int> sms = searched_sms(request);
+  const int all = static_cast<int>(setup.machine.facts.sms);
+  for (const int count : sms) {
+    if (count >= 1 && count < all) continue;
+    refuse(request, fmt::format("--over phase-sms: {} SMs; a transfer has from 1 to {}", count, all - 1));
+  }
   std::vector<OverlapPlan> plans = {plan};
   for (const int dispatch : sms) {
     for (const int combine : sms) {
-      plans.push_back(with_sms(plan, dispatch, combine, phases, static_cast<int>(setup.machine.facts.sms)));
+      plans.push_back(with_sms(plan, dispatch, combine, phases, all));
     }
   }
   return plans;

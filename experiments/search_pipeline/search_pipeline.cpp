@@ -12,6 +12,7 @@
 #include "experiments/run/least_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/search_pipeline/least_step.hpp"
+#include "schedules/pipeline/stages.hpp"
 
 namespace moeline {
 namespace {
@@ -30,6 +31,7 @@ Setup setup_of(const PipelineRequest& request, const Changes& changes, const Cha
 }
 
 // Which GPU is slow is chance: a partition is not to fit itself to that.
+const std::string kBalanced = "stages=balanced";
 const Changes kBySlots = {"level=phase", "speed_spread=0"};
 
 PipelineStep step_of(const PipelineRequest& request, const Changes& changes, const Changes& how) {
@@ -39,6 +41,22 @@ PipelineStep step_of(const PipelineRequest& request, const Changes& changes, con
           .ms = to_us(run.metrics.span) / 1e3,
           .memory_gib = gib(memory_bytes(run)),
           .fits = fits_memory(run)};
+}
+
+// Decoder layers on each stage; those of MTP modules go with the heads.
+Partition partition_of(const Setup& setup) {
+  if (!setup.scenario.stage_layers.empty()) return setup.scenario.stage_layers;
+  ProgramDraft draft(setup);
+  TrainingPhases phases(draft);
+  Partition partition;
+  for (const StageBlocks& stage : stages_of(phases)) {
+    partition.push_back(0);
+    for (std::size_t i = 0; i < stage.size(); ++i) {
+      const bool of_mtp = i > 0 && stage[i - 1].kind == BlockKind::mtp;
+      if (is_layer(stage[i].kind) && !of_mtp) ++partition.back();
+    }
+  }
+  return partition;
 }
 
 struct Leaf {
@@ -64,7 +82,7 @@ class Partitions {
     answer_.plans = request.stages ? partition_count(layers_, stages_) + 1 : 1;
   }
 
-  [[nodiscard]] bool is_own() const { return changes_.empty(); }
+  [[nodiscard]] const Changes& changes() const { return changes_; }
   [[nodiscard]] double floor_ms() const { return answer_.floor_ms; }
   /// Of those that may take less than `limit_ms`.
   ScheduleAnswer search(double limit_ms) && {
@@ -110,8 +128,8 @@ class Partitions {
     }
     std::stable_sort(leaves.begin(), leaves.end(),
                      [](const Leaf& a, const Leaf& b) { return a.least_ms < b.least_ms; });
-    for (std::size_t first = 0; first < leaves.size() && may_go_on(); first += kRound) {
-      const std::size_t end = std::min(first + kRound, leaves.size());
+    for (std::size_t first = 0, end = 0; first < leaves.size() && may_go_on(); first = end) {
+      end = std::min({first + kRound, first + request_->most - answer_.evaluated, leaves.size()});
       if (leaves[first].least_ms >= limit_ms_) {
         answer_.pruned += static_cast<double>(leaves.size() - first);
         return;
@@ -129,7 +147,9 @@ class Partitions {
     Partition even(static_cast<std::size_t>(stages_), layers_ / stages_);
     for (int i = 0; i < layers_ % stages_; ++i) ++even[static_cast<std::size_t>(i)];
     simulate({even});
-    Partition from = best_.empty() ? even : best_;
+    const Partition own = partition_of(setup_);
+    const bool whole = *std::min_element(own.begin(), own.end()) > 0;  // a stage of heads alone no list can say
+    Partition from = !best_.empty() ? best_ : whole ? own : even;
     while (may_go_on()) {
       simulate(neighbours_of(from));
       if (best_.empty() || best_ == from) return;
@@ -139,6 +159,7 @@ class Partitions {
 
   [[nodiscard]] Changes with_stages(const Partition& partition) const {
     Changes changes = changes_;
+    std::erase(changes, kBalanced);
     changes.push_back(fmt::format("stages=[{}]", fmt::join(partition, ",")));
     return changes;
   }
@@ -163,7 +184,7 @@ std::vector<Changes> schedules_of(const PipelineRequest& request, const Setup& o
   for (const ScheduleKind& kind : schedule_kinds()) {
     if (!kind.pipeline || kind.name == own.scenario.schedule) continue;
     all.push_back({"schedule=" + kind.name});
-    if (!own.scenario.stage_layers.empty()) all.back().push_back("stages=balanced");
+    if (!own.scenario.stage_layers.empty()) all.back().push_back(kBalanced);
   }
   return all;
 }
@@ -179,21 +200,25 @@ void check_memory(const Setup& setup) {
 
 PipelineAnswer search_pipeline(const PipelineRequest& request, const Progress& progress) {
   const Instant begin = std::chrono::steady_clock::now();
+  const Setup asked = setup_of(request, {}, {});
+  if (asked.scenario.slot_costs) {
+    throw SpecError(request.scenario.string(), 0, "slot_costs_ms: slots of given length do not depend on their layers");
+  }
   const Setup own = setup_of(request, {}, kBySlots);
   PipelineAnswer answer;
   answer.floor_ms = kNever;
   answer.best = answer.published = step_of(request, {}, kBySlots);
   std::vector<Partitions> schedules;
-  const auto unless_refused = [&](bool is_own, const auto& work) {
+  const auto unless_refused = [&](const Changes& changes, const auto& work) {
     try {
       work();
     } catch (const SpecError& error) {
-      if (is_own) throw;
-      ++answer.refused[error.reason()];
+      if (changes.empty()) throw;
+      answer.refused[changes.front()] = error.reason();
     }
   };
   for (const Changes& changes : schedules_of(request, own)) {
-    unless_refused(changes.empty(), [&] {
+    unless_refused(changes, [&] {
       if (!changes.empty()) check_memory(setup_of(request, changes, kBySlots));
       schedules.emplace_back(request, changes, begin, progress);
     });
@@ -202,7 +227,7 @@ PipelineAnswer search_pipeline(const PipelineRequest& request, const Progress& p
   std::stable_sort(schedules.begin(), schedules.end(),
                    [](const Partitions& a, const Partitions& b) { return a.floor_ms() < b.floor_ms(); });
   for (Partitions& schedule : schedules) {
-    unless_refused(schedule.is_own(), [&] {
+    unless_refused(schedule.changes(), [&] {
       answer.schedules.push_back(std::move(schedule).search(answer.best.fits ? answer.best.ms : kNever));
       const ScheduleAnswer& found = answer.schedules.back();
       answer.floor_ms = std::min(answer.floor_ms, found.floor_ms);

@@ -48,9 +48,9 @@ struct PipelineAnswer {
   PipelineStep published;  ///< the scenario's own
   PipelineStep best;       ///< that fits; the published one where none is faster
   PipelineStep published_by_operators, best_by_operators;
-  double floor_ms = 0;                    ///< that nothing searched for goes below
-  std::vector<ScheduleAnswer> schedules;  ///< the fastest first
-  std::map<std::string, int> refused;     ///< schedules that are no scenario, by the reason
+  double floor_ms = 0;                         ///< that nothing searched for goes below
+  std::vector<ScheduleAnswer> schedules;       ///< the fastest first
+  std::map<std::string, std::string> refused;  ///< "schedule=gpipe", and why it is no scenario
 };
 
 /// Where a schedule has at most 200,000 partitions all are looked at, those that may be fastest first. Else layers move

@@ -176,10 +176,15 @@ std::string giver_of(const std::string& transfer, bool delay_weights) {
 // One host launches both streams: a transfer as soon as what it sends has been launched.
 std::vector<StreamEntry> as_launched(const OverlapPlan& plan, bool delay_weights) {
   std::vector<StreamEntry> order;
-  auto transfer = plan.communication.begin();
+  const std::vector<Bracket> transfers = brackets_of(plan.communication);
+  auto transfer = transfers.begin();
   const auto launch_transfers = [&](const auto& is_ready) {
-    for (; transfer != plan.communication.end() && is_ready(giver_of(transfer->phase, delay_weights)); ++transfer) {
-      add_bracket({&*transfer, 1}, StreamName::communication, plan.pieces, order);
+    const auto all_ready = [&](const Bracket& bracket) {
+      return std::all_of(bracket.begin(), bracket.end(),
+                         [&](const PlanEntry& entry) { return is_ready(giver_of(entry.phase, delay_weights)); });
+    };
+    for (; transfer != transfers.end() && all_ready(*transfer); ++transfer) {
+      add_bracket(*transfer, StreamName::communication, plan.pieces, order);
     }
   };
   const auto is_launched = [&](const std::string& giver) {

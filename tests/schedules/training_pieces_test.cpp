@@ -45,9 +45,10 @@ TEST_CASE("a piece of the chunk waits for its own piece of the phase before, and
   const Run run = run_chunk("pieces: 4\n" + kOrder);
   const std::pair<const char*, const char*> data[] = {
       {"dispatch(F)", "mlp(F)"}, {"mlp(F)", "combine(F)"}, {"combine(B)", "mlp(B)"}, {"mlp(B)", "dispatch(B)"}};
-  for (const auto& [one, next] : data) {
+  for (const auto& phases : data) {
+    const std::string next = phases.second;
     CAPTURE(next);
-    const std::vector<Span> before = pieces(run, one), after = pieces(run, next);
+    const std::vector<Span> before = pieces(run, phases.first), after = pieces(run, next);
     REQUIRE(before.size() == 4);
     REQUIRE(after.size() == 4);
     for (std::size_t i = 0; i < 4; ++i) CHECK(before[i].end <= after[i].start);

@@ -204,6 +204,8 @@ TEST_CASE("what cannot be searched is refused by name, and somebody's file is le
       "shared 1, receive dispatch 0, receive dispatch 1, [mlp 0, mlp 1], issue combine 0, issue combine 1, "
       "receive combine 0, receive combine 1]\n");
   check_refused({"search", kDecode, "--set", "overlap=" + both}, both, "a bracket has entries of both micro-batches");
+  check_refused({"search", kPrefill, "--over", "phase-sms", "--num-sms", "0"}, kPrefill,
+                "--over phase-sms: 0 SMs; a transfer has from 1 to 131");
   check_refused({"search", kPrefill, "--over", "side"}, kPrefill, "there are no weight gradients");
   check_refused({"search", kChunk, "--set", "model=deepseek-v33"}, "--set", "did you mean 'deepseek-v3'?");
   const std::string plan = folder.write("plan.yaml", "compute: [somebody's]\n");

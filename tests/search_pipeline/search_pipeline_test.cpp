@@ -105,6 +105,24 @@ TEST_CASE("of many partitions layers move until none helps, from wherever the sc
   CHECK(found(request).best.changes == answer.best.changes);
 }
 
+TEST_CASE("a move from the scenario's own stages is found, where these are better than equal ones") {
+  const PipelineFile scenario;
+  const std::vector<std::string> own = {"layers=40", "parallelism.pp=8", "stages=[6,5,5,5,5,5,5,4]"};
+  const std::vector<std::string> moved = {"layers=40", "parallelism.pp=8", "stages=[6,6,5,5,5,5,4,4]"};
+  REQUIRE(scenario.step_ms(moved) < scenario.step_ms(own));
+  CHECK(found(scenario.request(own)).best.ms <= scenario.step_ms(moved));
+}
+
+TEST_CASE("of sequences of unequal length none of few partitions is left out that is faster") {
+  const PipelineFile scenario;
+  const std::string lengths = "workload.seq_len=[8192,1024,1024,1024,1024,1024,1024,1024]";
+  const PipelineAnswer answer = found(scenario.request({lengths}));
+  for (const char* stages : {"stages=[1,3,3,3]", "stages=[2,2,3,3]", "stages=[3,3,3,1]"}) {
+    CHECK(answer.best.ms <= scenario.step_ms({lengths, stages}) * (1 + 1e-9));
+  }
+  CHECK(answer.floor_ms <= answer.best.ms);
+}
+
 TEST_CASE("every pipeline is tried, what is none of this layout is told, and only what fits memory counts") {
   const PipelineFile scenario;
   PipelineRequest request = scenario.request({});
@@ -133,6 +151,8 @@ TEST_CASE("a search of pipelines is refused for what it does not search, by name
   const PipelineFile scenario;
   const std::string file = scenario.file();
   check_wrong_usage({"search", file, "--over", "orders"}, "--over orders: of a whole pipeline are searched: schedules");
+  const std::string costs = "slot_costs_ms={F: 1, B: 2}";
+  check_refused({"search", file, "--set", costs}, file, "slot_costs_ms: slots of given length");
   check_wrong_usage({"search", file, "-o", "plan.yaml"}, "of a pipeline the answer is --set");
   check_wrong_usage({"search", chunk_scenario(), "--over", "stages"},
                     "--over stages: of a plan of overlapped phases are searched: orders");

@@ -46,7 +46,7 @@ std::string pipeline_search_table(const PipelineRequest& request, const Pipeline
                       "nothing searched for takes less", a.floor_ms, "");
   text += fmt::format("{:<34} {:>10} {:>8} {:>10}\n", "by schedule", "step, ms", "GiB", "floor, ms");
   for (const ScheduleAnswer& schedule : a.schedules) text += row(schedule);
-  for (const auto& [why, count] : a.refused) text += fmt::format("not searched ({}): {}\n", count, why);
+  for (const auto& [change, why] : a.refused) text += fmt::format("not searched, {}: {}\n", change, why);
   if (a.best.changes.empty()) return text + "\nno pipeline searched for is faster than the scenario's\n";
   return text + fmt::format("\nsimulate it with --set '{}'\n", fmt::join(a.best.changes, "' --set '"));
 }
@@ -68,7 +68,7 @@ std::string pipeline_search_json(const PipelineRequest& request, const PipelineA
     json.close();
   }
   json.close_list().open_list("not_searched");
-  for (const auto& [why, count] : a.refused) json.open().add("why", why).add("schedules", count).close();
+  for (const auto& [change, why] : a.refused) json.open().add("set", change).add("why", why).close();
   json.close_list().close();
   return json.text();
 }
