@@ -36,8 +36,9 @@ experiments/plan   experiments/run $model $schedules
 experiments/plan_training experiments/plan experiments/run $model $schedules
 experiments/search experiments/run $model $schedules
 experiments/search_pipeline experiments/run $model $schedules
-experiments/cli/output experiments/search experiments/search_pipeline experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
-experiments/cli    experiments/search experiments/search_pipeline experiments/cli/output experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
+experiments/serve  experiments/run $model $schedules
+experiments/cli/output experiments/serve experiments/search experiments/search_pipeline experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
+experiments/cli    experiments/serve experiments/search experiments/search_pipeline experiments/cli/output experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
 "
 failed=0
 checked=0

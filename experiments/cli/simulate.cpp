@@ -12,6 +12,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/json.hpp"
 #include "experiments/cli/output/provenance_help.hpp"
+#include "experiments/cli/output/serve_output.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
 #include "experiments/cli/output/step_output.hpp"
 #include "experiments/cli/output/timeline_help.hpp"
@@ -160,7 +161,29 @@ std::optional<Run> at_burst(const Run& run) {
   return run_scenario(setup);
 }
 
+// What a step has, and requests have not.
+void check_for_requests(const Options& options) {
+  const std::pair<const char*, bool> given[] = {
+      {"--trace", !options.trace.empty()}, {"--output", !options.output.empty()}, {"--html", !options.html.empty()},
+      {"--svg", !options.svg.empty()},     {"--samples", options.samples > 0},    {"--strict", options.strict}};
+  for (const auto& [name, is_given] : given) {
+    if (is_given) throw CLI::ValidationError(fmt::format("{}: is of a step, and the workload is requests", name));
+  }
+}
+
+int simulate_requests(const Spec& scenario, const Options& options) {
+  check_for_requests(options);
+  const ServeResult result = serve(scenario, options.assignments);
+  fmt::print("{}", options.format == "json"  ? serve_json(result)
+                   : options.format == "csv" ? serve_csv(result)
+                                             : serve_table(result));
+  return kDone;
+}
+
 int simulate_command(const Options& options) {
+  const std::string content = read_text(options.scenario);  // once: it may come through a pipe
+  const Spec spec = Spec::parse(options.scenario, content);
+  if (serves(spec, options.assignments)) return simulate_requests(spec, options);
   const std::vector<OutputFile> outputs = {{"--trace", options.trace, FileKind::trace},
                                            {"--html", options.html, FileKind::page},
                                            {"--svg", options.svg, FileKind::svg}};
@@ -172,7 +195,7 @@ int simulate_command(const Options& options) {
   const bool wants_trace = !options.trace.empty() || !options.output.empty();
   std::vector<std::string> assignments = options.assignments;
   if (options.samples > 0) assignments.push_back(fmt::format("samples={}", options.samples));
-  const std::vector<Candidate> candidates = load_candidates(options.scenario, assignments);
+  const std::vector<Candidate> candidates = read_candidates(options.scenario, content, assignments);
   const Run run = best_run(candidates, (wants_trace && traces_kernels(candidates, options)) || page_template);
   const std::set<std::uint32_t> ranks = traced_ranks(run, options.trace_ranks);
   const auto page_ranks = parse_ranks("--ranks", options.page_ranks, simulated_ranks(run.program.graph));

@@ -108,7 +108,12 @@ std::vector<Candidate> candidates_of(const ScenarioText& scenario, const Spec& s
 }  // namespace
 
 std::vector<Candidate> load_candidates(const std::filesystem::path& path, const std::vector<std::string>& assignments) {
-  const ScenarioText scenario{path.string(), read_text(path), assignments};
+  return read_candidates(path.string(), read_text(path), assignments);
+}
+
+std::vector<Candidate> read_candidates(const std::string& file, const std::string& content,
+                                       const std::vector<std::string>& assignments) {
+  const ScenarioText scenario{file, content, assignments};
   Question question = scenario.question();
   if (leaves_schedule_open(question.spec)) return candidates_of(scenario, question.spec);
   Setup named = read_scenario(question.spec, std::move(question.hardware_overrides));

@@ -23,5 +23,8 @@ struct Candidate {
 /// schedule applies.
 [[nodiscard]] std::vector<Candidate> load_candidates(const std::filesystem::path& path,
                                                      const std::vector<std::string>& assignments = {});
+/// The same of what the file holds.
+[[nodiscard]] std::vector<Candidate> read_candidates(const std::string& file, const std::string& content,
+                                                     const std::vector<std::string>& assignments);
 
 }  // namespace moeline

@@ -55,6 +55,13 @@ void check_file_page(const char* page, const Arguments& command, const std::stri
 
 }  // namespace
 
+TEST_CASE("the page of serving has every key of a workload of requests") {
+  const std::string file = source("experiments/serve_requests_h200/scenario.yaml").string();
+  for (const char* assignment : {"workload.zzzzzzzz=1", "workload.prompts=zzzzzzzz"}) {
+    check_page("experiments/serve/README.md", {"simulate", file, "--set", assignment});
+  }
+}
+
 TEST_CASE("the scenario's page has every key and word of a scenario of inference") {
   check_scenario_page("decode_deepseek_v3_h800_ep128",
                       {"zzzzzzzz=1", "parallelism.zzzzzzzz=1", "workload.zzzzzzzz=1", "comm.zzzzzzzz=1",

@@ -1,0 +1,15 @@
+// What serving came to, request by request.
+#pragma once
+
+#include <string>
+
+#include "experiments/serve/serve.hpp"
+
+namespace moeline {
+
+[[nodiscard]] std::string serve_table(const ServeResult& result);
+[[nodiscard]] std::string serve_json(const ServeResult& result);
+/// A row for each request, by arrival.
+[[nodiscard]] std::string serve_csv(const ServeResult& result);
+
+}  // namespace moeline

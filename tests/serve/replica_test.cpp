@@ -1,0 +1,146 @@
+// A replica, step by step, on step times that are given: queues of known answer, nothing lost, nothing above a limit.
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "experiments/serve/serve.hpp"
+
+using namespace moeline;
+
+namespace {
+
+constexpr double kStepMs = 10;
+double constant(const StepLoad& /*load*/) { return kStepMs; }
+
+ServeWorkload workload(int requests) {
+  ServeWorkload w;
+  w.requests = requests;
+  w.input_len = 256;
+  w.output_len = 32;
+  w.tokens = 256;
+  return w;
+}
+
+const ReplicaShape kRoomy{.groups = 1, .kv_tokens = 1e9};
+
+double mean(const std::vector<ServedRequest>& requests, double (*value)(const ServedRequest&)) {
+  double sum = 0;
+  for (const ServedRequest& each : requests) sum += value(each);
+  return sum / static_cast<double>(requests.size());
+}
+
+// Tokens that are kept for requests of a group at most.
+double most_kept(const ServeLog& log, int group) {
+  std::vector<std::pair<double, double>> changes;
+  for (const ServedRequest& each : log.requests) {
+    if (each.group != group) continue;
+    changes.emplace_back(each.begin_ms, each.kv_tokens());
+    changes.emplace_back(each.end_ms, -each.kv_tokens());
+  }
+  std::sort(changes.begin(), changes.end());  // what ends at an instant first
+  double kept = 0, most = 0;
+  for (const auto& [at, by] : changes) most = std::max(most, kept += by);
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("prompts alone, one in a step, wait as in M/D/1") {
+  ServeWorkload w = workload(200'000);
+  w.output_len = 1;
+  for (const double busy : {0.3, 0.7, 0.9}) {
+    w.rate = busy / kStepMs * 1e3;
+    const ServeLog log = serve_requests(w, kRoomy, constant, 1);
+    const double waits = mean(log.requests, [](const ServedRequest& r) { return r.ttft_ms() - kStepMs; });
+    CHECK(waits == doctest::Approx(busy * kStepMs / (2 * (1 - busy))).epsilon(busy > 0.8 ? 0.06 : 0.02));
+  }
+}
+
+TEST_CASE("a closed loop of one: its prompt's steps, then one for each token") {
+  ServeWorkload w = workload(20);
+  w.concurrency = 1;
+  w.input_len = 1000;  // four steps
+  const ServeLog log = serve_requests(w, kRoomy, constant, 1);
+  REQUIRE(log.requests.size() == 20);
+  for (const ServedRequest& each : log.requests) {
+    CHECK(each.begin_ms == each.arrival_ms);
+    CHECK(each.ttft_ms() == doctest::Approx(4 * kStepMs));
+    CHECK(each.end_ms - each.first_token_ms == doctest::Approx(31 * kStepMs));
+  }
+  CHECK(log.end_ms == doctest::Approx(20 * 35 * kStepMs));
+}
+
+TEST_CASE("every token of every request is computed once, within the tokens of a step") {
+  for (const PromptOrder order : {PromptOrder::mixed, PromptOrder::first}) {
+    ServeWorkload w = workload(500);
+    w.order = order;
+    w.concurrency = 24;
+    w.cached_len = 100;
+    w.input_len_spread = 150;
+    w.output_len_spread = 20;
+    const ServeLog log = serve_requests(w, kRoomy, constant, 3);
+    std::int64_t prompts = 0, answers = 0, wanted_prompts = 0, wanted_answers = 0;
+    for (const ServedStep& step : log.steps) {
+      prompts += step.load.prompts;
+      answers += step.load.answers;
+      CHECK(step.load.prompts + step.load.answers <= w.tokens);
+      CHECK((order == PromptOrder::mixed || step.load.prompts == 0 || step.load.answers == 0));
+    }
+    for (const ServedRequest& each : log.requests) {
+      wanted_prompts += each.new_tokens();
+      wanted_answers += each.output_len - 1;  // the first comes with the prompt
+      CHECK(each.arrival_ms <= each.begin_ms);
+      CHECK(each.begin_ms < each.first_token_ms);
+      CHECK(each.first_token_ms <= each.end_ms);
+    }
+    CHECK(log.requests.size() == 500);
+    CHECK(prompts == wanted_prompts);
+    CHECK(answers == wanted_answers);
+  }
+}
+
+TEST_CASE("requests wait for room in the cache and for a slot, and share groups evenly") {
+  ServeWorkload w = workload(400);
+  w.concurrency = 64;
+  w.output_len_spread = 10;
+  const ReplicaShape small{.groups = 2, .kv_tokens = 2000};
+  const ServeLog log = serve_requests(w, small, constant, 1);
+  for (const int group : {0, 1}) {
+    CHECK(most_kept(log, group) <= 2000);
+    CHECK(most_kept(log, group) > 1700);
+    const auto served = std::count_if(log.requests.begin(), log.requests.end(),
+                                      [&](const ServedRequest& each) { return each.group == group; });
+    CHECK(served == doctest::Approx(200).epsilon(0.1));
+  }
+  w.batch_size = 3;
+  for (const ServedStep& step : serve_requests(w, small, constant, 1).steps) CHECK(step.load.answers <= 3);
+  w.input_len = 3000;
+  CHECK_THROWS_WITH((void)serve_requests(w, small, constant, 1),
+                    doctest::Contains("does not fit: the KV cache holds 2000"));
+}
+
+TEST_CASE("lengths have the mean and the spread that were asked for, and arrivals the rate") {
+  ServeWorkload w = workload(100'000);
+  w.rate = 1000;
+  w.tokens = 1 << 20;
+  w.output_len = 100;
+  w.output_len_spread = 40;
+  const ServeLog log = serve_requests(w, kRoomy, constant, 7);
+  const double output = mean(log.requests, [](const ServedRequest& r) { return double{1} * r.output_len; });
+  const double square =
+      mean(log.requests, [](const ServedRequest& r) { return double{1} * r.output_len * r.output_len; });
+  CHECK(output == doctest::Approx(100).epsilon(0.01));
+  CHECK(std::sqrt(square - output * output) == doctest::Approx(40).epsilon(0.03));
+  CHECK(log.requests.back().arrival_ms == doctest::Approx(100'000).epsilon(0.01));
+}
+
+TEST_CASE("quantiles are values that so many do not exceed") {
+  std::vector<double> values(100);
+  std::iota(values.rbegin(), values.rend(), 1.0);
+  const Quantiles q = quantiles_of(values);
+  CHECK(q.p50 == 50);
+  CHECK(q.p90 == 90);
+  CHECK(q.p99 == 99);
+  CHECK(q.mean == 50.5);
+}

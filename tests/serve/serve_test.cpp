@@ -1,0 +1,105 @@
+// Serving on simulated steps: it is what its steps are, Little's law holds, and what it cannot do is refused by name.
+#include <doctest/doctest.h>
+
+#include "experiments/run/run_metrics.hpp"
+#include "experiments/serve/serve.hpp"
+#include "tests/support/cli.hpp"
+#include "tests/support/inference.hpp"
+#include "tests/support/process.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+const std::string kHead =
+    "schema: 1\nmodel: deepseek-v3\nhardware: h200\nkernels: sglang\nschedule: sequential\n"
+    "parallelism: {tp: 8, ep: 8}\n";
+const std::string kServed = kHead +
+                            "workload: {phase: serve, concurrency: 64, requests: 400, input_len: 1024, output_len: "
+                            "256, output_len_spread: 80}\n";
+
+ServeResult served(const std::vector<std::string>& set = {}) { return serve(Spec::parse("serve.yaml", kServed), set); }
+
+}  // namespace
+
+TEST_CASE("tokens of a closed loop come as fast as steps of so many requests do") {
+  const ServeResult r = served({"workload.requests=600", "workload.input_len=64"});  // hardly any prompts
+  const Setup step =
+      read_setup(Spec::parse("step.yaml", kHead + "workload: {phase: decode, batch_size: 64, kv_len: 192}\n"));
+  CHECK(r.steady.tpot_ms.p50 == doctest::Approx(to_us(run_scenario(step).metrics.span) / 1e3).epsilon(0.25));
+  CHECK(r.steady.tpot_ms.p50 >= to_us(run_scenario(step).metrics.span) / 1e3);
+  CHECK(r.mean_running + r.mean_waiting == doctest::Approx(64).epsilon(1e-6));
+}
+
+TEST_CASE("Little's law: as many requests are there as come in the time that one stays") {
+  for (const std::vector<std::string>& set :
+       {std::vector<std::string>{"workload.requests=3000"},
+        {"workload.requests=3000", "workload.concurrency=null", "workload.rate=6"}}) {
+    const ServeResult r = served(set);
+    double arrivals = 0, first_end = r.log.end_ms, in_system = 0;
+    for (const ServedRequest& each : r.log.requests) first_end = std::min(first_end, each.end_ms);
+    const double last = r.log.requests.back().arrival_ms;
+    for (const ServedRequest& each : r.log.requests) arrivals += each.arrival_ms >= first_end ? 1 : 0;
+    in_system = arrivals / (last - first_end) * r.steady.total_ms.mean;
+    CHECK(r.mean_running + r.mean_waiting == doctest::Approx(in_system).epsilon(0.02));
+  }
+}
+
+TEST_CASE("steps between those that are simulated are within a few per cent of what they take") {
+  for (const char* prompts : {"workload.prompts=mixed", "workload.prompts=first"}) {
+    const ServeResult r =
+        served({prompts, "workload.input_len_spread=700", "workload.tokens=2048", "workload.requests=1500"});
+    CHECK(r.interpolation_error > 0);
+    CHECK(r.interpolation_error < 0.05);
+    CHECK(r.simulated_steps < r.log.steps.size() / 4);
+  }
+}
+
+TEST_CASE("more at a time: more tokens a second, and each later; the first wave waits longest") {
+  const ServeResult few = served({"workload.concurrency=8", "workload.requests=100"}), many = served();
+  CHECK(many.output_tokens_per_s > 2 * few.output_tokens_per_s);
+  CHECK(many.steady.tpot_ms.mean > few.steady.tpot_ms.mean);
+  CHECK(many.first.ttft_ms.mean > 2 * many.steady.ttft_ms.mean);
+  CHECK(many.first.requests == 64);
+}
+
+TEST_CASE("prompts first: an answer waits for whole prompts, and a prompt for no answers") {
+  const ServeResult mixed = served(), first = served({"workload.prompts=first"});
+  CHECK(first.steady.ttft_ms.p50 < 4 * mixed.steady.ttft_ms.p50);
+  CHECK(first.steady.tpot_ms.mean != mixed.steady.tpot_ms.mean);
+}
+
+TEST_CASE("requests are told as a table, as JSON and one by one; the same each time") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("serve.yaml", kServed);
+  const Outcome table = run_moeline({"simulate", file}), rows = run_moeline({"simulate", file, "--format", "csv"});
+  CHECK(table.exit_code == 0);
+  CHECK(says(table.out, "TTFT, ms"));
+  CHECK(std::count(rows.out.begin(), rows.out.end(), '\n') == 1 + 400);
+  const std::string json = run_moeline({"simulate", file, "--format", "json"}).out;
+  CHECK(says(json, "\"ttft_ms\""));
+  CHECK(json == run_moeline({"simulate", file, "--format", "json"}).out);
+}
+
+TEST_CASE("what is wrong with a workload of requests is refused at its line") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const std::string& from, const std::string& to, const std::string& says) {
+    const std::string file = folder.write("serve.yaml", replaced(kServed, from, to));
+    check_refused({"simulate", file}, file + ":", says);
+  };
+  refused("concurrency: 64", "concurrent: 64",
+          "unknown key 'workload.concurrent'; did you mean 'workload.concurrency'?");
+  refused("concurrency: 64, ", "", "concurrency or rate is needed: when requests come");
+  refused("concurrency: 64", "concurrency: 64, rate: 2", "rate says when requests come, and so does concurrency");
+  refused("requests: 400", "requests: 0", "requests must be from 1 to");
+  refused("input_len: 1024", "input_len: 1024, cached_len: 1024", "cached_len must be from 0 to 1023");
+  refused("output_len_spread: 80", "output_len_spread: 8000", "output_len_spread must be from 0 to 1024");
+  refused("phase: serve", "phase: serve, prompts: last", "prompts has an unknown value 'last'");
+  refused("input_len: 1024", "input_len: 2000000", "does not fit: the KV cache holds");
+  refused("phase: serve", "phase: served", "did you mean 'serve'?");
+  refused("schedule: sequential", "schedule: decode-two-batch",
+          "decode-two-batch is not for every step of requests: prompts, answers, both; there is: sequential");
+  const std::string file = folder.write("serve.yaml", kServed);
+  check_wrong_usage({"simulate", file, "--html", "page.html"}, "--html: is of a step, and the workload is requests");
+}
