@@ -72,7 +72,7 @@ void measure_window(const Window& window, ServeResult& result) {
 }
 
 // Of steps spread over the run.
-double interpolation_error(const ServeLog& log, StepTimes& times) {
+double interpolation_error(const ServeLog& log, StepGrid& times) {
   constexpr std::size_t kChecked = 16;
   double worst = 0;
   const std::size_t every = std::max<std::size_t>(1, log.steps.size() / kChecked);
@@ -127,7 +127,7 @@ ServeResult serve(const Spec& scenario, const std::vector<std::string>& assignme
   const Spec asked = changed(scenario, assignments);
   result.workload = read_serve(asked.map("workload"));
   check_schedule(asked);
-  StepTimes times(scenario, assignments);
+  StepGrid times(scenario, assignments);
   result.setup = times.setup();
   result.shape = times.shape();
   const StepMs step_ms = [&](const StepLoad& load) { return times.ms(load); };

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/serve/step_times.hpp"
+#include "experiments/serve/step_grid.hpp"
 
 namespace moeline {
 

@@ -56,7 +56,7 @@ TEST_CASE("steps between those that are simulated are within a few per cent of w
   }
 }
 
-TEST_CASE("more at a time: more tokens a second, and each later; the first wave waits longest") {
+TEST_CASE("more at a time: more tokens a second, and each later, the first wave waits longest") {
   const ServeResult few = served({"workload.concurrency=8", "workload.requests=100"}), many = served();
   CHECK(many.output_tokens_per_s > 2 * few.output_tokens_per_s);
   CHECK(many.steady.tpot_ms.mean > few.steady.tpot_ms.mean);
@@ -70,7 +70,7 @@ TEST_CASE("prompts first: an answer waits for whole prompts, and a prompt for no
   CHECK(first.steady.tpot_ms.mean != mixed.steady.tpot_ms.mean);
 }
 
-TEST_CASE("requests are told as a table, as JSON and one by one; the same each time") {
+TEST_CASE("requests are told as a table, as JSON and one by one, the same each time") {
   const TemporaryFolder folder;
   const std::string file = folder.write("serve.yaml", kServed);
   const Outcome table = run_moeline({"simulate", file}), rows = run_moeline({"simulate", file, "--format", "csv"});

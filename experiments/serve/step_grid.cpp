@@ -1,4 +1,4 @@
-#include "experiments/serve/step_times.hpp"
+#include "experiments/serve/step_grid.hpp"
 
 #include <fmt/format.h>
 
@@ -39,13 +39,13 @@ std::array<int, 4> rounded(const StepLoad& load) {
 
 }  // namespace
 
-StepTimes::StepTimes(Spec scenario, std::vector<std::string> assignments)
+StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments)
     : scenario_(std::move(scenario)),
       assignments_(std::move(assignments)),
       one_answer_(setup_of({1, kFewestKeys, 0, 0})) {}
 
 // Tokens of prompts that see fewer keys than they are belong to several prompts.
-Setup StepTimes::setup_of(const Point& point) const {
+Setup StepGrid::setup_of(const Point& point) const {
   const auto [answers, keys, prompts, seen] = point;
   const std::string decode = fmt::format("batch_size: {}, kv_len: {}", answers, std::max(1, keys));
   const std::string prefill = fmt::format("tokens: {}, prompt_len: {}, cached_len: {}", prompts, std::max(1, seen),
@@ -58,17 +58,17 @@ Setup StepTimes::setup_of(const Point& point) const {
   return folded(read_setup(scenario_, assignments));
 }
 
-double StepTimes::exact_ms(const StepLoad& load) const {
+double StepGrid::exact_ms(const StepLoad& load) const {
   return to_us(run_scenario(setup_of(rounded(load))).metrics.span) / 1e3;
 }
 
-double StepTimes::at(const Point& point) {
+double StepGrid::at(const Point& point) {
   const auto known = known_.find(point);
   if (known != known_.end()) return known->second;
   return known_[point] = to_us(run_scenario(setup_of(point)).metrics.span) / 1e3;
 }
 
-double StepTimes::ms(const StepLoad& load) {
+double StepGrid::ms(const StepLoad& load) {
   const Between none{};
   const std::array<Between, 4> axes = {
       load.answers > 0 ? of_requests(load.answers) : none, load.answers > 0 ? of_tokens(load.keys) : none,
@@ -88,7 +88,7 @@ double StepTimes::ms(const StepLoad& load) {
 }
 
 // A cache grows by as much for every token.
-ReplicaShape StepTimes::shape() const {
+ReplicaShape StepGrid::shape() const {
   constexpr int kFew = 1024, kMany = 2048;
   const auto cache = [&](int keys) { return memory_of(setup_of({1, keys, 0, 0})); };
   const Memory few = cache(kFew), many = cache(kMany);

@@ -11,10 +11,10 @@
 
 namespace moeline {
 
-class StepTimes {
+class StepGrid {
  public:
   /// Of the scenario with these changes, the workload of each step in the place of its own.
-  StepTimes(Spec scenario, std::vector<std::string> assignments);
+  StepGrid(Spec scenario, std::vector<std::string> assignments);
 
   /// Between steps that are simulated: of 1, 2, 3, 4, 6, 8, ... requests, and of so many times 64 keys or tokens;
   /// linear in each. Throws SpecError where such a step is no scenario.
