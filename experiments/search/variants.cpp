@@ -38,8 +38,7 @@ std::vector<int> with_own(const std::vector<int>& asked, const std::vector<int>&
 }
 
 // Low-latency transfers are issued by all SMs (0), or on these beside the GEMM.
-std::vector<int> searched_sms(const VariantRequest& request) {
-  const Comm comm = quick_setup(request).scenario.comm;
+std::vector<int> searched_sms(const VariantRequest& request, const Comm& comm) {
   const bool low_latency = comm.mode == CommMode::low_latency;
   return with_own(request.num_sms, low_latency ? std::vector{0, 3, 4, 8, 16, 32} : std::vector{8, 12, 16, 20, 24},
                   comm.num_sms);
@@ -58,7 +57,8 @@ std::vector<Changes> changes_of(const VariantRequest& request) {
     all = std::move(varied);
   };
   if (request.schedules) vary("schedule", planned_schedules(quick_setup(request).scenario.phase()));
-  if (request.sms && !request.phase_sms) vary("comm.num_sms", searched_sms(request));
+  if (request.sms && !request.phase_sms)
+    vary("comm.num_sms", searched_sms(request, quick_setup(request).scenario.comm));
   return all;
 }
 
@@ -138,13 +138,14 @@ OverlapPlan with_sms(OverlapPlan plan, int dispatch, int combine, const std::vec
   return plan;
 }
 
-std::vector<OverlapPlan> sms_plans(const VariantRequest& request, const Setup& setup, const OverlapPlan& plan) {
+// `phases`: as the setup runs.
+std::vector<OverlapPlan> sms_plans(const VariantRequest& request, const Setup& setup,
+                                   const std::vector<PhaseTimes>& phases, const OverlapPlan& plan) {
   if (!request.phase_sms) return {plan};
   if (setup.scenario.comm.mode != CommMode::normal) {
     refuse(request, "--over phase-sms: SMs of phases are of the normal all-to-all");
   }
-  const std::vector<PhaseTimes> phases = run_scenario(setup).phases;
-  const std::vector<int> sms = searched_sms(request);
+  const std::vector<int> sms = searched_sms(request, setup.scenario.comm);
   const int all = static_cast<int>(setup.machine.facts.sms);
   for (const int count : sms) {
     if (count >= 1 && count < all) continue;
@@ -236,9 +237,10 @@ Variants variants_of(const VariantRequest& request) {
       continue;
     }
     const PlanContents contents = searched_contents(*setup);
+    const std::vector<PhaseTimes> phases = request.phase_sms ? run_scenario(*setup).phases : std::vector<PhaseTimes>{};
     for (const OverlapPlan& cut : cut_plans(request, searched_plan(*setup), contents)) {
       for (const OverlapPlan& split : split_plans(request, cut, contents)) {
-        for (OverlapPlan& plan : sms_plans(request, *setup, split)) {
+        for (OverlapPlan& plan : sms_plans(request, *setup, phases, split)) {
           for (const std::vector<std::string>& side : side_sets(request, plan)) {
             plan.side = side;
             found.variants.push_back({with_plan(*setup, with_release(plan, setup->scenario.comm)), changes});

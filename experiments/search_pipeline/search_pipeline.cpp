@@ -30,8 +30,8 @@ Setup setup_of(const PipelineRequest& request, const Changes& changes, const Cha
   return load_setup(request.scenario, assignments);
 }
 
-// Which GPU is slow is chance: a partition is not to fit itself to that.
 const std::string kBalanced = "stages=balanced";
+// Which GPU is slow is chance: a partition is not to fit itself to that.
 const Changes kBySlots = {"level=phase", "speed_spread=0"};
 
 PipelineStep step_of(const PipelineRequest& request, const Changes& changes, const Changes& how) {
@@ -82,11 +82,16 @@ class Partitions {
     answer_.plans = request.stages ? partition_count(layers_, stages_) + 1 : 1;
   }
 
+  /// With the stages that it has without a list. Simulated once.
+  const PipelineStep& as_it_is() {
+    if (!as_it_is_) as_it_is_ = step_of(*request_, changes_, kBySlots);
+    return *as_it_is_;
+  }
   [[nodiscard]] const Changes& changes() const { return changes_; }
   [[nodiscard]] double floor_ms() const { return answer_.floor_ms; }
   /// Of those that may take less than `limit_ms`.
   ScheduleAnswer search(double limit_ms) && {
-    note({{}, 0, step_of(*request_, changes_, kBySlots)});  // stages as they are
+    note({{}, 0, as_it_is()});
     limit_ms_ = std::min(limit_ms, best_ms());
     if (answer_.floor_ms >= limit_ms_) {
       answer_.pruned = answer_.plans - 1;
@@ -171,6 +176,7 @@ class Partitions {
   Setup setup_;
   LeastStep least_;
   int layers_, stages_;
+  std::optional<PipelineStep> as_it_is_;
   double limit_ms_ = kNever;
   std::set<Partition> seen_;
   Partition best_;  // empty: the stages as they are
@@ -207,7 +213,6 @@ PipelineAnswer search_pipeline(const PipelineRequest& request, const Progress& p
   const Setup own = setup_of(request, {}, kBySlots);
   PipelineAnswer answer;
   answer.floor_ms = kNever;
-  answer.best = answer.published = step_of(request, {}, kBySlots);
   std::vector<Partitions> schedules;
   const auto unless_refused = [&](const Changes& changes, const auto& work) {
     try {
@@ -223,6 +228,7 @@ PipelineAnswer search_pipeline(const PipelineRequest& request, const Progress& p
       schedules.emplace_back(request, changes, begin, progress);
     });
   }
+  answer.best = answer.published = schedules.front().as_it_is();
   // Those that may be fast rule out others.
   std::stable_sort(schedules.begin(), schedules.end(),
                    [](const Partitions& a, const Partitions& b) { return a.floor_ms() < b.floor_ms(); });

@@ -104,7 +104,7 @@ class Replica {
 
   // What a group does in the next step.
   struct Part {
-    std::size_t chunks = 0;  ///< prompts that get some of their tokens computed
+    std::vector<int> chunks;  ///< tokens of the first prompts that are computed
     StepLoad load;
   };
 
@@ -123,7 +123,7 @@ class Replica {
       seen += static_cast<double>(chunk) * (each->computed + chunk);
       part.load.prompts += chunk;
       left -= chunk;
-      ++part.chunks;
+      part.chunks.push_back(chunk);
     }
     if (part.load.prompts > 0) part.load.seen = seen / part.load.prompts;
     return part;
@@ -159,13 +159,10 @@ class Replica {
       for (InFlight& each : group.answers) ended += produce(each, group) ? 1 : 0;
       std::erase_if(group.answers, [&](const InFlight& each) { return each.produced == of(each).output_len; });
     }
-    int left = part.load.prompts;
-    for (std::size_t i = 0; i < part.chunks; ++i) {
+    for (std::size_t i = 0; i < part.chunks.size(); ++i) {
       InFlight& each = group.prompts[i];
       if (each.computed == of(each).cached_len) log_.requests[each.request].begin_ms = step.start_ms;
-      const int chunk = std::min(left, of(each).input_len - each.computed);
-      each.computed += chunk;
-      left -= chunk;
+      each.computed += part.chunks[i];
     }
     while (!group.prompts.empty() && group.prompts.front().computed == of(group.prompts.front()).input_len) {
       InFlight first = group.prompts.front();

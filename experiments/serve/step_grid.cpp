@@ -58,14 +58,16 @@ Setup StepGrid::setup_of(const Point& point) const {
   return folded(read_setup(scenario_, assignments));
 }
 
-double StepGrid::exact_ms(const StepLoad& load) const {
-  return to_us(run_scenario(setup_of(rounded(load))).metrics.span) / 1e3;
+double StepGrid::simulated_ms(const Point& point) const {
+  return to_us(run_scenario(setup_of(point)).metrics.span) / 1e3;
 }
+
+double StepGrid::exact_ms(const StepLoad& load) const { return simulated_ms(rounded(load)); }
 
 double StepGrid::at(const Point& point) {
   const auto known = known_.find(point);
   if (known != known_.end()) return known->second;
-  return known_[point] = to_us(run_scenario(setup_of(point)).metrics.span) / 1e3;
+  return known_[point] = simulated_ms(point);
 }
 
 double StepGrid::ms(const StepLoad& load) {

@@ -30,6 +30,7 @@ class StepGrid {
  private:
   using Point = std::array<int, 4>;  // of a load, in the order of its members
   [[nodiscard]] Setup setup_of(const Point& point) const;
+  [[nodiscard]] double simulated_ms(const Point& point) const;
   [[nodiscard]] double at(const Point& point);
 
   Spec scenario_;
