@@ -4,202 +4,317 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
+#include <utility>
 
 #include "base/error.hpp"
-#include "base/random.hpp"
 
 namespace moeline {
 namespace {
 
-struct InFlight {
-  std::size_t request = 0;
-  int computed = 0;  ///< tokens of the prompt
-  int produced = 0;
-};
-
-// An attention group: requests that wait, whose prompts are being computed, and that decode.
-struct Group {
-  std::deque<std::size_t> waiting;
-  std::deque<InFlight> prompts;
-  std::vector<InFlight> answers;
-  double kv_tokens = 0;  ///< kept for those that run
-
-  [[nodiscard]] std::size_t running() const { return prompts.size() + answers.size(); }
-  [[nodiscard]] std::size_t all() const { return waiting.size() + running(); }
-};
-
-// Log-normal of this mean and standard deviation.
-int drawn_length(int mean, double spread, Random& random) {
-  constexpr double kLongest = 8;
-  if (spread == 0) return mean;
-  const double variance = std::log1p(std::pow(spread / mean, 2));
-  const double length = mean * std::exp(std::sqrt(variance) * random.normal() - variance / 2);
-  return static_cast<int>(std::lround(std::clamp(length, 1.0, kLongest * mean)));
+StepLoad busier(const StepLoad& a, const StepLoad& b) {
+  return {.answers = std::max(a.answers, b.answers),
+          .keys = std::max(a.keys, b.keys),
+          .prompts = std::max(a.prompts, b.prompts),
+          .seen = std::max(a.seen, b.seen),
+          .moved = std::max(a.moved, b.moved)};
 }
 
-class Replica {
- public:
-  Replica(const ServeWorkload& workload, const ReplicaShape& shape, const StepMs& step_ms, int seed)
-      : w_(workload),
-        step_ms_(step_ms),
-        kv_tokens_(shape.kv_tokens),
-        arrivals_(static_cast<std::uint64_t>(seed), 0),
-        lengths_(static_cast<std::uint64_t>(seed), 1),
-        groups_(static_cast<std::size_t>(shape.groups)) {}
-
-  ServeLog run() && {
-    for (int i = 0; i < std::min(w_.concurrency, w_.requests); ++i) arrive(0);
-    while (done_ < static_cast<std::size_t>(w_.requests)) {
-      let_arrive();
-      admit();
-      if (!step()) now_ms_ = next_ms_;  // nothing to do until the next comes
-    }
-    log_.end_ms = now_ms_;
-    return std::move(log_);
+// Keys as tokens have them, not groups.
+StepLoad mean_of(const std::vector<StepLoad>& loads) {
+  StepLoad sum;
+  for (const StepLoad& load : loads) {
+    sum.answers += load.answers;
+    sum.keys += load.answers * load.keys;
+    sum.prompts += load.prompts;
+    sum.seen += load.prompts * load.seen;
+    sum.moved += load.moved;
   }
+  const auto groups = static_cast<double>(loads.size());
+  return {.answers = sum.answers / groups,
+          .keys = sum.answers > 0 ? sum.keys / sum.answers : 0,
+          .prompts = sum.prompts / groups,
+          .seen = sum.prompts > 0 ? sum.seen / sum.prompts : 0,
+          .moved = sum.moved / groups};
+}
 
- private:
-  void arrive(double at_ms) {
-    const auto fewest = std::min_element(groups_.begin(), groups_.end(),
-                                         [](const Group& a, const Group& b) { return a.all() < b.all(); });
-    fewest->waiting.push_back(log_.requests.size());
-    ServedRequest& request = log_.requests.emplace_back();
-    request.arrival_ms = at_ms;
-    request.group = static_cast<int>(fewest - groups_.begin());
-    request.input_len = drawn_length(w_.input_len, w_.input_len_spread, lengths_);
-    request.cached_len = std::min(w_.cached_len, request.input_len - 1);
-    request.output_len = drawn_length(w_.output_len, w_.output_len_spread, lengths_);
-    if (request.kv_tokens() <= kv_tokens_) return;
-    throw SpecError(fmt::format("a request of {:.0f} tokens does not fit: the KV cache holds {:.0f}",
-                                request.kv_tokens(), kv_tokens_));
-  }
-
-  [[nodiscard]] const ServedRequest& of(const InFlight& each) const { return log_.requests[each.request]; }
-  [[nodiscard]] bool has_slot(const Group& group) const {
-    return w_.batch_size == 0 || group.running() < static_cast<std::size_t>(w_.batch_size);
-  }
-  [[nodiscard]] bool more_come() const { return log_.requests.size() < static_cast<std::size_t>(w_.requests); }
-
-  // Of an open loop, those that have come by now.
-  void let_arrive() {
-    if (w_.rate == 0) return;
-    while (more_come() && next_ms_ <= now_ms_) {
-      arrive(next_ms_);
-      next_ms_ += -std::log1p(-arrivals_.uniform()) * 1e3 / w_.rate;
-    }
-  }
-
-  void admit() {
-    for (Group& group : groups_) {
-      while (!group.waiting.empty() && has_slot(group)) {
-        const ServedRequest& next = log_.requests[group.waiting.front()];
-        if (group.kv_tokens + next.kv_tokens() > kv_tokens_) break;
-        group.kv_tokens += next.kv_tokens();
-        group.prompts.push_back({group.waiting.front(), next.cached_len, 0});
-        group.waiting.pop_front();
-      }
-    }
-  }
-
-  // What a group does in the next step.
-  struct Part {
-    std::vector<int> chunks;  ///< tokens of the first prompts that are computed
-    StepLoad load;
-  };
-
-  [[nodiscard]] Part part_of(const Group& group, bool prompts_first) const {
-    Part part;
-    if (!prompts_first) {
-      part.load.answers = static_cast<int>(group.answers.size());
-      double keys = 0;
-      for (const InFlight& each : group.answers) keys += of(each).input_len + each.produced;
-      part.load.keys = part.load.answers > 0 ? keys / part.load.answers : 0;
-    }
-    int left = w_.tokens - part.load.answers;
-    double seen = 0;
-    for (auto each = group.prompts.begin(); each != group.prompts.end() && left > 0; ++each) {
-      const int chunk = std::min(left, of(*each).input_len - each->computed);
-      seen += static_cast<double>(chunk) * (each->computed + chunk);
-      part.load.prompts += chunk;
-      left -= chunk;
-      part.chunks.push_back(chunk);
-    }
-    if (part.load.prompts > 0) part.load.seen = seen / part.load.prompts;
-    return part;
-  }
-
-  // All groups together; false: none has anything to do.
-  bool step() {
-    const bool has_prompts =
-        std::any_of(groups_.begin(), groups_.end(), [](const Group& group) { return !group.prompts.empty(); });
-    const bool prompts_first = w_.order == PromptOrder::first && has_prompts;
-    ServedStep taken{.start_ms = now_ms_};
-    std::vector<Part> parts;
-    for (const Group& group : groups_) {
-      const StepLoad& load = parts.emplace_back(part_of(group, prompts_first)).load;
-      taken.load = {.answers = std::max(taken.load.answers, load.answers),
-                    .keys = std::max(taken.load.keys, load.keys),
-                    .prompts = std::max(taken.load.prompts, load.prompts),
-                    .seen = std::max(taken.load.seen, load.seen)};
-      taken.waiting += static_cast<int>(group.waiting.size());
-    }
-    if (taken.load.answers == 0 && taken.load.prompts == 0) return false;
-    taken.ms = step_ms_(taken.load);
-    now_ms_ += taken.ms;
-    log_.steps.push_back(taken);
-    for (std::size_t i = 0; i < groups_.size(); ++i) finish(groups_[i], parts[i], prompts_first, taken);
-    return true;
-  }
-
-  // Prompts that are computed give their first token with the step.
-  void finish(Group& group, const Part& part, bool prompts_first, const ServedStep& step) {
-    std::size_t ended = 0;
-    if (!prompts_first) {
-      for (InFlight& each : group.answers) ended += produce(each, group) ? 1 : 0;
-      std::erase_if(group.answers, [&](const InFlight& each) { return each.produced == of(each).output_len; });
-    }
-    for (std::size_t i = 0; i < part.chunks.size(); ++i) {
-      InFlight& each = group.prompts[i];
-      if (each.computed == of(each).cached_len) log_.requests[each.request].begin_ms = step.start_ms;
-      each.computed += part.chunks[i];
-    }
-    while (!group.prompts.empty() && group.prompts.front().computed == of(group.prompts.front()).input_len) {
-      InFlight first = group.prompts.front();
-      group.prompts.pop_front();
-      log_.requests[first.request].first_token_ms = now_ms_;
-      if (produce(first, group)) {
-        ++ended;
-      } else {
-        group.answers.push_back(first);
-      }
-    }
-    done_ += ended;
-    for (std::size_t i = 0; i < ended && w_.concurrency > 0 && more_come(); ++i) arrive(now_ms_);
-  }
-
-  // Whether that was the last token.
-  bool produce(InFlight& each, Group& group) {
-    if (++each.produced < of(each).output_len) return false;
-    log_.requests[each.request].end_ms = now_ms_;
-    group.kv_tokens -= of(each).kv_tokens();
-    return true;
-  }
-
-  const ServeWorkload& w_;
-  const StepMs& step_ms_;
-  double kv_tokens_;
-  Random arrivals_, lengths_;
-  std::vector<Group> groups_;
-  std::size_t done_ = 0;
-  double now_ms_ = 0, next_ms_ = 0;
-  ServeLog log_;
-};
+StepLoad without_prompts(StepLoad load) {
+  load.prompts = load.seen = 0;
+  return load;
+}
 
 }  // namespace
 
-ServeLog serve_requests(const ServeWorkload& workload, const ReplicaShape& shape, const StepMs& step_ms, int seed) {
-  return Replica(workload, shape, step_ms, seed).run();
+Replica::Replica(const ServeWorkload& workload, const ReplicaShape& shape, RequestPart part, int number, ServeLog& log,
+                 int seed)
+    : w_(workload),
+      kv_tokens_(shape.kv_tokens),
+      part_(part),
+      number_(number),
+      log_(log),
+      acceptance_(static_cast<std::uint64_t>(seed), 16 + static_cast<std::uint64_t>(number)),
+      groups_(static_cast<std::size_t>(shape.groups)) {}
+
+void Replica::wait(int group, std::size_t request) {
+  groups_[static_cast<std::size_t>(group)].waiting.push_back({request, 0});
+  ServedRequest& asked = of(request);
+  asked.replica = number_;
+  asked.group = group;
+  const double needed = part_ == RequestPart::prompt ? asked.input_len : asked.kv_tokens();
+  if (needed <= kv_tokens_) return;
+  throw SpecError(
+      fmt::format("a request of {:.0f} tokens does not fit: the KV cache holds {:.0f}", needed, kv_tokens_));
+}
+
+bool Replica::has_slot(const Group& group) const {
+  return w_.batch_size == 0 || group.running() < static_cast<std::size_t>(w_.batch_size);
+}
+
+// What an admitted request keeps of the cache.
+double Replica::room_for(const ServedRequest& request, int produced, bool shares) const {
+  const double shared = shares ? request.prefix_len : 0;
+  if (part_ == RequestPart::prompt) return request.input_len - shared;
+  return (w_.room == KvRoom::whole ? request.kv_tokens() : request.input_len + produced) - shared;
+}
+
+bool Replica::admit_first(Group& group) {
+  const Waiting next = group.waiting.front();
+  ServedRequest& request = of(next.request);
+  const bool shares = part_ != RequestPart::answer && request.prefix >= 0 && group.prefixes.has(request.prefix);
+  const double room = room_for(request, next.produced, shares);
+  if (group.kept + room > kv_tokens_) return false;  // even with no prefix kept that none needs
+  if (shares) group.prefixes.use(request.prefix, request.prefix_len);
+  group.prefixes.free(group.kept + group.prefixes.tokens() + room - kv_tokens_);
+  if (group.kept + group.prefixes.tokens() + room > kv_tokens_) {
+    if (shares) group.prefixes.leave(request.prefix);
+    return false;
+  }
+  group.kept += room;
+  group.waiting.pop_front();
+  if (part_ == RequestPart::answer) {
+    group.coming.insert(next.request);
+    return true;
+  }
+  if (shares) request.cached_len = request.prefix_len;
+  group.prompts.push_back({.request = next.request,
+                           .produced = next.produced,
+                           .length = request.input_len + next.produced,
+                           .computed = request.cached_len,
+                           .shares = shares});
+  return true;
+}
+
+std::vector<std::size_t> Replica::admit() {
+  std::vector<std::size_t> admitted;
+  for (Group& group : groups_) {
+    while (!group.waiting.empty() && has_slot(group)) {
+      const std::size_t request = group.waiting.front().request;
+      if (!admit_first(group)) break;
+      admitted.push_back(request);
+    }
+  }
+  return admitted;
+}
+
+void Replica::cache_came(std::size_t request) {
+  Group& group = groups_[static_cast<std::size_t>(of(request).group)];
+  group.coming.erase(request);
+  join(group, request, 1);
+}
+
+void Replica::cache_left(std::size_t request, int group) {
+  Group& from = groups_[static_cast<std::size_t>(group)];
+  const ServedRequest& gone = of(request);
+  from.kept -= room_for(gone, 0, gone.prefix >= 0);
+  if (gone.prefix >= 0) from.prefixes.leave(gone.prefix);
+}
+
+StepLoad Replica::take_up(Group& group, bool prompts_alone) {
+  StepLoad load;
+  if (!prompts_alone && !group.answers.empty()) {
+    load.answers = static_cast<double>(group.answers.size());
+    load.keys = group.keys / load.answers;
+  }
+  load.moved = std::exchange(group.moved, 0);
+  int left = w_.tokens - static_cast<int>(load.answers) * w_.query_len;
+  double seen = 0;
+  group.chunks.clear();
+  for (auto each = group.prompts.begin(); each != group.prompts.end() && left > 0; ++each) {
+    const int chunk = std::min(left, each->length - each->computed);
+    seen += static_cast<double>(chunk) * (each->computed + chunk);
+    load.prompts += chunk;
+    left -= chunk;
+    group.chunks.push_back(chunk);
+  }
+  if (load.prompts > 0) load.seen = seen / load.prompts;
+  return load;
+}
+
+bool Replica::begin(double now_ms, const StepMs& step_ms) {
+  const bool has_prompts =
+      std::any_of(groups_.begin(), groups_.end(), [](const Group& group) { return !group.prompts.empty(); });
+  prompts_alone_ = w_.order == PromptOrder::first && has_prompts;
+  step_ = {.start_ms = now_ms, .replica = number_};
+  std::vector<StepLoad> loads;
+  for (Group& group : groups_) {
+    loads.push_back(take_up(group, prompts_alone_));
+    step_.busiest = busier(step_.busiest, loads.back());
+    step_.waiting += static_cast<int>(group.waiting.size());
+  }
+  if (step_.busiest.answers == 0 && step_.busiest.prompts == 0) return false;
+  step_.mean = mean_of(loads);
+  step_.ms = step_ms(step_.busiest, step_.mean);
+  if (prompts_alone_) {
+    beside_ms_ += step_.ms;
+  } else if (step_.busiest.prompts > 0 && step_.busiest.answers > 0) {
+    beside_ms_ += step_.ms - step_ms(without_prompts(step_.busiest), without_prompts(step_.mean));
+  }
+  log_.steps.push_back(step_);
+  return in_step_ = true;
+}
+
+Replica::Finished Replica::finish() {
+  Finished finished;
+  in_step_ = false;
+  for (Group& group : groups_) {
+    if (!prompts_alone_) decode(group, finished);
+    finish_prompts(group, finished);
+    while (group.kept + group.prefixes.tokens() > kv_tokens_) {
+      group.prefixes.free(group.kept + group.prefixes.tokens() - kv_tokens_);
+      if (group.kept + group.prefixes.tokens() > kv_tokens_) drop_last(group);
+    }
+  }
+  return finished;
+}
+
+void Replica::decode(Group& group, Finished& finished) {
+  if (group.answers.empty()) return;
+  ++group.decoded;
+  group.keys += group.growth;
+  if (w_.room == KvRoom::prompt) group.kept += group.growth;
+  while (!group.answers.empty() && group.answers.begin()->last == group.decoded) {
+    const Answer answer = *group.answers.begin();
+    group.answers.erase(group.answers.begin());
+    ServedRequest& request = of(answer.request);
+    group.growth -= answer.growth;
+    group.keys -= request.kv_tokens();
+    request.beside_ms += beside_ms_ - answer.beside_ms;
+    end(group, answer.request);
+    finished.ended.push_back(answer.request);
+  }
+  if (group.answers.empty()) group.keys = group.growth = 0;  // of rounding nothing stays
+}
+
+void Replica::end(Group& group, std::size_t request) {
+  ServedRequest& ended = of(request);
+  ended.end_ms = step_end_ms();
+  const bool shares = part_ != RequestPart::answer && ended.prefix >= 0;
+  group.kept -= room_for(ended, ended.output_len, shares);
+  if (shares) group.prefixes.leave(ended.prefix);
+}
+
+// Prompts that are computed give their first token with the step, or the next one of those that lost their cache.
+void Replica::finish_prompts(Group& group, Finished& finished) {
+  for (std::size_t i = 0; i < group.chunks.size(); ++i) {
+    Prompt& each = group.prompts[i];
+    ServedRequest& request = of(each.request);
+    if (request.begin_ms == kNotYet) request.begin_ms = step_.start_ms;
+    each.computed += group.chunks[i];
+  }
+  while (!group.prompts.empty() && group.prompts.front().computed == group.prompts.front().length) {
+    const Prompt prompt = group.prompts.front();
+    group.prompts.pop_front();
+    ServedRequest& request = of(prompt.request);
+    if (prompt.produced == 0) request.first_token_ms = step_end_ms();
+    if (prompt.produced > 0) request.stalled_ms += step_end_ms();  // since it was dropped
+    share_prefix(group, prompt);
+    const int produced = prompt.produced + 1;
+    if (w_.room == KvRoom::prompt && part_ == RequestPart::all) group.kept += 1;
+    if (produced == request.output_len) {
+      end(group, prompt.request);
+      finished.ended.push_back(prompt.request);
+    } else if (part_ == RequestPart::prompt) {
+      finished.computed.push_back(prompt.request);
+    } else {
+      join(group, prompt.request, produced);
+    }
+  }
+}
+
+// From here on the prefix is the cache's, and one copy of it is enough.
+void Replica::share_prefix(Group& group, const Prompt& prompt) {
+  const ServedRequest& request = of(prompt.request);
+  if (request.prefix < 0 || prompt.shares) return;
+  group.prefixes.use(request.prefix, request.prefix_len);
+  group.kept -= request.prefix_len;
+}
+
+// Steps in which a request gets so many tokens, some of which are drafted.
+int Replica::steps_of(int tokens) {
+  if (w_.query_len == 1) return tokens;
+  int steps = 0;
+  for (; tokens > 0; ++steps) {
+    --tokens;
+    for (const double accepted : w_.acceptance) {
+      if (acceptance_.uniform() >= accepted) break;
+      --tokens;
+    }
+  }
+  return steps;
+}
+
+void Replica::join(Group& group, std::size_t request, int produced) {
+  const ServedRequest& joins = of(request);
+  const int left = joins.output_len - produced, steps = steps_of(left);
+  const Answer answer{.last = group.decoded + steps,
+                      .request = request,
+                      .joined = group.decoded,
+                      .produced = produced,
+                      .growth = static_cast<double>(left) / steps,
+                      .beside_ms = beside_ms_};
+  group.answers.insert(answer);
+  group.keys += joins.input_len + produced;
+  group.growth += answer.growth;
+}
+
+void Replica::drop_last(Group& group) {
+  const auto later = [](const Answer& a, const Answer& b) { return a.request < b.request; };
+  const auto answer = std::max_element(group.answers.begin(), group.answers.end(), later);
+  const bool of_prompts =
+      answer == group.answers.end() || (!group.prompts.empty() && group.prompts.back().request > answer->request);
+  Waiting dropped;
+  bool shares = true;
+  if (of_prompts) {
+    dropped = {group.prompts.back().request, group.prompts.back().produced};
+    shares = group.prompts.back().shares;
+    group.prompts.pop_back();
+  } else {
+    const double got = answer->growth * static_cast<double>(group.decoded - answer->joined);
+    dropped = {answer->request, answer->produced + static_cast<int>(std::lround(got))};
+    group.keys -= of(answer->request).input_len + answer->produced + got;
+    group.growth -= answer->growth;
+    group.kept -= answer->produced + got - dropped.produced;  // what is kept is what it has got
+    of(answer->request).beside_ms += beside_ms_ - answer->beside_ms;
+    of(answer->request).stalled_ms -= step_end_ms();
+    group.answers.erase(answer);
+  }
+  ServedRequest& request = of(dropped.request);
+  shares = shares && request.prefix >= 0;
+  group.kept -= room_for(request, dropped.produced, shares);
+  if (shares) group.prefixes.leave(request.prefix);
+  ++request.restarts;
+  group.waiting.push_front(dropped);
+}
+
+std::vector<std::size_t> Replica::lose_all() {
+  std::vector<std::size_t> lost;
+  for (Group& group : groups_) {
+    for (const Waiting& each : group.waiting) lost.push_back(each.request);
+    for (const Prompt& each : group.prompts) lost.push_back(each.request);
+    for (const Answer& each : group.answers) lost.push_back(each.request);
+    group = Group{};
+  }
+  in_step_ = false;
+  return lost;
 }
 
 }  // namespace moeline

@@ -1,56 +1,136 @@
-// One replica that prefills and decodes, step by step: which requests are in which step, and when each gets its tokens.
+// One replica, step by step: which requests are in which step, and what each of them gets from it.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <functional>
+#include <set>
 #include <vector>
 
+#include "base/random.hpp"
+#include "experiments/serve/prefix_cache.hpp"
+#include "experiments/serve/serve_log.hpp"
 #include "experiments/serve/traffic.hpp"
 
 namespace moeline {
 
-/// What the attention group that has most to do has in a step; all groups take the step together.
-struct StepLoad {
-  int answers = 0;  ///< requests that get a token
-  double keys = 0;  ///< of these, tokens in the KV cache, on average
-  int prompts = 0;  ///< tokens of prompts that are computed
-  double seen = 0;  ///< keys that such a token's last one sees, on average over the tokens
-};
-/// In ms.
-using StepMs = std::function<double(const StepLoad&)>;
+/// In ms, of a step in which the busiest group has so much, and groups on average so much.
+using StepMs = std::function<double(const StepLoad& busiest, const StepLoad& mean)>;
 
 struct ReplicaShape {
   int groups = 1;        ///< attention groups, each with requests of its own
   double kv_tokens = 0;  ///< that the KV cache of a group holds
 };
 
-struct ServedRequest {
-  double arrival_ms = 0, begin_ms = 0, first_token_ms = 0, end_ms = 0;  ///< begin: of its first step
-  int group = 0;
-  int input_len = 0, cached_len = 0, output_len = 0;  ///< tokens
+inline constexpr double kNotYet = -1;  ///< when a request began that has not
 
-  [[nodiscard]] double ttft_ms() const { return first_token_ms - arrival_ms; }
-  [[nodiscard]] int new_tokens() const { return input_len - cached_len; }
-  [[nodiscard]] double kv_tokens() const { return double{1} * input_len + output_len; }
+/// What a replica does of a request.
+enum class RequestPart { all, prompt, answer };
+
+/// A request waits in its group until the cache has room for it beside those before it, and ends with its last token.
+/// In a step each request that decodes gets a token, or with drafts as many as are accepted; prompts take what is left
+/// of the step's tokens, the first come first, each but for what is cached. Where answers outgrow the cache, the last
+/// that came loses its own and computes all of it anew.
+class Replica {
+ public:
+  /// `requests`: of the log, to which it writes. Both outlive it.
+  Replica(const ServeWorkload& workload, const ReplicaShape& shape, RequestPart part, int number, ServeLog& log,
+          int seed);
+
+  /// In this group from now on. Throws SpecError where it could never fit.
+  void wait(int group, std::size_t request);
+  /// Of those that wait, the first ones for which there is room. Where answers alone are: they wait for their caches,
+  /// which come from where their prompts were computed.
+  std::vector<std::size_t> admit();
+  /// The cache of an admitted request is there, or has gone.
+  void cache_came(std::size_t request);
+  void cache_left(std::size_t request, int group);
+  /// Tokens of caches that cross its links in the next step.
+  void moves(int group, double tokens) { groups_[static_cast<std::size_t>(group)].moved += tokens; }
+
+  /// Takes up a step; whether there is anything to do. REQUIRES: it is not in one.
+  bool begin(double now_ms, const StepMs& step_ms);
+  [[nodiscard]] bool in_step() const { return in_step_; }
+  [[nodiscard]] double step_end_ms() const { return step_.start_ms + step_.ms; }
+
+  struct Finished {
+    std::vector<std::size_t> ended;     ///< requests
+    std::vector<std::size_t> computed;  ///< prompts whose answers go on elsewhere
+  };
+  /// REQUIRES: it is in a step, and that is over.
+  Finished finish();
+
+  /// Everything that it has stops, and is forgotten.
+  std::vector<std::size_t> lose_all();
+
+  [[nodiscard]] int number() const { return number_; }
+  [[nodiscard]] int groups() const { return static_cast<int>(groups_.size()); }
+  /// Requests that a group has, those that wait too.
+  [[nodiscard]] std::size_t in(int group) const { return groups_[static_cast<std::size_t>(group)].all(); }
+
+ private:
+  struct Waiting {
+    std::size_t request = 0;
+    int produced = 0;  ///< tokens of its answer that it has got
+  };
+  struct Prompt {
+    std::size_t request = 0;
+    int produced = 0;
+    int length = 0;       ///< tokens: of the prompt, and of what it has got
+    int computed = 0;     ///< of these, cached ones too
+    bool shares = false;  ///< its prefix, from the cache
+  };
+  struct Answer {
+    std::int64_t last = 0;  ///< decoding step of the group, counted from its first, in which it ends
+    std::size_t request = 0;
+    std::int64_t joined = 0;
+    int produced = 0;      ///< when it joined
+    double growth = 0;     ///< tokens that it gets in a step, on average
+    double beside_ms = 0;  ///< of the replica, when it joined
+
+    bool operator<(const Answer& other) const {
+      return last != other.last ? last < other.last : request < other.request;
+    }
+  };
+  struct Group {
+    std::deque<Waiting> waiting;
+    std::deque<Prompt> prompts;
+    std::set<Answer> answers;
+    std::set<std::size_t> coming;  ///< requests whose caches are on the way
+    double keys = 0, growth = 0;   ///< of all answers: tokens in the cache, and what a step adds
+    std::int64_t decoded = 0;      ///< steps of decoding
+    double kept = 0;               ///< tokens that the cache keeps for requests, but for shared prefixes
+    double moved = 0;
+    PrefixCache prefixes;
+    std::vector<int> chunks;  ///< of the step: tokens of the first prompts
+
+    [[nodiscard]] std::size_t running() const { return prompts.size() + answers.size() + coming.size(); }
+    [[nodiscard]] std::size_t all() const { return waiting.size() + running(); }
+  };
+
+  [[nodiscard]] ServedRequest& of(std::size_t request) { return log_.requests[request]; }
+  [[nodiscard]] bool has_slot(const Group& group) const;
+  [[nodiscard]] double room_for(const ServedRequest& request, int produced, bool shares) const;
+  bool admit_first(Group& group);
+  StepLoad take_up(Group& group, bool prompts_alone);
+  void finish_prompts(Group& group, Finished& finished);
+  void decode(Group& group, Finished& finished);
+  void share_prefix(Group& group, const Prompt& prompt);
+  void join(Group& group, std::size_t request, int produced);
+  void end(Group& group, std::size_t request);
+  [[nodiscard]] int steps_of(int tokens);
+  void drop_last(Group& group);
+
+  const ServeWorkload& w_;
+  double kv_tokens_;
+  RequestPart part_;
+  int number_;
+  ServeLog& log_;
+  Random acceptance_;
+  std::vector<Group> groups_;
+  bool in_step_ = false, prompts_alone_ = false;
+  ServedStep step_;
+  double beside_ms_ = 0;  ///< by which steps so far were longer for answers because of prompts
 };
-
-struct ServedStep {
-  double start_ms = 0, ms = 0;
-  StepLoad load{};
-  int waiting = 0;  ///< requests of which no step has begun
-};
-
-struct ServeLog {
-  std::vector<ServedRequest> requests;  ///< by arrival
-  std::vector<ServedStep> steps;
-  double end_ms = 0;
-};
-
-/// A request goes to the group that has fewest when it comes (of equals the first), waits there until its whole cache
-/// fits beside those before it, and ends with its last token. In a step each request that decodes gets a token; prompts
-/// take what is left of the step's tokens, the first come first, each but for its cached part. `seed`: of arrivals and
-/// of lengths, log-normal, up to eight times their mean; a prompt has at least one token that is not cached.
-/// Throws SpecError where one request does not fit.
-[[nodiscard]] ServeLog serve_requests(const ServeWorkload& workload, const ReplicaShape& shape, const StepMs& step_ms,
-                                      int seed);
 
 }  // namespace moeline

@@ -1,12 +1,14 @@
 #include "experiments/serve/step_grid.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "experiments/run/inference_memory.hpp"
 #include "schedules/scenario/fold.hpp"
+#include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
 namespace {
@@ -19,35 +21,60 @@ struct Between {
   double share = 0;
 };
 
-Between between(double value, int low, int high) { return {low, high, (value - low) / (high - low)}; }
+Between between_ends(double value, int low, int high) { return {low, high, (value - low) / (high - low)}; }
 
 // 1, 2, 3, 4, 6, 8, 12, ..., times `unit`.
 Between on_axis(double value, int unit) {
+  value = std::max<double>(unit, value);
   int power = unit;
   while (2.0 * power < value) power *= 2;
   const int middle = power + power / 2;
-  if (middle == power) return between(std::max<double>(unit, value), power, 2 * power);
-  return value <= middle ? between(std::max<double>(unit, value), power, middle) : between(value, middle, 2 * power);
+  if (middle == power) return between_ends(value, power, 2 * power);
+  return value <= middle ? between_ends(value, power, middle) : between_ends(value, middle, 2 * power);
 }
 Between of_requests(double value) { return on_axis(value, 1); }
 Between of_tokens(double value) { return on_axis(value, kFewestKeys); }
 
 std::array<int, 4> rounded(const StepLoad& load) {
-  const auto whole = [](double value) { return static_cast<int>(std::lround(value)); };
-  return {load.answers, whole(load.keys), load.prompts, whole(load.seen)};
+  const auto whole = [](double value) { return value > 0 ? std::max(1, static_cast<int>(std::lround(value))) : 0; };
+  return {whole(load.answers), whole(load.keys), whole(load.prompts), whole(load.seen)};
+}
+
+std::string drafts_of(const ServeWorkload& w) {
+  if (w.query_len == 1) return "";
+  const std::string layers = w.draft_layers > 0 ? fmt::format(", draft_layers: {}", w.draft_layers) : "";
+  return fmt::format(", query_len: {}, mtp_acceptance: [{}]{}", w.query_len, fmt::join(w.acceptance, ", "), layers);
+}
+
+// What a group does for itself, however busy the others are.
+double own_ms(const Run& run) {
+  std::vector<Block> layers = inference_blocks(run.setup);
+  std::erase_if(layers, [](const Block& block) { return !is_layer(block.kind); });
+  const bool shared_beside = run.setup.scenario.shared_experts == SharedExperts::beside;
+  double own = 0;
+  for (const PhaseTimes& phase : run.phases) {
+    const bool routed = phase.phase == "mlp" && layers[phase.layer].kind == BlockKind::moe_layer;
+    if (is_transfer(phase.phase) || routed || (phase.phase == "shared" && shared_beside)) continue;
+    own += to_us(phase.span()) / 1e3 * run.setup.fold.repeats(static_cast<int>(phase.layer));
+  }
+  return own;
 }
 
 }  // namespace
 
-StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments)
+StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments, const ServeWorkload& workload, RequestPart part)
     : scenario_(std::move(scenario)),
       assignments_(std::move(assignments)),
-      one_answer_(setup_of({1, kFewestKeys, 0, 0})) {}
+      drafts_(part == RequestPart::prompt ? "" : drafts_of(workload)),
+      computes_prompts_(part != RequestPart::answer),
+      most_tokens_(workload.tokens),
+      one_(setup_of(part == RequestPart::prompt ? Point{0, 0, kFewestKeys, kFewestKeys}
+                                                : Point{1, kFewestKeys, 0, 0})) {}
 
 // Tokens of prompts that see fewer keys than they are belong to several prompts.
 Setup StepGrid::setup_of(const Point& point) const {
   const auto [answers, keys, prompts, seen] = point;
-  const std::string decode = fmt::format("batch_size: {}, kv_len: {}", answers, std::max(1, keys));
+  const std::string decode = fmt::format("batch_size: {}, kv_len: {}{}", answers, std::max(1, keys), drafts_);
   const std::string prefill = fmt::format("tokens: {}, prompt_len: {}, cached_len: {}", prompts, std::max(1, seen),
                                           std::max(0, seen - prompts));
   const std::string workload = prompts == 0   ? "phase: decode, " + decode
@@ -58,24 +85,29 @@ Setup StepGrid::setup_of(const Point& point) const {
   return folded(read_setup(scenario_, assignments));
 }
 
-double StepGrid::simulated_ms(const Point& point) const {
-  return to_us(run_scenario(setup_of(point)).metrics.span) / 1e3;
+StepGrid::Cost StepGrid::simulated_cost(const Point& point) const {
+  const Run run = run_scenario(setup_of(point));
+  const bool alone = run.setup.scenario.parallelism.attention_groups() == 1;
+  return {.ms = to_us(run.metrics.span) / 1e3, .own_ms = alone ? 0 : own_ms(run)};
 }
 
-double StepGrid::exact_ms(const StepLoad& load) const { return simulated_ms(rounded(load)); }
+double StepGrid::exact_ms(const StepLoad& busiest, const StepLoad& mean) const {
+  const Cost of_mean = simulated_cost(rounded(mean));
+  if (rounded(busiest) == rounded(mean)) return of_mean.ms;
+  return of_mean.ms + simulated_cost(rounded(busiest)).own_ms - of_mean.own_ms;
+}
 
-double StepGrid::at(const Point& point) {
+const StepGrid::Cost& StepGrid::at(const Point& point) {
   const auto known = known_.find(point);
-  if (known != known_.end()) return known->second;
-  return known_[point] = simulated_ms(point);
+  return known != known_.end() ? known->second : known_[point] = simulated_cost(point);
 }
 
-double StepGrid::ms(const StepLoad& load) {
+StepGrid::Cost StepGrid::between(const StepLoad& load) {
   const Between none{};
   const std::array<Between, 4> axes = {
       load.answers > 0 ? of_requests(load.answers) : none, load.answers > 0 ? of_tokens(load.keys) : none,
       load.prompts > 0 ? of_tokens(load.prompts) : none, load.prompts > 0 ? of_tokens(load.seen) : none};
-  double sum = 0;
+  Cost sum;
   for (unsigned corner = 0; corner < 16; ++corner) {
     double weight = 1;
     Point point{};
@@ -84,20 +116,34 @@ double StepGrid::ms(const StepLoad& load) {
       weight *= high ? axes[axis].share : 1 - axes[axis].share;
       point[axis] = high ? axes[axis].high : axes[axis].low;
     }
-    if (weight > 0) sum += weight * at(point);
+    if (weight <= 0) continue;
+    const Cost& cost = at(point);
+    sum.ms += weight * cost.ms;
+    sum.own_ms += weight * cost.own_ms;
   }
   return sum;
 }
 
-// A cache grows by as much for every token.
-ReplicaShape StepGrid::shape() const {
+double StepGrid::ms(const StepLoad& busiest, const StepLoad& mean) {
+  const Cost of_mean = between(mean);
+  if (one_.scenario.parallelism.attention_groups() == 1) return of_mean.ms;
+  return of_mean.ms + std::max(0.0, between(busiest).own_ms - of_mean.own_ms);
+}
+
+double StepGrid::bytes_of_token() const {
   constexpr int kFew = 1024, kMany = 2048;
-  const auto cache = [&](int keys) { return memory_of(setup_of({1, keys, 0, 0})); };
-  const Memory few = cache(kFew), many = cache(kMany);
-  const double of_token = (many.total() - few.total()) / (kMany - kFew);
-  const double left = one_answer_.machine.facts.memory_gib * (1 << 30) - few.total();
-  return {.groups = one_answer_.scenario.parallelism.attention_groups(),
-          .kv_tokens = std::max(0.0, kFew + left / of_token)};
+  const bool decodes = one_.scenario.phase() == WorkloadPhase::decode;
+  const auto bytes = [&](int keys) {
+    return memory_of(setup_of(decodes ? Point{1, keys, 0, 0} : Point{0, 0, 1, keys})).kv_cache;
+  };
+  return (bytes(kMany) - bytes(kFew)) / (kMany - kFew);
+}
+
+// What the largest step leaves.
+ReplicaShape StepGrid::shape() const {
+  const Memory largest = memory_of(computes_prompts_ ? setup_of({0, 0, most_tokens_, most_tokens_}) : one_);
+  const double left = one_.machine.facts.memory_gib * (1 << 30) - (largest.total() - largest.kv_cache);
+  return {.groups = one_.scenario.parallelism.attention_groups(), .kv_tokens = std::max(0.0, left / bytes_of_token())};
 }
 
 }  // namespace moeline

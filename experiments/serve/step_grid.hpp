@@ -7,36 +7,48 @@
 #include <vector>
 
 #include "experiments/run/run.hpp"
-#include "experiments/serve/replica.hpp"
+#include "experiments/serve/cluster.hpp"
 
 namespace moeline {
 
 class StepGrid {
  public:
-  /// Of the scenario with these changes, the workload of each step in the place of its own.
-  StepGrid(Spec scenario, std::vector<std::string> assignments);
+  /// Of the scenario with these changes, the workload of each step in the place of its own. `part`: what such a replica
+  /// does of a request, by which its steps are of prompts, of answers, or of any kind.
+  StepGrid(Spec scenario, std::vector<std::string> assignments, const ServeWorkload& workload, RequestPart part);
 
   /// Between steps that are simulated: of 1, 2, 3, 4, 6, 8, ... requests, and of so many times 64 keys or tokens;
-  /// linear in each. Throws SpecError where such a step is no scenario.
-  [[nodiscard]] double ms(const StepLoad& load);
+  /// linear in each. Where groups differ, a step is one of the mean load, and longer by what the busiest group's own
+  /// phases (all but dispatch, experts and combine) take longer. Throws SpecError where such a step is no scenario.
+  [[nodiscard]] double ms(const StepLoad& busiest, const StepLoad& mean);
   /// Simulated as it is.
-  [[nodiscard]] double exact_ms(const StepLoad& load) const;
+  [[nodiscard]] double exact_ms(const StepLoad& busiest, const StepLoad& mean) const;
   /// Steps that were simulated for ms().
   [[nodiscard]] std::size_t simulated() const { return known_.size(); }
 
-  [[nodiscard]] const Setup& setup() const { return one_answer_; }
+  [[nodiscard]] const Setup& setup() const { return one_; }
   [[nodiscard]] ReplicaShape shape() const;
+  /// Of a token in the KV cache of an attention group, on each of its GPUs.
+  [[nodiscard]] double bytes_of_token() const;
 
  private:
   using Point = std::array<int, 4>;  // of a load, in the order of its members
+  struct Cost {
+    double ms = 0;
+    double own_ms = 0;  ///< of it, phases that a group has for itself
+  };
   [[nodiscard]] Setup setup_of(const Point& point) const;
-  [[nodiscard]] double simulated_ms(const Point& point) const;
-  [[nodiscard]] double at(const Point& point);
+  [[nodiscard]] Cost simulated_cost(const Point& point) const;
+  [[nodiscard]] const Cost& at(const Point& point);
+  [[nodiscard]] Cost between(const StepLoad& load);
 
   Spec scenario_;
   std::vector<std::string> assignments_;
-  Setup one_answer_;
-  std::map<Point, double> known_;
+  std::string drafts_;  ///< keys of the steps' workload
+  bool computes_prompts_;
+  int most_tokens_;
+  Setup one_;  ///< of one request
+  std::map<Point, Cost> known_;
 };
 
 }  // namespace moeline

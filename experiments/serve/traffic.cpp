@@ -1,8 +1,159 @@
 #include "experiments/serve/traffic.hpp"
 
+#include <fmt/format.h>
+
+#include <map>
+
+#include "base/csv.hpp"
+#include "base/file.hpp"
 #include "schedules/scenario/choices.hpp"
 
 namespace moeline {
+
+template <>
+inline constexpr std::array kWords<PromptOrder> = {"mixed", "first"};
+template <>
+inline constexpr std::array kWords<KvRoom> = {"whole", "prompt"};
+template <>
+inline constexpr std::array kWords<RouterRule> = {"least_loaded", "round_robin", "cache_aware"};
+
+namespace {
+
+constexpr int kMostRequests = 1'000'000, kMostLength = 1 << 22, kMostTogether = 1 << 20, kMostReplicas = 4096;
+
+const std::vector<std::string> kKeys = {
+    "phase",      "concurrency",      "rate",         "burstiness",        "trace",  "requests",
+    "input_len",  "input_len_spread", "output_len",   "output_len_spread", "tokens", "batch_size",
+    "cached_len", "prompts",          "prefixes",     "replicas",          "router", "prefill",
+    "kv_room",    "query_len",        "draft_layers", "mtp_acceptance"};
+
+// A number, or two that it is drawn between.
+Length read_length(const Spec& spec, const std::string& key) {
+  const std::string spread = key + "_spread";
+  Length length;
+  if (!spec.is_list(key)) {
+    length.mean = spec.integer(key, 1, kMostLength);
+    if (spec.has(spread)) length.spread = spec.number(spread, 0, 4.0 * length.mean);
+    return length;
+  }
+  const std::vector<int> ends = spec.integers(key, 1, kMostLength);
+  if (ends.size() != 2 || ends[0] > ends[1]) {
+    throw spec.error(key, "has two numbers as a list, the least and the most: lengths are drawn evenly between them");
+  }
+  if (spec.has(spread)) throw spec.error(spread, fmt::format("does not apply: {} says how lengths are spread", key));
+  length.least = ends[0];
+  length.most = ends[1];
+  length.mean = (ends[0] + ends[1]) / 2;
+  return length;
+}
+
+TracedRequest read_row(const CsvTable& table, std::size_t row, std::map<std::string, int>& prefixes) {
+  const auto tokens = [&](const char* column, int least, int most) {
+    return table.has(column) ? table.integer(row, column, least, most) : 0;
+  };
+  TracedRequest request;
+  if (table.has("arrival_s")) request.arrival_ms = 1e3 * table.number(row, "arrival_s");
+  Asked& asked = request.asked;
+  asked.input_len = table.integer(row, "input_len", 1, kMostLength);
+  asked.output_len = table.integer(row, "output_len", 1, kMostLength);
+  asked.cached_len = tokens("cached_len", 0, asked.input_len - 1);
+  asked.prefix_len = tokens("prefix_len", 0, asked.input_len - 1);
+  if (asked.prefix_len > 0) {
+    asked.prefix = prefixes.try_emplace(table.text(row, "prefix"), static_cast<int>(prefixes.size())).first->second;
+  }
+  return request;
+}
+
+std::vector<TracedRequest> read_trace(const std::filesystem::path& path) {
+  const CsvTable table(path);
+  table.expect({"arrival_s", "input_len", "output_len", "cached_len", "prefix", "prefix_len"});
+  if (table.rows() == 0) throw SpecError(table.file(), 0, "has no rows");
+  if (table.has("prefix") != table.has("prefix_len")) {
+    throw SpecError(table.file(), 1, "prefix and prefix_len go together");
+  }
+  std::vector<TracedRequest> trace;
+  std::map<std::string, int> prefixes;
+  double last = 0;
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    const double at = trace.emplace_back(read_row(table, row, prefixes)).arrival_ms;
+    if (at < last) throw SpecError(table.file(), table.line(row), "arrival_s is before that of the row above, or 0");
+    last = at;
+  }
+  return trace;
+}
+
+// When requests come: one of three ways, of which a table is also a way to say how long they are.
+void read_arrivals(const Spec& spec, ServeWorkload& w) {
+  constexpr double kSlowest = 1e-4, kFastest = 1e6, kMostBursty = 1e-2, kLeastBursty = 1e3;
+  const bool closed = spec.stands("concurrency"), open = spec.stands("rate");
+  if (closed && open) throw spec.error("rate", "says when requests come, and so does concurrency: one of them");
+  if (!closed && !open && !w.trace_has_times) {
+    const char* why =
+        w.trace.empty() ? "or rate is needed: when requests come" : "or rate is needed: the trace has no arrival_s";
+    throw spec.error("concurrency", why);
+  }
+  if (closed) w.concurrency = spec.integer("concurrency", 1, kMostTogether);
+  if (open) w.rate = spec.number("rate", kSlowest, kFastest);
+  if (!spec.has("burstiness")) return;
+  if (!open) throw spec.error("burstiness", "is of requests that come at a rate");
+  w.burstiness = spec.number("burstiness", kMostBursty, kLeastBursty);
+}
+
+void read_lengths(const Spec& spec, ServeWorkload& w) {
+  if (!w.trace.empty()) {
+    for (const char* key : {"input_len", "output_len", "cached_len", "prefixes"}) {
+      if (spec.has(key)) throw spec.error(key, "does not apply: the trace says how long requests are");
+    }
+    return;
+  }
+  w.input = read_length(spec, "input_len");
+  w.output = read_length(spec, "output_len");
+  w.cached_len = spec.integer_or("cached_len", 0, w.input.mean - 1, 0);
+  if (!spec.has("prefixes")) return;
+  constexpr double kSteepest = 8;
+  const Spec prefixes = spec.map("prefixes");
+  prefixes.expect({"count", "len", "zipf"});
+  if (w.cached_len > 0) throw spec.error("prefixes", "does not apply: cached_len says what is in the cache");
+  w.prefixes.count = prefixes.integer("count", 1, kMostRequests);
+  w.prefixes.len = prefixes.integer("len", 1, w.input.mean - 1);
+  if (prefixes.has("zipf")) w.prefixes.zipf = prefixes.number("zipf", 0, kSteepest);
+}
+
+// As of a step of decode.
+void read_drafts(const Spec& spec, ServeWorkload& w) {
+  constexpr int kMostDrafted = 16;
+  constexpr double kAcceptance = 0.85;
+  w.query_len = spec.integer_or("query_len", 1, kMostDrafted, 1);
+  w.acceptance.assign(static_cast<std::size_t>(w.query_len - 1), kAcceptance);
+  for (const char* key : {"mtp_acceptance", "draft_layers"}) {
+    if (spec.has(key) && w.query_len == 1) throw spec.error(key, "does not apply: query_len 1 drafts no tokens");
+  }
+  w.draft_layers = spec.integer_or("draft_layers", 1, 64, 0);
+  if (!spec.has("mtp_acceptance")) return;
+  if (!spec.is_list("mtp_acceptance")) {
+    w.acceptance.assign(w.acceptance.size(), spec.number("mtp_acceptance", 0, 1));
+    return;
+  }
+  const std::vector<double> each = spec.numbers("mtp_acceptance", 0, 1);
+  if (each.size() != w.acceptance.size()) {
+    throw spec.error("mtp_acceptance", fmt::format("has {} numbers, and {} tokens are drafted (query_len {})",
+                                                   each.size(), w.acceptance.size(), w.query_len));
+  }
+  w.acceptance = each;
+}
+
+void read_prefill_pool(const Spec& spec, ServeWorkload& w) {
+  if (!spec.has("prefill")) return;
+  for (const char* key : {"prompts", "kv_room"}) {
+    if (spec.has(key)) throw spec.error(key, "does not apply: prefill has replicas of its own");
+  }
+  const Spec prefill = spec.map("prefill");
+  prefill.expect({"replicas", "set"});
+  w.prefill.replicas = prefill.integer("replicas", 1, kMostReplicas);
+  if (prefill.has("set")) w.prefill.set = prefill.texts("set");
+}
+
+}  // namespace
 
 bool is_served(const Spec& scenario) {
   if (!scenario.has("workload")) return false;
@@ -14,30 +165,22 @@ bool is_served(const Spec& scenario) {
 }
 
 ServeWorkload read_serve(const Spec& workload) {
-  constexpr int kMostRequests = 1'000'000, kMostLength = 1 << 22, kMostTogether = 1 << 20;
-  constexpr double kSlowest = 1e-4, kFastest = 1e6;
-  workload.expect({"phase", "concurrency", "rate", "requests", "input_len", "input_len_spread", "cached_len",
-                   "output_len", "output_len_spread", "tokens", "batch_size", "prompts"});
-  const bool closed = workload.stands("concurrency"), open = workload.stands("rate");
-  if (closed && open) throw workload.error("rate", "says when requests come, and so does concurrency: one of them");
-  if (!closed && !open) throw workload.error("concurrency", "or rate is needed: when requests come");
+  workload.expect(kKeys);
   ServeWorkload w;
-  if (closed) w.concurrency = workload.integer("concurrency", 1, kMostTogether);
-  if (open) w.rate = workload.number("rate", kSlowest, kFastest);
-  w.requests = workload.integer("requests", 1, kMostRequests);
-  w.input_len = workload.integer("input_len", 1, kMostLength);
-  w.cached_len = workload.integer_or("cached_len", 0, w.input_len - 1, 0);
-  w.output_len = workload.integer("output_len", 1, kMostLength);
-  const auto spread = [&](const char* key, int mean) {
-    return workload.has(key) ? workload.number(key, 0, 4.0 * mean) : 0;
-  };
-  w.input_len_spread = spread("input_len_spread", w.input_len);
-  w.output_len_spread = spread("output_len_spread", w.output_len);
+  if (workload.has("trace")) w.trace = read_trace(beside(workload.file(), workload.text("trace")));
+  w.trace_has_times = !w.trace.empty() && w.trace.back().arrival_ms > 0;
+  read_arrivals(workload, w);
+  read_lengths(workload, w);
+  const bool counts_itself = !w.trace.empty() && !workload.has("requests");
+  w.requests = counts_itself ? static_cast<int>(w.trace.size()) : workload.integer("requests", 1, kMostRequests);
   w.tokens = workload.integer_or("tokens", 64, kMostTogether, 8192);
   w.batch_size = workload.integer_or("batch_size", 1, kMostTogether, 0);
-  if (workload.has("prompts")) {
-    w.order = workload.choice("prompts", {"mixed", "first"}) == "first" ? PromptOrder::first : PromptOrder::mixed;
-  }
+  w.replicas = workload.integer_or("replicas", 1, kMostReplicas, 1);
+  w.router = read_choice(workload, "router", RouterRule::least_loaded);
+  w.order = read_choice(workload, "prompts", PromptOrder::mixed);
+  w.room = read_choice(workload, "kv_room", KvRoom::whole);
+  read_drafts(workload, w);
+  read_prefill_pool(workload, w);
   return w;
 }
 

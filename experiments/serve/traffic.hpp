@@ -1,7 +1,8 @@
-// Which requests come when: the workload of a scenario whose phase is `serve`.
+// Which requests come when, and what serves them: the workload of a scenario whose phase is `serve`.
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "base/spec.hpp"
 
@@ -15,23 +16,80 @@ enum class PromptOrder {
   first,  ///< steps of prompts alone, before any of decoding
 };
 
+/// What a request must find in the KV cache before its first step.
+enum class KvRoom {
+  whole,   ///< room for its prompt and all of its answer
+  prompt,  ///< for its prompt: where answers outgrow the cache the last come begins anew ("preempt")
+};
+
+/// Where a request goes.
+enum class RouterRule {
+  least_loaded,  ///< to the attention group that has the fewest, of equals the first
+  round_robin,   ///< to each replica in turn
+  cache_aware,   ///< to where its prefix was sent before, unless too much is there
+};
+
+/// Of tokens.
+struct Length {
+  int mean = 0;
+  double spread = 0;        ///< above 0: log-normal, with this standard deviation
+  int least = 0, most = 0;  ///< above 0: evenly drawn between them, both included
+};
+
+/// What a request asks for.
+struct Asked {
+  int input_len = 0;   ///< tokens of the prompt
+  int cached_len = 0;  ///< of these, in the KV cache wherever it comes to
+  int output_len = 0;
+  int prefix = -1;     ///< which of those that requests share; -1: none
+  int prefix_len = 0;  ///< tokens of it
+};
+
+/// Of a table of requests.
+struct TracedRequest {
+  double arrival_ms = 0;
+  Asked asked;
+};
+
+/// Prompts that begin alike.
+struct Prefixes {
+  int count = 0;    ///< 0: none do
+  int len = 0;      ///< tokens
+  double zipf = 0;  ///< the k-th is asked for k^-zipf as often as the first; 0: all alike
+};
+
+/// GPUs that only compute prompts, whose KV caches go on to those that decode.
+struct PrefillPool {
+  int replicas = 0;              ///< 0: prompts are computed where answers are
+  std::vector<std::string> set;  ///< what is different in their scenario
+};
+
 struct ServeWorkload {
-  int concurrency = 0;  ///< closed loop: so many requests at any time; 0: they come by themselves
-  double rate = 0;      ///< of these, requests per second, of all GPUs together (Poisson)
-  int requests = 0;     ///< that are served
-  int input_len = 0;    ///< tokens of a prompt
-  int cached_len = 0;   ///< of these, in the KV cache already
-  int output_len = 0;   ///< tokens of an answer
-  double input_len_spread = 0, output_len_spread = 0;  ///< standard deviations of log-normal lengths; 0: all alike
+  int concurrency = 0;    ///< closed loop: so many requests at any time; 0: they come by themselves
+  double rate = 0;        ///< of these, requests per second, of all GPUs together; 0: they come when the trace says
+  double burstiness = 1;  ///< shape of the gamma distribution of the times between; 1: Poisson
+  int requests = 0;       ///< that are served
+  std::vector<TracedRequest> trace;  ///< in turn, again from the start after the last; none: lengths are drawn
+  bool trace_has_times = false;
+  Length input, output;
+  int cached_len = 0;  ///< tokens of each prompt
+  Prefixes prefixes;
   int tokens = 0;      ///< of prompts and answers together in a step, of each attention group
   int batch_size = 0;  ///< requests of an attention group at a time; 0: as many as memory holds
+  int replicas = 1;
+  PrefillPool prefill;
+  RouterRule router = RouterRule::least_loaded;
   PromptOrder order = PromptOrder::mixed;
+  KvRoom room = KvRoom::whole;
+  int query_len = 1;               ///< tokens that a step of decode has of each request
+  int draft_layers = 0;            ///< of a draft model; 0: the model's own MTP modules draft
+  std::vector<double> acceptance;  ///< of each drafted token, if those before it were
 };
 
 /// Whether a scenario asks for that, rather than for a step.
 [[nodiscard]] bool is_served(const Spec& scenario);
 
-/// Throws SpecError.
+/// Throws SpecError, also for a table of requests that is absent or has a cell that makes no sense.
 [[nodiscard]] ServeWorkload read_serve(const Spec& workload);
 
 }  // namespace moeline

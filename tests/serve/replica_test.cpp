@@ -2,27 +2,35 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
-#include "experiments/serve/serve.hpp"
+#include "experiments/serve/cluster.hpp"
+#include "experiments/serve/measures.hpp"
 
 using namespace moeline;
 
 namespace {
 
 constexpr double kStepMs = 10;
-double constant(const StepLoad& /*load*/) { return kStepMs; }
+double constant(const StepLoad& /*busiest*/, const StepLoad& /*mean*/) { return kStepMs; }
 
 ServeWorkload workload(int requests) {
   ServeWorkload w;
   w.requests = requests;
-  w.input_len = 256;
-  w.output_len = 32;
+  w.input.mean = 256;
+  w.output.mean = 32;
   w.tokens = 256;
   return w;
 }
 
 const ReplicaShape kRoomy{.groups = 1, .kv_tokens = 1e9};
+
+ServeLog served(const ServeWorkload& w, const ReplicaShape& shape = kRoomy, int seed = 1) {
+  ServeDeployment deployment;
+  deployment.answers = {w.replicas, shape, constant};
+  return serve_requests(w, deployment, seed);
+}
 
 double mean(const std::vector<ServedRequest>& requests, double (*value)(const ServedRequest&)) {
   double sum = 0;
@@ -48,20 +56,40 @@ double most_kept(const ServeLog& log, int group) {
 
 TEST_CASE("prompts alone, one in a step, wait as in M/D/1") {
   ServeWorkload w = workload(200'000);
-  w.output_len = 1;
+  w.output.mean = 1;
   for (const double busy : {0.3, 0.7, 0.9}) {
     w.rate = busy / kStepMs * 1e3;
-    const ServeLog log = serve_requests(w, kRoomy, constant, 1);
+    const ServeLog log = served(w);
     const double waits = mean(log.requests, [](const ServedRequest& r) { return r.ttft_ms() - kStepMs; });
     CHECK(waits == doctest::Approx(busy * kStepMs / (2 * (1 - busy))).epsilon(busy > 0.8 ? 0.06 : 0.02));
   }
 }
 
+TEST_CASE("answers of exponential length in k slots wait as in M/M/k") {
+  constexpr int kSlots = 4;
+  constexpr double kMeanSteps = 200, kBusy = 0.8;
+  Random random(5);
+  ServeWorkload w = workload(100'000);
+  for (int i = 0; i < 20'000; ++i) {
+    const double steps = std::ceil(-kMeanSteps * std::log1p(-random.uniform()));
+    w.trace.push_back({0, {.input_len = 1, .output_len = static_cast<int>(steps)}});
+  }
+  w.batch_size = kSlots;
+  w.rate = kBusy * kSlots / (kMeanSteps * kStepMs) * 1e3;
+  const ServeLog log = served(w);
+  double tail = std::pow(kSlots * kBusy, kSlots), sum = 1;  // Erlang C
+  for (int i = 1; i < kSlots; ++i) sum += std::pow(kSlots * kBusy, i) / std::tgamma(i + 1);
+  tail /= std::tgamma(kSlots + 1) * (1 - kBusy);
+  const double wait = tail / (sum + tail) * kMeanSteps * kStepMs / (kSlots * (1 - kBusy));
+  const double waited = mean(log.requests, [](const ServedRequest& r) { return r.begin_ms - r.arrival_ms; });
+  CHECK(waited == doctest::Approx(wait).epsilon(0.05));
+}
+
 TEST_CASE("a closed loop of one: its prompt's steps, then one for each token") {
   ServeWorkload w = workload(20);
   w.concurrency = 1;
-  w.input_len = 1000;  // four steps
-  const ServeLog log = serve_requests(w, kRoomy, constant, 1);
+  w.input.mean = 1000;  // four steps
+  const ServeLog log = served(w);
   REQUIRE(log.requests.size() == 20);
   for (const ServedRequest& each : log.requests) {
     CHECK(each.begin_ms == each.arrival_ms);
@@ -77,15 +105,15 @@ TEST_CASE("every token of every request is computed once, within the tokens of a
     w.order = order;
     w.concurrency = 24;
     w.cached_len = 100;
-    w.input_len_spread = 150;
-    w.output_len_spread = 20;
-    const ServeLog log = serve_requests(w, kRoomy, constant, 3);
+    w.input.spread = 150;
+    w.output.spread = 20;
+    const ServeLog log = served(w, kRoomy, 3);
     std::int64_t prompts = 0, answers = 0, wanted_prompts = 0, wanted_answers = 0;
     for (const ServedStep& step : log.steps) {
-      prompts += step.load.prompts;
-      answers += step.load.answers;
-      CHECK(step.load.prompts + step.load.answers <= w.tokens);
-      CHECK((order == PromptOrder::mixed || step.load.prompts == 0 || step.load.answers == 0));
+      prompts += std::lround(step.busiest.prompts);
+      answers += std::lround(step.busiest.answers);
+      CHECK(step.busiest.prompts + step.busiest.answers <= w.tokens);
+      CHECK((order == PromptOrder::mixed || step.busiest.prompts == 0 || step.busiest.answers == 0));
     }
     for (const ServedRequest& each : log.requests) {
       wanted_prompts += each.new_tokens();
@@ -103,9 +131,9 @@ TEST_CASE("every token of every request is computed once, within the tokens of a
 TEST_CASE("requests wait for room in the cache and for a slot, and share groups evenly") {
   ServeWorkload w = workload(400);
   w.concurrency = 64;
-  w.output_len_spread = 10;
+  w.output.spread = 10;
   const ReplicaShape small{.groups = 2, .kv_tokens = 2000};
-  const ServeLog log = serve_requests(w, small, constant, 1);
+  const ServeLog log = served(w, small);
   for (const int group : {0, 1}) {
     CHECK(most_kept(log, group) <= 2000);
     CHECK(most_kept(log, group) > 1700);
@@ -114,19 +142,18 @@ TEST_CASE("requests wait for room in the cache and for a slot, and share groups 
     CHECK(served == doctest::Approx(200).epsilon(0.1));
   }
   w.batch_size = 3;
-  for (const ServedStep& step : serve_requests(w, small, constant, 1).steps) CHECK(step.load.answers <= 3);
-  w.input_len = 3000;
-  CHECK_THROWS_WITH((void)serve_requests(w, small, constant, 1),
-                    doctest::Contains("does not fit: the KV cache holds 2000"));
+  for (const ServedStep& step : served(w, small).steps) CHECK(step.busiest.answers <= 3);
+  w.input.mean = 3000;
+  CHECK_THROWS_WITH((void)served(w, small), doctest::Contains("does not fit: the KV cache holds 2000"));
 }
 
 TEST_CASE("lengths have the mean and the spread that were asked for, and arrivals the rate") {
   ServeWorkload w = workload(100'000);
   w.rate = 1000;
   w.tokens = 1 << 20;
-  w.output_len = 100;
-  w.output_len_spread = 40;
-  const ServeLog log = serve_requests(w, kRoomy, constant, 7);
+  w.output.mean = 100;
+  w.output.spread = 40;
+  const ServeLog log = served(w, kRoomy, 7);
   const double output = mean(log.requests, [](const ServedRequest& r) { return double{1} * r.output_len; });
   const double square =
       mean(log.requests, [](const ServedRequest& r) { return double{1} * r.output_len * r.output_len; });

@@ -27,9 +27,9 @@ TEST_CASE("tokens of a closed loop come as fast as steps of so many requests do"
   const ServeResult r = served({"workload.requests=600", "workload.input_len=64"});  // hardly any prompts
   const Setup step =
       read_setup(Spec::parse("step.yaml", kHead + "workload: {phase: decode, batch_size: 64, kv_len: 192}\n"));
-  CHECK(r.steady.tpot_ms.p50 == doctest::Approx(to_us(run_scenario(step).metrics.span) / 1e3).epsilon(0.25));
-  CHECK(r.steady.tpot_ms.p50 >= to_us(run_scenario(step).metrics.span) / 1e3);
-  CHECK(r.mean_running + r.mean_waiting == doctest::Approx(64).epsilon(1e-6));
+  CHECK(r.measures.steady.tpot_ms.p50 == doctest::Approx(to_us(run_scenario(step).metrics.span) / 1e3).epsilon(0.25));
+  CHECK(r.measures.steady.tpot_ms.p50 >= to_us(run_scenario(step).metrics.span) / 1e3);
+  CHECK(r.measures.mean_running + r.measures.mean_waiting == doctest::Approx(64).epsilon(1e-6));
 }
 
 TEST_CASE("Little's law: as many requests are there as come in the time that one stays") {
@@ -41,8 +41,8 @@ TEST_CASE("Little's law: as many requests are there as come in the time that one
     for (const ServedRequest& each : r.log.requests) first_end = std::min(first_end, each.end_ms);
     const double last = r.log.requests.back().arrival_ms;
     for (const ServedRequest& each : r.log.requests) arrivals += each.arrival_ms >= first_end ? 1 : 0;
-    in_system = arrivals / (last - first_end) * r.steady.total_ms.mean;
-    CHECK(r.mean_running + r.mean_waiting == doctest::Approx(in_system).epsilon(0.005));
+    in_system = arrivals / (last - first_end) * r.measures.steady.total_ms.mean;
+    CHECK(r.measures.mean_running + r.measures.mean_waiting == doctest::Approx(in_system).epsilon(0.005));
   }
 }
 
@@ -50,24 +50,24 @@ TEST_CASE("steps between those that are simulated are within a few per cent of w
   for (const char* prompts : {"workload.prompts=mixed", "workload.prompts=first"}) {
     const ServeResult r =
         served({prompts, "workload.input_len_spread=700", "workload.tokens=2048", "workload.requests=1500"});
-    CHECK(r.interpolation_error > 0);
-    CHECK(r.interpolation_error < 0.05);
-    CHECK(r.simulated_steps < r.log.steps.size() / 4);
+    CHECK(r.answers.steps_error > 0);
+    CHECK(r.answers.steps_error < 0.05);
+    CHECK(r.answers.simulated_steps < r.log.steps.size() / 4);
   }
 }
 
 TEST_CASE("more at a time: more tokens a second, and each later, the first wave waits longest") {
   const ServeResult few = served({"workload.concurrency=8", "workload.requests=100"}), many = served();
-  CHECK(many.output_tokens_per_s > 2 * few.output_tokens_per_s);
-  CHECK(many.steady.tpot_ms.mean > few.steady.tpot_ms.mean);
-  CHECK(many.first.ttft_ms.mean > 2 * many.steady.ttft_ms.mean);
-  CHECK(many.first.requests == 64);
+  CHECK(many.measures.output_tokens_per_s > 2 * few.measures.output_tokens_per_s);
+  CHECK(many.measures.steady.tpot_ms.mean > few.measures.steady.tpot_ms.mean);
+  CHECK(many.measures.first.ttft_ms.mean > 2 * many.measures.steady.ttft_ms.mean);
+  CHECK(many.measures.first.requests == 64);
 }
 
 TEST_CASE("prompts first: an answer waits for whole prompts, and a prompt for no answers") {
   const ServeResult mixed = served(), first = served({"workload.prompts=first"});
-  CHECK(first.steady.ttft_ms.p50 < 4 * mixed.steady.ttft_ms.p50);
-  CHECK(first.steady.tpot_ms.mean != mixed.steady.tpot_ms.mean);
+  CHECK(first.measures.steady.ttft_ms.p50 < 4 * mixed.measures.steady.ttft_ms.p50);
+  CHECK(first.measures.steady.tpot_ms.mean != mixed.measures.steady.tpot_ms.mean);
 }
 
 TEST_CASE("requests are told as a table, as JSON and one by one, the same each time") {
@@ -99,7 +99,7 @@ TEST_CASE("what is wrong with a workload of requests is refused at its line") {
   refused("input_len: 1024", "input_len: 2000000", "does not fit: the KV cache holds");
   refused("phase: serve", "phase: served", "did you mean 'serve'?");
   refused("schedule: sequential", "schedule: decode-two-batch",
-          "decode-two-batch is not for every step of requests: prompts, answers, both; there is: sequential");
+          "decode-two-batch is not for every step of these requests (prefill, decode, mixed); there is: sequential");
   const std::string file = folder.write("serve.yaml", kServed);
   check_wrong_usage({"simulate", file, "--html", "page.html"}, "--html: is of a step, and the workload is requests");
 }

@@ -7,23 +7,40 @@
 namespace moeline {
 namespace {
 
+std::string length(const Length& of) {
+  if (of.most > 0) return fmt::format("{} to {}", of.least, of.most);
+  return of.spread > 0 ? fmt::format("{} +- {:.0f}", of.mean, of.spread) : fmt::format("{}", of.mean);
+}
+
 std::string traffic(const ServeWorkload& w) {
-  const std::string come =
-      w.concurrency > 0 ? fmt::format("{} at a time", w.concurrency) : fmt::format("{} per second", w.rate);
-  const std::string cached = w.cached_len > 0 ? fmt::format(" ({} cached)", w.cached_len) : "";
-  const auto length = [](int mean, double spread) {
-    return spread > 0 ? fmt::format("{} +- {:.0f}", mean, spread) : fmt::format("{}", mean);
-  };
-  return fmt::format("{} requests, {}, of {}{} + {} tokens", w.requests, come, length(w.input_len, w.input_len_spread),
-                     cached, length(w.output_len, w.output_len_spread));
+  const std::string come = w.concurrency > 0 ? fmt::format("{} at a time", w.concurrency)
+                           : w.rate > 0      ? fmt::format("{} per second", w.rate)
+                                             : "as in the trace";
+  std::string lengths = fmt::format("of {} requests in a trace", w.trace.size());
+  if (w.trace.empty()) {
+    const std::string cached = w.cached_len > 0 ? fmt::format(" ({} cached)", w.cached_len)
+                               : w.prefixes.count > 0
+                                   ? fmt::format(" ({} of {} prefixes)", w.prefixes.len, w.prefixes.count)
+                                   : "";
+    lengths = fmt::format("of {}{} + {} tokens", length(w.input), cached, length(w.output));
+  }
+  return fmt::format("{} requests, {}, {}", w.requests, come, lengths);
+}
+
+std::string pool(const ServePool& p, const char* what) {
+  const Scenario& s = p.setup.scenario;
+  return fmt::format("{} of {} {} ({}, {}), {} attention group{}: {}\n",
+                     p.replicas > 1 ? fmt::format("{} replicas", p.replicas) : "one replica", s.parallelism.world(),
+                     s.hardware, s.kernels, s.schedule, p.shape.groups, p.shape.groups > 1 ? "s each" : "", what);
 }
 
 std::string title(const ServeResult& r) {
-  const Scenario& s = r.setup.scenario;
-  return fmt::format("{} on {} {} ({}), {} attention group{}\n{}; prompts {} within {} tokens a step\n\n", s.model,
-                     s.parallelism.world(), s.hardware, s.kernels, r.shape.groups, r.shape.groups > 1 ? "s" : "",
-                     traffic(r.workload), r.workload.order == PromptOrder::mixed ? "beside answers" : "first",
-                     r.workload.tokens);
+  const ServeWorkload& w = r.workload;
+  const char* how = w.order == PromptOrder::mixed ? "prompts beside answers" : "prompts first";
+  std::string text = fmt::format("{}: {}\n", r.answers.setup.scenario.model, traffic(w));
+  text += pool(r.answers, r.prompts ? "answers" : how);
+  if (r.prompts) text += pool(*r.prompts, "prompts");
+  return text + "\n";
 }
 
 std::string row(const char* what, const Quantiles& q, double scale) {
@@ -53,46 +70,98 @@ void add(Json& json, const char* key, const RequestTimes& times) {
   json.close();
 }
 
+std::string where(const WhereTimeWent& w) {
+  std::string text = "where a request's time goes, ms on average\n";
+  const std::pair<const char*, double> parts[] = {{"queue", w.queue},
+                                                  {"prefill", w.prefill},
+                                                  {"transfer of its cache", w.transfer},
+                                                  {"decoding", w.decode},
+                                                  {"longer for others' prompts", w.beside},
+                                                  {"without its cache", w.stalled}};
+  for (const auto& [what, ms] : parts) {
+    if (ms > 0) text += fmt::format("  {:<26} {:>9.1f}\n", what, ms);
+  }
+  return text + "\n";
+}
+
+std::string kinds(const ServePool& p) {
+  return fmt::format("{} kinds simulated, and between them interpolated within {:.1f} %\n", p.simulated_steps,
+                     100 * p.steps_error);
+}
+
+void add(Json& json, const char* key, const ServePool& p) {
+  const Scenario& s = p.setup.scenario;
+  json.open(key).add("hardware", s.hardware).add("kernels", s.kernels).add("schedule", s.schedule);
+  json.add("replicas", p.replicas).add("gpus", p.gpus(), 0).add("attention_groups", p.shape.groups);
+  json.add("kv_tokens_per_group", p.shape.kv_tokens, 0).add("simulated_steps", p.simulated_steps);
+  json.add("interpolation_error", p.steps_error, 6).close();
+}
+
+void add(Json& json, const char* key, const Length& of) {
+  json.open(key).add("mean", of.mean).add("spread", of.spread);
+  if (of.most > 0) json.add("least", of.least).add("most", of.most);
+  json.close();
+}
+
+void add(Json& json, const ServeWorkload& w) {
+  json.open("workload").add("concurrency", w.concurrency).add("rate", w.rate).add("requests", w.requests);
+  if (w.trace.empty()) {
+    add(json, "input_len", w.input);
+    add(json, "output_len", w.output);
+  }
+  json.add("cached_len", w.cached_len).add("traced_requests", w.trace.size()).add("tokens", w.tokens);
+  json.add("query_len", w.query_len).close();
+}
+
 }  // namespace
 
 std::string serve_table(const ServeResult& r) {
-  std::string text = title(r) + rows("in the steady state", r.steady);
-  if (r.first.requests > 0) text += rows("all at once at first", r.first);
-  text += fmt::format("{:<26} {:>11.1f}\n", "output tokens/s per GPU", r.output_tokens_per_s);
-  text += fmt::format("{:<26} {:>11.1f}   cached ones left out\n", "all tokens/s per GPU", r.total_tokens_per_s);
-  text += fmt::format("{:<26} {:>11.1f}   of requests, {:.1f} wait\n", "running on average", r.mean_running,
-                      r.mean_waiting);
-  text += fmt::format("{:<26} {:>11.1f}   % of the time\n", "steps with prompts", 100 * r.prompt_share);
-  text += fmt::format("\n{} steps in {:.1f} s; {} kinds simulated, and between them interpolated within {:.1f} %\n",
-                      r.log.steps.size(), r.log.end_ms / 1e3, r.simulated_steps, 100 * r.interpolation_error);
-  return text;
+  const ServeMeasures& m = r.measures;
+  std::string text = title(r) + rows("in the steady state", m.steady);
+  if (m.first.requests > 0) text += rows("all at once at first", m.first);
+  text += where(m.where);
+  const auto line = [](const char* what, double value, const std::string& unit) {
+    return fmt::format("{:<26} {:>11.1f}   {}\n", what, value, unit);
+  };
+  text += line("output tokens/s per GPU", m.output_tokens_per_s / r.gpus(), fmt::format("of {} GPUs", r.gpus()));
+  text += line("all tokens/s per GPU", m.total_tokens_per_s / r.gpus(), "cached ones left out");
+  text += line("running on average", m.mean_running, fmt::format("of requests, {:.1f} wait", m.mean_waiting));
+  text += line("steps with prompts", 100 * m.prompt_share, "% of the steps' time");
+  if (m.cached_share > 0) text += line("cached", 100 * m.cached_share, "% of the prompts' tokens");
+  if (m.restarts > 0) text += line("restarts", m.restarts, "of requests that lost their cache to others");
+  text += fmt::format("\n{} steps in {:.1f} s; ", r.log.steps.size(), r.log.end_ms / 1e3);
+  return text + kinds(r.answers) + (r.prompts ? fmt::format("of prompts {}", kinds(*r.prompts)) : "");
 }
 
 std::string serve_json(const ServeResult& r) {
-  const ServeWorkload& w = r.workload;
-  const Scenario& s = r.setup.scenario;
+  const ServeMeasures& m = r.measures;
   Json json;
-  json.open().add("schema_version", 1).add("model", s.model).add("hardware", s.hardware).add("kernels", s.kernels);
-  json.add("gpus", static_cast<std::int64_t>(s.parallelism.world())).add("attention_groups", r.shape.groups);
-  json.add("kv_tokens_per_group", r.shape.kv_tokens, 0);
-  json.open("workload").add("concurrency", w.concurrency).add("rate", w.rate).add("requests", w.requests);
-  json.add("input_len", w.input_len).add("cached_len", w.cached_len).add("output_len", w.output_len);
-  json.add("input_len_spread", w.input_len_spread).add("output_len_spread", w.output_len_spread);
-  json.add("tokens", w.tokens).add("prompts", w.order == PromptOrder::mixed ? "mixed" : "first").close();
-  add(json, "steady", r.steady);
-  if (r.first.requests > 0) add(json, "first", r.first);
-  json.add("output_tokens_per_s_per_gpu", r.output_tokens_per_s).add("tokens_per_s_per_gpu", r.total_tokens_per_s);
-  json.add("mean_running", r.mean_running).add("mean_waiting", r.mean_waiting).add("prompt_share", r.prompt_share, 6);
-  json.add("steps", r.log.steps.size()).add("simulated_steps", r.simulated_steps);
-  json.add("interpolation_error", r.interpolation_error, 6).add("end_ms", r.log.end_ms).close();
+  json.open().add("schema_version", 1).add("model", r.answers.setup.scenario.model).add("gpus", r.gpus(), 0);
+  add(json, r.workload);
+  add(json, "answers", r.answers);
+  if (r.prompts) add(json, "prompts", *r.prompts);
+  add(json, "steady", m.steady);
+  if (m.first.requests > 0) add(json, "first", m.first);
+  json.open("where_ms").add("queue", m.where.queue).add("prefill", m.where.prefill);
+  json.add("transfer", m.where.transfer).add("stalled", m.where.stalled).add("beside", m.where.beside);
+  json.add("decode", m.where.decode).close();
+  json.add("output_tokens_per_s_per_gpu", m.output_tokens_per_s / r.gpus());
+  json.add("tokens_per_s_per_gpu", m.total_tokens_per_s / r.gpus());
+  json.add("mean_running", m.mean_running).add("mean_waiting", m.mean_waiting).add("prompt_share", m.prompt_share, 6);
+  json.add("cached_share", m.cached_share, 6).add("restarts", m.restarts);
+  json.add("steps", r.log.steps.size()).add("end_ms", r.log.end_ms).close();
   return json.text();
 }
 
 std::string serve_csv(const ServeResult& r) {
-  std::string text = "arrival_ms,begin_ms,first_token_ms,end_ms,group,input_len,cached_len,output_len\n";
+  std::string text =
+      "arrival_ms,begin_ms,first_token_ms,end_ms,replica,group,input_len,cached_len,output_len,transfer_ms,stalled_ms,"
+      "beside_ms,restarts\n";
   for (const ServedRequest& each : r.log.requests) {
-    text += fmt::format("{:.6f},{:.6f},{:.6f},{:.6f},{},{},{},{}\n", each.arrival_ms, each.begin_ms,
-                        each.first_token_ms, each.end_ms, each.group, each.input_len, each.cached_len, each.output_len);
+    text +=
+        fmt::format("{:.6f},{:.6f},{:.6f},{:.6f},{},{},{},{},{},{:.6f},{:.6f},{:.6f},{}\n", each.arrival_ms,
+                    each.begin_ms, each.first_token_ms, each.end_ms, each.replica, each.group, each.input_len,
+                    each.cached_len, each.output_len, each.transfer_ms, each.stalled_ms, each.beside_ms, each.restarts);
   }
   return text;
 }

@@ -1,0 +1,28 @@
+// Replicas behind a router, event by event.
+#pragma once
+
+#include <functional>
+#include <optional>
+
+#include "experiments/serve/replica.hpp"
+
+namespace moeline {
+
+/// Replicas that are alike.
+struct ReplicaPool {
+  int replicas = 1;
+  ReplicaShape shape;
+  StepMs step_ms;
+};
+
+struct ServeDeployment {
+  ReplicaPool answers;                   ///< that compute prompts as well, unless others do
+  std::optional<ReplicaPool> prompts{};  ///< these
+  /// Of the cache of so many tokens, from one of them to the others.
+  std::function<double(double tokens)> transfer_ms{};
+};
+
+/// `seed`: of arrivals, lengths, prefixes and accepted drafts. Throws SpecError where a request does not fit.
+[[nodiscard]] ServeLog serve_requests(const ServeWorkload& workload, const ServeDeployment& deployment, int seed);
+
+}  // namespace moeline

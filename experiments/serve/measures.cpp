@@ -1,0 +1,124 @@
+#include "experiments/serve/measures.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+namespace moeline {
+namespace {
+
+RequestTimes times_of(const std::vector<ServedRequest>& requests) {
+  std::vector<double> queue, ttft, tpot, total;
+  for (const ServedRequest& each : requests) {
+    queue.push_back(each.begin_ms - each.arrival_ms);
+    ttft.push_back(each.ttft_ms());
+    if (each.output_len > 1) tpot.push_back((each.end_ms - each.first_token_ms) / (each.output_len - 1));
+    total.push_back(each.end_ms - each.arrival_ms);
+  }
+  return {requests.size(), quantiles_of(queue), quantiles_of(ttft), quantiles_of(tpot), quantiles_of(total)};
+}
+
+WhereTimeWent where_of(const std::vector<ServedRequest>& requests) {
+  WhereTimeWent sum;
+  for (const ServedRequest& each : requests) {
+    sum.queue += each.begin_ms - each.arrival_ms;
+    sum.prefill += each.first_token_ms - each.begin_ms;
+    sum.transfer += each.transfer_ms;
+    sum.stalled += each.stalled_ms;
+    sum.beside += each.beside_ms;
+    sum.decode += each.end_ms - each.first_token_ms - each.transfer_ms - each.stalled_ms - each.beside_ms;
+  }
+  for (double* each : {&sum.queue, &sum.prefill, &sum.transfer, &sum.stalled, &sum.beside, &sum.decode}) {
+    *each /= static_cast<double>(std::max<std::size_t>(1, requests.size()));
+  }
+  return sum;
+}
+
+// From the first end to the last arrival: neither does the system fill, nor does it drain.
+struct Window {
+  double begin_ms = 0, end_ms = 0;
+  [[nodiscard]] bool has(double at_ms) const { return at_ms >= begin_ms && at_ms <= end_ms; }
+};
+
+Window steady_window(const ServeLog& log) {
+  double first_end = log.end_ms;
+  for (const ServedRequest& each : log.requests) first_end = std::min(first_end, each.end_ms);
+  const double last_arrival = log.requests.back().arrival_ms;
+  return last_arrival > first_end ? Window{first_end, last_arrival} : Window{0, log.end_ms};
+}
+
+std::vector<ServedRequest> that_arrive(const ServeLog& log, const Window& window) {
+  std::vector<ServedRequest> requests;
+  std::copy_if(log.requests.begin(), log.requests.end(), std::back_inserter(requests),
+               [&](const ServedRequest& each) { return window.has(each.arrival_ms); });
+  return requests;
+}
+
+// Of a stay from one instant to another, what lies in the window, in ms.
+double within(double from, double to, const Window& window) {
+  return std::max(0.0, std::min(to, window.end_ms) - std::max(from, window.begin_ms));
+}
+
+void add_rates(const ServeLog& log, const Window& window, ServeMeasures& m) {
+  const double length = window.end_ms - window.begin_ms;
+  double waiting = 0, running = 0, answers = 0, prompt_tokens = 0;
+  for (const ServedRequest& each : log.requests) {
+    waiting += within(each.arrival_ms, each.begin_ms, window);
+    running += within(each.begin_ms, each.end_ms, window);
+    const double decode_ms = each.end_ms - each.first_token_ms;
+    const double decoded = decode_ms > 0 ? within(each.first_token_ms, each.end_ms, window) / decode_ms : 0;
+    answers += decoded * (each.output_len - 1) + (window.has(each.first_token_ms) ? 1 : 0);
+    const double prefill_ms = each.first_token_ms - each.begin_ms;
+    prompt_tokens += within(each.begin_ms, each.first_token_ms, window) / prefill_ms * each.new_tokens();
+  }
+  m.mean_waiting = waiting / length;
+  m.mean_running = running / length;
+  m.output_tokens_per_s = answers / length * 1e3;
+  m.total_tokens_per_s = (answers + prompt_tokens) / length * 1e3;
+}
+
+double prompt_share(const ServeLog& log, const Window& window) {
+  double prompts = 0, all = 0;
+  for (const ServedStep& step : log.steps) {
+    const double ms = within(step.start_ms, step.start_ms + step.ms, window);
+    all += ms;
+    prompts += step.busiest.prompts > 0 ? ms : 0;
+  }
+  return all > 0 ? prompts / all : 0;
+}
+
+}  // namespace
+
+Quantiles quantiles_of(std::vector<double> values) {
+  if (values.empty()) return {};
+  std::sort(values.begin(), values.end());
+  // The least value that so large a share of all does not exceed.
+  const auto at = [&](double share) {
+    const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
+    return values[std::max<std::size_t>(rank, 1) - 1];
+  };
+  const double sum = std::accumulate(values.begin(), values.end(), 0.0);
+  return {at(0.5), at(0.9), at(0.99), sum / static_cast<double>(values.size())};
+}
+
+ServeMeasures measure(const ServeLog& log, const ServeWorkload& workload) {
+  ServeMeasures m;
+  const Window window = steady_window(log);
+  const std::vector<ServedRequest> steady = that_arrive(log, window);
+  m.steady = times_of(steady);
+  m.where = where_of(steady);
+  const auto together = static_cast<std::ptrdiff_t>(std::min(workload.concurrency, workload.requests));
+  if (together > 0) m.first = times_of({log.requests.begin(), log.requests.begin() + together});
+  add_rates(log, window, m);
+  m.prompt_share = prompt_share(log, window);
+  double cached = 0, prompts = 0;
+  for (const ServedRequest& each : log.requests) {
+    cached += each.cached_len;
+    prompts += each.input_len;
+    m.restarts += each.restarts;
+  }
+  m.cached_share = cached / prompts;
+  return m;
+}
+
+}  // namespace moeline

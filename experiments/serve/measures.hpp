@@ -1,0 +1,45 @@
+// What requests waited for, and what their replicas got done: numbers of a log.
+#pragma once
+
+#include <vector>
+
+#include "experiments/serve/serve_log.hpp"
+#include "experiments/serve/traffic.hpp"
+
+namespace moeline {
+
+/// Of some requests.
+struct Quantiles {
+  double p50 = 0, p90 = 0, p99 = 0, mean = 0;
+};
+[[nodiscard]] Quantiles quantiles_of(std::vector<double> values);
+
+struct RequestTimes {
+  std::size_t requests = 0;
+  Quantiles queue_ms, ttft_ms, tpot_ms, total_ms;  ///< queue: before its first step; TPOT where answers have two tokens
+};
+
+/// Means over requests, in ms: what their time consists of.
+struct WhereTimeWent {
+  double queue = 0;     ///< before its first step
+  double prefill = 0;   ///< from there to its first token
+  double transfer = 0;  ///< of its cache to where it decodes, the wait for room included
+  double stalled = 0;   ///< without its cache, which others took
+  double beside = 0;    ///< decoding, by which steps were longer for the prompts of others
+  double decode = 0;    ///< the rest
+};
+
+struct ServeMeasures {
+  RequestTimes first;   ///< of a closed loop, those that all come at once
+  RequestTimes steady;  ///< those that come once others have ended, and before the last have come; else all
+  WhereTimeWent where;  ///< of these
+  double output_tokens_per_s = 0, total_tokens_per_s = 0;  ///< of all GPUs, in that time; all: cached tokens left out
+  double mean_waiting = 0, mean_running = 0;               ///< requests
+  double prompt_share = 0;                                 ///< of the steps' time, steps in which prompts are computed
+  double cached_share = 0;                                 ///< of the prompts' tokens
+  int restarts = 0;                                        ///< times that a request lost its cache
+};
+
+[[nodiscard]] ServeMeasures measure(const ServeLog& log, const ServeWorkload& workload);
+
+}  // namespace moeline

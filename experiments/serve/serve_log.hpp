@@ -1,0 +1,46 @@
+// What happened to requests, and in which steps.
+#pragma once
+
+#include <vector>
+
+namespace moeline {
+
+/// What an attention group has in a step; all groups of a replica take the step together.
+struct StepLoad {
+  double answers = 0;  ///< requests that get a token
+  double keys = 0;     ///< of these, tokens in the KV cache, on average
+  double prompts = 0;  ///< tokens of prompts that are computed
+  double seen = 0;     ///< keys that such a token's last one sees, on average over the tokens
+  double moved = 0;    ///< tokens whose caches come in from, or go out to, other replicas
+};
+
+struct ServedRequest {
+  double arrival_ms = 0, begin_ms = 0, first_token_ms = 0, end_ms = 0;  ///< begin: of its first step
+  double transfer_ms = 0;      ///< of its cache, from where its prompt was computed: wait for room, and way
+  double stalled_ms = 0;       ///< after it lost its cache, until it decoded again
+  double beside_ms = 0;        ///< by which steps in which it decoded, or might have, were longer for others' prompts
+  int replica = 0, group = 0;  ///< where it got its answer
+  int input_len = 0, cached_len = 0, output_len = 0;  ///< tokens
+  int prefix = -1, prefix_len = 0;                    ///< as it was asked for
+  int restarts = 0;                                   ///< times that it lost its cache
+
+  [[nodiscard]] double ttft_ms() const { return first_token_ms - arrival_ms; }
+  [[nodiscard]] int new_tokens() const { return input_len - cached_len; }
+  [[nodiscard]] double kv_tokens() const { return double{1} * input_len + output_len; }
+};
+
+struct ServedStep {
+  double start_ms = 0, ms = 0;
+  StepLoad busiest{};  ///< of each the most that a group has
+  StepLoad mean{};     ///< over the groups
+  int waiting = 0;     ///< requests of which no step has begun
+  int replica = 0;     ///< those that prefill alone come after the others
+};
+
+struct ServeLog {
+  std::vector<ServedRequest> requests;  ///< by arrival
+  std::vector<ServedStep> steps;        ///< by start
+  double end_ms = 0;
+};
+
+}  // namespace moeline
