@@ -78,7 +78,7 @@ class Cluster {
     request.prefix = asked.prefix;
     request.prefix_len = asked.prefix_len;
     const Router::Place place = router_->pick(asked.prefix);
-    place.replica->wait(place.group, log_.requests.size() - 1);
+    place.replica->wait(place.group, log_.requests.size() - 1, now_ms_);
     touch(*place.replica);
   }
 
@@ -88,7 +88,6 @@ class Cluster {
       for (const std::size_t request : replica.admit()) move(replica, request);
     }
     if (replica.in_step()) return;
-    if (!only_answers(replica)) replica.admit();
     if (replica.begin(now_ms_, pool_of(replica).step_ms)) push(replica.step_end_ms(), &replica, 0);
   }
 
@@ -119,6 +118,7 @@ class Cluster {
   void arrive(std::size_t number) {
     ServedRequest& request = log_.requests[number];
     request.transfer_ms = now_ms_ - request.first_token_ms;
+    request.first_token_ms = now_ms_;  // it is told by who tells the others
     const Router::Place from = computed_.extract(number).mapped();
     from.replica->cache_left(number, from.group);
     touch(*from.replica);
@@ -133,7 +133,7 @@ class Cluster {
     for (const std::size_t number : finished.computed) {
       computed_[number] = {&replica, log_.requests[number].group};
       const Router::Place place = decoders_->pick(-1);
-      place.replica->wait(place.group, number);
+      place.replica->wait(place.group, number, now_ms_);
       touch(*place.replica);
     }
     done_ += finished.ended.size();

@@ -22,8 +22,8 @@ struct RequestTimes {
 /// Means over requests, in ms: what their time consists of.
 struct WhereTimeWent {
   double queue = 0;     ///< before its first step
-  double prefill = 0;   ///< from there to its first token
-  double transfer = 0;  ///< of its cache to where it decodes, the wait for room included
+  double prefill = 0;   ///< from there to the end of its prompt
+  double transfer = 0;  ///< of its cache to where it decodes and its first token is told, the wait for room included
   double stalled = 0;   ///< without its cache, which others took
   double beside = 0;    ///< decoding, by which steps were longer for the prompts of others
   double decode = 0;    ///< the rest

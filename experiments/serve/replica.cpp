@@ -54,8 +54,8 @@ Replica::Replica(const ServeWorkload& workload, const ReplicaShape& shape, Reque
       acceptance_(static_cast<std::uint64_t>(seed), 16 + static_cast<std::uint64_t>(number)),
       groups_(static_cast<std::size_t>(shape.groups)) {}
 
-void Replica::wait(int group, std::size_t request) {
-  groups_[static_cast<std::size_t>(group)].waiting.push_back({request, 0});
+void Replica::wait(int group, std::size_t request, double now_ms) {
+  groups_[static_cast<std::size_t>(group)].waiting.push_back({request, 0, now_ms});
   ServedRequest& asked = of(request);
   asked.replica = number_;
   asked.group = group;
@@ -66,7 +66,7 @@ void Replica::wait(int group, std::size_t request) {
 }
 
 bool Replica::has_slot(const Group& group) const {
-  return w_.batch_size == 0 || group.running() < static_cast<std::size_t>(w_.batch_size);
+  return w_.batch_size == 0 || group.running() + group.leaving.size() < static_cast<std::size_t>(w_.batch_size);
 }
 
 // What an admitted request keeps of the cache.
@@ -115,6 +115,26 @@ std::vector<std::size_t> Replica::admit() {
   return admitted;
 }
 
+void Replica::admit_until(double ms) {
+  for (Group& group : groups_) {
+    while (!group.waiting.empty() && group.waiting.front().since_ms <= ms && has_slot(group)) {
+      if (!admit_first(group)) break;
+    }
+  }
+}
+
+// A step that is made up while the one before runs has those that came before that one began; where nothing runs, all.
+void Replica::compose(double now_ms) {
+  const auto runs = [](const Group& group) { return group.running() > 0; };
+  const bool follows = w_.overlapped && now_ms == step_end_ms();
+  if (follows) admit_until(std::nextafter(step_.start_ms, 0));
+  if (follows && std::any_of(groups_.begin(), groups_.end(), runs)) return;
+  for (Group& group : groups_) {
+    for (const std::size_t request : std::exchange(group.leaving, {})) leave(group, request);
+  }
+  admit_until(now_ms);
+}
+
 void Replica::cache_came(std::size_t request) {
   Group& group = groups_[static_cast<std::size_t>(of(request).group)];
   group.coming.erase(request);
@@ -131,8 +151,8 @@ void Replica::cache_left(std::size_t request, int group) {
 StepLoad Replica::take_up(Group& group, bool prompts_alone) {
   StepLoad load;
   if (!prompts_alone && !group.answers.empty()) {
-    load.answers = static_cast<double>(group.answers.size());
-    load.keys = group.keys / load.answers;
+    load.keys = group.keys / static_cast<double>(group.answers.size());
+    load.answers = static_cast<double>(group.answers.size() + group.leaving.size());
   }
   load.moved = std::exchange(group.moved, 0);
   int left = w_.tokens - static_cast<int>(load.answers) * w_.query_len;
@@ -150,6 +170,7 @@ StepLoad Replica::take_up(Group& group, bool prompts_alone) {
 }
 
 bool Replica::begin(double now_ms, const StepMs& step_ms) {
+  if (part_ != RequestPart::answer) compose(now_ms);
   const bool has_prompts =
       std::any_of(groups_.begin(), groups_.end(), [](const Group& group) { return !group.prompts.empty(); });
   prompts_alone_ = w_.order == PromptOrder::first && has_prompts;
@@ -176,6 +197,7 @@ Replica::Finished Replica::finish() {
   Finished finished;
   in_step_ = false;
   for (Group& group : groups_) {
+    for (const std::size_t request : std::exchange(group.leaving, {})) leave(group, request);
     if (!prompts_alone_) decode(group, finished);
     finish_prompts(group, finished);
     while (group.kept + group.prefixes.tokens() > kv_tokens_) {
@@ -205,8 +227,12 @@ void Replica::decode(Group& group, Finished& finished) {
 }
 
 void Replica::end(Group& group, std::size_t request) {
-  ServedRequest& ended = of(request);
-  ended.end_ms = step_end_ms();
+  of(request).end_ms = step_end_ms();
+  w_.overlapped ? group.leaving.push_back(request) : leave(group, request);
+}
+
+void Replica::leave(Group& group, std::size_t request) {
+  const ServedRequest& ended = of(request);
   const bool shares = part_ != RequestPart::answer && ended.prefix >= 0;
   group.kept -= room_for(ended, ended.output_len, shares);
   if (shares) group.prefixes.leave(ended.prefix);
@@ -284,12 +310,12 @@ void Replica::drop_last(Group& group) {
   Waiting dropped;
   bool shares = true;
   if (of_prompts) {
-    dropped = {group.prompts.back().request, group.prompts.back().produced};
+    dropped = {group.prompts.back().request, group.prompts.back().produced, 0};
     shares = group.prompts.back().shares;
     group.prompts.pop_back();
   } else {
     const double got = answer->growth * static_cast<double>(group.decoded - answer->joined);
-    dropped = {answer->request, answer->produced + static_cast<int>(std::lround(got))};
+    dropped = {answer->request, answer->produced + static_cast<int>(std::lround(got)), 0};
     group.keys -= of(answer->request).input_len + answer->produced + got;
     group.growth -= answer->growth;
     group.kept -= answer->produced + got - dropped.produced;  // what is kept is what it has got

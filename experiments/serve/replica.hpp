@@ -38,9 +38,9 @@ class Replica {
           int seed);
 
   /// In this group from now on. Throws SpecError where it could never fit.
-  void wait(int group, std::size_t request);
-  /// Of those that wait, the first ones for which there is room. Where answers alone are: they wait for their caches,
-  /// which come from where their prompts were computed.
+  void wait(int group, std::size_t request, double now_ms);
+  /// Where answers alone are: of those that wait, the first ones for which there is room. They wait for their caches
+  /// now, which come from where their prompts were computed.
   std::vector<std::size_t> admit();
   /// The cache of an admitted request is there, or has gone.
   void cache_came(std::size_t request);
@@ -71,7 +71,8 @@ class Replica {
  private:
   struct Waiting {
     std::size_t request = 0;
-    int produced = 0;  ///< tokens of its answer that it has got
+    int produced = 0;     ///< tokens of its answer that it has got
+    double since_ms = 0;  ///< it is here
   };
   struct Prompt {
     std::size_t request = 0;
@@ -102,7 +103,8 @@ class Replica {
     double kept = 0;               ///< tokens that the cache keeps for requests, but for shared prefixes
     double moved = 0;
     PrefixCache prefixes;
-    std::vector<int> chunks;  ///< of the step: tokens of the first prompts
+    std::vector<int> chunks;           ///< of the step: tokens of the first prompts
+    std::vector<std::size_t> leaving;  ///< requests that have ended, and of which the next step does not know it yet
 
     [[nodiscard]] std::size_t running() const { return prompts.size() + answers.size() + coming.size(); }
     [[nodiscard]] std::size_t all() const { return waiting.size() + running(); }
@@ -112,12 +114,15 @@ class Replica {
   [[nodiscard]] bool has_slot(const Group& group) const;
   [[nodiscard]] double room_for(const ServedRequest& request, int produced, bool shares) const;
   bool admit_first(Group& group);
+  void admit_until(double ms);
+  void compose(double now_ms);
   StepLoad take_up(Group& group, bool prompts_alone);
   void finish_prompts(Group& group, Finished& finished);
   void decode(Group& group, Finished& finished);
   void share_prefix(Group& group, const Prompt& prompt);
   void join(Group& group, std::size_t request, int produced);
   void end(Group& group, std::size_t request);
+  void leave(Group& group, std::size_t request);
   [[nodiscard]] int steps_of(int tokens);
   void drop_last(Group& group);
 
@@ -129,6 +134,7 @@ class Replica {
   Random acceptance_;
   std::vector<Group> groups_;
   bool in_step_ = false, prompts_alone_ = false;
+  double composed_ms_ = 0;  ///< when the next step was made up, where that is while the one before runs
   ServedStep step_;
   double beside_ms_ = 0;  ///< by which steps so far were longer for answers because of prompts
 };

@@ -67,14 +67,6 @@ struct Steps {
   }
 };
 
-// At the peak of the links, each GPU its own part.
-double transfer_ms(double tokens, const Steps& from, const Steps& to) {
-  const auto one = [&](const Steps& side) {
-    return tokens * side.grid.bytes_of_token() / (side.pool.setup.machine.facts.nic_GBps * 1e6);
-  };
-  return std::max(one(from), one(to));
-}
-
 }  // namespace
 
 bool serves(const Spec& scenario, const std::vector<std::string>& assignments) {
@@ -97,7 +89,7 @@ ServeResult serve(const Spec& scenario, const std::vector<std::string>& assignme
     check_schedule(changed(scenario, set), RequestPart::prompt, w);
     prompts.emplace(scenario, set, w, RequestPart::prompt, w.prefill.replicas);
     deployment.prompts = prompts->simulated();
-    const double of_token = transfer_ms(1, *prompts, answers);
+    const double of_token = prompts->grid.transfer_ms_of_token_to(answers.grid);
     deployment.transfer_ms = [=](double tokens) { return tokens * of_token; };
   }
   const Scenario& read = answers.pool.setup.scenario;

@@ -15,7 +15,8 @@ struct StepLoad {
 };
 
 struct ServedRequest {
-  double arrival_ms = 0, begin_ms = 0, first_token_ms = 0, end_ms = 0;  ///< begin: of its first step
+  double arrival_ms = 0, begin_ms = 0, first_token_ms = 0, end_ms = 0;  ///< begin: of its first step; the first token
+                                                                        ///< is told where it decodes
   double transfer_ms = 0;      ///< of its cache, from where its prompt was computed: wait for room, and way
   double stalled_ms = 0;       ///< after it lost its cache, until it decoded again
   double beside_ms = 0;        ///< by which steps in which it decoded, or might have, were longer for others' prompts

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/random.hpp"
 #include "experiments/run/inference_memory.hpp"
 #include "schedules/scenario/fold.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
@@ -24,7 +25,7 @@ struct Between {
 Between between_ends(double value, int low, int high) { return {low, high, (value - low) / (high - low)}; }
 
 // 1, 2, 3, 4, 6, 8, 12, ..., times `unit`.
-Between on_axis(double value, int unit) {
+Between of_count(double value, int unit) {
   value = std::max<double>(unit, value);
   int power = unit;
   while (2.0 * power < value) power *= 2;
@@ -32,8 +33,14 @@ Between on_axis(double value, int unit) {
   if (middle == power) return between_ends(value, power, 2 * power);
   return value <= middle ? between_ends(value, power, middle) : between_ends(value, middle, 2 * power);
 }
-Between of_requests(double value) { return on_axis(value, 1); }
-Between of_tokens(double value) { return on_axis(value, kFewestKeys); }
+
+// 64, 256, 1024, ...: attention takes so much for each key.
+Between of_keys(double value) {
+  value = std::max<double>(kFewestKeys, value);
+  int power = kFewestKeys;
+  while (4.0 * power < value) power *= 4;
+  return between_ends(value, power, 4 * power);
+}
 
 std::array<int, 4> rounded(const StepLoad& load) {
   const auto whole = [](double value) { return value > 0 ? std::max(1, static_cast<int>(std::lround(value))) : 0; };
@@ -97,29 +104,39 @@ double StepGrid::exact_ms(const StepLoad& busiest, const StepLoad& mean) const {
   return of_mean.ms + simulated_cost(rounded(busiest)).own_ms - of_mean.own_ms;
 }
 
-const StepGrid::Cost& StepGrid::at(const Point& point) {
+std::size_t StepGrid::PointHash::operator()(const Point& point) const {
+  std::uint64_t hash = 0;
+  for (const int each : point) hash = scrambled(hash ^ static_cast<std::uint64_t>(each));
+  return hash;
+}
+
+const StepGrid::Cost* StepGrid::at(const Point& point) {
   const auto known = known_.find(point);
-  return known != known_.end() ? known->second : known_[point] = simulated_cost(point);
+  return known != known_.end() ? &known->second : &known_.emplace(point, simulated_cost(point)).first->second;
 }
 
 StepGrid::Cost StepGrid::between(const StepLoad& load) {
   const Between none{};
   const std::array<Between, 4> axes = {
-      load.answers > 0 ? of_requests(load.answers) : none, load.answers > 0 ? of_tokens(load.keys) : none,
-      load.prompts > 0 ? of_tokens(load.prompts) : none, load.prompts > 0 ? of_tokens(load.seen) : none};
+      load.answers > 0 ? of_count(load.answers, 1) : none, load.answers > 0 ? of_keys(load.keys) : none,
+      load.prompts > 0 ? of_count(load.prompts, kFewestKeys) : none, load.prompts > 0 ? of_keys(load.seen) : none};
+  Cell& cell = cells_[{axes[0].low, axes[1].low, axes[2].low, axes[3].low}];
   Cost sum;
-  for (unsigned corner = 0; corner < 16; ++corner) {
+  for (unsigned corner = 0; corner < cell.size(); ++corner) {
     double weight = 1;
-    Point point{};
-    for (std::size_t axis = 0; axis < axes.size(); ++axis) {
-      const bool high = (corner >> axis & 1U) != 0;
-      weight *= high ? axes[axis].share : 1 - axes[axis].share;
-      point[axis] = high ? axes[axis].high : axes[axis].low;
+    for (unsigned axis = 0; axis < axes.size(); ++axis) {
+      weight *= (corner >> axis & 1U) != 0 ? axes[axis].share : 1 - axes[axis].share;
     }
     if (weight <= 0) continue;
-    const Cost& cost = at(point);
-    sum.ms += weight * cost.ms;
-    sum.own_ms += weight * cost.own_ms;
+    if (cell[corner] == nullptr) {
+      Point point{};
+      for (unsigned axis = 0; axis < axes.size(); ++axis) {
+        point[axis] = (corner >> axis & 1U) != 0 ? axes[axis].high : axes[axis].low;
+      }
+      cell[corner] = at(point);
+    }
+    sum.ms += weight * cell[corner]->ms;
+    sum.own_ms += weight * cell[corner]->own_ms;
   }
   return sum;
 }
@@ -130,6 +147,7 @@ double StepGrid::ms(const StepLoad& busiest, const StepLoad& mean) {
   return of_mean.ms + std::max(0.0, between(busiest).own_ms - of_mean.own_ms);
 }
 
+// In the KV cache of an attention group, on each of its GPUs.
 double StepGrid::bytes_of_token() const {
   constexpr int kFew = 1024, kMany = 2048;
   const bool decodes = one_.scenario.phase() == WorkloadPhase::decode;
@@ -137,6 +155,13 @@ double StepGrid::bytes_of_token() const {
     return memory_of(setup_of(decodes ? Point{1, keys, 0, 0} : Point{0, 0, 1, keys})).kv_cache;
   };
   return (bytes(kMany) - bytes(kFew)) / (kMany - kFew);
+}
+
+double StepGrid::transfer_ms_of_token_to(const StepGrid& other) const {
+  const auto one = [](const StepGrid& grid) {
+    return grid.bytes_of_token() / (grid.one_.machine.facts.nic_GBps * 1e6);
+  };
+  return std::max(one(*this), one(other));
 }
 
 // What the largest step leaves.

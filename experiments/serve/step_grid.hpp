@@ -2,8 +2,8 @@
 #pragma once
 
 #include <array>
-#include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "experiments/run/run.hpp"
@@ -28,8 +28,8 @@ class StepGrid {
 
   [[nodiscard]] const Setup& setup() const { return one_; }
   [[nodiscard]] ReplicaShape shape() const;
-  /// Of a token in the KV cache of an attention group, on each of its GPUs.
-  [[nodiscard]] double bytes_of_token() const;
+  /// Of a token's cache from such a replica to one of the others, at the peak of the links: each GPU has its own part.
+  [[nodiscard]] double transfer_ms_of_token_to(const StepGrid& other) const;
 
  private:
   using Point = std::array<int, 4>;  // of a load, in the order of its members
@@ -37,9 +37,15 @@ class StepGrid {
     double ms = 0;
     double own_ms = 0;  ///< of it, phases that a group has for itself
   };
+  struct PointHash {
+    std::size_t operator()(const Point& point) const;
+  };
+  // Of the grid: costs at its corners, null where none has been asked for.
+  using Cell = std::array<const Cost*, 16>;
   [[nodiscard]] Setup setup_of(const Point& point) const;
+  [[nodiscard]] double bytes_of_token() const;
   [[nodiscard]] Cost simulated_cost(const Point& point) const;
-  [[nodiscard]] const Cost& at(const Point& point);
+  [[nodiscard]] const Cost* at(const Point& point);
   [[nodiscard]] Cost between(const StepLoad& load);
 
   Spec scenario_;
@@ -48,7 +54,8 @@ class StepGrid {
   bool computes_prompts_;
   int most_tokens_;
   Setup one_;  ///< of one request
-  std::map<Point, Cost> known_;
+  std::unordered_map<Point, Cost, PointHash> known_;
+  std::unordered_map<Point, Cell, PointHash> cells_;  // by their least corner
 };
 
 }  // namespace moeline

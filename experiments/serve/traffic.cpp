@@ -21,11 +21,29 @@ namespace {
 
 constexpr int kMostRequests = 1'000'000, kMostLength = 1 << 22, kMostTogether = 1 << 20, kMostReplicas = 4096;
 
-const std::vector<std::string> kKeys = {
-    "phase",      "concurrency",      "rate",         "burstiness",        "trace",  "requests",
-    "input_len",  "input_len_spread", "output_len",   "output_len_spread", "tokens", "batch_size",
-    "cached_len", "prompts",          "prefixes",     "replicas",          "router", "prefill",
-    "kv_room",    "query_len",        "draft_layers", "mtp_acceptance"};
+const std::vector<std::string> kKeys = {"phase",
+                                        "concurrency",
+                                        "rate",
+                                        "burstiness",
+                                        "trace",
+                                        "requests",
+                                        "input_len",
+                                        "input_len_spread",
+                                        "output_len",
+                                        "output_len_spread",
+                                        "tokens",
+                                        "batch_size",
+                                        "cached_len",
+                                        "prompts",
+                                        "prefixes",
+                                        "replicas",
+                                        "router",
+                                        "prefill",
+                                        "kv_room",
+                                        "query_len",
+                                        "draft_layers",
+                                        "mtp_acceptance",
+                                        "overlap_scheduler"};
 
 // A number, or two that it is drawn between.
 Length read_length(const Spec& spec, const std::string& key) {
@@ -179,6 +197,7 @@ ServeWorkload read_serve(const Spec& workload) {
   w.router = read_choice(workload, "router", RouterRule::least_loaded);
   w.order = read_choice(workload, "prompts", PromptOrder::mixed);
   w.room = read_choice(workload, "kv_room", KvRoom::whole);
+  w.overlapped = !workload.has("overlap_scheduler") || workload.flag("overlap_scheduler");
   read_drafts(workload, w);
   read_prefill_pool(workload, w);
   return w;

@@ -78,6 +78,9 @@ struct ServeWorkload {
   int batch_size = 0;  ///< requests of an attention group at a time; 0: as many as memory holds
   int replicas = 1;
   PrefillPool prefill;
+  /// A step is made up while the one before runs: it has those that came before that one began, and requests that ended
+  /// with it once more.
+  bool overlapped = false;
   RouterRule router = RouterRule::least_loaded;
   PromptOrder order = PromptOrder::mixed;
   KvRoom room = KvRoom::whole;

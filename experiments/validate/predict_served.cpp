@@ -9,35 +9,10 @@
 
 #include "base/parallel.hpp"
 #include "experiments/run/run.hpp"
+#include "experiments/validate/served_deployment.hpp"
 
 namespace moeline {
 namespace {
-
-// Everything of a scenario but its workload.
-std::vector<std::string> deployment_of(const ServedStudy& study, const ServedRow& row) {
-  const auto named = [](const std::map<std::string, std::string>& names, const std::string& what,
-                        const std::string& name) {
-    const auto found = names.find(name);
-    if (found == names.end()) throw SpecError(fmt::format("{}: the study has none for '{}'", what, name));
-    return found->second;
-  };
-  const auto model = std::find_if(study.models.begin(), study.models.end(), [&](const ServedModel& each) {
-    const bool same = std::find(each.names.begin(), each.names.end(), row.model) != each.names.end();
-    return same && each.precision == row.precision;
-  });
-  if (model == study.models.end()) {
-    throw SpecError(fmt::format("models: the study has none for '{}' in {}", row.model, row.precision));
-  }
-  std::vector<std::string> set = model->set;
-  set.push_back("hardware=" + named(study.machines, "machines", row.system));
-  set.push_back("kernels=" + named(study.kernels, "kernels", row.stack));
-  std::string split = fmt::format("tp: {}, dp: {}", row.tp, row.dp);
-  if (row.pp > 1) split += fmt::format(", pp: {}", row.pp);
-  split += fmt::format(", ep: {}", row.ep);
-  if (row.ep > 1 || row.dp > 1) split += fmt::format(", moe_tp: {}", row.moe_tp);  // else all ranks split the layers
-  set.push_back(fmt::format("parallelism={{{}}}", split));
-  return set;
-}
 
 // Steps of one deployment, each simulated once.
 class Steps {
@@ -121,7 +96,7 @@ ServedPrediction predict(const ServedStudy& study, const ServedRow& row, Steps& 
   constexpr int kMostRounds = 12;
   constexpr double kNear = 1e-3, kFirstGuess = 20;
   const Lengths lengths{study.drawn_length * row.input, study.drawn_length * row.output};
-  const double most = row.concurrency / (row.workers * row.dp);
+  const double most = row.concurrency / (row.split.workers * row.split.dp);
   ServedPrediction p;
   p.tpot_ms = kFirstGuess;
   for (int round = 0; round < kMostRounds; ++round) {
@@ -137,19 +112,10 @@ ServedPrediction predict(const ServedStudy& study, const ServedRow& row, Steps& 
 
 std::vector<ServedPrediction> predict_served(const ServedStudy& study) {
   std::vector<ServedPrediction> predictions(study.rows.size());
-  std::map<std::vector<std::string>, std::vector<std::size_t>> deployments;
-  for (std::size_t i = 0; i < study.rows.size(); ++i) {
-    if (!study.rows[i].left_out.empty()) continue;
-    try {
-      deployments[deployment_of(study, study.rows[i])].push_back(i);
-    } catch (const SpecError& error) {
-      predictions[i].refused = error.reason();
-    }
-  }
-  std::vector<const std::pair<const std::vector<std::string>, std::vector<std::size_t>>*> order;
-  for (const auto& deployment : deployments) order.push_back(&deployment);
-  parallel_for(order.size(), cores(), [&](std::size_t at) {
-    const auto& [set, rows] = *order[at];
+  const DeployedRows deployed = rows_by_deployment(study);
+  for (const auto& [row, why] : deployed.refused) predictions[row].refused = why;
+  parallel_for(deployed.deployments.size(), cores(), [&](std::size_t at) {
+    const auto& [set, rows] = deployed.deployments[at];
     Steps steps(study, set);
     for (const std::size_t i : rows) {
       try {

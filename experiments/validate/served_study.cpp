@@ -81,15 +81,16 @@ void check_names(const Spec& spec, const ServedStudy& study) {
   }
 }
 
-// Of rows whose prefill runs elsewhere, the side that decodes.
-void read_split(const CsvTable& table, std::size_t row, ServedRow& served) {
-  const std::string side = served.colocated ? "" : "decode_";
-  served.tp = ranks(table, row, side + "tp_size");
-  served.dp = ranks(table, row, side + "attention_dp_size");
-  served.pp = ranks(table, row, side + "pp_size");
-  served.ep = ranks(table, row, side + "moe_ep_size");
-  served.moe_tp = ranks(table, row, side + "moe_tp_size");
-  if (!served.colocated) served.workers = ranks(table, row, "decode_num_workers");
+// `side`: what the columns' names begin with.
+ServedSplit read_split(const CsvTable& table, std::size_t row, const std::string& side) {
+  ServedSplit split;
+  split.tp = ranks(table, row, side + "tp_size");
+  split.dp = ranks(table, row, side + "attention_dp_size");
+  split.pp = ranks(table, row, side + "pp_size");
+  split.ep = ranks(table, row, side + "moe_ep_size");
+  split.moe_tp = ranks(table, row, side + "moe_tp_size");
+  if (!side.empty()) split.workers = ranks(table, row, side + "num_workers");
+  return split;
 }
 
 void check_columns(const std::vector<Rule>& rules, const CsvTable& table) {
@@ -107,8 +108,21 @@ std::string taken_by(const std::vector<Rule>& rules, const CsvTable& table, std:
   return "";
 }
 
+std::optional<ServedLoop> read_loop(const Spec& spec) {
+  if (!spec.has("loop")) return {};
+  constexpr int kMostRequests = 1000;
+  const Spec loop = spec.map("loop");
+  loop.expect({"requests_per_slot", "lengths", "prompts_first"});
+  const std::vector<double> ends = loop.numbers("lengths", 0.01, 1);
+  if (ends.size() != 2 || ends[0] > ends[1]) throw loop.error("lengths", "has two numbers: the least and the most");
+  ServedLoop read{loop.integer("requests_per_slot", 1, kMostRequests), ends[0], ends[1]};
+  if (loop.has("prompts_first")) read.prompts_first = loop.texts("prompts_first");
+  return read;
+}
+
+// `prefill`: what prefills elsewhere is asked for.
 ServedRow read_row(const CsvTable& table, std::size_t row, const std::vector<Rule>& left_out,
-                   const std::vector<Rule>& apart) {
+                   const std::vector<Rule>& apart, bool prefill) {
   ServedRow served;
   served.id = table.text(row, "id");
   served.kind = table.text(row, "class");
@@ -127,7 +141,8 @@ ServedRow read_row(const CsvTable& table, std::size_t row, const std::vector<Rul
   served.output = table.integer(row, "osl", 1, kMostTokens);
   served.ttft_ms = table.positive(row, "silicon_ttft_ms");
   served.tpot_ms = table.positive(row, "silicon_tpot_ms");
-  read_split(table, row, served);
+  served.split = read_split(table, row, served.colocated ? "" : "decode_");
+  if (!served.colocated && prefill) served.prefill = read_split(table, row, "prefill_");
   return served;
 }
 
@@ -136,8 +151,8 @@ ServedRow read_row(const CsvTable& table, std::size_t row, const std::vector<Rul
 bool is_served_study(const Spec& spec) { return spec.has("served"); }
 
 ServedStudy read_served_study(const Spec& spec) {
-  spec.expect({"about", "served", "status", "scenario", "drawn_length", "step_tokens", "machines", "kernels", "models",
-               "leave_out", "apart"});
+  spec.expect({"about", "served", "status", "scenario", "drawn_length", "step_tokens", "loop", "machines", "kernels",
+               "models", "leave_out", "apart"});
   ServedStudy study;
   study.name = std::filesystem::path(spec.file()).parent_path().filename().string();
   study.about = spec.text("about");
@@ -147,6 +162,7 @@ ServedStudy read_served_study(const Spec& spec) {
   study.scenario = beside(spec.file(), spec.text("scenario"));
   study.drawn_length = spec.number("drawn_length", 0.1, 1);
   study.step_tokens = spec.integer("step_tokens", 1, 1 << 20);
+  study.loop = read_loop(spec);
   study.machines = read_names(spec.map("machines"));
   study.kernels = read_names(spec.map("kernels"));
   study.models = read_models(spec.map("models"), !study.is_absent);
@@ -157,7 +173,8 @@ ServedStudy read_served_study(const Spec& spec) {
   const CsvTable table = read_table(study.table);
   check_columns(left_out, table);
   check_columns(apart, table);
-  for (std::size_t row = 0; row < table.rows(); ++row) study.rows.push_back(read_row(table, row, left_out, apart));
+  for (std::size_t row = 0; row < table.rows(); ++row)
+    study.rows.push_back(read_row(table, row, left_out, apart, study.loop.has_value()));
   if (study.rows.empty()) throw SpecError(study.table.string(), 0, "has no rows");
   return study;
 }

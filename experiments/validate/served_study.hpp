@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,12 @@
 
 namespace moeline {
 
+/// How GPUs share the work.
+struct ServedSplit {
+  int workers = 1;  ///< replicas
+  int tp = 1, dp = 1, pp = 1, ep = 1, moe_tp = 1;
+};
+
 /// A closed loop of `concurrency` requests, and what they measured.
 struct ServedRow {
   std::string id, kind, system, model, precision, stack;  ///< kind: the class of its parallelism
@@ -19,10 +26,10 @@ struct ServedRow {
   double concurrency = 0;
   double input = 0, output = 0;     ///< nominal tokens of a prompt and of an answer
   double ttft_ms = 0, tpot_ms = 0;  ///< measured
-  int workers = 1;                  ///< that decode
-  int tp = 1, dp = 1, pp = 1, ep = 1, moe_tp = 1;
-  std::string left_out;  ///< by which rule of the study; ""
-  std::string apart;     ///< by which rule it is scored, but not among the others; ""
+  ServedSplit split{};              ///< of the GPUs that decode
+  ServedSplit prefill{};            ///< of those that prefill, unless these do
+  std::string left_out;             ///< by which rule of the study; ""
+  std::string apart;                ///< by which rule it is scored, but not among the others; ""
 };
 
 /// `set` of the rows of these models and formats.
@@ -32,6 +39,13 @@ struct ServedModel {
   std::vector<std::string> set;
 };
 
+/// The benchmark's client: a closed loop.
+struct ServedLoop {
+  int requests_per_slot = 1;   ///< over the concurrency
+  double least = 1, most = 1;  ///< of the nominal lengths: they are drawn evenly between these shares of them
+  std::vector<std::string> prompts_first{};  ///< stacks that compute prompts in steps of their own; others mix
+};
+
 struct ServedStudy {
   std::string name, about;
   FactStatus status = FactStatus::not_fitted;
@@ -39,6 +53,7 @@ struct ServedStudy {
   std::filesystem::path scenario;                        ///< that rows are changes of
   double drawn_length = 1;                               ///< mean of a length over the nominal one
   int step_tokens = 0;                                   ///< most tokens of a colocated step
+  std::optional<ServedLoop> loop{};                      ///< how rows are served request by request; none: they are not
   std::map<std::string, std::string> machines, kernels;  ///< by system, by stack
   std::vector<ServedModel> models;
   bool is_absent = false;       ///< the table

@@ -20,6 +20,28 @@ void add_rows(const std::vector<ServedGroup>& groups, TextTable& table) {
   }
 }
 
+void add_loops(const std::vector<ServedGroup>& groups, TextTable& table) {
+  for (const ServedGroup& group : groups) {
+    const ServedLoopErrors& loop = group.loop;
+    if (loop.rows == 0) continue;
+    table.row({group.name, fmt::format("{}", loop.rows), percent(loop.tpot_of_step.median_abs),
+               signed_percent(loop.tpot.median), percent(loop.tpot.median_abs), percent(loop.tpot.p95_abs),
+               signed_percent(loop.ttft.median), percent(loop.ttft.median_abs), percent(loop.ttft.p95_abs),
+               loop.null_rows > 0 ? percent(loop.ttft_null.median_abs) : ""});
+  }
+}
+
+// Request by request.
+std::string loop_table(const ScoredServed& scored) {
+  if (scored.loops.empty()) return "";
+  TextTable table("lrrrrrrrrr");
+  table.row({"request by request", "rows", "TPOT: step |e|", "loop e", "|e|", "95 %", "TTFT: loop e", "|e|", "95 %",
+             "null |e|"});
+  add_loops(scored.by_class, table);
+  add_loops(scored.by_model, table);
+  return table.text("  ");
+}
+
 std::string counted(const char* what, const std::map<std::string, int>& counts) {
   int all = 0;
   TextTable table("rl");
@@ -46,6 +68,20 @@ void add_groups(Json& json, const char* name, const std::vector<ServedGroup>& gr
   for (const ServedGroup& group : groups) {
     json.open().add("group", group.name).add("rows", group.rows.size());
     add_errors(json, group.errors);
+    if (group.loop.rows > 0) {
+      json.open("loop").add("rows", group.loop.rows);
+      json.open("tpot");
+      add_errors(json, group.loop.tpot);
+      json.close().open("ttft");
+      add_errors(json, group.loop.ttft);
+      json.close();
+      if (group.loop.null_rows > 0) {
+        json.open("ttft_null");
+        add_errors(json, group.loop.ttft_null);
+        json.close();
+      }
+      json.close();
+    }
     if (group.null_rows > 0) {
       json.open("null").add("rows", group.null_rows);
       add_errors(json, group.null_errors);
@@ -61,12 +97,20 @@ void add_row(Json& json, const ScoredServed& scored, std::size_t row) {
   const ServedPrediction& predicted = scored.predictions[row];
   json.open().add("id", measured.id).add("class", measured.kind).add("model", measured.model);
   json.add("precision", measured.precision).add("stack", measured.stack).flag("colocated", measured.colocated);
-  json.open("parallelism").add("tp", measured.tp).add("dp", measured.dp).add("ep", measured.ep);
-  json.add("moe_tp", measured.moe_tp).close();
+  json.open("parallelism").add("tp", measured.split.tp).add("dp", measured.split.dp).add("ep", measured.split.ep);
+  json.add("moe_tp", measured.split.moe_tp).close();
   json.add("input", measured.input).add("output", measured.output).add("concurrency", measured.concurrency);
   json.add("batch", predicted.batch).add("mixed_share", predicted.mixed_share, 5);
   json.add("chunk_tokens", predicted.chunk_tokens).add("predicted", predicted.tpot_ms);
-  json.add("measured", measured.tpot_ms).add("error", scored.error(row), 5).close();
+  json.add("measured", measured.tpot_ms).add("error", scored.error(row), 5);
+  if (scored.is_looped(row)) {
+    const ServedLoopPrediction& loop = scored.loops[row];
+    json.open("loop").add("tpot", loop.tpot_ms).add("tpot_error", loop.tpot_ms / measured.tpot_ms - 1, 5);
+    json.add("ttft", loop.ttft_ms).add("ttft_measured", measured.ttft_ms);
+    json.add("ttft_error", loop.ttft_ms / measured.ttft_ms - 1, 5);
+    json.add("ttft_steady", loop.steady_ttft_ms).add("ttft_first", loop.first_ttft_ms).close();
+  }
+  json.close();
 }
 
 }  // namespace
@@ -79,7 +123,8 @@ std::string to_table(const ScoredServed& scored) {
       {"TPOT, " + name_of(scored.study.status), "rows", "median e", "median |e|", "95 %", "null: median |e|", "95 %"});
   add_rows(scored.by_class, table);
   add_rows(scored.by_model, table);
-  return text + table.text("  ") + counted("left out", scored.left_out) + counted("refused", scored.refused);
+  return text + table.text("  ") + loop_table(scored) + counted("left out", scored.left_out) +
+         counted("refused", scored.refused);
 }
 
 void add_served(Json& json, const ScoredServed& scored) {

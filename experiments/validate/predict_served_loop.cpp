@@ -1,0 +1,111 @@
+#include "experiments/validate/predict_served_loop.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include "base/parallel.hpp"
+#include "experiments/serve/measures.hpp"
+#include "experiments/serve/step_grid.hpp"
+#include "experiments/validate/served_deployment.hpp"
+
+namespace moeline {
+namespace {
+
+Length drawn(double nominal, const ServedLoop& loop) {
+  const auto whole = [](double value) { return std::max(1, static_cast<int>(std::lround(value))); };
+  Length length;
+  length.least = whole(loop.least * nominal);
+  length.most = whole(loop.most * nominal);
+  length.mean = (length.least + length.most) / 2;
+  return length;
+}
+
+PromptOrder prompts_of(const ServedStudy& study, const std::string& stack) {
+  const auto& first = study.loop->prompts_first;
+  return std::find(first.begin(), first.end(), stack) == first.end() ? PromptOrder::mixed : PromptOrder::first;
+}
+
+ServeWorkload workload_of(const ServedStudy& study, const ServedRow& row) {
+  ServeWorkload w;
+  w.concurrency = static_cast<int>(row.concurrency);
+  w.requests = w.concurrency * study.loop->requests_per_slot;
+  w.input = drawn(row.input, *study.loop);
+  w.output = drawn(row.output, *study.loop);
+  w.tokens = study.step_tokens;
+  w.overlapped = true;
+  w.order = prompts_of(study, row.stack);
+  w.replicas = row.split.workers;
+  w.prefill.replicas = row.colocated ? 0 : row.prefill.workers;
+  return w;
+}
+
+// Grids of rows that run on the same GPUs: prompts of some rows may be prefilled by others than those of the next.
+class Grids {
+ public:
+  Grids(const ServedStudy& study, const ServeWorkload& workload)
+      : workload_(workload), scenario_(Spec::load(study.scenario)) {}
+
+  StepGrid& of(const std::vector<std::string>& deployment, RequestPart part) {
+    std::unique_ptr<StepGrid>& grid = grids_[{deployment, part}];
+    if (!grid) grid = std::make_unique<StepGrid>(scenario_, deployment, workload_, part);
+    return *grid;
+  }
+
+ private:
+  ServeWorkload workload_;
+  Spec scenario_;
+  std::map<std::pair<std::vector<std::string>, RequestPart>, std::unique_ptr<StepGrid>> grids_;
+};
+
+ReplicaPool pool_of(StepGrid& grid, int replicas) {
+  return {.replicas = replicas,
+          .shape = grid.shape(),
+          .step_ms = [&grid](const StepLoad& busiest, const StepLoad& mean) { return grid.ms(busiest, mean); }};
+}
+
+ServedLoopPrediction predict(const ServedStudy& study, const ServedRow& row, const std::vector<std::string>& set,
+                             Grids& grids) {
+  const ServeWorkload w = workload_of(study, row);
+  StepGrid& answers = grids.of(set, row.colocated ? RequestPart::all : RequestPart::answer);
+  ServeDeployment deployment{.answers = pool_of(answers, w.replicas)};
+  if (!row.colocated) {
+    StepGrid& prompts = grids.of(deployment_of(study, row, row.prefill), RequestPart::prompt);
+    deployment.prompts = pool_of(prompts, w.prefill.replicas);
+    const double of_token = prompts.transfer_ms_of_token_to(answers);
+    deployment.transfer_ms = [=](double tokens) { return tokens * of_token; };
+  }
+  const ServeLog log = serve_requests(w, deployment, 1);
+  const ServeMeasures measures = measure(log, w);
+  ServedLoopPrediction p;
+  p.steady_ttft_ms = measures.steady.ttft_ms.mean;
+  p.first_ttft_ms = measures.first.ttft_ms.mean;
+  for (const ServedRequest& each : log.requests) {
+    p.ttft_ms += each.ttft_ms() / w.requests;
+    p.tpot_ms += (each.end_ms - each.first_token_ms) / std::max(1, each.output_len - 1) / w.requests;
+  }
+  return p;
+}
+
+}  // namespace
+
+std::vector<ServedLoopPrediction> predict_served_loop(const ServedStudy& study) {
+  std::vector<ServedLoopPrediction> predictions(study.rows.size());
+  const DeployedRows deployed = rows_by_deployment(study);
+  for (const auto& [row, why] : deployed.refused) predictions[row].refused = why;
+  parallel_for(deployed.deployments.size(), cores(), [&](std::size_t at) {
+    const auto& [set, rows] = deployed.deployments[at];
+    Grids grids(study, workload_of(study, study.rows[rows.front()]));
+    for (const std::size_t i : rows) {
+      try {
+        predictions[i] = predict(study, study.rows[i], set, grids);
+      } catch (const SpecError& error) {
+        predictions[i].refused = error.reason();
+      }
+    }
+  });
+  return predictions;
+}
+
+}  // namespace moeline
