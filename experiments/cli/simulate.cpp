@@ -13,6 +13,7 @@
 #include "experiments/cli/output/json.hpp"
 #include "experiments/cli/output/provenance_help.hpp"
 #include "experiments/cli/output/serve_output.hpp"
+#include "experiments/cli/output/serve_page.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
 #include "experiments/cli/output/step_output.hpp"
 #include "experiments/cli/output/timeline_help.hpp"
@@ -20,8 +21,10 @@
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/ranks.hpp"
 #include "experiments/cli/run_folder.hpp"
+#include "experiments/page/page.hpp"
 #include "experiments/run/best_run.hpp"
 #include "experiments/run/run_metrics.hpp"
+#include "experiments/serve/serve_trace.hpp"
 #include "experiments/timeline_page/run_view.hpp"
 #include "timeline/gzip_text.hpp"
 #include "timeline/write_trace.hpp"
@@ -161,11 +164,17 @@ std::optional<Run> at_burst(const Run& run) {
   return run_scenario(setup);
 }
 
+void check_outputs(const std::vector<OutputFile>& outputs, const Options& options) {
+  check_distinct(outputs);
+  for (const OutputFile& output : outputs) check_output(output, {options.scenario}, options.force);
+}
+
 // What a step has, and requests have not.
 void check_for_requests(const Options& options) {
-  const std::pair<const char*, bool> given[] = {
-      {"--trace", !options.trace.empty()}, {"--output", !options.output.empty()}, {"--html", !options.html.empty()},
-      {"--svg", !options.svg.empty()},     {"--samples", options.samples > 0},    {"--strict", options.strict}};
+  const std::pair<const char*, bool> given[] = {{"--output", !options.output.empty()},
+                                                {"--svg", !options.svg.empty()},
+                                                {"--samples", options.samples > 0},
+                                                {"--strict", options.strict}};
   for (const auto& [name, is_given] : given) {
     if (is_given) throw CLI::ValidationError(fmt::format("{}: is of a step, and the workload is requests", name));
   }
@@ -173,7 +182,12 @@ void check_for_requests(const Options& options) {
 
 int simulate_requests(const Spec& scenario, const Options& options) {
   check_for_requests(options);
+  check_outputs({{"--trace", options.trace, FileKind::trace}, {"--html", options.html, FileKind::page}}, options);
+  std::optional<PageTemplate> page_template;
+  if (!options.html.empty()) page_template = load_page_template();
   const ServeResult result = serve(scenario, options.assignments);
+  if (!options.trace.empty()) write_trace(options.trace, serve_trace(result.log), options.trace.ends_with(".gz"));
+  if (page_template) write_text(options.html, to_html(serve_page(result), *page_template));
   fmt::print("{}", options.format == "json"  ? serve_json(result)
                    : options.format == "csv" ? serve_csv(result)
                                              : serve_table(result));
@@ -184,11 +198,10 @@ int simulate_command(const Options& options) {
   const std::string content = read_text(options.scenario);  // once: it may come through a pipe
   const Spec spec = Spec::parse(options.scenario, content);
   if (serves(spec, options.assignments)) return simulate_requests(spec, options);
-  const std::vector<OutputFile> outputs = {{"--trace", options.trace, FileKind::trace},
-                                           {"--html", options.html, FileKind::page},
-                                           {"--svg", options.svg, FileKind::svg}};
-  check_distinct(outputs);
-  for (const OutputFile& output : outputs) check_output(output, {options.scenario}, options.force);
+  check_outputs({{"--trace", options.trace, FileKind::trace},
+                 {"--html", options.html, FileKind::page},
+                 {"--svg", options.svg, FileKind::svg}},
+                options);
   if (!options.output.empty()) check_run_folder(options.output, options.force);
   std::optional<PageTemplate> page_template;
   if (!options.html.empty()) page_template = load_timeline_template();

@@ -1,8 +1,10 @@
 #include "experiments/cli/output/serve_output.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "experiments/cli/output/json.hpp"
+#include "experiments/serve/time_series.hpp"
 
 namespace moeline {
 namespace {
@@ -29,18 +31,9 @@ std::string traffic(const ServeWorkload& w) {
 
 std::string pool(const ServePool& p, const char* what) {
   const Scenario& s = p.setup.scenario;
-  return fmt::format("{} of {} {} ({}, {}), {} attention group{}: {}\n",
+  return fmt::format("{} of {} {} ({}, {}), {} attention group{}: {}",
                      p.replicas > 1 ? fmt::format("{} replicas", p.replicas) : "one replica", s.parallelism.world(),
                      s.hardware, s.kernels, s.schedule, p.shape.groups, p.shape.groups > 1 ? "s each" : "", what);
-}
-
-std::string title(const ServeResult& r) {
-  const ServeWorkload& w = r.workload;
-  const char* how = w.order == PromptOrder::mixed ? "prompts beside answers" : "prompts first";
-  std::string text = fmt::format("{}: {}\n", r.answers.setup.scenario.model, traffic(w));
-  text += pool(r.answers, r.prompts ? "answers" : how);
-  if (r.prompts) text += pool(*r.prompts, "prompts");
-  return text + "\n";
 }
 
 std::string row(const char* what, const Quantiles& q, double scale) {
@@ -68,6 +61,18 @@ void add(Json& json, const char* key, const RequestTimes& times) {
   add(json, "tpot_ms", times.tpot_ms);
   add(json, "request_ms", times.total_ms);
   json.close();
+}
+
+void add_series(Json& json, const ServeLog& log) {
+  constexpr int kSlices = 60;
+  json.open_list("series");
+  for (const ServeSlice& each : time_series(log, kSlices)) {
+    json.open().add("begin_ms", each.begin_ms).add("end_ms", each.end_ms);
+    json.add("arrivals_per_s", each.arrivals_per_s).add("output_tokens_per_s", each.output_tokens_per_s);
+    json.add("waiting", each.waiting).add("running", each.running).add("ttft_p50_ms", each.ttft_p50_ms);
+    json.add("ttft_p99_ms", each.ttft_p99_ms).add("tpot_p50_ms", each.tpot_p50_ms).close();
+  }
+  json.close_list();
 }
 
 std::string where(const WhereTimeWent& w) {
@@ -115,9 +120,18 @@ void add(Json& json, const ServeWorkload& w) {
 
 }  // namespace
 
+std::vector<std::string> serve_title(const ServeResult& r) {
+  const ServeWorkload& w = r.workload;
+  const char* how = w.order == PromptOrder::mixed ? "prompts beside answers" : "prompts first";
+  std::vector<std::string> lines = {fmt::format("{}: {}", r.answers.setup.scenario.model, traffic(w)),
+                                    pool(r.answers, r.prompts ? "answers" : how)};
+  if (r.prompts) lines.push_back(pool(*r.prompts, "prompts"));
+  return lines;
+}
+
 std::string serve_table(const ServeResult& r) {
   const ServeMeasures& m = r.measures;
-  std::string text = title(r) + rows("in the steady state", m.steady);
+  std::string text = fmt::format("{}\n\n", fmt::join(serve_title(r), "\n")) + rows("in the steady state", m.steady);
   if (m.first.requests > 0) text += rows("all at once at first", m.first);
   text += where(m.where);
   const auto line = [](const char* what, double value, const std::string& unit) {
@@ -149,7 +163,9 @@ std::string serve_json(const ServeResult& r) {
   json.add("tokens_per_s_per_gpu", m.total_tokens_per_s / r.gpus());
   json.add("mean_running", m.mean_running).add("mean_waiting", m.mean_waiting).add("prompt_share", m.prompt_share, 6);
   json.add("cached_share", m.cached_share, 6).add("restarts", m.restarts);
-  json.add("steps", r.log.steps.size()).add("end_ms", r.log.end_ms).close();
+  json.add("steps", r.log.steps.size()).add("end_ms", r.log.end_ms);
+  add_series(json, r.log);
+  json.close();
   return json.text();
 }
 

@@ -2,11 +2,14 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "experiments/serve/serve.hpp"
 
 namespace moeline {
 
+/// What is served, and by what: a line each.
+[[nodiscard]] std::vector<std::string> serve_title(const ServeResult& result);
 [[nodiscard]] std::string serve_table(const ServeResult& result);
 [[nodiscard]] std::string serve_json(const ServeResult& result);
 /// A row for each request, by arrival.
