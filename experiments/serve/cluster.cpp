@@ -4,6 +4,7 @@
 #include <limits>
 #include <memory>
 #include <queue>
+#include <set>
 
 #include "experiments/serve/request_source.hpp"
 #include "experiments/serve/router.hpp"
@@ -13,12 +14,14 @@ namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// The end of a step of a replica, or of the way of a cache.
+// The end of a step of a replica, or of the way of a cache, or a replica that goes or comes back.
 struct Event {
   double at_ms = 0;
   std::int64_t order = 0;  ///< of equal times, by which came up first
   Replica* stepped = nullptr;
   std::size_t moved = 0;  ///< request, where nothing stepped
+  const Outage* outage = nullptr;
+  bool is_over = false;
 
   bool operator>(const Event& other) const { return at_ms != other.at_ms ? at_ms > other.at_ms : order > other.order; }
 };
@@ -32,6 +35,10 @@ class Cluster {
     if (apart) add(*deployment.prompts, RequestPart::prompt, seed, prompts_);
     router_.emplace(w_.router, apart ? prompts_ : answers_);
     decoders_.emplace(RouterRule::least_loaded, answers_);
+    for (const Outage& outage : w_.outages) {
+      events_.push({.at_ms = outage.at_ms, .order = pushed_++, .outage = &outage});
+      events_.push({.at_ms = outage.until_ms, .order = pushed_++, .outage = &outage, .is_over = true});
+    }
   }
 
   ServeLog run() && {
@@ -77,8 +84,14 @@ class Cluster {
     request.output_len = asked.output_len;
     request.prefix = asked.prefix;
     request.prefix_len = asked.prefix_len;
-    const Router::Place place = router_->pick(asked.prefix);
-    place.replica->wait(place.group, log_.requests.size() - 1, now_ms_);
+    route(log_.requests.size() - 1);
+  }
+
+  // Where no replica is open, once one is.
+  void route(std::size_t number) {
+    if (router_->is_closed()) return homeless_.push_back(number);
+    const Router::Place place = router_->pick(log_.requests[number].prefix);
+    place.replica->wait(place.group, number, now_ms_);
     touch(*place.replica);
   }
 
@@ -102,17 +115,48 @@ class Cluster {
     const Router::Place& from = computed_.at(number);
     to.moves(request.group, tokens);
     from.replica->moves(from.group, tokens);
-    push(now_ms_ + deployment_.transfer_ms(tokens), nullptr, number);
+    push(now_ms_ + deployment_.transfer_ms(tokens, from.replica->load(), to.load()), nullptr, number);
   }
 
   void happen() {
     const Event event = events_.top();
     events_.pop();
-    if (event.stepped != nullptr) {
-      finish(*event.stepped);
+    if (event.outage != nullptr) {
+      event.is_over ? come_back(*event.outage) : go(*event.outage);
+    } else if (event.stepped != nullptr) {
+      const bool goes_on = event.stepped->in_step() && event.stepped->step_end_ms() == event.at_ms;
+      if (goes_on) finish(*event.stepped);
     } else {
       arrive(event.moved);
     }
+  }
+
+  void go(const Outage& outage) {
+    Replica& replica = *answers_[static_cast<std::size_t>(outage.replica)];
+    out_.insert(outage.replica);
+    open_router();
+    if (outage.drains) return;
+    for (const std::size_t number : replica.lose_all()) {
+      ServedRequest& request = log_.requests[number];
+      request.begin_ms = kNotYet;
+      request.stalled_ms = request.beside_ms = 0;
+      ++request.retries;
+      route(number);
+    }
+  }
+
+  void come_back(const Outage& outage) {
+    out_.erase(outage.replica);
+    open_router();
+    for (const std::size_t number : std::exchange(homeless_, {})) route(number);
+  }
+
+  void open_router() {
+    std::vector<Replica*> open;
+    for (Replica* replica : answers_) {
+      if (!out_.contains(replica->number())) open.push_back(replica);
+    }
+    router_->set_open(std::move(open));
   }
 
   void arrive(std::size_t number) {
@@ -147,6 +191,8 @@ class Cluster {
   ServeLog log_;
   std::vector<std::unique_ptr<Replica>> replicas_;
   std::vector<Replica*> answers_, prompts_, touched_;
+  std::set<int> out_;                  // replicas
+  std::vector<std::size_t> homeless_;  // requests
   std::optional<Router> router_, decoders_;
   std::unordered_map<std::size_t, Router::Place> computed_;  // by request: where its cache is
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;

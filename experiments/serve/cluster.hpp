@@ -18,8 +18,8 @@ struct ReplicaPool {
 struct ServeDeployment {
   ReplicaPool answers;                   ///< that compute prompts as well, unless others do
   std::optional<ReplicaPool> prompts{};  ///< these
-  /// Of the cache of so many tokens, from one of them to the others.
-  std::function<double(double tokens)> transfer_ms{};
+  /// Of the cache of so many tokens, from a replica of these to one of the others, beside the steps that they are in.
+  std::function<double(double tokens, const StepLoad& from, const StepLoad& to)> transfer_ms{};
 };
 
 /// `seed`: of arrivals, lengths, prefixes and accepted drafts. Throws SpecError where a request does not fit.

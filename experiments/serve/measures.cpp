@@ -77,6 +77,24 @@ void add_rates(const ServeLog& log, const Window& window, ServeMeasures& m) {
   m.total_tokens_per_s = (answers + prompt_tokens) / length * 1e3;
 }
 
+bool is_good(const ServedRequest& request, const ServeLimits& limits) {
+  const double tpot_ms = (request.end_ms - request.first_token_ms) / std::max(1, request.output_len - 1);
+  return (limits.ttft_ms == 0 || request.ttft_ms() <= limits.ttft_ms) &&
+         (limits.tpot_ms == 0 || tpot_ms <= limits.tpot_ms);
+}
+
+void add_goodput(const std::vector<ServedRequest>& requests, const ServeLimits& limits, ServeMeasures& m) {
+  double good = 0, good_tokens = 0, tokens = 0;
+  for (const ServedRequest& each : requests) {
+    const bool is = is_good(each, limits);
+    good += is ? 1 : 0;
+    good_tokens += is ? each.output_len : 0;
+    tokens += each.output_len;
+  }
+  m.good_share = good / static_cast<double>(requests.size());
+  m.good_output_tokens_per_s = m.output_tokens_per_s * good_tokens / tokens;
+}
+
 double prompt_share(const ServeLog& log, const Window& window) {
   double prompts = 0, all = 0;
   for (const ServedStep& step : log.steps) {
@@ -116,8 +134,10 @@ ServeMeasures measure(const ServeLog& log, const ServeWorkload& workload) {
     cached += each.cached_len;
     prompts += each.input_len;
     m.restarts += each.restarts;
+    m.retries += each.retries;
   }
   m.cached_share = cached / prompts;
+  add_goodput(steady, workload.limits, m);
   return m;
 }
 

@@ -38,6 +38,9 @@ struct ServeMeasures {
   double prompt_share = 0;                                 ///< of the steps' time, steps in which prompts are computed
   double cached_share = 0;                                 ///< of the prompts' tokens
   int restarts = 0;                                        ///< times that a request lost its cache
+  int retries = 0;                                         ///< times that the replica of a request went
+  double good_share = 1;                ///< of the requests of the steady state, that are within the limits
+  double good_output_tokens_per_s = 0;  ///< output tokens of these, as they are among all
 };
 
 [[nodiscard]] ServeMeasures measure(const ServeLog& log, const ServeWorkload& workload);

@@ -51,6 +51,8 @@ class Replica {
   /// Takes up a step; whether there is anything to do. REQUIRES: it is not in one.
   bool begin(double now_ms, const StepMs& step_ms);
   [[nodiscard]] bool in_step() const { return in_step_; }
+  /// Of the step that it is in, the mean of its groups; else nothing.
+  [[nodiscard]] StepLoad load() const { return in_step_ ? step_.mean : StepLoad{}; }
   [[nodiscard]] double step_end_ms() const { return step_.start_ms + step_.ms; }
 
   struct Finished {

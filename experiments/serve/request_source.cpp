@@ -45,17 +45,32 @@ RequestSource::RequestSource(const ServeWorkload& workload, int seed)
       lengths_(static_cast<std::uint64_t>(seed), 1),
       prefixes_(static_cast<std::uint64_t>(seed), 2),
       popularity_(summed_popularity(workload.prefixes)) {
-  if (workload.rate == 0 && workload.concurrency == 0) next_ms_ = workload.trace.front().arrival_ms;
+  if (workload.rates.empty() && workload.concurrency == 0) next_ms_ = workload.trace.front().arrival_ms;
 }
 
 // A trace that begins again does so as long after its last request as these come on average.
 double RequestSource::until_next_ms() {
-  if (workload_.rate > 0) return drawn_gamma(workload_.burstiness, arrivals_) * 1e3 / workload_.rate;
+  if (!workload_.rates.empty()) return time_of_arrivals(drawn_gamma(workload_.burstiness, arrivals_));
   const auto& trace = workload_.trace;
   const std::size_t at = static_cast<std::size_t>(taken_) % trace.size();
   if (at > 0) return trace[at].arrival_ms - trace[at - 1].arrival_ms;
   const double all_ms = trace.back().arrival_ms - trace.front().arrival_ms;
   return all_ms / std::max<double>(1, static_cast<double>(trace.size()) - 1);
+}
+
+// In which so many come from now on, as rates go.
+double RequestSource::time_of_arrivals(double count) const {
+  const std::vector<double>& rates = workload_.rates;
+  if (rates.size() == 1) return count * 1e3 / rates.front();
+  double at_ms = next_ms_;
+  while (true) {
+    const double slot = std::floor(at_ms / workload_.rate_ms), end_ms = (slot + 1) * workload_.rate_ms;
+    const double per_ms = rates[static_cast<std::size_t>(std::fmod(slot, static_cast<double>(rates.size())))] / 1e3;
+    const double come = per_ms * (end_ms - at_ms);
+    if (come >= count) return at_ms + count / per_ms - next_ms_;
+    count -= come;
+    at_ms = end_ms;
+  }
 }
 
 int RequestSource::drawn_prefix() {

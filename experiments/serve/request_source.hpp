@@ -22,6 +22,7 @@ class RequestSource {
 
  private:
   [[nodiscard]] double until_next_ms();
+  [[nodiscard]] double time_of_arrivals(double count) const;
   [[nodiscard]] Asked drawn();
   [[nodiscard]] int drawn_prefix();
 

@@ -21,7 +21,8 @@ class Router {
   /// sent last, unless another group has 32 requests fewer (the threshold of SGLang's router): from then on there.
   /// REQUIRES: some replica is open.
   Place pick(int prefix);
-  /// Closed replicas get no more requests.
+  [[nodiscard]] bool is_closed() const { return replicas_.empty(); }
+  /// All others get no more requests.
   void set_open(std::vector<Replica*> replicas);
 
  private:

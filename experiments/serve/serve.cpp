@@ -86,11 +86,16 @@ ServeResult serve(const Spec& scenario, const std::vector<std::string>& assignme
   if (apart) {
     std::vector<std::string> set = assignments;
     set.insert(set.end(), w.prefill.set.begin(), w.prefill.set.end());
-    check_schedule(changed(scenario, set), RequestPart::prompt, w);
-    prompts.emplace(scenario, set, w, RequestPart::prompt, w.prefill.replicas);
+    try {
+      check_schedule(changed(scenario, set), RequestPart::prompt, w);
+      prompts.emplace(scenario, set, w, RequestPart::prompt, w.prefill.replicas);
+    } catch (const SpecError& error) {
+      throw asked.map("workload").map("prefill").error_at(w.prefill.set.empty() ? "replicas" : "set", error.reason());
+    }
     deployment.prompts = prompts->simulated();
-    const double of_token = prompts->grid.transfer_ms_of_token_to(answers.grid);
-    deployment.transfer_ms = [=](double tokens) { return tokens * of_token; };
+    deployment.transfer_ms = [&](double tokens, const StepLoad& from, const StepLoad& to) {
+      return std::max(prompts->grid.transfer_ms(tokens, from), answers.grid.transfer_ms(tokens, to));
+    };
   }
   const Scenario& read = answers.pool.setup.scenario;
   result.log = on_behalf_of(read.file, [&] { return serve_requests(w, deployment, read.seed); });

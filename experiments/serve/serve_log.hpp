@@ -23,6 +23,7 @@ struct ServedRequest {
   int replica = 0, group = 0;  ///< where it got its answer
   int input_len = 0, cached_len = 0, output_len = 0;  ///< tokens
   int prefix = -1, prefix_len = 0;                    ///< as it was asked for
+  int retries = 0;                                    ///< times that its replica went
   int restarts = 0;                                   ///< times that it lost its cache
 
   [[nodiscard]] double ttft_ms() const { return first_token_ms - arrival_ms; }

@@ -9,12 +9,14 @@
 #include "base/random.hpp"
 #include "experiments/run/inference_memory.hpp"
 #include "schedules/scenario/fold.hpp"
+#include "schedules/scenario/scenario_parts.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
 namespace {
 
 constexpr int kFewestKeys = 64;
+constexpr const char* kMoveCaches = "kv_transfer";  // phase
 
 // Two neighbours on an axis, and how near the second is.
 struct Between {
@@ -42,9 +44,17 @@ Between of_keys(double value) {
   return between_ends(value, power, 4 * power);
 }
 
-std::array<int, 4> rounded(const StepLoad& load) {
-  const auto whole = [](double value) { return value > 0 ? std::max(1, static_cast<int>(std::lround(value))) : 0; };
-  return {whole(load.answers), whole(load.keys), whole(load.prompts), whole(load.seen)};
+std::array<int, 4> rounded(const StepLoad& load, int fewest_answers) {
+  const auto whole = [](double value, int fewest) {
+    return value > 0 ? std::max(fewest, static_cast<int>(std::lround(value))) : 0;
+  };
+  return {whole(load.answers, fewest_answers), whole(load.keys, 1), whole(load.prompts, 1), whole(load.seen, 1)};
+}
+
+// One for each micro-batch.
+int fewest_answers(Spec scenario, const std::vector<std::string>& assignments) {
+  (void)apply_changes(assignments, scenario);
+  return at_key(scenario, "schedule", [&] { return schedule_named(scenario.text("schedule")).micro_batches; });
 }
 
 std::string drafts_of(const ServeWorkload& w) {
@@ -74,13 +84,17 @@ StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments, const Se
       assignments_(std::move(assignments)),
       drafts_(part == RequestPart::prompt ? "" : drafts_of(workload)),
       computes_prompts_(part != RequestPart::answer),
+      moves_caches_(part != RequestPart::all),
+      fewest_answers_(fewest_answers(scenario_, assignments_)),
       most_tokens_(workload.tokens),
       one_(setup_of(part == RequestPart::prompt ? Point{0, 0, kFewestKeys, kFewestKeys}
-                                                : Point{1, kFewestKeys, 0, 0})) {}
+                                                : Point{fewest_answers_, kFewestKeys, 0, 0})),
+      bytes_of_token_(simulated_bytes_of_token()) {}
 
 // Tokens of prompts that see fewer keys than they are belong to several prompts.
-Setup StepGrid::setup_of(const Point& point) const {
+Setup StepGrid::setup_of(const Point& point, double kv_transfer_MB) const {
   const auto [answers, keys, prompts, seen] = point;
+  const std::string beside = kv_transfer_MB > 0 ? fmt::format(", kv_transfer_MB: {}", kv_transfer_MB) : "";
   const std::string decode = fmt::format("batch_size: {}, kv_len: {}{}", answers, std::max(1, keys), drafts_);
   const std::string prefill = fmt::format("tokens: {}, prompt_len: {}, cached_len: {}", prompts, std::max(1, seen),
                                           std::max(0, seen - prompts));
@@ -88,20 +102,31 @@ Setup StepGrid::setup_of(const Point& point) const {
                                : answers == 0 ? "phase: prefill, " + prefill
                                               : "phase: mixed, " + decode + ", " + prefill;
   std::vector<std::string> assignments = assignments_;
-  assignments.push_back("workload={" + workload + "}");
+  assignments.push_back("workload={" + workload + beside + "}");
   return folded(read_setup(scenario_, assignments));
 }
 
 StepGrid::Cost StepGrid::simulated_cost(const Point& point) const {
   const Run run = run_scenario(setup_of(point));
   const bool alone = run.setup.scenario.parallelism.attention_groups() == 1;
-  return {.ms = to_us(run.metrics.span) / 1e3, .own_ms = alone ? 0 : own_ms(run)};
+  Cost cost{.ms = to_us(run.metrics.span) / 1e3, .own_ms = alone ? 0 : own_ms(run)};
+  cost.beside_ms = cost.ms;
+  if (moves_caches_) add_transfer(point, cost);
+  return cost;
 }
 
-double StepGrid::exact_ms(const StepLoad& busiest, const StepLoad& mean) const {
-  const Cost of_mean = simulated_cost(rounded(mean));
-  if (rounded(busiest) == rounded(mean)) return of_mean.ms;
-  return of_mean.ms + simulated_cost(rounded(busiest)).own_ms - of_mean.own_ms;
+// As much as the NIC moves in the time of the step, alone: what shares the NIC with it makes both later by about as
+// much.
+void StepGrid::add_transfer(const Point& point, Cost& cost) const {
+  const double moved_MB = cost.ms * one_.machine.facts.nic_GBps;
+  const Run run = run_scenario(setup_of(point, moved_MB));
+  Time step{}, moved{};
+  for (const PhaseTimes& phase : run.phases) {
+    Time& end = phase.phase == kMoveCaches ? moved : step;
+    end = std::max(end, phase.end);
+  }
+  cost.beside_ms = std::max(cost.ms, to_us(step) / 1e3);
+  cost.nic_share = std::min(1.0, cost.ms / (to_us(moved) / 1e3));
 }
 
 std::size_t StepGrid::PointHash::operator()(const Point& point) const {
@@ -118,10 +143,11 @@ const StepGrid::Cost* StepGrid::at(const Point& point) {
 StepGrid::Cost StepGrid::between(const StepLoad& load) {
   const Between none{};
   const std::array<Between, 4> axes = {
-      load.answers > 0 ? of_count(load.answers, 1) : none, load.answers > 0 ? of_keys(load.keys) : none,
-      load.prompts > 0 ? of_count(load.prompts, kFewestKeys) : none, load.prompts > 0 ? of_keys(load.seen) : none};
+      load.answers > 0 ? of_count(std::max<double>(load.answers, fewest_answers_), 1) : none,
+      load.answers > 0 ? of_keys(load.keys) : none, load.prompts > 0 ? of_count(load.prompts, kFewestKeys) : none,
+      load.prompts > 0 ? of_keys(load.seen) : none};
   Cell& cell = cells_[{axes[0].low, axes[1].low, axes[2].low, axes[3].low}];
-  Cost sum;
+  Cost sum{.nic_share = 0};
   for (unsigned corner = 0; corner < cell.size(); ++corner) {
     double weight = 1;
     for (unsigned axis = 0; axis < axes.size(); ++axis) {
@@ -137,38 +163,54 @@ StepGrid::Cost StepGrid::between(const StepLoad& load) {
     }
     sum.ms += weight * cell[corner]->ms;
     sum.own_ms += weight * cell[corner]->own_ms;
+    sum.beside_ms += weight * cell[corner]->beside_ms;
+    sum.nic_share += weight * cell[corner]->nic_share;
   }
   return sum;
 }
 
+// Caches that move beside a part of the step make it longer by that part of what they would all along.
+double StepGrid::combined(const Cost& mean, double busiest_own_ms, double moved) const {
+  const double uneven = std::max(0.0, busiest_own_ms - mean.own_ms);
+  if (moved == 0) return mean.ms + uneven;
+  const double beside = std::min(1.0, nic_ms(moved) / mean.nic_share / mean.beside_ms);
+  return mean.ms + uneven + beside * (mean.beside_ms - mean.ms);
+}
+
 double StepGrid::ms(const StepLoad& busiest, const StepLoad& mean) {
-  const Cost of_mean = between(mean);
-  if (one_.scenario.parallelism.attention_groups() == 1) return of_mean.ms;
-  return of_mean.ms + std::max(0.0, between(busiest).own_ms - of_mean.own_ms);
+  const bool alone = one_.scenario.parallelism.attention_groups() == 1;
+  const Cost cost = between(mean);
+  return combined(cost, alone ? 0 : between(busiest).own_ms, mean.moved);
+}
+
+double StepGrid::exact_ms(const StepLoad& busiest, const StepLoad& mean) const {
+  const Cost cost = simulated_cost(rounded(mean, fewest_answers_));
+  const bool alone = rounded(busiest, fewest_answers_) == rounded(mean, fewest_answers_);
+  return combined(cost, alone ? 0 : simulated_cost(rounded(busiest, fewest_answers_)).own_ms, mean.moved);
+}
+
+double StepGrid::nic_ms(double tokens) const { return tokens * bytes_of_token_ / (one_.machine.facts.nic_GBps * 1e6); }
+
+double StepGrid::transfer_ms(double tokens, const StepLoad& mean) {
+  const bool runs = mean.answers + mean.prompts > 0;
+  return nic_ms(tokens) / (runs ? between(mean).nic_share : 1);
 }
 
 // In the KV cache of an attention group, on each of its GPUs.
-double StepGrid::bytes_of_token() const {
+double StepGrid::simulated_bytes_of_token() const {
   constexpr int kFew = 1024, kMany = 2048;
   const bool decodes = one_.scenario.phase() == WorkloadPhase::decode;
   const auto bytes = [&](int keys) {
-    return memory_of(setup_of(decodes ? Point{1, keys, 0, 0} : Point{0, 0, 1, keys})).kv_cache;
+    return memory_of(setup_of(decodes ? Point{fewest_answers_, keys, 0, 0} : Point{0, 0, kFewestKeys, keys})).kv_cache;
   };
-  return (bytes(kMany) - bytes(kFew)) / (kMany - kFew);
-}
-
-double StepGrid::transfer_ms_of_token_to(const StepGrid& other) const {
-  const auto one = [](const StepGrid& grid) {
-    return grid.bytes_of_token() / (grid.one_.machine.facts.nic_GBps * 1e6);
-  };
-  return std::max(one(*this), one(other));
+  return (bytes(kMany) - bytes(kFew)) / (kMany - kFew) / (decodes ? fewest_answers_ : 1);
 }
 
 // What the largest step leaves.
 ReplicaShape StepGrid::shape() const {
   const Memory largest = memory_of(computes_prompts_ ? setup_of({0, 0, most_tokens_, most_tokens_}) : one_);
   const double left = one_.machine.facts.memory_gib * (1 << 30) - (largest.total() - largest.kv_cache);
-  return {.groups = one_.scenario.parallelism.attention_groups(), .kv_tokens = std::max(0.0, left / bytes_of_token())};
+  return {.groups = one_.scenario.parallelism.attention_groups(), .kv_tokens = std::max(0.0, left / bytes_of_token_)};
 }
 
 }  // namespace moeline

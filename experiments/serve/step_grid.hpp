@@ -19,7 +19,8 @@ class StepGrid {
 
   /// Between steps that are simulated: of 1, 2, 3, 4, 6, 8, ... requests, and of so many times 64 keys or tokens;
   /// linear in each. Where groups differ, a step is one of the mean load, and longer by what the busiest group's own
-  /// phases (all but dispatch, experts and combine) take longer. Throws SpecError where such a step is no scenario.
+  /// phases (all but dispatch, experts and combine) take longer. Beside caches that move it is longer by what these
+  /// take of the NIC. Throws SpecError where such a step is no scenario.
   [[nodiscard]] double ms(const StepLoad& busiest, const StepLoad& mean);
   /// Simulated as it is.
   [[nodiscard]] double exact_ms(const StepLoad& busiest, const StepLoad& mean) const;
@@ -28,32 +29,39 @@ class StepGrid {
 
   [[nodiscard]] const Setup& setup() const { return one_; }
   [[nodiscard]] ReplicaShape shape() const;
-  /// Of a token's cache from such a replica to one of the others, at the peak of the links: each GPU has its own part.
-  [[nodiscard]] double transfer_ms_of_token_to(const StepGrid& other) const;
+  /// Of the cache of so many tokens, over each GPU's NIC: while such a step runs, with whose all-to-all it shares the
+  /// NIC, or at the NIC's peak where nothing runs.
+  [[nodiscard]] double transfer_ms(double tokens, const StepLoad& mean);
 
  private:
   using Point = std::array<int, 4>;  // of a load, in the order of its members
   struct Cost {
     double ms = 0;
-    double own_ms = 0;  ///< of it, phases that a group has for itself
+    double own_ms = 0;     ///< of it, phases that a group has for itself
+    double beside_ms = 0;  ///< that it takes while caches move beside it all along
+    double nic_share = 1;  ///< of the NIC, that these get
   };
   struct PointHash {
     std::size_t operator()(const Point& point) const;
   };
   // Of the grid: costs at its corners, null where none has been asked for.
   using Cell = std::array<const Cost*, 16>;
-  [[nodiscard]] Setup setup_of(const Point& point) const;
-  [[nodiscard]] double bytes_of_token() const;
+  [[nodiscard]] Setup setup_of(const Point& point, double kv_transfer_MB = 0) const;
+  [[nodiscard]] double simulated_bytes_of_token() const;
+  [[nodiscard]] double combined(const Cost& mean, double busiest_own_ms, double moved) const;
   [[nodiscard]] Cost simulated_cost(const Point& point) const;
+  void add_transfer(const Point& point, Cost& cost) const;
+  [[nodiscard]] double nic_ms(double tokens) const;
   [[nodiscard]] const Cost* at(const Point& point);
   [[nodiscard]] Cost between(const StepLoad& load);
 
   Spec scenario_;
   std::vector<std::string> assignments_;
   std::string drafts_;  ///< keys of the steps' workload
-  bool computes_prompts_;
-  int most_tokens_;
+  bool computes_prompts_, moves_caches_;
+  int fewest_answers_, most_tokens_;
   Setup one_;  ///< of one request
+  double bytes_of_token_ = 0;
   std::unordered_map<Point, Cost, PointHash> known_;
   std::unordered_map<Point, Cell, PointHash> cells_;  // by their least corner
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 
 #include "base/csv.hpp"
@@ -43,7 +44,10 @@ const std::vector<std::string> kKeys = {"phase",
                                         "query_len",
                                         "draft_layers",
                                         "mtp_acceptance",
-                                        "overlap_scheduler"};
+                                        "overlap_scheduler",
+                                        "rate_s",
+                                        "outages",
+                                        "limits"};
 
 // A number, or two that it is drawn between.
 Length read_length(const Spec& spec, const std::string& key) {
@@ -100,9 +104,22 @@ std::vector<TracedRequest> read_trace(const std::filesystem::path& path) {
   return trace;
 }
 
+void read_rates(const Spec& spec, ServeWorkload& w) {
+  constexpr double kSlowest = 1e-4, kFastest = 1e6, kLongest_s = 1e9;
+  if (!spec.is_list("rate")) {
+    w.rates = {spec.number("rate", kSlowest, kFastest)};
+    return;
+  }
+  w.rates = spec.numbers("rate", 0, kFastest);
+  if (std::all_of(w.rates.begin(), w.rates.end(), [](double rate) { return rate < kSlowest; })) {
+    throw spec.error("rate", "needs one above 0");
+  }
+  if (spec.has("rate_s")) w.rate_ms = 1e3 * spec.number("rate_s", 1, kLongest_s);
+}
+
 // When requests come: one of three ways, of which a table is also a way to say how long they are.
 void read_arrivals(const Spec& spec, ServeWorkload& w) {
-  constexpr double kSlowest = 1e-4, kFastest = 1e6, kMostBursty = 1e-2, kLeastBursty = 1e3;
+  constexpr double kMostBursty = 1e-2, kLeastBursty = 1e3;
   const bool closed = spec.stands("concurrency"), open = spec.stands("rate");
   if (closed && open) throw spec.error("rate", "says when requests come, and so does concurrency: one of them");
   if (!closed && !open && !w.trace_has_times) {
@@ -111,7 +128,8 @@ void read_arrivals(const Spec& spec, ServeWorkload& w) {
     throw spec.error("concurrency", why);
   }
   if (closed) w.concurrency = spec.integer("concurrency", 1, kMostTogether);
-  if (open) w.rate = spec.number("rate", kSlowest, kFastest);
+  if (open) read_rates(spec, w);
+  if (spec.has("rate_s") && w.rates.size() < 2) throw spec.error("rate_s", "is of a list of rates: so long for each");
   if (!spec.has("burstiness")) return;
   if (!open) throw spec.error("burstiness", "is of requests that come at a rate");
   w.burstiness = spec.number("burstiness", kMostBursty, kLeastBursty);
@@ -171,6 +189,33 @@ void read_prefill_pool(const Spec& spec, ServeWorkload& w) {
   if (prefill.has("set")) w.prefill.set = prefill.texts("set");
 }
 
+void read_outages(const Spec& spec, ServeWorkload& w) {
+  constexpr double kLongest_s = 1e9;
+  if (!spec.has("outages")) return;
+  if (w.prefill.replicas > 0) throw spec.error("outages", "does not go with prefill replicas of their own");
+  for (const Spec& each : spec.maps("outages")) {
+    each.expect({"replica", "at_s", "for_s", "drains"});
+    Outage outage;
+    outage.replica = each.integer("replica", 0, w.replicas - 1);
+    outage.at_ms = 1e3 * each.number("at_s", 0, kLongest_s);
+    outage.until_ms = outage.at_ms + 1e3 * each.number("for_s", 0, kLongest_s);
+    outage.drains = each.has("drains") && each.flag("drains");
+    const bool overlaps = std::any_of(w.outages.begin(), w.outages.end(), [&](const Outage& other) {
+      return other.replica == outage.replica && other.at_ms <= outage.until_ms && outage.at_ms <= other.until_ms;
+    });
+    if (overlaps) throw each.error("replica", fmt::format("{} is out already at that time", outage.replica));
+    w.outages.push_back(outage);
+  }
+}
+
+void read_limits(const Spec& spec, ServeWorkload& w) {
+  constexpr double kLongest_ms = 1e9;
+  const Spec limits = spec.map_or_empty("limits");
+  limits.expect({"ttft_ms", "tpot_ms"});
+  if (limits.has("ttft_ms")) w.limits.ttft_ms = limits.number("ttft_ms", 0, kLongest_ms);
+  if (limits.has("tpot_ms")) w.limits.tpot_ms = limits.number("tpot_ms", 0, kLongest_ms);
+}
+
 }  // namespace
 
 bool is_served(const Spec& scenario) {
@@ -185,7 +230,12 @@ bool is_served(const Spec& scenario) {
 ServeWorkload read_serve(const Spec& workload) {
   workload.expect(kKeys);
   ServeWorkload w;
-  if (workload.has("trace")) w.trace = read_trace(beside(workload.file(), workload.text("trace")));
+  if (workload.has("trace")) {
+    const std::filesystem::path trace = beside(workload.file(), workload.text("trace"));
+    if (!std::filesystem::exists(trace))
+      throw workload.error("trace", fmt::format("'{}': no such file", trace.string()));
+    w.trace = read_trace(trace);
+  }
   w.trace_has_times = !w.trace.empty() && w.trace.back().arrival_ms > 0;
   read_arrivals(workload, w);
   read_lengths(workload, w);
@@ -200,6 +250,8 @@ ServeWorkload read_serve(const Spec& workload) {
   w.overlapped = !workload.has("overlap_scheduler") || workload.flag("overlap_scheduler");
   read_drafts(workload, w);
   read_prefill_pool(workload, w);
+  read_outages(workload, w);
+  read_limits(workload, w);
   return w;
 }
 

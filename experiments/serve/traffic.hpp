@@ -64,11 +64,25 @@ struct PrefillPool {
   std::vector<std::string> set;  ///< what is different in their scenario
 };
 
+/// A replica is not there for a while.
+struct Outage {
+  int replica = 0;
+  double at_ms = 0, until_ms = 0;
+  bool drains = false;  ///< it ends what it has and gets nothing new; else what it has begins anew elsewhere
+};
+
+/// What a request must keep to be counted as good, ms; 0: anything.
+struct ServeLimits {
+  double ttft_ms = 0, tpot_ms = 0;
+};
+
 struct ServeWorkload {
-  int concurrency = 0;    ///< closed loop: so many requests at any time; 0: they come by themselves
-  double rate = 0;        ///< of these, requests per second, of all GPUs together; 0: they come when the trace says
-  double burstiness = 1;  ///< shape of the gamma distribution of the times between; 1: Poisson
-  int requests = 0;       ///< that are served
+  int concurrency = 0;        ///< closed loop: so many requests at any time; 0: they come by themselves
+  std::vector<double> rates;  ///< of these, requests per second, of all GPUs together, for `rate_ms` each, and again
+                              ///< from the start; none: they come when the trace says
+  double rate_ms = 3.6e6;
+  double burstiness = 1;             ///< shape of the gamma distribution of the times between; 1: Poisson
+  int requests = 0;                  ///< that are served
   std::vector<TracedRequest> trace;  ///< in turn, again from the start after the last; none: lengths are drawn
   bool trace_has_times = false;
   Length input, output;
@@ -77,6 +91,8 @@ struct ServeWorkload {
   int tokens = 0;      ///< of prompts and answers together in a step, of each attention group
   int batch_size = 0;  ///< requests of an attention group at a time; 0: as many as memory holds
   int replicas = 1;
+  std::vector<Outage> outages;  ///< by time
+  ServeLimits limits;
   PrefillPool prefill;
   /// A step is made up while the one before runs: it has those that came before that one began, and requests that ended
   /// with it once more.

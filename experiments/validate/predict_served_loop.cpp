@@ -73,8 +73,9 @@ ServedLoopPrediction predict(const ServedStudy& study, const ServedRow& row, con
   if (!row.colocated) {
     StepGrid& prompts = grids.of(deployment_of(study, row, row.prefill), RequestPart::prompt);
     deployment.prompts = pool_of(prompts, w.prefill.replicas);
-    const double of_token = prompts.transfer_ms_of_token_to(answers);
-    deployment.transfer_ms = [=](double tokens) { return tokens * of_token; };
+    deployment.transfer_ms = [&](double tokens, const StepLoad& from, const StepLoad& to) {
+      return std::max(prompts.transfer_ms(tokens, from), answers.transfer_ms(tokens, to));
+    };
   }
   const ServeLog log = serve_requests(w, deployment, 1);
   const ServeMeasures measures = measure(log, w);

@@ -92,6 +92,7 @@ inline constexpr const char* kUnknownModule = "unknown";
 
 inline constexpr const char* kSendActivations = "pipeline/activations";
 inline constexpr const char* kSendTokens = "pipeline/new tokens";  ///< of decode, back to the first stage
+inline constexpr const char* kMoveCaches = "KV caches";            ///< from one replica to another
 inline constexpr const char* kSendGradients = "pipeline/gradients";
 
 }  // namespace moeline::module_names

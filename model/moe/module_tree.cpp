@@ -59,7 +59,8 @@ std::vector<Place> all_places() {
     if (place.name.find('/') != std::string::npos) mtp.push_back({in_mtp(place.name), in_mtp(place.parent)});
   }
   places.insert(places.end(), mtp.begin(), mtp.end());
-  const std::vector<Place> beside = {{"pipeline", ""},
+  const std::vector<Place> beside = {{kMoveCaches, ""},
+                                     {"pipeline", ""},
                                      {kSendActivations, "pipeline"},
                                      {kSendTokens, "pipeline"},
                                      {kSendGradients, "pipeline"},

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "moe/collectives.hpp"
+#include "moe/kernels.hpp"
+#include "moe/module_names.hpp"
 #include "schedules/lowering/every_rank.hpp"
 #include "schedules/lowering/phase_sms.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
@@ -188,14 +191,36 @@ void InferenceRank::connect() {
   }
 }
 
+namespace {
+
+// Nobody of the step launches it or waits for it. Null: there is none.
+PreparedPhase* kv_transfer(ProgramDraft& program) {
+  const Workload& workload = program.setup().scenario.workload;
+  const double bytes = kv_transfer_MB(workload) * 1e6;
+  if (bytes == 0) return nullptr;
+  const bool comes_in = decode_of(workload) != nullptr;
+  const Operator message = send(bytes, {.gpus = 2, .neighbour_nodes = 1});
+  PreparedPhase& phase = program.prepare("kv_transfer", {kernels::in(module_names::kMoveCaches, message)}, {});
+  PreparedKernel& kernel = phase.kernels.front();
+  const RankResource other = comes_in ? RankResource::nic_out : RankResource::nic_in;
+  std::erase_if(kernel.usages, [&](const Usage& usage) { return static_cast<RankResource>(usage.link) == other; });
+  kernel.task.delay = Time::zero();
+  kernel.launched_before = true;
+  return &phase;
+}
+
+}  // namespace
+
 Program inference_program(const Setup& setup, const InferenceShape& shape,
                           const std::function<void(InferenceRank&)>& append) {
   ProgramDraft program(setup, host_of(setup.scenario));
   InferencePhases phases(program, shape);
+  PreparedPhase* const caches = kv_transfer(program);
   return on_every_rank(std::move(program), shape.plan.file, [&](RankProgram& rank) {
     InferenceRank step(phases, rank, {.blocks = phases.blocks(), .of_group = rank.rank()});
     append(step);
     step.connect();
+    if (caches != nullptr) (void)rank.append(*caches, {.stream = StreamName::caches});
   });
 }
 

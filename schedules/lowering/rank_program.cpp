@@ -34,7 +34,8 @@ constexpr std::array<StreamInfo, kStreamNames> kStreams = {
      {35, "activations from the next rank", Role::communication},
      {36, "activations from the previous rank", Role::communication},
      {37, "gradients from the next rank", Role::communication},
-     {38, "gradients from the previous rank", Role::communication}}};
+     {38, "gradients from the previous rank", Role::communication},
+     {51, "KV caches", Role::communication}}};
 
 }  // namespace
 

@@ -31,8 +31,9 @@ enum class StreamName : std::uint8_t {
   activations_from_previous,
   gradients_from_next,
   gradients_from_previous,
+  caches,  ///< of other replicas, over the NIC
 };
-inline constexpr std::size_t kStreamNames = 20;
+inline constexpr std::size_t kStreamNames = 21;
 
 /// Transfers run on the communication stream, all else on the compute stream, where no plan says otherwise.
 [[nodiscard]] inline StreamName stream_of(const std::string& phase) {

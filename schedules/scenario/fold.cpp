@@ -22,7 +22,8 @@ int layer_period(const Architecture& model) {
 Setup folded(Setup setup) {
   const int period = layer_period(setup.model);
   const int kept = std::max(8, 4 * period);
-  const bool as_it_is = setup.scenario.phase() == WorkloadPhase::train || is_staged(setup.scenario);
+  const bool as_it_is = setup.scenario.phase() == WorkloadPhase::train || is_staged(setup.scenario) ||
+                        kv_transfer_MB(setup.scenario.workload) > 0;
   if (as_it_is || setup.every_rank || setup.experts_differ() || period == 0) return setup;
   setup.fold.left_out = std::max(0, setup.scenario.layers - kept) / period * period;
   setup.fold.period = period;

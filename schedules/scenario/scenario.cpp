@@ -239,6 +239,9 @@ Setup read_scenario(const Spec& spec, std::vector<std::string> hardware_override
   s.parallelism = read_parallelism(parallelism, s, setup.model, gpus_per_node);
   s.comm = read_comm(spec.map_or_empty("comm"), setup);
   check_widths(parallelism, setup);
+  if (is_staged(s) && kv_transfer_MB(s.workload) > 0) {
+    throw spec.map("workload").error("kv_transfer_MB", "goes with pp 1: beside a pipeline it is not modelled");
+  }
   s.moe_backend = read_moe_backend(spec, setup);
   read_layers(spec, setup.model, s);
   s.routing = read_routing(routing, s, setup.model, gpus_per_node);

@@ -17,15 +17,17 @@ std::vector<std::string> joined(std::vector<std::string> keys, const std::vector
   return keys;
 }
 
+constexpr const char* kKvTransfer = "kv_transfer_MB";
+
 std::vector<std::string> workload_keys(WorkloadPhase phase) {
   switch (phase) {
     case WorkloadPhase::train:
       return {"micro_batch_size", "seq_len", "global_batch_size"};
     case WorkloadPhase::prefill:
-      return {"tokens", "prompt_len", "cached_len"};
+      return {"tokens", "prompt_len", "cached_len", kKvTransfer};
     case WorkloadPhase::decode:
-      return {"batch_size", "batch_size_spread", "kv_len",        "kv_len_spread",
-              "query_len",  "draft_layers",      "mtp_acceptance"};
+      return {"batch_size", "batch_size_spread", "kv_len",         "kv_len_spread",
+              "query_len",  "draft_layers",      "mtp_acceptance", kKvTransfer};
     case WorkloadPhase::mixed:
       break;
   }
@@ -50,8 +52,14 @@ TrainWorkload read_training(const Spec& spec, const ScheduleKind& schedule) {
   return w;
 }
 
+double read_kv_transfer(const Spec& spec) {
+  constexpr double kMost = 1e6;
+  return spec.has(kKvTransfer) ? spec.number(kKvTransfer, 0, kMost) : 0;
+}
+
 PrefillWorkload read_prefill(const Spec& spec) {
   PrefillWorkload w;
+  w.kv_transfer_MB = read_kv_transfer(spec);
   w.tokens = spec.integer("tokens", 1, kMostTokens);
   w.prompt_len = spec.integer("prompt_len", 1, kMostTokens);
   w.cached_len = spec.integer_or("cached_len", 0, kMostTokens, 0);
@@ -91,6 +99,7 @@ DecodeWorkload read_decode(const Spec& spec) {
   w.kv_len_spread = spec.has("kv_len_spread") ? spec.number("kv_len_spread", 0, 10.0 * w.kv_len) : 0;
   w.batch_size_spread = spec.has("batch_size_spread") ? spec.number("batch_size_spread", 0, w.batch_size) : 0;
   read_drafts(spec, w);
+  w.kv_transfer_MB = read_kv_transfer(spec);
   return w;
 }
 
@@ -105,6 +114,7 @@ Workload read_phase(const Spec& spec, WorkloadPhase phase, const ScheduleKind& s
     case WorkloadPhase::mixed:
       break;
   }
+  if (spec.has(kKvTransfer)) throw spec.error(kKvTransfer, "is of prefill and of decode, each on GPUs of its own");
   return MixedWorkload{read_decode(spec), read_prefill(spec)};
 }
 

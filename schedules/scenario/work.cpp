@@ -64,6 +64,12 @@ Sequences mean_chunks(const PrefillWorkload& w) {
 
 }  // namespace
 
+double kv_transfer_MB(const Workload& workload) {
+  const PrefillWorkload* prefill = prefill_of(workload);
+  const DecodeWorkload* decode = decode_of(workload);
+  return (prefill != nullptr ? prefill->kv_transfer_MB : 0) + (decode != nullptr ? decode->kv_transfer_MB : 0);
+}
+
 int new_tokens_per_prompt(const PrefillWorkload& workload) {
   return std::min(workload.prompt_len - workload.cached_len, workload.tokens);
 }

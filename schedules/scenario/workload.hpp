@@ -16,9 +16,10 @@ struct TrainWorkload {
 };
 
 struct PrefillWorkload {
-  int tokens = 0;      ///< new tokens per step
-  int prompt_len = 0;  ///< with the cached part
-  int cached_len = 0;  ///< of each prompt: in the KV cache already
+  int tokens = 0;             ///< new tokens per step
+  int prompt_len = 0;         ///< with the cached part
+  int cached_len = 0;         ///< of each prompt: in the KV cache already
+  double kv_transfer_MB = 0;  ///< of caches that go out over each GPU's NIC beside the step
 };
 
 struct DecodeWorkload {
@@ -30,6 +31,7 @@ struct DecodeWorkload {
   int draft_layers = 0;                      ///< of a draft model; 0: the model's own MTP modules draft
   std::vector<double> mtp_acceptance{0.85};  ///< of each drafted token, given that those before it were accepted; the
                                              ///< last number holds for all behind it
+  double kv_transfer_MB = 0;                 ///< of caches that come in over each GPU's NIC beside the step
 };
 
 /// Requests decode while a chunk of prompts is prefilled.
@@ -63,6 +65,9 @@ using Workload = std::variant<TrainWorkload, PrefillWorkload, DecodeWorkload, Mi
   if (const auto* mixed = std::get_if<MixedWorkload>(&workload)) return &mixed->decode;
   return std::get_if<DecodeWorkload>(&workload);
 }
+
+/// Beside the step; 0: nothing is.
+[[nodiscard]] double kv_transfer_MB(const Workload& workload);
 
 /// New tokens of each prompt in this step: all that is not cached, or as many as the step has.
 [[nodiscard]] int new_tokens_per_prompt(const PrefillWorkload& workload);

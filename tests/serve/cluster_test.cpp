@@ -36,11 +36,12 @@ ServeLog served(const ServeWorkload& w, const ReplicaShape& shape = kRoomy, cons
 
 ServeLog served_apart(const ServeWorkload& w, double transfer_ms, const ReplicaShape& answers = kRoomy,
                       const ReplicaShape& prompts = kRoomy) {
-  return serve_requests(w,
-                        {.answers = {w.replicas, answers, constant},
-                         .prompts = ReplicaPool{w.prefill.replicas, prompts, constant},
-                         .transfer_ms = [=](double /*tokens*/) { return transfer_ms; }},
-                        1);
+  return serve_requests(
+      w,
+      {.answers = {w.replicas, answers, constant},
+       .prompts = ReplicaPool{w.prefill.replicas, prompts, constant},
+       .transfer_ms = [=](double /*tokens*/, const StepLoad& /*from*/, const StepLoad& /*to*/) { return transfer_ms; }},
+      1);
 }
 
 std::map<int, int> by_replica(const ServeLog& log) {
@@ -82,7 +83,7 @@ TEST_CASE("the least loaded replica waits less than each in turn, where answers 
   w.replicas = 8;
   w.batch_size = 1;
   w.output.spread = 60;
-  w.rate = 0.7 * 8 / (33 * kStepMs) * 1e3;
+  w.rates = {0.7 * 8 / (33 * kStepMs) * 1e3};
   const auto waits = [&](RouterRule rule) {
     w.router = rule;
     return measure(served(w), w).steady.queue_ms.mean;
@@ -224,14 +225,78 @@ TEST_CASE("a load that comes in bursts waits longer, at the same rate") {
   ServeWorkload w = workload(50'000, 0);
   w.output.mean = 1;
   w.input.mean = w.tokens = 256;
-  w.rate = 0.5 / kStepMs * 1e3;
+  w.rates = {0.5 / kStepMs * 1e3};
   std::map<double, double> waits;
   for (const double burstiness : {0.25, 1.0, 4.0}) {
     w.burstiness = burstiness;
     const ServeLog log = served(w);
     waits[burstiness] = measure(log, w).steady.queue_ms.mean;
-    CHECK(log.requests.back().arrival_ms == doctest::Approx(50'000 / w.rate * 1e3).epsilon(0.03));
+    CHECK(log.requests.back().arrival_ms == doctest::Approx(50'000 / w.rates.front() * 1e3).epsilon(0.03));
   }
   CHECK(waits[0.25] > 2 * waits[1]);
   CHECK(waits[1] > 2 * waits[4]);
+}
+
+TEST_CASE("rates that change by the hour: as many come in each as it says") {
+  ServeWorkload w = workload(30'000, 0);
+  w.rates = {1, 0, 5};
+  w.rate_ms = 1e6;
+  const ServeLog log = served(w);
+  std::vector<double> counts(12, 0);
+  for (const ServedRequest& each : log.requests) {
+    const auto slot = static_cast<std::size_t>(each.arrival_ms / w.rate_ms);
+    if (slot < counts.size()) ++counts[slot];
+  }
+  for (std::size_t slot = 0; slot < 12; slot += 3) {
+    CHECK(counts[slot] == doctest::Approx(1000).epsilon(0.1));
+    CHECK(counts[slot + 1] == 0);
+    CHECK(counts[slot + 2] == doctest::Approx(5000).epsilon(0.05));
+  }
+}
+
+TEST_CASE("a replica that fails: its requests begin anew elsewhere, one that drains loses none") {
+  ServeWorkload w = workload(2000, 32);
+  w.replicas = 2;
+  w.output.spread = 10;
+  const ServeLog whole = served(w);
+  for (const bool drains : {false, true}) {
+    w.outages = {{.replica = 1, .at_ms = 1000, .until_ms = 3000, .drains = drains}};
+    const ServeLog log = served(w);
+    const ServeMeasures m = measure(log, w);
+    CHECK(log.requests.size() == 2000);
+    CHECK((m.retries > 0) == !drains);
+    CHECK(m.retries <= 16);
+    for (const ServedStep& step : log.steps) {
+      const bool away = step.replica == 1 && step.start_ms > 1000 && step.start_ms < 3000;
+      CHECK((!away || drains));
+    }
+    for (const ServedRequest& each : log.requests) {
+      CHECK(each.arrival_ms <= each.begin_ms);
+      CHECK(each.begin_ms < each.first_token_ms);
+      CHECK(each.first_token_ms <= each.end_ms);
+    }
+    if (!drains) CHECK(answered(log) > answered(whole));  // what was lost is computed once more
+  }
+}
+
+TEST_CASE("where all replicas are gone requests wait for the first that comes back") {
+  ServeWorkload w = workload(100, 8);
+  w.outages = {{.replica = 0, .at_ms = 100, .until_ms = 5000}};
+  const ServeLog log = served(w);
+  CHECK(log.requests.size() == 100);
+  for (const ServedStep& step : log.steps) CHECK((step.start_ms <= 100 || step.start_ms >= 5000));
+}
+
+TEST_CASE("good requests are those within both limits, and their tokens are the good ones") {
+  ServeWorkload w = workload(400, 16);
+  w.output.spread = 10;
+  const ServeLog log = served(w);
+  CHECK(measure(log, w).good_share == 1);
+  w.limits.tpot_ms = kStepMs / 2;
+  CHECK(measure(log, w).good_share == 0);
+  w.limits = {.ttft_ms = kStepMs * 1.5, .tpot_ms = kStepMs * 1.5};
+  const ServeMeasures m = measure(log, w);
+  CHECK(m.good_share > 0);
+  CHECK(m.good_output_tokens_per_s <= m.output_tokens_per_s);
+  CHECK(m.good_output_tokens_per_s / m.output_tokens_per_s == doctest::Approx(m.good_share).epsilon(0.1));
 }

@@ -58,7 +58,7 @@ TEST_CASE("prompts alone, one in a step, wait as in M/D/1") {
   ServeWorkload w = workload(200'000);
   w.output.mean = 1;
   for (const double busy : {0.3, 0.7, 0.9}) {
-    w.rate = busy / kStepMs * 1e3;
+    w.rates = {busy / kStepMs * 1e3};
     const ServeLog log = served(w);
     const double waits = mean(log.requests, [](const ServedRequest& r) { return r.ttft_ms() - kStepMs; });
     CHECK(waits == doctest::Approx(busy * kStepMs / (2 * (1 - busy))).epsilon(busy > 0.8 ? 0.06 : 0.02));
@@ -75,7 +75,7 @@ TEST_CASE("answers of exponential length in k slots wait as in M/M/k") {
     w.trace.push_back({0, {.input_len = 1, .output_len = static_cast<int>(steps)}});
   }
   w.batch_size = kSlots;
-  w.rate = kBusy * kSlots / (kMeanSteps * kStepMs) * 1e3;
+  w.rates = {kBusy * kSlots / (kMeanSteps * kStepMs) * 1e3};
   const ServeLog log = served(w);
   double tail = std::pow(kSlots * kBusy, kSlots), sum = 1;  // Erlang C
   for (int i = 1; i < kSlots; ++i) sum += std::pow(kSlots * kBusy, i) / std::tgamma(i + 1);
@@ -149,7 +149,7 @@ TEST_CASE("requests wait for room in the cache and for a slot, and share groups 
 
 TEST_CASE("lengths have the mean and the spread that were asked for, and arrivals the rate") {
   ServeWorkload w = workload(100'000);
-  w.rate = 1000;
+  w.rates = {1000};
   w.tokens = 1 << 20;
   w.output.mean = 100;
   w.output.spread = 40;

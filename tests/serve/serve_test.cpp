@@ -1,6 +1,7 @@
 // Serving on simulated steps: it is what its steps are, Little's law holds, and what it cannot do is refused by name.
 #include <doctest/doctest.h>
 
+#include "base/file.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/serve/serve.hpp"
 #include "tests/support/cli.hpp"
@@ -101,5 +102,84 @@ TEST_CASE("what is wrong with a workload of requests is refused at its line") {
   refused("schedule: sequential", "schedule: decode-two-batch",
           "decode-two-batch is not for every step of these requests (prefill, decode, mixed); there is: sequential");
   const std::string file = folder.write("serve.yaml", kServed);
-  check_wrong_usage({"simulate", file, "--html", "page.html"}, "--html: is of a step, and the workload is requests");
+  check_wrong_usage({"simulate", file, "--svg", "picture.svg"}, "--svg: is of a step, and the workload is requests");
+}
+
+TEST_CASE("prefill apart on simulated steps: caches move over the NIC, which the all-to-all has to share") {
+  const std::string apart =
+      "schema: 1\nmodel: deepseek-v3\nhardware: h800\nkernels: deepseek-2025-02\nschedule: decode-two-batch\n"
+      "parallelism: {ep: 32}\nworkload: {phase: serve, concurrency: 512, requests: 2000, input_len: 2048, output_len: "
+      "128, output_len_spread: 40, tokens: 4096, prefill: {replicas: 2, set: [schedule=prefill-two-batch]}}\n";
+  const ServeResult r = serve(Spec::parse("apart.yaml", apart), {});
+  const ServeMeasures& m = r.measures;
+  CHECK(r.gpus() == 96);
+  CHECK(m.where.beside == 0);
+  // 2048 tokens of 576 numbers in 61 layers, BF16, at 50 GB/s, and somewhat longer beside the all-to-all.
+  const double alone_ms = 2048 * 576.0 * 61 * 2 / 50e6;
+  CHECK(m.where.transfer > alone_ms);
+  CHECK(m.where.transfer < 4 * alone_ms);
+  CHECK(r.answers.steps_error < 0.05);
+  REQUIRE(r.prompts);
+  CHECK(r.prompts->steps_error < 0.1);
+}
+
+TEST_CASE("a step beside a transfer of caches is longer where the all-to-all leaves the node, and only there") {
+  const std::string head =
+      "schema: 1\nmodel: deepseek-v3\nhardware: h800\nkernels: deepseek-2025-02\n"
+      "schedule: sequential\n";
+  const auto step_us = [&](const std::string& parallelism, double moved) {
+    const std::string text =
+        head + parallelism +
+        "workload: {phase: decode, batch_size: 64, kv_len: 2048, kv_transfer_MB: " + std::to_string(moved) + "}\n";
+    const Run run = run_scenario(read_setup(Spec::parse("step.yaml", text)));
+    Time end{};
+    for (const PhaseTimes& phase : run.phases) {
+      if (phase.phase != "kv_transfer") end = std::max(end, phase.end);
+    }
+    return to_us(end);
+  };
+  const std::string far = "parallelism: {ep: 32}\n", near = "parallelism: {tp: 8, ep: 8}\n";
+  CHECK(step_us(far, 500) > 1.02 * step_us(far, 0));
+  CHECK(step_us(far, 1000) > step_us(far, 500));
+  CHECK(step_us(near, 500) == doctest::Approx(step_us(near, 0)).epsilon(0.01));
+}
+
+TEST_CASE("a trace of requests, lengths between two numbers, and a page and a Chrome trace of what came of them") {
+  const TemporaryFolder folder;
+  folder.write("requests.csv", "arrival_s,input_len,output_len,cached_len\n0,1000,20,0\n0.5,2000,10,1500\n1,500,5,0\n");
+  const std::string head = replaced(kServed, kServed.substr(kServed.find("concurrency")), "trace: requests.csv}\n");
+  const std::string file = folder.write("serve.yaml", head);
+  const std::string trace = (folder.path() / "out.json").string(), page = (folder.path() / "out.html").string();
+  const Outcome outcome = run_moeline({"simulate", file, "--trace", trace, "--html", page, "--format", "csv"});
+  CHECK(outcome.exit_code == 0);
+  CHECK(says(outcome.out, "\n500.000000,"));
+  CHECK(says(outcome.out, ",2000,1500,10,"));
+  CHECK(says(read_text(trace), "\"name\": \"request 2\""));
+  CHECK(says(read_text(page), "ttft_p99_ms"));
+  folder.write("requests.csv", "arrival_s,input_len,output_len\n1,1000,20\n0,2000,10\n");
+  check_refused({"simulate", file}, (folder.path() / "requests.csv:3:").string(),
+                "arrival_s is before that of the row above");
+  folder.write("requests.csv", "input_len,output_len\n10,20\n");
+  check_refused({"simulate", file}, file + ":", "the trace has no arrival_s");
+}
+
+TEST_CASE("what is wrong with replicas, prefixes, lengths and outages is refused at its line") {
+  const TemporaryFolder folder;
+  const auto refused = [&](const std::string& with, const std::string& says) {
+    const std::string file = folder.write("serve.yaml", replaced(kServed, "phase: serve", "phase: serve, " + with));
+    check_refused({"simulate", file}, file + ":", says);
+  };
+  refused("router: round-robin", "router has an unknown value 'round-robin'; did you mean 'round_robin'?");
+  refused("prefixes: {count: 4, len: 1024}", "prefixes.len must be from 1 to 1023");
+  refused("prefixes: {count: 4, len: 10}, cached_len: 5", "cached_len says what is in the cache");
+  refused("mtp_acceptance: 0.5", "does not apply: query_len 1 drafts no tokens");
+  refused("burstiness: 2", "is of requests that come at a rate");
+  refused("trace: nowhere.csv", "nowhere.csv");
+  refused("outages: [{replica: 1, at_s: 0, for_s: 1}]", "replica must be 0");
+  refused("prefill: {replicas: 1}, kv_room: prompt", "kv_room does not apply: prefill has replicas of its own");
+  refused("kv_room: none", "kv_room has an unknown value 'none'");
+  refused("prefill: {replicas: 1, set: [schedule=decode-two-batch]}",
+          "decode-two-batch is not for every step of these");
+  const std::string wrong = folder.write("serve.yaml", replaced(kServed, "input_len: 1024", "input_len: [900, 100]"));
+  check_refused({"simulate", wrong}, wrong + ":", "input_len has two numbers as a list, the least and the most");
 }

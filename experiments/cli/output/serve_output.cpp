@@ -15,9 +15,9 @@ std::string length(const Length& of) {
 }
 
 std::string traffic(const ServeWorkload& w) {
-  const std::string come = w.concurrency > 0 ? fmt::format("{} at a time", w.concurrency)
-                           : w.rate > 0      ? fmt::format("{} per second", w.rate)
-                                             : "as in the trace";
+  const std::string come = w.concurrency > 0  ? fmt::format("{} at a time", w.concurrency)
+                           : !w.rates.empty() ? fmt::format("{} per second", fmt::join(w.rates, ", "))
+                                              : "as in the trace";
   std::string lengths = fmt::format("of {} requests in a trace", w.trace.size());
   if (w.trace.empty()) {
     const std::string cached = w.cached_len > 0 ? fmt::format(" ({} cached)", w.cached_len)
@@ -109,12 +109,15 @@ void add(Json& json, const char* key, const Length& of) {
 }
 
 void add(Json& json, const ServeWorkload& w) {
-  json.open("workload").add("concurrency", w.concurrency).add("rate", w.rate).add("requests", w.requests);
+  json.open("workload").add("concurrency", w.concurrency).add("requests", w.requests);
   if (w.trace.empty()) {
     add(json, "input_len", w.input);
     add(json, "output_len", w.output);
   }
-  json.add("cached_len", w.cached_len).add("traced_requests", w.trace.size()).add("tokens", w.tokens);
+  json.add("rates", w.rates, 6)
+      .add("cached_len", w.cached_len)
+      .add("traced_requests", w.trace.size())
+      .add("tokens", w.tokens);
   json.add("query_len", w.query_len).close();
 }
 
@@ -143,6 +146,12 @@ std::string serve_table(const ServeResult& r) {
   text += line("steps with prompts", 100 * m.prompt_share, "% of the steps' time");
   if (m.cached_share > 0) text += line("cached", 100 * m.cached_share, "% of the prompts' tokens");
   if (m.restarts > 0) text += line("restarts", m.restarts, "of requests that lost their cache to others");
+  if (m.retries > 0) text += line("retries", m.retries, "of requests whose replica went");
+  const ServeLimits& limits = r.workload.limits;
+  if (limits.ttft_ms > 0 || limits.tpot_ms > 0) {
+    text += line("good", 100 * m.good_share, "% of requests are within the limits");
+    text += line("good output tokens/s/GPU", m.good_output_tokens_per_s / r.gpus(), "of these");
+  }
   text += fmt::format("\n{} steps in {:.1f} s; ", r.log.steps.size(), r.log.end_ms / 1e3);
   return text + kinds(r.answers) + (r.prompts ? fmt::format("of prompts {}", kinds(*r.prompts)) : "");
 }
@@ -162,7 +171,9 @@ std::string serve_json(const ServeResult& r) {
   json.add("output_tokens_per_s_per_gpu", m.output_tokens_per_s / r.gpus());
   json.add("tokens_per_s_per_gpu", m.total_tokens_per_s / r.gpus());
   json.add("mean_running", m.mean_running).add("mean_waiting", m.mean_waiting).add("prompt_share", m.prompt_share, 6);
-  json.add("cached_share", m.cached_share, 6).add("restarts", m.restarts);
+  json.add("cached_share", m.cached_share, 6).add("restarts", m.restarts).add("retries", m.retries);
+  json.add("good_share", m.good_share, 6);
+  json.add("good_output_tokens_per_s_per_gpu", m.good_output_tokens_per_s / r.gpus());
   json.add("steps", r.log.steps.size()).add("end_ms", r.log.end_ms);
   add_series(json, r.log);
   json.close();
@@ -172,12 +183,12 @@ std::string serve_json(const ServeResult& r) {
 std::string serve_csv(const ServeResult& r) {
   std::string text =
       "arrival_ms,begin_ms,first_token_ms,end_ms,replica,group,input_len,cached_len,output_len,transfer_ms,stalled_ms,"
-      "beside_ms,restarts\n";
+      "beside_ms,restarts,retries\n";
   for (const ServedRequest& each : r.log.requests) {
-    text +=
-        fmt::format("{:.6f},{:.6f},{:.6f},{:.6f},{},{},{},{},{},{:.6f},{:.6f},{:.6f},{}\n", each.arrival_ms,
-                    each.begin_ms, each.first_token_ms, each.end_ms, each.replica, each.group, each.input_len,
-                    each.cached_len, each.output_len, each.transfer_ms, each.stalled_ms, each.beside_ms, each.restarts);
+    text += fmt::format("{:.6f},{:.6f},{:.6f},{:.6f},{},{},{},{},{},{:.6f},{:.6f},{:.6f},{},{}\n", each.arrival_ms,
+                        each.begin_ms, each.first_token_ms, each.end_ms, each.replica, each.group, each.input_len,
+                        each.cached_len, each.output_len, each.transfer_ms, each.stalled_ms, each.beside_ms,
+                        each.restarts, each.retries);
   }
   return text;
 }
