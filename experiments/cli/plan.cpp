@@ -13,6 +13,7 @@
 #include "experiments/cli/output/plan_output.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/plan_training.hpp"
+#include "experiments/plan/confirm.hpp"
 #include "experiments/plan_training/training_job.hpp"
 
 namespace moeline {
@@ -47,13 +48,19 @@ int plan_command(const PlanOptions& options) {
   const Answer answer = solve(plan, known, workers);
   std::vector<Sensitivity> sensitive;
   if (!options.no_sensitivity) sensitive = sensitivities(plan, answer, known, workers);
-  const PlanResult result{plan, answer, sensitive};
+  std::optional<Confirmation> confirmed;
+  if (options.confirm && !answer.deployments.empty()) confirmed = confirm(plan, answer.deployments.front());
+  const PlanResult result{plan, answer, sensitive, confirmed};
   const std::string text = options.format == "json"  ? plan_json(result)
                            : options.format == "csv" ? plan_csv(result)
                                                      : plan_table(result);
   if (page_template) write_text(options.html, to_html(plan_page(result), *page_template));
   fmt::print("{}", text);
   fmt::print(stderr, "moeline: {} steps simulated\n", known.size());
+  if (options.confirm && !confirmed && !answer.deployments.empty()) {
+    fmt::print(stderr,
+               "moeline: --confirm: the best deployment is colocated, which is not served request by request\n");
+  }
   return answer.deployments.empty() ? kInfeasible : kDone;
 }
 
@@ -73,6 +80,10 @@ void add_plan(CLI::App& app, int& exit_code) {
   command->add_option("--workers", options->workers, "threads (as many as there are cores)")
       ->check(CLI::Range(1, 1024));
   command->add_flag("--no-sensitivity", options->no_sensitivity, "leave out what the answer depends on");
+  command->add_flag(
+      "--confirm", options->confirm,
+      "serve the answer request by request, where prefill and decode are apart: TTFT and TPOT with queues, "
+      "transfers of caches and chance");
   command->footer(kDefinitions);
   command->callback([options, &exit_code] { exit_code = plan_command(*options); });
 }

@@ -11,6 +11,7 @@ struct PlanOptions {
   std::string html;
   std::size_t workers = 0;  ///< 0: as many as there are cores
   bool no_sensitivity = false;
+  bool confirm = false;
   bool force = false;
 };
 

@@ -59,7 +59,7 @@ struct DecodeSpace {
   std::vector<int> batch_size;  ///< requests per attention group
   std::vector<bool> two_batch{true, false};
   std::vector<bool> single_batch{false};  ///< of schedules with one micro-batch: it overlaps with itself
-  std::vector<int> mtp{0};  ///< tokens drafted per step
+  std::vector<int> mtp{0};                ///< tokens drafted per step
   double mtp_acceptance = 0.85;
   std::vector<std::string> set;
 };

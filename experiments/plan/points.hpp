@@ -27,6 +27,11 @@ using KnownSteps = Memo<std::string, StepPoint>;
 /// The choices of a plan on one machine. Thread-safe.
 class Points {
  public:
+  struct Question {
+    std::string scenario;
+    std::vector<std::string> set;
+  };
+
   /// REQUIRES: all outlive it.
   Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known);
 
@@ -50,6 +55,9 @@ class Points {
   /// What is wrong with the plan's `set`; empty: nothing. None where the choice is no scenario without it either.
   [[nodiscard]] std::optional<std::string> refused_changes(PrefillChoice choice) const;
   [[nodiscard]] std::optional<std::string> refused_changes(DecodeChoice choice) const;
+  /// The scenario of a full step.
+  [[nodiscard]] Question question(const PrefillChoice& choice, int tokens) const;
+  [[nodiscard]] Question question(const DecodeChoice& choice) const;
   /// Bytes of a GPU that the plan may fill.
   [[nodiscard]] double usable_bytes() const;
   [[nodiscard]] const Arrivals& arrivals() const { return arrivals_; }
@@ -57,12 +65,6 @@ class Points {
   [[nodiscard]] double tokens_per_request(const DecodeChoice& choice) const;
 
  private:
-  struct Question {
-    std::string scenario;
-    std::vector<std::string> set;
-  };
-  [[nodiscard]] Question question(const PrefillChoice& choice, int tokens) const;
-  [[nodiscard]] Question question(const DecodeChoice& choice) const;
   [[nodiscard]] Question question(const PrefillChoice& prefill, const DecodeChoice& decode, int tokens) const;
   [[nodiscard]] std::string prompts(int tokens) const;  // keys of a workload
   [[nodiscard]] std::string answers(const DecodeChoice& choice) const;

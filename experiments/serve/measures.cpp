@@ -107,22 +107,24 @@ double prompt_share(const ServeLog& log, const Window& window) {
 
 }  // namespace
 
+double ranked(const std::vector<double>& ascending, double share) {
+  const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(ascending.size())));
+  return ascending[std::max<std::size_t>(rank, 1) - 1];
+}
+
 Quantiles quantiles_of(std::vector<double> values) {
   if (values.empty()) return {};
   std::sort(values.begin(), values.end());
-  // The least value that so large a share of all does not exceed.
-  const auto at = [&](double share) {
-    const auto rank = static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size())));
-    return values[std::max<std::size_t>(rank, 1) - 1];
-  };
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);
-  return {at(0.5), at(0.9), at(0.99), sum / static_cast<double>(values.size())};
+  return {ranked(values, 0.5), ranked(values, 0.9), ranked(values, 0.99), sum / static_cast<double>(values.size())};
 }
+
+std::vector<ServedRequest> steady_requests(const ServeLog& log) { return that_arrive(log, steady_window(log)); }
 
 ServeMeasures measure(const ServeLog& log, const ServeWorkload& workload) {
   ServeMeasures m;
   const Window window = steady_window(log);
-  const std::vector<ServedRequest> steady = that_arrive(log, window);
+  const std::vector<ServedRequest> steady = steady_requests(log);
   m.steady = times_of(steady);
   m.where = where_of(steady);
   const auto together = static_cast<std::ptrdiff_t>(std::min(workload.concurrency, workload.requests));

@@ -13,6 +13,8 @@ struct Quantiles {
   double p50 = 0, p90 = 0, p99 = 0, mean = 0;
 };
 [[nodiscard]] Quantiles quantiles_of(std::vector<double> values);
+/// The least value that so large a share of all does not exceed. REQUIRES: there is one, ascending.
+[[nodiscard]] double ranked(const std::vector<double>& ascending, double share);
 
 struct RequestTimes {
   std::size_t requests = 0;
@@ -43,6 +45,8 @@ struct ServeMeasures {
   double good_output_tokens_per_s = 0;  ///< output tokens of these, as they are among all
 };
 
+/// Those that come once others have ended, and before the last have come; all where there are none.
+[[nodiscard]] std::vector<ServedRequest> steady_requests(const ServeLog& log);
 [[nodiscard]] ServeMeasures measure(const ServeLog& log, const ServeWorkload& workload);
 
 }  // namespace moeline

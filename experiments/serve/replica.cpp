@@ -66,7 +66,8 @@ void Replica::wait(int group, std::size_t request, double now_ms) {
 }
 
 bool Replica::has_slot(const Group& group) const {
-  return w_.batch_size == 0 || group.running() + group.leaving.size() < static_cast<std::size_t>(w_.batch_size);
+  return w_.batch_size == 0 || part_ == RequestPart::prompt ||
+         group.running() + group.leaving.size() < static_cast<std::size_t>(w_.batch_size);
 }
 
 // What an admitted request keeps of the cache.

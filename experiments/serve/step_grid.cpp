@@ -207,9 +207,10 @@ double StepGrid::simulated_bytes_of_token() const {
 }
 
 // What the largest step leaves.
-ReplicaShape StepGrid::shape() const {
+ReplicaShape StepGrid::shape(double memory_reserve) const {
   const Memory largest = memory_of(computes_prompts_ ? setup_of({0, 0, most_tokens_, most_tokens_}) : one_);
-  const double left = one_.machine.facts.memory_gib * (1 << 30) - (largest.total() - largest.kv_cache);
+  const double left =
+      (1 - memory_reserve) * one_.machine.facts.memory_gib * (1 << 30) - (largest.total() - largest.kv_cache);
   return {.groups = one_.scenario.parallelism.attention_groups(), .kv_tokens = std::max(0.0, left / bytes_of_token_)};
 }
 

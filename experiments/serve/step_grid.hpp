@@ -28,7 +28,8 @@ class StepGrid {
   [[nodiscard]] std::size_t simulated() const { return known_.size(); }
 
   [[nodiscard]] const Setup& setup() const { return one_; }
-  [[nodiscard]] ReplicaShape shape() const;
+  /// `memory_reserve`: share of a GPU's memory that stays free.
+  [[nodiscard]] ReplicaShape shape(double memory_reserve = 0) const;
   /// Of the cache of so many tokens, over each GPU's NIC: while such a step runs, with whose all-to-all it shares the
   /// NIC, or at the NIC's peak where nothing runs.
   [[nodiscard]] double transfer_ms(double tokens, const StepLoad& mean);

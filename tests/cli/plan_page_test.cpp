@@ -34,7 +34,8 @@ struct Planned {
         answer(solve(plan, known, 2)),
         sensitive(sensitivities(plan, answer, known, 2)) {}
 
-  [[nodiscard]] PlanResult result() const { return {plan, answer, sensitive}; }
+  std::optional<Confirmation> confirmed;
+  [[nodiscard]] PlanResult result() const { return {plan, answer, sensitive, confirmed}; }
   [[nodiscard]] std::string html() const {
     return to_html(plan_page(result()), {"<title>", "</title><data>", "</data>"});
   }

@@ -135,6 +135,19 @@ MachineFacts facts_of(const Plan& plan, const Deployment& deployment) {
   return facts_of(plan, *machine);
 }
 
+namespace {
+
+void add_confirmed(Json& json, const Confirmation& confirmed) {
+  const ServeMeasures& m = confirmed.measures;
+  json.open("confirmed").add("requests", confirmed.requests);
+  json.add("ttft_ms", confirmed.ttft_ms).add("tpot_ms", confirmed.tpot_ms);
+  json.add("mean_ttft_ms", m.steady.ttft_ms.mean).add("mean_tpot_ms", m.steady.tpot_ms.mean);
+  json.add("queue_ms", m.where.queue).add("kv_transfer_ms", m.where.transfer);
+  json.add("mean_running", m.mean_running).add("mean_waiting", m.mean_waiting).close();
+}
+
+}  // namespace
+
 std::string plan_json(const PlanResult& result) {
   const Plan& plan = result.plan;
   const Answer& answer = result.answer;
@@ -156,6 +169,7 @@ std::string plan_json(const PlanResult& result) {
     json.close();
   }
   add_front(json, answer);
+  if (result.confirmed) add_confirmed(json, *result.confirmed);
   if (!result.sensitivities.empty()) add_sensitivities(json, result.sensitivities);
   json.open_list("impossible");
   for (const Impossible& each : answer.impossible) json.open().add("what", each.what).add("why", each.why).close();

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "experiments/page/page.hpp"
+#include "experiments/plan/confirm.hpp"
 #include "experiments/plan/sensitivity.hpp"
 
 namespace moeline {
@@ -12,6 +13,7 @@ struct PlanResult {
   const Plan& plan;
   const Answer& answer;
   const std::vector<Sensitivity>& sensitivities;  ///< empty: not asked for
+  const std::optional<Confirmation>& confirmed;   ///< of the best deployment; none: not asked for
 };
 
 /// Of the machine that a deployment is on, as the plan changes them.

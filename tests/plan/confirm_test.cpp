@@ -1,0 +1,57 @@
+// A plan's answer served request by request: it is about what the plan said, and worse where units are taken away.
+#include "experiments/plan/confirm.hpp"
+
+#include <doctest/doctest.h>
+
+#include "experiments/plan/solve.hpp"
+#include "tests/support/process.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+const std::string kPlan =
+    "schema: 1\nmodel: deepseek-v3\nhardware: {h800: {kernels: deepseek-2025-02}}\n"
+    "traffic: {requests_per_s: 40, input: {mean: 2000, spread: 800}, output: {mean: 300, spread: 150}}\n"
+    "limits: {ttft_ms: 4000, tpot_ms: 60}\nserving: [disaggregated]\n"
+    "prefill: {ep: [32], tokens: [4096], comm_sms: [16]}\ndecode: {ep: [32], batch_size: [32, 64]}\n";
+
+struct Planned {
+  TemporaryFolder folder;
+  Plan plan = load_plan(folder.write("plan.yaml", kPlan));
+  KnownSteps known;
+  Answer answer = solve(plan, known, 2);
+};
+
+}  // namespace
+
+TEST_CASE("requests one by one get about what the plan said, within its limits") {
+  const Planned planned;
+  REQUIRE(!planned.answer.deployments.empty());
+  const Deployment& best = planned.answer.deployments.front();
+  const auto confirmed = confirm(planned.plan, best);
+  REQUIRE(confirmed);
+  CHECK(confirmed->tpot_ms < planned.plan.limits.tpot_ms);
+  CHECK(confirmed->ttft_ms < planned.plan.limits.ttft_ms);
+  CHECK(confirmed->tpot_ms < 1.1 * best.tpot_ms);
+  CHECK(confirmed->measures.where.transfer > 1);
+  // Little's law, with the rate of the plan.
+  const ServeMeasures& m = confirmed->measures;
+  CHECK(m.mean_running + m.mean_waiting == doctest::Approx(40 * m.steady.total_ms.mean / 1e3).epsilon(0.05));
+}
+
+TEST_CASE("fewer units than the plan has: requests wait") {
+  const Planned planned;
+  Deployment fewer = planned.answer.deployments.front();
+  const double as_planned = confirm(planned.plan, fewer)->ttft_ms;
+  fewer.decode_choice.batch_size = 2;
+  CHECK(confirm(planned.plan, fewer)->ttft_ms > 2 * as_planned);
+}
+
+TEST_CASE("a colocated deployment is not served request by request") {
+  const Planned planned;
+  Deployment colocated = planned.answer.deployments.front();
+  colocated.colocated = true;
+  CHECK(!confirm(planned.plan, colocated));
+}
