@@ -136,7 +136,6 @@ class Replica {
   Random acceptance_;
   std::vector<Group> groups_;
   bool in_step_ = false, prompts_alone_ = false;
-  double composed_ms_ = 0;  ///< when the next step was made up, where that is while the one before runs
   ServedStep step_;
   double beside_ms_ = 0;  ///< by which steps so far were longer for answers because of prompts
 };
