@@ -50,7 +50,11 @@ int plan_command(const PlanOptions& options) {
   if (!options.no_sensitivity) sensitive = sensitivities(plan, answer, known, workers);
   std::optional<Confirmation> confirmed;
   if (options.confirm && !answer.deployments.empty()) confirmed = confirm(plan, answer.deployments.front());
-  const PlanResult result{plan, answer, sensitive, confirmed};
+  std::optional<Course> course;
+  if (!plan.traffic.course.empty() && !answer.deployments.empty()) {
+    course = along_the_day(plan, answer.deployments.front(), known, workers);
+  }
+  const PlanResult result{plan, answer, sensitive, confirmed, course};
   const std::string text = options.format == "json"  ? plan_json(result)
                            : options.format == "csv" ? plan_csv(result)
                                                      : plan_table(result);

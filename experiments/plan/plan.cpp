@@ -29,9 +29,22 @@ std::vector<bool> flags_or(const Spec& spec, const char* key, const std::vector<
   return each_once(spec, key, std::move(values));
 }
 
+std::vector<double> read_course(const Spec& spec) {
+  constexpr double kLeast = 1e-3, kMost = 1e3;
+  constexpr std::size_t kMostParts = 1440;
+  if (!spec.has("course")) return {};
+  std::vector<double> course = spec.numbers("course", kLeast, kMost);
+  if (course.size() < 2 || course.size() > kMostParts) {
+    throw spec.error("course",
+                     fmt::format("has 2 to {} numbers, the load over the rate in equal parts of a day", kMostParts));
+  }
+  return course;
+}
+
 Demand read_traffic(const Spec& spec) {
-  spec.expect({"requests_per_s", "input_tokens_per_s", "output_tokens_per_s", "input", "output", "cache_hit_share"});
-  Demand traffic{0, read_lengths(spec.map("input")), read_lengths(spec.map("output")), 0};
+  spec.expect(
+      {"requests_per_s", "input_tokens_per_s", "output_tokens_per_s", "input", "output", "cache_hit_share", "course"});
+  Demand traffic{0, read_lengths(spec.map("input")), read_lengths(spec.map("output")), 0, read_course(spec)};
   int rates = 0;
   const auto rate = [&](const char* key, double tokens) {
     if (!spec.has(key)) return;

@@ -8,6 +8,7 @@
 //     requests_per_s: 100            # or input_tokens_per_s, or output_tokens_per_s
 //     input: {percentiles: {50: 2000, 90: 9000, 99: 30000}}       # lengths.hpp has the other ways
 //     output: {mean: 800, spread: 600}
+//     course: [0.7, 0.9, 1.3, 1.1]   # of a day, in equal parts: the load over the above
 //     cache_hit_share: 0.5           # of every prompt: its first tokens are in a KV cache, and take no prefill
 //   limits: {ttft_ms: 4000, tpot_ms: 50, percentile: 95}          # of requests, that TTFT and TPOT hold for
 //   memory_reserve: 0.1              # of a GPU's memory: CUDA, graphs, fragmentation
@@ -34,6 +35,7 @@ struct Demand {
   double requests_per_s = 0;
   Lengths input, output;
   double cache_hit_share = 0;
+  std::vector<double> course{};  ///< requests over requests_per_s, in equal parts of a day; none: it has no course
 
   [[nodiscard]] double new_tokens_per_s() const { return requests_per_s * input.mean() * (1 - cache_hit_share); }
   [[nodiscard]] double output_tokens_per_s() const { return requests_per_s * output.mean(); }

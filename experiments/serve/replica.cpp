@@ -95,7 +95,8 @@ bool Replica::admit_first(Group& group) {
     group.coming.insert(next.request);
     return true;
   }
-  if (shares) request.cached_len = request.prefix_len;
+  if (request.prefix >= 0)
+    request.cached_len = shares ? request.prefix_len : 0;  // elsewhere it may have been otherwise
   group.prompts.push_back({.request = next.request,
                            .produced = next.produced,
                            .length = request.input_len + next.produced,

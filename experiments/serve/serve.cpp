@@ -29,6 +29,7 @@ void check_schedule(const Spec& scenario, RequestPart part, const ServeWorkload&
   for (const ScheduleKind& kind : schedule_kinds()) {
     if (applies(kind)) names.push_back(kind.name);
   }
+  if (leaves_schedule_open(scenario)) throw scenario.error("schedule", "names one where requests are served, not auto");
   const std::string name = scenario.text("schedule");
   if (known_name(name, names) || !known_name(name, schedule_names())) return;  // what is no schedule is told later
   throw scenario.error("schedule", fmt::format("{} is not for every step of these requests ({}); there is: {}", name,

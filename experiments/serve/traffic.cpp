@@ -81,6 +81,10 @@ TracedRequest read_row(const CsvTable& table, std::size_t row, std::map<std::str
   asked.cached_len = tokens("cached_len", 0, asked.input_len - 1);
   asked.prefix_len = tokens("prefix_len", 0, asked.input_len - 1);
   if (asked.prefix_len > 0) {
+    if (asked.cached_len > 0) {
+      throw SpecError(table.file(), table.line(row),
+                      "cached_len and prefix_len: one of them says what is in the cache");
+    }
     asked.prefix = prefixes.try_emplace(table.text(row, "prefix"), static_cast<int>(prefixes.size())).first->second;
   }
   return request;

@@ -39,7 +39,7 @@ struct Length {
 /// What a request asks for.
 struct Asked {
   int input_len = 0;   ///< tokens of the prompt
-  int cached_len = 0;  ///< of these, in the KV cache wherever it comes to
+  int cached_len = 0;  ///< of these, in the KV cache wherever it comes to; 0 with a prefix
   int output_len = 0;
   int prefix = -1;     ///< which of those that requests share; -1: none
   int prefix_len = 0;  ///< tokens of it

@@ -32,7 +32,6 @@ std::optional<double> null_of(const ScoredServed& scored, std::size_t row, doubl
 }
 
 ServedLoopErrors loop_errors(const ScoredServed& scored, const std::vector<std::size_t>& rows) {
-  ServedLoopErrors errors;
   std::vector<double> tpot, tpot_of_step, ttft, ttft_null;
   for (const std::size_t row : rows) {
     if (!scored.is_looped(row)) continue;

@@ -35,7 +35,8 @@ struct Planned {
         sensitive(sensitivities(plan, answer, known, 2)) {}
 
   std::optional<Confirmation> confirmed;
-  [[nodiscard]] PlanResult result() const { return {plan, answer, sensitive, confirmed}; }
+  std::optional<Course> course;
+  [[nodiscard]] PlanResult result() const { return {plan, answer, sensitive, confirmed, course}; }
   [[nodiscard]] std::string html() const {
     return to_html(plan_page(result()), {"<title>", "</title><data>", "</data>"});
   }

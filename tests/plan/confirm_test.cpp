@@ -3,7 +3,9 @@
 
 #include <doctest/doctest.h>
 
+#include "experiments/plan/course.hpp"
 #include "experiments/plan/solve.hpp"
+#include "tests/support/cli.hpp"
 #include "tests/support/process.hpp"
 
 using namespace moeline;
@@ -54,4 +56,32 @@ TEST_CASE("a colocated deployment is not served request by request") {
   Deployment colocated = planned.answer.deployments.front();
   colocated.colocated = true;
   CHECK(!confirm(planned.plan, colocated));
+}
+
+TEST_CASE("along a day each part takes as many of the plan's units as its load, and none is searched anew") {
+  TemporaryFolder folder;
+  const std::string text = replaced(kPlan, "requests_per_s: 40", "requests_per_s: 40, course: [0.5, 1, 16, 1]");
+  const Plan plan = load_plan(folder.write("plan.yaml", text));
+  KnownSteps known;
+  const Deployment best = solve(plan, known, 2).deployments.front();
+  const Course course = along_the_day(plan, best, known, 2);
+  REQUIRE(course.parts.size() == 4);
+  CHECK(course.parts[1].gpus == best.gpus);
+  CHECK(course.parts[3].gpus == best.gpus);
+  CHECK(course.parts[0].gpus <= best.gpus);
+  CHECK(course.parts[2].gpus > 2 * best.gpus);
+  CHECK(course.most_gpus == course.parts[2].gpus);
+  for (const CoursePart& part : course.parts) {
+    CHECK(part.gpus == part.prefill_units * best.prefill_choice.gpus() + part.decode_units * best.decode_choice.gpus());
+  }
+}
+
+TEST_CASE("a course of a day is a list of loads, and anything else is refused at its line") {
+  TemporaryFolder folder;
+  for (const char* course : {"[1]", "[1, 0]", "1", "[1, x]"}) {
+    const std::string text =
+        replaced(kPlan, "requests_per_s: 40", std::string("requests_per_s: 40, course: ") + course);
+    const std::string file = folder.write("plan.yaml", text);
+    check_refused({"plan", file}, file + ":", "course");
+  }
 }

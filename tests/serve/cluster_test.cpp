@@ -279,6 +279,22 @@ TEST_CASE("a replica that fails: its requests begin anew elsewhere, one that dra
   }
 }
 
+TEST_CASE("a request that begins anew elsewhere finds there what is cached there, and no more") {
+  ServeWorkload w = workload(400, 8);
+  w.prefixes = {.count = 1, .len = 192, .zipf = 0};
+  w.replicas = 2;
+  w.router = RouterRule::cache_aware;  // all to the first
+  w.outages = {{.replica = 0, .at_ms = 1000, .until_ms = 1e9}};
+  const ServeLog log = served(w);
+  double prompts = 0, computed = 0;
+  for (const ServedStep& step : log.steps) prompts += step.busiest.prompts;
+  for (const ServedRequest& each : log.requests) computed += each.new_tokens();
+  CHECK(prompts >= computed);  // and more for those that began twice
+  const auto anew = std::count_if(log.requests.begin(), log.requests.end(),
+                                  [](const ServedRequest& r) { return r.retries > 0 && r.cached_len == 0; });
+  CHECK(anew > 0);
+}
+
 TEST_CASE("where all replicas are gone requests wait for the first that comes back") {
   ServeWorkload w = workload(100, 8);
   w.outages = {{.replica = 0, .at_ms = 100, .until_ms = 5000}};

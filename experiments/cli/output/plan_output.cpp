@@ -146,6 +146,15 @@ void add_confirmed(Json& json, const Confirmation& confirmed) {
   json.add("mean_running", m.mean_running).add("mean_waiting", m.mean_waiting).close();
 }
 
+void add_course(Json& json, const Course& course) {
+  json.open("course").add("mean_gpus", course.mean_gpus).add("most_gpus", course.most_gpus).open_list("parts");
+  for (const CoursePart& part : course.parts) {
+    json.open().add("load", part.load, 6).add("prefill_units", part.prefill_units);
+    json.add("decode_units", part.decode_units).add("gpus", part.gpus).close();
+  }
+  json.close_list().close();
+}
+
 }  // namespace
 
 std::string plan_json(const PlanResult& result) {
@@ -170,6 +179,7 @@ std::string plan_json(const PlanResult& result) {
   }
   add_front(json, answer);
   if (result.confirmed) add_confirmed(json, *result.confirmed);
+  if (result.course) add_course(json, *result.course);
   if (!result.sensitivities.empty()) add_sensitivities(json, result.sensitivities);
   json.open_list("impossible");
   for (const Impossible& each : answer.impossible) json.open().add("what", each.what).add("why", each.why).close();

@@ -5,6 +5,7 @@
 
 #include "experiments/page/page.hpp"
 #include "experiments/plan/confirm.hpp"
+#include "experiments/plan/course.hpp"
 #include "experiments/plan/sensitivity.hpp"
 
 namespace moeline {
@@ -14,6 +15,7 @@ struct PlanResult {
   const Answer& answer;
   const std::vector<Sensitivity>& sensitivities;  ///< empty: not asked for
   const std::optional<Confirmation>& confirmed;   ///< of the best deployment; none: not asked for
+  const std::optional<Course>& course;            ///< of the best deployment; none: the load has none
 };
 
 /// Of the machine that a deployment is on, as the plan changes them.

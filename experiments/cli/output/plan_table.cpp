@@ -74,6 +74,19 @@ std::string confirmed_text(const PlanResult& result) {
                      m.mean_running + m.mean_waiting, table.text("  "));
 }
 
+std::string course_text(const Course& course) {
+  TextTable table("rrrrr");
+  table.row({"part of the day", "load", "prefill units", "decode units", "GPUs"});
+  for (std::size_t i = 0; i < course.parts.size(); ++i) {
+    const CoursePart& part = course.parts[i];
+    const std::string gpus = part.gpus > 0 ? fmt::format("{}", part.gpus) : "not served";
+    table.row({fmt::format("{}", i + 1), fmt::format("{:.2f}", part.load), fmt::format("{}", part.prefill_units),
+               fmt::format("{}", part.decode_units), gpus});
+  }
+  return fmt::format("\nalong the day, of the same units as many as it takes: {:.1f} GPUs on average, {} at most\n{}",
+                     course.mean_gpus, course.most_gpus, table.text("  "));
+}
+
 }  // namespace
 
 std::string plan_table(const PlanResult& result) {
@@ -82,6 +95,7 @@ std::string plan_table(const PlanResult& result) {
   if (deployments.empty()) return text + nothing_text(result.plan, result.answer) + impossible_text(result.answer);
   text += "\n" + best_text(result.plan, deployments.front());
   if (result.confirmed) text += confirmed_text(result);
+  if (result.course) text += course_text(*result.course);
   if (deployments.size() > 1) text += "\nthe others\n" + others(deployments);
   if (!result.answer.trade_offs.empty()) {
     text += "\nif TPOT were not limited: decode with the same prefill, of which nothing else is better in both\n" +

@@ -31,8 +31,8 @@ PageAxis time_axis(const std::vector<ServeSlice>& slices) {
   PageAxis axis{.label = kTime, .values = {}, .numbers = {}, .at = {}};
   for (const ServeSlice& slice : slices) {
     axis.at.push_back(axis.values.size());
-    axis.numbers.push_back(std::round(slice.begin_ms) / 1e3);
-    axis.values.push_back(fmt::format("{:g}", axis.numbers.back()));
+    axis.numbers.push_back(slice.begin_ms / 1e3);
+    axis.values.push_back(fmt::format("{:.6g}", axis.numbers.back()));
   }
   return axis;
 }
