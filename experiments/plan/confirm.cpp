@@ -46,18 +46,12 @@ StepGrid grid_of(const Plan& plan, const Points::Question& question, const Serve
   return {Spec::parse(plan.file.string(), question.scenario), question.set, workload, part};
 }
 
-ReplicaPool pool_of(StepGrid& grid, int units, double memory_reserve) {
-  return {.replicas = units,
-          .shape = grid.shape(memory_reserve),
-          .step_ms = [&grid](const StepLoad& busiest, const StepLoad& mean) { return grid.ms(busiest, mean); }};
-}
-
 Confirmation confirmation_of(const ServeLog& log, const ServeWorkload& workload, double percentile) {
   Confirmation confirmation{.requests = workload.requests, .measures = measure(log, workload)};
   std::vector<double> ttft, tpot;
   for (const ServedRequest& each : steady_requests(log)) {
     ttft.push_back(each.ttft_ms());
-    tpot.push_back((each.end_ms - each.first_token_ms) / std::max(1, each.output_len - 1));
+    tpot.push_back(each.tpot_ms());
   }
   std::sort(ttft.begin(), ttft.end());
   std::sort(tpot.begin(), tpot.end());
@@ -78,12 +72,7 @@ std::optional<Confirmation> confirm(const Plan& plan, const Deployment& deployme
   const ServeWorkload w = workload_of(plan, deployment);
   StepGrid answers = grid_of(plan, points.question(deployment.decode_choice), w, RequestPart::answer);
   StepGrid prompts = grid_of(plan, points.question(deployment.prefill_choice, w.tokens), w, RequestPart::prompt);
-  ServeDeployment all;
-  all.answers = pool_of(answers, w.replicas, plan.memory_reserve);
-  all.prompts = pool_of(prompts, w.prefill.replicas, plan.memory_reserve);
-  all.transfer_ms = [&](double tokens, const StepLoad& from, const StepLoad& to) {
-    return std::max(prompts.transfer_ms(tokens, from), answers.transfer_ms(tokens, to));
-  };
+  const ServeDeployment all = deployment_of(answers, &prompts, w, plan.memory_reserve);
   return confirmation_of(serve_requests(w, all, 1), w, plan.limits.percentile);
 }
 

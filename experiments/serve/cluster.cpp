@@ -78,12 +78,7 @@ class Cluster {
     ServedRequest& request = log_.requests.emplace_back();
     request.arrival_ms = w_.concurrency == 0 ? source_.next_ms() : now_ms_;
     request.begin_ms = kNotYet;
-    const Asked asked = source_.take();
-    request.input_len = asked.input_len;
-    request.cached_len = asked.cached_len;
-    request.output_len = asked.output_len;
-    request.prefix = asked.prefix;
-    request.prefix_len = asked.prefix_len;
+    static_cast<Asked&>(request) = source_.take();
     route(log_.requests.size() - 1);
   }
 

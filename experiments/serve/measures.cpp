@@ -12,7 +12,7 @@ RequestTimes times_of(const std::vector<ServedRequest>& requests) {
   for (const ServedRequest& each : requests) {
     queue.push_back(each.begin_ms - each.arrival_ms);
     ttft.push_back(each.ttft_ms());
-    if (each.output_len > 1) tpot.push_back((each.end_ms - each.first_token_ms) / (each.output_len - 1));
+    if (each.output_len > 1) tpot.push_back(each.tpot_ms());
     total.push_back(each.end_ms - each.arrival_ms);
   }
   return {requests.size(), quantiles_of(queue), quantiles_of(ttft), quantiles_of(tpot), quantiles_of(total)};
@@ -78,9 +78,8 @@ void add_rates(const ServeLog& log, const Window& window, ServeMeasures& m) {
 }
 
 bool is_good(const ServedRequest& request, const ServeLimits& limits) {
-  const double tpot_ms = (request.end_ms - request.first_token_ms) / std::max(1, request.output_len - 1);
   return (limits.ttft_ms == 0 || request.ttft_ms() <= limits.ttft_ms) &&
-         (limits.tpot_ms == 0 || tpot_ms <= limits.tpot_ms);
+         (limits.tpot_ms == 0 || request.tpot_ms() <= limits.tpot_ms);
 }
 
 void add_goodput(const std::vector<ServedRequest>& requests, const ServeLimits& limits, ServeMeasures& m) {
@@ -124,7 +123,7 @@ std::vector<ServedRequest> steady_requests(const ServeLog& log) { return that_ar
 ServeMeasures measure(const ServeLog& log, const ServeWorkload& workload) {
   ServeMeasures m;
   const Window window = steady_window(log);
-  const std::vector<ServedRequest> steady = steady_requests(log);
+  const std::vector<ServedRequest> steady = that_arrive(log, window);
   m.steady = times_of(steady);
   m.where = where_of(steady);
   const auto together = static_cast<std::ptrdiff_t>(std::min(workload.concurrency, workload.requests));

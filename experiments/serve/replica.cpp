@@ -105,10 +105,10 @@ bool Replica::admit_first(Group& group) {
   return true;
 }
 
-std::vector<std::size_t> Replica::admit() {
+std::vector<std::size_t> Replica::admit_until(double ms) {
   std::vector<std::size_t> admitted;
   for (Group& group : groups_) {
-    while (!group.waiting.empty() && has_slot(group)) {
+    while (!group.waiting.empty() && group.waiting.front().since_ms <= ms && has_slot(group)) {
       const std::size_t request = group.waiting.front().request;
       if (!admit_first(group)) break;
       admitted.push_back(request);
@@ -117,23 +117,13 @@ std::vector<std::size_t> Replica::admit() {
   return admitted;
 }
 
-void Replica::admit_until(double ms) {
-  for (Group& group : groups_) {
-    while (!group.waiting.empty() && group.waiting.front().since_ms <= ms && has_slot(group)) {
-      if (!admit_first(group)) break;
-    }
-  }
-}
-
 // A step that is made up while the one before runs has those that came before that one began; where nothing runs, all.
 void Replica::compose(double now_ms) {
   const auto runs = [](const Group& group) { return group.running() > 0; };
   const bool follows = w_.overlapped && now_ms == step_end_ms();
   if (follows) admit_until(std::nextafter(step_.start_ms, 0));
   if (follows && std::any_of(groups_.begin(), groups_.end(), runs)) return;
-  for (Group& group : groups_) {
-    for (const std::size_t request : std::exchange(group.leaving, {})) leave(group, request);
-  }
+  for (Group& group : groups_) let_leave(group);
   admit_until(now_ms);
 }
 
@@ -150,9 +140,9 @@ void Replica::cache_left(std::size_t request, int group) {
   if (gone.prefix >= 0) from.prefixes.leave(gone.prefix);
 }
 
-StepLoad Replica::take_up(Group& group, bool prompts_alone) {
+StepLoad Replica::take_up(Group& group) {
   StepLoad load;
-  if (!prompts_alone && !group.answers.empty()) {
+  if (!prompts_alone_ && !group.answers.empty()) {
     load.keys = group.keys / static_cast<double>(group.answers.size());
     load.answers = static_cast<double>(group.answers.size() + group.leaving.size());
   }
@@ -179,7 +169,7 @@ bool Replica::begin(double now_ms, const StepMs& step_ms) {
   step_ = {.start_ms = now_ms, .replica = number_};
   std::vector<StepLoad> loads;
   for (Group& group : groups_) {
-    loads.push_back(take_up(group, prompts_alone_));
+    loads.push_back(take_up(group));
     step_.busiest = busier(step_.busiest, loads.back());
     step_.waiting += static_cast<int>(group.waiting.size());
   }
@@ -199,7 +189,7 @@ Replica::Finished Replica::finish() {
   Finished finished;
   in_step_ = false;
   for (Group& group : groups_) {
-    for (const std::size_t request : std::exchange(group.leaving, {})) leave(group, request);
+    let_leave(group);
     if (!prompts_alone_) decode(group, finished);
     finish_prompts(group, finished);
     while (group.kept + group.prefixes.tokens() > kv_tokens_) {
@@ -238,6 +228,10 @@ void Replica::leave(Group& group, std::size_t request) {
   const bool shares = part_ != RequestPart::answer && ended.prefix >= 0;
   group.kept -= room_for(ended, ended.output_len, shares);
   if (shares) group.prefixes.leave(ended.prefix);
+}
+
+void Replica::let_leave(Group& group) {
+  for (const std::size_t request : std::exchange(group.leaving, {})) leave(group, request);
 }
 
 // Prompts that are computed give their first token with the step, or the next one of those that lost their cache.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <limits>
 #include <set>
 #include <vector>
 
@@ -41,7 +42,7 @@ class Replica {
   void wait(int group, std::size_t request, double now_ms);
   /// Where answers alone are: of those that wait, the first ones for which there is room. They wait for their caches
   /// now, which come from where their prompts were computed.
-  std::vector<std::size_t> admit();
+  std::vector<std::size_t> admit() { return admit_until(std::numeric_limits<double>::infinity()); }
   /// The cache of an admitted request is there, or has gone.
   void cache_came(std::size_t request);
   void cache_left(std::size_t request, int group);
@@ -116,15 +117,16 @@ class Replica {
   [[nodiscard]] bool has_slot(const Group& group) const;
   [[nodiscard]] double room_for(const ServedRequest& request, int produced, bool shares) const;
   bool admit_first(Group& group);
-  void admit_until(double ms);
+  std::vector<std::size_t> admit_until(double ms);
   void compose(double now_ms);
-  StepLoad take_up(Group& group, bool prompts_alone);
+  StepLoad take_up(Group& group);
   void finish_prompts(Group& group, Finished& finished);
   void decode(Group& group, Finished& finished);
   void share_prefix(Group& group, const Prompt& prompt);
   void join(Group& group, std::size_t request, int produced);
   void end(Group& group, std::size_t request);
   void leave(Group& group, std::size_t request);
+  void let_leave(Group& group);
   [[nodiscard]] int steps_of(int tokens);
   void drop_last(Group& group);
 

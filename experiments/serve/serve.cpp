@@ -36,37 +36,35 @@ void check_schedule(const Spec& scenario, RequestPart part, const ServeWorkload&
                                                fmt::join(words_of(phases), ", "), fmt::join(names, ", ")));
 }
 
-// A pool of replicas, and what its steps take.
-struct Steps {
-  StepGrid grid;
-  ServePool pool;
-
-  Steps(const Spec& scenario, const std::vector<std::string>& assignments, const ServeWorkload& workload,
-        RequestPart part, int replicas)
-      : grid(scenario, assignments, workload, part),
-        pool{.setup = grid.setup(), .replicas = replicas, .shape = grid.shape()} {}
-
-  [[nodiscard]] ReplicaPool simulated() {
-    return {.replicas = pool.replicas,
-            .shape = pool.shape,
-            .step_ms = [this](const StepLoad& busiest, const StepLoad& mean) { return grid.ms(busiest, mean); }};
+// Of steps spread over the run, those of replicas with numbers from `first` on.
+ServePool checked_pool(const StepGrid& grid, int first, int replicas, const ServeLog& log) {
+  constexpr std::size_t kChecked = 16;
+  std::vector<const ServedStep*> steps;
+  for (const ServedStep& step : log.steps) {
+    if (step.replica >= first && step.replica < first + replicas) steps.push_back(&step);
   }
-
-  // Of steps spread over the run, those of replicas with these numbers.
-  void check(const ServeLog& log, int from, int to) {
-    constexpr std::size_t kChecked = 16;
-    std::vector<const ServedStep*> steps;
-    for (const ServedStep& step : log.steps) {
-      if (step.replica >= from && step.replica < to) steps.push_back(&step);
-    }
-    pool.simulated_steps = grid.simulated();
-    const std::size_t every = std::max<std::size_t>(1, steps.size() / kChecked);
-    for (std::size_t i = every / 2; i < steps.size(); i += every) {
-      const double exact = grid.exact_ms(steps[i]->busiest, steps[i]->mean);
-      pool.steps_error = std::max(pool.steps_error, std::abs(steps[i]->ms / exact - 1));
-    }
+  ServePool pool{.setup = grid.setup(), .replicas = replicas, .shape = grid.shape()};
+  pool.simulated_steps = grid.simulated();
+  const std::size_t every = std::max<std::size_t>(1, steps.size() / kChecked);
+  for (std::size_t i = every / 2; i < steps.size(); i += every) {
+    const double exact = grid.exact_ms(steps[i]->busiest, steps[i]->mean);
+    pool.steps_error = std::max(pool.steps_error, std::abs(steps[i]->ms / exact - 1));
   }
-};
+  return pool;
+}
+
+// Where prompts are computed apart, by replicas whose scenario the workload changes.
+std::optional<StepGrid> prompts_apart(const Spec& scenario, std::vector<std::string> assignments, const Spec& asked,
+                                      const ServeWorkload& w) {
+  if (w.prefill.replicas == 0) return {};
+  assignments.insert(assignments.end(), w.prefill.set.begin(), w.prefill.set.end());
+  try {
+    check_schedule(changed(scenario, assignments), RequestPart::prompt, w);
+    return StepGrid(scenario, assignments, w, RequestPart::prompt);
+  } catch (const SpecError& error) {
+    throw asked.map("workload").map("prefill").error_at(w.prefill.set.empty() ? "replicas" : "set", error.reason());
+  }
+}
 
 }  // namespace
 
@@ -78,33 +76,16 @@ ServeResult serve(const Spec& scenario, const std::vector<std::string>& assignme
   const Spec asked = changed(scenario, assignments);
   ServeResult result{.workload = read_serve(asked.map("workload"))};
   const ServeWorkload& w = result.workload;
-  const bool apart = w.prefill.replicas > 0;
-  const RequestPart of_answers = apart ? RequestPart::answer : RequestPart::all;
-  check_schedule(asked, of_answers, w);
-  Steps answers(scenario, assignments, w, of_answers, w.replicas);
-  std::optional<Steps> prompts;
-  ServeDeployment deployment{.answers = answers.simulated()};
-  if (apart) {
-    std::vector<std::string> set = assignments;
-    set.insert(set.end(), w.prefill.set.begin(), w.prefill.set.end());
-    try {
-      check_schedule(changed(scenario, set), RequestPart::prompt, w);
-      prompts.emplace(scenario, set, w, RequestPart::prompt, w.prefill.replicas);
-    } catch (const SpecError& error) {
-      throw asked.map("workload").map("prefill").error_at(w.prefill.set.empty() ? "replicas" : "set", error.reason());
-    }
-    deployment.prompts = prompts->simulated();
-    deployment.transfer_ms = [&](double tokens, const StepLoad& from, const StepLoad& to) {
-      return std::max(prompts->grid.transfer_ms(tokens, from), answers.grid.transfer_ms(tokens, to));
-    };
-  }
-  const Scenario& read = answers.pool.setup.scenario;
+  const RequestPart part = w.prefill.replicas > 0 ? RequestPart::answer : RequestPart::all;
+  check_schedule(asked, part, w);
+  StepGrid answers(scenario, assignments, w, part);
+  std::optional<StepGrid> prompts = prompts_apart(scenario, assignments, asked, w);
+  const ServeDeployment deployment = deployment_of(answers, prompts ? &*prompts : nullptr, w);
+  const Scenario& read = answers.setup().scenario;
   result.log = on_behalf_of(read.file, [&] { return serve_requests(w, deployment, read.seed); });
   result.measures = measure(result.log, w);
-  answers.check(result.log, 0, w.replicas);
-  if (prompts) prompts->check(result.log, w.replicas, w.replicas + w.prefill.replicas);
-  result.answers = std::move(answers.pool);
-  if (prompts) result.prompts = std::move(prompts->pool);
+  result.answers = checked_pool(answers, 0, w.replicas, result.log);
+  if (prompts) result.prompts = checked_pool(*prompts, w.replicas, w.prefill.replicas, result.log);
   return result;
 }
 

@@ -1,7 +1,10 @@
 // What happened to requests, and in which steps.
 #pragma once
 
+#include <algorithm>
 #include <vector>
+
+#include "experiments/serve/traffic.hpp"
 
 namespace moeline {
 
@@ -14,19 +17,20 @@ struct StepLoad {
   double moved = 0;    ///< tokens whose caches come in from, or go out to, other replicas
 };
 
-struct ServedRequest {
+/// Its cached part is what it found where it was computed last.
+struct ServedRequest : Asked {
   double arrival_ms = 0, begin_ms = 0, first_token_ms = 0, end_ms = 0;  ///< begin: of its first step; the first token
                                                                         ///< is told where it decodes
   double transfer_ms = 0;      ///< of its cache, from where its prompt was computed: wait for room, and way
   double stalled_ms = 0;       ///< after it lost its cache, until it decoded again
   double beside_ms = 0;        ///< by which steps in which it decoded, or might have, were longer for others' prompts
   int replica = 0, group = 0;  ///< where it got its answer
-  int input_len = 0, cached_len = 0, output_len = 0;  ///< tokens
-  int prefix = -1, prefix_len = 0;                    ///< as it was asked for
-  int retries = 0;                                    ///< times that its replica went
-  int restarts = 0;                                   ///< times that it lost its cache
+  int retries = 0;             ///< times that its replica went
+  int restarts = 0;            ///< times that it lost its cache
 
   [[nodiscard]] double ttft_ms() const { return first_token_ms - arrival_ms; }
+  /// Of each token but the first; 0 where there are none.
+  [[nodiscard]] double tpot_ms() const { return (end_ms - first_token_ms) / std::max(1, output_len - 1); }
   [[nodiscard]] int new_tokens() const { return input_len - cached_len; }
   [[nodiscard]] double kv_tokens() const { return double{1} * input_len + output_len; }
 };

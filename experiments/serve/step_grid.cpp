@@ -8,6 +8,7 @@
 
 #include "base/random.hpp"
 #include "experiments/run/inference_memory.hpp"
+#include "schedules/lowering/inference_program.hpp"
 #include "schedules/scenario/fold.hpp"
 #include "schedules/scenario/scenario_parts.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
@@ -16,7 +17,6 @@ namespace moeline {
 namespace {
 
 constexpr int kFewestKeys = 64;
-constexpr const char* kMoveCaches = "kv_transfer";  // phase
 
 // Two neighbours on an axis, and how near the second is.
 struct Between {
@@ -86,10 +86,10 @@ StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments, const Se
       computes_prompts_(part != RequestPart::answer),
       moves_caches_(part != RequestPart::all),
       fewest_answers_(fewest_answers(scenario_, assignments_)),
-      most_tokens_(workload.tokens),
       one_(setup_of(part == RequestPart::prompt ? Point{0, 0, kFewestKeys, kFewestKeys}
                                                 : Point{fewest_answers_, kFewestKeys, 0, 0})),
-      bytes_of_token_(simulated_bytes_of_token()) {}
+      bytes_of_token_(bytes_of_token()),
+      bytes_of_step_(bytes_of_step(workload.tokens)) {}
 
 // Tokens of prompts that see fewer keys than they are belong to several prompts.
 Setup StepGrid::setup_of(const Point& point, double kv_transfer_MB) const {
@@ -122,7 +122,7 @@ void StepGrid::add_transfer(const Point& point, Cost& cost) const {
   const Run run = run_scenario(setup_of(point, moved_MB));
   Time step{}, moved{};
   for (const PhaseTimes& phase : run.phases) {
-    Time& end = phase.phase == kMoveCaches ? moved : step;
+    Time& end = phase.phase == kKvTransferPhase ? moved : step;
     end = std::max(end, phase.end);
   }
   cost.beside_ms = std::max(cost.ms, to_us(step) / 1e3);
@@ -184,9 +184,8 @@ double StepGrid::ms(const StepLoad& busiest, const StepLoad& mean) {
 }
 
 double StepGrid::exact_ms(const StepLoad& busiest, const StepLoad& mean) const {
-  const Cost cost = simulated_cost(rounded(mean, fewest_answers_));
-  const bool alone = rounded(busiest, fewest_answers_) == rounded(mean, fewest_answers_);
-  return combined(cost, alone ? 0 : simulated_cost(rounded(busiest, fewest_answers_)).own_ms, mean.moved);
+  const Point most = rounded(busiest, fewest_answers_), middle = rounded(mean, fewest_answers_);
+  return combined(simulated_cost(middle), most == middle ? 0 : simulated_cost(most).own_ms, mean.moved);
 }
 
 double StepGrid::nic_ms(double tokens) const { return tokens * bytes_of_token_ / (one_.machine.facts.nic_GBps * 1e6); }
@@ -197,7 +196,7 @@ double StepGrid::transfer_ms(double tokens, const StepLoad& mean) {
 }
 
 // In the KV cache of an attention group, on each of its GPUs.
-double StepGrid::simulated_bytes_of_token() const {
+double StepGrid::bytes_of_token() const {
   constexpr int kFew = 1024, kMany = 2048;
   const bool decodes = one_.scenario.phase() == WorkloadPhase::decode;
   const auto bytes = [&](int keys) {
@@ -206,12 +205,33 @@ double StepGrid::simulated_bytes_of_token() const {
   return (bytes(kMany) - bytes(kFew)) / (kMany - kFew) / (decodes ? fewest_answers_ : 1);
 }
 
+double StepGrid::bytes_of_step(int most_tokens) const {
+  const Memory largest = memory_of(computes_prompts_ ? setup_of({0, 0, most_tokens, most_tokens}) : one_);
+  return largest.total() - largest.kv_cache;
+}
+
 // What the largest step leaves.
 ReplicaShape StepGrid::shape(double memory_reserve) const {
-  const Memory largest = memory_of(computes_prompts_ ? setup_of({0, 0, most_tokens_, most_tokens_}) : one_);
-  const double left =
-      (1 - memory_reserve) * one_.machine.facts.memory_gib * (1 << 30) - (largest.total() - largest.kv_cache);
+  const double left = (1 - memory_reserve) * one_.machine.facts.memory_gib * (1 << 30) - bytes_of_step_;
   return {.groups = one_.scenario.parallelism.attention_groups(), .kv_tokens = std::max(0.0, left / bytes_of_token_)};
+}
+
+ReplicaPool pool_of(StepGrid& grid, int replicas, double memory_reserve) {
+  return {.replicas = replicas,
+          .shape = grid.shape(memory_reserve),
+          .step_ms = [&grid](const StepLoad& busiest, const StepLoad& mean) { return grid.ms(busiest, mean); }};
+}
+
+ServeDeployment deployment_of(StepGrid& answers, StepGrid* prompts, const ServeWorkload& workload,
+                              double memory_reserve) {
+  ServeDeployment deployment;
+  deployment.answers = pool_of(answers, workload.replicas, memory_reserve);
+  if (prompts == nullptr) return deployment;
+  deployment.prompts = pool_of(*prompts, workload.prefill.replicas, memory_reserve);
+  deployment.transfer_ms = [&answers, prompts](double tokens, const StepLoad& from, const StepLoad& to) {
+    return std::max(prompts->transfer_ms(tokens, from), answers.transfer_ms(tokens, to));
+  };
+  return deployment;
 }
 
 }  // namespace moeline

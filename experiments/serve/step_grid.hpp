@@ -48,7 +48,8 @@ class StepGrid {
   // Of the grid: costs at its corners, null where none has been asked for.
   using Cell = std::array<const Cost*, 16>;
   [[nodiscard]] Setup setup_of(const Point& point, double kv_transfer_MB = 0) const;
-  [[nodiscard]] double simulated_bytes_of_token() const;
+  [[nodiscard]] double bytes_of_token() const;
+  [[nodiscard]] double bytes_of_step(int most_tokens) const;
   [[nodiscard]] double combined(const Cost& mean, double busiest_own_ms, double moved) const;
   [[nodiscard]] Cost simulated_cost(const Point& point) const;
   void add_transfer(const Point& point, Cost& cost) const;
@@ -60,11 +61,18 @@ class StepGrid {
   std::vector<std::string> assignments_;
   std::string drafts_;  ///< keys of the steps' workload
   bool computes_prompts_, moves_caches_;
-  int fewest_answers_, most_tokens_;
+  int fewest_answers_;
   Setup one_;  ///< of one request
   double bytes_of_token_ = 0;
+  double bytes_of_step_ = 0;  ///< the largest one's, but for its KV cache
   std::unordered_map<Point, Cost, PointHash> known_;
   std::unordered_map<Point, Cell, PointHash> cells_;  // by their least corner
 };
+
+/// REQUIRES: the grids outlive what they give.
+[[nodiscard]] ReplicaPool pool_of(StepGrid& grid, int replicas, double memory_reserve = 0);
+/// These replicas answer, and where there are others, those compute their prompts.
+[[nodiscard]] ServeDeployment deployment_of(StepGrid& answers, StepGrid* prompts, const ServeWorkload& workload,
+                                            double memory_reserve = 0);
 
 }  // namespace moeline

@@ -49,7 +49,7 @@ std::vector<ServeSlice> time_series(const ServeLog& log, int count) {
     const std::size_t at = slices.at(each.arrival_ms);
     slices.all()[at].arrivals_per_s += per_s;
     ttft[at].push_back(each.ttft_ms());
-    if (each.output_len > 1) tpot[at].push_back((each.end_ms - each.first_token_ms) / (each.output_len - 1));
+    if (each.output_len > 1) tpot[at].push_back(each.tpot_ms());
     const double waits_ms = each.begin_ms - each.arrival_ms, runs_ms = each.end_ms - each.begin_ms;
     slices.spread(each.arrival_ms, each.begin_ms, waits_ms / slices.length_ms(), &ServeSlice::waiting);
     slices.spread(each.begin_ms, each.end_ms, runs_ms / slices.length_ms(), &ServeSlice::running);

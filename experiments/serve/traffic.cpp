@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
 #include "schedules/scenario/choices.hpp"
+#include "schedules/scenario/scenario_parts.hpp"
 
 namespace moeline {
 
@@ -159,27 +161,15 @@ void read_lengths(const Spec& spec, ServeWorkload& w) {
   if (prefixes.has("zipf")) w.prefixes.zipf = prefixes.number("zipf", 0, kSteepest);
 }
 
-// As of a step of decode.
-void read_drafts(const Spec& spec, ServeWorkload& w) {
-  constexpr int kMostDrafted = 16;
-  constexpr double kAcceptance = 0.85;
-  w.query_len = spec.integer_or("query_len", 1, kMostDrafted, 1);
-  w.acceptance.assign(static_cast<std::size_t>(w.query_len - 1), kAcceptance);
-  for (const char* key : {"mtp_acceptance", "draft_layers"}) {
-    if (spec.has(key) && w.query_len == 1) throw spec.error(key, "does not apply: query_len 1 drafts no tokens");
-  }
-  w.draft_layers = spec.integer_or("draft_layers", 1, 64, 0);
-  if (!spec.has("mtp_acceptance")) return;
-  if (!spec.is_list("mtp_acceptance")) {
-    w.acceptance.assign(w.acceptance.size(), spec.number("mtp_acceptance", 0, 1));
-    return;
-  }
-  const std::vector<double> each = spec.numbers("mtp_acceptance", 0, 1);
-  if (each.size() != w.acceptance.size()) {
-    throw spec.error("mtp_acceptance", fmt::format("has {} numbers, and {} tokens are drafted (query_len {})",
-                                                   each.size(), w.acceptance.size(), w.query_len));
-  }
-  w.acceptance = each;
+// As of a step of decode, whose last acceptance holds for all behind it.
+void read_drafted(const Spec& spec, ServeWorkload& w) {
+  DecodeWorkload decode;
+  decode.query_len = read_query_len(spec);
+  read_drafts(spec, decode);
+  w.query_len = decode.query_len;
+  w.draft_layers = decode.draft_layers;
+  w.acceptance = std::move(decode.mtp_acceptance);
+  w.acceptance.resize(static_cast<std::size_t>(w.query_len - 1), w.acceptance.back());
 }
 
 void read_prefill_pool(const Spec& spec, ServeWorkload& w) {
@@ -252,7 +242,7 @@ ServeWorkload read_serve(const Spec& workload) {
   w.order = read_choice(workload, "prompts", PromptOrder::mixed);
   w.room = read_choice(workload, "kv_room", KvRoom::whole);
   w.overlapped = !workload.has("overlap_scheduler") || workload.flag("overlap_scheduler");
-  read_drafts(workload, w);
+  read_drafted(workload, w);
   read_prefill_pool(workload, w);
   read_outages(workload, w);
   read_limits(workload, w);

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <tuple>
 
-#include "base/parallel.hpp"
 #include "experiments/run/run.hpp"
 #include "experiments/validate/served_deployment.hpp"
 
@@ -111,21 +111,11 @@ ServedPrediction predict(const ServedStudy& study, const ServedRow& row, Steps& 
 }  // namespace
 
 std::vector<ServedPrediction> predict_served(const ServedStudy& study) {
-  std::vector<ServedPrediction> predictions(study.rows.size());
-  const DeployedRows deployed = rows_by_deployment(study);
-  for (const auto& [row, why] : deployed.refused) predictions[row].refused = why;
-  parallel_for(deployed.deployments.size(), cores(), [&](std::size_t at) {
-    const auto& [set, rows] = deployed.deployments[at];
-    Steps steps(study, set);
-    for (const std::size_t i : rows) {
-      try {
-        predictions[i] = predict(study, study.rows[i], steps);
-      } catch (const SpecError& error) {
-        predictions[i].refused = error.reason();
-      }
-    }
+  return predict_rows<ServedPrediction>(study, [&](const std::vector<std::string>& set, const ServedRow& /*first*/) {
+    return [&study, steps = std::make_shared<Steps>(study, set)](const ServedRow& row) {
+      return predict(study, row, *steps);
+    };
   });
-  return predictions;
 }
 
 }  // namespace moeline

@@ -5,7 +5,6 @@
 #include <map>
 #include <memory>
 
-#include "base/parallel.hpp"
 #include "experiments/serve/measures.hpp"
 #include "experiments/serve/step_grid.hpp"
 #include "experiments/validate/served_deployment.hpp"
@@ -44,8 +43,7 @@ ServeWorkload workload_of(const ServedStudy& study, const ServedRow& row) {
 // Grids of rows that run on the same GPUs: prompts of some rows may be prefilled by others than those of the next.
 class Grids {
  public:
-  Grids(const ServedStudy& study, const ServeWorkload& workload)
-      : workload_(workload), scenario_(Spec::load(study.scenario)) {}
+  Grids(const Spec& scenario, ServeWorkload workload) : scenario_(scenario), workload_(std::move(workload)) {}
 
   StepGrid& of(const std::vector<std::string>& deployment, RequestPart part) {
     std::unique_ptr<StepGrid>& grid = grids_[{deployment, part}];
@@ -54,29 +52,17 @@ class Grids {
   }
 
  private:
+  const Spec& scenario_;
   ServeWorkload workload_;
-  Spec scenario_;
   std::map<std::pair<std::vector<std::string>, RequestPart>, std::unique_ptr<StepGrid>> grids_;
 };
-
-ReplicaPool pool_of(StepGrid& grid, int replicas) {
-  return {.replicas = replicas,
-          .shape = grid.shape(),
-          .step_ms = [&grid](const StepLoad& busiest, const StepLoad& mean) { return grid.ms(busiest, mean); }};
-}
 
 ServedLoopPrediction predict(const ServedStudy& study, const ServedRow& row, const std::vector<std::string>& set,
                              Grids& grids) {
   const ServeWorkload w = workload_of(study, row);
   StepGrid& answers = grids.of(set, row.colocated ? RequestPart::all : RequestPart::answer);
-  ServeDeployment deployment{.answers = pool_of(answers, w.replicas)};
-  if (!row.colocated) {
-    StepGrid& prompts = grids.of(deployment_of(study, row, row.prefill), RequestPart::prompt);
-    deployment.prompts = pool_of(prompts, w.prefill.replicas);
-    deployment.transfer_ms = [&](double tokens, const StepLoad& from, const StepLoad& to) {
-      return std::max(prompts.transfer_ms(tokens, from), answers.transfer_ms(tokens, to));
-    };
-  }
+  StepGrid* prompts = row.colocated ? nullptr : &grids.of(deployment_of(study, row, row.prefill), RequestPart::prompt);
+  const ServeDeployment deployment = deployment_of(answers, prompts, w);
   const ServeLog log = serve_requests(w, deployment, 1);
   const ServeMeasures measures = measure(log, w);
   ServedLoopPrediction p;
@@ -84,7 +70,7 @@ ServedLoopPrediction predict(const ServedStudy& study, const ServedRow& row, con
   p.first_ttft_ms = measures.first.ttft_ms.mean;
   for (const ServedRequest& each : log.requests) {
     p.ttft_ms += each.ttft_ms() / w.requests;
-    p.tpot_ms += (each.end_ms - each.first_token_ms) / std::max(1, each.output_len - 1) / w.requests;
+    p.tpot_ms += each.tpot_ms() / w.requests;
   }
   return p;
 }
@@ -92,21 +78,12 @@ ServedLoopPrediction predict(const ServedStudy& study, const ServedRow& row, con
 }  // namespace
 
 std::vector<ServedLoopPrediction> predict_served_loop(const ServedStudy& study) {
-  std::vector<ServedLoopPrediction> predictions(study.rows.size());
-  const DeployedRows deployed = rows_by_deployment(study);
-  for (const auto& [row, why] : deployed.refused) predictions[row].refused = why;
-  parallel_for(deployed.deployments.size(), cores(), [&](std::size_t at) {
-    const auto& [set, rows] = deployed.deployments[at];
-    Grids grids(study, workload_of(study, study.rows[rows.front()]));
-    for (const std::size_t i : rows) {
-      try {
-        predictions[i] = predict(study, study.rows[i], set, grids);
-      } catch (const SpecError& error) {
-        predictions[i].refused = error.reason();
-      }
-    }
+  const Spec scenario = Spec::load(study.scenario);
+  return predict_rows<ServedLoopPrediction>(study, [&](const std::vector<std::string>& set, const ServedRow& first) {
+    return [&study, &set, grids = std::make_shared<Grids>(scenario, workload_of(study, first))](const ServedRow& row) {
+      return predict(study, row, set, *grids);
+    };
   });
-  return predictions;
 }
 
 }  // namespace moeline

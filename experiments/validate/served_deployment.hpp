@@ -5,6 +5,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/error.hpp"
+#include "base/parallel.hpp"
 #include "experiments/validate/served_study.hpp"
 
 namespace moeline {
@@ -20,5 +22,26 @@ struct DeployedRows {
   std::vector<std::pair<std::size_t, std::string>> refused;                                ///< rows, and why
 };
 [[nodiscard]] DeployedRows rows_by_deployment(const ServedStudy& study);
+
+/// One for each row, in their order; where a scenario is refused `refused` says why. `begin(deployment, first row)` is
+/// asked for once for each deployment, on all cores, and gives what predicts a row of it.
+template <class Prediction, class Begin>
+[[nodiscard]] std::vector<Prediction> predict_rows(const ServedStudy& study, const Begin& begin) {
+  std::vector<Prediction> predictions(study.rows.size());
+  const DeployedRows deployed = rows_by_deployment(study);
+  for (const auto& [row, why] : deployed.refused) predictions[row].refused = why;
+  parallel_for(deployed.deployments.size(), cores(), [&](std::size_t at) {
+    const auto& [set, rows] = deployed.deployments[at];
+    const auto predict = begin(set, study.rows[rows.front()]);
+    for (const std::size_t row : rows) {
+      try {
+        predictions[row] = predict(study.rows[row]);
+      } catch (const SpecError& error) {
+        predictions[row].refused = error.reason();
+      }
+    }
+  });
+  return predictions;
+}
 
 }  // namespace moeline

@@ -6,6 +6,7 @@
 #include "moe/kernels.hpp"
 #include "moe/module_names.hpp"
 #include "schedules/lowering/every_rank.hpp"
+#include "schedules/lowering/message_end.hpp"
 #include "schedules/lowering/phase_sms.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 
@@ -198,12 +199,10 @@ PreparedPhase* kv_transfer(ProgramDraft& program) {
   const Workload& workload = program.setup().scenario.workload;
   const double bytes = kv_transfer_MB(workload) * 1e6;
   if (bytes == 0) return nullptr;
-  const bool comes_in = decode_of(workload) != nullptr;
   const Operator message = send(bytes, {.gpus = 2, .neighbour_nodes = 1});
-  PreparedPhase& phase = program.prepare("kv_transfer", {kernels::in(module_names::kMoveCaches, message)}, {});
+  PreparedPhase& phase = program.prepare(kKvTransferPhase, {kernels::in(module_names::kMoveCaches, message)}, {});
   PreparedKernel& kernel = phase.kernels.front();
-  const RankResource other = comes_in ? RankResource::nic_out : RankResource::nic_in;
-  std::erase_if(kernel.usages, [&](const Usage& usage) { return static_cast<RankResource>(usage.link) == other; });
+  keep_end(decode_of(workload) == nullptr, kernel);
   kernel.task.delay = Time::zero();
   kernel.launched_before = true;
   return &phase;

@@ -13,6 +13,9 @@
 
 namespace moeline {
 
+/// Of KV caches that move beside the step.
+inline constexpr const char* kKvTransferPhase = "kv_transfer";
+
 struct InferenceShape {
   int micro_batches = 1;
   bool overlapped = false;            ///< communication runs beside compute, and has SMs of its own

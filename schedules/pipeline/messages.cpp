@@ -2,6 +2,7 @@
 
 #include "moe/kernels.hpp"
 #include "moe/module_names.hpp"
+#include "schedules/lowering/message_end.hpp"
 #include "schedules/pipeline/replicas.hpp"
 
 namespace moeline {
@@ -11,11 +12,6 @@ Operator message(const Setup& setup, int seq_len) {
   const Scenario& s = setup.scenario;
   const double tokens = 1.0 * as_train(s.workload).micro_batch_size * seq_len;
   return send(tokens / s.parallelism.attention_ranks() * setup.model.hidden_size * kernels::kBf16, next_stage(setup));
-}
-
-bool is_outgoing(const Usage& usage) {
-  const auto link = static_cast<RankResource>(usage.link);
-  return link == RankResource::nvlink_out || link == RankResource::nic_out || link == RankResource::host_out;
 }
 
 // After the last rank comes the first, which interleaved chunks use.
@@ -41,9 +37,7 @@ PreparedPhase& prepare_part(ProgramDraft& program, const std::string& name, cons
                             bool sends) {
   PreparedPhase& phase = program.prepare(name, {kernels::in(module, op)}, {});
   PreparedKernel& kernel = phase.kernels.front();
-  std::erase_if(kernel.usages, [&](const Usage& usage) {
-    return static_cast<RankResource>(usage.link) != RankResource::hbm && is_outgoing(usage) != sends;
-  });
+  keep_end(sends, kernel);
   if (!sends) {  // one message, of which the sender's part counts and is launched
     phase.uses.clear();
     kernel.task.delay = Time::zero();

@@ -70,28 +70,10 @@ PrefillWorkload read_prefill(const Spec& spec) {
   return w;
 }
 
-// One acceptance for all drafted tokens, or one for each.
-void read_drafts(const Spec& spec, DecodeWorkload& w) {
-  for (const char* key : {"mtp_acceptance", "draft_layers"}) {
-    if (spec.has(key) && w.query_len == 1) throw spec.error(key, "does not apply: query_len 1 drafts no tokens");
-  }
-  w.draft_layers = spec.integer_or("draft_layers", 1, 64, 0);
-  if (!spec.has("mtp_acceptance")) return;
-  if (!spec.is_list("mtp_acceptance")) {
-    w.mtp_acceptance = {spec.number("mtp_acceptance", 0, 1)};
-    return;
-  }
-  w.mtp_acceptance = spec.numbers("mtp_acceptance", 0, 1);
-  if (static_cast<int>(w.mtp_acceptance.size()) != w.query_len - 1) {
-    throw spec.error("mtp_acceptance", fmt::format("has {} numbers, and {} tokens are drafted (query_len {})",
-                                                   w.mtp_acceptance.size(), w.query_len - 1, w.query_len));
-  }
-}
-
 DecodeWorkload read_decode(const Spec& spec) {
   DecodeWorkload w;
   w.batch_size = spec.integer("batch_size", 1, 1 << 20);
-  w.query_len = spec.integer_or("query_len", 1, 16, 1);
+  w.query_len = read_query_len(spec);
   w.kv_len = spec.integer("kv_len", 1, kMostTokens);
   if (w.kv_len < w.query_len) {
     throw spec.error("kv_len", fmt::format("counts the new tokens: {} is below query_len, {}", w.kv_len, w.query_len));
@@ -154,6 +136,26 @@ std::vector<int> read_rows(const Spec& rows, const char* key, const Scenario& sc
 }
 
 }  // namespace
+
+int read_query_len(const Spec& spec) { return spec.integer_or("query_len", 1, 16, 1); }
+
+// One acceptance for all drafted tokens, or one for each.
+void read_drafts(const Spec& spec, DecodeWorkload& w) {
+  for (const char* key : {"mtp_acceptance", "draft_layers"}) {
+    if (spec.has(key) && w.query_len == 1) throw spec.error(key, "does not apply: query_len 1 drafts no tokens");
+  }
+  w.draft_layers = spec.integer_or("draft_layers", 1, 64, 0);
+  if (!spec.has("mtp_acceptance")) return;
+  if (!spec.is_list("mtp_acceptance")) {
+    w.mtp_acceptance = {spec.number("mtp_acceptance", 0, 1)};
+    return;
+  }
+  w.mtp_acceptance = spec.numbers("mtp_acceptance", 0, 1);
+  if (static_cast<int>(w.mtp_acceptance.size()) != w.query_len - 1) {
+    throw spec.error("mtp_acceptance", fmt::format("has {} numbers, and {} tokens are drafted (query_len {})",
+                                                   w.mtp_acceptance.size(), w.query_len - 1, w.query_len));
+  }
+}
 
 std::string modelled(const Spec& spec, const std::string& key, const std::vector<std::string>& values,
                      const std::vector<std::string>& real) {

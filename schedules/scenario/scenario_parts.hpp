@@ -18,6 +18,10 @@ void check_keys(const Spec& scenario);
 /// `schedule: auto`.
 [[nodiscard]] bool leaves_schedule_open(const Spec& scenario);
 [[nodiscard]] Workload read_workload(const Spec& spec, const ScheduleKind& schedule);
+/// Tokens of each request in a step of decode.
+[[nodiscard]] int read_query_len(const Spec& spec);
+/// What drafts them, and which are accepted. REQUIRES: `w.query_len` is read.
+void read_drafts(const Spec& spec, DecodeWorkload& w);
 /// Where it does not enter, it must still be spelt right.
 void check_routing_keys(const Spec& spec);
 /// The distribution and the copies of experts: they enter the rules for ep.
