@@ -61,10 +61,6 @@ int plan_command(const PlanOptions& options) {
   if (page_template) write_text(options.html, to_html(plan_page(result), *page_template));
   fmt::print("{}", text);
   fmt::print(stderr, "moeline: {} steps simulated\n", known.size());
-  if (options.confirm && !confirmed && !answer.deployments.empty()) {
-    fmt::print(stderr,
-               "moeline: --confirm: the best deployment is colocated, which is not served request by request\n");
-  }
   return answer.deployments.empty() ? kInfeasible : kDone;
 }
 

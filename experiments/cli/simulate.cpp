@@ -14,6 +14,7 @@
 #include "experiments/cli/output/provenance_help.hpp"
 #include "experiments/cli/output/serve_output.hpp"
 #include "experiments/cli/output/serve_page.hpp"
+#include "experiments/cli/output/serve_picture.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
 #include "experiments/cli/output/step_output.hpp"
 #include "experiments/cli/output/timeline_help.hpp"
@@ -171,23 +172,30 @@ void check_outputs(const std::vector<OutputFile>& outputs, const Options& option
 
 // What a step has, and requests have not.
 void check_for_requests(const Options& options) {
-  const std::pair<const char*, bool> given[] = {{"--output", !options.output.empty()},
-                                                {"--svg", !options.svg.empty()},
-                                                {"--samples", options.samples > 0},
-                                                {"--strict", options.strict}};
+  const std::pair<const char*, bool> given[] = {{"--output", !options.output.empty()}, {"--strict", options.strict}};
   for (const auto& [name, is_given] : given) {
     if (is_given) throw CLI::ValidationError(fmt::format("{}: is of a step, and the workload is requests", name));
   }
 }
 
+std::vector<std::string> with_samples(const Options& options) {
+  std::vector<std::string> assignments = options.assignments;
+  if (options.samples > 0) assignments.push_back(fmt::format("samples={}", options.samples));
+  return assignments;
+}
+
 int simulate_requests(const Spec& scenario, const Options& options) {
   check_for_requests(options);
-  check_outputs({{"--trace", options.trace, FileKind::trace}, {"--html", options.html, FileKind::page}}, options);
+  check_outputs({{"--trace", options.trace, FileKind::trace},
+                 {"--html", options.html, FileKind::page},
+                 {"--svg", options.svg, FileKind::svg}},
+                options);
   std::optional<PageTemplate> page_template;
   if (!options.html.empty()) page_template = load_page_template();
-  const ServeResult result = serve(scenario, options.assignments);
+  const ServeResult result = serve(scenario, with_samples(options));
   if (!options.trace.empty()) write_trace(options.trace, serve_trace(result.log), options.trace.ends_with(".gz"));
   if (page_template) write_text(options.html, to_html(serve_page(result), *page_template));
+  if (!options.svg.empty()) write_text(options.svg, to_svg({serve_picture(result.log)}));
   fmt::print("{}", options.format == "json"  ? serve_json(result)
                    : options.format == "csv" ? serve_csv(result)
                                              : serve_table(result));
@@ -206,9 +214,7 @@ int simulate_command(const Options& options) {
   std::optional<PageTemplate> page_template;
   if (!options.html.empty()) page_template = load_timeline_template();
   const bool wants_trace = !options.trace.empty() || !options.output.empty();
-  std::vector<std::string> assignments = options.assignments;
-  if (options.samples > 0) assignments.push_back(fmt::format("samples={}", options.samples));
-  const std::vector<Candidate> candidates = read_candidates(options.scenario, content, assignments);
+  const std::vector<Candidate> candidates = read_candidates(options.scenario, content, with_samples(options));
   const Run run = best_run(candidates, (wants_trace && traces_kernels(candidates, options)) || page_template);
   const std::set<std::uint32_t> ranks = traced_ranks(run, options.trace_ranks);
   const auto page_ranks = parse_ranks("--ranks", options.page_ranks, simulated_ranks(run.program.graph));

@@ -139,6 +139,7 @@ void write_section(PageJson& json, const TextSection& section) {
     json.entry("text", commands.text);
     json.close();
   });
+  if (!section.svg.empty()) json.entry("svg", section.svg);
   json.close();
 }
 

@@ -70,6 +70,7 @@ struct TextSection {
   std::vector<std::string> lines{};
   std::vector<TextTable> tables{};
   std::vector<PageCommands> commands{};
+  std::string svg{};  ///< a picture
 };
 
 struct Page {

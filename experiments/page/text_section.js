@@ -31,10 +31,11 @@ function commands_of({title, text}) {
   return element('div', {}, [element('div', {className: 'controls'}, [element('strong', {textContent: title}), button]), shown]);
 }
 
-function text_section({title, figures, lines, tables, commands}) {
+function text_section({title, figures, lines, tables, commands, svg}) {
   const section = element('section', {className: 'read'}, [element('h2', {textContent: title})]);
   if (figures.length) section.append(element('div', {className: 'figures'}, figures.map(figure_of)));
   section.append(...lines.map((line) => element('p', {textContent: line})),
                  ...tables.map(text_table), ...commands.map(commands_of));
+  if (svg) section.append(element('div', {className: 'picture', innerHTML: svg}));
   main.append(section);
 }

@@ -42,7 +42,7 @@ ServeWorkload workload_of(const Plan& plan, const Deployment& deployment) {
   return w;
 }
 
-StepGrid grid_of(const Plan& plan, const Points::Question& question, const ServeWorkload& workload, RequestPart part) {
+StepGrids grid_of(const Plan& plan, const Points::Question& question, const ServeWorkload& workload, RequestPart part) {
   return {Spec::parse(plan.file.string(), question.scenario), question.set, workload, part};
 }
 
@@ -60,18 +60,40 @@ Confirmation confirmation_of(const ServeLog& log, const ServeWorkload& workload,
   return confirmation;
 }
 
+// Prompts in turn with answers, in steps with them or of their own, at the pace that keeps TPOT.
+Confirmation confirm_colocated(const Plan& plan, const Deployment& deployment, const Points& points) {
+  ServeWorkload w = workload_of(plan, deployment);
+  const double token_ms = plan.limits.tpot_ms * points.tokens_per_request(deployment.decode_choice);
+  w.order = deployment.mixed ? PromptOrder::mixed : PromptOrder::first;
+  w.pace = {.steps_per_ms = 1 / (token_ms - deployment.decode.step_ms), .spared_ms = deployment.mixed ? token_ms : 0};
+  w.prefill.replicas = 0;
+  const PrefillChoice& prefill = deployment.prefill_choice;
+  StepGrids answers = grid_of(plan, points.question(deployment.decode_choice), w, RequestPart::answer);
+  const Points::Question with_prompts = deployment.mixed ? points.question(prefill, deployment.decode_choice, w.tokens)
+                                                         : points.question(prefill, w.tokens);
+  StepGrids prompts = grid_of(plan, with_prompts, w, RequestPart::prompt);
+  ServeDeployment all = deployment_of(answers, nullptr, w);
+  const Memory& memory = deployment.decode.memory;  // of both sides
+  all.answers.shape.kv_tokens =
+      (points.usable_bytes() - memory.total() + memory.kv_cache) / (1e6 * answers.base().token_MB());
+  all.answers.step = [&](const StepLoad& busiest, const StepLoad& mean, const StepState& /*state*/) {
+    return (busiest.prompts > 0 ? prompts : answers).base().time(busiest, mean);
+  };
+  return confirmation_of(serve_requests(w, all, 1), w, plan.limits.percentile);
+}
+
 }  // namespace
 
-std::optional<Confirmation> confirm(const Plan& plan, const Deployment& deployment) {
-  if (deployment.colocated) return {};
+Confirmation confirm(const Plan& plan, const Deployment& deployment) {
   const auto machine = std::find_if(plan.hardware.begin(), plan.hardware.end(), [&](const PlanHardware& each) {
     return each.name == deployment.decode_choice.hardware;
   });
   KnownSteps known;
   const Points points(plan, *machine, known);
+  if (deployment.colocated) return confirm_colocated(plan, deployment, points);
   const ServeWorkload w = workload_of(plan, deployment);
-  StepGrid answers = grid_of(plan, points.question(deployment.decode_choice), w, RequestPart::answer);
-  StepGrid prompts = grid_of(plan, points.question(deployment.prefill_choice, w.tokens), w, RequestPart::prompt);
+  StepGrids answers = grid_of(plan, points.question(deployment.decode_choice), w, RequestPart::answer);
+  StepGrids prompts = grid_of(plan, points.question(deployment.prefill_choice, w.tokens), w, RequestPart::prompt);
   const ServeDeployment all = deployment_of(answers, &prompts, w, plan.memory_reserve);
   return confirmation_of(serve_requests(w, all, 1), w, plan.limits.percentile);
 }

@@ -58,6 +58,8 @@ class Points {
   /// The scenario of a full step.
   [[nodiscard]] Question question(const PrefillChoice& choice, int tokens) const;
   [[nodiscard]] Question question(const DecodeChoice& choice) const;
+  /// Of steps that do both.
+  [[nodiscard]] Question question(const PrefillChoice& prefill, const DecodeChoice& decode, int tokens) const;
   /// Bytes of a GPU that the plan may fill.
   [[nodiscard]] double usable_bytes() const;
   [[nodiscard]] const Arrivals& arrivals() const { return arrivals_; }
@@ -65,7 +67,6 @@ class Points {
   [[nodiscard]] double tokens_per_request(const DecodeChoice& choice) const;
 
  private:
-  [[nodiscard]] Question question(const PrefillChoice& prefill, const DecodeChoice& decode, int tokens) const;
   [[nodiscard]] std::string prompts(int tokens) const;  // keys of a workload
   [[nodiscard]] std::string answers(const DecodeChoice& choice) const;
   [[nodiscard]] Question of_machine(std::string scenario, std::vector<std::string> set) const;

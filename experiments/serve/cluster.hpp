@@ -8,13 +8,6 @@
 
 namespace moeline {
 
-/// Replicas that are alike.
-struct ReplicaPool {
-  int replicas = 1;
-  ReplicaShape shape;
-  StepMs step_ms;
-};
-
 struct ServeDeployment {
   ReplicaPool answers;                   ///< that compute prompts as well, unless others do
   std::optional<ReplicaPool> prompts{};  ///< these

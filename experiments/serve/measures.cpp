@@ -7,17 +7,6 @@
 namespace moeline {
 namespace {
 
-RequestTimes times_of(const std::vector<ServedRequest>& requests) {
-  std::vector<double> queue, ttft, tpot, total;
-  for (const ServedRequest& each : requests) {
-    queue.push_back(each.begin_ms - each.arrival_ms);
-    ttft.push_back(each.ttft_ms());
-    if (each.output_len > 1) tpot.push_back(each.tpot_ms());
-    total.push_back(each.end_ms - each.arrival_ms);
-  }
-  return {requests.size(), quantiles_of(queue), quantiles_of(ttft), quantiles_of(tpot), quantiles_of(total)};
-}
-
 WhereTimeWent where_of(const std::vector<ServedRequest>& requests) {
   WhereTimeWent sum;
   for (const ServedRequest& each : requests) {
@@ -104,6 +93,15 @@ double prompt_share(const ServeLog& log, const Window& window) {
   return all > 0 ? prompts / all : 0;
 }
 
+double mean_replicas_on(const ServeLog& log, const Window& window) {
+  double sum = 0;
+  for (std::size_t i = 0; i < log.replicas_on.size(); ++i) {
+    const double until = i + 1 < log.replicas_on.size() ? log.replicas_on[i + 1].from_ms : log.end_ms;
+    sum += log.replicas_on[i].replicas * within(log.replicas_on[i].from_ms, until, window);
+  }
+  return sum / (window.end_ms - window.begin_ms);
+}
+
 }  // namespace
 
 double ranked(const std::vector<double>& ascending, double share) {
@@ -116,6 +114,17 @@ Quantiles quantiles_of(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);
   return {ranked(values, 0.5), ranked(values, 0.9), ranked(values, 0.99), sum / static_cast<double>(values.size())};
+}
+
+RequestTimes times_of(const std::vector<ServedRequest>& requests) {
+  std::vector<double> queue, ttft, tpot, total;
+  for (const ServedRequest& each : requests) {
+    queue.push_back(each.begin_ms - each.arrival_ms);
+    ttft.push_back(each.ttft_ms());
+    if (each.output_len > 1) tpot.push_back(each.tpot_ms());
+    total.push_back(each.end_ms - each.arrival_ms);
+  }
+  return {requests.size(), quantiles_of(queue), quantiles_of(ttft), quantiles_of(tpot), quantiles_of(total)};
 }
 
 std::vector<ServedRequest> steady_requests(const ServeLog& log) { return that_arrive(log, steady_window(log)); }
@@ -138,6 +147,11 @@ ServeMeasures measure(const ServeLog& log, const ServeWorkload& workload) {
     m.retries += each.retries;
   }
   m.cached_share = cached / prompts;
+  for (const ServedStep& step : log.steps) {
+    m.rebalancings += step.placed_anew ? 1 : 0;
+    m.paused_ms += step.paused_ms;
+  }
+  m.mean_replicas_on = mean_replicas_on(log, window);
   add_goodput(steady, workload.limits, m);
   return m;
 }

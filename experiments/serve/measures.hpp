@@ -41,12 +41,16 @@ struct ServeMeasures {
   double cached_share = 0;                                 ///< of the prompts' tokens
   int restarts = 0;                                        ///< times that a request lost its cache
   int retries = 0;                                         ///< times that the replica of a request went
+  int rebalancings = 0;                                    ///< times that a replica placed its experts anew
+  double paused_ms = 0;                                    ///< of all replicas, that steps waited for that
+  double mean_replicas_on = 0;                             ///< that answer, where they are switched; in that time
   double good_share = 1;                ///< of the requests of the steady state, that are within the limits
   double good_output_tokens_per_s = 0;  ///< output tokens of these, as they are among all
 };
 
 /// Those that come once others have ended, and before the last have come; all where there are none.
 [[nodiscard]] std::vector<ServedRequest> steady_requests(const ServeLog& log);
+[[nodiscard]] RequestTimes times_of(const std::vector<ServedRequest>& requests);
 [[nodiscard]] ServeMeasures measure(const ServeLog& log, const ServeWorkload& workload);
 
 }  // namespace moeline

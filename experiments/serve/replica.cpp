@@ -11,12 +11,17 @@
 namespace moeline {
 namespace {
 
+const LoadCourse kLoadsStay;
+
+// Those before are of the requests (request_source).
+constexpr std::uint64_t kAcceptanceStream = 16, kDrawsStream = 1 << 20;
+
 StepLoad busier(const StepLoad& a, const StepLoad& b) {
   return {.answers = std::max(a.answers, b.answers),
           .keys = std::max(a.keys, b.keys),
           .prompts = std::max(a.prompts, b.prompts),
           .seen = std::max(a.seen, b.seen),
-          .moved = std::max(a.moved, b.moved)};
+          .moved_MB = std::max(a.moved_MB, b.moved_MB)};
 }
 
 // Keys as tokens have them, not groups.
@@ -27,14 +32,14 @@ StepLoad mean_of(const std::vector<StepLoad>& loads) {
     sum.keys += load.answers * load.keys;
     sum.prompts += load.prompts;
     sum.seen += load.prompts * load.seen;
-    sum.moved += load.moved;
+    sum.moved_MB += load.moved_MB;
   }
   const auto groups = static_cast<double>(loads.size());
   return {.answers = sum.answers / groups,
           .keys = sum.answers > 0 ? sum.keys / sum.answers : 0,
           .prompts = sum.prompts / groups,
           .seen = sum.prompts > 0 ? sum.seen / sum.prompts : 0,
-          .moved = sum.moved / groups};
+          .moved_MB = sum.moved_MB / groups};
 }
 
 StepLoad without_prompts(StepLoad load) {
@@ -44,15 +49,18 @@ StepLoad without_prompts(StepLoad load) {
 
 }  // namespace
 
-Replica::Replica(const ServeWorkload& workload, const ReplicaShape& shape, RequestPart part, int number, ServeLog& log,
+Replica::Replica(const ServeWorkload& workload, const ReplicaPool& pool, RequestPart part, int number, ServeLog& log,
                  int seed)
     : w_(workload),
-      kv_tokens_(shape.kv_tokens),
+      pool_(pool),
+      kv_tokens_(pool.shape.kv_tokens),
       part_(part),
       number_(number),
       log_(log),
-      acceptance_(static_cast<std::uint64_t>(seed), 16 + static_cast<std::uint64_t>(number)),
-      groups_(static_cast<std::size_t>(shape.groups)) {}
+      acceptance_(static_cast<std::uint64_t>(seed), kAcceptanceStream + static_cast<std::uint64_t>(number)),
+      draws_(static_cast<std::uint64_t>(seed), kDrawsStream + static_cast<std::uint64_t>(number)),
+      experts_(pool.place_anew ? workload.loads : kLoadsStay),
+      groups_(static_cast<std::size_t>(pool.shape.groups)) {}
 
 void Replica::wait(int group, std::size_t request, double now_ms) {
   groups_[static_cast<std::size_t>(group)].waiting.push_back({request, 0, now_ms});
@@ -140,17 +148,23 @@ void Replica::cache_left(std::size_t request, int group) {
   if (gone.prefix >= 0) from.prefixes.leave(gone.prefix);
 }
 
+void Replica::forget(std::size_t request) {
+  Group& group = groups_[static_cast<std::size_t>(of(request).group)];
+  std::erase_if(group.waiting, [&](const Waiting& each) { return each.request == request; });
+  if (group.coming.erase(request) > 0) group.kept -= room_for(of(request), 0, false);
+}
+
 StepLoad Replica::take_up(Group& group) {
   StepLoad load;
   if (!prompts_alone_ && !group.answers.empty()) {
     load.keys = group.keys / static_cast<double>(group.answers.size());
     load.answers = static_cast<double>(group.answers.size() + group.leaving.size());
   }
-  load.moved = std::exchange(group.moved, 0);
+  load.moved_MB = group.moved_MB + experts_MB_;
   int left = w_.tokens - static_cast<int>(load.answers) * w_.query_len;
   double seen = 0;
   group.chunks.clear();
-  for (auto each = group.prompts.begin(); each != group.prompts.end() && left > 0; ++each) {
+  for (auto each = group.prompts.begin(); each != group.prompts.end() && left > 0 && !prompts_wait_; ++each) {
     const int chunk = std::min(left, each->length - each->computed);
     seen += static_cast<double>(chunk) * (each->computed + chunk);
     load.prompts += chunk;
@@ -161,26 +175,66 @@ StepLoad Replica::take_up(Group& group) {
   return load;
 }
 
-bool Replica::begin(double now_ms, const StepMs& step_ms) {
+// Experts that are to be elsewhere make the next step wait, or move beside it and those behind it.
+double Replica::place_experts(double now_ms) {
+  experts_.tell(now_ms);
+  if (!experts_.is_due()) return 0;
+  experts_.set_out();
+  const PlacementCost cost = pool_.place_anew(experts_.placed(), experts_.next());
+  step_.placed_anew = cost.alone_ms > 0;
+  if (w_.loads.moves_beside) {
+    experts_MB_ = cost.nic_MB;
+    return 0;
+  }
+  experts_.arrive();
+  return cost.alone_ms;
+}
+
+// What is left of everything that moves.
+void Replica::keep_moving(double share) {
+  for (Group& group : groups_) group.moved_MB *= share;
+  experts_MB_ *= share;
+  if (experts_MB_ == 0) experts_.arrive();
+}
+
+void Replica::keep_pace(double ms) {
+  if (step_.busiest.prompts > 0) {
+    owed_steps_ += std::max(0.0, ms - w_.pace.spared_ms) * w_.pace.steps_per_ms;
+  } else {
+    owed_steps_ = prompts_wait_ ? owed_steps_ - 1 : 0;
+  }
+}
+
+bool Replica::begin(double now_ms) {
   if (part_ != RequestPart::answer) compose(now_ms);
-  const bool has_prompts =
-      std::any_of(groups_.begin(), groups_.end(), [](const Group& group) { return !group.prompts.empty(); });
+  const auto any = [&](const auto& has) { return std::any_of(groups_.begin(), groups_.end(), has); };
+  prompts_wait_ = owed_steps_ >= 1 && any([](const Group& group) { return !group.answers.empty(); });
+  const bool has_prompts = !prompts_wait_ && any([](const Group& group) { return !group.prompts.empty(); });
   prompts_alone_ = w_.order == PromptOrder::first && has_prompts;
   step_ = {.start_ms = now_ms, .replica = number_};
+  step_.paused_ms = place_experts(now_ms);
   std::vector<StepLoad> loads;
   for (Group& group : groups_) {
     loads.push_back(take_up(group));
     step_.busiest = busier(step_.busiest, loads.back());
     step_.waiting += static_cast<int>(group.waiting.size());
   }
-  if (step_.busiest.answers == 0 && step_.busiest.prompts == 0) return false;
-  step_.mean = mean_of(loads);
-  step_.ms = step_ms(step_.busiest, step_.mean);
-  if (prompts_alone_) {
-    beside_ms_ += step_.ms;
-  } else if (step_.busiest.prompts > 0 && step_.busiest.answers > 0) {
-    beside_ms_ += step_.ms - step_ms(without_prompts(step_.busiest), without_prompts(step_.mean));
+  if (step_.busiest.answers == 0 && step_.busiest.prompts == 0) {
+    keep_moving(0);
+    return false;
   }
+  step_.mean = mean_of(loads);
+  step_.state = experts_.state();
+  step_.state.draw = pool_.draws == 1 ? 0 : static_cast<int>(draws_.uniform() * pool_.draws);
+  const StepTime time = pool_.step(step_.busiest, step_.mean, step_.state);
+  step_.ms = step_.paused_ms + time.ms;
+  if (prompts_alone_) {
+    beside_ms_ += time.ms;
+  } else if (step_.busiest.prompts > 0 && step_.busiest.answers > 0) {
+    beside_ms_ += time.ms - pool_.step(without_prompts(step_.busiest), without_prompts(step_.mean), step_.state).ms;
+  }
+  keep_moving(step_.mean.moved_MB > 0 ? time.left_MB / step_.mean.moved_MB : 0);
+  keep_pace(time.ms);
   log_.steps.push_back(step_);
   return in_step_ = true;
 }
@@ -327,12 +381,17 @@ void Replica::drop_last(Group& group) {
   group.waiting.push_front(dropped);
 }
 
+bool Replica::is_empty() const {
+  return !in_step_ && std::all_of(groups_.begin(), groups_.end(), [](const Group& group) { return group.all() == 0; });
+}
+
 std::vector<std::size_t> Replica::lose_all() {
   std::vector<std::size_t> lost;
   for (Group& group : groups_) {
     for (const Waiting& each : group.waiting) lost.push_back(each.request);
     for (const Prompt& each : group.prompts) lost.push_back(each.request);
     for (const Answer& each : group.answers) lost.push_back(each.request);
+    lost.insert(lost.end(), group.coming.begin(), group.coming.end());
     group = Group{};
   }
   in_step_ = false;

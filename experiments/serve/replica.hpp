@@ -9,18 +9,44 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "experiments/serve/expert_clock.hpp"
 #include "experiments/serve/prefix_cache.hpp"
 #include "experiments/serve/serve_log.hpp"
 #include "experiments/serve/traffic.hpp"
 
 namespace moeline {
 
-/// In ms, of a step in which the busiest group has so much, and groups on average so much.
-using StepMs = std::function<double(const StepLoad& busiest, const StepLoad& mean)>;
+struct StepTime {
+  StepTime(double time_ms, double left_after_MB = 0) : ms(time_ms), left_MB(left_after_MB) {}  // NOLINT: from a time
+
+  double ms = 0;
+  double left_MB = 0;  ///< of what moves beside it, that has not come when it ends
+};
+
+/// Of a step in which the busiest group has so much, and groups on average so much.
+using StepCost = std::function<StepTime(const StepLoad& busiest, const StepLoad& mean, const StepState& state)>;
+
+/// What it takes to place experts anew.
+struct PlacementCost {
+  double alone_ms = 0;  ///< while nothing else runs
+  double nic_MB = 0;    ///< over the busiest NIC
+};
 
 struct ReplicaShape {
   int groups = 1;        ///< attention groups, each with requests of its own
   double kv_tokens = 0;  ///< that the KV cache of a group holds
+};
+
+/// Replicas that are alike.
+struct ReplicaPool {
+  int replicas = 1;
+  ReplicaShape shape;
+  StepCost step;
+  double token_MB = 0;  ///< of the cache, on each GPU
+  int draws = 1;        ///< of each step's state, all as likely
+  /// Of experts, from where the loads before one time step place them to where those before another do; empty where
+  /// loads stay.
+  std::function<PlacementCost(int from, int to)> place_anew{};
 };
 
 inline constexpr double kNotYet = -1;  ///< when a request began that has not
@@ -34,8 +60,8 @@ enum class RequestPart { all, prompt, answer };
 /// that came loses its own and computes all of it anew.
 class Replica {
  public:
-  /// `requests`: of the log, to which it writes. Both outlive it.
-  Replica(const ServeWorkload& workload, const ReplicaShape& shape, RequestPart part, int number, ServeLog& log,
+  /// To the log it writes. All outlive it.
+  Replica(const ServeWorkload& workload, const ReplicaPool& pool, RequestPart part, int number, ServeLog& log,
           int seed);
 
   /// In this group from now on. Throws SpecError where it could never fit.
@@ -46,11 +72,13 @@ class Replica {
   /// The cache of an admitted request is there, or has gone.
   void cache_came(std::size_t request);
   void cache_left(std::size_t request, int group);
-  /// Tokens of caches that cross its links in the next step.
-  void moves(int group, double tokens) { groups_[static_cast<std::size_t>(group)].moved += tokens; }
+  /// A request whose cache will not come.
+  void forget(std::size_t request);
+  /// Tokens of caches that cross its links from the next step on.
+  void moves(int group, double tokens) { groups_[static_cast<std::size_t>(group)].moved_MB += tokens * pool_.token_MB; }
 
   /// Takes up a step; whether there is anything to do. REQUIRES: it is not in one.
-  bool begin(double now_ms, const StepMs& step_ms);
+  bool begin(double now_ms);
   [[nodiscard]] bool in_step() const { return in_step_; }
   /// Of the step that it is in, the mean of its groups; else nothing.
   [[nodiscard]] StepLoad load() const { return in_step_ ? step_.mean : StepLoad{}; }
@@ -66,6 +94,7 @@ class Replica {
   /// Everything that it has stops, and is forgotten.
   std::vector<std::size_t> lose_all();
 
+  [[nodiscard]] bool is_empty() const;
   [[nodiscard]] int number() const { return number_; }
   [[nodiscard]] int groups() const { return static_cast<int>(groups_.size()); }
   /// Requests that a group has, those that wait too.
@@ -104,7 +133,7 @@ class Replica {
     double keys = 0, growth = 0;   ///< of all answers: tokens in the cache, and what a step adds
     std::int64_t decoded = 0;      ///< steps of decoding
     double kept = 0;               ///< tokens that the cache keeps for requests, but for shared prefixes
-    double moved = 0;
+    double moved_MB = 0;
     PrefixCache prefixes;
     std::vector<int> chunks;           ///< of the step: tokens of the first prompts
     std::vector<std::size_t> leaving;  ///< requests that have ended, and of which the next step does not know it yet
@@ -118,6 +147,8 @@ class Replica {
   [[nodiscard]] double room_for(const ServedRequest& request, int produced, bool shares) const;
   bool admit_first(Group& group);
   std::vector<std::size_t> admit_until(double ms);
+  double place_experts(double now_ms);
+  void keep_pace(double ms);
   void compose(double now_ms);
   StepLoad take_up(Group& group);
   void finish_prompts(Group& group, Finished& finished);
@@ -127,17 +158,22 @@ class Replica {
   void end(Group& group, std::size_t request);
   void leave(Group& group, std::size_t request);
   void let_leave(Group& group);
+  void keep_moving(double share);
   [[nodiscard]] int steps_of(int tokens);
   void drop_last(Group& group);
 
   const ServeWorkload& w_;
+  const ReplicaPool& pool_;
   double kv_tokens_;
   RequestPart part_;
   int number_;
   ServeLog& log_;
-  Random acceptance_;
+  Random acceptance_, draws_;
+  ExpertClock experts_;
+  double experts_MB_ = 0;  ///< that move beside steps, over each NIC
   std::vector<Group> groups_;
-  bool in_step_ = false, prompts_alone_ = false;
+  bool in_step_ = false, prompts_alone_ = false, prompts_wait_ = false;
+  double owed_steps_ = 0;  ///< to answers, by the pace
   ServedStep step_;
   double beside_ms_ = 0;  ///< by which steps so far were longer for answers because of prompts
 };

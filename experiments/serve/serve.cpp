@@ -6,6 +6,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/file.hpp"
+#include "base/parallel.hpp"
+#include "routing/load_file.hpp"
 #include "schedules/scenario/scenario_parts.hpp"
 
 namespace moeline {
@@ -37,33 +40,57 @@ void check_schedule(const Spec& scenario, RequestPart part, const ServeWorkload&
 }
 
 // Of steps spread over the run, those of replicas with numbers from `first` on.
-ServePool checked_pool(const StepGrid& grid, int first, int replicas, const ServeLog& log) {
-  constexpr std::size_t kChecked = 16;
+ServePool checked_pool(StepGrids& grids, int first, int replicas, const ServeLog& log) {
+  const bool dear = grids.base().setup().every_rank;
+  const std::size_t most_checked = dear ? 4 : 16, most_middles = dear ? 4 : 32;
   std::vector<const ServedStep*> steps;
   for (const ServedStep& step : log.steps) {
     if (step.replica >= first && step.replica < first + replicas) steps.push_back(&step);
   }
-  ServePool pool{.setup = grid.setup(), .replicas = replicas, .shape = grid.shape()};
-  pool.simulated_steps = grid.simulated();
-  const std::size_t every = std::max<std::size_t>(1, steps.size() / kChecked);
-  for (std::size_t i = every / 2; i < steps.size(); i += every) {
-    const double exact = grid.exact_ms(steps[i]->busiest, steps[i]->mean);
-    pool.steps_error = std::max(pool.steps_error, std::abs(steps[i]->ms / exact - 1));
-  }
+  ServePool pool{.setup = grids.base().setup(), .replicas = replicas, .shape = grids.base().shape()};
+  pool.simulated_steps = grids.simulated();
+  pool.middles_error = grids.error_in_middles(most_middles);
+  const std::size_t every = std::max<std::size_t>(1, steps.size() / most_checked);
+  std::vector<const ServedStep*> checked;
+  for (std::size_t i = every / 2; i < steps.size(); i += every) checked.push_back(steps[i]);
+  std::vector<double> errors(checked.size());
+  parallel_for(checked.size(), cores(), [&](std::size_t i) {
+    const ServedStep& step = *checked[i];
+    errors[i] = std::abs((step.ms - step.paused_ms) / grids.known(step.state).exact_ms(step.busiest, step.mean) - 1);
+  });
+  for (const double error : errors) pool.steps_error = std::max(pool.steps_error, error);
   return pool;
 }
 
 // Where prompts are computed apart, by replicas whose scenario the workload changes.
-std::optional<StepGrid> prompts_apart(const Spec& scenario, std::vector<std::string> assignments, const Spec& asked,
-                                      const ServeWorkload& w) {
+std::optional<StepGrids> prompts_apart(const Spec& scenario, std::vector<std::string> assignments, const Spec& asked,
+                                       const ServeWorkload& w) {
   if (w.prefill.replicas == 0) return {};
   assignments.insert(assignments.end(), w.prefill.set.begin(), w.prefill.set.end());
   try {
     check_schedule(changed(scenario, assignments), RequestPart::prompt, w);
-    return StepGrid(scenario, assignments, w, RequestPart::prompt);
+    return std::make_optional<StepGrids>(scenario, assignments, w, RequestPart::prompt);
   } catch (const SpecError& error) {
     throw asked.map("workload").map("prefill").error_at(w.prefill.set.empty() ? "replicas" : "set", error.reason());
   }
+}
+
+// Whose time steps are those of the scenario's file of loads.
+void complete_loads(const Spec& asked, const Setup& setup, LoadCourse& course) {
+  if (course.step_ms == 0) return;
+  const Spec loads = asked.map("workload").map("loads");
+  const Routing& routing = setup.scenario.routing;
+  if (routing.distribution != Distribution::file) {
+    throw loads.error("step_s", "needs routing of the distribution file, with a column `step`");
+  }
+  course.places = routing.placement == PlacementRule::eplb;
+  if (course.rebalance_every > 0 && !course.places) {
+    throw loads.error("rebalance_every", "needs routing of the placement eplb");
+  }
+  if (routing.step >= 0 || routing.placed_before >= 0) {
+    throw asked.map("routing").error(routing.step >= 0 ? "step" : "placed_before", "does not go with workload.loads");
+  }
+  course.steps = read_load_file(beside(setup.scenario.file, routing.file)).steps;
 }
 
 }  // namespace
@@ -75,13 +102,14 @@ bool serves(const Spec& scenario, const std::vector<std::string>& assignments) {
 ServeResult serve(const Spec& scenario, const std::vector<std::string>& assignments) {
   const Spec asked = changed(scenario, assignments);
   ServeResult result{.workload = read_serve(asked.map("workload"))};
-  const ServeWorkload& w = result.workload;
+  ServeWorkload& w = result.workload;
   const RequestPart part = w.prefill.replicas > 0 ? RequestPart::answer : RequestPart::all;
   check_schedule(asked, part, w);
-  StepGrid answers(scenario, assignments, w, part);
-  std::optional<StepGrid> prompts = prompts_apart(scenario, assignments, asked, w);
+  StepGrids answers(scenario, assignments, w, part);
+  complete_loads(asked, answers.base().setup(), w.loads);
+  std::optional<StepGrids> prompts = prompts_apart(scenario, assignments, asked, w);
   const ServeDeployment deployment = deployment_of(answers, prompts ? &*prompts : nullptr, w);
-  const Scenario& read = answers.setup().scenario;
+  const Scenario& read = answers.base().setup().scenario;
   result.log = on_behalf_of(read.file, [&] { return serve_requests(w, deployment, read.seed); });
   result.measures = measure(result.log, w);
   result.answers = checked_pool(answers, 0, w.replicas, result.log);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <compare>
 #include <vector>
 
 #include "experiments/serve/traffic.hpp"
@@ -10,11 +11,20 @@ namespace moeline {
 
 /// What an attention group has in a step; all groups of a replica take the step together.
 struct StepLoad {
-  double answers = 0;  ///< requests that get a token
-  double keys = 0;     ///< of these, tokens in the KV cache, on average
-  double prompts = 0;  ///< tokens of prompts that are computed
-  double seen = 0;     ///< keys that such a token's last one sees, on average over the tokens
-  double moved = 0;    ///< tokens whose caches come in from, or go out to, other replicas
+  double answers = 0;   ///< requests that get a token
+  double keys = 0;      ///< of these, tokens in the KV cache, on average
+  double prompts = 0;   ///< tokens of prompts that are computed
+  double seen = 0;      ///< keys that such a token's last one sees, on average over the tokens
+  double moved_MB = 0;  ///< of caches and experts, that cross each GPU's NIC beside it, in one direction
+};
+
+/// Where routing stands in a step, and what chance makes of it. The default: as the scenario has it.
+struct StepState {
+  int loads = -1;          ///< time step of the file of loads
+  int placed_before = -1;  ///< time step; experts are placed by the loads before it
+  int draw = 0;            ///< of the scenario's samples
+
+  auto operator<=>(const StepState&) const = default;
 };
 
 /// Its cached part is what it found where it was computed last.
@@ -39,14 +49,24 @@ struct ServedStep {
   double start_ms = 0, ms = 0;
   StepLoad busiest{};  ///< of each the most that a group has
   StepLoad mean{};     ///< over the groups
-  int waiting = 0;     ///< requests of which no step has begun
-  int replica = 0;     ///< those that prefill alone come after the others
+  StepState state{};
+  double paused_ms = 0;      ///< of `ms`, before it: experts moved
+  bool placed_anew = false;  ///< experts begin to move with it
+  int waiting = 0;           ///< requests of which no step has begun
+  int replica = 0;           ///< those that prefill alone come after the others
+};
+
+/// From an instant on.
+struct ReplicasOn {
+  double from_ms = 0;
+  int replicas = 0;
 };
 
 struct ServeLog {
   std::vector<ServedRequest> requests;  ///< by arrival
   std::vector<ServedStep> steps;        ///< by start
   double end_ms = 0;
+  std::vector<ReplicasOn> replicas_on{};  ///< that answer, where they are switched; starting and draining ones too
 };
 
 }  // namespace moeline

@@ -6,8 +6,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/parallel.hpp"
 #include "base/random.hpp"
 #include "experiments/run/inference_memory.hpp"
+#include "moe/memory.hpp"
+#include "routing/expert_moves.hpp"
 #include "schedules/lowering/inference_program.hpp"
 #include "schedules/scenario/fold.hpp"
 #include "schedules/scenario/scenario_parts.hpp"
@@ -18,11 +21,7 @@ namespace {
 
 constexpr int kFewestKeys = 64;
 
-// Two neighbours on an axis, and how near the second is.
-struct Between {
-  int low = 0, high = 0;
-  double share = 0;
-};
+using Between = StepGrid::Between;
 
 Between between_ends(double value, int low, int high) { return {low, high, (value - low) / (high - low)}; }
 
@@ -43,6 +42,8 @@ Between of_keys(double value) {
   while (4.0 * power < value) power *= 4;
   return between_ends(value, power, 4 * power);
 }
+
+int middle_of(const Between& axis) { return (axis.low + axis.high) / 2; }
 
 std::array<int, 4> rounded(const StepLoad& load, int fewest_answers) {
   const auto whole = [](double value, int fewest) {
@@ -82,9 +83,9 @@ double own_ms(const Run& run) {
 StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments, const ServeWorkload& workload, RequestPart part)
     : scenario_(std::move(scenario)),
       assignments_(std::move(assignments)),
-      drafts_(part == RequestPart::prompt ? "" : drafts_of(workload)),
+      drafts_(drafts_of(workload)),
       computes_prompts_(part != RequestPart::answer),
-      moves_caches_(part != RequestPart::all),
+      moves_(part != RequestPart::all || workload.loads.moves_beside),
       fewest_answers_(fewest_answers(scenario_, assignments_)),
       one_(setup_of(part == RequestPart::prompt ? Point{0, 0, kFewestKeys, kFewestKeys}
                                                 : Point{fewest_answers_, kFewestKeys, 0, 0})),
@@ -106,19 +107,20 @@ Setup StepGrid::setup_of(const Point& point, double kv_transfer_MB) const {
   return folded(read_setup(scenario_, assignments));
 }
 
-StepGrid::Cost StepGrid::simulated_cost(const Point& point) const {
+StepGrid::Cost StepGrid::simulated_cost(const Point& point, bool moves) const {
   const Run run = run_scenario(setup_of(point));
   const bool alone = run.setup.scenario.parallelism.attention_groups() == 1;
   Cost cost{.ms = to_us(run.metrics.span) / 1e3, .own_ms = alone ? 0 : own_ms(run)};
   cost.beside_ms = cost.ms;
-  if (moves_caches_) add_transfer(point, cost);
+  const bool does_both = point[0] > 0 && point[2] > 0;  // then caches stay where they are
+  if (moves && !does_both) add_transfer(point, cost);
   return cost;
 }
 
 // As much as the NIC moves in the time of the step, alone: what shares the NIC with it makes both later by about as
 // much.
 void StepGrid::add_transfer(const Point& point, Cost& cost) const {
-  const double moved_MB = cost.ms * one_.machine.facts.nic_GBps;
+  const double moved_MB = cost.ms * one_.machine.facts.nic_GBps;  // GB/s are MB/ms
   const Run run = run_scenario(setup_of(point, moved_MB));
   Time step{}, moved{};
   for (const PhaseTimes& phase : run.phases) {
@@ -135,32 +137,52 @@ std::size_t StepGrid::PointHash::operator()(const Point& point) const {
   return hash;
 }
 
-const StepGrid::Cost* StepGrid::at(const Point& point) {
-  const auto known = known_.find(point);
-  return known != known_.end() ? &known->second : &known_.emplace(point, simulated_cost(point)).first->second;
+double StepGrid::weight_of(const Axes& axes, unsigned corner) {
+  double weight = 1;
+  for (unsigned axis = 0; axis < axes.size(); ++axis) {
+    weight *= (corner >> axis & 1U) != 0 ? axes[axis].share : 1 - axes[axis].share;
+  }
+  return weight;
+}
+
+StepGrid::Point StepGrid::point_at(const Axes& axes, unsigned corner) {
+  Point point{};
+  for (unsigned axis = 0; axis < axes.size(); ++axis) {
+    point[axis] = (corner >> axis & 1U) != 0 ? axes[axis].high : axes[axis].low;
+  }
+  return point;
+}
+
+// Its corners that are asked for.
+void StepGrid::fill(Cell& cell, const Axes& axes) {
+  std::vector<Point> unknown;
+  for (unsigned corner = 0; corner < cell.size(); ++corner) {
+    const Point point = point_at(axes, corner);
+    if (weight_of(axes, corner) > 0 && !known_.contains(point)) unknown.push_back(point);
+  }
+  std::vector<Cost> costs(unknown.size());
+  parallel_for(unknown.size(), cores(), [&](std::size_t i) { costs[i] = simulated_cost(unknown[i], moves_); });
+  for (std::size_t i = 0; i < unknown.size(); ++i) known_.emplace(unknown[i], costs[i]);
+  for (unsigned corner = 0; corner < cell.size(); ++corner) {
+    if (weight_of(axes, corner) > 0) cell[corner] = &known_.at(point_at(axes, corner));
+  }
 }
 
 StepGrid::Cost StepGrid::between(const StepLoad& load) {
   const Between none{};
-  const std::array<Between, 4> axes = {
-      load.answers > 0 ? of_count(std::max<double>(load.answers, fewest_answers_), 1) : none,
-      load.answers > 0 ? of_keys(load.keys) : none, load.prompts > 0 ? of_count(load.prompts, kFewestKeys) : none,
-      load.prompts > 0 ? of_keys(load.seen) : none};
-  Cell& cell = cells_[{axes[0].low, axes[1].low, axes[2].low, axes[3].low}];
+  const Axes axes = {load.answers > 0 ? of_count(std::max<double>(load.answers, fewest_answers_), 1) : none,
+                     load.answers > 0 ? of_keys(load.keys) : none,
+                     load.prompts > 0 ? of_count(load.prompts, kFewestKeys) : none,
+                     load.prompts > 0 ? of_keys(load.seen) : none};
+  const Point least{axes[0].low, axes[1].low, axes[2].low, axes[3].low};
+  const auto [found, is_new] = cells_.try_emplace(least);
+  if (is_new) cells_in_turn_.push_back(least);
+  Cell& cell = found->second;
   Cost sum{.nic_share = 0};
   for (unsigned corner = 0; corner < cell.size(); ++corner) {
-    double weight = 1;
-    for (unsigned axis = 0; axis < axes.size(); ++axis) {
-      weight *= (corner >> axis & 1U) != 0 ? axes[axis].share : 1 - axes[axis].share;
-    }
+    const double weight = weight_of(axes, corner);
     if (weight <= 0) continue;
-    if (cell[corner] == nullptr) {
-      Point point{};
-      for (unsigned axis = 0; axis < axes.size(); ++axis) {
-        point[axis] = (corner >> axis & 1U) != 0 ? axes[axis].high : axes[axis].low;
-      }
-      cell[corner] = at(point);
-    }
+    if (cell[corner] == nullptr) fill(cell, axes);
     sum.ms += weight * cell[corner]->ms;
     sum.own_ms += weight * cell[corner]->own_ms;
     sum.beside_ms += weight * cell[corner]->beside_ms;
@@ -169,30 +191,44 @@ StepGrid::Cost StepGrid::between(const StepLoad& load) {
   return sum;
 }
 
-// Caches that move beside a part of the step make it longer by that part of what they would all along.
-double StepGrid::combined(const Cost& mean, double busiest_own_ms, double moved) const {
-  const double uneven = std::max(0.0, busiest_own_ms - mean.own_ms);
-  if (moved == 0) return mean.ms + uneven;
-  const double beside = std::min(1.0, nic_ms(moved) / mean.nic_share / mean.beside_ms);
-  return mean.ms + uneven + beside * (mean.beside_ms - mean.ms);
+double StepGrid::error_in_middle(std::size_t cell) {
+  const auto [answers, keys, prompts, seen] = cells_in_turn_[cell];
+  const auto middle = [](int low, auto axis, auto... unit) {
+    return low == 0 ? 0 : middle_of(axis(std::nextafter(low, INFINITY), unit...));
+  };
+  const int fewest = answers > 0 ? fewest_answers_ : 0;
+  const Point point{std::max(fewest, middle(answers, of_count, 1)), middle(keys, of_keys),
+                    middle(prompts, of_count, kFewestKeys), middle(seen, of_keys)};
+  const StepLoad load{
+      .answers = double(point[0]), .keys = double(point[1]), .prompts = double(point[2]), .seen = double(point[3])};
+  return std::abs(between(load).ms / simulated_cost(point, false).ms - 1);
 }
 
-double StepGrid::ms(const StepLoad& busiest, const StepLoad& mean) {
+// What moves beside a part of the step makes it longer by that part of what it would all along.
+StepTime StepGrid::combined(const Cost& mean, double busiest_own_ms, double moved_MB) const {
+  const double ms = mean.ms + std::max(0.0, busiest_own_ms - mean.own_ms);
+  if (moved_MB == 0) return ms;
+  const double needed_ms = nic_ms(moved_MB) / mean.nic_share;
+  const double beside = std::min(1.0, needed_ms / mean.beside_ms);
+  const double left = std::max(0.0, 1 - mean.beside_ms / needed_ms);
+  return {ms + beside * (mean.beside_ms - mean.ms), left * moved_MB};
+}
+
+StepTime StepGrid::time(const StepLoad& busiest, const StepLoad& mean) {
   const bool alone = one_.scenario.parallelism.attention_groups() == 1;
   const Cost cost = between(mean);
-  return combined(cost, alone ? 0 : between(busiest).own_ms, mean.moved);
+  return combined(cost, alone ? 0 : between(busiest).own_ms, mean.moved_MB);
 }
 
 double StepGrid::exact_ms(const StepLoad& busiest, const StepLoad& mean) const {
   const Point most = rounded(busiest, fewest_answers_), middle = rounded(mean, fewest_answers_);
-  return combined(simulated_cost(middle), most == middle ? 0 : simulated_cost(most).own_ms, mean.moved);
+  const double own_ms = most == middle ? 0 : simulated_cost(most, false).own_ms;
+  return combined(simulated_cost(middle, mean.moved_MB > 0), own_ms, mean.moved_MB).ms;
 }
-
-double StepGrid::nic_ms(double tokens) const { return tokens * bytes_of_token_ / (one_.machine.facts.nic_GBps * 1e6); }
 
 double StepGrid::transfer_ms(double tokens, const StepLoad& mean) {
   const bool runs = mean.answers + mean.prompts > 0;
-  return nic_ms(tokens) / (runs ? between(mean).nic_share : 1);
+  return nic_ms(tokens * token_MB()) / (runs ? between(mean).nic_share : 1);
 }
 
 // In the KV cache of an attention group, on each of its GPUs.
@@ -216,20 +252,102 @@ ReplicaShape StepGrid::shape(double memory_reserve) const {
   return {.groups = one_.scenario.parallelism.attention_groups(), .kv_tokens = std::max(0.0, left / bytes_of_token_)};
 }
 
-ReplicaPool pool_of(StepGrid& grid, int replicas, double memory_reserve) {
-  return {.replicas = replicas,
-          .shape = grid.shape(memory_reserve),
-          .step_ms = [&grid](const StepLoad& busiest, const StepLoad& mean) { return grid.ms(busiest, mean); }};
+StepGrids::StepGrids(Spec scenario, std::vector<std::string> assignments, const ServeWorkload& workload,
+                     RequestPart part)
+    : scenario_(std::move(scenario)),
+      assignments_(std::move(assignments)),
+      workload_(workload),
+      part_(part),
+      base_(scenario_, assignments_, workload_, part_) {}
+
+std::vector<std::string> StepGrids::assignments_of(const StepState& state) const {
+  std::vector<std::string> assignments = assignments_;
+  const auto add = [&](const char* key, int value) { assignments.push_back(fmt::format("{}={}", key, value)); };
+  if (state.loads >= 0) add("routing.step", state.loads);
+  if (state.placed_before >= 0) add("routing.placed_before", state.placed_before);
+  if (state.draw > 0) add("seed", base_.setup().scenario.seed + state.draw);
+  return assignments;
 }
 
-ServeDeployment deployment_of(StepGrid& answers, StepGrid* prompts, const ServeWorkload& workload,
+// Pools whose scenario has no file of loads do not follow it.
+StepState StepGrids::own(StepState state) const { return follows_loads() ? state : StepState{.draw = state.draw}; }
+
+StepGrid& StepGrids::of(const StepState& asked) {
+  const StepState state = own(asked);
+  if (state == StepState{}) return base_;
+  const auto known = grids_.find(state);
+  if (known != grids_.end()) return known->second;
+  return grids_.try_emplace(state, scenario_, assignments_of(state), workload_, part_).first->second;
+}
+
+const StepGrid& StepGrids::known(const StepState& asked) const {
+  const StepState state = own(asked);
+  return state == StepState{} ? base_ : grids_.at(state);
+}
+
+std::size_t StepGrids::simulated() const {
+  std::size_t sum = base_.simulated();
+  for (const auto& [state, grid] : grids_) sum += grid.simulated();
+  return sum;
+}
+
+double StepGrids::error_in_middles(std::size_t most) {
+  std::vector<std::pair<StepGrid*, std::size_t>> cells;
+  const auto add = [&](StepGrid& grid) {
+    for (std::size_t cell = 0; cell < grid.cells(); ++cell) cells.emplace_back(&grid, cell);
+  };
+  add(base_);
+  for (auto& [state, grid] : grids_) add(grid);
+  const std::size_t every = std::max<std::size_t>(1, cells.size() / most);
+  double error = 0;
+  for (std::size_t i = every / 2; i < cells.size(); i += every) {
+    error = std::max(error, cells[i].first->error_in_middle(cells[i].second));
+  }
+  return error;
+}
+
+std::vector<Placement> StepGrids::placements_by(int step) {
+  std::vector<Placement> placements;
+  for (const RoutedLayer& layer : of({.loads = step, .placed_before = step}).setup().routed) {
+    placements.push_back(layer.placement);
+  }
+  return placements;
+}
+
+PlacementCost StepGrids::place_anew(int from, int to) {
+  const auto known = placed_anew_.find({from, to});
+  if (known != placed_anew_.end()) return known->second;
+  const std::vector<Placement> before = placements_by(from);
+  const ExpertMoves moves = expert_moves(before, placements_by(to));
+  const Setup& setup = base_.setup();
+  const double layers_for_each = setup.model.moe_layers() / static_cast<double>(before.size());
+  const double copy_MB = layers_for_each * routed_expert_bytes(setup.model, setup.scenario.parallelism.moe_tp) / 1e6;
+  const PlacementCost cost{.alone_ms = std::max(moves.busiest_nic * copy_MB / setup.machine.facts.nic_GBps,
+                                                moves.busiest_nvlink_port * copy_MB / setup.machine.facts.nvlink_GBps),
+                           .nic_MB = moves.busiest_nic * copy_MB};
+  return placed_anew_[{from, to}] = cost;
+}
+
+ReplicaPool pool_of(StepGrids& grids, int replicas, double memory_reserve) {
+  const StepGrid& base = grids.base();
+  ReplicaPool pool{.replicas = replicas,
+                   .shape = base.shape(memory_reserve),
+                   .step = [&grids](const StepLoad& busiest, const StepLoad& mean,
+                                    const StepState& state) { return grids.of(state).time(busiest, mean); },
+                   .token_MB = base.token_MB(),
+                   .draws = base.setup().scenario.samples};
+  if (grids.follows_loads()) pool.place_anew = [&grids](int from, int to) { return grids.place_anew(from, to); };
+  return pool;
+}
+
+ServeDeployment deployment_of(StepGrids& answers, StepGrids* prompts, const ServeWorkload& workload,
                               double memory_reserve) {
   ServeDeployment deployment;
   deployment.answers = pool_of(answers, workload.replicas, memory_reserve);
   if (prompts == nullptr) return deployment;
   deployment.prompts = pool_of(*prompts, workload.prefill.replicas, memory_reserve);
   deployment.transfer_ms = [&answers, prompts](double tokens, const StepLoad& from, const StepLoad& to) {
-    return std::max(prompts->transfer_ms(tokens, from), answers.transfer_ms(tokens, to));
+    return std::max(prompts->base().transfer_ms(tokens, from), answers.base().transfer_ms(tokens, to));
   };
   return deployment;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -13,23 +14,35 @@ namespace moeline {
 
 class StepGrid {
  public:
+  /// Two neighbours on an axis, and how near the second is.
+  struct Between {
+    int low = 0, high = 0;
+    double share = 0;
+  };
+
   /// Of the scenario with these changes, the workload of each step in the place of its own. `part`: what such a replica
   /// does of a request, by which its steps are of prompts, of answers, or of any kind.
   StepGrid(Spec scenario, std::vector<std::string> assignments, const ServeWorkload& workload, RequestPart part);
 
   /// Between steps that are simulated: of 1, 2, 3, 4, 6, 8, ... requests, and of so many times 64 keys or tokens;
   /// linear in each. Where groups differ, a step is one of the mean load, and longer by what the busiest group's own
-  /// phases (all but dispatch, experts and combine) take longer. Beside caches that move it is longer by what these
-  /// take of the NIC. Throws SpecError where such a step is no scenario.
-  [[nodiscard]] double ms(const StepLoad& busiest, const StepLoad& mean);
+  /// phases (all but dispatch, experts and combine) take longer. Beside caches and experts that move it is longer by
+  /// what these take of the NIC. Throws SpecError where such a step is no scenario.
+  [[nodiscard]] StepTime time(const StepLoad& busiest, const StepLoad& mean);
   /// Simulated as it is.
   [[nodiscard]] double exact_ms(const StepLoad& busiest, const StepLoad& mean) const;
-  /// Steps that were simulated for ms().
+  /// Relative, of time() in the middle of the i-th cell that it has used. Where a step's time bends one way within a
+  /// cell, it is nowhere further off.
+  [[nodiscard]] double error_in_middle(std::size_t cell);
+  [[nodiscard]] std::size_t cells() const { return cells_in_turn_.size(); }
+  /// Steps that were simulated for time().
   [[nodiscard]] std::size_t simulated() const { return known_.size(); }
 
   [[nodiscard]] const Setup& setup() const { return one_; }
   /// `memory_reserve`: share of a GPU's memory that stays free.
   [[nodiscard]] ReplicaShape shape(double memory_reserve = 0) const;
+  /// Of the cache, on each GPU.
+  [[nodiscard]] double token_MB() const { return bytes_of_token_ / 1e6; }
   /// Of the cache of so many tokens, over each GPU's NIC: while such a step runs, with whose all-to-all it shares the
   /// NIC, or at the NIC's peak where nothing runs.
   [[nodiscard]] double transfer_ms(double tokens, const StepLoad& mean);
@@ -39,40 +52,79 @@ class StepGrid {
   struct Cost {
     double ms = 0;
     double own_ms = 0;     ///< of it, phases that a group has for itself
-    double beside_ms = 0;  ///< that it takes while caches move beside it all along
-    double nic_share = 1;  ///< of the NIC, that these get
+    double beside_ms = 0;  ///< that it takes while something moves beside it all along
+    double nic_share = 1;  ///< of the NIC, that this gets
   };
   struct PointHash {
     std::size_t operator()(const Point& point) const;
   };
   // Of the grid: costs at its corners, null where none has been asked for.
   using Cell = std::array<const Cost*, 16>;
+  using Axes = std::array<Between, 4>;
+  [[nodiscard]] static double weight_of(const Axes& axes, unsigned corner);
+  [[nodiscard]] static Point point_at(const Axes& axes, unsigned corner);
   [[nodiscard]] Setup setup_of(const Point& point, double kv_transfer_MB = 0) const;
   [[nodiscard]] double bytes_of_token() const;
   [[nodiscard]] double bytes_of_step(int most_tokens) const;
-  [[nodiscard]] double combined(const Cost& mean, double busiest_own_ms, double moved) const;
-  [[nodiscard]] Cost simulated_cost(const Point& point) const;
+  [[nodiscard]] StepTime combined(const Cost& mean, double busiest_own_ms, double moved_MB) const;
+  [[nodiscard]] Cost simulated_cost(const Point& point, bool moves) const;
   void add_transfer(const Point& point, Cost& cost) const;
-  [[nodiscard]] double nic_ms(double tokens) const;
-  [[nodiscard]] const Cost* at(const Point& point);
+  [[nodiscard]] double nic_ms(double moved_MB) const { return moved_MB / one_.machine.facts.nic_GBps; }
+  void fill(Cell& cell, const Axes& axes);
   [[nodiscard]] Cost between(const StepLoad& load);
 
   Spec scenario_;
   std::vector<std::string> assignments_;
   std::string drafts_;  ///< keys of the steps' workload
-  bool computes_prompts_, moves_caches_;
+  bool computes_prompts_, moves_;
   int fewest_answers_;
   Setup one_;  ///< of one request
   double bytes_of_token_ = 0;
   double bytes_of_step_ = 0;  ///< the largest one's, but for its KV cache
   std::unordered_map<Point, Cost, PointHash> known_;
   std::unordered_map<Point, Cell, PointHash> cells_;  // by their least corner
+  std::vector<Point> cells_in_turn_;
+};
+
+/// Of the steps of such replicas, one grid for each state that they have been in.
+class StepGrids {
+ public:
+  /// As of a StepGrid. REQUIRES: the workload outlives it.
+  StepGrids(Spec scenario, std::vector<std::string> assignments, const ServeWorkload& workload, RequestPart part);
+
+  [[nodiscard]] StepGrid& of(const StepState& asked);
+  /// REQUIRES: it has been asked for.
+  [[nodiscard]] const StepGrid& known(const StepState& asked) const;
+  /// As the scenario has it.
+  [[nodiscard]] StepGrid& base() { return base_; }
+  [[nodiscard]] const StepGrid& base() const { return base_; }
+  [[nodiscard]] std::size_t simulated() const;
+  /// Its scenario has a file of loads.
+  [[nodiscard]] bool follows_loads() const { return base_.setup().scenario.routing.distribution == Distribution::file; }
+  /// The largest error in the middle of cells, of so many that are spread over all.
+  [[nodiscard]] double error_in_middles(std::size_t most);
+  /// Of experts, from where the loads before one time step place them to where those before another do. All NICs and
+  /// all of NVLink at once, at their nominal rates.
+  [[nodiscard]] PlacementCost place_anew(int from, int to);
+
+ private:
+  [[nodiscard]] StepState own(StepState state) const;
+  [[nodiscard]] std::vector<std::string> assignments_of(const StepState& state) const;
+  [[nodiscard]] std::vector<Placement> placements_by(int step);
+
+  Spec scenario_;
+  std::vector<std::string> assignments_;
+  const ServeWorkload& workload_;
+  RequestPart part_;
+  StepGrid base_;
+  std::map<StepState, StepGrid> grids_;
+  std::map<std::pair<int, int>, PlacementCost> placed_anew_;
 };
 
 /// REQUIRES: the grids outlive what they give.
-[[nodiscard]] ReplicaPool pool_of(StepGrid& grid, int replicas, double memory_reserve = 0);
+[[nodiscard]] ReplicaPool pool_of(StepGrids& grids, int replicas, double memory_reserve = 0);
 /// These replicas answer, and where there are others, those compute their prompts.
-[[nodiscard]] ServeDeployment deployment_of(StepGrid& answers, StepGrid* prompts, const ServeWorkload& workload,
+[[nodiscard]] ServeDeployment deployment_of(StepGrids& answers, StepGrids* prompts, const ServeWorkload& workload,
                                             double memory_reserve = 0);
 
 }  // namespace moeline

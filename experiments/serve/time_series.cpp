@@ -25,8 +25,8 @@ class Slices {
 
   // `amount` evenly from one instant to another.
   void spread(double from_ms, double to_ms, double amount, double ServeSlice::*sum) {
-    if (to_ms <= from_ms) return;
-    for (std::size_t i = at(from_ms); i <= at(to_ms); ++i) {
+    if (to_ms <= std::max(from_ms, begin_ms_)) return;
+    for (std::size_t i = at(std::max(from_ms, begin_ms_)); i <= at(to_ms); ++i) {
       const double inside = std::min(to_ms, slices_[i].end_ms) - std::max(from_ms, slices_[i].begin_ms);
       slices_[i].*sum += amount * std::max(0.0, inside) / (to_ms - from_ms);
     }
@@ -55,6 +55,11 @@ std::vector<ServeSlice> time_series(const ServeLog& log, int count) {
     slices.spread(each.begin_ms, each.end_ms, runs_ms / slices.length_ms(), &ServeSlice::running);
     slices.all()[slices.at(each.first_token_ms)].output_tokens_per_s += per_s;
     slices.spread(each.first_token_ms, each.end_ms, (each.output_len - 1) * per_s, &ServeSlice::output_tokens_per_s);
+  }
+  for (std::size_t i = 0; i < log.replicas_on.size(); ++i) {
+    const auto& [from, replicas] = log.replicas_on[i];
+    const double until = i + 1 < log.replicas_on.size() ? log.replicas_on[i + 1].from_ms : log.end_ms;
+    slices.spread(from, until, replicas * (until - from) / slices.length_ms(), &ServeSlice::replicas_on);
   }
   for (std::size_t i = 0; i < ttft.size(); ++i) {
     const Quantiles first = quantiles_of(std::move(ttft[i]));

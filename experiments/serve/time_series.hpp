@@ -13,6 +13,7 @@ struct ServeSlice {
   double arrivals_per_s = 0, output_tokens_per_s = 0;  ///< of all GPUs
   double waiting = 0, running = 0;                     ///< requests, on average
   double ttft_p50_ms = 0, ttft_p99_ms = 0, tpot_p50_ms = 0;
+  double replicas_on = 0;  ///< that answer, on average; 0 where none is ever off
 };
 
 /// Equally long ones, from the first arrival to the last end. REQUIRES: count is above 0, and there is a request.

@@ -49,6 +49,8 @@ const std::vector<std::string> kKeys = {"phase",
                                         "overlap_scheduler",
                                         "rate_s",
                                         "outages",
+                                        "scaling",
+                                        "loads",
                                         "limits"};
 
 // A number, or two that it is drawn between.
@@ -186,19 +188,47 @@ void read_prefill_pool(const Spec& spec, ServeWorkload& w) {
 void read_outages(const Spec& spec, ServeWorkload& w) {
   constexpr double kLongest_s = 1e9;
   if (!spec.has("outages")) return;
-  if (w.prefill.replicas > 0) throw spec.error("outages", "does not go with prefill replicas of their own");
   for (const Spec& each : spec.maps("outages")) {
-    each.expect({"replica", "at_s", "for_s", "drains"});
+    each.expect({"replica", "of_prefill", "at_s", "for_s", "drains"});
     Outage outage;
-    outage.replica = each.integer("replica", 0, w.replicas - 1);
+    outage.of_prefill = each.has("of_prefill") && each.flag("of_prefill");
+    if (outage.of_prefill && w.prefill.replicas == 0) throw each.error("of_prefill", "needs prefill with its replicas");
+    outage.replica = each.integer("replica", 0, (outage.of_prefill ? w.prefill.replicas : w.replicas) - 1);
     outage.at_ms = 1e3 * each.number("at_s", 0, kLongest_s);
     outage.until_ms = outage.at_ms + 1e3 * each.number("for_s", 0, kLongest_s);
     outage.drains = each.has("drains") && each.flag("drains");
     const bool overlaps = std::any_of(w.outages.begin(), w.outages.end(), [&](const Outage& other) {
-      return other.replica == outage.replica && other.at_ms <= outage.until_ms && outage.at_ms <= other.until_ms;
+      return other.replica == outage.replica && other.of_prefill == outage.of_prefill &&
+             other.at_ms <= outage.until_ms && outage.at_ms <= other.until_ms;
     });
     if (overlaps) throw each.error("replica", fmt::format("{} is out already at that time", outage.replica));
     w.outages.push_back(outage);
+  }
+}
+
+void read_scaling(const Spec& spec, ServeWorkload& w) {
+  constexpr double kMostRequestsOfGroup = 1e6, kLongest_s = 1e6;
+  if (!spec.has("scaling")) return;
+  const Spec scaling = spec.map("scaling");
+  scaling.expect({"least", "on_above", "off_below", "start_s"});
+  w.scaling.least = scaling.integer("least", 1, w.replicas);
+  w.scaling.on_above = scaling.number("on_above", 0, kMostRequestsOfGroup);
+  w.scaling.off_below = scaling.number("off_below", 0, kMostRequestsOfGroup);
+  if (w.scaling.off_below >= w.scaling.on_above) throw scaling.error("off_below", "must be below on_above");
+  w.scaling.start_ms = 1e3 * scaling.number("start_s", 0, kLongest_s);
+}
+
+void read_load_course(const Spec& spec, LoadCourse& course) {
+  constexpr double kLongest_s = 1e9;
+  constexpr int kMostSteps = 1'000'000;
+  if (!spec.has("loads")) return;
+  const Spec loads = spec.map("loads");
+  loads.expect({"step_s", "rebalance_every", "moves_beside"});
+  course.step_ms = 1e3 * loads.number("step_s", 0.001, kLongest_s);
+  course.rebalance_every = loads.integer_or("rebalance_every", 0, kMostSteps, 0);
+  course.moves_beside = loads.has("moves_beside") && loads.flag("moves_beside");
+  if (course.moves_beside && course.rebalance_every == 0) {
+    throw loads.error("moves_beside", "does not apply: without rebalance_every nothing moves");
   }
 }
 
@@ -245,6 +275,8 @@ ServeWorkload read_serve(const Spec& workload) {
   read_drafted(workload, w);
   read_prefill_pool(workload, w);
   read_outages(workload, w);
+  read_scaling(workload, w);
+  read_load_course(workload, w.loads);
   read_limits(workload, w);
   return w;
 }

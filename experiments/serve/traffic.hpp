@@ -16,6 +16,12 @@ enum class PromptOrder {
   first,  ///< steps of prompts alone, before any of decoding
 };
 
+/// So that tokens keep coming while prompts wait: after a step with prompts that took t ms, (t - spared_ms) x
+/// steps_per_ms steps have none, or as few as it takes until nothing decodes. Without a rate prompts wait for no step.
+struct PromptPace {
+  double steps_per_ms = 0, spared_ms = 0;
+};
+
 /// What a request must find in the KV cache before its first step.
 enum class KvRoom {
   whole,   ///< room for its prompt and all of its answer
@@ -67,8 +73,28 @@ struct PrefillPool {
 /// A replica is not there for a while.
 struct Outage {
   int replica = 0;
+  bool of_prefill = false;  ///< it is one of those that only compute prompts
   double at_ms = 0, until_ms = 0;
   bool drains = false;  ///< it ends what it has and gets nothing new; else what it has begins anew elsewhere
+};
+
+/// Replicas that answer are switched on and off, by how many requests there are.
+struct Scaling {
+  int least = 0;                       ///< that are always on
+  double on_above = 0, off_below = 0;  ///< requests in the system for each attention group of those that are on: above,
+                                       ///< one more starts; below, of all but one, that one drains
+  double start_ms = 0;                 ///< until one that starts gets requests
+
+  [[nodiscard]] bool applies() const { return least > 0; }
+};
+
+/// The loads of experts change with time, and their places with them.
+struct LoadCourse {
+  double step_ms = 0;         ///< that each time step of the scenario's file of loads holds; 0: loads stay
+  std::vector<int> steps;     ///< as numbered there; the last holds on
+  bool places = false;        ///< experts are placed by loads, by those before the first time step at first
+  int rebalance_every = 0;    ///< time steps; 0: they stay there
+  bool moves_beside = false;  ///< experts move while steps run, in the old places until all have come; else steps wait
 };
 
 /// What a request must keep to be counted as good, ms; 0: anything.
@@ -92,6 +118,8 @@ struct ServeWorkload {
   int batch_size = 0;  ///< requests of an attention group at a time; 0: as many as memory holds
   int replicas = 1;
   std::vector<Outage> outages;  ///< by time
+  Scaling scaling;
+  LoadCourse loads;
   ServeLimits limits;
   PrefillPool prefill;
   /// A step is made up while the one before runs: it has those that came before that one began, and requests that ended
@@ -99,6 +127,7 @@ struct ServeWorkload {
   bool overlapped = false;
   RouterRule router = RouterRule::least_loaded;
   PromptOrder order = PromptOrder::mixed;
+  PromptPace pace;
   KvRoom room = KvRoom::whole;
   int query_len = 1;               ///< tokens that a step of decode has of each request
   int draft_layers = 0;            ///< of a draft model; 0: the model's own MTP modules draft

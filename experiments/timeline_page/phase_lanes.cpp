@@ -26,7 +26,7 @@ struct PhaseRun {
     const std::string name = short_phase_name(first->phase.empty() ? short_kernel_name(first->name) : first->phase);
     const std::string title = fmt::format("{}, layer {}, micro-batch {}: {:.1f} us", name, first->place.layer,
                                           first->place.micro_batch, to_us(end - first->start));
-    return {name, title, first->phase, first->place.micro_batch, communicates > computes, first->start, end};
+    return {name, title, tint_of(first->phase, first->place.micro_batch), communicates > computes, first->start, end};
   }
 };
 

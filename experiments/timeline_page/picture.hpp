@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "base/time.hpp"
+#include "experiments/timeline_page/tint.hpp"
 
 namespace moeline {
 
 struct PictureBar {
   std::string label, title;  ///< inside the bar where it fits, on two lines at most; of a tooltip
-  std::string phase;         ///< gives the colour
-  std::uint32_t micro_batch = 0;
+  Tint tint = Tint::none;
   bool communicates = false;
   Time start{}, end{};
 };
@@ -25,6 +25,7 @@ struct PictureLane {
 struct Picture {
   std::string name;
   std::vector<PictureLane> lanes;
+  std::vector<std::pair<Tint, std::string>> legend{};  ///< empty: that of passes and micro-batches
 };
 
 }  // namespace moeline

@@ -7,7 +7,6 @@
 #include <cmath>
 
 #include "base/text.hpp"
-#include "experiments/timeline_page/tint.hpp"
 
 namespace moeline {
 namespace {
@@ -132,11 +131,10 @@ class Drawing {
   void draw_bar(const PictureBar& bar, Time start, double y) {
     const double x = x_of(to_us(bar.start - start));
     const double width = std::max(to_us(bar.end - bar.start) * scale_, 0.1);
-    const Tint tint = tint_of(bar.phase, bar.micro_batch);
     const auto fill = [&](Tint of) { return bar.communicates ? colours_of(of).communicates : colours_of(of).computes; };
     body_ += fmt::format("<g><title>{}</title>", as_xml(bar.title));
-    rectangle(x, y, width, kBarHeight, fill(tint), width > 3);
-    if (tint == Tint::both) rectangle(x, y + kBarHeight / 2, width, kBarHeight / 2, fill(Tint::backward), false);
+    rectangle(x, y, width, kBarHeight, fill(bar.tint), width > 3);
+    if (bar.tint == Tint::both) rectangle(x, y + kBarHeight / 2, width, kBarHeight / 2, fill(Tint::backward), false);
     body_ += "</g>\n";
     draw_label(bar.label, x + width / 2, y, width - 4);
   }
@@ -159,18 +157,13 @@ class Drawing {
     text(x, y + 0.84 * kBarHeight, size, kCentred, second);
   }
 
+  using LegendEntry = std::pair<const char*, std::string>;  // colour and name
+
   // Of the colours in use, right of the first picture's name.
   void draw_legend() {
-    constexpr std::pair<Tint, const char*> kPasses[] = {
-        {Tint::backward, "backward"}, {Tint::weight, "weight gradients"}, {Tint::second, "second micro-batch"}};
-    std::vector<std::pair<const char*, const char*>> entries;
-    for (const auto& [tint, name] : kPasses) {
-      if (has(tint)) entries.emplace_back(colours_of(tint).computes, name);
-    }
-    if (entries.empty()) return;
-    entries.emplace(entries.begin(), colours_of(Tint::forward).computes,
-                    has(Tint::second) ? "first micro-batch" : "forward");
-    if (communicates()) entries.emplace_back(colours_of(Tint::forward).communicates, "paler: communication");
+    std::vector<LegendEntry> entries;
+    for (const auto& [tint, name] : pictures_.front().legend) entries.emplace_back(colours_of(tint).computes, name);
+    if (entries.empty()) entries = legend_of_passes();
     double x = kWidth - kMargin;
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
       x -= text_width(entry->second, kFont) + kMargin;
@@ -179,6 +172,20 @@ class Drawing {
       rectangle(x, kMargin + 2, kFont, kFont, entry->first, false);
     }
     body_ += "\n";
+  }
+
+  [[nodiscard]] std::vector<LegendEntry> legend_of_passes() const {
+    constexpr std::pair<Tint, const char*> kPasses[] = {
+        {Tint::backward, "backward"}, {Tint::weight, "weight gradients"}, {Tint::second, "second micro-batch"}};
+    std::vector<LegendEntry> entries;
+    for (const auto& [tint, name] : kPasses) {
+      if (has(tint)) entries.emplace_back(colours_of(tint).computes, name);
+    }
+    if (entries.empty()) return {};
+    entries.emplace(entries.begin(), colours_of(Tint::forward).computes,
+                    has(Tint::second) ? "first micro-batch" : "forward");
+    if (communicates()) entries.emplace_back(colours_of(Tint::forward).communicates, "paler: communication");
+    return entries;
   }
 
   template <class Holds>
@@ -194,10 +201,8 @@ class Drawing {
     return any_bar([](const PictureBar& bar) { return bar.communicates; });
   }
   [[nodiscard]] bool has(Tint tint) const {
-    return any_bar([&](const PictureBar& bar) {
-      const Tint of_bar = tint_of(bar.phase, bar.micro_batch);
-      return of_bar == tint || (of_bar == Tint::both && tint == Tint::backward);
-    });
+    return any_bar(
+        [&](const PictureBar& bar) { return bar.tint == tint || (bar.tint == Tint::both && tint == Tint::backward); });
   }
 
   // Borders of bars that are thinner than theirs would be all that is seen.

@@ -45,23 +45,23 @@ class Grids {
  public:
   Grids(const Spec& scenario, ServeWorkload workload) : scenario_(scenario), workload_(std::move(workload)) {}
 
-  StepGrid& of(const std::vector<std::string>& deployment, RequestPart part) {
-    std::unique_ptr<StepGrid>& grid = grids_[{deployment, part}];
-    if (!grid) grid = std::make_unique<StepGrid>(scenario_, deployment, workload_, part);
+  StepGrids& of(const std::vector<std::string>& deployment, RequestPart part) {
+    std::unique_ptr<StepGrids>& grid = grids_[{deployment, part}];
+    if (!grid) grid = std::make_unique<StepGrids>(scenario_, deployment, workload_, part);
     return *grid;
   }
 
  private:
   const Spec& scenario_;
   ServeWorkload workload_;
-  std::map<std::pair<std::vector<std::string>, RequestPart>, std::unique_ptr<StepGrid>> grids_;
+  std::map<std::pair<std::vector<std::string>, RequestPart>, std::unique_ptr<StepGrids>> grids_;
 };
 
 ServedLoopPrediction predict(const ServedStudy& study, const ServedRow& row, const std::vector<std::string>& set,
                              Grids& grids) {
   const ServeWorkload w = workload_of(study, row);
-  StepGrid& answers = grids.of(set, row.colocated ? RequestPart::all : RequestPart::answer);
-  StepGrid* prompts = row.colocated ? nullptr : &grids.of(deployment_of(study, row, row.prefill), RequestPart::prompt);
+  StepGrids& answers = grids.of(set, row.colocated ? RequestPart::all : RequestPart::answer);
+  StepGrids* prompts = row.colocated ? nullptr : &grids.of(deployment_of(study, row, row.prefill), RequestPart::prompt);
   const ServeDeployment deployment = deployment_of(answers, prompts, w);
   const ServeLog log = serve_requests(w, deployment, 1);
   const ServeMeasures measures = measure(log, w);

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <tuple>
 
 #include "base/file.hpp"
 
@@ -57,11 +59,14 @@ class FileMemo {
  public:
   template <class Read>
   std::shared_ptr<const Value> get(const std::filesystem::path& path, Read read, const std::string& variant = "") {
-    return known_.get(path.string() + '\n' + variant + '\n' + read_text(path), read);
+    const std::string content = read_text(path);
+    return known_.get({path.string(), variant, content.size(), std::hash<std::string>()(content)}, read);
   }
 
  private:
-  Memo<std::string, Value> known_{kManyTexts};
+  using Text = std::tuple<std::string, std::string, std::size_t, std::size_t>;  // its content by size and hash
+
+  Memo<Text, Value> known_{kManyTexts};
 };
 
 }  // namespace moeline

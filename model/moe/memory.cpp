@@ -213,4 +213,12 @@ Memory memory_per_gpu(const Architecture& model, const GpuWork& work) {
   return memory;
 }
 
+double routed_expert_bytes(const Architecture& model, int moe_tp) {
+  double sum = 0;
+  for (const Module& module : modules_of(model, blocks_of(model, 0))) {
+    if (module.name == kRoutedExperts) sum += module.bytes() * module.count / model.n_routed_experts / moe_tp;
+  }
+  return sum / model.moe_layers();
+}
+
 }  // namespace moeline

@@ -80,6 +80,9 @@ struct Memory {
 /// Buffers of collectives, some MB, are not in it.
 [[nodiscard]] Memory memory_per_gpu(const Architecture& model, const GpuWork& work);
 
+/// Of the matrices of one routed expert of one MoE layer, what one of `moe_tp` ranks has, with their scales.
+[[nodiscard]] double routed_expert_bytes(const Architecture& model, int moe_tp);
+
 /// Of a module's matrices, what one of `tp` ranks has: 1/tp of attention but for MLA's projections into latents, and of
 /// key and value heads one at least; of dense and shared feed-forward networks, embedding and LM head. All of the rest.
 [[nodiscard]] double tensor_parallel_share(const Module& module, const Architecture& model, int tp);

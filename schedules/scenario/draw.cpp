@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/memo.hpp"
 #include "routing/load_file.hpp"
 #include "routing/rebalance.hpp"
 #include "schedules/scenario/scenario.hpp"
@@ -17,22 +18,31 @@ struct LoadsAndPast {
   Loads past;  // that experts are placed by
 };
 
-// Of several time steps the last is simulated; experts are placed by the moving average of those before.
-LoadsAndPast from_steps(std::vector<Loads> steps) {
-  LoadsAndPast loads;
-  loads.now = std::move(steps.back());
-  steps.pop_back();
-  loads.past = steps.empty() ? loads.now : moving_average(steps, RebalancePolicy{}.newest_weight);
-  return loads;
+// The position of a time step, of which there must be one with that number.
+std::size_t position_of(const LoadFile& file, int step, const std::string& path) {
+  const auto found = std::lower_bound(file.steps.begin(), file.steps.end(), step);
+  if (found != file.steps.end() && *found == step) return static_cast<std::size_t>(found - file.steps.begin());
+  throw SpecError(path, 0,
+                  fmt::format("has no step {}; it has {} from {} to {}", step, file.steps.size(), file.steps.front(),
+                              file.steps.back()));
 }
 
-LoadsAndPast read_loads(const Setup& setup) {
-  const Routing& routing = setup.scenario.routing;
-  LoadFile file = read_load_file(beside(setup.scenario.file, routing.file),
-                                 {.experts = setup.model.n_routed_experts, .ranks = setup.scenario.parallelism.ep});
+// One of the time steps; experts are placed by the moving average of those before, or before an earlier one. Before the
+// first there are none: it places for itself.
+LoadsAndPast from_steps(const LoadFile& file, const Routing& routing) {
+  const std::size_t now = routing.step < 0 ? file.steps.size() - 1 : position_of(file, routing.step, routing.file);
+  const std::size_t placed = routing.placed_before < 0 ? now : position_of(file, routing.placed_before, routing.file);
+  const std::vector<Loads> past(file.loads.begin(),
+                                file.loads.begin() + static_cast<std::ptrdiff_t>(std::max<std::size_t>(1, placed)));
+  return {.now = file.loads[now], .past = moving_average(past, RebalancePolicy{}.newest_weight)};
+}
+
+LoadFile read_loads(const Setup& setup, const std::filesystem::path& path) {
+  LoadFile file =
+      read_load_file(path, {.experts = setup.model.n_routed_experts, .ranks = setup.scenario.parallelism.ep});
   if (file.layers.size() != 1 && file.layers.size() != static_cast<std::size_t>(setup.model.moe_layers())) {
     throw SpecError(
-        routing.file, 0,
+        setup.scenario.routing.file, 0,
         fmt::format("has {} layers; the model has {} MoE layers", file.layers.size(), setup.model.moe_layers()));
   }
   const auto top_k = static_cast<std::ptrdiff_t>(setup.model.num_experts_per_tok);
@@ -40,39 +50,69 @@ LoadsAndPast read_loads(const Setup& setup) {
     for (std::size_t layer = 0; layer < step.size(); ++layer) {
       const auto is_loaded = [](double load) { return load > 0; };
       if (std::count_if(step[layer].begin(), step[layer].end(), is_loaded) >= top_k) continue;
-      throw SpecError(routing.file, 0,
+      throw SpecError(setup.scenario.routing.file, 0,
                       fmt::format("layer {} has fewer than {} experts with a load, and every token chooses as many",
                                   file.layers[layer], top_k));
     }
   }
-  return from_steps(std::move(file.loads));
+  return file;
 }
 
-LoadsAndPast loads_of(const Setup& setup) {
-  if (setup.scenario.routing.distribution == Distribution::file) return read_loads(setup);
+LoadsAndPast drawn_loads(const Setup& setup) {
   const LoadSource source{.distribution = LoadDistribution::power_law,
                           .alpha = setup.scenario.routing.alpha,
                           .seed = static_cast<unsigned>(setup.scenario.seed),
                           .file = {}};
-  return from_steps({expert_loads(source, setup.scenario.layers, setup.model.n_routed_experts)});
+  const Loads loads = expert_loads(source, setup.scenario.layers, setup.model.n_routed_experts);
+  return {.now = loads, .past = loads};
 }
 
-std::vector<RoutedLayer> route(const Setup& setup) {
+bool asks_reach(const Scenario& s) { return s.comm.mode == CommMode::normal || s.comm.mode == CommMode::nvlink; }
+
+std::vector<RoutedLayer> routed_by(const Setup& setup, const LoadsAndPast& loads) {
   const Scenario& s = setup.scenario;
-  const LoadsAndPast loads = loads_of(setup);
   const PlacementShape shape = placement_shape(s, setup.model, static_cast<int>(setup.machine.facts.gpus_per_node));
   const Placement unaware = in_order(shape);
-  const bool reach = s.comm.mode == CommMode::normal || s.comm.mode == CommMode::nvlink;
   std::vector<RoutedLayer> routed;
   for (std::size_t layer = 0; layer < loads.now.size(); ++layer) {
     Placement placement =
         s.routing.placement == PlacementRule::eplb
             ? place_experts(attainable_shares(loads.past[layer], setup.model.num_experts_per_tok), shape)
             : unaware;
-    routed.push_back(routed_layer(gating_of(setup.model), loads.now[layer], std::move(placement), reach,
+    routed.push_back(routed_layer(gating_of(setup.model), loads.now[layer], std::move(placement), asks_reach(s),
                                   static_cast<unsigned>(s.seed)));
   }
   return routed;
+}
+
+// Everything but the file that routed layers depend on.
+std::string routing_key(const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  const PlacementShape shape = placement_shape(s, setup.model, static_cast<int>(setup.machine.facts.gpus_per_node));
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", setup.model.name, s.routing.step, s.routing.placed_before,
+                     word_of(s.routing.placement), shape.experts, shape.replicas, shape.nodes, shape.gpus,
+                     setup.model.moe_layers(), asks_reach(s), s.seed);
+}
+
+// Of a day of loads a grid of steps asks again and again.
+std::vector<RoutedLayer> route_by_file(const Setup& setup) {
+  static FileMemo<LoadFile> files;
+  static FileMemo<std::vector<RoutedLayer>> routed;
+  const Routing& routing = setup.scenario.routing;
+  const std::filesystem::path path = beside(setup.scenario.file, routing.file);
+  const std::string model =
+      fmt::format("{} {} {}", setup.model.name, setup.model.moe_layers(), setup.scenario.parallelism.ep);
+  const auto route = [&] {
+    const auto file = files.get(
+        path, [&] { return read_loads(setup, path); }, model);
+    return routed_by(setup, from_steps(*file, routing));
+  };
+  return *routed.get(path, route, routing_key(setup));
+}
+
+std::vector<RoutedLayer> route(const Setup& setup) {
+  if (setup.scenario.routing.distribution == Distribution::file) return route_by_file(setup);
+  return routed_by(setup, drawn_loads(setup));
 }
 
 }  // namespace

@@ -43,6 +43,8 @@ struct Routing {
   Distribution distribution = Distribution::balanced;
   double alpha = 1;  ///< of power_law
   std::string file;  ///< of loads or a router map (routing/load_file.hpp)
+  int step = -1;           ///< of those that a file of loads has, as numbered there; -1: the last
+  int placed_before = -1;  ///< experts are placed by the loads of the steps before this one; -1: `step`
   PlacementRule placement = PlacementRule::in_order;
   std::vector<int> forward_rows, backward_rows;
   int redundant_experts = 0;  ///< copies of experts, of all ranks together

@@ -10,7 +10,7 @@
 namespace moeline {
 namespace {
 
-constexpr int kMostTokens = 1 << 24;
+constexpr int kMostTokens = 1 << 24, kMostLoadStep = 1'000'000;
 
 std::vector<std::string> joined(std::vector<std::string> keys, const std::vector<std::string>& more) {
   keys.insert(keys.end(), more.begin(), more.end());
@@ -180,7 +180,8 @@ Workload read_workload(const Spec& spec, const ScheduleKind& schedule) {
 }
 
 void check_routing_keys(const Spec& spec) {
-  spec.expect({"distribution", "alpha", "file", "rows", "rows_spread", "redundant_experts", "placement"});
+  spec.expect({"distribution", "alpha", "file", "step", "placed_before", "rows", "rows_spread", "redundant_experts",
+               "placement"});
 }
 
 namespace {
@@ -190,6 +191,14 @@ void check_belongs(const Spec& spec, const char* key, Distribution distribution,
   if (!spec.has(key) || routing.distribution == distribution) return;
   throw spec.error(
       key, fmt::format("belongs to the distribution {}, not {}", word_of(distribution), word_of(routing.distribution)));
+}
+
+void read_load_steps(const Spec& spec, Routing& r) {
+  r.file = spec.text("file");
+  r.step = spec.integer_or("step", 0, kMostLoadStep, -1);
+  if (!spec.has("placed_before")) return;
+  if (r.placement != PlacementRule::eplb) throw spec.error("placed_before", "is of the placement eplb");
+  r.placed_before = spec.integer("placed_before", 0, r.step < 0 ? kMostLoadStep : r.step);
 }
 
 void check_placement(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
@@ -223,11 +232,11 @@ Routing read_routing(const Spec& spec, const Scenario& scenario, const Architect
   Scenario so_far = scenario;
   Routing& r = so_far.routing;
   check_belongs(spec, "alpha", Distribution::power_law, r);
-  check_belongs(spec, "file", Distribution::file, r);
+  for (const char* key : {"file", "step", "placed_before"}) check_belongs(spec, key, Distribution::file, r);
   check_belongs(spec, "rows", Distribution::given, r);
   if (r.distribution == Distribution::power_law) r.alpha = spec.has("alpha") ? spec.number("alpha", 0, 10) : r.alpha;
-  if (r.distribution == Distribution::file) r.file = spec.text("file");
   r.placement = read_choice(spec, "placement", r.placement);
+  if (r.distribution == Distribution::file) read_load_steps(spec, r);
   if (r.has_loads()) check_placement(spec, so_far, model, gpus_per_node);
   if (spec.has("rows_spread")) {
     if (r.has_loads()) throw spec.error("rows_spread", "does not go with loads: they say what each rank gets");

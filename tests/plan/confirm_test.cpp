@@ -33,29 +33,42 @@ TEST_CASE("requests one by one get about what the plan said, within its limits")
   REQUIRE(!planned.answer.deployments.empty());
   const Deployment& best = planned.answer.deployments.front();
   const auto confirmed = confirm(planned.plan, best);
-  REQUIRE(confirmed);
-  CHECK(confirmed->tpot_ms < planned.plan.limits.tpot_ms);
-  CHECK(confirmed->ttft_ms < planned.plan.limits.ttft_ms);
-  CHECK(confirmed->tpot_ms < 1.1 * best.tpot_ms);
-  CHECK(confirmed->measures.where.transfer > 1);
+  CHECK(confirmed.tpot_ms < planned.plan.limits.tpot_ms);
+  CHECK(confirmed.ttft_ms < planned.plan.limits.ttft_ms);
+  CHECK(confirmed.tpot_ms < 1.1 * best.tpot_ms);
+  CHECK(confirmed.measures.where.transfer > 1);
   // Little's law, with the rate of the plan.
-  const ServeMeasures& m = confirmed->measures;
+  const ServeMeasures& m = confirmed.measures;
   CHECK(m.mean_running + m.mean_waiting == doctest::Approx(40 * m.steady.total_ms.mean / 1e3).epsilon(0.05));
 }
 
 TEST_CASE("fewer units than the plan has: requests wait") {
   const Planned planned;
   Deployment fewer = planned.answer.deployments.front();
-  const double as_planned = confirm(planned.plan, fewer)->ttft_ms;
+  const double as_planned = confirm(planned.plan, fewer).ttft_ms;
   fewer.decode_choice.batch_size = 2;
-  CHECK(confirm(planned.plan, fewer)->ttft_ms > 2 * as_planned);
+  CHECK(confirm(planned.plan, fewer).ttft_ms > 2 * as_planned);
 }
 
-TEST_CASE("a colocated deployment is not served request by request") {
-  const Planned planned;
-  Deployment colocated = planned.answer.deployments.front();
-  colocated.colocated = true;
-  CHECK(!confirm(planned.plan, colocated));
+TEST_CASE("a colocated answer: prompts and answers take turns, and both keep about what the plan said") {
+  for (const char* schedules : {"", "prefill: {two_batch: [false]}\n"}) {
+    TemporaryFolder folder;
+    const std::string text =
+        "schema: 1\nmodel: deepseek-v3\nhardware: {h200: {kernels: sglang}}\n"
+        "traffic: {requests_per_s: 20, input: {mean: 2000, spread: 800}, output: {mean: 300, spread: 150}}\n"
+        "limits: {ttft_ms: 3000, tpot_ms: 80}\nserving: [colocated]\ndecode: {ep: [16]}\n";
+    const Plan plan = load_plan(folder.write("plan.yaml", text + schedules));
+    KnownSteps known;
+    const Answer answer = solve(plan, known, 2);
+    REQUIRE(!answer.deployments.empty());
+    const Deployment& best = answer.deployments.front();
+    REQUIRE(best.colocated);
+    const Confirmation confirmed = confirm(plan, best);
+    CHECK(confirmed.tpot_ms < plan.limits.tpot_ms);
+    CHECK(confirmed.ttft_ms < plan.limits.ttft_ms);
+    CHECK(confirmed.measures.where.transfer == 0);
+    CHECK(confirmed.measures.prompt_share > 0);
+  }
 }
 
 TEST_CASE("along a day each part takes as many of the plan's units as its load, and none is searched anew") {

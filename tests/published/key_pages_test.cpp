@@ -57,7 +57,8 @@ void check_file_page(const char* page, const Arguments& command, const std::stri
 
 TEST_CASE("the page of serving has every key of a workload of requests") {
   const std::string file = source("experiments/serve_requests_h200/scenario.yaml").string();
-  for (const char* assignment : {"workload.zzzzzzzz=1", "workload.prompts=zzzzzzzz"}) {
+  for (const char* assignment : {"workload.zzzzzzzz=1", "workload.prompts=zzzzzzzz", "workload.scaling.zzzzzzzz=1",
+                                 "workload.loads.zzzzzzzz=1"}) {
     check_page("experiments/serve/README.md", {"simulate", file, "--set", assignment});
   }
 }

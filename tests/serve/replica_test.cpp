@@ -13,7 +13,7 @@ using namespace moeline;
 namespace {
 
 constexpr double kStepMs = 10;
-double constant(const StepLoad& /*busiest*/, const StepLoad& /*mean*/) { return kStepMs; }
+double constant(const StepLoad& /*busiest*/, const StepLoad& /*mean*/, const StepState& /*state*/) { return kStepMs; }
 
 ServeWorkload workload(int requests) {
   ServeWorkload w;
@@ -170,4 +170,16 @@ TEST_CASE("quantiles are values that so many do not exceed") {
   CHECK(q.p90 == 90);
   CHECK(q.p99 == 99);
   CHECK(q.mean == 50.5);
+}
+
+TEST_CASE("at a pace, so many steps of decoding follow one with prompts, and none where nothing decodes") {
+  ServeWorkload w = workload(2000);
+  w.concurrency = 64;
+  w.output.spread = 10;
+  w.pace = {.steps_per_ms = 3 / kStepMs};
+  int since = 3;
+  for (const ServedStep& step : served(w).steps) {
+    if (step.busiest.prompts > 0) CHECK((since >= 3 || step.busiest.answers == 0));
+    since = step.busiest.prompts > 0 ? 0 : since + 1;
+  }
 }

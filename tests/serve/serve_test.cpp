@@ -102,7 +102,13 @@ TEST_CASE("what is wrong with a workload of requests is refused at its line") {
   refused("schedule: sequential", "schedule: decode-two-batch",
           "decode-two-batch is not for every step of these requests (prefill, decode, mixed); there is: sequential");
   const std::string file = folder.write("serve.yaml", kServed);
-  check_wrong_usage({"simulate", file, "--svg", "picture.svg"}, "--svg: is of a step, and the workload is requests");
+  check_wrong_usage({"simulate", file, "--strict"}, "--strict: is of a step, and the workload is requests");
+  refused("phase: serve", "phase: serve, loads: {step_s: 300}", "needs routing of the distribution file");
+  refused("phase: serve", "phase: serve, loads: {step_s: 300, moves_beside: true}", "without rebalance_every");
+  refused("phase: serve", "phase: serve, scaling: {least: 1, on_above: 4, off_below: 4, start_s: 1}",
+          "off_below must be below on_above");
+  refused("phase: serve", "phase: serve, outages: [{replica: 0, of_prefill: true, at_s: 1, for_s: 1}]",
+          "of_prefill needs prefill with its replicas");
 }
 
 TEST_CASE("prefill apart on simulated steps: caches move over the NIC, which the all-to-all has to share") {

@@ -13,7 +13,7 @@ using namespace moeline::testing;
 namespace {
 
 PictureBar bar(const std::string& label, const std::string& phase, double from, double until) {
-  return {.label = label, .title = label, .phase = phase, .start = from_us(from), .end = from_us(until)};
+  return {.label = label, .title = label, .tint = tint_of(phase, 0), .start = from_us(from), .end = from_us(until)};
 }
 
 std::size_t count(const std::string& text, const std::string& part) {

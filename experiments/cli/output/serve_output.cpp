@@ -70,7 +70,9 @@ void add_series(Json& json, const ServeLog& log) {
     json.open().add("begin_ms", each.begin_ms).add("end_ms", each.end_ms);
     json.add("arrivals_per_s", each.arrivals_per_s).add("output_tokens_per_s", each.output_tokens_per_s);
     json.add("waiting", each.waiting).add("running", each.running).add("ttft_p50_ms", each.ttft_p50_ms);
-    json.add("ttft_p99_ms", each.ttft_p99_ms).add("tpot_p50_ms", each.tpot_p50_ms).close();
+    json.add("ttft_p99_ms", each.ttft_p99_ms).add("tpot_p50_ms", each.tpot_p50_ms);
+    if (!log.replicas_on.empty()) json.add("replicas_on", each.replicas_on);
+    json.close();
   }
   json.close_list();
 }
@@ -90,8 +92,9 @@ std::string where(const WhereTimeWent& w) {
 }
 
 std::string kinds(const ServePool& p) {
-  return fmt::format("{} kinds simulated, and between them interpolated within {:.1f} %\n", p.simulated_steps,
-                     100 * p.steps_error);
+  return fmt::format(
+      "{} kinds simulated; between them interpolated, within {:.1f} % in the middle, {:.1f} % where checked\n",
+      p.simulated_steps, 100 * p.middles_error, 100 * p.steps_error);
 }
 
 void add(Json& json, const char* key, const ServePool& p) {
@@ -99,7 +102,7 @@ void add(Json& json, const char* key, const ServePool& p) {
   json.open(key).add("hardware", s.hardware).add("kernels", s.kernels).add("schedule", s.schedule);
   json.add("replicas", p.replicas).add("gpus", p.gpus(), 0).add("attention_groups", p.shape.groups);
   json.add("kv_tokens_per_group", p.shape.kv_tokens, 0).add("simulated_steps", p.simulated_steps);
-  json.add("interpolation_error", p.steps_error, 6).close();
+  json.add("interpolation_error", p.steps_error, 6).add("interpolation_error_in_middle", p.middles_error, 6).close();
 }
 
 void add(Json& json, const char* key, const Length& of) {
@@ -147,6 +150,11 @@ std::string serve_table(const ServeResult& r) {
   if (m.cached_share > 0) text += line("cached", 100 * m.cached_share, "% of the prompts' tokens");
   if (m.restarts > 0) text += line("restarts", m.restarts, "of requests that lost their cache to others");
   if (m.retries > 0) text += line("retries", m.retries, "of requests whose replica went");
+  if (r.workload.scaling.applies()) {
+    text += line("replicas that are on", m.mean_replicas_on, fmt::format("of {} that answer", r.answers.replicas));
+  }
+  if (m.rebalancings > 0)
+    text += line("rebalancings", m.rebalancings, fmt::format("stopped {:.3f} s", m.paused_ms / 1e3));
   const ServeLimits& limits = r.workload.limits;
   if (limits.ttft_ms > 0 || limits.tpot_ms > 0) {
     text += line("good", 100 * m.good_share, "% of requests are within the limits");
@@ -172,6 +180,8 @@ std::string serve_json(const ServeResult& r) {
   json.add("tokens_per_s_per_gpu", m.total_tokens_per_s / r.gpus());
   json.add("mean_running", m.mean_running).add("mean_waiting", m.mean_waiting).add("prompt_share", m.prompt_share, 6);
   json.add("cached_share", m.cached_share, 6).add("restarts", m.restarts).add("retries", m.retries);
+  json.add("rebalancings", m.rebalancings).add("paused_ms", m.paused_ms, 6);
+  if (r.workload.scaling.applies()) json.add("mean_replicas_on", m.mean_replicas_on, 6);
   json.add("good_share", m.good_share, 6);
   json.add("good_output_tokens_per_s_per_gpu", m.good_output_tokens_per_s / r.gpus());
   json.add("steps", r.log.steps.size()).add("end_ms", r.log.end_ms);

@@ -5,7 +5,9 @@
 #include <cmath>
 
 #include "experiments/cli/output/serve_output.hpp"
+#include "experiments/cli/output/serve_picture.hpp"
 #include "experiments/serve/time_series.hpp"
+#include "experiments/timeline_page/svg.hpp"
 
 namespace moeline {
 namespace {
@@ -24,6 +26,7 @@ constexpr SeriesMetric kMetrics[] = {
     {"waiting", "requests", Better::lower, &ServeSlice::waiting},
     {"output_tokens_per_s", "tokens/s", Better::higher, &ServeSlice::output_tokens_per_s},
     {"arrivals_per_s", "1/s", Better::neither, &ServeSlice::arrivals_per_s},
+    {"replicas_on", "replicas", Better::lower, &ServeSlice::replicas_on},
 };
 constexpr const char* kTime = "time, s";
 
@@ -77,8 +80,10 @@ Page serve_page(const ServeResult& r) {
        .lines = {},
        .tables = {quantiles(m)},
        .commands = {}});
+  page.after.push_back({.title = "Requests, and steps of their replicas", .svg = to_svg({serve_picture(r.log)})});
   page.axes = {time_axis(slices)};
   for (const SeriesMetric& metric : kMetrics) {
+    if (metric.value == &ServeSlice::replicas_on && !r.workload.scaling.applies()) continue;
     std::vector<double> values;
     for (const ServeSlice& slice : slices) {
       const bool is_time = std::string(metric.unit) == "ms";

@@ -40,7 +40,7 @@ PictureBar picture_bar(const Run& run, std::size_t i) {
     if (slot.kind == SlotKind::forward_backward) label += fmt::format("\n{}", slot.backward.micro_batch);
   }
   title += fmt::format(", rank {}: {:.1f} us", row.rank, to_us(row.span()));
-  return {label, title, row.phase, row.micro_batch, false, row.start, row.end};
+  return {label, title, tint_of(row.phase, row.micro_batch), false, row.start, row.end};
 }
 
 std::vector<PictureLane> lanes_of_slots(const Run& run) {
