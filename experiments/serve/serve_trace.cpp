@@ -38,9 +38,9 @@ void add_step(const ServedStep& step, Events& events) {
   const StepLoad& most = step.busiest;
   const double at_us = 1e3 * step.start_ms;
   events.add(
-      R"({{"ph": "X", "name": "{}", "cat": "step", "pid": {}, "tid": 0, "ts": {:.3f}, "dur": {:.3f}, "args": {{"answers": {}, "keys": {:.0f}, "prompt_tokens": {}, "keys_of_prompts": {:.0f}, "mean_answers": {:.2f}, "mean_prompt_tokens": {:.1f}, "waiting": {}}}}})",
+      R"({{"ph": "X", "name": "{}", "cat": "step", "pid": {}, "tid": 0, "ts": {:.3f}, "dur": {:.3f}, "args": {{"answers": {}, "keys": {:.0f}, "prompt_tokens": {}, "keys_of_prompts": {:.0f}, "mean_answers": {:.2f}, "mean_prompt_tokens": {:.1f}, "waiting": {}, "moved_MB": {:.1f}, "paused_ms": {:.3f}}}}})",
       name_of(most), step.replica, at_us, 1e3 * step.ms, most.answers, most.keys, most.prompts, most.seen,
-      step.mean.answers, step.mean.prompts, step.waiting);
+      step.mean.answers, step.mean.prompts, step.waiting, step.mean.moved_MB, step.paused_ms);
   events.add(R"({{"ph": "C", "name": "requests", "pid": {}, "ts": {:.3f}, "args": {{"decode": {}, "wait": {}}}}})",
              step.replica, at_us, most.answers, step.waiting);
 }

@@ -1,10 +1,13 @@
 // Serving on simulated steps: it is what its steps are, Little's law holds, and what it cannot do is refused by name.
 #include <doctest/doctest.h>
 
+#include <fmt/format.h>
+
 #include "base/file.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/serve/serve.hpp"
 #include "tests/support/cli.hpp"
+#include "tests/support/data.hpp"
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 
@@ -81,6 +84,66 @@ TEST_CASE("requests are told as a table, as JSON and one by one, the same each t
   const std::string json = run_moeline({"simulate", file, "--format", "json"}).out;
   CHECK(says(json, "\"ttft_ms\""));
   CHECK(json == run_moeline({"simulate", file, "--format", "json"}).out);
+}
+
+TEST_CASE("requests and steps are drawn side by side, in a picture and on the page") {
+  const TemporaryFolder folder;
+  const std::string file = folder.write("serve.yaml", kServed);
+  const std::string svg = folder / "serve.svg", html = folder / "serve.html";
+  CHECK(run_moeline({"simulate", file, "--svg", svg, "--html", html}).exit_code == 0);
+  const std::string picture = content_of(svg);
+  for (const char* part : {">replica 0<", ">request ", "decode, ", "prefill, ", ">prompts and answers<"}) {
+    CAPTURE(part);
+    CHECK(picture.find(part) != std::string::npos);
+  }
+  CHECK(content_of(html).find("data-program=") != std::string::npos);
+}
+
+TEST_CASE("loads of experts that change with time: steps follow them, and placing experts anew makes them shorter") {
+  const TemporaryFolder folder;
+  std::string loads = "step,layer,expert,load\n";
+  for (int step = 0; step < 3; ++step) {
+    for (int expert = 0; expert < 256; ++expert) {
+      const int load = step == 0 ? 10 : 1 + expert * expert % 97;
+      loads += fmt::format("{},0,{},{}\n", step, expert, load);
+    }
+  }
+  folder.write("loads.csv", loads);
+  const std::string head = replaced(kServed, "parallelism: {tp: 8, ep: 8}", "parallelism: {ep: 8}") +
+                           "routing: {distribution: file, file: loads.csv, redundant_experts: 8, placement: eplb}\n";
+  const auto served_by = [&](const std::string& course) {
+    std::string text = replaced(head, "phase: serve", "phase: serve, loads: {step_s: 5" + course + "}");
+    text = replaced(text, "concurrency: 64, requests: 400, input_len: 1024",
+                    "concurrency: 2048, requests: 2500, input_len: 64");
+    return serve(Spec::load(folder.write("serve.yaml", text)), {});
+  };
+  const auto decode_ms = [](const ServeLog& log, int loads_step, int placed_before) {
+    double sum = 0, count = 0;
+    for (const ServedStep& step : log.steps) {
+      const bool is_full = step.mean.answers > 240;  // of 256
+      if (step.busiest.prompts > 0 || !is_full || step.state.loads != loads_step) continue;
+      CHECK(step.state.placed_before == placed_before);
+      sum += step.ms - step.paused_ms;
+      ++count;
+    }
+    REQUIRE(count > 0);
+    return sum / count;
+  };
+  const ServeResult once = served_by(""), anew = served_by(", rebalance_every: 1");
+  CHECK(decode_ms(anew.log, 2, 2) < decode_ms(once.log, 2, 0));
+  const auto imbalance = [&](const char* placed_before) {
+    const std::vector<std::string> set = {"routing.step=2", placed_before,
+                                          "workload={phase: decode, batch_size: 8, kv_len: 9}"};
+    return read_setup(Spec::load(folder.write("serve.yaml", head)), set).routed.front().imbalance();
+  };
+  CHECK(imbalance("routing.placed_before=0") > 1.05);
+  CHECK(imbalance("routing.placed_before=1") == imbalance("routing.placed_before=0"));
+  CHECK(imbalance("routing.placed_before=2") < 1.02);
+  check_refused({"simulate", folder / "serve.yaml", "--set", "routing.step=3"}, "",
+                "has no step 3; it has 3 from 0 to 2");
+  CHECK(once.measures.rebalancings == 0);
+  CHECK(anew.measures.rebalancings == 1);  // before the second step there is nothing new to place by
+  CHECK(anew.measures.paused_ms > 0);
 }
 
 TEST_CASE("what is wrong with a workload of requests is refused at its line") {
