@@ -10,6 +10,7 @@
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/usage.hpp"
+#include "moeline_commit.hpp"
 
 namespace {
 
@@ -36,7 +37,7 @@ int main(int argc, char** argv) {
   int exit_code = kDone;
   CLI::App app("moeline predicts the timeline of Mixture-of-Experts work on a GPU cluster.", "moeline");
   app.require_subcommand(1);
-  app.set_version_flag("--version", "moeline " MOELINE_VERSION);
+  app.set_version_flag("--version", "moeline " MOELINE_VERSION MOELINE_COMMIT);
   app.footer(
       "Exit codes: 0 done; 1 --strict or a threshold failed (a model that does not fit is a warning without --strict); "
       "2 wrong usage; 3 bad input.\n"

@@ -27,19 +27,21 @@ foreach(folder schedules calib/fit experiments/run experiments/validate experime
   install(DIRECTORY ${folder}/ DESTINATION ${include_dir}/moeline/${folder} FILES_MATCHING PATTERN "*.hpp")
 endforeach()
 
+# From here on what the Debian package has.
+set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME program)
 install(TARGETS moeline RUNTIME)
 install(DIRECTORY model/zoo DESTINATION ${data_dir}/model)
 install(DIRECTORY hwprofiles DESTINATION ${data_dir})
 install(DIRECTORY schedules DESTINATION ${data_dir} FILES_MATCHING PATTERN "*.yaml")
 install(DIRECTORY tests/published DESTINATION ${data_dir}/tests FILES_MATCHING PATTERN "*.yaml")
-install(DIRECTORY calib/data DESTINATION ${data_dir}/calib)
+install(DIRECTORY calib/data calib/tables DESTINATION ${data_dir}/calib)
 install(DIRECTORY experiments/page experiments/timeline_page DESTINATION ${data_dir}/experiments
         FILES_MATCHING PATTERN "*.html" PATTERN "*.css" PATTERN "*.js")
 install(FILES ${MOELINE_ECHARTS} DESTINATION ${data_dir}/experiments/page OPTIONAL)
-# One folder per question, each with a README.
-file(GLOB questions CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} experiments/*/scenario.yaml experiments/*/study.yaml
-     experiments/*/plan.yaml)
-foreach(question ${questions})
-  cmake_path(GET question PARENT_PATH folder)
+# One folder per question, each with a README and scenarios, studies or plans.
+file(GLOB questions CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} experiments/*/*.yaml)
+list(TRANSFORM questions REPLACE "/[^/]*$" "")
+list(REMOVE_DUPLICATES questions)
+foreach(folder ${questions})
   install(DIRECTORY ${folder} DESTINATION ${data_dir}/experiments)
 endforeach()
