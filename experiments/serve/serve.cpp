@@ -91,6 +91,7 @@ void complete_loads(const Spec& asked, const Setup& setup, LoadCourse& course) {
     throw asked.map("routing").error(routing.step >= 0 ? "step" : "placed_before", "does not go with workload.loads");
   }
   course.steps = read_load_file(beside(setup.scenario.file, routing.file)).steps;
+  if (course.steps.size() == 1) throw loads.error("step_s", "does not apply: the file of loads has one time step");
 }
 
 }  // namespace

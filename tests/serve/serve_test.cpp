@@ -141,6 +141,8 @@ TEST_CASE("loads of experts that change with time: steps follow them, and placin
   CHECK(imbalance("routing.placed_before=2") < 1.02);
   check_refused({"simulate", folder / "serve.yaml", "--set", "routing.step=3"}, "",
                 "has no step 3; it has 3 from 0 to 2");
+  folder.write("loads.csv", loads.substr(0, loads.find("\n1,0,0,") + 1));  // the first step alone
+  CHECK_THROWS_WITH_AS((void)served_by(""), doctest::Contains("the file of loads has one time step"), SpecError);
   CHECK(once.measures.rebalancings == 0);
   CHECK(anew.measures.rebalancings == 1);  // before the second step there is nothing new to place by
   CHECK(anew.measures.paused_ms > 0);
