@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <moeline_commit.hpp>
 
 #include <cerrno>
 #include <cstdio>
@@ -10,7 +11,6 @@
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/usage.hpp"
-#include "moeline_commit.hpp"
 
 namespace {
 

@@ -60,6 +60,7 @@ class Cluster {
       }
     }
     log_.end_ms = now_ms_;
+    if (!log_.replicas_on.empty()) log_.replicas_on.back().to_ms = now_ms_;
     return std::move(log_);
   }
 
@@ -241,7 +242,9 @@ class Cluster {
     if (closes) open_routers();
     answers_.let_rest();
     const int on = answers_.on();
-    if (log_.replicas_on.empty() || log_.replicas_on.back().replicas != on) log_.replicas_on.push_back({now_ms_, on});
+    std::vector<ReplicasOn>& all = log_.replicas_on;
+    if (!all.empty()) all.back().to_ms = now_ms_;
+    if (all.empty() || all.back().replicas != on) all.push_back({now_ms_, now_ms_, on});
   }
 
   const ServeWorkload& w_;

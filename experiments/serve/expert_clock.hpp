@@ -20,7 +20,6 @@ class ExpertClock {
   void set_out() { moves_ = true, next_ = due_; }
   /// They have come, where they had set out.
   void arrive();
-  [[nodiscard]] bool moves() const { return moves_; }
 
   /// The first time step of those whose past has placed the experts, or will when those that move have come.
   [[nodiscard]] int placed() const { return number_of(placed_); }

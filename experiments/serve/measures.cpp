@@ -95,10 +95,7 @@ double prompt_share(const ServeLog& log, const Window& window) {
 
 double mean_replicas_on(const ServeLog& log, const Window& window) {
   double sum = 0;
-  for (std::size_t i = 0; i < log.replicas_on.size(); ++i) {
-    const double until = i + 1 < log.replicas_on.size() ? log.replicas_on[i + 1].from_ms : log.end_ms;
-    sum += log.replicas_on[i].replicas * within(log.replicas_on[i].from_ms, until, window);
-  }
+  for (const ReplicasOn& each : log.replicas_on) sum += each.replicas * within(each.from_ms, each.to_ms, window);
   return sum / (window.end_ms - window.begin_ms);
 }
 

@@ -53,7 +53,6 @@ Replica::Replica(const ServeWorkload& workload, const ReplicaPool& pool, Request
                  int seed)
     : w_(workload),
       pool_(pool),
-      kv_tokens_(pool.shape.kv_tokens),
       part_(part),
       number_(number),
       log_(log),
@@ -68,9 +67,9 @@ void Replica::wait(int group, std::size_t request, double now_ms) {
   asked.replica = number_;
   asked.group = group;
   const double needed = part_ == RequestPart::prompt ? asked.input_len : asked.kv_tokens();
-  if (needed <= kv_tokens_) return;
+  if (needed <= kv_tokens()) return;
   throw SpecError(
-      fmt::format("a request of {:.0f} tokens does not fit: the KV cache holds {:.0f}", needed, kv_tokens_));
+      fmt::format("a request of {:.0f} tokens does not fit: the KV cache holds {:.0f}", needed, kv_tokens()));
 }
 
 bool Replica::has_slot(const Group& group) const {
@@ -90,10 +89,10 @@ bool Replica::admit_first(Group& group) {
   ServedRequest& request = of(next.request);
   const bool shares = part_ != RequestPart::answer && request.prefix >= 0 && group.prefixes.has(request.prefix);
   const double room = room_for(request, next.produced, shares);
-  if (group.kept + room > kv_tokens_) return false;  // even with no prefix kept that none needs
+  if (group.kept + room > kv_tokens()) return false;  // even with no prefix kept that none needs
   if (shares) group.prefixes.use(request.prefix, request.prefix_len);
-  group.prefixes.free(group.kept + group.prefixes.tokens() + room - kv_tokens_);
-  if (group.kept + group.prefixes.tokens() + room > kv_tokens_) {
+  group.prefixes.free(group.kept + group.prefixes.tokens() + room - kv_tokens());
+  if (group.kept + group.prefixes.tokens() + room > kv_tokens()) {
     if (shares) group.prefixes.leave(request.prefix);
     return false;
   }
@@ -161,10 +160,10 @@ StepLoad Replica::take_up(Group& group) {
     load.answers = static_cast<double>(group.answers.size() + group.leaving.size());
   }
   load.moved_MB = group.moved_MB + experts_MB_;
-  int left = w_.tokens - static_cast<int>(load.answers) * w_.query_len;
+  int left = prompts_wait_ ? 0 : w_.tokens - static_cast<int>(load.answers) * w_.query_len;
   double seen = 0;
   group.chunks.clear();
-  for (auto each = group.prompts.begin(); each != group.prompts.end() && left > 0 && !prompts_wait_; ++each) {
+  for (auto each = group.prompts.begin(); each != group.prompts.end() && left > 0; ++each) {
     const int chunk = std::min(left, each->length - each->computed);
     seen += static_cast<double>(chunk) * (each->computed + chunk);
     load.prompts += chunk;
@@ -246,9 +245,9 @@ Replica::Finished Replica::finish() {
     let_leave(group);
     if (!prompts_alone_) decode(group, finished);
     finish_prompts(group, finished);
-    while (group.kept + group.prefixes.tokens() > kv_tokens_) {
-      group.prefixes.free(group.kept + group.prefixes.tokens() - kv_tokens_);
-      if (group.kept + group.prefixes.tokens() > kv_tokens_) drop_last(group);
+    while (group.kept + group.prefixes.tokens() > kv_tokens()) {
+      group.prefixes.free(group.kept + group.prefixes.tokens() - kv_tokens());
+      if (group.kept + group.prefixes.tokens() > kv_tokens()) drop_last(group);
     }
   }
   return finished;

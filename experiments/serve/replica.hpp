@@ -143,6 +143,7 @@ class Replica {
   };
 
   [[nodiscard]] ServedRequest& of(std::size_t request) { return log_.requests[request]; }
+  [[nodiscard]] double kv_tokens() const { return pool_.shape.kv_tokens; }  // of a group
   [[nodiscard]] bool has_slot(const Group& group) const;
   [[nodiscard]] double room_for(const ServedRequest& request, int produced, bool shares) const;
   bool admit_first(Group& group);
@@ -164,7 +165,6 @@ class Replica {
 
   const ServeWorkload& w_;
   const ReplicaPool& pool_;
-  double kv_tokens_;
   RequestPart part_;
   int number_;
   ServeLog& log_;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <compare>
 #include <vector>
 
@@ -38,12 +39,26 @@ struct ServedRequest : Asked {
   int retries = 0;             ///< times that its replica went
   int restarts = 0;            ///< times that it lost its cache
 
+  /// When its prompt was computed.
+  [[nodiscard]] double computed_ms() const { return first_token_ms - transfer_ms; }
   [[nodiscard]] double ttft_ms() const { return first_token_ms - arrival_ms; }
   /// Of each token but the first; 0 where there are none.
   [[nodiscard]] double tpot_ms() const { return (end_ms - first_token_ms) / std::max(1, output_len - 1); }
   [[nodiscard]] int new_tokens() const { return input_len - cached_len; }
   [[nodiscard]] double kv_tokens() const { return double{1} * input_len + output_len; }
 };
+
+/// One after the other, some of no length.
+struct RequestStage {
+  const char* name;
+  double from_ms, to_ms;
+};
+[[nodiscard]] inline std::array<RequestStage, 4> stages_of(const ServedRequest& r) {
+  return {{{"queue", r.arrival_ms, r.begin_ms},
+           {"prefill", r.begin_ms, r.computed_ms()},
+           {"transfer", r.computed_ms(), r.first_token_ms},
+           {"decode", r.first_token_ms, r.end_ms}}};
+}
 
 struct ServedStep {
   double start_ms = 0, ms = 0;
@@ -56,9 +71,8 @@ struct ServedStep {
   int replica = 0;           ///< those that prefill alone come after the others
 };
 
-/// From an instant on.
 struct ReplicasOn {
-  double from_ms = 0;
+  double from_ms = 0, to_ms = 0;
   int replicas = 0;
 };
 

@@ -58,11 +58,7 @@ void add_request(std::size_t id, const ServedRequest& r, Events& events) {
   events.add(
       R"({{"ph": "b", "cat": "request", "id": {}, "name": "{}", "pid": {}, "tid": 0, "ts": {:.3f}, "args": {{"input_len": {}, "cached_len": {}, "output_len": {}, "replica": {}, "group": {}, "restarts": {}}}}})",
       id, name, kRequests, 1e3 * r.arrival_ms, r.input_len, r.cached_len, r.output_len, r.replica, r.group, r.restarts);
-  const double computed_ms = r.first_token_ms - r.transfer_ms;
-  add_part(id, "queue", r.arrival_ms, r.begin_ms, events);
-  add_part(id, "prefill", r.begin_ms, computed_ms, events);
-  add_part(id, "transfer", computed_ms, r.first_token_ms, events);
-  add_part(id, "decode", r.first_token_ms, r.end_ms, events);
+  for (const auto& [stage, from_ms, to_ms] : stages_of(r)) add_part(id, stage, from_ms, to_ms, events);
   events.add(R"({{"ph": "e", "cat": "request", "id": {}, "name": "{}", "pid": {}, "tid": 0, "ts": {:.3f}}})", id, name,
              kRequests, 1e3 * r.end_ms);
 }

@@ -43,8 +43,6 @@ Between of_keys(double value) {
   return between_ends(value, power, 4 * power);
 }
 
-int middle_of(const Between& axis) { return (axis.low + axis.high) / 2; }
-
 std::array<int, 4> rounded(const StepLoad& load, int fewest_answers) {
   const auto whole = [](double value, int fewest) {
     return value > 0 ? std::max(fewest, static_cast<int>(std::lround(value))) : 0;
@@ -193,12 +191,12 @@ StepGrid::Cost StepGrid::between(const StepLoad& load) {
 
 double StepGrid::error_in_middle(std::size_t cell) {
   const auto [answers, keys, prompts, seen] = cells_in_turn_[cell];
-  const auto middle = [](int low, auto axis, auto... unit) {
-    return low == 0 ? 0 : middle_of(axis(std::nextafter(low, INFINITY), unit...));
-  };
+  const auto behind = [](int low) { return std::nextafter(static_cast<double>(low), INFINITY); };
+  const auto middle = [](int low, const Between& axis) { return low == 0 ? 0 : (axis.low + axis.high) / 2; };
   const int fewest = answers > 0 ? fewest_answers_ : 0;
-  const Point point{std::max(fewest, middle(answers, of_count, 1)), middle(keys, of_keys),
-                    middle(prompts, of_count, kFewestKeys), middle(seen, of_keys)};
+  const Point point{std::max(fewest, middle(answers, of_count(behind(answers), 1))),
+                    middle(keys, of_keys(behind(keys))), middle(prompts, of_count(behind(prompts), kFewestKeys)),
+                    middle(seen, of_keys(behind(seen)))};
   const StepLoad load{
       .answers = double(point[0]), .keys = double(point[1]), .prompts = double(point[2]), .seen = double(point[3])};
   return std::abs(between(load).ms / simulated_cost(point, false).ms - 1);

@@ -56,10 +56,8 @@ std::vector<ServeSlice> time_series(const ServeLog& log, int count) {
     slices.all()[slices.at(each.first_token_ms)].output_tokens_per_s += per_s;
     slices.spread(each.first_token_ms, each.end_ms, (each.output_len - 1) * per_s, &ServeSlice::output_tokens_per_s);
   }
-  for (std::size_t i = 0; i < log.replicas_on.size(); ++i) {
-    const auto& [from, replicas] = log.replicas_on[i];
-    const double until = i + 1 < log.replicas_on.size() ? log.replicas_on[i + 1].from_ms : log.end_ms;
-    slices.spread(from, until, replicas * (until - from) / slices.length_ms(), &ServeSlice::replicas_on);
+  for (const auto& [from, to, replicas] : log.replicas_on) {
+    slices.spread(from, to, replicas * (to - from) / slices.length_ms(), &ServeSlice::replicas_on);
   }
   for (std::size_t i = 0; i < ttft.size(); ++i) {
     const Quantiles first = quantiles_of(std::move(ttft[i]));

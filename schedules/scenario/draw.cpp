@@ -85,13 +85,19 @@ std::vector<RoutedLayer> routed_by(const Setup& setup, const LoadsAndPast& loads
   return routed;
 }
 
+// Of a model what its loads and their placement depend on: its name may be another's, too.
+std::string gating_key(const Architecture& model) {
+  const Gating gating = gating_of(model);
+  return fmt::format("{} {} {} {} {}", gating.experts, gating.top_k, gating.groups, gating.kept_groups,
+                     model.moe_layers());
+}
+
 // Everything but the file that routed layers depend on.
 std::string routing_key(const Setup& setup) {
   const Scenario& s = setup.scenario;
   const PlacementShape shape = placement_shape(s, setup.model, static_cast<int>(setup.machine.facts.gpus_per_node));
-  return fmt::format("{} {} {} {} {} {} {} {} {} {} {}", setup.model.name, s.routing.step, s.routing.placed_before,
-                     word_of(s.routing.placement), shape.experts, shape.replicas, shape.nodes, shape.gpus,
-                     setup.model.moe_layers(), asks_reach(s), s.seed);
+  return fmt::format("{} {} {} {} {} {} {} {} {}", gating_key(setup.model), s.routing.step, s.routing.placed_before,
+                     word_of(s.routing.placement), shape.replicas, shape.nodes, shape.gpus, asks_reach(s), s.seed);
 }
 
 // Of a day of loads a grid of steps asks again and again.
@@ -100,8 +106,7 @@ std::vector<RoutedLayer> route_by_file(const Setup& setup) {
   static FileMemo<std::vector<RoutedLayer>> routed;
   const Routing& routing = setup.scenario.routing;
   const std::filesystem::path path = beside(setup.scenario.file, routing.file);
-  const std::string model =
-      fmt::format("{} {} {}", setup.model.name, setup.model.moe_layers(), setup.scenario.parallelism.ep);
+  const std::string model = fmt::format("{} {}", gating_key(setup.model), setup.scenario.parallelism.ep);
   const auto route = [&] {
     const auto file = files.get(
         path, [&] { return read_loads(setup, path); }, model);

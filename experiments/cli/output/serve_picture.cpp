@@ -77,17 +77,14 @@ std::vector<PictureLane> lanes_of_steps(const ServeLog& log, const Stretch& stre
 }
 
 PictureLane lane_of(const ServedRequest& r, std::size_t number, const Stretch& stretch) {
+  constexpr Tint kTints[] = {Tint::none, Tint::forward, Tint::backward, Tint::weight};  // of the stages
   PictureLane lane{fmt::format("request {}", number), {}};
-  const auto add = [&](const char* what, Tint tint, double from_ms, double to_ms) {
-    const std::string title = fmt::format("{}, {}: {} + {} tokens, replica {}", what, span(from_ms, to_ms), r.input_len,
-                                          r.output_len, r.replica);
-    add_bar(lane, stretch, {.label = what, .title = title, .tint = tint}, from_ms, to_ms);
-  };
-  const double computed_ms = r.first_token_ms - r.transfer_ms;
-  add("queue", Tint::none, r.arrival_ms, r.begin_ms);
-  add("prefill", Tint::forward, r.begin_ms, computed_ms);
-  add("transfer", Tint::backward, computed_ms, r.first_token_ms);
-  add("decode", Tint::weight, r.first_token_ms, r.end_ms);
+  const Tint* tint = kTints;
+  for (const auto& [stage, from_ms, to_ms] : stages_of(r)) {
+    const std::string title = fmt::format("{}, {}: {} + {} tokens, replica {}", stage, span(from_ms, to_ms),
+                                          r.input_len, r.output_len, r.replica);
+    add_bar(lane, stretch, {.label = stage, .title = title, .tint = *tint++}, from_ms, to_ms);
+  }
   return lane;
 }
 
