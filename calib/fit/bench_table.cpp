@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/given_text.hpp"
 #include "base/text.hpp"
 #include "calib/fit/bench_schema.hpp"
 
@@ -275,6 +276,7 @@ SpecError BenchTable::error_at(const std::string& name, const std::string& messa
 }
 
 bool is_bench_table(const std::filesystem::path& file) {
+  if (is_stdin(file)) return read_text(file).starts_with(kFormat);
   std::ifstream stream(file, std::ios::binary);
   std::string start(kFormat.size(), '\0');
   stream.read(start.data(), static_cast<std::streamsize>(start.size()));

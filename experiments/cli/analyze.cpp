@@ -11,6 +11,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/analysis_output.hpp"
+#include "experiments/cli/output/ranks_output.hpp"
 #include "experiments/cli/output/timeline_help.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
@@ -21,6 +22,7 @@ namespace moeline {
 namespace {
 
 struct Options {
+  std::vector<std::string> traces;
   MeasuredInput input;
   std::string scenario;
   std::vector<std::string> assignments;
@@ -43,10 +45,35 @@ void write_page(const AnalysisReport& report, const std::string& file, const Pag
   write_text(file, to_html(page, page_template));
 }
 
-void analyze_command(const Options& options) {
+// What is of one trace, or of the scenario that ran in it.
+void check_for_several(const Options& options) {
+  const std::pair<const char*, bool> given[] = {{"--scenario", !options.scenario.empty()},
+                                                {"--hardware", !options.hardware.empty()},
+                                                {"--html", !options.html.empty()}};
+  for (const auto& [name, is_given] : given) {
+    if (is_given) throw CLI::ValidationError(fmt::format("{}: is of one trace, and there are several", name));
+  }
+}
+
+void analyze_ranks(const Options& options, const Console& console) {
+  check_for_several(options);
+  const KernelMap map = kernel_map_of(options.input);
+  std::vector<RankTrace> ranks;
+  for (const std::string& file : options.traces) {
+    MeasuredInput input = options.input;
+    input.path = file;
+    for (RankTrace& rank : ranks_in(file, load_trace(input, map), map)) ranks.push_back(std::move(rank));
+  }
+  const SeveralRanks result = analyze_several(std::move(ranks));
+  console.print(options.format == "json" ? to_json(result) : to_table(result));
+}
+
+void analyze_command(Options options, const Console& console) {
   if (options.scenario.empty() && !options.assignments.empty()) {
     throw CLI::ValidationError("--set: overrides the scenario, and there is none; give --scenario");
   }
+  if (options.traces.size() > 1) return analyze_ranks(options, console);
+  options.input.path = options.traces.front();
   check_output({"--html", options.html, FileKind::page}, {options.input.path, options.input.map, options.scenario},
                options.force);
   std::optional<PageTemplate> page_template;
@@ -65,7 +92,7 @@ void analyze_command(const Options& options) {
   }
   if (measured.trace.gpus.size() == 1) report.counterfactuals = counterfactuals(measured);
   if (page_template) write_page(report, options.html, *page_template);
-  fmt::print("{}", options.format == "json" ? to_json(report) : to_table(report));
+  console.print(options.format == "json" ? to_json(report) : to_table(report));
 }
 
 constexpr const char* kDefinitions =
@@ -100,11 +127,13 @@ Replays: see moeline replay --help.)";
 
 }  // namespace
 
-void add_analyze(CLI::App& app, int& /*exit_code*/) {
+void add_analyze(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("analyze", "what a measured trace says: overlap, gaps, classes, what limits it");
-  add_measured_input(*command, options->input);
+  command->add_option("trace", options->traces, "profiler trace (.json, .json.gz), or one of each rank")->required();
+  add_kernel_map_options(*command, options->input);
+  add_window_options(*command, options->input.window);
   command->add_option("--scenario", options->scenario, "scenario that ran in the trace: shapes of its kernels");
   command->add_option("--set", options->assignments, "override in the scenario")->allow_extra_args(false);
   command->add_option("--hardware", options->hardware, "profile of the machine; default: by the trace's device");
@@ -112,8 +141,8 @@ void add_analyze(CLI::App& app, int& /*exit_code*/) {
       ->check(not_empty());
   add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(std::string(kDefinitions) + "\n" + kTimelineHelp + "\n" + kWindowHelp);
-  command->callback([options] { analyze_command(*options); });
+  command->footer(std::string(kDefinitions) + "\n" + kRanksHelp + "\n" + kTimelineHelp + "\n" + kWindowHelp);
+  command->callback([options, &console] { analyze_command(*options, console); });
 }
 
 }  // namespace moeline

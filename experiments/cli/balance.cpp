@@ -65,18 +65,18 @@ void add_rebalancing(CLI::App& command, BalanceRequest& r) {
       ->check(CLI::Range(1e-6, 1.0));
 }
 
-void run(const Options& options) {
+void run(const Options& options, const Console& console) {
   const BalanceRequest& request = options.request;
   if (request.file.empty() && !request.alpha) throw CLI::RequiredError("LOADS or --power-law");
   if (request.alpha && !request.experts) throw CLI::RequiredError("--power-law: --experts");
   const Balancing balancing = balance(request);
   const bool json = options.format == "json";
-  fmt::print("{}", json ? balance_json(balancing, request.policy) : balance_table(balancing, request.policy));
+  console.print(json ? balance_json(balancing, request.policy) : balance_table(balancing, request.policy));
 }
 
 }  // namespace
 
-void add_balance(CLI::App& app, int& /*exit_code*/) {
+void add_balance(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("balance", "places and replicates experts so that GPUs get equal loads (EPLB)");
@@ -86,7 +86,7 @@ void add_balance(CLI::App& app, int& /*exit_code*/) {
   add_rebalancing(*command, options->request);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kDefinitions);
-  command->callback([options] { run(*options); });
+  command->callback([options, &console] { run(*options, console); });
 }
 
 }  // namespace moeline

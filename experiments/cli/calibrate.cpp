@@ -110,7 +110,7 @@ bool is_set_name(const std::string& name) {
 }
 
 // Which machine and which stack at which date no table says by itself.
-void run_stack(const Options& options, const std::vector<RowKind>& kinds) {
+void run_stack(const Options& options, const std::vector<RowKind>& kinds, const Console& console) {
   check_output({"--html", options.html, FileKind::page}, options.files, options.force);
   check_distinct({{"-o", options.output, FileKind::profile}, {"--html", options.html, FileKind::page}});
   for (const std::string& file : options.files) {
@@ -131,17 +131,17 @@ void run_stack(const Options& options, const std::vector<RowKind>& kinds) {
   replace_set(calibration.kernels, profile);
   write_text(options.output, to_yaml(profile));
   if (page_template) write_text(options.html, to_html(stack_page(calibration, profile.name), *page_template));
-  fmt::print("{}{}", stack_text(calibration), options.report ? stack_report_text(calibration) : "");
+  console.print(fmt::format("{}{}", stack_text(calibration), options.report ? stack_report_text(calibration) : ""));
 }
 
-void run(const CLI::App& command, Options options) {
+void run(const CLI::App& command, Options options, const Console& console) {
   check_output({"-o", options.output, FileKind::profile}, options.files, options.force);
   const std::vector<RowKind> kinds = row_kinds(options);
   const auto is_stack = [&](const std::string& file) { return is_stack_table(file, kinds); };
   if (std::any_of(options.files.begin(), options.files.end(), is_stack)) {
     refuse_given(command, {"--model", "--cross-validate", "--layers", "--without", "--given", "--by-name-only"},
                  "does not apply to a serving stack's tables");
-    return run_stack(options, kinds);
+    return run_stack(options, kinds, console);
   }
   refuse_given(command, {"--date", "--tables", "--html"},
                "is for a serving stack's tables, of which none is known to the mapping here");
@@ -158,12 +158,12 @@ void run(const CLI::App& command, Options options) {
                              (options.report ? residuals_text(calibration) : "");
   replace_set(calibration.kernels, profile);
   write_text(options.output, to_yaml(profile));
-  fmt::print("{}", report);
+  console.print(report);
 }
 
 }  // namespace
 
-void add_calibrate(CLI::App& app, int& /*exit_code*/) {
+void add_calibrate(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("calibrate", "fit the constants of a kernel set to measured kernels");
   command->add_option("csv", options->files, "measured tables: those that calib/fit/README.md describes")->required();
@@ -201,7 +201,7 @@ void add_calibrate(CLI::App& app, int& /*exit_code*/) {
                     "tables agree with each other; of others every observation with its fitted and its left-out value");
   command->add_option("--html", options->html, "the errors and the report on a serving stack's tables, as a page")
       ->check(not_empty());
-  command->callback([options, command] { run(*command, *options); });
+  command->callback([options, command, &console] { run(*command, *options, console); });
 }
 
 }  // namespace moeline

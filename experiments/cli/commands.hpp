@@ -3,24 +3,24 @@
 
 #include <CLI/CLI.hpp>
 
+#include "experiments/cli/console.hpp"
+
 namespace moeline {
 
-/// Exit codes of the program (CLI11's own usage errors become 2).
-enum ExitCode { kDone = 0, kInfeasible = 1, kUsage = 2, kBadInput = 3 };
-
-void add_simulate(CLI::App& app, int& exit_code);
-void add_explain(CLI::App& app, int& exit_code);
-void add_search(CLI::App& app, int& exit_code);
-void add_compare(CLI::App& app, int& exit_code);
-void add_calibrate(CLI::App& app, int& exit_code);
-void add_list(CLI::App& app, int& exit_code);
-void add_price(CLI::App& app, int& exit_code);
-void add_model(CLI::App& app, int& exit_code);
-void add_analyze(CLI::App& app, int& exit_code);
-void add_replay(CLI::App& app, int& exit_code);
-void add_validate(CLI::App& app, int& exit_code);
-void add_balance(CLI::App& app, int& exit_code);
-void add_sweep(CLI::App& app, int& exit_code);
-void add_plan(CLI::App& app, int& exit_code);
+void add_init(CLI::App& app, Console& console);
+void add_simulate(CLI::App& app, Console& console);
+void add_explain(CLI::App& app, Console& console);
+void add_search(CLI::App& app, Console& console);
+void add_compare(CLI::App& app, Console& console);
+void add_calibrate(CLI::App& app, Console& console);
+void add_list(CLI::App& app, Console& console);
+void add_price(CLI::App& app, Console& console);
+void add_model(CLI::App& app, Console& console);
+void add_analyze(CLI::App& app, Console& console);
+void add_replay(CLI::App& app, Console& console);
+void add_validate(CLI::App& app, Console& console);
+void add_balance(CLI::App& app, Console& console);
+void add_sweep(CLI::App& app, Console& console);
+void add_plan(CLI::App& app, Console& console);
 
 }  // namespace moeline

@@ -164,7 +164,7 @@ Picture picture_of(const std::string& name, const Side& side) {
   return {name, lanes_of_phases(side.kernels, side.stream_names)};
 }
 
-int compare(const Options& options) {
+int compare(const Options& options, const Console& console) {
   if (!options.assignments.empty() && !is_scenario(options.a) && !is_scenario(options.b)) {
     throw CLI::ValidationError("--set: applies to scenarios, and both sides are traces");
   }
@@ -196,12 +196,12 @@ int compare(const Options& options) {
   if (page_template) write_text(options.html, to_html(compare_page(report, shown(a), shown(b)), *page_template));
   if (!options.svg.empty())
     write_text(options.svg, to_svg({picture_of("a: " + options.a, a), picture_of("b: " + options.b, b)}));
-  fmt::print("{}", options.format == "json" ? to_json(report) : to_table(report));
-  for (const std::string& warning : a.warnings) fmt::print(stderr, "moeline: warning: a: {}\n", warning);
-  for (const std::string& warning : b.warnings) fmt::print(stderr, "moeline: warning: b: {}\n", warning);
+  console.print(options.format == "json" ? to_json(report) : to_table(report));
+  for (const std::string& warning : a.warnings) console.warn(fmt::format("a: {}", warning));
+  for (const std::string& warning : b.warnings) console.warn(fmt::format("b: {}", warning));
   const std::string above = excess(report.score, threshold);
   if (above.empty()) return kDone;
-  fmt::print(stderr, "moeline: --fail-above {}: {}\n", options.fail_above, above);
+  console.fail(fmt::format("--fail-above {}: {}", options.fail_above, above));
   return kInfeasible;
 }
 
@@ -228,7 +228,7 @@ absent where b has one layer).)";
 
 }  // namespace
 
-void add_compare(CLI::App& app, int& exit_code) {
+void add_compare(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("compare", "two timelines, phase by phase: predictions, traces, or one of each");
@@ -248,7 +248,7 @@ void add_compare(CLI::App& app, int& exit_code) {
   add_window_options(*command, options->input.window);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(std::string(kDefinitions) + "\n" + kTimelineHelp + "\nOf sides that are traces:\n" + kWindowHelp);
-  command->callback([options, &exit_code] { exit_code = compare(*options); });
+  command->callback([options, &console] { console.exit_code = compare(*options, console); });
 }
 
 }  // namespace moeline

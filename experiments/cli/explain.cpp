@@ -53,17 +53,19 @@ std::string text_of(const Subject& subject, const Options& options) {
   return to_table(subject.title, *modules);
 }
 
-void put_out(const Subject& subject, const Options& options, const std::optional<PageTemplate>& page_template) {
+void put_out(const Subject& subject, const Options& options, const std::optional<PageTemplate>& page_template,
+             const Console& console) {
   const std::string text = text_of(subject, options);
   if (page_template) {
     const bool printed = options.format == "table";
     const std::string table = printed ? text : to_table(subject.title, subject.explanation, subject.graph);
     write_text(options.html, to_html(subject.page(table), *page_template));
   }
-  fmt::print("{}", text);
+  console.print(text);
 }
 
-void explain_scenario(const Options& options, const std::optional<PageTemplate>& page_template) {
+void explain_scenario(const Options& options, const std::optional<PageTemplate>& page_template,
+                      const Console& console) {
   const Run run = best_run(options.input.path, options.assignments, true);
   const auto ranks = parse_ranks("--ranks", options.ranks, simulated_ranks(run.program.graph));
   const Explanation explanation = explain(run);
@@ -76,16 +78,16 @@ void explain_scenario(const Options& options, const std::optional<PageTemplate>&
        .title = options.input.path + chosen + rounds,
        .modules = [&] { return module_table(run); },
        .page = [&](const std::string& table) { return run_page(run, explanation, ranks, options.assignments, table); }},
-      options, page_template);
+      options, page_template, console);
   if (is_by_slot(run)) {
-    fmt::print(stderr,
-               "moeline: warning: level: phase has one task for each slot, and a launch before what it results in; "
-               "level: operator says why and what would shorten it\n");
+    console.warn(
+        fmt::format("level: phase has one task for each slot, and a launch before what it results in; "
+                    "level: operator says why and what would shorten it"));
   }
-  for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
+  for (const std::string& warning : run.warnings) console.warn(warning);
 }
 
-void explain_trace(const Options& options, const std::optional<PageTemplate>& page_template) {
+void explain_trace(const Options& options, const std::optional<PageTemplate>& page_template, const Console& console) {
   std::optional<Setup> setup;
   if (!options.scenario.empty()) setup = load_setup(options.scenario, options.assignments);
   const Measured measured = load_measured(options.input);
@@ -100,10 +102,10 @@ void explain_trace(const Options& options, const std::optional<PageTemplate>& pa
                [&](const std::string& table) {
                  return trace_page(options.input.path, measured, replay, explanation, table);
                }},
-          options, page_template);
+          options, page_template, console);
 }
 
-void explain_command(const Options& options) {
+void explain_command(const Options& options, const Console& console) {
   const bool scenario = is_scenario(options.input.path);
   if (!scenario && options.scenario.empty() && !options.assignments.empty()) {
     throw CLI::ValidationError("--set: applies to scenarios, and this is a trace without --scenario");
@@ -127,7 +129,7 @@ void explain_command(const Options& options) {
   check_output({"--html", options.html, FileKind::page}, {options.input.path, options.input.map}, options.force);
   std::optional<PageTemplate> page_template;
   if (!options.html.empty()) page_template = load_timeline_template();
-  scenario ? explain_scenario(options, page_template) : explain_trace(options, page_template);
+  scenario ? explain_scenario(options, page_template, console) : explain_trace(options, page_template, console);
 }
 
 constexpr const char* kDefinitions =
@@ -169,7 +171,7 @@ what binds is known of communication alone.)";
 
 }  // namespace
 
-void add_explain(CLI::App& app, int& /*exit_code*/) {
+void add_explain(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("explain", "why a scenario or a trace takes as long as it does");
   command->add_option("input", options->input.path, "scenario (.yaml), or trace (.json, .json.gz)")->required();
@@ -193,7 +195,7 @@ void add_explain(CLI::App& app, int& /*exit_code*/) {
   add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(fmt::format("{}\n{}\n{}\n{}", kDefinitions, kModulesHelp, kTimelineHelp, kWindowHelp));
-  command->callback([options] { explain_command(*options); });
+  command->callback([options, &console] { explain_command(*options, console); });
 }
 
 }  // namespace moeline

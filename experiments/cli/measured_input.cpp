@@ -1,12 +1,15 @@
 #include "experiments/cli/measured_input.hpp"
 
 #include "base/error.hpp"
+#include "base/given_text.hpp"
 #include "base/spec.hpp"
 #include "moe/module_tree.hpp"
 
 namespace moeline {
 
-bool is_scenario(const std::string& path) { return path.ends_with(".yaml") || path.ends_with(".yml"); }
+bool is_scenario(const std::string& path) {
+  return path.ends_with(".yaml") || path.ends_with(".yml") || is_stdin(path) || given_text(path);
+}
 
 void add_kernel_map_options(CLI::App& command, MeasuredInput& input) {
   command.add_option("--map", input.map,

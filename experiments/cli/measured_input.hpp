@@ -16,7 +16,7 @@ struct MeasuredInput {
   WindowOptions window;
 };
 
-/// A path on the command line: of a scenario, by its ending, else of a trace.
+/// A path on the command line: of a scenario, by its ending or as it is stdin, else of a trace.
 [[nodiscard]] bool is_scenario(const std::string& path);
 
 /// The trace, --map, --comm-pattern and the options of its window.

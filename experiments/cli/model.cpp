@@ -171,17 +171,17 @@ ask for what is not modelled, are refused by name. Of a model with a vision towe
 
 }  // namespace
 
-void add_model(CLI::App& app, int& /*exit_code*/) {
+void add_model(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("model", "parameters, KV cache and FLOPs of a model");
   command->add_option("model", options->model, "name in model/zoo, YAML file, config.json or its folder")->required();
   command->add_option("--format", options->format, "of the result on stdout")->transform(one_of({"table", "json"}));
   command->add_option("--seq-len", options->seq_len, "tokens per sequence (4096)")->check(CLI::Range(1, 1 << 24));
   command->footer(kDefinitions);
-  command->callback([options] {
+  command->callback([options, &console] {
     const Architecture model = load_architecture(options->model);
     const bool json = options->format == "json";
-    fmt::print("{}", json ? to_json(model, options->seq_len) : to_table(model, options->seq_len));
+    console.print(json ? to_json(model, options->seq_len) : to_table(model, options->seq_len));
   });
 }
 

@@ -8,6 +8,7 @@
 #include "experiments/timeline_page/svg.hpp"
 #include "hardware/profile.hpp"
 #include "measured/replay.hpp"
+#include "timeline/chakra.hpp"
 #include "timeline/write_trace.hpp"
 #include "trace/gzip_stream.hpp"
 
@@ -20,7 +21,7 @@ struct Mark {
   std::string_view begins, holds;
 };
 
-constexpr std::array<Mark, 9> kMarks = {{
+constexpr std::array<Mark, 10> kMarks = {{
     {"a trace", "{\n\"distributedInfo\": ", kTraceMark},
     {"a page", "<!DOCTYPE html>\n", "\n<meta name=\"generator\" content=\"moeline\">\n"},
     {"a picture", kSvgStart, ""},
@@ -30,6 +31,7 @@ constexpr std::array<Mark, 9> kMarks = {{
     {"a run's manifest", "{\n \"schema_version\": ", "\n \"program\": \"moeline "},
     {"a run's metrics", "{\n \"schema_version\": ", "\n \"scenario\": {"},
     {"an overlap plan", "# Found by `moeline search` for ", ""},
+    {"a Chakra trace", kChakraStart, ""},
 }};
 
 const Mark& mark_of(FileKind kind) { return kMarks[static_cast<std::size_t>(kind)]; }

@@ -13,6 +13,7 @@
 #include "experiments/cli/output/plan_output.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/plan_training.hpp"
+#include "experiments/cli/progress_bar.hpp"
 #include "experiments/plan/confirm.hpp"
 #include "experiments/plan_training/training_job.hpp"
 
@@ -37,15 +38,16 @@ compared by slots with GPUs alike, the best with every pipeline and recomputatio
 bubble: a rank has no slot to run; exposed communication: communication runs and no computation, both as means of the
 ranks. Exit code 1: no layout fits.)";
 
-int plan_command(const PlanOptions& options) {
-  if (is_training_job(options.plan)) return plan_training(options);
+int plan_command(const PlanOptions& options, const Console& console) {
+  if (is_training_job(options.plan)) return plan_training(options, console);
   check_output({"--html", options.html, FileKind::page}, {options.plan}, options.force);
   const Plan plan = load_plan(options.plan);
   std::optional<PageTemplate> page_template;
   if (!options.html.empty()) page_template = load_page_template();
   const std::size_t workers = options.workers > 0 ? options.workers : cores();
   KnownSteps known;
-  const Answer answer = solve(plan, known, workers);
+  const Answer answer =
+      with_progress(console, [&](const Progress& progress) { return solve(plan, known, workers, progress); });
   std::vector<Sensitivity> sensitive;
   if (!options.no_sensitivity) sensitive = sensitivities(plan, answer, known, workers);
   std::optional<Confirmation> confirmed;
@@ -59,14 +61,14 @@ int plan_command(const PlanOptions& options) {
                            : options.format == "csv" ? plan_csv(result)
                                                      : plan_table(result);
   if (page_template) write_text(options.html, to_html(plan_page(result), *page_template));
-  fmt::print("{}", text);
-  fmt::print(stderr, "moeline: {} steps simulated\n", known.size());
+  console.print(text);
+  console.note(fmt::format("{} steps simulated", known.size()));
   return answer.deployments.empty() ? kInfeasible : kDone;
 }
 
 }  // namespace
 
-void add_plan(CLI::App& app, int& exit_code) {
+void add_plan(CLI::App& app, Console& console) {
   auto options = std::make_shared<PlanOptions>();
   CLI::App* command =
       app.add_subcommand("plan", "how many GPUs serve a load, or which layout trains a model fastest, at what cost");
@@ -85,7 +87,7 @@ void add_plan(CLI::App& app, int& exit_code) {
       "serve the answer request by request, where prefill and decode are apart: TTFT and TPOT with queues, "
       "transfers of caches and chance");
   command->footer(kDefinitions);
-  command->callback([options, &exit_code] { exit_code = plan_command(*options); });
+  command->callback([options, &console] { console.exit_code = plan_command(*options, console); });
 }
 
 }  // namespace moeline

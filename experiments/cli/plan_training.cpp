@@ -16,7 +16,7 @@
 
 namespace moeline {
 
-int plan_training(const PlanOptions& options) {
+int plan_training(const PlanOptions& options, const Console& console) {
   check_output({"--html", options.html, FileKind::page}, {options.plan}, options.force);
   const TrainingJob job = load_training_job(options.plan);
   std::optional<PageTemplate> page_template;
@@ -26,7 +26,7 @@ int plan_training(const PlanOptions& options) {
   TrainingAnswer answer;
   std::vector<LayoutSensitivity> sensitive;
   {
-    ProgressBar bar(true);
+    ProgressBar bar(console);
     answer = search_layouts(job, points, workers, std::ref(bar));
     if (!options.no_sensitivity) sensitive = layout_sensitivities(job, answer, points, workers);
   }
@@ -35,8 +35,8 @@ int plan_training(const PlanOptions& options) {
                            : options.format == "csv" ? training_plan_csv(result)
                                                      : training_plan_table(result);
   if (page_template) write_text(options.html, to_html(training_plan_page(result), *page_template));
-  fmt::print("{}", text);
-  fmt::print(stderr, "moeline: {} steps simulated\n", points.size());
+  console.print(text);
+  console.note(fmt::format("{} steps simulated", points.size()));
   return answer.best.empty() ? kInfeasible : kDone;
 }
 

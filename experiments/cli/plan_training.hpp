@@ -3,6 +3,8 @@
 
 #include <string>
 
+#include "experiments/cli/console.hpp"
+
 namespace moeline {
 
 struct PlanOptions {
@@ -16,6 +18,6 @@ struct PlanOptions {
 };
 
 /// The exit code.
-[[nodiscard]] int plan_training(const PlanOptions& options);
+[[nodiscard]] int plan_training(const PlanOptions& options, const Console& console);
 
 }  // namespace moeline

@@ -89,7 +89,7 @@ std::vector<std::string> overrides_of(const std::vector<std::string>& assignment
   return overrides;
 }
 
-int run(const Options& options) {
+int run(const Options& options, const Console& console) {
   const HardwareProfile profile = load_profile(options.hardware, overrides_of(options.assignments));
   const KernelSet kernels = profile.kernels(options.kernels);
   std::vector<PricedOp> priced;
@@ -98,18 +98,18 @@ int run(const Options& options) {
     const Price price = price_all(requested.kernels, {.sms = requested.sms}, profile.facts, kernels);
     priced.push_back({std::move(requested), price});
   }
-  fmt::print("{}",
-             options.format == "json" ? to_json(priced, spelt_as(profile.name, options.hardware)) : to_table(priced));
+  console.print(options.format == "json" ? to_json(priced, spelt_as(profile.name, options.hardware))
+                                         : to_table(priced));
   const bool covered =
       std::all_of(priced.begin(), priced.end(), [](const PricedOp& each) { return is_covered(each.price.provenance); });
   if (!options.strict || covered) return kDone;
-  fmt::print(stderr, "moeline: --strict: not every price is covered by measurements\n");
+  console.fail("--strict: not every price is covered by measurements");
   return kInfeasible;
 }
 
 }  // namespace
 
-void add_price(CLI::App& app, int& exit_code) {
+void add_price(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("price", "what single kernels cost on a machine, and how that is known");
   command->add_option("hardware", options->hardware, "a name in hwprofiles, or a path")->required();
@@ -119,7 +119,7 @@ void add_price(CLI::App& app, int& exit_code) {
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
   command->footer(op_help() + "\n" + kProvenanceHelp);
-  command->callback([options, &exit_code] { exit_code = run(*options); });
+  command->callback([options, &console] { console.exit_code = run(*options, console); });
 }
 
 }  // namespace moeline

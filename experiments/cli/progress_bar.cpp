@@ -3,14 +3,20 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
-
 namespace moeline {
+namespace {
 
-ProgressBar::ProgressBar(bool shown) : shown_(shown && isatty(STDERR_FILENO) != 0) {}
+constexpr std::chrono::milliseconds kBetween(100);
+
+bool is_terminal(std::FILE* file) { return isatty(fileno(file)) != 0; }
+
+}  // namespace
+
+ProgressBar::ProgressBar(const Console& console, bool wanted)
+    : messages_(console.messages), shown_(wanted && !console.quiet && is_terminal(console.messages)) {}
 
 ProgressBar::~ProgressBar() {
-  if (shown_) fmt::print(stderr, "\r\033[K");
+  if (written_) fmt::print(messages_, "\r\033[K");
 }
 
 void ProgressBar::operator()(const std::string& what, std::size_t done, std::size_t all) {
@@ -19,14 +25,17 @@ void ProgressBar::operator()(const std::string& what, std::size_t done, std::siz
   if (what != what_) {
     what_ = what;
     begin_ = now;
-  } else if (now - last_ < std::chrono::milliseconds(100) && done < all) {
-    return;
   }
+  if (now - last_ < kBetween) return;
   last_ = now;
+  written_ = true;
   const double elapsed = std::chrono::duration<double>(now - begin_).count();
-  const double left = elapsed / static_cast<double>(done) * static_cast<double>(all - done);
-  fmt::print(stderr, "\r\033[K{} of {} {}, {:.0f} %, {:.0f} s left", done, all, what,
+  const std::string left =
+      done == 0 ? ""
+                : fmt::format(", {:.0f} s left", elapsed / static_cast<double>(done) * static_cast<double>(all - done));
+  fmt::print(messages_, "\r\033[K{} of {} {}, {:.0f} %{}", done, all, what,
              100.0 * static_cast<double>(done) / static_cast<double>(all), left);
+  (void)std::fflush(messages_);
 }
 
 }  // namespace moeline

@@ -213,7 +213,7 @@ WhatIf what_if_of(const Options& options) {
   return what_if;
 }
 
-void replay_command(const Options& options) {
+void replay_command(const Options& options, const Console& console) {
   const WhatIf what_if = what_if_of(options);
   check_output({"--graph", options.graph, options.graph_kind()}, {options.input.path, options.input.map},
                options.force);
@@ -223,7 +223,7 @@ void replay_command(const Options& options) {
     const bool graphviz = options.graph_kind() == FileKind::graphviz;
     write_text(options.graph, graphviz ? to_graphviz(measured) : to_graph_json(measured));
   }
-  fmt::print("{}", options.format == "json" ? to_json(measured, result, options) : to_table(measured, result, options));
+  console.print(options.format == "json" ? to_json(measured, result, options) : to_table(measured, result, options));
 }
 
 constexpr const char* kDefinitions =
@@ -243,7 +243,7 @@ Times keep the contention they were measured with: what becomes free is not give
 
 }  // namespace
 
-void add_replay(CLI::App& app, int& /*exit_code*/) {
+void add_replay(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("replay", "replay a measured trace, as it was and with one thing changed");
   add_measured_input(*command, options->input);
@@ -256,7 +256,7 @@ void add_replay(CLI::App& app, int& /*exit_code*/) {
   add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(std::string(kDefinitions) + "\n" + kWindowHelp);
-  command->callback([options] { replay_command(*options); });
+  command->callback([options, &console] { replay_command(*options, console); });
 }
 
 }  // namespace moeline

@@ -72,7 +72,7 @@ void check_words(const Options& options, const std::vector<std::string>& known, 
   }
 }
 
-void search_pipelines(const Options& options) {
+void search_pipelines(const Options& options, const Console& console) {
   check_words(options, kOfPipelines, "a whole pipeline");
   check_values(options, "--num-sms", options.request.num_sms, "sms");
   check_values(options, "--pieces", options.request.piece_counts, "pieces");
@@ -87,32 +87,26 @@ void search_pipelines(const Options& options) {
                           .most = options.most.value_or(kMost),
                           .seconds = options.request.seconds,
                           .workers = options.request.workers == 0 ? cores() : options.request.workers};
-  PipelineAnswer answer;
-  {
-    ProgressBar bar(true);
-    answer = search_pipeline(request, std::ref(bar));
-  }
-  fmt::print("{}",
-             options.format == "json" ? pipeline_search_json(request, answer) : pipeline_search_table(request, answer));
+  const PipelineAnswer answer =
+      with_progress(console, [&](const Progress& progress) { return search_pipeline(request, progress); });
+  console.print(options.format == "json" ? pipeline_search_json(request, answer)
+                                         : pipeline_search_table(request, answer));
 }
 
-void search_plans(const Options& options) {
+void search_plans(const Options& options, const Console& console) {
   check_words(options, kOfPlans, "a plan of overlapped phases");
   const SearchRequest request = request_of(options);
   check_output({"-o", options.output, FileKind::overlap_plan}, {request.scenario.string()}, options.force);
-  SearchResult result;
-  {
-    ProgressBar bar(true);
-    result = search(request, std::ref(bar));
-  }
+  const SearchResult result =
+      with_progress(console, [&](const Progress& progress) { return search(request, progress); });
   if (!options.output.empty()) write_text(options.output, result.text);
-  fmt::print("{}",
-             options.format == "json" ? search_json(request, result, options.output) : search_table(request, result));
+  console.print(options.format == "json" ? search_json(request, result, options.output)
+                                         : search_table(request, result));
 }
 
-void search_command(const Options& options) {
+void search_command(const Options& options, const Console& console) {
   const Setup setup = load_setup(options.request.scenario, options.request.assignments);
-  setup.scenario.kind().pipeline ? search_pipelines(options) : search_plans(options);
+  setup.scenario.kind().pipeline ? search_pipelines(options, console) : search_plans(options, console);
 }
 
 constexpr const char* kHelp =
@@ -136,7 +130,7 @@ layer moves at a time until no move helps. The best is simulated operator by ope
 
 }  // namespace
 
-void add_search(CLI::App& app, int& /*exit_code*/) {
+void add_search(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   options->request.workers = 0;
   CLI::App* command = app.add_subcommand("search", "the best plan of overlapped phases, and what none can beat");
@@ -161,7 +155,7 @@ void add_search(CLI::App& app, int& /*exit_code*/) {
   add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kHelp);
-  command->callback([options] { search_command(*options); });
+  command->callback([options, &console] { search_command(*options, console); });
 }
 
 }  // namespace moeline

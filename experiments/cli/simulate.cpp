@@ -20,6 +20,7 @@
 #include "experiments/cli/output/timeline_help.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
+#include "experiments/cli/progress_bar.hpp"
 #include "experiments/cli/ranks.hpp"
 #include "experiments/cli/run_folder.hpp"
 #include "experiments/page/page.hpp"
@@ -27,6 +28,7 @@
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/serve/serve_trace.hpp"
 #include "experiments/timeline_page/run_view.hpp"
+#include "timeline/chakra.hpp"
 #include "timeline/gzip_text.hpp"
 #include "timeline/write_trace.hpp"
 
@@ -37,6 +39,7 @@ struct Options {
   std::string scenario;
   std::vector<std::string> assignments;
   std::string trace;
+  std::string chakra;  // the files' names without rank and ending
   std::string format = "table";
   std::string output;
   std::string html, svg;
@@ -80,6 +83,25 @@ std::set<std::uint32_t> traced_ranks(const Run& run, const std::vector<std::stri
   return parse_ranks("--trace-ranks", wanted, simulated);
 }
 
+std::string chakra_file(const Options& options, std::uint32_t rank) {
+  return fmt::format("{}.{}.et", options.chakra, rank);
+}
+
+// Which ranks there are is known once they are simulated.
+void check_chakra(const Run& run, const Options& options) {
+  if (options.chakra.empty()) return;
+  for (const std::uint32_t rank : simulated_ranks(run.program.graph)) {
+    check_output({"--chakra", chakra_file(options, rank), FileKind::chakra}, {options.scenario}, options.force);
+  }
+}
+
+// ASTRA-sim wants a file for each rank.
+void write_chakra(const Run& run, const Options& options) {
+  for (const std::uint32_t rank : simulated_ranks(run.program.graph)) {
+    write_text(chakra_file(options, rank), chakra_trace(run.program.graph, run.timeline, rank));
+  }
+}
+
 // Bytes of JSON and of the file.
 struct TraceSize {
   std::size_t json = 0, file = 0;
@@ -92,20 +114,22 @@ TraceSize write_trace(const std::filesystem::path& path, const std::string& trac
 }
 
 // Of a whole step nobody would guess how large its traces are.
-void report_size(const std::string& what, const TraceSize& size) {
+void report_size(const std::string& what, const TraceSize& size, const Console& console) {
   constexpr double kMega = 1e6;
   const std::string packed =
       size.file == size.json ? "" : fmt::format(", {:.1f} MB packed", static_cast<double>(size.file) / kMega);
-  fmt::print(stderr, "moeline: {}: {:.1f} MB of JSON{}\n", what, static_cast<double>(size.json) / kMega, packed);
+  console.note(fmt::format("{}: {:.1f} MB of JSON{}", what, static_cast<double>(size.json) / kMega, packed));
 }
 
 // Who finds traces of an earlier run gone should read why.
-void remove_other_traces(const std::filesystem::path& folder, const std::vector<std::string>& written) {
+void remove_other_traces(const std::filesystem::path& folder, const std::vector<std::string>& written,
+                         const Console& console) {
   const std::size_t removed = remove_earlier_traces(folder, {written.begin(), written.end()});
-  if (removed > 0) fmt::print(stderr, "moeline: {}: traces of an earlier run removed: {}\n", folder.string(), removed);
+  if (removed > 0) console.note(fmt::format("{}: traces of an earlier run removed: {}", folder.string(), removed));
 }
 
-void write_folder(const Run& run, const Beside& beside, const std::set<std::uint32_t>& ranks, const Options& options) {
+void write_folder(const Run& run, const Beside& beside, const std::set<std::uint32_t>& ranks, const Options& options,
+                  const Console& console) {
   const std::filesystem::path folder(options.output);
   std::vector<std::string> traces;
   TraceSize all;
@@ -116,14 +140,14 @@ void write_folder(const Run& run, const Beside& beside, const std::set<std::uint
     all.file += size.file;
   }
   if (run.step() != nullptr)
-    report_size(fmt::format("{} traces in {}", ranks.size(), (folder / "traces").string()), all);
+    report_size(fmt::format("{} traces in {}", ranks.size(), (folder / "traces").string()), all, console);
   Json manifest;
   manifest.open().add("schema_version", 1).add("program", "moeline " MOELINE_VERSION).add("command", "simulate");
   manifest.add("scenario", run.setup.scenario.file).add("set", options.assignments);
   manifest.add("metrics", "metrics.json").add("traces", traces).close();
   write_text(folder / "metrics.json", to_json(run, beside));
   write_text(folder / "manifest.json", manifest.text());
-  remove_other_traces(folder, traces);
+  remove_other_traces(folder, traces, console);
 }
 
 std::string table_of(const Run& run, const Beside& beside) {
@@ -172,7 +196,8 @@ void check_outputs(const std::vector<OutputFile>& outputs, const Options& option
 
 // What a step has, and requests have not.
 void check_for_requests(const Options& options) {
-  const std::pair<const char*, bool> given[] = {{"--output", !options.output.empty()}, {"--strict", options.strict}};
+  const std::pair<const char*, bool> given[] = {
+      {"--output", !options.output.empty()}, {"--chakra", !options.chakra.empty()}, {"--strict", options.strict}};
   for (const auto& [name, is_given] : given) {
     if (is_given) throw CLI::ValidationError(fmt::format("{}: is of a step, and the workload is requests", name));
   }
@@ -184,7 +209,7 @@ std::vector<std::string> with_samples(const Options& options) {
   return assignments;
 }
 
-int simulate_requests(const Spec& scenario, const Options& options) {
+int simulate_requests(const Spec& scenario, const Options& options, const Console& console) {
   check_for_requests(options);
   check_outputs({{"--trace", options.trace, FileKind::trace},
                  {"--html", options.html, FileKind::page},
@@ -192,20 +217,21 @@ int simulate_requests(const Spec& scenario, const Options& options) {
                 options);
   std::optional<PageTemplate> page_template;
   if (!options.html.empty()) page_template = load_page_template();
-  const ServeResult result = serve(scenario, with_samples(options));
+  const ServeResult result = with_progress(
+      console, [&](const Progress& progress) { return serve(scenario, with_samples(options), progress); });
   if (!options.trace.empty()) write_trace(options.trace, serve_trace(result.log), options.trace.ends_with(".gz"));
   if (page_template) write_text(options.html, to_html(serve_page(result), *page_template));
   if (!options.svg.empty()) write_text(options.svg, to_svg({serve_picture(result.log)}));
-  fmt::print("{}", options.format == "json"  ? serve_json(result)
-                   : options.format == "csv" ? serve_csv(result)
-                                             : serve_table(result));
+  console.print(options.format == "json"  ? serve_json(result)
+                : options.format == "csv" ? serve_csv(result)
+                                          : serve_table(result));
   return kDone;
 }
 
-int simulate_command(const Options& options) {
+int simulate_command(const Options& options, const Console& console) {
   const std::string content = read_text(options.scenario);  // once: it may come through a pipe
   const Spec spec = Spec::parse(options.scenario, content);
-  if (serves(spec, options.assignments)) return simulate_requests(spec, options);
+  if (serves(spec, options.assignments)) return simulate_requests(spec, options, console);
   check_outputs({{"--trace", options.trace, FileKind::trace},
                  {"--html", options.html, FileKind::page},
                  {"--svg", options.svg, FileKind::svg}},
@@ -216,10 +242,13 @@ int simulate_command(const Options& options) {
   const bool wants_trace = !options.trace.empty() || !options.output.empty();
   const std::vector<Candidate> candidates = read_candidates(options.scenario, content, with_samples(options));
   const Run run = best_run(candidates, (wants_trace && traces_kernels(candidates, options)) || page_template);
+  check_chakra(run, options);
   const std::set<std::uint32_t> ranks = traced_ranks(run, options.trace_ranks);
   const auto page_ranks = parse_ranks("--ranks", options.page_ranks, simulated_ranks(run.program.graph));
   std::optional<Samples> drawn;
-  if (run.setup.scenario.samples > 1) drawn = sample(run.setup);
+  if (run.setup.scenario.samples > 1) {
+    drawn = with_progress(console, [&](const Progress& progress) { return sample(run.setup, progress); });
+  }
   const bool shows_burst = options.format != "csv" || !options.output.empty();
   const std::optional<Run> burst = shows_burst ? at_burst(run) : std::nullopt;
   const std::optional<Run> baseline = without_overlap(run, options);
@@ -230,16 +259,17 @@ int simulate_command(const Options& options) {
   if (!options.output.empty()) create_run_folder(options.output);
   if (!options.trace.empty()) {
     const TraceSize size = write_trace(options.trace, trace_of(run, options, 0), options.trace.ends_with(".gz"));
-    if (run.step() != nullptr) report_size(options.trace, size);
+    if (run.step() != nullptr) report_size(options.trace, size, console);
   }
+  if (!options.chakra.empty()) write_chakra(run, options);
   if (page_template) write_page(run, beside, page_ranks, options, *page_template);
   if (!options.svg.empty()) write_picture(run, beside, options.svg);
-  if (!options.output.empty()) write_folder(run, beside, ranks, options);
-  fmt::print("{}", result);
-  for (const std::string& warning : run.warnings) fmt::print(stderr, "moeline: warning: {}\n", warning);
+  if (!options.output.empty()) write_folder(run, beside, ranks, options, console);
+  console.print(result);
+  for (const std::string& warning : run.warnings) console.warn(warning);
   if (!options.strict || (all_measured(run) && fits_memory(run))) return kDone;
-  fmt::print(stderr, "moeline: --strict: {}\n",
-             fits_memory(run) ? "not every price is covered by measurements" : "the model does not fit in memory");
+  console.fail(fmt::format("--strict: {}", fits_memory(run) ? "not every price is covered by measurements"
+                                                            : "the model does not fit in memory"));
   return kInfeasible;
 }
 
@@ -287,7 +317,7 @@ The column sequential is a second simulation, without overlap: GEMMs on all SMs,
 
 }  // namespace
 
-void add_simulate(CLI::App& app, int& exit_code) {
+void add_simulate(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("simulate", "predict the timeline of a scenario");
   command->add_option("scenario", options->scenario, "scenario file (YAML)")->required();
@@ -297,6 +327,11 @@ void add_simulate(CLI::App& app, int& exit_code) {
       ->add_option("--trace", options->trace,
                    "write a Chrome trace of rank 0; -o writes all ranks of a pipeline (its times start 5 us later: "
                    "launches come first)")
+      ->check(not_empty());
+  command
+      ->add_option("--chakra", options->chakra,
+                   "write a Chakra execution trace of each simulated rank, NAME.RANK.et, which ASTRA-sim reads")
+      ->type_name("NAME")
       ->check(not_empty());
   command->add_option("--format", options->format, "of the result on stdout")
       ->transform(one_of({"table", "json", "csv"}));
@@ -340,7 +375,7 @@ void add_simulate(CLI::App& app, int& exit_code) {
   add_force(*command, options->force);
   command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
   command->footer(std::string(kDefinitions) + "\n" + kProvenanceHelp + "\n" + kTimelineHelp);
-  command->callback([options, &exit_code] { exit_code = simulate_command(*options); });
+  command->callback([options, &console] { console.exit_code = simulate_command(*options, console); });
 }
 
 }  // namespace moeline

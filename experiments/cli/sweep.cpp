@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "base/given_text.hpp"
 #include "base/parallel.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
@@ -37,14 +38,21 @@ struct Options {
 constexpr const char* kDefinitions = R"(STUDY: a YAML file; experiments/sweep/README.md has its keys.
 Every finished point is a row of the SQLite file -o (by default STUDY's name with .sqlite) at once; a killed sweep goes on
 with --resume. A point that fails is a row with its reason. The table is the same whatever the number of workers.
-A table that is there is continued or left alone, never written over.
+A table that is there is continued or left alone, never written over. That of a study on stdin without -o is in memory alone.
 --html writes the table as one page of plots that needs no network: the Pareto front of two metrics, lines, a heat map, and
 whatever else is chosen there. With --resume it does so of a finished table, without simulating again.
 Under a Slurm job array, srun or mpirun each process takes its share of the points, writes a file of its own,
 NAME.INDEX-of-COUNT.sqlite, and prints no table; --merge unites the files: all of them, or none where one is bad.
 Metrics are those of `moeline simulate`; one that a point does not have is left empty.)";
 
+// SQLite's own name for it.
+constexpr const char* kInMemory = ":memory:";
+
+// One that comes through stdin, or is given by a program, has none.
+bool has_file(const Study& study) { return !is_stdin(study.file) && !given_text(study.file); }
+
 std::filesystem::path output_of(const Options& options, const Study& study, const Share& share) {
+  if (options.output.empty() && !has_file(study)) return kInMemory;
   std::filesystem::path path = options.output.empty() ? study.file.stem().string() + ".sqlite" : options.output;
   if (share.count == 1) return path;
   return path.replace_extension(fmt::format("{}-of-{}.sqlite", share.index, share.count));
@@ -77,10 +85,10 @@ void check_page(const Options& options, const Study& study, const Share& share) 
 
 // What many processes would print at once is nobody's table, and the exit code of one would end the others under
 // mpirun.
-int end_share(const Study& study, const Store& store) {
+int end_share(const Study& study, const Store& store, const Console& console) {
   const std::vector<bool> stored = store.stored();
-  fmt::print(stderr, "moeline: {}: {} of {} points; --merge unites the shares\n", store.file().string(),
-             std::count(stored.begin(), stored.end(), true), study.points.size());
+  console.note(fmt::format("{}: {} of {} points; --merge unites the shares", store.file().string(),
+                           std::count(stored.begin(), stored.end(), true), study.points.size()));
   return kDone;
 }
 
@@ -94,7 +102,7 @@ void check_table_name(const std::string& table) {
                   table, fmt::join(suffixes, ", ")));
 }
 
-int sweep_command(const Options& options) {
+int sweep_command(const Options& options, const Console& console) {
   check_table_name(options.output);
   const Study study = load_study(options.study);
   const Share share = options.merge.empty() ? share_of_environment() : Share{};
@@ -109,23 +117,23 @@ int sweep_command(const Options& options) {
   Store store(output_of(options, study, share), study, mode);
   store.add(united);
   if (options.merge.empty()) {
-    ProgressBar bar(!options.no_progress);
+    ProgressBar bar(console, !options.no_progress);
     run_study(study, share, options.workers > 0 ? options.workers : cores(), store, std::ref(bar));
   }
-  if (share.count > 1) return end_share(study, store);
+  if (share.count > 1) return end_share(study, store, console);
   const std::vector<PointResult> results = store.results();
   if (page_template) write_text(options.html, to_html(sweep_page(study, results), *page_template));
-  fmt::print("{}", text_of(study, results, options.format));
+  console.print(text_of(study, results, options.format));
   const auto failed =
       std::count_if(results.begin(), results.end(), [](const PointResult& r) { return !r.failure.empty(); });
-  fmt::print(stderr, "moeline: {}: {} of {} points, {} failed\n", store.file().string(), results.size(),
-             study.points.size(), failed);
+  console.note(fmt::format("{}: {} of {} points, {} failed", store.file().string(), results.size(), study.points.size(),
+                           failed));
   return failed == static_cast<std::ptrdiff_t>(results.size()) ? kInfeasible : kDone;
 }
 
 }  // namespace
 
-void add_sweep(CLI::App& app, int& exit_code) {
+void add_sweep(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("sweep", "simulate every point of a study, on all cores");
   command->add_option("study", options->study, "study file (YAML)")->required();
@@ -139,7 +147,7 @@ void add_sweep(CLI::App& app, int& exit_code) {
   command->add_option("--format", options->format)->transform(one_of({"table", "json", "csv"}));
   command->add_flag("--no-progress", options->no_progress, "no progress bar, which only a terminal gets anyway");
   command->footer(kDefinitions);
-  command->callback([options, &exit_code] { exit_code = sweep_command(*options); });
+  command->callback([options, &console] { console.exit_code = sweep_command(*options, console); });
 }
 
 }  // namespace moeline

@@ -6,6 +6,7 @@
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/validate_output.hpp"
+#include "experiments/cli/progress_bar.hpp"
 
 namespace moeline {
 namespace {
@@ -15,10 +16,11 @@ struct Options {
   std::string format = "table";
 };
 
-ExitCode print_validation(const Options& options) {
+ExitCode print_validation(const Options& options, const Console& console) {
   const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
-  const Validation validation = validate(files.empty() ? all_fact_files() : files);
-  fmt::print("{}", options.format == "json" ? to_json(validation) : to_table(validation));
+  const Validation validation = with_progress(
+      console, [&](const Progress& progress) { return validate(files.empty() ? all_fact_files() : files, progress); });
+  console.print(options.format == "json" ? to_json(validation) : to_table(validation));
   return gates(validation.subjects, Verdict::failed) > 0 ? kInfeasible : kDone;
 }
 
@@ -44,14 +46,14 @@ the other rows of the same model, format, class and lengths; rows that are left 
 
 }  // namespace
 
-void add_validate(CLI::App& app, int& exit_code) {
+void add_validate(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("validate", "hold predictions against published and measured facts");
   command->add_option("facts", options->files,
                       "fact files, or studies of served models; default: all of tests/published");
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
   command->footer(kDefinitions);
-  command->callback([options, &exit_code] { exit_code = print_validation(*options); });
+  command->callback([options, &console] { console.exit_code = print_validation(*options, console); });
 }
 
 }  // namespace moeline

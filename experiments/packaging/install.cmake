@@ -30,11 +30,21 @@ endforeach()
 # From here on what the Debian package has.
 set(CMAKE_INSTALL_DEFAULT_COMPONENT_NAME program)
 install(TARGETS moeline RUNTIME)
+install(DIRECTORY ${described}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+install(FILES ${described}/completion/moeline.bash DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions
+        RENAME moeline)
+install(FILES ${described}/completion/_moeline DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+install(FILES ${described}/completion/moeline.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+if(TARGET moeline_python)  # where Debian's Python looks below /usr
+  install(FILES ${python_files} DESTINATION lib/python3/dist-packages/moeline)
+  install(TARGETS moeline_python LIBRARY DESTINATION lib/python3/dist-packages/moeline)
+endif()
 install(DIRECTORY model/zoo DESTINATION ${data_dir}/model)
 install(DIRECTORY hwprofiles DESTINATION ${data_dir})
 install(DIRECTORY schedules DESTINATION ${data_dir} FILES_MATCHING PATTERN "*.yaml")
 install(DIRECTORY tests/published DESTINATION ${data_dir}/tests FILES_MATCHING PATTERN "*.yaml")
 install(DIRECTORY calib/data calib/tables DESTINATION ${data_dir}/calib)
+install(DIRECTORY experiments/init DESTINATION ${data_dir}/experiments FILES_MATCHING PATTERN "*.yaml.in")
 install(DIRECTORY experiments/page experiments/timeline_page DESTINATION ${data_dir}/experiments
         FILES_MATCHING PATTERN "*.html" PATTERN "*.css" PATTERN "*.js")
 install(FILES ${MOELINE_ECHARTS} DESTINATION ${data_dir}/experiments/page OPTIONAL)

@@ -64,7 +64,8 @@ std::vector<DecodeChoice> with_modes(const Points& points, std::vector<DecodeCho
   return choices;
 }
 
-Ways ways_on(const Plan& plan, const PlanHardware& machine, KnownSteps& known, std::size_t workers) {
+Ways ways_on(const Plan& plan, const PlanHardware& machine, KnownSteps& known, std::size_t workers,
+             const Progress& progress) {
   const HardwareProfile profile = load_profile(machine.name, machine.set, plan.file.string());
   const Architecture model = load_architecture(plan.model, plan.file.string());
   const Points points(plan, machine, known);
@@ -75,12 +76,14 @@ Ways ways_on(const Plan& plan, const PlanHardware& machine, KnownSteps& known, s
   ways.machine = &machine;
   ways.decode.resize(decode.size());
   ways.prefill.resize(families.size());
+  ProgressCount one_more(progress, "ways to serve", decode.size() + families.size());
   parallel_for(decode.size() + families.size(), workers, [&](std::size_t i) {
     if (i < decode.size()) {
       ways.decode[i] = decode_family(plan, points, decode[i]);
     } else {
       ways.prefill[i - decode.size()] = prefill_family(plan, points, families[i - decode.size()]);
     }
+    one_more();
   });
   if (!plan.colocated) return ways;
   const std::vector<PrefillChoice> prefill = fitting_prefill(ways);
@@ -299,9 +302,9 @@ std::string describe(const PrefillChoice& choice) {
   return fmt::format("{}, {} tokens{}{}", short_name(choice.unit), choice.tokens, sms, overlap_of(choice.schedule));
 }
 
-Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers) {
+Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers, const Progress& progress) {
   std::vector<Ways> all;
-  for (const PlanHardware& machine : plan.hardware) all.push_back(ways_on(plan, machine, known, workers));
+  for (const PlanHardware& machine : plan.hardware) all.push_back(ways_on(plan, machine, known, workers, progress));
   Answer answer;
   answer.deployments = sorted_deployments(plan, all);
   for (const Ways& ways : all) {
@@ -314,7 +317,8 @@ Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers) {
   Plan wider = plan;
   wider.limits = *answer.nearest_limits;
   std::vector<Ways> within;
-  for (const PlanHardware& machine : wider.hardware) within.push_back(ways_on(wider, machine, known, workers));
+  for (const PlanHardware& machine : wider.hardware)
+    within.push_back(ways_on(wider, machine, known, workers, progress));
   const std::vector<Deployment> nearest = sorted_deployments(wider, within);
   if (!nearest.empty()) answer.nearest = nearest.front();
   return answer;

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/points.hpp"
 #include "experiments/plan/trade_offs.hpp"
@@ -26,7 +27,7 @@ struct Answer {
 };
 
 /// Searches on `workers` threads; equal plans give equal answers.
-[[nodiscard]] Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers);
+[[nodiscard]] Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers, const Progress& progress = {});
 
 /// "EP144, 2 x 96 requests, TBO, MTP 1". TBO: two batches overlap.
 [[nodiscard]] std::string describe(const DecodeChoice& choice);

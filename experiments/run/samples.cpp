@@ -31,9 +31,10 @@ Sample keep(const Run& run) {
   return sample;
 }
 
-std::vector<Sample> keep_all(const Setup& setup) {
+std::vector<Sample> keep_all(const Setup& setup, const Progress& progress) {
   std::vector<Sample> samples(static_cast<std::size_t>(setup.scenario.samples));
-  for_each_sample(setup, [&](std::size_t i, const Run& run) { samples[i] = keep(run); });
+  for_each_sample(
+      setup, [&](std::size_t i, const Run& run) { samples[i] = keep(run); }, progress);
   return samples;
 }
 
@@ -82,16 +83,18 @@ Band band_of(std::vector<double> values) {
   return {at(0.5), at(0.05), at(0.95)};
 }
 
-void for_each_sample(const Setup& setup, const std::function<void(std::size_t, Run)>& use) {
+void for_each_sample(const Setup& setup, const std::function<void(std::size_t, Run)>& use, const Progress& progress) {
+  ProgressCount one_more(progress, "samples", static_cast<std::size_t>(setup.scenario.samples));
   parallel_for(static_cast<std::size_t>(setup.scenario.samples), cores(), [&](std::size_t i) {
     Setup drawn = setup;
     draw(drawn, setup.scenario.seed + static_cast<int>(i));
     use(i, run_scenario(drawn));
+    one_more();
   });
 }
 
-Samples sample(const Setup& setup) {
-  const std::vector<Sample> samples = keep_all(setup);
+Samples sample(const Setup& setup, const Progress& progress) {
+  const std::vector<Sample> samples = keep_all(setup, progress);
   return {setup.scenario.samples, metric_bands(samples), phase_bands(samples)};
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "experiments/run/run.hpp"
 
 namespace moeline {
@@ -39,10 +40,11 @@ struct Samples {
 
 /// Runs the scenario with its seed and the `scenario.samples` - 1 following ones, on all cores; `use` gets the position
 /// of the seed and the run, on one of several threads.
-void for_each_sample(const Setup& setup, const std::function<void(std::size_t, Run)>& use);
+void for_each_sample(const Setup& setup, const std::function<void(std::size_t, Run)>& use,
+                     const Progress& progress = {});
 
 /// The scenario with its seed and the `scenario.samples` - 1 following ones, on all cores. The result does not depend
 /// on their number.
-[[nodiscard]] Samples sample(const Setup& setup);
+[[nodiscard]] Samples sample(const Setup& setup, const Progress& progress = {});
 
 }  // namespace moeline

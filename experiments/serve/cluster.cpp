@@ -45,9 +45,10 @@ class Cluster {
     }
   }
 
-  ServeLog run() && {
+  ServeLog run(const Progress& progress) && {
     for (int i = 0; i < std::min(w_.concurrency, w_.requests); ++i) come();
     while (done_ < static_cast<std::size_t>(w_.requests)) {
+      if (progress && !touched_.empty()) progress("requests", done_, static_cast<std::size_t>(w_.requests));
       for (Replica* replica : std::exchange(touched_, {})) start(*replica);
       if (w_.scaling.applies()) scale();
       const double next_ms = w_.concurrency == 0 && source_.more() ? source_.next_ms() : kNever;
@@ -266,8 +267,9 @@ class Cluster {
 
 }  // namespace
 
-ServeLog serve_requests(const ServeWorkload& workload, const ServeDeployment& deployment, int seed) {
-  return Cluster(workload, deployment, seed).run();
+ServeLog serve_requests(const ServeWorkload& workload, const ServeDeployment& deployment, int seed,
+                        const Progress& progress) {
+  return Cluster(workload, deployment, seed).run(progress);
 }
 
 }  // namespace moeline

@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 
+#include "base/progress.hpp"
 #include "experiments/serve/replica.hpp"
 
 namespace moeline {
@@ -16,6 +17,7 @@ struct ServeDeployment {
 };
 
 /// `seed`: of arrivals, lengths, prefixes and accepted drafts. Throws SpecError where a request does not fit.
-[[nodiscard]] ServeLog serve_requests(const ServeWorkload& workload, const ServeDeployment& deployment, int seed);
+[[nodiscard]] ServeLog serve_requests(const ServeWorkload& workload, const ServeDeployment& deployment, int seed,
+                                      const Progress& progress = {});
 
 }  // namespace moeline

@@ -100,7 +100,7 @@ bool serves(const Spec& scenario, const std::vector<std::string>& assignments) {
   return is_served(changed(scenario, assignments));
 }
 
-ServeResult serve(const Spec& scenario, const std::vector<std::string>& assignments) {
+ServeResult serve(const Spec& scenario, const std::vector<std::string>& assignments, const Progress& progress) {
   const Spec asked = changed(scenario, assignments);
   ServeResult result{.workload = read_serve(asked.map("workload"))};
   ServeWorkload& w = result.workload;
@@ -111,7 +111,7 @@ ServeResult serve(const Spec& scenario, const std::vector<std::string>& assignme
   std::optional<StepGrids> prompts = prompts_apart(scenario, assignments, asked, w);
   const ServeDeployment deployment = deployment_of(answers, prompts ? &*prompts : nullptr, w);
   const Scenario& read = answers.base().setup().scenario;
-  result.log = on_behalf_of(read.file, [&] { return serve_requests(w, deployment, read.seed); });
+  result.log = on_behalf_of(read.file, [&] { return serve_requests(w, deployment, read.seed, progress); });
   result.measures = measure(result.log, w);
   result.answers = checked_pool(answers, 0, w.replicas, result.log);
   if (prompts) result.prompts = checked_pool(*prompts, w.replicas, w.prefill.replicas, result.log);

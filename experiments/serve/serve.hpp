@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "experiments/serve/measures.hpp"
 #include "experiments/serve/step_grid.hpp"
 
@@ -33,7 +34,8 @@ struct ServeResult {
 };
 
 /// Throws SpecError: of the scenario, or of a step that it asks for.
-[[nodiscard]] ServeResult serve(const Spec& scenario, const std::vector<std::string>& assignments);
+[[nodiscard]] ServeResult serve(const Spec& scenario, const std::vector<std::string>& assignments,
+                                const Progress& progress = {});
 
 /// Whether the scenario, so changed, asks for that rather than for a step.
 [[nodiscard]] bool serves(const Spec& scenario, const std::vector<std::string>& assignments);

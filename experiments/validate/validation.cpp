@@ -17,7 +17,7 @@ std::vector<std::filesystem::path> all_fact_files() {
   return files;
 }
 
-Validation validate(const std::vector<std::filesystem::path>& files) {
+Validation validate(const std::vector<std::filesystem::path>& files, const Progress& progress) {
   std::vector<Subject> subjects;
   std::vector<ServedStudy> served;
   for (const std::filesystem::path& file : files) {
@@ -26,7 +26,11 @@ Validation validate(const std::vector<std::filesystem::path>& files) {
   }
   Predictor predictor;
   Validation validation;
-  for (const Subject& subject : subjects) validation.subjects.push_back(score(subject, predictor));
+  ProgressCount one_more(progress, "subjects", subjects.size() + served.size());
+  for (const Subject& subject : subjects) {
+    validation.subjects.push_back(score(subject, predictor));
+    one_more();
+  }
   for (ServedStudy& study : served) validation.served.push_back(score(std::move(study)));
   validation.kernel_sets = predictor.kernel_sets();
   return validation;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "experiments/validate/score_facts.hpp"
 #include "experiments/validate/score_served.hpp"
 
@@ -23,6 +24,6 @@ struct Validation {
 [[nodiscard]] std::vector<std::filesystem::path> all_fact_files();
 
 /// Throws SpecError: a file is not one of facts or of served models. All are read before the first is predicted.
-[[nodiscard]] Validation validate(const std::vector<std::filesystem::path>& files);
+[[nodiscard]] Validation validate(const std::vector<std::filesystem::path>& files, const Progress& progress = {});
 
 }  // namespace moeline

@@ -8,6 +8,7 @@
 #include "architecture/config_keys.hpp"
 #include "architecture/read_layers.hpp"
 #include "base/file.hpp"
+#include "base/given_text.hpp"
 #include "base/memo.hpp"
 
 namespace moeline {
@@ -48,6 +49,7 @@ int read_mtp(const ModelFields& fields) {
 
 // A name in the zoo, a YAML file, a .json file, or a folder with a config.json.
 fs::path find_model(const std::string& reference, const fs::path& written_in) {
+  if (is_stdin(reference) || given_text(reference)) return reference;
   const fs::path path = beside(written_in, reference);
   std::error_code failed;
   if (fs::is_directory(path, failed)) {

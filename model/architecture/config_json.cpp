@@ -34,6 +34,11 @@ void add_keys(const Spec& spec, std::vector<ModelFields::Key>& keys) {
   }
 }
 
+// What comes through stdin has no ending.
+bool is_json(const std::filesystem::path& path, const std::string& text) {
+  return path.extension() == ".json" || (path.extension().empty() && text[text.find_first_not_of(" \t\r\n")] == '{');
+}
+
 }  // namespace
 
 std::string json_as_yaml(std::string text) {
@@ -48,16 +53,17 @@ std::string json_as_yaml(std::string text) {
   return text;
 }
 
-ModelFields::ModelFields(Spec inner, Spec outer, std::filesystem::path path)
-    : inner_(std::move(inner)), outer_(std::move(outer)), path_(std::move(path)) {}
+ModelFields::ModelFields(Spec inner, Spec outer, std::filesystem::path path, bool is_config_json)
+    : inner_(std::move(inner)), outer_(std::move(outer)), path_(std::move(path)), is_config_json_(is_config_json) {}
 
 ModelFields ModelFields::load(const std::filesystem::path& path) {
-  if (path.extension() != ".json") {
-    const Spec spec = Spec::load(path);
-    return {spec, spec, path};
+  const std::string text = read_text(path);
+  if (!is_json(path, text)) {
+    const Spec spec = Spec::parse(path.string(), text);
+    return {spec, spec, path, false};
   }
-  const Spec outer = Spec::parse(path.string(), json_as_yaml(read_text(path)));
-  return {outer.stands("text_config") ? outer.map("text_config") : outer, outer, path};
+  const Spec outer = Spec::parse(path.string(), json_as_yaml(text));
+  return {outer.stands("text_config") ? outer.map("text_config") : outer, outer, path, true};
 }
 
 bool ModelFields::is_wrapped() const { return is_config_json() && outer_.stands("text_config"); }

@@ -33,7 +33,7 @@ class ModelFields {
   void expect(const std::vector<std::string>& names) const { outer_.expect(names); }
 
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  [[nodiscard]] bool is_config_json() const { return path_.extension() == ".json"; }
+  [[nodiscard]] bool is_config_json() const { return is_config_json_; }
   [[nodiscard]] bool has(const std::string& field) const;
   /// Written down, as null.
   [[nodiscard]] bool is_null(const std::string& field) const;
@@ -55,7 +55,7 @@ class ModelFields {
   [[nodiscard]] SpecError error_at(const std::string& field, std::string_view message) const;
 
  private:
-  ModelFields(Spec inner, Spec outer, std::filesystem::path path);
+  ModelFields(Spec inner, Spec outer, std::filesystem::path path, bool is_config_json);
   [[nodiscard]] bool is_wrapped() const;
   // Where a field stands, under which name; the inner mapping and the field's own name if nowhere. Throws where it
   // stands under two names with two values.
@@ -68,6 +68,7 @@ class ModelFields {
 
   Spec inner_, outer_;  // the same without a wrapper
   std::filesystem::path path_;
+  bool is_config_json_;
 };
 
 /// JSON as our YAML reader takes it: tabs become spaces, and escaped halves of characters beyond 16 bits, which it

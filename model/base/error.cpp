@@ -12,7 +12,15 @@ std::string place_of(std::string_view file, int line) {
 }  // namespace
 
 SpecError::SpecError(std::string_view file, int line, std::string_view message)
-    : std::runtime_error(place_of(file, line).append(message)), place_(place_of(file, line).size()) {}
+    : std::runtime_error(place_of(file, line).append(message)),
+      file_(file),
+      line_(line),
+      place_(place_of(file, line).size()) {}
+
+SpecError SpecError::of(std::string key) && {
+  key_ = std::move(key);
+  return std::move(*this);
+}
 
 std::string expect_name(std::string_view kind, std::string_view name, std::span<const std::string> candidates) {
   if (std::optional<std::string> known = known_name(name, candidates)) return *std::move(known);

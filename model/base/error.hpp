@@ -20,8 +20,18 @@ class SpecError : public std::runtime_error {
   [[nodiscard]] bool names_file() const { return place_ > 0; }
   /// The message without file and line.
   [[nodiscard]] std::string reason() const { return what() + place_; }
+  /// "" where none is known.
+  [[nodiscard]] const std::string& file() const { return file_; }
+  /// From 1; 0: the whole file, or not known.
+  [[nodiscard]] int line() const { return line_; }
+  /// The key that is refused, a dotted path; "": none, or not known.
+  [[nodiscard]] const std::string& key() const { return key_; }
+  /// The same error, of this key.
+  [[nodiscard]] SpecError of(std::string key) &&;
 
  private:
+  std::string file_, key_;
+  int line_ = 0;
   std::size_t place_ = 0;  // characters of the message that say where
 };
 

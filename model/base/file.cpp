@@ -1,5 +1,6 @@
 #include "base/file.hpp"
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -7,8 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
+#include <iostream>
 
 #include "base/error.hpp"
+#include "base/given_text.hpp"
 
 namespace moeline {
 
@@ -27,6 +30,27 @@ std::string read_bytes(std::istream& stream, const fs::path& path) {
     if (text.size() > kLargest) throw SpecError(path.string(), 0, "is larger than 64 MiB");
   }
   return text;
+}
+
+std::string read_file(const fs::path& path) {
+  std::error_code failed;
+  const fs::file_status status = fs::status(path, failed);
+  if (!fs::exists(status)) throw SpecError(path.string(), 0, "no such file");
+  if (fs::is_directory(status)) throw SpecError(path.string(), 0, "is a folder, not a file");
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) throw SpecError(path.string(), 0, "cannot be read");
+  return read_bytes(stream, path);
+}
+
+// Once: who asks again finds it empty.
+const std::string& stdin_text() {
+  static const std::string text = read_bytes(std::cin, "-");
+  return text;
+}
+
+std::string content_of(const fs::path& path) {
+  if (std::optional<std::string> given = given_text(path)) return *std::move(given);
+  return is_stdin(path) ? stdin_text() : read_file(path);
 }
 
 // Names line and byte: nobody sees a stray NUL.
@@ -54,6 +78,17 @@ bool is_stdout(const fs::path& path) {
 // In order with all else that is printed, also where stdout is a file.
 void print(std::string_view content) { (void)std::fwrite(content.data(), 1, content.size(), stdout); }
 
+// The program; where this code is part of a shared library, as of Python's module, that.
+fs::path running_file() {
+  std::error_code failed;
+  Dl_info code{};
+  if (::dladdr(reinterpret_cast<const void*>(&is_stdout), &code) != 0) {
+    const fs::path library = fs::canonical(code.dli_fname, failed);
+    if (!failed && library.extension() == ".so") return library;
+  }
+  return fs::read_symlink("/proc/self/exe", failed);
+}
+
 }  // namespace
 
 bool is_special(const fs::path& path) {
@@ -64,13 +99,7 @@ bool is_special(const fs::path& path) {
 }
 
 std::string read_text(const fs::path& path) {
-  std::error_code failed;
-  const fs::file_status status = fs::status(path, failed);
-  if (!fs::exists(status)) throw SpecError(path.string(), 0, "no such file");
-  if (fs::is_directory(status)) throw SpecError(path.string(), 0, "is a folder, not a file");
-  std::ifstream stream(path, std::ios::binary);
-  if (!stream) throw SpecError(path.string(), 0, "cannot be read");
-  std::string text = read_bytes(stream, path);
+  std::string text = content_of(path);
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) throw SpecError(path.string(), 0, "is empty");
   check_is_text(text, path);
   return text;
@@ -97,7 +126,7 @@ void write_text(const fs::path& path, std::string_view content) {
 
 std::optional<fs::path> above_program(const fs::path& relative) {
   std::error_code failed;
-  fs::path folder = fs::read_symlink("/proc/self/exe", failed).parent_path();
+  fs::path folder = running_file().parent_path();
   for (; folder.has_relative_path(); folder = folder.parent_path()) {
     const fs::path found = fs::canonical(folder / relative, failed);
     if (!failed) return found;
@@ -118,11 +147,11 @@ fs::path measured_data() {
   return set != nullptr && *set != '\0' ? fs::path(set) : home() / "../shared/data";
 }
 
-std::vector<std::string> names_in(const fs::path& folder) {
+std::vector<std::string> names_in(const fs::path& folder, const char* ending) {
   std::vector<std::string> names;
   std::error_code failed;
   for (const auto& entry : fs::directory_iterator(home() / folder, failed)) {
-    if (entry.path().extension() == ".yaml") names.push_back(entry.path().stem().string());
+    if (entry.path().extension() == ending) names.push_back(entry.path().stem().string());
   }
   if (failed) throw SpecError((home() / folder).string(), 0, "cannot be read; is MOELINE_HOME right?");
   std::sort(names.begin(), names.end());

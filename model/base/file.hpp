@@ -9,6 +9,7 @@
 
 namespace moeline {
 
+/// The file's text, of "-" that of stdin, or what is given in its place (given_text.hpp).
 /// Throws SpecError for a file that is missing, a folder, empty, larger than 64 MiB, or not text: at the line of the
 /// first byte that text does not hold.
 [[nodiscard]] std::string read_text(const std::filesystem::path& path);
@@ -21,7 +22,8 @@ namespace moeline {
 /// written.
 void write_text(const std::filesystem::path& path, std::string_view content);
 
-/// What lies at this path in the folder of the running program or in one above it; links are followed.
+/// What lies at this path in the folder of the running program, or of the library that moeline is in, or in one above
+/// it; links are followed.
 [[nodiscard]] std::optional<std::filesystem::path> above_program(const std::filesystem::path& relative);
 
 /// Where moeline's own data lives (model/zoo, hwprofiles, schedules): $MOELINE_HOME, else share/moeline above the
@@ -32,8 +34,8 @@ void write_text(const std::filesystem::path& path, std::string_view content);
 /// home().
 [[nodiscard]] std::filesystem::path measured_data();
 
-/// Names of the YAML files of a folder below home(), without their ending, sorted.
-[[nodiscard]] std::vector<std::string> names_in(const std::filesystem::path& folder);
+/// Names of the files of a folder below home() that end so, without their ending, sorted.
+[[nodiscard]] std::vector<std::string> names_in(const std::filesystem::path& folder, const char* ending = ".yaml");
 
 /// A path written in a file lies beside that file; where nothing lies there, below the working directory.
 [[nodiscard]] std::filesystem::path beside(const std::filesystem::path& file, const std::filesystem::path& path);

@@ -274,7 +274,8 @@ bool Spec::is_assigned(const std::string& key) const {
 }
 
 SpecError Spec::error_at(const std::string& key, std::string_view message) const {
-  return is_assigned(key) ? SpecError("--set", 0, message) : SpecError(file_, line(key), message);
+  SpecError error = is_assigned(key) ? SpecError("--set", 0, message) : SpecError(file_, line(key), message);
+  return std::move(error).of(prefix_ + key);
 }
 
 SpecError Spec::error(const std::string& key, std::string_view message) const {

@@ -95,6 +95,7 @@ class TaskGraph {
   [[nodiscard]] std::span<const TaskClass> classes() const { return classes_; }
   [[nodiscard]] std::span<const Stream> streams() const { return streams_; }
   [[nodiscard]] std::span<const Phase> phases() const { return phases_; }
+  [[nodiscard]] std::span<const std::string> names() const { return names_; }
   [[nodiscard]] const std::string& name(NameId id) const { return names_[id]; }
   [[nodiscard]] const std::string& task_name(TaskId id) const { return names_[labels_[id].name]; }
 

@@ -1,6 +1,7 @@
 #include "trace/gzip_stream.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -8,19 +9,24 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/given_text.hpp"
 
 namespace moeline {
 namespace {
 
 constexpr unsigned kBufferBytes = 1U << 17U;
 
-gzFile open_to_read(const std::filesystem::path& path) {
+gzFile open_file(const std::filesystem::path& path) {
   std::error_code failed;
   const std::filesystem::file_status status = std::filesystem::status(path, failed);
   if (!std::filesystem::exists(status)) throw SpecError(path.string(), 0, "no such file");
   if (std::filesystem::is_directory(status)) throw SpecError(path.string(), 0, "is a folder, not a file");
+  return gzopen(path.c_str(), "rb");
+}
+
+gzFile open_to_read(const std::filesystem::path& path) {
   errno = 0;
-  gzFile file = gzopen(path.c_str(), "rb");
+  gzFile file = is_stdin(path) ? gzdopen(::dup(STDIN_FILENO), "rb") : open_file(path);
   if (file == nullptr) throw SpecError(path.string(), 0, fmt::format("cannot be read: {}", std::strerror(errno)));
   gzbuffer(file, kBufferBytes);
   return file;

@@ -12,7 +12,7 @@ struct gzFile_s;
 namespace moeline {
 
 /// RapidJSON's input stream concept (hence the capitals) over zlib's gzread, which passes plain files through.
-/// Throws SpecError for a file that is missing, a folder or unreadable, or whose gzip data is truncated or damaged.
+/// "-" is stdin. Throws SpecError for a file that is missing, a folder or unreadable, or whose gzip data is truncated or damaged.
 class GzipStream {
  public:
   using Ch = char;

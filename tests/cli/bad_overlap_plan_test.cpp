@@ -134,15 +134,16 @@ TEST_CASE("pieces are refused where nothing is cut, or not so") {
 }
 
 TEST_CASE("SMs of phases are refused where there are none, or too few") {
-  check_changes_of_named(kScenario, "overlap", "sms: {dispatch(F): 12, mlp(F): 120}\n" + kPlan,
-                         {
-                             {"dispatch(F)", "dispatch", 1, "unknown key 'sms.dispatch'; there is: attn(F), dispatch(F)"},
-                             {"12,", "0,", 1, "dispatch(F) must be from 1 to 4096, not 0"},
-                             {"12,", "many,", 1, "dispatch(F) must be a whole number"},
-                             {"{dispatch(F): 12, mlp(F): 120}", "12", 1, "sms must be a mapping"},
-                             {"12,", "132,", 0, "sms: 132 of dispatch(F) are more than the 131 there are"},
-                             {"120", "133", 0, "sms: 133 of mlp(F) are more than the 132 there are"},
-                         });
+  check_changes_of_named(
+      kScenario, "overlap", "sms: {dispatch(F): 12, mlp(F): 120}\n" + kPlan,
+      {
+          {"dispatch(F)", "dispatch", 1, "unknown key 'sms.dispatch'; there is: attn(F), dispatch(F)"},
+          {"12,", "0,", 1, "dispatch(F) must be from 1 to 4096, not 0"},
+          {"12,", "many,", 1, "dispatch(F) must be a whole number"},
+          {"{dispatch(F): 12, mlp(F): 120}", "12", 1, "sms must be a mapping"},
+          {"12,", "132,", 0, "sms: 132 of dispatch(F) are more than the 131 there are"},
+          {"120", "133", 0, "sms: 133 of mlp(F) are more than the 132 there are"},
+      });
   check_named_refused(kDecode, "overlap", "sms: {mlp: 100}\n" + plan("decode-two-batch"), 1,
                       "sms are of the normal all-to-all: the low-latency one is issued by all");
 }

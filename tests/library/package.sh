@@ -20,6 +20,8 @@ runs() {
 }
 [ "$(command -v moeline)" = "$scratch/root/usr/bin/moeline" ]
 moeline --version | grep -E '^moeline [0-9.]+( \([0-9a-f]+, [0-9-]+(, with changes)?\))?$'
+runs init decode qwen3-30b-a3b h200 -o begun.yaml
+runs simulate begun.yaml
 runs simulate "$decode" --trace trace.json --html page.html --svg picture.svg
 runs simulate "$questions/serve_requests_h200/scenario.yaml"
 runs explain "$decode"
@@ -35,4 +37,13 @@ runs model deepseek-v3
 runs balance --power-law 1 --experts 256 --gpus 32 --nodes 4 --groups 8 --replicas 288
 runs sweep "$questions/single_or_two_batch/study.yaml" -o table.sqlite --no-progress
 runs plan "$questions/serve_deepseek_v3_h800/plan.yaml" --no-sensitivity
+[ "$(ls "$scratch"/root/usr/share/man/man1/moeline*.1* | wc -l)" -ge 15 ]
+[ -e "$scratch/root/usr/share/bash-completion/completions/moeline" ]
+python=$scratch/root/usr/lib/python3/dist-packages
+if [ -d "$python/moeline" ]; then
+  PYTHONPATH=$python /usr/bin/python3 -c "
+import moeline
+assert moeline.simulate('$decode')['metrics']['tpot_ms'] > 0
+assert moeline.__file__.startswith('$python')"
+fi
 echo "every command of the package runs without the source tree"

@@ -48,10 +48,11 @@ inline std::string joined(const Arguments& arguments) {
   return line;
 }
 
-inline Outcome run_moeline(const Arguments& arguments) {
+/// `input`: the file that is stdin.
+inline Outcome run_moeline(const Arguments& arguments, const std::string& input = "/dev/null") {
   Arguments call = {MOELINE_BINARY};
   call.insert(call.end(), arguments.begin(), arguments.end());
-  return run_process(call);
+  return run_process(call, input);
 }
 
 /// The whole promise about bad input, for one call.

@@ -56,7 +56,7 @@ struct Outcome {
 };
 
 /// Runs argv[0] with the rest as its arguments. Its output goes through files: no pipe fills up.
-inline Outcome run_process(const std::vector<std::string>& argv) {
+inline Outcome run_process(const std::vector<std::string>& argv, const std::string& input = "/dev/null") {
   const TemporaryFolder folder;
   const std::string out = folder / "out";
   const std::string err = folder / "err";
@@ -66,7 +66,7 @@ inline Outcome run_process(const std::vector<std::string>& argv) {
 
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, input.c_str(), O_RDONLY, 0);
   posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, out.c_str(), O_WRONLY | O_CREAT, 0600);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, err.c_str(), O_WRONLY | O_CREAT, 0600);
   pid_t pid = 0;

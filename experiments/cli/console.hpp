@@ -1,0 +1,31 @@
+// Where a command's results and messages go: the terminal, or the memory of a program that calls moeline as a library.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <string_view>
+
+namespace moeline {
+
+/// Exit codes of the program (CLI11's own usage errors become kUsage).
+enum ExitCode { kDone = 0, kInfeasible = 1, kUsage = 2, kBadInput = 3, kDefect = 70 };  // a defect is ours
+
+struct Console {
+  std::FILE* results = stdout;
+  std::FILE* messages = stderr;
+  bool quiet = false;  ///< errors alone are told: no notes, no warnings, no progress
+  int exit_code = kDone;
+
+  void print(std::string_view result) const { (void)std::fwrite(result.data(), 1, result.size(), results); }
+  /// Why the exit code is not 0.
+  void fail(std::string_view message) const { fmt::print(messages, "moeline: {}\n", message); }
+  /// What is good to know besides the result.
+  void note(std::string_view message) const {
+    if (!quiet) fail(message);
+  }
+  void warn(std::string_view message) const { note(fmt::format("warning: {}", message)); }
+};
+
+}  // namespace moeline

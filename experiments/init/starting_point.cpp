@@ -1,0 +1,143 @@
+#include "experiments/init/starting_point.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <sstream>
+
+#include "architecture/architecture.hpp"
+#include "base/file.hpp"
+#include "base/given_text.hpp"
+#include "experiments/run/best_run.hpp"
+#include "experiments/run/run_metrics.hpp"
+#include "hardware/profile.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr int kMostGpus = 2048;
+constexpr int kMicroBatches = 16;  // of a rank in a step of training
+
+using Words = std::map<std::string, std::string>;
+
+struct Layout {
+  int gpus = 1;
+  std::string parallelism;
+};
+
+std::string template_of(const std::string& purpose) {
+  return read_text(home() / "experiments/init" / (purpose + ".yaml.in"));
+}
+
+std::string filled(std::string text, const Words& words) {
+  for (const auto& [word, value] : words) {
+    const std::string place = "@" + word + "@";
+    for (std::size_t at = text.find(place); at != std::string::npos; at = text.find(place, at + value.size())) {
+      text.replace(at, place.size(), value);
+    }
+  }
+  return text;
+}
+
+// Comments behind values stand below each other.
+std::string aligned(const std::string& text) {
+  constexpr std::size_t kColumn = 40;
+  std::string result;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const std::size_t comment = line.find("  #");
+    const bool behind = comment != std::string::npos && line.find_first_not_of(' ') < comment;
+    if (behind && comment < kColumn) line.insert(comment, kColumn - comment, ' ');
+    result += line + "\n";
+  }
+  return result;
+}
+
+bool runs(const std::string& text) {
+  const GivenText scenario("<scenario>", text);
+  try {
+    return fits_memory(best_run("<scenario>"));
+  } catch (const SpecError&) {  // a layout that the model cannot have
+    return false;
+  }
+}
+
+// By GPUs: a mixture's experts are spread over them, or each request is; a dense model's requests are.
+std::vector<Layout> inference_layouts(const Architecture& model) {
+  std::vector<Layout> layouts;
+  for (int gpus = 1; gpus <= kMostGpus; gpus *= 2) {
+    if (model.n_routed_experts > 0) layouts.push_back({gpus, fmt::format("{{ep: {}}}", gpus)});
+    const char* rest = model.n_routed_experts > 0 ? ", ep: {0}}}" : "}}";
+    layouts.push_back({gpus, fmt::format(fmt::runtime("{{tp: {0}" + std::string(rest)), gpus)});
+  }
+  return layouts;
+}
+
+// By GPUs, of equals those with the shorter pipeline first. Experts are spread inside a node where they can be.
+std::vector<Layout> training_layouts(const Architecture& model, int gpus_per_node) {
+  std::vector<Layout> layouts;
+  for (int gpus = 1; gpus <= kMostGpus; gpus *= 2) {
+    for (int pp = 1; pp <= std::min(gpus, 16); pp *= 2) {
+      const int ranks = gpus / pp;
+      if (model.n_routed_experts > 0) {
+        layouts.push_back({gpus, fmt::format("{{pp: {}, ep: {}, dp: {}}}", pp, std::min(ranks, 64), ranks)});
+      } else {
+        const int tp = std::min(ranks, gpus_per_node);
+        layouts.push_back({gpus, fmt::format("{{tp: {}, pp: {}, dp: {}}}", tp, pp, ranks / tp)});
+      }
+    }
+  }
+  return layouts;
+}
+
+Words with_layout(Words words, const Layout& layout) {
+  words["parallelism"] = layout.parallelism;
+  words["gpus"] = std::to_string(layout.gpus);
+  words["global_batch_size"] = std::to_string(kMicroBatches * layout.gpus);
+  words["why"] = fmt::format("on {} GPU{}, the fewest that hold the model", layout.gpus, layout.gpus == 1 ? "" : "s");
+  return words;
+}
+
+// The first whose scenario of this purpose runs, and fits.
+Words fitting(const std::string& purpose, const std::vector<Layout>& layouts, const Words& words) {
+  for (const Layout& layout : layouts) {
+    Words tried = with_layout(words, layout);
+    if (runs(filled(template_of(purpose), tried))) return tried;
+  }
+  throw SpecError(fmt::format("{} fits no layout of up to {} {}", words.at("model"), kMostGpus, words.at("hardware")));
+}
+
+// Of a plan: units of as many GPUs as hold the model, and larger ones.
+Words with_units(Words words) {
+  const int least = std::stoi(words.at("gpus"));
+  words["units"] = fmt::format("[{}, {}, {}]", least, 2 * least, 4 * least);
+  return words;
+}
+
+bool is_of_training(const std::string& purpose) { return purpose == "train" || purpose == "training-plan"; }
+
+}  // namespace
+
+const std::vector<std::string>& purposes() {
+  static const std::vector<std::string> names = {"decode", "prefill",       "serve", "train",
+                                                 "plan",   "training-plan", "study"};
+  return names;
+}
+
+std::string starting_point(const std::string& purpose, const std::string& model, const std::string& hardware,
+                           const std::string& scenario) {
+  const Architecture architecture = load_architecture(model);
+  const HardwareProfile profile = load_profile(hardware);
+  const Words words = {{"model", model}, {"hardware", hardware}, {"scenario", scenario}};
+  if (purpose == "study") return aligned(filled(template_of(purpose), words));
+  const Words chosen =
+      is_of_training(purpose)
+          ? fitting("train", training_layouts(architecture, static_cast<int>(profile.facts.gpus_per_node)), words)
+          : fitting(purpose == "prefill" ? "prefill" : "decode", inference_layouts(architecture), words);
+  return aligned(filled(template_of(purpose), with_units(chosen)));
+}
+
+}  // namespace moeline

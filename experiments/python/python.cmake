@@ -1,0 +1,23 @@
+# The Python module, in BUILD/python: built where Python's headers and pybind11 are. Debian's Python, unless told otherwise.
+set(Python_ROOT_DIR /usr CACHE PATH "whose Python the module is for")
+set(PYBIND11_FINDPYTHON ON)
+find_package(Python 3.9 COMPONENTS Interpreter Development.Module)
+find_package(pybind11 2.10 CONFIG)
+if(NOT (Python_Development.Module_FOUND AND pybind11_FOUND))
+  message(STATUS "No Python module: the headers of Python or pybind11 are missing")
+  return()
+endif()
+
+set(package ${CMAKE_BINARY_DIR}/python/moeline)
+file(MAKE_DIRECTORY ${package})
+file(GLOB python_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/moeline/*.py ${CMAKE_CURRENT_LIST_DIR}/moeline/py.typed)
+list(APPEND python_files ${described}/python/commands.py)
+foreach(file ${python_files})
+  cmake_path(GET file FILENAME name)
+  file(CREATE_LINK ${file} ${package}/${name} SYMBOLIC)
+endforeach()
+
+pybind11_add_module(moeline_python MODULE NO_EXTRAS ${CMAKE_CURRENT_LIST_DIR}/native.cpp)
+set_target_properties(moeline_python PROPERTIES OUTPUT_NAME _native LIBRARY_OUTPUT_DIRECTORY ${package})
+target_link_libraries(moeline_python PRIVATE moeline_cli moeline_commit moeline_warnings)
+add_dependencies(moeline_python moeline_described)

@@ -1,0 +1,67 @@
+// moeline init: what it writes runs as it stands.
+#include "tests/support/cli.hpp"
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+std::string begun(const std::string& purpose, const std::string& model, const std::string& hardware) {
+  const Outcome outcome = run_moeline({"init", purpose, model, hardware});
+  CAPTURE(outcome.err);
+  REQUIRE(outcome.exit_code == 0);
+  return outcome.out;
+}
+
+bool says(const std::string& text, const std::string& words) { return text.find(words) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("what init writes of a step is simulated without a change, and fits the GPUs' memory") {
+  const std::pair<const char*, const char*> cases[] = {
+      {"deepseek-v3", "h800"}, {"qwen3-30b-a3b", "h200"}, {"llama-3.1-405b", "b200"}, {"gpt-oss-120b", "gb200-nvl72"}};
+  for (const auto& [model, hardware] : cases) {
+    for (const char* purpose : {"decode", "prefill"}) {
+      const Outcome run = simulate_text(begun(purpose, model, hardware), {"--format", "json"});
+      CAPTURE(model);
+      CAPTURE(hardware);
+      CAPTURE(purpose);
+      CAPTURE(run.err);
+      CHECK(run.exit_code == 0);
+      CHECK(says(run.out, "\"fits_memory\": true"));
+    }
+  }
+}
+
+TEST_CASE("the layout that init chooses is the least that holds the model: with half the GPUs it does not fit") {
+  const std::string decode = begun("decode", "deepseek-v3", "h200");
+  REQUIRE(says(decode, "{ep: 8}"));
+  const Outcome half = simulate_text(replaced(decode, "{ep: 8}", "{ep: 4}"), {"--format", "json"});
+  CHECK((half.exit_code == 3 || says(half.out, "\"fits_memory\": false")));
+}
+
+TEST_CASE("what init writes of services, training, plans and studies runs") {
+  const TemporaryFolder folder;
+  CHECK(simulate_text(begun("serve", "qwen3-30b-a3b", "h200"), {"--set", "workload.requests=20"}).exit_code == 0);
+  CHECK(simulate_text(begun("train", "qwen3-30b-a3b", "h100")).exit_code == 0);
+  const std::string plan = folder.write("plan.yaml", begun("plan", "qwen3-30b-a3b", "h200"));
+  CHECK(run_moeline({"plan", plan, "--no-sensitivity"}).exit_code == 0);
+  folder.write("scenario.yaml", begun("decode", "qwen3-30b-a3b", "h200"));
+  const std::string study =
+      folder.write("study.yaml", replaced(begun("study", "qwen3-30b-a3b", "h200"), "[2048, 8192, 32768]", "[2048]"));
+  CHECK(run_moeline({"sweep", study, "-o", folder / "table.sqlite"}).exit_code == 0);
+}
+
+TEST_CASE("init writes over no file, and refuses what there is not") {
+  const TemporaryFolder folder;
+  const std::string file = folder / "mine.yaml";
+  CHECK(run_moeline({"init", "decode", "qwen3-30b-a3b", "h200", "-o", file}).exit_code == 0);
+  const std::string written = content_of(file);
+  check_wrong_usage({"init", "prefill", "qwen3-30b-a3b", "h200", "-o", file}, "is there already");
+  CHECK(content_of(file) == written);
+  CHECK(run_moeline({"init", "prefill", "qwen3-30b-a3b", "h200", "-o", file, "--force"}).exit_code == 0);
+  CHECK(content_of(file) != written);
+  check_wrong_usage({"init", "decod", "qwen3-30b-a3b", "h200"}, "did you mean 'decode'?");
+  check_refused({"init", "decode", "qwen3-30b-a3", "h200"}, "", "did you mean 'qwen3-30b-a3b'?");
+  check_refused({"init", "decode", "qwen3-30b-a3b", "h2000"}, "", "h200");
+}
