@@ -47,6 +47,7 @@ install(DIRECTORY calib/data calib/tables DESTINATION ${data_dir}/calib)
 install(DIRECTORY experiments/init DESTINATION ${data_dir}/experiments FILES_MATCHING PATTERN "*.yaml.in")
 install(DIRECTORY experiments/page experiments/timeline_page DESTINATION ${data_dir}/experiments
         FILES_MATCHING PATTERN "*.html" PATTERN "*.css" PATTERN "*.js")
+install(DIRECTORY experiments/schema DESTINATION ${data_dir}/experiments FILES_MATCHING PATTERN "*.json")
 install(FILES ${MOELINE_ECHARTS} DESTINATION ${data_dir}/experiments/page OPTIONAL)
 # One folder per question, each with a README and scenarios, studies or plans.
 file(GLOB questions CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} experiments/*/*.yaml)
