@@ -14,10 +14,9 @@ namespace moeline {
 inline constexpr std::uint32_t kNoDomain = ~std::uint32_t{0};
 
 /// That of a task, whose resources are all in one; kNoDomain: it uses none. `domains`: as coupled_domains has them.
-[[nodiscard]] inline std::uint32_t domain_of(TaskId id, const TaskGraph& graph,
+[[nodiscard]] inline std::uint32_t domain_of(ResourceId pool, std::span<const Usage> usages,
                                              std::span<const std::uint32_t> domains) {
-  if (const ResourceId pool = graph.task(id).pool; pool != kNoPool) return domains[pool];
-  const auto usages = graph.usages(id);
+  if (pool != kNoPool) return domains[pool];
   return usages.empty() ? kNoDomain : domains[usages.front().link];
 }
 

@@ -1,7 +1,6 @@
 #include "engine/share.hpp"
 
 #include <algorithm>
-#include <functional>
 
 namespace moeline {
 
@@ -45,30 +44,34 @@ bool FairShare::all_fit(std::span<const double> left) const {
   return std::all_of(touched_.begin(), touched_.end(), [&](ResourceId r) { return demand_[r] <= left[r]; });
 }
 
-void FairShare::freeze(std::vector<Claim*>::iterator first, double level, ResourceId limit) {
-  for (auto it = first; it != open_.end(); ++it) {
-    Claim& claim = **it;
-    claim.speed = std::min(claim.most, level);
-    claim.limit = limit;
-    if (claim.elastic_sms > 0) left_[claim.pool] -= claim.speed * claim.elastic_sms;
-    for (const Usage& usage : claim.links) left_[usage.link] -= claim.speed * usage.rate;
+template <class Is>
+void FairShare::freeze(Is is_frozen, double level, ResourceId limit) {
+  auto still_open = open_.begin();
+  for (Claim* claim : open_) {
+    if (!is_frozen(*claim)) {
+      *still_open++ = claim;
+      continue;
+    }
+    claim->speed = std::min(claim->most, level);
+    claim->limit = limit;
+    if (claim->elastic_sms > 0) left_[claim->pool] -= claim->speed * claim->elastic_sms;
+    for (const Usage& usage : claim->links) left_[usage.link] -= claim->speed * usage.rate;
   }
-  open_.erase(first, open_.end());
+  open_.erase(still_open, open_.end());
   sum_demands(open_);
 }
 
-void FairShare::operator()(std::span<Claim> claims, std::span<const double> available) {
-  open_.clear();
+void FairShare::operator()(std::span<Claim* const> claims, std::span<const double> available) {
   bool limited = false;
-  for (Claim& claim : claims) {
-    claim.speed = claim.most;
-    claim.limit = kNoPool;
-    limited = limited || claim.most < 1;
-    open_.push_back(&claim);
+  for (Claim* claim : claims) {
+    claim->speed = claim->most;
+    claim->limit = kNoPool;
+    limited = limited || claim->most < 1;
   }
-  sum_demands(open_);
+  sum_demands(claims);
   if (all_fit(available)) return;  // the common case: nothing binds
 
+  open_.assign(claims.begin(), claims.end());
   for (const ResourceId resource : touched_) left_[resource] = available[resource];
   double reached = 0;  // speeds only rise from round to round; rounding must not say otherwise
   while (!open_.empty() && !all_fit(left_)) {
@@ -81,19 +84,19 @@ void FairShare::operator()(std::span<Claim> claims, std::span<const double> avai
         bottleneck = resource;
       }
     }
-    const auto below = [&](const Claim* claim) { return claim->most < 1 && claim->most <= level; };
-    if (limited && std::any_of(open_.begin(), open_.end(), below)) {
-      freeze(std::stable_partition(open_.begin(), open_.end(), std::not_fn(below)), 1, kNoPool);
+    const auto below = [&](const Claim& claim) { return claim.most < 1 && claim.most <= level; };
+    if (limited && std::any_of(open_.begin(), open_.end(), [&](const Claim* claim) { return below(*claim); })) {
+      freeze(below, 1, kNoPool);
       continue;
     }
     if (level == 1) return;  // demands exceed what is left by a rounding error alone
     level = reached = std::max(level, reached);
-    const auto unbound = [&](const Claim* claim) {
-      const bool shares_sms = claim->elastic_sms > 0 && claim->pool == bottleneck;
+    const auto bound = [&](const Claim& claim) {
+      const bool shares_sms = claim.elastic_sms > 0 && claim.pool == bottleneck;
       const auto uses = [&](const Usage& usage) { return usage.link == bottleneck && usage.rate > 0; };
-      return !shares_sms && std::none_of(claim->links.begin(), claim->links.end(), uses);
+      return shares_sms || std::any_of(claim.links.begin(), claim.links.end(), uses);
     };
-    freeze(std::stable_partition(open_.begin(), open_.end(), unbound), level, bottleneck);
+    freeze(bound, level, bottleneck);
   }
 }
 

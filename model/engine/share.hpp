@@ -57,12 +57,13 @@ struct Claim {
 class FairShare {
  public:
   explicit FairShare(std::size_t resources) : demand_(resources, 0), left_(resources, 0) {}
-  void operator()(std::span<Claim> claims, std::span<const double> available);
+  void operator()(std::span<Claim* const> claims, std::span<const double> available);
 
  private:
   void add_demand(ResourceId resource, double amount);
   void sum_demands(std::span<Claim* const> claims);
-  void freeze(std::vector<Claim*>::iterator first, double level, ResourceId limit);
+  template <class Is>
+  void freeze(Is is_frozen, double level, ResourceId limit);
   [[nodiscard]] bool all_fit(std::span<const double> left) const;
 
   std::vector<double> demand_;       // of the claims still open, by resource

@@ -13,20 +13,35 @@
 namespace moeline {
 namespace {
 
+constexpr std::uint32_t kNotLive = ~std::uint32_t{0};
+
 struct Event {
   Time at{};
   TaskId task = 0;
+  std::uint32_t live = kNotLive;              // of a task that has begun: where it is, and this is its end
   bool operator<(const Event& other) const {  // the heap pops the greatest: earliest, then smallest id
     return at != other.at ? at > other.at : task > other.task;
   }
 };
 
-struct Progress {
+// What a task that is not live needs.
+struct Waits {
+  std::array<std::uint32_t, 2> pending{};  // events that its start and its end still wait for
+  std::uint32_t live = kNotLive;
+};
+
+// A task between its delay and its end. Few at a time: they stay in the cache, however many tasks there are.
+struct Live {
+  Claim claim{};
+  std::uint32_t domain = kNoDomain;
+  Hold hold = Hold::nothing;
+  bool disturbs = false;
+  double disturbed_speed = 1;
   double left_ps = 0;  // work still to do, as time at full speed; negative once it is done
   double speed = 0;
-  Time banked_at{-1};                      // left_ps is as of this instant; negative before it starts
-  Time next = Time::max();                 // its event that counts: the others on the queue are stale
-  std::array<std::uint32_t, 2> pending{};  // events that its start and its end still wait for
+  Time banked_at{-1};             // left_ps is as of this instant; negative before it starts
+  Time next = Time::max();        // its event that counts: the others on the queue are stale
+  ResourceId recorded = kNoPool;  // the limit of the change recorded last
 
   [[nodiscard]] bool started() const { return banked_at >= Time::zero(); }
   [[nodiscard]] bool done() const { return left_ps < 0; }  // the end may still have to wait
@@ -34,19 +49,19 @@ struct Progress {
 
 struct Domain {
   // Few at a time, so kept in place: with many ranks it is cache misses that cost.
-  boost::container::small_vector<TaskId, 6> running;  // residents with all their SMs, elastic tasks, transfers on links
+  boost::container::small_vector<std::uint32_t, 6> running;  // of residents those with all their SMs
   boost::container::small_vector<ResourceId, 2> pools;
   bool dirty = false;
 };
 
-constexpr double kDone = -1;  // of Progress::left_ps
+constexpr double kDone = -1;  // of Live::left_ps
 
 class Simulation {
  public:
   Simulation(const TaskGraph& graph, const SimulateOptions& options)
       : graph_(graph),
         record_(options.record_changes),
-        progress_(graph.size()),
+        waits_(graph.size()),
         domain_of_(coupled_domains(graph)),
         pools_(graph.resources().size()),
         available_(graph.resources().size()),
@@ -61,7 +76,6 @@ class Simulation {
       }
     }
     timeline_.spans.resize(graph.size());
-    if (record_) limits_.resize(graph.size(), kNoPool);
     for (EventId event = 0; event < 2 * graph.size(); ++event) {
       for (const EventId successor : graph.successors(event)) ++pending(successor);
     }
@@ -85,39 +99,52 @@ class Simulation {
     while (!events_.empty() && (!any || events_.top().at == now_)) {
       const Event event = events_.top();
       events_.pop();
-      Progress& progress = progress_[event.task];
-      if (event.at != progress.next) continue;
-      progress.next = Time::max();
-      if (progress.started() && comes_later(event)) continue;
+      if (event.live != kNotLive && !is_end(event)) continue;
       now_ = event.at;
       any = true;
-      if (progress.started()) {
-        progress.left_ps = 0;  // a completion event defines completion
-        work_done(event.task);
-      } else {
+      if (event.live == kNotLive) {
         ready_.push_back(event.task);
+      } else {
+        live_[event.live].left_ps = 0;  // a completion event defines completion
+        work_done(event.live);
       }
     }
     return any;
+  }
+
+  // The event is not stale, and its task not slower than it was; of one that is, a later event is pushed.
+  bool is_end(const Event& event) {
+    Live& live = live_[event.live];
+    if (live.claim.task != event.task || event.at != live.next) return false;
+    live.next = Time::max();
+    const Time end = completion(live);
+    if (end > event.at) push(event.live, end);
+    return end <= event.at;
   }
 
   // Carries out all that happens at this instant: ends and releases first, then SMs and shares, until all is quiet.
   void settle() {
     while (!ended_.empty() || !ready_.empty() || !dirty_.empty()) {
       while (!ended_.empty() || !ready_.empty()) {
-        std::swap(ended_, batch_);
-        for (const TaskId task : batch_) finish(task);
-        batch_.clear();
-        std::swap(ready_, batch_);
-        std::sort(batch_.begin(), batch_.end());
-        for (const TaskId task : batch_) begin(task);
-        batch_.clear();
+        for_each_now(ended_, [this](std::uint32_t live) { finish(live); });
+        sort(ready_);
+        for_each_now(ready_, [this](TaskId task) { begin(task); });
       }
-      std::swap(dirty_, sharing_);  // what starts while sharing may touch a domain again
-      std::sort(sharing_.begin(), sharing_.end());
-      for (const std::uint32_t domain : sharing_) reshare(domains_[domain]);
-      sharing_.clear();
+      sort(dirty_);
+      for_each_now(dirty_, [this](std::uint32_t domain) { reshare(domains_[domain]); });
     }
+  }
+
+  static void sort(std::vector<std::uint32_t>& list) {
+    if (list.size() > 1) std::sort(list.begin(), list.end());  // most often there is one
+  }
+
+  // Takes what is in the list; what comes into it meanwhile stays for the next time.
+  template <class Use>
+  static void for_each_now(std::vector<std::uint32_t>& list, Use use) {
+    const std::size_t count = list.size();
+    for (std::size_t i = 0; i < count; ++i) use(list[i]);
+    list.erase(list.begin(), list.begin() + static_cast<std::ptrdiff_t>(count));
   }
 
   void arrive(EventId event) {
@@ -125,7 +152,7 @@ class Simulation {
     if (is_start(event)) {
       release(task_of(event));
     } else {
-      ended_.push_back(task_of(event));
+      ended_.push_back(waits_[task_of(event)].live);
     }
   }
 
@@ -134,59 +161,78 @@ class Simulation {
     if (delay == Time::zero()) {
       ready_.push_back(task);
     } else {
-      push(task, later(task, now_, static_cast<double>(delay.count())));
+      events_.push({later(task, now_, static_cast<double>(delay.count())), task});
     }
   }
 
   void begin(TaskId id) {
     const Task& task = graph_.task(id);
     timeline_.spans[id].ready = now_;
-    progress_[id].left_ps = static_cast<double>(task.solo.count());
-    const std::uint32_t domain = domain_of(id);
+    const std::uint32_t number = make_live(id, task);
+    const std::uint32_t domain = live_[number].domain;
     if (task.hold == Hold::resident) {
       pools_[task.pool].enqueue({id, now_, task.sms, 0});
       touch(domain);
     } else if (domain != kNoDomain) {
-      run_in(domain, id);
+      domains_[domain].running.push_back(number);
+      touch(domain);
     } else {
-      set_speed(id, 1);
+      set_speed(number, 1);
     }
   }
 
-  void finish(TaskId id) {
-    const Task& task = graph_.task(id);
+  std::uint32_t make_live(TaskId id, const Task& task) {
+    if (free_.empty()) {
+      free_.push_back(static_cast<std::uint32_t>(live_.size()));
+      live_.emplace_back();
+    }
+    const std::uint32_t number = waits_[id].live = free_.back();
+    free_.pop_back();
+    const double elastic_sms = task.hold == Hold::elastic ? task.sms : 0;
+    const std::span<const Usage> links = graph_.usages(id);
+    live_[number] = {.claim = {.task = id, .elastic_sms = elastic_sms, .pool = task.pool, .links = links},
+                     .domain = moeline::domain_of(task.pool, links, domain_of_),
+                     .hold = task.hold,
+                     .disturbs = task.disturbs,
+                     .disturbed_speed = task.disturbed_speed,
+                     .left_ps = static_cast<double>(task.solo.count())};
+    return number;
+  }
+
+  void finish(std::uint32_t number) {
+    const TaskId id = live_[number].claim.task;
+    const std::uint32_t domain = live_[number].domain;
     timeline_.spans[id].end = now_;
     ++ended_count_;
-    if (task.hold == Hold::resident) pools_[task.pool].release(task.sms);
-    if (const std::uint32_t domain = domain_of(id); domain != kNoDomain) {
+    if (live_[number].hold == Hold::resident) pools_[live_[number].claim.pool].release(graph_.task(id).sms);
+    if (domain != kNoDomain) {
       auto& running = domains_[domain].running;
-      running.erase(std::find(running.begin(), running.end(), id));
+      running.erase(std::find(running.begin(), running.end(), number));
       touch(domain);
     }
     if (record_) timeline_.changes.push_back({now_, id, kNoPool, 0, 0});
+    free_.push_back(number);
     for (const EventId successor : graph_.successors(end_of(id))) arrive(successor);
   }
 
-  void start(TaskId id) {
+  void start(std::uint32_t number) {
+    const TaskId id = live_[number].claim.task;
     timeline_.spans[id].start = now_;
     for (const EventId successor : graph_.successors(start_of(id))) {
       if (successor != end_of(id)) arrive(successor);  // its own end waits for its work, not for its start
     }
-    if (progress_[id].left_ps == 0) work_done(id);
+    if (live_[number].left_ps == 0) work_done(number);
   }
 
-  void work_done(TaskId id) {
-    Progress& progress = progress_[id];
-    progress.left_ps = kDone;
-    progress.next = Time::max();
-    record(id, limit_of(id) == graph_.task(id).pool ? limit_of(id) : kNoPool);  // it keeps its share of SMs alone
-    if (const std::uint32_t domain = domain_of(id); domain != kNoDomain) touch(domain);
-    arrive(end_of(id));
-  }
-
-  void run_in(std::uint32_t domain, TaskId id) {
-    domains_[domain].running.push_back(id);
-    touch(domain);
+  // From here on it uses no link.
+  void work_done(std::uint32_t number) {
+    Live& live = live_[number];
+    live.left_ps = kDone;
+    live.next = Time::max();
+    live.claim.links = {};
+    record(live, live.recorded == live.claim.pool ? live.recorded : kNoPool);  // it keeps its share of SMs alone
+    if (live.domain != kNoDomain) touch(live.domain);
+    arrive(end_of(live.claim.task));
   }
 
   void touch(std::uint32_t domain) {
@@ -201,7 +247,7 @@ class Simulation {
     for (const ResourceId pool : domain.pools) {
       while (const auto admitted = pools_[pool].admit_next()) {
         if (admitted->complete()) {
-          domain.running.push_back(admitted->task);
+          domain.running.push_back(waits_[admitted->task].live);
         } else if (record_) {
           timeline_.changes.push_back({now_, admitted->task, pool, 0, static_cast<double>(admitted->held)});
         }
@@ -209,133 +255,132 @@ class Simulation {
       available_[pool] = pools_[pool].free();
     }
     claims_.clear();
-    for (const TaskId id : domain.running) {
-      const Task& task = graph_.task(id);
-      Claim claim{.task = id, .pool = task.pool};
-      if (task.hold == Hold::elastic) claim.elastic_sms = task.sms;
-      if (!progress_[id].done()) claim.links = graph_.usages(id);
-      if (task.disturbed_speed < 1 && is_disturbed(domain, id)) claim.most = task.disturbed_speed;
-      claims_.push_back(claim);
+    for (const std::uint32_t number : domain.running) {
+      Live& live = live_[number];
+      if (live.disturbed_speed < 1) live.claim.most = is_disturbed(domain, live) ? live.disturbed_speed : 1;
+      claims_.push_back(&live.claim);
     }
-    share_(claims_, available_);
+    share();
     // What starts comes first: it is why the others change.
-    for (const Claim& claim : claims_) {
-      if (!progress_[claim.task].started()) set_speed(claim.task, claim.speed, claim.limit);
+    for (const std::uint32_t number : domain.running) {
+      if (!live_[number].started()) set_speed(number, live_[number].claim.speed);
     }
-    for (const Claim& claim : claims_) set_speed(claim.task, claim.speed, claim.limit);
+    for (const std::uint32_t number : domain.running) set_speed(number, live_[number].claim.speed);
   }
 
+  // The common case is a task alone: the graph lets none ask for more than a link carries.
+  void share() {
+    const bool is_alone = claims_.size() == 1;
+    if (!is_alone || claims_[0]->elastic_sms > available_of(claims_[0]->pool)) return share_(claims_, available_);
+    claims_[0]->speed = claims_[0]->most;
+    claims_[0]->limit = kNoPool;
+  }
+
+  [[nodiscard]] double available_of(ResourceId pool) const { return pool == kNoPool ? 0 : available_[pool]; }
+
   // Whether another task that disturbs runs in its pool: a resident one, or an elastic one that gets SMs.
-  [[nodiscard]] bool is_disturbed(const Domain& domain, TaskId id) const {
-    const ResourceId pool = graph_.task(id).pool;
-    return std::any_of(domain.running.begin(), domain.running.end(), [&](TaskId other) {
-      const Task& beside = graph_.task(other);
-      const bool runs = !progress_[other].done() && (beside.hold == Hold::resident || available_[pool] > 0);
-      return beside.disturbs && beside.pool == pool && other != id && runs;
+  [[nodiscard]] bool is_disturbed(const Domain& domain, const Live& live) const {
+    const ResourceId pool = live.claim.pool;
+    return std::any_of(domain.running.begin(), domain.running.end(), [&](std::uint32_t other) {
+      const Live& beside = live_[other];
+      const bool runs = !beside.done() && (beside.hold == Hold::resident || available_[pool] > 0);
+      return beside.disturbs && beside.claim.pool == pool && &beside != &live && runs;
     });
   }
 
   // Banks the work done at the old speed, and sees to it that an event comes no later than the completion that the new
   // one leads to. Of a task that is slowed down the old one comes too early, and is put off then: a transfer is slowed
   // down and let go by every kernel beside it.
-  void set_speed(TaskId id, double speed, ResourceId limit = kNoPool) {
-    Progress& progress = progress_[id];
-    if (speed == progress.speed) return record_limit(id, limit);
-    if (progress.speed > 0 && !progress.done()) {
-      const auto elapsed = static_cast<double>((now_ - progress.banked_at).count());
-      progress.left_ps = std::max(0.0, progress.left_ps - elapsed * progress.speed);
+  void set_speed(std::uint32_t number, double speed) {
+    Live& live = live_[number];
+    if (speed == live.speed) return record_limit(live);
+    if (live.speed > 0 && !live.done()) {
+      const auto elapsed = static_cast<double>((now_ - live.banked_at).count());
+      live.left_ps = std::max(0.0, live.left_ps - elapsed * live.speed);
     }
-    const bool starts = !progress.started();
-    progress.banked_at = now_;
-    progress.speed = speed;
-    record(id, limit);
-    if (starts) start(id);
-    if (progress.done()) return;
-    const Time end = speed > 0 ? completion(id) : Time::max();
-    if (speed == 0) progress.next = Time::max();
-    if (end < progress.next) push(id, end);
-  }
-
-  bool comes_later(const Event& event) {
-    const Time end = completion(event.task);
-    if (end > event.at) push(event.task, end);
-    return end > event.at;
+    const bool starts = !live.started();
+    live.banked_at = now_;
+    live.speed = speed;
+    record(live, live.claim.limit);
+    if (starts) start(number);
+    if (live.done()) return;
+    const Time end = speed > 0 ? completion(live) : Time::max();
+    if (speed == 0) live.next = Time::max();
+    if (end < live.next) push(number, end);
   }
 
   // REQUIRES: a speed above 0.
-  [[nodiscard]] Time completion(TaskId id) const {
-    const Progress& progress = progress_[id];
-    return later(id, progress.banked_at, std::ceil(progress.left_ps / progress.speed));
+  [[nodiscard]] Time completion(const Live& live) const {
+    return later(live.claim.task, live.banked_at, std::ceil(live.left_ps / live.speed));
   }
 
-  void record(TaskId id, ResourceId limit) {
+  void record(Live& live, ResourceId limit) {
     if (!record_) return;
-    const Task& task = graph_.task(id);
-    const double speed = progress_[id].speed;
-    const double sms = task.hold == Hold::elastic ? task.sms * speed : task.sms;
-    timeline_.changes.push_back({now_, id, limit, progress_[id].done() ? 0 : speed, sms});
-    limits_[id] = limit;
+    const int wanted = graph_.task(live.claim.task).sms;
+    const double sms = live.hold == Hold::elastic ? wanted * live.speed : wanted;
+    timeline_.changes.push_back({now_, live.claim.task, limit, live.done() ? 0 : live.speed, sms});
+    live.recorded = limit;
   }
-
-  [[nodiscard]] ResourceId limit_of(TaskId id) const { return record_ ? limits_[id] : kNoPool; }
 
   // Something else may limit it to the same speed.
-  void record_limit(TaskId id, ResourceId limit) {
-    if (record_ && progress_[id].started() && limit != limits_[id]) record(id, limit);
+  void record_limit(Live& live) {
+    if (record_ && live.started() && live.claim.limit != live.recorded) record(live, live.claim.limit);
   }
 
-  void push(TaskId id, Time at) {
-    progress_[id].next = at;
-    events_.push({at, id});
+  void push(std::uint32_t number, Time at) {
+    live_[number].next = at;
+    events_.push({at, live_[number].claim.task, number});
   }
 
   [[nodiscard]] Time later(TaskId id, Time from, double ps) const {
-    if (!(ps < static_cast<double>((Time::max() - from).count()))) {
-      throw SpecError("the timeline passes 106 days at task '" + graph_.task_name(id) + "'");
-    }
+    if (!(ps < static_cast<double>((Time::max() - from).count()))) throw_late(id);
     return from + Time{static_cast<std::int64_t>(ps)};
+  }
+
+  [[noreturn]] void throw_late(TaskId id) const {
+    throw SpecError("the timeline passes 106 days at task '" + graph_.task_name(id) + "'");
   }
 
   [[noreturn]] void throw_stuck() const {
     std::vector<StuckTask> stuck;
     for (TaskId id = 0; id < graph_.size(); ++id) {
-      const Progress& progress = progress_[id];
-      if (progress.pending[1] == 0) continue;
-      if (progress.pending[0] > 0) {
+      const Waits& waits = waits_[id];
+      if (waits.pending[1] == 0) continue;
+      if (waits.pending[0] > 0) {
         stuck.push_back({id, Stuck::never_released});
       } else {
-        stuck.push_back({id, progress.done() ? Stuck::may_not_end : Stuck::no_sms});
+        stuck.push_back({id, live_[waits.live].done() ? Stuck::may_not_end : Stuck::no_sms});
       }
     }
     throw SpecError(describe_stuck(graph_, stuck));
   }
 
-  std::uint32_t& pending(EventId event) { return progress_[task_of(event)].pending[event % 2]; }
-
-  [[nodiscard]] std::uint32_t domain_of(TaskId id) const { return moeline::domain_of(id, graph_, domain_of_); }
+  std::uint32_t& pending(EventId event) { return waits_[task_of(event)].pending[event % 2]; }
 
   const TaskGraph& graph_;
   bool record_;
   Time now_{};
   std::size_t ended_count_ = 0;
   Timeline timeline_;
-  std::vector<ResourceId> limits_;        // by task, of the change recorded last
-  std::vector<Progress> progress_;        // by task
+  std::vector<Waits> waits_;  // by task
+  std::vector<Live> live_;
+  std::vector<std::uint32_t> free_;       // of live_
   std::vector<std::uint32_t> domain_of_;  // by resource
   std::vector<Domain> domains_;
   std::vector<SmPool> pools_;      // by resource; of links unused
   std::vector<double> available_;  // by resource: a link's capacity, a pool's SMs that residents leave
   FairShare share_;
   boost::heap::d_ary_heap<Event, boost::heap::arity<4>> events_;
-  std::vector<TaskId> ready_, ended_, batch_;
-  std::vector<std::uint32_t> dirty_, sharing_;
-  std::vector<Claim> claims_;
+  std::vector<TaskId> ready_;
+  std::vector<std::uint32_t> ended_;  // of live_
+  std::vector<std::uint32_t> dirty_;  // domains
+  std::vector<Claim*> claims_;
 };
 
 }  // namespace
 
 Timeline simulate(const TaskGraph& graph, const SimulateOptions& options) { return Simulation(graph, options).run(); }
 
-std::size_t simulate_bytes_per_task() { return sizeof(Progress) + sizeof(Span); }
+std::size_t simulate_bytes_per_task() { return sizeof(Waits) + sizeof(Span); }
 
 }  // namespace moeline

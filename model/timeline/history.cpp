@@ -16,7 +16,9 @@ History::History(const TaskGraph& graph, const Timeline& timeline)
   find_causes();
 }
 
-std::uint32_t History::domain_of(TaskId task) const { return moeline::domain_of(task, graph_, domains_); }
+std::uint32_t History::domain_of(TaskId task) const {
+  return moeline::domain_of(graph_.task(task).pool, graph_.usages(task), domains_);
+}
 
 void History::find_kinds() {
   std::vector<Position> last(graph_.size(), kNowhere);

@@ -90,7 +90,9 @@ TEST_CASE("speeds agree with max-min fairness computed from its definition, none
   for (int i = 0; i < 2000; ++i) {
     CAPTURE(i);
     ClaimSet set(dice);
-    share(set.claims, set.available);
+    std::vector<Claim*> claims;
+    for (Claim& claim : set.claims) claims.push_back(&claim);
+    share(claims, set.available);
     const std::vector<double> expected = fair_speeds_by_bisection(set);
     for (std::size_t claim = 0; claim < expected.size(); ++claim) {
       CHECK(set.claims[claim].speed == doctest::Approx(expected[claim]).epsilon(1e-8));
