@@ -232,7 +232,7 @@ void add_compare(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("compare", "two timelines, phase by phase: predictions, traces, or one of each");
-  command->add_option("a", options->a, "scenario (.yaml) or trace (.json, .json.gz)")->required();
+  command->add_option("a", options->a, "scenario (.yaml) or trace (.json, .json.gz, .sqlite)")->required();
   command->add_option("b", options->b, "scenario or trace")->required();
   command->add_option("--layers", options->layers, "only these layers, by position in order of execution")
       ->delimiter(',');

@@ -174,7 +174,7 @@ what binds is known of communication alone.)";
 void add_explain(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("explain", "why a scenario or a trace takes as long as it does");
-  command->add_option("input", options->input.path, "scenario (.yaml), or trace (.json, .json.gz)")->required();
+  command->add_option("input", options->input.path, "scenario (.yaml), or trace (.json, .json.gz, .sqlite)")->required();
   command->add_option("--scenario", options->scenario, "of a trace: what ran in it, for the tree of modules");
   command->add_option("--set", options->assignments, "of a scenario: override, comm.num_sms=24")
       ->allow_extra_args(false);

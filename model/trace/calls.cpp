@@ -22,14 +22,15 @@ CallIterator first_of(std::vector<CallRecord>& calls, std::int64_t correlation, 
   return same ? found : calls.end();
 }
 
-// The process that launched a GPU's events. Correlations count from the same number in every process, so of several the
-// one is taken whose calls fit most events, and stand nearest before them.
+// The process that launched a GPU's events, where the file does not say. Correlations count from the same number in
+// every process, so of several the one is taken whose calls fit most events, and stand nearest before them.
 std::vector<std::uint32_t> hosts_of_gpus(TraceRecords& records) {
   struct Fit {
     std::int64_t events = 0, lead_ns = 0;
   };
   std::vector<std::uint32_t> hosts(records.gpus.size(), 0);
   if (records.hosts.size() <= 1) return hosts;
+  if (!records.host_of_gpu.empty()) return records.host_of_gpu;
   constexpr std::int64_t kEnough = 1000;
   std::vector<std::vector<Fit>> fits(records.gpus.size(), std::vector<Fit>(records.hosts.size()));
   std::vector<std::int64_t> asked(records.gpus.size(), 0);
@@ -112,6 +113,7 @@ void find_calls(TraceRecords& records) {
   }
   for (const WaitRecord& wait : records.waits) {
     for (std::uint32_t process = 0; process < records.hosts.size(); ++process) {
+      if (wait.process >= 0 && wait.process != process) continue;
       const auto found = first_of(calls, wait.correlation, process);
       if (found == calls.end()) continue;
       found->call.stream = wait.stream;

@@ -14,7 +14,7 @@ struct Magic {
 };
 
 constexpr Magic kMagic[] = {
-    {0, "SQLite format 3\0"sv, "an SQLite database, such as Nsight Systems exports"},
+    {0, "SQLite format 3\0"sv, "an SQLite database inside gzip: unpack it first"},
     {0, "PERFILE2"sv, "a recording of Linux perf"},
     {0, "PK\x03\x04"sv, "a zip archive"},
     {0, "\x28\xb5\x2f\xfd"sv, "compressed by zstd"},
@@ -33,9 +33,10 @@ struct Suffix {
 
 // Formats without known first bytes.
 constexpr Suffix kSuffixes[] = {
-    {".nsys-rep", "a report of Nsight Systems"},
-    {".qdrep", "a report of Nsight Systems"},
-    {".qdstrm", "a recording of Nsight Systems"},
+    {".nsys-rep", "a report of Nsight Systems: `nsys export --type sqlite` makes a file of it that is read"},
+    {".qdrep", "a report of Nsight Systems: `nsys export --type sqlite` makes a file of it that is read"},
+    {".qdstrm",
+     "a recording of Nsight Systems, of which its importer makes a report, and `nsys export` an SQLite file"},
     {".ncu-rep", "a report of Nsight Compute"},
     {".pftrace", "a protobuf trace of Perfetto"},
     {".perfetto-trace", "a protobuf trace of Perfetto"},

@@ -1,4 +1,4 @@
-// Files that are no traces of Kineto's, known by their first bytes or by their names.
+// Files that are no traces which are read, known by their first bytes or by their names.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,9 @@
 namespace moeline {
 
 inline constexpr std::string_view kWhatIsRead =
-    "moeline reads Kineto's Chrome trace JSON, plain or gzipped, as torch.profiler's export_chrome_trace writes it";
+    "moeline reads Kineto's Chrome trace JSON, plain or gzipped, as torch.profiler's export_chrome_trace writes it, "
+    "and "
+    "Nsight Systems' SQLite exports";
 
 /// What a file is whose text begins so, in words that follow "is"; nothing where that is not known. `beginning` should
 /// have 512 bytes where the file does.

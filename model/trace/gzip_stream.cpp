@@ -44,6 +44,8 @@ GzipStream::GzipStream(const std::filesystem::path& path)
 
 void GzipStream::Close::operator()(gzFile_s* file) const { gzclose(file); }
 
+bool GzipStream::is_packed() const { return gzdirect(gzip_.get()) == 0; }
+
 void GzipStream::drain() {
   while (!at_end()) {
     current_ = end_;

@@ -37,6 +37,8 @@ class GzipStream {
   [[nodiscard]] bool at_end() const { return current_ == end_; }
   /// The first bytes of the unpacked text, 512 where there are as many.
   [[nodiscard]] const std::string& beginning() const { return beginning_; }
+  /// Whether the file is gzip.
+  [[nodiscard]] bool is_packed() const;
   /// Reads the rest and forgets it: damage further on throws now.
   void drain();
 

@@ -114,17 +114,22 @@ struct Trace {
   }
 };
 
-/// Reads Kineto's dialect of the Chrome trace, plain or gzipped, in one pass of RapidJSON's SAX reader.
+/// Reads Kineto's dialect of the Chrome trace, plain or gzipped, in one pass of RapidJSON's SAX reader, or Nsight
+/// Systems' SQLite export, table by table: the file's first bytes tell which it is.
 /// `ts` and `dur` may be integers, decimals or strings, in us; they are read to the nanosecond without passing
 /// through a double. A GPU event belongs to the innermost annotation that contains it on its own stream, else to the
 /// innermost one that contains its launch (matched by `correlation`); annotations that frameworks make themselves
 /// (nccl:..., Optimizer...., compiled regions) never count. Those around steps (step_names.hpp; or, whatever their
 /// names, around many repetitions of one sequence of kernels) are no phases: they are Trace::steps, and where there are
 /// none, ProfilerStep#N is.
+/// Of an export, ranges of NVTX on the host are annotations, but those of libraries (NCCL, cuBLAS, ...); a CUDA graph
+/// that was recorded as a whole is one kernel; its GPUs are pairs of a process and a device, by their places in the
+/// machine.
 /// The rank is distributedInfo's, else the file name's ("rank3"), else 0; of a file with several GPU processes each has
 /// the one in its name ("rank 3"), else its position, and where two would be the same all have their positions.
-/// Throws SpecError (with the file, and the byte offset of what is wrong) for a file that is missing, empty,
-/// truncated, damaged, not a trace, without GPU events, or longer than 11 days. Offsets count the unpacked text.
+/// Throws SpecError (with the file) for a file that is missing, empty, truncated, damaged, not a trace, without GPU
+/// events, or longer than 11 days; it says where, by the byte offset in JSON's unpacked text, or by table and row. No
+/// view or trigger of a database runs.
 [[nodiscard]] Trace read_trace(const std::filesystem::path& path);
 
 }  // namespace moeline

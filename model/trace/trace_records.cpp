@@ -114,16 +114,46 @@ bool is_product(std::string_view name) {
          name == "aten::_scaled_mm";
 }
 
+// "cudaLaunchKernel_ptsz_v7000" is cudaLaunchKernel, with the default stream of its thread.
+std::string_view without_version(std::string_view name) {
+  const std::size_t digits = name.find_last_not_of("0123456789");
+  if (digits != std::string_view::npos && digits + 1 < name.size() && name.substr(0, digits + 1).ends_with("_v")) {
+    name = name.substr(0, digits - 1);
+  }
+  for (const std::string_view suffix : {"_ptsz", "_ptds"}) {
+    if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+  }
+  return name;
+}
+
+}  // namespace
+
+std::uint32_t blocks_of(double x, double y, double z) {
+  constexpr double kMostBlocks = 4e9;
+  const double blocks = x * y * z;
+  return blocks > 0 && blocks < kMostBlocks ? static_cast<std::uint32_t>(blocks) : 0;
+}
+
 HostCallKind kind_of_call(std::string_view name) {
+  name = without_version(name);
   if (name.ends_with("StreamWaitEvent")) return HostCallKind::wait_event;
   if (name.ends_with("EventRecord") || name.ends_with("EventRecordWithFlags")) return HostCallKind::record_event;
   return name.ends_with("Synchronize") ? HostCallKind::synchronize : HostCallKind::launch;
 }
 
-}  // namespace
+std::uint32_t TraceRecords::name_number(const std::string& name, const std::string& stated_class) {
+  const auto next = static_cast<std::uint32_t>(names.size());
+  key_.assign(name).append(1, '\n').append(stated_class);
+  const auto [known, added] = name_ids_.try_emplace(key_, next);
+  if (added) names.push_back({name, stated_class});
+  return known->second;
+}
 
-Track TraceRecords::track_of(const EventText& event) {
-  key_.assign(event.pid).append(1, '\n').append(event.tid);
+std::uint16_t TraceRecords::gpu_number(const std::string& pid) { return number_of(pid, gpus, gpu_numbers_); }
+std::uint16_t TraceRecords::host_number(const std::string& pid) { return number_of(pid, hosts, host_numbers_); }
+
+Track TraceRecords::track(const std::string& pid, const std::string& tid) {
+  key_.assign(pid).append(1, '\n').append(tid);
   const auto next = static_cast<Track>(tracks_.size());
   return tracks_.try_emplace(key_, next).first->second;
 }
@@ -132,10 +162,7 @@ void TraceRecords::add(const EventText& event) {
   if (event.ph == "s" || event.ph == "f") return add_flow(event);
   if (event.ph == "M" && event.name == "process_name") processes[event.pid] = event.label;
   if (event.ph != "X") return;  // metadata, instants, counters
-  if (!event.ts.empty()) {
-    const std::int64_t start = time_ns("ts", event.ts);
-    earliest_ns_ = std::min(earliest_ns_.value_or(start), start);
-  }
+  if (!event.ts.empty()) count_start(time_ns("ts", event.ts));
   const std::string_view cat = event.cat;
   if (cat == "kernel") {
     add_gpu(event, GpuEventKind::kernel);
@@ -156,24 +183,19 @@ void TraceRecords::add(const EventText& event) {
 
 void TraceRecords::add_gpu(const EventText& event, GpuEventKind kind) {
   GpuRecord record;
-  const auto next = static_cast<std::uint32_t>(names.size());
-  key_.assign(event.name).append(1, '\n').append(event.kernel_class);
-  const auto [name, added] = name_ids_.try_emplace(key_, next);
-  if (added) names.push_back({event.name, event.kernel_class});
-  record.event.name = name->second;
+  record.event.name = name_number(event.name, event.kernel_class);
   record.event.kind = kind;
-  record.event.gpu = number_of(event.pid, gpus, gpu_numbers_);
+  record.event.gpu = gpu_number(event.pid);
   record.event.stream = stream_of(event);
   record.event.start_ns = time_ns("ts", event.ts);
   record.event.end_ns = record.event.start_ns + duration_ns(event);
   record.event.bytes =
       event.bytes.empty() ? message_bytes(event) : std::max<std::int64_t>(0, number_or(event.bytes, 0));
-  double blocks = 1;
   std::string_view grid = event.grid;
-  for (int i = 0; i < 3; ++i) blocks *= take_number(grid);
-  constexpr double kMostBlocks = 4e9;
-  if (blocks > 0 && blocks < kMostBlocks) record.event.blocks = static_cast<std::uint32_t>(blocks);
-  record.track = track_of(event);
+  double extents[3];
+  for (double& extent : extents) extent = take_number(grid);
+  record.event.blocks = blocks_of(extents[0], extents[1], extents[2]);
+  record.track = track(event.pid, event.tid);
   if (!event.correlation.empty()) record.correlation = integer<std::int64_t>("args.correlation", event.correlation);
   record.external_id = number_or(event.external_id, 0);
   gpu.push_back(record);
@@ -188,8 +210,8 @@ void TraceRecords::add_call(const EventText& event) {
   record.call.kind = kind;
   record.call.start_ns = time_ns("ts", event.ts);
   record.call.end_ns = record.call.start_ns + (event.dur.empty() ? 0 : duration_ns(event));
-  record.call.process = number_of(event.pid, hosts, host_numbers_);
-  record.track = track_of(event);
+  record.call.process = host_number(event.pid);
+  record.track = track(event.pid, event.tid);
   calls.push_back(record);
 }
 
@@ -201,14 +223,15 @@ void TraceRecords::add_wait(const EventText& event) {
 
 void TraceRecords::add_annotation(const EventText& event, bool on_gpu) {
   const std::int64_t start = time_ns("ts", event.ts);
-  annotations.push_back({{event.name, on_gpu, start, start + duration_ns(event), place_of(event)}, track_of(event)});
+  annotations.push_back(
+      {{event.name, on_gpu, start, start + duration_ns(event), place_of(event)}, track(event.pid, event.tid)});
 }
 
 void TraceRecords::add_flow(const EventText& event) {
   const std::optional<std::int64_t> at = ns_from_us(event.ts);
   if (!at) return;  // somewhere, between something: says nothing
   const std::size_t id = std::hash<std::string_view>()(event.id) * 31 + std::hash<std::string_view>()(event.cat);
-  flows.push_back({id, *at, track_of(event), event.ph == "s"});
+  flows.push_back({id, *at, track(event.pid, event.tid), event.ph == "s"});
 }
 
 void TraceRecords::add_operator(const EventText& event) {

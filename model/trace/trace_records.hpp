@@ -1,6 +1,7 @@
 // What the events of a trace file say, before anyone asks what belongs to what.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -64,6 +65,7 @@ struct WaitRecord {
   std::int64_t stream = -1;
   std::int64_t source_stream = -1;
   std::int64_t record_correlation = -1;
+  std::int64_t process = -1;  ///< of the host; -1: the first that has this correlation
 };
 
 struct AnnotationRecord {
@@ -79,6 +81,12 @@ struct FlowRecord {
   bool is_start = false;
 };
 
+/// What a call of this name of CUDA's or HIP's runtime or driver does; a version behind it ("_v3020") says nothing.
+[[nodiscard]] HostCallKind kind_of_call(std::string_view name);
+
+/// Blocks of a grid of these extents; 0 where they make no sense.
+[[nodiscard]] std::uint32_t blocks_of(double x, double y, double z);
+
 /// Collects events in the order of the file, with times as they stand there.
 class TraceRecords {
  public:
@@ -91,6 +99,7 @@ class TraceRecords {
   std::vector<KernelName> names;                            ///< of GPU events
   std::vector<std::string> gpus;                            ///< pids that have GPU events
   std::vector<std::string> hosts;                           ///< pids that have calls
+  std::vector<std::uint32_t> host_of_gpu;                   ///< by GPU, a position in hosts; empty: the file has none
   std::unordered_map<std::string, std::string> processes;   ///< names by pid
   std::unordered_map<std::int64_t, double> operator_flops;  ///< of matrix products, by External id
 
@@ -99,11 +108,19 @@ class TraceRecords {
   /// Throws SpecError, without file and event, for a field that is missing or makes no sense.
   void add(const EventText& event);
 
+  /// For readers that make records themselves: numbers of names, new ones at their first use. Few pids are allowed:
+  /// more than 4096 throw SpecError.
+  [[nodiscard]] std::uint32_t name_number(const std::string& name, const std::string& stated_class = "");
+  [[nodiscard]] std::uint16_t gpu_number(const std::string& pid);
+  [[nodiscard]] std::uint16_t host_number(const std::string& pid);
+  [[nodiscard]] Track track(const std::string& pid, const std::string& tid);
+  /// Something began then.
+  void count_start(std::int64_t start_ns) { earliest_ns_ = std::min(earliest_ns_.value_or(start_ns), start_ns); }
+
   [[nodiscard]] std::size_t tracks() const { return tracks_.size(); }
   [[nodiscard]] std::int64_t earliest_ns() const { return earliest_ns_.value_or(0); }
 
  private:
-  [[nodiscard]] Track track_of(const EventText& event);
   void add_gpu(const EventText& event, GpuEventKind kind);
   void add_call(const EventText& event);
   void add_wait(const EventText& event);

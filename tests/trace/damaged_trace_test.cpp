@@ -42,11 +42,11 @@ TEST_CASE("files of other profilers and archives are called what they are, with 
     return message.substr(file.size() + 2, message.rfind("; ") - file.size() - 2);
   };
   const std::string sqlite = std::string("SQLite format 3\0\x10\0\1\1", 20) + std::string(200'000, '\0');
-  CHECK(refused("report.sqlite", sqlite) == "is an SQLite database, such as Nsight Systems exports");
-  CHECK(refused("report.json", sqlite) == "is an SQLite database, such as Nsight Systems exports");
-  CHECK(refused("report.json.gz", gzipped(sqlite)) == "is an SQLite database, such as Nsight Systems exports");
-  CHECK(refused("report.nsys-rep", std::string("\x01\0NVIDIA", 8)) == "is a report of Nsight Systems");
-  CHECK(refused("report.qdrep", "QDREP") == "is a report of Nsight Systems");
+  const std::string report =
+      "is a report of Nsight Systems: `nsys export --type sqlite` makes a file of it that is read";
+  CHECK(refused("report.json.gz", gzipped(sqlite)) == "is an SQLite database inside gzip: unpack it first");
+  CHECK(refused("report.nsys-rep", std::string("\x01\0NVIDIA", 8)) == report);
+  CHECK(refused("report.qdrep", "QDREP") == report);
   CHECK(refused("report.ncu-rep", "NVR") == "is a report of Nsight Compute");
   CHECK(refused("t.pftrace", "\x0a\x10 packet") == "is a protobuf trace of Perfetto");
   CHECK(refused("perf.data", "PERFILE2h\x01") == "is a recording of Linux perf");
