@@ -67,7 +67,10 @@ Trace read_kineto(GzipStream& stream, const std::filesystem::path& path) {
   parse(stream, handler, file);
   if (!handler.has_events) throw SpecError(file, 0, "not a trace: it has no array traceEvents");
   if (handler.records.gpu.empty()) {
-    throw SpecError(file, 0, "no GPU events (kernel, gpu_memcpy, gpu_memset) among its events");
+    const std::string others = handler.records.categories();
+    throw SpecError(file, 0,
+                    fmt::format("no GPU events (kernel, gpu_memcpy, gpu_memset) among its events{}{}",
+                                others.empty() ? "" : ", which are ", others));
   }
   TraceFacts facts;
   facts.device = handler.device;

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
+#include "trace/trace_categories.hpp"
 #include "trace/trace_numbers.hpp"
 
 namespace moeline {
@@ -163,22 +164,58 @@ void TraceRecords::add(const EventText& event) {
   if (event.ph == "M" && event.name == "process_name") processes[event.pid] = event.label;
   if (event.ph != "X") return;  // metadata, instants, counters
   if (!event.ts.empty()) count_start(time_ns("ts", event.ts));
-  const std::string_view cat = event.cat;
-  if (cat == "kernel") {
-    add_gpu(event, GpuEventKind::kernel);
-  } else if (cat == "gpu_memcpy") {
-    add_gpu(event, GpuEventKind::memcpy);
-  } else if (cat == "gpu_memset") {
-    add_gpu(event, GpuEventKind::memset);
-  } else if (cat == "cuda_runtime" || cat == "cuda_driver") {
-    add_call(event);
-  } else if (cat == "cuda_sync") {
-    add_wait(event);
-  } else if (cat == "user_annotation" || cat == "gpu_user_annotation") {
-    add_annotation(event, cat == "gpu_user_annotation");
-  } else if (cat == "cpu_op") {
-    add_operator(event);
+  const std::string_view cat = category_of(event);
+  if (gpu.empty()) count_category(cat);
+  switch (trace_category(cat)) {
+    case TraceCategory::kernel:
+      return add_gpu(event, GpuEventKind::kernel);
+    case TraceCategory::memcpy:
+      return add_gpu(event, GpuEventKind::memcpy);
+    case TraceCategory::memset:
+      return add_gpu(event, GpuEventKind::memset);
+    case TraceCategory::call:
+      return add_call(event);
+    case TraceCategory::synchronisation:
+      return add_wait(event);
+    case TraceCategory::annotation:
+      return add_annotation(event, false);
+    case TraceCategory::gpu_annotation:
+      return add_annotation(event, true);
+    case TraceCategory::cpu_operator:
+      return add_operator(event);
+    case TraceCategory::other:
+      return;
   }
+}
+
+std::string_view TraceRecords::category_of(const EventText& event) const {
+  if (!event.cat.empty()) return event.cat;
+  const auto process = processes.find(event.pid);
+  return process != processes.end() && is_gpu_of_rocprof(process->second) ? "kernel" : "";
+}
+
+void TraceRecords::count_category(std::string_view category) {
+  constexpr std::size_t kMost = 30;  // a file may give each event one of its own
+  if (category.empty()) category = "without category";
+  auto known = std::find_if(categories_.begin(), categories_.end(),
+                            [&](const auto& counted) { return counted.first == category; });
+  if (known == categories_.end() && categories_.size() < kMost) {
+    known = categories_.insert(known, {std::string(category), 0});
+  }
+  if (known != categories_.end()) ++known->second;
+}
+
+std::string TraceRecords::categories() const {
+  constexpr std::size_t kShown = 8;
+  std::vector<std::pair<std::string, std::size_t>> sorted = categories_;
+  std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) {
+    return a.second != b.second ? a.second > b.second : a.first < b.first;
+  });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(sorted.size(), kShown); ++i) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", one_line(sorted[i].first, 40), sorted[i].second);
+  }
+  return sorted.size() > kShown ? text + ", ..." : text;
 }
 
 void TraceRecords::add_gpu(const EventText& event, GpuEventKind kind) {

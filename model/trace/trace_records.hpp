@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "trace/trace.hpp"
@@ -104,8 +105,8 @@ class TraceRecords {
   std::unordered_map<std::int64_t, double> operator_flops;  ///< of matrix products, by External id
 
   /// Keeps what the event tells of GPU work, the host's calls, annotations and flows; all other events only count for
-  /// earliest_ns().
-  /// Throws SpecError, without file and event, for a field that is missing or makes no sense.
+  /// earliest_ns(). What it is its category says, in the words of Kineto for any maker's devices
+  /// (trace_categories.hpp). Throws SpecError, without file and event, for a field that is missing or makes no sense.
   void add(const EventText& event);
 
   /// For readers that make records themselves: numbers of names, new ones at their first use. Few pids are allowed:
@@ -117,6 +118,9 @@ class TraceRecords {
   /// Something began then.
   void count_start(std::int64_t start_ns) { earliest_ns_ = std::min(earliest_ns_.value_or(start_ns), start_ns); }
 
+  /// Of complete events before the first one of a GPU, in words: "cpu_op 812, python_function 40". Empty: none.
+  [[nodiscard]] std::string categories() const;
+
   [[nodiscard]] std::size_t tracks() const { return tracks_.size(); }
   [[nodiscard]] std::int64_t earliest_ns() const { return earliest_ns_.value_or(0); }
 
@@ -127,11 +131,14 @@ class TraceRecords {
   void add_annotation(const EventText& event, bool on_gpu);
   void add_flow(const EventText& event);
   void add_operator(const EventText& event);
+  [[nodiscard]] std::string_view category_of(const EventText& event) const;
+  void count_category(std::string_view category);
 
   std::unordered_map<std::string, Track> tracks_;
   std::unordered_map<std::string, std::uint32_t> name_ids_;
   std::unordered_map<std::string, std::uint16_t> gpu_numbers_, host_numbers_;
   std::string key_;  // scratch
+  std::vector<std::pair<std::string, std::size_t>> categories_;
   std::optional<std::int64_t> earliest_ns_;
 };
 

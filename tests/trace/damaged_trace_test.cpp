@@ -104,12 +104,19 @@ TEST_CASE("JSON without traceEvents is not a trace") {
   }
 }
 
-TEST_CASE("a trace without GPU events is refused") {
-  for (const std::string& text :
-       {std::string("[]"), trace_of(""), trace_of(launch("0") + "," + range("a", "0", "1"))}) {
-    CAPTURE(text);
-    CHECK(refusal_of(text) == "no GPU events (kernel, gpu_memcpy, gpu_memset) among its events");
-  }
+TEST_CASE("a trace without GPU events is refused, and says what its events are") {
+  const std::string none = "no GPU events (kernel, gpu_memcpy, gpu_memset) among its events";
+  CHECK(refusal_of("[]") == none);
+  CHECK(refusal_of(trace_of("")) == none);
+  const std::string launched = launch("0") + "," + range("a", "0", "1") + "," + launch("2");
+  CHECK(refusal_of(trace_of(launched)) == none + ", which are cuda_runtime 2, user_annotation 1");
+  std::string hpu;
+  for (int i = 0; i < 10; ++i) hpu += slice("hpu_op" + std::to_string(i), "a", kMainThread, times("0", "1")) + ",";
+  hpu += R"({"ph": "X", "name": "no category", "ts": 1, "dur": 1, "pid": 1, "tid": 1})";
+  CHECK(refusal_of(trace_of(hpu)) ==
+        none +
+            ", which are hpu_op0 1, hpu_op1 1, hpu_op2 1, hpu_op3 1, hpu_op4 1, hpu_op5 1, "
+            "hpu_op6 1, hpu_op7 1, ...");
 }
 
 TEST_CASE("a time that is no time is refused, with its event and byte") {
