@@ -38,10 +38,25 @@ constexpr Suffix kSuffixes[] = {
     {".qdstrm",
      "a recording of Nsight Systems, of which its importer makes a report, and `nsys export` an SQLite file"},
     {".ncu-rep", "a report of Nsight Compute"},
+    {".et", "an execution trace of Chakra: it says which operators ran after which, and not when kernels ran"},
     {".pftrace", "a protobuf trace of Perfetto"},
     {".perfetto-trace", "a protobuf trace of Perfetto"},
     {".pb", "a protobuf file, such as the XPlanes of JAX"},
     {".pickle", "a pickle, such as PyTorch's memory snapshots"},
+};
+
+// JSON by two of its keys.
+struct KeyPair {
+  std::string_view first, second;
+  std::string_view what;
+};
+
+constexpr KeyPair kKeys[] = {
+    {"schema", "nodes",
+     "an execution trace of PyTorch (ExecutionTraceObserver, Chakra): it says which operators ran after which, and not "
+     "when kernels ran"},
+    {"rocprofiler-sdk-tool", "rocprofiler-sdk-tool", "the JSON of rocprofv3, which has records and no events"},
+    {"$schema", "profiles", "a profile of speedscope, which samples the host's functions"},
 };
 
 }  // namespace
@@ -55,6 +70,13 @@ std::optional<std::string_view> foreign_file(std::string_view file_name, std::st
   const auto* const suffix = std::find_if(std::begin(kSuffixes), std::end(kSuffixes),
                                           [&](const Suffix& known) { return file_name.ends_with(known.suffix); });
   return suffix != std::end(kSuffixes) ? std::optional(suffix->what) : std::nullopt;
+}
+
+std::optional<std::string_view> foreign_json(std::span<const std::string> keys) {
+  const auto has = [&](std::string_view key) { return std::find(keys.begin(), keys.end(), key) != keys.end(); };
+  const auto* const found = std::find_if(std::begin(kKeys), std::end(kKeys),
+                                         [&](const KeyPair& known) { return has(known.first) && has(known.second); });
+  return found != std::end(kKeys) ? std::optional(found->what) : std::nullopt;
 }
 
 }  // namespace moeline

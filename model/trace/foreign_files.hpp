@@ -2,6 +2,8 @@
 #pragma once
 
 #include <optional>
+#include <span>
+#include <string>
 #include <string_view>
 
 namespace moeline {
@@ -14,5 +16,8 @@ inline constexpr std::string_view kWhatIsRead =
 /// What a file is whose text begins so, in words that follow "is"; nothing where that is not known. `beginning` should
 /// have 512 bytes where the file does.
 [[nodiscard]] std::optional<std::string_view> foreign_file(std::string_view file_name, std::string_view beginning);
+
+/// The same of JSON without events, by keys of its outermost object.
+[[nodiscard]] std::optional<std::string_view> foreign_json(std::span<const std::string> keys);
 
 }  // namespace moeline

@@ -65,7 +65,11 @@ Trace read_kineto(GzipStream& stream, const std::filesystem::path& path) {
   const std::string file = path.string();
   TraceHandler handler(stream);
   parse(stream, handler, file);
-  if (!handler.has_events) throw SpecError(file, 0, "not a trace: it has no array traceEvents");
+  if (!handler.has_events) {
+    const std::optional<std::string_view> foreign = foreign_json(handler.root_keys);
+    if (foreign) throw SpecError(file, 0, fmt::format("is {}; {}", *foreign, kWhatIsRead));
+    throw SpecError(file, 0, "not a trace: it has no array traceEvents");
+  }
   if (handler.records.gpu.empty()) {
     const std::string others = handler.records.categories();
     throw SpecError(file, 0,

@@ -63,6 +63,8 @@ bool TraceHandler::Key(const char* text, rapidjson::SizeType length, bool /*copy
   nested_ = scope_of_key(key);
   value_ = value_of_key(key);
   if (scopes_.back() == Scope::args) list_ = array_of(event_, key);
+  constexpr std::size_t kEnough = 20;
+  if (scopes_.back() == Scope::root && root_keys.size() < kEnough) root_keys.emplace_back(key);
   return true;
 }
 

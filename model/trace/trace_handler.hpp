@@ -21,11 +21,12 @@ class TraceHandler {
 
   TraceRecords records;
   bool has_events = false;
-  std::string rank;       ///< as in the file; empty: absent
-  std::string base_time;  ///< as in the file; empty: absent
-  std::string device;     ///< name of the first device; empty: absent
-  std::string sms;        ///< numSms of the first device; empty: absent
-  std::string refusal;    ///< why the parser was stopped
+  std::string rank;                    ///< as in the file; empty: absent
+  std::string base_time;               ///< as in the file; empty: absent
+  std::string device;                  ///< name of the first device; empty: absent
+  std::string sms;                     ///< numSms of the first device; empty: absent
+  std::string refusal;                 ///< why the parser was stopped
+  std::vector<std::string> root_keys;  ///< the first of the outermost object
 
   bool StartObject() { return open(false); }
   bool StartArray() { return open(true); }

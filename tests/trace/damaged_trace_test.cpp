@@ -56,6 +56,31 @@ TEST_CASE("files of other profilers and archives are called what they are, with 
   CHECK(refused("t.tgz", gzipped("t.json" + std::string(251, '\0') + "ustar")) == "is a tar archive");
 }
 
+TEST_CASE("execution traces are called what they are, whatever the file is called, with what they lack") {
+  const std::string text =
+      R"({"schema": "1.1.1-chakra.0.0.4", "pid": 17, "time": "2025-04-11 13:43:51", "start_ts": 2188,
+    "nodes": [{"id": 2, "name": "[pytorch|profiler|execution_trace|thread]", "ctrl_deps": 1}, {"id": 3, "name": "aten::mm"}],
+    "finish_ts": 2190})";
+  const std::string what =
+      "is an execution trace of PyTorch (ExecutionTraceObserver, Chakra): it says which operators ran after which, and "
+      "not when kernels ran; " +
+      std::string(kWhatIsRead);
+  CHECK(refusal_of(text) == what);
+  CHECK(refusal_of(gzipped(text)) == what);
+  const TemporaryFolder folder;
+  const std::string chakra = folder.write("rank.0.et",
+                                          "\x0b\x0a\x09"
+                                          "1.0.1-chakra");
+  CHECK(refusal(chakra) ==
+        chakra +
+            ": is an execution trace of Chakra: it says which operators ran after which, and not when kernels ran; " +
+            std::string(kWhatIsRead));
+  CHECK(refusal_of(R"({"rocprofiler-sdk-tool": [{}]})").starts_with("is the JSON of rocprofv3"));
+  CHECK(refusal_of(R"({"$schema": "https://www.speedscope.app/file-format-schema.json", "profiles": []})")
+            .starts_with("is a profile of speedscope"));
+  CHECK(refusal_of(R"({"nodes": []})") == "not a trace: it has no array traceEvents");
+}
+
 TEST_CASE("a trace of a strange name is read, and a damaged one called damaged") {
   const TemporaryFolder folder;
   CHECK(read_trace(folder.write("t.pftrace", trace_of(kernel("0", "1")))).gpu_events.size() == 1);
