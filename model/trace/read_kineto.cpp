@@ -14,8 +14,11 @@
 namespace moeline {
 namespace {
 
+constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // some editors write it
+
 bool begins_like_json(const GzipStream& stream) {
-  const std::size_t first = stream.beginning().find_first_not_of(" \t\r\n");
+  const std::size_t mark = stream.beginning().starts_with(kByteOrderMark) ? kByteOrderMark.size() : 0;
+  const std::size_t first = stream.beginning().find_first_not_of(" \t\r\n", mark);
   return first != std::string::npos && (stream.beginning()[first] == '{' || stream.beginning()[first] == '[');
 }
 
@@ -34,6 +37,8 @@ void parse(GzipStream& stream, TraceHandler& handler, const std::string& file) {
   // Iterative: deep nesting must not exhaust the stack. NaN: some writers put it in args, where it does no harm.
   constexpr unsigned kFlags =
       rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseNanAndInfFlag;
+  for (std::size_t i = 0; stream.beginning().starts_with(kByteOrderMark) && i < kByteOrderMark.size(); ++i)
+    stream.Take();
   rapidjson::Reader reader;
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, handler);
   if (!result.IsError() && stream.at_end()) return;

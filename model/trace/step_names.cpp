@@ -17,7 +17,7 @@ struct StepName {
 
 // To know another server, add a line. Numbers that differ from step to step of the same work stay out of the kind.
 const auto& known_steps() {
-  static const std::array<StepName, 7> names = {{
+  static const std::array<StepName, 8> names = {{
       // SGLang: step[DECODE bs=32], step[EXTEND bs=1 toks=888]; detailed annotations add lengths of requests
       {R"(^step\[(\w+)(?: raw_bs=\d+)?( bs=\d+)( toks=\d+)?[^\]]*\]$)", R"(\1\2\3)"},
       // vLLM: requests and tokens of prefill and decode
@@ -27,6 +27,8 @@ const auto& known_steps() {
       {R"(^execute_(?:model )?(context_\d+)\([^)]*\)[_ ](generation_\d+)\([^)]*\)$)", R"(\1 \2)"},
       // ATOM: prefill[bs=2 tok=16384], decode[bs=64]
       {R"(^(prefill|decode)\[(bs=\d+)( tok=\d+)?[^\]]*\]$)", R"(\1 \2\3)"},
+      // TensorRT-LLM's executor, which annotates by NVTX
+      {R"(^\[Executor\] _forward_step(?: \d+)?: (\d+ ctx reqs, (?:\d+ ctx tokens, )?\d+ gen reqs)$)", R"(\1)"},
       // training loops
       {R"((?i)^((?:train|training|eval)?[ _]?(?:step|iteration|iter))[ _#:=]*\d+$)", R"(\1)"},
       {R"((?i)^((?:global|batch)[ _]step)[ _#:=]*\d+$)", R"(\1)"},
@@ -60,10 +62,12 @@ std::string without_number(std::string_view name) {
 }
 
 bool is_of_framework(std::string_view name) {
-  constexpr std::array<std::string_view, 9> kPrefixes = {"ProfilerStep", "nccl:", "Optimizer.", "enumerate(DataLoader",
-                                                         "## Call Compiled", "Torch-Compiled",
-                                                         // vLLM's scopes inside and around its steps
-                                                         "gpu_model_runner:", "llm_engine step:", "schedule:"};
+  constexpr std::array<std::string_view, 12> kPrefixes = {"ProfilerStep", "nccl:", "Optimizer.", "enumerate(DataLoader",
+                                                          "## Call Compiled", "Torch-Compiled",
+                                                          // operators, which PyTorch's emit_nvtx makes ranges
+                                                          "aten::", "autograd::", "c10d::",
+                                                          // vLLM's scopes inside and around its steps
+                                                          "gpu_model_runner:", "llm_engine step:", "schedule:"};
   return std::any_of(kPrefixes.begin(), kPrefixes.end(),
                      [&](std::string_view prefix) { return name.starts_with(prefix); });
 }

@@ -22,6 +22,13 @@ TEST_CASE("vLLM's steps are of one kind by requests and tokens") {
   CHECK(kind_of_step("execute_model context_2(512) generation_0(0)") == "context_2 generation_0");
 }
 
+TEST_CASE("TensorRT-LLM's steps are of one kind by requests and tokens, in all its versions") {
+  CHECK(kind_of_step("[Executor] _forward_step 71: 1 ctx reqs, 888 ctx tokens, 8 gen reqs") ==
+        "1 ctx reqs, 888 ctx tokens, 8 gen reqs");
+  CHECK(kind_of_step("[Executor] _forward_step 72: 0 ctx reqs, 32 gen reqs") == "0 ctx reqs, 32 gen reqs");
+  CHECK(kind_of_step("[Executor] _forward_step: 0 ctx reqs, 32 gen reqs") == "0 ctx reqs, 32 gen reqs");
+}
+
 TEST_CASE("other servers' and training loops' steps are known, too") {
   CHECK(kind_of_step("prefill[bs=2 tok=16384]") == "prefill bs=2 tok=16384");
   CHECK(kind_of_step("decode[bs=64]") == "decode bs=64");
@@ -57,7 +64,8 @@ TEST_CASE("a number at the end of a name is no part of its kind") {
 
 TEST_CASE("what frameworks annotate inside and around steps is neither step nor phase") {
   for (const char* name : {"nccl:_all_gather_base", "Optimizer.step#AdamW.step", "gpu_model_runner: forward",
-                           "llm_engine step: get_output", "schedule: allocate_slots", "ProfilerStep*"}) {
+                           "llm_engine step: get_output", "schedule: allocate_slots", "ProfilerStep*",
+                           "aten::mm, op_id = 5", "autograd::engine::evaluate_function: MmBackward0, op_id = 7"}) {
     CAPTURE(name);
     CHECK(is_of_framework(name));
   }
