@@ -1,47 +1,22 @@
 // Bytes as a trace, through everything that reads one.
-#pragma once
-
-#include <unistd.h>
-
-#include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <limits>
-#include <span>
 #include <string>
 
 #include "engine/simulate.hpp"
 #include "measured/analysis.hpp"
 #include "measured/replay.hpp"
+#include "tests/fuzz/fed_files.hpp"
+#include "tests/fuzz/readers.hpp"
 #include "trace/window.hpp"
 
 namespace moeline::fuzz {
 
-/// A file in memory that holds the bytes of one call. Not const: it is rewritten.
-class TraceFile {
- public:
-  TraceFile() : path_("/dev/shm/moeline-fuzz-" + std::to_string(::getpid()) + ".json") {}
-  ~TraceFile() {
-    std::error_code ignored;
-    std::filesystem::remove(path_, ignored);
-  }
-  TraceFile(const TraceFile&) = delete;
-  TraceFile& operator=(const TraceFile&) = delete;
+namespace {
 
-  const std::filesystem::path& holding(std::span<const std::uint8_t> bytes) {
-    std::ofstream(path_, std::ios::binary | std::ios::trunc)
-        .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-    return path_;
-  }
+void expect(bool condition, const std::string& what) { MOELINE_CHECK(condition, what); }
 
- private:
-  std::filesystem::path path_;
-};
-
-inline void expect(bool condition, const std::string& what) { MOELINE_CHECK(condition, what); }
-
-/// What holds of every trace that is read: its accounts add up, and it replays to its own times.
-inline void check(const Measured& measured) {
+// What holds of every trace that is read: its accounts add up, and it replays to its own times.
+void check(const Measured& measured) {
   for (const RankAnalysis& rank : analyze(measured).ranks) {
     const Breakdown& t = rank.times;
     for (const StepUse& step : rank.steps) {
@@ -72,12 +47,14 @@ inline void check(const Measured& measured) {
   }
 }
 
-/// Reads, understands, analyses and replays. True where the bytes are a trace; a SpecError of the reader is a refusal,
-/// and everything else that is thrown passes.
-inline bool feed(TraceFile& file, std::span<const std::uint8_t> bytes) {
+}  // namespace
+
+// Reads, understands, analyses and replays.
+bool feed_trace(std::string_view bytes) {
+  const FedFiles files(bytes, "trace.json");
   Trace trace;
   try {
-    trace = read_trace(file.holding(bytes));
+    trace = read_trace(files.first());
   } catch (const SpecError&) {
     return false;
   }
