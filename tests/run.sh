@@ -2,11 +2,13 @@
 # Installs what is missing, builds, and runs the tests.
 #   tests/run.sh             release build, all tests
 #   tests/run.sh --all       the same, opens our traces in the programs that people open traces with, and sweeps under MPI
-#   tests/run.sh asan        all tests under address and undefined-behaviour sanitizers; where there is a release build,
-#                            both builds, by two compilers, give equal bytes
+#   tests/run.sh asan [FOLDER]...
+#                            all tests, or those of these folders, under address and undefined-behaviour sanitizers; where
+#                            there is a release build, both builds, by two compilers, give equal bytes
 set -euo pipefail
 cd "$(dirname "$0")/.."
-preset=${1:-release}
+[ $# -gt 0 ] || set -- release
+preset=$1
 packages=(experiments/packages.txt)
 clients=
 if [ "$preset" = --all ]; then
@@ -15,7 +17,9 @@ if [ "$preset" = --all ]; then
   clients=tests/clients/run.sh
 fi
 experiments/install.sh "${packages[@]}"
-cmake --preset "$preset" >/dev/null
+IFS=';'
+cmake --preset "$preset" -D "MOELINE_TEST_FOLDERS=${*:2}" >/dev/null
+unset IFS
 cmake --build --preset "$preset"
 ctest --preset "$preset" -j "$(nproc)"
 if [ "$preset" = asan ] && [ -e build/release/moeline ]; then tests/determinism.sh build/{release,asan}/moeline; fi

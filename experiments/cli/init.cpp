@@ -25,7 +25,7 @@ constexpr const char* kDefinitions = R"(PURPOSE, one of:
   plan              how many GPUs serve a load within limits
   training-plan     which layout trains fastest
   study             many scenarios at once, from that of decode
-What is written runs as it stands. Its layout is the one with the fewest GPUs that hold the model and its work, found by
+What is written runs as it stands. Its layout is the one with the fewest GPUs (of 1, 2, 4, ...) that hold the model and its work, found by
 simulating them in turn; all other numbers are to be changed.)";
 
 // Unlike other files of ours this one is meant to be edited.

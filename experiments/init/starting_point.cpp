@@ -48,9 +48,9 @@ std::string aligned(const std::string& text) {
   std::string result;
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    const std::size_t comment = line.find("  #");
-    const bool behind = comment != std::string::npos && line.find_first_not_of(' ') < comment;
-    if (behind && comment < kColumn) line.insert(comment, kColumn - comment, ' ');
+    const std::size_t begin = std::min(line.find_first_not_of(' '), line.size());
+    const std::size_t comment = line.find("  #", begin);
+    if (comment < kColumn) line.insert(comment, kColumn - comment, ' ');
     result += line + "\n";
   }
   return result;
@@ -97,7 +97,7 @@ Words with_layout(Words words, const Layout& layout) {
   words["parallelism"] = layout.parallelism;
   words["gpus"] = std::to_string(layout.gpus);
   words["global_batch_size"] = std::to_string(kMicroBatches * layout.gpus);
-  words["why"] = fmt::format("on {} GPU{}, the fewest that hold the model", layout.gpus, layout.gpus == 1 ? "" : "s");
+  words["why"] = fmt::format("on {} GPU{}, the fewest of 1, 2, 4, ... that hold it", layout.gpus, layout.gpus == 1 ? "" : "s");
   return words;
 }
 

@@ -7,7 +7,6 @@
 #include <cstdlib>
 #include <memory>
 #include <moeline_commit.hpp>
-#include <optional>
 
 #include "base/given_text.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
@@ -44,11 +43,13 @@ class Capture {
   std::FILE* file_;
 };
 
-// Name and text of what a caller gave instead of a file.
-using Given = std::optional<std::pair<std::string, std::string>>;
+// Names and texts of what a caller gave instead of files.
+using Given = std::vector<std::pair<std::string, std::string>>;
 
-std::unique_ptr<GivenText> hold(const Given& given) {
-  return given ? std::make_unique<GivenText>(given->first, given->second) : nullptr;
+std::vector<std::unique_ptr<GivenText>> hold(const Given& given) {
+  std::vector<std::unique_ptr<GivenText>> held;
+  for (const auto& [name, text] : given) held.push_back(std::make_unique<GivenText>(name, text));
+  return held;
 }
 
 // Exit code, results, messages.
@@ -58,7 +59,7 @@ py::tuple call(const std::vector<std::string>& arguments, const Given& given) {
   int exit_code = kDone;
   {
     const py::gil_scoped_release others_run;
-    const std::unique_ptr<GivenText> held = hold(given);
+    const auto held = hold(given);
     exit_code = run_command(arguments, console, MOELINE_VERSION MOELINE_COMMIT);
   }
   return py::make_tuple(exit_code, results.text(), messages.text());
@@ -91,7 +92,7 @@ class PyTimeline {
 
 PyTimeline timeline(const std::string& scenario, const std::vector<std::string>& assignments, const Given& given) {
   const py::gil_scoped_release others_run;
-  const std::unique_ptr<GivenText> held = hold(given);
+  const auto held = hold(given);
   return PyTimeline(best_run(scenario, assignments));
 }
 

@@ -194,12 +194,14 @@ class Threads(unittest.TestCase):
                 ticks.append(time.monotonic())
                 time.sleep(0.001)
 
-        ticker = threading.Thread(target=tick)
+        ticker = threading.Thread(target=tick, daemon=True)
         ticker.start()
         begin = time.monotonic()
-        moeline.simulate(CHUNK, samples=8)
-        end = time.monotonic()
-        done.set()
+        try:
+            moeline.simulate(CHUNK, samples=8)
+        finally:
+            end = time.monotonic()
+            done.set()
         ticker.join()
         self.assertGreater(sum(begin < at < end for at in ticks), 5)
 
