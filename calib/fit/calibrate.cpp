@@ -322,6 +322,7 @@ void set_fits(const Observations& observations, const Predictions& fitted, Kerne
 
 Calibration calibrate(const std::vector<std::filesystem::path>& files, const CalibrationRequest& request,
                       const Architecture& model, const MachineFacts& machine) {
+  if (files.empty()) throw SpecError("there is no table to fit constants to");
   const Setting setting{model, machine, request.kernels, library_of(request.kernels)};
   Read read = read_tables(files, request, setting);
   auto& [tables, transfers, traces, benches] = read;

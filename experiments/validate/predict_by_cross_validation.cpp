@@ -18,11 +18,15 @@ struct Row {
   double predicted_us;
 };
 
+int least_ranks_of(const FactSpec& spec) {
+  return spec.has("least_ranks") ? spec.at("least_ranks").integer("least_ranks", 1, 1 << 20) : 1;
+}
+
 // Rows of one kernel in these families, on so many ranks, that some fit predicted without seeing them.
 std::vector<Row> rows_of(const FactSpec& spec, const CrossValidation& table) {
   const std::vector<std::string> families = spec.at("families").texts("families");
   const std::string kernel = "::" + spec.text("kernel");
-  const int least_ranks = spec.has("least_ranks") ? spec.at("least_ranks").integer("least_ranks", 1, 1 << 20) : 1;
+  const int least_ranks = least_ranks_of(spec);
   std::vector<Row> rows;
   for (std::size_t i = 0; i < table.observations.size(); ++i) {
     const Observation& o = table.observations[i];
@@ -99,6 +103,8 @@ const CrossValidation& Predictor::cross_validation(const FactSpec& spec, const H
 Prediction Predictor::cross_validate(const Fact& fact) {
   const FactSpec& spec = fact.prediction;
   spec.expect({"hardware", "kernels", "data", "families", "kernel", "least_ranks", "left_out"});
+  (void)cut_of(spec);  // refused whether others' data is there or not
+  (void)least_ranks_of(spec);
   const HardwareProfile& machine = profile(spec);
   Prediction prediction;
   for (const std::string& table : spec.at("data").texts("data")) {

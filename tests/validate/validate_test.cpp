@@ -241,6 +241,8 @@ TEST_CASE(
       "       left_out: SMs, data: [deepep/deepep_v1_h100_normal.csv]}}\n";
   check_facts_refused(replaced(content, "left_out: SMs", "left_out: ranks"), 6,
                       "left_out has an unknown value 'ranks'; there is: EP, SMs, tokens");
+  check_facts_refused(replaced(content, "[deepep/deepep_v1_h100_normal.csv]", "[]"), 6,
+                      "data cannot be used: there is no table to fit constants to");
   const TemporaryFolder folder;
   const Outcome absent =
       run_moeline({"validate", folder.write("absent.yaml", replaced(content, "h100_normal", "h100_none"))});
