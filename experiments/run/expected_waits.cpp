@@ -68,9 +68,9 @@ std::vector<double> drawn_waits(const Setup& setup, const Program& alone, int dr
   const TimedChains chains = timed_chains(setup, alone, simulate(alone.graph), with_more_rows(setup), kRowsStep);
   const std::vector<double> slowness = expected_slowness(ranks, setup.scenario.speed_spread, setup.slowness(0));
   std::vector<double> waits(alone.meetings.size(), 0);
+  StragglerDraws ranks_drawn(setup, alone, chains, slowness);
   for (int draw = 0; draw < draws; ++draw) {
-    StragglerDraw ranks_drawn(setup, alone, chains, slowness, static_cast<std::uint64_t>(draw));
-    ranks_drawn.run();
+    ranks_drawn.run(static_cast<std::uint64_t>(draw));
     for (std::size_t i = 0; i < waits.size(); ++i) {
       const Meeting& meeting = alone.meetings[i];
       const bool few = meeting.ranks > 0 && meeting.ranks <= ranks;

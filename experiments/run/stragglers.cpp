@@ -1,6 +1,7 @@
 #include "experiments/run/stragglers.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -65,6 +66,18 @@ double clocked_us(const Chain& chain, const Program& alone) {
   return us;
 }
 
+// In lanes, which do not wait for each other.
+double latest(const double* first, const double* last) {
+  constexpr std::ptrdiff_t kLanes = 8;
+  std::array<double, kLanes> lanes;
+  lanes.fill(*first);
+  for (; last - first >= kLanes; first += kLanes) {
+    for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i] = std::max(lanes[i], first[i]);
+  }
+  for (; first != last; ++first) lanes[0] = std::max(lanes[0], *first);
+  return *std::max_element(lanes.begin(), lanes.end());
+}
+
 }  // namespace
 
 TimedChains timed_chains(const Setup& setup, const Program& alone, const Timeline& timeline, const Timeline& more_rows,
@@ -106,58 +119,66 @@ TimedChains timed_chains(const Setup& setup, const Program& alone, const Timelin
   return timed;
 }
 
-StragglerDraw::StragglerDraw(const Setup& setup, const Program& alone, const TimedChains& chains,
-                             const std::vector<double>& slowness, std::uint64_t draw)
+StragglerDraws::StragglerDraws(const Setup& setup, const Program& alone, const TimedChains& chains,
+                               const std::vector<double>& slowness)
     : setup_(setup),
       alone_(alone),
       chains_(chains),
       ranks_(slowness.size()),
-      random_(static_cast<std::uint64_t>(setup.scenario.seed), draw),
-      jitters_(normals(static_cast<std::uint64_t>(setup.scenario.seed), kJitterStreams + draw,
-                       chains.times.size() * ranks_)),
-      slowness_(slowness),
+      slower_(slowness),
       all_arrived_(alone.meetings.size()),
       starts_(ranks_),
       times_(ranks_),
-      ends_(chains.times.size() * ranks_) {}
+      ends_(chains.times.size() * ranks_) {
+  for (double& each : slower_) each -= 1;
+}
 
-void StragglerDraw::run() {
+void StragglerDraws::run(std::uint64_t draw) {
+  const auto seed = static_cast<std::uint64_t>(setup_.scenario.seed);
+  random_ = Random(seed, draw);
+  jitters_ = normals(seed, kJitterStreams + draw, chains_.times.size() * ranks_);
+  rows_.clear();
+  held_.clear();
+  for (std::vector<double>& arrived : all_arrived_) arrived.clear();
   for (const std::uint32_t number : chains_.order) pass(number);
 }
 
-void StragglerDraw::pass(std::uint32_t number) {
+void StragglerDraws::pass(std::uint32_t number) {
   const ChainTime& chain = chains_.times[number];
-  set_starts(number);
-  draw_times(number);
+  const double* starts = starts_of(number);
   double* ends = ends_of(number);
-  for (std::size_t rank = 0; rank < ranks_; ++rank) ends[rank] = starts_[rank] + times_[rank];
-  if (chain.lost_share > 0) lose_to_held(chain, ends);
-  if (chain.arrives != kNoMeeting) meet(chain, ends);
-  if (chain.holds_sms) held_.push_back({starts_, {ends, ends + ranks_}});
+  if (chain.computes) {
+    draw_times(number);
+    for (std::size_t rank = 0; rank < ranks_; ++rank) ends[rank] = starts[rank] + times_[rank];
+  } else {
+    for (std::size_t rank = 0; rank < ranks_; ++rank) ends[rank] = starts[rank] + chain.us;
+  }
+  if (chain.lost_share > 0) lose_to_held(chain, starts, ends);
+  if (chain.arrives != kNoMeeting) meet(chain, starts, ends);
+  if (chain.holds_sms) held_.push_back({{starts, starts + ranks_}, {ends, ends + ranks_}});
 }
 
-void StragglerDraw::set_starts(std::uint32_t number) {
+// Most chains follow one other, at once.
+const double* StragglerDraws::starts_of(std::uint32_t number) {
   const ChainTime& chain = chains_.times[number];
+  const std::vector<std::uint32_t>& before = chains_.chains.list[number].before;
+  if (chain.leaves == kNoMeeting && before.size() == 1) return ends_of(before.front());
   std::fill(starts_.begin(), starts_.end(), 0);
-  if (chain.leaves != kNoMeeting) {
-    MOELINE_CHECK(!all_arrived_[chain.leaves].empty(), "ranks leave a meeting after they came to it");
-    const std::size_t group = group_of(alone_.meetings[chain.leaves]);
-    for (std::size_t rank = 0; rank < ranks_; ++rank) starts_[rank] = all_arrived_[chain.leaves][rank / group];
-  }
-  for (const std::uint32_t before : chains_.chains.list[number].before) {
-    const double* ends = ends_of(before);
+  if (chain.leaves != kNoMeeting) wait_for_all(chain.leaves, starts_.data());
+  for (const std::uint32_t each : before) {
+    const double* ends = ends_of(each);
     for (std::size_t rank = 0; rank < ranks_; ++rank) starts_[rank] = std::max(starts_[rank], ends[rank]);
   }
+  return starts_.data();
 }
 
-void StragglerDraw::draw_times(std::uint32_t number) {
+void StragglerDraws::draw_times(std::uint32_t number) {
   const ChainTime& chain = chains_.times[number];
-  std::fill(times_.begin(), times_.end(), chain.us);
-  if (!chain.computes) return;
   const double* jitters = jitters_->data() + number * ranks_;
-  for (std::size_t rank = 1; rank < ranks_; ++rank) {
-    times_[rank] = chain.us + chain.clocked_us * (slowness_[rank] - 1) + chain.deviation_us * jitters[rank];
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    times_[rank] = chain.us + chain.clocked_us * slower_[rank] + chain.deviation_us * jitters[rank];
   }
+  times_[0] = chain.us;
   if (chain.rows_us != 0) {
     const std::vector<double>& rows_of = rows(chain.rows_of);
     for (std::size_t rank = 1; rank < ranks_; ++rank) {
@@ -167,33 +188,43 @@ void StragglerDraw::draw_times(std::uint32_t number) {
   for (double& each : times_) each = std::max(0.0, each);
 }
 
-void StragglerDraw::lose_to_held(const ChainTime& chain, double* ends) const {
+void StragglerDraws::lose_to_held(const ChainTime& chain, const double* starts, double* ends) const {
   for (std::size_t rank = 0; rank < ranks_; ++rank) {
     for (int i = 0; i < 2; ++i) {  // what it loses makes it meet more
-      ends[rank] = starts_[rank] + times_[rank] + chain.lost_share * held_us(rank, starts_[rank], ends[rank]);
+      ends[rank] = starts[rank] + times_[rank] + chain.lost_share * held_us(rank, starts[rank], ends[rank]);
     }
   }
 }
 
-void StragglerDraw::meet(const ChainTime& chain, double* ends) {
+void StragglerDraws::meet(const ChainTime& chain, const double* starts, double* ends) {
   const Meeting& meeting = alone_.meetings[chain.arrives];
-  const double* arrivals = meeting.is_barrier() ? starts_.data() : ends;
+  const double* arrivals = meeting.is_barrier() ? starts : ends;
   const std::size_t group = group_of(meeting);
   std::vector<double>& arrived = all_arrived_[chain.arrives];
   arrived.clear();
   for (std::size_t first = 0; first < ranks_; first += group) {
-    arrived.push_back(*std::max_element(arrivals + first, arrivals + std::min(first + group, ranks_)));
+    arrived.push_back(latest(arrivals + first, arrivals + std::min(first + group, ranks_)));
   }
-  if (!meeting.is_barrier()) return;
-  for (std::size_t rank = 0; rank < ranks_; ++rank) ends[rank] = std::max(ends[rank], arrived[rank / group]);
+  if (meeting.is_barrier()) wait_for_all(chain.arrives, ends);
 }
 
-std::size_t StragglerDraw::group_of(const Meeting& meeting) const {
+void StragglerDraws::wait_for_all(std::size_t meeting, double* until) const {
+  const std::vector<double>& arrived = all_arrived_[meeting];
+  MOELINE_CHECK(!arrived.empty(), "ranks leave a meeting after they came to it");
+  const std::size_t group = group_of(alone_.meetings[meeting]);
+  for (std::size_t first = 0, number = 0; first < ranks_; first += group, ++number) {
+    const double last = arrived[number];
+    const std::size_t end = std::min(first + group, ranks_);
+    for (std::size_t rank = first; rank < end; ++rank) until[rank] = std::max(until[rank], last);
+  }
+}
+
+std::size_t StragglerDraws::group_of(const Meeting& meeting) const {
   return meeting.ranks > 0 ? std::min(static_cast<std::size_t>(meeting.ranks), ranks_) : ranks_;
 }
 
 // The latest ones are last, and begin and end one after the other on each rank.
-double StragglerDraw::held_us(std::size_t rank, double from, double until) const {
+double StragglerDraws::held_us(std::size_t rank, double from, double until) const {
   double sum = 0;
   for (auto held = held_.rbegin(); held != held_.rend() && held->until[rank] > from; ++held) {
     sum += std::max(0.0, std::min(until, held->until[rank]) - std::max(from, held->from[rank]));
@@ -201,7 +232,7 @@ double StragglerDraw::held_us(std::size_t rank, double from, double until) const
   return sum;
 }
 
-const std::vector<double>& StragglerDraw::rows(int index) {
+const std::vector<double>& StragglerDraws::rows(int index) {
   const auto [found, is_new] = rows_.try_emplace(index, ranks_);
   if (is_new) {
     for (double& each : found->second) each = setup_.scenario.routing.rows_spread * random_.normal();
@@ -209,10 +240,10 @@ const std::vector<double>& StragglerDraw::rows(int index) {
   return found->second;
 }
 
-double StragglerDraw::wait_us(const Meeting& meeting) const {
+double StragglerDraws::wait_us(const Meeting& meeting) const {
   if (meeting.work == kNoTask) return 0;
   const double* ends = ends_of(chains_.chains.of_task[meeting.work]);
-  return *std::max_element(ends, ends + group_of(meeting)) - ends[0];
+  return latest(ends, ends + group_of(meeting)) - ends[0];
 }
 
 }  // namespace moeline

@@ -43,14 +43,14 @@ struct TimedChains {
 [[nodiscard]] TimedChains timed_chains(const Setup& setup, const Program& alone, const Timeline& timeline,
                                        const Timeline& more_rows, double step);
 
-/// One draw. Rank 0 is the rank of the program, at its speed and with its rows; nothing of it is drawn.
-class StragglerDraw {
+/// One draw after the other. Rank 0 is the rank of the program, at its speed and with its rows; nothing of it is drawn.
+class StragglerDraws {
  public:
-  /// `slowness`: of each rank (rank_variation.hpp). REQUIRES: all outlive it.
-  StragglerDraw(const Setup& setup, const Program& alone, const TimedChains& chains,
-                const std::vector<double>& slowness, std::uint64_t draw);
-  void run();
-  /// From the end of rank 0's work before the meeting until the slowest rank's.
+  /// `slowness`: of each rank (rank_variation.hpp). REQUIRES: all but that outlive it.
+  StragglerDraws(const Setup& setup, const Program& alone, const TimedChains& chains,
+                 const std::vector<double>& slowness);
+  void run(std::uint64_t draw);
+  /// Of the last draw, from the end of rank 0's work before the meeting until the slowest rank's.
   [[nodiscard]] double wait_us(const Meeting& meeting) const;
 
  private:
@@ -58,10 +58,11 @@ class StragglerDraw {
     std::vector<double> from, until;  // us, by rank
   };
   void pass(std::uint32_t number);
-  void set_starts(std::uint32_t number);
+  [[nodiscard]] const double* starts_of(std::uint32_t number);
   void draw_times(std::uint32_t number);
-  void lose_to_held(const ChainTime& chain, double* ends) const;
-  void meet(const ChainTime& chain, double* ends);
+  void lose_to_held(const ChainTime& chain, const double* starts, double* ends) const;
+  void meet(const ChainTime& chain, const double* starts, double* ends);
+  void wait_for_all(std::size_t meeting, double* until) const;
   /// Ranks that meet there.
   [[nodiscard]] std::size_t group_of(const Meeting& meeting) const;
   [[nodiscard]] double held_us(std::size_t rank, double from, double until) const;
@@ -73,9 +74,9 @@ class StragglerDraw {
   const Program& alone_;
   const TimedChains& chains_;
   std::size_t ranks_;
-  Random random_;
-  Normals jitters_;  // by chain and rank
-  const std::vector<double>& slowness_;
+  Random random_{0};
+  Normals jitters_;                               // by chain and rank
+  std::vector<double> slower_;                    // than the mean GPU, by rank
   std::map<int, std::vector<double>> rows_;       // relative to the mean, by rank
   std::vector<std::vector<double>> all_arrived_;  // us, by meeting and group
   std::vector<double> starts_, times_;            // us, by rank, of the chain that passes

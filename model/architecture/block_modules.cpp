@@ -96,7 +96,9 @@ class ModuleList {
  public:
   explicit ModuleList(const Architecture& model, bool of_mtp) : a_(model), mtp_(of_mtp) {}
 
-  void add(const Block& block) {
+  // The block and those like it behind it.
+  void add(const Block& block, double times) {
+    times_ = times;
     switch (block.kind) {
       case BlockKind::embedding:
         return add_table(kEmbedding);
@@ -126,6 +128,7 @@ class ModuleList {
  private:
   void add(Module module) {
     if (module.count == 0) return;
+    module.count *= times_;
     const auto same =
         std::find_if(list_.begin(), list_.end(), [&](const Module& each) { return each.name == module.name; });
     if (same == list_.end()) return list_.push_back(std::move(module));
@@ -206,14 +209,27 @@ class ModuleList {
 
   const Architecture& a_;
   bool mtp_;
+  double times_ = 1;
   std::vector<Module> list_;
 };
+
+// Layers alike from the first block on; their matrices are listed once.
+std::size_t run_length(std::span<const Block> blocks) {
+  if (!is_layer(blocks.front().kind)) return 1;
+  const auto other =
+      std::find_if(blocks.begin(), blocks.end(), [&](const Block& each) { return !are_alike(each, blocks.front()); });
+  return static_cast<std::size_t>(other - blocks.begin());
+}
 
 }  // namespace
 
 std::vector<Module> modules_of(const Architecture& model, std::span<const Block> blocks, bool of_mtp) {
   ModuleList list(model, of_mtp);
-  for (const Block& block : blocks) list.add(block);
+  for (std::size_t i = 0; i < blocks.size();) {
+    const std::size_t count = run_length(blocks.subspan(i));
+    list.add(blocks[i], static_cast<double>(count));
+    i += count;
+  }
   return list.finish();
 }
 

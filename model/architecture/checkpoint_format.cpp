@@ -258,7 +258,8 @@ class Shares {
 // Layer by layer, what the matrices of each module are stored in.
 class Storing {
  public:
-  Storing(const CheckpointFormat& format, const Architecture& model) : format_(format), model_(model) {}
+  Storing(const CheckpointFormat& format, const Architecture& model)
+      : format_(format), model_(model), experts_(expert_matrices(model)), shared_(shared_matrices(model)) {}
 
   void store(Layer& layer, const LayerNumbers& numbers, bool mtp) {
     const Architecture& a = model_;
@@ -272,8 +273,8 @@ class Storing {
       (void)store(kIndexer, 1, indexer_matrices(a, attention), MatrixUse::in, numbers.attention);
     }
     if (layer.routed) {
-      formats.experts = store(kRoutedExperts, a.n_routed_experts, expert_matrices(a), MatrixUse::in, numbers.ffn);
-      formats.shared = store(kSharedExperts, a.n_shared_experts, shared_matrices(a), MatrixUse::in, numbers.ffn);
+      formats.experts = store(kRoutedExperts, a.n_routed_experts, experts_, MatrixUse::in, numbers.ffn);
+      formats.shared = store(kSharedExperts, a.n_shared_experts, shared_, MatrixUse::in, numbers.ffn);
     } else if (layer.dense_width > 0) {
       const std::string module = dense_module(a, layer.dense_width);
       formats.dense = store(module, 1, dense_matrices(a, layer.dense_width), MatrixUse::in, numbers.ffn);
@@ -299,6 +300,7 @@ class Storing {
 
   const CheckpointFormat& format_;
   const Architecture& model_;
+  const std::vector<Matrix> experts_, shared_;  // of every layer that routes
   Shares shares_;
   bool mtp_ = false;
 };

@@ -268,15 +268,15 @@ class Simulation {
     for (const std::uint32_t number : domain.running) set_speed(number, live_[number].claim.speed);
   }
 
-  // The common case is a task alone: the graph lets none ask for more than a link carries.
+  // The common case is a task alone, or none: the graph lets none ask for more than a link carries.
   void share() {
-    const bool is_alone = claims_.size() == 1;
-    if (!is_alone || claims_[0]->elastic_sms > available_of(claims_[0]->pool)) return share_(claims_, available_);
-    claims_[0]->speed = claims_[0]->most;
-    claims_[0]->limit = kNoPool;
+    if (claims_.empty()) return;
+    Claim& first = *claims_.front();
+    const bool has_sms = first.elastic_sms == 0 || first.elastic_sms <= available_[first.pool];
+    if (claims_.size() > 1 || !has_sms) return share_(claims_, available_);
+    first.speed = first.most;
+    first.limit = kNoPool;
   }
-
-  [[nodiscard]] double available_of(ResourceId pool) const { return pool == kNoPool ? 0 : available_[pool]; }
 
   // Whether another task that disturbs runs in its pool: a resident one, or an elastic one that gets SMs.
   [[nodiscard]] bool is_disturbed(const Domain& domain, const Live& live) const {
