@@ -127,6 +127,7 @@ StragglerDraws::StragglerDraws(const Setup& setup, const Program& alone, const T
       ranks_(slowness.size()),
       slower_(slowness),
       all_arrived_(alone.meetings.size()),
+      nobody_(ranks_),
       starts_(ranks_),
       times_(ranks_),
       ends_(chains.times.size() * ranks_) {
@@ -158,17 +159,18 @@ void StragglerDraws::pass(std::uint32_t number) {
   if (chain.holds_sms) held_.push_back({{starts, starts + ranks_}, {ends, ends + ranks_}});
 }
 
-// Most chains follow one other, at once.
+// Most chains follow one other, at once: where that ends they start, without a copy.
 const double* StragglerDraws::starts_of(std::uint32_t number) {
   const ChainTime& chain = chains_.times[number];
   const std::vector<std::uint32_t>& before = chains_.chains.list[number].before;
-  if (chain.leaves == kNoMeeting && before.size() == 1) return ends_of(before.front());
-  std::fill(starts_.begin(), starts_.end(), 0);
-  if (chain.leaves != kNoMeeting) wait_for_all(chain.leaves, starts_.data());
-  for (const std::uint32_t each : before) {
-    const double* ends = ends_of(each);
-    for (std::size_t rank = 0; rank < ranks_; ++rank) starts_[rank] = std::max(starts_[rank], ends[rank]);
+  const double* starts = before.empty() ? nobody_.data() : ends_of(before.front());
+  for (std::size_t i = 1; i < before.size(); ++i) {
+    const double* ends = ends_of(before[i]);
+    for (std::size_t rank = 0; rank < ranks_; ++rank) starts_[rank] = std::max(starts[rank], ends[rank]);
+    starts = starts_.data();
   }
+  if (chain.leaves == kNoMeeting) return starts;
+  wait_for_all(chain.leaves, starts, starts_.data());
   return starts_.data();
 }
 
@@ -205,17 +207,17 @@ void StragglerDraws::meet(const ChainTime& chain, const double* starts, double* 
   for (std::size_t first = 0; first < ranks_; first += group) {
     arrived.push_back(latest(arrivals + first, arrivals + std::min(first + group, ranks_)));
   }
-  if (meeting.is_barrier()) wait_for_all(chain.arrives, ends);
+  if (meeting.is_barrier()) wait_for_all(chain.arrives, ends, ends);
 }
 
-void StragglerDraws::wait_for_all(std::size_t meeting, double* until) const {
+void StragglerDraws::wait_for_all(std::size_t meeting, const double* from, double* until) const {
   const std::vector<double>& arrived = all_arrived_[meeting];
   MOELINE_CHECK(!arrived.empty(), "ranks leave a meeting after they came to it");
   const std::size_t group = group_of(alone_.meetings[meeting]);
   for (std::size_t first = 0, number = 0; first < ranks_; first += group, ++number) {
     const double last = arrived[number];
     const std::size_t end = std::min(first + group, ranks_);
-    for (std::size_t rank = first; rank < end; ++rank) until[rank] = std::max(until[rank], last);
+    for (std::size_t rank = first; rank < end; ++rank) until[rank] = std::max(from[rank], last);
   }
 }
 

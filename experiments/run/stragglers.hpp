@@ -62,7 +62,8 @@ class StragglerDraws {
   void draw_times(std::uint32_t number);
   void lose_to_held(const ChainTime& chain, const double* starts, double* ends) const;
   void meet(const ChainTime& chain, const double* starts, double* ends);
-  void wait_for_all(std::size_t meeting, double* until) const;
+  /// `until` may be `from`.
+  void wait_for_all(std::size_t meeting, const double* from, double* until) const;
   /// Ranks that meet there.
   [[nodiscard]] std::size_t group_of(const Meeting& meeting) const;
   [[nodiscard]] double held_us(std::size_t rank, double from, double until) const;
@@ -79,6 +80,7 @@ class StragglerDraws {
   std::vector<double> slower_;                    // than the mean GPU, by rank
   std::map<int, std::vector<double>> rows_;       // relative to the mean, by rank
   std::vector<std::vector<double>> all_arrived_;  // us, by meeting and group
+  std::vector<double> nobody_;                    // that a first chain waits for: it starts at 0
   std::vector<double> starts_, times_;            // us, by rank, of the chain that passes
   std::vector<double> ends_;                      // us, by chain and rank
   std::vector<Held> held_;                        // in order

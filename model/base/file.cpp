@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
@@ -24,9 +25,9 @@ constexpr std::size_t kLargest = std::size_t{64} << 20U;
 // Stops at the limit: a pipe or a device may have no end.
 std::string read_bytes(std::istream& stream, const fs::path& path) {
   std::string text;
-  std::string block(std::size_t{1} << 16U, '\0');
+  std::array<char, std::size_t{1} << 14U> block;  // not written before it is read into: sweeps read many short files
   while (stream.read(block.data(), static_cast<std::streamsize>(block.size())), stream.gcount() > 0) {
-    text.append(block, 0, static_cast<std::size_t>(stream.gcount()));
+    text.append(block.data(), static_cast<std::size_t>(stream.gcount()));
     if (text.size() > kLargest) throw SpecError(path.string(), 0, "is larger than 64 MiB");
   }
   return text;

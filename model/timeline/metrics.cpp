@@ -11,7 +11,7 @@ namespace {
 
 struct RankTimes {
   std::vector<Interval> compute, communication;
-  std::map<std::uint16_t, std::vector<Interval>> by_class;
+  std::vector<std::vector<Interval>> by_class;
   double sm_us = 0;
   double pool = 0;  // SMs
 };
@@ -34,7 +34,9 @@ using RanksTimes = std::map<std::uint32_t, RankTimes>;
 
 RanksTimes collect(const TaskGraph& graph, const Timeline& timeline, const Window& window, Metrics& metrics) {
   RanksTimes ranks;
-  for (const Stream& stream : graph.streams()) ranks[stream.rank];
+  std::vector<RankTimes*> of_stream;
+  for (const Stream& stream : graph.streams()) of_stream.push_back(&ranks[stream.rank]);
+  for (auto& [number, rank] : ranks) rank.by_class.resize(graph.classes().size());
   for (TaskId id = 0; id < graph.size(); ++id) {
     const Label& label = graph.label(id);
     const TaskClass& task_class = graph.task_class(id);
@@ -42,7 +44,7 @@ RanksTimes collect(const TaskGraph& graph, const Timeline& timeline, const Windo
     const Span& span = timeline.spans[id];
     const Interval inside = window.clip(span);
     const double share = span.end > span.start ? ratio(inside.end - inside.start, span.end - span.start) : 0;
-    RankTimes& rank = ranks[graph.streams()[label.stream].rank];
+    RankTimes& rank = *of_stream[label.stream];
     (task_class.role == Role::compute ? rank.compute : rank.communication).push_back(inside);
     rank.by_class[label.task_class].push_back(inside);
     const Task& task = graph.task(id);
@@ -56,8 +58,9 @@ RanksTimes collect(const TaskGraph& graph, const Timeline& timeline, const Windo
 void add_rank(RankTimes& rank, Time span, Metrics& sum) {
   const std::vector<Interval> compute = unite(std::move(rank.compute));
   const std::vector<Interval> comm = unite(std::move(rank.communication));
-  std::vector<Interval> any = compute;
-  any.insert(any.end(), comm.begin(), comm.end());
+  std::vector<Interval> any(compute.size() + comm.size());
+  std::merge(compute.begin(), compute.end(), comm.begin(), comm.end(), any.begin(),
+             [](const Interval& a, const Interval& b) { return a.start < b.start; });
   any = unite(std::move(any));
   sum.span += span;
   sum.compute_busy += total(compute);
@@ -65,8 +68,9 @@ void add_rank(RankTimes& rank, Time span, Metrics& sum) {
   sum.exposed_comm += total(comm) - overlap(comm, compute);
   sum.idle += span - total(any);
   if (rank.pool > 0 && span > Time::zero()) sum.sm_use += rank.sm_us / (rank.pool * to_us(span));
-  for (auto& [task_class, intervals] : rank.by_class)
-    sum.classes[task_class].busy += total(unite(std::move(intervals)));
+  for (std::size_t i = 0; i < rank.by_class.size(); ++i) {
+    sum.classes[i].busy += total(unite(std::move(rank.by_class[i])));
+  }
 }
 
 // From the first start to the last end, on any rank.
