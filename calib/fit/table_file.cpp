@@ -8,6 +8,8 @@
 namespace moeline {
 namespace {
 
+constexpr std::size_t kLargest = std::size_t{256} << 20U;  // unpacked, of which a few KB may make any size
+
 // zlib passes what is no gzip through as it is.
 bool has_gzip_mark(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -18,7 +20,10 @@ std::string unpacked(const std::filesystem::path& file) {
   GzipStream stream(file);
   if (!has_gzip_mark(file)) throw SpecError(file.string(), 0, "is called .gz and is not gzip");
   std::string text;
-  while (!stream.at_end()) text.push_back(stream.Take());
+  while (!stream.at_end()) {
+    text.push_back(stream.Take());
+    if (text.size() > kLargest) throw SpecError(file.string(), 0, "is larger than 256 MiB, unpacked");
+  }
   return text;
 }
 

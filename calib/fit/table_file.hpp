@@ -20,7 +20,7 @@ struct ManifestEntry {
 /// "gemm_sglang" of ".../b200_sxm/gemm_sglang.csv.gz".
 [[nodiscard]] std::string table_name(const std::filesystem::path& file);
 
-/// Plain, or gzip. Throws SpecError for one that is damaged or cut off.
+/// Plain, or gzip. Throws SpecError for one that is damaged or cut off, or larger than 256 MiB unpacked.
 [[nodiscard]] CsvTable read_table(const std::filesystem::path& file);
 
 /// Its line of the manifest.csv above the table's folder; none where there is no such file or line.

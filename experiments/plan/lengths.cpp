@@ -56,7 +56,9 @@ Lengths read_percentiles(const Spec& spec) {
     if (!points.empty() && length < points.back().log_length) {
       throw spec.error(key, "is shorter than a lower percentile");
     }
-    points.push_back({normal_quantile(share / 100), length});
+    const double z = normal_quantile(share / 100);
+    if (!points.empty() && z <= points.back().z) throw spec.error(key, "stands twice");
+    points.push_back({z, length});
   }
   return of_quantiles([&](double z) {
     std::size_t right = 1;

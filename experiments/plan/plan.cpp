@@ -115,6 +115,15 @@ DecodeSpace read_decode(const Spec& spec, const Architecture& model) {
   return space;
 }
 
+void check_sizes(const Spec& spec, const PrefillSpace& prefill, const DecodeSpace& decode) {
+  check_combinations(spec, "prefill",
+                     {prefill.ep.size(), prefill.tp.size(), prefill.redundant_experts.size(), prefill.tokens.size(),
+                      prefill.comm_sms.size(), prefill.two_batch.size()});
+  check_combinations(spec, "decode",
+                     {decode.ep.size(), decode.tp.size(), decode.redundant_experts.size(), decode.batch_size.size(),
+                      decode.two_batch.size(), decode.single_batch.size(), decode.mtp.size()});
+}
+
 void read_serving(const Spec& spec, Plan& plan) {
   if (!spec.has("serving")) return;
   plan.disaggregated = plan.colocated = false;
@@ -159,8 +168,9 @@ void check_keys(const Spec& side, const std::vector<std::string>& changes) {
   }
 }
 
-// Of both sides, by the first of their choices that is a scenario without them.
+// Of both sides, by the first of their choices that is a scenario without them, of so many.
 void check_changes(const Spec& spec, const Plan& plan, const Architecture& model) {
+  constexpr std::size_t kTried = 1000;  // of up to a million, each takes a millisecond
   check_keys(spec.map_or_empty("prefill"), plan.prefill.set);
   check_keys(spec.map_or_empty("decode"), plan.decode.set);
   KnownSteps known;
@@ -168,8 +178,8 @@ void check_changes(const Spec& spec, const Plan& plan, const Architecture& model
     const HardwareProfile profile = load_profile(machine.name, machine.set, plan.file.string());
     const Points points(plan, machine, known);
     const auto check = [&](const char* side, const auto& choices) {
-      for (const auto& choice : choices) {
-        const std::optional<std::string> refusal = points.refused_changes(choice);
+      for (std::size_t i = 0; i < std::min(choices.size(), kTried); ++i) {
+        const std::optional<std::string> refusal = points.refused_changes(choices[i]);
         if (!refusal) continue;
         if (!refusal->empty()) throw spec.map(side).error("set", "is refused: " + *refusal);
         return;
@@ -204,6 +214,7 @@ Plan load_plan(const std::filesystem::path& file) {
   read_serving(spec, plan);
   plan.prefill = read_prefill(spec.map_or_empty("prefill"));
   plan.decode = read_decode(spec.map_or_empty("decode"), model);
+  check_sizes(spec, plan.prefill, plan.decode);
   check_changes(spec, plan, model);
   return plan;
 }

@@ -1,7 +1,10 @@
 // Lists in a plan of what is searched.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <initializer_list>
 #include <string>
 #include <vector>
 
@@ -9,10 +12,12 @@
 
 namespace moeline {
 
-/// Throws SpecError where there is none, or one stands twice.
+/// Throws SpecError where there is none, or one stands twice, or there are more than a thousand.
 template <class Values>
 [[nodiscard]] Values each_once(const Spec& spec, const char* key, Values values) {
+  constexpr std::size_t kMost = 1000;
   if (values.empty()) throw spec.error(key, "has no values");
+  if (values.size() > kMost) throw spec.error(key, "has more than 1000 values");
   for (auto value = values.begin(); value != values.end(); ++value) {
     if (std::find(values.begin(), value, *value) != value) throw spec.error(key, "has a value twice");
   }
@@ -26,6 +31,16 @@ template <class Values>
 
 [[nodiscard]] inline std::vector<std::string> texts_or_none(const Spec& spec, const char* key) {
   return spec.has(key) ? spec.texts(key) : std::vector<std::string>{};
+}
+
+/// Of lists that are crossed, before anything is made of them. Throws SpecError at `key` for more than a million
+/// combinations; `sizes`: values of each list, 0 where it is not given.
+inline void check_combinations(const Spec& spec, const char* key, std::initializer_list<std::size_t> sizes) {
+  constexpr double kMost = 1e6;
+  double combinations = 1;
+  for (const std::size_t size : sizes) combinations *= static_cast<double>(std::max<std::size_t>(size, 1));
+  if (combinations <= kMost) return;
+  throw spec.error(key, fmt::format("lists {:.3g} combinations; at most a million are searched", combinations));
 }
 
 /// 1, 2, 4, ... up to `most`.

@@ -123,8 +123,9 @@ std::vector<Layout> splits_of(const TrainingJob& job, const Architecture& model,
   for (const int tp : listed_or(s.tp, static_cast<int>(facts.gpus_per_node))) {
     for (const int cp : listed_or(s.cp, job.seq_len > kLongSequence ? kMostCp : 1)) {
       for (const int pp : listed_or(s.pp, std::min<int>(kMostPp, static_cast<int>(model.layers.size())))) {
-        if (job.gpus % (tp * cp * pp) != 0) continue;
-        const int dp = job.gpus / (tp * cp * pp);
+        const std::int64_t replica = std::int64_t{tp} * cp * pp;
+        if (job.gpus % replica != 0) continue;
+        const int dp = static_cast<int>(job.gpus / replica);
         for (const int ep : listed_or(s.ep, std::min(kMostEp, experts))) {
           if (experts % ep != 0 || (tp * cp * dp) % ep != 0 || (ep > 1 && !divides(ep, tp * cp))) continue;
           for (const int size : listed_or(s.micro_batch_size, kMostMicroBatch)) {

@@ -91,6 +91,11 @@ TrainingJob load_training_job(const std::filesystem::path& file) {
   if (training.has("tokens")) job.tokens = training.number("tokens", 1, 1e18);
   if (spec.has("memory_reserve")) job.memory_reserve = spec.number("memory_reserve", 0, 0.9);
   job.space = read_space(spec.map_or_empty("search"));
+  const LayoutSpace& space = job.space;
+  check_combinations(spec, "search",
+                     {space.tp.size(), space.cp.size(), space.pp.size(), space.ep.size(), space.micro_batch_size.size(),
+                      space.virtual_pp.size(), space.schedule.size(), space.overlap.size(), space.recompute.size(),
+                      space.offload.size(), space.offload_optimizer.size()});
   if (spec.has("set")) job.set = spec.texts("set");
   check_changes(spec, job.set);
   return job;

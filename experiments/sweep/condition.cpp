@@ -14,6 +14,9 @@
 namespace moeline {
 namespace {
 
+constexpr std::size_t kLongest = 1000;  // it is read anew for every point
+constexpr int kDeepest = 100;           // brackets in each other
+
 using ValueOf = std::function<double(const std::string& key)>;
 
 // A recursive descent over the text: comparison of sums of products of numbers, keys and brackets.
@@ -74,8 +77,10 @@ class Parser {
 
   double atom() {
     if (take("(") != 0) {
+      if (++depth_ > kDeepest) fail("is nested too deeply");
       const double value = sum();
       if (take(")") == 0) fail("lacks a closing bracket");
+      --depth_;
       return value;
     }
     const std::size_t begin = at_;
@@ -90,11 +95,13 @@ class Parser {
   std::string_view text_;
   const ValueOf& value_of_;
   std::size_t at_ = 0;
+  int depth_ = 0;
 };
 
 }  // namespace
 
 Condition::Condition(std::string text, const std::vector<std::string>& keys) : text_(std::move(text)) {
+  if (text_.size() > kLongest) throw SpecError(fmt::format("one of more than {} characters", kLongest));
   const ValueOf known = [&](const std::string& key) -> double {
     if (std::find(keys.begin(), keys.end(), key) == keys.end()) throw SpecError(unknown_name("axis", key, keys));
     return NAN;  // as yet any number: only what divides by a written 0 is refused

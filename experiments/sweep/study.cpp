@@ -88,8 +88,12 @@ std::vector<Group> read_groups(const Spec& study, const std::vector<Axis>& axes)
 }
 
 std::vector<Condition> read_conditions(const Spec& study, const std::vector<std::string>& keys) {
+  constexpr std::size_t kMostConditions = 100;  // each is asked about every point
   std::vector<Condition> conditions;
   for (const std::string& text : study.has("where") ? study.texts("where") : std::vector<std::string>{}) {
+    if (conditions.size() == kMostConditions) {
+      throw study.error("where", fmt::format("has more than {} conditions", kMostConditions));
+    }
     try {
       conditions.emplace_back(text, keys);
     } catch (const SpecError& error) {
@@ -99,10 +103,10 @@ std::vector<Condition> read_conditions(const Spec& study, const std::vector<std:
   return conditions;
 }
 
+// `by_key`: the values of the point before.
 bool all_hold(const std::vector<Condition>& conditions, const std::vector<std::string>& keys,
-              const std::vector<std::string>& values) {
+              const std::vector<std::string>& values, std::map<std::string, std::string>& by_key) {
   if (conditions.empty()) return true;
-  std::map<std::string, std::string> by_key;
   for (std::size_t i = 0; i < keys.size(); ++i) by_key[keys[i]] = values[i];
   return std::all_of(conditions.begin(), conditions.end(), [&](const Condition& c) { return c.holds(by_key); });
 }
@@ -115,6 +119,11 @@ void add_points(const Spec& spec, const std::vector<Axis>& axes, Study& study) {
   if (combinations > static_cast<double>(kMostPoints)) {
     throw spec.error("axes", fmt::format("have {:.3g} combinations; at most {} are swept", combinations, kMostPoints));
   }
+  if (combinations * static_cast<double>(axes.size()) > static_cast<double>(kMostPointValues)) {
+    throw spec.error("axes", fmt::format("have {} combinations of {} values each; at most {} values are swept",
+                                         combinations, axes.size(), kMostPointValues));
+  }
+  std::map<std::string, std::string> by_key;
   for (std::size_t number = 0; number < static_cast<std::size_t>(combinations); ++number) {
     std::vector<std::string> values(axes.size());
     std::size_t rest = number;
@@ -124,7 +133,7 @@ void add_points(const Spec& spec, const std::vector<Axis>& axes, Study& study) {
       rest /= count;
     }
     try {
-      if (all_hold(conditions, study.keys, values)) study.points.push_back(std::move(values));
+      if (all_hold(conditions, study.keys, values, by_key)) study.points.push_back(std::move(values));
     } catch (const SpecError& error) {
       throw spec.error("where", fmt::format("has {}", error.what()));
     }

@@ -36,10 +36,10 @@ struct Study {
   [[nodiscard]] std::vector<std::string> assignments_of(std::size_t point) const;
 };
 
-inline constexpr std::size_t kMostPoints = 10'000'000;
+inline constexpr std::size_t kMostPoints = 10'000'000, kMostPointValues = 20'000'000;
 
 /// Throws SpecError (file, line, key): an axis without values, keys that go together with different numbers of values,
-/// a condition that is none, an unknown metric, no point left, or more than kMostPoints.
+/// a condition that is none, an unknown metric, no point left, or more than kMostPoints or kMostPointValues.
 [[nodiscard]] Study load_study(const std::filesystem::path& file);
 
 }  // namespace moeline

@@ -13,7 +13,7 @@ namespace moeline {
 namespace {
 
 constexpr int kDeepest = 32;
-constexpr std::size_t kMostValues = 1'000'000;  // aliases of aliases: a few lines may stand for billions of values
+constexpr std::size_t kMostValues = 1'000'000;  // with anchors and aliases: a few lines may stand for billions
 constexpr std::size_t kUsualEntries = 12;       // of a mapping; nodes are dear to move
 constexpr std::size_t kLongWord = 100;          // characters of an alias that count as a value more
 constexpr std::size_t kShown = 40;              // characters of a key or a tag in a message
@@ -111,7 +111,9 @@ class Reader {
       refuse_tag(event.data.mapping_start.tag);
       read_map(made, depth);
     }
-    if (!anchor.empty()) anchors_.insert_or_assign(anchor, made);
+    if (anchor.empty()) return;
+    count_copy(made, depth);
+    anchors_.insert_or_assign(anchor, made);
   }
 
   void read_word(YamlNode& made) {
@@ -131,12 +133,12 @@ class Reader {
 
   void read_map(YamlNode& made, int depth) {
     made.kind = YamlNode::Kind::map;
-    made.items.reserve(kUsualEntries);
     while (events_.next().type != YAML_MAPPING_END_EVENT) {
       YamlNode key;
       read(key, depth + 1);
       if (!key.is_word()) throw events_.error(key.line, "a key must be a plain word");
       (void)events_.next();
+      if (made.items.empty()) made.items.reserve(kUsualEntries);
       YamlNode& value = made.items.emplace_back();
       value.key = std::move(key.word);
       value.key_line = key.line;

@@ -28,7 +28,13 @@ bool all_zero(const LayerLoads& loads) {
   return std::all_of(loads.begin(), loads.end(), [](double load) { return load == 0; });
 }
 
+void check_layers(const CsvTable& table, std::size_t layers) {
+  if (layers <= kMostRoutedLayers) return;
+  throw SpecError(table.file(), 0, fmt::format("has {} layers; at most {} are read", layers, kMostRoutedLayers));
+}
+
 LoadFile read_rows(const CsvTable& table) {
+  check_layers(table, table.rows());
   LoadFile file{{0}, std::vector<int>(table.rows()), {Loads(table.rows())}, {}};
   std::iota(file.layers.begin(), file.layers.end(), 0);
   for (std::size_t row = 0; row < table.rows(); ++row) {
@@ -78,6 +84,7 @@ LoadFile read_long(const CsvTable& table) {
   LoadFile file;
   file.steps = stepped ? numbers_of(table, "step") : std::vector<int>{0};
   file.layers = numbers_of(table, "layer");
+  check_layers(table, file.layers.size());
   const std::vector<int> experts = numbers_of(table, "expert");
   const auto count = static_cast<std::size_t>(experts.back()) + 1;
   // Before memory is laid out for what a slip of the pen may have made a million experts of.

@@ -47,7 +47,12 @@ int home_in(const CsvTable& table, std::size_t row, int token, const RouterLimit
 
 std::vector<int> layers_of(const CsvTable& table) {
   std::set<int> layers;
-  for (std::size_t row = 0; row < table.rows(); ++row) layers.insert(table.integer(row, "layer", 0, kMostNumber));
+  for (std::size_t row = 0; row < table.rows(); ++row) {
+    layers.insert(table.integer(row, "layer", 0, kMostNumber));
+    if (layers.size() > kMostRoutedLayers) {
+      throw SpecError(table.file(), table.line(row), fmt::format("has more than {} layers", kMostRoutedLayers));
+    }
+  }
   return {layers.begin(), layers.end()};
 }
 

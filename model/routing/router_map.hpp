@@ -9,6 +9,9 @@
 
 namespace moeline {
 
+/// Each layer has a load for every expert, however few its tokens.
+inline constexpr std::size_t kMostRoutedLayers = 4096;
+
 /// One layer's tokens.
 struct MappedTokens {
   std::vector<int> homes;            ///< of each token: its rank, or its own number where the file names no ranks

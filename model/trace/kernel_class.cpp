@@ -43,7 +43,8 @@ const std::vector<NamePattern>& built_in() {
       {"flash([^i]|$)|fmha|attention|attn|mla|sdpa|(batch|single)(decode|prefill)|paged_kv|compute_attn_ws|"
        "fwd_(grouped_)?kernel_stage1",
        "attention"},
-      {"m_grouped|group(ed)?_?gemm_kernel|groupproblemshape|fused_moe|mega_moe|moe_?gemm|group_gemm|^bmm_.*(swiglu|dynbatch)",
+      {"m_grouped|group(ed)?_?gemm_kernel|groupproblemshape|fused_moe|mega_moe|moe_?gemm|group_gemm|^bmm_.*(swiglu|"
+       "dynbatch)",
        "grouped_gemm"},
       {"gemm|nvjet|xmma|cublas|gemv|matmul|wgmma|triton_tem|cijk_|^bmm_", "gemm"},
       {"top_?k|sampling|group_indices|count_expert|fused_mapping|aux_fi|moe_align|moe.*routing|sort|arange|with_index",

@@ -4,6 +4,8 @@
 #include <rapidjson/error/en.h>
 #include <rapidjson/reader.h>
 
+#include <cstdlib>
+
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "trace/assemble_trace.hpp"
@@ -33,13 +35,30 @@ std::string problem(const rapidjson::ParseResult& result, const TraceHandler& ha
                      hint);
 }
 
+// Of RapidJSON's stack, which holds the string at hand and what is open: a few KB of gzip may unpack to gigabytes.
+struct BoundedAllocator {
+  static constexpr std::size_t kMost = std::size_t{64} << 20U;
+  std::string file{};
+
+  // NOLINTBEGIN(readability-identifier-naming, readability-convert-member-functions-to-static): RapidJSON's concept
+  void* Malloc(std::size_t size) const { return Realloc(nullptr, 0, size); }
+  void* Realloc(void* old, std::size_t /*old_size*/, std::size_t size) const {
+    if (size > kMost)
+      throw SpecError(file, 0, "is no trace: it has a string, or brackets in each other, of more than 32 MiB");
+    return size == 0 ? (std::free(old), nullptr) : std::realloc(old, size);
+  }
+  static void Free(void* block) { std::free(block); }
+  // NOLINTEND
+};
+
 void parse(GzipStream& stream, TraceHandler& handler, const std::string& file) {
   // Iterative: deep nesting must not exhaust the stack. NaN: some writers put it in args, where it does no harm.
   constexpr unsigned kFlags =
       rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseNanAndInfFlag;
   for (std::size_t i = 0; stream.beginning().starts_with(kByteOrderMark) && i < kByteOrderMark.size(); ++i)
     stream.Take();
-  rapidjson::Reader reader;
+  BoundedAllocator memory{file};
+  rapidjson::GenericReader<rapidjson::UTF8<>, rapidjson::UTF8<>, BoundedAllocator> reader(&memory);
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, handler);
   if (!result.IsError() && stream.at_end()) return;
   const std::optional<std::string_view> foreign = foreign_file(file, stream.beginning());

@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "base/error.hpp"
 #include "base/text.hpp"
 
 namespace moeline {
 namespace {
+
+constexpr std::size_t kLongestList = 1U << 20U;   // bytes of the numbers of a list that we want
+constexpr std::size_t kMostEvents = 100'000'000;  // a few MB of gzip may unpack to any number
 
 std::string* field_of(EventText& event, std::string_view key) {
   if (key == "ph") return &event.ph;
@@ -111,6 +116,11 @@ TraceHandler::Scope TraceHandler::scope_of_nested(bool is_array) const {
   return fits ? nested_ : Scope::other;
 }
 
+bool TraceHandler::refuse(std::string why) {
+  refusal = std::move(why);
+  return false;
+}
+
 bool TraceHandler::open(bool is_array) {
   scopes_.push_back(scope_of_nested(is_array));
   nested_ = Scope::other;
@@ -132,6 +142,7 @@ bool TraceHandler::close() {
 bool TraceHandler::EndArray(rapidjson::SizeType /*elements*/) {
   if (scopes_.back() == Scope::numbers) {
     list_->push_back(';');
+    if (list_->size() > kLongestList) return refuse(fmt::format("has a list of more than {} bytes", kLongestList));
     if (scopes_[scopes_.size() - 2] != Scope::numbers) list_ = nullptr;
   }
   return close();
@@ -142,6 +153,7 @@ bool TraceHandler::scalar(std::string_view text) {
     value_->assign(text);
   } else if (list_ != nullptr && scopes_.back() == Scope::numbers) {
     list_->append(text).push_back(' ');
+    if (list_->size() > kLongestList) return refuse(fmt::format("has a list of more than {} bytes", kLongestList));
   }
   return true;
 }
@@ -149,7 +161,7 @@ bool TraceHandler::scalar(std::string_view text) {
 bool TraceHandler::add_event() {
   try {
     records.add(event_);
-    return true;
+    return ++events_ <= kMostEvents || refuse(fmt::format("has more than {} events", kMostEvents));
   } catch (const SpecError& error) {
     refusal = fmt::format("event '{}' at byte {}: {}", one_line(event_.name), event_offset_, error.what());
     return false;

@@ -52,6 +52,7 @@ class TraceHandler {
   [[nodiscard]] Scope scope_of_key(std::string_view key) const;
   [[nodiscard]] std::string* value_of_key(std::string_view key);
   [[nodiscard]] Scope scope_of_nested(bool is_array) const;
+  bool refuse(std::string why);
   bool open(bool is_array);
   bool close();
   bool scalar(std::string_view text);
@@ -65,6 +66,7 @@ class TraceHandler {
   bool past_first_device_ = false;
   EventText event_;
   std::size_t event_offset_ = 0;
+  std::size_t events_ = 0;
 };
 
 }  // namespace moeline

@@ -1,37 +1,12 @@
 // Files that cannot grow or be written: one message that says so, and everything that was stored is there.
-#include <unistd.h>
-
 #include "experiments/sweep/store.hpp"
+#include "tests/support/hindered.hpp"
 #include "tests/support/sweep.hpp"
 
 using namespace moeline;
 using namespace moeline::testing;
 
 namespace {
-
-Outcome run_with(Arguments before, const Arguments& arguments) {
-  before.emplace_back(MOELINE_BINARY);
-  before.insert(before.end(), arguments.begin(), arguments.end());
-  return run_process(before);
-}
-
-// No file of the process may become larger: what a full disk is to a user without rights to mount one.
-Outcome run_with_limit(int kib, const Arguments& arguments) {
-  const std::string script = "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"";
-  return run_with({"/bin/bash", "-c", script, std::to_string(kib)}, arguments);
-}
-
-// Root may write everything; without this capability it may not.
-const Arguments kWithPermissions =
-    geteuid() == 0 ? Arguments{"/usr/bin/setpriv", "--bounding-set=-dac_override"} : Arguments{"/usr/bin/env"};
-
-bool binds(const std::string& path) {
-  Arguments test = kWithPermissions;
-  test.insert(test.end(), {"/usr/bin/test", "!", "-w", path});
-  if (run_process(test).exit_code == 0) return true;
-  MESSAGE("skipped: permissions do not bind this user");
-  return false;
-}
 
 void check_not_permitted(const SweptStudy& c, const std::string& table, const std::string& says) {
   const Outcome outcome = run_with(kWithPermissions, c.arguments(table, {"--resume"}));
