@@ -19,8 +19,10 @@ struct Console {
   int exit_code = kDone;
 
   void print(std::string_view result) const { (void)std::fwrite(result.data(), 1, result.size(), results); }
-  /// Why the exit code is not 0.
-  void fail(std::string_view message) const { fmt::print(messages, "moeline: {}\n", message); }
+  /// Why the exit code is not 0. Whatever becomes of that is no error: there is nobody left to tell.
+  void fail(std::string_view message) const {
+    (void)std::fprintf(messages, "moeline: %.*s\n", static_cast<int>(message.size()), message.data());
+  }
   /// What is good to know besides the result.
   void note(std::string_view message) const {
     if (!quiet) fail(message);

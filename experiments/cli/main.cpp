@@ -1,11 +1,13 @@
 #include <moeline_commit.hpp>
 
 #include <exception>
+#include <new>
 #include <system_error>
 
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "experiments/cli/program.hpp"
+#include "experiments/cli/standard_streams.hpp"
 
 namespace {
 
@@ -20,6 +22,7 @@ int fail(const moeline::Console& console, int exit_code, std::string_view messag
 
 int main(int argc, char** argv) {
   using namespace moeline;
+  claim_standard_streams();
   Console console;
   try {
     return run_command({argv + 1, argv + argc}, console, MOELINE_VERSION MOELINE_COMMIT);
@@ -29,6 +32,8 @@ int main(int argc, char** argv) {
     return fail(console, kBadInput, error.what());
   } catch (const std::system_error& error) {  // of files and pipes
     return fail(console, kBadInput, error.what());
+  } catch (const std::bad_alloc&) {
+    return fail(console, kBadInput, "there is not enough memory for what this input asks for");
   } catch (const std::exception& error) {
     return fail(console, kDefect, error.what());
   }

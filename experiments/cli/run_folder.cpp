@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/file.hpp"
 #include "experiments/cli/output_file.hpp"
 
 namespace moeline {
@@ -40,7 +41,9 @@ void check_run_folder(const fs::path& folder, bool force) {
   check_no_file_in_the_way(folder);
   check_own(kOption, folder / "manifest.json", FileKind::manifest, force);
   check_own(kOption, folder / "metrics.json", FileKind::metrics, force);
-  for (const fs::path& file : files_in(folder / kTraces)) check_own(kOption, file, FileKind::trace, force);
+  for (const fs::path& file : files_in(folder / kTraces)) {
+    if (!is_unfinished(file)) check_own(kOption, file, FileKind::trace, force);
+  }
 }
 
 void create_run_folder(const fs::path& folder) {
@@ -53,7 +56,8 @@ std::size_t remove_earlier_traces(const fs::path& folder, const std::set<std::st
   std::size_t removed = 0;
   for (const fs::path& file : files_in(folder / kTraces)) {
     const bool is_earlier = !written.contains(kTraces + ("/" + file.filename().string()));
-    if (!is_earlier || !fs::is_regular_file(file) || !is_own(file, FileKind::trace)) continue;
+    const bool is_ours = is_unfinished(file) || is_own(file, FileKind::trace);
+    if (!is_earlier || !fs::is_regular_file(file) || !is_ours) continue;
     removed += fs::remove(file) ? 1 : 0;
   }
   return removed;

@@ -11,6 +11,10 @@
 namespace moeline {
 namespace {
 
+// In the file's header: whose it is, and in what layout of tables.
+constexpr int kApplication = 0x6d6f656c;  // "moel"
+constexpr int kLayout = 1;
+
 std::string columns_of(const Study& study) {
   std::string columns = "id";
   for (const std::string& key : study.keys) columns += ", " + in_quotes(key);
@@ -38,9 +42,22 @@ bool Store::is_empty() const {
   return !tables.step();
 }
 
+std::int64_t Store::header(const char* pragma) const {
+  Statement number(database_, fmt::format("PRAGMA {}", pragma));
+  return number.step() ? number.integer(0) : 0;
+}
+
 void Store::admit(Mode mode) const {
   if (mode == Mode::create) {
     throw SpecError(file().string(), 0, "is there already: --resume continues it, -o names another");
+  }
+  if (header("application_id") != kApplication) {
+    throw SpecError(file().string(), 0, "is an SQLite file, and holds no table of a sweep");
+  }
+  if (const std::int64_t layout = header("user_version"); layout != kLayout) {
+    throw SpecError(
+        file().string(), 0,
+        fmt::format("was written by another version of moeline: its tables have layout {}, not {}", layout, kLayout));
   }
   Statement text(database_, "SELECT value FROM study WHERE key = 'text'");
   if (text.step() && text.text(0) == study_.text) return;
@@ -63,6 +80,8 @@ void Store::create_tables() {
   for (const std::string& key : study_.keys) columns += fmt::format(", {} TEXT", in_quotes(key));
   for (const std::string& metric : study_.metrics) columns += fmt::format(", {} REAL", in_quotes(metric));
   database_.run(fmt::format("CREATE TABLE points ({}, failure TEXT)", columns));
+  database_.run(fmt::format("PRAGMA application_id = {}", kApplication));
+  database_.run(fmt::format("PRAGMA user_version = {}", kLayout));
   Statement text(database_, "INSERT INTO study VALUES ('text', ?)");
   text.bind(1, study_.text);
   text.run();

@@ -1,10 +1,11 @@
 // The table of a study in one SQLite file: a row per finished point, there as soon as it is finished.
 //
 // Tables: `study` (key, value: the text it belongs to) and `points` (id, a text column per axis, a number per metric,
-// failure). Every row is a transaction of its own in write-ahead mode: a process that is killed, or whose disk is full,
-// loses none that it stored, and at most the points that it was working on. (What synchronous=NORMAL may lose is the
-// last rows before a power failure.) Several processes may write one file, each waiting for the others: a point that
-// two of them simulate is one row.
+// failure); the header says whose file it is (application_id) and in which layout (user_version). Every row is a
+// transaction of its own in write-ahead mode: a process that is killed, or whose disk is full, loses none that it
+// stored, and at most the points that it was working on. (What synchronous=NORMAL may lose is the last rows before a
+// power failure.) Several processes may write one file, each waiting for the others: a point that two of them simulate
+// is one row.
 #pragma once
 
 #include <filesystem>
@@ -27,9 +28,9 @@ struct PointResult {
 class Store {
  public:
   enum class Mode { create, resume, read };
-  /// Throws SpecError: the file holds a table (create) or another study (resume, read), is no SQLite file, or cannot be
-  /// written (create, resume). A file without tables, which a process killed early leaves, is as good as none; only
-  /// `read` refuses it. REQUIRES: the study outlives it.
+  /// Throws SpecError: the file holds a table (create) or another study (resume, read), is no SQLite file, another
+  /// program's or another version's, or cannot be written (create, resume). A file without tables, which a process
+  /// killed early leaves, is as good as none; only `read` refuses it. REQUIRES: the study outlives it.
   Store(std::filesystem::path file, const Study& study, Mode mode);
 
   /// Throws SpecError where it cannot be written; what is stored stays. REQUIRES: not opened to read.
@@ -45,6 +46,7 @@ class Store {
 
  private:
   [[nodiscard]] bool is_empty() const;
+  [[nodiscard]] std::int64_t header(const char* pragma) const;
   void admit(Mode mode) const;
   void prepare_to_write(Mode mode);
   void create_tables();

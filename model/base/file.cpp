@@ -1,15 +1,18 @@
 #include "base/file.hpp"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
 #include <iostream>
+#include <system_error>
 
 #include "base/error.hpp"
 #include "base/given_text.hpp"
@@ -21,6 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t kLargest = std::size_t{64} << 20U;
+constexpr const char* kUnfinished = ".tmp";
 
 // Stops at the limit: a pipe or a device may have no end.
 std::string read_bytes(std::istream& stream, const fs::path& path) {
@@ -65,11 +69,36 @@ void check_is_text(const std::string& text, const fs::path& path) {
                               static_cast<unsigned char>(*stray)));
 }
 
+SpecError not_written(const fs::path& path, int number) {
+  return {path.string(), 0, "cannot be written: " + std::generic_category().message(number)};
+}
+
+// 0, or the number of the error.
+int write_all(int descriptor, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(descriptor, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return errno;
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return 0;
+}
+
+// `named`: the file that a refusal is about.
 void write_bytes(const fs::path& path, std::string_view content, const fs::path& named) {
-  std::ofstream stream(path, std::ios::binary);
-  stream.write(content.data(), static_cast<std::streamsize>(content.size()));
-  stream.close();
-  if (!stream) throw SpecError(named.string(), 0, "cannot be written");
+  constexpr int kMode = 0666;
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kMode);
+  if (descriptor < 0) throw not_written(named, errno);
+  const int failed = write_all(descriptor, content);
+  const int not_closed = ::close(descriptor) != 0 ? errno : 0;  // of a network's disk it may be the first to know
+  if (failed != 0 || not_closed != 0) throw not_written(named, failed != 0 ? failed : not_closed);
+}
+
+// What a link stands for: the link stays one.
+fs::path target_of(const fs::path& path) {
+  std::error_code failed;
+  const fs::path target = fs::is_symlink(path, failed) ? fs::canonical(path, failed) : path;
+  return failed ? path : target;
 }
 
 bool is_stdout(const fs::path& path) {
@@ -109,7 +138,8 @@ std::string read_text(const fs::path& path) {
 void write_text(const fs::path& path, std::string_view content) {
   if (is_stdout(path)) return print(content);
   if (is_special(path)) return write_bytes(path, content, path);
-  const fs::path beside = fmt::format("{}.{}.tmp", path.string(), ::getpid());
+  const fs::path target = target_of(path);
+  const fs::path beside = fmt::format("{}.{}{}", target.string(), ::getpid(), kUnfinished);
   std::error_code ignored;
   try {
     write_bytes(beside, content, path);
@@ -118,11 +148,17 @@ void write_text(const fs::path& path, std::string_view content) {
     throw;
   }
   std::error_code failed;
-  fs::rename(beside, path, failed);
+  fs::rename(beside, target, failed);
   if (failed) {
     fs::remove(beside, ignored);
     throw SpecError(path.string(), 0, "cannot be written: " + failed.message());
   }
+}
+
+bool is_unfinished(const fs::path& path) {
+  const std::string process = path.stem().extension();  // ".4711" of "page.html.4711.tmp"
+  return path.extension() == kUnfinished && process.size() > 1 &&
+         process.find_first_not_of("0123456789", 1) == std::string::npos;
 }
 
 std::optional<fs::path> above_program(const fs::path& relative) {

@@ -17,10 +17,15 @@ namespace moeline {
 /// A pipe, a device, or stdout or stderr, whatever they lead to: nothing is read from it, and no file takes its place.
 [[nodiscard]] bool is_special(const std::filesystem::path& path);
 
-/// Writes beside the target and renames: a reader sees the old file or the new one, never half of one.
+/// Writes beside the target and renames: a reader sees the old file or the new one, never half of one, also where the
+/// process is killed: that leaves FILE.PROCESS.tmp, which nobody reads. (It is not synced to the disk: what a power
+/// failure may lose can be computed again.) Of a link the file that it stands for is written.
 /// What is special is written directly, /dev/stdout like all that is printed. Throws SpecError where it cannot be
 /// written.
 void write_text(const std::filesystem::path& path, std::string_view content);
+
+/// By its name, what a killed write_text left.
+[[nodiscard]] bool is_unfinished(const std::filesystem::path& path);
 
 /// What lies at this path in the folder of the running program, or of the library that moeline is in, or in one above
 /// it; links are followed.

@@ -171,11 +171,23 @@ TEST_CASE("what is no table is refused, and stays as it was") {
   Database(foreign, Database::Open::or_create).run("CREATE TABLE mine (a INTEGER)");
   const std::string before = content_of(foreign);
   check_refused(c.arguments("foreign.sqlite"), foreign, "is there already");
-  check_refused(c.arguments("foreign.sqlite", {"--resume"}), foreign, "no such table: study");
+  check_refused(c.arguments("foreign.sqlite", {"--resume"}), foreign, "is an SQLite file, and holds no table of a sweep");
   CHECK(content_of(foreign) == before);
 
   fs::create_directory(c.path("folder.sqlite"));
   check_refused(c.arguments("folder.sqlite"), c.path("folder.sqlite"), "cannot be opened for writing: Is a directory");
+}
+
+TEST_CASE("a table that another version of moeline laid out is refused, and stays as it was") {
+  const SweptStudy c;
+  REQUIRE(c.sweep("table.sqlite").exit_code == 0);
+  const std::string file = c.path("table.sqlite");
+  Database(file, Database::Open::existing).run("PRAGMA user_version = 2");
+  const std::string before = content_of(file);
+  const std::string says = "was written by another version of moeline: its tables have layout 2, not 1";
+  check_refused(c.arguments("table.sqlite", {"--resume"}), file, says);
+  check_refused(c.arguments("merged.sqlite", {"--merge", file}), file, says);
+  CHECK(content_of(file) == before);
 }
 
 TEST_CASE("a table with a broken page is refused instead of being read halfway") {
