@@ -3,9 +3,11 @@
 
 #include <fmt/format.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace moeline {
 
@@ -18,7 +20,13 @@ struct Console {
   bool quiet = false;  ///< errors alone are told: no notes, no warnings, no progress
   int exit_code = kDone;
 
-  void print(std::string_view result) const { (void)std::fwrite(result.data(), 1, result.size(), results); }
+  /// Throws std::system_error where it cannot be written; flush() does for what was buffered.
+  void print(std::string_view result) const {
+    if (std::fwrite(result.data(), 1, result.size(), results) < result.size()) refuse();
+  }
+  void flush() const {
+    if (std::fflush(results) != 0) refuse();
+  }
   /// Why the exit code is not 0. Whatever becomes of that is no error: there is nobody left to tell.
   void fail(std::string_view message) const {
     (void)std::fprintf(messages, "moeline: %.*s\n", static_cast<int>(message.size()), message.data());
@@ -28,6 +36,11 @@ struct Console {
     if (!quiet) fail(message);
   }
   void warn(std::string_view message) const { note(fmt::format("warning: {}", message)); }
+
+ private:
+  [[noreturn]] static void refuse() {
+    throw std::system_error(errno, std::generic_category(), "stdout cannot be written");
+  }
 };
 
 }  // namespace moeline

@@ -1,8 +1,6 @@
 #include "experiments/cli/program.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <system_error>
 
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
@@ -65,11 +63,9 @@ int run_command(const std::vector<std::string>& arguments, Console& console, con
   try {
     app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from behind
   } catch (const CLI::ParseError& error) {
-    return end_of_parsing(*app, error, console);
+    console.exit_code = end_of_parsing(*app, error, console);
   }
-  if (std::fflush(console.results) != 0) {
-    throw std::system_error(errno, std::generic_category(), "stdout cannot be written");
-  }
+  console.flush();
   return console.exit_code;
 }
 

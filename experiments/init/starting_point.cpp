@@ -97,7 +97,8 @@ Words with_layout(Words words, const Layout& layout) {
   words["parallelism"] = layout.parallelism;
   words["gpus"] = std::to_string(layout.gpus);
   words["global_batch_size"] = std::to_string(kMicroBatches * layout.gpus);
-  words["why"] = fmt::format("on {} GPU{}, the fewest of 1, 2, 4, ... that hold it", layout.gpus, layout.gpus == 1 ? "" : "s");
+  words["why"] =
+      fmt::format("on {} GPU{}, the fewest of 1, 2, 4, ... that hold it", layout.gpus, layout.gpus == 1 ? "" : "s");
   return words;
 }
 

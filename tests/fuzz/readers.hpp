@@ -13,6 +13,7 @@ bool feed_facts(std::string_view bytes);         ///< of `validate`: facts, and 
 bool feed_kernel_map(std::string_view bytes);    ///< of traces' kernels
 bool feed_loads(std::string_view bytes);         ///< expert loads and router maps of `balance`
 bool feed_model(std::string_view bytes);         ///< config.json, hf_quant_config.json, our own YAML
+bool feed_nsight(std::string_view bytes);        ///< exports of Nsight Systems, or SQL that makes one
 bool feed_op(std::string_view bytes);            ///< OPs of `price`, one a line
 bool feed_overlap_plan(std::string_view bytes);  ///< of every schedule that takes one
 bool feed_plan(std::string_view bytes);          ///< of serving and of training

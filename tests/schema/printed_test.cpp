@@ -90,6 +90,17 @@ TEST_CASE("the folder of a run, and what is read from its trace, are as the sche
   check_printed(call({"compare", kDecodes, trace}, {"layers=2", "ranks=folded"}));
 }
 
+TEST_CASE("what is read from the traces of several ranks is as the schema says") {
+  const TemporaryFolder folder;
+  const std::string run = folder / "run";
+  REQUIRE(run_moeline(call({"simulate", kDecodes, "-o", run, "--trace-ranks", "0,1"},
+                           {"layers=2", "ranks=all", "parallelism={ep: 8}"}))
+              .exit_code == 0);
+  const rapidjson::Document printed =
+      check_printed({"analyze", run + "/traces/rank_0.json", run + "/traces/rank_1.json"});
+  CHECK(printed["ranks"].Size() == 2);
+}
+
 TEST_CASE("what is read from a server's trace is as the schemas say") {
   const TemporaryFolder folder;
   const std::vector<std::string> steps = {"execute_context_0(0)_generation_8(8)",
