@@ -31,6 +31,7 @@ experiments/run    $model $schedules
 experiments/explain experiments/run measured $model $schedules
 experiments/timeline_page experiments/page experiments/explain experiments/run measured $model $schedules
 experiments/serve  experiments/run $model $schedules
+experiments/init   experiments/run $model $schedules
 experiments/validate experiments/serve experiments/run calib/fit $model $schedules
 experiments/sweep  experiments/run $model $schedules
 experiments/plan   experiments/serve experiments/run $model $schedules
@@ -38,7 +39,9 @@ experiments/plan_training experiments/plan experiments/run $model $schedules
 experiments/search experiments/run $model $schedules
 experiments/search_pipeline experiments/run $model $schedules
 experiments/cli/output experiments/serve experiments/search experiments/search_pipeline experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
-experiments/cli    experiments/serve experiments/search experiments/search_pipeline experiments/cli/output experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
+experiments/cli    experiments/init experiments/serve experiments/search experiments/search_pipeline experiments/cli/output experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
+experiments/packaging/describe experiments/cli base
+experiments/python experiments/cli/output experiments/cli experiments/run $model $schedules
 "
 failed=0
 checked=0
