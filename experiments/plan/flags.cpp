@@ -289,7 +289,7 @@ Flags vllm_options(const Server& s) {
 
 std::vector<std::string> vllm_notes(const Server& s) {
   std::vector<std::string> notes;
-  if (s.alone() && s.sends_by_deep_ep()) notes.push_back("decode communicates in DeepEP's normal mode, too");
+  if (s.alone() && s.sends_by_deep_ep()) notes.emplace_back("decode communicates in DeepEP's normal mode, too");
   note_one_batch(s, notes);
   if (s.prefill != nullptr && s.prefill->comm_sms > 0) {
     const int sms = s.prefill_overlaps() ? std::min(s.prefill->comm_sms, kVllmMostSms) : kVllmMostSms;
@@ -297,8 +297,9 @@ std::vector<std::string> vllm_notes(const Server& s) {
       notes.push_back(fmt::format("{} SMs communicate; the plan has {}", sms, s.prefill->comm_sms));
     }
   }
-  if (s.unit.tp > s.gpus_per_node()) notes.push_back("tensor parallelism over nodes needs vLLM's multi-node executor");
-  if (!s.alone()) notes.push_back("a router of your own sends each request to prefill, then to decode");
+  if (s.unit.tp > s.gpus_per_node())
+    notes.emplace_back("tensor parallelism over nodes needs vLLM's multi-node executor");
+  if (!s.alone()) notes.emplace_back("a router of your own sends each request to prefill, then to decode");
   return notes;
 }
 

@@ -97,10 +97,12 @@ std::optional<KernelClass> class_named(std::string_view name) {
   return found == names.end() ? std::nullopt : std::optional(static_cast<KernelClass>(found - names.begin()));
 }
 
-bool is_transfer(KernelClass c) { return c == KernelClass::dispatch || c == KernelClass::combine; }
+bool is_transfer(KernelClass kernel_class) {
+  return kernel_class == KernelClass::dispatch || kernel_class == KernelClass::combine;
+}
 
-bool is_communication(KernelClass c) {
-  return is_transfer(c) || c == KernelClass::barrier || c == KernelClass::collective;
+bool is_communication(KernelClass kernel_class) {
+  return is_transfer(kernel_class) || kernel_class == KernelClass::barrier || kernel_class == KernelClass::collective;
 }
 
 struct NameMatcher::Compiled {

@@ -18,8 +18,8 @@ constexpr std::size_t kMega = 1U << 20U;
 
 /// Exit code 3 and one message, in 2 GB of memory and 20 s of a core, which is a lot on a slow machine.
 void check_refused_in_bounds(const Arguments& call, const std::string& says) {
-  const std::string limits = kSanitized ? std::string() : "ulimit -v 2000000; ";
-  Arguments bounded = {"/bin/bash", "-c", limits + "ulimit -t 20; exec \"$0\" \"$@\""};
+  const std::string limits = kSanitized ? "" : "ulimit -v 2000000 -t 20; ";
+  const Arguments bounded = {"/bin/bash", "-c", limits + "exec \"$0\" \"$@\""};
   const Outcome outcome = run_with(bounded, call);
   CAPTURE(joined(call));
   CAPTURE(outcome.err);
