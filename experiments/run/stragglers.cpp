@@ -150,7 +150,10 @@ void StragglerDraws::pass(std::uint32_t number) {
   double* ends = ends_of(number);
   if (chain.computes) {
     draw_times(number);
-    for (std::size_t rank = 0; rank < ranks_; ++rank) ends[rank] = starts[rank] + times_[rank];
+    for (std::size_t rank = 0; rank < ranks_; ++rank) {
+      times_[rank] = std::max(0.0, times_[rank]);
+      ends[rank] = starts[rank] + times_[rank];
+    }
   } else {
     for (std::size_t rank = 0; rank < ranks_; ++rank) ends[rank] = starts[rank] + chain.us;
   }
@@ -187,7 +190,6 @@ void StragglerDraws::draw_times(std::uint32_t number) {
       times_[rank] += chain.rows_us * (chain.others_rows * (1 + rows_of[rank]) - 1);
     }
   }
-  for (double& each : times_) each = std::max(0.0, each);
 }
 
 void StragglerDraws::lose_to_held(const ChainTime& chain, const double* starts, double* ends) const {

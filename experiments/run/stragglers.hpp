@@ -59,6 +59,7 @@ class StragglerDraws {
   };
   void pass(std::uint32_t number);
   [[nodiscard]] const double* starts_of(std::uint32_t number);
+  /// Chance may make some negative.
   void draw_times(std::uint32_t number);
   void lose_to_held(const ChainTime& chain, const double* starts, double* ends) const;
   void meet(const ChainTime& chain, const double* starts, double* ends);

@@ -70,9 +70,14 @@ void name_by_backend(KernelSet& set) {
 
 void borrow(const KernelSet& lender, KernelSet& set) {
   if (lender.by_name_only) return;
-  const KernelSet own = set;
+  std::string_view group;
+  bool is_own = false;
   for (std::size_t i = 0; i < kConstants; ++i) {
-    if (own.knows(group_of(i))) continue;
+    if (group_of(i) != group) {  // asked before the first of a group is borrowed
+      group = group_of(i);
+      is_own = set.knows(group);
+    }
+    if (is_own) continue;
     set.constants[i] = lender.constants[i];
     set.origins[i] = lender.origins[i];
   }
