@@ -29,7 +29,7 @@ cpu_ms() {
     awk -v times="$times" '{ print 1e3 * ($1 + $2) / times }'
 }
 
-# A column of a benchmark's CSV: 4 is processor time, 7 items per second.
+# A column of a benchmark's CSV: 4 is processor time, 7 items per second, 13 of Simulate the time over its floor's.
 benchmark() {
   taskset -c "$core" "$1/engine_benchmark" --benchmark_filter="^$2\$" --benchmark_format=csv 2>/dev/null |
     awk -F, -v column="$3" 'END { print $column }'
@@ -46,6 +46,8 @@ speed() {
     point) benchmark "$folder" PredictDecodeFolded 4 ;;
     engine_1) benchmark "$folder" Simulate/ranks:1 7 ;;
     engine_64) benchmark "$folder" Simulate/ranks:64 7 ;;
+    floor_1) benchmark "$folder" Simulate/ranks:1 13 ;;
+    floor_64) benchmark "$folder" Simulate/ranks:64 13 ;;
     sweep) sweep "$folder" ;;
     version) cpu_ms 20 "$folder/moeline" --version ;;
     list) cpu_ms 20 "$folder/moeline" list models ;;
@@ -75,6 +77,8 @@ printf '| %-44s | %8s | %8s | %5s |\n|%s|---------:|---------:|------:|\n' what 
 row point "a point of decode, folded, in process, us" 1
 row engine_1 "engine, 1 rank, million tasks a second" 1e6
 row engine_64 "engine, 64 ranks, million tasks a second" 1e6
+row floor_1 "engine over a topological pass, 1 rank" 1
+row floor_64 "engine over a topological pass, 64 ranks" 1
 row sweep "a sweep of 10 000 points, s" 1e3
 row version "moeline --version, ms" 1
 row list "moeline list models, ms" 1
