@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <sstream>
@@ -32,7 +33,7 @@ std::string upper(std::string text) {
 }
 
 std::string head(const std::string& name, const std::string& about, const std::string& version) {
-  return fmt::format(".TH {} 1 \"\" \"{}\" \"moeline\"\n.SH NAME\n{} \\- {}\n", upper(roff(name)), roff(version),
+  return fmt::format(".TH {} 1 \"\" \"{}\" \"moeline\"\n.ad l\n.SH NAME\n{} \\- {}\n", upper(roff(name)), roff(version),
                      roff(name), roff(about));
 }
 
@@ -41,10 +42,12 @@ std::string body(const std::string& text) {
   return text.empty() ? "" : ".SH DESCRIPTION\n.nf\n" + roff(text) + "\n.fi\n";
 }
 
-std::string value_of(const DescribedOption& option) {
-  if (option.type == ValueType::flag) return "";
-  return fmt::format(" \\fI{}\\fR",
-                     option.choices.empty() ? "VALUE" : roff(fmt::format("{}", fmt::join(option.choices, "|"))));
+std::string value_of(const DescribedOption& option) { return option.type == ValueType::flag ? "" : " \\fIVALUE\\fR"; }
+
+std::string about(const DescribedOption& option) {
+  const std::string choices = option.choices.empty() ? "" : fmt::format("One of {}.", fmt::join(option.choices, ", "));
+  const std::string text = option.about + (option.about.empty() || choices.empty() ? "" : ". ") + choices;
+  return text.empty() ? "\\&" : roff(text);
 }
 
 std::string dashed(const std::string& name) { return (name.size() == 1 ? "-" : "--") + name; }
@@ -53,7 +56,7 @@ std::string item(const DescribedOption& option, bool is_argument) {
   const std::string letter = option.letter.empty() ? "" : "\\fB" + roff("-" + option.letter) + "\\fR, ";
   const std::string name = is_argument ? "\\fI" + roff(option.name) + "\\fR"
                                        : letter + "\\fB" + roff(dashed(option.name)) + "\\fR" + value_of(option);
-  return fmt::format(".TP\n{}\n{}\n", name, option.about.empty() ? "\\&" : roff(option.about));
+  return fmt::format(".TP\n{}\n{}\n", name, about(option));
 }
 
 std::string synopsis(const DescribedCommand& command) {

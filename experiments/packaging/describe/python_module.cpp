@@ -27,7 +27,7 @@ std::string python_type(const DescribedOption& option) {
   const char* one = option.type == ValueType::flag      ? "bool"
                     : option.type == ValueType::integer ? "int"
                     : option.type == ValueType::real    ? "float"
-                                                        : "Path";
+                                                        : "Text";
   return option.is_list ? fmt::format("{0} | Sequence[{0}]", one) : one;
 }
 
@@ -39,13 +39,14 @@ std::string parameter(const DescribedOption& option) {
 }
 
 // What may be given as a dict instead of a file.
-bool is_file_of_ours(const DescribedOption& argument) {
-  constexpr const char* kFiles[] = {"scenario", "plan", "study", "input", "a", "b", "model"};
-  return std::find(std::begin(kFiles), std::end(kFiles), argument.name) != std::end(kFiles);
+bool is_file_of_ours(const DescribedCommand& command, const DescribedOption& argument) {
+  constexpr const char* kFiles[] = {"scenario", "plan", "study", "input", "a", "b"};
+  const bool is_model = command.name == "model" && argument.name == "model";
+  return is_model || std::find(std::begin(kFiles), std::end(kFiles), argument.name) != std::end(kFiles);
 }
 
-std::string argument_of(const DescribedOption& argument) {
-  const std::string type = is_file_of_ours(argument) ? "Source" : python_type(argument);
+std::string argument_of(const DescribedCommand& command, const DescribedOption& argument) {
+  const std::string type = is_file_of_ours(command, argument) ? "Source" : python_type(argument);
   const std::string name = python_name(argument.name);
   return argument.is_required ? fmt::format("    {}: {},\n", name, type)
                               : fmt::format("    {}: {} | None = None,\n", name, type);
@@ -64,6 +65,7 @@ std::string docstring(const DescribedCommand& command) {
   std::string text =
       fmt::format("{}.\n\n{}{}", command.about, described_lines(command.arguments), described_lines(command.options));
   if (!command.text.empty()) text += "\n" + command.text + "\n";
+  text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
   for (std::size_t at = text.find('\\'); at != std::string::npos; at = text.find('\\', at + 2)) text.insert(at, "\\");
   return text;
 }
@@ -78,7 +80,7 @@ bool has_json(const DescribedCommand& command) {
 std::string function(const DescribedCommand& command) {
   std::string parameters, arguments, options;
   for (const DescribedOption& argument : command.arguments) {
-    parameters += argument_of(argument);
+    parameters += argument_of(command, argument);
     arguments += fmt::format("(\"{}\", {}), ", argument.name, python_name(argument.name));
   }
   parameters += "    *,\n";
@@ -105,7 +107,7 @@ std::string python_module(const std::vector<DescribedCommand>& commands) {
   return fmt::format(
       "\"\"\"The commands of moeline as functions. Made from the program's help; do not edit.\"\"\"\n\n"
       "from __future__ import annotations\n\nfrom typing import Literal, Sequence\n\n"
-      "from .call import Answer, Assignments, Path, Source, call\n\n__all__ = [\n{}]\n{}",
+      "from .call import Answer, Assignments, Source, Text, call\n\n__all__ = [\n{}]\n{}",
       names, functions);
 }
 

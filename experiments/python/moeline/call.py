@@ -9,6 +9,8 @@ from typing import Any, Mapping, Sequence, Union
 from . import _native
 
 Path = Union[str, "os.PathLike[str]"]
+#: A word, a path or a number.
+Text = Union[str, "os.PathLike[str]", float]
 #: A file, or what would stand in it.
 Source = Union[Path, Mapping[str, Any]]
 #: {"workload.batch_size": 64}, or ["workload.batch_size=64"].

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Draws one MoE layer of DeepSeek-V3's decode on 128 H800: two micro-batches, and how each hides the other's transfers.
 
-    PYTHONPATH=build/release/python experiments/python/draw_timeline.py timeline.png
+    PYTHONPATH=build/release/python experiments/python/examples/draw_timeline.py timeline.png
 """
 
 import sys
