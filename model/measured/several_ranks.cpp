@@ -136,6 +136,7 @@ void add_waits(const std::vector<Visits>& by_rank, const std::vector<Gathering>&
   const auto others = static_cast<std::int64_t>(by_rank.size() - 1);
   for (std::size_t k = 0; k < gatherings.size(); ++k) {
     const Gathering& g = gatherings[k];
+    if (g.last_ns == g.first_ns) continue;  // nobody is last
     RankOfSeveral& last = result.ranks[g.last_rank];
     ++last.last;
     for (std::size_t rank = 0; rank < by_rank.size(); ++rank) {

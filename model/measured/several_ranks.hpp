@@ -33,7 +33,7 @@ struct RankOfSeveral {
   Time clock_offset{};   ///< its clock less that of the first rank, by the ends of what they do together
   Time waited{};         ///< for the last of these ranks to come
   Time kept_waiting{};   ///< what the others waited for it, on average over them, where it came last
-  std::size_t last = 0;  ///< times that it came last
+  std::size_t last = 0;  ///< times that it came last, and not with all the others
 };
 
 struct SeveralRanks {

@@ -82,6 +82,18 @@ TEST_CASE("who comes last to a collective is who the others wait for, as long as
   CHECK(all.joint[0].end_spread == us(0));
 }
 
+TEST_CASE("where all come at once nobody is last") {
+  MadeRank a(0), b(1);
+  for (int k = 0; k < 4; ++k) {
+    a.meets(k, 0);
+    b.meets(k, k == 3 ? 20 : 0);
+  }
+  const SeveralRanks all = analyze_several({a.made(), b.made()});
+  CHECK(all.met == 4);
+  CHECK(all.ranks[0].last == 0);
+  CHECK(all.ranks[1].last == 1);
+}
+
 TEST_CASE("a clock that is five seconds ahead changes no wait") {
   const SeveralRanks alike = analyze_several(three_ranks());
   const SeveralRanks ahead = analyze_several(three_ranks(5'000'000));
