@@ -170,6 +170,7 @@ Breakdown breakdown_of(const RankTrace& rank) {
     busy.add(interval_of(rank.trace.gpu_events[i]), work_of(rank.classes[i]));
   }
   busy.unite_all();
+  if (busy.any.empty()) return {};
   return busy.breakdown(busy.any.back().end - busy.any.front().start);
 }
 

@@ -22,9 +22,9 @@ TEST_CASE("an unknown command is named, and the nearest one, whatever stands beh
   check_wrong_usage({"simulat", "--help"}, says);
   check_wrong_usage({"--help", "simulat"}, says);
   check_wrong_usage({"--version", "simulat"}, says);
-  check_wrong_usage({"nonsense", "--help"}, "unknown command 'nonsense'; there is: simulate, explain,");
+  check_wrong_usage({"nonsense", "--help"}, "unknown command 'nonsense'; there is: init, simulate, explain,");
   check_wrong_usage({"x.yaml", "simulate"}, "unknown command 'x.yaml'");
-  check_wrong_usage({}, "a command is required, one of simulate, explain,");
+  check_wrong_usage({}, "a command is required, one of init, simulate, explain,");
 }
 
 TEST_CASE("help and version are no errors") {

@@ -137,7 +137,7 @@ TEST_CASE("the training chunk's Chakra traces hold every task of a rank, transfe
   const TemporaryFolder folder;
   const Outcome run =
       run_moeline({"simulate", source("experiments/train_chunk_deepseek_v3_h800/scenario.yaml").string(), "--chakra",
-                   folder / "chunk", "--format", "csv"});
+                   folder / "chunk", "--set", "samples=1", "--format", "csv"});
   CAPTURE(run.err);
   REQUIRE(run.exit_code == 0);
   const std::string bytes = content_of(folder / "chunk.0.et");
@@ -161,6 +161,7 @@ TEST_CASE("Chakra traces are written over our own, and over nobody else's") {
   const TemporaryFolder folder;
   const Arguments call = {"simulate", source("experiments/train_chunk_deepseek_v3_h800/scenario.yaml").string(),
                           "--chakra", folder / "chunk",
+                          "--set",    "samples=1",
                           "--format", "csv"};
   CHECK(run_moeline(call).exit_code == 0);
   CHECK(run_moeline(call).exit_code == 0);
