@@ -54,7 +54,8 @@ std::size_t files_in(const fs::path& folder) {
 TEST_CASE("a file that can grow no further is refused by one message, and what was there stays") {
   const Writers writers;
   for (const auto& [file, call] : writers.all()) {
-    CAPTURE(joined(call));
+    const std::string line = joined(call);
+    CAPTURE(line);
     REQUIRE(run_moeline(call).exit_code == 0);
     const std::string before = content_of(file);
     const std::size_t files = files_in(writers.target.path());
@@ -116,7 +117,8 @@ TEST_CASE("results that stdout does not take are one message and exit code 3") {
 TEST_CASE("with stdout closed nothing that is printed gets into the files that are written") {
   const Writers writers;
   for (const auto& [file, call] : writers.all()) {
-    CAPTURE(joined(call));
+    const std::string line = joined(call);
+    CAPTURE(line);
     REQUIRE(run_moeline(call).exit_code == 0);
     const std::string before = content_of(file);
     CHECK(run_redirected(">&-", call).exit_code == 3);

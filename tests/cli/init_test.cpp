@@ -1,4 +1,5 @@
 // moeline init: what it writes runs as it stands.
+#include "tests/support/capture.hpp"
 #include "tests/support/cli.hpp"
 
 using namespace moeline;
@@ -23,8 +24,8 @@ TEST_CASE("what init writes of a step is simulated without a change, and fits th
   for (const auto& [model, hardware] : cases) {
     for (const char* purpose : {"decode", "prefill"}) {
       const Outcome run = simulate_text(begun(purpose, model, hardware), {"--format", "json"});
-      CAPTURE(model);
-      CAPTURE(hardware);
+      MOELINE_CAPTURE_BINDING(model);
+      MOELINE_CAPTURE_BINDING(hardware);
       CAPTURE(purpose);
       CAPTURE(run.err);
       CHECK(run.exit_code == 0);

@@ -80,7 +80,8 @@ struct Writing {
   // Every file is whole, of before or after; what was being written is beside it, and in nobody's way.
   void check() const {
     for (const auto& [file, content] : files_in(folder.path())) {
-      CAPTURE(name + ": " + file);
+      const std::string which = name + ": " + file;
+      CAPTURE(which);
       if (is_unfinished(file)) continue;
       const auto is = [&, &file = file, &content = content](const std::map<std::string, std::string>& files) {
         return files.contains(file) && without_clock(files.at(file)) == without_clock(content);
