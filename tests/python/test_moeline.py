@@ -29,10 +29,16 @@ SCENARIO = {
 }
 
 
+def printed(*arguments):
+    """What the program prints. A sanitizer's library, which a sanitized module needs, is not for it."""
+    environment = {key: value for key, value in os.environ.items() if key != "LD_PRELOAD"}
+    words = [os.environ["MOELINE_BINARY"], *map(str, arguments)]
+    return subprocess.run(words, capture_output=True, text=True, check=True, env=environment).stdout
+
+
 def program(*arguments):
-    """What the program prints, as a dict."""
-    words = [os.environ["MOELINE_BINARY"], *map(str, arguments), "--format", "json"]
-    return json.loads(subprocess.run(words, capture_output=True, check=True).stdout)
+    """The same as a dict."""
+    return json.loads(printed(*arguments, "--format", "json"))
 
 
 def without_clock(answer):
@@ -76,8 +82,7 @@ class Commands(unittest.TestCase):
         self.assertNotEqual(same, other)
 
     def test_every_command_of_the_program_is_a_function_with_types_and_text(self):
-        words = subprocess.run([os.environ["MOELINE_BINARY"], "--help"], capture_output=True, text=True, check=True).stdout
-        commands = [line.split()[0] for line in words.split("Subcommands:\n")[1].splitlines() if line.startswith("  ")]
+        commands = [line.split()[0] for line in printed("--help").split("Subcommands:\n")[1].splitlines() if line.startswith("  ")]
         commands = [name for name in commands if name.isalpha()]
         self.assertGreaterEqual(len(commands), 15)
         for name in commands:
