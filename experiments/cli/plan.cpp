@@ -51,7 +51,10 @@ int plan_command(const PlanOptions& options, const Console& console) {
   std::vector<Sensitivity> sensitive;
   if (!options.no_sensitivity) sensitive = sensitivities(plan, answer, known, workers);
   std::optional<Confirmation> confirmed;
-  if (options.confirm && !answer.deployments.empty()) confirmed = confirm(plan, answer.deployments.front());
+  if (options.confirm && !answer.deployments.empty()) {
+    confirmed = with_progress(
+        console, [&](const Progress& progress) { return confirm(plan, answer.deployments.front(), progress); });
+  }
   std::optional<Course> course;
   if (!plan.traffic.course.empty() && !answer.deployments.empty()) {
     course = along_the_day(plan, answer.deployments.front(), known, workers);

@@ -61,7 +61,8 @@ Confirmation confirmation_of(const ServeLog& log, const ServeWorkload& workload,
 }
 
 // Prompts in turn with answers, in steps with them or of their own, at the pace that keeps TPOT.
-Confirmation confirm_colocated(const Plan& plan, const Deployment& deployment, const Points& points) {
+Confirmation confirm_colocated(const Plan& plan, const Deployment& deployment, const Points& points,
+                               const Progress& progress) {
   ServeWorkload w = workload_of(plan, deployment);
   const double token_ms = plan.limits.tpot_ms * points.tokens_per_request(deployment.decode_choice);
   w.order = deployment.mixed ? PromptOrder::mixed : PromptOrder::first;
@@ -79,23 +80,23 @@ Confirmation confirm_colocated(const Plan& plan, const Deployment& deployment, c
   all.answers.step = [&](const StepLoad& busiest, const StepLoad& mean, const StepState& /*state*/) {
     return (busiest.prompts > 0 ? prompts : answers).base().time(busiest, mean);
   };
-  return confirmation_of(serve_requests(w, all, 1), w, plan.limits.percentile);
+  return confirmation_of(serve_requests(w, all, 1, progress), w, plan.limits.percentile);
 }
 
 }  // namespace
 
-Confirmation confirm(const Plan& plan, const Deployment& deployment) {
+Confirmation confirm(const Plan& plan, const Deployment& deployment, const Progress& progress) {
   const auto machine = std::find_if(plan.hardware.begin(), plan.hardware.end(), [&](const PlanHardware& each) {
     return each.name == deployment.decode_choice.hardware;
   });
   KnownSteps known;
   const Points points(plan, *machine, known);
-  if (deployment.colocated) return confirm_colocated(plan, deployment, points);
+  if (deployment.colocated) return confirm_colocated(plan, deployment, points, progress);
   const ServeWorkload w = workload_of(plan, deployment);
   StepGrids answers = grid_of(plan, points.question(deployment.decode_choice), w, RequestPart::answer);
   StepGrids prompts = grid_of(plan, points.question(deployment.prefill_choice, w.tokens), w, RequestPart::prompt);
   const ServeDeployment all = deployment_of(answers, &prompts, w, plan.memory_reserve);
-  return confirmation_of(serve_requests(w, all, 1), w, plan.limits.percentile);
+  return confirmation_of(serve_requests(w, all, 1, progress), w, plan.limits.percentile);
 }
 
 }  // namespace moeline

@@ -1,6 +1,7 @@
 // A plan's answer served request by request: whether its limits hold where requests come one by one.
 #pragma once
 
+#include "base/progress.hpp"
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/plan.hpp"
 #include "experiments/serve/measures.hpp"
@@ -18,6 +19,6 @@ struct Confirmation {
 /// free slot. Steps take what is there when they begin. As many come as are in flight six times over, a million at
 /// most; numbers are of the steady state. Of colocated deployments prompts and answers take turns on all units, as the
 /// plan counts steps of decode between those with prompts (colocated.hpp).
-[[nodiscard]] Confirmation confirm(const Plan& plan, const Deployment& deployment);
+[[nodiscard]] Confirmation confirm(const Plan& plan, const Deployment& deployment, const Progress& progress = {});
 
 }  // namespace moeline
