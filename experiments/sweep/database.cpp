@@ -24,6 +24,8 @@ SpecError not_opened(const std::filesystem::path& file, Database::Open open) {
                       descriptor >= 0 ? "SQLite refuses it" : std::generic_category().message(number))};
 }
 
+constexpr int kPatience = 10000;  // ms, for another process that writes
+
 }  // namespace
 
 void Database::Close::operator()(sqlite3* connection) const { sqlite3_close(connection); }
@@ -35,11 +37,21 @@ Database::Database(std::filesystem::path file, Open open) : file_(std::move(file
   connection_.reset(connection);
   const bool for_reading_alone = result == SQLITE_OK && sqlite3_db_readonly(connection, "main") == 1;
   if (result != SQLITE_OK || (open == Open::or_create && for_reading_alone)) throw not_opened(file_, open);
-  constexpr int kPatience = 10000;  // ms, for another process that writes
   sqlite3_busy_timeout(connection, kPatience);
 }
 
 void Database::run(const std::string& sql) { Statement(*this, sql).run(); }
+
+// SQLite waits for a lock, but not for one that two processes would have to give up to each other, as these would.
+void Database::write_ahead() {
+  constexpr int kPause = 5;  // ms
+  for (int waited = 0;; waited += kPause) {
+    const int result = sqlite3_exec(connection_.get(), "PRAGMA journal_mode = WAL", nullptr, nullptr, nullptr);
+    if (result == SQLITE_OK) return;
+    if ((result & 0xff) != SQLITE_BUSY || waited >= kPatience) throw error("written");
+    sqlite3_sleep(kPause);
+  }
+}
 
 SpecError Database::error(const std::string& undone) const {
   std::string why = sqlite3_errmsg(connection_.get());

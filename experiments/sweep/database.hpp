@@ -20,6 +20,8 @@ class Database {
 
   /// One SQL command without values.
   void run(const std::string& sql);
+  /// Makes its journal a write-ahead log. Of several processes that do so at once, each waits for the others.
+  void write_ahead();
   [[nodiscard]] const std::filesystem::path& file() const { return file_; }
 
  private:

@@ -66,7 +66,7 @@ void Store::admit(Mode mode) const {
 
 // That it can be written is known before anything is simulated; of several processes that begin at once, one creates.
 void Store::prepare_to_write(Mode mode) {
-  database_.run("PRAGMA journal_mode = WAL");
+  database_.write_ahead();
   database_.run("PRAGMA synchronous = NORMAL");
   Transaction transaction(database_);
   is_empty() ? create_tables() : admit(mode);
