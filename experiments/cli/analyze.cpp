@@ -131,7 +131,8 @@ void add_analyze(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command =
       app.add_subcommand("analyze", "what a measured trace says: overlap, gaps, classes, what limits it");
-  command->add_option("trace", options->traces, "profiler trace (.json, .json.gz), or one of each rank")->required();
+  command->add_option("trace", options->traces, "profiler trace (.json, .json.gz, .sqlite), or one of each rank")
+      ->required();
   add_kernel_map_options(*command, options->input);
   add_window_options(*command, options->input.window);
   command->add_option("--scenario", options->scenario, "scenario that ran in the trace: shapes of its kernels");

@@ -19,7 +19,10 @@ void add_kernel_map_options(CLI::App& command, MeasuredInput& input) {
 }
 
 void add_measured_input(CLI::App& command, MeasuredInput& input) {
-  command.add_option("trace", input.path, "profiler trace: Kineto's (.json, .json.gz), or Nsight Systems' export (.sqlite)")->required();
+  command
+      .add_option("trace", input.path,
+                  "profiler trace: Kineto's (.json, .json.gz), or Nsight Systems' export (.sqlite)")
+      ->required();
   add_kernel_map_options(command, input);
   add_window_options(command, input.window);
 }

@@ -117,8 +117,10 @@ int sweep_command(const Options& options, const Console& console) {
   Store store(output_of(options, study, share), study, mode);
   store.add(united);
   if (options.merge.empty()) {
-    ProgressBar bar(console, !options.no_progress);
-    run_study(study, share, options.workers > 0 ? options.workers : cores(), store, std::ref(bar));
+    const std::size_t workers = options.workers > 0 ? options.workers : cores();
+    with_progress(
+        console, [&](const Progress& progress) { run_study(study, share, workers, store, progress); },
+        !options.no_progress);
   }
   if (share.count > 1) return end_share(study, store, console);
   const std::vector<PointResult> results = store.results();

@@ -2,7 +2,6 @@
 // whom.
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 

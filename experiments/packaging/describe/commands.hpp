@@ -17,6 +17,9 @@ struct DescribedOption {
   bool is_list = false;  ///< may be given more than once
   bool is_required = false;
   std::vector<std::string> choices;  ///< empty: anything
+
+  /// As it is typed: "--num-sms", "-o". REQUIRES: no argument.
+  [[nodiscard]] std::string dashed() const { return (name.size() == 1 ? "-" : "--") + name; }
 };
 
 struct DescribedCommand {

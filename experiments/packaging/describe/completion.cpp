@@ -6,8 +6,6 @@
 namespace moeline {
 namespace {
 
-std::string dashed(const std::string& name) { return (name.size() == 1 ? "-" : "--") + name; }
-
 std::vector<std::string> names_of(const std::vector<DescribedCommand>& commands) {
   std::vector<std::string> names;
   for (const DescribedCommand& command : commands) names.push_back(command.name);
@@ -38,14 +36,14 @@ std::string bash_values(const DescribedCommand& command) {
   std::string cases;
   for (const DescribedOption& option : command.options) {
     if (option.choices.empty()) continue;
-    cases += fmt::format("        {}) words=\"{}\" ;;\n", dashed(option.name), fmt::join(option.choices, " "));
+    cases += fmt::format("        {}) words=\"{}\" ;;\n", option.dashed(), fmt::join(option.choices, " "));
   }
   return cases.empty() ? "" : "      case $before in\n" + cases + "      esac\n";
 }
 
 std::string bash_case(const DescribedCommand& command) {
   std::string options;
-  for (const DescribedOption& option : command.options) options += (options.empty() ? "" : " ") + dashed(option.name);
+  for (const DescribedOption& option : command.options) options += (options.empty() ? "" : " ") + option.dashed();
   std::string first = command.arguments.empty() ? "" : words_of(command, 0);
   return fmt::format("    {})\n      options=\"{}\"\n      words=\"{}\"\n{}      ;;\n", command.name, options, first,
                      bash_values(command));
@@ -63,8 +61,8 @@ std::string zsh_action(const DescribedOption& option) {
 
 std::string zsh_option(const DescribedOption& option) {
   const std::string value = option.type == ValueType::flag ? "" : fmt::format(":value:{}", zsh_action(option));
-  return fmt::format("        '{}{}[{}]{}' \\\n", option.is_list ? "*" : "", dashed(option.name),
-                     zsh_text(option.about), value);
+  return fmt::format("        '{}{}[{}]{}' \\\n", option.is_list ? "*" : "", option.dashed(), zsh_text(option.about),
+                     value);
 }
 
 std::string zsh_case(const DescribedCommand& command) {

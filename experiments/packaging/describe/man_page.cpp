@@ -50,12 +50,10 @@ std::string about(const DescribedOption& option) {
   return text.empty() ? "\\&" : roff(text);
 }
 
-std::string dashed(const std::string& name) { return (name.size() == 1 ? "-" : "--") + name; }
-
 std::string item(const DescribedOption& option, bool is_argument) {
   const std::string letter = option.letter.empty() ? "" : "\\fB" + roff("-" + option.letter) + "\\fR, ";
   const std::string name = is_argument ? "\\fI" + roff(option.name) + "\\fR"
-                                       : letter + "\\fB" + roff(dashed(option.name)) + "\\fR" + value_of(option);
+                                       : letter + "\\fB" + roff(option.dashed()) + "\\fR" + value_of(option);
   return fmt::format(".TP\n{}\n{}\n", name, about(option));
 }
 

@@ -87,8 +87,7 @@ std::string function(const DescribedCommand& command) {
   for (const DescribedOption& option : command.options) {
     if (is_pythons(option)) continue;
     parameters += parameter(option);
-    const std::string dashes = option.name.size() == 1 ? "-" : "--";
-    options += fmt::format("        \"{}{}\": {},\n", dashes, option.name, python_name(option.name));
+    options += fmt::format("        \"{}\": {},\n", option.dashed(), python_name(option.name));
   }
   return fmt::format(
       "\n\ndef {}(\n{}) -> Answer:\n    \"\"\"{}    \"\"\"\n    return call(\"{}\", [{}], {{\n{}    }}, {})\n",
