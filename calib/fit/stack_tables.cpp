@@ -172,7 +172,7 @@ bool is_stack_table(const std::filesystem::path& file, const std::vector<RowKind
 }
 
 StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files, const std::vector<RowKind>& kinds,
-                                 const StackRequest& request, const MachineFacts& machine) {
+                                 const StackRequest& request, const MachineFacts& machine, const Progress& progress) {
   const std::vector<StackTable> tables = read_tables(files, request);
   StackCalibration result;
   RowLog log(result);
@@ -200,6 +200,7 @@ StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files
   set.fitted_on = machine;
   set.constants.fill(kUnknown);
   set.origins.fill(set.name);
+  ProgressCount one_more(progress, "families", families.size());
   for (auto& [name, family] : families) {
     solve(request.parts, family);
     FamilyFit fit = fit_of(family);
@@ -207,6 +208,7 @@ StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files
     fit.clock = set.clock;
     set.fits[name] = std::move(fit);
     result.families.push_back(std::move(family));
+    one_more();
   }
   return result;
 }

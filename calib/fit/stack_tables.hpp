@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.hpp"
 #include "calib/fit/fit_form.hpp"
 #include "calib/fit/quantile.hpp"
 #include "calib/fit/row_kind.hpp"
@@ -57,6 +58,6 @@ struct StackCalibration {
 /// that is cut off or damaged, and for cells that an OP cannot have.
 [[nodiscard]] StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files,
                                                const std::vector<RowKind>& kinds, const StackRequest& request,
-                                               const MachineFacts& machine);
+                                               const MachineFacts& machine, const Progress& progress = {});
 
 }  // namespace moeline

@@ -62,7 +62,7 @@ void analyze_ranks(const Options& options, const Console& console) {
   for (const std::string& file : options.traces) {
     MeasuredInput input = options.input;
     input.path = file;
-    for (RankTrace& rank : ranks_in(file, load_trace(input, map), map)) ranks.push_back(std::move(rank));
+    for (RankTrace& rank : ranks_in(file, load_trace(input, map, console), map)) ranks.push_back(std::move(rank));
   }
   const SeveralRanks result = analyze_several(std::move(ranks));
   console.print(options.format == "json" ? to_json(result) : to_table(result));
@@ -78,7 +78,7 @@ void analyze_command(Options options, const Console& console) {
                options.force);
   std::optional<PageTemplate> page_template;
   if (!options.html.empty()) page_template = load_timeline_template();
-  const Measured measured = load_measured(options.input);
+  const Measured measured = load_measured(options.input, console);
   AnalysisReport report;
   report.file = options.input.path;
   report.measured = &measured;

@@ -17,6 +17,7 @@
 #include "experiments/cli/output/calibration_output.hpp"
 #include "experiments/cli/output/stack_output.hpp"
 #include "experiments/cli/output_file.hpp"
+#include "experiments/cli/progress_bar.hpp"
 #include "hardware/device_name.hpp"
 #include "hardware/profile.hpp"
 
@@ -125,9 +126,11 @@ void run_stack(const Options& options, const std::vector<RowKind>& kinds, const 
   std::optional<PageTemplate> page_template;
   if (!options.html.empty()) page_template = load_page_template();
   HardwareProfile profile = load_profile(options.hardware);
-  const StackCalibration calibration =
-      calibrate_stack({options.files.begin(), options.files.end()}, kinds,
-                      {.kernels = options.kernels, .date = options.date, .profile = profile.name}, profile.facts);
+  const StackCalibration calibration = with_progress(console, [&](const Progress& progress) {
+    return calibrate_stack({options.files.begin(), options.files.end()}, kinds,
+                           {.kernels = options.kernels, .date = options.date, .profile = profile.name}, profile.facts,
+                           progress);
+  });
   replace_set(calibration.kernels, profile);
   write_text(options.output, to_yaml(profile));
   if (page_template) write_text(options.html, to_html(stack_page(calibration, profile.name), *page_template));

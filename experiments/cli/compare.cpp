@@ -61,11 +61,11 @@ void take_as_one_phase(const Trace& trace, Interpretation meaning, Side& side) {
   side.is_whole = true;
 }
 
-Side load_trace_side(const std::string& path, const Options& options) {
+Side load_trace_side(const std::string& path, const Options& options, const Console& console) {
   const KernelMap map = kernel_map_of(options.input);
   MeasuredInput input = options.input;
   input.path = path;
-  Trace trace = load_trace(input, map);
+  Trace trace = load_trace(input, map, console);
   if (trace.gpus.size() > 1) {
     throw SpecError(path, 0, fmt::format("holds {} GPUs; compare knows one on each side", trace.gpus.size()));
   }
@@ -99,8 +99,8 @@ std::optional<StepPairs> take_steps(Side& a, Side& b) {
   return pairs;
 }
 
-Side load_side(const std::string& path, const Options& options) {
-  if (!is_scenario(path)) return load_trace_side(path, options);
+Side load_side(const std::string& path, const Options& options, const Console& console) {
+  if (!is_scenario(path)) return load_trace_side(path, options, console);
   const std::vector<Candidate> candidates = load_candidates(path, options.assignments);
   const auto is_pipeline = [](const Candidate& each) { return each.setup && each.setup->scenario.kind().pipeline; };
   if (std::any_of(candidates.begin(), candidates.end(), is_pipeline)) {
@@ -182,8 +182,8 @@ int compare(const Options& options, const Console& console) {
   if (!options.html.empty()) page_template = load_timeline_template();
   const double threshold =
       options.fail_above.empty() ? std::numeric_limits<double>::infinity() : threshold_of(options.fail_above);
-  Side a = load_side(options.a, options);
-  Side b = load_side(options.b, options);
+  Side a = load_side(options.a, options, console);
+  Side b = load_side(options.b, options, console);
   if (a.setup && b.setup) check_same_work(*a.setup, *b.setup);
   const std::optional<StepPairs> steps = take_steps(a, b);
   const std::vector<std::uint32_t> layers = common_layers(a.phases, b.phases, options.layers);

@@ -15,6 +15,7 @@
 #include "experiments/cli/output/timeline_help.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
+#include "experiments/cli/progress_bar.hpp"
 #include "experiments/cli/ranks.hpp"
 #include "experiments/run/best_run.hpp"
 #include "experiments/timeline_page/run_view.hpp"
@@ -66,9 +67,12 @@ void put_out(const Subject& subject, const Options& options, const std::optional
 
 void explain_scenario(const Options& options, const std::optional<PageTemplate>& page_template,
                       const Console& console) {
-  const Run run = best_run(options.input.path, options.assignments, true);
+  const Run run = with_progress(console, [&](const Progress& progress) {
+    return best_run(options.input.path, options.assignments, {.record_changes = true, .progress = progress});
+  });
   const auto ranks = parse_ranks("--ranks", options.ranks, simulated_ranks(run.program.graph));
-  const Explanation explanation = explain(run);
+  const Explanation explanation =
+      with_progress(console, [&](const Progress& progress) { return explain(run, progress); });
   const bool staged = is_staged(run.setup.scenario);
   const std::string rounds = staged ? fmt::format(", {} rounds of the pipeline in a row", run.inference()->rounds) : "";
   const std::string chosen = run.tried.empty() ? "" : ", schedule " + run.setup.scenario.schedule;
@@ -90,9 +94,11 @@ void explain_scenario(const Options& options, const std::optional<PageTemplate>&
 void explain_trace(const Options& options, const std::optional<PageTemplate>& page_template, const Console& console) {
   std::optional<Setup> setup;
   if (!options.scenario.empty()) setup = load_setup(options.scenario, options.assignments);
-  const Measured measured = load_measured(options.input);
+  const Measured measured = load_measured(options.input, console);
   const ReplayGraph replay = replay_graph(measured);
-  const Explanation explanation = explain(replay, simulate(replay.graph, {.record_changes = true}));
+  const Explanation explanation = with_progress(console, [&](const Progress& progress) {
+    return explain(replay, simulate(replay.graph, {.record_changes = true, .progress = progress}), progress);
+  });
   put_out({.explanation = explanation,
            .graph = replay.graph,
            .title = fmt::format("{}, measured {:.1f} us, replayed", options.input.path,
@@ -174,7 +180,8 @@ what binds is known of communication alone.)";
 void add_explain(CLI::App& app, Console& console) {
   auto options = std::make_shared<Options>();
   CLI::App* command = app.add_subcommand("explain", "why a scenario or a trace takes as long as it does");
-  command->add_option("input", options->input.path, "scenario (.yaml), or trace (.json, .json.gz, .sqlite)")->required();
+  command->add_option("input", options->input.path, "scenario (.yaml), or trace (.json, .json.gz, .sqlite)")
+      ->required();
   command->add_option("--scenario", options->scenario, "of a trace: what ran in it, for the tree of modules");
   command->add_option("--set", options->assignments, "of a scenario: override, comm.num_sms=24")
       ->allow_extra_args(false);

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/given_text.hpp"
 #include "base/spec.hpp"
+#include "experiments/cli/progress_bar.hpp"
 #include "moe/module_tree.hpp"
 
 namespace moeline {
@@ -60,14 +61,15 @@ KernelMap kernel_map_of(const MeasuredInput& input) {
   return map;
 }
 
-Trace load_trace(const MeasuredInput& input, const KernelMap& map) {
+Trace load_trace(const MeasuredInput& input, const KernelMap& map, const Console& console) {
   check_window(input.window);
-  return in_window(read_trace(input.path), input.window, map, input.path);
+  Trace trace = with_progress(console, [&](const Progress& progress) { return read_trace(input.path, progress); });
+  return in_window(std::move(trace), input.window, map, input.path);
 }
 
-Measured load_measured(const MeasuredInput& input) {
+Measured load_measured(const MeasuredInput& input, const Console& console) {
   const KernelMap map = kernel_map_of(input);
-  return on_behalf_of(input.path, [&] { return understand(load_trace(input, map), map); });
+  return on_behalf_of(input.path, [&] { return understand(load_trace(input, map, console), map); });
 }
 
 }  // namespace moeline

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <string>
 
+#include "experiments/cli/console.hpp"
 #include "experiments/cli/trace_window.hpp"
 #include "measured/replay.hpp"
 
@@ -25,7 +26,7 @@ void add_measured_input(CLI::App& command, MeasuredInput& input);
 void add_kernel_map_options(CLI::App& command, MeasuredInput& input);
 [[nodiscard]] KernelMap kernel_map_of(const MeasuredInput& input);
 /// The trace, or the part of it that the options want.
-[[nodiscard]] Trace load_trace(const MeasuredInput& input, const KernelMap& map);
-[[nodiscard]] Measured load_measured(const MeasuredInput& input);
+[[nodiscard]] Trace load_trace(const MeasuredInput& input, const KernelMap& map, const Console& console);
+[[nodiscard]] Measured load_measured(const MeasuredInput& input, const Console& console);
 
 }  // namespace moeline

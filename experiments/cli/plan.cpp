@@ -49,7 +49,10 @@ int plan_command(const PlanOptions& options, const Console& console) {
   const Answer answer =
       with_progress(console, [&](const Progress& progress) { return solve(plan, known, workers, progress); });
   std::vector<Sensitivity> sensitive;
-  if (!options.no_sensitivity) sensitive = sensitivities(plan, answer, known, workers);
+  if (!options.no_sensitivity) {
+    sensitive = with_progress(
+        console, [&](const Progress& progress) { return sensitivities(plan, answer, known, workers, progress); });
+  }
   std::optional<Confirmation> confirmed;
   if (options.confirm && !answer.deployments.empty()) {
     confirmed = with_progress(
@@ -57,7 +60,9 @@ int plan_command(const PlanOptions& options, const Console& console) {
   }
   std::optional<Course> course;
   if (!plan.traffic.course.empty() && !answer.deployments.empty()) {
-    course = along_the_day(plan, answer.deployments.front(), known, workers);
+    course = with_progress(console, [&](const Progress& progress) {
+      return along_the_day(plan, answer.deployments.front(), known, workers, progress);
+    });
   }
   const PlanResult result{plan, answer, sensitive, confirmed, course};
   const std::string text = options.format == "json"  ? plan_json(result)

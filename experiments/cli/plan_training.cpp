@@ -23,12 +23,13 @@ int plan_training(const PlanOptions& options, const Console& console) {
   if (!options.html.empty()) page_template = load_page_template();
   const std::size_t workers = options.workers > 0 ? options.workers : cores();
   LayoutPoints points(job);
-  TrainingAnswer answer;
+  const TrainingAnswer answer =
+      with_progress(console, [&](const Progress& progress) { return search_layouts(job, points, workers, progress); });
   std::vector<LayoutSensitivity> sensitive;
-  {
-    ProgressBar bar(console);
-    answer = search_layouts(job, points, workers, std::ref(bar));
-    if (!options.no_sensitivity) sensitive = layout_sensitivities(job, answer, points, workers);
+  if (!options.no_sensitivity) {
+    sensitive = with_progress(console, [&](const Progress& progress) {
+      return layout_sensitivities(job, answer, points, workers, progress);
+    });
   }
   const TrainingPlanResult result{job, answer, sensitive};
   const std::string text = options.format == "json"  ? training_plan_json(result)

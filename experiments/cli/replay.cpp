@@ -217,7 +217,7 @@ void replay_command(const Options& options, const Console& console) {
   const WhatIf what_if = what_if_of(options);
   check_output({"--graph", options.graph, options.graph_kind()}, {options.input.path, options.input.map},
                options.force);
-  const Measured measured = load_measured(options.input);
+  const Measured measured = load_measured(options.input, console);
   const Result result = replay(measured, what_if, options);
   if (!options.graph.empty()) {
     const bool graphviz = options.graph_kind() == FileKind::graphviz;

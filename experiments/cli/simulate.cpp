@@ -28,6 +28,7 @@
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/serve/serve_trace.hpp"
 #include "experiments/timeline_page/run_view.hpp"
+#include "schedules/lowering/kernel_detail.hpp"
 #include "timeline/chakra.hpp"
 #include "timeline/gzip_text.hpp"
 #include "timeline/write_trace.hpp"
@@ -72,6 +73,7 @@ std::string trace_of(const Run& run, const Options& options, std::uint32_t rank)
   trace.graph_launch = run.setup.scenario.launch == Launch::graph;
   trace.whole_us = options.ts_resolution == "us";
   trace.phases_only = traces_phases(run, options);
+  trace.detail = [&run](TaskId task) { return detail_of(run.program, *run.setup.prices, task); };
   if (run.step() != nullptr) add_step_tracks(run, rank, trace);
   return trace_of_rank(run.program.graph, run.timeline, rank, trace);
 }
@@ -241,7 +243,10 @@ int simulate_command(const Options& options, const Console& console) {
   if (!options.html.empty()) page_template = load_timeline_template();
   const bool wants_trace = !options.trace.empty() || !options.output.empty();
   const std::vector<Candidate> candidates = read_candidates(options.scenario, content, with_samples(options));
-  const Run run = best_run(candidates, (wants_trace && traces_kernels(candidates, options)) || page_template);
+  const bool records = (wants_trace && traces_kernels(candidates, options)) || page_template;
+  const Run run = with_progress(console, [&](const Progress& progress) {
+    return best_run(candidates, {.record_changes = records, .progress = progress});
+  });
   check_chakra(run, options);
   const std::set<std::uint32_t> ranks = traced_ranks(run, options.trace_ranks);
   const auto page_ranks = parse_ranks("--ranks", options.page_ranks, simulated_ranks(run.program.graph));

@@ -110,19 +110,26 @@ void add_bounds(const TaskGraph& graph, const Timeline& timeline, Explanation& e
 using MoreItems = std::function<std::vector<Item>(const Gradient&)>;
 
 Explanation explain(const TaskGraph& graph, const Timeline& timeline, Time span, const std::vector<bool>& stand_ins,
-                    const MoreItems& of_machine) {
+                    const MoreItems& of_machine, const Progress& progress) {
+  constexpr std::size_t kParts = 5;
+  ProgressCount part_done(progress, "parts of the explanation", kParts);
   const Time start = timeline.makespan - span;
   const History history(graph, timeline);
   const Gradient gradient = span_gradient(graph, timeline, history, start);
   std::vector<Item> items = items_of(graph, gradient, span, stand_ins);
   std::ranges::move(of_machine(gradient), std::back_inserter(items));
+  part_done();
 
   Explanation e{.start = start, .span = span};
   e.path = by_resource(within(critical_path(graph, timeline, stand_ins), start), timeline);
   e.blame = blame(graph, e.path);
+  part_done();
   e.alternatives = alternatives_of(graph, slack(graph, timeline, history), e.path);
+  part_done();
   e.sensitivities = span_sensitivities(graph, std::move(items), Shortened(graph, timeline, history, start));
+  part_done();
   add_bounds(graph, timeline, e);
+  part_done();
   return e;
 }
 
@@ -141,9 +148,10 @@ std::string title_of(const Blame& blame) {
                      name_of(blame.reason), by.substr(0, by.rfind(" GB/s")));
 }
 
-Explanation explain(const Run& run) {
-  Explanation e = explain(run.program.graph, run.timeline, run.explained_span(), stand_ins_of(run.program),
-                          [&](const Gradient& gradient) { return hardware_items(run, gradient); });
+Explanation explain(const Run& run, const Progress& progress) {
+  Explanation e = explain(
+      run.program.graph, run.timeline, run.explained_span(), stand_ins_of(run.program),
+      [&](const Gradient& gradient) { return hardware_items(run, gradient); }, progress);
   e.schedule = run.setup.scenario.schedule;
   if (is_by_slot(run)) e.sensitivities.clear();
   return e;
@@ -151,9 +159,10 @@ Explanation explain(const Run& run) {
 
 bool is_by_slot(const Run& run) { return run.step() != nullptr && run.setup.scenario.level == Level::by_slot; }
 
-Explanation explain(const ReplayGraph& replay, const Timeline& timeline) {
-  return explain(replay.graph, timeline, gpu_span(replay, timeline), {},
-                 [](const Gradient&) { return std::vector<Item>{}; });
+Explanation explain(const ReplayGraph& replay, const Timeline& timeline, const Progress& progress) {
+  return explain(
+      replay.graph, timeline, gpu_span(replay, timeline), {}, [](const Gradient&) { return std::vector<Item>{}; },
+      progress);
 }
 
 }  // namespace moeline

@@ -39,10 +39,10 @@ struct Explanation {
 
 /// REQUIRES: timelines recorded with their changes.
 /// Of a step with one task for each slot without sensitivities: its results come after delays that no item shortens.
-[[nodiscard]] Explanation explain(const Run& run);
+[[nodiscard]] Explanation explain(const Run& run, const Progress& progress = {});
 [[nodiscard]] bool is_by_slot(const Run& run);
 
 /// `timeline`: of the replay graph.
-[[nodiscard]] Explanation explain(const ReplayGraph& replay, const Timeline& timeline);
+[[nodiscard]] Explanation explain(const ReplayGraph& replay, const Timeline& timeline, const Progress& progress = {});
 
 }  // namespace moeline

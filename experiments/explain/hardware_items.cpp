@@ -43,7 +43,7 @@ std::vector<Price> prices(const Run& run, const MachineFacts& facts, int more_sm
     PriceConditions conditions = kernel.conditions;
     if (!is_communication(kernel.op.family) || conditions.sms == all) conditions.sms += more_sms;
     conditions.sms = std::clamp(conditions.sms, 1, static_cast<int>(facts.sms));
-    prices.push_back(price(kernel.op, conditions, facts, run.setup.kernels));
+    prices.push_back(price(kernel.op, conditions, facts, run.setup.kernels()));
   }
   return prices;
 }

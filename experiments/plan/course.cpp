@@ -28,10 +28,12 @@ Plan of_these_units(Plan plan, const Deployment& d) {
 
 }  // namespace
 
-Course along_the_day(const Plan& plan, const Deployment& deployment, KnownSteps& known, std::size_t workers) {
+Course along_the_day(const Plan& plan, const Deployment& deployment, KnownSteps& known, std::size_t workers,
+                     const Progress& progress) {
   const Plan units = of_these_units(plan, deployment);
   std::map<double, CoursePart> by_load;
   Course course;
+  ProgressCount one_more(progress, "hours", plan.traffic.course.size());
   for (const double load : plan.traffic.course) {
     const auto [part, is_new] = by_load.try_emplace(load);
     if (is_new) {
@@ -47,6 +49,7 @@ Course along_the_day(const Plan& plan, const Deployment& deployment, KnownSteps&
     course.parts.push_back(part->second);
     course.mean_gpus += part->second.gpus / static_cast<double>(plan.traffic.course.size());
     course.most_gpus = std::max(course.most_gpus, part->second.gpus);
+    one_more();
   }
   return course;
 }

@@ -23,6 +23,6 @@ struct Course {
 /// Units are as the deployment has them; only how many there are changes, each part on its own, as if those that are
 /// not needed were switched off and on in no time. REQUIRES: the plan has a course.
 [[nodiscard]] Course along_the_day(const Plan& plan, const Deployment& deployment, KnownSteps& known,
-                                   std::size_t workers);
+                                   std::size_t workers, const Progress& progress = {});
 
 }  // namespace moeline

@@ -100,17 +100,21 @@ Plan narrowed(const Plan& plan, const std::vector<Deployment>& deployments) {
 
 }  // namespace
 
-std::vector<Sensitivity> sensitivities(const Plan& plan, const Answer& answer, KnownSteps& known, std::size_t workers) {
+std::vector<Sensitivity> sensitivities(const Plan& plan, const Answer& answer, KnownSteps& known, std::size_t workers,
+                                       const Progress& progress) {
   std::vector<Sensitivity> list;
   if (answer.deployments.empty()) return list;
   const Plan narrow = narrowed(plan, answer.deployments);
-  for (const Assumption& assumption : assumptions_of(plan)) {
+  const std::vector<Assumption> assumptions = assumptions_of(plan);
+  ProgressCount one_more(progress, "assumptions", assumptions.size());
+  for (const Assumption& assumption : assumptions) {
     Plan less = narrow;
     Plan more = narrow;
     assumption.change(less, -1);
     assumption.change(more, 1);
     list.push_back({assumption.name, assumption.less, assumption.more, best_of(less, known, workers),
                     best_of(more, known, workers)});
+    one_more();
   }
   return list;
 }

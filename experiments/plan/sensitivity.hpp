@@ -20,6 +20,6 @@ struct Sensitivity {
 /// Searched are the machines, sizes of units and ways of serving of the answer that cost half more than its best at
 /// most. Empty where the answer has no deployment.
 [[nodiscard]] std::vector<Sensitivity> sensitivities(const Plan& plan, const Answer& answer, KnownSteps& known,
-                                                     std::size_t workers);
+                                                     std::size_t workers, const Progress& progress = {});
 
 }  // namespace moeline

@@ -189,7 +189,8 @@ TrainingAnswer search_layouts(const TrainingJob& job, LayoutPoints& points, std:
 }
 
 std::vector<LayoutSensitivity> layout_sensitivities(const TrainingJob& job, const TrainingAnswer& answer,
-                                                    LayoutPoints& points, std::size_t workers) {
+                                                    LayoutPoints& points, std::size_t workers,
+                                                    const Progress& progress) {
   constexpr std::size_t kPool = 24;
   std::vector<LayoutSensitivity> found;
   if (answer.best.empty()) return found;
@@ -200,9 +201,12 @@ std::vector<LayoutSensitivity> layout_sensitivities(const TrainingJob& job, cons
       pool.push_back(point.layout);
     }
   }
-  for (const Assumption& assumption : assumptions_of(job, chosen)) {
+  const std::vector<Assumption> assumptions = assumptions_of(job, chosen);
+  ProgressCount one_more(progress, "assumptions", assumptions.size());
+  for (const Assumption& assumption : assumptions) {
     std::vector<LayoutPoint> then(pool.size());
     parallel_for(pool.size(), workers, [&](std::size_t i) { then[i] = points.quick(pool[i], assumption.changes); });
+    one_more();
     if (!then.front().ran()) continue;  // the answer is no layout then: the batch does not divide
     const LayoutPoint* best = &then.front();
     for (const LayoutPoint& point : then) {

@@ -31,6 +31,7 @@ struct LayoutSensitivity {
   LayoutPoint best, answer;  ///< by slots: the best then, and the answer
 };
 [[nodiscard]] std::vector<LayoutSensitivity> layout_sensitivities(const TrainingJob& job, const TrainingAnswer& answer,
-                                                                  LayoutPoints& points, std::size_t workers);
+                                                                  LayoutPoints& points, std::size_t workers,
+                                                                  const Progress& progress = {});
 
 }  // namespace moeline

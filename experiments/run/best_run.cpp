@@ -21,8 +21,8 @@ bool better(const TriedSchedule& a, const TriedSchedule& b) {
 
 }  // namespace
 
-Run best_run(const std::vector<Candidate>& candidates, bool record_changes) {
-  if (candidates.size() == 1) return run_scenario(*candidates.front().setup, record_changes);
+Run best_run(const std::vector<Candidate>& candidates, const SimulateOptions& options) {
+  if (candidates.size() == 1) return run_scenario(*candidates.front().setup, options);
   std::vector<TriedSchedule> tried;
   std::optional<Run> best;
   std::optional<SpecError> refusal;
@@ -30,7 +30,7 @@ Run best_run(const std::vector<Candidate>& candidates, bool record_changes) {
     tried.push_back({.schedule = candidate.schedule, .refused = candidate.refused});
     if (!candidate.setup) continue;
     try {
-      Run run = run_scenario(*candidate.setup, record_changes);
+      Run run = run_scenario(*candidate.setup, options);
       tried.back() = numbers_of(run);
       if (!best || better(tried.back(), numbers_of(*best))) best.emplace(std::move(run));
     } catch (const SpecError& error) {
@@ -44,8 +44,9 @@ Run best_run(const std::vector<Candidate>& candidates, bool record_changes) {
   return *std::move(best);
 }
 
-Run best_run(const std::filesystem::path& path, const std::vector<std::string>& assignments, bool record_changes) {
-  return best_run(load_candidates(path, assignments), record_changes);
+Run best_run(const std::filesystem::path& path, const std::vector<std::string>& assignments,
+             const SimulateOptions& options) {
+  return best_run(load_candidates(path, assignments), options);
 }
 
 }  // namespace moeline

@@ -10,10 +10,10 @@ namespace moeline {
 /// those that fit memory, or among all where none does; of equals the first. They do the same work, so that it has the
 /// shortest step per token, too. `samples` above 1 choose by the first draw. One candidate alone is simulated and no
 /// more. Throws SpecError where none can be simulated.
-[[nodiscard]] Run best_run(const std::vector<Candidate>& candidates, bool record_changes = false);
+[[nodiscard]] Run best_run(const std::vector<Candidate>& candidates, const SimulateOptions& options = {});
 
 /// Of a scenario file, with changes as after --set.
 [[nodiscard]] Run best_run(const std::filesystem::path& path, const std::vector<std::string>& assignments = {},
-                           bool record_changes = false);
+                           const SimulateOptions& options = {});
 
 }  // namespace moeline

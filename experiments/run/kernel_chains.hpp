@@ -1,6 +1,7 @@
 // A program in fewer pieces: kernels that follow each other and meet nothing on the way count as one.
 #pragma once
 
+#include <boost/container/small_vector.hpp>
 #include <vector>
 
 #include "schedules/lowering/program.hpp"
@@ -8,8 +9,8 @@
 namespace moeline {
 
 struct Chain {
-  std::vector<TaskId> tasks;          ///< in order
-  std::vector<std::uint32_t> before;  ///< chains whose ends it waits for
+  boost::container::small_vector<TaskId, 8> tasks;          ///< in order
+  boost::container::small_vector<std::uint32_t, 2> before;  ///< chains whose ends it waits for
 };
 
 struct Chains {

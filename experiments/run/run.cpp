@@ -33,13 +33,13 @@ Metrics measure_step(const Run& run) {
   return measure(run.program.graph, run.timeline, Time::zero(), run.timeline.makespan);
 }
 
-Run run_training_step(const Setup& setup, bool record_changes) {
+Run run_training_step(const Setup& setup, const SimulateOptions& options) {
   const Setup waiting = with_expected_waits(at_sustained_clock(setup));
   SlotKinds kinds(waiting);
   const bool by_slot = setup.scenario.level == Level::by_slot;
   const auto timing = [&](const Slot& slot, int rank) { return kinds.timing_of(slot, rank); };
   TrainingStep step = by_slot ? training_step(waiting, kinds.stages(), timing) : training_step(waiting);
-  Run run = simulated(waiting, std::move(step.program), record_changes);
+  Run run = simulated(waiting, std::move(step.program), options);
   StepReport report = report_step(setup, run.program, run.timeline, std::move(step.layout));
   run.phases = std::move(report.slots);
   run.result = std::move(report);
@@ -49,16 +49,16 @@ Run run_training_step(const Setup& setup, bool record_changes) {
   return run;
 }
 
-Run run_given_slots(const Setup& setup, bool record_changes) {
-  Run run = simulated(setup, given_slots(setup.scenario), record_changes);
+Run run_given_slots(const Setup& setup, const SimulateOptions& options) {
+  Run run = simulated(setup, given_slots(setup.scenario), options);
   run.phases = phase_times(run.program.graph, run.timeline);
   run.metrics = measure_step(run);
   return run;
 }
 
-Run run_step_or_chunk(const Setup& setup, bool record_changes) {
-  if (is_staged(setup.scenario)) return run_stages(at_sustained_clock(setup), record_changes);
-  Run run = run_layers(at_sustained_clock(setup), record_changes);
+Run run_step_or_chunk(const Setup& setup, const SimulateOptions& options) {
+  if (is_staged(setup.scenario)) return run_stages(at_sustained_clock(setup), options);
+  Run run = run_layers(at_sustained_clock(setup), options);
   note_waits(run);
   auto* inference = std::get_if<InferenceResult>(&run.result);
   if (inference == nullptr) return run;
@@ -70,11 +70,11 @@ Run run_step_or_chunk(const Setup& setup, bool record_changes) {
 
 }  // namespace
 
-Run run_scenario(const Setup& setup, bool record_changes) {
+Run run_scenario(const Setup& setup, const SimulateOptions& options) {
   Run run = on_behalf_of(setup.scenario.file, [&] {
-    return setup.scenario.slot_costs          ? run_given_slots(setup, record_changes)
-           : is_training_step(setup.scenario) ? run_training_step(setup, record_changes)
-                                              : run_step_or_chunk(setup, record_changes);
+    return setup.scenario.slot_costs          ? run_given_slots(setup, options)
+           : is_training_step(setup.scenario) ? run_training_step(setup, options)
+                                              : run_step_or_chunk(setup, options);
   });
   run.warnings = warnings_of(run);
   return run;

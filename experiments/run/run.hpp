@@ -6,6 +6,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/simulate.hpp"
 #include "experiments/run/module_use.hpp"
 #include "experiments/run/step_report.hpp"
 #include "moe/memory.hpp"
@@ -90,6 +91,6 @@ struct Run {
   }
 };
 
-[[nodiscard]] Run run_scenario(const Setup& setup, bool record_changes = false);
+[[nodiscard]] Run run_scenario(const Setup& setup, const SimulateOptions& options = {});
 
 }  // namespace moeline

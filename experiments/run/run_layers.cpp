@@ -103,17 +103,16 @@ bool repeats(const Run& run) {
 
 }  // namespace
 
-Run simulated(const Setup& setup, Program program, bool record_changes) {
+Run simulated(const Setup& setup, Program program, const SimulateOptions& options) {
   const auto before = std::chrono::steady_clock::now();
-  Timeline timeline = simulate(program.graph, {.record_changes = record_changes});
+  Timeline timeline = simulate(program.graph, options);
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - before;
   return {.setup = setup, .program = std::move(program), .timeline = std::move(timeline), .simulate_ms = took.count()};
 }
 
-Run run_layers(const Setup& setup, bool record_changes) {
-  Run run = simulated(setup, program_with_waits(setup), record_changes);
-  run.phases = phase_times(run.program.graph, run.timeline);
-  std::erase_if(run.phases, [](const PhaseTimes& phase) { return phase.rank > 0; });
+Run run_layers(const Setup& setup, const SimulateOptions& options) {
+  Run run = simulated(setup, program_with_waits(setup), options);
+  run.phases = phase_times(run.program.graph, run.timeline, 0);
   run.metrics = measure(run.program.graph, run.timeline);
   if (setup.scenario.phase() == WorkloadPhase::train) {
     run.result = ChunkResult{{run.metrics, static_cast<double>(setup.scenario.layers)}};
@@ -122,7 +121,7 @@ Run run_layers(const Setup& setup, bool record_changes) {
   const Steady steady = steady_state(run);
   run.result = InferenceResult{.steady = steady};
   if (setup.fold.left_out == 0) return run;
-  if (!repeats(run)) return run_layers(unfolded(setup), record_changes);
+  if (!repeats(run)) return run_layers(unfolded(setup), options);
   extend(run.metrics, steady.metrics, setup.fold.left_out / steady.layers);
   return run;
 }

@@ -6,9 +6,9 @@
 namespace moeline {
 
 /// The program on the engine, and nothing measured yet.
-[[nodiscard]] Run simulated(const Setup& setup, Program program, bool record_changes);
+[[nodiscard]] Run simulated(const Setup& setup, Program program, const SimulateOptions& options);
 
 /// Metrics, phases and steady state; memory and time to first token are left to run_scenario.
-[[nodiscard]] Run run_layers(const Setup& setup, bool record_changes = false);
+[[nodiscard]] Run run_layers(const Setup& setup, const SimulateOptions& options = {});
 
 }  // namespace moeline

@@ -65,7 +65,7 @@ Steady layers_of(const Setup& alone, int micro_batches) {
 
 }  // namespace
 
-Run run_stages(const Setup& setup, bool record_changes) {
+Run run_stages(const Setup& setup, const SimulateOptions& options) {
   const bool decode = setup.scenario.phase() == WorkloadPhase::decode;
   const Setup alone = one_pass(setup);
   InferencePipeline pipeline = inference_pipeline(setup);
@@ -73,7 +73,7 @@ Run run_stages(const Setup& setup, bool record_changes) {
   InferenceResult result{.steady = layers_of(alone, decode ? passes(setup.scenario) : 1)};
   result.rounds = static_cast<int>(pipeline.rounds.size());
   result.steps_of_round = pipeline.program.steps / result.rounds;
-  Run run = simulated(setup, std::move(pipeline.program), record_changes);
+  Run run = simulated(setup, std::move(pipeline.program), options);
   const StageRound& steady = pipeline.rounds[pipeline.steady];
   const Window window = steady_window(setup, pipeline.rounds, pipeline.steady, run.timeline);
   run.phases = phases_of(steady, window.length(), run.program, run.timeline);

@@ -9,6 +9,6 @@ namespace moeline {
 /// a prompt, on average over its chunks. Metrics are of that time on all stages, phases of that round; a layer's are of
 /// one pass over all layers, alone. Time to first token: of the first prompt, which nobody is ahead of.
 /// REQUIRES: is_staged.
-[[nodiscard]] Run run_stages(const Setup& setup, bool record_changes = false);
+[[nodiscard]] Run run_stages(const Setup& setup, const SimulateOptions& options = {});
 
 }  // namespace moeline

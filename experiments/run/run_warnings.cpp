@@ -87,7 +87,7 @@ void add_price_warnings(const Run& run, std::vector<std::string>& warnings) {
   }
   if (extrapolated_share(run) > 0) warnings.push_back(extrapolation_warning(run));
   for (const char* group : {"launch", "jitter"}) {
-    if (!run.setup.kernels.knows(group)) {
+    if (!run.setup.kernels().knows(group)) {
       warnings.push_back(fmt::format("{}: not in the kernel set, nor in one that it borrows from; taken as 0", group));
     }
   }

@@ -39,7 +39,7 @@ std::vector<PhaseTimes> slot_rows(const TaskGraph& graph, const StepLayout& layo
     row.solo += graph.task(task).solo;
     kernels[slot].push_back({span.start, span.end});
   }
-  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].busy = total(unite(std::move(kernels[i])));
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[i].busy = covered_by(std::move(kernels[i]));
   return rows;
 }
 

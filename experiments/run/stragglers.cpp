@@ -165,7 +165,7 @@ void StragglerDraws::pass(std::uint32_t number) {
 // Most chains follow one other, at once: where that ends they start, without a copy.
 const double* StragglerDraws::starts_of(std::uint32_t number) {
   const ChainTime& chain = chains_.times[number];
-  const std::vector<std::uint32_t>& before = chains_.chains.list[number].before;
+  const auto& before = chains_.chains.list[number].before;
   const double* starts = before.empty() ? nobody_.data() : ends_of(before.front());
   for (std::size_t i = 1; i < before.size(); ++i) {
     const double* ends = ends_of(before[i]);

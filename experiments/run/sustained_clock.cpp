@@ -132,13 +132,13 @@ double change_of_clock(const Setup& setup) {
 bool may_be_slowed(const std::string& fitted, const Setup& setup) {
   const std::optional<Family> family = family_named(fitted);
   const Family never_run = setup.model.is_mla() ? Family::gqa_decode : Family::mla_decode;
-  return family && !is_communication(*family) && *family != never_run && setup.kernels.is_burst(fitted);
+  return family && !is_communication(*family) && *family != never_run && setup.kernels().is_burst(fitted);
 }
 
 }  // namespace
 
 bool clock_matters(const Setup& setup) {
-  const auto& fits = setup.kernels.fits;
+  const auto& fits = setup.kernels().fits;
   return knows_power(setup.machine.facts) &&
          std::any_of(fits.begin(), fits.end(), [&](const auto& fit) { return may_be_slowed(fit.first, setup); });
 }

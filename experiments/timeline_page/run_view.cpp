@@ -55,7 +55,7 @@ TimelineView kernels_of(const Run& run, const Explanation& explanation, const st
   view.end = keep_fitting(run.timeline, tasks, view);
   view.ranks.assign(ranks.begin(), ranks.end());
   const auto lanes = add_lanes(graph, tasks, view);
-  TaskBars bars(graph, run.timeline, draft);
+  TaskBars bars(run, draft);
   for (const TaskId task : tasks) bars.add(task, lanes.at(graph.label(task).stream));
   bars.finish(explanation.path);
   const std::size_t all = simulated_ranks(graph).size();

@@ -15,8 +15,7 @@ static_assert(kNoGroup == kNoSlot, "slots are groups of tasks");
 
 class StepView {
  public:
-  explicit StepView(const Run& run)
-      : run_(run), graph_(run.program.graph), draft_(""), bars_(graph_, run.timeline, draft_) {}
+  explicit StepView(const Run& run) : run_(run), graph_(run.program.graph), draft_(""), bars_(run, draft_) {}
 
   void add_slots() {
     const StepReport& step = *run_.step();
@@ -67,7 +66,7 @@ class StepView {
   Bar end_bar(TaskId task) {
     const Phase& phase = graph_.phases()[graph_.label(task).phase];
     Bar bar{.lane = phase.rank, .start = run_.timeline.spans[task].start};
-    bar.kind = draft_.kind(kind_of(graph_, task));
+    bar.kind = draft_.kind(kind_of(run_, task));
     bar.phase = draft_.phase({phase.name, phase.layer, phase.micro_batch, ""});
     return bar;
   }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "experiments/timeline_page/task_lanes.hpp"
+#include "schedules/lowering/kernel_detail.hpp"
 
 namespace moeline {
 namespace {
@@ -16,16 +17,16 @@ BarPhase phase_of(const TaskGraph& graph, TaskId task) {
 
 }  // namespace
 
-BarKind kind_of(const TaskGraph& graph, TaskId task) {
+BarKind kind_of(const Run& run, TaskId task) {
+  const TaskGraph& graph = run.program.graph;
   const TaskClass& task_class = graph.task_class(task);
-  const bool host = task_class.role == Role::host;
-  return {graph.task_name(task), task_class.name, host ? "" : graph.name(graph.label(task).detail),
-          graph.task(task).sms, task_class.role == Role::communication};
+  const std::string detail = task_class.role == Role::host ? "" : detail_of(run.program, *run.setup.prices, task);
+  return {graph.task_name(task), task_class.name, detail, graph.task(task).sms, task_class.role == Role::communication};
 }
 
 void TaskBars::add(TaskId task, std::uint32_t lane) {
   const Span& span = timeline_.spans[task];
-  Bar bar{.lane = lane, .kind = draft_.kind(kind_of(graph_, task)), .start = span.start, .end = span.end};
+  Bar bar{.lane = lane, .kind = draft_.kind(kind_of(run_, task)), .start = span.start, .end = span.end};
   bar.phase = draft_.phase(phase_of(graph_, task));
   bar.alone = std::min(graph_.task(task).solo, span.end - span.start);
   bar.sms_wait = span.start - span.ready;

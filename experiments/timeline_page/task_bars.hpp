@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "experiments/run/run.hpp"
 #include "experiments/timeline_page/draft.hpp"
 #include "timeline/critical_path.hpp"
 #include "timeline/releases.hpp"
@@ -15,8 +16,12 @@ inline constexpr std::uint32_t kNoGroup = ~std::uint32_t{0};
 class TaskBars {
  public:
   /// REQUIRES: all outlive it.
-  TaskBars(const TaskGraph& graph, const Timeline& timeline, ViewDraft& draft)
-      : graph_(graph), timeline_(timeline), draft_(draft), task_bars_(graph.size(), kNoBar) {}
+  TaskBars(const Run& run, ViewDraft& draft)
+      : run_(run),
+        graph_(run.program.graph),
+        timeline_(run.timeline),
+        draft_(draft),
+        task_bars_(graph_.size(), kNoBar) {}
 
   void add(TaskId task, std::uint32_t lane);
   /// Groups of tasks that are one bar each; `of_task`: by task its group, or kNoGroup. Call it once.
@@ -42,6 +47,7 @@ class TaskBars {
   void set_releases(std::int32_t index, const Releases& releases);
   void add_path(const std::vector<PathStep>& path);
 
+  const Run& run_;
   const TaskGraph& graph_;
   const Timeline& timeline_;
   ViewDraft& draft_;
@@ -51,6 +57,6 @@ class TaskBars {
 };
 
 /// Class, SMs and price of a task, as its bars share them.
-[[nodiscard]] BarKind kind_of(const TaskGraph& graph, TaskId task);
+[[nodiscard]] BarKind kind_of(const Run& run, TaskId task);
 
 }  // namespace moeline

@@ -53,11 +53,6 @@ const std::string& stdin_text() {
   return text;
 }
 
-std::string content_of(const fs::path& path) {
-  if (std::optional<std::string> given = given_text(path)) return *std::move(given);
-  return is_stdin(path) ? stdin_text() : read_file(path);
-}
-
 // Names line and byte: nobody sees a stray NUL.
 void check_is_text(const std::string& text, const fs::path& path) {
   const auto stray = std::find_if(text.begin(), text.end(), [](char c) {
@@ -128,8 +123,13 @@ bool is_special(const fs::path& path) {
   return is_stream || (fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status));
 }
 
+std::string read_content(const fs::path& path) {
+  if (std::optional<std::string> given = given_text(path)) return *std::move(given);
+  return is_stdin(path) ? stdin_text() : read_file(path);
+}
+
 std::string read_text(const fs::path& path) {
-  std::string text = content_of(path);
+  std::string text = read_content(path);
   if (text.find_first_not_of(" \t\r\n") == std::string::npos) throw SpecError(path.string(), 0, "is empty");
   check_is_text(text, path);
   return text;
@@ -209,6 +209,9 @@ fs::path find_named(std::string_view kind, const std::string& reference, const f
     if (fs::exists(path, failed)) return path;
     throw UnknownName(fmt::format("unknown {} '{}': no such file", kind, reference));
   }
+  std::error_code failed;
+  const fs::path named = home() / folder / (reference + ".yaml");
+  if (fs::exists(named, failed)) return named;  // who must be refused is shown the names that there are
   return home() / folder / (expect_name(kind, reference, names_in(folder)) + ".yaml");
 }
 

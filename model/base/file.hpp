@@ -14,6 +14,9 @@ namespace moeline {
 /// first byte that text does not hold.
 [[nodiscard]] std::string read_text(const std::filesystem::path& path);
 
+/// The same bytes, whatever they are. Throws SpecError for a file that is missing, a folder, or larger than 64 MiB.
+[[nodiscard]] std::string read_content(const std::filesystem::path& path);
+
 /// A pipe, a device, or stdout or stderr, whatever they lead to: nothing is read from it, and no file takes its place.
 [[nodiscard]] bool is_special(const std::filesystem::path& path);
 

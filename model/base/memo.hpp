@@ -59,7 +59,7 @@ class FileMemo {
  public:
   template <class Read>
   std::shared_ptr<const Value> get(const std::filesystem::path& path, Read read, const std::string& variant = "") {
-    const std::string content = read_text(path);
+    const std::string content = read_content(path);  // `read` refuses what is no text
     return known_.get({path.string(), variant, content.size(), std::hash<std::string>()(content)}, read);
   }
 

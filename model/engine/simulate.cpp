@@ -61,6 +61,7 @@ class Simulation {
   Simulation(const TaskGraph& graph, const SimulateOptions& options)
       : graph_(graph),
         record_(options.record_changes),
+        progress_(options.progress),
         waits_(graph.size()),
         domain_of_(coupled_domains(graph)),
         pools_(graph.resources().size()),
@@ -86,7 +87,10 @@ class Simulation {
       if (pending(start_of(task)) == 0) release(task);
     }
     settle();
-    while (next_instant()) settle();
+    while (next_instant()) {
+      settle();
+      if (progress_) tell_progress();
+    }
     if (ended_count_ < graph_.size()) throw_stuck();
     timeline_.makespan = now_;
     return std::move(timeline_);
@@ -355,10 +359,19 @@ class Simulation {
     throw SpecError(describe_stuck(graph_, stuck));
   }
 
+  void tell_progress() {
+    constexpr std::size_t kMany = 1 << 16;
+    if (ended_count_ - told_ < kMany) return;
+    told_ = ended_count_;
+    progress_("tasks", told_, graph_.size());
+  }
+
   std::uint32_t& pending(EventId event) { return waits_[task_of(event)].pending[event % 2]; }
 
   const TaskGraph& graph_;
   bool record_;
+  const Progress& progress_;
+  std::size_t told_ = 0;  // tasks that it was told of
   Time now_{};
   std::size_t ended_count_ = 0;
   Timeline timeline_;

@@ -10,12 +10,14 @@
 //  5. Ties break by task id. Equal graphs give equal timelines, to the bit.
 #pragma once
 
+#include "base/progress.hpp"
 #include "engine/timeline.hpp"
 
 namespace moeline {
 
 struct SimulateOptions {
   bool record_changes = false;  ///< fill Timeline::changes (counters of a trace, tests)
+  Progress progress{};          ///< told of tasks that have ended
 };
 
 /// Throws SpecError naming the tasks that can never start or never finish. Thread-safe: shares nothing.

@@ -13,6 +13,7 @@ using TaskId = std::uint32_t;
 using ResourceId = std::uint16_t;
 using NameId = std::uint32_t;
 
+inline constexpr NameId kNoName = std::numeric_limits<NameId>::max();
 inline constexpr TaskId kNoTask = std::numeric_limits<TaskId>::max();
 inline constexpr ResourceId kNoPool = std::numeric_limits<ResourceId>::max();
 
@@ -54,7 +55,7 @@ enum class Role : std::uint8_t { compute, communication, host };
 /// Ids refer to the name, class, stream and phase tables of the graph.
 struct Label {
   NameId name = 0;
-  NameId detail = 0;
+  NameId detail = kNoName;  ///< what else is known of it as text
   std::uint16_t task_class = 0;
   std::uint16_t stream = 0;
   std::uint32_t phase = 0;

@@ -1,6 +1,10 @@
 #include "hardware/price_book.hpp"
 
 #include <functional>
+#include <tuple>
+#include <utility>
+
+#include "base/memo.hpp"
 
 namespace moeline {
 
@@ -18,15 +22,28 @@ std::size_t PriceBook::Hash::operator()(const View& view) const {
   return hash;
 }
 
-const Price& PriceBook::price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
-                              const KernelSet& kernels) {
+std::shared_ptr<const Price> PriceBook::price(const Operator& op, const PriceConditions& conditions) {
+  constexpr std::size_t kMost = 1 << 14;  // 20 MB
   {
     const std::scoped_lock lock(mutex_);
-    if (const auto found = prices_.find(View{op, conditions}); found != prices_.end()) return *found->second;
+    if (const auto found = prices_.find(View{op, conditions}); found != prices_.end()) return found->second;
   }
-  auto price = std::make_unique<const Price>(moeline::price(op, conditions, machine, kernels));
+  auto price = std::make_shared<const Price>(moeline::price(op, conditions, machine_, kernels_));
   const std::scoped_lock lock(mutex_);
-  return *prices_.emplace(Key{op, conditions}, std::move(price)).first->second;
+  if (prices_.size() >= kMost) prices_.clear();
+  return prices_.emplace(Key{op, conditions}, std::move(price)).first->second;
+}
+
+std::shared_ptr<PriceBook> prices_of(const std::shared_ptr<const HardwareProfile>& profile, const std::string& set,
+                                     const std::string& needed) {
+  // The profile is known by where it lies, and stays there as long as its books are known.
+  using Book = std::pair<std::shared_ptr<const HardwareProfile>, std::shared_ptr<PriceBook>>;
+  constexpr std::size_t kMostBooks = 16;
+  static Memo<std::tuple<const HardwareProfile*, std::string, std::string>, Book> books(kMostBooks);
+  const auto make = [&] {
+    return Book{profile, std::make_shared<PriceBook>(profile->facts, profile->kernels(set, needed))};
+  };
+  return books.get({profile.get(), set, needed}, make)->second;
 }
 
 }  // namespace moeline

@@ -1,5 +1,5 @@
-// Prices of one machine's kernel set, each worked out once: a step has the same kernels in many places, and a search
-// runs the same kernels in many orders.
+// Prices of one machine's kernel set, each worked out once: a step has the same kernels in many places, a search runs
+// the same kernels in many orders, and points of a sweep differ in a few.
 #pragma once
 
 #include <memory>
@@ -10,12 +10,14 @@
 
 namespace moeline {
 
-/// Thread-safe; prices stay where they are.
+/// Thread-safe. Forgets all prices when it has very many; who holds one keeps it.
 class PriceBook {
  public:
-  /// REQUIRES: the same machine and kernels at every call.
-  [[nodiscard]] const Price& price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
-                                   const KernelSet& kernels);
+  PriceBook() = default;
+  PriceBook(MachineFacts machine, KernelSet kernels) : machine_(std::move(machine)), kernels_(std::move(kernels)) {}
+
+  [[nodiscard]] const KernelSet& kernels() const { return kernels_; }
+  [[nodiscard]] std::shared_ptr<const Price> price(const Operator& op, const PriceConditions& conditions);
 
  private:
   struct View {
@@ -38,8 +40,14 @@ class PriceBook {
     bool operator()(const View& one, const View& other) const { return one == other; }
   };
 
+  MachineFacts machine_;
+  KernelSet kernels_;
   std::mutex mutex_;
-  std::unordered_map<Key, std::unique_ptr<const Price>, Hash, Equal> prices_;
+  std::unordered_map<Key, std::shared_ptr<const Price>, Hash, Equal> prices_;
 };
+
+/// Of HardwareProfile::kernels(set, needed): the same book for all who ask, so that they share prices.
+[[nodiscard]] std::shared_ptr<PriceBook> prices_of(const std::shared_ptr<const HardwareProfile>& profile,
+                                                   const std::string& set, const std::string& needed);
 
 }  // namespace moeline

@@ -81,7 +81,7 @@ class OneRank {
     }
     for (std::size_t c = 0; c < uses.size(); ++c) {
       if (uses[c].count == 0) continue;
-      uses[c].busy = total(unite(std::move(intervals[c])));
+      uses[c].busy = covered_by(std::move(intervals[c]));
       result_.classes.push_back(uses[c]);
     }
     std::stable_sort(result_.classes.begin(), result_.classes.end(),
@@ -105,7 +105,7 @@ class OneRank {
     for (const std::uint32_t i : events_) {
       if (computing.contains(event(i).stream)) busy.push_back(interval_of(event(i)));
     }
-    result_.compute_streams_busy = total(unite(std::move(busy)));
+    result_.compute_streams_busy = covered_by(std::move(busy));
     result_.gaps = gaps_of(m_, release_, events_, computing, limits_);
     std::stable_sort(result_.gaps.begin(), result_.gaps.end(),
                      [](const Gap& a, const Gap& b) { return a.length > b.length; });

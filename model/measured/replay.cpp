@@ -133,7 +133,6 @@ class Labels {
     const std::int32_t phase = m_.meaning.places[i].phase;
     Label label;
     label.name = draft_.intern(m_.trace.name(event));
-    label.detail = draft_.intern("");
     label.task_class = draft_.add_class(name_of(c), is_communication(c) ? Role::communication : Role::compute);
     label.stream = stream(event);
     label.phase = phase == kNoPhase ? no_phase_ : static_cast<std::uint32_t>(phase);
@@ -146,7 +145,6 @@ class Labels {
   Label of_host(const char* name) {
     Label label;
     label.name = draft_.intern(name);
-    label.detail = draft_.intern("");
     label.task_class = draft_.add_class("host", Role::host);
     label.stream = host_;
     label.phase = no_phase_;

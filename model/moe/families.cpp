@@ -11,13 +11,13 @@ using enum Precision;
 using enum Dimension;
 
 // clang-format off
-const std::array<FamilyRow, kFamilies>& rows_of_families() {
-  static const std::vector<Dimension> of_prefill = {batch,  kv_heads, heads_per_kv, query_len, kv_len,
-                                                    cached, window,   qk_dim,       v_dim};
-  static const std::vector<Dimension> of_decode = {batch, kv_heads, rows, query_len, kv_len, qk_dim, v_dim};
-  static const std::vector<Dimension> of_state = {batch, kv_heads, heads_per_kv, query_len, qk_dim, v_dim};
-  static const std::vector<Dimension> of_nvlink = {tokens, ranks, hidden, top_k};
-  static const std::array<FamilyRow, kFamilies> kRows = {{
+std::array<FamilyRow, kFamilies> make_rows() {
+  const std::vector<Dimension> of_prefill = {batch,  kv_heads, heads_per_kv, query_len, kv_len,
+                                             cached, window,   qk_dim,       v_dim};
+  const std::vector<Dimension> of_decode = {batch, kv_heads, rows, query_len, kv_len, qk_dim, v_dim};
+  const std::vector<Dimension> of_state = {batch, kv_heads, heads_per_kv, query_len, qk_dim, v_dim};
+  const std::vector<Dimension> of_nvlink = {tokens, ranks, hidden, top_k};
+  return {{
       {Family::gemm_fp8,             "gemm_fp8",             gemm,         "gemm",         fp8,  true,  {m, n, k}},
       {Family::gemm_fp8_wgrad,       "gemm_fp8_wgrad",       gemm,         "gemm",         fp8,  true,  {m, n, k}},
       {Family::gemm_fp8_grouped,     "gemm_fp8_grouped",     gemm,         "grouped_gemm", fp8,  true,  {m, n, k, groups}},
@@ -63,9 +63,13 @@ const std::array<FamilyRow, kFamilies>& rows_of_families() {
       {Family::low_latency_dispatch, "low_latency_dispatch", low_latency,  "dispatch",     bf16, false, {bytes, ranks}},
       {Family::low_latency_combine,  "low_latency_combine",  low_latency,  "combine",      bf16, false, {bytes, ranks}},
   }};
-  return kRows;
 }
 // clang-format on
+
+const std::array<FamilyRow, kFamilies>& rows_of_families() {
+  static const std::array<FamilyRow, kFamilies> rows = make_rows();
+  return rows;
+}
 
 FamilyKind kind_of(Family family) { return row_of(family).kind; }
 

@@ -74,7 +74,7 @@ Time covered(const std::vector<PhaseTimes>& table, const std::set<std::pair<std:
   for (const PhaseTimes& phase : table) {
     if (phases.contains({phase.layer, phase.phase})) intervals.push_back({phase.start, phase.end});
   }
-  return total(unite(std::move(intervals)));
+  return covered_by(std::move(intervals));
 }
 
 std::string names_in(const std::vector<PhaseTimes>& table) {

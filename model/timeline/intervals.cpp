@@ -4,11 +4,19 @@
 
 namespace moeline {
 
-std::vector<Interval> unite(std::vector<Interval> intervals) {
+namespace {
+
+void sort_by_start(std::vector<Interval>& intervals) {
   const auto earlier = [](const Interval& a, const Interval& b) { return a.start < b.start; };
   // kernels of one stream come in order
   if (!std::is_sorted(intervals.begin(), intervals.end(), earlier))
     std::sort(intervals.begin(), intervals.end(), earlier);
+}
+
+}  // namespace
+
+std::vector<Interval> unite(std::vector<Interval> intervals) {
+  sort_by_start(intervals);
   std::vector<Interval> united;
   for (const Interval& interval : intervals) {
     if (interval.end <= interval.start) continue;
@@ -19,6 +27,19 @@ std::vector<Interval> unite(std::vector<Interval> intervals) {
     }
   }
   return united;
+}
+
+Time covered_by(std::vector<Interval> intervals) {
+  sort_by_start(intervals);
+  Time sum{};
+  Time end = Time::min();
+  for (const Interval& interval : intervals) {
+    const Time start = std::max(interval.start, end);
+    if (interval.end <= start) continue;
+    sum += interval.end - start;
+    end = interval.end;
+  }
+  return sum;
 }
 
 Time total(const std::vector<Interval>& disjoint) {

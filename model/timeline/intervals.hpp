@@ -15,6 +15,9 @@ struct Interval {
 /// The union, sorted and disjoint; empty intervals vanish.
 [[nodiscard]] std::vector<Interval> unite(std::vector<Interval> intervals);
 
+/// Length of the union.
+[[nodiscard]] Time covered_by(std::vector<Interval> intervals);
+
 [[nodiscard]] Time total(const std::vector<Interval>& disjoint);
 
 /// Length of the intersection of two sets, each sorted and disjoint.

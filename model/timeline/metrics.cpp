@@ -58,18 +58,15 @@ RanksTimes collect(const TaskGraph& graph, const Timeline& timeline, const Windo
 void add_rank(RankTimes& rank, Time span, Metrics& sum) {
   const std::vector<Interval> compute = unite(std::move(rank.compute));
   const std::vector<Interval> comm = unite(std::move(rank.communication));
-  std::vector<Interval> any(compute.size() + comm.size());
-  std::merge(compute.begin(), compute.end(), comm.begin(), comm.end(), any.begin(),
-             [](const Interval& a, const Interval& b) { return a.start < b.start; });
-  any = unite(std::move(any));
+  const Time exposed = total(comm) - overlap(comm, compute);
   sum.span += span;
   sum.compute_busy += total(compute);
   sum.comm_busy += total(comm);
-  sum.exposed_comm += total(comm) - overlap(comm, compute);
-  sum.idle += span - total(any);
+  sum.exposed_comm += exposed;
+  sum.idle += span - total(compute) - exposed;
   if (rank.pool > 0 && span > Time::zero()) sum.sm_use += rank.sm_us / (rank.pool * to_us(span));
   for (std::size_t i = 0; i < rank.by_class.size(); ++i) {
-    sum.classes[i].busy += total(unite(std::move(rank.by_class[i])));
+    sum.classes[i].busy += covered_by(std::move(rank.by_class[i]));
   }
 }
 

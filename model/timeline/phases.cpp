@@ -14,6 +14,7 @@ enum class Kind { other, barrier, transfer };
 
 // Collects the kernels of one phase.
 struct Collected {
+  static constexpr std::size_t kTypical = 8;  // kernels
   PhaseTimes times;
   std::vector<Interval> kernels;
 
@@ -26,6 +27,7 @@ struct Collected {
     times.solo += solo;
     if (kind == Kind::barrier) times.barrier += end - start;
     if (kind == Kind::transfer) times.transfer += end - start;
+    if (kernels.empty()) kernels.reserve(kTypical);
     kernels.push_back({start, end});
   }
 };
@@ -34,7 +36,7 @@ std::vector<PhaseTimes> finish(std::vector<Collected>& collected) {
   std::vector<PhaseTimes> table;
   for (Collected& phase : collected) {
     if (phase.kernels.empty()) continue;
-    phase.times.busy = total(unite(std::move(phase.kernels)));
+    phase.times.busy = covered_by(std::move(phase.kernels));
     table.push_back(phase.times);
   }
   std::stable_sort(table.begin(), table.end(), [](const PhaseTimes& a, const PhaseTimes& b) {
@@ -66,10 +68,12 @@ std::vector<std::size_t> rows_of(std::span<const Phase> phases) {
 
 }  // namespace
 
-std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& timeline) {
+std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& timeline,
+                                    std::optional<std::uint32_t> rank) {
   std::vector<Collected> collected(graph.phases().size());
   for (std::size_t i = 0; i < collected.size(); ++i) {
     const Phase& phase = graph.phases()[i];
+    if (rank && phase.rank != *rank) continue;
     collected[i].times.phase = phase.name;
     collected[i].times.rank = phase.rank;
     collected[i].times.micro_batch = phase.micro_batch;
@@ -78,6 +82,7 @@ std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& time
   const std::vector<std::size_t> rows = rows_of(graph.phases());
   for (TaskId task = 0; task < graph.size(); ++task) {
     const Label& label = graph.label(task);
+    if (rank && graph.streams()[label.stream].rank != *rank) continue;
     const TaskClass& task_class = graph.task_class(task);
     if (task_class.role == Role::host) continue;
     const Span& span = timeline.spans[task];

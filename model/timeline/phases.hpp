@@ -1,6 +1,7 @@
 // When each phase ran: one table, filled from a prediction or from a measured trace, so that both can be compared.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -35,8 +36,9 @@ struct PhaseTimes {
 using PhaseKey = std::tuple<std::uint32_t, std::string, std::uint32_t>;  // layer, phase, micro-batch
 [[nodiscard]] inline PhaseKey key_of(const PhaseTimes& phase) { return {phase.layer, phase.phase, phase.micro_batch}; }
 
-/// By start, then stream.
-[[nodiscard]] std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& timeline);
+/// By start, then stream; of all ranks, or of one.
+[[nodiscard]] std::vector<PhaseTimes> phase_times(const TaskGraph& graph, const Timeline& timeline,
+                                                  std::optional<std::uint32_t> rank = std::nullopt);
 
 /// Empty where the trace has no phases.
 [[nodiscard]] std::vector<PhaseTimes> phase_times(const Trace& trace, const Interpretation& meaning);

@@ -202,14 +202,20 @@ class Writer {
     }
   }
 
+  [[nodiscard]] std::string detail_of(TaskId id) const {
+    if (options_.detail) return options_.detail(id);
+    const NameId detail = graph_.label(id).detail;
+    return detail == kNoName ? "" : graph_.name(detail);
+  }
+
   [[nodiscard]] std::string kernel_arguments(TaskId id, std::size_t node) const {
     const Label& label = graph_.label(id);
     const Span& span = timeline_.spans[id];
     std::string text = fmt::format(
         R"("device": {}, "context": 1, "stream": {}, "correlation": {}, "External id": {}, "class": {}, "detail": {}, "solo us": {:.3f}, "slowed by": {:.3f})",
         rank_, stream_of(id).id, tasks_.correlation.at(id), tasks_.correlation.at(id),
-        json_text(graph_.classes()[label.task_class].name), json_text(graph_.name(label.detail)),
-        to_us(graph_.task(id).solo), slowdown(id));
+        json_text(graph_.classes()[label.task_class].name), json_text(detail_of(id)), to_us(graph_.task(id).solo),
+        slowdown(id));
     if (on_the_wire(id)) {
       for (const Usage& usage : graph_.usages(id)) {
         text += fmt::format(R"(, {}: {:.1f})", json_text(graph_.resources()[usage.link].name), usage.rate);

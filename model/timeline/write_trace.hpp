@@ -2,6 +2,7 @@
 // chrome://tracing and HolisticTraceAnalysis (HTA) load it.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -40,7 +41,8 @@ struct TraceOptions {
   bool phases_only = false;   ///< one slice for each phase on a stream, instead of its kernels, launches and counters
   std::vector<TraceTrack> tracks{};
   std::vector<TraceCounter> counters{};
-  bool whole_us = false;  ///< round times to whole us: HTA rounds fractions inwards
+  std::function<std::string(TaskId)> detail{};  ///< of a kernel; by default that of its label
+  bool whole_us = false;                        ///< round times to whole us: HTA rounds fractions inwards
 };
 
 /// The trace of one rank. Host tasks with "launch" in their name launch the kernels they release; for other kernels the

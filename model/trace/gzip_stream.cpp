@@ -34,8 +34,11 @@ gzFile open_to_read(const std::filesystem::path& path) {
 
 }  // namespace
 
-GzipStream::GzipStream(const std::filesystem::path& path)
-    : file_(path.string()), gzip_(open_to_read(path)), buffer_(kBufferBytes + 1) {
+GzipStream::GzipStream(const std::filesystem::path& path, const Progress& progress)
+    : file_(path.string()), progress_(progress), gzip_(open_to_read(path)), buffer_(kBufferBytes + 1) {
+  std::error_code unknown;
+  const std::uintmax_t bytes = std::filesystem::file_size(path, unknown);
+  if (!unknown) file_bytes_ = bytes;
   current_ = end_ = buffer_.data();
   refill();
   constexpr std::ptrdiff_t kKept = 512;
@@ -61,6 +64,14 @@ void GzipStream::refill() {
   buffer_[filled] = '\0';
   current_ = buffer_.data();
   end_ = current_ + filled;
+  tell_progress();
+}
+
+void GzipStream::tell_progress() const {
+  constexpr std::size_t kMega = 1'000'000;
+  if (!progress_ || file_bytes_ < kMega) return;
+  const auto read = static_cast<std::size_t>(std::max<z_off_t>(0, gzoffset(gzip_.get())));
+  progress_("MB", std::min(read, file_bytes_) / kMega, file_bytes_ / kMega);
 }
 
 void GzipStream::throw_if_damaged() const {

@@ -7,17 +7,21 @@
 #include <string>
 #include <vector>
 
+#include "base/progress.hpp"
+
 struct gzFile_s;
 
 namespace moeline {
 
 /// RapidJSON's input stream concept (hence the capitals) over zlib's gzread, which passes plain files through.
-/// "-" is stdin. Throws SpecError for a file that is missing, a folder or unreadable, or whose gzip data is truncated or damaged.
+/// "-" is stdin. Throws SpecError for a file that is missing, a folder or unreadable, or whose gzip data is truncated
+/// or damaged.
 class GzipStream {
  public:
   using Ch = char;
 
-  explicit GzipStream(const std::filesystem::path& path);
+  /// Tells how many MB of the file have been read, where it has a size.
+  explicit GzipStream(const std::filesystem::path& path, const Progress& progress = {});
   GzipStream(const GzipStream&) = delete;
   GzipStream& operator=(const GzipStream&) = delete;
   ~GzipStream() = default;
@@ -54,8 +58,11 @@ class GzipStream {
 
   void refill();
   void throw_if_damaged() const;
+  void tell_progress() const;
 
   std::string file_;
+  Progress progress_;
+  std::size_t file_bytes_ = 0;  // 0: nobody knows
   std::unique_ptr<gzFile_s, Close> gzip_;
   std::vector<char> buffer_;  // one longer than what is read: a '\0' follows the last character
   std::string beginning_;

@@ -4,8 +4,8 @@
 
 namespace moeline {
 
-Trace read_trace(const std::filesystem::path& path) {
-  GzipStream stream(path);
+Trace read_trace(const std::filesystem::path& path, const Progress& progress) {
+  GzipStream stream(path, progress);
   if (!stream.is_packed() && is_sqlite(stream.beginning())) return read_nsight(path);
   return read_kineto(stream, path);
 }

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/progress.hpp"
+
 namespace moeline {
 
 enum class GpuEventKind : std::uint8_t { kernel, memcpy, memset };
@@ -129,7 +131,7 @@ struct Trace {
 /// the one in its name ("rank 3"), else its position, and where two would be the same all have their positions.
 /// Throws SpecError (with the file) for a file that is missing, empty, truncated, damaged, not a trace, without GPU
 /// events, or longer than 11 days; it says where, by the byte offset in JSON's unpacked text, or by table and row. No
-/// view or trigger of a database runs.
-[[nodiscard]] Trace read_trace(const std::filesystem::path& path);
+/// view or trigger of a database runs. Of JSON it tells how far it has read.
+[[nodiscard]] Trace read_trace(const std::filesystem::path& path, const Progress& progress = {});
 
 }  // namespace moeline

@@ -56,14 +56,14 @@ PhaseIdentity InferencePhases::identity_of(const StepPhase& which, int rank) con
   const int moe_layer = moe_layers_[number];
   const int experts = rank / setup.scenario.parallelism.moe_tp;  // ranks that share experts get the same rows
   const int drawn_piece = shape_.plan.pieces_by == PiecesBy::token ? which.piece : 0;  // of experts, parts of one draw
-  return {.phase = which.phase,
-          .kind = block(which.layer).kind,
+  return {.kind = block(which.layer).kind,
           .alike = alike_[number],
           .micro_batch = which.micro_batch,
           .piece = which.piece,
           .layer = of_layer ? moe_layer : 0,
           .rank = of_rank ? rank : 0,
-          .draw = computes ? setup.scatter_draw(std::max(0, which.micro_batch), moe_layer, experts, drawn_piece) : 0};
+          .draw = computes ? setup.scatter_draw(std::max(0, which.micro_batch), moe_layer, experts, drawn_piece) : 0,
+          .phase = which.phase};
 }
 
 InferenceWork InferencePhases::work_of(const StepPhase& which, int rank, int pieces) const {

@@ -11,16 +11,16 @@ namespace moeline {
 
 /// What decides the kernels of a phase and their prices. Whatever it does not depend on is 0.
 struct PhaseIdentity {
-  std::string phase;
   BlockKind kind = BlockKind::moe_layer;
   int alike = 0;  ///< of inference: the first layer that runs the same kernels
   int micro_batch = 0;
   int piece = 0;
   int layer = 0;
   int rank = 0;
-  int seq_len = 0;  ///< of training: the micro-batch's
-  double rows = 0;  ///< of the rank's experts
-  int draw = 0;     ///< of what they get by chance
+  int seq_len = 0;      ///< of training: the micro-batch's
+  double rows = 0;      ///< of the rank's experts
+  int draw = 0;         ///< of what they get by chance
+  std::string phase{};  ///< last: most are told apart before it is compared
   auto operator<=>(const PhaseIdentity&) const = default;
 };
 

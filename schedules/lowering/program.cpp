@@ -26,32 +26,6 @@ std::string kernel_name(const Operator& op) {
   return op.name;
 }
 
-std::string detail_of(const Operator& op, const Price& price) {
-  std::string shape;
-  if (is_gemm(op.family)) {
-    shape = fmt::format(" m={:.0f} n={:.0f} k={:.0f}", op.m, op.n, op.k);
-    if (op.groups > 1) shape += fmt::format(" groups={:.0f}", op.groups);
-  } else if (is_low_latency(op.family)) {
-    shape = fmt::format(" {:.1f} MB off-node, {:.1f} MB in the node, bound by {}", op.traffic.wire_bytes / 1e6,
-                        op.traffic.nvlink_bytes / 1e6, price.bound_by);
-  } else if (is_host_copy(op.family)) {
-    shape = fmt::format(" {:.1f} MB", op.bytes / 1e6);
-  } else if (is_collective(op.family)) {
-    shape = fmt::format(" {:.1f} MB, {:.1f} of it off-node, {:.1f} by NVLink", op.traffic.payload_bytes / 1e6,
-                        op.traffic.wire_bytes / 1e6, op.traffic.nvlink_bytes / 1e6);
-  } else if (is_all_to_all(op.family)) {
-    shape = fmt::format(" {:.1f} MB by RDMA, {:.1f} of it off-node, {:.1f} MB by NVLink, bound by {}",
-                        op.traffic.rdma_bytes / 1e6, op.traffic.wire_bytes / 1e6, op.traffic.nvlink_bytes / 1e6,
-                        price.bound_by);
-  } else if (op.flops > 0) {
-    shape = fmt::format(" {:.1f} GFLOP", op.flops / 1e9);
-  } else if (op.bytes > 0) {
-    shape = fmt::format(" {:.1f} MB", op.bytes / 1e6);
-  }
-  const std::string from = price.kernel_set.empty() ? "" : " from " + price.kernel_set;
-  return fmt::format("{}{}, {}{}", name_of(op.family), shape, name_of(price.provenance), from);
-}
-
 // Where something is offloaded, what goes over the NIC takes the link to the host as well: both pass one PCIe switch.
 // A NIC that is faster than that link does not.
 double beside_host_copies(const Price& price, const Setup& setup) {
@@ -117,7 +91,7 @@ Host host_of(const Scenario& scenario) {
 }
 
 Constant kernel_gap_of(const Setup& setup) {
-  return setup.scenario.launch == Launch::graph ? gap_in_graphs(setup.kernels) : Constant::kernel_gap;
+  return setup.scenario.launch == Launch::graph ? gap_in_graphs(setup.kernels()) : Constant::kernel_gap;
 }
 
 void add_use(const ProvenanceUse& use, double times, std::vector<ProvenanceUse>& uses) {
@@ -146,30 +120,31 @@ KernelWork work_of(const std::string& phase, const Operator& op) {
   return {op.module, pass_of(phase, op), model_flops, op.recomputed_flops};
 }
 
-PreparedPhase& ProgramDraft::prepare(const std::string& name, const std::vector<Operator>& ops,
-                                     const PhaseOptions& options) {
+PreparedPhase& ProgramDraft::prepare(const std::string& name, std::vector<Operator> ops, const PhaseOptions& options) {
   PreparedPhase& phase = phases_.emplace_back();
   phase.name = name;
   phase.side_stream = options.side_stream;
   const std::vector<bool> captured = in_graphs(name, ops, setup_.scenario.graphs);
-  const Price* known = nullptr;
+  phase.kernels.reserve(ops.size());
+  phase.uses.reserve(ops.size());
+  std::shared_ptr<const Price> known;
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const Operator& op = ops[i];
     const PriceConditions conditions = conditions_of(op, options);
-    if (i == 0 || !repeats(op, ops[i - 1])) known = &price_of(op, conditions);
+    if (i == 0 || !repeats(op, kernels_.back().op)) known = price_of(op, conditions);
     const Price& price = *known;
     phase.kernels.push_back(prepare_kernel(op, price, captured[i]));
     phase.kernels.back().launched_before = i > 0 && captured[i] && captured[i - 1];
     if (options.meetings) phase.kernels.back().meets = ranks_that_meet(op);
     phase.kernels.back().work = static_cast<std::uint32_t>(kernels_.size());
-    kernels_.push_back(work_of(name, op));
-    kernels_.back().op = op;
-    kernels_.back().conditions = conditions;
-    kernels_.back().bound_by = bound_by(op, price, setup_.machine.facts, setup_.kernels);
+    KernelWork& work = kernels_.emplace_back(work_of(name, op));
+    work.conditions = conditions;
+    work.bound_by = bound_by(op, price, setup_.machine.facts, setup_.kernels());
     phase.uses.push_back({op.family, price.provenance, price.note, price.kernel_set, 1, price.solo_us,
                           price.gain != 1 ? price.solo_us : 0});
     phase.model_flops += op.flops - op.recomputed_flops;
     if (op.family == Family::small) phase.lumped_us += price.solo_us;
+    work.op = std::move(ops[i]);
   }
   return phase;
 }
@@ -188,7 +163,7 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
   if (kernel.computes) {
     constant(Constant::jitter);
     if (setup_.scenario.speed_spread > 0) constant(Constant::speed_spread);
-    kernel.traits = {setup_.kernels.jitter(price.family), price.deviation, price.clocked};
+    kernel.traits = {setup_.kernels().jitter(price.family), price.deviation, price.clocked};
   }
   if (knows_power(setup_.machine.facts)) {
     kernel.traits.power = power_of(op, price, setup_.clock, setup_.machine.facts);
@@ -204,22 +179,21 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
     kernel.usages = usages_of(op.family, price, setup_);
   }
   kernel.label.name = graph_.intern(kernel_name(op));
-  kernel.label.detail = graph_.intern(detail_of(op, price));
   kernel.label.task_class = graph_.add_class(row_of(op.family).task_class, role_of(op.family));
   return kernel;
 }
 
 // Times taken by the host's clock hold the whole gap, those of a graph's replays that of a graph.
 double ProgramDraft::gap_us(const std::string& family, bool captured) {
-  const auto fit = setup_.kernels.fits.find(family);
-  const bool measured = fit != setup_.kernels.fits.end();
+  const auto fit = setup_.kernels().fits.find(family);
+  const bool measured = fit != setup_.kernels().fits.end();
   if (measured && fit->second.host_timed) return 0;
-  const double gap = constant(captured ? gap_in_graphs(setup_.kernels) : kernel_gap_of(setup_));
+  const double gap = constant(captured ? gap_in_graphs(setup_.kernels()) : kernel_gap_of(setup_));
   return measured && fit->second.graph_timed ? std::max(0.0, gap - constant(Constant::graph_gap)) : gap;
 }
 
 double ProgramDraft::constant(Constant constant) {
-  const double value = setup_.kernels[constant];
+  const double value = setup_.kernels()[constant];
   if (std::isnan(value)) return 0;
   constants_.set(static_cast<std::size_t>(constant));
   return value;
@@ -231,13 +205,12 @@ void ProgramDraft::release(PreparedKernel& kernel, int parts) {
 }
 
 void ProgramDraft::release(PreparedKernel& kernel, int parts, const Operator& part, Once once) {
-  const double part_us = price_of(part, work(kernel).conditions).solo_us;
+  const double part_us = price_of(part, work(kernel).conditions)->solo_us;
   release(kernel, parts_of(to_us(kernel.task.solo), part_us, parts, once));
 }
 
 void ProgramDraft::release(PreparedKernel& kernel, std::vector<Time> parts) {
-  kernel.label.detail =
-      graph_.intern(fmt::format("{}, one of {} parts", graph_.name(kernel.label.detail), parts.size()));
+  kernels_[kernel.work].parts = parts.size();
   kernel.parts = std::move(parts);
 }
 
@@ -259,25 +232,30 @@ PriceConditions ProgramDraft::conditions_of(const Operator& op, const PhaseOptio
   return conditions;
 }
 
-const Price& ProgramDraft::price_of(const Operator& op, const PriceConditions& conditions) {
-  const Price& price = setup_.prices->price(op, conditions, setup_.machine.facts, setup_.kernels);
-  constants_ |= price.constants;
-  if (!(price.solo_us <= kLongestTimeUs)) {
+std::shared_ptr<const Price> ProgramDraft::price_of(const Operator& op, const PriceConditions& conditions) {
+  std::shared_ptr<const Price> price = setup_.prices->price(op, conditions);
+  constants_ |= price->constants;
+  if (!(price->solo_us <= kLongestTimeUs)) {
     throw SpecError(setup_.scenario.file, 0,
-                    fmt::format("'{}' would take {} us on this machine", op.name, price.solo_us));
+                    fmt::format("'{}' would take {} us on this machine", op.name, price->solo_us));
   }
   return price;
 }
 
-void ProgramDraft::note(const KernelTraits& traits) {
-  traits_.resize(graph_.size());
-  traits_.back() = traits;
+namespace {
+
+// Of the task added last; host work before it has nothing.
+template <class Note>
+void set_last(const Note& note, std::size_t tasks, std::vector<Note>& notes) {
+  notes.resize(tasks - 1);
+  notes.push_back(note);
 }
 
-void ProgramDraft::note(Execution execution) {
-  executions_.resize(graph_.size());
-  executions_.back() = execution;
-}
+}  // namespace
+
+void ProgramDraft::note(const KernelTraits& traits) { set_last(traits, graph_.size(), traits_); }
+
+void ProgramDraft::note(Execution execution) { set_last(execution, graph_.size(), executions_); }
 
 Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings, double steps) && {
   Program program{.graph = TaskGraph(std::move(graph_)), .ranks = ranks, .steps = steps};

@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -56,6 +57,7 @@ struct KernelWork {
   BoundBy bound_by = BoundBy::unknown;
   Operator op{};  ///< that was priced, under these conditions
   PriceConditions conditions{};
+  std::size_t parts = 1;  ///< tasks, of which each releases what waits for its part
 };
 
 /// Of an operator of a phase ("attn(B)"); what it is bound by needs its price.
@@ -166,7 +168,7 @@ class ProgramDraft {
   [[nodiscard]] TaskGraphDraft& graph() { return graph_; }
 
   /// The reference stays valid.
-  PreparedPhase& prepare(const std::string& name, const std::vector<Operator>& ops, const PhaseOptions& options);
+  PreparedPhase& prepare(const std::string& name, std::vector<Operator> ops, const PhaseOptions& options);
   [[nodiscard]] const KernelWork& work(const PreparedKernel& kernel) const { return kernels_[kernel.work]; }
   /// The kernel goes in so many equal parts; or in unequal ones, as block_release.hpp has them, of which each has
   /// `part` to do.
@@ -188,7 +190,7 @@ class ProgramDraft {
   [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price, bool captured);
   [[nodiscard]] double gap_us(const std::string& family, bool captured);
   [[nodiscard]] PriceConditions conditions_of(const Operator& op, const PhaseOptions& options) const;
-  [[nodiscard]] const Price& price_of(const Operator& op, const PriceConditions& conditions);
+  [[nodiscard]] std::shared_ptr<const Price> price_of(const Operator& op, const PriceConditions& conditions);
 
   const Setup& setup_;
   Host host_;

@@ -24,7 +24,7 @@ int TrainingPhases::number_of(const Layer& content) {
 PreparedPhase& TrainingPhases::at(const std::string& name, const Block& block, int rank, int micro_batch,
                                   const Piece& piece) {
   const bool alike = !setup().experts_differ() && setup().scenario.routing.forward_rows.empty();
-  PhaseIdentity place{.phase = name, .kind = block.kind, .alike = number_of(block.content), .piece = piece.index};
+  PhaseIdentity place{.kind = block.kind, .alike = number_of(block.content), .piece = piece.index, .phase = name};
   place.seq_len = piece.size_of(seq_len_of(as_train(setup().scenario.workload), micro_batch));
   if (!alike) {
     place.layer = block.layer;
@@ -50,7 +50,7 @@ PreparedPhase& TrainingPhases::prepared(const PhaseIdentity& identity, const Lay
     if (identity.piece > 0) std::erase_if(ops, [](const Operator& op) { return op.of_weights; });
     const int sms = overlapped_ ? phase_sms(plan_, name, setup()) : 0;
     return program_.prepare(
-        name, ops,
+        name, std::move(ops),
         {.overlapped = overlapped_, .side_stream = side, .meetings = work.choices.by_megatron(), .sms = sms});
   });
 }

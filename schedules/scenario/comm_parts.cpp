@@ -54,7 +54,7 @@ std::string refused(CommMode mode, const Setup& setup) {
 // Without an all-to-all for this machine, TensorRT-LLM gathers tokens (its fused_moe's alltoall methods; DeepEP is an
 // option there). SGLang has DeepEP's modes for wide expert parallelism, and so has whoever has no habit.
 bool gathers_by_habit(const Setup& setup) {
-  return setup.scenario.parallelism.moe_tp > 1 || setup.kernels.name.starts_with("trtllm");
+  return setup.scenario.parallelism.moe_tp > 1 || setup.kernels().name.starts_with("trtllm");
 }
 
 // What the stack does by default whose kernels are used.
@@ -65,7 +65,7 @@ CommMode usual_mode(const Setup& setup) {
   };
   if (may(CommMode::none)) return CommMode::none;
   if (may(CommMode::all_reduce)) return CommMode::all_reduce;
-  if (may(CommMode::nvlink) && setup.kernels.fits.contains("nvlink_dispatch")) return CommMode::nvlink;
+  if (may(CommMode::nvlink) && setup.kernels().fits.contains("nvlink_dispatch")) return CommMode::nvlink;
   if (gathers_by_habit(setup) && may(CommMode::all_gather)) return CommMode::all_gather;
   const bool decode = setup.scenario.phase() == WorkloadPhase::decode;
   return decode && may(CommMode::low_latency) ? CommMode::low_latency : modes.front();

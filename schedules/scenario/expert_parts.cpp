@@ -24,20 +24,20 @@ std::string measured_experts(const Setup& setup, MoeBackend backend, ExpertLayou
 }
 
 bool has_trtllm_gen(const Setup& setup) {
-  return setup.kernels.fits.contains(measured_experts(setup, MoeBackend::trtllm_gen));
+  return setup.kernels().fits.contains(measured_experts(setup, MoeBackend::trtllm_gen));
 }
 
 // The stack's own usual kernels are those as well.
 bool usual_is_trtllm_gen(const Setup& setup) {
-  const auto usual = setup.kernels.fits.find(measured_experts(setup, MoeBackend::usual));
-  if (usual == setup.kernels.fits.end() || usual->second.form == nullptr) return false;
-  return usual->second.kernel_set == setup.kernels.name && usual->second.form->name == "trtllm_gen_moe";
+  const auto usual = setup.kernels().fits.find(measured_experts(setup, MoeBackend::usual));
+  if (usual == setup.kernels().fits.end() || usual->second.form == nullptr) return false;
+  return usual->second.kernel_set == setup.kernels().name && usual->second.form->name == "trtllm_gen_moe";
 }
 
 }  // namespace
 
 bool has_mega_moe(const Setup& setup) {
-  return setup.kernels.fits.contains(measured_experts(setup, MoeBackend::usual, ExpertLayout::mega));
+  return setup.kernels().fits.contains(measured_experts(setup, MoeBackend::usual, ExpertLayout::mega));
 }
 
 // TensorRT-LLM's published configurations for Blackwell (examples/configs): its own kernels for few tokens where ranks
@@ -55,7 +55,7 @@ MoeBackend read_moe_backend(const Spec& spec, const Setup& setup) {
   }
   if (!fused || !has_trtllm_gen(setup)) return MoeBackend::usual;
   const bool shares_attention = setup.scenario.parallelism.attention_groups() == 1;
-  const bool is_habit = shares_attention && setup.kernels.name.starts_with("trtllm");
+  const bool is_habit = shares_attention && setup.kernels().name.starts_with("trtllm");
   return is_habit || usual_is_trtllm_gen(setup) ? MoeBackend::trtllm_gen : MoeBackend::usual;
 }
 
@@ -77,7 +77,7 @@ SharedExperts read_shared_experts(const Spec& spec, const Setup& setup) {
     return asked;
   }
   const bool few = s.phase() == WorkloadPhase::decode && answers->batch_size * answers->query_len <= kMostTokens;
-  const bool is_habit = setup.kernels.of_a_stack && s.launch == Launch::graph;
+  const bool is_habit = setup.kernels().of_a_stack && s.launch == Launch::graph;
   return possible && few && is_habit ? SharedExperts::beside : SharedExperts::in_turn;
 }
 

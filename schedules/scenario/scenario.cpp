@@ -67,15 +67,15 @@ std::shared_ptr<const HardwareProfile> read_machine(const Spec& spec, Setup& set
 }
 
 // By default the newest set that has kernels for this phase itself.
-void read_kernels(const Spec& spec, const HardwareProfile& profile, Setup& setup) {
+void read_kernels(const Spec& spec, const std::shared_ptr<const HardwareProfile>& profile, Setup& setup) {
   Scenario& s = setup.scenario;
-  if (profile.kernel_sets.empty() && profile.carried_over.empty()) {
+  if (profile->kernel_sets.empty() && profile->carried_over.empty()) {
     throw spec.error("hardware", fmt::format("'{}' has no kernel set; see `moeline calibrate`", s.hardware));
   }
   const bool of_deepseek = s.phase() == WorkloadPhase::train && !s.training.by_megatron();
   const std::string needed = of_deepseek ? "attention_backward" : "";
-  setup.kernels = at_key(spec, "kernels", [&] { return profile.kernels(s.kernels, needed); });
-  s.kernels = setup.kernels.name;
+  setup.prices = at_key(spec, "kernels", [&] { return prices_of(profile, s.kernels, needed); });
+  s.kernels = setup.kernels().name;
 }
 
 std::vector<std::string> overlap_words(const ScheduleKind& kind) {
@@ -123,7 +123,7 @@ void read_pipeline(const Spec& spec, Setup& setup) {
   if (spec.has("model")) read_model(spec, setup);
   if (spec.has("hardware") || spec.has("kernels") || !s.hardware_overrides.empty()) {
     const auto profile = read_machine(spec, setup);
-    if (spec.has("kernels")) read_kernels(spec, *profile, setup);
+    if (spec.has("kernels")) read_kernels(spec, profile, setup);
   }
   check_comm_keys(spec.map_or_empty("comm"));
   check_routing_keys(spec.map_or_empty("routing"));
@@ -232,7 +232,7 @@ Setup read_scenario(const Spec& spec, std::vector<std::string> hardware_override
   }
   if (s.phase() == WorkloadPhase::train) read_training_operators(spec, setup);
   check_model(spec, setup);
-  read_kernels(spec, *profile, setup);
+  read_kernels(spec, profile, setup);
   const Spec routing = spec.map_or_empty("routing");
   s.routing = read_distribution(routing, s.workload);
   const Spec parallelism = spec.map("parallelism");

@@ -41,8 +41,8 @@ struct Comm {
 
 struct Routing {
   Distribution distribution = Distribution::balanced;
-  double alpha = 1;  ///< of power_law
-  std::string file;  ///< of loads or a router map (routing/load_file.hpp)
+  double alpha = 1;        ///< of power_law
+  std::string file;        ///< of loads or a router map (routing/load_file.hpp)
   int step = -1;           ///< of those that a file of loads has, as numbered there; -1: the last
   int placed_before = -1;  ///< experts are placed by the loads of the steps before this one; -1: `step`
   PlacementRule placement = PlacementRule::in_order;
@@ -164,9 +164,8 @@ struct Setup {
   Scenario scenario;
   Architecture model;
   Machine machine;
-  KernelSet kernels;
   Spread spread;
-  std::shared_ptr<PriceBook> prices = std::make_shared<PriceBook>();  ///< of this machine and its kernels
+  std::shared_ptr<PriceBook> prices = std::make_shared<PriceBook>();  ///< of this machine and its kernels; never null
   std::vector<RoutedLayer> routed;  ///< of each MoE layer, where experts are not loaded alike
   RankVariation variation;
   bool every_rank = false;  ///< all that wait for each other are simulated, else rank 0
@@ -176,6 +175,7 @@ struct Setup {
   double rows_factor = 1;  ///< times as many expert rows on each rank as the scenario says
   bool free_communication = false;  ///< null model: transfers and barriers take no time, SMs or bandwidth
 
+  [[nodiscard]] const KernelSet& kernels() const { return prices->kernels(); }
   /// Work of a rank in the forward or backward pass of a main layer, counted in order of execution; or with a piece of
   /// the tokens, whose attention is then not what it looks like.
   [[nodiscard]] LayerWork layer_work(bool forward, int layer, int rank = 0, int micro_batch = 0,

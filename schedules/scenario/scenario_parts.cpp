@@ -284,7 +284,7 @@ void read_ranks(const Spec& spec, Setup& setup) {
   s.ranks = read_choice(spec, "ranks", s.ranks);
   s.samples = spec.integer_or("samples", 1, 10000, 1);
   s.jitter = read_choice(spec, "jitter", s.jitter);
-  const double measured = setup.kernels[Constant::speed_spread];
+  const double measured = setup.kernels()[Constant::speed_spread];
   s.speed_spread = spec.has("speed_spread") ? spec.number("speed_spread", 0, 0.3) : std::isnan(measured) ? 0 : measured;
   const DecodeWorkload* decode = decode_of(s.workload);
   const bool requests_vary = decode != nullptr && decode->batch_size_spread > 0;

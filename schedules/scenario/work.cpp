@@ -206,7 +206,7 @@ InferenceWork Setup::inference_work(const MicroBatch& micro_batch, int moe_layer
   work.context = scenario.comm.context;
   work.ep = split.ep;
   work.moe_tp = split.moe_tp;
-  if (kernels.fits.contains("custom_all_reduce")) work.most_custom_bytes = most_custom_bytes(machine.facts);
+  if (kernels().fits.contains("custom_all_reduce")) work.most_custom_bytes = most_custom_bytes(machine.facts);
   work.redundant_experts = scenario.routing.redundant_experts;
   work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
   if (model.n_routed_experts == 0) return work;

@@ -20,7 +20,7 @@ void simulate_scenario(benchmark::State& state, const char* scenario) {
 // With the run, which has to be recorded for it.
 void explain_scenario(benchmark::State& state, const char* scenario) {
   const Setup setup = setup_of(scenario);
-  for (auto _ : state) benchmark::DoNotOptimize(explain(run_scenario(setup, true)));
+  for (auto _ : state) benchmark::DoNotOptimize(explain(run_scenario(setup, {.record_changes = true})));
 }
 
 BENCHMARK_CAPTURE(simulate_scenario, decode, "decode_deepseek_v3_h800_ep128")->Unit(benchmark::kMillisecond);

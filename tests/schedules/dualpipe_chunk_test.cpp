@@ -20,7 +20,7 @@ namespace {
 // One rank alone.
 Run run(std::vector<std::string> assignments = {}, bool record = false) {
   assignments.insert(assignments.begin(), {"ranks=folded", "samples=1"});
-  return run_scenario(load_setup(chunk_scenario(), assignments), record);
+  return run_scenario(load_setup(chunk_scenario(), assignments), {.record_changes = record});
 }
 
 double step_us(std::vector<std::string> assignments) { return to_us(run(std::move(assignments)).metrics.span); }
@@ -114,7 +114,7 @@ TEST_CASE(
   for (TaskId id = 0; id < free.program.graph.size(); ++id) {
     const std::uint32_t stream = free.program.graph.streams()[free.program.graph.label(id).stream].id;
     if (stream != 7 && stream != 23) continue;
-    kernels_us += to_us(free.program.graph.task(id).solo) + setup.kernels[Constant::kernel_gap];
+    kernels_us += to_us(free.program.graph.task(id).solo) + setup.kernels()[Constant::kernel_gap];
   }
   CHECK(to_us(free.metrics.comm_busy) == 0);
   CHECK(to_us(free.metrics.span) == doctest::Approx(kernels_us).epsilon(0.005));

@@ -147,11 +147,11 @@ TEST_CASE("what all ranks of a stage keep of optimizer states adds up to the mod
 TEST_CASE("attention's backward goes by the forward pass of the machine's own tables, slowed as DeepSeek's was") {
   const Setup h800 = read_setup(Spec::load(step_scenario()));
   CHECK(kBackwardPerFlop ==
-        doctest::Approx(h800.kernels[Constant::attention_backward] / h800.kernels[Constant::attention_forward]));
+        doctest::Approx(h800.kernels()[Constant::attention_backward] / h800.kernels()[Constant::attention_forward]));
   const Setup h100 = setup_of();
   const AttentionShape shape{
       .batch = 1, .heads = 64, .kv_heads = 4, .query_len = 4096, .kv_len = 4096, .qk_dim = 128, .v_dim = 128};
-  const auto us = [&](const Operator& op) { return price(op, {.sms = 132}, h100.machine.facts, h100.kernels); };
+  const auto us = [&](const Operator& op) { return price(op, {.sms = 132}, h100.machine.facts, h100.kernels()); };
   const Price forward = us(prefill_core(shape)), backward = us(prefill_backward_core(shape));
   CHECK(backward.solo_us == doctest::Approx(2.5 * kBackwardPerFlop * forward.solo_us));
   CHECK(backward.provenance == Provenance::extrapolated);

@@ -47,7 +47,7 @@ TEST_CASE("parts of a kernel take what it takes as a whole, on as many SMs") {
     CAPTURE(kernel);
     const std::vector<TaskId> parts = tasks(run, kernel);
     const KernelWork& work = run.program.kernels[run.program.executions[parts.front()].kernel];
-    const Price whole = price(work.op, work.conditions, run.setup.machine.facts, run.setup.kernels);
+    const Price whole = price(work.op, work.conditions, run.setup.machine.facts, run.setup.kernels());
     CHECK(solo_us(run, parts) == doctest::Approx(whole.solo_us).epsilon(1e-6));
     double share = 0;
     for (const TaskId part : parts) {

@@ -104,7 +104,7 @@ TEST_CASE("kernels follow each other faster in a CUDA graph than in a stream, an
 
 TEST_CASE("a whole step is its layers, and embedding, dense layers and LM head once") {
   const Run run = run_decode();
-  CHECK(phase(run, "embedding", 0, 0).start == Time::zero() + from_us(run.setup.kernels[Constant::graph_gap]));
+  CHECK(phase(run, "embedding", 0, 0).start == Time::zero() + from_us(run.setup.kernels()[Constant::graph_gap]));
   CHECK(std::count_if(run.phases.begin(), run.phases.end(), [](const PhaseTimes& p) { return p.phase == "mlp"; }) ==
         2 * 61);
   CHECK(std::count_if(run.phases.begin(), run.phases.end(),
@@ -121,7 +121,8 @@ TEST_CASE("free communication brings two micro-batches to the time of their comp
     const Run run = run_scenario(setup);
     const Metrics& m = run.steady().metrics;
     CHECK(m.exposed_comm == Time::zero());
-    const double gaps_us = static_cast<double>(run.program.graph.size()) * run.setup.kernels[Constant::kernel_gap] / 8;
+    const double gaps_us =
+        static_cast<double>(run.program.graph.size()) * run.setup.kernels()[Constant::kernel_gap] / 8;
     CHECK(to_us(m.span) / run.steady().layers < to_us(m.compute_busy) / run.steady().layers + gaps_us);
   }
 }

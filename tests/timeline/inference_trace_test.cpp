@@ -23,7 +23,7 @@ using Event = const rapidjson::Value*;
 
 Run recorded(const std::filesystem::path& scenario, std::vector<std::string> assignments = {}) {
   assignments.emplace_back("layers=4");
-  return run_scenario(load_setup(scenario, assignments), true);
+  return run_scenario(load_setup(scenario, assignments), {.record_changes = true});
 }
 
 std::string trace_of(const Run& run) {
@@ -208,7 +208,7 @@ TEST_CASE("what a transfer waits for is drawn, with an arrow to it") {
 
 TEST_CASE("host work of one kind that overlaps stands on two threads") {
   TaskGraphDraft draft;
-  Label wait{.name = draft.intern("the slowest rank"), .detail = draft.intern("")};
+  Label wait{.name = draft.intern("the slowest rank")};
   wait.task_class = draft.add_class("host", Role::host);
   wait.stream = draft.add_stream({0, 0, "host", Role::host});
   wait.phase = draft.add_phase({"dispatch", 0, 0, 0});

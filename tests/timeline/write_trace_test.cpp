@@ -16,7 +16,7 @@ using namespace moeline::testing;
 namespace {
 
 const Run& chunk() {
-  static const Run run = run_scenario(load_setup(chunk_scenario()), true);
+  static const Run run = run_scenario(load_setup(chunk_scenario()), {.record_changes = true});
   return run;
 }
 

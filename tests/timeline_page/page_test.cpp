@@ -56,7 +56,7 @@ std::vector<std::int64_t> summed(const rapidjson::Value& differences) {
 }
 
 Run simulated(const std::string& file, const std::vector<std::string>& assignments = {}) {
-  return run_scenario(load_setup(file, assignments), true);
+  return run_scenario(load_setup(file, assignments), {.record_changes = true});
 }
 
 std::int64_t rounded_ns(Time time) { return (time.count() + 500) / 1000; }

@@ -27,7 +27,7 @@ std::string list_of_steps(const AnalysisReport& r, const RankAnalysis& rank) {
   std::vector<Interval> inside;
   for (const StepUse& s : rank.steps) inside.push_back({s.start, s.end});
   return text + fmt::format("{:.0f} us of the span lie in no step.\n\n",
-                            to_us(rank.times.span - total(unite(std::move(inside)))));
+                            to_us(rank.times.span - covered_by(std::move(inside))));
 }
 
 Time layer_length(const RankAnalysis& rank, std::size_t step) {

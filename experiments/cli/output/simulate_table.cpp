@@ -179,7 +179,7 @@ std::string head_of(const Scenario& s) {
 std::string borrowed(const Run& run) {
   std::map<std::string, double> shares;
   for (const ProvenanceUse& use : run.program.provenance) {
-    const bool own = use.kernel_set.empty() || use.kernel_set == run.setup.kernels.name;
+    const bool own = use.kernel_set.empty() || use.kernel_set == run.setup.kernels().name;
     if (!own) shares[use.kernel_set] += use.solo_us / std::max(solo_us(run), 1.0);
   }
   std::string text;
@@ -200,7 +200,7 @@ std::string corrected(const Run& run) {
 std::string overheads(const Run& run) {
   std::string text;
   const Constant gap = kernel_gap_of(run.setup);
-  const double gap_us = run.setup.kernels[gap];
+  const double gap_us = run.setup.kernels()[gap];
   if (run.program.gaps_us > 0) {  // else a warning says that they are unknown, or the scenario has none
     text += fmt::format("{:.0f} launch gaps of {:.1f} us", run.program.gaps_us / gap_us, gap_us);
     if (run.setup.scenario.launch == Launch::graph && gap != Constant::graph_gap)
