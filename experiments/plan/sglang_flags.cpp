@@ -1,0 +1,120 @@
+#include "experiments/plan/flags.hpp"
+
+#include <fmt/format.h>
+
+#include "base/error.hpp"
+#include "experiments/plan/launched_server.hpp"
+
+namespace moeline {
+namespace {
+
+constexpr int kSglangPort = 30000, kBootstrapPort = 8998;  // its defaults
+
+// Weights and KV cache over all of the GPU's memory. The plan has them fit beside activations and communication into
+// 1 - reserve of it, so this share of that, whatever the GPU's size, holds them and leaves room for the others.
+double static_share(const Memory& memory, double reserve) {
+  MOELINE_CHECK(memory.total() > 0, fmt::format("total={}", memory.total()));
+  return (1 - reserve) * (memory.weights + memory.kv_cache) / memory.total();
+}
+
+Flags sglang_parallelism(const LaunchedServer& s) {
+  Flags flags = {fmt::format("--tp-size {}", s.gpus())};  // of all GPUs: attention's own TP is tp-size / dp-size
+  if (s.nodes > 1) {
+    add_flags(flags, {fmt::format("--nnodes {}", s.nodes), "--node-rank $NODE_RANK", "--dist-init-addr $HEAD_IP:5000"});
+  }
+  if (s.groups() > 1) add_flags(flags, {fmt::format("--dp-size {}", s.groups()), "--enable-dp-attention"});
+  if (s.groups() > 1 && s.unit.tp == 1) add_flags(flags, {"--enable-dp-lm-head", "--moe-dense-tp-size 1"});
+  if (s.unit.ep > 1) flags.push_back(fmt::format("--ep-size {}", s.unit.ep));
+  if (!s.sends_by_deep_ep()) return flags;
+  add_flags(flags,
+            {"--moe-a2a-backend deepep", fmt::format("--deepep-mode {}", s.alone()              ? "auto"
+                                                                         : s.prefill != nullptr ? "normal"
+                                                                                                : "low_latency")});
+  if (s.prefill != nullptr && s.prefill->comm_sms > 0) {
+    const std::string sms = fmt::format(R"({{"num_sms":{}}})", s.prefill->comm_sms);
+    flags.push_back(fmt::format(R"(--deepep-config '{{"normal_dispatch":{0},"normal_combine":{0}}}')", sms));
+  }
+  return flags;
+}
+
+Flags sglang_batches(const LaunchedServer& s) {
+  Flags flags;
+  if (s.prefill != nullptr) {  // of which a mixed chunk's decoding requests are taken
+    const int tokens = s.mixes ? s.tokens() : s.prefill->tokens;
+    flags.push_back(fmt::format("--chunked-prefill-size {}", tokens * s.groups()));
+  }
+  if (s.decode != nullptr) {
+    add_flags(flags, {fmt::format("--max-running-requests {}", s.decode->batch_size * s.groups()),
+                      fmt::format("--cuda-graph-max-bs {}", s.decode->batch_size)});
+  }
+  return flags;
+}
+
+Flags sglang_options(const LaunchedServer& s) {
+  Flags flags;
+  if (s.overlaps()) flags.push_back("--enable-two-batch-overlap");
+  if (s.decodes_by("single-batch")) flags.push_back("--enable-single-batch-overlap");
+  if (s.mixes) flags.push_back("--enable-mixed-chunk");  // the other programs always do
+  if (s.redundant_experts > 0) {
+    add_flags(flags, {fmt::format("--ep-num-redundant-experts {}", s.redundant_experts), "--enable-eplb"});
+  }
+  if (s.mtp > 0) {
+    add_flags(flags, {"--speculative-algorithm EAGLE", fmt::format("--speculative-num-steps {}", s.mtp),
+                      "--speculative-eagle-topk 1", fmt::format("--speculative-num-draft-tokens {}", s.mtp + 1)});
+  }
+  return flags;
+}
+
+std::vector<std::string> sglang_notes(const LaunchedServer& s) {
+  std::vector<std::string> notes;
+  if (s.mode == CommMode::nvlink) notes.emplace_back("tokens are gathered; the plan sends them by NVLink's all-to-all");
+  if (!s.decodes_by("single-batch")) note_one_batch(s, notes);
+  if (s.alone() && s.prefill_overlaps() != s.decode_overlaps()) {
+    notes.push_back(fmt::format("two batches overlap in prefill and decode; the plan has that in {} only",
+                                s.prefill_overlaps() ? "prefill" : "decode"));
+  }
+  return notes;
+}
+
+LaunchCommand sglang_server(const LaunchedServer& s, const Plan& plan, const Architecture& model) {
+  Flags flags;
+  if (s.decode != nullptr && s.sends_by_deep_ep()) {  // the low-latency mode's buffers; 128 unless set
+    flags.push_back(fmt::format("SGLANG_DEEPEP_NUM_MAX_DISPATCH_TOKENS_PER_RANK={}", s.decode_tokens()));
+  }
+  add_flags(flags, {"python -m sglang.launch_server", "--model-path " + for_shell(served_model(plan, model)),
+                    "--host 0.0.0.0", fmt::format("--port {}", kSglangPort)});
+  if (!s.alone()) flags.push_back("--disaggregation-mode " + s.role);
+  add_flags(flags, sglang_parallelism(s));
+  add_flags(flags, sglang_batches(s));
+  add_flags(flags, sglang_options(s));
+  flags.push_back("--mem-fraction-static " + rounded_share(static_share(s.memory, plan.memory_reserve)));
+  return launch_command(s, flags, sglang_notes(s));
+}
+
+LaunchCommand sglang_router(const Deployment& d) {
+  const Flags flags = {"python -m sglang_router.launch_router",
+                       "--pd-disaggregation",
+                       fmt::format("--prefill http://$PREFILL_IP:{} {}", kSglangPort, kBootstrapPort),
+                       fmt::format("--decode http://$DECODE_IP:{}", kSglangPort),
+                       "--host 0.0.0.0",
+                       "--port 8000"};
+  std::vector<std::string> notes;
+  if (d.prefill.units > 1 || d.decode.units > 1) {
+    notes.push_back(fmt::format("--prefill and --decode once per unit, with its first node: {} and {} times",
+                                d.prefill.units, d.decode.units));
+  }
+  return {"router", 1, 1, joined(flags), notes};
+}
+
+}  // namespace
+
+std::vector<LaunchCommand> sglang_commands(const Deployment& deployment, const Plan& plan, const Architecture& model,
+                                           int gpus_per_node) {
+  std::vector<LaunchCommand> commands;
+  for (const LaunchedServer& s : launched_servers(deployment, gpus_per_node))
+    commands.push_back(sglang_server(s, plan, model));
+  if (!deployment.colocated) commands.push_back(sglang_router(deployment));
+  return commands;
+}
+
+}  // namespace moeline
