@@ -1,10 +1,10 @@
 #include "experiments/run/stragglers.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <numeric>
 
+#include "experiments/run/rank_lanes.hpp"
 #include "schedules/lowering/phase_sms.hpp"
 #include "timeline/intervals.hpp"
 
@@ -66,18 +66,6 @@ double clocked_us(const Chain& chain, const Program& alone) {
   return us;
 }
 
-// In lanes, which do not wait for each other.
-double latest(const double* first, const double* last) {
-  constexpr std::ptrdiff_t kLanes = 8;
-  std::array<double, kLanes> lanes;
-  lanes.fill(*first);
-  for (; last - first >= kLanes; first += kLanes) {
-    for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i] = std::max(lanes[i], first[i]);
-  }
-  for (; first != last; ++first) lanes[0] = std::max(lanes[0], *first);
-  return *std::max_element(lanes.begin(), lanes.end());
-}
-
 }  // namespace
 
 TimedChains timed_chains(const Setup& setup, const Program& alone, const Timeline& timeline, const Timeline& more_rows,
@@ -130,7 +118,7 @@ StragglerDraws::StragglerDraws(const Setup& setup, const Program& alone, const T
       nobody_(ranks_),
       starts_(ranks_),
       times_(ranks_),
-      ends_(chains.times.size() * ranks_) {
+      ends_(std::make_unique_for_overwrite<double[]>(chains.times.size() * ranks_)) {
   for (double& each : slower_) each -= 1;
 }
 
@@ -150,12 +138,9 @@ void StragglerDraws::pass(std::uint32_t number) {
   double* ends = ends_of(number);
   if (chain.computes) {
     draw_times(number);
-    for (std::size_t rank = 0; rank < ranks_; ++rank) {
-      times_[rank] = std::max(0.0, times_[rank]);
-      ends[rank] = starts[rank] + times_[rank];
-    }
+    sum_of_each(starts, times_.data(), ranks_, ends);
   } else {
-    for (std::size_t rank = 0; rank < ranks_; ++rank) ends[rank] = starts[rank] + chain.us;
+    sum_of_each(starts, chain.us, ranks_, ends);
   }
   if (chain.lost_share > 0) lose_to_held(chain, starts, ends);
   if (chain.arrives != kNoMeeting) meet(chain, starts, ends);
@@ -168,8 +153,7 @@ const double* StragglerDraws::starts_of(std::uint32_t number) {
   const auto& before = chains_.chains.list[number].before;
   const double* starts = before.empty() ? nobody_.data() : ends_of(before.front());
   for (std::size_t i = 1; i < before.size(); ++i) {
-    const double* ends = ends_of(before[i]);
-    for (std::size_t rank = 0; rank < ranks_; ++rank) starts_[rank] = std::max(starts[rank], ends[rank]);
+    later_of_each(starts, ends_of(before[i]), ranks_, starts_.data());
     starts = starts_.data();
   }
   if (chain.leaves == kNoMeeting) return starts;
@@ -180,9 +164,7 @@ const double* StragglerDraws::starts_of(std::uint32_t number) {
 void StragglerDraws::draw_times(std::uint32_t number) {
   const ChainTime& chain = chains_.times[number];
   const double* jitters = jitters_->data() + number * ranks_;
-  for (std::size_t rank = 0; rank < ranks_; ++rank) {
-    times_[rank] = chain.us + chain.clocked_us * slower_[rank] + chain.deviation_us * jitters[rank];
-  }
+  weighted_of_each(chain.us, chain.clocked_us, slower_.data(), chain.deviation_us, jitters, ranks_, times_.data());
   times_[0] = chain.us;
   if (chain.rows_us != 0) {
     const std::vector<double>& rows_of = rows(chain.rows_of);
@@ -190,6 +172,7 @@ void StragglerDraws::draw_times(std::uint32_t number) {
       times_[rank] += chain.rows_us * (chain.others_rows * (1 + rows_of[rank]) - 1);
     }
   }
+  later_of_each(times_.data(), 0.0, ranks_, times_.data());
 }
 
 void StragglerDraws::lose_to_held(const ChainTime& chain, const double* starts, double* ends) const {
@@ -207,7 +190,7 @@ void StragglerDraws::meet(const ChainTime& chain, const double* starts, double* 
   std::vector<double>& arrived = all_arrived_[chain.arrives];
   arrived.clear();
   for (std::size_t first = 0; first < ranks_; first += group) {
-    arrived.push_back(latest(arrivals + first, arrivals + std::min(first + group, ranks_)));
+    arrived.push_back(latest(arrivals + first, std::min(group, ranks_ - first)));
   }
   if (meeting.is_barrier()) wait_for_all(chain.arrives, ends, ends);
 }
@@ -217,9 +200,7 @@ void StragglerDraws::wait_for_all(std::size_t meeting, const double* from, doubl
   MOELINE_CHECK(!arrived.empty(), "ranks leave a meeting after they came to it");
   const std::size_t group = group_of(alone_.meetings[meeting]);
   for (std::size_t first = 0, number = 0; first < ranks_; first += group, ++number) {
-    const double last = arrived[number];
-    const std::size_t end = std::min(first + group, ranks_);
-    for (std::size_t rank = first; rank < end; ++rank) until[rank] = std::max(from[rank], last);
+    later_of_each(from + first, arrived[number], std::min(group, ranks_ - first), until + first);
   }
 }
 
@@ -247,7 +228,7 @@ const std::vector<double>& StragglerDraws::rows(int index) {
 double StragglerDraws::wait_us(const Meeting& meeting) const {
   if (meeting.work == kNoTask) return 0;
   const double* ends = ends_of(chains_.chains.of_task[meeting.work]);
-  return latest(ends, ends + group_of(meeting)) - ends[0];
+  return latest(ends, group_of(meeting)) - ends[0];
 }
 
 }  // namespace moeline

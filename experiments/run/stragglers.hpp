@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "base/normals.hpp"
@@ -59,7 +60,6 @@ class StragglerDraws {
   };
   void pass(std::uint32_t number);
   [[nodiscard]] const double* starts_of(std::uint32_t number);
-  /// Chance may make some negative.
   void draw_times(std::uint32_t number);
   void lose_to_held(const ChainTime& chain, const double* starts, double* ends) const;
   void meet(const ChainTime& chain, const double* starts, double* ends);
@@ -69,8 +69,8 @@ class StragglerDraws {
   [[nodiscard]] std::size_t group_of(const Meeting& meeting) const;
   [[nodiscard]] double held_us(std::size_t rank, double from, double until) const;
   [[nodiscard]] const std::vector<double>& rows(int index);
-  [[nodiscard]] double* ends_of(std::uint32_t chain) { return ends_.data() + chain * ranks_; }
-  [[nodiscard]] const double* ends_of(std::uint32_t chain) const { return ends_.data() + chain * ranks_; }
+  [[nodiscard]] double* ends_of(std::uint32_t chain) { return ends_.get() + chain * ranks_; }
+  [[nodiscard]] const double* ends_of(std::uint32_t chain) const { return ends_.get() + chain * ranks_; }
 
   const Setup& setup_;
   const Program& alone_;
@@ -83,7 +83,7 @@ class StragglerDraws {
   std::vector<std::vector<double>> all_arrived_;  // us, by meeting and group
   std::vector<double> nobody_;                    // that a first chain waits for: it starts at 0
   std::vector<double> starts_, times_;            // us, by rank, of the chain that passes
-  std::vector<double> ends_;                      // us, by chain and rank
+  std::unique_ptr<double[]> ends_;                // us, by chain and rank
   std::vector<Held> held_;                        // in order
 };
 

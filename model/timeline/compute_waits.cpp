@@ -14,13 +14,14 @@ struct RankTasks {
 
 RankTasks tasks_of(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank) {
   RankTasks tasks;
+  std::vector<bool> is_compute;  // by stream
+  for (const Stream& stream : graph.streams()) is_compute.push_back(stream.name == "compute");
   std::vector<Interval> communication;
   std::vector<Interval> computation;
   for (TaskId id = 0; id < graph.size(); ++id) {
     const Label& label = graph.label(id);
-    const Stream& stream = graph.streams()[label.stream];
-    if (stream.rank != rank) continue;
-    if (stream.name == "compute") tasks.stream.push_back(id);
+    if (graph.streams()[label.stream].rank != rank) continue;
+    if (is_compute[label.stream]) tasks.stream.push_back(id);
     const Role role = graph.task_class(id).role;
     const Interval span{timeline.spans[id].start, timeline.spans[id].end};
     if (role == Role::communication) communication.push_back(span);
