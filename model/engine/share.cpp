@@ -25,15 +25,9 @@ std::optional<SmPool::Waiting> SmPool::admit_next() {
   return admitted;
 }
 
-void FairShare::add_demand(ResourceId resource, double amount) {
-  if (amount <= 0) return;
-  if (demand_[resource] == 0) touched_.push_back(resource);
-  demand_[resource] += amount;
-}
-
 void FairShare::sum_demands(std::span<Claim* const> claims) {
-  for (const ResourceId resource : touched_) demand_[resource] = 0;
-  touched_.clear();
+  for (const ResourceId resource : touched()) demand_[resource] = 0;
+  touched_count_ = 0;
   for (const Claim* claim : claims) {
     if (claim->elastic_sms > 0) add_demand(claim->pool, claim->elastic_sms);
     for (const Usage& usage : claim->links) add_demand(usage.link, usage.rate);
@@ -41,7 +35,7 @@ void FairShare::sum_demands(std::span<Claim* const> claims) {
 }
 
 bool FairShare::all_fit(std::span<const double> left) const {
-  return std::all_of(touched_.begin(), touched_.end(), [&](ResourceId r) { return demand_[r] <= left[r]; });
+  return std::ranges::all_of(touched(), [&](ResourceId r) { return demand_[r] <= left[r]; });
 }
 
 template <class Is>
@@ -72,12 +66,12 @@ void FairShare::operator()(std::span<Claim* const> claims, std::span<const doubl
   if (all_fit(available)) return;  // the common case: nothing binds
 
   open_.assign(claims.begin(), claims.end());
-  for (const ResourceId resource : touched_) left_[resource] = available[resource];
+  for (const ResourceId resource : touched()) left_[resource] = available[resource];
   double reached = 0;  // speeds only rise from round to round; rounding must not say otherwise
   while (!open_.empty() && !all_fit(left_)) {
     ResourceId bottleneck = 0;
     double level = 1;
-    for (const ResourceId resource : touched_) {
+    for (const ResourceId resource : touched()) {
       const double share = std::max(left_[resource], 0.0) / demand_[resource];
       if (share < level) {
         level = share;

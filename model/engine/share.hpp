@@ -56,18 +56,25 @@ struct Claim {
 /// between calls.
 class FairShare {
  public:
-  explicit FairShare(std::size_t resources) : demand_(resources, 0), left_(resources, 0) {}
+  explicit FairShare(std::size_t resources) : demand_(resources, 0), touched_(resources), left_(resources, 0) {}
   void operator()(std::span<Claim* const> claims, std::span<const double> available);
 
  private:
-  void add_demand(ResourceId resource, double amount);
+  void add_demand(ResourceId resource, double amount) {
+    if (amount <= 0) return;
+    double& demand = demand_[resource];
+    if (demand == 0) touched_[touched_count_++] = resource;
+    demand += amount;
+  }
+  [[nodiscard]] std::span<const ResourceId> touched() const { return {touched_.data(), touched_count_}; }
   void sum_demands(std::span<Claim* const> claims);
   template <class Is>
   void freeze(Is is_frozen, double level, ResourceId limit);
   [[nodiscard]] bool all_fit(std::span<const double> left) const;
 
   std::vector<double> demand_;       // of the claims still open, by resource
-  std::vector<ResourceId> touched_;  // resources with a demand
+  std::vector<ResourceId> touched_;  // resources with a demand come first
+  std::size_t touched_count_ = 0;    // so many have one
   std::vector<double> left_;
   std::vector<Claim*> open_;
 };

@@ -269,7 +269,10 @@ class Simulation {
     for (const std::uint32_t number : domain.running) {
       if (!live_[number].started()) set_speed(number, live_[number].claim.speed);
     }
-    for (const std::uint32_t number : domain.running) set_speed(number, live_[number].claim.speed);
+    for (const std::uint32_t number : domain.running) {
+      const Live& live = live_[number];
+      if (record_ || live.claim.speed != live.speed) set_speed(number, live.claim.speed);
+    }
   }
 
   // The common case is a task alone, or none: the graph lets none ask for more than a link carries.
