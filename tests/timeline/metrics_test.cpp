@@ -73,6 +73,8 @@ TEST_CASE("classes sum their kernels, and phases run from their first kernel to 
   CHECK(phases[0].busy == us(15));
   CHECK(phases[1].transfer == us(10));
   CHECK(phases[1].is_communication());
+  CHECK(phase_times(graph, timeline, 0).size() == 2);
+  CHECK(phase_times(graph, timeline, 1).empty());
 }
 
 TEST_CASE("the union of intervals is sorted and disjoint, and measures overlap once") {
@@ -80,6 +82,7 @@ TEST_CASE("the union of intervals is sorted and disjoint, and measures overlap o
   REQUIRE(united.size() == 2);
   CHECK(united[0].end == us(4));
   CHECK(total(united) == us(6));
+  CHECK(covered_by({{us(5), us(7)}, {us(0), us(2)}, {us(1), us(3)}, {us(6), us(6)}, {us(3), us(4)}}) == us(6));
   CHECK(overlap(united, {{us(1), us(6)}}) == us(4));
   CHECK(overlap(united, {}) == us(0));
 }

@@ -181,3 +181,21 @@ TEST_CASE("NaN in a field that nobody reads does no harm") {
   CHECK(read(trace_of(slice("kernel", "k", kStream7, times("0", "1"), R"("GB/s": NaN, "more": -Infinity)")))
             .gpu_events.size() == 1);
 }
+
+TEST_CASE("reading a long trace tells how many megabytes of the file are behind, packed or not") {
+  std::string events = kernel("100", "5");
+  const std::string other = "," + slice("cpu_op", std::string(50'000, 'x'), kMainThread, times("100", "5"));
+  for (int i = 0; i < 60; ++i) events += other;
+  const TemporaryFolder folder;
+  std::size_t last = 0;
+  const auto progress = [&](const char* what, std::size_t done, std::size_t all) {
+    CHECK(what == std::string("MB"));
+    CHECK(all == 3);
+    CHECK(done >= last);
+    last = done;
+  };
+  (void)read_trace(folder.write("trace.json", trace_of(events)), progress);
+  CHECK(last == 3);
+  const auto silent = [](const char*, std::size_t, std::size_t) { FAIL("a file of less than a megabyte"); };
+  (void)read_trace(folder.write("trace.json.gz", gzipped(trace_of(events))), silent);
+}
