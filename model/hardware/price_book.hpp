@@ -14,7 +14,7 @@ namespace moeline {
 class PriceBook {
  public:
   PriceBook() = default;
-  PriceBook(MachineFacts machine, KernelSet kernels) : machine_(std::move(machine)), kernels_(std::move(kernels)) {}
+  PriceBook(const MachineFacts& machine, KernelSet kernels) : machine_(machine), kernels_(std::move(kernels)) {}
 
   [[nodiscard]] const KernelSet& kernels() const { return kernels_; }
   [[nodiscard]] std::shared_ptr<const Price> price(const Operator& op, const PriceConditions& conditions);
