@@ -29,6 +29,7 @@ struct Options {
   std::string hardware;
   std::string html;
   bool force = false;
+  bool together = false;
   std::string format = "table";
 };
 
@@ -51,7 +52,7 @@ void check_for_several(const Options& options) {
                                                 {"--hardware", !options.hardware.empty()},
                                                 {"--html", !options.html.empty()}};
   for (const auto& [name, is_given] : given) {
-    if (is_given) throw CLI::ValidationError(fmt::format("{}: is of one trace, and there are several", name));
+    if (is_given) throw CLI::ValidationError(fmt::format("{}: is of one rank, and here are several", name));
   }
 }
 
@@ -64,6 +65,7 @@ void analyze_ranks(const Options& options, const Console& console) {
     input.path = file;
     for (RankTrace& rank : ranks_in(file, load_trace(input, map, console), map)) ranks.push_back(std::move(rank));
   }
+  if (ranks.size() == 1) throw SpecError(ranks.front().file, 0, "--together: holds one GPU, which waits for nobody");
   const SeveralRanks result = analyze_several(std::move(ranks));
   console.print(options.format == "json" ? to_json(result) : to_table(result));
 }
@@ -72,7 +74,7 @@ void analyze_command(Options options, const Console& console) {
   if (options.scenario.empty() && !options.assignments.empty()) {
     throw CLI::ValidationError("--set: overrides the scenario, and there is none; give --scenario");
   }
-  if (options.traces.size() > 1) return analyze_ranks(options, console);
+  if (options.traces.size() > 1 || options.together) return analyze_ranks(options, console);
   options.input.path = options.traces.front();
   check_output({"--html", options.html, FileKind::page}, {options.input.path, options.input.map, options.scenario},
                options.force);
@@ -93,6 +95,10 @@ void analyze_command(Options options, const Console& console) {
   if (measured.trace.gpus.size() == 1) report.counterfactuals = counterfactuals(measured);
   if (page_template) write_page(report, options.html, *page_template);
   console.print(options.format == "json" ? to_json(report) : to_table(report));
+  if (measured.trace.gpus.size() > 1) {
+    console.note(fmt::format("the trace holds {} GPUs: --together says which of them waits for which",
+                             measured.trace.gpus.size()));
+  }
 }
 
 constexpr const char* kDefinitions =
@@ -138,6 +144,8 @@ void add_analyze(CLI::App& app, Console& console) {
   command->add_option("--scenario", options->scenario, "scenario that ran in the trace: shapes of its kernels");
   command->add_option("--set", options->assignments, "override in the scenario")->allow_extra_args(false);
   command->add_option("--hardware", options->hardware, "profile of the machine; default: by the trace's device");
+  command->add_flag("--together", options->together,
+                    "the GPUs of one trace as ranks that wait for each other, as several traces are");
   command->add_option("--html", options->html, "write a page of the trace's timeline, and of what is printed")
       ->check(not_empty());
   add_force(*command, options->force);

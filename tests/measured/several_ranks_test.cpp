@@ -129,6 +129,18 @@ TEST_CASE("what ranks do not leave together, or not equally often, is not done t
         }).find("shares no barrier or collective") != std::string::npos);
 }
 
+namespace {
+
+// Of two traces of ours, with the events of both.
+std::string united(const std::string& one, const std::string& other) {
+  const std::size_t begin = other.find('[', other.find("\"traceEvents\"")) + 1;
+  const std::string events = other.substr(begin, other.rfind(']') - begin);
+  const std::size_t end = one.rfind(']');
+  return one.substr(0, end) + "," + events + one.substr(end);
+}
+
+}  // namespace
+
 TEST_CASE("of simulated ranks the waits in barriers are those that the simulation made") {
   const TemporaryFolder folder;
   const std::string run = folder / "run";
@@ -147,4 +159,18 @@ TEST_CASE("of simulated ranks the waits in barriers are those that the simulatio
   const Outcome table = run_moeline(analyze);
   CHECK(table.out.starts_with("4 ranks\n"));
   CHECK(table.out.find("waits for") != std::string::npos);
+
+  const std::string both = folder.write(
+      "both.json", united(content_of(run + "/traces/rank_0.json"), content_of(run + "/traces/rank_1.json")));
+  const auto waits_in = [](const Outcome& of) {
+    CHECK(of.exit_code == 0);
+    return of.out.substr(of.out.find("\"waits\""));
+  };
+  const Outcome together = run_moeline({"analyze", both, "--together", "--format", "json"});
+  CHECK(waits_in(together) == waits_in(run_moeline({"analyze", run + "/traces/rank_0.json", run + "/traces/rank_1.json",
+                                                    "--format", "json"})));
+  CHECK(run_moeline({"analyze", both}).err.find("--together says which") != std::string::npos);
+  const Outcome one = run_moeline({"analyze", run + "/traces/rank_0.json", "--together"});
+  CHECK(one.exit_code == 3);
+  CHECK(one.err.find("holds one GPU, which waits for nobody") != std::string::npos);
 }
