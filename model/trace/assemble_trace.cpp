@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "trace/attribute.hpp"
 #include "trace/calls.hpp"
+#include "trace/module_names.hpp"
 #include "trace/steps.hpp"
 #include "trace/trace_numbers.hpp"
 
@@ -92,7 +93,15 @@ void sort(TraceRecords& records) {
                    });
 }
 
+// Ours say which layer they are of.
+void name_phases_of_modules(TraceRecords& records) {
+  for (AnnotationRecord& record : records.annotations) {
+    if (!record.annotation.place) record.annotation.name = phase_of_module(record.annotation.name);
+  }
+}
+
 void find_phases_and_steps(TraceRecords& records) {
+  name_phases_of_modules(records);
   Levels levels = levels_of(records);
   attribute(records, levels.of);
   if (levels.by_profiler) {  // there may be steps whose names nobody knows

@@ -3,11 +3,12 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <map>
 #include <random>
 
-#include "tests/support/nsight_export.hpp"
 #include "tests/support/same_trace.hpp"
 #include "tests/support/server_trace.hpp"
+#include "tests/support/told_otherwise.hpp"
 
 using namespace moeline;
 using namespace moeline::testing;
@@ -24,8 +25,6 @@ enum Stays : unsigned {
   order = 32,    // names of the kernels of each stream, in their order; where times may differ
   everything = kernels | launches | phases | steps | waits,
 };
-
-using Lines = std::vector<std::string>;
 
 std::string training_text() {
   SmallTrace trace;
@@ -45,76 +44,6 @@ ServerTrace serving() {
 
 std::string serving_text() { return server_trace(serving()); }
 
-// A trace, cut at its events.
-struct TraceParts {
-  std::string before;
-  Lines events;
-  std::string behind;
-
-  explicit TraceParts(const std::string& text) {
-    const std::size_t from = text.find('[', text.find("\"traceEvents\"")) + 1;
-    const std::size_t to = text.rfind(']');
-    before = text.substr(0, from);
-    behind = text.substr(to);
-    const std::string list = text.substr(from, to - from);
-    for (std::size_t at = 0; at < list.size();) {
-      const std::size_t end = std::min(list.find(",\n", at), list.size());
-      events.push_back(list.substr(at, end - at));
-      at = end + 2;
-    }
-  }
-  [[nodiscard]] std::string text(const std::string& between = ",\n") const {
-    std::string list;
-    for (const std::string& event : events) list += (list.empty() ? "" : between) + event;
-    return before + list + behind;
-  }
-};
-
-using Edit = std::function<std::string(const std::string&)>;
-
-Edit events(const std::function<void(Lines&)>& change) {
-  return [change](const std::string& text) {
-    TraceParts parts(text);
-    change(parts.events);
-    return parts.text();
-  };
-}
-
-// Events of these, among the others.
-Edit with(const Lines& more) {
-  return events([more](Lines& lines) {
-    for (std::size_t i = 0; i < more.size(); ++i) {
-      lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(i * 7 % (lines.size() + 1)), more[i]);
-    }
-  });
-}
-
-Edit each(const std::function<std::string(const std::string&)>& change) {
-  return events([change](Lines& lines) { std::transform(lines.begin(), lines.end(), lines.begin(), change); });
-}
-
-Edit replaced(const std::string& from, const std::string& to) {
-  return [=](const std::string& text) { return replace_all(text, from, to); };
-}
-
-Edit then(const Edit& first, const Edit& second) {
-  return [=](const std::string& text) { return second(first(text)); };
-}
-
-Edit numbers(const std::string& key, const std::function<std::string(std::int64_t)>& change) {
-  return [=](const std::string& text) { return change_numbers(text, "\"" + key + "\": ", change); };
-}
-
-Edit at_root(const std::string& members) {
-  return [=](const std::string& text) { return "{" + members + ", " + text.substr(1); };
-}
-
-Edit exported(const NsightVersion& version = {}) {
-  return [=](const std::string& text) { return nsight_export(text, version); };
-}
-
-std::string same(const std::string& text) { return text; }
-
 Edit served(const std::function<void(ServerTrace&)>& change) {
   return [=](const std::string&) {
     ServerTrace what = serving();
@@ -126,17 +55,6 @@ Edit served(const std::function<void(ServerTrace&)>& change) {
 // Steps of these names.
 Edit named(const std::string& prefill, const std::string& decode) {
   return served([=](ServerTrace& what) { what.steps = {prefill, decode, decode}; });
-}
-
-std::string host_event(const std::string& cat, const std::string& name, int ts, int dur, const std::string& args = "") {
-  return slice(cat, name, kMainThread, times(std::to_string(ts), std::to_string(dur)), args);
-}
-
-std::string without(std::string text, const std::string& what) { return replace_all(text, what, ""); }
-
-Lines reversed(Lines lines) {
-  std::reverse(lines.begin(), lines.end());
-  return lines;
 }
 
 struct Variant {
@@ -260,6 +178,9 @@ const std::vector<Variant>& variants_of_training() {
        everything},
       {"a data loader", with({host_event("user_annotation", "enumerate(DataLoader)#_Single.__next__", 0, 3)}),
        everything},
+      {"layerwise markers of NVTX", of_modules("{'Module': 'model.layers.", "', 'Inputs': [[", ", 7168]]}"),
+       everything},
+      {"modules with their layers' numbers", of_modules("layers.", "", ""), everything},
       // Other streams and threads.
       {"no args.stream", each([](const std::string& event) {
          return event.find(R"("cat": "kernel")") == std::string::npos
@@ -315,6 +236,9 @@ const std::vector<Variant>& variants_of_training() {
       {"an Nsight export of 2020", exported(kNsight2020), everything, "trace.sqlite"},
       {"an Nsight export of mangled names", exported({.mangled = true}), everything, "trace.sqlite"},
       {"an Nsight export of kernels alone", exported(kKernelsAlone), kernels, "trace.sqlite"},
+      {"an Nsight export with layerwise markers",
+       then(of_modules("{'Module': 'model.layers.", "', 'Inputs': [[", ", 7168]]}"), exported()), everything,
+       "trace.sqlite"},
       {"an Nsight export with operators as ranges",
        then(with({host_event("user_annotation", "aten::mm, op_id = 12", 14, 9),
                   host_event("user_annotation", "autograd::engine::evaluate_function: MmBackward0", 315, 5)}),
