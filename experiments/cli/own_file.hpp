@@ -5,7 +5,19 @@
 
 namespace moeline {
 
-enum class FileKind { trace, page, svg, graph, graphviz, profile, manifest, metrics, overlap_plan, chakra };
+enum class FileKind {
+  trace,
+  page,
+  svg,
+  graph,
+  graphviz,
+  profile,
+  manifest,
+  metrics,
+  overlap_plan,
+  chakra,
+  chakra_groups
+};
 
 /// "a trace", as messages name it.
 [[nodiscard]] const char* name_of(FileKind kind);

@@ -9,6 +9,7 @@
 
 #include "base/file.hpp"
 #include "experiments/cli/arguments.hpp"
+#include "experiments/cli/chakra_files.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/json.hpp"
 #include "experiments/cli/output/provenance_help.hpp"
@@ -29,7 +30,6 @@
 #include "experiments/serve/serve_trace.hpp"
 #include "experiments/timeline_page/run_view.hpp"
 #include "schedules/lowering/kernel_detail.hpp"
-#include "timeline/chakra.hpp"
 #include "timeline/gzip_text.hpp"
 #include "timeline/write_trace.hpp"
 
@@ -83,25 +83,6 @@ std::set<std::uint32_t> traced_ranks(const Run& run, const std::vector<std::stri
   const std::set<std::uint32_t> simulated = simulated_ranks(run.program.graph);
   if (wanted.empty()) return run.is_pipeline() ? simulated : std::set<std::uint32_t>{0};
   return parse_ranks("--trace-ranks", wanted, simulated);
-}
-
-std::string chakra_file(const Options& options, std::uint32_t rank) {
-  return fmt::format("{}.{}.et", options.chakra, rank);
-}
-
-// Which ranks there are is known once they are simulated.
-void check_chakra(const Run& run, const Options& options) {
-  if (options.chakra.empty()) return;
-  for (const std::uint32_t rank : simulated_ranks(run.program.graph)) {
-    check_output({"--chakra", chakra_file(options, rank), FileKind::chakra}, {options.scenario}, options.force);
-  }
-}
-
-// ASTRA-sim wants a file for each rank.
-void write_chakra(const Run& run, const Options& options) {
-  for (const std::uint32_t rank : simulated_ranks(run.program.graph)) {
-    write_text(chakra_file(options, rank), chakra_trace(run.program.graph, run.timeline, rank));
-  }
 }
 
 // Bytes of JSON and of the file.
@@ -247,7 +228,7 @@ int simulate_command(const Options& options, const Console& console) {
   const Run run = with_progress(console, [&](const Progress& progress) {
     return best_run(candidates, {.record_changes = records, .progress = progress});
   });
-  check_chakra(run, options);
+  if (!options.chakra.empty()) check_chakra_files(run, options.chakra, options.scenario, options.force);
   const std::set<std::uint32_t> ranks = traced_ranks(run, options.trace_ranks);
   const auto page_ranks = parse_ranks("--ranks", options.page_ranks, simulated_ranks(run.program.graph));
   std::optional<Samples> drawn;
@@ -266,7 +247,7 @@ int simulate_command(const Options& options, const Console& console) {
     const TraceSize size = write_trace(options.trace, trace_of(run, options, 0), options.trace.ends_with(".gz"));
     if (run.step() != nullptr) report_size(options.trace, size, console);
   }
-  if (!options.chakra.empty()) write_chakra(run, options);
+  if (!options.chakra.empty()) write_chakra_files(run, options.chakra);
   if (page_template) write_page(run, beside, page_ranks, options, *page_template);
   if (!options.svg.empty()) write_picture(run, beside, options.svg);
   if (!options.output.empty()) write_folder(run, beside, ranks, options, console);
@@ -335,7 +316,7 @@ void add_simulate(CLI::App& app, Console& console) {
       ->check(not_empty());
   command
       ->add_option("--chakra", options->chakra,
-                   "write a Chakra execution trace of each simulated rank, NAME.RANK.et, which ASTRA-sim reads")
+                   "write Chakra execution traces, NAME.RANK.et of every rank, which ASTRA-sim reads")
       ->type_name("NAME")
       ->check(not_empty());
   command->add_option("--format", options->format, "of the result on stdout")
@@ -379,7 +360,7 @@ void add_simulate(CLI::App& app, Console& console) {
   command->add_option("--ts-resolution", options->ts_resolution, "of times in traces")->transform(one_of({"ns", "us"}));
   add_force(*command, options->force);
   command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
-  command->footer(std::string(kDefinitions) + "\n" + kProvenanceHelp + "\n" + kTimelineHelp);
+  command->footer(std::string(kDefinitions) + "\n" + kProvenanceHelp + "\n" + kTimelineHelp + "\n" + kChakraHelp);
   command->callback([options, &console] { console.exit_code = simulate_command(*options, console); });
 }
 

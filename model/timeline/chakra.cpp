@@ -1,11 +1,8 @@
 #include "timeline/chakra.hpp"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
-#include <optional>
 #include <protozero/pbf_writer.hpp>
-#include <string_view>
 
 namespace moeline {
 namespace {
@@ -14,7 +11,6 @@ namespace {
 enum NodeField { kId = 1, kName = 2, kType = 3, kDataDeps = 5, kStart = 6, kDuration = 7, kNodeAttribute = 10 };
 enum AttributeField { kAttributeName = 1, kInt64 = 9, kBool = 27, kText = 29 };
 enum NodeType { kComputation = 4, kCollective = 7 };
-enum CollectiveType { kAllReduce = 0, kAllGather = 2, kAllToAll = 6, kReduceScatter = 7, kBarrier = 9 };
 
 using Tasks = std::vector<TaskId>;  // sorted, each once
 
@@ -67,24 +63,6 @@ Tasks tasks_of(const TaskGraph& graph, const Timeline& timeline, std::uint32_t r
   return tasks;
 }
 
-std::optional<CollectiveType> collective_of(std::string_view task_class, std::string_view name) {
-  const auto is = [&](std::string_view word) { return name.find(word) != std::string_view::npos; };
-  if (task_class == "dispatch" || task_class == "combine") return kAllToAll;
-  if (task_class == "barrier") return kBarrier;
-  if (task_class != "collective") return std::nullopt;
-  if (is("all_reduce")) return kAllReduce;
-  if (is("all_gather")) return kAllGather;
-  if (is("reduce_scatter")) return kReduceScatter;
-  return std::nullopt;
-}
-
-// GB/s times us are 10^3 bytes.
-std::int64_t bytes_on_links(const TaskGraph& graph, TaskId task) {
-  double rate = 0;
-  for (const Usage& usage : graph.usages(task)) rate += usage.rate;
-  return std::llround(1e3 * rate * to_us(graph.task(task).solo));
-}
-
 std::uint64_t whole_us(Time time) { return static_cast<std::uint64_t>(std::llround(to_us(time))); }
 
 template <class Add>
@@ -96,8 +74,13 @@ void add_attribute(protozero::pbf_writer& message, protozero::pbf_tag_type field
 
 class ChakraWriter {
  public:
-  ChakraWriter(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank)
-      : graph_(graph), timeline_(timeline), tasks_(tasks_of(graph, timeline, rank)), waits_(graph, rank) {
+  ChakraWriter(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank,
+               const ChakraCollectives& collectives)
+      : graph_(graph),
+        timeline_(timeline),
+        collectives_(collectives),
+        tasks_(tasks_of(graph, timeline, rank)),
+        waits_(graph, rank) {
     ids_.resize(graph.size());
     for (std::size_t i = 0; i < tasks_.size(); ++i) ids_[tasks_[i]] = i;
   }
@@ -111,12 +94,11 @@ class ChakraWriter {
  private:
   [[nodiscard]] std::string node(TaskId task) const {
     const TaskClass& task_class = graph_.task_class(task);
-    const std::string& name = graph_.task_name(task);
-    const std::optional<CollectiveType> collective = collective_of(task_class.name, name);
+    const std::optional<ChakraCollective> collective = collectives_(task);
     std::string bytes;
     protozero::pbf_writer message(bytes);
     message.add_uint64(kId, ids_[task]);
-    message.add_string(kName, name);
+    message.add_string(kName, graph_.task_name(task));
     message.add_enum(kType, collective ? kCollective : kComputation);
     const std::vector<std::uint64_t> dependencies = dependencies_of(task);
     message.add_packed_uint64(kDataDeps, dependencies.begin(), dependencies.end());
@@ -124,13 +106,21 @@ class ChakraWriter {
     message.add_uint64(kDuration, whole_us(graph_.task(task).solo));
     add_attribute(message, kNodeAttribute, "is_cpu_op",
                   [&](auto& to) { to.add_bool(kBool, task_class.role == Role::host); });
-    if (collective) {
-      add_attribute(message, kNodeAttribute, "comm_type", [&](auto& to) { to.add_int64(kInt64, *collective); });
-      add_attribute(message, kNodeAttribute, "comm_size",
-                    [&](auto& to) { to.add_int64(kInt64, bytes_on_links(graph_, task)); });
-    }
+    if (collective) add_collective(*collective, message);
     add_attribute(message, kNodeAttribute, "class", [&](auto& to) { to.add_string(kText, task_class.name); });
     return bytes;
+  }
+
+  // A group is known by a text that is a number.
+  static void add_collective(const ChakraCollective& collective, protozero::pbf_writer& node) {
+    const auto add_number = [&](const char* name, std::int64_t value) {
+      add_attribute(node, kNodeAttribute, name, [&](auto& to) { to.add_int64(kInt64, value); });
+    };
+    add_number("comm_type", static_cast<std::int64_t>(collective.kind));
+    add_number("comm_size", collective.bytes);
+    if (collective.group == 0) return;
+    add_attribute(node, kNodeAttribute, "pg_name",
+                  [&](auto& to) { to.add_string(kText, std::to_string(collective.group)); });
   }
 
   [[nodiscard]] std::vector<std::uint64_t> dependencies_of(TaskId task) const {
@@ -147,6 +137,7 @@ class ChakraWriter {
 
   const TaskGraph& graph_;
   const Timeline& timeline_;
+  const ChakraCollectives& collectives_;
   Tasks tasks_;
   Waits waits_;
   std::vector<std::uint64_t> ids_;  // by task
@@ -155,8 +146,9 @@ class ChakraWriter {
 
 }  // namespace
 
-std::string chakra_trace(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank) {
-  return ChakraWriter(graph, timeline, rank).write();
+std::string chakra_trace(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank,
+                         const ChakraCollectives& collectives) {
+  return ChakraWriter(graph, timeline, rank, collectives).write();
 }
 
 }  // namespace moeline

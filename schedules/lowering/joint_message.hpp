@@ -1,0 +1,25 @@
+// What ranks send each other in the kernels that they run together, as other simulators of networks count it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "schedules/lowering/program.hpp"
+
+namespace moeline {
+
+struct JointMessage {
+  enum class Kind : std::uint8_t { barrier, all_to_all, all_reduce, all_gather, reduce_scatter };
+  Kind kind = Kind::barrier;
+  int ranks = 0;     ///< that take part
+  double bytes = 0;  ///< that a rank holds before it
+};
+
+/// Of a task that is a collective, a barrier or an all-to-all; a low-latency transfer is its part on the wire, and what
+/// issues and receives it computes. Nothing where ranks send nothing together: also for messages between two ranks, and
+/// for kernels that compute and send at once.
+/// Bytes of an all-to-all are as many as make a rank send what it sends in ours, of N equal parts all but its own:
+/// where a token goes to a node once and is passed on there, both ways count.
+[[nodiscard]] std::optional<JointMessage> joint_message_of(const Program& program, TaskId task);
+
+}  // namespace moeline
