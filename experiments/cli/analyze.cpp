@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 
@@ -48,9 +49,9 @@ void write_page(const AnalysisReport& report, const std::string& file, const Pag
 
 // What is of one trace, or of the scenario that ran in it.
 void check_for_several(const Options& options) {
-  const std::pair<const char*, bool> given[] = {{"--scenario", !options.scenario.empty()},
-                                                {"--hardware", !options.hardware.empty()},
-                                                {"--html", !options.html.empty()}};
+  const std::array<std::pair<const char*, bool>, 3> given = {{{"--scenario", !options.scenario.empty()},
+                                                              {"--hardware", !options.hardware.empty()},
+                                                              {"--html", !options.html.empty()}}};
   for (const auto& [name, is_given] : given) {
     if (is_given) throw CLI::ValidationError(fmt::format("{}: is of one rank, and here are several", name));
   }

@@ -88,7 +88,7 @@ std::optional<StepPairs> take_steps(Side& a, Side& b) {
   for (const StepPair& pair : pairs ? pairs->common : std::vector<StepPair>{}) {
     if (pair.same_layers) divided.insert(pair.kind);
   }
-  for (auto& [side, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
+  for (const auto& [side, other] : {std::pair(&a, &b), std::pair(&b, &a)}) {
     if (!side->steps) continue;
     if (other->is_whole) {
       take_as_one_phase(side->steps->trace, side->steps->meaning, *side);

@@ -1,6 +1,7 @@
 // A whole step of training, rank by rank: what its time went into, and what its memory held.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,13 +26,13 @@ struct NamedPart {
   const char* title;
   Time StepParts::*time;
 };
-inline constexpr NamedPart kStepParts[] = {
-    {"forward_ms", "F alone, mean of ranks", &StepParts::forward},
-    {"backward_ms", "B alone", &StepParts::backward},
-    {"weight_ms", "W alone", &StepParts::weight},
-    {"overlapped_ms", "F&B", &StepParts::overlapped},
-    {"bubble_ms", "bubble", &StepParts::bubble},
-    {"optimizer_ms", "gradients and optimizer, at the end", &StepParts::optimizer}};
+inline constexpr std::array<NamedPart, 6> kStepParts = {
+    {{"forward_ms", "F alone, mean of ranks", &StepParts::forward},
+     {"backward_ms", "B alone", &StepParts::backward},
+     {"weight_ms", "W alone", &StepParts::weight},
+     {"overlapped_ms", "F&B", &StepParts::overlapped},
+     {"bubble_ms", "bubble", &StepParts::bubble},
+     {"optimizer_ms", "gradients and optimizer, at the end", &StepParts::optimizer}}};
 
 /// Bytes of one GPU at some instant.
 struct StepMemory {

@@ -1,6 +1,7 @@
 // Why a phase takes longer on one side than on the other.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,12 @@ struct NamedCause {
   const char* name;
   Time Causes::*time;
 };
-inline constexpr NamedCause kCauses[] = {{"speed", &Causes::speed},     {"contention", &Causes::contention},
-                                         {"waiting", &Causes::waiting}, {"gaps", &Causes::gaps},
-                                         {"work", &Causes::work},       {"parallel", &Causes::parallel}};
+inline constexpr std::array<NamedCause, 6> kCauses = {{{"speed", &Causes::speed},
+                                                       {"contention", &Causes::contention},
+                                                       {"waiting", &Causes::waiting},
+                                                       {"gaps", &Causes::gaps},
+                                                       {"work", &Causes::work},
+                                                       {"parallel", &Causes::parallel}}};
 
 /// Kernels of one family on both sides. Memory-bound, small and routing kernels are one family, since names tell them
 /// apart differently on each side.
