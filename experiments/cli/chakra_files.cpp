@@ -5,8 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <numeric>
+#include <filesystem>
 
 #include "base/file.hpp"
 #include "experiments/cli/output_file.hpp"
@@ -22,30 +21,40 @@ int ranks_of(const Run& run) { return run.setup.scenario.parallelism.group(); }
 std::string file_of(const std::string& name, int rank) { return fmt::format("{}.{}.et", name, rank); }
 std::string groups_file(const std::string& name) { return name + ".groups.json"; }
 
-// Ranks of consecutive numbers that do something without the others, numbered as they are met.
+// Ranks that do something without the others: so many, so far apart, from the first one on.
+struct Group {
+  int size = 0, distance = 1, first = 0;
+  bool operator==(const Group&) const = default;
+};
+
+// Numbered from 1 as they are met.
 class Groups {
  public:
-  explicit Groups(int ranks) : ranks_(ranks) {}
-  int number(int size, int rank) {
-    if (size >= ranks_) return 0;
-    const auto next = static_cast<int>(numbers_.size()) + 1;
-    return numbers_.try_emplace({size, rank / size}, next).first->second;
+  explicit Groups(const Parallelism& split) : split_(split) {}
+  int number(const JointMessage& message, int rank) {
+    if (message.ranks >= split_.group()) return 0;
+    const int distance = message.distance > 0 ? message.distance : split_.moe_tp;
+    const int span = message.ranks * distance;
+    const Group group{message.ranks, distance, rank / span * span + rank % distance};
+    const auto found = std::find(known_.begin(), known_.end(), group);
+    const auto number = static_cast<int>(found - known_.begin()) + 1;
+    if (found == known_.end()) known_.push_back(group);
+    return number;
   }
-  [[nodiscard]] bool empty() const { return numbers_.empty(); }
+  [[nodiscard]] bool empty() const { return known_.empty(); }
   [[nodiscard]] std::string json() const {
     std::vector<std::string> lines;
-    for (const auto& [group, number] : numbers_) {
-      const auto [size, index] = group;
-      std::vector<int> ranks(static_cast<std::size_t>(size));
-      std::iota(ranks.begin(), ranks.end(), index * size);
-      lines.push_back(fmt::format("  \"{}\": [{}]", number, fmt::join(ranks, ", ")));
+    for (const Group& group : known_) {
+      std::vector<int> ranks;
+      for (int i = 0; i < group.size; ++i) ranks.push_back(group.first + i * group.distance);
+      lines.push_back(fmt::format("  \"{}\": [{}]", lines.size() + 1, fmt::join(ranks, ", ")));
     }
     return fmt::format("{{\n{}\n}}\n", fmt::join(lines, ",\n"));
   }
 
  private:
-  int ranks_;
-  std::map<std::pair<int, int>, int> numbers_;  // by size, and position among those of this size
+  const Parallelism& split_;
+  std::vector<Group> known_;
 };
 
 ChakraCollective::Kind kind_of(JointMessage::Kind kind) {
@@ -67,25 +76,39 @@ ChakraCollective collective_of(const JointMessage& message, int rank, Groups& gr
   constexpr std::int64_t kLeast = 8;  // nothing at all would never arrive
   return {.kind = kind_of(message.kind),
           .bytes = std::max(kLeast, static_cast<std::int64_t>(std::llround(message.bytes))),
-          .group = groups.number(message.ranks, rank)};
+          .group = groups.number(message, rank)};
+}
+
+// Of a run of more ranks, or with groups, under the same name.
+void remove_those_before(const std::string& name, int ranks, bool groups) {
+  std::error_code ignored;
+  if (groups) std::filesystem::remove(groups_file(name), ignored);
+  for (int rank = ranks; is_own(file_of(name, rank), FileKind::chakra); ++rank) {
+    std::filesystem::remove(file_of(name, rank), ignored);
+  }
 }
 
 }  // namespace
 
+void refuse_chakra_of_stages(const Setup& setup) {
+  if (!setup.scenario.kind().pipeline && !is_staged(setup.scenario)) return;
+  throw SpecError(setup.scenario.file, 0,
+                  "--chakra: what stages of a pipeline send to each other has no place in its files yet");
+}
+
 void check_chakra_files(const Run& run, const std::string& name, const std::string& scenario, bool force) {
-  if (run.is_pipeline() || is_staged(run.setup.scenario)) {
-    throw SpecError(scenario, 0,
-                    "--chakra: what stages of a pipeline send to each other has no place in its files yet");
-  }
+  refuse_chakra_of_stages(run.setup);
   for (int rank = 0; rank < ranks_of(run); ++rank) {
     check_output({"--chakra", file_of(name, rank), FileKind::chakra}, {scenario}, force);
   }
-  check_output({"--chakra", groups_file(name), FileKind::chakra_groups}, {scenario}, force);
+  // Groups have no mark of ours: they belong to the traces beside them.
+  if (!is_own(file_of(name, 0), FileKind::chakra)) check_own("--chakra", groups_file(name), FileKind::chakra, force);
 }
 
-void write_chakra_files(const Run& run, const std::string& name) {
+void write_chakra_files(const Run& run, const std::string& name, const Progress& progress) {
   const std::set<std::uint32_t> simulated = simulated_ranks(run.program.graph);
-  Groups groups(ranks_of(run));
+  Groups groups(run.setup.scenario.parallelism);
+  ProgressCount one_more(progress, "files", static_cast<std::size_t>(ranks_of(run)));
   for (int rank = 0; rank < ranks_of(run); ++rank) {
     const auto own = static_cast<std::uint32_t>(rank);
     const auto collective = [&](TaskId task) -> std::optional<ChakraCollective> {
@@ -95,8 +118,10 @@ void write_chakra_files(const Run& run, const std::string& name) {
     };
     write_text(file_of(name, rank),
                chakra_trace(run.program.graph, run.timeline, simulated.contains(own) ? own : 0, collective));
+    one_more();
   }
   if (!groups.empty()) write_text(groups_file(name), groups.json());
+  remove_those_before(name, ranks_of(run), groups.empty());
 }
 
 }  // namespace moeline

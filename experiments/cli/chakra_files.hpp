@@ -7,12 +7,16 @@
 
 namespace moeline {
 
-/// Refuses what was simulated where its traces would say too little, and files that are somebody else's.
+/// Where traces would say too little.
+void refuse_chakra_of_stages(const Setup& setup);
+
+/// Refuses the same, and files that are somebody else's.
 void check_chakra_files(const Run& run, const std::string& name, const std::string& scenario, bool force);
 
 /// NAME.RANK.et of every rank of the group that waits for each other; where one was simulated for all, all do what it
 /// does. NAME.groups.json, where fewer ranks than all take part in a collective: ASTRA-sim's configuration of groups.
-void write_chakra_files(const Run& run, const std::string& name);
+/// Files of an earlier run under this name that are none of this one's are removed.
+void write_chakra_files(const Run& run, const std::string& name, const Progress& progress);
 
 inline constexpr const char* kChakraHelp =
     R"(--chakra: barriers are all-reduces of 8 bytes, dispatch and combine all-to-alls, a low-latency one its part on the wire;

@@ -21,7 +21,7 @@ struct Mark {
   std::string_view begins, holds;
 };
 
-constexpr std::array<Mark, 11> kMarks = {{
+constexpr std::array<Mark, 10> kMarks = {{
     {"a trace", "{\n\"distributedInfo\": ", kTraceMark},
     {"a page", "<!DOCTYPE html>\n", "\n<meta name=\"generator\" content=\"moeline\">\n"},
     {"a picture", kSvgStart, ""},
@@ -32,7 +32,6 @@ constexpr std::array<Mark, 11> kMarks = {{
     {"a run's metrics", "{\n \"schema_version\": ", "\n \"scenario\": {"},
     {"an overlap plan", "# Found by `moeline search` for ", ""},
     {"a Chakra trace", kChakraStart, ""},
-    {"groups of Chakra traces", "{\n  \"1\": [0, ", ""},
 }};
 
 const Mark& mark_of(FileKind kind) { return kMarks[static_cast<std::size_t>(kind)]; }

@@ -22,10 +22,11 @@ ProgressBar::~ProgressBar() {
 void ProgressBar::operator()(const std::string& what, std::size_t done, std::size_t all) {
   if (!shown_) return;
   const Clock::time_point now = Clock::now();
-  if (what != what_) {
+  if (what != what_ || done < done_) {  // the same once more, as where several schedules are tried
     what_ = what;
     begin_ = now;
   }
+  done_ = done;
   if (now - last_ < kBetween) return;
   last_ = now;
   written_ = true;

@@ -28,6 +28,7 @@ class ProgressBar {
   bool shown_;
   bool written_ = false;
   std::string what_;
+  std::size_t done_ = 0;
   Clock::time_point begin_ = Clock::now();
   Clock::time_point last_ = begin_;  // nothing is shown of work that is done sooner
 };

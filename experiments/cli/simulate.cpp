@@ -217,13 +217,15 @@ int simulate_command(const Options& options, const Console& console) {
   if (serves(spec, options.assignments)) return simulate_requests(spec, options, console);
   check_outputs({{"--trace", options.trace, FileKind::trace},
                  {"--html", options.html, FileKind::page},
-                 {"--svg", options.svg, FileKind::svg}},
+                 {"--svg", options.svg, FileKind::svg},
+                 {"--chakra", options.chakra.empty() ? "" : options.chakra + ".0.et", FileKind::chakra}},
                 options);
   if (!options.output.empty()) check_run_folder(options.output, options.force);
   std::optional<PageTemplate> page_template;
   if (!options.html.empty()) page_template = load_timeline_template();
   const bool wants_trace = !options.trace.empty() || !options.output.empty();
   const std::vector<Candidate> candidates = read_candidates(options.scenario, content, with_samples(options));
+  if (!options.chakra.empty() && candidates.size() == 1) refuse_chakra_of_stages(*candidates.front().setup);
   const bool records = (wants_trace && traces_kernels(candidates, options)) || page_template;
   const Run run = with_progress(console, [&](const Progress& progress) {
     return best_run(candidates, {.record_changes = records, .progress = progress});
@@ -247,7 +249,9 @@ int simulate_command(const Options& options, const Console& console) {
     const TraceSize size = write_trace(options.trace, trace_of(run, options, 0), options.trace.ends_with(".gz"));
     if (run.step() != nullptr) report_size(options.trace, size, console);
   }
-  if (!options.chakra.empty()) write_chakra_files(run, options.chakra);
+  if (!options.chakra.empty()) {
+    with_progress(console, [&](const Progress& progress) { write_chakra_files(run, options.chakra, progress); });
+  }
   if (page_template) write_page(run, beside, page_ranks, options, *page_template);
   if (!options.svg.empty()) write_picture(run, beside, options.svg);
   if (!options.output.empty()) write_folder(run, beside, ranks, options, console);

@@ -1,6 +1,7 @@
 #include "hardware/price_book.hpp"
 
 #include <functional>
+#include <mutex>
 #include <tuple>
 #include <utility>
 
@@ -25,7 +26,7 @@ std::size_t PriceBook::Hash::operator()(const View& view) const {
 std::shared_ptr<const Price> PriceBook::price(const Operator& op, const PriceConditions& conditions) {
   constexpr std::size_t kMost = 1 << 14;  // 20 MB
   {
-    const std::scoped_lock lock(mutex_);
+    const std::shared_lock lock(mutex_);
     if (const auto found = prices_.find(View{op, conditions}); found != prices_.end()) return found->second;
   }
   auto price = std::make_shared<const Price>(moeline::price(op, conditions, machine_, kernels_));
@@ -38,7 +39,7 @@ std::shared_ptr<PriceBook> prices_of(const std::shared_ptr<const HardwareProfile
                                      const std::string& needed) {
   // The profile is known by where it lies, and stays there as long as its books are known.
   using Book = std::pair<std::shared_ptr<const HardwareProfile>, std::shared_ptr<PriceBook>>;
-  constexpr std::size_t kMostBooks = 16;
+  constexpr std::size_t kMostBooks = 8;
   static Memo<std::tuple<const HardwareProfile*, std::string, std::string>, Book> books(kMostBooks);
   const auto make = [&] {
     return Book{profile, std::make_shared<PriceBook>(profile->facts, profile->kernels(set, needed))};

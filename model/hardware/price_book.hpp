@@ -3,7 +3,7 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
+#include <shared_mutex>
 #include <unordered_map>
 
 #include "hardware/price.hpp"
@@ -42,11 +42,12 @@ class PriceBook {
 
   MachineFacts machine_;
   KernelSet kernels_;
-  std::mutex mutex_;
+  std::shared_mutex mutex_;
   std::unordered_map<Key, std::shared_ptr<const Price>, Hash, Equal> prices_;
 };
 
-/// Of HardwareProfile::kernels(set, needed): the same book for all who ask, so that they share prices.
+/// Of HardwareProfile::kernels(set, needed): one book for all who ask, so that they share prices, but for those who ask
+/// first at the same time. The last eight or fewer are kept.
 [[nodiscard]] std::shared_ptr<PriceBook> prices_of(const std::shared_ptr<const HardwareProfile>& profile,
                                                    const std::string& set, const std::string& needed);
 

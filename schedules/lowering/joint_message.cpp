@@ -51,7 +51,10 @@ std::optional<JointMessage> joint_message_of(const Program& program, TaskId task
   const std::optional<Kind> kind = kind_of_message(op);
   const int ranks = op.traffic.members > 0 ? op.traffic.members : op.traffic.ranks;
   if (!kind || ranks < 2) return std::nullopt;
-  return JointMessage{*kind, ranks, static_cast<double>(execution.share) * held_bytes(*kind, op.traffic, ranks)};
+  return JointMessage{.kind = *kind,
+                      .ranks = ranks,
+                      .distance = op.traffic.members > 0 ? op.traffic.ranks / ranks : 0,
+                      .bytes = static_cast<double>(execution.share) * held_bytes(*kind, op.traffic, ranks)};
 }
 
 }  // namespace moeline

@@ -12,6 +12,7 @@ struct JointMessage {
   enum class Kind : std::uint8_t { barrier, all_to_all, all_reduce, all_gather, reduce_scatter };
   Kind kind = Kind::barrier;
   int ranks = 0;     ///< that take part
+  int distance = 0;  ///< between their numbers; 0: they are those of experts, moe_tp apart
   double bytes = 0;  ///< that a rank holds before it
 };
 

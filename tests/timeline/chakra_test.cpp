@@ -209,6 +209,7 @@ TEST_CASE(
   CHECK(ranks[0].size() == ranks[15].size());
   const std::vector<Collective> first = collectives_of(ranks[0]);
   CHECK(first == collectives_of(ranks[15]));
+  REQUIRE(first.size() == 2UL * 2 * 4);  // dispatch and combine of two micro-batches in four layers
   std::set<std::int64_t> sizes;
   for (const auto& [name, type, bytes, group] : first) {
     CHECK(type == kAllToAll);
@@ -238,6 +239,23 @@ TEST_CASE("collectives of some ranks name their group, and ASTRA-sim's configura
   CHECK(content_of(folder / "run.groups.json") == "{\n  \"1\": [0, 1, 2, 3],\n  \"2\": [4, 5, 6, 7]\n}\n");
 }
 
+TEST_CASE(
+    "groups of ranks that lie apart are told apart, and a run with fewer ranks leaves nothing of the one before") {
+  const TemporaryFolder folder;
+  const std::string scenario = "prefill_deepseek_v3_h800_ep32/scenario.yaml";
+  const Arguments spread = {"--set", "parallelism.tp=2", "--set", "parallelism.cp=4", "--set", "parallelism.ep=16"};
+  (void)chakra_of(folder, scenario, spread, 16);
+  const std::string groups = content_of(folder / "run.groups.json");
+  CHECK(groups.find("[0, 2, 4, 6]") != std::string::npos);
+  CHECK(groups.find("[1, 3, 5, 7]") != std::string::npos);
+  CHECK(groups.find("[0, 1, 2, 3]") == std::string::npos);
+  (void)chakra_of(folder, scenario, spread, 16);  // over our own
+  CHECK(content_of(folder / "run.groups.json") == groups);
+  (void)chakra_of(folder, scenario, {"--set", "parallelism.ep=8"}, 8);
+  CHECK(!std::filesystem::exists(folder / "run.groups.json"));
+  CHECK(!std::filesystem::exists(folder / "run.15.et"));
+}
+
 TEST_CASE("a pipeline has no Chakra traces yet, and says so") {
   const TemporaryFolder folder;
   const Outcome run = run_moeline({"simulate", source("experiments/train_deepseek_v3_2048_h800/scenario.yaml").string(),
@@ -258,4 +276,8 @@ TEST_CASE("Chakra traces are written over our own, and over nobody else's") {
   folder.write("chunk.0.et", "somebody's");
   CHECK(run_moeline(call).exit_code == 2);
   CHECK(content_of(folder / "chunk.0.et") == "somebody's");
+  std::filesystem::remove(folder / "chunk.0.et");
+  folder.write("chunk.groups.json", "{\n  \"1\": [0, 5]\n}\n");
+  CHECK(run_moeline(call).exit_code == 2);
+  CHECK(content_of(folder / "chunk.groups.json").find("[0, 5]") != std::string::npos);
 }

@@ -23,9 +23,15 @@ TEST_CASE("a name that ends in a layer's number is that of the layer") {
   CHECK(phase_of_module("layers.7.mlp") == "mlp");
 }
 
+TEST_CASE("layers of several stacks stay apart") {
+  CHECK(phase_of_module("encoder.layers.3.mlp") == "encoder.mlp");
+  CHECK(phase_of_module("{'Module': 'visual.layers.3.mlp'}") == "visual.mlp");
+  CHECK(phase_of_module("{'Module': 'language_model.model.layers.3.mlp'}") == "mlp");
+}
+
 TEST_CASE("any other name stays") {
   for (const char* name : {"mlp", "attn-1", "player 3", "step[DECODE bs=32]", "layer", "layers of 3 kinds",
-                           "ProfilerStep#3", "nccl:all_to_all", "chunk 2", ""}) {
+                           "num_layers=61", "ProfilerStep#3", "nccl:all_to_all", "chunk 2", ""}) {
     CHECK(phase_of_module(name) == name);
   }
 }

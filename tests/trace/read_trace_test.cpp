@@ -182,7 +182,7 @@ TEST_CASE("NaN in a field that nobody reads does no harm") {
             .gpu_events.size() == 1);
 }
 
-TEST_CASE("reading a long trace tells how many megabytes of the file are behind, packed or not") {
+TEST_CASE("reading a long file tells how many megabytes of it are behind, a short one nothing") {
   std::string events = kernel("100", "5");
   const std::string other = "," + slice("cpu_op", std::string(50'000, 'x'), kMainThread, times("100", "5"));
   for (int i = 0; i < 60; ++i) events += other;
