@@ -80,9 +80,9 @@ ChakraCollective collective_of(const JointMessage& message, int rank, Groups& gr
 }
 
 // Of a run of more ranks, or with groups, under the same name.
-void remove_those_before(const std::string& name, int ranks, bool groups) {
+void remove_those_before(const std::string& name, int ranks, bool has_groups) {
   std::error_code ignored;
-  if (groups) std::filesystem::remove(groups_file(name), ignored);
+  if (!has_groups) std::filesystem::remove(groups_file(name), ignored);
   for (int rank = ranks; is_own(file_of(name, rank), FileKind::chakra); ++rank) {
     std::filesystem::remove(file_of(name, rank), ignored);
   }
@@ -121,7 +121,7 @@ void write_chakra_files(const Run& run, const std::string& name, const Progress&
     one_more();
   }
   if (!groups.empty()) write_text(groups_file(name), groups.json());
-  remove_those_before(name, ranks_of(run), groups.empty());
+  remove_those_before(name, ranks_of(run), !groups.empty());
 }
 
 }  // namespace moeline

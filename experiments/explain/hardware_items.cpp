@@ -72,8 +72,7 @@ double moved(const Run& run, const Gradient& gradient, const std::vector<Price>&
   std::size_t usage = 0;
   for (TaskId id = 0; id < graph.size(); ++id) {
     const auto usages = graph.usages(id);
-    const std::uint32_t kernel =
-        id < run.program.executions.size() ? run.program.executions[id].kernel : Execution::kNone;
+    const std::uint32_t kernel = run.program.execution_of(id).kernel;
     if (kernel != Execution::kNone) {
       const Price &was = before[kernel], &is = after[kernel];
       const auto solo = static_cast<double>(graph.task(id).solo.count());

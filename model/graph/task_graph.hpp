@@ -98,6 +98,10 @@ class TaskGraph {
   [[nodiscard]] std::span<const std::string> names() const { return names_; }
   [[nodiscard]] const std::string& name(NameId id) const { return names_[id]; }
   [[nodiscard]] const std::string& task_name(TaskId id) const { return names_[labels_[id].name]; }
+  /// Of its label; empty where that has none.
+  [[nodiscard]] std::string_view task_detail(TaskId id) const {
+    return labels_[id].detail == kNoName ? std::string_view() : names_[labels_[id].detail];
+  }
 
   /// The events that wait for this one; of a start, its own end among them.
   [[nodiscard]] std::span<const EventId> successors(EventId event) const {

@@ -203,9 +203,7 @@ class Writer {
   }
 
   [[nodiscard]] std::string detail_of(TaskId id) const {
-    if (options_.detail) return options_.detail(id);
-    const NameId detail = graph_.label(id).detail;
-    return detail == kNoName ? "" : graph_.name(detail);
+    return options_.detail ? options_.detail(id) : std::string(graph_.task_detail(id));
   }
 
   [[nodiscard]] std::string kernel_arguments(TaskId id, std::size_t node) const {

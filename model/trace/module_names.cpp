@@ -5,8 +5,6 @@
 namespace moeline {
 namespace {
 
-re2::StringPiece piece(std::string_view text) { return {text.data(), text.size()}; }
-
 // What a marker says of shapes and parameters differs from layer to layer and step to step.
 std::string_view module_of(std::string_view annotation) {
   constexpr std::string_view kMarker = "{'Module': '";
@@ -31,11 +29,11 @@ std::string in_stack(const std::string& stack, const std::string& inside) {
 std::string phase_of_module(std::string_view annotation) {
   static const RE2 in_layer(R"((?:(.*?)\.)?layers?\.\d+\.(.+))");
   static const RE2 whole_layer(R"((?i)(.*?(?:^|[^a-z])layers?)[._ #:]*\d+)");
-  const std::string_view module = module_of(annotation);
+  const std::string module(module_of(annotation));
   std::string stack, phase;
-  if (!may_be_of_layer(module)) return std::string(module);
-  if (RE2::FullMatch(piece(module), in_layer, &stack, &phase)) return in_stack(stack, phase);
-  return RE2::FullMatch(piece(module), whole_layer, &phase) ? phase : std::string(module);
+  if (!may_be_of_layer(module)) return module;
+  if (RE2::FullMatch(module, in_layer, &stack, &phase)) return in_stack(stack, phase);
+  return RE2::FullMatch(module, whole_layer, &phase) ? phase : module;
 }
 
 }  // namespace moeline

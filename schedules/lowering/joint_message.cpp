@@ -45,8 +45,8 @@ double held_bytes(Kind kind, const Traffic& traffic, int ranks) {
 }  // namespace
 
 std::optional<JointMessage> joint_message_of(const Program& program, TaskId task) {
-  if (task >= program.executions.size() || program.executions[task].kernel == Execution::kNone) return std::nullopt;
-  const Execution& execution = program.executions[task];
+  const Execution execution = program.execution_of(task);
+  if (execution.kernel == Execution::kNone) return std::nullopt;
   const Operator& op = program.kernels[execution.kernel].op;
   const std::optional<Kind> kind = kind_of_message(op);
   const int ranks = op.traffic.members > 0 ? op.traffic.members : op.traffic.ranks;

@@ -34,10 +34,9 @@ std::string describe(const Operator& op, const Price& price) {
 }  // namespace
 
 std::string detail_of(const Program& program, PriceBook& prices, TaskId task) {
-  const Label& label = program.graph.label(task);
-  if (label.detail != kNoName) return program.graph.name(label.detail);
-  const std::uint32_t number = task < program.executions.size() ? program.executions[task].kernel : Execution::kNone;
-  if (number == Execution::kNone) return "";
+  const std::string_view written = program.graph.task_detail(task);
+  const std::uint32_t number = program.execution_of(task).kernel;
+  if (!written.empty() || number == Execution::kNone) return std::string(written);
   const KernelWork& kernel = program.kernels[number];
   const std::string detail = describe(kernel.op, *prices.price(kernel.op, kernel.conditions));
   return kernel.parts > 1 ? fmt::format("{}, one of {} parts", detail, kernel.parts) : detail;

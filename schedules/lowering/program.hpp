@@ -106,6 +106,10 @@ struct Program {
   std::vector<Meeting> meetings{};     ///< of the ranks that stand for others, in the order of the program
   std::vector<KernelWork> kernels{};
   std::vector<Execution> executions{};  ///< by task; those behind the last one are host work
+
+  [[nodiscard]] Execution execution_of(TaskId task) const {
+    return task < executions.size() ? executions[task] : Execution{};
+  }
 };
 
 /// The slowest rank's work ends so much later than this one's. Nothing where the meeting waits for nobody.
