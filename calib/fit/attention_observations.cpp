@@ -14,7 +14,7 @@
 namespace moeline {
 namespace {
 
-constexpr int kMost = 1 << 24;
+constexpr int kMostLength = 1 << 24;
 constexpr double kShortestPrefill = 1024;
 constexpr double kComputeBoundGroup = 128;  // heads per KV head
 
@@ -57,7 +57,7 @@ Observation observed(const CsvTable& table, std::size_t row, const Operator& op,
 
 Observation prefill(const CsvTable& table, std::size_t row, const Name& name, const MachineFacts& machine) {
   const auto [heads, qk_dim, v_dim] = name.numbers;
-  const double seq_len = table.integer(row, "seq_len", 1, kMost);
+  const double seq_len = table.integer(row, "seq_len", 1, kMostLength);
   const AttentionShape shape{.batch = 1,
                              .heads = heads,
                              .kv_heads = heads,
@@ -72,9 +72,9 @@ Observation prefill(const CsvTable& table, std::size_t row, const Name& name, co
 
 AttentionShape decode_shape(const CsvTable& table, std::size_t row) {
   AttentionShape shape;
-  shape.batch = table.integer(row, "batch_size", 1, kMost);
+  shape.batch = table.integer(row, "batch_size", 1, kMostLength);
   shape.query_len = 1;
-  shape.kv_len = table.integer(row, "kv_len", 1, kMost);
+  shape.kv_len = table.integer(row, "kv_len", 1, kMostLength);
   return shape;
 }
 
@@ -133,11 +133,11 @@ std::vector<Observation> flash_mla_observations(const CsvTable& table, const std
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     if (!is_for(kernel_set, table, row)) continue;
-    const AttentionShape shape{.batch = static_cast<double>(table.integer(row, "batch", 1, kMost)),
-                               .heads = static_cast<double>(table.integer(row, "heads", 1, kMost)),
+    const AttentionShape shape{.batch = static_cast<double>(table.integer(row, "batch", 1, kMostLength)),
+                               .heads = static_cast<double>(table.integer(row, "heads", 1, kMostLength)),
                                .kv_heads = 1,
-                               .query_len = static_cast<double>(table.integer(row, "query_len", 1, kMost)),
-                               .kv_len = static_cast<double>(table.integer(row, "kv_len", 1, kMost)),
+                               .query_len = static_cast<double>(table.integer(row, "query_len", 1, kMostLength)),
+                               .kv_len = static_cast<double>(table.integer(row, "kv_len", 1, kMostLength)),
                                .qk_dim = 576,
                                .v_dim = 512};
     const Operator op = mla_decode_core(shape);

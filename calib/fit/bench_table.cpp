@@ -38,9 +38,9 @@ std::vector<std::string> split(std::string_view text, char separator) {
   return parts;
 }
 
-class Reader {
+class BenchReader {
  public:
-  explicit Reader(const std::filesystem::path& path) : text_(read_text(path)) { table_.file = path.string(); }
+  explicit BenchReader(const std::filesystem::path& path) : text_(read_text(path)) { table_.file = path.string(); }
 
   BenchTable read() {
     std::istringstream stream(text_);
@@ -283,6 +283,6 @@ bool is_bench_table(const std::filesystem::path& file) {
   return start == kFormat;
 }
 
-BenchTable read_bench_table(const std::filesystem::path& file) { return Reader(file).read(); }
+BenchTable read_bench_table(const std::filesystem::path& file) { return BenchReader(file).read(); }
 
 }  // namespace moeline

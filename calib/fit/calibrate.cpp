@@ -40,7 +40,7 @@ struct Setting {
 };
 
 // A kind of table; all but the training trace.
-struct Reader {
+struct TableReader {
   bool (*is)(const CsvTable& table);
   Observations (*read)(const CsvTable& table, const Setting& s);
   const char* source;
@@ -71,7 +71,7 @@ Observations figures(const CsvTable& table, const Setting& /*s*/) {
 }
 
 // The first that fits.
-constexpr Reader kReaders[] = {
+constexpr TableReader kReaders[] = {
     {has<kNormal>, [](const CsvTable& t, const Setting& s) { return normal_observations(t, s.model, s.machine); },
      "ai-dynamo/aiconfigurator's DeepEP tables of H100", true},
     {has<kLowLatency>,
@@ -106,8 +106,8 @@ constexpr Reader kReaders[] = {
 
 bool is_training_trace(const CsvTable& table) { return table.has("launch_us"); }
 
-const Reader& reader_of(const CsvTable& table) {
-  for (const Reader& reader : kReaders) {
+const TableReader& reader_of(const CsvTable& table) {
+  for (const TableReader& reader : kReaders) {
     if (reader.is(table)) return reader;
   }
   throw SpecError(table.file(), 1,
@@ -268,7 +268,7 @@ Read read_tables(const std::vector<std::filesystem::path>& files, const Calibrat
       read.traces.push_back(table);
       continue;
     }
-    const Reader& reader = reader_of(table);
+    const TableReader& reader = reader_of(table);
     const Observations observations = reader.read(table, setting);
     read.tables.add(observations, reader.source);
     other_kernels = other_kernels || !reader.transfers;

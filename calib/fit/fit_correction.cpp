@@ -16,7 +16,7 @@ using Matrix = Eigen::MatrixXd;
 
 // How many rows it takes to pull a knot as hard as a neighbour does, and as 1 does; the relative error from which on
 // rows count less: larger than a form's (fit_form), as what a curve misses by much is what a grid is for.
-constexpr double kNeighbour = 0.2, kOne = 0.05, kScale = 0.1;
+constexpr double kNeighbour = 0.2, kOne = 0.05, kGridScale = 0.1;
 
 double digits(double value, int count) { return std::strtod(fmt::format("{:.{}g}", value, count).c_str(), nullptr); }
 
@@ -84,7 +84,7 @@ Vector next_offsets(const std::vector<Residual>& residuals, const Matrix& held, 
   for (const auto& [ratio, corners] : residuals) {
     double error = ratio - 1;
     for (const auto& [knot, share] : corners) error += ratio * share * before(static_cast<Eigen::Index>(knot));
-    const double weight = 1 / std::hypot(1, error / kScale);
+    const double weight = 1 / std::hypot(1, error / kGridScale);
     for (std::size_t a = 0; a < corners.size(); ++a) {  // whose knots rise
       const auto row = static_cast<Eigen::Index>(corners[a].knot);
       right(row) += weight * ratio * corners[a].share * (1 - ratio);

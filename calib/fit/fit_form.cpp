@@ -13,7 +13,7 @@ namespace {
 using Vector = Eigen::VectorXd;
 using Matrix = Eigen::MatrixXd;
 
-constexpr double kScale = 0.05;  // relative error from which on rows count as their root
+constexpr double kFormScale = 0.05;  // relative error from which on rows count as their root
 
 // The curve that is the quickest: itself, or one of its alternatives.
 const Curve& chosen(const Curve& curve, std::size_t alternative) {
@@ -107,13 +107,13 @@ std::vector<double> solve_weighted(const Matrix& features, const Vector& weights
 }
 
 // Of soft L1: a row's squared error counts as if it were weighted so.
-Vector weights_of(const Vector& errors) {
-  return (1 + (errors.array() / kScale).square()).sqrt().cwiseInverse().matrix();
+Vector soft_weights(const Vector& errors) {
+  return (1 + (errors.array() / kFormScale).square()).sqrt().cwiseInverse().matrix();
 }
 
-double loss_of(const Vector& errors) { return ((1 + (errors.array() / kScale).square()).sqrt() - 1).sum(); }
+double loss_of(const Vector& errors) { return ((1 + (errors.array() / kFormScale).square()).sqrt() - 1).sum(); }
 
-Vector errors_of(const std::vector<FormRow>& rows, std::span<const double> constants) {
+Vector row_errors(const std::vector<FormRow>& rows, std::span<const double> constants) {
   Vector errors(static_cast<Eigen::Index>(rows.size()));
   for (std::size_t i = 0; i < rows.size(); ++i) {
     errors(static_cast<Eigen::Index>(i)) = predict(rows[i], constants) / rows[i].measured_us - 1;
@@ -140,11 +140,11 @@ Fit descend(const Form& form, const std::vector<FormRow>& rows, std::vector<doub
           std::max(change, std::abs(step - constants[i]) / std::max(1e-9, std::abs(step) + std::abs(constants[i])));
       constants[i] = step;
     }
-    const Vector errors = errors_of(rows, constants);
+    const Vector errors = row_errors(rows, constants);
     const double loss = loss_of(errors);
     if (loss < best.loss) best = {constants, loss};
     if (change < 1e-6) break;
-    weights = weights_of(errors);
+    weights = soft_weights(errors);
   }
   return best;
 }

@@ -18,7 +18,7 @@ namespace {
 constexpr int kFewestRows = 64;      // of a dense GEMM; below, the launch is most of it
 constexpr double kMfuTflops = 1979;  // that the tables' mfu is of
 constexpr int kMaskedDraws = 10;
-constexpr int kMost = 1 << 24;
+constexpr int kMostDimension = 1 << 24;
 
 struct Projection {
   std::string name;
@@ -27,7 +27,9 @@ struct Projection {
 
 bool is_masked(const CsvTable& table) { return table.has("batch_size_per_gpu"); }
 
-int groups_of(const CsvTable& table, std::size_t row) { return table.integer(row, "num_local_experts", 1, kMost); }
+int groups_of(const CsvTable& table, std::size_t row) {
+  return table.integer(row, "num_local_experts", 1, kMostDimension);
+}
 
 // Rows that were really computed, from the rate.
 double computed_rows(double mfu, double us, double n, double k) {
@@ -35,8 +37,8 @@ double computed_rows(double mfu, double us, double n, double k) {
 }
 
 std::array<Projection, 2> projections(const CsvTable& table, std::size_t row) {
-  const double hidden = table.integer(row, "hidden_size", 1, kMost);
-  const double ffn = table.integer(row, "intermediate_size", 1, kMost);
+  const double hidden = table.integer(row, "hidden_size", 1, kMostDimension);
+  const double ffn = table.integer(row, "intermediate_size", 1, kMostDimension);
   std::array<Projection, 2> both = {{{"up", 2 * ffn, hidden}, {"down", hidden, ffn}}};
   for (Projection& p : both) {
     p.us = table.positive(row, p.name + "_proj_us");
@@ -64,7 +66,7 @@ std::vector<int> even_rows(double rows, int groups) {
 Observation masked_observation(const CsvTable& table, std::size_t row, const Projection& p,
                                const std::vector<int>& rows, const MachineFacts& machine, TileSet tiles) {
   const auto used = static_cast<double>(std::count_if(rows.begin(), rows.end(), [](int r) { return r > 0; }));
-  const double expected = table.integer(row, "tokens_per_expert", 1, kMost);
+  const double expected = table.integer(row, "tokens_per_expert", 1, kMostDimension);
   Operator op = kernels::gemm(Family::gemm_fp8_masked, p.name, p.rows, p.n, p.k, used);
   op.groups = groups_of(table, row);
   Curve curve = masked_gemm_curve(op, expected, rows, static_cast<int>(machine.sms), machine, tiles);
@@ -102,8 +104,8 @@ bool is_published_gemm_table(const CsvTable& table) { return table.has("layout")
 std::vector<Observation> dense_gemm_observations(const CsvTable& table, const MachineFacts& machine, TileSet tiles) {
   std::vector<Observation> observations;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    const int m = table.integer(row, "m", 1, kMost);
-    const int n = table.integer(row, "n", 1, kMost), k = table.integer(row, "k", 1, kMost);
+    const int m = table.integer(row, "m", 1, kMostDimension);
+    const int n = table.integer(row, "n", 1, kMostDimension), k = table.integer(row, "k", 1, kMostDimension);
     if (m < kFewestRows) continue;
     const Operator op = kernels::gemm(Family::gemm_fp8, fmt::format("{}x{}x{}", m, n, k), m, n, k);
     Curve curve = gemm_curve(op, static_cast<int>(machine.sms), machine, tiles);
@@ -119,7 +121,7 @@ std::vector<std::vector<int>> drawn_rows(const CsvTable& table) {
   std::vector<std::vector<int>> drawn;
   for (std::size_t row = 0; row < table.rows(); ++row) {
     const int groups = groups_of(table, row);
-    const int expected = table.integer(row, "tokens_per_expert", 1, kMost);
+    const int expected = table.integer(row, "tokens_per_expert", 1, kMostDimension);
     for (const Projection& p : projections(table, row)) {
       for (int skipped = 1; is_masked(table) && skipped < kMaskedDraws; ++skipped) draw(random, groups, expected);
       drawn.push_back(draw(random, groups, expected));
@@ -145,9 +147,9 @@ std::vector<Observation> grouped_gemm_observations(const CsvTable& table, const 
 }
 
 Operator published_gemm(const CsvTable& table, std::size_t row) {
-  const int groups = table.integer(row, "groups", 1, kMost);
-  const int m = table.integer(row, "m", 1, kMost);
-  const int n = table.integer(row, "n", 1, kMost), k = table.integer(row, "k", 1, kMost);
+  const int groups = table.integer(row, "groups", 1, kMostDimension);
+  const int m = table.integer(row, "m", 1, kMostDimension);
+  const int n = table.integer(row, "n", 1, kMostDimension), k = table.integer(row, "k", 1, kMostDimension);
   const std::string name = fmt::format("{} x {}x{}x{}", groups, m, n, k);
   return kernels::gemm(family_of(table, row), name, static_cast<double>(m) * groups, n, k, groups);
 }

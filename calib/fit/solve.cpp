@@ -199,13 +199,13 @@ bool settled(const Constants& before, const Constants& after, const std::vector<
 }
 
 // Observations and the constants that they alone mention.
-struct Block {
+struct ConstantBlock {
   ConstantSet constants;
   std::vector<Observation> observations;
 };
 
 // Tables that share no constant do not know of each other: each block is a small problem of its own.
-std::vector<Block> independent_blocks(const std::vector<Observation>& observations) {
+std::vector<ConstantBlock> independent_blocks(const std::vector<Observation>& observations) {
   std::vector<ConstantSet> sets;
   for (const Observation& o : observations) {
     ConstantSet joined = constants_of(o);
@@ -216,19 +216,19 @@ std::vector<Block> independent_blocks(const std::vector<Observation>& observatio
     });
     sets.push_back(joined);
   }
-  std::vector<Block> blocks;
+  std::vector<ConstantBlock> blocks;
   for (const ConstantSet& set : sets) blocks.push_back({set, {}});
   for (const Observation& o : observations) {
     const ConstantSet own = constants_of(o);
     const auto block =
-        std::find_if(blocks.begin(), blocks.end(), [&](const Block& b) { return (b.constants & own).any(); });
+        std::find_if(blocks.begin(), blocks.end(), [&](const ConstantBlock& b) { return (b.constants & own).any(); });
     if (block != blocks.end()) block->observations.push_back(o);
   }
-  std::erase_if(blocks, [](const Block& block) { return block.constants.none(); });
+  std::erase_if(blocks, [](const ConstantBlock& block) { return block.constants.none(); });
   return blocks;
 }
 
-Constants solve_block(const Block& block) {
+Constants solve_block(const ConstantBlock& block) {
   constexpr int kMostRounds = 50;
   const std::vector<Observation>& observations = block.observations;
   const std::vector<std::size_t> wanted = members(block.constants);
@@ -251,11 +251,11 @@ Constants solve_block(const Block& block) {
 }  // namespace
 
 Constants solve(const std::vector<Observation>& observations) {
-  const std::vector<Block> blocks = independent_blocks(observations);
+  const std::vector<ConstantBlock> blocks = independent_blocks(observations);
   if (blocks.empty()) throw SpecError("there are no measurements to fit");
   Constants constants;
   constants.fill(kUnknown);
-  for (const Block& block : blocks) {
+  for (const ConstantBlock& block : blocks) {
     const Constants solved = solve_block(block);
     for (const std::size_t i : members(block.constants)) constants[i] = solved[i];
   }

@@ -94,7 +94,7 @@ void add_rows(const StackTable& table, const RowKind& kind, const std::vector<St
   }
 }
 
-double rounded(double constant) { return std::strtod(fmt::format("{:.5g}", constant).c_str(), nullptr); }
+double rounded_constant(double constant) { return std::strtod(fmt::format("{:.5g}", constant).c_str(), nullptr); }
 
 FamilyFit fit_of(const StackFamily& family) {
   FamilyFit fit;
@@ -119,7 +119,7 @@ FamilyFit fit_of(const StackFamily& family) {
 
 void solve(int parts, StackFamily& family) {
   family.constants = fit_form(*family.form, family.rows);
-  for (double& constant : family.constants) constant = rounded(constant);
+  for (double& constant : family.constants) constant = rounded_constant(constant);
   RowFit whole;
   for (std::size_t i = 0; i < family.rows.size(); ++i) {
     whole.seen.push_back(i);

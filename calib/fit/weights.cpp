@@ -14,7 +14,7 @@ constexpr double kNoisyUs = 20;  // below this, whole microseconds and launch no
 // median tells them, and large at that. Fewer rows do not tell what is usual.
 constexpr double kOutlierDeviations = 3;
 constexpr double kOutlierError = 0.25;
-constexpr std::size_t kFewRows = 8;
+constexpr std::size_t kFewErrors = 8;
 
 double weight_of(const Observation& o) {
   if (o.noise == Noise::timed) return 1 / o.measured_us;
@@ -25,7 +25,7 @@ double relative_error(const Observation& o, const Constants& constants) {
   return std::abs(evaluate(o, constants) / o.measured_us - 1);
 }
 
-double median(std::vector<double> values) {
+double middle_of(std::vector<double> values) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
@@ -40,8 +40,8 @@ std::map<std::string, double> outlier_errors(const std::vector<Observation>& obs
   }
   std::map<std::string, double> limits;
   for (const auto& [family, values] : errors) {
-    if (values.size() < kFewRows) continue;
-    limits[family] = std::max(kOutlierError, kOutlierDeviations * kDeviationOverMedian * median(values));
+    if (values.size() < kFewErrors) continue;
+    limits[family] = std::max(kOutlierError, kOutlierDeviations * kDeviationOverMedian * middle_of(values));
   }
   return limits;
 }

@@ -22,7 +22,7 @@
 namespace moeline {
 namespace {
 
-struct Options {
+struct AnalyzeOptions {
   std::vector<std::string> traces;
   MeasuredInput input;
   std::string scenario;
@@ -34,7 +34,7 @@ struct Options {
   std::string format = "table";
 };
 
-std::optional<HardwareProfile> machine_of(const Trace& trace, const Options& options) {
+std::optional<HardwareProfile> machine_of(const Trace& trace, const AnalyzeOptions& options) {
   if (!options.hardware.empty()) return load_profile(options.hardware);
   const std::optional<std::string> name = profile_named_by(trace.device);
   return name ? std::optional(load_profile(*name)) : std::nullopt;
@@ -48,7 +48,7 @@ void write_page(const AnalysisReport& report, const std::string& file, const Pag
 }
 
 // What is of one trace, or of the scenario that ran in it.
-void check_for_several(const Options& options) {
+void check_for_several(const AnalyzeOptions& options) {
   const std::array<std::pair<const char*, bool>, 3> given = {{{"--scenario", !options.scenario.empty()},
                                                               {"--hardware", !options.hardware.empty()},
                                                               {"--html", !options.html.empty()}}};
@@ -57,7 +57,7 @@ void check_for_several(const Options& options) {
   }
 }
 
-void analyze_ranks(const Options& options, const Console& console) {
+void analyze_ranks(const AnalyzeOptions& options, const Console& console) {
   check_for_several(options);
   const KernelMap map = kernel_map_of(options.input);
   std::vector<RankTrace> ranks;
@@ -71,7 +71,7 @@ void analyze_ranks(const Options& options, const Console& console) {
   console.print(options.format == "json" ? to_json(result) : to_table(result));
 }
 
-void analyze_command(Options options, const Console& console) {
+void analyze_command(AnalyzeOptions options, const Console& console) {
   if (options.scenario.empty() && !options.assignments.empty()) {
     throw CLI::ValidationError("--set: overrides the scenario, and there is none; give --scenario");
   }
@@ -102,7 +102,7 @@ void analyze_command(Options options, const Console& console) {
   }
 }
 
-constexpr const char* kDefinitions =
+constexpr const char* kAnalyzeDefinitions =
     R"(span: first start to last end of the GPU events of a rank. compute, communication: unions of their kernels; copies and
 sets of the copy engines are neither. idle: nothing runs. non-compute: the rest of the span.
 exposed: communication runs and no kernel computes; overlap: the rest of the communication, over all of it.
@@ -135,7 +135,7 @@ Replays: see moeline replay --help.)";
 }  // namespace
 
 void add_analyze(CLI::App& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<AnalyzeOptions>();
   CLI::App* command =
       app.add_subcommand("analyze", "what a measured trace says: overlap, gaps, classes, what limits it");
   command->add_option("trace", options->traces, "profiler trace (.json, .json.gz, .sqlite), or one of each rank")
@@ -151,7 +151,7 @@ void add_analyze(CLI::App& app, Console& console) {
       ->check(not_empty());
   add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(std::string(kDefinitions) + "\n" + kRanksHelp + "\n" + kTimelineHelp + "\n" + kWindowHelp);
+  command->footer(std::string(kAnalyzeDefinitions) + "\n" + kRanksHelp + "\n" + kTimelineHelp + "\n" + kWindowHelp);
   command->callback([options, &console] { analyze_command(*options, console); });
 }
 

@@ -12,12 +12,12 @@ namespace {
 
 constexpr int kMostGpus = 16384;
 
-struct Options {
+struct BalanceOptions {
   BalanceRequest request;
   std::string format = "table";
 };
 
-constexpr const char* kDefinitions = R"(LOADS, one of:
+constexpr const char* kBalanceDefinitions = R"(LOADS, one of:
   layer,expert,load         one row per layer and expert; with a column `step`, per time step as well
   token,layer,expert0,...   a router map: one row per token and layer with the experts it chose; a column `rank` names
                             the token's home GPU, otherwise it is the token's number modulo --gpus
@@ -65,7 +65,7 @@ void add_rebalancing(CLI::App& command, BalanceRequest& r) {
       ->check(CLI::Range(1e-6, 1.0));
 }
 
-void run(const Options& options, const Console& console) {
+void run(const BalanceOptions& options, const Console& console) {
   const BalanceRequest& request = options.request;
   if (request.file.empty() && !request.alpha) throw CLI::RequiredError("LOADS or --power-law");
   if (request.alpha && !request.experts) throw CLI::RequiredError("--power-law: --experts");
@@ -77,7 +77,7 @@ void run(const Options& options, const Console& console) {
 }  // namespace
 
 void add_balance(CLI::App& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BalanceOptions>();
   CLI::App* command =
       app.add_subcommand("balance", "places and replicates experts so that GPUs get equal loads (EPLB)");
   add_source(*command, options->request);
@@ -85,7 +85,7 @@ void add_balance(CLI::App& app, Console& console) {
   add_traffic(*command, options->request);
   add_rebalancing(*command, options->request);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(kDefinitions);
+  command->footer(kBalanceDefinitions);
   command->callback([options, &console] { run(*options, console); });
 }
 

@@ -24,7 +24,7 @@
 namespace moeline {
 namespace {
 
-struct Options {
+struct CalibrateOptions {
   std::vector<std::string> files;
   std::string output;
   std::string hardware;
@@ -59,7 +59,7 @@ void expect_device(const BenchTable& table, const HardwareProfile& profile) {
 }
 
 // Tables of calib/bench say what they were measured on and when, and are always cross-validated.
-void take_from_bench(const std::vector<std::string>& files, Options& options) {
+void take_from_bench(const std::vector<std::string>& files, CalibrateOptions& options) {
   for (const std::string& file : files) {
     if (!is_bench_table(file)) continue;
     const BenchTable table = read_bench_table(file);
@@ -91,7 +91,7 @@ void replace_set(const KernelSet& set, HardwareProfile& profile) {
   profile.kernel_sets.push_back(set);
 }
 
-std::vector<RowKind> row_kinds(const Options& options) {
+std::vector<RowKind> row_kinds(const CalibrateOptions& options) {
   return read_row_kinds(options.tables.empty() ? home() / "calib/tables/serving_stacks.yaml"
                                                : std::filesystem::path(options.tables));
 }
@@ -111,7 +111,7 @@ bool is_set_name(const std::string& name) {
 }
 
 // Which machine and which stack at which date no table says by itself.
-void run_stack(const Options& options, const std::vector<RowKind>& kinds, const Console& console) {
+void run_stack(const CalibrateOptions& options, const std::vector<RowKind>& kinds, const Console& console) {
   check_output({"--html", options.html, FileKind::page}, options.files, options.force);
   check_distinct({{"-o", options.output, FileKind::profile}, {"--html", options.html, FileKind::page}});
   for (const std::string& file : options.files) {
@@ -137,7 +137,7 @@ void run_stack(const Options& options, const std::vector<RowKind>& kinds, const 
   console.print(fmt::format("{}{}", stack_text(calibration), options.report ? stack_report_text(calibration) : ""));
 }
 
-void run(const CLI::App& command, Options options, const Console& console) {
+void run(const CLI::App& command, CalibrateOptions options, const Console& console) {
   check_output({"-o", options.output, FileKind::profile}, options.files, options.force);
   const std::vector<RowKind> kinds = row_kinds(options);
   const auto is_stack = [&](const std::string& file) { return is_stack_table(file, kinds); };
@@ -167,7 +167,7 @@ void run(const CLI::App& command, Options options, const Console& console) {
 }  // namespace
 
 void add_calibrate(CLI::App& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CalibrateOptions>();
   CLI::App* command = app.add_subcommand("calibrate", "fit the constants of a kernel set to measured kernels");
   command->add_option("csv", options->files, "measured tables: those that calib/fit/README.md describes")->required();
   command->add_option("-o,--output", options->output, "the hardware profile to write")->required()->check(not_empty());

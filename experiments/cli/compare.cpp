@@ -26,7 +26,7 @@
 namespace moeline {
 namespace {
 
-struct Options {
+struct CompareOptions {
   std::string a, b;
   std::vector<std::string> assignments;
   std::vector<int> layers;
@@ -38,7 +38,7 @@ struct Options {
   std::string format = "table";
 };
 
-struct Side {
+struct OneSide {
   std::optional<Setup> setup;  // of a scenario
   std::vector<PhaseTimes> phases;
   std::vector<KernelSpan> kernels;
@@ -48,20 +48,20 @@ struct Side {
   std::map<std::uint32_t, std::string> stream_names;
 };
 
-void take_phases(const Trace& trace, const Interpretation& meaning, Side& side) {
+void take_phases(const Trace& trace, const Interpretation& meaning, OneSide& side) {
   side.phases = phase_times(trace, meaning);
   side.kernels = kernel_spans(trace, meaning);
 }
 
 // A trace of which nothing is known is one phase, so that at least its kernel families can be compared.
-void take_as_one_phase(const Trace& trace, Interpretation meaning, Side& side) {
+void take_as_one_phase(const Trace& trace, Interpretation meaning, OneSide& side) {
   meaning.phases = {{"all", 0, {}}};
   meaning.places.assign(trace.gpu_events.size(), {0, 0});
   take_phases(trace, meaning, side);
   side.is_whole = true;
 }
 
-Side load_trace_side(const std::string& path, const Options& options, const Console& console) {
+OneSide load_trace_side(const std::string& path, const CompareOptions& options, const Console& console) {
   const KernelMap map = kernel_map_of(options.input);
   MeasuredInput input = options.input;
   input.path = path;
@@ -70,7 +70,7 @@ Side load_trace_side(const std::string& path, const Options& options, const Cons
     throw SpecError(path, 0, fmt::format("holds {} GPUs; compare knows one on each side", trace.gpus.size()));
   }
   Interpretation meaning = interpret(trace, map);
-  Side side;
+  OneSide side;
   side.steps = stepped(trace, meaning);
   if (!side.steps && meaning.phases.empty()) {
     take_as_one_phase(trace, meaning, side);
@@ -81,7 +81,7 @@ Side load_trace_side(const std::string& path, const Options& options, const Cons
 }
 
 // Steps of both sides become phases; beside a trace of which nothing is known a trace with steps is one phase, too.
-std::optional<StepPairs> take_steps(Side& a, Side& b) {
+std::optional<StepPairs> take_steps(OneSide& a, OneSide& b) {
   std::optional<StepPairs> pairs;
   if (a.steps && b.steps) pairs = pair_steps(*a.steps, *b.steps);
   std::set<std::string> divided;
@@ -99,7 +99,7 @@ std::optional<StepPairs> take_steps(Side& a, Side& b) {
   return pairs;
 }
 
-Side load_side(const std::string& path, const Options& options, const Console& console) {
+OneSide load_side(const std::string& path, const CompareOptions& options, const Console& console) {
   if (!is_scenario(path)) return load_trace_side(path, options, console);
   const std::vector<Candidate> candidates = load_candidates(path, options.assignments);
   const auto is_pipeline = [](const Candidate& each) { return each.setup && each.setup->scenario.kind().pipeline; };
@@ -123,7 +123,7 @@ void check_same_work(const Setup& a, const Setup& b) {
 }
 
 // What a prediction must beat: the same scenario with free communication, and without overlap.
-std::vector<Null> null_models(const Side& a, const Side& b, const std::vector<std::uint32_t>& layers) {
+std::vector<Null> null_models(const OneSide& a, const OneSide& b, const std::vector<std::uint32_t>& layers) {
   std::vector<Null> nulls;
   if (a.setup) {
     for (const char* name : {kCommunicationFree, kEverythingSerial}) {
@@ -158,13 +158,13 @@ std::string excess(const Score& score, double threshold) {
   return text;
 }
 
-ComparedSide shown(const Side& side) { return {!side.setup, side.kernels, side.phases, side.stream_names}; }
+ComparedSide shown(const OneSide& side) { return {!side.setup, side.kernels, side.phases, side.stream_names}; }
 
-Picture picture_of(const std::string& name, const Side& side) {
+Picture picture_of(const std::string& name, const OneSide& side) {
   return {name, lanes_of_phases(side.kernels, side.stream_names)};
 }
 
-int compare(const Options& options, const Console& console) {
+int compare(const CompareOptions& options, const Console& console) {
   if (!options.assignments.empty() && !is_scenario(options.a) && !is_scenario(options.b)) {
     throw CLI::ValidationError("--set: applies to scenarios, and both sides are traces");
   }
@@ -182,8 +182,8 @@ int compare(const Options& options, const Console& console) {
   if (!options.html.empty()) page_template = load_timeline_template();
   const double threshold =
       options.fail_above.empty() ? std::numeric_limits<double>::infinity() : threshold_of(options.fail_above);
-  Side a = load_side(options.a, options, console);
-  Side b = load_side(options.b, options, console);
+  OneSide a = load_side(options.a, options, console);
+  OneSide b = load_side(options.b, options, console);
   if (a.setup && b.setup) check_same_work(*a.setup, *b.setup);
   const std::optional<StepPairs> steps = take_steps(a, b);
   const std::vector<std::uint32_t> layers = common_layers(a.phases, b.phases, options.layers);
@@ -205,7 +205,7 @@ int compare(const Options& options, const Console& console) {
   return kInfeasible;
 }
 
-constexpr const char* kDefinitions =
+constexpr const char* kCompareDefinitions =
     R"(error = a / b - 1, of a phase's span: start of its first kernel to end of its last;
 of a phase of communication that is not scored, of its transfers, with the barrier apart. Micro-batches are paired one by one, or, where the
 two sides have different ones, their times are summed. The scores are over the phases of computation: those of
@@ -229,7 +229,7 @@ absent where b has one layer).)";
 }  // namespace
 
 void add_compare(CLI::App& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompareOptions>();
   CLI::App* command =
       app.add_subcommand("compare", "two timelines, phase by phase: predictions, traces, or one of each");
   command->add_option("a", options->a, "scenario (.yaml) or trace (.json, .json.gz, .sqlite)")->required();
@@ -247,7 +247,8 @@ void add_compare(CLI::App& app, Console& console) {
   add_kernel_map_options(*command, options->input);
   add_window_options(*command, options->input.window);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(std::string(kDefinitions) + "\n" + kTimelineHelp + "\nOf sides that are traces:\n" + kWindowHelp);
+  command->footer(std::string(kCompareDefinitions) + "\n" + kTimelineHelp + "\nOf sides that are traces:\n" +
+                  kWindowHelp);
   command->callback([options, &console] { console.exit_code = compare(*options, console); });
 }
 

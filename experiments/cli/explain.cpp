@@ -23,7 +23,7 @@
 namespace moeline {
 namespace {
 
-struct Options {
+struct ExplainOptions {
   MeasuredInput input;  ///< its path may be a scenario's
   std::vector<std::string> assignments;
   std::string scenario;  ///< that ran in the trace
@@ -36,7 +36,7 @@ struct Options {
 };
 
 // What there is to print of a run or a trace.
-struct Subject {
+struct ExplainedInput {
   const Explanation& explanation;
   const TaskGraph& graph;
   std::string title;
@@ -44,7 +44,7 @@ struct Subject {
   std::function<TimelinePage(const std::string& table)> page;
 };
 
-std::string text_of(const Subject& subject, const Options& options) {
+std::string text_of(const ExplainedInput& subject, const ExplainOptions& options) {
   const bool json = options.format == "json";
   if (!json && !options.modules) return to_table(subject.title, subject.explanation, subject.graph);
   std::optional<ModuleTable> modules = subject.modules();
@@ -54,8 +54,8 @@ std::string text_of(const Subject& subject, const Options& options) {
   return to_table(subject.title, *modules);
 }
 
-void put_out(const Subject& subject, const Options& options, const std::optional<PageTemplate>& page_template,
-             const Console& console) {
+void put_out(const ExplainedInput& subject, const ExplainOptions& options,
+             const std::optional<PageTemplate>& page_template, const Console& console) {
   const std::string text = text_of(subject, options);
   if (page_template) {
     const bool printed = options.format == "table";
@@ -65,7 +65,7 @@ void put_out(const Subject& subject, const Options& options, const std::optional
   console.print(text);
 }
 
-void explain_scenario(const Options& options, const std::optional<PageTemplate>& page_template,
+void explain_scenario(const ExplainOptions& options, const std::optional<PageTemplate>& page_template,
                       const Console& console) {
   const Run run = with_progress(console, [&](const Progress& progress) {
     return best_run(options.input.path, options.assignments, {.record_changes = true, .progress = progress});
@@ -91,7 +91,8 @@ void explain_scenario(const Options& options, const std::optional<PageTemplate>&
   for (const std::string& warning : run.warnings) console.warn(warning);
 }
 
-void explain_trace(const Options& options, const std::optional<PageTemplate>& page_template, const Console& console) {
+void explain_trace(const ExplainOptions& options, const std::optional<PageTemplate>& page_template,
+                   const Console& console) {
   std::optional<Setup> setup;
   if (!options.scenario.empty()) setup = load_setup(options.scenario, options.assignments);
   const Measured measured = load_measured(options.input, console);
@@ -111,7 +112,7 @@ void explain_trace(const Options& options, const std::optional<PageTemplate>& pa
           options, page_template, console);
 }
 
-void explain_command(const Options& options, const Console& console) {
+void explain_command(const ExplainOptions& options, const Console& console) {
   const bool scenario = is_scenario(options.input.path);
   if (!scenario && options.scenario.empty() && !options.assignments.empty()) {
     throw CLI::ValidationError("--set: applies to scenarios, and this is a trace without --scenario");
@@ -138,7 +139,7 @@ void explain_command(const Options& options, const Console& console) {
   scenario ? explain_scenario(options, page_template, console) : explain_trace(options, page_template, console);
 }
 
-constexpr const char* kDefinitions =
+constexpr const char* kExplainDefinitions =
     R"(Backwards from what ends last: a task ran, waited for SMs that others held, or was released a launch gap (of a trace: its
 measured gap) before; then what released it. Every microsecond of the span has one reason, and they sum to it.
 slowed by neighbours: what a task takes longer than alone, and what there was too little of. waiting for the slowest rank: of
@@ -178,7 +179,7 @@ what binds is known of communication alone.)";
 }  // namespace
 
 void add_explain(CLI::App& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ExplainOptions>();
   CLI::App* command = app.add_subcommand("explain", "why a scenario or a trace takes as long as it does");
   command->add_option("input", options->input.path, "scenario (.yaml), or trace (.json, .json.gz, .sqlite)")
       ->required();
@@ -201,7 +202,7 @@ void add_explain(CLI::App& app, Console& console) {
       ->needs("--html");
   add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(fmt::format("{}\n{}\n{}\n{}", kDefinitions, kModulesHelp, kTimelineHelp, kWindowHelp));
+  command->footer(fmt::format("{}\n{}\n{}\n{}", kExplainDefinitions, kModulesHelp, kTimelineHelp, kWindowHelp));
   command->callback([options, &console] { explain_command(*options, console); });
 }
 

@@ -12,13 +12,13 @@
 namespace moeline {
 namespace {
 
-struct Options {
+struct InitOptions {
   std::string purpose, model, hardware, output;
   std::string scenario = "scenario.yaml";
   bool force = false;
 };
 
-constexpr const char* kDefinitions = R"(PURPOSE, one of:
+constexpr const char* kInitDefinitions = R"(PURPOSE, one of:
   decode, prefill   a scenario: how long does a step take
   serve             a scenario: requests one by one, TTFT and TPOT as distributions
   train             a scenario: a step of training by Megatron-Core's kernels in BF16
@@ -35,7 +35,7 @@ void check_absent(const std::string& file, bool force) {
   throw CLI::ValidationError(fmt::format("-o {}: is there already; --force writes over it", file));
 }
 
-void run(const Options& options, const Console& console) {
+void run(const InitOptions& options, const Console& console) {
   check_absent(options.output, options.force);
   const std::string text = starting_point(options.purpose, options.model, options.hardware, options.scenario);
   options.output.empty() ? console.print(text) : write_text(options.output, text);
@@ -44,7 +44,7 @@ void run(const Options& options, const Console& console) {
 }  // namespace
 
 void add_init(CLI::App& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InitOptions>();
   CLI::App* command = app.add_subcommand("init", "a commented scenario, plan or study to begin with");
   command->add_option("purpose", options->purpose, "decode, prefill, serve, train, plan, training-plan or study")
       ->required()
@@ -54,7 +54,7 @@ void add_init(CLI::App& app, Console& console) {
   command->add_option("-o,--output", options->output, "write it to this file")->check(not_empty());
   command->add_option("--scenario", options->scenario, "of a study: what its scenario is called")->check(not_empty());
   add_force(*command, options->force);
-  command->footer(kDefinitions);
+  command->footer(kInitDefinitions);
   command->callback([options, &console] { run(*options, console); });
 }
 

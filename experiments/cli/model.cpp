@@ -15,7 +15,7 @@
 namespace moeline {
 namespace {
 
-struct Options {
+struct ModelOptions {
   std::string model;
   std::string format = "table";
   int seq_len = 4096;
@@ -156,7 +156,7 @@ std::string to_table(const Architecture& model, int seq_len) {
   return text;
 }
 
-constexpr const char* kDefinitions = R"(parameters: without MTP modules, which are listed apart; B: 10^9.
+constexpr const char* kModelDefinitions = R"(parameters: without MTP modules, which are listed apart; B: 10^9.
 active: what one token passes through: its experts of each layer and all else but the embedding, of which it reads a
 row.
 macs, flops (forward): of one token's forward pass, two FLOPs per multiply-add; attention's with its causal core at
@@ -172,12 +172,12 @@ ask for what is not modelled, are refused by name. Of a model with a vision towe
 }  // namespace
 
 void add_model(CLI::App& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ModelOptions>();
   CLI::App* command = app.add_subcommand("model", "parameters, KV cache and FLOPs of a model");
   command->add_option("model", options->model, "name in model/zoo, YAML file, config.json or its folder")->required();
   command->add_option("--format", options->format, "of the result on stdout")->transform(one_of({"table", "json"}));
   command->add_option("--seq-len", options->seq_len, "tokens per sequence (4096)")->check(CLI::Range(1, 1 << 24));
-  command->footer(kDefinitions);
+  command->footer(kModelDefinitions);
   command->callback([options, &console] {
     const Architecture model = load_architecture(options->model);
     const bool json = options->format == "json";

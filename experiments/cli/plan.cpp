@@ -20,7 +20,7 @@
 namespace moeline {
 namespace {
 
-constexpr const char* kDefinitions =
+constexpr const char* kPlanDefinitions =
     R"(PLAN: a YAML file; experiments/plan/plan.hpp has its keys.
 Every step of prefill and decode is simulated as a timeline (experiments/plan/README.md says how a plan follows from them).
 GPUs: whole units of prefill and decode. Decode: at TPOT each request is in flight output tokens x TPOT long; so many slots
@@ -94,7 +94,7 @@ void add_plan(CLI::App& app, Console& console) {
       "--confirm", options->confirm,
       "serve the answer request by request, where prefill and decode are apart: TTFT and TPOT with queues, "
       "transfers of caches and chance");
-  command->footer(kDefinitions);
+  command->footer(kPlanDefinitions);
   command->callback([options, &console] { console.exit_code = plan_command(*options, console); });
 }
 

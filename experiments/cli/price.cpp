@@ -17,7 +17,7 @@
 namespace moeline {
 namespace {
 
-struct Options {
+struct PriceOptions {
   std::string hardware;
   std::string kernels;
   std::vector<std::string> ops;
@@ -89,7 +89,7 @@ std::vector<std::string> overrides_of(const std::vector<std::string>& assignment
   return overrides;
 }
 
-int run(const Options& options, const Console& console) {
+int run(const PriceOptions& options, const Console& console) {
   const HardwareProfile profile = load_profile(options.hardware, overrides_of(options.assignments));
   const KernelSet kernels = profile.kernels(options.kernels);
   std::vector<PricedOp> priced;
@@ -110,7 +110,7 @@ int run(const Options& options, const Console& console) {
 }  // namespace
 
 void add_price(CLI::App& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PriceOptions>();
   CLI::App* command = app.add_subcommand("price", "what single kernels cost on a machine, and how that is known");
   command->add_option("hardware", options->hardware, "a name in hwprofiles, or a path")->required();
   command->add_option("op", options->ops, "kernels")->required();

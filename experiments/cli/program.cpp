@@ -1,5 +1,6 @@
 #include "experiments/cli/program.hpp"
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 
 #include "experiments/cli/arguments.hpp"
@@ -27,8 +28,8 @@ int end_of_parsing(const CLI::App& app, const CLI::ParseError& error, Console& c
 
 }  // namespace
 
-std::unique_ptr<CLI::App> make_program(Console& console, const std::string& version) {
-  auto app = std::make_unique<CLI::App>("moeline predicts the timeline of Mixture-of-Experts work on a GPU cluster.",
+std::shared_ptr<CLI::App> make_program(Console& console, const std::string& version) {
+  auto app = std::make_shared<CLI::App>("moeline predicts the timeline of Mixture-of-Experts work on a GPU cluster.",
                                         "moeline");
   app->require_subcommand(1);
   app->set_version_flag("--version", "moeline " + version + "\n");
@@ -59,7 +60,7 @@ std::unique_ptr<CLI::App> make_program(Console& console, const std::string& vers
 }
 
 int run_command(const std::vector<std::string>& arguments, Console& console, const std::string& version) {
-  const std::unique_ptr<CLI::App> app = make_program(console, version);
+  const std::shared_ptr<CLI::App> app = make_program(console, version);
   try {
     app->parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));  // CLI11 takes them from behind
   } catch (const CLI::ParseError& error) {

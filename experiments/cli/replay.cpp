@@ -20,7 +20,7 @@
 namespace moeline {
 namespace {
 
-struct Options {
+struct ReplayOptions {
   MeasuredInput input;
   std::vector<std::string> scales;
   std::vector<std::string> removed;
@@ -80,7 +80,7 @@ Replayed replayed(const Measured& m, const WhatIf& what_if) {
 }
 
 // Messages about names say which option has them; those about times that no longer fit know of no option.
-Replayed replayed_with(const Measured& m, const WhatIf& what_if, const Options& options) {
+Replayed replayed_with(const Measured& m, const WhatIf& what_if, const ReplayOptions& options) {
   try {
     return replayed(m, what_if);
   } catch (const SpecError& error) {
@@ -90,7 +90,7 @@ Replayed replayed_with(const Measured& m, const WhatIf& what_if, const Options& 
   }
 }
 
-Result replay(const Measured& m, const WhatIf& what_if, const Options& options) {
+Result replay(const Measured& m, const WhatIf& what_if, const ReplayOptions& options) {
   Result result;
   const auto [base, baseline] = replayed(m, {});
   const auto [changed, after] = replayed_with(m, what_if, options);
@@ -117,7 +117,7 @@ std::string name_of(const Measured& m, std::uint32_t event) {
   return kernel_name(m, event) + (phase.empty() ? "" : " in " + phase);
 }
 
-std::string to_json(const Measured& m, const Result& r, const Options& options) {
+std::string to_json(const Measured& m, const Result& r, const ReplayOptions& options) {
   Json json;
   json.open().add("schema_version", 1).add("trace", options.input.path);
   json.add("scale", options.scales).add("remove", options.removed);
@@ -177,7 +177,7 @@ std::string phases_table(const std::vector<PhaseShift>& phases) {
   return text;
 }
 
-std::string to_table(const Measured& m, const Result& r, const Options& options) {
+std::string to_table(const Measured& m, const Result& r, const ReplayOptions& options) {
   std::string text = fmt::format("{}: {} tasks, {} edges\n", options.input.path, r.tasks, r.edges);
   for (int i = 0; i < kReasons; ++i) {
     text += fmt::format("  {:<13} {:>8}\n", name_of(static_cast<Reason>(i)), r.reasons[static_cast<std::size_t>(i)]);
@@ -202,7 +202,7 @@ std::string to_table(const Measured& m, const Result& r, const Options& options)
   return text;
 }
 
-WhatIf what_if_of(const Options& options) {
+WhatIf what_if_of(const ReplayOptions& options) {
   WhatIf what_if;
   try {
     for (const std::string& text : options.scales) what_if.scales.push_back(parse_scale(text));
@@ -213,7 +213,7 @@ WhatIf what_if_of(const Options& options) {
   return what_if;
 }
 
-void replay_command(const Options& options, const Console& console) {
+void replay_command(const ReplayOptions& options, const Console& console) {
   const WhatIf what_if = what_if_of(options);
   check_output({"--graph", options.graph, options.graph_kind()}, {options.input.path, options.input.map},
                options.force);
@@ -226,7 +226,7 @@ void replay_command(const Options& options, const Console& console) {
   console.print(options.format == "json" ? to_json(measured, result, options) : to_table(measured, result, options));
 }
 
-constexpr const char* kDefinitions =
+constexpr const char* kReplayDefinitions =
     R"(The trace becomes a task graph: one task per GPU event and per launch; edges for the order of each stream, launches,
 the host's order and its waits, event waits, and start times that no call explains. A task starts its measured gap after
 the last thing it waited for, so the graph replays to its own span; what no edge explains is listed. Waits for SMs
@@ -244,7 +244,7 @@ Times keep the contention they were measured with: what becomes free is not give
 }  // namespace
 
 void add_replay(CLI::App& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReplayOptions>();
   CLI::App* command = app.add_subcommand("replay", "replay a measured trace, as it was and with one thing changed");
   add_measured_input(*command, options->input);
   command->add_option("--scale", options->scales, "NAME=FACTOR: transfer=1.4, barrier=0, kernel:grouped_gemm=0.8")
@@ -255,7 +255,7 @@ void add_replay(CLI::App& app, Console& console) {
       ->check(not_empty());
   add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(std::string(kDefinitions) + "\n" + kWindowHelp);
+  command->footer(std::string(kReplayDefinitions) + "\n" + kWindowHelp);
   command->callback([options, &console] { replay_command(*options, console); });
 }
 

@@ -19,7 +19,7 @@
 namespace moeline {
 namespace {
 
-struct Options {
+struct SearchOptions {
   SearchRequest request;
   std::vector<std::string> over;
   std::string output;
@@ -28,16 +28,16 @@ struct Options {
   bool force = false;
 };
 
-bool is_over(const Options& options, const char* what) {
+bool is_over(const SearchOptions& options, const char* what) {
   return std::find(options.over.begin(), options.over.end(), what) != options.over.end();
 }
 
-void check_values(const Options& options, const char* option, const std::vector<int>& values, const char* what) {
+void check_values(const SearchOptions& options, const char* option, const std::vector<int>& values, const char* what) {
   if (values.empty() || is_over(options, what) || is_over(options, ("phase-" + std::string(what)).c_str())) return;
   throw CLI::ValidationError(fmt::format("{}: says which are searched, and needs --over {}", option, what));
 }
 
-SearchRequest request_of(const Options& options) {
+SearchRequest request_of(const SearchOptions& options) {
   SearchRequest request = options.request;
   check_values(options, "--num-sms", request.num_sms, "sms");
   check_values(options, "--pieces", request.piece_counts, "pieces");
@@ -65,14 +65,14 @@ std::vector<std::string> all_words() {
 }
 
 // What is searched goes by what the scenario is.
-void check_words(const Options& options, const std::vector<std::string>& known, const char* what) {
+void check_words(const SearchOptions& options, const std::vector<std::string>& known, const char* what) {
   for (const std::string& word : options.over) {
     if (std::find(known.begin(), known.end(), word) != known.end()) continue;
     throw CLI::ValidationError(fmt::format("--over {}: of {} are searched: {}", word, what, fmt::join(known, ", ")));
   }
 }
 
-void search_pipelines(const Options& options, const Console& console) {
+void search_pipelines(const SearchOptions& options, const Console& console) {
   check_words(options, kOfPipelines, "a whole pipeline");
   check_values(options, "--num-sms", options.request.num_sms, "sms");
   check_values(options, "--pieces", options.request.piece_counts, "pieces");
@@ -93,7 +93,7 @@ void search_pipelines(const Options& options, const Console& console) {
                                          : pipeline_search_table(request, answer));
 }
 
-void search_plans(const Options& options, const Console& console) {
+void search_plans(const SearchOptions& options, const Console& console) {
   check_words(options, kOfPlans, "a plan of overlapped phases");
   const SearchRequest request = request_of(options);
   check_output({"-o", options.output, FileKind::overlap_plan}, {request.scenario.string()}, options.force);
@@ -104,7 +104,7 @@ void search_plans(const Options& options, const Console& console) {
                                          : search_table(request, result));
 }
 
-void search_command(const Options& options, const Console& console) {
+void search_command(const SearchOptions& options, const Console& console) {
   const Setup setup = load_setup(options.request.scenario, options.request.assignments);
   setup.scenario.kind().pipeline ? search_pipelines(options, console) : search_plans(options, console);
 }
@@ -131,7 +131,7 @@ layer moves at a time until no move helps. The best is simulated operator by ope
 }  // namespace
 
 void add_search(CLI::App& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SearchOptions>();
   options->request.workers = 0;
   CLI::App* command = app.add_subcommand("search", "the best plan of overlapped phases, and what none can beat");
   command->add_option("scenario", options->request.scenario, "scenario (.yaml)")->required();

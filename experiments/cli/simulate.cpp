@@ -36,7 +36,7 @@
 namespace moeline {
 namespace {
 
-struct Options {
+struct SimulateArguments {
   std::string scenario;
   std::vector<std::string> assignments;
   std::string trace;
@@ -55,17 +55,17 @@ struct Options {
   bool force = false;
 };
 
-bool traces_phases(const Run& run, const Options& options) {
+bool traces_phases(const Run& run, const SimulateArguments& options) {
   return options.trace_level.empty() ? run.step() != nullptr : options.trace_level == "phase";
 }
 
 // And with them what they take of the machine.
-bool traces_kernels(const std::vector<Candidate>& candidates, const Options& options) {
+bool traces_kernels(const std::vector<Candidate>& candidates, const SimulateArguments& options) {
   const auto is_step = [](const Candidate& each) { return each.setup && is_training_step(each.setup->scenario); };
   return options.trace_level == "operator" || std::none_of(candidates.begin(), candidates.end(), is_step);
 }
 
-std::string trace_of(const Run& run, const Options& options, std::uint32_t rank) {
+std::string trace_of(const Run& run, const SimulateArguments& options, std::uint32_t rank) {
   TraceOptions trace;
   trace.world_size = static_cast<std::uint32_t>(run.setup.scenario.parallelism.world());
   trace.device_name = run.setup.machine.name;
@@ -111,8 +111,8 @@ void remove_other_traces(const std::filesystem::path& folder, const std::vector<
   if (removed > 0) console.note(fmt::format("{}: traces of an earlier run removed: {}", folder.string(), removed));
 }
 
-void write_folder(const Run& run, const Beside& beside, const std::set<std::uint32_t>& ranks, const Options& options,
-                  const Console& console) {
+void write_folder(const Run& run, const Beside& beside, const std::set<std::uint32_t>& ranks,
+                  const SimulateArguments& options, const Console& console) {
   const std::filesystem::path folder(options.output);
   std::vector<std::string> traces;
   TraceSize all;
@@ -139,7 +139,7 @@ std::string table_of(const Run& run, const Beside& beside) {
 }
 
 // The same work without overlap, which tables and pictures show beside it.
-std::optional<Run> without_overlap(const Run& run, const Options& options) {
+std::optional<Run> without_overlap(const Run& run, const SimulateArguments& options) {
   const bool shown = options.format == "table" || !options.svg.empty() || !options.html.empty();
   if (!shown || run.is_pipeline() || run.setup.scenario.schedule == "sequential") return {};
   Setup alone = run.setup;
@@ -147,8 +147,8 @@ std::optional<Run> without_overlap(const Run& run, const Options& options) {
   return run_scenario(alone);
 }
 
-void write_page(const Run& run, const Beside& beside, const std::set<std::uint32_t>& ranks, const Options& options,
-                const PageTemplate& page_template) {
+void write_page(const Run& run, const Beside& beside, const std::set<std::uint32_t>& ranks,
+                const SimulateArguments& options, const PageTemplate& page_template) {
   const TimelinePage page = run_page(run, explain(run), ranks, options.assignments, table_of(run, beside));
   write_text(options.html, to_html(page, page_template));
 }
@@ -159,7 +159,7 @@ void write_picture(const Run& run, const Beside& beside, const std::string& file
   write_text(file, to_svg(pictures));
 }
 
-std::string result_of(const Run& run, const Beside& beside, const Options& options) {
+std::string result_of(const Run& run, const Beside& beside, const SimulateArguments& options) {
   if (options.format == "json") return to_json(run, beside);
   return options.format == "csv" ? to_csv(run) : tried_table(run) + table_of(run, beside);
 }
@@ -172,13 +172,13 @@ std::optional<Run> at_burst(const Run& run) {
   return run_scenario(setup);
 }
 
-void check_outputs(const std::vector<OutputFile>& outputs, const Options& options) {
+void check_outputs(const std::vector<OutputFile>& outputs, const SimulateArguments& options) {
   check_distinct(outputs);
   for (const OutputFile& output : outputs) check_output(output, {options.scenario}, options.force);
 }
 
 // What a step has, and requests have not.
-void check_for_requests(const Options& options) {
+void check_for_requests(const SimulateArguments& options) {
   const std::pair<const char*, bool> given[] = {
       {"--output", !options.output.empty()}, {"--chakra", !options.chakra.empty()}, {"--strict", options.strict}};
   for (const auto& [name, is_given] : given) {
@@ -186,13 +186,13 @@ void check_for_requests(const Options& options) {
   }
 }
 
-std::vector<std::string> with_samples(const Options& options) {
+std::vector<std::string> with_samples(const SimulateArguments& options) {
   std::vector<std::string> assignments = options.assignments;
   if (options.samples > 0) assignments.push_back(fmt::format("samples={}", options.samples));
   return assignments;
 }
 
-int simulate_requests(const Spec& scenario, const Options& options, const Console& console) {
+int simulate_requests(const Spec& scenario, const SimulateArguments& options, const Console& console) {
   check_for_requests(options);
   check_outputs({{"--trace", options.trace, FileKind::trace},
                  {"--html", options.html, FileKind::page},
@@ -211,7 +211,7 @@ int simulate_requests(const Spec& scenario, const Options& options, const Consol
   return kDone;
 }
 
-int simulate_command(const Options& options, const Console& console) {
+int simulate_command(const SimulateArguments& options, const Console& console) {
   const std::string content = read_text(options.scenario);  // once: it may come through a pipe
   const Spec spec = Spec::parse(options.scenario, content);
   if (serves(spec, options.assignments)) return simulate_requests(spec, options, console);
@@ -263,7 +263,7 @@ int simulate_command(const Options& options, const Console& console) {
   return kInfeasible;
 }
 
-constexpr const char* kDefinitions =
+constexpr const char* kSimulateDefinitions =
     R"(step_ms: first kernel's start to last kernel's end; of a prompt that takes several steps, of the first.
 layer_us: steady-state period of one MoE layer with all its micro-batches; in training, of one forward and one backward
 layer, or where layers differ step / layers.
@@ -308,7 +308,7 @@ The column sequential is a second simulation, without overlap: GEMMs on all SMs,
 }  // namespace
 
 void add_simulate(CLI::App& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SimulateArguments>();
   CLI::App* command = app.add_subcommand("simulate", "predict the timeline of a scenario");
   command->add_option("scenario", options->scenario, "scenario file (YAML)")->required();
   command->add_option("--set", options->assignments, "override: comm.num_sms=24, hardware.nic_GBps=25")
@@ -364,7 +364,8 @@ void add_simulate(CLI::App& app, Console& console) {
   command->add_option("--ts-resolution", options->ts_resolution, "of times in traces")->transform(one_of({"ns", "us"}));
   add_force(*command, options->force);
   command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
-  command->footer(std::string(kDefinitions) + "\n" + kProvenanceHelp + "\n" + kTimelineHelp + "\n" + kChakraHelp);
+  command->footer(std::string(kSimulateDefinitions) + "\n" + kProvenanceHelp + "\n" + kTimelineHelp + "\n" +
+                  kChakraHelp);
   command->callback([options, &console] { console.exit_code = simulate_command(*options, console); });
 }
 

@@ -23,7 +23,7 @@
 namespace moeline {
 namespace {
 
-struct Options {
+struct SweepOptions {
   std::string study;
   std::string output;
   std::string html;
@@ -35,7 +35,7 @@ struct Options {
   bool force = false;
 };
 
-constexpr const char* kDefinitions = R"(STUDY: a YAML file; experiments/sweep/README.md has its keys.
+constexpr const char* kSweepDefinitions = R"(STUDY: a YAML file; experiments/sweep/README.md has its keys.
 Every finished point is a row of the SQLite file -o (by default STUDY's name with .sqlite) at once; a killed sweep goes on
 with --resume. A point that fails is a row with its reason. The table is the same whatever the number of workers.
 A table that is there is continued or left alone, never written over. That of a study on stdin without -o is in memory alone.
@@ -51,7 +51,7 @@ constexpr const char* kInMemory = ":memory:";
 // One that comes through stdin, or is given by a program, has none.
 bool has_file(const Study& study) { return !is_stdin(study.file) && !given_text(study.file); }
 
-std::filesystem::path output_of(const Options& options, const Study& study, const Share& share) {
+std::filesystem::path output_of(const SweepOptions& options, const Study& study, const Share& share) {
   if (options.output.empty() && !has_file(study)) return kInMemory;
   std::filesystem::path path = options.output.empty() ? study.file.stem().string() + ".sqlite" : options.output;
   if (share.count == 1) return path;
@@ -64,7 +64,7 @@ std::string text_of(const Study& study, const std::vector<PointResult>& results,
 }
 
 // Refuses before the simulation what would fail after it.
-void check_page(const Options& options, const Study& study, const Share& share) {
+void check_page(const SweepOptions& options, const Study& study, const Share& share) {
   const std::filesystem::path table = output_of(options, study, share);
   std::vector<std::string> inputs = options.merge;
   inputs.insert(inputs.end(), {options.study, study.scenario.string()});
@@ -102,7 +102,7 @@ void check_table_name(const std::string& table) {
                   table, fmt::join(suffixes, ", ")));
 }
 
-int sweep_command(const Options& options, const Console& console) {
+int sweep_command(const SweepOptions& options, const Console& console) {
   check_table_name(options.output);
   const Study study = load_study(options.study);
   const Share share = options.merge.empty() ? share_of_environment() : Share{};
@@ -136,7 +136,7 @@ int sweep_command(const Options& options, const Console& console) {
 }  // namespace
 
 void add_sweep(CLI::App& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<SweepOptions>();
   CLI::App* command = app.add_subcommand("sweep", "simulate every point of a study, on all cores");
   command->add_option("study", options->study, "study file (YAML)")->required();
   command->add_option("-o,--output", options->output, "the SQLite file of the table: NAME.sqlite, .sqlite3 or .db");
@@ -148,7 +148,7 @@ void add_sweep(CLI::App& app, Console& console) {
       ->check(CLI::Range(1, 1024));
   command->add_option("--format", options->format)->transform(one_of({"table", "json", "csv"}));
   command->add_flag("--no-progress", options->no_progress, "no progress bar, which only a terminal gets anyway");
-  command->footer(kDefinitions);
+  command->footer(kSweepDefinitions);
   command->callback([options, &console] { console.exit_code = sweep_command(*options, console); });
 }
 

@@ -44,7 +44,7 @@ Extent extent_of(const Trace& trace) {
   return extent;
 }
 
-double us(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
+double us_of(std::int64_t ns) { return static_cast<double>(ns) / 1e3; }
 
 TimeWindow window_of_times(const Trace& trace, const WindowOptions& options, const std::string& file) {
   constexpr std::int64_t kRounding = 1'000;  // as analyze prints times
@@ -55,7 +55,7 @@ TimeWindow window_of_times(const Trace& trace, const WindowOptions& options, con
     return SpecError(
         file, 0,
         fmt::format("{} {}: its GPU events start from 0 to {:.3f} us after the first, and end by {:.3f} us", option,
-                    value, us(extent.last_start_ns - extent.first_ns), us(extent.last_end_ns - extent.first_ns)));
+                    value, us_of(extent.last_start_ns - extent.first_ns), us_of(extent.last_end_ns - extent.first_ns)));
   };
   if (extent.first_ns + from > extent.last_start_ns) throw outside("--from", options.from);
   if (extent.first_ns + to > extent.last_end_ns + kRounding) throw outside("--to", options.to);

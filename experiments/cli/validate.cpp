@@ -11,12 +11,12 @@
 namespace moeline {
 namespace {
 
-struct Options {
+struct ValidateOptions {
   std::vector<std::string> files;
   std::string format = "table";
 };
 
-ExitCode print_validation(const Options& options, const Console& console) {
+ExitCode print_validation(const ValidateOptions& options, const Console& console) {
   const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
   const Validation validation = with_progress(
       console, [&](const Progress& progress) { return validate(files.empty() ? all_fact_files() : files, progress); });
@@ -24,7 +24,7 @@ ExitCode print_validation(const Options& options, const Console& console) {
   return gates(validation.subjects, Verdict::failed) > 0 ? kInfeasible : kDone;
 }
 
-constexpr const char* kDefinitions =
+constexpr const char* kValidateDefinitions =
     R"(error = predicted / measured - 1, in the unit of the fact: of a rate, + is faster, of a time, + is slower.
 n: fitted constants that entered.
 status: what those who made them knew of the fact. fitted: a constant was fitted to it, and it is no part of any score;
@@ -47,12 +47,12 @@ the other rows of the same model, format, class and lengths; rows that are left 
 }  // namespace
 
 void add_validate(CLI::App& app, Console& console) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ValidateOptions>();
   CLI::App* command = app.add_subcommand("validate", "hold predictions against published and measured facts");
   command->add_option("facts", options->files,
                       "fact files, or studies of served models; default: all of tests/published");
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(kDefinitions);
+  command->footer(kValidateDefinitions);
   command->callback([options, &console] { console.exit_code = print_validation(*options, console); });
 }
 

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kDraws = 16;
 constexpr int kFewestDraws = 2;
-constexpr int kEnough = 4096;  // ranks x layers x draws of inference, whose mean is over all of them
+constexpr int kEnoughDraws = 4096;  // ranks x layers x draws of inference, whose mean is over all of them
 constexpr int kMostRanks = 256;
 constexpr double kRowsStep = 0.1;  // by which rows are raised to see what they cost
 
@@ -98,7 +98,7 @@ std::map<std::string, double> waits_by_phase(const Setup& setup, const char* sch
 // `alone` is the program of the setup.
 Waits waits_of_inference(const Setup& setup, const Program& alone) {
   const int ranks = std::min(setup.scenario.parallelism.group(), kMostRanks);
-  const int draws = std::max(kFewestDraws, kEnough / (ranks * setup.simulated_layers()));
+  const int draws = std::max(kFewestDraws, kEnoughDraws / (ranks * setup.simulated_layers()));
   return average_over_layers(setup, alone, drawn_waits(setup, alone, draws));
 }
 

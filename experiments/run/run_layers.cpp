@@ -43,12 +43,12 @@ Repeating repeating(std::size_t starts, const Setup& setup) {
 
 Steady steady_state(const Run& run) {
   constexpr std::size_t kFewest = 4;
-  constexpr int kEnough = 8;
+  constexpr int kEnoughLayers = 8;
   const std::vector<Time> starts = layer_starts(run);
   if (starts.size() < kFewest) {  // too few to repeat: more of them, alone, say what one takes
     Setup longer = run.setup;
     longer.scenario.whole_model = false;
-    longer.scenario.layers = kEnough;
+    longer.scenario.layers = kEnoughLayers;
     return run_layers(longer).steady();
   }
   const auto [first, last] = repeating(starts.size(), run.setup);

@@ -12,12 +12,12 @@
 namespace moeline {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kEqual = 1e-4;
+constexpr double kNotRun = std::numeric_limits<double>::infinity();
+constexpr double kEqualTimes = 1e-4;
 constexpr int kSamples = 16;
 
 struct Whole {
-  double run_ms = kNever, layer_us = kNever;
+  double run_ms = kNotRun, layer_us = kNotRun;
 };
 
 Whole whole(const Setup& setup) {
@@ -93,7 +93,7 @@ Choice choose(const VariantRequest& request, std::size_t workers, const PlanCand
   const Timed chosen = fastest(best, samples ? 1 : workers, as_asked, progress);
   const Whole published = whole(asked.every_rank ? asked : own.setup);
   const bool keeps = has_searched_plan(own.setup.scenario.kind()) &&
-                     time_of(chosen.whole, own.setup) >= time_of(published, own.setup) * (1 - kEqual);
+                     time_of(chosen.whole, own.setup) >= time_of(published, own.setup) * (1 - kEqualTimes);
   const Whole& whole_of_best = keeps ? published : chosen.whole;
   Choice choice{.best = keeps ? own : *chosen.candidate, .run_ms = {published.run_ms, whole_of_best.run_ms}};
   if (!asked.every_rank) return choice;

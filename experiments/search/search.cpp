@@ -18,7 +18,7 @@ namespace moeline {
 namespace {
 
 constexpr double kNever = std::numeric_limits<double>::infinity();
-constexpr double kEqual = 1e-4;  // within which layers of a simulated step repeat
+constexpr double kEqualLayers = 1e-4;  // within which layers of a simulated step repeat
 using Clock = std::chrono::steady_clock;
 
 // A variant, for which kernels take what they take.
@@ -115,7 +115,7 @@ class Search {
   }
 
   // What is not faster than that is no better.
-  [[nodiscard]] double limit_us() const { return result_.us.best * (1 - kEqual); }
+  [[nodiscard]] double limit_us() const { return result_.us.best * (1 - kEqualLayers); }
 
   // In parallel; noted in order, so that the answer is the same with any number of threads.
   void simulate(std::vector<Leaf>::iterator first, std::vector<Leaf>::iterator last) {
@@ -131,7 +131,7 @@ class Search {
     const bool counted_later = request_.orders && leaf.order.order == leaf.place->own;
     if (leaf.us == kNever) return static_cast<void>(result_.impossible += counted_later ? 0 : 1);
     ++result_.evaluated;
-    if (leaf.us < result_.us.published * (1 - kEqual)) ++result_.faster;
+    if (leaf.us < result_.us.published * (1 - kEqualLayers)) ++result_.faster;
     keep(leaf, best_of_[static_cast<std::size_t>(leaf.place - places_.data())]);
     result_.us.best = std::min(result_.us.best, leaf.us);
   }

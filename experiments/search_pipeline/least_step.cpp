@@ -11,7 +11,7 @@
 namespace moeline {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
 
 double least_us(const PreparedKernel& kernel) { return to_us(kernel.task.solo + kernel.task.delay); }
 
@@ -79,9 +79,9 @@ double LeastStep::product(const Passes& counts, const Passes& ms) {
 void LeastStep::set_floor() {
   const auto ranks = static_cast<double>(counts_.size());
   const std::size_t stages = counts_.front().size();
-  double all_ms = 0, cheapest_ms = kNever, held = 0;
+  double all_ms = 0, cheapest_ms = kUnbounded, held = 0;
   for (std::size_t i = 0; i < blocks_.size(); ++i) {
-    double least_ms = kNever, fewest = kNever;
+    double least_ms = kUnbounded, fewest = kUnbounded;
     for (std::size_t stage = 0; stage < stages; ++stage) {
       double ms = 0, copies = 0;
       for (const std::vector<Passes>& of_rank : counts_) {

@@ -94,7 +94,7 @@ TracedRequest read_row(const CsvTable& table, std::size_t row, std::map<std::str
   return request;
 }
 
-std::vector<TracedRequest> read_trace(const std::filesystem::path& path) {
+std::vector<TracedRequest> read_requests(const std::filesystem::path& path) {
   const CsvTable table(path);
   table.expect({"arrival_s", "input_len", "output_len", "cached_len", "prefix", "prefix_len"});
   if (table.rows() == 0) throw SpecError(table.file(), 0, "has no rows");
@@ -258,7 +258,7 @@ ServeWorkload read_serve(const Spec& workload) {
     const std::filesystem::path trace = beside(workload.file(), workload.text("trace"));
     if (!std::filesystem::exists(trace))
       throw workload.error("trace", fmt::format("'{}': no such file", trace.string()));
-    w.trace = read_trace(trace);
+    w.trace = read_requests(trace);
   }
   w.trace_has_times = !w.trace.empty() && w.trace.back().arrival_ms > 0;
   read_arrivals(workload, w);

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kWidest = 1 << 22;
+constexpr int kLargestGroup = 1 << 22;
 
 using Format = StorageFormat;
 
@@ -35,7 +35,9 @@ Format format_named(const Spec& spec, const std::string& key) {
   const std::string algorithm = spec.text(key);
   constexpr int kNvfp4Group = 16;
   const bool four_bits = algorithm.find("FP4") != std::string::npos || algorithm == "MIXED_PRECISION";
-  const int group = spec.stands("group_size") ? spec.integer("group_size", 1, kWidest) : four_bits ? kNvfp4Group : 128;
+  const int group = spec.stands("group_size") ? spec.integer("group_size", 1, kLargestGroup)
+                    : four_bits               ? kNvfp4Group
+                                              : 128;
   if (four_bits && group != kNvfp4Group) throw spec.error("group_size", "must be 16");
   if (algorithm == "FP8") return standard(Precision::fp8_static);
   if (algorithm == "FP8_PER_CHANNEL_PER_TOKEN") return standard(Precision::fp8_tensor);
@@ -59,7 +61,7 @@ Format format_of_group(const Spec& group) {
   const Spec weights = group.map("weights");
   const int bits = weights.integer("num_bits", 1, 64);
   const std::string type = weights.text_or("type", "");
-  const int size = weights.stands("group_size") ? weights.integer("group_size", 1, kWidest) : kWidest;
+  const int size = weights.stands("group_size") ? weights.integer("group_size", 1, kLargestGroup) : kLargestGroup;
   const bool alone = group.has("input_activations") && !group.stands("input_activations");
   if (bits == 8 && type == "float") {
     if (weights.text_or("strategy", "") == "block") return standard(Precision::fp8);
@@ -105,7 +107,7 @@ Format fp8_by_blocks(const Spec& quantization) {
     const bool given = quantization.text_or("activation_scheme", "dynamic") == "static";
     return standard(given ? Precision::fp8_static : Precision::fp8_tensor);
   }
-  if (quantization.integers("weight_block_size", 1, kWidest) != std::vector<int>{128, 128}) {
+  if (quantization.integers("weight_block_size", 1, kLargestGroup) != std::vector<int>{128, 128}) {
     throw quantization.error("weight_block_size", "must be [128, 128]");
   }
   return standard(Precision::fp8);
@@ -117,8 +119,8 @@ Format int4_with_zeros(const Spec& quantization) {
   if (const int count = quantization.integer(bits, 1, 64); count != 4) {
     refuse(quantization, bits, fmt::format("integers of {} bits", count));
   }
-  const int group = quantization.integer("group_size", -1, kWidest);
-  return int4(16 + 4, group > 0 ? group : kWidest);
+  const int group = quantization.integer("group_size", -1, kLargestGroup);
+  return int4(16 + 4, group > 0 ? group : kLargestGroup);
 }
 
 Format format_by_method(const Spec& quantization) {

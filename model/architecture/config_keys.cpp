@@ -153,48 +153,48 @@ constexpr std::string_view kNeutralEndings[] = {"_token_id", "_token_ids",    "_
                                                 "_dropout",  "_dropout_prob", "_eps",
                                                 "_epsilon",  "_theta",        "initializer_range"};
 
-constexpr const char* kMamba = "mamba layers";
+constexpr const char* kMambaKey = "mamba layers";
 constexpr const char* kLinear = "linear attention";
 constexpr const char* kSelected = "attention to selected tokens";
 constexpr const char* kCompressed = "attention to compressed tokens";
 constexpr const char* kInterleaved = "dense layers between MoE layers";
-constexpr const char* kShared = "shared experts of a size of their own";
+constexpr const char* kSharedKey = "shared experts of a size of their own";
 constexpr const char* kLatent = "experts of a smaller hidden size";
 constexpr const char* kWindowHeads = "windowed layers with heads of their own";
 constexpr const char* kGlobalHeads = "full attention with heads of its own";
 constexpr const char* kSharedCache = "layers that share keys and values";
 constexpr const char* kGated = "gated attention";
 constexpr const char* kStreams = "hyper-connections";
-constexpr const char* kMtp = "multi-token prediction";
+constexpr const char* kMtpKey = "multi-token prediction";
 constexpr const char* kCross = "cross attention";
 constexpr const char* kRouted = "routed experts";
-constexpr const char* kMla = "latent attention";
-constexpr const char* kGroups = "groups of experts";
-constexpr const char* kWindows = "sliding windows";
+constexpr const char* kMlaKey = "latent attention";
+constexpr const char* kGroupsKey = "groups of experts";
+constexpr const char* kWindowsKey = "sliding windows";
 constexpr const char* kIdle = "experts that compute nothing";
 constexpr const char* kPerLayer = "embeddings of each layer";
 
 const std::vector<KeyMeaning> kMeanings = {
-    {"hybrid_override_pattern", kMamba, {}},
-    {"layers_block_type", kMamba, {}},
-    {"attn_layer_period", kMamba, {"1"}},
-    {"attn_layer_offset", kMamba, {}},
-    {"mamba_num_heads", kMamba, {}},
-    {"mamba_head_dim", kMamba, {}},
-    {"mamba_d_state", kMamba, {}},
-    {"mamba_d_conv", kMamba, {}},
-    {"mamba_expand", kMamba, {}},
-    {"mamba_dt_rank", kMamba, {}},
-    {"mamba_proj_bias", kMamba, {}},
-    {"mamba_conv_bias", kMamba, {}},
-    {"mamba_ssm_cache_dtype", kMamba, {}},
-    {"ssm_state_size", kMamba, {}},
-    {"ssm_cfg", kMamba, {}},
-    {"state_size", kMamba, {}},
-    {"conv_kernel", kMamba, {}},
-    {"n_groups", kMamba, {}},
-    {"chunk_size", kMamba, {}},
-    {"use_conv_bias", kMamba, {}},
+    {"hybrid_override_pattern", kMambaKey, {}},
+    {"layers_block_type", kMambaKey, {}},
+    {"attn_layer_period", kMambaKey, {"1"}},
+    {"attn_layer_offset", kMambaKey, {}},
+    {"mamba_num_heads", kMambaKey, {}},
+    {"mamba_head_dim", kMambaKey, {}},
+    {"mamba_d_state", kMambaKey, {}},
+    {"mamba_d_conv", kMambaKey, {}},
+    {"mamba_expand", kMambaKey, {}},
+    {"mamba_dt_rank", kMambaKey, {}},
+    {"mamba_proj_bias", kMambaKey, {}},
+    {"mamba_conv_bias", kMambaKey, {}},
+    {"mamba_ssm_cache_dtype", kMambaKey, {}},
+    {"ssm_state_size", kMambaKey, {}},
+    {"ssm_cfg", kMambaKey, {}},
+    {"state_size", kMambaKey, {}},
+    {"conv_kernel", kMambaKey, {}},
+    {"n_groups", kMambaKey, {}},
+    {"chunk_size", kMambaKey, {}},
+    {"use_conv_bias", kMambaKey, {}},
     {"attn_type_list", "lightning attention", {"1"}},
     {"full_attention_interval", kLinear, {"1"}},
     {"layer_group_size", kLinear, {"1"}},
@@ -219,10 +219,10 @@ const std::vector<KeyMeaning> kMeanings = {
     {"hybrid_layer_pattern", "layers of two kinds of attention", {}},
     {"layer_types", "layers of other attention", {"full_attention"}},
     {"sliding_window_pattern", "a pattern of sliding windows without layer_types", {"1"}},
-    {"sliding_window", kWindows, {}},
-    {"sliding_window_size", kWindows, {}},
-    {"use_sliding_window", kWindows, {}},
-    {"max_window_layers", kWindows, {}},
+    {"sliding_window", kWindowsKey, {}},
+    {"sliding_window_size", kWindowsKey, {}},
+    {"use_sliding_window", kWindowsKey, {}},
+    {"max_window_layers", kWindowsKey, {}},
     {"swa_head_dim", kWindowHeads, {}},
     {"swa_num_attention_heads", kWindowHeads, {}},
     {"swa_num_key_value_heads", kWindowHeads, {}},
@@ -240,10 +240,10 @@ const std::vector<KeyMeaning> kMeanings = {
     {"hc_sinkhorn_iters", kStreams, {}},
     {"o_lora_rank", "a low-rank output projection", {}},
     {"o_groups", "a low-rank output projection", {}},
-    {"kv_lora_rank", kMla, {}},
-    {"q_lora_rank", kMla, {}},
-    {"qk_nope_head_dim", kMla, {}},
-    {"qk_rope_head_dim", kMla, {}},
+    {"kv_lora_rank", kMlaKey, {}},
+    {"q_lora_rank", kMlaKey, {}},
+    {"qk_nope_head_dim", kMlaKey, {}},
+    {"qk_rope_head_dim", kMlaKey, {}},
     {"attention_method", "another attention", {"MLA"}},
     {"v_head_dim", "values of a size of their own", {}},
     {"qk_head_dim", "queries and keys of a size of their own", {}},
@@ -271,7 +271,7 @@ const std::vector<KeyMeaning> kMeanings = {
     {"enable_moe_block", "experts beside a dense FFN", {}},
     {"use_mixed_mlp_moe", "shared experts", {}},
     {"n_shared_experts", "shared experts", {}},
-    {"shared_expert_intermediate_size", kShared, {}},
+    {"shared_expert_intermediate_size", kSharedKey, {}},
     {"first_k_dense_replace", "dense layers before the MoE layers", {}},
     {"moe_layer_freq", kInterleaved, {"1"}},
     {"decoder_sparse_step", kInterleaved, {"1"}},
@@ -287,8 +287,8 @@ const std::vector<KeyMeaning> kMeanings = {
     {"dense_intermediate_size", "a second size of dense layers", {}},
     {"use_double_wide_mlp", "a second size of dense layers", {}},
     {"mlp_hidden_act", "FFNs without a gate", {}},
-    {"n_group", kGroups, {"1"}},
-    {"topk_group", kGroups, {"1"}},
+    {"n_group", kGroupsKey, {"1"}},
+    {"topk_group", kGroupsKey, {"1"}},
     {"topk_method", "another choice of experts", {"greedy"}},
     {"use_routing_bias", "a bias of the router", {}},
     {"router_bias", "a bias of the router", {}},
@@ -302,13 +302,13 @@ const std::vector<KeyMeaning> kMeanings = {
     {"zero_expert_num", kIdle, {}},
     {"zero_expert_type", kIdle, {}},
     {"expert_dtype", "experts of a format that no quantization_config names", {}},
-    {"num_nextn_predict_layers", kMtp, {}},
-    {"num_mtp_modules", kMtp, {}},
-    {"use_mtp", kMtp, {}},
-    {"mtp_transformer_layers", kMtp, {}},
-    {"mtp_hybrid_override_pattern", kMtp, {}},
-    {"mtp_layers_block_type", kMtp, {}},
-    {"mtp_use_dedicated_embeddings", kMtp, {}},
+    {"num_nextn_predict_layers", kMtpKey, {}},
+    {"num_mtp_modules", kMtpKey, {}},
+    {"use_mtp", kMtpKey, {}},
+    {"mtp_transformer_layers", kMtpKey, {}},
+    {"mtp_hybrid_override_pattern", kMtpKey, {}},
+    {"mtp_layers_block_type", kMtpKey, {}},
+    {"mtp_use_dedicated_embeddings", kMtpKey, {}},
     {"hidden_size_per_layer_input", kPerLayer, {}},
     {"vocab_size_per_layer_input", kPerLayer, {}},
     {"torch_dtype", "weights of 32 bits", {"bfloat16", "float16"}},

@@ -46,6 +46,18 @@ std::string as_utf8(std::string_view text) {
   return valid;
 }
 
+std::size_t readable_bytes(std::string_view text) {
+  std::size_t readable = 0;
+  while (readable < text.size()) {
+    const std::string_view rest = text.substr(readable);
+    const std::size_t size = character(rest);
+    const bool ends_line = rest[0] == '\t' || rest[0] == '\n' || rest[0] == '\r';
+    if (size == 0 || (is_control(rest.substr(0, size)) && !ends_line)) break;
+    readable += size;
+  }
+  return readable;
+}
+
 std::string one_line(std::string_view text, std::size_t most) {
   constexpr std::string_view kCut = "...";
   std::string line;

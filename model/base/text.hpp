@@ -9,6 +9,10 @@ namespace moeline {
 /// The same text as valid UTF-8: each byte that belongs to no character becomes U+FFFD.
 [[nodiscard]] std::string as_utf8(std::string_view text);
 
+/// How many bytes stand before the first that belongs to no character of UTF-8, or is a control character other than a
+/// tab or a line's end; all of them where there is none.
+[[nodiscard]] std::size_t readable_bytes(std::string_view text);
+
 /// Fit for one line of a terminal: valid UTF-8 without control characters ('?' stands for each), and at most `most`
 /// characters; a longer text ends in "...". REQUIRES: most >= 3.
 [[nodiscard]] std::string one_line(std::string_view text, std::size_t most = 80);

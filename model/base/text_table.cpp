@@ -8,6 +8,7 @@
 namespace moeline {
 
 std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
+std::string us_text(Time time) { return fmt::format("{:.1f}", to_us(time)); }
 
 std::string signed_percent(double error) {
   return std::abs(error) < 0.0005 ? "0.0 %" : fmt::format("{:+.1f} %", 100 * error);

@@ -4,11 +4,15 @@
 #include <string>
 #include <vector>
 
+#include "base/time.hpp"
+
 namespace moeline {
 
 /// Cells: "2.1 %", and with its sign "+2.1 %", or "0.0 %".
 [[nodiscard]] std::string percent(double share);
 [[nodiscard]] std::string signed_percent(double error);
+/// Microseconds, to a tenth: "12.3".
+[[nodiscard]] std::string us_text(Time time);
 
 class TextTable {
  public:

@@ -1,150 +1,241 @@
 #include "base/yaml.hpp"
 
 #include <fmt/format.h>
-#include <yaml.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
 
 #include <algorithm>
+#include <array>
+#include <list>
 #include <map>
-#include <new>
+#include <sstream>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace moeline {
 namespace {
 
-constexpr int kDeepest = 32;
+constexpr std::size_t kDeepest = 32;
 constexpr std::size_t kMostValues = 1'000'000;  // with anchors and aliases: a few lines may stand for billions
 constexpr std::size_t kUsualEntries = 12;       // of a mapping; nodes are dear to move
 constexpr std::size_t kLongWord = 100;          // characters of an alias that count as a value more
-constexpr std::size_t kShown = 40;              // characters of a key or a tag in a message
+constexpr std::size_t kShownName = 40;          // characters of a key or a tag in a message
 constexpr std::string_view kRest = "a second document, or a stray character, begins";
 
-int line_of(const yaml_mark_t& mark) { return static_cast<int>(mark.line) + 1; }
+int line_of(const YAML::Mark& mark) { return mark.line + 1; }
 
-std::string_view text_of(const yaml_char_t* text) {
-  return text == nullptr ? std::string_view() : reinterpret_cast<const char*>(text);
+int line_at(std::string_view content, std::size_t byte) {
+  return 1 + static_cast<int>(std::count(content.begin(), content.begin() + static_cast<std::ptrdiff_t>(byte), '\n'));
 }
 
 bool means_nothing(std::string_view word) {
   return word.empty() || word == "~" || word == "null" || word == "Null" || word == "NULL";
 }
 
-// libyaml's events of a text, one at a time.
-class Events {
- public:
-  Events(const std::string& file, std::string_view content) : file_(file), content_(content) {
-    if (yaml_parser_initialize(&parser_) == 0) throw std::bad_alloc();
-    yaml_parser_set_encoding(&parser_, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&parser_, reinterpret_cast<const yaml_char_t*>(content.data()), content.size());
+// Where the word at a mark begins, behind its anchor and tag.
+std::size_t word_at(std::string_view content, const YAML::Mark& mark) {
+  auto at = static_cast<std::size_t>(mark.pos);
+  while (at < content.size() && (content[at] == '&' || content[at] == '!')) {
+    at = std::min(content.find_first_of(" \t\r\n", at), content.size());
+    at = std::min(content.find_first_not_of(" \t\r\n", at), content.size());
   }
-  Events(const Events&) = delete;
-  Events& operator=(const Events&) = delete;
-  ~Events() {
-    yaml_event_delete(&event_);
-    yaml_parser_delete(&parser_);
-  }
+  return at;
+}
 
-  const yaml_event_t& next() {
-    yaml_event_delete(&event_);
-    if (yaml_parser_parse(&parser_, &event_) == 0) throw not_yaml();
-    return event_;
+bool is_quote(std::string_view content, std::size_t at) {
+  return at < content.size() && (content[at] == '\'' || content[at] == '"');
+}
+
+// Behind the quote that closes the word at `begin`; npos where none does.
+std::size_t end_of_quoted(std::string_view content, std::size_t begin) {
+  const char quote = content[begin];
+  for (std::size_t at = begin + 1; at < content.size(); ++at) {
+    const bool doubled = quote == '\'' && content.substr(at, 2) == "''";
+    if (doubled || (quote == '"' && content[at] == '\\')) {
+      ++at;
+    } else if (content[at] == quote) {
+      return at + 1;
+    }
   }
-  [[nodiscard]] const yaml_event_t& now() const { return event_; }
-  [[nodiscard]] int line() const { return line_of(event_.start_mark); }
+  return std::string_view::npos;
+}
+
+// yaml-cpp reports a document as events; these become nodes. The open lists and mappings are a stack: a node's items do
+// not move while one of them is open, since it is the last of them.
+class NodeBuilder : public YAML::EventHandler {
+ public:
+  NodeBuilder(const std::string& file, std::string_view content) : file_(file), content_(content) {}
+
+  YamlNode take_root() { return std::move(root_); }
   [[nodiscard]] SpecError error(int line, std::string_view message) const { return {file_, line, message}; }
+  /// Where the innermost list or mapping begins that the parser is in.
+  [[nodiscard]] int line_of_open() const { return open_.empty() ? 1 : open_.back().node->line; }
 
- private:
-  [[nodiscard]] SpecError not_yaml() const {
-    if (parser_.error == YAML_MEMORY_ERROR) throw std::bad_alloc();
-    const std::string_view problem = parser_.problem;
-    if (parser_.error == YAML_READER_ERROR) {  // which knows the byte alone
-      const auto* const end = content_.begin() + std::min(parser_.problem_offset, content_.size());
-      return error(1 + static_cast<int>(std::count(content_.begin(), end, '\n')),
-                   fmt::format("not valid YAML: {}", problem));
-    }
-    const int line = line_of(parser_.problem_mark);
-    // What follows a document is no error of its own until it turns out not to begin another.
-    if (problem == "did not find expected <document start>") return error(line, kRest);
-    if (parser_.context == nullptr) return error(line, fmt::format("not valid YAML: {}", problem));
-    return error(line, fmt::format("not valid YAML: {} {} that begins at line {}", problem, parser_.context,
-                                   line_of(parser_.context_mark)));
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (documents_++ == 0) return;
+    throw error(line_of(mark), root_.is_nothing() ? "not valid YAML: did not find expected node content" : kRest);
+  }
+  void OnDocumentEnd() override {}
+
+  // yaml-cpp has a value that is left out begin at what follows it, which may be lines below.
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    if (is_key_next()) throw error(line_of(mark), "a key must be a plain word");
+    refuse_left_out(mark);
+    YamlNode& made = add(!open_.empty() && open_.back().node->is_map() ? open_.back().key_line : line_of(mark));
+    remember(made, anchor);
   }
 
-  const std::string& file_;
-  std::string_view content_;
-  yaml_parser_t parser_{};
-  yaml_event_t event_{};
-};
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    YamlNode word;
+    word.quoted = tag != "?";
+    word.line = line_of(mark);
+    refuse_tag(word.line, tag);
+    const std::size_t begin = word_at(content_, mark);
+    const std::size_t end = is_quote(content_, begin) ? end_of_quoted(content_, begin) : begin + value.size();
+    if (end == std::string_view::npos) throw unclosed(word.line);
+    if (is_key_next()) open_.back().key_end = end;
+    if (word.quoted || !means_nothing(value)) {
+      word.kind = YamlNode::Kind::word;
+      word.word = value;
+    }
+    add_whole(std::move(word), anchor);
+  }
 
-class Reader {
- public:
-  Reader(const std::string& file, std::string_view content) : events_(file, content) {}
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    const auto known = anchors_.find(anchor);
+    if (known == anchors_.end()) {  // it is still open: what it stands for would hold itself
+      throw error(line_of(mark), fmt::format("not valid YAML: {}", YAML::ErrorMsg::UNKNOWN_ANCHOR));
+    }
+    count_copy(known->second, open_.size());
+    add_whole(known->second, YAML::NullAnchor);
+  }
 
-  YamlNode document() {
-    (void)events_.next();  // the stream's start
-    if (events_.next().type == YAML_STREAM_END_EVENT) return {};
-    (void)events_.next();
-    YamlNode root;
-    read(root, 0);
-    (void)events_.next();  // the document's end
-    if (events_.next().type != YAML_STREAM_END_EVENT) throw events_.error(events_.line(), kRest);
-    return root;
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value style) override {
+    open(mark, tag, anchor, style, YamlNode::Kind::list);
+  }
+  void OnSequenceEnd() override { close(); }
+
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value style) override {
+    open(mark, tag, anchor, style, YamlNode::Kind::map);
+  }
+  void OnMapEnd() override {
+    refuse_repeated(*open_.back().node);
+    close();
   }
 
  private:
-  // The event at hand, into a node that has its key already.
-  void read(YamlNode& made, int depth) {
-    made.line = events_.line();
-    count(1, depth, made.line);
-    const yaml_event_t& event = events_.now();
-    if (event.type == YAML_ALIAS_EVENT) return copy_anchored(made, depth);
-    std::string anchor;
-    if (event.type == YAML_SCALAR_EVENT) {
-      anchor = text_of(event.data.scalar.anchor);
-      read_word(made);
-    } else if (event.type == YAML_SEQUENCE_START_EVENT) {
-      anchor = text_of(event.data.sequence_start.anchor);
-      refuse_tag(event.data.sequence_start.tag);
-      read_list(made, depth);
-    } else {
-      anchor = text_of(event.data.mapping_start.anchor);
-      refuse_tag(event.data.mapping_start.tag);
-      read_map(made, depth);
+  struct Open {
+    YamlNode* node = nullptr;
+    YAML::anchor_t anchor = YAML::NullAnchor;
+    bool has_key = false;  // of a mapping: what comes next is the value of `key`
+    std::string key{};
+    int key_line = 0;
+    std::size_t key_end = 0;  // where in the content
+    bool is_key = false;      // of the mapping around it: refused once it is whole
+    bool is_flow = false;     // in brackets or braces
+  };
+
+  [[nodiscard]] SpecError unclosed(int line) const {
+    const int last = line_at(content_, content_.size());
+    return error(last, fmt::format("not valid YAML: found unexpected end of stream while scanning a quoted scalar that "
+                                   "begins at line {}",
+                                   line));
+  }
+
+  // yaml-cpp takes a line without a colon for a key without a value, and nothing between two commas for nothing.
+  void refuse_left_out(const YAML::Mark& mark) const {
+    if (open_.empty()) return;
+    const Open& holder = open_.back();
+    const auto at = static_cast<std::size_t>(mark.pos);
+    if (holder.is_flow && holder.node->is_list() && content_.find_first_of("~nN", at) != at) {
+      throw error(line_of(mark), fmt::format("not valid YAML: did not find expected node content while parsing a flow "
+                                             "node that begins at line {}",
+                                             line_of(mark)));
     }
-    if (anchor.empty()) return;
-    count_copy(made, depth);
+    const std::size_t colon = content_.find_first_not_of(" \t", holder.key_end);
+    if (holder.is_flow || !holder.node->is_map() ||
+        content_.substr(std::min(colon, content_.size())).starts_with(':')) {
+      return;
+    }
+    throw error(line_of(mark),
+                fmt::format("not valid YAML: could not find expected ':' while scanning a simple key that "
+                            "begins at line {}",
+                            holder.key_line));
+  }
+
+  [[nodiscard]] bool is_key_next() const {
+    return !open_.empty() && open_.back().node->is_map() && !open_.back().has_key;
+  }
+
+  // Room for a value where the document stands: the root, an item of a list, or the value of a key.
+  YamlNode& add(int line) {
+    count(1, open_.size(), line);
+    if (open_.empty()) {
+      root_.line = line;
+      return root_;
+    }
+    Open& holder = open_.back();
+    if (is_key_next()) {
+      YamlNode& key = refused_keys_.emplace_back();
+      key.line = line;
+      return key;
+    }
+    std::vector<YamlNode>& items = holder.node->items;
+    if (items.empty() && holder.node->is_map()) items.reserve(kUsualEntries);
+    YamlNode& made = items.emplace_back();
+    made.line = line;
+    if (holder.has_key) {
+      made.key = std::move(holder.key);
+      made.key_line = holder.key_line;
+      holder.has_key = false;
+    }
+    return made;
+  }
+
+  // A word, or a copy of what an alias stands for, as a key or as a value.
+  void add_whole(YamlNode value, YAML::anchor_t anchor) {
+    if (is_key_next()) {
+      if (!value.is_word()) throw error(value.line, "a key must be a plain word");
+      count(1, open_.size(), value.line);
+      remember(value, anchor);
+      open_.back().has_key = true;
+      open_.back().key = std::move(value.word);
+      open_.back().key_line = value.line;
+      return;
+    }
+    YamlNode& made = add(value.line);
+    value.key = std::move(made.key);
+    value.key_line = made.key_line;
+    made = std::move(value);
+    remember(made, anchor);
+  }
+
+  void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, YAML::EmitterStyle::value style,
+            YamlNode::Kind kind) {
+    const int line = line_of(mark);
+    const bool is_key = is_key_next();
+    YamlNode& made = add(line);
+    refuse_tag(line, tag);
+    made.kind = kind;
+    open_.push_back({.node = &made, .anchor = anchor, .is_key = is_key, .is_flow = style == YAML::EmitterStyle::Flow});
+  }
+
+  void close() {
+    const Open done = std::move(open_.back());
+    open_.pop_back();
+    if (done.is_key) throw error(done.node->line, "a key must be a plain word");
+    remember(*done.node, done.anchor);
+  }
+
+  void remember(const YamlNode& made, YAML::anchor_t anchor) {
+    if (anchor == YAML::NullAnchor) return;
+    count_copy(made, open_.size());
     anchors_.insert_or_assign(anchor, made);
-  }
-
-  void read_word(YamlNode& made) {
-    const auto& scalar = events_.now().data.scalar;
-    refuse_tag(scalar.tag);
-    made.quoted = scalar.style != YAML_PLAIN_SCALAR_STYLE || scalar.tag != nullptr;
-    const std::string_view word(reinterpret_cast<const char*>(scalar.value), scalar.length);
-    if (!made.quoted && means_nothing(word)) return;
-    made.kind = YamlNode::Kind::word;
-    made.word = word;
-  }
-
-  void read_list(YamlNode& made, int depth) {
-    made.kind = YamlNode::Kind::list;
-    while (events_.next().type != YAML_SEQUENCE_END_EVENT) read(made.items.emplace_back(), depth + 1);
-  }
-
-  void read_map(YamlNode& made, int depth) {
-    made.kind = YamlNode::Kind::map;
-    while (events_.next().type != YAML_MAPPING_END_EVENT) {
-      YamlNode key;
-      read(key, depth + 1);
-      if (!key.is_word()) throw events_.error(key.line, "a key must be a plain word");
-      (void)events_.next();
-      if (made.items.empty()) made.items.reserve(kUsualEntries);
-      YamlNode& value = made.items.emplace_back();
-      value.key = std::move(key.word);
-      value.key_line = key.line;
-      read(value, depth + 1);
-    }
-    refuse_repeated(made);
   }
 
   void refuse_repeated(const YamlNode& map) {
@@ -159,42 +250,77 @@ class Reader {
                                          [](const YamlNode* a, const YamlNode* b) { return a->key == b->key; });
     if (same == sorted.end()) return;
     const YamlNode& second = **std::next(same);
-    throw events_.error(second.key_line, fmt::format("key '{}' is repeated", second.key.substr(0, kShown)));
+    throw error(second.key_line, fmt::format("key '{}' is repeated", second.key.substr(0, kShownName)));
   }
 
-  void refuse_tag(const yaml_char_t* tag) const {
-    const std::string_view text = text_of(tag);
-    if (text.empty() || text == "!") return;
-    throw events_.error(events_.line(), fmt::format("tag '{}' is not used here", text.substr(0, kShown)));
-  }
-
-  void copy_anchored(YamlNode& made, int depth) {
-    const auto known = anchors_.find(text_of(events_.now().data.alias.anchor));
-    if (known == anchors_.end()) throw events_.error(made.line, "not valid YAML: the referenced anchor is not defined");
-    count_copy(known->second, depth);
-    YamlNode copy = known->second;
-    copy.key = std::move(made.key);
-    copy.key_line = made.key_line;
-    made = std::move(copy);
+  void refuse_tag(int line, const std::string& tag) const {
+    if (tag.empty() || tag == "?" || tag == "!") return;  // none, and those of plain and of quoted words
+    throw error(line, fmt::format("tag '{}' is not used here", tag.substr(0, kShownName)));
   }
 
   // Before the copy is made: it may be too large for any memory.
-  void count_copy(const YamlNode& copied, int depth) {
+  void count_copy(const YamlNode& copied, std::size_t depth) {
     count(1 + copied.word.size() / kLongWord, depth, copied.line);
     for (const YamlNode& item : copied.items) count_copy(item, depth + 1);
   }
 
-  void count(std::size_t values, int depth, int line) {
-    if (depth > kDeepest) throw events_.error(line, "nested too deeply");
+  void count(std::size_t values, std::size_t depth, int line) {
+    if (depth > kDeepest) throw error(line, "nested too deeply");
     values_ += values;
-    if (values_ > kMostValues) throw events_.error(line, fmt::format("holds more than {} values", kMostValues));
+    if (values_ > kMostValues) throw error(line, fmt::format("holds more than {} values", kMostValues));
   }
 
-  Events events_;
-  std::map<std::string, YamlNode, std::less<>> anchors_;
+  const std::string& file_;
+  std::string_view content_;
+  YamlNode root_;
+  std::vector<Open> open_;
+  std::list<YamlNode> refused_keys_;  // an error within such a key, as of a brace that is never closed, comes first
+  std::map<YAML::anchor_t, YamlNode> anchors_;
   std::vector<const YamlNode*> by_key_;  // of the mapping at hand
   std::size_t values_ = 0;
+  int documents_ = 0;
 };
+
+// yaml-cpp words its errors by its own grammar; these are for whoever wrote the file.
+struct Wording {
+  std::string_view parser;
+  std::string_view message;
+  std::string_view begun;  // what the parser was in, if the line where that begins helps
+};
+const std::array<Wording, 8> kWordings = {{
+    {YAML::ErrorMsg::END_OF_SEQ_FLOW, "did not find expected ',' or ']'", "while parsing a flow sequence"},
+    {YAML::ErrorMsg::END_OF_MAP_FLOW, "did not find expected ',' or '}'", "while parsing a flow mapping"},
+    {YAML::ErrorMsg::END_OF_MAP, "did not find expected key", "while parsing a block mapping"},
+    {YAML::ErrorMsg::END_OF_SEQ, "did not find expected '-' indicator", "while parsing a block collection"},
+    {YAML::ErrorMsg::MAP_VALUE, "mapping values are not allowed in this context", ""},
+    {YAML::ErrorMsg::BLOCK_ENTRY, "block sequence entries are not allowed in this context", ""},
+    {YAML::ErrorMsg::INVALID_ESCAPE, "found unknown escape character", ""},
+    {YAML::ErrorMsg::UNKNOWN_TOKEN, "found character that cannot start any token", ""},
+}};
+
+SpecError not_yaml(const NodeBuilder& builder, const YAML::ParserException& thrown) {
+  const int line = line_of(thrown.mark);
+  const auto* const wording = std::find_if(kWordings.begin(), kWordings.end(), [&](const Wording& known) {
+    return std::string_view(thrown.msg).starts_with(known.parser);
+  });
+  if (wording == kWordings.end()) return builder.error(line, fmt::format("not valid YAML: {}", thrown.msg));
+  if (wording->begun.empty()) return builder.error(line, fmt::format("not valid YAML: {}", wording->message));
+  return builder.error(line, fmt::format("not valid YAML: {} {} that begins at line {}", wording->message,
+                                         wording->begun, builder.line_of_open()));
+}
+
+// yaml-cpp reads any byte, replaces those that are no character, and passes over directives that it does not know.
+void refuse_unreadable(const std::string& file, std::string_view content) {
+  const std::size_t readable = readable_bytes(content);
+  if (readable < content.size()) {
+    throw SpecError(file, line_at(content, readable), "not valid YAML: invalid UTF-8, or a control character");
+  }
+  for (std::size_t at = content.find('%'); at < content.size(); at = content.find('%', at + 1)) {
+    const bool begins_line = at == 0 || content[at - 1] == '\n';
+    if (!begins_line || content.substr(at).starts_with("%YAML ")) continue;
+    throw SpecError(file, line_at(content, at), "not valid YAML: a line must not begin with %");
+  }
+}
 
 }  // namespace
 
@@ -206,7 +332,17 @@ const YamlNode* YamlNode::find(std::string_view wanted) const {
 YamlNode parse_yaml(const std::string& file, std::string_view content) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
-  return Reader(file, content).document();
+  refuse_unreadable(file, content);
+  std::istringstream stream{std::string(content)};
+  NodeBuilder builder(file, content);
+  try {
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::ParserException& thrown) {
+    throw not_yaml(builder, thrown);
+  }
+  return builder.take_root();
 }
 
 }  // namespace moeline

@@ -13,6 +13,7 @@
 #include "curves/topology.hpp"
 
 namespace moeline {
+namespace all_to_all_curves {
 namespace {
 
 constexpr const char* kCopies = "SMs";
@@ -163,11 +164,13 @@ Curve nvlink_curve(const Operator& op, int sms, const MachineFacts& machine) {
 }
 
 }  // namespace
+}  // namespace all_to_all_curves
 
 // Chosen on the tables of data/aic. In normal mode those of Blackwell are hardly ever bound by NVLink: its multiple is
 // at least what Hopper's were bound by. NVLink's bytes and messages are told apart by few shapes only, so that bytes
 // take no less than their time at the peak.
 std::vector<Form> all_to_all_forms() {
+  using namespace all_to_all_curves;
   constexpr double kNormalLinks = 1.5, kPeak = 1;
   return {
       {"deepep_dispatch",

@@ -12,9 +12,8 @@
 #include "curves/topology.hpp"
 
 namespace moeline {
+namespace collective_curves {
 namespace {
-
-constexpr double kMiB = 1 << 20;
 
 // NVLink, both as the ranks' links and as what their SMs load and store by it.
 constexpr const char* kLinks = "NVLink";
@@ -53,7 +52,7 @@ Curve simple_protocol(const Operator& op, const MachineFacts& machine) {
 
 // On Blackwell NCCL's rings leave LL from 2 MiB per rank on, though Simple takes longer there: times jump.
 bool leaves_ll(const Operator& op) {
-  constexpr double kMostOfRank = 2 * kMiB;
+  constexpr double kMostOfRank = 2 << 20;
   const Traffic& traffic = op.traffic;
   const bool ring = op.family != Family::all_to_all && traffic.members > 2;
   return ring && traffic.message_bytes >= kMostOfRank * traffic.members;
@@ -96,14 +95,16 @@ Curve custom_curve(const Operator& op, const MachineFacts& machine) {
 }
 
 }  // namespace
+}  // namespace collective_curves
 
 double most_custom_bytes(const MachineFacts& machine) {
   const bool ampere = machine.fp8_tflops == 0;
-  return (ampere ? 8 : 16) * kMiB;
+  return (ampere ? 8 : 16) << 20;
 }
 
 // Chosen on the tables of data/aic. TensorRT-LLM's kernels of Hopper show no two-shot before NCCL is quicker.
 std::vector<Form> collective_forms() {
+  using namespace collective_curves;
   return {nccl_form("nccl", false),
           nccl_form("nccl_sm100", true),
           {"custom_all_reduce",

@@ -11,6 +11,7 @@
 #include "curves/stack_forms.hpp"
 
 namespace moeline {
+namespace decode_curves {
 namespace {
 
 enum Part : std::size_t { start, block, split, merge, queries, cast, compute, l2, beyond_l2, chain_keys, chain_rows };
@@ -167,11 +168,13 @@ Form product_form(const std::string& name, bool unpacked) {
 }
 
 }  // namespace
+}  // namespace decode_curves
 
 // Chosen on the tables of data/aic: FlashAttention fills the SMs with parts of 128 keys; TensorRT-LLM's kernels of
 // Hopper launch up to 8 blocks per SM, by all keys even where a window hides most of them; those of Blackwell take few
 // long parts.
 std::vector<Form> decode_forms() {
+  using namespace decode_curves;
   constexpr double kBlackwellWhole = 0.6, kBlackwellNone = 1.05;
   return {
       decode_form("flash_decode_sm80", {.rows = 128}),

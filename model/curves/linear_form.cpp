@@ -11,6 +11,7 @@
 #include "curves/stack_forms.hpp"
 
 namespace moeline {
+namespace linear_curves {
 namespace {
 
 constexpr double kBlockBytes = 128;   // of k
@@ -176,10 +177,12 @@ Form linear_form(const std::string& name, const Library& library) {
 }
 
 }  // namespace
+}  // namespace linear_curves
 
 // Tiles and clocks of a k-block: those with the least error on tables of data/aic, per library. TensorRT-LLM's
 // benchmark goes through copies of the weights alone, SGLang's through copies of all operands.
 std::vector<Form> linear_forms() {
+  using namespace linear_curves;
   std::vector<Form> forms;
   for (const bool sglang : {false, true}) {
     const std::string stack = sglang ? "sglang_" : "trtllm_";

@@ -21,6 +21,7 @@
 #include "routing/scatter.hpp"
 
 namespace moeline {
+namespace moe_curves {
 namespace {
 
 constexpr double kBf16Bytes = 2;
@@ -232,12 +233,14 @@ Form mega_form(const Library& library) {
 }
 
 }  // namespace
+}  // namespace moe_curves
 
 // Tiles that explain the tables of data/aic best. The fused layers of CUTLASS, DeepGEMM and tuned Triton differ in
 // their constants alone. TensorRT-LLM's generated kernels (trtllm_gen_moe) take their tile before they know which
 // tokens are the rank's, and widths of 1..128 cost the same. DeepEP's layouts have fewer terms: their rows come sorted,
 // and their tables have one model.
 std::vector<Form> moe_forms() {
+  using namespace moe_curves;
   const std::vector<double> usual = {16, 32, 64, 128};
   return {
       moe_form("cutlass_moe", {usual}),

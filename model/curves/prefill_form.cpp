@@ -11,6 +11,7 @@
 #include "curves/stack_forms.hpp"
 
 namespace moeline {
+namespace prefill_curves {
 namespace {
 
 enum Part : std::size_t {
@@ -176,9 +177,11 @@ Form prefill_form(const std::string& name, const Kernel& kernel) {
 }
 
 }  // namespace
+}  // namespace prefill_curves
 
 // Chosen on the tables of data/aic, whose errors with the other choices stand in calib/tables/README.md.
 std::vector<Form> prefill_forms() {
+  using namespace prefill_curves;
   return {
       prefill_form("flash_attention_2", {128, 64, true, false, true, 0}),
       prefill_form("trtllm_fmha_sm80", {128, 64, false, false, false, 0}),

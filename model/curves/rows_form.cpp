@@ -3,6 +3,7 @@
 #include "curves/stack_forms.hpp"
 
 namespace moeline {
+namespace rows_curves {
 namespace {
 
 enum Part : std::size_t { start, l2, beyond_l2 };
@@ -18,8 +19,10 @@ Curve rows_curve(const Operator& op, int sms, const MachineFacts& machine) {
 }
 
 }  // namespace
+}  // namespace rows_curves
 
 std::vector<Form> rows_forms() {
+  using namespace rows_curves;
   return {{"rows", {{"start_us"}, {"l2_roofline_multiple"}, {"beyond_l2_roofline_multiple"}}, rows_curve}};
 }
 

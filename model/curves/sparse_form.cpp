@@ -17,6 +17,7 @@
 #include "curves/stack_forms.hpp"
 
 namespace moeline {
+namespace sparse_curves {
 namespace {
 
 constexpr double kL2Whole = 0.5, kL2None = 1;
@@ -165,9 +166,11 @@ Curve streams_curve(const Operator& op, int sms, const MachineFacts& machine) {
 }
 
 }  // namespace
+}  // namespace sparse_curves
 
 // Chosen on the tables of H200, and seen to fit those of B200.
 std::vector<Form> sparse_forms() {
+  using namespace sparse_curves;
   return {
       {"indexer_scores",
        {{"start_us"}, {"tile_us"}, {"compute_roofline_multiple"}, {"sustained_multiple"}},

@@ -10,6 +10,7 @@
 #include "curves/stack_forms.hpp"
 
 namespace moeline {
+namespace state_curves {
 namespace {
 
 constexpr double kL2None = 1;
@@ -113,9 +114,11 @@ Curve shift_curve(const Operator& op, int sms, const MachineFacts& machine) {
 }
 
 }  // namespace
+}  // namespace state_curves
 
 // Chosen on the tables of H200, whose errors with the other choices stand in calib/tables/README.md.
 std::vector<Form> state_forms() {
+  using namespace state_curves;
   return {
       {"chunked_delta_rule",
        {{"start_us"},

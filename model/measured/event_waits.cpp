@@ -64,9 +64,9 @@ class Knowledge {
 };
 
 // The calls of one process of the host.
-class Reader {
+class WaitReader {
  public:
-  Reader(const Launches& launches, std::uint32_t process)
+  WaitReader(const Launches& launches, std::uint32_t process)
       : l_(launches), process_(process), positions_(launches.on_stream.size()), knowledge_(launches) {
     for (const std::uint32_t i : l_.meaning.order) {
       if (l_.process(i) != process) continue;
@@ -277,7 +277,7 @@ std::vector<Dependency> event_waits(const Launches& launches) {
   }
   std::vector<Dependency> found;
   for (std::uint32_t process = 0; process < processes; ++process) {
-    const std::vector<Dependency> of_process = Reader(launches, process).read();
+    const std::vector<Dependency> of_process = WaitReader(launches, process).read();
     found.insert(found.end(), of_process.begin(), of_process.end());
   }
   return found;

@@ -10,7 +10,7 @@ constexpr std::int64_t kNotices = 100'000;  // ns from the end of an event until
 constexpr int kOfPause = 4;                 // and at most a quarter of the pause
 
 // A pause between two launches, and the kernel that the host may have waited for.
-struct Pause {
+struct HostPause {
   std::uint32_t event = 0;
   std::uint32_t next_call = 0;
   bool noticed = false;  // the host went on soon after the event's end
@@ -27,9 +27,9 @@ struct Process {
   }
 };
 
-class Reader {
+class HostReader {
  public:
-  explicit Reader(const Launches& launches) : l_(launches), launched_(launches.trace.calls.size(), kNone) {
+  explicit HostReader(const Launches& launches) : l_(launches), launched_(launches.trace.calls.size(), kNone) {
     for (const std::uint32_t i : l_.meaning.order) {  // of a graph's launch the first
       const std::int32_t call = l_.trace.gpu_events[i].call;
       if (call >= 0 && launched_[static_cast<std::size_t>(call)] == kNone) {
@@ -82,11 +82,11 @@ class Reader {
   // Where the host waited in most layers it did so in all of them, however late it was.
   void add_pauses() {
     std::map<Step, std::size_t> noticed;
-    for (const Pause& pause : pauses_) {
+    for (const HostPause& pause : pauses_) {
       if (pause.noticed) ++noticed[step_of(l_.meaning, pause.event)];
     }
     std::map<Step, std::size_t> layers = layers_with(l_.meaning, noticed);
-    for (const Pause& pause : pauses_) {
+    for (const HostPause& pause : pauses_) {
       const Step step = step_of(l_.meaning, pause.event);
       if (2 * noticed[step] <= layers[step]) continue;
       found_.push_back({{pause.event, false}, {pause.next_call, true}, Reason::host_wait, false});
@@ -95,12 +95,12 @@ class Reader {
 
   const Launches& l_;
   std::vector<std::int64_t> launched_;  // by call: the GPU event, or kNone
-  std::vector<Pause> pauses_;
+  std::vector<HostPause> pauses_;
   std::vector<Dependency> found_;
 };
 
 }  // namespace
 
-std::vector<Dependency> host_order(const Launches& launches) { return Reader(launches).read(); }
+std::vector<Dependency> host_order(const Launches& launches) { return HostReader(launches).read(); }
 
 }  // namespace moeline

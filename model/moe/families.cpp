@@ -6,12 +6,11 @@
 namespace moeline {
 namespace {
 
-using enum FamilyKind;
-using enum Precision;
-using enum Dimension;
-
 // clang-format off
 std::array<FamilyRow, kFamilies> make_rows() {
+  using enum FamilyKind;
+  using enum Precision;
+  using enum Dimension;
   const std::vector<Dimension> of_prefill = {batch,  kv_heads, heads_per_kv, query_len, kv_len,
                                              cached, window,   qk_dim,       v_dim};
   const std::vector<Dimension> of_decode = {batch, kv_heads, rows, query_len, kv_len, qk_dim, v_dim};
@@ -85,17 +84,19 @@ std::optional<Family> family_named(const std::string& name) {
   return found == all.end() ? std::nullopt : std::optional(found->family);
 }
 
-bool is_gemm(Family family) { return kind_of(family) == gemm; }
-bool is_attention(Family family) { return kind_of(family) == attention; }
-bool is_memory_bound(Family family) { return kind_of(family) == memory_bound; }
-bool is_all_to_all(Family family) { return kind_of(family) == normal || kind_of(family) == low_latency; }
-bool is_low_latency(Family family) { return kind_of(family) == low_latency; }
-bool is_collective(Family family) { return kind_of(family) == collective; }
-bool is_host_copy(Family family) { return kind_of(family) == host_copy; }
-bool is_communication(Family family) { return kind_of(family) >= barrier; }
+bool is_gemm(Family family) { return kind_of(family) == FamilyKind::gemm; }
+bool is_attention(Family family) { return kind_of(family) == FamilyKind::attention; }
+bool is_memory_bound(Family family) { return kind_of(family) == FamilyKind::memory_bound; }
+bool is_all_to_all(Family family) {
+  return kind_of(family) == FamilyKind::normal || kind_of(family) == FamilyKind::low_latency;
+}
+bool is_low_latency(Family family) { return kind_of(family) == FamilyKind::low_latency; }
+bool is_collective(Family family) { return kind_of(family) == FamilyKind::collective; }
+bool is_host_copy(Family family) { return kind_of(family) == FamilyKind::host_copy; }
+bool is_communication(Family family) { return kind_of(family) >= FamilyKind::barrier; }
 
 Family gemm_family(GemmLayout layout, Precision weights) {
-  const bool narrow = multiplied_in(weights) == fp8;
+  const bool narrow = multiplied_in(weights) == Precision::fp8;
   switch (layout) {
     case GemmLayout::contiguous:
       return narrow ? Family::gemm_fp8_grouped : Family::gemm_bf16_grouped;

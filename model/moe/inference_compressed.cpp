@@ -25,7 +25,7 @@ void compress(Linear& linear, const AttentionWork& of, double dim) {
   linear.add(kCompressor, rowwise("compress and write cache", t, t * columns * (kBf16 + 2 * kFp32)));
 }
 
-void project_indexer(Linear& linear, const AttentionWork& of) {
+void project_compressed_indexer(Linear& linear, const AttentionWork& of) {
   const KeySelection& s = of.attention.selection;
   if (s.heads == 0) return;
   const Architecture& m = of.work.model;
@@ -68,7 +68,7 @@ void project_compressed(Linear& linear, const AttentionWork& of) {
   linear.add(kRotary,
              rowwise("norm and rotary of q heads, write cache", t * a.heads, t * 2 * (query + a.qk_dim) * kBf16));
   if (a.compress_ratio > 0) compress(linear, of, a.qk_dim);
-  project_indexer(linear, of);
+  project_compressed_indexer(linear, of);
 }
 
 void attend_compressed(Linear& linear, const AttentionWork& of) {

@@ -13,7 +13,7 @@ namespace {
 
 using kernels::kBf16;
 using kernels::kFp32;
-const double kFp8 = activation_bytes(Precision::fp8);
+const double kScaledFp8 = activation_bytes(Precision::fp8);
 constexpr double kE5M6 = 1.5;
 
 // Columns of attention's tensors, all heads of the rank together.
@@ -34,7 +34,7 @@ double saved_by_attention(const LayerWork& work) {
   const bool keeps_all = work.choices.recompute == Recompute::none;
   double per_token = 2 * hidden * kBf16 + w.latents * kBf16 + a.num_attention_heads * kFp32;
   per_token += w.v * (work.choices.narrow_activations ? kE5M6 : kBf16);
-  if (keeps_all) per_token += (2 * hidden + w.latents) * kFp8 + (2 * w.qk + w.v) * kBf16;
+  if (keeps_all) per_token += (2 * hidden + w.latents) * kScaledFp8 + (2 * w.qk + w.v) * kBf16;
   if (work.kind == BlockKind::moe_layer) per_token += a.n_routed_experts * kFp32;
   return work.tokens() * per_token;
 }
@@ -42,8 +42,8 @@ double saved_by_attention(const LayerWork& work) {
 // `rows` through a gated FFN `width` wide.
 double saved_by_ffn(const LayerWork& work, double rows, double width) {
   const bool keeps_all = work.choices.recompute == Recompute::none;
-  const double gate_up = 2 * width * (work.choices.narrow_activations ? kFp8 : kBf16);
-  return rows * (work.model.hidden_size * kFp8 + gate_up + (keeps_all ? width * kFp8 : 0));
+  const double gate_up = 2 * width * (work.choices.narrow_activations ? kScaledFp8 : kBf16);
+  return rows * (work.model.hidden_size * kScaledFp8 + gate_up + (keeps_all ? width * kScaledFp8 : 0));
 }
 
 double saved_by_mlp(const LayerWork& work) {
@@ -61,13 +61,13 @@ double mlp_workspace(const LayerWork& work, double gradients) {
   const bool dense = work.kind == BlockKind::dense_layer;
   const double rows = dense ? work.tokens() : work.load.rows;
   const double width = dense ? 1.0 * a.intermediate_size / work.tp : a.moe_intermediate_size;
-  const double ends = a.hidden_size * (kFp8 + kBf16);
-  return rows * (ends + (1 + gradients) * 2 * width * kBf16 + width * (kFp8 + gradients * kBf16));
+  const double ends = a.hidden_size * (kScaledFp8 + kBf16);
+  return rows * (ends + (1 + gradients) * 2 * width * kBf16 + width * (kScaledFp8 + gradients * kBf16));
 }
 
 // Of one module, of whose matrices the rank has so much.
 double megatron_bytes(const Module& module, double matrices) {
-  const double both_ways = number_bytes(module.type) < kBf16 ? 2 * kFp8 : 0;
+  const double both_ways = number_bytes(module.type) < kBf16 ? 2 * kScaledFp8 : 0;
   return matrices * (kBf16 + both_ways) + module.vectors * kBf16;
 }
 
@@ -133,7 +133,7 @@ double pending_weight_bytes(const LayerWork& work) {
     bytes += of_ffn(work.load.rows, a.moe_intermediate_size);
     bytes += of_ffn(work.tokens(), a.shared_width());
   }
-  return bytes * kFp8;
+  return bytes * kScaledFp8;
 }
 
 double forward_workspace_bytes(const LayerWork& work) {

@@ -14,7 +14,7 @@ namespace moeline {
 namespace {
 
 constexpr int kMostExperts = 4096;
-constexpr int kMostNumber = 1'000'000'000;
+constexpr int kMostToken = 1'000'000'000;
 
 std::vector<std::string> expert_columns(const CsvTable& table) {
   std::vector<std::string> names;
@@ -42,13 +42,13 @@ std::vector<std::size_t> experts_in(const CsvTable& table, std::size_t row, cons
 
 int home_in(const CsvTable& table, std::size_t row, int token, const RouterLimits& limits) {
   if (!table.has("rank")) return token;
-  return table.integer(row, "rank", 0, limits.ranks > 0 ? limits.ranks - 1 : kMostNumber);
+  return table.integer(row, "rank", 0, limits.ranks > 0 ? limits.ranks - 1 : kMostToken);
 }
 
 std::vector<int> layers_of(const CsvTable& table) {
   std::set<int> layers;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    layers.insert(table.integer(row, "layer", 0, kMostNumber));
+    layers.insert(table.integer(row, "layer", 0, kMostToken));
     if (layers.size() > kMostRoutedLayers) {
       throw SpecError(table.file(), table.line(row), fmt::format("has more than {} layers", kMostRoutedLayers));
     }
@@ -65,8 +65,8 @@ RouterMap read_router_map(const CsvTable& table, const RouterLimits& limits) {
   std::set<std::pair<int, int>> seen;
   std::size_t largest = 0;
   for (std::size_t row = 0; row < table.rows(); ++row) {
-    const int layer = table.integer(row, "layer", 0, kMostNumber);
-    const int token = table.integer(row, "token", 0, kMostNumber);
+    const int layer = table.integer(row, "layer", 0, kMostToken);
+    const int token = table.integer(row, "token", 0, kMostToken);
     if (!seen.emplace(layer, token).second) {
       throw SpecError(table.file(), table.line(row), fmt::format("token {} is repeated in layer {}", token, layer));
     }

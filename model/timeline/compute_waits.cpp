@@ -12,7 +12,7 @@ struct RankTasks {
   std::vector<Interval> exposed;  // communication and no compute
 };
 
-RankTasks tasks_of(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank) {
+RankTasks compute_and_exposed(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank) {
   RankTasks tasks;
   std::vector<bool> is_compute;  // by stream
   for (const Stream& stream : graph.streams()) is_compute.push_back(stream.name == "compute");
@@ -40,7 +40,7 @@ void add(std::uint32_t phase, Time wait, std::vector<ComputeWait>& waits) {
 }  // namespace
 
 std::vector<ComputeWait> compute_waits(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank) {
-  const RankTasks tasks = tasks_of(graph, timeline, rank);
+  const RankTasks tasks = compute_and_exposed(graph, timeline, rank);
   std::vector<ComputeWait> waits;
   if (tasks.stream.empty()) return waits;
   Time last_end = timeline.spans[tasks.stream.front()].start;

@@ -23,21 +23,21 @@ KernelClass family_of(KernelClass c) {
   }
 }
 
-struct Family {
+struct KernelFamily {
   std::size_t count = 0;
   Time sum{}, contention{};
 };
 
 // One phase of one side, taken apart. Micro-batches of a phase that are scored together are added up.
 struct Parts {
-  std::array<Family, kKernelClasses> families{};
+  std::array<KernelFamily, kKernelClasses> families{};
   Time barrier{}, pauses{}, gaps{};
   Time parallel{};  // durations beyond their union
 
   void add(std::vector<Interval> intervals, const std::vector<const KernelSpan*>& kernels) {
     Time sum{};
     for (const KernelSpan* kernel : kernels) {
-      Family& family = families[static_cast<std::size_t>(family_of(kernel->kernel_class))];
+      KernelFamily& family = families[static_cast<std::size_t>(family_of(kernel->kernel_class))];
       ++family.count;
       family.sum += kernel->end - kernel->start;
       family.contention += kernel->contention;
@@ -80,7 +80,7 @@ Parts parts_of(const KernelsByPhase& kernels, const PhaseTimes& phase, bool all_
 }
 
 // Kernels that one side has more of, at their mean time there; the rest of the difference is speed.
-void compare_family(const Family& a, const Family& b, Causes& causes) {
+void compare_family(const KernelFamily& a, const KernelFamily& b, Causes& causes) {
   const Time alone_a = a.sum - a.contention;
   const Time alone_b = b.sum - b.contention;
   Time work{};
@@ -96,8 +96,8 @@ void compare_family(const Family& a, const Family& b, Causes& causes) {
 PhaseDifference compare_parts(const PhasePair& pair, const Parts& a, const Parts& b) {
   PhaseDifference difference{&pair, {}, {}};
   for (std::size_t c = 0; c < a.families.size(); ++c) {
-    const Family& of_a = a.families[c];
-    const Family& of_b = b.families[c];
+    const KernelFamily& of_a = a.families[c];
+    const KernelFamily& of_b = b.families[c];
     if (of_a.count == 0 && of_b.count == 0) continue;
     const auto family = static_cast<KernelClass>(c);
     difference.families.push_back({family, of_a.count, of_b.count, of_a.sum, of_b.sum});

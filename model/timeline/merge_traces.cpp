@@ -43,7 +43,7 @@ Lanes place(const NamedTimeline& timeline) {
   return lanes;
 }
 
-class Writer {
+class MergedWriter {
  public:
   std::string write(const std::vector<NamedTimeline>& timelines) {
     out_ = "{\n\"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 0, \"world_size\": 1},\n" +
@@ -117,6 +117,6 @@ class Writer {
 
 }  // namespace
 
-std::string merged_trace(const std::vector<NamedTimeline>& timelines) { return Writer().write(timelines); }
+std::string merged_trace(const std::vector<NamedTimeline>& timelines) { return MergedWriter().write(timelines); }
 
 }  // namespace moeline

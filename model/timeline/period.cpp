@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::size_t kFewest = 3;  // layers
 
-using Layers = std::vector<std::vector<TaskId>>;
+using LayerTasks = std::vector<std::vector<TaskId>>;
 
 // Tasks of rank 0 by layer, in order of id.
 std::map<std::uint32_t, std::vector<TaskId>> by_layer(const TaskGraph& graph) {
@@ -33,8 +33,8 @@ bool alike(const std::vector<TaskId>& one, const std::vector<TaskId>& other, con
 }
 
 // The longest run of layers that are alike.
-Layers repeating_layers(const TaskGraph& graph) {
-  Layers longest, run;
+LayerTasks repeating_layers(const TaskGraph& graph) {
+  LayerTasks longest, run;
   for (auto& [layer, tasks] : by_layer(graph)) {
     if (!run.empty() && !alike(run.back(), tasks, graph)) run.clear();
     run.push_back(tasks);
@@ -49,7 +49,7 @@ using Edge = std::tuple<EventId, EventId, std::size_t>;
 // Those that every layer has, as far as the layers reach.
 class Unrolled {
  public:
-  Unrolled(const TaskGraph& graph, const Layers& layers) : graph_(graph), layers_(layers) {
+  Unrolled(const TaskGraph& graph, const LayerTasks& layers) : graph_(graph), layers_(layers) {
     for (std::size_t layer = 0; layer < layers.size(); ++layer) {
       for (EventId place = 0; place < layers[layer].size(); ++place) places_[layers[layer][place]] = {layer, place};
     }
@@ -82,12 +82,12 @@ class Unrolled {
   }
 
   const TaskGraph& graph_;
-  const Layers& layers_;
+  const LayerTasks& layers_;
   std::map<TaskId, std::pair<std::size_t, EventId>> places_;  // layer, place in it
 };
 
 // The shortest that the task at a place has in any layer.
-Time shortest(const TaskGraph& graph, const Layers& layers, EventId place, Time Task::*time) {
+Time shortest(const TaskGraph& graph, const LayerTasks& layers, EventId place, Time Task::*time) {
   Time least = Time::max();
   for (const std::vector<TaskId>& layer : layers) least = std::min(least, graph.task(layer[place]).*time);
   return least;
@@ -98,7 +98,7 @@ struct Weights {
 };
 using Howard = boost::adjacency_list<boost::vecS, boost::vecS, boost::bidirectionalS, boost::no_property, Weights>;
 
-Howard cyclic(const TaskGraph& graph, const Layers& layers) {
+Howard cyclic(const TaskGraph& graph, const LayerTasks& layers) {
   Howard cyclic(2 * layers.front().size());
   for (const auto& [from, to, distance] : Unrolled(graph, layers).common_edges()) {
     const bool own = is_start(from) && to == end_of(task_of(from));
@@ -114,7 +114,7 @@ Howard cyclic(const TaskGraph& graph, const Layers& layers) {
 
 std::optional<Period> least_period(const TaskGraph& graph) {
   if (graph.phases().empty()) return std::nullopt;
-  const Layers layers = repeating_layers(graph);
+  const LayerTasks layers = repeating_layers(graph);
   if (layers.size() < kFewest) return std::nullopt;
   const Howard events = cyclic(graph, layers);
   std::vector<Howard::edge_descriptor> cycle;

@@ -12,13 +12,13 @@ double demand(TaskId id, ResourceId resource, const TaskGraph& graph) {
 }
 
 // Share of the resource that is at work, from an instant on.
-struct Use {
+struct LinkUse {
   Time from{};
   double share = 0;
 };
 
-std::vector<Use> uses_of(const TaskGraph& graph, const Timeline& timeline, ResourceId resource) {
-  std::vector<Use> uses{{}};
+std::vector<LinkUse> uses_of(const TaskGraph& graph, const Timeline& timeline, ResourceId resource) {
+  std::vector<LinkUse> uses{{}};
   std::vector<double> speeds(graph.size(), 0);
   double share = 0;
   for (const Change& change : timeline.changes) {
@@ -36,7 +36,7 @@ std::vector<Use> uses_of(const TaskGraph& graph, const Timeline& timeline, Resou
 
 std::vector<Time> unused(const TaskGraph& graph, const Timeline& timeline, ResourceId resource,
                          const std::vector<PathStep>& path) {
-  const std::vector<Use> uses = uses_of(graph, timeline, resource);
+  const std::vector<LinkUse> uses = uses_of(graph, timeline, resource);
   std::vector<Time> idle;
   std::size_t now = 0;
   for (const PathStep& step : path) {

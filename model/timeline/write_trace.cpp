@@ -43,9 +43,9 @@ struct SliceNs {
   std::int64_t end = 0;
 };
 
-class Writer {
+class TraceWriter {
  public:
-  Writer(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank, const TraceOptions& options)
+  TraceWriter(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank, const TraceOptions& options)
       : graph_(graph),
         timeline_(timeline),
         rank_(rank),
@@ -384,7 +384,7 @@ class Writer {
 
 std::string trace_of_rank(const TaskGraph& graph, const Timeline& timeline, std::uint32_t rank,
                           const TraceOptions& options) {
-  return Writer(graph, timeline, rank, options).write();
+  return TraceWriter(graph, timeline, rank, options).write();
 }
 
 }  // namespace moeline

@@ -5,7 +5,7 @@
 namespace moeline {
 namespace {
 
-constexpr std::int32_t kNone = -1;
+constexpr std::int32_t kNoAnnotation = -1;
 
 // Annotations that have started and can still be the innermost one of something. One that starts later and ends no
 // earlier contains whatever the older one contains from then on, so the older one is dropped: ends fall strictly from
@@ -19,12 +19,12 @@ class Innermost {
   [[nodiscard]] std::int32_t around(std::int64_t end_ns) const {
     const auto too_short =
         std::partition_point(stack_.begin(), stack_.end(), [&](const Open& open) { return open.end_ns >= end_ns; });
-    return too_short == stack_.begin() ? kNone : std::prev(too_short)->annotation;
+    return too_short == stack_.begin() ? kNoAnnotation : std::prev(too_short)->annotation;
   }
 
  private:
   struct Open {
-    std::int32_t annotation = kNone;
+    std::int32_t annotation = kNoAnnotation;
     std::int64_t end_ns = 0;
   };
   std::vector<Open> stack_;
@@ -69,7 +69,7 @@ std::vector<std::size_t> wanted_of(const TraceRecords& records, const std::vecto
 
 std::vector<std::int32_t> innermost(const TraceRecords& records, const std::vector<AnnotationLevel>& levels,
                                     AnnotationLevel level, Where where) {
-  std::vector<std::int32_t> found(records.gpu.size(), kNone);
+  std::vector<std::int32_t> found(records.gpu.size(), kNoAnnotation);
   const std::vector<std::size_t> wanted = wanted_of(records, levels, level, where);
   if (wanted.empty()) return found;
   std::vector<Innermost> on_track(records.tracks());
@@ -84,7 +84,7 @@ std::vector<std::int32_t> innermost(const TraceRecords& records, const std::vect
     }
     std::int32_t& annotation = found[question.event];
     annotation = on_track[question.track].around(question.end_ns);
-    if (annotation == kNone) annotation = on_any_thread.around(question.end_ns);
+    if (annotation == kNoAnnotation) annotation = on_any_thread.around(question.end_ns);
   }
   return found;
 }
@@ -93,7 +93,7 @@ void attribute(TraceRecords& records, const std::vector<AnnotationLevel>& levels
   const std::vector<std::int32_t> on_stream = innermost(records, levels, AnnotationLevel::phase, Where::on_stream);
   const std::vector<std::int32_t> at_launch = innermost(records, levels, AnnotationLevel::phase, Where::at_launch);
   for (std::size_t i = 0; i < records.gpu.size(); ++i) {
-    records.gpu[i].event.annotation = on_stream[i] != kNone ? on_stream[i] : at_launch[i];
+    records.gpu[i].event.annotation = on_stream[i] != kNoAnnotation ? on_stream[i] : at_launch[i];
   }
 }
 

@@ -10,20 +10,20 @@
 namespace moeline {
 namespace {
 
-constexpr const char* kKey = "stages";
+constexpr const char* kStages = "stages";
 
 int decoder_layers(const Setup& setup) {
   return setup.scenario.whole_model ? setup.model.num_hidden_layers : setup.scenario.layers;
 }
 
 std::vector<int> read_list(const Spec& scenario, int stages, int layers) {
-  std::vector<int> listed = scenario.integers(kKey, 1, layers);
+  std::vector<int> listed = scenario.integers(kStages, 1, layers);
   if (static_cast<int>(listed.size()) != stages) {
-    throw scenario.error(kKey,
+    throw scenario.error(kStages,
                          fmt::format("must list the decoder layers of {} stages, not of {}", stages, listed.size()));
   }
   const int sum = std::accumulate(listed.begin(), listed.end(), 0);
-  if (sum != layers) throw scenario.error(kKey, fmt::format("list {} decoder layers; there are {}", sum, layers));
+  if (sum != layers) throw scenario.error(kStages, fmt::format("list {} decoder layers; there are {}", sum, layers));
   return listed;
 }
 
@@ -32,8 +32,8 @@ void check_balanced(const Spec& scenario, const Setup& setup) {
   const auto units = static_cast<int>(units_of(training_blocks(s, setup.model)).size());
   if (stage_count(s) <= units) return;
   throw scenario.error(
-      kKey, fmt::format("cannot be balanced: {} layers{} cannot be split over {} stages", decoder_layers(setup),
-                        s.whole_model ? ", heads and MTP modules" : "", stage_count(s)));
+      kStages, fmt::format("cannot be balanced: {} layers{} cannot be split over {} stages", decoder_layers(setup),
+                           s.whole_model ? ", heads and MTP modules" : "", stage_count(s)));
 }
 
 // Of prefill and decode.
@@ -65,13 +65,14 @@ std::vector<int> read_stages(const Spec& scenario, const Setup& setup) {
   const Scenario& s = setup.scenario;
   const bool training = s.kind().pipeline.has_value();
   if (!training && !is_staged(s)) {
-    if (scenario.has(kKey)) throw scenario.error(kKey, fmt::format("belongs to pipelines, and {} is none", s.schedule));
+    if (scenario.has(kStages))
+      throw scenario.error(kStages, fmt::format("belongs to pipelines, and {} is none", s.schedule));
     return {};
   }
   const int stages = training ? stage_count(s) : s.parallelism.pp;
   if (!training) check_passes(scenario, setup);
-  if (scenario.is_list(kKey)) return read_list(scenario, stages, decoder_layers(setup));
-  if (scenario.has(kKey)) (void)scenario.choice(kKey, {training ? "balanced" : "even"});
+  if (scenario.is_list(kStages)) return read_list(scenario, stages, decoder_layers(setup));
+  if (scenario.has(kStages)) (void)scenario.choice(kStages, {training ? "balanced" : "even"});
   if (!training) return split_evenly(scenario, setup);
   check_balanced(scenario, setup);
   return {};

@@ -9,7 +9,7 @@
 namespace moeline {
 namespace {
 
-constexpr const char* kKey = "operators";
+constexpr const char* kOperators = "operators";
 
 // DeepSeek's list of kernels is of MLA with a latent of queries, and shared experts.
 bool is_like_v3(const Architecture& model) {
@@ -52,12 +52,13 @@ TrainingOperators usual_operators(const Architecture& model) {
 
 void check_deepseek(const Spec& training, const Architecture& model) {
   if (!is_like_v3(model)) {
-    throw training.error(kKey, fmt::format("deepseek train MLA with shared experts, as in deepseek-v3, and '{}' is "
-                                           "another model; there is: megatron",
-                                           model.name));
+    throw training.error(kOperators,
+                         fmt::format("deepseek train MLA with shared experts, as in deepseek-v3, and '{}' is "
+                                     "another model; there is: megatron",
+                                     model.name));
   }
   if (!in_fp8(model)) {
-    throw training.error(kKey,
+    throw training.error(kOperators,
                          "deepseek train in FP8 alone: precision={linear: fp8, experts: fp8}; there is: megatron");
   }
 }
@@ -84,7 +85,7 @@ void read_training_operators(const Spec& scenario, Setup& setup) {
   Architecture& model = setup.model;
   const Spec training = scenario.map_or_empty("training");
   TrainingOperators& operators = setup.scenario.training.operators;
-  operators = read_choice(training, kKey, usual_operators(model));
+  operators = read_choice(training, kOperators, usual_operators(model));
   if (operators == TrainingOperators::deepseek) {
     check_deepseek(training, model);
   } else {

@@ -90,12 +90,12 @@ double tokens_per_request(const DecodeWorkload& workload) {
 
 int Setup::scatter_draw(int part, int layer, int rank, int piece) const {
   if (!scatters()) return 0;
-  constexpr std::uint64_t kDraws = 512, kMostRanks = 1 << 14, kMostParts = 4;
+  constexpr std::uint64_t kDraws = 512, kRankStride = 1 << 14, kMostParts = 4;
   constexpr unsigned kPieces = 32;  // the first bit of the piece, above those of the place
   const auto place = static_cast<std::uint64_t>(layer) * kMostParts + static_cast<std::uint64_t>(part);
   const std::uint64_t seed = static_cast<std::uint64_t>(scenario.seed) << 40U ^ static_cast<std::uint64_t>(piece)
                                                                                     << kPieces;
-  return static_cast<int>(scrambled(seed ^ (place * kMostRanks + static_cast<std::uint64_t>(rank))) % kDraws);
+  return static_cast<int>(scrambled(seed ^ (place * kRankStride + static_cast<std::uint64_t>(rank))) % kDraws);
 }
 
 namespace {

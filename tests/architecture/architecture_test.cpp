@@ -8,6 +8,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("architecture/architecture") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -101,3 +103,5 @@ TEST_CASE("what is no model is refused with the nearest name, or as a missing fi
   const TemporaryFolder folder;
   CHECK(message(folder.path()) == folder / "config.json: no such file");
 }
+
+}  // TEST_SUITE("architecture/architecture")

@@ -7,6 +7,8 @@
 #include "tests/support/capture.hpp"
 #include "tests/support/model_configs.hpp"
 
+TEST_SUITE("architecture/checkpoint_format") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -119,3 +121,5 @@ TEST_CASE("patterns mean modules by name, around them, by a part of the path, by
     CHECK_MESSAGE(!NamePatterns({other}).match(name), other);
   }
 }
+
+}  // TEST_SUITE("architecture/checkpoint_format")

@@ -7,6 +7,8 @@
 #include "tests/support/capture.hpp"
 #include "tests/support/model_configs.hpp"
 
+TEST_SUITE("architecture/config_json") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -269,3 +271,5 @@ TEST_CASE("absurd numbers and wrong types are refused at their line") {
   CHECK(refusal("[1, 2]") == ":1: must be a mapping of keys to values");
   CHECK(refusal("{\"hidden_size\": ").find("not valid YAML") != std::string::npos);
 }
+
+}  // TEST_SUITE("architecture/config_json")

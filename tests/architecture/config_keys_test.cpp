@@ -14,6 +14,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/model_configs.hpp"
 
+TEST_SUITE("architecture/config_keys") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -104,3 +106,5 @@ TEST_CASE("no key is both neutral and of an architecture, and none stands twice"
     CHECK(seen.insert(meaning.key).second);
   }
 }
+
+}  // TEST_SUITE("architecture/config_keys")

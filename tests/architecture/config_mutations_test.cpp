@@ -14,6 +14,8 @@
 #include "tests/support/json.hpp"
 #include "tests/support/model_configs.hpp"
 
+TEST_SUITE("architecture/config_mutations") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -128,3 +130,5 @@ TEST_CASE("no key of a published file that changes an architecture can be change
   }
   CHECK(tried > 1500);
 }
+
+}  // TEST_SUITE("architecture/config_mutations")

@@ -6,6 +6,8 @@
 #include "architecture/blocks.hpp"
 #include "architecture/parameters.hpp"
 
+TEST_SUITE("architecture/draft") {
+
 using namespace moeline;
 
 namespace {
@@ -52,3 +54,5 @@ TEST_CASE("each drafted token passes through the projection, all layers of the d
   }
   CHECK(blocks.back().layer == 32 + 5);
 }
+
+}  // TEST_SUITE("architecture/draft")

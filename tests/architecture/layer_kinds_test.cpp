@@ -7,6 +7,8 @@
 #include "architecture/parameters.hpp"
 #include "tests/support/model_configs.hpp"
 
+TEST_SUITE("architecture/layer_kinds") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -155,3 +157,5 @@ TEST_CASE("lists of layers that contradict each other are refused") {
       config_refusal(replaced(qwen, "\"linear_conv_kernel_dim\": 4,", "")).find("linear_conv_kernel_dim is missing") !=
       std::string::npos);
 }
+
+}  // TEST_SUITE("architecture/layer_kinds")

@@ -8,6 +8,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/model_configs.hpp"
 
+TEST_SUITE("architecture/model_families") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -111,7 +113,8 @@ TEST_CASE("Hunyuan lists for each layer what all layers have alike, and is refus
   const std::string hunyuan = R"({"model_type": "hunyuan_v1_moe", "attention_head_dim": 128, "cla_share_factor": 2,
     "hidden_size": 4096, "intermediate_size": 3072, "norm_type": "rms", "num_attention_heads": 32, "num_experts": 64,
     "num_hidden_layers": 32, "num_key_value_heads": 8, "tie_word_embeddings": true, "use_cla": false,
-    "use_mixed_mlp_moe": true, "use_qk_norm": true, "vocab_size": 128167, )" + lists + "}";
+    "use_mixed_mlp_moe": true, "use_qk_norm": true, "vocab_size": 128167, )" +
+                              lists + "}";
   const Architecture model = load_config(hunyuan);
   CHECK(parameters(model) == doctest::Approx(80.4e9).epsilon(0.005));
   CHECK(active_parameters(model) == doctest::Approx(13e9).epsilon(0.03));
@@ -143,3 +146,5 @@ TEST_CASE("the zoo's page names every family and every description once") {
   for (const std::string& family : model_types()) CHECK_MESSAGE(times(family) == 1, family);
   for (const std::string& name : names_in("model/zoo")) CHECK_MESSAGE(times(name) == 1, name);
 }
+
+}  // TEST_SUITE("architecture/model_families")

@@ -7,6 +7,8 @@
 
 #include "tests/support/capture.hpp"
 
+TEST_SUITE("architecture/parameters") {
+
 using namespace moeline;
 
 namespace {
@@ -137,3 +139,5 @@ TEST_CASE("attention's compute grows with the sequence, and less where a window 
   CHECK(train_flops_per_token(model, 4096) - once == doctest::Approx(36 * 4095 / 2.0 * one_key));
   CHECK(train_flops_per_token(model, 4096) > windowed);
 }
+
+}  // TEST_SUITE("architecture/parameters")

@@ -11,6 +11,8 @@
 #include "tests/support/model_configs.hpp"
 #include "tests/support/published_configs.hpp"
 
+TEST_SUITE("architecture/published_configs") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -106,3 +108,5 @@ TEST_CASE("layers that are stored in different formats are priced in their own")
   const Outcome counted = run_moeline({"model", folder.path()});
   CHECK(counted.out.find("bf16+nvfp4") != std::string::npos);
 }
+
+}  // TEST_SUITE("architecture/published_configs")

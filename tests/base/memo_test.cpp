@@ -5,6 +5,8 @@
 
 #include "tests/support/process.hpp"
 
+TEST_SUITE("base/memo") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -22,3 +24,5 @@ TEST_CASE("a file is read once as long as it says the same, and again when it sa
   CHECK(*memo.get(file, read) == 1);
   CHECK(*memo.get(folder.write("b", "one"), read) == 3);  // elsewhere, what it names lies elsewhere
 }
+
+}  // TEST_SUITE("base/memo")

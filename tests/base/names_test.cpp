@@ -5,6 +5,8 @@
 
 #include <vector>
 
+TEST_SUITE("base/names") {
+
 using namespace moeline;
 
 namespace {
@@ -42,3 +44,5 @@ TEST_CASE("a name is shown in our spelling, and another name as it was written")
   CHECK(spelt_as("deepseek-v3", "DeepSeek-V3") == "deepseek-v3");
   CHECK(spelt_as("deepseek-v3", "./DeepSeek-V3") == "./DeepSeek-V3");
 }
+
+}  // TEST_SUITE("base/names")

@@ -2,7 +2,9 @@
 
 #include <doctest/doctest.h>
 
-namespace moeline {
+TEST_SUITE("base/normal_distribution") {
+
+using namespace moeline;
 namespace {
 
 TEST_CASE("the expected maximum of normal numbers is what tables list") {
@@ -23,4 +25,5 @@ TEST_CASE("normal quantiles are what tables list, and the last of many in order 
 }
 
 }  // namespace
-}  // namespace moeline
+
+}  // TEST_SUITE("base/normal_distribution")

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+TEST_SUITE("base/text") {
+
 using namespace moeline;
 
 namespace {
@@ -46,3 +48,5 @@ TEST_CASE("a longer text is cut between characters and says so") {
   CHECK(one_line("\xFF\xFF\xFF\xFF\xFF", 4) == kReplaced + "...");
   CHECK(one_line(std::string(100, 'x')).size() == 80);
 }
+
+}  // TEST_SUITE("base/text")

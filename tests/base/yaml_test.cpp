@@ -5,6 +5,8 @@
 
 #include "base/error.hpp"
 
+TEST_SUITE("base/yaml") {
+
 using namespace moeline;
 
 namespace {
@@ -95,3 +97,5 @@ TEST_CASE("long words that many aliases repeat are refused before they are copie
   for (int i = 0; i < 20'000; ++i) bomb += ", *a";
   CHECK(says(bomb + "]\n", "holds more than 1000000 values"));
 }
+
+}  // TEST_SUITE("base/yaml")

@@ -240,9 +240,9 @@ BENCHMARK(TrainingStepByPhases)->Unit(benchmark::kMillisecond);
 
 // The engine alone on its graph, and the floor.
 void TrainingStepEngine(benchmark::State& state) {
-  const TaskGraph graph = build_program(load_setup(std::string(MOELINE_SOURCE_DIR) +
-                                                   "/experiments/train_deepseek_v3_2048_h800/scenario.yaml"))
-                              .graph;
+  const TaskGraph graph = run_scenario(load_setup(std::string(MOELINE_SOURCE_DIR) +
+                                                  "/experiments/train_deepseek_v3_2048_h800/scenario.yaml"))
+                              .program.graph;
   double floor = 1e9;
   double engine = 1e9;
   for (auto _ : state) {

@@ -11,6 +11,8 @@
 #include "moe/attention_core.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("calib/attention_tables") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -245,3 +247,5 @@ TEST_CASE("a table of attention that cannot be read is refused with its line") {
   refuse("gqa_decode_bf16_32-0-128.csv", "bf16,bf16,1,1024,30,0.1\n");
   refuse("something_else.csv", "bf16,bf16,1,1024,30,0.1\n");
 }
+
+}  // TEST_SUITE("calib/attention_tables")

@@ -10,6 +10,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/dice.hpp"
 
+TEST_SUITE("calib/bench_fit") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -166,3 +168,5 @@ TEST_CASE("a table measured on a machine with other SMs than the profile's is re
   CHECK_THROWS_WITH_AS((void)bench_observations(read_bench_table(file), other, TileSet::wide),
                        doctest::Contains("sms is 132 (NVIDIA H200), the profile has 78"), SpecError);
 }
+
+}  // TEST_SUITE("calib/bench_fit")

@@ -10,6 +10,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("calib/bench_table") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -176,3 +178,5 @@ TEST_CASE("calibrate refuses a damaged table with exit code 3 and leaves the pro
                 file.path.string() + ":14: ", "the table was cut off");
   CHECK_FALSE(std::filesystem::exists(profile));
 }
+
+}  // TEST_SUITE("calib/bench_table")

@@ -13,6 +13,8 @@
 #include "moe/training.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("calib/calibrate") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -201,3 +203,5 @@ TEST_CASE("a start-up that would come out negative does not show: it is 0, and t
   CHECK(found[static_cast<std::size_t>(Constant::streaming)] > 1.7);
   CHECK(found[static_cast<std::size_t>(Constant::streaming)] < 2);
 }
+
+}  // TEST_SUITE("calib/calibrate")

@@ -12,6 +12,8 @@
 #include "moe/all_to_all.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("calib/deepep_tables") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -231,3 +233,5 @@ TEST_CASE("a transfer's time or rate that is not above 0 is refused with file, l
   refused("ep,tokens_per_rank,op,holds_sms_us\n72,128,dispatch,0\n", ":2: holds_sms_us must be above 0, not 0",
           [&](const CsvTable& t) { return hold_observations(t, model, h800()); });
 }
+
+}  // TEST_SUITE("calib/deepep_tables")

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <cstdint>
 
+TEST_SUITE("calib/fit_correction") {
+
 using namespace moeline;
 
 namespace {
@@ -131,3 +133,5 @@ TEST_CASE("rows that a hiccup made pull a gain by little, and none goes to absur
     CHECK(gain <= 2);
   }
 }
+
+}  // TEST_SUITE("calib/fit_correction")

@@ -8,6 +8,8 @@
 #include "hardware/parse_op.hpp"
 #include "hardware/profile.hpp"
 
+TEST_SUITE("calib/fit_form") {
+
 using namespace moeline;
 
 namespace {
@@ -114,3 +116,5 @@ TEST_CASE("of one slice alone nothing is left out") {
   }
   CHECK(fit_without_slices(form, rows, 6).empty());
 }
+
+}  // TEST_SUITE("calib/fit_form")

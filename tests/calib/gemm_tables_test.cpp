@@ -13,6 +13,8 @@
 #include "hardware/price.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("calib/gemm_tables") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -181,3 +183,5 @@ TEST_CASE("a time or rate that is not above 0 is refused with file, line and col
   refused("layout,groups,m,n,k,tflops,kernels\ndense,1,64,4096,7168,0,x-2025-02\n", ":2: tflops must be above 0, not 0",
           [](const CsvTable& t) { return published_gemm_observations(t, h800(), "x-2025-02", TileSet::narrow); });
 }
+
+}  // TEST_SUITE("calib/gemm_tables")

@@ -9,6 +9,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/json.hpp"
 
+TEST_SUITE("calib/mega_moe") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -89,3 +91,5 @@ TEST_CASE(
     CHECK(predicted == table.rows);
   }
 }
+
+}  // TEST_SUITE("calib/mega_moe")

@@ -11,6 +11,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/variable.hpp"
 
+TEST_SUITE("calib/stack_report") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -164,3 +166,5 @@ TEST_CASE("the report on measured tables names the noise between two versions") 
   CHECK(report.out.find("gemm_fp8_block_sglang_0.5.10") != std::string::npos);
   CHECK(report.out.find("The rows that are missed most") != std::string::npos);
 }
+
+}  // TEST_SUITE("calib/stack_report")

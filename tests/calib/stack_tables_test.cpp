@@ -10,6 +10,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("calib/stack_tables") {
+
 using namespace moeline;
 using namespace moeline::testing;
 namespace fs = std::filesystem;
@@ -261,3 +263,5 @@ TEST_CASE("the page of held-out errors is what the profiles say") {
     }
   }
 }
+
+}  // TEST_SUITE("calib/stack_tables")

@@ -12,6 +12,8 @@
 #include "tests/support/json.hpp"
 #include "tests/support/markdown.hpp"
 
+TEST_SUITE("cli/accuracy") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -134,3 +136,5 @@ TEST_CASE("the shares of extrapolated prices on the page of accuracy are those o
   CHECK_MESSAGE(content_of(source("tests/published/README.md")).find(shares) != std::string::npos,
                 "the page does not hold " << shares);
 }
+
+}  // TEST_SUITE("cli/accuracy")

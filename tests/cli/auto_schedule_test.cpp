@@ -2,6 +2,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/json.hpp"
 
+TEST_SUITE("cli/auto_schedule") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -97,3 +99,5 @@ TEST_CASE("a schedule that no scenario can have is refused with what there is, a
   const std::string file = folder.write("autp.yaml", replaced(kDecode, "auto", "autp"));
   check_refused({"simulate", file}, file + ":4: ", "unknown schedule 'autp'; did you mean 'auto'?");
 }
+
+}  // TEST_SUITE("cli/auto_schedule")

@@ -2,6 +2,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("cli/bad_data") {
+
 namespace fs = std::filesystem;
 using namespace moeline::testing;
 
@@ -103,3 +105,5 @@ TEST_CASE("calibrate refuses unknown names") {
                 "must be named NAME-DATE");
   CHECK_FALSE(fs::exists(folder / "p.yaml"));
 }
+
+}  // TEST_SUITE("cli/bad_data")

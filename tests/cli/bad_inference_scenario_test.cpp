@@ -5,6 +5,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/inference_scenarios.hpp"
 
+TEST_SUITE("cli/bad_inference_scenario") {
+
 using namespace moeline::testing;
 
 TEST_CASE("the scenarios that the cases change are valid") {
@@ -187,3 +189,5 @@ TEST_CASE("a model that does not fit is a warning that names the terms, --strict
   CHECK(result["metrics"]["memory_gib"].GetDouble() > 16);
   CHECK(simulate_text(kDecode).err.find("does not fit") == std::string::npos);
 }
+
+}  // TEST_SUITE("cli/bad_inference_scenario")

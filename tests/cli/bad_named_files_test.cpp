@@ -2,6 +2,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/inference_scenarios.hpp"
 
+TEST_SUITE("cli/bad_named_files") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -146,3 +148,5 @@ TEST_CASE("a model is refused at its own line") {
           {"vocab_size: 129280", "vocab_size: many", 19, "vocab_size must be a whole number, not 'many'"},
       });
 }
+
+}  // TEST_SUITE("cli/bad_named_files")

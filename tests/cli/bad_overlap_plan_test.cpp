@@ -2,6 +2,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/inference_scenarios.hpp"
 
+TEST_SUITE("cli/bad_overlap_plan") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -199,3 +201,5 @@ TEST_CASE("a refused plan leaves no output behind") {
                 bad + ":1: ", "lack phase");
   CHECK(std::distance(std::filesystem::directory_iterator(target.path()), {}) == 2);
 }
+
+}  // TEST_SUITE("cli/bad_overlap_plan")

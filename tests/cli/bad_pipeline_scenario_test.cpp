@@ -1,6 +1,8 @@
 // Whole pipelines: what a scenario must say, what it need not, and what of it is refused where.
 #include "tests/support/json.hpp"
 
+TEST_SUITE("cli/bad_pipeline_scenario") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -148,3 +150,5 @@ TEST_CASE("compare refuses whole pipelines") {
   const std::string file = folder.write("scenario.yaml", kPipeline);
   check_refused({"compare", file, file}, file, "is a whole pipeline; compare knows the phases of one rank");
 }
+
+}  // TEST_SUITE("cli/bad_pipeline_scenario")

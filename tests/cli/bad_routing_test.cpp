@@ -5,6 +5,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("cli/bad_routing") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -90,3 +92,5 @@ TEST_CASE("a rank that is not simulated has no trace, and no folder is begun for
   for (const char* trace : {"rank_0.json", "rank_127.json"}) CHECK(std::filesystem::exists(out + "/traces/" + trace));
   CHECK(!std::filesystem::exists(out + "/traces/rank_1.json"));
 }
+
+}  // TEST_SUITE("cli/bad_routing")

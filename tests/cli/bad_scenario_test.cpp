@@ -1,6 +1,8 @@
 // A scenario with a wrong key or value is refused at the line of that key, a wrong --set as --set.
 #include "tests/support/cli.hpp"
 
+TEST_SUITE("cli/bad_scenario") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -256,3 +258,5 @@ TEST_CASE("a machine too small for the communication of the file is refused at t
   check_refused(valid.with({"--set", "hardware.sms=20"}), place, "comm.num_sms must be from 1 to 19, not 20");
   check_refused(valid.with({"--set", "hardware.sms=1"}), place, "comm.num_sms cannot be met: the machine has one SM");
 }
+
+}  // TEST_SUITE("cli/bad_scenario")

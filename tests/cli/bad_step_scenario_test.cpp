@@ -8,6 +8,8 @@
 #include "tests/support/step.hpp"
 #include "trace/trace.hpp"
 
+TEST_SUITE("cli/bad_step_scenario") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -186,3 +188,5 @@ TEST_CASE("compare refuses whole steps") {
   const std::string scenario = moeline::testing::step_scenario().string();
   check_refused({"compare", scenario, scenario}, scenario, "is a whole pipeline; compare knows the phases of one rank");
 }
+
+}  // TEST_SUITE("cli/bad_step_scenario")

@@ -4,6 +4,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/trace_text.hpp"
 
+TEST_SUITE("cli/bad_trace") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -134,3 +136,5 @@ TEST_CASE("a wrong mapping file or pattern is refused by its name") {
                   "--comm-pattern: ", "'(nccl' is not a regular expression");
   }
 }
+
+}  // TEST_SUITE("cli/bad_trace")

@@ -1,6 +1,8 @@
 // moeline balance: what it prints, and what it refuses.
 #include "tests/support/json.hpp"
 
+TEST_SUITE("cli/balance") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -194,3 +196,5 @@ TEST_CASE("moeline balance without loads, with two sources, or with numbers out 
   check_wrong_usage(loads.balance({"--gpus", "8", "--newest-weight", "0"}), "--newest-weight");
   check_wrong_usage(loads.balance({"--gpus", "8", "--format", "csv"}), "--format");
 }
+
+}  // TEST_SUITE("cli/balance")

@@ -11,6 +11,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/json.hpp"
 
+TEST_SUITE("cli/explain") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -217,3 +219,5 @@ TEST_CASE("a scenario that comes through a pipe is read once, whatever schedule 
     CHECK(outcome.out.find("MoE layer, us") != std::string::npos);
   }
 }
+
+}  // TEST_SUITE("cli/explain")

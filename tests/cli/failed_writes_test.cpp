@@ -4,6 +4,8 @@
 #include "tests/support/hindered.hpp"
 #include "tests/support/trace_text.hpp"
 
+TEST_SUITE("cli/failed_writes") {
+
 namespace fs = std::filesystem;
 using namespace moeline::testing;
 
@@ -142,3 +144,5 @@ TEST_CASE("a pipe whose reader has read enough ends the program silently, as any
   const Outcome outcome = run_process({"/bin/bash", "-c", script, MOELINE_BINARY});
   CHECK(outcome.err == "141\n");  // 128 + SIGPIPE
 }
+
+}  // TEST_SUITE("cli/failed_writes")

@@ -3,6 +3,8 @@
 #include "tests/support/sanitized.hpp"
 #include "tests/support/trace_text.hpp"
 
+TEST_SUITE("cli/hostile_input") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -145,3 +147,5 @@ TEST_CASE("a plan that crosses lists of thousands is refused before they are cro
                    "cp: [1, 2], pp: [8], ep: " + numbers(1000) + ", tp: " + numbers(1000)),
           "at most a million are searched");
 }
+
+}  // TEST_SUITE("cli/hostile_input")

@@ -2,6 +2,8 @@
 #include "tests/support/capture.hpp"
 #include "tests/support/cli.hpp"
 
+TEST_SUITE("cli/init") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -66,3 +68,5 @@ TEST_CASE("init writes over no file, and refuses what there is not") {
   check_refused({"init", "decode", "qwen3-30b-a3", "h200"}, "", "did you mean 'qwen3-30b-a3b'?");
   check_refused({"init", "decode", "qwen3-30b-a3b", "h2000"}, "", "h200");
 }
+
+}  // TEST_SUITE("cli/init")

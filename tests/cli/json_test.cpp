@@ -9,6 +9,8 @@
 #include "tests/support/step.hpp"
 #include "tests/support/sweep.hpp"
 
+TEST_SUITE("cli/json") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -155,3 +157,5 @@ TEST_CASE("every schedule has one line about itself and the phases that it goes 
   CHECK_FALSE(json_of({"list", "schedules", "1f1b", "--format", "json"}).HasMember("plan"));
   check_refused({"list", "schedules", "zb2p", "--format", "json"}, "", "did you mean 'zb1p'?");
 }
+
+}  // TEST_SUITE("cli/json")

@@ -11,6 +11,8 @@
 #include "experiments/sweep/store.hpp"
 #include "tests/support/sweep.hpp"
 
+TEST_SUITE("cli/killed") {
+
 namespace fs = std::filesystem;
 using namespace moeline;
 using namespace moeline::testing;
@@ -172,3 +174,5 @@ TEST_CASE("a sweep killed again and again loses no point that it stored, and end
     stored = 0;
   }
 }
+
+}  // TEST_SUITE("cli/killed")

@@ -6,6 +6,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("cli/list_families") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -26,3 +28,5 @@ TEST_CASE("an unknown family is refused with the nearest name") {
   CHECK(run_moeline({"list", "families", "qwen3_next", "--format", "json"}).out.find("\"described\"") !=
         std::string::npos);
 }
+
+}  // TEST_SUITE("cli/list_families")

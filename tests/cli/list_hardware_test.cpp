@@ -6,6 +6,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("cli/list_hardware") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -91,3 +93,5 @@ TEST_CASE("a family whose range is another set's than its constants says so") {
   CHECK(priced.out.find("constants of open-2025-late") != std::string::npos);
   CHECK(priced.out.find("extrapolated") != std::string::npos);
 }
+
+}  // TEST_SUITE("cli/list_hardware")

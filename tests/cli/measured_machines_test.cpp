@@ -2,6 +2,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/json.hpp"
 
+TEST_SUITE("cli/measured_machines") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -89,3 +91,5 @@ TEST_CASE("carried-over machines say so") {
   CHECK(outcome.out.find("b200: sglang-0.5.14") != std::string::npos);
   CHECK(outcome.out.find("\"provenance\": \"extrapolated\"") != std::string::npos);
 }
+
+}  // TEST_SUITE("cli/measured_machines")

@@ -3,6 +3,8 @@
 
 #include "tests/support/cli.hpp"
 
+TEST_SUITE("cli/model") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -82,3 +84,5 @@ TEST_CASE("a bad config.json is refused at its line, with what was looked for") 
   check_refused({"model", folder / "absent.json"}, "unknown model", "no such file");
   check_refused({"model", "deepseek-v33"}, "unknown model 'deepseek-v33'", "did you mean 'deepseek-v3'?");
 }
+
+}  // TEST_SUITE("cli/model")

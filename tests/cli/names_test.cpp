@@ -5,6 +5,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/trace_text.hpp"
 
+TEST_SUITE("cli/names") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -125,3 +127,5 @@ TEST_CASE("analyze prices a trace as no other machine than its own, and says tha
   }
   CHECK(says(analyze("NVIDIA H100 PCIe", {"--hardware", "H100"}), "machine: h100"));
 }
+
+}  // TEST_SUITE("cli/names")

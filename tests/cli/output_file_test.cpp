@@ -6,6 +6,8 @@
 #include "tests/support/sweep.hpp"
 #include "tests/support/trace_text.hpp"
 
+TEST_SUITE("cli/output_file") {
+
 namespace fs = std::filesystem;
 using namespace moeline::testing;
 
@@ -162,3 +164,5 @@ TEST_CASE("wrong usage is said on one line") {
   check_wrong_usage({"compare", "a"}, "b is required");
   check_wrong_usage({"replay", "a", "b\nc"}, "b?c");
 }
+
+}  // TEST_SUITE("cli/output_file")

@@ -7,6 +7,8 @@
 #include "experiments/cli/output/plan_parts.hpp"
 #include "tests/support/json.hpp"
 
+TEST_SUITE("cli/plan_page") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -170,3 +172,5 @@ TEST_CASE("a plan's page is the same whatever the number of workers, and at most
   CHECK(pages[0] == pages[1]);
   CHECK(pages[0].size() < 2'000'000);
 }
+
+}  // TEST_SUITE("cli/plan_page")

@@ -3,6 +3,8 @@
 
 #include "tests/support/cli.hpp"
 
+TEST_SUITE("cli/price") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -162,3 +164,5 @@ TEST_CASE("the largest ops have finite prices") {
   REQUIRE_FALSE(result.Parse(outcome.out.c_str()).HasParseError());  // which knows no infinity
   for (const auto& op : result["ops"].GetArray()) CHECK(op["solo_us"].GetDouble() > 0);
 }
+
+}  // TEST_SUITE("cli/price")

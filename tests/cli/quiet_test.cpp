@@ -1,6 +1,8 @@
 // --quiet, of every command: results and errors alone.
 #include "tests/support/cli.hpp"
 
+TEST_SUITE("cli/quiet") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -29,3 +31,5 @@ TEST_CASE("every command has --quiet") {
     CHECK(run_moeline({command, "--help"}).out.find("--quiet") != std::string::npos);
   }
 }
+
+}  // TEST_SUITE("cli/quiet")

@@ -9,6 +9,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/pipeline.hpp"
 
+TEST_SUITE("cli/results") {
+
 namespace fs = std::filesystem;
 using namespace moeline;
 using namespace moeline::testing;
@@ -215,3 +217,5 @@ TEST_CASE("what a step has once is not listed as a layer's, and what it has seve
   CHECK(rows_below("phase: span, us per step", {"--set", "layers=2"}).empty());
   CHECK(rows_below("phase: span, us per layer", {"--set", "layers=2"}).size() == 6);
 }
+
+}  // TEST_SUITE("cli/results")

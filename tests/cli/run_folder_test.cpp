@@ -3,6 +3,8 @@
 
 #include "tests/support/cli.hpp"
 
+TEST_SUITE("cli/run_folder") {
+
 namespace fs = std::filesystem;
 using namespace moeline::testing;
 
@@ -61,3 +63,5 @@ TEST_CASE("a run takes the place of the run before it: no trace of that is left 
   CHECK(run.traces() == std::set<std::string>{"rank_0.json.gz"});
   CHECK(run_moeline(run.call({"--gzip"})).err.find("removed") == std::string::npos);
 }
+
+}  // TEST_SUITE("cli/run_folder")

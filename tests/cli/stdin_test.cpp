@@ -1,6 +1,8 @@
 // A file that is called - is stdin, in every command that reads one.
 #include "tests/support/cli.hpp"
 
+TEST_SUITE("cli/stdin") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -65,3 +67,5 @@ TEST_CASE("bad input on stdin is refused as -, with its line") {
   CHECK(outcome.err.starts_with("moeline: -:5: unknown key 'schedul'; did you mean 'schedule'?"));
   CHECK(run_moeline({"simulate", "-"}).err.find("-: is empty") != std::string::npos);
 }
+
+}  // TEST_SUITE("cli/stdin")

@@ -6,6 +6,8 @@
 #include "tests/support/json.hpp"
 #include "tests/support/server_trace.hpp"
 
+TEST_SUITE("cli/trace_steps") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -161,3 +163,5 @@ TEST_CASE("windows that make no sense are wrong usage") {
   const std::string scenario = source("experiments/train_chunk_deepseek_v3_h800/scenario.yaml").string();
   check_wrong_usage({"compare", scenario, scenario, "--steps", "1"}, "apply to traces, and both sides are scenarios");
 }
+
+}  // TEST_SUITE("cli/trace_steps")

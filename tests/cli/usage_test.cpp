@@ -1,6 +1,8 @@
 // Wrong usage is told in the words that were typed, on one line, with the nearest that there is.
 #include "tests/support/cli.hpp"
 
+TEST_SUITE("cli/usage") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -83,3 +85,5 @@ TEST_CASE("an argument too many is named, and what the command takes") {
   check_wrong_usage({"compare", "a", "b", "plan"}, "unexpected argument 'plan': compare takes nothing besides a and b");
   check_wrong_usage({"simulate", "--", "x.yaml", "y.yaml"}, "unexpected argument 'y.yaml'");
 }
+
+}  // TEST_SUITE("cli/usage")

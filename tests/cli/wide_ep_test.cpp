@@ -6,6 +6,8 @@
 #include "hardware/price.hpp"
 #include "tests/support/cli.hpp"
 
+TEST_SUITE("cli/wide_ep") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -51,3 +53,5 @@ TEST_CASE("ranks that do not divide the experts get the fewest redundant ones, a
   CHECK(refused.exit_code == 3);
   CHECK(refused.err.find("ep must divide the 256 routed and 16 redundant experts") != std::string::npos);
 }
+
+}  // TEST_SUITE("cli/wide_ep")

@@ -4,6 +4,8 @@
 
 #include "tests/support/cli.hpp"
 
+TEST_SUITE("cli/yaml") {
+
 using namespace moeline::testing;
 
 TEST_CASE("text that is not one plain YAML mapping is refused") {
@@ -88,3 +90,5 @@ TEST_CASE("--set changes one value, not every alias of it") {
   CHECK(simulated("forward: &r [30976, 30976]\n    backward: *r", {"--set", "routing.rows.forward=[256, 256]"}) ==
         simulated("forward: [256, 256]\n    backward: [30976, 30976]", {}));
 }
+
+}  // TEST_SUITE("cli/yaml")

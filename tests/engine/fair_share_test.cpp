@@ -8,6 +8,8 @@
 #include "engine/share.hpp"
 #include "tests/support/dice.hpp"
 
+TEST_SUITE("engine/fair_share") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -99,3 +101,5 @@ TEST_CASE("speeds agree with max-min fairness computed from its definition, none
     }
   }
 }
+
+}  // TEST_SUITE("engine/fair_share")

@@ -8,6 +8,8 @@
 
 #include "tests/support/random_runs.hpp"
 
+TEST_SUITE("engine/invariance") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -77,3 +79,5 @@ TEST_CASE("a graph whose ends wait for nothing never deadlocks, and a deadlock n
   CHECK(random_runs().size() == kGraphs - deadlocks);
   CHECK(random_runs().size() > kGraphs / 2);
 }
+
+}  // TEST_SUITE("engine/invariance")

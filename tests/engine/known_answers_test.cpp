@@ -3,6 +3,8 @@
 
 #include "tests/support/small_graph.hpp"
 
+TEST_SUITE("engine/known_answers") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -253,3 +255,5 @@ TEST_CASE("an empty graph takes no time") {
   SmallGraph g;
   CHECK(g.run().makespan == Time::zero());
 }
+
+}  // TEST_SUITE("engine/known_answers")

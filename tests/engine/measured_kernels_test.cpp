@@ -14,6 +14,8 @@
 #include "moe/training.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("engine/measured_kernels") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -170,3 +172,5 @@ TEST_CASE("the measured kernels replay to the measured span within 1 %") {
   MeasuredChunk chunk;
   CHECK(to_us(chunk.run().makespan) == doctest::Approx(129728).epsilon(0.01));
 }
+
+}  // TEST_SUITE("engine/measured_kernels")

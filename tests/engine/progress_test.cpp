@@ -5,6 +5,8 @@
 
 #include "engine/simulate.hpp"
 
+TEST_SUITE("engine/progress") {
+
 using namespace moeline;
 
 namespace {
@@ -37,3 +39,5 @@ TEST_CASE("a run tells of its tasks in ascending numbers, and a short one tells 
     CHECK(told.empty() == (tasks == 10));
   }
 }
+
+}  // TEST_SUITE("engine/progress")

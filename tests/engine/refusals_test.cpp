@@ -4,6 +4,8 @@
 #include "tests/support/refusal.hpp"
 #include "tests/support/small_graph.hpp"
 
+TEST_SUITE("engine/refusals") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -71,3 +73,5 @@ TEST_CASE("an elastic task starved by a spin that waits for it is reported, not 
   g.edges().end_after_end(kernel, spin);
   CHECK(refusal_of([&] { (void)g.run(); }).find("'task 1' never gets its 132 SMs") != std::string::npos);
 }
+
+}  // TEST_SUITE("engine/refusals")

@@ -7,6 +7,8 @@
 #include "tests/support/random_runs.hpp"
 #include "tests/support/replay.hpp"
 
+TEST_SUITE("engine/sharing_properties") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -189,3 +191,5 @@ TEST_CASE("a resident waits only for lack of SMs, and no elastic task gets any m
 }
 
 TEST_CASE("residents get the SMs of a pool in order of readiness, then id") { none_in_any_run(admitted_out_of_order); }
+
+}  // TEST_SUITE("engine/sharing_properties")

@@ -7,6 +7,8 @@
 #include "tests/support/random_runs.hpp"
 #include "tests/support/replay.hpp"
 
+TEST_SUITE("engine/timeline_properties") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -134,3 +136,5 @@ TEST_CASE("no task is faster than alone, to the picosecond") {
 TEST_CASE("a task ends with the picosecond in which its work is done, and never before") {
   none_in_any_run(work_lost_or_gained);
 }
+
+}  // TEST_SUITE("engine/timeline_properties")

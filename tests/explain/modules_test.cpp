@@ -11,6 +11,8 @@
 #include "tests/support/measured.hpp"
 #include "tests/support/step.hpp"
 
+TEST_SUITE("explain/modules") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -215,3 +217,5 @@ TEST_CASE("a map names the modules of kernels, before anything else does") {
   const ModuleTable table = module_table(measured, map, nullptr);
   CHECK(row_of(table, "attention/o_proj").use.total_us() > 20000);
 }
+
+}  // TEST_SUITE("explain/modules")

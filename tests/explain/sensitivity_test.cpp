@@ -12,6 +12,8 @@
 #include "tests/support/dice.hpp"
 #include "tests/support/small_graph.hpp"
 
+TEST_SUITE("explain/sensitivity") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -164,3 +166,5 @@ TEST_CASE("a fork of 30 and 20 us: a third of the longer arm is all that can be 
   CHECK(gradient.solo[arm] == 0);
   CHECK(gradient.solo[longer] == 1);
 }
+
+}  // TEST_SUITE("explain/sensitivity")

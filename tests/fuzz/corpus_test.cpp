@@ -7,6 +7,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/process.hpp"
 
+TEST_SUITE("fuzz/corpus") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -69,3 +71,5 @@ TEST_CASE("traces of the fuzzing corpus replay to their own times") {
   CHECK(fed.files >= 20);
   CHECK(fed.taken >= 10);
 }
+
+}  // TEST_SUITE("fuzz/corpus")

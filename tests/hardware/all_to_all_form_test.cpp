@@ -13,6 +13,8 @@
 #include "moe/all_to_all.hpp"
 #include "routing/gating.hpp"
 
+TEST_SUITE("hardware/all_to_all_form") {
+
 using namespace moeline;
 
 namespace {
@@ -213,3 +215,5 @@ TEST_CASE("experts given are chosen without groups, and top-k is at most their n
   CHECK_THROWS_WITH_AS(op_of("dispatch:ep=8,experts=4,redundant_experts=4", machine), doctest::Contains("top_k"),
                        SpecError);
 }
+
+}  // TEST_SUITE("hardware/all_to_all_form")

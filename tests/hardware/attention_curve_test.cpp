@@ -7,6 +7,8 @@
 #include "hardware/price.hpp"
 #include "moe/attention_core.hpp"
 
+TEST_SUITE("hardware/attention_curve") {
+
 using namespace moeline;
 
 namespace {
@@ -213,3 +215,5 @@ TEST_CASE("attention of a kind that was not measured is extrapolated") {
   CHECK(on(gqa_decode_core(gqa(128, 4096, 64, 4, 16))).provenance == Provenance::extrapolated);  // 256
   CHECK(on(gqa_decode_core(gqa(128, 4096, 8, 4))).provenance == Provenance::extrapolated);       // 2
 }
+
+}  // TEST_SUITE("hardware/attention_curve")

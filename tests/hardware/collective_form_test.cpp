@@ -9,6 +9,8 @@
 #include "hardware/profile.hpp"
 #include "moe/collectives.hpp"
 
+TEST_SUITE("hardware/collective_form") {
+
 using namespace moeline;
 
 namespace {
@@ -157,3 +159,5 @@ TEST_CASE("the OPs of collectives are those of the tables inside a node, and rin
   CHECK_THROWS_WITH_AS(op("all_gather:impl=custom"), doctest::Contains("impl"), SpecError);
   CHECK_THROWS_WITH_AS(op("all_reduce:impl=custom,ranks=16"), doctest::Contains("impl"), SpecError);
 }
+
+}  // TEST_SUITE("hardware/collective_form")

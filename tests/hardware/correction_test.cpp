@@ -11,6 +11,8 @@
 #include "hardware/price.hpp"
 #include "tests/support/cli.hpp"
 
+TEST_SUITE("hardware/correction") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -162,3 +164,5 @@ TEST_CASE("a price says its correction, and has none outside of the measurements
   CHECK(run_moeline({"price", file, inside, "--format", "json"}).out.find("\"correction\": 1.2") != std::string::npos);
   CHECK(run_moeline({"price", file, outside}).out.find("corrected") == std::string::npos);
 }
+
+}  // TEST_SUITE("hardware/correction")

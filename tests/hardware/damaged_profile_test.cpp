@@ -8,6 +8,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("hardware/damaged_profile") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -68,3 +70,5 @@ TEST_CASE("damage in a profile that is only carried over is refused, naming that
   check_refused({"list", "hardware", own}, fmt::format("{}:{}: ", damaged, line), "mean_error must be a number");
   check_refused({"price", own, "gemm:"}, fmt::format("{}:{}: ", damaged, line), "mean_error must be a number");
 }
+
+}  // TEST_SUITE("hardware/damaged_profile")

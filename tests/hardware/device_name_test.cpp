@@ -6,6 +6,8 @@
 #include "base/file.hpp"
 #include "hardware/profile.hpp"
 
+TEST_SUITE("hardware/device_name") {
+
 using namespace moeline;
 
 TEST_CASE("a device is the profile that a whole word of its name names, not one whose name is a part of it") {
@@ -52,3 +54,5 @@ TEST_CASE("a profile that is called after one of our machines is of no other mac
   CHECK_FALSE(is_another_machine("h100-pcie", "NVIDIA H100 PCIe"));
   CHECK_FALSE(is_another_machine("ours", "NVIDIA H200"));
 }
+
+}  // TEST_SUITE("hardware/device_name")

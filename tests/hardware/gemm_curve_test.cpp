@@ -8,6 +8,8 @@
 #include "hardware/price.hpp"
 #include "moe/kernels.hpp"
 
+TEST_SUITE("hardware/gemm_curve") {
+
 using namespace moeline;
 
 namespace {
@@ -192,3 +194,5 @@ TEST_CASE("twice the memory bandwidth helps the memory-bound, twice the tensor c
   CHECK(on(dense(8192, 4096, 7168), 132, tensor).solo_us < 0.6 * on(dense(8192, 4096, 7168)).solo_us);
   CHECK(on(dense(8192, 4096, 7168), 132, memory).solo_us > 0.95 * on(dense(8192, 4096, 7168)).solo_us);
 }
+
+}  // TEST_SUITE("hardware/gemm_curve")

@@ -10,6 +10,8 @@
 #include "moe/kernels.hpp"
 #include "tests/support/capture.hpp"
 
+TEST_SUITE("hardware/measured_range") {
+
 using namespace moeline;
 
 namespace {
@@ -101,3 +103,5 @@ TEST_CASE("what was measured at one place comes out of its constants again, on a
   }
   CHECK(points == 9);  // the training trace's: attention, transfers beside compute, 12-bit saves, the router's scans
 }
+
+}  // TEST_SUITE("hardware/measured_range")

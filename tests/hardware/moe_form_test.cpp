@@ -9,6 +9,8 @@
 #include "hardware/parse_op.hpp"
 #include "routing/scatter.hpp"
 
+TEST_SUITE("hardware/moe_form") {
+
 using namespace moeline;
 
 namespace {
@@ -275,3 +277,5 @@ TEST_CASE(
     CHECK(us(op + "sms=74") >= us(op + "sms=148"));
   }
 }
+
+}  // TEST_SUITE("hardware/moe_form")

@@ -5,7 +5,9 @@
 
 #include "moe/kernels.hpp"
 
-namespace moeline {
+TEST_SUITE("hardware/power") {
+
+using namespace moeline;
 namespace {
 
 const HardwareProfile& h800() {
@@ -76,4 +78,4 @@ TEST_CASE(
   CHECK(last < 0.8);
 }
 
-}  // namespace moeline
+}  // TEST_SUITE("hardware/power")

@@ -5,6 +5,8 @@
 
 #include "moe/kernels.hpp"
 
+TEST_SUITE("hardware/price_book") {
+
 using namespace moeline;
 
 namespace {
@@ -46,3 +48,5 @@ TEST_CASE("a book that is full forgets, and prices in hand stay") {
   CHECK(first->solo_us == us);
   CHECK(book.price(gemm_of(64), {.sms = 132})->solo_us == us);
 }
+
+}  // TEST_SUITE("hardware/price_book")

@@ -8,6 +8,8 @@
 #include "moe/kernels.hpp"
 #include "moe/training.hpp"
 
+TEST_SUITE("hardware/price") {
+
 using namespace moeline;
 
 namespace {
@@ -293,3 +295,5 @@ TEST_CASE("a set by name only is the newest, and neither the default nor a lende
   CHECK(origin(Constant::normal_nvlink) == "open-2025-late");
   CHECK(origin(Constant::low_latency_nic) == "open-2025-late");
 }
+
+}  // TEST_SUITE("hardware/price")

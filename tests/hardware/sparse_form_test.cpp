@@ -7,6 +7,8 @@
 #include "curves/form.hpp"
 #include "hardware/parse_op.hpp"
 
+TEST_SUITE("hardware/sparse_form") {
+
 using namespace moeline;
 
 namespace {
@@ -162,3 +164,5 @@ TEST_CASE("OPs of sparse attention refuse what cannot be") {
   CHECK_THROWS_AS((void)parse_op("sparse_attention:phase=decode,distinct=4096", hopper()), SpecError);
   CHECK_THROWS_AS((void)parse_op("hyper_connection:part=middle", hopper()), SpecError);
 }
+
+}  // TEST_SUITE("hardware/sparse_form")

@@ -6,6 +6,8 @@
 #include "curves/form.hpp"
 #include "hardware/parse_op.hpp"
 
+TEST_SUITE("hardware/state_form") {
+
 using namespace moeline;
 
 namespace {
@@ -129,3 +131,5 @@ TEST_CASE("constants of a state's kernels are found again in the times that they
     for (const FormRow& row : rows) CHECK(predict(row, found) == doctest::Approx(row.measured_us).epsilon(0.02));
   }
 }
+
+}  // TEST_SUITE("hardware/state_form")

@@ -8,6 +8,8 @@
 #include "moe/all_to_all.hpp"
 #include "tests/support/cli.hpp"
 
+TEST_SUITE("hardware/topology") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -178,3 +180,5 @@ TEST_CASE("trends: a faster NIC, a larger NVLink domain and more SMs help until 
     before = now;
   }
 }
+
+}  // TEST_SUITE("hardware/topology")

@@ -5,6 +5,8 @@
 #include "hardware/price.hpp"
 #include "moe/all_to_all.hpp"
 
+TEST_SUITE("hardware/transfer_curve") {
+
 using namespace moeline;
 
 namespace {
@@ -196,3 +198,5 @@ TEST_CASE("without constants a transfer takes what the links need, and says so")
   CHECK(wire.provenance == Provenance::roofline);
   CHECK(wire.hold == Hold::nothing);
 }
+
+}  // TEST_SUITE("hardware/transfer_curve")

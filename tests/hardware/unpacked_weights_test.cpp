@@ -5,6 +5,8 @@
 #include "hardware/parse_op.hpp"
 #include "hardware/profile.hpp"
 
+TEST_SUITE("hardware/unpacked_weights") {
+
 using namespace moeline;
 
 namespace {
@@ -56,3 +58,5 @@ TEST_CASE("unpacked weights never cost less of more rows, or cold") {
     }
   }
 }
+
+}  // TEST_SUITE("hardware/unpacked_weights")

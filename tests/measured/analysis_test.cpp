@@ -8,6 +8,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/measured.hpp"
 
+TEST_SUITE("measured/analysis") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -330,3 +332,5 @@ TEST_CASE("analyze prints the same figures through the program") {
   CHECK(json["flows"]["without_start"].GetInt() == 2853);
   CHECK(table.out.find("note:") == std::string::npos);
 }
+
+}  // TEST_SUITE("measured/analysis")

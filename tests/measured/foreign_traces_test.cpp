@@ -10,6 +10,8 @@
 #include "tests/support/server_trace.hpp"
 #include "tests/support/told_otherwise.hpp"
 
+TEST_SUITE("measured/foreign_traces") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -364,3 +366,5 @@ TEST_CASE("a trace of several ranks has the work of each, as Kineto writes it an
     }
   }
 }
+
+}  // TEST_SUITE("measured/foreign_traces")

@@ -9,6 +9,8 @@
 #include "tests/support/measured.hpp"
 #include "tests/support/server_trace.hpp"
 
+TEST_SUITE("measured/gaps") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -97,3 +99,5 @@ TEST_CASE("analyze prints that gaps and busy times are the span, and how many ke
   // Two steps of an embedding, 4 x 12 kernels, 2 of the head and one that samples.
   CHECK(partial.find("26 of 104 kernels have no recorded launch (25.0 %)") != std::string::npos);
 }
+
+}  // TEST_SUITE("measured/gaps")

@@ -7,6 +7,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/measured.hpp"
 
+TEST_SUITE("measured/hta") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -93,3 +95,5 @@ TEST_CASE("analyze says what HTA leaves out") {
   CHECK(hta["span_us"].GetDouble() == 150);
   CHECK(hta["left_out_gpu_events"].GetInt() == 2);
 }
+
+}  // TEST_SUITE("measured/hta")

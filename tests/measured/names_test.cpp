@@ -7,6 +7,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/measured.hpp"
 
+TEST_SUITE("measured/names") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -97,3 +99,5 @@ TEST_CASE("an event is called by its phase and layer, where it has none by its k
   CHECK(phase_name(m, 1).empty());
   CHECK(place_name(m, 1) == "g::gemm");
 }
+
+}  // TEST_SUITE("measured/names")

@@ -3,6 +3,8 @@
 
 #include "tests/support/measured.hpp"
 
+TEST_SUITE("measured/other_programs") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -145,3 +147,5 @@ TEST_CASE("a stream that computes and communicates has gaps too") {
   const Measured m = trace.understood();
   CHECK(analyze(m).ranks[0].gaps.size() == 19);
 }
+
+}  // TEST_SUITE("measured/other_programs")

@@ -3,6 +3,8 @@
 
 #include "tests/support/measured.hpp"
 
+TEST_SUITE("measured/reasons") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -233,3 +235,5 @@ TEST_CASE("GPUs of one file do not wait for each other") {
   CHECK(m.dependencies.empty());
   CHECK(replayed_span(m) == from_us(151));
 }
+
+}  // TEST_SUITE("measured/reasons")

@@ -6,6 +6,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/refusal.hpp"
 
+TEST_SUITE("measured/several_ranks") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -174,3 +176,5 @@ TEST_CASE("of simulated ranks the waits in barriers are those that the simulatio
   CHECK(one.exit_code == 3);
   CHECK(one.err.find("holds one GPU, which waits for nobody") != std::string::npos);
 }
+
+}  // TEST_SUITE("measured/several_ranks")

@@ -11,6 +11,8 @@
 
 #include "tests/support/measured.hpp"
 
+TEST_SUITE("measured/training_replay") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -242,3 +244,5 @@ TEST_CASE("the training trace's graph as JSON has the nodes and edges it states,
     REQUIRE(ids.contains(edge["to"].GetString()));
   }
 }
+
+}  // TEST_SUITE("measured/training_replay")

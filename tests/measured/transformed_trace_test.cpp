@@ -6,6 +6,8 @@
 
 #include "tests/support/measured.hpp"
 
+TEST_SUITE("measured/transformed_trace") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -74,3 +76,5 @@ TEST_CASE("the training trace told differently has the same event waits and answ
     CHECK(twice / to_us(replayed_span(training(), {scales, {}})) == doctest::Approx(2).epsilon(0.001));
   }
 }
+
+}  // TEST_SUITE("measured/transformed_trace")

@@ -7,6 +7,8 @@
 #include "tests/support/refusal.hpp"
 #include "tests/support/server_trace.hpp"
 
+TEST_SUITE("measured/what_if") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -220,3 +222,5 @@ TEST_CASE("our own predicted traces replay to their own span") {
     CHECK(json["worst_phase_start_us"].GetDouble() < 1);
   }
 }
+
+}  // TEST_SUITE("measured/what_if")

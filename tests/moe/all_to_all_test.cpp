@@ -5,6 +5,8 @@
 
 #include "architecture/architecture.hpp"
 
+TEST_SUITE("moe/all_to_all") {
+
 using namespace moeline;
 
 namespace {
@@ -68,3 +70,5 @@ TEST_CASE("exactly balanced loads add up to all token-expert pairs, redundant ex
   CHECK(padded.rows == 2 * 512);
   CHECK(padded.valid == doctest::Approx(800));
 }
+
+}  // TEST_SUITE("moe/all_to_all")

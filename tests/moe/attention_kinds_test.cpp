@@ -5,6 +5,8 @@
 #include "moe/module_names.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("moe/attention_kinds") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -130,3 +132,5 @@ TEST_CASE("what keeps no keys cannot be split over the tokens of a prompt, and n
     CHECK(refused.find("cp above 1 is not modelled for") != std::string::npos);
   }
 }
+
+}  // TEST_SUITE("moe/attention_kinds")

@@ -7,6 +7,8 @@
 
 #include "trace/kernel_class.hpp"
 
+TEST_SUITE("moe/families") {
+
 using namespace moeline;
 
 TEST_CASE("the row of a family is its own, and no two families share a name") {
@@ -45,3 +47,5 @@ TEST_CASE("formats have the bytes that their definitions give") {
   CHECK(activation_bytes(Precision::fp8) == 1 + 4.0 / 128);
   CHECK(activation_bytes(Precision::bf16) == number_bytes(Precision::bf16));
 }
+
+}  // TEST_SUITE("moe/families")

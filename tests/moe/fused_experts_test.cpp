@@ -8,6 +8,8 @@
 
 #include "moe/module_names.hpp"
 
+TEST_SUITE("moe/fused_experts") {
+
 using namespace moeline;
 
 namespace {
@@ -131,3 +133,5 @@ TEST_CASE("fused experts multiply in the format that their rows are in") {
   CHECK(format_of_products(deepseek(64, Precision::mxfp4, Precision::fp8)) == std::set{Precision::fp8});
   CHECK(format_of_products(deepseek(64, Precision::int4, Precision::bf16)) == std::set{Precision::bf16});
 }
+
+}  // TEST_SUITE("moe/fused_experts")

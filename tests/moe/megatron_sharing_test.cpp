@@ -9,6 +9,8 @@
 #include "architecture/checkpoint_format.hpp"
 #include "moe/megatron.hpp"
 
+TEST_SUITE("moe/megatron_sharing") {
+
 using namespace moeline;
 
 namespace {
@@ -161,3 +163,5 @@ TEST_CASE("ranks that share experts do as much as if each had whole ones, and ex
     CHECK(message_bytes(training_phase(phase, whole), Family::all_gather) == 0);
   }
 }
+
+}  // TEST_SUITE("moe/megatron_sharing")

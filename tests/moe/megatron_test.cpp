@@ -11,6 +11,8 @@
 #include "moe/kernels.hpp"
 #include "moe/training_memory.hpp"
 
+TEST_SUITE("moe/megatron") {
+
 using namespace moeline;
 
 namespace {
@@ -281,3 +283,5 @@ TEST_CASE("ranks hold their part of a stage, and all of it together: memory of f
   CHECK(of(fp8, 16, 1).experts_bytes ==
         doctest::Approx((2 + 2 * 33.0 / 32) * routed.experts));  // BF16, and FP8 by rows and by columns
 }
+
+}  // TEST_SUITE("moe/megatron")

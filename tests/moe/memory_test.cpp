@@ -5,6 +5,8 @@
 
 #include "architecture/parameters.hpp"
 
+TEST_SUITE("moe/memory") {
+
 using namespace moeline;
 
 namespace {
@@ -148,3 +150,5 @@ TEST_CASE("a low-latency dispatch has a row for every expert, rank and token, us
   const double shared = 128 * 2048 * (4 + 1 + 4.0 / 128);
   CHECK(memory_per_gpu(model, d).activations == doctest::Approx(128 * 2 * 7168 * 2 + widest + shared));
 }
+
+}  // TEST_SUITE("moe/memory")

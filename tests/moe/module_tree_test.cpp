@@ -10,6 +10,8 @@
 #include "moe/inference.hpp"
 #include "moe/training.hpp"
 
+TEST_SUITE("moe/module_tree") {
+
 using namespace moeline;
 
 namespace {
@@ -136,3 +138,5 @@ TEST_CASE("without a model there are the modules in use, and what they are part 
 TEST_CASE("what is no module is refused, with the nearest name") {
   CHECK_THROWS_WITH_AS((void)parent_of("attention/q_b_prj"), doctest::Contains("attention/q_b_proj"), SpecError);
 }
+
+}  // TEST_SUITE("moe/module_tree")

@@ -8,6 +8,8 @@
 #include "moe/module_names.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("moe/sparse_kernels") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -91,3 +93,5 @@ TEST_CASE("a choice of blocks, scored in BF16, is another library's kernel, whic
   CHECK(launched(ops, "top-k of the scores").measured_as.empty());
   CHECK(launched(ops, "sparse attention core").measured_as.empty());
 }
+
+}  // TEST_SUITE("moe/sparse_kernels")

@@ -6,6 +6,8 @@
 #include "hardware/profile.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("moe/state_kernels") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -79,3 +81,5 @@ TEST_CASE("Kimi's convolutions are kernels of their own, a state's heads share k
   CHECK(says(refusal_of([] { (void)of_text("state_scan:heads=32,key_heads=5"); }), "must divide heads"));
   CHECK(says(refusal_of([] { (void)of_text("state_update:kind=rwkv"); }), "delta_net"));
 }
+
+}  // TEST_SUITE("moe/state_kernels")

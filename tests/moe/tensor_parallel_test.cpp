@@ -11,6 +11,8 @@
 #include "moe/module_names.hpp"
 #include "tests/support/capture.hpp"
 
+TEST_SUITE("moe/tensor_parallel") {
+
 using namespace moeline;
 using namespace moeline::module_names;
 
@@ -233,3 +235,5 @@ TEST_CASE("a rank's weights and cache, by hand: deepseek-v3, whose latents every
           16.0 * 1000 * 61 * 576 * kBf16Bytes);
   }
 }
+
+}  // TEST_SUITE("moe/tensor_parallel")

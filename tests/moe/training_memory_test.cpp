@@ -6,6 +6,8 @@
 #include "architecture/parameters.hpp"
 #include "moe/collectives.hpp"
 
+TEST_SUITE("moe/training_memory") {
+
 using namespace moeline;
 
 namespace {
@@ -130,3 +132,5 @@ TEST_CASE("every kind of block has forward phases, and a (B) for each (W) but th
     CHECK((backward_phases(kind).empty()) == (kind == BlockKind::embedding));
   }
 }
+
+}  // TEST_SUITE("moe/training_memory")

@@ -8,6 +8,8 @@
 #include "tests/support/capture.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("moe/training") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -116,3 +118,5 @@ TEST_CASE("within one node nothing goes over the NIC") {
   CHECK(dispatch_forward(work).back().traffic.wire_bytes == 0);
   CHECK(dispatch_forward(work).back().traffic.nvlink_bytes > 0);
 }
+
+}  // TEST_SUITE("moe/training")

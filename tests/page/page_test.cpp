@@ -9,6 +9,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/variable.hpp"
 
+TEST_SUITE("page/page") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -238,3 +240,5 @@ TEST_CASE("with the ECharts that the build installs, a page has everything that 
   CHECK(html.find("Licensed to the Apache Software Foundation") != std::string::npos);
   CHECK(html.find("<script src") == std::string::npos);
 }
+
+}  // TEST_SUITE("page/page")

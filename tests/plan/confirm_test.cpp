@@ -8,6 +8,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/process.hpp"
 
+TEST_SUITE("plan/confirm") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -98,3 +100,5 @@ TEST_CASE("a course of a day is a list of loads, and anything else is refused at
     check_refused({"plan", file}, file + ":", "course");
   }
 }
+
+}  // TEST_SUITE("plan/confirm")

@@ -8,6 +8,8 @@
 
 #include "base/file.hpp"
 
+TEST_SUITE("plan/flags") {
+
 using namespace moeline;
 
 namespace {
@@ -336,3 +338,5 @@ TEST_CASE("a model of one's own is served from its folder, quoted for the shell,
   plan.model = "/models/mine.yaml";
   CHECK(parse(sglang_commands(colocated(), plan, model, 8).front().command)["--model-path"] == "mine");
 }
+
+}  // TEST_SUITE("plan/flags")

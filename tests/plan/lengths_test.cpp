@@ -7,6 +7,8 @@
 
 #include "tests/support/refusal.hpp"
 
+TEST_SUITE("plan/lengths") {
+
 using namespace moeline;
 
 namespace {
@@ -69,3 +71,5 @@ TEST_CASE("distributions that are none are refused by key") {
         std::string::npos);
   CHECK(refusal("{men: 10}").find("did you mean 'mean'?") != std::string::npos);
 }
+
+}  // TEST_SUITE("plan/lengths")

@@ -12,6 +12,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("plan/plan") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -354,3 +356,5 @@ TEST_CASE("a page that has no folder is refused before anything is simulated") {
   CHECK(outcome.exit_code == 3);
   CHECK(outcome.err == "moeline: " + nowhere + ": there is no folder for it\n");
 }
+
+}  // TEST_SUITE("plan/plan")

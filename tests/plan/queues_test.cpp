@@ -6,6 +6,8 @@
 #include "experiments/plan/prefill_queue.hpp"
 #include "experiments/plan/slots.hpp"
 
+TEST_SUITE("plan/queues") {
+
 using namespace moeline;
 
 namespace {
@@ -104,3 +106,5 @@ TEST_CASE("units are as few as the share allows") {
   CHECK(share_that_waits(512.0 * units, 5000) <= 0.05);
   CHECK(share_that_waits(512.0 * (units - 1), 5000) > 0.05);
 }
+
+}  // TEST_SUITE("plan/queues")

@@ -14,6 +14,8 @@
 #include "tests/support/json.hpp"
 #include "tests/support/markdown.hpp"
 
+TEST_SUITE("plan_training/plan_training") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -194,3 +196,5 @@ TEST_CASE("bad jobs are refused at their line") {
   refused("precision.linear=bf16", "slot_costs_ms.F=1", 6, "set has 'slot_costs_ms.F', which the plan itself decides");
   refused("search:", "serach:", 5, "did you mean 'search'?");
 }
+
+}  // TEST_SUITE("plan_training/plan_training")

@@ -5,6 +5,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("published/key_pages") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -122,3 +124,5 @@ TEST_CASE("the plan's page has every key of a plan") {
   check_page("experiments/plan/README.md",
              {"plan", folder.write("asked.yaml", replaced(plan, "[colocated]", "[zzzzzzzz]"))});
 }
+
+}  // TEST_SUITE("published/key_pages")

@@ -13,6 +13,8 @@
 #include "tests/support/markdown.hpp"
 #include "tests/support/published_configs.hpp"
 
+TEST_SUITE("published/readme") {
+
 using namespace moeline;
 using namespace moeline::testing;
 namespace fs = std::filesystem;
@@ -168,3 +170,5 @@ TEST_CASE("the README's range of parameters is that of the published configurati
   }
   check_says(fmt::format("parameters within {:+.1f} to {:+.1f} %", 100 * least, 100 * most));
 }
+
+}  // TEST_SUITE("published/readme")

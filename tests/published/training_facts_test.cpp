@@ -12,6 +12,8 @@
 #include "timeline/comparison.hpp"
 #include "trace/trace.hpp"
 
+TEST_SUITE("published/training_facts") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -133,3 +135,5 @@ TEST_CASE("DeepSeek's decode throughput is predicted at 1.6 tokens per request a
   CHECK(predictor.predict(decode).value == doctest::Approx(1.6 * 128 / step_s));
   CHECK(tokens_per_request(*decode_of(run.setup.scenario.workload)) == doctest::Approx(1.85));  // where nothing is said
 }
+
+}  // TEST_SUITE("published/training_facts")

@@ -13,6 +13,8 @@
 #include "tests/support/process.hpp"
 #include "tests/support/routed_model.hpp"
 
+TEST_SUITE("routing/destinations") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -205,3 +207,5 @@ TEST_CASE("without groups a token's nodes and ranks are exact, and what drawn to
   CHECK(std::abs(exact.ranks_per_token - drawn.mean.ranks_per_token) < 4 * drawn.standard_error.ranks_per_token);
   CHECK(std::abs(exact.nodes_per_token - drawn.mean.nodes_per_token) < 4 * drawn.standard_error.nodes_per_token);
 }
+
+}  // TEST_SUITE("routing/destinations")

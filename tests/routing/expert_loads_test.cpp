@@ -10,6 +10,8 @@
 #include "base/error.hpp"
 #include "tests/support/process.hpp"
 
+TEST_SUITE("routing/expert_loads") {
+
 using namespace moeline;
 using moeline::testing::TemporaryFolder;
 
@@ -72,3 +74,5 @@ TEST_CASE("a file's loads are as they stand there, and must fit the model") {
   const std::string steps = folder.write("steps.csv", "step,layer,expert,load\n0,0,0,1\n1,0,0,1\n");
   CHECK_THROWS_WITH_AS(from(steps, 1, 1), (steps + ": has 2 steps; one is wanted here").c_str(), SpecError);
 }
+
+}  // TEST_SUITE("routing/expert_loads")

@@ -8,6 +8,8 @@
 #include "routing/expert_loads.hpp"
 #include "routing/rebalance.hpp"
 
+TEST_SUITE("routing/expert_moves") {
+
 using namespace moeline;
 
 namespace {
@@ -57,3 +59,5 @@ TEST_CASE("as many copies move as a rebalancing counts, and layers add up") {
   CHECK(16 * moves.busiest_nic + 16 * moves.busiest_nvlink_port >= copies);
   CHECK(moves.busiest_nic < copies / 4);
 }
+
+}  // TEST_SUITE("routing/expert_moves")

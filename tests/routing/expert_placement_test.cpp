@@ -12,6 +12,8 @@
 #include "routing/rebalance.hpp"
 #include "tests/support/dice.hpp"
 
+TEST_SUITE("routing/expert_placement") {
+
 using namespace moeline;
 using moeline::testing::Dice;
 
@@ -295,3 +297,5 @@ TEST_CASE("a change moves the copies that GPUs lack, not those that change place
   CHECK(moved_copies({{0, 0, 1, 1}, 2, 1}, {{1, 1, 1, 0}, 2, 1}) ==
         2);  // the GPU's second copy needs no second sending
 }
+
+}  // TEST_SUITE("routing/expert_placement")

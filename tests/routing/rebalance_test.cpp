@@ -8,6 +8,8 @@
 
 #include "tests/support/dice.hpp"
 
+TEST_SUITE("routing/rebalance") {
+
 using namespace moeline;
 using moeline::testing::Dice;
 
@@ -92,3 +94,5 @@ TEST_CASE("58 layers of 256 experts are placed in 288 slots within a fraction of
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
   CHECK(took.count() < 500);  // 2 ms on a 2.6 GHz core
 }
+
+}  // TEST_SUITE("routing/rebalance")

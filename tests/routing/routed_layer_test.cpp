@@ -7,6 +7,8 @@
 
 #include "tests/support/routed_model.hpp"
 
+TEST_SUITE("routing/routed_layer") {
+
 using namespace moeline;
 
 namespace {
@@ -79,3 +81,5 @@ TEST_CASE("ranks without an own share of the experts have one expert less") {
   }
   CHECK(experts == 256);
 }
+
+}  // TEST_SUITE("routing/routed_layer")

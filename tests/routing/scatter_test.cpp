@@ -9,6 +9,8 @@
 #include "curves/row_tiles.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("routing/scatter") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -100,3 +102,5 @@ TEST_CASE("chance costs experts two fifths of their time at 256 rows, next to no
   CHECK(experts_us("balanced", 200) == doctest::Approx(experts_us("exact", 200)).epsilon(0.01));
   CHECK(experts_us("balanced", 300) == doctest::Approx(experts_us("exact", 300)).epsilon(0.01));
 }
+
+}  // TEST_SUITE("routing/scatter")

@@ -8,6 +8,8 @@
 #include "timeline/comparison.hpp"
 #include "trace/trace.hpp"
 
+TEST_SUITE("schedules/accuracy") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -68,3 +70,5 @@ TEST_CASE("a trace compared with itself has no error anywhere") {
   CHECK(result.span_error == 0);
   CHECK(result.same_order);
 }
+
+}  // TEST_SUITE("schedules/accuracy")

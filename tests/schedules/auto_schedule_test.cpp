@@ -9,6 +9,8 @@
 #include "tests/support/inference.hpp"
 #include "tests/support/step.hpp"
 
+TEST_SUITE("schedules/auto_schedule") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -191,3 +193,5 @@ TEST_CASE("a scenario whose schedule is open is refused where one is needed") {
   CHECK_THROWS_WITH_AS((void)load_setup(decode_scenario(), {"schedule=auto"}),
                        "--set: schedule is auto, and one is needed here", SpecError);
 }
+
+}  // TEST_SUITE("schedules/auto_schedule")

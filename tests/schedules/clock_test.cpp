@@ -8,6 +8,8 @@
 #include "tests/support/inference.hpp"
 #include "tests/support/step.hpp"
 
+TEST_SUITE("schedules/clock") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -105,3 +107,5 @@ TEST_CASE("without launch gaps a step is shorter by no more than they take") {
   CHECK(none.metrics.span < gaps.metrics.span);
   CHECK(to_us(gaps.metrics.span - none.metrics.span) <= gaps.program.gaps_us);
 }
+
+}  // TEST_SUITE("schedules/clock")

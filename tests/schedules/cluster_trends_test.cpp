@@ -7,6 +7,8 @@
 #include "experiments/run/run_metrics.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("schedules/cluster_trends") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -90,3 +92,5 @@ TEST_CASE("skewed routing slows prefill and training, and EPLB mends prefill's")
   CHECK((skewed - mended) / (skewed - balanced) > 0.8);
   CHECK(train_us({"routing={distribution: power_law, alpha: 0.3}"}) > 1.1 * train_us({}));
 }
+
+}  // TEST_SUITE("schedules/cluster_trends")

@@ -5,6 +5,8 @@
 #include "schedules/scenario/scenario.hpp"
 #include "tests/support/step.hpp"
 
+TEST_SUITE("schedules/combined_1f1b") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -102,3 +104,5 @@ TEST_CASE("by slots a combined step of eight layers takes as long as by operator
     CHECK(step_ms(run_of(set, "combined")) == doctest::Approx(step_ms(operators)).epsilon(0.06));
   }
 }
+
+}  // TEST_SUITE("schedules/combined_1f1b")

@@ -10,6 +10,8 @@
 #include "moe/module_names.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("schedules/context_parallel") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -159,3 +161,5 @@ TEST_CASE("a ring goes round beside the all-to-all of another micro-batch") {
   CHECK(run.setup.scenario.schedule == "prefill-two-batch");
   CHECK(run.metrics.overlap_fraction() > 0.5);
 }
+
+}  // TEST_SUITE("schedules/context_parallel")

@@ -4,6 +4,8 @@
 #include "experiments/run/run_metrics.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("schedules/draft") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -47,3 +49,5 @@ TEST_CASE("a draft takes the place of MTP modules") {
   CHECK_FALSE(decode("workload.draft_layers=1").model.mtp_layer.routed);
   CHECK(decode("workload.draft_layers=1").model.mtp_layer.dense_width == 18432);
 }
+
+}  // TEST_SUITE("schedules/draft")

@@ -12,6 +12,8 @@
 #include "experiments/run/run_metrics.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("schedules/dualpipe_chunk") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -206,3 +208,5 @@ TEST_CASE("the same scenario gives the same timeline, to the picosecond") {
     CHECK(a.timeline.spans[i].end == b.timeline.spans[i].end);
   }
 }
+
+}  // TEST_SUITE("schedules/dualpipe_chunk")

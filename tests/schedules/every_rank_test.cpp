@@ -12,6 +12,8 @@
 #include "experiments/run/samples.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("schedules/every_rank") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -242,3 +244,5 @@ TEST_CASE("threads that ask at once how a group's speeds lie all get the same") 
                [&](std::size_t i) { got[i] = expected_slowness(kFirst + static_cast<int>(i / kTogether), 0.03, 1); });
   for (std::size_t i = 0; i < got.size(); ++i) CHECK(got[i] == got[i / kTogether * kTogether]);
 }
+
+}  // TEST_SUITE("schedules/every_rank")

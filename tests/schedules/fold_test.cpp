@@ -6,6 +6,8 @@
 #include "schedules/scenario/fold.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("schedules/fold") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -100,3 +102,5 @@ TEST_CASE("more MoE layers than the model has are its own around again") {
     CHECK(one_layer_us("layers=80") == doctest::Approx(one_layer_us("layers=30")).epsilon(0.001));
   }
 }
+
+}  // TEST_SUITE("schedules/fold")

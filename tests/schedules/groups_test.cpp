@@ -4,6 +4,8 @@
 #include "experiments/run/run_metrics.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("schedules/groups") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -205,3 +207,5 @@ TEST_CASE("splits that cannot be name the nearest ones that can") {
   CHECK(says(refused("{tp: 8, ep: 8, cp: 2}"), "parallelism.cp above 1 is modelled in prefill alone"));
   CHECK(says(refused("{tp: 8, ep: 8, dp: 3, moe_tp: 2}"), "parallelism.ep x moe_tp must divide tp x dp"));
 }
+
+}  // TEST_SUITE("schedules/groups")

@@ -13,6 +13,8 @@
 #include "schedules/scenario/fold.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("schedules/inference_pipeline") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -172,3 +174,5 @@ TEST_CASE("what a pipeline cannot be asked is refused by name") {
   CHECK(says(refused(2, kDecode, {"stages=[20, 20, 21]"}), "must list the decoder layers of 2 stages"));
   CHECK(says(refused(1, kDecode, {"stages=[61]"}), "stages belongs to pipelines"));
 }
+
+}  // TEST_SUITE("schedules/inference_pipeline")

@@ -8,6 +8,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/step.hpp"
 
+TEST_SUITE("schedules/measured_pipelines") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -63,3 +65,5 @@ TEST_CASE("six measured pipelines: 14 of 15 pairs in their order by speed (ZB an
   CHECK(kendalls_tau(speed, measured_speed) == doctest::Approx(13.0 / 15));
   CHECK(kendalls_tau(memory, measured_memory) == 1);
 }
+
+}  // TEST_SUITE("schedules/measured_pipelines")

@@ -5,6 +5,8 @@
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 
+TEST_SUITE("schedules/mega_moe") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -82,3 +84,5 @@ TEST_CASE("it is refused where nobody measured it, and where it does not reach")
   check_refused({"schedule=decode-two-batch"}, "comm.mode 'fused' is not modelled");
   check_refused({"moe_backend=usual"}, "moe_backend does not apply");
 }
+
+}  // TEST_SUITE("schedules/mega_moe")

@@ -12,6 +12,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/step.hpp"
 
+TEST_SUITE("schedules/megatron_training") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -184,3 +186,5 @@ TEST_CASE("a step of sixteen ranks simulated slot by slot is that by operators w
   by_slot.emplace_back("level=phase");
   CHECK(step_ms(run_of(by_slot)) == doctest::Approx(step_ms(run_of(set))).epsilon(0.02));
 }
+
+}  // TEST_SUITE("schedules/megatron_training")

@@ -10,6 +10,8 @@
 #include "moe/module_names.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("schedules/mixed_step") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -102,3 +104,5 @@ TEST_CASE("the caches of a mixed step are those of both") {
   const double prompt = cache("workload={phase: prefill, tokens: 8192, prompt_len: 8192}");
   CHECK(cache(kMixed) == doctest::Approx(cache(kDecode) + prompt));
 }
+
+}  // TEST_SUITE("schedules/mixed_step")

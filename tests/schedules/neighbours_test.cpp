@@ -6,6 +6,8 @@
 #include "tests/support/process.hpp"
 #include "timeline/intervals.hpp"
 
+TEST_SUITE("schedules/neighbours") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -88,3 +90,5 @@ TEST_CASE("two micro-batches on a NIC so narrow that transfers run alone take th
   const double one = transfers_us(run_prefill({"hardware.nic_GBps=5", "schedule=sequential"}));
   CHECK(two == doctest::Approx(one).epsilon(0.05));
 }
+
+}  // TEST_SUITE("schedules/neighbours")

@@ -7,6 +7,8 @@
 #include "experiments/run/run_metrics.hpp"
 #include "tests/support/megatron_step.hpp"
 
+TEST_SUITE("schedules/offload") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -154,3 +156,5 @@ TEST_CASE("what keeps nothing to offload is refused by name") {
   check_refused({"model=deepseek-v3", "training={operators: megatron, recompute: [mla_up_proj], offload: [core_attn]}"},
                 "mla_up_proj computes its inputs again");
 }
+
+}  // TEST_SUITE("schedules/offload")

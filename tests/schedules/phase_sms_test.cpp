@@ -5,6 +5,8 @@
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 
+TEST_SUITE("schedules/phase_sms") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -76,3 +78,5 @@ TEST_CASE("buffers are made for the transfer that has most SMs") {
   CHECK(gib_of("sms: {combine: 24}\n", "12") == gib_of("", "24"));
   CHECK(gib_of("sms: {combine: 8}\n", "12") == gib_of("", "12"));
 }
+
+}  // TEST_SUITE("schedules/phase_sms")

@@ -4,6 +4,8 @@
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 
+TEST_SUITE("schedules/pieces") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -137,3 +139,5 @@ TEST_CASE("more pieces than there is to cut are refused by name of the plan") {
   CHECK(says(refusal_of([] { (void)run_planned(pieces(8, "token"), {"workload.batch_size=7"}); }),
              "pieces: 8 are more than the 7 tokens of a micro-batch"));
 }
+
+}  // TEST_SUITE("schedules/pieces")

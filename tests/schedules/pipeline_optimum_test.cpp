@@ -11,6 +11,8 @@
 #include "tests/support/pipeline.hpp"
 #include "tests/support/pipeline_optimum.hpp"
 
+TEST_SUITE("schedules/pipeline_optimum") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -98,3 +100,5 @@ TEST_CASE("v-half, whose block is not rearranged at its ends, is up to seven uni
   });
   CHECK(most == 7);
 }
+
+}  // TEST_SUITE("schedules/pipeline_optimum")

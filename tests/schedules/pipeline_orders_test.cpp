@@ -7,6 +7,8 @@
 #include "schedules/pipeline/lower_slots.hpp"
 #include "tests/support/pipeline.hpp"
 
+TEST_SUITE("schedules/pipeline_orders") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -139,3 +141,5 @@ TEST_CASE("a missing or repeated pass is a defect of the schedule, not of the sc
   const RankSlots twice = {{.kind = SlotKind::forward}, {.kind = SlotKind::forward}};
   CHECK_THROWS_AS((void)lower_slots({twice}, {}), std::logic_error);
 }
+
+}  // TEST_SUITE("schedules/pipeline_orders")

@@ -5,6 +5,8 @@
 
 #include "tests/support/pipeline.hpp"
 
+TEST_SUITE("schedules/pipeline") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -226,3 +228,5 @@ TEST_CASE("a weight part as long as the whole backward leaves a B that takes no 
   const PipelineCase c{"zb1p", {.ranks = 4, .micro_batches = 8}, {.f = 2, .b = 2, .w = 2}};
   CHECK(length_ms(c) == 8 * 4 + 3 * 2);
 }
+
+}  // TEST_SUITE("schedules/pipeline")

@@ -8,6 +8,8 @@
 #include "moe/training.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("schedules/provenance") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -159,3 +161,5 @@ TEST_CASE("a slowdown measured with other kernels than those it slows down is no
     }
   }
 }
+
+}  // TEST_SUITE("schedules/provenance")

@@ -8,6 +8,8 @@
 #include "schedules/pipeline/pipelines.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("schedules/schedule_kinds") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -47,3 +49,5 @@ TEST_CASE("a schedule that splits a step or overlaps two passes has a plan that 
     if (kind.pipeline) CHECK(kind.plan.empty() != kind.pipeline->overlaps_passes);
   }
 }
+
+}  // TEST_SUITE("schedules/schedule_kinds")

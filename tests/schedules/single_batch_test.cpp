@@ -8,6 +8,8 @@
 #include "schedules/lowering/block_release.hpp"
 #include "tests/support/inference.hpp"
 
+TEST_SUITE("schedules/single_batch") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -169,3 +171,5 @@ TEST_CASE("ranks with unequal numbers of experts release equally often") {
                               "routing.placement=eplb", "routing.redundant_experts=16"});
   CHECK(run.program.ranks == 16);
 }
+
+}  // TEST_SUITE("schedules/single_batch")

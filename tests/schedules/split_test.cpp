@@ -4,6 +4,8 @@
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 
+TEST_SUITE("schedules/split") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -87,3 +89,5 @@ TEST_CASE("attention cut behind its core has the core in its first half, and the
               .epsilon(1e-6));
   }
 }
+
+}  // TEST_SUITE("schedules/split")

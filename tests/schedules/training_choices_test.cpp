@@ -6,6 +6,8 @@
 #include "moe/training_memory.hpp"
 #include "tests/support/step.hpp"
 
+TEST_SUITE("schedules/training_choices") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -103,3 +105,5 @@ TEST_CASE("no choice of training is without effect on the step or on its memory"
     CHECK(result(choice) != as_is);
   }
 }
+
+}  // TEST_SUITE("schedules/training_choices")

@@ -10,6 +10,8 @@
 #include "tests/support/megatron_step.hpp"
 #include "tests/support/step.hpp"
 
+TEST_SUITE("schedules/training_layouts") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -269,3 +271,5 @@ TEST_CASE("layouts that cannot be are refused by their key") {
   check_refused({"launch=[attention]"}, "launch names an unknown layer part 'attention'");
   check_refused({"training={zero: 2, overlap_gradients: false}"}, "training.overlap_gradients false, does not apply");
 }
+
+}  // TEST_SUITE("schedules/training_layouts")

@@ -5,6 +5,8 @@
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 
+TEST_SUITE("schedules/training_pieces") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -108,3 +110,5 @@ TEST_CASE("a whole step of training goes by the pieces of its plan") {
   CHECK(cut > whole);
   CHECK(cut < 1.1 * whole);
 }
+
+}  // TEST_SUITE("schedules/training_pieces")

@@ -16,6 +16,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/step.hpp"
 
+TEST_SUITE("schedules/training_step") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -27,7 +29,7 @@ std::vector<std::string> without_sends() {
 }
 
 // 0 of what the schedule does not have.
-double median_ms(const Run& run, SlotKind kind) {
+double median_slot_ms(const Run& run, SlotKind kind) {
   std::vector<double> lengths;
   for (std::size_t i = 0; i < run.phases.size(); ++i) {
     if (run.step()->layout.slots[i].slot.kind == kind) lengths.push_back(ms(run.phases[i].end - run.phases[i].start));
@@ -140,10 +142,11 @@ TEST_CASE("without sends the operators' schedule is that of slots of their lengt
     more.push_back(in_a_v(schedule) ? "layers=16" : "layers=8");
     const Run run = run_small(schedule, more);
     SlotCosts costs;
-    costs.f = median_ms(run, SlotKind::forward);
-    costs.w = median_ms(run, SlotKind::weight);
-    costs.b = std::max(median_ms(run, SlotKind::backward), median_ms(run, SlotKind::backward_input) + costs.w);
-    costs.f_and_b = median_ms(run, SlotKind::forward_backward);
+    costs.f = median_slot_ms(run, SlotKind::forward);
+    costs.w = median_slot_ms(run, SlotKind::weight);
+    costs.b =
+        std::max(median_slot_ms(run, SlotKind::backward), median_slot_ms(run, SlotKind::backward_input) + costs.w);
+    costs.f_and_b = median_slot_ms(run, SlotKind::forward_backward);
     Setup slots = run.setup;
     slots.scenario.slot_costs = costs;
     const double without_optimizer = step_ms(run) - ms(run.step()->mean.optimizer);
@@ -383,3 +386,5 @@ TEST_CASE("stages that differ in speed lengthen a step by more than their mean")
   CHECK(run_scenario(differ).metrics.span > run_scenario(alike).metrics.span);
   CHECK(run_scenario(alike).metrics.span > run_scenario(step("0")).metrics.span);
 }
+
+}  // TEST_SUITE("schedules/training_step")

@@ -8,6 +8,8 @@
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 
+TEST_SUITE("schedules/two_batch") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -230,3 +232,5 @@ TEST_CASE("another order of the streams is a file away, and one that cannot run 
   CHECK_THROWS_WITH_AS((void)run_prefill({kLayers, "overlap=" + stuck}), doctest::Contains("this order cannot run"),
                        SpecError);
 }
+
+}  // TEST_SUITE("schedules/two_batch")

@@ -4,6 +4,8 @@
 #include "experiments/run/run_metrics.hpp"
 #include "tests/support/megatron_step.hpp"
 
+TEST_SUITE("schedules/unequal_micro_batches") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -97,3 +99,5 @@ TEST_CASE("lengths that cannot be are refused by name") {
                  "workload={phase: train, seq_len: [4096, 2048], micro_batch_size: 1}"},
                 "one for each micro-batch of a whole pipeline alone");
 }
+
+}  // TEST_SUITE("schedules/unequal_micro_batches")

@@ -5,6 +5,8 @@
 
 #include "tests/support/schema.hpp"
 
+TEST_SUITE("schema/examples") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -61,3 +63,5 @@ TEST_CASE("the mapping file on the page of traces is as its schema says") {
   for (std::string line; std::getline(lines, line);) file += line.substr(4) + "\n";
   check_by_schema("kernel_map", json_of_yaml(file));
 }
+
+}  // TEST_SUITE("schema/examples")

@@ -6,6 +6,8 @@
 #include "tests/support/server_trace.hpp"
 #include "tests/support/sweep.hpp"
 
+TEST_SUITE("schema/printed") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -193,3 +195,5 @@ TEST_CASE("scored facts, and rows of served models, are as the schema says") {
   const rapidjson::Document printed = check_printed({"validate", folder.write("rows.yaml", shorter)});
   CHECK(printed["served"][0]["rows"][1].HasMember("loop"));
 }
+
+}  // TEST_SUITE("schema/printed")

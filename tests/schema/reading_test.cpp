@@ -8,6 +8,8 @@
 #include "tests/support/schema.hpp"
 #include "tests/support/schema_inputs.hpp"
 
+TEST_SUITE("schema/reading") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -263,3 +265,5 @@ TEST_CASE("a number with a fraction is refused by the program wherever the schem
     CHECK(refusal.find("whole number") != std::string::npos);
   });
 }
+
+}  // TEST_SUITE("schema/reading")

@@ -3,6 +3,8 @@
 
 #include "tests/support/schema.hpp"
 
+TEST_SUITE("schema/schema_files") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -79,3 +81,5 @@ TEST_CASE("a complaint names the place, and of alternatives what each of them la
   const rapidjson::Document wrong = json_of_yaml("{schema: 2, scenario: a.yaml, axes: {seed: [1]}}");
   CHECK(complaint(schema_named("study"), wrong).find("at '/schema': maximum") != std::string::npos);
 }
+
+}  // TEST_SUITE("schema/schema_files")

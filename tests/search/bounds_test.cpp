@@ -14,6 +14,8 @@
 #include "tests/support/inference.hpp"
 #include "tests/support/small_space.hpp"
 
+TEST_SUITE("search/bounds") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -113,3 +115,5 @@ TEST_CASE("no order of prefill or decode is faster than what it takes at least, 
     }
   }
 }
+
+}  // TEST_SUITE("search/bounds")

@@ -12,6 +12,8 @@
 #include "tests/support/process.hpp"
 #include "tests/support/small_space.hpp"
 
+TEST_SUITE("search/oracle") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -153,3 +155,5 @@ TEST_CASE("nor one of two micro-batches on one stream, whose wires follow each o
                times);
   }
 }
+
+}  // TEST_SUITE("search/oracle")

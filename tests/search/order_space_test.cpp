@@ -13,6 +13,8 @@
 #include "tests/support/process.hpp"
 #include "tests/support/sanitized.hpp"
 
+TEST_SUITE("search/order_space") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -176,3 +178,5 @@ TEST_CASE("a plan that was written is read as it was, offsets and all") {
   }
   CHECK(i > 500);
 }
+
+}  // TEST_SUITE("search/order_space")

@@ -8,6 +8,8 @@
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 
+TEST_SUITE("search/search") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -212,3 +214,5 @@ TEST_CASE("what cannot be searched is refused by name, and somebody's file is le
   check_wrong_usage({"search", kChunk, "-o", plan}, "-o");
   CHECK(read_text(plan) == "compute: [somebody's]\n");
 }
+
+}  // TEST_SUITE("search/search")

@@ -11,6 +11,8 @@
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 
+TEST_SUITE("search_pipeline/search_pipeline") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -158,3 +160,5 @@ TEST_CASE("a search of pipelines is refused for what it does not search, by name
                     "--over stages: of a plan of overlapped phases are searched: orders");
   check_refused({"search", file, "--set", "parallelism.pp=12"}, file, "stages cannot be balanced: 10 layers");
 }
+
+}  // TEST_SUITE("search_pipeline/search_pipeline")

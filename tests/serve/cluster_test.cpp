@@ -10,6 +10,8 @@
 #include "experiments/serve/measures.hpp"
 #include "experiments/serve/time_series.hpp"
 
+TEST_SUITE("serve/cluster") {
+
 using namespace moeline;
 
 namespace {
@@ -467,3 +469,5 @@ TEST_CASE("a replica that takes long to start: the first wave of the day waits f
   const ServeMeasures soon = measure(served(at_once), at_once), late = measure(served(later), later);
   CHECK(late.steady.ttft_ms.p99 > 2 * soon.steady.ttft_ms.p99);
 }
+
+}  // TEST_SUITE("serve/cluster")

@@ -8,6 +8,8 @@
 #include "experiments/serve/cluster.hpp"
 #include "experiments/serve/measures.hpp"
 
+TEST_SUITE("serve/replica") {
+
 using namespace moeline;
 
 namespace {
@@ -183,3 +185,5 @@ TEST_CASE("at a pace, so many steps of decoding follow one with prompts, and non
     since = step.busiest.prompts > 0 ? 0 : since + 1;
   }
 }
+
+}  // TEST_SUITE("serve/replica")

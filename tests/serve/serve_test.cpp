@@ -11,6 +11,8 @@
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
 
+TEST_SUITE("serve/serve") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -254,3 +256,5 @@ TEST_CASE("what is wrong with replicas, prefixes, lengths and outages is refused
   const std::string wrong = folder.write("serve.yaml", replaced(kServed, "input_len: 1024", "input_len: [900, 100]"));
   check_refused({"simulate", wrong}, wrong + ":", "input_len has two numbers as a list, the least and the most");
 }
+
+}  // TEST_SUITE("serve/serve")

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+TEST_SUITE("support/simt") {
+
 using namespace moeline::testing;
 namespace bench = moeline::bench;
 
@@ -110,3 +112,5 @@ TEST_CASE("simt: BF16 rounds to nearest, ties to even") {
   CHECK(bench::to_float(bench::to_bf16(1.0f + 0x1.8p-7f)) == 1.0f + 0x1p-6f);
   CHECK(bench::to_float(bench::to_bf16(-1.0f - 0x1.2p-8f)) == -1.0f - 0x1p-7f);
 }
+
+}  // TEST_SUITE("support/simt")

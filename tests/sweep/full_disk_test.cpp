@@ -3,6 +3,8 @@
 #include "tests/support/hindered.hpp"
 #include "tests/support/sweep.hpp"
 
+TEST_SUITE("sweep/full_disk") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -85,3 +87,5 @@ TEST_CASE("a table in a folder that is not there is refused before anything is s
   check_refused(c.arguments("no/such/folder.sqlite"), c.path("no/such/folder.sqlite"),
                 "cannot be opened for writing: No such file or directory");
 }
+
+}  // TEST_SUITE("sweep/full_disk")

@@ -7,6 +7,8 @@
 #include "base/error.hpp"
 #include "tests/support/sweep.hpp"
 
+TEST_SUITE("sweep/share") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -152,3 +154,5 @@ TEST_CASE("the example's batch script sweeps its share, also when it is queued a
   CHECK(merged.exit_code == 0);
   CHECK(merged.err.find("40 of 40 points, 0 failed") != std::string::npos);
 }
+
+}  // TEST_SUITE("sweep/share")

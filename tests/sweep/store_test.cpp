@@ -12,6 +12,8 @@
 #include "base/error.hpp"
 #include "tests/support/sweep.hpp"
 
+TEST_SUITE("sweep/store") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -171,7 +173,8 @@ TEST_CASE("what is no table is refused, and stays as it was") {
   Database(foreign, Database::Open::or_create).run("CREATE TABLE mine (a INTEGER)");
   const std::string before = content_of(foreign);
   check_refused(c.arguments("foreign.sqlite"), foreign, "is there already");
-  check_refused(c.arguments("foreign.sqlite", {"--resume"}), foreign, "is an SQLite file, and holds no table of a sweep");
+  check_refused(c.arguments("foreign.sqlite", {"--resume"}), foreign,
+                "is an SQLite file, and holds no table of a sweep");
   CHECK(content_of(foreign) == before);
 
   fs::create_directory(c.path("folder.sqlite"));
@@ -238,3 +241,5 @@ TEST_CASE("merging into a table that is there needs --resume, and keeps what it 
   CHECK(merged.exit_code == 0);
   CHECK(ids_of(read_tables({c.path("one.sqlite")}, study)) == Ids{1, 2});
 }
+
+}  // TEST_SUITE("sweep/store")

@@ -9,6 +9,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/sanitized.hpp"
 
+TEST_SUITE("sweep/studies") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -319,3 +321,5 @@ TEST_CASE("the more tokens a request has in a step, the sooner two micro-batches
   }
   CHECK(last_break_even < 64);
 }
+
+}  // TEST_SUITE("sweep/studies")

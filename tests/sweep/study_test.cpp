@@ -8,6 +8,8 @@
 #include "experiments/sweep/share.hpp"
 #include "tests/support/cli.hpp"
 
+TEST_SUITE("sweep/study") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -131,3 +133,5 @@ TEST_CASE("shares are disjoint and together everything") {
     CHECK(takers == 1);
   }
 }
+
+}  // TEST_SUITE("sweep/study")

@@ -8,6 +8,8 @@
 #include "tests/support/dice.hpp"
 #include "tests/support/sweep.hpp"
 
+TEST_SUITE("sweep/sweep") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -83,3 +85,5 @@ TEST_CASE("a table is called as what it is, an SQLite file, or refused before an
     CHECK(content_of(c.path(name)).starts_with("SQLite format 3"));
   }
 }
+
+}  // TEST_SUITE("sweep/sweep")

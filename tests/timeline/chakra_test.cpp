@@ -11,6 +11,8 @@
 #include "engine/simulate.hpp"
 #include "tests/support/cli.hpp"
 
+TEST_SUITE("timeline/chakra") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -281,3 +283,5 @@ TEST_CASE("Chakra traces are written over our own, and over nobody else's") {
   CHECK(run_moeline(call).exit_code == 2);
   CHECK(content_of(folder / "chunk.groups.json").find("[0, 5]") != std::string::npos);
 }
+
+}  // TEST_SUITE("timeline/chakra")

@@ -11,6 +11,8 @@
 #include "timeline/slack.hpp"
 #include "timeline/unused.hpp"
 
+TEST_SUITE("timeline/critical_path") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -219,3 +221,5 @@ TEST_CASE(
     }
   }
 }
+
+}  // TEST_SUITE("timeline/critical_path")

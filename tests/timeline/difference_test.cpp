@@ -12,6 +12,8 @@
 #include "timeline/difference.hpp"
 #include "timeline/merge_traces.hpp"
 
+TEST_SUITE("timeline/difference") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -308,3 +310,5 @@ TEST_CASE("kernels that overlap on one stream stand on a second thread of it") {
   CHECK(merged.gpu_events.size() == 3);
   CHECK(merged.notes.empty());
 }
+
+}  // TEST_SUITE("timeline/difference")

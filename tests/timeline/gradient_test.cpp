@@ -8,6 +8,8 @@
 #include "tests/support/random_runs.hpp"
 #include "tests/support/small_graph.hpp"
 
+TEST_SUITE("timeline/gradient") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -154,3 +156,5 @@ TEST_CASE("of random graphs the gradient of all links, and of all delays, is wha
     CHECK(kinks < 10);
   }
 }
+
+}  // TEST_SUITE("timeline/gradient")

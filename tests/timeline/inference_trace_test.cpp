@@ -14,6 +14,8 @@
 #include "timeline/comparison.hpp"
 #include "timeline/write_trace.hpp"
 
+TEST_SUITE("timeline/inference_trace") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -227,3 +229,5 @@ TEST_CASE("host work of one kind that overlaps stands on two threads") {
   CHECK(track_of(waits[0]) == track_of(waits[2]));
   CHECK(trace.events("s", "wait").size() == 3);
 }
+
+}  // TEST_SUITE("timeline/inference_trace")

@@ -9,6 +9,8 @@
 #include "timeline/intervals.hpp"
 #include "timeline/phases.hpp"
 
+TEST_SUITE("timeline/metrics") {
+
 using namespace moeline;
 
 namespace {
@@ -86,3 +88,5 @@ TEST_CASE("the union of intervals is sorted and disjoint, and measures overlap o
   CHECK(overlap(united, {{us(1), us(6)}}) == us(4));
   CHECK(overlap(united, {}) == us(0));
 }
+
+}  // TEST_SUITE("timeline/metrics")

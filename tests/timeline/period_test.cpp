@@ -6,6 +6,8 @@
 #include "engine/simulate.hpp"
 #include "timeline/bounds.hpp"
 
+TEST_SUITE("timeline/period") {
+
 using namespace moeline;
 
 namespace {
@@ -69,3 +71,5 @@ TEST_CASE("two layers, or layers that differ, have no period") {
   }
   CHECK_FALSE(least_period(TaskGraph(std::move(draft))));
 }
+
+}  // TEST_SUITE("timeline/period")

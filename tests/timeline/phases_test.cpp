@@ -4,6 +4,8 @@
 #include "tests/support/trace_text.hpp"
 #include "timeline/comparison.hpp"
 
+TEST_SUITE("timeline/phases") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -132,3 +134,5 @@ TEST_CASE("two micro-batches against one of everything: their times are summed, 
   CHECK(result.a_span == from_us(20));
   CHECK(result.b_span == from_us(16));
 }
+
+}  // TEST_SUITE("timeline/phases")

@@ -4,6 +4,8 @@
 
 #include "tests/support/trace_text.hpp"
 
+TEST_SUITE("timeline/trace_details") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -224,3 +226,5 @@ TEST_CASE("events that overlap on their stream are counted in a note") {
   REQUIRE(trace.notes.size() == 1);
   CHECK(trace.notes[0] == "2 GPU events start before the one ahead of them on their stream has ended");
 }
+
+}  // TEST_SUITE("timeline/trace_details")

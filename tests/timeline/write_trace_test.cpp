@@ -10,6 +10,8 @@
 #include "tests/support/json.hpp"
 #include "timeline/write_trace.hpp"
 
+TEST_SUITE("timeline/write_trace") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -173,3 +175,5 @@ TEST_CASE("our own reader finds the phases that were written") {
     CHECK(to_us(read[i].transfer) == doctest::Approx(to_us(written[i].transfer)).epsilon(1e-5));
   }
 }
+
+}  // TEST_SUITE("timeline/write_trace")

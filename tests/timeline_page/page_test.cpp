@@ -16,6 +16,8 @@
 #include "tests/support/trace_text.hpp"
 #include "timeline/kernel_spans.hpp"
 
+TEST_SUITE("timeline_page/page") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -309,3 +311,5 @@ TEST_CASE("a page or picture that could not be written is refused before anythin
   check_wrong_usage({"explain", trace, "--html", valid.folder / "a.html", "--ranks", "0"},
                     "--ranks: of a scenario alone");
 }
+
+}  // TEST_SUITE("timeline_page/page")

@@ -7,6 +7,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 
+TEST_SUITE("timeline_page/svg") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -82,3 +84,5 @@ TEST_CASE("the picture of the overlapped chunk is that of the README") {
   REQUIRE(outcome.exit_code == 0);
   CHECK(content_of(file) == content_of(source("experiments/train_chunk_deepseek_v3_h800/timeline.svg")));
 }
+
+}  // TEST_SUITE("timeline_page/svg")

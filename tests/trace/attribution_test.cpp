@@ -9,6 +9,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/trace_text.hpp"
 
+TEST_SUITE("trace/attribution") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -170,3 +172,5 @@ TEST_CASE("every GPU event of DeepSeek's trace finds the phase and layer that a 
   }
   CHECK(events_in_phase == known_in_phase);
 }
+
+}  // TEST_SUITE("trace/attribution")

@@ -3,6 +3,8 @@
 
 #include "tests/support/nsight_export.hpp"
 
+TEST_SUITE("trace/damaged_nsight") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -171,3 +173,5 @@ TEST_CASE("a table whose tree holds itself many times over is called damaged bef
   }
   CHECK(refused(bytes) == "damaged: its tables go on for longer than the file has room for");
 }
+
+}  // TEST_SUITE("trace/damaged_nsight")

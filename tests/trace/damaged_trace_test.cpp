@@ -6,6 +6,8 @@
 #include "tests/support/trace_text.hpp"
 #include "trace/foreign_files.hpp"
 
+TEST_SUITE("trace/damaged_trace") {
+
 namespace fs = std::filesystem;
 using namespace moeline;
 using namespace moeline::testing;
@@ -181,3 +183,5 @@ TEST_CASE("a stream, correlation, rank or base time that is no number is refused
   CHECK(refusal_of(R"({"distributedInfo": {"rank": -1}, )" + events) == "distributedInfo.rank '-1' is not a rank");
   CHECK(refusal_of(R"({"baseTimeNanoseconds": 1e18, )" + events) == "baseTimeNanoseconds '1e18' is not a time");
 }
+
+}  // TEST_SUITE("trace/damaged_trace")

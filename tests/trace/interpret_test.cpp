@@ -3,6 +3,8 @@
 
 #include "tests/support/measured.hpp"
 
+TEST_SUITE("trace/interpret") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -127,3 +129,5 @@ TEST_CASE("the same step of another layer has the same name and position") {
   CHECK(step_of(m.meaning, 0) != step_of(m.meaning, 1));
   CHECK(layers_with(m.meaning, {{step_of(m.meaning, 0), 0}}).at(step_of(m.meaning, 0)) == 2);
 }
+
+}  // TEST_SUITE("trace/interpret")

@@ -6,6 +6,8 @@
 #include "tests/support/data.hpp"
 #include "trace/interpret.hpp"
 
+TEST_SUITE("trace/kernel_class") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -287,3 +289,5 @@ TEST_CASE("every kernel of DeepSeek's trace has a class") {
     CHECK(class_of(kernel.name) != "unclassified");
   }
 }
+
+}  // TEST_SUITE("trace/kernel_class")

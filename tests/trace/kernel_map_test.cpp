@@ -4,6 +4,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/measured.hpp"
 
+TEST_SUITE("trace/kernel_map") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -80,3 +82,5 @@ TEST_CASE("phases of a mapping file go before annotations, and its classes befor
   CHECK(shown(mapped, {0, false}) == "attn");
   CHECK(mapped.meaning.classes[0] == KernelClass::attention);
 }
+
+}  // TEST_SUITE("trace/kernel_map")

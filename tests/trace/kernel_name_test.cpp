@@ -7,6 +7,8 @@
 
 #include "trace/kernel_class.hpp"
 
+TEST_SUITE("trace/kernel_name") {
+
 using namespace moeline;
 
 TEST_CASE("a name's subject is what stands in front of its arguments, without wrappers") {
@@ -75,3 +77,5 @@ TEST_CASE("names that break off or never close their brackets have a subject too
   CHECK(subject_of("void <").empty());
   CHECK(subject_of("f<a>>>)) g") == "f");
 }
+
+}  // TEST_SUITE("trace/kernel_name")

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+TEST_SUITE("trace/module_names") {
+
 using namespace moeline;
 
 TEST_CASE("a layerwise marker is the module inside of its layer, without shapes and parameters") {
@@ -35,3 +37,5 @@ TEST_CASE("any other name stays") {
     CHECK(phase_of_module(name) == name);
   }
 }
+
+}  // TEST_SUITE("trace/module_names")

@@ -7,6 +7,8 @@
 #include "tests/support/same_trace.hpp"
 #include "tests/support/server_trace.hpp"
 
+TEST_SUITE("trace/nsight") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -239,3 +241,5 @@ TEST_CASE("events whose times the profiler could not take are left out, with a n
   CHECK(trace.gpu_events.size() == 1);
   CHECK(trace.notes == std::vector<std::string>{"2 GPU events without times are left out"});
 }
+
+}  // TEST_SUITE("trace/nsight")

@@ -6,6 +6,8 @@
 
 #include "tests/support/trace_text.hpp"
 
+TEST_SUITE("trace/read_trace") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -199,3 +201,5 @@ TEST_CASE("reading a long file tells how many megabytes of it are behind, a shor
   const auto silent = [](const char*, std::size_t, std::size_t) { FAIL("a file of less than a megabyte"); };
   (void)read_trace(folder.write("trace.json.gz", gzipped(trace_of(events))), silent);
 }
+
+}  // TEST_SUITE("trace/read_trace")

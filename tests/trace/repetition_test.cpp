@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+TEST_SUITE("trace/repetition") {
+
 using namespace moeline;
 
 namespace {
@@ -55,3 +57,5 @@ TEST_CASE("a hundred thousand elements are searched in a moment") {
   for (int i = 0; i < 100'000; ++i) sequence.push_back((state = state * 1'664'525 + 1'013'904'223) >> 22U);
   CHECK(repetitions(sequence).empty());
 }
+
+}  // TEST_SUITE("trace/repetition")

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+TEST_SUITE("trace/step_names") {
+
 using namespace moeline;
 
 TEST_CASE("SGLang's steps are of one kind by mode, batch and tokens, without what differs from step to step") {
@@ -71,3 +73,5 @@ TEST_CASE("what frameworks annotate inside and around steps is neither step nor 
   }
   CHECK_FALSE(is_of_framework("attn"));
 }
+
+}  // TEST_SUITE("trace/step_names")

@@ -8,6 +8,8 @@
 #include "tests/support/server_trace.hpp"
 #include "trace/step_windows.hpp"
 
+TEST_SUITE("trace/steps") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -224,3 +226,5 @@ TEST_CASE("what stands between two repetitions belongs to neither") {
   CHECK(layers[11].length_ns() == 49'000);  // to the end of its own last kernel
   CHECK(layers[12].start_ns == layers[11].start_ns + 450'000);
 }
+
+}  // TEST_SUITE("trace/steps")

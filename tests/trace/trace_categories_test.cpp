@@ -6,6 +6,8 @@
 #include "tests/support/trace_text.hpp"
 #include "trace/trace_records.hpp"
 
+TEST_SUITE("trace/trace_categories") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -95,3 +97,5 @@ TEST_CASE("a process is rocprof's GPU by its whole word and number") {
     CHECK_FALSE(is_gpu_of_rocprof(name));
   }
 }
+
+}  // TEST_SUITE("trace/trace_categories")

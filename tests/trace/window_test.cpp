@@ -7,6 +7,8 @@
 #include "tests/support/server_trace.hpp"
 #include "trace/step_windows.hpp"
 
+TEST_SUITE("trace/window") {
+
 using namespace moeline;
 using namespace moeline::testing;
 
@@ -59,3 +61,5 @@ TEST_CASE("the whole window is the whole trace") {
   CHECK(same.dependencies.size() == whole.dependencies.size());
   CHECK(analyze(same).ranks[0].times.idle == analyze(whole).ranks[0].times.idle);
 }
+
+}  // TEST_SUITE("trace/window")

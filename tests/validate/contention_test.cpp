@@ -7,6 +7,8 @@
 
 #include "hardware/profile.hpp"
 
+TEST_SUITE("validate/contention") {
+
 using namespace moeline;
 
 namespace {
@@ -71,3 +73,5 @@ TEST_CASE("a copy takes its share of HBM besides its SMs") {
 TEST_CASE("the same elastic kernel twice takes as long as both in turn") {
   CHECK(score("rowwise", on(kSmall, 0), "kernel").predicted_us == doctest::Approx(200));
 }
+
+}  // TEST_SUITE("validate/contention")

@@ -8,6 +8,8 @@
 #include "tests/support/data.hpp"
 #include "tests/support/json.hpp"
 
+TEST_SUITE("validate/served") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -130,3 +132,5 @@ TEST_CASE("a served row that makes no sense is refused at its line") {
   check(",B,", ",,", "class");
   check(",16,1024", ",1e9,1024", "concurrency");
 }
+
+}  // TEST_SUITE("validate/served")

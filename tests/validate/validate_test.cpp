@@ -3,6 +3,8 @@
 #include "tests/support/json.hpp"
 #include "tests/support/step.hpp"
 
+TEST_SUITE("validate/validate") {
+
 using namespace moeline::testing;
 
 namespace {
@@ -267,3 +269,5 @@ TEST_CASE("a fact whose scenario leaves the schedule open is predicted by the be
   };
   CHECK(chunk(replaced(facts(), "[samples=1]", "[samples=1, schedule=auto]")) == chunk(facts()));
 }
+
+}  // TEST_SUITE("validate/validate")

@@ -104,10 +104,10 @@ std::string placement_table(const Balancing& balancing) {
   return table.text() + "\n";
 }
 
-std::string ratio(double value) { return fmt::format("{:.3f}", value); }
+std::string ratio_text(double value) { return fmt::format("{:.3f}", value); }
 
 std::string nodes_cell(double nodes, double error) {
-  return error > 0 ? fmt::format("{:.3f} +- {:.3f}", nodes, error) : ratio(nodes);
+  return error > 0 ? fmt::format("{:.3f} +- {:.3f}", nodes, error) : ratio_text(nodes);
 }
 
 // One clause a line.
@@ -121,14 +121,15 @@ std::string layers_table(const Balancing& balancing) {
   table.row({"layer", "GPUs before", "after", "nodes before", "after", "other nodes before", "after"});
   for (const BalancedLayer& layer : balancing.layers) {
     const CrossNode& t = layer.traffic;
-    table.row({std::to_string(layer.layer), ratio(layer.gpus_before), ratio(layer.gpus_after),
-               ratio(layer.nodes_before), ratio(layer.nodes_after), nodes_cell(t.before, t.error_before),
+    table.row({std::to_string(layer.layer), ratio_text(layer.gpus_before), ratio_text(layer.gpus_after),
+               ratio_text(layer.nodes_before), ratio_text(layer.nodes_after), nodes_cell(t.before, t.error_before),
                nodes_cell(t.after, t.error_after)});
   }
   const CrossNode mean = balancing.traffic();
-  table.row({"worst, mean", ratio(balancing.worst(&BalancedLayer::gpus_before)),
-             ratio(balancing.worst(&BalancedLayer::gpus_after)), ratio(balancing.worst(&BalancedLayer::nodes_before)),
-             ratio(balancing.worst(&BalancedLayer::nodes_after)), nodes_cell(mean.before, mean.error_before),
+  table.row({"worst, mean", ratio_text(balancing.worst(&BalancedLayer::gpus_before)),
+             ratio_text(balancing.worst(&BalancedLayer::gpus_after)),
+             ratio_text(balancing.worst(&BalancedLayer::nodes_before)),
+             ratio_text(balancing.worst(&BalancedLayer::nodes_after)), nodes_cell(mean.before, mean.error_before),
              nodes_cell(mean.after, mean.error_after)});
   return table.text() +
          "GPUs, nodes: max / mean of their loads, last row the worst layer. Before: experts in order, no copies.\n"
@@ -142,9 +143,9 @@ std::string steps_table(const Balancing& balancing, const RebalancePolicy& polic
   table.row({"step", "before", "mean", "static", "mean", "rebalanced", "mean", "moved copies"});
   for (std::size_t i = 0; i < balancing.followed.size(); ++i) {
     const BalancedStep& s = balancing.followed[i];
-    table.row({std::to_string(balancing.steps[i + 1]), ratio(s.before.worst), ratio(s.before.mean),
-               ratio(s.fixed.worst), ratio(s.fixed.mean), ratio(s.rebalanced.worst), ratio(s.rebalanced.mean),
-               std::to_string(s.moved_copies)});
+    table.row({std::to_string(balancing.steps[i + 1]), ratio_text(s.before.worst), ratio_text(s.before.mean),
+               ratio_text(s.fixed.worst), ratio_text(s.fixed.mean), ratio_text(s.rebalanced.worst),
+               ratio_text(s.rebalanced.mean), std::to_string(s.moved_copies)});
   }
   return "\n" + table.text() +
          fmt::format(

@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kMissed = 0.15;
 
-std::string percent(double error) { return std::isnan(error) ? "" : fmt::format("{:+.1f}%", 100 * error); }
+std::string error_text(double error) { return std::isnan(error) ? "" : fmt::format("{:+.1f}%", 100 * error); }
 
 std::string constants_text(const KernelSet& kernels) {
   std::string text = fmt::format("{:<46} {:>10}\n", "constant", "value");
@@ -46,7 +46,7 @@ std::string missed_text(const Calibration& calibration) {
     const Observation& o = calibration.observations[i];
     const double error = error_of(calibration.fitted[i], o);
     if (o.noise != Noise::timed || std::abs(error) < kMissed) continue;
-    rows += fmt::format("{:<20} {:<56} {:>10.1f} us {:>9}\n", o.family, o.where, o.measured_us, percent(error));
+    rows += fmt::format("{:<20} {:<56} {:>10.1f} us {:>9}\n", o.family, o.where, o.measured_us, error_text(error));
   }
   return rows.empty() ? "" : fmt::format("\nRows missed by {:.0f} % or more though fitted:\n{}", 100 * kMissed, rows);
 }
@@ -57,7 +57,7 @@ std::string advice_text(const Calibration& calibration) {
   std::string text = fmt::format("\nTo shrink the largest error of each family, measure\n");
   for (const Advice& each : advice) {
     const Observation& worst = calibration.observations[each.worst];
-    text += fmt::format("{:<20} {:>8}  {}: {}\n", each.family, percent(each.error), worst.where, each.measure);
+    text += fmt::format("{:<20} {:>8}  {}: {}\n", each.family, error_text(each.error), worst.where, each.measure);
   }
   return text;
 }
@@ -108,7 +108,7 @@ std::string contention_text(const BenchTable& table, const MachineFacts& machine
     const double error = s.predicted_us / s.measured_us - 1;
     const bool waits = std::isnan(s.predicted_us);
     text += fmt::format("{:<72} {:>10.1f} {:>10.1f} {:>10} {:>8}\n", s.parameters, s.alone_us, s.measured_us,
-                        waits ? "waits" : fmt::format("{:.1f}", s.predicted_us), percent(error));
+                        waits ? "waits" : fmt::format("{:.1f}", s.predicted_us), error_text(error));
     if (waits) continue;
     sum += std::abs(error);
     if (std::abs(error) > std::abs(worst)) worst = error;
@@ -137,9 +137,9 @@ std::string residuals_text(const Calibration& calibration) {
   for (std::size_t i = 0; i < calibration.observations.size(); ++i) {
     const Observation& o = calibration.observations[i];
     const double left_out = calibration.left_out.empty() ? kUnknown : calibration.left_out[i];
-    text +=
-        fmt::format("{:<20} {:<56} {:>12.1f} {:>12.1f} {:>9} {:>9}\n", o.family, o.where, o.measured_us,
-                    calibration.fitted[i], percent(error_of(calibration.fitted[i], o)), percent(error_of(left_out, o)));
+    text += fmt::format("{:<20} {:<56} {:>12.1f} {:>12.1f} {:>9} {:>9}\n", o.family, o.where, o.measured_us,
+                        calibration.fitted[i], error_text(error_of(calibration.fitted[i], o)),
+                        error_text(error_of(left_out, o)));
   }
   return text;
 }

@@ -67,7 +67,7 @@ std::vector<std::string> causes_row(const std::string& what, const Causes& cause
   return row;
 }
 
-PageTable causes_table(const ComparisonReport& report) {
+PageTable causes_rows(const ComparisonReport& report) {
   constexpr std::size_t kMost = 20;
   PageTable table{"a - b by cause, us, the largest first", "lr", {"phase", "in all"}, {}};
   for (const NamedCause& cause : kCauses) table.header.emplace_back(cause.name);
@@ -84,7 +84,7 @@ PageTable causes_table(const ComparisonReport& report) {
   return table;
 }
 
-PageTable families_table(const ComparisonReport& report) {
+PageTable families_rows(const ComparisonReport& report) {
   PageTable table{"Kernels of one family", "lr", {"family", "a kernels", "b kernels", "a us", "b us", "a - b us"}, {}};
   for (const FamilyDifference& f : by_family(report.differences)) {
     table.rows.push_back({name_of(f.family), fmt::format("{}", f.a_count), fmt::format("{}", f.b_count),
@@ -107,7 +107,7 @@ TimelinePage compare_page(const ComparisonReport& report, const ComparedSide& a,
                   to_us(report.score.a_span) / 1e3, to_us(report.score.b_span) / 1e3, 100 * report.score.span_error),
       "Both timelines count from the start of the first phase that is compared."};
   page.views = {side_of("a: " + report.a, a, pairs), side_of("b: " + report.b, b, pairs)};
-  page.tables = {causes_table(report), families_table(report)};
+  page.tables = {causes_rows(report), families_rows(report)};
   page.sources.push_back({"What the command printed", to_table(report)});
   return page;
 }

@@ -12,7 +12,6 @@
 namespace moeline {
 namespace {
 
-std::string us(Time time) { return fmt::format("{:.1f}", to_us(time)); }
 std::string of_span(Time time, Time span) { return fmt::format("{:.1f} %", 100 * ratio(time, span)); }
 
 std::string reason_table(const Explanation& e) {
@@ -21,7 +20,7 @@ std::string reason_table(const Explanation& e) {
   TextTable table("lrr");
   for (std::size_t i = 0; i < kPathReasons; ++i) {
     if (times[i] > Time::zero()) {
-      table.row({name_of(static_cast<PathReason>(i)), us(times[i]), of_span(times[i], e.span)});
+      table.row({name_of(static_cast<PathReason>(i)), us_text(times[i]), of_span(times[i], e.span)});
     }
   }
   return table.text("  ");
@@ -33,11 +32,11 @@ std::string blame_table(const Explanation& e) {
   TextTable table("lrr");
   Time sum{};
   for (const Blame& blame : e.blame) {
-    table.row({title_of(blame), us(blame.time), of_span(blame.time, e.span)});
+    table.row({title_of(blame), us_text(blame.time), of_span(blame.time, e.span)});
     sum += blame.time;
     if (ratio(sum, e.span) > kNearlyAll) break;
   }
-  return table.text("  ") + fmt::format("  ... the rest {}\n", us(e.span - sum));
+  return table.text("  ") + fmt::format("  ... the rest {}\n", us_text(e.span - sum));
 }
 
 // What to optimise next.
@@ -55,7 +54,7 @@ std::string sensitivity_table(const Explanation& e) {
 
 std::string bound_table(const Explanation& e) {
   TextTable table("lrr");
-  for (const Bound& bound : e.bounds) table.row({bound.what, us(bound.time), of_span(bound.time, e.span)});
+  for (const Bound& bound : e.bounds) table.row({bound.what, us_text(bound.time), of_span(bound.time, e.span)});
   return table.text("  ");
 }
 
@@ -65,12 +64,12 @@ std::string idle_table(const Explanation& e) {
   for (const Blame& blame : e.idle) sum += blame.time;
   TextTable table("lrr");
   for (std::size_t i = 0; i < std::min(kShown, e.idle.size()); ++i) {
-    table.row({title_of(e.idle[i]), us(e.idle[i].time), of_span(e.idle[i].time, e.span)});
+    table.row({title_of(e.idle[i]), us_text(e.idle[i].time), of_span(e.idle[i].time, e.span)});
     shown += e.idle[i].time;
   }
   return fmt::format("\nwhy {0} is not all it takes: {1} us of its work, and {2} us without, while the end waits for\n",
-                     e.idle_of, us(e.span - sum), us(sum)) +
-         table.text("  ") + fmt::format("  ... the rest {}\n", us(sum - shown));
+                     e.idle_of, us_text(e.span - sum), us_text(sum)) +
+         table.text("  ") + fmt::format("  ... the rest {}\n", us_text(sum - shown));
 }
 
 // Where the next path lies.
@@ -79,7 +78,7 @@ std::string alternative_table(const Explanation& e) {
   TextTable table("llr");
   for (std::size_t i = 0; i < std::min(kShown, e.alternatives.size()); ++i) {
     const Alternative& a = e.alternatives[i];
-    table.row({a.phase, a.kernel, us(a.slack)});
+    table.row({a.phase, a.kernel, us_text(a.slack)});
   }
   return table.text("  ");
 }
@@ -93,7 +92,7 @@ std::string longest_table(const Explanation& e, const TaskGraph& graph) {
   TextTable table("rrlll");
   table.row({"at us", "us", "phase", "kernel", "why"});
   for (const PathStep& step : longest) {
-    table.row({us(step.start - e.start), us(step.end - step.start), phase_of(step, graph),
+    table.row({us_text(step.start - e.start), us_text(step.end - step.start), phase_of(step, graph),
                short_kernel_name(graph.task_name(step.task)), name_of(step.reason)});
   }
   return table.text("  ");
@@ -144,7 +143,7 @@ std::string to_json(const Explanation& e, const TaskGraph& graph, const std::opt
 }
 
 std::string to_table(const std::string& title, const Explanation& e, const TaskGraph& graph) {
-  std::string text = fmt::format("{}: {} us\n", title, us(e.span));
+  std::string text = fmt::format("{}: {} us\n", title, us_text(e.span));
   text += "\nalong the tasks that the end waited for, us\n" + reason_table(e);
   text += "\nwhat they are, the largest first\n" + blame_table(e);
   if (!e.sensitivities.empty()) {
@@ -153,7 +152,7 @@ std::string to_table(const std::string& title, const Explanation& e, const TaskG
   text += "\nwith these kernels in this order it takes no less than\n" + bound_table(e);
   if (e.period) {
     text += fmt::format("layers repeat: each of the {} that are alike takes {} us at least\n", e.period->layers,
-                        us(e.period->layer));
+                        us_text(e.period->layer));
   }
   if (!e.idle_of.empty()) text += idle_table(e);
   if (!e.alternatives.empty()) {

@@ -15,17 +15,17 @@
 namespace moeline {
 namespace {
 
-struct Family {
+struct ListedFamily {
   std::string model_type;
   std::vector<std::string> modelled, described;
 };
 
-std::vector<Family> families(const std::string& name) {
+std::vector<ListedFamily> families(const std::string& name) {
   std::map<std::string, std::vector<std::string>> described;
   for (const std::string& model : names_in("model/zoo"))
     described[load_architecture(model).model_type].push_back(model);
   const std::vector<std::string> all = model_types();
-  std::vector<Family> list;
+  std::vector<ListedFamily> list;
   for (const std::string& type : name.empty() ? all : std::vector<std::string>{expect_name("family", name, all)}) {
     list.push_back({type, parts_of_family(type), described[type]});
   }
@@ -36,7 +36,7 @@ std::vector<Family> families(const std::string& name) {
 
 std::string families_table(const std::string& name) {
   std::string text = "| model_type | modelled | described here |\n|---|---|---|\n";
-  for (const Family& family : families(name)) {
+  for (const ListedFamily& family : families(name)) {
     text += fmt::format("| {} | {} | {} |\n", family.model_type, fmt::join(family.modelled, ", "),
                         fmt::join(family.described, ", "));
   }
@@ -46,7 +46,7 @@ std::string families_table(const std::string& name) {
 std::string families_json(const std::string& name) {
   Json json;
   json.open().add("schema_version", 1).open_list("families");
-  for (const Family& family : families(name)) {
+  for (const ListedFamily& family : families(name)) {
     json.open().add("model_type", family.model_type);
     json.add("modelled", family.modelled).add("described", family.described).close();
   }

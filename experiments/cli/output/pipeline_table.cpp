@@ -20,7 +20,7 @@ std::vector<RankTotals> totals_by_rank(const Run& run) {
   return ranks;
 }
 
-std::string head_of(const Scenario& s) {
+std::string pipeline_head(const Scenario& s) {
   const SlotCosts& costs = *s.slot_costs;
   const std::string chunks = s.parallelism.virtual_pp > 1 ? fmt::format(" x {} chunks", s.parallelism.virtual_pp) : "";
   std::string text = fmt::format("{}: {} ranks{}, {} micro-batches; F {:g}, B {:g}", s.schedule, s.parallelism.pp,
@@ -36,7 +36,7 @@ double to_ms(Time time) { return to_us(time) / 1e3; }
 
 std::string pipeline_table(const Run& run) {
   const Time step = run.metrics.span;
-  std::string text = head_of(run.setup.scenario);
+  std::string text = pipeline_head(run.setup.scenario);
   text += fmt::format("{:<32} {:>17.3f}\n", "step, ms", to_ms(step));
   text += fmt::format("{:<32} {:>17.2f}\n\n", "bubble, mean of ranks, %", 100 * run.metrics.bubble_fraction());
   text += fmt::format("{:>6} {:>8} {:>17} {:>17}\n", "rank", "slots", "busy, ms", "bubble, ms");

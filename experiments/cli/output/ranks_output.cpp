@@ -13,17 +13,17 @@ namespace {
 constexpr std::size_t kMostPairs = 10;
 constexpr double kUsPerMs = 1e3;
 
-std::string ms(Time time) { return fmt::format("{:.3f}", to_us(time) / kUsPerMs); }
-std::string us(Time time) { return fmt::format("{:.1f}", to_us(time)); }
+std::string ms_text(Time time) { return fmt::format("{:.3f}", to_us(time) / kUsPerMs); }
 
 std::string ranks_table(const SeveralRanks& all) {
   TextTable table("rrrrrrrrrl");
   table.row({"rank", "span ms", "compute", "comm", "exposed", "waits", "keeps waiting", "last", "clock us", "trace"});
   for (const RankOfSeveral& each : all.ranks) {
-    table.row({fmt::format("{}", each.rank), ms(each.times.span), ms(each.times.compute), ms(each.times.communication),
-               ms(each.times.exposed), ms(each.waited), ms(each.kept_waiting),
+    table.row({fmt::format("{}", each.rank), ms_text(each.times.span), ms_text(each.times.compute),
+               ms_text(each.times.communication), ms_text(each.times.exposed), ms_text(each.waited),
+               ms_text(each.kept_waiting),
                fmt::format("{:.0f} %", 100.0 * static_cast<double>(each.last) / static_cast<double>(all.met)),
-               us(each.clock_offset), each.file});
+               us_text(each.clock_offset), each.file});
   }
   return table.text();
 }
@@ -32,8 +32,8 @@ std::string joint_table(const SeveralRanks& all) {
   TextTable table("lrrrr");
   table.row({"together", "times", "skew us", "95 %", "ends apart"});
   for (const JointKernel& each : all.joint) {
-    table.row(
-        {each.kernel, fmt::format("{}", each.count), us(each.median_skew), us(each.p95_skew), us(each.end_spread)});
+    table.row({each.kernel, fmt::format("{}", each.count), us_text(each.median_skew), us_text(each.p95_skew),
+               us_text(each.end_spread)});
   }
   return table.text();
 }
@@ -60,7 +60,7 @@ std::string pairs_table(const SeveralRanks& all) {
   table.row({"rank", "waits for", "ms"});
   for (std::size_t i = 0; i < std::min(pairs.size(), kMostPairs); ++i) {
     table.row({fmt::format("{}", all.ranks[pairs[i].waits].rank), fmt::format("{}", all.ranks[pairs[i].last].rank),
-               ms(pairs[i].time)});
+               ms_text(pairs[i].time)});
   }
   if (pairs.size() <= kMostPairs) return table.text();
   return table.text() + fmt::format("... and {} more pairs\n", pairs.size() - kMostPairs);

@@ -11,12 +11,12 @@ namespace {
 
 constexpr std::size_t kMostRequests = 24, kMostReplicas = 6;
 
-struct Stretch {
+struct ShownStretch {
   double from_ms = 0, to_ms = 0;
 };
 
 // A bar of what lies within the stretch, if anything does.
-void add_bar(PictureLane& lane, const Stretch& stretch, PictureBar bar, double from_ms, double to_ms) {
+void add_bar(PictureLane& lane, const ShownStretch& stretch, PictureBar bar, double from_ms, double to_ms) {
   from_ms = std::max(from_ms, stretch.from_ms);
   to_ms = std::min(to_ms, stretch.to_ms);
   if (to_ms <= from_ms) return;
@@ -51,7 +51,7 @@ Tint kind_of(const ServedStep& step) {
   return step.busiest.answers == 0 ? Tint::forward : Tint::second;
 }
 
-std::vector<PictureLane> lanes_of_steps(const ServeLog& log, const Stretch& stretch,
+std::vector<PictureLane> lanes_of_steps(const ServeLog& log, const ShownStretch& stretch,
                                         const std::map<int, std::vector<std::size_t>>& replicas) {
   std::map<int, std::vector<Row>> rows;
   for (const ServedStep& step : log.steps) {
@@ -76,7 +76,7 @@ std::vector<PictureLane> lanes_of_steps(const ServeLog& log, const Stretch& stre
   return lanes;
 }
 
-PictureLane lane_of(const ServedRequest& r, std::size_t number, const Stretch& stretch) {
+PictureLane lane_of(const ServedRequest& r, std::size_t number, const ShownStretch& stretch) {
   constexpr Tint kTints[] = {Tint::none, Tint::forward, Tint::backward, Tint::weight};  // of the stages
   PictureLane lane{fmt::format("request {}", number), {}};
   const Tint* tint = kTints;
@@ -107,7 +107,7 @@ std::map<int, std::vector<std::size_t>> requests_from(const ServeLog& log, doubl
 Picture serve_picture(const ServeLog& log) {
   const std::vector<ServedRequest> steady = steady_requests(log);
   const ServedRequest& middle = steady[steady.size() / 2];
-  const Stretch stretch{middle.arrival_ms, middle.arrival_ms + times_of(steady).total_ms.p50};
+  const ShownStretch stretch{middle.arrival_ms, middle.arrival_ms + times_of(steady).total_ms.p50};
   const auto replicas = requests_from(log, stretch.from_ms);
   Picture picture;
   picture.lanes = lanes_of_steps(log, stretch, replicas);

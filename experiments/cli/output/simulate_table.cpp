@@ -167,7 +167,7 @@ std::string work_of(const Scenario& s) {
   return std::visit([&](const auto& w) { return describe(w, s); }, s.workload);
 }
 
-std::string head_of(const Scenario& s) {
+std::string layers_head(const Scenario& s) {
   const std::string sms = s.comm.num_sms > 0 ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
   const std::string layers = s.whole_model ? "the whole model" : fmt::format("{} layers", s.layers);
   const std::string stages = is_staged(s) ? fmt::format(", PP{}", s.parallelism.pp) : "";
@@ -262,7 +262,7 @@ std::string clock_line(const Run& run, const Run* burst) {
 }  // namespace
 
 std::string to_table(const Run& run, const Beside& beside) {
-  std::string text = head_of(run.setup.scenario);
+  std::string text = layers_head(run.setup.scenario);
   text += metric_table(run, beside.baseline) + "\n" + phase_table(run, beside.baseline, Per::layer) +
           phase_table(run, beside.baseline, Per::step) + class_table(run) + "\n" + stage_table(run);
   text += memory_line(run) + borrowed(run) + corrected(run) + overheads(run) + clock_line(run, beside.burst);

@@ -11,9 +11,9 @@
 namespace moeline {
 namespace {
 
-double ms(Time time) { return to_us(time) / 1e3; }
+double in_ms(Time time) { return to_us(time) / 1e3; }
 
-std::string head_of(const Run& run) {
+std::string step_head(const Run& run) {
   const Scenario& s = run.setup.scenario;
   const std::string chunks = s.parallelism.virtual_pp > 1 ? fmt::format(" x {} chunks", s.parallelism.virtual_pp) : "";
   const std::string layers = s.whole_model ? "the whole model" : fmt::format("{} MoE layers alone", s.layers);
@@ -33,9 +33,9 @@ std::string line(const char* name, const std::string& value) { return fmt::forma
 std::string summary(const Run& run) {
   const StepParts& parts = run.step()->mean;
   const Metrics& m = run.metrics;
-  std::string text = line("step, ms", fmt::format("{:.1f}", ms(m.span)));
+  std::string text = line("step, ms", fmt::format("{:.1f}", in_ms(m.span)));
   const auto share = [&](const std::string& name, Time time) {
-    text += fmt::format("{:<36} {:>12.1f} {:>7.1f} %\n", name, ms(time), 100 * ratio(time, m.span));
+    text += fmt::format("{:<36} {:>12.1f} {:>7.1f} %\n", name, in_ms(time), 100 * ratio(time, m.span));
   };
   for (const NamedPart& part : kStepParts) share(fmt::format("  {}", part.title), parts.*part.time);
   share("exposed communication", m.exposed_comm);
@@ -73,17 +73,17 @@ std::string rank_table(const Run& run) {
     const RankStep& step = run.step()->ranks[rank];
     const StepParts& p = step.parts;
     text += fmt::format("{:>4} {:>8.1f} {:>8.1f} {:>8.1f} {:>9.1f} {:>8.1f} {:>9.1f} {:>7.1f} {:>6}  {}\n", rank,
-                        ms(p.forward), ms(p.backward), ms(p.weight), ms(p.overlapped), ms(p.bubble), ms(p.optimizer),
-                        gib(step.peak.total()), step.most_passes, blocks_of(run, rank));
+                        in_ms(p.forward), in_ms(p.backward), in_ms(p.weight), in_ms(p.overlapped), in_ms(p.bubble),
+                        in_ms(p.optimizer), gib(step.peak.total()), step.most_passes, blocks_of(run, rank));
   }
   return text;
 }
 
-std::string memory_line(const Run& run) {
+std::string fullest_memory_line(const Run& run) {
   const std::size_t rank = run.step()->fullest_rank();
   const RankStep& step = run.step()->ranks[rank];
   return fmt::format("memory: rank {} is the fullest, {:.1f} of {:.0f} GiB at {:.0f} ms: {}\n", rank,
-                     gib(step.peak.total()), run.setup.machine.facts.memory_gib, ms(step.peak_at),
+                     gib(step.peak.total()), run.setup.machine.facts.memory_gib, in_ms(step.peak_at),
                      breakdown(step.peak));
 }
 
@@ -103,7 +103,7 @@ std::string host_memory_line(const Run& run) {
 
 std::string step_table(const Run& run) {
   std::string text =
-      head_of(run) + summary(run) + "\n" + rank_table(run) + "\n" + memory_line(run) + host_memory_line(run);
+      step_head(run) + summary(run) + "\n" + rank_table(run) + "\n" + fullest_memory_line(run) + host_memory_line(run);
   text += fmt::format("waits for the slowest rank of {}: {:.0f} ms expected on each rank, part of it hidden\n",
                       run.setup.scenario.parallelism.ep, run.program.waits_us / 1e3);
   if (run.setup.clock < 1) {

@@ -12,8 +12,8 @@
 namespace moeline {
 namespace {
 
-constexpr const char* kPerUser = "tokens_per_s_per_user";
-constexpr const char* kPerGpu = "tokens_per_s_per_gpu";
+constexpr const char* kSweptPerUser = "tokens_per_s_per_user";
+constexpr const char* kSweptPerGpu = "tokens_per_s_per_gpu";
 
 // What a study asks, where it begins with that as a comment; else its name.
 std::string title_of(const Study& study) {
@@ -47,7 +47,7 @@ void add_metrics(const Study& study, const std::vector<PointResult>& results, Pa
     page.metrics.push_back({name, facts_of_metric(name), values});
     if (name != "tpot_ms") continue;
     for (double& value : values) value = 1000 / value;
-    page.metrics.push_back({kPerUser, facts_of_metric(kPerUser), std::move(values)});
+    page.metrics.push_back({kSweptPerUser, facts_of_metric(kSweptPerUser), std::move(values)});
   }
 }
 
@@ -67,9 +67,9 @@ std::vector<std::string> directed_metrics(const Page& page) {
 void add_pareto_plot(const std::string& metric, Page& page) {
   std::vector<std::string> others = directed_metrics(page);
   if (std::erase(others, metric) == 0 || others.empty()) return;
-  const bool of_serving = metric == kPerGpu && has_metric(page, kPerUser);
+  const bool of_serving = metric == kSweptPerGpu && has_metric(page, kSweptPerUser);
   const std::string memory = has_metric(page, "memory_gib") ? "memory_gib" : others.front();
-  page.plots.emplace_back(of_serving ? ParetoPlot{kPerUser, metric} : ParetoPlot{metric, memory});
+  page.plots.emplace_back(of_serving ? ParetoPlot{kSweptPerUser, metric} : ParetoPlot{metric, memory});
 }
 
 // Numbers before names, then long ones before short ones.
@@ -86,7 +86,7 @@ void add_plots(Page& page) {
   if (page.metrics.empty() || page.axes.empty()) return;
   const std::vector<std::string> directed = directed_metrics(page);
   const std::string first = directed.empty() ? page.metrics.front().name : directed.front();
-  const std::string metric = has_metric(page, kPerGpu) ? kPerGpu : first;
+  const std::string metric = has_metric(page, kSweptPerGpu) ? kSweptPerGpu : first;
   add_pareto_plot(metric, page);
   const std::vector<const PageAxis*> axes = axes_to_plot(page);
   if (axes.size() == 1) {
@@ -112,7 +112,7 @@ std::vector<std::string> summary_of(const Study& study, const Page& page, const 
   if (!study.assignments.empty())
     lines.push_back(fmt::format("For all points: {}.", fmt::join(study.assignments, ", ")));
   if (!notes.empty()) lines.push_back(fmt::format("At every point: {}.", fmt::join(notes, ", ")));
-  if (has_metric(page, kPerUser)) lines.push_back(fmt::format("{} is 1000 / tpot_ms.", kPerUser));
+  if (has_metric(page, kSweptPerUser)) lines.push_back(fmt::format("{} is 1000 / tpot_ms.", kSweptPerUser));
   return lines;
 }
 

@@ -5,6 +5,8 @@
 
 #include "tests/calib/bench/run_forward.hpp"
 
+TEST_SUITE("calib/bench/attention_backward") {
+
 using namespace moeline::testing;
 namespace bench = moeline::bench;
 
@@ -99,3 +101,5 @@ TEST_CASE("attention backward: one query, one key: the score has no gradient") {
     CHECK(std::abs(bench::to_float(got.key[i])) < 0.02f);
   }
 }
+
+}  // TEST_SUITE("calib/bench/attention_backward")

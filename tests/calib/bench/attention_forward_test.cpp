@@ -7,6 +7,8 @@
 
 #include "tests/calib/bench/run_forward.hpp"
 
+TEST_SUITE("calib/bench/attention_forward") {
+
 using namespace moeline::testing;
 namespace bench = moeline::bench;
 
@@ -67,3 +69,5 @@ TEST_CASE("attention's blocks take every tile of every head once, the longest of
   }
   CHECK(seen.size() == 10 * kTiles);
 }
+
+}  // TEST_SUITE("calib/bench/attention_forward")

@@ -6,6 +6,8 @@
 #include <sstream>
 #include <stdexcept>
 
+TEST_SUITE("calib/bench/csv") {
+
 using namespace moeline::bench;
 
 namespace {
@@ -136,3 +138,5 @@ TEST_CASE("a case names the parameter that it lacks") {
   CHECK_THROWS_WITH_AS((void)a_gemm().number("groups"), "no parameter groups in m=4096;n=7168;k=2048;scaling=1x128",
                        std::out_of_range);
 }
+
+}  // TEST_SUITE("calib/bench/csv")

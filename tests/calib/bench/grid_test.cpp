@@ -11,6 +11,8 @@
 
 #include "calib/bench/attention_grid.hpp"
 
+TEST_SUITE("calib/bench/grid") {
+
 using namespace moeline::bench;
 
 namespace {
@@ -180,3 +182,5 @@ TEST_CASE("contention holds SMs where something holds them, and a GEMM told of i
 TEST_CASE("without FP8 block scaling contention measures the other kernels") {
   for (const auto& c : contention_cases(Preset::full, "", kSmsOfH200)) CHECK(c.text("kernel") != "gemm_fp8");
 }
+
+}  // TEST_SUITE("calib/bench/grid")

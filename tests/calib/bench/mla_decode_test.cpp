@@ -6,6 +6,8 @@
 #include "tests/calib/bench/attention_data.hpp"
 #include "tests/support/simt.hpp"
 
+TEST_SUITE("calib/bench/mla_decode") {
+
 using namespace moeline::testing;
 namespace bench = moeline::bench;
 
@@ -96,3 +98,5 @@ TEST_CASE("MLA decode is split where the batch alone leaves SMs idle, and not wh
   CHECK(bench::plan_decode({132, 64, 1, 4096}, 132).splits == 1);
   CHECK(bench::plan_decode({1, 16, 1, 64}, 132).splits == 1);
 }
+
+}  // TEST_SUITE("calib/bench/mla_decode")
