@@ -22,5 +22,9 @@ cmake --preset "$preset" -D "MOELINE_TEST_FOLDERS=${*:2}" >/dev/null
 unset IFS
 cmake --build --preset "$preset"
 ctest --preset "$preset" -j "$(nproc)"
+# A test of ctest is a file of cases.
+awk -F'[:|]' '/^\[doctest\] test cases:/ { cases += $2 } /^\[doctest\] assertions:/ { assertions += $2 }
+  /skipped: / { print } END { print cases " test cases, " assertions " assertions" }' \
+  "build/$preset/Testing/Temporary/LastTest.log"
 if [ "$preset" = asan ] && [ -e build/release/moeline ]; then tests/determinism.sh build/{release,asan}/moeline; fi
 if [ -n "$clients" ]; then "$clients"; tests/mpi/run.sh; fi

@@ -13,17 +13,17 @@
 namespace moeline {
 namespace {
 
-constexpr double kLongest = 1e7;  // tokens
-constexpr int kSteps = 1000;      // equally likely lengths that stand for a continuous distribution
+constexpr double kLongest = 1e7;    // tokens
+constexpr int kLengthSteps = 1000;  // equally likely lengths that stand for a continuous distribution
 
 template <class LengthOf>
 Lengths of_quantiles(LengthOf length_of) {
   std::vector<double> lengths;
-  for (int i = 0; i < kSteps; ++i) {
-    const double z = normal_quantile((i + 0.5) / kSteps);
+  for (int i = 0; i < kLengthSteps; ++i) {
+    const double z = normal_quantile((i + 0.5) / kLengthSteps);
     lengths.push_back(std::clamp(length_of(z), 1.0, kLongest));
   }
-  return {lengths, std::vector<double>(kSteps, 1)};
+  return {lengths, std::vector<double>(kLengthSteps, 1)};
 }
 
 Lengths log_normal(double mean, double spread) {

@@ -8,7 +8,7 @@
 namespace moeline {
 namespace {
 
-constexpr double kFewest = 5'000, kMost = 50'000;  // requests
+constexpr double kFewestRequests = 5'000, kMostRequests = 50'000;  // requests
 
 struct Request {
   double arrival_ms = 0;
@@ -138,7 +138,7 @@ double PrefillQueue::decode_ms(double after_step_ms) const {
 Arrivals draw_arrivals(const Lengths& new_tokens) {
   Random random(1);
   Arrivals arrivals;
-  for (int i = 0; i < kMost; ++i) {
+  for (int i = 0; i < kMostRequests; ++i) {
     arrivals.gaps.push_back(-std::log(1 - random.uniform()));
     arrivals.tokens.push_back(new_tokens.draw(random));
   }
@@ -149,7 +149,7 @@ PrefillTimes prefill_times(const PrefillQueue& queue, const Arrivals& arrivals, 
   constexpr double kSteps = 250;
   constexpr double kFirst = 0.1;  // left out: nobody was there yet
   const double per_step = queue.requests_per_s * (queue.step.ms.back() + queue.decode_ms(queue.step.ms.back())) / 1e3;
-  const double requests = std::floor(std::clamp(kSteps * per_step, kFewest, kMost));
+  const double requests = std::floor(std::clamp(kSteps * per_step, kFewestRequests, kMostRequests));
   Unit unit(queue, arrivals, static_cast<std::size_t>(requests));
   const double most_late = requests * (kFirst + (1 - kFirst) * (1 - percentile / 100)) + 1;
   std::vector<double> all = unit.ttfts_ms(limit_ms, static_cast<std::size_t>(most_late));

@@ -13,7 +13,7 @@
 namespace moeline {
 namespace {
 
-constexpr int kLeast = -900, kMost = 9000;  // thousandths: from a tenth to ten times
+constexpr int kLeastGain = -900, kMostGain = 9000;  // thousandths: from a tenth to ten times
 
 std::vector<GridAxis> read_axes(const Spec& knots, const MeasuredRange& range) {
   knots.expect(dimension_names());
@@ -37,9 +37,9 @@ void read_row(const Spec& spec, const std::string& row, std::vector<double>& gai
     const char* const after = std::find(at, end, ' ');
     int thousandths = 0;
     const auto [stop, failed] = std::from_chars(at, after, thousandths);
-    if (failed != std::errc() || stop != after || thousandths < kLeast || thousandths > kMost) {
-      throw spec.error("thousandths",
-                       fmt::format("'{}' is not a whole number from {} to {}", std::string(at, after), kLeast, kMost));
+    if (failed != std::errc() || stop != after || thousandths < kLeastGain || thousandths > kMostGain) {
+      throw spec.error("thousandths", fmt::format("'{}' is not a whole number from {} to {}", std::string(at, after),
+                                                  kLeastGain, kMostGain));
     }
     gains.push_back(1 + thousandths * kGainUnit);
     at = after == end ? end : after + 1;

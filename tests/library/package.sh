@@ -29,13 +29,13 @@ runs search "$decode" --over sms
 runs compare "$decode" trace.json
 runs analyze trace.json
 runs replay trace.json
-runs validate
+runs validate "$questions/../tests/published/pipelines.yaml"
 runs calibrate "$questions/../calib/data/deepgemm_published.csv" -o profile.yaml
 runs list hardware
 runs price h800 gemm:m=128,n=7168,k=2048
 runs model deepseek-v3
 runs balance --power-law 1 --experts 256 --gpus 32 --nodes 4 --groups 8 --replicas 288
-runs sweep "$questions/single_or_two_batch/study.yaml" -o table.sqlite --no-progress
+runs sweep "$questions/mtp_by_batch_h800/study.yaml" -o table.sqlite --no-progress
 runs plan "$questions/serve_deepseek_v3_h800/plan.yaml" --no-sensitivity
 [ "$(ls "$scratch"/root/usr/share/man/man1/moeline*.1* | wc -l)" -ge 15 ]
 [ -e "$scratch/root/usr/share/bash-completion/completions/moeline" ]

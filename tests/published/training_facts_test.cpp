@@ -94,7 +94,7 @@ TEST_CASE("of the eight barriers seven lie where nine in ten draws do, and so do
     }
   }
   CHECK(inside >= 7);
-  const Samples samples = sample(load_setup(chunk_scenario(), {"samples=40"}));
+  const Samples samples = sample(load_setup(chunk_scenario(), {"samples=12"}));
   const auto wait_in = [&](std::uint32_t layer) {
     double sum = 0;
     for (const PhaseBand& phase : samples.phases) sum += phase.layer == layer ? phase.wait_us.median : 0;
