@@ -11,6 +11,7 @@
 #include "tests/support/inference.hpp"
 #include "tests/support/json.hpp"
 #include "tests/support/markdown.hpp"
+#include "tests/support/sanitized.hpp"
 
 TEST_SUITE("cli/accuracy") {
 
@@ -113,7 +114,12 @@ void check_figures_of_readme(const rapidjson::Document& result) {
 
 // Once for all that asks of it: to predict every fact takes half a minute.
 TEST_CASE("all gates of the facts that we ship pass, and the pages and the README show what validate prints") {
-  const Validation validation = validate(all_fact_files());
+  std::vector<std::filesystem::path> files = all_fact_files();
+  if (kSanitized) {  // steps of training take minutes there
+    std::erase_if(files, [](const auto& file) { return file.filename().string().starts_with("training"); });
+    return check_gates(parsed(to_json(validate(files))));
+  }
+  const Validation validation = validate(files);
   const rapidjson::Document result = parsed(to_json(validation));
   check_gates(result);
   if (!have_all_facts()) return;

@@ -10,6 +10,7 @@
 #include "experiments/timeline_page/resource_use.hpp"
 #include "experiments/timeline_page/run_view.hpp"
 #include "experiments/timeline_page/thinned_use.hpp"
+#include "tests/support/capture.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/json.hpp"
@@ -231,7 +232,7 @@ TEST_CASE("pages of all shipped scenarios are below 2 MB, load nothing, and are 
       {"train_deepseek_v3_2048_h800", {"--set", "workload.global_batch_size=4096"}},
       {"pipelines_deepseek_v3_2048_h800", {"--set", "workload.global_batch_size=4096"}}};
   for (const auto& [name, smaller] : shipped) {
-    CAPTURE(std::string(name));
+    MOELINE_CAPTURE_BINDING(name);
     const Arguments whole = {"explain", scenario(name)};
     const std::string html = page_of(whole);
     CHECK(html.size() < kMostBytes);
