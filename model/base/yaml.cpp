@@ -322,6 +322,26 @@ void refuse_unreadable(const std::string& file, std::string_view content) {
   }
 }
 
+// Letters, digits and what stands inside of numbers and names, behind a letter or digit: a plain word in any YAML.
+bool is_one_word(std::string_view content) {
+  const auto is_letter = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  return !content.empty() && is_letter(content.front()) && std::all_of(content.begin(), content.end(), [&](char c) {
+    return is_letter(c) || c == '_' || c == '.' || c == '-';
+  });
+}
+
+// A sweep sets some words for each of its points: no parser for each.
+YamlNode one_word(std::string_view content) {
+  YamlNode node;
+  node.line = 1;
+  if (means_nothing(content)) return node;
+  node.kind = YamlNode::Kind::word;
+  node.word = content;
+  return node;
+}
+
 }  // namespace
 
 const YamlNode* YamlNode::find(std::string_view wanted) const {
@@ -332,6 +352,7 @@ const YamlNode* YamlNode::find(std::string_view wanted) const {
 YamlNode parse_yaml(const std::string& file, std::string_view content) {
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (content.starts_with(kByteOrderMark)) content.remove_prefix(kByteOrderMark.size());
+  if (is_one_word(content)) return one_word(content);
   refuse_unreadable(file, content);
   std::istringstream stream{std::string(content)};
   NodeBuilder builder(file, content);

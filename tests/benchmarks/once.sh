@@ -5,7 +5,7 @@ cd "$(dirname "$0")/../.."
 cmake --preset release >/dev/null
 cmake --build --preset release --target benchmarks
 for benchmark in build/release/*_benchmark; do
-  log=$("$benchmark" --benchmark_min_time=0.001 --benchmark_format=csv 2>&1) || { echo "$log"; exit 1; }
-  if grep -E '^"[^"]*",*true' <<<"$log"; then exit 1; fi  # a benchmark that says what was wrong instead of a time
-  echo "$(basename "$benchmark"): $(grep -c '^"' <<<"$log") benchmarks run"
+  results=$("$benchmark" --benchmark_min_time=0.001 --benchmark_format=json) || exit 1
+  if grep '"error_message"' <<<"$results"; then exit 1; fi  # of a benchmark that says what was wrong instead of a time
+  echo "$(basename "$benchmark"): $(grep -c '"run_name"' <<<"$results") benchmarks run"
 done
