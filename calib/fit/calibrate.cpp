@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -11,6 +10,7 @@
 #include "calib/fit/attention_observations.hpp"
 #include "calib/fit/bench_observations.hpp"
 #include "calib/fit/deepep_observations.hpp"
+#include "calib/fit/fit_form.hpp"
 #include "calib/fit/gemm_observations.hpp"
 #include "calib/fit/kernel_library.hpp"
 #include "calib/fit/solve.hpp"
@@ -241,8 +241,6 @@ void set_jitters(const Observations& observations, KernelSet& set) {
   }
 }
 
-double rounded(double constant) { return std::strtod(fmt::format("{:.5g}", constant).c_str(), nullptr); }
-
 // All that the files hold, told apart by their columns.
 struct Read {
   Tables tables;
@@ -303,7 +301,7 @@ Constants fitted_constants(const std::vector<std::filesystem::path>& files, cons
   Constants constants = solve_tables(files, observations);
   set_own_node_constants(setting.library, constants);
   set_unfitted_overheads(constants);
-  for (double& constant : constants) constant = rounded(constant);
+  for (double& constant : constants) constant = digits(constant, 5);
   return constants;
 }
 

@@ -5,7 +5,6 @@
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <set>
 
 namespace moeline {
@@ -17,8 +16,6 @@ using Matrix = Eigen::MatrixXd;
 // How many rows it takes to pull a knot as hard as a neighbour does, and as 1 does; the relative error from which on
 // rows count less: larger than a form's (fit_form), as what a curve misses by much is what a grid is for.
 constexpr double kNeighbour = 0.2, kOne = 0.05, kGridScale = 0.1;
-
-double digits(double value, int count) { return std::strtod(fmt::format("{:.{}g}", value, count).c_str(), nullptr); }
 
 // The values that were measured where they are few; else at equal ratios from the least to the most.
 std::vector<double> knots_of(const std::set<double>& values, int count) {

@@ -1,9 +1,12 @@
 #include "calib/fit/fit_form.hpp"
 
+#include <fmt/format.h>
+
 #include <Eigen/Dense>
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstdlib>
 #include <limits>
 #include <map>
 
@@ -216,6 +219,8 @@ std::map<std::string, int> deal(const std::vector<FormRow>& rows, int parts) {
 }
 
 }  // namespace
+
+double digits(double value, int count) { return std::strtod(fmt::format("{:.{}g}", value, count).c_str(), nullptr); }
 
 double predict(const FormRow& row, std::span<const double> constants) {
   double us = 0;

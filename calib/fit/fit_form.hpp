@@ -19,6 +19,9 @@ struct FormRow {
   std::string slice{};  ///< rows of the same slice are left out of a fit together
 };
 
+/// To so many digits: profiles hold constants with five.
+[[nodiscard]] double digits(double value, int count);
+
 [[nodiscard]] double predict(const FormRow& row, std::span<const double> constants);
 
 /// Least squares of the relative errors, with constants at or above their least value (Lawson and Hanson's method), and

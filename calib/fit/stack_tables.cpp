@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <map>
 #include <set>
 
@@ -94,8 +93,6 @@ void add_rows(const StackTable& table, const RowKind& kind, const std::vector<St
   }
 }
 
-double rounded_constant(double constant) { return std::strtod(fmt::format("{:.5g}", constant).c_str(), nullptr); }
-
 FamilyFit fit_of(const StackFamily& family) {
   FamilyFit fit;
   fit.form = family.form;
@@ -119,7 +116,7 @@ FamilyFit fit_of(const StackFamily& family) {
 
 void solve(int parts, StackFamily& family) {
   family.constants = fit_form(*family.form, family.rows);
-  for (double& constant : family.constants) constant = rounded_constant(constant);
+  for (double& constant : family.constants) constant = digits(constant, 5);
   RowFit whole;
   for (std::size_t i = 0; i < family.rows.size(); ++i) {
     whole.seen.push_back(i);
