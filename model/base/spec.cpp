@@ -6,11 +6,13 @@
 #include <cmath>
 
 #include "base/file.hpp"
+#include "base/memo.hpp"
 
 namespace moeline {
 namespace {
 
 constexpr std::size_t kLargestBytes = std::size_t{1} << 20U;
+constexpr std::size_t kDocuments = 8;  // that sweeps and plans read again at every point
 constexpr std::size_t kShown = 40;  // characters of a value in a message
 
 std::string shown(const YamlNode& node) {
@@ -58,7 +60,8 @@ Spec Spec::load(const std::filesystem::path& path) { return parse(path.string(),
 
 Spec Spec::parse(const std::string& file, const std::string& content) {
   if (content.size() > kLargestBytes) throw SpecError(file, 0, "is larger than 1 MiB");
-  auto root = std::make_shared<const YamlNode>(parse_yaml(file, content));
+  static Memo<std::pair<std::string, std::string>, YamlNode> known(kDocuments);
+  std::shared_ptr<const YamlNode> root = known.get({file, content}, [&] { return parse_yaml(file, content); });
   if (!root->is_map()) throw SpecError(file, 1, "must be a mapping of keys to values");
   return {file, std::move(root), "", {}};
 }
