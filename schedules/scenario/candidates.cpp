@@ -57,7 +57,7 @@ Setup with_schedule(Question question, const ScheduleKind& kind) {
   if (of_another && spec.map_or_empty("parallelism").has(kChunksKey)) {
     spec.set(fmt::format("parallelism.{}=~", kChunksKey));
   }
-  return read_scenario(spec, std::move(question.hardware_overrides));
+  return read_scenario(spec, question.hardware_overrides);
 }
 
 // "gpipe, 1f1b: REASON; zb1p: REASON"
@@ -114,9 +114,9 @@ std::vector<Candidate> load_candidates(const std::filesystem::path& path, const 
 std::vector<Candidate> read_candidates(const std::string& file, const std::string& content,
                                        const std::vector<std::string>& assignments) {
   const ScenarioText scenario{file, content, assignments};
-  Question question = scenario.question();
+  const Question question = scenario.question();
   if (leaves_schedule_open(question.spec)) return candidates_of(scenario, question.spec);
-  Setup named = read_scenario(question.spec, std::move(question.hardware_overrides));
+  Setup named = read_scenario(question.spec, question.hardware_overrides);
   std::string schedule = named.scenario.schedule;
   return {Candidate{std::move(schedule), std::move(named), ""}};
 }

@@ -7,11 +7,6 @@
 namespace moeline {
 namespace {
 
-bool runs_fused(const Setup& setup) {
-  return setup.model.n_routed_experts > 0 && setup.scenario.phase() != WorkloadPhase::train &&
-         !is_deep_ep(setup.scenario.comm.mode) && setup.scenario.comm.mode != CommMode::fused;
-}
-
 std::string measured_experts(const Setup& setup, MoeBackend backend, ExpertLayout layout = ExpertLayout::fused) {
   RankWork work;
   work.has_fp4 = setup.machine.facts.fp4_tflops > 0;
@@ -35,6 +30,15 @@ bool usual_is_trtllm_gen(const Setup& setup) {
 }
 
 }  // namespace
+
+bool runs_fused(const Setup& setup) {
+  return setup.model.n_routed_experts > 0 && setup.scenario.phase() != WorkloadPhase::train &&
+         !is_deep_ep(setup.scenario.comm.mode) && setup.scenario.comm.mode != CommMode::fused;
+}
+
+bool serves_shared_experts(const Setup& setup) {
+  return setup.scenario.phase() != WorkloadPhase::train && setup.model.n_shared_experts > 0;
+}
 
 bool has_mega_moe(const Setup& setup) {
   return setup.kernels().fits.contains(measured_experts(setup, MoeBackend::usual, ExpertLayout::mega));
@@ -68,7 +72,7 @@ SharedExperts read_shared_experts(const Spec& spec, const Setup& setup) {
   const bool possible = runs_fused(setup) && setup.model.n_shared_experts > 0 && s.kind().micro_batches == 1;
   if (spec.has("shared_experts")) {
     const SharedExperts asked = read_choice(spec, "shared_experts", SharedExperts::in_turn);
-    if (s.phase() == WorkloadPhase::train || setup.model.n_shared_experts == 0) {
+    if (!serves_shared_experts(setup)) {
       throw spec.error("shared_experts", "does not apply: there are none, or it is training");
     }
     if (asked == SharedExperts::beside && !possible) {

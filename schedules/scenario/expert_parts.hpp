@@ -5,6 +5,12 @@
 
 namespace moeline {
 
+/// Whether experts run as one fused layer, of which there may be several kinds. REQUIRES: comm has been read.
+[[nodiscard]] bool runs_fused(const Setup& setup);
+
+/// Whether shared experts may run elsewhere than before the routed ones: there are some, and it is no training.
+[[nodiscard]] bool serves_shared_experts(const Setup& setup);
+
 /// Which kernels a fused layer of experts consists of. REQUIRES: comm has been read.
 [[nodiscard]] MoeBackend read_moe_backend(const Spec& spec, const Setup& setup);
 

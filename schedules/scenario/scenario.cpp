@@ -21,6 +21,26 @@
 namespace moeline {
 namespace {
 
+constexpr const char* kOverrides = "hardware_overrides";
+
+// What is set on the command line comes after the file's own, and replaces it.
+std::vector<std::string> overrides_of(const Spec& spec, const std::vector<std::string>& set) {
+  if (!spec.has(kOverrides)) return set;
+  std::vector<std::string> overrides = spec.texts(kOverrides);
+  overrides.insert(overrides.end(), set.begin(), set.end());
+  return overrides;
+}
+
+void check_overrides(const Spec& spec, const Scenario& s) {
+  if (!spec.has(kOverrides)) return;
+  (void)at_key(spec, "hardware", [&] { return known_profile(s.hardware, {}, s.file); });
+  try {
+    (void)known_profile(s.hardware, spec.texts(kOverrides), s.file);
+  } catch (const SpecError& error) {
+    throw spec.error(kOverrides, std::string("is refused: ") + error.what());
+  }
+}
+
 void read_layers(const Spec& spec, const Architecture& model, Scenario& scenario) {
   const bool all = !spec.has("layers") || same_but_for_case(spec.text("layers"), "all");
   // Training's chunk and its sequential schedule are of MoE layers alone.
@@ -60,6 +80,7 @@ std::shared_ptr<const HardwareProfile> read_machine(const Spec& spec, Setup& set
   Scenario& s = setup.scenario;
   s.hardware = spec.text("hardware");
   s.kernels = spec.text_or("kernels", "");
+  check_overrides(spec, s);
   auto profile = at_key(spec, "hardware", [&] { return known_profile(s.hardware, s.hardware_overrides, s.file); });
   s.hardware = spelt_as(profile->name, s.hardware);
   setup.machine = {profile->name, profile->facts};
@@ -181,8 +202,8 @@ Setup load_setup(const std::filesystem::path& path, const std::vector<std::strin
 }
 
 Setup read_setup(Spec spec, const std::vector<std::string>& assignments) {
-  std::vector<std::string> hardware_overrides = apply_changes(assignments, spec);
-  return read_scenario(spec, std::move(hardware_overrides));
+  const std::vector<std::string> hardware_overrides = apply_changes(assignments, spec);
+  return read_scenario(spec, hardware_overrides);
 }
 
 std::vector<std::string> apply_changes(const std::vector<std::string>& assignments, Spec& spec) {
@@ -199,10 +220,10 @@ std::vector<std::string> apply_changes(const std::vector<std::string>& assignmen
 }
 
 void check_keys(const Spec& spec) {
-  spec.expect({"schema", "model",        "hardware",    "kernels",       "schedule",      "parallelism", "workload",
-               "comm",   "routing",      "layers",      "overlap",       "launch",        "ranks",       "jitter",
-               "clock",  "speed_spread", "seed",        "samples",       "slot_costs_ms", "stages",      "training",
-               "level",  "precision",    "moe_backend", "shared_experts"});
+  spec.expect({"schema",   "model", "hardware",     kOverrides,    "kernels",       "schedule",      "parallelism",
+               "workload", "comm",  "routing",      "layers",      "overlap",       "launch",        "ranks",
+               "jitter",   "clock", "speed_spread", "seed",        "samples",       "slot_costs_ms", "stages",
+               "training", "level", "precision",    "moe_backend", "shared_experts"});
   (void)spec.integer("schema", 1, 1);
 }
 
@@ -211,12 +232,12 @@ bool leaves_schedule_open(const Spec& spec) {
   return words.size() == 1 && same_but_for_case(words.front(), kAutoSchedule);
 }
 
-Setup read_scenario(const Spec& spec, std::vector<std::string> hardware_overrides) {
+Setup read_scenario(const Spec& spec, const std::vector<std::string>& hardware_overrides) {
   Setup setup;
   Scenario& s = setup.scenario;
   s.file = spec.file();
-  s.hardware_overrides = std::move(hardware_overrides);
   check_keys(spec);
+  s.hardware_overrides = overrides_of(spec, hardware_overrides);
   s.schedule = read_schedule(spec);
   if (spec.has("slot_costs_ms")) {
     read_pipeline(spec, setup);

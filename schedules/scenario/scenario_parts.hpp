@@ -12,7 +12,7 @@ namespace moeline {
 /// Sets what is the scenario's; what is the machine's comes back: "nic_GBps=100" of "hardware.nic_GBps=100".
 [[nodiscard]] std::vector<std::string> apply_changes(const std::vector<std::string>& assignments, Spec& scenario);
 /// A whole scenario, with changes to its machine.
-[[nodiscard]] Setup read_scenario(const Spec& scenario, std::vector<std::string> hardware_overrides);
+[[nodiscard]] Setup read_scenario(const Spec& scenario, const std::vector<std::string>& hardware_overrides);
 /// Of the whole file.
 void check_keys(const Spec& scenario);
 /// `schedule: auto`.

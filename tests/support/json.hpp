@@ -2,6 +2,8 @@
 #pragma once
 
 #include <rapidjson/document.h>
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
 
 #include "tests/support/cli.hpp"
 
@@ -11,6 +13,13 @@ inline rapidjson::Document parsed(const std::string& text) {
   rapidjson::Document document;
   REQUIRE_FALSE(document.Parse(text.c_str()).HasParseError());
   return document;
+}
+
+inline std::string text_of(const rapidjson::Value& value) {
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
+  value.Accept(writer);
+  return buffer.GetString();
 }
 
 /// What a call prints that is expected to succeed.

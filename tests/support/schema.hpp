@@ -57,13 +57,6 @@ inline std::string text_of(const rapidjson::Pointer& pointer) {
   return text.GetString();
 }
 
-inline std::string text_of(const JsonValue& value) {
-  rapidjson::StringBuffer text;
-  rapidjson::Writer<rapidjson::StringBuffer> writer(text);
-  value.Accept(writer);
-  return text.GetString();
-}
-
 /// A part of a schema as a schema of its own, with the definitions of the whole.
 inline rapidjson::Document part_of(const rapidjson::Document& whole, const JsonValue& part) {
   rapidjson::Document alone;

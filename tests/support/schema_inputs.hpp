@@ -27,7 +27,8 @@ struct ReadFile {
 namespace schema_inputs {
 
 inline const std::string kDecode =
-    "{schema: 1, model: deepseek-v3, hardware: h800, kernels: deepseek-2025-02, schedule: decode-two-batch,"
+    "{schema: 1, model: deepseek-v3, hardware: h800, hardware_overrides: [nic_GBps=50], kernels: deepseek-2025-02,"
+    " schedule: decode-two-batch,"
     " parallelism: {tp: 1, dp: 32, ep: 32, moe_tp: 1, pp: 1, cp: 1},"
     " workload: {phase: decode, batch_size: 32, batch_size_spread: 1, kv_len: 4096, kv_len_spread: 1, query_len: 2,"
     "  draft_layers: 1, mtp_acceptance: 0.8, kv_transfer_MB: 1},"

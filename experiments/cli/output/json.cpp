@@ -27,6 +27,14 @@ Json& Json::exact(std::string_view key, double value) {
   return *this;
 }
 
+Json& Json::exact(std::string_view key, const std::vector<double>& values) {
+  name(key);
+  on_one_line([&] {
+    for (const double value : values) raw_number(shortest(value));
+  });
+  return *this;
+}
+
 Json& Json::add(std::string_view key, const std::vector<int>& values) {
   open_list(key);
   for (const int value : values) writer_.Int(value);

@@ -61,6 +61,7 @@ class Json {
   Json& add(std::string_view key, double value, int decimals = 3);
   /// With as many digits as it has.
   Json& exact(std::string_view key, double value);
+  Json& exact(std::string_view key, const std::vector<double>& values);
   Json& add(std::string_view key, const std::vector<int>& values);
   Json& add(std::string_view key, const std::vector<std::string>& values);
   Json& add(std::string_view key, const std::vector<double>& values, int decimals) {
