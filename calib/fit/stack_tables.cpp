@@ -158,6 +158,17 @@ std::string source_of(const std::vector<StackTable>& tables) {
   return fmt::format("ai-dynamo/aiconfigurator {}: {}", commit, fmt::join(versions, ", "));
 }
 
+// Tables of libraries, as NCCL's, lie among the stack's own.
+Stack stack_of(const std::vector<StackTable>& tables) {
+  for (const Stack stack : {Stack::sglang, Stack::trtllm, Stack::vllm}) {
+    const auto is_of_it = [&](const StackTable& table) {
+      return table.manifest && table.manifest->backend == name_of(stack);
+    };
+    if (std::any_of(tables.begin(), tables.end(), is_of_it)) return stack;
+  }
+  return Stack::none;
+}
+
 }  // namespace
 
 bool is_stack_table(const std::filesystem::path& file, const std::vector<RowKind>& kinds) {
@@ -193,6 +204,7 @@ StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files
   set.date = request.date;
   set.clock = Clock::burst;
   set.of_a_stack = true;
+  set.stack = stack_of(tables);
   set.source = source_of(tables);
   set.fitted_on = machine;
   set.constants.fill(kUnknown);

@@ -9,6 +9,8 @@ namespace moeline {
 
 const std::string& name_of(Clock clock) { return profile_words::kClocks[static_cast<std::size_t>(clock)]; }
 
+const std::string& name_of(Stack stack) { return profile_words::kStacks[static_cast<std::size_t>(stack)]; }
+
 bool KernelSet::knows(std::string_view group) const {
   for (std::size_t i = 0; i < kConstants; ++i) {
     if (group_of(i) == group && !std::isnan(constants[i])) return true;

@@ -48,9 +48,15 @@ struct FamilyFit {
   bool other_machine = false;     ///< carried over from another profile
 };
 
+/// A program that serves models. Its habits come with its kernels: how tokens reach experts, and which kernels run
+/// them.
+enum class Stack { none, sglang, trtllm, vllm };
+[[nodiscard]] const std::string& name_of(Stack stack);
+
 /// One body of kernels at one date.
 struct KernelSet {
   std::string name;
+  Stack stack = Stack::none;  ///< whose kernels they are
   std::string date;
   std::string source;
   TileSet tiles = TileSet::wide;

@@ -66,9 +66,11 @@ KernelSet HardwareProfile::kernels(const std::string& set, std::string_view need
       if (other.of_a_stack == of_a_stack) borrow(other, complete);
     };
     std::for_each(kernel_sets.rbegin(), kernel_sets.rend(), lend);
-    for (const bool same_name : {true, false}) {
+    for (const bool akin : {true, false}) {
       for (auto other = carried_over.rbegin(); other != carried_over.rend(); ++other) {
-        if (!same_name || other->name == chosen->name) lend(*other);
+        const bool is_akin =
+            other->name == chosen->name || (chosen->stack != Stack::none && other->stack == chosen->stack);
+        if (!akin || is_akin) lend(*other);
       }
     }
   }

@@ -68,8 +68,10 @@ MeasuredRange read_range(const Spec& spec) {
   return range;
 }
 
-Clock clock_named(const std::string& word) {
-  return static_cast<Clock>(std::find(kClocks.begin(), kClocks.end(), word) - kClocks.begin());
+// One of the words, which are in the order of the enumeration.
+template <class Choice>
+Choice choice_at(const Spec& spec, const std::string& key, const std::vector<std::string>& words) {
+  return static_cast<Choice>(std::find(words.begin(), words.end(), spec.choice(key, words)) - words.begin());
 }
 
 // A form's constants stand with the family, each of its parts.
@@ -102,7 +104,7 @@ FamilyFit read_fit(const Spec& spec) {
   fit.worst_error = spec.number("worst_error", -1, 1e6);
   fit.mean_error = spec.number("mean_error", -1, 1e6);
   if (spec.has("jitter")) fit.jitter = spec.number("jitter", 0, 1);
-  if (spec.has("clock")) fit.clock = clock_named(spec.choice("clock", kClocks));
+  if (spec.has("clock")) fit.clock = choice_at<Clock>(spec, "clock", kClocks);
   if (spec.has("median_error")) fit.median_error = spec.number("median_error", -1, 1e6);
   const std::string timed_by =
       spec.has("timed_by") ? spec.choice("timed_by", {kHostClock, kDeviceClock, kGraphClock}) : kDeviceClock;
@@ -138,13 +140,14 @@ MachineFacts read_fitted_on(const Spec& spec) {
 }
 
 KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
-  spec.expect({"date", "source", "by_name_only", "tiles", "clock", "fitted_on", "constants", "fits"});
+  spec.expect({"date", "source", "stack", "by_name_only", "tiles", "clock", "fitted_on", "constants", "fits"});
   KernelSet set;
   set.name = name;
   set.date = spec.text("date");
   set.source = spec.text("source");
   set.tiles = spec.choice("tiles", {kNarrow, kWide}) == kNarrow ? TileSet::narrow : TileSet::wide;
-  if (spec.has("clock")) set.clock = clock_named(spec.choice("clock", kClocks));
+  if (spec.has("stack")) set.stack = choice_at<Stack>(spec, "stack", kStacks);
+  if (spec.has("clock")) set.clock = choice_at<Clock>(spec, "clock", kClocks);
   set.by_name_only = spec.has("by_name_only") && spec.choice("by_name_only", {"true", "false"}) == "true";
   set.fitted_on = read_fitted_on(spec.map("fitted_on"));
   set.constants = read_constants(spec.map_or_empty("constants"));

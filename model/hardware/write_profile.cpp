@@ -50,10 +50,12 @@ std::string kernel_set_yaml(const KernelSet& set) {
     machine.push_back(fmt::format("{}: {}", field.key, set.fitted_on.*field.value));
   }
   std::string text = fmt::format(
-      "  {}:\n    date: {}\n    source: \"{}\"\n{}    tiles: {}  # of FP8 GEMMs\n    clock: {}\n"
+      "  {}:\n    date: {}\n    source: \"{}\"\n{}{}    tiles: {}  # of FP8 GEMMs\n    clock: {}\n"
       "    fitted_on: {{{}}}\n",
-      set.name, set.date, set.source, set.by_name_only ? "    by_name_only: true\n" : "",
-      set.tiles == TileSet::narrow ? kNarrow : kWide, name_of(set.clock), fmt::join(machine, ", "));
+      set.name, set.date, set.source,
+      set.stack == Stack::none ? "" : fmt::format("    stack: {}\n", name_of(set.stack)),
+      set.by_name_only ? "    by_name_only: true\n" : "", set.tiles == TileSet::narrow ? kNarrow : kWide,
+      name_of(set.clock), fmt::join(machine, ", "));
   if (set.known_constants() > 0) text += fmt::format("    constants:  # {} in all\n", set.known_constants());
   for (std::size_t i = 0; i < kConstants; ++i) {
     if (!std::isnan(set.constants[i]))

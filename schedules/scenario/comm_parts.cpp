@@ -54,7 +54,7 @@ std::string refused(CommMode mode, const Setup& setup) {
 // Without an all-to-all for this machine, TensorRT-LLM gathers tokens (its fused_moe's alltoall methods; DeepEP is an
 // option there). SGLang has DeepEP's modes for wide expert parallelism, and so has whoever has no habit.
 bool gathers_by_habit(const Setup& setup) {
-  return setup.scenario.parallelism.moe_tp > 1 || setup.kernels().name.starts_with("trtllm");
+  return setup.scenario.parallelism.moe_tp > 1 || setup.kernels().stack == Stack::trtllm;
 }
 
 // What the stack does by default whose kernels are used.

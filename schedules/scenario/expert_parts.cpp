@@ -59,7 +59,7 @@ MoeBackend read_moe_backend(const Spec& spec, const Setup& setup) {
   }
   if (!fused || !has_trtllm_gen(setup)) return MoeBackend::usual;
   const bool shares_attention = setup.scenario.parallelism.attention_groups() == 1;
-  const bool is_habit = shares_attention && setup.kernels().name.starts_with("trtllm");
+  const bool is_habit = shares_attention && setup.kernels().stack == Stack::trtllm;
   return is_habit || usual_is_trtllm_gen(setup) ? MoeBackend::trtllm_gen : MoeBackend::usual;
 }
 

@@ -55,7 +55,7 @@ std::vector<StageBlocks> inference_stages(const Setup& setup) {
 std::vector<int> even_stages(const Setup& setup, int layers) {
   const int stages = setup.scenario.parallelism.pp;
   std::vector<int> counts(static_cast<std::size_t>(stages), layers / stages);
-  const int first = setup.kernels().name.starts_with("sglang") ? stages - layers % stages : 0;
+  const int first = setup.kernels().stack == Stack::sglang ? stages - layers % stages : 0;
   for (int i = 0; i < layers % stages; ++i) ++counts[static_cast<std::size_t>(first + i)];
   return counts;
 }

@@ -69,7 +69,7 @@ void add_kernel_set(Json& json, const KernelSet& set, const HardwareProfile& pro
   const KernelSet complete = profile.kernels(set.name);
   json.open().add("name", set.name).add("date", set.date).add("source", set.source);
   json.flag("by_name_only", set.by_name_only);
-  json.add("clock", name_of(set.clock));
+  json.add("stack", name_of(set.stack)).add("clock", name_of(set.clock));
   add_differences(json, set, profile.facts);
   add_constants(json, set);
   json.open_list("families");
