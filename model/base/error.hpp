@@ -42,7 +42,7 @@ auto on_behalf_of(std::string_view file, Work work) {
     return work();
   } catch (const SpecError& error) {
     if (error.names_file()) throw;
-    throw SpecError(file, 0, error.what());
+    throw SpecError(file, 0, error.what()).of(error.key());
   }
 }
 

@@ -98,7 +98,8 @@ void check_pieces(const Setup& setup, const OverlapPlan& plan) {
   if (plan.pieces <= most) return;
   throw SpecError(plan.file, 0,
                   fmt::format("pieces: {} are more than the {:.0f} {}", plan.pieces, most,
-                              by_expert ? "experts of a rank" : "tokens of a micro-batch"));
+                              by_expert ? "experts of a rank" : "tokens of a micro-batch"))
+      .of("pieces");
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/measured.hpp"
 #include "tests/support/refusal.hpp"
+#include "tests/support/sanitized.hpp"
 #include "tests/support/server_trace.hpp"
 
 TEST_SUITE("measured/what_if") {
@@ -213,7 +214,9 @@ TEST_CASE("our own predicted traces replay to their own span") {
     const TemporaryFolder folder;
     const std::string trace = folder / "trace.json";
     const std::string scenario = (source("experiments") / name / "scenario.yaml").string();
-    REQUIRE(run_moeline({"simulate", scenario, "--trace", trace}).exit_code == 0);
+    Arguments simulate = {"simulate", scenario, "--trace", trace};
+    if (kSanitized) simulate.insert(simulate.end(), {"--set", "layers=4", "--set", "routing={}"});
+    REQUIRE(run_moeline(simulate).exit_code == 0);
     const Outcome outcome = run_moeline({"replay", trace, "--format", "json"});
     REQUIRE(outcome.exit_code == 0);
     const rapidjson::Document json = parsed(outcome.out);

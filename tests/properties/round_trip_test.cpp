@@ -23,11 +23,6 @@ std::string result_of(const Setup& setup) {
   return to_json(run, {});
 }
 
-std::string without_numbers(std::string text) {
-  std::erase_if(text, [](char c) { return c >= '0' && c <= '9'; });
-  return text.substr(0, 160);
-}
-
 std::optional<std::string> round_trip(const ScenarioKeys& keys) {
   std::string result;
   try {
@@ -39,7 +34,7 @@ std::optional<std::string> round_trip(const ScenarioKeys& keys) {
     const Setup again = read_setup(Spec::parse("again.yaml", text_of(parsed(result)["scenario"])));
     return result_of(again) == result ? "" : "given back, a scenario gives another result";
   } catch (const SpecError& error) {
-    return "given back, a scenario is refused: " + without_numbers(error.reason());
+    return "given back, a scenario is refused: " + kind_of(error.reason());
   }
 }
 

@@ -9,6 +9,7 @@
 #include "tests/support/data.hpp"
 #include "tests/support/inference.hpp"
 #include "tests/support/step.hpp"
+#include "tests/support/sanitized.hpp"
 #include "timeline/comparison.hpp"
 #include "trace/trace.hpp"
 
@@ -82,6 +83,7 @@ TEST_CASE("barriers are the trace's, and what compute waits is what analyze says
 }
 
 TEST_CASE("of the eight barriers seven lie where nine in ten draws do, and so do the waits of compute, in layer 3") {
+  if (kSanitized) return;  // a hundred draws of 64 ranks
   Predictor predictor;
   int inside = 0;
   for (const ScoredFact& scored : score(subject("training_chunk_waits"), predictor).facts) {

@@ -10,6 +10,7 @@
 #include "tests/support/data.hpp"
 #include "tests/support/inference.hpp"
 #include "tests/support/process.hpp"
+#include "tests/support/sanitized.hpp"
 
 TEST_SUITE("serve/serve") {
 
@@ -102,6 +103,7 @@ TEST_CASE("requests and steps are drawn side by side, in a picture and on the pa
 }
 
 TEST_CASE("loads of experts that change with time: steps follow them, and placing experts anew makes them shorter") {
+  if (kSanitized) return;  // two servings of 2,500 requests
   const TemporaryFolder folder;
   std::string loads = "step,layer,expert,load\n";
   for (int step = 0; step < 3; ++step) {

@@ -272,6 +272,8 @@ TEST_CASE("Chakra traces are written over our own, and over nobody else's") {
   const Arguments call = {"simulate", source("experiments/train_chunk_deepseek_v3_h800/scenario.yaml").string(),
                           "--chakra", folder / "chunk",
                           "--set",    "samples=1",
+                          "--set",    "parallelism={ep: 16, dp: 16}",
+                          "--set",    "routing={}",
                           "--format", "csv"};
   CHECK(run_moeline(call).exit_code == 0);
   CHECK(run_moeline(call).exit_code == 0);
