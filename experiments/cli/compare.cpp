@@ -150,6 +150,10 @@ double threshold_of(const std::string& text) {
 std::string excess(const Score& score, double threshold) {
   std::string text;
   if (std::abs(score.span_error) > threshold) text = fmt::format("the span by {:+.2f} %", 100 * score.span_error);
+  if (std::abs(score.elapsed_error()) > threshold && score.elapsed_error() != score.span_error) {
+    text += fmt::format("{}the time from first to last by {:+.2f} %", text.empty() ? "" : ", ",
+                        100 * score.elapsed_error());
+  }
   for (const PhasePair& pair : score.phases) {
     if (std::abs(pair.error()) <= threshold) continue;
     text += fmt::format("{}{} of layer {} by {:+.2f} %", text.empty() ? "" : ", ", short_phase_name(pair.a.phase),
@@ -215,7 +219,10 @@ Causes of a difference a - b of spans, also of phases of communication, add up t
 contention: of a prediction, what kernels took beyond their time alone; of a trace, what the SMs of the communication
 kernels beside them cost kernels of more blocks than SMs; waiting: barriers, and pauses of 10 us and more inside the
 phase; gaps: shorter pauses; parallel: time in which two streams of the phase run at once; speed: the rest.
---fail-above: exit code 1 where the span or any phase of computation differs by more, either way.
+From first to last: the same with the time between the phases compared in which no phase of any layer runs, so that
+a pause makes a run longer.
+--fail-above: exit code 1 where the span, the time from first to last or any phase of computation differs by more,
+either way.
 Two traces with steps (moeline analyze --help) are compared by kinds of steps: of each kind that both have the median
 step, by its layers where both sides have equally many, with what comes before the first layer ("start of") and after
 the last ("end of"). A trace with neither phases nor steps is compared as one phase, by kernel family; --map names

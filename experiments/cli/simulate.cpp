@@ -289,6 +289,9 @@ barrier_us: in barriers before transfers. compute_waits_us: in which the compute
 clock_mhz, power_w: the SMs' mean clock and the GPU's mean power under its cap, where kernels were timed on rested GPUs and
 the machine's power is known (hwprofiles/README.md); burst: the same run at the highest clock.
 imbalance: token-expert pairs of the busiest rank over the mean, on average over the layers.
+extrapolated_share: of the kernels' time alone, that of curves which were not measured where they lie; of it outside_share:
+outside of what was measured of their family, and carried_over_share: by measurements of another machine. roofline_share:
+families that nobody measured, by the least that the machine's peaks allow; they count as no extrapolation.
 samples: of each metric the median and the 5 and 95 % quantiles over the seeds.
 A phase's busy_us is the union of its kernels, solo_us the sum of their times alone.
 Of a whole pipeline, phases are its slots, layer is the chunk of the rank's model, a row F&B bears micro-batch and chunk

@@ -39,6 +39,10 @@ constexpr Row kRows[] = {
     {"imbalance", "max / mean", Better::lower},
     {"clock_mhz", "MHz", Better::higher},
     {"power_w", "W", Better::lower},
+    {"extrapolated_share", "fraction of solo time", Better::lower},
+    {"outside_share", "fraction of solo time", Better::lower},
+    {"carried_over_share", "fraction of solo time", Better::lower},
+    {"roofline_share", "fraction of solo time", Better::lower},
 };
 
 }  // namespace

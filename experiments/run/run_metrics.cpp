@@ -5,6 +5,7 @@
 #include "architecture/parameters.hpp"
 #include "experiments/run/inference_memory.hpp"
 #include "experiments/run/sustained_clock.hpp"
+#include "hardware/provenance.hpp"
 
 namespace moeline {
 namespace {
@@ -142,12 +143,31 @@ double imbalance(const Run& run) {
 
 double lumped_share(const Run& run) { return run.program.lumped_us / std::max(solo_us(run), 1.0); }
 
+namespace {
+
+template <class IsMeant>
+double share_of(const Run& run, IsMeant is_meant) {
+  double us = 0;
+  for (const ProvenanceUse& use : run.program.provenance) us += is_meant(use) ? use.solo_us : 0;
+  return us / std::max(solo_us(run), 1.0);
+}
+
+}  // namespace
+
 double extrapolated_share(const Run& run) {
-  double outside = 0;
-  for (const ProvenanceUse& use : run.program.provenance) {
-    if (use.provenance == Provenance::extrapolated) outside += use.solo_us;
-  }
-  return outside / std::max(solo_us(run), 1.0);
+  return share_of(run, [](const ProvenanceUse& use) { return use.provenance == Provenance::extrapolated; });
+}
+
+double outside_share(const Run& run) {
+  return share_of(run, [](const ProvenanceUse& use) { return !use.note.outside.empty(); });
+}
+
+double carried_over_share(const Run& run) {
+  return share_of(run, [](const ProvenanceUse& use) { return use.note.reasons.contains(kOtherMachine); });
+}
+
+double roofline_share(const Run& run) {
+  return share_of(run, [](const ProvenanceUse& use) { return use.provenance == Provenance::roofline; });
 }
 
 bool all_measured(const Run& run) {
@@ -200,6 +220,10 @@ constexpr RunMetric kRunMetrics[] = {
     {"clock_mhz", [](const Run& r) { return clock_mhz(r.setup); }, of_clock},
     {"power_w", [](const Run& r) { return power_w(r); }, of_power},
     {"imbalance", [](const Run& r) { return imbalance(r); }, of_loads},
+    {"extrapolated_share", extrapolated_share, of_kernels},
+    {"outside_share", outside_share, of_kernels},
+    {"carried_over_share", carried_over_share, of_kernels},
+    {"roofline_share", roofline_share, of_kernels},
 };
 
 }  // namespace

@@ -41,6 +41,12 @@ namespace moeline {
 [[nodiscard]] double solo_us(const Run& run);
 /// Solo time of kernels whose curve was not measured where they lie, over that of all kernels.
 [[nodiscard]] double extrapolated_share(const Run& run);
+/// Of these, those that lie outside of what was measured of their family, and those that another machine's measurements
+/// price: a kernel may be both.
+[[nodiscard]] double outside_share(const Run& run);
+[[nodiscard]] double carried_over_share(const Run& run);
+/// Kernels of families that nobody measured: by the least that the machine's peaks allow. They are not extrapolated.
+[[nodiscard]] double roofline_share(const Run& run);
 /// Solo time of kernels that cost the same whatever their size, over that of all kernels.
 [[nodiscard]] double lumped_share(const Run& run);
 /// Time in barriers, on average over the ranks.

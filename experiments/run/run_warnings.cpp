@@ -82,7 +82,9 @@ void add_scope_warnings(const Run& run, std::vector<std::string>& warnings) {
 void add_price_warnings(const Run& run, std::vector<std::string>& warnings) {
   for (const ProvenanceUse& use : run.program.provenance) {
     if (use.provenance == Provenance::roofline) {
-      warnings.push_back(fmt::format("{}: no measurement of this family; priced at the roofline", name_of(use.family)));
+      warnings.push_back(
+          fmt::format("{}: no measurement of this family; priced at the roofline, {:.1f} % of the solo time",
+                      name_of(use.family), 100 * use.solo_us / std::max(solo_us(run), 1.0)));
     }
   }
   if (extrapolated_share(run) > 0) warnings.push_back(extrapolation_warning(run));

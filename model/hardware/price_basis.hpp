@@ -10,7 +10,6 @@
 
 namespace moeline::price_parts {
 
-inline constexpr const char* kOtherMachine = "other machine";
 inline constexpr const char* kNoMeasurement = "no measurement";
 
 /// The families whose measurements made a price, the one first whose set it counts for, and what speaks against them as

@@ -24,9 +24,12 @@ enum class Provenance {
   return provenance != Provenance::extrapolated && provenance != Provenance::roofline;
 }
 
+/// A reason: the measurements are of another machine.
+inline constexpr const char* kOtherMachine = "other machine";
+
 /// Why a price is neither measured nor interpolated; empty of one that is.
 struct ProvenanceNote {
-  std::set<std::string> reasons;  ///< "other machine"
+  std::set<std::string> reasons;  ///< kOtherMachine
   std::vector<Outside> outside;   ///< of several kernels, by dimension and side, the one that lies farthest outside
 
   [[nodiscard]] bool empty() const { return reasons.empty() && outside.empty(); }

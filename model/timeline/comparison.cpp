@@ -67,14 +67,24 @@ std::map<std::uint32_t, std::vector<PhaseKey>> order_on_streams(const std::vecto
   return order;
 }
 
-// Time in which at least one of the phases runs, in any micro-batch. The span of neighbouring layers, and, unlike first
-// start to last end, not more than that where another schedule puts other layers between them.
-Time covered(const std::vector<PhaseTimes>& table, const std::set<std::pair<std::uint32_t, std::string>>& phases) {
+using Phases = std::set<std::pair<std::uint32_t, std::string>>;
+
+// When at least one of the phases runs, in any micro-batch. In all, that is the span of neighbouring layers, and,
+// unlike first start to last end, not more than that where another schedule puts other layers between them.
+std::vector<Interval> times_of(const std::vector<PhaseTimes>& table, const Phases& phases) {
   std::vector<Interval> intervals;
   for (const PhaseTimes& phase : table) {
     if (phases.contains({phase.layer, phase.phase})) intervals.push_back({phase.start, phase.end});
   }
-  return covered_by(std::move(intervals));
+  return unite(std::move(intervals));
+}
+
+// While none runs, of any layer, from the first of these phases to the last.
+Time between(const std::vector<PhaseTimes>& table, const std::vector<Interval>& compared) {
+  if (compared.empty()) return Time::zero();
+  std::vector<Interval> all;
+  for (const PhaseTimes& phase : table) all.push_back({phase.start, phase.end});
+  return total(subtract({{compared.front().start, compared.back().end}}, unite(std::move(all))));
 }
 
 std::string names_in(const std::vector<PhaseTimes>& table) {
@@ -120,7 +130,7 @@ Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
   Score result;
   result.summed = !one_to_one;
   result.by_micro_batch = one_to_one && micro_batches_of(a).size() > 1;
-  std::set<std::pair<std::uint32_t, std::string>> compared;
+  Phases compared;
   for (const PhaseTimes& phase : table_b) {
     const auto found = phases_a.find(key_of(phase));
     if (!wanted.contains(phase.layer) || found == phases_a.end()) continue;
@@ -141,8 +151,11 @@ Score score(const std::vector<PhaseTimes>& a, const std::vector<PhaseTimes>& b,
     result.mean_abs_error += std::abs(pair.error()) / count;
     result.worst_abs_error = std::max(result.worst_abs_error, std::abs(pair.error()));
   }
-  result.a_span = covered(a, compared);
-  result.b_span = covered(b, compared);
+  const std::vector<Interval> times_a = times_of(a, compared), times_b = times_of(b, compared);
+  result.a_span = total(times_a);
+  result.b_span = total(times_b);
+  result.a_between = between(a, times_a);
+  result.b_between = between(b, times_b);
   result.span_error = ratio_error(result.a_span, result.b_span);
   result.same_order = order_on_streams(table_a, phases_b, wanted) == order_on_streams(table_b, phases_a, wanted);
   return result;

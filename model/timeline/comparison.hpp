@@ -21,9 +21,14 @@ struct Score {
   std::vector<PhasePair> communication;  ///< listed, not scored
   double mean_abs_error = 0;
   double worst_abs_error = 0;
-  double mean_error = 0;        ///< signed
-  Time a_span{}, b_span{};      ///< time in which any of the phases compared runs
-  double span_error = 0;        ///< signed, of these, communication included
+  double mean_error = 0;          ///< signed
+  Time a_span{}, b_span{};        ///< time in which any of the phases compared runs
+  double span_error = 0;          ///< signed, of these, communication included
+  Time a_between{}, b_between{};  ///< from the first to the last of these, time in which no phase of any layer runs
+  [[nodiscard]] Time a_elapsed() const { return a_span + a_between; }
+  [[nodiscard]] Time b_elapsed() const { return b_span + b_between; }
+  /// Signed: of a clock on the wall, but for other layers that a schedule puts between these.
+  [[nodiscard]] double elapsed_error() const { return ratio_error(a_elapsed(), b_elapsed()); }
   bool same_order = true;       ///< on every stream
   bool by_micro_batch = false;  ///< there are several, the same on both sides
   bool summed = false;          ///< they differ: the times of a phase's micro-batches are summed

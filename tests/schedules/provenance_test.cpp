@@ -4,6 +4,7 @@
 #include <map>
 
 #include "base/spec.hpp"
+#include "experiments/run/run_metrics.hpp"
 #include "moe/inference.hpp"
 #include "moe/training.hpp"
 #include "tests/support/inference.hpp"
@@ -160,6 +161,19 @@ TEST_CASE("a slowdown measured with other kernels than those it slows down is no
       if (is_all_to_all(use.family)) CHECK(use.provenance == provenance);
     }
   }
+}
+
+TEST_CASE("how much of a step is known how: an all-reduce between nodes that nobody measured is no certainty") {
+  const Run across = run_scenario(read_setup(
+      Spec::parse("s.yaml",
+                  "{schema: 1, model: deepseek-v3, hardware: h100, schedule: sequential, parallelism: {tp: 16},"
+                  " layers: 2, workload: {phase: decode, batch_size: 8, kv_len: 2000}}")));
+  CHECK(roofline_share(across) > 0.01);
+  CHECK(extrapolated_share(across) < 0.01);
+  const Run carried = run_decode({"hardware=h20", "kernels=deepseek", "layers=2"});
+  CHECK(carried_over_share(carried) > 0.5);
+  CHECK(outside_share(carried) <= extrapolated_share(carried));
+  CHECK(carried_over_share(carried) <= extrapolated_share(carried));
 }
 
 }  // TEST_SUITE("schedules/provenance")

@@ -8,6 +8,7 @@
 #include "experiments/run/run.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
+#include "tests/support/json.hpp"
 #include "tests/support/trace_text.hpp"
 #include "timeline/difference.hpp"
 #include "timeline/merge_traces.hpp"
@@ -309,6 +310,24 @@ TEST_CASE("kernels that overlap on one stream stand on a second thread of it") {
   const Trace merged = read(merged_trace({{"a", kernel_spans(trace, interpret(trace))}}));
   CHECK(merged.gpu_events.size() == 3);
   CHECK(merged.notes.empty());
+}
+
+TEST_CASE("a pause between phases makes a run longer, and is told, though every phase is the same") {
+  const TemporaryFolder folder;
+  const auto trace = [&](const char* name, const std::string& second) {
+    return folder.write(name, trace_of(gpu_range("attn", "0", "100") + "," + kernel("0", "100") + "," +
+                                       gpu_range("mlp", second, "200") + "," + kernel(second, "200")));
+  };
+  const std::string before = trace("before.json", "110"), after = trace("after.json", "265");
+  const rapidjson::Document json = in_json({"compare", after, before});
+  CHECK(json["worst_abs_error"].GetDouble() == 0);
+  CHECK(json["span_error"].GetDouble() == 0);
+  CHECK(json["a_between_us"].GetDouble() == 165);
+  CHECK(json["b_between_us"].GetDouble() == 10);
+  CHECK(json["elapsed_error"].GetDouble() == 0.5);
+  const Outcome failed = run_moeline({"compare", after, before, "--fail-above", "1%"});
+  CHECK(failed.exit_code == 1);
+  CHECK(failed.err == "moeline: --fail-above 1%: the time from first to last by +50.00 %\n");
 }
 
 }  // TEST_SUITE("timeline/difference")

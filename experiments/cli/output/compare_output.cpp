@@ -186,6 +186,8 @@ std::string to_json(const ComparisonReport& r) {
   json.add("mean_abs_error", result.mean_abs_error, 5).add("worst_abs_error", result.worst_abs_error, 5);
   json.add("mean_error", result.mean_error, 5).add("span_error", result.span_error, 5);
   json.add("a_span_us", to_us(result.a_span)).add("b_span_us", to_us(result.b_span));
+  json.add("a_between_us", to_us(result.a_between)).add("b_between_us", to_us(result.b_between));
+  json.add("elapsed_error", result.elapsed_error(), 5);
   json.flag("same_order", result.same_order);
   if (r.steps) add_steps(*r.steps, json);
   json.open_list("phases");
@@ -237,8 +239,12 @@ std::string to_table(const ComparisonReport& r) {
   }
   text += causes_table(r) + families_table(r);
   text += fmt::format("\norder of phases on every stream: {}\n", result.same_order ? "the same" : "DIFFERENT");
-  text += fmt::format("phases compared take: a {:.3f} ms, b {:.3f} ms, {:+.1f} %\n\n", to_us(result.a_span) / 1e3,
+  text += fmt::format("phases compared take: a {:.3f} ms, b {:.3f} ms, {:+.1f} %\n", to_us(result.a_span) / 1e3,
                       to_us(result.b_span) / 1e3, 100 * result.span_error);
+  text += fmt::format("between phases:       a {:.3f} ms, b {:.3f} ms\n", to_us(result.a_between) / 1e3,
+                      to_us(result.b_between) / 1e3);
+  text += fmt::format("from first to last:   a {:.3f} ms, b {:.3f} ms, {:+.1f} %\n\n", to_us(result.a_elapsed()) / 1e3,
+                      to_us(result.b_elapsed()) / 1e3, 100 * result.elapsed_error());
   text += fmt::format("{:<24} {:>11} {:>11} {:>11} {:>11}\n", fmt::format("phases of {}", scored_work(r)), "mean |e|",
                       "worst |e|", "mean e", "span e");
   text += score_row("a against b", result);

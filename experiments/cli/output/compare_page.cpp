@@ -105,6 +105,9 @@ TimelinePage compare_page(const ComparisonReport& report, const ComparedSide& a,
   page.summary = {
       fmt::format("Phases compared take: a {:.3f} ms, b {:.3f} ms, a / b - 1 = {:+.1f} %.",
                   to_us(report.score.a_span) / 1e3, to_us(report.score.b_span) / 1e3, 100 * report.score.span_error),
+      fmt::format("With the time between them in which no phase runs: a {:.3f} ms, b {:.3f} ms, {:+.1f} %.",
+                  to_us(report.score.a_elapsed()) / 1e3, to_us(report.score.b_elapsed()) / 1e3,
+                  100 * report.score.elapsed_error()),
       "Both timelines count from the start of the first phase that is compared."};
   page.views = {side_of("a: " + report.a, a, pairs), side_of("b: " + report.b, b, pairs)};
   page.tables = {causes_rows(report), families_rows(report)};

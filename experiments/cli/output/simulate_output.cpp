@@ -49,6 +49,7 @@ void add_metrics(Json& json, const Run& run) {
   if (clock_matters(run.setup)) json.add("clock_mhz", clock_mhz(run.setup));
   if (clock_matters(run.setup) && !is_staged(run.setup.scenario)) json.add("power_w", power_w(run));
   if (run.inference() != nullptr) add_memory(json, run.inference()->memory);
+  add_known_shares(json, run);
   json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms);
   json.close();
 }

@@ -124,6 +124,9 @@ std::string metric_table(const Run& run, const Run* baseline) {
   table.row("overlap, %", 1, [](const Run& r) { return 100 * r.metrics.overlap_fraction(); });
   table.row("MFU of BF16 peak, %", 1, [](const Run& r) { return 100 * mfu(r); });
   table.row("extrapolated, %", 1, [](const Run& r) { return 100 * extrapolated_share(r); });
+  table.row("  outside what was measured, %", 1, [](const Run& r) { return 100 * outside_share(r); });
+  table.row("  by another machine's, %", 1, [](const Run& r) { return 100 * carried_over_share(r); });
+  table.row("roofline: not measured, %", 1, [](const Run& r) { return 100 * roofline_share(r); });
   return table.text();
 }
 

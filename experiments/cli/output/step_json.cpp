@@ -36,6 +36,7 @@ void add_step_metrics(Json& json, const Run& run) {
   if (run.setup.scenario.level == Level::by_operator) json.add("barrier_us", barrier_us(run));
   if (clock_matters(run.setup)) json.add("clock_mhz", clock_mhz(run.setup));
   json.add("memory_gib", gib(memory_bytes(run)));
+  add_known_shares(json, run);
   json.add("ranks", run.program.ranks);
   json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms);
   json.close();
@@ -65,6 +66,11 @@ void add_ranks(Json& json, const Run& run) {
 }
 
 }  // namespace
+
+void add_known_shares(Json& json, const Run& run) {
+  json.add("extrapolated_share", extrapolated_share(run), 5).add("outside_share", outside_share(run), 5);
+  json.add("carried_over_share", carried_over_share(run), 5).add("roofline_share", roofline_share(run), 5);
+}
 
 void add_step(Json& json, const Run& run) {
   add_step_metrics(json, run);
