@@ -1,5 +1,6 @@
 // moeline compare: two timelines, phase by phase; either side may be a scenario or a trace.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
@@ -148,18 +149,16 @@ double threshold_of(const std::string& text) {
 
 // What exceeds the threshold, in words; empty: nothing.
 std::string excess(const Score& score, double threshold) {
-  std::string text;
-  if (std::abs(score.span_error) > threshold) text = fmt::format("the span by {:+.2f} %", 100 * score.span_error);
-  if (std::abs(score.elapsed_error()) > threshold && score.elapsed_error() != score.span_error) {
-    text += fmt::format("{}the time from first to last by {:+.2f} %", text.empty() ? "" : ", ",
-                        100 * score.elapsed_error());
-  }
+  std::vector<std::string> texts;
+  const auto add = [&](const std::string& what, double error) {
+    if (std::abs(error) > threshold) texts.push_back(fmt::format("{} by {:+.2f} %", what, 100 * error));
+  };
+  add("the span", score.span_error);
+  if (score.elapsed_error() != score.span_error) add("the time from first to last", score.elapsed_error());
   for (const PhasePair& pair : score.phases) {
-    if (std::abs(pair.error()) <= threshold) continue;
-    text += fmt::format("{}{} of layer {} by {:+.2f} %", text.empty() ? "" : ", ", short_phase_name(pair.a.phase),
-                        pair.a.layer, 100 * pair.error());
+    add(fmt::format("{} of layer {}", short_phase_name(pair.a.phase), pair.a.layer), pair.error());
   }
-  return text;
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 ComparedSide shown(const OneSide& side) { return {!side.setup, side.kernels, side.phases, side.stream_names}; }

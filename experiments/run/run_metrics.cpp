@@ -141,7 +141,9 @@ double imbalance(const Run& run) {
   return sum / static_cast<double>(layers);
 }
 
-double lumped_share(const Run& run) { return run.program.lumped_us / std::max(solo_us(run), 1.0); }
+double share_of_solo(const Run& run, double us) { return us / std::max(solo_us(run), 1.0); }
+
+double lumped_share(const Run& run) { return share_of_solo(run, run.program.lumped_us); }
 
 namespace {
 
@@ -149,7 +151,7 @@ template <class IsMeant>
 double share_of(const Run& run, IsMeant is_meant) {
   double us = 0;
   for (const ProvenanceUse& use : run.program.provenance) us += is_meant(use) ? use.solo_us : 0;
-  return us / std::max(solo_us(run), 1.0);
+  return share_of_solo(run, us);
 }
 
 }  // namespace

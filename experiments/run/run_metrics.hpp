@@ -47,6 +47,22 @@ namespace moeline {
 [[nodiscard]] double carried_over_share(const Run& run);
 /// Kernels of families that nobody measured: by the least that the machine's peaks allow. They are not extrapolated.
 [[nodiscard]] double roofline_share(const Run& run);
+/// What of all solo time so much of it is; 0 where there is none.
+[[nodiscard]] double share_of_solo(const Run& run, double us);
+
+/// How the kernels' time is known: the four shares above, as outputs name them.
+struct KnownShare {
+  const char* name;   ///< of the metric
+  const char* title;  ///< of its row in a table, in per cent
+  double (*value)(const Run& run);
+};
+inline constexpr KnownShare kKnownShares[] = {
+    {"extrapolated_share", "extrapolated, %", extrapolated_share},
+    {"outside_share", "  outside what was measured, %", outside_share},
+    {"carried_over_share", "  by another machine's, %", carried_over_share},
+    {"roofline_share", "roofline: not measured, %", roofline_share},
+};
+
 /// Solo time of kernels that cost the same whatever their size, over that of all kernels.
 [[nodiscard]] double lumped_share(const Run& run);
 /// Time in barriers, on average over the ranks.

@@ -84,7 +84,7 @@ void add_price_warnings(const Run& run, std::vector<std::string>& warnings) {
     if (use.provenance == Provenance::roofline) {
       warnings.push_back(
           fmt::format("{}: no measurement of this family; priced at the roofline, {:.1f} % of the solo time",
-                      name_of(use.family), 100 * use.solo_us / std::max(solo_us(run), 1.0)));
+                      name_of(use.family), 100 * share_of_solo(run, use.solo_us)));
     }
   }
   if (extrapolated_share(run) > 0) warnings.push_back(extrapolation_warning(run));

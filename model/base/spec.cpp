@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kLargestBytes = std::size_t{1} << 20U;
 constexpr std::size_t kDocuments = 8;  // that sweeps and plans read again at every point
-constexpr std::size_t kShown = 40;  // characters of a value in a message
+constexpr std::size_t kShown = 40;     // characters of a value in a message
 
 std::string shown(const YamlNode& node) {
   if (!node.is_word()) return node.is_nothing() ? "nothing" : node.is_map() ? "a mapping" : "a list";

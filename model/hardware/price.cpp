@@ -194,20 +194,17 @@ double roofline_us(const Operator& op, const MachineFacts& machine) {
   return std::max(floor_us(op, machine), links_us(op, machine));
 }
 
-constexpr const char* kHardware = "hardware";  // the key of a scenario
+// Of a number format that the machine's tensor cores do not multiply: its peak is 0.
+SpecError no_tensor_cores(const Operator& op, const char* format, const char* fact) {
+  return SpecError(fmt::format("'{}' is an {} kernel, and the machine has no {} tensor cores ({} is 0)", op.name,
+                               format, format, fact))
+      .of("hardware");
+}
 
 Price price(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
             const KernelSet& kernels) {
-  if (machine.tflops(precision_of(op)) == 0) {
-    throw SpecError(
-        fmt::format("'{}' is an FP8 kernel, and the machine has no FP8 tensor cores (fp8_tflops is 0)", op.name))
-        .of(kHardware);
-  }
-  if (precision_of(op) == Precision::nvfp4 && machine.fp4_tflops == 0) {
-    throw SpecError(
-        fmt::format("'{}' is an FP4 kernel, and the machine has no FP4 tensor cores (fp4_tflops is 0)", op.name))
-        .of(kHardware);
-  }
+  if (machine.tflops(precision_of(op)) == 0) throw no_tensor_cores(op, "FP8", "fp8_tflops");
+  if (precision_of(op) == Precision::nvfp4 && machine.fp4_tflops == 0) throw no_tensor_cores(op, "FP4", "fp4_tflops");
   MOELINE_CHECK(conditions.sms > 0 && conditions.sms <= machine.sms, std::to_string(conditions.sms));
   Price price;
   price.family = priced_as(op, kernels);

@@ -19,19 +19,6 @@ struct Question {
   std::vector<std::string> hardware_overrides;
 };
 
-// A scenario as it was read, once: it may come through a pipe. Specs of one text share their nodes, so each that is
-// changed is parsed anew.
-struct ScenarioText {
-  std::string file, text;
-  const std::vector<std::string>& assignments;
-
-  [[nodiscard]] Question question() const {
-    Spec spec = Spec::parse(file, text);
-    std::vector<std::string> overrides = apply_changes(assignments, spec);
-    return {std::move(spec), std::move(overrides)};
-  }
-};
-
 // Chunks of the model on each rank; 1 where the scenario does not say.
 int named_chunks(const Spec& spec) {
   constexpr int kMost = 1 << 10;
@@ -85,7 +72,8 @@ SpecError none_applies(const Spec& spec, const std::vector<Candidate>& candidate
   return spec.error("schedule", fmt::format("auto: no schedule applies: {}", reasons_of(candidates)));
 }
 
-std::vector<Candidate> candidates_of(const ScenarioText& scenario, const Spec& spec) {
+std::vector<Candidate> candidates_of(const Question& question) {
+  const Spec& spec = question.spec;
   check_keys(spec);
   const auto phase = choice_of<WorkloadPhase>(spec.map("workload").choice("phase", words_of<WorkloadPhase>()));
   std::vector<Candidate> candidates;
@@ -95,7 +83,7 @@ std::vector<Candidate> candidates_of(const ScenarioText& scenario, const Spec& s
     Candidate& candidate = candidates.emplace_back(Candidate{kind.name, std::nullopt, ""});
     try {
       candidate.refused = other_work(spec, phase, kind);
-      if (candidate.refused.empty()) candidate.setup = with_schedule(scenario.question(), kind);
+      if (candidate.refused.empty()) candidate.setup = with_schedule(question, kind);
     } catch (const SpecError& error) {
       candidate.refused = errors.emplace_back(error).reason();
     }
@@ -113,9 +101,9 @@ std::vector<Candidate> load_candidates(const std::filesystem::path& path, const 
 
 std::vector<Candidate> read_candidates(const std::string& file, const std::string& content,
                                        const std::vector<std::string>& assignments) {
-  const ScenarioText scenario{file, content, assignments};
-  const Question question = scenario.question();
-  if (leaves_schedule_open(question.spec)) return candidates_of(scenario, question.spec);
+  Question question{Spec::parse(file, content), {}};
+  question.hardware_overrides = apply_changes(assignments, question.spec);
+  if (leaves_schedule_open(question.spec)) return candidates_of(question);
   Setup named = read_scenario(question.spec, question.hardware_overrides);
   std::string schedule = named.scenario.schedule;
   return {Candidate{std::move(schedule), std::move(named), ""}};

@@ -8,8 +8,8 @@
 #include "experiments/validate/score_facts.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/inference.hpp"
-#include "tests/support/step.hpp"
 #include "tests/support/sanitized.hpp"
+#include "tests/support/step.hpp"
 #include "timeline/comparison.hpp"
 #include "trace/trace.hpp"
 

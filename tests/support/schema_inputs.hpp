@@ -155,7 +155,8 @@ inline std::string profile(const std::string& family) {
   }
   for (const ConstantRow& row : kConstantTable) constants += fmt::format("{}: 1, ", row.name);
   return fmt::format(
-      "{{name: a, facts: {{{}}}, kernel_sets: {{a-1: {{date: 2026-08, source: a, stack: none, by_name_only: false, tiles: wide, "
+      "{{name: a, facts: {{{}}}, kernel_sets: {{a-1: {{date: 2026-08, source: a, stack: none, by_name_only: false, "
+      "tiles: wide, "
       "clock: "
       "burst, fitted_on: {{{}}}, constants: {{{}}}, fits: {{gqa_decode: {{form: rows, constants: {{start_us: 1, "
       "l2_roofline_multiple: 1, beyond_l2_roofline_multiple: 1}}, kernels: 10, {}, errors: held-out, median_abs_error: "

@@ -14,8 +14,8 @@
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/json.hpp"
-#include "tests/support/trace_text.hpp"
 #include "tests/support/sanitized.hpp"
+#include "tests/support/trace_text.hpp"
 #include "timeline/kernel_spans.hpp"
 
 TEST_SUITE("timeline_page/page") {

@@ -123,10 +123,9 @@ std::string metric_table(const Run& run, const Run* baseline) {
   if (has_imbalance(run)) table.row("busiest rank over mean rows", 3, [](const Run& r) { return imbalance(r); });
   table.row("overlap, %", 1, [](const Run& r) { return 100 * r.metrics.overlap_fraction(); });
   table.row("MFU of BF16 peak, %", 1, [](const Run& r) { return 100 * mfu(r); });
-  table.row("extrapolated, %", 1, [](const Run& r) { return 100 * extrapolated_share(r); });
-  table.row("  outside what was measured, %", 1, [](const Run& r) { return 100 * outside_share(r); });
-  table.row("  by another machine's, %", 1, [](const Run& r) { return 100 * carried_over_share(r); });
-  table.row("roofline: not measured, %", 1, [](const Run& r) { return 100 * roofline_share(r); });
+  for (const KnownShare& share : kKnownShares) {
+    table.row(share.title, 1, [&](const Run& r) { return 100 * share.value(r); });
+  }
   return table.text();
 }
 
@@ -183,7 +182,7 @@ std::string borrowed(const Run& run) {
   std::map<std::string, double> shares;
   for (const ProvenanceUse& use : run.program.provenance) {
     const bool own = use.kernel_set.empty() || use.kernel_set == run.setup.kernels().name;
-    if (!own) shares[use.kernel_set] += use.solo_us / std::max(solo_us(run), 1.0);
+    if (!own) shares[use.kernel_set] += share_of_solo(run, use.solo_us);
   }
   std::string text;
   for (const auto& [set, share] : shares) {

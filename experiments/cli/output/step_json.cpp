@@ -68,8 +68,7 @@ void add_ranks(Json& json, const Run& run) {
 }  // namespace
 
 void add_known_shares(Json& json, const Run& run) {
-  json.add("extrapolated_share", extrapolated_share(run), 5).add("outside_share", outside_share(run), 5);
-  json.add("carried_over_share", carried_over_share(run), 5).add("roofline_share", roofline_share(run), 5);
+  for (const KnownShare& share : kKnownShares) json.add(share.name, share.value(run), 5);
 }
 
 void add_step(Json& json, const Run& run) {

@@ -50,11 +50,10 @@ std::string summary(const Run& run) {
   } else {
     text += line("MFU of BF16 peak, %", fmt::format("{:.2f}", 100 * mfu(run)));
   }
-  const auto percent = [](double part) { return fmt::format("{:.1f}", 100 * part); };
-  text += line("extrapolated, %", percent(extrapolated_share(run)));
-  text += line("  outside what was measured, %", percent(outside_share(run)));
-  text += line("  by another machine's, %", percent(carried_over_share(run)));
-  return text + line("roofline: not measured, %", percent(roofline_share(run)));
+  for (const KnownShare& known : kKnownShares) {
+    text += line(known.title, fmt::format("{:.1f}", 100 * known.value(run)));
+  }
+  return text;
 }
 
 // "embedding, 3 dense, 1 moe | 1 moe, head", the rank's stages.
