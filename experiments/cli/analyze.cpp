@@ -127,7 +127,8 @@ GB/s of communication: message bytes over the time of the transfer, barriers apa
 NCCL message is the larger of input and output; of kernels that do not state theirs, a scenario knows what goes to other
 nodes.
 of peak: time that the FLOPs take at the FP8 and BF16 peaks of the machine, over the time they took.
-layers: from the first start to the last end of a layer's phases of computation, or, where phases do not hold most of
+layers: from the first start to the last end of a layer's phases of computation, and from there to the end of its
+communication or until the next layer computes, if that is sooner; or, where phases do not hold most of
 the trace, of the sequence of kernels that repeats, in each step or, without steps, in all. barrier, transfer: sums of
 durations.
 Replays: see moeline replay --help.)";

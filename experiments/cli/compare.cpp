@@ -209,7 +209,8 @@ int compare(const CompareOptions& options, const Console& console) {
 }
 
 constexpr const char* kCompareDefinitions =
-    R"(error = a / b - 1, of a phase's span: start of its first kernel to end of its last;
+    R"(error = a / b - 1, as of a prediction a of a measurement b; of a run before and one after, the last sum says in words
+what b takes more. Of a phase it is that of its span: start of its first kernel to end of its last;
 of a phase of communication that is not scored, of its transfers, with the barrier apart. Micro-batches are paired one by one, or, where the
 two sides have different ones, their times are summed. The scores are over the phases of computation: those of
 which communication is not most of the busy time, or, where all communicate, all of them.

@@ -266,7 +266,8 @@ int simulate_command(const SimulateArguments& options, const Console& console) {
 constexpr const char* kSimulateDefinitions =
     R"(step_ms: first kernel's start to last kernel's end; of a prompt that takes several steps, of the first.
 layer_us: steady-state period of one MoE layer with all its micro-batches; in training, of one forward and one backward
-layer, or where layers differ step / layers.
+layer, or where layers differ step / layers. layer_compute_busy_us, layer_comm_busy_us, layer_exposed_comm_us: of such a
+layer, what compute_busy, comm_busy and exposed_comm are of the step.
 tpot_ms: step over the tokens a request gets from it: 1 + a + a^2 + ... for query_len tokens, a = mtp_acceptance.
 ttft_ms: sum of the steps that one prompt takes, each with as many tokens as a step has, the last with the rest; of a mixed
 step, which has the keys that a prompt's chunks see on average, so many times the step.

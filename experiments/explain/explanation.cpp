@@ -109,8 +109,9 @@ void add_bounds(const TaskGraph& graph, const Timeline& timeline, Explanation& e
 // `of_machine`: what the span answers to beside the graph's own times.
 using MoreItems = std::function<std::vector<Item>(const Gradient&)>;
 
+// `unexplained`: delays from that length on.
 Explanation explain(const TaskGraph& graph, const Timeline& timeline, Time span, const std::vector<bool>& stand_ins,
-                    const MoreItems& of_machine, const Progress& progress) {
+                    const MoreItems& of_machine, const Progress& progress, Time unexplained = Time::max()) {
   constexpr std::size_t kParts = 5;
   ProgressCount part_done(progress, "parts of the explanation", kParts);
   const Time start = timeline.makespan - span;
@@ -122,6 +123,7 @@ Explanation explain(const TaskGraph& graph, const Timeline& timeline, Time span,
 
   Explanation e{.start = start, .span = span};
   e.path = by_resource(within(critical_path(graph, timeline, stand_ins), start), timeline);
+  mark_unexplained(graph, unexplained, e.path);
   e.blame = blame(graph, e.path);
   part_done();
   e.alternatives = alternatives_of(graph, slack(graph, timeline, history), e.path);
@@ -154,6 +156,7 @@ Explanation explain(const Run& run, const Progress& progress) {
       [&](const Gradient& gradient) { return hardware_items(run, gradient); }, progress);
   e.schedule = run.setup.scenario.schedule;
   if (is_by_slot(run)) e.sensitivities.clear();
+  if (!run.has_given_slots()) e.known = known_time(run);
   return e;
 }
 
@@ -162,7 +165,7 @@ bool is_by_slot(const Run& run) { return run.step() != nullptr && run.setup.scen
 Explanation explain(const ReplayGraph& replay, const Timeline& timeline, const Progress& progress) {
   return explain(
       replay.graph, timeline, gpu_span(replay, timeline), {}, [](const Gradient&) { return std::vector<Item>{}; },
-      progress);
+      progress, std::chrono::nanoseconds(kUnexplainedNs));
 }
 
 }  // namespace moeline

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "experiments/explain/sensitivity.hpp"
-#include "experiments/run/run.hpp"
+#include "experiments/run/run_metrics.hpp"
 #include "measured/replay.hpp"
 #include "timeline/bounds.hpp"
 #include "timeline/critical_path.hpp"
@@ -30,6 +30,7 @@ struct Explanation {
   std::string idle_of{};                         ///< that resource; "": none
   std::vector<Alternative> alternatives{};       ///< least slack first
   std::optional<Period> period{};                ///< where layers repeat
+  std::optional<KnownTime> known{};              ///< of a run
 };
 
 /// As `bounds` calls it: "nic" of "NIC out GB/s".

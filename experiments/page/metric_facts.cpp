@@ -13,6 +13,9 @@ struct Row {
 constexpr Row kRows[] = {
     {"step_ms", "ms", Better::lower},
     {"layer_us", "us", Better::lower},
+    {"layer_compute_busy_us", "us", Better::neither},
+    {"layer_comm_busy_us", "us", Better::neither},
+    {"layer_exposed_comm_us", "us", Better::lower},
     {"tokens_per_s_per_gpu", "tokens/s", Better::higher},
     {"tokens_per_s_per_user", "tokens/s", Better::higher},
     {"tpot_ms", "ms", Better::lower},

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/run/run_metrics.hpp"
 #include "moe/memory.hpp"
 #include "schedules/scenario/parallelism.hpp"
 #include "schedules/scenario/schedule_kinds.hpp"
@@ -54,6 +55,7 @@ struct Side {
   Memory memory;                    ///< per GPU
   int fits_requests = 0;            ///< of decode: that fit into memory, per attention group
   std::string bound_by;             ///< memory, tpot, ttft, network or compute
+  KnownTime known{};                ///< of the kernels of a full step
 };
 
 struct Deployment {

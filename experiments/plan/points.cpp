@@ -9,7 +9,6 @@
 #include "architecture/parameters.hpp"
 #include "experiments/run/inference_memory.hpp"
 #include "experiments/run/run.hpp"
-#include "experiments/run/run_metrics.hpp"
 #include "schedules/scenario/fold.hpp"
 
 namespace moeline {
@@ -119,7 +118,8 @@ StepPoint Points::simulated(const Question& question) const {
     return StepPoint{.step_ms = to_us(run.metrics.span) / 1e3,
                      .exposed_ms = to_us(run.metrics.exposed_comm) / 1e3,
                      .tokens_per_s = tokens_per_s(run),
-                     .memory = run.inference()->memory};
+                     .memory = run.inference()->memory,
+                     .known = known_time(run)};
   });
   point.step_ms *= plan_.step_factor;
   point.tokens_per_s /= plan_.step_factor;

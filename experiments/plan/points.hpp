@@ -9,6 +9,7 @@
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/plan.hpp"
 #include "experiments/plan/prefill_queue.hpp"
+#include "experiments/run/run_metrics.hpp"
 #include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
@@ -19,6 +20,7 @@ struct StepPoint {
   double exposed_ms = 0;    ///< communication runs and no compute does
   double tokens_per_s = 0;  ///< per GPU; of decode those produced
   Memory memory{};
+  KnownTime known{};
 };
 
 /// Steps by the scenario that they are: plans that differ in what they ask of them share them.

@@ -106,7 +106,8 @@ Side side_of(const Option& option, double utilization, int fits_requests) {
           .utilization = utilization,
           .memory = option.step.memory,
           .fits_requests = fits_requests,
-          .bound_by = option.bound_by};
+          .bound_by = option.bound_by,
+          .known = option.step.known};
 }
 
 Deployment deployment(const Plan& plan, const PlanHardware& machine, const PrefillOption& prefill,
@@ -239,10 +240,17 @@ std::optional<Limits> disaggregated_reach(const Plan& plan, const Ways& ways) {
   return limits;
 }
 
-// The limits that widen the plan's the least, of those that any way can meet; a hundredth more, so that rounding loses
+// A hundredth more, where that is more than the plan's own.
+Limits widened(Limits limits, const Limits& own) {
+  constexpr double kMore = 1.01;
+  limits.tpot_ms = std::max(own.tpot_ms, kMore * limits.tpot_ms);
+  limits.ttft_ms = std::max(own.ttft_ms, kMore * limits.ttft_ms);
+  return limits;
+}
+
+// The limits that widen the plan's the least, of those that any way can meet; a little more, so that rounding loses
 // nothing.
 std::optional<Limits> reachable(const Plan& plan, const std::vector<Ways>& all, KnownSteps& known) {
-  constexpr double kMore = 1.01;
   std::optional<Limits> nearest;
   const auto keep_nearest = [&](const std::optional<Limits>& reach) {
     const bool nearer = reach && (!nearest || widening(*reach, plan.limits) < widening(*nearest, plan.limits));
@@ -255,10 +263,7 @@ std::optional<Limits> reachable(const Plan& plan, const std::vector<Ways>& all, 
     const std::vector<PrefillChoice> prefill = fitting_prefill(ways);
     for (const DecodeFamily& family : ways.decode) keep_nearest(colocated_reach(plan, points, family, prefill));
   }
-  if (!nearest) return std::nullopt;
-  nearest->tpot_ms = std::max(plan.limits.tpot_ms, kMore * nearest->tpot_ms);
-  nearest->ttft_ms = std::max(plan.limits.ttft_ms, kMore * nearest->ttft_ms);
-  return nearest;
+  return nearest ? std::optional(widened(*nearest, plan.limits)) : std::nullopt;
 }
 
 std::vector<Deployment> sorted_deployments(const Plan& plan, const std::vector<Ways>& all) {
@@ -289,6 +294,16 @@ std::string overlap_of(const std::string& schedule) {
   return known != kShort.end() ? known->second : ", " + schedule;
 }
 
+std::optional<Deployment> best_within(const Limits& limits, const Plan& plan, KnownSteps& known, std::size_t workers,
+                                      const Progress& progress) {
+  Plan wider = plan;
+  wider.limits = limits;
+  std::vector<Ways> ways;
+  for (const PlanHardware& machine : wider.hardware) ways.push_back(ways_on(wider, machine, known, workers, progress));
+  const std::vector<Deployment> within = sorted_deployments(wider, ways);
+  return within.empty() ? std::nullopt : std::optional(within.front());
+}
+
 }  // namespace
 
 std::string describe(const DecodeChoice& choice) {
@@ -313,14 +328,12 @@ Answer solve(const Plan& plan, KnownSteps& known, std::size_t workers, const Pro
   }
   if (!answer.deployments.empty()) return answer;
   answer.nearest_limits = reachable(plan, all, known);
-  if (!answer.nearest_limits) return answer;
-  Plan wider = plan;
-  wider.limits = *answer.nearest_limits;
-  std::vector<Ways> within;
-  for (const PlanHardware& machine : wider.hardware)
-    within.push_back(ways_on(wider, machine, known, workers, progress));
-  const std::vector<Deployment> nearest = sorted_deployments(wider, within);
-  if (!nearest.empty()) answer.nearest = nearest.front();
+  // What is reached goes by whole steps: where that leaves nothing, a little more does.
+  constexpr int kMostWidenings = 4;
+  for (int i = 0; i < kMostWidenings && answer.nearest_limits && !answer.nearest; ++i) {
+    if (i > 0) answer.nearest_limits = widened(*answer.nearest_limits, plan.limits);
+    answer.nearest = best_within(*answer.nearest_limits, plan, known, workers, progress);
+  }
   return answer;
 }
 

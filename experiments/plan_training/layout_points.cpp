@@ -58,6 +58,7 @@ LayoutPoint LayoutPoints::simulated(const Layout& layout, const char* level, con
       point.step_ms = to_us(run.metrics.span) / 1e3;
       point.bubble_ms = bubble_ms(run);
       point.exposed_ms = to_us(run.metrics.exposed_comm) / 1e3;
+      point.known = known_time(run);
       point.memory_gib = gib(memory_bytes(run));
       point.fits = point.memory_gib <= usable_gib;
       point.tokens_per_s = tokens_per_s(run);

@@ -1,9 +1,11 @@
 #include "experiments/run/expected_waits.hpp"
 
 #include <algorithm>
+#include <boost/math/tools/toms748_solve.hpp>
 #include <map>
 #include <string>
 #include <tuple>
+#include <utility>
 
 #include "base/normal_distribution.hpp"
 #include "engine/simulate.hpp"
@@ -60,21 +62,28 @@ Waits average_over_layers(const Setup& setup, const Program& alone, const std::v
   return means;
 }
 
-// By meeting of `alone`, the program without waits.
-std::vector<double> drawn_waits(const Setup& setup, const Program& alone, int draws) {
+struct DrawnWaits {
+  std::vector<double> us;  // by meeting of the program without waits
+  double alone_us = 0;     // the end of this program
+  double later_us = 0;     // how much later the last rank ends
+};
+
+DrawnWaits drawn_waits(const Setup& setup, const Program& alone, int draws) {
   const int all = setup.scenario.parallelism.group();
   const int ranks = std::min(all, kMostRanks);
   const double scale = (all == ranks ? 1 : expected_maximum(all) / expected_maximum(ranks)) / draws;
-  const TimedChains chains = timed_chains(setup, alone, simulate(alone.graph), with_more_rows(setup), kRowsStep);
+  const Timeline timeline = simulate(alone.graph);
+  const TimedChains chains = timed_chains(setup, alone, timeline, with_more_rows(setup), kRowsStep);
   const std::vector<double> slowness = expected_slowness(ranks, setup.scenario.speed_spread, setup.slowness(0));
-  std::vector<double> waits(alone.meetings.size(), 0);
+  DrawnWaits waits{std::vector<double>(alone.meetings.size(), 0), to_us(timeline.makespan)};
   StragglerDraws ranks_drawn(setup, alone, chains, slowness);
   for (int draw = 0; draw < draws; ++draw) {
     ranks_drawn.run(static_cast<std::uint64_t>(draw));
-    for (std::size_t i = 0; i < waits.size(); ++i) {
+    waits.later_us += scale * (ranks_drawn.end_us() - waits.alone_us);
+    for (std::size_t i = 0; i < waits.us.size(); ++i) {
       const Meeting& meeting = alone.meetings[i];
       const bool few = meeting.ranks > 0 && meeting.ranks <= ranks;
-      waits[i] += (few ? 1.0 / draws : scale) * ranks_drawn.wait_us(meeting);
+      waits.us[i] += (few ? 1.0 / draws : scale) * ranks_drawn.wait_us(meeting);
     }
   }
   return waits;
@@ -86,7 +95,7 @@ std::map<std::string, double> waits_by_phase(const Setup& setup, const char* sch
   const Setup layers = layers_of_pipeline(setup, schedule);
   const int count = layers.scenario.layers;
   const Program alone = build_program(layers);
-  const std::vector<double> waits = drawn_waits(layers, alone, kPipelineDraws);
+  const std::vector<double> waits = drawn_waits(layers, alone, kPipelineDraws).us;
   std::map<std::string, double> means;
   for (std::size_t i = 0; i < waits.size(); ++i) {
     const Phase& phase = alone.graph.phases()[alone.meetings[i].phase];
@@ -95,11 +104,57 @@ std::map<std::string, double> waits_by_phase(const Setup& setup, const char* sch
   return means;
 }
 
+Program with_waits(Program alone, const Waits& waits, double times) {
+  for (const Meeting& meeting : alone.meetings) {
+    add_wait(alone, meeting, times * waits.at(transfer_of(alone.graph.phases()[meeting.phase])));
+  }
+  return alone;
+}
+
+// Where something runs beside a wait, it hides some of it, and of a long one less than of a short one: mean waits make
+// another step than waits do on average. So all are made as many times longer or shorter as lets the step end when the
+// ranks do on average. The end moves with them, not at all first and ever faster.
+double times_that_show(const Program& alone, const Waits& waits, const DrawnWaits& drawn) {
+  constexpr double kEqual = 1e-5, kMost = 16;
+  constexpr std::uintmax_t kMostSteps = 12;
+  constexpr int kBits = 16;
+  const auto too_late_us = [&](double times) {
+    return to_us(simulate(with_waits(alone, waits, times).graph).makespan) - drawn.alone_us - drawn.later_us;
+  };
+  double least = 0, most = 1, at_least = -drawn.later_us, at_most = too_late_us(most);
+  while (at_most < -kEqual * drawn.alone_us && most < kMost) {
+    least = std::exchange(most, 2 * most);
+    at_least = std::exchange(at_most, too_late_us(most));
+  }
+  const auto is_equal = [&](double us) { return std::abs(us) <= kEqual * drawn.alone_us; };
+  if (is_equal(at_most) || at_most < 0) return most;
+  if (is_equal(at_least) || at_least > 0) return least;
+  const auto until_equal = [&](double times) {
+    const double us = too_late_us(times);
+    return is_equal(us) ? 0 : us;
+  };
+  std::uintmax_t steps = kMostSteps;
+  const boost::math::tools::eps_tolerance<double> close(kBits);
+  const auto found = boost::math::tools::toms748_solve(until_equal, least, most, at_least, at_most, close, steps);
+  return (found.first + found.second) / 2;
+}
+
+// Of many, ranks differ by little, and what the mean wait makes is within a hundredth of what waits make.
+bool few_rows(const Setup& setup) {
+  constexpr double kFewRows = 1024;
+  return setup.model.n_routed_experts > 0 && setup.inference_work(MicroBatch{}).load.valid < kFewRows;
+}
+
 // `alone` is the program of the setup.
 Waits waits_of_inference(const Setup& setup, const Program& alone) {
   const int ranks = std::min(setup.scenario.parallelism.group(), kMostRanks);
   const int draws = std::max(kFewestDraws, kEnoughDraws / (ranks * setup.simulated_layers()));
-  return average_over_layers(setup, alone, drawn_waits(setup, alone, draws));
+  const DrawnWaits drawn = drawn_waits(setup, alone, draws);
+  Waits waits = average_over_layers(setup, alone, drawn.us);
+  if (setup.scenario.kind().plan.empty() || !few_rows(setup)) return waits;
+  const double times = times_that_show(alone, waits, drawn);
+  for (auto& [transfer, us] : waits) us *= times;
+  return waits;
 }
 
 // Layers that are alike are drawn folded, whether or not `program`, that of the setup, is.
@@ -113,15 +168,12 @@ Waits waits_of_folded(const Setup& setup, const Program& program) {
 Program inference_with_waits(const Setup& setup) {
   Program program = build_program(setup);
   const Waits waits = waits_of_folded(setup, program);
-  for (const Meeting& meeting : program.meetings) {
-    add_wait(program, meeting, waits.at(transfer_of(program.graph.phases()[meeting.phase])));
-  }
-  return program;
+  return with_waits(std::move(program), waits, 1);
 }
 
 Program chunk_with_waits(const Setup& setup) {
   Program program = build_program(setup);
-  const std::vector<double> waits = drawn_waits(setup, program, kDraws);
+  const std::vector<double> waits = drawn_waits(setup, program, kDraws).us;
   for (std::size_t i = 0; i < waits.size(); ++i) add_wait(program, program.meetings[i], waits[i]);
   return program;
 }

@@ -44,6 +44,10 @@ double layer_us(const Run& run) {
   return run.inference() != nullptr ? to_us(run.steady().metrics.span) / run.steady().layers : training_layer_us(run);
 }
 
+double us_of_layer(const Run& run, Time Metrics::* time) {
+  return to_us(run.steady().metrics.*time) / run.steady().layers;
+}
+
 double mfu(const Run& run) {
   const double peak = run.setup.machine.facts.bf16_tflops * 1e6;  // FLOP per us
   if (run.step() != nullptr && is_whole_step(run)) return flops_per_token(run, true) * tokens_per_s(run) / 1e6 / peak;
@@ -143,6 +147,17 @@ double imbalance(const Run& run) {
 
 double share_of_solo(const Run& run, double us) { return us / std::max(solo_us(run), 1.0); }
 
+void KnownTime::add(const KnownTime& other) {
+  all_us += other.all_us;
+  for (std::size_t i = 0; i < us.size(); ++i) us[i] += other.us[i];
+}
+
+KnownTime known_time(const Run& run) {
+  KnownTime time{.all_us = solo_us(run)};
+  for (std::size_t i = 0; i < time.us.size(); ++i) time.us[i] = kKnownShares[i].value(run) * time.all_us;
+  return time;
+}
+
 double lumped_share(const Run& run) { return share_of_solo(run, run.program.lumped_us); }
 
 namespace {
@@ -198,6 +213,9 @@ bool of_loads(const Run& run) { return has_imbalance(run); }
 constexpr RunMetric kRunMetrics[] = {
     {"step_ms", [](const Run& r) { return to_us(r.metrics.span) / 1e3; }, always},
     {"layer_us", [](const Run& r) { return layer_us(r); }, of_layers},
+    {"layer_compute_busy_us", [](const Run& r) { return us_of_layer(r, &Metrics::compute_busy); }, of_layers},
+    {"layer_comm_busy_us", [](const Run& r) { return us_of_layer(r, &Metrics::comm_busy); }, of_layers},
+    {"layer_exposed_comm_us", [](const Run& r) { return us_of_layer(r, &Metrics::exposed_comm); }, of_layers},
     {"tokens_per_s_per_gpu", [](const Run& r) { return tokens_per_s(r); }, of_step},
     {"tpot_ms", [](const Run& r) { return tpot_ms(r); }, of_decode},
     {"ttft_ms", [](const Run& r) { return r.inference()->ttft_ms; }, of_prefill},

@@ -1,6 +1,7 @@
 // The numbers of a whole run by the names that JSON, samples and facts have for them.
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
 
@@ -11,6 +12,8 @@ namespace moeline {
 /// Training: period of one forward and one backward layer; where layers differ, span / layers. Inference: of one MoE
 /// layer with all its micro-batches. REQUIRES: the run is no whole pipeline.
 [[nodiscard]] double layer_us(const Run& run);
+/// What of such a layer something takes, in steady state: beside layer_us, as the step's times are beside step_ms.
+[[nodiscard]] double us_of_layer(const Run& run, Time Metrics::* time);
 /// FLOPs of matrix products and causal attention, recomputation left out, over the BF16 peak: of the kernels, padded
 /// expert rows counted, or of a whole step of training those that its tokens need (flops_per_token).
 [[nodiscard]] double mfu(const Run& run);
@@ -62,6 +65,16 @@ inline constexpr KnownShare kKnownShares[] = {
     {"carried_over_share", "  by another machine's, %", carried_over_share},
     {"roofline_share", "roofline: not measured, %", roofline_share},
 };
+
+/// Solo time of the kernels of a run, or of several, and what of it is known how.
+struct KnownTime {
+  double all_us = 0;
+  std::array<double, std::size(kKnownShares)> us{};
+
+  [[nodiscard]] double share(std::size_t i) const { return all_us > 0 ? us[i] / all_us : 0; }
+  void add(const KnownTime& other);
+};
+[[nodiscard]] KnownTime known_time(const Run& run);
 
 /// Solo time of kernels that cost the same whatever their size, over that of all kernels.
 [[nodiscard]] double lumped_share(const Run& run);

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <utility>
 
-#include "experiments/run/rank_lanes.hpp"
 #include "schedules/lowering/phase_sms.hpp"
 #include "timeline/intervals.hpp"
 
@@ -12,7 +12,7 @@ namespace moeline {
 namespace {
 
 // Of random numbers: what kernels vary by, apart from what ranks do.
-constexpr std::uint64_t kJitterStreams = 1 << 16;
+constexpr std::uint64_t kJitterStreams = 1 << 16, kScatterStreams = 1 << 17;
 
 // Communication that does so until it ends: barriers' spins and normal transfers.
 bool holds_sms(const TaskGraph& graph, TaskId task) {
@@ -49,15 +49,37 @@ double lost_share(const Chain& chain, const Program& alone, double chain_us, dou
   return chain_us > 0 ? held_share * std::min(1.0, elastic_us / chain_us) : 0;
 }
 
-// Kernels jitter each for itself; what experts get by chance, all kernels on their rows get together.
-double deviation_us(const Chain& chain, const Program& alone, bool jitters) {
-  double variance = 0, scatter_us = 0;
+// Kernels jitter each for itself.
+double jitter_us(const Chain& chain, const Program& alone) {
+  double variance = 0;
   for (const TaskId task : chain.tasks) {
-    const double us = to_us(alone.graph.task(task).solo);
-    if (jitters) variance += std::pow(alone.traits[task].jitter * us, 2);
-    scatter_us += alone.traits[task].scatter * us;
+    variance += std::pow(alone.traits[task].jitter * to_us(alone.graph.task(task).solo), 2);
   }
-  return std::sqrt(variance + scatter_us * scatter_us);
+  return std::sqrt(variance);
+}
+
+// What experts get by chance, all kernels on their rows get together.
+double scatter_us(const Chain& chain, const Program& alone) {
+  double us = 0;
+  for (const TaskId task : chain.tasks) us += alone.traits[task].scatter * to_us(alone.graph.task(task).solo);
+  return us;
+}
+
+std::vector<double> drawn_us(const Chain& chain, const Program& alone) {
+  std::vector<double> sum;
+  for (const TaskId task : chain.tasks) {
+    const std::vector<double>& longer = alone.by_draw[alone.traits[task].by_draw];
+    if (longer.empty()) continue;
+    sum.resize(longer.size());
+    const double us = to_us(alone.graph.task(task).solo);
+    for (std::size_t i = 0; i < longer.size(); ++i) sum[i] += longer[i] * us;
+  }
+  return sum;
+}
+
+std::uint64_t draws_of(const Phase& phase) {
+  constexpr unsigned kLayerBits = 32, kMicroBatchBits = 16;
+  return std::uint64_t{phase.layer} << kLayerBits | std::uint64_t{phase.micro_batch} << kMicroBatchBits | phase.piece;
 }
 
 double clocked_us(const Chain& chain, const Program& alone) {
@@ -89,7 +111,13 @@ TimedChains timed_chains(const Setup& setup, const Program& alone, const Timelin
       if (!more_rows.spans.empty()) time.rows_us = (us(interval_of(chain, graph, more_rows)) - time.us) / step;
       time.others_rows = setup.others_rows(forward(phase), static_cast<int>(phase.layer));
       time.clocked_us = clocked_us(chain, alone);
-      time.deviation_us = deviation_us(chain, alone, setup.scenario.jitter == Jitter::measured);
+      if (setup.scenario.jitter == Jitter::measured) time.jitter_us = jitter_us(chain, alone);
+      time.scatter_us = scatter_us(chain, alone);
+      if (setup.scenario.parallelism.moe_tp == 1) {  // nobody has it in common: one normal number does for both
+        time.jitter_us = std::hypot(time.jitter_us, std::exchange(time.scatter_us, 0));
+      }
+      time.drawn_us = drawn_us(chain, alone);
+      time.draws_of = draws_of(phase);
       time.lost_share = lost_share(chain, alone, time.us, held_share);
       time.us -= time.lost_share * to_us(overlap({span}, held));
     }
@@ -113,6 +141,8 @@ StragglerDraws::StragglerDraws(const Setup& setup, const Program& alone, const T
       alone_(alone),
       chains_(chains),
       ranks_(slowness.size()),
+      sharing_(static_cast<std::size_t>(std::max(1, setup.scenario.parallelism.moe_tp))),
+      first_is_drawn_(setup.scenario.phase() != WorkloadPhase::train),
       slower_(slowness),
       all_arrived_(alone.meetings.size()),
       nobody_(ranks_),
@@ -125,7 +155,9 @@ StragglerDraws::StragglerDraws(const Setup& setup, const Program& alone, const T
 void StragglerDraws::run(std::uint64_t draw) {
   const auto seed = static_cast<std::uint64_t>(setup_.scenario.seed);
   random_ = Random(seed, draw);
+  draw_ = draw;
   jitters_ = normals(seed, kJitterStreams + draw, chains_.times.size() * ranks_);
+  scatters_ = normals(seed, kScatterStreams + draw, chains_.times.size() * ranks_);
   rows_.clear();
   held_.clear();
   for (std::vector<double>& arrived : all_arrived_) arrived.clear();
@@ -164,15 +196,30 @@ const double* StragglerDraws::starts_of(std::uint32_t number) {
 void StragglerDraws::draw_times(std::uint32_t number) {
   const ChainTime& chain = chains_.times[number];
   const double* jitters = jitters_->data() + number * ranks_;
-  weighted_of_each(chain.us, chain.clocked_us, slower_.data(), chain.deviation_us, jitters, ranks_, times_.data());
-  times_[0] = chain.us;
+  weighted_of_each(chain.us, chain.clocked_us, slower_.data(), chain.jitter_us, jitters, ranks_, times_.data());
+  if (chain.scatter_us > 0 || !chain.drawn_us.empty()) scatter_times(number);
+  if (!first_is_drawn_) times_[0] = chain.us;
   if (chain.rows_us != 0) {
     const std::vector<double>& rows_of = rows(chain.rows_of);
     for (std::size_t rank = 1; rank < ranks_; ++rank) {
-      times_[rank] += chain.rows_us * (chain.others_rows * (1 + rows_of[rank]) - 1);
+      times_[rank] += chain.rows_us * (chain.others_rows * (1 + rows_of[rank / sharing_ * sharing_]) - 1);
     }
   }
   later_of_each(times_.data(), 0.0, ranks_, times_.data());
+}
+
+void StragglerDraws::scatter_times(std::uint32_t number) {
+  const ChainTime& chain = chains_.times[number];
+  const double* scatters = scatters_->data() + number * ranks_;
+  const auto seed = static_cast<std::uint64_t>(setup_.scenario.seed);
+  BriefRandom draws(scrambled(seed << 32U ^ draw_), chain.draws_of);
+  for (std::size_t first = 0; first < ranks_; first += sharing_) {
+    double more = chain.scatter_us * scatters[first];
+    if (!chain.drawn_us.empty()) {
+      more += chain.drawn_us[static_cast<std::size_t>(draws.uniform() * static_cast<double>(chain.drawn_us.size()))];
+    }
+    for (std::size_t rank = first; rank < std::min(first + sharing_, ranks_); ++rank) times_[rank] += more;
+  }
 }
 
 void StragglerDraws::lose_to_held(const ChainTime& chain, const double* starts, double* ends) const {

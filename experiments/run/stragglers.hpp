@@ -11,24 +11,29 @@
 #include "base/random.hpp"
 #include "engine/timeline.hpp"
 #include "experiments/run/kernel_chains.hpp"
+#include "experiments/run/rank_lanes.hpp"
 #include "schedules/lowering/program.hpp"
 
 namespace moeline {
 
 inline constexpr std::size_t kNoMeeting = SIZE_MAX;
 
-/// How long one chain of kernels takes a rank: us + clocked_us x (slowness - 1) + rows_us x (rows - 1) + deviation_us x
-/// a normal number, and what it loses while communication of its rank holds SMs.
+/// How long one chain of kernels takes a rank: us + clocked_us x (slowness - 1) + rows_us x (rows - 1) + jitter_us x a
+/// normal number + scatter_us x another, which ranks that share experts have in common, + one of drawn_us, the same of
+/// these ranks and of all chains of a phase; and what it loses while communication of its rank holds SMs.
 struct ChainTime {
   double us = 0;            ///< with no SMs held by communication
   double clocked_us = 0;    ///< that go by the SMs' clock
   double rows_us = 0;       ///< for each unit of rows over their mean
-  double deviation_us = 0;  ///< of independent kernels
+  double jitter_us = 0;     ///< of independent kernels, standard deviation
+  double scatter_us = 0;    ///< by the rows that experts happen to get, standard deviation
   double lost_share = 0;    ///< of its speed, while communication holds SMs
   int rows_of = 0;          ///< which draw of rows
   double others_rows = 1;   ///< mean rows of the other ranks over rank 0's
   bool holds_sms = false;   ///< is itself communication that does
   bool computes = false;
+  std::vector<double> drawn_us{};    ///< by draw of experts' rows: beyond the mean
+  std::uint64_t draws_of = 0;        ///< the phase, layer and micro-batch whose draw it takes
   std::size_t arrives = kNoMeeting;  ///< where its end, of a barrier its start, is waited for
   std::size_t leaves = kNoMeeting;   ///< it starts when all have arrived there
   Time at{};  ///< orders the chains: every one after those it waits for, and after communication that starts during it
@@ -44,7 +49,8 @@ struct TimedChains {
 [[nodiscard]] TimedChains timed_chains(const Setup& setup, const Program& alone, const Timeline& timeline,
                                        const Timeline& more_rows, double step);
 
-/// One draw after the other. Rank 0 is the rank of the program, at its speed and with its rows; nothing of it is drawn.
+/// One draw after the other. Rank 0 is the rank of the program, at its speed. In training, whose kernels were timed on
+/// one rank of a measured run, nothing of it is drawn: with its rows and times it is that rank.
 class StragglerDraws {
  public:
   /// `slowness`: of each rank (rank_variation.hpp). REQUIRES: all but that outlive it.
@@ -53,6 +59,8 @@ class StragglerDraws {
   void run(std::uint64_t draw);
   /// Of the last draw, from the end of rank 0's work before the meeting until the slowest rank's.
   [[nodiscard]] double wait_us(const Meeting& meeting) const;
+  /// When the last rank ends, in the last draw.
+  [[nodiscard]] double end_us() const { return latest(ends_.get(), chains_.times.size() * ranks_); }
 
  private:
   struct Held {
@@ -61,6 +69,7 @@ class StragglerDraws {
   void pass(std::uint32_t number);
   [[nodiscard]] const double* starts_of(std::uint32_t number);
   void draw_times(std::uint32_t number);
+  void scatter_times(std::uint32_t number);
   void lose_to_held(const ChainTime& chain, const double* starts, double* ends) const;
   void meet(const ChainTime& chain, const double* starts, double* ends);
   /// `until` may be `from`.
@@ -77,7 +86,11 @@ class StragglerDraws {
   const TimedChains& chains_;
   std::size_t ranks_;
   Random random_{0};
+  std::size_t sharing_;                           // ranks that share experts, and what these get
+  bool first_is_drawn_;
+  std::uint64_t draw_ = 0;
   Normals jitters_;                               // by chain and rank
+  Normals scatters_;                              // the same, of which the first of sharing ranks has theirs
   std::vector<double> slower_;                    // than the mean GPU, by rank
   std::map<int, std::vector<double>> rows_;       // relative to the mean, by rank
   std::vector<std::vector<double>> all_arrived_;  // us, by meeting and group

@@ -49,6 +49,7 @@ ServePool checked_pool(StepGrids& grids, int first, int replicas, const ServeLog
   }
   ServePool pool{.setup = grids.base().setup(), .replicas = replicas, .shape = grids.base().shape()};
   pool.simulated_steps = grids.simulated();
+  pool.known = grids.known_time();
   pool.middles_error = grids.error_in_middles(most_middles);
   const std::size_t every = std::max<std::size_t>(1, steps.size() / most_checked);
   std::vector<const ServedStep*> checked;

@@ -17,6 +17,7 @@ struct ServePool {
   int replicas = 1;
   ReplicaShape shape;
   std::size_t simulated_steps = 0;
+  KnownTime known{};         ///< of these
   double steps_error = 0;    ///< between simulated ones, the largest of those that were simulated once more to know
   double middles_error = 0;  ///< the largest of those in the middle between simulated ones
 

@@ -110,6 +110,7 @@ StepGrid::Cost StepGrid::simulated_cost(const Point& point, bool moves) const {
   const bool alone = run.setup.scenario.parallelism.attention_groups() == 1;
   Cost cost{.ms = to_us(run.metrics.span) / 1e3, .own_ms = alone ? 0 : own_ms(run)};
   cost.beside_ms = cost.ms;
+  cost.known = moeline::known_time(run);
   const bool does_both = point[0] > 0 && point[2] > 0;  // then caches stay where they are
   if (moves && !does_both) add_transfer(point, cost);
   return cost;
@@ -164,6 +165,14 @@ void StepGrid::fill(Cell& cell, const Axes& axes) {
   for (unsigned corner = 0; corner < cell.size(); ++corner) {
     if (weight_of(axes, corner) > 0) cell[corner] = &known_.at(point_at(axes, corner));
   }
+}
+
+// In the order of the points, so that sums are the same whatever order they were simulated in.
+KnownTime StepGrid::known_time() const {
+  const std::map<Point, Cost> in_order(known_.begin(), known_.end());
+  KnownTime sum;
+  for (const auto& [point, cost] : in_order) sum.add(cost.known);
+  return sum;
 }
 
 StepGrid::Cost StepGrid::between(const StepLoad& load) {
@@ -281,6 +290,12 @@ StepGrid& StepGrids::of(const StepState& asked) {
 const StepGrid& StepGrids::known(const StepState& asked) const {
   const StepState state = own(asked);
   return state == StepState{} ? base_ : grids_.at(state);
+}
+
+KnownTime StepGrids::known_time() const {
+  KnownTime sum = base_.known_time();
+  for (const auto& [state, grid] : grids_) sum.add(grid.known_time());
+  return sum;
 }
 
 std::size_t StepGrids::simulated() const {

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "experiments/run/run.hpp"
+#include "experiments/run/run_metrics.hpp"
 #include "experiments/serve/cluster.hpp"
 
 namespace moeline {
@@ -37,6 +37,8 @@ class StepGrid {
   [[nodiscard]] std::size_t cells() const { return cells_in_turn_.size(); }
   /// Steps that were simulated for time().
   [[nodiscard]] std::size_t simulated() const { return known_.size(); }
+  /// Of these steps together.
+  [[nodiscard]] KnownTime known_time() const;
 
   [[nodiscard]] const Setup& setup() const { return one_; }
   /// `memory_reserve`: share of a GPU's memory that stays free.
@@ -54,6 +56,7 @@ class StepGrid {
     double own_ms = 0;     ///< of it, phases that a group has for itself
     double beside_ms = 0;  ///< that it takes while something moves beside it all along
     double nic_share = 1;  ///< of the NIC, that this gets
+    KnownTime known{};
   };
   struct PointHash {
     std::size_t operator()(const Point& point) const;
@@ -99,6 +102,7 @@ class StepGrids {
   [[nodiscard]] StepGrid& base() { return base_; }
   [[nodiscard]] const StepGrid& base() const { return base_; }
   [[nodiscard]] std::size_t simulated() const;
+  [[nodiscard]] KnownTime known_time() const;
   /// Its scenario has a file of loads.
   [[nodiscard]] bool follows_loads() const { return base_.setup().scenario.routing.distribution == Distribution::file; }
   /// The largest error in the middle of cells, of so many that are spread over all.

@@ -7,14 +7,14 @@ const palettes = {
     label: '#1c1e21',
     computes: {none: '#b8bcc2', forward: '#f5a742', backward: '#63b463', weight: '#6aa5dc', second: '#b08ad6'},
     communicates: {none: '#e0e3e7', forward: '#ffd9a8', backward: '#bfe3bf', weight: '#c5ddf3', second: '#e0d0f0'},
-    reasons: ['#4c78a8', '#e45756', '#b279a2', '#9aa0a6', '#eeca3b'],
+    reasons: ['#4c78a8', '#e45756', '#b279a2', '#9aa0a6', '#eeca3b', '#d67195'],
   },
   dark: {
     ground: '#1b1e23', row: '#23272d', grid: '#353a42', text: '#e6e8eb', faint: '#9aa3ad', accent: '#ff5c97', use: '#4d6a8a',
     label: '#ffffff',
     computes: {none: '#6b727b', forward: '#c9741a', backward: '#3c8a45', weight: '#3a74b0', second: '#8659b8'},
     communicates: {none: '#40454d', forward: '#6e4a20', backward: '#2b5631', weight: '#284664', second: '#503a69'},
-    reasons: ['#6f9bd1', '#f07a78', '#c795b8', '#7b838c', '#d8b530'],
+    reasons: ['#6f9bd1', '#f07a78', '#c795b8', '#7b838c', '#d8b530', '#c4608a'],
   },
 };
 const palette = () => dark_scheme.matches ? palettes.dark : palettes.light;

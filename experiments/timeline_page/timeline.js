@@ -40,7 +40,10 @@ class TimelineElement {
 
   fit() { this.show(earliest, longest); }
   show_window() {
-    const {from, until} = views[0].window;
+    const windows = views.map(({window}) => window).filter(({name}) => name !== '');
+    if (windows.length === 0) return this.fit();
+    const from = Math.min(...windows.map((window) => window.from));
+    const until = Math.max(...windows.map((window) => window.until));
     const margin = 0.02 * (until - from);
     this.show(from - margin, until + margin);
   }

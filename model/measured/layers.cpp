@@ -21,22 +21,31 @@ Interval interval_of(const Stretch& stretch) { return {time_of(stretch.start_ns)
 
 std::vector<LayerWindow> layers_of_phases(const std::vector<PhaseTimes>& phases, const BusyTimes& busy) {
   struct Layer {
-    Interval limits{Time::max(), Time::min()};
-    Time barrier{}, transfer{};
+    std::uint32_t number = 0;
+    Interval computes{Time::max(), Time::min()};
+    Time end = Time::min(), barrier{}, transfer{};
   };
-  std::map<std::uint32_t, Layer> by_layer;
+  std::map<std::uint32_t, Layer> by_number;
   for (const PhaseTimes& phase : phases) {
-    Layer& layer = by_layer[phase.layer];
+    Layer& layer = by_number[phase.layer];
+    layer.number = phase.layer;
     layer.barrier += phase.barrier;
     layer.transfer += phase.transfer;
+    layer.end = std::max(layer.end, phase.end);
     if (phase.is_communication()) continue;
-    layer.limits.start = std::min(layer.limits.start, phase.start);
-    layer.limits.end = std::max(layer.limits.end, phase.end);
+    layer.computes.start = std::min(layer.computes.start, phase.start);
+    layer.computes.end = std::max(layer.computes.end, phase.end);
+  }
+  std::vector<Layer> in_order;
+  for (const auto& [number, layer] : by_number) {
+    if (layer.computes.end >= layer.computes.start) in_order.push_back(layer);  // else nothing computes in it
   }
   std::vector<LayerWindow> layers;
-  for (const auto& [number, layer] : by_layer) {
-    if (layer.limits.end < layer.limits.start) continue;  // nothing computes in it
-    layers.push_back(window_of(number, layer.limits, busy));
+  for (std::size_t i = 0; i < in_order.size(); ++i) {
+    const Layer& layer = in_order[i];
+    const Time until = i + 1 < in_order.size() ? std::min(layer.end, in_order[i + 1].computes.start) : layer.end;
+    const Time end = std::max(layer.computes.end, until);
+    layers.push_back(window_of(layer.number, {layer.computes.start, end}, busy));
     layers.back().barrier = layer.barrier;
     layers.back().transfer = layer.transfer;
   }

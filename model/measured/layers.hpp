@@ -18,7 +18,8 @@ struct StepUse {
   std::size_t layers = 0;
 };
 
-/// One layer: of its first phase of computation to the end of its last, or, without phases, one repetition of the
+/// One layer: from its first phase of computation to the end of its last, and on to the end of its communication, until
+/// the next layer computes; or, without phases, one repetition of the
 /// sequence of kernels that repeats on the stream that computes most.
 struct LayerWindow {
   std::uint32_t layer = 0;  ///< by position; in a step, in that step

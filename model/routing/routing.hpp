@@ -1,6 +1,7 @@
 // Where tokens go: how many nodes and ranks one token reaches, and how many rows each rank's experts receive.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <vector>
 
@@ -27,6 +28,13 @@ struct Spread {
 [[nodiscard]] Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, unsigned seed = 1,
                                      int redundant_experts = 0);
 
+/// So many tokens, each of which chooses `top_k` of `slots` experts or their copies, all with the same probability.
+struct RandomChoice {
+  double tokens = 0;
+  int top_k = 0, slots = 0;
+  auto operator<=>(const RandomChoice&) const = default;
+};
+
 /// What one rank's experts get in one layer.
 struct ExpertLoad {
   double rows = 0;                ///< token-expert pairs, each local expert's padded to 128
@@ -36,6 +44,7 @@ struct ExpertLoad {
   double rows_deviation = 0;      ///< standard deviation of a local expert's valid rows, by chance
   std::vector<int> group_rows{};  ///< of each local expert where they differ: valid ones, rounded up
   double expected_rows = 0;       ///< of a local expert, averaged over all ranks, where they differ
+  RandomChoice choice{};          ///< that chance makes it by; no tokens: nothing is left to chance
 };
 
 /// One of the parts of equal size, but for remainders, that something is cut into.
@@ -69,8 +78,14 @@ inline constexpr int kRowPadding = 128;
 [[nodiscard]] ExpertLoad exact_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,
                                     int redundant_experts = 0);
 
-/// One draw of what chance makes of a balanced load. Itself where nothing is left to chance.
+/// One draw of what chance makes of a balanced load. Itself where nothing is left to chance. Few tokens choose one by
+/// one, each `top_k` different experts. Of many each expert's rows are drawn apart, and then made as unequal between
+/// ranks as they are: all rows there are stay on the ranks together, so that one rank that has all experts has them all.
 [[nodiscard]] ExpertLoad drawn_load(const ExpertLoad& load, double local_experts, BriefRandom& random);
+
+/// Equally likely draws of the load that stand for all of them: of 512, in order of the experts hit and of the rows,
+/// every sixteenth. The same ones for whoever asks. Thread-safe.
+[[nodiscard]] std::vector<ExpertLoad> typical_draws(const ExpertLoad& load, int local_experts);
 
 /// `factor` times as many rows, spread evenly over the local experts.
 [[nodiscard]] ExpertLoad scaled(const ExpertLoad& load, double factor, double local_experts);

@@ -74,13 +74,20 @@ void split(const PathStep& step, const std::map<ResourceId, double>& lost, std::
 
 const std::string& name_of(PathReason reason) {
   static const std::array<std::string, kPathReasons> kNames = {"running", "slowed by neighbours", "waiting for SMs",
-                                                               "launch", "waiting for the slowest rank"};
+                                                               "launch", "waiting for the slowest rank", "unexplained"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 
 std::vector<PathStep> critical_path(const TaskGraph& graph, const Timeline& timeline,
                                     const std::vector<bool>& stand_ins) {
   return PathFinder(graph, timeline, stand_ins).find();
+}
+
+void mark_unexplained(const TaskGraph& graph, Time least, std::vector<PathStep>& path) {
+  for (PathStep& step : path) {
+    const bool delayed = step.reason == PathReason::launch && graph.task_class(step.task).role != Role::host;
+    if (delayed && step.end - step.start >= least) step.reason = PathReason::unexplained;
+  }
 }
 
 const std::string& phase_of(const PathStep& step, const TaskGraph& graph) {

@@ -17,8 +17,9 @@ enum class PathReason : std::uint8_t {
   sms,         ///< waits for SMs that others hold
   launch,      ///< the delay between its release and its start: a launch gap, a latency
   stragglers,  ///< stands for a rank that is not simulated, which others wait for
+  unexplained,  ///< of a measured timeline, a longer delay than a launch takes: the trace has no reason
 };
-inline constexpr std::size_t kPathReasons = 5;
+inline constexpr std::size_t kPathReasons = 6;
 [[nodiscard]] const std::string& name_of(PathReason reason);
 
 /// A stretch of the path: from `start` to `end` nothing but this kept the timeline from ending earlier.
@@ -36,6 +37,9 @@ struct PathStep {
 /// taken. `stand_ins`: by task, whether it stands for ranks that are not simulated; empty: none does.
 [[nodiscard]] std::vector<PathStep> critical_path(const TaskGraph& graph, const Timeline& timeline,
                                                   const std::vector<bool>& stand_ins = {});
+
+/// Delays of kernels that take so long or longer are no launches: nothing is known of them.
+void mark_unexplained(const TaskGraph& graph, Time least, std::vector<PathStep>& path);
 
 /// The same path with each `slowed` in parts, one for each resource that the task had too little of. REQUIRES: a
 /// timeline recorded with its changes.

@@ -66,20 +66,27 @@ PhaseIdentity InferencePhases::identity_of(const StepPhase& which, int rank) con
           .phase = which.phase};
 }
 
-InferenceWork InferencePhases::work_of(const StepPhase& which, int rank, int pieces) const {
-  const bool whole = which.micro_batch < 0;
-  const Piece piece{which.piece, pieces};
-  const bool by_expert = shape_.plan.pieces_by == PiecesBy::expert && pieces > 1;
-  const MicroBatch part = whole ? MicroBatch{} : MicroBatch{which.micro_batch, shape_.micro_batches, shape_.plan.split};
-  InferenceWork work = program_.setup().inference_work(part, moe_layers_[static_cast<std::size_t>(which.layer)], rank,
-                                                       by_expert ? Piece{} : piece);
-  work.core_first = shape_.plan.core_first();
-  return by_expert ? of_experts(std::move(work), piece) : work;
+bool InferencePhases::cuts_experts(int pieces) const {
+  return shape_.plan.pieces_by == PiecesBy::expert && pieces > 1;
 }
 
-std::vector<Operator> InferencePhases::operators_of(const StepPhase& which, int rank) const {
+InferenceWork InferencePhases::uncut_work(const StepPhase& which, int rank, int pieces) const {
+  const bool whole = which.micro_batch < 0;
+  const MicroBatch part = whole ? MicroBatch{} : MicroBatch{which.micro_batch, shape_.micro_batches, shape_.plan.split};
+  const Piece piece = cuts_experts(pieces) ? Piece{} : Piece{which.piece, pieces};
+  return program_.setup().inference_work(part, moe_layers_[static_cast<std::size_t>(which.layer)], rank, piece);
+}
+
+InferenceWork InferencePhases::work_of(const StepPhase& which, int rank, int pieces, const ExpertLoad* load) const {
+  InferenceWork work = uncut_work(which, rank, pieces);
+  if (load != nullptr) work.load = *load;
+  work.core_first = shape_.plan.core_first();
+  return cuts_experts(pieces) ? of_experts(std::move(work), {which.piece, pieces}) : work;
+}
+
+std::vector<Operator> InferencePhases::operators_of(const StepPhase& which, int rank, const ExpertLoad* load) const {
   const auto operators = [&](int pieces) {
-    return inference_phase(which.phase, work_of(which, rank, pieces), block(which.layer));
+    return inference_phase(which.phase, work_of(which, rank, pieces, load), block(which.layer));
   };
   std::vector<Operator> ops = operators(pieces_of(which.phase, which.layer));
   if (!shape_.plan.receives_once(which.phase)) return ops;
@@ -88,6 +95,19 @@ std::vector<Operator> InferencePhases::operators_of(const StepPhase& which, int 
   const std::vector<Operator> whole = operators(1);
   ops.insert(ops.end(), whole.begin() + kReceive, whole.end());
   return ops;
+}
+
+// The mean load takes another time than loads do on average, and ranks wait for the slowest of them: times go by whole
+// tiles and waves, and of few rows by how many experts get any.
+std::vector<std::vector<Operator>> InferencePhases::drawn_operators(const StepPhase& which, int rank) const {
+  if (!is_of_experts(which.phase, which.layer) || program_.setup().every_rank) return {};
+  const InferenceWork work = uncut_work(which, rank, pieces_of(which.phase, which.layer));
+  if (work.load.choice.tokens == 0) return {};
+  std::vector<std::vector<Operator>> draws;
+  for (const ExpertLoad& load : typical_draws(work.load, static_cast<int>(work.local_experts()))) {
+    draws.push_back(operators_of(which, rank, &load));
+  }
+  return draws;
 }
 
 PhaseOptions InferencePhases::options_of(const std::string& phase) const {
@@ -114,7 +134,8 @@ void InferencePhases::release_blocks(const StepPhase& which, int rank, PreparedP
 
 PreparedPhase& InferencePhases::at(const StepPhase& which, int rank) {
   return prepared_.get(identity_of(which, rank), [&]() -> PreparedPhase& {
-    PreparedPhase& prepared = program_.prepare(which.phase, operators_of(which, rank), options_of(which.phase));
+    PreparedPhase& prepared = program_.prepare(which.phase, operators_of(which, rank), options_of(which.phase),
+                                               drawn_operators(which, rank));
     if (shape_.releases > 0) release_blocks(which, rank, prepared);
     return prepared;
   });

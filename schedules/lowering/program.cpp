@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <tuple>
 
 namespace moeline {
@@ -81,6 +82,17 @@ int ranks_that_meet(const Operator& op) {
   return meets ? op.traffic.ranks : 0;
 }
 
+// The operator at this place of every draw.
+std::vector<const Operator*> each_of(const std::vector<std::vector<Operator>>& draws, std::size_t place) {
+  std::vector<const Operator*> each;
+  for (const std::vector<Operator>& draw : draws) each.push_back(&draw.at(place));
+  return each;
+}
+
+bool differ(const std::vector<const Operator*>& draws) {
+  return std::any_of(draws.begin(), draws.end(), [&](const Operator* op) { return !(*op == *draws.front()); });
+}
+
 }  // namespace
 
 // DeepSeek's kernels of training are timed with whatever the host did.
@@ -120,7 +132,8 @@ KernelWork work_of(const std::string& phase, const Operator& op) {
   return {op.module, pass_of(phase, op), model_flops, op.recomputed_flops};
 }
 
-PreparedPhase& ProgramDraft::prepare(const std::string& name, std::vector<Operator> ops, const PhaseOptions& options) {
+PreparedPhase& ProgramDraft::prepare(const std::string& name, std::vector<Operator> ops, const PhaseOptions& options,
+                                     const std::vector<std::vector<Operator>>& draws) {
   PreparedPhase& phase = phases_.emplace_back();
   phase.name = name;
   phase.side_stream = options.side_stream;
@@ -131,9 +144,15 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, std::vector<Operat
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const Operator& op = ops[i];
     const PriceConditions conditions = conditions_of(op, options);
-    if (i == 0 || !repeats(op, kernels_.back().op)) known = price_of(op, conditions);
+    std::uint32_t by_draw = 0;
+    if (const std::vector<const Operator*> drawn = each_of(draws, i); differ(drawn)) {
+      known = price_by_chance(op, drawn, conditions, by_draw);
+    } else if (i == 0 || !repeats(op, kernels_.back().op)) {
+      known = price_of(op, conditions);
+    }
     const Price& price = *known;
     phase.kernels.push_back(prepare_kernel(op, price, captured[i]));
+    if (by_draw > 0) phase.kernels.back().traits.by_draw = by_draw;
     phase.kernels.back().launched_before = i > 0 && captured[i] && captured[i - 1];
     if (options.meetings) phase.kernels.back().meets = ranks_that_meet(op);
     phase.kernels.back().work = static_cast<std::uint32_t>(kernels_.size());
@@ -253,6 +272,30 @@ void set_last(const Note& note, std::size_t tasks, std::vector<Note>& notes) {
 
 }  // namespace
 
+// Times and what they take are means; all else is of the mean load.
+std::shared_ptr<const Price> ProgramDraft::price_by_chance(const Operator& op,
+                                                           const std::vector<const Operator*>& draws,
+                                                           const PriceConditions& conditions, std::uint32_t& by_draw) {
+  std::vector<double> us;
+  double hbm_MB = 0, most_GBps = 0;
+  for (const Operator* drawn : draws) {
+    const auto price = price_of(*drawn, conditions);
+    us.push_back(price->solo_us);
+    hbm_MB += price->hbm_GBps * price->solo_us;
+    most_GBps = std::max(most_GBps, price->hbm_GBps);
+  }
+  Price mean = *price_of(op, conditions);
+  const double all_us = std::accumulate(us.begin(), us.end(), 0.0);
+  mean.solo_us = all_us / static_cast<double>(us.size());
+  mean.deviation = 0;
+  if (all_us == 0) return std::make_shared<const Price>(mean);
+  mean.hbm_GBps = std::min(most_GBps, hbm_MB / all_us);  // rounding adds nothing
+  for (double& each : us) each = each / mean.solo_us - 1;
+  by_draw = static_cast<std::uint32_t>(by_draw_.size());
+  by_draw_.push_back(std::move(us));
+  return std::make_shared<const Price>(mean);
+}
+
 void ProgramDraft::note(const KernelTraits& traits) { set_last(traits, graph_.size(), traits_); }
 
 void ProgramDraft::note(Execution execution) { set_last(execution, graph_.size(), executions_); }
@@ -275,6 +318,7 @@ Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings, double st
   program.meetings = std::move(meetings);
   program.kernels = std::move(kernels_);
   program.executions = std::move(executions_);
+  program.by_draw = std::move(by_draw_);
   program.constants = constants_;
   program.gaps_us = gaps_us_ / parts;
   program.waits_us = waits_us_ / parts;

@@ -39,6 +39,7 @@ struct KernelTraits {
   double scatter = 0;  ///< the same by the rows that experts happen to get; 0 where those are drawn
   double clocked = 0;  ///< share of it that goes by the SMs' clock, which is what a slower GPU takes longer for
   KernelPower power{};
+  std::uint32_t by_draw = 0;  ///< what it takes by each draw of its experts' rows, in Program::by_draw; 0: by none
 
   /// Its time on a GPU so much slower than the mean one, over that on the mean one.
   [[nodiscard]] double lengthened(double slowness) const { return 1 + clocked * (slowness - 1); }
@@ -106,6 +107,8 @@ struct Program {
   std::vector<Meeting> meetings{};     ///< of the ranks that stand for others, in the order of the program
   std::vector<KernelWork> kernels{};
   std::vector<Execution> executions{};  ///< by task; those behind the last one are host work
+  /// By how much of its mean time a kernel takes longer, for each of equally likely draws. The first is empty.
+  std::vector<std::vector<double>> by_draw{};
 
   [[nodiscard]] Execution execution_of(TaskId task) const {
     return task < executions.size() ? executions[task] : Execution{};
@@ -171,8 +174,10 @@ class ProgramDraft {
   [[nodiscard]] Host host() const { return host_; }
   [[nodiscard]] TaskGraphDraft& graph() { return graph_; }
 
-  /// The reference stays valid.
-  PreparedPhase& prepare(const std::string& name, std::vector<Operator> ops, const PhaseOptions& options);
+  /// The reference stays valid. `draws`: the same operators by each of equally likely draws of chance, over which their
+  /// prices are averaged; none: it has no part in them.
+  PreparedPhase& prepare(const std::string& name, std::vector<Operator> ops, const PhaseOptions& options,
+                         const std::vector<std::vector<Operator>>& draws = {});
   [[nodiscard]] const KernelWork& work(const PreparedKernel& kernel) const { return kernels_[kernel.work]; }
   /// The kernel goes in so many equal parts; or in unequal ones, as block_release.hpp has them, of which each has
   /// `part` to do.
@@ -195,6 +200,10 @@ class ProgramDraft {
   [[nodiscard]] double gap_us(const std::string& family, bool captured);
   [[nodiscard]] PriceConditions conditions_of(const Operator& op, const PhaseOptions& options) const;
   [[nodiscard]] std::shared_ptr<const Price> price_of(const Operator& op, const PriceConditions& conditions);
+  /// Of an operator, on average over draws of it; notes their number in by_draw_.
+  [[nodiscard]] std::shared_ptr<const Price> price_by_chance(const Operator& op,
+                                                             const std::vector<const Operator*>& draws,
+                                                             const PriceConditions& conditions, std::uint32_t& by_draw);
 
   const Setup& setup_;
   Host host_;
@@ -203,6 +212,7 @@ class ProgramDraft {
   std::vector<KernelTraits> traits_;
   std::vector<KernelWork> kernels_;
   std::vector<Execution> executions_;
+  std::vector<std::vector<double>> by_draw_{{}};
   ConstantSet constants_;
   double gaps_us_ = 0;
   double waits_us_ = 0;

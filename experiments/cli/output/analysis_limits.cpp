@@ -51,7 +51,8 @@ std::string replay_sentence(const Counterfactuals& c, const RankAnalysis& rank) 
   if (rank.times.communication > Time::zero()) {
     text += fmt::format(" with free communication it takes {:+.1f} %,", change(c.no_communication));
   }
-  text += fmt::format(" without gaps before kernels {:+.1f} %; kernels keep the contention they were measured with.",
+  if (c.has_host) text += fmt::format(" with a host that takes no time {:+.1f} %,", change(c.no_host));
+  text += fmt::format(" without gaps between kernels {:+.1f} %; kernels keep the contention they were measured with.",
                       change(c.no_gaps));
   if (c.transfer_knee > 0) {
     text += fmt::format(" {}ransfers could take {:.2f} times as long before the span grows by 1 %.",

@@ -6,6 +6,7 @@
 
 #include "base/text_table.hpp"
 #include "experiments/cli/output/json.hpp"
+#include "experiments/cli/output/known_time.hpp"
 #include "experiments/cli/output/modules_output.hpp"
 #include "trace/short_names.hpp"
 
@@ -138,6 +139,7 @@ std::string to_json(const Explanation& e, const TaskGraph& graph, const std::opt
   json.close_list();
   if (e.period)
     json.add("period_us", to_us(e.period->layer)).add("period_layers", static_cast<double>(e.period->layers));
+  if (e.known) add_known_shares(json, *e.known);
   if (modules) add_modules(json, *modules);
   return json.close().text();
 }
@@ -158,7 +160,8 @@ std::string to_table(const std::string& title, const Explanation& e, const TaskG
   if (!e.alternatives.empty()) {
     text += "\noff that path, and on it if they took so much longer, us\n" + alternative_table(e);
   }
-  return text + "\nthe longest stretches\n" + longest_table(e, graph);
+  text += "\nthe longest stretches\n" + longest_table(e, graph);
+  return e.known ? text + "\n" + known_line("the kernels'", *e.known) + "\n" : text;
 }
 
 }  // namespace moeline

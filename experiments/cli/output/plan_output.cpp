@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "experiments/cli/output/json.hpp"
+#include "experiments/cli/output/known_time.hpp"
 #include "experiments/plan/flags.hpp"
 #include "hardware/profile.hpp"
 
@@ -22,6 +23,7 @@ void add_side(Json& json, const Side& side) {
   json.add("units", side.units).add("gpus", side.gpus).add("step_ms", side.step_ms, 4);
   json.add("exposed_ms", side.exposed_ms, 4).add("tokens_per_s_per_gpu", side.tokens_per_s_per_gpu, 2);
   json.add("utilization", side.utilization, 4).add("bound_by", side.bound_by);
+  add_known_shares(json, side.known);
   add_memory(json, side);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "experiments/cli/output/json.hpp"
+#include "experiments/cli/output/known_time.hpp"
 #include "experiments/serve/time_series.hpp"
 
 namespace moeline {
@@ -93,8 +94,8 @@ std::string where(const WhereTimeWent& w) {
 
 std::string kinds(const ServePool& p) {
   return fmt::format(
-      "{} kinds simulated; between them interpolated, within {:.1f} % in the middle, {:.1f} % where checked\n",
-      p.simulated_steps, 100 * p.middles_error, 100 * p.steps_error);
+      "{} kinds simulated; between them interpolated, within {:.1f} % in the middle, {:.1f} % where checked\n{}\n",
+      p.simulated_steps, 100 * p.middles_error, 100 * p.steps_error, known_line("their kernels'", p.known));
 }
 
 void add(Json& json, const char* key, const ServePool& p) {
@@ -102,7 +103,9 @@ void add(Json& json, const char* key, const ServePool& p) {
   json.open(key).add("hardware", s.hardware).add("kernels", s.kernels).add("schedule", s.schedule);
   json.add("replicas", p.replicas).add("gpus", p.gpus(), 0).add("attention_groups", p.shape.groups);
   json.add("kv_tokens_per_group", p.shape.kv_tokens, 0).add("simulated_steps", p.simulated_steps);
-  json.add("interpolation_error", p.steps_error, 6).add("interpolation_error_in_middle", p.middles_error, 6).close();
+  json.add("interpolation_error", p.steps_error, 6).add("interpolation_error_in_middle", p.middles_error, 6);
+  add_known_shares(json, p.known);
+  json.close();
 }
 
 void add(Json& json, const char* key, const Length& of) {

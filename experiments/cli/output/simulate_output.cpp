@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "experiments/cli/output/json.hpp"
+#include "experiments/cli/output/known_time.hpp"
 #include "experiments/cli/output/scenario_json.hpp"
 #include "experiments/cli/output/step_output.hpp"
 #include "experiments/run/run_metrics.hpp"
@@ -42,6 +43,9 @@ void add_metrics(Json& json, const Run& run) {
   json.add("compute_busy_us", to_us(m.compute_busy)).add("comm_busy_us", to_us(m.comm_busy));
   json.add("exposed_comm_us", to_us(m.exposed_comm)).add("overlap_fraction", m.overlap_fraction(), 5);
   json.add("bubble_fraction", m.bubble_fraction(), 5).add("sm_use", m.sm_use, 5);
+  json.add("layer_compute_busy_us", us_of_layer(run, &Metrics::compute_busy));
+  json.add("layer_comm_busy_us", us_of_layer(run, &Metrics::comm_busy));
+  json.add("layer_exposed_comm_us", us_of_layer(run, &Metrics::exposed_comm));
   json.add("barrier_us", barrier_us(run));
   if (!is_staged(run.setup.scenario)) json.add("compute_waits_us", compute_waits_us(run));
   if (has_imbalance(run)) json.add("imbalance", imbalance(run), 4);
@@ -49,7 +53,7 @@ void add_metrics(Json& json, const Run& run) {
   if (clock_matters(run.setup)) json.add("clock_mhz", clock_mhz(run.setup));
   if (clock_matters(run.setup) && !is_staged(run.setup.scenario)) json.add("power_w", power_w(run));
   if (run.inference() != nullptr) add_memory(json, run.inference()->memory);
-  add_known_shares(json, run);
+  add_known_shares(json, known_time(run));
   json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms);
   json.close();
 }

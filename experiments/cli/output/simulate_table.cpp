@@ -99,7 +99,7 @@ void add_latency(Table& table, const Run& run) {
 
 void add_layer(const Run& run, Table& table) {
   const auto of_layer = [&](const char* name, Time Metrics::*time) {
-    table.row(name, 1, [time](const Run& r) { return to_us(r.steady().metrics.*time) / r.steady().layers; });
+    table.row(name, 1, [time](const Run& r) { return us_of_layer(r, time); });
   };
   table.row(run.setup.model.moe_layers() == run.setup.model.main_layers() ? "MoE layer, us" : "layer, us", 1,
             [](const Run& r) { return layer_us(r); });

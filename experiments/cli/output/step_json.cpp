@@ -1,4 +1,5 @@
 // A whole step of training as a program reads it.
+#include "experiments/cli/output/known_time.hpp"
 #include "experiments/cli/output/step_output.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/sustained_clock.hpp"
@@ -36,7 +37,7 @@ void add_step_metrics(Json& json, const Run& run) {
   if (run.setup.scenario.level == Level::by_operator) json.add("barrier_us", barrier_us(run));
   if (clock_matters(run.setup)) json.add("clock_mhz", clock_mhz(run.setup));
   json.add("memory_gib", gib(memory_bytes(run)));
-  add_known_shares(json, run);
+  add_known_shares(json, known_time(run));
   json.add("ranks", run.program.ranks);
   json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms);
   json.close();
@@ -66,10 +67,6 @@ void add_ranks(Json& json, const Run& run) {
 }
 
 }  // namespace
-
-void add_known_shares(Json& json, const Run& run) {
-  for (const KnownShare& share : kKnownShares) json.add(share.name, share.value(run), 5);
-}
 
 void add_step(Json& json, const Run& run) {
   add_step_metrics(json, run);

@@ -9,9 +9,6 @@
 
 namespace moeline {
 
-/// Of any run of kernels: which shares of their time are known how (run_metrics.hpp).
-void add_known_shares(Json& json, const Run& run);
-
 /// Adds "metrics", "stages" and "ranks". REQUIRES: the run is a whole step of training, as below.
 void add_step(Json& json, const Run& run);
 

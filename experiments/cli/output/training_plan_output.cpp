@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "experiments/cli/output/json.hpp"
+#include "experiments/cli/output/known_time.hpp"
 #include "experiments/cli/output/training_plan_parts.hpp"
 
 namespace moeline {
@@ -19,6 +20,7 @@ void add_layout(Json& json, const TrainingJob& job, const LayoutPoint& point) {
   json.add("step_ms", point.step_ms, 3).add("tokens_per_s_per_gpu", point.tokens_per_s, 2).add("mfu", point.mfu, 5);
   json.add("bubble_ms", point.bubble_ms, 3).add("exposed_comm_ms", point.exposed_ms, 3);
   json.add("memory_gib", point.memory_gib, 3).flag("fits_memory", point.fits);
+  add_known_shares(json, point.known);
   json.add("bound_by", point.bound_by()).flag("by_operators", point.by_operators);
   json.add("gpu_hours_per_trillion_tokens", gpu_hours(point, 1e12), 1);
   if (job.tokens > 0) json.add("days", days(point, job), 3);

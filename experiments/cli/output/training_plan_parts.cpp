@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "experiments/cli/output/known_time.hpp"
 #include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
@@ -95,7 +96,8 @@ std::vector<std::string> answer_lines(const TrainingJob& job, const LayoutPoint&
   if (usd_of(job, point) > 0) whole += fmt::format(", {:.0f} USD", usd_of(job, point));
   const auto share = [&](double ms) { return 100 * ms / point.step_ms; };
   return {whole, fmt::format("of a step {:.1f} % are bubble and {:.1f} % communication that nothing hides: bound by {}",
-                             share(point.bubble_ms), share(point.exposed_ms), point.bound_by())};
+                             share(point.bubble_ms), share(point.exposed_ms), point.bound_by()),
+          known_line("the kernels'", point.known)};
 }
 
 TextTable sensitivity_table(const TrainingPlanResult& result) {
