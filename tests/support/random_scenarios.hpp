@@ -60,8 +60,8 @@ inline std::string kind_of(const std::string& message) {
 using Violation = std::function<std::optional<std::string>(const ScenarioKeys&)>;
 
 /// Draws scenarios, a quarter as they fall and the others repaired, and prints the smallest with each fault that it
-/// finds. REQUIRES: it is asked of a quarter of them at the least.
-inline void none_in_any_scenario(const Violation& violation, std::uint64_t usual_count) {
+/// finds. REQUIRES: it is asked of one in `one_in` of them at the least.
+inline void none_in_any_scenario(const Violation& violation, std::uint64_t usual_count, std::uint64_t one_in = 4) {
   const std::uint64_t count = from_environment("MOELINE_SCENARIOS", kSanitized ? usual_count / 10 : usual_count);
   ScenarioDraw draw(from_environment("MOELINE_SEED", 1));
   std::map<std::string, int> faults;
@@ -76,7 +76,7 @@ inline void none_in_any_scenario(const Violation& violation, std::uint64_t usual
   }
   for (const auto& [fault, times] : faults) MESSAGE(times, " of ", count, ": ", fault);
   MESSAGE("held against ", ran, " of ", count, " scenarios");
-  CHECK(4 * ran > count);
+  CHECK(one_in * ran > count);
 }
 
 }  // namespace moeline::testing
