@@ -5,7 +5,7 @@
 
 #include <map>
 
-#include "tests/support/cli.hpp"
+#include "tests/support/json.hpp"
 #include "tests/support/measured.hpp"
 
 TEST_SUITE("measured/analysis") {
@@ -305,6 +305,15 @@ TEST_CASE("of many streams the table has the sixteen busiest, in order, and the 
   CHECK(streams.Size() == 20);
   CHECK(streams[0].HasMember("exposed_us"));
   CHECK_FALSE(streams[0].HasMember("exposed_comm_us"));  // which means something else of ranks
+}
+
+TEST_CASE("a run that waits for its host is told what one that takes no time would change") {
+  const std::filesystem::path eager = data_folder() / "traces/real/b200_vllm_gpt_oss_120b_tp8_prefill_eager.json.gz";
+  if (!present(eager)) return;
+  const rapidjson::Document json = in_json({"analyze", eager.string()});
+  const auto& c = json["counterfactuals"];
+  CHECK(c["no_gaps_us"].GetDouble() == doctest::Approx(c["replay_us"].GetDouble()).epsilon(1e-3));
+  CHECK(c["no_host_us"].GetDouble() < 0.2 * c["replay_us"].GetDouble());
 }
 
 TEST_CASE("analyze prints the same figures through the program") {

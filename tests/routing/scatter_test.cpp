@@ -103,4 +103,38 @@ TEST_CASE("chance costs experts two fifths of their time at 256 rows, next to no
   CHECK(experts_us("balanced", 300) == doctest::Approx(experts_us("exact", 300)).epsilon(0.01));
 }
 
+namespace {
+
+ExpertLoad mixtral_load(double tokens_per_rank, int ep) {
+  const Architecture model = load_architecture("mixtral-8x7b");
+  return balanced_load(model, tokens_per_rank, ep, expected_spread(model, ep, 8));
+}
+
+double mean_over(const std::vector<ExpertLoad>& loads, double ExpertLoad::*what) {
+  return std::accumulate(loads.begin(), loads.end(), 0.0,
+                         [&](double sum, const ExpertLoad& load) { return sum + load.*what; }) /
+         static_cast<double>(loads.size());
+}
+
+}  // namespace
+
+TEST_CASE("a token chooses two different experts, and one rank that has all of them has both rows") {
+  for (const ExpertLoad& drawn : typical_draws(mixtral_load(1, 1), 8)) {
+    CHECK(drawn.hit == 2);
+    CHECK(drawn.valid == 2);
+  }
+  for (const ExpertLoad& drawn : typical_draws(mixtral_load(600, 1), 8)) CHECK(drawn.valid == 1200);
+}
+
+TEST_CASE("typical draws have the mean of all, and of few tokens as many experts hit as are expected") {
+  for (const double tokens : {1.0, 4.0, 32.0, 1000.0}) {
+    CAPTURE(tokens);
+    const ExpertLoad load = mixtral_load(tokens, 4);
+    const std::vector<ExpertLoad> draws = typical_draws(load, 2);
+    CHECK(mean_over(draws, &ExpertLoad::valid) == doctest::Approx(load.valid).epsilon(0.03));
+    const double expected = 2 * (1 - std::pow(1 - 2.0 / 8, 4 * tokens));
+    CHECK(mean_over(draws, &ExpertLoad::hit) == doctest::Approx(expected).epsilon(0.03));
+  }
+}
+
 }  // TEST_SUITE("routing/scatter")

@@ -328,6 +328,10 @@ TEST_CASE("a pause between phases makes a run longer, and is told, though every 
   const Outcome failed = run_moeline({"compare", after, before, "--fail-above", "1%"});
   CHECK(failed.exit_code == 1);
   CHECK(failed.err == "moeline: --fail-above 1%: the time from first to last by +50.00 %\n");
+  CHECK(run_moeline({"compare", before, after}).out.find("b takes 50.0 % longer than a\n") != std::string::npos);
+  // Nobody knows what the run waited for, and no launch is blamed.
+  CHECK(run_moeline({"explain", after}).out.find("unexplained") != std::string::npos);
+  CHECK(run_moeline({"explain", before}).out.find("unexplained") == std::string::npos);
 }
 
 }  // TEST_SUITE("timeline/difference")
