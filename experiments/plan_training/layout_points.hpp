@@ -16,7 +16,7 @@ struct LayoutPoint {
   bool fits = false;
   double step_ms = 0;  ///< 0 where it is not simulated, since not even the least that it keeps would fit
   double bubble_ms = 0, exposed_ms = 0;  ///< mean of the ranks: without a slot to run; communication and no computation
-  KnownTime known{};                      ///< of the kernels
+  KnownTime known{};                     ///< of the kernels
   double memory_gib = 0;                 ///< of the fullest GPU; at least, where it is not simulated
   double tokens_per_s = 0;               ///< of each GPU
   double mfu = 0;

@@ -104,11 +104,8 @@ std::map<std::string, double> waits_by_phase(const Setup& setup, const char* sch
   return means;
 }
 
-Program with_waits(Program alone, const Waits& waits, double times) {
-  for (const Meeting& meeting : alone.meetings) {
-    add_wait(alone, meeting, times * waits.at(transfer_of(alone.graph.phases()[meeting.phase])));
-  }
-  return alone;
+double wait_us(const Meeting& meeting, const Program& program, const Waits& waits) {
+  return waits.at(transfer_of(program.graph.phases()[meeting.phase]));
 }
 
 // Where something runs beside a wait, it hides some of it, and of a long one less than of a short one: mean waits make
@@ -118,8 +115,14 @@ double times_that_show(const Program& alone, const Waits& waits, const DrawnWait
   constexpr double kEqual = 1e-5, kMost = 16;
   constexpr std::uintmax_t kMostSteps = 12;
   constexpr int kBits = 16;
+  TaskGraph graph = alone.graph;
   const auto too_late_us = [&](double times) {
-    return to_us(simulate(with_waits(alone, waits, times).graph).makespan) - drawn.alone_us - drawn.later_us;
+    for (const Meeting& meeting : alone.meetings) {
+      if (meeting.wait == kNoTask) continue;
+      const Time without = alone.graph.task(meeting.wait).solo;
+      graph.set_solo(meeting.wait, without + from_us(times * wait_us(meeting, alone, waits)));
+    }
+    return to_us(simulate(graph).makespan) - drawn.alone_us - drawn.later_us;
   };
   double least = 0, most = 1, at_least = -drawn.later_us, at_most = too_late_us(most);
   while (at_most < -kEqual * drawn.alone_us && most < kMost) {
@@ -168,7 +171,8 @@ Waits waits_of_folded(const Setup& setup, const Program& program) {
 Program inference_with_waits(const Setup& setup) {
   Program program = build_program(setup);
   const Waits waits = waits_of_folded(setup, program);
-  return with_waits(std::move(program), waits, 1);
+  for (const Meeting& meeting : program.meetings) add_wait(program, meeting, wait_us(meeting, program, waits));
+  return program;
 }
 
 Program chunk_with_waits(const Setup& setup) {

@@ -44,7 +44,7 @@ double layer_us(const Run& run) {
   return run.inference() != nullptr ? to_us(run.steady().metrics.span) / run.steady().layers : training_layer_us(run);
 }
 
-double us_of_layer(const Run& run, Time Metrics::* time) {
+double us_of_layer(const Run& run, Time Metrics::*time) {
   return to_us(run.steady().metrics.*time) / run.steady().layers;
 }
 

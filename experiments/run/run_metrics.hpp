@@ -13,7 +13,7 @@ namespace moeline {
 /// layer with all its micro-batches. REQUIRES: the run is no whole pipeline.
 [[nodiscard]] double layer_us(const Run& run);
 /// What of such a layer something takes, in steady state: beside layer_us, as the step's times are beside step_ms.
-[[nodiscard]] double us_of_layer(const Run& run, Time Metrics::* time);
+[[nodiscard]] double us_of_layer(const Run& run, Time Metrics::*time);
 /// FLOPs of matrix products and causal attention, recomputation left out, over the BF16 peak: of the kernels, padded
 /// expert rows counted, or of a whole step of training those that its tokens need (flops_per_token).
 [[nodiscard]] double mfu(const Run& run);
@@ -57,13 +57,14 @@ namespace moeline {
 struct KnownShare {
   const char* name;   ///< of the metric
   const char* title;  ///< of its row in a table, in per cent
+  const char* words;  ///< in a sentence
   double (*value)(const Run& run);
 };
 inline constexpr KnownShare kKnownShares[] = {
-    {"extrapolated_share", "extrapolated, %", extrapolated_share},
-    {"outside_share", "  outside what was measured, %", outside_share},
-    {"carried_over_share", "  by another machine's, %", carried_over_share},
-    {"roofline_share", "roofline: not measured, %", roofline_share},
+    {"extrapolated_share", "extrapolated, %", "extrapolated", extrapolated_share},
+    {"outside_share", "  outside what was measured, %", "outside what was measured", outside_share},
+    {"carried_over_share", "  by another machine's, %", "by another machine's", carried_over_share},
+    {"roofline_share", "roofline: not measured, %", "roofline", roofline_share},
 };
 
 /// Solo time of the kernels of a run, or of several, and what of it is known how.

@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "experiments/run/rank_lanes.hpp"
 #include "schedules/lowering/phase_sms.hpp"
 #include "timeline/intervals.hpp"
 
@@ -150,6 +151,14 @@ StragglerDraws::StragglerDraws(const Setup& setup, const Program& alone, const T
       times_(ranks_),
       ends_(std::make_unique_for_overwrite<double[]>(chains.times.size() * ranks_)) {
   for (double& each : slower_) each -= 1;
+  scatters_rows_ = std::ranges::any_of(chains.times, [](const ChainTime& chain) { return chain.scatter_us > 0; });
+  std::vector<bool> leads(chains.times.size(), false);
+  for (const Chain& chain : chains.chains.list) {
+    for (const std::uint32_t before : chain.before) leads[before] = true;
+  }
+  for (std::uint32_t number = 0; number < leads.size(); ++number) {
+    if (!leads[number]) last_.push_back(number);
+  }
 }
 
 void StragglerDraws::run(std::uint64_t draw) {
@@ -157,7 +166,7 @@ void StragglerDraws::run(std::uint64_t draw) {
   random_ = Random(seed, draw);
   draw_ = draw;
   jitters_ = normals(seed, kJitterStreams + draw, chains_.times.size() * ranks_);
-  scatters_ = normals(seed, kScatterStreams + draw, chains_.times.size() * ranks_);
+  if (scatters_rows_) scatters_ = normals(seed, kScatterStreams + draw, chains_.times.size() * ranks_);
   rows_.clear();
   held_.clear();
   for (std::vector<double>& arrived : all_arrived_) arrived.clear();
@@ -210,11 +219,10 @@ void StragglerDraws::draw_times(std::uint32_t number) {
 
 void StragglerDraws::scatter_times(std::uint32_t number) {
   const ChainTime& chain = chains_.times[number];
-  const double* scatters = scatters_->data() + number * ranks_;
   const auto seed = static_cast<std::uint64_t>(setup_.scenario.seed);
   BriefRandom draws(scrambled(seed << 32U ^ draw_), chain.draws_of);
   for (std::size_t first = 0; first < ranks_; first += sharing_) {
-    double more = chain.scatter_us * scatters[first];
+    double more = chain.scatter_us > 0 ? chain.scatter_us * (*scatters_)[number * ranks_ + first] : 0;
     if (!chain.drawn_us.empty()) {
       more += chain.drawn_us[static_cast<std::size_t>(draws.uniform() * static_cast<double>(chain.drawn_us.size()))];
     }
@@ -270,6 +278,12 @@ const std::vector<double>& StragglerDraws::rows(int index) {
     for (double& each : found->second) each = setup_.scenario.routing.rows_spread * random_.normal();
   }
   return found->second;
+}
+
+double StragglerDraws::end_us() const {
+  double end = 0;
+  for (const std::uint32_t number : last_) end = std::max(end, latest(ends_of(number), ranks_));
+  return end;
 }
 
 double StragglerDraws::wait_us(const Meeting& meeting) const {

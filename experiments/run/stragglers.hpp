@@ -11,7 +11,6 @@
 #include "base/random.hpp"
 #include "engine/timeline.hpp"
 #include "experiments/run/kernel_chains.hpp"
-#include "experiments/run/rank_lanes.hpp"
 #include "schedules/lowering/program.hpp"
 
 namespace moeline {
@@ -22,15 +21,15 @@ inline constexpr std::size_t kNoMeeting = SIZE_MAX;
 /// normal number + scatter_us x another, which ranks that share experts have in common, + one of drawn_us, the same of
 /// these ranks and of all chains of a phase; and what it loses while communication of its rank holds SMs.
 struct ChainTime {
-  double us = 0;            ///< with no SMs held by communication
-  double clocked_us = 0;    ///< that go by the SMs' clock
-  double rows_us = 0;       ///< for each unit of rows over their mean
-  double jitter_us = 0;     ///< of independent kernels, standard deviation
-  double scatter_us = 0;    ///< by the rows that experts happen to get, standard deviation
-  double lost_share = 0;    ///< of its speed, while communication holds SMs
-  int rows_of = 0;          ///< which draw of rows
-  double others_rows = 1;   ///< mean rows of the other ranks over rank 0's
-  bool holds_sms = false;   ///< is itself communication that does
+  double us = 0;           ///< with no SMs held by communication
+  double clocked_us = 0;   ///< that go by the SMs' clock
+  double rows_us = 0;      ///< for each unit of rows over their mean
+  double jitter_us = 0;    ///< of independent kernels, standard deviation
+  double scatter_us = 0;   ///< by the rows that experts happen to get, standard deviation
+  double lost_share = 0;   ///< of its speed, while communication holds SMs
+  int rows_of = 0;         ///< which draw of rows
+  double others_rows = 1;  ///< mean rows of the other ranks over rank 0's
+  bool holds_sms = false;  ///< is itself communication that does
   bool computes = false;
   std::vector<double> drawn_us{};    ///< by draw of experts' rows: beyond the mean
   std::uint64_t draws_of = 0;        ///< the phase, layer and micro-batch whose draw it takes
@@ -60,7 +59,7 @@ class StragglerDraws {
   /// Of the last draw, from the end of rank 0's work before the meeting until the slowest rank's.
   [[nodiscard]] double wait_us(const Meeting& meeting) const;
   /// When the last rank ends, in the last draw.
-  [[nodiscard]] double end_us() const { return latest(ends_.get(), chains_.times.size() * ranks_); }
+  [[nodiscard]] double end_us() const;
 
  private:
   struct Held {
@@ -86,8 +85,10 @@ class StragglerDraws {
   const TimedChains& chains_;
   std::size_t ranks_;
   Random random_{0};
-  std::size_t sharing_;                           // ranks that share experts, and what these get
+  std::size_t sharing_;  // ranks that share experts, and what these get
   bool first_is_drawn_;
+  bool scatters_rows_ = false;       // some chain has scatter_us
+  std::vector<std::uint32_t> last_;  // chains that no other waits for
   std::uint64_t draw_ = 0;
   Normals jitters_;                               // by chain and rank
   Normals scatters_;                              // the same, of which the first of sharing ranks has theirs

@@ -53,8 +53,7 @@ Counterfactuals counterfactuals(const Measured& measured) {
   c.replay = span_with(measured, {});
   c.no_communication = span_with(measured, free);
   c.no_gaps = span_with(measured, {{"gaps", 0}});
-  c.has_host = !measured.trace.calls.empty();
-  c.no_host = c.has_host ? span_with(measured, {{"host", 0}}) : c.replay;
+  if (!measured.trace.calls.empty()) c.no_host = span_with(measured, {{"host", 0}});
   if (transfers && measured.trace.gpu_events.size() <= kQuickly) c.transfer_knee = transfer_knee(measured, barriers);
   return c;
 }

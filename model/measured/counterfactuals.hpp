@@ -1,6 +1,8 @@
 // What a measured trace would have taken if one thing had been otherwise.
 #pragma once
 
+#include <optional>
+
 #include "measured/replay.hpp"
 
 namespace moeline {
@@ -10,8 +12,8 @@ struct Counterfactuals {
   Time replay{};            ///< as it was
   Time no_communication{};  ///< transfers, barriers and collectives take no time
   Time no_gaps{};           ///< nothing between a kernel and what it waited for
-  Time no_host{};           ///< calls of the host take no time, and what they launch starts at once
-  bool has_host = false;    ///< the trace has its calls
+  /// Calls of the host take no time, and what they launch starts at once; null: the trace has none.
+  std::optional<Time> no_host{};
   /// Transfers may take this many times as long, barriers aside, before the span grows by 1 %; 0 beyond 16.
   double transfer_knee = 0;
   bool without_barriers = false;  ///< that knee: the trace has some

@@ -1,6 +1,7 @@
 #include "measured/layers.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 
 namespace moeline {
@@ -21,14 +22,12 @@ Interval interval_of(const Stretch& stretch) { return {time_of(stretch.start_ns)
 
 std::vector<LayerWindow> layers_of_phases(const std::vector<PhaseTimes>& phases, const BusyTimes& busy) {
   struct Layer {
-    std::uint32_t number = 0;
     Interval computes{Time::max(), Time::min()};
     Time end = Time::min(), barrier{}, transfer{};
   };
   std::map<std::uint32_t, Layer> by_number;
   for (const PhaseTimes& phase : phases) {
     Layer& layer = by_number[phase.layer];
-    layer.number = phase.layer;
     layer.barrier += phase.barrier;
     layer.transfer += phase.transfer;
     layer.end = std::max(layer.end, phase.end);
@@ -36,16 +35,14 @@ std::vector<LayerWindow> layers_of_phases(const std::vector<PhaseTimes>& phases,
     layer.computes.start = std::min(layer.computes.start, phase.start);
     layer.computes.end = std::max(layer.computes.end, phase.end);
   }
-  std::vector<Layer> in_order;
-  for (const auto& [number, layer] : by_number) {
-    if (layer.computes.end >= layer.computes.start) in_order.push_back(layer);  // else nothing computes in it
-  }
+  const auto never_computes = [](const auto& entry) { return entry.second.computes.end < entry.second.computes.start; };
+  std::erase_if(by_number, never_computes);
   std::vector<LayerWindow> layers;
-  for (std::size_t i = 0; i < in_order.size(); ++i) {
-    const Layer& layer = in_order[i];
-    const Time until = i + 1 < in_order.size() ? std::min(layer.end, in_order[i + 1].computes.start) : layer.end;
-    const Time end = std::max(layer.computes.end, until);
-    layers.push_back(window_of(layer.number, {layer.computes.start, end}, busy));
+  for (auto each = by_number.begin(); each != by_number.end(); ++each) {
+    const auto& [number, layer] = *each;
+    const auto next = std::next(each);
+    const Time until = next != by_number.end() ? std::min(layer.end, next->second.computes.start) : layer.end;
+    layers.push_back(window_of(number, {layer.computes.start, std::max(layer.computes.end, until)}, busy));
     layers.back().barrier = layer.barrier;
     layers.back().transfer = layer.transfer;
   }

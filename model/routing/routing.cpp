@@ -70,12 +70,8 @@ ExpertLoad with_rows(ExpertLoad load, double valid, double local_experts) {
   return load;
 }
 
-constexpr std::size_t kManyLoads = 4096;
-
 // A number between the two whole ones beside it comes out as either, so that it is what they are on average.
-int drawn_whole(double number, BriefRandom& random) {
-  return static_cast<int>(std::floor(number + random.uniform()));
-}
+int drawn_whole(double number, BriefRandom& random) { return static_cast<int>(std::floor(number + random.uniform())); }
 
 // Token by token: those of its experts that are local, all different.
 std::vector<int> counted_rows(const RandomChoice& choice, int local_experts, BriefRandom& random) {
@@ -201,9 +197,10 @@ ExpertLoad drawn_load(const ExpertLoad& load, double local_experts, BriefRandom&
   return drawn;
 }
 
-std::vector<ExpertLoad> typical_draws(const ExpertLoad& load, int local_experts) {
+std::shared_ptr<const std::vector<ExpertLoad>> typical_draws(const ExpertLoad& load, int local_experts) {
+  constexpr std::size_t kManyLoads = 4096;
   static Memo<std::tuple<RandomChoice, int, double>, std::vector<ExpertLoad>> known(kManyLoads);
-  return *known.get({load.choice, local_experts, load.received}, [&] { return draw_typical(load, local_experts); });
+  return known.get({load.choice, local_experts, load.received}, [&] { return draw_typical(load, local_experts); });
 }
 
 ExpertLoad scaled(const ExpertLoad& load, double factor, double local_experts) {

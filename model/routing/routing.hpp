@@ -3,6 +3,7 @@
 
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "architecture/architecture.hpp"
@@ -80,12 +81,13 @@ inline constexpr int kRowPadding = 128;
 
 /// One draw of what chance makes of a balanced load. Itself where nothing is left to chance. Few tokens choose one by
 /// one, each `top_k` different experts. Of many each expert's rows are drawn apart, and then made as unequal between
-/// ranks as they are: all rows there are stay on the ranks together, so that one rank that has all experts has them all.
+/// ranks as they are: all rows there are stay on the ranks together, so that one rank that has all experts has them
+/// all.
 [[nodiscard]] ExpertLoad drawn_load(const ExpertLoad& load, double local_experts, BriefRandom& random);
 
 /// Equally likely draws of the load that stand for all of them: of 512, in order of the experts hit and of the rows,
 /// every sixteenth. The same ones for whoever asks. Thread-safe.
-[[nodiscard]] std::vector<ExpertLoad> typical_draws(const ExpertLoad& load, int local_experts);
+[[nodiscard]] std::shared_ptr<const std::vector<ExpertLoad>> typical_draws(const ExpertLoad& load, int local_experts);
 
 /// `factor` times as many rows, spread evenly over the local experts.
 [[nodiscard]] ExpertLoad scaled(const ExpertLoad& load, double factor, double local_experts);

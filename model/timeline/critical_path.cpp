@@ -73,8 +73,8 @@ void split(const PathStep& step, const std::map<ResourceId, double>& lost, std::
 }  // namespace
 
 const std::string& name_of(PathReason reason) {
-  static const std::array<std::string, kPathReasons> kNames = {"running", "slowed by neighbours", "waiting for SMs",
-                                                               "launch", "waiting for the slowest rank", "unexplained"};
+  static const std::array<std::string, kPathReasons> kNames = {
+      "running", "slowed by neighbours", "waiting for SMs", "launch", "waiting for the slowest rank", "unexplained"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 

@@ -12,11 +12,11 @@ namespace moeline {
 
 /// What a task on the path does, or waits for, meanwhile.
 enum class PathReason : std::uint8_t {
-  running,     ///< as fast as alone
-  slowed,      ///< by what it takes longer than alone: neighbours on its SMs, links or copies
-  sms,         ///< waits for SMs that others hold
-  launch,      ///< the delay between its release and its start: a launch gap, a latency
-  stragglers,  ///< stands for a rank that is not simulated, which others wait for
+  running,      ///< as fast as alone
+  slowed,       ///< by what it takes longer than alone: neighbours on its SMs, links or copies
+  sms,          ///< waits for SMs that others hold
+  launch,       ///< the delay between its release and its start: a launch gap, a latency
+  stragglers,   ///< stands for a rank that is not simulated, which others wait for
   unexplained,  ///< of a measured timeline, a longer delay than a launch takes: the trace has no reason
 };
 inline constexpr std::size_t kPathReasons = 6;

@@ -66,9 +66,7 @@ PhaseIdentity InferencePhases::identity_of(const StepPhase& which, int rank) con
           .phase = which.phase};
 }
 
-bool InferencePhases::cuts_experts(int pieces) const {
-  return shape_.plan.pieces_by == PiecesBy::expert && pieces > 1;
-}
+bool InferencePhases::cuts_experts(int pieces) const { return shape_.plan.pieces_by == PiecesBy::expert && pieces > 1; }
 
 InferenceWork InferencePhases::uncut_work(const StepPhase& which, int rank, int pieces) const {
   const bool whole = which.micro_batch < 0;
@@ -77,16 +75,18 @@ InferenceWork InferencePhases::uncut_work(const StepPhase& which, int rank, int 
   return program_.setup().inference_work(part, moe_layers_[static_cast<std::size_t>(which.layer)], rank, piece);
 }
 
-InferenceWork InferencePhases::work_of(const StepPhase& which, int rank, int pieces, const ExpertLoad* load) const {
-  InferenceWork work = uncut_work(which, rank, pieces);
-  if (load != nullptr) work.load = *load;
+InferenceWork InferencePhases::as_planned(InferenceWork work, const Piece& piece) const {
   work.core_first = shape_.plan.core_first();
-  return cuts_experts(pieces) ? of_experts(std::move(work), {which.piece, pieces}) : work;
+  return cuts_experts(piece.count) ? of_experts(std::move(work), piece) : work;
 }
 
-std::vector<Operator> InferencePhases::operators_of(const StepPhase& which, int rank, const ExpertLoad* load) const {
+InferenceWork InferencePhases::work_of(const StepPhase& which, int rank, int pieces) const {
+  return as_planned(uncut_work(which, rank, pieces), {which.piece, pieces});
+}
+
+std::vector<Operator> InferencePhases::operators_of(const StepPhase& which, int rank) const {
   const auto operators = [&](int pieces) {
-    return inference_phase(which.phase, work_of(which, rank, pieces, load), block(which.layer));
+    return inference_phase(which.phase, work_of(which, rank, pieces), block(which.layer));
   };
   std::vector<Operator> ops = operators(pieces_of(which.phase, which.layer));
   if (!shape_.plan.receives_once(which.phase)) return ops;
@@ -101,11 +101,14 @@ std::vector<Operator> InferencePhases::operators_of(const StepPhase& which, int 
 // tiles and waves, and of few rows by how many experts get any.
 std::vector<std::vector<Operator>> InferencePhases::drawn_operators(const StepPhase& which, int rank) const {
   if (!is_of_experts(which.phase, which.layer) || program_.setup().every_rank) return {};
-  const InferenceWork work = uncut_work(which, rank, pieces_of(which.phase, which.layer));
+  const Piece piece{which.piece, pieces_of(which.phase, which.layer)};
+  InferenceWork work = uncut_work(which, rank, piece.count);
   if (work.load.choice.tokens == 0) return {};
+  const auto typical = typical_draws(work.load, static_cast<int>(work.local_experts()));
   std::vector<std::vector<Operator>> draws;
-  for (const ExpertLoad& load : typical_draws(work.load, static_cast<int>(work.local_experts()))) {
-    draws.push_back(operators_of(which, rank, &load));
+  for (const ExpertLoad& load : *typical) {
+    work.load = load;
+    draws.push_back(inference_phase(which.phase, as_planned(work, piece), block(which.layer)));
   }
   return draws;
 }
@@ -134,8 +137,8 @@ void InferencePhases::release_blocks(const StepPhase& which, int rank, PreparedP
 
 PreparedPhase& InferencePhases::at(const StepPhase& which, int rank) {
   return prepared_.get(identity_of(which, rank), [&]() -> PreparedPhase& {
-    PreparedPhase& prepared = program_.prepare(which.phase, operators_of(which, rank), options_of(which.phase),
-                                               drawn_operators(which, rank));
+    PreparedPhase& prepared =
+        program_.prepare(which.phase, operators_of(which, rank), options_of(which.phase), drawn_operators(which, rank));
     if (shape_.releases > 0) release_blocks(which, rank, prepared);
     return prepared;
   });

@@ -58,11 +58,9 @@ class InferencePhases {
   [[nodiscard]] bool cuts_experts(int pieces) const;
   /// Of all the experts that the rank has.
   [[nodiscard]] InferenceWork uncut_work(const StepPhase& which, int rank, int pieces) const;
-  /// `load`: what its experts get, instead of what they get on average.
-  [[nodiscard]] InferenceWork work_of(const StepPhase& which, int rank, int pieces,
-                                      const ExpertLoad* load = nullptr) const;
-  [[nodiscard]] std::vector<Operator> operators_of(const StepPhase& which, int rank,
-                                                   const ExpertLoad* load = nullptr) const;
+  [[nodiscard]] InferenceWork as_planned(InferenceWork work, const Piece& piece) const;
+  [[nodiscard]] InferenceWork work_of(const StepPhase& which, int rank, int pieces) const;
+  [[nodiscard]] std::vector<Operator> operators_of(const StepPhase& which, int rank) const;
   /// By each of the loads that stand for all that chance may give; empty where averages do.
   [[nodiscard]] std::vector<std::vector<Operator>> drawn_operators(const StepPhase& which, int rank) const;
   [[nodiscard]] PhaseOptions options_of(const std::string& phase) const;

@@ -159,7 +159,7 @@ std::string to_json(const AnalysisReport& r) {
     const Counterfactuals& c = *r.counterfactuals;
     json.open("counterfactuals").add("replay_us", to_us(c.replay));
     json.add("no_communication_us", to_us(c.no_communication)).add("no_gaps_us", to_us(c.no_gaps));
-    if (c.has_host) json.add("no_host_us", to_us(c.no_host));
+    if (c.no_host) json.add("no_host_us", to_us(*c.no_host));
     if (c.transfer_knee > 0) json.add("transfer_knee", c.transfer_knee);
     json.close();
   }

@@ -51,7 +51,7 @@ std::string replay_sentence(const Counterfactuals& c, const RankAnalysis& rank) 
   if (rank.times.communication > Time::zero()) {
     text += fmt::format(" with free communication it takes {:+.1f} %,", change(c.no_communication));
   }
-  if (c.has_host) text += fmt::format(" with a host that takes no time {:+.1f} %,", change(c.no_host));
+  if (c.no_host) text += fmt::format(" with a host that takes no time {:+.1f} %,", change(*c.no_host));
   text += fmt::format(" without gaps between kernels {:+.1f} %; kernels keep the contention they were measured with.",
                       change(c.no_gaps));
   if (c.transfer_knee > 0) {

@@ -178,7 +178,7 @@ std::string families_table(const ComparisonReport& r) {
 
 // Errors are of a against b. Who compares before with after asks the other way round.
 std::string from_a_to_b(Time a, Time b) {
-  const double change = a > Time::zero() ? ratio(b, a) - 1 : 0;
+  const double change = ratio_error(b, a);
   return fmt::format("b takes {:.1f} % {} than a", 100 * std::abs(change), change < 0 ? "less" : "longer");
 }
 
@@ -249,8 +249,8 @@ std::string to_table(const ComparisonReport& r) {
                       to_us(result.b_span) / 1e3, 100 * result.span_error);
   text += fmt::format("between phases:       a {:.3f} ms, b {:.3f} ms\n", to_us(result.a_between) / 1e3,
                       to_us(result.b_between) / 1e3);
-  text += fmt::format("from first to last:   a {:.3f} ms, b {:.3f} ms, {:+.1f} %: {}\n\n", to_us(result.a_elapsed()) / 1e3,
-                      to_us(result.b_elapsed()) / 1e3, 100 * result.elapsed_error(),
+  text += fmt::format("from first to last:   a {:.3f} ms, b {:.3f} ms, {:+.1f} %: {}\n\n",
+                      to_us(result.a_elapsed()) / 1e3, to_us(result.b_elapsed()) / 1e3, 100 * result.elapsed_error(),
                       from_a_to_b(result.a_elapsed(), result.b_elapsed()));
   text += fmt::format("{:<24} {:>11} {:>11} {:>11} {:>11}\n", fmt::format("phases of {}", scored_work(r)), "mean |e|",
                       "worst |e|", "mean e", "span e");

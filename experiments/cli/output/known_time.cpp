@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace moeline {
 
 void add_known_shares(Json& json, const KnownTime& time) {
@@ -13,10 +11,7 @@ void add_known_shares(Json& json, const KnownTime& time) {
 std::string known_line(const std::string& whose, const KnownTime& time) {
   std::string text = "of " + whose + " time alone:";
   for (std::size_t i = 0; i < time.us.size(); ++i) {
-    std::string title = kKnownShares[i].title;
-    title.erase(0, title.find_first_not_of(' '));
-    title.erase(title.find_first_of(",:"));
-    text += fmt::format("{} {:.1f} % {}", i == 0 ? "" : ",", 100 * time.share(i), title);
+    text += fmt::format("{} {:.1f} % {}", i == 0 ? "" : ",", 100 * time.share(i), kKnownShares[i].words);
   }
   return text;
 }

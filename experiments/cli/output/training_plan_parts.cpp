@@ -95,8 +95,9 @@ std::vector<std::string> answer_lines(const TrainingJob& job, const LayoutPoint&
                                   gpu_hours(point, tokens) / job.gpus / 24);
   if (usd_of(job, point) > 0) whole += fmt::format(", {:.0f} USD", usd_of(job, point));
   const auto share = [&](double ms) { return 100 * ms / point.step_ms; };
-  return {whole, fmt::format("of a step {:.1f} % are bubble and {:.1f} % communication that nothing hides: bound by {}",
-                             share(point.bubble_ms), share(point.exposed_ms), point.bound_by()),
+  return {whole,
+          fmt::format("of a step {:.1f} % are bubble and {:.1f} % communication that nothing hides: bound by {}",
+                      share(point.bubble_ms), share(point.exposed_ms), point.bound_by()),
           known_line("the kernels'", point.known)};
 }
 
