@@ -118,6 +118,16 @@ Words with_units(Words words) {
   return words;
 }
 
+// Where an older set comes nearer to what was published of the machine than the one that is taken by default.
+std::string nearer_kernels(const HardwareProfile& profile) {
+  const auto sets = profile.nearest_to_published();
+  if (sets.empty()) return "";
+  const std::string usual = profile.kernels("").name;
+  if (sets.front()->name == usual) return "";
+  return fmt::format("; with its newest kernels, {}. kernels: {} is nearer to its published throughput", usual,
+                     sets.front()->name);
+}
+
 bool is_of_training(const std::string& purpose) { return purpose == "train" || purpose == "training-plan"; }
 
 }  // namespace
@@ -132,7 +142,8 @@ std::string starting_point(const std::string& purpose, const std::string& model,
                            const std::string& scenario) {
   const Architecture architecture = load_architecture(model);
   const HardwareProfile profile = load_profile(hardware);
-  const Words words = {{"model", model}, {"hardware", hardware}, {"scenario", scenario}};
+  const Words words = {
+      {"model", model}, {"hardware", hardware}, {"scenario", scenario}, {"kernels", nearer_kernels(profile)}};
   if (purpose == "study") return aligned(filled(template_of(purpose), words));
   const Words chosen =
       is_of_training(purpose)

@@ -67,6 +67,8 @@ struct KernelSet {
   Constants constants{};
   std::array<std::string, kConstants> origins;  ///< set that a constant was fitted for, named as in FamilyFit
   std::map<std::string, FamilyFit> fits;        ///< by family name
+  /// Throughput of whole runs that were published of the machine, by phase: predicted with this set / published - 1.
+  std::map<std::string, double> published_errors;
 
   [[nodiscard]] double operator[](Constant c) const { return constants[static_cast<std::size_t>(c)]; }
   [[nodiscard]] bool knows(std::string_view group) const;

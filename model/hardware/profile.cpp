@@ -1,6 +1,7 @@
 #include "hardware/profile.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "base/error.hpp"
 #include "base/names.hpp"
@@ -49,6 +50,21 @@ std::vector<std::string> HardwareProfile::set_names() const {
     }
   }
   return names;
+}
+
+std::vector<const KernelSet*> HardwareProfile::nearest_to_published() const {
+  const auto mean_error = [](const KernelSet* set) {
+    double sum = 0;
+    for (const auto& [phase, error] : set->published_errors) sum += std::abs(error);
+    return sum / static_cast<double>(set->published_errors.size());
+  };
+  std::vector<const KernelSet*> sets;
+  for (const KernelSet& set : kernel_sets) {
+    if (!set.published_errors.empty()) sets.push_back(&set);
+  }
+  std::stable_sort(sets.begin(), sets.end(),
+                   [&](const KernelSet* a, const KernelSet* b) { return mean_error(a) < mean_error(b); });
+  return sets;
 }
 
 KernelSet HardwareProfile::kernels(const std::string& set, std::string_view needed) const {

@@ -33,6 +33,8 @@ struct HardwareProfile {
   [[nodiscard]] std::string set_named(const std::string& wanted) const;
   /// Each name once, own sets first.
   [[nodiscard]] std::vector<std::string> set_names() const;
+  /// Own sets whose predictions were held against whole published runs, that with the least mean |error| first.
+  [[nodiscard]] std::vector<const KernelSet*> nearest_to_published() const;
 };
 
 /// Reads the file and those that it carries over from, whether or not they were read before. Throws SpecError (file,

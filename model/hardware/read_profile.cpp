@@ -140,7 +140,8 @@ MachineFacts read_fitted_on(const Spec& spec) {
 }
 
 KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
-  spec.expect({"date", "source", "stack", "by_name_only", "tiles", "clock", "fitted_on", "constants", "fits"});
+  spec.expect({"date", "source", "stack", "by_name_only", "tiles", "clock", "fitted_on", "constants", "fits",
+               "published_errors"});
   KernelSet set;
   set.name = name;
   set.date = spec.text("date");
@@ -152,6 +153,9 @@ KernelSet read_kernel_set(const std::string& name, const Spec& spec) {
   set.fitted_on = read_fitted_on(spec.map("fitted_on"));
   set.constants = read_constants(spec.map_or_empty("constants"));
   set.origins.fill(name);
+  const Spec errors = spec.map_or_empty("published_errors");
+  errors.expect({"decode", "prefill"});
+  for (const std::string& phase : errors.keys()) set.published_errors[phase] = errors.number(phase, -1, 1e6);
   const Spec fits = spec.map("fits");
   for (const std::string& family : fits.keys()) {
     const Spec written = fits.map(family);

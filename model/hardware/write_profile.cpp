@@ -43,6 +43,16 @@ std::string timed_by_yaml(const FamilyFit& fit) {
   return fit.graph_timed ? fmt::format(", timed_by: {}", kGraphClock) : "";
 }
 
+// "    published_errors: {decode: -0.08}\n", or "".
+std::string published_yaml(const KernelSet& set) {
+  if (set.published_errors.empty()) return "";
+  std::vector<std::string> errors;
+  for (const auto& [phase, error] : set.published_errors)
+    errors.push_back(fmt::format("{}: {}", phase, digits(error, 3)));
+  return fmt::format("    published_errors: {{{}}}  # of throughput, tests/published/inference_throughput*.yaml\n",
+                     fmt::join(errors, ", "));
+}
+
 std::string kernel_set_yaml(const KernelSet& set) {
   std::vector<std::string> machine;
   for (const FactField& field : fact_fields()) {
@@ -56,6 +66,7 @@ std::string kernel_set_yaml(const KernelSet& set) {
       set.stack == Stack::none ? "" : fmt::format("    stack: {}\n", name_of(set.stack)),
       set.by_name_only ? "    by_name_only: true\n" : "", set.tiles == TileSet::narrow ? kNarrow : kWide,
       name_of(set.clock), fmt::join(machine, ", "));
+  text += published_yaml(set);
   if (set.known_constants() > 0) text += fmt::format("    constants:  # {} in all\n", set.known_constants());
   for (std::size_t i = 0; i < kConstants; ++i) {
     if (!std::isnan(set.constants[i]))

@@ -167,11 +167,15 @@ TEST_CASE("calibrating on the measured data reproduces the kernel sets we ship, 
     }
   }
   HardwareProfile profile = load_profile("h800");
+  const std::vector<KernelSet> shipped = profile.kernel_sets;
   const Architecture model = load_architecture("deepseek-v3");
   const CalibrationRequest late{.kernels = "open-2025-late", .cross_validate = true};
   profile.kernel_sets = {calibrate(february_tables(), {}, model, profile.facts).kernels,
                          calibrate(tables({}), {.kernels = "open-2025-05"}, model, profile.facts).kernels,
                          calibrate(late_tables(), late, model, profile.facts).kernels};
+  // Written by hand, of the constants as they are: a new fit has none.
+  for (std::size_t i = 0; i < shipped.size(); ++i)
+    profile.kernel_sets[i].published_errors = shipped[i].published_errors;
   CHECK(to_yaml(profile) == read_text(source("hwprofiles/h800.yaml")));
 }
 

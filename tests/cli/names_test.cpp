@@ -54,7 +54,8 @@ TEST_CASE("names of a scenario may be written in any case, and are shown in ours
   const Outcome capitals = run_moeline(valid.with(in_capitals));
   CAPTURE(capitals.err);
   CHECK(capitals.out == canonical.out);
-  CHECK(first_line(capitals).find("dualpipe-chunk: deepseek-v3 on 64 h800 (deepseek-2025-02)") != std::string::npos);
+  CHECK(first_line(capitals).find("dualpipe-chunk: deepseek-v3 on 64 h800 (kernels deepseek-2025-02)") !=
+        std::string::npos);
 
   Arguments as_json = in_capitals;
   as_json.insert(as_json.end(), {"--format", "JSON"});

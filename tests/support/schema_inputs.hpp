@@ -156,6 +156,7 @@ inline std::string profile(const std::string& family) {
   for (const ConstantRow& row : kConstantTable) constants += fmt::format("{}: 1, ", row.name);
   return fmt::format(
       "{{name: a, facts: {{{}}}, kernel_sets: {{a-1: {{date: 2026-08, source: a, stack: none, by_name_only: false, "
+      "published_errors: {{decode: 0.1, prefill: 0.1}}, "
       "tiles: wide, "
       "clock: "
       "burst, fitted_on: {{{}}}, constants: {{{}}}, fits: {{gqa_decode: {{form: rows, constants: {{start_us: 1, "

@@ -71,6 +71,11 @@ void add_kernel_set(Json& json, const KernelSet& set, const HardwareProfile& pro
   json.flag("by_name_only", set.by_name_only);
   json.add("stack", name_of(set.stack)).add("clock", name_of(set.clock));
   add_differences(json, set, profile.facts);
+  if (!set.published_errors.empty()) {
+    json.open("published_errors");
+    for (const auto& [phase, error] : set.published_errors) json.exact(phase.c_str(), error);
+    json.close();
+  }
   add_constants(json, set);
   json.open_list("families");
   for (const auto& [family, fit] : complete.fits) add_family(json, family, complete, profile.facts);

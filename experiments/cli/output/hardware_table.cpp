@@ -101,14 +101,24 @@ std::string folded(const std::string& text, char separator) {
 
 std::string kernel_set_text(const KernelSet& set, const HardwareProfile& profile) {
   const KernelSet complete = profile.kernels(set.name);
-  return fmt::format("\nkernel set {} ({}){}, timed at {} clock, {}\n{}{}\n{}\n{}", set.name, set.date,
+  const std::string published =
+      set.published_errors.empty() ? "" : "  published throughput by it: " + published_text(set) + "\n";
+  return fmt::format("\nkernel set {} ({}){}, timed at {} clock, {}\n{}{}{}\n{}\n{}", set.name, set.date,
                      set.by_name_only ? ", by its name only" : "", name_of(set.clock),
-                     machine_line(difference_text(set.fitted_on, profile.facts)), folded(set.source, ';'),
+                     machine_line(difference_text(set.fitted_on, profile.facts)), published, folded(set.source, ';'),
                      folded(count_constants(set), ','), family_table(complete, profile.facts),
                      without_fit_text(complete, profile.facts));
 }
 
 }  // namespace
+
+std::string published_text(const KernelSet& set) {
+  std::vector<std::string> errors;
+  for (const auto& [phase, error] : set.published_errors) {
+    errors.push_back(fmt::format("{} {}", phase, signed_percent(error)));
+  }
+  return fmt::format("{}", fmt::join(errors, ", "));
+}
 
 std::string count_constants(const KernelSet& set) {
   std::vector<std::string> groups;

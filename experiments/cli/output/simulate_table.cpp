@@ -1,5 +1,6 @@
 // The result as a person reads it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -7,10 +8,12 @@
 #include <map>
 #include <set>
 
+#include "experiments/cli/output/hardware_table.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
 #include "experiments/run/inference_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/sustained_clock.hpp"
+#include "hardware/profile.hpp"
 
 namespace moeline {
 namespace {
@@ -169,12 +172,17 @@ std::string work_of(const Scenario& s) {
   return std::visit([&](const auto& w) { return describe(w, s); }, s.workload);
 }
 
-std::string layers_head(const Scenario& s) {
+// "kernels deepseek-2025-02", "kernels sglang-0.5.14 of 2026-08".
+std::string dated(const KernelSet& set) {
+  return "kernels " + set.name + (set.name.ends_with(set.date) ? "" : " of " + set.date);
+}
+
+std::string layers_head(const Scenario& s, const KernelSet& kernels) {
   const std::string sms = s.comm.num_sms > 0 ? fmt::format(", {} communication SMs", s.comm.num_sms) : "";
   const std::string layers = s.whole_model ? "the whole model" : fmt::format("{} layers", s.layers);
   const std::string stages = is_staged(s) ? fmt::format(", PP{}", s.parallelism.pp) : "";
   return fmt::format("{}: {} on {} {} ({}), {}, {}, {}{}\n\n", s.schedule, s.model, s.parallelism.world(), s.hardware,
-                     s.kernels, short_name(s.parallelism) + stages, work_of(s), layers, sms);
+                     dated(kernels), short_name(s.parallelism) + stages, work_of(s), layers, sms);
 }
 
 // Families whose measurements are those of another kernel set.
@@ -189,6 +197,17 @@ std::string borrowed(const Run& run) {
     text += fmt::format("{:.1f} % of the solo time priced with kernels borrowed from {}\n", 100 * share, set);
   }
   return text;
+}
+
+// How near the machine's kernel sets come to whole runs that were published of it.
+std::string published(const Run& run) {
+  const Scenario& s = run.setup.scenario;
+  const auto profile = known_profile(s.hardware, {}, s.file);
+  std::vector<std::string> sets;
+  for (const KernelSet* set : profile->nearest_to_published()) sets.push_back(set->name + " " + published_text(*set));
+  if (sets.empty()) return "";
+  return fmt::format("published throughput of {}, the nearest kernel set first: {}\n", profile->name,
+                     fmt::join(sets, "; "));
 }
 
 // How much of the time is no curve's alone.
@@ -264,10 +283,11 @@ std::string clock_line(const Run& run, const Run* burst) {
 }  // namespace
 
 std::string to_table(const Run& run, const Beside& beside) {
-  std::string text = layers_head(run.setup.scenario);
+  std::string text = layers_head(run.setup.scenario, run.setup.kernels());
   text += metric_table(run, beside.baseline) + "\n" + phase_table(run, beside.baseline, Per::layer) +
           phase_table(run, beside.baseline, Per::step) + class_table(run) + "\n" + stage_table(run);
-  text += memory_line(run) + borrowed(run) + corrected(run) + overheads(run) + clock_line(run, beside.burst);
+  text += memory_line(run) + published(run) + borrowed(run) + corrected(run) + overheads(run) +
+          clock_line(run, beside.burst);
   text += fmt::format("{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
                       run.program.graph.size(), run.program.constants.count(), 100 * lumped_share(run));
   return beside.samples == nullptr ? text : text + sample_table(*beside.samples);
