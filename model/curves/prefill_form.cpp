@@ -105,6 +105,14 @@ double walk(const std::vector<double>& blocks, double copies, bool longest_first
   return last;
 }
 
+// Of a fractional number of copies, as of prompts that a step has in part: between those of the whole numbers beside
+// it.
+double span_of(const std::vector<double>& blocks, double copies, bool longest_first, int sms) {
+  const double whole = std::floor(copies), part = copies - whole;
+  const double span = walk(blocks, whole, longest_first, sms);
+  return part > 0 ? span + part * (walk(blocks, whole + 1, longest_first, sms) - span) : span;
+}
+
 Schedule schedule_of(const Kernel& kernel, const Tile& tile, const AttentionShape& a, int sms) {
   constexpr double kWalked = 12;  // tiles of an SM from which on the mean tells as much as the walk
   constexpr double kTail = 0.5;   // of the longest tile, that the last SM works alone
@@ -120,7 +128,7 @@ Schedule schedule_of(const Kernel& kernel, const Tile& tile, const AttentionShap
   if (schedule.tiles <= sms) {
     schedule.span = longest;
   } else if (schedule.tiles <= kWalked * sms) {
-    schedule.span = walk(blocks, copies * schedule.splits, kernel.longest_first, sms);
+    schedule.span = span_of(blocks, copies * schedule.splits, kernel.longest_first, sms);
   } else {
     schedule.span = all / sms + (kernel.longest_first ? 0 : kTail * longest);
   }

@@ -112,11 +112,12 @@ void price_transfer_by_form(const Operator& op, const FamilyFit& fit, const Pric
 
 // What stacks' tables do not have: transfers with compute kernels beside them. Copies are then stretched by as much as
 // they are by the curve of DeepSeek's, where it knows.
-void stretch_by_neighbours(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
-                           const KernelSet& kernels, Price& price) {
+void stretch_by_neighbours(const Operator& op, const PriceConditions& conditions, const KernelSet& kernels,
+                           Price& price) {
   if (!conditions.disturbed() || is_low_latency(op.family)) return;  // whose wire holds no SM
   doubt_price("measured with nothing beside it", price);
-  const Curve curve = transfer_curve(op, conditions.sms, machine);
+  // The margin that the wire leaves copies is that of the machine whose time is stretched.
+  const Curve curve = transfer_curve(op, conditions.sms, kernels.fitted_on);
   const double alone_us = evaluate(curve, kernels.constants).us;
   const double beside_us = copying_us(curve, kernels[copy_stretch(op.family)], kernels.constants);
   if (beside_us > alone_us) price.disturbed_speed = alone_us / beside_us;
@@ -148,7 +149,7 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
   if (const FamilyFit* fit = measured_fit(op, transfer_families(op), kernels)) {
     price_transfer_by_form(op, *fit, conditions, machine, kernels, price);
     if (is_low_latency(op.family)) split_by_stage(op, conditions.sms, machine, kernels, price);
-    stretch_by_neighbours(op, conditions, machine, kernels, price);
+    stretch_by_neighbours(op, conditions, kernels, price);
     if (op.traffic.unequal) doubt_price(kUnequal, price);
     set_links(op, machine, kernels, price);
     return;

@@ -3,6 +3,7 @@
 
 #include "base/file.hpp"
 #include "curves/curve.hpp"
+#include "hardware/parse_op.hpp"
 #include "hardware/price.hpp"
 #include "moe/attention_core.hpp"
 #include "moe/kernels.hpp"
@@ -270,6 +271,28 @@ TEST_CASE("overheads take clocks of the SMs: on a machine that differs by its cl
   for (const Operator& op : {kernels::small("small"), decode, kernels::cast("cast", 64, 7168)}) {
     CHECK(price(op, {.sms = 132}, faster, late).solo_us < price(op, {.sms = 132}, h800().facts, late).solo_us);
   }
+}
+
+TEST_CASE("prompts that a step has in part cost what part of them there is, not a whole one more") {
+  const HardwareProfile h100 = load_profile("h100");
+  const auto us = [&](double batch) {
+    const Operator core = prefill_core(
+        {.batch = batch, .heads = 16, .kv_heads = 1, .query_len = 3004, .kv_len = 4096, .qk_dim = 128, .v_dim = 128});
+    return price(core, {.sms = 132}, h100.facts, h100.kernels("sglang")).solo_us;
+  };
+  CHECK(us(2.25) == doctest::Approx(us(2) + 0.25 * (us(3) - us(2))).epsilon(0.01));
+}
+
+TEST_CASE("kernels beside a transfer stretch its copies by as much whatever other links the machine is given") {
+  const HardwareProfile a100 = load_profile("a100");
+  MachineFacts wider = a100.facts;
+  wider.nvlink_GBps *= 1.5;
+  const RequestedOp dispatch = parse_op("dispatch:ep=4", a100.facts);
+  const auto beside = [&](const MachineFacts& machine) {
+    return price(dispatch.kernels.front(), {.sms = 24, .overlapped = true}, machine, a100.kernels("sglang"));
+  };
+  CHECK(beside(a100.facts).disturbed_speed < 1);
+  CHECK(beside(wider).disturbed_speed == beside(a100.facts).disturbed_speed);
 }
 
 TEST_CASE("a set by name only is the newest, and neither the default nor a lender") {

@@ -27,7 +27,9 @@ inline Setup first_of(std::vector<Candidate> candidates) {
   REQUIRE(first != candidates.end());
   return std::move(*first->setup);
 }
-inline Setup setup_of(const std::string& text) { return first_of(read_candidates("random.yaml", text, {})); }
+inline Setup setup_of(const std::string& text, const std::vector<std::string>& assignments = {}) {
+  return first_of(read_candidates("random.yaml", text, assignments));
+}
 
 /// Without what is refused, as far as the refusals name what can be left out: such a key, or all keys of a mapping.
 inline ScenarioKeys repaired(ScenarioKeys keys) {

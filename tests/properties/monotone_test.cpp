@@ -1,0 +1,120 @@
+// More of the machine is never slower, and more work is never faster.
+#include <doctest/doctest.h>
+
+#include <cmath>
+
+#include "tests/support/random_scenarios.hpp"
+
+TEST_SUITE("properties/monotone") {
+
+using namespace moeline;
+using namespace moeline::testing;
+
+namespace {
+
+// What chance draws and what power leaves of the clock are other questions: more SMs draw more power.
+Setup without_chance(ScenarioKeys keys, const std::vector<std::string>& more = {}) {
+  for (const char* key : {"samples", "seed", "jitter", "speed_spread"}) keys.erase(key);
+  if (!keys.contains("slot_costs_ms.F")) keys["clock"] = "burst";
+  return setup_of(yaml_of(keys), more);
+}
+
+Run run_of(const ScenarioKeys& keys, const std::vector<std::string>& more = {}) {
+  return run_scenario(without_chance(keys, more));
+}
+double span_us(const Run& run) { return to_us(run.metrics.span); }
+
+constexpr double kMost = 0.005;
+// Where streams meet, what is quicker meets other neighbours.
+constexpr double kMostOfOverlap = 0.01;
+// Corrections follow what was measured, to a few per cent and for as many SMs as there were.
+constexpr double kMostOfCorrection = 0.03;
+
+// A fact of the machine, or several, of which there is so much more.
+struct Resource {
+  const char* name;
+  double more, most;
+  std::vector<std::pair<const char*, double MachineFacts::*>> facts;
+};
+
+using FactKeys = std::vector<std::pair<const char*, double MachineFacts::*>>;
+const FactKeys kPeaks = {{"bf16_tflops", &MachineFacts::bf16_tflops},
+                         {"fp8_tflops", &MachineFacts::fp8_tflops},
+                         {"fp4_tflops", &MachineFacts::fp4_tflops}};
+
+// An SM brings its share of the tensor cores.
+FactKeys sms_and_peaks() {
+  FactKeys facts = kPeaks;
+  facts.emplace_back("sms", &MachineFacts::sms);
+  return facts;
+}
+
+const std::vector<Resource> kResources = {{"NIC", 1.5, kMost, {{"nic_GBps", &MachineFacts::nic_GBps}}},
+                                          {"NVLink", 1.5, kMost, {{"nvlink_GBps", &MachineFacts::nvlink_GBps}}},
+                                          {"HBM", 1.3, kMost, {{"hbm_GBps", &MachineFacts::hbm_GBps}}},
+                                          {"FLOPs", 1.3, kMost, kPeaks},
+                                          {"SMs", 1.25, kMostOfCorrection, sms_and_peaks()}};
+
+std::vector<std::string> with_more(const Resource& resource, const MachineFacts& facts) {
+  std::vector<std::string> overrides;
+  const double factor = std::ceil(resource.more * facts.sms) / facts.sms;  // of whole SMs
+  for (const auto& [key, fact] : resource.facts) {
+    overrides.push_back(fmt::format("hardware.{}={}", key, std::round(1e6 * factor * facts.*fact) / 1e6));
+  }
+  return overrides;
+}
+
+std::optional<std::string> slower_with_more(const ScenarioKeys& keys) {
+  try {
+    const Run run = run_of(keys);
+    if (run.has_given_slots()) return std::nullopt;
+    const double overlapped = run.metrics.overlap_fraction() > 0 ? kMostOfOverlap : kMost;
+    for (const Resource& resource : kResources) {
+      const double after = span_us(run_of(keys, with_more(resource, run.setup.machine.facts)));
+      if (after > (1 + std::max(resource.most, overlapped)) * span_us(run))
+        return fmt::format("with more {} it is slower", resource.name);
+    }
+    return "";
+  } catch (const SpecError&) {
+    return std::nullopt;
+  }
+}
+
+// Half as much again: libraries choose tiles by the work, by rules that make a few rows more cheaper at times. DeepGEMM
+// takes tiles of 256 rows for experts of 256 on average, of which half then have two, and tiles of 128 for 257.
+constexpr double kMoreWork = 1.5;
+const std::vector<const char*> kWork = {"workload.batch_size", "workload.kv_len",  "workload.tokens",
+                                        "workload.cached_len", "workload.seq_len", "layers"};
+
+std::optional<std::string> faster_with_more_work(const ScenarioKeys& keys) {
+  try {
+    const double before = span_us(run_of(keys));
+    for (const char* key : kWork) {
+      const auto found = keys.find(key);
+      if (found == keys.end()) continue;
+      ScenarioKeys with = keys;
+      with[key] = std::to_string(static_cast<int>(std::ceil(kMoreWork * std::stoi(found->second))));
+      try {
+        if (span_us(run_of(with)) < (1 - kMostOfCorrection) * before) return fmt::format("more {} is faster", key);
+      } catch (const SpecError&) {
+        continue;  // more than the model has, or what the ranks do not divide
+      }
+    }
+    return "";
+  } catch (const SpecError&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace
+
+TEST_CASE(
+    "more links, HBM or FLOPs are never slower by more than half a percent, of what overlaps by 1 %, more SMs by 3 %") {
+  none_in_any_scenario(slower_with_more, 100, 8);
+}
+
+TEST_CASE("half as much work again is never faster by more than the corrections of its kernels") {
+  none_in_any_scenario(faster_with_more_work, 100, 8);
+}
+
+}  // TEST_SUITE("properties/monotone")
