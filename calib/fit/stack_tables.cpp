@@ -72,7 +72,7 @@ void add_rows(const StackTable& table, const RowKind& kind, const std::vector<St
               const MachineFacts& machine, Families& families) {
   for (const StackReading& reading : readings) {
     const RequestedOp op = parsed(table, reading, machine);
-    FormRow row{{}, reading.us, measured_dimensions_of(op.kernels.back(), op.sms)};
+    FormRow row{{}, reading.us, measured_dimensions_of(op.kernels.back(), op.conditions.sms)};
     row.where = fmt::format("{}:{} {}", table.name, table.csv.line(reading.row), reading.op);
     row.slice = cells_of(table, kind.slice, reading.row);
     const std::string& name = op.kernels.back().measured_as;
@@ -80,7 +80,7 @@ void add_rows(const StackTable& table, const RowKind& kind, const std::vector<St
       throw SpecError(table.csv.file(), table.csv.line(reading.row),
                       fmt::format("the form {} is not one of '{}'", form.name, reading.op));
     }
-    for (const Operator& kernel : op.kernels) row.curves.push_back(form.curve(kernel, op.sms, machine));
+    for (const Operator& kernel : op.kernels) row.curves.push_back(form.curve(kernel, op.conditions.sms, machine));
     StackFamily& family = families[name];
     family.name = name;
     if (family.form != nullptr && family.form != &form) {

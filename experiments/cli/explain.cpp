@@ -11,6 +11,7 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/explain_output.hpp"
+#include "experiments/cli/output/kernels_output.hpp"
 #include "experiments/cli/output/modules_output.hpp"
 #include "experiments/cli/output/timeline_help.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
@@ -32,6 +33,7 @@ struct ExplainOptions {
   bool force = false;
   std::string format = "table";
   bool modules = false;
+  bool kernels = false;
   int depth = std::numeric_limits<int>::max();
 };
 
@@ -41,15 +43,26 @@ struct ExplainedInput {
   const TaskGraph& graph;
   std::string title;
   std::function<std::optional<ModuleTable>()> modules;  ///< made where they are asked for: it takes a while
+  std::function<std::optional<StepKernels>()> kernels;  ///< the same; null of a trace
   std::function<TimelinePage(const std::string& table)> page;
 };
 
+StepKernels kernels_of(const ExplainedInput& subject, const ExplainOptions& options) {
+  std::optional<StepKernels> kernels = subject.kernels();
+  if (kernels) return std::move(*kernels);
+  throw SpecError(options.input.path, 0,
+                  "--kernels: slots of a pipeline are one task each; level: operator has kernels");
+}
+
 std::string text_of(const ExplainedInput& subject, const ExplainOptions& options) {
   const bool json = options.format == "json";
+  std::optional<StepKernels> kernels;
+  if (options.kernels) kernels = kernels_of(subject, options);
+  if (!json && kernels) return to_table(subject.title, *kernels, to_us(subject.explanation.span));
   if (!json && !options.modules) return to_table(subject.title, subject.explanation, subject.graph);
   std::optional<ModuleTable> modules = subject.modules();
   if (modules) modules = cut(std::move(*modules), options.depth);
-  if (json) return to_json(subject.explanation, subject.graph, modules);
+  if (json) return to_json(subject.explanation, subject.graph, modules, kernels);
   if (!modules) throw SpecError(options.input.path, 0, "--modules: of given slots no kernel is known");
   return to_table(subject.title, *modules);
 }
@@ -81,6 +94,7 @@ void explain_scenario(const ExplainOptions& options, const std::optional<PageTem
        .graph = run.program.graph,
        .title = options.input.path + chosen + rounds,
        .modules = [&] { return module_table(run); },
+       .kernels = [&] { return step_kernels(run); },
        .page = [&](const std::string& table) { return run_page(run, explanation, ranks, options.assignments, table); }},
       options, page_template, console);
   if (is_by_slot(run)) {
@@ -105,6 +119,7 @@ void explain_trace(const ExplainOptions& options, const std::optional<PageTempla
            .title = fmt::format("{}, measured {:.1f} us, replayed", options.input.path,
                                 to_us(measured_span(measured.trace))),
            .modules = [&] { return module_table(measured, kernel_map_of(options.input), setup ? &*setup : nullptr); },
+           .kernels = nullptr,
            .page =
                [&](const std::string& table) {
                  return trace_page(options.input.path, measured, replay, explanation, table);
@@ -129,6 +144,9 @@ void explain_command(const ExplainOptions& options, const Console& console) {
   }
   if (scenario && has_window(options.input.window)) {
     throw CLI::ValidationError("--steps, --from, --to: apply to traces, and this is a scenario");
+  }
+  if (!scenario && options.kernels) {
+    throw CLI::ValidationError("--kernels: of a scenario alone; of a trace analyze has the kernels");
   }
   if (!scenario && !options.ranks.empty()) {
     throw CLI::ValidationError("--ranks: of a scenario alone; a trace is shown as it is");
@@ -176,6 +194,13 @@ Of a trace a kernel's module is what --map says, that of the kernel at its place
 its phase and class say: at times one of several ("norms + attention + router"). Only a scenario knows parameters and FLOPs;
 what binds is known of communication alone.)";
 
+constexpr const char* kKernelsHelp =
+    R"(--kernels: every kernel of one GPU's step, equal ones as one row, and what it is charged, alone on the mean GPU: us alone of
+all of them, us each. on this GPU: tasks take longer on a GPU slower than the mean, and where a kernel's time varies. by chance:
+experts' rows are drawn, and the mean over the draws is so much more than the time of the mean load, which note, SMs and OP are
+of. op: what `moeline price MACHINE --kernels SET` charges the same for, where an OP can say it. With --format json the key
+kernels.)";
+
 }  // namespace
 
 void add_explain(CLI::App& app, Console& console) {
@@ -188,6 +213,8 @@ void add_explain(CLI::App& app, Console& console) {
       ->allow_extra_args(false);
   add_kernel_map_options(*command, options->input);
   CLI::Option* modules = command->add_flag("--modules", options->modules, "the tree of the model's modules instead");
+  command->add_flag("--kernels", options->kernels, "of a scenario: its kernels and what each is charged, instead")
+      ->excludes(modules);
   command->add_option("--depth", options->depth, "of that tree: no deeper modules (0: the whole model)")
       ->check(CLI::Range(0, 8))
       ->needs(modules);
@@ -202,7 +229,8 @@ void add_explain(CLI::App& app, Console& console) {
       ->needs("--html");
   add_force(*command, options->force);
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(fmt::format("{}\n{}\n{}\n{}", kExplainDefinitions, kModulesHelp, kTimelineHelp, kWindowHelp));
+  command->footer(
+      fmt::format("{}\n{}\n{}\n{}\n{}", kExplainDefinitions, kModulesHelp, kKernelsHelp, kTimelineHelp, kWindowHelp));
   command->callback([options, &console] { explain_command(*options, console); });
 }
 

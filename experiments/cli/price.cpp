@@ -10,7 +10,7 @@
 #include "base/text_table.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/output/json.hpp"
+#include "experiments/cli/output/kernels_output.hpp"
 #include "experiments/cli/output/provenance_help.hpp"
 #include "hardware/parse_op.hpp"
 
@@ -59,13 +59,6 @@ std::string to_json(const std::vector<PricedOp>& priced, const std::string& hard
   return json.close_list().close().text();
 }
 
-// What speaks against the price, and what its correction made of it.
-std::string note_of(const Price& price) {
-  if (price.gain == 1) return price.note.text();
-  const std::string corrected = fmt::format("corrected {:+.1f} %", 100 * (price.gain - 1));
-  return price.note.empty() ? corrected : price.note.text() + ", " + corrected;
-}
-
 std::string to_table(const std::vector<PricedOp>& priced) {
   TextTable table("rrrrrrlllll");
   table.row({"us", "SMs", "TFLOP/s", "HBM", "NVLink", "NIC", "bound by", "provenance", "kernel set", "note", "op"});
@@ -95,7 +88,7 @@ int run(const PriceOptions& options, const Console& console) {
   std::vector<PricedOp> priced;
   for (const std::string& text : options.ops) {
     RequestedOp requested = parse_op(text, profile.facts);
-    const Price price = price_all(requested.kernels, {.sms = requested.sms}, profile.facts, kernels);
+    const Price price = price_all(requested.kernels, requested.conditions, profile.facts, kernels);
     priced.push_back({std::move(requested), price});
   }
   console.print(options.format == "json" ? to_json(priced, spelt_as(profile.name, options.hardware))

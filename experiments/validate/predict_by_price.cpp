@@ -145,7 +145,7 @@ Prediction Predictor::price(const Fact& fact) {
   const KernelSet set = kernels(spec, machine);
   double us = 0;
   for (const RequestedOp& each : ops) {
-    const Price priced = price_all(each.kernels, {.sms = each.sms}, machine.facts, set);
+    const Price priced = price_all(each.kernels, each.conditions, machine.facts, set);
     us += priced.solo_us;
     prediction.constants |= priced.constants;
     rests_on(priced.kernel_set, machine, prediction);

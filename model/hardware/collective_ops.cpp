@@ -28,7 +28,7 @@ using Collective = Operator (*)(double bytes, const Replicas& replicas);
 RequestedOp collective_op(const std::string& text, const MachineFacts& machine, Collective collective) {
   const OpKeys keys(text, {"ranks", "bytes", "impl"});
   static_cast<void>(keys.choice("impl", {"nccl"}));
-  return {text, {collective(message_bytes(keys), ranks_of(keys, machine))}, keys.all_sms(machine)};
+  return {text, {collective(message_bytes(keys), ranks_of(keys, machine))}, keys.conditions(machine)};
 }
 
 }  // namespace
@@ -42,7 +42,7 @@ RequestedOp all_reduce_op(const std::string& text, const MachineFacts& machine) 
   }
   const double bytes = message_bytes(keys);
   const Operator op = custom ? custom_all_reduce(bytes, ranks, most_custom_bytes(machine)) : all_reduce(bytes, ranks);
-  return {text, {op}, keys.all_sms(machine)};
+  return {text, {op}, keys.conditions(machine)};
 }
 
 RequestedOp all_gather_op(const std::string& text, const MachineFacts& machine) {

@@ -5,6 +5,7 @@
 #include "hardware/op_keys.hpp"
 #include "hardware/op_kinds.hpp"
 #include "moe/all_to_all.hpp"
+#include "moe/fused_experts.hpp"
 #include "moe/kernels.hpp"
 
 namespace moeline {
@@ -58,16 +59,34 @@ RequestedOp batched_gemm_op(const std::string& text, const MachineFacts& machine
       machine);
 }
 
+// The first product of DeepSeek-V3's experts, of which the rank has so many: a stack's tables have whole layers of
+// them.
 RequestedOp grouped_gemm_op(const std::string& text, const MachineFacts& machine) {
+  constexpr double kExperts = 256, kTopK = 8, kGated = 2;
   const OpKeys keys(text, {"layout", "dtype", "groups", "m", "n", "k", "l2"});
   const bool masked = keys.choice("layout", {"contiguous", "masked"}) == "masked";
   const Precision precision = precision_named(keys.choice("dtype", {"fp8", "bf16"}));
   const double groups = keys.size("groups", 4);
-  double rows = keys.size("m", masked ? 256 : 8192);
-  if (!masked) rows = std::ceil(rows / kRowPadding) * kRowPadding;
-  const Family family = gemm_family(masked ? GemmLayout::masked : GemmLayout::contiguous, precision);
-  return keys.requested(
-      text, {kernels::gemm(family, text, groups * rows, keys.size("n", 4096), keys.size("k", 7168), groups)}, machine);
+  const double each = keys.size("m", masked ? 256 : 8192);
+  const double rows = groups * (masked ? each : std::ceil(each / kRowPadding) * kRowPadding);
+  Operator op = kernels::gemm(gemm_family(masked ? GemmLayout::masked : GemmLayout::contiguous, precision), text, rows,
+                              keys.size("n", 4096), keys.size("k", 7168), groups);
+  op.experts = {.role = ExpertRole::gate_up,
+                .tokens = groups * each / kTopK,
+                .hidden = op.k,
+                .width = op.n / kGated,
+                .top_k = kTopK,
+                .experts = std::max(kExperts, groups),
+                .gate = kGated,
+                .weights = precision,
+                .math = precision,
+                .layout = masked ? ExpertLayout::masked : ExpertLayout::contiguous,
+                .rows = groups * each,
+                .hit = groups};
+  op.experts.ep = op.experts.experts / groups;
+  op.experts.tokens *= op.experts.ep;
+  op.measured_as = measured_expert_layer(op.experts);
+  return keys.requested(text, {op}, machine);
 }
 
 RequestedOp memory_op(const std::string& text, const MachineFacts& machine) {

@@ -1,6 +1,7 @@
 // OPs of routed experts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "hardware/op_keys.hpp"
@@ -22,10 +23,23 @@ Format format_of(const std::string& dtype) {
   return {weights, weights == Precision::nvfp4 ? weights : multiplied_in(weights)};
 }
 
-ExpertLayout layout_of(const std::string& name) {
-  if (name == "masked") return ExpertLayout::masked;
-  if (name == "mega") return ExpertLayout::mega;
-  return name == "contiguous" ? ExpertLayout::contiguous : ExpertLayout::fused;
+std::size_t place_of(const std::string& name, const std::vector<std::string>& names) {
+  return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
+ExpertLayout layout_of(const OpKeys& keys) {
+  return static_cast<ExpertLayout>(place_of(keys.choice("layout", expert_layouts()), expert_layouts()));
+}
+
+// The whole layer, or the one kernel of it that is asked for.
+ExpertRole part_of(const OpKeys& keys, ExpertLayout layout) {
+  if (!keys.spec().has("part")) return ExpertRole::layer;
+  const std::string name = keys.spec().choice("part", expert_roles());
+  const auto part = static_cast<ExpertRole>(place_of(name, expert_roles()) + 1);
+  if (part != ExpertRole::layer && !has_role(layout, part)) {
+    throw keys.spec().error("part", fmt::format("of layout={} there is no {}", name_of(layout), name));
+  }
+  return part;
 }
 
 // What each rank gets of `all`.
@@ -50,19 +64,20 @@ double width_of(const OpKeys& keys, Precision weights) {
 }
 
 ExpertShape shape_of(const OpKeys& keys) {
+  constexpr double kLeastTokens = 1e-3;  // a mean of what chance sends to a rank
   const Format format =
       format_of(keys.choice("dtype", {"fp8", "fp8_tensor", "bf16", "nvfp4", "mxfp4", "mxfp4_fp8", "int4"}));
   ExpertShape shape;
   shape.weights = format.weights;
   shape.math = format.math;
-  shape.layout = layout_of(keys.choice("layout", {"fused", "masked", "contiguous", "mega"}));
+  shape.layout = layout_of(keys);
   shape.backend =
       keys.choice("backend", {"usual", "trtllm_gen"}) == "usual" ? MoeBackend::usual : MoeBackend::trtllm_gen;
   if (shape.backend != MoeBackend::usual && shape.layout != ExpertLayout::fused) {
     throw keys.spec().error("backend", "is for layout=fused");
   }
   shape.gate = keys.choice("gated", {"true", "false"}) == "true" ? 2 : 1;
-  shape.tokens = keys.size("tokens", 4096);
+  shape.tokens = keys.number_or("tokens", kLeastTokens, kMostOfOp, 4096);
   shape.hidden = keys.size("hidden", 7168);
   shape.width = width_of(keys, format.weights);
   shape.experts = keys.size("experts", 256);
@@ -76,8 +91,8 @@ ExpertShape shape_of(const OpKeys& keys) {
   if (shape.eager && shape.layout != ExpertLayout::contiguous) {
     throw keys.spec().error("eager", "is for layout=contiguous: the other layouts were measured in CUDA graphs");
   }
-  shape.rows = keys.size_or_none("rows");
-  shape.hit = keys.size_or_none("hit");
+  shape.rows = keys.amount("rows", 0);
+  shape.hit = keys.amount("hit", 0);
   if (shape.hit > local) {
     throw keys.spec().error("hit", fmt::format("of {} is more than the {} experts of a rank", shape.hit, local));
   }
@@ -88,11 +103,17 @@ ExpertShape shape_of(const OpKeys& keys) {
 
 RequestedOp moe_op(const std::string& text, const MachineFacts& machine) {
   const OpKeys keys(text, {"dtype", "tokens", "hidden", "inter", "top_k", "experts", "ep", "moe_tp", "gated", "layout",
-                           "backend", "rows", "hit", "eager", "l2"});
-  const bool hot = keys.choice("l2", {"cold", "hot"}) == "hot";
-  RequestedOp requested{text, fused_experts(shape_of(keys)), keys.all_sms(machine)};
-  for (Operator& op : requested.kernels) op.hot = hot;
-  return requested;
+                           "part", "backend", "rows", "hit", "deviation", "expected", "eager", "l2"});
+  const ExpertShape shape = shape_of(keys);
+  const ExpertRole part = part_of(keys, shape.layout);
+  std::vector<Operator> kernels;
+  for (Operator& op : fused_experts(shape)) {
+    if (part != ExpertRole::layer && op.experts.role != part) continue;
+    op.rows_deviation = keys.amount("deviation", 0);
+    op.expected_rows = keys.amount("expected", 0);
+    kernels.push_back(std::move(op));
+  }
+  return keys.requested(text, std::move(kernels), machine);
 }
 
 }  // namespace moeline

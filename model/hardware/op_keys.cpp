@@ -37,12 +37,15 @@ Spec keys_of(const std::string& text) {
 }  // namespace
 
 OpKeys::OpKeys(const std::string& text, std::vector<std::string> known) : spec_(keys_of(text)) {
-  known.emplace_back("sms");
+  known.insert(known.end(), {"sms", "clock"});
   spec_.expect(known);
 }
 
-int OpKeys::sms(const MachineFacts& machine, int fallback) const {
-  return spec_.integer_or("sms", 1, static_cast<int>(machine.sms), std::min(fallback, static_cast<int>(machine.sms)));
+PriceConditions OpKeys::conditions(const MachineFacts& machine, int sms) const {
+  constexpr double kSlowest = 0.01, kFastest = 2;
+  const auto all = static_cast<int>(machine.sms);
+  return {.sms = spec_.integer_or("sms", 1, all, std::min(sms, all)),
+          .clock = number_or("clock", kSlowest, kFastest, 1)};
 }
 
 RequestedOp OpKeys::requested(const std::string& text, std::vector<Operator> kernels,
@@ -50,7 +53,7 @@ RequestedOp OpKeys::requested(const std::string& text, std::vector<Operator> ker
   if (spec_.has("l2") && choice("l2", {"cold", "hot"}) == "hot") {
     for (Operator& op : kernels) op.hot = true;
   }
-  return {text, std::move(kernels), all_sms(machine)};
+  return {text, std::move(kernels), conditions(machine)};
 }
 
 }  // namespace moeline

@@ -12,7 +12,7 @@ namespace moeline {
 
 inline constexpr int kMostOfOp = 1 << 24;  ///< of any size
 
-/// Every OP has the key sms besides its own.
+/// Every OP has the keys sms and clock besides its own.
 class OpKeys {
  public:
   /// Throws SpecError, with the OP as its place, for what is not key=value, unknown or repeated.
@@ -22,6 +22,8 @@ class OpKeys {
     return spec_.integer_or(key, 1, kMostOfOp, fallback);
   }
   [[nodiscard]] double size_or_none(const char* key) const { return spec_.integer_or(key, 0, kMostOfOp, 0); }
+  /// Of what is a mean, as rows that chance deals out.
+  [[nodiscard]] double amount(const char* key, double fallback) const { return number_or(key, 0, kMostOfOp, fallback); }
   [[nodiscard]] double number_or(const char* key, double low, double high, double fallback) const {
     return spec_.has(key) ? spec_.number(key, low, high) : fallback;
   }
@@ -29,9 +31,11 @@ class OpKeys {
   [[nodiscard]] std::string choice(const char* key, const std::vector<std::string>& choices) const {
     return spec_.has(key) ? spec_.choice(key, choices) : choices.front();
   }
-  /// That it is launched on: at most all.
-  [[nodiscard]] int sms(const MachineFacts& machine, int fallback) const;
-  [[nodiscard]] int all_sms(const MachineFacts& machine) const { return sms(machine, static_cast<int>(machine.sms)); }
+  /// It is launched on so many SMs, at most all, where the keys do not say otherwise.
+  [[nodiscard]] PriceConditions conditions(const MachineFacts& machine, int sms) const;
+  [[nodiscard]] PriceConditions conditions(const MachineFacts& machine) const {
+    return conditions(machine, static_cast<int>(machine.sms));
+  }
   [[nodiscard]] const Spec& spec() const { return spec_; }
   /// The OP's kernels on all SMs or so many; with l2=hot, where the OP has the key, on operands that L2 holds.
   [[nodiscard]] RequestedOp requested(const std::string& text, std::vector<Operator> kernels,

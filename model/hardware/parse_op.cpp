@@ -26,14 +26,17 @@ const std::vector<Kind>& kinds() {
       {"gemm", "dtype=fp8|bf16|fp8_tensor|fp8_static|nvfp4,m=4096,n=7168,k=16384", gemm_op},
       {"batched_gemm", "dtype=bf16|fp8,heads=128,m=64 rows of each head,n=512,k=128", batched_gemm_op},
       {"grouped_gemm",
-       "layout=contiguous|masked,dtype=fp8|bf16,groups=4,m=8192 (masked: 256) rows of each group,n=4096,k=7168",
+       "layout=contiguous|masked,dtype=fp8|bf16,groups=4,m=8192 (masked: 256) rows of each group,n=4096,k=7168: of "
+       "gated "
+       "experts, 8 of 256 for each token",
        grouped_gemm_op},
       {"moe",
        "dtype=fp8|fp8_tensor|bf16|nvfp4|mxfp4|mxfp4_fp8|int4,tokens=4096 of the whole EP "
        "group,hidden=7168,inter=2048,top_k=8,experts=256,ep=1,moe_tp=1,gated=true|false,layout=fused|masked|contiguous|"
        "mega (with its transfers),rows=TOKENS x TOP_K / EP,hit=as many of the rank's experts as get rows of balanced "
        "loads,eager=false|true "
-       "(contiguous: with its host),l2=cold|hot",
+       "(contiguous: with its host),part=layer|routing|permute|gate_up|activation|down|finalise: all of it or one "
+       "kernel,deviation=0 rows by which an expert's scatter,expected=0 that tiles are chosen for (both: by the mean)",
        moe_op},
       {"mla_decode", "batch=64,kv_len=4096,query_len=1,heads=128,qk_dim=576,v_dim=512,kv_dtype=bf16|fp8",
        mla_decode_op},
@@ -96,9 +99,11 @@ RequestedOp parse_op(const std::string& text, const MachineFacts& machine) {
 std::string op_help() {
   std::string text =
       "OP is KIND or KIND:key=value,...; what is left out is as shown (DeepSeek-V3's). Every OP takes sms=N\n"
-      "(collectives to no effect), those that compute l2=cold|hot: whether L2 holds their operands, as it does where "
-      "a\n"
-      "benchmark repeats them.\n";
+      "(collectives to no effect) and clock=1, of the SMs over their highest; those that compute l2=cold|hot: whether "
+      "L2\n"
+      "holds their operands, as it does where a benchmark repeats them. `moeline explain SCENARIO --kernels` lists the "
+      "OPs\n"
+      "of a step.\n";
   for (const Kind& kind : kinds()) text += fmt::format("  {}:{}\n", kind.name, kind.keys);
   return text +
          "The nodes and ranks that a token reaches are those of DeepSeek-V3's gating, or with gating=benchmark those "

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "hardware/profile.hpp"
+#include "hardware/price.hpp"
 #include "moe/operator.hpp"
 
 namespace moeline {
@@ -12,7 +12,7 @@ namespace moeline {
 struct RequestedOp {
   std::string text;
   std::vector<Operator> kernels;  ///< in launch order; most OPs have one
-  int sms = 0;
+  PriceConditions conditions;
 };
 
 /// Kinds and their keys are listed by op_help(); what is left out is DeepSeek-V3's. Throws SpecError with the nearest

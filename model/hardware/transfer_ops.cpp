@@ -124,7 +124,7 @@ RequestedOp transfer(const std::string& text, const MachineFacts& machine, bool 
     op = (dispatch ? normal_dispatch(work) : normal_combine(work)).back();
   }
   op.hot = keys.choice("l2", {"cold", "hot"}) == "hot";
-  return {text, {op}, mode.name == "normal" ? keys.sms(machine, kSms) : keys.all_sms(machine)};
+  return {text, {op}, mode.name == "normal" ? keys.conditions(machine, kSms) : keys.conditions(machine)};
 }
 
 }  // namespace

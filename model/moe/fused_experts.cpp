@@ -86,6 +86,24 @@ Operator whole_layer(const ExpertShape& shape) {
 
 }  // namespace
 
+const std::vector<std::string>& expert_layouts() {
+  static const std::vector<std::string> kNames = {"fused", "masked", "contiguous", "mega"};
+  return kNames;
+}
+
+const std::vector<std::string>& expert_roles() {
+  static const std::vector<std::string> kNames = {"routing", "permute",  "gate_up", "activation",
+                                                  "down",    "finalise", "layer"};
+  return kNames;
+}
+
+const std::string& name_of(ExpertLayout layout) { return expert_layouts()[static_cast<std::size_t>(layout)]; }
+
+const std::string& name_of(ExpertRole role) {
+  MOELINE_CHECK(role != ExpertRole::none, "has no name");
+  return expert_roles()[static_cast<std::size_t>(role) - 1];
+}
+
 ExpertRows expert_rows(const ExpertShape& shape) {
   ExpertRows load;
   load.local = shape.experts / shape.ep;
@@ -132,9 +150,7 @@ bool has_role(ExpertLayout layout, ExpertRole role) {
 
 std::string measured_expert_layer(const ExpertShape& shape) {
   std::string name = "moe_";
-  if (shape.layout == ExpertLayout::masked) name += "masked_";
-  if (shape.layout == ExpertLayout::contiguous) name += "contiguous_";
-  if (shape.layout == ExpertLayout::mega) name += "mega_";
+  if (shape.layout != ExpertLayout::fused) name += name_of(shape.layout) + "_";
   if (shape.backend == MoeBackend::trtllm_gen) name += "trtllm_gen_";
   name += name_of(shape.weights);
   if (shape.weights == Precision::mxfp4 && shape.math == Precision::fp8) name += "_fp8";

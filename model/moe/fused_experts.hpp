@@ -10,6 +10,14 @@
 
 namespace moeline {
 
+/// "fused", "masked", as OPs and the families of tables have them.
+[[nodiscard]] const std::string& name_of(ExpertLayout layout);
+/// "gate_up", "down"; of `layer`, which is one kernel or all of them, "layer".
+[[nodiscard]] const std::string& name_of(ExpertRole role);
+/// In the order of the enumerations, and of roles from `routing` on.
+[[nodiscard]] const std::vector<std::string>& expert_layouts();
+[[nodiscard]] const std::vector<std::string>& expert_roles();
+
 /// The rows that a rank's experts get.
 struct ExpertRows {
   double local = 1;  ///< experts on the rank

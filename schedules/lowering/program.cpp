@@ -158,6 +158,7 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, std::vector<Operat
     phase.kernels.back().work = static_cast<std::uint32_t>(kernels_.size());
     KernelWork& work = kernels_.emplace_back(work_of(name, op));
     work.conditions = conditions;
+    work.solo_us = price.solo_us;
     work.bound_by = bound_by(op, price, setup_.machine.facts, setup_.kernels());
     phase.uses.push_back({op.family, price.provenance, price.note, price.kernel_set, 1, price.solo_us,
                           price.gain != 1 ? price.solo_us : 0});

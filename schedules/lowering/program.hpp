@@ -58,6 +58,7 @@ struct KernelWork {
   BoundBy bound_by = BoundBy::unknown;
   Operator op{};  ///< that was priced, under these conditions
   PriceConditions conditions{};
+  double solo_us = 0;     ///< that it was charged: of drawn loads the mean; tasks of a slow GPU take longer
   std::size_t parts = 1;  ///< tasks, of which each releases what waits for its part
 };
 

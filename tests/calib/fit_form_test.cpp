@@ -27,7 +27,7 @@ std::vector<FormRow> rows_of(const Form& form, const std::vector<double>& truth)
       for (const int k : {512, 2048, 8192, 32768}) {
         const RequestedOp op = parse_op(fmt::format("linear:dtype=nvfp4,m={},n={},k={},l2=hot", m, n, k), b200());
         FormRow row;
-        for (const Operator& kernel : op.kernels) row.curves.push_back(form.curve(kernel, op.sms, b200()));
+        for (const Operator& kernel : op.kernels) row.curves.push_back(form.curve(kernel, op.conditions.sms, b200()));
         row.measured_us = predict(row, truth);
         row.slice = fmt::format("{} {}", n, k);
         rows.push_back(std::move(row));
@@ -80,7 +80,7 @@ TEST_CASE("no constant is below the least that its part may have") {
   for (const int tokens : {1, 64, 1024, 16384}) {
     const RequestedOp op = parse_op(fmt::format("moe:dtype=bf16,tokens={},l2=hot", tokens), b200());
     FormRow row;
-    for (const Operator& kernel : op.kernels) row.curves.push_back(form.curve(kernel, op.sms, b200()));
+    for (const Operator& kernel : op.kernels) row.curves.push_back(form.curve(kernel, op.conditions.sms, b200()));
     row.measured_us = 0.1 * tokens + 1;  // far quicker than the machine
     rows.push_back(std::move(row));
   }
@@ -95,7 +95,7 @@ TEST_CASE("of two algorithms the quicker one is fitted where it is the quicker o
   for (const int ranks : {2, 8}) {
     for (double bytes = 256; bytes < 1e9; bytes *= 4) {
       const RequestedOp op = parse_op(fmt::format("all_reduce:ranks={},bytes={:.0f}", ranks, bytes), b200());
-      FormRow row{{form.curve(op.kernels[0], op.sms, b200())}, 1};
+      FormRow row{{form.curve(op.kernels[0], op.conditions.sms, b200())}, 1};
       row.measured_us = predict(row, made);
       rows.push_back(std::move(row));
     }
@@ -112,7 +112,7 @@ TEST_CASE("of one slice alone nothing is left out") {
   std::vector<FormRow> rows;
   for (const double bytes : {1e6, 1e7, 1e8}) {
     const RequestedOp op = parse_op(fmt::format("memory:kind=rowwise,bytes={:.0f}", bytes), b200());
-    rows.push_back({{form.curve(op.kernels[0], op.sms, b200())}, 3 + bytes / 5e6});
+    rows.push_back({{form.curve(op.kernels[0], op.conditions.sms, b200())}, 3 + bytes / 5e6});
   }
   CHECK(fit_without_slices(form, rows, 6).empty());
 }

@@ -179,6 +179,38 @@ TEST_CASE("of given slots there are no modules, and who asks for them is told") 
   check_refused(arguments, pipeline, "--modules");
 }
 
+TEST_CASE("what a step's kernels are charged is what price says of their OPs") {
+  const std::string decode = source("experiments/fused_or_separate_experts/scenario.yaml").string();
+  const rapidjson::Document result = explained(decode, {"--kernels"});
+  CHECK(sum(result["kernels"]) == doctest::Approx(result["kernels_us"].GetDouble()).epsilon(1e-4));
+  const rapidjson::Document scenario = in_json({"simulate", decode});
+  Arguments price = {"price", scenario["scenario"]["hardware"].GetString(), "--kernels",
+                     scenario["scenario"]["kernels"].GetString()};
+  std::vector<double> charged;
+  for (const auto& kernel : result["kernels"].GetArray()) {
+    if (kernel["op"].IsNull()) continue;
+    price.emplace_back(kernel["op"].GetString());
+    charged.push_back(kernel["op_us"].GetDouble());
+  }
+  CHECK(charged.size() > 20);
+  const rapidjson::Document prices = in_json(price);
+  for (std::size_t i = 0; i < charged.size(); ++i) {
+    const auto& op = prices["ops"][static_cast<rapidjson::SizeType>(i)];
+    CAPTURE(op["op"].GetString());
+    CHECK(op["solo_us"].GetDouble() == charged[i]);
+  }
+}
+
+TEST_CASE("kernels are of a scenario, and of slots that are one task each there are none") {
+  const std::string pipeline = source("experiments/pipelines_deepseek_v3_2048_h800/scenario.yaml").string();
+  check_refused({"explain", pipeline, "--kernels", "--set", "slot_costs_ms={F: 1, B: 2, W: 1, F&B: 3}"}, pipeline,
+                "--kernels");
+  check_refused({"explain", pipeline, "--kernels", "--set", "level=phase", "--set", "workload.global_batch_size=4096"},
+                pipeline, "level: operator");
+  CHECK(run_moeline({"explain", "trace.json", "--kernels"}).exit_code == 2);
+  CHECK(run_moeline({"explain", pipeline, "--kernels", "--modules"}).exit_code == 2);
+}
+
 TEST_CASE("a module that a map names must be one") {
   if (!present(training_trace())) return;
   const TemporaryFolder folder;

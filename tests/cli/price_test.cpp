@@ -72,6 +72,30 @@ TEST_CASE("moeline price says in what a kernel lies outside of what was measured
         std::string::npos);
 }
 
+TEST_CASE("a grouped GEMM is priced as a step is charged for it, whose experts a stack's tables have whole") {
+  const auto set_and_us = [](const char* op) {
+    rapidjson::Document result;
+    result.Parse(run_moeline({"price", "b200", op, "--kernels", "sglang", "--format", "json"}).out.c_str());
+    return std::pair{std::string(result["ops"][0]["kernel_set"].GetString()), result["ops"][0]["solo_us"].GetDouble()};
+  };
+  const auto alone = set_and_us("grouped_gemm:layout=masked,groups=4,m=256,n=4096,k=7168");
+  const auto in_a_layer =
+      set_and_us("moe:layout=masked,part=gate_up,ep=64,tokens=8192,inter=2048,hidden=7168,rows=1024,hit=4");
+  CHECK(alone.first == "sglang-0.5.14");
+  CHECK(alone == in_a_layer);
+}
+
+TEST_CASE("a slower clock lengthens what was timed on rested GPUs and computes") {
+  const auto us = [](const char* op) {
+    rapidjson::Document result;
+    result.Parse(run_moeline({"price", "h200", op, "--format", "json"}).out.c_str());
+    return result["ops"][0]["solo_us"].GetDouble();
+  };
+  const double slower = us("gemm:m=8192,clock=0.8") / us("gemm:m=8192");
+  CHECK(slower > 1.15);
+  CHECK(slower < 1.26);  // its last wave as well
+}
+
 TEST_CASE("an op of an unknown kind or key is refused with the nearest one") {
   check_op_refused("gem", "unknown op 'gem'; did you mean 'gemm'?");
   check_op_refused("FLOP", "unknown op 'FLOP'; there is: linear, gemm, batched_gemm,");
@@ -80,7 +104,7 @@ TEST_CASE("an op of an unknown kind or key is refused with the nearest one") {
   check_op_refused("gemm m=1", "unknown op 'gemm m=1'");
   check_op_refused("gemm\n", "unknown op 'gemm?'; did you mean 'gemm'?");
   check_op_refused("mla_decode:batches=1", "unknown key 'batches'; did you mean 'batch'?");
-  check_op_refused("gemm:groups=4", "unknown key 'groups'; there is: dtype, m, n, k, l2, sms");
+  check_op_refused("gemm:groups=4", "unknown key 'groups'; there is: dtype, m, n, k, l2, sms, clock");
   check_op_refused("dispatch:token=4", "unknown key 'token'; did you mean 'tokens'?");
   check_op_refused("gemm:dtype=fp9", "dtype has an unknown value 'fp9'; did you mean 'fp8'?");
   check_op_refused("grouped_gemm:layout=mask", "layout has an unknown value 'mask'; did you mean 'masked'?");

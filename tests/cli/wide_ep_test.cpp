@@ -15,7 +15,7 @@ namespace {
 
 Price priced(const HardwareProfile& profile, const std::string& text) {
   const RequestedOp op = parse_op(text, profile.facts);
-  return price(op.kernels[0], {.sms = op.sms}, profile.facts, profile.kernels("open-2025-late"));
+  return price(op.kernels[0], op.conditions, profile.facts, profile.kernels("open-2025-late"));
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ bool feed_op(std::string_view bytes) {
     const std::size_t end = std::min(bytes.find('\n'), bytes.size());
     try {
       const RequestedOp op = parse_op(std::string(bytes.substr(0, end)), profile.facts);
-      const Price price = price_all(op.kernels, {.sms = op.sms}, profile.facts, kernels);
+      const Price price = price_all(op.kernels, op.conditions, profile.facts, kernels);
       MOELINE_CHECK(std::isfinite(price.solo_us) && price.solo_us >= 0, op.text + ": " + shortest(price.solo_us));
       taken = true;
     } catch (const SpecError&) {

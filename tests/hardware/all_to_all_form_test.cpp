@@ -50,7 +50,7 @@ std::vector<Fitted> all_of_them() {
 
 Evaluation timed(const Fitted& fitted, const std::string& keys) {
   const RequestedOp op = parse_op(fitted.op + "," + keys, hopper());
-  return evaluate(form_named(fitted.form)->curve(op.kernels.front(), op.sms, hopper()), fitted.constants);
+  return evaluate(form_named(fitted.form)->curve(op.kernels.front(), op.conditions.sms, hopper()), fitted.constants);
 }
 
 Operator op_of(const std::string& text, const MachineFacts& machine) { return parse_op(text, machine).kernels.front(); }

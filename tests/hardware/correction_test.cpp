@@ -43,7 +43,7 @@ KernelSet with_gain(double gain) {
 
 Price priced(const std::string& text, double gain) {
   const RequestedOp op = parse_op(text, b200().facts);
-  return price_all(op.kernels, {.sms = op.sms}, b200().facts, with_gain(gain));
+  return price_all(op.kernels, op.conditions, b200().facts, with_gain(gain));
 }
 
 }  // namespace
@@ -155,7 +155,7 @@ TEST_CASE("a price says its correction, and has none outside of the measurements
   KernelSet elsewhere = with_gain(1.2);
   elsewhere.fits.at("linear_fp8").other_machine = true;
   const RequestedOp op = parse_op(inside, b200().facts);
-  CHECK(price_all(op.kernels, {.sms = op.sms}, b200().facts, elsewhere).gain == 1);
+  CHECK(price_all(op.kernels, op.conditions, b200().facts, elsewhere).gain == 1);
   const TemporaryFolder folder;
   HardwareProfile profile = b200();
   profile.kernel_sets = {with_gain(1.2)};

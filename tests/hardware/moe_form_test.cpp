@@ -48,7 +48,7 @@ double us_of(const std::string& form, const std::string& op, const MachineFacts&
   const RequestedOp layer = parse_op(op, machine);
   double us = 0;
   for (const Operator& kernel : layer.kernels) {
-    us += evaluate(form_named(form)->curve(kernel, layer.sms, machine), parts).us;
+    us += evaluate(form_named(form)->curve(kernel, layer.conditions.sms, machine), parts).us;
   }
   return us;
 }

@@ -37,7 +37,7 @@ double us_of(const std::string& form, const std::string& op) {
   const RequestedOp parsed = parse_op(op, hopper());
   double us = 0;
   for (const Operator& kernel : parsed.kernels) {
-    us += evaluate(form_named(form)->curve(kernel, parsed.sms, hopper()), constants_of(form)).us;
+    us += evaluate(form_named(form)->curve(kernel, parsed.conditions.sms, hopper()), constants_of(form)).us;
   }
   return us;
 }
@@ -148,7 +148,7 @@ TEST_CASE("a sparse form's fit gives back the times that its constants made") {
       for (const int query_len : {16, 64, 256, 1024, 4096}) {
         for (const int kv_len : {4096, 16384, 65536, 131072}) {
           const RequestedOp op = parse_op(kernel.kind + shape(batch, query_len, kv_len), hopper());
-          FormRow row{{form.curve(op.kernels[0], op.sms, hopper())}};
+          FormRow row{{form.curve(op.kernels[0], op.conditions.sms, hopper())}};
           row.measured_us = predict(row, constants_of(kernel.form));
           rows.push_back(std::move(row));
         }

@@ -47,7 +47,7 @@ std::string text_of(const Kernel& kernel, double batch, double heads, int length
 
 double us_of(const Kernel& kernel, const std::string& text) {
   const RequestedOp op = parse_op(text, hopper());
-  return evaluate(form_named(kernel.form)->curve(op.kernels.front(), op.sms, hopper()), kernel.constants).us;
+  return evaluate(form_named(kernel.form)->curve(op.kernels.front(), op.conditions.sms, hopper()), kernel.constants).us;
 }
 
 }  // namespace
@@ -121,7 +121,7 @@ TEST_CASE("constants of a state's kernels are found again in the times that they
       for (const int heads : {4, 16, 64, 96}) {
         for (const int length : kernel.lengths) {
           const RequestedOp op = parse_op(text_of(kernel, batch, heads, length, ",l2=hot"), hopper());
-          FormRow row{{form.curve(op.kernels.front(), op.sms, hopper())}};
+          FormRow row{{form.curve(op.kernels.front(), op.conditions.sms, hopper())}};
           row.measured_us = predict(row, kernel.constants);
           rows.push_back(std::move(row));
         }

@@ -22,7 +22,7 @@ double us_of(int m, int n, int k, const char* l2 = "cold") {
   const RequestedOp op = parse_op(fmt::format("linear:dtype=int4,m={},n={},k={},l2={}", m, n, k, l2), a100());
   REQUIRE(op.kernels.size() == 1);
   const std::vector<double> ones(form.parts.size(), 1);
-  return evaluate(form.curve(op.kernels[0], op.sms, a100()), ones).us;
+  return evaluate(form.curve(op.kernels[0], op.conditions.sms, a100()), ones).us;
 }
 
 }  // namespace

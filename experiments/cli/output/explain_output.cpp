@@ -6,6 +6,7 @@
 
 #include "base/text_table.hpp"
 #include "experiments/cli/output/json.hpp"
+#include "experiments/cli/output/kernels_output.hpp"
 #include "experiments/cli/output/known_time.hpp"
 #include "experiments/cli/output/modules_output.hpp"
 #include "trace/short_names.hpp"
@@ -101,7 +102,8 @@ std::string longest_table(const Explanation& e, const TaskGraph& graph) {
 
 }  // namespace
 
-std::string to_json(const Explanation& e, const TaskGraph& graph, const std::optional<ModuleTable>& modules) {
+std::string to_json(const Explanation& e, const TaskGraph& graph, const std::optional<ModuleTable>& modules,
+                    const std::optional<StepKernels>& kernels) {
   Json json;
   json.open().add("schema_version", 1).add("span_us", to_us(e.span));
   if (!e.schedule.empty()) json.add("schedule", e.schedule);
@@ -141,6 +143,7 @@ std::string to_json(const Explanation& e, const TaskGraph& graph, const std::opt
     json.add("period_us", to_us(e.period->layer)).add("period_layers", static_cast<double>(e.period->layers));
   if (e.known) add_known_shares(json, *e.known);
   if (modules) add_modules(json, *modules);
+  if (kernels) add_kernels(json, *kernels);
   return json.close().text();
 }
 

@@ -5,11 +5,12 @@
 
 #include "experiments/explain/explanation.hpp"
 #include "experiments/explain/modules.hpp"
+#include "experiments/explain/step_kernels.hpp"
 
 namespace moeline {
 
 [[nodiscard]] std::string to_json(const Explanation& explanation, const TaskGraph& graph,
-                                  const std::optional<ModuleTable>& modules);
+                                  const std::optional<ModuleTable>& modules, const std::optional<StepKernels>& kernels);
 [[nodiscard]] std::string to_table(const std::string& title, const Explanation& explanation, const TaskGraph& graph);
 
 }  // namespace moeline
