@@ -92,11 +92,21 @@ ExpertShape shape_of(const OpKeys& keys) {
     throw keys.spec().error("eager", "is for layout=contiguous: the other layouts were measured in CUDA graphs");
   }
   shape.rows = keys.amount("rows", 0);
-  shape.hit = keys.amount("hit", 0);
+  shape.hit = keys.number_or("hit", kLeastTokens, kMostOfOp, 0);
   if (shape.hit > local) {
     throw keys.spec().error("hit", fmt::format("of {} is more than the {} experts of a rank", shape.hit, local));
   }
   return shape;
+}
+
+// By chance an expert's rows scatter by no more than the root of their number.
+double deviation_of(const OpKeys& keys, const ExpertShape& shape) {
+  const double deviation = keys.amount("deviation", 0), most = std::sqrt(expert_rows(shape).rows);
+  if (deviation > most) {
+    throw keys.spec().error("deviation", fmt::format("of {} is more than chance makes of the rank's rows, {:.1f}",
+                                                     deviation, most));
+  }
+  return deviation;
 }
 
 }  // namespace
@@ -109,7 +119,7 @@ RequestedOp moe_op(const std::string& text, const MachineFacts& machine) {
   std::vector<Operator> kernels;
   for (Operator& op : fused_experts(shape)) {
     if (part != ExpertRole::layer && op.experts.role != part) continue;
-    op.rows_deviation = keys.amount("deviation", 0);
+    op.rows_deviation = deviation_of(keys, shape);
     op.expected_rows = keys.amount("expected", 0);
     kernels.push_back(std::move(op));
   }

@@ -90,7 +90,7 @@ void price_by_form(const Operator& op, const std::string& family, const FamilyFi
   const MachineFacts clocked = machine_for(family, conditions, machine, kernels);
   const Evaluation alone = evaluate(fit.form->curve(op, conditions.sms, clocked), fit.constants);
   const Dimensions at = form_dimensions(op, family, conditions.sms);
-  price.gain = gain_of(fit, at);
+  price.gain = gain_of(fit, at, machine);
   price.solo_us = us_by_form(op, fit, price.gain, alone.us, conditions.sms, clocked);
   price.bound_by = alone.bound;
   price.deviation = deviation_by_chance(op, fit, conditions.sms, clocked);

@@ -78,8 +78,14 @@ double us_by_form(const Operator& op, const FamilyFit& fit, double gain, double 
   return curve_us + (gain - 1) * std::min(hot_us, curve_us);
 }
 
-double gain_of(const FamilyFit& fit, const Dimensions& at) {
-  return fit.other_machine ? 1 : gain_at(fit.correction, fit.range, at);
+double gain_of(const FamilyFit& fit, Dimensions at, const MachineFacts& machine) {
+  if (fit.other_machine) return 1;
+  const auto measured = fit.range.find(Dimension::sms);
+  const auto sms = at.find(Dimension::sms);
+  if (measured != fit.range.end() && sms != at.end() && sms->second == machine.sms) {
+    sms->second = std::clamp(sms->second, measured->second.low, measured->second.high);
+  }
+  return gain_at(fit.correction, fit.range, at);
 }
 
 void doubt_price(const char* reason, Price& price) {

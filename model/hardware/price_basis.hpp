@@ -42,8 +42,9 @@ void doubt_price(const char* reason, Price& price);
 /// a cold kernel takes.
 [[nodiscard]] double us_by_form(const Operator& op, const FamilyFit& fit, double gain, double curve_us, int sms,
                                 const MachineFacts& machine);
-/// Of the family's correction; another machine's kernels have other residuals.
-[[nodiscard]] double gain_of(const FamilyFit& fit, const Dimensions& at);
+/// Of the family's correction; another machine's kernels have other residuals. On all SMs of a machine that is given more
+/// of them, or fewer, a shape keeps the one that it has on as many as were measured.
+[[nodiscard]] double gain_of(const FamilyFit& fit, Dimensions at, const MachineFacts& machine);
 
 /// No kernel beats the peaks of HBM and of the tensor cores it runs on.
 [[nodiscard]] double floor_us(const Operator& op, const MachineFacts& machine);

@@ -101,7 +101,7 @@ void price_transfer_by_form(const Operator& op, const FamilyFit& fit, const Pric
                             const MachineFacts& machine, const KernelSet& kernels, Price& price) {
   const Evaluation alone = evaluate(fit.form->curve(op, conditions.sms, machine), fit.constants);
   const Dimensions at = measured_dimensions_of(op, conditions.sms);
-  price.gain = gain_of(fit, at);
+  price.gain = gain_of(fit, at, machine);
   const double us = us_by_form(op, fit, price.gain, alone.us, conditions.sms, machine);
   const double links = links_us(op, machine);
   price.solo_us = std::max(us, links);

@@ -165,4 +165,15 @@ TEST_CASE("a price says its correction, and has none outside of the measurements
   CHECK(run_moeline({"price", file, outside}).out.find("corrected") == std::string::npos);
 }
 
+TEST_CASE("on a machine that is given more SMs a shape keeps its correction, and on a part of them it has none") {
+  const RequestedOp op = parse_op("linear:dtype=fp8,m=64,n=4096,k=7168", b200().facts);
+  const KernelSet set = with_gain(1.5);
+  MachineFacts more = b200().facts;
+  more.sms += 32;
+  const double gain = price_all(op.kernels, op.conditions, b200().facts, set).gain;
+  CHECK(gain != 1);
+  CHECK(price_all(op.kernels, {.sms = static_cast<int>(more.sms)}, more, set).gain == gain);
+  CHECK(price_all(op.kernels, {.sms = 100}, b200().facts, set).gain == 1);
+}
+
 }  // TEST_SUITE("hardware/correction")

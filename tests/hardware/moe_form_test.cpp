@@ -249,6 +249,10 @@ TEST_CASE("what an OP of experts cannot be is refused by the key that says so") 
   CHECK(names("moe:top_k=9,experts=8", "top_k"));
   CHECK(names("moe:ep=64,hit=5", "hit"));
   CHECK(names("moe:dtype=fp4", "dtype"));
+  CHECK(names("moe:rows=100,deviation=11", "deviation"));
+  CHECK(names("moe:layout=masked,part=routing", "part"));
+  CHECK(names("moe:layout=mega,part=gate_up", "part"));
+  CHECK(names("moe:part=gate", "part"));
   CHECK(names("moe:layout=padded", "layout"));
   CHECK(message_of("moe:dtype=bf16,moe_tp=32").empty());
 }
