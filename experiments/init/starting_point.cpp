@@ -124,7 +124,7 @@ std::string nearer_kernels(const HardwareProfile& profile) {
   if (sets.empty()) return "";
   const std::string usual = profile.kernels("").name;
   if (sets.front()->name == usual) return "";
-  return fmt::format("; with its newest kernels, {}. kernels: {} is nearer to its published throughput", usual,
+  return fmt::format("; its newest kernels by default, {}; `kernels: {}` is nearer to its published throughput", usual,
                      sets.front()->name);
 }
 

@@ -33,14 +33,15 @@ constexpr double kMostOfOverlap = 0.01;
 // Corrections follow what was measured, to a few per cent.
 constexpr double kMostOfCorrection = 0.03;
 
+using FactKeys = std::vector<std::pair<const char*, double MachineFacts::*>>;
+
 // A fact of the machine, or several, of which there is so much more.
 struct Resource {
   const char* name;
   double more;
-  std::vector<std::pair<const char*, double MachineFacts::*>> facts;
+  FactKeys facts;
 };
 
-using FactKeys = std::vector<std::pair<const char*, double MachineFacts::*>>;
 const FactKeys kPeaks = {{"bf16_tflops", &MachineFacts::bf16_tflops},
                          {"fp8_tflops", &MachineFacts::fp8_tflops},
                          {"fp4_tflops", &MachineFacts::fp4_tflops}};
