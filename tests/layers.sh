@@ -40,6 +40,7 @@ experiments/search experiments/run $model $schedules
 experiments/search_pipeline experiments/run $model $schedules
 experiments/cli/output experiments/serve experiments/search experiments/search_pipeline experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
 experiments/cli    experiments/init experiments/serve experiments/search experiments/search_pipeline experiments/cli/output experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
+experiments/cli/allocator nothing
 experiments/packaging/describe experiments/cli base
 experiments/python experiments/cli/output experiments/cli experiments/run $model $schedules
 "
