@@ -39,7 +39,7 @@ StepKernel kernel_of(const Run& run, const KernelWork& work, const Use& use, con
           .module = work.module,
           .flops = work.op.flops,
           .price = price,
-          .op = op_text(work.op, work.conditions, setup.machine.facts, setup.kernels())};
+          .op = op_text(work.op, work.conditions, price, setup.machine.facts, setup.kernels())};
 }
 
 }  // namespace

@@ -103,8 +103,8 @@ ExpertShape shape_of(const OpKeys& keys) {
 double deviation_of(const OpKeys& keys, const ExpertShape& shape) {
   const double deviation = keys.amount("deviation", 0), most = std::sqrt(expert_rows(shape).rows);
   if (deviation > most) {
-    throw keys.spec().error("deviation", fmt::format("of {} is more than chance makes of the rank's rows, {:.1f}",
-                                                     deviation, most));
+    throw keys.spec().error("deviation",
+                            fmt::format("of {} is more than chance makes of the rank's rows, {:.1f}", deviation, most));
   }
   return deviation;
 }
@@ -116,11 +116,12 @@ RequestedOp moe_op(const std::string& text, const MachineFacts& machine) {
                            "part", "backend", "rows", "hit", "deviation", "expected", "eager", "l2"});
   const ExpertShape shape = shape_of(keys);
   const ExpertRole part = part_of(keys, shape.layout);
+  const double deviation = deviation_of(keys, shape), expected = keys.amount("expected", 0);
   std::vector<Operator> kernels;
   for (Operator& op : fused_experts(shape)) {
     if (part != ExpertRole::layer && op.experts.role != part) continue;
-    op.rows_deviation = deviation_of(keys, shape);
-    op.expected_rows = keys.amount("expected", 0);
+    op.rows_deviation = deviation;
+    op.expected_rows = expected;
     kernels.push_back(std::move(op));
   }
   return keys.requested(text, std::move(kernels), machine);

@@ -122,8 +122,8 @@ bool same_price(const Price& one, const Price& other) {
 
 }  // namespace
 
-std::optional<std::string> op_text(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
-                                   const KernelSet& kernels) {
+std::optional<std::string> op_text(const Operator& op, const PriceConditions& conditions, const Price& price,
+                                   const MachineFacts& machine, const KernelSet& kernels) {
   std::optional<OpWriter> writer = written(op);
   if (!writer) return std::nullopt;
   writer->add_unless(static_cast<int>(machine.sms), "sms", conditions.sms).add_unless(1.0, "clock", conditions.clock);
@@ -131,7 +131,7 @@ std::optional<std::string> op_text(const Operator& op, const PriceConditions& co
   try {
     const RequestedOp asked = parse_op(writer->text(), machine);
     const Price again = price_all(asked.kernels, asked.conditions, machine, kernels);
-    if (same_price(again, price(op, conditions, machine, kernels))) return writer->text();
+    if (same_price(again, price)) return writer->text();
   } catch (const SpecError&) {
     return std::nullopt;  // sizes that no OP has, as a fraction of a request
   }

@@ -2,6 +2,7 @@
 #include <rapidjson/document.h>
 
 #include "tests/support/cli.hpp"
+#include "tests/support/json.hpp"
 
 TEST_SUITE("cli/price") {
 
@@ -74,8 +75,7 @@ TEST_CASE("moeline price says in what a kernel lies outside of what was measured
 
 TEST_CASE("a grouped GEMM is priced as a step is charged for it, whose experts a stack's tables have whole") {
   const auto set_and_us = [](const char* op) {
-    rapidjson::Document result;
-    result.Parse(run_moeline({"price", "b200", op, "--kernels", "sglang", "--format", "json"}).out.c_str());
+    const rapidjson::Document result = in_json({"price", "b200", op, "--kernels", "sglang"});
     return std::pair{std::string(result["ops"][0]["kernel_set"].GetString()), result["ops"][0]["solo_us"].GetDouble()};
   };
   const auto alone = set_and_us("grouped_gemm:layout=masked,groups=4,m=256,n=4096,k=7168");
@@ -86,11 +86,7 @@ TEST_CASE("a grouped GEMM is priced as a step is charged for it, whose experts a
 }
 
 TEST_CASE("a slower clock lengthens what was timed on rested GPUs and computes") {
-  const auto us = [](const char* op) {
-    rapidjson::Document result;
-    result.Parse(run_moeline({"price", "h200", op, "--format", "json"}).out.c_str());
-    return result["ops"][0]["solo_us"].GetDouble();
-  };
+  const auto us = [](const char* op) { return in_json({"price", "h200", op})["ops"][0]["solo_us"].GetDouble(); };
   const double slower = us("gemm:m=8192,clock=0.8") / us("gemm:m=8192");
   CHECK(slower > 1.15);
   CHECK(slower < 1.26);  // its last wave as well

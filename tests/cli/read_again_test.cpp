@@ -10,7 +10,6 @@ TEST_SUITE("cli/read_again") {
 
 using namespace moeline;
 using namespace moeline::testing;
-namespace fs = std::filesystem;
 
 namespace {
 
