@@ -35,6 +35,7 @@ struct PricedOp {
                            [&](double before, const Operator& op) { return before + op.*amount; });
   }
   [[nodiscard]] double tflops() const { return sum(&Operator::flops) / price.solo_us / 1e6; }
+  [[nodiscard]] double memory_GBps() const { return sum(&Operator::bytes) / price.solo_us / 1e3; }
 };
 
 const char* name_of(Hold hold) {
@@ -61,15 +62,16 @@ std::string to_json(const std::vector<PricedOp>& priced, const std::string& hard
 
 std::string to_table(const std::vector<PricedOp>& priced) {
   TextTable table("rrrrrrlllll");
-  table.row({"us", "SMs", "TFLOP/s", "HBM", "NVLink", "NIC", "bound by", "provenance", "kernel set", "note", "op"});
+  table.row({"us", "SMs", "TFLOP/s", "memory", "NVLink", "NIC", "bound by", "provenance", "kernel set", "note", "op"});
   for (const PricedOp& each : priced) {
     const Price& p = each.price;
     table.row({fmt::format("{:.2f}", p.solo_us), fmt::format("{}", p.sms), fmt::format("{:.0f}", each.tflops()),
-               fmt::format("{:.0f}", p.hbm_GBps), fmt::format("{:.1f}", p.nvlink_GBps),
+               fmt::format("{:.0f}", each.memory_GBps()), fmt::format("{:.1f}", p.nvlink_GBps),
                fmt::format("{:.1f}", p.nic_GBps), p.bound_by, name_of(p.provenance), p.kernel_set, note_of(p),
                each.requested.text});
   }
-  return table.text() + "HBM, NVLink and NIC in GB/s (links: each direction), while the kernel runs alone.\n";
+  return table.text() +
+         "memory, NVLink and NIC: GB/s (links: each direction), while the kernel runs alone; L2 adds to memory's.\n";
 }
 
 // "hardware.nic_GBps=25" or "nic_GBps=25".

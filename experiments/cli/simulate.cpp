@@ -27,6 +27,7 @@
 #include "experiments/page/page.hpp"
 #include "experiments/run/best_run.hpp"
 #include "experiments/run/run_metrics.hpp"
+#include "experiments/run/silent_facts.hpp"
 #include "experiments/serve/serve_trace.hpp"
 #include "experiments/timeline_page/run_view.hpp"
 #include "schedules/lowering/kernel_detail.hpp"
@@ -172,6 +173,21 @@ std::optional<Run> at_burst(const Run& run) {
   return run_scenario(setup);
 }
 
+std::vector<std::string> with_samples(const SimulateArguments& options) {
+  std::vector<std::string> assignments = options.assignments;
+  if (options.samples > 0) assignments.push_back(fmt::format("samples={}", options.samples));
+  return assignments;
+}
+
+// Of the machine, what the scenario sets in vain.
+std::vector<std::string> silent_facts(const Run& run, const std::string& scenario, const SimulateArguments& options) {
+  return silent_facts(run, [&](const std::string& fact) {
+    std::vector<std::string> assignments = with_samples(options);
+    assignments.insert(assignments.end(), {"schedule=" + run.setup.scenario.schedule, "hardware." + fact});
+    return std::move(read_candidates(options.scenario, scenario, assignments).front().setup.value());
+  });
+}
+
 void check_outputs(const std::vector<OutputFile>& outputs, const SimulateArguments& options) {
   check_distinct(outputs);
   for (const OutputFile& output : outputs) check_output(output, {options.scenario}, options.force);
@@ -184,12 +200,6 @@ void check_for_requests(const SimulateArguments& options) {
   for (const auto& [name, is_given] : given) {
     if (is_given) throw CLI::ValidationError(fmt::format("{}: is of a step, and the workload is requests", name));
   }
-}
-
-std::vector<std::string> with_samples(const SimulateArguments& options) {
-  std::vector<std::string> assignments = options.assignments;
-  if (options.samples > 0) assignments.push_back(fmt::format("samples={}", options.samples));
-  return assignments;
 }
 
 int simulate_requests(const Spec& scenario, const SimulateArguments& options, const Console& console) {
@@ -227,9 +237,12 @@ int simulate_command(const SimulateArguments& options, const Console& console) {
   const std::vector<Candidate> candidates = read_candidates(options.scenario, content, with_samples(options));
   if (!options.chakra.empty() && candidates.size() == 1) refuse_chakra_of_stages(*candidates.front().setup);
   const bool records = (wants_trace && traces_kernels(candidates, options)) || page_template;
-  const Run run = with_progress(console, [&](const Progress& progress) {
+  Run run = with_progress(console, [&](const Progress& progress) {
     return best_run(candidates, {.record_changes = records, .progress = progress});
   });
+  for (const std::string& fact : silent_facts(run, content, options)) {
+    run.warnings.push_back(fmt::format("hardware.{} is set and moves nothing here", fact));
+  }
   if (!options.chakra.empty()) check_chakra_files(run, options.chakra, options.scenario, options.force);
   const std::set<std::uint32_t> ranks = traced_ranks(run, options.trace_ranks);
   const auto page_ranks = parse_ranks("--ranks", options.page_ranks, simulated_ranks(run.program.graph));

@@ -162,30 +162,39 @@ class RankMemory {
   }
 
   [[nodiscard]] StepMemory lasting(std::size_t rank) const {
-    StageBlocks held;
+    std::vector<StageBlocks> stages;
     int copies = 1;
     for (const auto& [stage, holders] : copies_) {
       if (!holders.contains(static_cast<std::uint32_t>(rank))) continue;
       copies = static_cast<int>(holders.size());
-      const StageBlocks& blocks = layout_.stages[static_cast<std::size_t>(stage)];
-      held.insert(held.end(), blocks.begin(), blocks.end());
+      stages.push_back(layout_.stages[static_cast<std::size_t>(stage)]);
     }
-    const StageParameters own = stage_parameters(setup_.model, held, stage_split(setup_.scenario));
-    StepMemory memory = lasting_memory(setup_, own, copies, largest_block(held));
+    StageBlocks held;
+    for (const StageBlocks& stage : stages) held.insert(held.end(), stage.begin(), stage.end());
+    StepMemory memory = lasting_memory(setup_, parameters_of(held), copies, neighbours_of(stages));
     if (setup_.scenario.comm.mode == CommMode::normal) {
       memory.communication = normal_buffer_bytes(setup_.model, setup_.scenario.parallelism.ep, transfer_sms(setup_));
     }
     return memory;
   }
 
-  [[nodiscard]] StageParameters largest_block(const StageBlocks& blocks) const {
-    StageParameters largest;
-    for (const Block& block : blocks) {
-      const StageBlocks alone = {block};
-      const StageParameters own = stage_parameters(setup_.model, alone, stage_split(setup_.scenario));
-      if (own.replicated + own.experts > largest.replicated + largest.experts) largest = own;
+  [[nodiscard]] StageParameters parameters_of(const StageBlocks& blocks) const {
+    return stage_parameters(setup_.model, blocks, stage_split(setup_.scenario));
+  }
+
+  // Two blocks that follow each other: in a stage, or where one pass ends and the next begins.
+  [[nodiscard]] std::vector<StageParameters> neighbours_of(const std::vector<StageBlocks>& stages) const {
+    std::vector<StageParameters> neighbours;
+    StageBlocks ends;
+    for (const StageBlocks& stage : stages) {
+      for (std::size_t i = 1; i < stage.size(); ++i) neighbours.push_back(parameters_of({stage[i - 1], stage[i]}));
+      for (const Block& end : {stage.front(), stage.back()}) {
+        neighbours.push_back(parameters_of({end}));
+        for (const Block& other : ends) neighbours.push_back(parameters_of({end, other}));
+      }
+      ends.insert(ends.end(), {stage.front(), stage.back()});
     }
-    return largest;
+    return neighbours;
   }
 
   const Setup& setup_;
@@ -196,18 +205,22 @@ class RankMemory {
 
 }  // namespace
 
-StepMemory lasting_memory(const Setup& setup, const StageParameters& own, int copies, const StageParameters& in_use) {
+StepMemory lasting_memory(const Setup& setup, const StageParameters& own, int copies,
+                          const std::vector<StageParameters>& neighbours) {
   const TrainingChoices& choices = setup.scenario.training;
   const int replicas = replicas_of_stage(setup, copies).ranks,
             expert_replicas = replicas_of_experts(setup, copies).ranks;
   const auto kept = [&](double replicated, double experts, bool split) {
     return split ? replicated / replicas + experts / expert_replicas : replicated + experts;
   };
-  // Whole in the block that runs, and in the one that comes or goes beside it.
   const auto passing = [&](double StageParameters::*replicated, double StageParameters::*experts, bool split) {
-    if (!split) return own.*replicated + own.*experts;
-    return std::min(own.*replicated, own.*replicated / replicas + 2 * (in_use.*replicated)) +
-           std::min(own.*experts, own.*experts / expert_replicas + 2 * (in_use.*experts));
+    double most = kept(own.*replicated, own.*experts, split);
+    if (!split) return most;
+    for (const StageParameters& whole : neighbours) {
+      most = std::max(most, std::min(own.*replicated, own.*replicated / replicas + whole.*replicated) +
+                                std::min(own.*experts, own.*experts / expert_replicas + whole.*experts));
+    }
+    return most;
   };
   StepMemory memory;
   memory.weights =

@@ -12,9 +12,9 @@ namespace moeline {
 void add_memory(const Setup& setup, StepReport& report);
 
 /// Weights, gradients and optimizer states of a rank whose stages have `own` parameters, each stage on `copies` ranks
-/// of the pipeline; replicas share what is split, as replicas.hpp counts them. `in_use`: the block of split ones that
-/// is whole while it runs.
+/// of the pipeline; replicas share what is split, as replicas.hpp counts them. `neighbours`: of split ones, which
+/// blocks are there whole at once: one that runs, and the one that comes or goes beside it.
 [[nodiscard]] StepMemory lasting_memory(const Setup& setup, const StageParameters& own, int copies,
-                                        const StageParameters& in_use = {});
+                                        const std::vector<StageParameters>& neighbours = {});
 
 }  // namespace moeline

@@ -66,14 +66,16 @@ double scatter_us(const Chain& chain, const Program& alone) {
   return us;
 }
 
-std::vector<double> drawn_us(const Chain& chain, const Program& alone) {
-  std::vector<double> sum;
+// All its kernels that go by their load have the phase's.
+TimesByLoad us_by_load(const Chain& chain, const Program& alone) {
+  TimesByLoad sum;
   for (const TaskId task : chain.tasks) {
-    const std::vector<double>& longer = alone.by_draw[alone.traits[task].by_draw];
+    const auto& [loads, longer] = alone.by_load[alone.traits[task].by_load];
     if (longer.empty()) continue;
-    sum.resize(longer.size());
+    sum.loads = loads;
+    sum.longer.resize(longer.size());
     const double us = to_us(alone.graph.task(task).solo);
-    for (std::size_t i = 0; i < longer.size(); ++i) sum[i] += longer[i] * us;
+    for (std::size_t i = 0; i < longer.size(); ++i) sum.longer[i] += longer[i] * us;
   }
   return sum;
 }
@@ -117,7 +119,7 @@ TimedChains timed_chains(const Setup& setup, const Program& alone, const Timelin
       if (setup.scenario.parallelism.moe_tp == 1) {  // nobody has it in common: one normal number does for both
         time.jitter_us = std::hypot(time.jitter_us, std::exchange(time.scatter_us, 0));
       }
-      time.drawn_us = drawn_us(chain, alone);
+      time.by_load = us_by_load(chain, alone);
       time.draws_of = draws_of(phase);
       time.lost_share = lost_share(chain, alone, time.us, held_share);
       time.us -= time.lost_share * to_us(overlap({span}, held));
@@ -149,6 +151,7 @@ StragglerDraws::StragglerDraws(const Setup& setup, const Program& alone, const T
       nobody_(ranks_),
       starts_(ranks_),
       times_(ranks_),
+      loads_((ranks_ + sharing_ - 1) / sharing_),
       ends_(std::make_unique_for_overwrite<double[]>(chains.times.size() * ranks_)) {
   for (double& each : slower_) each -= 1;
   scatters_rows_ = std::ranges::any_of(chains.times, [](const ChainTime& chain) { return chain.scatter_us > 0; });
@@ -206,7 +209,8 @@ void StragglerDraws::draw_times(std::uint32_t number) {
   const ChainTime& chain = chains_.times[number];
   const double* jitters = jitters_->data() + number * ranks_;
   weighted_of_each(chain.us, chain.clocked_us, slower_.data(), chain.jitter_us, jitters, ranks_, times_.data());
-  if (chain.scatter_us > 0 || !chain.drawn_us.empty()) scatter_times(number);
+  if (chain.scatter_us > 0) scatter_times(number);
+  if (chain.by_load.loads) load_times(chain);
   if (!first_is_drawn_) times_[0] = chain.us;
   if (chain.rows_us != 0) {
     const std::vector<double>& rows_of = rows(chain.rows_of);
@@ -218,16 +222,16 @@ void StragglerDraws::draw_times(std::uint32_t number) {
 }
 
 void StragglerDraws::scatter_times(std::uint32_t number) {
-  const ChainTime& chain = chains_.times[number];
-  const auto seed = static_cast<std::uint64_t>(setup_.scenario.seed);
-  BriefRandom draws(scrambled(seed << 32U ^ draw_), chain.draws_of);
-  for (std::size_t first = 0; first < ranks_; first += sharing_) {
-    double more = chain.scatter_us > 0 ? chain.scatter_us * (*scatters_)[number * ranks_ + first] : 0;
-    if (!chain.drawn_us.empty()) {
-      more += chain.drawn_us[static_cast<std::size_t>(draws.uniform() * static_cast<double>(chain.drawn_us.size()))];
-    }
-    for (std::size_t rank = first; rank < std::min(first + sharing_, ranks_); ++rank) times_[rank] += more;
+  const double* scatters = scatters_->data() + number * ranks_;
+  for (std::size_t rank = 0; rank < ranks_; ++rank) {
+    times_[rank] += chains_.times[number].scatter_us * scatters[rank / sharing_ * sharing_];
   }
+}
+
+void StragglerDraws::load_times(const ChainTime& chain) {
+  const auto seed = static_cast<std::uint64_t>(setup_.scenario.seed);
+  chain.by_load.loads->draw({scrambled(seed << 32U ^ draw_), chain.draws_of}, loads_);
+  for (std::size_t rank = 0; rank < ranks_; ++rank) times_[rank] += chain.by_load.longer[loads_[rank / sharing_]];
 }
 
 void StragglerDraws::lose_to_held(const ChainTime& chain, const double* starts, double* ends) const {

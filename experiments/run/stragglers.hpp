@@ -18,8 +18,8 @@ namespace moeline {
 inline constexpr std::size_t kNoMeeting = SIZE_MAX;
 
 /// How long one chain of kernels takes a rank: us + clocked_us x (slowness - 1) + rows_us x (rows - 1) + jitter_us x a
-/// normal number + scatter_us x another, which ranks that share experts have in common, + one of drawn_us, the same of
-/// these ranks and of all chains of a phase; and what it loses while communication of its rank holds SMs.
+/// normal number + scatter_us x another, which ranks that share experts have in common, + one of by_load.longer, the
+/// same of these ranks and of all chains of a phase; and what it loses while communication of its rank holds SMs.
 struct ChainTime {
   double us = 0;           ///< with no SMs held by communication
   double clocked_us = 0;   ///< that go by the SMs' clock
@@ -31,7 +31,7 @@ struct ChainTime {
   double others_rows = 1;  ///< mean rows of the other ranks over rank 0's
   bool holds_sms = false;  ///< is itself communication that does
   bool computes = false;
-  std::vector<double> drawn_us{};    ///< by draw of experts' rows: beyond the mean
+  TimesByLoad by_load{};             ///< us, by what its experts get: beyond the mean
   std::uint64_t draws_of = 0;        ///< the phase, layer and micro-batch whose draw it takes
   std::size_t arrives = kNoMeeting;  ///< where its end, of a barrier its start, is waited for
   std::size_t leaves = kNoMeeting;   ///< it starts when all have arrived there
@@ -69,6 +69,7 @@ class StragglerDraws {
   [[nodiscard]] const double* starts_of(std::uint32_t number);
   void draw_times(std::uint32_t number);
   void scatter_times(std::uint32_t number);
+  void load_times(const ChainTime& chain);
   void lose_to_held(const ChainTime& chain, const double* starts, double* ends) const;
   void meet(const ChainTime& chain, const double* starts, double* ends);
   /// `until` may be `from`.
@@ -97,6 +98,7 @@ class StragglerDraws {
   std::vector<std::vector<double>> all_arrived_;  // us, by meeting and group
   std::vector<double> nobody_;                    // that a first chain waits for: it starts at 0
   std::vector<double> starts_, times_;            // us, by rank, of the chain that passes
+  std::vector<std::size_t> loads_;                // of the chain that passes, by ranks that share experts
   std::unique_ptr<double[]> ends_;                // us, by chain and rank
   std::vector<Held> held_;                        // in order
 };

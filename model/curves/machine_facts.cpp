@@ -7,7 +7,7 @@ namespace {
 
 constexpr const char* kUnknownPower = "not known";
 
-constexpr std::array<FactField, 27> kFacts = {{
+constexpr std::array<FactField, 28> kFacts = {{
     {"sms", &MachineFacts::sms, 1, 4096, "", true},
     {"sm_clock_mhz", &MachineFacts::sm_clock_mhz, 1, 1e5, "MHz"},
     {"fp8_tflops", &MachineFacts::fp8_tflops, 0, 1e6, "TFLOP/s"},
@@ -27,6 +27,8 @@ constexpr std::array<FactField, 27> kFacts = {{
     {"rail_optimized", &MachineFacts::rail_optimized, 0, 1, "", true, "assumed: a leaf takes whole nodes"},
     {"leaf_latency_us", &MachineFacts::leaf_latency_us, 0, 1e6, "us", false,
      "InfiniBand, 64 bytes, same leaf (arXiv 2505.09343, table 5)"},
+    {"nvlink_latency_us", &MachineFacts::nvlink_latency_us, 0, 1e6, "us", false,
+     "NVLink, 64 bytes (arXiv 2505.09343, table 5)", false},
     {"slowest_nic", &MachineFacts::slowest_nic, 1e-3, 1, "", false, "assumed: all NICs alike"},
     {"slowest_nvlink", &MachineFacts::slowest_nvlink, 1e-3, 1, "", false, "assumed: all NVLinks alike"},
     {"boost_clock_mhz", &MachineFacts::boost_clock_mhz, 0, 1e5, "MHz", false, kUnknownPower, false},

@@ -29,9 +29,10 @@ struct MachineFacts {
   double nics_per_gpu = 1;
   double leaf_nodes = 0;  ///< nodes under one leaf switch; 0: all
   double oversubscription = 1;
-  double rail_optimized = 0;     ///< 1: a leaf takes the NICs of one index
-  double leaf_latency_us = 2.8;  ///< one 64-byte message under the same leaf switch
-  double slowest_nic = 1;        ///< of the rank with the slowest one, over nic_GBps
+  double rail_optimized = 0;        ///< 1: a leaf takes the NICs of one index
+  double leaf_latency_us = 2.8;     ///< one 64-byte message under the same leaf switch
+  double nvlink_latency_us = 3.33;  ///< the same over NVLink
+  double slowest_nic = 1;           ///< of the rank with the slowest one, over nic_GBps
   double slowest_nvlink = 1;
 
   // Power (hardware/power.hpp), above rest at full speed and the boost clock. 0: not known.

@@ -43,6 +43,7 @@ bool uplinks_may_bind(const Operator& op, const MachineFacts& machine) {
 }
 
 double farthest_latency_us(int ranks, const MachineFacts& machine) {
+  if (ranks <= machine.gpus_per_node) return machine.nvlink_latency_us;
   const bool one_leaf = machine.leaf_nodes > 0 && nodes_of(ranks, machine) <= machine.leaf_nodes;
   return one_leaf ? machine.leaf_latency_us : machine.nic_latency_us;
 }

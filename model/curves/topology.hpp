@@ -27,7 +27,8 @@ namespace moeline {
 /// Whether uplinks are narrower than the NICs, and this transfer uses them.
 [[nodiscard]] bool uplinks_may_bind(const Operator& op, const MachineFacts& machine);
 
-/// us of a small message between the farthest of so many ranks. Where leaves are not described: across leaves.
+/// us of a small message between the farthest of so many ranks: over NVLink inside a node; where leaves are not
+/// described, across leaves.
 [[nodiscard]] double farthest_latency_us(int ranks, const MachineFacts& machine);
 
 }  // namespace moeline

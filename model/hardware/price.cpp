@@ -142,6 +142,20 @@ void price_compute(const Operator& op, const std::string& family, const PriceCon
   price.clocked = clocked_share(op, family, conditions.sms, price, clocked, kernels);
 }
 
+// No kernel beats the links that it takes, whatever its time was measured on.
+void raise_to_links(const MachineFacts& machine, Price& price) {
+  constexpr double kEqual = 1 + 1e-9;
+  const double nvlink_GBps = nvlink_rate_GBps(machine), nic_GBps = machine.nic_GBps * machine.slowest_nic;
+  const double nvlink = price.nvlink_GBps / nvlink_GBps, nic = price.nic_GBps / nic_GBps;
+  if (std::max(nvlink, nic) > kEqual) {
+    raise_to_floor(std::max(nvlink, nic) * price.solo_us, kRounding, price);
+    price.bound_by = nic > nvlink ? "NIC" : "NVLink";
+  }
+  const double times = std::max({1.0, nvlink, nic});
+  price.nvlink_GBps = std::min(price.nvlink_GBps / times, nvlink_GBps);  // rounding adds nothing
+  price.nic_GBps = std::min(price.nic_GBps / times, nic_GBps);
+}
+
 }  // namespace
 
 std::string priced_as(const Operator& op, const KernelSet& kernels) {
@@ -216,7 +230,7 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
     // A message there and back; waiting for late ranks is not a cost.
     price.solo_us = 2 * farthest_latency_us(op.traffic.ranks, machine);
     price.provenance = Provenance::datasheet;
-    price.note.reasons = {"the NIC's latency there and back"};
+    price.note.reasons = {"a message's latency there and back"};
     return price;
   }
   if (is_host_copy(op.family)) {
@@ -232,9 +246,8 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
     price.nvlink_GBps = GBps(op.traffic.nvlink_bytes, price.solo_us);  // of a kernel that sends as well
   }
   if (is_communication(op.family)) raise_to_floor(floor_us(op, machine), kRounding, price);
-  price.hbm_GBps = std::min(GBps(op.bytes, price.solo_us), machine.hbm_GBps);
-  price.nvlink_GBps = std::min(price.nvlink_GBps, machine.nvlink_GBps);
-  price.nic_GBps = std::min(price.nic_GBps, machine.nic_GBps);
+  raise_to_links(machine, price);
+  price.hbm_GBps = std::min(GBps(op.bytes, price.solo_us), machine.hbm_GBps);  // the rest stays in L2
   return price;
 }
 

@@ -23,6 +23,12 @@ void set_links(const Operator& op, const MachineFacts& machine, const KernelSet&
   price.nvlink_GBps = GBps(low_latency && over_nic ? 0 : traffic.nvlink_bytes, price.solo_us);
 }
 
+// A measured time has a message's latency in it: not that of the machine it was measured on, but this one's.
+double with_own_latency(double us, const Operator& op, const MachineFacts& machine, const KernelSet& kernels) {
+  const int ranks = op.traffic.ranks;
+  return std::max(0.0, us + farthest_latency_us(ranks, machine) - farthest_latency_us(ranks, kernels.fitted_on));
+}
+
 bool of_one_set(const KernelSet& kernels, const std::string& family, const std::string& other) {
   const auto a = kernels.fits.find(family), b = kernels.fits.find(other);
   return a == kernels.fits.end() || b == kernels.fits.end() || a->second.kernel_set == b->second.kernel_set;
@@ -102,7 +108,8 @@ void price_transfer_by_form(const Operator& op, const FamilyFit& fit, const Pric
   const Evaluation alone = evaluate(fit.form->curve(op, conditions.sms, machine), fit.constants);
   const Dimensions at = measured_dimensions_of(op, conditions.sms);
   price.gain = gain_of(fit, at, machine);
-  const double us = us_by_form(op, fit, price.gain, alone.us, conditions.sms, machine);
+  const double us =
+      with_own_latency(us_by_form(op, fit, price.gain, alone.us, conditions.sms, machine), op, machine, kernels);
   const double links = links_us(op, machine);
   price.solo_us = std::max(us, links);
   price.bound_by = us < links ? "NVLink" : alone.bound;
@@ -158,7 +165,7 @@ void price_transfer(const Operator& op, const PriceConditions& conditions, const
   const Evaluation alone = evaluate_noting(curve, kernels, price);
   const double links = links_us(op, machine);
   const bool known = !std::isnan(alone.us);
-  price.solo_us = known ? std::max(alone.us, links) : links;
+  price.solo_us = known ? std::max(with_own_latency(alone.us, op, machine, kernels), links) : links;
   price.bound_by = known ? alone.bound : "roofline";
   if (is_low_latency(op.family)) {
     price_low_latency(op, conditions, machine, kernels, price);

@@ -6,11 +6,9 @@
 #include <map>
 #include <mutex>
 #include <numeric>
-#include <tuple>
 #include <vector>
 
 #include "base/error.hpp"
-#include "base/memo.hpp"
 #include "routing/gating.hpp"
 #include "routing/scatter.hpp"
 
@@ -70,75 +68,6 @@ ExpertLoad with_rows(ExpertLoad load, double valid, double local_experts) {
   return load;
 }
 
-// A number between the two whole ones beside it comes out as either, so that it is what they are on average.
-int drawn_whole(double number, BriefRandom& random) { return static_cast<int>(std::floor(number + random.uniform())); }
-
-// Token by token: those of its experts that are local, all different.
-std::vector<int> counted_rows(const RandomChoice& choice, int local_experts, BriefRandom& random) {
-  std::vector<int> rows(static_cast<std::size_t>(local_experts), 0);
-  std::vector<std::size_t> chosen;
-  for (int token = drawn_whole(choice.tokens, random); token > 0; --token) {
-    chosen.clear();
-    for (int i = 0; i < choice.top_k; ++i) {
-      const double left = local_experts - static_cast<double>(chosen.size());
-      if (random.uniform() * (choice.slots - i) >= left) continue;
-      std::size_t expert = 0;
-      do {
-        expert = static_cast<std::size_t>(random.uniform() * local_experts);
-      } while (std::find(chosen.begin(), chosen.end(), expert) != chosen.end());
-      chosen.push_back(expert);
-      ++rows[expert];
-    }
-  }
-  return rows;
-}
-
-// Takes so many rows from all of them, in proportion to what they have.
-void take_rows(double excess, std::vector<int>& rows) {
-  const double all = std::accumulate(rows.begin(), rows.end(), 0.0);
-  double before = 0;
-  long taken = 0;
-  for (int& each : rows) {
-    before += each;
-    const long until_now = all > 0 ? std::lround(excess * before / all) : 0;
-    each = std::max(0, each - static_cast<int>(until_now - taken));
-    taken = until_now;
-  }
-}
-
-// Of all rows of a rank: over what it would be if its experts' rows were independent.
-double rows_dependence(const RandomChoice& choice, int local_experts) {
-  const double elsewhere = 1 - static_cast<double>(local_experts) / choice.slots;
-  return std::sqrt(elsewhere * choice.slots / std::max(1, choice.slots - 1));
-}
-
-std::vector<int> drawn_group_rows(const ExpertLoad& load, int local_experts, BriefRandom& random) {
-  constexpr double kFewChoices = 1024;
-  if (load.choice.tokens * load.choice.top_k <= kFewChoices) return counted_rows(load.choice, local_experts, random);
-  std::vector<int> rows;
-  for (int expert = 0; expert < local_experts; ++expert) {
-    rows.push_back(drawn_rows(load.valid / local_experts, load.rows_deviation, random));
-  }
-  const double more = std::accumulate(rows.begin(), rows.end(), 0.0) - load.valid;
-  take_rows(more * (1 - rows_dependence(load.choice, local_experts)), rows);
-  return rows;
-}
-
-std::vector<ExpertLoad> draw_typical(const ExpertLoad& load, int local_experts) {
-  constexpr std::uint64_t kDrawn = 512, kTypical = 32;
-  std::vector<ExpertLoad> drawn;
-  for (std::uint64_t i = 0; i < kDrawn; ++i) {
-    BriefRandom random(0, i);
-    drawn.push_back(drawn_load(load, local_experts, random));
-  }
-  std::stable_sort(drawn.begin(), drawn.end(), [](const ExpertLoad& a, const ExpertLoad& b) {
-    return std::tie(a.hit, a.valid, a.rows) < std::tie(b.hit, b.valid, b.rows);
-  });
-  std::vector<ExpertLoad> typical;
-  for (std::size_t i = kDrawn / kTypical / 2; i < kDrawn; i += kDrawn / kTypical) typical.push_back(drawn[i]);
-  return typical;
-}
-
 }  // namespace
 
 double whole_rows(double rows) { return expected_padded(rows, 0, 1); }
@@ -182,25 +111,6 @@ ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int 
   load.expected_rows = load.valid / local_slots;
   load.rows_deviation = rows_deviation(load.expected_rows, static_cast<double>(model.num_experts_per_tok) / slots);
   return with_rows(load, load.valid, local_slots);
-}
-
-ExpertLoad drawn_load(const ExpertLoad& load, double local_experts, BriefRandom& random) {
-  if (load.rows_deviation == 0) return load;
-  ExpertLoad drawn{.expected_rows = load.expected_rows};
-  drawn.group_rows = drawn_group_rows(load, static_cast<int>(local_experts), random);
-  for (const int rows : drawn.group_rows) {
-    drawn.valid += rows;
-    drawn.rows += padded(rows);
-    drawn.hit += rows > 0 ? 1 : 0;
-  }
-  drawn.received = load.received * drawn.valid / load.valid;
-  return drawn;
-}
-
-std::shared_ptr<const std::vector<ExpertLoad>> typical_draws(const ExpertLoad& load, int local_experts) {
-  constexpr std::size_t kManyLoads = 4096;
-  static Memo<std::tuple<RandomChoice, int, double>, std::vector<ExpertLoad>> known(kManyLoads);
-  return known.get({load.choice, local_experts, load.received}, [&] { return draw_typical(load, local_experts); });
 }
 
 ExpertLoad scaled(const ExpertLoad& load, double factor, double local_experts) {

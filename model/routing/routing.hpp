@@ -3,11 +3,9 @@
 
 #include <compare>
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "architecture/architecture.hpp"
-#include "base/random.hpp"
 
 namespace moeline {
 
@@ -78,16 +76,6 @@ inline constexpr int kRowPadding = 128;
 /// The same without chance: each gets the mean.
 [[nodiscard]] ExpertLoad exact_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,
                                     int redundant_experts = 0);
-
-/// One draw of what chance makes of a balanced load. Itself where nothing is left to chance. Few tokens choose one by
-/// one, each `top_k` different experts. Of many each expert's rows are drawn apart, and then made as unequal between
-/// ranks as they are: all rows there are stay on the ranks together, so that one rank that has all experts has them
-/// all.
-[[nodiscard]] ExpertLoad drawn_load(const ExpertLoad& load, double local_experts, BriefRandom& random);
-
-/// Equally likely draws of the load that stand for all of them: of 512, in order of the experts hit and of the rows,
-/// every sixteenth. The same ones for whoever asks. Thread-safe.
-[[nodiscard]] std::shared_ptr<const std::vector<ExpertLoad>> typical_draws(const ExpertLoad& load, int local_experts);
 
 /// `factor` times as many rows, spread evenly over the local experts.
 [[nodiscard]] ExpertLoad scaled(const ExpertLoad& load, double factor, double local_experts);

@@ -99,18 +99,17 @@ std::vector<Operator> InferencePhases::operators_of(const StepPhase& which, int 
 
 // The mean load takes another time than loads do on average, and ranks wait for the slowest of them: times go by whole
 // tiles and waves, and of few rows by how many experts get any.
-std::vector<std::vector<Operator>> InferencePhases::drawn_operators(const StepPhase& which, int rank) const {
+OperatorsByLoad InferencePhases::operators_by_load(const StepPhase& which, int rank) const {
   if (!is_of_experts(which.phase, which.layer) || program_.setup().every_rank) return {};
   const Piece piece{which.piece, pieces_of(which.phase, which.layer)};
   InferenceWork work = uncut_work(which, rank, piece.count);
   if (work.load.choice.tokens == 0) return {};
-  const auto typical = typical_draws(work.load, static_cast<int>(work.local_experts()));
-  std::vector<std::vector<Operator>> draws;
-  for (const ExpertLoad& load : *typical) {
+  OperatorsByLoad by_load{typical_loads(work.load, static_cast<int>(work.local_experts())), {}};
+  for (const ExpertLoad& load : by_load.loads->loads()) {
     work.load = load;
-    draws.push_back(inference_phase(which.phase, as_planned(work, piece), block(which.layer)));
+    by_load.ops.push_back(inference_phase(which.phase, as_planned(work, piece), block(which.layer)));
   }
-  return draws;
+  return by_load;
 }
 
 PhaseOptions InferencePhases::options_of(const std::string& phase) const {
@@ -137,8 +136,8 @@ void InferencePhases::release_blocks(const StepPhase& which, int rank, PreparedP
 
 PreparedPhase& InferencePhases::at(const StepPhase& which, int rank) {
   return prepared_.get(identity_of(which, rank), [&]() -> PreparedPhase& {
-    PreparedPhase& prepared =
-        program_.prepare(which.phase, operators_of(which, rank), options_of(which.phase), drawn_operators(which, rank));
+    PreparedPhase& prepared = program_.prepare(which.phase, operators_of(which, rank), options_of(which.phase),
+                                               operators_by_load(which, rank));
     if (shape_.releases > 0) release_blocks(which, rank, prepared);
     return prepared;
   });

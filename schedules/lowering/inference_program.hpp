@@ -62,7 +62,7 @@ class InferencePhases {
   [[nodiscard]] InferenceWork work_of(const StepPhase& which, int rank, int pieces) const;
   [[nodiscard]] std::vector<Operator> operators_of(const StepPhase& which, int rank) const;
   /// By each of the loads that stand for all that chance may give; empty where averages do.
-  [[nodiscard]] std::vector<std::vector<Operator>> drawn_operators(const StepPhase& which, int rank) const;
+  [[nodiscard]] OperatorsByLoad operators_by_load(const StepPhase& which, int rank) const;
   [[nodiscard]] PhaseOptions options_of(const std::string& phase) const;
   void release_blocks(const StepPhase& which, int rank, PreparedPhase& prepared);
 

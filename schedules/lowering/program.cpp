@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 #include <tuple>
 
 namespace moeline {
@@ -82,15 +81,10 @@ int ranks_that_meet(const Operator& op) {
   return meets ? op.traffic.ranks : 0;
 }
 
-// The operator at this place of every draw.
-std::vector<const Operator*> each_of(const std::vector<std::vector<Operator>>& draws, std::size_t place) {
-  std::vector<const Operator*> each;
-  for (const std::vector<Operator>& draw : draws) each.push_back(&draw.at(place));
-  return each;
-}
-
-bool differ(const std::vector<const Operator*>& draws) {
-  return std::any_of(draws.begin(), draws.end(), [&](const Operator* op) { return !(*op == *draws.front()); });
+// By some load the operator at this place is another than by the mean one.
+bool goes_by_load(const Operator& mean, const OperatorsByLoad& by_load, std::size_t place) {
+  return std::any_of(by_load.ops.begin(), by_load.ops.end(),
+                     [&](const std::vector<Operator>& ops) { return !(ops.at(place) == mean); });
 }
 
 }  // namespace
@@ -133,7 +127,7 @@ KernelWork work_of(const std::string& phase, const Operator& op) {
 }
 
 PreparedPhase& ProgramDraft::prepare(const std::string& name, std::vector<Operator> ops, const PhaseOptions& options,
-                                     const std::vector<std::vector<Operator>>& draws) {
+                                     const OperatorsByLoad& by_load) {
   PreparedPhase& phase = phases_.emplace_back();
   phase.name = name;
   phase.side_stream = options.side_stream;
@@ -144,15 +138,15 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, std::vector<Operat
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const Operator& op = ops[i];
     const PriceConditions conditions = conditions_of(op, options);
-    std::uint32_t by_draw = 0;
-    if (const std::vector<const Operator*> drawn = each_of(draws, i); differ(drawn)) {
-      known = price_by_chance(op, drawn, conditions, by_draw);
+    const bool by_chance = goes_by_load(op, by_load, i);
+    if (by_chance) {
+      known = price_by_chance(op, by_load, i, conditions);
     } else if (i == 0 || !repeats(op, kernels_.back().op)) {
       known = price_of(op, conditions);
     }
     const Price& price = *known;
     phase.kernels.push_back(prepare_kernel(op, price, captured[i]));
-    if (by_draw > 0) phase.kernels.back().traits.by_draw = by_draw;
+    if (by_chance) phase.kernels.back().traits.by_load = static_cast<std::uint32_t>(by_load_.size() - 1);
     phase.kernels.back().launched_before = i > 0 && captured[i] && captured[i - 1];
     if (options.meetings) phase.kernels.back().meets = ranks_that_meet(op);
     phase.kernels.back().work = static_cast<std::uint32_t>(kernels_.size());
@@ -274,26 +268,23 @@ void set_last(const Note& note, std::size_t tasks, std::vector<Note>& notes) {
 }  // namespace
 
 // Times and what they take are means; all else is of the mean load.
-std::shared_ptr<const Price> ProgramDraft::price_by_chance(const Operator& op,
-                                                           const std::vector<const Operator*>& draws,
-                                                           const PriceConditions& conditions, std::uint32_t& by_draw) {
+std::shared_ptr<const Price> ProgramDraft::price_by_chance(const Operator& op, const OperatorsByLoad& by_load,
+                                                           std::size_t place, const PriceConditions& conditions) {
+  Price mean = *price_of(op, conditions);
+  mean.solo_us = mean.deviation = 0;
   std::vector<double> us;
   double hbm_MB = 0, most_GBps = 0;
-  for (const Operator* drawn : draws) {
-    const auto price = price_of(*drawn, conditions);
+  for (std::size_t i = 0; i < by_load.ops.size(); ++i) {
+    const auto price = price_of(by_load.ops[i].at(place), conditions);
+    const double weight = by_load.loads->weights()[i];
     us.push_back(price->solo_us);
-    hbm_MB += price->hbm_GBps * price->solo_us;
+    mean.solo_us += weight * price->solo_us;
+    hbm_MB += weight * price->hbm_GBps * price->solo_us;
     most_GBps = std::max(most_GBps, price->hbm_GBps);
   }
-  Price mean = *price_of(op, conditions);
-  const double all_us = std::accumulate(us.begin(), us.end(), 0.0);
-  mean.solo_us = all_us / static_cast<double>(us.size());
-  mean.deviation = 0;
-  if (all_us == 0) return std::make_shared<const Price>(mean);
-  mean.hbm_GBps = std::min(most_GBps, hbm_MB / all_us);  // rounding adds nothing
-  for (double& each : us) each = each / mean.solo_us - 1;
-  by_draw = static_cast<std::uint32_t>(by_draw_.size());
-  by_draw_.push_back(std::move(us));
+  for (double& each : us) each = mean.solo_us > 0 ? each / mean.solo_us - 1 : 0;
+  by_load_.push_back({by_load.loads, std::move(us)});
+  if (mean.solo_us > 0) mean.hbm_GBps = std::min(most_GBps, hbm_MB / mean.solo_us);  // rounding adds nothing
   return std::make_shared<const Price>(mean);
 }
 
@@ -319,7 +310,7 @@ Program ProgramDraft::finish(int ranks, std::vector<Meeting> meetings, double st
   program.meetings = std::move(meetings);
   program.kernels = std::move(kernels_);
   program.executions = std::move(executions_);
-  program.by_draw = std::move(by_draw_);
+  program.by_load = std::move(by_load_);
   program.constants = constants_;
   program.gaps_us = gaps_us_ / parts;
   program.waits_us = waits_us_ / parts;

@@ -11,6 +11,7 @@
 #include "hardware/bound_by.hpp"
 #include "hardware/power.hpp"
 #include "hardware/price.hpp"
+#include "routing/drawn_loads.hpp"
 #include "schedules/lowering/block_release.hpp"
 #include "schedules/scenario/scenario.hpp"
 
@@ -39,7 +40,7 @@ struct KernelTraits {
   double scatter = 0;  ///< the same by the rows that experts happen to get; 0 where those are drawn
   double clocked = 0;  ///< share of it that goes by the SMs' clock, which is what a slower GPU takes longer for
   KernelPower power{};
-  std::uint32_t by_draw = 0;  ///< what it takes by each draw of its experts' rows, in Program::by_draw; 0: by none
+  std::uint32_t by_load = 0;  ///< what it takes by what its experts get, in Program::by_load; 0: by none
 
   /// Its time on a GPU so much slower than the mean one, over that on the mean one.
   [[nodiscard]] double lengthened(double slowness) const { return 1 + clocked * (slowness - 1); }
@@ -92,6 +93,12 @@ enum class Host {
 };
 [[nodiscard]] Host host_of(const Scenario& scenario);
 
+/// By how much of its mean time a kernel takes longer, for each of the loads that its experts typically get.
+struct TimesByLoad {
+  std::shared_ptr<const TypicalLoads> loads{};
+  std::vector<double> longer{};
+};
+
 /// Ready to run. Numbers are of one rank and step, on average over all.
 struct Program {
   TaskGraph graph;
@@ -108,8 +115,7 @@ struct Program {
   std::vector<Meeting> meetings{};     ///< of the ranks that stand for others, in the order of the program
   std::vector<KernelWork> kernels{};
   std::vector<Execution> executions{};  ///< by task; those behind the last one are host work
-  /// By how much of its mean time a kernel takes longer, for each of equally likely draws. The first is empty.
-  std::vector<std::vector<double>> by_draw{};
+  std::vector<TimesByLoad> by_load{};   ///< the first is empty
 
   [[nodiscard]] Execution execution_of(TaskId task) const {
     return task < executions.size() ? executions[task] : Execution{};
@@ -165,6 +171,12 @@ struct PreparedPhase {
   int repetitions = 0;  ///< of these, recomputations
 };
 
+/// The same operators by each of the loads that experts typically get; empty: chance has no part in them.
+struct OperatorsByLoad {
+  std::shared_ptr<const TypicalLoads> loads{};
+  std::vector<std::vector<Operator>> ops{};
+};
+
 /// A program being written.
 class ProgramDraft {
  public:
@@ -175,10 +187,9 @@ class ProgramDraft {
   [[nodiscard]] Host host() const { return host_; }
   [[nodiscard]] TaskGraphDraft& graph() { return graph_; }
 
-  /// The reference stays valid. `draws`: the same operators by each of equally likely draws of chance, over which their
-  /// prices are averaged; none: it has no part in them.
+  /// The reference stays valid. Prices are averaged over the loads.
   PreparedPhase& prepare(const std::string& name, std::vector<Operator> ops, const PhaseOptions& options,
-                         const std::vector<std::vector<Operator>>& draws = {});
+                         const OperatorsByLoad& by_load = {});
   [[nodiscard]] const KernelWork& work(const PreparedKernel& kernel) const { return kernels_[kernel.work]; }
   /// The kernel goes in so many equal parts; or in unequal ones, as block_release.hpp has them, of which each has
   /// `part` to do.
@@ -201,10 +212,9 @@ class ProgramDraft {
   [[nodiscard]] double gap_us(const std::string& family, bool captured);
   [[nodiscard]] PriceConditions conditions_of(const Operator& op, const PhaseOptions& options) const;
   [[nodiscard]] std::shared_ptr<const Price> price_of(const Operator& op, const PriceConditions& conditions);
-  /// Of an operator, on average over draws of it; notes their number in by_draw_.
-  [[nodiscard]] std::shared_ptr<const Price> price_by_chance(const Operator& op,
-                                                             const std::vector<const Operator*>& draws,
-                                                             const PriceConditions& conditions, std::uint32_t& by_draw);
+  /// Of the operator at this place, on average over the loads; notes what it takes by each in by_load_.
+  [[nodiscard]] std::shared_ptr<const Price> price_by_chance(const Operator& op, const OperatorsByLoad& by_load,
+                                                             std::size_t place, const PriceConditions& conditions);
 
   const Setup& setup_;
   Host host_;
@@ -213,7 +223,7 @@ class ProgramDraft {
   std::vector<KernelTraits> traits_;
   std::vector<KernelWork> kernels_;
   std::vector<Execution> executions_;
-  std::vector<std::vector<double>> by_draw_{{}};
+  std::vector<TimesByLoad> by_load_{1};
   ConstantSet constants_;
   double gaps_us_ = 0;
   double waits_us_ = 0;

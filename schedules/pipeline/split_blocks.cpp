@@ -53,7 +53,14 @@ TaskId SplitBlocks::reduce(RankProgram& rank, const Block& block, TaskId compute
     program_.graph().start_after_end(computed, tasks.first);
     end = tasks.last;
   }
+  Reductions& reductions = reductions_[rank.rank()];
+  reductions = {.last = end, .before_last = reductions.last};
   return end;
+}
+
+TaskId SplitBlocks::room_for_gradients(const RankProgram& rank) const {
+  const auto found = reductions_.find(rank.rank());
+  return found == reductions_.end() ? kNoTask : found->second.before_last;
 }
 
 }  // namespace moeline

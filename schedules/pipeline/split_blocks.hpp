@@ -15,7 +15,8 @@ inline constexpr const char* kGather = "gather";
 inline constexpr const char* kReduction = "reduce-scatter";
 
 /// Parameters of a block are gathered while the block before it runs on its rank; its gradients are reduce-scattered
-/// beside the next one. Each has a stream of its own.
+/// beside the next one, and those of no third block are there meanwhile: the one behind it waits for the end (FSDP2
+/// lets one reduction be on its way, _fsdp_param_group.py). Each has a stream of its own.
 class SplitBlocks {
  public:
   /// REQUIRES: `program` outlives it.
@@ -24,6 +25,8 @@ class SplitBlocks {
   /// The ends of the gathers; none where the block is still there: a pass begins with the block that the one before it
   /// ended with.
   std::vector<TaskId> gather(RankProgram& rank, const Block& block);
+  /// What a block waits for before its gradients may come; kNoTask: nothing.
+  [[nodiscard]] TaskId room_for_gradients(const RankProgram& rank) const;
   /// To be told of each block behind its phases.
   void note(const RankProgram& rank, const Block& block, TaskId first);
   /// The end of the reduce-scatters.
@@ -41,7 +44,11 @@ class SplitBlocks {
     Block block{};
     TaskId start = kNoTask;
   };
-  std::map<int, Ran> last_;  // by rank
+  struct Reductions {
+    TaskId last = kNoTask, before_last = kNoTask;
+  };
+  std::map<int, Ran> last_;               // by rank
+  std::map<int, Reductions> reductions_;  // the same
 };
 
 }  // namespace moeline

@@ -169,11 +169,16 @@ class StepWriter {
     const bool has_gradients = kind == PassKind::backward || kind == PassKind::weight;
     const bool early = gathers_ && kind == PassKind::forward;
     const bool gathers = choices.splits_parameters() ? kind != PassKind::weight && !as_one : early;
-    AroundBlocks around;
-    if (gathers) around.before = [this, &rank](const Block& block) { return split_.gather(rank, block); };
     const bool ends_blocks = by_block_ && has_gradients;
     const bool reduces = choices.splits_gradients() && !as_one && has_gradients;
+    AroundBlocks around;
     if (!gathers && !reduces && !ends_blocks) return around;
+    around.before = [this, &rank, gathers, reduces](const Block& block) {
+      std::vector<TaskId> there = gathers ? split_.gather(rank, block) : std::vector<TaskId>{};
+      const TaskId room = reduces ? split_.room_for_gradients(rank) : kNoTask;
+      if (room != kNoTask) there.push_back(room);
+      return there;
+    };
     around.after = [this, &rank, reduces, ends_blocks](const Block& block, const BlockTasks& tasks) {
       if (tasks.first != kNoTask) split_.note(rank, block, tasks.first);
       const TaskId end = reduces ? split_.reduce(rank, block, tasks.computed) : tasks.computed;

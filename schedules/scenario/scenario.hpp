@@ -206,8 +206,9 @@ struct Setup {
   [[nodiscard]] bool loads_differ() const { return !routed.empty() || !variation.forward_rows.empty(); }
   [[nodiscard]] bool scatters() const { return every_rank && scenario.routing.scatters(); }
   [[nodiscard]] bool experts_differ() const { return loads_differ() || scatters(); }
-  /// Which of 512 draws of chance a rank gets in a layer, for a micro-batch or direction, or a piece of its tokens: so
-  /// many are priced, however many ranks and layers there are. 0 without chance.
+  /// What a rank gets in a layer, for a micro-batch or direction, or a piece of its tokens: of which draw of chance
+  /// (times the ranks that share the experts) which rank's part. There are 512 parts, or 8 draws: so many are priced,
+  /// however many layers there are. 0 without chance.
   [[nodiscard]] int scatter_draw(int part, int layer, int rank, int piece = 0) const;
   /// Requests differ between ranks.
   [[nodiscard]] bool requests_differ() const { return !variation.kv_len.empty() || !variation.requests.empty(); }

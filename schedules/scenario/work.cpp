@@ -4,6 +4,7 @@
 
 #include "base/normal_distribution.hpp"
 #include "curves/custom_all_reduce.hpp"
+#include "routing/drawn_loads.hpp"
 #include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
@@ -27,12 +28,14 @@ ExpertLoad even_load(const Setup& setup, double tokens) {
   return load(setup.model, tokens, setup.scenario.parallelism.ep, setup.spread, routing.redundant_experts);
 }
 
-// What chance makes of it, where every rank is simulated.
+// What chance makes of it, where every rank is simulated. `draw`: of Setup::scatter_draw().
 ExpertLoad scattered(const Setup& setup, const ExpertLoad& load, double local_experts, int draw) {
   if (!setup.scatters()) return load;
   constexpr std::uint64_t kScatter = std::uint64_t{1} << 40U;  // beyond the sequences of rank_variation.cpp
-  BriefRandom random(static_cast<std::uint64_t>(setup.scenario.seed), kScatter + static_cast<std::uint64_t>(draw));
-  return drawn_load(load, local_experts, random);
+  const int ranks = setup.scenario.parallelism.ep;
+  const LoadDraw of_all{static_cast<std::uint64_t>(setup.scenario.seed),
+                        kScatter + static_cast<std::uint64_t>(draw / ranks)};
+  return drawn_load(load, static_cast<int>(local_experts), of_all, draw % ranks);
 }
 
 // `tokens` of prompts; of one that its micro-batches share, the later one sees the earlier one's keys.
@@ -88,14 +91,21 @@ double tokens_per_request(const DecodeWorkload& workload) {
   return tokens;
 }
 
+// Ranks are alike: which of a draw is which of a layer is drawn, too.
 int Setup::scatter_draw(int part, int layer, int rank, int piece) const {
   if (!scatters()) return 0;
-  constexpr std::uint64_t kDraws = 512, kRankStride = 1 << 14, kMostParts = 4;
-  constexpr unsigned kPieces = 32;  // the first bit of the piece, above those of the place
+  constexpr int kLoads = 512, kFewestDraws = 8;
+  constexpr std::uint64_t kMostParts = 4;
+  constexpr unsigned kPieces = 32,
+                     kRanks = 20;  // the first bit of the piece, above those of the place, and of the ranks
   const auto place = static_cast<std::uint64_t>(layer) * kMostParts + static_cast<std::uint64_t>(part);
-  const std::uint64_t seed = static_cast<std::uint64_t>(scenario.seed) << 40U ^ static_cast<std::uint64_t>(piece)
-                                                                                    << kPieces;
-  return static_cast<int>(scrambled(seed ^ (place * kRankStride + static_cast<std::uint64_t>(rank))) % kDraws);
+  const std::uint64_t drawn = scrambled(static_cast<std::uint64_t>(scenario.seed) << 40U ^
+                                        static_cast<std::uint64_t>(piece) << kPieces ^ place);
+  const int ranks = scenario.parallelism.ep;
+  const int draws = std::max(kFewestDraws, kLoads / ranks);
+  const auto number = static_cast<int>((drawn >> kRanks) % static_cast<std::uint64_t>(draws));
+  const auto first = static_cast<int>(drawn % static_cast<std::uint64_t>(ranks));
+  return number * ranks + (first + rank) % ranks;
 }
 
 namespace {

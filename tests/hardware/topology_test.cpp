@@ -33,11 +33,19 @@ Price priced(const Operator& op, const MachineFacts& facts, int sms = 36) {
 }
 double us(const Operator& op, const MachineFacts& facts, int sms = 36) { return priced(op, facts, sms).solo_us; }
 
+// With one latency everywhere.
 MachineFacts with_leaves(double nodes, double oversubscription, bool rails = false) {
   MachineFacts facts = h800().facts;
+  facts.leaf_latency_us = facts.nic_latency_us;
   facts.leaf_nodes = nodes;
   facts.oversubscription = oversubscription;
   facts.rail_optimized = rails ? 1 : 0;
+  return facts;
+}
+
+MachineFacts with_near_leaves(double nodes) {
+  MachineFacts facts = with_leaves(nodes, 1);
+  facts.leaf_latency_us = 2.8;
   return facts;
 }
 
@@ -98,8 +106,28 @@ TEST_CASE("all ranks go at the pace of the slowest link, where that link binds")
 TEST_CASE("a barrier under one leaf is a message there and back at that leaf's latency") {
   const Operator barrier = normal_combine(work_of(64, 4096)).front();
   CHECK(us(barrier, h800().facts) == 2 * 3.7);  // leaves not described
-  CHECK(us(barrier, with_leaves(8, 1)) == 2 * 2.8);
-  CHECK(us(barrier, with_leaves(4, 1)) == 2 * 3.7);
+  CHECK(us(barrier, with_near_leaves(8)) == 2 * 2.8);
+  CHECK(us(barrier, with_near_leaves(4)) == 2 * 3.7);
+}
+
+TEST_CASE("a barrier inside a node knows nothing of the NIC") {
+  const Operator barrier = normal_combine(work_of(8, 4096)).front();
+  MachineFacts far = h800().facts;
+  far.nic_latency_us = far.leaf_latency_us = 370;
+  CHECK(us(barrier, far) == us(barrier, h800().facts));
+  CHECK(us(barrier, far) == 2 * 3.33);
+}
+
+TEST_CASE("a transfer takes a message's latency of the network that it is in, beside what was measured in another") {
+  for (const Operator& op : {normal(64), low_latency(64)}) {
+    MachineFacts far = h800().facts;
+    far.nic_latency_us += 100;
+    CHECK(us(op, far) - us(op, h800().facts) == doctest::Approx(100));
+    CHECK(us(op, with_near_leaves(64)) - us(op, h800().facts) == doctest::Approx(2.8 - 3.7));  // all under one leaf
+  }
+  MachineFacts far = h800().facts;
+  far.nic_latency_us += 100;
+  CHECK(us(low_latency(8), far) == us(low_latency(8), h800().facts));
 }
 
 TEST_CASE("no transfer is faster than what crosses leaves takes on the uplinks") {

@@ -11,6 +11,19 @@ using namespace moeline;
 
 namespace {
 
+MachineFacts h800() {
+  MachineFacts facts;
+  facts.sms = 132;
+  facts.fp8_tflops = 1979;
+  facts.bf16_tflops = 989.5;
+  facts.sm_clock_mhz = 1830;
+  facts.hbm_GBps = 3350;
+  facts.nvlink_GBps = 160;
+  facts.nic_GBps = 50;
+  facts.gpus_per_node = 8;
+  return facts;
+}
+
 // Near those of H800's kernels of late 2025.
 KernelSet kernel_set(bool own_node_over_nic = false) {
   KernelSet set;
@@ -32,20 +45,8 @@ KernelSet kernel_set(bool own_node_over_nic = false) {
   know(Constant::low_latency_hold, 20);
   know(Constant::low_latency_hold_copy, 1.3);
   know(Constant::dispatch_stretch, 5);
+  set.fitted_on = h800();
   return set;
-}
-
-MachineFacts h800() {
-  MachineFacts facts;
-  facts.sms = 132;
-  facts.fp8_tflops = 1979;
-  facts.bf16_tflops = 989.5;
-  facts.sm_clock_mhz = 1830;
-  facts.hbm_GBps = 3350;
-  facts.nvlink_GBps = 160;
-  facts.nic_GBps = 50;
-  facts.gpus_per_node = 8;
-  return facts;
 }
 
 AllToAllWork work_of(int ep, double tokens) {

@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "curves/row_tiles.hpp"
+#include "routing/drawn_loads.hpp"
 #include "tests/support/inference.hpp"
 
 TEST_SUITE("routing/scatter") {
@@ -110,33 +111,60 @@ ExpertLoad mixtral_load(double tokens_per_rank, int ep) {
   return balanced_load(model, tokens_per_rank, ep, expected_spread(model, ep, 8));
 }
 
-double mean_over(const std::vector<ExpertLoad>& loads, double ExpertLoad::*what) {
-  return std::accumulate(loads.begin(), loads.end(), 0.0,
-                         [&](double sum, const ExpertLoad& load) { return sum + load.*what; }) /
-         static_cast<double>(loads.size());
+double mean_over(const TypicalLoads& typical, double ExpertLoad::*what) {
+  double sum = 0;
+  for (std::size_t i = 0; i < typical.loads().size(); ++i) sum += typical.weights()[i] * (typical.loads()[i].*what);
+  return sum;
 }
 
 }  // namespace
 
 TEST_CASE("a token chooses two different experts, and one rank that has all of them has both rows") {
-  const auto one = typical_draws(mixtral_load(1, 1), 8), many = typical_draws(mixtral_load(600, 1), 8);
-  for (const ExpertLoad& drawn : *one) {
+  const auto one = typical_loads(mixtral_load(1, 1), 8), many = typical_loads(mixtral_load(600, 1), 8);
+  for (const ExpertLoad& drawn : one->loads()) {
     CHECK(drawn.hit == 2);
     CHECK(drawn.valid == 2);
   }
-  for (const ExpertLoad& drawn : *many) CHECK(drawn.valid == 1200);
+  for (const ExpertLoad& drawn : many->loads()) CHECK(drawn.valid == 1200);
 }
 
-TEST_CASE("typical draws have the mean of all, and of few tokens as many experts hit as are expected") {
+TEST_CASE("typical loads have the mean of all, and of few tokens as many experts hit as are expected") {
   for (const double tokens : {1.0, 4.0, 32.0, 1000.0}) {
     CAPTURE(tokens);
     const ExpertLoad load = mixtral_load(tokens, 4);
-    const auto typical = typical_draws(load, 2);
-    const std::vector<ExpertLoad>& draws = *typical;
-    CHECK(mean_over(draws, &ExpertLoad::valid) == doctest::Approx(load.valid).epsilon(0.03));
+    const auto typical = typical_loads(load, 2);
+    CHECK(std::accumulate(typical->weights().begin(), typical->weights().end(), 0.0) == doctest::Approx(1));
+    CHECK(mean_over(*typical, &ExpertLoad::valid) == doctest::Approx(load.valid).epsilon(0.03));
     const double expected = 2 * (1 - std::pow(1 - 2.0 / 8, 4 * tokens));
-    CHECK(mean_over(draws, &ExpertLoad::hit) == doctest::Approx(expected).epsilon(0.03));
+    CHECK(mean_over(*typical, &ExpertLoad::hit) == doctest::Approx(expected).epsilon(0.03));
   }
+}
+
+TEST_CASE("what few tokens choose goes to one rank or another: of a draw, ranks have all of it together") {
+  const ExpertLoad load = mixtral_load(1, 4);  // four tokens, eight choices
+  for (std::uint64_t number = 0; number < 100; ++number) {
+    double rows = 0;
+    for (int rank = 0; rank < 4; ++rank) rows += drawn_load(load, 2, {1, number}, rank).valid;
+    CHECK(rows == 8);
+  }
+}
+
+TEST_CASE("ranks get loads that are typical, as often as these are likely, and together all rows") {
+  const ExpertLoad load = mixtral_load(1, 4);
+  const auto typical = typical_loads(load, 2);
+  std::vector<double> often(typical->loads().size(), 0);
+  constexpr int kDraws = 4000;
+  for (std::uint64_t number = 0; number < kDraws; ++number) {
+    std::vector<std::size_t> of_ranks(4);
+    typical->draw({7, number}, of_ranks);
+    double rows = 0;
+    for (const std::size_t position : of_ranks) {
+      rows += typical->loads()[position].valid;
+      often[position] += 0.25 / kDraws;
+    }
+    CHECK(rows == 8);
+  }
+  for (std::size_t i = 0; i < often.size(); ++i) CHECK(std::abs(often[i] - typical->weights()[i]) < 0.015);
 }
 
 }  // TEST_SUITE("routing/scatter")

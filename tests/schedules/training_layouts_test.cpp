@@ -9,6 +9,7 @@
 #include "tests/support/capture.hpp"
 #include "tests/support/megatron_step.hpp"
 #include "tests/support/step.hpp"
+#include "timeline/intervals.hpp"
 
 TEST_SUITE("schedules/training_layouts") {
 
@@ -117,6 +118,112 @@ TEST_CASE("ZeRO-2 keeps a replica's part of the gradients, and reduces them afte
   };
   CHECK(reductions(two) == 4 * reductions(one));  // micro-batches
   CHECK(two.metrics.span > one.metrics.span);
+}
+
+namespace {
+
+// Of rank 0's layers, in the order in which their backward passes begin, and in which their gradients are reduced.
+struct GradientTimes {
+  std::vector<Time> begin, reduced;
+};
+
+GradientTimes gradient_times(const Run& run) {
+  const TaskGraph& graph = run.program.graph;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Time> backward;  // by micro-batch and layer
+  std::map<std::uint32_t, Time> reductions;                          // by phase
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    const std::uint32_t number = graph.label(task).phase;
+    const Phase& phase = graph.phases()[number];
+    if (phase.rank != 0 || graph.task_class(task).role == Role::host) continue;
+    const Span& span = run.timeline.spans[task];
+    if (phase.name == "reduce-scatter") reductions[number] = span.end;
+    if (!phase.name.ends_with("(B)")) continue;
+    Time& begin = backward.try_emplace({phase.micro_batch, phase.layer}, Time::max()).first->second;
+    begin = std::min(begin, span.start);
+  }
+  GradientTimes times;
+  for (const auto& [block, begin] : backward) times.begin.push_back(begin);
+  std::vector<Time> ends;
+  for (const auto& [phase, end] : reductions) ends.push_back(end);
+  std::sort(times.begin.begin(), times.begin.end());
+  std::sort(ends.begin(), ends.end());
+  for (std::size_t i = 1; i < ends.size(); i += 2) times.reduced.push_back(ends[i]);  // attention's, then experts'
+  return times;
+}
+
+}  // namespace
+
+TEST_CASE("ZeRO-2 and -3 have the gradients of two layers at once, as their memory says, and the backward pass waits") {
+  for (const char* zero : {"2", "3"}) {
+    const Run run = run_of({"schedule=1f1b", "parallelism={pp: 1, ep: 8, dp: 64}", "workload.global_batch_size=512",
+                            std::string("training={zero: ") + zero + "}"});
+    const auto [begin, reduced] = gradient_times(run);
+    REQUIRE(begin.size() == 8 * 8);  // micro-batches, layers
+    REQUIRE(reduced.size() == begin.size());
+    std::size_t beside = 0;
+    for (std::size_t i = 2; i < begin.size(); ++i) {
+      CHECK(begin[i] >= reduced[i - 2]);
+      beside += begin[i] < reduced[i - 1] ? 1 : 0;
+    }
+    CHECK(beside > begin.size() / 2);
+    CHECK(reduced.back() - begin.back() <
+          2 * (begin.back() - begin[begin.size() - 2]));  // hardly any is left at the end
+  }
+}
+
+namespace {
+
+// Most of rank 0's layers whose parameters are there at once: from the start of a layer's gather to the end of the pass
+// through it. Where a pass turns, the layer at which it does is there already.
+int most_whole_layers(const Run& run) {
+  const TaskGraph& graph = run.program.graph;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, Interval> forward, backward;  // passes by micro-batch and layer
+  std::vector<std::pair<Time, int>> changes;                                      // of attention's and experts' gathers
+  std::vector<Time> gathers;
+  for (TaskId task = 0; task < graph.size(); ++task) {
+    const Phase& phase = graph.phases()[graph.label(task).phase];
+    if (phase.rank != 0 || graph.task_class(task).role == Role::host) continue;
+    const Span& span = run.timeline.spans[task];
+    if (phase.name == "gather") gathers.push_back(span.start);
+    auto* const passes = phase.name.ends_with("(F)") ? &forward : phase.name.ends_with("(B)") ? &backward : nullptr;
+    if (passes == nullptr) continue;
+    Interval& pass =
+        passes->try_emplace({phase.micro_batch, phase.layer}, Interval{Time::max(), Time::min()}).first->second;
+    pass = {std::min(pass.start, span.start), std::max(pass.end, span.end)};
+  }
+  const auto last = static_cast<std::uint32_t>(run.setup.scenario.layers - 1);
+  std::sort(gathers.begin(), gathers.end());
+  for (std::size_t i = 1; i < gathers.size(); i += 2) changes.emplace_back(gathers[i], 1);
+  for (const auto* passes : {&forward, &backward}) {
+    for (const auto& [place, pass] : *passes) {
+      const bool turns = place.second == (passes == &forward ? last : 0);
+      if (!turns) changes.emplace_back(pass.end, -1);
+    }
+  }
+  std::sort(changes.begin(), changes.end());
+  int whole = 0, most = 0;
+  for (const auto& [at, change] : changes) most = std::max(most, whole += change);
+  return most;
+}
+
+}  // namespace
+
+TEST_CASE("ZeRO-3 has the parameters of two layers at once, as its memory says") {
+  CHECK(most_whole_layers(run_of({"schedule=1f1b", "parallelism={pp: 1, ep: 8, dp: 64}",
+                                  "workload.global_batch_size=512", "training={zero: 3}"})) == 2);
+}
+
+TEST_CASE("ZeRO saves on the stage with the embedding, too, its largest block of what replicas share") {
+  const auto peak = [](const char* zero) {
+    return run_of({"schedule=1f1b", "parallelism={pp: 4, ep: 8, dp: 8}", "workload.global_batch_size=64", "layers=all",
+                   "level=phase", std::string("training={zero: ") + zero + "}"})
+        .step()
+        ->ranks.front()
+        .peak;
+  };
+  const StepMemory one = peak("1"), two = peak("2"), three = peak("3");
+  CHECK(two.gradients < 0.999 * one.gradients);
+  CHECK(three.weights < 0.999 * two.weights);
 }
 
 TEST_CASE("ZeRO-3 gathers a layer's parameters while the one before it runs") {

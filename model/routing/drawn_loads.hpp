@@ -1,0 +1,47 @@
+// What chance makes of a balanced load: which rows each rank's experts get, drawn for all ranks together.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "routing/routing.hpp"
+
+namespace moeline {
+
+/// One of many draws of what all ranks get.
+struct LoadDraw {
+  std::uint64_t seed = 0, number = 0;
+};
+
+/// What the `rank`-th rank gets in this draw. The load itself where nothing is left to chance. Few tokens choose one by
+/// one, each `top_k` different experts, so that the ranks of a draw get all rows that there are. Of many each expert's
+/// rows are drawn apart, and then made as unequal between ranks as they are: one rank that has all experts has all
+/// rows.
+[[nodiscard]] ExpertLoad drawn_load(const ExpertLoad& load, int local_experts, const LoadDraw& draw, int rank);
+
+/// Loads of one rank that stand for all that chance makes of it.
+class TypicalLoads {
+ public:
+  TypicalLoads(ExpertLoad mean, int local_experts);
+
+  /// In order of the experts hit and of the rows: of few that differ each, else 32 or fewer.
+  [[nodiscard]] const std::vector<ExpertLoad>& loads() const { return loads_; }
+  /// How likely each is; they add up to 1.
+  [[nodiscard]] const std::vector<double>& weights() const { return weights_; }
+  /// For each of so many ranks, whose tokens choose together, the load that it gets: a position in loads().
+  void draw(const LoadDraw& draw, std::vector<std::size_t>& of_ranks) const;
+
+ private:
+  [[nodiscard]] std::size_t position_of(const ExpertLoad& load) const;
+
+  ExpertLoad mean_;
+  int local_experts_;
+  std::vector<ExpertLoad> loads_, least_;  ///< least_: of those that each stands for
+  std::vector<double> weights_, until_;    ///< until_: the weights up to and with each
+};
+
+/// Of a load that chance makes. The same ones for whoever asks. Thread-safe.
+[[nodiscard]] std::shared_ptr<const TypicalLoads> typical_loads(const ExpertLoad& load, int local_experts);
+
+}  // namespace moeline
