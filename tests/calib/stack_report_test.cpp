@@ -9,6 +9,7 @@
 #include "hardware/profile.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
+#include "tests/support/sanitized.hpp"
 #include "tests/support/variable.hpp"
 
 TEST_SUITE("calib/stack_report") {
@@ -153,7 +154,7 @@ TEST_CASE("options that do not apply to a serving stack's tables are refused by 
   }
 }
 
-TEST_CASE("the report on measured tables names the noise between two versions") {
+TEST_CASE("the report on measured tables names the noise between two versions" * doctest::skip(kSanitized)) {
   const std::filesystem::path folder = data_folder() / "aic/h100_sxm";
   const std::filesystem::path table = folder / "gemm_sglang.csv.gz",
                               other = folder / "gemm_fp8_block_sglang_0.5.10.csv.gz";

@@ -49,6 +49,12 @@ struct Planned {
   }
 };
 
+// Several cases ask it.
+const Planned& the_plan() {
+  static const Planned planned(kPlan);
+  return planned;
+}
+
 bool same_rows(const rapidjson::Value& table, const TextTable& expected) {
   const rapidjson::Value& rows = table["rows"];
   if (rows.Size() != expected.rows().size()) return false;
@@ -80,7 +86,7 @@ const rapidjson::Value& section(const rapidjson::Document& data, const std::stri
 }  // namespace
 
 TEST_CASE("a plan's page begins with the answer: GPUs, units, cost, TTFT and TPOT") {
-  const Planned planned(kPlan);
+  const Planned& planned = the_plan();
   const Deployment& best = planned.answer.deployments.front();
   const rapidjson::Document data = planned.data();
   CHECK(figure(data, "GPUs") == fmt::format("{} {}", best.gpus, best.decode_choice.hardware));
@@ -91,7 +97,7 @@ TEST_CASE("a plan's page begins with the answer: GPUs, units, cost, TTFT and TPO
 }
 
 TEST_CASE("a plan's page has the terminal's tables and commands, cell by cell") {
-  const Planned planned(kPlan);
+  const Planned& planned = the_plan();
   const std::vector<Deployment>& deployments = planned.answer.deployments;
   const rapidjson::Document data = planned.data();
   CHECK(same_rows(data["before"][0]["tables"][0], sides_table(deployments.front())));
@@ -106,7 +112,7 @@ TEST_CASE("a plan's page has the terminal's tables and commands, cell by cell") 
 }
 
 TEST_CASE("a plan's plot has a front for each machine, the limit on TPOT, and the answer among its points") {
-  const Planned planned(kPlan);
+  const Planned& planned = the_plan();
   const rapidjson::Document data = planned.data();
   const rapidjson::Value& plot = data["plots"][0];
   CHECK(plot["front_per"] == "hardware");
@@ -150,7 +156,7 @@ TEST_CASE("where nothing is within the limits a plan's page says so, and has the
 }
 
 TEST_CASE("no text of a plan ends its page's script") {
-  const Planned planned(kPlan);
+  const Planned& planned = the_plan();
   CHECK(planned.html().find("</script") == std::string::npos);
   CHECK(planned.data()["source"]["text"] == kPlan.c_str());
 }

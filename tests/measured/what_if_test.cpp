@@ -215,7 +215,7 @@ TEST_CASE("our own predicted traces replay to their own span") {
     const std::string trace = folder / "trace.json";
     const std::string scenario = (source("experiments") / name / "scenario.yaml").string();
     Arguments simulate = {"simulate", scenario, "--trace", trace};
-    if (kSanitized) simulate.insert(simulate.end(), {"--set", "layers=4", "--set", "routing={}"});
+    if (kSanitized) simulate.insert(simulate.end(), {"--set", "layers=2", "--set", "routing={}"});
     REQUIRE(run_moeline(simulate).exit_code == 0);
     const Outcome outcome = run_moeline({"replay", trace, "--format", "json"});
     REQUIRE(outcome.exit_code == 0);
