@@ -31,12 +31,13 @@ std::optional<double> number_of(const std::string& text) {
   return end != text.c_str() && *end == '\0' ? std::optional(value) : std::nullopt;
 }
 
-// A third more; of whole numbers at least one, and where there must be twice as many, that.
+// A third more or less; of whole numbers at least one more, and where there must be twice or half as many, that.
 std::vector<std::string> moved(const std::string& text) {
   const double value = *number_of(text);
+  if (value == 0) return {"1", "0.1"};
   if (text.find('.') != std::string::npos) return {fmt::format("{}", value * 4 / 3), fmt::format("{}", value * 2 / 3)};
-  return {fmt::format("{}", std::ceil(std::max(value + 1, value * 4 / 3))), fmt::format("{}", std::max(1.0, 2 * value)),
-          fmt::format("{}", std::floor(value / 2))};
+  return {fmt::format("{}", std::ceil(std::max(value + 1, value * 4 / 3))), fmt::format("{}", 2 * value),
+          fmt::format("{}", std::ceil(value / 2) == value ? value - 1 : std::floor(value / 2))};
 }
 
 struct Effect {
