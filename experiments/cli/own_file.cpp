@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "experiments/cli/output/baseline_output.hpp"
 #include "experiments/timeline_page/svg.hpp"
 #include "hardware/profile.hpp"
 #include "measured/replay.hpp"
@@ -21,7 +22,7 @@ struct Mark {
   std::string_view begins, holds;
 };
 
-constexpr std::array<Mark, 10> kMarks = {{
+constexpr std::array<Mark, 11> kMarks = {{
     {"a trace", "{\n\"distributedInfo\": ", kTraceMark},
     {"a page", "<!DOCTYPE html>\n", "\n<meta name=\"generator\" content=\"moeline\">\n"},
     {"a picture", kSvgStart, ""},
@@ -32,6 +33,7 @@ constexpr std::array<Mark, 10> kMarks = {{
     {"a run's metrics", "{\n \"schema_version\": ", "\n \"scenario\": {"},
     {"an overlap plan", "# Found by `moeline search` for ", ""},
     {"a Chakra trace", kChakraStart, ""},
+    {"a baseline", "{\n \"schema_version\": ", kBaselineMark},
 }};
 
 const Mark& mark_of(FileKind kind) { return kMarks[static_cast<std::size_t>(kind)]; }

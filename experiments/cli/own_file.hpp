@@ -5,7 +5,7 @@
 
 namespace moeline {
 
-enum class FileKind { trace, page, svg, graph, graphviz, profile, manifest, metrics, overlap_plan, chakra };
+enum class FileKind { trace, page, svg, graph, graphviz, profile, manifest, metrics, overlap_plan, chakra, baseline };
 
 /// "a trace", as messages name it.
 [[nodiscard]] const char* name_of(FileKind kind);

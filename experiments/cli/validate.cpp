@@ -2,11 +2,16 @@
 #include <fmt/format.h>
 
 #include <memory>
+#include <optional>
 
+#include "base/file.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
+#include "experiments/cli/output/baseline_output.hpp"
 #include "experiments/cli/output/validate_output.hpp"
+#include "experiments/cli/output_file.hpp"
 #include "experiments/cli/progress_bar.hpp"
+#include "experiments/page/template.hpp"
 
 namespace moeline {
 namespace {
@@ -14,14 +19,52 @@ namespace {
 struct ValidateOptions {
   std::vector<std::string> files;
   std::string format = "table";
+  std::string baseline, written;  // files of earlier errors: that is held against, and that gets these
+  std::string html;
+  bool force = false;
 };
 
-ExitCode print_validation(const ValidateOptions& options, const Console& console) {
+void check_outputs(const ValidateOptions& options) {
+  std::vector<std::string> inputs = options.files;
+  if (!options.html.empty() && options.baseline.empty()) {
+    throw CLI::ValidationError(
+        "--html: shows errors over the versions of a baseline, and there is none; give --baseline");
+  }
+  check_output({"--html", options.html, FileKind::page}, inputs, options.force);
+  check_output({"--write-baseline", options.written, FileKind::baseline}, inputs, options.force);
+  check_distinct({{"--html", options.html, FileKind::page}, {"--write-baseline", options.written, FileKind::baseline}});
+}
+
+// With the versions that the file has, if it is there.
+Baseline earlier(const ValidateOptions& options) {
+  const bool is_there = !options.written.empty() && is_own(options.written, FileKind::baseline);
+  return is_there ? read_baseline(options.written) : Baseline{};
+}
+
+ExitCode print_validation(const ValidateOptions& options, const std::string& program, const Console& console) {
+  check_outputs(options);
+  std::optional<PageTemplate> page_template;
+  if (!options.html.empty()) page_template = load_page_template();
+  std::optional<Baseline> baseline;
+  if (!options.baseline.empty()) baseline = read_baseline(options.baseline);
+  Baseline written = earlier(options);
   const std::vector<std::filesystem::path> files(options.files.begin(), options.files.end());
   const Validation validation = with_progress(
       console, [&](const Progress& progress) { return validate(files.empty() ? all_fact_files() : files, progress); });
-  console.print(options.format == "json" ? to_json(validation) : to_table(validation));
-  return gates(validation.subjects, Verdict::failed) > 0 ? kInfeasible : kDone;
+  std::optional<BaselineVerdict> verdict;
+  if (baseline) {
+    const BaselineVersion& newest = baseline->versions.back();
+    verdict = {options.baseline, newest.program, difference(newest.errors, errors_of(validation))};
+  }
+  if (page_template) write_text(options.html, to_html(baseline_page(validation, *baseline), *page_template));
+  if (!options.written.empty()) {
+    add_version(written, program, errors_of(validation));
+    write_text(options.written, to_json(written));
+  }
+  console.print(options.format == "json" ? to_json(validation, verdict ? &*verdict : nullptr)
+                                         : to_table(validation) + (verdict ? baseline_table(*verdict) : ""));
+  const bool is_worse = verdict && !verdict->changes.worse.empty();
+  return is_worse || gates(validation.subjects, Verdict::failed) > 0 ? kInfeasible : kDone;
 }
 
 constexpr const char* kValidateDefinitions =
@@ -42,7 +85,10 @@ Null models, what a prediction must beat:
   six_flops_per_parameter                of the active parameters
 How a fact file is written: tests/published/README.md. A file with the key served is a study of served models' rows
 (experiments/served_b200): TPOT of each, at the batch that Little's law gives, by class of parallelism, beside the median of
-the other rows of the same model, format, class and lengths; rows that are left out or refused are counted by why.)";
+the other rows of the same model, format, class and lengths; rows that are left out or refused are counted by why.
+A baseline has the errors of earlier versions of this program (tests/published/accuracy.json): --baseline holds these against
+its newest one, and where a fact's |error| is 2 points or more worse the exit code is 1. --write-baseline adds a version to
+the file, or writes one anew; facts whose data is absent keep the error that they had.)";
 
 }  // namespace
 
@@ -52,8 +98,19 @@ void add_validate(CLI::App& app, Console& console) {
   command->add_option("facts", options->files,
                       "fact files, or studies of served models; default: all of tests/published");
   command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
+  command->add_option("--baseline", options->baseline, "errors of earlier versions, which may be no worse")
+      ->check(not_empty());
+  command->add_option("--write-baseline", options->written, "write these errors as a baseline's newest version")
+      ->check(not_empty());
+  command->add_option("--html", options->html, "with --baseline: a page of the errors over its versions")
+      ->check(not_empty());
+  add_force(*command, options->force);
   command->footer(kValidateDefinitions);
-  command->callback([options, &console] { console.exit_code = print_validation(*options, console); });
+  command->callback([options, &app, &console] {
+    std::string program = app.version();  // a line
+    program.erase(program.find_last_not_of('\n') + 1);
+    console.exit_code = print_validation(*options, program, console);
+  });
 }
 
 }  // namespace moeline

@@ -8,6 +8,7 @@
 
 #include "experiments/cli/output/validate_output.hpp"
 #include "experiments/run/run_metrics.hpp"
+#include "experiments/validate/baseline.hpp"
 #include "tests/support/inference.hpp"
 #include "tests/support/json.hpp"
 #include "tests/support/markdown.hpp"
@@ -71,6 +72,14 @@ void check_gates(const rapidjson::Document& result) {
   CHECK(result["subjects"].Size() > 10);
 }
 
+// `moeline validate --write-baseline tests/published/accuracy.json` writes what is meant, with the commit that made it.
+void check_baseline(const Validation& validation) {
+  const Baseline baseline = read_baseline(source("tests/published/accuracy.json"));
+  for (const ChangedError& each : difference(baseline.versions.back().errors, errors_of(validation)).worse) {
+    FAIL_CHECK(each.id, " is 2 points worse or more: ", each.now, ", and was ", each.was);
+  }
+}
+
 void check_figures_of_readme(const rapidjson::Document& result) {
   const std::string readme = content_of(source("README.md"));
   const auto holds = [&](const std::string& row) {
@@ -118,6 +127,7 @@ TEST_CASE("all gates of the facts that we ship pass, and the pages and the READM
   const Validation validation = validate(all_fact_files());
   const rapidjson::Document result = parsed(to_json(validation));
   check_gates(result);
+  check_baseline(validation);
   if (!have_all_facts()) return;
   check_tables("tests/published/README.md", to_table(validation),
                {"\ninference_throughput: ", "of the best null", "kernels left out of the fit in turn"});

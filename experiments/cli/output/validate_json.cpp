@@ -81,7 +81,7 @@ void add_kernel_set(Json& json, const KernelSet& set) {
 
 }  // namespace
 
-std::string to_json(const Validation& validation) {
+std::string to_json(const Validation& validation, const BaselineVerdict* baseline) {
   const std::vector<ScoredSubject>& subjects = validation.subjects;
   Json json;
   json.open().add("schema_version", 1).open_list("facts");
@@ -101,6 +101,7 @@ std::string to_json(const Validation& validation) {
   json.close_list().open("gates");
   json.add("passed", gates(subjects, Verdict::passed)).add("failed", gates(subjects, Verdict::failed));
   json.add("skipped", gates(subjects, Verdict::skipped)).close();
+  if (baseline != nullptr) add_baseline(json, *baseline);
   return json.close().text();
 }
 

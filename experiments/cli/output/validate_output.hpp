@@ -3,11 +3,13 @@
 
 #include <string>
 
+#include "experiments/cli/output/baseline_output.hpp"
 #include "experiments/validate/validation.hpp"
 
 namespace moeline {
 
-[[nodiscard]] std::string to_json(const Validation& validation);
+/// `baseline`: null where none was asked for.
+[[nodiscard]] std::string to_json(const Validation& validation, const BaselineVerdict* baseline = nullptr);
 [[nodiscard]] std::string to_table(const Validation& validation);
 
 }  // namespace moeline
