@@ -187,6 +187,7 @@ class RankMemory {
     std::vector<StageParameters> neighbours;
     StageBlocks ends;
     for (const StageBlocks& stage : stages) {
+      if (stage.empty()) continue;
       for (std::size_t i = 1; i < stage.size(); ++i) neighbours.push_back(parameters_of({stage[i - 1], stage[i]}));
       for (const Block& end : {stage.front(), stage.back()}) {
         neighbours.push_back(parameters_of({end}));
