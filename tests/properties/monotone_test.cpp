@@ -91,13 +91,21 @@ constexpr double kMoreWork = 1.5;
 const std::vector<const char*> kWork = {"workload.batch_size", "workload.kv_len",  "workload.tokens",
                                         "workload.cached_len", "workload.seq_len", "layers"};
 
+// More of it is less to do: of a prompt's round on a pipeline more tokens of a step make fewer steps, and more cached
+// ones leave fewer; of attention in chunks (Llama-4) a longer cache may have just begun its last one.
+bool may_be_less(const Run& run, const std::string& key) {
+  const bool of_round = key == "workload.tokens" || key == "workload.cached_len";
+  const bool in_chunks = run.setup.model.name.starts_with("llama-4");
+  return (of_round && is_staged(run.setup.scenario)) || (key == "workload.kv_len" && in_chunks);
+}
+
 std::optional<std::string> faster_with_more_work(const ScenarioKeys& keys) {
   try {
     const Run run = run_of(keys);
     for (const char* key : kWork) {
       const auto found = keys.find(key);
       if (found == keys.end()) continue;
-      if (is_staged(run.setup.scenario) && key == std::string("workload.tokens")) continue;  // of a step: fewer steps
+      if (may_be_less(run, key)) continue;
       ScenarioKeys with = keys;
       with[key] = std::to_string(static_cast<int>(std::ceil(kMoreWork * std::stoi(found->second))));
       try {
