@@ -25,7 +25,7 @@ struct ValidateOptions {
 };
 
 void check_outputs(const ValidateOptions& options) {
-  std::vector<std::string> inputs = options.files;
+  const std::vector<std::string>& inputs = options.files;
   if (!options.html.empty() && options.baseline.empty()) {
     throw CLI::ValidationError(
         "--html: shows errors over the versions of a baseline, and there is none; give --baseline");

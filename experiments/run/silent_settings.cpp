@@ -6,7 +6,6 @@
 #include <charconv>
 #include <cmath>
 #include <map>
-#include <optional>
 
 #include "experiments/run/run_metrics.hpp"
 
@@ -14,12 +13,6 @@ namespace moeline {
 namespace {
 
 constexpr std::string_view kHardware = "hardware.";
-
-std::optional<double> number_of(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(value) : std::nullopt;
-}
 
 bool is_how_known(const char* metric) {
   return std::any_of(std::begin(kKnownShares), std::end(kKnownShares),
@@ -57,8 +50,7 @@ using Settings = std::map<std::string, std::string>;
 
 void add(const std::string& assignment, Settings& settings) {
   const std::size_t equals = assignment.find('=');
-  const std::string value = assignment.substr(equals + 1);
-  if (number_of(value)) settings.insert_or_assign(assignment.substr(0, equals), value);
+  settings.insert_or_assign(assignment.substr(0, equals), assignment.substr(equals + 1));
 }
 
 Settings settings_of(const Run& run, const std::vector<std::string>& assignments) {
@@ -77,7 +69,9 @@ Settings settings_of(const Run& run, const std::vector<std::string>& assignments
 }  // namespace
 
 std::vector<std::string> other_values(const std::string& number) {
-  const double value = number_of(number).value_or(0);
+  double value = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc() || end != number.data() + number.size()) return {};
   if (value == 0) return {"1", "0.1"};
   const std::string more = fmt::format("{}", value * 4 / 3), less = fmt::format("{}", value * 2 / 3);
   if (value != std::floor(value)) return {less, more};

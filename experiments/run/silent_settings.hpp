@@ -19,7 +19,8 @@ using SetupWith = std::function<Setup(const std::string& assignment)>;
 [[nodiscard]] std::vector<std::string> silent_settings(const Run& run, const std::vector<std::string>& assignments,
                                                        const SetupWith& with);
 
-/// Other values for a number as it is written: a third more or less, and of whole numbers twice or half as many.
+/// Other values for a number as it is written: a third more or less, and of whole numbers twice or half as many. Of a
+/// word there are none.
 [[nodiscard]] std::vector<std::string> other_values(const std::string& number);
 
 /// Every metric of the two runs is the same, but for how it is known.

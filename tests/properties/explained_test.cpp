@@ -22,12 +22,8 @@ Time sum_of(const std::vector<Blame>& blame) {
 }
 
 std::optional<std::string> unexplained(const ScenarioKeys& keys) {
-  std::optional<Run> run;
-  try {
-    run = run_scenario(setup_of(yaml_of(keys)), {.record_changes = true});
-  } catch (const SpecError&) {
-    return std::nullopt;
-  }
+  const std::optional<Run> run = run_if_legal(keys, {}, {.record_changes = true});
+  if (!run) return std::nullopt;
   const Explanation explanation = explain(*run);
   if (explanation.span != run->explained_span()) return "another time than the run's is explained";
   if (sum_of(explanation.blame) != explanation.span) return "the reasons do not add up to the time";
@@ -55,12 +51,8 @@ double counted_us(const Run& run) {
 }
 
 std::optional<std::string> another_price(const ScenarioKeys& keys) {
-  std::optional<Run> run;
-  try {
-    run = run_scenario(setup_of(yaml_of(keys)));
-  } catch (const SpecError&) {
-    return std::nullopt;
-  }
+  const std::optional<Run> run = run_if_legal(keys);
+  if (!run) return std::nullopt;
   const std::optional<StepKernels> step = step_kernels(*run);
   if (!step) return std::nullopt;
   const Setup& setup = run->setup;
@@ -76,12 +68,8 @@ std::optional<std::string> another_price(const ScenarioKeys& keys) {
 // By its own traffic, at the peaks of the machine. What is read hot, or stays between the kernels of a layer, may never
 // have been in memory; what a curve says of the rest may be off by rounding.
 std::optional<std::string> below_a_peak(const ScenarioKeys& keys) {
-  std::optional<Run> run;
-  try {
-    run = run_scenario(setup_of(yaml_of(keys)));
-  } catch (const SpecError&) {
-    return std::nullopt;
-  }
+  const std::optional<Run> run = run_if_legal(keys);
+  if (!run) return std::nullopt;
   constexpr double kRounding = 1 + 1e-9;
   const MachineFacts& machine = run->setup.machine.facts;
   for (const KernelWork& work : run->program.kernels) {

@@ -6,6 +6,7 @@
 
 #include <cstdlib>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "experiments/run/run.hpp"
@@ -29,6 +30,16 @@ inline Setup first_of(std::vector<Candidate> candidates) {
 }
 inline Setup setup_of(const std::string& text, const std::vector<std::string>& assignments = {}) {
   return first_of(read_candidates("random.yaml", text, assignments));
+}
+
+/// Null where the scenario is refused.
+inline std::optional<Run> run_if_legal(const ScenarioKeys& keys, const std::vector<std::string>& assignments = {},
+                                       const SimulateOptions& options = {}) {
+  try {
+    return run_scenario(setup_of(yaml_of(keys), assignments), options);
+  } catch (const SpecError&) {
+    return std::nullopt;
+  }
 }
 
 /// Without what is refused, as far as the refusals name what can be left out: such a key, or all keys of a mapping.
