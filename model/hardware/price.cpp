@@ -142,6 +142,18 @@ void price_compute(const Operator& op, const std::string& family, const PriceCon
   price.clocked = clocked_share(op, family, conditions.sms, price, clocked, kernels);
 }
 
+// More SMs than a kernel was measured on never slow it: they may be left idle. Its library's choice of tiles is an
+// estimate here, which for the larger machine can take one that the fitted constants find slower.
+void price_on_most_sms(const Operator& op, PriceConditions conditions, const MachineFacts& machine,
+                       const KernelSet& kernels, Price& price) {
+  Price on_measured = price;
+  price_compute(op, price.family, conditions, machine, kernels, price);
+  if (conditions.sms <= kernels.fitted_on.sms) return;
+  conditions.sms = static_cast<int>(kernels.fitted_on.sms);
+  price_compute(op, on_measured.family, conditions, machine, kernels, on_measured);
+  if (on_measured.solo_us < price.solo_us) price = std::move(on_measured);
+}
+
 // No kernel beats the links that it takes, whatever its time was measured on.
 void raise_to_links(const MachineFacts& machine, Price& price) {
   constexpr double kEqual = 1 + 1e-9;
@@ -242,7 +254,7 @@ Price price(const Operator& op, const PriceConditions& conditions, const Machine
   } else if (is_all_to_all(op.family)) {
     price_transfer(op, conditions, machine, kernels, price);
   } else {
-    price_compute(op, price.family, conditions, machine, kernels, price);
+    price_on_most_sms(op, conditions, machine, kernels, price);
     price.nvlink_GBps = GBps(op.traffic.nvlink_bytes, price.solo_us);  // of a kernel that sends as well
   }
   if (is_communication(op.family)) raise_to_floor(floor_us(op, machine), kRounding, price);
