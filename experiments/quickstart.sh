@@ -6,10 +6,10 @@ set -euo pipefail
 repository=$(realpath "$(dirname "$0")/..")
 data=$(realpath -m "${MOELINE_DATA:-$repository/../shared/data}")
 cd "$repository"
-train=experiments/train_chunk_deepseek_v3_h800/scenario.yaml
-prefill=experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml
-step=experiments/train_deepseek_v3_2048_h800/scenario.yaml
-decode=experiments/decode_deepseek_v3_h800_ep128/scenario.yaml
+train=experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml
+prefill=experiments/studies/prefill_deepseek_v3_h800_ep32/scenario.yaml
+step=experiments/studies/train_deepseek_v3_2048_h800/scenario.yaml
+decode=experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml
 out=out/quickstart
 measured=$data/traces/deepseek_v3_train_h800_ep64.json.gz
 

@@ -9,8 +9,8 @@ other=$(realpath "$2")
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 cd "$(dirname "$0")/.."
-scenario=experiments/train_chunk_deepseek_v3_h800/scenario.yaml
-step=experiments/train_deepseek_v3_2048_h800/scenario.yaml  # with few micro-batches: one build is slow
+scenario=experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml
+step=experiments/studies/train_deepseek_v3_2048_h800/scenario.yaml  # with few micro-batches: one build is slow
 
 # The result and the trace of one run, without the one line that says how long the program took.
 record() {

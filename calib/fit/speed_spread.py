@@ -15,7 +15,7 @@ import sys
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 MOELINE = os.path.join(HERE, "../../build/release/moeline")
-CHUNK = os.path.join(HERE, "../../experiments/train_chunk_deepseek_v3_h800/scenario.yaml")
+CHUNK = os.path.join(HERE, "../../experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml")
 FITTED, LEFT_OUT = (0, 1), (2, 3)
 
 

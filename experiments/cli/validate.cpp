@@ -84,7 +84,7 @@ Null models, what a prediction must beat:
   constant_rate                          all rows of a table take the same time per byte: the best such rate
   six_flops_per_parameter                of the active parameters
 How a fact file is written: tests/published/README.md. A file with the key served is a study of served models' rows
-(experiments/served_b200): TPOT of each, at the batch that Little's law gives, by class of parallelism, beside the median of
+(experiments/studies/served_b200): TPOT of each, at the batch that Little's law gives, by class of parallelism, beside the median of
 the other rows of the same model, format, class and lengths; rows that are left out or refused are counted by why.
 A baseline has the errors of earlier versions of this program (tests/published/accuracy.json): --baseline holds these against
 its newest one, and where a fact's |error| is 2 points or more worse the exit code is 1. --write-baseline adds a version to

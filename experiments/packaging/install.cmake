@@ -52,9 +52,9 @@ install(DIRECTORY experiments/page experiments/timeline_page DESTINATION ${data_
 install(DIRECTORY experiments/schema DESTINATION ${data_dir}/experiments FILES_MATCHING PATTERN "*.json")
 install(FILES ${MOELINE_ECHARTS} DESTINATION ${data_dir}/experiments/page OPTIONAL)
 # One folder per question, each with a README and scenarios, studies or plans.
-file(GLOB questions CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} experiments/*/*.yaml)
+file(GLOB questions CONFIGURE_DEPENDS RELATIVE ${CMAKE_SOURCE_DIR} experiments/studies/*/*.yaml)
 list(TRANSFORM questions REPLACE "/[^/]*$" "")
 list(REMOVE_DUPLICATES questions)
 foreach(folder ${questions})
-  install(DIRECTORY ${folder} DESTINATION ${data_dir}/experiments)
+  install(DIRECTORY ${folder} DESTINATION ${data_dir}/experiments/studies)
 endforeach()

@@ -1,5 +1,5 @@
 // Rows of served models as a public benchmark has them, and which scenario each of them is: a YAML file with the key
-// `served` (experiments/served_b200/rows.yaml has every key).
+// `served` (experiments/studies/served_b200/rows.yaml has every key).
 #pragma once
 
 #include <filesystem>

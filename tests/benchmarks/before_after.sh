@@ -13,7 +13,7 @@ core=$(taskset -cp $$ | sed 's/.*[:,-] *//')
 
 cat >"$work/study.yaml" <<END
 schema: 1
-scenario: $MOELINE_HOME/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml
+scenario: $MOELINE_HOME/experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml
 axes:
   parallelism.ep: [32, 64, 128, 256]
   workload.batch_size: {from: 8, to: 400, step: 8}
@@ -54,7 +54,7 @@ speed() {
     model) cpu_ms 20 "$folder/moeline" model deepseek-v3 ;;
     samples)
       cpu_ms 1 "$folder/moeline" simulate --samples 100 \
-        "$MOELINE_HOME/experiments/train_chunk_deepseek_v3_h800/scenario.yaml"
+        "$MOELINE_HOME/experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml"
       ;;
   esac
 }

@@ -20,7 +20,7 @@ constexpr std::size_t kTasks = 1'000'000;
 
 TaskGraph chunk(int layers) {
   const std::string scenario =
-      std::string(MOELINE_SOURCE_DIR) + "/experiments/train_chunk_deepseek_v3_h800/scenario.yaml";
+      std::string(MOELINE_SOURCE_DIR) + "/experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml";
   const std::vector<std::string> assignments = {"ranks=folded", "samples=1", "routing={distribution: balanced}",
                                                 "layers=" + std::to_string(layers)};
   return dualpipe_chunk(load_setup(scenario, assignments)).graph;
@@ -137,7 +137,7 @@ void SimulateChunk(benchmark::State& state) {
 BENCHMARK(SimulateChunk)->Unit(benchmark::kMicrosecond);
 
 Setup decode() {
-  return load_setup(std::string(MOELINE_SOURCE_DIR) + "/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml");
+  return load_setup(std::string(MOELINE_SOURCE_DIR) + "/experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml");
 }
 
 void SimulateDecode(benchmark::State& state) {
@@ -180,7 +180,7 @@ void every_rank(benchmark::State& state, const Setup& setup) {
 
 void EveryRankChunk(benchmark::State& state) {
   every_rank(state,
-             load_setup(std::string(MOELINE_SOURCE_DIR) + "/experiments/train_chunk_deepseek_v3_h800/scenario.yaml"));
+             load_setup(std::string(MOELINE_SOURCE_DIR) + "/experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml"));
 }
 BENCHMARK(EveryRankChunk)->Unit(benchmark::kMillisecond);
 
@@ -188,7 +188,7 @@ BENCHMARK(EveryRankChunk)->Unit(benchmark::kMillisecond);
 void EveryRankDecode(benchmark::State& state) {
   const std::string ep = "parallelism.ep=" + std::to_string(state.range(0));
   every_rank(state,
-             load_setup(std::string(MOELINE_SOURCE_DIR) + "/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml",
+             load_setup(std::string(MOELINE_SOURCE_DIR) + "/experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml",
                         {ep, "ranks=all"}));
 }
 BENCHMARK(EveryRankDecode)->ArgName("ranks")->RangeMultiplier(2)->Range(8, 256)->Unit(benchmark::kMillisecond);
@@ -196,7 +196,7 @@ BENCHMARK(EveryRankDecode)->ArgName("ranks")->RangeMultiplier(2)->Range(8, 256)-
 // Every rank its own rows: nothing is priced once for all.
 void EveryRankSkewedDecode(benchmark::State& state) {
   every_rank(state,
-             load_setup(std::string(MOELINE_SOURCE_DIR) + "/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml",
+             load_setup(std::string(MOELINE_SOURCE_DIR) + "/experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml",
                         {"parallelism.ep=256", "routing={distribution: power_law, alpha: 0.5}"}));
 }
 BENCHMARK(EveryRankSkewedDecode)->Unit(benchmark::kMillisecond);
@@ -204,7 +204,7 @@ BENCHMARK(EveryRankSkewedDecode)->Unit(benchmark::kMillisecond);
 // A whole step of DeepSeek-V3's pre-training, with everything that simulate does but write.
 void training_step(benchmark::State& state, const std::vector<std::string>& assignments) {
   const Setup setup = load_setup(
-      std::string(MOELINE_SOURCE_DIR) + "/experiments/train_deepseek_v3_2048_h800/scenario.yaml", assignments);
+      std::string(MOELINE_SOURCE_DIR) + "/experiments/studies/train_deepseek_v3_2048_h800/scenario.yaml", assignments);
   std::size_t tasks = 0;
   for (auto _ : state) {
     const Run run = run_scenario(setup);
@@ -241,7 +241,7 @@ BENCHMARK(TrainingStepByPhases)->Unit(benchmark::kMillisecond);
 // The engine alone on its graph, and the floor.
 void TrainingStepEngine(benchmark::State& state) {
   const TaskGraph graph = run_scenario(load_setup(std::string(MOELINE_SOURCE_DIR) +
-                                                  "/experiments/train_deepseek_v3_2048_h800/scenario.yaml"))
+                                                  "/experiments/studies/train_deepseek_v3_2048_h800/scenario.yaml"))
                               .program.graph;
   double floor = 1e9;
   double engine = 1e9;

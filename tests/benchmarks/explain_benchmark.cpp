@@ -9,7 +9,7 @@ namespace {
 using namespace moeline;
 
 Setup setup_of(const char* scenario) {
-  return load_setup(std::string(MOELINE_SOURCE_DIR) + "/experiments/" + scenario + "/scenario.yaml", {"samples=1"});
+  return load_setup(std::string(MOELINE_SOURCE_DIR) + "/experiments/studies/" + scenario + "/scenario.yaml", {"samples=1"});
 }
 
 void simulate_scenario(benchmark::State& state, const char* scenario) {

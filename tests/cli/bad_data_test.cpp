@@ -47,8 +47,8 @@ TEST_CASE("compare refuses layers that are not in both") {
 }
 
 TEST_CASE("compare refuses to hold prefill against decode") {
-  const std::string prefill = (source("experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml")).string();
-  const std::string decode = (source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml")).string();
+  const std::string prefill = (source("experiments/studies/prefill_deepseek_v3_h800_ep32/scenario.yaml")).string();
+  const std::string decode = (source("experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml")).string();
   check_refused({"compare", prefill, decode}, decode, "is decode, and " + prefill + " is prefill");
 }
 

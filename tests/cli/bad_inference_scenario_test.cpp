@@ -136,7 +136,7 @@ TEST_CASE("a machine without kernel sets of its own is priced by those it carrie
 TEST_CASE("a machine without FP8 tensor cores prices BF16 and refuses FP8") {
   CHECK(run_moeline({"price", "a100", "gemm:dtype=bf16"}).exit_code == 0);
   check_refused({"price", "a100", "gemm"}, "", "is an FP8 kernel, and the machine has no FP8 tensor cores");
-  const std::string decode = (moeline::home() / "experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const std::string decode = (moeline::home() / "experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
   check_refused({"simulate", decode, "--set", "hardware=a100"}, decode + ": ", "has no FP8 tensor cores");
   const Outcome outcome =
       run_moeline({"simulate", decode, "--set", "hardware=a100", "--set", "model=mixtral-8x7b", "--set",

@@ -59,14 +59,14 @@ TEST_CASE("the blame of every shipped scenario, and its path, add up to its span
                            "skewed_decode_deepseek_v3_h800_ep144", "train_chunk_deepseek_v3_h800"}) {
     CAPTURE(name);
     check_adds_up(
-        explained(source(std::string("experiments/") + name + "/scenario.yaml").string(), {"--set", "layers=4"}));
+        explained(source(std::string("experiments/studies/") + name + "/scenario.yaml").string(), {"--set", "layers=4"}));
   }
   check_adds_up(
-      explained(source("experiments/train_deepseek_v3_2048_h800/scenario.yaml").string(), {"--set", "level=phase"}));
+      explained(source("experiments/studies/train_deepseek_v3_2048_h800/scenario.yaml").string(), {"--set", "level=phase"}));
 }
 
 TEST_CASE("with a NIC so narrow that nothing hides it, dispatch and combine are blamed") {
-  const std::string decode = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const std::string decode = source("experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
   const rapidjson::Document usual = explained(decode, {"--set", "layers=8"});
   const rapidjson::Document narrow = explained(decode, {"--set", "layers=8", "--set", "hardware.nic_GBps=5"});
   const auto transfers = [](const rapidjson::Document& result) {
@@ -108,7 +108,7 @@ TEST_CASE("of the training trace what half of an item's time saves is what repla
 
 TEST_CASE("why the SMs of a decode step are idle adds up to what their bound leaves of the span, ramp aside") {
   const rapidjson::Document result =
-      explained(source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string(), {"--set", "layers=8"});
+      explained(source("experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml").string(), {"--set", "layers=8"});
   CHECK(std::string(result["idle_of"].GetString()) == "sm_time");
   double bound = 0;  // its work, and the little before and after it
   for (const auto& each : result["bounds"].GetArray()) {
@@ -134,7 +134,7 @@ TEST_CASE("what is neither scenario nor trace is refused, and so are options of 
 }
 
 TEST_CASE("modules stand in the JSON of a scenario and of a trace, every one after the one that it is part of") {
-  const std::string decode = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const std::string decode = source("experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
   const rapidjson::Document result = explained(decode, {"--set", "layers=4"});
   const rapidjson::Document model = in_json({"model", "deepseek-v3"});
   std::map<std::string, double> us;
@@ -160,7 +160,7 @@ TEST_CASE("modules stand in the JSON of a scenario and of a trace, every one aft
 }
 
 TEST_CASE("a depth leaves the deeper modules out, in the table and in JSON") {
-  const std::string decode = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const std::string decode = source("experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
   const Arguments shallow = {"explain", decode, "--set", "layers=4", "--modules", "--depth", "1"};
   const Outcome table = run_moeline(shallow);
   CHECK(table.exit_code == 0);
@@ -171,7 +171,7 @@ TEST_CASE("a depth leaves the deeper modules out, in the table and in JSON") {
 }
 
 TEST_CASE("of given slots there are no modules, and who asks for them is told") {
-  const std::string pipeline = source("experiments/pipelines_deepseek_v3_2048_h800/scenario.yaml").string();
+  const std::string pipeline = source("experiments/studies/pipelines_deepseek_v3_2048_h800/scenario.yaml").string();
   const Arguments slots = {"--set", "slot_costs_ms={F: 1, B: 2, W: 1, F&B: 3}"};
   CHECK_FALSE(explained(pipeline, slots).HasMember("modules"));
   Arguments arguments = {"explain", pipeline, "--modules"};
@@ -180,7 +180,7 @@ TEST_CASE("of given slots there are no modules, and who asks for them is told") 
 }
 
 TEST_CASE("what a step's kernels are charged is what price says of their OPs") {
-  const std::string decode = source("experiments/fused_or_separate_experts/scenario.yaml").string();
+  const std::string decode = source("experiments/studies/fused_or_separate_experts/scenario.yaml").string();
   const rapidjson::Document result = explained(decode, {"--kernels"});
   CHECK(sum(result["kernels"]) == doctest::Approx(result["kernels_us"].GetDouble()).epsilon(1e-4));
   const rapidjson::Document scenario = in_json({"simulate", decode});
@@ -202,7 +202,7 @@ TEST_CASE("what a step's kernels are charged is what price says of their OPs") {
 }
 
 TEST_CASE("kernels are of a scenario, and of slots that are one task each there are none") {
-  const std::string pipeline = source("experiments/pipelines_deepseek_v3_2048_h800/scenario.yaml").string();
+  const std::string pipeline = source("experiments/studies/pipelines_deepseek_v3_2048_h800/scenario.yaml").string();
   check_refused({"explain", pipeline, "--kernels", "--set", "slot_costs_ms={F: 1, B: 2, W: 1, F&B: 3}"}, pipeline,
                 "--kernels");
   check_refused({"explain", pipeline, "--kernels", "--set", "level=phase", "--set", "workload.global_batch_size=4096"},
@@ -220,7 +220,7 @@ TEST_CASE("a module that a map names must be one") {
 }
 
 TEST_CASE("a trace that we wrote has the modules of the scenario that it is of") {
-  const std::string decode = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const std::string decode = source("experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
   const TemporaryFolder folder;
   const std::string trace = folder / "trace.json";
   REQUIRE(run_moeline({"simulate", decode, "--set", "layers=4", "--trace", trace}).exit_code == 0);
@@ -238,7 +238,7 @@ TEST_CASE("a trace that we wrote has the modules of the scenario that it is of")
 
 TEST_CASE("a scenario that comes through a pipe is read once, whatever schedule it names") {
   const TemporaryFolder folder;
-  const std::string decode = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const std::string decode = source("experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
   for (const char* schedule : {"sequential", "auto"}) {
     CAPTURE(schedule);
     const std::string pipe = (folder.path() / schedule).string();

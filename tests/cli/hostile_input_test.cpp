@@ -67,7 +67,7 @@ TEST_CASE("numbers that no machine could count are refused where they stand") {
       {"seq_len: 4096", "seq_len: 1000000000000"},
       {"micro_batch_size: 1", "micro_batch_size: 2000000000"}};
   for (const auto& [from, to] : changes) check_scenario(replaced(kScenario, from, to), "must be ");
-  const std::string serve = source("experiments/serve_requests_h200/scenario.yaml").string();
+  const std::string serve = source("experiments/studies/serve_requests_h200/scenario.yaml").string();
   check_refused_in_bounds({"simulate", serve, "--set", "workload.requests=1000000000"}, "must be from 1 to 1000000");
 }
 
@@ -128,8 +128,8 @@ TEST_CASE("a study of a trillion points, or of conditions without end, is refuse
 }
 
 TEST_CASE("a plan that crosses lists of thousands is refused before they are crossed") {
-  const std::string plan = content_of(source("experiments/serve_deepseek_v3_h800/plan.yaml"));
-  const std::string training = content_of(source("experiments/train_plans/plan.yaml"));
+  const std::string plan = content_of(source("experiments/studies/serve_deepseek_v3_h800/plan.yaml"));
+  const std::string training = content_of(source("experiments/studies/train_plans/plan.yaml"));
   const auto numbers = [](int last) {
     std::string list = "[1";
     for (int i = 2; i <= last; ++i) list += ", " + std::to_string(i);

@@ -102,7 +102,7 @@ struct Writing {
   }
 };
 
-std::string experiment(const std::string& name) { return source("experiments/" + name).string(); }
+std::string experiment(const std::string& name) { return source("experiments/studies/" + name).string(); }
 
 std::vector<std::unique_ptr<Writing>> writings() {
   std::vector<std::unique_ptr<Writing>> all;

@@ -7,7 +7,7 @@ using namespace moeline;
 using namespace moeline::testing;
 
 TEST_CASE("notes and warnings go with --quiet, results and reasons of the exit code stay") {
-  const std::string pipeline = source("experiments/train_deepseek_v3_2048_h800/scenario.yaml").string();
+  const std::string pipeline = source("experiments/studies/train_deepseek_v3_2048_h800/scenario.yaml").string();
   const TemporaryFolder folder;
   const Arguments call = {"simulate", pipeline, "--set", "level=phase", "--trace", folder / "trace.json",
                           "--format", "csv"};

@@ -13,7 +13,7 @@ using namespace moeline::testing;
 
 namespace {
 
-std::string prefill() { return source("experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml").string(); }
+std::string prefill() { return source("experiments/studies/prefill_deepseek_v3_h800_ep32/scenario.yaml").string(); }
 
 // A run of few layers, in a folder.
 struct SavedRun {

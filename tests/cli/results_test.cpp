@@ -190,7 +190,7 @@ TEST_CASE("a device is written to, not replaced by a file") {
 }
 
 TEST_CASE("what a step has once is not listed as a layer's, and what it has several times is their sum") {
-  const std::string decode = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const std::string decode = source("experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
   const auto rows_below = [&](const std::string& heading, const Arguments& more) {
     Arguments call = {"simulate", decode};
     call.insert(call.end(), more.begin(), more.end());

@@ -8,7 +8,7 @@ using namespace moeline::testing;
 
 namespace {
 
-const std::string kDecode = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+const std::string kDecode = source("experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
 
 // What comes through stdin gives what the file gives, but for its name.
 void check_same(Arguments call, const std::string& file) {
@@ -28,10 +28,10 @@ void check_same(Arguments call, const std::string& file) {
 
 TEST_CASE("scenarios, loads, models, plans and tables come through stdin as from a file") {
   check_same({"simulate", "--format", "csv"}, kDecode);
-  check_same({"explain"}, source("experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml").string());
+  check_same({"explain"}, source("experiments/studies/prefill_deepseek_v3_h800_ep32/scenario.yaml").string());
   check_same({"search", "--most", "2", "--workers", "1"}, kDecode);
   check_same({"plan", "--no-sensitivity", "--format", "csv"},
-             source("experiments/serve_deepseek_v3_h800/plan.yaml").string());
+             source("experiments/studies/serve_deepseek_v3_h800/plan.yaml").string());
   const TemporaryFolder folder;
   check_same({"balance", "--gpus", "2"}, folder.write("loads.csv", "5,6,7,8\n1,2,3,4\n"));
 }

@@ -160,7 +160,7 @@ TEST_CASE("windows that make no sense are wrong usage") {
   check_wrong_usage({"analyze", trace, "--to", "-1"}, "--to '-1': write a time in us");
   check_wrong_usage({"analyze", trace, "--from", "9", "--to", "9"}, "--to 9: is not after --from 9");
   check_wrong_usage({"analyze", trace, "--steps", "1", "--from", "9"}, "give one");
-  const std::string scenario = source("experiments/train_chunk_deepseek_v3_h800/scenario.yaml").string();
+  const std::string scenario = source("experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml").string();
   check_wrong_usage({"compare", scenario, scenario, "--steps", "1"}, "apply to traces, and both sides are scenarios");
 }
 

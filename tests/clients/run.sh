@@ -8,10 +8,10 @@ here=tests/clients
 out=build/clients
 traces=$out/traces
 measured=$(realpath -m "${MOELINE_DATA:-../shared/data}")/traces/deepseek_v3_train_h800_ep64.json.gz
-train=experiments/train_chunk_deepseek_v3_h800/scenario.yaml
-prefill=experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml
-step=experiments/train_deepseek_v3_2048_h800/scenario.yaml
-decode=experiments/decode_deepseek_v3_h800_ep128/scenario.yaml
+train=experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml
+prefill=experiments/studies/prefill_deepseek_v3_h800_ep32/scenario.yaml
+step=experiments/studies/train_deepseek_v3_2048_h800/scenario.yaml
+decode=experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml
 mkdir -p "$traces"
 
 # write NAME COMMAND ARGUMENT...: has moeline write a trace, and puts it on the list of those that are opened; two
@@ -96,7 +96,7 @@ write_plan() {
 if [ ! -e build/release/page/echarts.min.js ]; then
   echo "sweep page: skipped: no ECharts by npm"
 elif have "sweep page" node npm chromium && fetch "sweep page" playwright-core 1.56.1 "$playwright" ""; then
-  write_page sweep_of_two_axes experiments/decode_ep_by_batch_h800/study.yaml
+  write_page sweep_of_two_axes experiments/studies/decode_ep_by_batch_h800/study.yaml
   write_page sweep_of_four_axes "$here/study.yaml"
   write_plan plan "$here/plan.yaml"
   write_plan plan_out_of_reach "$here/plan_out_of_reach.yaml"

@@ -28,7 +28,7 @@ struct Explained {
   std::vector<Item> items;
 
   explicit Explained(const std::string& scenario, const std::vector<std::string>& assignments)
-      : run(run_scenario(load_setup(source("experiments/" + scenario + "/scenario.yaml"), assignments),
+      : run(run_scenario(load_setup(source("experiments/studies/" + scenario + "/scenario.yaml"), assignments),
                          {.record_changes = true})),
         history(run.program.graph, run.timeline),
         gradient(span_gradient(run.program.graph, run.timeline, history, since())),
@@ -120,7 +120,7 @@ TEST_CASE("what half of an item's time would save is what simulating it saves: e
 TEST_CASE("a link's elasticity is what --set of 1 % more of it gives, waits and all") {
   const auto span_of = [](const std::string& scenario, std::vector<std::string> assignments) {
     assignments.insert(assignments.end(), {"layers=8", "clock=burst"});
-    return run_scenario(load_setup(source("experiments/" + scenario + "/scenario.yaml"), assignments),
+    return run_scenario(load_setup(source("experiments/studies/" + scenario + "/scenario.yaml"), assignments),
                         {.record_changes = true});
   };
   for (const char* scenario : {"decode_deepseek_v3_h800_ep128", "prefill_deepseek_v3_h800_ep32"}) {

@@ -10,7 +10,7 @@ namespace {
 
 PlanContents contents_of(const char* experiment, const std::string& schedule) {
   const std::vector<std::string> set = {"schedule=" + schedule};
-  return inference_plan_contents(load_setup(home() / "experiments" / experiment / "scenario.yaml", set));
+  return inference_plan_contents(load_setup(home() / "experiments/studies" / experiment / "scenario.yaml", set));
 }
 
 }  // namespace

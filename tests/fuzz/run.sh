@@ -21,12 +21,12 @@ trap 'rm -rf "$TMPDIR"' EXIT
 seeds_of() {
   case "$1" in
     calibration) echo calib/data/*.csv calib/schema.md calib/fit/bench_schema.cpp ;;
-    facts) echo tests/published/*.yaml experiments/served_b200/rows.yaml tests/published/README.md ;;
+    facts) echo tests/published/*.yaml experiments/studies/served_b200/rows.yaml tests/published/README.md ;;
     kernel_map) echo model/measured/README.md ;;
     model) echo model/zoo/*.yaml model/architecture/config_keys.cpp model/architecture/model_families.cpp ;;
     op) echo model/hardware/parse_op.cpp ;;
     overlap_plan) echo schedules/*.yaml schedules/README.md ;;
-    plan) echo experiments/*/plan.yaml experiments/train_plans/*.yaml experiments/plan/README.md ;;
+    plan) echo experiments/*/plan.yaml experiments/studies/train_plans/*.yaml experiments/plan/README.md ;;
     profile) echo hwprofiles/h20.yaml hwprofiles/b300.yaml hwprofiles/README.md ;;
     row_kinds) echo calib/tables/serving_stacks.yaml calib/tables/README.md ;;
     scenario) echo experiments/*/*scenario*.yaml schedules/scenario/README.md experiments/serve/README.md ;;

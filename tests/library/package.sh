@@ -12,7 +12,7 @@ unset MOELINE_HOME MOELINE_ECHARTS MOELINE_DATA
 dpkg-deb -x "$scratch"/package/*.deb "$scratch/root"
 PATH=$scratch/root/usr/bin:$PATH
 cd "$scratch"
-questions=$scratch/root/usr/share/moeline/experiments
+questions=$scratch/root/usr/share/moeline/experiments/studies
 decode=$questions/decode_deepseek_v3_h800_ep128/scenario.yaml
 
 runs() {

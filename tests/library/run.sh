@@ -20,13 +20,13 @@ cmake --build "$scratch/build" >>"$scratch/log" || { cat "$scratch/log" >&2; exi
 
 cd "$scratch"
 build/engine_alone
-scenario=$prefix/share/moeline/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml
+scenario=$prefix/share/moeline/experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml
 step_ms=$(MOELINE_HOME=$prefix/share/moeline build/one_scenario "$scenario")
 echo "the library says $step_ms ms"
 
 # Moved, and with nothing in it that names where it was built; sanitizers alone put source files' names into a program.
 mv "$prefix" "$scratch/elsewhere"
-scenario=$scratch/elsewhere/share/moeline/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml
+scenario=$scratch/elsewhere/share/moeline/experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml
 moeline=$scratch/elsewhere/bin/moeline
 if ! cached CMAKE_CXX_FLAGS | grep -q -- -fsanitize && grep -qaF "$(realpath "$here/../..")/" "$moeline"; then
   echo "the program holds the path of its source tree" >&2

@@ -147,7 +147,7 @@ TEST_CASE("of simulated ranks the waits in barriers are those that the simulatio
   const TemporaryFolder folder;
   const std::string run = folder / "run";
   const Outcome simulated =
-      run_moeline({"simulate", source("experiments/train_chunk_deepseek_v3_h800/scenario.yaml").string(), "--set",
+      run_moeline({"simulate", source("experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml").string(), "--set",
                    "ranks=all", "--set", "samples=1", "--trace-ranks", "0,1,2,3", "-o", run, "--format", "json"});
   REQUIRE(simulated.exit_code == 0);
   Arguments analyze = {"analyze", "--format", "json"};

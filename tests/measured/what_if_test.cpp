@@ -213,7 +213,7 @@ TEST_CASE("our own predicted traces replay to their own span") {
     CAPTURE(name);
     const TemporaryFolder folder;
     const std::string trace = folder / "trace.json";
-    const std::string scenario = (source("experiments") / name / "scenario.yaml").string();
+    const std::string scenario = (source("experiments/studies") / name / "scenario.yaml").string();
     Arguments simulate = {"simulate", scenario, "--trace", trace};
     if (kSanitized) simulate.insert(simulate.end(), {"--set", "layers=2", "--set", "routing={}"});
     REQUIRE(run_moeline(simulate).exit_code == 0);

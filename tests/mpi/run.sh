@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 moeline=build/release/moeline
-study=experiments/decode_ep_by_batch_h800/study.yaml
+study=experiments/studies/decode_ep_by_batch_h800/study.yaml
 out=build/mpi
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1  # containers have no other user
 experiments/install.sh tests/mpi/packages.txt || true

@@ -59,7 +59,7 @@ struct Sweep {
   TemporaryFolder folder;
   std::string study =
       folder.write("study.yaml", "# Is </script> harmless?\nschema: 1\nscenario: " + std::string(MOELINE_SOURCE_DIR) +
-                                     "/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml\n"
+                                     "/experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml\n"
                                      "axes:\n"
                                      "  parallelism.ep: [8, 24, 128]\n"
                                      "  parallelism.dp: [8, 24, 128]\n"

@@ -338,7 +338,7 @@ TEST_CASE("bad plans are refused by line and key") {
 }
 
 TEST_CASE("the plan of the published service is the table beside it, 6 % above what the service used") {
-  const std::string folder = "experiments/serve_deepseek_v3_h800/";
+  const std::string folder = "experiments/studies/serve_deepseek_v3_h800/";
   const Outcome outcome =
       run_moeline({"plan", source(folder + "plan.yaml").string(), "--no-sensitivity", "--format", "csv"});
   CHECK(outcome.out == read_text(source(folder + "expected.csv")));

@@ -128,7 +128,7 @@ TEST_CASE("what is set and moves nothing is found, and what moves something is n
 }
 
 TEST_CASE("simulate warns of what is set and moves nothing, by its name") {
-  const std::string decode = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const std::string decode = source("experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
   const auto warned = [&](const std::string& fact) {
     const Outcome outcome = run_moeline({"simulate", decode, "--set", "hardware." + fact, "--format", "csv"});
     CHECK(outcome.exit_code == 0);

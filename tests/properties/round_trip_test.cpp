@@ -53,7 +53,7 @@ TEST_CASE("the scenario that simulate prints, given back, gives the same result 
 
 TEST_CASE("every scenario of a study, given back from another folder, is the same scenario") {
   int read = 0;
-  for (const auto& folder : std::filesystem::directory_iterator(source("experiments"))) {
+  for (const auto& folder : std::filesystem::directory_iterator(source("experiments/studies"))) {
     const std::filesystem::path file = folder.path() / "scenario.yaml";
     if (!std::filesystem::exists(file) || is_served(Spec::load(file))) continue;
     CAPTURE(file.string());

@@ -35,7 +35,7 @@ void check_page(const char* page, const Arguments& call) {
 }
 
 void check_scenario_page(const std::string& scenario, const std::vector<std::string>& assignments) {
-  const std::string file = source("experiments/" + scenario + "/scenario.yaml").string();
+  const std::string file = source("experiments/studies/" + scenario + "/scenario.yaml").string();
   for (const std::string& assignment : assignments) {
     check_page("schedules/scenario/README.md", {"simulate", file, "--set", assignment});
   }
@@ -58,7 +58,7 @@ void check_file_page(const char* page, const Arguments& command, const std::stri
 }  // namespace
 
 TEST_CASE("the page of serving has every key of a workload of requests") {
-  const std::string file = source("experiments/serve_requests_h200/scenario.yaml").string();
+  const std::string file = source("experiments/studies/serve_requests_h200/scenario.yaml").string();
   for (const char* assignment : {"workload.zzzzzzzz=1", "workload.prompts=zzzzzzzz", "workload.scaling.zzzzzzzz=1",
                                  "workload.loads.zzzzzzzz=1"}) {
     check_page("experiments/serve/README.md", {"simulate", file, "--set", assignment});

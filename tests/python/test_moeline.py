@@ -16,9 +16,9 @@ from pathlib import Path
 import moeline
 
 SOURCE = Path(__file__).resolve().parents[2]
-DECODE = SOURCE / "experiments/decode_deepseek_v3_h800_ep128/scenario.yaml"
-PREFILL = SOURCE / "experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml"
-CHUNK = SOURCE / "experiments/train_chunk_deepseek_v3_h800/scenario.yaml"
+DECODE = SOURCE / "experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml"
+PREFILL = SOURCE / "experiments/studies/prefill_deepseek_v3_h800_ep32/scenario.yaml"
+CHUNK = SOURCE / "experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml"
 SCENARIO = {
     "schema": 1,
     "model": "deepseek-v3",

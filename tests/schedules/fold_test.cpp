@@ -61,7 +61,7 @@ TEST_CASE("windows that alternate repeat every second layer") {
 }
 
 TEST_CASE("indexers that layers share repeat every fourth layer") {
-  const std::filesystem::path scenario = home() / "experiments/sparse_or_full_attention/scenario.yaml";
+  const std::filesystem::path scenario = home() / "experiments/studies/sparse_or_full_attention/scenario.yaml";
   for (const char* keys : {"workload.kv_len=4096", "workload.kv_len=131072"}) {
     CHECK(folded(load_setup(scenario, {"model=glm-5.2", keys})).fold.period == 4);
     check_folds(scenario, {"model=glm-5.2", keys});

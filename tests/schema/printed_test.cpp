@@ -14,7 +14,7 @@ using namespace moeline::testing;
 namespace {
 
 std::string scenario_of(const std::string& experiment) {
-  return source("experiments/" + experiment + "/scenario.yaml").string();
+  return source("experiments/studies/" + experiment + "/scenario.yaml").string();
 }
 const std::string kDecodes = scenario_of("decode_deepseek_v3_h800_ep128");
 const std::string kPrefills = scenario_of("prefill_deepseek_v3_h800_ep32");

@@ -28,7 +28,7 @@ inline std::filesystem::path training_trace() { return data_folder() / (kTraceNa
 inline std::filesystem::path training_kernels() { return data_folder() / (kTraceName + ".kernels.csv"); }
 
 inline std::filesystem::path chunk_scenario() {
-  return source("experiments/train_chunk_deepseek_v3_h800/scenario.yaml");
+  return source("experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml");
 }
 
 }  // namespace moeline::testing

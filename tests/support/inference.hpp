@@ -14,14 +14,14 @@
 namespace moeline::testing {
 
 inline std::filesystem::path decode_scenario() {
-  return source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml");
+  return source("experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml");
 }
 inline std::filesystem::path prefill_scenario() {
-  return source("experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml");
+  return source("experiments/studies/prefill_deepseek_v3_h800_ep32/scenario.yaml");
 }
 
 /// Eight B200 decode DeepSeek-V3.
-inline std::filesystem::path served_scenario() { return source("experiments/served_b200/decode.yaml"); }
+inline std::filesystem::path served_scenario() { return source("experiments/studies/served_b200/decode.yaml"); }
 
 inline Run run_decode(const std::vector<std::string>& assignments = {}) {
   return run_scenario(load_setup(decode_scenario(), assignments));

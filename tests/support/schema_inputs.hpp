@@ -141,7 +141,7 @@ inline std::string fact(const std::string& prediction) {
 }
 inline const std::string kServed =
     "{about: a, served: aic/none.csv, status: blind, scenario: " + std::string(MOELINE_SOURCE_DIR) +
-    "/experiments/served_b200/decode.yaml, drawn_length: 0.9, step_tokens: 8192,"
+    "/experiments/studies/served_b200/decode.yaml, drawn_length: 0.9, step_tokens: 8192,"
     " loop: {requests_per_slot: 10, lengths: [0.8, 1], prompts_first: [sglang]}, machines: {b200_sxm: b200},"
     " kernels: {sglang: sglang}, models: {a: {names: [a], precision: fp8, set: []}},"
     " leave_out: {why: {column: class, values: [X]}}, apart: {why: {column: class, values: [X]}}}";
@@ -172,9 +172,9 @@ inline std::string profile(const std::string& family) {
 inline std::vector<ReadFile> files_to_read(const TemporaryFolder& folder) {
   using namespace schema_inputs;
   const std::string csv = folder.write("gemm.csv", "a\n1\n");
-  const std::string simulated = source("experiments/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const std::string simulated = source("experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
   const std::string chunk = chunk_scenario().string();
-  const std::string prefill = source("experiments/prefill_deepseek_v3_h800_ep32/scenario.yaml").string();
+  const std::string prefill = source("experiments/studies/prefill_deepseek_v3_h800_ep32/scenario.yaml").string();
   const std::string whole =
       "range: {m: [1, 8], n: [1, 8]}, correction: {knots: {m: [1, 2]}, thousandths: [1 2], curve_median_abs_error: "
       "0.1, curve_p95_abs_error: 0.1}";

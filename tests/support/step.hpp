@@ -13,7 +13,7 @@
 namespace moeline::testing {
 
 inline std::filesystem::path step_scenario() {
-  return std::filesystem::path(MOELINE_SOURCE_DIR) / "experiments/train_deepseek_v3_2048_h800/scenario.yaml";
+  return std::filesystem::path(MOELINE_SOURCE_DIR) / "experiments/studies/train_deepseek_v3_2048_h800/scenario.yaml";
 }
 
 inline Run run_step(std::vector<std::string> assignments = {}) {

@@ -10,7 +10,7 @@ namespace moeline::testing {
 
 /// 24 points, of which 8 fail: 24 ranks do not divide the experts.
 inline const std::string kStudy = "schema: 1\nscenario: " + std::string(MOELINE_SOURCE_DIR) +
-                                  "/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml\n"
+                                  "/experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml\n"
                                   "set: [layers=4]\n"
                                   "axes:\n"
                                   "  parallelism.ep: [16, 24, 32]\n"

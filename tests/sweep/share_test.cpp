@@ -131,7 +131,7 @@ TEST_CASE("a share whose points all fail, or that has none, does not end the oth
 }
 
 TEST_CASE("the example's batch script sweeps its share, also when it is queued again, and is merged as it says") {
-  const std::string experiments = std::string(MOELINE_SOURCE_DIR) + "/experiments/";
+  const std::string experiments = std::string(MOELINE_SOURCE_DIR) + "/experiments/studies/";
   const TemporaryFolder folder;
   for (const std::string name : {"decode_ep_by_batch_h800", "decode_deepseek_v3_h800_ep128"}) {
     std::filesystem::copy(experiments + name, folder / name);

@@ -18,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kExperiments = fs::path(MOELINE_SOURCE_DIR) / "experiments";
+const fs::path kExperiments = fs::path(MOELINE_SOURCE_DIR) / "experiments/studies";
 
 std::vector<fs::path> studies() {
   std::vector<fs::path> found;

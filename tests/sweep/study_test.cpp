@@ -16,7 +16,7 @@ using namespace moeline::testing;
 namespace {
 
 const std::string kHead = "schema: 1\nscenario: " + std::string(MOELINE_SOURCE_DIR) +
-                          "/experiments/decode_deepseek_v3_h800_ep128/scenario.yaml\n";
+                          "/experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml\n";
 
 Study study_of(const std::string& text) {
   const TemporaryFolder folder;

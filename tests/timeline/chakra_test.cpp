@@ -146,7 +146,7 @@ namespace {
 // Files of a simulation, by rank.
 std::vector<std::vector<ChakraNode>> chakra_of(const TemporaryFolder& folder, const std::string& scenario,
                                                const Arguments& more, int ranks) {
-  Arguments call = {"simulate", source("experiments/" + scenario).string(), "--chakra", folder / "run", "--format",
+  Arguments call = {"simulate", source("experiments/studies/" + scenario).string(), "--chakra", folder / "run", "--format",
                     "csv"};
   call.insert(call.end(), more.begin(), more.end());
   const Outcome run = run_moeline(call);
@@ -260,7 +260,7 @@ TEST_CASE(
 
 TEST_CASE("a pipeline has no Chakra traces yet, and says so") {
   const TemporaryFolder folder;
-  const Outcome run = run_moeline({"simulate", source("experiments/train_deepseek_v3_2048_h800/scenario.yaml").string(),
+  const Outcome run = run_moeline({"simulate", source("experiments/studies/train_deepseek_v3_2048_h800/scenario.yaml").string(),
                                    "--chakra", folder / "run"});
   CHECK(run.exit_code == 3);
   CHECK(run.err.find("--chakra: what stages of a pipeline send") != std::string::npos);
@@ -269,7 +269,7 @@ TEST_CASE("a pipeline has no Chakra traces yet, and says so") {
 
 TEST_CASE("Chakra traces are written over our own, and over nobody else's") {
   const TemporaryFolder folder;
-  const Arguments call = {"simulate", source("experiments/train_chunk_deepseek_v3_h800/scenario.yaml").string(),
+  const Arguments call = {"simulate", source("experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml").string(),
                           "--chakra", folder / "chunk",
                           "--set",    "samples=1",
                           "--set",    "parallelism={ep: 16, dp: 16}",

@@ -48,7 +48,7 @@ std::string page_of(Arguments call) {
   return content_of(file);
 }
 
-std::string scenario(const std::string& folder) { return source("experiments/" + folder + "/scenario.yaml").string(); }
+std::string scenario(const std::string& folder) { return source("experiments/studies/" + folder + "/scenario.yaml").string(); }
 
 // Of a list of differences.
 std::vector<std::int64_t> summed(const rapidjson::Value& differences) {

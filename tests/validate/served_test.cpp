@@ -35,7 +35,7 @@ std::string study(const TemporaryFolder& folder) {
          "\n"                    // 2
          "status: not fitted\n"  // 3
          "scenario: " +
-         source("experiments/served_b200/decode.yaml").string() +
+         source("experiments/studies/served_b200/decode.yaml").string() +
          "\n"                                                                             // 4
          "drawn_length: 0.9\n"                                                            // 5
          "step_tokens: 8192\n"                                                            // 6

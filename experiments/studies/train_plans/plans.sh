@@ -3,7 +3,7 @@
 # Half an hour on two cores. Arguments: numbers of GPUs (256 and 2048 by default).
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
-moeline=${MOELINE:-$here/../../build/release/moeline}
+moeline=${MOELINE:-$here/../../../build/release/moeline}
 [ $# -gt 0 ] || set -- 256 2048
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

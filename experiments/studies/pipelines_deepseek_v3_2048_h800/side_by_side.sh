@@ -2,7 +2,7 @@
 # One row per pipeline schedule of the scenario beside this file, as CSV; further arguments go to `moeline simulate`.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
-moeline=${MOELINE:-$here/../../build/release/moeline}
+moeline=${MOELINE:-$here/../../../build/release/moeline}
 metrics=(step_ms bubble_ms exposed_comm_us memory_gib mfu forward_ms backward_ms weight_ms overlapped_ms optimizer_ms
          gpu_hours_per_trillion_tokens)
 

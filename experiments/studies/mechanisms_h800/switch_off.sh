@@ -5,7 +5,7 @@
 # steps none), and the step in ms.
 set -euo pipefail
 here=$(realpath "$(dirname "$0")")
-moeline=${MOELINE:-$here/../../build/release/moeline}
+moeline=${MOELINE:-$here/../../../build/release/moeline}
 classes=(attention gemm grouped_gemm memory small dispatch combine barrier)
 
 # value KEY: the first number of that name

@@ -17,7 +17,7 @@ import sys
 import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PUBLISHED = os.path.join(HERE, "../../tests/architecture/published_configs.csv")
+PUBLISHED = os.path.join(HERE, "../../../tests/architecture/published_configs.csv")
 MACHINES = ("h200", "b200")
 BATCHES, LENGTHS, PROMPTS = (16, 32, 64), (2048, 4096, 16384), (4096, 8192, 16384)
 SCENARIO = """schema: 1
