@@ -1,8 +1,10 @@
 // More of the machine is never slower, and more work is never faster.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <cmath>
 
+#include "schedules/scenario/stage_blocks.hpp"
 #include "tests/support/random_scenarios.hpp"
 
 TEST_SUITE("properties/monotone") {
@@ -31,7 +33,7 @@ constexpr double kMost = 0.005;
 // Where streams meet, what is quicker meets other neighbours.
 constexpr double kMostOfOverlap = 0.01;
 // Corrections follow what was measured, to a few per cent.
-constexpr double kMostOfCorrection = 0.03;
+constexpr double kMostOfCorrection = 0.04;
 
 using FactKeys = std::vector<std::pair<const char*, double MachineFacts::*>>;
 
@@ -68,10 +70,22 @@ std::vector<std::string> with_more(const Resource& resource, const MachineFacts&
   return overrides;
 }
 
-std::optional<std::string> slower_with_more(const ScenarioKeys& keys) {
+// The decoder layers of each stage of a step of training. Balanced stages are shared out by what blocks cost on the
+// machine: on another one they are other stages, which may idle more.
+std::string stages_of(const Run& run) {
+  std::vector<long> layers;
+  for (const StageBlocks& blocks : run.step()->layout.stages) {
+    const auto mtp = std::find_if(blocks.begin(), blocks.end(), [](const Block& b) { return b.kind == BlockKind::mtp; });
+    layers.push_back(std::count_if(blocks.begin(), mtp, [](const Block& b) { return is_layer(b.kind); }));
+  }
+  return fmt::format("[{}]", fmt::join(layers, ", "));
+}
+
+std::optional<std::string> slower_with_more(ScenarioKeys keys) {
   try {
     const Run run = run_of(keys);
     if (run.has_given_slots()) return std::nullopt;
+    if (run.step() != nullptr && stage_count(run.setup.scenario) > 1) keys["stages"] = stages_of(run);
     const double most = run.metrics.overlap_fraction() > 0 ? kMostOfOverlap : kMost;
     const bool by_waves = run.setup.scenario.schedule == "single-batch";  // its combine starts with the first of them
     for (const Resource& resource : kResources) {
