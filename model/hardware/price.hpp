@@ -40,7 +40,8 @@ struct PriceConditions {
   bool operator==(const PriceConditions&) const = default;
 };
 
-/// The family whose measurements tell about this one: its own; for a BF16 GEMM the dense BF16 ones, or the FP8 ones.
+/// Which family's measurements price a kernel: its own if that was measured. A BF16 GEMM without its own falls back to
+/// dense BF16 GEMMs, then to FP8 GEMMs.
 [[nodiscard]] std::string priced_as(Family family, const KernelSet& kernels);
 /// The same of a kernel: what a serving stack's tables measured it as comes first.
 [[nodiscard]] std::string priced_as(const Operator& op, const KernelSet& kernels);

@@ -12,11 +12,10 @@ namespace moeline::price_parts {
 
 inline constexpr const char* kNoMeasurement = "no measurement";
 
-/// The families whose measurements made a price, the one first whose set it counts for, and what speaks against them as
-/// such ("" if nothing does).
+/// The families whose measurements made a price. The first one's kernel set is named beside it.
 struct Basis {
   std::vector<std::string> families;
-  std::string doubt;
+  std::string doubt;  ///< why these measurements may not apply; "": they do
 };
 
 /// How a kernel that lies there is known.

@@ -125,8 +125,8 @@ struct Operator {
   Purpose purpose = Purpose::necessary;
   bool of_weights = false;  ///< alone: of a phase in pieces the first does it for all
   bool parallel = false;    ///< independent of its neighbours: may run on a second stream beside them
-  bool beside = false;    ///< a message to a neighbour, which may start once what is before it in its phase has ended
-  int awaits = 0;         ///< so many of its phase's operators beside must have ended first
+  bool beside = false;      ///< a message to a neighbour, which may start once what is before it in its phase has ended
+  int awaits = 0;           ///< how many of this phase's `beside` messages must have arrived before this kernel starts
   bool reads_counts = false;             ///< the host reads what each rank will get before it launches the kernel
   std::optional<Precision> precision{};  ///< that its tensor cores multiply; else its family's
   std::string measured_as{};  ///< family of a serving stack's tables that it belongs to, "linear_fp8"; "": none

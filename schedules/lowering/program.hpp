@@ -131,7 +131,7 @@ struct PhaseOptions {
   bool side_stream = false;  ///< independent kernels alternate between the compute and the side stream
   bool meetings = false;     ///< collectives start once all their ranks have come
   int sms = 0;               ///< of a transfer, or of persistent kernels that are overlapped; 0: by comm.num_sms
-  bool leaves_sms = true;    ///< what is overlapped leaves communication its SMs; else the phase has them all
+  bool leaves_sms = true;    ///< kernels beside a transfer run on the SMs that it leaves free; false: on all SMs
   bool released = false;     ///< of experts and the combine behind them: see block_release.hpp
 };
 
