@@ -7,16 +7,16 @@
 #include <cmath>
 #include <map>
 
-#include "experiments/run/run_metrics.hpp"
+#include "experiments/run/metrics.hpp"
 
 namespace moeline {
 namespace {
 
 constexpr std::string_view kHardware = "hardware.";
 
-bool is_how_known(const char* metric) {
-  return std::any_of(std::begin(kKnownShares), std::end(kKnownShares),
-                     [&](const KnownShare& share) { return std::string_view(share.name) == metric; });
+bool is_how_known(const Metric* metric) {
+  return std::any_of(known_shares().begin(), known_shares().end(),
+                     [&](const Metric& share) { return &share == metric; });
 }
 
 bool have_same_price(const Price& one, const Price& other) {
@@ -81,10 +81,10 @@ std::vector<std::string> other_values(const std::string& number) {
 }
 
 bool have_same_metrics(const Run& one, const Run& other) {
-  return std::all_of(run_metrics().begin(), run_metrics().end(), [&](const RunMetric& metric) {
-    if (is_how_known(metric.name)) return true;
-    const bool applies = metric.applies(one);
-    return applies == metric.applies(other) && (!applies || metric.value(one) == metric.value(other));
+  return std::all_of(run_metrics().begin(), run_metrics().end(), [&](const Metric* metric) {
+    if (is_how_known(metric)) return true;
+    const bool applies = metric->applies(one);
+    return applies == metric->applies(other) && (!applies || metric->value(one) == metric->value(other));
   });
 }
 
