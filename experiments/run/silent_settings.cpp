@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 
+#include "base/text.hpp"
 #include "experiments/run/metrics.hpp"
 
 namespace moeline {
@@ -69,9 +69,9 @@ Settings settings_of(const Run& run, const std::vector<std::string>& assignments
 }  // namespace
 
 std::vector<std::string> other_values(const std::string& number) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc() || end != number.data() + number.size()) return {};
+  const auto read = as_number<double>(number);
+  if (!read) return {};
+  const double value = *read;
   if (value == 0) return {"1", "0.1"};
   const std::string more = fmt::format("{}", value * 4 / 3), less = fmt::format("{}", value * 2 / 3);
   if (value != std::floor(value)) return {less, more};
