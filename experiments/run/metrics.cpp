@@ -30,16 +30,16 @@ constexpr RunCondition kOfOneStage = {has_one_stage, {kSometimes, kNever, kNever
 constexpr RunCondition kOfMemory = {knows_memory, {kSometimes, kAlways, kNever}};
 constexpr RunCondition kOfTrainingStep = {[](const Run& r) { return r.step() != nullptr; }, {kNever, kAlways, kNever}};
 constexpr RunCondition kOfWholeTraining = {[](const Run& r) { return r.step() != nullptr && is_whole_step(r); },
-                                        {kNever, kSometimes, kNever}};
+                                           {kNever, kSometimes, kNever}};
 constexpr RunCondition kOfPipeline = {[](const Run& r) { return r.is_pipeline(); }, {kNever, kAlways, kNever}};
 constexpr RunCondition kOfWholeStep = {is_whole_step, {kSometimes, kSometimes, kNever}};
 constexpr RunCondition kOfDecode = {[](const Run& r) { return is_whole_step(r) && decodes(r); },
-                                 {kSometimes, kNever, kNever}};
+                                    {kSometimes, kNever, kNever}};
 constexpr RunCondition kOfPrefill = {[](const Run& r) { return is_whole_step(r) && prefills(r); },
-                                  {kSometimes, kNever, kNever}};
+                                     {kSometimes, kNever, kNever}};
 constexpr RunCondition kOfClock = {has_clock, {kSometimes, kSometimes, kNever}};
 constexpr RunCondition kOfPower = {[](const Run& r) { return has_one_stage(r) && has_clock(r); },
-                                {kSometimes, kNever, kNever}};
+                                   {kSometimes, kNever, kNever}};
 constexpr RunCondition kOfLoads = {has_imbalance, {kSometimes, kNever, kNever}};
 
 constexpr std::array<bool, 3> kLayersAlone = {true, false, false};
