@@ -26,8 +26,8 @@ schedules/pipeline base graph architecture routing moe curves hardware schedules
 calib/fit          base graph trace architecture routing moe curves hardware
 calib/bench        nothing
 calib/bench/attention nothing
-experiments/page   base
 experiments/run    $model $schedules
+experiments/page   experiments/run base
 experiments/explain experiments/run measured $model $schedules
 experiments/timeline_page experiments/page experiments/explain experiments/run measured $model $schedules
 experiments/serve  experiments/run $model $schedules

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -11,6 +10,7 @@
 #include <optional>
 
 #include "base/file.hpp"
+#include "base/text.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
@@ -139,12 +139,9 @@ std::vector<Null> null_models(const OneSide& a, const OneSide& b, const std::vec
 // "5%" and "5" are five per cent.
 double threshold_of(const std::string& text) {
   const std::string_view number = std::string_view(text).substr(0, text.size() - (text.ends_with('%') ? 1 : 0));
-  double percent = -1;
-  const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), percent);
-  if (error != std::errc() || rest != number.data() + number.size() || !(percent >= 0)) {
-    throw CLI::ValidationError(fmt::format("--fail-above '{}': write a percentage, such as 5%", text));
-  }
-  return percent / 100;
+  const double percent = as_number<double>(number).value_or(-1);
+  if (percent >= 0) return percent / 100;
+  throw CLI::ValidationError(fmt::format("--fail-above '{}': write a percentage, such as 5%", text));
 }
 
 // What exceeds the threshold, in words; empty: nothing.

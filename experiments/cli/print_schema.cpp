@@ -6,13 +6,12 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "experiments/cli/output/metrics_output.hpp"
 
 namespace moeline {
 namespace {
 
 constexpr const char* kFolder = "experiments/schema";
-
-std::string schema_text(const std::string& name) { return read_text(home() / kFolder / (name + ".json")); }
 
 std::string all_schemas(const std::vector<std::string>& names) {
   std::string text;
@@ -28,6 +27,10 @@ std::string schemas(const std::vector<std::string>& wanted) {
 }
 
 }  // namespace
+
+std::string schema_text(const std::string& name) {
+  return with_metrics(read_text(home() / kFolder / (name + ".json")));
+}
 
 void add_print_schema(CLI::App& app) {
   const auto print = [](const std::vector<std::string>& name) -> bool {

@@ -12,6 +12,7 @@
 #include "experiments/cli/chakra_files.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/json.hpp"
+#include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/provenance_help.hpp"
 #include "experiments/cli/output/serve_output.hpp"
 #include "experiments/cli/output/serve_page.hpp"
@@ -278,44 +279,13 @@ int simulate_command(const SimulateArguments& options, const Console& console) {
 }
 
 constexpr const char* kSimulateDefinitions =
-    R"(step_ms: first kernel's start to last kernel's end; of a prompt that takes several steps, of the first.
-layer_us: steady-state period of one MoE layer with all its micro-batches; in training, of one forward and one backward
-layer, or where layers differ step / layers. layer_compute_busy_us, layer_comm_busy_us, layer_exposed_comm_us: of such a
-layer, what compute_busy, comm_busy and exposed_comm are of the step.
-tpot_ms: step over the tokens a request gets from it: 1 + a + a^2 + ... for query_len tokens, a = mtp_acceptance.
-ttft_ms: sum of the steps that one prompt takes, each with as many tokens as a step has, the last with the rest; of a mixed
-step, which has the keys that a prompt's chunks see on average, so many times the step.
-tokens_per_s_per_gpu: decode: tokens produced; prefill: tokens computed, cached ones not counted; mixed: both.
-sm_use: SMs held by persistent kernels or worked on by others, over all SMs and the span.
-memory_gib: in inference weights, KV cache, activations, communication buffers; not CUDA's context, graphs and fragmentation.
-fits_memory: whether the GPU has that much; absent where memory is not known (a chunk of training, given slots).
-compute_busy, comm_busy: union of the kernels of that role; communication is dispatch, combine and their barriers, in whole
-steps of training also sends and collectives.
-exposed_comm: communication runs and no compute does; launch gaps of compute under a transfer count.
-overlap_fraction: the rest of comm_busy, over comm_busy.
-bubble_fraction: share of the step in which no kernel runs; of a whole pipeline, in which a rank runs no slot, on average
-over its ranks.
-mfu: FLOPs of matrix products and causal attention, recomputation left out, padded expert rows counted, over the BF16
-peak (of the FP8 peak it is half).
-classes: per steady-state MoE layer. Waiting for the slowest rank is charged as its expectation (schedules/README.md),
-or happens, where all ranks of an expert-parallel group are simulated: then metrics are means over the ranks, and phases
-those of rank 0.
-barrier_us: in barriers before transfers. compute_waits_us: in which the compute stream of rank 0 waits for communication.
-clock_mhz, power_w: the SMs' mean clock and the GPU's mean power under its cap, where kernels were timed on rested GPUs and
-the machine's power is known (hwprofiles/README.md); burst: the same run at the highest clock.
-imbalance: token-expert pairs of the busiest rank over the mean, on average over the layers.
-extrapolated_share: of the kernels' time alone, that of curves which were not measured where they lie; of it outside_share:
-outside of what was measured of their family, and carried_over_share: by measurements of another machine. roofline_share:
-families that nobody measured, by the least that the machine's peaks allow; they count as no extrapolation.
-samples: of each metric the median and the 5 and 95 % quantiles over the seeds.
+    R"(burst: the same run at the highest clock, where power lowers it. samples: of each metric the median and the 5 and 95 %
+quantiles over the seeds. classes: per steady-state MoE layer.
+Waiting for the slowest rank is charged as its expectation (schedules/README.md), or happens, where all ranks of an
+expert-parallel group are simulated: then metrics are means over the ranks, and phases those of rank 0.
 A phase's busy_us is the union of its kernels, solo_us the sum of their times alone.
 Of a whole pipeline, phases are its slots, layer is the chunk of the rank's model, a row F&B bears micro-batch and chunk
-of its forward pass. With operators, step_ms ends with the optimizer. forward_ms, backward_ms, weight_ms, overlapped_ms: in
-slots F, B (with and without W), W, F&B, from first to last kernel, what they wait for inside included; optimizer_ms: from
-the last slot of any rank, gradients that are left, optimizer, all-gather; bubble_ms: the rest. Means over the ranks, like
-all times. mfu: FLOPs that the batch's tokens need (`moeline model`: 3 x forward, causal attention, without MTP and
-recomputation) over the BF16 peak of all GPUs; mfu_non_causal: the same with masked keys counted. memory_gib: the fullest
-rank at its fullest: weights, gradients, optimizer, saved activations, temporaries, buffers (moe/training_memory.hpp).
+of its forward pass. With operators, step_ms ends with the optimizer. Times are means over the ranks.
 With level phase, busy times and exposed communication are those of the slots: waits between ranks and what comes after the
 last slot are not in them.
 With schedule auto, every schedule of the table that applies is simulated, and the one with the shortest step is taken (of a
@@ -384,7 +354,7 @@ void add_simulate(CLI::App& app, Console& console) {
   command->add_option("--ts-resolution", options->ts_resolution, "of times in traces")->transform(one_of({"ns", "us"}));
   add_force(*command, options->force);
   command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
-  command->footer(std::string(kSimulateDefinitions) + "\n" + kProvenanceHelp + "\n" + kTimelineHelp + "\n" +
+  command->footer(metric_definitions() + kSimulateDefinitions + "\n" + kProvenanceHelp + "\n" + kTimelineHelp + "\n" +
                   kChakraHelp);
   command->callback([options, &console] { console.exit_code = simulate_command(*options, console); });
 }

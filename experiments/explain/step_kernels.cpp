@@ -20,16 +20,12 @@ struct Use {
 std::vector<Use> uses_of(const Program& program) {
   std::vector<Use> uses(program.kernels.size());
   const double part = 1 / (program.ranks * program.steps);
-  for (TaskId id = 0; id < program.executions.size(); ++id) {
-    const Execution& execution = program.executions[id];
-    if (execution.kernel == Execution::kNone) continue;
-    const Phase& phase = program.graph.phases()[program.graph.label(id).phase];
-    const double repeats = part * program.fold.repeats(static_cast<int>(phase.layer));
+  for_each_execution(program, [&](TaskId id, const Execution& execution, std::uint32_t /*layer*/, double times) {
     Use& use = uses[execution.kernel];
     if (use.first == kNoTask) use.first = id;
-    use.times += repeats * execution.share;
-    use.us += repeats * to_us(program.graph.task(id).solo);
-  }
+    use.times += part * times * execution.share;
+    use.us += part * times * to_us(program.graph.task(id).solo);
+  });
   return uses;
 }
 

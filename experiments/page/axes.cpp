@@ -3,22 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <numeric>
 #include <unordered_map>
 
+#include "base/text.hpp"
+
 namespace moeline {
 namespace {
 
 using Points = std::vector<const std::vector<std::string>*>;
-
-double number_of(const std::string& text) {
-  double number = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return failed == std::errc{} && end == text.data() + text.size() ? number : NAN;
-}
 
 // Values in the order in which points first have them: keys that change together have equal `at`.
 PageAxis axis_of_key(const std::string& key, std::size_t column, const Points& points) {
@@ -30,7 +25,7 @@ PageAxis axis_of_key(const std::string& key, std::size_t column, const Points& p
     if (added) axis.values.push_back(value);
     axis.at.push_back(found->second);
   }
-  for (const std::string& value : axis.values) axis.numbers.push_back(number_of(value));
+  for (const std::string& value : axis.values) axis.numbers.push_back(as_number<double>(value).value_or(NAN));
   const bool names = std::any_of(axis.numbers.begin(), axis.numbers.end(), [](double n) { return !std::isfinite(n); });
   if (names) axis.numbers.clear();
   return axis;

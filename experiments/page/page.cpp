@@ -47,8 +47,8 @@ void write_axis(PageJson& json, const PageAxis& axis) {
 void write_metric(PageJson& json, const PageMetric& metric) {
   json.open();
   json.entry("name", metric.name);
-  json.entry("unit", metric.facts.unit);
-  json.entry("better", name_of(metric.facts.better));
+  json.entry("unit", metric.unit);
+  json.entry("better", name_of(metric.better));
   json.numbers("values", metric.values);
   json.close();
 }
@@ -177,6 +177,12 @@ void check_consistent(const Page& page) {
 }
 
 }  // namespace
+
+PageMetric page_metric(const std::string& name, std::vector<double> values) {
+  const Metric* known = metric_named(name);
+  MOELINE_CHECK(known != nullptr, name);
+  return {name, known->unit, known->better, std::move(values)};
+}
 
 std::string to_html(const Page& page, const PageTemplate& page_template) {
   check_consistent(page);

@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/text_table.hpp"
-#include "experiments/page/metric_facts.hpp"
 #include "experiments/page/template.hpp"
+#include "experiments/run/metrics.hpp"
 
 namespace moeline {
 
@@ -22,9 +22,13 @@ struct PageAxis {
 
 struct PageMetric {
   std::string name;
-  MetricFacts facts;
+  std::string unit;
+  Better better = Better::neither;
   std::vector<double> values;  ///< of every point; NaN where there is none
 };
+
+/// With unit and direction as the table of metrics has them. REQUIRES: it has the name.
+[[nodiscard]] PageMetric page_metric(const std::string& name, std::vector<double> values);
 
 /// Plots name metrics and axes of the page as it shows them first; whoever looks at it can choose others.
 struct LinePlot {

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 
 #include "base/error.hpp"
 #include "base/normal_distribution.hpp"
+#include "base/text.hpp"
 
 namespace moeline {
 namespace {
@@ -39,9 +39,8 @@ struct Percentile {
 };
 
 double percent(const Spec& spec, const std::string& key) {
-  double value = 0;
-  const auto [end, failed] = std::from_chars(key.data(), key.data() + key.size(), value);
-  if (failed == std::errc() && end == key.data() + key.size() && value > 0 && value < 100) return value;
+  const double value = as_number<double>(key).value_or(0);
+  if (value > 0 && value < 100) return value;
   throw spec.error(key, "is no percentile: a number between 0 and 100");
 }
 

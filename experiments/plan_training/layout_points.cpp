@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "experiments/run/least_memory.hpp"
+#include "experiments/run/step_memory.hpp"
 #include "experiments/run/run.hpp"
 #include "experiments/run/run_metrics.hpp"
 

@@ -10,7 +10,6 @@
 #include "base/normal_distribution.hpp"
 #include "engine/simulate.hpp"
 #include "experiments/run/build_program.hpp"
-#include "experiments/run/pipeline_layers.hpp"
 #include "experiments/run/stragglers.hpp"
 #include "schedules/scenario/fold.hpp"
 

@@ -60,13 +60,9 @@ void add(const ModuleUses& more, double times, ModuleUses& sum) {
 ModuleUses module_uses(const Setup& setup, const Program& program, const Timeline& timeline) {
   const std::uint32_t first_mtp = first_mtp_layer(setup);
   std::vector<std::array<ModuleUse, 2>> by_kernel(program.kernels.size());  // of the model's layers, and of MTP's
-  for (TaskId id = 0; id < program.executions.size(); ++id) {
-    if (program.executions[id].kernel == Execution::kNone) continue;
-    const Phase& phase = program.graph.phases()[program.graph.label(id).phase];
-    const double times = program.fold.repeats(static_cast<int>(phase.layer));
-    by_kernel[program.executions[id].kernel][phase.layer >= first_mtp ? 1 : 0].add(use_of(program, timeline, id),
-                                                                                   times);
-  }
+  for_each_execution(program, [&](TaskId id, const Execution& execution, std::uint32_t layer, double times) {
+    by_kernel[execution.kernel][layer >= first_mtp ? 1 : 0].add(use_of(program, timeline, id), times);
+  });
   const double part = 1 / (program.ranks * program.steps);
   ModuleUses uses;
   for (std::size_t kernel = 0; kernel < by_kernel.size(); ++kernel) {

@@ -26,6 +26,18 @@ struct ModuleUse {
   void add(const ModuleUse& other, double times = 1);
 };
 
+/// Calls visit(id, execution, layer, times) for every task of a program that executes a kernel: a layer that stands for
+/// folded ones counts as often.
+template <class Visit>
+void for_each_execution(const Program& program, Visit visit) {
+  for (TaskId id = 0; id < program.executions.size(); ++id) {
+    const Execution& execution = program.executions[id];
+    if (execution.kernel == Execution::kNone) continue;
+    const std::uint32_t layer = program.graph.phases()[program.graph.label(id).phase].layer;
+    visit(id, execution, layer, static_cast<double>(program.fold.repeats(static_cast<int>(layer))));
+  }
+}
+
 /// By module (moe/module_names.hpp); of layers of MTP modules under the names that in_mtp gives.
 using ModuleUses = std::map<std::string, ModuleUse>;
 void add(const ModuleUses& more, double times, ModuleUses& sum);

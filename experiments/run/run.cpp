@@ -3,10 +3,8 @@
 #include <map>
 
 #include "experiments/run/expected_waits.hpp"
-#include "experiments/run/first_token.hpp"
 #include "experiments/run/inference_memory.hpp"
 #include "experiments/run/run_layers.hpp"
-#include "experiments/run/run_stages.hpp"
 #include "experiments/run/run_warnings.hpp"
 #include "experiments/run/slot_level.hpp"
 #include "experiments/run/sustained_clock.hpp"

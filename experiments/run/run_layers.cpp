@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <vector>
 
 #include "engine/simulate.hpp"
+#include "experiments/run/build_program.hpp"
 #include "experiments/run/expected_waits.hpp"
+#include "experiments/run/inference_memory.hpp"
+#include "experiments/run/sustained_clock.hpp"
+#include "schedules/pipeline/inference_pipeline.hpp"
 #include "schedules/scenario/fold.hpp"
 
 namespace moeline {
@@ -124,6 +129,140 @@ Run run_layers(const Setup& setup, const SimulateOptions& options) {
   if (!repeats(run)) return run_layers(unfolded(setup), options);
   extend(run.metrics, steady.metrics, setup.fold.left_out / steady.layers);
   return run;
+}
+
+namespace {
+
+using Rounds = std::vector<StageRound>;
+
+// From one end of the pipeline, so that a window is as long as the rhythm: of decode where micro-batches enter, of
+// prefill where prompts leave.
+struct Window {
+  Time begin, end;
+  [[nodiscard]] Time length() const { return end - begin; }
+};
+
+Time start_of(const StageRound& round, const Timeline& timeline) {
+  return timeline.spans[round.front().front().begins].start;
+}
+
+Time end_of(const StageRound& round, const Timeline& timeline) { return timeline.spans[round.back().back().ends].end; }
+
+Window steady_window(const Setup& setup, const Rounds& rounds, std::size_t steady, const Timeline& timeline) {
+  if (setup.scenario.phase() == WorkloadPhase::decode) {
+    return {start_of(rounds[steady], timeline), start_of(rounds[steady + 1], timeline)};
+  }
+  return {end_of(rounds[steady - 1], timeline), end_of(rounds[steady], timeline)};
+}
+
+// From the start of each pass of a round, for as long as the rhythm: each phase comes once in that time.
+std::vector<PhaseTimes> phases_of(const StageRound& round, Time rhythm, const Program& program,
+                                  const Timeline& timeline) {
+  std::vector<PhaseTimes> phases = phase_times(program.graph, timeline);
+  std::erase_if(phases, [&](const PhaseTimes& phase) {
+    const Time begin = timeline.spans[round[phase.rank][phase.micro_batch].begins].start;
+    return phase.start < begin || phase.start >= begin + rhythm;
+  });
+  return phases;
+}
+
+std::vector<StageResult> results_of(const Setup& setup, const std::vector<Memory>& memories, const StageRound& round,
+                                    const Timeline& timeline) {
+  const std::vector<StageBlocks> stages = inference_stages(setup);
+  std::vector<StageResult> results;
+  for (std::size_t stage = 0; stage < stages.size(); ++stage) {
+    StageResult result{.blocks = describe(stages[stage]), .memory = memories[stage]};
+    for (const StagePass& pass : round[stage]) {
+      result.busy += timeline.spans[pass.ends].end - timeline.spans[pass.begins].start;
+    }
+    results.push_back(std::move(result));
+  }
+  return results;
+}
+
+// Of the layers of one pass, all micro-batches' counted.
+Steady layers_of(const Setup& alone, int micro_batches) {
+  Steady steady = run_layers(alone).steady();
+  steady.layers /= micro_batches;
+  return steady;
+}
+
+}  // namespace
+
+Run run_stages(const Setup& setup, const SimulateOptions& options) {
+  const bool decode = setup.scenario.phase() == WorkloadPhase::decode;
+  const Setup alone = one_pass(setup);
+  InferencePipeline pipeline = inference_pipeline(setup);
+  wait_as_alone(alone, pipeline.program);
+  InferenceResult result{.steady = layers_of(alone, decode ? passes(setup.scenario) : 1)};
+  result.rounds = static_cast<int>(pipeline.rounds.size());
+  result.steps_of_round = pipeline.program.steps / result.rounds;
+  Run run = simulated(setup, std::move(pipeline.program), options);
+  const StageRound& steady = pipeline.rounds[pipeline.steady];
+  const Window window = steady_window(setup, pipeline.rounds, pipeline.steady, run.timeline);
+  run.phases = phases_of(steady, window.length(), run.program, run.timeline);
+  run.metrics = scaled(measure(run.program.graph, run.timeline, window.begin, window.end), 1 / result.steps_of_round);
+  if (!decode) result.ttft_ms = to_us(end_of(pipeline.rounds.front(), run.timeline)) / 1e3;
+  const std::vector<Memory> memories = memory_of_stages(setup);
+  result.memory = fullest(memories);
+  result.stages = results_of(setup, memories, steady, run.timeline);
+  run.result = std::move(result);
+  return run;
+}
+
+namespace {
+
+// Time of one step with `tokens` new tokens of a prompt behind `cached` ones, at the clock that it lets the GPU keep.
+double chunk_ms(const Setup& setup, int tokens, int cached) {
+  Setup chunk = setup;
+  PrefillWorkload& w = std::get<PrefillWorkload>(chunk.scenario.workload);
+  w.tokens = std::max(2, tokens);  // one for each micro-batch
+  w.cached_len = cached;
+  w.prompt_len = cached + w.tokens;
+  return to_us(run_layers(at_sustained_clock(chunk)).metrics.span) / 1e3;
+}
+
+// As evenly as whole numbers let them be, the first and the last with them.
+std::vector<int> spread_evenly(int count, int most) {
+  const int samples = std::min(count, most);
+  std::vector<int> positions;
+  for (int i = 0; i < samples; ++i) {
+    const double place = samples > 1 ? static_cast<double>(i) * (count - 1) / (samples - 1) : 0;
+    positions.push_back(static_cast<int>(std::lround(place)));
+  }
+  return positions;
+}
+
+// Of values at whole places from the first to before the last, on the line between these two.
+double sum_between(int places, double first, double last) { return places * first + (last - first) * (places - 1) / 2; }
+
+// Later chunks see more keys, and a chunk's time is nearly a line in them: those between two that are simulated lie on
+// the line between these.
+double whole_chunks_ms(const Run& run, int count) {
+  constexpr int kMostSamples = 8;
+  const PrefillWorkload& w = *prefill_of(run.setup.scenario.workload);
+  double before_ms = to_us(run.metrics.span) / 1e3, sum = 0;
+  int before = 0;
+  for (const int position : spread_evenly(count, kMostSamples)) {
+    if (position == 0) continue;
+    const double ms = chunk_ms(run.setup, w.tokens, w.cached_len + position * w.tokens);
+    sum += sum_between(position - before, before_ms, ms);
+    before = position;
+    before_ms = ms;
+  }
+  return sum + before_ms;
+}
+
+}  // namespace
+
+double time_to_first_token_ms(const Run& run) {
+  const PrefillWorkload& w = *prefill_of(run.setup.scenario.workload);
+  const int steps = steps_per_prompt(w);
+  const bool mean_step = run.setup.scenario.phase() == WorkloadPhase::mixed;
+  if (steps == 1 || mean_step) return steps * to_us(run.metrics.span) / 1e3;
+  const int remaining = w.prompt_len - w.cached_len;
+  const int rest = remaining % w.tokens;
+  return whole_chunks_ms(run, remaining / w.tokens) + (rest > 0 ? chunk_ms(run.setup, rest, w.prompt_len - rest) : 0);
 }
 
 }  // namespace moeline

@@ -154,7 +154,7 @@ void KnownTime::add(const KnownTime& other) {
 
 KnownTime known_time(const Run& run) {
   KnownTime time{.all_us = solo_us(run)};
-  for (std::size_t i = 0; i < time.us.size(); ++i) time.us[i] = kKnownShares[i].value(run) * time.all_us;
+  for (std::size_t i = 0; i < time.us.size(); ++i) time.us[i] = known_shares()[i].value(run) * time.all_us;
   return time;
 }
 
@@ -191,63 +191,5 @@ bool all_measured(const Run& run) {
   return std::all_of(run.program.provenance.begin(), run.program.provenance.end(),
                      [](const ProvenanceUse& use) { return is_covered(use.provenance); });
 }
-
-namespace {
-
-bool always(const Run& /*run*/) { return true; }
-bool of_kernels(const Run& run) { return !run.has_given_slots(); }
-bool of_operators(const Run& run) { return of_kernels(run) && run.setup.scenario.level == Level::by_operator; }
-bool of_layers(const Run& run) { return !run.is_pipeline(); }
-bool of_one_stage(const Run& run) { return of_layers(run) && !is_staged(run.setup.scenario); }
-bool of_memory(const Run& run) { return knows_memory(run); }
-bool of_training_step(const Run& run) { return run.step() != nullptr; }
-bool of_whole_training(const Run& run) { return run.step() != nullptr && is_whole_step(run); }
-bool of_pipeline(const Run& run) { return run.is_pipeline(); }
-bool of_step(const Run& run) { return is_whole_step(run); }
-bool of_decode(const Run& run) { return is_whole_step(run) && decodes(run); }
-bool of_prefill(const Run& run) { return is_whole_step(run) && prefills(run); }
-bool of_clock(const Run& run) { return of_kernels(run) && clock_matters(run.setup); }
-bool of_power(const Run& run) { return of_one_stage(run) && of_clock(run); }
-bool of_loads(const Run& run) { return has_imbalance(run); }
-
-constexpr RunMetric kRunMetrics[] = {
-    {"step_ms", [](const Run& r) { return to_us(r.metrics.span) / 1e3; }, always},
-    {"layer_us", [](const Run& r) { return layer_us(r); }, of_layers},
-    {"layer_compute_busy_us", [](const Run& r) { return us_of_layer(r, &Metrics::compute_busy); }, of_layers},
-    {"layer_comm_busy_us", [](const Run& r) { return us_of_layer(r, &Metrics::comm_busy); }, of_layers},
-    {"layer_exposed_comm_us", [](const Run& r) { return us_of_layer(r, &Metrics::exposed_comm); }, of_layers},
-    {"tokens_per_s_per_gpu", [](const Run& r) { return tokens_per_s(r); }, of_step},
-    {"tpot_ms", [](const Run& r) { return tpot_ms(r); }, of_decode},
-    {"ttft_ms", [](const Run& r) { return r.inference()->ttft_ms; }, of_prefill},
-    {"mfu", [](const Run& r) { return mfu(r); }, of_kernels},
-    {"compute_busy_us", [](const Run& r) { return to_us(r.metrics.compute_busy); }, always},
-    {"comm_busy_us", [](const Run& r) { return to_us(r.metrics.comm_busy); }, always},
-    {"exposed_comm_us", [](const Run& r) { return to_us(r.metrics.exposed_comm); }, always},
-    {"barrier_us", [](const Run& r) { return barrier_us(r); }, of_operators},
-    {"compute_waits_us", [](const Run& r) { return compute_waits_us(r); }, of_one_stage},
-    {"overlap_fraction", [](const Run& r) { return r.metrics.overlap_fraction(); }, always},
-    {"bubble_fraction", [](const Run& r) { return bubble_fraction(r); }, always},
-    {"bubble_ms", [](const Run& r) { return bubble_ms(r); }, of_pipeline},
-    {"forward_ms", [](const Run& r) { return to_us(r.step()->mean.forward) / 1e3; }, of_training_step},
-    {"backward_ms", [](const Run& r) { return to_us(r.step()->mean.backward) / 1e3; }, of_training_step},
-    {"weight_ms", [](const Run& r) { return to_us(r.step()->mean.weight) / 1e3; }, of_training_step},
-    {"overlapped_ms", [](const Run& r) { return to_us(r.step()->mean.overlapped) / 1e3; }, of_training_step},
-    {"optimizer_ms", [](const Run& r) { return to_us(r.step()->mean.optimizer) / 1e3; }, of_training_step},
-    {"mfu_non_causal", [](const Run& r) { return mfu_non_causal(r); }, of_whole_training},
-    {"gpu_hours_per_trillion_tokens", [](const Run& r) { return gpu_hours_per_trillion_tokens(r); }, of_whole_training},
-    {"memory_gib", [](const Run& r) { return gib(memory_bytes(r)); }, of_memory},
-    {"fits_memory", [](const Run& r) { return fits_memory(r) ? 1.0 : 0.0; }, of_memory},
-    {"clock_mhz", [](const Run& r) { return clock_mhz(r.setup); }, of_clock},
-    {"power_w", [](const Run& r) { return power_w(r); }, of_power},
-    {"imbalance", [](const Run& r) { return imbalance(r); }, of_loads},
-    {"extrapolated_share", extrapolated_share, of_kernels},
-    {"outside_share", outside_share, of_kernels},
-    {"carried_over_share", carried_over_share, of_kernels},
-    {"roofline_share", roofline_share, of_kernels},
-};
-
-}  // namespace
-
-std::span<const RunMetric> run_metrics() { return kRunMetrics; }
 
 }  // namespace moeline

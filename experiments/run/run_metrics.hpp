@@ -1,10 +1,10 @@
-// The numbers of a whole run by the names that JSON, samples and facts have for them.
+// The numbers of a whole run, which the table of metrics names.
 #pragma once
 
 #include <array>
-#include <span>
 #include <string>
 
+#include "experiments/run/metrics.hpp"
 #include "experiments/run/run.hpp"
 
 namespace moeline {
@@ -53,24 +53,10 @@ namespace moeline {
 /// What of all solo time so much of it is; 0 where there is none.
 [[nodiscard]] double share_of_solo(const Run& run, double us);
 
-/// How the kernels' time is known: the four shares above, as outputs name them.
-struct KnownShare {
-  const char* name;   ///< of the metric
-  const char* title;  ///< of its row in a table, in per cent
-  const char* words;  ///< in a sentence
-  double (*value)(const Run& run);
-};
-inline constexpr KnownShare kKnownShares[] = {
-    {"extrapolated_share", "extrapolated, %", "extrapolated", extrapolated_share},
-    {"outside_share", "  outside what was measured, %", "outside what was measured", outside_share},
-    {"carried_over_share", "  by another machine's, %", "by another machine's", carried_over_share},
-    {"roofline_share", "roofline: not measured, %", "roofline", roofline_share},
-};
-
-/// Solo time of the kernels of a run, or of several, and what of it is known how.
+/// Solo time of the kernels of a run, or of several, and what of it is known how, in the order of known_shares().
 struct KnownTime {
   double all_us = 0;
-  std::array<double, std::size(kKnownShares)> us{};
+  std::array<double, kKnownShares> us{};
 
   [[nodiscard]] double share(std::size_t i) const { return all_us > 0 ? us[i] / all_us : 0; }
   void add(const KnownTime& other);
@@ -88,13 +74,5 @@ struct KnownTime {
 [[nodiscard]] double imbalance(const Run& run);
 /// Every price rests on measurements around it, or on a data sheet.
 [[nodiscard]] bool all_measured(const Run& run);
-
-struct RunMetric {
-  const char* name;
-  double (*value)(const Run& run);
-  bool (*applies)(const Run& run);
-};
-
-[[nodiscard]] std::span<const RunMetric> run_metrics();
 
 }  // namespace moeline

@@ -5,7 +5,7 @@
 #include <map>
 
 #include "base/parallel.hpp"
-#include "experiments/run/run_metrics.hpp"
+#include "experiments/run/metrics.hpp"
 
 namespace moeline {
 namespace {
@@ -23,7 +23,7 @@ struct Sample {
 
 Sample keep(const Run& run) {
   Sample sample;
-  for (const RunMetric& metric : run_metrics()) sample.metrics.push_back(metric.applies(run) ? metric.value(run) : NAN);
+  for (const Metric* metric : run_metrics()) sample.metrics.push_back(metric->applies(run) ? metric->value(run) : NAN);
   for (const PhaseTimes& phase : run.phases) {
     if (phase.barrier == Time::zero() && phase.wait == Time::zero()) continue;
     sample.phases[key_of(phase)] = {to_us(phase.barrier), to_us(phase.wait)};
@@ -44,7 +44,7 @@ std::vector<MetricBand> metric_bands(const std::vector<Sample>& samples) {
     if (std::isnan(samples.front().metrics[i])) continue;
     std::vector<double> values;
     for (const Sample& sample : samples) values.push_back(sample.metrics[i]);
-    bands.push_back({run_metrics()[i].name, band_of(std::move(values))});
+    bands.push_back({run_metrics()[i]->name, band_of(std::move(values))});
   }
   return bands;
 }

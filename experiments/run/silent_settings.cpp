@@ -3,20 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 
-#include "experiments/run/run_metrics.hpp"
+#include "base/text.hpp"
+#include "experiments/run/metrics.hpp"
 
 namespace moeline {
 namespace {
 
 constexpr std::string_view kHardware = "hardware.";
 
-bool is_how_known(const char* metric) {
-  return std::any_of(std::begin(kKnownShares), std::end(kKnownShares),
-                     [&](const KnownShare& share) { return std::string_view(share.name) == metric; });
+bool is_how_known(const Metric* metric) {
+  return std::any_of(known_shares().begin(), known_shares().end(),
+                     [&](const Metric& share) { return &share == metric; });
 }
 
 bool have_same_price(const Price& one, const Price& other) {
@@ -69,9 +69,9 @@ Settings settings_of(const Run& run, const std::vector<std::string>& assignments
 }  // namespace
 
 std::vector<std::string> other_values(const std::string& number) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), value);
-  if (error != std::errc() || end != number.data() + number.size()) return {};
+  const auto read = as_number<double>(number);
+  if (!read) return {};
+  const double value = *read;
   if (value == 0) return {"1", "0.1"};
   const std::string more = fmt::format("{}", value * 4 / 3), less = fmt::format("{}", value * 2 / 3);
   if (value != std::floor(value)) return {less, more};
@@ -81,10 +81,10 @@ std::vector<std::string> other_values(const std::string& number) {
 }
 
 bool have_same_metrics(const Run& one, const Run& other) {
-  return std::all_of(run_metrics().begin(), run_metrics().end(), [&](const RunMetric& metric) {
-    if (is_how_known(metric.name)) return true;
-    const bool applies = metric.applies(one);
-    return applies == metric.applies(other) && (!applies || metric.value(one) == metric.value(other));
+  return std::all_of(run_metrics().begin(), run_metrics().end(), [&](const Metric* metric) {
+    if (is_how_known(metric)) return true;
+    const bool applies = metric->applies(one);
+    return applies == metric->applies(other) && (!applies || metric->value(one) == metric->value(other));
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "experiments/run/step_report.hpp"
+#include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
 
@@ -16,5 +17,9 @@ void add_memory(const Setup& setup, StepReport& report);
 /// blocks are there whole at once: one that runs, and the one that comes or goes beside it.
 [[nodiscard]] StepMemory lasting_memory(const Setup& setup, const StageParameters& own, int copies,
                                         const std::vector<StageParameters>& neighbours = {});
+
+/// Bytes of the fullest GPU, or less: weights, gradients, optimizer states and layers' activations, as if stages were
+/// equal, less a tenth since they are not; no workspace, no logits. REQUIRES: a whole pipeline of operators.
+[[nodiscard]] double least_memory_bytes(const Setup& setup);
 
 }  // namespace moeline

@@ -23,16 +23,14 @@ struct StepParts {
 /// Every part by its name in results and in the table, in their order.
 struct NamedPart {
   const char* key;
-  const char* title;
   Time StepParts::*time;
 };
-inline constexpr std::array<NamedPart, 6> kStepParts = {
-    {{"forward_ms", "F alone, mean of ranks", &StepParts::forward},
-     {"backward_ms", "B alone", &StepParts::backward},
-     {"weight_ms", "W alone", &StepParts::weight},
-     {"overlapped_ms", "F&B", &StepParts::overlapped},
-     {"bubble_ms", "bubble", &StepParts::bubble},
-     {"optimizer_ms", "gradients and optimizer, at the end", &StepParts::optimizer}}};
+inline constexpr std::array<NamedPart, 6> kStepParts = {{{"forward_ms", &StepParts::forward},
+                                                         {"backward_ms", &StepParts::backward},
+                                                         {"weight_ms", &StepParts::weight},
+                                                         {"overlapped_ms", &StepParts::overlapped},
+                                                         {"bubble_ms", &StepParts::bubble},
+                                                         {"optimizer_ms", &StepParts::optimizer}}};
 
 /// Bytes of one GPU at some instant.
 struct StepMemory {

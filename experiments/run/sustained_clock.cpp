@@ -6,7 +6,6 @@
 
 #include "engine/simulate.hpp"
 #include "experiments/run/build_program.hpp"
-#include "experiments/run/pipeline_layers.hpp"
 #include "schedules/pipeline/pipeline.hpp"
 #include "schedules/scenario/fold.hpp"
 #include "timeline/intervals.hpp"

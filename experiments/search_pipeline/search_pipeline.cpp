@@ -9,7 +9,7 @@
 #include <set>
 
 #include "base/parallel.hpp"
-#include "experiments/run/least_memory.hpp"
+#include "experiments/run/step_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/search_pipeline/least_step.hpp"
 #include "schedules/pipeline/stages.hpp"

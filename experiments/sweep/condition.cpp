@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <functional>
 #include <string_view>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace moeline {
 namespace {
@@ -87,9 +87,8 @@ class Parser {
     while (at_ < text_.size() && std::string_view(" ()+-*/%=!<>").find(text_[at_]) == std::string_view::npos) ++at_;
     const std::string word(text_.substr(begin, at_ - begin));
     if (word.empty()) fail("lacks a number or a key");
-    double number = 0;
-    const auto [end, failed] = std::from_chars(word.data(), word.data() + word.size(), number);
-    return failed == std::errc{} && end == word.data() + word.size() ? number : value_of_(word);
+    const auto number = as_number<double>(word);
+    return number ? *number : value_of_(word);
   }
 
   std::string_view text_;
@@ -112,12 +111,8 @@ Condition::Condition(std::string text, const std::vector<std::string>& keys) : t
 bool Condition::holds(const std::map<std::string, std::string>& values) const {
   const ValueOf value = [&](const std::string& key) {
     const std::string& written = values.at(key);
-    double number = 0;
-    const auto [end, failed] = std::from_chars(written.data(), written.data() + written.size(), number);
-    if (failed != std::errc{} || end != written.data() + written.size()) {
-      throw SpecError(fmt::format("'{}' needs numbers, and {} has '{}'", text_, key, written));
-    }
-    return number;
+    if (const auto number = as_number<double>(written)) return *number;
+    throw SpecError(fmt::format("'{}' needs numbers, and {} has '{}'", text_, key, written));
   };
   return Parser(text_, value).comparison();
 }

@@ -12,7 +12,7 @@
 #include "base/parallel.hpp"
 #include "base/spec.hpp"
 #include "experiments/run/best_run.hpp"
-#include "experiments/run/run_metrics.hpp"
+#include "experiments/run/metrics.hpp"
 #include "schedules/scenario/fold.hpp"
 
 namespace moeline {
@@ -21,11 +21,8 @@ namespace {
 std::vector<double> metrics_of(const Run& run, const Study& study) {
   std::vector<double> values;
   for (const std::string& name : study.metrics) {
-    double value = NAN;
-    for (const RunMetric& metric : run_metrics()) {
-      if (name == metric.name && metric.applies(run)) value = metric.value(run);
-    }
-    values.push_back(value);
+    const Metric& metric = *metric_named(name);
+    values.push_back(metric.applies(run) ? metric.value(run) : NAN);
   }
   return values;
 }

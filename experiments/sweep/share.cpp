@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdlib>
 #include <optional>
-#include <string_view>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 
 namespace moeline {
 namespace {
@@ -16,13 +15,9 @@ std::optional<std::size_t> number(const char* name) {
   constexpr std::size_t kLargest = 1'000'000'000;  // products of two fit
   const char* text = std::getenv(name);
   if (text == nullptr) return std::nullopt;
-  const std::string_view value = text;
-  std::size_t result = 0;
-  const auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), result);
-  if (failed != std::errc{} || end != value.data() + value.size() || result > kLargest) {
-    throw SpecError(fmt::format("{}='{}' is no number of a process", name, value));
-  }
-  return result;
+  const auto result = as_number<std::size_t>(text);
+  if (result && *result <= kLargest) return result;
+  throw SpecError(fmt::format("{}='{}' is no number of a process", name, text));
 }
 
 struct Launcher {

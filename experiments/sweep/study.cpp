@@ -9,7 +9,7 @@
 
 #include "base/file.hpp"
 #include "base/spec.hpp"
-#include "experiments/run/run_metrics.hpp"
+#include "experiments/run/metrics.hpp"
 #include "experiments/sweep/condition.hpp"
 
 namespace moeline {
@@ -143,7 +143,7 @@ void add_points(const Spec& spec, const std::vector<Axis>& axes, Study& study) {
 
 std::vector<std::string> read_metrics(const Spec& spec) {
   std::vector<std::string> known;
-  for (const RunMetric& metric : run_metrics()) known.emplace_back(metric.name);
+  for (const Metric* metric : run_metrics()) known.emplace_back(metric->name);
   if (!spec.has("metrics")) return known;
   std::vector<std::string> wanted = spec.texts("metrics");
   for (auto name = wanted.begin(); name != wanted.end(); ++name) {

@@ -8,7 +8,7 @@
 #include "experiments/run/best_run.hpp"
 #include "experiments/run/kernel_times.hpp"
 #include "experiments/run/null_models.hpp"
-#include "experiments/run/run_metrics.hpp"
+#include "experiments/run/metrics.hpp"
 #include "experiments/validate/predictor.hpp"
 #include "timeline/comparison.hpp"
 
@@ -27,13 +27,6 @@ constexpr const char* kLayersUs = "layers_us";
 constexpr const char* kSlowdown = "slowdown";
 constexpr const char* kKernelsUs = "kernels_us";
 
-std::vector<std::string> metric_names() {
-  std::vector<std::string> names;
-  for (const RunMetric& metric : run_metrics()) names.emplace_back(metric.name);
-  names.insert(names.end(), {kPhaseUs, kTransferUs, kBarrierUs, kWaitUs, kLayersUs, kSlowdown, kKernelsUs});
-  return names;
-}
-
 bool is_of_phase(const std::string& metric) {
   return metric == kPhaseUs || metric == kTransferUs || metric == kBarrierUs || metric == kWaitUs;
 }
@@ -47,7 +40,7 @@ bool is_of_kernels(const std::string& metric) { return metric == kSlowdown || me
 std::string read_metric(const FactSpec& spec) {
   std::vector<std::string> keys = {"scenario", "set", "metric"};
   spec.expect({"scenario", "set", "metric", "phase", "layer", "layers", "kernels", "rank"});
-  std::string metric = spec.at("metric").choice("metric", metric_names());
+  std::string metric = spec.at("metric").choice("metric", metrics_of_facts());
   if (is_of_phase(metric)) keys.insert(keys.end(), {"phase", "layer"});
   if (metric == kLayersUs) keys.emplace_back("layers");
   if (is_of_kernels(metric)) keys.emplace_back("kernels");
@@ -105,10 +98,9 @@ double rank_part_ms(const Run& run, const FactSpec& spec, const NamedPart& part)
 
 double value_of(const Run& run, const FactSpec& spec, const std::string& metric) {
   if (spec.has("rank")) return rank_part_ms(run, spec, *part_of_step(metric));
-  for (const RunMetric& of_run : run_metrics()) {
-    if (metric != of_run.name) continue;
-    if (!of_run.applies(run)) throw spec.at("metric").error("metric", "does not apply to this scenario");
-    return of_run.value(run);
+  if (const Metric* of_run = metric_named(metric)) {
+    if (!of_run->applies(run)) throw spec.at("metric").error("metric", "does not apply to this scenario");
+    return of_run->value(run);
   }
   if (metric == kLayersUs) return layers_us(run, spec);
   return phase_us(run, spec, metric);
@@ -160,6 +152,13 @@ KernelValues kernel_values(const Run& run, const FactSpec& spec, const std::stri
 }
 
 }  // namespace
+
+std::vector<std::string> metrics_of_facts() {
+  std::vector<std::string> names;
+  for (const Metric* metric : run_metrics()) names.emplace_back(metric->name);
+  names.insert(names.end(), {kPhaseUs, kTransferUs, kBarrierUs, kWaitUs, kLayersUs, kSlowdown, kKernelsUs});
+  return names;
+}
 
 const std::vector<Run>& Predictor::runs(const FactSpec& spec, const std::string& null) {
   const std::filesystem::path path = beside(spec.at("scenario").file(), spec.text("scenario"));

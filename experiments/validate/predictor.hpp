@@ -39,6 +39,9 @@ inline constexpr const char* kSixPerParameter = "six_flops_per_parameter";  ///<
 
 inline constexpr const char* kConstantRate = "constant_rate";  ///< all rows of a table take the same time per byte
 
+/// The names that the key `metric` of a simulated fact may give: those of a run, of a phase, of layers and of kernels.
+[[nodiscard]] std::vector<std::string> metrics_of_facts();
+
 /// What several facts need (runs, fits, profiles) is computed once. Throws SpecError with the fact's line for what it
 /// names and there is not, and for what does not apply to it.
 class Predictor {

@@ -2,6 +2,7 @@
 // SpecError says where. Loading keeps the file name with every mapping, so that any reader below can point at a line.
 #pragma once
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -80,6 +81,18 @@ class Spec {
   std::string prefix_;                    // dotted path of this mapping, for messages
   std::vector<std::string> assigned_;     // dotted paths that set() gave a value
 };
+
+/// The value of an enumeration whose words these are, in its order. REQUIRES: `word` is one of them.
+template <class Choice>
+[[nodiscard]] Choice choice_of(const std::string& word, const std::vector<std::string>& words) {
+  return static_cast<Choice>(std::find(words.begin(), words.end(), word) - words.begin());
+}
+
+/// The same of the word that stands at `key`. Throws SpecError for another one.
+template <class Choice>
+[[nodiscard]] Choice choice_at(const Spec& spec, const std::string& key, const std::vector<std::string>& words) {
+  return choice_of<Choice>(spec.choice(key, words), words);
+}
 
 /// Runs `load`; a name it does not know gets the line of `key`, where it was written.
 template <class Load>

@@ -1,6 +1,8 @@
 // Text made fit for where it goes: terminals, JSON, CSV, SQL.
 #pragma once
 
+#include <charconv>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -19,5 +21,14 @@ namespace moeline {
 
 /// In double quotes, those in it doubled: as CSV and SQL write it.
 [[nodiscard]] std::string in_quotes(std::string_view text);
+
+/// The number that the whole text is, written in decimal; nothing where it is none, or one that the type does not hold.
+template <class Number>
+[[nodiscard]] std::optional<Number> as_number(std::string_view text) {
+  Number number = 0;
+  const char* const last = text.data() + text.size();
+  const auto [end, failed] = std::from_chars(text.data(), last, number);
+  return failed == std::errc{} && end == last ? std::optional(number) : std::nullopt;
+}
 
 }  // namespace moeline

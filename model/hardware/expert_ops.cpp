@@ -1,7 +1,6 @@
 // OPs of routed experts.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 
 #include "hardware/op_keys.hpp"
@@ -23,19 +22,15 @@ Format format_of(const std::string& dtype) {
   return {weights, weights == Precision::nvfp4 ? weights : multiplied_in(weights)};
 }
 
-std::size_t place_of(const std::string& name, const std::vector<std::string>& names) {
-  return static_cast<std::size_t>(std::find(names.begin(), names.end(), name) - names.begin());
-}
-
 ExpertLayout layout_of(const OpKeys& keys) {
-  return static_cast<ExpertLayout>(place_of(keys.choice("layout", expert_layouts()), expert_layouts()));
+  return choice_of<ExpertLayout>(keys.choice("layout", expert_layouts()), expert_layouts());
 }
 
 // The whole layer, or the one kernel of it that is asked for.
 ExpertRole part_of(const OpKeys& keys, ExpertLayout layout) {
   if (!keys.spec().has("part")) return ExpertRole::layer;
   const std::string name = keys.spec().choice("part", expert_roles());
-  const auto part = static_cast<ExpertRole>(place_of(name, expert_roles()) + 1);
+  const auto part = static_cast<ExpertRole>(choice_of<int>(name, expert_roles()) + 1);
   if (part != ExpertRole::layer && !has_role(layout, part)) {
     throw keys.spec().error("part", fmt::format("of layout={} there is no {}", name_of(layout), name));
   }

@@ -68,12 +68,6 @@ MeasuredRange read_range(const Spec& spec) {
   return range;
 }
 
-// One of the words, which are in the order of the enumeration.
-template <class Choice>
-Choice choice_at(const Spec& spec, const std::string& key, const std::vector<std::string>& words) {
-  return static_cast<Choice>(std::find(words.begin(), words.end(), spec.choice(key, words)) - words.begin());
-}
-
 // A form's constants stand with the family, each of its parts.
 void read_form(const Spec& spec, FamilyFit& fit) {
   static const std::vector<std::string> kForms = form_names();

@@ -1,7 +1,6 @@
 // What a scenario chooses from fixed words: enumerations, and the words in their order.
 #pragma once
 
-#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -121,14 +120,13 @@ template <class Choice>
 /// REQUIRES: one of the words.
 template <class Choice>
 [[nodiscard]] Choice choice_of(const std::string& word) {
-  const std::vector<std::string>& words = words_of<Choice>();
-  return static_cast<Choice>(std::find(words.begin(), words.end(), word) - words.begin());
+  return choice_of<Choice>(word, words_of<Choice>());
 }
 
 /// What stands at `key`, or the fallback where nothing does. Throws SpecError for another word.
 template <class Choice>
 [[nodiscard]] Choice read_choice(const Spec& spec, const std::string& key, Choice fallback) {
-  return spec.has(key) ? choice_of<Choice>(spec.choice(key, words_of<Choice>())) : fallback;
+  return spec.has(key) ? choice_at<Choice>(spec, key, words_of<Choice>()) : fallback;
 }
 
 }  // namespace moeline

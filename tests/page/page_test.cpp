@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "experiments/page/axes.hpp"
-#include "experiments/run/run_metrics.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/variable.hpp"
 
@@ -21,8 +20,7 @@ Page small_page() {
   Page page;
   page.title = "batch size & <EP>";
   page.axes = {{.label = "batch_size", .values = {"8", "16", "32"}, .numbers = {8, 16, 32}, .at = {0, 1, 2}}};
-  page.metrics = {{"tpot_ms", facts_of_metric("tpot_ms"), {10, 12.5, NAN}},
-                  {"memory_gib", facts_of_metric("memory_gib"), {70, 90, NAN}}};
+  page.metrics = {page_metric("tpot_ms", {10, 12.5, NAN}), page_metric("memory_gib", {70, 90, NAN})};
   page.failures = {"", "", "no room"};
   page.fits_memory = {true, false, true};
   page.plots = {LinePlot{"tpot_ms", "batch_size", ""}, ParetoPlot{"tpot_ms", "memory_gib"}};
@@ -83,15 +81,6 @@ struct Sweep {
 };
 
 }  // namespace
-
-TEST_CASE("a page knows unit and direction of every metric that a study can have") {
-  for (const RunMetric& metric : run_metrics()) {
-    CAPTURE(metric.name);
-    CHECK_FALSE(facts_of_metric(metric.name).unit.empty());
-  }
-  CHECK(facts_of_metric("tpot_ms").better == Better::lower);
-  CHECK(facts_of_metric("tokens_per_s_per_user").better == Better::higher);
-}
 
 TEST_CASE("keys that change together are one axis, and a key with one value is none") {
   const AxesOfSettings found = axes_of({"ep", "dp", "nodes", "layers", "kernels"}, {{"32", "32", "4", "61", "new"},

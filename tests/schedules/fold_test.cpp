@@ -16,10 +16,10 @@ namespace {
 using Set = std::vector<std::string>;
 
 void check_same_numbers(const Run& fewer, const Run& all) {
-  for (const RunMetric& metric : run_metrics()) {
-    CAPTURE(metric.name);
-    REQUIRE(metric.applies(fewer) == metric.applies(all));
-    if (metric.applies(all)) CHECK(metric.value(fewer) == doctest::Approx(metric.value(all)).epsilon(1e-6));
+  for (const Metric* metric : run_metrics()) {
+    CAPTURE(metric->name);
+    REQUIRE(metric->applies(fewer) == metric->applies(all));
+    if (metric->applies(all)) CHECK(metric->value(fewer) == doctest::Approx(metric->value(all)).epsilon(1e-6));
   }
   CHECK(fewer.program.gaps_us == doctest::Approx(all.program.gaps_us));
   CHECK(fewer.program.waits_us == doctest::Approx(all.program.waits_us));

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "experiments/run/least_memory.hpp"
+#include "experiments/run/step_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "tests/support/megatron_step.hpp"
 

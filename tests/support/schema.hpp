@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "experiments/cli/output/json.hpp"
+#include "experiments/cli/print_schema.hpp"
 #include "tests/support/json.hpp"
 
 namespace moeline::testing {
@@ -29,11 +30,12 @@ inline std::vector<std::string> schema_names() {
   return names;
 }
 
+/// As `moeline --print-schema` prints it.
 inline const rapidjson::Document& schema_named(const std::string& name) {
   static std::map<std::string, std::unique_ptr<rapidjson::Document>> known;
   std::unique_ptr<rapidjson::Document>& schema = known[name];
   if (schema == nullptr) {
-    schema = std::make_unique<rapidjson::Document>(parsed(content_of(source("experiments/schema/" + name + ".json"))));
+    schema = std::make_unique<rapidjson::Document>(parsed(schema_text(name)));
   }
   return *schema;
 }

@@ -2,16 +2,28 @@
 
 #include <fmt/format.h>
 
+#include "experiments/cli/output/metrics_output.hpp"
+
 namespace moeline {
+namespace {
+
+// "  outside what was measured, %": what tables call it, in a sentence.
+std::string_view name_in_sentence(const Metric& share) {
+  const std::string_view title = share.shown.title;
+  const std::size_t begin = title.find_first_not_of(' ');
+  return title.substr(begin, title.find(", %") - begin);
+}
+
+}  // namespace
 
 void add_known_shares(Json& json, const KnownTime& time) {
-  for (std::size_t i = 0; i < time.us.size(); ++i) json.add(kKnownShares[i].name, time.share(i), 5);
+  for (std::size_t i = 0; i < time.us.size(); ++i) add_metric(json, known_shares()[i], time.share(i));
 }
 
 std::string known_line(const std::string& whose, const KnownTime& time) {
   std::string text = "of " + whose + " time alone:";
   for (std::size_t i = 0; i < time.us.size(); ++i) {
-    text += fmt::format("{} {:.1f} % {}", i == 0 ? "" : ",", 100 * time.share(i), kKnownShares[i].words);
+    text += fmt::format("{} {:.1f} % {}", i == 0 ? "" : ",", 100 * time.share(i), name_in_sentence(known_shares()[i]));
   }
   return text;
 }

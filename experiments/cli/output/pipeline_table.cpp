@@ -1,6 +1,7 @@
 // A whole pipeline as a person reads it.
 #include <fmt/format.h>
 
+#include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
 
 namespace moeline {
@@ -37,8 +38,7 @@ double to_ms(Time time) { return to_us(time) / 1e3; }
 std::string pipeline_table(const Run& run) {
   const Time step = run.metrics.span;
   std::string text = pipeline_head(run.setup.scenario);
-  text += fmt::format("{:<32} {:>17.3f}\n", "step, ms", to_ms(step));
-  text += fmt::format("{:<32} {:>17.2f}\n\n", "bubble, mean of ranks, %", 100 * run.metrics.bubble_fraction());
+  text += metric_table(run) + "\n";
   text += fmt::format("{:>6} {:>8} {:>17} {:>17}\n", "rank", "slots", "busy, ms", "bubble, ms");
   int rank = 0;
   for (const RankTotals& totals : totals_by_rank(run)) {

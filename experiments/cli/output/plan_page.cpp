@@ -93,7 +93,7 @@ double usd_per_gpu_hour(const Plan& plan, const std::string& machine) {
 }
 
 PageMetric metric(const char* name, const std::vector<TradeOff>& points, const auto& value_of) {
-  PageMetric metric{name, facts_of_metric(name), {}};
+  PageMetric metric = page_metric(name, {});
   for (const TradeOff& point : points) metric.values.push_back(value_of(point));
   return metric;
 }

@@ -90,7 +90,7 @@ Page serve_page(const ServeResult& r) {
       const double value = slice.*metric.value;
       values.push_back(is_time && value == 0 ? NAN : value);  // no request came
     }
-    page.metrics.push_back({metric.name, {metric.unit, metric.better}, std::move(values)});
+    page.metrics.push_back({metric.name, metric.unit, metric.better, std::move(values)});
   }
   page.failures.resize(slices.size());
   for (const char* metric : {"ttft_p99_ms", "running", "output_tokens_per_s"}) {

@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "experiments/cli/output/json.hpp"
-#include "experiments/cli/output/known_time.hpp"
+#include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/scenario_json.hpp"
 #include "experiments/cli/output/step_output.hpp"
 #include "experiments/run/run_metrics.hpp"
@@ -14,54 +14,15 @@
 namespace moeline {
 namespace {
 
-void add_memory(Json& json, const Memory& memory) {
-  json.add("memory_gib", gib(memory.total()));
-  json.open("memory").add("weights_gib", gib(memory.weights)).add("kv_cache_gib", gib(memory.kv_cache));
-  json.add("activations_gib", gib(memory.activations)).add("communication_gib", gib(memory.communication)).close();
-}
-
-void add_speed(Json& json, const Run& run) {
-  json.add("step_ms", to_us(run.metrics.span) / 1e3, 6).add("layer_us", layer_us(run));
-  if (!is_whole_step(run)) return;
-  json.add("tokens_per_s_per_gpu", tokens_per_s(run));
-  if (decodes(run)) json.add("tpot_ms", tpot_ms(run));
-  if (prefills(run)) json.add("ttft_ms", run.inference()->ttft_ms);
-}
-
 // The other end of a band: what a rested GPU would do.
 void add_burst(Json& json, const Run& burst) {
-  json.open("burst").add("clock_mhz", clock_mhz(burst.setup));
-  add_speed(json, burst);
+  json.open("burst");
+  add_metric(json, *metric_named("clock_mhz"), clock_mhz(burst.setup));
+  for (const char* name : {"step_ms", "layer_us", "tokens_per_s_per_gpu", "tpot_ms", "ttft_ms"}) {
+    const Metric& metric = *metric_named(name);
+    if (metric.applies(burst)) add_metric(json, metric, metric.value(burst));
+  }
   json.close();
-}
-
-void add_metrics(Json& json, const Run& run) {
-  const Metrics& m = run.metrics;
-  json.open("metrics");
-  add_speed(json, run);
-  json.add("mfu", mfu(run), 5);
-  json.add("compute_busy_us", to_us(m.compute_busy)).add("comm_busy_us", to_us(m.comm_busy));
-  json.add("exposed_comm_us", to_us(m.exposed_comm)).add("overlap_fraction", m.overlap_fraction(), 5);
-  json.add("bubble_fraction", m.bubble_fraction(), 5).add("sm_use", m.sm_use, 5);
-  json.add("layer_compute_busy_us", us_of_layer(run, &Metrics::compute_busy));
-  json.add("layer_comm_busy_us", us_of_layer(run, &Metrics::comm_busy));
-  json.add("layer_exposed_comm_us", us_of_layer(run, &Metrics::exposed_comm));
-  json.add("barrier_us", barrier_us(run));
-  if (!is_staged(run.setup.scenario)) json.add("compute_waits_us", compute_waits_us(run));
-  if (has_imbalance(run)) json.add("imbalance", imbalance(run), 4);
-  json.add("ranks", run.program.ranks);
-  if (clock_matters(run.setup)) json.add("clock_mhz", clock_mhz(run.setup));
-  if (clock_matters(run.setup) && !is_staged(run.setup.scenario)) json.add("power_w", power_w(run));
-  if (run.inference() != nullptr) add_memory(json, run.inference()->memory);
-  add_known_shares(json, known_time(run));
-  json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms);
-  json.close();
-}
-
-void add_pipeline_metrics(Json& json, const Run& run) {
-  json.open("metrics").add("step_ms", to_us(run.metrics.span) / 1e3, 6);
-  json.add("bubble_fraction", run.metrics.bubble_fraction(), 5);
-  json.add("tasks", run.program.graph.size()).add("simulate_ms", run.simulate_ms).close();
 }
 
 void add_classes(Json& json, const Run& run) {
@@ -77,7 +38,8 @@ void add_stages(Json& json, const InferenceResult& result) {
   json.open_list("stages");
   for (const StageResult& stage : result.stages) {
     json.open().add("blocks", stage.blocks).add("busy_us", to_us(stage.busy));
-    add_memory(json, stage.memory);
+    json.add("memory_gib", gib(stage.memory.total()));
+    add_memory_parts(json, stage.memory);
     json.close();
   }
   json.close_list();
@@ -170,12 +132,13 @@ std::string to_json(const Run& run, const Beside& beside) {
   if (!run.tried.empty()) add_tried(json, run);
   if (run.step() != nullptr) {
     add_scenario(json, run.setup);
+    add_metrics(json, run);
     add_step(json, run);
     add_phases(json, run);
     add_provenance(json, run);
   } else if (run.is_pipeline()) {
     add_pipeline_scenario(json, run.setup.scenario);
-    add_pipeline_metrics(json, run);
+    add_metrics(json, run);
     add_phases(json, run);
   } else {
     add_scenario(json, run.setup);

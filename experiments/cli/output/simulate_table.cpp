@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <map>
 #include <set>
 
 #include "experiments/cli/output/hardware_table.hpp"
+#include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
 #include "experiments/run/inference_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
@@ -68,68 +68,6 @@ std::string phase_table(const Run& run, const Run* baseline, Per per) {
     text += "\n";
   }
   return text + "\n";
-}
-
-using Value = std::function<double(const Run&)>;
-
-class Table {
- public:
-  Table(const Run& run, const Run* baseline) : run_(run), baseline_(baseline) {
-    const std::string& schedule = run.setup.scenario.schedule;
-    if (baseline != nullptr) text_ = fmt::format("{:<32} {:>17} {:>12}\n", "", schedule, "sequential");
-  }
-
-  void row(const char* name, int decimals, const Value& value) {
-    text_ += fmt::format("{:<32} {:>17.{}f}", name, value(run_), decimals);
-    if (baseline_ != nullptr) text_ += fmt::format(" {:>12.{}f}", value(*baseline_), decimals);
-    text_ += "\n";
-  }
-  [[nodiscard]] const std::string& text() const { return text_; }
-
- private:
-  const Run& run_;
-  const Run* baseline_;
-  std::string text_;
-};
-
-void add_latency(Table& table, const Run& run) {
-  table.row("step, ms", 3, [](const Run& r) { return to_us(r.metrics.span) / 1e3; });
-  if (!is_whole_step(run)) return;
-  if (decodes(run)) table.row("TPOT, ms", 2, [](const Run& r) { return tpot_ms(r); });
-  if (prefills(run)) table.row("TTFT, ms", 1, [](const Run& r) { return r.inference()->ttft_ms; });
-  table.row("tokens/s per GPU", 0, [](const Run& r) { return tokens_per_s(r); });
-}
-
-void add_layer(const Run& run, Table& table) {
-  const auto of_layer = [&](const char* name, Time Metrics::*time) {
-    table.row(name, 1, [time](const Run& r) { return us_of_layer(r, time); });
-  };
-  table.row(run.setup.model.moe_layers() == run.setup.model.main_layers() ? "MoE layer, us" : "layer, us", 1,
-            [](const Run& r) { return layer_us(r); });
-  of_layer("  compute busy, us", &Metrics::compute_busy);
-  of_layer("  communication busy, us", &Metrics::comm_busy);
-  of_layer("  exposed communication, us", &Metrics::exposed_comm);
-  table.row("  SM use, %", 1, [](const Run& r) { return 100 * r.steady().metrics.sm_use; });
-}
-
-void add_chunk(Table& table) {
-  table.row("layer, forward and backward, us", 0, [](const Run& r) { return layer_us(r); });
-  table.row("whole chunk: compute busy, us", 0, [](const Run& r) { return to_us(r.metrics.compute_busy); });
-  table.row("  communication busy, us", 0, [](const Run& r) { return to_us(r.metrics.comm_busy); });
-  table.row("  exposed communication, us", 0, [](const Run& r) { return to_us(r.metrics.exposed_comm); });
-}
-
-std::string metric_table(const Run& run, const Run* baseline) {
-  Table table(run, baseline);
-  add_latency(table, run);
-  run.inference() != nullptr ? add_layer(run, table) : add_chunk(table);
-  if (has_imbalance(run)) table.row("busiest rank over mean rows", 3, [](const Run& r) { return imbalance(r); });
-  table.row("overlap, %", 1, [](const Run& r) { return 100 * r.metrics.overlap_fraction(); });
-  table.row("MFU of BF16 peak, %", 1, [](const Run& r) { return 100 * mfu(r); });
-  for (const KnownShare& share : kKnownShares) {
-    table.row(share.title, 1, [&](const Run& r) { return 100 * share.value(r); });
-  }
-  return table.text();
 }
 
 std::string class_table(const Run& run) {

@@ -29,7 +29,7 @@ std::string text_of(const Weakness& weakness) {
 
 PageMetric metric(const char* name, const char* unit, Better better, const std::vector<FamilyReport>& reports,
                   const auto& value_of) {
-  PageMetric metric{name, {unit, better}, {}};
+  PageMetric metric{name, unit, better, {}};
   for (const FamilyReport& report : reports) metric.values.push_back(value_of(report));
   return metric;
 }

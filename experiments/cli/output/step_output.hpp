@@ -9,7 +9,7 @@
 
 namespace moeline {
 
-/// Adds "metrics", "stages" and "ranks". REQUIRES: the run is a whole step of training, as below.
+/// Adds "stages" and "ranks". REQUIRES: the run is a whole step of training, as below.
 void add_step(Json& json, const Run& run);
 
 [[nodiscard]] std::string step_table(const Run& run);

@@ -3,6 +3,7 @@
 
 #include <set>
 
+#include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/step_output.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/sustained_clock.hpp"
@@ -26,34 +27,6 @@ std::string step_head(const Run& run) {
   return fmt::format("{}: {} on {} {} ({}), {}{}PP{}{}, EP{}{}, {} micro-batches of {:.0f} tokens per {}, {}{}\n\n",
                      s.schedule, s.model, p.world(), s.hardware, s.kernels, tensor, context, p.pp, chunks, p.ep, shared,
                      micro_batches(s), as_train(s.workload).micro_batch_size * mean_seq_len(s), gpus, layers, sms);
-}
-
-std::string line(const char* name, const std::string& value) { return fmt::format("{:<36} {:>12}\n", name, value); }
-
-std::string summary(const Run& run) {
-  const StepParts& parts = run.step()->mean;
-  const Metrics& m = run.metrics;
-  std::string text = line("step, ms", fmt::format("{:.1f}", in_ms(m.span)));
-  const auto share = [&](const std::string& name, Time time) {
-    text += fmt::format("{:<36} {:>12.1f} {:>7.1f} %\n", name, in_ms(time), 100 * ratio(time, m.span));
-  };
-  for (const NamedPart& part : kStepParts) share(fmt::format("  {}", part.title), parts.*part.time);
-  share("exposed communication", m.exposed_comm);
-  text += line("overlap, %", fmt::format("{:.1f}", 100 * m.overlap_fraction()));
-  if (is_whole_step(run)) {
-    text += fmt::format("{:<36} {:>12.2f}   of the BF16 peak; {:.1f} GFLOP per token\n", "MFU, causal, %",
-                        100 * mfu(run), flops_per_token(run, true) / 1e9);
-    text += fmt::format("{:<36} {:>12.2f}   {:.1f} GFLOP per token\n", "MFU, non-causal, %", 100 * mfu_non_causal(run),
-                        flops_per_token(run, false) / 1e9);
-    text += line("tokens/s per GPU", fmt::format("{:.0f}", tokens_per_s(run)));
-    text += line("GPU-hours per 10^12 tokens", fmt::format("{:.0f}", gpu_hours_per_trillion_tokens(run)));
-  } else {
-    text += line("MFU of BF16 peak, %", fmt::format("{:.2f}", 100 * mfu(run)));
-  }
-  for (const KnownShare& known : kKnownShares) {
-    text += line(known.title, fmt::format("{:.1f}", 100 * known.value(run)));
-  }
-  return text;
 }
 
 // "embedding, 3 dense, 1 moe | 1 moe, head", the rank's stages.
@@ -105,8 +78,8 @@ std::string host_memory_line(const Run& run) {
 }  // namespace
 
 std::string step_table(const Run& run) {
-  std::string text =
-      step_head(run) + summary(run) + "\n" + rank_table(run) + "\n" + fullest_memory_line(run) + host_memory_line(run);
+  std::string text = step_head(run) + metric_table(run) + "\n" + rank_table(run) + "\n" + fullest_memory_line(run) +
+                     host_memory_line(run);
   text += fmt::format("waits for the slowest rank of {}: {:.0f} ms expected on each rank, part of it hidden\n",
                       run.setup.scenario.parallelism.ep, run.program.waits_us / 1e3);
   if (run.setup.clock < 1) {

@@ -44,10 +44,10 @@ void add_metrics(const Study& study, const std::vector<PointResult>& results, Pa
       for (const double value : values) page.fits_memory.push_back(value != 0);
       continue;
     }
-    page.metrics.push_back({name, facts_of_metric(name), values});
+    page.metrics.push_back(page_metric(name, values));
     if (name != "tpot_ms") continue;
     for (double& value : values) value = 1000 / value;
-    page.metrics.push_back({kSweptPerUser, facts_of_metric(kSweptPerUser), std::move(values)});
+    page.metrics.push_back(page_metric(kSweptPerUser, std::move(values)));
   }
 }
 
@@ -58,7 +58,7 @@ bool has_metric(const Page& page, const std::string& name) {
 std::vector<std::string> directed_metrics(const Page& page) {
   std::vector<std::string> names;
   for (const PageMetric& metric : page.metrics) {
-    if (metric.facts.better != Better::neither) names.push_back(metric.name);
+    if (metric.better != Better::neither) names.push_back(metric.name);
   }
   return names;
 }

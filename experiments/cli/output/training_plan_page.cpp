@@ -26,7 +26,7 @@ Points points_of(const TrainingAnswer& answer) {
 }
 
 PageMetric metric(const char* name, const Points& points, const auto& value_of) {
-  PageMetric metric{name, facts_of_metric(name), {}};
+  PageMetric metric = page_metric(name, {});
   for (const LayoutPoint& point : points) metric.values.push_back(value_of(point));
   return metric;
 }

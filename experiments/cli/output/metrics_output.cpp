@@ -1,0 +1,173 @@
+#include "experiments/cli/output/metrics_output.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <sstream>
+#include <vector>
+
+#include "base/error.hpp"
+#include "experiments/validate/predictor.hpp"
+
+namespace moeline {
+namespace {
+
+// A name may have a row for each kind of runs.
+bool is_first_of_name(const Metric& metric) { return metric_named(metric.name) == &metric; }
+
+bool is_shown(const Metric& metric, const Run& run) {
+  return metric.shown.title != nullptr && metric.shown.in_table[static_cast<std::size_t>(kind_of(run))] &&
+         metric.applies(run);
+}
+
+// Of a time other than the step's own, in a step of training.
+std::string share_of_step(const Metric& metric, const Run& run) {
+  const std::string_view unit = metric.unit;
+  if (run.step() == nullptr || metric.json_group == 0 || (unit != "ms" && unit != "us")) return "";
+  const double us = metric.value(run) * (unit == "ms" ? 1e3 : 1);
+  return fmt::format(" {:>7.1f} %", 100 * us / to_us(run.metrics.span));
+}
+
+std::string description_of(const Metric& metric) {
+  return fmt::format("\"description\": \"{} ({})\"", metric.meaning, metric.unit);
+}
+
+std::string schema_of(const Metric& metric) {
+  return fmt::format(R"({{{}, "type": "{}", "minimum": 0}})", description_of(metric),
+                     metric.decimals == 0 ? "integer" : "number");
+}
+
+// Of an object that has metrics.
+struct MetricsSchema {
+  std::vector<std::string> required, properties;
+
+  void add(const Metric& metric, Has has) {
+    if (has == Has::never) return;
+    if (has == Has::always) required.push_back(fmt::format("\"{}\"", metric.name));
+    properties.push_back(fmt::format("   \"{}\": {}", metric.name, schema_of(metric)));
+  }
+  [[nodiscard]] std::string text(const char* description) const {
+    const std::string needs = required.empty() ? "" : fmt::format("\"required\": [{}], ", fmt::join(required, ", "));
+    return fmt::format(
+        "{{\n   \"description\": \"{}\", \"type\": \"object\", {}\"additionalProperties\": false,\n   "
+        "\"properties\": {{\n{}\n   }}\n  }}",
+        description, needs, fmt::join(properties, ",\n"));
+  }
+};
+
+std::string metrics_of(RunKind kind) {
+  MetricsSchema schema;
+  for (const Metric* metric : json_metrics()) {
+    schema.add(*metric, metric->in_json(kind));
+    if (kind == RunKind::layers && metric->name == std::string_view("memory_gib"))
+      schema.properties.emplace_back(R"(   "memory": {"$ref": "#/definitions/memory"})");
+  }
+  return schema.text("Of the step; means over the ranks that were simulated");
+}
+
+std::string metrics_of_point() {
+  MetricsSchema schema;
+  for (const Metric* metric : run_metrics()) schema.add(*metric, Has::sometimes);
+  return schema.text("Those that the point has");
+}
+
+std::vector<std::string> names_of(std::span<const Metric* const> metrics) {
+  std::vector<std::string> names;
+  for (const Metric* metric : metrics) names.emplace_back(metric->name);
+  return names;
+}
+
+std::string one_of_names(const std::vector<std::string>& names) {
+  return fmt::format(R"({{"description": "name of a metric", "type": "string", "enum": ["{}"]}})",
+                     fmt::join(names, "\", \""));
+}
+
+using Definition = std::pair<std::string, std::string>;
+
+std::vector<Definition> definitions() {
+  std::vector<Definition> all = {{"metrics_of_layers", metrics_of(RunKind::layers)},
+                                 {"metrics_of_training_step", metrics_of(RunKind::training_step)},
+                                 {"metrics_of_given_slots", metrics_of(RunKind::given_slots)},
+                                 {"metrics_of_point", metrics_of_point()},
+                                 {"metric", one_of_names(names_of(run_metrics()))},
+                                 {"metric_of_fact", one_of_names(metrics_of_facts())}};
+  for (const Metric& metric : all_metrics()) {
+    if (is_first_of_name(metric)) all.emplace_back(metric.name, schema_of(metric));
+  }
+  return all;
+}
+
+// In lines of at most 120 characters.
+std::string wrapped(const std::string& text) {
+  constexpr std::size_t kWidth = 120;
+  std::istringstream words(text);
+  std::string lines, line;
+  for (std::string word; words >> word;) {
+    if (!line.empty() && line.size() + 1 + word.size() > kWidth) {
+      lines += line + "\n";
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return lines + line + "\n";
+}
+
+}  // namespace
+
+void add_metric(Json& json, const Metric& metric, double value) { json.add(metric.name, value, metric.decimals); }
+
+void add_memory_parts(Json& json, const Memory& memory) {
+  json.open("memory").add("weights_gib", gib(memory.weights)).add("kv_cache_gib", gib(memory.kv_cache));
+  json.add("activations_gib", gib(memory.activations)).add("communication_gib", gib(memory.communication)).close();
+}
+
+void add_metrics(Json& json, const Run& run) {
+  json.open("metrics");
+  for (const Metric* metric : json_metrics()) {
+    if (metric->in_json(kind_of(run)) == Has::never || !metric->applies(run)) continue;
+    add_metric(json, *metric, metric->value(run));
+    if (run.inference() != nullptr && metric->name == std::string_view("memory_gib"))
+      add_memory_parts(json, run.inference()->memory);
+  }
+  json.close();
+}
+
+std::string metric_table(const Run& run, const Run* baseline) {
+  std::string text;
+  if (baseline != nullptr)
+    text = fmt::format("{:<32} {:>17} {:>12}\n", "", run.setup.scenario.schedule, baseline->setup.scenario.schedule);
+  for (const Metric& metric : all_metrics()) {
+    if (!is_shown(metric, run)) continue;
+    const auto& [title, decimals, scale, in_table] = metric.shown;
+    text += fmt::format("{:<32} {:>17.{}f}", title, scale * metric.value(run), decimals);
+    if (baseline != nullptr) text += fmt::format(" {:>12.{}f}", scale * metric.value(*baseline), decimals);
+    text += share_of_step(metric, run) + "\n";
+  }
+  return text;
+}
+
+std::string metric_definitions() {
+  std::string text;
+  for (const Metric& metric : all_metrics()) {
+    const bool is_printed = metric.value != nullptr && (metric.of_studies || metric.decimals != kNotInJson);
+    if (is_printed && is_first_of_name(metric)) text += wrapped(fmt::format("{}: {}.", metric.name, metric.meaning));
+  }
+  return text;
+}
+
+std::string with_metrics(std::string schema) {
+  std::vector<std::string> used;
+  for (const auto& [name, text] : definitions()) {
+    if (schema.find(fmt::format("#/definitions/{}\"", name)) != std::string::npos)
+      used.push_back(fmt::format("\n  \"{}\": {}", name, text));
+  }
+  if (used.empty()) return schema;
+  const std::string_view place = "\"definitions\": {";
+  const std::size_t at = schema.find(place);
+  MOELINE_CHECK(at != std::string::npos, "a schema that refers to metrics has definitions");
+  const std::size_t inside = at + place.size();
+  const bool has_others = schema[inside] != '}';
+  return schema.insert(inside, fmt::format("{}{}", fmt::join(used, ","), has_others ? "," : ""));
+}
+
+}  // namespace moeline
