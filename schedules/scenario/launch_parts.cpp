@@ -1,6 +1,7 @@
 #include "schedules/scenario/launch_parts.hpp"
 
 #include "schedules/scenario/flag_list.hpp"
+#include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {
 namespace {
@@ -28,7 +29,7 @@ const char* impossible_part(const GraphParts& parts, const Setup& setup) {
 void read_launch(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;
   if (!spec.has("launch") || !spec.is_list("launch")) {
-    s.launch = read_choice(spec, "launch", s.phase() == WorkloadPhase::decode ? Launch::graph : Launch::stream);
+    s.launch = read_choice(spec, "launch", habits::launch(s.phase()));
     return;
   }
   if (s.phase() != WorkloadPhase::train || !s.training.by_megatron()) {

@@ -7,6 +7,7 @@
 
 #include "schedules/scenario/flag_list.hpp"
 #include "schedules/scenario/pipeline_parts.hpp"
+#include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {
 namespace {
@@ -41,7 +42,7 @@ const FlagsByName<OffloadedModules>& offloaded_by_name() {
 
 // Megatron's selective recomputation (--recompute-granularity) is of the core alone.
 void read_recompute(const Spec& training, const ScheduleKind& schedule, TrainingChoices& c) {
-  c.recompute = c.by_megatron() ? Recompute::none : Recompute::selective;
+  c.recompute = habits::recompute(c.operators);
   if (!training.has("recompute")) return;
   if (training.is_list("recompute")) {
     if (!c.by_megatron()) throw training.error("recompute", "lists modules of the operators megatron alone");
@@ -81,8 +82,8 @@ TrainingChoices read_choices(const Spec& training, const ScheduleKind& schedule,
   const bool fp8 = is_first(training, "activations", "fp8", "bf16");
   c.narrow_activations = fp8 && c.recompute != Recompute::full && !c.by_megatron();
   c.fp32_gradients = is_first(training, "gradients", "fp32", "bf16");
-  c.fp32_moments =
-      c.by_megatron() ? is_first(training, "moments", "fp32", "bf16") : !is_first(training, "moments", "bf16", "fp32");
+  c.fp32_moments = habits::keeps_fp32_moments(c.operators) ? is_first(training, "moments", "fp32", "bf16")
+                                                           : !is_first(training, "moments", "bf16", "fp32");
   c.zero = training.integer_or("zero", 0, 3, 1);
   c.overlap_sends = schedule.pipeline && schedule.pipeline->overlaps_sends;
   if (training.has("overlap_gradients")) c.overlap_gradients = training.flag("overlap_gradients");
