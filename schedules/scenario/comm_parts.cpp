@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "schedules/scenario/expert_parts.hpp"
+#include "schedules/scenario/keys.hpp"
 #include "schedules/scenario/scenario_parts.hpp"
 #include "schedules/scenario/stack_habits.hpp"
 
@@ -112,10 +113,12 @@ bool may_release(CommMode mode, const Setup& setup) {
   return mode == CommMode::low_latency && !setup.scenario.kind().plan.empty();
 }
 
-void read_sms(const Spec& spec, const Setup& setup, Comm& c) {
+void read_sms(const Spec& spec, Setup& setup) {
+  Comm& c = setup.scenario.comm;
   const bool releases = may_release(c.mode, setup);
   if (c.mode != CommMode::normal && c.mode != CommMode::all_to_all && !releases) {
-    c.num_sms = spec.integer_or("num_sms", 0, 4096, 0);
+    c.num_sms = 0;
+    keys::comm().read(spec, "num_sms", setup.scenario);
     if (c.num_sms == 0) return;
     const char* why = c.mode == CommMode::low_latency ? "it issues and receives on all SMs"
                                                       : "how many SMs it holds is not known, and none are charged";
@@ -128,7 +131,7 @@ void read_sms(const Spec& spec, const Setup& setup, Comm& c) {
   c.num_sms = spec.integer_or("num_sms", least, most, std::min(usual, most));
 }
 
-ContextMode read_context(const Spec& spec, const Setup& setup) {
+void read_context(const Spec& spec, Setup& setup) {
   const std::vector<Layer>& layers = setup.model.layers;
   if (spec.has("context") && setup.scenario.parallelism.cp == 1) {
     throw spec.error("context", "belongs to context parallelism, and parallelism.cp is 1");
@@ -136,28 +139,24 @@ ContextMode read_context(const Spec& spec, const Setup& setup) {
   const bool training = setup.scenario.phase() == WorkloadPhase::train;
   const bool windows =
       std::any_of(layers.begin(), layers.end(), [](const Layer& layer) { return layer.attention.window > 0; });
-  const ContextMode context = read_choice(spec, "context", habits::context_mode(setup.scenario.phase(), windows));
+  ContextMode& context = setup.scenario.comm.context;
+  context = habits::context_mode(setup.scenario.phase(), windows);
+  keys::comm().read(spec, "context", setup.scenario);
   if (training && windows && context == ContextMode::ring) {
     throw spec.error("context", "ring, is not what Transformer Engine has for sliding windows; there is: all_gather");
   }
-  return context;
 }
 
 }  // namespace
 
-void check_comm_keys(const Spec& spec) {
-  spec.expect({"mode", "num_sms", "dispatch_dtype", "combine_dtype", "neighbours", "context"});
-}
-
-Comm read_comm(const Spec& spec, const Setup& setup) {
-  check_comm_keys(spec);
-  Comm c;
+void read_comm(const Spec& spec, Setup& setup) {
+  spec.expect(keys::comm().names());
+  Comm& c = setup.scenario.comm;
   c.mode = read_mode(spec, setup);
   read_types(spec, setup, c);
-  c.context = read_context(spec, setup);
-  c.neighbours = read_choice(spec, "neighbours", c.neighbours);
-  read_sms(spec, setup, c);
-  return c;
+  read_context(spec, setup);
+  keys::comm().read(spec, "neighbours", setup.scenario);
+  read_sms(spec, setup);
 }
 
 }  // namespace moeline

@@ -6,9 +6,7 @@
 
 namespace moeline {
 
-/// Where they do not enter, they must still be spelt right.
-void check_comm_keys(const Spec& spec);
 /// REQUIRES: `setup` has its scenario's parallelism.
-[[nodiscard]] Comm read_comm(const Spec& spec, const Setup& setup);
+void read_comm(const Spec& spec, Setup& setup);
 
 }  // namespace moeline

@@ -6,14 +6,6 @@
 namespace moeline {
 namespace {
 
-const FlagsByName<GraphParts>& parts_by_name() {
-  static const FlagsByName<GraphParts> kParts = {{"attn", &GraphParts::attn},
-                                                 {"mlp", &GraphParts::mlp},
-                                                 {"moe_router", &GraphParts::moe_router},
-                                                 {"moe_preprocess", &GraphParts::moe_preprocess}};
-  return kParts;
-}
-
 // A part that no layer of the model has, or that cannot be captured; null: all that are listed can.
 const char* impossible_part(const GraphParts& parts, const Setup& setup) {
   const Architecture& model = setup.model;
@@ -36,10 +28,8 @@ void read_launch(const Spec& spec, Setup& setup) {
     throw spec.error("launch", "lists parts of layers of training by the operators megatron alone");
   }
   s.launch = Launch::stream;
-  s.graphs = read_flags(spec, "launch", "layer part", parts_by_name());
+  s.graphs = read_flags<GraphParts>(spec, "launch", "layer part");
   if (const char* part = impossible_part(s.graphs, setup)) throw spec.error("launch", part);
 }
-
-std::vector<std::string> graph_part_names(const GraphParts& parts) { return names_of(parts, parts_by_name()); }
 
 }  // namespace moeline

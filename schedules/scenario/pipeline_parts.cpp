@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/time.hpp"
+#include "schedules/scenario/keys.hpp"
 #include "schedules/scenario/parallelism_parts.hpp"
 #include "schedules/scenario/scenario_parts.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
@@ -12,10 +13,7 @@
 namespace moeline {
 namespace {
 
-constexpr int kMostChunks = 1 << 10;
 constexpr long long kMostPasses = 1 << 20;  // of a micro-batch through a stage
-constexpr double kShortestMs = 1e-3;
-constexpr double kLongestMs = 1e6;
 
 // Empty where it is met.
 std::string demand_on_micro_batches(const PipelineKind& kind, int pp, int count) {
@@ -74,18 +72,13 @@ void check_size(const Spec& spec, const Scenario& s) {
   if (serial_us > kLongestTimeUs) throw spec.error("slot_costs_ms", "make the step longer than 11 days");
 }
 
-double read_cost(const Spec& costs, const char* slot, bool needed) {
-  return needed || costs.has(slot) ? costs.number(slot, kShortestMs, kLongestMs) : 0;
-}
-
 // All that are given are checked, so that one file serves every schedule.
 SlotCosts read_costs(const Spec& costs, const PipelineKind& kind, bool overlaps) {
-  costs.expect({"F", "B", "W", "F&B"});
+  costs.expect(keys::slot_costs().names());
   SlotCosts c;
-  c.f = read_cost(costs, "F", true);
-  c.b = read_cost(costs, "B", true);
-  c.w = read_cost(costs, "W", kind.splits_backward);
-  c.f_and_b = read_cost(costs, "F&B", overlaps);
+  keys::slot_costs().read_all(costs, c);
+  if (kind.splits_backward) keys::slot_costs().need(costs, "W", c);
+  if (overlaps) keys::slot_costs().need(costs, "F&B", c);
   if (c.w > c.b) {
     throw costs.error("W", fmt::format("must be at most B, of which it is a part: {} is above {}", c.w, c.b));
   }
@@ -113,7 +106,7 @@ void read_pipeline_keys(const Spec& spec, const ScheduleKind& schedule, Parallel
 }
 
 Parallelism read_pipeline_parallelism(const Spec& spec, const ScheduleKind& schedule) {
-  spec.expect({"tp", "pp", "virtual_pp", "ep", "dp", "cp", "moe_tp"});
+  spec.expect(keys::parallelism().names());
   Parallelism p = read_world(spec, spec.integer_or("ep", 1, kMostRanks, 1));
   read_pipeline_keys(spec, schedule, p);
   return p;

@@ -9,6 +9,7 @@
 namespace moeline {
 
 inline constexpr int kMostPipelineRanks = 1 << 12;
+inline constexpr int kMostChunks = 1 << 10;  ///< of the model on a rank
 
 [[nodiscard]] Parallelism read_pipeline_parallelism(const Spec& spec, const ScheduleKind& schedule);
 /// The keys of parallelism that pipelines alone have: virtual_pp, and what the schedule demands of pp.

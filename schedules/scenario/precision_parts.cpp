@@ -5,20 +5,14 @@
 #include <optional>
 
 #include "architecture/checkpoint_format.hpp"
+#include "schedules/scenario/keys.hpp"
 
 namespace moeline {
 namespace {
 
-constexpr const char* kCheckpoint = "checkpoint";
-
-// What a key asks for; nothing: the checkpoint's.
-std::optional<Precision> read_format(const Spec& spec, const char* key, const std::vector<Precision>& formats,
-                                     std::string& asked) {
-  if (!spec.has(key)) return std::nullopt;
-  std::vector<std::string> words = {kCheckpoint};
-  for (const Precision format : formats) words.push_back(name_of(format));
-  asked = spec.choice(key, words);
-  return asked == kCheckpoint ? std::nullopt : std::optional(precision_named(asked));
+// What a word asks for; nothing: the checkpoint's.
+std::optional<Precision> asked_format(const std::string& word) {
+  return word == "checkpoint" ? std::nullopt : std::optional(precision_named(word));
 }
 
 void expect_tensor_cores(const Spec& spec, const char* key, Precision format, const MachineFacts& machine) {
@@ -31,20 +25,20 @@ void expect_tensor_cores(const Spec& spec, const char* key, Precision format, co
 }  // namespace
 
 void read_precision(const Spec& spec, Setup& setup) {
-  spec.expect({"linear", "experts", "kv_cache"});
+  spec.expect(keys::precision().names());
   Architecture& model = setup.model;
   PrecisionWords& words = setup.scenario.precision;
+  keys::precision().read_all(spec, words);
   const MachineFacts& machine = setup.machine.facts;
-  using enum Precision;
-  if (const auto linear = read_format(spec, "linear", {bf16, fp8, fp8_tensor, fp8_static, nvfp4}, words.linear)) {
+  if (const auto linear = asked_format(words.linear)) {
     expect_tensor_cores(spec, "linear", *linear, machine);
     store_linear_as(*linear, model);
   }
-  if (const auto experts = read_format(spec, "experts", {bf16, fp8, nvfp4, mxfp4, int4}, words.experts)) {
+  if (const auto experts = asked_format(words.experts)) {
     expect_tensor_cores(spec, "experts", *experts, machine);
     store_experts_as(*experts, model);
   }
-  if (const auto cache = read_format(spec, "kv_cache", {bf16, fp8}, words.kv_cache)) model.kv_cache = *cache;
+  if (const auto cache = asked_format(words.kv_cache)) model.kv_cache = *cache;
 }
 
 }  // namespace moeline

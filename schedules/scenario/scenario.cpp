@@ -9,6 +9,7 @@
 #include "base/spec.hpp"
 #include "schedules/scenario/comm_parts.hpp"
 #include "schedules/scenario/expert_parts.hpp"
+#include "schedules/scenario/keys.hpp"
 #include "schedules/scenario/launch_parts.hpp"
 #include "schedules/scenario/parallelism_parts.hpp"
 #include "schedules/scenario/pipeline_parts.hpp"
@@ -45,7 +46,7 @@ void read_layers(const Spec& spec, const Architecture& model, Scenario& scenario
   const bool all = !spec.has("layers") || same_but_for_case(spec.text("layers"), "all");
   // Training's chunk and its sequential schedule are of MoE layers alone.
   scenario.whole_model = all && (scenario.phase() != WorkloadPhase::train || scenario.kind().pipeline);
-  scenario.layers = all ? model.main_layers() : spec.integer("layers", 1, 5000);
+  scenario.layers = all ? model.main_layers() : keys::top().at("layers").integer(spec);
 }
 
 void check_model(const Spec& spec, const Setup& setup) {
@@ -146,14 +147,12 @@ void read_pipeline(const Spec& spec, Setup& setup) {
     const auto profile = read_machine(spec, setup);
     if (spec.has("kernels")) read_kernels(spec, profile, setup);
   }
-  check_comm_keys(spec.map_or_empty("comm"));
-  check_routing_keys(spec.map_or_empty("routing"));
+  spec.map_or_empty("comm").expect(keys::comm().names());
+  spec.map_or_empty("routing").expect(keys::routing().names());
   check_training_keys(spec, s.kind());
-  for (const char* key : {"model",  "hardware", "kernels", "comm",      "routing",      "layers",        "overlap",
-                          "launch", "ranks",    "jitter",  "clock",     "speed_spread", "seed",          "samples",
-                          "stages", "training", "level",   "precision", "moe_backend",  "shared_experts"}) {
-    const bool enters = key == std::string_view("overlap") && s.kind().may_combine();
-    if (spec.has(key) && !enters) s.without_use.emplace_back(key);
+  for (const keys::Row& key : keys::top().rows()) {
+    const bool enters = key.enters_slots || (key.name == "overlap" && s.kind().may_combine());
+    if (spec.has(key.name) && !enters) s.without_use.push_back(key.name);
   }
 }
 
@@ -220,11 +219,8 @@ std::vector<std::string> apply_changes(const std::vector<std::string>& assignmen
 }
 
 void check_keys(const Spec& spec) {
-  spec.expect({"schema",   "model", "hardware",     kOverrides,    "kernels",       "schedule",      "parallelism",
-               "workload", "comm",  "routing",      "layers",      "overlap",       "launch",        "ranks",
-               "jitter",   "clock", "speed_spread", "seed",        "samples",       "slot_costs_ms", "stages",
-               "training", "level", "precision",    "moe_backend", "shared_experts"});
-  (void)spec.integer("schema", 1, 1);
+  spec.expect(keys::top().names());
+  (void)keys::top().at("schema").integer(spec);
 }
 
 bool leaves_schedule_open(const Spec& spec) {
@@ -255,17 +251,17 @@ Setup read_scenario(const Spec& spec, const std::vector<std::string>& hardware_o
   check_model(spec, setup);
   read_kernels(spec, profile, setup);
   const Spec routing = spec.map_or_empty("routing");
-  s.routing = read_distribution(routing, s.workload);
+  read_distribution(routing, s);
   const Spec parallelism = spec.map("parallelism");
   s.parallelism = read_parallelism(parallelism, s, setup.model, gpus_per_node);
-  s.comm = read_comm(spec.map_or_empty("comm"), setup);
+  read_comm(spec.map_or_empty("comm"), setup);
   check_widths(parallelism, setup);
   if (is_staged(s) && kv_transfer_MB(s.workload) > 0) {
     throw spec.map("workload").error("kv_transfer_MB", "goes with pp 1: beside a pipeline it is not modelled");
   }
   s.moe_backend = read_moe_backend(spec, setup);
   read_layers(spec, setup.model, s);
-  s.routing = read_routing(routing, s, setup.model, gpus_per_node);
+  read_routing(routing, setup.model, gpus_per_node, s);
   s.overlap = read_overlap(spec, s);
   check_overlap(spec, s);
   read_launch(spec, setup);
@@ -274,7 +270,8 @@ Setup read_scenario(const Spec& spec, const std::vector<std::string>& hardware_o
   read_clock(spec, setup);
   s.stage_layers = read_stages(spec, setup);
   read_training(spec, setup);
-  draw(setup, spec.integer_or("seed", 0, 1 << 30, s.seed));
+  keys::top().read(spec, "seed", setup);
+  draw(setup, s.seed);
   return setup;
 }
 

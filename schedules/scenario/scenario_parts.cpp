@@ -5,64 +5,48 @@
 #include <algorithm>
 #include <cmath>
 
+#include "schedules/scenario/keys.hpp"
 #include "schedules/scenario/pipeline_parts.hpp"
 
 namespace moeline {
 namespace {
-
-constexpr int kMostTokens = 1 << 24, kMostLoadStep = 1'000'000;
 
 std::vector<std::string> joined(std::vector<std::string> keys, const std::vector<std::string>& more) {
   keys.insert(keys.end(), more.begin(), more.end());
   return keys;
 }
 
-constexpr const char* kKvTransfer = "kv_transfer_MB";
-
 std::vector<std::string> workload_keys(WorkloadPhase phase) {
-  switch (phase) {
-    case WorkloadPhase::train:
-      return {"micro_batch_size", "seq_len", "global_batch_size"};
-    case WorkloadPhase::prefill:
-      return {"tokens", "prompt_len", "cached_len", kKvTransfer};
-    case WorkloadPhase::decode:
-      return {"batch_size", "batch_size_spread", "kv_len",         "kv_len_spread",
-              "query_len",  "draft_layers",      "mtp_acceptance", kKvTransfer};
-    case WorkloadPhase::mixed:
-      break;
-  }
-  return joined(workload_keys(WorkloadPhase::prefill), workload_keys(WorkloadPhase::decode));
+  if (phase == WorkloadPhase::train) return keys::train().names();
+  if (phase == WorkloadPhase::prefill) return keys::prefill().names();
+  if (phase == WorkloadPhase::decode) return keys::decode().names();
+  return joined(keys::prefill().names(), keys::decode().names());
 }
 
 TrainWorkload read_training(const Spec& spec, const ScheduleKind& schedule) {
+  const keys::Row& seq_len = keys::train().at("seq_len");
   TrainWorkload w;
-  w.micro_batch_size = spec.integer_or("micro_batch_size", 1, 1 << 16, 1);
+  w.micro_batch_size = 1;
+  keys::train().read(spec, "micro_batch_size", w);
   if (spec.has("seq_len") && spec.is_list("seq_len")) {
     if (!schedule.pipeline) throw spec.error("seq_len", "lists one for each micro-batch of a whole pipeline alone");
-    w.seq_lens = spec.integers("seq_len", 1, kMostTokens);
+    w.seq_lens = seq_len.integers(spec);
     if (w.seq_lens.empty()) throw spec.error("seq_len", "lists no lengths");
     w.seq_len = *std::max_element(w.seq_lens.begin(), w.seq_lens.end());
   } else {
-    w.seq_len = spec.integer("seq_len", 1, kMostTokens);
+    w.seq_len = seq_len.integer(spec);
   }
-  if (static_cast<long long>(w.micro_batch_size) * w.seq_len > kMostTokens) {
-    throw spec.error("micro_batch_size", fmt::format("x seq_len is more than {} tokens per GPU", kMostTokens));
+  if (1.0 * w.micro_batch_size * w.seq_len > seq_len.type.most) {
+    throw spec.error("micro_batch_size",
+                     fmt::format("x seq_len is more than {:.0f} tokens per GPU", seq_len.type.most));
   }
-  w.global_batch_size = spec.integer_or("global_batch_size", 1, 1 << 30, 0);
+  keys::train().read(spec, "global_batch_size", w);
   return w;
-}
-
-double read_kv_transfer(const Spec& spec) {
-  constexpr double kMost = 1e6;
-  return spec.has(kKvTransfer) ? spec.number(kKvTransfer, 0, kMost) : 0;
 }
 
 PrefillWorkload read_prefill(const Spec& spec) {
   PrefillWorkload w;
-  w.kv_transfer_MB = read_kv_transfer(spec);
-  w.tokens = spec.integer("tokens", 1, kMostTokens);
-  w.prompt_len = spec.integer("prompt_len", 1, kMostTokens);
-  w.cached_len = spec.integer_or("cached_len", 0, kMostTokens, 0);
+  keys::prefill().read_all(spec, w);
   if (w.cached_len >= w.prompt_len) {
     throw spec.error("cached_len", fmt::format("must be below prompt_len: {} leaves nothing of {} to compute",
                                                w.cached_len, w.prompt_len));
@@ -70,18 +54,19 @@ PrefillWorkload read_prefill(const Spec& spec) {
   return w;
 }
 
+// Of one phase alone.
+constexpr const char* kKvTransfer = "kv_transfer_MB";
+
 DecodeWorkload read_decode(const Spec& spec) {
   DecodeWorkload w;
-  w.batch_size = spec.integer("batch_size", 1, 1 << 20);
-  w.query_len = read_query_len(spec);
-  w.kv_len = spec.integer("kv_len", 1, kMostTokens);
+  for (const char* key : {"batch_size", "query_len", "kv_len"}) keys::decode().read(spec, key, w);
   if (w.kv_len < w.query_len) {
     throw spec.error("kv_len", fmt::format("counts the new tokens: {} is below query_len, {}", w.kv_len, w.query_len));
   }
   w.kv_len_spread = spec.has("kv_len_spread") ? spec.number("kv_len_spread", 0, 10.0 * w.kv_len) : 0;
   w.batch_size_spread = spec.has("batch_size_spread") ? spec.number("batch_size_spread", 0, w.batch_size) : 0;
   read_drafts(spec, w);
-  w.kv_transfer_MB = read_kv_transfer(spec);
+  keys::decode().read(spec, kKvTransfer, w);
   return w;
 }
 
@@ -137,20 +122,19 @@ std::vector<int> read_rows(const Spec& rows, const char* key, const Scenario& sc
 
 }  // namespace
 
-int read_query_len(const Spec& spec) { return spec.integer_or("query_len", 1, 16, 1); }
-
 // One acceptance for all drafted tokens, or one for each.
 void read_drafts(const Spec& spec, DecodeWorkload& w) {
   for (const char* key : {"mtp_acceptance", "draft_layers"}) {
     if (spec.has(key) && w.query_len == 1) throw spec.error(key, "does not apply: query_len 1 drafts no tokens");
   }
-  w.draft_layers = spec.integer_or("draft_layers", 1, 64, 0);
+  keys::decode().read(spec, "draft_layers", w);
   if (!spec.has("mtp_acceptance")) return;
+  const keys::Row& acceptance = keys::decode().at("mtp_acceptance");
   if (!spec.is_list("mtp_acceptance")) {
-    w.mtp_acceptance = {spec.number("mtp_acceptance", 0, 1)};
+    w.mtp_acceptance = {acceptance.real(spec)};
     return;
   }
-  w.mtp_acceptance = spec.numbers("mtp_acceptance", 0, 1);
+  w.mtp_acceptance = acceptance.reals(spec);
   if (static_cast<int>(w.mtp_acceptance.size()) != w.query_len - 1) {
     throw spec.error("mtp_acceptance", fmt::format("has {} numbers, and {} tokens are drafted (query_len {})",
                                                    w.mtp_acceptance.size(), w.query_len - 1, w.query_len));
@@ -179,11 +163,6 @@ Workload read_workload(const Spec& spec, const ScheduleKind& schedule) {
   return w;
 }
 
-void check_routing_keys(const Spec& spec) {
-  spec.expect({"distribution", "alpha", "file", "step", "placed_before", "rows", "rows_spread", "redundant_experts",
-               "placement"});
-}
-
 namespace {
 
 // A key that goes with one distribution alone.
@@ -193,12 +172,14 @@ void check_belongs(const Spec& spec, const char* key, Distribution distribution,
       key, fmt::format("belongs to the distribution {}, not {}", word_of(distribution), word_of(routing.distribution)));
 }
 
-void read_load_steps(const Spec& spec, Routing& r) {
-  r.file = spec.text("file");
-  r.step = spec.integer_or("step", 0, kMostLoadStep, -1);
+void read_load_steps(const Spec& spec, Scenario& s) {
+  Routing& r = s.routing;
+  keys::routing().need(spec, "file", s);
+  keys::routing().read(spec, "step", s);
   if (!spec.has("placed_before")) return;
   if (r.placement != PlacementRule::eplb) throw spec.error("placed_before", "is of the placement eplb");
-  r.placed_before = spec.integer("placed_before", 0, r.step < 0 ? kMostLoadStep : r.step);
+  if (r.step < 0) return keys::routing().read(spec, "placed_before", s);
+  r.placed_before = spec.integer("placed_before", 0, r.step);
 }
 
 void check_placement(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
@@ -215,44 +196,40 @@ PlacementShape placement_shape(const Scenario& scenario, const Architecture& mod
           std::max(1, ep / gpus_per_node), ep};
 }
 
-Routing read_distribution(const Spec& spec, const Workload& workload) {
-  check_routing_keys(spec);
-  const bool training = phase_of(workload) == WorkloadPhase::train;
-  Routing r;
+void read_distribution(const Spec& spec, Scenario& s) {
+  spec.expect(keys::routing().names());
+  const bool training = s.phase() == WorkloadPhase::train;
   const std::vector<std::string>& all = words_of<Distribution>();
   const std::vector<std::string> drawn(all.begin(), all.end() - 1);  // but for `given`
-  r.distribution = choice_of<Distribution>(modelled(spec, "distribution", training ? all : drawn, all));
-  if (!spec.has("redundant_experts")) return r;
-  if (training) throw spec.error("redundant_experts", "belongs to prefill and decode");
-  r.redundant_experts = spec.integer("redundant_experts", 0, 1 << 16);
-  return r;
+  s.routing.distribution = choice_of<Distribution>(modelled(spec, "distribution", training ? all : drawn, all));
+  if (training && spec.has("redundant_experts")) {
+    throw spec.error("redundant_experts", "belongs to prefill and decode");
+  }
+  keys::routing().read(spec, "redundant_experts", s);
 }
 
-Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model, int gpus_per_node) {
-  Scenario so_far = scenario;
-  Routing& r = so_far.routing;
+void read_routing(const Spec& spec, const Architecture& model, int gpus_per_node, Scenario& s) {
+  Routing& r = s.routing;
   check_belongs(spec, "alpha", Distribution::power_law, r);
   for (const char* key : {"file", "step", "placed_before"}) check_belongs(spec, key, Distribution::file, r);
   check_belongs(spec, "rows", Distribution::given, r);
-  if (r.distribution == Distribution::power_law) r.alpha = spec.has("alpha") ? spec.number("alpha", 0, 10) : r.alpha;
-  r.placement = read_choice(spec, "placement", r.placement);
-  if (r.distribution == Distribution::file) read_load_steps(spec, r);
-  if (r.has_loads()) check_placement(spec, so_far, model, gpus_per_node);
-  if (spec.has("rows_spread")) {
-    if (r.has_loads()) throw spec.error("rows_spread", "does not go with loads: they say what each rank gets");
-    r.rows_spread = spec.number("rows_spread", 0, 0.5);
+  for (const char* key : {"alpha", "placement"}) keys::routing().read(spec, key, s);
+  if (r.distribution == Distribution::file) read_load_steps(spec, s);
+  if (r.has_loads()) check_placement(spec, s, model, gpus_per_node);
+  if (spec.has("rows_spread") && r.has_loads()) {
+    throw spec.error("rows_spread", "does not go with loads: they say what each rank gets");
   }
+  keys::routing().read(spec, "rows_spread", s);
   if (r.distribution == Distribution::given) {
     const Spec rows = spec.map("rows");
     rows.expect({"forward", "backward"});
-    r.forward_rows = read_rows(rows, "forward", scenario, model);
-    r.backward_rows = read_rows(rows, "backward", scenario, model);
+    r.forward_rows = read_rows(rows, "forward", s, model);
+    r.backward_rows = read_rows(rows, "backward", s, model);
   }
-  return r;
 }
 
 void read_clock(const Spec& spec, Setup& setup) {
-  setup.scenario.clock = read_choice(spec, "clock", setup.scenario.clock);
+  keys::top().read(spec, "clock", setup);
   const MachineFacts& machine = setup.machine.facts;
   const bool capped = setup.scenario.clock == ClockChoice::sustained && machine.power_cap_w > 0;
   if (capped && machine.power_cap_w <= machine.idle_w) {
@@ -281,11 +258,9 @@ void read_ranks(const Spec& spec, Setup& setup) {
   Scenario& s = setup.scenario;
   constexpr int kMostTogether = 8192;                // resources are numbered with 16 bits
   constexpr std::int64_t kMostRankLayers = 1 << 17;  // a graph of eight million tasks in decode
-  s.ranks = read_choice(spec, "ranks", s.ranks);
-  s.samples = spec.integer_or("samples", 1, 10000, 1);
-  s.jitter = read_choice(spec, "jitter", s.jitter);
   const double measured = setup.kernels()[Constant::speed_spread];
-  s.speed_spread = spec.has("speed_spread") ? spec.number("speed_spread", 0, 0.3) : std::isnan(measured) ? 0 : measured;
+  s.speed_spread = std::isnan(measured) ? 0 : measured;
+  for (const char* key : {"ranks", "samples", "jitter", "speed_spread"}) keys::top().read(spec, key, setup);
   const DecodeWorkload* decode = decode_of(s.workload);
   const bool requests_vary = decode != nullptr && decode->batch_size_spread > 0;
   const bool keys_vary = decode != nullptr && decode->kv_len_spread > 0;

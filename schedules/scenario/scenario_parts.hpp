@@ -18,17 +18,12 @@ void check_keys(const Spec& scenario);
 /// `schedule: auto`.
 [[nodiscard]] bool leaves_schedule_open(const Spec& scenario);
 [[nodiscard]] Workload read_workload(const Spec& spec, const ScheduleKind& schedule);
-/// Tokens of each request in a step of decode.
-[[nodiscard]] int read_query_len(const Spec& spec);
 /// What drafts them, and which are accepted. REQUIRES: `w.query_len` is read.
 void read_drafts(const Spec& spec, DecodeWorkload& w);
-/// Where it does not enter, it must still be spelt right.
-void check_routing_keys(const Spec& spec);
 /// The distribution and the copies of experts: they enter the rules for ep.
-[[nodiscard]] Routing read_distribution(const Spec& spec, const Workload& workload);
-/// All of it. REQUIRES: `scenario.routing` is read_distribution()'s.
-[[nodiscard]] Routing read_routing(const Spec& spec, const Scenario& scenario, const Architecture& model,
-                                   int gpus_per_node);
+void read_distribution(const Spec& spec, Scenario& scenario);
+/// All of routing. REQUIRES: read_distribution() has been called.
+void read_routing(const Spec& spec, const Architecture& model, int gpus_per_node, Scenario& scenario);
 /// Which clock the SMs have.
 void read_clock(const Spec& spec, Setup& setup);
 /// Which ranks are simulated, and how they differ.

@@ -1,9 +1,6 @@
 // What a scenario says of training beside its workload.
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "base/spec.hpp"
 #include "schedules/scenario/scenario.hpp"
 
@@ -11,10 +8,6 @@ namespace moeline {
 
 /// `training`, `stages` and `level`. Refuses what does not apply. REQUIRES: all else has been read.
 void read_training(const Spec& scenario, Setup& setup);
-
-/// As `recompute` lists them.
-[[nodiscard]] std::vector<std::string> recomputed_modules(const RecomputedModules& modules);
-[[nodiscard]] std::vector<std::string> offloaded_modules(const OffloadedModules& modules);
 
 /// Where they do not enter, they must still be spelt right.
 void check_training_keys(const Spec& scenario, const ScheduleKind& schedule);

@@ -33,7 +33,7 @@ inline const rapidjson::Document& schema_named(const std::string& name) {
   static std::map<std::string, std::unique_ptr<rapidjson::Document>> known;
   std::unique_ptr<rapidjson::Document>& schema = known[name];
   if (schema == nullptr) {
-    schema = std::make_unique<rapidjson::Document>(parsed(content_of(source("experiments/schema/" + name + ".json"))));
+    schema = std::make_unique<rapidjson::Document>(parsed(run_moeline({"--print-schema=" + name}).out));
   }
   return *schema;
 }
