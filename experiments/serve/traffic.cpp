@@ -9,7 +9,7 @@
 #include "base/csv.hpp"
 #include "base/file.hpp"
 #include "schedules/scenario/keys.hpp"
-#include "schedules/scenario/scenario_parts.hpp"
+#include "schedules/scenario/read_scenario.hpp"
 
 namespace moeline {
 

@@ -4,101 +4,13 @@
 #include <fmt/ranges.h>
 
 #include "base/file.hpp"
-#include "schedules/scenario/expert_parts.hpp"
 #include "schedules/scenario/flag_list.hpp"
-#include "schedules/scenario/parallelism_parts.hpp"
-#include "schedules/scenario/pipeline_parts.hpp"
+#include "schedules/scenario/read_scenario.hpp"
 
 namespace moeline::keys {
 namespace {
 
-constexpr int kMostTokens = 1 << 24, kMostLoadStep = 1'000'000, kMostRows = 1 << 30;
-
-std::string quoted(const std::vector<std::string>& words) {
-  return fmt::format("[\"{}\"]", fmt::join(words, "\", \""));
-}
-
-// What stands in a field, as a file has it.
-template <class T>
-Value written(const T& field) {
-  if constexpr (std::is_same_v<T, Precision>) {
-    return name_of(field);
-  } else if constexpr (std::is_enum_v<T>) {
-    return word_of(field);
-  } else {
-    return field;
-  }
-}
-
-template <class T>
-T read_as(const Spec& spec, const Row& key) {
-  if constexpr (std::is_same_v<T, bool>) {
-    return spec.flag(key.name);
-  } else if constexpr (std::is_same_v<T, int>) {
-    return key.integer(spec);
-  } else if constexpr (std::is_same_v<T, double>) {
-    return key.real(spec);
-  } else if constexpr (std::is_same_v<T, Precision>) {
-    return precision_named(key.word(spec));
-  } else if constexpr (std::is_enum_v<T>) {
-    return choice_of<T>(key.word(spec));
-  } else {
-    return key.type.words.empty() ? spec.text(key.name) : key.word(spec);
-  }
-}
-
-std::string as_json(const Value& value) {
-  if (const auto* truth = std::get_if<bool>(&value)) return *truth ? "true" : "false";
-  if (const auto* whole = std::get_if<int>(&value)) return std::to_string(*whole);
-  if (const auto* real = std::get_if<double>(&value)) return fmt::format("{:.15g}", *real);
-  const auto* text = std::get_if<std::string>(&value);
-  return text != nullptr && !text->empty() ? "\"" + *text + "\"" : "";
-}
-
-// An ordinary key: it is read into its field, and a resolved scenario has what stands there. Its default is what stands
-// there at first.
-template <class Of, class Field>
-Key<Of> key_at(Field field, std::string name, Type type, std::string meaning) {
-  using T = std::remove_cvref_t<decltype(std::invoke(field, std::declval<Of&>()))>;
-  Key<Of> key{{std::move(name), std::move(type), std::move(meaning)}};
-  key.resolved = [field](const Of& of) { return written(std::invoke(field, of)); };
-  key.fallback = as_json(key.resolved(Of{}));
-  key.read = [field, row = Row(key)](const Spec& spec, Of& of) { std::invoke(field, of) = read_as<T>(spec, row); };
-  return key;
-}
-template <class Of, class T>
-Key<Of> key(T Of::*field, std::string name, Type type, std::string meaning) {
-  return key_at<Of>(field, std::move(name), std::move(type), std::move(meaning));
-}
-// Of a part of the scenario.
-template <class Part, class T>
-Key<Scenario> key(Part Scenario::*part, T Part::*field, std::string name, Type type, std::string meaning) {
-  const auto access = [ part, field ](auto& scenario) -> auto& { return scenario.*part.*field; };
-  return key_at<Scenario>(access, std::move(name), std::move(type), std::move(meaning));
-}
-// Of the scenario itself.
-template <class T>
-Key<Setup> key(T Scenario::*field, std::string name, Type type, std::string meaning) {
-  const auto access = [field](auto& setup) -> auto& { return setup.scenario.*field; };
-  return key_at<Setup>(access, std::move(name), std::move(type), std::move(meaning));
-}
-// A key that a function of its own reads.
-template <class Of>
-Key<Of> special(std::string name, Type type, std::string meaning, std::function<Value(const Of&)> resolved = {}) {
-  Key<Of> key{{std::move(name), std::move(type), std::move(meaning)}};
-  if (!resolved) key.in_resolved = Resolved::never;
-  key.resolved = std::move(resolved);
-  return key;
-}
-
-// A mapping, whose own reader reads it.
-template <class Of>
-Key<Of> mapping(std::string name, std::vector<Row> keys, std::string meaning,
-                std::function<Value(const Of&)> resolved = {}) {
-  Key<Of> key = special<Of>(std::move(name), {R"("type": "object")"}, std::move(meaning), std::move(resolved));
-  key.keys = std::move(keys);
-  return key;
-}
+constexpr int kMostTokens = 1 << 24, kMostLoadStep = 1'000'000;
 
 template <class T>
 Value one_or_list(const std::vector<T>& numbers) {
@@ -123,38 +35,6 @@ std::vector<Entry> resolved_workload(const Workload& workload) {
 
 }  // namespace
 
-int Row::integer(const Spec& spec) const {
-  return spec.integer(name, static_cast<int>(type.least), static_cast<int>(type.most));
-}
-std::vector<int> Row::integers(const Spec& spec) const {
-  return spec.integers(name, static_cast<int>(type.least), static_cast<int>(type.most));
-}
-std::vector<double> Row::reals(const Spec& spec) const { return spec.numbers(name, type.least, type.most); }
-
-Type whole(int least, int most) {
-  return {fmt::format(R"("type": "integer", "minimum": {}, "maximum": {})", least, most), 1.0 * least, 1.0 * most};
-}
-Type number(double least, double most) {
-  return {fmt::format(R"("type": "number", "minimum": {:.15g}, "maximum": {:.15g})", least, most), least, most};
-}
-Type flag() { return {R"("type": "boolean")"}; }
-Type text() { return {R"("type": "string", "minLength": 1)"}; }
-Type words(std::vector<std::string> words) {
-  std::string schema = R"("type": "string", "enum": )" + quoted(words);
-  return {std::move(schema), 0, 0, std::move(words)};
-}
-Type list_of(const Type& items) {
-  return {fmt::format(R"("type": "array", "items": {{{}}}, "minItems": 1)", items.schema), items.least, items.most};
-}
-Type some_of(const std::vector<std::string>& words_of_it) {
-  return {list_of(words(words_of_it)).schema + R"(, "uniqueItems": true)"};
-}
-Type either(const Type& one, const Type& other) {
-  const Type& bounded = one.words.empty() ? one : other;
-  return {fmt::format(R"("anyOf": [{{{}}}, {{{}}}])", one.schema, other.schema), bounded.least, bounded.most,
-          one.words};
-}
-
 const Table<Parallelism>& parallelism() {
   using P = Parallelism;
   static const Type ranks = whole(1, kMostRanks);
@@ -170,8 +50,7 @@ const Table<Parallelism>& parallelism() {
           .unless_default(),
       key(&P::virtual_pp, "virtual_pp", whole(1, kMostChunks),
           "model chunks on each rank, of interleaved-1f1b, which needs it; 1 is for `schedule: auto` with "
-          "slot_costs_ms "
-          "alone")
+          "slot_costs_ms alone")
           .depends()
           .pipelines_alone()
           .unless_default(),
@@ -330,8 +209,8 @@ const Table<Scenario>& routing() {
           .depends()
           .unless_default(),
       of(&Routing::placed_before, "placed_before", whole(0, kMostLoadStep),
-         "with placement eplb: experts are placed by the loads of the steps before this one; by default `step`, and at "
-         "the latest that")
+         "with placement eplb: experts are placed by the loads of the steps before this one; by default `step`, and "
+         "at the latest that")
           .depends()
           .unless_default(),
       of(&Routing::placement, "placement", words(words_of<PlacementRule>()),
@@ -372,8 +251,8 @@ const Table<Scenario>& training() {
           .depends(),
       special<Scenario>(
           "recompute", either(words(words_of<Recompute>()), some_of(all_names<RecomputedModules>())),
-          "what the backward pass computes again; by Megatron's operators also a list of modules. By default selective "
-          "by DeepSeek's, none by Megatron's",
+          "what the backward pass computes again; by Megatron's operators also a list of modules. By default "
+          "selective by DeepSeek's, none by Megatron's",
           resolved_recompute),
       special<Scenario>("activations", words({"fp8", "bf16"}),
                         "of DeepSeek's operators: format in which SwiGLU's input and attention's output are kept",
@@ -409,8 +288,7 @@ const Table<Scenario>& training() {
           .when(is_training_step),
       of(&C::overlap_parameters, "overlap_parameters", flag(),
          "parameters are gathered at the beginning of a step, not behind the optimizer; by default true with zero 1 "
-         "and "
-         "overlap_gradients by Megatron's operators")
+         "and overlap_gradients by Megatron's operators")
           .depends()
           .pipelines_alone()
           .when(by_megatron),
@@ -483,8 +361,7 @@ const Table<Setup>& top() {
           .resolved_as(texts, "facts of the machine that were changed, as nic_GBps=25"),
       key(&Scenario::kernels, "kernels", text(),
           "a kernel set of the machine (`moeline list hardware NAME`), or the name of a stack; by default the newest "
-          "set "
-          "that has the phase"),
+          "set that has the phase"),
       special<S>("schedule", words(schedules_or_auto()),
                  "what runs when (`moeline list schedules`); auto: the best of those that apply",
                  [](const S& s) { return s.scenario.schedule; })
@@ -525,13 +402,13 @@ const Table<Setup>& top() {
                  [](const S& s) { return s.scenario.whole_model ? Value("all") : Value(s.scenario.layers); })
           .otherwise("\"all\""),
       key(&Scenario::overlap, "overlap", text(),
-          "the plan that belongs to the schedule (default); the path of another plan; none, of pipelines; combined, of "
-          "1f1b and interleaved-1f1b"),
+          "the plan that belongs to the schedule (default); the path of another plan; none, of pipelines; combined, "
+          "of 1f1b and interleaved-1f1b"),
       special<S>(
           "launch", either(words(words_of<Launch>()), some_of(all_names<GraphParts>())),
           "graph: no host; stream: the host launches kernel by kernel; none: kernels follow each other at once; a "
-          "list, of training by Megatron's operators: parts of layers that run in CUDA graphs. By default graph "
-          "in decode, else stream",
+          "list, of training by Megatron's operators: parts of layers that run in CUDA graphs. By default graph in "
+          "decode, else stream",
           [](const S& s) {
             const GraphParts& graphs = s.scenario.graphs;
             return graphs.any() ? Value(names_of(graphs)) : Value(word_of(s.scenario.launch));

@@ -1,4 +1,4 @@
-#include "schedules/scenario/training_parts.hpp"
+#include "schedules/scenario/read_scenario.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,6 @@
 
 #include "schedules/scenario/flag_list.hpp"
 #include "schedules/scenario/keys.hpp"
-#include "schedules/scenario/pipeline_parts.hpp"
 #include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {

@@ -1,4 +1,4 @@
-#include "schedules/scenario/parallelism_parts.hpp"
+#include "schedules/scenario/read_scenario.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,8 +10,6 @@
 #include "architecture/parameters.hpp"
 #include "moe/tensor_parallel.hpp"
 #include "schedules/scenario/keys.hpp"
-#include "schedules/scenario/pipeline_parts.hpp"
-#include "schedules/scenario/scenario_parts.hpp"
 
 namespace moeline {
 namespace {

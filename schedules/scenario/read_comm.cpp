@@ -1,12 +1,10 @@
-#include "schedules/scenario/comm_parts.hpp"
+#include "schedules/scenario/read_scenario.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "schedules/scenario/expert_parts.hpp"
 #include "schedules/scenario/keys.hpp"
-#include "schedules/scenario/scenario_parts.hpp"
 #include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {
