@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/error.hpp"
 #include "base/spec.hpp"
 #include "schedules/scenario/scenario.hpp"
 
@@ -143,7 +144,9 @@ class Table {
   /// REQUIRES: there is such a key.
   [[nodiscard]] const Key<Of>& at(std::string_view name) const {
     const auto is_it = [&](const Key<Of>& key) { return key.name == name; };
-    return *std::find_if(keys_.begin(), keys_.end(), is_it);
+    const auto found = std::find_if(keys_.begin(), keys_.end(), is_it);
+    MOELINE_CHECK(found != keys_.end(), std::string(name));
+    return *found;
   }
   /// A key into its field, which stays as it is where nothing stands, unless the key is needed. Throws SpecError for
   /// what may not stand there.

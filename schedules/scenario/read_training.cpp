@@ -41,9 +41,11 @@ void read_offload(const Spec& training, TrainingChoices& c) {
   }
 }
 
-// Of a key with two words, by default this one: is it that?
-bool is_word(const Spec& training, const char* key, const char* word, bool by_default = true) {
-  return training.has(key) ? keys::training().at(key).word(training) == word : by_default;
+// Of a key with two words: is it this one? The usual one is offered first.
+bool is_word(const Spec& training, const char* key, const char* word, bool is_usual = true) {
+  std::vector<std::string> words = keys::training().at(key).type.words;
+  if ((words.front() == word) != is_usual) std::reverse(words.begin(), words.end());
+  return training.has(key) ? training.choice(key, words) == word : is_usual;
 }
 
 // Sends overlap by default where the schedule's authors overlap them.
