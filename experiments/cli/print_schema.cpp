@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
+#include "experiments/cli/output/scenario_schema.hpp"
 
 namespace moeline {
 namespace {
@@ -29,7 +30,10 @@ std::string schemas(const std::vector<std::string>& wanted) {
 }  // namespace
 
 std::string schema_text(const std::string& name) {
-  return with_metrics(read_text(home() / kFolder / (name + ".json")));
+  std::string text = read_text(home() / kFolder / (name + ".json"));
+  if (name == "scenario") return with_keys(std::move(text), Scenarios::read);
+  if (name == "simulate_output") text = with_keys(std::move(text), Scenarios::printed);
+  return with_metrics(std::move(text));
 }
 
 void add_print_schema(CLI::App& app) {

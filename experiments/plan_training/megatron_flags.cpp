@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "schedules/scenario/launch_parts.hpp"
-#include "schedules/scenario/training_parts.hpp"
+#include "schedules/scenario/flag_list.hpp"
 
 namespace moeline {
 namespace {
@@ -31,15 +30,15 @@ void add_recomputation(const TrainingChoices& c, std::vector<std::string>& flags
     flags.emplace_back("--recompute-granularity full --recompute-method uniform --recompute-num-layers 1");
   }
   if (c.recompute == Recompute::selective && c.by_megatron()) {
-    const std::vector<std::string> modules = recomputed_modules(c.modules);
+    const std::vector<std::string> modules = names_of(c.modules);
     flags.push_back(fmt::format("--recompute-granularity selective --recompute-modules {}", fmt::join(modules, " ")));
   }
 }
 
 void add_offload(const TrainingChoices& c, std::vector<std::string>& flags) {
   if (c.offload.any()) {
-    flags.push_back(fmt::format("--fine-grained-activation-offloading --offload-modules {}",
-                                fmt::join(offloaded_modules(c.offload), " ")));
+    flags.push_back(
+        fmt::format("--fine-grained-activation-offloading --offload-modules {}", fmt::join(names_of(c.offload), " ")));
   }
   if (c.offload_optimizer) flags.emplace_back("--offload-optimizer-states");
 }
@@ -70,8 +69,8 @@ void add_overlap(const Scenario& s, MegatronFlags& out) {
 
 void add_launch(const Scenario& s, MegatronFlags& out) {
   if (s.graphs.any()) {
-    out.flags.push_back(fmt::format("--cuda-graph-impl transformer_engine --cuda-graph-scope {}",
-                                    fmt::join(graph_part_names(s.graphs), " ")));
+    out.flags.push_back(
+        fmt::format("--cuda-graph-impl transformer_engine --cuda-graph-scope {}", fmt::join(names_of(s.graphs), " ")));
   }
   if (s.launch == Launch::graph) out.notes.emplace_back("a step without a host: everything is in CUDA graphs");
 }

@@ -9,7 +9,7 @@
 #include "base/file.hpp"
 #include "base/parallel.hpp"
 #include "routing/load_file.hpp"
-#include "schedules/scenario/scenario_parts.hpp"
+#include "schedules/scenario/read_scenario.hpp"
 
 namespace moeline {
 namespace {

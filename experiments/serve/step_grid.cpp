@@ -13,7 +13,7 @@
 #include "routing/expert_moves.hpp"
 #include "schedules/lowering/inference_program.hpp"
 #include "schedules/scenario/fold.hpp"
-#include "schedules/scenario/scenario_parts.hpp"
+#include "schedules/scenario/read_scenario.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {

@@ -8,8 +8,8 @@
 
 #include "base/csv.hpp"
 #include "base/file.hpp"
-#include "schedules/scenario/choices.hpp"
-#include "schedules/scenario/scenario_parts.hpp"
+#include "schedules/scenario/keys.hpp"
+#include "schedules/scenario/read_scenario.hpp"
 
 namespace moeline {
 
@@ -166,7 +166,7 @@ void read_lengths(const Spec& spec, ServeWorkload& w) {
 // As of a step of decode, whose last acceptance holds for all behind it.
 void read_drafted(const Spec& spec, ServeWorkload& w) {
   DecodeWorkload decode;
-  decode.query_len = read_query_len(spec);
+  keys::decode().read(spec, "query_len", decode);
   read_drafts(spec, decode);
   w.query_len = decode.query_len;
   w.draft_layers = decode.draft_layers;

@@ -8,6 +8,7 @@
 
 #include "schedules/lowering/block_release.hpp"
 #include "schedules/lowering/inference_step.hpp"
+#include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {
 namespace {
@@ -118,9 +119,7 @@ PlanContents inference_plan_contents(const Setup& setup) {
 OverlapPlan inference_plan(const Setup& setup) {
   const Scenario& scenario = setup.scenario;
   if (scenario.plan) return *scenario.plan;
-  const bool blackwell = setup.machine.facts.fp4_tflops > 0 && !scenario.kind().blackwell_plan.empty();
-  const std::string& name = blackwell ? scenario.kind().blackwell_plan : scenario.kind().plan;
-  return load_overlap_plan(name, scenario.overlap, inference_plan_contents(setup));
+  return load_overlap_plan(habits::overlap_plan(setup), scenario.overlap, inference_plan_contents(setup));
 }
 
 Program planned_step(const Setup& setup) {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/file.hpp"
-#include "schedules/scenario/scenario_parts.hpp"
+#include "schedules/scenario/read_scenario.hpp"
 
 namespace moeline {
 namespace {

@@ -176,6 +176,8 @@ struct Setup {
   bool free_communication = false;  ///< null model: transfers and barriers take no time, SMs or bandwidth
 
   [[nodiscard]] const KernelSet& kernels() const { return prices->kernels(); }
+  /// All ranks that wait for each other lie in one NVLink domain.
+  [[nodiscard]] bool in_one_domain() const { return scenario.parallelism.group() <= machine.facts.gpus_per_node; }
   /// Work of a rank in the forward or backward pass of a main layer, counted in order of execution; or with a piece of
   /// the tokens, whose attention is then not what it looks like.
   [[nodiscard]] LayerWork layer_work(bool forward, int layer, int rank = 0, int micro_batch = 0,

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "schedules/scenario/stack_habits.hpp"
+
 namespace moeline {
 
 std::vector<Block> training_blocks(const Scenario& scenario, const Architecture& model) {
@@ -55,8 +57,8 @@ std::vector<StageBlocks> inference_stages(const Setup& setup) {
 std::vector<int> even_stages(const Setup& setup, int layers) {
   const int stages = setup.scenario.parallelism.pp;
   std::vector<int> counts(static_cast<std::size_t>(stages), layers / stages);
-  const int first = setup.kernels().stack == Stack::sglang ? stages - layers % stages : 0;
-  for (int i = 0; i < layers % stages; ++i) ++counts[static_cast<std::size_t>(first + i)];
+  const int longer = layers % stages, first = habits::first_longer_stage(setup, stages, longer);
+  for (int i = 0; i < longer; ++i) ++counts[static_cast<std::size_t>(first + i)];
   return counts;
 }
 

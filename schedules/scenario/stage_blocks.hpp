@@ -29,9 +29,8 @@ using StageBlocks = std::vector<Block>;
 [[nodiscard]] std::vector<Block> inference_blocks(const Setup& setup);
 [[nodiscard]] std::vector<StageBlocks> inference_stages(const Setup& setup);
 
-/// Layers of each stage of prefill or decode, as equal as they can be. Where they do not divide, SGLang gives the last
-/// stages one more (srt/distributed/utils.py, get_pp_indices), TensorRT-LLM the first ones (mapping.py, pp_layers), and
-/// so does whoever has no habit.
+/// Layers of each stage of prefill or decode, as equal as they can be. Where they do not divide, some have one more, by
+/// the stack's habit.
 [[nodiscard]] std::vector<int> even_stages(const Setup& setup, int layers);
 
 /// "embedding, 3 dense, 1 moe"

@@ -3,9 +3,8 @@
 #include <cmath>
 
 #include "base/normal_distribution.hpp"
-#include "curves/custom_all_reduce.hpp"
 #include "routing/drawn_loads.hpp"
-#include "schedules/scenario/scenario.hpp"
+#include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {
 namespace {
@@ -216,7 +215,7 @@ InferenceWork Setup::inference_work(const MicroBatch& micro_batch, int moe_layer
   work.context = scenario.comm.context;
   work.ep = split.ep;
   work.moe_tp = split.moe_tp;
-  if (kernels().fits.contains("custom_all_reduce")) work.most_custom_bytes = most_custom_bytes(machine.facts);
+  work.most_custom_bytes = habits::largest_custom_all_reduce(*this);
   work.redundant_experts = scenario.routing.redundant_experts;
   work.gpus_per_node = static_cast<int>(machine.facts.gpus_per_node);
   if (model.n_routed_experts == 0) return work;

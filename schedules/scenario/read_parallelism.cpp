@@ -1,4 +1,4 @@
-#include "schedules/scenario/parallelism_parts.hpp"
+#include "schedules/scenario/read_scenario.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,8 +9,7 @@
 
 #include "architecture/parameters.hpp"
 #include "moe/tensor_parallel.hpp"
-#include "schedules/scenario/pipeline_parts.hpp"
-#include "schedules/scenario/scenario_parts.hpp"
+#include "schedules/scenario/keys.hpp"
 
 namespace moeline {
 namespace {
@@ -131,9 +130,7 @@ void check_groups(const Spec& spec, const Parallelism& p) {
 Parallelism read_training_parallelism(const Spec& spec, const Scenario& scenario, const Architecture& model,
                                       int gpus_per_node) {
   const bool pipeline = scenario.kind().pipeline.has_value();
-  std::vector<std::string> keys = {"tp", "pp", "ep", "dp", "cp", "moe_tp"};
-  if (pipeline) keys.emplace_back("virtual_pp");
-  spec.expect(keys);
+  spec.expect(keys::parallelism().names(pipeline));
   const bool megatron = scenario.training.by_megatron();
   for (const char* key : {"tp", "cp", "moe_tp"}) {
     if (megatron || spec.integer_or(key, 1, kMostRanks, 1) == 1) continue;
@@ -161,8 +158,9 @@ Parallelism read_training_parallelism(const Spec& spec, const Scenario& scenario
 // Experts are shared by whole attention groups, all of whose ranks have the tokens.
 void read_expert_ranks(const Spec& spec, const Scenario& scenario, const Architecture& model, Parallelism& p) {
   const int ranks = p.attention_ranks();
-  p.ep = ranks > 1 ? spec.integer_or("ep", 1, kMostRanks, 1) : spec.integer("ep", 1, kMostRanks);
-  p.moe_tp = spec.integer_or("moe_tp", 1, kMostRanks, ranks / std::gcd(ranks, p.ep));
+  ranks > 1 ? keys::parallelism().read(spec, "ep", p) : keys::parallelism().need(spec, "ep", p);
+  p.moe_tp = ranks / std::gcd(ranks, p.ep);
+  keys::parallelism().read(spec, "moe_tp", p);
   const auto holds_groups = [&](int moe_tp) { return std::int64_t{p.ep} * moe_tp % ranks == 0; };
   if (!holds_groups(p.moe_tp)) {
     throw spec.error(
@@ -197,12 +195,10 @@ void check_width(const Spec& spec, const char* key, int ranks, const std::string
 
 Parallelism read_world(const Spec& spec, int ep) {
   Parallelism p;
-  p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
-  p.pp = spec.integer_or("pp", 1, kMostPipelineRanks, 1);
-  p.cp = spec.integer_or("cp", 1, kMostRanks, 1);
+  for (const char* key : {"tp", "pp", "cp", "moe_tp"}) keys::parallelism().read(spec, key, p);
   p.ep = ep;
-  p.moe_tp = spec.integer_or("moe_tp", 1, kMostRanks, 1);
-  p.dp = spec.integer_or("dp", 1, kMostRanks, p.attention_groups());
+  p.dp = p.attention_groups();
+  keys::parallelism().read(spec, "dp", p);
   check_world(p, "pp", spec);
   return p;
 }
@@ -211,15 +207,15 @@ Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const A
   if (scenario.phase() == WorkloadPhase::train) {
     return read_training_parallelism(spec, scenario, model, gpus_per_node);
   }
-  spec.expect({"tp", "dp", "ep", "moe_tp", "pp", "cp"});
+  spec.expect(keys::parallelism().names(false));
   Parallelism p;
-  p.cp = spec.integer_or("cp", 1, kMostRanks, 1);
+  keys::parallelism().read(spec, "cp", p);
   if (p.cp > 1 && scenario.phase() != WorkloadPhase::prefill) {
     throw spec.error("cp", "above 1 is modelled in prefill alone: decode context parallelism is not");
   }
-  p.pp = spec.integer_or("pp", 1, kMostPipelineRanks, 1);
+  keys::parallelism().read(spec, "pp", p);
   if (p.pp > 1) check_stages(spec, scenario);
-  p.tp = spec.integer_or("tp", 1, kMostRanks, 1);
+  keys::parallelism().read(spec, "tp", p);
   check_heads(spec, p.tp, model, gpus_per_node);
   check_context(spec, p.cp, model);
   if (model.n_routed_experts > 0) {
@@ -227,7 +223,8 @@ Parallelism read_parallelism(const Spec& spec, const Scenario& scenario, const A
   } else {
     refuse_experts(spec, model);
   }
-  p.dp = spec.integer_or("dp", 1, kMostRanks, p.attention_groups());
+  p.dp = p.attention_groups();
+  keys::parallelism().read(spec, "dp", p);
   check_world(p, "tp", spec);
   check_whole_nodes(spec, p, gpus_per_node);
   return p;

@@ -1,8 +1,10 @@
-#include "schedules/scenario/expert_parts.hpp"
+#include "schedules/scenario/read_scenario.hpp"
 
 #include <fmt/format.h>
 
 #include "moe/fused_experts.hpp"
+#include "schedules/scenario/flag_list.hpp"
+#include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {
 namespace {
@@ -44,8 +46,6 @@ bool has_mega_moe(const Setup& setup) {
   return setup.kernels().fits.contains(measured_experts(setup, MoeBackend::usual, ExpertLayout::mega));
 }
 
-// TensorRT-LLM's published configurations for Blackwell (examples/configs): its own kernels for few tokens where ranks
-// share attention, CUTLASS or DeepGEMM, which its tables have as usual, with attention data parallelism.
 MoeBackend read_moe_backend(const Spec& spec, const Setup& setup) {
   const bool fused = runs_fused(setup);
   if (spec.has("moe_backend")) {
@@ -58,18 +58,13 @@ MoeBackend read_moe_backend(const Spec& spec, const Setup& setup) {
     return asked;
   }
   if (!fused || !has_trtllm_gen(setup)) return MoeBackend::usual;
-  const bool shares_attention = setup.scenario.parallelism.attention_groups() == 1;
-  const bool is_habit = shares_attention && setup.kernels().stack == Stack::trtllm;
-  return is_habit || usual_is_trtllm_gen(setup) ? MoeBackend::trtllm_gen : MoeBackend::usual;
+  const bool takes_it = habits::takes_trtllm_gen(setup) || usual_is_trtllm_gen(setup);
+  return takes_it ? MoeBackend::trtllm_gen : MoeBackend::usual;
 }
 
-// SGLang's dual stream: in a CUDA graph, up to 1024 tokens (DUAL_STREAM_TOKEN_THRESHOLD), without DeepEP. TensorRT-LLM
-// and vLLM have a second stream for them as well.
 SharedExperts read_shared_experts(const Spec& spec, const Setup& setup) {
-  constexpr int kMostTokens = 1024;
-  const Scenario& s = setup.scenario;
-  const DecodeWorkload* answers = decode_of(s.workload);
-  const bool possible = runs_fused(setup) && setup.model.n_shared_experts > 0 && s.kind().micro_batches == 1;
+  const bool possible =
+      runs_fused(setup) && setup.model.n_shared_experts > 0 && setup.scenario.kind().micro_batches == 1;
   if (spec.has("shared_experts")) {
     const SharedExperts asked = read_choice(spec, "shared_experts", SharedExperts::in_turn);
     if (!serves_shared_experts(setup)) {
@@ -80,9 +75,35 @@ SharedExperts read_shared_experts(const Spec& spec, const Setup& setup) {
     }
     return asked;
   }
-  const bool few = s.phase() == WorkloadPhase::decode && answers->batch_size * answers->query_len <= kMostTokens;
-  const bool is_habit = setup.kernels().of_a_stack && s.launch == Launch::graph;
-  return possible && few && is_habit ? SharedExperts::beside : SharedExperts::in_turn;
+  return possible && habits::runs_shared_beside(setup) ? SharedExperts::beside : SharedExperts::in_turn;
+}
+
+namespace {
+
+// A part that no layer of the model has, or that cannot be captured; null: all that are listed can.
+const char* impossible_part(const GraphParts& parts, const Setup& setup) {
+  const Architecture& model = setup.model;
+  const bool has_dense = model.dense_layers() > 0 && (setup.scenario.whole_model || model.n_routed_experts == 0);
+  if (parts.mlp && !has_dense) return "mlp: no layer has a dense network";
+  if (parts.moe_router && model.n_routed_experts == 0) return "moe_router: there are no routed experts";
+  if (parts.moe_preprocess && !parts.moe_router) return "moe_preprocess, goes with moe_router, which precedes it";
+  return nullptr;
+}
+
+}  // namespace
+
+void read_launch(const Spec& spec, Setup& setup) {
+  Scenario& s = setup.scenario;
+  if (!spec.has("launch") || !spec.is_list("launch")) {
+    s.launch = read_choice(spec, "launch", habits::launch(s.phase()));
+    return;
+  }
+  if (s.phase() != WorkloadPhase::train || !s.training.by_megatron()) {
+    throw spec.error("launch", "lists parts of layers of training by the operators megatron alone");
+  }
+  s.launch = Launch::stream;
+  s.graphs = read_flags<GraphParts>(spec, "launch", "layer part");
+  if (const char* part = impossible_part(s.graphs, setup)) throw spec.error("launch", part);
 }
 
 }  // namespace moeline

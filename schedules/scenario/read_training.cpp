@@ -1,4 +1,4 @@
-#include "schedules/scenario/training_parts.hpp"
+#include "schedules/scenario/read_scenario.hpp"
 
 #include <fmt/format.h>
 
@@ -6,50 +6,24 @@
 #include <string>
 
 #include "schedules/scenario/flag_list.hpp"
-#include "schedules/scenario/pipeline_parts.hpp"
+#include "schedules/scenario/keys.hpp"
+#include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {
 namespace {
 
-void check_keys(const Spec& training, const ScheduleKind& schedule) {
-  std::vector<std::string> keys = {"operators", "recompute", "activations"};
-  if (schedule.pipeline) {
-    keys.insert(keys.end(), {"gradients", "moments", "zero", "overlap_gradients", "overlap_parameters", "overlap_sends",
-                             "mtp", "delay_weight_gradients", "offload", "offload_optimizer"});
-  }
-  training.expect(keys);
-}
-
-// Megatron's names of them.
-const FlagsByName<RecomputedModules>& modules_by_name() {
-  static const FlagsByName<RecomputedModules> kModules = {{"core_attn", &RecomputedModules::core_attn},
-                                                          {"layernorm", &RecomputedModules::layernorm},
-                                                          {"mla_up_proj", &RecomputedModules::mla_up_proj},
-                                                          {"mlp", &RecomputedModules::mlp},
-                                                          {"moe_act", &RecomputedModules::moe_act}};
-  return kModules;
-}
-
-const FlagsByName<OffloadedModules>& offloaded_by_name() {
-  static const FlagsByName<OffloadedModules> kModules = {
-      {"attn_norm", &OffloadedModules::attn_norm}, {"qkv_linear", &OffloadedModules::qkv_linear},
-      {"core_attn", &OffloadedModules::core_attn}, {"attn_proj", &OffloadedModules::attn_proj},
-      {"mlp_norm", &OffloadedModules::mlp_norm},   {"expert_fc1", &OffloadedModules::expert_fc1},
-      {"moe_act", &OffloadedModules::moe_act}};
-  return kModules;
-}
-
 // Megatron's selective recomputation (--recompute-granularity) is of the core alone.
 void read_recompute(const Spec& training, const ScheduleKind& schedule, TrainingChoices& c) {
-  c.recompute = c.by_megatron() ? Recompute::none : Recompute::selective;
+  c.recompute = habits::recompute(c.operators);
   if (!training.has("recompute")) return;
   if (training.is_list("recompute")) {
     if (!c.by_megatron()) throw training.error("recompute", "lists modules of the operators megatron alone");
     c.recompute = Recompute::selective;
-    c.modules = read_flags(training, "recompute", "module", modules_by_name());
+    c.modules = read_flags<RecomputedModules>(training, "recompute", "module");
     return;
   }
-  if (const std::string word = training.text("recompute"); c.by_megatron() && modules_by_name().contains(word)) {
+  if (const std::string word = training.text("recompute");
+      c.by_megatron() && flags_by_name<RecomputedModules>().contains(word)) {
     throw training.error("recompute", fmt::format("lists modules: [{}]", word));
   }
   c.recompute = read_choice(training, "recompute", c.recompute);
@@ -61,39 +35,37 @@ void read_recompute(const Spec& training, const ScheduleKind& schedule, Training
 
 void read_offload(const Spec& training, TrainingChoices& c) {
   if (training.is_list("offload")) {
-    c.offload = read_flags(training, "offload", "module", offloaded_by_name());
+    c.offload = read_flags<OffloadedModules>(training, "offload", "module");
   } else {
     (void)training.choice("offload", {"none"});
   }
 }
 
-// One of two words, the first by default: is it that?
-bool is_first(const Spec& training, const char* key, const char* first, const char* second) {
-  return !training.has(key) || training.choice(key, {first, second}) == first;
+// Of a key with two words: is it this one? The usual one is offered first.
+bool is_word(const Spec& training, const char* key, const char* word, bool is_usual = true) {
+  std::vector<std::string> words = keys::training().at(key).type.words;
+  if ((words.front() == word) != is_usual) std::reverse(words.begin(), words.end());
+  return training.has(key) ? training.choice(key, words) == word : is_usual;
 }
 
 // Sends overlap by default where the schedule's authors overlap them.
-TrainingChoices read_choices(const Spec& training, const ScheduleKind& schedule, TrainingOperators operators) {
-  check_keys(training, schedule);
-  TrainingChoices c;
-  c.operators = operators;
+void read_choices(const Spec& training, const ScheduleKind& schedule, TrainingOperators operators, Scenario& s) {
+  training.expect(keys::training().names(schedule.pipeline.has_value()));
+  const auto read = [&](const char* key) { keys::training().read(training, key, s); };
+  TrainingChoices& c = s.training;
+  c = {.operators = operators};
   read_recompute(training, schedule, c);
-  const bool fp8 = is_first(training, "activations", "fp8", "bf16");
+  const bool fp8 = is_word(training, "activations", "fp8");
   c.narrow_activations = fp8 && c.recompute != Recompute::full && !c.by_megatron();
-  c.fp32_gradients = is_first(training, "gradients", "fp32", "bf16");
-  c.fp32_moments =
-      c.by_megatron() ? is_first(training, "moments", "fp32", "bf16") : !is_first(training, "moments", "bf16", "fp32");
-  c.zero = training.integer_or("zero", 0, 3, 1);
+  c.fp32_gradients = is_word(training, "gradients", "fp32");
+  c.fp32_moments = is_word(training, "moments", "fp32", habits::keeps_fp32_moments(operators));
+  read("zero");
   c.overlap_sends = schedule.pipeline && schedule.pipeline->overlaps_sends;
-  if (training.has("overlap_gradients")) c.overlap_gradients = training.flag("overlap_gradients");
+  read("overlap_gradients");
   c.overlap_parameters = c.by_megatron() && schedule.pipeline && c.overlap_gradients && c.zero == 1;
-  if (training.has("overlap_parameters")) c.overlap_parameters = training.flag("overlap_parameters");
-  if (training.has("delay_weight_gradients")) c.delay_weights = training.flag("delay_weight_gradients");
-  if (training.has("overlap_sends")) c.overlap_sends = training.flag("overlap_sends");
-  if (training.has("mtp")) c.mtp = training.flag("mtp");
+  for (const char* key : {"overlap_parameters", "delay_weight_gradients", "overlap_sends", "mtp"}) read(key);
   if (training.has("offload")) read_offload(training, c);
-  if (training.has("offload_optimizer")) c.offload_optimizer = training.flag("offload_optimizer");
-  return c;
+  read("offload_optimizer");
 }
 
 // A module that the model does not have; null: all that are listed are there.
@@ -190,19 +162,12 @@ void check_step(const Spec& scenario, const Scenario& s) {
 
 }  // namespace
 
-std::vector<std::string> recomputed_modules(const RecomputedModules& modules) {
-  return names_of(modules, modules_by_name());
-}
-
-std::vector<std::string> offloaded_modules(const OffloadedModules& modules) {
-  return names_of(modules, offloaded_by_name());
-}
-
 void check_training_keys(const Spec& scenario, const ScheduleKind& schedule) {
   const Spec training = scenario.map_or_empty("training");
   const bool lists_modules = training.has("recompute") && training.is_list("recompute");
   const TrainingOperators usual = lists_modules ? TrainingOperators::megatron : TrainingOperators::deepseek;
-  (void)read_choices(training, schedule, read_choice(training, "operators", usual));
+  Scenario unused;
+  read_choices(training, schedule, read_choice(training, "operators", usual), unused);
   (void)read_choice(scenario, "level", Level::by_operator);
   if (scenario.has("stages") && !scenario.is_list("stages")) (void)scenario.choice("stages", {"balanced"});
 }
@@ -216,10 +181,10 @@ void read_training(const Spec& scenario, Setup& setup) {
   }
   if (!training) return;
   const Spec choices = scenario.map_or_empty("training");
-  s.training = read_choices(choices, s.kind(), s.training.operators);
+  read_choices(choices, s.kind(), s.training.operators, s);
   resolve(choices, setup, s.training);
   if (!s.kind().pipeline) return;
-  s.level = read_choice(scenario, "level", s.level);
+  keys::top().read(scenario, "level", setup);
   check_step(scenario, s);
 }
 

@@ -1,0 +1,117 @@
+#include "schedules/scenario/stack_habits.hpp"
+
+#include "curves/custom_all_reduce.hpp"
+
+namespace moeline::habits {
+namespace {
+
+bool is_blackwell(const Setup& setup) { return setup.machine.facts.fp4_tflops > 0; }
+
+// TensorRT-LLM gathers tokens where it has no all-to-all for the machine (its fused_moe's alltoall methods; DeepEP is
+// an option there). SGLang has DeepEP's modes for wide expert parallelism, and so has whoever has no habit. No
+// all-to-all sends tokens to a part of an expert.
+bool gathers_tokens(const Setup& setup) {
+  return setup.scenario.parallelism.moe_tp > 1 || setup.kernels().stack == Stack::trtllm;
+}
+
+}  // namespace
+
+// An all-to-all over NVLink is TensorRT-LLM's, and a kernel set that has it measured is of a stack that uses it. DeepEP
+// recommends its low-latency mode for decode.
+std::vector<CommMode> inference_modes(const Setup& setup) {
+  std::vector<CommMode> modes = {CommMode::none, CommMode::all_reduce};
+  if (setup.kernels().fits.contains("nvlink_dispatch")) modes.push_back(CommMode::nvlink);
+  if (gathers_tokens(setup)) modes.push_back(CommMode::all_gather);
+  if (setup.scenario.phase() == WorkloadPhase::decode) modes.push_back(CommMode::low_latency);
+  return modes;
+}
+
+// DeepEP between nodes of eight GPUs, as NVIDIA's recipes for Hopper have it; in a larger NVLink domain its own
+// all-to-all. With experts split, NCCL's.
+CommMode training_mode(const Setup& setup) {
+  constexpr int kUsualNode = 8;
+  if (setup.scenario.parallelism.ep == 1) return CommMode::none;
+  if (setup.scenario.parallelism.moe_tp > 1) return CommMode::all_to_all;
+  const bool in_domain = setup.machine.facts.gpus_per_node > kUsualNode && setup.in_one_domain();
+  return setup.scenario.training.by_megatron() && in_domain ? CommMode::nvlink : CommMode::normal;
+}
+
+bool may_send_fp4(CommMode mode, const Setup& setup) {
+  return (mode == CommMode::all_gather || mode == CommMode::nvlink) && is_blackwell(setup);
+}
+
+// TensorRT-LLM quantises tokens for NVFP4 experts before it sends them; FP8's are gathered in BF16 and quantised
+// behind. DeepSeek trains with tokens sent in FP8 (arXiv 2412.19437, section 3.3), Megatron in BF16.
+Precision dispatch_format(CommMode mode, const Setup& setup) {
+  if (setup.scenario.phase() == WorkloadPhase::train) {
+    return setup.scenario.training.by_megatron() ? Precision::bf16 : Precision::fp8;
+  }
+  const Precision experts = setup.model.expert_weights;
+  if (experts == Precision::nvfp4 && may_send_fp4(mode, setup)) return experts;
+  const bool may_cast = is_deep_ep(mode) || mode == CommMode::nvlink;
+  return may_cast ? multiplied_in(experts) : Precision::bf16;
+}
+
+// DeepSeek-V3's training; DeepEP's default. How many NCCL holds depends on its channels, and is for whoever knows.
+int transfer_sms(CommMode mode, WorkloadPhase phase) {
+  if (mode == CommMode::all_to_all) return 0;
+  return phase == WorkloadPhase::train ? 20 : 24;
+}
+
+// SGLang's defaults for its single-batch overlap.
+int released_sms(const Setup& setup) {
+  if (!setup.scenario.kind().releases) return 0;
+  return is_blackwell(setup) ? 32 : 3;
+}
+
+// Serving stacks gather keys; so does Transformer Engine where there are windows, and else it has a ring.
+ContextMode context_mode(WorkloadPhase phase, bool has_windows) {
+  return phase == WorkloadPhase::train && !has_windows ? ContextMode::ring : ContextMode::all_gather;
+}
+
+// SGLang's and TensorRT-LLM's tables have one of their own beside NCCL's (curves/custom_all_reduce.hpp).
+double largest_custom_all_reduce(const Setup& setup) {
+  const bool has_one = setup.kernels().fits.contains("custom_all_reduce");
+  return has_one ? most_custom_bytes(setup.machine.facts) : 0;
+}
+
+// TensorRT-LLM's published configurations for Blackwell (examples/configs): its own kernels for few tokens where ranks
+// share attention, CUTLASS or DeepGEMM, which its tables have as usual, with attention data parallelism.
+bool takes_trtllm_gen(const Setup& setup) {
+  return setup.kernels().stack == Stack::trtllm && setup.scenario.parallelism.attention_groups() == 1;
+}
+
+// SGLang's dual stream: in a CUDA graph, up to 1024 tokens (DUAL_STREAM_TOKEN_THRESHOLD). TensorRT-LLM and vLLM have a
+// second stream for them as well.
+bool runs_shared_beside(const Setup& setup) {
+  constexpr int kMostTokens = 1024;
+  const Scenario& s = setup.scenario;
+  if (s.phase() != WorkloadPhase::decode || s.launch != Launch::graph) return false;
+  const DecodeWorkload& answers = *decode_of(s.workload);
+  return setup.kernels().of_a_stack && answers.batch_size * answers.query_len <= kMostTokens;
+}
+
+// On Blackwell SGLang's single-batch overlap runs shared experts beside another transfer.
+const std::string& overlap_plan(const Setup& setup) {
+  const ScheduleKind& kind = setup.scenario.kind();
+  return is_blackwell(setup) && !kind.blackwell_plan.empty() ? kind.blackwell_plan : kind.plan;
+}
+
+// Serving stacks decode in CUDA graphs.
+Launch launch(WorkloadPhase phase) { return phase == WorkloadPhase::decode ? Launch::graph : Launch::stream; }
+
+// SGLang gives the last stages one more (srt/distributed/utils.py, get_pp_indices), TensorRT-LLM the first ones
+// (mapping.py, pp_layers), and so does whoever has no habit.
+int first_longer_stage(const Setup& setup, int stages, int longer) {
+  return setup.kernels().stack == Stack::sglang ? stages - longer : 0;
+}
+
+// DeepSeek-V3 computes norms, MLA's up-projections and SwiGLU again; Megatron nothing unless told to.
+Recompute recompute(TrainingOperators operators) {
+  return operators == TrainingOperators::megatron ? Recompute::none : Recompute::selective;
+}
+
+// DeepSeek-V3 keeps AdamW's moments in BF16 (arXiv 2412.19437, section 3.3.3).
+bool keeps_fp32_moments(TrainingOperators operators) { return operators == TrainingOperators::megatron; }
+
+}  // namespace moeline::habits

@@ -1,0 +1,51 @@
+// What stacks do by habit: what a scenario that leaves a choice open gets from the stack whose kernels it is priced by.
+// A serving stack is the word `stack` of the kernel set; in training it is whose operators run.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "schedules/scenario/scenario.hpp"
+
+namespace moeline::habits {
+
+// How tokens travel. REQUIRES, of these functions: the setup has its parallelism.
+
+/// How tokens reach experts in prefill and decode, the best first. The first that the scenario may have is taken.
+[[nodiscard]] std::vector<CommMode> inference_modes(const Setup& setup);
+/// Which of Megatron's token dispatchers; DeepSeek's operators have DeepEP.
+[[nodiscard]] CommMode training_mode(const Setup& setup);
+/// The number format that tokens are dispatched in.
+[[nodiscard]] Precision dispatch_format(CommMode mode, const Setup& setup);
+/// Whether the mode's kernels send four bits on this machine: DeepEP's send no FP4.
+[[nodiscard]] bool may_send_fp4(CommMode mode, const Setup& setup);
+/// SMs that an all-to-all holds.
+[[nodiscard]] int transfer_sms(CommMode mode, WorkloadPhase phase);
+/// SMs on which a combine runs while the GEMM before it does; 0: it waits for that GEMM.
+[[nodiscard]] int released_sms(const Setup& setup);
+/// How keys reach the ranks that share a prompt or a sequence.
+[[nodiscard]] ContextMode context_mode(WorkloadPhase phase, bool has_windows);
+/// Bytes of the largest message that the stack's own all-reduce takes; 0: it has none.
+[[nodiscard]] double largest_custom_all_reduce(const Setup& setup);
+
+// Which kernels run. REQUIRES: the setup has its comm and launch.
+
+/// Whether experts run by trtllm-gen's kernels where the kernel set has them.
+[[nodiscard]] bool takes_trtllm_gen(const Setup& setup);
+/// Whether a step's shared experts run on a stream of their own where they can.
+[[nodiscard]] bool runs_shared_beside(const Setup& setup);
+
+// How a step is planned.
+
+/// The overlap plan of the scenario's schedule; "": it has none.
+[[nodiscard]] const std::string& overlap_plan(const Setup& setup);
+[[nodiscard]] Launch launch(WorkloadPhase phase);
+/// Of so many stages of prefill or decode, the first of those that have one layer more where layers do not divide.
+[[nodiscard]] int first_longer_stage(const Setup& setup, int stages, int longer);
+
+// How training runs, by operators.
+
+[[nodiscard]] Recompute recompute(TrainingOperators operators);
+[[nodiscard]] bool keeps_fp32_moments(TrainingOperators operators);
+
+}  // namespace moeline::habits
