@@ -92,7 +92,7 @@ std::vector<Definition> definitions() {
                                  {"metric", one_of_names(names_of(run_metrics()))},
                                  {"metric_of_fact", one_of_names(metrics_of_facts())}};
   for (const Metric& metric : all_metrics()) {
-    if (is_first_of_name(metric)) all.emplace_back(metric.name, schema_of(metric));
+    if (is_first_of_name(metric)) all.emplace_back(fmt::format("metric_{}", metric.name), schema_of(metric));
   }
   return all;
 }
