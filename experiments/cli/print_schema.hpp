@@ -2,11 +2,18 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
 
 namespace moeline {
 
-/// Adds the option to the program. With a name it prints that JSON Schema, else one object of all of them by name
-/// (experiments/schema); then parsing ends as it does for --help, with a CLI::Success that has the text.
+/// Those of the files of experiments/schema, and of outputs that commands describe themselves; sorted.
+[[nodiscard]] std::vector<std::string> schema_names();
+/// One of these.
+[[nodiscard]] std::string schema_text(const std::string& name);
+
+/// Adds the option to the program. With a name it prints that JSON Schema, else one object of all of them by name; then
+/// parsing ends as it does for --help, with a CLI::Success that has the text.
 void add_print_schema(CLI::App& app);
 
 }  // namespace moeline

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "experiments/cli/output/json.hpp"
+#include "experiments/report/json.hpp"
 #include "experiments/cli/output/known_time.hpp"
 #include "experiments/plan/flags.hpp"
 #include "hardware/profile.hpp"

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "experiments/cli/output/json.hpp"
+#include "experiments/report/json.hpp"
 #include "experiments/cli/output/known_time.hpp"
 #include "experiments/serve/time_series.hpp"
 

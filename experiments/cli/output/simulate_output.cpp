@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "experiments/cli/output/json.hpp"
+#include "experiments/report/json.hpp"
 #include "experiments/cli/output/known_time.hpp"
 #include "experiments/cli/output/scenario_json.hpp"
 #include "experiments/cli/output/step_output.hpp"

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "experiments/cli/output/json.hpp"
+#include "experiments/report/json.hpp"
 #include "experiments/cli/output/known_time.hpp"
 #include "experiments/cli/output/training_plan_parts.hpp"
 
