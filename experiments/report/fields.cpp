@@ -70,7 +70,7 @@ namespace report {
 
 void write(Json& json, const std::string& key, const Value& value, const As& as) {
   const auto write_one = [&]<class V>(const V& v) {
-    if constexpr (std::is_same_v<V, Null>) {
+    if constexpr (std::is_same_v<V, NotKnown>) {
       json.null(key);
     } else if constexpr (std::is_same_v<V, bool>) {
       json.flag(key, v);

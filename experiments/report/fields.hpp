@@ -6,7 +6,6 @@
 
 #include <functional>
 #include <limits>
-#include <map>
 #include <optional>
 #include <string>
 #include <type_traits>
@@ -60,9 +59,9 @@ using Describe = std::function<void(Json&)>;
 
 namespace report {
 
-struct Null {};
+struct NotKnown {};
 /// What a getter found; std::monostate: nothing, and the key is absent.
-using Value = std::variant<std::monostate, Null, bool, std::int64_t, double, std::string, std::vector<std::string>,
+using Value = std::variant<std::monostate, NotKnown, bool, std::int64_t, double, std::string, std::vector<std::string>,
                            std::vector<std::vector<int>>, YamlNode>;
 
 enum class Kind { flag, whole, number, text, texts, lists, yaml };
@@ -102,7 +101,7 @@ template <class V>
   if constexpr (Found<V>::maybe) {
     return value ? value_of(*value) : Value();
   } else if constexpr (Found<V>::or_null) {
-    return value.value ? value_of(*value.value) : Value(Null{});
+    return value.value ? value_of(*value.value) : Value(NotKnown{});
   } else if constexpr (std::is_same_v<V, Time>) {
     return to_us(value);
   } else if constexpr (std::is_integral_v<V> && !std::is_same_v<V, bool>) {
@@ -247,17 +246,6 @@ class Fields {
     return *this;
   }
 
-  /// What nothing above can say: `write` adds the key, `describe` the keywords of its value.
-  Fields& add_part(std::string key, std::string about, bool always, std::function<void(Json&, const T&)> write,
-                   Describe describe) {
-    fields_.push_back({.key = std::move(key),
-                       .about = std::move(about),
-                       .always = always,
-                       .write = std::move(write),
-                       .describe = std::move(describe)});
-    return *this;
-  }
-
   [[nodiscard]] const std::vector<Field>& fields() const { return fields_; }
 
   /// The keys and values of an open object.
@@ -314,6 +302,19 @@ class Fields {
   }
 
  private:
+  using GetValue = std::function<report::Value(const T&)>;
+
+  // `write` adds the key, `describe` the keywords of its value.
+  Fields& add_part(std::string key, std::string about, bool always, std::function<void(Json&, const T&)> write,
+                   Describe describe) {
+    fields_.push_back({.key = std::move(key),
+                       .about = std::move(about),
+                       .always = always,
+                       .write = std::move(write),
+                       .describe = std::move(describe)});
+    return *this;
+  }
+
   template <class Get, class Write>
   Fields& add_map(std::string key, std::string about, Get get, Write value, Describe describe, Keys keys) {
     const auto write = [=](Json& json, const T& t) {
@@ -326,8 +327,6 @@ class Fields {
     return add_part(key, about, !report::Found<report::Got<T, Get>>::maybe, write,
                     [=](Json& json) { report::describe_map(json, describe, keys); });
   }
-
-  using GetValue = std::function<report::Value(const T&)>;
 
   static void show(Field& field, report::Kind kind, GetValue value, As as) {
     const bool is_text = kind == report::Kind::text || kind == report::Kind::texts;

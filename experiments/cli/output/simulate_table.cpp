@@ -8,7 +8,7 @@
 #include <map>
 #include <set>
 
-#include "experiments/cli/output/hardware_table.hpp"
+#include "experiments/cli/output/hardware_output.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
 #include "experiments/run/inference_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
