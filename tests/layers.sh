@@ -26,6 +26,7 @@ schedules/pipeline base graph architecture routing moe curves hardware schedules
 calib/fit          base graph trace architecture routing moe curves hardware
 calib/bench        nothing
 calib/bench/attention nothing
+experiments/report base
 experiments/run    $model $schedules
 experiments/page   experiments/run base
 experiments/explain experiments/run measured $model $schedules
@@ -38,8 +39,8 @@ experiments/plan   experiments/serve experiments/run $model $schedules
 experiments/plan_training experiments/plan experiments/run $model $schedules
 experiments/search experiments/run $model $schedules
 experiments/search_pipeline experiments/run $model $schedules
-experiments/cli/output experiments/serve experiments/search experiments/search_pipeline experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
-experiments/cli    experiments/init experiments/serve experiments/search experiments/search_pipeline experiments/cli/output experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
+experiments/cli/output experiments/report experiments/serve experiments/search experiments/search_pipeline experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
+experiments/cli    experiments/report experiments/init experiments/serve experiments/search experiments/search_pipeline experiments/cli/output experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
 experiments/cli/allocator nothing
 experiments/packaging/describe experiments/cli base
 experiments/python experiments/cli/output experiments/cli experiments/run $model $schedules

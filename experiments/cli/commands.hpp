@@ -1,4 +1,5 @@
-// The commands of the program: each registers its options and returns what to run. One file per command.
+// The commands of the program: each registers its options and returns what to run. One file per command. X_schema is
+// the JSON Schema of what a command prints, as it describes that itself.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -22,5 +23,11 @@ void add_validate(CLI::App& app, Console& console);
 void add_balance(CLI::App& app, Console& console);
 void add_sweep(CLI::App& app, Console& console);
 void add_plan(CLI::App& app, Console& console);
+
+[[nodiscard]] std::string balance_schema();
+[[nodiscard]] std::string list_schema();
+[[nodiscard]] std::string model_schema();
+[[nodiscard]] std::string price_schema();
+[[nodiscard]] std::string replay_schema();
 
 }  // namespace moeline

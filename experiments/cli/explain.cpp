@@ -11,8 +11,6 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/explain_output.hpp"
-#include "experiments/cli/output/kernels_output.hpp"
-#include "experiments/cli/output/modules_output.hpp"
 #include "experiments/cli/output/timeline_help.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"

@@ -1,25 +1,139 @@
 // moeline list: what there is, and what a profile knows.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include <functional>
+#include <map>
 #include <memory>
 
+#include "architecture/model_families.hpp"
+#include "architecture/parameters.hpp"
+#include "base/error.hpp"
 #include "base/file.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/output/family_list.hpp"
-#include "experiments/cli/output/hardware_table.hpp"
-#include "experiments/cli/output/list_json.hpp"
+#include "experiments/cli/output/hardware_output.hpp"
+#include "experiments/report/fields.hpp"
 #include "schedules/scenario/schedule_kinds.hpp"
 
 namespace moeline {
 namespace {
 
-void list_hardware(const std::string& name, const Console& console) {
-  console.print(hardware_table(load_profile(name)));
+struct ListedModelFamily {
+  std::string model_type;
+  std::vector<std::string> modelled, described;
+};
+using ModelFamilies = std::vector<ListedModelFamily>;
+
+ModelFamilies model_families_named(const std::string& name) {
+  std::map<std::string, std::vector<std::string>> described;
+  for (const std::string& model : names_in("model/zoo"))
+    described[load_architecture(model).model_type].push_back(model);
+  const std::vector<std::string> all = model_types();
+  ModelFamilies list;
+  for (const std::string& type : name.empty() ? all : std::vector<std::string>{expect_name("family", name, all)}) {
+    list.push_back({type, parts_of_family(type), described[type]});
+  }
+  return list;
 }
 
-void list_model(const std::string& name, const Console& console) {
-  console.print(read_text(find_named("model", name, "model/zoo")));
+Fields<ListedModelFamily> model_family_fields() {
+  return Fields<ListedModelFamily>()
+      .add("model_type", "of config.json", &ListedModelFamily::model_type)
+      .add("modelled", "what of it", &ListedModelFamily::modelled)
+      .add("described", "models of it", &ListedModelFamily::described);
+}
+
+Fields<ModelFamilies> families_fields() {
+  return output_fields<ModelFamilies>().list("families", "families of models", std::identity(), model_family_fields());
+}
+
+// Rows of Markdown, as on the page of model/zoo.
+std::string families_table(const ModelFamilies& families) {
+  std::string text = "| model_type | modelled | described here |\n|---|---|---|\n";
+  for (const ListedModelFamily& family : families) {
+    text += fmt::format("| {} | {} | {} |\n", family.model_type, fmt::join(family.modelled, ", "),
+                        fmt::join(family.described, ", "));
+  }
+  return text;
+}
+
+Fields<Architecture> listed_model() {
+  return Fields<Architecture>()
+      .add("name", "name", &Architecture::name)
+      .add("model_type", "of its config.json", &Architecture::model_type)
+      .add("parameters", "parameters, MTP modules left out", [](auto& m) { return parameters(m); }, {.decimals = 0})
+      .add("active_parameters", "parameters that one token passes through",
+           [](auto& m) { return active_parameters(m); }, {.decimals = 0});
+}
+
+Fields<std::vector<Architecture>> models_fields() {
+  return output_fields<std::vector<Architecture>>().list("models", "described models", std::identity(), listed_model());
+}
+
+// Every key of a YAML file as it stands there.
+YamlNode content_of_file(const std::filesystem::path& file) { return parse_yaml(file.string(), read_text(file)); }
+
+// `name`: as it was asked for, a file perhaps.
+Fields<Architecture> one_model_fields(const std::string& name) {
+  return output_fields<Architecture>()
+      .all(std::identity(), listed_model())
+      .add("fields", "of its configuration, as they stand in the description",
+           [=](auto&) { return content_of_file(find_named("model", name, "model/zoo")); });
+}
+
+Fields<ScheduleKind> listed_schedule() {
+  return Fields<ScheduleKind>()
+      .add("name", "what runs when", &ScheduleKind::name, {.words = schedule_names()})
+      .add("about", "one line", &ScheduleKind::about)
+      .add("phases", "that it is for", [](auto& s) { return words_of(s.phases); },
+           {.words = words_of<WorkloadPhase>()});
+}
+
+Fields<std::vector<ScheduleKind>> schedules_fields() {
+  return output_fields<std::vector<ScheduleKind>>().list("schedules", "schedules", std::identity(), listed_schedule());
+}
+
+std::filesystem::path plan_file(const ScheduleKind& schedule) {
+  return home() / "schedules" / (schedule.plan + ".yaml");
+}
+
+Fields<ScheduleKind> one_schedule_fields() {
+  return output_fields<ScheduleKind>()
+      .all(std::identity(), listed_schedule())
+      .add("plan", "its overlap plan (overlap_plan.json)", [](auto& s) {
+        const bool has_plan = !s.plan.empty() && !s.pipeline;
+        return has_plan ? std::optional(content_of_file(plan_file(s))) : std::nullopt;
+      });
+}
+
+template <class T, class Load>
+std::vector<T> all_named(const std::string& folder, Load load) {
+  std::vector<T> all;
+  for (const std::string& name : names_in(folder)) all.push_back(load(name));
+  return all;
+}
+
+std::string models_json(const std::string& name) {
+  if (!name.empty()) return one_model_fields(name).json(load_architecture(name));
+  return models_fields().json(
+      all_named<Architecture>("model/zoo", [](const std::string& each) { return load_architecture(each); }));
+}
+
+std::string hardware_json(const std::string& name) {
+  if (name.empty()) {
+    return machines_fields().json(
+        all_named<HardwareProfile>("hwprofiles", [](const std::string& each) { return load_profile(each); }));
+  }
+  const HardwareProfile profile = load_profile(name);
+  return machine_fields(profile.facts).json(profile);
+}
+
+std::string json_of(const std::string& kind, const std::string& name) {
+  if (kind == "models") return models_json(name);
+  if (kind == "hardware") return hardware_json(name);
+  if (kind == "families") return families_fields().json(model_families_named(name));
+  return name.empty() ? schedules_fields().json(schedule_kinds()) : one_schedule_fields().json(schedule_named(name));
 }
 
 void list_schedule(const std::string& name, const Console& console) {
@@ -29,37 +143,38 @@ void list_schedule(const std::string& name, const Console& console) {
         "# a whole pipeline: F&B by the plan of dualpipe-chunk; or slots that take what slot_costs_ms says\n");
     return;
   }
-  console.print(schedule.plan.empty() ? "# no overlap plan: one phase at a time\n"
-                                      : read_text(home() / "schedules" / (schedule.plan + ".yaml")));
-}
-
-void list_json(const std::string& kind, const std::string& name, const Console& console) {
-  std::string text;
-  if (kind == "models") text = name.empty() ? models_json() : model_json(name);
-  if (kind == "families") text = families_json(name);
-  if (kind == "hardware") text = name.empty() ? machines_json() : machine_json(load_profile(name));
-  if (kind == "schedules") text = name.empty() ? schedules_json() : schedule_json(name);
-  console.print(text);
+  console.print(schedule.plan.empty() ? "# no overlap plan: one phase at a time\n" : read_text(plan_file(schedule)));
 }
 
 void list(const std::string& kind, const std::string& name, const Console& console) {
   if (kind == "families") {
-    console.print(families_table(name));
+    console.print(families_table(model_families_named(name)));
   } else if (name.empty()) {
     const std::vector<std::string> names = kind == "models"     ? names_in("model/zoo")
                                            : kind == "hardware" ? names_in("hwprofiles")
                                                                 : schedule_names();
     for (const std::string& each : names) console.print(fmt::format("{}\n", each));
   } else if (kind == "models") {
-    list_model(name, console);
+    console.print(read_text(find_named("model", name, "model/zoo")));
   } else if (kind == "hardware") {
-    list_hardware(name, console);
+    console.print(hardware_table(load_profile(name)));
   } else {
     list_schedule(name, console);
   }
 }
 
 }  // namespace
+
+std::string list_schema() {
+  return output_schema("list", "`moeline list models|families|hardware|schedules [NAME] --format json`",
+                       {{"`list models`", models_fields().described()},
+                        {"`list models NAME`", one_model_fields("").described()},
+                        {"`list families [NAME]`", families_fields().described()},
+                        {"`list hardware`", machines_fields().described()},
+                        {"`list hardware NAME`", machine_fields({}).described()},
+                        {"`list schedules`", schedules_fields().described()},
+                        {"`list schedules NAME`", one_schedule_fields().described()}});
+}
 
 void add_list(CLI::App& app, Console& console) {
   auto kind = std::make_shared<std::string>();
@@ -73,7 +188,7 @@ void add_list(CLI::App& app, Console& console) {
   command->add_option("name", *name, "print this one");
   command->add_option("--format", *format, "of the result on stdout")->transform(one_of({"table", "json"}));
   command->callback([kind, name, format, &console] {
-    *format == "json" ? list_json(*kind, *name, console) : list(*kind, *name, console);
+    *format == "json" ? console.print(json_of(*kind, *name)) : list(*kind, *name, console);
   });
 }
 

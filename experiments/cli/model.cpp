@@ -10,7 +10,7 @@
 #include "architecture/parameters.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/output/json.hpp"
+#include "experiments/report/fields.hpp"
 
 namespace moeline {
 namespace {
@@ -73,43 +73,83 @@ double flops_of(const Module& module, const Architecture& model, int seq_len) {
   return module.forward_flops() + core;
 }
 
-void add_modules(Json& json, const Architecture& model, int seq_len) {
-  json.open_list("modules");
-  for (const Module& module : modules(model)) {
-    json.open().add("module", module.name).add("count", module.count, 0).add("parameters", module.parameters(), 0);
-    json.add("active_parameters", module.active_parameters(), 0);
-    const double flops = flops_of(module, model, seq_len);
-    json.add("macs", flops / 2, 1).add("flops", flops, 1);
-    json.add("weight_bytes", module.count * module.bytes(), 0).add("weights", formats_of(module)).close();
-  }
-  json.close_list();
+struct ListedModule {
+  Module module;
+  double flops = 0;  // of a forward pass, per token
+};
+
+std::vector<ListedModule> listed_modules(const Architecture& model, int seq_len) {
+  std::vector<ListedModule> listed;
+  for (const Module& module : modules(model)) listed.push_back({module, flops_of(module, model, seq_len)});
+  return listed;
 }
 
-std::string to_json(const Architecture& model, int seq_len) {
-  Json json;
-  json.open().add("schema_version", 1).add("model", model.name);
-  if (!model.model_type.empty()) json.add("model_type", model.model_type);
-  json.add("attention", attention_of(model));
-  json.add("num_hidden_layers", model.num_hidden_layers).add("moe_layers", model.moe_layers());
-  json.open_list("attention_layers");
-  for (const auto& [name, layers] : attention_layers(model)) {
-    json.open().add("attention", name).add("layers", layers).close();
-  }
-  json.close_list();
-  json.add("parameters", parameters(model), 0).add("active_parameters", active_parameters(model), 0);
-  if (const auto mtp = mtp_modules(model); !mtp.empty()) {
-    json.add("mtp_parameters", parameters_of(mtp), 0).add("mtp_weight_bytes", bytes_of(mtp), 0);
-  }
-  const double bytes = bytes_of(modules(model));
-  json.add("weight_bytes", bytes, 0).add("weights_gb", bytes / 1e9, 6);
-  json.add("kv_bytes_per_token", kv_bytes_per_token(model), 0).add("kv_cache", name_of(model.kv_cache));
-  if (const double state = state_bytes(model); state > 0) json.add("state_bytes_per_sequence", state, 0);
-  json.add("seq_len", seq_len).add("kv_bytes_per_sequence", kv_bytes(model, seq_len), 0);
-  json.add("train_flops_per_token", train_flops_per_token(model, seq_len), 0);
-  if (!model.towers.empty()) json.add("left_out", model.towers);
-  add_modules(json, model, seq_len);
-  json.close();
-  return json.text();
+As number(int decimals = 0) { return {.decimals = decimals}; }
+
+Fields<ListedModule> module_fields() {
+  return Fields<ListedModule>()
+      .add("module", "name", [](auto& m) { return m.module.name; })
+      .add(
+          "count", "of them", [](auto& m) { return m.module.count; }, number())
+      .add(
+          "parameters", "of all of them", [](auto& m) { return m.module.parameters(); }, number())
+      .add(
+          "active_parameters", "parameters that one token passes through",
+          [](auto& m) { return m.module.active_parameters(); }, number())
+      .add(
+          "macs", "multiply-adds of one token's forward pass", [](auto& m) { return m.flops / 2; }, number(1))
+      .add("flops", "two for each", &ListedModule::flops, number(1))
+      .add(
+          "weight_bytes", "of all of them", [](auto& m) { return m.module.count * m.module.bytes(); }, number())
+      .add("weights", "format", [](auto& m) { return formats_of(m.module); });
+}
+
+using AttentionLayers = std::pair<std::string, int>;
+
+Fields<Architecture> model_fields(int seq_len) {
+  const auto attention = Fields<AttentionLayers>()
+                             .add("attention", "kind", &AttentionLayers::first)
+                             .add("layers", "how many", &AttentionLayers::second);
+  const auto of_mtp = [](auto sum) {
+    return [=](const Architecture& model) {
+      const std::vector<Module> mtp = mtp_modules(model);
+      return only_if(!mtp.empty(), sum(mtp));
+    };
+  };
+  return output_fields<Architecture>()
+      .add("model", "name", &Architecture::name)
+      .add("model_type", "of its config.json", [](auto& m) { return if_any(m.model_type); })
+      .add("attention", "of the layer with most keys", attention_of)
+      .add("num_hidden_layers", "decoder layers", &Architecture::num_hidden_layers)
+      .add("moe_layers", "of them with experts", &Architecture::moe_layers)
+      .list("attention_layers", "layers by their attention", attention_layers, attention)
+      .add(
+          "parameters", "parameters, MTP modules left out", [](auto& m) { return parameters(m); }, number())
+      .add(
+          "active_parameters", "parameters that one token passes through", [](auto& m) { return active_parameters(m); },
+          number())
+      .add("mtp_parameters", "of MTP modules", of_mtp(parameters_of), number())
+      .add("mtp_weight_bytes", "of MTP modules", of_mtp(bytes_of), number())
+      .add(
+          "weight_bytes", "bytes as the checkpoint stores them", [](auto& m) { return bytes_of(modules(m)); }, number())
+      .add(
+          "weights_gb", "the same in 10^9 bytes", [](auto& m) { return bytes_of(modules(m)) / 1e9; }, number(6))
+      .add(
+          "kv_bytes_per_token", "at BF16; layers with a window count nothing",
+          [](auto& m) { return kv_bytes_per_token(m); }, number())
+      .add("kv_cache", "format that the checkpoint asks for", [](auto& m) { return name_of(m.kv_cache); })
+      .add(
+          "state_bytes_per_sequence", "of linear attention, however long it is",
+          [](auto& m) { return only_if(state_bytes(m) > 0, state_bytes(m)); }, number())
+      .add("seq_len", "tokens of a sequence, --seq-len", [=](auto&) { return seq_len; })
+      .add(
+          "kv_bytes_per_sequence", "at BF16", [=](auto& m) { return kv_bytes(m, seq_len); }, number())
+      .add(
+          "train_flops_per_token", "3 x forward, causal attention",
+          [=](auto& m) { return train_flops_per_token(m, seq_len); }, number())
+      .add("left_out", "towers that are not counted", [](auto& m) { return only_if(!m.towers.empty(), m.towers); })
+      .list(
+          "modules", "by module", [=](auto& m) { return listed_modules(m, seq_len); }, module_fields());
 }
 
 std::string row(const Module& module, double flops) {
@@ -171,6 +211,10 @@ ask for what is not modelled, are refused by name. Of a model with a vision towe
 
 }  // namespace
 
+std::string model_schema() {
+  return output_schema("model", "`moeline model MODEL --format json`: how large it is", model_fields(1).described());
+}
+
 void add_model(CLI::App& app, Console& console) {
   auto options = std::make_shared<ModelOptions>();
   CLI::App* command = app.add_subcommand("model", "parameters, KV cache and FLOPs of a model");
@@ -181,7 +225,7 @@ void add_model(CLI::App& app, Console& console) {
   command->callback([options, &console] {
     const Architecture model = load_architecture(options->model);
     const bool json = options->format == "json";
-    console.print(json ? to_json(model, options->seq_len) : to_table(model, options->seq_len));
+    console.print(json ? model_fields(options->seq_len).json(model) : to_table(model, options->seq_len));
   });
 }
 

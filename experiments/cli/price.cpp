@@ -10,8 +10,8 @@
 #include "base/text_table.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/output/kernels_output.hpp"
-#include "experiments/cli/output/provenance_help.hpp"
+#include "experiments/cli/output/provenance.hpp"
+#include "experiments/report/fields.hpp"
 #include "hardware/parse_op.hpp"
 
 namespace moeline {
@@ -42,37 +42,54 @@ const char* name_of(Hold hold) {
   return hold == Hold::resident ? "resident" : hold == Hold::elastic ? "elastic" : "nothing";
 }
 
-std::string to_json(const std::vector<PricedOp>& priced, const std::string& hardware) {
-  Json json;
-  json.open().add("schema_version", 1).add("hardware", hardware).open_list("ops");
-  for (const PricedOp& each : priced) {
-    const auto& [requested, price] = each;
-    json.open().add("op", requested.text).add("solo_us", price.solo_us);
-    json.open("demands").add("sms", price.sms).add("hold", name_of(price.hold)).add("hbm_GBps", price.hbm_GBps);
-    json.add("nvlink_GBps", price.nvlink_GBps).add("nic_GBps", price.nic_GBps).close();
-    json.add("provenance", name_of(price.provenance));
-    if (!price.note.empty()) json.add("provenance_note", price.note.text());
-    if (price.gain != 1) json.add("correction", price.gain, 4);
-    if (!price.kernel_set.empty()) json.add("kernel_set", price.kernel_set);
-    if (!price.bound_by.empty()) json.add("bound_by", price.bound_by);
-    json.add("flops", each.sum(&Operator::flops), 0).add("bytes", each.sum(&Operator::bytes), 0).close();
-  }
-  return json.close_list().close().text();
+struct Prices {
+  std::string hardware;
+  std::vector<PricedOp> ops;
+};
+
+Fields<Price> demand_fields() {
+  return Fields<Price>()
+      .add("sms", "SMs", &Price::sms)
+      .add("hold", "resident: blocks stay until its end; elastic: it takes SMs that are left",
+           [](auto& p) { return name_of(p.hold); }, {.words = {"resident", "elastic", "nothing"}})
+      .add("hbm_GBps", "GB/s of memory", &Price::hbm_GBps)
+      .add("nvlink_GBps", "GB/s of NVLink, each direction", &Price::nvlink_GBps)
+      .add("nic_GBps", "GB/s of the NIC, each direction", &Price::nic_GBps);
 }
 
-std::string to_table(const std::vector<PricedOp>& priced) {
-  TextTable table("rrrrrrlllll");
-  table.row({"us", "SMs", "TFLOP/s", "memory", "NVLink", "NIC", "bound by", "provenance", "kernel set", "note", "op"});
-  for (const PricedOp& each : priced) {
-    const Price& p = each.price;
-    table.row({fmt::format("{:.2f}", p.solo_us), fmt::format("{}", p.sms), fmt::format("{:.0f}", each.tflops()),
-               fmt::format("{:.0f}", each.memory_GBps()), fmt::format("{:.1f}", p.nvlink_GBps),
-               fmt::format("{:.1f}", p.nic_GBps), p.bound_by, name_of(p.provenance), p.kernel_set, note_of(p),
-               each.requested.text});
-  }
-  return table.text() +
-         "memory, NVLink and NIC: GB/s (links: each direction), while the kernel runs alone; L2 adds to memory's.\n";
+Fields<PricedOp> op_fields() {
+  return Fields<PricedOp>()
+      .add("op", "as it was asked", [](auto& op) { return op.requested.text; })
+      .add("solo_us", "us alone", [](auto& op) { return op.price.solo_us; })
+      .object("demands", "what it takes while it runs alone", &PricedOp::price, demand_fields())
+      .all(&PricedOp::price, provenance_fields(true))
+      .add("flops", "FLOPs", [](auto& op) { return op.sum(&Operator::flops); }, {.decimals = 0})
+      .add("bytes", "bytes of memory", [](auto& op) { return op.sum(&Operator::bytes); }, {.decimals = 0});
 }
+
+Fields<Prices> price_fields() {
+  return output_fields<Prices>()
+      .add("hardware", "machine", &Prices::hardware)
+      .list("ops", "each OP", &Prices::ops, op_fields());
+}
+
+Fields<PricedOp> op_columns() {
+  return Fields<PricedOp>()
+      .column("us", [](auto& op) { return op.price.solo_us; }, {.format = "{:.2f}"})
+      .column("SMs", [](auto& op) { return op.price.sms; })
+      .column("TFLOP/s", &PricedOp::tflops, {.format = "{:.0f}"})
+      .column("memory", &PricedOp::memory_GBps, {.format = "{:.0f}"})
+      .column("NVLink", [](auto& op) { return op.price.nvlink_GBps; }, {.format = "{:.1f}"})
+      .column("NIC", [](auto& op) { return op.price.nic_GBps; }, {.format = "{:.1f}"})
+      .column("bound by", [](auto& op) { return op.price.bound_by; })
+      .column("provenance", [](auto& op) { return name_of(op.price.provenance); })
+      .column("kernel set", [](auto& op) { return op.price.kernel_set; })
+      .column("note", [](auto& op) { return note_of(op.price); })
+      .column("op", [](auto& op) { return op.requested.text; });
+}
+
+constexpr const char* kUnits =
+    "memory, NVLink and NIC: GB/s (links: each direction), while the kernel runs alone; L2 adds to memory's.\n";
 
 // "hardware.nic_GBps=25" or "nic_GBps=25".
 std::vector<std::string> overrides_of(const std::vector<std::string>& assignments) {
@@ -87,22 +104,26 @@ std::vector<std::string> overrides_of(const std::vector<std::string>& assignment
 int run(const PriceOptions& options, const Console& console) {
   const HardwareProfile profile = load_profile(options.hardware, overrides_of(options.assignments));
   const KernelSet kernels = profile.kernels(options.kernels);
-  std::vector<PricedOp> priced;
+  Prices prices{spelt_as(profile.name, options.hardware), {}};
   for (const std::string& text : options.ops) {
     RequestedOp requested = parse_op(text, profile.facts);
     const Price price = price_all(requested.kernels, requested.conditions, profile.facts, kernels);
-    priced.push_back({std::move(requested), price});
+    prices.ops.push_back({std::move(requested), price});
   }
-  console.print(options.format == "json" ? to_json(priced, spelt_as(profile.name, options.hardware))
-                                         : to_table(priced));
-  const bool covered =
-      std::all_of(priced.begin(), priced.end(), [](const PricedOp& each) { return is_covered(each.price.provenance); });
+  console.print(options.format == "json" ? price_fields().json(prices)
+                                         : op_columns().table(prices.ops).text() + kUnits);
+  const bool covered = std::all_of(prices.ops.begin(), prices.ops.end(),
+                                   [](const PricedOp& each) { return is_covered(each.price.provenance); });
   if (!options.strict || covered) return kDone;
   console.fail("--strict: not every price is covered by measurements");
   return kInfeasible;
 }
 
 }  // namespace
+
+std::string price_schema() {
+  return output_schema("price", "`moeline price HARDWARE OP... --format json`", price_fields().described());
+}
 
 void add_price(CLI::App& app, Console& console) {
   auto options = std::make_shared<PriceOptions>();

@@ -3,16 +3,34 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "experiments/cli/commands.hpp"
+#include "experiments/cli/output/analysis_output.hpp"
+#include "experiments/cli/output/compare_output.hpp"
+#include "experiments/cli/output/explain_output.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/scenario_schema.hpp"
+#include "experiments/cli/output/search_output.hpp"
+#include "experiments/cli/output/validate_output.hpp"
 
 namespace moeline {
 namespace {
 
 constexpr const char* kFolder = "experiments/schema";
+
+using Described = std::map<std::string, std::string (*)()>;
+
+const Described& described() {
+  static const Described kSchemas = {{"analyze_output", analyze_schema}, {"balance_output", balance_schema},
+                                     {"compare_output", compare_schema}, {"explain_output", explain_schema},
+                                     {"list_output", list_schema},       {"model_output", model_schema},
+                                     {"price_output", price_schema},     {"replay_output", replay_schema},
+                                     {"search_output", search_schema},   {"validate_output", validate_schema}};
+  return kSchemas;
+}
 
 std::string all_schemas(const std::vector<std::string>& names) {
   std::string text;
@@ -22,14 +40,23 @@ std::string all_schemas(const std::vector<std::string>& names) {
 }
 
 std::string schemas(const std::vector<std::string>& wanted) {
-  const std::vector<std::string> names = names_in(kFolder, ".json");
+  const std::vector<std::string> names = schema_names();
   if (wanted.empty() || wanted.front().empty()) return all_schemas(names);
   return schema_text(expect_name("schema", wanted.front(), names));
 }
 
 }  // namespace
 
+std::vector<std::string> schema_names() {
+  std::vector<std::string> names = names_in(kFolder, ".json");
+  for (const auto& [name, schema] : described()) names.push_back(name);
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
 std::string schema_text(const std::string& name) {
+  const auto found = described().find(name);
+  if (found != described().end()) return found->second();
   std::string text = read_text(home() / kFolder / (name + ".json"));
   if (name == "scenario") return with_keys(std::move(text), Scenarios::read);
   if (name == "simulate_output") text = with_keys(std::move(text), Scenarios::printed);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <memory>
 
 #include "base/file.hpp"
@@ -12,8 +13,8 @@
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
-#include "experiments/cli/output/json.hpp"
 #include "experiments/cli/output_file.hpp"
+#include "experiments/report/fields.hpp"
 #include "measured/names.hpp"
 #include "timeline/comparison.hpp"
 
@@ -117,29 +118,76 @@ std::string name_of(const Measured& m, std::uint32_t event) {
   return kernel_name(m, event) + (phase.empty() ? "" : " in " + phase);
 }
 
-std::string to_json(const Measured& m, const Result& r, const ReplayOptions& options) {
-  Json json;
-  json.open().add("schema_version", 1).add("trace", options.input.path);
-  json.add("scale", options.scales).add("remove", options.removed);
-  json.add("measured_span_us", to_us(r.measured_span)).add("baseline_span_us", to_us(r.baseline_span));
-  json.add("span_us", to_us(r.span)).add("tasks", r.tasks).add("edges", r.edges);
-  json.add("worst_phase_start_us", to_us(r.worst_phase_start));
-  json.open("reasons");
-  for (int i = 0; i < kReasons; ++i) json.add(name_of(static_cast<Reason>(i)), r.reasons[static_cast<std::size_t>(i)]);
-  json.close().open_list("phases");
-  for (const PhaseShift& p : r.phases) {
-    json.open().add("rank", m.trace.gpus[p.phase->gpu].rank).add("layer", p.phase->place.layer);
-    json.add("micro_batch", p.phase->place.micro_batch).add("phase", p.phase->name);
-    json.add("measured_start_us", to_us(p.measured)).add("measured_end_us", to_us(p.measured_end));
-    json.add("baseline_start_us", to_us(p.baseline));
-    json.add("start_us", to_us(p.start)).add("end_us", to_us(p.end)).close();
+// All of what replay prints.
+struct ReplayReport {
+  const Measured& measured;
+  const Result& result;
+  const ReplayOptions& options;
+};
+
+As any_number() { return {.least = kAny}; }
+
+// As Reason has them.
+constexpr std::array<const char*, kReasons> kReasonMeanings = {"the kernel before it on its stream",
+                                                               "its launch",
+                                                               "the host's order",
+                                                               "a wait of the host",
+                                                               "an event of another stream",
+                                                               "an arrow of the trace",
+                                                               "start times that no call explains"};
+
+Fields<Result> reason_fields() {
+  Fields<Result> fields;
+  for (std::size_t i = 0; i < kReasonMeanings.size(); ++i) {
+    fields.add(name_of(static_cast<Reason>(i)), kReasonMeanings[i], [=](auto& r) { return r.reasons[i]; });
   }
-  json.close_list().open_list("unexplained");
-  for (const Unexplained& wait : r.unexplained) {
-    json.open().add("kernel", name_of(m, wait.event)).add("wait_us", us(wait.wait_ns)).flag("for_sms", wait.for_sms);
-    json.add("start_us", us(m.trace.gpu_events[wait.event].start_ns)).close();
-  }
-  return json.close_list().close().text();
+  return fields;
+}
+
+Fields<PhaseShift> phase_fields(const Measured* m) {
+  return Fields<PhaseShift>()
+      .add("rank", "rank", [=](auto& p) { return m->trace.gpus[p.phase->gpu].rank; }, {.least = -1})
+      .add("layer", "layer", [](auto& p) { return p.phase->place.layer; })
+      .add("micro_batch", "micro-batch", [](auto& p) { return p.phase->place.micro_batch; })
+      .add("phase", "its name", [](auto& p) { return p.phase->name; })
+      .add("measured_start_us", "us", &PhaseShift::measured, any_number())
+      .add("measured_end_us", "us", &PhaseShift::measured_end, any_number())
+      .add("baseline_start_us", "replayed as it was", &PhaseShift::baseline, any_number())
+      .add("start_us", "with the change", &PhaseShift::start, any_number())
+      .add("end_us", "with the change", &PhaseShift::end, any_number());
+}
+
+Fields<Unexplained> unexplained_fields(const Measured* m) {
+  return Fields<Unexplained>()
+      .add("kernel", "kernel, and its phase", [=](auto& w) { return name_of(*m, w.event); })
+      .add("wait_us", "us", [](auto& w) { return us(w.wait_ns); })
+      .add("for_sms", "it waited for SMs; left out with other times", &Unexplained::for_sms)
+      .add(
+          "start_us", "us in the trace", [=](auto& w) { return us(m->trace.gpu_events[w.event].start_ns); },
+          any_number());
+}
+
+Fields<Result> result_fields_of(const Measured* m) {
+  return Fields<Result>()
+      .add("measured_span_us", "us", &Result::measured_span)
+      .add("baseline_span_us", "us, replayed as it was", &Result::baseline_span)
+      .add("span_us", "us, replayed with the change", &Result::span)
+      .add("tasks", "tasks of the graph", &Result::tasks)
+      .add("edges", "edges", &Result::edges)
+      .add("worst_phase_start_us", "us by which a phase starts otherwise than measured, replayed as it was",
+           &Result::worst_phase_start)
+      .object("reasons", "edges by what they stand for", std::identity(), reason_fields())
+      .list("phases", "phases", &Result::phases, phase_fields(m))
+      .list("unexplained", "waits of no known reason", &Result::unexplained, unexplained_fields(m));
+}
+
+Fields<ReplayReport> replay_fields(const Measured* measured) {
+  return output_fields<ReplayReport>()
+      .add("trace", "file", [](auto& r) { return r.options.input.path; })
+      .add("scale", "--scale", [](auto& r) { return r.options.scales; })
+      .add("remove", "--remove", [](auto& r) { return r.options.removed; })
+      .all(
+          [](auto& r) -> auto& { return r.result; }, result_fields_of(measured));
 }
 
 std::string waits_text(const Measured& m, const Result& r, bool for_sms) {
@@ -223,7 +271,8 @@ void replay_command(const ReplayOptions& options, const Console& console) {
     const bool graphviz = options.graph_kind() == FileKind::graphviz;
     write_text(options.graph, graphviz ? to_graphviz(measured) : to_graph_json(measured));
   }
-  console.print(options.format == "json" ? to_json(measured, result, options) : to_table(measured, result, options));
+  console.print(options.format == "json" ? replay_fields(&measured).json({measured, result, options})
+                                         : to_table(measured, result, options));
 }
 
 constexpr const char* kReplayDefinitions =
@@ -242,6 +291,11 @@ A kernel of which nothing is known that it waited for keeps its distance to the 
 Times keep the contention they were measured with: what becomes free is not given to other kernels.)";
 
 }  // namespace
+
+std::string replay_schema() {
+  return output_schema("replay", "`moeline replay TRACE --format json`: as it was, and with something changed",
+                       replay_fields(nullptr).described());
+}
 
 void add_replay(CLI::App& app, Console& console) {
   auto options = std::make_shared<ReplayOptions>();

@@ -11,7 +11,6 @@
 #include "base/parallel.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/output/pipeline_search_output.hpp"
 #include "experiments/cli/output/search_output.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/progress_bar.hpp"

@@ -1,4 +1,4 @@
-// JSON documents held against the schemas of experiments/schema, and what a schema says of each place of a document.
+// JSON documents held against the schemas that the program knows, and what a schema says of each place of a document.
 #pragma once
 
 #include <fmt/format.h>
@@ -7,30 +7,19 @@
 #include <rapidjson/schema.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "experiments/cli/output/json.hpp"
 #include "experiments/cli/print_schema.hpp"
+#include "experiments/report/json.hpp"
 #include "tests/support/json.hpp"
 
 namespace moeline::testing {
 
 using JsonValue = rapidjson::Value;
 
-inline std::vector<std::string> schema_names() {
-  std::vector<std::string> names;
-  for (const auto& entry : std::filesystem::directory_iterator(source("experiments/schema"))) {
-    if (entry.path().extension() == ".json") names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-/// As `moeline --print-schema` prints it.
 inline const rapidjson::Document& schema_named(const std::string& name) {
   static std::map<std::string, std::unique_ptr<rapidjson::Document>> known;
   std::unique_ptr<rapidjson::Document>& schema = known[name];

@@ -1,12 +1,24 @@
 #include "experiments/cli/output/analysis_output.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <functional>
 #include <numeric>
+
+#include "experiments/cli/output/ranks_output.hpp"
+#include "experiments/report/fields.hpp"
 
 namespace moeline {
 namespace {
 
 double per_second(double amount, Time time) { return time > Time::zero() ? amount / (to_us(time) / 1e6) : 0; }
+
+// The stream is one of those whose gaps are listed.
+bool computes(const RankAnalysis& rank, std::uint32_t stream) {
+  return std::find(rank.compute_streams.begin(), rank.compute_streams.end(), stream) != rank.compute_streams.end();
+}
 
 }  // namespace
 
@@ -44,8 +56,293 @@ double bandwidth_GBps(const AnalysisReport& r, const RankAnalysis& rank, const T
   return per_second(bytes, transfer.times.transfer) / 1e9;
 }
 
-bool computes(const RankAnalysis& rank, std::uint32_t stream) {
-  return std::find(rank.compute_streams.begin(), rank.compute_streams.end(), stream) != rank.compute_streams.end();
+namespace {
+
+// A part of what was found of a rank.
+template <class Row>
+struct InRank {
+  const AnalysisReport& report;
+  const RankAnalysis& rank;
+  const Row& row;
+};
+using WholeRank = InRank<RankAnalysis>;
+
+std::vector<WholeRank> ranks_of(const AnalysisReport& r) {
+  std::vector<WholeRank> ranks;
+  for (const RankAnalysis& rank : r.analysis.ranks) ranks.push_back({r, rank, rank});
+  return ranks;
+}
+
+template <class Row>
+auto rows_of(std::vector<Row> RankAnalysis::*rows) {
+  return [=](const WholeRank& r) {
+    std::vector<InRank<Row>> parts;
+    for (const Row& row : r.rank.*rows) parts.push_back({r.report, r.rank, row});
+    return parts;
+  };
+}
+
+As share_of_all() { return {.decimals = 5, .most = 1}; }
+As any_time() { return {.least = kAny}; }
+
+std::optional<double> if_positive(double value) { return only_if(value > 0, value); }
+
+Fields<Breakdown> time_fields() {
+  return Fields<Breakdown>()
+      .add("span_us", "us from first start to last end", &Breakdown::span)
+      .add("idle_us", "us in which nothing runs", &Breakdown::idle)
+      .add("compute_us", "us, union of kernels that compute", &Breakdown::compute)
+      .add("non_compute_us", "us of the rest of the span", &Breakdown::non_compute);
+}
+
+Fields<Breakdown> communication_fields() {
+  return Fields<Breakdown>()
+      .add("comm_us", "us, union of kernels that communicate", &Breakdown::communication)
+      .add("overlap_fraction", "of it that compute hides", &Breakdown::overlap_fraction, share_of_all());
+}
+
+Fields<Breakdown> exposed_fields() {
+  return Fields<Breakdown>().add("exposed_comm_us", "us of all that is neither compute nor idle",
+                                 &Breakdown::non_compute);
+}
+
+Fields<HtaBreakdown> hta_fields() {
+  return Fields<HtaBreakdown>()
+      .all(&HtaBreakdown::times, time_fields())
+      .add("gpu_events", "events that it counts", &HtaBreakdown::events)
+      .add("left_out_gpu_events", "events that it leaves out", &HtaBreakdown::left_out)
+      .add("profiler_steps", "steps of the profiler", &HtaBreakdown::profiler_steps);
+}
+
+Fields<InRank<StreamBreakdown>> stream_fields() {
+  const auto times = [](auto& s) -> auto& { return s.row.times; };
+  return Fields<InRank<StreamBreakdown>>()
+      .add(
+          "stream", "its number", [](auto& s) { return s.row.stream; }, any_time())
+      .add("events", "GPU events", [](auto& s) { return s.row.events; })
+      .add("compute_us", "us, union of kernels that compute", [](auto& s) { return s.row.times.compute; })
+      .all(times, communication_fields())
+      .add("exposed_us", "us of its communication that no compute hides", [](auto& s) { return s.row.times.exposed; })
+      .add("idle_us", "us in which nothing runs", [](auto& s) { return s.row.times.idle; })
+      .add("computes", "it has 5 % of the compute or more", [](auto& s) { return computes(s.rank, s.row.stream); });
+}
+
+Fields<InRank<ClassUse>> class_fields() {
+  const auto rates = [](auto& c) { return rates_of(c.report, c.row); };
+  const As share{.decimals = 4};
+  const auto rate_fields =
+      Fields<Rates>()
+          .add("tflops", "TFLOP/s", [](auto& r) { return if_positive(r.tflops); })
+          .add(
+              "share_of_peak", "of the machine's FP8 and BF16 peaks",
+              [](auto& r) { return if_positive(r.share_of_peak); }, share)
+          .add("GBps", "GB/s", [](auto& r) { return if_positive(r.GBps); })
+          .add(
+              "share_of_memory", "of the memory's peak", [](auto& r) { return if_positive(r.share_of_memory); }, share);
+  return Fields<InRank<ClassUse>>()
+      .add("class", "class", [](auto& c) { return name_of(c.row.kernel_class); },
+           {.words = words_to(KernelClass::unclassified)})
+      .add("count", "kernels", [](auto& c) { return c.row.count; })
+      .add("sum_us", "us, sum", [](auto& c) { return c.row.sum; })
+      .add("busy_us", "us, union", [](auto& c) { return c.row.busy; })
+      .all(rates, rate_fields);
+}
+
+// As GapCause has them.
+constexpr std::array<const char*, kGapCauses> kGapMeanings = {"launched late",
+                                                              "the host waited before it launched",
+                                                              "waited for communication",
+                                                              "waited for another stream",
+                                                              "nothing but the kernel before it",
+                                                              "no reason known",
+                                                              "only other streams run"};
+
+std::vector<InRank<Gap>> longest_gaps(const WholeRank& r) {
+  constexpr std::size_t kListed = 20;
+  std::vector<InRank<Gap>> gaps;
+  for (std::size_t i = 0; i < std::min(kListed, r.rank.gaps.size()); ++i) {
+    gaps.push_back({r.report, r.rank, r.rank.gaps[i]});
+  }
+  return gaps;
+}
+
+Fields<InRank<Gap>> gap_fields() {
+  return Fields<InRank<Gap>>()
+      .add("cause", "cause", [](auto& g) { return name_of(g.row.cause); }, {.words = words_to(GapCause::after_last)})
+      .add("us", "us", [](auto& g) { return g.row.length; })
+      .add("before", "where the kernel stands that ended it",
+           [](auto& g) { return place_name(*g.report.measured, g.row.event); })
+      .add("kernel", "that kernel", [](auto& g) { return kernel_name(*g.report.measured, g.row.event); })
+      .add("waited_for", "what it waited for", [](auto& g) {
+        return g.row.waited_for >= 0 ? std::optional(place_name(*g.report.measured, g.row.waited_for)) : std::nullopt;
+      });
+}
+
+Fields<WholeRank> gaps_fields() {
+  const auto sum = Fields<GapSum>().add("count", "how many", &GapSum::count).add("us", "us", &GapSum::sum);
+  Fields<WholeRank> fields;
+  for (std::size_t i = 0; i < kGapMeanings.size(); ++i) {
+    const auto cause = static_cast<GapCause>(i);
+    fields.object(
+        name_of(cause), kGapMeanings[i], [=](auto& r) { return sum_of(r.rank, cause); }, sum);
+  }
+  return fields.list("longest", "the longest ones", longest_gaps, gap_fields())
+      .add("sum_us", "us of all of them", [](auto& r) { return r.rank.times.span - r.rank.compute_streams_busy; })
+      .add("compute_streams_busy_us", "us in which these streams are busy; with the gaps the span",
+           [](auto& r) { return r.rank.compute_streams_busy; });
+}
+
+constexpr const char* kSinceFirstEvent = "us from the trace's first GPU event";
+
+Fields<StepUse> step_use_fields() {
+  return Fields<StepUse>()
+      .add(
+          "step", "its number", [](auto& s) { return s.step.number; }, any_time())
+      .add("name", "annotation", [](auto& s) { return s.step.name; })
+      .add("kind", "steps of one kind have the same batch and tokens", [](auto& s) { return s.step.kind; })
+      .add("start_us", kSinceFirstEvent, &StepUse::start, any_time())
+      .add("end_us", "us to its end", &StepUse::end, any_time())
+      .all(&StepUse::times, time_fields())
+      .all(&StepUse::times, exposed_fields())
+      .add("layers", "repetitions in it", &StepUse::layers);
+}
+
+Fields<InRank<StepKind>> step_kind_fields() {
+  return Fields<InRank<StepKind>>()
+      .add("kind", "kind", [](auto& k) { return k.row.kind; })
+      .add("count", "steps of it", [](auto& k) { return k.row.steps.size(); })
+      .add("median_us", "median length", [](auto& k) { return k.rank.steps[k.row.median].times.span; })
+      .add(
+          "median_step", "step of that length", [](auto& k) { return k.rank.steps[k.row.median].step.number; },
+          any_time());
+}
+
+std::optional<std::int64_t> step_of(const InRank<LayerWindow>& layer) {
+  if (layer.row.step < 0) return std::nullopt;
+  return layer.rank.steps[static_cast<std::size_t>(layer.row.step)].step.number;
+}
+
+Fields<InRank<LayerWindow>> layer_window_fields() {
+  const auto times = [](auto& l) -> auto& { return l.row.times; };
+  return Fields<InRank<LayerWindow>>()
+      .add("layer", "its number", [](auto& l) { return l.row.layer; })
+      .add("step", "step that it is in", step_of, any_time())
+      .add(
+          "start_us", kSinceFirstEvent, [](auto& l) { return l.row.start; }, any_time())
+      .add(
+          "end_us", "us to its end", [](auto& l) { return l.row.end; }, any_time())
+      .all(times, time_fields())
+      .all(times, communication_fields())
+      .all(times, exposed_fields())
+      .add("barrier_us", "us of barriers", [](auto& l) { return l.row.barrier; })
+      .add("transfer_us", "us of transfers", [](auto& l) { return l.row.transfer; });
+}
+
+Fields<InRank<Transfer>> transfer_fields() {
+  return Fields<InRank<Transfer>>()
+      .add("layer", "layer", [](auto& t) { return t.row.times.layer; })
+      .add("micro_batch", "micro-batch", [](auto& t) { return t.row.times.micro_batch; })
+      .add("phase", "phase", [](auto& t) { return t.row.times.phase; })
+      .add("barrier_us", "us of the barrier", [](auto& t) { return t.row.times.barrier; })
+      .add("transfer_us", "us of the transfer", [](auto& t) { return t.row.times.transfer; })
+      .add("other_us", "us of other kernels", [](auto& t) { return t.row.other; })
+      .add("GBps", "message bytes over the time of the transfer",
+           [](auto& t) { return if_positive(bandwidth_GBps(t.report, t.rank, t.row)); });
+}
+
+Fields<WholeRank> rank_fields() {
+  const auto times = [](auto& r) -> auto& { return r.rank.times; };
+  return Fields<WholeRank>()
+      .add("rank", "rank", [](auto& r) { return r.rank.rank; }, {.least = -1})
+      .all(times, time_fields())
+      .all(times, communication_fields())
+      .all(times, exposed_fields())
+      .object(
+          "hta", "as HolisticTraceAnalysis counts by default", [](auto& r) { return r.rank.hta; }, hta_fields())
+      .add("kernels", "kernels", [](auto& r) { return r.rank.kernels; })
+      .add("kernels_without_launch", "whose launch is not in the trace",
+           [](auto& r) { return r.rank.kernels_without_launch; })
+      .list("streams", "by stream", rows_of(&RankAnalysis::streams), stream_fields())
+      .list("classes", "by class of kernels", rows_of(&RankAnalysis::classes), class_fields())
+      .object("gaps", "times without a kernel on the streams that compute, by cause", std::identity(), gaps_fields())
+      .list(
+          "steps", "of a server or a training loop", [](auto& r) -> auto& { return r.rank.steps; }, step_use_fields())
+      .list("step_kinds", "kinds of steps", rows_of(&RankAnalysis::step_kinds), step_kind_fields())
+      .add("layers_by_repetition", "layers are repetitions of a sequence of kernels, not phases",
+           [](auto& r) { return r.rank.layers_by_repetition; })
+      .list("layers", "layers", rows_of(&RankAnalysis::layers), layer_window_fields())
+      .list("transfers", "phases of communication", rows_of(&RankAnalysis::transfers), transfer_fields())
+      .add("limits", "what limits it, in sentences", [](auto& r) { return limits_of(r.report, r.rank); });
+}
+
+std::vector<PhaseTimes> phases_of_all(const AnalysisReport& r) {
+  std::vector<PhaseTimes> phases;
+  for (const RankAnalysis& rank : r.analysis.ranks) phases.insert(phases.end(), rank.phases.begin(), rank.phases.end());
+  return phases;
+}
+
+Fields<PhaseTimes> phase_time_fields() {
+  return Fields<PhaseTimes>()
+      .add("rank", "rank", &PhaseTimes::rank, {.least = -1})
+      .add("micro_batch", "micro-batch", &PhaseTimes::micro_batch)
+      .add("layer", "layer", &PhaseTimes::layer)
+      .add("phase", "its name", &PhaseTimes::phase)
+      .add("stream", "stream", &PhaseTimes::stream, any_time())
+      .add("start_us", kSinceFirstEvent, &PhaseTimes::start, any_time())
+      .add("end_us", "us to its end", &PhaseTimes::end, any_time())
+      .add("busy_us", "us, union of its kernels", &PhaseTimes::busy)
+      .add("barrier_us", "us of its barriers, of communication",
+           [](auto& p) { return only_if(p.is_communication(), p.barrier); })
+      .add("transfer_us", "us of its transfers, of communication",
+           [](auto& p) { return only_if(p.is_communication(), p.transfer); });
+}
+
+Fields<AnalysisReport> analysis_fields() {
+  const auto unclassified = Fields<UnclassifiedKernel>()
+                                .add("kernel", "name", &UnclassifiedKernel::name)
+                                .add("count", "how many", &UnclassifiedKernel::count)
+                                .add("us", "us, sum", &UnclassifiedKernel::sum);
+  const auto counterfactuals =
+      Fields<Counterfactuals>()
+          .add("replay_us", "as it was", &Counterfactuals::replay)
+          .add("no_communication_us", "with communication free", &Counterfactuals::no_communication)
+          .add("no_gaps_us", "without gaps between kernels", &Counterfactuals::no_gaps)
+          .add("no_host_us", "with a host that takes no time; absent where the trace has none of its calls",
+               &Counterfactuals::no_host)
+          .add("transfer_knee", "factor of transfers up to which it grows by less than 1 %",
+               [](auto& c) { return if_positive(c.transfer_knee); });
+  const auto flows = Fields<LoneFlows>()
+                         .add("without_start", "ends alone", &LoneFlows::ends)
+                         .add("without_end", "starts alone", &LoneFlows::starts);
+  return output_fields<AnalysisReport>()
+      .add("trace", "file", &AnalysisReport::file)
+      .add("device", "what the GPU calls itself", [](auto& r) { return if_any(r.measured->trace.device); })
+      .add("hardware", "profile of the machine",
+           [](auto& r) { return r.machine ? std::optional(r.machine->name) : std::nullopt; })
+      .add(
+          "first_gpu_event_us", "its time in the trace, us",
+          [](auto& r) { return static_cast<double>(r.measured->trace.gpu_events.front().start_ns) / 1e3; }, any_time())
+      .list("ranks", "by rank", ranks_of, rank_fields())
+      .add("gpu_events", "GPU events", [](auto& r) { return r.analysis.gpu_events; })
+      .add("attributed_gpu_events", "of phases", [](auto& r) { return r.analysis.attributed; })
+      .list("phases", "phases", phases_of_all, phase_time_fields())
+      .list(
+          "unclassified", "kernels of no known class", [](auto& r) { return r.analysis.unclassified; }, unclassified)
+      .object("counterfactuals", "replays, of a trace of one GPU", &AnalysisReport::counterfactuals, counterfactuals)
+      .object(
+          "flows", "arrows of the trace that lead nowhere", [](auto& r) { return r.measured->trace.lone_flows; }, flows)
+      .add("notes", "what of the trace was not read", [](auto& r) { return r.measured->trace.notes; });
+}
+
+}  // namespace
+
+std::string to_json(const AnalysisReport& r) { return analysis_fields().json(r); }
+
+std::string analyze_schema() {
+  return output_schema("analyze",
+                       "`moeline analyze TRACE... --format json`: of one trace overlap, gaps, classes, what limits it; "
+                       "of several ranks' traces who waits for whom",
+                       {{"", analysis_fields().described()}, {"", several_ranks_fields().described()}});
 }
 
 }  // namespace moeline

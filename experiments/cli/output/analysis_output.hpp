@@ -24,10 +24,7 @@ struct AnalysisReport {
 [[nodiscard]] std::string to_json(const AnalysisReport& report);
 [[nodiscard]] std::string to_table(const AnalysisReport& report);
 
-/// Parts of the table. Empty where there is nothing to say.
-[[nodiscard]] bool steps_matter(const RankAnalysis& rank);
-[[nodiscard]] std::string steps_table(const AnalysisReport& report, const RankAnalysis& rank);
-[[nodiscard]] std::string layers_table(const RankAnalysis& rank);
+[[nodiscard]] std::string analyze_schema();
 
 /// What limits the run, with its evidence, in one paragraph.
 [[nodiscard]] std::string limits_of(const AnalysisReport& report, const RankAnalysis& rank);
@@ -42,8 +39,5 @@ struct Rates {
 [[nodiscard]] Rates rates_of(const AnalysisReport& report, const ClassUse& use);
 /// Of a transfer: by the bytes that the trace states, else by the scenario's to other nodes. 0: not known.
 [[nodiscard]] double bandwidth_GBps(const AnalysisReport& report, const RankAnalysis& rank, const Transfer& transfer);
-
-/// The stream is one of those whose gaps are listed.
-[[nodiscard]] bool computes(const RankAnalysis& rank, std::uint32_t stream);
 
 }  // namespace moeline

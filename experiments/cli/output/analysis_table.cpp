@@ -152,6 +152,96 @@ std::string gaps_table(const AnalysisReport& r, const RankAnalysis& rank) {
   return text + launches_text(rank) + "\n";
 }
 
+// As --from and --to count.
+Time since_first(const AnalysisReport& r, Time start) {
+  return start - std::chrono::nanoseconds(r.measured->trace.gpu_events.front().start_ns);
+}
+
+std::string list_of_steps(const AnalysisReport& r, const RankAnalysis& rank) {
+  constexpr std::size_t kShown = 16;
+  std::string text = fmt::format("{:>6} {:<48} {:>10} {:>10} {:>10} {:>10} {:>10} {:>6}\n", "step", "name", "start us",
+                                 "length us", "compute us", "exposed us", "idle us", "layers");
+  for (std::size_t i = 0; i < std::min(kShown, rank.steps.size()); ++i) {
+    const StepUse& s = rank.steps[i];
+    text += fmt::format("{:>6} {:<48} {:>10.0f} {:>10.0f} {:>10.0f} {:>10.0f} {:>10.0f} {:>6}\n", s.step.number,
+                        short_phase_name(s.step.name), to_us(since_first(r, s.start)), to_us(s.times.span),
+                        to_us(s.times.compute), to_us(s.times.exposed), to_us(s.times.idle), s.layers);
+  }
+  if (rank.steps.size() > kShown) text += fmt::format("... {} more\n", rank.steps.size() - kShown);
+  std::vector<Interval> inside;
+  for (const StepUse& s : rank.steps) inside.push_back({s.start, s.end});
+  return text + fmt::format("{:.0f} us of the span lie in no step.\n\n",
+                            to_us(rank.times.span - covered_by(std::move(inside))));
+}
+
+Time layer_length(const RankAnalysis& rank, std::size_t step) {
+  Time sum{};
+  for (const LayerWindow& w : rank.layers) {
+    if (w.step == static_cast<std::int64_t>(step)) sum += w.end - w.start;
+  }
+  const auto layers = static_cast<std::int64_t>(rank.steps[step].layers);
+  return layers > 0 ? sum / layers : Time::zero();
+}
+
+std::string list_of_kinds(const RankAnalysis& rank) {
+  constexpr std::size_t kShown = 12;
+  std::string text = fmt::format("{:>6} {:<48} {:>10} {:>10} {:>10} {:>10} {:>10}\n", "steps", "of one kind",
+                                 "median us", "min us", "max us", "layers", "layer us");
+  for (std::size_t i = 0; i < std::min(kShown, rank.step_kinds.size()); ++i) {
+    const StepKind& kind = rank.step_kinds[i];
+    const auto length = [&](std::size_t step) { return rank.steps[step].times.span; };
+    const auto [least, most] = std::minmax_element(kind.steps.begin(), kind.steps.end(),
+                                                   [&](std::size_t a, std::size_t b) { return length(a) < length(b); });
+    text += fmt::format("{:>6} {:<48} {:>10.0f} {:>10.0f} {:>10.0f} {:>10} {:>10.1f}\n", kind.steps.size(),
+                        short_phase_name(kind.kind), to_us(length(kind.median)), to_us(length(*least)),
+                        to_us(length(*most)), rank.steps[kind.median].layers, to_us(layer_length(rank, kind.median)));
+  }
+  if (rank.step_kinds.size() > kShown) text += fmt::format("... {} more\n", rank.step_kinds.size() - kShown);
+  return text + "\n";
+}
+
+std::string rows_of_layers(const std::vector<LayerWindow>& layers, const char* heading) {
+  constexpr std::size_t kShown = 16;
+  std::string text = fmt::format("{:>5} {:>12} {:>12} {:>12} {:>12} {:>12} {:>12}\n", heading, "length us",
+                                 "compute us", "comm us", "exposed us", "barrier us", "transfer us");
+  for (std::size_t i = 0; i < std::min(kShown, layers.size()); ++i) {
+    const LayerWindow& w = layers[i];
+    text += fmt::format("{:>5} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f} {:>12.0f}\n", w.layer,
+                        to_us(w.end - w.start), to_us(w.times.compute), to_us(w.times.communication),
+                        to_us(w.times.exposed), to_us(w.barrier), to_us(w.transfer));
+  }
+  if (layers.size() > kShown) text += fmt::format("... {} more\n", layers.size() - kShown);
+  return text + "\n";
+}
+
+// Of the kind of step that takes longest in all and has layers, those of its median.
+std::string layers_in_steps(const RankAnalysis& rank) {
+  const auto kind = std::find_if(rank.step_kinds.begin(), rank.step_kinds.end(),
+                                 [&](const StepKind& k) { return rank.steps[k.median].layers > 0; });
+  if (kind == rank.step_kinds.end()) return "";
+  std::vector<LayerWindow> layers;
+  std::copy_if(rank.layers.begin(), rank.layers.end(), std::back_inserter(layers),
+               [&](const LayerWindow& w) { return w.step == static_cast<std::int64_t>(kind->median); });
+  return fmt::format("layers of step {}, the median of {} {}, found by repetition:\n",
+                     rank.steps[kind->median].step.number, kind->steps.size(), short_phase_name(kind->kind)) +
+         rows_of_layers(layers, "layer");
+}
+
+// One step of the profiler's around everything says nothing.
+bool steps_matter(const RankAnalysis& rank) {
+  return rank.steps.size() > 1 || (rank.steps.size() == 1 && rank.step_kinds.front().kind != "ProfilerStep");
+}
+
+std::string steps_table(const AnalysisReport& r, const RankAnalysis& rank) {
+  return steps_matter(rank) ? list_of_steps(r, rank) + list_of_kinds(rank) : "";
+}
+
+std::string layers_table(const RankAnalysis& rank) {
+  if (rank.layers.empty()) return "";
+  if (rank.layers.front().step >= 0) return layers_in_steps(rank);
+  return rows_of_layers(rank.layers, rank.layers_by_repetition ? "rep." : "layer");
+}
+
 std::string transfers_table(const AnalysisReport& r, const RankAnalysis& rank) {
   if (rank.transfers.empty()) return "";
   constexpr std::size_t kShown = 40;
@@ -207,7 +297,86 @@ std::string machine_line(const AnalysisReport& r) {
                      device.empty() ? "the trace names no device" : "no profile is that of '" + device + "'");
 }
 
+double ms(Time time) { return to_us(time) / 1e3; }
+
+// Time in which nothing computes, by what there is instead.
+struct Lack {
+  std::string name;
+  Time time{};
+};
+
+std::string verdict_of(const RankAnalysis& rank) {
+  constexpr double kMost = 0.9;
+  constexpr double kBinds = 0.25;
+  const Breakdown& t = rank.times;
+  if (ratio(t.compute, t.span) >= kMost) return "The run is compute-bound";
+  const Time launches = sum_of(rank, GapCause::launch).sum + sum_of(rank, GapCause::host_wait).sum;
+  const Time idle_for_host = std::min(launches, t.idle);
+  const std::vector<Lack> lacks = {{"communication", t.exposed},
+                                   {"copies", t.non_compute() - t.exposed},
+                                   {"launches", idle_for_host},
+                                   {"an idle GPU", t.idle - idle_for_host}};
+  const Lack& worst =
+      *std::max_element(lacks.begin(), lacks.end(), [](const Lack& a, const Lack& b) { return a.time < b.time; });
+  const double share = ratio(worst.time, t.span);
+  if (share >= kBinds) return fmt::format("The run is bound by {}", worst.name);
+  return fmt::format("The run computes most of the time, and is held up by {} for {:.1f} %", worst.name, 100 * share);
+}
+
+std::string busy_sentence(const RankAnalysis& rank) {
+  const Breakdown& t = rank.times;
+  std::string text = fmt::format("{}: kernels that compute run for {:.1f} % of the span of {:.3f} ms", verdict_of(rank),
+                                 100 * ratio(t.compute, t.span), ms(t.span));
+  if (t.communication > Time::zero()) {
+    text += fmt::format(", and {:.1f} % of the {:.3f} ms of communication run beside them", 100 * t.overlap_fraction(),
+                        ms(t.communication));
+  }
+  return text + ".";
+}
+
+std::string replay_sentence(const Counterfactuals& c, const RankAnalysis& rank) {
+  const auto change = [&](Time span) { return c.replay > Time::zero() ? 100 * (ratio(span, c.replay) - 1) : 0; };
+  std::string text = "Replayed";
+  if (rank.times.communication > Time::zero()) {
+    text += fmt::format(" with free communication it takes {:+.1f} %,", change(c.no_communication));
+  }
+  if (c.no_host) text += fmt::format(" with a host that takes no time {:+.1f} %,", change(*c.no_host));
+  text += fmt::format(" without gaps between kernels {:+.1f} %; kernels keep the contention they were measured with.",
+                      change(c.no_gaps));
+  if (c.transfer_knee > 0) {
+    text += fmt::format(" {}ransfers could take {:.2f} times as long before the span grows by 1 %.",
+                        c.without_barriers ? "Without barriers, t" : "T", c.transfer_knee);
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string limits_of(const AnalysisReport& r, const RankAnalysis& rank) {
+  std::vector<std::string> sentences = {busy_sentence(rank)};
+  if (r.counterfactuals) sentences.push_back(replay_sentence(*r.counterfactuals, rank));
+  const GapSum waiting = sum_of(rank, GapCause::communication);
+  if (waiting.count > 0) {
+    const auto longest = std::find_if(rank.gaps.begin(), rank.gaps.end(),
+                                      [](const Gap& gap) { return gap.cause == GapCause::communication; });
+    sentences.push_back(
+        fmt::format("Compute waits for communication {} times, {:.0f} us in all, longest {:.0f} us before {}, for {}.",
+                    waiting.count, to_us(waiting.sum), to_us(longest->length), place_name(*r.measured, longest->event),
+                    place_name(*r.measured, longest->waited_for)));
+  }
+  const GapSum between = sum_of(rank, GapCause::between);
+  const GapSum launches = sum_of(rank, GapCause::launch);
+  sentences.push_back(fmt::format("{} gaps between kernels take {:.0f} us, {} waits for launches {:.0f} us.",
+                                  between.count, to_us(between.sum), launches.count, to_us(launches.sum)));
+  const auto most = std::find_if(rank.classes.begin(), rank.classes.end(), [](const ClassUse& use) {
+    return !is_communication(use.kernel_class) && use.kernel_class != KernelClass::copy;
+  });
+  if (most != rank.classes.end()) {
+    sentences.push_back(fmt::format("Most of the compute time, {:.1f} %, is {}.",
+                                    100 * ratio(most->busy, rank.times.compute), name_of(most->kernel_class)));
+  }
+  return fmt::format("{}", fmt::join(sentences, " "));
+}
 
 std::string to_table(const AnalysisReport& r) {
   std::size_t steps = 0;

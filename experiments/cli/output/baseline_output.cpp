@@ -12,14 +12,13 @@
 namespace moeline {
 namespace {
 
-constexpr int kErrorDecimals = 4;
+As signed_error() { return {.decimals = 4, .least = kAny}; }
 
-void add_changes(Json& json, const char* name, const std::vector<ChangedError>& changes) {
-  json.open_list(name);
-  for (const ChangedError& each : changes) {
-    json.open().add("id", each.id).add("was", each.was, kErrorDecimals).add("error", each.now, kErrorDecimals).close();
-  }
-  json.close_list();
+Fields<ChangedError> change_fields() {
+  return Fields<ChangedError>()
+      .add("id", "of the fact", &ChangedError::id)
+      .add("was", "its error in the baseline", &ChangedError::was, signed_error())
+      .add("error", "its error now", &ChangedError::now, signed_error());
 }
 
 std::string changes_table(const std::string& what, const std::vector<ChangedError>& changes) {
@@ -31,10 +30,10 @@ std::string changes_table(const std::string& what, const std::vector<ChangedErro
 }
 
 // The errors of one fact, of every version that has it and of now.
-using Course = std::vector<std::optional<double>>;
+using ErrorCourse = std::vector<std::optional<double>>;
 
-Course course_of(const std::string& id, const Baseline& baseline, const FactErrorById& now) {
-  Course course;
+ErrorCourse course_of(const std::string& id, const Baseline& baseline, const FactErrorById& now) {
+  ErrorCourse course;
   const auto add = [&](const FactErrorById& errors) {
     const auto found = errors.find(id);
     course.push_back(found == errors.end() ? std::nullopt : std::optional(found->second));
@@ -47,14 +46,14 @@ Course course_of(const std::string& id, const Baseline& baseline, const FactErro
 // Lines around that of no error.
 class ErrorPicture {
  public:
-  explicit ErrorPicture(const std::map<std::string, Course>& courses) {
+  explicit ErrorPicture(const std::map<std::string, ErrorCourse>& courses) {
     for (const auto& [id, course] : courses) {
       points_ = std::max(points_, course.size());
       for (const auto& error : course) most_ = std::max(most_, std::abs(error.value_or(0)));
     }
   }
 
-  [[nodiscard]] std::string svg(const std::map<std::string, Course>& courses) const {
+  [[nodiscard]] std::string svg(const std::map<std::string, ErrorCourse>& courses) const {
     std::string text = fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" viewBox=\"0 0 {0} {1}\" "
         "font-family=\"sans-serif\" font-size=\"11\">\n",
@@ -78,7 +77,7 @@ class ErrorPicture {
   }
   [[nodiscard]] double y(double error) const { return kHeight / 2.0 - error / most_ * (kHeight / 2.0 - kMargin); }
 
-  [[nodiscard]] std::string line_of(const std::string& id, const Course& course) const {
+  [[nodiscard]] std::string line_of(const std::string& id, const ErrorCourse& course) const {
     std::string places, dots;
     for (std::size_t i = 0; i < course.size(); ++i) {
       if (!course[i]) continue;
@@ -96,7 +95,7 @@ class ErrorPicture {
 };
 
 TextSection section_of(const ScoredSubject& subject, const Baseline& baseline, const FactErrorById& now) {
-  std::map<std::string, Course> courses;
+  std::map<std::string, ErrorCourse> courses;
   for (const ScoredFact& scored : subject.facts) {
     courses.emplace(scored.fact.id, course_of(scored.fact.id, baseline, now));
   }
@@ -113,14 +112,10 @@ TextSection section_of(const ScoredSubject& subject, const Baseline& baseline, c
 }  // namespace
 
 std::string to_json(const Baseline& baseline) {
-  Json json;
-  json.open().add("schema_version", 1).open_list("versions");
-  for (const BaselineVersion& version : baseline.versions) {
-    json.open().add("program", version.program).open("errors");
-    for (const auto& [id, error] : version.errors) json.add(id, error, kErrorDecimals);
-    json.close().close();
-  }
-  return json.close_list().close().text();
+  const auto version = Fields<BaselineVersion>()
+                           .add("program", "", &BaselineVersion::program)
+                           .values("errors", "", &BaselineVersion::errors, signed_error());
+  return output_fields<Baseline>().list("versions", "", &Baseline::versions, version).json(baseline);
 }
 
 std::string baseline_table(const BaselineVerdict& verdict) {
@@ -134,12 +129,19 @@ std::string baseline_table(const BaselineVerdict& verdict) {
   return text + "\n";
 }
 
-void add_baseline(Json& json, const BaselineVerdict& verdict) {
-  const BaselineDifference& changes = verdict.changes;
-  json.open("baseline").add("file", verdict.file).add("program", verdict.program).add("alike", changes.alike);
-  add_changes(json, "worse", changes.worse);
-  add_changes(json, "better", changes.better);
-  json.add("added", changes.added).add("absent", changes.absent).close();
+Fields<BaselineVerdict> baseline_fields() {
+  const auto changes =
+      Fields<BaselineDifference>()
+          .add("alike", "facts whose |error| is within 2 points of what it was", &BaselineDifference::alike)
+          .list("worse", "facts whose |error| is more by 2 points or more", &BaselineDifference::worse, change_fields())
+          .list("better", "facts whose |error| is less by 2 points or more", &BaselineDifference::better,
+                change_fields())
+          .add("added", "facts that the baseline has not", &BaselineDifference::added)
+          .add("absent", "facts of it that are not predicted now", &BaselineDifference::absent);
+  return Fields<BaselineVerdict>()
+      .add("file", "the baseline", &BaselineVerdict::file)
+      .add("program", "its newest version, as --version prints it", &BaselineVerdict::program)
+      .all(&BaselineVerdict::changes, changes);
 }
 
 Page baseline_page(const Validation& validation, const Baseline& baseline) {

@@ -3,8 +3,8 @@
 
 #include <string>
 
-#include "experiments/cli/output/json.hpp"
 #include "experiments/page/page.hpp"
+#include "experiments/report/fields.hpp"
 #include "experiments/validate/baseline.hpp"
 
 namespace moeline {
@@ -21,7 +21,7 @@ struct BaselineVerdict {
   BaselineDifference changes;
 };
 [[nodiscard]] std::string baseline_table(const BaselineVerdict& verdict);
-void add_baseline(Json& json, const BaselineVerdict& verdict);
+[[nodiscard]] Fields<BaselineVerdict> baseline_fields();
 
 /// Signed errors over the versions, a picture for each subject.
 [[nodiscard]] Page baseline_page(const Validation& validation, const Baseline& baseline);

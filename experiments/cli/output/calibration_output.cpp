@@ -7,7 +7,7 @@
 
 #include "calib/fit/bench_observations.hpp"
 #include "calib/fit/next_measurement.hpp"
-#include "experiments/cli/output/hardware_table.hpp"
+#include "experiments/cli/output/hardware_output.hpp"
 #include "experiments/validate/contention.hpp"
 
 namespace moeline {

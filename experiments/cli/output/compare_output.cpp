@@ -3,10 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
-#include "experiments/cli/output/json.hpp"
+#include "experiments/report/fields.hpp"
 #include "measured/names.hpp"
 
 namespace moeline {
@@ -32,41 +33,139 @@ const char* scored_work(const ComparisonReport& r) {
   return r.score.phases.front().b.is_communication() ? "communication" : "computation";
 }
 
-void add_causes(const char* key, const Causes& causes, Json& json) {
-  json.open(key);
-  for (const NamedCause& cause : kCauses) json.add(fmt::format("{}_us", cause.name), to_us(causes.*cause.time));
-  json.close();
-}
+As error_of_pairs(double least = kAny) { return {.decimals = 5, .least = least}; }
 
-void add_families(const std::vector<FamilyDifference>& families, Json& json) {
-  json.open_list("families");
-  for (const FamilyDifference& f : families) {
-    json.open().add("family", name_of(f.family)).add("a_count", f.a_count).add("b_count", f.b_count);
-    json.add("a_us", to_us(f.a)).add("b_us", to_us(f.b)).close();
+// As kCauses has them.
+constexpr std::array<const char*, kCauses.size()> kCauseMeanings = {"the rest",
+                                                                    "what neighbours cost",
+                                                                    "barriers and long pauses inside the phase",
+                                                                    "shorter pauses",
+                                                                    "kernels that only one side has more of",
+                                                                    "two streams of the phase at once"};
+
+Fields<Causes> cause_fields() {
+  Fields<Causes> fields;
+  for (std::size_t i = 0; i < kCauses.size(); ++i) {
+    fields.add(fmt::format("{}_us", kCauses[i].name), kCauseMeanings[i], kCauses[i].time, {.least = kAny});
   }
-  json.close_list();
+  return fields;
 }
 
-void open_pair(const ComparisonReport& r, const PhasePair& pair, bool scored, Json& json) {
-  json.open().add("layer", pair.a.layer);
-  if (r.score.by_micro_batch) json.add("micro_batch", pair.a.micro_batch);
-  json.add("phase", pair.a.phase).flag("scored", scored);
+Fields<FamilyDifference> family_fields() {
+  return Fields<FamilyDifference>()
+      .add("family", "class of kernels", [](auto& f) { return name_of(f.family); },
+           {.words = words_to(KernelClass::unclassified)})
+      .add("a_count", "kernels of a", &FamilyDifference::a_count)
+      .add("b_count", "kernels of b", &FamilyDifference::b_count)
+      .add("a_us", "us of a", &FamilyDifference::a)
+      .add("b_us", "us of b", &FamilyDifference::b);
 }
 
-void close_pair(const PhaseDifference& difference, Json& json) {
-  add_causes("causes", difference.causes, json);
-  add_families(difference.families, json);
-  json.close();
-}
+// Scored by its span; a phase of communication that is not, by its transfer.
+struct ComparedPhase {
+  const PhasePair& pair;
+  const PhaseDifference& difference;
+  bool scored, by_micro_batch;
 
-void add_steps(const StepPairs& steps, Json& json) {
-  json.open_list("steps");
-  for (const StepPair& pair : steps.common) {
-    json.open().add("kind", pair.kind).add("a_count", pair.a_count).add("b_count", pair.b_count);
-    json.add("a_median_us", to_us(pair.a)).add("b_median_us", to_us(pair.b));
-    json.add("error", ratio_error(pair.a, pair.b), 5).close();
+  [[nodiscard]] Time time_of(const PhaseTimes& side) const { return scored ? side.span() : side.transfer; }
+  [[nodiscard]] double error() const { return scored ? pair.error() : ratio_error(pair.a.transfer, pair.b.transfer); }
+};
+
+std::vector<ComparedPhase> compared_phases(const ComparisonReport& r) {
+  const ByPair differences = by_pair(r);
+  std::vector<ComparedPhase> phases;
+  for (const auto* pairs : {&r.score.phases, &r.score.communication}) {
+    const bool scored = pairs == &r.score.phases;
+    for (const PhasePair& pair : *pairs)
+      phases.push_back({pair, *differences.at(&pair), scored, r.score.by_micro_batch});
   }
-  json.close_list().add("steps_only_in_a", steps.only_in_a).add("steps_only_in_b", steps.only_in_b);
+  return phases;
+}
+
+Fields<ComparedPhase> compared_phase_fields() {
+  return Fields<ComparedPhase>()
+      .add("layer", "layer", [](auto& p) { return p.pair.a.layer; })
+      .add("micro_batch", "micro-batch, where both sides have the same",
+           [](auto& p) { return only_if(p.by_micro_batch, p.pair.a.micro_batch); })
+      .add("phase", "its name", [](auto& p) { return p.pair.a.phase; })
+      .add("scored", "it is part of the scores", [](auto& p) { return p.scored; })
+      .add("a_us", "span of a; not scored: its transfer", [](auto& p) { return p.time_of(p.pair.a); })
+      .add("b_us", "of b", [](auto& p) { return p.time_of(p.pair.b); })
+      .add("a_span_us", "span of a", [](auto& p) { return only_if(!p.scored, p.pair.a.span()); })
+      .add("b_span_us", "span of b", [](auto& p) { return only_if(!p.scored, p.pair.b.span()); })
+      .add("error", "a / b - 1", &ComparedPhase::error, error_of_pairs())
+      .add("a_barrier_us", "barrier of a", [](auto& p) { return only_if(!p.scored, p.pair.a.barrier); })
+      .add("b_barrier_us", "barrier of b", [](auto& p) { return only_if(!p.scored, p.pair.b.barrier); })
+      .object(
+          "causes", "us by which a is longer, by cause", [](auto& p) { return p.difference.causes; }, cause_fields())
+      .list(
+          "families", "by class of kernels", [](auto& p) { return p.difference.families; }, family_fields());
+}
+
+Fields<StepPairs> step_pair_fields() {
+  const auto pair =
+      Fields<StepPair>()
+          .add("kind", "kind of step", &StepPair::kind)
+          .add("a_count", "steps of a", &StepPair::a_count)
+          .add("b_count", "steps of b", &StepPair::b_count)
+          .add("a_median_us", "median of a", &StepPair::a)
+          .add("b_median_us", "median of b", &StepPair::b)
+          .add(
+              "error", "error of the median", [](auto& p) { return ratio_error(p.a, p.b); }, error_of_pairs());
+  return Fields<StepPairs>()
+      .list("steps", "of two traces with steps: kinds that both have", &StepPairs::common, pair)
+      .add("steps_only_in_a", "kinds of steps", &StepPairs::only_in_a)
+      .add("steps_only_in_b", "kinds of steps", &StepPairs::only_in_b);
+}
+
+Fields<Score> score_fields() {
+  return Fields<Score>()
+      .add("mean_abs_error", "mean |error| of the scored phases", &Score::mean_abs_error, error_of_pairs(0))
+      .add("worst_abs_error", "largest |error|", &Score::worst_abs_error, error_of_pairs(0))
+      .add("mean_error", "mean error", &Score::mean_error, error_of_pairs())
+      .add("span_error", "error of the time in which any phase runs", &Score::span_error, error_of_pairs())
+      .add("a_span_us", "us in which any phase of a runs", &Score::a_span)
+      .add("b_span_us", "of b", &Score::b_span)
+      .add("a_between_us", "us from the first to the last phase compared of a in which no phase runs",
+           &Score::a_between)
+      .add("b_between_us", "the same of b", &Score::b_between)
+      .add("elapsed_error", "error of the sum of both: of the time from first to last", &Score::elapsed_error,
+           error_of_pairs())
+      .add("same_order", "phases follow each other on every stream in the same order", &Score::same_order);
+}
+
+std::vector<std::pair<std::string, Null>> nulls_by_name(const ComparisonReport& r) {
+  std::vector<std::pair<std::string, Null>> nulls;
+  for (const Null& null : r.nulls) nulls.emplace_back(null.name, null);
+  return nulls;
+}
+
+Fields<ComparisonReport> compare_fields() {
+  const auto null =
+      Fields<Null>()
+          .add(
+              "mean_abs_error", "mean |error| of phases", [](auto& n) { return n.score.mean_abs_error; },
+              error_of_pairs(0))
+          .add(
+              "worst_abs_error", "largest |error|", [](auto& n) { return n.score.worst_abs_error; }, error_of_pairs(0))
+          .add(
+              "span_error", "error of the time in which any phase runs",
+              [](auto& n) { return only_if(n.has_span, n.score.span_error); }, error_of_pairs());
+  return output_fields<ComparisonReport>()
+      .all(&ComparisonReport::score, score_fields())
+      .all(&ComparisonReport::steps, step_pair_fields())
+      .list("phases",
+            "pairs of phases: those that are scored by their spans, the others (communication) by their transfers",
+            compared_phases, compared_phase_fields())
+      .object(
+          "causes", "sum over the scored phases", [](auto& r) { return sum_of(by_pair(r), r.score.phases); },
+          cause_fields())
+      .object(
+          "communication_causes", "sum over the others",
+          [](auto& r) { return sum_of(by_pair(r), r.score.communication); }, cause_fields())
+      .list(
+          "families", "of all phases", [](auto& r) { return by_family(r.differences); }, family_fields())
+      .map("nulls", "null models by name: communication_free, everything_serial, copied_mean", nulls_by_name, null);
 }
 
 std::string steps_table(const StepPairs& steps) {
@@ -184,44 +283,12 @@ std::string from_a_to_b(Time a, Time b) {
 
 }  // namespace
 
-std::string to_json(const ComparisonReport& r) {
-  const Score& result = r.score;
-  const ByPair differences = by_pair(r);
-  Json json;
-  json.open().add("schema_version", 1);
-  json.add("mean_abs_error", result.mean_abs_error, 5).add("worst_abs_error", result.worst_abs_error, 5);
-  json.add("mean_error", result.mean_error, 5).add("span_error", result.span_error, 5);
-  json.add("a_span_us", to_us(result.a_span)).add("b_span_us", to_us(result.b_span));
-  json.add("a_between_us", to_us(result.a_between)).add("b_between_us", to_us(result.b_between));
-  json.add("elapsed_error", result.elapsed_error(), 5);
-  json.flag("same_order", result.same_order);
-  if (r.steps) add_steps(*r.steps, json);
-  json.open_list("phases");
-  for (const PhasePair& pair : result.phases) {
-    open_pair(r, pair, true, json);
-    json.add("a_us", to_us(pair.a.span())).add("b_us", to_us(pair.b.span())).add("error", pair.error(), 5);
-    close_pair(*differences.at(&pair), json);
-  }
-  for (const PhasePair& pair : result.communication) {
-    open_pair(r, pair, false, json);
-    json.add("a_us", to_us(pair.a.transfer)).add("b_us", to_us(pair.b.transfer));
-    json.add("a_span_us", to_us(pair.a.span())).add("b_span_us", to_us(pair.b.span()));
-    json.add("error", ratio_error(pair.a.transfer, pair.b.transfer), 5);
-    json.add("a_barrier_us", to_us(pair.a.barrier)).add("b_barrier_us", to_us(pair.b.barrier));
-    close_pair(*differences.at(&pair), json);
-  }
-  json.close_list();
-  add_causes("causes", sum_of(differences, result.phases), json);
-  add_causes("communication_causes", sum_of(differences, result.communication), json);
-  add_families(by_family(r.differences), json);
-  json.open("nulls");
-  for (const Null& null : r.nulls) {
-    json.open(null.name).add("mean_abs_error", null.score.mean_abs_error, 5);
-    json.add("worst_abs_error", null.score.worst_abs_error, 5);
-    if (null.has_span) json.add("span_error", null.score.span_error, 5);
-    json.close();
-  }
-  return json.close().close().text();
+std::string to_json(const ComparisonReport& r) { return compare_fields().json(r); }
+
+std::string compare_schema() {
+  return output_schema("compare",
+                       "`moeline compare A B --format json`: two timelines, phase by phase; error = a / b - 1",
+                       compare_fields().described());
 }
 
 std::string to_table(const ComparisonReport& r) {

@@ -20,5 +20,6 @@ struct ComparisonReport {
 
 [[nodiscard]] std::string to_json(const ComparisonReport& report);
 [[nodiscard]] std::string to_table(const ComparisonReport& report);
+[[nodiscard]] std::string compare_schema();
 
 }  // namespace moeline

@@ -16,9 +16,17 @@ std::string_view name_in_sentence(const Metric& share) {
 
 }  // namespace
 
-void add_known_shares(Json& json, const KnownTime& time) {
-  for (std::size_t i = 0; i < time.us.size(); ++i) add_metric(json, known_shares()[i], time.share(i));
+Fields<KnownTime> known_fields() {
+  Fields<KnownTime> fields;
+  for (std::size_t i = 0; i < kKnownShares; ++i) {
+    const Metric& share = known_shares()[i];
+    fields.add(share.name, share.meaning, [=](auto& time) { return time.share(i); },
+               {.decimals = share.decimals, .most = 1});
+  }
+  return fields;
 }
+
+void add_known_shares(Json& json, const KnownTime& time) { known_fields().write(json, time); }
 
 std::string known_line(const std::string& whose, const KnownTime& time) {
   std::string text = "of " + whose + " time alone:";

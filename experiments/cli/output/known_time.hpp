@@ -3,11 +3,12 @@
 
 #include <string>
 
-#include "experiments/cli/output/json.hpp"
+#include "experiments/report/fields.hpp"
 #include "experiments/run/run_metrics.hpp"
 
 namespace moeline {
 
+[[nodiscard]] Fields<KnownTime> known_fields();
 void add_known_shares(Json& json, const KnownTime& time);
 
 /// One line, of `whose` kernels.

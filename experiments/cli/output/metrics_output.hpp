@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "experiments/cli/output/json.hpp"
+#include "experiments/report/json.hpp"
 #include "experiments/run/metrics.hpp"
 #include "experiments/run/run.hpp"
 

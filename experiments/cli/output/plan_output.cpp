@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
-#include "experiments/cli/output/json.hpp"
 #include "experiments/cli/output/known_time.hpp"
 #include "experiments/plan/flags.hpp"
+#include "experiments/report/json.hpp"
 #include "hardware/profile.hpp"
 
 namespace moeline {

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/text_table.hpp"
-#include "experiments/cli/output/json.hpp"
+#include "experiments/report/fields.hpp"
 
 namespace moeline {
 namespace {
@@ -16,30 +16,37 @@ constexpr double kUsPerMs = 1e3;
 std::string ms_text(Time time) { return fmt::format("{:.3f}", to_us(time) / kUsPerMs); }
 
 std::string ranks_table(const SeveralRanks& all) {
-  TextTable table("rrrrrrrrrl");
-  table.row({"rank", "span ms", "compute", "comm", "exposed", "waits", "keeps waiting", "last", "clock us", "trace"});
-  for (const RankOfSeveral& each : all.ranks) {
-    table.row({fmt::format("{}", each.rank), ms_text(each.times.span), ms_text(each.times.compute),
-               ms_text(each.times.communication), ms_text(each.times.exposed), ms_text(each.waited),
-               ms_text(each.kept_waiting),
-               fmt::format("{:.0f} %", 100.0 * static_cast<double>(each.last) / static_cast<double>(all.met)),
-               us_text(each.clock_offset), each.file});
-  }
-  return table.text();
+  Fields<RankOfSeveral> fields;
+  const auto ms = [&](const char* heading, auto time) {
+    fields.column(heading, [=](auto& r) { return ms_text(time(r)); }, {.align = 'r'});
+  };
+  fields.column("rank", &RankOfSeveral::rank);
+  ms("span ms", [](auto& r) { return r.times.span; });
+  ms("compute", [](auto& r) { return r.times.compute; });
+  ms("comm", [](auto& r) { return r.times.communication; });
+  ms("exposed", [](auto& r) { return r.times.exposed; });
+  ms("waits", [](auto& r) { return r.waited; });
+  ms("keeps waiting", [](auto& r) { return r.kept_waiting; });
+  fields.column("last", [&](auto& r) { return 100.0 * static_cast<double>(r.last) / static_cast<double>(all.met); },
+                {.format = "{:.0f} %"});
+  fields.column("clock us", &RankOfSeveral::clock_offset, {.format = "{:.1f}"});
+  fields.column("trace", &RankOfSeveral::file);
+  return fields.table(all.ranks).text();
 }
 
-std::string joint_table(const SeveralRanks& all) {
-  TextTable table("lrrrr");
-  table.row({"together", "times", "skew us", "95 %", "ends apart"});
-  for (const JointKernel& each : all.joint) {
-    table.row({each.kernel, fmt::format("{}", each.count), us_text(each.median_skew), us_text(each.p95_skew),
-               us_text(each.end_spread)});
-  }
-  return table.text();
+Fields<JointKernel> joint_fields() {
+  const auto us = [](const char* heading) { return As{.heading = heading, .format = "{:.1f}"}; };
+  return Fields<JointKernel>()
+      .add("kernel", "its short name", &JointKernel::kernel, {.heading = "together"})
+      .add("count", "times on each rank", &JointKernel::count, {.least = 1, .heading = "times"})
+      .add("skew_us", "us from the first arrival to the last, median", &JointKernel::median_skew, us("skew us"))
+      .add("p95_skew_us", "us, 95 % quantile of the same", &JointKernel::p95_skew, us("95 %"))
+      .add("ends_apart_us", "us from the first end to the last, median, clocks being set", &JointKernel::end_spread,
+           us("ends apart"));
 }
 
 struct Pair {
-  std::size_t waits = 0, last = 0;
+  std::uint32_t waits = 0, last = 0;  // ranks
   Time time{};
 };
 
@@ -47,23 +54,28 @@ std::vector<Pair> pairs_of(const SeveralRanks& all) {
   std::vector<Pair> pairs;
   for (std::size_t waits = 0; waits < all.ranks.size(); ++waits) {
     for (std::size_t last = 0; last < all.ranks.size(); ++last) {
-      if (all.waits[waits][last] > Time::zero()) pairs.push_back({waits, last, all.waits[waits][last]});
+      if (all.waits[waits][last] > Time::zero())
+        pairs.push_back({all.ranks[waits].rank, all.ranks[last].rank, all.waits[waits][last]});
     }
   }
   std::stable_sort(pairs.begin(), pairs.end(), [](const Pair& a, const Pair& b) { return a.time > b.time; });
   return pairs;
 }
 
+Fields<Pair> pair_fields() {
+  return Fields<Pair>()
+      .add("rank", "the rank that waits", &Pair::waits, {.heading = "rank"})
+      .add("for_rank", "the rank that came last", &Pair::last, {.heading = "waits for"})
+      .add("us", "us in all", &Pair::time)
+      .column("ms", [](auto& p) { return ms_text(p.time); }, {.align = 'r'});
+}
+
 std::string pairs_table(const SeveralRanks& all) {
-  const std::vector<Pair> pairs = pairs_of(all);
-  TextTable table("rrr");
-  table.row({"rank", "waits for", "ms"});
-  for (std::size_t i = 0; i < std::min(pairs.size(), kMostPairs); ++i) {
-    table.row({fmt::format("{}", all.ranks[pairs[i].waits].rank), fmt::format("{}", all.ranks[pairs[i].last].rank),
-               ms_text(pairs[i].time)});
-  }
-  if (pairs.size() <= kMostPairs) return table.text();
-  return table.text() + fmt::format("... and {} more pairs\n", pairs.size() - kMostPairs);
+  std::vector<Pair> pairs = pairs_of(all);
+  const std::size_t count = pairs.size();
+  pairs.resize(std::min(count, kMostPairs));
+  const std::string text = pair_fields().table(pairs).text();
+  return count <= kMostPairs ? text : text + fmt::format("... and {} more pairs\n", count - kMostPairs);
 }
 
 std::string left_out(const SeveralRanks& all) {
@@ -77,33 +89,38 @@ std::string left_out(const SeveralRanks& all) {
 }  // namespace
 
 std::string to_table(const SeveralRanks& ranks) {
-  return fmt::format("{} ranks\n\n{}\n{}\n{}{}", ranks.ranks.size(), ranks_table(ranks), joint_table(ranks),
-                     pairs_table(ranks), left_out(ranks));
+  return fmt::format("{} ranks\n\n{}\n{}\n{}{}", ranks.ranks.size(), ranks_table(ranks),
+                     joint_fields().table(ranks.joint).text(), pairs_table(ranks), left_out(ranks));
 }
 
-std::string to_json(const SeveralRanks& all) {
-  Json json;
-  json.open().add("schema_version", 1).open_list("ranks");
-  for (const RankOfSeveral& each : all.ranks) {
-    json.open().add("rank", each.rank).add("trace", each.file).add("span_us", to_us(each.times.span));
-    json.add("compute_us", to_us(each.times.compute)).add("comm_us", to_us(each.times.communication));
-    json.add("exposed_us", to_us(each.times.exposed)).add("waited_us", to_us(each.waited));
-    json.add("kept_waiting_us", to_us(each.kept_waiting)).add("last", each.last);
-    json.add("clock_offset_us", to_us(each.clock_offset)).close();
-  }
-  json.close_list().open_list("together");
-  for (const JointKernel& each : all.joint) {
-    json.open().add("kernel", each.kernel).add("count", each.count).add("skew_us", to_us(each.median_skew));
-    json.add("p95_skew_us", to_us(each.p95_skew)).add("ends_apart_us", to_us(each.end_spread)).close();
-  }
-  json.close_list().open_list("not_together");
-  for (const SeparateKernel& each : all.separate) json.open().add("kernel", each.kernel).add("why", each.why).close();
-  json.close_list().open_list("waits");
-  for (const Pair& pair : pairs_of(all)) {
-    json.open().add("rank", all.ranks[pair.waits].rank).add("for_rank", all.ranks[pair.last].rank);
-    json.add("us", to_us(pair.time)).close();
-  }
-  return json.close_list().close().text();
+Fields<SeveralRanks> several_ranks_fields() {
+  const auto rank =
+      Fields<RankOfSeveral>()
+          .add("rank", "rank", &RankOfSeveral::rank)
+          .add("trace", "file", &RankOfSeveral::file)
+          .add("span_us", "us from first start to last end", [](auto& r) { return r.times.span; })
+          .add("compute_us", "us, union of kernels that compute", [](auto& r) { return r.times.compute; })
+          .add("comm_us", "us, union of kernels that communicate", [](auto& r) { return r.times.communication; })
+          .add("exposed_us", "us of communication beside which nothing computes",
+               [](auto& r) { return r.times.exposed; })
+          .add("waited_us", "us from its arrival at what ranks do together to that of the last of them",
+               &RankOfSeveral::waited)
+          .add("kept_waiting_us", "us that the others waited for it, on average over them, where it came last",
+               &RankOfSeveral::kept_waiting)
+          .add("last", "times that it came last", &RankOfSeveral::last)
+          .add("clock_offset_us", "us by which its clock is ahead of the first rank's", &RankOfSeveral::clock_offset,
+               {.least = kAny});
+  const auto separate = Fields<SeparateKernel>()
+                            .add("kernel", "its short name", &SeparateKernel::kernel)
+                            .add("why", "in words", &SeparateKernel::why);
+  return output_fields<SeveralRanks>()
+      .list("ranks", "by rank", &SeveralRanks::ranks, rank)
+      .list("together", "kernels of communication that all ranks have equally often and leave at the same time",
+            &SeveralRanks::joint, joint_fields())
+      .list("not_together", "other kernels of communication", &SeveralRanks::separate, separate)
+      .list("waits", "pairs of ranks, the longest wait first", pairs_of, pair_fields());
 }
+
+std::string to_json(const SeveralRanks& all) { return several_ranks_fields().json(all); }
 
 }  // namespace moeline

@@ -3,12 +3,14 @@
 
 #include <string>
 
+#include "experiments/report/fields.hpp"
 #include "measured/several_ranks.hpp"
 
 namespace moeline {
 
 [[nodiscard]] std::string to_table(const SeveralRanks& ranks);
 [[nodiscard]] std::string to_json(const SeveralRanks& ranks);
+[[nodiscard]] Fields<SeveralRanks> several_ranks_fields();
 
 inline constexpr const char* kRanksHelp =
     R"(Several traces, one of each rank: what the ranks do together are kernels of communication that all of them have equally

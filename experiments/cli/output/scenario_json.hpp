@@ -1,7 +1,7 @@
 // A scenario as it ran: given back to `simulate`, it gives the same result.
 #pragma once
 
-#include "experiments/cli/output/json.hpp"
+#include "experiments/report/json.hpp"
 #include "schedules/scenario/scenario.hpp"
 
 namespace moeline {

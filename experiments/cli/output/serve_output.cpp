@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "experiments/cli/output/json.hpp"
 #include "experiments/cli/output/known_time.hpp"
+#include "experiments/report/json.hpp"
 #include "experiments/serve/time_series.hpp"
 
 namespace moeline {

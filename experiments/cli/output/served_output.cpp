@@ -1,4 +1,4 @@
-#include "experiments/cli/output/served_output.hpp"
+#include "experiments/cli/output/validate_output.hpp"
 
 #include <fmt/format.h>
 
@@ -52,65 +52,104 @@ std::string counted(const char* what, const std::map<std::string, int>& counts) 
   return counts.empty() ? "" : fmt::format("  {}: {} rows\n{}", what, all, table.text("    "));
 }
 
-void add_counts(Json& json, const char* name, const std::map<std::string, int>& counts) {
-  json.open_list(name);
-  for (const auto& [why, count] : counts) json.open().add("why", why).add("rows", count).close();
-  json.close_list();
-}
+struct ScoredRow {
+  const ScoredServed& scored;
+  std::size_t at;
 
-void add_errors(Json& json, const ErrorSummary& errors) {
-  json.add("median_error", errors.median, 5).add("median_abs_error", errors.median_abs, 5);
-  json.add("p95_abs_error", errors.p95_abs, 5);
-}
+  [[nodiscard]] const ServedRow& measured() const { return scored.study.rows[at]; }
+  [[nodiscard]] const ServedPrediction& predicted() const { return scored.predictions[at]; }
+  [[nodiscard]] const ServedLoopPrediction& loop() const { return scored.loops[at]; }
+};
 
-void add_groups(Json& json, const char* name, const std::vector<ServedGroup>& groups) {
-  json.open_list(name);
-  for (const ServedGroup& group : groups) {
-    json.open().add("group", group.name).add("rows", group.rows.size());
-    add_errors(json, group.errors);
-    if (group.loop.rows > 0) {
-      json.open("loop").add("rows", group.loop.rows);
-      json.open("tpot");
-      add_errors(json, group.loop.tpot);
-      json.close().open("ttft");
-      add_errors(json, group.loop.ttft);
-      json.close();
-      if (group.loop.null_rows > 0) {
-        json.open("ttft_null");
-        add_errors(json, group.loop.ttft_null);
-        json.close();
-      }
-      json.close();
-    }
-    if (group.null_rows > 0) {
-      json.open("null").add("rows", group.null_rows);
-      add_errors(json, group.null_errors);
-      json.close();
-    }
-    json.close();
+std::vector<ScoredRow> scored_rows(const ScoredServed& scored) {
+  std::vector<ScoredRow> rows;
+  for (std::size_t row = 0; row < scored.study.rows.size(); ++row) {
+    if (scored.is_scored(row)) rows.push_back({scored, row});
   }
-  json.close_list();
+  return rows;
 }
 
-void add_row(Json& json, const ScoredServed& scored, std::size_t row) {
-  const ServedRow& measured = scored.study.rows[row];
-  const ServedPrediction& predicted = scored.predictions[row];
-  json.open().add("id", measured.id).add("class", measured.kind).add("model", measured.model);
-  json.add("precision", measured.precision).add("stack", measured.stack).flag("colocated", measured.colocated);
-  json.open("parallelism").add("tp", measured.split.tp).add("dp", measured.split.dp).add("ep", measured.split.ep);
-  json.add("moe_tp", measured.split.moe_tp).close();
-  json.add("input", measured.input).add("output", measured.output).add("concurrency", measured.concurrency);
-  json.add("batch", predicted.batch).add("mixed_share", predicted.mixed_share, 5);
-  json.add("chunk_tokens", predicted.chunk_tokens).add("predicted", predicted.tpot_ms);
-  json.add("measured", measured.tpot_ms).add("error", scored.error(row), 5);
-  if (scored.is_looped(row)) {
-    const ServedLoopPrediction& loop = scored.loops[row];
-    json.open("loop").add("tpot", loop.tpot_ms).add("tpot_error", loop.tpot_ms / measured.tpot_ms - 1, 5);
-    json.add("ttft", loop.ttft_ms).add("ttft_measured", measured.ttft_ms);
-    json.add("ttft_error", loop.ttft_ms / measured.ttft_ms - 1, 5);
-    json.add("ttft_steady", loop.steady_ttft_ms).add("ttft_first", loop.first_ttft_ms).close();
-  }
-  json.close();
+As error_of_rows(double least = kAny) { return {.decimals = 5, .least = least}; }
+
+using Counts = std::map<std::string, int>;
+
+Fields<Counts::value_type> count_fields() {
+  return Fields<Counts::value_type>()
+      .add("why", "why", &Counts::value_type::first)
+      .add("rows", "how many", &Counts::value_type::second);
+}
+
+Fields<ErrorSummary> summary_fields() {
+  return Fields<ErrorSummary>()
+      .add("median_error", "median", &ErrorSummary::median, error_of_rows())
+      .add("median_abs_error", "median |error|", &ErrorSummary::median_abs, error_of_rows(0))
+      .add("p95_abs_error", "95 % quantile of |error|", &ErrorSummary::p95_abs, error_of_rows(0));
+}
+
+Fields<ServedGroup> group_fields() {
+  const auto loop = Fields<ServedLoopErrors>()
+                        .add("rows", "rows", &ServedLoopErrors::rows)
+                        .object("tpot", "of TPOT", &ServedLoopErrors::tpot, summary_fields())
+                        .object("ttft", "of TTFT", &ServedLoopErrors::ttft, summary_fields())
+                        .object(
+                            "ttft_null", "of the null model of TTFT",
+                            [](auto& l) { return l.null_rows > 0 ? &l.ttft_null : nullptr; }, summary_fields());
+  const auto null = Fields<ServedGroup>()
+                        .add("rows", "rows that have it", &ServedGroup::null_rows)
+                        .all(&ServedGroup::null_errors, summary_fields());
+  return Fields<ServedGroup>()
+      .add("group", "name", &ServedGroup::name)
+      .add("rows", "rows", [](auto& g) { return g.rows.size(); })
+      .all(&ServedGroup::errors, summary_fields())
+      .object(
+          "loop", "Served request by request", [](auto& g) { return g.loop.rows > 0 ? &g.loop : nullptr; }, loop)
+      .object(
+          "null", "the median of the other rows of the same model, format, class and lengths",
+          [](auto& g) { return g.null_rows > 0 ? &g : nullptr; }, null);
+}
+
+Fields<ScoredRow> loop_fields() {
+  return Fields<ScoredRow>()
+      .add("tpot", "ms", [](auto& r) { return r.loop().tpot_ms; })
+      .add(
+          "tpot_error", "error", [](auto& r) { return r.loop().tpot_ms / r.measured().tpot_ms - 1; }, error_of_rows())
+      .add("ttft", "ms", [](auto& r) { return r.loop().ttft_ms; })
+      .add("ttft_measured", "ms", [](auto& r) { return r.measured().ttft_ms; })
+      .add(
+          "ttft_error", "error", [](auto& r) { return r.loop().ttft_ms / r.measured().ttft_ms - 1; }, error_of_rows())
+      .add("ttft_steady", "ms, in the steady state", [](auto& r) { return r.loop().steady_ttft_ms; })
+      .add("ttft_first", "ms, of those that come at once at first", [](auto& r) { return r.loop().first_ttft_ms; });
+}
+
+Fields<ScoredRow> row_fields() {
+  const auto split = Fields<ServedSplit>()
+                         .add("tp", "attention group", &ServedSplit::tp)
+                         .add("dp", "attention groups", &ServedSplit::dp)
+                         .add("ep", "expert ranks", &ServedSplit::ep)
+                         .add("moe_tp", "ranks of an expert", &ServedSplit::moe_tp);
+  return Fields<ScoredRow>()
+      .add("id", "of the row", [](auto& r) { return r.measured().id; })
+      .add("class", "of parallelism", [](auto& r) { return r.measured().kind; })
+      .add("model", "model", [](auto& r) { return r.measured().model; })
+      .add("precision", "format", [](auto& r) { return r.measured().precision; })
+      .add("stack", "serving stack", [](auto& r) { return r.measured().stack; })
+      .add("colocated", "the same GPUs prefill", [](auto& r) { return r.measured().colocated; })
+      .object(
+          "parallelism", "of the GPUs that decode", [](auto& r) { return r.measured().split; }, split)
+      .add("input", "tokens of a prompt", [](auto& r) { return r.measured().input; })
+      .add("output", "tokens of an answer", [](auto& r) { return r.measured().output; })
+      .add("concurrency", "requests at a time", [](auto& r) { return r.measured().concurrency; })
+      .add("batch", "requests of a step", [](auto& r) { return r.predicted().batch; })
+      .add("mixed_share", "share of steps with prompts", [](auto& r) { return r.predicted().mixed_share; },
+           {.decimals = 5, .most = 1})
+      .add("chunk_tokens", "tokens of prompts in these", [](auto& r) { return r.predicted().chunk_tokens; })
+      .add("predicted", "TPOT, ms", [](auto& r) { return r.predicted().tpot_ms; })
+      .add("measured", "TPOT, ms", [](auto& r) { return r.measured().tpot_ms; })
+      .add(
+          "error", "of TPOT", [](auto& r) { return r.scored.error(r.at); }, error_of_rows())
+      .object(
+          "loop", "served request by request", [](auto& r) { return r.scored.is_looped(r.at) ? &r : nullptr; },
+          loop_fields());
 }
 
 }  // namespace
@@ -127,19 +166,20 @@ std::string to_table(const ScoredServed& scored) {
          counted("refused", scored.refused);
 }
 
-void add_served(Json& json, const ScoredServed& scored) {
-  json.open().add("study", scored.study.name).add("about", scored.study.about);
-  json.add("status", name_of(scored.study.status)).add("unit", "ms");
-  if (scored.study.is_absent) json.add("skipped", scored.study.table.string() + " is absent");
-  add_groups(json, "by_class", scored.by_class);
-  add_groups(json, "by_model", scored.by_model);
-  add_counts(json, "left_out", scored.left_out);
-  add_counts(json, "refused", scored.refused);
-  json.open_list("rows");
-  for (std::size_t row = 0; row < scored.study.rows.size(); ++row) {
-    if (scored.is_scored(row)) add_row(json, scored, row);
-  }
-  json.close_list().close();
+Fields<ScoredServed> served_fields() {
+  return Fields<ScoredServed>()
+      .add("study", "name", [](auto& s) { return s.study.name; })
+      .add("about", "one line", [](auto& s) { return s.study.about; })
+      .add("status", "what those who made the constants knew", [](auto& s) { return name_of(s.study.status); },
+           {.words = words_to(FactStatus::blind)})
+      .add("unit", "of predicted and measured", [](auto&) { return "ms"; })
+      .add("skipped", "why nothing is scored",
+           [](auto& s) { return only_if(s.study.is_absent, s.study.table.string() + " is absent"); })
+      .list("by_class", "by class of parallelism", &ScoredServed::by_class, group_fields())
+      .list("by_model", "by model and stack", &ScoredServed::by_model, group_fields())
+      .list("left_out", "rows that are not scored", &ScoredServed::left_out, count_fields())
+      .list("refused", "rows that cannot be predicted", &ScoredServed::refused, count_fields())
+      .list("rows", "scored rows", scored_rows, row_fields());
 }
 
 }  // namespace moeline

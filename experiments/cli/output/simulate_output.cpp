@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "experiments/cli/output/json.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/scenario_json.hpp"
 #include "experiments/cli/output/step_output.hpp"
+#include "experiments/report/json.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/sustained_clock.hpp"
 

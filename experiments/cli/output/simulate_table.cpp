@@ -7,7 +7,7 @@
 #include <map>
 #include <set>
 
-#include "experiments/cli/output/hardware_table.hpp"
+#include "experiments/cli/output/hardware_output.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
 #include "experiments/run/inference_memory.hpp"

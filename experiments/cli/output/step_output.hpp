@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "experiments/cli/output/json.hpp"
+#include "experiments/report/json.hpp"
 #include "experiments/run/run.hpp"
 #include "timeline/write_trace.hpp"
 

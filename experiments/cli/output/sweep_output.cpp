@@ -7,7 +7,7 @@
 
 #include "base/text.hpp"
 #include "base/text_table.hpp"
-#include "experiments/cli/output/json.hpp"
+#include "experiments/report/json.hpp"
 
 namespace moeline {
 namespace {

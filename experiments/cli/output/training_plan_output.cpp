@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "experiments/cli/output/json.hpp"
 #include "experiments/cli/output/known_time.hpp"
 #include "experiments/cli/output/training_plan_parts.hpp"
+#include "experiments/report/json.hpp"
 
 namespace moeline {
 namespace {

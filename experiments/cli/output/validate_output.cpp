@@ -1,13 +1,14 @@
-// The result as a person reads it.
+#include "experiments/cli/output/validate_output.hpp"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <set>
 
 #include "base/text_table.hpp"
-#include "experiments/cli/output/served_output.hpp"
-#include "experiments/cli/output/validate_output.hpp"
+#include "experiments/report/fields.hpp"
 
 namespace moeline {
 namespace {
@@ -202,7 +203,163 @@ std::string sources(const KernelSets& kernel_sets) {
   return text;
 }
 
+As error_as_written(double least = kAny) { return {.decimals = 5, .least = least}; }
+
+// To as many digits as it is written with in its file.
+As tolerance_as() { return {.decimals = 12}; }
+
+struct NullPrediction {
+  double predicted = 0, error = 0;
+};
+
+std::vector<std::pair<std::string, NullPrediction>> nulls_of(const ScoredFact& scored) {
+  std::vector<std::pair<std::string, NullPrediction>> nulls;
+  for (const auto& [name, value] : scored.prediction.nulls) nulls.push_back({name, {value, scored.null_error(name)}});
+  return nulls;
+}
+
+bool is_known(const ScoredFact& scored) { return scored.prediction.skipped.empty(); }
+
+std::vector<ScoredFact> facts_of(const Validation& validation) {
+  std::vector<ScoredFact> facts;
+  for (const ScoredSubject& each : validation.subjects) facts.insert(facts.end(), each.facts.begin(), each.facts.end());
+  return facts;
+}
+
+Fields<ScoredFact> fact_fields_of_output() {
+  const As value{.decimals = kByAmount, .least = kAny};
+  const auto null = Fields<NullPrediction>()
+                        .add("predicted", "its value", &NullPrediction::predicted, value)
+                        .add("error", "its error", &NullPrediction::error, error_as_written());
+  return Fields<ScoredFact>()
+      .add("id", "SUBJECT.KEY", [](auto& s) { return s.fact.id; })
+      .add("quantity", "what was measured", [](auto& s) { return s.fact.quantity; })
+      .add(
+          "predicted", "null: skipped", [](auto& s) { return or_null(only_if(is_known(s), s.prediction.value)); },
+          value)
+      .add(
+          "measured", "as printed", [](auto& s) { return s.fact.measured; }, value)
+      .add("unit", "of both", [](auto& s) { return s.fact.unit; })
+      .add(
+          "error", "null: skipped", [](auto& s) { return or_null(only_if(is_known(s), s.error())); },
+          error_as_written())
+      .add("p5", "5 % quantile of several draws",
+           [](auto& s) { return only_if(s.prediction.band.has_value(), s.prediction.band.value_or(Band{}).p5); },
+           {.least = kAny})
+      .add("p95", "95 % quantile",
+           [](auto& s) { return only_if(s.prediction.band.has_value(), s.prediction.band.value_or(Band{}).p95); },
+           {.least = kAny})
+      .add("in_band", "the measurement lies between them",
+           [](auto& s) { return s.prediction.band ? std::optional(s.in_band()) : std::nullopt; })
+      .add("gate", "it has a gate", [](auto& s) { return s.fact.gate.has_value(); })
+      .add(
+          "tolerance", "largest |error| that passes",
+          [](auto& s) { return s.fact.gate ? std::optional(s.fact.gate->tolerance) : std::nullopt; }, tolerance_as())
+      .add(
+          "verdict",
+          "passed or failed its gate; scored: it has none; fitted: it is no part of any score; skipped: data is absent",
+          [](auto& s) { return name_of(s.verdict); }, {.words = words_to(Verdict::skipped)})
+      .map("nulls", "null models by name", nulls_of, null)
+      .add("setting", "under which conditions", [](auto& s) { return s.fact.setting; })
+      .add("source", "who says so", [](auto& s) { return s.fact.source; })
+      .add("how_read", "from where", [](auto& s) { return s.fact.how_read; })
+      .add("status", "what those who made the constants knew", [](auto& s) { return name_of(s.fact.status); },
+           {.words = words_to(FactStatus::blind)})
+      .add("constants", "fitted constants that entered", [](auto& s) { return s.prediction.constants.count(); })
+      .add("fitted_on", "kernel sets behind it",
+           [](auto& s) {
+             return std::vector<std::string>(s.prediction.fitted_on.begin(), s.prediction.fitted_on.end());
+           })
+      .add("left_out", "what the fit did not see", [](auto& s) { return if_any(s.prediction.left_out); })
+      .add("remark", "of the prediction", [](auto& s) { return if_any(s.prediction.remark); })
+      .add("fitted", "what of it constants were fitted to", [](auto& s) { return if_any(s.fact.fitted); })
+      .add("skipped", "why", [](auto& s) { return if_any(s.prediction.skipped); });
+}
+
+Fields<FactErrors> error_fields() {
+  return Fields<FactErrors>()
+      .add("facts", "facts", &FactErrors::facts)
+      .add("mean_abs_error", "mean |error|", &FactErrors::mean_abs_error, error_as_written(0))
+      .add("worst_error", "largest error by its amount", &FactErrors::worst_error, error_as_written())
+      .add("mean_error", "mean error", &FactErrors::mean_error, error_as_written());
+}
+
+Fields<ScoredSubject> subject_fields() {
+  return Fields<ScoredSubject>()
+      .add("subject", "name of the file", [](auto& s) { return s.subject.name; })
+      .add("about", "one line", [](auto& s) { return s.subject.about; })
+      .all(&ScoredSubject::errors, error_fields())
+      .add(
+          "mean_tolerance", "largest mean |error| that passes",
+          [](auto& s) { return s.subject.mean_gate ? std::optional(s.subject.mean_gate->tolerance) : std::nullopt; },
+          tolerance_as())
+      .add("verdict", "of the mean",
+           [](auto& s) { return only_if(s.subject.mean_gate.has_value(), name_of(s.mean_verdict)); },
+           {.words = words_to(Verdict::skipped)})
+      .map("nulls", "null models by name", &ScoredSubject::nulls, error_fields());
+}
+
+Fields<KernelSet> kernel_set_fields() {
+  using Fit = std::pair<const std::string, FamilyFit>;
+  const auto family =
+      Fields<Fit>()
+          .add("family", "family", &Fit::first)
+          .add("kernels", "rows", [](auto& f) { return f.second.kernels; })
+          .add("held_out", "of rows left out of the fit", [](auto& f) { return f.second.held_out; })
+          .add(
+              "median_abs_error", "median |error|", [](auto& f) { return f.second.median_abs_error; },
+              error_as_written(0))
+          .add(
+              "p95_abs_error", "95 % quantile", [](auto& f) { return f.second.p95_abs_error; }, error_as_written(0))
+          .add(
+              "worst_error", "largest by its amount", [](auto& f) { return f.second.worst_error; }, error_as_written())
+          .add(
+              "mean_error", "mean", [](auto& f) { return f.second.mean_error; }, error_as_written());
+  return Fields<KernelSet>()
+      .add("kernel_set", "name", &KernelSet::name)
+      .add("constants", "constants", &KernelSet::known_constants)
+      .add("source", "whose measurements", &KernelSet::source)
+      .list("families", "how well curves meet their measurements", &KernelSet::fits, family);
+}
+
+std::vector<KernelSet> sets_of(const Validation& validation) {
+  std::vector<KernelSet> sets;
+  for (const auto& [name, set] : validation.kernel_sets) sets.push_back(set);
+  return sets;
+}
+
+// `baseline`: null where none was asked for.
+Fields<Validation> validate_fields(const BaselineVerdict* baseline) {
+  Fields<Validation> counts;
+  for (const Verdict verdict : {Verdict::passed, Verdict::failed, Verdict::skipped}) {
+    counts.add(name_of(verdict), name_of(verdict), [=](auto& v) { return gates(v.subjects, verdict); });
+  }
+  return output_fields<Validation>()
+      .list("facts", "each fact", facts_of, fact_fields_of_output())
+      .list("subjects", "each file of facts", &Validation::subjects, subject_fields())
+      .list(
+          "served", "studies of served models", [](auto& v) { return v.served.empty() ? nullptr : &v.served; },
+          served_fields())
+      .list("kernel_sets", "kernel sets behind the predictions, but those of serving stacks", sets_of,
+            kernel_set_fields())
+      .object("gates", "how many gates", std::identity(), counts)
+      .object(
+          "baseline", "with --baseline: against the newest version there", [=](auto&) { return baseline; },
+          baseline_fields());
+}
+
 }  // namespace
+
+std::string to_json(const Validation& validation, const BaselineVerdict* baseline) {
+  return validate_fields(baseline).json(validation);
+}
+
+std::string validate_schema() {
+  return output_schema("validate",
+                       "`moeline validate --format json`: predictions beside what was measured; error = predicted / "
+                       "measured - 1",
+                       validate_fields(nullptr).described());
+}
 
 std::string to_table(const Validation& validation) {
   const auto& [subjects, served_studies, kernel_sets] = validation;

@@ -71,7 +71,15 @@ class Json {
   /// Mappings, lists and values of a YAML file; what reads as a number, true, false or null is one, unless quoted.
   Json& add(std::string_view key, const YamlNode& value);
 
-  /// An element of a list: numbers on one line.
+  /// An element of a list: a text, null, numbers on one line.
+  Json& item(std::string_view value) {
+    string(value);
+    return *this;
+  }
+  Json& null_item() {
+    writer_.Null();
+    return *this;
+  }
   Json& item(const std::vector<int>& values);
   Json& item(const std::vector<double>& values, int decimals);
 

@@ -1,7 +1,17 @@
-// The words for how a price is known, as --help explains them.
+// How a price is known: in an output, and in the words of --help.
 #pragma once
 
+#include <string>
+
+#include "experiments/report/fields.hpp"
+#include "hardware/price.hpp"
+
 namespace moeline {
+
+[[nodiscard]] Fields<Price> provenance_fields(bool with_correction);
+
+/// What speaks against a price, and what its correction made of it.
+[[nodiscard]] std::string note_of(const Price& price);
 
 inline constexpr const char* kProvenanceHelp =
     R"(provenance, by where a kernel lies among the measurements of its family (`moeline list hardware NAME`):

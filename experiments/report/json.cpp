@@ -1,4 +1,4 @@
-#include "experiments/cli/output/json.hpp"
+#include "experiments/report/json.hpp"
 
 #include <fmt/format.h>
 
