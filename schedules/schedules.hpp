@@ -1,4 +1,4 @@
-// Schedules that have a program of their own. Others are an overlap plan (lowering/planned_step.hpp), or a pipeline.
+// Schedules that have a program of their own. Others are an overlap plan (lowering/inference_step.hpp), or a pipeline.
 #pragma once
 
 #include "schedules/lowering/program.hpp"

@@ -1,4 +1,4 @@
-// How well fitted curves meet measurements, seen and unseen.
+// One rule for medians and percentiles of errors, wherever they are printed or written.
 #pragma once
 
 #include <map>
@@ -9,6 +9,19 @@
 #include "hardware/kernel_set.hpp"
 
 namespace moeline {
+
+/// The value that stands at this share of them in order, the nearest one; NaN of none.
+[[nodiscard]] double quantile(std::vector<double> values, double share);
+
+/// Of errors, predicted / measured - 1; NaN where there are none.
+struct ErrorSummary {
+  double median = 0;  ///< signed
+  double median_abs = 0;
+  double p95_abs = 0;
+};
+[[nodiscard]] ErrorSummary summary_of(const std::vector<double>& errors);
+
+// How well fitted curves meet measurements, seen and unseen.
 
 using Predictions = std::vector<double>;  ///< us, by observation
 

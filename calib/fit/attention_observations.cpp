@@ -9,7 +9,7 @@
 #include <optional>
 #include <tuple>
 
-#include "moe/attention_core.hpp"
+#include "moe/attention_kernels.hpp"
 
 namespace moeline {
 namespace {

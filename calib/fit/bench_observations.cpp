@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "moe/attention_core.hpp"
+#include "moe/attention_kernels.hpp"
 #include "moe/kernels.hpp"
 
 namespace moeline {

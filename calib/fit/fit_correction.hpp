@@ -4,8 +4,8 @@
 #include <map>
 #include <vector>
 
+#include "calib/fit/assess.hpp"
 #include "calib/fit/fit_form.hpp"
-#include "calib/fit/quantile.hpp"
 #include "hardware/correction.hpp"
 
 namespace moeline {

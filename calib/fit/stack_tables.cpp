@@ -10,7 +10,7 @@
 
 #include "base/error.hpp"
 #include "calib/fit/read_rows.hpp"
-#include "curves/stack_forms.hpp"
+#include "curves/form.hpp"
 #include "hardware/device_name.hpp"
 #include "hardware/parse_op.hpp"
 

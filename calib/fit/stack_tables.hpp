@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/progress.hpp"
+#include "calib/fit/assess.hpp"
 #include "calib/fit/fit_form.hpp"
-#include "calib/fit/quantile.hpp"
 #include "calib/fit/row_kind.hpp"
 #include "hardware/kernel_set.hpp"
 

@@ -2,10 +2,11 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
 #include <cctype>
 
+#include "base/error.hpp"
 #include "base/names.hpp"
+#include "base/text.hpp"
 
 namespace moeline {
 namespace {
@@ -44,6 +45,21 @@ void refuse_options_as_values(CLI::App& app) {
       if (option->nonpositional() && option->get_items_expected_min() > 0) option->transform(no_option_of(*command));
     }
   }
+}
+
+std::set<std::uint32_t> parse_ranks(const std::string& option, const std::vector<std::string>& texts,
+                                    const std::set<std::uint32_t>& simulated) {
+  if (texts == std::vector<std::string>{"all"}) return simulated;
+  std::set<std::uint32_t> ranks;
+  for (const std::string& text : texts) {
+    const auto rank = as_number<std::uint32_t>(text);
+    if (!rank || !simulated.contains(*rank)) {
+      throw SpecError(
+          fmt::format("{}: '{}' is not among the simulated ranks, 0 to {}", option, text, simulated.size() - 1));
+    }
+    ranks.insert(*rank);
+  }
+  return ranks;
 }
 
 }  // namespace moeline

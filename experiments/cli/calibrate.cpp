@@ -8,7 +8,6 @@
 #include <optional>
 
 #include "base/file.hpp"
-#include "calib/fit/bench_schema.hpp"
 #include "calib/fit/bench_table.hpp"
 #include "calib/fit/row_kind.hpp"
 #include "calib/fit/stack_tables.hpp"

@@ -15,7 +15,6 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/compare_output.hpp"
-#include "experiments/cli/output/timeline_help.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/run/best_run.hpp"

@@ -11,11 +11,9 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/explain_output.hpp"
-#include "experiments/cli/output/timeline_help.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/progress_bar.hpp"
-#include "experiments/cli/ranks.hpp"
 #include "experiments/run/best_run.hpp"
 #include "experiments/timeline_page/run_view.hpp"
 

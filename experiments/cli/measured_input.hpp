@@ -1,14 +1,37 @@
-// A trace on the command line, and how to read it.
+// Options that restrict a trace to a part of it: --steps, --from, --to.
 #pragma once
 
 #include <CLI/CLI.hpp>
 #include <string>
 
 #include "experiments/cli/console.hpp"
-#include "experiments/cli/trace_window.hpp"
 #include "measured/replay.hpp"
+#include "trace/interpret.hpp"
 
 namespace moeline {
+
+struct WindowOptions {
+  std::string steps;     ///< "3-5" or "3"; empty: all
+  std::string from, to;  ///< us since the first GPU event; empty: the ends of the trace
+};
+
+[[nodiscard]] bool has_window(const WindowOptions& options);
+
+void add_window_options(CLI::App& command, WindowOptions& options);
+
+/// Throws CLI::ValidationError for options that make no sense whatever the trace.
+void check_window(const WindowOptions& options);
+
+/// The part of the trace, or all of it where there are no options. Throws SpecError, with `file` and what the trace
+/// has, where that is outside of it.
+[[nodiscard]] Trace in_window(Trace trace, const WindowOptions& options, const KernelMap& map, const std::string& file);
+
+inline constexpr const char* kWindowHelp =
+    R"(--steps A-B: from the start of step A to the end of step B, as analyze lists steps: those of a server by position,
+from 0, or where there are none the profiler's by the N of ProfilerStep#N. --from, --to: times in us since the trace's
+first GPU event. What starts inside counts, to its own end; the rest of the trace is as if it were not there.)";
+
+// A trace on the command line, and how to read it.
 
 struct MeasuredInput {
   std::string path;

@@ -6,7 +6,7 @@
 #include <memory>
 #include <set>
 
-#include "architecture/block_modules.hpp"
+#include "architecture/blocks.hpp"
 #include "architecture/parameters.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"

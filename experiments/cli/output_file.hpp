@@ -1,13 +1,23 @@
-// Files that a command writes because an option names them.
+// Which files this program wrote: each kind of them begins in a way of its own.
 #pragma once
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
 #include <string>
 #include <vector>
 
-#include "experiments/cli/own_file.hpp"
-
 namespace moeline {
+
+enum class FileKind { trace, page, svg, graph, graphviz, profile, manifest, metrics, overlap_plan, chakra, baseline };
+
+/// "a trace", as messages name it.
+[[nodiscard]] const char* name_of(FileKind kind);
+
+/// Whether the file is one of this kind that moeline wrote, packed or plain. One that cannot be read is not.
+/// REQUIRES: a regular file; reading a pipe would wait for its writer.
+[[nodiscard]] bool is_own(const std::filesystem::path& file, FileKind kind);
+
+// Files that a command writes because an option names them.
 
 struct OutputFile {
   std::string option;

@@ -12,7 +12,7 @@
 #include "experiments/cli/output/compare_output.hpp"
 #include "experiments/cli/output/explain_output.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
-#include "experiments/cli/output/scenario_schema.hpp"
+#include "experiments/cli/output/scenario_json.hpp"
 #include "experiments/cli/output/search_output.hpp"
 #include "experiments/cli/output/validate_output.hpp"
 

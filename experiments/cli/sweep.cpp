@@ -10,12 +10,10 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "base/given_text.hpp"
 #include "base/parallel.hpp"
 #include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/sweep_output.hpp"
-#include "experiments/cli/output/sweep_page.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/progress_bar.hpp"
 #include "experiments/sweep/run_study.hpp"

@@ -9,9 +9,9 @@
 #include <set>
 #include <unordered_map>
 
-#include "experiments/explain/hardware_items.hpp"
-#include "timeline/slack.hpp"
-#include "timeline/unused.hpp"
+#include "experiments/explain/sensitivity.hpp"
+#include "timeline/bounds.hpp"
+#include "timeline/shortened.hpp"
 #include "trace/short_names.hpp"
 
 namespace moeline {

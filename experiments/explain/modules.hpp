@@ -8,9 +8,11 @@
 #include "experiments/run/run.hpp"
 #include "measured/release.hpp"
 #include "moe/module_tree.hpp"
-#include "trace/kernel_map.hpp"
+#include "trace/kernel_class.hpp"
 
 namespace moeline {
+
+// What each module of the model did in a step, as a FLOPs profiler says it: predicted, or measured in a trace.
 
 struct ModuleRow {
   std::string module, parent;

@@ -5,7 +5,7 @@
 #include <unordered_map>
 
 #include "experiments/explain/explanation.hpp"
-#include "hardware/op_text.hpp"
+#include "hardware/parse_op.hpp"
 #include "hardware/price_book.hpp"
 
 namespace moeline {

@@ -10,7 +10,6 @@
 
 #include "architecture/architecture.hpp"
 #include "base/file.hpp"
-#include "base/given_text.hpp"
 #include "experiments/run/best_run.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "hardware/profile.hpp"

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/plan/bound.hpp"
-#include "experiments/plan/slots.hpp"
+#include "experiments/plan/decode_options.hpp"
+#include "experiments/plan/deployment.hpp"
 
 namespace moeline {
 namespace {

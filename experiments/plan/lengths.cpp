@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "base/normal_distribution.hpp"
+#include "base/random.hpp"
 #include "base/text.hpp"
 
 namespace moeline {

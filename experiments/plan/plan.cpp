@@ -1,7 +1,6 @@
 #include "experiments/plan/plan.hpp"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
@@ -11,6 +10,20 @@
 #include "experiments/plan/points.hpp"
 
 namespace moeline {
+
+std::vector<TradeOff> pareto_front(std::vector<TradeOff> all) {
+  std::stable_sort(all.begin(), all.end(), [](const TradeOff& a, const TradeOff& b) {
+    return a.tokens_per_s_per_user != b.tokens_per_s_per_user ? a.tokens_per_s_per_user > b.tokens_per_s_per_user
+                                                              : a.tokens_per_s_per_gpu > b.tokens_per_s_per_gpu;
+  });
+  std::vector<TradeOff> front;
+  for (const TradeOff& point : all) {
+    if (front.empty() || point.tokens_per_s_per_gpu > front.back().tokens_per_s_per_gpu) front.push_back(point);
+  }
+  std::reverse(front.begin(), front.end());
+  return front;
+}
+
 namespace {
 
 constexpr int kMostGpus = 4096;  // of a unit

@@ -1,3 +1,27 @@
+// What decode may be fast in: for each user, or for all of them together.
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "experiments/plan/deployment.hpp"
+#include "experiments/plan/lengths.hpp"
+#include "experiments/plan/plan_hardware.hpp"
+#include "hardware/profile.hpp"
+
+namespace moeline {
+
+/// Decode with a batch size that fits, whether or not it is fast enough, with the best prefill beside it.
+struct TradeOff {
+  DecodeChoice choice;
+  double tokens_per_s_per_user = 0;
+  double tokens_per_s_per_gpu = 0;  ///< over the GPUs of prefill too
+};
+
+/// The trade-offs of which no other is better in both, by tokens per second and user.
+[[nodiscard]] std::vector<TradeOff> pareto_front(std::vector<TradeOff> all);
+
 // A plan as it is asked for: what is served, to whom, within which limits, on what.
 //
 //   schema: 1
@@ -19,17 +43,6 @@
 // prefill and decode say what is searched; all of it may be left out. Both take `redundant_experts`, a list of numbers
 // of all GPUs of a unit together (by default the fewest with which the unit divides the experts), and `set`, changes to
 // the scenario that is simulated.
-#pragma once
-
-#include <filesystem>
-#include <string>
-#include <vector>
-
-#include "experiments/plan/lengths.hpp"
-#include "experiments/plan/plan_hardware.hpp"
-#include "hardware/profile.hpp"
-
-namespace moeline {
 
 struct Demand {
   double requests_per_s = 0;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "experiments/plan/bound.hpp"
+#include "experiments/plan/deployment.hpp"
 
 namespace moeline {
 namespace {

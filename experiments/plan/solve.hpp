@@ -7,8 +7,8 @@
 
 #include "base/progress.hpp"
 #include "experiments/plan/deployment.hpp"
+#include "experiments/plan/plan.hpp"
 #include "experiments/plan/points.hpp"
-#include "experiments/plan/trade_offs.hpp"
 
 namespace moeline {
 

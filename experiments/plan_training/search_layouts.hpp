@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/progress.hpp"
-#include "experiments/plan_training/layout_points.hpp"
+#include "experiments/plan_training/layout.hpp"
 
 namespace moeline {
 

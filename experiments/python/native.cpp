@@ -1,5 +1,5 @@
-// The Python module's native part: commands by their command lines, and timelines whose arrays are moeline's own memory.
-// moeline/__init__.py is what users see.
+// The Python module's native part: commands by their command lines, and timelines whose arrays are moeline's own
+// memory. moeline/__init__.py is what users see.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -8,7 +8,7 @@
 #include <memory>
 #include <moeline_commit.hpp>
 
-#include "base/given_text.hpp"
+#include "base/file.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
 #include "experiments/cli/program.hpp"
 #include "experiments/run/best_run.hpp"

@@ -2,7 +2,7 @@
 
 #include <map>
 
-#include "schedules/lowering/planned_step.hpp"
+#include "schedules/lowering/inference_step.hpp"
 #include "schedules/schedules.hpp"
 
 namespace moeline {

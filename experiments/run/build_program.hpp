@@ -7,7 +7,7 @@
 namespace moeline {
 
 /// The tasks of the setup's schedule, whose waits for ranks that are not simulated are not charged yet. REQUIRES: it is
-/// no whole pipeline (training_step.hpp, pipeline.hpp).
+/// no whole pipeline (training_step.hpp, pipelines.hpp).
 [[nodiscard]] Program build_program(const Setup& setup);
 
 /// Eight MoE layers of a pipeline's passes on one rank, the slowest that is expected: by "sequential" as in slots that

@@ -7,7 +7,7 @@
 #include <tuple>
 #include <utility>
 
-#include "base/normal_distribution.hpp"
+#include "base/random.hpp"
 #include "engine/simulate.hpp"
 #include "experiments/run/build_program.hpp"
 #include "experiments/run/stragglers.hpp"

@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "moe/tensor_parallel.hpp"
-#include "schedules/lowering/phase_sms.hpp"
+#include "schedules/lowering/prepared_phases.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {

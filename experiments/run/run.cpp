@@ -8,8 +8,8 @@
 #include "experiments/run/run_warnings.hpp"
 #include "experiments/run/slot_level.hpp"
 #include "experiments/run/sustained_clock.hpp"
-#include "schedules/pipeline/pipeline.hpp"
-#include "timeline/compute_waits.hpp"
+#include "schedules/pipeline/pipelines.hpp"
+#include "timeline/metrics.hpp"
 
 namespace moeline {
 namespace {

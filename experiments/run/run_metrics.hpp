@@ -67,7 +67,7 @@ struct KnownTime {
 [[nodiscard]] double lumped_share(const Run& run);
 /// Time in barriers, on average over the ranks.
 [[nodiscard]] double barrier_us(const Run& run);
-/// Time in which the compute stream of rank 0 waits for communication (timeline/compute_waits.hpp).
+/// Time in which the compute stream of rank 0 waits for communication (timeline/metrics.hpp).
 [[nodiscard]] double compute_waits_us(const Run& run);
 [[nodiscard]] bool has_imbalance(const Run& run);
 /// Token-expert pairs of the busiest rank over the mean, on average over the layers.

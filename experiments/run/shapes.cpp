@@ -4,7 +4,7 @@
 #include <set>
 
 #include "moe/inference.hpp"
-#include "schedules/lowering/planned_step.hpp"
+#include "schedules/lowering/inference_step.hpp"
 #include "schedules/lowering/rank_program.hpp"
 
 namespace moeline {

@@ -6,8 +6,8 @@
 
 #include "moe/memory.hpp"
 #include "moe/training_memory.hpp"
-#include "schedules/lowering/phase_sms.hpp"
-#include "schedules/pipeline/pipeline.hpp"
+#include "schedules/lowering/prepared_phases.hpp"
+#include "schedules/pipeline/pipelines.hpp"
 #include "schedules/pipeline/replicas.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 

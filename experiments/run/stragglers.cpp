@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "experiments/run/rank_lanes.hpp"
-#include "schedules/lowering/phase_sms.hpp"
+#include "schedules/lowering/prepared_phases.hpp"
 #include "timeline/intervals.hpp"
 
 namespace moeline {

@@ -7,7 +7,6 @@
 #include <memory>
 #include <vector>
 
-#include "base/normals.hpp"
 #include "base/random.hpp"
 #include "engine/timeline.hpp"
 #include "experiments/run/kernel_chains.hpp"

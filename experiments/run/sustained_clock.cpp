@@ -6,7 +6,7 @@
 
 #include "engine/simulate.hpp"
 #include "experiments/run/build_program.hpp"
-#include "schedules/pipeline/pipeline.hpp"
+#include "schedules/pipeline/pipelines.hpp"
 #include "schedules/scenario/fold.hpp"
 #include "timeline/intervals.hpp"
 

@@ -9,7 +9,7 @@
 
 #include "architecture/blocks.hpp"
 #include "moe/inference.hpp"
-#include "schedules/lowering/planned_step.hpp"
+#include "schedules/lowering/inference_step.hpp"
 #include "schedules/lowering/training_passes.hpp"
 
 namespace moeline {

@@ -12,7 +12,7 @@
 #include "experiments/run/build_program.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/search/orders_below.hpp"
-#include "experiments/search/unit_times.hpp"
+#include "experiments/search/turn_graph.hpp"
 
 namespace moeline {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "experiments/run/run.hpp"
 #include "experiments/search/order_space.hpp"
-#include "moe/dependency.hpp"
+#include "moe/rank_work.hpp"
 #include "schedules/scenario/fold.hpp"
 
 namespace moeline {

@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "schedules/lowering/training_passes.hpp"
-#include "schedules/pipeline/pipeline.hpp"
+#include "schedules/pipeline/pipelines.hpp"
 
 namespace moeline {
 namespace {

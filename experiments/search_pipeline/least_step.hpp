@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "experiments/search_pipeline/partitions.hpp"
+#include "experiments/search_pipeline/search_pipeline.hpp"
 #include "schedules/scenario/scenario.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 

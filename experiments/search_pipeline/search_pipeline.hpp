@@ -1,5 +1,4 @@
-// The fastest whole pipeline of a layout that fits into memory: which layers stand on which stage, and in which order
-// ranks work.
+// Ways to share decoder layers out among the stages of a pipeline.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +9,20 @@
 #include <vector>
 
 #include "base/progress.hpp"
-#include "experiments/search_pipeline/partitions.hpp"
 
 namespace moeline {
+
+/// Decoder layers of each stage, in the order of the forward pass; one at least.
+using Partition = std::vector<int>;
+
+[[nodiscard]] double partition_count(int layers, int stages);
+/// All of them. REQUIRES: they are few.
+[[nodiscard]] std::vector<Partition> all_partitions(int layers, int stages);
+/// One layer fewer on one stage, and one more on another.
+[[nodiscard]] std::vector<Partition> neighbours_of(const Partition& partition);
+
+// The fastest whole pipeline of a layout that fits into memory: which layers stand on which stage, and in which order
+// ranks work.
 
 struct PipelineRequest {
   std::filesystem::path scenario;

@@ -7,7 +7,6 @@
 
 #include "experiments/serve/fleet.hpp"
 #include "experiments/serve/request_source.hpp"
-#include "experiments/serve/router.hpp"
 
 namespace moeline {
 namespace {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <compare>
+#include <string>
 #include <vector>
 
 #include "experiments/serve/traffic.hpp"
@@ -82,5 +83,11 @@ struct ServeLog {
   double end_ms = 0;
   std::vector<ReplicasOn> replicas_on{};  ///< that answer, where they are switched; starting and draining ones too
 };
+
+// Steps and requests as a Chrome trace: what ran when, and what each request waited for.
+
+/// A process for each replica, with its steps as slices and what is in them as counters; and one for requests, each an
+/// asynchronous slice over its parts: queue, prefill, transfer, decode. Perfetto and chrome://tracing open it.
+[[nodiscard]] std::string serve_trace(const ServeLog& log);
 
 }  // namespace moeline

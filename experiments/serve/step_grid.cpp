@@ -10,7 +10,7 @@
 #include "base/random.hpp"
 #include "experiments/run/inference_memory.hpp"
 #include "moe/memory.hpp"
-#include "routing/expert_moves.hpp"
+#include "routing/rebalance.hpp"
 #include "schedules/lowering/inference_program.hpp"
 #include "schedules/scenario/fold.hpp"
 #include "schedules/scenario/read_scenario.hpp"

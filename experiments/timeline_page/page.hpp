@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/explain/explanation.hpp"
 #include "experiments/page/template.hpp"
 #include "experiments/timeline_page/view.hpp"
 
@@ -37,5 +38,10 @@ inline constexpr std::size_t kMostBars = 30'000;
 
 /// Equal pages give equal bytes. Times are written in whole nanoseconds.
 [[nodiscard]] std::string to_html(const TimelinePage& page, const PageTemplate& page_template);
+
+// What stands beside a timeline.
+
+/// What the end waited for, by reason and by what waited, and how short it could be.
+[[nodiscard]] std::vector<PageTable> tables_of(const Explanation& explanation);
 
 }  // namespace moeline

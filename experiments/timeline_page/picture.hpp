@@ -1,11 +1,13 @@
 // A timeline as a picture shows it: bars on lanes, without reasons.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
 #include "base/time.hpp"
 #include "experiments/timeline_page/tint.hpp"
+#include "timeline/kernel_spans.hpp"
 
 namespace moeline {
 
@@ -27,5 +29,12 @@ struct Picture {
   std::vector<PictureLane> lanes;
   std::vector<std::pair<Tint, std::string>> legend{};  ///< empty: that of passes and micro-batches
 };
+
+// The phases of one rank, stream by stream.
+
+/// Kernels of one phase that follow each other on a stream are one bar, which communicates if most of its time does.
+/// `stream_names`: of streams that have one. REQUIRES: kernels of one rank, by start.
+[[nodiscard]] std::vector<PictureLane> lanes_of_phases(const std::vector<KernelSpan>& kernels,
+                                                       const std::map<std::uint32_t, std::string>& stream_names);
 
 }  // namespace moeline

@@ -8,6 +8,8 @@
 
 namespace moeline {
 
+// A simulated run as a page draws it.
+
 /// The ranks that were simulated.
 [[nodiscard]] std::set<std::uint32_t> simulated_ranks(const TaskGraph& graph);
 

@@ -1,17 +1,63 @@
 #include "experiments/validate/predict_served.hpp"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <memory>
 #include <tuple>
 
+#include "base/error.hpp"
 #include "experiments/run/run.hpp"
-#include "experiments/validate/served_deployment.hpp"
+#include "experiments/serve/measures.hpp"
+#include "experiments/serve/step_grid.hpp"
 
 namespace moeline {
+namespace {
+
+std::string named(const std::map<std::string, std::string>& names, const std::string& what, const std::string& name) {
+  const auto found = names.find(name);
+  if (found == names.end()) throw SpecError(fmt::format("{}: the study has none for '{}'", what, name));
+  return found->second;
+}
+
+}  // namespace
+
+std::vector<std::string> deployment_of(const ServedStudy& study, const ServedRow& row, const ServedSplit& split) {
+  const auto model = std::find_if(study.models.begin(), study.models.end(), [&](const ServedModel& each) {
+    const bool same = std::find(each.names.begin(), each.names.end(), row.model) != each.names.end();
+    return same && each.precision == row.precision;
+  });
+  if (model == study.models.end()) {
+    throw SpecError(fmt::format("models: the study has none for '{}' in {}", row.model, row.precision));
+  }
+  std::vector<std::string> set = model->set;
+  set.push_back("hardware=" + named(study.machines, "machines", row.system));
+  set.push_back("kernels=" + named(study.kernels, "kernels", row.stack));
+  std::string keys = fmt::format("tp: {}, dp: {}", split.tp, split.dp);
+  if (split.pp > 1) keys += fmt::format(", pp: {}", split.pp);
+  keys += fmt::format(", ep: {}", split.ep);
+  if (split.ep > 1 || split.dp > 1) keys += fmt::format(", moe_tp: {}", split.moe_tp);  // else all split the layers
+  set.push_back(fmt::format("parallelism={{{}}}", keys));
+  return set;
+}
+
+DeployedRows rows_by_deployment(const ServedStudy& study) {
+  DeployedRows deployed;
+  std::map<std::vector<std::string>, std::vector<std::size_t>> deployments;
+  for (std::size_t i = 0; i < study.rows.size(); ++i) {
+    const ServedRow& row = study.rows[i];
+    if (!row.left_out.empty()) continue;
+    try {
+      deployments[deployment_of(study, row, row.split)].push_back(i);
+    } catch (const SpecError& error) {
+      deployed.refused.emplace_back(i, error.reason());
+    }
+  }
+  deployed.deployments.assign(deployments.begin(), deployments.end());
+  return deployed;
+}
+
 namespace {
 
 // Steps of one deployment, each simulated once.
@@ -114,6 +160,82 @@ std::vector<ServedPrediction> predict_served(const ServedStudy& study) {
   return predict_rows<ServedPrediction>(study, [&](const std::vector<std::string>& set, const ServedRow& /*first*/) {
     return [&study, steps = std::make_shared<Steps>(study, set)](const ServedRow& row) {
       return predict(study, row, *steps);
+    };
+  });
+}
+
+namespace {
+
+Length drawn(double nominal, const ServedLoop& loop) {
+  const auto whole = [](double value) { return std::max(1, static_cast<int>(std::lround(value))); };
+  Length length;
+  length.least = whole(loop.least * nominal);
+  length.most = whole(loop.most * nominal);
+  length.mean = (length.least + length.most) / 2;
+  return length;
+}
+
+PromptOrder prompts_of(const ServedStudy& study, const std::string& stack) {
+  const auto& first = study.loop->prompts_first;
+  return std::find(first.begin(), first.end(), stack) == first.end() ? PromptOrder::mixed : PromptOrder::first;
+}
+
+ServeWorkload workload_of(const ServedStudy& study, const ServedRow& row) {
+  ServeWorkload w;
+  w.concurrency = static_cast<int>(row.concurrency);
+  w.requests = w.concurrency * study.loop->requests_per_slot;
+  w.input = drawn(row.input, *study.loop);
+  w.output = drawn(row.output, *study.loop);
+  w.tokens = study.step_tokens;
+  w.overlapped = true;
+  w.order = prompts_of(study, row.stack);
+  w.replicas = row.split.workers;
+  w.prefill.replicas = row.colocated ? 0 : row.prefill.workers;
+  return w;
+}
+
+// Grids of rows that run on the same GPUs: prompts of some rows may be prefilled by others than those of the next.
+class Grids {
+ public:
+  Grids(const Spec& scenario, ServeWorkload workload) : scenario_(scenario), workload_(std::move(workload)) {}
+
+  StepGrids& of(const std::vector<std::string>& deployment, RequestPart part) {
+    std::unique_ptr<StepGrids>& grid = grids_[{deployment, part}];
+    if (!grid) grid = std::make_unique<StepGrids>(scenario_, deployment, workload_, part);
+    return *grid;
+  }
+
+ private:
+  const Spec& scenario_;
+  ServeWorkload workload_;
+  std::map<std::pair<std::vector<std::string>, RequestPart>, std::unique_ptr<StepGrids>> grids_;
+};
+
+ServedLoopPrediction predict(const ServedStudy& study, const ServedRow& row, const std::vector<std::string>& set,
+                             Grids& grids) {
+  const ServeWorkload w = workload_of(study, row);
+  StepGrids& answers = grids.of(set, row.colocated ? RequestPart::all : RequestPart::answer);
+  StepGrids* prompts = row.colocated ? nullptr : &grids.of(deployment_of(study, row, row.prefill), RequestPart::prompt);
+  const ServeDeployment deployment = deployment_of(answers, prompts, w);
+  const ServeLog log = serve_requests(w, deployment, 1);
+  const ServeMeasures measures = measure(log, w);
+  ServedLoopPrediction p;
+  p.steady_ttft_ms = measures.steady.ttft_ms.mean;
+  p.first_ttft_ms = measures.first.ttft_ms.mean;
+  for (const ServedRequest& each : log.requests) {
+    p.ttft_ms += each.ttft_ms() / w.requests;
+    p.tpot_ms += each.tpot_ms() / w.requests;
+  }
+  return p;
+}
+
+}  // namespace
+
+std::vector<ServedLoopPrediction> predict_served_loop(const ServedStudy& study) {
+  const Spec scenario = Spec::load(study.scenario);
+  return predict_rows<ServedLoopPrediction>(study, [&](const std::vector<std::string>& set, const ServedRow& first) {
+    return [&study, &set, grids = std::make_shared<Grids>(scenario, workload_of(study, first))](const ServedRow& row) {
+      return predict(study, row, set, *grids);
     };
   });
 }

@@ -5,9 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "calib/fit/quantile.hpp"
+#include "calib/fit/assess.hpp"
 #include "experiments/validate/predict_served.hpp"
-#include "experiments/validate/predict_served_loop.hpp"
 
 namespace moeline {
 

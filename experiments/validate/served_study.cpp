@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "base/file.hpp"
-#include "calib/fit/table_file.hpp"
+#include "calib/fit/read_rows.hpp"
 #include "hardware/profile.hpp"
 
 namespace moeline {

@@ -8,7 +8,6 @@
 #include "architecture/config_keys.hpp"
 #include "architecture/read_layers.hpp"
 #include "base/file.hpp"
-#include "base/given_text.hpp"
 #include "base/memo.hpp"
 
 namespace moeline {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <stdexcept>
 
-#include "architecture/block_modules.hpp"
+#include "architecture/blocks.hpp"
 #include "architecture/config_keys.hpp"
 #include "architecture/matrices.hpp"
 #include "base/file.hpp"

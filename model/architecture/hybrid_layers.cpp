@@ -4,7 +4,6 @@
 
 #include "architecture/config_keys.hpp"
 #include "architecture/read_layers.hpp"
-#include "architecture/special_layers.hpp"
 
 namespace moeline {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "architecture/config_keys.hpp"
-#include "architecture/special_layers.hpp"
+#include "architecture/read_layers.hpp"
 #include "base/error.hpp"
 
 namespace moeline {

@@ -40,7 +40,7 @@ inline constexpr const char* kSharedExperts = "shared experts";
 inline constexpr const char* kMtpMatrix = "MTP projection";
 
 /// Embedding, attention, norms, dense FFN, router, routed experts, shared experts, LM head; those it has, in the order
-/// in which they come. Attention, one row for each kind that has weights of its own (block_modules.hpp): its
+/// in which they come. Attention, one row for each kind that has weights of its own (blocks.hpp): its
 /// projections with their biases, convolutions, decays, RMSNorms of latents, queries and keys, sinks. Norms: an RMSNorm
 /// before each attention and each FFN, and the last one. Router: one row per expert, the gate of a shared one, and the
 /// number added to its score where router_bias is set. A tied LM head is the embedding's matrix and has no row of its

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
@@ -13,9 +12,10 @@
 #include <fstream>
 #include <iostream>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "base/error.hpp"
-#include "base/given_text.hpp"
 
 namespace moeline {
 
@@ -213,6 +213,25 @@ fs::path find_named(std::string_view kind, const std::string& reference, const f
   const fs::path named = home() / folder / (reference + ".yaml");
   if (fs::exists(named, failed)) return named;  // who must be refused is shown the names that there are
   return home() / folder / (expect_name(kind, reference, names_in(folder)) + ".yaml");
+}
+
+namespace {
+
+std::vector<std::pair<std::string, std::string>>& given() {
+  static thread_local std::vector<std::pair<std::string, std::string>> texts;
+  return texts;
+}
+
+}  // namespace
+
+GivenText::GivenText(std::string name, std::string text) { given().emplace_back(std::move(name), std::move(text)); }
+
+GivenText::~GivenText() { given().pop_back(); }
+
+std::optional<std::string> given_text(const std::filesystem::path& name) {
+  const auto found =
+      std::find_if(given().rbegin(), given().rend(), [&](const auto& each) { return each.first == name; });
+  return found == given().rend() ? std::nullopt : std::optional(found->second);
 }
 
 }  // namespace moeline

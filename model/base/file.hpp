@@ -9,7 +9,7 @@
 
 namespace moeline {
 
-/// The file's text, of "-" that of stdin, or what is given in its place (given_text.hpp).
+/// The file's text, of "-" that of stdin, or what is given in its place (file.hpp).
 /// Throws SpecError for a file that is missing, a folder, empty, larger than 64 MiB, or not text: at the line of the
 /// first byte that text does not hold.
 [[nodiscard]] std::string read_text(const std::filesystem::path& path);
@@ -54,5 +54,24 @@ void write_text(const std::filesystem::path& path, std::string_view content);
 [[nodiscard]] std::filesystem::path find_named(std::string_view kind, const std::string& reference,
                                                const std::filesystem::path& folder,
                                                const std::filesystem::path& written_in = {});
+
+// Text that stands for a file: what comes through stdin, or what a program that uses moeline as a library has in
+// memory.
+
+/// While it lives, files of this name have this text, for this thread. Names that no file has, as "<scenario>", are
+/// best. Of equal names the youngest counts.
+class GivenText {
+ public:
+  GivenText(std::string name, std::string text);
+  GivenText(const GivenText&) = delete;
+  GivenText& operator=(const GivenText&) = delete;
+  ~GivenText();
+};
+
+/// The text given for this name; nothing where none is.
+[[nodiscard]] std::optional<std::string> given_text(const std::filesystem::path& name);
+
+/// Stdin, whose text is read once however often it is asked for.
+[[nodiscard]] inline bool is_stdin(const std::filesystem::path& name) { return name == "-"; }
 
 }  // namespace moeline

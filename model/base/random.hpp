@@ -1,9 +1,12 @@
-// Chance that is the same with every compiler and library: equal seeds, equal draws.
+// Chance that is the same with every compiler and library: equal seeds, equal draws. And what is known of normal
+// numbers without drawing any.
 #pragma once
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <random>
+#include <vector>
 
 namespace moeline {
 
@@ -61,5 +64,28 @@ class RandomBy {
 using Random = RandomBy<std::mt19937_64>;
 /// For a few numbers of each of many sequences.
 using BriefRandom = RandomBy<SplitMix64>;
+
+// What is known of normal numbers without drawing any.
+
+/// Below which a standard normal number lies with this probability. REQUIRES: 0 < probability < 1.
+[[nodiscard]] double normal_quantile(double probability);
+
+/// Expected maximum of `count` independent standard normal numbers (0 for one).
+[[nodiscard]] double expected_maximum(int count);
+
+/// Where the `rank`-th smallest of `count` independent numbers, from 0, is expected to lie: the probability of one that
+/// is below it, to a hundredth for normal numbers (Blom, 1958).
+[[nodiscard]] constexpr double probability_in_order(int rank, int count) { return (rank + 0.625) / (count + 0.25); }
+
+/// Expected values of `count` of them, the smallest first.
+[[nodiscard]] std::vector<double> expected_in_order(int count);
+
+// Normal numbers that many ask for: the points of a sweep are drawn alike, and drawing is most of what a draw costs.
+
+using Normals = std::shared_ptr<const std::vector<double>>;
+
+/// The first numbers of Random(seed, stream).normal(), `count` or more of them, the same ones for whoever asks again.
+/// Thread-safe; forgets all when it has drawn many.
+[[nodiscard]] Normals normals(std::uint64_t seed, std::uint64_t stream, std::size_t count);
 
 }  // namespace moeline

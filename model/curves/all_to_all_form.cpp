@@ -9,7 +9,7 @@
 #include <cmath>
 
 #include "curves/curve.hpp"
-#include "curves/stack_forms.hpp"
+#include "curves/form.hpp"
 #include "curves/topology.hpp"
 
 namespace moeline {

@@ -7,8 +7,7 @@
 //             two-shot  a start-up of its own + each reduces its part, and all gather the parts
 // `message_bytes` counts as nccl-tests do: the whole message, of which each rank holds or keeps 1/ranks.
 #include "curves/curve.hpp"
-#include "curves/custom_all_reduce.hpp"
-#include "curves/stack_forms.hpp"
+#include "curves/form.hpp"
 #include "curves/topology.hpp"
 
 namespace moeline {

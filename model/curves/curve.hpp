@@ -60,10 +60,10 @@ struct Evaluation {
 /// The curve of a BF16 GEMM with the constants of FP8's, for sets that have no BF16 GEMM measured.
 [[nodiscard]] Curve with_fp8_constants(Curve curve);
 
-/// Attention (attention_curve.cpp).
+/// Attention (curve.cpp).
 [[nodiscard]] Curve attention_curve(const Operator& op, int sms, const MachineFacts& machine);
 
-/// A whole transfer with nothing beside it, on `sms` SMs (transfer_curve.cpp).
+/// A whole transfer with nothing beside it, on `sms` SMs (curve.cpp).
 [[nodiscard]] Curve transfer_curve(const Operator& op, int sms, const MachineFacts& machine);
 
 /// For how long a low-latency transfer's kernels hold SMs, issue and receive together.

@@ -8,7 +8,7 @@
 #include <cmath>
 #include <limits>
 
-#include "curves/stack_forms.hpp"
+#include "curves/form.hpp"
 
 namespace moeline {
 namespace decode_curves {

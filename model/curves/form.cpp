@@ -4,8 +4,6 @@
 #include <cmath>
 #include <map>
 
-#include "curves/stack_forms.hpp"
-
 namespace moeline {
 namespace {
 

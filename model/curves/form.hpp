@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "curves/curve.hpp"
+#include "curves/machine_facts.hpp"
 
 namespace moeline {
 
@@ -39,5 +40,26 @@ struct Form {
 /// `none` on, both as shares of L2, and linear between them. 0 where L2's size is not known, and of a cold kernel.
 [[nodiscard]] double l2_share(const Operator& op, double working_set_bytes, const MachineFacts& machine, double whole,
                               double none);
+
+// Every group of forms, for the table in form.cpp.
+
+/// Of `us` on the tensor cores at their peak the part that counts as sustained: none up to 100 us, all from 10 ms on,
+/// where a product runs at the clock that power leaves.
+[[nodiscard]] double by_power(double us);
+
+[[nodiscard]] std::vector<Form> linear_forms();      // linear_form.cpp
+[[nodiscard]] std::vector<Form> prefill_forms();     // prefill_form.cpp
+[[nodiscard]] std::vector<Form> decode_forms();      // decode_form.cpp
+[[nodiscard]] std::vector<Form> rows_forms();        // linear_form.cpp
+[[nodiscard]] std::vector<Form> state_forms();       // state_form.cpp
+[[nodiscard]] std::vector<Form> sparse_forms();      // sparse_form.cpp
+[[nodiscard]] std::vector<Form> moe_forms();         // moe_form.cpp
+[[nodiscard]] std::vector<Form> collective_forms();  // collective_form.cpp
+[[nodiscard]] std::vector<Form> all_to_all_forms();  // all_to_all_form.cpp
+
+// How large messages the serving stacks' own all-reduce takes.
+
+/// Bytes up to which SGLang's custom all-reduce runs, as the steps in its tables show: beyond it calls NCCL.
+[[nodiscard]] double most_custom_bytes(const MachineFacts& machine);
 
 }  // namespace moeline

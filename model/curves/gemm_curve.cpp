@@ -12,7 +12,6 @@
 #include "base/error.hpp"
 #include "curves/curve.hpp"
 #include "curves/gemm_tiles.hpp"
-#include "curves/row_tiles.hpp"
 
 namespace moeline {
 namespace {

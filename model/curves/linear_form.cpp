@@ -1,16 +1,18 @@
+#include <algorithm>
+#include <cmath>
+
+#include "base/error.hpp"
+#include "curves/form.hpp"
+
+namespace moeline {
+
 // Linear layers: a GEMM that cuts its output into tiles, and below BF16 the cast of its activations.
 //   cast   by its bytes; its launch is in the GEMM's start-up
 //   GEMM   start-up, + one if k is split, + a fifth of memory + max(compute, four fifths of memory)
 //   compute  waves x k-blocks x (tile at peak + clocks of a k-block), slower where power binds, and the epilogues
 //   memory   every tensor once from HBM, or L2 where it is hot, and what the tiles load through the SMs' L2 ports
 // The tile is the one of least nominal time, as libraries choose it: before and apart from the fit.
-#include <algorithm>
-#include <cmath>
 
-#include "base/error.hpp"
-#include "curves/stack_forms.hpp"
-
-namespace moeline {
 namespace linear_curves {
 namespace {
 
@@ -205,6 +207,32 @@ std::vector<Form> linear_forms() {
   forms.push_back(
       linear_form("trtllm_int4_sm80", {{4, 16, 32, 64, 128}, {64, 128, 256}, {1, 2, 4}, 150, false, 5, 1, 16, true}));
   return forms;
+}
+
+// Kernels that pass once over the rows of a tensor: casts, of which there are tables, and what walks like them.
+//   start-up + bytes from L2's pace on, and what HBM adds
+
+namespace rows_curves {
+namespace {
+
+enum Part : std::size_t { start, l2, beyond_l2 };
+
+constexpr double kL2Whole = 0.5, kL2None = 1;
+constexpr double kScoreBytes = 4;  // routing kernels are told by the scores that they go through
+
+Curve rows_curve(const Operator& op, int sms, const MachineFacts& machine) {
+  const double bytes = op.bytes > 0 ? op.bytes : op.items * kScoreBytes;
+  const double us = bytes_at_peak_us(bytes, machine.hbm_GBps) * machine.sms / sms;
+  const double hot = l2_share(op, bytes, machine, kL2Whole, kL2None);
+  return {{{part(start), overhead(machine)}, {part(l2), us}, {part(beyond_l2), us * (1 - hot)}}, {}};
+}
+
+}  // namespace
+}  // namespace rows_curves
+
+std::vector<Form> rows_forms() {
+  using namespace rows_curves;
+  return {{"rows", {{"start_us"}, {"l2_roofline_multiple"}, {"beyond_l2_roofline_multiple"}}, rows_curve}};
 }
 
 }  // namespace moeline

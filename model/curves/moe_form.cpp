@@ -15,10 +15,10 @@
 #include <numeric>
 
 #include "base/error.hpp"
-#include "curves/stack_forms.hpp"
+#include "curves/form.hpp"
 #include "curves/topology.hpp"
 #include "moe/fused_experts.hpp"
-#include "routing/scatter.hpp"
+#include "routing/drawn_loads.hpp"
 
 namespace moeline {
 namespace moe_curves {

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <queue>
 
-#include "curves/stack_forms.hpp"
+#include "curves/form.hpp"
 
 namespace moeline {
 namespace prefill_curves {

@@ -14,7 +14,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "curves/stack_forms.hpp"
+#include "curves/form.hpp"
 
 namespace moeline {
 namespace sparse_curves {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "curves/stack_forms.hpp"
+#include "curves/form.hpp"
 
 namespace moeline {
 namespace state_curves {

@@ -1,7 +1,13 @@
 #include "hardware/correction.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <algorithm>
+#include <charconv>
 #include <cmath>
+#include <functional>
+
+#include "base/spec.hpp"
 
 namespace moeline {
 
@@ -36,6 +42,79 @@ double gain_at(const Correction& correction, const MeasuredRange& range, const D
   double gain = 0;
   for (const auto& [knot, share] : corners_at(correction.axes, at)) gain += share * correction.gains[knot];
   return gain;
+}
+
+// Corrections as they stand in a profile.
+
+namespace {
+
+constexpr int kLeastGain = -900, kMostGain = 9000;  // thousandths: from a tenth to ten times
+
+std::vector<GridAxis> read_axes(const Spec& knots, const MeasuredRange& range) {
+  knots.expect(dimension_names());
+  std::vector<GridAxis> axes;
+  for (const std::string& name : knots.keys()) {
+    const auto is_named = [&](const auto& side) { return name_of(side.first) == name; };
+    const auto side = std::find_if(range.begin(), range.end(), is_named);
+    if (side == range.end()) throw knots.error(name, "is no dimension of the family's range");
+    axes.push_back({side->first, knots.numbers(name, 1e-9, 1e30)});
+    const std::vector<double>& values = axes.back().knots;
+    const bool rising = std::adjacent_find(values.begin(), values.end(), std::greater_equal<>()) == values.end();
+    if (values.size() < 2 || !rising) throw knots.error(name, "must be at least two knots, each above the one before");
+  }
+  return axes;
+}
+
+// Numbers apart by blanks. A profile has thousands, so they are read where they stand.
+void read_row(const Spec& spec, const std::string& row, std::vector<double>& gains) {
+  const char* const end = row.data() + row.size();
+  for (const char* at = row.data(); at != end;) {
+    const char* const after = std::find(at, end, ' ');
+    int thousandths = 0;
+    const auto [stop, failed] = std::from_chars(at, after, thousandths);
+    if (failed != std::errc() || stop != after || thousandths < kLeastGain || thousandths > kMostGain) {
+      throw spec.error("thousandths", fmt::format("'{}' is not a whole number from {} to {}", std::string(at, after),
+                                                  kLeastGain, kMostGain));
+    }
+    gains.push_back(1 + thousandths * kGainUnit);
+    at = after == end ? end : after + 1;
+  }
+}
+
+}  // namespace
+
+std::string to_yaml(const Correction& correction) {
+  std::vector<std::string> axes, rows;
+  for (const GridAxis& axis : correction.axes) {
+    axes.push_back(fmt::format("{}: [{:.8g}]", name_of(axis.dimension), fmt::join(axis.knots, ", ")));
+  }
+  const std::size_t across = correction.axes.back().knots.size();
+  for (std::size_t knot = 0; knot < correction.gains.size(); ++knot) {
+    const std::string gain = fmt::format("{}", std::lround((correction.gains[knot] - 1) / kGainUnit));
+    knot % across == 0 ? rows.push_back(gain) : void(rows.back() += " " + gain);
+  }
+  return fmt::format(
+      "{{knots: {{{}}}, thousandths: [{}], curve_median_abs_error: {:.3g}, curve_p95_abs_error: {:.3g}}}",
+      fmt::join(axes, ", "), fmt::join(rows, ", "), correction.curve_median_abs_error, correction.curve_p95_abs_error);
+}
+
+Correction read_correction(const Spec& spec, const MeasuredRange& range) {
+  spec.expect({"knots", "thousandths", "curve_median_abs_error", "curve_p95_abs_error"});
+  Correction correction;
+  correction.axes = read_axes(spec.map("knots"), range);
+  if (correction.axes.empty()) throw spec.error("knots", "must name at least one dimension");
+  const std::size_t across = correction.axes.back().knots.size(), knots = knots_of(correction.axes);
+  for (const std::string& row : spec.texts("thousandths")) {
+    read_row(spec, row, correction.gains);
+    if (correction.gains.size() % across != 0 || correction.gains.empty()) break;
+  }
+  if (correction.gains.size() != knots) {
+    throw spec.error("thousandths",
+                     fmt::format("must be {} times {} numbers, as the knots are", knots / across, across));
+  }
+  correction.curve_median_abs_error = spec.number("curve_median_abs_error", 0, 1e6);
+  correction.curve_p95_abs_error = spec.number("curve_p95_abs_error", 0, 1e6);
+  return correction;
 }
 
 }  // namespace moeline

@@ -1,16 +1,14 @@
 #include "hardware/price.hpp"
 
 #include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 
 #include "curves/curve.hpp"
 #include "curves/topology.hpp"
-#include "hardware/expert_chance.hpp"
 #include "hardware/price_basis.hpp"
 #include "hardware/price_transfer.hpp"
-#include "moe/attention_core.hpp"
+#include "moe/attention_kernels.hpp"
 #include "moe/fused_experts.hpp"
 #include "moe/kernels.hpp"
 
@@ -291,6 +289,16 @@ Price price_all(const std::vector<Operator>& ops, const PriceConditions& conditi
     all.kernel_set = next.kernel_set;
   }
   return all;
+}
+
+BoundBy bound_by(const Operator& op, const Price& price, const MachineFacts& machine, const KernelSet& kernels) {
+  if (is_communication(op.family)) return BoundBy::communication;
+  if (row_of(op.family).kind == FamilyKind::routing) return BoundBy::unknown;
+  if (price.bound_by == "latency" || roofline_us(op, machine) < shortest_us(kernels, machine)) return BoundBy::launch;
+  if (price.bound_by == "compute") return BoundBy::compute;
+  if (price.bound_by == "memory") return BoundBy::memory;
+  const double flops_us = flops_at_peak_us(op.flops, machine.tflops(row_of(op.family).precision));
+  return flops_us > bytes_at_peak_us(op.bytes, machine.hbm_GBps) ? BoundBy::compute : BoundBy::memory;
 }
 
 }  // namespace moeline

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "curves/curve.hpp"
+#include "hardware/kernel_set.hpp"
 #include "hardware/price.hpp"
+#include "moe/operator.hpp"
 
 namespace moeline::price_parts {
 
@@ -41,8 +43,8 @@ void doubt_price(const char* reason, Price& price);
 /// a cold kernel takes.
 [[nodiscard]] double us_by_form(const Operator& op, const FamilyFit& fit, double gain, double curve_us, int sms,
                                 const MachineFacts& machine);
-/// Of the family's correction; another machine's kernels have other residuals. On all SMs of a machine that is given more
-/// of them, or fewer, a shape keeps the one that it has on as many as were measured.
+/// Of the family's correction; another machine's kernels have other residuals. On all SMs of a machine that is given
+/// more of them, or fewer, a shape keeps the one that it has on as many as were measured.
 [[nodiscard]] double gain_of(const FamilyFit& fit, Dimensions at, const MachineFacts& machine);
 
 /// No kernel beats the peaks of HBM and of the tensor cores it runs on.
@@ -52,3 +54,16 @@ inline constexpr double kRounding = 1.05;
 void raise_to_floor(double floor_us, double rounding, Price& price);
 
 }  // namespace moeline::price_parts
+
+namespace moeline {
+
+// What chance makes of the time of routed experts: balanced routing scatters tokens, and a rank gets more or fewer
+// rows, of more or fewer experts.
+
+/// Standard deviation over the mean of a kernel's time by a stack's form, to first order: how much longer it takes with
+/// one standard deviation more of the rank's rows and of the experts that get any. Both go together; rows of experts
+/// count as independent, with Operator::rows_deviation each. 0 where nothing is left to chance.
+[[nodiscard]] double deviation_by_chance(const Operator& op, const FamilyFit& fit, int sms,
+                                         const MachineFacts& machine);
+
+}  // namespace moeline

@@ -1,6 +1,7 @@
 #include "measured/breakdown.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace moeline {
 namespace {
@@ -56,6 +57,65 @@ Interval limits_of(const Trace& trace, const std::vector<std::uint32_t>& events)
     limits.end = std::max(limits.end, interval.end);
   }
   return limits;
+}
+
+namespace {
+
+class Finder {
+ public:
+  Finder(const Measured& m, const Release& release) : m_(m), release_(release) {}
+
+  [[nodiscard]] Gap before(std::uint32_t next, Time length) const {
+    Gap gap{GapCause::between, length, next, -1};
+    const std::int64_t binding = release_.binding[next];
+    const bool idle_after = m_.trace.gpu_events[next].start_ns - release_.event_ns[next] >= kUnexplainedNs;
+    const Dependency* edge = binding < 0 ? nullptr : &m_.dependencies[static_cast<std::size_t>(binding)];
+    if (edge != nullptr && edge->reason == Reason::launch) {
+      gap.cause = host_waited(edge->before.index) ? GapCause::host_wait : GapCause::launch;
+    } else if (edge == nullptr || idle_after) {
+      gap.cause = GapCause::unexplained;
+    } else if (edge->reason != Reason::stream_order) {
+      gap.waited_for = edge->before.index;
+      const bool communicates = is_communication(m_.meaning.classes[edge->before.index]);
+      gap.cause = communicates ? GapCause::communication : GapCause::other_stream;
+    }
+    return gap;
+  }
+
+ private:
+  [[nodiscard]] bool host_waited(std::uint32_t call) const {
+    const std::int64_t binding = release_.call_binding[call];
+    return binding >= 0 && m_.dependencies[static_cast<std::size_t>(binding)].reason == Reason::host_wait;
+  }
+
+  const Measured& m_;
+  const Release& release_;
+};
+
+}  // namespace
+
+const std::string& name_of(GapCause cause) {
+  static const std::array<std::string, kGapCauses> names = {
+      "launch", "host_wait", "communication", "other_stream", "between_kernels", "unexplained", "after_last_kernel"};
+  return names[static_cast<std::size_t>(cause)];
+}
+
+std::vector<Gap> gaps_of(const Measured& m, const Release& release, const std::vector<std::uint32_t>& events,
+                         const std::set<std::uint32_t>& streams, const Interval& span) {
+  const Finder finder(m, release);
+  std::vector<Gap> gaps;
+  Time busy_until = span.start;
+  std::uint32_t last = events.front();
+  for (const std::uint32_t i : events) {
+    const GpuEvent& event = m.trace.gpu_events[i];
+    if (event.end_ns >= m.trace.gpu_events[last].end_ns) last = i;
+    if (!streams.contains(event.stream)) continue;
+    const Time start = std::chrono::nanoseconds(event.start_ns);
+    if (start > busy_until) gaps.push_back(finder.before(i, start - busy_until));
+    busy_until = std::max<Time>(busy_until, std::chrono::nanoseconds(event.end_ns));
+  }
+  if (span.end > busy_until) gaps.push_back({GapCause::after_last, span.end - busy_until, last, -1});
+  return gaps;
 }
 
 }  // namespace moeline

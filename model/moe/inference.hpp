@@ -1,11 +1,4 @@
-// The kernels of prefill and decode, phase by phase, in launch order.
-//
-// Lists are those of today's open servers (DeepEP, DeepGEMM, FlashMLA or FlashAttention) and of DeepSeek's published
-// operators: projections of queries and latents in one GEMM, residual adds in the norms, casts that write scales the
-// way the GEMM wants them, SwiGLU with the cast of its result, one kernel for scores and top-k. Norms and casts are
-// kernels of their own, but where a stack's all-reduce norms what it sums; servers that fuse more save a launch each.
-// What training needs besides (saved copies, transposed weights, auxiliary loss) is not there. Byte counts are the
-// least traffic of the tensors.
+// Requests that a step goes on with, by what attention does for them.
 #pragma once
 
 #include <algorithm>
@@ -18,12 +11,28 @@
 #include "moe/all_to_all.hpp"
 #include "moe/collectives.hpp"
 #include "moe/comm_mode.hpp"
-#include "moe/dependency.hpp"
 #include "moe/operator.hpp"
 #include "moe/rank_work.hpp"
-#include "moe/sequences.hpp"
 
 namespace moeline {
+
+struct Sequences {
+  double requests = 0;   ///< the last prompt of a step may be cut
+  double query_len = 1;  ///< new tokens of each: 1 + drafted ones where it decodes, those not cached of a prompt
+  double kv_len = 0;     ///< keys that the last new token of a request sees, on average over the requests
+
+  [[nodiscard]] bool any() const { return requests > 0; }
+  [[nodiscard]] double tokens() const { return std::round(requests * query_len); }
+};
+
+// The kernels of prefill and decode, phase by phase, in launch order.
+//
+// Lists are those of today's open servers (DeepEP, DeepGEMM, FlashMLA or FlashAttention) and of DeepSeek's published
+// operators: projections of queries and latents in one GEMM, residual adds in the norms, casts that write scales the
+// way the GEMM wants them, SwiGLU with the cast of its result, one kernel for scores and top-k. Norms and casts are
+// kernels of their own, but where a stack's all-reduce norms what it sums; servers that fuse more save a launch each.
+// What training needs besides (saved copies, transposed weights, auxiliary loss) is not there. Byte counts are the
+// least traffic of the tensors.
 
 /// Work of one rank with one micro-batch: requests that decode, prompts, or in a mixed step both. They attend apart;
 /// all else takes their tokens together.

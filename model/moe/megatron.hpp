@@ -11,7 +11,7 @@
 // Tokens travel in BF16. `tp` ranks have projections into heads and hidden layers by columns, those back by rows,
 // all-gather before and reduce-scatter behind them (arXiv 2205.05198, figure 5); what a weight gradient needs is
 // gathered again, beside the gradient of the input. Experts are whole, or `moe_tp` ranks have a part of each and of
-// each other's rows. What `cp` ranks exchange around attention is in megatron_core.cpp.
+// each other's rows. What `cp` ranks exchange around attention is in megatron_attention.cpp.
 #pragma once
 
 #include <vector>

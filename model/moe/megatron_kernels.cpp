@@ -1,6 +1,7 @@
 #include "moe/megatron_kernels.hpp"
 
 #include "architecture/matrices.hpp"
+#include "moe/megatron.hpp"
 #include "moe/module_names.hpp"
 
 namespace moeline::megatron {
@@ -45,5 +46,76 @@ Operator layer_norm(const LayerWork& work) {
 }
 
 double routed_pairs(const LayerWork& work) { return work.own_tokens() * work.model.num_experts_per_tok; }
+
+}  // namespace moeline::megatron
+
+// How tokens reach experts in training by Megatron's token dispatchers: NCCL's all-to-all, DeepEP, or TensorRT-LLM's
+// kernels inside an NVLink domain in the place of NVIDIA's HybridEP, which nothing public measured.
+//
+// Backward, what went out comes back as gradients: the backward of combine sends as dispatch does, with the layout that
+// the forward pass knew, and the other way round.
+
+namespace moeline::megatron {
+namespace {
+
+using namespace kernels;
+using namespace module_names;
+
+Replicas expert_ranks(const LayerWork& work) { return spaced(work.ep, work.moe_tp, work.gpus_per_node); }
+
+Operator exchange_rows(const LayerWork& work, const char* module) {
+  return in(module, all_to_all(routed_pairs(work) * work.model.hidden_size * kBf16, expert_ranks(work)));
+}
+
+// Beside rows go the router's probabilities, FP32.
+Operator exchange_probabilities(const LayerWork& work, const char* module) {
+  return in(module, all_to_all(routed_pairs(work) * kFp32, expert_ranks(work)));
+}
+
+AllToAllWork transfers(const LayerWork& work) { return work.all_to_all(Precision::bf16); }
+
+}  // namespace
+
+// Shared experts' results, and the residual.
+std::vector<Operator> add_results(const LayerWork& work) {
+  const double numbers = work.own_tokens() * work.model.hidden_size;
+  std::vector<Operator> ops;
+  if (work.model.n_shared_experts > 0) ops.push_back(in(kNorms, elementwise("add shared experts", numbers, 3)));
+  ops.push_back(residual_add(work));
+  return ops;
+}
+
+std::vector<Operator> dispatch_forward(const LayerWork& work) {
+  if (work.mode == CommMode::normal) return normal_dispatch(transfers(work));
+  if (work.mode == CommMode::nvlink) return nvlink_dispatch(transfers(work));
+  Operator rows = exchange_rows(work, kDispatchTransfer);
+  rows.reads_counts = true;
+  // Each rank tells the others how many rows they get.
+  const Operator counts = all_gather(work.model.n_routed_experts * work.ep * kFp32, expert_ranks(work));
+  return {in(kDispatchInput, counts), rows, exchange_probabilities(work, kDispatchTransfer)};
+}
+
+std::vector<Operator> combine_backward(const LayerWork& work) {
+  if (work.mode == CommMode::normal) return cached_dispatch(transfers(work), Precision::bf16);
+  if (work.mode == CommMode::nvlink) return nvlink_dispatch(transfers(work));
+  return {permuted_tokens(work), exchange_rows(work, kCombineTransfer)};
+}
+
+std::vector<Operator> combine_forward(const LayerWork& work) {
+  std::vector<Operator> ops = work.mode == CommMode::normal   ? normal_combine(transfers(work))
+                              : work.mode == CommMode::nvlink ? nvlink_combine(transfers(work))
+                                                              : std::vector{exchange_rows(work, kCombineTransfer)};
+  for (Operator& op : reduce_returned(work)) ops.push_back(std::move(op));
+  for (Operator& op : add_results(work)) ops.push_back(std::move(op));
+  return ops;
+}
+
+std::vector<Operator> dispatch_backward(const LayerWork& work) {
+  if (work.mode == CommMode::normal) return combine_of_gradients(transfers(work));
+  if (work.mode == CommMode::nvlink) return nvlink_combine(transfers(work));
+  std::vector<Operator> ops = {exchange_rows(work, kDispatchTransfer), exchange_probabilities(work, kDispatchTransfer)};
+  for (Operator& op : reduce_returned(work)) ops.push_back(std::move(op));
+  return ops;
+}
 
 }  // namespace moeline::megatron

@@ -4,7 +4,7 @@
 #include <array>
 #include <cmath>
 
-#include "architecture/block_modules.hpp"
+#include "architecture/blocks.hpp"
 #include "architecture/matrices.hpp"
 #include "moe/kernels.hpp"
 #include "routing/routing.hpp"

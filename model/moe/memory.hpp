@@ -6,7 +6,7 @@
 #include "architecture/blocks.hpp"
 #include "architecture/parameters.hpp"
 #include "moe/comm_mode.hpp"
-#include "moe/sequences.hpp"
+#include "moe/inference.hpp"
 
 namespace moeline {
 

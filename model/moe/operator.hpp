@@ -9,7 +9,7 @@
 
 namespace moeline {
 
-/// Why a kernel is there. Training may be set up to do without the last two (moe/training_choices.hpp).
+/// Why a kernel is there. Training may be set up to do without the last two (moe/training.hpp).
 enum class Purpose {
   necessary,
   recompute,  ///< forward work repeated in the backward pass instead of kept

@@ -1,6 +1,8 @@
 // What training, prefill and decode alike give a rank to do in one block of a model.
 #pragma once
 
+#include <string>
+
 #include "architecture/architecture.hpp"
 #include "routing/routing.hpp"
 
@@ -24,5 +26,18 @@ struct RankWork {
     return weights == Precision::mxfp4 && has_fp4 ? Precision::fp8 : tensor_format(weights);
   }
 };
+
+// What needs whose result: facts of the model, whatever the schedule.
+
+struct PhaseDependency {
+  std::string before;
+  std::string after;
+  bool next_layer = false;  ///< `after` belongs to the layer executed next
+};
+
+/// By the names of all phases: "dispatch(F)", "combine".
+[[nodiscard]] inline bool is_transfer(const std::string& phase) {
+  return phase.starts_with("dispatch") || phase.starts_with("combine");
+}
 
 }  // namespace moeline

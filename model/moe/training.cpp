@@ -6,8 +6,8 @@
 #include <tuple>
 
 #include "base/error.hpp"
-#include "moe/dependency.hpp"
 #include "moe/megatron.hpp"
+#include "moe/rank_work.hpp"
 
 namespace moeline {
 namespace {

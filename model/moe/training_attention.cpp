@@ -1,6 +1,6 @@
 // Multi-head latent attention and the router of MoE layers. Symbols as in the DeepSeek-V2 paper: W_DQ and W_UQ project
 // queries down and up, W_DKV and W_UKV keys and values, W_O the output.
-#include "moe/attention_core.hpp"
+#include "moe/attention_kernels.hpp"
 #include "moe/kernels.hpp"
 #include "moe/module_names.hpp"
 #include "moe/training.hpp"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "architecture/block_modules.hpp"
+#include "architecture/blocks.hpp"
 #include "architecture/matrices.hpp"
 #include "moe/kernels.hpp"
 #include "moe/megatron.hpp"

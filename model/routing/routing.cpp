@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "routing/drawn_loads.hpp"
 #include "routing/gating.hpp"
-#include "routing/scatter.hpp"
 
 namespace moeline {
 namespace {

@@ -10,6 +10,8 @@
 
 namespace moeline {
 
+// Two runs of one server, beside each other by their steps.
+
 /// A trace that is divided into steps rather than phases.
 struct SteppedTrace {
   Trace trace;

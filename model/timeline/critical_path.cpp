@@ -5,7 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "timeline/releases.hpp"
+#include "timeline/history.hpp"
 
 namespace moeline {
 namespace {

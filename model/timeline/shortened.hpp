@@ -1,5 +1,4 @@
-// How long a timeline would be if some of its tasks took less time, without simulating it again: each keeps what it
-// waited for, and how much its neighbours slowed it down.
+// How much later each task of a timeline could end before the timeline would.
 #pragma once
 
 #include <functional>
@@ -9,6 +8,13 @@
 #include "timeline/history.hpp"
 
 namespace moeline {
+
+/// By task. Every task keeps what it waited for, SMs included, and how long it took: 0 on the critical path, and of
+/// what ties with it.
+[[nodiscard]] std::vector<Time> slack(const TaskGraph& graph, const Timeline& timeline, const History& history);
+
+// How long a timeline would be if some of its tasks took less time, without simulating it again: each keeps what it
+// waited for, and how much its neighbours slowed it down.
 
 /// What becomes of times, by task: factors on how long it runs, and on its delay.
 struct Factors {

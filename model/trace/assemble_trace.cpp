@@ -3,15 +3,185 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "base/error.hpp"
-#include "trace/attribute.hpp"
 #include "trace/calls.hpp"
 #include "trace/module_names.hpp"
 #include "trace/steps.hpp"
-#include "trace/trace_numbers.hpp"
+#include "trace/trace_records.hpp"
 
 namespace moeline {
+namespace {
+
+enum class Name : std::uint8_t { other, framework, step, profiler_step };
+
+Name meaning_of(const std::string& name, const std::set<std::string>& also) {
+  if (also.contains(name) || kind_of_step(name)) return Name::step;
+  if (profiler_step(name)) return Name::profiler_step;
+  return is_of_framework(name) ? Name::framework : Name::other;
+}
+
+// Each name is looked at once.
+class Meanings {
+ public:
+  explicit Meanings(const std::set<std::string>& also) : also_(also) {}
+  Name of(const std::string& name) {
+    const auto [found, added] = known_.try_emplace(name, Name::other);
+    if (added) found->second = meaning_of(name, also_);
+    return found->second;
+  }
+
+ private:
+  const std::set<std::string>& also_;
+  std::unordered_map<std::string, Name> known_;
+};
+
+bool is_longer(const Annotation& a, const Annotation& b) { return a.end_ns - a.start_ns > b.end_ns - b.start_ns; }
+
+// Names of annotations that have a step inside, on the same track. Twins on a stream may have the bounds of the same
+// events: which of them is inside is not known then.
+std::set<std::string> names_around_steps(const TraceRecords& records, const std::vector<AnnotationLevel>& levels) {
+  std::vector<std::vector<std::size_t>> open(records.tracks());  // annotations, by track
+  std::set<std::string> names;
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const AnnotationRecord& record = records.annotations[i];
+    std::vector<std::size_t>& around = open[record.track];
+    while (!around.empty() && records.annotations[around.back()].annotation.end_ns < record.annotation.end_ns) {
+      around.pop_back();
+    }
+    if (levels[i] == AnnotationLevel::step) {
+      for (const std::size_t outer : around) {
+        const Annotation& annotation = records.annotations[outer].annotation;
+        if (is_longer(annotation, record.annotation)) names.insert(annotation.name);
+      }
+    } else if (levels[i] == AnnotationLevel::phase) {
+      around.push_back(i);
+    }
+  }
+  return names;
+}
+
+}  // namespace
+
+Levels levels_of(const TraceRecords& records, const std::set<std::string>& also) {
+  Meanings meanings(also);
+  const auto any_is = [&](Name wanted) {
+    return std::any_of(records.annotations.begin(), records.annotations.end(),
+                       [&](const AnnotationRecord& record) { return meanings.of(record.annotation.name) == wanted; });
+  };
+  Levels levels;
+  const Name steps = any_is(Name::step) ? Name::step : Name::profiler_step;
+  levels.by_profiler = steps == Name::profiler_step;
+  for (const AnnotationRecord& record : records.annotations) {
+    const Name meaning = meanings.of(record.annotation.name);
+    levels.of.push_back(meaning == steps         ? AnnotationLevel::step
+                        : meaning == Name::other ? AnnotationLevel::phase
+                                                 : AnnotationLevel::ignored);
+  }
+  const std::set<std::string> around = names_around_steps(records, levels.of);
+  for (std::size_t i = 0; i < levels.of.size() && !around.empty(); ++i) {
+    if (levels.of[i] == AnnotationLevel::phase && around.contains(records.annotations[i].annotation.name)) {
+      levels.of[i] = AnnotationLevel::ignored;
+    }
+  }
+  return levels;
+}
+
+namespace {
+
+constexpr std::int32_t kNoAnnotation = -1;
+
+// Annotations that have started and can still be the innermost one of something. One that starts later and ends no
+// earlier contains whatever the older one contains from then on, so the older one is dropped: ends fall strictly from
+// bottom to top, and the innermost annotation around a range is the topmost that ends no earlier than it.
+class Innermost {
+ public:
+  void open(std::int32_t annotation, std::int64_t end_ns) {
+    while (!stack_.empty() && stack_.back().end_ns <= end_ns) stack_.pop_back();
+    stack_.push_back({annotation, end_ns});
+  }
+  [[nodiscard]] std::int32_t around(std::int64_t end_ns) const {
+    const auto too_short =
+        std::partition_point(stack_.begin(), stack_.end(), [&](const Open& open) { return open.end_ns >= end_ns; });
+    return too_short == stack_.begin() ? kNoAnnotation : std::prev(too_short)->annotation;
+  }
+
+ private:
+  struct Open {
+    std::int32_t annotation = kNoAnnotation;
+    std::int64_t end_ns = 0;
+  };
+  std::vector<Open> stack_;
+};
+
+// "Which annotation contains this range?", asked for one GPU event.
+struct Question {
+  std::size_t event = 0;
+  Track track = 0;
+  std::int64_t start_ns = 0;
+  std::int64_t end_ns = 0;
+};
+
+std::vector<Question> questions_of(const TraceRecords& records, Where where) {
+  std::vector<Question> questions;
+  for (std::size_t i = 0; i < records.gpu.size(); ++i) {
+    const auto& [event, track, correlation, external_id] = records.gpu[i];
+    if (where == Where::on_stream) {
+      questions.push_back({i, track, event.start_ns, event.end_ns});
+    } else if (event.call >= 0) {
+      const CallRecord& launch = records.calls[static_cast<std::size_t>(event.call)];
+      questions.push_back({i, launch.track, launch.call.start_ns, launch.call.start_ns});
+    }
+  }
+  std::sort(questions.begin(), questions.end(),
+            [](const Question& a, const Question& b) { return a.start_ns < b.start_ns; });
+  return questions;
+}
+
+// The annotations that may be an answer, in their order.
+std::vector<std::size_t> wanted_of(const TraceRecords& records, const std::vector<AnnotationLevel>& levels,
+                                   AnnotationLevel level, Where where) {
+  std::vector<std::size_t> wanted;
+  for (std::size_t i = 0; i < levels.size(); ++i) {
+    const bool on_gpu = records.annotations[i].annotation.on_gpu;
+    if (levels[i] == level && on_gpu == (where == Where::on_stream)) wanted.push_back(i);
+  }
+  return wanted;
+}
+
+}  // namespace
+
+std::vector<std::int32_t> innermost(const TraceRecords& records, const std::vector<AnnotationLevel>& levels,
+                                    AnnotationLevel level, Where where) {
+  std::vector<std::int32_t> found(records.gpu.size(), kNoAnnotation);
+  const std::vector<std::size_t> wanted = wanted_of(records, levels, level, where);
+  if (wanted.empty()) return found;
+  std::vector<Innermost> on_track(records.tracks());
+  Innermost on_any_thread;  // stays empty on the GPU: what runs on another stream says nothing
+  auto next = wanted.begin();
+  for (const Question& question : questions_of(records, where)) {  // one sweep over time answers all of them
+    for (; next != wanted.end(); ++next) {
+      const auto& [annotation, track] = records.annotations[*next];
+      if (annotation.start_ns > question.start_ns) break;
+      on_track[track].open(static_cast<std::int32_t>(*next), annotation.end_ns);
+      if (where == Where::at_launch) on_any_thread.open(static_cast<std::int32_t>(*next), annotation.end_ns);
+    }
+    std::int32_t& annotation = found[question.event];
+    annotation = on_track[question.track].around(question.end_ns);
+    if (annotation == kNoAnnotation) annotation = on_any_thread.around(question.end_ns);
+  }
+  return found;
+}
+
+void attribute(TraceRecords& records, const std::vector<AnnotationLevel>& levels) {
+  const std::vector<std::int32_t> on_stream = innermost(records, levels, AnnotationLevel::phase, Where::on_stream);
+  const std::vector<std::int32_t> at_launch = innermost(records, levels, AnnotationLevel::phase, Where::at_launch);
+  for (std::size_t i = 0; i < records.gpu.size(); ++i) {
+    records.gpu[i].event.annotation = on_stream[i] != kNoAnnotation ? on_stream[i] : at_launch[i];
+  }
+}
+
 namespace {
 
 // "train_rank3.json.gz", "rank_3.json", "rank-3": 3; any other name: 0.

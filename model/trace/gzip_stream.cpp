@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "base/given_text.hpp"
+#include "base/file.hpp"
 
 namespace moeline {
 namespace {

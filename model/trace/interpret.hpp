@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "trace/kernel_map.hpp"
+#include "trace/kernel_class.hpp"
 #include "trace/trace.hpp"
 
 namespace moeline {

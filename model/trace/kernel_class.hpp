@@ -1,6 +1,7 @@
-// What kind of work a GPU event is, told by the name of its kernel.
+// What kind of work a GPU event is, told by the name of its kernel, or by the user's own words for it.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
@@ -10,6 +11,11 @@
 #include "graph/task.hpp"
 
 namespace moeline {
+
+/// The function without return type, template arguments, parameters and wrappers that say nothing:
+/// "void cutlass::device_kernel<flash::FlashAttnBwd<...>>(...)" gives "flash::FlashAttnBwd", and
+/// "std::enable_if<!(false), void>::type internal::gemvx::kernel<...>(...)" gives "internal::gemvx::kernel".
+[[nodiscard]] std::string_view subject_of(std::string_view kernel_name);
 
 enum class KernelClass : std::uint8_t {
   attention,
@@ -67,5 +73,25 @@ class KernelClassifier {
   NameMatcher communication_;
   bool has_communication_ = false;
 };
+
+// The user's own words for kernels: a mapping file, and what counts as communication.
+
+/// How to read a trace whose kernels or phases moeline does not know.
+struct KernelMap {
+  std::vector<NamePattern> classes;    ///< pattern -> class, before the built-in ones
+  std::vector<NamePattern> phases;     ///< pattern -> phase; where there are any, annotations do not count
+  std::string communication;           ///< pattern that alone decides what communicates; empty: the built-in ones
+  std::vector<NamePattern> modules{};  ///< pattern -> module of the model
+};
+
+/// A YAML file:
+///     schema: 1
+///     communication: "my_a2a|nccl"                             # optional
+///     classes: {dispatch: my_a2a_send, attention: "mha|gqa"}   # optional; first match wins
+///     phases: {attn: "mha|gqa", dispatch: my_a2a_send}         # optional; first match wins
+///     modules: {router/gate: "gate_gemm"}                      # optional; first match wins
+/// Names of modules are not checked here (moe/module_names.hpp has them). Patterns are regular expressions, found
+/// anywhere in a kernel's name, case ignored. Throws SpecError.
+[[nodiscard]] KernelMap load_kernel_map(const std::filesystem::path& path);
 
 }  // namespace moeline

@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
-#include "trace/kernel_name.hpp"
+#include "trace/kernel_class.hpp"
 
 namespace moeline {
 

@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "base/text.hpp"
-#include "trace/trace_numbers.hpp"
+#include "trace/trace_records.hpp"
 
 namespace moeline {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <tuple>
 
-#include "trace/repetition.hpp"
+#include "trace/steps.hpp"
 
 namespace moeline {
 namespace {

@@ -1,14 +1,169 @@
 #include "trace/steps.hpp"
 
+#include <re2/re2.h>
 #include <algorithm>
+#include <array>
 #include <map>
 #include <numeric>
+#include <unordered_map>
 
-#include "trace/attribute.hpp"
-#include "trace/repetition.hpp"
-#include "trace/step_names.hpp"
+#include "trace/assemble_trace.hpp"
+#include "trace/trace_records.hpp"
 
 namespace moeline {
+namespace {
+
+struct StepName {
+  RE2 pattern;
+  const char* kind;  // \1, \2, ... are the pattern's groups
+};
+
+// To know another server, add a line. Numbers that differ from step to step of the same work stay out of the kind.
+const auto& known_steps() {
+  static const std::array<StepName, 8> names = {{
+      // SGLang: step[DECODE bs=32], step[EXTEND bs=1 toks=888]; detailed annotations add lengths of requests
+      {R"(^step\[(\w+)(?: raw_bs=\d+)?( bs=\d+)( toks=\d+)?[^\]]*\]$)", R"(\1\2\3)"},
+      // vLLM: requests and tokens of prefill and decode
+      {R"(^execute_(context_\d+\(\d+\)_generation_\d+\(\d+\))$)", R"(\1)"},
+      {R"(^execute_(new_\d+_cached_\d+)$)", R"(\1)"},
+      // vLLM with detailed annotations, which have lengths of requests in their brackets
+      {R"(^execute_(?:model )?(context_\d+)\([^)]*\)[_ ](generation_\d+)\([^)]*\)$)", R"(\1 \2)"},
+      // ATOM: prefill[bs=2 tok=16384], decode[bs=64]
+      {R"(^(prefill|decode)\[(bs=\d+)( tok=\d+)?[^\]]*\]$)", R"(\1 \2\3)"},
+      // TensorRT-LLM's executor, which annotates by NVTX
+      {R"(^\[Executor\] _forward_step(?: \d+)?: (\d+ ctx reqs, (?:\d+ ctx tokens, )?\d+ gen reqs)$)", R"(\1)"},
+      // training loops
+      {R"((?i)^((?:train|training|eval)?[ _]?(?:step|iteration|iter))[ _#:=]*\d+$)", R"(\1)"},
+      {R"((?i)^((?:global|batch)[ _]step)[ _#:=]*\d+$)", R"(\1)"},
+  }};
+  return names;
+}
+
+re2::StringPiece piece(std::string_view text) { return {text.data(), text.size()}; }
+
+}  // namespace
+
+std::optional<std::string> kind_of_step(std::string_view name) {
+  for (const StepName& known : known_steps()) {
+    std::string kind;
+    if (RE2::Extract(piece(name), known.pattern, known.kind, &kind)) return kind;
+  }
+  return std::nullopt;
+}
+
+std::optional<std::uint32_t> profiler_step(std::string_view name) {
+  constexpr std::string_view kPrefix = "ProfilerStep";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  return whole_number<std::uint32_t>(name.substr(std::min(name.size(), name.find_first_of("0123456789"))));
+}
+
+std::string without_number(std::string_view name) {
+  const std::size_t end = name.find_last_not_of("0123456789");
+  if (end == std::string_view::npos || end + 1 == name.size()) return std::string(name);
+  const std::size_t word_end = name.find_last_not_of(" _#:=", end);
+  return std::string(word_end == std::string_view::npos ? name : name.substr(0, word_end + 1));
+}
+
+bool is_of_framework(std::string_view name) {
+  constexpr std::array<std::string_view, 12> kPrefixes = {"ProfilerStep", "nccl:", "Optimizer.", "enumerate(DataLoader",
+                                                          "## Call Compiled", "Torch-Compiled",
+                                                          // operators, which PyTorch's emit_nvtx makes ranges
+                                                          "aten::", "autograd::", "c10d::",
+                                                          // vLLM's scopes inside and around its steps
+                                                          "gpu_model_runner:", "llm_engine step:", "schedule:"};
+  return std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
+}
+
+namespace {
+
+using Sequence = std::vector<std::uint32_t>;
+using Places = std::vector<std::size_t>;
+
+constexpr std::size_t kFewest = 3;      // repetitions
+constexpr std::size_t kShortest = 4;    // elements: shorter ones are loops inside a layer
+constexpr std::size_t kCandidates = 4;  // of those that occur equally often
+constexpr std::size_t kAsked = 256;     // candidates in all; each costs a pass over the sequence
+
+// Where each kind of element stands, those with the most places first; of equally many, the first to appear.
+std::vector<Places> candidates(const Sequence& sequence) {
+  std::map<std::uint32_t, Places> places;
+  for (std::size_t i = 0; i < sequence.size(); ++i) places[sequence[i]].push_back(i);
+  std::vector<Places> found;
+  for (auto& [kind, at] : places) {
+    const bool sparse = at.size() >= kFewest && at.size() * kShortest <= sequence.size();
+    if (sparse) found.push_back(std::move(at));
+  }
+  std::sort(found.begin(), found.end(), [](const Places& a, const Places& b) {
+    return a.size() != b.size() ? a.size() > b.size() : a.front() < b.front();
+  });
+  return found;
+}
+
+// Nine tenths of the elements of [a, b) are those of [b, c).
+bool alike(const Sequence& sequence, std::size_t a, std::size_t b, std::size_t c) {
+  std::unordered_map<std::uint32_t, std::size_t> count;
+  for (std::size_t i = a; i < b; ++i) ++count[sequence[i]];
+  std::size_t same = 0;
+  for (std::size_t i = b; i < c; ++i) {
+    const auto left = count.find(sequence[i]);
+    if (left == count.end() || left->second == 0) continue;
+    --left->second;
+    ++same;
+  }
+  return 10 * same >= 9 * std::max(b - a, c - b);
+}
+
+bool repeats(const Sequence& sequence, const Places& cuts) {
+  const std::size_t pairs = cuts.size() - 2;
+  std::size_t unlike = 0;
+  for (std::size_t i = 0; i < pairs; ++i) {
+    const bool long_enough = cuts[i + 1] - cuts[i] >= kShortest && cuts[i + 2] - cuts[i + 1] >= kShortest;
+    if (!long_enough || !alike(sequence, cuts[i], cuts[i + 1], cuts[i + 2])) ++unlike;
+    if (10 * unlike > pairs) return false;
+  }
+  return true;
+}
+
+// How many elements in front of each cut are the same in most repetitions, as far as the sequence goes back.
+std::size_t same_in_front(const Sequence& sequence, const Places& cuts) {
+  std::size_t most = cuts[0];
+  for (std::size_t i = 1; i < cuts.size(); ++i) most = std::min(most, cuts[i] - cuts[i - 1] - 1);
+  for (std::size_t back = 1; back <= most; ++back) {
+    const auto same = std::count_if(cuts.begin(), cuts.end(),
+                                    [&](std::size_t cut) { return sequence[cut - back] == sequence[cuts[0] - back]; });
+    if (2 * static_cast<std::size_t>(same) <= cuts.size()) return back - 1;
+  }
+  return most;
+}
+
+// The last repetition is as long as the one before it, or ends with the sequence; what is much shorter is none.
+void end_last(Places& starts, std::size_t size) {
+  const std::size_t length = starts.back() - starts[starts.size() - 2];
+  const std::size_t left = size - starts.back();
+  if (10 * left >= 9 * length) starts.push_back(starts.back() + std::min(left, length));
+}
+
+}  // namespace
+
+std::vector<std::size_t> repetitions(const Sequence& sequence) {
+  std::size_t of_this_size = 0;
+  std::size_t asked = 0;
+  std::size_t size = 0;
+  for (Places& cuts : candidates(sequence)) {
+    of_this_size = cuts.size() == size ? of_this_size + 1 : 1;
+    size = cuts.size();
+    if (of_this_size > kCandidates) continue;
+    if (++asked > kAsked) break;
+    if (!repeats(sequence, cuts)) continue;
+    const std::size_t front = same_in_front(sequence, cuts);
+    for (std::size_t& cut : cuts) cut -= front;
+    end_last(cuts, sequence.size());
+    if (cuts.size() > kFewest) return std::move(cuts);
+  }
+  return {};
+}
+
 namespace {
 
 constexpr std::int32_t kNone = -1;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -106,7 +107,7 @@ class TraceRecords {
 
   /// Keeps what the event tells of GPU work, the host's calls, annotations and flows; all other events only count for
   /// earliest_ns(). What it is its category says, in the words of Kineto for any maker's devices
-  /// (trace_categories.hpp). Throws SpecError, without file and event, for a field that is missing or makes no sense.
+  /// (read_kineto.hpp). Throws SpecError, without file and event, for a field that is missing or makes no sense.
   void add(const EventText& event);
 
   /// For readers that make records themselves: numbers of names, new ones at their first use. Few pids are allowed:
@@ -141,5 +142,24 @@ class TraceRecords {
   std::vector<std::pair<std::string, std::size_t>> categories_;
   std::optional<std::int64_t> earliest_ns_;
 };
+
+// The numbers of a trace, from their text.
+
+/// 95 years: a start plus a duration minus another start always fits an int64.
+inline constexpr std::int64_t kLargestTraceTimeNs = 3'000'000'000'000'000'000;
+
+/// Nanoseconds in a decimal number of microseconds ("17", "-0.25", "1.5e3"), without passing through a double, which
+/// holds no more than a quarter of a microsecond of today's epoch. Digits beyond the nanosecond round to the nearest.
+/// Nothing when the text is not such a number, or beyond kLargestTraceTimeNs either way.
+[[nodiscard]] std::optional<std::int64_t> ns_from_us(std::string_view text);
+
+/// Nothing when the text is not a whole number, or out of the type's range.
+template <class Integer>
+[[nodiscard]] std::optional<Integer> whole_number(std::string_view text) {
+  Integer value = 0;
+  const char* end = text.data() + text.size();
+  const auto [parsed, error] = std::from_chars(text.data(), end, value);
+  return error == std::errc() && parsed == end ? std::optional(value) : std::nullopt;
+}
 
 }  // namespace moeline

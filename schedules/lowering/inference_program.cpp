@@ -6,8 +6,8 @@
 #include "moe/kernels.hpp"
 #include "moe/module_names.hpp"
 #include "schedules/lowering/every_rank.hpp"
-#include "schedules/lowering/message_end.hpp"
-#include "schedules/lowering/phase_sms.hpp"
+#include "schedules/lowering/joint_message.hpp"
+#include "schedules/lowering/prepared_phases.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {

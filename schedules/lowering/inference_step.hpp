@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "schedules/lowering/inference_program.hpp"
+#include "schedules/lowering/program.hpp"
+#include "schedules/scenario/overlap_plan.hpp"
 
 namespace moeline {
 
@@ -21,5 +23,13 @@ void append_step(InferenceRank& rank, const AppendLayers& dense_layers, const Ap
 
 /// The same one phase after the other, of one micro-batch; but shared experts may run beside routed ones.
 void append_in_turn(InferenceRank& rank, const Setup& setup, int micro_batch);
+
+// A step of prefill or decode whose phases stand in an overlap plan: schedules/*.yaml.
+
+[[nodiscard]] Program planned_step(const Setup& setup);
+
+/// The scenario's plan, and what any such plan must place.
+[[nodiscard]] OverlapPlan inference_plan(const Setup& setup);
+[[nodiscard]] PlanContents inference_plan_contents(const Setup& setup);
 
 }  // namespace moeline

@@ -1,4 +1,4 @@
-// What ranks send each other in the kernels that they run together, as other simulators of networks count it.
+// A message between GPUs has two ends, and each takes its own links.
 #pragma once
 
 #include <cstdint>
@@ -7,6 +7,11 @@
 #include "schedules/lowering/program.hpp"
 
 namespace moeline {
+
+/// Of a message's kernel, what the end that sends, or the one that receives, takes of links and memory.
+void keep_end(bool sends, PreparedKernel& kernel);
+
+// What ranks send each other in the kernels that they run together, as other simulators of networks count it.
 
 struct JointMessage {
   enum class Kind : std::uint8_t { barrier, all_to_all, all_reduce, all_gather, reduce_scatter };

@@ -6,6 +6,8 @@
 
 #include "architecture/blocks.hpp"
 #include "schedules/lowering/program.hpp"
+#include "schedules/scenario/overlap_plan.hpp"
+#include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
 
@@ -37,5 +39,15 @@ class PreparedPhases {
  private:
   std::map<PhaseIdentity, PreparedPhase*> phases_;
 };
+
+// SMs of a phase, by its overlap plan.
+
+/// Of a transfer those that its kernels run on; of another phase those that persistent kernels have, all that transfers
+/// leave where the plan does not say. 0: it says nothing, and comm.num_sms holds. Throws SpecError where that is more
+/// than the machine has.
+[[nodiscard]] int phase_sms(const OverlapPlan& plan, const std::string& phase, const Setup& setup);
+
+/// The most that any transfer holds.
+[[nodiscard]] int transfer_sms(const Setup& setup);
 
 }  // namespace moeline

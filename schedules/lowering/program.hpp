@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "graph/task_graph.hpp"
-#include "hardware/bound_by.hpp"
 #include "hardware/power.hpp"
 #include "hardware/price.hpp"
 #include "routing/drawn_loads.hpp"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/random.hpp"
-#include "moe/dependency.hpp"
+#include "moe/rank_work.hpp"
 #include "schedules/lowering/program.hpp"
 
 namespace moeline {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "schedules/lowering/phase_sms.hpp"
+#include "schedules/lowering/prepared_phases.hpp"
 
 namespace moeline {
 

@@ -2,7 +2,7 @@
 
 #include "moe/kernels.hpp"
 #include "moe/module_names.hpp"
-#include "schedules/lowering/message_end.hpp"
+#include "schedules/lowering/joint_message.hpp"
 #include "schedules/pipeline/replicas.hpp"
 
 namespace moeline {

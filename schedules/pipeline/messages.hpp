@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "schedules/lowering/rank_program.hpp"
-#include "schedules/pipeline/connect_passes.hpp"
+#include "schedules/pipeline/lower_slots.hpp"
 
 namespace moeline {
 

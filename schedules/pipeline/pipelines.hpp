@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "schedules/lowering/program.hpp"
 #include "schedules/pipeline/slot.hpp"
 #include "schedules/pipeline/slot_writer.hpp"
 
@@ -69,5 +70,13 @@ struct PipelineShape {
 [[nodiscard]] RankSlots slots_of(const std::string& schedule, int rank, const PipelineShape& shape);
 /// The same of all ranks.
 [[nodiscard]] std::vector<RankSlots> slots_of(const std::string& schedule, const PipelineShape& shape);
+
+// A scenario's pipeline: what each of its ranks does, and the program of slots of given length.
+
+/// What each rank does, in order.
+[[nodiscard]] std::vector<RankSlots> pipeline_slots(const Scenario& scenario);
+
+/// One task for each slot, as long as the scenario says; nothing else takes time. REQUIRES: it gives slot costs.
+[[nodiscard]] Program given_slots(const Scenario& scenario);
 
 }  // namespace moeline

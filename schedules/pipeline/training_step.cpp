@@ -10,11 +10,11 @@
 #include <algorithm>
 
 #include "schedules/lowering/training_passes.hpp"
-#include "schedules/pipeline/connect_passes.hpp"
 #include "schedules/pipeline/host_copies.hpp"
+#include "schedules/pipeline/lower_slots.hpp"
 #include "schedules/pipeline/messages.hpp"
 #include "schedules/pipeline/optimizer_step.hpp"
-#include "schedules/pipeline/pipeline.hpp"
+#include "schedules/pipeline/pipelines.hpp"
 #include "schedules/pipeline/split_blocks.hpp"
 #include "schedules/pipeline/stages.hpp"
 

@@ -8,7 +8,7 @@
 #include "base/spec.hpp"
 #include "moe/comm_mode.hpp"
 #include "moe/operator.hpp"
-#include "moe/training_choices.hpp"
+#include "moe/training.hpp"
 
 namespace moeline {
 

@@ -7,7 +7,7 @@
 
 #include "base/spec.hpp"
 #include "moe/graph_parts.hpp"
-#include "moe/training_choices.hpp"
+#include "moe/training.hpp"
 
 namespace moeline {
 

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <numeric>
 
-#include "base/normal_distribution.hpp"
 #include "base/random.hpp"
 #include "schedules/scenario/scenario.hpp"
 

@@ -1,6 +1,6 @@
 #include "schedules/scenario/stack_habits.hpp"
 
-#include "curves/custom_all_reduce.hpp"
+#include "curves/form.hpp"
 
 namespace moeline::habits {
 namespace {
@@ -69,7 +69,7 @@ ContextMode context_mode(WorkloadPhase phase, bool has_windows) {
   return phase == WorkloadPhase::train && !has_windows ? ContextMode::ring : ContextMode::all_gather;
 }
 
-// SGLang's and TensorRT-LLM's tables have one of their own beside NCCL's (curves/custom_all_reduce.hpp).
+// SGLang's and TensorRT-LLM's tables have one of their own beside NCCL's (curves/form.hpp).
 double largest_custom_all_reduce(const Setup& setup) {
   const bool has_one = setup.kernels().fits.contains("custom_all_reduce");
   return has_one ? most_custom_bytes(setup.machine.facts) : 0;

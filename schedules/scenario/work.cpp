@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "base/normal_distribution.hpp"
+#include "base/random.hpp"
 #include "routing/drawn_loads.hpp"
 #include "schedules/scenario/stack_habits.hpp"
 

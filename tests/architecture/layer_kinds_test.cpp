@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "architecture/block_modules.hpp"
+#include "architecture/blocks.hpp"
 #include "architecture/parameters.hpp"
 #include "tests/support/model_configs.hpp"
 

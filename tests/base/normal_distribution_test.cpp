@@ -1,4 +1,4 @@
-#include "base/normal_distribution.hpp"
+#include "base/random.hpp"
 
 #include <doctest/doctest.h>
 

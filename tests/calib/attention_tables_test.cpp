@@ -8,7 +8,7 @@
 #include "calib/fit/calibrate.hpp"
 #include "calib/fit/solve.hpp"
 #include "hardware/price.hpp"
-#include "moe/attention_core.hpp"
+#include "moe/attention_kernels.hpp"
 #include "tests/support/data.hpp"
 
 TEST_SUITE("calib/attention_tables") {

@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "base/csv.hpp"
-#include "calib/fit/table_file.hpp"
+#include "calib/fit/read_rows.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/json.hpp"

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "calib/fit/table_file.hpp"
+#include "calib/fit/read_rows.hpp"
 #include "hardware/profile.hpp"
 #include "tests/support/capture.hpp"
 #include "tests/support/cli.hpp"

@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "experiments/validate/served_deployment.hpp"
+#include "experiments/validate/predict_served.hpp"
 #include "tests/fuzz/fed_files.hpp"
 #include "tests/fuzz/readers.hpp"
 

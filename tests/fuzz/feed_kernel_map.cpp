@@ -3,7 +3,6 @@
 #include "tests/fuzz/fed_files.hpp"
 #include "tests/fuzz/readers.hpp"
 #include "trace/kernel_class.hpp"
-#include "trace/kernel_map.hpp"
 
 namespace moeline::fuzz {
 

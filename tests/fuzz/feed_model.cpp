@@ -1,7 +1,7 @@
 // Bytes as the configuration of a model, and how large it is then.
 #include <cmath>
 
-#include "architecture/block_modules.hpp"
+#include "architecture/blocks.hpp"
 #include "architecture/parameters.hpp"
 #include "base/error.hpp"
 #include "tests/fuzz/fed_files.hpp"

@@ -1,6 +1,6 @@
 // Bytes as the order of phases of a layer, for every kind of step that takes one.
 #include "base/file.hpp"
-#include "schedules/lowering/planned_step.hpp"
+#include "schedules/lowering/inference_step.hpp"
 #include "schedules/lowering/training_passes.hpp"
 #include "tests/fuzz/fed_files.hpp"
 #include "tests/fuzz/readers.hpp"

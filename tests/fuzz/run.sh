@@ -20,7 +20,7 @@ trap 'rm -rf "$TMPDIR"' EXIT
 # Files of ours that are inputs as they are, and pages whose words are keys.
 seeds_of() {
   case "$1" in
-    calibration) echo calib/data/*.csv calib/schema.md calib/fit/bench_schema.cpp ;;
+    calibration) echo calib/data/*.csv calib/schema.md calib/fit/bench_table.cpp ;;
     facts) echo tests/published/*.yaml experiments/studies/served_b200/rows.yaml tests/published/README.md ;;
     kernel_map) echo model/measured/README.md ;;
     model) echo model/zoo/*.yaml model/architecture/config_keys.cpp model/architecture/model_families.cpp ;;

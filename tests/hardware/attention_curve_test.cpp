@@ -5,7 +5,7 @@
 
 #include "curves/curve.hpp"
 #include "hardware/price.hpp"
-#include "moe/attention_core.hpp"
+#include "moe/attention_kernels.hpp"
 
 TEST_SUITE("hardware/attention_curve") {
 

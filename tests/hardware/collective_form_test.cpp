@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
-#include "curves/custom_all_reduce.hpp"
 #include "curves/form.hpp"
 #include "hardware/parse_op.hpp"
 #include "hardware/profile.hpp"

@@ -7,7 +7,7 @@
 #include "base/random.hpp"
 #include "curves/form.hpp"
 #include "hardware/parse_op.hpp"
-#include "routing/scatter.hpp"
+#include "routing/drawn_loads.hpp"
 
 TEST_SUITE("hardware/moe_form") {
 

@@ -5,7 +5,7 @@
 #include "curves/curve.hpp"
 #include "hardware/parse_op.hpp"
 #include "hardware/price.hpp"
-#include "moe/attention_core.hpp"
+#include "moe/attention_kernels.hpp"
 #include "moe/kernels.hpp"
 #include "moe/training.hpp"
 

@@ -1,6 +1,6 @@
 // Gaps: all of the span in which no kernel runs on the streams that compute, from the rank's first GPU event to its
 // last, so that gaps and busy times add up.
-#include "measured/gaps.hpp"
+#include "measured/breakdown.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Kernels of sparse attention and of hyper-connections: an OP is what the model launches.
-#include "moe/sparse_kernels.hpp"
+#include "moe/attention_kernels.hpp"
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>

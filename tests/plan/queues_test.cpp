@@ -3,8 +3,8 @@
 
 #include <cmath>
 
+#include "experiments/plan/decode_options.hpp"
 #include "experiments/plan/prefill_queue.hpp"
-#include "experiments/plan/slots.hpp"
 
 TEST_SUITE("plan/queues") {
 

@@ -8,7 +8,7 @@
 #include <numeric>
 #include <set>
 
-#include "routing/router_map.hpp"
+#include "routing/load_file.hpp"
 #include "tests/support/dice.hpp"
 #include "tests/support/process.hpp"
 #include "tests/support/routed_model.hpp"

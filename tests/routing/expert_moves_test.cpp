@@ -1,12 +1,11 @@
 // What a new placement of experts sends: nothing where nothing changes, each copy once, inside nodes where it can.
-#include "routing/expert_moves.hpp"
+#include "routing/rebalance.hpp"
 
 #include <doctest/doctest.h>
 
 #include <numeric>
 
 #include "routing/expert_loads.hpp"
-#include "routing/rebalance.hpp"
 
 TEST_SUITE("routing/expert_moves") {
 

@@ -1,13 +1,12 @@
 // What chance makes of a balanced router, against draws of it.
-#include "routing/scatter.hpp"
+#include "routing/drawn_loads.hpp"
 
 #include <doctest/doctest.h>
 
 #include <cmath>
 #include <numeric>
 
-#include "curves/row_tiles.hpp"
-#include "routing/drawn_loads.hpp"
+#include "curves/gemm_tiles.hpp"
 #include "tests/support/inference.hpp"
 
 TEST_SUITE("routing/scatter") {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "architecture/block_modules.hpp"
+#include "architecture/blocks.hpp"
 #include "engine/simulate.hpp"
 #include "experiments/run/inference_memory.hpp"
 #include "experiments/run/run_metrics.hpp"

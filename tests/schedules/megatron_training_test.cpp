@@ -6,7 +6,7 @@
 
 #include "experiments/run/run_metrics.hpp"
 #include "hardware/price.hpp"
-#include "moe/attention_core.hpp"
+#include "moe/attention_kernels.hpp"
 #include "schedules/scenario/scenario.hpp"
 #include "tests/support/capture.hpp"
 #include "tests/support/data.hpp"

@@ -9,7 +9,6 @@
 #include "architecture/parameters.hpp"
 #include "engine/simulate.hpp"
 #include "experiments/run/run_metrics.hpp"
-#include "schedules/pipeline/pipeline.hpp"
 #include "schedules/pipeline/pipelines.hpp"
 #include "schedules/pipeline/stages.hpp"
 #include "tests/support/capture.hpp"

@@ -8,7 +8,7 @@
 #include "experiments/run/build_program.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/search/orders_below.hpp"
-#include "experiments/search/unit_times.hpp"
+#include "experiments/search/turn_graph.hpp"
 #include "experiments/search/variants.hpp"
 #include "schedules/scenario/fold.hpp"
 #include "tests/support/inference.hpp"

@@ -7,7 +7,6 @@
 #include <map>
 
 #include "experiments/serve/measures.hpp"
-#include "experiments/serve/time_series.hpp"
 #include "tests/support/given_steps.hpp"
 
 TEST_SUITE("serve/cluster") {

@@ -14,7 +14,7 @@
 
 #include "tests/support/process.hpp"
 #include "tests/support/trace_text.hpp"
-#include "trace/trace_numbers.hpp"
+#include "trace/trace_records.hpp"
 
 namespace moeline::testing {
 

@@ -8,8 +8,7 @@
 #include "tests/support/random_runs.hpp"
 #include "tests/support/small_graph.hpp"
 #include "timeline/bounds.hpp"
-#include "timeline/slack.hpp"
-#include "timeline/unused.hpp"
+#include "timeline/shortened.hpp"
 
 TEST_SUITE("timeline/critical_path") {
 

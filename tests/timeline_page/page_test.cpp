@@ -9,7 +9,6 @@
 #include "experiments/explain/explanation.hpp"
 #include "experiments/timeline_page/resource_use.hpp"
 #include "experiments/timeline_page/run_view.hpp"
-#include "experiments/timeline_page/thinned_use.hpp"
 #include "tests/support/capture.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
@@ -48,7 +47,9 @@ std::string page_of(Arguments call) {
   return content_of(file);
 }
 
-std::string scenario(const std::string& folder) { return source("experiments/studies/" + folder + "/scenario.yaml").string(); }
+std::string scenario(const std::string& folder) {
+  return source("experiments/studies/" + folder + "/scenario.yaml").string();
+}
 
 // Of a list of differences.
 std::vector<std::int64_t> summed(const rapidjson::Value& differences) {

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "experiments/timeline_page/phase_lanes.hpp"
+#include "experiments/timeline_page/picture.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 
@@ -79,8 +79,8 @@ TEST_CASE("the picture of the overlapped chunk is that of the README") {
   const TemporaryFolder folder;
   const std::string file = folder / "timeline.svg";
   const Outcome outcome =
-      run_moeline({"simulate", source("experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml").string(), "--set",
-                   "layers=2", "--set", "routing={distribution: balanced}", "--svg", file});
+      run_moeline({"simulate", source("experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml").string(),
+                   "--set", "layers=2", "--set", "routing={distribution: balanced}", "--svg", file});
   REQUIRE(outcome.exit_code == 0);
   CHECK(content_of(file) == content_of(source("experiments/studies/train_chunk_deepseek_v3_h800/timeline.svg")));
 }

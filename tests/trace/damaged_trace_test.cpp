@@ -4,7 +4,7 @@
 #include <string>
 
 #include "tests/support/trace_text.hpp"
-#include "trace/foreign_files.hpp"
+#include "trace/read_trace.hpp"
 
 TEST_SUITE("trace/damaged_trace") {
 

@@ -1,5 +1,5 @@
 // The user's mapping file: kernel patterns for phases, classes and communication, and what is wrong with a bad one.
-#include "trace/kernel_map.hpp"
+#include "trace/kernel_class.hpp"
 
 #include "tests/support/cli.hpp"
 #include "tests/support/measured.hpp"

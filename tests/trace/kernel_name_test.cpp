@@ -1,11 +1,9 @@
 // The function in a kernel's name, as demanglers write the names of the libraries that models run on.
-#include "trace/kernel_name.hpp"
+#include "trace/kernel_class.hpp"
 
 #include <doctest/doctest.h>
 
 #include <string>
-
-#include "trace/kernel_class.hpp"
 
 TEST_SUITE("trace/kernel_name") {
 

@@ -1,5 +1,5 @@
 // Where a sequence of kernels begins anew.
-#include "trace/repetition.hpp"
+#include "trace/steps.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
 // Annotations around steps, by the names that servers and training loops give them.
-#include "trace/step_names.hpp"
+#include "trace/steps.hpp"
 
 #include <doctest/doctest.h>
 

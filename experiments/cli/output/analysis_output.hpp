@@ -7,7 +7,6 @@
 #include "experiments/run/shapes.hpp"
 #include "hardware/profile.hpp"
 #include "measured/analysis.hpp"
-#include "measured/counterfactuals.hpp"
 #include "measured/names.hpp"
 
 namespace moeline {

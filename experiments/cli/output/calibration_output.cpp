@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "calib/fit/bench_observations.hpp"
-#include "calib/fit/next_measurement.hpp"
+#include "calib/fit/stack_report.hpp"
 #include "experiments/cli/output/hardware_output.hpp"
 #include "experiments/validate/contention.hpp"
 

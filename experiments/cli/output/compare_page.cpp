@@ -4,7 +4,7 @@
 #include <map>
 
 #include "experiments/cli/output/timeline_pages.hpp"
-#include "experiments/timeline_page/span_bars.hpp"
+#include "experiments/timeline_page/trace_view.hpp"
 #include "trace/short_names.hpp"
 
 namespace moeline {

@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "base/text_table.hpp"
-#include "experiments/cli/output/known_time.hpp"
 #include "experiments/cli/output/provenance.hpp"
 #include "experiments/report/fields.hpp"
 #include "trace/short_names.hpp"

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "experiments/cli/output/metrics_output.hpp"
+
 namespace moeline {
 
 Fields<Price> provenance_fields(bool with_correction) {
@@ -25,6 +27,37 @@ std::string note_of(const Price& price) {
   if (price.gain == 1) return price.note.text();
   const std::string corrected = fmt::format("corrected {:+.1f} %", 100 * (price.gain - 1));
   return price.note.empty() ? corrected : price.note.text() + ", " + corrected;
+}
+
+namespace {
+
+// "  outside what was measured, %": what tables call it, in a sentence.
+std::string_view name_in_sentence(const Metric& share) {
+  const std::string_view title = share.shown.title;
+  const std::size_t begin = title.find_first_not_of(' ');
+  return title.substr(begin, title.find(", %") - begin);
+}
+
+}  // namespace
+
+Fields<KnownTime> known_fields() {
+  Fields<KnownTime> fields;
+  for (std::size_t i = 0; i < kKnownShares; ++i) {
+    const Metric& share = known_shares()[i];
+    fields.add(share.name, share.meaning, [=](auto& time) { return time.share(i); },
+               {.decimals = share.decimals, .most = 1});
+  }
+  return fields;
+}
+
+void add_known_shares(Json& json, const KnownTime& time) { known_fields().write(json, time); }
+
+std::string known_line(const std::string& whose, const KnownTime& time) {
+  std::string text = "of " + whose + " time alone:";
+  for (std::size_t i = 0; i < time.us.size(); ++i) {
+    text += fmt::format("{} {:.1f} % {}", i == 0 ? "" : ",", 100 * time.share(i), name_in_sentence(known_shares()[i]));
+  }
+  return text;
 }
 
 }  // namespace moeline

@@ -1,9 +1,10 @@
-// How a price is known: in an output, and in the words of --help.
+// How prices are known: of one kernel, and of the kernels' time behind a result.
 #pragma once
 
 #include <string>
 
 #include "experiments/report/fields.hpp"
+#include "experiments/run/run_metrics.hpp"
 #include "hardware/price.hpp"
 
 namespace moeline {
@@ -21,5 +22,13 @@ inline constexpr const char* kProvenanceHelp =
   roofline      there are none: the least time that the machine's peaks allow
   datasheet     by a fact of the machine
 Inside of the measurements a family's curve may have a correction, whose share the note says: corrected +2.1 %)";
+
+// How the kernels' time behind a result is known.
+
+[[nodiscard]] Fields<KnownTime> known_fields();
+void add_known_shares(Json& json, const KnownTime& time);
+
+/// One line, of `whose` kernels.
+[[nodiscard]] std::string known_line(const std::string& whose, const KnownTime& time);
 
 }  // namespace moeline

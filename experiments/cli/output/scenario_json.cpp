@@ -1,5 +1,11 @@
 #include "experiments/cli/output/scenario_json.hpp"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <rapidjson/document.h>
+#include <rapidjson/prettywriter.h>
+#include <rapidjson/stringbuffer.h>
+
 #include "schedules/scenario/keys.hpp"
 
 namespace moeline {
@@ -36,5 +42,83 @@ void add_pipeline_scenario(Json& json, const Scenario& scenario) {
 }
 
 void add_scenario(Json& json, const Setup& setup) { add_entries(json, "scenario", keys::resolved(setup)); }
+
+namespace {
+
+std::string object_of(const std::vector<keys::Row>& rows, Scenarios scenarios);
+
+std::string property_of(const keys::Row& row, Scenarios scenarios) {
+  const bool printed = scenarios == Scenarios::printed;
+  const std::string& meaning = printed ? row.resolved_meaning : row.meaning;
+  std::vector<std::string> members;
+  if (!meaning.empty()) members.push_back(fmt::format(R"("description": "{}")", meaning));
+  const keys::Type& type = printed ? row.resolved_type : row.type;
+  members.push_back(row.keys.empty() ? type.schema : object_of(row.keys, scenarios));
+  if (!printed && !row.fallback.empty()) members.push_back(fmt::format(R"("default": {})", row.fallback));
+  return fmt::format(R"("{}": {{{}}})", row.name, fmt::join(members, ", "));
+}
+
+// The members of a mapping's schema.
+std::string object_of(const std::vector<keys::Row>& rows, Scenarios scenarios) {
+  std::vector<std::string> required, properties;
+  for (const keys::Row& row : rows) {
+    const bool printed = scenarios == Scenarios::printed;
+    if (printed && row.in_resolved == keys::Resolved::never) continue;
+    if (printed ? row.in_resolved == keys::Resolved::always : row.is_needed) required.push_back('"' + row.name + '"');
+    properties.push_back(property_of(row, scenarios));
+  }
+  const std::string needs = required.empty() ? "" : fmt::format(R"("required": [{}], )", fmt::join(required, ", "));
+  return fmt::format(R"("type": "object", {}"properties": {{{}}}, "additionalProperties": false)", needs,
+                     fmt::join(properties, ", "));
+}
+
+template <class... Rows>
+std::vector<keys::Row> workload_rows(WorkloadPhase phase, const Rows&... tables) {
+  std::vector<keys::Row> rows = {{"phase", keys::words({word_of(phase)}), "what a step is for"}};
+  rows.front().is_needed = true;
+  const auto append = [&](const std::vector<keys::Row>& more) { rows.insert(rows.end(), more.begin(), more.end()); };
+  (append(tables.rows()), ...);
+  if (phase == WorkloadPhase::mixed) std::erase_if(rows, [](const keys::Row& row) { return row.of_one_phase; });
+  return rows;
+}
+
+// Of a scenario of given slots.
+std::vector<keys::Row> pipeline_rows() {
+  std::vector<keys::Row> rows = keys::top().rows();
+  std::erase_if(rows, [](const keys::Row& row) {
+    return row.name == "hardware_overrides" || (!row.enters_slots && row.name != "overlap");
+  });
+  for (keys::Row& row : rows) {
+    row.in_resolved = row.name == "overlap" ? keys::Resolved::sometimes : keys::Resolved::always;
+  }
+  return rows;
+}
+
+std::vector<keys::Row> rows_named(const std::string& name) {
+  using enum WorkloadPhase;
+  if (name == "train") return workload_rows(train, keys::train());
+  if (name == "prefill") return workload_rows(prefill, keys::prefill());
+  if (name == "decode") return workload_rows(decode, keys::decode());
+  if (name == "mixed") return workload_rows(mixed, keys::decode(), keys::prefill());
+  return name == "pipeline" ? pipeline_rows() : keys::top().rows();
+}
+
+}  // namespace
+
+std::string with_keys(std::string schema, Scenarios scenarios) {
+  constexpr std::string_view kMark = "\"$keys\": \"";
+  for (std::size_t at = schema.find(kMark); at != std::string::npos; at = schema.find(kMark)) {
+    const std::size_t name = at + kMark.size(), end = schema.find('"', name);
+    schema.replace(at, end + 1 - at, object_of(rows_named(schema.substr(name, end - name)), scenarios));
+  }
+  rapidjson::Document document;
+  document.Parse<rapidjson::kParseFullPrecisionFlag>(schema.c_str());
+  rapidjson::StringBuffer buffer;
+  rapidjson::PrettyWriter<rapidjson::StringBuffer> writer(buffer);
+  writer.SetIndent(' ', 1);
+  writer.SetFormatOptions(rapidjson::kFormatSingleLineArray);
+  document.Accept(writer);
+  return std::string(buffer.GetString()) + "\n";
+}
 
 }  // namespace moeline

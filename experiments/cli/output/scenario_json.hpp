@@ -1,5 +1,7 @@
-// A scenario as it ran: given back to `simulate`, it gives the same result.
+// A scenario's keys: as JSON that `simulate` takes again, and in the schemas of scenarios.
 #pragma once
+
+#include <string>
 
 #include "experiments/report/json.hpp"
 #include "schedules/scenario/scenario.hpp"
@@ -10,5 +12,14 @@ namespace moeline {
 void add_scenario(Json& json, const Setup& setup);
 /// Of a pipeline of given slots: what enters, and no more.
 void add_pipeline_scenario(Json& json, const Scenario& scenario);
+
+// What the schemas of scenarios say of their keys, by the table that the program reads scenarios by.
+
+/// Whether a schema is of what is read, or of what a command prints: scenarios with every default resolved.
+enum class Scenarios { read, printed };
+
+/// A schema with what the table of a scenario's keys (schedules/scenario/keys.cpp) says in the place of each
+/// "$keys": "NAME".
+[[nodiscard]] std::string with_keys(std::string schema, Scenarios scenarios);
 
 }  // namespace moeline

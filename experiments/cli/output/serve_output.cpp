@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "experiments/cli/output/known_time.hpp"
+#include "experiments/cli/output/provenance.hpp"
 #include "experiments/report/json.hpp"
-#include "experiments/serve/time_series.hpp"
+#include "experiments/serve/measures.hpp"
 
 namespace moeline {
 namespace {

@@ -1,12 +1,12 @@
-// The result as a person reads it.
+// The result as a person reads it: a step, a pipeline of slots, and what `schedule: auto` chose among.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
 #include <algorithm>
 #include <cmath>
 #include <map>
 #include <set>
 
+#include "base/text_table.hpp"
 #include "experiments/cli/output/hardware_output.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
@@ -16,6 +16,89 @@
 #include "hardware/profile.hpp"
 
 namespace moeline {
+
+// What `schedule: auto` chose among, as a person reads it.
+
+namespace {
+
+std::vector<std::string> row_of(const TriedSchedule& tried, double best_ms, bool of_prefill) {
+  if (!tried.ran()) {
+    std::vector<std::string> cells = {tried.schedule, "", "", "", tried.refused};
+    if (of_prefill) cells.insert(cells.begin() + 1, "");
+    return cells;
+  }
+  const bool is_best = tried.time_ms() == best_ms;
+  std::vector<std::string> cells = {tried.schedule, fmt::format("{:.3f}", tried.step_ms)};
+  if (of_prefill) cells.push_back(fmt::format("{:.3f}", tried.time_ms()));
+  cells.push_back(is_best ? "" : signed_percent(tried.time_ms() / best_ms - 1));
+  cells.push_back(tried.memory_gib ? fmt::format("{:.1f}", *tried.memory_gib) : "");
+  cells.emplace_back(tried.fits_memory ? "" : "does not fit memory");
+  return cells;
+}
+
+}  // namespace
+
+std::string tried_table(const Run& run) {
+  const std::vector<TriedSchedule>& all = run.tried;
+  const std::string& taken = run.setup.scenario.schedule;
+  const auto best = std::find_if(all.begin(), all.end(), [&](const TriedSchedule& t) { return t.schedule == taken; });
+  if (best == all.end()) return "";
+  const bool of_prefill = best->ttft_ms.has_value();
+  TextTable table(of_prefill ? "lrrrrl" : "lrrrl");
+  std::vector<std::string> head = {"auto", "step, ms", "to the best", "GiB", ""};
+  if (of_prefill) head.insert(head.begin() + 2, "TTFT, ms");
+  table.row(std::move(head));
+  for (const TriedSchedule& tried : all) table.row(row_of(tried, best->time_ms(), of_prefill));
+  return table.text() + "\n";
+}
+
+// A whole pipeline as a person reads it.
+
+namespace {
+
+struct RankTotals {
+  int slots = 0;
+  Time busy{};
+};
+
+std::vector<RankTotals> totals_by_rank(const Run& run) {
+  std::vector<RankTotals> ranks(static_cast<std::size_t>(run.setup.scenario.parallelism.pp));
+  for (const PhaseTimes& slot : run.phases) {
+    ++ranks[slot.rank].slots;
+    ranks[slot.rank].busy += slot.busy;
+  }
+  return ranks;
+}
+
+std::string pipeline_head(const Scenario& s) {
+  const SlotCosts& costs = *s.slot_costs;
+  const std::string chunks = s.parallelism.virtual_pp > 1 ? fmt::format(" x {} chunks", s.parallelism.virtual_pp) : "";
+  std::string text = fmt::format("{}: {} ranks{}, {} micro-batches; F {:g}, B {:g}", s.schedule, s.parallelism.pp,
+                                 chunks, micro_batches(s), costs.f, costs.b);
+  if (costs.w > 0) text += fmt::format(", W {:g}", costs.w);
+  if (costs.f_and_b > 0) text += fmt::format(", F&B {:g}", costs.f_and_b);
+  return text + " ms\n\n";
+}
+
+double to_ms(Time time) { return to_us(time) / 1e3; }
+
+}  // namespace
+
+std::string pipeline_table(const Run& run) {
+  const Time step = run.metrics.span;
+  std::string text = pipeline_head(run.setup.scenario);
+  text += metric_table(run) + "\n";
+  text += fmt::format("{:>6} {:>8} {:>17} {:>17}\n", "rank", "slots", "busy, ms", "bubble, ms");
+  int rank = 0;
+  for (const RankTotals& totals : totals_by_rank(run)) {
+    text += fmt::format("{:>6} {:>8} {:>17.3f} {:>17.3f}\n", rank++, totals.slots, to_ms(totals.busy),
+                        to_ms(step - totals.busy));
+  }
+  return text + fmt::format("\n{} tasks\n", run.program.graph.size());
+}
+
+// The result as a person reads it.
+
 namespace {
 
 // What a phase's span is counted over: each layer has it, or a step has it around its layers (embedding, LM head, what

@@ -1,4 +1,4 @@
-// A whole step of training, written out.
+// A whole step of training, written out: as JSON, as tables, and what a trace shows besides its kernels.
 #pragma once
 
 #include <string>

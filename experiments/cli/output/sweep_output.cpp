@@ -1,12 +1,14 @@
 #include "experiments/cli/output/sweep_output.hpp"
 
 #include <fmt/format.h>
-
+#include <fmt/ranges.h>
 #include <algorithm>
 #include <cmath>
 
+#include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "experiments/page/axes.hpp"
 #include "experiments/report/json.hpp"
 
 namespace moeline {
@@ -97,6 +99,133 @@ std::string sweep_json(const Study& study, const std::vector<PointResult>& resul
     json.close();
   }
   return json.close_list().close().text();
+}
+
+namespace {
+
+constexpr const char* kSweptPerUser = "tokens_per_s_per_user";
+constexpr const char* kSweptPerGpu = "tokens_per_s_per_gpu";
+
+// What a study asks, where it begins with that as a comment; else its name.
+std::string title_of(const Study& study) {
+  const std::string first_line = study.text.substr(0, study.text.find('\n'));
+  return first_line.starts_with("# ") ? first_line.substr(2) : study.file.filename().string();
+}
+
+std::vector<double> column_of(const std::vector<PointResult>& results, std::size_t metric) {
+  std::vector<double> values;
+  values.reserve(results.size());
+  for (const PointResult& result : results) {
+    values.push_back(metric < result.metrics.size() ? result.metrics[metric] : NAN);
+  }
+  return values;
+}
+
+bool any_of_them(const std::vector<double>& values) {
+  return std::any_of(values.begin(), values.end(), [](double value) { return !std::isnan(value); });
+}
+
+// Those that any point has; fits_memory is marked at the points instead.
+void add_metrics(const Study& study, const std::vector<PointResult>& results, Page& page) {
+  for (std::size_t i = 0; i < study.metrics.size(); ++i) {
+    const std::string& name = study.metrics[i];
+    std::vector<double> values = column_of(results, i);
+    if (!any_of_them(values)) continue;
+    if (name == "fits_memory") {
+      for (const double value : values) page.fits_memory.push_back(value != 0);
+      continue;
+    }
+    page.metrics.push_back(page_metric(name, values));
+    if (name != "tpot_ms") continue;
+    for (double& value : values) value = 1000 / value;
+    page.metrics.push_back(page_metric(kSweptPerUser, std::move(values)));
+  }
+}
+
+bool has_metric(const Page& page, const std::string& name) {
+  return std::any_of(page.metrics.begin(), page.metrics.end(), [&](const PageMetric& m) { return m.name == name; });
+}
+
+std::vector<std::string> directed_metrics(const Page& page) {
+  std::vector<std::string> names;
+  for (const PageMetric& metric : page.metrics) {
+    if (metric.better != Better::neither) names.push_back(metric.name);
+  }
+  return names;
+}
+
+// Users' speed against the machine's in serving, else speed against memory, else what there is.
+void add_pareto_plot(const std::string& metric, Page& page) {
+  std::vector<std::string> others = directed_metrics(page);
+  if (std::erase(others, metric) == 0 || others.empty()) return;
+  const bool of_serving = metric == kSweptPerGpu && has_metric(page, kSweptPerUser);
+  const std::string memory = has_metric(page, "memory_gib") ? "memory_gib" : others.front();
+  page.plots.emplace_back(of_serving ? ParetoPlot{kSweptPerUser, metric} : ParetoPlot{metric, memory});
+}
+
+// Numbers before names, then long ones before short ones.
+std::vector<const PageAxis*> axes_to_plot(const Page& page) {
+  std::vector<const PageAxis*> axes;
+  for (const PageAxis& axis : page.axes) axes.push_back(&axis);
+  std::stable_sort(axes.begin(), axes.end(), [](const PageAxis* a, const PageAxis* b) {
+    return std::pair(!a->numbers.empty(), a->values.size()) > std::pair(!b->numbers.empty(), b->values.size());
+  });
+  return axes;
+}
+
+void add_plots(Page& page) {
+  if (page.metrics.empty() || page.axes.empty()) return;
+  const std::vector<std::string> directed = directed_metrics(page);
+  const std::string first = directed.empty() ? page.metrics.front().name : directed.front();
+  const std::string metric = has_metric(page, kSweptPerGpu) ? kSweptPerGpu : first;
+  add_pareto_plot(metric, page);
+  const std::vector<const PageAxis*> axes = axes_to_plot(page);
+  if (axes.size() == 1) {
+    page.plots.emplace_back(LinePlot{metric, axes[0]->label, ""});
+    return;
+  }
+  constexpr std::size_t kMostLines = 12;  // that can be told apart
+  const auto few = std::find_if(axes.begin() + 1, axes.end(),
+                                [](const PageAxis* axis) { return axis->values.size() <= kMostLines; });
+  page.plots.emplace_back(LinePlot{metric, axes[0]->label, (few == axes.end() ? axes[1] : *few)->label});
+  page.plots.emplace_back(HeatMap{metric, axes[0]->label, axes[1]->label});
+}
+
+std::vector<std::string> summary_of(const Study& study, const Page& page, const std::vector<std::string>& notes) {
+  const std::size_t count = page.failures.size();
+  const auto failed =
+      std::count_if(page.failures.begin(), page.failures.end(), [](const std::string& why) { return !why.empty(); });
+  const auto unfit = std::count(page.fits_memory.begin(), page.fits_memory.end(), false);
+  std::vector<std::string> lines = {
+      fmt::format("{} of the study's {} points are in this table; {} failed.", count, study.points.size(), failed)};
+  lines.push_back(page.fits_memory.empty() ? "Whether points fit memory is not known: the table has no fits_memory."
+                                           : fmt::format("{} do not fit memory.", unfit));
+  if (!study.assignments.empty())
+    lines.push_back(fmt::format("For all points: {}.", fmt::join(study.assignments, ", ")));
+  if (!notes.empty()) lines.push_back(fmt::format("At every point: {}.", fmt::join(notes, ", ")));
+  if (has_metric(page, kSweptPerUser)) lines.push_back(fmt::format("{} is 1000 / tpot_ms.", kSweptPerUser));
+  return lines;
+}
+
+}  // namespace
+
+Page sweep_page(const Study& study, const std::vector<PointResult>& results) {
+  MOELINE_CHECK(results.size() <= kMostPagePoints, fmt::format("{}", results.size()));
+  Page page;
+  page.title = title_of(study);
+  std::vector<const std::vector<std::string>*> settings;
+  for (const PointResult& result : results) {
+    settings.push_back(&study.points[result.id]);
+    page.failures.push_back(result.failure);
+  }
+  AxesOfSettings found = axes_of_settings(study.keys, settings);
+  page.axes = std::move(found.axes);
+  add_metrics(study, results, page);
+  add_plots(page);
+  page.summary = summary_of(study, page, found.notes);
+  page.source_title = "Study and scenario";
+  page.source = study.text;
+  return page;
 }
 
 }  // namespace moeline

@@ -5,8 +5,8 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
+#include "experiments/timeline_page/page.hpp"
 #include "experiments/timeline_page/run_view.hpp"
-#include "experiments/timeline_page/tables.hpp"
 #include "experiments/timeline_page/trace_view.hpp"
 
 namespace moeline {

@@ -1,12 +1,129 @@
 #include "experiments/cli/output/training_plan_output.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <algorithm>
 
-#include "experiments/cli/output/known_time.hpp"
-#include "experiments/cli/output/training_plan_parts.hpp"
+#include "experiments/cli/output/provenance.hpp"
 #include "experiments/report/json.hpp"
+#include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
+namespace {
+
+constexpr double kTrillion = 1e12;
+
+bool compares_machines(const TrainingJob& job) { return job.hardware.size() > 1; }
+
+std::string name_of(const TrainingJob& job, const Layout& layout) {
+  const std::string text = describe(layout);
+  return compares_machines(job) ? job.hardware[layout.machine].name + ": " + text : text;
+}
+
+std::string difference(double ms) { return fmt::format("{:+.0f}", ms); }
+
+}  // namespace
+
+double gpu_hours(const LayoutPoint& point, double tokens) { return tokens / point.tokens_per_s / 3600; }
+
+double days(const LayoutPoint& point, const TrainingJob& job) { return gpu_hours(point, job.tokens) / job.gpus / 24; }
+
+double usd_of(const TrainingJob& job, const LayoutPoint& point) {
+  const double tokens = job.tokens > 0 ? job.tokens : kTrillion;
+  return gpu_hours(point, tokens) * job.hardware[point.layout.machine].usd_per_gpu_hour;
+}
+
+std::vector<std::string> job_lines(const TrainingJob& job) {
+  std::vector<std::string> machines;
+  for (const PlanHardware& machine : job.hardware) machines.push_back(machine.name);
+  const std::string tokens = job.tokens > 0 ? fmt::format(", {:.4g} tokens in all", job.tokens) : "";
+  return {fmt::format("{} on {} {}: steps of {} sequences of {} tokens{}", job.model, job.gpus,
+                      fmt::join(machines, " or "), job.global_batch_size, job.seq_len, tokens)};
+}
+
+std::string searched_line(const TrainingAnswer& answer) {
+  int refused = 0;
+  for (const auto& [reason, count] : answer.refused) refused += count;
+  return fmt::format("{} layouts that fit, {} that do not, {} that cannot be", answer.searched.size(),
+                     answer.too_large.size(), refused);
+}
+
+TextTable best_table(const TrainingJob& job, const TrainingAnswer& answer) {
+  TextTable table("rrrrrrll");
+  table.row({"", "step, ms", "tokens/s/GPU", "MFU, %", "GiB", "by slots, ms", "bound by", "layout"});
+  for (std::size_t i = 0; i < answer.best.size(); ++i) {
+    const LayoutPoint& point = answer.best[i];
+    const auto by_slots = std::find_if(answer.searched.begin(), answer.searched.end(),
+                                       [&](const LayoutPoint& other) { return other.layout == point.layout; });
+    const std::string slots = by_slots == answer.searched.end() ? "" : fmt::format("{:.0f}", by_slots->step_ms);
+    table.row({fmt::format("{}", i + 1), fmt::format("{:.0f}", point.step_ms),
+               fmt::format("{:.0f}", point.tokens_per_s), fmt::format("{:.1f}", 100 * point.mfu),
+               fmt::format("{:.1f}", point.memory_gib), slots, point.bound_by(), name_of(job, point.layout)});
+  }
+  return table;
+}
+
+TextTable reasons_table(const TrainingAnswer& answer) {
+  const LayoutPoint& first = answer.best.front();
+  TextTable table("rrrrr");
+  table.row({"", "step", "bubble", "exposed communication", "computation and the rest"});
+  table.row({"1", fmt::format("{:.0f}", first.step_ms), fmt::format("{:.0f}", first.bubble_ms),
+             fmt::format("{:.0f}", first.exposed_ms), fmt::format("{:.0f}", first.rest_ms())});
+  for (std::size_t i = 1; i < answer.best.size(); ++i) {
+    const LayoutPoint& point = answer.best[i];
+    table.row({fmt::format("{}", i + 1), difference(point.step_ms - first.step_ms),
+               difference(point.bubble_ms - first.bubble_ms), difference(point.exposed_ms - first.exposed_ms),
+               difference(point.rest_ms() - first.rest_ms())});
+  }
+  return table;
+}
+
+TextTable nearest_table(const TrainingJob& job, const TrainingAnswer& answer) {
+  constexpr std::size_t kShown = 5;
+  TextTable table("rl");
+  table.row({"GiB, at least", "the leanest layouts"});
+  for (std::size_t i = 0; i < std::min(kShown, answer.too_large.size()); ++i) {
+    const LayoutPoint& point = answer.too_large[i];
+    table.row({fmt::format("{:.1f}", point.memory_gib), name_of(job, point.layout)});
+  }
+  return table;
+}
+
+std::vector<std::string> answer_lines(const TrainingJob& job, const LayoutPoint& point) {
+  const double tokens = job.tokens > 0 ? job.tokens : kTrillion;
+  std::string whole = fmt::format("{:.4g} tokens take {:.0f} GPU-hours, {:.1f} days", tokens, gpu_hours(point, tokens),
+                                  gpu_hours(point, tokens) / job.gpus / 24);
+  if (usd_of(job, point) > 0) whole += fmt::format(", {:.0f} USD", usd_of(job, point));
+  const auto share = [&](double ms) { return 100 * ms / point.step_ms; };
+  return {whole,
+          fmt::format("of a step {:.1f} % are bubble and {:.1f} % communication that nothing hides: bound by {}",
+                      share(point.bubble_ms), share(point.exposed_ms), point.bound_by()),
+          known_line("the kernels'", point.known)};
+}
+
+TextTable sensitivity_table(const TrainingPlanResult& result) {
+  TextTable table("lrrl");
+  table.row({"", "the answer, ms", "the best, ms", "which is"});
+  for (const LayoutSensitivity& each : result.sensitivities) {
+    const bool same = each.best.layout == each.answer.layout;
+    const std::string best = same ? "the answer" : name_of(result.job, each.best.layout);
+    table.row(
+        {each.assumption, fmt::format("{:.0f}", each.answer.step_ms), fmt::format("{:.0f}", each.best.step_ms), best});
+  }
+  return table;
+}
+
+MegatronFlags flags_of(const TrainingJob& job, const Layout& layout) {
+  return megatron_flags(layout, setup_of(layout, job).scenario);
+}
+
+std::string flags_text(const TrainingJob& job, const Layout& layout) {
+  const MegatronFlags flags = flags_of(job, layout);
+  std::string text = "# Megatron-LM\n";
+  for (const std::string& note : flags.notes) text += fmt::format("# {}\n", note);
+  return text + fmt::format("{}\n", fmt::join(flags.flags, " \\\n"));
+}
+
 namespace {
 
 void add_layout(Json& json, const TrainingJob& job, const LayoutPoint& point) {

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "experiments/cli/output/training_plan_parts.hpp"
+#include "experiments/cli/output/training_plan_output.hpp"
 #include "experiments/page/axes.hpp"
 
 namespace moeline {
