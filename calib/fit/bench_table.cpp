@@ -1,6 +1,7 @@
 #include "calib/fit/bench_table.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>

@@ -1,6 +1,7 @@
 #include "calib/fit/read_rows.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <fstream>
 #include <limits>

@@ -7,8 +7,6 @@
 
 namespace moeline {
 
-// Constants from observations: one least-squares problem for the whole kernel set.
-
 /// Minimises the weighted sum of (fitted - measured)^2; who is an outlier is found again with each solution
 /// (weights.hpp). Linear, but for which branch of a curve binds: that is chosen anew with each solution until a choice
 /// comes round again, as the last one or, where they alternate, an earlier one. Of those tried the best is kept.

@@ -1,6 +1,7 @@
 #include "calib/fit/stack_report.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>

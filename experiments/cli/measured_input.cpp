@@ -1,6 +1,7 @@
 #include "experiments/cli/measured_input.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>

@@ -1,6 +1,7 @@
 #include "experiments/cli/output_file.hpp"
 
 #include <fmt/format.h>
+
 #include <array>
 #include <filesystem>
 #include <map>

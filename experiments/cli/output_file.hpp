@@ -2,6 +2,7 @@
 #pragma once
 
 #include <CLI/CLI.hpp>
+
 #include <filesystem>
 #include <string>
 #include <vector>

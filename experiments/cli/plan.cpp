@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+
 #include <cstdio>
 #include <functional>
 #include <memory>

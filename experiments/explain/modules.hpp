@@ -12,8 +12,6 @@
 
 namespace moeline {
 
-// What each module of the model did in a step, as a FLOPs profiler says it: predicted, or measured in a trace.
-
 struct ModuleRow {
   std::string module, parent;
   int depth = 0;                       ///< of a root 0

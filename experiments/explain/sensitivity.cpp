@@ -1,6 +1,7 @@
 #include "experiments/explain/sensitivity.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>

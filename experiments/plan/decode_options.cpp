@@ -1,6 +1,7 @@
 #include "experiments/plan/decode_options.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <tuple>

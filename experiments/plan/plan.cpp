@@ -1,6 +1,7 @@
 #include "experiments/plan/plan.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

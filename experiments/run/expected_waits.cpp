@@ -1,7 +1,8 @@
 #include "experiments/run/expected_waits.hpp"
 
-#include <algorithm>
 #include <boost/math/tools/toms748_solve.hpp>
+
+#include <algorithm>
 #include <map>
 #include <string>
 #include <tuple>

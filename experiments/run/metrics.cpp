@@ -184,7 +184,7 @@ constexpr Metric kMetrics[] = {
     {"roofline_share", kPartOfSolo, Better::lower, 8, 5, &kOfKernels, roofline_share,
      "of the kernels' time alone, that of families which nobody measured, by the least that the machine's peaks allow; "
      "it counts as no extrapolation",
-     {"roofline, %", 1, 100}},
+     {"roofline (not measured), %", 1, 100}},
     // Steps of training have them behind the shares.
     {"ranks", "ranks", Better::neither, 8, 0, &kOfTrainingStep, ranks_of,
      "how many were simulated", {}, kOfRunsAlone},

@@ -1,8 +1,9 @@
 #include "experiments/search/turn_graph.hpp"
 
-#include <algorithm>
 #include <boost/graph/adjacency_list.hpp>
 #include <boost/graph/howard_cycle_ratio.hpp>
+
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <numeric>

@@ -1,6 +1,7 @@
 #include "experiments/timeline_page/page.hpp"
 
 #include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 #include <map>

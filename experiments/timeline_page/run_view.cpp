@@ -1,6 +1,7 @@
 #include "experiments/timeline_page/run_view.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 

@@ -8,8 +8,6 @@
 
 namespace moeline {
 
-// A simulated run as a page draws it.
-
 /// The ranks that were simulated.
 [[nodiscard]] std::set<std::uint32_t> simulated_ranks(const TaskGraph& graph);
 

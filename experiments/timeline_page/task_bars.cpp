@@ -1,6 +1,7 @@
 #include "experiments/timeline_page/task_bars.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <tuple>
 

@@ -1,6 +1,7 @@
 #include "experiments/timeline_page/trace_view.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 
 #include "base/text.hpp"

@@ -1,6 +1,7 @@
 #include "experiments/validate/predict_served.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>

@@ -1,6 +1,7 @@
 #include "architecture/blocks.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 
 #include "architecture/matrices.hpp"

@@ -7,8 +7,6 @@
 
 namespace moeline {
 
-// The layers of a description: first as if all were alike but for what their lists say, then as their family has them.
-
 inline constexpr int kWidest = 1 << 22;
 inline constexpr int kMostHeads = 4096;
 

@@ -1,8 +1,9 @@
 #include "base/file.hpp"
 
+#include <fmt/format.h>
+
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <unistd.h>
 #include <algorithm>
 #include <array>

@@ -1,5 +1,6 @@
 // OPs of attention: over a KV cache, to chosen keys, and over a state. And of hidden states in several streams.
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,5 +1,6 @@
 // OPs of linear layers, of kernels bound by memory, and of routed experts.
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

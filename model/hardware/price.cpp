@@ -1,6 +1,7 @@
 #include "hardware/price.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

@@ -1,6 +1,7 @@
 #include "hardware/price_basis.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <set>

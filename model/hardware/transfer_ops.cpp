@@ -1,5 +1,6 @@
 // OPs of the all-to-all and of collectives.
 #include <fmt/format.h>
+
 #include <algorithm>
 
 #include "curves/form.hpp"

@@ -9,9 +9,6 @@
 
 namespace moeline {
 
-// Why each kernel of a measured trace did not start earlier: the order in which it had to run, each edge with its
-// reason.
-
 enum class Reason : std::uint8_t {
   stream_order,  ///< a stream is a FIFO
   launch,        ///< a kernel starts after the host has launched it

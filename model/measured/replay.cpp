@@ -1,6 +1,7 @@
 #include "measured/replay.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <set>

@@ -1,6 +1,7 @@
 #include "moe/attention_kernels.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 

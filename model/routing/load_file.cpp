@@ -1,6 +1,7 @@
 #include "routing/load_file.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <numeric>
 #include <set>

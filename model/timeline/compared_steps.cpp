@@ -1,6 +1,7 @@
 #include "timeline/compared_steps.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 #include <string>

@@ -10,8 +10,6 @@
 
 namespace moeline {
 
-// Two runs of one server, beside each other by their steps.
-
 /// A trace that is divided into steps rather than phases.
 struct SteppedTrace {
   Trace trace;

@@ -1,8 +1,9 @@
 #include "trace/gzip_stream.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <zlib.h>
+
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>

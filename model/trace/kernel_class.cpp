@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <re2/re2.h>
+
 #include <algorithm>
 #include <vector>
 

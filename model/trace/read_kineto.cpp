@@ -4,6 +4,7 @@
 #include <rapidjson/error/en.h>
 #include <rapidjson/rapidjson.h>
 #include <rapidjson/reader.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

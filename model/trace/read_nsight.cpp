@@ -1,6 +1,7 @@
 #include "trace/read_nsight.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <map>

@@ -7,8 +7,6 @@
 
 namespace moeline {
 
-// Nsight Systems' SQLite export, read.
-
 /// Reads what read_trace says of Nsight Systems' exports.
 [[nodiscard]] Trace read_nsight(const std::filesystem::path& path);
 

@@ -1,6 +1,7 @@
 #include "trace/steps.hpp"
 
 #include <re2/re2.h>
+
 #include <algorithm>
 #include <array>
 #include <map>

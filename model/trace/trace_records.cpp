@@ -1,6 +1,7 @@
 #include "trace/trace_records.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 

@@ -1,6 +1,7 @@
 #include "schedules/lowering/inference_step.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 
 #include "schedules/lowering/block_release.hpp"

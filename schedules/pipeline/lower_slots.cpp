@@ -1,6 +1,7 @@
 #include "schedules/pipeline/lower_slots.hpp"
 
 #include <fmt/format.h>
+
 #include <algorithm>
 
 namespace moeline {

@@ -98,7 +98,7 @@ void check_figures_of_readme(const rapidjson::Document& result) {
     holds(fmt::format("| {} {}", label, shown_row(1, std::abs(error), error)));
   }
   const std::vector<std::pair<const char*, const char*>> subjects = {
-      {"parts of that step (forward, backward, ...) and the step itself", "training_step"},
+      {"parts of that step, and the step", "training_step"},
       {"steps by Megatron", "training_by_megatron"},
       {"waits for other ranks in the chunk", "training_chunk_waits"},
       {"low-latency all-to-all, H800, late 2025", "deepep_low_latency_h800_late"},

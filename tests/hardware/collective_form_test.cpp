@@ -1,6 +1,7 @@
 // Collectives inside a node: how their forms move with bytes and ranks, and which OPs are priced by them.
-#include <doctest/doctest.h>
 #include <fmt/format.h>
+
+#include <doctest/doctest.h>
 
 #include "base/error.hpp"
 #include "curves/form.hpp"

@@ -29,8 +29,8 @@ runs search "$decode" --over sms
 runs compare "$decode" trace.json
 runs analyze trace.json
 runs replay trace.json
-runs validate "$questions/../tests/published/pipelines.yaml"
-runs calibrate "$questions/../calib/data/deepgemm_published.csv" -o profile.yaml
+runs validate "$questions/../../tests/published/pipelines.yaml"
+runs calibrate "$questions/../../calib/data/deepgemm_published.csv" -o profile.yaml
 runs list hardware
 runs price h800 gemm:m=128,n=7168,k=2048
 runs model deepseek-v3

@@ -1,8 +1,9 @@
 // Kernels of sparse attention and of hyper-connections: an OP is what the model launches.
 #include "moe/attention_kernels.hpp"
 
-#include <doctest/doctest.h>
 #include <fmt/format.h>
+
+#include <doctest/doctest.h>
 
 #include "hardware/parse_op.hpp"
 #include "moe/module_names.hpp"

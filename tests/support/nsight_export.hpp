@@ -1,10 +1,11 @@
 // The work of a Kineto trace as Nsight Systems' SQLite export tells it, in the dialects of several of its versions.
 #pragma once
 
-#include <doctest/doctest.h>
 #include <fmt/format.h>
 #include <rapidjson/document.h>
 #include <sqlite3.h>
+
+#include <doctest/doctest.h>
 
 #include <algorithm>
 #include <map>

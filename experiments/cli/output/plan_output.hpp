@@ -10,8 +10,6 @@
 
 namespace moeline {
 
-// An answer to a plan as a table, JSON, CSV and a page of plots.
-
 struct PlanResult {
   const Plan& plan;
   const Answer& answer;

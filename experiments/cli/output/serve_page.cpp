@@ -1,6 +1,7 @@
 #include "experiments/cli/output/serve_page.hpp"
 
 #include <fmt/format.h>
+
 #include <cmath>
 #include <map>
 

@@ -1,6 +1,7 @@
 // The result as a person reads it: a step, a pipeline of slots, and what `schedule: auto` chose among.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>

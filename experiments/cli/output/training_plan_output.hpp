@@ -1,4 +1,4 @@
-// The parts of an answer to a plan for training, which the terminal and the page both show.
+// An answer to a plan for training as a table, JSON, CSV and a page.
 #pragma once
 
 #include <string>
@@ -10,6 +10,21 @@
 #include "experiments/plan_training/search_layouts.hpp"
 
 namespace moeline {
+
+struct TrainingPlanResult {
+  const TrainingJob& job;
+  const TrainingAnswer& answer;
+  const std::vector<LayoutSensitivity>& sensitivities;  ///< empty: not asked for
+};
+
+[[nodiscard]] std::string training_plan_table(const TrainingPlanResult& result);
+[[nodiscard]] std::string training_plan_json(const TrainingPlanResult& result);
+/// A row for every layout that was searched and fits: confirmed ones first.
+[[nodiscard]] std::string training_plan_csv(const TrainingPlanResult& result);
+/// What the table has, and every layout that was searched: its speed against its memory.
+[[nodiscard]] Page training_plan_page(const TrainingPlanResult& result);
+
+// What the terminal and the page both show.
 
 /// Of so many tokens.
 [[nodiscard]] double gpu_hours(const LayoutPoint& point, double tokens);
@@ -32,20 +47,5 @@ namespace moeline {
 [[nodiscard]] MegatronFlags flags_of(const TrainingJob& job, const Layout& layout);
 /// As a command with comments.
 [[nodiscard]] std::string flags_text(const TrainingJob& job, const Layout& layout);
-
-// An answer to a plan for training as a table, JSON, CSV and a page.
-
-struct TrainingPlanResult {
-  const TrainingJob& job;
-  const TrainingAnswer& answer;
-  const std::vector<LayoutSensitivity>& sensitivities;  ///< empty: not asked for
-};
-
-[[nodiscard]] std::string training_plan_table(const TrainingPlanResult& result);
-[[nodiscard]] std::string training_plan_json(const TrainingPlanResult& result);
-/// A row for every layout that was searched and fits: confirmed ones first.
-[[nodiscard]] std::string training_plan_csv(const TrainingPlanResult& result);
-/// What the table has, and every layout that was searched: its speed against its memory.
-[[nodiscard]] Page training_plan_page(const TrainingPlanResult& result);
 
 }  // namespace moeline
