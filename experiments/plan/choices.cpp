@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "experiments/plan/plan_lists.hpp"
+#include "experiments/plan/plan_keys.hpp"
 
 namespace moeline {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "architecture/architecture.hpp"
 #include "experiments/plan/choices.hpp"
-#include "experiments/plan/plan_lists.hpp"
+#include "experiments/plan/plan_keys.hpp"
 #include "experiments/plan/points.hpp"
 
 namespace moeline {

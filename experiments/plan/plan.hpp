@@ -7,7 +7,7 @@
 
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/lengths.hpp"
-#include "experiments/plan/plan_hardware.hpp"
+#include "experiments/plan/plan_keys.hpp"
 #include "hardware/profile.hpp"
 
 namespace moeline {

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "experiments/plan/plan_lists.hpp"
+#include "experiments/plan/plan_keys.hpp"
 #include "experiments/run/run.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/step_memory.hpp"

@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "architecture/architecture.hpp"
-#include "experiments/plan/plan_lists.hpp"
+#include "experiments/plan/plan_keys.hpp"
 #include "schedules/scenario/schedule_kinds.hpp"
 
 namespace moeline {

@@ -17,7 +17,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/plan/plan_hardware.hpp"
+#include "experiments/plan/plan_keys.hpp"
 
 namespace moeline {
 

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/random.hpp"
 #include "base/spec.hpp"
 
 namespace moeline {
@@ -139,5 +140,32 @@ struct ServeWorkload {
 
 /// Throws SpecError, also for a table of requests that is absent or has a cell that makes no sense.
 [[nodiscard]] ServeWorkload read_serve(const Spec& workload);
+
+// Requests as they come: when the next one does, and what it asks for.
+
+class RequestSource {
+ public:
+  /// `seed`: of arrivals, of lengths and of prefixes, each a sequence of its own.
+  RequestSource(const ServeWorkload& workload, int seed);
+
+  [[nodiscard]] bool more() const { return taken_ < workload_.requests; }
+  /// Of requests that come by themselves. REQUIRES: more().
+  [[nodiscard]] double next_ms() const { return next_ms_; }
+  /// Lengths that are log-normal are at most eight times their mean; a prompt has at least one token that is not
+  /// cached. REQUIRES: more().
+  Asked take();
+
+ private:
+  [[nodiscard]] double until_next_ms();
+  [[nodiscard]] double time_of_arrivals(double count) const;
+  [[nodiscard]] Asked drawn();
+  [[nodiscard]] int drawn_prefix();
+
+  const ServeWorkload& workload_;
+  Random arrivals_, lengths_, prefixes_;
+  std::vector<double> popularity_;  // of prefixes, summed up
+  int taken_ = 0;
+  double next_ms_ = 0;
+};
 
 }  // namespace moeline

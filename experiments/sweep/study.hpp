@@ -1,3 +1,27 @@
+// Which combinations of axes make sense, as a study writes it: "256 % parallelism.ep == 0".
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace moeline {
+
+/// Numbers, keys of axes, + - * / %, brackets, and one of == != < <= > >= between two sides. % is of whole numbers.
+class Condition {
+ public:
+  /// Throws SpecError (without place) for text that is none, or that names a key which is not among `keys`.
+  Condition(std::string text, const std::vector<std::string>& keys);
+
+  /// REQUIRES: a value for every key that it names. Throws SpecError for one that is no number, and a division by 0.
+  [[nodiscard]] bool holds(const std::map<std::string, std::string>& values) const;
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
 // A study: one scenario, and what is varied in it.
 //
 //   schema: 1
@@ -10,13 +34,6 @@
 //   zip: ["parallelism.ep parallelism.dp"]                      # these go together
 //   where: ["workload.batch_size * parallelism.ep <= 16384"]    # other combinations are no points
 //   metrics: [tpot_ms, tokens_per_s_per_gpu, memory_gib]        # by default all that any point has
-#pragma once
-
-#include <filesystem>
-#include <string>
-#include <vector>
-
-namespace moeline {
 
 struct Axis {
   std::string key;  ///< as in `simulate --set`

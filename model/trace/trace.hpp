@@ -122,7 +122,7 @@ struct Trace {
 /// through a double. A GPU event belongs to the innermost annotation that contains it on its own stream, else to the
 /// innermost one that contains its launch (matched by `correlation`); annotations that frameworks make themselves
 /// (nccl:..., Optimizer...., compiled regions) never count; those of modules and layers are alike for all layers
-/// (module_names.hpp). Those around steps (steps.hpp; or, whatever their
+/// (assemble_trace.hpp). Those around steps (steps.hpp; or, whatever their
 /// names, around many repetitions of one sequence of kernels) are no phases: they are Trace::steps, and where there are
 /// none, ProfilerStep#N is.
 /// Of an export, ranges of NVTX on the host are annotations, but those of libraries (NCCL, cuBLAS, ...); a CUDA graph

@@ -7,7 +7,6 @@
 
 #include "schedules/lowering/program.hpp"
 #include "schedules/pipeline/slot.hpp"
-#include "schedules/pipeline/slot_writer.hpp"
 
 namespace moeline {
 

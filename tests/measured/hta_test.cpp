@@ -1,8 +1,9 @@
 // HolisticTraceAnalysis leaves out, where there are several profiler steps, the last of them and what has no launch.
-#include "measured/hta.hpp"
+#include "measured/breakdown.hpp"
+
+#include <rapidjson/document.h>
 
 #include <doctest/doctest.h>
-#include <rapidjson/document.h>
 
 #include "tests/support/cli.hpp"
 #include "tests/support/measured.hpp"

@@ -1,6 +1,6 @@
 // Which share of a study a process takes: variables as Slurm, Open MPI and MPICH set them. tests/mpi has real
 // launchers.
-#include "experiments/sweep/share.hpp"
+#include "experiments/sweep/run_study.hpp"
 
 #include <map>
 

@@ -4,8 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.hpp"
-#include "experiments/sweep/condition.hpp"
-#include "experiments/sweep/share.hpp"
+#include "experiments/sweep/run_study.hpp"
 #include "tests/support/cli.hpp"
 
 TEST_SUITE("sweep/study") {

@@ -1,5 +1,5 @@
 // Annotations around modules and layers: all layers have the same phases.
-#include "trace/module_names.hpp"
+#include "trace/assemble_trace.hpp"
 
 #include <doctest/doctest.h>
 

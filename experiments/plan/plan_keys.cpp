@@ -1,10 +1,9 @@
-#include "experiments/plan/plan_hardware.hpp"
+#include "experiments/plan/plan_keys.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "experiments/plan/plan_lists.hpp"
 #include "hardware/profile.hpp"
 
 namespace moeline {

@@ -1,9 +1,10 @@
-// Lists in a plan of what is searched.
+// Keys that plans for serving and for training share: the machines, and lists of what is searched.
 #pragma once
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <initializer_list>
 #include <string>
 #include <vector>
@@ -11,6 +12,25 @@
 #include "base/spec.hpp"
 
 namespace moeline {
+
+struct PlanHardware {
+  std::string name;
+  std::string kernels;           ///< empty: the newest set
+  double usd_per_gpu_hour = 0;   ///< 0: not given
+  std::vector<std::string> set;  ///< "nic_GBps=45"
+};
+
+/// `plan`: the whole file. Throws SpecError for a machine, kernel set or fact that is not known, and where several
+/// machines are compared without their prices.
+[[nodiscard]] std::vector<PlanHardware> read_plan_hardware(const Spec& plan, const std::filesystem::path& file);
+
+/// The first lines of a scenario: schema, model, hardware, kernels. A model's path may hold what means something in
+/// YAML.
+[[nodiscard]] std::string scenario_head(const std::string& model, const PlanHardware& machine);
+/// Its changed facts, as after simulate --set.
+void add_facts(const PlanHardware& machine, std::vector<std::string>& set);
+
+// Lists in a plan of what is searched.
 
 /// Throws SpecError where there is none, or one stands twice, or there are more than a thousand.
 template <class Values>
