@@ -28,13 +28,9 @@ std::string share_of_step(const Metric& metric, const Run& run) {
   return fmt::format(" {:>7.1f} %", 100 * us / to_us(run.metrics.span));
 }
 
-std::string description_of(const Metric& metric) {
-  return fmt::format("\"description\": \"{} ({})\"", metric.meaning, metric.unit);
-}
-
 std::string schema_of(const Metric& metric) {
-  return fmt::format(R"({{{}, "type": "{}", "minimum": 0}})", description_of(metric),
-                     metric.decimals == 0 ? "integer" : "number");
+  return fmt::format(R"({{"description": "{}", "type": "{}", "minimum": 0{}}})", meaning_of(metric),
+                     metric.decimals == 0 ? "integer" : "number", metric.is_at_most_1() ? R"(, "maximum": 1)" : "");
 }
 
 // Of an object that has metrics.
@@ -113,6 +109,8 @@ std::string wrapped(const std::string& text) {
 }
 
 }  // namespace
+
+std::string meaning_of(const Metric& metric) { return fmt::format("{} ({})", metric.meaning, metric.unit); }
 
 void add_metric(Json& json, const Metric& metric, double value) { json.add(metric.name, value, metric.decimals); }
 

@@ -10,6 +10,9 @@
 
 namespace moeline {
 
+/// What schemas say of it: with its unit.
+[[nodiscard]] std::string meaning_of(const Metric& metric);
+
 void add_metric(Json& json, const Metric& metric, double value);
 /// The object "metrics" of a run.
 void add_metrics(Json& json, const Run& run);
