@@ -61,12 +61,6 @@ std::string metrics_of(RunKind kind) {
   return schema.text("Of the step; means over the ranks that were simulated");
 }
 
-std::string metrics_of_point() {
-  MetricsSchema schema;
-  for (const Metric* metric : run_metrics()) schema.add(*metric, Has::sometimes);
-  return schema.text("Those that the point has");
-}
-
 std::vector<std::string> names_of(std::span<const Metric* const> metrics) {
   std::vector<std::string> names;
   for (const Metric* metric : metrics) names.emplace_back(metric->name);
@@ -84,7 +78,6 @@ std::vector<Definition> definitions() {
   std::vector<Definition> all = {{"metrics_of_layers", metrics_of(RunKind::layers)},
                                  {"metrics_of_training_step", metrics_of(RunKind::training_step)},
                                  {"metrics_of_given_slots", metrics_of(RunKind::given_slots)},
-                                 {"metrics_of_point", metrics_of_point()},
                                  {"metric", one_of_names(names_of(run_metrics()))},
                                  {"metric_of_fact", one_of_names(metrics_of_facts())}};
   for (const Metric& metric : all_metrics()) {

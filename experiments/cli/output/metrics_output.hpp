@@ -28,7 +28,7 @@ void add_memory_parts(Json& json, const Memory& memory);
 
 /// A schema with the definitions that it refers to and that this table has: "metric_step_ms" and so on of every metric;
 /// "metrics_of_layers", "metrics_of_training_step" and "metrics_of_given_slots" of the object "metrics" by the kind of
-/// the run, "metrics_of_point" of a sweep's; "metric" and "metric_of_fact", the names that studies and facts may give.
+/// the run; "metric" and "metric_of_fact", the names that studies and facts may give.
 [[nodiscard]] std::string with_metrics(std::string schema);
 
 }  // namespace moeline
