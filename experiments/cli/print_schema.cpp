@@ -15,6 +15,7 @@
 #include "experiments/cli/output/plan_output.hpp"
 #include "experiments/cli/output/scenario_json.hpp"
 #include "experiments/cli/output/search_output.hpp"
+#include "experiments/cli/output/serve_output.hpp"
 #include "experiments/cli/output/sweep_output.hpp"
 #include "experiments/cli/output/validate_output.hpp"
 
@@ -61,7 +62,9 @@ std::string schema_text(const std::string& name) {
   if (found != described().end()) return found->second();
   std::string text = read_text(home() / kFolder / (name + ".json"));
   if (name == "scenario") return with_keys(std::move(text), Scenarios::read);
-  if (name == "simulate_output") text = with_keys(std::move(text), Scenarios::printed);
+  if (name == "simulate_output") {
+    text = with_definition(with_keys(std::move(text), Scenarios::printed), "requests", serve_definition());
+  }
   return with_metrics(std::move(text));
 }
 

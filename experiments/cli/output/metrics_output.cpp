@@ -146,19 +146,21 @@ std::string metric_definitions() {
   return text;
 }
 
-std::string with_metrics(std::string schema) {
-  std::vector<std::string> used;
-  for (const auto& [name, text] : definitions()) {
-    if (schema.find(fmt::format("#/definitions/{}\"", name)) != std::string::npos)
-      used.push_back(fmt::format("\n  \"{}\": {}", name, text));
-  }
-  if (used.empty()) return schema;
+std::string with_definition(std::string schema, const std::string& name, const std::string& definition) {
   const std::string_view place = "\"definitions\": {";
   const std::size_t at = schema.find(place);
-  MOELINE_CHECK(at != std::string::npos, "a schema that refers to metrics has definitions");
+  MOELINE_CHECK(at != std::string::npos, "a schema that refers to others has definitions");
   const std::size_t inside = at + place.size();
-  const bool has_others = schema[inside] != '}';
-  return schema.insert(inside, fmt::format("{}{}", fmt::join(used, ","), has_others ? "," : ""));
+  const bool is_only = schema[inside] == '}';
+  return schema.insert(inside, fmt::format("\n  \"{}\": {}{}", name, definition, is_only ? "" : ","));
+}
+
+std::string with_metrics(std::string schema) {
+  for (const auto& [name, definition] : definitions()) {
+    if (schema.find(fmt::format("#/definitions/{}\"", name)) == std::string::npos) continue;
+    schema = with_definition(std::move(schema), name, definition);
+  }
+  return schema;
 }
 
 }  // namespace moeline

@@ -26,6 +26,8 @@ void add_memory_parts(Json& json, const Memory& memory);
 /// "NAME: meaning." of every metric in JSON or studies, for --help.
 [[nodiscard]] std::string metric_definitions();
 
+/// A schema with one more definition.
+[[nodiscard]] std::string with_definition(std::string schema, const std::string& name, const std::string& definition);
 /// A schema with the definitions that it refers to and that this table has: "metric_step_ms" and so on of every metric;
 /// "metrics_of_layers", "metrics_of_training_step" and "metrics_of_given_slots" of the object "metrics" by the kind of
 /// the run; "metric" and "metric_of_fact", the names that studies and facts may give.
