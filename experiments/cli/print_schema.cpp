@@ -12,8 +12,11 @@
 #include "experiments/cli/output/compare_output.hpp"
 #include "experiments/cli/output/explain_output.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
+#include "experiments/cli/output/plan_output.hpp"
 #include "experiments/cli/output/scenario_json.hpp"
 #include "experiments/cli/output/search_output.hpp"
+#include "experiments/cli/output/serve_output.hpp"
+#include "experiments/cli/output/sweep_output.hpp"
 #include "experiments/cli/output/validate_output.hpp"
 
 namespace moeline {
@@ -24,11 +27,11 @@ constexpr const char* kFolder = "experiments/schema";
 using Described = std::map<std::string, std::string (*)()>;
 
 const Described& described() {
-  static const Described kSchemas = {{"analyze_output", analyze_schema}, {"balance_output", balance_schema},
-                                     {"compare_output", compare_schema}, {"explain_output", explain_schema},
-                                     {"list_output", list_schema},       {"model_output", model_schema},
-                                     {"price_output", price_schema},     {"replay_output", replay_schema},
-                                     {"search_output", search_schema},   {"validate_output", validate_schema}};
+  static const Described kSchemas = {
+      {"analyze_output", analyze_schema}, {"balance_output", balance_schema}, {"compare_output", compare_schema},
+      {"explain_output", explain_schema}, {"list_output", list_schema},       {"model_output", model_schema},
+      {"plan_output", plan_schema},       {"price_output", price_schema},     {"replay_output", replay_schema},
+      {"search_output", search_schema},   {"sweep_output", sweep_schema},     {"validate_output", validate_schema}};
   return kSchemas;
 }
 
@@ -59,7 +62,9 @@ std::string schema_text(const std::string& name) {
   if (found != described().end()) return found->second();
   std::string text = read_text(home() / kFolder / (name + ".json"));
   if (name == "scenario") return with_keys(std::move(text), Scenarios::read);
-  if (name == "simulate_output") text = with_keys(std::move(text), Scenarios::printed);
+  if (name == "simulate_output") {
+    text = with_definition(with_keys(std::move(text), Scenarios::printed), "requests", serve_definition());
+  }
   return with_metrics(std::move(text));
 }
 

@@ -76,6 +76,8 @@ void write(Json& json, const std::string& key, const Value& value, const As& as)
       json.flag(key, v);
     } else if constexpr (std::is_same_v<V, double>) {
       write_number(json, key, v, as.decimals);
+    } else if constexpr (std::is_same_v<V, std::vector<double>>) {
+      json.add(key, v, as.decimals);
     } else if constexpr (std::is_same_v<V, std::vector<std::vector<int>>>) {
       write_lists(json, key, v);
     } else if constexpr (!std::is_same_v<V, std::monostate>) {
@@ -103,6 +105,8 @@ void describe(Json& json, Kind kind, const As& as, bool or_null) {
       return describe_number(json, "number", as, or_null);
     case Kind::text:
       return describe_text(json, as, or_null);
+    case Kind::numbers:
+      return describe_list(json, [&](Json& item) { describe_number(item, "number", as, false); });
     case Kind::texts:
       return describe_list(json, [&](Json& item) { describe_text(item, as, false); });
     case Kind::lists:

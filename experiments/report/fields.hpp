@@ -61,10 +61,10 @@ namespace report {
 
 struct NotKnown {};
 /// What a getter found; std::monostate: nothing, and the key is absent.
-using Value = std::variant<std::monostate, NotKnown, bool, std::int64_t, double, std::string, std::vector<std::string>,
-                           std::vector<std::vector<int>>, YamlNode>;
+using Value = std::variant<std::monostate, NotKnown, bool, std::int64_t, double, std::string, std::vector<double>,
+                           std::vector<std::string>, std::vector<std::vector<int>>, YamlNode>;
 
-enum class Kind { flag, whole, number, text, texts, lists, yaml };
+enum class Kind { flag, whole, number, text, numbers, texts, lists, yaml };
 
 void write(Json& json, const std::string& key, const Value& value, const As& as);
 [[nodiscard]] std::string cell(const Value& value, const As& as);
@@ -118,6 +118,7 @@ template <class V>
   if constexpr (std::is_same_v<V, bool>) return Kind::flag;
   if constexpr (std::is_same_v<V, double> || std::is_same_v<V, Time>) return Kind::number;
   if constexpr (std::is_integral_v<V>) return Kind::whole;
+  if constexpr (std::is_same_v<V, std::vector<double>>) return Kind::numbers;
   if constexpr (std::is_same_v<V, std::vector<std::string>>) return Kind::texts;
   if constexpr (std::is_same_v<V, std::vector<std::vector<int>>>) return Kind::lists;
   if constexpr (std::is_same_v<V, YamlNode>) return Kind::yaml;

@@ -48,7 +48,6 @@ constexpr std::array<bool, 3> kSlotsAlone = {false, false, true};
 constexpr std::array<bool, 3> kButSlots = {true, true, false};
 constexpr bool kOfRunsAlone = false;
 
-constexpr const char* kPartOfPeak = "fraction of peak";
 constexpr const char* kPartOfSolo = "fraction of solo time";
 
 double ranks_of(const Run& run) { return static_cast<double>(run.program.ranks); }

@@ -33,6 +33,7 @@ struct ShownMetric {
 };
 
 inline constexpr int kNotInJson = -1;
+inline constexpr const char* kPartOfPeak = "fraction of peak";
 
 struct Metric {
   const char* name;
@@ -49,6 +50,11 @@ struct Metric {
   [[nodiscard]] bool applies(const Run& run) const { return value != nullptr && when->holds(run); }
   [[nodiscard]] Has in_json(RunKind kind) const {
     return decimals == kNotInJson ? Has::never : when->in_json[static_cast<std::size_t>(kind)];
+  }
+  /// No fraction is above 1, but of a peak: that of FP8 is above BF16's, of which metrics are.
+  [[nodiscard]] bool is_at_most_1() const {
+    const std::string_view of = unit;
+    return of.starts_with("fraction") && of != kPartOfPeak;
   }
 };
 

@@ -28,13 +28,9 @@ std::string share_of_step(const Metric& metric, const Run& run) {
   return fmt::format(" {:>7.1f} %", 100 * us / to_us(run.metrics.span));
 }
 
-std::string description_of(const Metric& metric) {
-  return fmt::format("\"description\": \"{} ({})\"", metric.meaning, metric.unit);
-}
-
 std::string schema_of(const Metric& metric) {
-  return fmt::format(R"({{{}, "type": "{}", "minimum": 0}})", description_of(metric),
-                     metric.decimals == 0 ? "integer" : "number");
+  return fmt::format(R"({{"description": "{}", "type": "{}", "minimum": 0{}}})", meaning_of(metric),
+                     metric.decimals == 0 ? "integer" : "number", metric.is_at_most_1() ? R"(, "maximum": 1)" : "");
 }
 
 // Of an object that has metrics.
@@ -65,12 +61,6 @@ std::string metrics_of(RunKind kind) {
   return schema.text("Of the step; means over the ranks that were simulated");
 }
 
-std::string metrics_of_point() {
-  MetricsSchema schema;
-  for (const Metric* metric : run_metrics()) schema.add(*metric, Has::sometimes);
-  return schema.text("Those that the point has");
-}
-
 std::vector<std::string> names_of(std::span<const Metric* const> metrics) {
   std::vector<std::string> names;
   for (const Metric* metric : metrics) names.emplace_back(metric->name);
@@ -88,7 +78,6 @@ std::vector<Definition> definitions() {
   std::vector<Definition> all = {{"metrics_of_layers", metrics_of(RunKind::layers)},
                                  {"metrics_of_training_step", metrics_of(RunKind::training_step)},
                                  {"metrics_of_given_slots", metrics_of(RunKind::given_slots)},
-                                 {"metrics_of_point", metrics_of_point()},
                                  {"metric", one_of_names(names_of(run_metrics()))},
                                  {"metric_of_fact", one_of_names(metrics_of_facts())}};
   for (const Metric& metric : all_metrics()) {
@@ -113,6 +102,8 @@ std::string wrapped(const std::string& text) {
 }
 
 }  // namespace
+
+std::string meaning_of(const Metric& metric) { return fmt::format("{} ({})", metric.meaning, metric.unit); }
 
 void add_metric(Json& json, const Metric& metric, double value) { json.add(metric.name, value, metric.decimals); }
 
@@ -155,19 +146,21 @@ std::string metric_definitions() {
   return text;
 }
 
-std::string with_metrics(std::string schema) {
-  std::vector<std::string> used;
-  for (const auto& [name, text] : definitions()) {
-    if (schema.find(fmt::format("#/definitions/{}\"", name)) != std::string::npos)
-      used.push_back(fmt::format("\n  \"{}\": {}", name, text));
-  }
-  if (used.empty()) return schema;
+std::string with_definition(std::string schema, const std::string& name, const std::string& definition) {
   const std::string_view place = "\"definitions\": {";
   const std::size_t at = schema.find(place);
-  MOELINE_CHECK(at != std::string::npos, "a schema that refers to metrics has definitions");
+  MOELINE_CHECK(at != std::string::npos, "a schema that refers to others has definitions");
   const std::size_t inside = at + place.size();
-  const bool has_others = schema[inside] != '}';
-  return schema.insert(inside, fmt::format("{}{}", fmt::join(used, ","), has_others ? "," : ""));
+  const bool is_only = schema[inside] == '}';
+  return schema.insert(inside, fmt::format("\n  \"{}\": {}{}", name, definition, is_only ? "" : ","));
+}
+
+std::string with_metrics(std::string schema) {
+  for (const auto& [name, definition] : definitions()) {
+    if (schema.find(fmt::format("#/definitions/{}\"", name)) == std::string::npos) continue;
+    schema = with_definition(std::move(schema), name, definition);
+  }
+  return schema;
 }
 
 }  // namespace moeline

@@ -10,6 +10,9 @@
 
 namespace moeline {
 
+/// What schemas say of it: with its unit.
+[[nodiscard]] std::string meaning_of(const Metric& metric);
+
 void add_metric(Json& json, const Metric& metric, double value);
 /// The object "metrics" of a run.
 void add_metrics(Json& json, const Run& run);
@@ -23,9 +26,11 @@ void add_memory_parts(Json& json, const Memory& memory);
 /// "NAME: meaning." of every metric in JSON or studies, for --help.
 [[nodiscard]] std::string metric_definitions();
 
+/// A schema with one more definition.
+[[nodiscard]] std::string with_definition(std::string schema, const std::string& name, const std::string& definition);
 /// A schema with the definitions that it refers to and that this table has: "metric_step_ms" and so on of every metric;
 /// "metrics_of_layers", "metrics_of_training_step" and "metrics_of_given_slots" of the object "metrics" by the kind of
-/// the run, "metrics_of_point" of a sweep's; "metric" and "metric_of_fact", the names that studies and facts may give.
+/// the run; "metric" and "metric_of_fact", the names that studies and facts may give.
 [[nodiscard]] std::string with_metrics(std::string schema);
 
 }  // namespace moeline

@@ -4,12 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 
+#include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/plan_parts.hpp"
 #include "experiments/cli/output/provenance.hpp"
-#include "experiments/plan/flags.hpp"
-#include "experiments/report/json.hpp"
+#include "experiments/cli/output/training_plan_output.hpp"
 #include "hardware/profile.hpp"
+#include "schedules/scenario/choices.hpp"
 
 namespace moeline {
 
@@ -68,10 +70,6 @@ std::string nothing_text(const Plan& plan, const Answer& answer) {
   return answer.nearest ? text + "\n" + best_text(plan, *answer.nearest) : text;
 }
 
-}  // namespace
-
-namespace {
-
 std::string confirmed_text(const PlanResult& result) {
   const Confirmation& c = *result.confirmed;
   const ServeMeasures& m = c.measures;
@@ -121,120 +119,254 @@ std::string plan_table(const PlanResult& result) {
 
 namespace {
 
-void add_memory(Json& json, const Side& side) {
-  const Memory& m = side.memory;
-  json.open("memory_gib").add("weights", gib(m.weights)).add("kv_cache", gib(m.kv_cache));
-  json.add("activations", gib(m.activations)).add("communication", gib(m.communication)).add("total", gib(m.total()));
-  json.close();
-}
-
-void add_side(Json& json, const Side& side) {
-  json.add("units", side.units).add("gpus", side.gpus).add("step_ms", side.step_ms, 4);
-  json.add("exposed_ms", side.exposed_ms, 4).add("tokens_per_s_per_gpu", side.tokens_per_s_per_gpu, 2);
-  json.add("utilization", side.utilization, 4).add("bound_by", side.bound_by);
-  add_known_shares(json, side.known);
-  add_memory(json, side);
+template <class Choice>
+Fields<Choice> unit_fields() {
+  return Fields<Choice>()
+      .add("hardware", "machine", &Choice::hardware)
+      .add("tp", "GPUs of an attention group", [](auto& c) { return c.unit.tp; })
+      .add("dp", "attention groups of a unit", [](auto& c) { return c.unit.dp; })
+      .add("ep", "ranks that experts are spread over", [](auto& c) { return c.unit.ep; })
+      .add("moe_tp", "ranks that split each expert", [](auto& c) { return only_if(c.unit.moe_tp > 1, c.unit.moe_tp); })
+      .add("comm", "how tokens reach experts", [](auto& c) { return word_of(c.mode); },
+           {.words = words_of<CommMode>()});
 }
 
 template <class Choice>
-void add_unit(Json& json, const Choice& choice) {
-  const Parallelism& unit = choice.unit;
-  json.add("tp", unit.tp).add("dp", unit.dp).add("ep", unit.ep);
-  if (unit.moe_tp > 1) json.add("moe_tp", unit.moe_tp);
-  json.add("comm", word_of(choice.mode));
+Fields<Choice> copies_fields() {
+  return Fields<Choice>().add("redundant_experts", "copies of experts", &Choice::redundant_experts);
 }
 
-void add_prefill(Json& json, const Deployment& d) {
-  const PrefillChoice& choice = d.prefill_choice;
-  json.open("prefill").add("hardware", choice.hardware);
-  add_unit(json, choice);
-  json.add("redundant_experts", choice.redundant_experts).add("tokens", choice.tokens);
-  if (choice.comm_sms > 0) json.add("comm_sms", choice.comm_sms);
-  json.add("schedule", choice.schedule);
-  json.flag("two_batch", is_two_batch(choice.schedule));
-  add_side(json, d.prefill);
-  json.close();
+template <class Choice>
+Fields<Choice> order_fields() {
+  return Fields<Choice>()
+      .add("schedule", "what runs when", &Choice::schedule, {.words = schedule_names()})
+      .add("two_batch", "the schedule has two micro-batches", [](auto& c) { return is_two_batch(c.schedule); });
 }
 
-void add_decode(Json& json, const Deployment& d) {
-  const DecodeChoice& choice = d.decode_choice;
-  json.open("decode").add("hardware", choice.hardware);
-  add_unit(json, choice);
-  json.add("redundant_experts", choice.redundant_experts).add("batch_size", choice.batch_size);
-  json.add("schedule", choice.schedule)
-      .flag("two_batch", is_two_batch(choice.schedule))
-      .add("mtp", choice.mtp)
-      .add("fits_requests", d.decode.fits_requests);
-  add_side(json, d.decode);
-  json.close();
+Fields<DecodeChoice> decode_step_fields() {
+  return Fields<DecodeChoice>()
+      .add("batch_size", "requests of an attention group", &DecodeChoice::batch_size)
+      .all(std::identity(), order_fields<DecodeChoice>())
+      .add("mtp", "tokens drafted per step", &DecodeChoice::mtp);
 }
 
-void add_numbers(Json& json, const Deployment& d) {
-  json.add("gpus", d.gpus).flag("colocated", d.colocated);
-  if (d.colocated) json.add("decode_steps_per_prefill_step", d.decode_steps).flag("mixed_steps", d.mixed);
-  add_prefill(json, d);
-  add_decode(json, d);
-  json.add("tokens_per_s_per_gpu", d.tokens_per_s_per_gpu, 3).add("tokens_per_s_per_user", d.tokens_per_s_per_user, 3);
-  json.add("tpot_ms", d.tpot_ms, 4).add("ttft_ms", d.ttft_ms);
-  if (d.usd_per_hour > 0) {
-    json.add("usd_per_hour", d.usd_per_hour, 2).add("cost_per_million_tokens", d.cost_per_million_tokens, 4);
-  }
-  json.add("bound_by", d.bound_by);
-  if (!d.loses.empty()) json.add("loses", d.loses);
+Fields<Memory> memory_fields() {
+  return Fields<Memory>()
+      .add("weights", "weights", [](auto& m) { return gib(m.weights); })
+      .add("kv_cache", "KV caches", [](auto& m) { return gib(m.kv_cache); })
+      .add("activations", "activations", [](auto& m) { return gib(m.activations); })
+      .add("communication", "communication buffers", [](auto& m) { return gib(m.communication); })
+      .add("total", "all of them", [](auto& m) { return gib(m.total()); });
 }
 
-void add_limits(Json& json, const char* name, const Limits& limits) {
-  json.open(name).add("ttft_ms", limits.ttft_ms).add("tpot_ms", limits.tpot_ms);
-  json.add("percentile", limits.percentile).close();
+template <class T>
+Fields<T> hindered_fields() {
+  return Fields<T>().add("bound_by", "what hinders it from being cheaper; memory: no more requests fit", &T::bound_by,
+                         {.words = {"memory", "tpot", "ttft", "network", "compute"}});
 }
 
-void add_traffic(Json& json, const Demand& traffic) {
-  const CachedTokens cached = cached_tokens(traffic.input, traffic.output);
-  json.open("traffic").add("requests_per_s", traffic.requests_per_s).add("input_tokens", traffic.input.mean());
-  json.add("output_tokens", traffic.output.mean()).add("cache_hit_share", traffic.cache_hit_share, 4);
-  json.add("cached_tokens_mean", cached.mean).add("cached_tokens_deviation", cached.deviation).close();
+Fields<Side> side_fields() {
+  return Fields<Side>()
+      .add("units", "units", &Side::units)
+      .add("gpus", "GPUs of all units", &Side::gpus)
+      .add("step_ms", "ms of a step", &Side::step_ms, {.decimals = 4})
+      .add("exposed_ms", "ms of it in which communication is exposed", &Side::exposed_ms, {.decimals = 4})
+      .add("tokens_per_s_per_gpu", "of prefill new tokens, of decode tokens of answers", &Side::tokens_per_s_per_gpu,
+           {.decimals = 2})
+      .add("utilization", "share of time that units are busy, or of slots that are taken", &Side::utilization,
+           {.decimals = 4})
+      .all(std::identity(), hindered_fields<Side>())
+      .all(&Side::known, known_fields())
+      .object("memory_gib", "GiB of the fullest GPU", &Side::memory, memory_fields());
 }
 
-void add_front(Json& json, const Answer& answer) {
-  json.open_list("pareto");
-  for (const TradeOff& point : pareto_front(answer.trade_offs)) {
-    json.open().add("tokens_per_s_per_user", point.tokens_per_s_per_user);
-    json.add("tokens_per_s_per_gpu", point.tokens_per_s_per_gpu).add("hardware", point.choice.hardware);
-    add_unit(json, point.choice);
-    json.add("batch_size", point.choice.batch_size);
-    json.add("schedule", point.choice.schedule)
-        .flag("two_batch", is_two_batch(point.choice.schedule))
-        .add("mtp", point.choice.mtp)
-        .close();
-  }
-  json.close_list();
+Fields<Deployment> prefill_fields() {
+  const auto step =
+      Fields<PrefillChoice>()
+          .add("tokens", "new tokens of a step", &PrefillChoice::tokens)
+          .add("comm_sms", "SMs of the normal all-to-all", [](auto& c) { return only_if(c.comm_sms > 0, c.comm_sms); });
+  return Fields<Deployment>()
+      .all(&Deployment::prefill_choice, unit_fields<PrefillChoice>())
+      .all(&Deployment::prefill_choice, copies_fields<PrefillChoice>())
+      .all(&Deployment::prefill_choice, step)
+      .all(&Deployment::prefill_choice, order_fields<PrefillChoice>())
+      .all(&Deployment::prefill, side_fields());
 }
 
-void add_changed(Json& json, const char* name, const std::string& how, const Deployment& d) {
-  json.open(name).add("change", how);
-  if (d.gpus > 0) json.add("gpus", d.gpus);
-  if (d.usd_per_hour > 0) json.add("cost_per_million_tokens", d.cost_per_million_tokens, 4);
-  json.close();
+Fields<Deployment> decode_fields() {
+  return Fields<Deployment>()
+      .all(&Deployment::decode_choice, unit_fields<DecodeChoice>())
+      .all(&Deployment::decode_choice, copies_fields<DecodeChoice>())
+      .all(&Deployment::decode_choice, decode_step_fields())
+      .add("fits_requests", "requests of an attention group that memory holds",
+           [](auto& d) { return d.decode.fits_requests; })
+      .all(&Deployment::decode, side_fields());
 }
 
-void add_sensitivities(Json& json, const std::vector<Sensitivity>& sensitivities) {
-  json.open_list("sensitivity");
-  for (const Sensitivity& each : sensitivities) {
-    json.open().add("assumption", each.assumption);
-    add_changed(json, "less", each.less, each.with_less);
-    add_changed(json, "more", each.more, each.with_more);
-    json.close();
-  }
-  json.close_list();
+std::optional<double> cost_of(const Deployment& d) { return only_if(d.usd_per_hour > 0, d.cost_per_million_tokens); }
+
+std::string meaning_of_metric(const char* name) { return meaning_of(*metric_named(name)); }
+
+Fields<Deployment> deployment_fields() {
+  return Fields<Deployment>()
+      .add("gpus", "GPUs", &Deployment::gpus)
+      .add("colocated", "the same GPUs prefill and decode", &Deployment::colocated)
+      .add("decode_steps_per_prefill_step", "of a colocated one",
+           [](auto& d) { return only_if(d.colocated, d.decode_steps); })
+      .add("mixed_steps", "of a colocated one: prompts are computed in steps in which requests decode",
+           [](auto& d) { return only_if(d.colocated, d.mixed); })
+      .object("prefill", "units that prefill", std::identity(), prefill_fields())
+      .object("decode", "units that decode", std::identity(), decode_fields())
+      .add("tokens_per_s_per_gpu", "tokens of answers", &Deployment::tokens_per_s_per_gpu)
+      .add("tokens_per_s_per_user", meaning_of_metric("tokens_per_s_per_user"), &Deployment::tokens_per_s_per_user)
+      .add("tpot_ms", "time per output token, ms", &Deployment::tpot_ms, {.decimals = 4})
+      .add("ttft_ms", "time to first token, ms, at the percentile", &Deployment::ttft_ms)
+      .add("usd_per_hour", "US dollars of all GPUs",
+           [](auto& d) { return only_if(d.usd_per_hour > 0, d.usd_per_hour); }, {.decimals = 2})
+      .add("cost_per_million_tokens", meaning_of_metric("cost_per_million_tokens"), cost_of, {.decimals = 4})
+      .all(std::identity(), hindered_fields<Deployment>())
+      .add("loses", "why it is behind the best", [](auto& d) { return if_any(d.loses); });
 }
 
-void add_commands(Json& json, const char* name, const std::vector<LaunchCommand>& commands) {
-  json.open_list(name);
-  for (const LaunchCommand& each : commands) {
-    json.open().add("role", each.role).add("units", each.units).add("nodes", each.nodes).add("command", each.command);
-    json.add("notes", each.notes).close();
-  }
-  json.close_list();
+Fields<Limits> limit_fields() {
+  return Fields<Limits>()
+      .add("ttft_ms", "time to first token, ms", &Limits::ttft_ms)
+      .add("tpot_ms", "time per output token, ms", &Limits::tpot_ms)
+      .add("percentile", "of requests that both hold for", &Limits::percentile);
+}
+
+Fields<Demand> arriving_fields() {
+  const auto cached =
+      Fields<CachedTokens>()
+          .add("cached_tokens_mean", "tokens in the cache of a request that decodes", &CachedTokens::mean)
+          .add("cached_tokens_deviation", "their standard deviation", &CachedTokens::deviation);
+  return Fields<Demand>()
+      .add("requests_per_s", "requests per second", &Demand::requests_per_s)
+      .add("input_tokens", "mean tokens of a prompt", [](auto& t) { return t.input.mean(); })
+      .add("output_tokens", "mean tokens of an answer", [](auto& t) { return t.output.mean(); })
+      .add("cache_hit_share", "share of prompts that is cached", &Demand::cache_hit_share, {.decimals = 4, .most = 1})
+      .all([](auto& t) { return cached_tokens(t.input, t.output); }, cached);
+}
+
+Fields<TradeOff> trade_off_fields() {
+  return Fields<TradeOff>()
+      .add("tokens_per_s_per_user", meaning_of_metric("tokens_per_s_per_user"), &TradeOff::tokens_per_s_per_user)
+      .add("tokens_per_s_per_gpu", "tokens of answers", &TradeOff::tokens_per_s_per_gpu)
+      .all(&TradeOff::choice, unit_fields<DecodeChoice>())
+      .all(&TradeOff::choice, decode_step_fields());
+}
+
+Fields<Confirmation> confirmed_fields() {
+  return Fields<Confirmation>()
+      .add("requests", "requests", &Confirmation::requests)
+      .add("ttft_ms", "at the percentile", &Confirmation::ttft_ms)
+      .add("tpot_ms", "at the percentile", &Confirmation::tpot_ms)
+      .add("mean_ttft_ms", "mean", [](auto& c) { return c.measures.steady.ttft_ms.mean; })
+      .add("mean_tpot_ms", "mean", [](auto& c) { return c.measures.steady.tpot_ms.mean; })
+      .add("queue_ms", "in the queue, on average", [](auto& c) { return c.measures.where.queue; })
+      .add("kv_transfer_ms", "until the cache has moved, on average", [](auto& c) { return c.measures.where.transfer; })
+      .add("mean_running", "requests that run", [](auto& c) { return c.measures.mean_running; })
+      .add("mean_waiting", "requests that wait", [](auto& c) { return c.measures.mean_waiting; });
+}
+
+Fields<Course> course_fields() {
+  const auto part = Fields<CoursePart>()
+                        .add("load", "over the rate of the plan", &CoursePart::load, {.decimals = 6})
+                        .add("prefill_units", "units", &CoursePart::prefill_units)
+                        .add("decode_units", "units", &CoursePart::decode_units)
+                        .add("gpus", "GPUs", &CoursePart::gpus);
+  return Fields<Course>()
+      .add("mean_gpus", "GPUs on average", &Course::mean_gpus)
+      .add("most_gpus", "GPUs at most", &Course::most_gpus)
+      .list("parts", "parts of the day", &Course::parts, part);
+}
+
+// The best under another assumption.
+struct Changed {
+  const std::string& how;
+  const Deployment& best;
+};
+
+Fields<Changed> changed_fields() {
+  return Fields<Changed>()
+      .add("change", "how it is changed", [](auto& c) { return c.how; })
+      .add("gpus", "GPUs; absent where nothing is within the limits",
+           [](auto& c) { return only_if(c.best.gpus > 0, c.best.gpus); })
+      .add("cost_per_million_tokens", meaning_of_metric("cost_per_million_tokens"),
+           [](auto& c) { return cost_of(c.best); }, {.decimals = 4});
+}
+
+Fields<Sensitivity> assumption_fields() {
+  return Fields<Sensitivity>()
+      .add("assumption", "which one", &Sensitivity::assumption)
+      .object(
+          "less", "the best with less",
+          [](auto& s) {
+            return Changed{s.less, s.with_less};
+          },
+          changed_fields())
+      .object(
+          "more", "the best with more",
+          [](auto& s) {
+            return Changed{s.more, s.with_more};
+          },
+          changed_fields());
+}
+
+Fields<LaunchCommand> command_fields() {
+  return Fields<LaunchCommand>()
+      .add("role", "what the units do", &LaunchCommand::role)
+      .add("units", "units", &LaunchCommand::units)
+      .add("nodes", "nodes of a unit", &LaunchCommand::nodes)
+      .add("command", "command", &LaunchCommand::command)
+      .add("notes", "what it does not say", &LaunchCommand::notes);
+}
+
+Fields<LaunchCommands> launch_fields() {
+  return Fields<LaunchCommands>()
+      .list("sglang", "SGLang", &LaunchCommands::sglang, command_fields())
+      .list("vllm", "vLLM", &LaunchCommands::vllm, command_fields())
+      .list("trtllm", "TensorRT-LLM", &LaunchCommands::trtllm, command_fields());
+}
+
+std::optional<LaunchCommands> commands_of_best(const PlanResult& r) {
+  if (r.answer.deployments.empty()) return std::nullopt;
+  return launch_commands(r.plan, r.answer.deployments.front());
+}
+
+Fields<PlanResult> plan_fields() {
+  const auto impossible =
+      Fields<Impossible>().add("what", "what", &Impossible::what).add("why", "why", &Impossible::why);
+  return output_fields<PlanResult>()
+      .add("plan", "file", [](auto& r) { return r.plan.file.string(); })
+      .add("model", "model", [](auto& r) { return r.plan.model; })
+      .object(
+          "traffic", "what arrives", [](auto& r) { return r.plan.traffic; }, arriving_fields())
+      .object(
+          "limits", "what must hold", [](auto& r) { return r.plan.limits; }, limit_fields())
+      .list(
+          "deployments", "the cheapest first, then the best of each other way of running a side",
+          [](auto& r) -> auto& { return r.answer.deployments; }, deployment_fields())
+      .object(
+          "nearest_limits", "where nothing is within the limits: the nearest that can be met",
+          [](auto& r) { return r.answer.nearest ? r.answer.nearest_limits : std::nullopt; }, limit_fields())
+      .object(
+          "nearest", "the deployment that meets these", [](auto& r) -> auto& { return r.answer.nearest; },
+          deployment_fields())
+      .list(
+          "pareto", "of decode: the best tokens/s of a user and of a GPU",
+          [](auto& r) { return pareto_front(r.answer.trade_offs); }, trade_off_fields())
+      .object(
+          "confirmed", "served request by request (--confirm)", [](auto& r) -> auto& { return r.confirmed; },
+          confirmed_fields())
+      .object(
+          "course", "along the day", [](auto& r) -> auto& { return r.course; }, course_fields())
+      .list(
+          "sensitivity", "if an assumption is wrong",
+          [](auto& r) { return r.sensitivities.empty() ? nullptr : &r.sensitivities; }, assumption_fields())
+      .list(
+          "impossible", "what was not possible", [](auto& r) -> auto& { return r.answer.impossible; }, impossible)
+      .object("commands", "of the best, by stack", commands_of_best, launch_fields());
 }
 
 }  // namespace
@@ -246,66 +378,12 @@ MachineFacts facts_of(const Plan& plan, const Deployment& deployment) {
   return facts_of(plan, *machine);
 }
 
-namespace {
+std::string plan_json(const PlanResult& result) { return plan_fields().json(result); }
 
-void add_confirmed(Json& json, const Confirmation& confirmed) {
-  const ServeMeasures& m = confirmed.measures;
-  json.open("confirmed").add("requests", confirmed.requests);
-  json.add("ttft_ms", confirmed.ttft_ms).add("tpot_ms", confirmed.tpot_ms);
-  json.add("mean_ttft_ms", m.steady.ttft_ms.mean).add("mean_tpot_ms", m.steady.tpot_ms.mean);
-  json.add("queue_ms", m.where.queue).add("kv_transfer_ms", m.where.transfer);
-  json.add("mean_running", m.mean_running).add("mean_waiting", m.mean_waiting).close();
-}
-
-void add_course(Json& json, const Course& course) {
-  json.open("course").add("mean_gpus", course.mean_gpus).add("most_gpus", course.most_gpus).open_list("parts");
-  for (const CoursePart& part : course.parts) {
-    json.open().add("load", part.load, 6).add("prefill_units", part.prefill_units);
-    json.add("decode_units", part.decode_units).add("gpus", part.gpus).close();
-  }
-  json.close_list().close();
-}
-
-}  // namespace
-
-std::string plan_json(const PlanResult& result) {
-  const Plan& plan = result.plan;
-  const Answer& answer = result.answer;
-  Json json;
-  json.open().add("schema_version", 1).add("plan", plan.file.string()).add("model", plan.model);
-  add_traffic(json, plan.traffic);
-  add_limits(json, "limits", plan.limits);
-  json.open_list("deployments");
-  for (const Deployment& d : answer.deployments) {
-    json.open();
-    add_numbers(json, d);
-    json.close();
-  }
-  json.close_list();
-  if (answer.nearest) {
-    add_limits(json, "nearest_limits", *answer.nearest_limits);
-    json.open("nearest");
-    add_numbers(json, *answer.nearest);
-    json.close();
-  }
-  add_front(json, answer);
-  if (result.confirmed) add_confirmed(json, *result.confirmed);
-  if (result.course) add_course(json, *result.course);
-  if (!result.sensitivities.empty()) add_sensitivities(json, result.sensitivities);
-  json.open_list("impossible");
-  for (const Impossible& each : answer.impossible) json.open().add("what", each.what).add("why", each.why).close();
-  json.close_list();
-  if (!answer.deployments.empty()) {
-    const Deployment& best = answer.deployments.front();
-    const Architecture model = load_architecture(plan.model, plan.file.string());
-    const auto gpus = static_cast<int>(facts_of(plan, best).gpus_per_node);
-    json.open("commands");
-    add_commands(json, "sglang", sglang_commands(best, plan, model, gpus));
-    add_commands(json, "vllm", vllm_commands(best, plan, model, gpus));
-    add_commands(json, "trtllm", trtllm_commands(best, plan, model, gpus));
-    json.close();
-  }
-  return json.close().text();
+std::string plan_schema() {
+  return output_schema(
+      "plan", "`moeline plan PLAN --format json`: of a plan for serving, or for training",
+      {{"A plan for serving", plan_fields().described()}, {"A plan for training", training_plan_described()}});
 }
 
 std::string plan_csv(const PlanResult& result) {

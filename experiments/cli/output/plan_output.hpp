@@ -23,6 +23,8 @@ struct PlanResult {
 
 [[nodiscard]] std::string plan_table(const PlanResult& result);
 [[nodiscard]] std::string plan_json(const PlanResult& result);
+/// Of answers for serving and for training.
+[[nodiscard]] std::string plan_schema();
 /// A row for every deployment.
 [[nodiscard]] std::string plan_csv(const PlanResult& result);
 /// What the table has, and every batch size of every way to decode: tokens per second and user against those per second

@@ -136,12 +136,18 @@ std::string nearest_line(const Plan& plan, const Answer& answer) {
                      plan.limits.ttft_ms, limits.tpot_ms, plan.limits.tpot_ms);
 }
 
-std::vector<ProgramCommands> launch_texts(const Plan& plan, const Deployment& d) {
+LaunchCommands launch_commands(const Plan& plan, const Deployment& d) {
   const Architecture model = load_architecture(plan.model, plan.file.string());
   const auto gpus = static_cast<int>(facts_of(plan, d).gpus_per_node);
-  return {{"SGLang", commands_text("SGLang", sglang_commands(d, plan, model, gpus))},
-          {"vLLM", commands_text("vLLM", vllm_commands(d, plan, model, gpus))},
-          {"TensorRT-LLM", commands_text("TensorRT-LLM", trtllm_commands(d, plan, model, gpus))}};
+  return {sglang_commands(d, plan, model, gpus), vllm_commands(d, plan, model, gpus),
+          trtllm_commands(d, plan, model, gpus)};
+}
+
+std::vector<ProgramCommands> launch_texts(const Plan& plan, const Deployment& d) {
+  const LaunchCommands commands = launch_commands(plan, d);
+  return {{"SGLang", commands_text("SGLang", commands.sglang)},
+          {"vLLM", commands_text("vLLM", commands.vllm)},
+          {"TensorRT-LLM", commands_text("TensorRT-LLM", commands.trtllm)}};
 }
 
 }  // namespace moeline

@@ -23,6 +23,12 @@ namespace moeline {
 /// How far the limits are from the nearest that can be met; where none can, that.
 [[nodiscard]] std::string nearest_line(const Plan& plan, const Answer& answer);
 
+/// The commands that launch it, by program.
+struct LaunchCommands {
+  std::vector<LaunchCommand> sglang, vllm, trtllm;
+};
+[[nodiscard]] LaunchCommands launch_commands(const Plan& plan, const Deployment& deployment);
+
 /// The commands of one program, each below what it is for, as comments of a shell.
 struct ProgramCommands {
   std::string program, text;

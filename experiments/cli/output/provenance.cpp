@@ -44,7 +44,7 @@ Fields<KnownTime> known_fields() {
   Fields<KnownTime> fields;
   for (std::size_t i = 0; i < kKnownShares; ++i) {
     const Metric& share = known_shares()[i];
-    fields.add(share.name, share.meaning, [=](auto& time) { return time.share(i); },
+    fields.add(share.name, meaning_of(share), [=](auto& time) { return time.share(i); },
                {.decimals = share.decimals, .most = 1});
   }
   return fields;

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <functional>
+
 #include "experiments/cli/output/provenance.hpp"
-#include "experiments/report/json.hpp"
 #include "experiments/serve/measures.hpp"
 
 namespace moeline {
@@ -51,33 +52,6 @@ std::string rows(const std::string& which, const RequestTimes& times) {
   return text + "\n";
 }
 
-void add(Json& json, const char* key, const Quantiles& q) {
-  json.open(key).add("p50", q.p50).add("p90", q.p90).add("p99", q.p99).add("mean", q.mean).close();
-}
-
-void add(Json& json, const char* key, const RequestTimes& times) {
-  json.open(key).add("requests", times.requests);
-  add(json, "queue_ms", times.queue_ms);
-  add(json, "ttft_ms", times.ttft_ms);
-  add(json, "tpot_ms", times.tpot_ms);
-  add(json, "request_ms", times.total_ms);
-  json.close();
-}
-
-void add_series(Json& json, const ServeLog& log) {
-  constexpr int kSlices = 60;
-  json.open_list("series");
-  for (const ServeSlice& each : time_series(log, kSlices)) {
-    json.open().add("begin_ms", each.begin_ms).add("end_ms", each.end_ms);
-    json.add("arrivals_per_s", each.arrivals_per_s).add("output_tokens_per_s", each.output_tokens_per_s);
-    json.add("waiting", each.waiting).add("running", each.running).add("ttft_p50_ms", each.ttft_p50_ms);
-    json.add("ttft_p99_ms", each.ttft_p99_ms).add("tpot_p50_ms", each.tpot_p50_ms);
-    if (!log.replicas_on.empty()) json.add("replicas_on", each.replicas_on);
-    json.close();
-  }
-  json.close_list();
-}
-
 std::string where(const WhereTimeWent& w) {
   std::string text = "where a request's time goes, ms on average\n";
   const std::pair<const char*, double> parts[] = {{"queue", w.queue},
@@ -98,33 +72,153 @@ std::string kinds(const ServePool& p) {
       p.simulated_steps, 100 * p.middles_error, 100 * p.steps_error, known_line("their kernels'", p.known));
 }
 
-void add(Json& json, const char* key, const ServePool& p) {
-  const Scenario& s = p.setup.scenario;
-  json.open(key).add("hardware", s.hardware).add("kernels", s.kernels).add("schedule", s.schedule);
-  json.add("replicas", p.replicas).add("gpus", p.gpus(), 0).add("attention_groups", p.shape.groups);
-  json.add("kv_tokens_per_group", p.shape.kv_tokens, 0).add("simulated_steps", p.simulated_steps);
-  json.add("interpolation_error", p.steps_error, 6).add("interpolation_error_in_middle", p.middles_error, 6);
-  add_known_shares(json, p.known);
-  json.close();
+Fields<Quantiles> quantile_fields() {
+  return Fields<Quantiles>()
+      .add("p50", "median", &Quantiles::p50)
+      .add("p90", "90 % quantile", &Quantiles::p90)
+      .add("p99", "99 % quantile", &Quantiles::p99)
+      .add("mean", "mean", &Quantiles::mean);
 }
 
-void add(Json& json, const char* key, const Length& of) {
-  json.open(key).add("mean", of.mean).add("spread", of.spread);
-  if (of.most > 0) json.add("least", of.least).add("most", of.most);
-  json.close();
+Fields<RequestTimes> request_times_fields() {
+  return Fields<RequestTimes>()
+      .add("requests", "how many", &RequestTimes::requests)
+      .object("queue_ms", "ms before its first step begins", &RequestTimes::queue_ms, quantile_fields())
+      .object("ttft_ms", "ms to the first token", &RequestTimes::ttft_ms, quantile_fields())
+      .object("tpot_ms", "ms per output token", &RequestTimes::tpot_ms, quantile_fields())
+      .object("request_ms", "ms of the whole request", &RequestTimes::total_ms, quantile_fields());
 }
 
-void add(Json& json, const ServeWorkload& w) {
-  json.open("workload").add("concurrency", w.concurrency).add("requests", w.requests);
-  if (w.trace.empty()) {
-    add(json, "input_len", w.input);
-    add(json, "output_len", w.output);
-  }
-  json.add("rates", w.rates, 6)
-      .add("cached_len", w.cached_len)
-      .add("traced_requests", w.trace.size())
-      .add("tokens", w.tokens);
-  json.add("query_len", w.query_len).close();
+Fields<Length> length_fields() {
+  return Fields<Length>()
+      .add("mean", "mean", &Length::mean)
+      .add("spread", "standard deviation", &Length::spread)
+      .add("least", "least", [](auto& l) { return only_if(l.most > 0, l.least); })
+      .add("most", "most", [](auto& l) { return only_if(l.most > 0, l.most); });
+}
+
+Fields<ServeWorkload> asked_fields() {
+  return Fields<ServeWorkload>()
+      .add("concurrency", "requests at any time; 0: they come at a rate", &ServeWorkload::concurrency)
+      .add("requests", "requests served", &ServeWorkload::requests)
+      .object(
+          "input_len", "tokens of prompts", [](auto& w) { return only_if(w.trace.empty(), w.input); }, length_fields())
+      .object(
+          "output_len", "tokens of answers", [](auto& w) { return only_if(w.trace.empty(), w.output); },
+          length_fields())
+      .add("rates", "requests per second, one after the other", &ServeWorkload::rates, {.decimals = 6})
+      .add("cached_len", "tokens of each prompt that are cached", &ServeWorkload::cached_len)
+      .add("traced_requests", "requests of the trace", [](auto& w) { return w.trace.size(); })
+      .add("tokens", "of an attention group in a step", &ServeWorkload::tokens)
+      .add("query_len", "tokens per request and step", &ServeWorkload::query_len);
+}
+
+Fields<ServePool> pool_fields() {
+  return Fields<ServePool>()
+      .add("hardware", "machine", [](auto& p) { return p.setup.scenario.hardware; })
+      .add("kernels", "kernel set", [](auto& p) { return p.setup.scenario.kernels; })
+      .add("schedule", "what runs when", [](auto& p) { return p.setup.scenario.schedule; }, {.words = schedule_names()})
+      .add("replicas", "how many", &ServePool::replicas)
+      .add("gpus", "GPUs of all of them", &ServePool::gpus, {.decimals = 0})
+      .add("attention_groups", "of each replica", [](auto& p) { return p.shape.groups; })
+      .add("kv_tokens_per_group", "tokens that an attention group's cache holds",
+           [](auto& p) { return p.shape.kv_tokens; }, {.decimals = 0})
+      .add("simulated_steps", "kinds of steps that were simulated; others are interpolated",
+           &ServePool::simulated_steps)
+      .add("interpolation_error", "largest error where steps of the run were simulated as they are, a fraction",
+           &ServePool::steps_error, {.decimals = 6})
+      .add("interpolation_error_in_middle", "largest error in the middle of grid cells, a fraction",
+           &ServePool::middles_error, {.decimals = 6})
+      .all(&ServePool::known, known_fields());
+}
+
+Fields<WhereTimeWent> where_fields() {
+  return Fields<WhereTimeWent>()
+      .add("queue", "before its first step", &WhereTimeWent::queue)
+      .add("prefill", "in steps with its prompt", &WhereTimeWent::prefill)
+      .add("transfer", "until its cache has moved", &WhereTimeWent::transfer)
+      .add("stalled", "without its cache, or its replica", &WhereTimeWent::stalled)
+      .add("beside", "steps that are longer for others' prompts", &WhereTimeWent::beside)
+      .add("decode", "decoding", &WhereTimeWent::decode);
+}
+
+struct SliceOfLog {
+  const ServeLog& log;
+  ServeSlice slice;
+};
+
+std::vector<SliceOfLog> series(const ServeResult& r) {
+  constexpr int kSlices = 60;
+  std::vector<SliceOfLog> slices;
+  for (const ServeSlice& each : time_series(r.log, kSlices)) slices.push_back({r.log, each});
+  return slices;
+}
+
+Fields<SliceOfLog> slice_fields() {
+  const auto slice = Fields<ServeSlice>()
+                         .add("begin_ms", "begin", &ServeSlice::begin_ms)
+                         .add("end_ms", "end", &ServeSlice::end_ms)
+                         .add("arrivals_per_s", "requests that come", &ServeSlice::arrivals_per_s)
+                         .add("output_tokens_per_s", "tokens of answers, of all GPUs", &ServeSlice::output_tokens_per_s)
+                         .add("waiting", "requests that wait", &ServeSlice::waiting)
+                         .add("running", "requests that run", &ServeSlice::running)
+                         .add("ttft_p50_ms", "median TTFT, ms", &ServeSlice::ttft_p50_ms)
+                         .add("ttft_p99_ms", "99 % quantile of TTFT, ms", &ServeSlice::ttft_p99_ms)
+                         .add("tpot_p50_ms", "median TPOT, ms", &ServeSlice::tpot_p50_ms);
+  return Fields<SliceOfLog>().all(&SliceOfLog::slice, slice).add("replicas_on", "replicas that are on", [](auto& s) {
+    return only_if(!s.log.replicas_on.empty(), s.slice.replicas_on);
+  });
+}
+
+Fields<ServeResult> rate_fields() {
+  return Fields<ServeResult>()
+      .add("output_tokens_per_s_per_gpu", "tokens of answers",
+           [](auto& r) { return r.measures.output_tokens_per_s / r.gpus(); })
+      .add("tokens_per_s_per_gpu", "all tokens that are computed, cached ones left out",
+           [](auto& r) { return r.measures.total_tokens_per_s / r.gpus(); });
+}
+
+Fields<ServeMeasures> measure_fields() {
+  return Fields<ServeMeasures>()
+      .add("mean_running", "requests that run, on average", &ServeMeasures::mean_running)
+      .add("mean_waiting", "requests that wait, on average", &ServeMeasures::mean_waiting)
+      .add("prompt_share", "share of the steps' time in steps with prompts", &ServeMeasures::prompt_share,
+           {.decimals = 6, .most = 1})
+      .add("cached_share", "share of the prompts' tokens that were cached", &ServeMeasures::cached_share,
+           {.decimals = 6, .most = 1})
+      .add("restarts", "of requests that lost their cache to others", &ServeMeasures::restarts)
+      .add("retries", "of requests whose replica went", &ServeMeasures::retries)
+      .add("rebalancings", "times that experts were placed anew", &ServeMeasures::rebalancings)
+      .add("paused_ms", "ms in which steps waited for experts to move", &ServeMeasures::paused_ms, {.decimals = 6});
+}
+
+Fields<ServeResult> serve_fields() {
+  return output_fields<ServeResult>()
+      .add("model", "model", [](auto& r) { return r.answers.setup.scenario.model; })
+      .add("gpus", "GPUs of all replicas", &ServeResult::gpus, {.decimals = 0})
+      .object("workload", "what was asked", &ServeResult::workload, asked_fields())
+      .object("answers", "replicas that decode", &ServeResult::answers, pool_fields())
+      .object("prompts", "replicas that compute prompts, where they are apart", &ServeResult::prompts, pool_fields())
+      .object(
+          "steady", "requests in the steady state", [](auto& r) -> auto& { return r.measures.steady; },
+          request_times_fields())
+      .object(
+          "first", "requests that all come at once at first",
+          [](auto& r) { return only_if(r.measures.first.requests > 0, r.measures.first); }, request_times_fields())
+      .object(
+          "where_ms", "where a request's time goes, ms on average", [](auto& r) -> auto& { return r.measures.where; },
+          where_fields())
+      .all(std::identity(), rate_fields())
+      .all(&ServeResult::measures, measure_fields())
+      .add("mean_replicas_on", "replicas that are on, on average, with scaling",
+           [](auto& r) { return only_if(r.workload.scaling.applies(), r.measures.mean_replicas_on); }, {.decimals = 6})
+      .add("good_share", "share of requests within the limits", [](auto& r) { return r.measures.good_share; },
+           {.decimals = 6, .most = 1})
+      .add("good_output_tokens_per_s_per_gpu", "output tokens of these",
+           [](auto& r) { return r.measures.good_output_tokens_per_s / r.gpus(); })
+      .add("steps", "steps taken", [](auto& r) { return r.log.steps.size(); })
+      .add("end_ms", "ms until the last one ends", [](auto& r) { return r.log.end_ms; })
+      .list("series", "the run in equal slices of time", series, slice_fields());
 }
 
 }  // namespace
@@ -167,30 +261,13 @@ std::string serve_table(const ServeResult& r) {
   return text + kinds(r.answers) + (r.prompts ? fmt::format("of prompts {}", kinds(*r.prompts)) : "");
 }
 
-std::string serve_json(const ServeResult& r) {
-  const ServeMeasures& m = r.measures;
+std::string serve_json(const ServeResult& r) { return serve_fields().json(r); }
+
+std::string serve_definition() {
   Json json;
-  json.open().add("schema_version", 1).add("model", r.answers.setup.scenario.model).add("gpus", r.gpus(), 0);
-  add(json, r.workload);
-  add(json, "answers", r.answers);
-  if (r.prompts) add(json, "prompts", *r.prompts);
-  add(json, "steady", m.steady);
-  if (m.first.requests > 0) add(json, "first", m.first);
-  json.open("where_ms").add("queue", m.where.queue).add("prefill", m.where.prefill);
-  json.add("transfer", m.where.transfer).add("stalled", m.where.stalled).add("beside", m.where.beside);
-  json.add("decode", m.where.decode).close();
-  json.add("output_tokens_per_s_per_gpu", m.output_tokens_per_s / r.gpus());
-  json.add("tokens_per_s_per_gpu", m.total_tokens_per_s / r.gpus());
-  json.add("mean_running", m.mean_running).add("mean_waiting", m.mean_waiting).add("prompt_share", m.prompt_share, 6);
-  json.add("cached_share", m.cached_share, 6).add("restarts", m.restarts).add("retries", m.retries);
-  json.add("rebalancings", m.rebalancings).add("paused_ms", m.paused_ms, 6);
-  if (r.workload.scaling.applies()) json.add("mean_replicas_on", m.mean_replicas_on, 6);
-  json.add("good_share", m.good_share, 6);
-  json.add("good_output_tokens_per_s_per_gpu", m.good_output_tokens_per_s / r.gpus());
-  json.add("steps", r.log.steps.size()).add("end_ms", r.log.end_ms);
-  add_series(json, r.log);
-  json.close();
-  return json.text();
+  json.open().add("description", "Requests served one by one");
+  serve_fields().described()(json);
+  return json.close().text();
 }
 
 std::string serve_csv(const ServeResult& r) {

@@ -12,6 +12,8 @@ namespace moeline {
 [[nodiscard]] std::vector<std::string> serve_title(const ServeResult& result);
 [[nodiscard]] std::string serve_table(const ServeResult& result);
 [[nodiscard]] std::string serve_json(const ServeResult& result);
+/// Of the schema of what `moeline simulate` prints: "requests".
+[[nodiscard]] std::string serve_definition();
 /// A row for each request, by arrival.
 [[nodiscard]] std::string serve_csv(const ServeResult& result);
 

@@ -9,8 +9,9 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "base/text_table.hpp"
+#include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/page/axes.hpp"
-#include "experiments/report/json.hpp"
+#include "experiments/report/fields.hpp"
 
 namespace moeline {
 namespace {
@@ -84,22 +85,68 @@ std::string sweep_csv(const Study& study, const std::vector<PointResult>& result
   return text;
 }
 
-std::string sweep_json(const Study& study, const std::vector<PointResult>& results) {
-  Json json;
-  json.open().add("schema_version", 1).add("study", study.file.string()).open_list("points");
-  const Columns columns = columns_of(study, results);
-  for (const PointResult& result : results) {
-    json.open().add("id", result.id).open("axes");
-    for (std::size_t i = 0; i < study.keys.size(); ++i) json.add(study.keys[i], study.points[result.id][i]);
-    json.close().open("metrics");
-    for (const std::size_t metric : columns.metrics) {
-      if (!std::isnan(result.metrics[metric])) json.add(study.metrics[metric], result.metrics[metric], 6);
-    }
-    json.close();
-    if (!result.failure.empty()) json.add("failure", result.failure);
-    json.close();
+namespace {
+
+struct Swept {
+  const Study& study;
+  const std::vector<PointResult>& results;
+};
+struct SweptPoint {
+  const Study& study;
+  const PointResult& result;
+};
+
+std::vector<SweptPoint> swept_points(const Swept& swept) {
+  std::vector<SweptPoint> points;
+  for (const PointResult& result : swept.results) points.push_back({swept.study, result});
+  return points;
+}
+
+std::vector<std::pair<std::string, std::string>> axes_of(const SweptPoint& point) {
+  std::vector<std::pair<std::string, std::string>> axes;
+  for (std::size_t i = 0; i < point.study.keys.size(); ++i) {
+    axes.emplace_back(point.study.keys[i], point.study.points[point.result.id][i]);
   }
-  return json.close_list().close().text();
+  return axes;
+}
+
+// `metrics`: names, in the order of a point's values.
+Fields<PointResult> swept_metric_fields(const std::vector<std::string>& metrics) {
+  Fields<PointResult> fields;
+  for (std::size_t i = 0; i < metrics.size(); ++i) {
+    const Metric& metric = *metric_named(metrics[i]);
+    const auto value = [i](const PointResult& r) {
+      const bool is_known = i < r.metrics.size() && !std::isnan(r.metrics[i]);
+      return is_known ? std::optional(r.metrics[i]) : std::nullopt;
+    };
+    fields.add(metric.name, meaning_of(metric), value, {.decimals = 6, .most = metric.is_at_most_1() ? 1 : -kAny});
+  }
+  return fields;
+}
+
+Fields<Swept> sweep_fields(const std::vector<std::string>& metrics) {
+  const auto point = Fields<SweptPoint>()
+                         .add("id", "number, from 0 on", [](auto& p) { return p.result.id; })
+                         .values("axes", "by axis its value, as a text", axes_of, As())
+                         .object(
+                             "metrics", "those that the point has", [](auto& p) -> auto& { return p.result; },
+                             swept_metric_fields(metrics))
+                         .add("failure", "why there are none", [](auto& p) { return if_any(p.result.failure); });
+  return output_fields<Swept>()
+      .add("study", "file", [](auto& s) { return s.study.file.string(); })
+      .list("points", "each combination", swept_points, point);
+}
+
+}  // namespace
+
+std::string sweep_json(const Study& study, const std::vector<PointResult>& results) {
+  return sweep_fields(study.metrics).json({study, results});
+}
+
+std::string sweep_schema() {
+  std::vector<std::string> metrics;
+  for (const Metric* metric : run_metrics()) metrics.emplace_back(metric->name);
+  return output_schema("sweep", "`moeline sweep STUDY --format json`", sweep_fields(metrics).described());
 }
 
 namespace {

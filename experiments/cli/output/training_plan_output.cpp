@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/provenance.hpp"
-#include "experiments/report/json.hpp"
 #include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
@@ -127,22 +127,92 @@ std::string flags_text(const TrainingJob& job, const Layout& layout) {
 
 namespace {
 
-void add_layout(Json& json, const TrainingJob& job, const LayoutPoint& point) {
-  const Layout& layout = point.layout;
-  const Parallelism& p = layout.split;
-  json.add("hardware", job.hardware[layout.machine].name).add("tp", p.tp).add("cp", p.cp).add("pp", p.pp);
-  json.add("virtual_pp", p.virtual_pp).add("ep", p.ep).add("dp", p.dp);
-  json.add("micro_batch_size", layout.micro_batch_size).add("schedule", layout.schedule);
-  json.add("overlap", layout.overlap).add("recompute", layout.saving.recompute);
-  json.add("offload", layout.saving.offload).flag("offload_optimizer", layout.saving.offload_optimizer);
-  json.add("step_ms", point.step_ms, 3).add("tokens_per_s_per_gpu", point.tokens_per_s, 2).add("mfu", point.mfu, 5);
-  json.add("bubble_ms", point.bubble_ms, 3).add("exposed_comm_ms", point.exposed_ms, 3);
-  json.add("memory_gib", point.memory_gib, 3).flag("fits_memory", point.fits);
-  add_known_shares(json, point.known);
-  json.add("bound_by", point.bound_by()).flag("by_operators", point.by_operators);
-  json.add("gpu_hours_per_trillion_tokens", gpu_hours(point, 1e12), 1);
-  if (job.tokens > 0) json.add("days", days(point, job), 3);
-  if (usd_of(job, point) > 0) json.add("cost_usd", usd_of(job, point), 2);
+struct LayoutOfJob {
+  const TrainingJob& job;
+  const LayoutPoint& point;
+};
+
+Fields<Layout> layout_choice_fields() {
+  const auto split = Fields<Parallelism>()
+                         .add("tp", "tensor parallel ranks", &Parallelism::tp)
+                         .add("cp", "context parallel ranks", &Parallelism::cp)
+                         .add("pp", "ranks of a pipeline", &Parallelism::pp)
+                         .add("virtual_pp", "chunks on each rank", &Parallelism::virtual_pp)
+                         .add("ep", "expert parallel ranks", &Parallelism::ep)
+                         .add("dp", "data parallel ranks", &Parallelism::dp);
+  return Fields<Layout>()
+      .all(&Layout::split, split)
+      .add("micro_batch_size", "sequences", &Layout::micro_batch_size)
+      .add("schedule", "what runs when", &Layout::schedule, {.words = schedule_names()})
+      .add("overlap", "none, combined, or the schedule's default", &Layout::overlap)
+      .add("recompute", "what is computed again", [](auto& l) { return l.saving.recompute; })
+      .add("offload", "what waits in the host's memory", [](auto& l) { return l.saving.offload; })
+      .add("offload_optimizer", "the optimizer's states do", [](auto& l) { return l.saving.offload_optimizer; });
+}
+
+Fields<LayoutPoint> layout_point_fields() {
+  const auto meaning = [](const char* metric) { return meaning_of(*metric_named(metric)); };
+  return Fields<LayoutPoint>()
+      .all(&LayoutPoint::layout, layout_choice_fields())
+      .add("step_ms", "ms of a step", &LayoutPoint::step_ms)
+      .add("tokens_per_s_per_gpu", "tokens", &LayoutPoint::tokens_per_s, {.decimals = 2})
+      .add("mfu", meaning("mfu"), &LayoutPoint::mfu, {.decimals = 5})
+      .add("bubble_ms", meaning("bubble_ms"), &LayoutPoint::bubble_ms)
+      .add("exposed_comm_ms", "ms of exposed communication, mean of the ranks", &LayoutPoint::exposed_ms)
+      .add("memory_gib", meaning("memory_gib"), &LayoutPoint::memory_gib)
+      .add("fits_memory", "the GPU has that much", &LayoutPoint::fits)
+      .all(&LayoutPoint::known, known_fields())
+      .add("bound_by", "what most of the rest of the step goes by", &LayoutPoint::bound_by)
+      .add("by_operators", "simulated operator by operator, not slot by slot", &LayoutPoint::by_operators)
+      .add("gpu_hours_per_trillion_tokens", meaning("gpu_hours_per_trillion_tokens"),
+           [](auto& p) { return gpu_hours(p, kTrillion); }, {.decimals = 1});
+}
+
+Fields<LayoutOfJob> layout_of_job_fields() {
+  return Fields<LayoutOfJob>()
+      .add("hardware", "machine", [](auto& l) { return l.job.hardware[l.point.layout.machine].name; })
+      .all(
+          [](auto& l) -> auto& { return l.point; }, layout_point_fields())
+      .add("days", "of the whole training", [](auto& l) { return only_if(l.job.tokens > 0, days(l.point, l.job)); })
+      .add("cost_usd", "US dollars of the whole training, or of 10^12 tokens",
+           [](auto& l) { return only_if(usd_of(l.job, l.point) > 0, usd_of(l.job, l.point)); }, {.decimals = 2});
+}
+
+std::vector<LayoutOfJob> best_layouts(const TrainingPlanResult& r) {
+  std::vector<LayoutOfJob> best;
+  for (const LayoutPoint& point : r.answer.best) best.push_back({r.job, point});
+  return best;
+}
+
+Fields<LayoutSensitivity> layout_sensitivity_fields() {
+  return Fields<LayoutSensitivity>()
+      .add("assumption", "which one", &LayoutSensitivity::assumption)
+      .add("best", "the best layout then", [](auto& s) { return describe(s.best.layout); })
+      .add("best_step_ms", "ms of its step", [](auto& s) { return s.best.step_ms; })
+      .add("answer_step_ms", "ms of the answer's step then", [](auto& s) { return s.answer.step_ms; });
+}
+
+std::optional<MegatronFlags> flags_of_best(const TrainingPlanResult& r) {
+  if (r.answer.best.empty()) return std::nullopt;
+  return flags_of(r.job, r.answer.best.front().layout);
+}
+
+Fields<TrainingPlanResult> training_plan_fields() {
+  const auto flags = Fields<MegatronFlags>()
+                         .add("megatron_flags", "Megatron-LM's flags of the best", &MegatronFlags::flags)
+                         .add("megatron_notes", "what they do not say", &MegatronFlags::notes);
+  return output_fields<TrainingPlanResult>()
+      .add("model", "model", [](auto& r) { return r.job.model; })
+      .add("gpus", "GPUs", [](auto& r) { return r.job.gpus; })
+      .list("layouts", "the best layouts, confirmed operator by operator", best_layouts, layout_of_job_fields())
+      .add("fitting", "layouts that fit into memory", [](auto& r) { return r.answer.searched.size(); })
+      .add("too_large", "layouts that do not", [](auto& r) { return r.answer.too_large.size(); })
+      .values(
+          "refused", "layouts that cannot be, by why", [](auto& r) { return r.answer.refused; }, As())
+      .list(
+          "sensitivities", "if an assumption is wrong", [](auto& r) -> auto& { return r.sensitivities; },
+          layout_sensitivity_fields())
+      .all(flags_of_best, flags);
 }
 
 std::string csv_row(const TrainingJob& job, const LayoutPoint& point) {
@@ -158,34 +228,9 @@ std::string csv_row(const TrainingJob& job, const LayoutPoint& point) {
 
 }  // namespace
 
-std::string training_plan_json(const TrainingPlanResult& result) {
-  const TrainingJob& job = result.job;
-  Json json;
-  json.open().add("schema_version", 1).add("model", job.model).add("gpus", job.gpus);
-  json.open_list("layouts");
-  for (const LayoutPoint& point : result.answer.best) {
-    json.open();
-    add_layout(json, job, point);
-    json.close();
-  }
-  json.close_list();
-  json.add("fitting", result.answer.searched.size()).add("too_large", result.answer.too_large.size());
-  json.open("refused");
-  for (const auto& [reason, count] : result.answer.refused) json.add(reason, count);
-  json.close();
-  json.open_list("sensitivities");
-  for (const LayoutSensitivity& each : result.sensitivities) {
-    json.open().add("assumption", each.assumption).add("best", describe(each.best.layout));
-    json.add("best_step_ms", each.best.step_ms, 3).add("answer_step_ms", each.answer.step_ms, 3).close();
-  }
-  json.close_list();
-  if (!result.answer.best.empty()) {
-    const MegatronFlags flags = flags_of(job, result.answer.best.front().layout);
-    json.add("megatron_flags", flags.flags).add("megatron_notes", flags.notes);
-  }
-  json.close();
-  return json.text();
-}
+std::string training_plan_json(const TrainingPlanResult& result) { return training_plan_fields().json(result); }
+
+Describe training_plan_described() { return training_plan_fields().described(); }
 
 std::string training_plan_csv(const TrainingPlanResult& result) {
   std::string text =

@@ -8,6 +8,7 @@
 #include "experiments/page/page.hpp"
 #include "experiments/plan_training/megatron_flags.hpp"
 #include "experiments/plan_training/search_layouts.hpp"
+#include "experiments/report/fields.hpp"
 
 namespace moeline {
 
@@ -19,6 +20,7 @@ struct TrainingPlanResult {
 
 [[nodiscard]] std::string training_plan_table(const TrainingPlanResult& result);
 [[nodiscard]] std::string training_plan_json(const TrainingPlanResult& result);
+[[nodiscard]] Describe training_plan_described();
 /// A row for every layout that was searched and fits: confirmed ones first.
 [[nodiscard]] std::string training_plan_csv(const TrainingPlanResult& result);
 /// What the table has, and every layout that was searched: its speed against its memory.
@@ -28,7 +30,7 @@ struct TrainingPlanResult {
 
 /// Of so many tokens.
 [[nodiscard]] double gpu_hours(const LayoutPoint& point, double tokens);
-/// Of the whole training. REQUIRES: the job says of how many tokens.
+/// Of the whole training; 0 where the job does not say of how many tokens.
 [[nodiscard]] double days(const LayoutPoint& point, const TrainingJob& job);
 /// US dollars, of the job's tokens or, where it says none, of 10^12; 0 where the machine has no price.
 [[nodiscard]] double usd_of(const TrainingJob& job, const LayoutPoint& point);
