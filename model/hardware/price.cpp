@@ -141,15 +141,23 @@ void price_compute(const Operator& op, const std::string& family, const PriceCon
   price.clocked = clocked_share(op, family, conditions.sms, price, clocked, kernels);
 }
 
+// The machine with so many SMs, each as quick as it was; memory and links stay.
+MachineFacts with_sms(MachineFacts machine, double sms) {
+  for (double* peak : {&machine.fp4_tflops, &machine.fp8_tflops, &machine.bf16_tflops}) *peak *= sms / machine.sms;
+  machine.sms = sms;
+  return machine;
+}
+
 // More SMs than a kernel was measured on never slow it: they may be left idle. Its library's choice of tiles is an
 // estimate here, which for the larger machine can take one that the fitted constants find slower.
 void price_on_most_sms(const Operator& op, PriceConditions conditions, const MachineFacts& machine,
                        const KernelSet& kernels, Price& price) {
   Price on_measured = price;
   price_compute(op, price.family, conditions, machine, kernels, price);
-  if (conditions.sms <= kernels.fitted_on.sms) return;
-  conditions.sms = static_cast<int>(kernels.fitted_on.sms);
-  price_compute(op, on_measured.family, conditions, machine, kernels, on_measured);
+  const double measured_sms = kernels.fitted_on.sms;
+  if (machine.sms <= measured_sms) return;
+  conditions.sms = std::max(1, static_cast<int>(conditions.sms * measured_sms / machine.sms));
+  price_compute(op, on_measured.family, conditions, with_sms(machine, measured_sms), kernels, on_measured);
   if (on_measured.solo_us < price.solo_us) price = std::move(on_measured);
 }
 
