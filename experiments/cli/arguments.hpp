@@ -49,7 +49,7 @@ struct Option {
 struct Command {
   std::string name, about;
   std::vector<Option> options;
-  std::string footer{};
+  std::string footer{};                    ///< below the options in help; empty: the program's
   std::function<void()> run;               ///< holds what the options point to
   std::set<std::string>* given = nullptr;  ///< gets the names of the options that were typed, as "--html"
 };
