@@ -8,7 +8,6 @@
 
 #include "base/file.hpp"
 #include "engine/simulate.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/analysis_output.hpp"
@@ -52,7 +51,7 @@ void check_for_several(const AnalyzeOptions& options) {
                                                               {"--hardware", !options.hardware.empty()},
                                                               {"--html", !options.html.empty()}}};
   for (const auto& [name, is_given] : given) {
-    if (is_given) throw CLI::ValidationError(fmt::format("{}: is of one rank, and here are several", name));
+    if (is_given) throw UsageError(fmt::format("{}: is of one rank, and here are several", name));
   }
 }
 
@@ -72,7 +71,7 @@ void analyze_ranks(const AnalyzeOptions& options, const Console& console) {
 
 void analyze_command(AnalyzeOptions options, const Console& console) {
   if (options.scenario.empty() && !options.assignments.empty()) {
-    throw CLI::ValidationError("--set: overrides the scenario, and there is none; give --scenario");
+    throw UsageError("--set: overrides the scenario, and there is none; give --scenario");
   }
   if (options.traces.size() > 1 || options.together) return analyze_ranks(options, console);
   options.input.path = options.traces.front();
@@ -134,25 +133,25 @@ Replays: see moeline replay --help.)";
 
 }  // namespace
 
-void add_analyze(CLI::App& app, Console& console) {
+Command make_analyze(Console& console) {
   auto options = std::make_shared<AnalyzeOptions>();
-  CLI::App* command =
-      app.add_subcommand("analyze", "what a measured trace says: overlap, gaps, classes, what limits it");
-  command->add_option("trace", options->traces, "profiler trace (.json, .json.gz, .sqlite), or one of each rank")
-      ->required();
-  add_kernel_map_options(*command, options->input);
-  add_window_options(*command, options->input.window);
-  command->add_option("--scenario", options->scenario, "scenario that ran in the trace: shapes of its kernels");
-  command->add_option("--set", options->assignments, "override in the scenario")->allow_extra_args(false);
-  command->add_option("--hardware", options->hardware, "profile of the machine; default: by the trace's device");
-  command->add_flag("--together", options->together,
-                    "the GPUs of one trace as ranks that wait for each other, as several traces are");
-  command->add_option("--html", options->html, "write a page of the trace's timeline, and of what is printed")
-      ->check(not_empty());
-  add_force(*command, options->force);
-  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(std::string(kAnalyzeDefinitions) + "\n" + kRanksHelp + "\n" + kTimelineHelp + "\n" + kWindowHelp);
-  command->callback([options, &console] { analyze_command(*options, console); });
+  return {
+      .name = "analyze",
+      .about = "what a measured trace says: overlap, gaps, classes, what limits it",
+      .options = joined(
+          {{required({"trace", &options->traces, "profiler trace (.json, .json.gz, .sqlite), or one of each rank"})},
+           kernel_map_options(options->input),
+           window_options(options->input.window),
+           {{"--scenario", &options->scenario, "scenario that ran in the trace: shapes of its kernels"},
+            single_words({"--set", &options->assignments, "override in the scenario"}),
+            {"--hardware", &options->hardware, "profile of the machine; default: by the trace's device"},
+            {"--together", &options->together,
+             "the GPUs of one trace as ranks that wait for each other, as several traces are"},
+            {"--html", &options->html, "write a page of the trace's timeline, and of what is printed", NotEmpty{}},
+            force_option(options->force),
+            format_option(options->format, {"table", "json"})}}),
+      .footer = fmt::format("{}\n{}\n{}\n{}", kAnalyzeDefinitions, kRanksHelp, kTimelineHelp, kWindowHelp),
+      .run = [options, &console] { analyze_command(*options, console); }};
 }
 
 }  // namespace moeline

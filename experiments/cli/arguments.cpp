@@ -1,51 +1,58 @@
 #include "experiments/cli/arguments.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
-#include <cctype>
+#include <utility>
 
 #include "base/error.hpp"
-#include "base/names.hpp"
 #include "base/text.hpp"
 
 namespace moeline {
-namespace {
 
-// CLI11 takes whatever follows an option that needs a value.
-CLI::Validator no_option_of(const CLI::App& command) {
-  const auto refusal = [&command](const std::string& text) -> std::string {
-    const bool is_long = text.starts_with("--") && text.size() > 2 && std::isalpha(static_cast<unsigned char>(text[2]));
-    const bool is_option =
-        is_long || (text.size() == 2 && text[0] == '-' && command.get_option_no_throw(text) != nullptr);
-    return is_option ? fmt::format("a value is missing before '{}'", text) : "";
-  };
-  return {refusal, "", ""};
+Option required(Option option) {
+  option.is_required = true;
+  return option;
 }
 
-}  // namespace
-
-CLI::Validator not_empty() {
-  return {[](const std::string& text) { return std::string(text.empty() ? "must not be empty" : ""); }, "", ""};
+Option single_words(Option option) {
+  option.list = ListOf::single_words;
+  return option;
 }
 
-CLI::Validator one_of(std::vector<std::string> names) {
-  const std::string shown = fmt::format("{{{}}}", fmt::join(names, ","));
-  const auto refusal = [names = std::move(names)](std::string& text) -> std::string {
-    const std::optional<std::string> known = known_name(text, names);
-    if (!known) return unknown_name("value", text, names);
-    text = *known;
-    return "";
-  };
-  return {refusal, shown, ""};
+Option comma_separated(Option option) {
+  option.list = ListOf::comma_separated;
+  return option;
 }
 
-void refuse_options_as_values(CLI::App& app) {
-  for (CLI::App* command : app.get_subcommands(nullptr)) {
-    for (CLI::Option* option : command->get_options()) {
-      if (option->nonpositional() && option->get_items_expected_min() > 0) option->transform(no_option_of(*command));
-    }
-  }
+Option needs(const std::string& name, Option option) {
+  option.needs = name;
+  return option;
+}
+
+std::vector<Option> joined(std::initializer_list<std::vector<Option>> groups) {
+  std::vector<Option> all;
+  for (const std::vector<Option>& group : groups) all.insert(all.end(), group.begin(), group.end());
+  return all;
+}
+
+Option format_option(std::string& format, OneOf formats, const std::string& help) {
+  return {"--format", &format, help, std::move(formats)};
+}
+
+Option force_option(bool& force) { return {"--force", &force, "write also over files that moeline did not write"}; }
+
+Option workers_option(std::size_t& workers) {
+  return {"--workers", &workers, "threads (as many as there are cores)", Between{1, 1024}};
+}
+
+Option ranks_option(std::vector<std::string>& ranks) {
+  return needs("--html", comma_separated({"--ranks", &ranks,
+                                          "all, or 0,5,7: whose kernels --html shows; by default rank 0 and the one "
+                                          "that the end waited for most"}));
+}
+
+Option strict_option(bool& strict) {
+  return {"--strict", &strict, "exit code 1 where a price is not covered by measurements"};
 }
 
 std::set<std::uint32_t> parse_ranks(const std::string& option, const std::vector<std::string>& texts,

@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/report/fields.hpp"
 #include "routing/balancing.hpp"
@@ -258,41 +257,34 @@ given (power law of alpha 0.6: 4 % of the choices are others').
 steps: each step is served by a placement made before it, from the first step (static) or from an exponential moving
 average (rebalanced); moved copies are experts that some GPU must newly receive.)";
 
-void add_source(CLI::App& command, BalanceRequest& r) {
-  auto* file = command.add_option("LOADS", r.file, "CSV of loads, or a router map");
-  auto* law = command.add_option("--power-law", r.alpha, "instead of LOADS: loads proportional to rank^-ALPHA");
-  law->type_name("ALPHA")->check(CLI::Range(0.0, 10.0))->excludes(file);
-  command.add_option("--layers", r.layers, "of --power-law (1)")->needs(law)->check(CLI::Range(1, 1000));
-  command.add_option("--experts", r.experts, "of --power-law or a router map; loads must have as many")
-      ->check(CLI::Range(1, 4096));
-  command.add_option("--seed", r.seed, "of the power law and of sampled tokens (1)");
-}
-
-void add_cluster(CLI::App& command, BalanceRequest& r) {
-  command.add_option("--gpus", r.gpus, "of all nodes")->required()->check(CLI::Range(1, kMostGpus));
-  command.add_option("--nodes", r.nodes, "(1)")->check(CLI::Range(1, kMostGpus));
-  command.add_option("--groups", r.groups, "of the gating (1)")->check(CLI::Range(1, 4096));
-  command.add_option("--replicas", r.replicas, "slots of all GPUs (the experts, up to a multiple of GPUs)")
-      ->check(CLI::Range(1, kMostGpus));
-}
-
-void add_traffic(CLI::App& command, BalanceRequest& r) {
-  command.add_option("--top-k", r.top_k, "experts per token, of sampled tokens (8)")->check(CLI::Range(1, 4096));
-  command.add_option("--topk-group", r.kept_groups, "groups per token, of sampled tokens (4)")
-      ->check(CLI::Range(1, 4096));
-  command.add_option("--tokens", r.tokens, "sampled per layer (2048)")->check(CLI::Range(2, 1 << 24));
-}
-
-void add_rebalancing(CLI::App& command, BalanceRequest& r) {
-  command.add_option("--rebalance-every", r.policy.every_steps, "steps (1)")->check(CLI::Range(1, 1'000'000));
-  command.add_option("--newest-weight", r.policy.newest_weight, "of the moving average (0.5)")
-      ->check(CLI::Range(1e-6, 1.0));
+std::vector<Option> options_of(BalanceRequest& r) {
+  return {
+      {"LOADS", &r.file, "CSV of loads, or a router map"},
+      {.names = "--power-law",
+       .target = &r.alpha,
+       .help = "instead of LOADS: loads proportional to rank^-ALPHA",
+       .check = Between{0.0, 10.0},
+       .excludes = "LOADS",
+       .type_name = "ALPHA"},
+      needs("--power-law", {"--layers", &r.layers, "of --power-law (1)", Between{1, 1000}}),
+      {"--experts", &r.experts, "of --power-law or a router map; loads must have as many", Between{1, 4096}},
+      {"--seed", &r.seed, "of the power law and of sampled tokens (1)"},
+      required({"--gpus", &r.gpus, "of all nodes", Between{1, kMostGpus}}),
+      {"--nodes", &r.nodes, "(1)", Between{1, kMostGpus}},
+      {"--groups", &r.groups, "of the gating (1)", Between{1, 4096}},
+      {"--replicas", &r.replicas, "slots of all GPUs (the experts, up to a multiple of GPUs)", Between{1, kMostGpus}},
+      {"--top-k", &r.top_k, "experts per token, of sampled tokens (8)", Between{1, 4096}},
+      {"--topk-group", &r.kept_groups, "groups per token, of sampled tokens (4)", Between{1, 4096}},
+      {"--tokens", &r.tokens, "sampled per layer (2048)", Between{2, 1 << 24}},
+      {"--rebalance-every", &r.policy.every_steps, "steps (1)", Between{1, 1'000'000}},
+      {"--newest-weight", &r.policy.newest_weight, "of the moving average (0.5)", Between{1e-6, 1.0}},
+  };
 }
 
 void run(const BalanceOptions& options, const Console& console) {
   const BalanceRequest& request = options.request;
-  if (request.file.empty() && !request.alpha) throw CLI::RequiredError("LOADS or --power-law");
-  if (request.alpha && !request.experts) throw CLI::RequiredError("--power-law: --experts");
+  if (request.file.empty() && !request.alpha) throw UsageError("LOADS or --power-law is required");
+  if (request.alpha && !request.experts) throw UsageError("--power-law: --experts is required");
   const Balancing balancing = balance(request);
   console.print(options.format == "json" ? balance_fields(balancing.counted, request.policy).json(balancing)
                                          : balance_table(balancing, request.policy));
@@ -305,17 +297,13 @@ std::string balance_schema() {
                        balance_fields(false, {}).described());
 }
 
-void add_balance(CLI::App& app, Console& console) {
+Command make_balance(Console& console) {
   auto options = std::make_shared<BalanceOptions>();
-  CLI::App* command =
-      app.add_subcommand("balance", "places and replicates experts so that GPUs get equal loads (EPLB)");
-  add_source(*command, options->request);
-  add_cluster(*command, options->request);
-  add_traffic(*command, options->request);
-  add_rebalancing(*command, options->request);
-  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(kBalanceDefinitions);
-  command->callback([options, &console] { run(*options, console); });
+  return {.name = "balance",
+          .about = "places and replicates experts so that GPUs get equal loads (EPLB)",
+          .options = joined({options_of(options->request), {format_option(options->format, {"table", "json"})}}),
+          .footer = kBalanceDefinitions,
+          .run = [options, &console] { run(*options, console); }};
 }
 
 }  // namespace moeline

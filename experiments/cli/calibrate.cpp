@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "base/file.hpp"
 #include "calib/fit/bench_table.hpp"
 #include "calib/fit/row_kind.hpp"
 #include "calib/fit/stack_tables.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/calibration_output.hpp"
 #include "experiments/cli/output/stack_output.hpp"
@@ -35,12 +35,13 @@ struct CalibrateOptions {
   std::string html;
   bool report = false;
   bool force = false;
+  std::set<std::string> given;  // names of the options that were typed
 };
 
 // An option that would be ignored is refused: whoever gave it expects that it counts.
-void refuse_given(const CLI::App& command, const std::vector<std::string>& names, const char* why) {
+void refuse_given(const CalibrateOptions& options, const std::vector<std::string>& names, const char* why) {
   for (const std::string& name : names) {
-    if (command.count(name) > 0) throw CLI::ValidationError(fmt::format("{} {}", name, why));
+    if (options.given.contains(name)) throw UsageError(fmt::format("{} {}", name, why));
   }
 }
 
@@ -136,16 +137,16 @@ void run_stack(const CalibrateOptions& options, const std::vector<RowKind>& kind
   console.print(fmt::format("{}{}", stack_text(calibration), options.report ? stack_report_text(calibration) : ""));
 }
 
-void run(const CLI::App& command, CalibrateOptions options, const Console& console) {
+void run(CalibrateOptions options, const Console& console) {
   check_output({"-o", options.output, FileKind::profile}, options.files, options.force);
   const std::vector<RowKind> kinds = row_kinds(options);
   const auto is_stack = [&](const std::string& file) { return is_stack_table(file, kinds); };
   if (std::any_of(options.files.begin(), options.files.end(), is_stack)) {
-    refuse_given(command, {"--model", "--cross-validate", "--layers", "--without", "--given", "--by-name-only"},
+    refuse_given(options, {"--model", "--cross-validate", "--layers", "--without", "--given", "--by-name-only"},
                  "does not apply to a serving stack's tables");
     return run_stack(options, kinds, console);
   }
-  refuse_given(command, {"--date", "--tables", "--html"},
+  refuse_given(options, {"--date", "--tables", "--html"},
                "is for a serving stack's tables, of which none is known to the mapping here");
   take_from_bench(options.files, options);
   if (options.hardware.empty()) options.hardware = "h800";
@@ -165,45 +166,43 @@ void run(const CLI::App& command, CalibrateOptions options, const Console& conso
 
 }  // namespace
 
-void add_calibrate(CLI::App& app, Console& console) {
+Command make_calibrate(Console& console) {
   auto options = std::make_shared<CalibrateOptions>();
-  CLI::App* command = app.add_subcommand("calibrate", "fit the constants of a kernel set to measured kernels");
-  command->add_option("csv", options->files, "measured tables: those that calib/fit/README.md describes")->required();
-  command->add_option("-o,--output", options->output, "the hardware profile to write")->required()->check(not_empty());
-  command->add_option(
-      "--hardware", options->hardware,
-      "profile whose machine facts and other kernel sets are kept: by default the one that a table of calib/bench "
-      "names, else h800");
-  command->add_option("--model", options->model, "model that ran in the trace");
-  command->add_option(
-      "--kernels", options->kernels,
-      "name of the kernel set, NAME-DATE: open-2025-late; by default bench-MONTH of a table of calib/bench, else "
-      "deepseek-2025-02");
-  command->add_option("--date", options->date, "month of a serving stack's tables: 2026-08");
-  command->add_option("--tables", options->tables,
-                      "how a serving stack's tables are read: a mapping as calib/tables/README.md describes it");
-  command->add_flag("--cross-validate", options->request.cross_validate,
-                    "score benchmark tables on shapes left out of the fit; always of calib/bench's");
-  command->add_option("--layers", options->request.layers, "layers of the trace to fit on")->delimiter(',');
-  command
-      ->add_option("--without", options->request.without,
-                   "keys of calib/bench's tables that are not fitted: the set borrows them")
-      ->delimiter(',')
-      ->transform(one_of(bench_key_names()));
-  command
-      ->add_option("--given", options->request.given,
-                   "groups of constants that are not fitted: they are those of the profile's newest set")
-      ->delimiter(',')
-      ->transform(one_of(group_names()));
-  command->add_flag("--by-name-only", options->request.by_name_only,
-                    "a set that is never a default and lends nothing: for few figures, or of another time");
-  add_force(*command, options->force);
-  command->add_flag("--report", options->report,
-                    "of a serving stack's tables the rows that are missed most, what to measure next, and how far the "
-                    "tables agree with each other; of others every observation with its fitted and its left-out value");
-  command->add_option("--html", options->html, "the errors and the report on a serving stack's tables, as a page")
-      ->check(not_empty());
-  command->callback([options, command, &console] { run(*command, *options, console); });
+  CalibrationRequest& request = options->request;
+  return {
+      .name = "calibrate",
+      .about = "fit the constants of a kernel set to measured kernels",
+      .options =
+          {required({"csv", &options->files, "measured tables: those that calib/fit/README.md describes"}),
+           required({"-o,--output", &options->output, "the hardware profile to write", NotEmpty{}}),
+           {"--hardware", &options->hardware,
+            "profile whose machine facts and other kernel sets are kept: by default the one that a table of "
+            "calib/bench names, else h800"},
+           {"--model", &options->model, "model that ran in the trace"},
+           {"--kernels", &options->kernels,
+            "name of the kernel set, NAME-DATE: open-2025-late; by default bench-MONTH of a table of calib/bench, else "
+            "deepseek-2025-02"},
+           {"--date", &options->date, "month of a serving stack's tables: 2026-08"},
+           {"--tables", &options->tables,
+            "how a serving stack's tables are read: a mapping as calib/tables/README.md describes it"},
+           {"--cross-validate", &request.cross_validate,
+            "score benchmark tables on shapes left out of the fit; always of calib/bench's"},
+           comma_separated({"--layers", &request.layers, "layers of the trace to fit on"}),
+           comma_separated({"--without", &request.without,
+                            "keys of calib/bench's tables that are not fitted: the set borrows them",
+                            bench_key_names()}),
+           comma_separated({"--given", &request.given,
+                            "groups of constants that are not fitted: they are those of the profile's newest set",
+                            group_names()}),
+           {"--by-name-only", &request.by_name_only,
+            "a set that is never a default and lends nothing: for few figures, or of another time"},
+           force_option(options->force),
+           {"--report", &options->report,
+            "of a serving stack's tables the rows that are missed most, what to measure next, and how far the tables "
+            "agree with each other; of others every observation with its fitted and its left-out value"},
+           {"--html", &options->html, "the errors and the report on a serving stack's tables, as a page", NotEmpty{}}},
+      .run = [options, &console] { run(*options, console); },
+      .given = &options->given};
 }
 
 }  // namespace moeline

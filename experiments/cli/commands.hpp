@@ -1,28 +1,27 @@
-// The commands of the program: each registers its options and returns what to run. One file per command. X_schema is
-// the JSON Schema of what a command prints, as it describes that itself.
+// The commands of the program, as what they take and what they do then. One file per command. X_schema is the JSON
+// Schema of what a command prints, as it describes that itself.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
-#include "experiments/cli/console.hpp"
+#include "experiments/cli/arguments.hpp"
 
 namespace moeline {
 
-void add_init(CLI::App& app, Console& console);
-void add_simulate(CLI::App& app, Console& console);
-void add_explain(CLI::App& app, Console& console);
-void add_search(CLI::App& app, Console& console);
-void add_compare(CLI::App& app, Console& console);
-void add_calibrate(CLI::App& app, Console& console);
-void add_list(CLI::App& app, Console& console);
-void add_price(CLI::App& app, Console& console);
-void add_model(CLI::App& app, Console& console);
-void add_analyze(CLI::App& app, Console& console);
-void add_replay(CLI::App& app, Console& console);
-void add_validate(CLI::App& app, Console& console);
-void add_balance(CLI::App& app, Console& console);
-void add_sweep(CLI::App& app, Console& console);
-void add_plan(CLI::App& app, Console& console);
+[[nodiscard]] Command make_init(Console& console);
+[[nodiscard]] Command make_simulate(Console& console);
+[[nodiscard]] Command make_explain(Console& console);
+[[nodiscard]] Command make_search(Console& console);
+[[nodiscard]] Command make_compare(Console& console);
+[[nodiscard]] Command make_calibrate(Console& console);
+[[nodiscard]] Command make_list(Console& console);
+[[nodiscard]] Command make_price(Console& console);
+[[nodiscard]] Command make_model(Console& console);
+[[nodiscard]] Command make_analyze(Console& console);
+[[nodiscard]] Command make_replay(Console& console);
+/// `program` is what a baseline says wrote it: "moeline 1.0".
+[[nodiscard]] Command make_validate(Console& console, const std::string& program);
+[[nodiscard]] Command make_balance(Console& console);
+[[nodiscard]] Command make_sweep(Console& console);
+[[nodiscard]] Command make_plan(Console& console);
 
 [[nodiscard]] std::string balance_schema();
 [[nodiscard]] std::string list_schema();

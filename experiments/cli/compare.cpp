@@ -11,7 +11,6 @@
 
 #include "base/file.hpp"
 #include "base/text.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/compare_output.hpp"
@@ -140,7 +139,7 @@ double threshold_of(const std::string& text) {
   const std::string_view number = std::string_view(text).substr(0, text.size() - (text.ends_with('%') ? 1 : 0));
   const double percent = as_number<double>(number).value_or(-1);
   if (percent >= 0) return percent / 100;
-  throw CLI::ValidationError(fmt::format("--fail-above '{}': write a percentage, such as 5%", text));
+  throw UsageError(fmt::format("--fail-above '{}': write a percentage, such as 5%", text));
 }
 
 // What exceeds the threshold, in words; empty: nothing.
@@ -165,11 +164,11 @@ Picture picture_of(const std::string& name, const OneSide& side) {
 
 int compare(const CompareOptions& options, const Console& console) {
   if (!options.assignments.empty() && !is_scenario(options.a) && !is_scenario(options.b)) {
-    throw CLI::ValidationError("--set: applies to scenarios, and both sides are traces");
+    throw UsageError("--set: applies to scenarios, and both sides are traces");
   }
   check_window(options.input.window);
   if (has_window(options.input.window) && is_scenario(options.a) && is_scenario(options.b)) {
-    throw CLI::ValidationError("--steps, --from, --to: apply to traces, and both sides are scenarios");
+    throw UsageError("--steps, --from, --to: apply to traces, and both sides are scenarios");
   }
   const std::vector<std::string> inputs = {options.a, options.b, options.input.map};
   const std::vector<OutputFile> outputs = {{"--trace", options.trace, FileKind::trace},
@@ -231,28 +230,26 @@ absent where b has one layer).)";
 
 }  // namespace
 
-void add_compare(CLI::App& app, Console& console) {
+Command make_compare(Console& console) {
   auto options = std::make_shared<CompareOptions>();
-  CLI::App* command =
-      app.add_subcommand("compare", "two timelines, phase by phase: predictions, traces, or one of each");
-  command->add_option("a", options->a, "scenario (.yaml) or trace (.json, .json.gz, .sqlite)")->required();
-  command->add_option("b", options->b, "scenario or trace")->required();
-  command->add_option("--layers", options->layers, "only these layers, by position in order of execution")
-      ->delimiter(',');
-  command->add_option("--set", options->assignments, "override in the scenarios")->allow_extra_args(false);
-  command->add_option("--fail-above", options->fail_above, "5%: exit code 1 where a difference is larger")
-      ->check(not_empty());
-  command->add_option("--trace", options->trace, "write both timelines into one Chrome trace")->check(not_empty());
-  command->add_option("--html", options->html, "write a page of both timelines on one axis, and why they differ")
-      ->check(not_empty());
-  command->add_option("--svg", options->svg, "draw the phases of both timelines on one scale")->check(not_empty());
-  add_force(*command, options->force);
-  add_kernel_map_options(*command, options->input);
-  add_window_options(*command, options->input.window);
-  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(std::string(kCompareDefinitions) + "\n" + kTimelineHelp + "\nOf sides that are traces:\n" +
-                  kWindowHelp);
-  command->callback([options, &console] { console.exit_code = compare(*options, console); });
+  return {
+      .name = "compare",
+      .about = "two timelines, phase by phase: predictions, traces, or one of each",
+      .options = joined(
+          {{required({"a", &options->a, "scenario (.yaml) or trace (.json, .json.gz, .sqlite)"}),
+            required({"b", &options->b, "scenario or trace"}),
+            comma_separated({"--layers", &options->layers, "only these layers, by position in order of execution"}),
+            single_words({"--set", &options->assignments, "override in the scenarios"}),
+            {"--fail-above", &options->fail_above, "5%: exit code 1 where a difference is larger", NotEmpty{}},
+            {"--trace", &options->trace, "write both timelines into one Chrome trace", NotEmpty{}},
+            {"--html", &options->html, "write a page of both timelines on one axis, and why they differ", NotEmpty{}},
+            {"--svg", &options->svg, "draw the phases of both timelines on one scale", NotEmpty{}},
+            force_option(options->force)},
+           kernel_map_options(options->input),
+           window_options(options->input.window),
+           {format_option(options->format, {"table", "json"})}}),
+      .footer = fmt::format("{}\n{}\nOf sides that are traces:\n{}", kCompareDefinitions, kTimelineHelp, kWindowHelp),
+      .run = [options, &console] { console.exit_code = compare(*options, console); }};
 }
 
 }  // namespace moeline

@@ -5,14 +5,21 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
 
 namespace moeline {
 
-/// Exit codes of the program (CLI11's own usage errors become kUsage).
+/// Exit codes of the program.
 enum ExitCode { kDone = 0, kInfeasible = 1, kUsage = 2, kBadInput = 3, kDefect = 70 };  // a defect is ours
+
+/// A command line that makes no sense, in one line: kUsage.
+class UsageError : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 struct Console {
   std::FILE* results = stdout;

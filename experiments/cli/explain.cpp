@@ -7,7 +7,6 @@
 
 #include "base/file.hpp"
 #include "engine/simulate.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/explain_output.hpp"
@@ -126,26 +125,25 @@ void explain_trace(const ExplainOptions& options, const std::optional<PageTempla
 void explain_command(const ExplainOptions& options, const Console& console) {
   const bool scenario = is_scenario(options.input.path);
   if (!scenario && options.scenario.empty() && !options.assignments.empty()) {
-    throw CLI::ValidationError("--set: applies to scenarios, and this is a trace without --scenario");
+    throw UsageError("--set: applies to scenarios, and this is a trace without --scenario");
   }
   if (scenario && !options.scenario.empty()) {
-    throw CLI::ValidationError("--scenario: applies to traces, and this is a scenario");
+    throw UsageError("--scenario: applies to traces, and this is a scenario");
   }
   if (scenario && !(options.input.map.empty() && options.input.communication.empty())) {
-    throw CLI::ValidationError("--map, --comm-pattern: apply to traces, and this is a scenario");
+    throw UsageError("--map, --comm-pattern: apply to traces, and this is a scenario");
   }
   if (!options.scenario.empty() && !options.modules && options.format != "json") {
-    throw CLI::ValidationError(
-        "--scenario: says what the modules of a trace are, and needs --modules or --format json");
+    throw UsageError("--scenario: says what the modules of a trace are, and needs --modules or --format json");
   }
   if (scenario && has_window(options.input.window)) {
-    throw CLI::ValidationError("--steps, --from, --to: apply to traces, and this is a scenario");
+    throw UsageError("--steps, --from, --to: apply to traces, and this is a scenario");
   }
   if (!scenario && options.kernels) {
-    throw CLI::ValidationError("--kernels: of a scenario alone; of a trace analyze has the kernels");
+    throw UsageError("--kernels: of a scenario alone; of a trace analyze has the kernels");
   }
   if (!scenario && !options.ranks.empty()) {
-    throw CLI::ValidationError("--ranks: of a scenario alone; a trace is shown as it is");
+    throw UsageError("--ranks: of a scenario alone; a trace is shown as it is");
   }
   check_output({"--html", options.html, FileKind::page}, {options.input.path, options.input.map}, options.force);
   std::optional<PageTemplate> page_template;
@@ -199,35 +197,30 @@ kernels.)";
 
 }  // namespace
 
-void add_explain(CLI::App& app, Console& console) {
+Command make_explain(Console& console) {
   auto options = std::make_shared<ExplainOptions>();
-  CLI::App* command = app.add_subcommand("explain", "why a scenario or a trace takes as long as it does");
-  command->add_option("input", options->input.path, "scenario (.yaml), or trace (.json, .json.gz, .sqlite)")
-      ->required();
-  command->add_option("--scenario", options->scenario, "of a trace: what ran in it, for the tree of modules");
-  command->add_option("--set", options->assignments, "of a scenario: override, comm.num_sms=24")
-      ->allow_extra_args(false);
-  add_kernel_map_options(*command, options->input);
-  CLI::Option* modules = command->add_flag("--modules", options->modules, "the tree of the model's modules instead");
-  command->add_flag("--kernels", options->kernels, "of a scenario: its kernels and what each is charged, instead")
-      ->excludes(modules);
-  command->add_option("--depth", options->depth, "of that tree: no deeper modules (0: the whole model)")
-      ->check(CLI::Range(0, 8))
-      ->needs(modules);
-  add_window_options(*command, options->input.window);
-  command->add_option("--html", options->html, "write a page of the timeline and of what is printed")
-      ->check(not_empty());
-  command
-      ->add_option(
-          "--ranks", options->ranks,
-          "all, or 0,5,7: whose kernels --html shows; by default rank 0 and the one that the end waited for most")
-      ->delimiter(',')
-      ->needs("--html");
-  add_force(*command, options->force);
-  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(
-      fmt::format("{}\n{}\n{}\n{}\n{}", kExplainDefinitions, kModulesHelp, kKernelsHelp, kTimelineHelp, kWindowHelp));
-  command->callback([options, &console] { explain_command(*options, console); });
+  return {.name = "explain",
+          .about = "why a scenario or a trace takes as long as it does",
+          .options = joined(
+              {{required({"input", &options->input.path, "scenario (.yaml), or trace (.json, .json.gz, .sqlite)"}),
+                {"--scenario", &options->scenario, "of a trace: what ran in it, for the tree of modules"},
+                single_words({"--set", &options->assignments, "of a scenario: override, comm.num_sms=24"})},
+               kernel_map_options(options->input),
+               {{"--modules", &options->modules, "the tree of the model's modules instead"},
+                {.names = "--kernels",
+                 .target = &options->kernels,
+                 .help = "of a scenario: its kernels and what each is charged, instead",
+                 .excludes = "--modules"},
+                needs("--modules", {"--depth", &options->depth, "of that tree: no deeper modules (0: the whole model)",
+                                    Between{0, 8}})},
+               window_options(options->input.window),
+               {{"--html", &options->html, "write a page of the timeline and of what is printed", NotEmpty{}},
+                ranks_option(options->ranks),
+                force_option(options->force),
+                format_option(options->format, {"table", "json"})}}),
+          .footer = fmt::format("{}\n{}\n{}\n{}\n{}", kExplainDefinitions, kModulesHelp, kKernelsHelp, kTimelineHelp,
+                                kWindowHelp),
+          .run = [options, &console] { explain_command(*options, console); }};
 }
 
 }  // namespace moeline

@@ -4,7 +4,6 @@
 #include <memory>
 
 #include "base/file.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/init/starting_point.hpp"
@@ -32,7 +31,7 @@ simulating them in turn; all other numbers are to be changed.)";
 void check_absent(const std::string& file, bool force) {
   std::error_code failed;
   if (force || is_special(file) || !std::filesystem::exists(file, failed)) return;
-  throw CLI::ValidationError(fmt::format("-o {}: is there already; --force writes over it", file));
+  throw UsageError(fmt::format("-o {}: is there already; --force writes over it", file));
 }
 
 void run(const InitOptions& options, const Console& console) {
@@ -43,19 +42,19 @@ void run(const InitOptions& options, const Console& console) {
 
 }  // namespace
 
-void add_init(CLI::App& app, Console& console) {
+Command make_init(Console& console) {
   auto options = std::make_shared<InitOptions>();
-  CLI::App* command = app.add_subcommand("init", "a commented scenario, plan or study to begin with");
-  command->add_option("purpose", options->purpose, "decode, prefill, serve, train, plan, training-plan or study")
-      ->required()
-      ->transform(one_of(purposes()));
-  command->add_option("model", options->model, "a name of list models, or the path of a config.json")->required();
-  command->add_option("hardware", options->hardware, "a name of list hardware, or a path")->required();
-  command->add_option("-o,--output", options->output, "write it to this file")->check(not_empty());
-  command->add_option("--scenario", options->scenario, "of a study: what its scenario is called")->check(not_empty());
-  add_force(*command, options->force);
-  command->footer(kInitDefinitions);
-  command->callback([options, &console] { run(*options, console); });
+  return {.name = "init",
+          .about = "a commented scenario, plan or study to begin with",
+          .options = {required({"purpose", &options->purpose,
+                                "decode, prefill, serve, train, plan, training-plan or study", purposes()}),
+                      required({"model", &options->model, "a name of list models, or the path of a config.json"}),
+                      required({"hardware", &options->hardware, "a name of list hardware, or a path"}),
+                      {"-o,--output", &options->output, "write it to this file", NotEmpty{}},
+                      {"--scenario", &options->scenario, "of a study: what its scenario is called", NotEmpty{}},
+                      force_option(options->force)},
+          .footer = kInitDefinitions,
+          .run = [options, &console] { run(*options, console); }};
 }
 
 }  // namespace moeline

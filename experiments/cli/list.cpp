@@ -10,7 +10,6 @@
 #include "architecture/parameters.hpp"
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/hardware_output.hpp"
 #include "experiments/report/fields.hpp"
@@ -18,6 +17,11 @@
 
 namespace moeline {
 namespace {
+
+struct ListOptions {
+  std::string kind, name;
+  std::string format = "table";
+};
 
 struct ListedModelFamily {
   std::string model_type;
@@ -176,20 +180,18 @@ std::string list_schema() {
                         {"`list schedules NAME`", one_schedule_fields().described()}});
 }
 
-void add_list(CLI::App& app, Console& console) {
-  auto kind = std::make_shared<std::string>();
-  auto name = std::make_shared<std::string>();
-  auto format = std::make_shared<std::string>("table");
-  CLI::App* command =
-      app.add_subcommand("list", "models, families of models, hardware or schedules, or what one of them holds");
-  command->add_option("kind", *kind, "models, families, hardware or schedules")
-      ->required()
-      ->transform(one_of({"models", "families", "hardware", "schedules"}));
-  command->add_option("name", *name, "print this one");
-  command->add_option("--format", *format, "of the result on stdout")->transform(one_of({"table", "json"}));
-  command->callback([kind, name, format, &console] {
-    *format == "json" ? console.print(json_of(*kind, *name)) : list(*kind, *name, console);
-  });
+Command make_list(Console& console) {
+  auto options = std::make_shared<ListOptions>();
+  return {.name = "list",
+          .about = "models, families of models, hardware or schedules, or what one of them holds",
+          .options = {required({"kind", &options->kind, "models, families, hardware or schedules",
+                                OneOf{"models", "families", "hardware", "schedules"}}),
+                      {"name", &options->name, "print this one"},
+                      format_option(options->format, {"table", "json"}, "of the result on stdout")},
+          .run = [options, &console] {
+            const auto& [kind, name, format] = *options;
+            format == "json" ? console.print(json_of(kind, name)) : list(kind, name, console);
+          }};
 }
 
 }  // namespace moeline

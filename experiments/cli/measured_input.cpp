@@ -9,7 +9,6 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/spec.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/progress_bar.hpp"
 #include "moe/module_tree.hpp"
 #include "trace/step_windows.hpp"
@@ -92,27 +91,26 @@ bool has_window(const WindowOptions& options) {
   return !(options.steps.empty() && options.from.empty() && options.to.empty());
 }
 
-void add_window_options(CLI::App& command, WindowOptions& options) {
-  command.add_option("--steps", options.steps, "only steps A-B of a trace, numbered as analyze lists them")
-      ->check(not_empty());
-  command.add_option("--from", options.from, "only GPU events of a trace that start at this time: us since its first")
-      ->check(not_empty());
-  command.add_option("--to", options.to, "only those that start before this time")->check(not_empty());
+std::vector<Option> window_options(WindowOptions& options) {
+  return {
+      {"--steps", &options.steps, "only steps A-B of a trace, numbered as analyze lists them", NotEmpty{}},
+      {"--from", &options.from, "only GPU events of a trace that start at this time: us since its first", NotEmpty{}},
+      {"--to", &options.to, "only those that start before this time", NotEmpty{}}};
 }
 
 void check_window(const WindowOptions& options) {
   if (!options.steps.empty() && !parse_steps(options.steps)) {
-    throw CLI::ValidationError(fmt::format("--steps '{}': write A-B, such as 3-5", options.steps));
+    throw UsageError(fmt::format("--steps '{}': write A-B, such as 3-5", options.steps));
   }
   for (const auto& [option, text] : {std::pair("--from", options.from), std::pair("--to", options.to)}) {
     if (text.empty() || parse_us(text)) continue;
-    throw CLI::ValidationError(fmt::format("{} '{}': write a time in us, such as 1500", option, text));
+    throw UsageError(fmt::format("{} '{}': write a time in us, such as 1500", option, text));
   }
   if (!options.steps.empty() && !(options.from.empty() && options.to.empty())) {
-    throw CLI::ValidationError("--steps: with --from or --to there are two windows; give one");
+    throw UsageError("--steps: with --from or --to there are two windows; give one");
   }
   if (!options.from.empty() && !options.to.empty() && *parse_us(options.from) >= *parse_us(options.to)) {
-    throw CLI::ValidationError(fmt::format("--to {}: is not after --from {}", options.to, options.from));
+    throw UsageError(fmt::format("--to {}: is not after --from {}", options.to, options.from));
   }
 }
 
@@ -129,20 +127,17 @@ bool is_scenario(const std::string& path) {
   return path.ends_with(".yaml") || path.ends_with(".yml") || is_stdin(path) || given_text(path);
 }
 
-void add_kernel_map_options(CLI::App& command, MeasuredInput& input) {
-  command.add_option("--map", input.map,
-                     "YAML file: kernel patterns for phases and classes (model/measured/README.md)");
-  command.add_option("--comm-pattern", input.communication,
-                     "regular expression: kernels that communicate, instead of NCCL, DeepEP, NVSHMEM, pplx");
+std::vector<Option> kernel_map_options(MeasuredInput& input) {
+  return {{"--map", &input.map, "YAML file: kernel patterns for phases and classes (model/measured/README.md)"},
+          {"--comm-pattern", &input.communication,
+           "regular expression: kernels that communicate, instead of NCCL, DeepEP, NVSHMEM, pplx"}};
 }
 
-void add_measured_input(CLI::App& command, MeasuredInput& input) {
-  command
-      .add_option("trace", input.path,
-                  "profiler trace: Kineto's (.json, .json.gz), or Nsight Systems' export (.sqlite)")
-      ->required();
-  add_kernel_map_options(command, input);
-  add_window_options(command, input.window);
+std::vector<Option> measured_input_options(MeasuredInput& input) {
+  return joined({{required({"trace", &input.path,
+                            "profiler trace: Kineto's (.json, .json.gz), or Nsight Systems' export (.sqlite)"})},
+                 kernel_map_options(input),
+                 window_options(input.window)});
 }
 
 namespace {

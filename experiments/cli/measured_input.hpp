@@ -1,11 +1,10 @@
 // Options that restrict a trace to a part of it: --steps, --from, --to.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <string>
+#include <vector>
 
-#include "experiments/cli/console.hpp"
+#include "experiments/cli/arguments.hpp"
 #include "measured/replay.hpp"
 #include "trace/interpret.hpp"
 
@@ -18,9 +17,9 @@ struct WindowOptions {
 
 [[nodiscard]] bool has_window(const WindowOptions& options);
 
-void add_window_options(CLI::App& command, WindowOptions& options);
+[[nodiscard]] std::vector<Option> window_options(WindowOptions& options);
 
-/// Throws CLI::ValidationError for options that make no sense whatever the trace.
+/// Throws UsageError for options that make no sense whatever the trace.
 void check_window(const WindowOptions& options);
 
 /// The part of the trace, or all of it where there are no options. Throws SpecError, with `file` and what the trace
@@ -45,9 +44,9 @@ struct MeasuredInput {
 [[nodiscard]] bool is_scenario(const std::string& path);
 
 /// The trace, --map, --comm-pattern and the options of its window.
-void add_measured_input(CLI::App& command, MeasuredInput& input);
+[[nodiscard]] std::vector<Option> measured_input_options(MeasuredInput& input);
 /// --map and --comm-pattern alone, for a command that names its traces otherwise.
-void add_kernel_map_options(CLI::App& command, MeasuredInput& input);
+[[nodiscard]] std::vector<Option> kernel_map_options(MeasuredInput& input);
 [[nodiscard]] KernelMap kernel_map_of(const MeasuredInput& input);
 /// The trace, or the part of it that the options want.
 [[nodiscard]] Trace load_trace(const MeasuredInput& input, const KernelMap& map, const Console& console);

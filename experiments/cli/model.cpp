@@ -8,7 +8,6 @@
 
 #include "architecture/blocks.hpp"
 #include "architecture/parameters.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/report/fields.hpp"
 
@@ -215,18 +214,19 @@ std::string model_schema() {
   return output_schema("model", "`moeline model MODEL --format json`: how large it is", model_fields(1).described());
 }
 
-void add_model(CLI::App& app, Console& console) {
+Command make_model(Console& console) {
   auto options = std::make_shared<ModelOptions>();
-  CLI::App* command = app.add_subcommand("model", "parameters, KV cache and FLOPs of a model");
-  command->add_option("model", options->model, "name in model/zoo, YAML file, config.json or its folder")->required();
-  command->add_option("--format", options->format, "of the result on stdout")->transform(one_of({"table", "json"}));
-  command->add_option("--seq-len", options->seq_len, "tokens per sequence (4096)")->check(CLI::Range(1, 1 << 24));
-  command->footer(kModelDefinitions);
-  command->callback([options, &console] {
-    const Architecture model = load_architecture(options->model);
-    const bool json = options->format == "json";
-    console.print(json ? model_fields(options->seq_len).json(model) : to_table(model, options->seq_len));
-  });
+  return {.name = "model",
+          .about = "parameters, KV cache and FLOPs of a model",
+          .options = {required({"model", &options->model, "name in model/zoo, YAML file, config.json or its folder"}),
+                      format_option(options->format, {"table", "json"}, "of the result on stdout"),
+                      {"--seq-len", &options->seq_len, "tokens per sequence (4096)", Between{1, 1 << 24}}},
+          .footer = kModelDefinitions,
+          .run = [options, &console] {
+            const Architecture model = load_architecture(options->model);
+            const bool json = options->format == "json";
+            console.print(json ? model_fields(options->seq_len).json(model) : to_table(model, options->seq_len));
+          }};
 }
 
 }  // namespace moeline

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
+#include "experiments/cli/console.hpp"
 #include "experiments/cli/output/baseline_output.hpp"
 #include "experiments/timeline_page/svg.hpp"
 #include "hardware/profile.hpp"
@@ -72,7 +73,7 @@ void check_no_input(const OutputFile& output, const std::vector<std::string>& in
   for (const std::string& input : inputs) {
     std::error_code absent;  // then they are not the same file
     if (!fs::equivalent(output.path, input, absent)) continue;
-    throw CLI::ValidationError(fmt::format("{} {}: would overwrite an input, {}", output.option, output.path, input));
+    throw UsageError(fmt::format("{} {}: would overwrite an input, {}", output.option, output.path, input));
   }
 }
 
@@ -97,7 +98,7 @@ void check_distinct(const std::vector<OutputFile>& outputs) {
   for (const OutputFile& output : outputs) {
     if (output.path.empty() || is_special(output.path)) continue;
     const auto [known, is_new] = options.try_emplace(fs::weakly_canonical(fs::absolute(output.path)), output.option);
-    if (!is_new) throw CLI::ValidationError(known->second + " and " + output.option + " name the same file");
+    if (!is_new) throw UsageError(known->second + " and " + output.option + " name the same file");
   }
 }
 
@@ -105,13 +106,8 @@ void check_own(const std::string& option, const fs::path& file, FileKind kind, b
   std::error_code failed;
   if (force || is_special(file) || !fs::is_regular_file(file, failed)) return;
   if (fs::file_size(file, failed) == 0 || is_own(file, kind)) return;
-  throw CLI::ValidationError(
-      fmt::format("{} {}: is there already, and is not {} that moeline wrote; --force writes over it", option,
-                  file.string(), name_of(kind)));
-}
-
-void add_force(CLI::App& command, bool& force) {
-  command.add_flag("--force", force, "write also over files that moeline did not write");
+  throw UsageError(fmt::format("{} {}: is there already, and is not {} that moeline wrote; --force writes over it",
+                               option, file.string(), name_of(kind)));
 }
 
 }  // namespace moeline

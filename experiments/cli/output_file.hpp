@@ -1,8 +1,6 @@
 // Which files this program wrote: each kind of them begins in a way of its own.
 #pragma once
 
-#include <CLI/CLI.hpp>
-
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -26,18 +24,15 @@ struct OutputFile {
   FileKind kind{};
 };
 
-/// Finds out before any work that would be lost. Throws CLI::ValidationError where the file is one of those that the
+/// Finds out before any work that would be lost. Throws UsageError where the file is one of those that the
 /// command reads, or, unless `force`, where it is there already and is none of this kind that moeline wrote: it is
 /// somebody's. An empty file, a pipe and a device are nobody's. Throws SpecError where its folder is not there.
 void check_output(const OutputFile& output, const std::vector<std::string>& inputs, bool force);
 
-/// Throws CLI::ValidationError where two options name one file, of which only the later would be left.
+/// Throws UsageError where two options name one file, of which only the later would be left.
 void check_distinct(const std::vector<OutputFile>& outputs);
 
 /// The refusal to write over, or beside, what moeline did not write, unless `force`.
 void check_own(const std::string& option, const std::filesystem::path& file, FileKind kind, bool force);
-
-/// --force, of every command that writes files.
-void add_force(CLI::App& command, bool& force);
 
 }  // namespace moeline

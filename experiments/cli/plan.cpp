@@ -8,7 +8,6 @@
 
 #include "base/file.hpp"
 #include "base/parallel.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/console.hpp"
 #include "experiments/cli/output/plan_output.hpp"
@@ -123,26 +122,23 @@ int plan_command(const PlanOptions& options, const Console& console) {
 
 }  // namespace
 
-void add_plan(CLI::App& app, Console& console) {
+Command make_plan(Console& console) {
   auto options = std::make_shared<PlanOptions>();
-  CLI::App* command =
-      app.add_subcommand("plan", "how many GPUs serve a load, or which layout trains a model fastest, at what cost");
-  command->add_option("plan", options->plan, "plan file (YAML)")->required();
-  command->add_option("--format", options->format)->transform(one_of({"table", "json", "csv"}));
-  command
-      ->add_option("--html", options->html,
-                   "write the answer as a page that needs no network, with a plot of what was searched")
-      ->check(not_empty());
-  add_force(*command, options->force);
-  command->add_option("--workers", options->workers, "threads (as many as there are cores)")
-      ->check(CLI::Range(1, 1024));
-  command->add_flag("--no-sensitivity", options->no_sensitivity, "leave out what the answer depends on");
-  command->add_flag(
-      "--confirm", options->confirm,
-      "serve the answer request by request, where prefill and decode are apart: TTFT and TPOT with queues, "
-      "transfers of caches and chance");
-  command->footer(kPlanDefinitions);
-  command->callback([options, &console] { console.exit_code = plan_command(*options, console); });
+  return {.name = "plan",
+          .about = "how many GPUs serve a load, or which layout trains a model fastest, at what cost",
+          .options =
+              {required({"plan", &options->plan, "plan file (YAML)"}),
+               format_option(options->format, {"table", "json", "csv"}),
+               {"--html", &options->html,
+                "write the answer as a page that needs no network, with a plot of what was searched", NotEmpty{}},
+               force_option(options->force),
+               workers_option(options->workers),
+               {"--no-sensitivity", &options->no_sensitivity, "leave out what the answer depends on"},
+               {"--confirm", &options->confirm,
+                "serve the answer request by request, where prefill and decode are apart: TTFT and TPOT with queues, "
+                "transfers of caches and chance"}},
+          .footer = kPlanDefinitions,
+          .run = [options, &console] { console.exit_code = plan_command(*options, console); }};
 }
 
 }  // namespace moeline

@@ -8,7 +8,6 @@
 #include <numeric>
 
 #include "base/text_table.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/provenance.hpp"
 #include "experiments/report/fields.hpp"
@@ -125,17 +124,18 @@ std::string price_schema() {
   return output_schema("price", "`moeline price HARDWARE OP... --format json`", price_fields().described());
 }
 
-void add_price(CLI::App& app, Console& console) {
+Command make_price(Console& console) {
   auto options = std::make_shared<PriceOptions>();
-  CLI::App* command = app.add_subcommand("price", "what single kernels cost on a machine, and how that is known");
-  command->add_option("hardware", options->hardware, "a name in hwprofiles, or a path")->required();
-  command->add_option("op", options->ops, "kernels")->required();
-  command->add_option("--kernels", options->kernels, "kernel set; default: for each family the newest that has it");
-  command->add_option("--set", options->assignments, "machine facts: hardware.nic_GBps=25")->allow_extra_args(false);
-  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
-  command->footer(op_help() + "\n" + kProvenanceHelp);
-  command->callback([options, &console] { console.exit_code = run(*options, console); });
+  return {.name = "price",
+          .about = "what single kernels cost on a machine, and how that is known",
+          .options = {required({"hardware", &options->hardware, "a name in hwprofiles, or a path"}),
+                      required({"op", &options->ops, "kernels"}),
+                      {"--kernels", &options->kernels, "kernel set; default: for each family the newest that has it"},
+                      single_words({"--set", &options->assignments, "machine facts: hardware.nic_GBps=25"}),
+                      format_option(options->format, {"table", "json"}),
+                      strict_option(options->strict)},
+          .footer = op_help() + "\n" + kProvenanceHelp,
+          .run = [options, &console] { console.exit_code = run(*options, console); }};
 }
 
 }  // namespace moeline

@@ -42,12 +42,6 @@ std::string all_schemas(const std::vector<std::string>& names) {
   return "{\n" + text + "}\n";
 }
 
-std::string schemas(const std::vector<std::string>& wanted) {
-  const std::vector<std::string> names = schema_names();
-  if (wanted.empty() || wanted.front().empty()) return all_schemas(names);
-  return schema_text(expect_name("schema", wanted.front(), names));
-}
-
 }  // namespace
 
 std::vector<std::string> schema_names() {
@@ -68,13 +62,9 @@ std::string schema_text(const std::string& name) {
   return with_metrics(std::move(text));
 }
 
-void add_print_schema(CLI::App& app) {
-  const auto print = [](const std::vector<std::string>& name) -> bool {
-    throw CLI::Success(schemas(name), CLI::ExitCodes::Success);
-  };
-  app.add_option("--print-schema", print, "the JSON Schema of one input or output, or of all")
-      ->type_name("[NAME]")
-      ->expected(0, 1);
+std::string printed_schema(const std::string& name) {
+  const std::vector<std::string> names = schema_names();
+  return name.empty() ? all_schemas(names) : schema_text(expect_name("schema", name, names));
 }
 
 }  // namespace moeline

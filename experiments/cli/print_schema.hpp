@@ -1,7 +1,6 @@
 // moeline --print-schema: what inputs and outputs look like, for editors and other programs.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
 
@@ -12,8 +11,7 @@ namespace moeline {
 /// One of these, whole: with what the tables of metrics and of scenario keys say where a file refers to them.
 [[nodiscard]] std::string schema_text(const std::string& name);
 
-/// Adds the option to the program. With a name it prints that JSON Schema, else one object of all of them by name; then
-/// parsing ends as it does for --help, with a CLI::Success that has the text.
-void add_print_schema(CLI::App& app);
+/// What --print-schema prints of this one; "": one object of all of them by name.
+[[nodiscard]] std::string printed_schema(const std::string& name);
 
 }  // namespace moeline

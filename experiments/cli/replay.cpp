@@ -10,7 +10,6 @@
 
 #include "base/file.hpp"
 #include "engine/simulate.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output_file.hpp"
@@ -256,7 +255,7 @@ WhatIf what_if_of(const ReplayOptions& options) {
     for (const std::string& text : options.scales) what_if.scales.push_back(parse_scale(text));
     for (const std::string& text : options.removed) what_if.removed.push_back(parse_removed(text));
   } catch (const SpecError& error) {
-    throw CLI::ValidationError(error.what());  // wrong usage, whatever the trace
+    throw UsageError(error.what());  // wrong usage, whatever the trace
   }
   return what_if;
 }
@@ -297,20 +296,21 @@ std::string replay_schema() {
                        replay_fields(nullptr).described());
 }
 
-void add_replay(CLI::App& app, Console& console) {
+Command make_replay(Console& console) {
   auto options = std::make_shared<ReplayOptions>();
-  CLI::App* command = app.add_subcommand("replay", "replay a measured trace, as it was and with one thing changed");
-  add_measured_input(*command, options->input);
-  command->add_option("--scale", options->scales, "NAME=FACTOR: transfer=1.4, barrier=0, kernel:grouped_gemm=0.8")
-      ->allow_extra_args(false);
-  command->add_option("--remove", options->removed, "'A->B': B no longer waits for A; or the name of a reason")
-      ->allow_extra_args(false);
-  command->add_option("--graph", options->graph, "write the graph: .dot or .gv for Graphviz, else JSON")
-      ->check(not_empty());
-  add_force(*command, options->force);
-  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(std::string(kReplayDefinitions) + "\n" + kWindowHelp);
-  command->callback([options, &console] { replay_command(*options, console); });
+  return {
+      .name = "replay",
+      .about = "replay a measured trace, as it was and with one thing changed",
+      .options = joined(
+          {measured_input_options(options->input),
+           {single_words(
+                {"--scale", &options->scales, "NAME=FACTOR: transfer=1.4, barrier=0, kernel:grouped_gemm=0.8"}),
+            single_words({"--remove", &options->removed, "'A->B': B no longer waits for A; or the name of a reason"}),
+            {"--graph", &options->graph, "write the graph: .dot or .gv for Graphviz, else JSON", NotEmpty{}},
+            force_option(options->force),
+            format_option(options->format, {"table", "json"})}}),
+      .footer = fmt::format("{}\n{}", kReplayDefinitions, kWindowHelp),
+      .run = [options, &console] { replay_command(*options, console); }};
 }
 
 }  // namespace moeline

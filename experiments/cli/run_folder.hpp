@@ -8,7 +8,7 @@
 namespace moeline {
 
 /// Finds out before any work that would be lost. Throws SpecError where the folder cannot be made, and, unless `force`,
-/// CLI::ValidationError where a file that the run would write is somebody's, or traces/ holds anything but our traces,
+/// UsageError where a file that the run would write is somebody's, or traces/ holds anything but our traces,
 /// whole or left behind by a run that was killed.
 void check_run_folder(const std::filesystem::path& folder, bool force);
 

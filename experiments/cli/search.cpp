@@ -9,7 +9,6 @@
 
 #include "base/file.hpp"
 #include "base/parallel.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/search_output.hpp"
 #include "experiments/cli/output_file.hpp"
@@ -33,7 +32,7 @@ bool is_over(const SearchOptions& options, const char* what) {
 
 void check_values(const SearchOptions& options, const char* option, const std::vector<int>& values, const char* what) {
   if (values.empty() || is_over(options, what) || is_over(options, ("phase-" + std::string(what)).c_str())) return;
-  throw CLI::ValidationError(fmt::format("{}: says which are searched, and needs --over {}", option, what));
+  throw UsageError(fmt::format("{}: says which are searched, and needs --over {}", option, what));
 }
 
 SearchRequest request_of(const SearchOptions& options) {
@@ -67,7 +66,7 @@ std::vector<std::string> all_words() {
 void check_words(const SearchOptions& options, const std::vector<std::string>& known, const char* what) {
   for (const std::string& word : options.over) {
     if (std::find(known.begin(), known.end(), word) != known.end()) continue;
-    throw CLI::ValidationError(fmt::format("--over {}: of {} are searched: {}", word, what, fmt::join(known, ", ")));
+    throw UsageError(fmt::format("--over {}: of {} are searched: {}", word, what, fmt::join(known, ", ")));
   }
 }
 
@@ -76,7 +75,7 @@ void search_pipelines(const SearchOptions& options, const Console& console) {
   check_values(options, "--num-sms", options.request.num_sms, "sms");
   check_values(options, "--pieces", options.request.piece_counts, "pieces");
   if (!options.output.empty()) {
-    throw CLI::ValidationError("-o: writes a plan of overlapped phases; of a pipeline the answer is --set");
+    throw UsageError("-o: writes a plan of overlapped phases; of a pipeline the answer is --set");
   }
   constexpr std::size_t kMost = 400;
   PipelineRequest request{.scenario = options.request.scenario,
@@ -129,32 +128,28 @@ layer moves at a time until no move helps. The best is simulated operator by ope
 
 }  // namespace
 
-void add_search(CLI::App& app, Console& console) {
+Command make_search(Console& console) {
   auto options = std::make_shared<SearchOptions>();
-  options->request.workers = 0;
-  CLI::App* command = app.add_subcommand("search", "the best plan of overlapped phases, and what none can beat");
-  command->add_option("scenario", options->request.scenario, "scenario (.yaml)")->required();
-  command->add_option("--set", options->request.assignments, "override, comm.num_sms=24")->allow_extra_args(false);
-  command->add_option("--over", options->over, "what is searched, by default orders; of a whole pipeline stages")
-      ->delimiter(',')
-      ->transform(one_of(all_words()));
-  command->add_option("--num-sms", options->request.num_sms, "of --over sms: 16,20,24")
-      ->delimiter(',')
-      ->check(CLI::Range(0, 1024));
-  command->add_option("--pieces", options->request.piece_counts, "of --over pieces: 1,2,4")
-      ->delimiter(',')
-      ->check(CLI::Range(1, 64));
-  command->add_option("--most", options->most, "that are simulated: plans (4000), or steps of each pipeline (400)")
-      ->check(CLI::Range(1, 10'000'000));
-  command->add_option("--seconds", options->request.seconds, "after which no other order is begun (no limit)")
-      ->check(CLI::Range(0.0, 1e6));
-  command->add_option("--workers", options->request.workers, "threads (as many as there are cores)")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("-o", options->output, "write the best plan")->check(not_empty());
-  add_force(*command, options->force);
-  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->footer(kHelp);
-  command->callback([options, &console] { search_command(*options, console); });
+  SearchRequest& request = options->request;
+  request.workers = 0;
+  return {
+      .name = "search",
+      .about = "the best plan of overlapped phases, and what none can beat",
+      .options = {required({"scenario", &request.scenario, "scenario (.yaml)"}),
+                  single_words({"--set", &request.assignments, "override, comm.num_sms=24"}),
+                  comma_separated({"--over", &options->over,
+                                   "what is searched, by default orders; of a whole pipeline stages", all_words()}),
+                  comma_separated({"--num-sms", &request.num_sms, "of --over sms: 16,20,24", Between{0, 1024}}),
+                  comma_separated({"--pieces", &request.piece_counts, "of --over pieces: 1,2,4", Between{1, 64}}),
+                  {"--most", &options->most, "that are simulated: plans (4000), or steps of each pipeline (400)",
+                   Between{1, 10'000'000}},
+                  {"--seconds", &request.seconds, "after which no other order is begun (no limit)", Between{0.0, 1e6}},
+                  workers_option(request.workers),
+                  {"-o", &options->output, "write the best plan", NotEmpty{}},
+                  force_option(options->force),
+                  format_option(options->format, {"table", "json"})},
+      .footer = kHelp,
+      .run = [options, &console] { search_command(*options, console); }};
 }
 
 }  // namespace moeline

@@ -8,7 +8,6 @@
 #include <set>
 
 #include "base/file.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/chakra_files.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
@@ -197,7 +196,7 @@ void check_for_requests(const SimulateArguments& options) {
   const std::pair<const char*, bool> given[] = {
       {"--output", !options.output.empty()}, {"--chakra", !options.chakra.empty()}, {"--strict", options.strict}};
   for (const auto& [name, is_given] : given) {
-    if (is_given) throw CLI::ValidationError(fmt::format("{}: is of a step, and the workload is requests", name));
+    if (is_given) throw UsageError(fmt::format("{}: is of a step, and the workload is requests", name));
   }
 }
 
@@ -294,66 +293,48 @@ The column sequential is a second simulation, without overlap: GEMMs on all SMs,
 
 }  // namespace
 
-void add_simulate(CLI::App& app, Console& console) {
+Command make_simulate(Console& console) {
   auto options = std::make_shared<SimulateArguments>();
-  CLI::App* command = app.add_subcommand("simulate", "predict the timeline of a scenario");
-  command->add_option("scenario", options->scenario, "scenario file (YAML)")->required();
-  command->add_option("--set", options->assignments, "override: comm.num_sms=24, hardware.nic_GBps=25")
-      ->allow_extra_args(false);
-  command
-      ->add_option("--trace", options->trace,
-                   "write a Chrome trace of rank 0; -o writes all ranks of a pipeline (its times start 5 us later: "
-                   "launches come first)")
-      ->check(not_empty());
-  command
-      ->add_option("--chakra", options->chakra,
-                   "write Chakra execution traces, NAME.RANK.et of every rank, which ASTRA-sim reads")
-      ->type_name("NAME")
-      ->check(not_empty());
-  command->add_option("--format", options->format, "of the result on stdout")
-      ->transform(one_of({"table", "json", "csv"}));
-  command
-      ->add_option("-o,--output", options->output,
-                   "write a run folder: manifest, metrics, traces/, where traces of an earlier run are removed")
-      ->check(not_empty());
-  command->add_option("--html", options->html, "write a page of the timeline that opens in any browser, offline")
-      ->check(not_empty());
-  command
-      ->add_option(
-          "--ranks", options->page_ranks,
-          "all, or 0,5,7: whose kernels --html shows; by default rank 0 and the one that the end waited for most")
-      ->delimiter(',')
-      ->needs("--html");
-  command
-      ->add_option("--svg", options->svg,
-                   "draw the phases of rank 0, with and without overlap, or the slots of a pipeline")
-      ->check(not_empty());
-  command
-      ->add_option("--trace-ranks", options->trace_ranks,
-                   "all, or 0,5,7: whose traces -o writes; all of a pipeline by default, else rank 0")
-      ->delimiter(',')
-      ->needs("--output");
-  command
-      ->add_option("--trace-level", options->trace_level,
-                   "operator: every kernel; phase: one slice for each phase on a stream, by default of whole steps of "
-                   "training")
-      ->transform(one_of({"operator", "phase"}));
-  command->add_flag("--gzip", options->gzip, "pack the traces of -o; --trace packs where FILE ends in .gz")
-      ->needs("--output");
-  command
-      ->add_option("--samples", options->samples,
-                   "all ranks, drawn with so many seeds: median, 5 and 95 % of every metric")
-      ->check(CLI::Range(1, 10000));
-  command
-      ->add_option("--kernel-naming", options->kernel_naming,
-                   "hta: names that HolisticTraceAnalysis takes for communication")
-      ->transform(one_of({"deepep", "hta"}));
-  command->add_option("--ts-resolution", options->ts_resolution, "of times in traces")->transform(one_of({"ns", "us"}));
-  add_force(*command, options->force);
-  command->add_flag("--strict", options->strict, "exit code 1 where a price is not covered by measurements");
-  command->footer(metric_definitions() + kSimulateDefinitions + "\n" + kProvenanceHelp + "\n" + kTimelineHelp + "\n" +
-                  kChakraHelp);
-  command->callback([options, &console] { console.exit_code = simulate_command(*options, console); });
+  return {
+      .name = "simulate",
+      .about = "predict the timeline of a scenario",
+      .options =
+          {required({"scenario", &options->scenario, "scenario file (YAML)"}),
+           single_words({"--set", &options->assignments, "override: comm.num_sms=24, hardware.nic_GBps=25"}),
+           {"--trace", &options->trace,
+            "write a Chrome trace of rank 0; -o writes all ranks of a pipeline (its times start 5 us later: launches "
+            "come first)",
+            NotEmpty{}},
+           {.names = "--chakra",
+            .target = &options->chakra,
+            .help = "write Chakra execution traces, NAME.RANK.et of every rank, which ASTRA-sim reads",
+            .check = NotEmpty{},
+            .type_name = "NAME"},
+           format_option(options->format, {"table", "json", "csv"}, "of the result on stdout"),
+           {"-o,--output", &options->output,
+            "write a run folder: manifest, metrics, traces/, where traces of an earlier run are removed", NotEmpty{}},
+           {"--html", &options->html, "write a page of the timeline that opens in any browser, offline", NotEmpty{}},
+           ranks_option(options->page_ranks),
+           {"--svg", &options->svg, "draw the phases of rank 0, with and without overlap, or the slots of a pipeline",
+            NotEmpty{}},
+           needs("--output",
+                 comma_separated({"--trace-ranks", &options->trace_ranks,
+                                  "all, or 0,5,7: whose traces -o writes; all of a pipeline by default, else rank 0"})),
+           {"--trace-level", &options->trace_level,
+            "operator: every kernel; phase: one slice for each phase on a stream, by default of whole steps of "
+            "training",
+            OneOf{"operator", "phase"}},
+           needs("--output", {"--gzip", &options->gzip, "pack the traces of -o; --trace packs where FILE ends in .gz"}),
+           {"--samples", &options->samples, "all ranks, drawn with so many seeds: median, 5 and 95 % of every metric",
+            Between{1, 10000}},
+           {"--kernel-naming", &options->kernel_naming, "hta: names that HolisticTraceAnalysis takes for communication",
+            OneOf{"deepep", "hta"}},
+           {"--ts-resolution", &options->ts_resolution, "of times in traces", OneOf{"ns", "us"}},
+           force_option(options->force),
+           strict_option(options->strict)},
+      .footer = fmt::format("{}{}\n{}\n{}\n{}", metric_definitions(), kSimulateDefinitions, kProvenanceHelp,
+                            kTimelineHelp, kChakraHelp),
+      .run = [options, &console] { console.exit_code = simulate_command(*options, console); }};
 }
 
 }  // namespace moeline

@@ -11,7 +11,6 @@
 #include "base/error.hpp"
 #include "base/file.hpp"
 #include "base/parallel.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/sweep_output.hpp"
 #include "experiments/cli/output_file.hpp"
@@ -70,9 +69,9 @@ void check_page(const SweepOptions& options, const Study& study, const Share& sh
   const auto place = [](const std::filesystem::path& file) {
     return std::filesystem::weakly_canonical(std::filesystem::absolute(file));
   };
-  if (place(options.html) == place(table)) throw CLI::ValidationError("--html is the file of the table, too");
+  if (place(options.html) == place(table)) throw UsageError("--html is the file of the table, too");
   if (share.count > 1) {
-    throw CLI::ValidationError("--html: one process has a share of the table; with --merge it is whole");
+    throw UsageError("--html: one process has a share of the table; with --merge it is whole");
   }
   if (study.points.size() > kMostPagePoints) {
     throw SpecError(options.study, 0,
@@ -94,7 +93,7 @@ int end_share(const Study& study, const Store& store, const Console& console) {
 void check_table_name(const std::string& table) {
   const std::vector<std::string> suffixes = {".sqlite", ".sqlite3", ".db"};
   if (table.empty() || known_name(std::filesystem::path(table).extension().string(), suffixes)) return;
-  throw CLI::ValidationError(
+  throw UsageError(
       fmt::format("-o {}: the table is an SQLite file, whose name ends in {}; as CSV or JSON it goes to stdout: "
                   "--format csv > FILE",
                   table, fmt::join(suffixes, ", ")));
@@ -133,21 +132,21 @@ int sweep_command(const SweepOptions& options, const Console& console) {
 
 }  // namespace
 
-void add_sweep(CLI::App& app, Console& console) {
+Command make_sweep(Console& console) {
   auto options = std::make_shared<SweepOptions>();
-  CLI::App* command = app.add_subcommand("sweep", "simulate every point of a study, on all cores");
-  command->add_option("study", options->study, "study file (YAML)")->required();
-  command->add_option("-o,--output", options->output, "the SQLite file of the table: NAME.sqlite, .sqlite3 or .db");
-  command->add_option("--html", options->html, "a page of plots of the table")->check(not_empty());
-  command->add_flag("--resume", options->resume, "go on with the points that the file lacks");
-  command->add_option("--merge", options->merge, "unite these files of the study instead of simulating");
-  add_force(*command, options->force);
-  command->add_option("--workers", options->workers, "threads (as many as there are cores)")
-      ->check(CLI::Range(1, 1024));
-  command->add_option("--format", options->format)->transform(one_of({"table", "json", "csv"}));
-  command->add_flag("--no-progress", options->no_progress, "no progress bar, which only a terminal gets anyway");
-  command->footer(kSweepDefinitions);
-  command->callback([options, &console] { console.exit_code = sweep_command(*options, console); });
+  return {.name = "sweep",
+          .about = "simulate every point of a study, on all cores",
+          .options = {required({"study", &options->study, "study file (YAML)"}),
+                      {"-o,--output", &options->output, "the SQLite file of the table: NAME.sqlite, .sqlite3 or .db"},
+                      {"--html", &options->html, "a page of plots of the table", NotEmpty{}},
+                      {"--resume", &options->resume, "go on with the points that the file lacks"},
+                      {"--merge", &options->merge, "unite these files of the study instead of simulating"},
+                      force_option(options->force),
+                      workers_option(options->workers),
+                      format_option(options->format, {"table", "json", "csv"}),
+                      {"--no-progress", &options->no_progress, "no progress bar, which only a terminal gets anyway"}},
+          .footer = kSweepDefinitions,
+          .run = [options, &console] { console.exit_code = sweep_command(*options, console); }};
 }
 
 }  // namespace moeline

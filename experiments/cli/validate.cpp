@@ -5,7 +5,6 @@
 #include <optional>
 
 #include "base/file.hpp"
-#include "experiments/cli/arguments.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/baseline_output.hpp"
 #include "experiments/cli/output/validate_output.hpp"
@@ -27,8 +26,7 @@ struct ValidateOptions {
 void check_outputs(const ValidateOptions& options) {
   const std::vector<std::string>& inputs = options.files;
   if (!options.html.empty() && options.baseline.empty()) {
-    throw CLI::ValidationError(
-        "--html: shows errors over the versions of a baseline, and there is none; give --baseline");
+    throw UsageError("--html: shows errors over the versions of a baseline, and there is none; give --baseline");
   }
   check_output({"--html", options.html, FileKind::page}, inputs, options.force);
   check_output({"--write-baseline", options.written, FileKind::baseline}, inputs, options.force);
@@ -92,25 +90,19 @@ the file, or writes one anew; facts whose data is absent keep the error that the
 
 }  // namespace
 
-void add_validate(CLI::App& app, Console& console) {
+Command make_validate(Console& console, const std::string& program) {
   auto options = std::make_shared<ValidateOptions>();
-  CLI::App* command = app.add_subcommand("validate", "hold predictions against published and measured facts");
-  command->add_option("facts", options->files,
-                      "fact files, or studies of served models; default: all of tests/published");
-  command->add_option("--format", options->format)->transform(one_of({"table", "json"}));
-  command->add_option("--baseline", options->baseline, "errors of earlier versions, which may be no worse")
-      ->check(not_empty());
-  command->add_option("--write-baseline", options->written, "write these errors as a baseline's newest version")
-      ->check(not_empty());
-  command->add_option("--html", options->html, "with --baseline: a page of the errors over its versions")
-      ->check(not_empty());
-  add_force(*command, options->force);
-  command->footer(kValidateDefinitions);
-  command->callback([options, &app, &console] {
-    std::string program = app.version();  // a line
-    program.erase(program.find_last_not_of('\n') + 1);
-    console.exit_code = print_validation(*options, program, console);
-  });
+  return {.name = "validate",
+          .about = "hold predictions against published and measured facts",
+          .options =
+              {{"facts", &options->files, "fact files, or studies of served models; default: all of tests/published"},
+               format_option(options->format, {"table", "json"}),
+               {"--baseline", &options->baseline, "errors of earlier versions, which may be no worse", NotEmpty{}},
+               {"--write-baseline", &options->written, "write these errors as a baseline's newest version", NotEmpty{}},
+               {"--html", &options->html, "with --baseline: a page of the errors over its versions", NotEmpty{}},
+               force_option(options->force)},
+          .footer = kValidateDefinitions,
+          .run = [options, program, &console] { console.exit_code = print_validation(*options, program, console); }};
 }
 
 }  // namespace moeline

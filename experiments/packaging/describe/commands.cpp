@@ -1,56 +1,63 @@
 #include "experiments/packaging/describe/commands.hpp"
 
-#include <sstream>
+#include <type_traits>
 
 namespace moeline {
 namespace {
 
-// "TEXT:{table,json}" of a check by one_of.
-std::vector<std::string> choices_of(const std::string& type) {
-  const std::size_t open = type.find('{'), close = type.rfind('}');
-  std::vector<std::string> choices;
-  if (open == std::string::npos || close == std::string::npos) return choices;
-  std::istringstream words(type.substr(open + 1, close - open - 1));
-  for (std::string word; std::getline(words, word, ',');) choices.push_back(word);
-  return choices;
+template <class T>
+struct Value {
+  using Type = T;
+};
+template <class T>
+struct Value<std::optional<T>> : Value<T> {};
+template <class T>
+struct Value<std::vector<T>> : Value<T> {};
+
+ValueType type_of(const Option& option) {
+  const auto by_target = [](const auto* target) {
+    using Type = typename Value<std::remove_cvref_t<decltype(*target)>>::Type;
+    if (std::is_same_v<Type, bool>) return ValueType::flag;
+    if (std::is_integral_v<Type>) return ValueType::integer;
+    return std::is_floating_point_v<Type> ? ValueType::real : ValueType::text;
+  };
+  return option.type_name.empty() ? std::visit(by_target, option.target) : ValueType::text;
 }
 
-ValueType type_of(const CLI::Option& option) {
-  if (option.get_items_expected_max() == 0) return ValueType::flag;
-  const std::string type = option.get_type_name();
-  if (type.starts_with("INT") || type.starts_with("UINT")) return ValueType::integer;
-  return type.starts_with("FLOAT") ? ValueType::real : ValueType::text;
+bool is_list(const Target& target) {
+  return std::holds_alternative<std::vector<int>*>(target) || std::holds_alternative<std::vector<std::string>*>(target);
 }
 
-DescribedOption described(const CLI::Option& option) {
-  const auto& names = option.get_lnames();
-  const auto& letters = option.get_snames();
+// "-o,--output" has a letter and a name, "-o" is its name.
+void take_names(const std::string& names, DescribedOption& option) {
+  const std::size_t comma = names.find(',');
+  if (comma != std::string::npos) option.letter = names.substr(1, comma - 1);
+  const std::string name = comma == std::string::npos ? names : names.substr(comma + 1);
+  option.name = name.substr(name.find_first_not_of('-'));
+}
+
+DescribedOption described(const Option& option) {
   DescribedOption result;
-  result.name = option.get_positional() ? option.get_name(true) : names.empty() ? letters.front() : names.front();
-  if (!letters.empty() && !names.empty()) result.letter = letters.front();
-  result.about = option.get_description();
+  take_names(option.names, result);
+  result.about = option.help;
   result.type = type_of(option);
-  result.is_list = option.get_expected_max() > 1;
-  result.is_required = option.get_required();
-  result.choices = choices_of(option.get_type_name());
+  result.is_list = is_list(option.target);
+  result.is_required = option.is_required;
+  if (const OneOf* choices = std::get_if<OneOf>(&option.check)) result.choices = *choices;
   return result;
 }
 
 }  // namespace
 
-std::vector<DescribedCommand> described(const CLI::App& program) {
-  std::vector<DescribedCommand> commands;
-  for (const CLI::App* command : program.get_subcommands([](const CLI::App*) { return true; })) {
-    DescribedCommand& result = commands.emplace_back();
-    result.name = command->get_name();
-    result.about = command->get_description();
-    result.text = command->get_footer();
-    for (const CLI::Option* option : command->get_options()) {
-      if (option == command->get_help_ptr()) continue;
-      (option->get_positional() ? result.arguments : result.options).push_back(described(*option));
+std::vector<DescribedCommand> described(const std::vector<Command>& commands) {
+  std::vector<DescribedCommand> all;
+  for (const Command& command : commands) {
+    DescribedCommand& result = all.emplace_back(DescribedCommand{command.name, command.about, command.footer, {}, {}});
+    for (const Option& option : command.options) {
+      (option.is_argument() ? result.arguments : result.options).push_back(described(option));
     }
   }
-  return commands;
+  return all;
 }
 
 }  // namespace moeline

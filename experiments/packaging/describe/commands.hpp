@@ -1,9 +1,10 @@
 // What the program's commands take, as its help knows it: plain data for man pages, completion and the Python module.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 #include <vector>
+
+#include "experiments/cli/arguments.hpp"
 
 namespace moeline {
 
@@ -30,12 +31,13 @@ struct DescribedCommand {
 };
 
 /// In the order of the help, without --help.
-[[nodiscard]] std::vector<DescribedCommand> described(const CLI::App& program);
+[[nodiscard]] std::vector<DescribedCommand> described(const std::vector<Command>& commands);
 
 /// One page of section 1, in roff's man macros.
 [[nodiscard]] std::string man_page(const DescribedCommand& command, const std::string& version);
 /// That of the program, which lists its commands.
-[[nodiscard]] std::string man_page_of_program(const CLI::App& program, const std::string& version);
+[[nodiscard]] std::string man_page_of_program(const std::vector<DescribedCommand>& commands,
+                                              const std::string& version);
 
 [[nodiscard]] std::string bash_completion(const std::vector<DescribedCommand>& commands);
 [[nodiscard]] std::string zsh_completion(const std::vector<DescribedCommand>& commands);

@@ -20,9 +20,8 @@ void write(const fs::path& file, const std::string& text) {
 void write_all(const fs::path& folder) {
   using namespace moeline;
   Console console;
-  const auto program = make_program(console, MOELINE_VERSION);
-  const std::vector<DescribedCommand> commands = described(*program);
-  write(folder / "man/moeline.1", man_page_of_program(*program, MOELINE_VERSION));
+  const std::vector<DescribedCommand> commands = described(make_commands(console, MOELINE_VERSION));
+  write(folder / "man/moeline.1", man_page_of_program(commands, MOELINE_VERSION));
   for (const DescribedCommand& command : commands) {
     write(folder / "man" / fmt::format("moeline-{}.1", command.name), man_page(command, MOELINE_VERSION));
   }

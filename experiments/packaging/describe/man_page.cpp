@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <sstream>
 
+#include "experiments/cli/program.hpp"
 #include "experiments/packaging/describe/commands.hpp"
 
 namespace moeline {
@@ -76,13 +77,13 @@ std::string man_page(const DescribedCommand& command, const std::string& version
   return page + body(command.text) + ".SH SEE ALSO\n.BR moeline (1)\n";
 }
 
-std::string man_page_of_program(const CLI::App& program, const std::string& version) {
-  std::string page = head("moeline", program.get_description(), version);
+std::string man_page_of_program(const std::vector<DescribedCommand>& commands, const std::string& version) {
+  std::string page = head("moeline", kProgramAbout, version);
   page += ".SH SYNOPSIS\n.B moeline\n\\fIcommand\\fR [\\fIarguments\\fR]\n.SH COMMANDS\n";
-  for (const DescribedCommand& command : described(program)) {
+  for (const DescribedCommand& command : commands) {
     page += fmt::format(".TP\n.BR moeline\\-{} (1)\n{}\n", roff(command.name), roff(command.about));
   }
-  return page + body(program.get_footer());
+  return page + body(kProgramFooter);
 }
 
 }  // namespace moeline
