@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "experiments/cli/output/metrics_output.hpp"
 
 namespace moeline {
@@ -31,11 +33,11 @@ std::string note_of(const Price& price) {
 
 namespace {
 
-// "  outside what was measured, %": what tables call it, in a sentence.
+// "  outside what was measured, %", "roofline (not measured), %": what tables call it, in a sentence.
 std::string_view name_in_sentence(const Metric& share) {
   const std::string_view title = share.shown.title;
   const std::size_t begin = title.find_first_not_of(' ');
-  return title.substr(begin, title.find(", %") - begin);
+  return title.substr(begin, std::min(title.find(", %"), title.find(" (")) - begin);
 }
 
 }  // namespace
