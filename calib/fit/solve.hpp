@@ -8,7 +8,7 @@
 namespace moeline {
 
 /// Minimises the weighted sum of (fitted - measured)^2; who is an outlier is found again with each solution
-/// (weights.hpp). Linear, but for which branch of a curve binds: that is chosen anew with each solution until a choice
+/// (solve.cpp). Linear, but for which branch of a curve binds: that is chosen anew with each solution until a choice
 /// comes round again, as the last one or, where they alternate, an earlier one. Of those tried the best is kept.
 /// Constants that no observation mentions are kUnknown, as is one that is a branch by itself which never binds. A cost
 /// besides the main one (start-ups, epilogues, what tiles load) that would come out negative is 0. Throws SpecError

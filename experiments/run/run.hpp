@@ -38,7 +38,7 @@ struct InferenceResult {
   Steady steady;
   Memory memory{};                    ///< per GPU, of the stage that needs most
   double ttft_ms = 0;                 ///< of prefill
-  std::vector<StageResult> stages{};  ///< of a pipeline (run_stages.hpp)
+  std::vector<StageResult> stages{};  ///< of a pipeline (run_layers.hpp)
   int rounds = 1;                     ///< of it, simulated one after the other
   double steps_of_round = 1;          ///< in which the phases are
 };
