@@ -155,7 +155,7 @@ void price_on_most_sms(const Operator& op, PriceConditions conditions, const Mac
   Price on_measured = price;
   price_compute(op, price.family, conditions, machine, kernels, price);
   const double measured_sms = kernels.fitted_on.sms;
-  if (machine.sms <= measured_sms) return;
+  if (measured_sms <= 0 || machine.sms <= measured_sms) return;  // 0: it was not said
   conditions.sms = std::max(1, static_cast<int>(conditions.sms * measured_sms / machine.sms));
   price_compute(op, on_measured.family, conditions, with_sms(machine, measured_sms), kernels, on_measured);
   if (on_measured.solo_us < price.solo_us) price = std::move(on_measured);
