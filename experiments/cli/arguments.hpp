@@ -27,6 +27,8 @@ template <class T>
 struct Between {
   T least{}, most{};
 };
+template <class T>
+Between(T, T) -> Between<T>;  // clang 14 asks for it
 using Check = std::variant<std::monostate, NotEmpty, OneOf, Between<int>, Between<double>>;
 
 /// How the values of a list are told apart: words up to the next option; one word for each time that the option is

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/error.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/sustained_clock.hpp"
 
@@ -230,8 +231,8 @@ std::span<const Metric* const> json_metrics() {
 }
 
 std::span<const Metric, kKnownShares> known_shares() {
-  constexpr auto is_share = [](const Metric& metric) { return metric.unit == kPartOfSolo; };
-  static_assert(std::count_if(std::begin(kMetrics), std::end(kMetrics), is_share) == kKnownShares);
+  const auto is_share = [](const Metric& metric) { return metric.unit == std::string_view(kPartOfSolo); };
+  MOELINE_CHECK(std::count_if(std::begin(kMetrics), std::end(kMetrics), is_share) == kKnownShares, kPartOfSolo);
   return std::span<const Metric, kKnownShares>(std::find_if(std::begin(kMetrics), std::end(kMetrics), is_share),
                                                kKnownShares);
 }

@@ -75,7 +75,8 @@ std::vector<std::string> with_more(const Resource& resource, const MachineFacts&
 std::string stages_of(const Run& run) {
   std::vector<long> layers;
   for (const StageBlocks& blocks : run.step()->layout.stages) {
-    const auto mtp = std::find_if(blocks.begin(), blocks.end(), [](const Block& b) { return b.kind == BlockKind::mtp; });
+    const auto mtp =
+        std::find_if(blocks.begin(), blocks.end(), [](const Block& b) { return b.kind == BlockKind::mtp; });
     layers.push_back(std::count_if(blocks.begin(), mtp, [](const Block& b) { return is_layer(b.kind); }));
   }
   return fmt::format("[{}]", fmt::join(layers, ", "));
@@ -106,11 +107,15 @@ const std::vector<const char*> kWork = {"workload.batch_size", "workload.kv_len"
                                         "workload.cached_len", "workload.seq_len", "layers"};
 
 // More of it is less to do: of a prompt's round on a pipeline more tokens of a step make fewer steps, and more cached
-// ones leave fewer; of attention in chunks (Llama-4) a longer cache may have just begun its last one.
+// ones leave fewer; of attention in chunks (Llama-4) a longer cache may have just begun its last one; and beyond as
+// many keys as a query chooses other kernels run, by the roofline on H800.
 bool may_be_less(const Run& run, const std::string& key) {
   const bool of_round = key == "workload.tokens" || key == "workload.cached_len";
   const bool in_chunks = run.setup.model.name.starts_with("llama-4");
-  return (of_round && is_staged(run.setup.scenario)) || (key == "workload.kv_len" && in_chunks);
+  const std::vector<Layer>& layers = run.setup.model.layers;
+  const bool chooses =
+      std::any_of(layers.begin(), layers.end(), [](const Layer& l) { return l.attention.selection.top_k > 0; });
+  return (of_round && is_staged(run.setup.scenario)) || (key == "workload.kv_len" && (in_chunks || chooses));
 }
 
 std::optional<std::string> faster_with_more_work(const ScenarioKeys& keys) {
