@@ -26,11 +26,11 @@ seeds_of() {
     model) echo model/zoo/*.yaml model/architecture/config_keys.cpp model/architecture/model_families.cpp ;;
     op) echo model/hardware/parse_op.cpp ;;
     overlap_plan) echo schedules/*.yaml schedules/README.md ;;
-    plan) echo experiments/*/plan.yaml experiments/studies/train_plans/*.yaml experiments/plan/README.md ;;
+    plan) echo experiments/studies/*/plan.yaml experiments/studies/train_plans/*.yaml experiments/plan/README.md ;;
     profile) echo hwprofiles/h20.yaml hwprofiles/b300.yaml hwprofiles/README.md ;;
     row_kinds) echo calib/tables/serving_stacks.yaml calib/tables/README.md ;;
-    scenario) echo experiments/*/*scenario*.yaml schedules/scenario/README.md experiments/serve/README.md ;;
-    study) echo experiments/*/study.yaml experiments/sweep/README.md ;;
+    scenario) echo experiments/studies/*/*scenario*.yaml schedules/scenario/README.md experiments/serve/README.md ;;
+    study) echo experiments/studies/*/study.yaml experiments/sweep/README.md ;;
   esac
 }
 
