@@ -84,9 +84,6 @@ Weights robust_weights(const std::vector<Observation>& observations, const Const
   return weights;
 }
 
-}  // namespace
-namespace {
-
 using Branches = std::vector<std::uint8_t>;  // that bind: curve by curve, observation by observation
 
 ConstantSet constants_of(const Observation& o) {

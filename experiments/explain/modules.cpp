@@ -168,9 +168,6 @@ MeasuredModules measured_modules(const Measured& measured, const KernelMap& map,
   return modules;
 }
 
-}  // namespace
-namespace {
-
 ModuleUses uses_of(const Run& run) {
   ModuleUses uses = run.slot_modules;
   add(module_uses(run.setup, run.program, run.timeline), 1, uses);

@@ -13,7 +13,7 @@ namespace {
 
 const LoadCourse kLoadsStay;
 
-// Those before are of the requests (request_source).
+// Those before are of the requests (traffic).
 constexpr std::uint64_t kAcceptanceStream = 16, kDrawsStream = 1 << 20;
 
 StepLoad busier(const StepLoad& a, const StepLoad& b) {

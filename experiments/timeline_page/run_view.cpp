@@ -135,9 +135,6 @@ TimelineView slots_of(const Run& run, const Explanation& explanation, std::uint3
   return view.finish(explanation);
 }
 
-}  // namespace
-namespace {
-
 // All of a pipeline; else rank 0, and the one that the end waited for most.
 std::set<std::uint32_t> default_ranks(const Run& run, const Explanation& explanation) {
   const TaskGraph& graph = run.program.graph;

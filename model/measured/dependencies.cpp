@@ -192,9 +192,6 @@ std::vector<Dependency> start_times(const Launches& l, const std::vector<Depende
   return found;
 }
 
-}  // namespace
-namespace {
-
 Node gpu(std::int64_t event) { return {static_cast<std::uint32_t>(event), false}; }
 Node call(std::int64_t index) { return {static_cast<std::uint32_t>(index), true}; }
 

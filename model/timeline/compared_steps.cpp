@@ -64,9 +64,6 @@ Interpretation phases_of_steps(const Trace& trace, Interpretation meaning, const
   return meaning;
 }
 
-}  // namespace
-namespace {
-
 const StepKind* kind_named(const SteppedTrace& side, const std::string& name) {
   const auto found =
       std::find_if(side.kinds.begin(), side.kinds.end(), [&](const StepKind& kind) { return kind.kind == name; });

@@ -280,9 +280,6 @@ bool TraceHandler::add_event() {
   }
 }
 
-}  // namespace
-namespace {
-
 constexpr std::string_view kByteOrderMark = "\xef\xbb\xbf";  // some editors write it
 
 bool begins_like_json(const GzipStream& stream) {

@@ -351,9 +351,6 @@ void add_host_work(const SqliteFile& file, const NsightNames& names, TraceRecord
   reader.add_ranges();
 }
 
-}  // namespace
-namespace {
-
 TraceFacts facts_of(const SqliteFile& file, std::int64_t first_gpu) {
   TraceFacts facts;
   bool found = false;
