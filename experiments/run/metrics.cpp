@@ -41,6 +41,7 @@ constexpr RunCondition kOfPrefill = {[](const Run& r) { return is_whole_step(r) 
 constexpr RunCondition kOfClock = {has_clock, {kSometimes, kSometimes, kNever}};
 constexpr RunCondition kOfPower = {[](const Run& r) { return has_one_stage(r) && has_clock(r); },
                                    {kSometimes, kNever, kNever}};
+constexpr RunCondition kOfChance = {has_chance_of_experts, {kSometimes, kNever, kNever}};
 constexpr RunCondition kOfLoads = {has_imbalance, {kSometimes, kNever, kNever}};
 
 constexpr std::array<bool, 3> kLayersAlone = {true, false, false};
@@ -172,6 +173,9 @@ constexpr Metric kMetrics[] = {
     {"imbalance", "max / mean", Better::lower, 6, 4, &kOfLoads, imbalance,
      "token-expert pairs of the busiest rank over the mean, on average over the layers",
      {"busiest rank over mean rows", 3, 1, kLayersAlone}},
+    {"experts_hit", "experts", Better::neither, 6, 3, &kOfChance, [](const Run& r) { return experts_hit(r); },
+     "distinct experts of a MoE layer, copies counted apart, that the step's tokens reach together, expected",
+     {"experts reached a layer", 1, 1, kLayersAlone}},
     {"ranks", "ranks", Better::neither, 6, 0, &kOfLayers, ranks_of,
      "how many were simulated", {}, kOfRunsAlone},
     {"extrapolated_share", kPartOfSolo, Better::lower, 8, 5, &kOfKernels, extrapolated_share,

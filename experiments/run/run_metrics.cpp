@@ -40,6 +40,26 @@ bool knows_memory(const Run& run) { return run.step() != nullptr || run.inferenc
 
 bool has_imbalance(const Run& run) { return !run.setup.routed.empty(); }
 
+bool has_chance_of_experts(const Run& run) {
+  const Routing& routing = run.setup.scenario.routing;
+  const bool alike = routing.distribution == Distribution::balanced;
+  return run.inference() != nullptr && run.setup.model.n_routed_experts > 0 && (alike || routing.is_skewed());
+}
+
+double experts_hit(const Run& run) {
+  const Routing& routing = run.setup.scenario.routing;
+  const int layers = routing.skews.empty() ? 1 : static_cast<int>(routing.skews.size());
+  double sum = 0;
+  for (int layer = 0; layer < layers; ++layer) sum += experts_hit(run, routing.skew_of(layer));
+  return sum / layers;
+}
+
+double experts_hit(const Run& run, double skew) {
+  const Scenario& s = run.setup.scenario;
+  const int slots = run.setup.model.n_routed_experts + s.routing.redundant_experts;
+  return experts_hit(tokens_of_experts(s), {run.setup.model.num_experts_per_tok, slots, s.parallelism.ep, skew});
+}
+
 double layer_us(const Run& run) {
   return run.inference() != nullptr ? to_us(run.steady().metrics.span) / run.steady().layers : training_layer_us(run);
 }

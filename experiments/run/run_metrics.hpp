@@ -69,6 +69,12 @@ struct KnownTime {
 [[nodiscard]] double barrier_us(const Run& run);
 /// Time in which the compute stream of rank 0 waits for communication (timeline/metrics.hpp).
 [[nodiscard]] double compute_waits_us(const Run& run);
+/// Chance says which experts a step of inference reaches.
+[[nodiscard]] bool has_chance_of_experts(const Run& run);
+/// Distinct experts of a MoE layer that the step's tokens reach together, expected.
+[[nodiscard]] double experts_hit(const Run& run);
+/// The same with another skew; 0: experts are chosen alike.
+[[nodiscard]] double experts_hit(const Run& run, double skew);
 [[nodiscard]] bool has_imbalance(const Run& run);
 /// Token-expert pairs of the busiest rank over the mean, on average over the layers.
 [[nodiscard]] double imbalance(const Run& run);

@@ -126,13 +126,23 @@ void add_scope_warnings(const Run& run, std::vector<std::string>& warnings) {
   }
   if (s.routing.redundant_experts > 0 && !s.routing.has_loads()) {
     warnings.emplace_back(
-        "redundant experts gain nothing while routing is balanced: they only take memory and weights");
+        "redundant experts gain nothing while ranks get equally much: they only take memory and weights");
   }
   if (s.layers > run.setup.model.main_layers()) {
     warnings.push_back(fmt::format("{} layers simulated; the model has {} {}layers", s.layers,
                                    run.setup.model.main_layers(),
                                    run.setup.model.moe_layers() == run.setup.model.main_layers() ? "MoE " : ""));
   }
+}
+
+// A skew that nobody measured of this model.
+void add_routing_warning(const Run& run, std::vector<std::string>& warnings) {
+  const Routing& routing = run.setup.scenario.routing;
+  if (routing.skews.empty() || !routing.experts_hit.empty() || routing.alpha != kUsualSkew) return;
+  warnings.push_back(
+      fmt::format("routing is assumed to be as skewed as in others' servers (alpha {}): the step's tokens reach {:.1f} of {} "
+                  "experts a layer, where {:.1f} if all were chosen alike (routing.experts_hit, routing.distribution)",
+                  kUsualSkew, experts_hit(run), run.setup.model.n_routed_experts, experts_hit(run, 0)));
 }
 
 void add_price_warnings(const Run& run, std::vector<std::string>& warnings) {
@@ -172,6 +182,7 @@ std::vector<std::string> warnings_of(const Run& run) {
       warnings.push_back(fmt::format("with slot_costs_ms, these do not enter: {}", fmt::join(keys, ", ")));
     return warnings;
   }
+  add_routing_warning(run, warnings);
   add_price_warnings(run, warnings);
   add_power_warning(run, warnings);
   if (!fits_memory(run)) warnings.push_back(memory_warning(run));

@@ -76,22 +76,29 @@ namespace {
 
 bool chooses_one_by_one(const RandomChoice& choice) {
   constexpr double kFewChoices = 1024;
-  return choice.tokens * choice.top_k <= kFewChoices;
+  return choice.tokens * choice.of_token.top_k <= kFewChoices;
 }
 
 // A number between the two whole ones beside it comes out as either, so that it is what they are on average.
 int drawn_whole(double number, BriefRandom& random) { return static_cast<int>(std::floor(number + random.uniform())); }
 
+bool is_skewed(const RandomChoice& choice) { return choice.of_token.skew > 0; }
+
 // Of every slot of all ranks: token by token its experts, all different.
 std::vector<int> chosen_rows(const RandomChoice& choice, BriefRandom& random) {
-  std::vector<int> rows(static_cast<std::size_t>(choice.slots), 0);
+  std::vector<int> rows(static_cast<std::size_t>(choice.of_token.slots), 0);
+  if (is_skewed(choice)) {
+    TokenChoices tokens(choice.of_token);
+    for (int token = drawn_whole(choice.tokens, random); token > 0; --token) tokens.add_token(random, rows);
+    return rows;
+  }
   std::vector<std::size_t> chosen;
   for (int token = drawn_whole(choice.tokens, random); token > 0; --token) {
     chosen.clear();
-    for (int i = 0; i < choice.top_k; ++i) {
+    for (int i = 0; i < choice.of_token.top_k; ++i) {
       std::size_t slot = 0;
       do {
-        slot = static_cast<std::size_t>(random.uniform() * choice.slots);
+        slot = static_cast<std::size_t>(random.uniform() * choice.of_token.slots);
       } while (std::find(chosen.begin(), chosen.end(), slot) != chosen.end());
       chosen.push_back(slot);
       ++rows[slot];
@@ -115,15 +122,34 @@ void take_rows(double excess, std::vector<int>& rows) {
 
 // Of all rows of a rank: over what it would be if its experts' rows were independent.
 double rows_dependence(const RandomChoice& choice, int local_experts) {
-  const double elsewhere = 1 - static_cast<double>(local_experts) / choice.slots;
-  return std::sqrt(elsewhere * choice.slots / std::max(1, choice.slots - 1));
+  const double elsewhere = 1 - static_cast<double>(local_experts) / choice.of_token.slots;
+  return std::sqrt(elsewhere * choice.of_token.slots / std::max(1, choice.of_token.slots - 1));
+}
+
+// Mean rows of each of a rank's experts, and their deviation.
+struct RowsOfExpert {
+  double mean = 0, deviation = 0;
+};
+
+std::vector<RowsOfExpert> rows_of_experts(const ExpertLoad& load, int local_experts) {
+  if (!is_skewed(load.choice)) {
+    return {static_cast<std::size_t>(local_experts), {load.valid / local_experts, load.rows_deviation}};
+  }
+  std::vector<RowsOfExpert> rows;
+  for (const double chance : *chances_of(load.choice.of_token)) {
+    const double mean = load.choice.tokens * chance;
+    rows.push_back({mean, rows_deviation(mean, chance)});
+  }
+  return rows;
 }
 
 // Of one rank by itself.
 std::vector<int> scattered_rows(const ExpertLoad& load, int local_experts, BriefRandom& random) {
   std::vector<int> rows;
-  for (int expert = 0; expert < local_experts; ++expert) {
-    rows.push_back(drawn_rows(load.valid / local_experts, load.rows_deviation, random));
+  for (const RowsOfExpert& expert : rows_of_experts(load, local_experts)) {
+    const bool scatters = expert.deviation > 0;  // one that every token chooses does not
+    rows.push_back(scatters ? drawn_rows(expert.mean, expert.deviation, random)
+                            : static_cast<int>(std::lround(expert.mean)));
   }
   const double more = std::accumulate(rows.begin(), rows.end(), 0.0) - load.valid;
   take_rows(more * (1 - rows_dependence(load.choice, local_experts)), rows);
@@ -152,10 +178,12 @@ ExpertLoad slice_of(const std::vector<int>& rows, const ExpertLoad& load, int lo
   return with_group_rows(load, {first, first + local_experts});
 }
 
-// In so many draws of all ranks, which are alike, that the rare is seen where a draw costs little.
+// In so many draws of all ranks, which are alike, that the rare is seen where a draw costs little: a skewed choice costs
+// ten times as much as one of alike experts.
 int draws_of_all(const RandomChoice& choice, int ranks) {
-  constexpr double kFewest = 64, kLoads = 8192, kChoices = 1 << 19;
-  const double choices = std::max(1.0, choice.tokens * choice.top_k);
+  constexpr double kFewest = 64, kLoads = 8192;
+  const double kChoices = is_skewed(choice) ? 1 << 16 : 1 << 19;
+  const double choices = std::max(1.0, choice.tokens * choice.of_token.top_k);
   return static_cast<int>(std::max(kFewest, std::min(kLoads / ranks, kChoices / choices)));
 }
 
@@ -166,7 +194,7 @@ std::vector<ExpertLoad> many_loads(const ExpertLoad& load, int local_experts) {
     for (int rank = 0; rank < kLoads; ++rank) drawn.push_back(drawn_load(load, local_experts, {}, rank));
     return drawn;
   }
-  const int ranks = load.choice.slots / local_experts;
+  const int ranks = load.choice.of_token.slots / local_experts;
   for (int draw = 0; draw < draws_of_all(load.choice, ranks); ++draw) {
     BriefRandom random = random_of({0, static_cast<std::uint64_t>(draw)});
     const std::vector<int> rows = chosen_rows(load.choice, random);
@@ -202,6 +230,8 @@ ExpertLoad drawn_load(const ExpertLoad& load, int local_experts, const LoadDraw&
 TypicalLoads::TypicalLoads(ExpertLoad mean, int local_experts) : mean_(std::move(mean)), local_experts_(local_experts) {
   constexpr std::size_t kMost = 32;
   std::vector<ExpertLoad> drawn = many_loads(mean_, local_experts_);
+  const bool drawn_before = chooses_one_by_one(mean_.choice) && is_skewed(mean_.choice);
+  const std::vector<ExpertLoad> in_turn = drawn_before ? drawn : std::vector<ExpertLoad>{};
   std::stable_sort(drawn.begin(), drawn.end(), is_less);
   const std::vector<std::size_t> ends = ends_of_alike(drawn, chooses_one_by_one(mean_.choice));
   const std::size_t fewest = ends.size() <= kMost ? 1 : drawn.size() / kMost;
@@ -215,13 +245,20 @@ TypicalLoads::TypicalLoads(ExpertLoad mean, int local_experts) : mean_(std::move
   }
   until_.resize(weights_.size());
   std::partial_sum(weights_.begin(), weights_.end(), until_.begin());
+  for (const ExpertLoad& load : in_turn) drawn_before_.push_back(position_of(load));
 }
 
 void TypicalLoads::draw(const LoadDraw& draw, std::vector<std::size_t>& of_ranks) const {
+  const auto ranks = static_cast<std::size_t>(mean_.choice.of_token.slots / local_experts_);
+  if (!drawn_before_.empty()) {
+    BriefRandom random = random_of(draw);
+    const std::size_t first = random.next() % (drawn_before_.size() / ranks) * ranks, shift = random.next() % ranks;
+    for (std::size_t i = 0; i < of_ranks.size(); ++i) of_ranks[i] = drawn_before_[first + (shift + i) % ranks];
+    return;
+  }
   if (chooses_one_by_one(mean_.choice)) {
     BriefRandom random = random_of(draw);
     const std::vector<int> rows = chosen_rows(mean_.choice, random);
-    const auto ranks = static_cast<std::size_t>(mean_.choice.slots / local_experts_);
     for (std::size_t i = 0; i < of_ranks.size(); ++i) {
       of_ranks[i] = position_of(slice_of(rows, mean_, local_experts_, static_cast<int>(i % ranks)));
     }

@@ -1,5 +1,5 @@
-// What chance makes of a balanced router: experts that get equally many rows on average get unequal ones in each layer
-// and micro-batch. Rows of an expert: the tokens, each of which chooses it with the same probability (binomial).
+// What chance makes of a router whose ranks get equally many rows on average: unequal ones in each layer and
+// micro-batch. Rows of an expert: the tokens, each of which chooses it with the same probability (binomial).
 #pragma once
 
 #include <cstdint>
@@ -57,6 +57,8 @@ class TypicalLoads {
   int local_experts_;
   std::vector<ExpertLoad> loads_, least_;  ///< least_: of those that each stands for
   std::vector<double> weights_, until_;    ///< until_: the weights up to and with each
+  /// What ranks got in the draws that the loads are from, draw by draw, where another draw would cost much.
+  std::vector<std::size_t> drawn_before_;
 };
 
 /// Of a load that chance makes. The same ones for whoever asks. Thread-safe.

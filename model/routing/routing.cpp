@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/memo.hpp"
 #include "routing/drawn_loads.hpp"
 #include "routing/gating.hpp"
 
@@ -58,10 +59,42 @@ Spread drawn_spread(const Gating& gating, int ep, int gpus_per_node, unsigned se
   return {static_cast<double>(node_count) / kTokens, static_cast<double>(rank_count) / kTokens};
 }
 
+// What a rank's experts get together where some are popular, and how far one is from their mean.
+struct RowsOfRank {
+  double hit = 0, padded = 0, deviation = 0;
+};
+
+RowsOfRank skewed_rows(const RandomChoice& choice) {
+  const double mean = choice.tokens * choice.of_token.top_k / choice.of_token.slots;
+  RowsOfRank sum;
+  double squares = 0;
+  for (const double chance : *chances_of(choice.of_token)) {
+    const double rows = choice.tokens * chance, deviation = rows_deviation(rows, chance);
+    sum.hit += hit(rows);
+    sum.padded += expected_padded(rows, deviation, kRowPadding);
+    squares += deviation * deviation + (rows - mean) * (rows - mean);
+  }
+  sum.deviation = std::sqrt(squares / choice.of_token.local());
+  return sum;
+}
+
+RowsOfRank known_skewed_rows(const RandomChoice& choice) {
+  constexpr std::size_t kManyLoads = 4096;
+  static Memo<RandomChoice, RowsOfRank> known(kManyLoads);
+  return *known.get(choice, [&] { return skewed_rows(choice); });
+}
+
 // `valid` rows spread over the local experts, as evenly as the load's deviation lets them.
 ExpertLoad with_rows(ExpertLoad load, double valid, double local_experts) {
   const double each = valid / local_experts;
   load.valid = valid;
+  if (load.choice.of_token.skew > 0) {
+    const RowsOfRank rows = known_skewed_rows(load.choice);
+    load.hit = rows.hit;
+    load.rows = rows.padded;
+    load.rows_deviation = rows.deviation;
+    return load;
+  }
   load.hit = local_experts * hit(each);
   const double experts = load.rows_deviation > 0 ? local_experts : load.hit;  // the deviation knows those that get none
   load.rows = experts * expected_padded(each, load.rows_deviation, kRowPadding);
@@ -103,11 +136,11 @@ ExpertLoad exact_load(const Architecture& model, double tokens_per_rank, int ep,
 }
 
 ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,
-                         int redundant_experts) {
+                         int redundant_experts, double skew) {
   ExpertLoad load = exact_load(model, tokens_per_rank, ep, spread, redundant_experts);
   const int slots = model.n_routed_experts + redundant_experts;
   const int local_slots = slots / ep;
-  load.choice = {tokens_per_rank * ep, model.num_experts_per_tok, slots};
+  load.choice = {tokens_per_rank * ep, {model.num_experts_per_tok, slots, ep, skew}};
   load.expected_rows = load.valid / local_slots;
   load.rows_deviation = rows_deviation(load.expected_rows, static_cast<double>(model.num_experts_per_tok) / slots);
   return with_rows(load, load.valid, local_slots);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "architecture/architecture.hpp"
+#include "routing/popularity.hpp"
 
 namespace moeline {
 
@@ -27,10 +28,10 @@ struct Spread {
 [[nodiscard]] Spread expected_spread(const Architecture& model, int ep, int gpus_per_node, unsigned seed = 1,
                                      int redundant_experts = 0);
 
-/// So many tokens, each of which chooses `top_k` of `slots` experts or their copies, all with the same probability.
+/// So many tokens, each of which chooses its experts at random.
 struct RandomChoice {
   double tokens = 0;
-  int top_k = 0, slots = 0;
+  ExpertChoice of_token{};
   auto operator<=>(const RandomChoice&) const = default;
 };
 
@@ -69,9 +70,10 @@ inline constexpr int kRowPadding = 128;
 /// Probability that an expert with so many expected rows gets any, were tokens independent.
 [[nodiscard]] double hit(double rows);
 
-/// Every slot gets the same on average, tokens x ep x top-k / (experts + redundant experts); by chance more or less.
+/// A rank gets tokens x top-k of the token-expert pairs on average, by chance more or less. Without skew every slot gets
+/// the same on average, else some of a rank's more than others (popularity.hpp).
 [[nodiscard]] ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,
-                                       int redundant_experts = 0);
+                                       int redundant_experts = 0, double skew = 0);
 
 /// The same without chance: each gets the mean.
 [[nodiscard]] ExpertLoad exact_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,

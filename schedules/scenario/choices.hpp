@@ -18,6 +18,7 @@ enum class WorkloadPhase { train, prefill, decode, mixed };
 enum class Distribution {
   balanced,  ///< alike on average: chance scatters what each expert gets
   exact,     ///< equally many for each
+  skewed,    ///< some experts are popular, others in every layer: chance says which
   power_law,
   file,
   given,  ///< padded expert rows of rank 0, per layer; those of the others are balanced
@@ -76,7 +77,7 @@ inline constexpr std::array kWords<ContextMode> = {"all_gather", "ring"};
 template <>
 inline constexpr std::array kWords<MoeBackend> = {"usual", "trtllm_gen"};
 template <>
-inline constexpr std::array kWords<Distribution> = {"balanced", "exact", "power_law", "file", "given"};
+inline constexpr std::array kWords<Distribution> = {"balanced", "exact", "skewed", "power_law", "file", "given"};
 template <>
 inline constexpr std::array kWords<PlacementRule> = {"static", "eplb"};
 template <>

@@ -190,17 +190,32 @@ const Table<Scenario>& routing() {
   const auto is_distributed = [](Distribution distribution) {
     return [distribution](const Scenario& s) { return s.routing.distribution == distribution; };
   };
+  const Type hits = number(1, 1 << 16);
   static const Table<Scenario> kKeys = {
       of(&Routing::distribution, "distribution", words(words_of<Distribution>()),
-         "of tokens over experts. balanced: at random, alike on average; exact: each gets the mean; power_law: the "
-         "expert of rank r gets r^-alpha; file: loads from a file; given: rows of rank 0, of training"),
+         "of tokens over experts. skewed: at random, some of a rank's experts more often than others "
+         "(default of inference); balanced: at random, alike on average (default of training); exact: each gets the "
+         "mean; power_law: the expert of rank r gets r^-alpha; file: loads from a file; given: rows of rank 0, of "
+         "training")
+          .depends(),
       mapping<Scenario>("rows", rows_of_rank().rows(),
                         "Expert rows of rank 0, padded to 128 per expert, one number for each layer; needed by the "
                         "distribution given",
                         [](const Scenario& s) { return rows_of_rank().resolved(s.routing); })
           .when([](const Scenario& s) { return !s.routing.forward_rows.empty(); }),
-      of(&Routing::alpha, "alpha", number(0, 10), "exponent of power_law")
-          .when(is_distributed(Distribution::power_law)),
+      of(&Routing::alpha, "alpha", number(0, 10),
+         "exponent of power_law and of skewed, by default 1 and 0.7 (as in others' servers). skewed: tokens reach as many "
+         "experts as if the r-th most popular one were chosen with weight r^-alpha")
+          .depends()
+          .when([](const Scenario& s) {
+            return s.routing.distribution == Distribution::power_law ||
+                   (s.routing.is_skewed() && s.routing.experts_hit.empty());
+          }),
+      special<Scenario>("experts_hit", either(hits, list_of(hits)),
+                        "of skewed, in place of alpha: distinct experts that a step's tokens reach on average over all "
+                        "experts, one number or one for each MoE layer",
+                        [](const Scenario& s) { return one_or_list(s.routing.experts_hit); })
+          .when([](const Scenario& s) { return !s.routing.experts_hit.empty(); }),
       of(&Routing::file, "file", text(), "loads per layer and expert, or a router map; needed by the distribution file")
           .as([](const Scenario& s) { return beside(s.file, s.routing.file).string(); })
           .when(is_distributed(Distribution::file)),
@@ -217,7 +232,7 @@ const Table<Scenario>& routing() {
          "static: experts in order, then copies of the first ones; eplb: by load")
           .when([](const Scenario& s) { return s.routing.has_loads(); }),
       of(&Routing::rows_spread, "rows_spread", number(0, 0.5),
-         "of balanced and given: standard deviation of a rank's rows in a layer over their mean")
+         "of balanced, skewed and given: standard deviation of a rank's rows in a layer over their mean")
           .unless_default(),
       of(&Routing::redundant_experts, "redundant_experts", whole(0, 1 << 16),
          "copies of experts, on all ranks together; prefill and decode only")

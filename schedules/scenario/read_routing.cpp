@@ -36,6 +36,47 @@ void check_belongs(const Spec& spec, const char* key, Distribution distribution,
       key, fmt::format("belongs to the distribution {}, not {}", word_of(distribution), word_of(routing.distribution)));
 }
 
+// The skews by which each rank's experts are chosen, for all MoE layers or for each: those that reach as many experts as
+// the scenario says, or as many as if all lay on one rank.
+std::vector<double> skews_of(const Spec& spec, const Scenario& s, const Architecture& model) {
+  const Routing& r = s.routing;
+  const double tokens = tokens_of_experts(s);
+  const ExpertChoice on_one_rank{model.num_experts_per_tok, model.n_routed_experts, 1, r.alpha};
+  const ExpertChoice on_ranks{on_one_rank.top_k, on_one_rank.slots + r.redundant_experts, s.parallelism.ep};
+  if (r.experts_hit.empty()) return {skew_that_hits(experts_hit(tokens, on_one_rank), tokens, on_ranks)};
+  const auto layers = static_cast<std::size_t>(s.layers);
+  if (r.experts_hit.size() != 1 && r.experts_hit.size() != layers) {
+    throw spec.error("experts_hit",
+                     fmt::format("must be one number, or one per MoE layer: {}, not {}", layers, r.experts_hit.size()));
+  }
+  constexpr double kRounding = 1e-9;
+  const double most = experts_hit(tokens, on_ranks);
+  const double least = experts_hit(tokens, {on_ranks.top_k, on_ranks.slots, on_ranks.ranks, kMostSkew});
+  std::vector<double> skews;
+  for (const double hit : r.experts_hit) {
+    if (hit < least - kRounding || hit > most + kRounding) {
+      throw spec.error("experts_hit",
+                       fmt::format("must lie from {:.4g} to {:.4g}, not {:.4g}: so many do {:.4g} tokens reach that "
+                                   "choose {} of {} experts as unlike as can be, and all alike",
+                                   least, most, hit, tokens, on_ranks.top_k, on_ranks.slots));
+    }
+    skews.push_back(skew_that_hits(hit, tokens, on_ranks));
+  }
+  return skews;
+}
+
+void read_skew(const Spec& spec, const Architecture& model, Scenario& s) {
+  if (spec.has("alpha") && spec.has("experts_hit")) {
+    throw spec.error("experts_hit", "does not go with alpha: each says how unlike experts are chosen");
+  }
+  if (!spec.has("alpha")) s.routing.alpha = kUsualSkew;
+  if (spec.has("experts_hit")) {
+    const keys::Row& hit = keys::routing().at("experts_hit");
+    s.routing.experts_hit = spec.is_list("experts_hit") ? hit.reals(spec) : std::vector{hit.real(spec)};
+  }
+  s.routing.skews = skews_of(spec, s, model);
+}
+
 void read_load_steps(const Spec& spec, Scenario& s) {
   Routing& r = s.routing;
   keys::routing().need(spec, "file", s);
@@ -64,8 +105,13 @@ void read_distribution(const Spec& spec, Scenario& s) {
   spec.expect(keys::routing().names());
   const bool training = s.phase() == WorkloadPhase::train;
   const std::vector<std::string>& all = words_of<Distribution>();
-  const std::vector<std::string> drawn(all.begin(), all.end() - 1);  // but for `given`
-  s.routing.distribution = choice_of<Distribution>(modelled(spec, "distribution", training ? all : drawn, all));
+  std::vector<std::string> modelled_words = all;
+  std::erase(modelled_words, word_of(training ? Distribution::skewed : Distribution::given));
+  if (spec.has("distribution")) {
+    s.routing.distribution = choice_of<Distribution>(modelled(spec, "distribution", modelled_words, all));
+  } else {
+    s.routing.distribution = training ? Distribution::balanced : Distribution::skewed;
+  }
   if (training && spec.has("redundant_experts")) {
     throw spec.error("redundant_experts", "belongs to prefill and decode");
   }
@@ -74,11 +120,13 @@ void read_distribution(const Spec& spec, Scenario& s) {
 
 void read_routing(const Spec& spec, const Architecture& model, int gpus_per_node, Scenario& s) {
   Routing& r = s.routing;
-  check_belongs(spec, "alpha", Distribution::power_law, r);
+  if (!r.is_skewed()) check_belongs(spec, "alpha", Distribution::power_law, r);
+  check_belongs(spec, "experts_hit", Distribution::skewed, r);
   for (const char* key : {"file", "step", "placed_before"}) check_belongs(spec, key, Distribution::file, r);
   check_belongs(spec, "rows", Distribution::given, r);
   for (const char* key : {"alpha", "placement"}) keys::routing().read(spec, key, s);
   if (r.distribution == Distribution::file) read_load_steps(spec, s);
+  if (r.is_skewed() && model.n_routed_experts > 0) read_skew(spec, model, s);
   if (r.has_loads()) check_placement(spec, s, model, gpus_per_node);
   if (spec.has("rows_spread") && r.has_loads()) {
     throw spec.error("rows_spread", "does not go with loads: they say what each rank gets");

@@ -41,7 +41,9 @@ struct Comm {
 
 struct Routing {
   Distribution distribution = Distribution::balanced;
-  double alpha = 1;        ///< of power_law
+  double alpha = 1;        ///< of power_law, and of skewed without experts_hit
+  std::vector<double> experts_hit;  ///< of skewed: by a step's tokens, in all MoE layers or in each; empty: by alpha
+  std::vector<double> skews;  ///< of skewed: those of each rank's experts (ExpertChoice), for all MoE layers or for each
   std::string file;        ///< of loads or a router map (routing/load_file.hpp)
   int step = -1;           ///< of those that a file of loads has, as numbered there; -1: the last
   int placed_before = -1;  ///< experts are placed by the loads of the steps before this one; -1: `step`
@@ -50,9 +52,13 @@ struct Routing {
   int redundant_experts = 0;  ///< copies of experts, of all ranks together
   double rows_spread = 0;     ///< standard deviation of a rank's expert rows in a layer, over their mean
 
-  /// Tokens choose experts at random, alike on average.
+  /// Tokens choose experts at random.
   [[nodiscard]] bool scatters() const {
-    return distribution == Distribution::balanced || distribution == Distribution::given;
+    return distribution == Distribution::balanced || distribution == Distribution::given || is_skewed();
+  }
+  [[nodiscard]] bool is_skewed() const { return distribution == Distribution::skewed; }
+  [[nodiscard]] double skew_of(int moe_layer) const {
+    return skews.empty() ? 0 : skews[static_cast<std::size_t>(moe_layer) % skews.size()];
   }
   /// Of each expert, and not alike.
   [[nodiscard]] bool has_loads() const {
@@ -205,7 +211,9 @@ struct Setup {
     return variation.slowness.empty() ? 1 : variation.slowness[static_cast<std::size_t>(rank)];
   }
   /// Expert rows differ between layers and ranks: by what is known of them, or by chance.
-  [[nodiscard]] bool loads_differ() const { return !routed.empty() || !variation.forward_rows.empty(); }
+  [[nodiscard]] bool loads_differ() const {
+    return !routed.empty() || !variation.forward_rows.empty() || scenario.routing.skews.size() > 1;
+  }
   [[nodiscard]] bool scatters() const { return every_rank && scenario.routing.scatters(); }
   [[nodiscard]] bool experts_differ() const { return loads_differ() || scatters(); }
   /// What a rank gets in a layer, for a micro-batch or direction, or a piece of its tokens: of which draw of chance
@@ -219,6 +227,9 @@ struct Setup {
   /// How often the step runs an MTP module: each time drafts one token for every request.
   [[nodiscard]] int drafted_tokens() const;
 };
+
+/// Tokens of a step that go through a layer's experts together, of all ranks that share them. REQUIRES: inference.
+[[nodiscard]] double tokens_of_experts(const Scenario& scenario);
 
 /// What is placed where in each MoE layer.
 [[nodiscard]] PlacementShape placement_shape(const Scenario& scenario, const Architecture& model, int gpus_per_node);

@@ -21,10 +21,12 @@ double varied_rows(const RankVariation& variation, bool forward, int layer, int 
   return rows[static_cast<std::size_t>(layer) % rows.size()][static_cast<std::size_t>(rank)];
 }
 
-ExpertLoad even_load(const Setup& setup, double tokens) {
+// Of a rank and a layer, on average over what chance makes of them.
+ExpertLoad mean_load(const Setup& setup, double tokens, int moe_layer) {
   const Routing& routing = setup.scenario.routing;
-  const auto load = routing.scatters() ? &balanced_load : &exact_load;
-  return load(setup.model, tokens, setup.scenario.parallelism.ep, setup.spread, routing.redundant_experts);
+  const int ep = setup.scenario.parallelism.ep, copies = routing.redundant_experts;
+  if (!routing.scatters()) return exact_load(setup.model, tokens, ep, setup.spread, copies);
+  return balanced_load(setup.model, tokens, ep, setup.spread, copies, routing.skew_of(moe_layer));
 }
 
 // What chance makes of it, where every rank is simulated. `draw`: of Setup::scatter_draw().
@@ -65,6 +67,14 @@ Sequences mean_chunks(const PrefillWorkload& w) {
 }
 
 }  // namespace
+
+double tokens_of_experts(const Scenario& scenario) {
+  const Parallelism& split = scenario.parallelism;
+  double tokens = 0;  // of a rank that has tokens of its own
+  if (const PrefillWorkload* w = prefill_of(scenario.workload)) tokens += 1.0 * w->tokens / split.cp;
+  if (const DecodeWorkload* w = decode_of(scenario.workload)) tokens += 1.0 * w->batch_size * w->query_len;
+  return tokens * split.token_groups();
+}
 
 double kv_transfer_MB(const Workload& workload) {
   const PrefillWorkload* prefill = prefill_of(workload);
@@ -124,7 +134,7 @@ void give_load(const Setup& setup, bool forward, int layer, int rank, const Piec
   const std::vector<int>& given = forward ? choices.forward_rows : choices.backward_rows;
   const bool is_given = !given.empty() && rank == 0;
   work.load = is_given ? given_load(model, given[static_cast<std::size_t>(layer)], work.ep, setup.spread)
-                       : even_load(setup, work.own_tokens());
+                       : mean_load(setup, work.own_tokens(), layer);
   const bool varies = !setup.variation.forward_rows.empty() && !is_given;
   const double share = is_given ? 1.0 / tokens.count : 1;
   const double factor =
@@ -229,7 +239,7 @@ InferenceWork Setup::inference_work(const MicroBatch& micro_batch, int moe_layer
     return work;
   }
   work.spread = spread;
-  work.load = even_load(*this, tokens_of_rank);
+  work.load = mean_load(*this, tokens_of_rank, moe_layer);
   const double factor =
       rows_factor * (variation.forward_rows.empty() ? 1 : varied_rows(variation, true, moe_layer, of_experts));
   if (factor != 1) work.load = scaled(work.load, factor, work.local_experts());

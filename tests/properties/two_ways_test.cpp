@@ -33,7 +33,7 @@ std::optional<std::string> another_pipeline(ScenarioKeys keys) {
 
 // What a key has where it is left out, said.
 const std::vector<std::pair<const char*, const char*>> kSaid = {{"ranks", "auto"},
-                                                                {"routing.distribution", "balanced"},
+                                                                {"routing.distribution", "skewed"},
                                                                 {"parallelism.pp", "1"},
                                                                 {"parallelism.tp", "1"},
                                                                 {"comm.neighbours", "measured"},
@@ -51,7 +51,7 @@ std::optional<std::string> another_default(const ScenarioKeys& keys) {
       try {
         if (span_of(said) != silent) return fmt::format("{}: {} takes another time than without the key", key, value);
       } catch (const SpecError&) {
-        continue;  // a key of another phase
+        continue;  // a key, or a word, of another phase
       }
     }
     return "";

@@ -86,7 +86,8 @@ class ScenarioDraw {
     maybe(10, "parallelism.moe_tp", {"1", "2", "4"});
     maybe(12, "parallelism.pp", {"1", "2", "4"});
     maybe(35, "comm.mode", {"normal", "low_latency", "nvlink", "all_gather", "all_reduce", "none", "fused"});
-    maybe(25, "routing.distribution", {"balanced", "exact", "power_law"});
+    maybe(25, "routing.distribution", {"balanced", "exact", "power_law", "skewed"});
+    if (keys_["routing.distribution"] == "skewed") maybe(50, "routing.experts_hit", {"12", "40.5", "[30, 60]"});
     if (keys_["routing.distribution"] == "power_law") maybe(70, "routing.alpha", {"0", "0.3", "1.2345678901", "2"});
     if (keys_["routing.distribution"].empty()) keys_.erase("routing.distribution");
     maybe(10, "routing.placement", {"static", "eplb"});

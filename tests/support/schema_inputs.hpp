@@ -34,7 +34,7 @@ inline const std::string kDecode =
     "  draft_layers: 1, mtp_acceptance: 0.8, kv_transfer_MB: 1},"
     " comm: {mode: low_latency, num_sms: 0, dispatch_dtype: fp8, combine_dtype: bf16, neighbours: measured},"
     " precision: {linear: fp8, experts: fp8, kv_cache: bf16},"
-    " routing: {distribution: balanced, rows_spread: 0.1, redundant_experts: 0, placement: static},"
+    " routing: {distribution: skewed, experts_hit: 200, rows_spread: 0.1, redundant_experts: 0, placement: static},"
     " layers: 4, overlap: default, launch: graph, ranks: auto, jitter: none, clock: burst, speed_spread: 0.01,"
     " seed: 1, samples: 1, shared_experts: in_turn}";
 inline const std::string kPrefill =
@@ -47,6 +47,9 @@ inline const std::string kMixed =
     " workload: {phase: mixed, batch_size: 32, batch_size_spread: 1, kv_len: 4096, kv_len_spread: 1, query_len: 3,"
     "  draft_layers: 1, mtp_acceptance: [0.8, 0.7], tokens: 4096, prompt_len: 8192, cached_len: 16},"
     " routing: {distribution: file, file: loads.csv, step: 3, placed_before: 2, placement: eplb}}";
+inline const std::string kSkewed =
+    "{schema: 1, model: deepseek-v3, hardware: h800, schedule: sequential, parallelism: {ep: 8}, layers: 2,"
+    " workload: {phase: decode, batch_size: 8, kv_len: 4096}, routing: {experts_hit: [30, 60.5]}}";
 inline const std::string kStaged =
     "{schema: 1, model: deepseek-v3, hardware: h800, schedule: sequential, parallelism: {ep: 8, pp: 2},"
     " workload: {phase: prefill, tokens: 4096, prompt_len: 8192}, stages: even}";
@@ -184,6 +187,7 @@ inline std::vector<ReadFile> files_to_read(const TemporaryFolder& folder) {
       {"scenario", kPrefill, {"simulate"}, {}, "", "micro_batch_size"},
       {"scenario", kMixed, {"simulate"}, {}, "", "micro_batch_size"},
       {"scenario", kStaged, {"simulate"}, {}, "/stages"},
+      {"scenario", kSkewed, {"simulate"}, {}, "/routing"},
       {"scenario", kMegatron, {"simulate"}, {}, "", "kv_transfer_MB"},
       {"scenario", kDualPipe, {"simulate"}, {}, "", "kv_transfer_MB"},
       {"scenario", kSlots, {"simulate"}, {}, "", "kv_transfer_MB"},
