@@ -31,7 +31,7 @@ inline const std::string kDecode =
     " schedule: decode-two-batch,"
     " parallelism: {tp: 1, dp: 32, ep: 32, moe_tp: 1, pp: 1, cp: 1},"
     " workload: {phase: decode, batch_size: 32, batch_size_spread: 1, kv_len: 4096, kv_len_spread: 1, query_len: 2,"
-    "  draft_layers: 1, mtp_acceptance: 0.8, kv_transfer_MB: 1},"
+    "  draft_layers: 1, mtp_acceptance: 0.8, graph_batch: 64, kv_transfer_MB: 1},"
     " comm: {mode: low_latency, num_sms: 0, dispatch_dtype: fp8, combine_dtype: bf16, neighbours: measured},"
     " precision: {linear: fp8, experts: fp8, kv_cache: bf16},"
     " routing: {distribution: balanced, rows_spread: 0.1, redundant_experts: 0, placement: static},"
@@ -45,7 +45,8 @@ inline const std::string kPrefill =
 inline const std::string kMixed =
     "{schema: 1, model: deepseek-v3, hardware: h800, schedule: sequential, parallelism: {ep: 32},"
     " workload: {phase: mixed, batch_size: 32, batch_size_spread: 1, kv_len: 4096, kv_len_spread: 1, query_len: 3,"
-    "  draft_layers: 1, mtp_acceptance: [0.8, 0.7], tokens: 4096, prompt_len: 8192, cached_len: 16},"
+    "  draft_layers: 1, mtp_acceptance: [0.8, 0.7], graph_batch: exact, tokens: 4096, prompt_len: 8192, cached_len: "
+    "16},"
     " routing: {distribution: file, file: loads.csv, step: 3, placed_before: 2, placement: eplb}}";
 inline const std::string kStaged =
     "{schema: 1, model: deepseek-v3, hardware: h800, schedule: sequential, parallelism: {ep: 8, pp: 2},"
