@@ -9,6 +9,7 @@
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/step_memory.hpp"
 #include "experiments/run/sustained_clock.hpp"
+#include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {
 namespace {
@@ -145,6 +146,42 @@ void add_routing_warning(const Run& run, std::vector<std::string>& warnings) {
                   kUsualSkew, experts_hit(run), run.setup.model.n_routed_experts, experts_hit(run, 0)));
 }
 
+const char* program_of(Stack stack) {
+  return stack == Stack::sglang ? "SGLang" : stack == Stack::trtllm ? "TensorRT-LLM" : "vLLM";
+}
+
+// The first of them, and those around `chosen`. REQUIRES: it is one of them.
+std::string batches_around(const std::vector<int>& sizes, int chosen) {
+  constexpr std::ptrdiff_t kFirst = 3, kBefore = 2;
+  const auto at = std::lower_bound(sizes.begin(), sizes.end(), chosen);
+  const auto from = std::max(sizes.begin(), at - kBefore);
+  const auto until = std::min(sizes.end(), at + 2);
+  std::string text;
+  if (from - sizes.begin() > kFirst)
+    text = fmt::format("{}, ..., ", fmt::join(sizes.begin(), sizes.begin() + kFirst, ", "));
+  return text + fmt::format("{}{}", fmt::join(text.empty() ? sizes.begin() : from, until, ", "),
+                            until == sizes.end() ? "" : ", ...");
+}
+
+// Rows that no request has, and why they are computed.
+void add_graph_warning(const Run& run, std::vector<std::string>& warnings) {
+  const Setup& setup = run.setup;
+  const DecodeWorkload* decode = decode_of(setup.scenario.workload);
+  if (decode == nullptr || decode->graph_batch == 0) return;
+  const int most = setup.most_requests();
+  if (decode->graph_batch == decode->batch_size && most == decode->batch_size) return;
+  const char* of_rank = setup.variation.requests.empty() ? "" : " of the fullest rank";
+  const std::string times = decode->query_len > 1 ? fmt::format(" x {}", decode->query_len) : "";
+  std::string reason = "workload.graph_batch says so";
+  if (decode->graph_batch == habits::graph_batch(setup, most)) {
+    reason = fmt::format("{} captures {}", program_of(setup.kernels().stack),
+                         batches_around(habits::captured_batches(setup), decode->graph_batch / passes(setup.scenario)));
+    if (is_staged(setup.scenario)) reason += fmt::format(" for each of {} micro-batches", passes(setup.scenario));
+  }
+  warnings.push_back(fmt::format("decode steps run {}{} rows for {} requests{}: {}", decode->graph_batch, times, most,
+                                 of_rank, reason));
+}
+
 void add_price_warnings(const Run& run, std::vector<std::string>& warnings) {
   for (const ProvenanceUse& use : run.program.provenance) {
     if (use.provenance == Provenance::roofline) {
@@ -187,6 +224,7 @@ std::vector<std::string> warnings_of(const Run& run) {
   add_power_warning(run, warnings);
   if (!fits_memory(run)) warnings.push_back(memory_warning(run));
   add_scope_warnings(run, warnings);
+  add_graph_warning(run, warnings);
   if (const double share = rows_over_balanced(run.setup); share < 0.7 || share > 1.4) {
     warnings.push_back(fmt::format("routing.rows are {:.2f} of what this many tokens give when balanced", share));
   }

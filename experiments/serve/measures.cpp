@@ -93,6 +93,17 @@ double prompt_share(const ServeLog& log, const Window& window) {
   return all > 0 ? prompts / all : 0;
 }
 
+double padding_share(const ServeLog& log, const Window& window) {
+  double padding = 0, all = 0;
+  for (const ServedStep& step : log.steps) {
+    if (step.busiest.prompts > 0 || step.start_ms < window.begin_ms || step.start_ms >= window.end_ms) continue;
+    const double rows = step.graph_batch > 0 ? step.graph_batch : step.mean.answers;
+    padding += rows - step.mean.answers;
+    all += rows;
+  }
+  return all > 0 ? padding / all : 0;
+}
+
 double mean_replicas_on(const ServeLog& log, const Window& window) {
   double sum = 0;
   for (const ReplicasOn& each : log.replicas_on) sum += each.replicas * within(each.from_ms, each.to_ms, window);
@@ -136,6 +147,7 @@ ServeMeasures measure(const ServeLog& log, const ServeWorkload& workload) {
   if (together > 0) m.first = times_of({log.requests.begin(), log.requests.begin() + together});
   add_rates(log, window, m);
   m.prompt_share = prompt_share(log, window);
+  m.padding_share = padding_share(log, window);
   double cached = 0, prompts = 0;
   for (const ServedRequest& each : log.requests) {
     cached += each.cached_len;

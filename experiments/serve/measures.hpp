@@ -38,12 +38,13 @@ struct ServeMeasures {
   double output_tokens_per_s = 0, total_tokens_per_s = 0;  ///< of all GPUs, in that time; all: cached tokens left out
   double mean_waiting = 0, mean_running = 0;               ///< requests
   double prompt_share = 0;                                 ///< of the steps' time, steps in which prompts are computed
-  double cached_share = 0;                                 ///< of the prompts' tokens
-  int restarts = 0;                                        ///< times that a request lost its cache
-  int retries = 0;                                         ///< times that the replica of a request went
-  int rebalancings = 0;                                    ///< times that a replica placed its experts anew
-  double paused_ms = 0;                                    ///< of all replicas, that steps waited for that
-  double mean_replicas_on = 0;                             ///< that answer, where they are switched; in that time
+  double padding_share = 0;             ///< of the rows of steps that only decode, those of no request
+  double cached_share = 0;              ///< of the prompts' tokens
+  int restarts = 0;                     ///< times that a request lost its cache
+  int retries = 0;                      ///< times that the replica of a request went
+  int rebalancings = 0;                 ///< times that a replica placed its experts anew
+  double paused_ms = 0;                 ///< of all replicas, that steps waited for that
+  double mean_replicas_on = 0;          ///< that answer, where they are switched; in that time
   double good_share = 1;                ///< of the requests of the steady state, that are within the limits
   double good_output_tokens_per_s = 0;  ///< output tokens of these, as they are among all
 };

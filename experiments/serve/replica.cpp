@@ -227,6 +227,7 @@ bool Replica::begin(double now_ms) {
   step_.state.draw = pool_.draws == 1 ? 0 : static_cast<int>(draws_.uniform() * pool_.draws);
   const StepTime time = pool_.step(step_.busiest, step_.mean, step_.state);
   step_.ms = step_.paused_ms + time.ms;
+  step_.graph_batch = time.graph_batch;
   if (prompts_alone_) {
     beside_ms_ += time.ms;
   } else if (step_.busiest.prompts > 0 && step_.busiest.answers > 0) {

@@ -20,7 +20,8 @@ struct StepTime {
   StepTime(double time_ms, double left_after_MB = 0) : ms(time_ms), left_MB(left_after_MB) {}  // NOLINT: from a time
 
   double ms = 0;
-  double left_MB = 0;  ///< of what moves beside it, that has not come when it ends
+  double left_MB = 0;   ///< of what moves beside it, that has not come when it ends
+  int graph_batch = 0;  ///< requests whose rows each group computes; 0: of as many as it has
 };
 
 /// Of a step in which the busiest group has so much, and groups on average so much.

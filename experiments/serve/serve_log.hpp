@@ -68,6 +68,7 @@ struct ServedStep {
   StepState state{};
   double paused_ms = 0;      ///< of `ms`, before it: experts moved
   bool placed_anew = false;  ///< experts begin to move with it
+  int graph_batch = 0;       ///< requests whose rows each group computes; 0: of as many as it has
   int waiting = 0;           ///< requests of which no step has begun
   int replica = 0;           ///< those that prefill alone come after the others
 };

@@ -14,6 +14,7 @@
 #include "schedules/lowering/inference_program.hpp"
 #include "schedules/scenario/fold.hpp"
 #include "schedules/scenario/read_scenario.hpp"
+#include "schedules/scenario/stack_habits.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
@@ -43,11 +44,17 @@ Between of_keys(double value) {
   return between_ends(value, power, 4 * power);
 }
 
-std::array<int, 4> rounded(const StepLoad& load, int fewest_answers) {
+std::array<int, 5> rounded(const StepLoad& load, int fewest_answers, int graph) {
   const auto whole = [](double value, int fewest) {
     return value > 0 ? std::max(fewest, static_cast<int>(std::lround(value))) : 0;
   };
-  return {whole(load.answers, fewest_answers), whole(load.keys, 1), whole(load.prompts, 1), whole(load.seen, 1)};
+  return {whole(load.answers, fewest_answers), whole(load.keys, 1), whole(load.prompts, 1), whole(load.seen, 1), graph};
+}
+
+// Requests beside those of a graph have another one.
+Between clipped(const Between& axis, double value, int graph) {
+  if (graph == 0 || axis.high <= graph) return axis;
+  return axis.low < graph ? between_ends(value, axis.low, graph) : Between{graph, graph, 0};
 }
 
 // One for each micro-batch.
@@ -82,19 +89,23 @@ StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments, const Se
     : scenario_(std::move(scenario)),
       assignments_(std::move(assignments)),
       drafts_(drafts_of(workload)),
+      graph_choice_(workload.graph_choice),
+      graph_batch_(workload.graph_batch),
       computes_prompts_(part != RequestPart::answer),
       moves_(part != RequestPart::all || workload.loads.moves_beside),
       fewest_answers_(fewest_answers(scenario_, assignments_)),
-      one_(setup_of(part == RequestPart::prompt ? Point{0, 0, kFewestKeys, kFewestKeys}
-                                                : Point{fewest_answers_, kFewestKeys, 0, 0})),
+      one_(setup_of(part == RequestPart::prompt ? Point{0, 0, kFewestKeys, kFewestKeys, 0}
+                                                : Point{fewest_answers_, kFewestKeys, 0, 0, 0})),
       bytes_of_token_(bytes_of_token()),
       bytes_of_step_(bytes_of_step(workload.tokens)) {}
 
 // Tokens of prompts that see fewer keys than they are belong to several prompts.
 Setup StepGrid::setup_of(const Point& point, double kv_transfer_MB) const {
-  const auto [answers, keys, prompts, seen] = point;
+  const auto [answers, keys, prompts, seen, graph] = point;
   const std::string beside = kv_transfer_MB > 0 ? fmt::format(", kv_transfer_MB: {}", kv_transfer_MB) : "";
-  const std::string decode = fmt::format("batch_size: {}, kv_len: {}{}", answers, std::max(1, keys), drafts_);
+  const std::string rows = graph > 0 ? std::to_string(graph) : word_of(GraphBatch::exact);
+  const std::string decode =
+      fmt::format("batch_size: {}, kv_len: {}{}, graph_batch: {}", answers, std::max(1, keys), drafts_, rows);
   const std::string prefill = fmt::format("tokens: {}, prompt_len: {}, cached_len: {}", prompts, std::max(1, seen),
                                           std::max(0, seen - prompts));
   const std::string workload = prompts == 0   ? "phase: decode, " + decode
@@ -144,8 +155,23 @@ double StepGrid::weight_of(const Axes& axes, unsigned corner) {
   return weight;
 }
 
-StepGrid::Point StepGrid::point_at(const Axes& axes, unsigned corner) {
+// Steps that have prompts run without a graph.
+int StepGrid::graph_of(const StepLoad& busiest) const {
+  if (busiest.answers == 0 || busiest.prompts > 0) return 0;
+  if (graph_choice_ != GraphBatch::by_stack) return graph_batch_;
+  return habits::graph_batch(one_, std::max(fewest_answers_, static_cast<int>(std::lround(busiest.answers))));
+}
+
+int StepGrid::known_graph(const StepLoad& busiest) {
+  if (busiest.answers == 0 || busiest.prompts > 0) return 0;
+  const auto [known, is_new] = graphs_.try_emplace(static_cast<int>(std::lround(busiest.answers)));
+  if (is_new) known->second = graph_of(busiest);
+  return known->second;
+}
+
+StepGrid::Point StepGrid::point_at(const Axes& axes, int graph, unsigned corner) {
   Point point{};
+  point.back() = graph;
   for (unsigned axis = 0; axis < axes.size(); ++axis) {
     point[axis] = (corner >> axis & 1U) != 0 ? axes[axis].high : axes[axis].low;
   }
@@ -153,17 +179,17 @@ StepGrid::Point StepGrid::point_at(const Axes& axes, unsigned corner) {
 }
 
 // Its corners that are asked for.
-void StepGrid::fill(Cell& cell, const Axes& axes) {
+void StepGrid::fill(Cell& cell, const Axes& axes, int graph) {
   std::vector<Point> unknown;
   for (unsigned corner = 0; corner < cell.size(); ++corner) {
-    const Point point = point_at(axes, corner);
+    const Point point = point_at(axes, graph, corner);
     if (weight_of(axes, corner) > 0 && !known_.contains(point)) unknown.push_back(point);
   }
   std::vector<Cost> costs(unknown.size());
   parallel_for(unknown.size(), cores(), [&](std::size_t i) { costs[i] = simulated_cost(unknown[i], moves_); });
   for (std::size_t i = 0; i < unknown.size(); ++i) known_.emplace(unknown[i], costs[i]);
   for (unsigned corner = 0; corner < cell.size(); ++corner) {
-    if (weight_of(axes, corner) > 0) cell[corner] = &known_.at(point_at(axes, corner));
+    if (weight_of(axes, corner) > 0) cell[corner] = &known_.at(point_at(axes, graph, corner));
   }
 }
 
@@ -175,13 +201,17 @@ KnownTime StepGrid::known_time() const {
   return sum;
 }
 
-StepGrid::Cost StepGrid::between(const StepLoad& load) {
+StepGrid::Axes StepGrid::axes_of(const StepLoad& load, int graph) const {
   const Between none{};
-  const Axes axes = {load.answers > 0 ? of_count(std::max<double>(load.answers, fewest_answers_), 1) : none,
-                     load.answers > 0 ? of_keys(load.keys) : none,
-                     load.prompts > 0 ? of_count(load.prompts, kFewestKeys) : none,
-                     load.prompts > 0 ? of_keys(load.seen) : none};
-  const Point least{axes[0].low, axes[1].low, axes[2].low, axes[3].low};
+  const double answers = std::max<double>(load.answers, fewest_answers_);
+  return {load.answers > 0 ? clipped(of_count(answers, 1), answers, graph) : none,
+          load.answers > 0 ? of_keys(load.keys) : none, load.prompts > 0 ? of_count(load.prompts, kFewestKeys) : none,
+          load.prompts > 0 ? of_keys(load.seen) : none};
+}
+
+StepGrid::Cost StepGrid::between(const StepLoad& load, int graph) {
+  const Axes axes = axes_of(load, graph);
+  const Point least = point_at(axes, graph, 0);
   const auto [found, is_new] = cells_.try_emplace(least);
   if (is_new) cells_in_turn_.push_back(least);
   Cell& cell = found->second;
@@ -189,7 +219,7 @@ StepGrid::Cost StepGrid::between(const StepLoad& load) {
   for (unsigned corner = 0; corner < cell.size(); ++corner) {
     const double weight = weight_of(axes, corner);
     if (weight <= 0) continue;
-    if (cell[corner] == nullptr) fill(cell, axes);
+    if (cell[corner] == nullptr) fill(cell, axes, graph);
     sum.ms += weight * cell[corner]->ms;
     sum.own_ms += weight * cell[corner]->own_ms;
     sum.beside_ms += weight * cell[corner]->beside_ms;
@@ -199,16 +229,17 @@ StepGrid::Cost StepGrid::between(const StepLoad& load) {
 }
 
 double StepGrid::error_in_middle(std::size_t cell) {
-  const auto [answers, keys, prompts, seen] = cells_in_turn_[cell];
+  const auto [answers, keys, prompts, seen, graph] = cells_in_turn_[cell];
   const auto behind = [](int low) { return std::nextafter(static_cast<double>(low), INFINITY); };
   const auto middle = [](int low, const Between& axis) { return low == 0 ? 0 : (axis.low + axis.high) / 2; };
   const int fewest = answers > 0 ? fewest_answers_ : 0;
-  const Point point{std::max(fewest, middle(answers, of_count(behind(answers), 1))),
-                    middle(keys, of_keys(behind(keys))), middle(prompts, of_count(behind(prompts), kFewestKeys)),
-                    middle(seen, of_keys(behind(seen)))};
+  const Between of_answers = clipped(of_count(behind(answers), 1), answers, graph);
+  const Point point{std::max(fewest, middle(answers, of_answers)), middle(keys, of_keys(behind(keys))),
+                    middle(prompts, of_count(behind(prompts), kFewestKeys)), middle(seen, of_keys(behind(seen))),
+                    graph};
   const StepLoad load{
       .answers = double(point[0]), .keys = double(point[1]), .prompts = double(point[2]), .seen = double(point[3])};
-  return std::abs(between(load).ms / simulated_cost(point, false).ms - 1);
+  return std::abs(between(load, graph).ms / simulated_cost(point, false).ms - 1);
 }
 
 // What moves beside a part of the step makes it longer by that part of what it would all along.
@@ -223,19 +254,23 @@ StepTime StepGrid::combined(const Cost& mean, double busiest_own_ms, double move
 
 StepTime StepGrid::time(const StepLoad& busiest, const StepLoad& mean) {
   const bool alone = one_.scenario.parallelism.attention_groups() == 1;
-  const Cost cost = between(mean);
-  return combined(cost, alone ? 0 : between(busiest).own_ms, mean.moved_MB);
+  const int graph = known_graph(busiest);
+  const Cost cost = between(mean, graph);
+  StepTime time = combined(cost, alone ? 0 : between(busiest, graph).own_ms, mean.moved_MB);
+  time.graph_batch = graph;
+  return time;
 }
 
 double StepGrid::exact_ms(const StepLoad& busiest, const StepLoad& mean) const {
-  const Point most = rounded(busiest, fewest_answers_), middle = rounded(mean, fewest_answers_);
+  const int graph = graph_of(busiest);
+  const Point most = rounded(busiest, fewest_answers_, graph), middle = rounded(mean, fewest_answers_, graph);
   const double own_ms = most == middle ? 0 : simulated_cost(most, false).own_ms;
   return combined(simulated_cost(middle, mean.moved_MB > 0), own_ms, mean.moved_MB).ms;
 }
 
 double StepGrid::transfer_ms(double tokens, const StepLoad& mean) {
   const bool runs = mean.answers + mean.prompts > 0;
-  return nic_ms(tokens * token_MB()) / (runs ? between(mean).nic_share : 1);
+  return nic_ms(tokens * token_MB()) / (runs ? between(mean, known_graph(mean)).nic_share : 1);
 }
 
 // In the KV cache of an attention group, on each of its GPUs.
@@ -243,13 +278,14 @@ double StepGrid::bytes_of_token() const {
   constexpr int kFew = 1024, kMany = 2048;
   const bool decodes = one_.scenario.phase() == WorkloadPhase::decode;
   const auto bytes = [&](int keys) {
-    return memory_of(setup_of(decodes ? Point{fewest_answers_, keys, 0, 0} : Point{0, 0, kFewestKeys, keys})).kv_cache;
+    return memory_of(setup_of(decodes ? Point{fewest_answers_, keys, 0, 0, 0} : Point{0, 0, kFewestKeys, keys, 0}))
+        .kv_cache;
   };
   return (bytes(kMany) - bytes(kFew)) / (kMany - kFew) / (decodes ? fewest_answers_ : 1);
 }
 
 double StepGrid::bytes_of_step(int most_tokens) const {
-  const Memory largest = memory_of(computes_prompts_ ? setup_of({0, 0, most_tokens, most_tokens}) : one_);
+  const Memory largest = memory_of(computes_prompts_ ? setup_of({0, 0, most_tokens, most_tokens, 0}) : one_);
   return largest.total() - largest.kv_cache;
 }
 

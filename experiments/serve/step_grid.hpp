@@ -26,7 +26,8 @@ class StepGrid {
 
   /// Between steps that are simulated: of 1, 2, 3, 4, 6, 8, ... requests, and of so many times 64 keys or tokens;
   /// linear in each. Where groups differ, a step is one of the mean load, and longer by what the busiest group's own
-  /// phases (all but dispatch, experts and combine) take longer. Beside caches and experts that move it is longer by
+  /// phases (all but dispatch, experts and combine) take longer. Steps that only decode have a graph of the busiest
+  /// group's requests, and are told apart by it. Beside caches and experts that move it is longer by
   /// what these take of the NIC. Throws SpecError where such a step is no scenario.
   [[nodiscard]] StepTime time(const StepLoad& busiest, const StepLoad& mean);
   /// Simulated as it is.
@@ -50,7 +51,7 @@ class StepGrid {
   [[nodiscard]] double transfer_ms(double tokens, const StepLoad& mean);
 
  private:
-  using Point = std::array<int, 4>;  // of a load, in the order of its members
+  using Point = std::array<int, 5>;  // of a load, in the order of its members; then the batch of its graph
   struct Cost {
     double ms = 0;
     double own_ms = 0;     ///< of it, phases that a group has for itself
@@ -65,7 +66,10 @@ class StepGrid {
   using Cell = std::array<const Cost*, 16>;
   using Axes = std::array<Between, 4>;
   [[nodiscard]] static double weight_of(const Axes& axes, unsigned corner);
-  [[nodiscard]] static Point point_at(const Axes& axes, unsigned corner);
+  [[nodiscard]] static Point point_at(const Axes& axes, int graph, unsigned corner);
+  [[nodiscard]] Axes axes_of(const StepLoad& load, int graph) const;
+  [[nodiscard]] int graph_of(const StepLoad& busiest) const;
+  [[nodiscard]] int known_graph(const StepLoad& busiest);
   [[nodiscard]] Setup setup_of(const Point& point, double kv_transfer_MB = 0) const;
   [[nodiscard]] double bytes_of_token() const;
   [[nodiscard]] double bytes_of_step(int most_tokens) const;
@@ -73,17 +77,20 @@ class StepGrid {
   [[nodiscard]] Cost simulated_cost(const Point& point, bool moves) const;
   void add_transfer(const Point& point, Cost& cost) const;
   [[nodiscard]] double nic_ms(double moved_MB) const { return moved_MB / one_.machine.facts.nic_GBps; }
-  void fill(Cell& cell, const Axes& axes);
-  [[nodiscard]] Cost between(const StepLoad& load);
+  void fill(Cell& cell, const Axes& axes, int graph);
+  [[nodiscard]] Cost between(const StepLoad& load, int graph);
 
   Spec scenario_;
   std::vector<std::string> assignments_;
   std::string drafts_;  ///< keys of the steps' workload
+  GraphBatch graph_choice_;
+  int graph_batch_;  ///< where it is given
   bool computes_prompts_, moves_;
   int fewest_answers_;
   Setup one_;  ///< of one request
   double bytes_of_token_ = 0;
-  double bytes_of_step_ = 0;  ///< the largest one's, but for its KV cache
+  double bytes_of_step_ = 0;             ///< the largest one's, but for its KV cache
+  std::unordered_map<int, int> graphs_;  // by the requests of the busiest group
   std::unordered_map<Point, Cost, PointHash> known_;
   std::unordered_map<Point, Cell, PointHash> cells_;  // by their least corner
   std::vector<Point> cells_in_turn_;

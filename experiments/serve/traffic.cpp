@@ -25,33 +25,13 @@ namespace {
 
 constexpr int kMostRequests = 1'000'000, kMostLength = 1 << 22, kMostTogether = 1 << 20, kMostReplicas = 4096;
 
-const std::vector<std::string> kKeys = {"phase",
-                                        "concurrency",
-                                        "rate",
-                                        "burstiness",
-                                        "trace",
-                                        "requests",
-                                        "input_len",
-                                        "input_len_spread",
-                                        "output_len",
-                                        "output_len_spread",
-                                        "tokens",
-                                        "batch_size",
-                                        "cached_len",
-                                        "prompts",
-                                        "prefixes",
-                                        "replicas",
-                                        "router",
-                                        "prefill",
-                                        "kv_room",
-                                        "query_len",
-                                        "draft_layers",
-                                        "mtp_acceptance",
-                                        "overlap_scheduler",
-                                        "rate_s",
-                                        "outages",
-                                        "scaling",
-                                        "loads",
+const std::vector<std::string> kKeys = {"phase",        "concurrency",       "rate",        "burstiness",
+                                        "trace",        "requests",          "input_len",   "input_len_spread",
+                                        "output_len",   "output_len_spread", "tokens",      "batch_size",
+                                        "cached_len",   "prompts",           "prefixes",    "replicas",
+                                        "router",       "prefill",           "kv_room",     "query_len",
+                                        "draft_layers", "mtp_acceptance",    "graph_batch", "overlap_scheduler",
+                                        "rate_s",       "outages",           "scaling",     "loads",
                                         "limits"};
 
 // A number, or two that it is drawn between.
@@ -175,6 +155,16 @@ void read_drafted(const Spec& spec, ServeWorkload& w) {
   w.acceptance.resize(static_cast<std::size_t>(w.query_len - 1), w.acceptance.back());
 }
 
+// As of a step of decode. A number is one for all of them.
+void read_graphs(const Spec& spec, ServeWorkload& w) {
+  DecodeWorkload decode;
+  read_graph_batch(spec, decode);
+  w.graph_choice = decode.graph_choice;
+  w.graph_batch = decode.graph_batch;
+  if (w.graph_choice != GraphBatch::given || (w.batch_size > 0 && w.batch_size <= w.graph_batch)) return;
+  throw spec.error("graph_batch", fmt::format("{}: needs a batch_size that it holds", w.graph_batch));
+}
+
 void read_prefill_pool(const Spec& spec, ServeWorkload& w) {
   if (!spec.has("prefill")) return;
   for (const char* key : {"prompts", "kv_room"}) {
@@ -274,6 +264,7 @@ ServeWorkload read_serve(const Spec& workload) {
   w.room = read_choice(workload, "kv_room", KvRoom::whole);
   w.overlapped = !workload.has("overlap_scheduler") || workload.flag("overlap_scheduler");
   read_drafted(workload, w);
+  read_graphs(workload, w);
   read_prefill_pool(workload, w);
   read_outages(workload, w);
   read_scaling(workload, w);

@@ -6,6 +6,7 @@
 
 #include "base/random.hpp"
 #include "base/spec.hpp"
+#include "schedules/scenario/choices.hpp"
 
 namespace moeline {
 
@@ -133,6 +134,8 @@ struct ServeWorkload {
   int query_len = 1;               ///< tokens that a step of decode has of each request
   int draft_layers = 0;            ///< of a draft model; 0: the model's own MTP modules draft
   std::vector<double> acceptance;  ///< of each drafted token, if those before it were
+  GraphBatch graph_choice = GraphBatch::by_stack;
+  int graph_batch = 0;  ///< of GraphBatch::given: requests whose rows each step of decode computes
 };
 
 /// Whether a scenario asks for that, rather than for a step.

@@ -1,5 +1,7 @@
 #include "moe/inference.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "moe/kernels.hpp"
 #include "moe/module_names.hpp"
@@ -98,14 +100,16 @@ std::vector<Operator> embedding(const InferenceWork& work) {
   return ops;
 }
 
-// `rows`: tokens whose logits are wanted.
-std::vector<Operator> lm_head(const InferenceWork& work, double rows) {
+// `wanted`: tokens whose logits are. A captured graph ends with the logits of all its rows, and what samples comes
+// behind it.
+std::vector<Operator> lm_head(const InferenceWork& work, double wanted, double padding) {
+  const double rows = wanted + padding;
   const double vocabulary = work.model.vocab_size;
   const double part = std::ceil(vocabulary / work.tp);
   std::vector<Operator> ops = {in(kNorms, norm("RMSNorm and residual add", rows, work.model.hidden_size, 3)),
                                in(kHead, linear_gemm(Precision::bf16, "LM head", rows, part, work.model.hidden_size))};
   if (work.tp > 1) ops.push_back(in(kHeadGather, gather_logits(work, rows)));
-  ops.push_back(in(kSampling, memory(Family::streaming, "softmax and sample", rows * vocabulary * (kBf16 + kFp32))));
+  ops.push_back(in(kSampling, memory(Family::streaming, "softmax and sample", wanted * vocabulary * (kBf16 + kFp32))));
   return ops;
 }
 
@@ -128,12 +132,19 @@ std::vector<Operator> mtp_input(const InferenceWork& work) {
 AllToAllWork InferenceWork::all_to_all() const {
   return {static_cast<double>(model.expert_hidden_size()),
           top_k(),
-          own_tokens(),
+          sent_tokens(),
           experts(),
           ep,
           gpus_per_node,
           spread,
           dispatch};
+}
+
+InferenceWork InferenceWork::of_requests() const {
+  InferenceWork real = *this;
+  real.padding = 0;
+  if (routes_padding) real.load = scaled(load, real.tokens() / tokens(), local_experts());
+  return real;
 }
 
 InferenceWork of_experts(InferenceWork work, const Piece& piece) {
@@ -143,7 +154,9 @@ InferenceWork of_experts(InferenceWork work, const Piece& piece) {
   return work;
 }
 
-std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work, const Block& block) {
+namespace {
+
+std::vector<Operator> kernels_of(const std::string& phase, const InferenceWork& work, const Block& block) {
   if (phase == "attn-0") return attention_before_core(work, block);
   if (phase == "attn-1") return attention_from_core(work, block);
   if (phase == "attn") return attention(work, block);
@@ -152,11 +165,33 @@ std::vector<Operator> inference_phase(const std::string& phase, const InferenceW
   if (phase == "dispatch") return dispatch(work);
   if (phase == "combine") return combine(work);
   if (phase == "embedding") return embedding(work);
-  if (phase == "lm_head") return lm_head(work, work.logit_rows());
-  if (phase == "draft_head") return lm_head(work, work.decode.requests + work.prefill.requests);
+  if (phase == "lm_head") return lm_head(work, work.logit_rows(), work.padded_rows());
+  if (phase == "draft_head") return lm_head(work, work.decode.requests + work.prefill.requests, work.padding);
   if (phase == "mtp") return mtp_input(work);
   if (phase == "stage_input") return {in(kSendActivations, gather_stage_input(work))};
   throw SpecError(unknown_name("phase", phase, inference_phases(work.model, !work.prefill.any(), work.mode)));
+}
+
+// What a kernel multiplies beyond what the requests alone would need. Kernels without FLOPs may be others: a message
+// of more rows goes by another library.
+void tell_padding(const std::vector<Operator>& of_requests, std::vector<Operator>& ops) {
+  auto real = of_requests.begin();
+  for (Operator& op : ops) {
+    if (op.flops == 0) continue;
+    real = std::find_if(real, of_requests.end(), [&](const Operator& each) { return each.name == op.name; });
+    if (real == of_requests.end()) return;
+    op.graph_flops = op.flops - real->flops;
+    op.padding_flops = real->padding_flops + op.graph_flops;
+    ++real;
+  }
+}
+
+}  // namespace
+
+std::vector<Operator> inference_phase(const std::string& phase, const InferenceWork& work, const Block& block) {
+  std::vector<Operator> ops = kernels_of(phase, work, block);
+  if (work.padded_rows() > 0) tell_padding(kernels_of(phase, work.of_requests(), block), ops);
+  return ops;
 }
 
 std::vector<std::string> inference_phases(const Architecture& model, bool decode, CommMode mode) {

@@ -41,9 +41,14 @@ struct Sequences {
 /// ranks, whole groups of the former, share a layer of experts: ranks with the same experts hold 1/moe_tp of each. `cp`
 /// such groups share prompts: each has 1/cp of the new tokens of every prompt, dealt out so that all see as many keys
 /// (zigzag), and `prefill` is its part: query_len of its own, kv_len of the whole prompt.
+///
+/// A CUDA graph computes as many rows as it was captured for. Those that no request has attend to one key, which takes
+/// no time here; everything else is done for them as for tokens, but that their choices of experts may be masked.
 struct InferenceWork : RankWork {
   Sequences decode;
   Sequences prefill;
+  double padding = 0;           ///< requests beside those of `decode`, whose rows a captured graph computes
+  bool routes_padding = false;  ///< their rows choose experts as tokens do; `load` counts them then
   int tp = 1;
   int cp = 1;
   int moe_tp = 1;
@@ -57,15 +62,19 @@ struct InferenceWork : RankWork {
   bool core_first = false;  ///< attn-0 ends behind the core of attention, not before it
   Piece experts_cut;        ///< the part of each rank's experts, and of the messages to them, that this work is of
 
-  /// Of the attention group.
-  [[nodiscard]] double tokens() const { return decode.tokens() + prefill.tokens(); }
+  /// Rows that no request has.
+  [[nodiscard]] double padded_rows() const { return std::round(padding * decode.query_len); }
+  /// Rows of the attention group.
+  [[nodiscard]] double tokens() const { return decode.tokens() + padded_rows() + prefill.tokens(); }
   /// Tokens whose logits are wanted: those verified in decode, the last of each prompt.
   [[nodiscard]] double logit_rows() const { return decode.tokens() + prefill.requests; }
   [[nodiscard]] bool low_latency() const { return mode == CommMode::low_latency; }
   /// Between attention and experts, each rank of an attention group goes on with its part of the tokens.
   [[nodiscard]] bool scatters_tokens() const { return tp > 1 && sends_tokens(mode); }
-  /// That the rank routes and sends.
-  [[nodiscard]] double own_tokens() const { return scatters_tokens() ? std::ceil(tokens() / tp) : tokens(); }
+  /// That the rank routes.
+  [[nodiscard]] double own_tokens() const { return of_rank(tokens()); }
+  /// Of these, which it sends to experts one by one: those with a choice.
+  [[nodiscard]] double sent_tokens() const { return of_rank(routes_padding ? tokens() : tokens() - padded_rows()); }
   /// Of all ranks that share a layer of experts.
   [[nodiscard]] double all_tokens() const { return tokens() * std::max(1, ep * moe_tp / tp); }
   /// Of a block, with the heads that the rank has.
@@ -84,6 +93,13 @@ struct InferenceWork : RankWork {
     return load.group_rows.empty() ? static_cast<double>(experts()) / ep : static_cast<double>(load.group_rows.size());
   }
   [[nodiscard]] AllToAllWork all_to_all() const;
+  /// Without the rows that no request has.
+  [[nodiscard]] InferenceWork of_requests() const;
+
+ private:
+  [[nodiscard]] double of_rank(double group_tokens) const {
+    return scatters_tokens() ? std::ceil(group_tokens / tp) : group_tokens;
+  }
 };
 
 /// What of a layer's dispatch, experts and combine is of a part of each rank's experts. REQUIRES: the low-latency mode,

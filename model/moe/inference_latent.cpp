@@ -214,7 +214,7 @@ Operator absorbed_core(const AttentionWork& of, const Sequences& sequences) {
 // Of tokens whose queries go into the latent space.
 double absorbed_tokens(const AttentionWork& of) {
   const InferenceWork& work = of.work;
-  return work.decode.tokens() + (chooses(of, work.prefill) ? work.prefill.tokens() : 0);
+  return work.decode.tokens() + work.padded_rows() + (chooses(of, work.prefill) ? work.prefill.tokens() : 0);
 }
 
 // Queries from the latent of the attention's, one key per token, and a weight for each head; then the rotation of both

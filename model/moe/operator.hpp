@@ -121,7 +121,8 @@ struct Operator {
   double items = 0;             ///< what routing kernels go through: tokens x experts, or rows
   int blocks = 0;               ///< thread blocks where they are fewer than the SMs; 0: more than enough
   double recomputed_flops = 0;  ///< of `flops`: forward work repeated in the backward pass, or on other ranks
-  double padding_flops = 0;     ///< of `flops`: rows that only fill tiles
+  double padding_flops = 0;     ///< of `flops`: rows that only fill tiles, or a captured graph
+  double graph_flops = 0;       ///< of `padding_flops`: rows of a captured graph that no request has
   Purpose purpose = Purpose::necessary;
   bool of_weights = false;  ///< alone: of a phase in pieces the first does it for all
   bool parallel = false;    ///< independent of its neighbours: may run on a second stream beside them

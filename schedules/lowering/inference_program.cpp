@@ -128,6 +128,7 @@ void InferencePhases::release_blocks(const StepPhase& which, int rank, PreparedP
     const int parts = sends_of(shape_.releases);
     InferenceWork part = work_of(which, rank, pieces_of(which.phase, which.layer));
     part.decode.requests /= parts;
+    part.padding /= parts;
     const std::vector<Operator> ops = inference_phase(which.phase, part, block(which.layer));
     program_.release(prepared.kernels[0], parts, ops[0], Once::first);
     program_.release(prepared.kernels[1], parts, ops[1], Once::last);

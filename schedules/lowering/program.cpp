@@ -156,7 +156,7 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, std::vector<Operat
     work.bound_by = bound_by(op, price, setup_.machine.facts, setup_.kernels());
     phase.uses.push_back({op.family, price.provenance, price.note, price.kernel_set, 1, price.solo_us,
                           price.gain != 1 ? price.solo_us : 0});
-    phase.model_flops += op.flops - op.recomputed_flops;
+    phase.model_flops += op.flops - op.recomputed_flops - op.graph_flops;
     if (op.family == Family::small) phase.lumped_us += price.solo_us;
     work.op = std::move(ops[i]);
   }

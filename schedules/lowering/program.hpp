@@ -104,7 +104,7 @@ struct Program {
   int ranks = 1;
   double steps = 1;  ///< that follow each other
   std::vector<ProvenanceUse> provenance{};
-  double model_flops = 0;   ///< recomputation left out; rows padded to whole tiles count
+  double model_flops = 0;   ///< without recomputation and rows that no request has; those that fill tiles count
   double lumped_us = 0;     ///< solo time of kernels with a fixed cost
   ConstantSet constants{};  ///< of the kernel set that entered
   double gaps_us = 0;       ///< launch gaps, summed over the kernels

@@ -57,6 +57,12 @@ enum class PiecesBy {
 enum class AttentionCut { before_core, behind_core };
 /// Of the SMs: what a GPU at work keeps to, or what a rested one starts with.
 enum class ClockChoice { sustained, burst };
+/// Of a step of decode, the requests whose rows it computes.
+enum class GraphBatch {
+  by_stack,  ///< "auto": the next batch for which the stack captures a CUDA graph
+  exact,     ///< those that there are
+  given,     ///< a number stands in the place of the word
+};
 /// What kernels that compute beside a transfer do to it.
 enum class Neighbours { measured, none };
 
@@ -96,6 +102,8 @@ template <>
 inline constexpr std::array kWords<Jitter> = {"measured", "none"};
 template <>
 inline constexpr std::array kWords<ClockChoice> = {"sustained", "burst"};
+template <>
+inline constexpr std::array kWords<GraphBatch> = {"auto", "exact"};
 template <>
 inline constexpr std::array kWords<Neighbours> = {"measured", "none"};
 

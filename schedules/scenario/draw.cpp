@@ -9,6 +9,7 @@
 #include "routing/load_file.hpp"
 #include "routing/rebalance.hpp"
 #include "schedules/scenario/scenario.hpp"
+#include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {
 namespace {
@@ -120,6 +121,13 @@ std::vector<RoutedLayer> route(const Setup& setup) {
   return routed_by(setup, drawn_loads(setup));
 }
 
+// The group that has most requests decides for all: their graphs meet in the same collectives.
+void choose_graph(Setup& setup) {
+  auto* decode = std::get_if<DecodeWorkload>(&setup.scenario.workload);
+  if (decode == nullptr || decode->graph_choice != GraphBatch::by_stack) return;
+  decode->graph_batch = habits::graph_batch(setup, setup.most_requests());
+}
+
 }  // namespace
 
 void draw(Setup& setup, int seed) {
@@ -127,6 +135,7 @@ void draw(Setup& setup, int seed) {
   s.seed = seed;
   if (s.slot_costs) return;  // of given slots nothing is left to chance
   setup.variation = setup.every_rank ? draw_ranks(s) : folded_ranks(s);
+  choose_graph(setup);
   if (setup.model.n_routed_experts == 0) return;
   const bool unequal = s.routing.has_loads();
   setup.routed = unequal ? route(setup) : std::vector<RoutedLayer>{};

@@ -55,6 +55,7 @@ struct Row {
   std::vector<Row> keys{};    ///< of a mapping
   bool is_needed = false;     ///< it must stand in every file
   bool of_one_phase = false;  ///< a mixed step does not have it
+  bool of_words = false;      ///< a mixed step has its words alone
   bool of_pipelines = false;  ///< no other schedule has it
   bool enters_slots = false;  ///< it has a use where a pipeline's slots have given lengths
   Resolved in_resolved = Resolved::always;
@@ -81,6 +82,10 @@ struct Key : Row {
   }
   [[nodiscard]] Key not_of_mixed() && {
     of_one_phase = true;
+    return std::move(*this);
+  }
+  [[nodiscard]] Key words_alone_if_mixed() && {
+    of_words = true;
     return std::move(*this);
   }
   [[nodiscard]] Key pipelines_alone() && {

@@ -107,6 +107,16 @@ const Table<PrefillWorkload>& prefill() {
   return kKeys;
 }
 
+namespace {
+
+// Of draws that differ, each has a fullest rank of its own.
+Value resolved_graph_batch(const DecodeWorkload& w) {
+  if (w.graph_choice == GraphBatch::by_stack && w.batch_size_spread > 0) return word_of(GraphBatch::by_stack);
+  return w.graph_batch > 0 ? Value(w.graph_batch) : Value(word_of(GraphBatch::exact));
+}
+
+}  // namespace
+
 const Table<DecodeWorkload>& decode() {
   using W = DecodeWorkload;
   constexpr int kMostRequests = 1 << 20;
@@ -120,6 +130,12 @@ const Table<DecodeWorkload>& decode() {
       key(&W::batch_size_spread, "batch_size_spread", number(0, kMostRequests),
           "standard deviation of the ranks' requests; at most batch_size")
           .unless_default(),
+      special<W>("graph_batch", either(words(words_of<GraphBatch>()), whole(1, kMostRequests)),
+                 "requests whose rows a step computes. auto: the next batch above the fullest rank's for which the "
+                 "stack captures a CUDA graph; exact: those that there are; or a number, of steps launched as graphs",
+                 resolved_graph_batch)
+          .otherwise("\"auto\"")
+          .words_alone_if_mixed(),
       kv_transfer<W>(),
       key(&W::query_len, "query_len", whole(1, 16),
           "tokens per request and step: one, and those drafted by MTP or by a draft model"),

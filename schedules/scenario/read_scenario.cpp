@@ -202,6 +202,24 @@ void read_ranks(const Spec& spec, Setup& setup) {
   }
 }
 
+// Of every draw.
+void check_graph_batch(const Spec& spec, Setup setup) {
+  constexpr const char* kKey = "graph_batch";
+  const auto* decode = std::get_if<DecodeWorkload>(&setup.scenario.workload);
+  if (decode == nullptr || decode->graph_choice != GraphBatch::given) return;
+  if (setup.scenario.launch == Launch::stream) {
+    throw spec.error(kKey, "does not apply with launch: stream, which captures no CUDA graph");
+  }
+  const int draws = decode->batch_size_spread > 0 ? setup.scenario.samples : 1;
+  for (int i = 0; i < draws; ++i, ++setup.scenario.seed) {
+    if (i > 0) setup.variation = draw_ranks(setup.scenario);
+    if (const int most = setup.most_requests(); decode->graph_batch < most) {
+      throw spec.error(kKey, fmt::format("must be at least {}, the requests of the fullest attention group, not {}",
+                                         most, decode->graph_batch));
+    }
+  }
+}
+
 }  // namespace
 
 Setup load_setup(const std::filesystem::path& path, const std::vector<std::string>& assignments) {
@@ -280,6 +298,7 @@ Setup read_scenario(const Spec& spec, const std::vector<std::string>& hardware_o
   read_training(spec, setup);
   keys::top().read(spec, "seed", setup);
   draw(setup, s.seed);
+  check_graph_batch(spec.map("workload"), setup);
   return setup;
 }
 

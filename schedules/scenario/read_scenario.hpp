@@ -22,6 +22,8 @@ void check_keys(const Spec& scenario);
 // read_workload.cpp
 
 [[nodiscard]] Workload read_workload(const Spec& spec, const ScheduleKind& schedule);
+/// `graph_batch`: a word, or a number of requests.
+void read_graph_batch(const Spec& spec, DecodeWorkload& w);
 /// What drafts them, and which are accepted. REQUIRES: `w.query_len` is read.
 void read_drafts(const Spec& spec, DecodeWorkload& w);
 /// One of the `modelled` values, the first by default; the `real` ones stand for what this version does not model.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/text.hpp"
 #include "schedules/scenario/keys.hpp"
 
 namespace moeline {
@@ -64,6 +65,7 @@ DecodeWorkload read_decode(const Spec& spec) {
   w.kv_len_spread = spec.has("kv_len_spread") ? spec.number("kv_len_spread", 0, 10.0 * w.kv_len) : 0;
   w.batch_size_spread = spec.has("batch_size_spread") ? spec.number("batch_size_spread", 0, w.batch_size) : 0;
   read_drafts(spec, w);
+  read_graph_batch(spec, w);
   keys::decode().read(spec, kKvTransfer, w);
   return w;
 }
@@ -80,7 +82,11 @@ Workload read_phase(const Spec& spec, WorkloadPhase phase, const ScheduleKind& s
       break;
   }
   if (spec.has(kKvTransfer)) throw spec.error(kKvTransfer, "is of prefill and of decode, each on GPUs of its own");
-  return MixedWorkload{read_decode(spec), read_prefill(spec)};
+  MixedWorkload mixed{read_decode(spec), read_prefill(spec)};
+  if (mixed.decode.graph_choice == GraphBatch::given) {
+    throw spec.error("graph_batch", "does not apply: no CUDA graph is captured for a step that has prompts");
+  }
+  return mixed;
 }
 
 void check_schedule(const Spec& spec, WorkloadPhase phase, const ScheduleKind& schedule) {
@@ -117,6 +123,18 @@ void read_drafts(const Spec& spec, DecodeWorkload& w) {
     throw spec.error("mtp_acceptance", fmt::format("has {} numbers, and {} tokens are drafted (query_len {})",
                                                    w.mtp_acceptance.size(), w.query_len - 1, w.query_len));
   }
+}
+
+void read_graph_batch(const Spec& spec, DecodeWorkload& w) {
+  constexpr const char* kKey = "graph_batch";
+  if (!spec.has(kKey)) return;
+  const keys::Row& key = keys::decode().at(kKey);
+  if (!as_number<double>(spec.text(kKey))) {
+    w.graph_choice = choice_of<GraphBatch>(key.word(spec));
+    return;
+  }
+  w.graph_choice = GraphBatch::given;
+  w.graph_batch = key.integer(spec);
 }
 
 std::string modelled(const Spec& spec, const std::string& key, const std::vector<std::string>& values,

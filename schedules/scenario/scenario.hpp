@@ -220,6 +220,8 @@ struct Setup {
   /// (times the ranks that share the experts) which rank's part. There are 512 parts, or 8 draws: so many are priced,
   /// however many layers there are. 0 without chance.
   [[nodiscard]] int scatter_draw(int part, int layer, int rank, int piece = 0) const;
+  /// Of a step of decode, the requests of the attention group that has most.
+  [[nodiscard]] int most_requests() const;
   /// Requests differ between ranks.
   [[nodiscard]] bool requests_differ() const { return !variation.kv_len.empty() || !variation.requests.empty(); }
   /// Of a main layer.

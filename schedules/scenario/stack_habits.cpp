@@ -1,5 +1,7 @@
 #include "schedules/scenario/stack_habits.hpp"
 
+#include <algorithm>
+
 #include "curves/form.hpp"
 
 namespace moeline::habits {
@@ -104,6 +106,91 @@ Launch launch(WorkloadPhase phase) { return phase == WorkloadPhase::decode ? Lau
 // (mapping.py, pp_layers), and so does whoever has no habit.
 int first_longer_stage(const Setup& setup, int stages, int longer) {
   return setup.kernels().stack == Stack::sglang ? stages - longer : 0;
+}
+
+namespace {
+
+void add_sizes(std::vector<int>& sizes, int first, int last, int step) {
+  for (int size = first; size <= last; size += step) sizes.push_back(size);
+}
+
+// ServerArgs._generate_cuda_graph_batch_sizes (python/sglang/srt/server_args.py since SGLang's pull request 10372; 12
+// came later: 9 requests ran as 16 before): less padding where tokens are drafted. The largest is 256 on fewer than
+// four GPUs of less than 160 GB, else 512.
+std::vector<int> sglang_batches(const Setup& setup, bool drafts) {
+  constexpr int kFewRanks = 4, kMost = 512, kMostOfFew = 256;
+  const bool few = setup.scenario.parallelism.group() < kFewRanks && !is_blackwell(setup);
+  const int most = few ? kMostOfFew : kMost;
+  std::vector<int> sizes;
+  if (drafts) {
+    add_sizes(sizes, 1, 8, 1);
+    add_sizes(sizes, 10, 32, 2);
+    add_sizes(sizes, 40, 64, 4);
+    add_sizes(sizes, 72, 256, 8);
+  } else {
+    sizes = {1, 2, 4, 8, 12};
+    add_sizes(sizes, 16, 256, 8);
+  }
+  add_sizes(sizes, 272, most, 16);
+  return sizes;
+}
+
+// get_batch_sizes_to_capture (srt/model_executor/cuda_graph_runner.py): those that two micro-batches share equally, or
+// of which each rank of an attention group has as many tokens where it sends its part of them.
+std::vector<int> shared_equally(std::vector<int> sizes, const Setup& setup, int query_len) {
+  const Scenario& s = setup.scenario;
+  const int halves = s.kind().micro_batches;
+  const int parts = halves * (sends_tokens(s.comm.mode) ? s.parallelism.tp : 1);
+  const int tokens = halves > 1 ? 1 : query_len;
+  std::erase_if(sizes, [&](int size) { return size * tokens % parts != 0; });
+  return sizes;
+}
+
+// vLLM captures tokens: CompilationConfig.max_cudagraph_capture_size (vllm/config/compilation.py at commit 002284d),
+// each rounded up to whole requests where some are drafted.
+std::vector<int> vllm_batches(int query_len) {
+  std::vector<int> sizes = {1, 2, 4};
+  add_sizes(sizes, 8, 248, 8);
+  add_sizes(sizes, 256, 512, 16);
+  for (int& size : sizes) size = (size + query_len - 1) / query_len;
+  sizes.erase(std::unique(sizes.begin(), sizes.end()), sizes.end());
+  return sizes;
+}
+
+}  // namespace
+
+// TensorRT-LLM pads only where it is told to: CudaGraphConfig.enable_padding is off (tensorrt_llm/llmapi/llm_args.py at
+// commit 0004396). Of DeepSeek's own stack no list is known.
+std::vector<int> captured_batches(const Setup& setup) {
+  const int query_len = decode_of(setup.scenario.workload)->query_len;
+  switch (setup.kernels().stack) {
+    case Stack::sglang:
+      return shared_equally(sglang_batches(setup, query_len > 1), setup, query_len);
+    case Stack::vllm:
+      return vllm_batches(query_len);
+    case Stack::trtllm:
+    case Stack::none:
+      break;
+  }
+  return {};
+}
+
+// On a pipeline each of the micro-batches that go round has a graph of its own; all are as the fullest one's.
+int graph_batch(const Setup& setup, int requests) {
+  const Scenario& s = setup.scenario;
+  if (s.phase() != WorkloadPhase::decode || s.launch == Launch::stream) return 0;
+  const int graphs = is_staged(s) ? std::min(s.parallelism.pp, requests) : 1;
+  const int fullest = (requests + graphs - 1) / graphs;
+  const std::vector<int> sizes = captured_batches(setup);
+  const auto captured = std::lower_bound(sizes.begin(), sizes.end(), fullest);
+  return captured == sizes.end() ? 0 : graphs * *captured;
+}
+
+// SGLang masks the choices of such rows before DeepEP (num_token_non_padded in forward_deepep of its models) and
+// nowhere else (its pull request 25852); vLLM masks them by VLLM_MOE_SKIP_PADDING (its pull request 46428), which has
+// become its default. Of the others it is not known, and they reach no expert.
+bool routes_padding(const Setup& setup) {
+  return setup.kernels().stack == Stack::sglang && !is_deep_ep(setup.scenario.comm.mode);
 }
 
 // DeepSeek-V3 computes norms, MLA's up-projections and SwiGLU again; Megatron nothing unless told to.

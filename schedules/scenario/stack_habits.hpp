@@ -43,6 +43,16 @@ namespace moeline::habits {
 /// Of so many stages of prefill or decode, the first of those that have one layer more where layers do not divide.
 [[nodiscard]] int first_longer_stage(const Setup& setup, int stages, int longer);
 
+// What a CUDA graph of decode is captured for. REQUIRES: the setup has its parallelism, comm and launch.
+
+/// Requests of an attention group for which the stack captures a step by default, ascending. Empty: whatever comes is
+/// computed as it is.
+[[nodiscard]] std::vector<int> captured_batches(const Setup& setup);
+/// The least captured batch that holds so many requests; 0: they run without one, as many rows as there are.
+[[nodiscard]] int graph_batch(const Setup& setup, int requests);
+/// Whether rows that no request has choose experts, as tokens do.
+[[nodiscard]] bool routes_padding(const Setup& setup);
+
 // How training runs, by operators.
 
 [[nodiscard]] Recompute recompute(TrainingOperators operators);

@@ -208,12 +208,16 @@ InferenceWork Setup::inference_work(const MicroBatch& micro_batch, int moe_layer
   work.prefill.query_len /= split.cp;
   double mean_tokens = work.prefill.tokens();  // of the ranks that have tokens of their own
   if (const DecodeWorkload* w = decode_of(scenario.workload)) {
-    work.decode.requests = part(variation.requests.empty() ? w->batch_size : variation.requests[of_group]);
+    const int requests = variation.requests.empty() ? w->batch_size : variation.requests[of_group];
+    work.decode.requests = part(requests);
+    work.padding = std::max(0.0, part(std::max(requests, w->graph_batch)) - work.decode.requests);
+    work.routes_padding = work.padding > 0 && habits::routes_padding(*this);
     work.decode.query_len = w->query_len;
     work.decode.kv_len = !every_rank                ? longest_mean_kv(*w, split.attention_groups())
                          : variation.kv_len.empty() ? w->kv_len
                                                     : variation.kv_len[of_group];
-    mean_tokens += part(w->batch_size) * w->query_len;
+    const bool routes_padding = w->graph_batch > 0 && habits::routes_padding(*this);
+    mean_tokens += part(routes_padding ? w->graph_batch : w->batch_size) * w->query_len;
   }
   work.has_fp4 = machine.facts.fp4_tflops > 0;
   work.mode = scenario.comm.mode;
@@ -250,6 +254,12 @@ InferenceWork Setup::inference_work(const MicroBatch& micro_batch, int moe_layer
 
 std::vector<std::string> Setup::layer_phases() const {
   return inference_phases(model, scenario.phase() == WorkloadPhase::decode, scenario.comm.mode);
+}
+
+int Setup::most_requests() const {
+  const std::vector<int>& of_groups = variation.requests;
+  return of_groups.empty() ? decode_of(scenario.workload)->batch_size
+                           : *std::max_element(of_groups.begin(), of_groups.end());
 }
 
 int Setup::drafted_tokens() const {

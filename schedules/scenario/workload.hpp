@@ -32,6 +32,8 @@ struct DecodeWorkload {
   std::vector<double> mtp_acceptance{0.85};  ///< of each drafted token, given that those before it were accepted; the
                                              ///< last number holds for all behind it
   double kv_transfer_MB = 0;                 ///< of caches that come in over each GPU's NIC beside the step
+  GraphBatch graph_choice = GraphBatch::by_stack;
+  int graph_batch = 0;  ///< requests whose rows each attention group computes; 0: of as many as it has
 };
 
 /// Requests decode while a chunk of prompts is prefilled.

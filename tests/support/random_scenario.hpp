@@ -129,6 +129,7 @@ class ScenarioDraw {
     d.draw_ranks();
     d.draw_requests();
     d.maybe(8, "workload.kv_transfer_MB", {"0", "12.3456789", "500"});
+    d.maybe(20, "workload.graph_batch", {"auto", "exact", "16", "64", "320"});
   }
   static void draw_mixed(ScenarioDraw& d) {
     d.set("workload.phase", "mixed");

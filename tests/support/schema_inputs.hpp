@@ -31,7 +31,7 @@ inline const std::string kDecode =
     " schedule: decode-two-batch,"
     " parallelism: {tp: 1, dp: 32, ep: 32, moe_tp: 1, pp: 1, cp: 1},"
     " workload: {phase: decode, batch_size: 32, batch_size_spread: 1, kv_len: 4096, kv_len_spread: 1, query_len: 2,"
-    "  draft_layers: 1, mtp_acceptance: 0.8, kv_transfer_MB: 1},"
+    "  draft_layers: 1, mtp_acceptance: 0.8, graph_batch: 64, kv_transfer_MB: 1},"
     " comm: {mode: low_latency, num_sms: 0, dispatch_dtype: fp8, combine_dtype: bf16, neighbours: measured},"
     " precision: {linear: fp8, experts: fp8, kv_cache: bf16},"
     " routing: {distribution: skewed, experts_hit: 200, rows_spread: 0.1, redundant_experts: 0, placement: static},"
@@ -45,7 +45,8 @@ inline const std::string kPrefill =
 inline const std::string kMixed =
     "{schema: 1, model: deepseek-v3, hardware: h800, schedule: sequential, parallelism: {ep: 32},"
     " workload: {phase: mixed, batch_size: 32, batch_size_spread: 1, kv_len: 4096, kv_len_spread: 1, query_len: 3,"
-    "  draft_layers: 1, mtp_acceptance: [0.8, 0.7], tokens: 4096, prompt_len: 8192, cached_len: 16},"
+    "  draft_layers: 1, mtp_acceptance: [0.8, 0.7], graph_batch: exact, tokens: 4096, prompt_len: 8192, cached_len: "
+    "16},"
     " routing: {distribution: file, file: loads.csv, step: 3, placed_before: 2, placement: eplb}}";
 inline const std::string kSkewed =
     "{schema: 1, model: deepseek-v3, hardware: h800, schedule: sequential, parallelism: {ep: 8}, layers: 2,"
@@ -78,7 +79,7 @@ inline const std::string kServe =
     "serve,"
     " rate: [10, 20], rate_s: 60, burstiness: 1, requests: 100, input_len: 2000, output_len: [100, 300],"
     " input_len_spread: 10, prefixes: {count: 10, len: 100, zipf: 1}, tokens: 8192, batch_size: 64,"
-    " overlap_scheduler: true, query_len: 2, draft_layers: 1, mtp_acceptance: 0.8, replicas: 2,"
+    " overlap_scheduler: true, query_len: 2, draft_layers: 1, mtp_acceptance: 0.8, graph_batch: 64, replicas: 2,"
     " router: least_loaded, prefill: {replicas: 2, set: [layers=2]},"
     " outages: [{replica: 0, of_prefill: false, at_s: 1, for_s: 1, drains: true}],"
     " scaling: {least: 1, on_above: 80, off_below: 60, start_s: 1},"

@@ -78,7 +78,11 @@ std::vector<keys::Row> workload_rows(WorkloadPhase phase, const Rows&... tables)
   rows.front().is_needed = true;
   const auto append = [&](const std::vector<keys::Row>& more) { rows.insert(rows.end(), more.begin(), more.end()); };
   (append(tables.rows()), ...);
-  if (phase == WorkloadPhase::mixed) std::erase_if(rows, [](const keys::Row& row) { return row.of_one_phase; });
+  if (phase != WorkloadPhase::mixed) return rows;
+  std::erase_if(rows, [](const keys::Row& row) { return row.of_one_phase; });
+  for (keys::Row& row : rows) {
+    if (row.of_words) row.type = row.resolved_type = keys::words(row.type.words);
+  }
   return rows;
 }
 

@@ -184,6 +184,8 @@ Fields<ServeMeasures> measure_fields() {
       .add("mean_waiting", "requests that wait, on average", &ServeMeasures::mean_waiting)
       .add("prompt_share", "share of the steps' time in steps with prompts", &ServeMeasures::prompt_share,
            {.decimals = 6, .most = 1})
+      .add("padding_share", "share of rows that no request has, of steps that only decode",
+           &ServeMeasures::padding_share, {.decimals = 6, .most = 1})
       .add("cached_share", "share of the prompts' tokens that were cached", &ServeMeasures::cached_share,
            {.decimals = 6, .most = 1})
       .add("restarts", "of requests that lost their cache to others", &ServeMeasures::restarts)
@@ -244,6 +246,7 @@ std::string serve_table(const ServeResult& r) {
   text += line("all tokens/s per GPU", m.total_tokens_per_s / r.gpus(), "cached ones left out");
   text += line("running on average", m.mean_running, fmt::format("of requests, {:.1f} wait", m.mean_waiting));
   text += line("steps with prompts", 100 * m.prompt_share, "% of the steps' time");
+  if (m.padding_share > 0) text += line("padding of CUDA graphs", 100 * m.padding_share, "% of the rows that decode");
   if (m.cached_share > 0) text += line("cached", 100 * m.cached_share, "% of the prompts' tokens");
   if (m.restarts > 0) text += line("restarts", m.restarts, "of requests that lost their cache to others");
   if (m.retries > 0) text += line("retries", m.retries, "of requests whose replica went");
