@@ -43,6 +43,18 @@ Matrix features_of(const std::vector<FormRow>& rows, std::span<const double> con
   return features;
 }
 
+// Of the measured time, what the constants have to make of it: all but what a curve has without them.
+Vector targets_of(const std::vector<FormRow>& rows, std::span<const double> constants) {
+  Vector targets = Vector::Ones(static_cast<Eigen::Index>(rows.size()));
+  for (std::size_t r = 0; r < rows.size(); ++r) {
+    for (const Curve& curve : rows[r].curves) {
+      const double fixed_us = chosen(curve, evaluate(curve, constants).alternative).fixed_us;
+      targets(static_cast<Eigen::Index>(r)) -= fixed_us / rows[r].measured_us;
+    }
+  }
+  return targets;
+}
+
 // x >= 0 with the least |Ax - b|, from A'A and A'b (Lawson and Hanson, Solving Least Squares Problems, chapter 23).
 Vector non_negative(const Matrix& normal, const Vector& right) {
   const Eigen::Index n = right.size();
@@ -93,11 +105,12 @@ Vector non_negative(const Matrix& normal, const Vector& right) {
 }
 
 // Constants at or above their least value that meet the features best, each row with its weight.
-std::vector<double> solve_weighted(const Matrix& features, const Vector& weights, const std::vector<FormPart>& parts) {
+std::vector<double> solve_weighted(const Matrix& features, const Vector& targets, const Vector& weights,
+                                   const std::vector<FormPart>& parts) {
   const auto n = static_cast<Eigen::Index>(parts.size());
   Vector least(n);
   for (Eigen::Index i = 0; i < n; ++i) least(i) = parts[static_cast<std::size_t>(i)].least;
-  const Vector target = Vector::Ones(features.rows()) - features * least;
+  const Vector target = targets - features * least;
   // Columns differ by orders of magnitude.
   Vector scale = (features.array().square().colwise() * weights.array()).colwise().sum().sqrt().matrix().transpose();
   for (Eigen::Index i = 0; i < n; ++i) scale(i) = scale(i) > 0 ? scale(i) : 1;
@@ -135,7 +148,8 @@ Fit descend(const Form& form, const std::vector<FormRow>& rows, std::vector<doub
   Fit best;
   Vector weights = Vector::Ones(static_cast<Eigen::Index>(rows.size()));
   for (int round = 0; round < kRounds; ++round) {
-    const std::vector<double> next = solve_weighted(features_of(rows, constants), weights, form.parts);
+    const std::vector<double> next =
+        solve_weighted(features_of(rows, constants), targets_of(rows, constants), weights, form.parts);
     double change = 0;
     for (std::size_t i = 0; i < constants.size(); ++i) {
       const double step = round < kWholeSteps ? next[i] : (constants[i] + next[i]) / 2;

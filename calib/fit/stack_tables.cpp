@@ -13,6 +13,7 @@
 #include "curves/form.hpp"
 #include "hardware/device_name.hpp"
 #include "hardware/parse_op.hpp"
+#include "moe/small_kernels.hpp"
 
 namespace moeline {
 namespace {
@@ -44,12 +45,20 @@ std::string state_form_of(const Operator& op) {
   return op.measured_as.ends_with("decode") ? "causal_convolution_update" : "causal_convolution";
 }
 
+// Of forms for kernels of few shapes, which is of which.
+bool is_of_few_shapes(const Form& form, const Operator& op) {
+  if (form.name == "hipblaslt") return op.measured_as.starts_with("linear");
+  if (form.name == "ck_moe") return op.experts.role != ExpertRole::none;
+  return form.name == "paged_attention_rocm" && op.family == Family::gqa_decode;
+}
+
 // Whether the form is one of such kernels, which some table measures.
 bool suits(const Form& form, const Operator& op) {
   if (op.measured_as.empty()) return false;
   const auto is_one_of = [&](const std::vector<Form>& forms) {
     return std::any_of(forms.begin(), forms.end(), [&](const Form& each) { return each.name == form.name; });
   };
+  if (is_one_of(peaks_forms())) return is_of_few_shapes(form, op);
   if (const std::string kept = state_form_of(op); !kept.empty()) return form.name == kept;
   // Kernels of sparse attention: the form's name begins like the family's, or the other way round.
   if (is_one_of(sparse_forms()) || op.measured_as.starts_with("indexer")) {
@@ -61,6 +70,7 @@ bool suits(const Form& form, const Operator& op) {
   if (op.family == Family::attention_forward) return is_one_of(prefill_forms());
   if (is_attention(op.family)) return is_one_of(decode_forms()) && !batched;
   if (is_gemm(op.family)) return batched;
+  if (is_small_kernel(op)) return form.name == "launch_floor";
   if (is_memory_bound(op.family)) return is_one_of(rows_forms());
   const bool reduces_or_gathers = op.measured_as.starts_with("nccl") || op.measured_as.starts_with("custom");
   return is_one_of(reduces_or_gathers ? collective_forms() : all_to_all_forms());
@@ -68,9 +78,21 @@ bool suits(const Form& form, const Operator& op) {
 
 using Families = std::map<std::string, StackFamily>;
 
+// What rows say of themselves in a table without a manifest, as those of traces do.
+struct Origins {
+  std::set<std::string> sources, stacks;
+
+  void add(const StackTable& table, std::size_t row) {
+    if (table.manifest) return;
+    if (table.csv.has("source")) sources.insert(table.csv.text(row, "source"));
+    if (table.csv.has("stack")) stacks.insert(table.csv.text(row, "stack"));
+  }
+};
+
 void add_rows(const StackTable& table, const RowKind& kind, const std::vector<StackReading>& readings, const Form& form,
-              const MachineFacts& machine, Families& families) {
+              const MachineFacts& machine, Families& families, Origins& origins) {
   for (const StackReading& reading : readings) {
+    origins.add(table, reading.row);
     const RequestedOp op = parsed(table, reading, machine);
     FormRow row{{}, reading.us, measured_dimensions_of(op.kernels.back(), op.conditions.sms)};
     row.where = fmt::format("{}:{} {}", table.name, table.csv.line(reading.row), reading.op);
@@ -145,8 +167,8 @@ std::vector<StackTable> read_tables(const std::vector<std::filesystem::path>& fi
   return tables;
 }
 
-// "ai-dynamo/aiconfigurator 095f58a: sglang 0.5.12, sglang 0.5.14, nccl 2.29.2"
-std::string source_of(const std::vector<StackTable>& tables) {
+// "ai-dynamo/aiconfigurator 095f58a: sglang 0.5.12, sglang 0.5.14, nccl 2.29.2", and what rows say of themselves.
+std::string source_of(const std::vector<StackTable>& tables, const Origins& origins) {
   std::set<std::string> versions;
   std::string commit;
   for (const StackTable& table : tables) {
@@ -154,17 +176,22 @@ std::string source_of(const std::vector<StackTable>& tables) {
     versions.insert(table.manifest->backend + " " + table.manifest->version);
     commit = table.manifest->commit.substr(0, 7);
   }
-  if (versions.empty()) return "tables without a manifest";
-  return fmt::format("ai-dynamo/aiconfigurator {}: {}", commit, fmt::join(versions, ", "));
+  std::vector<std::string> sources;
+  if (!versions.empty()) {
+    sources.push_back(fmt::format("ai-dynamo/aiconfigurator {}: {}", commit, fmt::join(versions, ", ")));
+  }
+  sources.insert(sources.end(), origins.sources.begin(), origins.sources.end());
+  return sources.empty() ? "tables without a manifest" : fmt::format("{}", fmt::join(sources, "; "));
 }
 
 // Tables of libraries, as NCCL's, lie among the stack's own.
-Stack stack_of(const std::vector<StackTable>& tables) {
+Stack stack_of(const std::vector<StackTable>& tables, const Origins& origins) {
   for (const Stack stack : {Stack::sglang, Stack::trtllm, Stack::vllm}) {
     const auto is_of_it = [&](const StackTable& table) {
       return table.manifest && table.manifest->backend == name_of(stack);
     };
     if (std::any_of(tables.begin(), tables.end(), is_of_it)) return stack;
+    if (origins.stacks.contains(name_of(stack))) return stack;
   }
   return Stack::none;
 }
@@ -185,6 +212,7 @@ StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files
   StackCalibration result;
   RowLog log(result);
   Families families;
+  Origins origins;
   for (const StackTable& table : tables) {
     bool is_read = false;
     for (const RowKind& kind : kinds) {
@@ -192,7 +220,7 @@ StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files
       is_read = is_read || table.name == kind.file || table.name == kind.less.file;
       if (table.name != kind.file) continue;
       add_rows(table, kind, read_rows(table, kind, tables, log), *form_named(form_for(kind, request.profile)), machine,
-               families);
+               families, origins);
     }
     if (!is_read)
       result.log.push_back(fmt::format("{}: has nothing that is fitted on {}", table.name, request.profile));
@@ -204,8 +232,8 @@ StackCalibration calibrate_stack(const std::vector<std::filesystem::path>& files
   set.date = request.date;
   set.clock = Clock::burst;
   set.of_a_stack = true;
-  set.stack = stack_of(tables);
-  set.source = source_of(tables);
+  set.stack = stack_of(tables, origins);
+  set.source = source_of(tables, origins);
   set.fitted_on = machine;
   set.constants.fill(kUnknown);
   set.origins.fill(set.name);

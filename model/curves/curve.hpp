@@ -29,7 +29,7 @@ struct Branch {
 struct Curve {
   std::vector<Term> always;
   std::vector<Branch> branches;
-  double fixed_us = 0;  ///< in a fit: what constants that are given make of it
+  double fixed_us = 0;  ///< what no constant says; in a fit with what constants that are given make of it
   std::vector<Curve> alternatives{};
 };
 

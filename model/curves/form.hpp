@@ -54,6 +54,7 @@ struct Form {
 [[nodiscard]] std::vector<Form> state_forms();       // state_form.cpp
 [[nodiscard]] std::vector<Form> sparse_forms();      // sparse_form.cpp
 [[nodiscard]] std::vector<Form> moe_forms();         // moe_form.cpp
+[[nodiscard]] std::vector<Form> peaks_forms();       // peaks_form.cpp
 [[nodiscard]] std::vector<Form> collective_forms();  // collective_form.cpp
 [[nodiscard]] std::vector<Form> all_to_all_forms();  // all_to_all_form.cpp
 

@@ -227,12 +227,21 @@ Curve rows_curve(const Operator& op, int sms, const MachineFacts& machine) {
   return {{{part(start), overhead(machine)}, {part(l2), us}, {part(beyond_l2), us * (1 - hot)}}, {}};
 }
 
+// A kernel that traces show with few rows alone: its start-up, and bytes at HBM's peak, for which there is no constant.
+Curve floor_curve(const Operator& op, int sms, const MachineFacts& machine) {
+  const double bytes = op.bytes > 0 ? op.bytes : op.items * kScoreBytes;
+  Curve curve{{{part(start), overhead(machine)}}, {}};
+  curve.fixed_us = bytes_at_peak_us(bytes, machine.hbm_GBps) * machine.sms / sms;
+  return curve;
+}
+
 }  // namespace
 }  // namespace rows_curves
 
 std::vector<Form> rows_forms() {
   using namespace rows_curves;
-  return {{"rows", {{"start_us"}, {"l2_roofline_multiple"}, {"beyond_l2_roofline_multiple"}}, rows_curve}};
+  return {{"rows", {{"start_us"}, {"l2_roofline_multiple"}, {"beyond_l2_roofline_multiple"}}, rows_curve},
+          {"launch_floor", {{"start_us"}}, floor_curve}};
 }
 
 }  // namespace moeline

@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "curves/gemm_tiles.hpp"
 #include "moe/fused_experts.hpp"
+#include "moe/small_kernels.hpp"
 
 namespace moeline {
 namespace {
@@ -111,6 +112,7 @@ Dimensions measured_dimensions_of(const Operator& op, int sms) {
     }
     return values;
   }
+  if (is_small_kernel(op)) return {};  // a floor holds whatever the size
   Dimensions values = dimensions_of(op, sms);
   if (!is_all_to_all(op.family) || op.measured_as.empty()) return values;
   values.erase(Dimension::bytes);  // which tokens, hidden and top_k make

@@ -6,6 +6,7 @@
 #include "base/names.hpp"
 #include "hardware/op_kinds.hpp"
 #include "moe/fused_experts.hpp"
+#include "moe/small_kernels.hpp"
 
 namespace moeline {
 namespace {
@@ -69,7 +70,11 @@ const std::vector<Kind>& kinds() {
        sparse_attention_op},
       {"hyper_connection", "part=pre|post,tokens=4096,hidden=7168,streams=4,times=1 one after the other",
        hyper_connection_op},
-      {"memory", "kind=streaming|rowwise|swiglu|cast_transpose|requantize|strided,bytes=117440512", memory_op},
+      {"memory",
+       "kind=streaming|rowwise|swiglu|cast_transpose|requantize|strided|norm|head_norm|head_copy|rotary_store|"
+       "activation|"
+       "expert_choice|embedding_rows|logits_cast|token_choice,bytes=117440512",
+       memory_op},
       {"all_reduce", "ranks=8,bytes=58720256 of a rank's message,impl=nccl|custom", all_reduce_op},
       {"all_gather", "ranks=8,bytes=58720256 gathered,impl=nccl", all_gather_op},
       {"reduce_scatter", "ranks=8,bytes=58720256 before the scatter,impl=nccl", reduce_scatter_op},
@@ -193,9 +198,16 @@ OpWriter collective(const Operator& op) {
   return op.measured_as == "custom_all_reduce" ? writer.add("impl", "custom") : writer;
 }
 
+// Those that choose experts are told by the scores that they go through.
+OpWriter small_kernel_op(const Operator& op) {
+  constexpr double kScoreBytes = 4;
+  return OpWriter("memory").add("kind", op.measured_as).add("bytes", op.items > 0 ? op.items * kScoreBytes : op.bytes);
+}
+
 // Of the kinds that an operator is written as; which of its fields its price goes by, only pricing it again tells.
 std::optional<OpWriter> written(const Operator& op) {
   if (op.experts.role != ExpertRole::none) return experts(op);
+  if (is_small_kernel(op)) return small_kernel_op(op);
   switch (row_of(op.family).kind) {
     case FamilyKind::gemm:
       return op.family == Family::gemm_bf16_batched ? batched_gemm(op) : dense_gemm(op);

@@ -197,12 +197,13 @@ std::string priced_as(const Operator& op, const KernelSet& kernels) {
 
 namespace {
 
-// Whether the machine's own tables have casts and not this family: what passes once over memory then goes as they do.
+// Whether tables of the machine, or of one that it carries over, have casts, and none that is as near has this family:
+// what passes once over memory then goes as casts do.
 bool goes_as_casts(Family family, const KernelSet& kernels) {
   const FamilyKind kind = row_of(family).kind;
   const bool passes_once = kind == FamilyKind::memory_bound || kind == FamilyKind::routing || kind == FamilyKind::small;
   const FamilyFit* casts = fit_with_form(name_of(Family::rowwise), kernels);
-  if (!passes_once || casts == nullptr || casts->other_machine) return false;
+  if (!passes_once || casts == nullptr) return false;
   const auto own = kernels.fits.find(name_of(family));
   if (own == kernels.fits.end()) return true;
   return own->second.other_machine && !own->second.kernel_set.ends_with(": " + kernels.name);

@@ -93,11 +93,26 @@ std::vector<Operator> mlp(const InferenceWork& work, const Block& block) {
   return ops;
 }
 
+Operator gather_embeddings(const InferenceWork& work) {
+  return in(kEmbedding, as_small(SmallKernel::embedding_rows,
+                                 elementwise("gather embeddings", work.tokens() * work.model.hidden_size, 2)));
+}
+
 std::vector<Operator> embedding(const InferenceWork& work) {
-  std::vector<Operator> ops = {
-      in(kEmbedding, elementwise("gather embeddings", work.tokens() * work.model.hidden_size, 2))};
+  std::vector<Operator> ops = {gather_embeddings(work)};
   if (work.tp > 1) ops.push_back(in(kEmbedding, all_reduce_tokens(work)));
   return ops;
+}
+
+// The next token of each row: by one kernel, or from logits that another one has turned to FP32.
+std::vector<Operator> choose_tokens(const InferenceWork& work, double logits) {
+  if (!work.kernels.casts_logits) {
+    return {in(kSampling, memory(Family::streaming, "softmax and sample", logits * (kBf16 + kFp32)))};
+  }
+  Operator cast = memory(Family::streaming, "logits to FP32", logits * (kBf16 + kFp32));
+  Operator choice = memory(Family::streaming, "choose tokens", logits * kFp32);
+  return {in(kSampling, as_small(SmallKernel::logits_cast, std::move(cast))),
+          in(kSampling, as_small(SmallKernel::token_choice, std::move(choice)))};
 }
 
 // `wanted`: tokens whose logits are. A captured graph ends with the logits of all its rows, and what samples comes
@@ -109,7 +124,7 @@ std::vector<Operator> lm_head(const InferenceWork& work, double wanted, double p
   std::vector<Operator> ops = {in(kNorms, norm("RMSNorm and residual add", rows, work.model.hidden_size, 3)),
                                in(kHead, linear_gemm(Precision::bf16, "LM head", rows, part, work.model.hidden_size))};
   if (work.tp > 1) ops.push_back(in(kHeadGather, gather_logits(work, rows)));
-  ops.push_back(in(kSampling, memory(Family::streaming, "softmax and sample", wanted * vocabulary * (kBf16 + kFp32))));
+  for (Operator& op : choose_tokens(work, wanted * vocabulary)) ops.push_back(std::move(op));
   return ops;
 }
 
@@ -118,8 +133,7 @@ std::vector<Operator> mtp_input(const InferenceWork& work) {
   const double hidden = work.model.hidden_size;
   const double rows = work.tokens();
   std::vector<Operator> ops = {
-      in(kEmbedding, elementwise("gather embeddings", rows * hidden, 2)),
-      in(kMtpProjection, norm("RMSNorm embedding", rows, hidden, 2)),
+      gather_embeddings(work), in(kMtpProjection, norm("RMSNorm embedding", rows, hidden, 2)),
       in(kMtpProjection, norm("RMSNorm hidden state", rows, hidden, 2)),
       in(kMtpProjection, linear_gemm(Precision::bf16, "MTP projection", rows, hidden, 2 * hidden))};
   // No sum over ranks comes before its layer, which expects to be normed where the others are.

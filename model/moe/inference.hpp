@@ -34,6 +34,13 @@ struct Sequences {
 // What training needs besides (saved copies, transposed weights, auxiliary loss) is not there. Byte counts are the
 // least traffic of the tensors.
 
+/// Which small kernels a stack runs apart, and which in one. The default: as DeepSeek's operators do.
+struct SmallKernelHabits {
+  bool copies_heads = false;       ///< q and k are copied out of their product and normed each by itself
+  bool choice_normalises = false;  ///< the kernel that chooses experts makes their weights add up to 1
+  bool casts_logits = false;       ///< logits are turned to FP32 before a token is chosen by them
+};
+
 /// Work of one rank with one micro-batch: requests that decode, prompts, or in a mixed step both. They attend apart;
 /// all else takes their tokens together.
 ///
@@ -56,8 +63,9 @@ struct InferenceWork : RankWork {
   CommMode mode = CommMode::normal;
   Precision dispatch = Precision::fp8;     ///< that tokens travel in
   MoeBackend backend = MoeBackend::usual;  ///< of fused experts
-  bool shared_beside = false;              ///< shared experts run beside the routed ones
-  double most_custom_bytes = 0;            ///< of messages that the stack's own all-reduce takes; 0: it has none
+  SmallKernelHabits kernels;
+  bool shared_beside = false;    ///< shared experts run beside the routed ones
+  double most_custom_bytes = 0;  ///< of messages that the stack's own all-reduce takes; 0: it has none
   int redundant_experts = 0;
   bool core_first = false;  ///< attn-0 ends behind the core of attention, not before it
   Piece experts_cut;        ///< the part of each rank's experts, and of the messages to them, that this work is of

@@ -53,6 +53,19 @@ Operator decode_core(const AttentionWork& of) {
   return gqa_decode_core(shape);
 }
 
+// Columns of queries and of keys, in one kernel; where heads are copied out of their product, each by itself.
+void norm_heads(Linear& linear, const InferenceWork& work, double query, double key) {
+  const double t = work.tokens();
+  const auto normed = [&](const char* name, double columns) {
+    linear.add(kAttentionNorms, as_small(SmallKernel::head_norm, norm(name, t, columns, 2)));
+  };
+  if (!work.kernels.copies_heads) return normed("RMSNorm of q and k heads", query + key);
+  linear.add(kAttentionNorms, as_small(SmallKernel::head_copy, elementwise("copy q heads", t * query, 2)));
+  normed("RMSNorm of q heads", query);
+  linear.add(kAttentionNorms, as_small(SmallKernel::head_copy, elementwise("copy k heads", t * key, 2)));
+  normed("RMSNorm of k heads", key);
+}
+
 }  // namespace
 
 void project_groups(Linear& linear, const AttentionWork& of) {
@@ -63,11 +76,8 @@ void project_groups(Linear& linear, const AttentionWork& of) {
   const double index = a.selection.own ? 1.0 * (a.selection.heads + 1) * a.selection.dim : 0;  // in the same GEMM
   const double columns = query * (a.gated ? 2 : 1) + key + (a.keys_are_values ? 0 : value) + index;
   linear.project(kQkv, a.gated ? "W_QKV and gate" : "W_QKV", t, columns, work.model.hidden_size);
-  if (work.model.qk_norm != QkNorm::none) {
-    linear.add(kAttentionNorms, norm("RMSNorm of q and k heads", t, query + key, 2));
-  }
-  linear.add(kRotary,
-             memory(Family::strided, "rotary q and k, write cache", t * (2 * (query + key) + 2 * value) * kBf16));
+  if (work.model.qk_norm != QkNorm::none) norm_heads(linear, work, query, key);
+  linear.add(kRotary, rotary_store(t * (2 * (query + key) + 2 * value) * kBf16));
   if (gathers_keys(work)) linear.add(kKeyTransfer, gather_keys(work, a));
 }
 
@@ -180,15 +190,17 @@ void attend_in_ring(Linear& linear, const AttentionWork& of) {
 }
 
 // The expert choice: scores, groups and top-k in one kernel, or where layers are `hashed` a table of tokens; weights in
-// another. trtllm-gen's experts choose themselves.
+// another, but where the kernel of the choice normalises them as well. trtllm-gen's experts choose themselves.
 void route(Linear& linear, const InferenceWork& work, bool hashed) {
   const Architecture& m = work.model;
   const double t = work.own_tokens();
   const double scores = m.n_routed_experts + m.zero_expert_num;
   linear.add(kRouterGate, linear_gemm(Precision::bf16, "router gate", t, scores, m.hidden_size));
   if (!hashed && work.backend == MoeBackend::trtllm_gen) return;
-  linear.add(kRouterChoice, hashed ? small("experts of the tokens") : routing_scan("scores and top-k", t * scores));
-  linear.add(kRouterChoice, small("normalise weights"));
+  linear.add(kRouterChoice, hashed
+                                ? small("experts of the tokens")
+                                : as_small(SmallKernel::expert_choice, routing_scan("scores and top-k", t * scores)));
+  if (hashed || !work.kernels.choice_normalises) linear.add(kRouterChoice, small("normalise weights"));
 }
 
 // Tokens as routed experts see them.

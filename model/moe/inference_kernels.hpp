@@ -9,6 +9,11 @@
 
 namespace moeline {
 
+/// Queries and keys turned, new keys and values written into the cache: so many bytes in all.
+inline Operator rotary_store(double bytes) {
+  return as_small(SmallKernel::rotary_store, kernels::memory(Family::strided, "rotary q and k, write cache", bytes));
+}
+
 class Linear : public kernels::KernelList {
  public:
   /// `stored`: that its weights are read in; its GEMMs multiply in what the rank's tensor cores take them as.
@@ -27,7 +32,7 @@ class Linear : public kernels::KernelList {
   /// Of rows x `in` numbers, gates included, to rows x `out`, with the cast of its result for the next GEMM.
   void activate(const char* module, const char* name, double rows, double in, double out) {
     const double bytes = rows * (in * kernels::kBf16 + out * number_bytes(precision_));
-    add(module, kernels::memory(Family::swiglu, name, bytes));
+    add(module, as_small(SmallKernel::activation, kernels::memory(Family::swiglu, name, bytes)));
   }
 
   /// That its GEMMs multiply in.

@@ -189,9 +189,8 @@ void expand_keys(Linear& linear, const AttentionWork& of) {
 void rotate_and_cache(Linear& linear, const AttentionWork& of) {
   const Architecture& m = of.work.model;
   const double heads = of.attention.heads;
-  linear.add(kRotary, memory(Family::strided, "rotary q and k, write cache",
-                             of.work.tokens() *
-                                 (2 * heads * m.qk_rope_head_dim + 2 * (m.kv_lora_rank + m.qk_rope_head_dim)) * kBf16));
+  const double columns = 2 * heads * m.qk_rope_head_dim + 2 * (m.kv_lora_rank + m.qk_rope_head_dim);
+  linear.add(kRotary, rotary_store(of.work.tokens() * columns * kBf16));
 }
 
 AttentionShape absorbed(const AttentionWork& of, const Sequences& sequences) {

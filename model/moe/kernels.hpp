@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "moe/operator.hpp"
+#include "moe/small_kernels.hpp"
 
 namespace moeline::kernels {
 
@@ -130,7 +131,7 @@ inline Operator linear_cast(Precision precision, std::string name, double m, dou
 
 /// RMSNorm over `tensors` tensors of rows x columns, read or written (residual and gradient included).
 inline Operator norm(std::string name, double rows, double columns, double tensors) {
-  return rowwise(std::move(name), rows, rows * columns * tensors * kBf16);
+  return as_small(SmallKernel::norm, rowwise(std::move(name), rows, rows * columns * tensors * kBf16));
 }
 /// Reads and writes `tensors` BF16 tensors in all.
 inline Operator elementwise(std::string name, double elements, double tensors) {

@@ -24,11 +24,12 @@ bool has_trtllm_gen(const Setup& setup) {
   return setup.kernels().fits.contains(measured_experts(setup, MoeBackend::trtllm_gen));
 }
 
-// The stack's own usual kernels are those as well.
+// The stack's own usual kernels are those as well, here or on the machine that they are carried over from.
 bool usual_is_trtllm_gen(const Setup& setup) {
   const auto usual = setup.kernels().fits.find(measured_experts(setup, MoeBackend::usual));
   if (usual == setup.kernels().fits.end() || usual->second.form == nullptr) return false;
-  return usual->second.kernel_set == setup.kernels().name && usual->second.form->name == "trtllm_gen_moe";
+  const std::string &of = usual->second.kernel_set, &chosen = setup.kernels().name;
+  return (of == chosen || of.ends_with(": " + chosen)) && usual->second.form->name == "trtllm_gen_moe";
 }
 
 }  // namespace

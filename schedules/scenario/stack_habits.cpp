@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "curves/form.hpp"
+#include "moe/small_kernels.hpp"
 
 namespace moeline::habits {
 namespace {
@@ -81,6 +82,17 @@ double largest_custom_all_reduce(const Setup& setup) {
 // share attention, CUTLASS or DeepGEMM, which its tables have as usual, with attention data parallelism.
 bool takes_trtllm_gen(const Setup& setup) {
   return setup.kernels().stack == Stack::trtllm && setup.scenario.parallelism.attention_groups() == 1;
+}
+
+// The choice of experts normalises their weights in SGLang since its pull request 7751 (July 2025) and in vLLM since
+// 26717 (October 2025), and in TensorRT-LLM's kernel of that choice. SGLang's sampler takes FP32, as its decode traces
+// on B300 and MI300X show. There AMD's kernels norm heads that were copied before: a set that has that copy measured is
+// of them.
+SmallKernelHabits small_kernels(const Setup& setup) {
+  const KernelSet& set = setup.kernels();
+  return {.copies_heads = set.fits.contains(name_of(SmallKernel::head_copy)),
+          .choice_normalises = set.stack != Stack::none,
+          .casts_logits = set.stack == Stack::sglang};
 }
 
 // SGLang's dual stream: in a CUDA graph, up to 1024 tokens (DUAL_STREAM_TOKEN_THRESHOLD). TensorRT-LLM and vLLM have a

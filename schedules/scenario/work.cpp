@@ -223,6 +223,7 @@ InferenceWork Setup::inference_work(const MicroBatch& micro_batch, int moe_layer
   work.mode = scenario.comm.mode;
   work.dispatch = scenario.comm.dispatch;
   work.backend = scenario.moe_backend;
+  work.kernels = habits::small_kernels(*this);
   work.shared_beside = scenario.shared_experts == SharedExperts::beside;
   work.tp = split.tp;
   work.cp = split.cp;

@@ -117,4 +117,17 @@ TEST_CASE("of one slice alone nothing is left out") {
   CHECK(fit_without_slices(form, rows, 6).empty());
 }
 
+TEST_CASE("what a curve has without constants is no part of what they are fitted to") {
+  const Form& form = *form_named("launch_floor");
+  std::vector<FormRow> rows;
+  for (const double bytes : {1e5, 1e7, 1e8}) {
+    const RequestedOp op = parse_op(fmt::format("memory:kind=norm,bytes={:.0f}", bytes), b200());
+    FormRow row;
+    row.curves.push_back(form.curve(op.kernels.front(), op.conditions.sms, b200()));
+    row.measured_us = predict(row, std::vector<double>{2.4});
+    rows.push_back(std::move(row));
+  }
+  CHECK(fit_form(form, rows).front() == doctest::Approx(2.4));
+}
+
 }  // TEST_SUITE("calib/fit_form")
