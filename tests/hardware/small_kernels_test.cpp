@@ -56,7 +56,7 @@ TEST_CASE("kinds have floors of their own: heads are normed in half the time tha
 }
 
 TEST_CASE("the same SMs have one floor, whose set a machine carries over") {
-  for (const std::string& kind : {"norm", "rotary_store", "token_choice"}) {
+  for (const std::string kind : {"norm", "rotary_store", "token_choice"}) {
     CAPTURE(kind);
     CHECK(us_on("b300", kind, 3e5) == doctest::Approx(us_on("b200", kind, 3e5)).epsilon(0.02));
     CHECK(us_on("gb200-nvl72", kind, 3e5) == doctest::Approx(us_on("b200", kind, 3e5)).epsilon(0.05));
