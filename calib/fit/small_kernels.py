@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Small kernels of public traces of serving stacks, as the table calib/data/small_kernels.csv.
+"""Small kernels of public traces of serving stacks, as the table calib/data/traces/small_kernels.csv.
 
-    small_kernels.py FOLDER > calib/data/small_kernels.csv
+    small_kernels.py FOLDER > calib/data/traces/small_kernels.csv
 
 FOLDER has the traces by the names below: Kineto JSON, gzipped, published by AMD-AGI/TraceLens (MIT). A kernel's time is
 what it adds to the union of all kernels of its stream: with programmatic dependent launch it starts before its

@@ -48,7 +48,7 @@ std::string state_form_of(const Operator& op) {
 // Of forms for kernels of few shapes, which is of which.
 bool is_of_few_shapes(const Form& form, const Operator& op) {
   if (form.name == "hipblaslt") return op.measured_as.starts_with("linear");
-  if (form.name == "ck_moe") return op.experts.role != ExpertRole::none;
+  if (form.name == "aiter_experts") return op.experts.role != ExpertRole::none;
   return form.name == "paged_attention_rocm" && op.family == Family::gqa_decode;
 }
 

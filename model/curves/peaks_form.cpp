@@ -57,7 +57,7 @@ std::vector<Form> peaks_forms() {
            {{"start_us"}, {"compute_roofline_multiple", kLeastCompute}, {"memory_roofline_multiple", 1}},
            product_curve},
           {"paged_attention_rocm", {{"start_us"}}, decode_curve},
-          {"ck_moe", {{"start_us"}}, layer_curve}};
+          {"aiter_experts", {{"start_us"}}, layer_curve}};
 }
 
 }  // namespace moeline
