@@ -178,8 +178,8 @@ ExpertLoad slice_of(const std::vector<int>& rows, const ExpertLoad& load, int lo
   return with_group_rows(load, {first, first + local_experts});
 }
 
-// In so many draws of all ranks, which are alike, that the rare is seen where a draw costs little: a skewed choice costs
-// ten times as much as one of alike experts.
+// In so many draws of all ranks, which are alike, that the rare is seen where a draw costs little: a skewed choice
+// costs ten times as much as one of alike experts.
 int draws_of_all(const RandomChoice& choice, int ranks) {
   constexpr double kFewest = 64, kLoads = 8192;
   const double kChoices = is_skewed(choice) ? 1 << 16 : 1 << 19;

@@ -1,5 +1,5 @@
-// Experts that traffic does not choose alike: tokens of one step then reach fewer of them than tokens that choose evenly.
-// Ranks have popular experts in equal parts, so that each gets the same on average; how uneven ranks are is another
+// Experts that traffic does not choose alike: tokens of one step then reach fewer of them than tokens that choose
+// evenly. Ranks have popular experts in equal parts, so that each gets the same on average; how uneven ranks are is another
 // question, that power laws and files of loads answer (expert_loads.hpp).
 #pragma once
 
@@ -41,8 +41,8 @@ using Chances = std::shared_ptr<const std::vector<double>>;
 
 inline constexpr double kMostSkew = 16;
 
-/// The skew by which tokens reach so many experts, whatever the choice's own; 0 where even tokens that choose alike reach
-/// no more, and at most kMostSkew.
+/// The skew by which tokens reach so many experts, whatever the choice's own; 0 where even tokens that choose alike
+/// reach no more, and at most kMostSkew.
 [[nodiscard]] double skew_that_hits(double hit, double tokens, ExpertChoice choice);
 
 /// Draws the experts of tokens, one token after the other.

@@ -70,8 +70,8 @@ inline constexpr int kRowPadding = 128;
 /// Probability that an expert with so many expected rows gets any, were tokens independent.
 [[nodiscard]] double hit(double rows);
 
-/// A rank gets tokens x top-k of the token-expert pairs on average, by chance more or less. Without skew every slot gets
-/// the same on average, else some of a rank's more than others (popularity.hpp).
+/// A rank gets tokens x top-k of the token-expert pairs on average, by chance more or less. Without skew every slot
+/// gets the same on average, else some of a rank's more than others (popularity.hpp).
 [[nodiscard]] ExpertLoad balanced_load(const Architecture& model, double tokens_per_rank, int ep, const Spread& spread,
                                        int redundant_experts = 0, double skew = 0);
 

@@ -220,8 +220,8 @@ const Table<Scenario>& routing() {
                         [](const Scenario& s) { return rows_of_rank().resolved(s.routing); })
           .when([](const Scenario& s) { return !s.routing.forward_rows.empty(); }),
       of(&Routing::alpha, "alpha", number(0, 10),
-         "exponent of power_law and of skewed, by default 1 and 0.7 (as in others' servers). skewed: tokens reach as many "
-         "experts as if the r-th most popular one were chosen with weight r^-alpha")
+         "exponent of power_law and of skewed, by default 1 and 0.7 (as in others' servers). skewed: tokens reach as "
+         "many experts as if the r-th most popular one were chosen with weight r^-alpha")
           .depends()
           .when([](const Scenario& s) {
             return s.routing.distribution == Distribution::power_law ||

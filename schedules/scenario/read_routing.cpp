@@ -36,8 +36,8 @@ void check_belongs(const Spec& spec, const char* key, Distribution distribution,
       key, fmt::format("belongs to the distribution {}, not {}", word_of(distribution), word_of(routing.distribution)));
 }
 
-// The skews by which each rank's experts are chosen, for all MoE layers or for each: those that reach as many experts as
-// the scenario says, or as many as if all lay on one rank.
+// The skews by which each rank's experts are chosen, for all MoE layers or for each: those that reach as many experts
+// as the scenario says, or as many as if all lay on one rank.
 std::vector<double> skews_of(const Spec& spec, const Scenario& s, const Architecture& model) {
   const Routing& r = s.routing;
   const double tokens = tokens_of_experts(s);

@@ -43,7 +43,7 @@ struct Routing {
   Distribution distribution = Distribution::balanced;
   double alpha = 1;        ///< of power_law, and of skewed without experts_hit
   std::vector<double> experts_hit;  ///< of skewed: by a step's tokens, in all MoE layers or in each; empty: by alpha
-  std::vector<double> skews;  ///< of skewed: those of each rank's experts (ExpertChoice), for all MoE layers or for each
+  std::vector<double> skews;  ///< of skewed: of each rank's experts (ExpertChoice), for all MoE layers or for each
   std::string file;        ///< of loads or a router map (routing/load_file.hpp)
   int step = -1;           ///< of those that a file of loads has, as numbered there; -1: the last
   int placed_before = -1;  ///< experts are placed by the loads of the steps before this one; -1: `step`

@@ -50,7 +50,8 @@ TEST_CASE("loads of other experts or layers, below 0, all 0 or on too few expert
 TEST_CASE("keys of routing that do not go together are refused with the key") {
   check_set_refused({"routing={distribution: file}"}, "routing.file is missing");
   check_set_refused({"routing={distribution: power_law, alpha: -1}"}, "routing.alpha must be from 0 to 10, not -1");
-  check_set_refused({"routing={distribution: balanced, alpha: 1}"}, "routing.alpha belongs to the distribution power_law, not balanced");
+  check_set_refused({"routing={distribution: balanced, alpha: 1}"},
+                    "routing.alpha belongs to the distribution power_law, not balanced");
   check_set_refused({"routing={distribution: power_law, file: x}"}, "routing.file belongs to the distribution file");
   check_set_refused({"routing={distribution: power_law, placement: epbl}"}, "did you mean 'eplb'?");
   check_set_refused({"routing={distribution: power_law, rows_spread: 0.1}"}, "does not go with loads");
