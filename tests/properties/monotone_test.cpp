@@ -88,7 +88,7 @@ std::optional<std::string> slower_with_more(ScenarioKeys keys) {
     if (run.has_given_slots()) return std::nullopt;
     if (run.step() != nullptr && stage_count(run.setup.scenario) > 1) keys["stages"] = stages_of(run);
     const double most = run.metrics.overlap_fraction() > 0 ? kMostOfOverlap : kMost;
-    const bool by_waves = run.setup.scenario.schedule == "single-batch";  // its combine starts with the first of them
+    const bool by_waves = run.setup.scenario.comm.releases();  // combine starts with the first of the experts' waves
     for (const Resource& resource : kResources) {
       if (by_waves && resource.name == std::string("SMs")) continue;
       const double after = span_us(run_of(keys, with_more(resource, run.setup.machine.facts)));
