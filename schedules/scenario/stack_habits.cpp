@@ -85,7 +85,7 @@ bool takes_trtllm_gen(const Setup& setup) {
 }
 
 // The choice of experts normalises their weights in SGLang since its pull request 7751 (July 2025) and in vLLM since
-// 26717 (October 2025), and in TensorRT-LLM's kernel of that choice. SGLang's sampler takes FP32, as its decode traces
+// 26717 (October 2025); of TensorRT-LLM it is assumed. SGLang's sampler takes FP32, as its decode traces
 // on B300 and MI300X show. There AMD's kernels norm heads that were copied before: a set that has that copy measured is
 // of them.
 SmallKernelHabits small_kernels(const Setup& setup) {
