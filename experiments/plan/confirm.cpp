@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "experiments/plan/points.hpp"
-#include "experiments/serve/step_grid.hpp"
+#include "experiments/serve/step_grids.hpp"
 
 namespace moeline {
 namespace {

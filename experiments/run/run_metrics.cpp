@@ -56,8 +56,7 @@ double experts_hit(const Run& run) {
 
 double experts_hit(const Run& run, double skew) {
   const Scenario& s = run.setup.scenario;
-  const int slots = run.setup.model.n_routed_experts + s.routing.redundant_experts;
-  return experts_hit(tokens_of_experts(s), {run.setup.model.num_experts_per_tok, slots, s.parallelism.ep, skew});
+  return experts_hit(tokens_of_experts(s), expert_choice(s, run.setup.model, skew));
 }
 
 double layer_us(const Run& run) {

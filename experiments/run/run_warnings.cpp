@@ -142,7 +142,8 @@ void add_routing_warning(const Run& run, std::vector<std::string>& warnings) {
   if (routing.skews.empty() || !routing.experts_hit.empty() || routing.alpha != kUsualSkew) return;
   warnings.push_back(
       fmt::format("routing is assumed to be as skewed as in others' servers (alpha {}): the step's tokens reach {:.1f} "
-                  "of {} experts a layer, where {:.1f} if all were chosen alike (routing.experts_hit, routing.distribution)",
+                  "of {} experts a layer, where {:.1f} if all were chosen alike (routing.experts_hit, "
+                  "routing.distribution)",
                   kUsualSkew, experts_hit(run), run.setup.model.n_routed_experts, experts_hit(run, 0)));
 }
 

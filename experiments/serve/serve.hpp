@@ -7,7 +7,7 @@
 
 #include "base/progress.hpp"
 #include "experiments/serve/measures.hpp"
-#include "experiments/serve/step_grid.hpp"
+#include "experiments/serve/step_grids.hpp"
 
 namespace moeline {
 

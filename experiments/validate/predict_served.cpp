@@ -11,7 +11,7 @@
 #include "base/error.hpp"
 #include "experiments/run/run.hpp"
 #include "experiments/serve/measures.hpp"
-#include "experiments/serve/step_grid.hpp"
+#include "experiments/serve/step_grids.hpp"
 
 namespace moeline {
 namespace {

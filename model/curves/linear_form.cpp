@@ -218,10 +218,9 @@ namespace {
 enum Part : std::size_t { start, l2, beyond_l2 };
 
 constexpr double kL2Whole = 0.5, kL2None = 1;
-constexpr double kScoreBytes = 4;  // routing kernels are told by the scores that they go through
 
 Curve rows_curve(const Operator& op, int sms, const MachineFacts& machine) {
-  const double bytes = op.bytes > 0 ? op.bytes : op.items * kScoreBytes;
+  const double bytes = op.passed_bytes();
   const double us = bytes_at_peak_us(bytes, machine.hbm_GBps) * machine.sms / sms;
   const double hot = l2_share(op, bytes, machine, kL2Whole, kL2None);
   return {{{part(start), overhead(machine)}, {part(l2), us}, {part(beyond_l2), us * (1 - hot)}}, {}};
@@ -229,9 +228,8 @@ Curve rows_curve(const Operator& op, int sms, const MachineFacts& machine) {
 
 // A kernel that traces show with few rows alone: its start-up, and bytes at HBM's peak, for which there is no constant.
 Curve floor_curve(const Operator& op, int sms, const MachineFacts& machine) {
-  const double bytes = op.bytes > 0 ? op.bytes : op.items * kScoreBytes;
   Curve curve{{{part(start), overhead(machine)}}, {}};
-  curve.fixed_us = bytes_at_peak_us(bytes, machine.hbm_GBps) * machine.sms / sms;
+  curve.fixed_us = bytes_at_peak_us(op.passed_bytes(), machine.hbm_GBps) * machine.sms / sms;
   return curve;
 }
 

@@ -98,7 +98,6 @@ namespace {
 
 // A small kernel of a layer. Those that choose experts are told by the scores that they go through.
 Operator small_kernel(SmallKernel kind, const std::string& text, double bytes) {
-  constexpr double kScoreBytes = 4;
   const bool scans = family_of(kind) == Family::routing_scan;
   Operator op =
       scans ? kernels::routing_scan(text, bytes / kScoreBytes) : kernels::memory(family_of(kind), text, bytes);
@@ -116,11 +115,11 @@ RequestedOp memory_op(const std::string& text, const MachineFacts& machine) {
   for (const auto& [name, family] : kinds) names.push_back(name);
   names.insert(names.end(), small_kernel_names().begin(), small_kernel_names().end());
   const std::string kind = keys.choice("kind", names);
-  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == kind; });
   const double bytes = keys.spec().has("bytes") ? keys.spec().number("bytes", 1, 1e15) : 4096.0 * 7168 * 4;
   if (const auto small = small_kernel_named(kind)) {
     return keys.requested(text, {small_kernel(*small, text, bytes)}, machine);
   }
+  const auto found = std::find_if(kinds.begin(), kinds.end(), [&](const auto& k) { return k.first == kind; });
   return keys.requested(text, {kernels::memory(found->second, text, bytes)}, machine);
 }
 

@@ -72,8 +72,7 @@ const std::vector<Kind>& kinds() {
        hyper_connection_op},
       {"memory",
        "kind=streaming|rowwise|swiglu|cast_transpose|requantize|strided|norm|head_norm|head_copy|rotary_store|"
-       "activation|"
-       "expert_choice|embedding_rows|logits_cast|token_choice,bytes=117440512",
+       "activation|expert_choice|embedding_rows|logits_cast|token_choice,bytes=117440512",
        memory_op},
       {"all_reduce", "ranks=8,bytes=58720256 of a rank's message,impl=nccl|custom", all_reduce_op},
       {"all_gather", "ranks=8,bytes=58720256 gathered,impl=nccl", all_gather_op},
@@ -198,10 +197,8 @@ OpWriter collective(const Operator& op) {
   return op.measured_as == "custom_all_reduce" ? writer.add("impl", "custom") : writer;
 }
 
-// Those that choose experts are told by the scores that they go through.
 OpWriter small_kernel_op(const Operator& op) {
-  constexpr double kScoreBytes = 4;
-  return OpWriter("memory").add("kind", op.measured_as).add("bytes", op.items > 0 ? op.items * kScoreBytes : op.bytes);
+  return OpWriter("memory").add("kind", op.measured_as).add("bytes", op.passed_bytes());
 }
 
 // Of the kinds that an operator is written as; which of its fields its price goes by, only pricing it again tells.

@@ -74,10 +74,9 @@ double clocked_share(const Operator& op, const std::string& family, int sms, con
 
 // What goes as casts do is told by its bytes, and starts up like them where it has fewer than any.
 Dimensions form_dimensions(const Operator& op, const std::string& family, int sms) {
-  constexpr double kFewest = 4096, kScoreBytes = 4;  // of what a routing kernel goes through
+  constexpr double kFewest = 4096;
   if (family != name_of(Family::rowwise)) return measured_dimensions_of(op, sms);
-  const double bytes = op.bytes > 0 ? op.bytes : op.items * kScoreBytes;
-  return {{Dimension::bytes, std::max(bytes, kFewest)}, {Dimension::sms, sms}};
+  return {{Dimension::bytes, std::max(op.passed_bytes(), kFewest)}, {Dimension::sms, sms}};
 }
 
 // By the form and the constants of a serving stack's tables, whose rows held what L2 kept of the operands: cold, some

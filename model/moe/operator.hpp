@@ -107,6 +107,8 @@ struct ExpertShape {
   bool operator==(const ExpertShape&) const = default;
 };
 
+inline constexpr double kScoreBytes = 4;  ///< of a router's score
+
 struct Operator {
   std::string name;
   std::string module;  ///< that it is part of (module_names.hpp)
@@ -137,6 +139,9 @@ struct Operator {
   Traffic traffic;
 
   bool operator==(const Operator&) const = default;
+
+  /// That pass over memory. Kernels without bytes are told by the scores that they go through.
+  [[nodiscard]] double passed_bytes() const { return bytes > 0 ? bytes : items * kScoreBytes; }
 };
 
 [[nodiscard]] inline Precision precision_of(const Operator& op) {

@@ -41,6 +41,15 @@ double rows_deviation(double mean_rows, double probability) {
   return std::sqrt(mean_rows * (1 - probability));
 }
 
+std::vector<RowsOfExpert> rows_of_rank(const RandomChoice& choice) {
+  std::vector<RowsOfExpert> rows;
+  for (const double chance : chances_of(choice.of_token)) {
+    const double mean = choice.tokens * chance;
+    rows.push_back({mean, rows_deviation(mean, chance)});
+  }
+  return rows;
+}
+
 std::vector<double> block_probabilities(double mean_rows, double deviation, int block_rows) {
   MOELINE_CHECK(deviation > 0, std::to_string(deviation));
   const double least = mean_rows - kTails * deviation, most = mean_rows + kTails * std::max(deviation, 1.0) + 1;
@@ -126,21 +135,9 @@ double rows_dependence(const RandomChoice& choice, int local_experts) {
   return std::sqrt(elsewhere * choice.of_token.slots / std::max(1, choice.of_token.slots - 1));
 }
 
-// Mean rows of each of a rank's experts, and their deviation.
-struct RowsOfExpert {
-  double mean = 0, deviation = 0;
-};
-
 std::vector<RowsOfExpert> rows_of_experts(const ExpertLoad& load, int local_experts) {
-  if (!is_skewed(load.choice)) {
-    return {static_cast<std::size_t>(local_experts), {load.valid / local_experts, load.rows_deviation}};
-  }
-  std::vector<RowsOfExpert> rows;
-  for (const double chance : *chances_of(load.choice.of_token)) {
-    const double mean = load.choice.tokens * chance;
-    rows.push_back({mean, rows_deviation(mean, chance)});
-  }
-  return rows;
+  if (is_skewed(load.choice)) return rows_of_rank(load.choice);
+  return {static_cast<std::size_t>(local_experts), {load.valid / local_experts, load.rows_deviation}};
 }
 
 // Of one rank by itself.

@@ -14,6 +14,13 @@ namespace moeline {
 /// Standard deviation of the rows of an expert that a token chooses with `probability`.
 [[nodiscard]] double rows_deviation(double mean_rows, double probability);
 
+/// Rows of one expert.
+struct RowsOfExpert {
+  double mean = 0, deviation = 0;
+};
+/// Of each expert of a rank, the most popular first.
+[[nodiscard]] std::vector<RowsOfExpert> rows_of_rank(const RandomChoice& choice);
+
 /// By number of blocks from 0: how likely it is that the rows fill as many blocks of `block_rows`, the last one begun.
 /// Poisson below 50 mean rows, above a normal distribution. REQUIRES: a deviation above 0.
 [[nodiscard]] std::vector<double> block_probabilities(double mean_rows, double deviation, int block_rows);

@@ -54,18 +54,18 @@ std::vector<double> solved_chances(const ExpertChoice& choice) {
 
 }  // namespace
 
-Chances chances_of(const ExpertChoice& choice) {
+std::vector<double> chances_of(const ExpertChoice& choice) {
   MOELINE_CHECK(choice.top_k > 0 && choice.top_k <= choice.slots && choice.slots % choice.ranks == 0,
                 std::to_string(choice.top_k));
   constexpr std::size_t kManyChoices = 256;
   static Memo<ExpertChoice, std::vector<double>> known(kManyChoices);
-  return known.get(choice, [&] { return solved_chances(choice); });
+  return *known.get(choice, [&] { return solved_chances(choice); });
 }
 
 double experts_hit(double tokens, const ExpertChoice& choice) {
   if (tokens <= 0) return 0;
   double hit = 0;
-  for (const double chance : *chances_of(choice)) hit -= std::expm1(tokens * std::log1p(-chance));
+  for (const double chance : chances_of(choice)) hit -= std::expm1(tokens * std::log1p(-chance));
   return hit * choice.ranks;
 }
 

@@ -1,11 +1,10 @@
 // Experts that traffic does not choose alike: tokens of one step then reach fewer of them than tokens that choose
-// evenly. Ranks have popular experts in equal parts, so that each gets the same on average; how uneven ranks are is another
-// question, that power laws and files of loads answer (expert_loads.hpp).
+// evenly. Ranks have popular experts in equal parts, so that each gets the same on average; how uneven ranks are is
+// another question, that power laws and files of loads answer (expert_loads.hpp).
 #pragma once
 
 #include <compare>
 #include <cstddef>
-#include <memory>
 #include <vector>
 
 #include "base/random.hpp"
@@ -29,12 +28,10 @@ struct ExpertChoice {
 inline constexpr double kUsualSkew = 0.7;
 
 /// Probability that a token chooses each expert of a rank, the most popular first.
-using Chances = std::shared_ptr<const std::vector<double>>;
-
 /// 1 - exp(-t w) for an expert of weight w, with the t by which they add up to top_k / ranks (order sampling; Rosen,
-/// J. Statist. Plann. Inference 62, 1997). The same ones for whoever asks. Thread-safe.
+/// J. Statist. Plann. Inference 62, 1997). Thread-safe.
 /// REQUIRES: 0 < top_k <= slots, and the ranks divide the slots.
-[[nodiscard]] Chances chances_of(const ExpertChoice& choice);
+[[nodiscard]] std::vector<double> chances_of(const ExpertChoice& choice);
 
 /// Distinct experts of all ranks that so many tokens choose together, expected.
 [[nodiscard]] double experts_hit(double tokens, const ExpertChoice& choice);

@@ -60,27 +60,26 @@ Spread drawn_spread(const Gating& gating, int ep, int gpus_per_node, unsigned se
 }
 
 // What a rank's experts get together where some are popular, and how far one is from their mean.
-struct RowsOfRank {
+struct SkewedRows {
   double hit = 0, padded = 0, deviation = 0;
 };
 
-RowsOfRank skewed_rows(const RandomChoice& choice) {
+SkewedRows skewed_rows(const RandomChoice& choice) {
   const double mean = choice.tokens * choice.of_token.top_k / choice.of_token.slots;
-  RowsOfRank sum;
+  SkewedRows sum;
   double squares = 0;
-  for (const double chance : *chances_of(choice.of_token)) {
-    const double rows = choice.tokens * chance, deviation = rows_deviation(rows, chance);
-    sum.hit += hit(rows);
-    sum.padded += expected_padded(rows, deviation, kRowPadding);
-    squares += deviation * deviation + (rows - mean) * (rows - mean);
+  for (const RowsOfExpert& rows : rows_of_rank(choice)) {
+    sum.hit += hit(rows.mean);
+    sum.padded += expected_padded(rows.mean, rows.deviation, kRowPadding);
+    squares += rows.deviation * rows.deviation + (rows.mean - mean) * (rows.mean - mean);
   }
   sum.deviation = std::sqrt(squares / choice.of_token.local());
   return sum;
 }
 
-RowsOfRank known_skewed_rows(const RandomChoice& choice) {
+SkewedRows known_skewed_rows(const RandomChoice& choice) {
   constexpr std::size_t kManyLoads = 4096;
-  static Memo<RandomChoice, RowsOfRank> known(kManyLoads);
+  static Memo<RandomChoice, SkewedRows> known(kManyLoads);
   return *known.get(choice, [&] { return skewed_rows(choice); });
 }
 
@@ -89,7 +88,7 @@ ExpertLoad with_rows(ExpertLoad load, double valid, double local_experts) {
   const double each = valid / local_experts;
   load.valid = valid;
   if (load.choice.of_token.skew > 0) {
-    const RowsOfRank rows = known_skewed_rows(load.choice);
+    const SkewedRows rows = known_skewed_rows(load.choice);
     load.hit = rows.hit;
     load.rows = rows.padded;
     load.rows_deviation = rows.deviation;

@@ -18,7 +18,7 @@ enum class WorkloadPhase { train, prefill, decode, mixed };
 enum class Distribution {
   balanced,  ///< alike on average: chance scatters what each expert gets
   exact,     ///< equally many for each
-  skewed,    ///< some experts are popular, others in every layer: chance says which
+  skewed,    ///< some of a rank's experts more often than others
   power_law,
   file,
   given,  ///< padded expert rows of rank 0, per layer; those of the others are balanced

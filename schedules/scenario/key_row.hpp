@@ -42,6 +42,11 @@ struct Entry {
   bool operator==(const Entry&) const = default;
 };
 [[nodiscard]] inline bool stands(const Value& value) { return value.index() != 0; }
+/// A list of one number is that number.
+template <class T>
+[[nodiscard]] Value one_or_list(const std::vector<T>& numbers) {
+  return numbers.size() == 1 ? Value(numbers.front()) : Value(numbers);
+}
 
 /// Whether a resolved scenario has a key.
 enum class Resolved { always, sometimes, never };

@@ -10,12 +10,7 @@
 namespace moeline::keys {
 namespace {
 
-constexpr int kMostTokens = 1 << 24, kMostLoadStep = 1'000'000;
-
-template <class T>
-Value one_or_list(const std::vector<T>& numbers) {
-  return numbers.size() == 1 ? Value(numbers.front()) : Value(numbers);
-}
+constexpr int kMostLoadStep = 1'000'000;
 
 // A name, or a path that leads to the file also from where the scenario is read again, below the same folder.
 std::string found_again(const Scenario& s, const std::string& reference, const char* folder) {
@@ -60,92 +55,6 @@ const Table<Parallelism>& parallelism() {
       key(&P::dp, "dp", ranks,
           "attention groups; in training, data-parallel ranks. By default as many as ep x moe_tp holds")
           .depends(),
-  };
-  return kKeys;
-}
-
-const Table<TrainWorkload>& train() {
-  using W = TrainWorkload;
-  static const Type tokens = whole(1, kMostTokens);
-  static const Table<W> kKeys = {
-      key(&W::micro_batch_size, "micro_batch_size", whole(1, 1 << 16), "sequences of a micro-batch").otherwise("1"),
-      special<W>("seq_len", either(tokens, list_of(tokens)),
-                 "tokens of a sequence. Of pipelines also a list, one for each micro-batch in turn",
-                 [](const W& w) { return w.seq_lens.empty() ? Value(w.seq_len) : Value(w.seq_lens); })
-          .needed(),
-      key(&W::global_batch_size, "global_batch_size", whole(1, 1 << 30),
-          "sequences of a step, on all GPUs: a multiple of dp x micro_batch_size. Needed by pipelines")
-          .depends()
-          .unless_default(),
-  };
-  return kKeys;
-}
-
-namespace {
-
-template <class W>
-Key<W> kv_transfer() {
-  return key(&W::kv_transfer_MB, "kv_transfer_MB", number(0, 1e6),
-             "MB of KV caches that cross each GPU's NIC beside the step, at its peak: out of prefill, into decode")
-      .not_of_mixed()
-      .unless_default();
-}
-
-}  // namespace
-
-const Table<PrefillWorkload>& prefill() {
-  using W = PrefillWorkload;
-  static const Table<W> kKeys = {
-      key(&W::tokens, "tokens", whole(1, kMostTokens), "new tokens of a step, of each attention group").needed(),
-      key(&W::prompt_len, "prompt_len", whole(1, kMostTokens),
-          "tokens of a prompt, the cached ones included; one with more new tokens than `tokens` takes several steps")
-          .needed(),
-      key(&W::cached_len, "cached_len", whole(0, kMostTokens),
-          "tokens of each prompt that are in the KV cache already; fewer than prompt_len"),
-      kv_transfer<W>(),
-  };
-  return kKeys;
-}
-
-namespace {
-
-// Of draws that differ, each has a fullest rank of its own.
-Value resolved_graph_batch(const DecodeWorkload& w) {
-  if (w.graph_choice == GraphBatch::by_stack && w.batch_size_spread > 0) return word_of(GraphBatch::by_stack);
-  return w.graph_batch > 0 ? Value(w.graph_batch) : Value(word_of(GraphBatch::exact));
-}
-
-}  // namespace
-
-const Table<DecodeWorkload>& decode() {
-  using W = DecodeWorkload;
-  constexpr int kMostRequests = 1 << 20;
-  static const Table<W> kKeys = {
-      key(&W::batch_size, "batch_size", whole(1, kMostRequests), "requests of each attention group").needed(),
-      key(&W::kv_len, "kv_len", whole(1, kMostTokens),
-          "mean tokens of a request, the new ones included; at least query_len")
-          .needed(),
-      key(&W::kv_len_spread, "kv_len_spread", number(0, 10.0 * kMostTokens),
-          "standard deviation of the requests' tokens; at most 10 x kv_len"),
-      key(&W::batch_size_spread, "batch_size_spread", number(0, kMostRequests),
-          "standard deviation of the ranks' requests; at most batch_size")
-          .unless_default(),
-      special<W>("graph_batch", either(words(words_of<GraphBatch>()), whole(1, kMostRequests)),
-                 "requests whose rows a step computes. auto: the next batch above the fullest rank's for which the "
-                 "stack captures a CUDA graph; exact: those that there are; or a number, of steps launched as graphs",
-                 resolved_graph_batch)
-          .otherwise("\"auto\"")
-          .words_alone_if_mixed(),
-      kv_transfer<W>(),
-      key(&W::query_len, "query_len", whole(1, 16),
-          "tokens per request and step: one, and those drafted by MTP or by a draft model"),
-      key(&W::draft_layers, "draft_layers", whole(1, 64),
-          "layers of a draft model, with query_len above 1; by default the model's MTP modules draft")
-          .depends()
-          .unless_default(),
-      special<W>("mtp_acceptance", {R"("$ref": "#/definitions/acceptance")", 0, 1}, "",
-                 [](const W& w) { return one_or_list(w.mtp_acceptance); })
-          .when([](const W& w) { return w.query_len > 1; }),
   };
   return kKeys;
 }
@@ -203,9 +112,6 @@ const Table<Routing>& rows_of_rank() {
 
 const Table<Scenario>& routing() {
   const auto of = [](auto field, auto... rest) { return key(&Scenario::routing, field, std::move(rest)...); };
-  const auto is_distributed = [](Distribution distribution) {
-    return [distribution](const Scenario& s) { return s.routing.distribution == distribution; };
-  };
   const Type hits = number(1, 1 << 16);
   static const Table<Scenario> kKeys = {
       of(&Routing::distribution, "distribution", words(words_of<Distribution>()),
@@ -234,7 +140,7 @@ const Table<Scenario>& routing() {
           .when([](const Scenario& s) { return !s.routing.experts_hit.empty(); }),
       of(&Routing::file, "file", text(), "loads per layer and expert, or a router map; needed by the distribution file")
           .as([](const Scenario& s) { return beside(s.file, s.routing.file).string(); })
-          .when(is_distributed(Distribution::file)),
+          .when([](const Scenario& s) { return s.routing.distribution == Distribution::file; }),
       of(&Routing::step, "step", whole(0, kMostLoadStep),
          "which of the file's time steps, as numbered there; by default the last")
           .depends()

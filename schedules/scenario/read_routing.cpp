@@ -42,7 +42,7 @@ std::vector<double> skews_of(const Spec& spec, const Scenario& s, const Architec
   const Routing& r = s.routing;
   const double tokens = tokens_of_experts(s);
   const ExpertChoice on_one_rank{model.num_experts_per_tok, model.n_routed_experts, 1, r.alpha};
-  const ExpertChoice on_ranks{on_one_rank.top_k, on_one_rank.slots + r.redundant_experts, s.parallelism.ep};
+  const ExpertChoice on_ranks = expert_choice(s, model, 0);
   if (r.experts_hit.empty()) return {skew_that_hits(experts_hit(tokens, on_one_rank), tokens, on_ranks)};
   const auto layers = static_cast<std::size_t>(s.layers);
   if (r.experts_hit.size() != 1 && r.experts_hit.size() != layers) {
@@ -51,7 +51,7 @@ std::vector<double> skews_of(const Spec& spec, const Scenario& s, const Architec
   }
   constexpr double kRounding = 1e-9;
   const double most = experts_hit(tokens, on_ranks);
-  const double least = experts_hit(tokens, {on_ranks.top_k, on_ranks.slots, on_ranks.ranks, kMostSkew});
+  const double least = experts_hit(tokens, expert_choice(s, model, kMostSkew));
   std::vector<double> skews;
   for (const double hit : r.experts_hit) {
     if (hit < least - kRounding || hit > most + kRounding) {

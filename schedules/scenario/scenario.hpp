@@ -41,7 +41,7 @@ struct Comm {
 
 struct Routing {
   Distribution distribution = Distribution::balanced;
-  double alpha = 1;        ///< of power_law, and of skewed without experts_hit
+  double alpha = 1;  ///< of power_law, and of skewed without experts_hit
   std::vector<double> experts_hit;  ///< of skewed: by a step's tokens, in all MoE layers or in each; empty: by alpha
   std::vector<double> skews;  ///< of skewed: of each rank's experts (ExpertChoice), for all MoE layers or for each
   std::string file;        ///< of loads or a router map (routing/load_file.hpp)
@@ -232,6 +232,9 @@ struct Setup {
 
 /// Tokens of a step that go through a layer's experts together, of all ranks that share them. REQUIRES: inference.
 [[nodiscard]] double tokens_of_experts(const Scenario& scenario);
+
+/// How a token chooses experts and their copies on the ranks that share them.
+[[nodiscard]] ExpertChoice expert_choice(const Scenario& scenario, const Architecture& model, double skew);
 
 /// What is placed where in each MoE layer.
 [[nodiscard]] PlacementShape placement_shape(const Scenario& scenario, const Architecture& model, int gpus_per_node);

@@ -76,6 +76,11 @@ double tokens_of_experts(const Scenario& scenario) {
   return tokens * split.token_groups();
 }
 
+ExpertChoice expert_choice(const Scenario& scenario, const Architecture& model, double skew) {
+  return {model.num_experts_per_tok, model.n_routed_experts + scenario.routing.redundant_experts,
+          scenario.parallelism.ep, skew};
+}
+
 double kv_transfer_MB(const Workload& workload) {
   const PrefillWorkload* prefill = prefill_of(workload);
   const DecodeWorkload* decode = decode_of(workload);
@@ -211,12 +216,12 @@ InferenceWork Setup::inference_work(const MicroBatch& micro_batch, int moe_layer
     const int requests = variation.requests.empty() ? w->batch_size : variation.requests[of_group];
     work.decode.requests = part(requests);
     work.padding = std::max(0.0, part(std::max(requests, w->graph_batch)) - work.decode.requests);
-    work.routes_padding = work.padding > 0 && habits::routes_padding(*this);
+    const bool routes_padding = w->graph_batch > 0 && habits::routes_padding(*this);
+    work.routes_padding = work.padding > 0 && routes_padding;
     work.decode.query_len = w->query_len;
     work.decode.kv_len = !every_rank                ? longest_mean_kv(*w, split.attention_groups())
                          : variation.kv_len.empty() ? w->kv_len
                                                     : variation.kv_len[of_group];
-    const bool routes_padding = w->graph_batch > 0 && habits::routes_padding(*this);
     mean_tokens += part(routes_padding ? w->graph_batch : w->batch_size) * w->query_len;
   }
   work.has_fp4 = machine.facts.fp4_tflops > 0;
