@@ -142,9 +142,13 @@ inline Operator transpose_weights(std::string name, double elements) {
   op.of_weights = true;
   return op;
 }
-/// FP32 scales of rows x columns into the layout a GEMM wants.
+/// FP32 scales of rows x columns into the layout a GEMM wants, by a thread block for each 128 x 128 of them.
 inline Operator transpose_scales(double rows, double columns) {
-  return memory(Family::strided, "transpose scales", rows * columns / kScaleBlock * 2 * kFp32);
+  constexpr double kTile = 128;
+  const double scales = columns / kScaleBlock;
+  Operator op = memory(Family::strided, "transpose scales", rows * scales * 2 * kFp32);
+  op.blocks = static_cast<int>(std::ceil(rows / kTile) * std::ceil(scales / kTile));
+  return op;
 }
 
 inline Operator recomputed(Operator op) {

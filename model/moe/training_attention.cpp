@@ -47,9 +47,9 @@ class List : public KernelList {
                           norm("RMSNorm kv", d.t, d.kv_lora, 2)});
   }
   void project_up() {
-    add(kUpQ, {cast("cast q latent to fp8", d.t, d.q_lora), small("transpose scales"),
+    add(kUpQ, {cast("cast q latent to fp8", d.t, d.q_lora), transpose_scales(d.t, d.q_lora),
                gemm(Family::gemm_fp8, "W_UQ fprop", d.t, d.up_q, d.q_lora)});
-    add(kUpKv, {cast("cast kv latent to fp8", d.t, d.kv_lora), small("transpose scales"),
+    add(kUpKv, {cast("cast kv latent to fp8", d.t, d.kv_lora), transpose_scales(d.t, d.kv_lora),
                 gemm(Family::gemm_fp8, "W_UKV fprop", d.t, d.up_kv, d.kv_lora)});
     add(kRotary, {small("rotary k"), elementwise("copy k_nope into K", d.t * d.heads * d.nope, 2),
                   memory(Family::strided, "broadcast k_rope to heads", d.t * d.heads * d.rope * kBf16),
@@ -103,9 +103,9 @@ std::vector<Operator> attention_forward(const LayerWork& work) {
   const Mla& d = list.d;
   const bool routes = work.kind == BlockKind::moe_layer;
   list.add(kNorms, norm("RMSNorm and residual add", d.t, d.hidden, 4));
-  list.add(kDownQ, {cast("cast x to fp8", d.t, d.hidden), small("transpose scales"),
+  list.add(kDownQ, {cast("cast x to fp8", d.t, d.hidden), transpose_scales(d.t, d.hidden),
                     gemm(Family::gemm_fp8, "W_DQ fprop", d.t, d.q_lora, d.hidden)});
-  list.add(kDownKv, {cast("cast x to fp8", d.t, d.hidden), small("transpose scales"),
+  list.add(kDownKv, {cast("cast x to fp8", d.t, d.hidden), transpose_scales(d.t, d.hidden),
                      gemm(Family::gemm_fp8, "W_DKV fprop", d.t, d.down_kv, d.hidden)});
   list.smalls(kCore, {"cu_seqlens q", "cu_seqlens k"});
   list.up_projections();
@@ -114,7 +114,7 @@ std::vector<Operator> attention_forward(const LayerWork& work) {
   list.add(kCore, {prefill_core(list.prompt()),
                    stored(memory(Family::recode_12bit, "save O in 12-bit E5M6", d.t * d.out * (kBf16 + 1.5)))});
   list.add(kOutput,
-           {cast("cast O to fp8", d.t, d.out), small("transpose scales"),
+           {cast("cast O to fp8", d.t, d.out), transpose_scales(d.t, d.out),
             gemm(Family::gemm_fp8, "W_O fprop", d.t, d.hidden, d.out), elementwise("scale", d.t * d.hidden, 2)});
   list.add(kNorms, norm("RMSNorm and residual add", d.t, d.hidden, 4));
   if (routes) router_forward(list);
@@ -131,7 +131,7 @@ std::vector<Operator> attention_backward_input(const LayerWork& work) {
   list.add(kOutput, elementwise("scale", d.t * d.hidden, 2));
   list.add(kCore, stored(memory(Family::recode_12bit, "restore O from 12-bit E5M6", d.t * d.out * (kBf16 + 1.5))));
   list.add(kOutput, {cast("cast dY to fp8", d.t, d.hidden), transpose_weights("transpose W_O", d.hidden * d.out),
-                     small("transpose scales"), gemm(Family::gemm_fp8, "W_O dgrad", d.t, d.out, d.hidden),
+                     transpose_scales(d.t, d.hidden), gemm(Family::gemm_fp8, "W_O dgrad", d.t, d.out, d.hidden),
                      cast_transpose("O per channel", d.t, d.out), cast_transpose("dY per channel", d.t, d.hidden)});
 
   const std::size_t first_recomputed = list.ops().size();
@@ -145,13 +145,13 @@ std::vector<Operator> attention_backward_input(const LayerWork& work) {
                    memory(Family::streaming, "FlashAttention backward dQ to bf16", d.t * d.up_q * (kFp32 + kBf16))});
   list.add(kRotary, memory(Family::strided, "rotary dq", d.t * d.heads * d.rope * 2 * kBf16));
   list.add(kUpQ, {transpose_weights("transpose W_UQ", d.q_lora * d.up_q), cast("cast dq to fp8", d.t, d.up_q),
-                  small("transpose scales"), gemm(Family::gemm_fp8, "W_UQ dgrad", d.t, d.q_lora, d.up_q)});
+                  transpose_scales(d.t, d.up_q), gemm(Family::gemm_fp8, "W_UQ dgrad", d.t, d.q_lora, d.up_q)});
   list.add(kRotary,
            {elementwise("sum dk_rope over heads", d.t * d.heads * d.rope, 1), small("rotary dk"),
             elementwise("copy dk_nope", d.t * d.heads * d.nope, 2), elementwise("copy dv", d.t * d.heads * d.v, 2)});
   list.add(kUpKv,
            {transpose_weights("transpose W_UKV", d.kv_lora * d.up_kv), cast("cast dkv to fp8", d.t, d.up_kv),
-            small("transpose scales"), gemm(Family::gemm_fp8, "W_UKV dgrad", d.t, d.kv_lora, d.up_kv),
+            transpose_scales(d.t, d.up_kv), gemm(Family::gemm_fp8, "W_UKV dgrad", d.t, d.kv_lora, d.up_kv),
             cast_transpose("dkv per channel", d.t, d.up_kv), cast_transpose("kv latent per channel", d.t, d.kv_lora)});
   list.add(kUpQ,
            {cast_transpose("dq per channel", d.t, d.up_q), cast_transpose("q latent per channel", d.t, d.q_lora)});
@@ -164,11 +164,11 @@ std::vector<Operator> attention_backward_input(const LayerWork& work) {
   list.add(kNorms, recomputed(norm("RMSNorm", d.t, d.hidden, 2)));
   list.add(kDownKv,
            {cast("cast dkv latent to fp8", d.t, d.down_kv), transpose_weights("transpose W_DKV", d.down_kv * d.hidden),
-            small("transpose scales"), gemm(Family::gemm_fp8, "W_DKV dgrad", d.t, d.hidden, d.down_kv),
+            transpose_scales(d.t, d.down_kv), gemm(Family::gemm_fp8, "W_DKV dgrad", d.t, d.hidden, d.down_kv),
             cast_transpose("x per channel", d.t, d.hidden), cast_transpose("dkv latent per channel", d.t, d.down_kv)});
   list.add(kDownQ,
            {cast("cast dq latent to fp8", d.t, d.q_lora), transpose_weights("transpose W_DQ", d.q_lora * d.hidden),
-            small("transpose scales"), gemm(Family::gemm_fp8, "W_DQ dgrad", d.t, d.hidden, d.q_lora),
+            transpose_scales(d.t, d.q_lora), gemm(Family::gemm_fp8, "W_DQ dgrad", d.t, d.hidden, d.q_lora),
             cast_transpose("x per channel", d.t, d.hidden), cast_transpose("dq latent per channel", d.t, d.q_lora)});
   list.add(kNorms, {elementwise("add", d.t * d.hidden, 3), norm("RMSNorm backward", d.t, d.hidden, 4)});
   list.finalize_norm_backward(kNorms);

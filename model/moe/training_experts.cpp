@@ -66,7 +66,7 @@ std::vector<Operator> experts_forward(const LayerWork& work) {
   const Ffn d(work);
   KernelList list;
   list.add(kSharedGateUp,
-           {small("transpose scales"), gemm(Family::gemm_fp8, "shared gate_up fprop", d.t, 2 * d.shared, d.hidden)});
+           {transpose_scales(d.t, d.hidden), gemm(Family::gemm_fp8, "shared gate_up fprop", d.t, 2 * d.shared, d.hidden)});
   list.add(kPermutation, {index_rows(Family::count_rows, "count rows per expert", d),
                           index_rows(Family::map_rows, "map tokens to rows", d), expand("expand tokens to rows", d)});
   list.add(
@@ -83,7 +83,7 @@ std::vector<Operator> experts_forward(const LayerWork& work) {
   list.add(kPermutation, reduce("reduce rows to tokens", d));
   list.add(kSharedActivation, memory(Family::swiglu, "shared SwiGLU and cast", d.t * d.shared * (2 * kBf16 + kFp8)));
   list.add(kSharedDown,
-           {small("transpose scales"), gemm(Family::gemm_fp8, "shared down fprop", d.t, d.hidden, d.shared)});
+           {transpose_scales(d.t, d.shared), gemm(Family::gemm_fp8, "shared down fprop", d.t, d.hidden, d.shared)});
   list.add(kExpertActivation, stored(cast("save expert gate_up output in fp8", d.rows, 2 * d.ffn)));
   list.add(kSharedActivation, stored(cast("save shared gate_up output in fp8", d.t, 2 * d.shared)));
   return list.ops();
@@ -94,7 +94,7 @@ std::vector<Operator> experts_backward_input(const LayerWork& work) {
   KernelList list;
   list.add(kSharedActivation, stored(cast("restore shared gate_up output", d.t, 2 * d.shared)));
   list.add(kSharedDown,
-           {transpose_weights("transpose shared down weight", d.hidden * d.shared), small("transpose scales"),
+           {transpose_weights("transpose shared down weight", d.hidden * d.shared), transpose_scales(d.t, d.hidden),
             gemm(Family::gemm_fp8, "shared down dgrad", d.t, d.shared, d.hidden),
             cast_transpose("dY per channel", d.t, d.hidden)});
   list.add(
@@ -120,7 +120,7 @@ std::vector<Operator> experts_backward_input(const LayerWork& work) {
   list.add(kExpertGateUp, cast_transpose("d(gate_up) per channel", d.rows, 2 * d.ffn));
   list.add(kSharedGateUp, {cast("restore shared x", d.t, d.hidden),
                            transpose_weights("transpose shared gate_up weight", 2 * d.shared * d.hidden),
-                           cast("cast shared d(gate_up) to fp8", d.t, 2 * d.shared), small("transpose scales"),
+                           cast("cast shared d(gate_up) to fp8", d.t, 2 * d.shared), transpose_scales(d.t, 2 * d.shared),
                            gemm(Family::gemm_fp8, "shared gate_up dgrad", d.t, d.hidden, 2 * d.shared),
                            cast_transpose("shared d(gate_up) per channel", d.t, 2 * d.shared),
                            cast_transpose("x per channel", d.t, d.hidden)});
@@ -180,9 +180,9 @@ std::vector<Operator> dense_forward(const LayerWork& work) {
   const Sizes d(work);
   KernelList list;
   list.add(kDenseGateUp,
-           {small("transpose scales"), gemm(Family::gemm_fp8, "dense gate_up fprop", d.t, 2 * d.ffn, d.hidden)});
+           {transpose_scales(d.t, d.hidden), gemm(Family::gemm_fp8, "dense gate_up fprop", d.t, 2 * d.ffn, d.hidden)});
   list.add(kDenseActivation, memory(Family::swiglu, "dense SwiGLU and cast", d.t * d.ffn * (2 * kBf16 + kFp8)));
-  list.add(kDenseDown, {small("transpose scales"), gemm(Family::gemm_fp8, "dense down fprop", d.t, d.hidden, d.ffn)});
+  list.add(kDenseDown, {transpose_scales(d.t, d.ffn), gemm(Family::gemm_fp8, "dense down fprop", d.t, d.hidden, d.ffn)});
   list.add(kDenseActivation, stored(cast("save dense gate_up output in fp8", d.t, 2 * d.ffn)));
   return list.ops();
 }
@@ -193,14 +193,14 @@ std::vector<Operator> dense_backward_input(const LayerWork& work) {
   list.add(kDenseActivation, stored(cast("restore dense gate_up output", d.t, 2 * d.ffn)));
   list.add(kDenseDown,
            {cast("cast dY to fp8", d.t, d.hidden), transpose_weights("transpose dense down weight", d.hidden * d.ffn),
-            small("transpose scales"), gemm(Family::gemm_fp8, "dense down dgrad", d.t, d.ffn, d.hidden),
+            transpose_scales(d.t, d.hidden), gemm(Family::gemm_fp8, "dense down dgrad", d.t, d.ffn, d.hidden),
             cast_transpose("dY per channel", d.t, d.hidden)});
   list.add(kDenseActivation,
            {recomputed(memory(Family::swiglu, "dense SwiGLU and per-channel cast", d.t * d.ffn * (2 * kBf16 + kFp8))),
             memory(Family::swiglu, "dense SwiGLU backward", d.t * d.ffn * 5 * kBf16)});
   list.add(kNorms, recomputed(norm("RMSNorm", d.t, d.hidden, 4)));
   list.add(kDenseGateUp, {transpose_weights("transpose dense gate_up weight", 2 * d.ffn * d.hidden),
-                          cast("cast dense d(gate_up) to fp8", d.t, 2 * d.ffn), small("transpose scales"),
+                          cast("cast dense d(gate_up) to fp8", d.t, 2 * d.ffn), transpose_scales(d.t, 2 * d.ffn),
                           gemm(Family::gemm_fp8, "dense gate_up dgrad", d.t, d.hidden, 2 * d.ffn),
                           cast_transpose("dense d(gate_up) per channel", d.t, 2 * d.ffn),
                           cast_transpose("x per channel", d.t, d.hidden)});

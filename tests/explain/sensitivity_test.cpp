@@ -64,31 +64,42 @@ const std::vector<Explained>& runs() {
   return all;
 }
 
+// By how much the span moves, relative to its own, for so much more of an item's time, and for so much less.
+struct Moves {
+  double slower, faster;
+  [[nodiscard]] double both() const { return (slower + faster) / 2; }
+  [[nodiscard]] double allowed() const { return std::max(0.02, 0.02 * std::abs(both())); }
+};
+
+Moves moves_of(const Explained& explained, const Item& item, double step) {
+  const auto simulated = [&](double by) {
+    return ratio(explained.simulated(item, 1 + by) - explained.run.metrics.span, explained.run.metrics.span) / by;
+  };
+  return {simulated(step), simulated(-step)};
+}
+
 }  // namespace
 
-TEST_CASE("of 200 random items of six runs 1 % more and less time moves the span as the elasticity says") {
+TEST_CASE("of 200 random items of six runs a little more and less time moves the span as the elasticity says") {
   constexpr int kPairs = kSanitized ? 60 : 200;
-  constexpr double kStep = 0.01;
+  constexpr double kLittle = 1e-4, kMuch = 1e-2;
   Dice dice(20);
   int alike = 0, moved = 0;
   for (int pair = 0; pair < kPairs; ++pair) {
     const Explained& explained = runs()[dice.below(runs().size())];
     const Item& item = explained.items[dice.below(explained.items.size())];
-    const auto simulated = [&](double step) {
-      return ratio(explained.simulated(item, 1 + step) - explained.run.metrics.span, explained.run.metrics.span) / step;
-    };
-    const double slower = simulated(kStep), faster = simulated(-kStep), both = (slower + faster) / 2;
-    const double allowed = std::max(0.02, 0.02 * std::abs(both));
     CAPTURE(explained.run.setup.scenario.file);
     CAPTURE(item.what);
-    // Where something else binds within the 1 %, the two differ, and the elasticity is one of them or between.
-    CHECK(item.elasticity >= std::min(slower, faster) - allowed);
-    CHECK(item.elasticity <= std::max(slower, faster) + allowed);
-    alike += std::abs(both - item.elasticity) <= allowed;
-    moved += std::abs(both) > 0.02;
+    // Where something else binds within the step, the two differ, and the elasticity is one of them or between.
+    const Moves little = moves_of(explained, item, kLittle);
+    CHECK(item.elasticity >= std::min(little.slower, little.faster) - little.allowed());
+    CHECK(item.elasticity <= std::max(little.slower, little.faster) + little.allowed());
+    const Moves much = moves_of(explained, item, kMuch);
+    alike += std::abs(much.both() - item.elasticity) <= much.allowed();
+    moved += std::abs(much.both()) > 0.02;
   }
-  MESSAGE(alike, " of ", kPairs, " as the mean of both; ", moved, " above 0.02");
-  CHECK(alike >= 0.98 * kPairs);
+  MESSAGE(alike, " of ", kPairs, " as the mean of 1 % more and less; ", moved, " above 0.02");
+  CHECK(alike >= 0.96 * kPairs);  // a whole training step has other paths that are as long within 1 %
   CHECK(moved > (kSanitized ? 9 : 30));
 }
 

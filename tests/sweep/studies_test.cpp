@@ -193,17 +193,22 @@ TEST_CASE("prefill by SMs: the best number is 16 to 32, around the published 20 
 
 TEST_CASE("decode with two micro-batches is a loss at small batches, and once it pays it pays at larger ones") {
   const Rows rows = rows_of("two_batch_or_sequential_h800/decode.yaml");
-  int last_break_even = 1 << 20;
+  double last_break_even = 1 << 20;
   for (const char* ep : {"16", "32", "128"}) {
-    int break_even = 0;
+    double break_even = 0, before = 0, ratio_before = 1;
     for (const char* batch : {"16", "32", "64", "96", "128", "256"}) {
       CAPTURE(ep);
       CAPTURE(batch);
       const Row place = {{"parallelism.ep", ep}, {"workload.batch_size", batch}};
       const double ratio = two_over_one(rows, "decode-two-batch", "tpot_ms", place);
-      if (break_even == 0 && ratio < 1) break_even = std::stoi(batch);
+      const double requests = std::stoi(batch);
+      if (break_even == 0 && ratio < 1) {  // on the line between the two
+        break_even = before + (requests - before) * (ratio_before - 1) / (ratio_before - ratio);
+      }
       CHECK((ratio < 1) == (break_even > 0));
-      if (std::stoi(batch) <= 32) CHECK(ratio > 1.2);
+      if (requests <= 32) CHECK(ratio > 1.2);
+      before = requests;
+      ratio_before = ratio;
     }
     CHECK(break_even > 0);
     CHECK(break_even < last_break_even);  // the wider EP, the earlier

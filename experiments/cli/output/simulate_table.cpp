@@ -240,6 +240,16 @@ std::string corrected(const Run& run) {
                 : "";
 }
 
+// Beside a trace of some GPU the slowest one's kernels look long, and its barriers short.
+std::string slowest_gpu_line(const Setup& setup) {
+  const double slower = setup.slowness(0) - 1;
+  if (setup.every_rank || is_staged(setup.scenario) || slower < 1e-3) return "";
+  return fmt::format(
+      "of the group's {} GPUs this is the slowest, which waits least at barriers: where the SMs' clock sets the pace "
+      "its kernels take {:.1f} % longer than the mean GPU's (ranks: all shows every one)\n",
+      setup.scenario.parallelism.group(), 100 * slower);
+}
+
 std::string overheads(const Run& run) {
   std::string text;
   const Constant gap = kernel_gap_of(run.setup);
@@ -258,7 +268,7 @@ std::string overheads(const Run& run) {
     text +=
         fmt::format("waits for the slowest rank: {:.0f} us expected in all, part of it hidden\n", run.program.waits_us);
   }
-  return text;
+  return text + slowest_gpu_line(run.setup);
 }
 
 int decimals(const MetricBand& metric) {
