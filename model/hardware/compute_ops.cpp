@@ -202,6 +202,10 @@ ExpertShape shape_of(const OpKeys& keys) {
   if (shape.eager && shape.layout != ExpertLayout::contiguous) {
     throw keys.spec().error("eager", "is for layout=contiguous: the other layouts were measured in CUDA graphs");
   }
+  shape.received = keys.amount("received", 0);
+  if (shape.received > shape.tokens) {
+    throw keys.spec().error("received", fmt::format("of {} is more than the {} tokens", shape.received, shape.tokens));
+  }
   shape.rows = keys.amount("rows", 0);
   shape.hit = keys.number_or("hit", kLeastTokens, kMostOfOp, 0);
   if (shape.hit > local) {
@@ -224,7 +228,7 @@ double deviation_of(const OpKeys& keys, const ExpertShape& shape) {
 
 RequestedOp moe_op(const std::string& text, const MachineFacts& machine) {
   const OpKeys keys(text, {"dtype", "tokens", "hidden", "inter", "top_k", "experts", "ep", "moe_tp", "gated", "layout",
-                           "part", "backend", "rows", "hit", "deviation", "expected", "eager", "l2"});
+                           "part", "backend", "received", "rows", "hit", "deviation", "expected", "eager", "l2"});
   const ExpertShape shape = shape_of(keys);
   const ExpertRole part = part_of(keys, shape.layout);
   const double deviation = deviation_of(keys, shape), expected = keys.amount("expected", 0);

@@ -35,7 +35,8 @@ const std::vector<Kind>& kinds() {
       {"moe",
        "dtype=fp8|fp8_tensor|bf16|nvfp4|mxfp4|mxfp4_fp8|int4,tokens=4096 of the whole EP "
        "group,hidden=7168,inter=2048,top_k=8,experts=256,ep=1,moe_tp=1,gated=true|false,layout=fused|masked|contiguous|"
-       "mega (with its transfers),rows=TOKENS x TOP_K / EP,hit=as many of the rank's experts as get rows of balanced "
+       "mega (with its transfers),received=TOKENS: those of them that an all-to-all brought into a buffer for all,"
+       "rows=TOKENS x TOP_K / EP,hit=as many of the rank's experts as get rows of balanced "
        "loads,eager=false|true "
        "(contiguous: with its host),part=layer|routing|permute|gate_up|activation|down|finalise: all of it or one "
        "kernel,deviation=0 rows by which an expert's scatter,expected=0 that tiles are chosen for (both: by the mean)",
@@ -165,7 +166,7 @@ OpWriter experts(const Operator& op) {
   writer.add("inter", e.width).add("top_k", e.top_k).add("experts", e.experts).add("ep", e.ep);
   if (e.gate == 1) writer.add("gated", "false");
   if (e.backend == MoeBackend::trtllm_gen) writer.add("backend", "trtllm_gen");
-  writer.add_unless(0.0, "rows", e.rows).add_unless(0.0, "hit", e.hit);
+  writer.add_unless(0.0, "received", e.received).add_unless(0.0, "rows", e.rows).add_unless(0.0, "hit", e.hit);
   return writer.add_unless(0.0, "deviation", op.rows_deviation).add_unless(0.0, "expected", op.expected_rows);
 }
 

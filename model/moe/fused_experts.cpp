@@ -34,7 +34,7 @@ Operator permute_kernel(const ExpertShape& shape) {
   if (shape.layout == ExpertLayout::contiguous) {  // rows travelled in the type of the GEMM
     return memory(Family::streaming, "copy rows to experts", load.rows * shape.hidden * 2 * out);
   }
-  const double tokens = std::min(shape.tokens, load.rows);  // of which the rank needs a copy at least
+  const double tokens = std::min(tokens_there(shape), load.rows);  // of which the rank needs a copy at least
   return by_rows(shape, Family::streaming, "copy tokens to rows", load.rows,
                  shape.hidden * (tokens * kBf16 + load.rows * out));
 }
@@ -46,10 +46,10 @@ Operator activation_kernel(const ExpertShape& shape) {
   return by_rows(shape, Family::streaming, "activation", load.rows, bytes);
 }
 
-// A fused layer writes the tokens of all ranks, zeroes where no row is this one's; DeepEP's, those that it received.
+// A fused layer writes the tokens that are there, zeroes where no row is this one's; DeepEP's, those that it received.
 Operator finalise_kernel(const ExpertShape& shape) {
   const double rows = expert_rows(shape).rows;
-  const double tokens = shape.layout == ExpertLayout::fused ? shape.tokens : std::min(shape.tokens, rows);
+  const double tokens = shape.layout == ExpertLayout::fused ? tokens_there(shape) : std::min(shape.tokens, rows);
   return memory(Family::streaming, "weigh and reduce rows to tokens", (rows + tokens) * shape.hidden * kBf16);
 }
 
@@ -111,6 +111,10 @@ ExpertRows expert_rows(const ExpertShape& shape) {
   load.hit = std::min({load.local, load.rows, shape.hit > 0 ? shape.hit : load.local});
   load.each = load.rows / load.hit;
   return load;
+}
+
+double tokens_there(const ExpertShape& shape) {
+  return shape.received > 0 ? std::min(shape.received, shape.tokens) : shape.tokens;
 }
 
 ExpertMatrix expert_matrix(const ExpertShape& shape, ExpertRole role) {

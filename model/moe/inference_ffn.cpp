@@ -34,7 +34,9 @@ std::vector<Operator> ffn(const InferenceWork& work, double tokens, double width
 ExpertShape expert_shape(const InferenceWork& work, const Block& block) {
   const Architecture& m = work.model;
   const Precision weights = block.content.formats.experts;
-  ExpertShape shape{.tokens = work.all_tokens(), .hidden = 1.0 * m.expert_hidden_size()};
+  ExpertShape shape{.tokens = work.all_tokens()};
+  if (work.mode == CommMode::nvlink) shape.received = work.load.received;
+  shape.hidden = m.expert_hidden_size();
   shape.width = static_cast<double>(m.moe_intermediate_size) / work.moe_tp;
   shape.top_k = work.top_k();
   shape.experts = work.local_experts() * work.ep;

@@ -90,6 +90,8 @@ enum class MoeBackend {
 struct ExpertShape {
   ExpertRole role = ExpertRole::none;
   double tokens = 0;  ///< of all ranks of the EP group
+  /// Distinct tokens that a dispatch brought, into a buffer that has room for all; 0: all are there.
+  double received = 0;
   double hidden = 0;
   double width = 0;  ///< of an expert on this rank: the model's over moe_tp
   double top_k = 0;

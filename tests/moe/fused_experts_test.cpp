@@ -119,6 +119,48 @@ TEST_CASE("the rows and experts that a shape names take the place of balanced on
   CHECK(expert_rows(shape).hit == 32);
 }
 
+// Four ranks with three tokens each, which choose two of eight experts. This rank's two get seven rows of five tokens.
+TEST_CASE("each kernel walks the tokens of its buffer: all gathered, those received, or those there in a padded one") {
+  ExpertShape shape = deepseek(12, Precision::bf16, Precision::bf16);
+  shape.top_k = 2;
+  shape.experts = 8;
+  shape.ep = 4;
+  shape.rows = 7;
+  shape.hit = 2;
+  const auto kernel = [](const ExpertShape& of, ExpertRole role) {
+    for (const Operator& op : fused_experts(of)) {
+      if (op.experts.role == role) return op;
+    }
+    return Operator{};
+  };
+  const auto rows_moved = [&](const ExpertShape& of, ExpertRole role) {
+    return kernel(of, role).bytes / (number_bytes(Precision::bf16) * of.hidden);
+  };
+  const auto rows_multiplied = [&](const ExpertShape& of) { return kernel(of, ExpertRole::down).m; };
+
+  SUBCASE("gathered: every token is read for its choices, and every one is written, with zeroes where it has no row") {
+    CHECK(kernel(shape, ExpertRole::routing).items == 12 * 2);
+    CHECK(rows_moved(shape, ExpertRole::permute) == 7 + 7);  // no more tokens than rows are read
+    CHECK(rows_multiplied(shape) == 7);
+    CHECK(rows_moved(shape, ExpertRole::finalise) == 7 + 12);
+  }
+  SUBCASE("padded: the sort goes through every slot's choices, all else through the tokens that are there") {
+    shape.received = 5;
+    CHECK(kernel(shape, ExpertRole::routing).items == 12 * 2);
+    CHECK(rows_moved(shape, ExpertRole::permute) == 5 + 7);
+    CHECK(rows_multiplied(shape) == 7);
+    CHECK(rows_moved(shape, ExpertRole::finalise) == 7 + 5);
+  }
+  SUBCASE("compacted: there is nothing to sort, rows are padded to whole tiles and multiplied") {
+    shape.layout = ExpertLayout::contiguous;
+    shape.tokens = 5;
+    CHECK(kernel(shape, ExpertRole::routing).name.empty());
+    CHECK(rows_moved(shape, ExpertRole::permute) == 7 + 7);
+    CHECK(rows_multiplied(shape) == 2 * 128);
+    CHECK(rows_moved(shape, ExpertRole::finalise) == 7 + 5);
+  }
+}
+
 TEST_CASE("fused experts multiply in the format that their rows are in") {
   const auto format_of_products = [](const ExpertShape& shape) {
     const std::vector<Operator> ops = fused_experts(shape);
