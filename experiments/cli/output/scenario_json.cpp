@@ -47,7 +47,8 @@ namespace {
 
 std::string object_of(const std::vector<keys::Row>& rows, Scenarios scenarios);
 
-std::string property_of(const keys::Row& row, Scenarios scenarios) {
+// The members of a key's schema.
+std::string members_of(const keys::Row& row, Scenarios scenarios) {
   const bool printed = scenarios == Scenarios::printed;
   const std::string& meaning = printed ? row.resolved_meaning : row.meaning;
   std::vector<std::string> members;
@@ -55,7 +56,7 @@ std::string property_of(const keys::Row& row, Scenarios scenarios) {
   const keys::Type& type = printed ? row.resolved_type : row.type;
   members.push_back(row.keys.empty() ? type.schema : object_of(row.keys, scenarios));
   if (!printed && !row.fallback.empty()) members.push_back(fmt::format(R"("default": {})", row.fallback));
-  return fmt::format(R"("{}": {{{}}})", row.name, fmt::join(members, ", "));
+  return fmt::format("{}", fmt::join(members, ", "));
 }
 
 // The members of a mapping's schema.
@@ -65,7 +66,7 @@ std::string object_of(const std::vector<keys::Row>& rows, Scenarios scenarios) {
     const bool printed = scenarios == Scenarios::printed;
     if (printed && row.in_resolved == keys::Resolved::never) continue;
     if (printed ? row.in_resolved == keys::Resolved::always : row.is_needed) required.push_back('"' + row.name + '"');
-    properties.push_back(property_of(row, scenarios));
+    properties.push_back(fmt::format(R"("{}": {{{}}})", row.name, members_of(row, scenarios)));
   }
   const std::string needs = required.empty() ? "" : fmt::format(R"("required": [{}], )", fmt::join(required, ", "));
   return fmt::format(R"("type": "object", {}"properties": {{{}}}, "additionalProperties": false)", needs,
@@ -107,13 +108,36 @@ std::vector<keys::Row> rows_named(const std::string& name) {
   return name == "pipeline" ? pipeline_rows() : keys::top().rows();
 }
 
+std::string members_named(const std::string& name, Scenarios scenarios) {
+  if (name == "acceptance") return members_of(keys::acceptance(), scenarios);
+  return object_of(rows_named(name), scenarios);
+}
+
+constexpr const char* kKeysOf = "$keys";
+
 }  // namespace
 
+void describe_keys(Json& json, const char* table) { json.add(kKeysOf, table); }
+
+Definitions printed_keys() {
+  Definitions definitions;
+  const auto add = [&](const char* table, const std::string& about) {
+    definitions.emplace_back(table, [=](Json& json) {
+      if (!about.empty()) json.add("description", about);
+      describe_keys(json, table);
+    });
+  };
+  add("scenario", "The scenario with every default resolved");
+  for (const char* phase : {"train", "prefill", "decode", "mixed"}) add(phase, "As it was asked, with its defaults");
+  add("acceptance", "");
+  return definitions;
+}
+
 std::string with_keys(std::string schema, Scenarios scenarios) {
-  constexpr std::string_view kMark = "\"$keys\": \"";
-  for (std::size_t at = schema.find(kMark); at != std::string::npos; at = schema.find(kMark)) {
-    const std::size_t name = at + kMark.size(), end = schema.find('"', name);
-    schema.replace(at, end + 1 - at, object_of(rows_named(schema.substr(name, end - name)), scenarios));
+  const std::string mark = fmt::format("\"{}\": \"", kKeysOf);
+  for (std::size_t at = schema.find(mark); at != std::string::npos; at = schema.find(mark)) {
+    const std::size_t name = at + mark.size(), end = schema.find('"', name);
+    schema.replace(at, end + 1 - at, members_named(schema.substr(name, end - name), scenarios));
   }
   rapidjson::Document document;
   document.Parse<rapidjson::kParseFullPrecisionFlag>(schema.c_str());

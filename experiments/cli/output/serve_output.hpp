@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "experiments/report/fields.hpp"
 #include "experiments/serve/serve.hpp"
 
 namespace moeline {
@@ -12,8 +13,8 @@ namespace moeline {
 [[nodiscard]] std::vector<std::string> serve_title(const ServeResult& result);
 [[nodiscard]] std::string serve_table(const ServeResult& result);
 [[nodiscard]] std::string serve_json(const ServeResult& result);
-/// Of the schema of what `moeline simulate` prints: "requests".
-[[nodiscard]] std::string serve_definition();
+/// What the schema of `moeline simulate` says of that.
+[[nodiscard]] Describe served_requests();
 /// A row for each request, by arrival.
 [[nodiscard]] std::string serve_csv(const ServeResult& result);
 

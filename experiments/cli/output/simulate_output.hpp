@@ -16,6 +16,8 @@ struct Beside {
 };
 
 [[nodiscard]] std::string to_json(const Run& run, const Beside& beside);
+/// Of that, and of requests (serve_output.hpp).
+[[nodiscard]] std::string simulate_schema();
 /// The phases, one per line.
 [[nodiscard]] std::string to_csv(const Run& run);
 /// The schedules that `schedule: auto` chose among; empty where the scenario named its own.

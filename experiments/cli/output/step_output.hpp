@@ -3,14 +3,14 @@
 
 #include <string>
 
-#include "experiments/report/json.hpp"
+#include "experiments/report/fields.hpp"
 #include "experiments/run/run.hpp"
 #include "timeline/write_trace.hpp"
 
 namespace moeline {
 
-/// Adds "stages" and "ranks". REQUIRES: the run is a whole step of training, as below.
-void add_step(Json& json, const Run& run);
+/// "stages" and "ranks". REQUIRES: the run is a whole step of training, as below.
+[[nodiscard]] Fields<Run> step_fields();
 
 [[nodiscard]] std::string step_table(const Run& run);
 
