@@ -6,6 +6,7 @@
 #include <rapidjson/prettywriter.h>
 #include <rapidjson/stringbuffer.h>
 
+#include "experiments/serve/serve_keys.hpp"
 #include "schedules/scenario/keys.hpp"
 
 namespace moeline {
@@ -54,7 +55,9 @@ std::string members_of(const keys::Row& row, Scenarios scenarios) {
   std::vector<std::string> members;
   if (!meaning.empty()) members.push_back(fmt::format(R"("description": "{}")", meaning));
   const keys::Type& type = printed ? row.resolved_type : row.type;
-  members.push_back(row.keys.empty() ? type.schema : object_of(row.keys, scenarios));
+  members.push_back(row.keys.empty() ? type.schema
+                    : row.is_list ? fmt::format(R"("type": "array", "items": {{{}}})", object_of(row.keys, scenarios))
+                                  : object_of(row.keys, scenarios));
   if (!printed && !row.fallback.empty()) members.push_back(fmt::format(R"("default": {})", row.fallback));
   return fmt::format("{}", fmt::join(members, ", "));
 }
@@ -74,12 +77,12 @@ std::string object_of(const std::vector<keys::Row>& rows, Scenarios scenarios) {
 }
 
 template <class... Rows>
-std::vector<keys::Row> workload_rows(WorkloadPhase phase, const Rows&... tables) {
-  std::vector<keys::Row> rows = {{"phase", keys::words({word_of(phase)}), "what a step is for"}};
+std::vector<keys::Row> workload_rows(const std::string& phase, const Rows&... tables) {
+  std::vector<keys::Row> rows = {{"phase", keys::words({phase}), "what a step is for"}};
   rows.front().is_needed = true;
   const auto append = [&](const std::vector<keys::Row>& more) { rows.insert(rows.end(), more.begin(), more.end()); };
   (append(tables.rows()), ...);
-  if (phase != WorkloadPhase::mixed) return rows;
+  if (phase != word_of(WorkloadPhase::mixed)) return rows;
   std::erase_if(rows, [](const keys::Row& row) { return row.of_one_phase; });
   for (keys::Row& row : rows) {
     if (row.of_words) row.type = row.resolved_type = keys::words(row.type.words);
@@ -100,11 +103,11 @@ std::vector<keys::Row> pipeline_rows() {
 }
 
 std::vector<keys::Row> rows_named(const std::string& name) {
-  using enum WorkloadPhase;
-  if (name == "train") return workload_rows(train, keys::train());
-  if (name == "prefill") return workload_rows(prefill, keys::prefill());
-  if (name == "decode") return workload_rows(decode, keys::decode());
-  if (name == "mixed") return workload_rows(mixed, keys::decode(), keys::prefill());
+  if (name == "train") return workload_rows(name, keys::train());
+  if (name == "prefill") return workload_rows(name, keys::prefill());
+  if (name == "decode") return workload_rows(name, keys::decode());
+  if (name == "mixed") return workload_rows(name, keys::decode(), keys::prefill());
+  if (name == kServePhase) return workload_rows(name, keys::serve());
   return name == "pipeline" ? pipeline_rows() : keys::top().rows();
 }
 

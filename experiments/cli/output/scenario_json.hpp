@@ -22,8 +22,8 @@ enum class Scenarios { read, printed };
 void describe_keys(Json& json, const char* table);
 /// The definitions that these tables refer to, for schemas of outputs.
 [[nodiscard]] Definitions printed_keys();
-/// A schema with what the table of a scenario's keys (schedules/scenario/keys.cpp) says in the place of each
-/// "$keys": "NAME".
+/// A schema with what the tables of a scenario's keys (schedules/scenario/keys.cpp, and of requests
+/// experiments/serve/serve_keys.cpp) say in the place of each "$keys": "NAME".
 [[nodiscard]] std::string with_keys(std::string schema, Scenarios scenarios);
 
 }  // namespace moeline
