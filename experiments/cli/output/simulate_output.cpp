@@ -9,7 +9,6 @@
 #include "experiments/cli/output/provenance.hpp"
 #include "experiments/cli/output/scenario_json.hpp"
 #include "experiments/cli/output/serve_output.hpp"
-#include "experiments/cli/output/step_output.hpp"
 #include "experiments/report/fields.hpp"
 #include "experiments/run/run_metrics.hpp"
 

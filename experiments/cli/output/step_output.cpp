@@ -1,4 +1,4 @@
-#include "experiments/cli/output/step_output.hpp"
+#include "experiments/cli/output/simulate_output.hpp"
 
 #include <fmt/format.h>
 
