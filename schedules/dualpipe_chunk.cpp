@@ -4,7 +4,7 @@
 //   communication  combine(B)   dispatch(F)   dispatch(B)   combine(F)
 //
 // The order on the streams comes from the overlap plan; what waits for what across them is the model's own data flow.
-#include "schedules/lowering/every_rank.hpp"
+#include "schedules/lowering/rank_program.hpp"
 #include "schedules/lowering/training_passes.hpp"
 #include "schedules/schedules.hpp"
 

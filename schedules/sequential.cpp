@@ -1,7 +1,7 @@
 // No overlap: every phase waits for the one before it, whatever its stream; but shared experts may run beside routed
 // ones.
-#include "schedules/lowering/every_rank.hpp"
 #include "schedules/lowering/inference_step.hpp"
+#include "schedules/lowering/rank_program.hpp"
 #include "schedules/lowering/training_passes.hpp"
 #include "schedules/schedules.hpp"
 

@@ -11,7 +11,6 @@
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/measured_input.hpp"
 #include "experiments/cli/output/analysis_output.hpp"
-#include "experiments/cli/output/ranks_output.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "hardware/device_name.hpp"

@@ -14,7 +14,6 @@
 #include "calib/fit/stack_tables.hpp"
 #include "experiments/cli/commands.hpp"
 #include "experiments/cli/output/calibration_output.hpp"
-#include "experiments/cli/output/stack_output.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/progress_bar.hpp"
 #include "hardware/device_name.hpp"

@@ -1,5 +1,9 @@
 #include <moeline_commit.hpp>
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <csignal>
 #include <exception>
 #include <new>
 #include <system_error>
@@ -7,9 +11,20 @@
 #include "base/error.hpp"
 #include "base/text.hpp"
 #include "experiments/cli/program.hpp"
-#include "experiments/cli/standard_streams.hpp"
 
 namespace {
+
+// It is called first. Where stdin, stdout or stderr is closed, the next file opened would take its place, and a page or
+// a table of a sweep would get what is printed: reading a closed one finds nothing, writing to a closed stdout fails,
+// and to a closed stderr is lost. A file that grows past the limit of the process (ulimit -f) is an error of the write,
+// and kills nobody. A closed pipe does, silently, as of any program whose reader has read enough.
+void claim_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) != -1) continue;
+    (void)::open("/dev/null", stream == STDERR_FILENO ? O_WRONLY : O_RDONLY);  // takes the lowest number, this one
+  }
+  (void)std::signal(SIGXFSZ, SIG_IGN);
+}
 
 // A message is one line, whatever the input had in it.
 int fail(const moeline::Console& console, int exit_code, std::string_view message) {

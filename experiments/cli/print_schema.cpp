@@ -15,7 +15,7 @@
 #include "experiments/cli/output/plan_output.hpp"
 #include "experiments/cli/output/scenario_json.hpp"
 #include "experiments/cli/output/search_output.hpp"
-#include "experiments/cli/output/serve_output.hpp"
+#include "experiments/cli/output/simulate_output.hpp"
 #include "experiments/cli/output/sweep_output.hpp"
 #include "experiments/cli/output/validate_output.hpp"
 
@@ -28,10 +28,11 @@ using Described = std::map<std::string, std::string (*)()>;
 
 const Described& described() {
   static const Described kSchemas = {
-      {"analyze_output", analyze_schema}, {"balance_output", balance_schema}, {"compare_output", compare_schema},
-      {"explain_output", explain_schema}, {"list_output", list_schema},       {"model_output", model_schema},
-      {"plan_output", plan_schema},       {"price_output", price_schema},     {"replay_output", replay_schema},
-      {"search_output", search_schema},   {"sweep_output", sweep_schema},     {"validate_output", validate_schema}};
+      {"analyze_output", analyze_schema},  {"balance_output", balance_schema},   {"compare_output", compare_schema},
+      {"explain_output", explain_schema},  {"list_output", list_schema},         {"model_output", model_schema},
+      {"plan_output", plan_schema},        {"price_output", price_schema},       {"replay_output", replay_schema},
+      {"search_output", search_schema},    {"simulate_output", simulate_schema}, {"sweep_output", sweep_schema},
+      {"validate_output", validate_schema}};
   return kSchemas;
 }
 
@@ -56,9 +57,6 @@ std::string schema_text(const std::string& name) {
   if (found != described().end()) return found->second();
   std::string text = read_text(home() / kFolder / (name + ".json"));
   if (name == "scenario") return with_keys(std::move(text), Scenarios::read);
-  if (name == "simulate_output") {
-    text = with_definition(with_keys(std::move(text), Scenarios::printed), "requests", serve_definition());
-  }
   return with_metrics(std::move(text));
 }
 

@@ -13,13 +13,10 @@
 #include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/provenance.hpp"
 #include "experiments/cli/output/serve_output.hpp"
-#include "experiments/cli/output/serve_page.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
-#include "experiments/cli/output/step_output.hpp"
 #include "experiments/cli/output/timeline_pages.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/progress_bar.hpp"
-#include "experiments/cli/run_folder.hpp"
 #include "experiments/page/page.hpp"
 #include "experiments/report/json.hpp"
 #include "experiments/run/best_run.hpp"
@@ -28,8 +25,8 @@
 #include "experiments/serve/serve_log.hpp"
 #include "experiments/timeline_page/run_view.hpp"
 #include "schedules/lowering/kernel_detail.hpp"
-#include "timeline/gzip_text.hpp"
 #include "timeline/write_trace.hpp"
+#include "trace/gzip_stream.hpp"
 
 namespace moeline {
 namespace {

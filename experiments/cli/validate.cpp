@@ -6,7 +6,6 @@
 
 #include "base/file.hpp"
 #include "experiments/cli/commands.hpp"
-#include "experiments/cli/output/baseline_output.hpp"
 #include "experiments/cli/output/validate_output.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/progress_bar.hpp"

@@ -35,6 +35,7 @@ ServeWorkload workload_of(const Plan& plan, const Deployment& deployment) {
   w.rates = {plan.traffic.requests_per_s};
   w.tokens = deployment.prefill_choice.tokens;
   w.batch_size = deployment.decode_choice.batch_size;
+  w.overlapped = false;
   w.replicas = deployment.decode.units;
   w.prefill.replicas = deployment.prefill.units;
   w.query_len = 1 + deployment.decode_choice.mtp;

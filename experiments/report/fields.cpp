@@ -31,6 +31,12 @@ void write_lists(Json& json, const std::string& key, const std::vector<std::vect
   json.close_list();
 }
 
+void write_pairs(Json& json, const std::string& key, const NumberPairs& pairs, int decimals) {
+  json.open_list(key);
+  for (const auto& [x, y] : pairs) json.item(std::vector{x, y}, decimals);
+  json.close_list();
+}
+
 std::string formatted(double value, const std::string& format) {
   if (format == "%") return percent(value);
   if (format == "+%") return signed_percent(value);
@@ -54,6 +60,13 @@ void describe_number(Json& json, const char* type, const As& as, bool or_null) {
   describe_type(json, type, or_null);
   if (std::isfinite(as.least)) json.exact("minimum", as.least);
   if (std::isfinite(as.most)) json.exact("maximum", as.most);
+}
+
+void describe_pairs(Json& json, const As& as) {
+  report::describe_list(json, [&](Json& pair) {
+    report::describe_list(pair, [&](Json& item) { describe_number(item, "number", as, false); });
+    pair.add("minItems", 2).add("maxItems", 2);
+  });
 }
 
 // Whatever a YAML file has below its keys.
@@ -80,6 +93,8 @@ void write(Json& json, const std::string& key, const Value& value, const As& as)
       json.add(key, v, as.decimals);
     } else if constexpr (std::is_same_v<V, std::vector<std::vector<int>>>) {
       write_lists(json, key, v);
+    } else if constexpr (std::is_same_v<V, NumberPairs>) {
+      write_pairs(json, key, v, as.decimals);
     } else if constexpr (!std::is_same_v<V, std::monostate>) {
       json.add(key, v);
     }
@@ -113,6 +128,8 @@ void describe(Json& json, Kind kind, const As& as, bool or_null) {
       return describe_list(json, [&](Json& list) {
         describe_list(list, [&](Json& item) { describe_number(item, "integer", as, false); });
       });
+    case Kind::pairs:
+      return describe_pairs(json, as);
     case Kind::yaml:
       return describe_yaml(json);
   }
@@ -150,7 +167,8 @@ std::string output_schema(const std::string& command, const std::string& about, 
   return schema_of(command, about, output);
 }
 
-std::string output_schema(const std::string& command, const std::string& about, const std::vector<OneOutput>& outputs) {
+std::string output_schema(const std::string& command, const std::string& about, const std::vector<OneOutput>& outputs,
+                          const Definitions& definitions) {
   return schema_of(command, about, [&](Json& json) {
     json.open_list("oneOf");
     for (const OneOutput& each : outputs) {
@@ -160,6 +178,10 @@ std::string output_schema(const std::string& command, const std::string& about, 
       json.close();
     }
     json.close_list();
+    if (definitions.empty()) return;
+    json.open("definitions");
+    for (const auto& [name, describe] : definitions) report::describe_key(json, name, "", describe);
+    json.close();
   });
 }
 

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <functional>
 #include <limits>
 #include <optional>
@@ -43,6 +44,9 @@ template <class V>
   return {std::move(value)};
 }
 
+/// Pairs, each on a line of its own.
+using NumberPairs = std::vector<std::array<double, 2>>;
+
 /// Names, and what each means.
 using Keys = std::vector<std::pair<std::string, std::string>>;
 
@@ -62,9 +66,9 @@ namespace report {
 struct NotKnown {};
 /// What a getter found; std::monostate: nothing, and the key is absent.
 using Value = std::variant<std::monostate, NotKnown, bool, std::int64_t, double, std::string, std::vector<double>,
-                           std::vector<std::string>, std::vector<std::vector<int>>, YamlNode>;
+                           std::vector<std::string>, std::vector<std::vector<int>>, NumberPairs, YamlNode>;
 
-enum class Kind { flag, whole, number, text, numbers, texts, lists, yaml };
+enum class Kind { flag, whole, number, text, numbers, texts, lists, pairs, yaml };
 
 void write(Json& json, const std::string& key, const Value& value, const As& as);
 [[nodiscard]] std::string cell(const Value& value, const As& as);
@@ -121,6 +125,7 @@ template <class V>
   if constexpr (std::is_same_v<V, std::vector<double>>) return Kind::numbers;
   if constexpr (std::is_same_v<V, std::vector<std::string>>) return Kind::texts;
   if constexpr (std::is_same_v<V, std::vector<std::vector<int>>>) return Kind::lists;
+  if constexpr (std::is_same_v<V, NumberPairs>) return Kind::pairs;
   if constexpr (std::is_same_v<V, YamlNode>) return Kind::yaml;
   return Kind::text;
 }
@@ -234,6 +239,12 @@ class Fields {
       fields_.push_back(std::move(field));
     }
     return *this;
+  }
+
+  /// A key that is always there, with functions of its own: `write` writes it with its value, which `describe`
+  /// describes.
+  Fields& written(std::string key, std::string about, std::function<void(Json&, const T&)> write, Describe describe) {
+    return add_part(std::move(key), std::move(about), true, std::move(write), std::move(describe));
   }
 
   /// A column that JSON does not have.
@@ -365,6 +376,9 @@ template <class T>
                          {.least = 1, .most = 1});
 }
 
+/// Parts of a schema that others refer to ("#/definitions/NAME"), by name.
+using Definitions = std::vector<std::pair<std::string, Describe>>;
+
 /// The schema of what `moeline COMMAND --format json` prints. `about`: the command line, and what it is for.
 [[nodiscard]] std::string output_schema(const std::string& command, const std::string& about, const Describe& output);
 
@@ -374,6 +388,6 @@ struct OneOutput {
   Describe describe;
 };
 [[nodiscard]] std::string output_schema(const std::string& command, const std::string& about,
-                                        const std::vector<OneOutput>& outputs);
+                                        const std::vector<OneOutput>& outputs, const Definitions& definitions = {});
 
 }  // namespace moeline

@@ -5,7 +5,6 @@
 #include "experiments/run/expected_waits.hpp"
 #include "experiments/run/inference_memory.hpp"
 #include "experiments/run/run_layers.hpp"
-#include "experiments/run/run_warnings.hpp"
 #include "experiments/run/slot_level.hpp"
 #include "experiments/run/sustained_clock.hpp"
 #include "schedules/pipeline/pipelines.hpp"

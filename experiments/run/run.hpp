@@ -93,4 +93,7 @@ struct Run {
 
 [[nodiscard]] Run run_scenario(const Setup& setup, const SimulateOptions& options = {});
 
+/// What a reader of a result must know before believing it.
+[[nodiscard]] std::vector<std::string> warnings_of(const Run& run);
+
 }  // namespace moeline

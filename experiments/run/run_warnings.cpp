@@ -1,4 +1,4 @@
-#include "experiments/run/run_warnings.hpp"
+#include "experiments/run/run.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -23,14 +23,17 @@ struct StepParts {
 /// Every part by its name in results and in the table, in their order.
 struct NamedPart {
   const char* key;
+  const char* meaning;  ///< of one rank, as schemas say it
   Time StepParts::*time;
 };
-inline constexpr std::array<NamedPart, 6> kStepParts = {{{"forward_ms", &StepParts::forward},
-                                                         {"backward_ms", &StepParts::backward},
-                                                         {"weight_ms", &StepParts::weight},
-                                                         {"overlapped_ms", &StepParts::overlapped},
-                                                         {"bubble_ms", &StepParts::bubble},
-                                                         {"optimizer_ms", &StepParts::optimizer}}};
+inline constexpr std::array<NamedPart, 6> kStepParts = {
+    {{"forward_ms", "ms in slots F, from first to last kernel", &StepParts::forward},
+     {"backward_ms", "ms in slots B, with and without W", &StepParts::backward},
+     {"weight_ms", "ms in slots W", &StepParts::weight},
+     {"overlapped_ms", "ms in slots F&B", &StepParts::overlapped},
+     {"bubble_ms", "ms in which a rank has no slot to run", &StepParts::bubble},
+     {"optimizer_ms", "ms from the last slot of any rank: gradients that are left, optimizer, all-gather",
+      &StepParts::optimizer}}};
 
 /// Bytes of one GPU at some instant.
 struct StepMemory {

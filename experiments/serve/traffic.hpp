@@ -116,7 +116,7 @@ struct ServeWorkload {
   Length input, output;
   int cached_len = 0;  ///< tokens of each prompt
   Prefixes prefixes;
-  int tokens = 0;      ///< of prompts and answers together in a step, of each attention group
+  int tokens = 8192;   ///< of prompts and answers together in a step, of each attention group
   int batch_size = 0;  ///< requests of an attention group at a time; 0: as many as memory holds
   int replicas = 1;
   std::vector<Outage> outages;  ///< by time
@@ -126,7 +126,7 @@ struct ServeWorkload {
   PrefillPool prefill;
   /// A step is made up while the one before runs: it has those that came before that one began, and requests that ended
   /// with it once more.
-  bool overlapped = false;
+  bool overlapped = true;
   RouterRule router = RouterRule::least_loaded;
   PromptOrder order = PromptOrder::mixed;
   PromptPace pace;
@@ -137,6 +137,8 @@ struct ServeWorkload {
   GraphBatch graph_choice = GraphBatch::by_stack;
   int graph_batch = 0;  ///< of GraphBatch::given: requests whose rows each step of decode computes
 };
+
+// read_serve.cpp
 
 /// Whether a scenario asks for that, rather than for a step.
 [[nodiscard]] bool is_served(const Spec& scenario);

@@ -56,4 +56,12 @@ struct Picture {
 [[nodiscard]] std::vector<PictureLane> lanes_of_phases(const std::vector<KernelSpan>& kernels,
                                                        const std::map<std::uint32_t, std::string>& stream_names);
 
+// Pictures as an SVG file, for papers and READMEs.
+
+/// How such a file begins, and those of no other program.
+inline constexpr std::string_view kSvgStart = "<svg data-program=\"moeline\" ";
+
+/// Time counts from each picture's first bar. Equal pictures give equal bytes.
+[[nodiscard]] std::string to_svg(const std::vector<Picture>& pictures);
+
 }  // namespace moeline

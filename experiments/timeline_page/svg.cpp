@@ -1,4 +1,4 @@
-#include "experiments/timeline_page/svg.hpp"
+#include "experiments/timeline_page/picture.hpp"
 
 #include <fmt/format.h>
 

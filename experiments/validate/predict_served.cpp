@@ -188,7 +188,6 @@ ServeWorkload workload_of(const ServedStudy& study, const ServedRow& row) {
   w.input = drawn(row.input, *study.loop);
   w.output = drawn(row.output, *study.loop);
   w.tokens = study.step_tokens;
-  w.overlapped = true;
   w.order = prompts_of(study, row.stack);
   w.replicas = row.split.workers;
   w.prefill.replicas = row.colocated ? 0 : row.prefill.workers;

@@ -1,5 +1,7 @@
 #include "base/text.hpp"
 
+#include <rapidjson/stringbuffer.h>
+#include <rapidjson/writer.h>
 #include <algorithm>
 
 namespace moeline {
@@ -75,6 +77,14 @@ std::string in_quotes(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' ? "\"\"" : std::string(1, c);
   return quoted + "\"";
+}
+
+std::string json_text(std::string_view text) {
+  rapidjson::StringBuffer buffer;
+  rapidjson::Writer<rapidjson::StringBuffer> writer(buffer);
+  const std::string valid = as_utf8(text);
+  writer.String(valid.data(), static_cast<rapidjson::SizeType>(valid.size()));
+  return {buffer.GetString(), buffer.GetSize()};
 }
 
 }  // namespace moeline

@@ -31,4 +31,7 @@ template <class Number>
   return failed == std::errc{} && end == last ? std::optional(number) : std::nullopt;
 }
 
+/// In quotes as JSON writes it. What is no UTF-8 becomes U+FFFD.
+[[nodiscard]] std::string json_text(std::string_view text);
+
 }  // namespace moeline

@@ -6,7 +6,6 @@
 #include <map>
 #include <vector>
 
-#include "measured/event_waits.hpp"
 #include "measured/launches.hpp"
 
 namespace moeline {

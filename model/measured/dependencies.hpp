@@ -53,4 +53,10 @@ struct Dependency {
 /// launches (others have to wait for more than the launch), or, where its own event started sooner, that event's.
 [[nodiscard]] std::vector<std::int64_t> launch_latencies_ns(const Trace& trace);
 
+class Launches;
+
+/// What each cudaStreamWaitEvent waited for, read from where it stands and from what happened: one edge per call, or
+/// none where the call says nothing that is not known. The rules stand at dependencies().
+[[nodiscard]] std::vector<Dependency> event_waits(const Launches& launches);
+
 }  // namespace moeline

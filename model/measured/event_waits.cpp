@@ -1,7 +1,8 @@
-#include "measured/event_waits.hpp"
-
 #include <algorithm>
 #include <optional>
+
+#include "measured/dependencies.hpp"
+#include "measured/launches.hpp"
 
 namespace moeline {
 namespace {

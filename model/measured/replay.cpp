@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/text.hpp"
 #include "measured/names.hpp"
 #include "measured/release.hpp"
-#include "timeline/json_text.hpp"
 
 namespace moeline {
 namespace {

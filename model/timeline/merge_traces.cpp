@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "timeline/json_text.hpp"
+#include "base/text.hpp"
 #include "timeline/write_trace.hpp"
 
 namespace moeline {

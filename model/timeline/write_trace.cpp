@@ -26,7 +26,7 @@
 #include <map>
 #include <utility>
 
-#include "timeline/json_text.hpp"
+#include "base/text.hpp"
 #include "timeline/trace_tasks.hpp"
 
 namespace moeline {

@@ -1,10 +1,12 @@
-// A file as RapidJSON reads it: one character at a time, unpacked on the way if it is gzip, a buffer in memory.
+// A file as RapidJSON reads it: one character at a time, unpacked on the way if it is gzip, a buffer in memory. And
+// text that becomes such a file.
 #pragma once
 
 #include <cstddef>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/progress.hpp"
@@ -70,5 +72,8 @@ class GzipStream {
   const char* current_ = nullptr;
   const char* end_ = nullptr;
 };
+
+/// Text packed as gzip packs it. Equal text gives equal bytes: no name and no time of the file.
+[[nodiscard]] std::string gzipped(std::string_view text);
 
 }  // namespace moeline

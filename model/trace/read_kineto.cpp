@@ -1,4 +1,4 @@
-#include "trace/read_kineto.hpp"
+#include "trace/read_trace.hpp"
 
 #include <fmt/format.h>
 #include <rapidjson/error/en.h>
@@ -17,7 +17,6 @@
 #include "base/text.hpp"
 #include "trace/assemble_trace.hpp"
 #include "trace/gzip_stream.hpp"
-#include "trace/read_trace.hpp"
 #include "trace/trace_records.hpp"
 
 namespace moeline {

@@ -1,4 +1,4 @@
-#include "trace/read_nsight.hpp"
+#include "trace/read_trace.hpp"
 
 #include <fmt/format.h>
 

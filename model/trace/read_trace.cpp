@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "trace/read_kineto.hpp"
-#include "trace/read_nsight.hpp"
+#include "trace/gzip_stream.hpp"
 #include "trace/sqlite_file.hpp"
 
 namespace moeline {

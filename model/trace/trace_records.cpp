@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/text.hpp"
-#include "trace/read_kineto.hpp"
+#include "trace/read_trace.hpp"
 
 namespace moeline {
 namespace {

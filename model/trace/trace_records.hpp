@@ -107,7 +107,7 @@ class TraceRecords {
 
   /// Keeps what the event tells of GPU work, the host's calls, annotations and flows; all other events only count for
   /// earliest_ns(). What it is its category says, in the words of Kineto for any maker's devices
-  /// (read_kineto.hpp). Throws SpecError, without file and event, for a field that is missing or makes no sense.
+  /// (read_trace.hpp). Throws SpecError, without file and event, for a field that is missing or makes no sense.
   void add(const EventText& event);
 
   /// For readers that make records themselves: numbers of names, new ones at their first use. Few pids are allowed:

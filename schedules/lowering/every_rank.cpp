@@ -1,4 +1,4 @@
-#include "schedules/lowering/every_rank.hpp"
+#include "schedules/lowering/rank_program.hpp"
 
 #include <fmt/format.h>
 

@@ -5,9 +5,9 @@
 #include "moe/collectives.hpp"
 #include "moe/kernels.hpp"
 #include "moe/module_names.hpp"
-#include "schedules/lowering/every_rank.hpp"
 #include "schedules/lowering/joint_message.hpp"
 #include "schedules/lowering/prepared_phases.hpp"
+#include "schedules/lowering/rank_program.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {

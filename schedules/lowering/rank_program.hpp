@@ -2,6 +2,8 @@
 #pragma once
 
 #include <array>
+#include <functional>
+#include <string>
 #include <vector>
 
 #include "base/random.hpp"
@@ -149,5 +151,12 @@ class RankProgram {
   std::vector<Meeting> meetings_;
   std::vector<Usage> usages_;  // of the kernel that is being added
 };
+
+// One program for all the ranks that a scenario simulates.
+
+/// Appends the same step on each simulated rank, joins the ranks where they meet, and freezes the graph. An order that
+/// cannot run is the fault of the overlap plan in `plan_file`.
+[[nodiscard]] Program on_every_rank(ProgramDraft&& program, const std::string& plan_file,
+                                    const std::function<void(RankProgram&)>& append);
 
 }  // namespace moeline

@@ -58,6 +58,7 @@ struct Row {
   std::string meaning;
   std::string fallback{};     ///< the default as JSON; "": the key is needed, or its default depends on others
   std::vector<Row> keys{};    ///< of a mapping
+  bool is_list = false;       ///< of such mappings
   bool is_needed = false;     ///< it must stand in every file
   bool of_one_phase = false;  ///< a mixed step does not have it
   bool of_words = false;      ///< a mixed step has its words alone
@@ -214,6 +215,8 @@ template <class T>
     return precision_named(key.word(spec));
   } else if constexpr (std::is_enum_v<T>) {
     return choice_of<T>(key.word(spec));
+  } else if constexpr (std::is_same_v<T, std::vector<std::string>>) {
+    return spec.texts(key.name);
   } else {
     return key.type.words.empty() ? spec.text(key.name) : key.word(spec);
   }
@@ -263,6 +266,24 @@ template <class Of>
                               std::function<Value(const Of&)> resolved = {}) {
   Key<Of> key = special<Of>(std::move(name), {R"("type": "object")"}, std::move(meaning), std::move(resolved));
   key.keys = std::move(keys);
+  return key;
+}
+/// A list of such mappings.
+template <class Of>
+[[nodiscard]] Key<Of> mappings(std::string name, std::vector<Row> keys, std::string meaning) {
+  Key<Of> key = mapping<Of>(std::move(name), std::move(keys), std::move(meaning));
+  key.is_list = true;
+  return key;
+}
+/// A mapping into a part of what the table is of: those of its keys that have fields are read with it.
+template <class Of, class Part>
+[[nodiscard]] Key<Of> part(Part Of::*field, std::string name, const Table<Part>& table, std::string meaning) {
+  Key<Of> key = mapping<Of>(std::move(name), table.rows(), std::move(meaning));
+  key.read = [field, name = key.name, &table](const Spec& spec, Of& of) {
+    const Spec inner = spec.map(name);
+    inner.expect(table.names());
+    table.read_all(inner, of.*field);
+  };
   return key;
 }
 

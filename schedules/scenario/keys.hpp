@@ -14,6 +14,8 @@ namespace moeline::keys {
 [[nodiscard]] const Table<TrainWorkload>& train();
 [[nodiscard]] const Table<PrefillWorkload>& prefill();
 [[nodiscard]] const Table<DecodeWorkload>& decode();
+/// Of drafted tokens: "#/definitions/acceptance" of the schemas, wherever requests get tokens.
+[[nodiscard]] const Row& acceptance();
 [[nodiscard]] const Table<PrecisionWords>& precision();
 [[nodiscard]] const Table<Scenario>& comm();
 [[nodiscard]] const Table<Scenario>& routing();

@@ -61,6 +61,18 @@ Value resolved_graph_batch(const DecodeWorkload& w) {
 
 }  // namespace
 
+const Row& acceptance() {
+  static const Type share = number(0, 1);
+  static const Row kRow = {
+      .name = "mtp_acceptance",
+      .type = either(share, list_of(share)),
+      .meaning =
+          "probability that a drafted token is accepted, if those before it were; a list has one for each drafted "
+          "token. Needs query_len above 1",
+      .fallback = as_json(one_or_list(DecodeWorkload{}.mtp_acceptance))};
+  return kRow;
+}
+
 const Table<DecodeWorkload>& decode() {
   using W = DecodeWorkload;
   constexpr int kMostRequests = 1 << 20;
@@ -87,7 +99,8 @@ const Table<DecodeWorkload>& decode() {
           "layers of a draft model, with query_len above 1; by default the model's MTP modules draft")
           .depends()
           .unless_default(),
-      special<W>("mtp_acceptance", {R"("$ref": "#/definitions/acceptance")", 0, 1}, "",
+      special<W>(acceptance().name,
+                 {R"("$ref": "#/definitions/acceptance")", acceptance().type.least, acceptance().type.most}, "",
                  [](const W& w) { return one_or_list(w.mtp_acceptance); })
           .when([](const W& w) { return w.query_len > 1; }),
   };

@@ -4,7 +4,7 @@
 #include <filesystem>
 
 #include "base/file.hpp"
-#include "experiments/cli/output/plan_parts.hpp"
+#include "experiments/cli/output/plan_output.hpp"
 #include "tests/support/json.hpp"
 
 TEST_SUITE("cli/plan_page") {

@@ -23,6 +23,7 @@ ServeWorkload workload(int requests) {
   w.input.mean = 256;
   w.output.mean = 32;
   w.tokens = 256;
+  w.overlapped = false;
   return w;
 }
 

@@ -25,6 +25,7 @@ inline ServeWorkload workload(int requests, int concurrency) {
   w.input.mean = 256;
   w.output.mean = 32;
   w.tokens = 1024;
+  w.overlapped = false;
   return w;
 }
 

@@ -1,6 +1,4 @@
 // Pictures of timelines: phases on one scale, labels inside their bars, no text that is markup.
-#include "experiments/timeline_page/svg.hpp"
-
 #include <doctest/doctest.h>
 
 #include "experiments/timeline_page/picture.hpp"

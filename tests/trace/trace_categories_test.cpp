@@ -1,5 +1,5 @@
 // GPU work is read whoever made the device: by the categories that Kineto and others give it.
-#include "trace/read_kineto.hpp"
+#include "trace/read_trace.hpp"
 
 #include <doctest/doctest.h>
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "experiments/cli/output/baseline_output.hpp"
+#include "experiments/cli/output/validate_output.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"
 #include "tests/support/json.hpp"

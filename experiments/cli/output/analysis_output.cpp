@@ -7,7 +7,6 @@
 #include <functional>
 #include <numeric>
 
-#include "experiments/cli/output/ranks_output.hpp"
 #include "experiments/report/fields.hpp"
 
 namespace moeline {

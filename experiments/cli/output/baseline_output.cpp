@@ -1,4 +1,4 @@
-#include "experiments/cli/output/baseline_output.hpp"
+#include "experiments/cli/output/validate_output.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

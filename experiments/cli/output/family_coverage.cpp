@@ -1,4 +1,4 @@
-#include "experiments/cli/output/family_coverage.hpp"
+#include "experiments/cli/output/hardware_output.hpp"
 
 #include <algorithm>
 

@@ -9,7 +9,6 @@
 
 #include "base/file.hpp"
 #include "base/text_table.hpp"
-#include "experiments/cli/output/family_coverage.hpp"
 
 namespace moeline {
 namespace {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <cmath>
 #include <sstream>
 #include <vector>
 
@@ -28,39 +29,6 @@ std::string share_of_step(const Metric& metric, const Run& run) {
   return fmt::format(" {:>7.1f} %", 100 * us / to_us(run.metrics.span));
 }
 
-std::string schema_of(const Metric& metric) {
-  return fmt::format(R"({{"description": "{}", "type": "{}", "minimum": 0{}}})", meaning_of(metric),
-                     metric.decimals == 0 ? "integer" : "number", metric.is_at_most_1() ? R"(, "maximum": 1)" : "");
-}
-
-// Of an object that has metrics.
-struct MetricsSchema {
-  std::vector<std::string> required, properties;
-
-  void add(const Metric& metric, Has has) {
-    if (has == Has::never) return;
-    if (has == Has::always) required.push_back(fmt::format("\"{}\"", metric.name));
-    properties.push_back(fmt::format("   \"{}\": {}", metric.name, schema_of(metric)));
-  }
-  [[nodiscard]] std::string text(const char* description) const {
-    const std::string needs = required.empty() ? "" : fmt::format("\"required\": [{}], ", fmt::join(required, ", "));
-    return fmt::format(
-        "{{\n   \"description\": \"{}\", \"type\": \"object\", {}\"additionalProperties\": false,\n   "
-        "\"properties\": {{\n{}\n   }}\n  }}",
-        description, needs, fmt::join(properties, ",\n"));
-  }
-};
-
-std::string metrics_of(RunKind kind) {
-  MetricsSchema schema;
-  for (const Metric* metric : json_metrics()) {
-    schema.add(*metric, metric->in_json(kind));
-    if (kind == RunKind::layers && metric->name == std::string_view("memory_gib"))
-      schema.properties.emplace_back(R"(   "memory": {"$ref": "#/definitions/memory"})");
-  }
-  return schema.text("Of the step; means over the ranks that were simulated");
-}
-
 std::vector<std::string> names_of(std::span<const Metric* const> metrics) {
   std::vector<std::string> names;
   for (const Metric* metric : metrics) names.emplace_back(metric->name);
@@ -75,15 +43,17 @@ std::string one_of_names(const std::vector<std::string>& names) {
 using Definition = std::pair<std::string, std::string>;
 
 std::vector<Definition> definitions() {
-  std::vector<Definition> all = {{"metrics_of_layers", metrics_of(RunKind::layers)},
-                                 {"metrics_of_training_step", metrics_of(RunKind::training_step)},
-                                 {"metrics_of_given_slots", metrics_of(RunKind::given_slots)},
-                                 {"metric", one_of_names(names_of(run_metrics()))},
-                                 {"metric_of_fact", one_of_names(metrics_of_facts())}};
-  for (const Metric& metric : all_metrics()) {
-    if (is_first_of_name(metric)) all.emplace_back(fmt::format("metric_{}", metric.name), schema_of(metric));
-  }
-  return all;
+  return {{"metric", one_of_names(names_of(run_metrics()))}, {"metric_of_fact", one_of_names(metrics_of_facts())}};
+}
+
+// A schema with one more definition.
+std::string with_definition(std::string schema, const std::string& name, const std::string& definition) {
+  const std::string_view place = "\"definitions\": {";
+  const std::size_t at = schema.find(place);
+  MOELINE_CHECK(at != std::string::npos, "a schema that refers to others has definitions");
+  const std::size_t inside = at + place.size();
+  const bool is_only = schema[inside] == '}';
+  return schema.insert(inside, fmt::format("\n  \"{}\": {}{}", name, definition, is_only ? "" : ","));
 }
 
 // In lines of at most 120 characters.
@@ -105,22 +75,55 @@ std::string wrapped(const std::string& text) {
 
 std::string meaning_of(const Metric& metric) { return fmt::format("{} ({})", metric.meaning, metric.unit); }
 
-void add_metric(Json& json, const Metric& metric, double value) { json.add(metric.name, value, metric.decimals); }
-
-void add_memory_parts(Json& json, const Memory& memory) {
-  json.open("memory").add("weights_gib", gib(memory.weights)).add("kv_cache_gib", gib(memory.kv_cache));
-  json.add("activations_gib", gib(memory.activations)).add("communication_gib", gib(memory.communication)).close();
+As as_of(const Metric& metric) {
+  As as{.decimals = metric.decimals};
+  if (metric.is_at_most_1()) as.most = 1;
+  return as;
 }
 
-void add_metrics(Json& json, const Run& run) {
-  json.open("metrics");
-  for (const Metric* metric : json_metrics()) {
-    if (metric->in_json(kind_of(run)) == Has::never || !metric->applies(run)) continue;
-    add_metric(json, *metric, metric->value(run));
-    if (run.inference() != nullptr && metric->name == std::string_view("memory_gib"))
-      add_memory_parts(json, run.inference()->memory);
+namespace {
+
+template <class Get>
+void add_value(Fields<Run>& fields, const Metric& metric, Has has, Get get) {
+  if (has == Has::always) {
+    fields.add(metric.name, meaning_of(metric), get, as_of(metric));
+    return;
   }
-  json.close();
+  const auto if_applies = [=, &metric](const Run& run) {
+    return metric.applies(run) ? std::optional(get(run)) : std::nullopt;
+  };
+  fields.add(metric.name, meaning_of(metric), if_applies, as_of(metric));
+}
+
+const Memory* inference_memory(const Run& run) { return run.inference() ? &run.inference()->memory : nullptr; }
+
+}  // namespace
+
+// One without decimals is a count.
+void add_metric(Fields<Run>& fields, const Metric& metric, Has has) {
+  if (metric.decimals > 0) return add_value(fields, metric, has, metric.value);
+  const auto count = [value = metric.value](const Run& run) {
+    return static_cast<std::int64_t>(std::nearbyint(value(run)));
+  };
+  add_value(fields, metric, has, count);
+}
+
+Fields<Run> metric_fields(RunKind kind) {
+  Fields<Run> fields;
+  for (const Metric* metric : json_metrics()) {
+    if (metric->in_json(kind) != Has::never) add_metric(fields, *metric, metric->in_json(kind));
+    if (kind == RunKind::layers && metric->name == std::string_view("memory_gib"))
+      fields.object("memory", "the same by parts", inference_memory, memory_fields());
+  }
+  return fields;
+}
+
+Fields<Memory> memory_fields() {
+  return Fields<Memory>()
+      .add("weights_gib", "GiB of weights", [](auto& m) { return gib(m.weights); })
+      .add("kv_cache_gib", "GiB of KV caches", [](auto& m) { return gib(m.kv_cache); })
+      .add("activations_gib", "GiB of activations", [](auto& m) { return gib(m.activations); })
+      .add("communication_gib", "GiB of communication buffers", [](auto& m) { return gib(m.communication); });
 }
 
 std::string metric_table(const Run& run, const Run* baseline) {
@@ -144,15 +147,6 @@ std::string metric_definitions() {
     if (is_printed && is_first_of_name(metric)) text += wrapped(fmt::format("{}: {}.", metric.name, metric.meaning));
   }
   return text;
-}
-
-std::string with_definition(std::string schema, const std::string& name, const std::string& definition) {
-  const std::string_view place = "\"definitions\": {";
-  const std::size_t at = schema.find(place);
-  MOELINE_CHECK(at != std::string::npos, "a schema that refers to others has definitions");
-  const std::size_t inside = at + place.size();
-  const bool is_only = schema[inside] == '}';
-  return schema.insert(inside, fmt::format("\n  \"{}\": {}{}", name, definition, is_only ? "" : ","));
 }
 
 std::string with_metrics(std::string schema) {

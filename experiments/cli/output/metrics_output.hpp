@@ -4,7 +4,7 @@
 #include <span>
 #include <string>
 
-#include "experiments/report/json.hpp"
+#include "experiments/report/fields.hpp"
 #include "experiments/run/metrics.hpp"
 #include "experiments/run/run.hpp"
 
@@ -13,11 +13,20 @@ namespace moeline {
 /// What schemas say of it: with its unit.
 [[nodiscard]] std::string meaning_of(const Metric& metric);
 
-void add_metric(Json& json, const Metric& metric, double value);
+/// How JSON writes it, and within which range.
+[[nodiscard]] As as_of(const Metric& metric);
+/// The key of a metric with what `get` finds, in an object that is no run's.
+template <class T, class Get>
+void add_metric(Fields<T>& fields, const char* name, Get get) {
+  const Metric& metric = *metric_named(name);
+  fields.add(name, meaning_of(metric), get, as_of(metric));
+}
+/// The same with the run's own value, where the metric applies; `has`: whether that is so of all such runs.
+void add_metric(Fields<Run>& fields, const Metric& metric, Has has);
 /// The object "metrics" of a run.
-void add_metrics(Json& json, const Run& run);
+[[nodiscard]] Fields<Run> metric_fields(RunKind kind);
 /// "memory": what a GPU's memory consists of.
-void add_memory_parts(Json& json, const Memory& memory);
+[[nodiscard]] Fields<Memory> memory_fields();
 
 /// The metrics that people read, a line for each. The baseline's stand in a column beside them, where it is not null;
 /// of a step of training, what a time is of the step.
@@ -26,11 +35,8 @@ void add_memory_parts(Json& json, const Memory& memory);
 /// "NAME: meaning." of every metric in JSON or studies, for --help.
 [[nodiscard]] std::string metric_definitions();
 
-/// A schema with one more definition.
-[[nodiscard]] std::string with_definition(std::string schema, const std::string& name, const std::string& definition);
-/// A schema with the definitions that it refers to and that this table has: "metric_step_ms" and so on of every metric;
-/// "metrics_of_layers", "metrics_of_training_step" and "metrics_of_given_slots" of the object "metrics" by the kind of
-/// the run; "metric" and "metric_of_fact", the names that studies and facts may give.
+/// A schema with the definitions that it refers to and that this table has: "metric" and "metric_of_fact", the names
+/// that studies and facts may give.
 [[nodiscard]] std::string with_metrics(std::string schema);
 
 }  // namespace moeline

@@ -7,7 +7,6 @@
 #include <functional>
 
 #include "experiments/cli/output/metrics_output.hpp"
-#include "experiments/cli/output/plan_parts.hpp"
 #include "experiments/cli/output/provenance.hpp"
 #include "experiments/cli/output/training_plan_output.hpp"
 #include "hardware/profile.hpp"

@@ -6,7 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/file.hpp"
-#include "experiments/cli/output/plan_parts.hpp"
+#include "experiments/cli/output/plan_output.hpp"
 #include "experiments/page/axes.hpp"
 
 namespace moeline {

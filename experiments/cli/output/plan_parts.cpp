@@ -1,4 +1,4 @@
-#include "experiments/cli/output/plan_parts.hpp"
+#include "experiments/cli/output/plan_output.hpp"
 
 #include <fmt/format.h>
 

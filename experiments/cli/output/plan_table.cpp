@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include "experiments/cli/output/plan_output.hpp"
-#include "experiments/cli/output/plan_parts.hpp"
 #include "experiments/cli/output/provenance.hpp"
 
 namespace moeline {

@@ -10,10 +10,8 @@ namespace moeline {
 
 Fields<Price> provenance_fields(bool with_correction) {
   Fields<Price> fields;
-  fields.add("provenance",
-             "how its price is known: measured or interpolated, outside of measurements (extrapolated), or by the "
-             "machine's peaks (roofline) or facts (datasheet) alone",
-             [](auto& p) { return name_of(p.provenance); }, {.words = words_to(Provenance::datasheet)});
+  fields.add("provenance", kHowKnown, [](auto& p) { return name_of(p.provenance); },
+             {.words = words_to(Provenance::datasheet)});
   fields.add("provenance_note", "what speaks against the price",
              [](auto& p) { return only_if(!p.note.empty(), p.note.text()); });
   if (with_correction) {
@@ -46,8 +44,8 @@ Fields<KnownTime> known_fields() {
   Fields<KnownTime> fields;
   for (std::size_t i = 0; i < kKnownShares; ++i) {
     const Metric& share = known_shares()[i];
-    fields.add(share.name, meaning_of(share), [=](auto& time) { return time.share(i); },
-               {.decimals = share.decimals, .most = 1});
+    fields.add(
+        share.name, meaning_of(share), [=](auto& time) { return time.share(i); }, as_of(share));
   }
   return fields;
 }

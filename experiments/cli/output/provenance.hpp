@@ -9,6 +9,10 @@
 
 namespace moeline {
 
+/// What schemas say of a price's provenance.
+inline constexpr const char* kHowKnown =
+    "how its price is known: measured or interpolated, outside of measurements (extrapolated), or by the machine's "
+    "peaks (roofline) or facts (datasheet) alone";
 [[nodiscard]] Fields<Price> provenance_fields(bool with_correction);
 
 /// What speaks against a price, and what its correction made of it.

@@ -1,4 +1,4 @@
-#include "experiments/cli/output/ranks_output.hpp"
+#include "experiments/cli/output/analysis_output.hpp"
 
 #include <fmt/format.h>
 

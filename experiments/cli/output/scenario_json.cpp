@@ -6,6 +6,7 @@
 #include <rapidjson/prettywriter.h>
 #include <rapidjson/stringbuffer.h>
 
+#include "experiments/serve/serve_keys.hpp"
 #include "schedules/scenario/keys.hpp"
 
 namespace moeline {
@@ -47,15 +48,18 @@ namespace {
 
 std::string object_of(const std::vector<keys::Row>& rows, Scenarios scenarios);
 
-std::string property_of(const keys::Row& row, Scenarios scenarios) {
+// The members of a key's schema.
+std::string members_of(const keys::Row& row, Scenarios scenarios) {
   const bool printed = scenarios == Scenarios::printed;
   const std::string& meaning = printed ? row.resolved_meaning : row.meaning;
   std::vector<std::string> members;
   if (!meaning.empty()) members.push_back(fmt::format(R"("description": "{}")", meaning));
   const keys::Type& type = printed ? row.resolved_type : row.type;
-  members.push_back(row.keys.empty() ? type.schema : object_of(row.keys, scenarios));
+  members.push_back(row.keys.empty() ? type.schema
+                    : row.is_list ? fmt::format(R"("type": "array", "items": {{{}}})", object_of(row.keys, scenarios))
+                                  : object_of(row.keys, scenarios));
   if (!printed && !row.fallback.empty()) members.push_back(fmt::format(R"("default": {})", row.fallback));
-  return fmt::format(R"("{}": {{{}}})", row.name, fmt::join(members, ", "));
+  return fmt::format("{}", fmt::join(members, ", "));
 }
 
 // The members of a mapping's schema.
@@ -65,7 +69,7 @@ std::string object_of(const std::vector<keys::Row>& rows, Scenarios scenarios) {
     const bool printed = scenarios == Scenarios::printed;
     if (printed && row.in_resolved == keys::Resolved::never) continue;
     if (printed ? row.in_resolved == keys::Resolved::always : row.is_needed) required.push_back('"' + row.name + '"');
-    properties.push_back(property_of(row, scenarios));
+    properties.push_back(fmt::format(R"("{}": {{{}}})", row.name, members_of(row, scenarios)));
   }
   const std::string needs = required.empty() ? "" : fmt::format(R"("required": [{}], )", fmt::join(required, ", "));
   return fmt::format(R"("type": "object", {}"properties": {{{}}}, "additionalProperties": false)", needs,
@@ -73,12 +77,12 @@ std::string object_of(const std::vector<keys::Row>& rows, Scenarios scenarios) {
 }
 
 template <class... Rows>
-std::vector<keys::Row> workload_rows(WorkloadPhase phase, const Rows&... tables) {
-  std::vector<keys::Row> rows = {{"phase", keys::words({word_of(phase)}), "what a step is for"}};
+std::vector<keys::Row> workload_rows(const std::string& phase, const Rows&... tables) {
+  std::vector<keys::Row> rows = {{"phase", keys::words({phase}), "what a step is for"}};
   rows.front().is_needed = true;
   const auto append = [&](const std::vector<keys::Row>& more) { rows.insert(rows.end(), more.begin(), more.end()); };
   (append(tables.rows()), ...);
-  if (phase != WorkloadPhase::mixed) return rows;
+  if (phase != word_of(WorkloadPhase::mixed)) return rows;
   std::erase_if(rows, [](const keys::Row& row) { return row.of_one_phase; });
   for (keys::Row& row : rows) {
     if (row.of_words) row.type = row.resolved_type = keys::words(row.type.words);
@@ -99,21 +103,44 @@ std::vector<keys::Row> pipeline_rows() {
 }
 
 std::vector<keys::Row> rows_named(const std::string& name) {
-  using enum WorkloadPhase;
-  if (name == "train") return workload_rows(train, keys::train());
-  if (name == "prefill") return workload_rows(prefill, keys::prefill());
-  if (name == "decode") return workload_rows(decode, keys::decode());
-  if (name == "mixed") return workload_rows(mixed, keys::decode(), keys::prefill());
+  if (name == "train") return workload_rows(name, keys::train());
+  if (name == "prefill") return workload_rows(name, keys::prefill());
+  if (name == "decode") return workload_rows(name, keys::decode());
+  if (name == "mixed") return workload_rows(name, keys::decode(), keys::prefill());
+  if (name == kServePhase) return workload_rows(name, keys::serve());
   return name == "pipeline" ? pipeline_rows() : keys::top().rows();
 }
 
+std::string members_named(const std::string& name, Scenarios scenarios) {
+  if (name == "acceptance") return members_of(keys::acceptance(), scenarios);
+  return object_of(rows_named(name), scenarios);
+}
+
+constexpr const char* kKeysOf = "$keys";
+
 }  // namespace
 
+void describe_keys(Json& json, const char* table) { json.add(kKeysOf, table); }
+
+Definitions printed_keys() {
+  Definitions definitions;
+  const auto add = [&](const char* table, const std::string& about) {
+    definitions.emplace_back(table, [=](Json& json) {
+      if (!about.empty()) json.add("description", about);
+      describe_keys(json, table);
+    });
+  };
+  add("scenario", "The scenario with every default resolved");
+  for (const char* phase : {"train", "prefill", "decode", "mixed"}) add(phase, "As it was asked, with its defaults");
+  add("acceptance", "");
+  return definitions;
+}
+
 std::string with_keys(std::string schema, Scenarios scenarios) {
-  constexpr std::string_view kMark = "\"$keys\": \"";
-  for (std::size_t at = schema.find(kMark); at != std::string::npos; at = schema.find(kMark)) {
-    const std::size_t name = at + kMark.size(), end = schema.find('"', name);
-    schema.replace(at, end + 1 - at, object_of(rows_named(schema.substr(name, end - name)), scenarios));
+  const std::string mark = fmt::format("\"{}\": \"", kKeysOf);
+  for (std::size_t at = schema.find(mark); at != std::string::npos; at = schema.find(mark)) {
+    const std::size_t name = at + mark.size(), end = schema.find('"', name);
+    schema.replace(at, end + 1 - at, members_named(schema.substr(name, end - name), scenarios));
   }
   rapidjson::Document document;
   document.Parse<rapidjson::kParseFullPrecisionFlag>(schema.c_str());

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "experiments/report/json.hpp"
+#include "experiments/report/fields.hpp"
 #include "schedules/scenario/scenario.hpp"
 
 namespace moeline {
@@ -18,8 +18,12 @@ void add_pipeline_scenario(Json& json, const Scenario& scenario);
 /// Whether a schema is of what is read, or of what a command prints: scenarios with every default resolved.
 enum class Scenarios { read, printed };
 
-/// A schema with what the table of a scenario's keys (schedules/scenario/keys.cpp) says in the place of each
-/// "$keys": "NAME".
+/// Writes "$keys": the mark in whose place with_keys() puts the keys of that table.
+void describe_keys(Json& json, const char* table);
+/// The definitions that these tables refer to, for schemas of outputs.
+[[nodiscard]] Definitions printed_keys();
+/// A schema with what the tables of a scenario's keys (schedules/scenario/keys.cpp, and of requests
+/// experiments/serve/serve_keys.cpp) say in the place of each "$keys": "NAME".
 [[nodiscard]] std::string with_keys(std::string schema, Scenarios scenarios);
 
 }  // namespace moeline

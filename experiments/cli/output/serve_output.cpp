@@ -266,12 +266,7 @@ std::string serve_table(const ServeResult& r) {
 
 std::string serve_json(const ServeResult& r) { return serve_fields().json(r); }
 
-std::string serve_definition() {
-  Json json;
-  json.open().add("description", "Requests served one by one");
-  serve_fields().described()(json);
-  return json.close().text();
-}
+Describe served_requests() { return serve_fields().described(); }
 
 std::string serve_csv(const ServeResult& r) {
   std::string text =

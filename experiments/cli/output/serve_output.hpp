@@ -4,7 +4,11 @@
 #include <string>
 #include <vector>
 
+#include "experiments/page/page.hpp"
+#include "experiments/report/fields.hpp"
 #include "experiments/serve/serve.hpp"
+#include "experiments/serve/serve_log.hpp"
+#include "experiments/timeline_page/picture.hpp"
 
 namespace moeline {
 
@@ -12,9 +16,17 @@ namespace moeline {
 [[nodiscard]] std::vector<std::string> serve_title(const ServeResult& result);
 [[nodiscard]] std::string serve_table(const ServeResult& result);
 [[nodiscard]] std::string serve_json(const ServeResult& result);
-/// Of the schema of what `moeline simulate` prints: "requests".
-[[nodiscard]] std::string serve_definition();
+/// What the schema of `moeline simulate` says of that.
+[[nodiscard]] Describe served_requests();
 /// A row for each request, by arrival.
 [[nodiscard]] std::string serve_csv(const ServeResult& result);
+
+// The same as a page: its numbers, how they go along time, and requests and steps side by side.
+
+/// From the middle of the steady state on, as long as a request takes there, and so many requests that come then: the
+/// steps of their replicas, in a row of which none has prompts as one bar, and what each request waits for or gets.
+[[nodiscard]] Picture serve_picture(const ServeLog& log);
+
+[[nodiscard]] Page serve_page(const ServeResult& result);
 
 }  // namespace moeline

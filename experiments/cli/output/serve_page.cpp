@@ -1,4 +1,3 @@
-#include "experiments/cli/output/serve_page.hpp"
 
 #include <fmt/format.h>
 
@@ -7,7 +6,7 @@
 
 #include "experiments/cli/output/serve_output.hpp"
 #include "experiments/serve/measures.hpp"
-#include "experiments/timeline_page/svg.hpp"
+#include "experiments/timeline_page/picture.hpp"
 
 namespace moeline {
 namespace {

@@ -3,155 +3,242 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <optional>
 
 #include "experiments/cli/output/metrics_output.hpp"
+#include "experiments/cli/output/provenance.hpp"
 #include "experiments/cli/output/scenario_json.hpp"
-#include "experiments/cli/output/step_output.hpp"
-#include "experiments/report/json.hpp"
+#include "experiments/cli/output/serve_output.hpp"
+#include "experiments/report/fields.hpp"
 #include "experiments/run/run_metrics.hpp"
-#include "experiments/run/sustained_clock.hpp"
 
 namespace moeline {
 namespace {
 
-// The other end of a band: what a rested GPU would do.
-void add_burst(Json& json, const Run& burst) {
-  json.open("burst");
-  add_metric(json, *metric_named("clock_mhz"), clock_mhz(burst.setup));
-  for (const char* name : {"step_ms", "layer_us", "tokens_per_s_per_gpu", "tpot_ms", "ttft_ms"}) {
-    const Metric& metric = *metric_named(name);
-    if (metric.applies(burst)) add_metric(json, metric, metric.value(burst));
-  }
-  json.close();
-}
+struct Simulated {
+  const Run& run;
+  const Beside& beside;
+};
 
-void add_classes(Json& json, const Run& run) {
-  json.open_list("classes");
-  for (const ClassTimes& times : run.steady().metrics.classes) {
-    json.open().add("class", times.name).add("busy_us_per_layer", to_us(times.busy) / run.steady().layers);
-    json.add("solo_us_per_layer", to_us(times.solo) / run.steady().layers).close();
-  }
-  json.close_list();
-}
-
-void add_stages(Json& json, const InferenceResult& result) {
-  json.open_list("stages");
-  for (const StageResult& stage : result.stages) {
-    json.open().add("blocks", stage.blocks).add("busy_us", to_us(stage.busy));
-    json.add("memory_gib", gib(stage.memory.total()));
-    add_memory_parts(json, stage.memory);
-    json.close();
-  }
-  json.close_list();
-}
-
-void add_phases(Json& json, const Run& run) {
-  json.open_list("phases");
-  for (const PhaseTimes& phase : run.phases) {
-    json.open().add("rank", phase.rank).add("micro_batch", phase.micro_batch).add("layer", phase.layer);
-    json.add("phase", phase.phase).add("stream", phase.stream);
-    json.add("start_us", to_us(phase.start)).add("end_us", to_us(phase.end));
-    json.add("busy_us", to_us(phase.busy)).add("solo_us", to_us(phase.solo));
-    if (phase.barrier > Time::zero()) json.add("barrier_us", to_us(phase.barrier));
-    if (phase.wait > Time::zero()) json.add("wait_us", to_us(phase.wait));
-    json.close();
-  }
-  json.close_list();
-}
-
-void add_provenance(Json& json, const Run& run) {
-  constexpr double kRounding = 1e-6;  // of means over ranks
-  json.open_list("provenance");
-  for (const ProvenanceUse& use : run.program.provenance) {
-    json.open().add("family", name_of(use.family)).add("provenance", name_of(use.provenance));
-    json.add("kernels", static_cast<std::int64_t>(std::ceil(use.kernels - kRounding))).add("solo_us", use.solo_us);
-    if (use.corrected_us > 0) json.add("corrected_us", use.corrected_us);
-    if (!use.kernel_set.empty()) json.add("kernel_set", use.kernel_set);
-    if (!use.note.empty()) json.add("provenance_note", use.note.text());
-    json.close();
-  }
-  const Program& program = run.program;
-  const bool graph = run.setup.scenario.launch == Launch::graph;
-  const bool borrowed = graph && kernel_gap_of(run.setup) != Constant::graph_gap;
-  json.open().add("family", "launch_gap").add("provenance", borrowed ? "extrapolated" : "interpolated");
-  json.add("solo_us", program.gaps_us);
-  if (borrowed) json.add("provenance_note", "measured in an eager stream");
-  json.close();
-  if (program.waits_us > 0) {
-    json.open().add("family", "wait_for_slowest_rank").add("provenance", "extrapolated");
-    json.add("solo_us", program.waits_us).add("provenance_note", "an expectation, from the jitter of kernels").close();
-  }
-  json.close_list();
-}
-
-void add_band(Json& json, const char* key, const Band& band) {
-  json.open(key).add("median", band.median).add("p5", band.p5).add("p95", band.p95).close();
-}
-
-void add_samples(Json& json, const Samples& samples) {
-  json.open("samples").add("count", samples.count).open("metrics");
-  for (const MetricBand& metric : samples.metrics) add_band(json, metric.name.c_str(), metric.band);
-  json.close().open_list("phases");
-  for (const PhaseBand& phase : samples.phases) {
-    json.open().add("micro_batch", phase.micro_batch).add("layer", phase.layer).add("phase", phase.phase);
-    add_band(json, "barrier_us", phase.barrier_us);
-    add_band(json, "wait_us", phase.wait_us);
-    json.close();
-  }
-  json.close_list().close();
+Fields<TriedSchedule> tried_fields() {
+  auto fields =
+      Fields<TriedSchedule>().add("schedule", "what runs when", &TriedSchedule::schedule, {.words = schedule_names()});
+  add_metric(fields, "step_ms", [](auto& tried) { return only_if(tried.ran(), tried.step_ms); });
+  add_metric(fields, "ttft_ms", &TriedSchedule::ttft_ms);
+  add_metric(fields, "memory_gib", &TriedSchedule::memory_gib);
+  return fields
+      .add("fits_memory", "the GPU has that much memory",
+           [](auto& tried) { return only_if(tried.memory_gib.has_value(), tried.fits_memory); })
+      .add("refused", "why it does not apply", [](auto& tried) { return if_any(tried.refused); });
 }
 
 // What a program asks first: which schedule it was, and where memory is known whether it suffices.
-void add_verdict(Json& json, const Run& run) {
-  if (knows_memory(run)) json.flag("fits_memory", fits_memory(run));
-  json.add("schedule", run.setup.scenario.schedule);
+Fields<Simulated> verdict_fields(RunKind kind) {
+  auto fields = output_fields<Simulated>();
+  if (kind != RunKind::given_slots) {
+    fields.add("fits_memory", "the GPU has as much memory as is needed; absent where memory is not known",
+               [](auto& s) { return only_if(knows_memory(s.run), fits_memory(s.run)); });
+  }
+  return fields
+      .add("schedule", "the schedule that was simulated", [](auto& s) { return s.run.setup.scenario.schedule; },
+           {.words = schedule_names()})
+      .list(
+          "schedules", "With schedule auto: every schedule that was tried",
+          [](auto& s) { return s.run.tried.empty() ? nullptr : &s.run.tried; }, tried_fields());
 }
 
-void add_tried(Json& json, const Run& run) {
-  json.open_list("schedules");
-  for (const TriedSchedule& tried : run.tried) {
-    json.open().add("schedule", tried.schedule);
-    if (tried.ran()) {
-      json.add("step_ms", tried.step_ms, 6);
-      if (tried.ttft_ms) json.add("ttft_ms", *tried.ttft_ms);
-      if (tried.memory_gib) json.add("memory_gib", *tried.memory_gib).flag("fits_memory", tried.fits_memory);
-    } else {
-      json.add("refused", tried.refused);
-    }
-    json.close();
+void add_scenario_fields(Fields<Simulated>& fields, RunKind kind) {
+  if (kind == RunKind::given_slots) {
+    fields.written(
+        "scenario", "What of the scenario enters, with every default resolved",
+        [](Json& json, const Simulated& s) { add_pipeline_scenario(json, s.run.setup.scenario); },
+        [](Json& json) { describe_keys(json, "pipeline"); });
+  } else {
+    fields.written(
+        "scenario", "The scenario with every default resolved",
+        [](Json& json, const Simulated& s) { add_scenario(json, s.run.setup); },
+        [](Json& json) { json.add("$ref", "#/definitions/scenario"); });
   }
-  json.close_list();
+}
+
+Fields<StageResult> stage_fields() {
+  auto fields = Fields<StageResult>()
+                    .add("blocks", "what the stage holds", &StageResult::blocks)
+                    .add("busy_us", "us in which it is busy, of each round or step", &StageResult::busy);
+  add_metric(fields, "memory_gib", [](auto& stage) { return gib(stage.memory.total()); });
+  return fields.object("memory", "the same by parts", &StageResult::memory, memory_fields());
+}
+
+const std::vector<StageResult>* stages_of_layers(const Simulated& s) {
+  return is_staged(s.run.setup.scenario) ? &s.run.inference()->stages : nullptr;
+}
+
+struct ClassOfLayer {
+  const ClassTimes& times;
+  double layers;  // that they are of
+};
+
+std::vector<ClassOfLayer> classes_of(const Simulated& s) {
+  std::vector<ClassOfLayer> classes;
+  for (const ClassTimes& times : s.run.steady().metrics.classes) classes.push_back({times, s.run.steady().layers});
+  return classes;
+}
+
+Fields<ClassOfLayer> class_fields() {
+  return Fields<ClassOfLayer>()
+      .add("class", "class of kernels", [](auto& c) { return c.times.name; })
+      .add("busy_us_per_layer", "us, union of its kernels", [](auto& c) { return to_us(c.times.busy) / c.layers; })
+      .add("solo_us_per_layer", "us, sum of its kernels' times alone",
+           [](auto& c) { return to_us(c.times.solo) / c.layers; });
+}
+
+constexpr const char* kBarrier = "us in barriers before its transfer";
+constexpr const char* kWait = "us in which the compute stream waited for it";
+
+Fields<PhaseTimes> phase_fields() {
+  return Fields<PhaseTimes>()
+      .add("rank", "rank that it ran on", &PhaseTimes::rank)
+      .add("micro_batch", "micro-batch", &PhaseTimes::micro_batch)
+      .add("layer", "layer, by position in order of execution; of a pipeline the chunk of the rank's model",
+           &PhaseTimes::layer)
+      .add("phase", "its name", &PhaseTimes::phase)
+      .add("stream", "stream of the rank", &PhaseTimes::stream)
+      .add("start_us", "us from the step's begin to its first kernel", &PhaseTimes::start)
+      .add("end_us", "us to the end of its last kernel", &PhaseTimes::end)
+      .add("busy_us", "us, union of its kernels", &PhaseTimes::busy)
+      .add("solo_us", "us, sum of its kernels' times alone", &PhaseTimes::solo)
+      .add("barrier_us", kBarrier, [](auto& p) { return only_if(p.barrier > Time::zero(), p.barrier); })
+      .add("wait_us", kWait, [](auto& p) { return only_if(p.wait > Time::zero(), p.wait); });
+}
+
+// How the time of kernels is known, or of what runs between them.
+struct KnownPrice {
+  std::string family;
+  Provenance provenance;
+  double solo_us;
+  std::optional<std::int64_t> kernels{};
+  double corrected_us = 0;
+  std::string kernel_set{}, note{};
+};
+
+KnownPrice price_of(const ProvenanceUse& use) {
+  constexpr double kRounding = 1e-6;  // of means over ranks
+  return {.family = name_of(use.family),
+          .provenance = use.provenance,
+          .solo_us = use.solo_us,
+          .kernels = static_cast<std::int64_t>(std::ceil(use.kernels - kRounding)),
+          .corrected_us = use.corrected_us,
+          .kernel_set = use.kernel_set,
+          .note = use.note.text()};
+}
+
+std::vector<KnownPrice> known_prices(const Simulated& s) {
+  const Run& run = s.run;
+  std::vector<KnownPrice> prices;
+  for (const ProvenanceUse& use : run.program.provenance) prices.push_back(price_of(use));
+  const bool graph = run.setup.scenario.launch == Launch::graph;
+  const bool borrowed = graph && kernel_gap_of(run.setup) != Constant::graph_gap;
+  prices.push_back({.family = "launch_gap",
+                    .provenance = borrowed ? Provenance::extrapolated : Provenance::interpolated,
+                    .solo_us = run.program.gaps_us,
+                    .note = borrowed ? "measured in an eager stream" : ""});
+  if (run.program.waits_us > 0) {
+    prices.push_back({.family = "wait_for_slowest_rank",
+                      .provenance = Provenance::extrapolated,
+                      .solo_us = run.program.waits_us,
+                      .note = "an expectation, from the jitter of kernels"});
+  }
+  return prices;
+}
+
+Fields<KnownPrice> known_price_fields() {
+  return Fields<KnownPrice>()
+      .add("family", "family of kernels, launch_gap or wait_for_slowest_rank", &KnownPrice::family)
+      .add("provenance", kHowKnown, [](auto& p) { return name_of(p.provenance); },
+           {.words = words_to(Provenance::datasheet)})
+      .add("kernels", "kernels of it", &KnownPrice::kernels)
+      .add("solo_us", "us, sum of their times alone", &KnownPrice::solo_us)
+      .add("corrected_us", "us of these whose curve was corrected",
+           [](auto& p) { return only_if(p.corrected_us > 0, p.corrected_us); })
+      .add("kernel_set", "whose constants", [](auto& p) { return if_any(p.kernel_set); })
+      .add("provenance_note", "what speaks against the price", [](auto& p) { return if_any(p.note); });
+}
+
+// The other end of a band: what a rested GPU would do.
+Fields<Run> burst_fields() {
+  Fields<Run> fields;
+  for (const char* name : {"clock_mhz", "step_ms", "layer_us"}) add_metric(fields, *metric_named(name), Has::always);
+  for (const char* name : {"tokens_per_s_per_gpu", "tpot_ms", "ttft_ms"})
+    add_metric(fields, *metric_named(name), Has::sometimes);
+  return fields;
+}
+
+Fields<Band> band_fields() {
+  return Fields<Band>()
+      .add("median", "median", &Band::median, {.least = kAny})
+      .add("p5", "5 % quantile", &Band::p5, {.least = kAny})
+      .add("p95", "95 % quantile", &Band::p95, {.least = kAny});
+}
+
+Fields<PhaseBand> phase_band_fields() {
+  return Fields<PhaseBand>()
+      .add("micro_batch", "micro-batch", &PhaseBand::micro_batch)
+      .add("layer", "layer", &PhaseBand::layer)
+      .add("phase", "its name", &PhaseBand::phase)
+      .object("barrier_us", kBarrier, &PhaseBand::barrier_us, band_fields())
+      .object("wait_us", kWait, &PhaseBand::wait_us, band_fields());
+}
+
+Fields<Samples> sample_fields() {
+  return Fields<Samples>()
+      .add("count", "draws", &Samples::count, {.least = 2})
+      .map("metrics", "by metric", &Samples::metrics, band_fields())
+      .list("phases", "of communication", &Samples::phases, phase_band_fields());
+}
+
+Fields<Simulated> simulate_fields(RunKind kind) {
+  const auto run = [](auto& s) -> auto& { return s.run; };
+  auto fields = verdict_fields(kind);
+  add_scenario_fields(fields, kind);
+  fields.object("metrics", "Of the step; means over the ranks that were simulated", run, metric_fields(kind));
+  if (kind == RunKind::training_step) fields.all(run, step_fields());
+  if (kind == RunKind::layers) {
+    fields.list("stages", "of pipelines in prefill and decode", stages_of_layers, stage_fields())
+        .list("classes", "Kernels by class, per steady-state MoE layer", classes_of, class_fields());
+  }
+  fields.list(
+      "phases", "Phases of the simulated ranks; of a whole pipeline its slots",
+      [](auto& s) -> auto& { return s.run.phases; }, phase_fields());
+  if (kind != RunKind::given_slots) {
+    fields.list("provenance", "How the prices of the kernels are known, by family", known_prices, known_price_fields());
+  }
+  if (kind == RunKind::layers) {
+    fields
+        .object(
+            "burst", "The same run at the SMs' highest clock; absent where power lowers no clock",
+            [](auto& s) { return s.beside.burst; }, burst_fields())
+        .object(
+            "samples", "Of several draws", [](auto& s) { return s.beside.samples; }, sample_fields());
+  }
+  return fields.add(
+      "warnings", "what the reader should know", [](auto& s) -> auto& { return s.run.warnings; });
 }
 
 }  // namespace
 
-std::string to_json(const Run& run, const Beside& beside) {
-  Json json;
-  json.open().add("schema_version", 1);
-  add_verdict(json, run);
-  if (!run.tried.empty()) add_tried(json, run);
-  if (run.step() != nullptr) {
-    add_scenario(json, run.setup);
-    add_metrics(json, run);
-    add_step(json, run);
-    add_phases(json, run);
-    add_provenance(json, run);
-  } else if (run.is_pipeline()) {
-    add_pipeline_scenario(json, run.setup.scenario);
-    add_metrics(json, run);
-    add_phases(json, run);
-  } else {
-    add_scenario(json, run.setup);
-    add_metrics(json, run);
-    if (is_staged(run.setup.scenario)) add_stages(json, *run.inference());
-    add_classes(json, run);
-    add_phases(json, run);
-    add_provenance(json, run);
-  }
-  if (beside.burst != nullptr) add_burst(json, *beside.burst);
-  if (beside.samples != nullptr) add_samples(json, *beside.samples);
-  json.add("warnings", run.warnings);
-  return json.close().text();
+std::string to_json(const Run& run, const Beside& beside) { return simulate_fields(kind_of(run)).json({run, beside}); }
+
+std::string simulate_schema() {
+  const std::string schema = output_schema(
+      "simulate",
+      "`moeline simulate SCENARIO --format json`, and metrics.json of a run's folder: of a step or chunk, a whole step "
+      "of training, a pipeline of given slots, or requests",
+      {{"A step, or a chunk of training", simulate_fields(RunKind::layers).described()},
+       {"A whole step of training", simulate_fields(RunKind::training_step).described()},
+       {"A pipeline of slots of given length", simulate_fields(RunKind::given_slots).described()},
+       {"Requests served one by one", served_requests()}},
+      printed_keys());
+  return with_keys(schema, Scenarios::printed);
 }
 
 std::string to_csv(const Run& run) {

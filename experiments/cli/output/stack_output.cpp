@@ -1,4 +1,4 @@
-#include "experiments/cli/output/stack_output.hpp"
+#include "experiments/cli/output/calibration_output.hpp"
 
 #include <fmt/format.h>
 

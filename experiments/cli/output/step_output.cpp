@@ -1,6 +1,8 @@
-#include "experiments/cli/output/step_output.hpp"
+#include "experiments/cli/output/simulate_output.hpp"
 
 #include <fmt/format.h>
+
+#include <functional>
 #include <set>
 
 #include "experiments/cli/output/metrics_output.hpp"
@@ -15,54 +17,79 @@ namespace moeline {
 
 namespace {
 
-void add_memory(Json& json, const StepMemory& m) {
-  json.add("weights_gib", gib(m.weights)).add("gradients_gib", gib(m.gradients));
-  json.add("optimizer_gib", gib(m.optimizer)).add("activations_gib", gib(m.activations));
-  json.add("workspace_gib", gib(m.workspace)).add("communication_gib", gib(m.communication));
-  json.add("total_gib", gib(m.total()));
-}
+double in_ms(Time time) { return to_us(time) / 1e3; }
 
-void add_parts(Json& json, const StepParts& parts) {
-  for (const NamedPart& part : kStepParts) json.add(part.key, to_us(parts.*part.time) / 1e3, 6);
-}
+struct RankOfStep {
+  std::size_t rank;
+  const RankStep& step;
+  bool offloads_optimizer;
+};
 
-// Peak and course of each rank's memory.
-void add_ranks(Json& json, const Run& run) {
-  json.open_list("ranks");
-  for (std::size_t rank = 0; rank < run.step()->ranks.size(); ++rank) {
-    const RankStep& step = run.step()->ranks[rank];
-    json.open().add("rank", rank);
-    add_parts(json, step.parts);
-    json.open("memory");
-    add_memory(json, step.peak);
-    if (step.host > 0) json.add("host_gib", gib(step.host));
-    json.add("peak_at_ms", to_us(step.peak_at) / 1e3, 6).add("most_activations", step.most_passes);
-    const auto over_time = [&](const char* key, double MemoryChange::*bytes) {  // ms, GiB
-      json.open_list(key);
-      for (const MemoryChange& change : step.memory) json.item({to_us(change.at) / 1e3, gib(change.*bytes)}, 3);
-      json.close_list();
-    };
-    over_time("activations_over_time", &MemoryChange::activations);
-    if (run.setup.scenario.training.offload_optimizer) over_time("optimizer_over_time", &MemoryChange::optimizer);
-    json.close().close();
+std::vector<RankOfStep> ranks_of(const Run& run) {
+  std::vector<RankOfStep> ranks;
+  for (const RankStep& step : run.step()->ranks) {
+    ranks.push_back({ranks.size(), step, run.setup.scenario.training.offload_optimizer});
   }
-  json.close_list();
+  return ranks;
+}
+
+std::vector<std::string> blocks_of_stages(const Run& run) {
+  std::vector<std::string> stages;
+  for (const StageBlocks& blocks : run.step()->layout.stages) stages.push_back(describe(blocks));
+  return stages;
+}
+
+// [ms, GiB] at each change.
+NumberPairs over_time(const RankStep& step, double MemoryChange::*bytes) {
+  NumberPairs pairs;
+  for (const MemoryChange& change : step.memory) pairs.push_back({in_ms(change.at), gib(change.*bytes)});
+  return pairs;
+}
+
+Fields<RankOfStep> memory_of_rank_fields() {
+  const auto part = [](double StepMemory::*bytes) {
+    return [bytes](const RankOfStep& rank) { return gib(rank.step.peak.*bytes); };
+  };
+  return Fields<RankOfStep>()
+      .add("weights_gib", "weights", part(&StepMemory::weights))
+      .add("gradients_gib", "gradients", part(&StepMemory::gradients))
+      .add("optimizer_gib", "optimizer states", part(&StepMemory::optimizer))
+      .add("activations_gib", "activations saved for backward passes", part(&StepMemory::activations))
+      .add("workspace_gib", "temporaries", part(&StepMemory::workspace))
+      .add("communication_gib", "communication buffers", part(&StepMemory::communication))
+      .add("total_gib", "all of them", [](auto& r) { return gib(r.step.peak.total()); })
+      .add("host_gib", "what is offloaded to the host",
+           [](auto& r) { return only_if(r.step.host > 0, gib(r.step.host)); })
+      .add("peak_at_ms", "ms from the step's begin to the peak", [](auto& r) { return in_ms(r.step.peak_at); },
+           {.decimals = 6})
+      .add("most_activations", "micro-batches whose activations are kept at once, of one chunk",
+           [](auto& r) { return r.step.most_passes; })
+      .add("activations_over_time", "activations: [ms, GiB] at each change",
+           [](auto& r) { return over_time(r.step, &MemoryChange::activations); })
+      .add("optimizer_over_time", "optimizer states, where they are offloaded: [ms, GiB] at each change",
+           [](auto& r) { return only_if(r.offloads_optimizer, over_time(r.step, &MemoryChange::optimizer)); });
+}
+
+Fields<RankOfStep> rank_fields() {
+  auto fields = Fields<RankOfStep>().add("rank", "rank of the pipeline", &RankOfStep::rank);
+  for (const NamedPart& part : kStepParts) {
+    fields.add(part.key, part.meaning, [time = part.time](auto& r) { return in_ms(r.step.parts.*time); },
+               {.decimals = 6});
+  }
+  return fields.object("memory", "GiB at its fullest", std::identity(), memory_of_rank_fields());
 }
 
 }  // namespace
 
-void add_step(Json& json, const Run& run) {
-  std::vector<std::string> stages;
-  for (const StageBlocks& blocks : run.step()->layout.stages) stages.push_back(describe(blocks));
-  json.add("stages", stages);
-  add_ranks(json, run);
+Fields<Run> step_fields() {
+  return Fields<Run>()
+      .add("stages", "what each stage holds", blocks_of_stages)
+      .list("ranks", "each rank of the pipeline", ranks_of, rank_fields());
 }
 
 // A whole step of training as a person reads it.
 
 namespace {
-
-double in_ms(Time time) { return to_us(time) / 1e3; }
 
 std::string step_head(const Run& run) {
   const Scenario& s = run.setup.scenario;

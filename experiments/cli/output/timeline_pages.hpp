@@ -9,7 +9,6 @@
 #include "experiments/explain/explanation.hpp"
 #include "experiments/timeline_page/page.hpp"
 #include "experiments/timeline_page/picture.hpp"
-#include "experiments/timeline_page/svg.hpp"
 
 namespace moeline {
 
