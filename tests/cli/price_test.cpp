@@ -150,6 +150,7 @@ TEST_CASE("an op that contradicts itself is refused") {
   check_op_refused("combine:ep=1048576", "ep must divide the 256 routed");
   check_op_refused("dispatch:gating=benchmark,top_k=257", "top_k must be from 1 to 256, not 257");
   check_op_refused("dispatch:top_k=129", "top_k of 129 is more than the 128 experts of the groups chosen");
+  check_op_refused("moe:tokens=4096,ep=4,received=9999", "received of 9999 is more than the 4096 tokens");
   check_op_refused("dispatch:ep=144,redundant_experts=32,gating=benchmark", "18 nodes do not divide the 256");
   check_op_refused("combine:ep=12,redundant_experts=32", "ep must fill whole nodes of 8 GPUs, or fit into one");
 }
