@@ -115,6 +115,18 @@ TEST_CASE("--format json prints one object with the keys of the contract") {
   }
 }
 
+TEST_CASE("where one GPU stands for its group the table says that it is the slowest, and by how much") {
+  const std::string scenario = source("experiments/studies/decode_deepseek_v3_h800_ep128/scenario.yaml").string();
+  const auto says = [&](const char* change) {
+    const Outcome outcome = run_moeline({"simulate", scenario, "--set", "layers=2", "--set", change});
+    CHECK(outcome.exit_code == 0);
+    return outcome.out.find("of the group's 128 GPUs this is the slowest") != std::string::npos;
+  };
+  CHECK(says("speed_spread=0.01"));
+  CHECK_FALSE(says("speed_spread=0"));  // GPUs that are alike
+  CHECK_FALSE(says("ranks=all"));       // every one is there
+}
+
 TEST_CASE("--format csv prints a header and one line per phase") {
   const ValidScenario valid;
   const Outcome outcome = run_moeline(valid.with({"--format", "csv"}));
