@@ -108,14 +108,20 @@ void search_command(const SearchOptions& options, const Console& console) {
 }
 
 constexpr const char* kHelp =
-    R"(SCENARIO: whose phases stand in an overlap plan, of dualpipe-chunk, prefill-two-batch, decode-two-batch, single-batch or
-per-expert; with --over schedules any of prefill or decode.
-orders: which phase runs beside which. schedules: all that have a plan. sms: of communication (--num-sms; else 8 to 24, and of
-the low-latency mode 0 to 32, on which a combine starts while the GEMM before it runs). phase-sms: of dispatch and of combine apart, in the normal mode, where
-phases beside them leave what runs beside them. pieces: of dispatch, experts and combine
-(--pieces, else 1, 2, 4), by token and by expert, in a row or in turn. splits: the larger of two micro-batches has 50, 55, 60 or
-70 % of the work. attention: of decode, cut before its core or behind it. side: which weight gradients use the side stream, of
-training. Every plan is simulated as `moeline simulate` does it, on one rank that stands for all; the best one and the
+    R"(SCENARIO has the phases that stand in an overlap plan: its schedule is dualpipe-chunk, prefill-two-batch, decode-two-batch,
+single-batch or per-expert; with --over schedules any of prefill or decode.
+What --over may vary:
+orders: which phase runs beside which.
+schedules: all that have a plan.
+sms: how many SMs communication holds (--num-sms; else 8 to 24, and in the low-latency mode 0 to 32, on which a combine starts
+while the GEMM before it runs).
+phase-sms (normal mode): tries separate SM counts for dispatch and combine; the compute phase beside a transfer gets the SMs
+that it leaves.
+pieces: dispatch, experts and combine are cut into so many (--pieces, else 1, 2, 4), by token and by expert, in a row or in turn.
+splits: the larger of two micro-batches has 50, 55, 60 or 70 % of the work.
+attention: decode's is cut before its core or behind it.
+side: which weight gradients of training use the side stream.
+Every plan is simulated as `moeline simulate` does it, on one rank that stands for all; the best one and the
 scenario's also with all ranks, where the scenario has them.
 Before it is simulated each order is bounded: by the cycle of its phases that takes longest, each phase as fast as alone. Orders
 that cannot be faster than the best known by 0.01 % are ruled out, where many begin alike all at once; the others are simulated,
