@@ -299,8 +299,8 @@ Command make_simulate(Console& console) {
           {required({"scenario", &options->scenario, "scenario file (YAML)"}),
            single_words({"--set", &options->assignments, "override: comm.num_sms=24, hardware.nic_GBps=25"}),
            {"--trace", &options->trace,
-            "write a Chrome trace of rank 0; -o writes all ranks of a pipeline. Its times are 5 us later than in tables, "
-            "because each trace begins with the first launch",
+            "write a Chrome trace of rank 0; -o writes all ranks of a pipeline. Its times are 5 us later than in "
+            "tables, because each trace begins with the first launch",
             NotEmpty{}},
            {.names = "--chakra",
             .target = &options->chakra,

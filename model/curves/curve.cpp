@@ -33,8 +33,8 @@ double sum(const std::vector<Term>& terms, std::span<const double> constants) {
 
 // A kernel that fills the SMs once starts and ends as small ones do; those of several waves also ramp up and down,
 // which is in the intercept of the large ones that were measured. One wave: 2048 threads on each SM that load 16 bytes
-// each. Fewer blocks than SMs stream as slowly as their SMs do where accesses are strided; of whole rows they are so few
-// bytes that it does not show.
+// each. Fewer blocks than SMs stream as slowly as their SMs do where accesses are strided; of whole rows they are so
+// few bytes that it does not show.
 Curve memory_curve(const Operator& op, int sms, const MachineFacts& machine) {
   constexpr double kWaveBytesPerSm = 2048 * 16;
   const double several_waves = std::min(1.0, op.bytes / (kWaveBytesPerSm * machine.sms));

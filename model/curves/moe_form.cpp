@@ -43,7 +43,7 @@ enum class Height {
 struct Library {
   std::vector<double> heights;
   Height height = Height::rows_of_an_expert;
-  double width_unit = 1;  // that an expert's width is padded to
+  double width_unit = 1;            // that an expert's width is padded to
   bool writes_empty_slots = false;  // with zeroes: the last kernel does not know which tokens are there
 };
 

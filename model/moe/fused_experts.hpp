@@ -27,8 +27,9 @@ struct ExpertRows {
 };
 [[nodiscard]] ExpertRows expert_rows(const ExpertShape& shape);
 
-/// Tokens that kernels read and write one by one: those that are there. What is left of the buffer they skip, but for the
-/// sort, which goes through the choices of every slot, and TensorRT-LLM's generated kernels, whose last one writes zeroes.
+/// Tokens that kernels read and write one by one: those that are there. What is left of the buffer they skip, but for
+/// the sort, which goes through the choices of every slot, and TensorRT-LLM's generated kernels, whose last one writes
+/// zeroes.
 [[nodiscard]] double tokens_there(const ExpertShape& shape);
 
 /// What one of the two grouped GEMMs multiplies the rows of an expert by: n x k numbers.

@@ -65,8 +65,8 @@ void expert_weight_gradients(KernelList& list, const char* module, const char* n
 std::vector<Operator> experts_forward(const LayerWork& work) {
   const Ffn d(work);
   KernelList list;
-  list.add(kSharedGateUp,
-           {transpose_scales(d.t, d.hidden), gemm(Family::gemm_fp8, "shared gate_up fprop", d.t, 2 * d.shared, d.hidden)});
+  list.add(kSharedGateUp, {transpose_scales(d.t, d.hidden),
+                           gemm(Family::gemm_fp8, "shared gate_up fprop", d.t, 2 * d.shared, d.hidden)});
   list.add(kPermutation, {index_rows(Family::count_rows, "count rows per expert", d),
                           index_rows(Family::map_rows, "map tokens to rows", d), expand("expand tokens to rows", d)});
   list.add(
@@ -118,12 +118,13 @@ std::vector<Operator> experts_backward_input(const LayerWork& work) {
        over_rows(d, gemm(Family::gemm_fp8_grouped, "expert gate_up dgrad", d.rows, d.hidden, 2 * d.ffn, d.experts))});
   list.add(kPermutation, reduce("reduce dX to tokens", d));
   list.add(kExpertGateUp, cast_transpose("d(gate_up) per channel", d.rows, 2 * d.ffn));
-  list.add(kSharedGateUp, {cast("restore shared x", d.t, d.hidden),
-                           transpose_weights("transpose shared gate_up weight", 2 * d.shared * d.hidden),
-                           cast("cast shared d(gate_up) to fp8", d.t, 2 * d.shared), transpose_scales(d.t, 2 * d.shared),
-                           gemm(Family::gemm_fp8, "shared gate_up dgrad", d.t, d.hidden, 2 * d.shared),
-                           cast_transpose("shared d(gate_up) per channel", d.t, 2 * d.shared),
-                           cast_transpose("x per channel", d.t, d.hidden)});
+  list.add(kSharedGateUp,
+           {cast("restore shared x", d.t, d.hidden),
+            transpose_weights("transpose shared gate_up weight", 2 * d.shared * d.hidden),
+            cast("cast shared d(gate_up) to fp8", d.t, 2 * d.shared), transpose_scales(d.t, 2 * d.shared),
+            gemm(Family::gemm_fp8, "shared gate_up dgrad", d.t, d.hidden, 2 * d.shared),
+            cast_transpose("shared d(gate_up) per channel", d.t, 2 * d.shared),
+            cast_transpose("x per channel", d.t, d.hidden)});
   return list.ops();
 }
 
@@ -182,7 +183,8 @@ std::vector<Operator> dense_forward(const LayerWork& work) {
   list.add(kDenseGateUp,
            {transpose_scales(d.t, d.hidden), gemm(Family::gemm_fp8, "dense gate_up fprop", d.t, 2 * d.ffn, d.hidden)});
   list.add(kDenseActivation, memory(Family::swiglu, "dense SwiGLU and cast", d.t * d.ffn * (2 * kBf16 + kFp8)));
-  list.add(kDenseDown, {transpose_scales(d.t, d.ffn), gemm(Family::gemm_fp8, "dense down fprop", d.t, d.hidden, d.ffn)});
+  list.add(kDenseDown,
+           {transpose_scales(d.t, d.ffn), gemm(Family::gemm_fp8, "dense down fprop", d.t, d.hidden, d.ffn)});
   list.add(kDenseActivation, stored(cast("save dense gate_up output in fp8", d.t, 2 * d.ffn)));
   return list.ops();
 }

@@ -18,8 +18,8 @@ template <class Function>
 double root_of(Function&& function, double low, double high) {
   constexpr int kBits = 40;
   std::uintmax_t steps = 100;
-  const auto [below, above] = boost::math::tools::toms748_solve(
-      function, low, high, boost::math::tools::eps_tolerance<double>(kBits), steps);
+  const auto [below, above] =
+      boost::math::tools::toms748_solve(function, low, high, boost::math::tools::eps_tolerance<double>(kBits), steps);
   return (below + above) / 2;
 }
 

@@ -106,4 +106,4 @@ TEST_CASE("with many tokens skew changes which experts get rows, and hardly how 
   CHECK(skewed.rows_deviation > 10 * alike.rows_deviation);
 }
 
-}  // TEST_SUITE
+}  // TEST_SUITE("routing/popularity")
