@@ -35,7 +35,7 @@ Setup one_pass(const Setup& setup) {
   Scenario& s = one.scenario;
   const int count = passes(s);
   if (auto* decode = std::get_if<DecodeWorkload>(&s.workload)) {
-    decode->batch_size = (decode->batch_size + count - 1) / count;
+    for (int* requests : {&decode->batch_size, &decode->graph_batch}) *requests = (*requests + count - 1) / count;
   } else if (count > 1) {
     auto& prompts = std::get<PrefillWorkload>(s.workload);
     prompts.cached_len += (count - 1) * prompts.tokens / 2;

@@ -66,7 +66,7 @@ double tile_height(const Operator& op, const ExpertShape& shape, const Library& 
 // The last one, half way between whole and filled: it begins before all SMs are done with the one before.
 double waves_of(double tiles, double sms) {
   const double full = tiles / sms;
-  return full < 1 ? 1 : (full + std::ceil(full)) / 2;
+  return full < 1 ? std::ceil(full) : (full + std::ceil(full)) / 2;
 }
 
 // What a layer's kernels have of its start-up: of each its launch, and of GEMMs their prologue.

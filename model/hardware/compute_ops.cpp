@@ -206,10 +206,10 @@ ExpertShape shape_of(const OpKeys& keys) {
   if (shape.received > shape.tokens) {
     throw keys.spec().error("received", fmt::format("of {} is more than the {} tokens", shape.received, shape.tokens));
   }
-  shape.rows = keys.amount("rows", 0);
-  shape.hit = keys.number_or("hit", kLeastTokens, kMostOfOp, 0);
-  if (shape.hit > local) {
-    throw keys.spec().error("hit", fmt::format("of {} is more than the {} experts of a rank", shape.hit, local));
+  shape.rows = keys.amount_if_given("rows");
+  shape.hit = keys.amount_if_given("hit");
+  if (shape.hit && *shape.hit > local) {
+    throw keys.spec().error("hit", fmt::format("of {} is more than the {} experts of a rank", *shape.hit, local));
   }
   return shape;
 }

@@ -94,7 +94,7 @@ Dimensions measured_dimensions_of(const Operator& op, int sms) {
   if (op.experts.role != ExpertRole::none) {
     const ExpertShape& e = op.experts;
     const ExpertRows load = expert_rows(e);
-    return {{Dimension::m, load.each},
+    return {{Dimension::m, std::max(1.0, load.each)},  // of no row it is what a start takes, which all have
             {Dimension::n, e.width},
             {Dimension::k, e.hidden},
             {Dimension::groups, load.local},

@@ -1,6 +1,7 @@
 // The keys of an OP, "gemm:dtype=fp8,m=4096": read strictly, each with a default.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,9 @@ class OpKeys {
   [[nodiscard]] double size_or_none(const char* key) const { return spec_.integer_or(key, 0, kMostOfOp, 0); }
   /// Of what is a mean, as rows that chance deals out.
   [[nodiscard]] double amount(const char* key, double fallback) const { return number_or(key, 0, kMostOfOp, fallback); }
+  [[nodiscard]] std::optional<double> amount_if_given(const char* key) const {
+    return spec_.has(key) ? std::optional(amount(key, 0)) : std::nullopt;
+  }
   [[nodiscard]] double number_or(const char* key, double low, double high, double fallback) const {
     return spec_.has(key) ? spec_.number(key, low, high) : fallback;
   }

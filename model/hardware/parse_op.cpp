@@ -134,6 +134,9 @@ class OpWriter {
   OpWriter& add_unless(const Value& usual, const char* key, const Value& value) {
     return value == usual ? *this : add(key, value);
   }
+  OpWriter& add_if_given(const char* key, const std::optional<double>& value) {
+    return value ? add(key, *value) : *this;
+  }
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
@@ -166,7 +169,7 @@ OpWriter experts(const Operator& op) {
   writer.add("inter", e.width).add("top_k", e.top_k).add("experts", e.experts).add("ep", e.ep);
   if (e.gate == 1) writer.add("gated", "false");
   if (e.backend == MoeBackend::trtllm_gen) writer.add("backend", "trtllm_gen");
-  writer.add_unless(0.0, "received", e.received).add_unless(0.0, "rows", e.rows).add_unless(0.0, "hit", e.hit);
+  writer.add_unless(0.0, "received", e.received).add_if_given("rows", e.rows).add_if_given("hit", e.hit);
   return writer.add_unless(0.0, "deviation", op.rows_deviation).add_unless(0.0, "expected", op.expected_rows);
 }
 

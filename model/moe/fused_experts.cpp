@@ -63,7 +63,7 @@ Operator product_kernel(const ExpertShape& shape, ExpertRole role, const char* n
   const Family family = gemm_family(masked ? GemmLayout::masked : GemmLayout::contiguous, shape.math);
   Operator op = gemm(family, name, rows, matrix.n, matrix.k, load.local);
   op.precision = shape.math;
-  op.padding_flops = op.flops * (1 - load.rows / rows);
+  op.padding_flops = rows > 0 ? op.flops * (1 - load.rows / rows) : 0;
   op.bytes = load.hit * matrix.n * matrix.k * expert_weight_bytes(shape) +
              load.rows * (matrix.k * expert_input_bytes(shape) + matrix.n * kBf16);
   return op;
@@ -107,9 +107,9 @@ const std::string& name_of(ExpertRole role) {
 ExpertRows expert_rows(const ExpertShape& shape) {
   ExpertRows load;
   load.local = shape.experts / shape.ep;
-  load.rows = std::max(1.0, shape.rows > 0 ? shape.rows : shape.tokens * shape.top_k / shape.ep);
-  load.hit = std::min({load.local, load.rows, shape.hit > 0 ? shape.hit : load.local});
-  load.each = load.rows / load.hit;
+  load.rows = shape.rows ? *shape.rows : std::max(1.0, shape.tokens * shape.top_k / shape.ep);
+  load.hit = std::min({load.local, load.rows, shape.hit.value_or(load.local)});
+  load.each = load.hit > 0 ? load.rows / load.hit : 0;
   return load;
 }
 

@@ -21,9 +21,9 @@ namespace moeline {
 /// The rows that a rank's experts get.
 struct ExpertRows {
   double local = 1;  ///< experts on the rank
-  double rows = 1;   ///< of all of them, one at least; of balanced loads tokens x top_k / ep
+  double rows = 1;   ///< of all of them; of balanced loads tokens x top_k / ep, one at least
   double hit = 1;    ///< experts that get any
-  double each = 1;   ///< rows of such an expert
+  double each = 1;   ///< rows of such an expert; 0 where none gets any
 };
 [[nodiscard]] ExpertRows expert_rows(const ExpertShape& shape);
 

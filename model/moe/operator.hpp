@@ -102,9 +102,9 @@ struct ExpertShape {
   Precision math = Precision::bf16;  ///< that rows are multiplied in, quantised to it where it is below BF16
   ExpertLayout layout = ExpertLayout::fused;
   MoeBackend backend = MoeBackend::usual;
-  double rows = 0;     ///< that the rank's experts get; 0: those of balanced loads
-  double hit = 0;      ///< local experts that get any; 0: as many as balanced loads give rows to
-  bool eager = false;  ///< with what a host takes that launches the kernels one by one; of the contiguous layout alone
+  std::optional<double> rows{};  ///< that the rank's experts get; null: those of balanced loads, one at least
+  std::optional<double> hit{};   ///< local experts that get any; null: as many as balanced loads give rows to
+  bool eager = false;            ///< with what a host takes that launches the kernels one by one; of the contiguous layout alone
 
   bool operator==(const ExpertShape&) const = default;
 };

@@ -135,9 +135,31 @@ double rows_dependence(const RandomChoice& choice, int local_experts) {
   return std::sqrt(elsewhere * choice.of_token.slots / std::max(1, choice.of_token.slots - 1));
 }
 
+// As many of a rank's experts as a part of them has, one from each stretch of popularity, that get `valid` together.
+std::vector<RowsOfExpert> some_of(const std::vector<RowsOfExpert>& all, std::size_t count, double valid) {
+  if (count == all.size()) return all;
+  std::vector<RowsOfExpert> some;
+  double sum = 0;
+  for (std::size_t i = 0; i < count; ++i) sum += some.emplace_back(all[(2 * i + 1) * all.size() / (2 * count)]).mean;
+  for (RowsOfExpert& expert : some) {
+    expert.mean *= valid / sum;
+    expert.deviation *= std::sqrt(valid / sum);
+  }
+  return some;
+}
+
 std::vector<RowsOfExpert> rows_of_experts(const ExpertLoad& load, int local_experts) {
-  if (is_skewed(load.choice)) return rows_of_rank(load.choice);
+  if (is_skewed(load.choice)) {
+    return some_of(rows_of_rank(load.choice), static_cast<std::size_t>(local_experts), load.valid);
+  }
   return {static_cast<std::size_t>(local_experts), {load.valid / local_experts, load.rows_deviation}};
+}
+
+std::vector<int> spread(const std::vector<int>& by_popularity) {
+  const std::vector<std::size_t> places = places_by_popularity(by_popularity.size());
+  std::vector<int> rows(by_popularity.size());
+  for (std::size_t i = 0; i < rows.size(); ++i) rows[places[i]] = by_popularity[i];
+  return rows;
 }
 
 // Of one rank by itself.
@@ -150,7 +172,7 @@ std::vector<int> scattered_rows(const ExpertLoad& load, int local_experts, Brief
   }
   const double more = std::accumulate(rows.begin(), rows.end(), 0.0) - load.valid;
   take_rows(more * (1 - rows_dependence(load.choice, local_experts)), rows);
-  return rows;
+  return is_skewed(load.choice) ? spread(rows) : rows;
 }
 
 BriefRandom random_of(const LoadDraw& draw) { return {draw.seed, draw.number}; }

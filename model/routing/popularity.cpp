@@ -62,6 +62,16 @@ std::vector<double> chances_of(const ExpertChoice& choice) {
   return *known.get(choice, [&] { return solved_chances(choice); });
 }
 
+// Each next one goes a golden section of the rank further.
+std::vector<std::size_t> places_by_popularity(std::size_t local) {
+  constexpr double kGolden = 0.618;
+  std::size_t step = std::max<std::size_t>(1, static_cast<std::size_t>(kGolden * static_cast<double>(local)));
+  while (std::gcd(step, local) > 1) ++step;
+  std::vector<std::size_t> places(local);
+  for (std::size_t i = 0; i < local; ++i) places[i] = i * step % local;
+  return places;
+}
+
 double experts_hit(double tokens, const ExpertChoice& choice) {
   if (tokens <= 0) return 0;
   double hit = 0;
@@ -80,18 +90,17 @@ double skew_that_hits(double hit, double tokens, ExpertChoice choice) {
 
 TokenChoices::TokenChoices(const ExpertChoice& choice)
     : choice_(choice),
-      weights_(static_cast<std::size_t>(choice.slots)),
+      slot_of_(static_cast<std::size_t>(choice.slots)),
+      weights_(slot_of_.size()),
       all_weights_(0),
       is_chosen_(weights_.size(), 0) {
+  const auto ranks = static_cast<std::size_t>(choice_.ranks), local = static_cast<std::size_t>(choice_.local());
+  const std::vector<std::size_t> on_rank = places_by_popularity(local);
   for (std::size_t place = 0; place < weights_.size(); ++place) {
-    weights_[place] = weight_of(place / static_cast<std::size_t>(choice.ranks), choice.skew);
+    weights_[place] = weight_of(place / ranks, choice.skew);
+    slot_of_[place] = place % ranks * local + on_rank[place / ranks];
   }
   all_weights_ = sum_of(weights_);
-}
-
-std::size_t TokenChoices::slot_of(std::size_t place) const {
-  const auto ranks = static_cast<std::size_t>(choice_.ranks), local = static_cast<std::size_t>(choice_.local());
-  return place % ranks * local + place / ranks;
 }
 
 // `left`: the weights of those that are not chosen yet. What rounding leaves goes to the last of them.
@@ -115,7 +124,7 @@ void TokenChoices::add_token(BriefRandom& random, std::vector<int>& rows_of_slot
     is_chosen_[place] = 1;
     left -= weights_[place];
     chosen_.push_back(place);
-    ++rows_of_slots[slot_of(place)];
+    ++rows_of_slots[slot_of_[place]];
   }
   for (const std::size_t place : chosen_) is_chosen_[place] = 0;
 }

@@ -33,6 +33,10 @@ inline constexpr double kUsualSkew = 0.7;
 /// REQUIRES: 0 < top_k <= slots, and the ranks divide the slots.
 [[nodiscard]] std::vector<double> chances_of(const ExpertChoice& choice);
 
+/// Where on its rank each of so many experts lies, the most popular first: spread, so that any part of the rank's
+/// experts has its share of popular ones.
+[[nodiscard]] std::vector<std::size_t> places_by_popularity(std::size_t local);
+
 /// Distinct experts of all ranks that so many tokens choose together, expected.
 [[nodiscard]] double experts_hit(double tokens, const ExpertChoice& choice);
 
@@ -47,15 +51,15 @@ class TokenChoices {
  public:
   explicit TokenChoices(const ExpertChoice& choice);
 
-  /// Adds one token to the slots of its experts. A rank's slots follow each other, its most popular first.
+  /// Adds one token to the slots of its experts. A rank's slots follow each other, by places_by_popularity().
   void add_token(BriefRandom& random, std::vector<int>& rows_of_slots);
 
  private:
   [[nodiscard]] std::size_t next_choice(double uniform, double left) const;
-  [[nodiscard]] std::size_t slot_of(std::size_t place) const;
 
   ExpertChoice choice_;
-  std::vector<double> weights_;  ///< of all slots, the most popular of each rank first
+  std::vector<std::size_t> slot_of_;  ///< where the rows of weights_ count
+  std::vector<double> weights_;       ///< of all slots, the most popular of each rank first
   double all_weights_;
   std::vector<char> is_chosen_;      ///< in the order of weights_; 0 between tokens
   std::vector<std::size_t> chosen_;  ///< of the last token

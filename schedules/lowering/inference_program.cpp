@@ -102,12 +102,12 @@ std::vector<Operator> InferencePhases::operators_of(const StepPhase& which, int 
 OperatorsByLoad InferencePhases::operators_by_load(const StepPhase& which, int rank) const {
   if (!is_of_experts(which.phase, which.layer) || program_.setup().every_rank) return {};
   const Piece piece{which.piece, pieces_of(which.phase, which.layer)};
-  InferenceWork work = uncut_work(which, rank, piece.count);
+  InferenceWork work = work_of(which, rank, piece.count);
   if (work.load.choice.tokens == 0) return {};
   OperatorsByLoad by_load{typical_loads(work.load, static_cast<int>(work.local_experts())), {}};
   for (const ExpertLoad& load : by_load.loads->loads()) {
     work.load = load;
-    by_load.ops.push_back(inference_phase(which.phase, as_planned(work, piece), block(which.layer)));
+    by_load.ops.push_back(inference_phase(which.phase, work, block(which.layer)));
   }
   return by_load;
 }

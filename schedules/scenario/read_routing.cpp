@@ -43,7 +43,11 @@ std::vector<double> skews_of(const Spec& spec, const Scenario& s, const Architec
   const double tokens = tokens_of_experts(s);
   const ExpertChoice on_one_rank{model.num_experts_per_tok, model.n_routed_experts, 1, r.alpha};
   const ExpertChoice on_ranks = expert_choice(s, model, 0);
-  if (r.experts_hit.empty()) return {skew_that_hits(experts_hit(tokens, on_one_rank), tokens, on_ranks)};
+  if (r.experts_hit.empty()) {
+    // One token reaches as many whatever the skew, but the rows that pad its step choose by it, too.
+    const double several = std::max(tokens, 2.0);
+    return {skew_that_hits(experts_hit(several, on_one_rank), several, on_ranks)};
+  }
   const auto layers = static_cast<std::size_t>(s.layers);
   if (r.experts_hit.size() != 1 && r.experts_hit.size() != layers) {
     throw spec.error("experts_hit",

@@ -218,6 +218,16 @@ TEST_CASE("Triton's kernel untuned takes tiles of 64 rows as soon as there are m
   CHECK(mainloop_us(257) == doctest::Approx(4 * mainloop_us(256)).epsilon(0.01));
 }
 
+TEST_CASE("a rank whose experts get no row takes what its kernels take to start, and reads no weight") {
+  const auto us = [](const std::string& rows) {
+    return us_of("deepgemm_masked_moe", "moe:layout=masked,part=gate_up,ep=64,tokens=64" + rows);
+  };
+  CHECK(us(",rows=0,hit=0") > 0);
+  CHECK(us(",rows=0,hit=0") < us(",rows=1,hit=1") / 1.5);
+  CHECK(us_of_part("memory_roofline_multiple", "moe:ep=64,tokens=64,rows=0,hit=0") == 0);
+  CHECK(us_of_part("mainloop_roofline_multiple", "moe:ep=64,tokens=64,rows=0,hit=0") == 0);
+}
+
 TEST_CASE("every rank goes through all choices and writes all tokens, however many ranks share the experts") {
   for (const char* part : {"routing_us_per_1000_choices", "output_roofline_multiple"}) {
     CHECK(us_of_part(part, "moe:tokens=4096,ep=64") == us_of_part(part, "moe:tokens=4096"));

@@ -118,6 +118,12 @@ TEST_CASE("two micro-batches hide a part of what each waits") {
   CHECK(error_of(keys, 4) < 0.02);
 }
 
+TEST_CASE("halves of a rank's experts get rows by chance, too, or none") {
+  ScenarioKeys keys = decode_of("deepseek-v3", "h100", 4, 8, 2);
+  keys["schedule"] = "per-expert";
+  CHECK(error_of(keys, 8) < 0.02);
+}
+
 TEST_CASE("one rank for all takes what all take on average") {
   std::vector<double> errors;
   none_in_any_scenario([&](const ScenarioKeys& keys) { return another_mean(keys, errors); }, 80, 8);

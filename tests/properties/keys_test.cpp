@@ -56,8 +56,8 @@ std::string table_of(const Effects& effects) {
   return table.text();
 }
 
-// Half of the networks are described, so that their facts can matter; one step copies to the host and back, and one
-// sends messages from rail to rail.
+// Half of the networks are described, so that their facts can matter; one step copies to the host and back, one sends
+// messages from rail to rail, and of one pipeline that overlaps two passes the slots are given.
 std::vector<ScenarioKeys> scenarios() {
   const std::uint64_t count = from_environment("MOELINE_SCENARIOS", kSanitized ? 4 : 30);
   ScenarioDraw draw(from_environment("MOELINE_SEED", 1));
@@ -81,7 +81,16 @@ std::vector<ScenarioKeys> scenarios() {
                                     {"comm.mode", "low_latency"},
                                     {"workload.phase", "decode"},
                                     {"workload.batch_size", "64"},
-                                    {"workload.kv_len", "4096"}}};
+                                    {"workload.kv_len", "4096"}},
+                                   {{"schedule", "dualpipe"},
+                                    {"parallelism.pp", "4"},
+                                    {"workload.phase", "train"},
+                                    {"workload.seq_len", "1"},
+                                    {"workload.global_batch_size", "16"},
+                                    {"slot_costs_ms.F", "1"},
+                                    {"slot_costs_ms.B", "2"},
+                                    {"slot_costs_ms.W", "0.5"},
+                                    {"slot_costs_ms.F&B", "2.5"}}};
   for (std::uint64_t i = 0; i < count; ++i) {
     ScenarioKeys keys = repaired(draw.draw());
     if (i % 2 == 1) keys["hardware_overrides"] = "[leaf_nodes=2, oversubscription=4]";

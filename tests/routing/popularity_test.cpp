@@ -106,4 +106,32 @@ TEST_CASE("with many tokens skew changes which experts get rows, and hardly how 
   CHECK(skewed.rows_deviation > 10 * alike.rows_deviation);
 }
 
+TEST_CASE("any part of a rank's experts gets its share of rows: popular ones lie among the others") {
+  for (const double tokens : {8.0, 64.0, 65536.0}) {
+    const ExpertLoad load = load_of_tokens(tokens, on_ranks(8, 1.2));
+    double first = 0, second = 0;
+    constexpr int kDraws = 200;
+    for (int draw = 0; draw < kDraws; ++draw) {
+      const ExpertLoad drawn = drawn_load(load, kExperts / 8, {1, static_cast<std::uint64_t>(draw)}, draw % 8);
+      first += load_of_experts(drawn, kExperts / 8, {0, 2}).valid;
+      second += load_of_experts(drawn, kExperts / 8, {1, 2}).valid;
+    }
+    CHECK(first / second == doctest::Approx(1).epsilon(0.25));
+  }
+}
+
+TEST_CASE("a part of a rank's experts gets what a rank gets that has no more, of few tokens and of many") {
+  for (const double tokens : {8.0, 65536.0}) {
+    for (const int parts : {2, 3}) {  // of 16 experts: equal ones, and others
+      const ExpertLoad part = load_of_experts(load_of_tokens(tokens, on_ranks(8, 1.2)), kExperts / 8, {0, parts});
+      const auto typical = typical_loads(part, kExperts / 8 / parts);
+      double valid = 0;
+      for (std::size_t i = 0; i < typical->loads().size(); ++i) {
+        valid += typical->weights()[i] * typical->loads()[i].valid;
+      }
+      CHECK(valid == doctest::Approx(part.valid).epsilon(0.1));  // one stands for several of the rare ones
+    }
+  }
+}
+
 }  // TEST_SUITE("routing/popularity")

@@ -199,6 +199,12 @@ TEST_CASE("on a pipeline each micro-batch has the batch of the fullest") {
   CHECK(graph_batch(step_of(9, {"parallelism={tp: 4, pp: 2}"})) == 16);  // 5 and 4
 }
 
+TEST_CASE("a pipeline's layers take what its micro-batches take one after the other, with the rows of a micro-batch") {
+  const double alone = layer_us(run_scenario(step_of(11, {"parallelism={tp: 4}", "clock=burst"})));
+  const double of_two = layer_us(run_scenario(step_of(21, {"parallelism={tp: 4, pp: 2}", "clock=burst"})));
+  CHECK(of_two == doctest::Approx(2 * alone));
+}
+
 TEST_CASE("a resolved scenario has the number, or exact, and they give the same step") {
   CHECK(resolved_graph_batch(step_of(9)) == keys::Value(12));
   CHECK(resolved_graph_batch(step_of(600)) == keys::Value("exact"));
