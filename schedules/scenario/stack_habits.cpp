@@ -17,13 +17,23 @@ bool gathers_tokens(const Setup& setup) {
   return setup.scenario.parallelism.moe_tp > 1 || setup.kernels().stack == Stack::trtllm;
 }
 
+// An all-to-all over NVLink, where it was measured. TensorRT-LLM has it for every format (select_alltoall_method_type of
+// its fused_moe). SGLang serves experts of four bits by FlashInfer's (--moe-a2a-backend flashinfer, with generated
+// kernels; its pull request 31470 of 2026), those of FP8 and BF16 by DeepEP and DeepGEMM, in an NVLink domain as between
+// nodes.
+bool sends_over_nvlink(const Setup& setup) {
+  if (!setup.kernels().fits.contains("nvlink_dispatch")) return false;
+  const Precision experts = setup.model.expert_weights;
+  const bool four_bits = experts == Precision::nvfp4 || experts == Precision::mxfp4;
+  return setup.kernels().stack != Stack::sglang || four_bits;
+}
+
 }  // namespace
 
-// An all-to-all over NVLink is TensorRT-LLM's, and a kernel set that has it measured is of a stack that uses it. DeepEP
-// recommends its low-latency mode for decode.
+// DeepEP recommends its low-latency mode for decode.
 std::vector<CommMode> inference_modes(const Setup& setup) {
   std::vector<CommMode> modes = {CommMode::none, CommMode::all_reduce};
-  if (setup.kernels().fits.contains("nvlink_dispatch")) modes.push_back(CommMode::nvlink);
+  if (sends_over_nvlink(setup)) modes.push_back(CommMode::nvlink);
   if (gathers_tokens(setup)) modes.push_back(CommMode::all_gather);
   if (setup.scenario.phase() == WorkloadPhase::decode) modes.push_back(CommMode::low_latency);
   return modes;

@@ -52,7 +52,12 @@ TEST_CASE("how tokens reach experts follows from who has them") {
   CHECK(mode_of("{ep: 4, moe_tp: 2}") == CommMode::all_gather);
   CHECK(mode_of("{ep: 8}") == CommMode::low_latency);
   CHECK(mode_of("{ep: 8}", {"workload={phase: prefill, tokens: 4096, prompt_len: 2048}"}) == CommMode::normal);
-  CHECK(mode_of("{ep: 16}", {"hardware=gb200-nvl72"}) == CommMode::nvlink);
+  const std::string domain = "hardware=gb200-nvl72", four_bits = "precision.experts=nvfp4";
+  CHECK(mode_of("{ep: 16}", {domain, "kernels=trtllm"}) == CommMode::nvlink);
+  CHECK(mode_of("{ep: 16}", {domain, "kernels=sglang", four_bits}) == CommMode::nvlink);
+  CHECK(mode_of("{ep: 16}", {domain, "kernels=sglang"}) == CommMode::low_latency);
+  CHECK(mode_of("{ep: 144}", {domain, "kernels=sglang", four_bits, "routing.redundant_experts=32"}) ==
+        CommMode::low_latency);
   CHECK(mode_of("{ep: 8}", {"kernels=trtllm"}) == CommMode::all_gather);
   CHECK(mode_of("{tp: 8}", {"model=llama-3.1-405b"}) == CommMode::all_reduce);
   CHECK(mode_of("{}", {"model=qwen-2.5-72b"}) == CommMode::none);
