@@ -9,15 +9,6 @@
 namespace moeline {
 namespace {
 
-Memory together(const Memory& decode, const Memory& prefill, bool mixed) {
-  Memory both = decode;
-  both.kv_cache += prefill.kv_cache;
-  both.activations =
-      mixed ? decode.activations + prefill.activations : std::max(decode.activations, prefill.activations);
-  both.communication += prefill.communication;
-  return both;
-}
-
 // One batch size beside one way of prefilling, on any number of units. REQUIRES: decode alone is faster than the limit.
 class Colocated {
  public:
@@ -28,7 +19,7 @@ class Colocated {
         decode_(&decode),
         choice_(choice),
         mixed_(micro_batches(decode.choice.schedule) == 1 && micro_batches(choice.schedule) == 1),
-        memory_(together(decode.step.memory, points.memory(choice), mixed_)),
+        memory_(points.memory(choice, decode.choice, mixed_)),
         fits_(memory_.total() <= points.usable_bytes()),
         may_take_ms_(limits.tpot_ms * points.tokens_per_request(decode.choice)),
         longest_wait_ms_(limits.ttft_ms) {

@@ -36,6 +36,7 @@ ServeWorkload workload_of(const Plan& plan, const Deployment& deployment) {
   w.tokens = deployment.prefill_choice.tokens;
   w.batch_size = deployment.decode_choice.batch_size;
   w.overlapped = false;
+  w.memory_reserve = plan.memory_reserve;
   w.replicas = deployment.decode.units;
   w.prefill.replicas = deployment.prefill.units;
   w.query_len = 1 + deployment.decode_choice.mtp;
@@ -96,7 +97,7 @@ Confirmation confirm(const Plan& plan, const Deployment& deployment, const Progr
   const ServeWorkload w = workload_of(plan, deployment);
   StepGrids answers = grid_of(plan, points.question(deployment.decode_choice), w, RequestPart::answer);
   StepGrids prompts = grid_of(plan, points.question(deployment.prefill_choice, w.tokens), w, RequestPart::prompt);
-  const ServeDeployment all = deployment_of(answers, &prompts, w, plan.memory_reserve);
+  const ServeDeployment all = deployment_of(answers, &prompts, w);
   return confirmation_of(serve_requests(w, all, 1, progress), w, plan.limits.percentile);
 }
 

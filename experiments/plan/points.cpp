@@ -126,14 +126,21 @@ StepPoint Points::simulated(const Question& question) const {
   return point;
 }
 
-Memory Points::of_longest(Memory memory, double tokens) const {
-  memory.kv_cache = std::max(memory.kv_cache, kv_bytes(model_, tokens));
+namespace {
+
+// With room for the longest request, alone if need be.
+Memory of_longest(Memory memory, const Setup& setup, double tokens) {
+  constexpr bool kAsTheStep = false;  // drafts, or does not
+  memory.kv_cache = std::max(memory.kv_cache, RequestCache(setup, kAsTheStep).bytes(tokens));
   return memory;
 }
 
+}  // namespace
+
 StepPoint Points::prefill(const PrefillChoice& choice, int tokens) const {
-  StepPoint point = simulated(question(choice, tokens));
-  point.memory = of_longest(point.memory, plan_.traffic.input.longest());
+  const Question asked = question(choice, tokens);
+  StepPoint point = simulated(asked);
+  point.memory = of_longest(point.memory, setup_of(asked), plan_.traffic.input.longest());
   return point;
 }
 
@@ -144,12 +151,25 @@ StepPoint Points::mixed(const PrefillChoice& prefill, const DecodeChoice& decode
 }
 
 Memory Points::memory(const PrefillChoice& choice) const {
-  return of_longest(memory_of(setup_of(question(choice, choice.tokens))), plan_.traffic.input.longest());
+  const Setup setup = setup_of(question(choice, choice.tokens));
+  return of_longest(memory_of(setup), setup, plan_.traffic.input.longest());
+}
+
+Memory Points::memory(const PrefillChoice& prefill, const DecodeChoice& decode, bool mixed) const {
+  const Setup answers = setup_of(question(decode));
+  const Memory of_answers = memory_of(answers), of_prompts = memory_of(setup_of(question(prefill, prefill.tokens)));
+  Memory both = of_answers;
+  both.kv_cache += of_prompts.kv_cache;
+  both.activations = mixed ? of_answers.activations + of_prompts.activations
+                           : std::max(of_answers.activations, of_prompts.activations);
+  both.communication += of_prompts.communication;
+  return of_longest(both, answers, longest_request());
 }
 
 StepPoint Points::decode(const DecodeChoice& choice) const {
-  StepPoint point = simulated(question(choice));
-  point.memory = of_longest(point.memory, longest_request());
+  const Question asked = question(choice);
+  StepPoint point = simulated(asked);
+  point.memory = of_longest(point.memory, setup_of(asked), longest_request());
   return point;
 }
 
@@ -196,7 +216,7 @@ int Points::most_requests(const DecodeChoice& choice) const {
   Setup setup = setup_of(question(fewest));
   const auto fits = [&](int requests) {
     std::get<DecodeWorkload>(setup.scenario.workload).batch_size = requests;
-    return of_longest(memory_of(setup), longest_request()).total() <= usable_bytes();
+    return of_longest(memory_of(setup), setup, longest_request()).total() <= usable_bytes();
   };
   int low = least - 1;
   int high = kMost;

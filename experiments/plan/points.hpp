@@ -51,6 +51,9 @@ class Points {
   [[nodiscard]] StepPoint decode(const DecodeChoice& choice) const;
   /// Nothing is simulated. The KV cache is that of the step's prompts, or of the longest one, which takes many steps.
   [[nodiscard]] Memory memory(const PrefillChoice& choice) const;
+  /// Of both on the same GPUs, `mixed` in the same steps: the caches of a full batch and of a step's prompts, or of the
+  /// longest request alone.
+  [[nodiscard]] Memory memory(const PrefillChoice& prefill, const DecodeChoice& decode, bool mixed) const;
   /// The most requests per attention group whose caches fit beside all else, and so does the longest one's. Nothing is
   /// simulated.
   [[nodiscard]] int most_requests(const DecodeChoice& choice) const;
@@ -78,8 +81,6 @@ class Points {
   [[nodiscard]] std::optional<std::string> refused_changes(Question question) const;
   [[nodiscard]] StepPoint simulated(const Question& question) const;
   [[nodiscard]] double longest_request() const;
-  // With room for the longest request, alone if need be.
-  [[nodiscard]] Memory of_longest(Memory memory, double tokens) const;
 
   const Plan& plan_;
   const PlanHardware& machine_;

@@ -15,7 +15,7 @@ namespace {
 double cached_keys(const InferenceWork& work) { return work.decode.requests * work.decode.kv_len; }
 
 // Without stages, of all layers and requests.
-GpuWork gpu_work(const Setup& setup) {
+GpuWork gpu_work(const Setup& setup, bool drafts) {
   const int parts = passes(setup.scenario);
   InferenceWork work = setup.inference_work({0, parts});
   for (int rank = 1; setup.requests_differ() && rank < setup.simulated_ranks(); rank += work.tp) {
@@ -36,7 +36,7 @@ GpuWork gpu_work(const Setup& setup) {
   if (const PrefillWorkload* prompts = prefill_of(setup.scenario.workload)) {
     d.prefill.kv_len = std::max<double>(d.prefill.kv_len, prompts->prompt_len);
   }
-  d.mtp = setup.drafted_tokens() > 0;
+  d.mtp = drafts || setup.drafted_tokens() > 0;
   d.mode = work.mode;
   d.dispatch = work.dispatch;
   d.comm_sms = transfer_sms(setup);
@@ -59,23 +59,38 @@ std::vector<StageBlocks> whole_stages(const Setup& setup) {
                       listed ? s.stage_layers : even_stages(setup, setup.model.num_hidden_layers));
 }
 
+// Without a pipeline one.
+std::vector<GpuWork> work_of_stages(const Setup& setup, bool drafts) {
+  GpuWork d = gpu_work(setup, drafts);
+  if (!is_staged(setup.scenario)) return {std::move(d)};
+  d.caches = caches_of_stage(setup, d);
+  std::vector<GpuWork> works;
+  for (StageBlocks& stage : whole_stages(setup)) {
+    GpuWork& work = works.emplace_back(d);
+    work.mtp = d.mtp && stage.back().kind == BlockKind::head;  // MTP modules lie on the last stage
+    work.stage = std::move(stage);
+  }
+  return works;
+}
+
 }  // namespace
 
-std::vector<Memory> memory_of_stages(const Setup& setup) {
-  GpuWork d = gpu_work(setup);
-  if (!is_staged(setup.scenario)) return {memory_per_gpu(setup.model, d)};
-  const bool drafts = d.mtp;
-  d.caches = caches_of_stage(setup, d);
+std::vector<Memory> memory_of_stages(const Setup& setup, bool drafts) {
   std::vector<Memory> memories;
-  for (StageBlocks& stage : whole_stages(setup)) {
-    d.mtp = drafts && stage.back().kind == BlockKind::head;  // MTP modules lie on the last stage
-    d.stage = std::move(stage);
-    memories.push_back(memory_per_gpu(setup.model, d));
-  }
+  for (const GpuWork& work : work_of_stages(setup, drafts)) memories.push_back(memory_per_gpu(setup.model, work));
   return memories;
 }
 
-Memory memory_of(const Setup& setup) { return fullest(memory_of_stages(setup)); }
+Memory memory_of(const Setup& setup, bool drafts) { return fullest(memory_of_stages(setup, drafts)); }
+
+RequestCache::RequestCache(const Setup& setup, bool drafts)
+    : model_(setup.model), stages_(work_of_stages(setup, drafts)) {}
+
+double RequestCache::bytes(double tokens) const {
+  double most = 0;
+  for (const GpuWork& work : stages_) most = std::max(most, cache_of_request(model_, work, tokens));
+  return most;
+}
 
 Memory fullest(const std::vector<Memory>& stages) {
   return *std::max_element(stages.begin(), stages.end(),

@@ -11,11 +11,23 @@ namespace moeline {
 
 /// Of inference, per GPU: the largest cache of the ranks, and the most rows that any gets. Of a pipeline, a GPU of the
 /// stage that needs most.
-[[nodiscard]] Memory memory_of(const Setup& setup);
+/// `drafts`: a draft model lies there, whether this step drafts or not.
+[[nodiscard]] Memory memory_of(const Setup& setup, bool drafts = false);
 /// One for each stage; without a pipeline one.
-[[nodiscard]] std::vector<Memory> memory_of_stages(const Setup& setup);
+[[nodiscard]] std::vector<Memory> memory_of_stages(const Setup& setup, bool drafts = false);
 /// REQUIRES: at least one.
 [[nodiscard]] Memory fullest(const std::vector<Memory>& stages);
+
+/// What one request keeps in the cache of each GPU, by its tokens; of a pipeline, of the stage where it keeps most.
+class RequestCache {
+ public:
+  RequestCache(const Setup& setup, bool drafts);
+  [[nodiscard]] double bytes(double tokens) const;
+
+ private:
+  Architecture model_;
+  std::vector<GpuWork> stages_;
+};
 
 /// "weights 22.5, KV cache 34.3, activations 0.3, communication buffers 0.9", in GiB.
 [[nodiscard]] std::string breakdown(const Memory& memory);

@@ -66,10 +66,10 @@ void Replica::wait(int group, std::size_t request, double now_ms) {
   ServedRequest& asked = of(request);
   asked.replica = number_;
   asked.group = group;
-  const double needed = part_ == RequestPart::prompt ? asked.input_len : asked.kv_tokens();
-  if (needed <= kv_tokens()) return;
+  const double tokens = part_ == RequestPart::prompt ? asked.input_len : asked.kv_tokens();
+  if (taken(tokens) <= kv_tokens()) return;
   throw SpecError(
-      fmt::format("a request of {:.0f} tokens does not fit: the KV cache holds {:.0f}", needed, kv_tokens()));
+      fmt::format("a request of {:.0f} tokens does not fit: the KV cache holds {:.0f}", tokens, kv_tokens()));
 }
 
 bool Replica::has_slot(const Group& group) const {
@@ -77,11 +77,20 @@ bool Replica::has_slot(const Group& group) const {
          group.running() + group.leaving.size() < static_cast<std::size_t>(w_.batch_size);
 }
 
+// A state is each request's own.
+double Replica::taken_by_prefix(const ServedRequest& request) const { return taken(request.prefix_len) - taken(0); }
+
+// Of the cache by each token of its answer, on average.
+double Replica::taken_by_answer(const ServedRequest& request) const {
+  return (taken(request.kv_tokens()) - taken(request.input_len)) / request.output_len;
+}
+
 // What an admitted request keeps of the cache.
 double Replica::room_for(const ServedRequest& request, int produced, bool shares) const {
-  const double shared = shares ? request.prefix_len : 0;
-  if (part_ == RequestPart::prompt) return request.input_len - shared;
-  return (w_.room == KvRoom::whole ? request.kv_tokens() : request.input_len + produced) - shared;
+  const double prompt = taken(request.input_len) - (shares ? taken_by_prefix(request) : 0);
+  if (part_ == RequestPart::prompt) return prompt;
+  const int tokens = w_.room == KvRoom::whole ? request.output_len : produced;
+  return prompt + tokens * taken_by_answer(request);
 }
 
 bool Replica::admit_first(Group& group) {
@@ -90,7 +99,7 @@ bool Replica::admit_first(Group& group) {
   const bool shares = part_ != RequestPart::answer && request.prefix >= 0 && group.prefixes.has(request.prefix);
   const double room = room_for(request, next.produced, shares);
   if (group.kept + room > kv_tokens()) return false;  // even with no prefix kept that none needs
-  if (shares) group.prefixes.use(request.prefix, request.prefix_len);
+  if (shares) group.prefixes.use(request.prefix, taken_by_prefix(request));
   group.prefixes.free(group.kept + group.prefixes.tokens() + room - kv_tokens());
   if (group.kept + group.prefixes.tokens() + room > kv_tokens()) {
     if (shares) group.prefixes.leave(request.prefix);
@@ -258,18 +267,19 @@ void Replica::decode(Group& group, Finished& finished) {
   if (group.answers.empty()) return;
   ++group.decoded;
   group.keys += group.growth;
-  if (w_.room == KvRoom::prompt) group.kept += group.growth;
+  if (w_.room == KvRoom::prompt) group.kept += group.taken_growth;
   while (!group.answers.empty() && group.answers.begin()->last == group.decoded) {
     const Answer answer = *group.answers.begin();
     group.answers.erase(group.answers.begin());
     ServedRequest& request = of(answer.request);
     group.growth -= answer.growth;
+    group.taken_growth -= answer.growth * answer.taken;
     group.keys -= request.kv_tokens();
     request.beside_ms += beside_ms_ - answer.beside_ms;
     end(group, answer.request);
     finished.ended.push_back(answer.request);
   }
-  if (group.answers.empty()) group.keys = group.growth = 0;  // of rounding nothing stays
+  if (group.answers.empty()) group.keys = group.growth = group.taken_growth = 0;  // of rounding nothing stays
 }
 
 void Replica::end(Group& group, std::size_t request) {
@@ -304,7 +314,7 @@ void Replica::finish_prompts(Group& group, Finished& finished) {
     if (prompt.produced > 0) request.stalled_ms += step_end_ms();  // since it was dropped
     share_prefix(group, prompt);
     const int produced = prompt.produced + 1;
-    if (w_.room == KvRoom::prompt && part_ == RequestPart::all) group.kept += 1;
+    if (w_.room == KvRoom::prompt && part_ == RequestPart::all) group.kept += taken_by_answer(request);
     if (produced == request.output_len) {
       end(group, prompt.request);
       finished.ended.push_back(prompt.request);
@@ -320,8 +330,9 @@ void Replica::finish_prompts(Group& group, Finished& finished) {
 void Replica::share_prefix(Group& group, const Prompt& prompt) {
   const ServedRequest& request = of(prompt.request);
   if (request.prefix < 0 || prompt.shares) return;
-  group.prefixes.use(request.prefix, request.prefix_len);
-  group.kept -= request.prefix_len;
+  const double prefix = taken_by_prefix(request);
+  group.prefixes.use(request.prefix, prefix);
+  group.kept -= prefix;
 }
 
 // Steps in which a request gets so many tokens, some of which are drafted.
@@ -346,10 +357,12 @@ void Replica::join(Group& group, std::size_t request, int produced) {
                       .joined = group.decoded,
                       .produced = produced,
                       .growth = static_cast<double>(left) / steps,
+                      .taken = taken_by_answer(joins),
                       .beside_ms = beside_ms_};
   group.answers.insert(answer);
   group.keys += joins.input_len + produced;
   group.growth += answer.growth;
+  group.taken_growth += answer.growth * answer.taken;
 }
 
 void Replica::drop_last(Group& group) {
@@ -368,7 +381,8 @@ void Replica::drop_last(Group& group) {
     dropped = {answer->request, answer->produced + static_cast<int>(std::lround(got)), 0};
     group.keys -= of(answer->request).input_len + answer->produced + got;
     group.growth -= answer->growth;
-    group.kept -= answer->produced + got - dropped.produced;  // what is kept is what it has got
+    group.taken_growth -= answer->growth * answer->taken;
+    group.kept -= (answer->produced + got - dropped.produced) * answer->taken;  // what is kept is what it has got
     of(answer->request).beside_ms += beside_ms_ - answer->beside_ms;
     of(answer->request).stalled_ms -= step_end_ms();
     group.answers.erase(answer);

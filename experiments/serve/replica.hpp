@@ -35,7 +35,10 @@ struct PlacementCost {
 
 struct ReplicaShape {
   int groups = 1;        ///< attention groups, each with requests of its own
-  double kv_tokens = 0;  ///< that the KV cache of a group holds
+  double kv_tokens = 0;  ///< that the KV cache of a group holds, of requests of usual length
+  /// What a request with so many tokens takes of it, in such tokens: less than it has where windows or chunks end, more
+  /// where a state is kept; empty: as many as it has.
+  std::function<double(double tokens)> taken{};
 };
 
 /// Replicas that are alike.
@@ -120,6 +123,7 @@ class Replica {
     std::int64_t joined = 0;
     int produced = 0;      ///< when it joined
     double growth = 0;     ///< tokens that it gets in a step, on average
+    double taken = 1;      ///< of the cache by each of them
     double beside_ms = 0;  ///< of the replica, when it joined
 
     bool operator<(const Answer& other) const {
@@ -132,8 +136,9 @@ class Replica {
     std::set<Answer> answers;
     std::set<std::size_t> coming;  ///< requests whose caches are on the way
     double keys = 0, growth = 0;   ///< of all answers: tokens in the cache, and what a step adds
+    double taken_growth = 0;       ///< and what that takes of the cache
     std::int64_t decoded = 0;      ///< steps of decoding
-    double kept = 0;               ///< tokens that the cache keeps for requests, but for shared prefixes
+    double kept = 0;               ///< what the cache keeps for requests, but for shared prefixes
     double moved_MB = 0;
     PrefixCache prefixes;
     std::vector<int> chunks;           ///< of the step: tokens of the first prompts
@@ -145,6 +150,9 @@ class Replica {
 
   [[nodiscard]] ServedRequest& of(std::size_t request) { return log_.requests[request]; }
   [[nodiscard]] double kv_tokens() const { return pool_.shape.kv_tokens; }  // of a group
+  [[nodiscard]] double taken(double tokens) const { return pool_.shape.taken ? pool_.shape.taken(tokens) : tokens; }
+  [[nodiscard]] double taken_by_prefix(const ServedRequest& request) const;
+  [[nodiscard]] double taken_by_answer(const ServedRequest& request) const;
   [[nodiscard]] bool has_slot(const Group& group) const;
   [[nodiscard]] double room_for(const ServedRequest& request, int produced, bool shares) const;
   bool admit_first(Group& group);

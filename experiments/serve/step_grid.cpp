@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 
 #include "base/parallel.hpp"
 #include "base/random.hpp"
-#include "experiments/run/inference_memory.hpp"
 #include "moe/memory.hpp"
 #include "routing/rebalance.hpp"
 #include "schedules/lowering/inference_program.hpp"
@@ -21,6 +21,8 @@ namespace moeline {
 namespace {
 
 constexpr int kFewestKeys = 64;
+// Of whose cache a token has its share, where one number says how many there are.
+constexpr int kUsualLength = 2048;
 
 using Between = StepGrid::Between;
 
@@ -96,7 +98,9 @@ StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments, const Se
       fewest_answers_(fewest_answers(scenario_, assignments_)),
       one_(setup_of(part == RequestPart::prompt ? Point{0, 0, kFewestKeys, kFewestKeys, 0}
                                                 : Point{fewest_answers_, kFewestKeys, 0, 0, 0})),
-      bytes_of_token_(bytes_of_token()),
+      cache_(one_, !drafts_.empty()),
+      bytes_of_token_(cache_.bytes(kUsualLength) / kUsualLength),
+      memory_reserve_(workload.memory_reserve),
       bytes_of_step_(bytes_of_step(workload.tokens)) {}
 
 // Tokens of prompts that see fewer keys than they are belong to several prompts.
@@ -273,26 +277,28 @@ double StepGrid::transfer_ms(double tokens, const StepLoad& mean) {
   return nic_ms(tokens * token_MB()) / (runs ? between(mean, known_graph(mean)).nic_share : 1);
 }
 
-// In the KV cache of an attention group, on each of its GPUs.
-double StepGrid::bytes_of_token() const {
-  constexpr int kFew = 1024, kMany = 2048;
-  const bool decodes = one_.scenario.phase() == WorkloadPhase::decode;
-  const auto bytes = [&](int keys) {
-    return memory_of(setup_of(decodes ? Point{fewest_answers_, keys, 0, 0, 0} : Point{0, 0, kFewestKeys, keys, 0}))
-        .kv_cache;
-  };
-  return (bytes(kMany) - bytes(kFew)) / (kMany - kFew) / (decodes ? fewest_answers_ : 1);
-}
-
+// Of weights, buffers and activations, what either kind of step has most of.
 double StepGrid::bytes_of_step(int most_tokens) const {
-  const Memory largest = memory_of(computes_prompts_ ? setup_of({0, 0, most_tokens, most_tokens, 0}) : one_);
-  return largest.total() - largest.kv_cache;
+  const bool drafts = !drafts_.empty();
+  const Memory one = memory_of(one_, drafts);
+  if (!computes_prompts_) return one.total() - one.kv_cache;
+  const Memory largest = memory_of(setup_of({0, 0, most_tokens, most_tokens, 0}), drafts);
+  return std::max(one.weights, largest.weights) + std::max(one.activations, largest.activations) +
+         std::max(one.communication, largest.communication);
 }
 
 // What the largest step leaves.
-ReplicaShape StepGrid::shape(double memory_reserve) const {
-  const double left = (1 - memory_reserve) * one_.machine.facts.memory_gib * (1 << 30) - bytes_of_step_;
-  return {.groups = one_.scenario.parallelism.attention_groups(), .kv_tokens = std::max(0.0, left / bytes_of_token_)};
+ReplicaShape StepGrid::shape() const {
+  const double left = (1 - memory_reserve_) * one_.machine.facts.memory_gib * (1 << 30) - bytes_of_step_;
+  const auto known = std::make_shared<std::unordered_map<double, double>>();
+  const auto taken = [cache = cache_, unit = bytes_of_token_, known](double tokens) {
+    const auto [found, is_new] = known->try_emplace(tokens);
+    if (is_new) found->second = cache.bytes(tokens) / unit;
+    return found->second;
+  };
+  return {.groups = one_.scenario.parallelism.attention_groups(),
+          .kv_tokens = std::max(0.0, left / bytes_of_token_),
+          .taken = taken};
 }
 
 }  // namespace moeline

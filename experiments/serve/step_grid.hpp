@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "experiments/run/inference_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/serve/cluster.hpp"
 
@@ -42,8 +43,7 @@ class StepGrid {
   [[nodiscard]] KnownTime known_time() const;
 
   [[nodiscard]] const Setup& setup() const { return one_; }
-  /// `memory_reserve`: share of a GPU's memory that stays free.
-  [[nodiscard]] ReplicaShape shape(double memory_reserve = 0) const;
+  [[nodiscard]] ReplicaShape shape() const;
   /// Of the cache, on each GPU.
   [[nodiscard]] double token_MB() const { return bytes_of_token_ / 1e6; }
   /// Of the cache of so many tokens, over each GPU's NIC: while such a step runs, with whose all-to-all it shares the
@@ -71,7 +71,6 @@ class StepGrid {
   [[nodiscard]] int graph_of(const StepLoad& busiest) const;
   [[nodiscard]] int known_graph(const StepLoad& busiest);
   [[nodiscard]] Setup setup_of(const Point& point, double kv_transfer_MB = 0) const;
-  [[nodiscard]] double bytes_of_token() const;
   [[nodiscard]] double bytes_of_step(int most_tokens) const;
   [[nodiscard]] StepTime combined(const Cost& mean, double busiest_own_ms, double moved_MB) const;
   [[nodiscard]] Cost simulated_cost(const Point& point, bool moves) const;
@@ -88,7 +87,8 @@ class StepGrid {
   bool computes_prompts_, moves_;
   int fewest_answers_;
   Setup one_;  ///< of one request
-  double bytes_of_token_ = 0;
+  RequestCache cache_;
+  double bytes_of_token_, memory_reserve_;
   double bytes_of_step_ = 0;             ///< the largest one's, but for its KV cache
   std::unordered_map<int, int> graphs_;  // by the requests of the busiest group
   std::unordered_map<Point, Cost, PointHash> known_;

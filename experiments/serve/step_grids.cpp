@@ -91,10 +91,10 @@ PlacementCost StepGrids::place_anew(int from, int to) {
   return placed_anew_[{from, to}] = cost;
 }
 
-ReplicaPool pool_of(StepGrids& grids, int replicas, double memory_reserve) {
+ReplicaPool pool_of(StepGrids& grids, int replicas) {
   const StepGrid& base = grids.base();
   ReplicaPool pool{.replicas = replicas,
-                   .shape = base.shape(memory_reserve),
+                   .shape = base.shape(),
                    .step = [&grids](const StepLoad& busiest, const StepLoad& mean,
                                     const StepState& state) { return grids.of(state).time(busiest, mean); },
                    .token_MB = base.token_MB(),
@@ -103,12 +103,11 @@ ReplicaPool pool_of(StepGrids& grids, int replicas, double memory_reserve) {
   return pool;
 }
 
-ServeDeployment deployment_of(StepGrids& answers, StepGrids* prompts, const ServeWorkload& workload,
-                              double memory_reserve) {
+ServeDeployment deployment_of(StepGrids& answers, StepGrids* prompts, const ServeWorkload& workload) {
   ServeDeployment deployment;
-  deployment.answers = pool_of(answers, workload.replicas, memory_reserve);
+  deployment.answers = pool_of(answers, workload.replicas);
   if (prompts == nullptr) return deployment;
-  deployment.prompts = pool_of(*prompts, workload.prefill.replicas, memory_reserve);
+  deployment.prompts = pool_of(*prompts, workload.prefill.replicas);
   deployment.transfer_ms = [&answers, prompts](double tokens, const StepLoad& from, const StepLoad& to) {
     return std::max(prompts->base().transfer_ms(tokens, from), answers.base().transfer_ms(tokens, to));
   };

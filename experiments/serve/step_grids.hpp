@@ -48,9 +48,8 @@ class StepGrids {
 };
 
 /// REQUIRES: the grids outlive what they give.
-[[nodiscard]] ReplicaPool pool_of(StepGrids& grids, int replicas, double memory_reserve = 0);
+[[nodiscard]] ReplicaPool pool_of(StepGrids& grids, int replicas);
 /// These replicas answer, and where there are others, those compute their prompts.
-[[nodiscard]] ServeDeployment deployment_of(StepGrids& answers, StepGrids* prompts, const ServeWorkload& workload,
-                                            double memory_reserve = 0);
+[[nodiscard]] ServeDeployment deployment_of(StepGrids& answers, StepGrids* prompts, const ServeWorkload& workload);
 
 }  // namespace moeline

@@ -99,6 +99,15 @@ double compressed_kv_bytes(const LayerAttention& attention, double tokens, Preci
   return bytes + ratio * overlap * overlap * (attention.qk_dim + index) * kState;
 }
 
+// Of which queries choose some: in FP8 four scales beside the latent, and rotary numbers in BF16, 656 bytes of
+// DeepSeek-V3.2 (FlashMLA's sparse kernels).
+double chosen_latent_bytes(const Architecture& model, Precision cache) {
+  constexpr double kNumbersOfScale = 128, kScale = 4;
+  const double latent = model.kv_lora_rank, rotary = model.qk_rope_head_dim;
+  if (cache == Precision::bf16) return (latent + rotary) * kBf16Bytes;
+  return latent * number_bytes(cache) + latent / kNumbersOfScale * kScale + rotary * kBf16Bytes;
+}
+
 bool is_table(const Module& module) { return module.name == "embedding" || module.name == "LM head"; }
 
 }  // namespace
@@ -147,7 +156,9 @@ double kv_bytes(const Architecture& model, const LayerAttention& attention, doub
   constexpr double kScale = 4;
   const double key = attention.kind == AttentionKind::gqa ? selection.dim * kBf16Bytes : selection.dim + kScale;
   const double index = selection.heads > 0 && selection.own ? key : 0;
-  return all_keys(attention, tokens) * (numbers * number_bytes(cache) + index);
+  const bool chosen = attention.kind == AttentionKind::mla && selection.heads > 0;
+  const double bytes = chosen ? chosen_latent_bytes(model, cache) : numbers * number_bytes(cache);
+  return all_keys(attention, tokens) * (bytes + index);
 }
 
 double kv_bytes(const Architecture& model, double tokens, Precision cache) {

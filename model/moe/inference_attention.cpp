@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 
 #include "moe/attention_kernels.hpp"
 #include "moe/attention_kinds.hpp"
@@ -14,16 +15,17 @@ namespace {
 using namespace kernels;
 using namespace module_names;
 
-// Prompts whose tokens see those of their own chunk alone are as many prompts as they have chunks.
+// Prompts whose tokens see those of their own chunk alone are as many prompts as they have chunks, each of the mean
+// length. Of what is cached the first one sees what lies in its chunk.
 void attend_in_chunks(Linear& linear, const AttentionWork& of) {
   InferenceWork work = of.work;
   const double chunk = of.attention.chunk;
   Sequences& prompts = work.prefill;
-  const double cached = prompts.kv_len - prompts.query_len;
-  const double chunks = std::max(1.0, prompts.query_len / chunk);
+  const double keys = std::fmod(prompts.kv_len - prompts.query_len, chunk) + prompts.query_len;
+  const double chunks = std::ceil(keys / chunk);
   prompts.requests *= chunks;
   prompts.query_len /= chunks;
-  prompts.kv_len = prompts.query_len + std::min(cached, chunk - prompts.query_len);
+  prompts.kv_len = keys / chunks;
   attend_to_prompts(linear, {work, of.attention});
 }
 

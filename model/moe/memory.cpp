@@ -67,31 +67,41 @@ double kv_cache_bytes(const Architecture& model, const GpuWork& d) {
 }
 
 // Numbers per token: q, k, v and output of the core; in MLA's decode q and output in the latent space.
-struct CoreNumbers {
-  double own = 0;   // of the token itself
-  double keys = 0;  // of a token that is attended to, beyond the cache
-};
-
-CoreNumbers decode_numbers(const Architecture& model, const LayerAttention& a) {
-  if (a.kind == AttentionKind::mla) return {a.heads * (2.0 * model.kv_lora_rank + model.qk_rope_head_dim), 0};
-  return {1.0 * (a.heads + a.kv_heads) * (a.qk_dim + a.v_dim), 0};
+double decode_numbers(const Architecture& model, const LayerAttention& a) {
+  if (a.kind == AttentionKind::mla) return a.heads * (2.0 * model.kv_lora_rank + model.qk_rope_head_dim);
+  return 1.0 * (a.heads + a.kv_heads) * (a.qk_dim + a.v_dim);
 }
 
-CoreNumbers prefill_numbers(const LayerAttention& a) {
+// Of whom the core attends to chosen keys alone, which it reads as they are in the cache.
+bool reads_latents(const LayerAttention& a, const Sequences& prompts) {
+  return a.kind == AttentionKind::mla && a.selection.heads > 0 &&
+         prompts.kv_len > 1.0 * a.selection.top_k * a.selection.block;
+}
+
+double prefill_numbers(const Architecture& model, const LayerAttention& a, const GpuWork& d) {
+  if (reads_latents(a, d.prefill)) return d.prefill.tokens() * decode_numbers(model, a);
   const double each = a.qk_dim + a.v_dim;
-  return {a.heads * each, (a.kind == AttentionKind::mla ? a.heads : a.kv_heads) * each};
+  const double blocks = d.gathers_keys ? d.cp : std::min(2, d.cp);  // of keys: the next one is on its way
+  const bool expands = a.kind == AttentionKind::mla;                // those that are cached, too
+  const double seen = std::max(d.prefill.kv_len, d.prefill.query_len * d.cp);
+  const double keys = expands ? d.prefill.requests * seen / d.cp : d.prefill.tokens();
+  return d.prefill.tokens() * a.heads * each + blocks * keys * (expands ? a.heads : a.kv_heads) * each;
+}
+
+// Scores of an indexer, in FP32, of each new token and each key of its prompt; stacks that cut them have fewer at once.
+double score_bytes(const LayerAttention& a, const GpuWork& d) {
+  if (!a.selection.own || !reads_latents(a, d.prefill)) return 0;
+  return d.prefill.tokens() * d.prefill.kv_len * 4;
 }
 
 // Of the layer that has most.
 double attention_bytes(const Architecture& model, const GpuWork& d) {
-  const double blocks = d.gathers_keys ? d.cp : std::min(2, d.cp);  // of keys: the next one is on its way
   double most = 0;
   for (const LayerAttention& a : kept_layers(model, d)) {
-    const CoreNumbers prefill = prefill_numbers(a);
-    most = std::max(most, d.decode.tokens() * decode_numbers(model, a).own +
-                              d.prefill.tokens() * (prefill.own + blocks * prefill.keys));
+    const double numbers = d.decode.tokens() * decode_numbers(model, a) + prefill_numbers(model, a, d);
+    most = std::max(most, numbers * kBf16 + score_bytes(a, d));
   }
-  return most / d.micro_batches * kBf16;
+  return most / d.micro_batches;
 }
 
 // Gate and up projections' output, and the activation's.
@@ -211,6 +221,14 @@ Memory memory_per_gpu(const Architecture& model, const GpuWork& work) {
   memory.activations = activation_bytes(model, work);
   memory.communication = communication_bytes(model, work);
   return memory;
+}
+
+double cache_of_request(const Architecture& model, const GpuWork& work, double tokens) {
+  GpuWork one = work;
+  one.caches = 1;
+  one.decode = one.prefill = {};
+  (work.prefill.any() ? one.prefill : one.decode) = {.requests = 1, .query_len = 1, .kv_len = tokens};
+  return kv_cache_bytes(model, one);
 }
 
 double routed_expert_bytes(const Architecture& model, int moe_tp) {

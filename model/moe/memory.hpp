@@ -59,8 +59,9 @@ struct Memory {
 ///
 /// Activations: the largest set of tensors alive at once in one layer, nothing saved between layers.
 /// - Hidden state and residual of every token, BF16.
-/// - In attention: q, k, v and output of the core; in MLA's decode, which never expands keys and values, q and
-///   output in the latent space.
+/// - In attention: q, k, v and output of the core. MLA expands keys and values of whole prompts, those that are cached
+///   too; in decode, and where a prompt's tokens attend to chosen keys, it has q and output in the latent space, and
+///   its indexer a score in FP32 for each new token and each key.
 /// - In the MLP: input and output of the widest step from received tokens to the sum of the experts' outputs; beside
 ///   it the shared experts' intermediate tensors. A normal dispatch delivers a token once per rank it goes to (at most
 ///   min(num_experts_per_tok, ep)), which is then copied into num_experts_per_tok rows, as many as balanced routing
@@ -79,6 +80,10 @@ struct Memory {
 /// node. NVLink's all-to-all: for each rank a slot for each token of a micro-batch, as it travels and as BF16 result.
 /// Buffers of collectives, some MB, are not in it.
 [[nodiscard]] Memory memory_per_gpu(const Architecture& model, const GpuWork& work);
+
+/// Cache of one request with so many tokens, on each GPU: keys and values, of windows and chunks at most so many, and
+/// states, which one token has whole. MTP's layers where `work` has them; of a prompt's own part where keys stay apart.
+[[nodiscard]] double cache_of_request(const Architecture& model, const GpuWork& work, double tokens);
 
 /// Of the matrices of one routed expert of one MoE layer, what one of `moe_tp` ranks has, with their scales.
 [[nodiscard]] double routed_expert_bytes(const Architecture& model, int moe_tp);

@@ -96,6 +96,17 @@ TEST_CASE("tokens of a chunk see it alone") {
   CHECK(flops(32768, 3) == doctest::Approx(16 * flops(8192, 3)));
 }
 
+TEST_CASE("of what is cached tokens of a chunk see what lies in theirs") {
+  const auto flops = [](int cached) {
+    const std::string workload =
+        fmt::format("{{phase: prefill, tokens: 4096, prompt_len: {}, cached_len: {}}}", cached + 4096, cached);
+    return flops_in(attention_of(setup_of("llama-4-maverick", workload), 0), Family::attention_forward);
+  };
+  CHECK(flops(16384) == flops(0));  // two whole chunks
+  CHECK(flops(20480) == flops(4096));
+  CHECK(flops(4096) == doctest::Approx(3 * flops(0)));  // half of it before them, and half of their own
+}
+
 TEST_CASE("FLOPs of ranks that share a layer add up, whatever its attention") {
   for (const char* model : {"qwen3-next-80b-a3b", "nemotron-3-nano", "llama-4-maverick", "kimi-k3"}) {
     for (int layer = 0; layer < 4; ++layer) {

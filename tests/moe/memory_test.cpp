@@ -131,6 +131,53 @@ TEST_CASE("activations grow with the tokens of a step, and logits take over wher
   CHECK(memory_per_gpu(model, d).activations == tokens * 2 * 7168 * 2 + tokens * 129280.0 * 6);
 }
 
+TEST_CASE("MLA expands keys and values of all that a prompt has seen, those that are cached too") {
+  const Architecture model = load_architecture("deepseek-v3");
+  GpuWork d;
+  d.mode = CommMode::all_reduce;
+  d.tp = d.ep = 8;
+  const auto activations = [&](double cached) {
+    d.prefill = {.requests = 1, .query_len = 8192, .kv_len = 8192 + cached};
+    return memory_per_gpu(model, d).activations;
+  };
+  const double head = (128 + 64 + 128) * 2;  // bytes of a key and a value
+  CHECK(activations(57344) - activations(16384) == doctest::Approx(40960 * 16 * head));
+}
+
+TEST_CASE("where a prompt's tokens attend to chosen keys they stay latents, and the indexer scores every key") {
+  const Architecture model = load_architecture("deepseek-v3.2");
+  GpuWork d;
+  d.prefill = {.requests = 1, .query_len = 8192, .kv_len = 65536};
+  d.ep = 64;
+  const double latents = 8192.0 * 128 * (512 + 64 + 512) * 2, scores = 8192.0 * 65536 * 4;
+  const double states = 8192.0 * 2 * 7168 * 2;
+  CHECK(memory_per_gpu(model, d).activations == doctest::Approx(latents + scores + states));
+}
+
+TEST_CASE("FlashMLA keeps a chosen latent in FP8 with four scales and rotary numbers in BF16, and an indexer's key") {
+  Architecture model = load_architecture("deepseek-v3.2");
+  model.kv_cache = Precision::fp8;
+  GpuWork d;
+  d.decode = {.requests = 32, .kv_len = 32768};
+  CHECK(memory_per_gpu(model, d).kv_cache == 32.0 * 32768 * 61 * (512 + 16 + 128 + 132));
+}
+
+TEST_CASE("a request keeps states whole from its first token on, and of chunks and windows no more than they have") {
+  GpuWork d;
+  const auto growth = [&](const char* model, double from, double to) {
+    const Architecture architecture = load_architecture(model);
+    return cache_of_request(architecture, d, to) - cache_of_request(architecture, d, from);
+  };
+  const double qwen_token = 12 * 2 * 2 * 256 * 2;  // of 48 layers 12 have keys and values, of two heads
+  CHECK(cache_of_request(load_architecture("qwen3-next-80b-a3b"), d, 0) > 1000 * qwen_token);
+  CHECK(growth("qwen3-next-80b-a3b", 512, 1024) == 512 * qwen_token);
+  const double llama_layer = 2 * 8 * 128 * 2;
+  CHECK(growth("llama-4-maverick", 1024, 2048) == 1024 * 48 * llama_layer);
+  CHECK(growth("llama-4-maverick", 1 << 17, (1 << 17) + 1024) == 1024 * 12 * llama_layer);
+  d.tp = 8;
+  CHECK(growth("llama-4-maverick", 1024, 2048) == 1024 * 48 * llama_layer / 8);
+}
+
 TEST_CASE("two micro-batches hold less than one of all tokens") {
   const Architecture model = load_architecture("deepseek-v3");
   GpuWork d = prefill_unit();

@@ -242,6 +242,16 @@ TEST_CASE("the longest request fits into memory, in prefill all of it, whatever 
   CHECK(tail.answer.deployments.empty());
 }
 
+TEST_CASE("of the longest request a GPU keeps its heads' share, and colocated it decodes where it was computed") {
+  const Solved solved(
+      "{schema: 1, model: qwen-2.5-72b, hardware: {h100: {}},\n"
+      " traffic: {requests_per_s: 0.1, input: {lengths: [2000, 250000], shares: [0.9, 0.1]}, output: {mean: 200}},\n"
+      " limits: {ttft_ms: 1000000, tpot_ms: 200}, serving: [colocated],\n"
+      " prefill: {tp: [8], tokens: [8192]}, decode: {tp: [8], batch_size: [2]}}\n");
+  const double token = 80 * 2 * 128 * 2;  // one head of keys and one of values in each of 80 layers, BF16
+  CHECK(gib(solved.best().decode.memory.kv_cache) == doctest::Approx(gib(250200 * token)).epsilon(0.01));
+}
+
 TEST_CASE("bound by tpot: slower tokens would take fewer GPUs, by memory: no larger batch fits") {
   const std::string text =
       changed(kPlan, "batch_size: [8, 32, 64, 100], two_batch: [true, false]", "two_batch: [false]");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include "experiments/serve/cluster.hpp"
@@ -41,13 +42,13 @@ double mean(const std::vector<ServedRequest>& requests, double (*value)(const Se
   return sum / static_cast<double>(requests.size());
 }
 
-// Tokens that are kept for requests of a group at most.
-double most_kept(const ServeLog& log, int group) {
+// What is kept for requests of a group at most, of each so much.
+double most_kept(const ServeLog& log, int group, const std::function<double(const ServedRequest&)>& of) {
   std::vector<std::pair<double, double>> changes;
   for (const ServedRequest& each : log.requests) {
     if (each.group != group) continue;
-    changes.emplace_back(each.begin_ms, each.kv_tokens());
-    changes.emplace_back(each.end_ms, -each.kv_tokens());
+    changes.emplace_back(each.begin_ms, of(each));
+    changes.emplace_back(each.end_ms, -of(each));
   }
   std::sort(changes.begin(), changes.end());  // what ends at an instant first
   double kept = 0, most = 0;
@@ -138,8 +139,9 @@ TEST_CASE("requests wait for room in the cache and for a slot, and share groups 
   const ReplicaShape small{.groups = 2, .kv_tokens = 2000};
   const ServeLog log = served(w, small);
   for (const int group : {0, 1}) {
-    CHECK(most_kept(log, group) <= 2000);
-    CHECK(most_kept(log, group) > 1700);
+    const double kept = most_kept(log, group, [](const ServedRequest& each) { return each.kv_tokens(); });
+    CHECK(kept <= 2000);
+    CHECK(kept > 1700);
     const auto served = std::count_if(log.requests.begin(), log.requests.end(),
                                       [&](const ServedRequest& each) { return each.group == group; });
     CHECK(served == doctest::Approx(200).epsilon(0.1));
@@ -148,6 +150,20 @@ TEST_CASE("requests wait for room in the cache and for a slot, and share groups 
   for (const ServedStep& step : served(w, small).steps) CHECK(step.busiest.answers <= 3);
   w.input.mean = 3000;
   CHECK_THROWS_WITH((void)served(w, small), doctest::Contains("does not fit: the KV cache holds 2000"));
+}
+
+TEST_CASE("what requests take of the cache is theirs to say: a state takes as much of a short one, a window ends") {
+  ServeWorkload w = workload(200);
+  w.concurrency = 64;
+  const auto most_running = [&](const std::function<double(double)>& taken, KvRoom room) {
+    w.room = room;
+    const ServeLog log = served(w, {.groups = 1, .kv_tokens = 1000, .taken = taken});
+    return most_kept(log, 0, [](const ServedRequest&) { return 1; });
+  };
+  for (const KvRoom room : {KvRoom::whole, KvRoom::prompt}) {
+    CHECK(most_running([](double) { return 200; }, room) == 5);
+    CHECK(most_running([](double tokens) { return std::min(tokens, 50.0); }, room) == 20);
+  }
 }
 
 TEST_CASE("lengths have the mean and the spread that were asked for, and arrivals the rate") {

@@ -16,7 +16,7 @@ inline double by_prompts(const StepLoad& busiest, const StepLoad& /*mean*/, cons
   return 1 + busiest.prompts / 64;
 }
 
-inline constexpr ReplicaShape kRoomy{.groups = 1, .kv_tokens = 1e9};
+inline const ReplicaShape kRoomy{.groups = 1, .kv_tokens = 1e9};
 
 inline ServeWorkload workload(int requests, int concurrency) {
   ServeWorkload w;
