@@ -8,6 +8,7 @@
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/lengths.hpp"
 #include "experiments/plan/plan_keys.hpp"
+#include "experiments/run/inference_memory.hpp"
 #include "hardware/profile.hpp"
 
 namespace moeline {
@@ -85,7 +86,7 @@ struct Plan {
   std::vector<PlanHardware> hardware;
   Demand traffic;
   Limits limits;
-  double memory_reserve = 0.1;
+  double memory_reserve = kUsualReserve;
   bool disaggregated = true, colocated = true;
   PrefillSpace prefill;
   DecodeSpace decode;

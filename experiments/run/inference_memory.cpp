@@ -97,6 +97,15 @@ Memory fullest(const std::vector<Memory>& stages) {
                            [](const Memory& a, const Memory& b) { return a.total() < b.total(); });
 }
 
+CacheRoom cache_room(const Setup& setup, const Memory& memory) {
+  const DecodeWorkload* decode = decode_of(setup.scenario.workload);
+  CacheRoom room{.keys = 1.0 * (decode != nullptr ? decode->kv_len : prefill_of(setup.scenario.workload)->prompt_len)};
+  const double usable = (1 - kUsualReserve) * setup.machine.facts.memory_gib * (1 << 30);
+  const double left = usable - (memory.total() - memory.kv_cache), each = RequestCache(setup, false).bytes(room.keys);
+  if (each > 0) room.requests = std::max(0.0, left / each);
+  return room;
+}
+
 std::string breakdown(const Memory& m) {
   return fmt::format("weights {:.1f}, KV cache {:.1f}, activations {:.1f}, communication buffers {:.1f}",
                      gib(m.weights), gib(m.kv_cache), gib(m.activations), gib(m.communication));

@@ -29,6 +29,20 @@ class RequestCache {
   std::vector<GpuWork> stages_;
 };
 
+/// Share of a GPU's memory that is left to CUDA, graphs and fragmentation where nothing else is said. Stacks leave
+/// about a tenth: vLLM's --gpu-memory-utilization is 0.9, TensorRT-LLM's free_gpu_memory_fraction 0.9 of what weights
+/// leave.
+inline constexpr double kUsualReserve = 0.1;
+
+/// What the cache of an attention group holds beside all else that a GPU has, with kUsualReserve left.
+struct CacheRoom {
+  double keys = 0;      ///< of each request, as the scenario has them
+  double requests = 0;  ///< with so many
+  [[nodiscard]] double tokens() const { return keys * requests; }
+};
+/// `memory`: of the scenario's step, whose requests make place for others.
+[[nodiscard]] CacheRoom cache_room(const Setup& setup, const Memory& memory);
+
 /// "weights 22.5, KV cache 34.3, activations 0.3, communication buffers 0.9", in GiB.
 [[nodiscard]] std::string breakdown(const Memory& memory);
 

@@ -6,6 +6,7 @@
 
 #include "base/random.hpp"
 #include "base/spec.hpp"
+#include "experiments/run/inference_memory.hpp"
 #include "schedules/scenario/choices.hpp"
 
 namespace moeline {
@@ -118,9 +119,7 @@ struct ServeWorkload {
   Prefixes prefixes;
   int tokens = 8192;   ///< of prompts and answers together in a step, of each attention group
   int batch_size = 0;  ///< requests of an attention group at a time; 0: as many as memory holds
-  /// Share of a GPU's memory that is left to CUDA, graphs and fragmentation. Stacks leave about a tenth: vLLM's
-  /// --gpu-memory-utilization is 0.9, TensorRT-LLM's free_gpu_memory_fraction 0.9 of what weights leave.
-  double memory_reserve = 0.1;
+  double memory_reserve = kUsualReserve;  ///< share of a GPU's memory
   int replicas = 1;
   std::vector<Outage> outages;  ///< by time
   Scaling scaling;

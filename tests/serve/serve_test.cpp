@@ -39,6 +39,21 @@ TEST_CASE("tokens of a closed loop come as fast as steps of so many requests do"
   CHECK(r.measures.mean_running + r.measures.mean_waiting == doctest::Approx(64).epsilon(1e-6));
 }
 
+TEST_CASE("serve has the room in the cache that simulate says, states and windows counted") {
+  for (const char* model : {"deepseek-v3", "qwen3-next-80b-a3b", "gpt-oss-120b", "llama-4-maverick"}) {
+    CAPTURE(model);
+    const std::vector<std::string> set = {std::string("model=") + model};
+    std::vector<std::string> fewest = set;
+    fewest.insert(fewest.end(), {"workload.concurrency=1", "workload.requests=1"});
+    const ReplicaShape shape = served(fewest).answers.shape;
+    const Setup step = read_setup(
+        Spec::parse("step.yaml", kHead + "workload: {phase: decode, batch_size: 1, kv_len: 1280}\n"), set);
+    const double said = cache_room(step, memory_of(step)).requests, has = shape.kv_tokens / shape.taken(1280);
+    CHECK(has <= said);
+    CHECK(has > 0.94 * said);  // the largest step of prompts has more activations
+  }
+}
+
 TEST_CASE("Little's law: as many requests are there as come in the time that one stays") {
   for (const std::vector<std::string>& set :
        {std::vector<std::string>{"workload.requests=8000"},

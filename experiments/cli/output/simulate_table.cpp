@@ -278,8 +278,13 @@ int decimals(const MetricBand& metric) {
 
 std::string memory_line(const Run& run) {
   if (run.inference() == nullptr) return "";
-  return fmt::format("memory of the whole model {:.1f} of {:.0f} GiB: {}\n", gib(run.inference()->memory.total()),
-                     run.setup.machine.facts.memory_gib, breakdown(run.inference()->memory));
+  const Memory& memory = run.inference()->memory;
+  const CacheRoom room = cache_room(run.setup, memory);
+  return fmt::format(
+      "memory of the whole model {:.1f} of {:.0f} GiB: {}\n"
+      "KV cache size with {:.0f} % of the memory left free: {:.0f} tokens, {:.1f} requests of {:.0f}\n",
+      gib(memory.total()), run.setup.machine.facts.memory_gib, breakdown(memory), 100 * kUsualReserve, room.tokens(),
+      room.requests, room.keys);
 }
 
 std::string sample_table(const Samples& samples) {
