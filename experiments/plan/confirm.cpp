@@ -1,5 +1,7 @@
 #include "experiments/plan/confirm.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -36,7 +38,6 @@ ServeWorkload workload_of(const Plan& plan, const Deployment& deployment) {
   w.tokens = deployment.prefill_choice.tokens;
   w.batch_size = deployment.decode_choice.batch_size;
   w.overlapped = false;
-  w.memory_reserve = plan.memory_reserve;
   w.replicas = deployment.decode.units;
   w.prefill.replicas = deployment.prefill.units;
   w.query_len = 1 + deployment.decode_choice.mtp;
@@ -45,7 +46,9 @@ ServeWorkload workload_of(const Plan& plan, const Deployment& deployment) {
 }
 
 StepGrids grid_of(const Plan& plan, const Points::Question& question, const ServeWorkload& workload, RequestPart part) {
-  return {Spec::parse(plan.file.string(), question.scenario), question.set, workload, part};
+  std::vector<std::string> set = {fmt::format("memory.fraction={}", 1 - plan.memory_reserve)};
+  set.insert(set.end(), question.set.begin(), question.set.end());
+  return {Spec::parse(plan.file.string(), question.scenario), set, workload, part};
 }
 
 Confirmation confirmation_of(const ServeLog& log, const ServeWorkload& workload, double percentile) {

@@ -8,7 +8,6 @@
 #include "experiments/plan/deployment.hpp"
 #include "experiments/plan/lengths.hpp"
 #include "experiments/plan/plan_keys.hpp"
-#include "experiments/run/inference_memory.hpp"
 #include "hardware/profile.hpp"
 
 namespace moeline {
@@ -86,7 +85,7 @@ struct Plan {
   std::vector<PlanHardware> hardware;
   Demand traffic;
   Limits limits;
-  double memory_reserve = kUsualReserve;
+  double memory_reserve = 0.1;
   bool disaggregated = true, colocated = true;
   PrefillSpace prefill;
   DecodeSpace decode;

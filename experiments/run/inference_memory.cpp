@@ -100,7 +100,7 @@ Memory fullest(const std::vector<Memory>& stages) {
 CacheRoom cache_room(const Setup& setup, const Memory& memory) {
   const DecodeWorkload* decode = decode_of(setup.scenario.workload);
   CacheRoom room{.keys = 1.0 * (decode != nullptr ? decode->kv_len : prefill_of(setup.scenario.workload)->prompt_len)};
-  const double usable = (1 - kUsualReserve) * setup.machine.facts.memory_gib * (1 << 30);
+  const double usable = setup.scenario.memory.fraction * setup.machine.facts.memory_gib * (1 << 30);
   const double left = usable - (memory.total() - memory.kv_cache), each = RequestCache(setup, false).bytes(room.keys);
   if (each > 0) room.requests = std::max(0.0, left / each);
   return room;

@@ -29,12 +29,7 @@ class RequestCache {
   std::vector<GpuWork> stages_;
 };
 
-/// Share of a GPU's memory that is left to CUDA, graphs and fragmentation where nothing else is said. Stacks leave
-/// about a tenth: vLLM's --gpu-memory-utilization is 0.9, TensorRT-LLM's free_gpu_memory_fraction 0.9 of what weights
-/// leave.
-inline constexpr double kUsualReserve = 0.1;
-
-/// What the cache of an attention group holds beside all else that a GPU has, with kUsualReserve left.
+/// What the cache of an attention group holds beside all else, in the share of a GPU's memory that may be filled.
 struct CacheRoom {
   double keys = 0;      ///< of each request, as the scenario has them
   double requests = 0;  ///< with so many

@@ -62,7 +62,8 @@ Settings settings_of(const Run& run, const std::vector<std::string>& assignments
     if (asked && run.program.graph.size() <= kManyTasks) add(each, settings);
   }
   // What results are held against; how often they are drawn; and of how many GPUs each is one.
-  for (const char* other : {"hardware.memory_gib", "samples", "parallelism.dp"}) settings.erase(other);
+  for (const char* other : {"hardware.memory_gib", "memory.fraction", "samples", "parallelism.dp"})
+    settings.erase(other);
   return settings;
 }
 

@@ -166,8 +166,6 @@ const Table<ServeWorkload>& serve() {
       key(&W::batch_size, "batch_size", whole(1, kMostTogether),
           "requests of an attention group at a time; by default what memory holds")
           .depends(),
-      key(&W::memory_reserve, "memory_reserve", number(0, 0.9),
-          "share of a GPU's memory that is left to CUDA, graphs and fragmentation; a plan's is the same"),
       key(&W::order, "prompts", words(words_of<PromptOrder>()),
           "mixed: chunks of prompts are computed in steps in which requests decode; first: in steps of their own, "
           "before any of decoding"),

@@ -100,7 +100,6 @@ StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments, const Se
                                                 : Point{fewest_answers_, kFewestKeys, 0, 0, 0})),
       cache_(one_, !drafts_.empty()),
       bytes_of_token_(cache_.bytes(kUsualLength) / kUsualLength),
-      memory_reserve_(workload.memory_reserve),
       bytes_of_step_(bytes_of_step(workload.tokens)) {}
 
 // Tokens of prompts that see fewer keys than they are belong to several prompts.
@@ -289,7 +288,7 @@ double StepGrid::bytes_of_step(int most_tokens) const {
 
 // What the largest step leaves.
 ReplicaShape StepGrid::shape() const {
-  const double left = (1 - memory_reserve_) * one_.machine.facts.memory_gib * (1 << 30) - bytes_of_step_;
+  const double left = one_.scenario.memory.fraction * one_.machine.facts.memory_gib * (1 << 30) - bytes_of_step_;
   const auto known = std::make_shared<std::unordered_map<double, double>>();
   const auto taken = [cache = cache_, unit = bytes_of_token_, known](double tokens) {
     const auto [found, is_new] = known->try_emplace(tokens);

@@ -88,7 +88,7 @@ class StepGrid {
   int fewest_answers_;
   Setup one_;  ///< of one request
   RequestCache cache_;
-  double bytes_of_token_, memory_reserve_;
+  double bytes_of_token_;
   double bytes_of_step_ = 0;             ///< the largest one's, but for its KV cache
   std::unordered_map<int, int> graphs_;  // by the requests of the busiest group
   std::unordered_map<Point, Cost, PointHash> known_;

@@ -6,7 +6,6 @@
 
 #include "base/random.hpp"
 #include "base/spec.hpp"
-#include "experiments/run/inference_memory.hpp"
 #include "schedules/scenario/choices.hpp"
 
 namespace moeline {
@@ -119,7 +118,6 @@ struct ServeWorkload {
   Prefixes prefixes;
   int tokens = 8192;   ///< of prompts and answers together in a step, of each attention group
   int batch_size = 0;  ///< requests of an attention group at a time; 0: as many as memory holds
-  double memory_reserve = kUsualReserve;  ///< share of a GPU's memory
   int replicas = 1;
   std::vector<Outage> outages;  ///< by time
   Scaling scaling;

@@ -71,6 +71,15 @@ const Table<PrecisionWords>& precision() {
   return kKeys;
 }
 
+const Table<MemoryChoices>& memory() {
+  static const Table<MemoryChoices> kKeys = {
+      key(&MemoryChoices::fraction, "fraction", number(0.1, 1),
+          "of a GPU's memory, that serving fills with weights, caches, activations and buffers; CUDA, graphs and "
+          "fragmentation have the rest"),
+  };
+  return kKeys;
+}
+
 const Table<Scenario>& comm() {
   const auto of = [](auto field, auto... rest) { return key(&Scenario::comm, field, std::move(rest)...); };
   static const Table<Scenario> kKeys = {
@@ -334,6 +343,10 @@ const Table<Setup>& top() {
                  [](const S& s) { return routing().resolved(s.scenario); })
           .otherwise("{}")
           .when([](const S& s) { return s.model.n_routed_experts > 0; }),
+      mapping<S>("memory", memory().rows(), "How much of a GPU's memory serving, prefill and decode may fill",
+                 [](const S& s) { return memory().resolved(s.scenario.memory); })
+          .otherwise("{}")
+          .when([](const S& s) { return s.scenario.phase() != WorkloadPhase::train; }),
       special<S>("layers", either(words({"all"}), whole(1, 5000)),
                  "all, or a number of MoE layers (of a dense model, of layers) that are simulated alone",
                  [](const S& s) { return s.scenario.whole_model ? Value("all") : Value(s.scenario.layers); })

@@ -17,6 +17,7 @@ namespace moeline::keys {
 /// Of drafted tokens: "#/definitions/acceptance" of the schemas, wherever requests get tokens.
 [[nodiscard]] const Row& acceptance();
 [[nodiscard]] const Table<PrecisionWords>& precision();
+[[nodiscard]] const Table<MemoryChoices>& memory();
 [[nodiscard]] const Table<Scenario>& comm();
 [[nodiscard]] const Table<Scenario>& routing();
 [[nodiscard]] const Table<Scenario>& training();

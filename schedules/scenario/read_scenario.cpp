@@ -141,6 +141,7 @@ void read_pipeline(const Spec& spec, Setup& setup) {
   }
   spec.map_or_empty("comm").expect(keys::comm().names());
   spec.map_or_empty("routing").expect(keys::routing().names());
+  spec.map_or_empty("memory").expect(keys::memory().names());
   check_training_keys(spec, s.kind());
   for (const keys::Row& key : keys::top().rows()) {
     const bool enters = key.enters_slots || (key.name == "overlap" && s.kind().may_combine());
@@ -200,6 +201,14 @@ void read_ranks(const Spec& spec, Setup& setup) {
     throw spec.error("ranks", fmt::format("all: {} ranks of {} layers are too many to simulate together",
                                           s.parallelism.ep, s.layers));
   }
+}
+
+void read_memory(const Spec& spec, Scenario& s) {
+  if (!spec.has("memory")) return;
+  if (s.phase() == WorkloadPhase::train) throw spec.error("memory", "belongs to prefill, decode and serve, not train");
+  const Spec memory = spec.map("memory");
+  memory.expect(keys::memory().names());
+  keys::memory().read_all(memory, s.memory);
 }
 
 // Of every draw.
@@ -294,6 +303,7 @@ Setup read_scenario(const Spec& spec, const std::vector<std::string>& hardware_o
   s.shared_experts = read_shared_experts(spec, setup);
   read_ranks(spec, setup);
   read_clock(spec, setup);
+  read_memory(spec, s);
   s.stage_layers = read_stages(spec, setup);
   read_training(spec, setup);
   keys::top().read(spec, "seed", setup);

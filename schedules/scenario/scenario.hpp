@@ -102,6 +102,13 @@ struct PrecisionWords {
   std::string linear = "checkpoint", experts = "checkpoint", kv_cache = "checkpoint";
 };
 
+struct MemoryChoices {
+  /// Of a GPU's memory, that serving fills with weights, caches, activations and buffers; CUDA, graphs and fragmentation
+  /// have the rest. vLLM's --gpu-memory-utilization is 0.9, TensorRT-LLM's free_gpu_memory_fraction 0.9 of what weights
+  /// leave.
+  double fraction = 0.9;
+};
+
 /// As written, with every default resolved. Sizes are per GPU unless the name says otherwise.
 struct Scenario {
   std::string file;
@@ -125,6 +132,7 @@ struct Scenario {
   Jitter jitter = Jitter::measured;  ///< of kernels' times
   ClockChoice clock = ClockChoice::sustained;
   double speed_spread = 0;  ///< standard deviation of the GPUs' speeds, over their mean
+  MemoryChoices memory;
   int seed = 1;
   int samples = 1;  ///< of everything that is drawn
   TrainingChoices training;

@@ -54,6 +54,17 @@ TEST_CASE("serve has the room in the cache that simulate says, states and window
   }
 }
 
+TEST_CASE("what may be filled of the memory is a key of the scenario, and belongs to no training") {
+  const auto tokens = [&](const char* fraction) {
+    return served({"workload.requests=1", "workload.concurrency=1", fraction}).answers.shape.kv_tokens;
+  };
+  const double more = 0.1 * 141 * (1 << 30);  // bytes of H200
+  CHECK(tokens("memory.fraction=0.9") - tokens("memory.fraction=0.8") == doctest::Approx(more / 70272));
+  CHECK(tokens("memory.fraction=0.9") == tokens("seed=1"));  // the default
+  const std::string training = source("experiments/studies/train_chunk_deepseek_v3_h800/scenario.yaml").string();
+  check_refused({"simulate", training, "--set", "memory.fraction=0.8"}, "--set: memory ", "not train");
+}
+
 TEST_CASE("Little's law: as many requests are there as come in the time that one stays") {
   for (const std::vector<std::string>& set :
        {std::vector<std::string>{"workload.requests=8000"},

@@ -33,7 +33,7 @@ inline const std::string kDecode =
     " workload: {phase: decode, batch_size: 32, batch_size_spread: 1, kv_len: 4096, kv_len_spread: 1, query_len: 2,"
     "  draft_layers: 1, mtp_acceptance: 0.8, graph_batch: 64, kv_transfer_MB: 1},"
     " comm: {mode: low_latency, num_sms: 0, dispatch_dtype: fp8, combine_dtype: bf16, neighbours: measured},"
-    " precision: {linear: fp8, experts: fp8, kv_cache: bf16},"
+    " precision: {linear: fp8, experts: fp8, kv_cache: bf16}, memory: {fraction: 0.9},"
     " routing: {distribution: skewed, experts_hit: 200, rows_spread: 0.1, redundant_experts: 0, placement: static},"
     " layers: 4, overlap: default, launch: graph, ranks: auto, jitter: none, clock: burst, speed_spread: 0.01,"
     " seed: 1, samples: 1, shared_experts: in_turn}";
@@ -79,7 +79,7 @@ inline const std::string kServe =
     "serve,"
     " rate: [10, 20], rate_s: 60, burstiness: 1, requests: 100, input_len: 2000, output_len: [100, 300],"
     " input_len_spread: 10, prefixes: {count: 10, len: 100, zipf: 1}, tokens: 8192, batch_size: 64,"
-    " overlap_scheduler: true, memory_reserve: 0.1, query_len: 2, draft_layers: 1, mtp_acceptance: 0.8, graph_batch: 64, replicas: 2,"
+    " overlap_scheduler: true, query_len: 2, draft_layers: 1, mtp_acceptance: 0.8, graph_batch: 64, replicas: 2,"
     " router: least_loaded, prefill: {replicas: 2, set: [layers=2]},"
     " outages: [{replica: 0, of_prefill: false, at_s: 1, for_s: 1, drains: true}],"
     " scaling: {least: 1, on_above: 80, off_below: 60, start_s: 1},"

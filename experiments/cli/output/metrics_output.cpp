@@ -128,7 +128,8 @@ Fields<Run> metric_fields(RunKind kind) {
     if (metric->in_json(kind) != Has::never) add_metric(fields, *metric, metric->in_json(kind));
     if (kind != RunKind::layers || metric->name != std::string_view("memory_gib")) continue;
     fields.object("memory", "the same by parts", inference_memory, memory_fields());
-    fields.object("cache_room", "what its KV cache holds beside all else, a tenth of the memory left free",
+    fields.object("cache_room",
+                  "what its KV cache holds beside all else, in the share of the memory that may be filled",
                   inference_room, room_fields());
   }
   return fields;
