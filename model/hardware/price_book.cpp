@@ -14,8 +14,9 @@ std::size_t PriceBook::Hash::operator()(const View& view) const {
   const Operator& op = view.op;
   std::size_t hash = static_cast<std::size_t>(op.family);
   const auto add = [&hash](double value) { hash = hash * 1099511628211U + std::hash<double>{}(value); };
-  for (const double value : {op.m, op.n, op.k, op.groups, op.flops, op.bytes, op.items, op.traffic.rdma_bytes,
-                             op.traffic.message_bytes, op.attention.batch, op.attention.kv_len, op.experts.rows.value_or(-1)}) {
+  for (const double value :
+       {op.m, op.n, op.k, op.groups, op.flops, op.bytes, op.items, op.traffic.rdma_bytes, op.traffic.message_bytes,
+        op.attention.batch, op.attention.kv_len, op.experts.rows.value_or(-1)}) {
     add(value);
   }
   add(static_cast<double>(op.traffic.stage));

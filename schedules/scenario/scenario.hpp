@@ -41,12 +41,12 @@ struct Comm {
 
 struct Routing {
   Distribution distribution = Distribution::balanced;
-  double alpha = 1;  ///< of power_law, and of skewed without experts_hit
+  double alpha = 1;                 ///< of power_law, and of skewed without experts_hit
   std::vector<double> experts_hit;  ///< of skewed: by a step's tokens, in all MoE layers or in each; empty: by alpha
   std::vector<double> skews;  ///< of skewed: of each rank's experts (ExpertChoice), for all MoE layers or for each
-  std::string file;        ///< of loads or a router map (routing/load_file.hpp)
-  int step = -1;           ///< of those that a file of loads has, as numbered there; -1: the last
-  int placed_before = -1;  ///< experts are placed by the loads of the steps before this one; -1: `step`
+  std::string file;           ///< of loads or a router map (routing/load_file.hpp)
+  int step = -1;              ///< of those that a file of loads has, as numbered there; -1: the last
+  int placed_before = -1;     ///< experts are placed by the loads of the steps before this one; -1: `step`
   PlacementRule placement = PlacementRule::in_order;
   std::vector<int> forward_rows, backward_rows;
   int redundant_experts = 0;  ///< copies of experts, of all ranks together
@@ -103,9 +103,9 @@ struct PrecisionWords {
 };
 
 struct MemoryChoices {
-  /// Of a GPU's memory, that serving fills with weights, caches, activations and buffers; CUDA, graphs and fragmentation
-  /// have the rest. vLLM's --gpu-memory-utilization is 0.9, TensorRT-LLM's free_gpu_memory_fraction 0.9 of what weights
-  /// leave.
+  /// Of a GPU's memory, that serving fills with weights, caches, activations and buffers; CUDA, graphs and
+  /// fragmentation have the rest. vLLM's --gpu-memory-utilization is 0.9, TensorRT-LLM's free_gpu_memory_fraction 0.9
+  /// of what weights leave.
   double fraction = 0.9;
 };
 

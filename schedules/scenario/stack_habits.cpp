@@ -17,10 +17,10 @@ bool gathers_tokens(const Setup& setup) {
   return setup.scenario.parallelism.moe_tp > 1 || setup.kernels().stack == Stack::trtllm;
 }
 
-// An all-to-all over NVLink, where it was measured. TensorRT-LLM has it for every format (select_alltoall_method_type of
-// its fused_moe). SGLang serves experts of four bits by FlashInfer's (--moe-a2a-backend flashinfer, with generated
-// kernels; its pull request 31470 of 2026), those of FP8 and BF16 by DeepEP and DeepGEMM, in an NVLink domain as between
-// nodes.
+// An all-to-all over NVLink, where it was measured. TensorRT-LLM has it for every format (select_alltoall_method_type
+// of its fused_moe). SGLang serves experts of four bits by FlashInfer's (--moe-a2a-backend flashinfer, with generated
+// kernels; its pull request 31470 of 2026), those of FP8 and BF16 by DeepEP and DeepGEMM, in an NVLink domain as
+// between nodes.
 bool sends_over_nvlink(const Setup& setup) {
   if (!setup.kernels().fits.contains("nvlink_dispatch")) return false;
   const Precision experts = setup.model.expert_weights;

@@ -283,8 +283,8 @@ std::string memory_line(const Run& run) {
   return fmt::format(
       "memory of the whole model {:.1f} of {:.0f} GiB: {}\n"
       "KV cache size, {:.0f} % of the memory filled: {:.0f} tokens, {:.1f} requests of {:.0f}\n",
-      gib(memory.total()), run.setup.machine.facts.memory_gib, breakdown(memory), 100 * run.setup.scenario.memory.fraction, room.tokens(),
-      room.requests, room.keys);
+      gib(memory.total()), run.setup.machine.facts.memory_gib, breakdown(memory),
+      100 * run.setup.scenario.memory.fraction, room.tokens(), room.requests, room.keys);
 }
 
 std::string sample_table(const Samples& samples) {
