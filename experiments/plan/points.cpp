@@ -129,9 +129,8 @@ StepPoint Points::simulated(const Question& question) const {
 namespace {
 
 // With room for the longest request, alone if need be.
-Memory of_longest(Memory memory, const Setup& setup, double tokens) {
-  constexpr bool kAsTheStep = false;  // drafts, or does not
-  memory.kv_cache = std::max(memory.kv_cache, RequestCache(setup, kAsTheStep).bytes(tokens));
+Memory of_longest(Memory memory, const RequestCache& cache, double tokens) {
+  memory.kv_cache = std::max(memory.kv_cache, cache.bytes(tokens));
   return memory;
 }
 
@@ -140,7 +139,7 @@ Memory of_longest(Memory memory, const Setup& setup, double tokens) {
 StepPoint Points::prefill(const PrefillChoice& choice, int tokens) const {
   const Question asked = question(choice, tokens);
   StepPoint point = simulated(asked);
-  point.memory = of_longest(point.memory, setup_of(asked), plan_.traffic.input.longest());
+  point.memory = of_longest(point.memory, RequestCache(setup_of(asked)), plan_.traffic.input.longest());
   return point;
 }
 
@@ -152,7 +151,7 @@ StepPoint Points::mixed(const PrefillChoice& prefill, const DecodeChoice& decode
 
 Memory Points::memory(const PrefillChoice& choice) const {
   const Setup setup = setup_of(question(choice, choice.tokens));
-  return of_longest(memory_of(setup), setup, plan_.traffic.input.longest());
+  return of_longest(memory_of(setup), RequestCache(setup), plan_.traffic.input.longest());
 }
 
 Memory Points::memory(const PrefillChoice& prefill, const DecodeChoice& decode, bool mixed) const {
@@ -163,13 +162,13 @@ Memory Points::memory(const PrefillChoice& prefill, const DecodeChoice& decode, 
   both.activations = mixed ? of_answers.activations + of_prompts.activations
                            : std::max(of_answers.activations, of_prompts.activations);
   both.communication += of_prompts.communication;
-  return of_longest(both, answers, longest_request());
+  return of_longest(both, RequestCache(answers), longest_request());
 }
 
 StepPoint Points::decode(const DecodeChoice& choice) const {
   const Question asked = question(choice);
   StepPoint point = simulated(asked);
-  point.memory = of_longest(point.memory, setup_of(asked), longest_request());
+  point.memory = of_longest(point.memory, RequestCache(setup_of(asked)), longest_request());
   return point;
 }
 
@@ -214,9 +213,10 @@ int Points::most_requests(const DecodeChoice& choice) const {
   DecodeChoice fewest = choice;
   fewest.batch_size = least;
   Setup setup = setup_of(question(fewest));
+  const RequestCache cache(setup);
   const auto fits = [&](int requests) {
     std::get<DecodeWorkload>(setup.scenario.workload).batch_size = requests;
-    return of_longest(memory_of(setup), setup, longest_request()).total() <= usable_bytes();
+    return of_longest(memory_of(setup), cache, longest_request()).total() <= usable_bytes();
   };
   int low = least - 1;
   int high = kMost;

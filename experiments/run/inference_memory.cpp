@@ -83,12 +83,13 @@ std::vector<Memory> memory_of_stages(const Setup& setup, bool drafts) {
 
 Memory memory_of(const Setup& setup, bool drafts) { return fullest(memory_of_stages(setup, drafts)); }
 
-RequestCache::RequestCache(const Setup& setup, bool drafts)
-    : model_(setup.model), stages_(work_of_stages(setup, drafts)) {}
+RequestCache::RequestCache(const Setup& setup, bool drafts) : model_(setup.model) {
+  for (const GpuWork& work : work_of_stages(setup, drafts)) stages_.push_back(cached_layers(model_, work));
+}
 
 double RequestCache::bytes(double tokens) const {
   double most = 0;
-  for (const GpuWork& work : stages_) most = std::max(most, cache_of_request(model_, work, tokens));
+  for (const CachedLayers& stage : stages_) most = std::max(most, cache_of_request(model_, stage, tokens));
   return most;
 }
 
@@ -101,7 +102,7 @@ CacheRoom cache_room(const Setup& setup, const Memory& memory) {
   const DecodeWorkload* decode = decode_of(setup.scenario.workload);
   CacheRoom room{.keys = 1.0 * (decode != nullptr ? decode->kv_len : prefill_of(setup.scenario.workload)->prompt_len)};
   const double usable = setup.scenario.memory.fraction * setup.machine.facts.memory_gib * (1 << 30);
-  const double left = usable - (memory.total() - memory.kv_cache), each = RequestCache(setup, false).bytes(room.keys);
+  const double left = usable - (memory.total() - memory.kv_cache), each = RequestCache(setup).bytes(room.keys);
   if (each > 0) room.requests = std::max(0.0, left / each);
   return room;
 }

@@ -21,12 +21,12 @@ namespace moeline {
 /// What one request keeps in the cache of each GPU, by its tokens; of a pipeline, of the stage where it keeps most.
 class RequestCache {
  public:
-  RequestCache(const Setup& setup, bool drafts);
+  explicit RequestCache(const Setup& setup, bool drafts = false);
   [[nodiscard]] double bytes(double tokens) const;
 
  private:
   Architecture model_;
-  std::vector<GpuWork> stages_;
+  std::vector<CachedLayers> stages_;
 };
 
 /// What the cache of an attention group holds beside all else, in the share of a GPU's memory that may be filled.

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <memory>
 
 #include "base/parallel.hpp"
 #include "base/random.hpp"
@@ -289,12 +288,7 @@ double StepGrid::bytes_of_step(int most_tokens) const {
 // What the largest step leaves.
 ReplicaShape StepGrid::shape() const {
   const double left = one_.scenario.memory.fraction * one_.machine.facts.memory_gib * (1 << 30) - bytes_of_step_;
-  const auto known = std::make_shared<std::unordered_map<double, double>>();
-  const auto taken = [cache = cache_, unit = bytes_of_token_, known](double tokens) {
-    const auto [found, is_new] = known->try_emplace(tokens);
-    if (is_new) found->second = cache.bytes(tokens) / unit;
-    return found->second;
-  };
+  const auto taken = [cache = cache_, unit = bytes_of_token_](double tokens) { return cache.bytes(tokens) / unit; };
   return {.groups = one_.scenario.parallelism.attention_groups(),
           .kv_tokens = std::max(0.0, left / bytes_of_token_),
           .taken = taken};

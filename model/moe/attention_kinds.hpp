@@ -33,7 +33,7 @@ void choose_keys(Linear& linear, const AttentionWork& of);
 /// The keys that a query attends to at most; 0: all.
 [[nodiscard]] double most_keys(const LayerAttention& attention);
 /// There is an indexer, and sequences with more keys than it chooses.
-[[nodiscard]] bool chooses(const AttentionWork& of, const Sequences& sequences);
+[[nodiscard]] bool chooses(const LayerAttention& attention, const Sequences& sequences);
 
 /// Queries and keys of some sequences, all of them attended to.
 [[nodiscard]] AttentionShape core_shape(const AttentionWork& of, const Sequences& sequences);

@@ -49,7 +49,7 @@ void attend_to_chosen(Linear& linear, const AttentionWork& of) {
 }
 
 Operator decode_core(const AttentionWork& of) {
-  if (chooses(of, of.work.decode)) return chosen_core(of, of.work.decode, 0);
+  if (chooses(of.attention, of.work.decode)) return chosen_core(of, of.work.decode, 0);
   AttentionShape shape = core_shape(of, of.work.decode);
   shape.kv_len = keys_seen(of.attention, shape.kv_len);
   return gqa_decode_core(shape);
@@ -86,7 +86,7 @@ void project_groups(Linear& linear, const AttentionWork& of) {
 void attend_groups(Linear& linear, const AttentionWork& of) {
   const InferenceWork& work = of.work;
   choose_keys(linear, of);
-  if (chooses(of, work.prefill)) {
+  if (chooses(of.attention, work.prefill)) {
     attend_to_chosen(linear, of);
   } else if (work.prefill.any()) {
     const bool chunked = of.attention.chunk > 0 && work.prefill.kv_len > of.attention.chunk;

@@ -46,8 +46,8 @@ double most_keys(const LayerAttention& attention) {
   return 1.0 * attention.selection.top_k * attention.selection.block;
 }
 
-bool chooses(const AttentionWork& of, const Sequences& sequences) {
-  return of.attention.selection.heads > 0 && sequences.any() && sequences.kv_len > most_keys(of.attention);
+bool chooses(const LayerAttention& attention, const Sequences& sequences) {
+  return attention.selection.heads > 0 && sequences.any() && sequences.kv_len > most_keys(attention);
 }
 
 void choose_keys(Linear& linear, const AttentionWork& of) {
@@ -204,7 +204,7 @@ AttentionShape absorbed(const AttentionWork& of, const Sequences& sequences) {
 
 Operator absorbed_core(const AttentionWork& of, const Sequences& sequences) {
   AttentionShape shape = absorbed(of, sequences);
-  if (!chooses(of, sequences)) return mla_decode_core(shape);
+  if (!chooses(of.attention, sequences)) return mla_decode_core(shape);
   shape.kv_len = most_keys(of.attention);
   const bool prompt = &sequences == &of.work.prefill;
   return sparse_core(shape, prompt ? sequences.requests * sequences.kv_len : 0);
@@ -213,7 +213,7 @@ Operator absorbed_core(const AttentionWork& of, const Sequences& sequences) {
 // Of tokens whose queries go into the latent space.
 double absorbed_tokens(const AttentionWork& of) {
   const InferenceWork& work = of.work;
-  return work.decode.tokens() + work.padded_rows() + (chooses(of, work.prefill) ? work.prefill.tokens() : 0);
+  return work.decode.tokens() + work.padded_rows() + (chooses(of.attention, work.prefill) ? work.prefill.tokens() : 0);
 }
 
 // Queries from the latent of the attention's, one key per token, and a weight for each head; then the rotation of both
@@ -242,14 +242,14 @@ void project_latents(Linear& linear, const AttentionWork& of) {
                                work.model.qk_nope_head_dim));
   }
   if (gathers_keys(work)) linear.add(kKeyTransfer, gather_keys(work, of.attention));
-  if (work.prefill.any() && !chooses(of, work.prefill)) expand_keys(linear, of);
+  if (work.prefill.any() && !chooses(of.attention, work.prefill)) expand_keys(linear, of);
 }
 
 void attend_latents(Linear& linear, const AttentionWork& of) {
   const InferenceWork& work = of.work;
   const Architecture& m = work.model;
   choose_keys(linear, of);
-  if (chooses(of, work.prefill)) {
+  if (chooses(of.attention, work.prefill)) {
     linear.add(kCore, absorbed_core(of, work.prefill));
   } else if (work.prefill.any()) {
     attend_to_prompts(linear, of);

@@ -6,6 +6,7 @@
 
 #include "architecture/blocks.hpp"
 #include "architecture/matrices.hpp"
+#include "moe/attention_kinds.hpp"
 #include "moe/kernels.hpp"
 #include "routing/routing.hpp"
 
@@ -56,14 +57,19 @@ std::vector<LayerAttention> kept_layers(const Architecture& model, const GpuWork
   return layers;
 }
 
+// GPUs that each have a part of a prompt's keys.
+int parts_of_keys(const GpuWork& d) { return d.gathers_keys ? 1 : d.cp; }
+
+double bytes_of_layers(const Architecture& model, const std::vector<LayerAttention>& layers, double tokens) {
+  double sum = 0;
+  for (const LayerAttention& layer : layers) sum += kv_bytes(model, layer, tokens, model.kv_cache);
+  return sum;
+}
+
 double kv_cache_bytes(const Architecture& model, const GpuWork& d) {
   const std::vector<LayerAttention> layers = kept_layers(model, d);
-  const auto bytes_of = [&](const Sequences& s) {
-    double sum = 0;
-    for (const LayerAttention& layer : layers) sum += kv_bytes(model, layer, s.kv_len, model.kv_cache);
-    return s.requests * sum;
-  };
-  return d.caches * (bytes_of(d.decode) + bytes_of(d.prefill) / (d.gathers_keys ? 1 : d.cp));
+  const auto bytes_of = [&](const Sequences& s) { return s.requests * bytes_of_layers(model, layers, s.kv_len); };
+  return d.caches * (bytes_of(d.decode) + bytes_of(d.prefill) / parts_of_keys(d));
 }
 
 // Numbers per token: q, k, v and output of the core; in MLA's decode q and output in the latent space.
@@ -74,8 +80,7 @@ double decode_numbers(const Architecture& model, const LayerAttention& a) {
 
 // Of whom the core attends to chosen keys alone, which it reads as they are in the cache.
 bool reads_latents(const LayerAttention& a, const Sequences& prompts) {
-  return a.kind == AttentionKind::mla && a.selection.heads > 0 &&
-         prompts.kv_len > 1.0 * a.selection.top_k * a.selection.block;
+  return a.kind == AttentionKind::mla && chooses(a, prompts);
 }
 
 double prefill_numbers(const Architecture& model, const LayerAttention& a, const GpuWork& d) {
@@ -223,12 +228,12 @@ Memory memory_per_gpu(const Architecture& model, const GpuWork& work) {
   return memory;
 }
 
-double cache_of_request(const Architecture& model, const GpuWork& work, double tokens) {
-  GpuWork one = work;
-  one.caches = 1;
-  one.decode = one.prefill = {};
-  (work.prefill.any() ? one.prefill : one.decode) = {.requests = 1, .query_len = 1, .kv_len = tokens};
-  return kv_cache_bytes(model, one);
+CachedLayers cached_layers(const Architecture& model, const GpuWork& work) {
+  return {kept_layers(model, work), work.prefill.any() ? parts_of_keys(work) : 1};
+}
+
+double cache_of_request(const Architecture& model, const CachedLayers& cached, double tokens) {
+  return bytes_of_layers(model, cached.layers, tokens) / cached.parts;
 }
 
 double routed_expert_bytes(const Architecture& model, int moe_tp) {

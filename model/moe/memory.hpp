@@ -81,9 +81,15 @@ struct Memory {
 /// Buffers of collectives, some MB, are not in it.
 [[nodiscard]] Memory memory_per_gpu(const Architecture& model, const GpuWork& work);
 
-/// Cache of one request with so many tokens, on each GPU: keys and values, of windows and chunks at most so many, and
-/// states, which one token has whole. MTP's layers where `work` has them; of a prompt's own part where keys stay apart.
-[[nodiscard]] double cache_of_request(const Architecture& model, const GpuWork& work, double tokens);
+/// Layers that keep something of a request, with the GPU's heads; MTP's where `work` has them.
+struct CachedLayers {
+  std::vector<LayerAttention> layers;
+  int parts = 1;  ///< GPUs that each have a part of a prompt's keys
+};
+[[nodiscard]] CachedLayers cached_layers(const Architecture& model, const GpuWork& work);
+/// Cache of one request with so many tokens, on each GPU, bytes: keys and values, of windows and chunks at most so
+/// many, and states, which one token has whole.
+[[nodiscard]] double cache_of_request(const Architecture& model, const CachedLayers& cached, double tokens);
 
 /// Of the matrices of one routed expert of one MoE layer, what one of `moe_tp` ranks has, with their scales.
 [[nodiscard]] double routed_expert_bytes(const Architecture& model, int moe_tp);

@@ -66,22 +66,15 @@ PhaseIdentity InferencePhases::identity_of(const StepPhase& which, int rank) con
           .phase = which.phase};
 }
 
-bool InferencePhases::cuts_experts(int pieces) const { return shape_.plan.pieces_by == PiecesBy::expert && pieces > 1; }
-
-InferenceWork InferencePhases::uncut_work(const StepPhase& which, int rank, int pieces) const {
+InferenceWork InferencePhases::work_of(const StepPhase& which, int rank, int pieces) const {
   const bool whole = which.micro_batch < 0;
   const MicroBatch part = whole ? MicroBatch{} : MicroBatch{which.micro_batch, shape_.micro_batches, shape_.plan.split};
-  const Piece piece = cuts_experts(pieces) ? Piece{} : Piece{which.piece, pieces};
-  return program_.setup().inference_work(part, moe_layers_[static_cast<std::size_t>(which.layer)], rank, piece);
-}
-
-InferenceWork InferencePhases::as_planned(InferenceWork work, const Piece& piece) const {
+  const Piece piece{which.piece, pieces};
+  const bool cuts_experts = shape_.plan.pieces_by == PiecesBy::expert && pieces > 1;
+  const int moe_layer = moe_layers_[static_cast<std::size_t>(which.layer)];
+  InferenceWork work = program_.setup().inference_work(part, moe_layer, rank, cuts_experts ? Piece{} : piece);
   work.core_first = shape_.plan.core_first();
-  return cuts_experts(piece.count) ? of_experts(std::move(work), piece) : work;
-}
-
-InferenceWork InferencePhases::work_of(const StepPhase& which, int rank, int pieces) const {
-  return as_planned(uncut_work(which, rank, pieces), {which.piece, pieces});
+  return cuts_experts ? of_experts(std::move(work), piece) : work;
 }
 
 std::vector<Operator> InferencePhases::operators_of(const StepPhase& which, int rank) const {
@@ -101,8 +94,7 @@ std::vector<Operator> InferencePhases::operators_of(const StepPhase& which, int 
 // tiles and waves, and of few rows by how many experts get any.
 OperatorsByLoad InferencePhases::operators_by_load(const StepPhase& which, int rank) const {
   if (!is_of_experts(which.phase, which.layer) || program_.setup().every_rank) return {};
-  const Piece piece{which.piece, pieces_of(which.phase, which.layer)};
-  InferenceWork work = work_of(which, rank, piece.count);
+  InferenceWork work = work_of(which, rank, pieces_of(which.phase, which.layer));
   if (work.load.choice.tokens == 0) return {};
   OperatorsByLoad by_load{typical_loads(work.load, static_cast<int>(work.local_experts())), {}};
   for (const ExpertLoad& load : by_load.loads->loads()) {

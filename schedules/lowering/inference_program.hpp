@@ -54,11 +54,7 @@ class InferencePhases {
   [[nodiscard]] const Block& block(int layer) const { return layers_[static_cast<std::size_t>(layer)]; }
   [[nodiscard]] bool is_of_experts(const std::string& phase, int layer) const;
   [[nodiscard]] PhaseIdentity identity_of(const StepPhase& which, int rank) const;
-  /// Each piece has some of the experts, not of the tokens.
-  [[nodiscard]] bool cuts_experts(int pieces) const;
-  /// Of all the experts that the rank has.
-  [[nodiscard]] InferenceWork uncut_work(const StepPhase& which, int rank, int pieces) const;
-  [[nodiscard]] InferenceWork as_planned(InferenceWork work, const Piece& piece) const;
+  /// A piece has some of the tokens, or of the experts.
   [[nodiscard]] InferenceWork work_of(const StepPhase& which, int rank, int pieces) const;
   [[nodiscard]] std::vector<Operator> operators_of(const StepPhase& which, int rank) const;
   /// By each of the loads that stand for all that chance may give; empty where averages do.

@@ -166,10 +166,12 @@ TEST_CASE("a request keeps states whole from its first token on, and of chunks a
   GpuWork d;
   const auto growth = [&](const char* model, double from, double to) {
     const Architecture architecture = load_architecture(model);
-    return cache_of_request(architecture, d, to) - cache_of_request(architecture, d, from);
+    const CachedLayers layers = cached_layers(architecture, d);
+    return cache_of_request(architecture, layers, to) - cache_of_request(architecture, layers, from);
   };
   const double qwen_token = 12 * 2 * 2 * 256 * 2;  // of 48 layers 12 have keys and values, of two heads
-  CHECK(cache_of_request(load_architecture("qwen3-next-80b-a3b"), d, 0) > 1000 * qwen_token);
+  const Architecture qwen = load_architecture("qwen3-next-80b-a3b");
+  CHECK(cache_of_request(qwen, cached_layers(qwen, d), 0) > 1000 * qwen_token);
   CHECK(growth("qwen3-next-80b-a3b", 512, 1024) == 512 * qwen_token);
   const double llama_layer = 2 * 8 * 128 * 2;
   CHECK(growth("llama-4-maverick", 1024, 2048) == 1024 * 48 * llama_layer);
