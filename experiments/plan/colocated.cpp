@@ -20,7 +20,7 @@ class Colocated {
         choice_(choice),
         mixed_(micro_batches(decode.choice.schedule) == 1 && micro_batches(choice.schedule) == 1),
         memory_(points.memory(choice, decode.choice, mixed_)),
-        fits_(memory_.total() <= points.usable_bytes()),
+        fits_(memory_.fits()),
         may_take_ms_(limits.tpot_ms * points.tokens_per_request(decode.choice)),
         longest_wait_ms_(limits.ttft_ms) {
     if (fits_) prefill_ = step(choice.tokens);
@@ -129,7 +129,7 @@ class Colocated {
   const DecodeOption* decode_;
   PrefillChoice choice_;
   bool mixed_;
-  Memory memory_;
+  GpuMemory memory_;
   bool fits_;
   double may_take_ms_;  // a step, on average
   double longest_wait_ms_;

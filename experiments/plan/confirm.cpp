@@ -46,9 +46,7 @@ ServeWorkload workload_of(const Plan& plan, const Deployment& deployment) {
 }
 
 StepGrids grid_of(const Plan& plan, const Points::Question& question, const ServeWorkload& workload, RequestPart part) {
-  std::vector<std::string> set = {fmt::format("memory.fraction={}", 1 - plan.memory_reserve)};
-  set.insert(set.end(), question.set.begin(), question.set.end());
-  return {Spec::parse(plan.file.string(), question.scenario), set, workload, part};
+  return {Spec::parse(plan.file.string(), question.scenario), question.set, workload, part};
 }
 
 Confirmation confirmation_of(const ServeLog& log, const ServeWorkload& workload, double percentile) {
@@ -79,9 +77,7 @@ Confirmation confirm_colocated(const Plan& plan, const Deployment& deployment, c
                                                          : points.question(prefill, w.tokens);
   StepGrids prompts = grid_of(plan, with_prompts, w, RequestPart::prompt);
   ServeDeployment all = deployment_of(answers, nullptr, w);
-  const Memory& memory = deployment.decode.memory;  // of both sides
-  all.answers.shape.kv_tokens =
-      (points.usable_bytes() - memory.total() + memory.kv_cache) / (1e6 * answers.base().token_MB());
+  all.answers.shape.kv_tokens = deployment.decode.memory.room / (1e6 * answers.base().token_MB());  // beside both sides
   all.answers.step = [&](const StepLoad& busiest, const StepLoad& mean, const StepState& /*state*/) {
     return (busiest.prompts > 0 ? prompts : answers).base().time(busiest, mean);
   };

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
-#include "moe/memory.hpp"
 #include "schedules/scenario/parallelism.hpp"
 #include "schedules/scenario/schedule_kinds.hpp"
 
@@ -52,7 +52,7 @@ struct Side {
   double exposed_ms = 0;            ///< of it: communication and no compute
   double tokens_per_s_per_gpu = 0;  ///< of full steps
   double utilization = 0;           ///< of prefill: load over capacity; of decode: requests over slots, on average
-  Memory memory;                    ///< per GPU
+  GpuMemory memory;                 ///< per GPU
   int fits_requests = 0;            ///< of decode: that fit into memory, per attention group
   std::string bound_by;             ///< memory, tpot, ttft, network or compute
   KnownTime known{};                ///< of the kernels of a full step

@@ -15,13 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Memory larger(const Memory& a, const Memory& b) {
-  return {.weights = std::max(a.weights, b.weights),
-          .kv_cache = std::max(a.kv_cache, b.kv_cache),
-          .activations = std::max(a.activations, b.activations),
-          .communication = std::max(a.communication, b.communication)};
-}
-
 // The first line of a file of the zoo ends "... config.json (ORGANIZATION/NAME)."
 std::string hugging_face_id(const std::string& zoo_name) {
   const std::string text = read_text(home() / "model/zoo" / (zoo_name + ".yaml"));
@@ -50,7 +43,7 @@ std::vector<LaunchedServer> launched_servers(const Deployment& d, int gpus_per_n
     decode.role = "serve";
     decode.prefill = &d.prefill_choice;
     decode.mixes = d.mixed;
-    decode.memory = larger(d.prefill.memory, d.decode.memory);
+    decode.memory = d.decode.memory;  // of both sides
     all = {decode};
   }
   for (LaunchedServer& server : all) {
@@ -59,6 +52,12 @@ std::vector<LaunchedServer> launched_servers(const Deployment& d, int gpus_per_n
   }
   return all;
 }
+
+double static_share(const GpuMemory& m) { return (m.held.weights + m.room) / (m.capacity - m.runtime); }
+
+double share_of_all(const GpuMemory& m) { return (m.runtime + m.rest() + m.room) / m.capacity; }
+
+double share_of_free(const GpuMemory& m) { return m.room / (m.capacity - m.runtime - m.rest()); }
 
 void add_flags(Flags& flags, const Flags& more) { flags.insert(flags.end(), more.begin(), more.end()); }
 

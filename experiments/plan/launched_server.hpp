@@ -22,7 +22,7 @@ struct LaunchedServer {
   bool mixes = false;  ///< prompts are prefilled in steps that decode as well
   const PrefillChoice* prefill = nullptr;
   const DecodeChoice* decode = nullptr;
-  Memory memory;
+  GpuMemory memory;
 
   [[nodiscard]] bool alone() const { return prefill != nullptr && decode != nullptr; }
   [[nodiscard]] int gpus() const { return unit.group(); }
@@ -50,6 +50,15 @@ struct LaunchedServer {
 void add_flags(Flags& flags, const Flags& more);
 [[nodiscard]] std::string joined(const Flags& flags);
 [[nodiscard]] std::string for_shell(const std::string& text);
+// What the plan fills, as each stack counts it: whatever its own rule is, caches get as much.
+
+/// SGLang's: weights and caches, of what is free before they are loaded.
+[[nodiscard]] double static_share(const GpuMemory& memory);
+/// vLLM's: everything, of the GPU's memory.
+[[nodiscard]] double share_of_all(const GpuMemory& memory);
+/// TensorRT-LLM's: caches, of what all else leaves.
+[[nodiscard]] double share_of_free(const GpuMemory& memory);
+
 /// A share of memory, rounded down: what is granted to one is taken from another.
 [[nodiscard]] std::string rounded_share(double value);
 /// What the server is to load. Our own YAML is not loaded by anyone: there is only the name.

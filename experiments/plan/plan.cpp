@@ -212,7 +212,7 @@ MachineFacts facts_of(const Plan& plan, const PlanHardware& machine) {
 
 Plan load_plan(const std::filesystem::path& file) {
   const Spec spec = Spec::load(file);
-  spec.expect({"schema", "model", "hardware", "traffic", "limits", "memory_reserve", "serving", "prefill", "decode"});
+  spec.expect({"schema", "model", "hardware", "traffic", "limits", "memory", "serving", "prefill", "decode"});
   (void)spec.integer("schema", 1, 1);
   Plan plan{.file = file,
             .model = spec.text("model"),
@@ -224,7 +224,9 @@ Plan load_plan(const std::filesystem::path& file) {
   const Architecture model = at_key(spec, "model", [&] { return load_architecture(plan.model, file.string()); });
   plan.model = spelt_as(model.name, plan.model);
   plan.hardware = read_plan_hardware(spec, file);
-  if (spec.has("memory_reserve")) plan.memory_reserve = spec.number("memory_reserve", 0, 0.9);
+  const Spec memory = spec.map_or_empty("memory");
+  memory.expect({"fraction"});
+  if (memory.has("fraction")) plan.memory_fraction = memory.number("fraction", 0.1, 1);
   read_serving(spec, plan);
   plan.prefill = read_prefill(spec.map_or_empty("prefill"));
   plan.decode = read_decode(spec.map_or_empty("decode"), model);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,7 +36,7 @@ struct TradeOff {
 //     course: [0.7, 0.9, 1.3, 1.1]   # of a day, in equal parts: the load over the above
 //     cache_hit_share: 0.5           # of every prompt: its first tokens are in a KV cache, and take no prefill
 //   limits: {ttft_ms: 4000, tpot_ms: 50, percentile: 95}          # of requests, that TTFT and TPOT hold for
-//   memory_reserve: 0.1              # of a GPU's memory: CUDA, graphs, fragmentation
+//   memory: {fraction: 0.9}          # of a GPU's, as in a scenario; by default the stack's own
 //   serving: [disaggregated, colocated]
 //   prefill: {ep: [16, 32], tp: [1, 8], tokens: [8192, 16384], comm_sms: [16, 24], two_batch: [true, false]}
 //   decode: {ep: [32, 144], batch_size: [64, 128], two_batch: [true, false], mtp: [0, 1], mtp_acceptance: 0.85}
@@ -85,7 +86,8 @@ struct Plan {
   std::vector<PlanHardware> hardware;
   Demand traffic;
   Limits limits;
-  double memory_reserve = 0.1;
+  std::optional<double> memory_fraction{};  ///< else the stack's own
+  double memory_less = 0;                 ///< of the fraction, less: what if more must stay free
   bool disaggregated = true, colocated = true;
   PrefillSpace prefill;
   DecodeSpace decode;

@@ -7,7 +7,7 @@
 #include <cmath>
 
 #include "architecture/parameters.hpp"
-#include "experiments/run/inference_memory.hpp"
+#include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/run.hpp"
 #include "schedules/scenario/fold.hpp"
 
@@ -45,14 +45,12 @@ Points::Points(const Plan& plan, const PlanHardware& machine, KnownSteps& known)
       machine_(machine),
       known_(known),
       model_(load_architecture(plan.model, plan.file.string())),
-      memory_gib_(facts_of(plan, machine).memory_gib),
       cached_(cached_tokens(plan.traffic.input, plan.traffic.output)),
       arrivals_(draw_arrivals(plan.traffic.input.scaled(1 - plan.traffic.cache_hit_share))) {}
 
-double Points::usable_bytes() const { return memory_gib_ * (1 << 30) * (1 - plan_.memory_reserve); }
-
 Points::Question Points::of_machine(std::string scenario, std::vector<std::string> set) const {
   add_facts(machine_, set);
+  if (plan_.memory_fraction) scenario += fmt::format("memory: {{fraction: {}}}\n", *plan_.memory_fraction);
   return {scenario_head(plan_.model, machine_) + scenario, set};
 }
 
@@ -109,7 +107,10 @@ std::optional<CommMode> Points::mode(const Question& question) const {
 Setup Points::setup_of(const Question& question) const {
   // Beside the plan, so that paths in `set` are relative to it; its lines are not the plan's.
   const std::filesystem::path file = plan_.file.parent_path() / ("a scenario of " + plan_.file.filename().string());
-  return folded(read_setup(Spec::parse(file.string(), question.scenario), question.set));
+  Setup setup = read_setup(Spec::parse(file.string(), question.scenario), question.set);
+  double& fraction = setup.scenario.memory.fraction;
+  fraction = std::clamp(fraction - plan_.memory_less, 0.0, 1.0);
+  return folded(setup);
 }
 
 StepPoint Points::simulated(const Question& question) const {
@@ -118,7 +119,7 @@ StepPoint Points::simulated(const Question& question) const {
     return StepPoint{.step_ms = to_us(run.metrics.span) / 1e3,
                      .exposed_ms = to_us(run.metrics.exposed_comm) / 1e3,
                      .tokens_per_s = tokens_per_s(run),
-                     .memory = run.inference()->memory,
+                     .memory = {.held = run.inference()->memory},
                      .known = known_time(run)};
   });
   point.step_ms *= plan_.step_factor;
@@ -129,9 +130,13 @@ StepPoint Points::simulated(const Question& question) const {
 namespace {
 
 // With room for the longest request, alone if need be.
-Memory of_longest(Memory memory, const RequestCache& cache, double tokens) {
+GpuMemory of_longest(const Setup& setup, Memory memory, const RequestCache& cache, double tokens) {
   memory.kv_cache = std::max(memory.kv_cache, cache.bytes(tokens));
-  return memory;
+  return gpu_memory(setup, memory);
+}
+
+GpuMemory of_longest(const Setup& setup, const Memory& memory, double tokens) {
+  return of_longest(setup, memory, RequestCache(setup), tokens);
 }
 
 }  // namespace
@@ -139,7 +144,7 @@ Memory of_longest(Memory memory, const RequestCache& cache, double tokens) {
 StepPoint Points::prefill(const PrefillChoice& choice, int tokens) const {
   const Question asked = question(choice, tokens);
   StepPoint point = simulated(asked);
-  point.memory = of_longest(point.memory, RequestCache(setup_of(asked)), plan_.traffic.input.longest());
+  point.memory = of_longest(setup_of(asked), point.memory.held, plan_.traffic.input.longest());
   return point;
 }
 
@@ -149,12 +154,12 @@ StepPoint Points::mixed(const PrefillChoice& prefill, const DecodeChoice& decode
   return point;
 }
 
-Memory Points::memory(const PrefillChoice& choice) const {
+GpuMemory Points::memory(const PrefillChoice& choice) const {
   const Setup setup = setup_of(question(choice, choice.tokens));
-  return of_longest(memory_of(setup), RequestCache(setup), plan_.traffic.input.longest());
+  return of_longest(setup, memory_of(setup), plan_.traffic.input.longest());
 }
 
-Memory Points::memory(const PrefillChoice& prefill, const DecodeChoice& decode, bool mixed) const {
+GpuMemory Points::memory(const PrefillChoice& prefill, const DecodeChoice& decode, bool mixed) const {
   const Setup answers = setup_of(question(decode));
   const Memory of_answers = memory_of(answers), of_prompts = memory_of(setup_of(question(prefill, prefill.tokens)));
   Memory both = of_answers;
@@ -162,13 +167,13 @@ Memory Points::memory(const PrefillChoice& prefill, const DecodeChoice& decode, 
   both.activations = mixed ? of_answers.activations + of_prompts.activations
                            : std::max(of_answers.activations, of_prompts.activations);
   both.communication += of_prompts.communication;
-  return of_longest(both, RequestCache(answers), longest_request());
+  return of_longest(answers, both, longest_request());
 }
 
 StepPoint Points::decode(const DecodeChoice& choice) const {
   const Question asked = question(choice);
   StepPoint point = simulated(asked);
-  point.memory = of_longest(point.memory, RequestCache(setup_of(asked)), longest_request());
+  point.memory = of_longest(setup_of(asked), point.memory.held, longest_request());
   return point;
 }
 
@@ -216,15 +221,10 @@ int Points::most_requests(const DecodeChoice& choice) const {
   const RequestCache cache(setup);
   const auto fits = [&](int requests) {
     std::get<DecodeWorkload>(setup.scenario.workload).batch_size = requests;
-    return of_longest(memory_of(setup), cache, longest_request()).total() <= usable_bytes();
+    return of_longest(setup, memory_of(setup), cache, longest_request()).fits();
   };
-  int low = least - 1;
-  int high = kMost;
-  while (high - low > 1) {
-    const int middle = (low + high) / 2;
-    (fits(middle) ? low : high) = middle;
-  }
-  return low >= least ? low : 0;
+  const int most = largest_that_fits(least, kMost, fits);
+  return most >= least ? most : 0;
 }
 
 }  // namespace moeline

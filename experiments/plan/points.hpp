@@ -19,7 +19,7 @@ struct StepPoint {
   double step_ms = 0;
   double exposed_ms = 0;    ///< communication runs and no compute does
   double tokens_per_s = 0;  ///< per GPU; of decode those produced
-  Memory memory{};
+  GpuMemory memory{};
   KnownTime known{};
 };
 
@@ -50,10 +50,10 @@ class Points {
   /// the one with the most keys is simulated, and what it holds is its memory.
   [[nodiscard]] StepPoint decode(const DecodeChoice& choice) const;
   /// Nothing is simulated. The KV cache is that of the step's prompts, or of the longest one, which takes many steps.
-  [[nodiscard]] Memory memory(const PrefillChoice& choice) const;
+  [[nodiscard]] GpuMemory memory(const PrefillChoice& choice) const;
   /// Of both on the same GPUs, `mixed` in the same steps: the caches of a full batch and of a step's prompts, or of the
   /// longest request alone.
-  [[nodiscard]] Memory memory(const PrefillChoice& prefill, const DecodeChoice& decode, bool mixed) const;
+  [[nodiscard]] GpuMemory memory(const PrefillChoice& prefill, const DecodeChoice& decode, bool mixed) const;
   /// The most requests per attention group whose caches fit beside all else, and so does the longest one's. Nothing is
   /// simulated.
   [[nodiscard]] int most_requests(const DecodeChoice& choice) const;
@@ -65,8 +65,6 @@ class Points {
   [[nodiscard]] Question question(const DecodeChoice& choice) const;
   /// Of steps that do both.
   [[nodiscard]] Question question(const PrefillChoice& prefill, const DecodeChoice& decode, int tokens) const;
-  /// Bytes of a GPU that the plan may fill.
-  [[nodiscard]] double usable_bytes() const;
   [[nodiscard]] const Arrivals& arrivals() const { return arrivals_; }
   /// Tokens that a request gets from a step.
   [[nodiscard]] double tokens_per_request(const DecodeChoice& choice) const;
@@ -86,7 +84,6 @@ class Points {
   const PlanHardware& machine_;
   KnownSteps& known_;
   Architecture model_;
-  double memory_gib_ = 0;
   CachedTokens cached_;
   Arrivals arrivals_;
 };

@@ -72,7 +72,7 @@ std::vector<Candidate> candidates_of(const Prefill& prefill, const Points& point
   std::vector<Candidate> candidates;
   for (const PrefillChoice& choice : choices) {
     try {
-      if (points.memory(choice).total() <= points.usable_bytes()) candidates.push_back(prefill.candidate(choice));
+      if (points.memory(choice).fits()) candidates.push_back(prefill.candidate(choice));
     } catch (const SpecError& error) {
       impossible = error.what();
     }

@@ -44,8 +44,7 @@ std::vector<Assumption> assumptions_of(const Plan& plan) {
       by_share("limit on TPOT", kSome, [](Plan& p, double factor) { p.limits.tpot_ms *= factor; }),
       by_share("time of every step", kLittle, [](Plan& p, double factor) { p.step_factor *= factor; }),
       by_share("NIC", kSome, scale_nic),
-      by_points("memory reserve", kPoints,
-                [](Plan& p, double more) { p.memory_reserve = std::clamp(p.memory_reserve + more, 0.0, 0.9); })};
+      by_points("memory left free", kPoints, [](Plan& p, double more) { p.memory_less += more; })};
   if (plan.traffic.cache_hit_share > 0) {
     list.push_back(by_points("cache hits", 2 * kPoints, [](Plan& p, double more) {
       p.traffic.cache_hit_share = std::clamp(p.traffic.cache_hit_share + more, 0.0, 0.99);

@@ -10,13 +10,6 @@ namespace {
 
 constexpr int kSglangPort = 30000, kBootstrapPort = 8998;  // its defaults
 
-// Weights and KV cache over all of the GPU's memory. The plan has them fit beside activations and communication into
-// 1 - reserve of it, so this share of that, whatever the GPU's size, holds them and leaves room for the others.
-double static_share(const Memory& memory, double reserve) {
-  MOELINE_CHECK(memory.total() > 0, fmt::format("total={}", memory.total()));
-  return (1 - reserve) * (memory.weights + memory.kv_cache) / memory.total();
-}
-
 Flags sglang_parallelism(const LaunchedServer& s) {
   Flags flags = {fmt::format("--tp-size {}", s.gpus())};  // of all GPUs: attention's own TP is tp-size / dp-size
   if (s.nodes > 1) {
@@ -87,7 +80,7 @@ LaunchCommand sglang_server(const LaunchedServer& s, const Plan& plan, const Arc
   add_flags(flags, sglang_parallelism(s));
   add_flags(flags, sglang_batches(s));
   add_flags(flags, sglang_options(s));
-  flags.push_back("--mem-fraction-static " + rounded_share(static_share(s.memory, plan.memory_reserve)));
+  flags.push_back("--mem-fraction-static " + rounded_share(static_share(s.memory)));
   return launch_command(s, flags, sglang_notes(s));
 }
 

@@ -54,9 +54,7 @@ LaunchCommand trtllm_server(const LaunchedServer& s, const Plan& plan, const Arc
   if (s.unit.ep > 1) flags.push_back(fmt::format("--ep_size {}", s.unit.ep));
   if (s.decode != nullptr) flags.push_back(fmt::format("--max_batch_size {}", s.decode->batch_size));
   flags.push_back(fmt::format("--max_num_tokens {}", s.tokens()));
-  // Of what weights leave free; the rest is for activations, and the plan's reserve.
-  const double free = s.memory.total() / (1 - plan.memory_reserve) - s.memory.weights;
-  flags.push_back("--kv_cache_free_gpu_memory_fraction " + rounded_share(s.memory.kv_cache / free));
+  flags.push_back("--kv_cache_free_gpu_memory_fraction " + rounded_share(share_of_free(s.memory)));
   flags.push_back("--extra_llm_api_options " + file);
   return launch_command(s, flags, trtllm_notes(s));
 }

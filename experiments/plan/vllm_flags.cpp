@@ -92,7 +92,7 @@ LaunchCommand vllm_server(const LaunchedServer& s, const Plan& plan, const Archi
   add_flags(flags, vllm_batches(s));
   add_flags(flags, vllm_overlap(s));
   add_flags(flags, vllm_options(s));
-  flags.push_back("--gpu-memory-utilization " + rounded_share(1 - plan.memory_reserve));  // activations included
+  flags.push_back("--gpu-memory-utilization " + rounded_share(share_of_all(s.memory)));  // activations included
   return launch_command(s, flags, vllm_notes(s));
 }
 

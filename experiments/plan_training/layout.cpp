@@ -8,7 +8,7 @@
 #include "experiments/plan/plan_keys.hpp"
 #include "experiments/run/run.hpp"
 #include "experiments/run/run_metrics.hpp"
-#include "experiments/run/step_memory.hpp"
+#include "experiments/memory/lasting_memory.hpp"
 #include "hardware/profile.hpp"
 #include "schedules/scenario/schedule_kinds.hpp"
 

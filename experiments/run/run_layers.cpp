@@ -8,7 +8,7 @@
 #include "engine/simulate.hpp"
 #include "experiments/run/build_program.hpp"
 #include "experiments/run/expected_waits.hpp"
-#include "experiments/run/inference_memory.hpp"
+#include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/sustained_clock.hpp"
 #include "schedules/pipeline/inference_pipeline.hpp"
 #include "schedules/scenario/fold.hpp"
@@ -146,13 +146,13 @@ Time start_of(const StageRound& round, const Timeline& timeline) {
   return timeline.spans[round.front().front().begins].start;
 }
 
-Time end_of(const StageRound& round, const Timeline& timeline) { return timeline.spans[round.back().back().ends].end; }
+Time round_end(const StageRound& round, const Timeline& timeline) { return timeline.spans[round.back().back().ends].end; }
 
 Window steady_window(const Setup& setup, const Rounds& rounds, std::size_t steady, const Timeline& timeline) {
   if (setup.scenario.phase() == WorkloadPhase::decode) {
     return {start_of(rounds[steady], timeline), start_of(rounds[steady + 1], timeline)};
   }
-  return {end_of(rounds[steady - 1], timeline), end_of(rounds[steady], timeline)};
+  return {round_end(rounds[steady - 1], timeline), round_end(rounds[steady], timeline)};
 }
 
 // From the start of each pass of a round, for as long as the rhythm: each phase comes once in that time.
@@ -202,7 +202,7 @@ Run run_stages(const Setup& setup, const SimulateOptions& options) {
   const Window window = steady_window(setup, pipeline.rounds, pipeline.steady, run.timeline);
   run.phases = phases_of(steady, window.length(), run.program, run.timeline);
   run.metrics = scaled(measure(run.program.graph, run.timeline, window.begin, window.end), 1 / result.steps_of_round);
-  if (!decode) result.ttft_ms = to_us(end_of(pipeline.rounds.front(), run.timeline)) / 1e3;
+  if (!decode) result.ttft_ms = to_us(round_end(pipeline.rounds.front(), run.timeline)) / 1e3;
   const std::vector<Memory> memories = memory_of_stages(setup);
   result.memory = fullest(memories);
   result.stages = results_of(setup, memories, steady, run.timeline);

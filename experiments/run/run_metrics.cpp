@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "architecture/parameters.hpp"
-#include "experiments/run/inference_memory.hpp"
+#include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/sustained_clock.hpp"
 #include "hardware/provenance.hpp"
 
@@ -126,14 +126,20 @@ bool is_chunked(const Run& run) {
 }
 
 double memory_bytes(const Run& run) {
-  if (run.step() != nullptr) return run.step()->fullest().peak.total();
+  if (run.step() != nullptr) return run.step()->fullest().memory.peak.total();
   return run.inference() != nullptr ? run.inference()->memory.total() : 0;
 }
 
-bool fits_memory(const Run& run) { return gib(memory_bytes(run)) <= run.setup.machine.facts.memory_gib; }
+bool fits_memory(const Run& run) {
+  const InferenceResult* inference = run.inference();
+  if (inference == nullptr) return gib(memory_bytes(run)) <= run.setup.machine.facts.memory_gib;
+  const auto holds = [&](const StageResult& stage) { return fits(run.setup, stage.memory); };
+  return fits(run.setup, inference->memory) && std::all_of(inference->stages.begin(), inference->stages.end(), holds);
+}
 
-std::string memory_breakdown(const Run& run) {
-  return run.step() != nullptr ? breakdown(run.step()->fullest().peak) : breakdown(run.inference()->memory);
+MemoryParts memory_parts(const Run& run) {
+  if (run.step() != nullptr) return parts_of(run.step()->fullest().memory.peak);
+  return parts_of(run.inference()->memory);
 }
 
 double solo_us(const Run& run) {

@@ -2,8 +2,8 @@
 #pragma once
 
 #include <array>
-#include <string>
 
+#include "experiments/memory/parts.hpp"
 #include "experiments/run/metrics.hpp"
 #include "experiments/run/run.hpp"
 
@@ -39,7 +39,7 @@ namespace moeline {
 [[nodiscard]] bool knows_memory(const Run& run);
 [[nodiscard]] bool fits_memory(const Run& run);
 /// What it consists of. REQUIRES: memory is known.
-[[nodiscard]] std::string memory_breakdown(const Run& run);
+[[nodiscard]] MemoryParts memory_parts(const Run& run);
 /// Sum of solo times over all kernels.
 [[nodiscard]] double solo_us(const Run& run);
 /// Solo time of kernels whose curve was not measured where they lie, over that of all kernels.

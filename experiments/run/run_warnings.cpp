@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
-#include "experiments/run/step_memory.hpp"
 #include "experiments/run/sustained_clock.hpp"
 #include "schedules/scenario/stack_habits.hpp"
 
@@ -20,7 +20,7 @@ double memory_gib_with(const Run& run, const TrainingChoices& choices) {
   StepReport report = *run.step();
   report.slots = run.phases;
   add_memory(setup, report);
-  return gib(report.fullest().peak.total());
+  return gib(report.fullest().memory.peak.total());
 }
 
 void recompute_all(TrainingChoices& c) {
@@ -99,10 +99,18 @@ std::string extrapolation_warning(const Run& run) {
                      100 * extrapolated_share(run), fmt::join(largest, "; "), uses.size() > kNamed ? "; ..." : "");
 }
 
+// Of the fullest GPU, or one of a stage that is over.
+const Memory& memory_over(const InferenceResult& inference, const Setup& setup) {
+  for (const StageResult& stage : inference.stages) {
+    if (!fits(setup, stage.memory)) return stage.memory;
+  }
+  return inference.memory;
+}
+
 std::string memory_warning(const Run& run) {
-  const std::string remedy = run.step() != nullptr ? "; " + what_makes_it_fit(run) : "";
-  return fmt::format("does not fit: {:.1f} GiB per GPU ({}), and the GPU has {:.0f}{}", gib(memory_bytes(run)),
-                     memory_breakdown(run), run.setup.machine.facts.memory_gib, remedy);
+  if (run.inference() != nullptr) return "does not fit: " + what_is_over(run.setup, memory_over(*run.inference(), run.setup));
+  return fmt::format("does not fit: {:.1f} GiB per GPU ({}), and the GPU has {:.0f}; {}", gib(memory_bytes(run)),
+                     breakdown(memory_parts(run)), run.setup.machine.facts.memory_gib, what_makes_it_fit(run));
 }
 
 // What is there and does not enter, or enters otherwise than a reader would think.

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 
-#include "experiments/run/step_memory.hpp"
-#include "moe/memory.hpp"
 #include "schedules/pipeline/split_blocks.hpp"
 #include "timeline/intervals.hpp"
 
@@ -96,7 +94,7 @@ StepParts mean_of(const std::vector<RankStep>& ranks) {
 }  // namespace
 
 std::size_t StepReport::fullest_rank() const {
-  const auto fuller = [](const RankStep& a, const RankStep& b) { return a.peak.total() < b.peak.total(); };
+  const auto fuller = [](const RankStep& a, const RankStep& b) { return a.memory.peak.total() < b.memory.peak.total(); };
   return static_cast<std::size_t>(std::max_element(ranks.begin(), ranks.end(), fuller) - ranks.begin());
 }
 
@@ -116,6 +114,11 @@ std::vector<std::uint32_t> slots_of_phases(const StepLayout& layout, const TaskG
   return slots;
 }
 
+void add_memory(const Setup& setup, StepReport& report) {
+  std::vector<RankMemory> memories = step_memory(setup, report.layout, report.slots, report.stays);
+  for (std::size_t rank = 0; rank < memories.size(); ++rank) report.ranks[rank].memory = std::move(memories[rank]);
+}
+
 StepReport report_step(const Setup& setup, const Program& program, const Timeline& timeline, StepLayout layout) {
   StepReport report;
   report.layout = std::move(layout);
@@ -126,13 +129,6 @@ StepReport report_step(const Setup& setup, const Program& program, const Timelin
   report.mean = mean_of(report.ranks);
   add_memory(setup, report);
   return report;
-}
-
-std::string breakdown(const StepMemory& m) {
-  return fmt::format(
-      "weights {:.1f}, gradients {:.1f}, optimizer {:.1f}, activations {:.1f}, workspace {:.1f}, communication buffers "
-      "{:.1f}",
-      gib(m.weights), gib(m.gradients), gib(m.optimizer), gib(m.activations), gib(m.workspace), gib(m.communication));
 }
 
 }  // namespace moeline

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/timeline.hpp"
+#include "experiments/memory/step_memory.hpp"
 #include "schedules/pipeline/training_step.hpp"
 #include "timeline/phases.hpp"
 
@@ -35,40 +36,9 @@ inline constexpr std::array<NamedPart, 6> kStepParts = {
      {"optimizer_ms", "ms from the last slot of any rank: gradients that are left, optimizer, all-gather",
       &StepParts::optimizer}}};
 
-/// Bytes of one GPU at some instant.
-struct StepMemory {
-  double weights = 0, gradients = 0, optimizer = 0;
-  double activations = 0;    ///< saved for backward passes
-  double workspace = 0;      ///< temporaries of the slot that needs most
-  double communication = 0;  ///< DeepEP's buffers
-  [[nodiscard]] double total() const {
-    return weights + gradients + optimizer + activations + workspace + communication;
-  }
-};
-
-/// What is in a GPU's memory from `at` on, in bytes.
-struct MemoryChange {
-  Time at{};
-  double activations = 0;
-  double optimizer = 0;
-  int passes = 0;  ///< micro-batches whose activations of a stage are kept, on the GPU or its host
-
-  [[nodiscard]] double total() const { return activations + optimizer; }
-};
-
-/// Something that is offloaded lies in the GPU's memory, as StayOnGpu has it.
-struct OffloadedStay {
-  StayOnGpu what{};
-  Time from{}, to{};
-};
-
 struct RankStep {
   StepParts parts;
-  StepMemory peak;
-  double host = 0;  ///< bytes that wait in the host's memory for this GPU, at most
-  Time peak_at{};
-  int most_passes = 0;
-  std::vector<MemoryChange> memory;
+  RankMemory memory;
 };
 
 struct StepReport {
@@ -86,10 +56,9 @@ inline constexpr std::uint32_t kNoSlot = ~std::uint32_t{0};
 /// By phase of the graph, the slot that it belongs to, or kNoSlot: what replicas gather and reduce runs beside slots.
 [[nodiscard]] std::vector<std::uint32_t> slots_of_phases(const StepLayout& layout, const TaskGraph& graph);
 
+/// The memory of its ranks, of the setup's choices. REQUIRES: the report has its slots.
+void add_memory(const Setup& setup, StepReport& report);
 [[nodiscard]] StepReport report_step(const Setup& setup, const Program& program, const Timeline& timeline,
                                      StepLayout layout);
-
-/// "weights 3.1, gradients 12.2, ..." in GiB.
-[[nodiscard]] std::string breakdown(const StepMemory& memory);
 
 }  // namespace moeline

@@ -10,7 +10,7 @@
 
 #include "base/parallel.hpp"
 #include "experiments/run/run_metrics.hpp"
-#include "experiments/run/step_memory.hpp"
+#include "experiments/memory/lasting_memory.hpp"
 #include "experiments/search_pipeline/least_step.hpp"
 #include "schedules/pipeline/stages.hpp"
 

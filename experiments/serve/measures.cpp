@@ -104,6 +104,20 @@ double padding_share(const ServeLog& log, const Window& window) {
   return all > 0 ? padding / all : 0;
 }
 
+// Steps of the whole run: what holds requests back does so while they come faster than they go.
+HeldBack held_back_by(const ServeLog& log) {
+  std::array<double, kHeldBackNames.size()> ms{};
+  for (const ServedStep& step : log.steps) ms[static_cast<std::size_t>(step.held_back)] += step.ms;
+  ms[static_cast<std::size_t>(HeldBack::nothing)] = 0;
+  return static_cast<HeldBack>(std::max_element(ms.begin(), ms.end()) - ms.begin());
+}
+
+double most_running(const ServeLog& log) {
+  double most = 0;
+  for (const ServedStep& step : log.steps) most = std::max(most, step.busiest.answers);
+  return most;
+}
+
 double mean_replicas_on(const ServeLog& log, const Window& window) {
   double sum = 0;
   for (const ReplicasOn& each : log.replicas_on) sum += each.replicas * within(each.from_ms, each.to_ms, window);
@@ -146,6 +160,8 @@ ServeMeasures measure(const ServeLog& log, const ServeWorkload& workload) {
   const auto together = static_cast<std::ptrdiff_t>(std::min(workload.concurrency, workload.requests));
   if (together > 0) m.first = times_of({log.requests.begin(), log.requests.begin() + together});
   add_rates(log, window, m);
+  m.held_back_by = held_back_by(log);
+  m.most_running = most_running(log);
   m.prompt_share = prompt_share(log, window);
   m.padding_share = padding_share(log, window);
   double cached = 0, prompts = 0;

@@ -37,6 +37,8 @@ struct ServeMeasures {
   WhereTimeWent where;  ///< of these
   double output_tokens_per_s = 0, total_tokens_per_s = 0;  ///< of all GPUs, in that time; all: cached tokens left out
   double mean_waiting = 0, mean_running = 0;               ///< requests
+  HeldBack held_back_by{};                                 ///< for the longest time; nothing where none waited
+  double most_running = 0;                                 ///< requests that decode in a step, of the fullest group
   double prompt_share = 0;                                 ///< of the steps' time, steps in which prompts are computed
   double padding_share = 0;             ///< of the rows of steps that only decode, those of no request
   double cached_share = 0;              ///< of the prompts' tokens

@@ -73,8 +73,8 @@ void Replica::wait(int group, std::size_t request, double now_ms) {
 }
 
 bool Replica::has_slot(const Group& group) const {
-  return w_.batch_size == 0 || part_ == RequestPart::prompt ||
-         group.running() + group.leaving.size() < static_cast<std::size_t>(w_.batch_size);
+  const int most = w_.batch_size > 0 ? w_.batch_size : pool_.shape.most_running;
+  return part_ == RequestPart::prompt || group.running() + group.leaving.size() < static_cast<std::size_t>(most);
 }
 
 // A state is each request's own.
@@ -123,10 +123,17 @@ bool Replica::admit_first(Group& group) {
 
 std::vector<std::size_t> Replica::admit_until(double ms) {
   std::vector<std::size_t> admitted;
+  held_back_ = HeldBack::nothing;
   for (Group& group : groups_) {
-    while (!group.waiting.empty() && group.waiting.front().since_ms <= ms && has_slot(group)) {
+    while (!group.waiting.empty() && group.waiting.front().since_ms <= ms) {
       const std::size_t request = group.waiting.front().request;
-      if (!admit_first(group)) break;
+      const bool has = has_slot(group);
+      if (!has && held_back_ == HeldBack::nothing) held_back_ = HeldBack::batch_limit;
+      if (!has) break;
+      if (!admit_first(group)) {
+        held_back_ = HeldBack::cache;
+        break;
+      }
       admitted.push_back(request);
     }
   }
@@ -219,7 +226,7 @@ bool Replica::begin(double now_ms) {
   prompts_wait_ = owed_steps_ >= 1 && any([](const Group& group) { return !group.answers.empty(); });
   const bool has_prompts = !prompts_wait_ && any([](const Group& group) { return !group.prompts.empty(); });
   prompts_alone_ = w_.order == PromptOrder::first && has_prompts;
-  step_ = {.start_ms = now_ms, .replica = number_};
+  step_ = {.start_ms = now_ms, .held_back = held_back_, .replica = number_};
   step_.paused_ms = place_experts(now_ms);
   std::vector<StepLoad> loads;
   for (Group& group : groups_) {

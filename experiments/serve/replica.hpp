@@ -13,6 +13,7 @@
 #include "experiments/serve/prefix_cache.hpp"
 #include "experiments/serve/serve_log.hpp"
 #include "experiments/serve/traffic.hpp"
+#include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {
 
@@ -39,6 +40,7 @@ struct ReplicaShape {
   /// What a request with so many tokens takes of it, in such tokens: less than it has where windows or chunks end, more
   /// where a state is kept; empty: as many as it has.
   std::function<double(double tokens)> taken{};
+  int most_running = habits::kNoLimit;  ///< requests of a group at a time, where the workload says nothing
 };
 
 /// Replicas that are alike.
@@ -184,6 +186,7 @@ class Replica {
   bool in_step_ = false, prompts_alone_ = false, prompts_wait_ = false;
   double owed_steps_ = 0;  ///< to answers, by the pace
   ServedStep step_;
+  HeldBack held_back_{};  // at the last admission
   double beside_ms_ = 0;  ///< by which steps so far were longer for answers because of prompts
 };
 

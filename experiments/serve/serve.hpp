@@ -16,6 +16,7 @@ struct ServePool {
   Setup setup;  ///< of a step with one request
   int replicas = 1;
   ReplicaShape shape;
+  Memory memory{};  ///< of each GPU, with all the cache that fits
   std::size_t simulated_steps = 0;
   KnownTime known{};         ///< of these
   double steps_error = 0;    ///< between simulated ones, the largest of those that were simulated once more to know

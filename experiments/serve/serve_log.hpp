@@ -61,6 +61,10 @@ struct RequestStage {
            {"decode", r.first_token_ms, r.end_ms}}};
 }
 
+/// Why requests that had come are not in a step.
+enum class HeldBack { nothing, cache, batch_limit };
+inline constexpr std::array<const char*, 3> kHeldBackNames = {"nothing", "cache", "batch_limit"};
+
 struct ServedStep {
   double start_ms = 0, ms = 0;
   StepLoad busiest{};  ///< of each the most that a group has
@@ -70,6 +74,7 @@ struct ServedStep {
   bool placed_anew = false;  ///< experts begin to move with it
   int graph_batch = 0;       ///< requests whose rows each group computes; 0: of as many as it has
   int waiting = 0;           ///< requests of which no step has begun
+  HeldBack held_back{};      ///< requests that wait; of several groups the cache first
   int replica = 0;           ///< those that prefill alone come after the others
 };
 

@@ -93,13 +93,14 @@ StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments, const Se
       graph_choice_(workload.graph_choice),
       graph_batch_(workload.graph_batch),
       computes_prompts_(part != RequestPart::answer),
+      answers_(part != RequestPart::prompt),
       moves_(part != RequestPart::all || workload.loads.moves_beside),
       fewest_answers_(fewest_answers(scenario_, assignments_)),
       one_(setup_of(part == RequestPart::prompt ? Point{0, 0, kFewestKeys, kFewestKeys, 0}
                                                 : Point{fewest_answers_, kFewestKeys, 0, 0, 0})),
       cache_(one_, !drafts_.empty()),
       bytes_of_token_(cache_.bytes(kUsualLength) / kUsualLength),
-      bytes_of_step_(bytes_of_step(workload.tokens)) {}
+      memory_(largest_memory(workload)) {}
 
 // Tokens of prompts that see fewer keys than they are belong to several prompts.
 Setup StepGrid::setup_of(const Point& point, double kv_transfer_MB) const {
@@ -275,23 +276,47 @@ double StepGrid::transfer_ms(double tokens, const StepLoad& mean) {
   return nic_ms(tokens * token_MB()) / (runs ? between(mean, known_graph(mean)).nic_share : 1);
 }
 
-// Of weights, buffers and activations, what either kind of step has most of.
-double StepGrid::bytes_of_step(int most_tokens) const {
-  const bool drafts = !drafts_.empty();
-  const Memory one = memory_of(one_, drafts);
-  if (!computes_prompts_) return one.total() - one.kv_cache;
-  const Memory largest = memory_of(setup_of({0, 0, most_tokens, most_tokens, 0}), drafts);
-  return std::max(one.weights, largest.weights) + std::max(one.activations, largest.activations) +
-         std::max(one.communication, largest.communication);
+namespace {
+
+// Requests of an attention group that may run at a time, as far as the workload says.
+int most_asked(const ServeWorkload& w, int groups) {
+  constexpr int kMost = 4096;
+  if (w.batch_size > 0) return w.batch_size;
+  if (w.concurrency > 0) return std::min(kMost, (w.concurrency - 1) / (w.replicas * groups) + 1);
+  return kMost;
 }
 
-// What the largest step leaves.
+}  // namespace
+
+// With as many requests of usual length as may run and fit: buffers and activations are as large as those need.
+Memory StepGrid::memory_of_answers(const ServeWorkload& w) const {
+  const int usual = std::max(1, static_cast<int>(w.input.mean + w.output.mean));
+  const auto memory = [&](int answers) {
+    return memory_of(setup_of({answers, usual, 0, 0, 0}), !drafts_.empty());
+  };
+  const int limit = std::min(most_asked(w, one_.scenario.parallelism.attention_groups()),
+                             habits::most_running(one_, habits::kNoLimit));
+  const auto fit = [&](int answers) { return fits(one_, memory(answers)); };
+  return memory(std::max(fewest_answers_, largest_that_fits(fewest_answers_, limit, fit)));
+}
+
+Memory StepGrid::largest_memory(const ServeWorkload& w) const {
+  Memory memory;
+  if (answers_) memory = memory_of_answers(w);
+  if (computes_prompts_) {
+    memory = larger(memory, memory_of(setup_of({0, 0, w.tokens, w.tokens, 0}), !drafts_.empty()));
+  }
+  memory.states = memory.kv_cache = 0;
+  memory.kv_cache = std::max(0.0, room_for_caches(one_, memory));
+  return memory;
+}
+
 ReplicaShape StepGrid::shape() const {
-  const double left = one_.scenario.memory.fraction * one_.machine.facts.memory_gib * (1 << 30) - bytes_of_step_;
   const auto taken = [cache = cache_, unit = bytes_of_token_](double tokens) { return cache.bytes(tokens) / unit; };
   return {.groups = one_.scenario.parallelism.attention_groups(),
-          .kv_tokens = std::max(0.0, left / bytes_of_token_),
-          .taken = taken};
+          .kv_tokens = memory_.kv_cache / bytes_of_token_,
+          .taken = taken,
+          .most_running = habits::most_running(one_, memory_.kv_cache / bytes_of_token_)};
 }
 
 }  // namespace moeline

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "experiments/run/inference_memory.hpp"
+#include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/serve/cluster.hpp"
 
@@ -44,6 +44,8 @@ class StepGrid {
 
   [[nodiscard]] const Setup& setup() const { return one_; }
   [[nodiscard]] ReplicaShape shape() const;
+  /// Of the largest step of each kind, with all the room that this leaves to caches.
+  [[nodiscard]] const Memory& memory() const { return memory_; }
   /// Of the cache, on each GPU.
   [[nodiscard]] double token_MB() const { return bytes_of_token_ / 1e6; }
   /// Of the cache of so many tokens, over each GPU's NIC: while such a step runs, with whose all-to-all it shares the
@@ -71,7 +73,8 @@ class StepGrid {
   [[nodiscard]] int graph_of(const StepLoad& busiest) const;
   [[nodiscard]] int known_graph(const StepLoad& busiest);
   [[nodiscard]] Setup setup_of(const Point& point, double kv_transfer_MB = 0) const;
-  [[nodiscard]] double bytes_of_step(int most_tokens) const;
+  [[nodiscard]] Memory memory_of_answers(const ServeWorkload& workload) const;
+  [[nodiscard]] Memory largest_memory(const ServeWorkload& workload) const;
   [[nodiscard]] StepTime combined(const Cost& mean, double busiest_own_ms, double moved_MB) const;
   [[nodiscard]] Cost simulated_cost(const Point& point, bool moves) const;
   void add_transfer(const Point& point, Cost& cost) const;
@@ -84,12 +87,12 @@ class StepGrid {
   std::string drafts_;  ///< keys of the steps' workload
   GraphBatch graph_choice_;
   int graph_batch_;  ///< where it is given
-  bool computes_prompts_, moves_;
+  bool computes_prompts_, answers_, moves_;
   int fewest_answers_;
   Setup one_;  ///< of one request
   RequestCache cache_;
   double bytes_of_token_;
-  double bytes_of_step_ = 0;             ///< the largest one's, but for its KV cache
+  Memory memory_;
   std::unordered_map<int, int> graphs_;  // by the requests of the busiest group
   std::unordered_map<Point, Cost, PointHash> known_;
   std::unordered_map<Point, Cell, PointHash> cells_;  // by their least corner

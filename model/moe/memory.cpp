@@ -66,8 +66,12 @@ double bytes_of_layers(const Architecture& model, const std::vector<LayerAttenti
   return sum;
 }
 
-double kv_cache_bytes(const Architecture& model, const GpuWork& d) {
-  const std::vector<LayerAttention> layers = kept_layers(model, d);
+std::vector<LayerAttention> with_states(std::vector<LayerAttention> layers) {
+  std::erase_if(layers, [](const LayerAttention& layer) { return !has_state(layer.kind); });
+  return layers;
+}
+
+double kv_cache_bytes(const Architecture& model, const GpuWork& d, const std::vector<LayerAttention>& layers) {
   const auto bytes_of = [&](const Sequences& s) { return s.requests * bytes_of_layers(model, layers, s.kv_len); };
   return d.caches * (bytes_of(d.decode) + bytes_of(d.prefill) / parts_of_keys(d));
 }
@@ -221,8 +225,11 @@ double normal_buffer_bytes(const Architecture& a, int ep, int comm_sms) {
 Memory memory_per_gpu(const Architecture& model, const GpuWork& work) {
   Memory memory;
   memory.weights = weight_bytes(model, work, modules_of(model, held_blocks(model, work)));
-  if (work.mtp) memory.weights += weight_bytes(model, work, mtp_modules(model));
-  memory.kv_cache = kv_cache_bytes(model, work);
+  if (work.mtp) memory.draft_model = weight_bytes(model, work, mtp_modules(model));
+  memory.weights += memory.draft_model;
+  const std::vector<LayerAttention> layers = kept_layers(model, work);
+  memory.kv_cache = kv_cache_bytes(model, work, layers);
+  memory.states = kv_cache_bytes(model, work, with_states(layers));
   memory.activations = activation_bytes(model, work);
   memory.communication = communication_bytes(model, work);
   return memory;

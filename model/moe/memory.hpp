@@ -42,7 +42,9 @@ struct GpuWork {
 /// Bytes.
 struct Memory {
   double weights = 0;
+  double draft_model = 0;  ///< of these, MTP modules'
   double kv_cache = 0;
+  double states = 0;  ///< of this, what does not grow with tokens
   double activations = 0;
   double communication = 0;
   [[nodiscard]] double total() const { return weights + kv_cache + activations + communication; }

@@ -74,8 +74,9 @@ const Table<PrecisionWords>& precision() {
 const Table<MemoryChoices>& memory() {
   static const Table<MemoryChoices> kKeys = {
       key(&MemoryChoices::fraction, "fraction", number(0.1, 1),
-          "of a GPU's memory, that serving fills with weights, caches, activations and buffers; CUDA, graphs and "
-          "fragmentation have the rest"),
+          "of a GPU's memory, that the stack fills: SGLang with weights and caches, vLLM with activations and buffers "
+          "as well, TensorRT-LLM with caches, of what all else leaves; by default the stack's own, else 0.9 of all")
+          .depends(),
   };
   return kKeys;
 }

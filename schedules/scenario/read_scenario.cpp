@@ -10,6 +10,7 @@
 #include "base/spec.hpp"
 #include "schedules/scenario/keys.hpp"
 #include "schedules/scenario/scenario.hpp"
+#include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {
 namespace {
@@ -203,12 +204,17 @@ void read_ranks(const Spec& spec, Setup& setup) {
   }
 }
 
-void read_memory(const Spec& spec, Scenario& s) {
+void read_memory(const Spec& spec, Setup& setup) {
+  MemoryChoices& choices = setup.scenario.memory;
+  if (setup.scenario.phase() == WorkloadPhase::train) {
+    if (spec.has("memory")) throw spec.error("memory", "belongs to prefill, decode and serve, not train");
+    return;
+  }
+  choices.fraction = habits::memory_fraction(setup);
   if (!spec.has("memory")) return;
-  if (s.phase() == WorkloadPhase::train) throw spec.error("memory", "belongs to prefill, decode and serve, not train");
   const Spec memory = spec.map("memory");
   memory.expect(keys::memory().names());
-  keys::memory().read_all(memory, s.memory);
+  keys::memory().read_all(memory, choices);
 }
 
 // Of every draw.
@@ -303,7 +309,7 @@ Setup read_scenario(const Spec& spec, const std::vector<std::string>& hardware_o
   s.shared_experts = read_shared_experts(spec, setup);
   read_ranks(spec, setup);
   read_clock(spec, setup);
-  read_memory(spec, s);
+  read_memory(spec, setup);
   s.stage_layers = read_stages(spec, setup);
   read_training(spec, setup);
   keys::top().read(spec, "seed", setup);

@@ -103,9 +103,7 @@ struct PrecisionWords {
 };
 
 struct MemoryChoices {
-  /// Of a GPU's memory, that serving fills with weights, caches, activations and buffers; CUDA, graphs and
-  /// fragmentation have the rest. vLLM's --gpu-memory-utilization is 0.9, TensorRT-LLM's free_gpu_memory_fraction 0.9
-  /// of what weights leave.
+  /// Of a GPU's memory, what the stack fills: of what, FractionOf says.
   double fraction = 0.9;
 };
 

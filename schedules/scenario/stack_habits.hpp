@@ -55,6 +55,23 @@ namespace moeline::habits {
 /// Whether rows that no request has choose experts, as tokens do.
 [[nodiscard]] bool routes_padding(const Setup& setup);
 
+// What a serving stack fills a GPU's memory with (memory_habits.cpp). REQUIRES: the setup has its parallelism and comm.
+
+/// What its fraction of the memory is of.
+enum class FractionOf {
+  all,           ///< weights, activations, buffers and caches of all the memory
+  static_parts,  ///< weights and caches; activations and buffers have the rest
+  rest,          ///< caches, of what weights, activations and buffers leave
+};
+[[nodiscard]] FractionOf fraction_of(Stack stack);
+/// The command-line option that sets it, "" where there is no stack.
+[[nodiscard]] std::string fraction_option(Stack stack);
+/// Where the scenario says nothing.
+[[nodiscard]] double memory_fraction(const Setup& setup);
+/// Requests that an attention group runs at a time at most, where its cache holds so many tokens. No limit: kNoLimit.
+inline constexpr int kNoLimit = 1 << 30;
+[[nodiscard]] int most_running(const Setup& setup, double cached_tokens);
+
 // How training runs, by operators.
 
 [[nodiscard]] Recompute recompute(TrainingOperators operators);

@@ -101,7 +101,7 @@ TEST_CASE("a plan's page has the terminal's tables and commands, cell by cell") 
   const std::vector<Deployment>& deployments = planned.answer.deployments;
   const rapidjson::Document data = planned.data();
   CHECK(same_rows(data["before"][0]["tables"][0], sides_table(deployments.front())));
-  CHECK(same_rows(data["before"][0]["tables"][1], memory_table(planned.plan, deployments.front())));
+  CHECK(same_rows(data["before"][0]["tables"][1], memory_table(deployments.front())));
   CHECK(same_rows(section(data, "If an assumption is wrong")["tables"][0], sensitivity_table(planned.result())));
   const rapidjson::Value& others = section(data, "The others, and why not")["tables"][0];
   CHECK(others["rows"].Size() == deployments.size());  // a head, and all but the best

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "base/file.hpp"
-#include "experiments/run/inference_memory.hpp"
+#include "experiments/memory/inference_memory.hpp"
 #include "experiments/serve/traffic.hpp"
 #include "moe/training.hpp"
 #include "schedules/scenario/candidates.hpp"

@@ -16,11 +16,15 @@ namespace {
 
 Plan a_plan() {
   const Lengths some({1000}, {1});
-  return {{}, "deepseek-v3", {}, {100, some, some, 0}, {}, 0.1, true, true, {}, {}};
+  return {.file = {}, .model = "deepseek-v3", .hardware = {}, .traffic = {100, some, some, 0}, .limits = {}, .prefill = {}, .decode = {}};
 }
 
-// Of which 45 + 15 GB are weights and KV cache, of 72.
-Memory memory() { return {.weights = 45e9, .kv_cache = 15e9, .activations = 8e9, .communication = 4e9}; }
+// Caches may have 15 GB beside weights of 45 and 12 of activations and buffers, of 80.
+GpuMemory memory() {
+  return {.held = {.weights = 45e9, .kv_cache = 10e9, .activations = 8e9, .communication = 4e9},
+          .room = 15e9,
+          .capacity = 80e9};
+}
 
 Deployment disaggregated() {
   Deployment d;
@@ -196,7 +200,7 @@ TEST_CASE("tokens that are gathered need no all-to-all backend of SGLang's, and 
 
 TEST_CASE("TensorRT-LLM's cache takes its share of what weights leave free") {
   // 72 GB fill 90 % of 80; 15 of the 35 that 45 of weights leave
-  CHECK(server(trtllm_commands, colocated(), "serve")["--kv_cache_free_gpu_memory_fraction"] == "0.428");
+  CHECK(server(trtllm_commands, colocated(), "serve")["--kv_cache_free_gpu_memory_fraction"] == "0.652");  // 15 / (80 - 57)
 }
 
 TEST_CASE("prefill communicates in DeepEP's normal mode, decode in the low-latency one") {
@@ -290,8 +294,8 @@ TEST_CASE("redundant experts are a unit's, and EPLB places them") {
 
 TEST_CASE(
     "SGLang's static memory holds weights and KV cache, and leaves the reserve and what the plan has beside them") {
-  CHECK(server(sglang_commands, disaggregated(), "decode")["--mem-fraction-static"] == "0.75");  // 0.9 * 60 / 72
-  CHECK(server(vllm_commands, disaggregated(), "decode")["--gpu-memory-utilization"] == "0.9");
+  CHECK(server(sglang_commands, disaggregated(), "decode")["--mem-fraction-static"] == "0.75");  // 60 / 80
+  CHECK(server(vllm_commands, disaggregated(), "decode")["--gpu-memory-utilization"] == "0.9");  // 72 / 80
 }
 
 TEST_CASE("a colocated deployment is one server command, a disaggregated one has a server for each side") {

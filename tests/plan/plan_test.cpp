@@ -75,8 +75,10 @@ TEST_CASE("every deployment is within the limits, fits into memory, and serves t
     colocated = colocated || d.colocated;
     CHECK(d.ttft_ms <= 3000);
     CHECK(d.tpot_ms <= 60);
-    CHECK(gib(d.prefill.memory.total()) <= 0.9 * 80);
-    CHECK(gib(d.decode.memory.total()) <= 0.9 * 80);
+    for (const Side& side : {d.prefill, d.decode}) {
+      CHECK(side.memory.fits());
+      CHECK(gib(side.memory.held.total()) <= 0.9 * 80);
+    }
     CHECK(d.decode_choice.batch_size <= d.decode.fits_requests);
     CHECK(d.prefill.utilization < 1);
     CHECK(d.decode.utilization < 1);
@@ -236,7 +238,7 @@ TEST_CASE("the longest request fits into memory, in prefill all of it, whatever 
   const std::string text = changed(kPlan, "input: {mean: 3000, spread: 2000}", "input: {mean: 40000}");
   const Solved solved(changed(text, "ttft_ms: 3000", "ttft_ms: 1000000"));
   const double prompt = gib(40000 * 70272.0);  // bytes per token of DeepSeek-V3
-  CHECK(gib(solved.best().prefill.memory.kv_cache) == doctest::Approx(prompt).epsilon(0.01));
+  CHECK(gib(solved.best().prefill.memory.held.kv_cache) == doctest::Approx(prompt).epsilon(0.01));
   const Solved tail(
       changed(kPlan, "input: {mean: 3000, spread: 2000}", "input: {lengths: [100, 700000], shares: [0.99, 0.01]}"));
   CHECK(tail.answer.deployments.empty());
@@ -249,7 +251,7 @@ TEST_CASE("of the longest request a GPU keeps its heads' share, and colocated it
       " limits: {ttft_ms: 1000000, tpot_ms: 200}, serving: [colocated],\n"
       " prefill: {tp: [8], tokens: [8192]}, decode: {tp: [8], batch_size: [2]}}\n");
   const double token = 80 * 2 * 128 * 2;  // one head of keys and one of values in each of 80 layers, BF16
-  CHECK(gib(solved.best().decode.memory.kv_cache) == doctest::Approx(gib(250200 * token)).epsilon(0.01));
+  CHECK(gib(solved.best().decode.memory.held.kv_cache) == doctest::Approx(gib(250200 * token)).epsilon(0.01));
 }
 
 TEST_CASE("bound by tpot: slower tokens would take fewer GPUs, by memory: no larger batch fits") {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "experiments/run/inference_memory.hpp"
+#include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "moe/module_names.hpp"
 #include "schedules/scenario/keys.hpp"

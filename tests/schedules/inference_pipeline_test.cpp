@@ -8,7 +8,7 @@
 
 #include "architecture/blocks.hpp"
 #include "engine/simulate.hpp"
-#include "experiments/run/inference_memory.hpp"
+#include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "schedules/scenario/fold.hpp"
 #include "tests/support/inference.hpp"

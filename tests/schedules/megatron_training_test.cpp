@@ -126,7 +126,7 @@ TEST_CASE("tensor parallel ranks halve the work of attention and pay for it in c
   const Run two = run_of({"parallelism={pp: 1, tp: 2, ep: 8, dp: 4}", "workload.global_batch_size=32"});
   CHECK(two.program.model_flops == doctest::Approx(one.program.model_flops / 2).epsilon(0.01));
   CHECK(step_ms(two) > 0.5 * step_ms(one));
-  CHECK(two.step()->fullest().peak.activations < 0.6 * one.step()->fullest().peak.activations);
+  CHECK(two.step()->fullest().memory.peak.activations < 0.6 * one.step()->fullest().memory.peak.activations);
 }
 
 TEST_CASE("what all ranks of a stage keep of optimizer states adds up to the model, whatever the layout") {
@@ -134,7 +134,7 @@ TEST_CASE("what all ranks of a stage keep of optimizer states adds up to the mod
     const bool alone = std::string(parallelism).find("ep: 1,") != std::string::npos;
     const Run run = run_of({std::string("parallelism=") + parallelism, "workload.global_batch_size=64",
                             alone ? "comm.mode=none" : "comm.mode=all_to_all"});
-    return run.step()->ranks.front().peak.optimizer * world;
+    return run.step()->ranks.front().memory.peak.optimizer * world;
   };
   const double layers = 8.0 * (4096 * (64 + 2 * 4) * 128 + 64 * 128 * 4096 + 128.0 * 3 * 4096 * 1536 + 4096 * 128);
   for (const auto& [parallelism, world] : std::vector<std::pair<const char*, int>>{{"{pp: 1, ep: 8, dp: 8}", 8},

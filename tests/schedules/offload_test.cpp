@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "experiments/run/step_memory.hpp"
+#include "experiments/memory/lasting_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "tests/support/megatron_step.hpp"
 
@@ -21,7 +21,7 @@ const std::string kFastLink = "hardware.host_GBps=100000";
 Setup setup_of(const Set& more) { return megatron_step("qwen3-235b-a22b", 2, more); }
 Run run_of(const Set& more) { return run_scenario(setup_of(more)); }
 
-const StepMemory& peak(const Run& run) { return run.step()->fullest().peak; }
+const StepMemory& peak(const Run& run) { return run.step()->fullest().memory.peak; }
 
 // Bytes that the copies of rank 0 move.
 double copied_bytes(const Run& run, const std::string& stream) {
@@ -46,8 +46,8 @@ TEST_CASE("what is offloaded over a link of any speed costs no time, and most of
   const Run moved =
       run_of({kFastLink, "training.offload=[qkv_linear, core_attn, attn_proj, mlp_norm, expert_fc1, moe_act]"});
   CHECK(step_ms_of(moved) == doctest::Approx(step_ms_of(kept)).epsilon(0.002));
-  CHECK(moved.step()->fullest().host > 0.5 * peak(kept).activations);
-  CHECK(moved.step()->fullest().host + peak(moved).activations ==
+  CHECK(moved.step()->fullest().memory.host > 0.5 * peak(kept).activations);
+  CHECK(moved.step()->fullest().memory.host + peak(moved).activations ==
         doctest::Approx(peak(kept).activations).epsilon(0.15));
 }
 
@@ -91,9 +91,9 @@ TEST_CASE(
   const double rate = moved.setup.machine.facts.host_GBps * kGB;
   CHECK(step_ms_of(moved) - step_ms_of(kept) == doctest::Approx(bytes / rate * 1e3).epsilon(0.03));
   const RankStep& rank = moved.step()->fullest();
-  CHECK(rank.host == doctest::Approx(bytes));
-  CHECK(rank.memory.front().optimizer == doctest::Approx(bytes));
-  CHECK(rank.memory.back().optimizer < 1);  // behind the end of the step
+  CHECK(rank.memory.host == doctest::Approx(bytes));
+  CHECK(rank.memory.changes.front().optimizer == doctest::Approx(bytes));
+  CHECK(rank.memory.changes.back().optimizer < 1);  // behind the end of the step
   const Run fast = run_of({kFastLink, "training.offload_optimizer=true"});
   const double apart = std::max(peak(kept).activations, bytes);  // never there at once
   CHECK(peak(fast).activations + peak(fast).optimizer == doctest::Approx(apart).epsilon(0.001));
@@ -101,7 +101,7 @@ TEST_CASE(
 
 TEST_CASE("a host that launches kernels one by one sends the states away before all of them") {
   const Run run = run_of({"launch=stream", "training.offload_optimizer=true"});
-  const double copy_us = run.step()->ranks[0].host / (run.setup.machine.facts.host_GBps * 1e3);
+  const double copy_us = run.step()->ranks[0].memory.host / (run.setup.machine.facts.host_GBps * 1e3);
   Time left = Time::max();
   for (const OffloadedStay& stay : run.step()->stays) {
     if (stay.what.rank == 0 && !stay.what.block) left = std::min(left, stay.to);
@@ -127,9 +127,9 @@ TEST_CASE("every pipeline ends with nothing kept, and keeps no less than the lea
       at.push_back(std::string("level=") + level);
       const Run run = run_of(at);
       for (const RankStep& rank : run.step()->ranks) {
-        CHECK(std::abs(rank.memory.back().activations) < 1);
-        for (const MemoryChange& change : rank.memory) CHECK(change.activations > -1);
-        CHECK(rank.memory.back().passes == 0);
+        CHECK(std::abs(rank.memory.changes.back().activations) < 1);
+        for (const MemoryChange& change : rank.memory.changes) CHECK(change.activations > -1);
+        CHECK(rank.memory.changes.back().passes == 0);
       }
       CHECK(least_memory_bytes(run.setup) < peak(run).total());
     }

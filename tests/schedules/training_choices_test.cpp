@@ -17,13 +17,13 @@ TEST_CASE("DualPipe holds two stages' weights and PP+1 activations, 1F1B's first
   const Run one = run_small("1f1b");
   const Run gpipe = run_small("gpipe");
   for (const RankStep& rank : dualpipe.step()->ranks) {
-    CHECK(rank.most_passes == 4 + 1);
-    CHECK(rank.peak.weights == doctest::Approx(2 * one.step()->ranks.front().peak.weights));
+    CHECK(rank.memory.most_passes == 4 + 1);
+    CHECK(rank.memory.peak.weights == doctest::Approx(2 * one.step()->ranks.front().memory.peak.weights));
   }
-  for (const RankStep& rank : v.step()->ranks) CHECK(rank.most_passes == 2 * 4 + 1);
+  for (const RankStep& rank : v.step()->ranks) CHECK(rank.memory.most_passes == 2 * 4 + 1);
   for (std::size_t rank = 0; rank < 4; ++rank) {
-    CHECK(one.step()->ranks[rank].most_passes == 4 - static_cast<int>(rank));
-    CHECK(gpipe.step()->ranks[rank].most_passes == 12);
+    CHECK(one.step()->ranks[rank].memory.most_passes == 4 - static_cast<int>(rank));
+    CHECK(gpipe.step()->ranks[rank].memory.most_passes == 12);
   }
 }
 
@@ -32,9 +32,9 @@ TEST_CASE("memory over time starts and ends without activations and never goes b
     CAPTURE(schedule);
     const Run run = run_small(schedule);
     for (const RankStep& rank : run.step()->ranks) {
-      CHECK(rank.memory.front().passes == 1);
-      CHECK(rank.memory.back().passes == 0);
-      for (const MemoryChange& change : rank.memory) CHECK(change.passes >= 0);
+      CHECK(rank.memory.changes.front().passes == 1);
+      CHECK(rank.memory.changes.back().passes == 0);
+      for (const MemoryChange& change : rank.memory.changes) CHECK(change.passes >= 0);
     }
   }
 }
@@ -54,10 +54,10 @@ TEST_CASE("what is kept and what is computed again trade memory for time") {
   const Run wide = run_small("1f1b", {"training={activations: bf16}"});
   CHECK(none.metrics.span < selective.metrics.span);
   CHECK(selective.metrics.span < full.metrics.span);
-  CHECK(none.step()->fullest().peak.activations > 1.5 * selective.step()->fullest().peak.activations);
-  CHECK(full.step()->fullest().peak.activations < 0.2 * selective.step()->fullest().peak.activations);
+  CHECK(none.step()->fullest().memory.peak.activations > 1.5 * selective.step()->fullest().memory.peak.activations);
+  CHECK(full.step()->fullest().memory.peak.activations < 0.2 * selective.step()->fullest().memory.peak.activations);
   CHECK(wide.metrics.span < selective.metrics.span);  // no casts
-  CHECK(wide.step()->fullest().peak.activations > selective.step()->fullest().peak.activations);
+  CHECK(wide.step()->fullest().memory.peak.activations > selective.step()->fullest().memory.peak.activations);
   CHECK(median_ms(full, "F") <= median_ms(selective, "F"));  // nothing is saved in fewer bits
 }
 
@@ -74,9 +74,9 @@ TEST_CASE("full recomputation repeats the forward pass but for combine, beside D
 TEST_CASE("storage of gradients and moments enters memory as its bytes say") {
   const Run base = run_small("1f1b");
   const auto memory = [](const char* choice) {
-    return run_small("1f1b", {std::string("training={") + choice + "}"}).step()->ranks.front().peak;
+    return run_small("1f1b", {std::string("training={") + choice + "}"}).step()->ranks.front().memory.peak;
   };
-  const StepMemory& as_is = base.step()->ranks.front().peak;
+  const StepMemory& as_is = base.step()->ranks.front().memory.peak;
   CHECK(memory("gradients: bf16").gradients == doctest::Approx(as_is.gradients / 2));
   CHECK(memory("moments: fp32").optimizer == doctest::Approx(as_is.optimizer * 12 / 8));
   CHECK(memory("zero: 0").optimizer > 1.9 * as_is.optimizer);
@@ -89,7 +89,7 @@ TEST_CASE("a BF16 checkpoint that is trained in FP8 has FP8 weights in memory, t
   store_linear_as(Precision::fp8, fp8);
   store_experts_as(Precision::fp8, fp8);
   const StageParameters stage = stage_parameters(fp8, main_layers_alone(fp8, 2), {.ep = 32});
-  CHECK(run.step()->ranks.front().peak.weights == doctest::Approx(stage.replicated_bytes + stage.experts_bytes));
+  CHECK(run.step()->ranks.front().memory.peak.weights == doctest::Approx(stage.replicated_bytes + stage.experts_bytes));
   CHECK(stage.experts_bytes / stage.experts == doctest::Approx(1).epsilon(0.001));
 }
 

@@ -21,7 +21,7 @@ namespace {
 // Of Qwen3-235B on one stage.
 Run run_of(const Set& more) { return run_scenario(megatron_step("qwen3-235b-a22b", 1, more)); }
 
-double bytes_of(const Run& run, double StepMemory::*part) { return run.step()->ranks.front().peak.*part; }
+double bytes_of(const Run& run, double StepMemory::*part) { return run.step()->ranks.front().memory.peak.*part; }
 
 void check_refused(const Set& more, const std::string& says) {
   check_refused_with(says, [&] { (void)run_of(more); });
@@ -219,7 +219,7 @@ TEST_CASE("ZeRO saves on the stage with the embedding, too, its largest block of
                    "level=phase", std::string("training={zero: ") + zero + "}"})
         .step()
         ->ranks.front()
-        .peak;
+        .memory.peak;
   };
   const StepMemory one = peak("1"), two = peak("2"), three = peak("3");
   CHECK(two.gradients < 0.999 * one.gradients);
@@ -252,7 +252,7 @@ TEST_CASE("ZeRO-3 on a pipeline gathers each stage's layers, in both directions"
   // forward to backward or back, one layer is there: seven times on the last rank, two less on the first.
   CHECK(gathers == 2 * (8 * 4 - 5) + 2 * (8 * 4 - 7));
   for (std::size_t rank = 0; rank < 2; ++rank) {
-    CHECK(three.step()->ranks[rank].peak.weights < 0.7 * one.step()->ranks[rank].peak.weights);
+    CHECK(three.step()->ranks[rank].memory.peak.weights < 0.7 * one.step()->ranks[rank].memory.peak.weights);
   }
 }
 
@@ -274,7 +274,7 @@ TEST_CASE("ZeRO-3 runs in every pipeline of a whole model, where some passes of 
     const Run one = run("1"), three = run("3");
     CHECK(three.program.model_flops == doctest::Approx(one.program.model_flops));
     for (std::size_t rank = 0; rank < 2; ++rank) {
-      CHECK(three.step()->ranks[rank].peak.weights < one.step()->ranks[rank].peak.weights);
+      CHECK(three.step()->ranks[rank].memory.peak.weights < one.step()->ranks[rank].memory.peak.weights);
     }
   }
 }
@@ -299,7 +299,7 @@ TEST_CASE("what no replica shares is not kept twice by ZeRO-3") {
     return run_of({"parallelism={pp: 1, ep: 8, dp: 8}", "layers=2", std::string("training={zero: ") + zero + "}"})
         .step()
         ->ranks.front()
-        .peak;
+        .memory.peak;
   };
   CHECK(peak("3").weights <= peak("1").weights);
   CHECK(peak("2").gradients <= peak("1").gradients);

@@ -77,7 +77,7 @@ TEST_CASE("flops per token are those of the tokens, and so the MFU is that of th
 
 TEST_CASE("memory is that of the lengths that are kept at a time") {
   const auto activations = [](const std::string& list) {
-    return run_of(lengths(list)).step()->fullest().peak.activations;
+    return run_of(lengths(list)).step()->fullest().memory.peak.activations;
   };
   const double longest = activations("8192"), shortest = activations("2048"), mixed = activations("[8192, 2048]");
   CHECK(mixed == doctest::Approx((longest + shortest) / 2).epsilon(0.01));  // four are kept, two of each

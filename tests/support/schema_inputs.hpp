@@ -103,7 +103,7 @@ inline const std::string kPlan =
     "{schema: 1, model: deepseek-v3, hardware: {h800: {usd_per_gpu_hour: 2, kernels: deepseek-2025-02, set: []}},"
     " traffic: {requests_per_s: 100, input: {mean: 2000, spread: 100}, output: {percentiles: {50: 200, 90: 900}},"
     "  cache_hit_share: 0.1, course: [0.5, 1]}, limits: {ttft_ms: 4000, tpot_ms: 50, percentile: 95},"
-    " memory_reserve: 0.1, serving: [colocated],"
+    " memory: {fraction: 0.9}, serving: [colocated],"
     " prefill: {ep: [16], tp: [1], redundant_experts: [0], tokens: [4096], comm_sms: [16], two_batch: [true], set: []},"
     " decode: {ep: [32], tp: [1], redundant_experts: [0], batch_size: [32], two_batch: [true], single_batch: [false],"
     "  mtp: [0], mtp_acceptance: 0.85, set: []}}";

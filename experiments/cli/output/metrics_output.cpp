@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "experiments/run/inference_memory.hpp"
 #include "experiments/validate/predictor.hpp"
 
 namespace moeline {
@@ -97,20 +96,6 @@ void add_value(Fields<Run>& fields, const Metric& metric, Has has, Get get) {
   fields.add(metric.name, meaning_of(metric), if_applies, as_of(metric));
 }
 
-const Memory* inference_memory(const Run& run) { return run.inference() ? &run.inference()->memory : nullptr; }
-
-std::optional<CacheRoom> inference_room(const Run& run) {
-  if (run.inference() == nullptr) return std::nullopt;
-  return cache_room(run.setup, run.inference()->memory);
-}
-
-Fields<CacheRoom> room_fields() {
-  return Fields<CacheRoom>()
-      .add("tokens", "tokens that the cache of an attention group holds", &CacheRoom::tokens, {.decimals = 0})
-      .add("requests", "requests", &CacheRoom::requests, {.decimals = 1})
-      .add("keys", "tokens in the cache of each of these, as the scenario has them", &CacheRoom::keys, {.decimals = 0});
-}
-
 }  // namespace
 
 // One without decimals is a count.
@@ -126,21 +111,8 @@ Fields<Run> metric_fields(RunKind kind) {
   Fields<Run> fields;
   for (const Metric* metric : json_metrics()) {
     if (metric->in_json(kind) != Has::never) add_metric(fields, *metric, metric->in_json(kind));
-    if (kind != RunKind::layers || metric->name != std::string_view("memory_gib")) continue;
-    fields.object("memory", "the same by parts", inference_memory, memory_fields());
-    fields.object("cache_room",
-                  "what its KV cache holds beside all else, in the share of the memory that may be filled",
-                  inference_room, room_fields());
   }
   return fields;
-}
-
-Fields<Memory> memory_fields() {
-  return Fields<Memory>()
-      .add("weights_gib", "GiB of weights", [](auto& m) { return gib(m.weights); })
-      .add("kv_cache_gib", "GiB of KV caches", [](auto& m) { return gib(m.kv_cache); })
-      .add("activations_gib", "GiB of activations", [](auto& m) { return gib(m.activations); })
-      .add("communication_gib", "GiB of communication buffers", [](auto& m) { return gib(m.communication); });
 }
 
 std::string metric_table(const Run& run, const Run* baseline) {

@@ -25,8 +25,6 @@ void add_metric(Fields<T>& fields, const char* name, Get get) {
 void add_metric(Fields<Run>& fields, const Metric& metric, Has has);
 /// The object "metrics" of a run.
 [[nodiscard]] Fields<Run> metric_fields(RunKind kind);
-/// "memory": what a GPU's memory consists of.
-[[nodiscard]] Fields<Memory> memory_fields();
 
 /// The metrics that people read, a line for each. The baseline's stand in a column beside them, where it is not null;
 /// of a step of training, what a time is of the step.

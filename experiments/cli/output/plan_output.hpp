@@ -41,7 +41,7 @@ struct PlanResult {
 /// How many GPUs, how fast, at what cost.
 [[nodiscard]] std::vector<std::string> answer_lines(const Plan& plan, const Deployment& deployment);
 [[nodiscard]] TextTable sides_table(const Deployment& deployment);
-[[nodiscard]] TextTable memory_table(const Plan& plan, const Deployment& deployment);
+[[nodiscard]] TextTable memory_table(const Deployment& deployment);
 /// All but the first of `deployments`, `most` at most.
 [[nodiscard]] TextTable others_table(const std::vector<Deployment>& deployments, std::size_t most);
 [[nodiscard]] TextTable sensitivity_table(const PlanResult& result);

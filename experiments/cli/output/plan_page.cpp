@@ -53,7 +53,7 @@ std::vector<PageFigure> figures_of(const Plan& plan, const Deployment& d) {
 TextSection deployment_section(const char* title, const Plan& plan, const Deployment& d) {
   TextSection section{.title = title, .figures = figures_of(plan, d)};
   section.lines = {answer_lines(plan, d).front()};  // the figures have the rest
-  section.tables = {sides_table(d), memory_table(plan, d)};
+  section.tables = {sides_table(d), memory_table(d)};
   return section;
 }
 

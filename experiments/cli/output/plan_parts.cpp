@@ -21,13 +21,12 @@ void add_side(TextTable& table, const char* name, const std::string& how, const 
              fmt::format("{:.0f}", side.tokens_per_s_per_gpu), percent(side.utilization), side.bound_by});
 }
 
-void add_memory(TextTable& table, const char* name, const Side& side, const Plan& plan, double memory_gib) {
-  const Memory& m = side.memory;
-  table.row({name, fmt::format("{:.1f}", gib(m.weights)), fmt::format("{:.1f}", gib(m.kv_cache)),
-             fmt::format("{:.1f}", gib(m.activations)), fmt::format("{:.1f}", gib(m.communication)),
-             fmt::format("{:.1f}", memory_gib * plan.memory_reserve),
-             fmt::format("{:.1f}", gib(m.total()) + memory_gib * plan.memory_reserve),
-             fmt::format("{:.0f}", memory_gib), side.fits_requests > 0 ? std::to_string(side.fits_requests) : ""});
+void add_memory(TextTable& table, const char* name, const Side& side) {
+  const Memory& m = side.memory.held;
+  table.row({name, fmt::format("{:.1f}", gib(m.weights)), fmt::format("{:.1f}", gib(m.activations)),
+             fmt::format("{:.1f}", gib(m.communication)), fmt::format("{:.1f}", gib(m.kv_cache)),
+             fmt::format("{:.1f}", gib(side.memory.room)), fmt::format("{:.0f}", gib(side.memory.capacity)),
+             side.fits_requests > 0 ? std::to_string(side.fits_requests) : ""});
 }
 
 std::string change(const Deployment& best, const Deployment& other) {
@@ -87,16 +86,15 @@ TextTable sides_table(const Deployment& d) {
   return sides;
 }
 
-TextTable memory_table(const Plan& plan, const Deployment& d) {
-  const double memory_gib = facts_of(plan, d).memory_gib;
-  TextTable memory("lrrrrrrrr");
-  memory.row({"GiB per GPU", "weights", "KV cache", "activations", "buffers", "reserve", "together", "of",
+TextTable memory_table(const Deployment& d) {
+  TextTable memory("lrrrrrrr");
+  memory.row({"GiB per GPU", "weights", "activations", "buffers", "KV cache", "it may have", "of",
               "requests that fit"});
   if (d.colocated) {
-    add_memory(memory, "both", d.decode, plan, memory_gib);
+    add_memory(memory, "both", d.decode);
   } else {
-    add_memory(memory, "prefill", d.prefill, plan, memory_gib);
-    add_memory(memory, "decode", d.decode, plan, memory_gib);
+    add_memory(memory, "prefill", d.prefill);
+    add_memory(memory, "decode", d.decode);
   }
   return memory;
 }

@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "experiments/cli/output/memory_output.hpp"
 #include "experiments/cli/output/provenance.hpp"
 #include "experiments/serve/measures.hpp"
 
@@ -181,6 +182,11 @@ Fields<ServeResult> rate_fields() {
 Fields<ServeMeasures> measure_fields() {
   return Fields<ServeMeasures>()
       .add("mean_running", "requests that run, on average", &ServeMeasures::mean_running)
+      .add("held_back_by", "what kept requests waiting for the longest time: room in the cache, or the limit of a batch",
+           [](auto& m) { return kHeldBackNames[static_cast<std::size_t>(m.held_back_by)]; },
+           {.words = {kHeldBackNames.begin(), kHeldBackNames.end()}})
+      .add("most_running", "requests that decode in a step, at most, of an attention group",
+           &ServeMeasures::most_running, {.decimals = 0})
       .add("mean_waiting", "requests that wait, on average", &ServeMeasures::mean_waiting)
       .add("prompt_share", "share of the steps' time in steps with prompts", &ServeMeasures::prompt_share,
            {.decimals = 6, .most = 1})
@@ -201,6 +207,9 @@ Fields<ServeResult> serve_fields() {
       .object("workload", "what was asked", &ServeResult::workload, asked_fields())
       .object("answers", "replicas that decode", &ServeResult::answers, pool_fields())
       .object("prompts", "replicas that compute prompts, where they are apart", &ServeResult::prompts, pool_fields())
+      .object("memory", "of each GPU that decodes", &ServeResult::answers, served_memory_fields())
+      .object("memory_of_prompts", "of each GPU that computes prompts, where these are apart", &ServeResult::prompts,
+              served_memory_fields())
       .object(
           "steady", "requests in the steady state", [](auto& r) -> auto& { return r.measures.steady; },
           request_times_fields())
@@ -221,6 +230,19 @@ Fields<ServeResult> serve_fields() {
       .add("steps", "steps taken", [](auto& r) { return r.log.steps.size(); })
       .add("end_ms", "ms until the last one ends", [](auto& r) { return r.log.end_ms; })
       .list("series", "the run in equal slices of time", series, slice_fields());
+}
+
+std::string held_back(const ServeResult& r) {
+  const std::string most = r.answers.shape.groups > 1 ? "of an attention group" : "of requests";
+  switch (r.measures.held_back_by) {
+    case HeldBack::cache:
+      return most + ", held back by the cache";
+    case HeldBack::batch_limit:
+      return most + ", held back by the limit of a batch";
+    case HeldBack::nothing:
+      break;
+  }
+  return most + ", held back by nothing";
 }
 
 }  // namespace
@@ -245,6 +267,7 @@ std::string serve_table(const ServeResult& r) {
   text += line("output tokens/s per GPU", m.output_tokens_per_s / r.gpus(), fmt::format("of {} GPUs", r.gpus()));
   text += line("all tokens/s per GPU", m.total_tokens_per_s / r.gpus(), "cached ones left out");
   text += line("running on average", m.mean_running, fmt::format("of requests, {:.1f} wait", m.mean_waiting));
+  text += line("at most", m.most_running, held_back(r));
   text += line("steps with prompts", 100 * m.prompt_share, "% of the steps' time");
   if (m.padding_share > 0) text += line("padding of CUDA graphs", 100 * m.padding_share, "% of the rows that decode");
   if (m.cached_share > 0) text += line("cached", 100 * m.cached_share, "% of the prompts' tokens");
@@ -261,7 +284,8 @@ std::string serve_table(const ServeResult& r) {
     text += line("good output tokens/s/GPU", m.good_output_tokens_per_s / r.gpus(), "of these");
   }
   text += fmt::format("\n{} steps in {:.1f} s; ", r.log.steps.size(), r.log.end_ms / 1e3);
-  return text + kinds(r.answers) + (r.prompts ? fmt::format("of prompts {}", kinds(*r.prompts)) : "");
+  text += kinds(r.answers) + (r.prompts ? fmt::format("of prompts {}", kinds(*r.prompts)) : "");
+  return text + memory_line(r.answers) + (r.prompts ? "of prompts " + memory_line(*r.prompts) : "");
 }
 
 std::string serve_json(const ServeResult& r) { return serve_fields().json(r); }

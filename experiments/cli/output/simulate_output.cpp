@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "experiments/cli/output/memory_output.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/provenance.hpp"
 #include "experiments/cli/output/scenario_json.hpp"
@@ -66,7 +67,7 @@ Fields<StageResult> stage_fields() {
                     .add("blocks", "what the stage holds", &StageResult::blocks)
                     .add("busy_us", "us in which it is busy, of each round or step", &StageResult::busy);
   add_metric(fields, "memory_gib", [](auto& stage) { return gib(stage.memory.total()); });
-  return fields.object("memory", "the same by parts", &StageResult::memory, memory_fields());
+  return fields.all([](auto& stage) { return parts_of(stage.memory); }, parts_fields());
 }
 
 const std::vector<StageResult>* stages_of_layers(const Simulated& s) {
@@ -201,8 +202,13 @@ Fields<Simulated> simulate_fields(RunKind kind) {
   auto fields = verdict_fields(kind);
   add_scenario_fields(fields, kind);
   fields.object("metrics", "Of the step; means over the ranks that were simulated", run, metric_fields(kind));
-  if (kind == RunKind::training_step) fields.all(run, step_fields());
+  if (kind == RunKind::training_step) {
+    fields.object("memory", "Of the fullest GPU", run, training_memory_fields()).all(run, step_fields());
+  }
   if (kind == RunKind::layers) {
+    fields.object(
+        "memory", "Of the fullest GPU, in prefill and decode",
+        [](auto& s) { return s.run.inference() != nullptr ? &s.run : nullptr; }, inference_memory_fields());
     fields.list("stages", "of pipelines in prefill and decode", stages_of_layers, stage_fields())
         .list("classes", "Kernels by class, per steady-state MoE layer", classes_of, class_fields());
   }

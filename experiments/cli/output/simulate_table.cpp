@@ -9,9 +9,9 @@
 
 #include "base/text_table.hpp"
 #include "experiments/cli/output/hardware_output.hpp"
+#include "experiments/cli/output/memory_output.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/cli/output/simulate_output.hpp"
-#include "experiments/run/inference_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/sustained_clock.hpp"
 #include "hardware/profile.hpp"
@@ -276,17 +276,6 @@ int decimals(const MetricBand& metric) {
   return std::abs(metric.band.median) < kLarge ? 3 : 1;
 }
 
-std::string memory_line(const Run& run) {
-  if (run.inference() == nullptr) return "";
-  const Memory& memory = run.inference()->memory;
-  const CacheRoom room = cache_room(run.setup, memory);
-  return fmt::format(
-      "memory of the whole model {:.1f} of {:.0f} GiB: {}\n"
-      "KV cache size, {:.0f} % of the memory filled: {:.0f} tokens, {:.1f} requests of {:.0f}\n",
-      gib(memory.total()), run.setup.machine.facts.memory_gib, breakdown(memory),
-      100 * run.setup.scenario.memory.fraction, room.tokens(), room.requests, room.keys);
-}
-
 std::string sample_table(const Samples& samples) {
   std::string text =
       fmt::format("\n{} samples, seeds in a row {:>27} {:>12} {:>12}\n", samples.count, "median", "5 %", "95 %");
@@ -323,7 +312,7 @@ std::string to_table(const Run& run, const Beside& beside) {
   std::string text = layers_head(run.setup.scenario, run.setup.kernels());
   text += metric_table(run, beside.baseline) + "\n" + phase_table(run, beside.baseline, Per::layer) +
           phase_table(run, beside.baseline, Per::step) + class_table(run) + "\n" + stage_table(run);
-  text += memory_line(run) + published(run) + borrowed(run) + corrected(run) + overheads(run) +
+  text += memory_lines(run) + published(run) + borrowed(run) + corrected(run) + overheads(run) +
           clock_line(run, beside.burst);
   text += fmt::format("{} tasks; {} fitted constants; {:.1f} % of the solo time in kernels of a fixed cost\n",
                       run.program.graph.size(), run.program.constants.count(), 100 * lumped_share(run));

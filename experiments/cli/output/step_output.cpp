@@ -5,6 +5,7 @@
 #include <functional>
 #include <set>
 
+#include "experiments/cli/output/memory_output.hpp"
 #include "experiments/cli/output/metrics_output.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/sustained_clock.hpp"
@@ -42,13 +43,13 @@ std::vector<std::string> blocks_of_stages(const Run& run) {
 // [ms, GiB] at each change.
 NumberPairs over_time(const RankStep& step, double MemoryChange::*bytes) {
   NumberPairs pairs;
-  for (const MemoryChange& change : step.memory) pairs.push_back({in_ms(change.at), gib(change.*bytes)});
+  for (const MemoryChange& change : step.memory.changes) pairs.push_back({in_ms(change.at), gib(change.*bytes)});
   return pairs;
 }
 
 Fields<RankOfStep> memory_of_rank_fields() {
   const auto part = [](double StepMemory::*bytes) {
-    return [bytes](const RankOfStep& rank) { return gib(rank.step.peak.*bytes); };
+    return [bytes](const RankOfStep& rank) { return gib(rank.step.memory.peak.*bytes); };
   };
   return Fields<RankOfStep>()
       .add("weights_gib", "weights", part(&StepMemory::weights))
@@ -57,13 +58,13 @@ Fields<RankOfStep> memory_of_rank_fields() {
       .add("activations_gib", "activations saved for backward passes", part(&StepMemory::activations))
       .add("workspace_gib", "temporaries", part(&StepMemory::workspace))
       .add("communication_gib", "communication buffers", part(&StepMemory::communication))
-      .add("total_gib", "all of them", [](auto& r) { return gib(r.step.peak.total()); })
+      .add("total_gib", "all of them", [](auto& r) { return gib(r.step.memory.peak.total()); })
       .add("host_gib", "what is offloaded to the host",
-           [](auto& r) { return only_if(r.step.host > 0, gib(r.step.host)); })
-      .add("peak_at_ms", "ms from the step's begin to the peak", [](auto& r) { return in_ms(r.step.peak_at); },
+           [](auto& r) { return only_if(r.step.memory.host > 0, gib(r.step.memory.host)); })
+      .add("peak_at_ms", "ms from the step's begin to the peak", [](auto& r) { return in_ms(r.step.memory.peak_at); },
            {.decimals = 6})
       .add("most_activations", "micro-batches whose activations are kept at once, of one chunk",
-           [](auto& r) { return r.step.most_passes; })
+           [](auto& r) { return r.step.memory.most_passes; })
       .add("activations_over_time", "activations: [ms, GiB] at each change",
            [](auto& r) { return over_time(r.step, &MemoryChange::activations); })
       .add("optimizer_over_time", "optimizer states, where they are offloaded: [ms, GiB] at each change",
@@ -127,7 +128,7 @@ std::string rank_table(const Run& run) {
     const StepParts& p = step.parts;
     text += fmt::format("{:>4} {:>8.1f} {:>8.1f} {:>8.1f} {:>9.1f} {:>8.1f} {:>9.1f} {:>7.1f} {:>6}  {}\n", rank,
                         in_ms(p.forward), in_ms(p.backward), in_ms(p.weight), in_ms(p.overlapped), in_ms(p.bubble),
-                        in_ms(p.optimizer), gib(step.peak.total()), step.most_passes, blocks_of(run, rank));
+                        in_ms(p.optimizer), gib(step.memory.peak.total()), step.memory.most_passes, blocks_of(run, rank));
   }
   return text;
 }
@@ -135,15 +136,15 @@ std::string rank_table(const Run& run) {
 std::string fullest_memory_line(const Run& run) {
   const std::size_t rank = run.step()->fullest_rank();
   const RankStep& step = run.step()->ranks[rank];
-  return fmt::format("memory: rank {} is the fullest, {:.1f} of {:.0f} GiB at {:.0f} ms: {}\n", rank,
-                     gib(step.peak.total()), run.setup.machine.facts.memory_gib, in_ms(step.peak_at),
-                     breakdown(step.peak));
+  return fmt::format("memory: rank {} is the fullest, {:.1f} of {:.0f} GiB at {:.0f} ms{}: {}\n", rank,
+                     gib(step.memory.peak.total()), run.setup.machine.facts.memory_gib, in_ms(step.memory.peak_at),
+                     peak_phrase(step.memory), breakdown(parts_of(step.memory.peak)));
 }
 
 // The GPUs of a node are taken to be on the rank of the pipeline that has most there.
 std::string host_memory_line(const Run& run) {
   double most = 0;
-  for (const RankStep& step : run.step()->ranks) most = std::max(most, step.host);
+  for (const RankStep& step : run.step()->ranks) most = std::max(most, step.memory.host);
   if (most == 0) return "";
   const double gpus =
       std::min(run.setup.machine.facts.gpus_per_node, static_cast<double>(run.setup.scenario.parallelism.world()));
@@ -179,9 +180,9 @@ void add_step_tracks(const Run& run, std::uint32_t rank, TraceOptions& trace) {
   }
   trace.tracks.push_back(std::move(track));
   const RankStep& step = run.step()->ranks[rank];
-  StepMemory memory = step.peak;
+  StepMemory memory = step.memory.peak;
   TraceCounter counter{.name = "memory GiB", .values = {}};
-  for (const MemoryChange& change : step.memory) {
+  for (const MemoryChange& change : step.memory.changes) {
     memory.activations = change.activations;
     memory.optimizer = change.optimizer;
     counter.values.emplace_back(change.at, gib(memory.total()));

@@ -1,16 +1,20 @@
-#include "experiments/run/inference_memory.hpp"
+#include "experiments/memory/inference_memory.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
+#include "experiments/memory/parts.hpp"
 #include "moe/tensor_parallel.hpp"
 #include "schedules/lowering/prepared_phases.hpp"
+#include "schedules/scenario/stack_habits.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
 namespace {
+
+constexpr double kGib = 1 << 30;
 
 double cached_keys(const InferenceWork& work) { return work.decode.requests * work.decode.kv_len; }
 
@@ -98,18 +102,70 @@ Memory fullest(const std::vector<Memory>& stages) {
                            [](const Memory& a, const Memory& b) { return a.total() < b.total(); });
 }
 
+// Card less what was free before weights were loaded, in logs of starts: one GPU 0.8 GiB (MI355X, SGLang's issue 18262)
+// and 0.7 (B200, vLLM's pull request 21489); two to eight 1.9 (H20), 2.1 (B200), 3.1 (H200; SGLang's pull request 12978,
+// issue 12421, pull request 11716) and 2.5 (B200, vLLM's issue 57936).
+double runtime_bytes(const Setup& setup) {
+  constexpr double kAloneGib = 0.75, kTogetherGib = 2.4;
+  return (setup.scenario.parallelism.world() == 1 ? kAloneGib : kTogetherGib) * kGib;
+}
+
+double room_for_caches(const Setup& setup, const Memory& memory) {
+  const double capacity = setup.machine.facts.memory_gib * kGib, fraction = setup.scenario.memory.fraction;
+  const double runtime = runtime_bytes(setup), rest = memory.total() - memory.kv_cache;
+  const double free = capacity - runtime - rest;
+  switch (habits::fraction_of(setup.kernels().stack)) {
+    case habits::FractionOf::static_parts:
+      return std::min(free, fraction * (capacity - runtime) - memory.weights);
+    case habits::FractionOf::rest:
+      return fraction * free;
+    case habits::FractionOf::all:
+      break;
+  }
+  return std::min(free, fraction * capacity - runtime - rest);
+}
+
+GpuMemory gpu_memory(const Setup& setup, const Memory& held) {
+  return {.held = held,
+          .room = room_for_caches(setup, held),
+          .capacity = setup.machine.facts.memory_gib * kGib,
+          .runtime = runtime_bytes(setup)};
+}
+
+Memory larger(const Memory& a, const Memory& b) {
+  return {.weights = std::max(a.weights, b.weights),
+          .draft_model = std::max(a.draft_model, b.draft_model),
+          .kv_cache = std::max(a.kv_cache, b.kv_cache),
+          .states = std::max(a.states, b.states),
+          .activations = std::max(a.activations, b.activations),
+          .communication = std::max(a.communication, b.communication)};
+}
+
+int largest_that_fits(int least, int most, const std::function<bool(int)>& fits) {
+  int low = least - 1, high = most + 1;
+  while (high - low > 1) {
+    const int middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+std::string what_is_over(const Setup& setup, const Memory& memory) {
+  const double gpu = setup.machine.facts.memory_gib, room = gib(room_for_caches(setup, memory));
+  const std::string all = fmt::format("{:.1f} GiB per GPU ({}), and the GPU has {:.0f}", gib(memory.total()),
+                                      breakdown(parts_of(memory)), gpu);
+  if (gib(memory.total() + runtime_bytes(setup)) > gpu) return all;
+  const std::string option = habits::fraction_option(setup.kernels().stack);
+  return fmt::format("{}, of which {}memory.fraction {:.3g} leaves {:.1f} to the KV cache", all,
+                     option.empty() ? "" : option + " by ", setup.scenario.memory.fraction, std::max(0.0, room));
+}
+
 CacheRoom cache_room(const Setup& setup, const Memory& memory) {
   const DecodeWorkload* decode = decode_of(setup.scenario.workload);
   CacheRoom room{.keys = 1.0 * (decode != nullptr ? decode->kv_len : prefill_of(setup.scenario.workload)->prompt_len)};
-  const double usable = setup.scenario.memory.fraction * setup.machine.facts.memory_gib * (1 << 30);
-  const double left = usable - (memory.total() - memory.kv_cache), each = RequestCache(setup).bytes(room.keys);
-  if (each > 0) room.requests = std::max(0.0, left / each);
+  const double each = RequestCache(setup).bytes(room.keys);
+  if (each > 0) room.requests = std::max(0.0, room_for_caches(setup, memory) / each);
   return room;
-}
-
-std::string breakdown(const Memory& m) {
-  return fmt::format("weights {:.1f}, KV cache {:.1f}, activations {:.1f}, communication buffers {:.1f}",
-                     gib(m.weights), gib(m.kv_cache), gib(m.activations), gib(m.communication));
 }
 
 }  // namespace moeline
