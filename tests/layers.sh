@@ -27,19 +27,20 @@ calib/fit          base graph trace architecture routing moe curves hardware
 calib/bench        nothing
 calib/bench/attention nothing
 experiments/report base
-experiments/run    $model $schedules
+experiments/memory $model $schedules
+experiments/run    experiments/memory $model $schedules
 experiments/page   experiments/run base
 experiments/explain experiments/run measured $model $schedules
 experiments/timeline_page experiments/page experiments/explain experiments/run measured $model $schedules
-experiments/serve  experiments/run $model $schedules
+experiments/serve  experiments/memory experiments/run $model $schedules
 experiments/init   experiments/run $model $schedules
 experiments/validate experiments/serve experiments/run calib/fit $model $schedules
 experiments/sweep  experiments/run $model $schedules
-experiments/plan   experiments/serve experiments/run $model $schedules
-experiments/plan_training experiments/plan experiments/run $model $schedules
+experiments/plan   experiments/memory experiments/serve experiments/run $model $schedules
+experiments/plan_training experiments/memory experiments/plan experiments/run $model $schedules
 experiments/search experiments/run $model $schedules
-experiments/search_pipeline experiments/run $model $schedules
-experiments/cli/output experiments/report experiments/serve experiments/search experiments/search_pipeline experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
+experiments/search_pipeline experiments/memory experiments/run $model $schedules
+experiments/cli/output experiments/memory experiments/report experiments/serve experiments/search experiments/search_pipeline experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
 experiments/cli    experiments/report experiments/init experiments/serve experiments/search experiments/search_pipeline experiments/cli/output experiments/timeline_page experiments/explain experiments/run experiments/validate experiments/sweep experiments/plan experiments/plan_training experiments/page calib/fit measured $model $schedules
 experiments/cli/allocator nothing
 experiments/packaging/describe experiments/cli base

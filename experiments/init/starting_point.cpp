@@ -92,6 +92,30 @@ std::vector<Layout> training_layouts(const Architecture& model, int gpus_per_nod
   return layouts;
 }
 
+// Number formats of gradients and Adam's moments in Megatron-Bridge's recipes of pretraining (src/megatron/bridge/
+// recipes: deepseek/deepseek_v3.py, moonlight/moonlight_16b.py, and what the tuned ones of Qwen3's mixtures share); other
+// recipes leave Megatron-Core's own.
+struct TrainedFormats {
+  const char* models;  // whose names begin so
+  const char *gradients, *moments, *source;
+};
+constexpr TrainedFormats kOtherFormats = {"", "fp32", "fp32", "Megatron-Core's default"};
+constexpr TrainedFormats kRecipes[] = {
+    {"deepseek-v3", "bf16", "bf16", "as in Megatron-Bridge's recipe of DeepSeek-V3"},
+    {"moonlight", "bf16", "bf16", "as in Megatron-Bridge's recipe of Moonlight"},
+    {"qwen3-", "fp32", "bf16", "as in Megatron-Bridge's tuned recipes of Qwen3's mixtures"}};
+
+Words with_formats(Words words, const Architecture& model) {
+  TrainedFormats formats = kOtherFormats;
+  for (const TrainedFormats& recipe : kRecipes) {
+    if (model.n_routed_experts > 0 && model.name.starts_with(recipe.models)) formats = recipe;
+  }
+  words["gradients"] = formats.gradients;
+  words["moments"] = formats.moments;
+  words["recipe"] = formats.source;
+  return words;
+}
+
 Words with_layout(Words words, const Layout& layout) {
   words["parallelism"] = layout.parallelism;
   words["gpus"] = std::to_string(layout.gpus);
@@ -146,7 +170,8 @@ std::string starting_point(const std::string& purpose, const std::string& model,
   if (purpose == "study") return aligned(filled(template_of(purpose), words));
   const Words chosen =
       is_of_training(purpose)
-          ? fitting("train", training_layouts(architecture, static_cast<int>(profile.facts.gpus_per_node)), words)
+          ? fitting("train", training_layouts(architecture, static_cast<int>(profile.facts.gpus_per_node)),
+                    with_formats(words, architecture))
           : fitting(purpose == "prefill" ? "prefill" : "decode", inference_layouts(architecture), words);
   return aligned(filled(template_of(purpose), with_units(chosen)));
 }

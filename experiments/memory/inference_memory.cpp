@@ -114,7 +114,7 @@ double room_for_caches(const Setup& setup, const Memory& memory) {
   const double capacity = setup.machine.facts.memory_gib * kGib, fraction = setup.scenario.memory.fraction;
   const double runtime = runtime_bytes(setup), rest = memory.total() - memory.kv_cache;
   const double free = capacity - runtime - rest;
-  switch (habits::fraction_of(setup.kernels().stack)) {
+  switch (habits::fraction_of(setup.scenario.memory.stack)) {
     case habits::FractionOf::static_parts:
       return std::min(free, fraction * (capacity - runtime) - memory.weights);
     case habits::FractionOf::rest:
@@ -122,7 +122,8 @@ double room_for_caches(const Setup& setup, const Memory& memory) {
     case habits::FractionOf::all:
       break;
   }
-  return std::min(free, fraction * capacity - runtime - rest);
+  const double start = std::max(0.0, habits::start_bytes(setup) - memory.activations);
+  return std::min(free, fraction * capacity - runtime - rest - start);
 }
 
 GpuMemory gpu_memory(const Setup& setup, const Memory& held) {
@@ -155,7 +156,7 @@ std::string what_is_over(const Setup& setup, const Memory& memory) {
   const std::string all = fmt::format("{:.1f} GiB per GPU ({}), and the GPU has {:.0f}", gib(memory.total()),
                                       breakdown(parts_of(memory)), gpu);
   if (gib(memory.total() + runtime_bytes(setup)) > gpu) return all;
-  const std::string option = habits::fraction_option(setup.kernels().stack);
+  const std::string option = habits::fraction_option(setup.scenario.memory.stack);
   return fmt::format("{}, of which {}memory.fraction {:.3g} leaves {:.1f} to the KV cache", all,
                      option.empty() ? "" : option + " by ", setup.scenario.memory.fraction, std::max(0.0, room));
 }

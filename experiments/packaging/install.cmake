@@ -24,7 +24,7 @@ install(FILES ${CMAKE_CURRENT_LIST_DIR}/moeline-config.cmake ${CMAKE_BINARY_DIR}
 
 # Folders of model/ are the headers' first names, the others keep theirs.
 install(DIRECTORY model/ DESTINATION ${include_dir}/moeline FILES_MATCHING PATTERN "*.hpp" PATTERN "zoo" EXCLUDE)
-foreach(folder schedules calib/fit experiments/run experiments/validate experiments/sweep experiments/plan)
+foreach(folder schedules calib/fit experiments/memory experiments/run experiments/validate experiments/sweep experiments/plan)
   install(DIRECTORY ${folder}/ DESTINATION ${include_dir}/moeline/${folder} FILES_MATCHING PATTERN "*.hpp")
 endforeach()
 

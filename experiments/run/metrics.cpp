@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "experiments/run/sustained_clock.hpp"
 
@@ -29,6 +30,8 @@ constexpr RunCondition kOfOperators = {
 constexpr RunCondition kOfLayers = {has_layers, {kAlways, kNever, kNever}};
 constexpr RunCondition kOfOneStage = {has_one_stage, {kSometimes, kNever, kNever}};
 constexpr RunCondition kOfMemory = {knows_memory, {kSometimes, kAlways, kNever}};
+constexpr RunCondition kOfInference = {[](const Run& r) { return r.inference() != nullptr; },
+                                       {kSometimes, kNever, kNever}};
 constexpr RunCondition kOfTrainingStep = {[](const Run& r) { return r.step() != nullptr; }, {kNever, kAlways, kNever}};
 constexpr RunCondition kOfWholeTraining = {[](const Run& r) { return r.step() != nullptr && is_whole_step(r); },
                                            {kNever, kSometimes, kNever}};
@@ -165,7 +168,16 @@ constexpr Metric kMetrics[] = {
      "activations, temporaries, buffers"},
     {"fits_memory", "1: yes", Better::neither, 8, kNotInJson, &kOfMemory,
      [](const Run& r) { return fits_memory(r) ? 1.0 : 0.0; },
-     "whether the GPU has memory_gib; not known of a chunk of training and of given slots"},
+     "whether the GPU holds that, in inference as its stack fills it (memory.fraction); not known of a chunk of training "
+     "and of given slots"},
+    {"weights_gib", "GiB", Better::lower, 8, kNotInJson, &kOfInference,
+     [](const Run& r) { return gib(r.inference()->memory.weights); }, "weights of one GPU, a draft model's too"},
+    {"cache_room_gib", "GiB", Better::higher, 8, kNotInJson, &kOfInference,
+     [](const Run& r) { return gib(room_for_caches(r.setup, r.inference()->memory)); },
+     "memory of one GPU that caches may have beside all else"},
+    {"kv_tokens_per_gpu", "tokens", Better::higher, 8, kNotInJson, &kOfInference,
+     [](const Run& r) { return cache_room(r.setup, r.inference()->memory).tokens(); },
+     "tokens that the cache of one GPU then holds, of requests as long as the scenario's"},
     {"clock_mhz", "MHz", Better::higher, 7, 3, &kOfClock, [](const Run& r) { return clock_mhz(r.setup); },
      "mean clock of the SMs under the cap on power, where kernels were timed on rested GPUs and the machine's power is "
      "known"},

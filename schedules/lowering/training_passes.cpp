@@ -58,6 +58,8 @@ void order(RankProgram& rank, const Pieces& before, const Pieces& after) {
 }
 
 // The way of the data through a pass: every phase needs the result of the one before, in whatever block.
+constexpr const char* kEmbeddingWeights = "embedding(W)";
+
 class DataPath {
  public:
   DataPath(RankProgram& rank, const TrainingPhases& phases, int micro_batch)
@@ -79,6 +81,7 @@ class DataPath {
     last_ = now;
     last_name_ = name;
   }
+  [[nodiscard]] bool is_empty() const { return last_name_.empty(); }
   [[nodiscard]] const PassTasks& ends() const { return ends_; }
 
  private:
@@ -284,7 +287,8 @@ PassTasks append_pass(RankProgram& rank, TrainingPhases& phases, PassKind kind, 
     for (const std::string& name : names) {
       const std::optional<PhaseTasks> work = chain.last();
       const PhaseTasks& now = chain.append(name, block);
-      if (!name.ends_with("(W)")) path.link(name, now, work ? &*work : nullptr);
+      const bool ends_here = kind == PassKind::backward && path.is_empty();  // of an embedding alone
+      if (!name.ends_with("(W)") || ends_here) path.link(name, now, work ? &*work : nullptr);
     }
     for (const TaskId task : there) phases.graph().start_after_end(task, chain.first());
     if (around.after) around.after(block, {chain.first(), rank.computed()});
@@ -344,6 +348,9 @@ OverlappedTasks append_overlapped(RankProgram& rank, TrainingPhases& phases, con
     }
     if (backward_block != nullptr) {
       for (const std::string& name : phases.backward(backward_block->kind)) backward.link(name, turn.at(name));
+      if (backward_block->kind == BlockKind::embedding && backward.is_empty()) {
+        backward.link(kEmbeddingWeights, turn.at(kEmbeddingWeights));  // it is alone: gradients end here
+      }
       order_weights(rank, backward_block->kind, turn);
     }
     const auto dispatch = turn.find("dispatch(F)");

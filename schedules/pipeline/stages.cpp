@@ -78,7 +78,7 @@ std::vector<StageBlocks> stages_of(TrainingPhases& phases) {
   const Scenario& s = phases.setup().scenario;
   const std::vector<Block> blocks = training_blocks(s, phases.setup().model);
   if (!s.stage_layers.empty()) return given_stages(blocks, s.stage_layers);
-  const std::vector<StageBlocks> units = units_of(blocks);
+  const std::vector<StageBlocks> units = units_of(blocks, stage_count(s));
   std::vector<double> costs;
   for (const StageBlocks& unit : units) costs.push_back(cost_us(phases, unit));
   return balanced_stages(units, costs, stage_count(s));

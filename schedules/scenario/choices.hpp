@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/spec.hpp"
+#include "hardware/kernel_set.hpp"
 #include "moe/comm_mode.hpp"
 #include "moe/operator.hpp"
 #include "moe/training.hpp"
@@ -80,6 +81,8 @@ template <>
 inline constexpr std::array kWords<AttentionCut> = {"before_core", "behind_core"};
 template <>
 inline constexpr std::array kWords<ContextMode> = {"all_gather", "ring"};
+template <>
+inline constexpr std::array kWords<Stack> = {"none", "sglang", "trtllm", "vllm"};
 template <>
 inline constexpr std::array kWords<MoeBackend> = {"usual", "trtllm_gen"};
 template <>

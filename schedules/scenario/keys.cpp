@@ -73,6 +73,9 @@ const Table<PrecisionWords>& precision() {
 
 const Table<MemoryChoices>& memory() {
   static const Table<MemoryChoices> kKeys = {
+      key(&MemoryChoices::stack, "stack", words(words_of<Stack>()),
+          "by whose rule a GPU's memory is filled; by default of the stack whose kernels are used")
+          .depends(),
       key(&MemoryChoices::fraction, "fraction", number(0.1, 1),
           "of a GPU's memory, that the stack fills: SGLang with weights and caches, vLLM with activations and buffers "
           "as well, TensorRT-LLM with caches, of what all else leaves; by default the stack's own, else 0.9 of all")
@@ -368,9 +371,10 @@ const Table<Setup>& top() {
                  [](const S& s) { return training().resolved(s.scenario); })
           .otherwise("{}")
           .when([](const S& s) { return s.scenario.phase() == WorkloadPhase::train; }),
-      special<S>("stages", either(words({"balanced", "even"}), list_of({R"("type": "integer", "minimum": 1)"})),
-                 "of pipelines: a list of the decoder layers of each stage; balanced by their cost (default of "
-                 "training); even (default of prefill and decode)",
+      special<S>("stages", either(text(), list_of({R"("type": "integer", "minimum": 0)"})),
+                 "of pipelines: a list of the decoder layers of each stage, in training 0 for one of the embedding or "
+                 "the loss alone; or of training Megatron's layout, as 'Et*3|(tt|)*29,m|L'; balanced by their cost "
+                 "(default of training); even (default of prefill and decode)",
                  [](const S& s) {
                    const std::vector<int>& layers = s.scenario.stage_layers;
                    return layers.empty() ? Value("balanced") : Value(layers);

@@ -71,14 +71,14 @@ std::string fraction_option(Stack stack) {
 // not counted here. TensorRT-LLM: KvCacheConfig (llmapi/llm_args.py).
 double memory_fraction(const Setup& setup) {
   constexpr double kUsual = 0.9;
-  return setup.kernels().stack == Stack::sglang ? sglang_fraction(setup) : kUsual;
+  return setup.scenario.memory.stack == Stack::sglang ? sglang_fraction(setup) : kUsual;
 }
 
 // SGLang's resolve_max_num_reqs (kv_cache_configurator.py at commit 003fca8), which allows more where a cache holds many
 // requests of the longest kind; vLLM's get_batch_defaults (engine/arg_utils.py); TensorRT-LLM's max_batch_size.
 int most_running(const Setup& setup, double cached_tokens) {
   constexpr int kSglang = 2048, kTrtllm = 2048, kVllm = 1024, kVllmOfSmall = 256, kVllmSmallGib = 70;
-  switch (setup.kernels().stack) {
+  switch (setup.scenario.memory.stack) {
     case Stack::sglang:
       return static_cast<int>(std::clamp(cached_tokens / 2, 1.0, static_cast<double>(kSglang)));
     case Stack::trtllm:
@@ -89,6 +89,15 @@ int most_running(const Setup& setup, double cached_tokens) {
       break;
   }
   return kNoLimit;
+}
+
+// It samples as many requests as it may run with random logits when it starts (GPUModelRunner._dummy_sampler_run), and
+// sorts them: from logs of starts, 39.8 and 41.2 bytes of each logit (gemma-3-4b on B200, 1024 requests; Llama-3-8B on
+// H100, 256: vLLM's pull requests 21489 and 10511).
+double start_bytes(const Setup& setup) {
+  constexpr double kBytesPerLogit = 40;
+  if (setup.scenario.memory.stack != Stack::vllm) return 0;
+  return kBytesPerLogit * most_running(setup, 0) * setup.model.vocab_size;
 }
 
 }  // namespace moeline::habits

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <stdexcept>
 
 #include "base/time.hpp"
 #include "schedules/scenario/keys.hpp"
+#include "schedules/scenario/pipeline_layout.hpp"
 #include "schedules/scenario/stage_blocks.hpp"
 
 namespace moeline {
@@ -137,8 +139,27 @@ int decoder_layers(const Setup& setup) {
   return setup.scenario.whole_model ? setup.model.num_hidden_layers : setup.scenario.layers;
 }
 
+// A stage of the embedding alone passes no gradients on: there is nothing to split.
+void check_embedding_alone(const Spec& scenario, const Scenario& s) {
+  if (!s.kind().pipeline->splits_backward) return;
+  throw scenario.error(kStages, fmt::format("have the embedding alone on the first, which {} cannot: its backward pass "
+                                            "has no gradients of inputs",
+                                            s.schedule));
+}
+
+// The first and the last stage of training may have no more than the embedding and the loss.
+void check_empty(const Spec& scenario, const std::vector<int>& listed, const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  const bool has_ends = s.kind().pipeline.has_value() && s.whole_model;
+  for (std::size_t i = 0; i < listed.size(); ++i) {
+    if (listed[i] > 0 || (has_ends && i + 1 == listed.size())) continue;
+    if (!has_ends || i > 0) throw scenario.error(kStages, fmt::format("leave stage {} without a layer", i));
+    check_embedding_alone(scenario, s);
+  }
+}
+
 std::vector<int> read_list(const Spec& scenario, int stages, int layers) {
-  std::vector<int> listed = scenario.integers(kStages, 1, layers);
+  std::vector<int> listed = scenario.integers(kStages, 0, layers);
   if (static_cast<int>(listed.size()) != stages) {
     throw scenario.error(kStages,
                          fmt::format("must list the decoder layers of {} stages, not of {}", stages, listed.size()));
@@ -148,10 +169,33 @@ std::vector<int> read_list(const Spec& scenario, int stages, int layers) {
   return listed;
 }
 
+bool is_layout(const std::string& text) { return text.find('|') != std::string::npos; }
+
+std::vector<int> read_layout(const Spec& scenario, const Setup& setup) {
+  const Scenario& s = setup.scenario;
+  try {
+    const std::vector<std::string> stages = expanded_layout(scenario.text(kStages));
+    const int mtp = s.training.mtp && s.whole_model ? setup.model.num_nextn_predict_layers : 0;
+    const std::string complaint = complaint_of_layout(stages, decoder_layers(setup), mtp);
+    if (!complaint.empty()) throw std::invalid_argument(complaint);
+    if (static_cast<int>(stages.size()) != stage_count(s)) {
+      throw std::invalid_argument(fmt::format("has {} stages; the pipeline has {}", stages.size(), stage_count(s)));
+    }
+    std::vector<int> decoders = decoders_of(stages);
+    check_empty(scenario, decoders, setup);
+    return decoders;
+  } catch (const std::invalid_argument& error) {
+    throw scenario.error(kStages, error.what());
+  }
+}
+
 void check_balanced(const Spec& scenario, const Setup& setup) {
   const Scenario& s = setup.scenario;
-  const auto units = static_cast<int>(units_of(training_blocks(s, setup.model)).size());
-  if (stage_count(s) <= units) return;
+  const std::vector<StageBlocks> units = units_of(training_blocks(s, setup.model), stage_count(s));
+  if (stage_count(s) <= static_cast<int>(units.size())) {
+    if (units.front().back().kind == BlockKind::embedding) check_embedding_alone(scenario, s);
+    return;
+  }
   throw scenario.error(
       kStages, fmt::format("cannot be balanced: {} layers{} cannot be split over {} stages", decoder_layers(setup),
                            s.whole_model ? ", heads and MTP modules" : "", stage_count(s)));
@@ -192,7 +236,14 @@ std::vector<int> read_stages(const Spec& scenario, const Setup& setup) {
   }
   const int stages = training ? stage_count(s) : s.parallelism.pp;
   if (!training) check_passes(scenario, setup);
-  if (scenario.is_list(kStages)) return read_list(scenario, stages, decoder_layers(setup));
+  if (scenario.is_list(kStages)) {
+    std::vector<int> listed = read_list(scenario, stages, decoder_layers(setup));
+    check_empty(scenario, listed, setup);
+    return listed;
+  }
+  if (training && s.whole_model && scenario.has(kStages) && is_layout(scenario.text(kStages))) {
+    return read_layout(scenario, setup);
+  }
   if (scenario.has(kStages)) (void)scenario.choice(kStages, {training ? "balanced" : "even"});
   if (!training) return split_evenly(scenario, setup);
   check_balanced(scenario, setup);

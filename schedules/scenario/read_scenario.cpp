@@ -210,10 +210,10 @@ void read_memory(const Spec& spec, Setup& setup) {
     if (spec.has("memory")) throw spec.error("memory", "belongs to prefill, decode and serve, not train");
     return;
   }
-  choices.fraction = habits::memory_fraction(setup);
-  if (!spec.has("memory")) return;
-  const Spec memory = spec.map("memory");
+  const Spec memory = spec.map_or_empty("memory");
   memory.expect(keys::memory().names());
+  choices.stack = read_choice(memory, "stack", setup.kernels().stack);
+  choices.fraction = habits::memory_fraction(setup);
   keys::memory().read_all(memory, choices);
 }
 

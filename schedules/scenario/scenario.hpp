@@ -103,8 +103,8 @@ struct PrecisionWords {
 };
 
 struct MemoryChoices {
-  /// Of a GPU's memory, what the stack fills: of what, FractionOf says.
-  double fraction = 0.9;
+  Stack stack = Stack::none;  ///< whose rule fills the memory
+  double fraction = 0.9;      ///< of a GPU's memory, what that fills: of what, FractionOf says
 };
 
 /// As written, with every default resolved. Sizes are per GPU unless the name says otherwise.

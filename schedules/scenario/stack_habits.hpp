@@ -71,6 +71,8 @@ enum class FractionOf {
 /// Requests that an attention group runs at a time at most, where its cache holds so many tokens. No limit: kNoLimit.
 inline constexpr int kNoLimit = 1 << 30;
 [[nodiscard]] int most_running(const Setup& setup, double cached_tokens);
+/// That it takes once when it starts, to measure what a step needs: caches do without, as much as steps take less.
+[[nodiscard]] double start_bytes(const Setup& setup);
 
 // How training runs, by operators.
 

@@ -14,13 +14,18 @@ std::vector<Block> training_blocks(const Scenario& scenario, const Architecture&
   return blocks_of(model, scenario.training.mtp ? model.num_nextn_predict_layers : 0);
 }
 
-std::vector<StageBlocks> units_of(const std::vector<Block>& blocks) {
+std::vector<StageBlocks> units_of(const std::vector<Block>& blocks, int stages) {
   std::vector<StageBlocks> units;
   bool goes_on = false;
   for (const Block& block : blocks) {
     if (!goes_on) units.emplace_back();
     units.back().push_back(block);
     goes_on = block.kind == BlockKind::embedding || block.kind == BlockKind::mtp;
+  }
+  const bool embeds = units.front().front().kind == BlockKind::embedding;
+  if (embeds && static_cast<int>(units.size()) < stages) {
+    units.insert(units.begin(), {units.front().front()});
+    units[1].erase(units[1].begin());
   }
   return units;
 }
@@ -35,6 +40,7 @@ std::vector<StageBlocks> given_stages(const std::vector<Block>& blocks, const st
   std::size_t stage = 0;
   int left = layers.front();
   for (const Block& block : blocks) {
+    if (block.kind == BlockKind::head || block.kind == BlockKind::mtp) stage = stages.size() - 1;
     const bool decoder = is_layer(block.kind) && (stages[stage].empty() || stages[stage].back().kind != BlockKind::mtp);
     if (decoder && left == 0 && stage + 1 < stages.size()) left = layers[++stage];
     left -= decoder ? 1 : 0;

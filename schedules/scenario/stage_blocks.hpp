@@ -15,13 +15,14 @@ using StageBlocks = std::vector<Block>;
 [[nodiscard]] std::vector<Block> training_blocks(const Scenario& scenario, const Architecture& model);
 
 /// Blocks that a stage holds or lacks together: a layer with the embedding or MTP projection before it, or a head.
-/// A pipeline has at most as many stages.
-[[nodiscard]] std::vector<StageBlocks> units_of(const std::vector<Block>& blocks);
+/// Where there are more `stages`, the embedding is a unit of its own. A pipeline has at most as many stages as units.
+[[nodiscard]] std::vector<StageBlocks> units_of(const std::vector<Block>& blocks, int stages);
 
 /// Stages of the scenario's pipeline, over all ranks.
 [[nodiscard]] int stage_count(const Scenario& scenario);
 
-/// As many decoder layers as listed on each stage: the embedding goes with the first, heads and MTP with the last.
+/// As many decoder layers as listed on each stage: the embedding goes with the first, heads and MTP with the last. That
+/// may be all that these have.
 [[nodiscard]] std::vector<StageBlocks> given_stages(const std::vector<Block>& blocks, const std::vector<int>& layers);
 
 /// What a step of prefill or decode consists of: the whole model and, for each drafted token, an MTP module; or main

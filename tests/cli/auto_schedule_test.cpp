@@ -39,8 +39,8 @@ TEST_CASE("auto's JSON is that of the schedule which ran, with the others' times
   const rapidjson::Value& other = chosen["schedules"][0];
   CHECK(other["schedule"] == "sequential");
   CHECK(other["step_ms"].GetDouble() > chosen["schedules"][1]["step_ms"].GetDouble());
-  CHECK(other["fits_memory"].GetBool());
-  CHECK(other["memory_gib"].GetDouble() > 0);
+  const double filled = 0.9 * 80 - 2.4;  // of an H800, less what CUDA and its libraries hold
+  CHECK(other["fits_memory"].GetBool() == (other["memory_gib"].GetDouble() <= filled));
 }
 
 TEST_CASE("auto's JSON says why a schedule does not apply") {

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/best_run.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "tests/support/cli.hpp"
@@ -165,7 +166,9 @@ TEST_CASE("a schedule that does not fit memory loses to a slower one that does")
   REQUIRE(schedule_named(fast.setup.scenario.schedule).micro_batches == 1);
   const double both = *fast.tried[0].memory_gib + *fast.tried[1].memory_gib;
   REQUIRE(*fast.tried[0].memory_gib > *fast.tried[1].memory_gib);  // of one and of two micro-batches
-  const Run fitting = best_run(decode_scenario(), with(small, "hardware.memory_gib=" + std::to_string(both / 2)));
+  const double between = both / 2 + gib(runtime_bytes(fast.setup));
+  const Run fitting = best_run(decode_scenario(), with(with(small, "hardware.memory_gib=" + std::to_string(between)),
+                                                       "memory.fraction=1"));
   CHECK(fitting.setup.scenario.schedule == "decode-two-batch");
   CHECK_FALSE(fitting.tried[0].fits_memory);
   CHECK(fitting.tried[0].step_ms < fitting.tried[1].step_ms);

@@ -14,19 +14,25 @@ std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share);
 
 // "KV cache size, 88 % of the memory filled"
 std::string cache_head(const Setup& setup) {
-  const std::string option = habits::fraction_option(setup.kernels().stack);
+  const std::string option = habits::fraction_option(setup.scenario.memory.stack);
   const std::string how = option.empty() ? "" : fmt::format(" ({})", option);
   return fmt::format("KV cache size, memory.fraction {}{}", percent(setup.scenario.memory.fraction), how);
 }
 
 CacheRoom room_of(const Run& run) { return cache_room(run.setup, run.inference()->memory); }
 
-template <class T, class SetupOf>
-void add_fraction(Fields<T>& fields, SetupOf setup) {
-  fields
-      .add("capacity_gib", "GiB of the GPU", [=](auto& t) { return capacity_gib(setup(t)); })
-      .add("runtime_gib", "GiB that CUDA and libraries hold beside the parts",
-           [=](auto& t) { return gib(runtime_bytes(setup(t))); })
+// `setup`, `memory`: of what the fields are of.
+template <class T, class SetupOf, class MemoryOf>
+void add_room(Fields<T>& fields, SetupOf setup, MemoryOf memory) {
+  const auto room = [=](const T& t) { return gib(room_for_caches(setup(t), memory(t))); };
+  fields.add("capacity_gib", "GiB of the GPU", [=](auto& t) { return capacity_gib(setup(t)); })
+      .add("cache_room_gib", "GiB that caches may have beside the other parts", room, {.least = kAny})
+      .add("left_gib", "GiB beside both, for CUDA, its graphs and what the stack leaves free",
+           [=](auto& t) {
+             const Memory& m = memory(t);
+             return capacity_gib(setup(t)) - gib(m.total() - m.kv_cache) - room(t);
+           },
+           {.least = kAny})
       .add("fraction", "of it, that the stack fills as memory.fraction says",
            [=](auto& t) { return setup(t).scenario.memory.fraction; }, {.most = 1});
 }
@@ -43,7 +49,9 @@ Fields<MemoryParts> parts_fields() {
 
 Fields<Run> inference_memory_fields() {
   auto fields = Fields<Run>().all(memory_parts, parts_fields());
-  add_fraction(fields, [](const Run& run) -> const Setup& { return run.setup; });
+  add_room(
+      fields, [](const Run& run) -> const Setup& { return run.setup; },
+      [](const Run& run) -> const Memory& { return run.inference()->memory; });
   return fields
       .add("kv_tokens_per_gpu", "tokens that the cache of a GPU holds beside all else",
            [](auto& run) { return room_of(run).tokens(); }, {.decimals = 0})
@@ -73,7 +81,9 @@ Fields<Run> training_memory_fields() {
 Fields<ServePool> served_memory_fields() {
   auto fields =
       Fields<ServePool>().all([](auto& pool) { return parts_of(pool.memory); }, parts_fields());
-  add_fraction(fields, [](const ServePool& pool) -> const Setup& { return pool.setup; });
+  add_room(
+      fields, [](const ServePool& pool) -> const Setup& { return pool.setup; },
+      [](const ServePool& pool) -> const Memory& { return pool.memory; });
   return fields.add("kv_tokens_per_gpu", "tokens that the cache of a GPU holds beside all else",
                     [](auto& pool) { return pool.shape.kv_tokens; }, {.decimals = 0});
 }
