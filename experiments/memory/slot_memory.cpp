@@ -58,7 +58,8 @@ SlotMemory slot_memory(SlotKind kind, const StageMemory& forward, const StageMem
                     freed = kind == SlotKind::forward ? 0 : backward.size();
   const std::size_t steps = std::max(filled, freed);
   const PassOverSteps forwards(filled, steps), backwards(freed, steps);
-  SlotMemory memory;
+  SlotMemory memory{};
+  memory.most.fill(kNothingRuns);
   for (std::size_t step = 0; step < steps; ++step) {
     double workspace = 0;
     bool is_head = false;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <limits>
 #include <vector>
 
 #include "schedules/pipeline/slot.hpp"
@@ -12,6 +13,8 @@ namespace moeline {
 enum class MemoryPhase { forward, backward, weight, pair, loss, optimizer };
 inline constexpr std::size_t kMemoryPhases = 6;
 [[nodiscard]] const char* name_of(MemoryPhase phase);
+
+inline constexpr double kNothingRuns = -std::numeric_limits<double>::infinity();
 
 /// Bytes of a block and one micro-batch.
 struct BlockMemory {
@@ -25,7 +28,7 @@ using StageMemory = std::vector<BlockMemory>;  // in the order of the forward pa
 /// Beside what was there when the slot began.
 struct SlotMemory {
   double activations = 0, workspace = 0;     ///< at the block where their sum is most
-  std::array<double, kMemoryPhases> most{};  ///< the largest sum, by what runs; 0: nothing of the kind
+  std::array<double, kMemoryPhases> most;  ///< the largest sum, by what runs; kNothingRuns: nothing of the kind
   double left = 0;                           ///< activations behind the slot; less than 0 where it frees
 };
 

@@ -168,7 +168,8 @@ class StepAccount {
   static std::vector<MemoryPeak> peaks(const RankMemory& memory, const std::vector<SlotStay>& stays) {
     StepMemory rest = memory.peak;
     rest.optimizer = 0;
-    std::array<double, kMemoryPhases> most{};
+    std::array<double, kMemoryPhases> most;
+    most.fill(kNothingRuns);
     const auto note = [&](std::size_t phase, double bytes) { most[phase] = std::max(most[phase], bytes); };
     auto change = memory.changes.begin();
     for (const SlotStay& stay : stays) {
@@ -176,7 +177,7 @@ class StepAccount {
       for (auto during = change; during != memory.changes.end() && during->at < stay.end; ++during) {
         const double beside = rest.total() + during->total() - stay.memory.activations - stay.memory.workspace;
         for (std::size_t phase = 0; phase < kMemoryPhases; ++phase) {
-          if (stay.memory.most[phase] > 0) note(phase, beside + stay.memory.most[phase]);
+          note(phase, beside + stay.memory.most[phase]);
         }
       }
     }
@@ -187,7 +188,7 @@ class StepAccount {
     }
     std::vector<MemoryPeak> peaks;
     for (std::size_t phase = 0; phase < kMemoryPhases; ++phase) {
-      if (most[phase] > 0) peaks.push_back({static_cast<MemoryPhase>(phase), most[phase]});
+      if (most[phase] > kNothingRuns) peaks.push_back({static_cast<MemoryPhase>(phase), most[phase]});
     }
     std::stable_sort(peaks.begin(), peaks.end(),
                      [](const MemoryPeak& a, const MemoryPeak& b) { return a.bytes > b.bytes; });

@@ -286,6 +286,13 @@ int most_asked(const ServeWorkload& w, int groups) {
   return kMost;
 }
 
+// Tokens that its last chunk sees, of a long prompt.
+int most_seen(const ServeWorkload& w) {
+  int most = long_one(w.input);
+  for (const TracedRequest& each : w.trace) most = std::max(most, each.asked.input_len);
+  return std::max(w.tokens, most);
+}
+
 }  // namespace
 
 // With as many requests of usual length as may run and fit: buffers and activations are as large as those need.
@@ -304,7 +311,7 @@ Memory StepGrid::largest_memory(const ServeWorkload& w) const {
   Memory memory;
   if (answers_) memory = memory_of_answers(w);
   if (computes_prompts_) {
-    memory = larger(memory, memory_of(setup_of({0, 0, w.tokens, w.tokens, 0}), !drafts_.empty()));
+    memory = larger(memory, memory_of(setup_of({0, 0, w.tokens, most_seen(w), 0}), !drafts_.empty()));
   }
   memory.states = memory.kv_cache = 0;
   memory.kv_cache = std::max(0.0, room_for_caches(one_, memory));

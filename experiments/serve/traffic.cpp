@@ -18,6 +18,15 @@ int drawn_length(const Length& length, Random& random) {
   return static_cast<int>(std::lround(std::clamp(drawn, 1.0, kLongest * length.mean)));
 }
 
+}  // namespace
+
+int long_one(const Length& length) {
+  constexpr double kDeviations = 3;
+  return std::max(length.most, static_cast<int>(length.mean + kDeviations * length.spread));
+}
+
+namespace {
+
 // Gamma distribution of mean 1 (Marsaglia and Tsang, 2000); below shape 1 by way of shape + 1.
 double drawn_gamma(double shape, Random& random) {
   if (shape == 1) return -std::log1p(-random.uniform());

@@ -44,6 +44,9 @@ struct Length {
   int least = 0, most = 0;  ///< above 0: evenly drawn between them, both included
 };
 
+/// Than which few are longer: three standard deviations above the mean, or none.
+[[nodiscard]] int long_one(const Length& length);
+
 /// What a request asks for.
 struct Asked {
   int input_len = 0;   ///< tokens of the prompt
