@@ -93,8 +93,8 @@ std::vector<Layout> training_layouts(const Architecture& model, int gpus_per_nod
 }
 
 // Number formats of gradients and Adam's moments in Megatron-Bridge's recipes of pretraining (src/megatron/bridge/
-// recipes: deepseek/deepseek_v3.py, moonlight/moonlight_16b.py, and what the tuned ones of Qwen3's mixtures share); other
-// recipes leave Megatron-Core's own.
+// recipes: deepseek/deepseek_v3.py, moonlight/moonlight_16b.py, and what the tuned ones of Qwen3's mixtures share);
+// other recipes leave Megatron-Core's own.
 struct TrainedFormats {
   const char* models;  // whose names begin so
   const char *gradients, *moments, *source;

@@ -103,8 +103,8 @@ Memory fullest(const std::vector<Memory>& stages) {
 }
 
 // Card less what was free before weights were loaded, in logs of starts: one GPU 0.8 GiB (MI355X, SGLang's issue 18262)
-// and 0.7 (B200, vLLM's pull request 21489); two to eight 1.9 (H20), 2.1 (B200), 3.1 (H200; SGLang's pull request 12978,
-// issue 12421, pull request 11716) and 2.5 (B200, vLLM's issue 57936).
+// and 0.7 (B200, vLLM's pull request 21489); two to eight 1.9 (H20), 2.1 (B200), 3.1 (H200; SGLang's pull request
+// 12978, issue 12421, pull request 11716) and 2.5 (B200, vLLM's issue 57936).
 double runtime_bytes(const Setup& setup) {
   constexpr double kAloneGib = 0.75, kTogetherGib = 2.4;
   return (setup.scenario.parallelism.world() == 1 ? kAloneGib : kTogetherGib) * kGib;

@@ -51,7 +51,8 @@ struct GpuMemory {
 
 /// Of a larger step and a smaller one, whichever runs: of each part the larger.
 [[nodiscard]] Memory larger(const Memory& a, const Memory& b);
-/// The largest of the whole numbers up to `most` that fits, below `least` where that does not. What fits fits with less.
+/// The largest of the whole numbers up to `most` that fits, below `least` where that does not. What fits fits with
+/// less.
 [[nodiscard]] int largest_that_fits(int least, int most, const std::function<bool(int)>& fits);
 /// Which part is over, and what would hold it: "KV cache 62.1, and ...". REQUIRES: it does not fit.
 [[nodiscard]] std::string what_is_over(const Setup& setup, const Memory& memory);

@@ -48,8 +48,8 @@ void note(SlotMemory& memory, MemoryPhase phase, double activations, double work
 }  // namespace
 
 const char* name_of(MemoryPhase phase) {
-  constexpr std::array<const char*, kMemoryPhases> kNames = {"forward pass",       "backward pass", "gradients of weights",
-                                                             "a pair of passes", "loss",          "optimizer"};
+  constexpr std::array<const char*, kMemoryPhases> kNames = {
+      "forward pass", "backward pass", "gradients of weights", "a pair of passes", "loss", "optimizer"};
   return kNames[static_cast<std::size_t>(phase)];
 }
 

@@ -27,9 +27,9 @@ using StageMemory = std::vector<BlockMemory>;  // in the order of the forward pa
 
 /// Beside what was there when the slot began.
 struct SlotMemory {
-  double activations = 0, workspace = 0;     ///< at the block where their sum is most
+  double activations = 0, workspace = 0;   ///< at the block where their sum is most
   std::array<double, kMemoryPhases> most;  ///< the largest sum, by what runs; kNothingRuns: nothing of the kind
-  double left = 0;                           ///< activations behind the slot; less than 0 where it frees
+  double left = 0;                         ///< activations behind the slot; less than 0 where it frees
 };
 
 /// A forward pass fills memory block by block and a backward pass frees it so, from the last block; of two passes that

@@ -127,8 +127,7 @@ class StepAccount {
       // Where slots overlap at their ends, hardly any of it is left when the next one begins.
       const Time next = i + 1 < slots.size() ? slots_[slots[i + 1]].start : Time::max();
       const StageMemory forward = has_forward(slot.kind) ? kept(slot.forward, offloaded) : StageMemory{};
-      const StageMemory backward =
-          slot.kind != SlotKind::forward ? kept(slot.backward, offloaded) : StageMemory{};
+      const StageMemory backward = slot.kind != SlotKind::forward ? kept(slot.backward, offloaded) : StageMemory{};
       stays.push_back({row.start, std::min(row.end, next), slot.kind, slot_memory(slot.kind, forward, backward)});
     }
     return stays;
@@ -153,10 +152,8 @@ class StepAccount {
     changes.insert(changes.end(), offloaded.states.begin(), offloaded.states.end());
     for (const SlotStay& stay : stays) {
       const SlotMemory& m = stay.memory;
-      const int begun = has_forward(stay.kind) ? 1 : 0,
-                done = has_weight(stay.kind) ? -1 : 0;
-      changes.push_back(
-          {.at = stay.start, .activations = m.activations, .workspace = m.workspace, .passes = begun});
+      const int begun = has_forward(stay.kind) ? 1 : 0, done = has_weight(stay.kind) ? -1 : 0;
+      changes.push_back({.at = stay.start, .activations = m.activations, .workspace = m.workspace, .passes = begun});
       changes.push_back(
           {.at = stay.end, .activations = m.left - m.activations, .workspace = -m.workspace, .passes = done});
     }

@@ -34,7 +34,7 @@ struct RankMemory {
   StepMemory peak{};
   Time peak_at{};
   std::vector<MemoryPeak> peaks{};  ///< of every kind of pass that runs, the highest first
-  double host = 0;                ///< bytes that wait in the host's memory for this GPU, at most
+  double host = 0;                  ///< bytes that wait in the host's memory for this GPU, at most
   int most_passes = 0;
   std::vector<MemoryChange> changes{};
 };

@@ -11,7 +11,7 @@ namespace moeline {
 struct ColocatedOption {
   DecodeOption decode;    ///< its TPOT and units are those of the whole
   PrefillOption prefill;  ///< the same units
-  GpuMemory memory;         ///< of both together
+  GpuMemory memory;       ///< of both together
   bool mixed = false;     ///< prompts are prefilled in steps in which requests decode as well
   int decode_steps = 0;   ///< after a full step that prefills
   [[nodiscard]] int gpus() const { return decode.gpus(); }

@@ -87,7 +87,7 @@ struct Plan {
   Demand traffic;
   Limits limits;
   std::optional<double> memory_fraction{};  ///< else the stack's own
-  double memory_less = 0;                 ///< of the fraction, less: what if more must stay free
+  double memory_less = 0;                   ///< of the fraction, less: what if more must stay free
   bool disaggregated = true, colocated = true;
   PrefillSpace prefill;
   DecodeSpace decode;

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 
+#include "experiments/memory/lasting_memory.hpp"
 #include "experiments/plan/plan_keys.hpp"
 #include "experiments/run/run.hpp"
 #include "experiments/run/run_metrics.hpp"
-#include "experiments/memory/lasting_memory.hpp"
 #include "hardware/profile.hpp"
 #include "schedules/scenario/schedule_kinds.hpp"
 

@@ -2,8 +2,8 @@
 
 #include <map>
 
-#include "experiments/run/expected_waits.hpp"
 #include "experiments/memory/inference_memory.hpp"
+#include "experiments/run/expected_waits.hpp"
 #include "experiments/run/run_layers.hpp"
 #include "experiments/run/slot_level.hpp"
 #include "experiments/run/sustained_clock.hpp"

@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "engine/simulate.hpp"
+#include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/build_program.hpp"
 #include "experiments/run/expected_waits.hpp"
-#include "experiments/memory/inference_memory.hpp"
 #include "experiments/run/sustained_clock.hpp"
 #include "schedules/pipeline/inference_pipeline.hpp"
 #include "schedules/scenario/fold.hpp"
@@ -146,7 +146,9 @@ Time start_of(const StageRound& round, const Timeline& timeline) {
   return timeline.spans[round.front().front().begins].start;
 }
 
-Time round_end(const StageRound& round, const Timeline& timeline) { return timeline.spans[round.back().back().ends].end; }
+Time round_end(const StageRound& round, const Timeline& timeline) {
+  return timeline.spans[round.back().back().ends].end;
+}
 
 Window steady_window(const Setup& setup, const Rounds& rounds, std::size_t steady, const Timeline& timeline) {
   if (setup.scenario.phase() == WorkloadPhase::decode) {

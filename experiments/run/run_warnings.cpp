@@ -108,9 +108,21 @@ const Memory& memory_over(const InferenceResult& inference, const Setup& setup) 
 }
 
 std::string memory_warning(const Run& run) {
-  if (run.inference() != nullptr) return "does not fit: " + what_is_over(run.setup, memory_over(*run.inference(), run.setup));
+  if (run.inference() != nullptr)
+    return "does not fit: " + what_is_over(run.setup, memory_over(*run.inference(), run.setup));
   return fmt::format("does not fit: {:.1f} GiB per GPU ({}), and the GPU has {:.0f}; {}", gib(memory_bytes(run)),
                      breakdown(memory_parts(run)), run.setup.machine.facts.memory_gib, what_makes_it_fit(run));
+}
+
+// That a serving stack has to be told.
+void add_batch_warning(const Run& run, std::vector<std::string>& warnings) {
+  const DecodeWorkload* decode = run.inference() != nullptr ? decode_of(run.setup.scenario.workload) : nullptr;
+  if (decode == nullptr) return;
+  const double tokens = cache_room(run.setup, run.inference()->memory).tokens();
+  const int most = habits::most_running(run.setup, tokens);
+  if (decode->batch_size <= most) return;
+  warnings.push_back(fmt::format("batch_size {} is more than the {} requests that {} runs at a time unless it is told",
+                                 decode->batch_size, most, name_of(run.setup.scenario.memory.stack)));
 }
 
 // What is there and does not enter, or enters otherwise than a reader would think.
@@ -232,6 +244,7 @@ std::vector<std::string> warnings_of(const Run& run) {
   add_price_warnings(run, warnings);
   add_power_warning(run, warnings);
   if (!fits_memory(run)) warnings.push_back(memory_warning(run));
+  add_batch_warning(run, warnings);
   add_scope_warnings(run, warnings);
   add_graph_warning(run, warnings);
   if (const double share = rows_over_balanced(run.setup); share < 0.7 || share > 1.4) {

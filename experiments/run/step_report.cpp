@@ -94,7 +94,9 @@ StepParts mean_of(const std::vector<RankStep>& ranks) {
 }  // namespace
 
 std::size_t StepReport::fullest_rank() const {
-  const auto fuller = [](const RankStep& a, const RankStep& b) { return a.memory.peak.total() < b.memory.peak.total(); };
+  const auto fuller = [](const RankStep& a, const RankStep& b) {
+    return a.memory.peak.total() < b.memory.peak.total();
+  };
   return static_cast<std::size_t>(std::max_element(ranks.begin(), ranks.end(), fuller) - ranks.begin());
 }
 

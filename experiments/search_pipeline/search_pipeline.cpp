@@ -9,8 +9,8 @@
 #include <set>
 
 #include "base/parallel.hpp"
-#include "experiments/run/run_metrics.hpp"
 #include "experiments/memory/lasting_memory.hpp"
+#include "experiments/run/run_metrics.hpp"
 #include "experiments/search_pipeline/least_step.hpp"
 #include "schedules/pipeline/stages.hpp"
 

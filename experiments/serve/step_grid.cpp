@@ -298,9 +298,7 @@ int most_seen(const ServeWorkload& w) {
 // With as many requests of usual length as may run and fit: buffers and activations are as large as those need.
 Memory StepGrid::memory_of_answers(const ServeWorkload& w) const {
   const int usual = std::max(1, static_cast<int>(w.input.mean + w.output.mean));
-  const auto memory = [&](int answers) {
-    return memory_of(setup_of({answers, usual, 0, 0, 0}), !drafts_.empty());
-  };
+  const auto memory = [&](int answers) { return memory_of(setup_of({answers, usual, 0, 0, 0}), !drafts_.empty()); };
   const int limit = std::min(most_asked(w, one_.scenario.parallelism.attention_groups()),
                              habits::most_running(one_, habits::kNoLimit));
   const auto fit = [&](int answers) { return fits(one_, memory(answers)); };

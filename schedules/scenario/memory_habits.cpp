@@ -74,8 +74,8 @@ double memory_fraction(const Setup& setup) {
   return setup.scenario.memory.stack == Stack::sglang ? sglang_fraction(setup) : kUsual;
 }
 
-// SGLang's resolve_max_num_reqs (kv_cache_configurator.py at commit 003fca8), which allows more where a cache holds many
-// requests of the longest kind; vLLM's get_batch_defaults (engine/arg_utils.py); TensorRT-LLM's max_batch_size.
+// SGLang's resolve_max_num_reqs (kv_cache_configurator.py at commit 003fca8), which allows more where a cache holds
+// many requests of the longest kind; vLLM's get_batch_defaults (engine/arg_utils.py); TensorRT-LLM's max_batch_size.
 int most_running(const Setup& setup, double cached_tokens) {
   constexpr int kSglang = 2048, kTrtllm = 2048, kVllm = 1024, kVllmOfSmall = 256, kVllmSmallGib = 70;
   switch (setup.scenario.memory.stack) {

@@ -87,7 +87,8 @@ std::vector<std::string> expanded_layout(const std::string& layout) {
 }
 
 std::string complaint_of_layout(const std::vector<std::string>& stages, int decoders, int mtp) {
-  if (count_of(stages, 'E') != 1 || !stages.front().starts_with('E')) return "needs one E, at the begin of its first stage";
+  if (count_of(stages, 'E') != 1 || !stages.front().starts_with('E'))
+    return "needs one E, at the begin of its first stage";
   if (count_of(stages, 'L') != 1 || !stages.back().ends_with('L')) return "needs one L, at the end of its last stage";
   if (count_of(stages, 't') != decoders) {
     return fmt::format("has {} decoder layers; there are {}", count_of(stages, 't'), decoders);

@@ -25,8 +25,8 @@ const std::vector<std::string> kDeployments = {
     "model: gpt-oss-120b, hardware: b200, parallelism: {ep: 2}, kernels: trtllm"};
 
 Spec asked(const std::string& deployment, const std::string& workload) {
-  return Spec::parse("scenario.yaml", fmt::format("{{schema: 1, schedule: sequential, {}, workload: {{{}}}}}", deployment,
-                                                  workload));
+  return Spec::parse("scenario.yaml",
+                     fmt::format("{{schema: 1, schedule: sequential, {}, workload: {{{}}}}}", deployment, workload));
 }
 
 Setup step(const std::string& deployment, const std::string& workload) {
@@ -45,8 +45,8 @@ bool simulate_fits(const std::string& deployment, int tokens) {
 }
 
 bool serve_fits(const std::string& deployment, int tokens) {
-  const std::string workload = fmt::format(
-      "phase: serve, concurrency: 1, requests: 1, input_len: {}, output_len: 1, tokens: 4096", tokens - 1);
+  const std::string workload =
+      fmt::format("phase: serve, concurrency: 1, requests: 1, input_len: {}, output_len: 1, tokens: 4096", tokens - 1);
   try {
     const ServePool pool = serve(asked(deployment, workload), {}).answers;
     return pool.shape.taken(tokens) <= pool.shape.kv_tokens;

@@ -37,15 +37,13 @@ const std::vector<Cached> kCaches = {
      "batch_size: 16, kv_len: 4096", 16 * 4096.0 * 80 * 2 * 128 * 2},
     {"dense, sixteen ranks of eight heads: one each", "model: llama-3.1-405b, hardware: h100, parallelism: {tp: 16}",
      "batch_size: 4, kv_len: 1000", 4 * 1000.0 * 126 * 2 * 128 * 2},
-    {"mixture, four heads on four ranks",
-     "model: qwen3-235b-a22b, hardware: h200, parallelism: {tp: 4, ep: 4}", "batch_size: 32, kv_len: 2048",
-     32 * 2048.0 * 94 * 2 * 128 * 2},
+    {"mixture, four heads on four ranks", "model: qwen3-235b-a22b, hardware: h200, parallelism: {tp: 4, ep: 4}",
+     "batch_size: 32, kv_len: 2048", 32 * 2048.0 * 94 * 2 * 128 * 2},
     {"mixture, attention on each GPU alone: all heads", "model: qwen3-30b-a3b, hardware: h100, parallelism: {ep: 8}",
      "batch_size: 32, kv_len: 2048", 32 * 2048.0 * 48 * 2 * 4 * 128 * 2},
     {"latents, whole on each rank", "model: deepseek-v3, hardware: h200, parallelism: {tp: 8, ep: 8}",
      "batch_size: 64, kv_len: 4096", 64 * 4096.0 * 61 * 576 * 2},
-    {"latents in FP8",
-     "model: deepseek-v3, hardware: h200, parallelism: {tp: 8, ep: 8}, precision: {kv_cache: fp8}",
+    {"latents in FP8", "model: deepseek-v3, hardware: h200, parallelism: {tp: 8, ep: 8}, precision: {kv_cache: fp8}",
      "batch_size: 64, kv_len: 4096", 64 * 4096.0 * 61 * 576},
     {"chosen latents in FlashMLA's layout, and an indexer's keys",
      "model: deepseek-v3.2, hardware: h200, parallelism: {ep: 16}, precision: {kv_cache: fp8}",
@@ -72,14 +70,15 @@ TEST_CASE("caches of decode") {
 }
 
 TEST_CASE("the part of a cache that does not grow is that of states") {
-  const Memory memory = of(decoding("model: qwen3-next-80b-a3b, hardware: h200, parallelism: {ep: 2}",
-                                    "batch_size: 8, kv_len: 4096"));
+  const Memory memory =
+      of(decoding("model: qwen3-next-80b-a3b, hardware: h200, parallelism: {ep: 2}", "batch_size: 8, kv_len: 4096"));
   CHECK(memory.states == doctest::Approx(8 * 36 * (32.0 * 128 * 128 * 4 + 3 * (2 * 16 * 128 + 32 * 128) * 2)));
 }
 
 TEST_CASE("a stage of a pipeline keeps the caches of its layers") {
-  const std::vector<Memory> stages = memory_of_stages(decoding(
-      "model: qwen-2.5-72b, hardware: h100, parallelism: {tp: 4, pp: 2}, stages: [38, 42]", "batch_size: 16, kv_len: 4096"));
+  const std::vector<Memory> stages =
+      memory_of_stages(decoding("model: qwen-2.5-72b, hardware: h100, parallelism: {tp: 4, pp: 2}, stages: [38, 42]",
+                                "batch_size: 16, kv_len: 4096"));
   const double layer = 16 * 4096.0 * 2 * 2 * 128 * 2;
   REQUIRE(stages.size() == 2);
   CHECK(stages[0].kv_cache == doctest::Approx(38 * layer));
@@ -88,8 +87,9 @@ TEST_CASE("a stage of a pipeline keeps the caches of its layers") {
 
 TEST_CASE("ranks that share a long prompt and pass keys on keep their part of it") {
   const auto cached = [](const char* context) {
-    return of(setup_of(std::string("model: qwen-2.5-72b, hardware: h100, parallelism: {tp: 2, cp: 4}, comm: {context: ") +
-                       context + "}, workload: {phase: prefill, tokens: 65536, prompt_len: 65536}"))
+    return of(setup_of(
+                  std::string("model: qwen-2.5-72b, hardware: h100, parallelism: {tp: 2, cp: 4}, comm: {context: ") +
+                  context + "}, workload: {phase: prefill, tokens: 65536, prompt_len: 65536}"))
         .kv_cache;
   };
   CHECK(cached("all_gather") == doctest::Approx(65536.0 * 80 * 4 * 2 * 128 * 2));
@@ -120,8 +120,9 @@ TEST_CASE("prefill on a cached prefix: keys and values that latents expand to ar
 }
 
 TEST_CASE("low-latency buffers: two sets of a message per expert and token, sent and received") {
-  const Memory memory = of(decoding("model: deepseek-v3, hardware: h800, parallelism: {ep: 64}, comm: {mode: low_latency}",
-                                    "batch_size: 128, kv_len: 1024"));
+  const Memory memory =
+      of(decoding("model: deepseek-v3, hardware: h800, parallelism: {ep: 64}, comm: {mode: low_latency}",
+                  "batch_size: 128, kv_len: 1024"));
   CHECK(memory.communication == 2.0 * (2.0 * 256 * 128 * (7168 * 2 + 224) + 256 * 4));
 }
 
@@ -139,9 +140,9 @@ TEST_CASE("serve: tokens of a cache that drafts are what is left over 62 layers 
 // Of what each stack fills: weights, activations and buffers beside caches.
 TEST_CASE("each stack's fraction is of what that stack means by it") {
   const auto room = [](const char* rule) {
-    const Setup setup = decoding(std::string("model: qwen3-235b-a22b, hardware: h200, parallelism: {tp: 8, ep: 8}, memory: ") +
-                                     rule,
-                                 "batch_size: 64, kv_len: 4096");
+    const Setup setup =
+        decoding(std::string("model: qwen3-235b-a22b, hardware: h200, parallelism: {tp: 8, ep: 8}, memory: ") + rule,
+                 "batch_size: 64, kv_len: 4096");
     const Memory memory = of(setup);
     return std::pair{room_for_caches(setup, memory), memory};
   };
@@ -175,8 +176,10 @@ constexpr double kQwenExpert = 3.0 * 2048 * 768;
 }  // namespace
 
 TEST_CASE("training: weights in BF16, gradients in FP32, and 4 + 2 + 2 bytes of states, split over replicas") {
-  const StepMemory memory =
-      trained("model: qwen3-30b-a3b, schedule: 1f1b, parallelism: {pp: 1, ep: 8, dp: 16}").step()->fullest().memory.peak;
+  const StepMemory memory = trained("model: qwen3-30b-a3b, schedule: 1f1b, parallelism: {pp: 1, ep: 8, dp: 16}")
+                                .step()
+                                ->fullest()
+                                .memory.peak;
   const double replicated = 48 * kQwenLayer + 2 * 151936.0 * 2048 + 2048, experts = 48 * 16 * kQwenExpert;
   CHECK(memory.weights == doctest::Approx(2 * (replicated + experts)).epsilon(1e-6));
   CHECK(memory.gradients == doctest::Approx(4 * (replicated + experts)).epsilon(1e-6));
@@ -184,7 +187,8 @@ TEST_CASE("training: weights in BF16, gradients in FP32, and 4 + 2 + 2 bytes of 
 }
 
 TEST_CASE("1f1b: a rank keeps as many micro-batches as there are ranks from it on") {
-  const Run run = trained("model: qwen3-30b-a3b, schedule: 1f1b, parallelism: {pp: 4, ep: 8, dp: 8}, stages: [12, 12, 12, 12]");
+  const Run run =
+      trained("model: qwen3-30b-a3b, schedule: 1f1b, parallelism: {pp: 4, ep: 8, dp: 8}, stages: [12, 12, 12, 12]");
   const std::vector<RankStep>& ranks = run.step()->ranks;
   const double layers = ranks[1].memory.peak.activations / 3;  // of one micro-batch; the embedding keeps nothing
   for (std::size_t rank : {0, 1, 2}) {
@@ -195,11 +199,11 @@ TEST_CASE("1f1b: a rank keeps as many micro-batches as there are ranks from it o
 TEST_CASE("dualpipe keeps the parameters of two stages on a rank") {
   const std::string layout = "model: moonlight-16b-a3b, level: phase, parallelism: {pp: 4, ep: 8, dp: 8}";
   const auto run = [&](const char* schedule) {
-    return run_scenario(read_setup(Spec::parse("train.yaml", "{schema: 1, hardware: h800, schedule: " +
-                                                                 std::string(schedule) + ", " + layout +
-                                                                 ", workload: {phase: train, seq_len: 2048, "
-                                                                 "micro_batch_size: 1, global_batch_size: 128}}"),
-                                   {}));
+    return run_scenario(read_setup(
+        Spec::parse("train.yaml", "{schema: 1, hardware: h800, schedule: " + std::string(schedule) + ", " + layout +
+                                      ", workload: {phase: train, seq_len: 2048, "
+                                      "micro_batch_size: 1, global_batch_size: 128}}"),
+        {}));
   };
   const double one = run("1f1b").step()->fullest().memory.peak.weights;
   CHECK(run("dualpipe").step()->fullest().memory.peak.weights > 1.7 * one);

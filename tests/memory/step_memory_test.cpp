@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "experiments/run/run.hpp"
+#include "experiments/run/run_metrics.hpp"
 #include "schedules/scenario/read_scenario.hpp"
 #include "tests/support/step.hpp"
 

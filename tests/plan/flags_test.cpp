@@ -16,7 +16,13 @@ namespace {
 
 Plan a_plan() {
   const Lengths some({1000}, {1});
-  return {.file = {}, .model = "deepseek-v3", .hardware = {}, .traffic = {100, some, some, 0}, .limits = {}, .prefill = {}, .decode = {}};
+  return {.file = {},
+          .model = "deepseek-v3",
+          .hardware = {},
+          .traffic = {100, some, some, 0},
+          .limits = {},
+          .prefill = {},
+          .decode = {}};
 }
 
 // Caches may have 15 GB beside weights of 45 and 12 of activations and buffers, of 80.
@@ -200,7 +206,8 @@ TEST_CASE("tokens that are gathered need no all-to-all backend of SGLang's, and 
 
 TEST_CASE("TensorRT-LLM's cache takes its share of what weights leave free") {
   // 72 GB fill 90 % of 80; 15 of the 35 that 45 of weights leave
-  CHECK(server(trtllm_commands, colocated(), "serve")["--kv_cache_free_gpu_memory_fraction"] == "0.652");  // 15 / (80 - 57)
+  CHECK(server(trtllm_commands, colocated(), "serve")["--kv_cache_free_gpu_memory_fraction"] ==
+        "0.652");  // 15 / (80 - 57)
 }
 
 TEST_CASE("prefill communicates in DeepEP's normal mode, decode in the low-latency one") {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "experiments/memory/lasting_memory.hpp"
 #include "experiments/plan_training/megatron_flags.hpp"
 #include "experiments/plan_training/search_layouts.hpp"
-#include "experiments/memory/lasting_memory.hpp"
 #include "experiments/run/run_metrics.hpp"
 #include "tests/support/cli.hpp"
 #include "tests/support/data.hpp"

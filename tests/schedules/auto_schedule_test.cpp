@@ -167,8 +167,8 @@ TEST_CASE("a schedule that does not fit memory loses to a slower one that does")
   const double both = *fast.tried[0].memory_gib + *fast.tried[1].memory_gib;
   REQUIRE(*fast.tried[0].memory_gib > *fast.tried[1].memory_gib);  // of one and of two micro-batches
   const double between = both / 2 + gib(runtime_bytes(fast.setup));
-  const Run fitting = best_run(decode_scenario(), with(with(small, "hardware.memory_gib=" + std::to_string(between)),
-                                                       "memory.fraction=1"));
+  const Run fitting = best_run(
+      decode_scenario(), with(with(small, "hardware.memory_gib=" + std::to_string(between)), "memory.fraction=1"));
   CHECK(fitting.setup.scenario.schedule == "decode-two-batch");
   CHECK_FALSE(fitting.tried[0].fits_memory);
   CHECK(fitting.tried[0].step_ms < fitting.tried[1].step_ms);

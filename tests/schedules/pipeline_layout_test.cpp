@@ -50,8 +50,13 @@ TEST_CASE("Megatron's rule: one embedding first, one loss last, every layer once
   CHECK(complaint_of_layout({"Ett", "ttL"}, 4, 0).empty());
   CHECK(complaint_of_layout({"E", "tt", "tt", "L"}, 4, 0).empty());
   CHECK(complaint_of_layout({"Ett", "ttmL"}, 4, 1).empty());
-  for (const Stages& wrong : {Stages{"tt", "EttL"}, {"Ett", "tLt"}, {"EEtt", "ttL"}, {"Ett", "tL"}, {"Ett", "", "ttL"},
-                              {"Ett", "ttmL"}, {"Ett", "tt"}}) {
+  for (const Stages& wrong : {Stages{"tt", "EttL"},
+                              {"Ett", "tLt"},
+                              {"EEtt", "ttL"},
+                              {"Ett", "tL"},
+                              {"Ett", "", "ttL"},
+                              {"Ett", "ttmL"},
+                              {"Ett", "tt"}}) {
     CHECK(!complaint_of_layout(wrong, 4, 0).empty());
   }
   CHECK(complaint_of_layout({"Ett", "ttm", "L"}, 4, 1).find("apart from the loss") != std::string::npos);

@@ -46,8 +46,8 @@ TEST_CASE("serve has the room in the cache that simulate says, states and window
     std::vector<std::string> fewest = set;
     fewest.insert(fewest.end(), {"workload.concurrency=1", "workload.requests=1"});
     const ReplicaShape shape = served(fewest).answers.shape;
-    const Setup step = read_setup(
-        Spec::parse("step.yaml", kHead + "workload: {phase: decode, batch_size: 1, kv_len: 1280}\n"), set);
+    const Setup step =
+        read_setup(Spec::parse("step.yaml", kHead + "workload: {phase: decode, batch_size: 1, kv_len: 1280}\n"), set);
     const double said = cache_room(step, memory_of(step)).requests, has = shape.kv_tokens / shape.taken(1280);
     CHECK(has <= said * (1 + 1e-9));
     CHECK(has > 0.94 * said);  // the largest step of prompts has more activations

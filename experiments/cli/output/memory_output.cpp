@@ -57,8 +57,8 @@ Fields<Run> inference_memory_fields() {
            [](auto& run) { return room_of(run).tokens(); }, {.decimals = 0})
       .add("requests_that_fit", "requests of an attention group, as long as the scenario's, that it holds",
            [](auto& run) { return room_of(run).requests; }, {.decimals = 1})
-      .add("keys_per_request", "tokens that each of these has in the cache", [](auto& run) { return room_of(run).keys; },
-           {.decimals = 0});
+      .add("keys_per_request", "tokens that each of these has in the cache",
+           [](auto& run) { return room_of(run).keys; }, {.decimals = 0});
 }
 
 Fields<Run> training_memory_fields() {
@@ -79,8 +79,7 @@ Fields<Run> training_memory_fields() {
 }
 
 Fields<ServePool> served_memory_fields() {
-  auto fields =
-      Fields<ServePool>().all([](auto& pool) { return parts_of(pool.memory); }, parts_fields());
+  auto fields = Fields<ServePool>().all([](auto& pool) { return parts_of(pool.memory); }, parts_fields());
   add_room(
       fields, [](const ServePool& pool) -> const Setup& { return pool.setup; },
       [](const ServePool& pool) -> const Memory& { return pool.memory; });
@@ -91,9 +90,10 @@ Fields<ServePool> served_memory_fields() {
 std::string memory_lines(const Run& run) {
   if (run.inference() == nullptr) return "";
   const CacheRoom room = room_of(run);
-  return fmt::format("memory of the whole model {:.1f} of {:.0f} GiB: {}\n{}: {:.0f} tokens, {:.1f} requests of {:.0f}\n",
-                     gib(memory_bytes(run)), capacity_gib(run.setup), breakdown(memory_parts(run)),
-                     cache_head(run.setup), room.tokens(), room.requests, room.keys);
+  return fmt::format(
+      "memory of the whole model {:.1f} of {:.0f} GiB: {}\n{}: {:.0f} tokens, {:.1f} requests of {:.0f}\n",
+      gib(memory_bytes(run)), capacity_gib(run.setup), breakdown(memory_parts(run)), cache_head(run.setup),
+      room.tokens(), room.requests, room.keys);
 }
 
 std::string memory_line(const ServePool& pool) {

@@ -73,7 +73,8 @@ Fields<Side> side_fields() {
            {.decimals = 4})
       .all(std::identity(), hindered_fields<Side>())
       .all(&Side::known, known_fields())
-      .object("memory_gib", "GiB of the fullest GPU", [](auto& side) { return &side.memory.held; }, memory_fields());
+      .object(
+          "memory_gib", "GiB of the fullest GPU", [](auto& side) { return &side.memory.held; }, memory_fields());
 }
 
 Fields<Deployment> prefill_fields() {

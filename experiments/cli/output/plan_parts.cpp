@@ -88,8 +88,8 @@ TextTable sides_table(const Deployment& d) {
 
 TextTable memory_table(const Deployment& d) {
   TextTable memory("lrrrrrrr");
-  memory.row({"GiB per GPU", "weights", "activations", "buffers", "KV cache", "it may have", "of",
-              "requests that fit"});
+  memory.row(
+      {"GiB per GPU", "weights", "activations", "buffers", "KV cache", "it may have", "of", "requests that fit"});
   if (d.colocated) {
     add_memory(memory, "both", d.decode);
   } else {

@@ -15,9 +15,9 @@ std::string joined(const std::vector<std::string>& lines, const char* indent = "
 }
 
 std::string best_text(const Plan& plan, const Deployment& d) {
-  return joined(answer_lines(plan, d)) + "\n" + sides_table(d).text("  ") + "\n" + memory_table(d).text("  ") +
-         "\n  " + known_line("prefill's kernels'", d.prefill.known) + "\n  " +
-         known_line("decode's kernels'", d.decode.known) + "\n";
+  return joined(answer_lines(plan, d)) + "\n" + sides_table(d).text("  ") + "\n" + memory_table(d).text("  ") + "\n  " +
+         known_line("prefill's kernels'", d.prefill.known) + "\n  " + known_line("decode's kernels'", d.decode.known) +
+         "\n";
 }
 
 std::string others(const std::vector<Deployment>& deployments) {

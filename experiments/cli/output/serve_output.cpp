@@ -122,6 +122,8 @@ Fields<ServePool> pool_fields() {
       .add("replicas", "how many", &ServePool::replicas)
       .add("gpus", "GPUs of all of them", &ServePool::gpus, {.decimals = 0})
       .add("attention_groups", "of each replica", [](auto& p) { return p.shape.groups; })
+      .add("batch_limit", "requests that such a group runs at a time at most; absent: as many as fit",
+           [](auto& p) { return only_if(p.shape.most_running < habits::kNoLimit, p.shape.most_running); })
       .add("kv_tokens_per_group", "tokens that an attention group's cache holds",
            [](auto& p) { return p.shape.kv_tokens; }, {.decimals = 0})
       .add("simulated_steps", "kinds of steps that were simulated; others are interpolated",
@@ -182,7 +184,8 @@ Fields<ServeResult> rate_fields() {
 Fields<ServeMeasures> measure_fields() {
   return Fields<ServeMeasures>()
       .add("mean_running", "requests that run, on average", &ServeMeasures::mean_running)
-      .add("held_back_by", "what kept requests waiting for the longest time: room in the cache, or the limit of a batch",
+      .add("held_back_by",
+           "what kept requests waiting for the longest time: room in the cache, or the limit of a batch",
            [](auto& m) { return kHeldBackNames[static_cast<std::size_t>(m.held_back_by)]; },
            {.words = {kHeldBackNames.begin(), kHeldBackNames.end()}})
       .add("most_running", "requests that decode in a step, at most, of an attention group",

@@ -126,9 +126,10 @@ std::string rank_table(const Run& run) {
   for (std::size_t rank = 0; rank < run.step()->ranks.size(); ++rank) {
     const RankStep& step = run.step()->ranks[rank];
     const StepParts& p = step.parts;
-    text += fmt::format("{:>4} {:>8.1f} {:>8.1f} {:>8.1f} {:>9.1f} {:>8.1f} {:>9.1f} {:>7.1f} {:>6}  {}\n", rank,
-                        in_ms(p.forward), in_ms(p.backward), in_ms(p.weight), in_ms(p.overlapped), in_ms(p.bubble),
-                        in_ms(p.optimizer), gib(step.memory.peak.total()), step.memory.most_passes, blocks_of(run, rank));
+    text +=
+        fmt::format("{:>4} {:>8.1f} {:>8.1f} {:>8.1f} {:>9.1f} {:>8.1f} {:>9.1f} {:>7.1f} {:>6}  {}\n", rank,
+                    in_ms(p.forward), in_ms(p.backward), in_ms(p.weight), in_ms(p.overlapped), in_ms(p.bubble),
+                    in_ms(p.optimizer), gib(step.memory.peak.total()), step.memory.most_passes, blocks_of(run, rank));
   }
   return text;
 }
