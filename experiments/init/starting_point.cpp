@@ -96,19 +96,21 @@ std::vector<Layout> training_layouts(const Architecture& model, int gpus_per_nod
 // recipes: deepseek/deepseek_v3.py, moonlight/moonlight_16b.py, and what the tuned ones of Qwen3's mixtures share);
 // other recipes leave Megatron-Core's own.
 struct TrainedFormats {
-  const char* models;  // whose names begin so
+  const char* model;
   const char *gradients, *moments, *source;
 };
 constexpr TrainedFormats kOtherFormats = {"", "fp32", "fp32", "Megatron-Core's default"};
+constexpr const char* kOfQwen = "as in Megatron-Bridge's tuned recipes of Qwen3's mixtures";
 constexpr TrainedFormats kRecipes[] = {
     {"deepseek-v3", "bf16", "bf16", "as in Megatron-Bridge's recipe of DeepSeek-V3"},
-    {"moonlight", "bf16", "bf16", "as in Megatron-Bridge's recipe of Moonlight"},
-    {"qwen3-", "fp32", "bf16", "as in Megatron-Bridge's tuned recipes of Qwen3's mixtures"}};
+    {"moonlight-16b-a3b", "bf16", "bf16", "as in Megatron-Bridge's recipe of Moonlight"},
+    {"qwen3-30b-a3b", "fp32", "bf16", kOfQwen},
+    {"qwen3-235b-a22b", "fp32", "bf16", kOfQwen}};
 
 Words with_formats(Words words, const Architecture& model) {
   TrainedFormats formats = kOtherFormats;
   for (const TrainedFormats& recipe : kRecipes) {
-    if (model.n_routed_experts > 0 && model.name.starts_with(recipe.models)) formats = recipe;
+    if (model.name == recipe.model) formats = recipe;
   }
   words["gradients"] = formats.gradients;
   words["moments"] = formats.moments;

@@ -118,7 +118,7 @@ double room_for_caches(const Setup& setup, const Memory& memory) {
     case habits::FractionOf::static_parts:
       return std::min(free, fraction * (capacity - runtime) - memory.weights);
     case habits::FractionOf::rest:
-      return fraction * free;
+      return free > 0 ? fraction * free : free;
     case habits::FractionOf::all:
       break;
   }
@@ -133,13 +133,13 @@ GpuMemory gpu_memory(const Setup& setup, const Memory& held) {
           .runtime = runtime_bytes(setup)};
 }
 
-Memory larger(const Memory& a, const Memory& b) {
+Memory of_both(const Memory& a, const Memory& b, bool in_one_step) {
   return {.weights = std::max(a.weights, b.weights),
           .draft_model = std::max(a.draft_model, b.draft_model),
-          .kv_cache = std::max(a.kv_cache, b.kv_cache),
-          .states = std::max(a.states, b.states),
-          .activations = std::max(a.activations, b.activations),
-          .communication = std::max(a.communication, b.communication)};
+          .kv_cache = a.kv_cache + b.kv_cache,
+          .states = a.states + b.states,
+          .activations = in_one_step ? a.activations + b.activations : std::max(a.activations, b.activations),
+          .communication = a.communication + b.communication};
 }
 
 int largest_that_fits(int least, int most, const std::function<bool(int)>& fits) {
@@ -153,9 +153,11 @@ int largest_that_fits(int least, int most, const std::function<bool(int)>& fits)
 
 std::string what_is_over(const Setup& setup, const Memory& memory) {
   const double gpu = setup.machine.facts.memory_gib, room = gib(room_for_caches(setup, memory));
-  const std::string all = fmt::format("{:.1f} GiB per GPU ({}), and the GPU has {:.0f}", gib(memory.total()),
-                                      breakdown(parts_of(memory)), gpu);
-  if (gib(memory.total() + runtime_bytes(setup)) > gpu) return all;
+  const double runtime = gib(runtime_bytes(setup));
+  const std::string all =
+      fmt::format("{:.1f} GiB per GPU ({}) beside {:.1f} of CUDA and its libraries, and the GPU has {:.0f}",
+                  gib(memory.total()), breakdown(parts_of(memory)), runtime, gpu);
+  if (gib(memory.total()) + runtime > gpu) return all;
   const std::string option = habits::fraction_option(setup.scenario.memory.stack);
   return fmt::format("{}, of which {}memory.fraction {:.3g} leaves {:.1f} to the KV cache", all,
                      option.empty() ? "" : option + " by ", setup.scenario.memory.fraction, std::max(0.0, room));
@@ -164,7 +166,9 @@ std::string what_is_over(const Setup& setup, const Memory& memory) {
 CacheRoom cache_room(const Setup& setup, const Memory& memory) {
   const DecodeWorkload* decode = decode_of(setup.scenario.workload);
   CacheRoom room{.keys = 1.0 * (decode != nullptr ? decode->kv_len : prefill_of(setup.scenario.workload)->prompt_len)};
-  const double each = RequestCache(setup).bytes(room.keys);
+  const RequestCache cache(setup);
+  room.parts = cache.parts();
+  const double each = cache.bytes(room.keys);
   if (each > 0) room.requests = std::max(0.0, room_for_caches(setup, memory) / each);
   return room;
 }

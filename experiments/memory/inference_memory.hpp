@@ -24,6 +24,8 @@ class RequestCache {
  public:
   explicit RequestCache(const Setup& setup, bool drafts = false);
   [[nodiscard]] double bytes(double tokens) const;
+  /// GPUs that each have a part of a request's keys.
+  [[nodiscard]] int parts() const { return stages_.front().parts; }
 
  private:
   Architecture model_;
@@ -49,8 +51,8 @@ struct GpuMemory {
 };
 [[nodiscard]] GpuMemory gpu_memory(const Setup& setup, const Memory& held);
 
-/// Of a larger step and a smaller one, whichever runs: of each part the larger.
-[[nodiscard]] Memory larger(const Memory& a, const Memory& b);
+/// Of a server that computes prompts and answers, in one step or in turn: the buffers of both are there at all times.
+[[nodiscard]] Memory of_both(const Memory& answers, const Memory& prompts, bool in_one_step);
 /// The largest of the whole numbers up to `most` that fits, below `least` where that does not. What fits fits with
 /// less.
 [[nodiscard]] int largest_that_fits(int least, int most, const std::function<bool(int)>& fits);
@@ -61,7 +63,9 @@ struct GpuMemory {
 struct CacheRoom {
   double keys = 0;      ///< of each request, as the scenario has them
   double requests = 0;  ///< with so many
-  [[nodiscard]] double tokens() const { return keys * requests; }
+  int parts = 1;        ///< GPUs that each have a part of a request's keys
+  /// Of a GPU.
+  [[nodiscard]] double tokens() const { return keys * requests / parts; }
 };
 /// `memory`: of the scenario's step, whose requests make place for others.
 [[nodiscard]] CacheRoom cache_room(const Setup& setup, const Memory& memory);

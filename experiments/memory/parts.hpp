@@ -1,4 +1,4 @@
-// What a GPU's memory is filled with, part by part: one list for everyone who prints it.
+// What a GPU's memory is filled with, part by part.
 #pragma once
 
 #include <string>

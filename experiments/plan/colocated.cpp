@@ -111,6 +111,15 @@ class Colocated {
     return less.ttft ? decode_->bound_by : "ttft";
   }
 
+  // Beside the prompts that share the GPU.
+  [[nodiscard]] int most_requests() const {
+    return largest_that_fits(decode_->choice.batch_size, decode_->fits_requests, [&](int requests) {
+      DecodeChoice choice = decode_->choice;
+      choice.batch_size = requests;
+      return points_->memory(choice_, choice, mixed_).fits();
+    });
+  }
+
   [[nodiscard]] ColocatedOption finished(int units) const {
     const State state = at(units);
     PrefillOption prefill{.choice = choice_, .step = prefill_, .units = units};
@@ -120,6 +129,7 @@ class Colocated {
     option.decode.units = units;
     option.decode.tpot_ms *= state.slowdown;
     option.decode.busy_slots = state.busy_slots;
+    option.decode.fits_requests = most_requests();
     option.decode.bound_by = option.prefill.bound_by = bound_by(units);
     return option;
   }

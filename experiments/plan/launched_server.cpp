@@ -55,7 +55,10 @@ std::vector<LaunchedServer> launched_servers(const Deployment& d, int gpus_per_n
 
 double static_share(const GpuMemory& m) { return (m.held.weights + m.room) / (m.capacity - m.runtime); }
 
-double share_of_all(const GpuMemory& m) { return (m.runtime + m.rest() + m.room) / m.capacity; }
+double share_of_all(const GpuMemory& m, double start_bytes) {
+  const double start = std::max(0.0, start_bytes - m.held.activations);
+  return std::min(1.0, (m.runtime + m.rest() + start + m.room) / m.capacity);
+}
 
 double share_of_free(const GpuMemory& m) { return m.room / (m.capacity - m.runtime - m.rest()); }
 

@@ -54,8 +54,8 @@ void add_flags(Flags& flags, const Flags& more);
 
 /// SGLang's: weights and caches, of what is free before they are loaded.
 [[nodiscard]] double static_share(const GpuMemory& memory);
-/// vLLM's: everything, of the GPU's memory.
-[[nodiscard]] double share_of_all(const GpuMemory& memory);
+/// vLLM's: everything, of the GPU's memory, `start_bytes` of its start where steps take less.
+[[nodiscard]] double share_of_all(const GpuMemory& memory, double start_bytes);
 /// TensorRT-LLM's: caches, of what all else leaves.
 [[nodiscard]] double share_of_free(const GpuMemory& memory);
 

@@ -162,12 +162,7 @@ GpuMemory Points::memory(const PrefillChoice& choice) const {
 GpuMemory Points::memory(const PrefillChoice& prefill, const DecodeChoice& decode, bool mixed) const {
   const Setup answers = setup_of(question(decode));
   const Memory of_answers = memory_of(answers), of_prompts = memory_of(setup_of(question(prefill, prefill.tokens)));
-  Memory both = of_answers;
-  both.kv_cache += of_prompts.kv_cache;
-  both.activations = mixed ? of_answers.activations + of_prompts.activations
-                           : std::max(of_answers.activations, of_prompts.activations);
-  both.communication += of_prompts.communication;
-  return of_longest(answers, both, longest_request());
+  return of_longest(answers, of_both(of_answers, of_prompts, mixed), longest_request());
 }
 
 StepPoint Points::decode(const DecodeChoice& choice) const {

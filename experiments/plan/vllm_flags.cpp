@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "experiments/plan/launched_server.hpp"
+#include "schedules/scenario/stack_habits.hpp"
 
 namespace moeline {
 namespace {
@@ -92,7 +93,8 @@ LaunchCommand vllm_server(const LaunchedServer& s, const Plan& plan, const Archi
   add_flags(flags, vllm_batches(s));
   add_flags(flags, vllm_overlap(s));
   add_flags(flags, vllm_options(s));
-  flags.push_back("--gpu-memory-utilization " + rounded_share(share_of_all(s.memory)));  // activations included
+  const double start = s.decode == nullptr ? 0 : habits::vllm_start_bytes(model, s.decode->batch_size);
+  flags.push_back("--gpu-memory-utilization " + rounded_share(share_of_all(s.memory, start)));
   return launch_command(s, flags, vllm_notes(s));
 }
 

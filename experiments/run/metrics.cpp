@@ -173,7 +173,7 @@ constexpr Metric kMetrics[] = {
     {"weights_gib", "GiB", Better::lower, 8, kNotInJson, &kOfInference,
      [](const Run& r) { return gib(r.inference()->memory.weights); }, "weights of one GPU, a draft model's too"},
     {"cache_room_gib", "GiB", Better::higher, 8, kNotInJson, &kOfInference,
-     [](const Run& r) { return gib(room_for_caches(r.setup, r.inference()->memory)); },
+     [](const Run& r) { return std::max(0.0, gib(room_for_caches(r.setup, r.inference()->memory))); },
      "memory of one GPU that caches may have beside all else"},
     {"kv_tokens_per_gpu", "tokens", Better::higher, 8, kNotInJson, &kOfInference,
      [](const Run& r) { return cache_room(r.setup, r.inference()->memory).tokens(); },

@@ -244,7 +244,7 @@ std::vector<std::string> warnings_of(const Run& run) {
   add_price_warnings(run, warnings);
   add_power_warning(run, warnings);
   if (!fits_memory(run)) warnings.push_back(memory_warning(run));
-  add_batch_warning(run, warnings);
+  if (fits_memory(run)) add_batch_warning(run, warnings);
   add_scope_warnings(run, warnings);
   add_graph_warning(run, warnings);
   if (const double share = rows_over_balanced(run.setup); share < 0.7 || share > 1.4) {

@@ -52,6 +52,7 @@ class Cluster {
       if (w_.scaling.applies()) scale();
       const double next_ms = w_.concurrency == 0 && source_.more() ? source_.next_ms() : kNever;
       now_ms_ = std::min(next_ms, events_.empty() ? kNever : events_.top().at_ms);
+      MOELINE_CHECK(now_ms_ < kNever, fmt::format("{} of {} requests are done, and nothing comes", done_, w_.requests));
       while (w_.concurrency == 0 && source_.more() && source_.next_ms() <= now_ms_) come();
       while (!events_.empty() && events_.top().at_ms <= now_ms_) {
         const Event event = events_.top();

@@ -140,6 +140,15 @@ std::vector<std::size_t> Replica::admit_until(double ms) {
   return admitted;
 }
 
+// Where nothing runs, no step will learn that the last ones have ended.
+std::vector<std::size_t> Replica::admit() {
+  const auto runs = [](const Group& group) { return group.running() > 0; };
+  if (!in_step_ && std::none_of(groups_.begin(), groups_.end(), runs)) {
+    for (Group& group : groups_) let_leave(group);
+  }
+  return admit_until(std::numeric_limits<double>::infinity());
+}
+
 // A step that is made up while the one before runs has those that came before that one began; where nothing runs, all.
 void Replica::compose(double now_ms) {
   const auto runs = [](const Group& group) { return group.running() > 0; };

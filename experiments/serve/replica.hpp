@@ -74,7 +74,7 @@ class Replica {
   void wait(int group, std::size_t request, double now_ms);
   /// Where answers alone are: of those that wait, the first ones for which there is room. They wait for their caches
   /// now, which come from where their prompts were computed.
-  std::vector<std::size_t> admit() { return admit_until(std::numeric_limits<double>::infinity()); }
+  std::vector<std::size_t> admit();
   /// The cache of an admitted request is there, or has gone.
   void cache_came(std::size_t request);
   void cache_left(std::size_t request, int group);

@@ -90,6 +90,7 @@ StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments, const Se
     : scenario_(std::move(scenario)),
       assignments_(std::move(assignments)),
       drafts_(drafts_of(workload)),
+      told_batch_(workload.batch_size),
       graph_choice_(workload.graph_choice),
       graph_batch_(workload.graph_batch),
       computes_prompts_(part != RequestPart::answer),
@@ -116,7 +117,9 @@ Setup StepGrid::setup_of(const Point& point, double kv_transfer_MB) const {
                                               : "phase: mixed, " + decode + ", " + prefill;
   std::vector<std::string> assignments = assignments_;
   assignments.push_back("workload={" + workload + beside + "}");
-  return folded(read_setup(scenario_, assignments));
+  Setup setup = folded(read_setup(scenario_, assignments));
+  setup.scenario.memory.told_batch = told_batch_;
+  return setup;
 }
 
 StepGrid::Cost StepGrid::simulated_cost(const Point& point, bool moves) const {
@@ -286,6 +289,14 @@ int most_asked(const ServeWorkload& w, int groups) {
   return kMost;
 }
 
+// Of a request, in the cache.
+int usual_length(const ServeWorkload& w) {
+  if (w.trace.empty()) return w.input.mean + w.output.mean;
+  double sum = 0;
+  for (const TracedRequest& each : w.trace) sum += 1.0 * each.asked.input_len + each.asked.output_len;
+  return static_cast<int>(sum / static_cast<double>(w.trace.size()));
+}
+
 // Tokens that its last chunk sees, of a long prompt.
 int most_seen(const ServeWorkload& w) {
   int most = long_one(w.input);
@@ -297,7 +308,7 @@ int most_seen(const ServeWorkload& w) {
 
 // With as many requests of usual length as may run and fit: buffers and activations are as large as those need.
 Memory StepGrid::memory_of_answers(const ServeWorkload& w) const {
-  const int usual = std::max(1, static_cast<int>(w.input.mean + w.output.mean));
+  const int usual = std::max(1, usual_length(w));
   const auto memory = [&](int answers) { return memory_of(setup_of({answers, usual, 0, 0, 0}), !drafts_.empty()); };
   const int limit = std::min(most_asked(w, one_.scenario.parallelism.attention_groups()),
                              habits::most_running(one_, habits::kNoLimit));
@@ -306,13 +317,16 @@ Memory StepGrid::memory_of_answers(const ServeWorkload& w) const {
 }
 
 Memory StepGrid::largest_memory(const ServeWorkload& w) const {
-  Memory memory;
-  if (answers_) memory = memory_of_answers(w);
+  // A step that does both has no more tokens than one of prompts.
+  Memory memory = answers_ ? memory_of_answers(w) : Memory{};
   if (computes_prompts_) {
-    memory = larger(memory, memory_of(setup_of({0, 0, w.tokens, most_seen(w), 0}), !drafts_.empty()));
+    const Memory prompts = memory_of(setup_of({0, 0, w.tokens, most_seen(w), 0}), !drafts_.empty());
+    memory = answers_ ? of_both(memory, prompts, false) : prompts;
   }
   memory.states = memory.kv_cache = 0;
-  memory.kv_cache = std::max(0.0, room_for_caches(one_, memory));
+  const double room = room_for_caches(one_, memory);
+  if (room <= 0) throw SpecError("does not fit, even without requests: " + what_is_over(one_, memory));
+  memory.kv_cache = room;
   return memory;
 }
 

@@ -85,6 +85,7 @@ class StepGrid {
   Spec scenario_;
   std::vector<std::string> assignments_;
   std::string drafts_;  ///< keys of the steps' workload
+  int told_batch_;      ///< 0: by memory and the stack's own limit
   GraphBatch graph_choice_;
   int graph_batch_;  ///< where it is given
   bool computes_prompts_, answers_, moves_;

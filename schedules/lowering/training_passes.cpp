@@ -57,9 +57,9 @@ void order(RankProgram& rank, const Pieces& before, const Pieces& after) {
   connect(before, after, [&](const PhaseTasks& one, const PhaseTasks& next) { rank.order(one, next); });
 }
 
-// The way of the data through a pass: every phase needs the result of the one before, in whatever block.
 constexpr const char* kEmbeddingWeights = "embedding(W)";
 
+// The way of the data through a pass: every phase needs the result of the one before, in whatever block.
 class DataPath {
  public:
   DataPath(RankProgram& rank, const TrainingPhases& phases, int micro_batch)

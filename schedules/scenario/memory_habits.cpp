@@ -78,6 +78,7 @@ double memory_fraction(const Setup& setup) {
 // many requests of the longest kind; vLLM's get_batch_defaults (engine/arg_utils.py); TensorRT-LLM's max_batch_size.
 int most_running(const Setup& setup, double cached_tokens) {
   constexpr int kSglang = 2048, kTrtllm = 2048, kVllm = 1024, kVllmOfSmall = 256, kVllmSmallGib = 70;
+  if (setup.scenario.memory.told_batch > 0) return setup.scenario.memory.told_batch;
   switch (setup.scenario.memory.stack) {
     case Stack::sglang:
       return static_cast<int>(std::clamp(cached_tokens / 2, 1.0, static_cast<double>(kSglang)));
@@ -94,10 +95,14 @@ int most_running(const Setup& setup, double cached_tokens) {
 // It samples as many requests as it may run with random logits when it starts (GPUModelRunner._dummy_sampler_run), and
 // sorts them: from logs of starts, 39.8 and 41.2 bytes of each logit (gemma-3-4b on B200, 1024 requests; Llama-3-8B on
 // H100, 256: vLLM's pull requests 21489 and 10511).
-double start_bytes(const Setup& setup) {
+double vllm_start_bytes(const Architecture& model, int requests) {
   constexpr double kBytesPerLogit = 40;
+  return kBytesPerLogit * requests * model.vocab_size;
+}
+
+double start_bytes(const Setup& setup) {
   if (setup.scenario.memory.stack != Stack::vllm) return 0;
-  return kBytesPerLogit * most_running(setup, 0) * setup.model.vocab_size;
+  return vllm_start_bytes(setup.model, most_running(setup, 0));
 }
 
 }  // namespace moeline::habits

@@ -14,7 +14,10 @@ constexpr int kMostRepeats = 4096;
 // Repeats and groups written out: a text of E, t, m, L and |.
 class Expansion {
  public:
-  explicit Expansion(const std::string& layout) : text_(layout) {}
+  explicit Expansion(std::string layout) : text_(std::move(layout)) {
+    std::erase_if(text_, [](char letter) { return letter == ',' || letter == ' '; });
+    if (text_.size() > kMostRepeats) throw std::invalid_argument("is longer than 4096 letters");
+  }
 
   std::string all() {
     std::string expanded = until_end_of_group();
@@ -35,7 +38,6 @@ class Expansion {
 
   std::string next_part() {
     const char letter = text_[at_++];
-    if (letter == ',' || letter == ' ') return "";
     if (letter == '(') {
       const std::string group = until_end_of_group();
       if (at_ == text_.size()) throw std::invalid_argument("has a ( without its )");
@@ -43,6 +45,7 @@ class Expansion {
       return group;
     }
     if (std::string("EtmL|").find(letter) != std::string::npos) return {letter};
+    if (letter == '*') throw std::invalid_argument("has a * with nothing before it");
     throw std::invalid_argument(fmt::format("has '{}': E, t, m, L, |, *, ( and ) alone are known", letter));
   }
 
@@ -58,7 +61,7 @@ class Expansion {
     return count;
   }
 
-  const std::string& text_;
+  std::string text_;
   std::size_t at_ = 0;
 };
 

@@ -105,6 +105,7 @@ struct PrecisionWords {
 struct MemoryChoices {
   Stack stack = Stack::none;  ///< whose rule fills the memory
   double fraction = 0.9;      ///< of a GPU's memory, what that fills: of what, FractionOf says
+  int told_batch = 0;         ///< requests that an attention group may run; 0: the stack's own limit. No key
 };
 
 /// As written, with every default resolved. Sizes are per GPU unless the name says otherwise.

@@ -73,6 +73,8 @@ inline constexpr int kNoLimit = 1 << 30;
 [[nodiscard]] int most_running(const Setup& setup, double cached_tokens);
 /// That it takes once when it starts, to measure what a step needs: caches do without, as much as steps take less.
 [[nodiscard]] double start_bytes(const Setup& setup);
+/// vLLM's, told to run so many requests.
+[[nodiscard]] double vllm_start_bytes(const Architecture& model, int requests);
 
 // How training runs, by operators.
 

@@ -191,7 +191,7 @@ TEST_CASE("1f1b: a rank keeps as many micro-batches as there are ranks from it o
       trained("model: qwen3-30b-a3b, schedule: 1f1b, parallelism: {pp: 4, ep: 8, dp: 8}, stages: [12, 12, 12, 12]");
   const std::vector<RankStep>& ranks = run.step()->ranks;
   const double layers = ranks[1].memory.peak.activations / 3;  // of one micro-batch; the embedding keeps nothing
-  for (std::size_t rank : {0, 1, 2}) {
+  for (const std::size_t rank : {0U, 1U, 2U}) {
     CHECK(ranks[rank].memory.peak.activations == doctest::Approx((4.0 - static_cast<double>(rank)) * layers));
   }
 }

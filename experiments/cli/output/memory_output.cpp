@@ -12,7 +12,7 @@ double capacity_gib(const Setup& setup) { return setup.machine.facts.memory_gib;
 
 std::string percent(double share) { return fmt::format("{:.3g} %", 100 * share); }
 
-// "KV cache size, 88 % of the memory filled"
+// "KV cache size, memory.fraction 88 % (SGLang's --mem-fraction-static)"
 std::string cache_head(const Setup& setup) {
   const std::string option = habits::fraction_option(setup.scenario.memory.stack);
   const std::string how = option.empty() ? "" : fmt::format(" ({})", option);
@@ -24,9 +24,9 @@ CacheRoom room_of(const Run& run) { return cache_room(run.setup, run.inference()
 // `setup`, `memory`: of what the fields are of.
 template <class T, class SetupOf, class MemoryOf>
 void add_room(Fields<T>& fields, SetupOf setup, MemoryOf memory) {
-  const auto room = [=](const T& t) { return gib(room_for_caches(setup(t), memory(t))); };
+  const auto room = [=](const T& t) { return std::max(0.0, gib(room_for_caches(setup(t), memory(t)))); };
   fields.add("capacity_gib", "GiB of the GPU", [=](auto& t) { return capacity_gib(setup(t)); })
-      .add("cache_room_gib", "GiB that caches may have beside the other parts", room, {.least = kAny})
+      .add("cache_room_gib", "GiB that caches may have beside the other parts", room)
       .add("left_gib", "GiB beside both, for CUDA, its graphs and what the stack leaves free",
            [=](auto& t) {
              const Memory& m = memory(t);

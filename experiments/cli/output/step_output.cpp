@@ -185,6 +185,7 @@ void add_step_tracks(const Run& run, std::uint32_t rank, TraceOptions& trace) {
   TraceCounter counter{.name = "memory GiB", .values = {}};
   for (const MemoryChange& change : step.memory.changes) {
     memory.activations = change.activations;
+    memory.workspace = change.workspace;
     memory.optimizer = change.optimizer;
     counter.values.emplace_back(change.at, gib(memory.total()));
   }
