@@ -26,12 +26,16 @@ class StepAccount {
     const Offloaded offloaded = offloaded_of(rank, memory.peak.optimizer);
     memory.host = offloaded.host;
     const std::vector<SlotStay> stays = stays_of(slots, offloaded);
-    memory.changes = changes(stays, offloaded);
+    std::vector<MemoryChange> others = offloaded.activations;
+    others.insert(others.end(), offloaded.states.begin(), offloaded.states.end());
+    memory.changes = changes_of(stays, std::move(others));
     if (offloaded.states.empty()) {
       for (MemoryChange& change : memory.changes) change.optimizer = memory.peak.optimizer;
     }
     for (const MemoryChange& change : memory.changes) memory.most_passes = std::max(memory.most_passes, change.passes);
-    memory.peaks = peaks(memory, stays);
+    StepMemory rest = memory.peak;
+    rest.optimizer = 0;
+    memory.peaks = peaks_of(memory.changes, stays, rest.total());
     add_peak(memory);
     return memory;
   }
@@ -111,13 +115,6 @@ class StepAccount {
     return stage;
   }
 
-  // A slot, and when what it holds is there.
-  struct SlotStay {
-    Time start{}, end{};
-    SlotKind kind{};
-    SlotMemory memory;
-  };
-
   [[nodiscard]] std::vector<SlotStay> stays_of(const std::vector<std::size_t>& slots,
                                                const Offloaded& offloaded) const {
     std::vector<SlotStay> stays;
@@ -131,65 +128,6 @@ class StepAccount {
       stays.push_back({row.start, std::min(row.end, next), slot.kind, slot_memory(slot.kind, forward, backward)});
     }
     return stays;
-  }
-
-  // In the order of time, from changes to what is there. What is freed at the instant at which something else begins
-  // makes room for it.
-  static void accumulate(std::vector<MemoryChange>& changes) {
-    std::stable_sort(changes.begin(), changes.end(), [](const MemoryChange& a, const MemoryChange& b) {
-      return std::tuple(a.at, a.passes, a.total()) < std::tuple(b.at, b.passes, b.total());
-    });
-    for (std::size_t i = 1; i < changes.size(); ++i) {
-      changes[i].activations += changes[i - 1].activations;
-      changes[i].workspace += changes[i - 1].workspace;
-      changes[i].optimizer += changes[i - 1].optimizer;
-      changes[i].passes += changes[i - 1].passes;
-    }
-  }
-
-  static std::vector<MemoryChange> changes(const std::vector<SlotStay>& stays, const Offloaded& offloaded) {
-    std::vector<MemoryChange> changes = offloaded.activations;
-    changes.insert(changes.end(), offloaded.states.begin(), offloaded.states.end());
-    for (const SlotStay& stay : stays) {
-      const SlotMemory& m = stay.memory;
-      const int begun = has_forward(stay.kind) ? 1 : 0, done = has_weight(stay.kind) ? -1 : 0;
-      changes.push_back({.at = stay.start, .activations = m.activations, .workspace = m.workspace, .passes = begun});
-      changes.push_back(
-          {.at = stay.end, .activations = m.left - m.activations, .workspace = -m.workspace, .passes = done});
-    }
-    accumulate(changes);
-    return changes;
-  }
-
-  // The highest of each kind of pass. What the optimizer finds is what is there behind the last slot.
-  static std::vector<MemoryPeak> peaks(const RankMemory& memory, const std::vector<SlotStay>& stays) {
-    StepMemory rest = memory.peak;
-    rest.optimizer = 0;
-    std::array<double, kMemoryPhases> most;
-    most.fill(kNothingRuns);
-    const auto note = [&](std::size_t phase, double bytes) { most[phase] = std::max(most[phase], bytes); };
-    auto change = memory.changes.begin();
-    for (const SlotStay& stay : stays) {
-      while (change != memory.changes.end() && change->at < stay.start) ++change;
-      for (auto during = change; during != memory.changes.end() && during->at < stay.end; ++during) {
-        const double beside = rest.total() + during->total() - stay.memory.activations - stay.memory.workspace;
-        for (std::size_t phase = 0; phase < kMemoryPhases; ++phase) {
-          note(phase, beside + stay.memory.most[phase]);
-        }
-      }
-    }
-    for (; change != memory.changes.end(); ++change) {
-      if (stays.empty() || change->at >= stays.back().end) {
-        note(static_cast<std::size_t>(MemoryPhase::optimizer), rest.total() + change->total());
-      }
-    }
-    std::vector<MemoryPeak> peaks;
-    for (std::size_t phase = 0; phase < kMemoryPhases; ++phase) {
-      if (most[phase] > kNothingRuns) peaks.push_back({static_cast<MemoryPhase>(phase), most[phase]});
-    }
-    std::stable_sort(peaks.begin(), peaks.end(),
-                     [](const MemoryPeak& a, const MemoryPeak& b) { return a.bytes > b.bytes; });
-    return peaks;
   }
 
   static void add_peak(RankMemory& memory) {

@@ -1,33 +1,17 @@
 // What each rank of a pipeline holds in memory over a step of training.
 #pragma once
 
+#include "experiments/memory/memory_over_time.hpp"
 #include "experiments/memory/parts.hpp"
-#include "experiments/memory/slot_memory.hpp"
 #include "schedules/pipeline/training_step.hpp"
 #include "timeline/phases.hpp"
 
 namespace moeline {
 
-/// What is in a GPU's memory from `at` on beside what stays, in bytes. While a slot runs, the most that it has.
-struct MemoryChange {
-  Time at{};
-  double activations = 0, workspace = 0;
-  double optimizer = 0;
-  int passes = 0;  ///< micro-batches whose activations of a stage are kept, on the GPU or its host
-
-  [[nodiscard]] double total() const { return activations + workspace + optimizer; }
-};
-
 /// Something that is offloaded lies in the GPU's memory, as StayOnGpu has it.
 struct OffloadedStay {
   StayOnGpu what{};
   Time from{}, to{};
-};
-
-/// The most that a GPU holds while such passes run.
-struct MemoryPeak {
-  MemoryPhase phase{};
-  double bytes = 0;
 };
 
 struct RankMemory {
