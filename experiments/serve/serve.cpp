@@ -49,8 +49,8 @@ ServePool checked_pool(StepGrids& grids, int first, int replicas, const ServeLog
   }
   ServePool pool{.setup = grids.base().setup(),
                  .replicas = replicas,
-                 .shape = grids.base().shape(),
-                 .memory = grids.base().memory()};
+                 .shape = grids.shape(),
+                 .memory = grids.memory()};
   pool.simulated_steps = grids.simulated();
   pool.known = grids.known_time();
   pool.middles_error = grids.error_in_middles(most_middles);

@@ -100,8 +100,7 @@ StepGrid::StepGrid(Spec scenario, std::vector<std::string> assignments, const Se
       one_(setup_of(part == RequestPart::prompt ? Point{0, 0, kFewestKeys, kFewestKeys, 0}
                                                 : Point{fewest_answers_, kFewestKeys, 0, 0, 0})),
       cache_(one_, !drafts_.empty()),
-      bytes_of_token_(cache_.bytes(kUsualLength) / kUsualLength),
-      memory_(largest_memory(workload)) {}
+      bytes_of_token_(cache_.bytes(kUsualLength) / kUsualLength) {}
 
 // Tokens of prompts that see fewer keys than they are belong to several prompts.
 Setup StepGrid::setup_of(const Point& point, double kv_transfer_MB) const {
@@ -281,10 +280,9 @@ double StepGrid::transfer_ms(double tokens, const StepLoad& mean) {
 
 namespace {
 
-// Requests of an attention group that may run at a time, as far as the workload says.
-int most_asked(const ServeWorkload& w, int groups) {
+// Requests of an attention group that there may be at a time.
+int most_there(const ServeWorkload& w, int groups) {
   constexpr int kMost = 4096;
-  if (w.batch_size > 0) return w.batch_size;
   if (w.concurrency > 0) return std::min(kMost, (w.concurrency - 1) / (w.replicas * groups) + 1);
   return kMost;
 }
@@ -310,13 +308,13 @@ int most_seen(const ServeWorkload& w) {
 Memory StepGrid::memory_of_answers(const ServeWorkload& w) const {
   const int usual = std::max(1, usual_length(w));
   const auto memory = [&](int answers) { return memory_of(setup_of({answers, usual, 0, 0, 0}), !drafts_.empty()); };
-  const int limit = std::min(most_asked(w, one_.scenario.parallelism.attention_groups()),
+  const int limit = std::min(most_there(w, one_.scenario.parallelism.attention_groups()),
                              habits::most_running(one_, habits::kNoLimit));
   const auto fit = [&](int answers) { return fits(one_, memory(answers)); };
   return memory(std::max(fewest_answers_, largest_that_fits(fewest_answers_, limit, fit)));
 }
 
-Memory StepGrid::largest_memory(const ServeWorkload& w) const {
+Memory StepGrid::memory(const ServeWorkload& w) const {
   // A step that does both has no more tokens than one of prompts.
   Memory memory = answers_ ? memory_of_answers(w) : Memory{};
   if (computes_prompts_) {
@@ -330,12 +328,13 @@ Memory StepGrid::largest_memory(const ServeWorkload& w) const {
   return memory;
 }
 
-ReplicaShape StepGrid::shape() const {
+ReplicaShape StepGrid::shape(const Memory& memory) const {
+  const double kv_tokens = memory.kv_cache / bytes_of_token_;
   const auto taken = [cache = cache_, unit = bytes_of_token_](double tokens) { return cache.bytes(tokens) / unit; };
   return {.groups = one_.scenario.parallelism.attention_groups(),
-          .kv_tokens = memory_.kv_cache / bytes_of_token_,
+          .kv_tokens = kv_tokens,
           .taken = taken,
-          .most_running = habits::most_running(one_, memory_.kv_cache / bytes_of_token_)};
+          .most_running = habits::most_running(one_, kv_tokens)};
 }
 
 }  // namespace moeline

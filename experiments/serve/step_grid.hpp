@@ -43,9 +43,11 @@ class StepGrid {
   [[nodiscard]] KnownTime known_time() const;
 
   [[nodiscard]] const Setup& setup() const { return one_; }
-  [[nodiscard]] ReplicaShape shape() const;
-  /// Of the largest step of each kind, with all the room that this leaves to caches.
-  [[nodiscard]] const Memory& memory() const { return memory_; }
+  /// Of the largest step of each kind, with all the room that this leaves to caches. Throws SpecError where it leaves
+  /// none.
+  [[nodiscard]] Memory memory(const ServeWorkload& workload) const;
+  /// With such a memory.
+  [[nodiscard]] ReplicaShape shape(const Memory& memory) const;
   /// Of the cache, on each GPU.
   [[nodiscard]] double token_MB() const { return bytes_of_token_ / 1e6; }
   /// Of the cache of so many tokens, over each GPU's NIC: while such a step runs, with whose all-to-all it shares the
@@ -74,7 +76,6 @@ class StepGrid {
   [[nodiscard]] int known_graph(const StepLoad& busiest);
   [[nodiscard]] Setup setup_of(const Point& point, double kv_transfer_MB = 0) const;
   [[nodiscard]] Memory memory_of_answers(const ServeWorkload& workload) const;
-  [[nodiscard]] Memory largest_memory(const ServeWorkload& workload) const;
   [[nodiscard]] StepTime combined(const Cost& mean, double busiest_own_ms, double moved_MB) const;
   [[nodiscard]] Cost simulated_cost(const Point& point, bool moves) const;
   void add_transfer(const Point& point, Cost& cost) const;
@@ -93,7 +94,6 @@ class StepGrid {
   Setup one_;  ///< of one request
   RequestCache cache_;
   double bytes_of_token_;
-  Memory memory_;
   std::unordered_map<int, int> graphs_;  // by the requests of the busiest group
   std::unordered_map<Point, Cost, PointHash> known_;
   std::unordered_map<Point, Cell, PointHash> cells_;  // by their least corner

@@ -15,7 +15,8 @@ StepGrids::StepGrids(Spec scenario, std::vector<std::string> assignments, const 
       assignments_(std::move(assignments)),
       workload_(workload),
       part_(part),
-      base_(scenario_, assignments_, workload_, part_) {}
+      base_(scenario_, assignments_, workload_, part_),
+      memory_(base_.memory(workload_)) {}
 
 std::vector<std::string> StepGrids::assignments_of(const StepState& state) const {
   std::vector<std::string> assignments = assignments_;
@@ -94,7 +95,7 @@ PlacementCost StepGrids::place_anew(int from, int to) {
 ReplicaPool pool_of(StepGrids& grids, int replicas) {
   const StepGrid& base = grids.base();
   ReplicaPool pool{.replicas = replicas,
-                   .shape = base.shape(),
+                   .shape = grids.shape(),
                    .step = [&grids](const StepLoad& busiest, const StepLoad& mean,
                                     const StepState& state) { return grids.of(state).time(busiest, mean); },
                    .token_MB = base.token_MB(),

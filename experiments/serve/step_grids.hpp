@@ -23,6 +23,9 @@ class StepGrids {
   /// As the scenario has it.
   [[nodiscard]] StepGrid& base() { return base_; }
   [[nodiscard]] const StepGrid& base() const { return base_; }
+  /// Of a GPU of such a replica, alike in all states.
+  [[nodiscard]] const Memory& memory() const { return memory_; }
+  [[nodiscard]] ReplicaShape shape() const { return base_.shape(memory_); }
   [[nodiscard]] std::size_t simulated() const;
   [[nodiscard]] KnownTime known_time() const;
   /// Its scenario has a file of loads.
@@ -43,6 +46,7 @@ class StepGrids {
   const ServeWorkload& workload_;
   RequestPart part_;
   StepGrid base_;
+  Memory memory_;
   std::map<StepState, StepGrid> grids_;
   std::map<std::pair<int, int>, PlacementCost> placed_anew_;
 };
