@@ -52,7 +52,7 @@ struct GpuMemory {
 [[nodiscard]] GpuMemory gpu_memory(const Setup& setup, const Memory& held);
 
 /// Of a server that computes prompts and answers, in one step or in turn: the buffers of both are there at all times.
-[[nodiscard]] Memory of_both(const Memory& answers, const Memory& prompts, bool in_one_step);
+[[nodiscard]] Memory of_both(const Memory& a, const Memory& b, bool in_one_step);
 /// The largest of the whole numbers up to `most` that fits, below `least` where that does not. What fits fits with
 /// less.
 [[nodiscard]] int largest_that_fits(int least, int most, const std::function<bool(int)>& fits);

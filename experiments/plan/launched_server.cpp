@@ -43,7 +43,6 @@ std::vector<LaunchedServer> launched_servers(const Deployment& d, int gpus_per_n
     decode.role = "serve";
     decode.prefill = &d.prefill_choice;
     decode.mixes = d.mixed;
-    decode.memory = d.decode.memory;  // of both sides
     all = {decode};
   }
   for (LaunchedServer& server : all) {

@@ -169,9 +169,7 @@ std::vector<int> read_list(const Spec& scenario, int stages, int layers) {
   return listed;
 }
 
-bool is_layout(const std::string& text) {
-  return text.find_first_not_of("balanced") != std::string::npos && text.find_first_of("E|") != std::string::npos;
-}
+bool is_layout(const std::string& text) { return text.find_first_of("E|") != std::string::npos; }
 
 std::vector<int> read_layout(const Spec& scenario, const Setup& setup) {
   const Scenario& s = setup.scenario;

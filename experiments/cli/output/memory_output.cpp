@@ -37,6 +37,15 @@ void add_room(Fields<T>& fields, SetupOf setup, MemoryOf memory) {
            [=](auto& t) { return setup(t).scenario.memory.fraction; }, {.most = 1});
 }
 
+Fields<CacheRoom> room_fields() {
+  return Fields<CacheRoom>()
+      .add("kv_tokens_per_gpu", "tokens that the cache of a GPU holds beside all else", &CacheRoom::tokens,
+           {.decimals = 0})
+      .add("requests_that_fit", "requests of an attention group, as long as the scenario's, that it holds",
+           &CacheRoom::requests, {.decimals = 1})
+      .add("keys_per_request", "tokens that each of these has in the cache", &CacheRoom::keys, {.decimals = 0});
+}
+
 }  // namespace
 
 Fields<MemoryParts> parts_fields() {
@@ -52,13 +61,7 @@ Fields<Run> inference_memory_fields() {
   add_room(
       fields, [](const Run& run) -> const Setup& { return run.setup; },
       [](const Run& run) -> const Memory& { return run.inference()->memory; });
-  return fields
-      .add("kv_tokens_per_gpu", "tokens that the cache of a GPU holds beside all else",
-           [](auto& run) { return room_of(run).tokens(); }, {.decimals = 0})
-      .add("requests_that_fit", "requests of an attention group, as long as the scenario's, that it holds",
-           [](auto& run) { return room_of(run).requests; }, {.decimals = 1})
-      .add("keys_per_request", "tokens that each of these has in the cache",
-           [](auto& run) { return room_of(run).keys; }, {.decimals = 0});
+  return fields.all(room_of, room_fields());
 }
 
 Fields<Run> training_memory_fields() {
