@@ -37,9 +37,6 @@ class RequestCache {
 /// That caches may take of a GPU beside all else of `memory`, as the stack fills it (habits::FractionOf); less than 0
 /// where all else is too much.
 [[nodiscard]] double room_for_caches(const Setup& setup, const Memory& memory);
-[[nodiscard]] inline bool fits(const Setup& setup, const Memory& memory) {
-  return memory.kv_cache <= room_for_caches(setup, memory);
-}
 /// A GPU's memory, and what it must hold.
 struct GpuMemory {
   Memory held;
@@ -50,6 +47,7 @@ struct GpuMemory {
   [[nodiscard]] double rest() const { return held.total() - held.kv_cache; }
 };
 [[nodiscard]] GpuMemory gpu_memory(const Setup& setup, const Memory& held);
+[[nodiscard]] inline bool fits(const Setup& setup, const Memory& memory) { return gpu_memory(setup, memory).fits(); }
 
 /// Of a server that computes prompts and answers, in one step or in turn: the buffers of both are there at all times.
 [[nodiscard]] Memory of_both(const Memory& a, const Memory& b, bool in_one_step);

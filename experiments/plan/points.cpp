@@ -119,7 +119,7 @@ StepPoint Points::simulated(const Question& question) const {
     return StepPoint{.step_ms = to_us(run.metrics.span) / 1e3,
                      .exposed_ms = to_us(run.metrics.exposed_comm) / 1e3,
                      .tokens_per_s = tokens_per_s(run),
-                     .memory = {.held = run.inference()->memory},
+                     .memory = gpu_memory(run.setup, run.inference()->memory),
                      .known = known_time(run)};
   });
   point.step_ms *= plan_.step_factor;

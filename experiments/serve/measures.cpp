@@ -106,10 +106,13 @@ double padding_share(const ServeLog& log, const Window& window) {
 
 // Steps of the whole run: what holds requests back does so while they come faster than they go.
 HeldBack held_back_by(const ServeLog& log) {
-  std::array<double, kHeldBackNames.size()> ms{};
-  for (const ServedStep& step : log.steps) ms[static_cast<std::size_t>(step.held_back)] += step.ms;
-  ms[static_cast<std::size_t>(HeldBack::nothing)] = 0;
-  return static_cast<HeldBack>(std::max_element(ms.begin(), ms.end()) - ms.begin());
+  double by_cache = 0, by_limit = 0;  // ms
+  for (const ServedStep& step : log.steps) {
+    if (step.held_back == HeldBack::cache) by_cache += step.ms;
+    if (step.held_back == HeldBack::batch_limit) by_limit += step.ms;
+  }
+  if (by_cache == 0 && by_limit == 0) return HeldBack::nothing;
+  return by_cache >= by_limit ? HeldBack::cache : HeldBack::batch_limit;
 }
 
 double most_running(const ServeLog& log) {

@@ -47,10 +47,7 @@ ServePool checked_pool(StepGrids& grids, int first, int replicas, const ServeLog
   for (const ServedStep& step : log.steps) {
     if (step.replica >= first && step.replica < first + replicas) steps.push_back(&step);
   }
-  ServePool pool{.setup = grids.base().setup(),
-                 .replicas = replicas,
-                 .shape = grids.shape(),
-                 .memory = grids.memory()};
+  ServePool pool{.setup = grids.base().setup(), .replicas = replicas, .shape = grids.shape(), .memory = grids.memory()};
   pool.simulated_steps = grids.simulated();
   pool.known = grids.known_time();
   pool.middles_error = grids.error_in_middles(most_middles);

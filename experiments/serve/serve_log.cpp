@@ -5,6 +5,11 @@
 #include <set>
 
 namespace moeline {
+
+const char* name_of(HeldBack reason) {
+  constexpr std::array<const char*, 3> kNames = {"nothing", "cache", "batch_limit"};
+  return kNames[static_cast<std::size_t>(reason)];
+}
 namespace {
 
 constexpr int kRequests = 1'000'000;  // process number, above all replicas

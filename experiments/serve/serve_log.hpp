@@ -63,7 +63,7 @@ struct RequestStage {
 
 /// Why requests that had come are not in a step.
 enum class HeldBack { nothing, cache, batch_limit };
-inline constexpr std::array<const char*, 3> kHeldBackNames = {"nothing", "cache", "batch_limit"};
+[[nodiscard]] const char* name_of(HeldBack reason);
 
 struct ServedStep {
   double start_ms = 0, ms = 0;

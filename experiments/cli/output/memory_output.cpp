@@ -21,21 +21,17 @@ std::string cache_head(const Setup& setup) {
 
 CacheRoom room_of(const Run& run) { return cache_room(run.setup, run.inference()->memory); }
 
-// `setup`, `memory`: of what the fields are of.
-template <class T, class SetupOf, class MemoryOf>
-void add_room(Fields<T>& fields, SetupOf setup, MemoryOf memory) {
-  const auto room = [=](const T& t) { return std::max(0.0, gib(room_for_caches(setup(t), memory(t)))); };
-  fields.add("capacity_gib", "GiB of the GPU", [=](auto& t) { return capacity_gib(setup(t)); })
+// Parts but for caches, their room and what is left are the GPU.
+Fields<GpuMemory> gpu_fields() {
+  const auto room = [](const GpuMemory& gpu) { return std::max(0.0, gib(gpu.room)); };
+  return Fields<GpuMemory>()
+      .add("capacity_gib", "GiB of the GPU", [](auto& gpu) { return gib(gpu.capacity); })
       .add("cache_room_gib", "GiB that caches may have beside the other parts", room)
       .add("left_gib", "GiB beside both, for CUDA, its graphs and what the stack leaves free",
-           [=](auto& t) {
-             const Memory& m = memory(t);
-             return capacity_gib(setup(t)) - gib(m.total() - m.kv_cache) - room(t);
-           },
-           {.least = kAny})
-      .add("fraction", "of it, that the stack fills as memory.fraction says",
-           [=](auto& t) { return setup(t).scenario.memory.fraction; }, {.most = 1});
+           [=](auto& gpu) { return gib(gpu.capacity) - gib(gpu.rest()) - room(gpu); }, {.least = kAny});
 }
+
+constexpr const char* kFraction = "of it, that the stack fills as memory.fraction says";
 
 Fields<CacheRoom> room_fields() {
   return Fields<CacheRoom>()
@@ -57,11 +53,11 @@ Fields<MemoryParts> parts_fields() {
 }
 
 Fields<Run> inference_memory_fields() {
-  auto fields = Fields<Run>().all(memory_parts, parts_fields());
-  add_room(
-      fields, [](const Run& run) -> const Setup& { return run.setup; },
-      [](const Run& run) -> const Memory& { return run.inference()->memory; });
-  return fields.all(room_of, room_fields());
+  return Fields<Run>()
+      .all(memory_parts, parts_fields())
+      .all([](auto& run) { return gpu_memory(run.setup, run.inference()->memory); }, gpu_fields())
+      .add("fraction", kFraction, [](auto& run) { return run.setup.scenario.memory.fraction; }, {.most = 1})
+      .all(room_of, room_fields());
 }
 
 Fields<Run> training_memory_fields() {
@@ -82,12 +78,12 @@ Fields<Run> training_memory_fields() {
 }
 
 Fields<ServePool> served_memory_fields() {
-  auto fields = Fields<ServePool>().all([](auto& pool) { return parts_of(pool.memory); }, parts_fields());
-  add_room(
-      fields, [](const ServePool& pool) -> const Setup& { return pool.setup; },
-      [](const ServePool& pool) -> const Memory& { return pool.memory; });
-  return fields.add("kv_tokens_per_gpu", "tokens that the cache of a GPU holds beside all else",
-                    [](auto& pool) { return pool.shape.kv_tokens; }, {.decimals = 0});
+  return Fields<ServePool>()
+      .all([](auto& pool) { return parts_of(pool.memory); }, parts_fields())
+      .all([](auto& pool) { return gpu_memory(pool.setup, pool.memory); }, gpu_fields())
+      .add("fraction", kFraction, [](auto& pool) { return pool.setup.scenario.memory.fraction; }, {.most = 1})
+      .add("kv_tokens_per_gpu", "tokens that the cache of a GPU holds beside all else",
+           [](auto& pool) { return pool.shape.kv_tokens; }, {.decimals = 0});
 }
 
 std::string memory_lines(const Run& run) {

@@ -186,8 +186,7 @@ Fields<ServeMeasures> measure_fields() {
       .add("mean_running", "requests that run, on average", &ServeMeasures::mean_running)
       .add("held_back_by",
            "what kept requests waiting for the longest time: room in the cache, or the limit of a batch",
-           [](auto& m) { return kHeldBackNames[static_cast<std::size_t>(m.held_back_by)]; },
-           {.words = {kHeldBackNames.begin(), kHeldBackNames.end()}})
+           [](auto& m) { return name_of(m.held_back_by); }, {.words = words_to(HeldBack::batch_limit)})
       .add("most_running", "requests that decode in a step, at most, of an attention group",
            &ServeMeasures::most_running, {.decimals = 0})
       .add("mean_waiting", "requests that wait, on average", &ServeMeasures::mean_waiting)
