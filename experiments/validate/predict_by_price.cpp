@@ -1,5 +1,6 @@
 // Facts about kernels alone: what price() says of them, or what the machine's peaks allow.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -14,6 +15,7 @@ namespace moeline {
 namespace {
 
 using Paths = std::vector<std::filesystem::path>;
+using Texts = std::vector<std::string>;
 
 // Kernels one after the other.
 struct Work {
@@ -91,11 +93,13 @@ std::string absent(const FactSpec& left_out) {
 const HardwareProfile& Predictor::profile(const FactSpec& spec) {
   const std::string name = spec.text("hardware");
   const std::filesystem::path file = spec.at("hardware").file();
-  const std::string key = file.parent_path().string() + "\n" + name;  // a path counts from the file
+  const Texts facts = spec.has("set") ? spec.at("set").texts("set") : Texts{};
+  const std::string key = fmt::format("{}\n{}\n{}", file.parent_path().string(), name,  // a path counts from the file
+                                      fmt::join(facts, "\n"));
   const auto found = profiles_.find(key);
   if (found != profiles_.end()) return found->second;
-  return used(spec, "hardware", [&]() -> const HardwareProfile& {
-    return profiles_.emplace(key, load_profile(name, {}, file)).first->second;
+  return used(spec, facts.empty() ? "hardware" : "set", [&]() -> const HardwareProfile& {
+    return profiles_.emplace(key, load_profile(name, facts, file)).first->second;
   });
 }
 
@@ -124,7 +128,7 @@ KernelSet Predictor::kernels(const FactSpec& spec, const HardwareProfile& profil
 
 Prediction Predictor::price(const Fact& fact) {
   const FactSpec& spec = fact.prediction;
-  spec.expect({"hardware", "kernels", "ops", "metric", "times", "left_out"});
+  spec.expect({"hardware", "set", "kernels", "ops", "metric", "times", "left_out"});
   if (spec.has("left_out")) spec.map("left_out").expect({"fold", "tables", "data", "given"});
   const double times = spec.has("times") ? spec.at("times").number("times", 1e-30, 1e30) : 1;
   const HardwareProfile& machine = profile(spec);

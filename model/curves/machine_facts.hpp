@@ -35,6 +35,12 @@ struct MachineFacts {
   double slowest_nic = 1;           ///< of the rank with the slowest one, over nic_GBps
   double slowest_nvlink = 1;
 
+  // What NCCL's cost model leaves out, of collectives that leave a node (curves/nccl_tuning.hpp).
+  double nccl_call_us = 10;      ///< of every call
+  double nccl_peer_us = 3.6;     ///< of an all-to-all, for each rank on another node behind the first
+  double nccl_ramp_us = 80;      ///< the first bytes, as many as take so long, take twice as long
+  double nccl_nic_share = 0.85;  ///< of the NICs' rate, that collectives reach
+
   // Power (hardware/power.hpp), above rest at full speed and the boost clock. 0: not known.
   double boost_clock_mhz = 0;  ///< of the SMs, for as long as power allows
   double power_cap_w = 0;

@@ -79,6 +79,7 @@ class OpKeys {
 [[nodiscard]] RequestedOp all_gather_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp reduce_scatter_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp all_to_all_op(const std::string& text, const MachineFacts& machine);
+[[nodiscard]] RequestedOp send_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp dispatch_op(const std::string& text, const MachineFacts& machine);
 [[nodiscard]] RequestedOp combine_op(const std::string& text, const MachineFacts& machine);
 

@@ -75,10 +75,11 @@ const std::vector<Kind>& kinds() {
        "kind=streaming|rowwise|swiglu|cast_transpose|requantize|strided|norm|head_norm|head_copy|rotary_store|"
        "activation|expert_choice|embedding_rows|logits_cast|token_choice,bytes=117440512",
        memory_op},
-      {"all_reduce", "ranks=8,bytes=58720256 of a rank's message,impl=nccl|custom", all_reduce_op},
-      {"all_gather", "ranks=8,bytes=58720256 gathered,impl=nccl", all_gather_op},
-      {"reduce_scatter", "ranks=8,bytes=58720256 before the scatter,impl=nccl", reduce_scatter_op},
-      {"all_to_all", "ranks=8,bytes=58720256 of a rank to all,impl=nccl", all_to_all_op},
+      {"all_reduce", "ranks=8,gpus_per_node=THE MACHINE'S,bytes=58720256 of a rank's message,impl=nccl|custom", all_reduce_op},
+      {"all_gather", "ranks=8,gpus_per_node=THE MACHINE'S,bytes=58720256 gathered,impl=nccl", all_gather_op},
+      {"reduce_scatter", "ranks=8,gpus_per_node=THE MACHINE'S,bytes=58720256 before the scatter,impl=nccl", reduce_scatter_op},
+      {"all_to_all", "ranks=8,gpus_per_node=THE MACHINE'S,bytes=58720256 of a rank to all,impl=nccl", all_to_all_op},
+      {"send", "bytes=58720256,to=node|gpu: one message, to the next node or beside", send_op},
       {"dispatch",
        "mode=normal|low_latency|nvlink,ep=64,tokens=4096 (low_latency: 128),hidden=7168,top_k=8,"
        "experts=256 (given: chosen without groups),gating=model|benchmark|distinct,"
@@ -197,7 +198,11 @@ OpWriter prompt_attention(const Operator& op) {
 
 OpWriter collective(const Operator& op) {
   OpWriter writer(name_of(op.family));
-  writer.add("ranks", op.traffic.members).add("bytes", op.traffic.message_bytes);
+  const bool leaves_node = op.traffic.wire_bytes > 0;
+  if (op.family == Family::send) return writer.add("bytes", op.bytes).add("to", leaves_node ? "node" : "gpu");
+  writer.add("ranks", op.traffic.members);
+  if (leaves_node) writer.add("gpus_per_node", op.traffic.members_per_node);
+  writer.add("bytes", op.traffic.message_bytes);
   return op.measured_as == "custom_all_reduce" ? writer.add("impl", "custom") : writer;
 }
 

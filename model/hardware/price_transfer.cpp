@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "curves/nccl_tuning.hpp"
 #include "curves/topology.hpp"
 #include "hardware/price_basis.hpp"
 
@@ -144,6 +145,18 @@ void take_quicker_all_reduce(const Operator& op, const PriceConditions& conditio
   if (by_nccl.solo_us < price.solo_us) price = by_nccl;
 }
 
+// Between nodes, by NCCL's own model, but never faster than the links carry what it sends that way.
+void price_by_nccl(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
+  const bool by_messages = op.family == Family::send || op.family == Family::all_to_all;
+  const NcclChoice choice = by_messages ? nccl_messages(op, machine) : nccl_choice(op, machine);
+  Operator sent = op;
+  sent.traffic.wire_bytes = sent.traffic.rdma_bytes = choice.nic_bytes;
+  price.solo_us = std::max(choice.us, links_us(sent, machine)) + farthest_latency_us(op.traffic.ranks, machine);
+  price.bound_by = choice.latency_us > choice.us / 2 ? "latency" : "NIC";
+  doubt_price("between nodes by NCCL's cost model", price);
+  set_links(sent, machine, kernels, price);
+}
+
 }  // namespace
 
 std::vector<std::string> transfer_families(const Operator& op) {
@@ -181,6 +194,10 @@ void price_collective(const Operator& op, const PriceConditions& conditions, con
                       const KernelSet& kernels, Price& price) {
   price.hold = conditions.held > 0 ? Hold::resident : Hold::nothing;
   price.sms = conditions.held;
+  if (op.traffic.wire_bytes > 0) {
+    price_by_nccl(op, machine, kernels, price);
+    return;
+  }
   if (const FamilyFit* fit = fit_with_form(op.measured_as, kernels)) {
     price_transfer_by_form(op, *fit, conditions, machine, kernels, price);
     take_quicker_all_reduce(op, conditions, machine, kernels, price);

@@ -140,14 +140,16 @@ RequestedOp combine_op(const std::string& text, const MachineFacts& machine) { r
 
 namespace {
 
-// Ranks follow each other, so that they fill nodes.
+// Ranks follow each other, so that they fill nodes, or as many GPUs of each.
 Replicas ranks_of(const OpKeys& keys, const MachineFacts& machine) {
-  const auto gpus_per_node = static_cast<int>(machine.gpus_per_node);
-  const int ranks = keys.spec().integer_or("ranks", 2, 1 << 20, std::clamp(gpus_per_node, 2, 8));
-  if (ranks > gpus_per_node && ranks % gpus_per_node != 0) {
-    throw keys.spec().error("ranks", fmt::format("must fill whole nodes of {} GPUs, or fit into one", gpus_per_node));
+  const auto of_node = static_cast<int>(machine.gpus_per_node);
+  const int per_node = keys.spec().integer_or("gpus_per_node", 1, of_node, of_node);
+  const int ranks = keys.spec().integer_or("ranks", 2, 1 << 20, std::clamp(per_node, 2, 8));
+  if (ranks <= per_node) return {ranks, ranks, {ranks, 0}};
+  if (ranks % per_node != 0) {
+    throw keys.spec().error("ranks", fmt::format("must fill whole nodes of {} GPUs, or fit into one", per_node));
   }
-  return {ranks, std::min(ranks, gpus_per_node), {ranks, ranks > gpus_per_node ? 1.0 : 0.0}};
+  return {ranks, per_node, {ranks / per_node * of_node, 1}};
 }
 
 double message_bytes(const OpKeys& keys) { return keys.number_or("bytes", 1, 1e15, 4096.0 * 7168 * 2); }
@@ -155,7 +157,7 @@ double message_bytes(const OpKeys& keys) { return keys.number_or("bytes", 1, 1e1
 using Collective = Operator (*)(double bytes, const Replicas& replicas);
 
 RequestedOp collective_op(const std::string& text, const MachineFacts& machine, Collective collective) {
-  const OpKeys keys(text, {"ranks", "bytes", "impl"});
+  const OpKeys keys(text, {"ranks", "gpus_per_node", "bytes", "impl"});
   static_cast<void>(keys.choice("impl", {"nccl"}));
   return {text, {collective(message_bytes(keys), ranks_of(keys, machine))}, keys.conditions(machine)};
 }
@@ -163,7 +165,7 @@ RequestedOp collective_op(const std::string& text, const MachineFacts& machine, 
 }  // namespace
 
 RequestedOp all_reduce_op(const std::string& text, const MachineFacts& machine) {
-  const OpKeys keys(text, {"ranks", "bytes", "impl"});
+  const OpKeys keys(text, {"ranks", "gpus_per_node", "bytes", "impl"});
   const Replicas ranks = ranks_of(keys, machine);
   const bool custom = keys.choice("impl", {"nccl", "custom"}) == "custom";
   if (custom && ranks.ranks > ranks.per_node) {
@@ -184,6 +186,13 @@ RequestedOp reduce_scatter_op(const std::string& text, const MachineFacts& machi
 
 RequestedOp all_to_all_op(const std::string& text, const MachineFacts& machine) {
   return collective_op(text, machine, all_to_all);
+}
+
+RequestedOp send_op(const std::string& text, const MachineFacts& machine) {
+  const OpKeys keys(text, {"bytes", "to"});
+  const bool leaves_node = keys.choice("to", {"node", "gpu"}) == "node";
+  const Reach reach{leaves_node ? static_cast<int>(machine.gpus_per_node) + 1 : 2, leaves_node ? 1.0 : 0.0};
+  return {text, {send(message_bytes(keys), reach)}, keys.conditions(machine)};
 }
 
 }  // namespace moeline

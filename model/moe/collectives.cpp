@@ -24,6 +24,7 @@ void set_bytes(double over_nic, double over_nvlink, Operator& op) {
 Operator collective_of(double bytes, Family family, const char* name, const Replicas& replicas) {
   Operator op = collective(family, name, replicas.reach);
   op.traffic.members = replicas.ranks;
+  op.traffic.members_per_node = std::min(replicas.ranks, replicas.per_node);
   op.traffic.message_bytes = bytes;
   if (replicas.ranks <= replicas.per_node) op.measured_as = "nccl_" + name_of(family);
   return op;

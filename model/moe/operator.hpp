@@ -35,6 +35,7 @@ struct Traffic {
 
   // What the tables of serving stacks go by.
   int members = 0;             ///< of a collective: ranks that take part
+  int members_per_node = 0;    ///< of these
   double message_bytes = 0;    ///< of a collective, as nccl-tests count them: what a rank holds of the longer side
   double hidden = 0;           ///< numbers of a token
   double top_k = 0;            ///< experts that it is sent to

@@ -163,13 +163,12 @@ TEST_CASE("a slowdown measured with other kernels than those it slows down is no
   }
 }
 
-TEST_CASE("how much of a step is known how: an all-reduce between nodes that nobody measured is no certainty") {
+TEST_CASE("how much of a step is known how: an all-reduce between nodes by NCCL's model is no certainty") {
   const Run across = run_scenario(read_setup(
       Spec::parse("s.yaml",
                   "{schema: 1, model: deepseek-v3, hardware: h100, schedule: sequential, parallelism: {tp: 16},"
                   " layers: 2, workload: {phase: decode, batch_size: 8, kv_len: 2000}}")));
-  CHECK(roofline_share(across) > 0.01);
-  CHECK(extrapolated_share(across) < 0.01);
+  CHECK(extrapolated_share(across) > 0.01);
   const Run carried = run_decode({"hardware=h20", "kernels=deepseek", "layers=2"});
   CHECK(carried_over_share(carried) > 0.5);
   CHECK(outside_share(carried) <= extrapolated_share(carried));

@@ -305,17 +305,17 @@ TEST_CASE("what no replica shares is not kept twice by ZeRO-3") {
   CHECK(peak("2").gradients <= peak("1").gradients);
 }
 
-TEST_CASE("parameters come beside the first forward pass of each stage, or behind the optimizer") {
+TEST_CASE("parameters come beside the first forward pass of each stage, or behind the optimizer, of 800 Gb/s") {
   for (const char* schedule : {"1f1b", "zb1p", "dualpipe", "zbv"}) {
     CAPTURE(schedule);
     const auto run = [&](const char* overlap, const char* level) {
       return run_of({std::string("schedule=") + schedule, "parallelism={pp: 2, ep: 8, dp: 64}",
-                     "workload.global_batch_size=512", std::string("level=") + level,
+                     "workload.global_batch_size=512", "hardware.nic_GBps=100", std::string("level=") + level,
                      std::string("training.overlap_parameters=") + overlap});
     };
     const Run beside = run("true", "operator"), behind = run("false", "operator");
     CHECK(beside.metrics.span < behind.metrics.span);
-    CHECK(solo_of(beside, "all_gather") == doctest::Approx(solo_of(behind, "all_gather")).epsilon(0.05));
+    CHECK(solo_of(beside, "all_gather") == doctest::Approx(solo_of(behind, "all_gather")).epsilon(0.1));  // in parts
     CHECK(step_ms(run("true", "phase")) == doctest::Approx(step_ms(beside)).epsilon(0.02));
     // Where a pass waits for activations, its parameters are there before: they are no part of its slot.
     CHECK(ms(beside.step()->ranks.back().parts.bubble) >= 0.9 * ms(behind.step()->ranks.back().parts.bubble));
