@@ -16,6 +16,7 @@
 #include "experiments/cli/output/calibration_output.hpp"
 #include "experiments/cli/output_file.hpp"
 #include "experiments/cli/progress_bar.hpp"
+#include "experiments/validate/host_speed.hpp"
 #include "hardware/device_name.hpp"
 #include "hardware/profile.hpp"
 
@@ -136,8 +137,34 @@ void run_stack(const CalibrateOptions& options, const std::vector<RowKind>& kind
   console.print(fmt::format("{}{}", stack_text(calibration), options.report ? stack_report_text(calibration) : ""));
 }
 
+bool is_yaml(const std::string& file) { return file.ends_with(".yaml"); }
+
+// Steps that wait for their host, written as facts are: what host it is, and nothing else.
+void run_host(const CalibrateOptions& options, const Console& console) {
+  if (options.files.size() > 1) throw SpecError(options.files[1], 0, "steps of one machine stand in one file");
+  const Subject steps = read_subject(Spec::load(options.files.front()));
+  const HostCalibration host =
+      with_progress(console, [&](const Progress& progress) { return calibrate_host(steps, progress); });
+  HardwareProfile profile = load_profile(options.hardware.empty() ? host.hardware : options.hardware);
+  if (profile.name != host.hardware) {
+    throw SpecError(options.files.front(), 0, fmt::format("has steps of {}, not {}", host.hardware, profile.name));
+  }
+  profile.facts.host_speed = host.speed;
+  profile.sources["host_speed"] =
+      fmt::format("calibrated on {} steps of training that wait for their host ({})", host.steps.size(), steps.name);
+  write_text(options.output, to_yaml(profile));
+  console.print(host_text(host));
+}
+
 void run(CalibrateOptions options, const Console& console) {
   check_output({"-o", options.output, FileKind::profile}, options.files, options.force);
+  if (is_yaml(options.files.front())) {
+    refuse_given(options,
+                 {"--model", "--kernels", "--date", "--tables", "--cross-validate", "--layers", "--without", "--given",
+                  "--by-name-only", "--report", "--html"},
+                 "does not apply to steps, which tell the speed of a host");
+    return run_host(options, console);
+  }
   const std::vector<RowKind> kinds = row_kinds(options);
   const auto is_stack = [&](const std::string& file) { return is_stack_table(file, kinds); };
   if (std::any_of(options.files.begin(), options.files.end(), is_stack)) {
@@ -170,9 +197,9 @@ Command make_calibrate(Console& console) {
   CalibrationRequest& request = options->request;
   return {
       .name = "calibrate",
-      .about = "fit the constants of a kernel set to measured kernels",
+      .about = "fit the constants of a kernel set to measured kernels, or a host's speed to steps",
       .options =
-          {required({"csv", &options->files, "measured tables: those that calib/fit/README.md describes"}),
+          {required({"csv", &options->files, "measured tables: those that calib/fit/README.md describes; or a YAML file of host-bound steps"}),
            required({"-o,--output", &options->output, "the hardware profile to write", NotEmpty{}}),
            {"--hardware", &options->hardware,
             "profile whose machine facts and other kernel sets are kept: by default the one that a table of "

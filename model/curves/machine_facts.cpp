@@ -8,7 +8,7 @@ namespace {
 constexpr const char* kUnknownPower = "not known";
 constexpr const char* kOfNcclTests = "fitted to public logs of nccl-tests (calib/fit/nccl_between_nodes.py)";
 
-constexpr std::array<FactField, 32> kFacts = {{
+constexpr std::array<FactField, 33> kFacts = {{
     {"sms", &MachineFacts::sms, 1, 4096, "", true},
     {"sm_clock_mhz", &MachineFacts::sm_clock_mhz, 1, 1e5, "MHz"},
     {"fp8_tflops", &MachineFacts::fp8_tflops, 0, 1e6, "TFLOP/s"},
@@ -32,6 +32,7 @@ constexpr std::array<FactField, 32> kFacts = {{
      "NVLink, 64 bytes (arXiv 2505.09343, table 5)", false},
     {"slowest_nic", &MachineFacts::slowest_nic, 1e-3, 1, "", false, "assumed: all NICs alike"},
     {"slowest_nvlink", &MachineFacts::slowest_nvlink, 1e-3, 1, "", false, "assumed: all NVLinks alike"},
+    {"host_speed", &MachineFacts::host_speed, 1e-2, 100, "", false, "assumed: between two clusters, of H100 and of B300", false},
     {"nccl_call_us", &MachineFacts::nccl_call_us, 0, 1e6, "us", false, kOfNcclTests},
     {"nccl_peer_us", &MachineFacts::nccl_peer_us, 0, 1e6, "us", false, kOfNcclTests},
     {"nccl_ramp_us", &MachineFacts::nccl_ramp_us, 0, 1e6, "us", false, kOfNcclTests},

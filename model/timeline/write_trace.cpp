@@ -308,10 +308,12 @@ class TraceWriter {
     const Phase& phase = graph_.phases()[graph_.label(task).phase];
     const std::int64_t start = start_ns(task);
     const std::int64_t end = end_ns(task);
+    const NameId module = graph_.label(task).detail;
+    const std::string of = module == kNoName ? "" : fmt::format(R"("module": {}, )", json_text(graph_.name(module)));
     event(
-        R"({{"ph": "X", "cat": "cpu_op", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{"phase": {}, "layer": {}, "micro_batch": {}}}}})",
-        json_text(graph_.task_name(task)), kHostPid + rank_, thread, us(start), us(end - start), json_text(phase.name),
-        phase.layer, phase.micro_batch);
+        R"({{"ph": "X", "cat": "cpu_op", "name": {}, "pid": {}, "tid": {}, "ts": {}, "dur": {}, "args": {{{}"phase": {}, "layer": {}, "micro_batch": {}}}}})",
+        json_text(graph_.task_name(task)), kHostPid + rank_, thread, us(start), us(end - start), of,
+        json_text(phase.name), phase.layer, phase.micro_batch);
     for (const EventId waiting : graph_.successors(end_of(task))) {
       const TaskId kernel = task_of(waiting);
       if (!is_kernel(kernel)) continue;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <tuple>
 
+#include "moe/host_work.hpp"
+
 namespace moeline {
 
 namespace {
@@ -132,6 +134,7 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, std::vector<Operat
   phase.name = name;
   phase.side_stream = options.side_stream;
   const std::vector<bool> captured = in_graphs(name, ops, setup_.scenario.graphs);
+  const std::vector<double> host = host_times_us(name, ops, captured);
   phase.kernels.reserve(ops.size());
   phase.uses.reserve(ops.size());
   std::shared_ptr<const Price> known;
@@ -148,6 +151,8 @@ PreparedPhase& ProgramDraft::prepare(const std::string& name, std::vector<Operat
     phase.kernels.push_back(prepare_kernel(op, price, captured[i]));
     if (by_chance) phase.kernels.back().traits.by_load = static_cast<std::uint32_t>(by_load_.size() - 1);
     phase.kernels.back().launched_before = i > 0 && captured[i] && captured[i - 1];
+    phase.kernels.back().host = from_us(host[i]);
+    if (host_ != Host::absent) phase.kernels.back().module = graph_.intern(op.module);
     if (options.meetings) phase.kernels.back().meets = ranks_that_meet(op);
     phase.kernels.back().work = static_cast<std::uint32_t>(kernels_.size());
     KernelWork& work = kernels_.emplace_back(work_of(name, op));
@@ -195,6 +200,20 @@ PreparedKernel ProgramDraft::prepare_kernel(const Operator& op, const Price& pri
   kernel.label.name = graph_.intern(kernel_name(op));
   kernel.label.task_class = graph_.add_class(row_of(op.family).task_class, role_of(op.family));
   return kernel;
+}
+
+std::vector<double> ProgramDraft::host_times_us(const std::string& phase, const std::vector<Operator>& ops,
+                                                const std::vector<bool>& captured) {
+  if (host_ == Host::absent) return std::vector<double>(ops.size(), 0.0);
+  if (host_ == Host::launches) return std::vector<double>(ops.size(), host_constant_us(Constant::host_per_kernel));
+  std::vector<double> us = host_us(phase, ops, captured, setup_.model.n_routed_experts);
+  for (double& each : us) each /= setup_.machine.facts.host_speed;
+  return us;
+}
+
+// Nobody says on which host it was measured.
+double ProgramDraft::host_constant_us(Constant constant) {
+  return this->constant(constant) * MachineFacts{}.host_speed / setup_.machine.facts.host_speed;
 }
 
 // Times taken by the host's clock hold the whole gap, those of a graph's replays that of a graph.

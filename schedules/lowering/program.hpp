@@ -150,6 +150,8 @@ struct PreparedKernel {
   bool beside = false;
   bool reads_counts = false;
   bool launched_before = false;  ///< by a host that was early, or in the graph of the kernel before
+  Time host{};                   ///< that a host takes before it has launched it
+  NameId module = kNoName;       ///< for which the host does so
   int awaits = 0;                ///< as Operator has them
   bool computes = false;
   int meets = 0;              ///< ranks, all of which start it together; 0: it is no such kernel
@@ -196,6 +198,8 @@ class ProgramDraft {
   void release(PreparedKernel& kernel, int parts, const Operator& part, Once once);
   /// A constant of the kernel set that enters; 0 where neither the set nor one it borrows from knows it.
   double constant(Constant constant);
+  /// The same of one that a usual host was measured with, on the machine's.
+  double host_constant_us(Constant constant);
   /// Of the task added last.
   void note(const KernelTraits& traits);
   void note(Execution execution);
@@ -209,6 +213,9 @@ class ProgramDraft {
   void release(PreparedKernel& kernel, std::vector<Time> parts);
   [[nodiscard]] PreparedKernel prepare_kernel(const Operator& op, const Price& price, bool captured);
   [[nodiscard]] double gap_us(const std::string& family, bool captured);
+  /// What the host takes for each kernel of a phase, as it launches kernels or blocks; nothing where it is absent.
+  [[nodiscard]] std::vector<double> host_times_us(const std::string& phase, const std::vector<Operator>& ops,
+                                                  const std::vector<bool>& captured);
   [[nodiscard]] PriceConditions conditions_of(const Operator& op, const PhaseOptions& options) const;
   [[nodiscard]] std::shared_ptr<const Price> price_of(const Operator& op, const PriceConditions& conditions);
   /// Of the operator at this place, on average over the loads; notes what it takes by each in by_load_.

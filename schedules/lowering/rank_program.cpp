@@ -324,7 +324,7 @@ TaskId RankProgram::add_kernel(const PreparedKernel& kernel, const PhaseTasks& p
   if (last != kNoTask) graph().start_after_end(last, id);
   last = id;
   const bool launched = kernel.stage != Stage::wire && !kernel.launched_before;
-  if (has_host() && launched) launch_from_host(id, phase.phase);
+  if (has_host() && launched) launch_from_host(id, kernel, phase.phase);
   return id;
 }
 
@@ -348,11 +348,15 @@ Label RankProgram::label(Label label, StreamName stream, std::uint32_t phase) {
 }
 
 // Launches of all streams follow one another on the host, in the order of the program.
-void RankProgram::launch_from_host(TaskId kernel, std::uint32_t phase) {
+void RankProgram::launch_from_host(TaskId task, const PreparedKernel& kernel, std::uint32_t phase) {
   TaskId& host = last_[static_cast<std::size_t>(StreamName::host)];
-  const TaskId launch = add_host_task("launch", from_us(program_.constant(Constant::host_per_kernel)), phase);
+  Label label = host_label("launch", phase);
+  label.detail = kernel.module;
+  Task work;
+  work.solo = kernel.host;
+  const TaskId launch = graph().add(work, label);
   if (host != kNoTask) graph().start_after_end(host, launch);
-  graph().start_after_end(launch, kernel);
+  graph().start_after_end(launch, task);
   host = launch;
 }
 
@@ -370,7 +374,7 @@ Label RankProgram::host_label(const char* name, std::uint32_t phase) {
 }
 
 void RankProgram::wait_for_host(const HostWork& work, TaskId counted, TaskId task) {
-  const TaskId host = add_host_task(work.name, from_us(program_.constant(work.duration)), work.phase);
+  const TaskId host = add_host_task(work.name, from_us(program_.host_constant_us(work.duration)), work.phase);
   graph().start_after_end(counted, host);
   graph().start_after_end(host, task);
   if (program_.host() != Host::blocks) return;

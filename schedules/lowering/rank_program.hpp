@@ -138,7 +138,7 @@ class RankProgram {
   };
   /// `task` starts once the host has done its work, which it can when `counted` has ended.
   void wait_for_host(const HostWork& work, TaskId counted, TaskId task);
-  void launch_from_host(TaskId kernel, std::uint32_t phase);
+  void launch_from_host(TaskId task, const PreparedKernel& kernel, std::uint32_t phase);
 
   ProgramDraft& program_;
   int rank_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text_table.hpp"
 #include "calib/fit/bench_observations.hpp"
 #include "calib/fit/stack_report.hpp"
 #include "experiments/cli/output/hardware_output.hpp"
@@ -129,6 +130,17 @@ std::string calibration_text(const Calibration& calibration) {
                      count_constants(calibration.kernels)) +
          constants_text(calibration.kernels) + fits_text(calibration.kernels) + missed_text(calibration) +
          advice_text(calibration);
+}
+
+std::string host_text(const HostCalibration& host) {
+  TextTable table("lrrrr");
+  table.row({"step", "measured, ms", "speed alone", "predicted, ms", "error"});
+  for (const HostStep& step : host.steps) {
+    table.row({step.id, fmt::format("{:.1f}", step.measured_ms), fmt::format("{:.3f}", step.speed),
+               fmt::format("{:.1f}", step.predicted_ms), signed_percent(step.predicted_ms / step.measured_ms - 1)});
+  }
+  return fmt::format("host_speed of {}: {:.3f}, fitted to these steps, which are no test of it\n{}", host.hardware,
+                     host.speed, table.text());
 }
 
 std::string residuals_text(const Calibration& calibration) {

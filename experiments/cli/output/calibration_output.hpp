@@ -6,6 +6,7 @@
 #include "calib/fit/calibrate.hpp"
 #include "calib/fit/stack_tables.hpp"
 #include "experiments/page/page.hpp"
+#include "experiments/validate/host_speed.hpp"
 
 namespace moeline {
 
@@ -18,6 +19,9 @@ namespace moeline {
 /// Of calib/bench's tables: what was skipped, the shares of the machine's peaks that kernels reach, and contention
 /// beside the engine's law.
 [[nodiscard]] std::string benches_text(const Calibration& calibration, const MachineFacts& machine);
+
+/// The speed, and each step with its own and with that of all.
+[[nodiscard]] std::string host_text(const HostCalibration& host);
 
 // What fitting a serving stack's tables gave, as text and as a page.
 
