@@ -47,8 +47,10 @@ void add_experts(const Scenario& s, MegatronFlags& out) {
   if (s.parallelism.ep == 1) return;
   if (s.comm.mode == CommMode::normal) out.flags.emplace_back("--moe-token-dispatcher-type flex --moe-enable-deepep");
   if (s.comm.mode == CommMode::all_to_all) out.flags.emplace_back("--moe-token-dispatcher-type alltoall");
-  if (s.comm.mode == CommMode::nvlink) {
+  if (stays_in_domain(s.comm.mode)) {
     out.flags.emplace_back("--moe-token-dispatcher-type flex --moe-flex-dispatcher-backend hybridep");
+  }
+  if (s.comm.mode == CommMode::nvlink) {
     out.notes.emplace_back("priced with TensorRT-LLM's all-to-all in the place of HybridEP");
   }
   out.flags.emplace_back("--moe-grouped-gemm --moe-permute-fusion");

@@ -10,10 +10,11 @@ namespace {
 constexpr std::size_t kMeasured = 3;
 constexpr std::array<double, kMeasured> kRanks = {8, 16, 24}, kSms = {16, 24, 32};
 
-using Rates = std::array<std::array<double, kMeasured>, kMeasured>;  // by ranks, then SMs
+// By ranks and then SMs.
+using Rates = std::array<std::array<double, kMeasured>, kMeasured>;
 constexpr Rates kDispatchFp8 = {{{249, 351, 448}, {243, 339, 394}, {258, 351, 405}}};
 constexpr Rates kDispatchBf16 = {{{362, 513, 616}, {329, 442, 521}, {325, 450, 503}}};
-constexpr Rates kCombine = {{{310, 426, 520}, {278, 378, 443}, {127, 164, 207}}};
+constexpr Rates kCombineBf16 = {{{310, 426, 520}, {278, 378, 443}, {127, 164, 207}}};
 
 struct Place {
   std::size_t low;
@@ -26,7 +27,6 @@ Place place_of(const std::array<double, kMeasured>& measured, double value) {
   return {low, (within - measured[low]) / (measured[low + 1] - measured[low])};
 }
 
-// On fewer SMs than were measured a rate falls with them.
 double rate(const Rates& rates, double ranks, double sms) {
   const Place of_ranks = place_of(kRanks, ranks), of_sms = place_of(kSms, sms);
   const auto at = [&](std::size_t row) {
@@ -37,10 +37,10 @@ double rate(const Rates& rates, double ranks, double sms) {
 
 }  // namespace
 
-double hybrid_ep_dispatch_GBps(double ranks, double sms, Precision precision) {
+double hybrid_ep_dispatch_GBps(Precision precision, double ranks, double sms) {
   return rate(precision == Precision::bf16 ? kDispatchBf16 : kDispatchFp8, ranks, sms);
 }
 
-double hybrid_ep_combine_GBps(double ranks, double sms) { return rate(kCombine, ranks, sms); }
+double hybrid_ep_combine_GBps(double ranks, double sms) { return rate(kCombineBf16, ranks, sms); }
 
 }  // namespace moeline

@@ -33,6 +33,7 @@ struct PriceConditions {
   int sms = 0;              ///< on how many SMs the kernel is launched
   bool overlapped = false;  ///< kernels of another stream may run beside it: matters to transfers
   bool slowed = true;       ///< by these kernels
+  bool ideal = false;       ///< a collective between nodes takes no more than the links' peaks make it
   int held = 0;             ///< SMs that an all-to-all of NCCL holds; nobody has measured how many, so none by default
   double clock = 1;         ///< of the SMs, over the one that measurements at burst were made at
 

@@ -3,9 +3,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "curves/hybrid_ep.hpp"
 #include "curves/nccl_tuning.hpp"
 #include "curves/topology.hpp"
 #include "hardware/price_basis.hpp"
+#include "moe/all_to_all.hpp"
 
 namespace moeline::price_parts {
 namespace {
@@ -157,6 +159,25 @@ void price_by_nccl(const Operator& op, const MachineFacts& machine, const Kernel
   set_links(sent, machine, kernels, price);
 }
 
+Precision precision_sent(const Operator& op) {
+  const double bytes = op.traffic.record_bytes / op.traffic.hidden;  // of a number, scales included
+  return bytes < number_bytes(Precision::bf16) ? Precision::fp8 : Precision::bf16;
+}
+
+// By its authors' rates, but never faster than the links.
+void price_by_hybrid_ep(const Operator& op, const PriceConditions& conditions, const MachineFacts& machine,
+                        const KernelSet& kernels, Price& price) {
+  const Traffic& traffic = op.traffic;
+  const bool dispatches = op.family == Family::nvlink_dispatch;
+  const double rate = dispatches ? hybrid_ep_dispatch_GBps(precision_sent(op), traffic.ranks, conditions.sms)
+                                 : hybrid_ep_combine_GBps(traffic.ranks, conditions.sms);
+  const double us = traffic.copied_bytes / rate / 1e3;
+  price.solo_us = std::max(us, links_us(op, machine));
+  price.bound_by = us < links_us(op, machine) ? "NVLink" : "SMs";
+  doubt_price("by HybridEP's published rates on GB200", price);
+  set_links(op, machine, kernels, price);
+}
+
 }  // namespace
 
 std::vector<std::string> transfer_families(const Operator& op) {
@@ -194,7 +215,11 @@ void price_collective(const Operator& op, const PriceConditions& conditions, con
                       const KernelSet& kernels, Price& price) {
   price.hold = conditions.held > 0 ? Hold::resident : Hold::nothing;
   price.sms = conditions.held;
-  if (op.traffic.wire_bytes > 0) {
+  if (is_hybrid_ep(op)) {
+    price_by_hybrid_ep(op, conditions, machine, kernels, price);
+    return;
+  }
+  if (op.traffic.wire_bytes > 0 && !conditions.ideal) {
     price_by_nccl(op, machine, kernels, price);
     return;
   }

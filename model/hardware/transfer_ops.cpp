@@ -27,7 +27,8 @@ struct Mode {
 Mode mode_of(const OpKeys& keys) {
   static const std::vector<Mode> kModes = {{"normal", 4096, {"fp8"}, {"bf16"}},
                                            {"low_latency", 128, {"fp8"}, {"bf16"}},
-                                           {"nvlink", 4096, {"fp8", "bf16", "nvfp4"}, {"bf16", "nvfp4"}}};
+                                           {"nvlink", 4096, {"fp8", "bf16", "nvfp4"}, {"bf16", "nvfp4"}},
+                                           {"hybrid_ep", 4096, {"bf16", "fp8"}, {"bf16"}}};
   std::vector<std::string> names;
   for (const Mode& mode : kModes) names.push_back(mode.name);
   const std::string name = keys.choice("mode", names);
@@ -99,35 +100,40 @@ AllToAllWork transfer_of(const OpKeys& keys, const MachineFacts& machine) {
 }
 
 // The one kernel that is asked for, of those that make up the transfer.
-Operator nvlink_op(const OpKeys& keys, const AllToAllWork& work, bool dispatch, bool prepare) {
-  if (work.ep > work.gpus_per_node) {
-    throw keys.spec().error("mode", fmt::format("nvlink is within a node: of {} ranks at most", work.gpus_per_node));
-  }
+Operator nvlink_op(const AllToAllWork& work, bool dispatch, bool prepare) {
   const std::vector<Operator> kernels = dispatch ? nvlink_dispatch(work) : nvlink_combine(work);
   return prepare ? kernels.front() : kernels.back();
 }
 
 RequestedOp transfer(const std::string& text, const MachineFacts& machine, bool dispatch) {
-  constexpr int kSms = 24;  // DeepEP's default
+  constexpr int kSms = 24, kSmsOfHybridEp = 32;  // DeepEP's default, and that of Megatron's recipes
   const OpKeys keys(text, {"mode", "ep", "tokens", "hidden", "top_k", "experts", "gating", "redundant_experts", "dtype",
                            "part", "l2"});
   const Mode mode = mode_of(keys);
-  const bool nvlink = mode.name == "nvlink";
+  const bool nvlink = mode.name == "nvlink", hybrid_ep = mode.name == "hybrid_ep";
   AllToAllWork work = transfer_of(keys, machine);
+  if ((nvlink || hybrid_ep) && work.ep > work.gpus_per_node) {
+    throw keys.spec().error("mode", fmt::format("{} is within a node: of {} ranks at most", mode.name, work.gpus_per_node));
+  }
   const std::string dtype = keys.choice("dtype", dispatch ? mode.dispatched : mode.combined);
   (dispatch ? work.dispatch : work.combine) = precision_named(dtype);
   const std::vector<std::string> whole = {"transfer"}, parts = {"transfer", "prepare"};
   const bool prepare = keys.choice("part", nvlink && dispatch ? parts : whole) == "prepare";
   Operator op;
   if (nvlink) {
-    op = nvlink_op(keys, work, dispatch, prepare);
+    op = nvlink_op(work, dispatch, prepare);
+  } else if (hybrid_ep) {
+    op = dispatch ? hybrid_ep_dispatch(work) : hybrid_ep_combine(work);
   } else if (mode.name == "low_latency") {
     op = dispatch ? low_latency_dispatch(work, Stage::whole) : low_latency_combine(work, Stage::whole);
   } else {
     op = (dispatch ? normal_dispatch(work) : normal_combine(work)).back();
   }
   op.hot = keys.choice("l2", {"cold", "hot"}) == "hot";
-  return {text, {op}, mode.name == "normal" ? keys.conditions(machine, kSms) : keys.conditions(machine)};
+  if (!hybrid_ep) return {text, {op}, mode.name == "normal" ? keys.conditions(machine, kSms) : keys.conditions(machine)};
+  PriceConditions conditions = keys.conditions(machine, kSmsOfHybridEp);
+  conditions.held = conditions.sms;
+  return {text, {op}, conditions};
 }
 
 }  // namespace

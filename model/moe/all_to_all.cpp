@@ -115,9 +115,9 @@ Operator low_latency(Family family, const char* kernel, Stage stage, const AllTo
 }
 
 // One copy of a token for each of its ranks, which reads and writes HBM.
-Operator nvlink_transfer(Family family, const char* kernel, const AllToAllWork& work, Precision precision) {
+Operator nvlink_transfer(Family family, const std::string& kernel, const AllToAllWork& work, Precision precision) {
   Operator op;
-  op.name = fmt::format("moe_comm::{}", kernel);
+  op.name = kernel;
   op.family = family;
   const double payload = payload_bytes(work, precision == Precision::fp8 ? Precision::fp8_tensor : precision);
   op.traffic = traffic_of(work, payload, payload);
@@ -170,15 +170,37 @@ std::vector<Operator> nvlink_dispatch(const AllToAllWork& work) {
   prepare.traffic = sizes_of(work);
   prepare.measured_as = name_of(prepare.family);
   return {in(kDispatchInput, prepare),
-          in(kDispatchTransfer, nvlink_transfer(Family::nvlink_dispatch, "dispatch", work, work.dispatch))};
+          in(kDispatchTransfer, nvlink_transfer(Family::nvlink_dispatch, "moe_comm::dispatch", work, work.dispatch))};
 }
 
 // Fewer bits are packed and unpacked on the way, by kernels that were measured apart.
 std::vector<Operator> nvlink_combine(const AllToAllWork& work) {
-  Operator op = nvlink_transfer(Family::nvlink_combine, "combine", work, work.combine);
+  Operator op = nvlink_transfer(Family::nvlink_combine, "moe_comm::combine", work, work.combine);
   if (work.combine != Precision::bf16) op.measured_as += "_low_precision";
   return {in(kCombineTransfer, op)};
 }
+
+namespace {
+
+constexpr std::string_view kHybridEp = "hybrid_ep::";
+
+Operator by_hybrid_ep(Family family, const char* kernel, const AllToAllWork& work, Precision precision) {
+  Operator op = nvlink_transfer(family, std::string(kHybridEp) + kernel, work, precision);
+  op.measured_as = op.name;  // no stack's table
+  return op;
+}
+
+}  // namespace
+
+Operator hybrid_ep_dispatch(const AllToAllWork& work) {
+  return in(kDispatchTransfer, by_hybrid_ep(Family::nvlink_dispatch, "dispatch", work, work.dispatch));
+}
+
+Operator hybrid_ep_combine(const AllToAllWork& work) {
+  return in(kCombineTransfer, by_hybrid_ep(Family::nvlink_combine, "combine", work, work.combine));
+}
+
+bool is_hybrid_ep(const Operator& op) { return op.name.starts_with(kHybridEp); }
 
 std::vector<Operator> dispatch_forward(const LayerWork& work) {
   return normal_dispatch(work.all_to_all(Precision::fp8));

@@ -41,4 +41,10 @@ struct AllToAllWork {
 /// Back: transfer. Each rank adds up what it gets.
 [[nodiscard]] std::vector<Operator> nvlink_combine(const AllToAllWork& work);
 
+/// The same by HybridEP: one kernel each way, which holds SMs of its own.
+[[nodiscard]] Operator hybrid_ep_dispatch(const AllToAllWork& work);
+[[nodiscard]] Operator hybrid_ep_combine(const AllToAllWork& work);
+/// Whether HybridEP moves tokens by this kernel.
+[[nodiscard]] bool is_hybrid_ep(const Operator& op);
+
 }  // namespace moeline

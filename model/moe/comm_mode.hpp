@@ -12,6 +12,7 @@ enum class CommMode {
   none,         ///< one rank has all experts, and all of each
   all_to_all,   ///< NCCL's: each token once for each of its experts, behind counts that the host reads
   fused,        ///< inside the experts' kernel, over NVLink (DeepGEMM's MegaMoE)
+  hybrid_ep,    ///< Megatron's inside an NVLink domain, each token once to each of its ranks
 };
 
 /// How the keys and values of a prompt reach the ranks that share its tokens.
@@ -25,6 +26,13 @@ enum class ContextMode {
 /// Whether tokens leave their rank by kernels of their own, before the experts.
 [[nodiscard]] constexpr bool sends_tokens(CommMode mode) {
   return brings_results(mode) && mode != CommMode::all_reduce;
+}
+[[nodiscard]] constexpr bool stays_in_domain(CommMode mode) {
+  return mode == CommMode::nvlink || mode == CommMode::hybrid_ep;
+}
+/// Whether transfers run on so many SMs as a scenario says.
+[[nodiscard]] constexpr bool holds_sms(CommMode mode) {
+  return mode == CommMode::normal || mode == CommMode::all_to_all || mode == CommMode::hybrid_ep;
 }
 /// DeepEP's, whose kernels stand around grouped GEMMs; elsewhere experts are one fused layer.
 [[nodiscard]] constexpr bool is_deep_ep(CommMode mode) {

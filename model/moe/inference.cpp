@@ -37,7 +37,8 @@ std::vector<Operator> dispatch(const InferenceWork& work) {
     case CommMode::all_reduce:
     case CommMode::none:
     case CommMode::fused:
-    case CommMode::all_to_all:  // of training
+    case CommMode::all_to_all:  // of training, as the next
+    case CommMode::hybrid_ep:
       break;
   }
   return {};
@@ -58,6 +59,7 @@ std::vector<Operator> results_back(const InferenceWork& work) {
     case CommMode::none:
     case CommMode::fused:
     case CommMode::all_to_all:
+    case CommMode::hybrid_ep:
       break;
   }
   return {};

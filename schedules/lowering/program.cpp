@@ -6,6 +6,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "moe/all_to_all.hpp"
 #include "moe/host_work.hpp"
 
 namespace moeline {
@@ -254,11 +255,12 @@ PriceConditions ProgramDraft::conditions_of(const Operator& op, const PhaseOptio
   conditions.slowed = setup_.scenario.comm.neighbours == Neighbours::measured;
   conditions.sms = static_cast<int>(setup_.machine.facts.sms);
   conditions.clock = setup_.clock;
+  conditions.ideal = setup_.scenario.comm.collectives == Collectives::ideal;
   if (role_of(op.family) == Role::communication) {
     const int own = options.sms > 0 ? options.sms : setup_.scenario.comm.num_sms;
     const bool on_own = op.traffic.stage == Stage::whole || (options.released && op.traffic.stage == Stage::issue);
     if (on_own && own > 0) conditions.sms = own;
-    if (op.family == Family::all_to_all) conditions.held = own;
+    if (op.family == Family::all_to_all || is_hybrid_ep(op)) conditions.held = own;
   } else if (leaves_sms(op, options)) {
     conditions.sms = options.sms > 0 ? options.sms : conditions.sms - setup_.scenario.comm.num_sms;
   }

@@ -67,6 +67,9 @@ enum class GraphBatch {
 /// What kernels that compute beside a transfer do to it.
 enum class Neighbours { measured, none };
 
+/// What collectives between nodes take: NCCL's time, or that of the links' peaks.
+enum class Collectives { nccl, ideal };
+
 /// The words of an enumeration, in its order.
 template <class Choice>
 inline constexpr std::array<const char*, 0> kWords{};
@@ -74,7 +77,10 @@ template <>
 inline constexpr std::array kWords<WorkloadPhase> = {"train", "prefill", "decode", "mixed"};
 template <>
 inline constexpr std::array kWords<CommMode> = {"normal",     "low_latency", "nvlink",     "all_gather",
-                                                "all_reduce", "none",        "all_to_all", "fused"};
+                                                "all_reduce", "none",        "all_to_all", "fused",
+                                                "hybrid_ep"};
+template <>
+inline constexpr std::array kWords<Collectives> = {"nccl", "ideal"};
 template <>
 inline constexpr std::array kWords<PiecesBy> = {"token", "expert"};
 template <>

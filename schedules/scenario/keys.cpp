@@ -91,7 +91,7 @@ const Table<Scenario>& comm() {
          "how tokens reach experts; by default what the stack does whose kernels are used")
           .depends(),
       of(&Comm::num_sms, "num_sms", whole(0, 4096),
-         "SMs that the all-to-all holds, at most all but one; by default 20 in training, else 24, and 0 of all_to_all")
+         "SMs that the all-to-all holds, at most all but one; by default 20 in training, else 24; 0 of all_to_all, 32 of hybrid_ep")
           .depends(),
       of(&Comm::dispatch, "dispatch_dtype", words({"fp8", "bf16", "nvfp4"}),
          "of tokens on the way out; the default goes by the experts' format and the mode")
@@ -100,6 +100,8 @@ const Table<Scenario>& comm() {
       of(&Comm::combine, "combine_dtype", words({"bf16"}), "of tokens on the way back"),
       of(&Comm::neighbours, "neighbours", words(words_of<Neighbours>()),
          "measured: kernels that compute beside a transfer of the normal mode slow its copies down; none: they do not"),
+      of(&Comm::collectives, "collectives", words(words_of<Collectives>()),
+         "between nodes: nccl, by its own cost model; ideal, at the links' peaks, for comparison"),
       of(&Comm::context, "context", words(words_of<ContextMode>()),
          "with cp above 1: how keys reach the ranks that share a prompt or a sequence; by default all_gather, in "
          "training without windows ring")

@@ -40,7 +40,7 @@ std::string refused(CommMode mode, const Setup& setup) {
   if (mode == CommMode::fused) return refused_fused(setup);
   if (mode == CommMode::all_gather) return alike ? "needs ranks with tokens of their own; there is: all_reduce" : "";
   if (p.moe_tp > 1) return fmt::format("sends each token to whole experts: moe_tp is {}, not 1", p.moe_tp);
-  if (mode == CommMode::nvlink && !setup.in_one_domain()) {
+  if (stays_in_domain(mode) && !setup.in_one_domain()) {
     return fmt::format("stays in an NVLink domain: {} ranks are more than its {:.0f} GPUs", p.ep,
                        setup.machine.facts.gpus_per_node);
   }
@@ -62,17 +62,18 @@ CommMode read_training_mode(const Spec& spec, const Setup& setup) {
   const bool megatron = setup.scenario.training.by_megatron();
   const CommMode usual = habits::training_mode(setup);
   if (!spec.has("mode")) return usual;
-  const std::vector<std::string> words = megatron ? std::vector<std::string>{"normal", "all_to_all", "nvlink", "none"}
-                                                  : std::vector<std::string>{"normal"};
+  const std::vector<std::string> words =
+      megatron ? std::vector<std::string>{"normal", "all_to_all", "nvlink", "hybrid_ep", "none"}
+               : std::vector<std::string>{"normal"};
   const auto mode = choice_of<CommMode>(modelled(spec, "mode", words, words_of<CommMode>()));
   const int ep = setup.scenario.parallelism.ep, moe_tp = setup.scenario.parallelism.moe_tp;
-  if (moe_tp > 1 && (mode == CommMode::normal || mode == CommMode::nvlink)) {
+  if (moe_tp > 1 && (mode == CommMode::normal || stays_in_domain(mode))) {
     throw spec.error("mode", fmt::format("{}, sends each token to whole experts: moe_tp is {}; there is: all_to_all",
                                          word_of(mode), moe_tp));
   }
   if ((mode == CommMode::none) == (ep == 1)) {
-    if (mode != CommMode::nvlink || setup.in_one_domain()) return mode;
-    throw spec.error("mode", "nvlink, " + refused(mode, setup));
+    if (!stays_in_domain(mode) || setup.in_one_domain()) return mode;
+    throw spec.error("mode", word_of(mode) + ", " + refused(mode, setup));
   }
   throw spec.error("mode", ep == 1 ? "has nobody to send to where ep is 1; there is: none"
                                    : fmt::format("none, needs ep 1: {} ranks share the experts", ep));
@@ -114,7 +115,7 @@ bool may_release(CommMode mode, const Setup& setup) {
 void read_sms(const Spec& spec, Setup& setup) {
   Comm& c = setup.scenario.comm;
   const bool releases = may_release(c.mode, setup);
-  if (c.mode != CommMode::normal && c.mode != CommMode::all_to_all && !releases) {
+  if (!holds_sms(c.mode) && !releases) {
     c.num_sms = 0;
     keys::comm().read(spec, "num_sms", setup.scenario);
     if (c.num_sms == 0) return;
@@ -154,6 +155,7 @@ void read_comm(const Spec& spec, Setup& setup) {
   read_types(spec, setup, c);
   read_context(spec, setup);
   keys::comm().read(spec, "neighbours", setup.scenario);
+  keys::comm().read(spec, "collectives", setup.scenario);
   read_sms(spec, setup);
 }
 

@@ -33,6 +33,7 @@ struct Comm {
   Precision dispatch = Precision::fp8;  ///< that tokens travel in
   Precision combine = Precision::bf16;  ///< and their results
   Neighbours neighbours = Neighbours::measured;
+  Collectives collectives = Collectives::nccl;
   ContextMode context = ContextMode::all_gather;
 
   /// A combine starts while the GEMM before it runs, on SMs of its own.

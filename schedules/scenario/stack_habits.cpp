@@ -39,14 +39,14 @@ std::vector<CommMode> inference_modes(const Setup& setup) {
   return modes;
 }
 
-// DeepEP between nodes of eight GPUs, as NVIDIA's recipes for Hopper have it; in a larger NVLink domain its own
-// all-to-all. With experts split, NCCL's.
+// DeepEP between nodes of eight GPUs, as NVIDIA's recipes for Hopper have it; in a larger NVLink domain HybridEP.
+// With experts split, NCCL's.
 CommMode training_mode(const Setup& setup) {
   constexpr int kUsualNode = 8;
   if (setup.scenario.parallelism.ep == 1) return CommMode::none;
   if (setup.scenario.parallelism.moe_tp > 1) return CommMode::all_to_all;
   const bool in_domain = setup.machine.facts.gpus_per_node > kUsualNode && setup.in_one_domain();
-  return setup.scenario.training.by_megatron() && in_domain ? CommMode::nvlink : CommMode::normal;
+  return setup.scenario.training.by_megatron() && in_domain ? CommMode::hybrid_ep : CommMode::normal;
 }
 
 bool may_send_fp4(CommMode mode, const Setup& setup) {
@@ -68,6 +68,7 @@ Precision dispatch_format(CommMode mode, const Setup& setup) {
 // DeepSeek-V3's training; DeepEP's default. How many NCCL holds depends on its channels, and is for whoever knows.
 int transfer_sms(CommMode mode, WorkloadPhase phase) {
   if (mode == CommMode::all_to_all) return 0;
+  if (mode == CommMode::hybrid_ep) return 32;  // in Megatron's recipes
   return phase == WorkloadPhase::train ? 20 : 24;
 }
 
