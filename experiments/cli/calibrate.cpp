@@ -199,7 +199,8 @@ Command make_calibrate(Console& console) {
       .name = "calibrate",
       .about = "fit the constants of a kernel set to measured kernels, or a host's speed to steps",
       .options =
-          {required({"csv", &options->files, "measured tables: those that calib/fit/README.md describes; or a YAML file of host-bound steps"}),
+          {required({"csv", &options->files,
+                     "measured tables: those that calib/fit/README.md describes; or a YAML file of host-bound steps"}),
            required({"-o,--output", &options->output, "the hardware profile to write", NotEmpty{}}),
            {"--hardware", &options->hardware,
             "profile whose machine facts and other kernel sets are kept: by default the one that a table of "

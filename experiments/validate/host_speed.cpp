@@ -16,7 +16,8 @@ class HostBound {
  public:
   explicit HostBound(const Fact& fact) : spec_(fact.prediction) {
     if (fact.method != "simulate" || spec_.text("metric") != "step_ms" || fact.unit != "ms") {
-      throw spec_.at("metric").error("metric", "must be step_ms, simulated and in ms: a host's speed is found by steps");
+      throw spec_.at("metric").error("metric",
+                                     "must be step_ms, simulated and in ms: a host's speed is found by steps");
     }
     path_ = beside(spec_.at("scenario").file(), spec_.text("scenario"));
     if (spec_.has("set")) set_ = spec_.at("set").texts("set");
@@ -35,9 +36,10 @@ class HostBound {
   [[nodiscard]] double speed_for(double measured_ms) const {
     constexpr double kClose = 1e-3;
     if (const double least = ms(kFastest); least >= measured_ms) {
-      throw spec_.at("scenario").error("scenario", fmt::format("takes {:.5g} ms by its kernels alone, no less than the "
-                                                               "{:.5g} measured: it says nothing of its host",
-                                                               least, measured_ms));
+      throw spec_.at("scenario")
+          .error("scenario", fmt::format("takes {:.5g} ms by its kernels alone, no less than the "
+                                         "{:.5g} measured: it says nothing of its host",
+                                         least, measured_ms));
     }
     double slow = kSlowest, fast = kFastest;
     while (fast / slow > 1 + kClose) {
@@ -64,8 +66,8 @@ HostCalibration calibrate_host(const Subject& subject, const Progress& progress)
     const std::string hardware = step.run(kFastest).setup.scenario.hardware;
     if (result.hardware.empty()) result.hardware = hardware;
     if (hardware != result.hardware) {
-      throw fact.prediction.at("scenario").error(
-          "scenario", fmt::format("runs on {}, and the steps before on {}", hardware, result.hardware));
+      throw fact.prediction.at("scenario")
+          .error("scenario", fmt::format("runs on {}, and the steps before on {}", hardware, result.hardware));
     }
     result.steps.push_back({fact.id, fact.measured, step.speed_for(fact.measured), 0});
     sum += std::log(result.steps.back().speed);

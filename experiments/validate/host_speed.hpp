@@ -10,10 +10,10 @@
 namespace moeline {
 
 struct HostStep {
-  std::string id;            ///< of the fact
+  std::string id;  ///< of the fact
   double measured_ms = 0;
-  double speed = 0;          ///< with which this step alone comes out as measured
-  double predicted_ms = 0;   ///< with the speed of all
+  double speed = 0;         ///< with which this step alone comes out as measured
+  double predicted_ms = 0;  ///< with the speed of all
 };
 
 struct HostCalibration {

@@ -16,7 +16,7 @@ constexpr std::array<const char*, 3> kProtocolNames = {"LL", "LL128", "Simple"};
 
 using ByProtocol = std::array<double, 3>;
 constexpr ByProtocol kTreeBase = {6.8, 14.0, 8.4}, kRingBase = {6.6, 14.0, 8.4};
-constexpr ByProtocol kTreeHop = {0.6, 1.25, 4.0}, kRingHop = {0.6, 1.9, 3.4};        // inside a node, over NVLink
+constexpr ByProtocol kTreeHop = {0.6, 1.25, 4.0}, kRingHop = {0.6, 1.9, 3.4};         // inside a node, over NVLink
 constexpr ByProtocol kTreeNetHop = {5.0, 8.5, 14.0}, kRingNetHop = {2.7, 4.0, 14.0};  // between nodes
 constexpr double kNetOverhead = 1;    // us that a ring's hop inside a node takes at least where there are several
 constexpr double kRingPlateau = 1.4;  // on the latency of a ring that pipelines
@@ -61,7 +61,8 @@ struct Cost {
 // carries half of the bytes.
 Cost tree(Protocol protocol, const Ranks& ranks, double bytes) {
   const double levels = std::floor(std::log2(ranks.nodes));
-  const double latency = kTreeBase[protocol] + 2 * ((ranks.per_node - 1) * kTreeHop[protocol] + levels * kTreeNetHop[protocol]);
+  const double latency =
+      kTreeBase[protocol] + 2 * ((ranks.per_node - 1) * kTreeHop[protocol] + levels * kTreeNetHop[protocol]);
   double bus = 0.92 * std::min(ranks.nics_GBps * (ranks.nodes > 2 ? 1 : 2), ranks.nvlink_GBps);
   if (protocol == ll) bus = std::min(bus / 3.8, ranks.most_ll());
   if (protocol == ll128) bus *= 120.0 / 128;

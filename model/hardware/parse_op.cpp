@@ -75,15 +75,18 @@ const std::vector<Kind>& kinds() {
        "kind=streaming|rowwise|swiglu|cast_transpose|requantize|strided|norm|head_norm|head_copy|rotary_store|"
        "activation|expert_choice|embedding_rows|logits_cast|token_choice,bytes=117440512",
        memory_op},
-      {"all_reduce", "ranks=8,gpus_per_node=THE MACHINE'S,bytes=58720256 of a rank's message,impl=nccl|custom", all_reduce_op},
+      {"all_reduce", "ranks=8,gpus_per_node=THE MACHINE'S,bytes=58720256 of a rank's message,impl=nccl|custom",
+       all_reduce_op},
       {"all_gather", "ranks=8,gpus_per_node=THE MACHINE'S,bytes=58720256 gathered,impl=nccl", all_gather_op},
-      {"reduce_scatter", "ranks=8,gpus_per_node=THE MACHINE'S,bytes=58720256 before the scatter,impl=nccl", reduce_scatter_op},
+      {"reduce_scatter", "ranks=8,gpus_per_node=THE MACHINE'S,bytes=58720256 before the scatter,impl=nccl",
+       reduce_scatter_op},
       {"all_to_all", "ranks=8,gpus_per_node=THE MACHINE'S,bytes=58720256 of a rank to all,impl=nccl", all_to_all_op},
       {"send", "bytes=58720256,to=node|gpu: one message, to the next node or beside", send_op},
       {"dispatch",
        "mode=normal|low_latency|nvlink|hybrid_ep,ep=64,tokens=4096 (low_latency: 128),hidden=7168,top_k=8,"
        "experts=256 (given: chosen without groups),gating=model|benchmark|distinct,"
-       "redundant_experts=the fewest with which ep divides them all,dtype=fp8 (nvlink: fp8|bf16|nvfp4, hybrid_ep: bf16|fp8),"
+       "redundant_experts=the fewest with which ep divides them all,dtype=fp8 (nvlink: fp8|bf16|nvfp4, hybrid_ep: "
+       "bf16|fp8),"
        "part=transfer (nvlink: transfer|prepare),l2=cold|hot",
        dispatch_op},
       {"combine", "the same, dtype=bf16 (nvlink: bf16|nvfp4)", combine_op},

@@ -113,7 +113,8 @@ RequestedOp transfer(const std::string& text, const MachineFacts& machine, bool 
   const bool nvlink = mode.name == "nvlink", hybrid_ep = mode.name == "hybrid_ep";
   AllToAllWork work = transfer_of(keys, machine);
   if ((nvlink || hybrid_ep) && work.ep > work.gpus_per_node) {
-    throw keys.spec().error("mode", fmt::format("{} is within a node: of {} ranks at most", mode.name, work.gpus_per_node));
+    throw keys.spec().error("mode",
+                            fmt::format("{} is within a node: of {} ranks at most", mode.name, work.gpus_per_node));
   }
   const std::string dtype = keys.choice("dtype", dispatch ? mode.dispatched : mode.combined);
   (dispatch ? work.dispatch : work.combine) = precision_named(dtype);
@@ -130,7 +131,8 @@ RequestedOp transfer(const std::string& text, const MachineFacts& machine, bool 
     op = (dispatch ? normal_dispatch(work) : normal_combine(work)).back();
   }
   op.hot = keys.choice("l2", {"cold", "hot"}) == "hot";
-  if (!hybrid_ep) return {text, {op}, mode.name == "normal" ? keys.conditions(machine, kSms) : keys.conditions(machine)};
+  if (!hybrid_ep)
+    return {text, {op}, mode.name == "normal" ? keys.conditions(machine, kSms) : keys.conditions(machine)};
   PriceConditions conditions = keys.conditions(machine, kSmsOfHybridEp);
   conditions.held = conditions.sms;
   return {text, {op}, conditions};

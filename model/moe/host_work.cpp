@@ -10,18 +10,18 @@ namespace {
 
 using namespace module_names;
 
-// us on the processor of a DGX H100. Transformer Engine's linear layer takes 36.6 us forward: 99.7 and 90.5 on GB200 and
-// GH200, where torch's takes 37.1 and 33.2 and on a DGX H100 13.5 (its issue 2053). A grouped network of 64 experts takes
-// 1.2 ms forward and 2.1 backward on GB200 (issue 2897): so backward is 1.75 times forward.
+// us on the processor of a DGX H100. Transformer Engine's linear layer takes 36.6 us forward: 99.7 and 90.5 on GB200
+// and GH200, where torch's takes 37.1 and 33.2 and on a DGX H100 13.5 (its issue 2053). A grouped network of 64 experts
+// takes 1.2 ms forward and 2.1 backward on GB200 (issue 2897): so backward is 1.75 times forward.
 constexpr double kModule = 36.6, kModuleBackward = 1.75 * kModule;
-constexpr double kOfExpert = 2.6;      // a product of a grouped layer, by what these 64 experts leave above two modules
-constexpr double kOperation = 5;       // of torch, forward or a node of autograd (pytorch issues 122029, 41383)
-constexpr double kCompiled = 39;       // a compiled region whose gradient is wanted (issue 122029)
-constexpr double kFunction = 17;       // a function of autograd's own (issue 189573)
-constexpr double kAttention = 101;     // torch's attention of variable lengths by Flash (pull request 191576)
-constexpr double kCollective = 40;     // assumed; a profiler shows 76 of an all-gather (issue 102434)
-constexpr double kChunk = 0.75;        // a view among as many as there are experts
-constexpr double kGraph = kModule;     // assumed: a graph's launch
+constexpr double kOfExpert = 2.6;   // a product of a grouped layer, by what these 64 experts leave above two modules
+constexpr double kOperation = 5;    // of torch, forward or a node of autograd (pytorch issues 122029, 41383)
+constexpr double kCompiled = 39;    // a compiled region whose gradient is wanted (issue 122029)
+constexpr double kFunction = 17;    // a function of autograd's own (issue 189573)
+constexpr double kAttention = 101;  // torch's attention of variable lengths by Flash (pull request 191576)
+constexpr double kCollective = 40;  // assumed; a profiler shows 76 of an all-gather (issue 102434)
+constexpr double kChunk = 0.75;     // a view among as many as there are experts
+constexpr double kGraph = kModule;  // assumed: a graph's launch
 constexpr double kCheckpoint = 10 * kOperation + kFunction;  // states of random numbers, kept and put back
 
 enum class Pass { forward, backward, weights };
@@ -34,7 +34,8 @@ Pass pass_of(const std::string& phase, const Operator& op) {
 }
 
 // Operations of torch as counted in Megatron-Core's and Transformer Engine's sources of 2025: router.py,
-// token_dispatcher.py, moe_utils.py, attention.py, multi_latent_attention.py. A call of the module, without collectives.
+// token_dispatcher.py, moe_utils.py, attention.py, multi_latent_attention.py. A call of the module, without
+// collectives.
 struct ModuleCalls {
   const char* module;
   double forward, backward;

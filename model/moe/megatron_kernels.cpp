@@ -88,11 +88,7 @@ std::vector<Operator> add_results(const LayerWork& work) {
 std::vector<Operator> dispatch_forward(const LayerWork& work) {
   if (work.mode == CommMode::normal) return normal_dispatch(transfers(work));
   if (work.mode == CommMode::nvlink) return nvlink_dispatch(transfers(work));
-  if (work.mode == CommMode::hybrid_ep) {
-    Operator tokens = hybrid_ep_dispatch(transfers(work));
-    tokens.reads_counts = true;
-    return {tokens};
-  }
+  if (work.mode == CommMode::hybrid_ep) return {hybrid_ep_dispatch(transfers(work))};  // counts stay on the GPU
   Operator rows = exchange_rows(work, kDispatchTransfer);
   rows.reads_counts = true;
   // Each rank tells the others how many rows they get.
@@ -108,11 +104,10 @@ std::vector<Operator> combine_backward(const LayerWork& work) {
 }
 
 std::vector<Operator> combine_forward(const LayerWork& work) {
-  std::vector<Operator> ops = work.mode == CommMode::normal   ? normal_combine(transfers(work))
-                              : work.mode == CommMode::nvlink ? nvlink_combine(transfers(work))
-                              : work.mode == CommMode::hybrid_ep
-                                  ? std::vector{hybrid_ep_combine(transfers(work))}
-                                                              : std::vector{exchange_rows(work, kCombineTransfer)};
+  std::vector<Operator> ops = work.mode == CommMode::normal      ? normal_combine(transfers(work))
+                              : work.mode == CommMode::nvlink    ? nvlink_combine(transfers(work))
+                              : work.mode == CommMode::hybrid_ep ? std::vector{hybrid_ep_combine(transfers(work))}
+                                                                 : std::vector{exchange_rows(work, kCombineTransfer)};
   for (Operator& op : reduce_returned(work)) ops.push_back(std::move(op));
   for (Operator& op : add_results(work)) ops.push_back(std::move(op));
   return ops;

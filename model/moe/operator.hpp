@@ -105,7 +105,7 @@ struct ExpertShape {
   MoeBackend backend = MoeBackend::usual;
   std::optional<double> rows{};  ///< that the rank's experts get; null: those of balanced loads, one at least
   std::optional<double> hit{};   ///< local experts that get any; null: as many as balanced loads give rows to
-  bool eager = false;            ///< with what a host takes that launches the kernels one by one; of the contiguous layout alone
+  bool eager = false;  ///< with what a host takes that launches the kernels one by one; of the contiguous layout alone
 
   bool operator==(const ExpertShape&) const = default;
 };

@@ -76,9 +76,8 @@ inline constexpr std::array<const char*, 0> kWords{};
 template <>
 inline constexpr std::array kWords<WorkloadPhase> = {"train", "prefill", "decode", "mixed"};
 template <>
-inline constexpr std::array kWords<CommMode> = {"normal",     "low_latency", "nvlink",     "all_gather",
-                                                "all_reduce", "none",        "all_to_all", "fused",
-                                                "hybrid_ep"};
+inline constexpr std::array kWords<CommMode> = {"normal", "low_latency", "nvlink", "all_gather", "all_reduce",
+                                                "none",   "all_to_all",  "fused",  "hybrid_ep"};
 template <>
 inline constexpr std::array kWords<Collectives> = {"nccl", "ideal"};
 template <>

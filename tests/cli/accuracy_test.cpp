@@ -102,8 +102,8 @@ void check_figures_of_readme(const rapidjson::Document& result) {
       {"steps by Megatron", "training_by_megatron"},
       {"small kernels in traces", "small_kernels"},
       {"waits for other ranks in the chunk", "training_chunk_waits"},
-      {"low-latency all-to-all, H800, late 2025", "deepep_low_latency_h800_late"},
-      {"FP8 GEMMs, H800, April 2025", "deepgemm_h800_2025_04"},
+      {"the same on rented clusters", "training_on_rented_clusters"},
+      {"NCCL between nodes, 15 logs", "nccl_between_nodes"},
       {"FP8 GEMMs, H20: no constant was fitted there", "gemm_h20"}};
   double worst = 0;
   for (const auto& [label, name] : subjects) {

@@ -55,7 +55,7 @@ TEST_CASE("Megatron trains by it inside an NVLink domain of more than eight GPUs
   const auto setup = [](const std::string& parallelism, const std::vector<std::string>& more) {
     return read_setup(Spec::parse("s.yaml",
                                   "schema: 1\nmodel: qwen3-30b-a3b\nhardware: gb200-nvl72\nschedule: 1f1b\n"
-                                  "workload: {phase: train, seq_len: 4096, global_batch_size: 288}\nlayers: 2\n"
+                                  "workload: {phase: train, seq_len: 4096, global_batch_size: 288}\nlayers: 2\nlaunch: graph\n"
                                   "training: {operators: megatron}\nparallelism: " +
                                       parallelism),
                       more);
@@ -71,11 +71,10 @@ TEST_CASE("Megatron trains by it inside an NVLink domain of more than eight GPUs
 TEST_CASE("collectives between nodes may be ideal, for comparison") {
   const auto ms = [](const char* collectives) {
     return step_ms(run_scenario(read_setup(Spec::parse(
-        "s.yaml",
-        std::string("schema: 1\nmodel: qwen3-30b-a3b\nhardware: h100\nschedule: sequential\nlayers: 2\n"
-                    "parallelism: {tp: 16}\nworkload: {phase: decode, batch_size: 8, kv_len: 500}\n"
-                    "comm: {collectives: ") +
-            collectives + "}\n"))));
+        "s.yaml", std::string("schema: 1\nmodel: qwen3-30b-a3b\nhardware: h100\nschedule: sequential\nlayers: 2\n"
+                              "parallelism: {tp: 16}\nworkload: {phase: decode, batch_size: 8, kv_len: 500}\n"
+                              "comm: {collectives: ") +
+                      collectives + "}\n"))));
   };
   CHECK(ms("ideal") < ms("nccl"));
 }

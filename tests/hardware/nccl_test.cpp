@@ -84,7 +84,8 @@ TEST_CASE("on two nodes the two trees of an all-reduce send half of what a ring 
 TEST_CASE("a small one takes a call, base and hops, whatever the NIC; a large one goes by the NIC's rate") {
   MachineFacts slow = h100().facts;
   slow.nic_GBps /= 2;
-  CHECK(us("all_reduce:ranks=16,bytes=1024", slow) == doctest::Approx(us("all_reduce:ranks=16,bytes=1024")).epsilon(0.01));
+  CHECK(us("all_reduce:ranks=16,bytes=1024", slow) ==
+        doctest::Approx(us("all_reduce:ranks=16,bytes=1024")).epsilon(0.01));
   CHECK(us("all_gather:ranks=16,bytes=1e10", slow) > 1.9 * us("all_gather:ranks=16,bytes=1e10"));
   CHECK(priced("all_reduce:ranks=16,bytes=1024").bound_by == "latency");
   CHECK(priced("all_reduce:ranks=16,bytes=1e10").bound_by == "NIC");

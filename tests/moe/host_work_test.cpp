@@ -73,7 +73,8 @@ TEST_CASE("what is repeated in the backward pass takes what it took forward, and
 TEST_CASE("a host of half the speed makes a step that waits for it nearly twice as long, and a graph needs none") {
   const auto ms = [](const std::vector<std::string>& more) {
     const std::string text =
-        "schema: 1\nmodel: moonlight-16b-a3b\nhardware: h100\nschedule: 1f1b\nparallelism: {tp: 2, pp: 1, ep: 8, dp: 4}\n"
+        "schema: 1\nmodel: moonlight-16b-a3b\nhardware: h100\nschedule: 1f1b\nparallelism: {tp: 2, pp: 1, ep: 8, dp: "
+        "4}\n"
         "workload: {phase: train, micro_batch_size: 1, seq_len: 4096, global_batch_size: 4}\nlayers: 4\n"
         "routing: {distribution: exact}\ntraining: {operators: megatron, recompute: none}\nlaunch: stream\n";
     return step_ms(run_scenario(read_setup(Spec::parse("scenario.yaml", text), more)));
