@@ -137,7 +137,7 @@ void run_stack(const CalibrateOptions& options, const std::vector<RowKind>& kind
   console.print(fmt::format("{}{}", stack_text(calibration), options.report ? stack_report_text(calibration) : ""));
 }
 
-bool is_yaml(const std::string& file) { return file.ends_with(".yaml"); }
+bool is_yaml(const std::string& file) { return file.ends_with(".yaml") || file.ends_with(".yml"); }
 
 // Steps that wait for their host, written as facts are: what host it is, and nothing else.
 void run_host(const CalibrateOptions& options, const Console& console) {
@@ -151,7 +151,7 @@ void run_host(const CalibrateOptions& options, const Console& console) {
   }
   profile.facts.host_speed = host.speed;
   profile.sources["host_speed"] =
-      fmt::format("calibrated on {} steps of training that wait for their host ({})", host.steps.size(), steps.name);
+      fmt::format("calibrated on steps of training that wait for their host ({})", options.files.front());
   write_text(options.output, to_yaml(profile));
   console.print(host_text(host));
 }

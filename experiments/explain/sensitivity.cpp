@@ -215,6 +215,7 @@ const std::vector<MachineChange>& changes() {
        [](MachineFacts& facts, double times) {
          facts.nic_latency_us *= times;
          facts.leaf_latency_us *= times;
+         facts.nccl_call_us *= times;
        },
        false},
   };

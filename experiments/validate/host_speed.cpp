@@ -10,23 +10,30 @@
 namespace moeline {
 namespace {
 
+constexpr const char* kKey = "hardware.host_speed";
 constexpr double kSlowest = 0.01, kFastest = 100;
 
 class HostBound {
  public:
   explicit HostBound(const Fact& fact) : spec_(fact.prediction) {
-    if (fact.method != "simulate" || spec_.text("metric") != "step_ms" || fact.unit != "ms") {
-      throw spec_.at("metric").error("metric",
-                                     "must be step_ms, simulated and in ms: a host's speed is found by steps");
+    spec_.expect({"scenario", "set", "metric"});
+    const Spec& metric = spec_.at("metric");
+    if (fact.method != "simulate" || spec_.text("metric") != "step_ms") {
+      throw metric.error("metric", "must be step_ms, simulated: a host's speed is found by steps");
     }
+    if (fact.unit != "ms") throw metric.error("metric", fmt::format("is in ms, and the fact in {}", fact.unit));
     path_ = beside(spec_.at("scenario").file(), spec_.text("scenario"));
     if (spec_.has("set")) set_ = spec_.at("set").texts("set");
+    for (const std::string& each : set_) {
+      if (each.starts_with(kKey))
+        throw spec_.at("set").error("set", fmt::format("holds {}, which is to be found", kKey));
+    }
   }
 
   [[nodiscard]] Run run(double speed) const {
     return used(spec_, "scenario", [&] {
       std::vector<std::string> set = set_;
-      set.push_back(fmt::format("hardware.host_speed={}", speed));
+      set.push_back(fmt::format("{}={}", kKey, speed));
       return best_run(path_, set);
     });
   }
@@ -35,21 +42,25 @@ class HostBound {
   // A slower host never makes a step shorter.
   [[nodiscard]] double speed_for(double measured_ms) const {
     constexpr double kClose = 1e-3;
-    if (const double least = ms(kFastest); least >= measured_ms) {
-      throw spec_.at("scenario")
-          .error("scenario", fmt::format("takes {:.5g} ms by its kernels alone, no less than the "
-                                         "{:.5g} measured: it says nothing of its host",
-                                         least, measured_ms));
-    }
+    if (ms(kFastest) >= measured_ms) refuse(measured_ms, "is no longer than its kernels take alone");
+    if (ms(kSlowest) <= measured_ms) refuse(measured_ms, "is longer than by the slowest host");
     double slow = kSlowest, fast = kFastest;
     while (fast / slow > 1 + kClose) {
       const double middle = std::sqrt(slow * fast);
       (ms(middle) > measured_ms ? slow : fast) = middle;
     }
-    return std::sqrt(slow * fast);
+    const double speed = std::sqrt(slow * fast);
+    constexpr double kWaits = 1.5;  // where the host binds, half its speed makes a step nearly twice as long
+    if (ms(speed / 2) < kWaits * measured_ms) refuse(measured_ms, "waits for more than its host");
+    return speed;
   }
 
  private:
+  [[noreturn]] void refuse(double measured_ms, const char* why) const {
+    throw spec_.at("scenario")
+        .error("scenario", fmt::format("says nothing of its host: the step of {:.5g} ms {}", measured_ms, why));
+  }
+
   const FactSpec& spec_;
   std::filesystem::path path_;
   std::vector<std::string> set_;

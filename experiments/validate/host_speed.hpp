@@ -23,7 +23,7 @@ struct HostCalibration {
 };
 
 /// The facts are steps of one machine: `simulate` with the metric step_ms. Throws SpecError with the fact's line for
-/// another, and for a step that is shorter than its kernels take with a host that takes no time.
+/// another, and for a step that does not wait for its host for most of its time.
 [[nodiscard]] HostCalibration calibrate_host(const Subject& steps, const Progress& progress = {});
 
 }  // namespace moeline

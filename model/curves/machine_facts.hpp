@@ -35,7 +35,7 @@ struct MachineFacts {
   double slowest_nic = 1;           ///< of the rank with the slowest one, over nic_GBps
   double slowest_nvlink = 1;
 
-  double host_speed = 0.28;  ///< of the host at work, over a DGX H100's with one module in a loop (moe/host_work.hpp)
+  double host_speed = 0.27;  ///< of the host at work, over a DGX H100's with one module in a loop (moe/host_work.hpp)
 
   // What NCCL's cost model leaves out, of collectives that leave a node (curves/nccl_tuning.hpp).
   double nccl_call_us = 10;      ///< of every call

@@ -25,10 +25,10 @@ constexpr double kRingPlateau = 1.4;  // on the latency of a ring that pipelines
 constexpr double kMostLl = 39, kMostLlOfMany = 20.4;
 
 // treeCorrectionFactor: of a tree's bandwidth, by the power of two of bytes / 64.
-constexpr std::array<std::array<double, 23>, 3> kTreeCorrection = {
-    {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1},
-     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1},
-     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9}}};
+constexpr std::array<std::array<double, 24>, 3> kTreeCorrection = {
+    {{1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
+     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},
+     {.9, .9, .9, .9, .9, .9, .9, .8, .7, .6, .6, .5, .5, .5, .5, .6, .7, .8, .7, .7, .8, .9, .9, 1}}};
 
 // Between the powers interpolated: stepping up at one, it would make more bytes quicker.
 double tree_correction(Protocol protocol, double bytes) {
@@ -55,7 +55,10 @@ Ranks ranks_of(const Traffic& traffic, const MachineFacts& machine) {
 struct Cost {
   double latency_us, GBps;  // of the whole message
   double nic_bytes;
+  const char* link;  // that carries it
 };
+
+const char* link_of(double nics_GBps, const Ranks& ranks) { return nics_GBps > ranks.nvlink_GBps ? "NVLink" : "NIC"; }
 
 // Up the tree and down; two trees, in which each node is a leaf once, so that on two nodes each NIC
 // carries half of the bytes.
@@ -63,11 +66,12 @@ Cost tree(Protocol protocol, const Ranks& ranks, double bytes) {
   const double levels = std::floor(std::log2(ranks.nodes));
   const double latency =
       kTreeBase[protocol] + 2 * ((ranks.per_node - 1) * kTreeHop[protocol] + levels * kTreeNetHop[protocol]);
-  double bus = 0.92 * std::min(ranks.nics_GBps * (ranks.nodes > 2 ? 1 : 2), ranks.nvlink_GBps);
+  const double nics = ranks.nics_GBps * (ranks.nodes > 2 ? 1 : 2);
+  double bus = 0.92 * std::min(nics, ranks.nvlink_GBps);
   if (protocol == ll) bus = std::min(bus / 3.8, ranks.most_ll());
   if (protocol == ll128) bus *= 120.0 / 128;
   const double sent = bytes * (ranks.nodes > 2 ? 2 : 1) / ranks.per_node;
-  return {latency, bus / 2 * tree_correction(protocol, bytes), sent};
+  return {latency, bus / 2 * tree_correction(protocol, bytes), sent, link_of(nics, ranks)};
 }
 
 Cost ring(Protocol protocol, const Ranks& ranks, double rounds, double bytes) {
@@ -79,13 +83,14 @@ Cost ring(Protocol protocol, const Ranks& ranks, double rounds, double bytes) {
   double bus = std::min(ranks.nics_GBps, ranks.nvlink_GBps);
   if (protocol == ll) bus = std::min(bus / 2, ranks.most_ll());
   if (protocol == ll128) bus *= 0.92;
-  return {latency, bus * ranks.all / steps, bytes * steps / ranks.all / ranks.per_node};
+  return {latency, bus * ranks.all / steps, bytes * steps / ranks.all / ranks.per_node,
+          link_of(ranks.nics_GBps, ranks)};
 }
 
 // The first bytes go at half the rate, until the pipeline of chunks is full.
 NcclChoice choice_of(const Cost& cost, double bytes, const MachineFacts& machine) {
   const double latency = machine.nccl_call_us + cost.latency_us, sent = bytes / (cost.GBps * 1e3);
-  return {latency + sent + std::min(sent, machine.nccl_ramp_us), latency, cost.nic_bytes};
+  return {latency + sent + std::min(sent, machine.nccl_ramp_us), latency, cost.nic_bytes, cost.link};
 }
 
 }  // namespace
@@ -112,7 +117,7 @@ NcclChoice nccl_choice(const Operator& op, const MachineFacts& machine) {
 NcclChoice nccl_messages(const Operator& op, const MachineFacts& machine) {
   const int peers = std::max(1, op.traffic.members - op.traffic.members_per_node);
   const double bytes = op.traffic.wire_bytes;
-  return choice_of({(peers - 1) * machine.nccl_peer_us, reached_GBps(machine), bytes}, bytes, machine);
+  return choice_of({(peers - 1) * machine.nccl_peer_us, reached_GBps(machine), bytes, "NIC"}, bytes, machine);
 }
 
 }  // namespace moeline

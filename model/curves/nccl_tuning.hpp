@@ -11,6 +11,7 @@ struct NcclChoice {
   double us = 0;
   double latency_us = 0;               ///< of it, whatever the bytes
   double nic_bytes = 0;                ///< that a rank sends to another node
+  const char* link = "NIC";            ///< that its bytes wait for; or "NVLink"
   const char* algorithm = "messages";  ///< "tree" (all-reduce alone), "ring", or "messages" from rank to rank
   const char* protocol = "Simple";     ///< "LL", "LL128" or "Simple"
 };

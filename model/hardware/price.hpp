@@ -34,8 +34,8 @@ struct PriceConditions {
   bool overlapped = false;  ///< kernels of another stream may run beside it: matters to transfers
   bool slowed = true;       ///< by these kernels
   bool ideal = false;       ///< a collective between nodes takes no more than the links' peaks make it
-  int held = 0;             ///< SMs that an all-to-all of NCCL holds; nobody has measured how many, so none by default
-  double clock = 1;         ///< of the SMs, over the one that measurements at burst were made at
+  int held = 0;      ///< SMs that HybridEP holds, or NCCL's all-to-all; of that nobody knows how many: none by default
+  double clock = 1;  ///< of the SMs, over the one that measurements at burst were made at
 
   [[nodiscard]] bool disturbed() const { return overlapped && slowed; }
   bool operator==(const PriceConditions&) const = default;

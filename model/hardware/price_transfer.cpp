@@ -154,7 +154,7 @@ void price_by_nccl(const Operator& op, const MachineFacts& machine, const Kernel
   Operator sent = op;
   sent.traffic.wire_bytes = sent.traffic.rdma_bytes = choice.nic_bytes;
   price.solo_us = std::max(choice.us, links_us(sent, machine)) + farthest_latency_us(op.traffic.ranks, machine);
-  price.bound_by = choice.latency_us > choice.us / 2 ? "latency" : "NIC";
+  price.bound_by = choice.latency_us > choice.us / 2 ? "latency" : choice.link;
   doubt_price("between nodes by NCCL's cost model", price);
   set_links(sent, machine, kernels, price);
 }

@@ -182,11 +182,11 @@ std::vector<Operator> nvlink_combine(const AllToAllWork& work) {
 
 namespace {
 
-constexpr std::string_view kHybridEp = "hybrid_ep::";
+constexpr const char* kHybridEp = "hybrid_ep";
 
 Operator by_hybrid_ep(Family family, const char* kernel, const AllToAllWork& work, Precision precision) {
-  Operator op = nvlink_transfer(family, std::string(kHybridEp) + kernel, work, precision);
-  op.measured_as = op.name;  // no stack's table
+  Operator op = nvlink_transfer(family, fmt::format("{}::{}", kHybridEp, kernel), work, precision);
+  op.measured_as = kHybridEp;
   return op;
 }
 
@@ -200,7 +200,7 @@ Operator hybrid_ep_combine(const AllToAllWork& work) {
   return in(kCombineTransfer, by_hybrid_ep(Family::nvlink_combine, "combine", work, work.combine));
 }
 
-bool is_hybrid_ep(const Operator& op) { return op.name.starts_with(kHybridEp); }
+bool is_hybrid_ep(const Operator& op) { return op.measured_as == kHybridEp; }
 
 std::vector<Operator> dispatch_forward(const LayerWork& work) {
   return normal_dispatch(work.all_to_all(Precision::fp8));

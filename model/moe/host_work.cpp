@@ -20,13 +20,13 @@ constexpr double kCompiled = 39;    // a compiled region whose gradient is wante
 constexpr double kFunction = 17;    // a function of autograd's own (issue 189573)
 constexpr double kAttention = 101;  // torch's attention of variable lengths by Flash (pull request 191576)
 constexpr double kCollective = 40;  // assumed; a profiler shows 76 of an all-gather (issue 102434)
-constexpr double kChunk = 0.75;     // a view among as many as there are experts
+constexpr double kChunk = 0.75;     // a view of one among many
 constexpr double kGraph = kModule;  // assumed: a graph's launch
 constexpr double kCheckpoint = 10 * kOperation + kFunction;  // states of random numbers, kept and put back
 
 enum class Pass { forward, backward, weights };
 
-bool is_repeated(const Operator& op) { return op.name.ends_with("(recompute)"); }
+bool is_repeated(const Operator& op) { return op.purpose == Purpose::recompute; }
 
 Pass pass_of(const std::string& phase, const Operator& op) {
   if (is_repeated(op)) return Pass::forward;
@@ -65,11 +65,9 @@ double linear_us(Pass pass) {
 double expert_us(Pass pass) { return kOfExpert + (pass == Pass::weights ? kFunction : 0); }
 double collective_us(Pass pass) { return kCollective + (pass == Pass::forward ? 0 : kFunction); }
 
-double permutation_us(const Operator& op, Pass pass, int experts) {
-  if (op.name == "map of rows") return kOperation;
-  const bool sorts = op.name.starts_with("sort rows");
-  const double chunks = sorts ? 1.5 * experts * kChunk : 0;  // three of a layer, of rows and of probabilities
-  return chunks + (pass == Pass::forward ? 6 : 5) * kOperation;
+// Of the five kernels of a layer, which together go through the chunks three times.
+double permutation_us(Pass pass, int chunks) {
+  return 3.0 / 5 * chunks * kChunk + (pass == Pass::forward ? 6 : 5) * kOperation;
 }
 
 // Latents are split, turned and joined by operations; of other heads one kernel turns queries and one keys.
@@ -80,8 +78,8 @@ double rotary_us(bool latent, Pass pass) {
 
 class PhaseOfHost {
  public:
-  PhaseOfHost(const std::string& phase, const std::vector<Operator>& ops, int experts)
-      : phase_(phase), ops_(ops), experts_(experts) {
+  PhaseOfHost(const std::string& phase, const std::vector<Operator>& ops, int chunks)
+      : phase_(phase), ops_(ops), chunks_(chunks) {
     for (const Operator& op : ops) latent_ |= op.module == kUpKv || op.module == kDownKv;
   }
 
@@ -98,7 +96,7 @@ class PhaseOfHost {
     if (is_gemm(op.family)) return linear_us(pass);
     if (op.module == kNorms || op.module == kAttentionNorms) return norm_us(op, pass);
     if (op.module == kRotary) return rotary_us(latent_, pass);
-    if (op.module == kPermutation) return permutation_us(op, pass, experts_);
+    if (op.module == kPermutation) return permutation_us(pass, chunks_);
     return is_first(i) ? call_us(op, pass) : 0;
   }
 
@@ -116,22 +114,22 @@ class PhaseOfHost {
 
   // Norms are modules; residual adds and the like are compiled, and their gradients are operations.
   [[nodiscard]] static double norm_us(const Operator& op, Pass pass) {
-    const bool is_norm = op.name.find("Norm") != std::string::npos;
-    if (pass == Pass::forward) return is_norm ? kModule : kCompiled;
-    return is_norm ? kModuleBackward + kFunction : kOperation;
+    if (op.family == Family::rowwise) return pass == Pass::forward ? kModule : kModuleBackward + kFunction;
+    if (op.family == Family::small) return 0;  // of the norm before it
+    return pass == Pass::forward ? kCompiled : kOperation;
   }
 
   const std::string& phase_;
   const std::vector<Operator>& ops_;
-  int experts_;
+  int chunks_;
   bool latent_ = false;
 };
 
 }  // namespace
 
 std::vector<double> host_us(const std::string& phase, const std::vector<Operator>& ops,
-                            const std::vector<bool>& captured, int experts) {
-  const PhaseOfHost host(phase, ops, experts);
+                            const std::vector<bool>& captured, int chunks) {
+  const PhaseOfHost host(phase, ops, chunks);
   std::vector<double> us(ops.size());
   for (std::size_t i = 0; i < ops.size(); ++i) {
     const bool replayed = captured[i] && i > 0 && captured[i - 1];

@@ -49,8 +49,8 @@ double routed_pairs(const LayerWork& work) { return work.own_tokens() * work.mod
 
 }  // namespace moeline::megatron
 
-// How tokens reach experts in training by Megatron's token dispatchers: NCCL's all-to-all, DeepEP, or TensorRT-LLM's
-// kernels inside an NVLink domain in the place of NVIDIA's HybridEP, which nothing public measured.
+// How tokens reach experts in training by Megatron's token dispatchers: NCCL's all-to-all, DeepEP, HybridEP inside an
+// NVLink domain, or in its place TensorRT-LLM's kernels of serving.
 //
 // Backward, what went out comes back as gradients: the backward of combine sends as dispatch does, with the layout that
 // the forward pass knew, and the other way round.

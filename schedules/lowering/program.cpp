@@ -207,14 +207,17 @@ std::vector<double> ProgramDraft::host_times_us(const std::string& phase, const 
                                                 const std::vector<bool>& captured) {
   if (host_ == Host::absent) return std::vector<double>(ops.size(), 0.0);
   if (host_ == Host::launches) return std::vector<double>(ops.size(), host_constant_us(Constant::host_per_kernel));
-  std::vector<double> us = host_us(phase, ops, captured, setup_.model.n_routed_experts);
+  const bool by_nccl = setup_.scenario.comm.mode == CommMode::all_to_all;
+  std::vector<double> us = host_us(phase, ops, captured, by_nccl ? setup_.model.n_routed_experts : 0);
   for (double& each : us) each /= setup_.machine.facts.host_speed;
   return us;
 }
 
-// Nobody says on which host it was measured.
+// One that another machine lent was measured on a host that nobody described: it is taken as the usual one.
 double ProgramDraft::host_constant_us(Constant constant) {
-  return this->constant(constant) * MachineFacts{}.host_speed / setup_.machine.facts.host_speed;
+  const double us = this->constant(constant);
+  const bool lent = setup_.kernels().origins[static_cast<std::size_t>(constant)].find(": ") != std::string::npos;
+  return lent ? us * MachineFacts{}.host_speed / setup_.machine.facts.host_speed : us;
 }
 
 // Times taken by the host's clock hold the whole gap, those of a graph's replays that of a graph.

@@ -198,7 +198,7 @@ class ProgramDraft {
   void release(PreparedKernel& kernel, int parts, const Operator& part, Once once);
   /// A constant of the kernel set that enters; 0 where neither the set nor one it borrows from knows it.
   double constant(Constant constant);
-  /// The same of one that a usual host was measured with, on the machine's.
+  /// The same of one of the host's, on the machine's host.
   double host_constant_us(Constant constant);
   /// Of the task added last.
   void note(const KernelTraits& traits);

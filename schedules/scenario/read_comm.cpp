@@ -126,7 +126,7 @@ void read_sms(const Spec& spec, Setup& setup) {
   const int most = static_cast<int>(setup.machine.facts.sms) - 1;  // at least one is left to compute
   if (most < 1) throw spec.error("num_sms", "cannot be met: the machine has one SM");
   const int usual = releases ? habits::released_sms(setup) : habits::transfer_sms(c.mode, setup.scenario.phase());
-  const int least = c.mode == CommMode::normal ? 1 : 0;
+  const int least = c.mode == CommMode::all_to_all || releases ? 0 : 1;
   c.num_sms = spec.integer_or("num_sms", least, most, std::min(usual, most));
 }
 

@@ -29,9 +29,11 @@ TEST_CASE("what was published comes out as published: 8 ranks and 32 SMs, 448 GB
   CHECK(hybrid_ep_combine_GBps(24, 16) == 127);
 }
 
-TEST_CASE("four ranks, which the rates do not have: 457 and 642 us were measured for 249 MB, DeepEP pull request 588") {
-  CHECK(249e3 / hybrid_ep_dispatch_GBps(Precision::bf16, 4, 32) == doctest::Approx(457).epsilon(0.15));
-  CHECK(249e3 / hybrid_ep_combine_GBps(4, 32) == doctest::Approx(642).epsilon(0.3));
+TEST_CASE(
+    "four ranks, which the rates do not have, come out 12 and 25 % short of DeepEP pull request 588: 249 MB in 457 and "
+    "642 us") {
+  CHECK(249e3 / hybrid_ep_dispatch_GBps(Precision::bf16, 4, 32) == doctest::Approx(0.88 * 457).epsilon(0.01));
+  CHECK(249e3 / hybrid_ep_combine_GBps(4, 32) == doctest::Approx(0.75 * 642).epsilon(0.01));
 }
 
 TEST_CASE("more SMs are faster, between what was published and below it") {
@@ -53,12 +55,13 @@ TEST_CASE("an OP holds its SMs, and takes no less than NVLink does") {
 
 TEST_CASE("Megatron trains by it inside an NVLink domain of more than eight GPUs, and may not beyond one") {
   const auto setup = [](const std::string& parallelism, const std::vector<std::string>& more) {
-    return read_setup(Spec::parse("s.yaml",
-                                  "schema: 1\nmodel: qwen3-30b-a3b\nhardware: gb200-nvl72\nschedule: 1f1b\n"
-                                  "workload: {phase: train, seq_len: 4096, global_batch_size: 288}\nlayers: 2\nlaunch: graph\n"
-                                  "training: {operators: megatron}\nparallelism: " +
-                                      parallelism),
-                      more);
+    return read_setup(
+        Spec::parse("s.yaml",
+                    "schema: 1\nmodel: qwen3-30b-a3b\nhardware: gb200-nvl72\nschedule: 1f1b\n"
+                    "workload: {phase: train, seq_len: 4096, global_batch_size: 288}\nlayers: 2\nlaunch: graph\n"
+                    "training: {operators: megatron}\nparallelism: " +
+                        parallelism),
+        more);
   };
   const Setup usual = setup("{pp: 1, ep: 8, dp: 8}", {});
   CHECK(usual.scenario.comm.mode == CommMode::hybrid_ep);

@@ -88,7 +88,8 @@ TEST_CASE("a small one takes a call, base and hops, whatever the NIC; a large on
         doctest::Approx(us("all_reduce:ranks=16,bytes=1024")).epsilon(0.01));
   CHECK(us("all_gather:ranks=16,bytes=1e10", slow) > 1.9 * us("all_gather:ranks=16,bytes=1e10"));
   CHECK(priced("all_reduce:ranks=16,bytes=1024").bound_by == "latency");
-  CHECK(priced("all_reduce:ranks=16,bytes=1e10").bound_by == "NIC");
+  CHECK(priced("all_reduce:ranks=64,bytes=1e10").bound_by == "NIC");
+  CHECK(priced("all_reduce:ranks=16,bytes=1e10").bound_by == "NVLink");  // trees of two nodes spare the NIC
 }
 
 TEST_CASE("ranks alone on their nodes have a NIC each and no NVLink between them") {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "moe/module_names.hpp"
+#include "tests/support/cli.hpp"
 #include "tests/support/step.hpp"
 
 TEST_SUITE("moe/host_work") {
@@ -25,8 +26,8 @@ Operator kernel(const char* module, Family family, const std::string& name) {
 }
 Operator product(const char* module) { return kernel(module, Family::gemm_bf16, "fprop"); }
 
-double us(const std::string& phase, const std::vector<Operator>& ops, int experts = 64) {
-  const std::vector<double> each = host_us(phase, ops, std::vector<bool>(ops.size()), experts);
+double us(const std::string& phase, const std::vector<Operator>& ops) {
+  const std::vector<double> each = host_us(phase, ops, std::vector<bool>(ops.size()), 0);
   return std::accumulate(each.begin(), each.end(), 0.0);
 }
 
@@ -57,7 +58,7 @@ TEST_CASE("a module takes its time once, however many kernels it launches") {
 
 TEST_CASE("kernels of a graph are one launch") {
   const std::vector<Operator> ops = products(kOutput, 5);
-  const std::vector<double> each = host_us("attn(F)", ops, {true, true, true, false, true}, 64);
+  const std::vector<double> each = host_us("attn(F)", ops, {true, true, true, false, true}, 0);
   CHECK(each[0] > 0);
   CHECK(each[1] + each[2] == 0);
   CHECK(each[3] > 0);
@@ -65,7 +66,8 @@ TEST_CASE("kernels of a graph are one launch") {
 }
 
 TEST_CASE("what is repeated in the backward pass takes what it took forward, and a checkpoint's own") {
-  Operator again = kernel(kCore, Family::attention_forward, "core (recompute)");
+  Operator again = kernel(kCore, Family::attention_forward, "core");
+  again.purpose = Purpose::recompute;
   const Operator core = kernel(kCore, Family::attention_forward, "core");
   CHECK(us("attn(B)", {again, core}) > us("attn(F)", {core}) + us("attn(B)", {core}));
 }
@@ -82,6 +84,15 @@ TEST_CASE("a host of half the speed makes a step that waits for it nearly twice 
   CHECK(ms({"hardware.host_speed=0.1"}) == doctest::Approx(2 * ms({"hardware.host_speed=0.2"})).epsilon(0.1));
   CHECK(ms({"launch=graph"}) == ms({"launch=graph", "hardware.host_speed=0.1"}));
   CHECK(ms({"hardware.host_speed=100"}) < 1.1 * ms({"launch=graph"}));
+}
+
+TEST_CASE("explain says that a host binds, and what would help") {
+  const std::string moonlight = source("experiments/studies/train_megatron/moonlight_h100.yaml").string();
+  const auto explained = [&](const std::string& launch) {
+    return run_moeline({"explain", moonlight, "--set", "layers=2", "--set", "launch=" + launch}).out;
+  };
+  CHECK(explained("stream").find("the host binds: a processor twice as fast would save") != std::string::npos);
+  CHECK(explained("graph").find("the host binds") == std::string::npos);
 }
 
 }  // TEST_SUITE("moe/host_work")

@@ -321,6 +321,17 @@ Fields<Explained> explain_fields(Time start, const TaskGraph* graph, double span
       .all([](auto& e) { return e.kernels ? &*e.kernels : nullptr; }, kernels_fields());
 }
 
+// What would help where the end waits for the host.
+std::string host_line(const Explanation& e) {
+  constexpr double kBinds = 0.1;
+  const auto host = std::ranges::find(e.sensitivities, "class:host", &SpanSensitivity::what);
+  if (host == e.sensitivities.end() || host->elasticity < kBinds || !host->gains) return "";
+  return fmt::format(
+      "the host binds: a processor twice as fast would save {}, CUDA graphs (launch: graph) {} at most; a larger "
+      "micro-batch or batch waits for it as long, for more tokens\n",
+      percent(host->gains->half), percent(host->gains->all));
+}
+
 }  // namespace
 
 std::string to_json(const Explanation& e, const TaskGraph& graph, const std::optional<ModuleTable>& modules,
@@ -340,6 +351,7 @@ std::string to_table(const std::string& title, const Explanation& e, const TaskG
   text += "\nwhat they are, the largest first\n" + blame_table(e);
   if (!e.sensitivities.empty()) {
     text += "\nwhat would shorten it: share of the span saved with so much less of its time\n" + sensitivity_table(e);
+    text += host_line(e);
   }
   text += "\nwith these kernels in this order it takes no less than\n" + bound_table(e);
   if (e.period) {
