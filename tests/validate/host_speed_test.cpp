@@ -1,7 +1,11 @@
 // How fast a machine's host is, by steps of training that wait for it.
 #include <fmt/format.h>
 
+#include <algorithm>
+
+#include "experiments/validate/facts.hpp"
 #include "tests/support/cli.hpp"
+#include "tests/support/data.hpp"
 #include "tests/support/step.hpp"
 
 TEST_SUITE("validate/host_speed") {
@@ -68,6 +72,19 @@ TEST_CASE("what is no step and another machine's is refused by name, and an opti
   check_refused(steps_of(ms_at(0.2)), "steps of h100, not b200", {"--hardware", "b200"});
   const TemporaryFolder folder;
   CHECK(calibrate(folder, steps_of(100), {"--kernels", "a-1"}).err.find("--kernels") != std::string::npos);
+}
+
+TEST_CASE("the steps that hosts are calibrated by are the facts that are called fitted") {
+  const Subject facts = read_subject(Spec::load(source("tests/published/training_on_rented_clusters.yaml")));
+  for (const char* host : {"b300", "h100"}) {
+    for (const Fact& step : read_subject(Spec::load(source(fmt::format("calib/data/hosts/{}.yaml", host)))).facts) {
+      const auto same = [&](const Fact& fact) { return fact.key == step.key + ".mb1"; };
+      const auto fact = std::find_if(facts.facts.begin(), facts.facts.end(), same);
+      REQUIRE_MESSAGE(fact != facts.facts.end(), step.key);
+      CHECK(fact->measured == step.measured);
+      CHECK(fact->status == FactStatus::fitted);
+    }
+  }
 }
 
 }  // TEST_SUITE("validate/host_speed")
