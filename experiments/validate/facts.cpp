@@ -110,6 +110,10 @@ void FactSpec::expect(const std::vector<std::string>& keys) const {
 
 const Spec& FactSpec::at(const std::string& key) const { return own_.has(key) || !common_.has(key) ? own_ : common_; }
 
+std::vector<std::string> FactSpec::settings() const {
+  return has("set") ? at("set").texts("set") : std::vector<std::string>{};
+}
+
 FactSpec FactSpec::map(const std::string& key) const { return {at(key).map(key), common_.map_or_empty(key)}; }
 
 Subject read_subject(const Spec& spec) {

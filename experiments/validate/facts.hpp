@@ -21,6 +21,8 @@ class FactSpec {
   /// The mapping in which the key stands, the fact's own first: what is wrong with it is said with its line.
   [[nodiscard]] const Spec& at(const std::string& key) const;
   [[nodiscard]] std::string text(const std::string& key) const { return at(key).text(key); }
+  /// What follows `--set`; nothing where there is no `set`.
+  [[nodiscard]] std::vector<std::string> settings() const;
   /// REQUIRES: has(key).
   [[nodiscard]] FactSpec map(const std::string& key) const;
 

@@ -13,6 +13,8 @@ namespace {
 constexpr const char* kKey = "hardware.host_speed";
 constexpr double kSlowest = 0.01, kFastest = 100;
 
+double ms_of(const Run& run) { return to_us(run.metrics.span) / 1e3; }
+
 class HostBound {
  public:
   explicit HostBound(const Fact& fact) : spec_(fact.prediction) {
@@ -23,7 +25,7 @@ class HostBound {
     }
     if (fact.unit != "ms") throw metric.error("metric", fmt::format("is in ms, and the fact in {}", fact.unit));
     path_ = beside(spec_.at("scenario").file(), spec_.text("scenario"));
-    if (spec_.has("set")) set_ = spec_.at("set").texts("set");
+    set_ = spec_.settings();
     for (const std::string& each : set_) {
       if (each.starts_with(kKey))
         throw spec_.at("set").error("set", fmt::format("holds {}, which is to be found", kKey));
@@ -37,12 +39,12 @@ class HostBound {
       return best_run(path_, set);
     });
   }
-  [[nodiscard]] double ms(double speed) const { return to_us(run(speed).metrics.span) / 1e3; }
+  [[nodiscard]] double ms(double speed) const { return ms_of(run(speed)); }
 
-  // A slower host never makes a step shorter.
-  [[nodiscard]] double speed_for(double measured_ms) const {
+  // `alone`: with the fastest host. A slower one never makes a step shorter.
+  [[nodiscard]] double speed_for(double measured_ms, const Run& alone) const {
     constexpr double kClose = 1e-3;
-    if (ms(kFastest) >= measured_ms) refuse(measured_ms, "is no longer than its kernels take alone");
+    if (ms_of(alone) >= measured_ms) refuse(measured_ms, "is no longer than its kernels take alone");
     if (ms(kSlowest) <= measured_ms) refuse(measured_ms, "is longer than by the slowest host");
     double slow = kSlowest, fast = kFastest;
     while (fast / slow > 1 + kClose) {
@@ -71,24 +73,24 @@ class HostBound {
 HostCalibration calibrate_host(const Subject& subject, const Progress& progress) {
   HostCalibration result;
   ProgressCount done(progress, "steps", subject.facts.size());
+  std::vector<HostBound> steps;
   double sum = 0;
   for (const Fact& fact : subject.facts) {
-    const HostBound step(fact);
-    const std::string hardware = step.run(kFastest).setup.scenario.hardware;
+    const HostBound& step = steps.emplace_back(fact);
+    const Run alone = step.run(kFastest);
+    const std::string& hardware = alone.setup.scenario.hardware;
     if (result.hardware.empty()) result.hardware = hardware;
     if (hardware != result.hardware) {
       throw fact.prediction.at("scenario")
           .error("scenario", fmt::format("runs on {}, and the steps before on {}", hardware, result.hardware));
     }
-    result.steps.push_back({fact.id, fact.measured, step.speed_for(fact.measured), 0});
+    result.steps.push_back({fact.id, fact.measured, step.speed_for(fact.measured, alone), 0});
     sum += std::log(result.steps.back().speed);
     done();
   }
   constexpr double kDigits = 1e3;  // of what a profile is to show
-  result.speed = std::round(kDigits * std::exp(sum / static_cast<double>(subject.facts.size()))) / kDigits;
-  for (std::size_t i = 0; i < result.steps.size(); ++i) {
-    result.steps[i].predicted_ms = HostBound(subject.facts[i]).ms(result.speed);
-  }
+  result.speed = std::round(kDigits * std::exp(sum / static_cast<double>(steps.size()))) / kDigits;
+  for (std::size_t i = 0; i < steps.size(); ++i) result.steps[i].predicted_ms = steps[i].ms(result.speed);
   return result;
 }
 

@@ -15,7 +15,6 @@ namespace moeline {
 namespace {
 
 using Paths = std::vector<std::filesystem::path>;
-using Texts = std::vector<std::string>;
 
 // Kernels one after the other.
 struct Work {
@@ -93,7 +92,7 @@ std::string absent(const FactSpec& left_out) {
 const HardwareProfile& Predictor::profile(const FactSpec& spec) {
   const std::string name = spec.text("hardware");
   const std::filesystem::path file = spec.at("hardware").file();
-  const Texts facts = spec.has("set") ? spec.at("set").texts("set") : Texts{};
+  const std::vector<std::string> facts = spec.settings();
   const std::string key = fmt::format("{}\n{}\n{}", file.parent_path().string(), name,  // a path counts from the file
                                       fmt::join(facts, "\n"));
   const auto found = profiles_.find(key);

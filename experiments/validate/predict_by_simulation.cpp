@@ -7,8 +7,8 @@
 #include "base/file.hpp"
 #include "experiments/run/best_run.hpp"
 #include "experiments/run/kernel_times.hpp"
-#include "experiments/run/null_models.hpp"
 #include "experiments/run/metrics.hpp"
+#include "experiments/run/null_models.hpp"
 #include "experiments/validate/predictor.hpp"
 #include "timeline/comparison.hpp"
 
@@ -162,8 +162,7 @@ std::vector<std::string> metrics_of_facts() {
 
 const std::vector<Run>& Predictor::runs(const FactSpec& spec, const std::string& null) {
   const std::filesystem::path path = beside(spec.at("scenario").file(), spec.text("scenario"));
-  const std::vector<std::string> assignments =
-      spec.has("set") ? spec.at("set").texts("set") : std::vector<std::string>{};
+  const std::vector<std::string> assignments = spec.settings();
   const std::string key = fmt::format("{}\n{}\n{}", path.string(), fmt::join(assignments, "\n"), null);
   const auto found = runs_.find(key);
   if (found != runs_.end()) return found->second;

@@ -93,9 +93,16 @@ NcclChoice choice_of(const Cost& cost, double bytes, const MachineFacts& machine
   return {latency + sent + std::min(sent, machine.nccl_ramp_us), latency, cost.nic_bytes, cost.link};
 }
 
+NcclChoice by_messages(const Operator& op, const MachineFacts& machine) {
+  const int peers = std::max(1, op.traffic.members - op.traffic.members_per_node);
+  const double bytes = op.traffic.wire_bytes;
+  return choice_of({(peers - 1) * machine.nccl_peer_us, reached_GBps(machine), bytes, "NIC"}, bytes, machine);
+}
+
 }  // namespace
 
 NcclChoice nccl_choice(const Operator& op, const MachineFacts& machine) {
+  if (op.family == Family::send || op.family == Family::all_to_all) return by_messages(op, machine);
   MOELINE_CHECK(op.traffic.members > op.traffic.members_per_node, op.name);
   const Ranks ranks = ranks_of(op.traffic, machine);
   const bool reduces_all = op.family == Family::all_reduce;
@@ -112,12 +119,6 @@ NcclChoice nccl_choice(const Operator& op, const MachineFacts& machine) {
     take_quicker(ring(protocol, ranks, reduces_all ? 2 : 1, bytes), "ring", protocol);
   }
   return best;
-}
-
-NcclChoice nccl_messages(const Operator& op, const MachineFacts& machine) {
-  const int peers = std::max(1, op.traffic.members - op.traffic.members_per_node);
-  const double bytes = op.traffic.wire_bytes;
-  return choice_of({(peers - 1) * machine.nccl_peer_us, reached_GBps(machine), bytes, "NIC"}, bytes, machine);
 }
 
 }  // namespace moeline

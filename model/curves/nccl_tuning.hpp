@@ -16,15 +16,12 @@ struct NcclChoice {
   const char* protocol = "Simple";     ///< "LL", "LL128" or "Simple"
 };
 
-/// Of an all-reduce, all-gather or reduce-scatter: the quickest of trees and rings by three protocols, each latency +
+/// An all-reduce, all-gather or reduce-scatter takes the quickest of trees and rings by three protocols, each latency +
 /// bytes / bandwidth, with the base latencies, hops, shares of bytes and corrections of NCCL 2.28 (src/graph/tuning.cc,
 /// the same from 2.20 to 2.30 but for the base of trees). That model compares ways and leaves out what all cost alike,
-/// which is fitted: nccl_call_us of every call, nccl_nic_share of the NICs' rate, and nccl_ramp_us.
-/// REQUIRES: more ranks than one node has of them.
+/// which is fitted: nccl_call_us of every call, nccl_nic_share of the NICs' rate, and nccl_ramp_us. An all-to-all or
+/// one message goes from rank to rank: the call, nccl_peer_us for each rank on another node behind the first, and what
+/// the own NIC carries; NVLink's part is hidden behind it. REQUIRES: a collective that leaves the node.
 [[nodiscard]] NcclChoice nccl_choice(const Operator& op, const MachineFacts& machine);
-
-/// Of an all-to-all or of one message to another node, which NCCL sends from rank to rank: the call, nccl_peer_us for
-/// each rank on another node behind the first, and what the own NIC carries. NVLink's part is hidden behind it.
-[[nodiscard]] NcclChoice nccl_messages(const Operator& op, const MachineFacts& machine);
 
 }  // namespace moeline

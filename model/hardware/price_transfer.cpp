@@ -149,8 +149,7 @@ void take_quicker_all_reduce(const Operator& op, const PriceConditions& conditio
 
 // Between nodes, by NCCL's own model, but never faster than the links carry what it sends that way.
 void price_by_nccl(const Operator& op, const MachineFacts& machine, const KernelSet& kernels, Price& price) {
-  const bool by_messages = op.family == Family::send || op.family == Family::all_to_all;
-  const NcclChoice choice = by_messages ? nccl_messages(op, machine) : nccl_choice(op, machine);
+  const NcclChoice choice = nccl_choice(op, machine);
   Operator sent = op;
   sent.traffic.wire_bytes = sent.traffic.rdma_bytes = choice.nic_bytes;
   price.solo_us = std::max(choice.us, links_us(sent, machine)) + farthest_latency_us(op.traffic.ranks, machine);

@@ -350,20 +350,18 @@ Label RankProgram::label(Label label, StreamName stream, std::uint32_t phase) {
 // Launches of all streams follow one another on the host, in the order of the program.
 void RankProgram::launch_from_host(TaskId task, const PreparedKernel& kernel, std::uint32_t phase) {
   TaskId& host = last_[static_cast<std::size_t>(StreamName::host)];
-  Label label = host_label("launch", phase);
-  label.detail = kernel.module;
-  Task work;
-  work.solo = kernel.host;
-  const TaskId launch = graph().add(work, label);
+  const TaskId launch = add_host_task("launch", kernel.host, phase, kernel.module);
   if (host != kNoTask) graph().start_after_end(host, launch);
   graph().start_after_end(launch, task);
   host = launch;
 }
 
-TaskId RankProgram::add_host_task(const char* name, Time duration, std::uint32_t phase) {
+TaskId RankProgram::add_host_task(const char* name, Time duration, std::uint32_t phase, NameId module) {
   Task task;
   task.solo = duration;
-  return graph().add(task, host_label(name, phase));
+  Label label = host_label(name, phase);
+  label.detail = module;
+  return graph().add(task, label);
 }
 
 Label RankProgram::host_label(const char* name, std::uint32_t phase) {

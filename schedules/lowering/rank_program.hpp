@@ -130,7 +130,7 @@ class RankProgram {
                     const PhaseTasks& phase, const Place& place);
   [[nodiscard]] Time drawn(const PreparedKernel& kernel);
   [[nodiscard]] Label host_label(const char* name, std::uint32_t phase);
-  TaskId add_host_task(const char* name, Time duration, std::uint32_t phase);
+  TaskId add_host_task(const char* name, Time duration, std::uint32_t phase, NameId module = kNoName);
   struct HostWork {
     const char* name;
     Constant duration;
